@@ -1,0 +1,157 @@
+/* gate.h - may this kernel enter?  parse -> compile -> inspect -> check -> profile, stopping at the first no.
+ *
+ * Owns the verdict and its evidence.  Never runs candidate code in this process, never calls a model, never writes a store.  A
+ * rejected kernel is a result, not an error.  Protocol and thresholds: docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_GATE_H
+#define KLINEAGE_GATE_H
+
+#include <jansson.h>
+#include <klineage/backend.h>
+
+typedef enum {
+    KL_PASS, KL_NO_COMPILE, KL_WRONG, KL_CHEAT, KL_HANG, KL_CRASH, KL_UNSTABLE, KL_REFUSED
+} kl_outcome;
+
+/* The steps in the order they run; `stage` of a verdict is the last one entered. */
+typedef enum {
+    KL_STAGE_PARSE, KL_STAGE_COMPILE, KL_STAGE_INSPECT, KL_STAGE_TINY, KL_STAGE_HIDDEN, KL_STAGE_REAL, KL_STAGE_PROFILE,
+    KL_STAGE_AFTER, KL_STAGE_DONE
+} kl_stage;
+
+typedef enum { KL_SAME, KL_FASTER, KL_SLOWER, KL_UNDECIDED } kl_call;
+
+const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */
+const char *kl_stage_name(kl_stage s);
+const char *kl_call_name(kl_call c);
+
+/* One output of one checked run. */
+typedef struct {
+    kl_str   workload, output;
+    uint64_t seed;
+    double   scale;            /* of the stress; 1 normally */
+    bool     ok;
+    double   rms_error;        /* relative RMS error against the oracle */
+    double   budget;           /* what was allowed: k x the baseline's own error, or the floor of the data type */
+    double   max_abs_error;
+    int64_t  bad;              /* elements outside their bound */
+    int64_t  first_bad;        /* flat index; -1 when none */
+    double   got, expected;    /* at first_bad */
+} kl_check_result;
+
+/* Candidate against one baseline, interleaved. ratio > 1: the candidate is faster. */
+typedef struct {
+    kl_str  baseline, described;       /* name; what the library says of itself */
+    double  baseline_ns, candidate_ns; /* medians of the same samples */
+    double  ratio, low, high;          /* median of per-pair ratios, 95 % bootstrap interval */
+    double  floor;                     /* A/A: half-width of the control pairs' interval around 1 */
+    double  aa_low, aa_high;
+    int     pairs, controls;
+    kl_call call;                      /* faster only if low clears 1 + max(1 %, 2 x floor); mirrored for slower */
+    bool    stable;                    /* the stop rule was met before the cap */
+    bool    bimodal;
+} kl_comparison;
+
+typedef struct {
+    kl_outcome      outcome;
+    kl_stage        stage;
+    kl_str          why;               /* one line for people */
+    kl_str          detail;            /* compiler log, caret; may be empty */
+    char            assurance;         /* 'A' 'B' 'C' */
+    kl_str          task, task_hash, kernel_path, kernel_hash, workload, surface;
+    kl_str          platform, device, toolchain, driver, isolation;
+    uint64_t        seed;              /* root of the substreams; drawn after the compile */
+    kl_check_result *checks;           int n_checks;
+    int64_t         median_ns;         /* candidate, at the real shape; 0 unless timed */
+    int64_t         floor_ns;          /* roofline or launch floor: less is impossible */
+    kl_str          method;            /* "interleaved batch, parent clock" | "... events+flush" | "... graph of 64" */
+    bool            cache_cold;
+    int             n_sets, n_slots, calls;
+    kl_comparison   comparisons[16];   int n_comparisons; /* [0] is the primary baseline */
+    kl_feature     *features;          int n_features;
+    kl_resources    resources[KL_MAX_LAUNCHES]; int n_resources;
+    kl_str          degradations[32];  int n_degradations;
+    kl_str          artefact_hash;
+    struct { kl_str name; int64_t ns; } stages[24]; int n_stages; /* where the time went */
+    int64_t         overhead_ns;       /* wall time beyond compile and the timed and checked runs themselves */
+    int64_t         total_ns;
+    bool            journaled;         /* came from the store */
+    kl_str          created;           /* UTC */
+    char            receipt[65];       /* sha256 of the canonical JSON without this field */
+} kl_verdict;
+
+typedef struct {
+    const char *workload;              /* label, uuid, or "M=64,N=64"; NULL: the first real shape for the host */
+    const char *baseline;              /* name; "all"; "none"; NULL: the primary */
+    char        require_assurance;     /* 'A', 'B' or 0 */
+    bool        check_only;            /* stop before profile */
+    bool        quick;                 /* one seed and a short profile: for tune and search; the verdict says so in `degradations` */
+    double      min_pairs, min_seconds, max_seconds, half_width; /* 0: 30, 0.3, KL_PROFILE_SECONDS, 0.005 */
+    int         threads;               /* for inputs and oracle; 0: all cores */
+    uint64_t    seed;                  /* 0: fresh */
+    kl_compile_opts compile;
+    void      (*progress)(void *ctx, kl_stage stage, const char *text);
+    void       *progress_ctx;
+} kl_gate_opts;
+
+/* A gate holds what may be reused between verdicts: probed devices, compiled oracles and baselines, their warm runners. */
+typedef struct kl_gate kl_gate;
+KL_MUST_USE kl_err kl_gate_open(kl_gate **out, kl_error *e);
+void               kl_gate_close(kl_gate *g);
+
+/* Take kernel `k` through the gate for `t`.  The verdict's text lives in the arena.
+ * Errors: KL_ENODEV (no device or compiler for the surface), KL_EISOLATION, KL_EINTR. */
+KL_MUST_USE kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                               const kl_gate_opts *o, kl_error *e);
+/* The journal key of such a run: sha256 over task version, kernel identity, workload, baseline choice, platform and toolchain. */
+KL_MUST_USE kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                               const kl_gate_opts *o, kl_error *e);
+/* Verdict of a kernel that does not even parse: outcome refused, stage parse. */
+void kl_verdict_refused(kl_verdict *out, kl_arena *a, const kl_task *t, const char *path, const kl_error *why);
+
+/* JSON as docs/schema/verdict.schema.json describes; caller json_decref's. */
+json_t *kl_verdict_json(const kl_verdict *v);
+/* From JSON (journal, spool). Errors: KL_EPARSE. */
+KL_MUST_USE kl_err kl_verdict_parse(kl_verdict *out, kl_arena *a, kl_str json, kl_str name, kl_error *e);
+/* A few lines for a terminal. */
+void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour);
+int  kl_verdict_exit_code(const kl_verdict *v); /* docs/reference: 0 pass, 3 no_compile, 4 wrong, ... */
+
+/* ---- task admission: is the check itself strong enough? ----------------------------------------------------- */
+
+typedef struct { kl_str name; bool expected_pass, passed; kl_str why; } kl_admission_row;
+/* Zeros, ones, a copy of an input, the mean and a permuted output must fail; the naive kernels must pass. `*n` rows. */
+KL_MUST_USE kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena *a, const kl_task *t,
+                                      kl_host_kind on, kl_error *e);
+
+/* ---- tune: search over params -------------------------------------------------------------------------------- */
+
+typedef struct {
+    kl_str  params;                    /* "BM=64 BN=128" */
+    kl_outcome outcome;
+    double  ratio;                     /* against the incumbent when it was raced; 0 when it never ran */
+    double  seconds;                   /* spent on it */
+    kl_str  why;
+} kl_trial;
+typedef struct {
+    kl_trial *trials; int n_trials;
+    kl_str    best;                    /* params of the winner */
+    kl_verdict verdict;                /* full verdict of the winner */
+    int64_t   grid;                    /* points of the full grid, for comparison */
+    double    seconds;
+} kl_tuning;
+/* Races variants against the incumbent with early abort; at most `max_trials` (0: 64).  Errors as kl_gate_run. */
+KL_MUST_USE kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *t, const char *kernel_path,
+                                const kl_gate_opts *o, int max_trials, kl_error *e);
+
+/* ---- spool: a folder that carries jobs to a host without a network ------------------------------------------- */
+
+/* Put one job (task, kernel, options, compiled artefacts) into DIR/todo.  `id` is its journal key.  Idempotent. */
+KL_MUST_USE kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                                const kl_gate_opts *o, kl_error *e);
+/* The verdict of a job: KL_PENDING while it is not there. */
+KL_MUST_USE kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e);
+/* Do every job in DIR, taking each by an atomic rename so that several workers may share the folder; jobs of dead workers are taken
+ * back.  Returns when nothing is left.  `done`, `failed`: counts. */
+KL_MUST_USE kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e);
+
+#endif

@@ -1,0 +1,186 @@
+/* kernel.h - one candidate: source text and the directives that say how to launch it; and the plan they make for a shape.
+ *
+ * Parsing touches no device and runs nothing.  Format: docs/formats/kernel.md.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_KERNEL_H
+#define KLINEAGE_KERNEL_H
+
+#include <klineage/base.h>
+#include <klineage/limits.h>
+#include <klineage/task.h>
+
+typedef enum { KL_SURFACE_NONE, KL_SURFACE_C, KL_SURFACE_OPENCL, KL_SURFACE_CUDA, KL_SURFACE_TRITON, KL_SURFACE_TILELANG } kl_surface_id;
+
+/* A surface is a kernel language.  One static table in src/kernel/surfaces.c; one row each. */
+typedef struct {
+    kl_surface_id      id;
+    const char        *name;            /* "cuda" */
+    const char        *suffix;          /* ".cu" */
+    const char        *comment;         /* directive prefix: "//!" or "#!" */
+    kl_host_kind       on;              /* which workloads and baselines it meets by default */
+    char               assurance;       /* best it can have: 'A' device code only, 'B' native code in a sandbox */
+    const char *const *flags;           /* allow-list of compile flags, NULL-terminated; a trailing '=' or '*' allows a suffix */
+    const char *const *clauses;         /* launch clauses it understands */
+} kl_surface;
+
+const kl_surface *kl_surface_get(kl_surface_id id);
+const kl_surface *kl_surface_by_name(kl_str name);     /* NULL when unknown */
+const kl_surface *kl_surface_of_path(kl_str path);     /* by suffix; NULL when unknown */
+const kl_surface *kl_surface_each(int i);              /* NULL past the end */
+
+/* Text of an expression with its place in the source, for carets. */
+typedef struct { kl_str text; size_t offset; } kl_expr;
+
+typedef struct {
+    kl_str  name;
+    int64_t value;                      /* the chosen value */
+    int64_t values[32];                 /* values worth trying; the declared default comes first */
+    int     n_values;
+    size_t  offset;
+} kl_param;
+
+typedef struct { kl_str name; kl_expr expr; } kl_let;
+
+typedef struct {
+    kl_str   name;
+    kl_dtype dtype;
+    kl_expr  dims[KL_MAX_DIMS];
+    int      ndim;
+    bool     zero;
+    size_t   offset;
+} kl_buffer;
+
+typedef enum { KL_OPT_BOX, KL_OPT_SWIZZLE, KL_OPT_DIMS, KL_OPT_STRIDES, KL_OPT_INTERLEAVE, KL_OPT_L2, KL_OPT_COUNT } kl_tensormap_option;
+
+typedef struct {
+    kl_str  name, tensor;               /* tensor or buffer that it describes */
+    kl_expr options[KL_OPT_COUNT][5];   /* innermost first; n 0 when absent */
+    int     n_options[KL_OPT_COUNT];
+    size_t  offset;
+} kl_tensormap;
+
+typedef enum { KL_ARG_NAME, KL_ARG_EXPR, KL_ARG_I64, KL_ARG_F32, KL_ARG_F64, KL_ARG_LOCAL } kl_arg_kind;
+
+typedef struct {
+    kl_arg_kind kind;
+    kl_expr     expr;                   /* the text between the parentheses, or the whole argument */
+} kl_arg;
+
+typedef enum { KL_CLAUSE_GRID, KL_CLAUSE_BLOCK, KL_CLAUSE_CLUSTER, KL_CLAUSE_GLOBAL, KL_CLAUSE_LOCAL, KL_CLAUSE_SMEM,
+               KL_CLAUSE_WARPS, KL_CLAUSE_STAGES, KL_CLAUSE_COUNT } kl_clause;
+
+typedef struct {
+    kl_str  entry;
+    kl_expr clauses[KL_CLAUSE_COUNT][3];
+    int     n_clauses[KL_CLAUSE_COUNT];
+    kl_arg  args[KL_MAX_ARGS];
+    int     n_args;
+    size_t  offset;
+} kl_launch;
+
+typedef struct {
+    const kl_surface *surface;
+    kl_str       path;                  /* for messages only */
+    kl_str       source;                /* whole file, as read */
+    kl_param     params[KL_MAX_PARAMS];          int n_params;
+    kl_let       lets[KL_MAX_LETS];              int n_lets;
+    kl_expr      requires[16];                   int n_requires;
+    kl_buffer    buffers[KL_MAX_BUFFERS];        int n_buffers;
+    kl_tensormap tensormaps[KL_MAX_TENSORMAPS];  int n_tensormaps;
+    kl_launch    launches[KL_MAX_LAUNCHES];      int n_launches;
+    kl_str       flags[32];                      int n_flags;
+    kl_expr      threads;               /* empty: 1 */
+    bool         nondeterministic;
+    kl_dtype     result;                /* oracles: dtype of float outputs (KL_F64 default); candidates: 0 */
+    bool         trusted;               /* part of a task: oracle or baseline */
+    char         hash[65];              /* identity: surface, source, flags, param values */
+} kl_kernel;
+
+typedef struct {
+    bool trusted;                       /* oracle or baseline: allow any flag */
+    bool oracle;                        /* implies trusted: allow `result`; float outputs are f64 unless it says f32 */
+    const char *const *params;          /* "BM=64" overrides, NULL-terminated; NULL: none */
+} kl_kernel_opts;
+
+/* Parse a file, or text with a name for messages.  Everything lives in the arena.
+ * Errors: KL_ENOENT, KL_EPARSE (line and caret), KL_ELIMIT (source above KL_MAX_SOURCE_BYTES, too many of something). */
+KL_MUST_USE kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e);
+KL_MUST_USE kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, const kl_surface *surface,
+                                   const kl_kernel_opts *o, kl_error *e);
+/* Unified-style difference of two sources, directives first; for people and for models.  Lives in the arena. */
+kl_str kl_kernel_diff(kl_arena *a, const kl_kernel *from, const kl_kernel *to);
+
+/* ---- plan: everything evaluated for one workload; what a worker is told ------------------------------------ */
+
+typedef enum { KL_VALUE_TENSOR, KL_VALUE_BUFFER, KL_VALUE_TENSORMAP, KL_VALUE_I32, KL_VALUE_I64, KL_VALUE_F32, KL_VALUE_F64,
+               KL_VALUE_LOCAL, KL_VALUE_SCALAR } kl_value_kind;
+
+/* One argument: an index into the plan's tensors, buffers or tensormaps, or a number. Plain data: it crosses to workers. */
+typedef struct {
+    uint32_t kind;                      /* kl_value_kind */
+    uint32_t index;                     /* tensor, buffer, tensormap; for KL_VALUE_SCALAR the tensor whose value is passed */
+    int64_t  i;                         /* I32, I64; LOCAL: bytes */
+    double   f;                         /* F32, F64; SCALAR: its value */
+} kl_value;
+
+typedef struct {
+    uint32_t dtype;                     /* kl_dtype */
+    uint32_t role;                      /* 0 input, 1 output, 2 mutable input, 3 scalar */
+    int32_t  ndim;
+    int64_t  dims[KL_MAX_DIMS];
+    uint64_t bytes;
+    char     name[KL_MAX_NAME];
+} kl_plan_tensor;
+
+typedef struct { uint64_t bytes; uint32_t zero; uint32_t dtype; char name[KL_MAX_NAME]; } kl_plan_buffer;
+
+typedef struct {
+    uint32_t of_buffer, index;          /* which tensor (0) or buffer (1), and its index */
+    uint32_t dtype, rank;
+    uint64_t dims[5];                   /* elements, innermost first */
+    uint64_t strides[5];                /* bytes of dims 1..rank-1; strides[0] unused */
+    uint32_t box[5];
+    uint32_t swizzle;                   /* 0 32 64 128 */
+    uint32_t interleave;                /* 0 16 32 */
+    uint32_t l2;                        /* promotion: 0 64 128 256 */
+} kl_plan_tensormap;
+
+typedef struct {
+    char     entry[KL_MAX_NAME];
+    uint32_t grid[3], block[3], cluster[3]; /* opencl: grid is the global size, block the local size (0: unspecified) */
+    uint32_t smem;                      /* dynamic shared memory, bytes */
+    uint32_t warps, stages;
+    uint32_t n_args;
+    kl_value args[KL_MAX_ARGS];
+} kl_plan_launch;
+
+/* Self-contained plain data (no pointers): it is written to workers and spools as it is, within one build of klineage. */
+typedef struct {
+    uint32_t          magic, version;   /* KL_PLAN_MAGIC, KL_PLAN_VERSION */
+    uint32_t          surface;          /* kl_surface_id */
+    uint32_t          threads;
+    uint32_t          n_tensors, n_buffers, n_tensormaps, n_launches;
+    kl_plan_tensor    tensors[KL_MAX_TENSORS];
+    kl_plan_buffer    buffers[KL_MAX_BUFFERS];
+    kl_plan_tensormap tensormaps[KL_MAX_TENSORMAPS];
+    kl_plan_launch    launches[KL_MAX_LAUNCHES];
+} kl_plan;
+
+#define KL_PLAN_MAGIC 0x4e4c504bu
+#define KL_PLAN_VERSION 1u
+
+/* What the device allows; zero fields are "unknown, do not check". */
+typedef struct {
+    int64_t sms, cores;
+    int64_t smem_max;                   /* opt-in dynamic shared memory of one block */
+    int64_t max_threads;                /* per block or work-group */
+    int64_t memory;                     /* bytes of device memory */
+} kl_device_limits;
+
+/* Evaluate every expression of `k` for workload `w`.  A kernel whose `require` fails, or whose plan passes a device limit, is
+ * KL_EINVAL with the directive's line and caret: the gate turns it into outcome `refused`. */
+KL_MUST_USE kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                                  const kl_device_limits *limits, kl_error *e);
+/* The compiler's -D flags for this kernel and workload (params, const axes, dtypes, tensor types), NULL-terminated, in the arena. */
+const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w);
+
+#endif

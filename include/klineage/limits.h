@@ -1,0 +1,27 @@
+/* limits.h - every bound on outside input, retries and queues, with its reason.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_LIMITS_H
+#define KLINEAGE_LIMITS_H
+
+#define KL_MAX_SOURCE_BYTES (1u << 20)         /* a kernel file: the largest expert is 64 KB; 1 MB bounds precomputed answers */
+#define KL_MAX_JSON_BYTES (64u << 20)          /* a definition or workload file */
+#define KL_MAX_AXES 32
+#define KL_MAX_TENSORS 24                      /* inputs and outputs of one task */
+#define KL_MAX_PARAMS 32
+#define KL_MAX_LETS 64
+#define KL_MAX_BUFFERS 16
+#define KL_MAX_TENSORMAPS 16
+#define KL_MAX_LAUNCHES 32
+#define KL_MAX_ARGS 48
+#define KL_MAX_NAME 64                         /* bytes of an identifier */
+#define KL_MAX_EXPR_DEPTH 64                   /* nesting of parentheses; keeps the parser's stack small */
+#define KL_MAX_WORKLOADS 4096
+#define KL_MAX_TENSOR_BYTES (64ull << 30)      /* one tensor or buffer */
+#define KL_MAX_TOTAL_BYTES (96ull << 30)       /* all buffers of one plan, before the device's own limit */
+#define KL_MAX_SETS 64                         /* input sets that one timed batch may rotate over */
+#define KL_GUARD_BYTES 4096                    /* canary zone on each side of a buffer */
+#define KL_COMPILE_SECONDS 120                 /* one compile; template bombs end here */
+#define KL_COMPILE_MEMORY (4ull << 30)
+#define KL_RUN_SECONDS 30                      /* one run of a candidate at a checked shape, unless the task's oracle took longer */
+#define KL_PROFILE_SECONDS 10                  /* cap of one comparison; past it the verdict is `unstable` */
+
+#endif

@@ -1,0 +1,48 @@
+/* runner_ops.h - the inside of a runner: one table row per thing that can execute kernels.  src/backend/worker.c owns the
+ * socket loop and calls these; it validates every message before a slot sees it.
+ *
+ * Slots return 0, or nonzero after filling `reply->fault` and `reply->text`; they never print and never exit.  All may block; the
+ * gate kills the process when it waited long enough.  Memory passed in stays owned by the loop until the process ends.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_BACKEND_RUNNER_OPS_H
+#define KL_BACKEND_RUNNER_OPS_H
+#include "wire.h"
+
+/* What the loop knows; a row keeps its own state behind `state`. */
+typedef struct {
+    bool           trusted;
+    int            cpu, threads;
+    kl_plan        plan;
+    kl_layout      layout;
+    char          *inputs;      /* read-only mapping unless trusted says otherwise */
+    char          *outputs;
+    char          *scratch;     /* shared-memory backends only */
+    size_t         inputs_bytes, outputs_bytes, scratch_bytes;
+    int            artefact_fd; /* sealed memfd or file, opened read-only */
+    uint32_t       artefact_kind;
+    kl_control    *control;
+    void          *state;
+} kl_runner_ctx;
+
+typedef struct {
+    const char *name;                                                   /* "cpu" "opencl" "cuda" */
+    /* Print the device as one JSON object on stdout (fields of kl_device); exit status. May load drivers. */
+    int (*probe)(void);
+    int (*open)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* device context; nothing of a candidate yet */
+    int (*load)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* artefact + plan -> launches ready, resources filled */
+    int (*bind)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* layout and mappings are set; allocate device memory */
+    int (*upload)(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
+    int (*run)(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply);
+    int (*time)(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
+} kl_runner_ops;
+
+const kl_runner_ops *kl_runner_ops_each(int i); /* NULL past the end; src/backend/runners.c */
+
+/* Fill a reply's fault and return 1. */
+int kl_reply_fault(kl_msg_reply *reply, kl_fault_kind kind, int sig, const char *fmt, ...) KL_PRINTF(4, 5);
+
+/* Address of a tensor or buffer for (set, slot) in the mappings above. */
+char *kl_ctx_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
+char *kl_ctx_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
+
+#endif

@@ -1,0 +1,275 @@
+/* fs.c - files and folders.
+ *
+ * Writing is replace-by-rename, so a reader sees the old file or the new one, and a full disk or a crash leaves the old.
+ * Not here: watching, locking, permissions beyond "private" and "as the umask says".
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1
+#include "base/fs.h"
+#include "base/rng.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_TREE_DEPTH 200 /* of a folder that is removed: each level holds a descriptor open */
+
+static kl_err os_fail(kl_error *e, const char *path, const char *what) {
+    int    why = errno;
+    kl_err code = why == ENOENT || why == ENOTDIR ? KL_ENOENT : KL_EIO;
+    kl_fail(e, code, path, "cannot %s: %s", what, strerror(why));
+    if (why == ENOSPC || why == EDQUOT) kl_hint(e, "free some space on that disk, then run the same command again");
+    return code;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+/* Until the end, or until more than `max_bytes` came: the size that fstat says is 0 for /proc and may grow meanwhile. */
+static kl_err read_all(kl_buf *text, int fd, const char *path, size_t max_bytes, kl_error *e) {
+    static const size_t piece = 64 << 10;
+    char               *block = malloc(piece);
+    kl_err              err = KL_OK;
+    if (!block) kl_oom(piece);
+    for (;;) {
+        ssize_t n = read(fd, block, piece);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) err = os_fail(e, path, "read");
+        if (n <= 0) break;
+        kl_buf_add(text, (kl_str){block, (size_t)n});
+        if (text->len > max_bytes) {
+            err = kl_fail(e, KL_ELIMIT, path, "larger than the limit of %zu bytes", max_bytes);
+            break;
+        }
+    }
+    free(block);
+    return err;
+}
+
+kl_err kl_fs_read(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return os_fail(e, path, "open");
+    kl_buf text = {0};
+    kl_err err = read_all(&text, fd, path, max_bytes, e);
+    if (!err) *out = kl_arena_copy(a, kl_buf_str(&text));
+    kl_buf_fini(&text);
+    close(fd);
+    return err;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+static bool write_all(int fd, kl_str data) {
+    while (data.len) {
+        ssize_t n = write(fd, data.ptr, data.len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        data.ptr += n;
+        data.len -= (size_t)n;
+    }
+    return true;
+}
+
+/* The rename itself must survive a power cut; file systems that cannot do this say EINVAL, and that is fine. */
+static void sync_folder_of(kl_arena *a, const char *path) {
+    int fd = open(kl_fs_dirname(a, path).ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+kl_err kl_fs_write(const char *path, kl_str data, kl_error *e) {
+    kl_arena   *scratch = kl_arena_new();
+    const char *temporary = kl_arena_printf(scratch, "%s.%016llx.tmp", path, (unsigned long long)kl_seed_fresh()).ptr;
+    kl_err      err = KL_OK;
+    int         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        err = os_fail(e, path, "create");
+        goto done;
+    }
+    bool written = write_all(fd, data) && fsync(fd) == 0;
+    int  why = errno;
+    if (close(fd) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    errno = why;
+    if (!written || rename(temporary, path) != 0) {
+        err = os_fail(e, path, "write");
+        unlink(temporary);
+        goto done;
+    }
+    sync_folder_of(scratch, path);
+done:
+    kl_arena_free(scratch);
+    return err;
+}
+
+static bool make_folder(const char *path) { return mkdir(path, 0777) == 0 || (errno == EEXIST && kl_fs_is_dir(path)); }
+
+kl_err kl_fs_mkdirs(const char *path, kl_error *e) {
+    kl_arena *scratch = kl_arena_new();
+    kl_err    err = KL_OK;
+    char     *part = KL_ARRAY(scratch, char, strlen(path) + 1);
+    for (size_t i = 0; path[i] && !err; i++) {
+        part[i] = path[i];
+        bool ends_here = path[i] != '/' && (path[i + 1] == '/' || path[i + 1] == '\0');
+        if (ends_here && !make_folder(part)) {
+            err = kl_fail(e, KL_EIO, path, "cannot create the folder %s: %s", part, strerror(errno));
+        }
+    }
+    kl_arena_free(scratch);
+    return err;
+}
+
+/* ---- removing ----------------------------------------------------------------------------------------------- */
+
+static void remove_contents(int fd, unsigned depth);
+
+static void remove_entry(int parent, const char *name, unsigned depth) {
+    if (unlinkat(parent, name, 0) == 0 || (errno != EISDIR && errno != EPERM)) return;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == EACCES) { /* a candidate may have taken away our own right to look inside */
+        (void)fchmodat(parent, name, 0700, 0);
+        fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (fd >= 0) remove_contents(fd, depth + 1);
+    (void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Takes `fd` over. */
+static void remove_contents(int fd, unsigned depth) {
+    (void)fchmod(fd, 0700);
+    DIR *dir = depth < MAX_TREE_DEPTH ? fdopendir(fd) : NULL;
+    if (!dir) {
+        close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            remove_entry(dirfd(dir), entry->d_name, depth);
+    closedir(dir);
+}
+
+void kl_fs_remove_tree(const char *path) {
+    if (path && path[0]) remove_entry(AT_FDCWD, path, 0);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------------ */
+
+bool kl_fs_exists(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+bool kl_fs_is_dir(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static int by_bytes(const void *a, const void *b) { return strcmp(((const kl_str *)a)->ptr, ((const kl_str *)b)->ptr); }
+
+kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_error *e) {
+    *names = NULL;
+    *n = 0;
+    DIR *stream = opendir(dir);
+    if (!stream && errno == ENOENT) return KL_OK;
+    if (!stream) return os_fail(e, dir, "list");
+    size_t cap = 0;
+    for (struct dirent *entry; errno = 0, (entry = readdir(stream));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (*n == cap) {
+            kl_str *grown = KL_ARRAY(a, kl_str, cap = cap ? 2 * cap : 16);
+            if (*n) memcpy(grown, *names, *n * sizeof **names);
+            *names = grown;
+        }
+        (*names)[(*n)++] = kl_arena_copy(a, kl_str_of(entry->d_name));
+    }
+    kl_err err = errno ? os_fail(e, dir, "list") : KL_OK;
+    closedir(stream);
+    if (*n) qsort(*names, *n, sizeof **names, by_bytes);
+    return err;
+}
+
+/* ---- names -------------------------------------------------------------------------------------------------- */
+
+kl_str kl_fs_join(kl_arena *a, const char *dir, const char *name) {
+    if (name[0] == '/' || !dir[0]) return kl_arena_copy(a, kl_str_of(name));
+    bool slash = kl_str_ends(kl_str_of(dir), KL_S("/"));
+    return kl_arena_printf(a, "%s%s%s", dir, slash ? "" : "/", name);
+}
+
+static kl_str without_end_slashes(const char *path) {
+    kl_str s = kl_str_of(path);
+    while (s.len > 1 && s.ptr[s.len - 1] == '/') s.len--;
+    return s;
+}
+
+kl_str kl_fs_basename(const char *path) {
+    kl_str s = without_end_slashes(path);
+    size_t from = s.len;
+    while (from > 0 && s.ptr[from - 1] != '/') from--;
+    return from == s.len ? s : (kl_str){s.ptr + from, s.len - from};
+}
+
+kl_str kl_fs_dirname(kl_arena *a, const char *path) {
+    kl_str s = without_end_slashes(path);
+    while (s.len > 0 && s.ptr[s.len - 1] != '/') s.len--;
+    if (s.len == 0) return kl_arena_copy(a, KL_S("."));
+    while (s.len > 1 && s.ptr[s.len - 1] == '/') s.len--;
+    return kl_arena_copy(a, s);
+}
+
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
+    const char *base = environment("TMPDIR");
+    kl_str      path = kl_fs_join(a, base ? base : "/tmp", "klineage-XXXXXX");
+    if (!mkdtemp((char *)path.ptr)) { /* the arena's own copy, so writing to it is fine */
+        kl_err err = os_fail(e, base ? base : "/tmp", "create a temporary folder");
+        kl_hint(e, "set TMPDIR to a folder that can be written");
+        return err;
+    }
+    *out = path;
+    return KL_OK;
+}
+
+kl_str kl_fs_self_dir(kl_arena *a) {
+    char    path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n < 0) return kl_arena_copy(a, KL_S("."));
+    path[n] = '\0';
+    return kl_fs_dirname(a, path);
+}
+
+kl_str kl_fs_cache_dir(kl_arena *a) {
+    const char *own = environment("KLINEAGE_CACHE"), *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
+    if (own) return kl_arena_copy(a, kl_str_of(own));
+    if (xdg && xdg[0] == '/') return kl_fs_join(a, xdg, "klineage");
+    if (home) return kl_fs_join(a, home, ".cache/klineage");
+    return kl_arena_copy(a, KL_S(".klineage-cache")); /* a shared folder such as /tmp could be prepared by somebody else */
+}
+
+static bool is_program(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode) && access(path, X_OK) == 0;
+}
+
+kl_str kl_fs_find_program(kl_arena *a, const char *name) {
+    if (!name[0]) return (kl_str){0};
+    if (strchr(name, '/')) return is_program(name) ? kl_arena_copy(a, kl_str_of(name)) : (kl_str){0};
+    const char *path = environment("PATH");
+    for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p;) {
+        size_t len = strcspn(p, ":");
+        kl_str found = kl_fs_join(a, len ? kl_arena_copy(a, (kl_str){p, len}).ptr : ".", name);
+        if (is_program(found.ptr)) return found;
+        p += len + (p[len] == ':');
+    }
+    return (kl_str){0};
+}

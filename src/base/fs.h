@@ -1,0 +1,27 @@
+/* fs.h - files, folders and the clock.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_BASE_FS_H
+#define KL_BASE_FS_H
+#include <klineage/base.h>
+
+/* Whole file into the arena, NUL-terminated.  Errors: KL_ENOENT, KL_EIO, KL_ELIMIT when above `max_bytes`. */
+KL_MUST_USE kl_err kl_fs_read(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e);
+/* Atomically replace `path`: temporary file beside it, fsync, rename.  A full disk leaves the old file. */
+KL_MUST_USE kl_err kl_fs_write(const char *path, kl_str data, kl_error *e);
+KL_MUST_USE kl_err kl_fs_mkdirs(const char *path, kl_error *e);
+bool   kl_fs_exists(const char *path);
+bool   kl_fs_is_dir(const char *path);
+kl_str kl_fs_join(kl_arena *a, const char *dir, const char *name); /* NUL-terminated */
+kl_str kl_fs_dirname(kl_arena *a, const char *path);
+kl_str kl_fs_basename(const char *path);
+/* Names in a folder, sorted, without . and ..; `*n` 0 when it does not exist. */
+KL_MUST_USE kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_error *e);
+void   kl_fs_remove_tree(const char *path); /* best effort, never follows links */
+/* A fresh private folder (0700) under $TMPDIR; the caller removes it. */
+KL_MUST_USE kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e);
+kl_str kl_fs_self_dir(kl_arena *a);                /* folder of the running program */
+kl_str kl_fs_cache_dir(kl_arena *a);               /* $KLINEAGE_CACHE, else $XDG_CACHE_HOME/klineage, else ~/.cache/klineage */
+kl_str kl_fs_find_program(kl_arena *a, const char *name); /* on PATH; empty when absent */
+
+int64_t kl_now_ns(void);                           /* CLOCK_MONOTONIC */
+kl_str  kl_utc_now(kl_arena *a);                   /* 2026-01-31T12:00:00Z */
+#endif

@@ -1,0 +1,287 @@
+/* proc.c - run a program to its end with limits.
+ *
+ *   parent                         child (own process group, dies with the parent)
+ *   input -> memfd --------------> stdin     a file, not a pipe: no deadlock, no SIGPIPE, nothing to poll
+ *   poll  <- pipe <--------------- stdout
+ *   poll  <- pipe <--------------- stderr
+ *   read  <- pipe (close on exec)  errno of a failed exec; end of file means it runs
+ *
+ * The group is killed before its leader is reaped, so its number cannot have been given to somebody else; whatever the
+ * program left running in the background ends with it.  A grandchild that left the group and holds a pipe open is not
+ * waited for.
+ * Not here: confinement (the caller's hook), resource limits, terminals.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1
+#include "base/proc.h"
+#include "base/fs.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_OUTPUT ((size_t)1 << 20)
+#define LONGEST_POLL_MS 100 /* a signal that lands just before poll() is seen this much later */
+#define BLIND_POLL_MS 2     /* where pidfd_open is missing, the end of a silent program is looked for this often */
+
+extern char **environ;
+
+/* ---- interrupt ---------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupt_seen;
+
+static void on_interrupt(int signal_number) {
+    if (interrupt_seen) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    }
+    interrupt_seen = 1;
+}
+
+/* Without SA_RESTART: a blocking call must come back and look. */
+void kl_interrupt_install(void) {
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool kl_interrupted(void) { return interrupt_seen != 0; }
+
+/* ---- descriptors -------------------------------------------------------------------------------------------- */
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* Above 2, so that dup2 onto 0..2 in the child never meets one of its own sources. */
+static int above_standard(int fd) {
+    if (fd < 0 || fd > 2) return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    close(fd);
+    return moved;
+}
+
+static bool make_pipe(int *read_end, int *write_end) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    *read_end = above_standard(ends[0]);
+    *write_end = above_standard(ends[1]);
+    return *read_end >= 0 && *write_end >= 0;
+}
+
+static int make_input(kl_str input) {
+    if (!input.len) return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    int fd = above_standard(memfd_create("stdin", MFD_CLOEXEC));
+    while (fd >= 0 && input.len) {
+        ssize_t n = write(fd, input.ptr, input.len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            close(fd);
+            return -1;
+        }
+        input.ptr += n;
+        input.len -= (size_t)n;
+    }
+    if (fd >= 0) lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+/* ---- child -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int   input, out_write, err_write, exec_write; /* handed to the child */
+    int   out_read, err_read, exec_read, pidfd;    /* ours */
+    pid_t pid, parent;
+} process;
+
+enum { STAGE_CHDIR = 1, STAGE_EXEC };
+typedef struct { int stage, error; } exec_failure;
+
+static KL_NORETURN void child_fails(int fd, int where) {
+    exec_failure failure = {where, errno};
+    (void)!write(fd, &failure, sizeof failure);
+    _exit(127);
+}
+
+/* Async-signal-safe calls only: the parent may have threads, and one of them may hold malloc's lock. */
+static KL_NORETURN void become_program(const process *p, const kl_proc_spec *spec, const char *program) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != p->parent) _exit(127); /* the parent was gone before the line above */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL); /* an ignored signal stays ignored across exec */
+    if (dup2(p->input, 0) < 0 || dup2(p->out_write, 1) < 0 || dup2(p->err_write, 2) < 0) child_fails(p->exec_write, STAGE_EXEC);
+    if (spec->cwd && chdir(spec->cwd) != 0) child_fails(p->exec_write, STAGE_CHDIR);
+    if (spec->confine && spec->confine(spec->confine_ctx) != 0) _exit(126);
+    execve(program, (char *const *)(uintptr_t)spec->argv, spec->envp ? (char *const *)(uintptr_t)spec->envp : environ);
+    child_fails(p->exec_write, STAGE_EXEC);
+}
+
+/* ---- parent ------------------------------------------------------------------------------------------------- */
+
+/* A path is meant from here, not from the child's folder. */
+static const char *program_path(kl_arena *a, const kl_proc_spec *spec) {
+    kl_str found = kl_fs_find_program(a, spec->argv[0]);
+    if (!found.len) return NULL;
+    if (found.ptr[0] == '/' || !spec->cwd) return found.ptr;
+    char       *here = getcwd(NULL, 0);
+    const char *path = here ? kl_fs_join(a, here, found.ptr).ptr : found.ptr;
+    free(here);
+    return path;
+}
+
+static bool open_descriptors(process *p, kl_str input) {
+    p->input = make_input(input);
+    return p->input >= 0 && make_pipe(&p->out_read, &p->out_write) && make_pipe(&p->err_read, &p->err_write) &&
+           make_pipe(&p->exec_read, &p->exec_write) && fcntl(p->out_read, F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(p->err_read, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static void close_child_ends(process *p) {
+    close_fd(&p->input);
+    close_fd(&p->out_write);
+    close_fd(&p->err_write);
+    close_fd(&p->exec_write);
+}
+
+static void close_all(process *p) {
+    close_child_ends(p);
+    close_fd(&p->out_read);
+    close_fd(&p->err_read);
+    close_fd(&p->exec_read);
+    close_fd(&p->pidfd);
+}
+
+/* Kill whatever is left of the group, then reap the leader. */
+static int end_group(pid_t pid) {
+    int status = 0;
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL); /* should it not have reached setpgid */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    return status;
+}
+
+/* Waits for exec: end of file when it worked. */
+static kl_err exec_outcome(process *p, const kl_proc_spec *spec, kl_error *e) {
+    exec_failure failure = {0};
+    ssize_t      n;
+    do n = read(p->exec_read, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof failure) return KL_OK;
+    end_group(p->pid);
+    if (failure.stage == STAGE_CHDIR)
+        return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot enter the folder %s: %s", spec->cwd, strerror(failure.error));
+    return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot be started: %s", strerror(failure.error));
+}
+
+static kl_err start(process *p, const kl_proc_spec *spec, const char *program, kl_error *e) {
+    if (!open_descriptors(p, spec->input))
+        return kl_fail(e, KL_ESPAWN, spec->argv[0], "no descriptors for its input and output: %s", strerror(errno));
+    p->parent = getpid();
+    p->pid = fork();
+    if (p->pid < 0) return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot fork: %s", strerror(errno));
+    if (p->pid == 0) become_program(p, spec, program);
+    setpgid(p->pid, p->pid); /* both sides do it: whoever comes first, no kill can miss */
+    close_child_ends(p);
+    p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    return exec_outcome(p, spec, e);
+}
+
+/* Takes what is there.  Closes `*fd` at end of file; keeps at most `*room` bytes and drops the rest. */
+static void drain(int *fd, kl_buf *text, size_t *room) {
+    char block[16 << 10];
+    while (*fd >= 0) {
+        ssize_t n = read(*fd, block, sizeof block);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return;
+        if (n <= 0) {
+            close_fd(fd);
+            return;
+        }
+        size_t keep = (size_t)n < *room ? (size_t)n : *room;
+        kl_buf_add(text, (kl_str){block, keep});
+        *room -= keep;
+        if ((size_t)n < sizeof block) return; /* let poll decide: a program that writes without end must meet its timeout */
+    }
+}
+
+static bool has_ended(pid_t pid) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+static int poll_slice_ms(const process *p, int64_t deadline_ns) {
+    int64_t slice = p->pidfd < 0 ? BLIND_POLL_MS : LONGEST_POLL_MS;
+    if (deadline_ns) {
+        int64_t left = (deadline_ns - kl_now_ns() + 999999) / 1000000;
+        if (left < slice) slice = left < 0 ? 0 : left;
+    }
+    return (int)slice;
+}
+
+typedef enum { ENDED, TIMED_OUT, INTERRUPTED } finish;
+
+static finish watch(process *p, int64_t deadline_ns, kl_buf *out, kl_buf *err, size_t *room) {
+    for (;;) {
+        if (has_ended(p->pid)) return ENDED;
+        if (kl_interrupted()) return INTERRUPTED;
+        if (deadline_ns && kl_now_ns() >= deadline_ns) return TIMED_OUT;
+        struct pollfd fds[] = {{p->out_read, POLLIN, 0}, {p->err_read, POLLIN, 0}, {p->pidfd, POLLIN, 0}};
+        if (poll(fds, KL_COUNT(fds), poll_slice_ms(p, deadline_ns)) <= 0) continue; /* negative descriptors are skipped */
+        if (fds[0].revents) drain(&p->out_read, out, room);
+        if (fds[1].revents) drain(&p->err_read, err, room);
+    }
+}
+
+/* What the dead left in the pipes: at most their capacity, so this ends even if a stray grandchild goes on writing. */
+static void drain_rest(int *fd, kl_buf *text, size_t *room) {
+    for (int i = 0; *fd >= 0 && i < 256; i++) {
+        struct pollfd ready = {*fd, POLLIN, 0};
+        if (poll(&ready, 1, 0) <= 0) return;
+        drain(fd, text, room);
+    }
+}
+
+static void describe(kl_proc_result *result, int status) {
+    result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+kl_err kl_proc_run(kl_proc_result *result, kl_arena *a, const kl_proc_spec *spec, kl_error *e) {
+    KL_ASSERT(spec->argv && spec->argv[0]);
+    *result = (kl_proc_result){.exit_code = -1};
+    if (kl_interrupted()) return kl_fail(e, KL_EINTR, spec->argv[0], "interrupted");
+    const char *program = program_path(a, spec);
+    if (!program) return kl_fail(e, KL_ENOENT, spec->argv[0], "no such program");
+    process p = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0};
+    int64_t began = kl_now_ns();
+    kl_buf  out = {0}, err = {0};
+    size_t  room = spec->max_output ? spec->max_output : DEFAULT_OUTPUT;
+    kl_err  code = start(&p, spec, program, e);
+    if (code) goto done;
+    finish how = watch(&p, spec->timeout_ns ? began + spec->timeout_ns : 0, &out, &err, &room);
+    describe(result, end_group(p.pid));
+    result->wall_ns = kl_now_ns() - began;
+    result->timed_out = how == TIMED_OUT;
+    drain_rest(&p.out_read, &out, &room);
+    drain_rest(&p.err_read, &err, &room);
+    result->out = kl_arena_copy(a, kl_buf_str(&out));
+    result->err = kl_arena_copy(a, kl_buf_str(&err));
+    if (how == INTERRUPTED) code = kl_fail(e, KL_EINTR, spec->argv[0], "interrupted");
+done:
+    close_all(&p);
+    kl_buf_fini(&out);
+    kl_buf_fini(&err);
+    return code;
+}

@@ -1,0 +1,24 @@
+//! launch layernorm global(rows) args(x, weight, bias, eps, output, rows, hidden)
+/* LayerNorm over the last axis: one work item a row, three passes.  float32 only.
+ * SPDX-License-Identifier: Apache-2.0 */
+#if KL_DTYPE_x != KL_F32
+#error "this kernel is written for float32"
+#endif
+
+__kernel void layernorm(__global const float *x, __global const float *weight, __global const float *bias, float eps,
+                        __global float *output, int rows, int hidden)
+{
+    int row = get_global_id(0);
+    if (row >= rows) return;
+    __global const float *in = x + (size_t)row * hidden;
+    __global float       *out = output + (size_t)row * hidden;
+    float                 sum = 0.0f, squares = 0.0f;
+    for (int i = 0; i < hidden; i++)
+        sum += in[i];
+    float mean = sum / hidden;
+    for (int i = 0; i < hidden; i++)
+        squares += (in[i] - mean) * (in[i] - mean);
+    float scale = 1.0f / sqrt(squares / hidden + eps);
+    for (int i = 0; i < hidden; i++)
+        out[i] = (in[i] - mean) * scale * weight[i] + bias[i];
+}
