@@ -1,0 +1,13 @@
+"""flash-linear-attention's chunked gated delta rule (Triton).  SPDX-License-Identifier: Apache-2.0"""
+import fla
+from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+
+def run(q, k, v, g, beta, initial_state):
+    output, final_state = chunk_gated_delta_rule(q, k, v, g, beta, scale=q.shape[-1] ** -0.5,
+                                                 initial_state=initial_state, output_final_state=True)
+    return {"output": output, "final_state": final_state}
+
+
+def describe():
+    return f"flash-linear-attention {fla.__version__}, chunk_gated_delta_rule"
