@@ -118,10 +118,13 @@ typedef struct kl_memory {
     int   inputs_fd, inputs_ro_fd, outputs_fd;
     char *inputs, *outputs;                            /* the gate's mapping */
     size_t inputs_bytes, outputs_bytes;
+    bool  borrows_inputs;                              /* inputs belong to another kl_memory, which must outlive this one */
     kl_layout layout;                                  /* scratch fields unused: scratch belongs to a runner */
 } kl_memory;
 
 KL_MUST_USE kl_err kl_memory_open(kl_memory *out, const kl_layout *l, kl_error *e);
+/* Own outputs, the inputs of another: the oracle sees the candidate's inputs, the candidate never the oracle's pages. */
+KL_MUST_USE kl_err kl_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memory *inputs_of, kl_error *e);
 void               kl_memory_close(kl_memory *m);
 void *kl_memory_input(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t set);    /* data of an input */
 void *kl_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t slot);  /* data of an output or mutable input */
@@ -130,7 +133,8 @@ void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byt
 /* First damaged guard byte of a slot: index of the tensor, or -1 when all are whole. */
 int  kl_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte);
 
-typedef enum { KL_FAULT_NONE, KL_FAULT_CRASH, KL_FAULT_HANG, KL_FAULT_DEVICE, KL_FAULT_REFUSED, KL_FAULT_PROTOCOL, KL_FAULT_GUARD } kl_fault_kind;
+typedef enum { KL_FAULT_NONE, KL_FAULT_CRASH, KL_FAULT_HANG, KL_FAULT_DEVICE, KL_FAULT_REFUSED, KL_FAULT_PROTOCOL, KL_FAULT_GUARD,
+               KL_FAULT_INPUT /* an input that is not mutable was changed */ } kl_fault_kind;
 
 /* How a runner failed.  These are results about a kernel, not errors of ours. */
 typedef struct {
@@ -142,6 +146,7 @@ typedef struct {
 typedef struct {
     kl_backend_id backend;
     bool          trusted;             /* oracle, baseline: no seccomp, may dlopen */
+    bool          script;              /* a trusted Python script: runner_script.py instead of klineage-worker */
     int           cpu;                 /* pin to this core; -1: no pin (several threads) */
     int           threads;
     const char   *worker;              /* path of klineage-worker; NULL: beside the running program */
@@ -156,7 +161,9 @@ typedef struct kl_runner kl_runner;
 /* Start a process and its device context; nothing of a candidate is loaded yet, so runners may be started ahead.
  * Errors: KL_ESPAWN, KL_ENODEV, KL_EISOLATION. */
 KL_MUST_USE kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e);
-/* Load an artefact for a plan.  Launches that the device refuses (shared memory, registers) are KL_FAULT_REFUSED. `resources`: one per launch. */
+/* Pin the runner to a core (-1: none) and set the number of threads its kernels may use; may be called before every load. */
+KL_MUST_USE kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e);
+/* Load an artefact for a plan; may be called again for another shape (see wire.h).  Launches that the device refuses (shared memory, registers) are KL_FAULT_REFUSED. `resources`: one per launch. */
 KL_MUST_USE kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, const kl_artefact *artefact,
                                   const kl_plan *plan, kl_error *e);
 /* Bind the shared pages; allocates device buffers where the backend has its own memory. Scratch is allocated and guarded by the runner's side. */

@@ -21,7 +21,8 @@ typedef struct {
 typedef enum {
     KL_DIST_NORMAL, KL_DIST_UNIFORM, KL_DIST_UNIFORM_INT, KL_DIST_OFFSETS, KL_DIST_CONSTANT, KL_DIST_LOGSIGMOID,
     KL_DIST_SIGMOID, KL_DIST_BOOL, KL_DIST_DISTINCT, KL_DIST_TIES,
-    KL_DIST_FILE /* safetensors input of a workload: `file` and `tensor_key` */
+    KL_DIST_FILE,  /* safetensors input of a workload: `file` and `tensor_key` */
+    KL_DIST_CUSTOM /* only the task's Python `custom_inputs` can make it; kl_task_fill refuses */
 } kl_dist_kind;
 
 /* How an input's values are drawn. */

@@ -18,6 +18,7 @@ typedef struct {
     char          *outputs;
     char          *scratch;     /* shared-memory backends only */
     size_t         inputs_bytes, outputs_bytes, scratch_bytes;
+    int            outputs_fd;  /* shared-memory backends only: a private view of the outputs can be made */
     int            artefact_fd; /* sealed memfd or file, opened read-only */
     uint32_t       artefact_kind;
     kl_control    *control;

@@ -38,18 +38,24 @@ typedef struct {
     int64_t      wall_ns;           /* as the runner saw it; advisory */
     uint32_t     n_samples;         /* in the control page */
     uint32_t     n_resources;
+    uint32_t     isolation;         /* READY: what confines the runner, KLI_ISOLATED_* | landlock ABI << 8 */
+    uint32_t     reserved;
     kl_resources resources[KL_MAX_LAUNCHES];
     char         text[512];         /* NUL-terminated */
 } kl_msg_reply;
 
-typedef struct { kl_msg_head head; uint32_t artefact_kind, trusted; kl_plan plan; } kl_msg_load;           /* + 1 fd */
+/* cpu: core to pin to, -1 none */
+typedef struct { kl_msg_head head; uint32_t artefact_kind, trusted; int32_t cpu, threads; kl_plan plan; } kl_msg_load; /* + 1 fd */
 typedef struct { kl_msg_head head; kl_layout layout; } kl_msg_bind;                                        /* + 4 fds */
 typedef struct { kl_msg_head head; uint32_t first, n; } kl_msg_upload;
 typedef struct { kl_msg_head head; uint32_t set, slot, poison, reserved; } kl_msg_run;
 typedef struct {
     kl_msg_head head;
     uint32_t    method, first, calls, warm, poison, flush, fetch, sequence;
+    uint32_t    spin, reserved;     /* BATCH: both sides spin on the control words; else they sleep on them (futex) */
 } kl_msg_time;
+
+enum { KLI_ISOLATED_SECCOMP = 1, KLI_ISOLATED_LANDLOCK = 2, KLI_ISOLATED_NAMESPACES = 4, KLI_ISOLATED_USER = 8, KLI_ISOLATED_LIMITS = 16 };
 
 /* Shared page between gate and runner.  BATCH handshake: runner sets armed = sequence; gate reads its clock and sets go = sequence; runner
  * runs the calls and sets done = sequence; gate reads its clock.  Each word on its own cache line. */

@@ -1,5 +1,4 @@
 /* clock.c - time.  SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1
 #include "base/fs.h"
 #include <time.h>
 

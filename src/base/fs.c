@@ -3,7 +3,6 @@
  * Writing is replace-by-rename, so a reader sees the old file or the new one, and a full disk or a crash leaves the old.
  * Not here: watching, locking, permissions beyond "private" and "as the umask says".
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1
 #include "base/fs.h"
 #include "base/rng.h"
 #include <dirent.h>

@@ -1,6 +1,5 @@
 /* log.c - what a person watching sees.  The one mutable global of base besides the interrupt flag: how much to say.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1
 #include "base/log.h"
 #include <stdio.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,4 @@
 /* rng.c - see rng.h.  SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1
 #include "base/rng.h"
 #include <errno.h>
 #include <sys/random.h>

@@ -27,33 +27,28 @@ typedef struct {
     kl_str           raw_end; /* the x of R"x( ... )x" */
 } scanner;
 
-static size_t line_end(const scanner *s, size_t from)
-{
+static size_t line_end(const scanner *s, size_t from) {
     const char *newline = from < s->len ? memchr(s->clean + from, '\n', s->len - from) : NULL;
     return newline ? (size_t)(newline - s->clean) : s->len;
 }
 
-static size_t skip_blank(const scanner *s, size_t from, size_t end)
-{
+static size_t skip_blank(const scanner *s, size_t from, size_t end) {
     while (from < end && kli_is_space(s->clean[from])) from++;
     return from;
 }
 
-static size_t trim_end(const scanner *s, size_t from, size_t end)
-{
+static size_t trim_end(const scanner *s, size_t from, size_t end) {
     while (end > from && kli_is_space(s->clean[end - 1])) end--;
     return end;
 }
 
-static bool at(const scanner *s, size_t i, size_t end, const char *text)
-{
+static bool at(const scanner *s, size_t i, size_t end, const char *text) {
     size_t n = strlen(text);
     return end - i >= n && memcmp(s->clean + i, text, n) == 0;
 }
 
 /* R"x( : C++ puts at most 16 characters before the parenthesis. */
-static size_t enter_raw(scanner *s, size_t i, size_t end)
-{
+static size_t enter_raw(scanner *s, size_t i, size_t end) {
     size_t open = i + 1;
     while (open < end && open - i <= 17 && s->clean[open] != '(') open++;
     if (open == end || s->clean[open] != '(') return i + 1;
@@ -63,8 +58,7 @@ static size_t enter_raw(scanner *s, size_t i, size_t end)
 }
 
 /* A name or a number as one step, so that a digit separator (1'000) or a string prefix is not taken for a quote. */
-static size_t step_word(scanner *s, size_t i, size_t end)
-{
+static size_t step_word(scanner *s, size_t i, size_t end) {
     bool   number = kli_is_digit(s->clean[i]);
     size_t start = i;
     while (i < end && (kli_is_name_part(s->clean[i]) ||
@@ -74,8 +68,7 @@ static size_t step_word(scanner *s, size_t i, size_t end)
     return raw ? enter_raw(s, i, end) : i;
 }
 
-static size_t step_code(scanner *s, size_t i, size_t end)
-{
+static size_t step_code(scanner *s, size_t i, size_t end) {
     char c = s->clean[i];
     if (kli_is_name_part(c)) return step_word(s, i, end);
     if (s->python ? c == '#' : at(s, i, end, "//")) {
@@ -96,8 +89,7 @@ static size_t step_code(scanner *s, size_t i, size_t end)
     return i + 1;
 }
 
-static size_t step_string(scanner *s, size_t i, size_t end)
-{
+static size_t step_string(scanner *s, size_t i, size_t end) {
     if (s->clean[i] == '\\') return i + 2 < end ? i + 2 : end;
     if (s->clean[i] != s->quote) return i + 1;
     if (s->state == IN_STRING) {
@@ -109,8 +101,7 @@ static size_t step_string(scanner *s, size_t i, size_t end)
     return closes ? i + 3 : i + 1;
 }
 
-static size_t step_raw(scanner *s, size_t i, size_t end)
-{
+static size_t step_raw(scanner *s, size_t i, size_t end) {
     size_t n = s->raw_end.len;
     bool   closes = s->clean[i] == ')' && end - i >= n + 2 && memcmp(s->clean + i + 1, s->raw_end.ptr, n) == 0 &&
                   s->clean[i + 1 + n] == '"';
@@ -118,8 +109,7 @@ static size_t step_raw(scanner *s, size_t i, size_t end)
     return closes ? i + n + 2 : i + 1;
 }
 
-static size_t step(scanner *s, size_t i, size_t end)
-{
+static size_t step(scanner *s, size_t i, size_t end) {
     switch (s->state) {
     case IN_CODE: return step_code(s, i, end);
     case IN_COMMENT: return end;
@@ -135,8 +125,7 @@ static size_t step(scanner *s, size_t i, size_t end)
 }
 
 /* Follow one line that is no directive; comments and strings go on behind a backslash at its end. */
-static void skip_line(scanner *s)
-{
+static void skip_line(scanner *s) {
     size_t end = line_end(s, s->pos), text_end = trim_end(s, s->pos, end);
     bool   continued = text_end > s->pos && s->clean[text_end - 1] == '\\' && !(s->python && s->state == IN_COMMENT);
     for (size_t i = s->pos; i < end;) i = step(s, i, end);
@@ -146,15 +135,13 @@ static void skip_line(scanner *s)
 }
 
 /* "#!/usr/bin/env python3" on the first line belongs to the shell. */
-static bool is_shebang(const scanner *s, size_t text, size_t end)
-{
+static bool is_shebang(const scanner *s, size_t text, size_t end) {
     size_t after = skip_blank(s, text, end);
     return s->python && s->pos == 0 && after < end && s->clean[after] == '/';
 }
 
 /* Does the line at s->pos begin a directive?  `text` is then the offset behind its prefix. */
-static bool starts_directive(const scanner *s, size_t *text)
-{
+static bool starts_directive(const scanner *s, size_t *text) {
     if (s->state != IN_CODE && s->state != IN_COMMENT) return false;
     size_t end = line_end(s, s->pos), i = skip_blank(s, s->pos, end);
     if (end - i < s->prefix.len || memcmp(s->clean + i, s->prefix.ptr, s->prefix.len) != 0) return false;
@@ -164,8 +151,7 @@ static bool starts_directive(const scanner *s, size_t *text)
 
 /* Join the next physical line: blank what lies between the two texts.  Python does not continue a comment, so there the
  * prefix must be repeated; in C the backslash has already made the next line part of the comment. */
-static kl_err join_next(scanner *s, size_t backslash, size_t end)
-{
+static kl_err join_next(scanner *s, size_t backslash, size_t end) {
     size_t next = end + 1, next_end = line_end(s, next), text = skip_blank(s, next, next_end);
     bool   prefixed = next_end - text >= s->prefix.len && memcmp(s->clean + text, s->prefix.ptr, s->prefix.len) == 0;
     if (prefixed) text += s->prefix.len;
@@ -179,8 +165,7 @@ static kl_err join_next(scanner *s, size_t backslash, size_t end)
     return KL_OK;
 }
 
-static kl_err take_directive(scanner *s, size_t text)
-{
+static kl_err take_directive(scanner *s, size_t text) {
     kli_line line = {.begin = s->pos, .text = text};
     for (;;) {
         size_t end = line_end(s, s->pos), text_end = trim_end(s, text, end);
@@ -206,8 +191,7 @@ static kl_err take_directive(scanner *s, size_t text)
     return KL_OK;
 }
 
-static kl_err refuse_nul(const kl_kernel *k, kl_error *e)
-{
+static kl_err refuse_nul(const kl_kernel *k, kl_error *e) {
     const char *nul = k->source.len ? memchr(k->source.ptr, '\0', k->source.len) : NULL;
     if (!nul) return KL_OK;
     kl_fail_at(e, KL_EPARSE, k->path, k->source, (size_t)(nul - k->source.ptr), "a NUL byte: this is not a text file");
@@ -215,8 +199,7 @@ static kl_err refuse_nul(const kl_kernel *k, kl_error *e)
     return KL_EPARSE;
 }
 
-kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error *e)
-{
+kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_err err = refuse_nul(k, e);
     if (err) return err;
     scanner s = {.kernel = k, .out = out, .error = e, .len = k->source.len};
@@ -235,8 +218,7 @@ kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error 
     return KL_OK;
 }
 
-kl_str kli_line_word(const kli_scan *scan, int line)
-{
+kl_str kli_line_word(const kli_scan *scan, int line) {
     const kli_line *l = &scan->lines[line];
     size_t          end = l->text;
     while (end < l->end && kli_is_name_part(scan->clean[end])) end++;

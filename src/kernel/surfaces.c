@@ -56,42 +56,36 @@ static const kl_surface surfaces[] = {
     {KL_SURFACE_TILELANG, "tilelang", ".py", "#!", KL_ON_GPU, 'A', no_flags, tilelang_clauses},
 };
 
-const kl_surface *kl_surface_each(int i)
-{
+const kl_surface *kl_surface_each(int i) {
     return i >= 0 && (size_t)i < KL_COUNT(surfaces) ? &surfaces[i] : NULL;
 }
 
-const kl_surface *kl_surface_get(kl_surface_id id)
-{
+const kl_surface *kl_surface_get(kl_surface_id id) {
     for (size_t i = 0; i < KL_COUNT(surfaces); i++)
         if (surfaces[i].id == id) return &surfaces[i];
     return NULL;
 }
 
-const kl_surface *kl_surface_by_name(kl_str name)
-{
+const kl_surface *kl_surface_by_name(kl_str name) {
     for (size_t i = 0; i < KL_COUNT(surfaces); i++)
         if (kl_str_eq(name, kl_str_of(surfaces[i].name))) return &surfaces[i];
     return NULL;
 }
 
-const kl_surface *kl_surface_of_path(kl_str path)
-{
+const kl_surface *kl_surface_of_path(kl_str path) {
     for (size_t i = 0; i < KL_COUNT(surfaces); i++)
         if (kl_str_ends(path, kl_str_of(surfaces[i].suffix))) return &surfaces[i];
     return NULL;
 }
 
 /* What may stand behind "-ffp-contract=" or "-mavx512": no slash, no comma, no quote. */
-static bool plain_suffix(kl_str s)
-{
+static bool plain_suffix(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
         if (!kli_is_name_part(s.ptr[i]) && s.ptr[i] != '-' && s.ptr[i] != '.') return false;
     return s.len > 0 && s.len <= 24;
 }
 
-static bool flag_fits(const char *allowed, kl_str flag)
-{
+static bool flag_fits(const char *allowed, kl_str flag) {
     size_t n = strlen(allowed);
     kl_str whole = {allowed, n};
     if (allowed[n - 1] != '=' && allowed[n - 1] != '*') return kl_str_eq(flag, whole);
@@ -99,15 +93,13 @@ static bool flag_fits(const char *allowed, kl_str flag)
     return kl_str_starts(flag, stem) && plain_suffix((kl_str){flag.ptr + stem.len, flag.len - stem.len});
 }
 
-bool kli_flag_allowed(const kl_surface *surface, kl_str flag)
-{
+bool kli_flag_allowed(const kl_surface *surface, kl_str flag) {
     for (const char *const *allowed = surface->flags; *allowed; allowed++)
         if (flag_fits(*allowed, flag)) return true;
     return false;
 }
 
-bool kli_clause_allowed(const kl_surface *surface, const char *clause)
-{
+bool kli_clause_allowed(const kl_surface *surface, const char *clause) {
     for (const char *const *known = surface->clauses; *known; known++)
         if (strcmp(*known, clause) == 0) return true;
     return false;

@@ -1,0 +1,35 @@
+/* compile.h - what every backend's compile and inspect slots use.
+ *
+ * kl_compile (compile.c) makes the private folder `dir`, calls the slot, and moves the artefact into the cache: a slot writes
+ * into `dir` only, sets out->path to the file there, out->kind, out->log and out->ok, and runs programs through kli_compile_run alone.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_BACKEND_COMPILE_H
+#define KL_BACKEND_COMPILE_H
+#include <klineage/backend.h>
+#include "base/proc.h"
+
+#define KLI_LOG_BYTES (16u << 10)
+
+/* Run one program confined: no network, nothing writable but `dir`, readable only the system's programs, libraries and headers
+ * and `readable` (NULL-terminated, may be NULL), limits of limits.h.  `dir` is its working and temporary folder.
+ * `max_output`: bytes kept, 0 for 1 MiB.  A program that fails is KL_OK with its exit code.  Errors: KL_ENODEV (no such program), KL_EIO. */
+KL_MUST_USE kl_err kli_compile_run(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir,
+                                   const char *const *readable, size_t max_output, kl_error *e);
+/* stderr then stdout of a compiler with `dir` and everything before it removed, at most KLI_LOG_BYTES; says so when it was killed. */
+kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir);
+/* Dropped when the table is full; replaces a feature of the same name. */
+void   kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
+double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */
+
+/* The slots of backends.c. */
+kl_err kl_cpu_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
+                      const kl_compile_opts *o, kl_error *e);
+kl_err kl_cpu_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
+kl_err kl_opencl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
+                         const kl_compile_opts *o, kl_error *e);
+kl_err kl_opencl_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
+kl_err kl_cuda_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
+                       const kl_compile_opts *o, kl_error *e);
+kl_err kl_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
+
+#endif

@@ -1,0 +1,117 @@
+/* filters.c - which system calls are left to whom.
+ *
+ * libseccomp writes the BPF once per process; entering a filter is then two system calls, cheap enough for every timed
+ * batch.  A violation raises SIGSYS instead of returning an error, so that what a kernel tried is seen and named.
+ * Not here: files (Landlock decides by path, which a filter cannot see).  SPDX-License-Identifier: Apache-2.0 */
+#include "isolation.h"
+#include <errno.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <unistd.h>
+
+/* malloc, free and the end. */
+static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+                                   SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(futex)};
+
+static const int THREAD_CALLS[] = {SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(gettid)};
+
+/* What PoCL and its threads do once every kernel has been compiled. */
+static const int DRIVER_CALLS[] = {
+    SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
+    SCMP_SYS(statx), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(getpid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
+    SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_setaffinity), SCMP_SYS(getcpu),
+    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(sigaltstack), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(getrandom),
+    SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(recvmsg), SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(restart_syscall),
+    SCMP_SYS(fcntl), SCMP_SYS(getrlimit), SCMP_SYS(dup)};
+
+/* A compiler never needs these; the network is gone with its namespace where there is one. */
+static const int COMPILE_DENIED[] = {
+    SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
+    SCMP_SYS(io_uring_setup), SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(mount),
+    SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns), SCMP_SYS(unshare), SCMP_SYS(init_module),
+    SCMP_SYS(finit_module), SCMP_SYS(kexec_load), SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(open_by_handle_at),
+    SCMP_SYS(personality), SCMP_SYS(pidfd_getfd), SCMP_SYS(shmget), SCMP_SYS(msgget), SCMP_SYS(semget)};
+
+static bool add_all(scmp_filter_ctx f, uint32_t action, const int *calls, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (calls[i] >= 0 && seccomp_rule_add(f, action, calls[i], 0) != 0) return false;
+    return true;
+}
+
+/* Anonymous memory that is never executable; with `files`, private mappings of libraries too. */
+static bool allow_mapping(scmp_filter_ctx f, bool files) {
+    int failed = 0;
+    if (files)
+        failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 0);
+    else
+        failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                                   SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+    return failed == 0;
+}
+
+static bool allow_driver(scmp_filter_ctx f) {
+    int failed = !add_all(f, SCMP_ACT_ALLOW, DRIVER_CALLS, KL_COUNT(DRIVER_CALLS));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 0);
+    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
+    /* A cache that cannot be written is a slower start, not a fault. */
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_WRONLY, O_WRONLY));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_RDWR, O_RDWR));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(mkdir), 0);
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(unlink), 0);
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(rename), 0);
+    return failed == 0;
+}
+
+static bool fill(scmp_filter_ctx f, kli_filter_kind kind) {
+    if (kind == KLI_FILTER_COMPILE)
+        return add_all(f, SCMP_ACT_ERRNO(EPERM), COMPILE_DENIED, KL_COUNT(COMPILE_DENIED));
+    bool ok = add_all(f, SCMP_ACT_ALLOW, MEMORY_CALLS, KL_COUNT(MEMORY_CALLS)) && allow_mapping(f, kind == KLI_FILTER_DRIVER);
+    if (ok && kind != KLI_FILTER_KERNEL) ok = add_all(f, SCMP_ACT_ALLOW, THREAD_CALLS, KL_COUNT(THREAD_CALLS));
+    if (ok && kind == KLI_FILTER_DRIVER) ok = allow_driver(f);
+    return ok;
+}
+
+/* libseccomp exports to a descriptor only. */
+static bool export(kli_filter *out, scmp_filter_ctx f) {
+    struct stat info;
+    int         fd = memfd_create("filter", MFD_CLOEXEC);
+    bool        ok = fd >= 0 && seccomp_export_bpf(f, fd) == 0 && fstat(fd, &info) == 0 && info.st_size > 0 &&
+              (size_t)info.st_size / sizeof(struct sock_filter) <= 4096;
+    if (ok) {
+        out->program.filter = malloc((size_t)info.st_size);
+        if (!out->program.filter) kl_oom((size_t)info.st_size);
+        out->program.len = (unsigned short)((size_t)info.st_size / sizeof(struct sock_filter));
+        ok = pread(fd, out->program.filter, (size_t)info.st_size, 0) == info.st_size;
+    }
+    if (fd >= 0) close(fd);
+    return ok;
+}
+
+bool kli_filter_build(kli_filter *out, kli_filter_kind kind) {
+    *out = (kli_filter){0};
+    scmp_filter_ctx f = seccomp_init(kind == KLI_FILTER_COMPILE ? SCMP_ACT_ALLOW : SCMP_ACT_TRAP);
+    if (!f) return false;
+    bool ok = fill(f, kind) && export(out, f);
+    seccomp_release(f);
+    if (!ok) kli_filter_fini(out);
+    return ok;
+}
+
+bool kli_filter_enter(const kli_filter *f) {
+    if (!f->program.len || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &f->program) == 0;
+}
+
+void kli_filter_fini(kli_filter *f) {
+    free(f->program.filter);
+    *f = (kli_filter){0};
+}

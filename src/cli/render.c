@@ -1,0 +1,79 @@
+/* render.c - results to stdout, errors to stderr; text for people or one JSON object.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+#include "base/json.h"
+#include "base/log.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_set(const char *variable) {
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+bool kl_cli_colour(const kl_args *args, int fd) {
+    const char *wish = args->values[KL_OPTION_COLOR];
+    if (wish && strcmp(wish, "always") == 0) return true;
+    if (wish && strcmp(wish, "never") == 0) return false;
+    const char *terminal = getenv("TERM");
+    return !is_set("NO_COLOR") && isatty(fd) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static bool wants_json(const kl_args *args) {
+    return kl_args_has(args, KL_OPTION_JSON) || kl_args_has(args, KL_OPTION_JSON_PRETTY);
+}
+
+static bool put(FILE *stream, kl_str text) {
+    if (text.len) fwrite(text.ptr, 1, text.len, stream);
+    return fflush(stream) == 0 && !ferror(stream);
+}
+
+int kl_cli_show_error(const kl_args *args, kl_arena *a, const kl_error *e) {
+    kl_progress("%s", "");
+    int code = kl_exit_of_error(e->code);
+    if (wants_json(args)) {
+        json_t *o = json_object();
+        json_object_set_new(o, "schema", json_string("klineage/error"));
+        json_object_set_new(o, "version", json_integer(1));
+        json_object_set_new(o, "error", json_string(kl_err_name(e->code)));
+        json_object_set_new(o, "exit_code", json_integer(code));
+        json_object_set_new(o, "where", kl_json_str(kl_str_of(e->where)));
+        json_object_set_new(o, "message", kl_json_str(kl_str_of(e->message)));
+        json_object_set_new(o, "detail", kl_json_str(kl_str_of(e->detail)));
+        json_object_set_new(o, "hint", kl_json_str(kl_str_of(e->hint)));
+        kl_str line = kl_json_dump(a, o, false);
+        json_decref(o);
+        fprintf(stderr, "%.*s\n", KL_STR_ARG(line));
+        return code;
+    }
+    kl_buf text = {0};
+    kl_error_render(e, &text);
+    bool colour = kl_cli_colour(args, STDERR_FILENO);
+    fputs(colour ? "\033[31mklineage:\033[0m " : "klineage: ", stderr);
+    put(stderr, kl_buf_str(&text));
+    kl_buf_fini(&text);
+    return code;
+}
+
+int kl_cli_show_result(const kl_args *args, kl_arena *a, const kl_result *r) {
+    kl_progress("%s", "");
+    bool pretty = kl_args_has(args, KL_OPTION_JSON_PRETTY), ok;
+    if (wants_json(args) && r->json) {
+        ok = put(stdout, kl_json_dump(a, r->json, pretty));
+        if (ok && !pretty) ok = put(stdout, KL_S("\n"));
+    } else {
+        ok = put(stdout, kl_buf_str(&r->text));
+    }
+    if (!ok) {
+        if (errno == EPIPE) return 2; /* the reader went away and does not want to hear of it */
+        kl_error e = {0};
+        kl_fail(&e, KL_EIO, "stdout", "cannot write: %s", strerror(errno));
+        return kl_cli_show_error(args, a, &e);
+    }
+    if (r->trouble.code) return kl_cli_show_error(args, a, &r->trouble);
+    return r->exit_code;
+}

@@ -1,0 +1,163 @@
+/* page_help.c - help on a terminal: the overview, one command, one topic.
+ *
+ * Examples come before options, because most readers copy a line.  Not here: the same text for man, markdown and shells
+ * (page_man.c, page_reference.c, page_complete.c).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "command/command.h"
+#include <string.h>
+
+#define COLUMNS 80
+#define OPTION_COLUMN 28
+
+static void spaces(kl_buf *out, size_t n) {
+    for (size_t i = 0; i < n; i++) kl_buf_add(out, KL_S(" "));
+}
+
+/* One paragraph, words broken at spaces.  The first line continues at `column`. */
+static void wrap_words(kl_buf *out, size_t indent, size_t column, kl_str text) {
+    size_t at = 0;
+    bool   fresh = true;
+    while (at < text.len) {
+        size_t end = at;
+        while (end < text.len && text.ptr[end] != ' ') end++;
+        size_t width = end - at;
+        if (!fresh && column + 1 + width > COLUMNS) {
+            kl_buf_add(out, KL_S("\n"));
+            spaces(out, indent);
+            column = indent;
+        } else if (!fresh) {
+            kl_buf_add(out, KL_S(" "));
+            column++;
+        }
+        kl_buf_add(out, (kl_str){text.ptr + at, width});
+        column += width;
+        fresh = false;
+        for (at = end; at < text.len && text.ptr[at] == ' ';) at++;
+    }
+    kl_buf_add(out, KL_S("\n"));
+}
+
+static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
+    while (text.len) {
+        const char *newline = memchr(text.ptr, '\n', text.len);
+        size_t      n = newline ? (size_t)(newline - text.ptr) : text.len;
+        spaces(out, indent);
+        kl_buf_printf(out, "%.*s\n", (int)n, text.ptr);
+        n += newline ? 1 : 0;
+        text = (kl_str){text.ptr + n, text.len - n};
+    }
+}
+
+void kl_page_wrap(kl_buf *out, int indent, kl_str text) {
+    for (bool first = true; text.len; first = false) {
+        const char *gap = memmem(text.ptr, text.len, "\n\n", 2);
+        kl_str      paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
+        if (!first) kl_buf_add(out, KL_S("\n"));
+        if (kl_str_starts(paragraph, KL_S("  "))) {
+            indent_lines(out, (size_t)indent, paragraph);
+        } else {
+            spaces(out, (size_t)indent);
+            wrap_words(out, (size_t)indent, (size_t)indent, paragraph);
+        }
+        size_t used = paragraph.len + (gap ? 2 : 0);
+        text = (kl_str){text.ptr + used, text.len - used};
+    }
+}
+
+/* "  left           right, wrapped under itself" */
+static void two_columns(kl_buf *out, kl_str left, size_t column, const char *right) {
+    kl_buf_printf(out, "  %.*s", KL_STR_ARG(left));
+    size_t used = left.len + 2;
+    if (used + 2 > column) {
+        kl_buf_add(out, KL_S("\n"));
+        used = 0;
+    }
+    spaces(out, column - used);
+    wrap_words(out, column, column, kl_str_of(right));
+}
+
+static void option_row(kl_buf *out, const kl_option *o) {
+    kl_buf left = {0};
+    if (o->letter) kl_buf_printf(&left, "-%c, ", o->letter);
+    kl_buf_printf(&left, "--%s%s%s", o->name, o->value[0] ? " " : "", o->value);
+    two_columns(out, kl_buf_str(&left), OPTION_COLUMN, o->doc);
+    kl_buf_fini(&left);
+}
+
+static void options_of(kl_buf *out, int command, bool common) {
+    for (int i = 0; kl_option_at(i); i++) {
+        const kl_option *o = kl_option_at(i);
+        if (kl_option_fits(o, command) && (o->commands == ~0u) == common) option_row(out, o);
+    }
+}
+
+static bool has_own_options(int command) {
+    for (int i = 0; kl_option_at(i); i++)
+        if (kl_option_at(i)->commands != ~0u && kl_option_fits(kl_option_at(i), command)) return true;
+    return false;
+}
+
+void kl_page_overview(kl_buf *out) {
+    kl_buf_add(out, KL_S("klineage - the referee of compute kernels: compiles, checks and times a candidate, and says yes "
+                         "or no\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
+    for (int i = 0; kl_command_at(i); i++) {
+        const kl_command *c = kl_command_at(i);
+        two_columns(out, kl_str_of(c->words), 18, c->summary);
+    }
+    kl_buf_add(out, KL_S("\ntopics (klineage help TOPIC)\n"));
+    for (int i = 0; kl_topic_at(i); i++) two_columns(out, kl_str_of(kl_topic_at(i)->name), 18, kl_topic_at(i)->summary);
+    kl_buf_add(out, KL_S("\noptions of every command\n"));
+    options_of(out, KL_COMMAND_HELP, true);
+    options_of(out, -1, false);
+    kl_buf_add(out, KL_S("\nfirst steps\n"));
+    two_columns(out, KL_S("klineage doctor"), 44, "what this machine can do");
+    two_columns(out, KL_S("klineage gate gemm tasks/gemm/naive.c"), 44, "a first verdict");
+}
+
+static void examples_of(kl_buf *out, int command) {
+    kl_buf_add(out, KL_S("\nexamples\n"));
+    for (int i = 0; kl_example_at(i); i++) {
+        const kl_example *x = kl_example_at(i);
+        if ((int)x->command == command) kl_buf_printf(out, "  # %s\n  %s\n", x->doc, x->line);
+    }
+}
+
+void kl_page_command(kl_buf *out, int command, bool full) {
+    const kl_command *c = kl_command_at(command);
+    KL_ASSERT(c != NULL);
+    kl_buf_printf(out, "klineage %s - %s\n\nusage: klineage %s%s%s [OPTIONS]\n", c->words, c->summary, c->words,
+                  c->usage[0] ? " " : "", c->usage);
+    if (full) examples_of(out, command);
+    if (full) {
+        kl_buf_add(out, KL_S("\n"));
+        kl_page_wrap(out, 0, kl_str_of(c->text));
+    }
+    if (has_own_options(command)) {
+        kl_buf_add(out, KL_S("\noptions\n"));
+        options_of(out, command, false);
+    }
+    kl_buf_add(out, full ? KL_S("\noptions of every command\n") : KL_S("\nmore: --help; options of every command: klineage help\n"));
+    if (full) options_of(out, command, true);
+}
+
+static void exit_codes(kl_buf *out) {
+    for (int i = 0; kl_exit_at(i); i++) {
+        const kl_exit *x = kl_exit_at(i);
+        kl_buf         left = {0};
+        kl_buf_printf(&left, "%3d  %s", x->code, x->name);
+        two_columns(out, kl_buf_str(&left), 22, x->doc);
+        kl_buf_fini(&left);
+    }
+}
+
+void kl_page_topic(kl_buf *out, const kl_topic *topic) {
+    kl_buf_printf(out, "%s - %s\n\n", topic->name, topic->summary);
+    if (topic->text) {
+        kl_page_wrap(out, 0, kl_str_of(topic->text));
+    } else if (strcmp(topic->name, "exit-codes") == 0) {
+        exit_codes(out);
+    } else {
+        for (int i = 0; kl_variable_at(i); i++)
+            two_columns(out, kl_str_of(kl_variable_at(i)->name), 18, kl_variable_at(i)->doc);
+    }
+}

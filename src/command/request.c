@@ -1,0 +1,192 @@
+/* request.c - see request.h.
+ *
+ * Names are checked here, before anything is compiled, so that a slip of the fingers costs nothing and is answered with
+ * the nearest known name.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "command/request.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- tasks ---------------------------------------------------------------------------------------------------- */
+
+#define MAX_TASKS 4096 /* listed by name; a folder of data sets may be large */
+
+typedef struct { kl_str *paths; size_t n; } task_list;
+
+static bool is_listed(const task_list *l, kl_str name) {
+    for (size_t i = 0; i < l->n; i++)
+        if (kl_str_eq(kl_fs_basename(l->paths[i].ptr), name)) return true;
+    return false;
+}
+
+static kl_err list_folder(task_list *l, kl_arena *a, const char *dir, kl_error *e) {
+    kl_str *names;
+    size_t  n;
+    if (!kl_fs_is_dir(dir)) return KL_OK;
+    kl_err err = kl_fs_list(&names, &n, a, dir, e);
+    for (size_t i = 0; !err && i < n && l->n < MAX_TASKS; i++) {
+        kl_str path = kl_fs_join(a, dir, names[i].ptr);
+        bool   task = kl_fs_exists(kl_fs_join(a, path.ptr, "definition.json").ptr);
+        if (task && !is_listed(l, names[i])) l->paths[l->n++] = path;
+    }
+    return err;
+}
+
+kl_err kl_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
+    task_list   l = {.paths = KL_ARRAY(a, kl_str, MAX_TASKS)};
+    const char *named = getenv("KLINEAGE_TASKS");
+    kl_err      err = named && *named ? list_folder(&l, a, named, e) : KL_OK;
+    kl_str      above = kl_fs_self_dir(a);
+    while (!err && above.len > 1) {
+        err = list_folder(&l, a, kl_fs_join(a, above.ptr, "tasks").ptr, e);
+        above = kl_fs_dirname(a, above.ptr);
+    }
+    if (!err) err = list_folder(&l, a, "tasks", e);
+    *paths = l.paths;
+    *n = l.n;
+    return err;
+}
+
+static kl_err suggest_task(kl_arena *a, const char *name, kl_error *e) {
+    kl_str  *paths;
+    size_t   n;
+    kl_error ignored = {0};
+    if (kl_request_tasks(&paths, &n, a, &ignored)) return e->code;
+    kl_suggestion s;
+    kl_suggest_start(&s, kl_fs_basename(name));
+    for (size_t i = 0; i < n; i++) kl_suggest_offer(&s, kl_fs_basename(paths[i].ptr));
+    if (s.best.ptr) return kl_hint(e, "did you mean %.*s? klineage task list shows all", KL_STR_ARG(s.best));
+    return kl_hint(e, "klineage task list shows the tasks that have a name");
+}
+
+kl_err kl_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_error *e) {
+    kl_str path;
+    kl_err err = kl_task_find(&path, a, name_or_path, e);
+    if (err == KL_ENOENT) return suggest_task(a, name_or_path, e), err;
+    return err ? err : kl_task_load(out, a, path.ptr, e);
+}
+
+/* ---- kernels -------------------------------------------------------------------------------------------------- */
+
+static kl_err check_path(const char *path, kl_error *e) {
+    if (kl_fs_is_dir(path)) return kl_fail(e, KL_EINVAL, path, "a kernel is one file, and this is a folder");
+    if (!kl_fs_exists(path)) return kl_fail(e, KL_ENOENT, path, "no such file");
+    if (access(path, R_OK) != 0) return kl_fail(e, KL_EIO, path, "cannot be read");
+    if (kl_surface_of_path(kl_str_of(path))) return KL_OK;
+    kl_fail(e, KL_EINVAL, path, "the ending of a kernel's file names its surface, and this one is unknown");
+    return kl_hint(e, "known endings: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");
+}
+
+kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const char *path, const char *const *params, kl_error *e) {
+    *out = NULL;
+    kl_err err = check_path(path, e);
+    if (err) return err;
+    kl_kernel_opts with = {.params = params}, without = {0};
+    err = kl_kernel_load(out, a, path, &with, refusal);
+    if (!err || err == KL_ENOENT || err == KL_EIO) return *e = *refusal, err;
+    kl_error  own = {0};
+    kl_kernel *plain;
+    bool       sound = params && params[0] && kl_kernel_load(&plain, a, path, &without, &own) == KL_OK;
+    if (sound) return *e = *refusal, err; /* the file is fine; what was asked of it is not */
+    *out = NULL;
+    return KL_OK;
+}
+
+/* ---- shapes and options ------------------------------------------------------------------------------------------ */
+
+static const char *host_name(kl_host_kind on) { return on == KL_ON_GPU ? "gpu" : "cpu"; }
+
+static kl_err unknown_workload(const kl_task *t, kl_host_kind on, const char *wish, kl_error *e) {
+    kl_suggestion s;
+    kl_buf        known = {0};
+    kl_suggest_start(&s, kl_str_of(wish));
+    bool elsewhere = false;
+    for (int i = 0; i < t->n_workloads; i++) {
+        const kl_workload *w = &t->workloads[i];
+        bool named = kl_str_eq(w->label, kl_str_of(wish)) || kl_str_eq(w->uuid, kl_str_of(wish));
+        elsewhere |= named;
+        if (!kl_workload_fits(w, on)) continue;
+        kl_suggest_offer(&s, w->label);
+        if (known.len < 300) kl_buf_printf(&known, "%s%.*s", known.len ? " " : "", KL_STR_ARG(w->label));
+    }
+    if (elsewhere) kl_fail(e, KL_EINVAL, NULL, "workload '%s' of %.*s is not for a %s", wish, KL_STR_ARG(t->name), host_name(on));
+    else kl_fail(e, KL_EINVAL, NULL, "task %.*s has no workload '%s'", KL_STR_ARG(t->name), wish);
+    if (s.best.ptr && !elsewhere) kl_hint(e, "did you mean %.*s? on a %s there are: %s", KL_STR_ARG(s.best), host_name(on), known.ptr);
+    else kl_hint(e, "on a %s there are: %s; or give sizes, as in --workload M=64,N=64", host_name(on), known.len ? known.ptr : "none");
+    kl_buf_fini(&known);
+    return e->code;
+}
+
+kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *t, kl_host_kind on, const char *wish, kl_error *e) {
+    bool sizes = wish && strchr(wish, '=');
+    *out = kl_task_workload(t, sizes ? (kl_str){0} : kl_str_of(wish), on);
+    if (!*out && wish && !sizes) return unknown_workload(t, on, wish, e);
+    if (!*out) {
+        kl_fail(e, KL_EINVAL, NULL, "task %.*s has no real shape for a %s", KL_STR_ARG(t->name), host_name(on));
+        return kl_hint(e, "klineage task show %.*s lists its workloads", KL_STR_ARG(t->name));
+    }
+    if (!sizes) return KL_OK;
+    kl_workload *made;
+    kl_err       err = kl_workload_with_axes(&made, a, t, *out, kl_str_of(wish), e);
+    for (int i = 0; !err && i < t->n_tensors; i++) {
+        kl_shape shape;
+        err = kl_task_shape(&shape, t, made, i, e);
+    }
+    *out = made;
+    return err;
+}
+
+static kl_err check_baseline(const kl_task *t, const char *wish, kl_error *e) {
+    if (!wish || strcmp(wish, "all") == 0 || strcmp(wish, "none") == 0) return KL_OK;
+    kl_suggestion s;
+    kl_suggest_start(&s, kl_str_of(wish));
+    kl_suggest_offer(&s, KL_S("none"));
+    kl_buf known = {0};
+    bool   found = false;
+    for (int i = 0; i < t->n_baselines; i++) {
+        found |= kl_str_eq(t->baselines[i].name, kl_str_of(wish));
+        kl_suggest_offer(&s, t->baselines[i].name);
+        kl_buf_printf(&known, " %.*s", KL_STR_ARG(t->baselines[i].name));
+    }
+    if (!found) {
+        kl_fail(e, KL_EINVAL, NULL, "task %.*s has no baseline '%s'", KL_STR_ARG(t->name), wish);
+        if (s.best.ptr) kl_hint(e, "did you mean %.*s?", KL_STR_ARG(s.best));
+        else kl_hint(e, "there are:%s all none", known.len ? known.ptr : "");
+    }
+    kl_buf_fini(&known);
+    return found ? KL_OK : e->code;
+}
+
+static void show_progress(void *ctx, kl_stage stage, const char *text) {
+    (void)ctx;
+    kl_progress("%s: %s", kl_stage_name(stage), text);
+    kl_debug("%s: %s", kl_stage_name(stage), text);
+}
+
+kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, const kl_task *t, kl_host_kind on, kl_error *e) {
+    const char *assurance = args->values[KL_OPTION_REQUIRE_ASSURANCE];
+    *out = (kl_gate_opts){
+        .workload = args->values[KL_OPTION_WORKLOAD],
+        .baseline = kl_args_has(args, KL_OPTION_BASELINES) ? "all" : args->values[KL_OPTION_BASELINE],
+        .require_assurance = assurance ? assurance[0] : 0,
+        .check_only = kl_args_has(args, KL_OPTION_CHECK_ONLY),
+        .quick = kl_args_has(args, KL_OPTION_QUICK),
+        .seed = kl_args_number(args, KL_OPTION_SEED, 0),
+        .progress = show_progress,
+    };
+    out->compile.require_assurance = out->require_assurance;
+    if (kl_args_has(args, KL_OPTION_SEED) && out->seed == 0)
+        return kl_fail(e, KL_EINVAL, NULL, "--seed is above 0; leave it out for a fresh one");
+    const kl_workload *ignored;
+    kl_err             err = kl_request_workload(&ignored, a, t, on, out->workload, e);
+    return err ? err : check_baseline(t, out->baseline, e);
+}
+
+void kl_request_show(kl_result *out, const kl_verdict *v, bool colour) {
+    kl_verdict_render(v, &out->text, colour);
+    out->json = kl_verdict_json(v);
+    out->exit_code = kl_verdict_exit_code(v);
+}

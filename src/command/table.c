@@ -1,0 +1,73 @@
+/* table.c - commands.def as arrays, and the two rules that hold for every command.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "command/command.h"
+#include <stdlib.h>
+
+#define ON(id) (1u << KL_COMMAND_##id)
+#define ANY (~0u)
+#define ALONE KL_ALONE
+
+static const kl_command command_table[] = {
+#define COMMAND(id, function, words, usage, min, max, summary, text) {words, usage, min, max, summary, text, function},
+#include "command/commands.def"
+};
+
+static const kl_option option_table[] = {
+#define OPTION(id, name, letter, kind, value, commands, doc) {name, letter, KL_OPTION_IS_##kind, value, commands, doc},
+#include "command/commands.def"
+};
+
+static const kl_exit exit_table[] = {
+#define EXIT(code, name, doc) {code, name, doc},
+#include "command/commands.def"
+};
+
+static const kl_example example_table[] = {
+#define EXAMPLE(id, line, doc) {KL_COMMAND_##id, line, doc},
+#include "command/commands.def"
+};
+
+static const kl_topic topic_table[] = {
+#define TOPIC(name, summary, text) {name, summary, text},
+#include "command/commands.def"
+};
+
+static const kl_variable variable_table[] = {
+#define VARIABLE(name, doc) {name, doc},
+#include "command/commands.def"
+};
+
+#define ROW(table, i) ((i) >= 0 && (size_t)(i) < KL_COUNT(table) ? &(table)[i] : NULL)
+
+const kl_command  *kl_command_at(int id) { return ROW(command_table, id); }
+const kl_option   *kl_option_at(int id) { return ROW(option_table, id); }
+const kl_exit     *kl_exit_at(int i) { return ROW(exit_table, i); }
+const kl_example  *kl_example_at(int i) { return ROW(example_table, i); }
+const kl_topic    *kl_topic_at(int i) { return ROW(topic_table, i); }
+const kl_variable *kl_variable_at(int i) { return ROW(variable_table, i); }
+
+bool kl_option_fits(const kl_option *o, int command) {
+    return o->commands & (command < 0 ? KL_ALONE : 1u << command);
+}
+
+uint64_t kl_args_number(const kl_args *a, kl_option_id id, uint64_t otherwise) {
+    return a->values[id] ? strtoull(a->values[id], NULL, 10) : otherwise;
+}
+
+void kl_result_fini(kl_result *r) {
+    if (!r) return;
+    kl_buf_fini(&r->text);
+    json_decref(r->json);
+    r->json = NULL;
+}
+
+int kl_exit_of_error(kl_err code) {
+    switch (code) {
+    case KL_OK: return 0;
+    case KL_ENODEV: return 7;
+    case KL_EISOLATION: return 8;
+    case KL_PENDING: return 11;
+    case KL_EINTR: return 130;
+    default: return 2;
+    }
+}

@@ -1,0 +1,189 @@
+/* actor.c - one kernel, plugin or script in one runner process, moved from shape to shape.
+ *
+ * Trusted actors (oracle, baselines) stay warm in the gate: the second verdict for a task starts none of them.  A candidate's actor lives
+ * for one verdict; its runner may have been started ahead, before anything of the candidate existed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+
+#include <sched.h>
+#include <string.h>
+
+kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_error *e)
+{
+    KL_ASSERT(id > 0 && (size_t)id < KL_COUNT(g->devices));
+    if (!g->probed[id]) {
+        const kl_err err = kl_device_probe(&g->devices[id], g->arena, id, e);
+        if (err) return err;
+        g->probed[id] = true;
+    }
+    *out = &g->devices[id];
+    return KL_OK;
+}
+
+/* The last core this process may use: the gate itself stays on the others and keeps the clock. */
+int kl_gate_pin_cpu(const kl_plan *plan)
+{
+    cpu_set_t set;
+    if (plan->threads > 1 || sched_getaffinity(0, sizeof set, &set) || CPU_COUNT(&set) < 2) return -1;
+    for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--)
+        if (CPU_ISSET((size_t)cpu, &set)) return cpu;
+    return -1;
+}
+
+static bool is_script(kl_str file) { return kl_str_ends(file, KL_S(".py")); }
+
+/* ---- trusted actors ---------------------------------------------------------------------------------------- */
+
+/* Data types change what is compiled, so an actor serves one combination of them. */
+static kl_str actor_key(kl_case *c, kl_str file, const kl_workload *w)
+{
+    kl_buf types = {0};
+    for (int i = 0; i < c->task->n_tensors; i++) kl_buf_printf(&types, ".%d", (int)w->dtypes[i]);
+    const kl_str key = kl_arena_printf(c->gate->arena, "%s/%.*s/%d%s", c->task->hash, KL_STR_ARG(file),
+                                       (int)c->backend->id, types.ptr ? types.ptr : "");
+    kl_buf_fini(&types);
+    return key;
+}
+
+static bool mentions_plugin(kl_str source)
+{
+    return memmem(source.ptr, source.len, "klineage/plugin.h", 17) != NULL;
+}
+
+/* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
+static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str path, const kl_workload *w, kl_error *e)
+{
+    kl_arena *arena = c->gate->arena;
+    kl_str    source;
+    kl_err    err = kl_fs_read(&source, arena, path.ptr, KL_MAX_SOURCE_BYTES, e);
+    if (err) return err;
+    a->plugin = is_script(path) || mentions_plugin(source);
+    if (a->plugin) {
+        err = kl_compile_plugin(&a->artefact, arena, c->device, path.ptr, &c->opts->compile, e);
+    } else {
+        kl_kernel           *k;
+        const kl_kernel_opts trusted = {.trusted = true, .oracle = kl_str_eq(a->name, KL_S("oracle"))};
+        err = kl_kernel_load(&k, arena, path.ptr, &trusted, e);
+        if (err) return err;
+        const kl_backend *home = kl_backend_of_surface(k->surface->id);
+        const kl_device  *device = c->device;
+        if (home && home->id != c->backend->id) err = kl_gate_device(&device, c->gate, home->id, e);
+        a->kernel = k;
+        if (!err) err = kl_compile(&a->artefact, arena, device, k, c->task, w, &c->opts->compile, e);
+    }
+    if (!err && !a->artefact.ok) *why_not = kl_arena_printf(arena, "it does not compile here: %.200s", a->artefact.log.ptr);
+    return err;
+}
+
+static kl_backend_id home_of(const kl_actor *a, const kl_case *c)
+{
+    if (a->kernel) return kl_backend_of_surface(a->kernel->surface->id)->id;
+    /* A plugin runs where its data is: host pages for anything on the CPU, device memory on a GPU. */
+    return c->backend->on == KL_ON_CPU ? KL_BACKEND_CPU : c->backend->id;
+}
+
+static kl_err start_runner(kl_actor *a, kl_case *c, kl_error *e)
+{
+    const kl_runner_opts o = {.backend = home_of(a, c), .trusted = a->trusted, .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
+                              .cpu = -1, .threads = 1};
+    return kl_runner_start(&a->runner, &o, e);
+}
+
+static void forget(kl_gate *g, int i)
+{
+    kl_actor_stop(g->actors[i]);
+    g->actors[i] = g->actors[g->n_actors - 1];
+    g->actor_keys[i] = g->actor_keys[g->n_actors - 1];
+    g->n_actors--;
+}
+
+kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name, kl_str file, const kl_workload *w, kl_error *e)
+{
+    kl_gate *g = c->gate;
+    *out = NULL;
+    *why_not = (kl_str){0};
+    const kl_str key = actor_key(c, file, w);
+    for (int i = 0; i < g->n_actors; i++)
+        if (kl_str_eq(g->actor_keys[i], key)) {
+            *out = g->actors[i];
+            return (*out)->runner ? KL_OK : start_runner(*out, c, e);
+        }
+    kl_actor *a = KL_NEW(g->arena, kl_actor);
+    a->name = kl_arena_copy(g->arena, name);
+    a->trusted = true;
+    const kl_str path = file.ptr[0] == '/' ? file : kl_fs_join(g->arena, c->task->dir.ptr, file.ptr);
+    if (!kl_fs_exists(path.ptr)) {
+        *why_not = kl_arena_printf(g->arena, "%s does not exist", path.ptr);
+        return KL_OK;
+    }
+    kl_err err = compile_trusted(a, why_not, c, path, w, e);
+    if (!err && !why_not->len) err = start_runner(a, c, e);
+    if (err == KL_ENODEV || err == KL_ESPAWN) { /* not installed: the caller goes on without it and says so */
+        *why_not = kl_arena_printf(g->arena, "%s", e ? e->message : kl_err_name(err));
+        return KL_OK;
+    }
+    if (err || why_not->len) return err;
+    if (g->n_actors == (int)KL_COUNT(g->actors)) forget(g, 0);
+    g->actors[g->n_actors] = a;
+    g->actor_keys[g->n_actors++] = key;
+    *out = a;
+    return KL_OK;
+}
+
+/* ---- any actor ---------------------------------------------------------------------------------------------- */
+
+static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e)
+{
+    if (a == c->oracle) {
+        a->plan = s->oracle_plan;
+        return KL_OK;
+    }
+    if (a->kernel && a != &c->candidate) {
+        const kl_device_limits none = {0};
+        return kl_kernel_plan(&a->plan, a->kernel, s->task, s->workload, &none, e);
+    }
+    a->plan = s->plan;
+    if (a->plugin) {
+        a->plan.n_buffers = a->plan.n_tensormaps = a->plan.n_launches = 0;
+        a->plan.threads = s->plan.threads; /* a library may use as many threads as the candidate */
+    }
+    return KL_OK;
+}
+
+/* Load and bind for this scene unless that was done already.  A fault is a finding about the actor's kernel. */
+kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e)
+{
+    fault->kind = KL_FAULT_NONE;
+    if (a->scene == s->id) return KL_OK;
+    kl_err err = plan_for(a, s, c, e);
+    if (!err && !a->runner) err = kl_actor_restart(a, c, e);
+    if (!err) err = kl_runner_place(a->runner, kl_gate_pin_cpu(&s->plan), (int)a->plan.threads, e);
+    if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
+    if (!err && !fault->kind) err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
+    if (!err && !fault->kind) a->scene = s->id;
+    return err;
+}
+
+/* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking the spare one if there is). */
+kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e)
+{
+    kl_actor_stop(a);
+    if (a->trusted) return start_runner(a, c, e);
+    kl_runner **spare = &c->gate->spare[c->backend->id];
+    if (*spare) {
+        a->runner = *spare;
+        *spare = NULL;
+        return KL_OK;
+    }
+    const kl_runner_opts o = {.backend = c->backend->id, .cpu = -1, .threads = 1};
+    return kl_runner_start(&a->runner, &o, e);
+}
+
+void kl_actor_stop(kl_actor *a)
+{
+    kl_runner_stop(a->runner);
+    a->runner = NULL;
+    a->scene = 0;
+}

@@ -1,0 +1,281 @@
+/* check.c - does the kernel compute the right thing, wherever a user could ask for it?
+ *
+ *   tiny shape      1 seed, then the stress scales       cheap shapes first: most wrong kernels end here
+ *   hidden shapes   1 seed each, odd sizes with tails    never shown to whoever wrote the kernel
+ *   real shape      3 seeds                              its pages and inputs stay for the profile
+ *
+ * Every checked input is run twice, over two poisons (a NaN pattern and 0xA5): what was not written stays poison in one of them, and two
+ * runs that differ in a bit are a race or a read of something nobody wrote.  The seeds are substreams of a root drawn after the compile.
+ * Deliberately not here: arithmetic on outputs (compare.c), processes (actor.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+#include "base/hash.h"
+
+#include <math.h>
+#include <string.h>
+
+#define POISON_NAN 0xFF /* every float type reads it as a NaN, every integer as -1 */
+#define POISON_BITS 0xA5
+
+static const int64_t SECOND = 1000000000;
+
+static kl_dtype type_of(const kl_plan *p, uint32_t i) { return (kl_dtype)p->tensors[i].dtype; }
+static int64_t  elems_of(const kl_plan *p, uint32_t i) { return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(type_of(p, i))); }
+static bool     is_output(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 1 || p->tensors[i].role == 2; }
+
+static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...) KL_PRINTF(4, 5);
+static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...)
+{
+    char    text[600];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    *f = (kl_finding){.ok = false, .outcome = outcome, .why = kl_arena_copy(c->arena, kl_str_of(text))};
+}
+
+void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when)
+{
+    switch (fault->kind) {
+    case KL_FAULT_NONE: return;
+    case KL_FAULT_HANG: reject(f, c, KL_HANG, "%s: %s", when, fault->text); return;
+    case KL_FAULT_REFUSED: reject(f, c, KL_REFUSED, "%s: %s", when, fault->text); return;
+    case KL_FAULT_INPUT: reject(f, c, KL_CHEAT, "%s: it changed an input: %s", when, fault->text); return;
+    case KL_FAULT_GUARD: reject(f, c, KL_WRONG, "%s: it wrote outside a buffer: %s", when, fault->text); return;
+    case KL_FAULT_CRASH:
+    case KL_FAULT_DEVICE:
+    case KL_FAULT_PROTOCOL: reject(f, c, KL_CRASH, "%s: %s", when, fault->text); return;
+    }
+}
+
+/* ---- judging one slot ---------------------------------------------------------------------------------------- */
+
+static void record_check(kl_case *c, const kl_check_result *r)
+{
+    kl_verdict *v = c->verdict;
+    if (v->n_checks == c->cap_checks) {
+        kl_check_result *bigger = KL_ARRAY(c->arena, kl_check_result, c->cap_checks ? 2 * c->cap_checks : 32);
+        if (v->n_checks) memcpy(bigger, v->checks, (size_t)v->n_checks * sizeof *bigger);
+        v->checks = bigger;
+        c->cap_checks = c->cap_checks ? 2 * c->cap_checks : 32;
+    }
+    v->checks[v->n_checks++] = *r;
+}
+
+/* k x the baseline's own error, and never below what rounding to the output's type alone costs. */
+static double budget_of(const kl_scene *s, uint32_t set, uint32_t i, const kl_check *how)
+{
+    const double rounding = kl_dtype_epsilon(type_of(&s->plan, i));
+    const double own = s->reference_error[set][i];
+    return (how->budget > 0 ? how->budget : 4) * (own > rounding ? own : rounding);
+}
+
+static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index, uint8_t poison)
+{
+    const size_t         size = kl_dtype_bytes(type_of(p, i));
+    const unsigned char *at = (const unsigned char *)data + (size_t)index * size;
+    for (size_t b = 0; b < size; b++)
+        if (at[b] != poison) return false;
+    return true;
+}
+
+static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat)
+{
+    kl_buf b = {0};
+    int64_t index[KL_MAX_DIMS] = {0};
+    for (int d = p->tensors[i].ndim - 1; d >= 0; d--) {
+        index[d] = flat % p->tensors[i].dims[d];
+        flat /= p->tensors[i].dims[d];
+    }
+    kl_buf_printf(&b, "%s[", p->tensors[i].name);
+    for (int d = 0; d < p->tensors[i].ndim; d++) kl_buf_printf(&b, "%s%lld", d ? "," : "", (long long)index[d]);
+    kl_buf_printf(&b, "]");
+    const kl_str s = kl_arena_copy(c->arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return s;
+}
+
+static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl_check_result *r, const void *got, uint8_t poison)
+{
+    const char *where = s->workload->hidden ? "a hidden shape" : s->workload->label.ptr;
+    if (r->first_bad >= 0) {
+        const kl_str at = position(c, &s->plan, i, r->first_bad);
+        if (still_poison(&s->plan, i, got, r->first_bad, poison))
+            reject(f, c, KL_WRONG, "at %s: %s was not written (%lld elements wrong)", where, at.ptr, (long long)r->bad);
+        else
+            reject(f, c, KL_WRONG, "at %s: %s is %.9g, expected %.9g (%lld elements wrong)", where, at.ptr, r->got, r->expected,
+                   (long long)r->bad);
+        return;
+    }
+    reject(f, c, KL_WRONG, "at %s%s: %s has relative RMS error %.3g, the budget is %.3g", where,
+           s->scale == 1 ? "" : " under a stress scale", s->plan.tensors[i].name, r->rms_error, r->budget);
+}
+
+/* Is this output the `values` half of a top-k pair?  Then its order is free and the pair is judged with the indices. */
+static bool belongs_to_topk(const kl_scene *s, uint32_t i)
+{
+    for (int j = 0; j < s->task->n_tensors; j++)
+        if (s->workload->checks[j].kind == KL_CHECK_TOPK && s->task->tensors[j].is_output &&
+            kl_task_tensor(s->task, s->workload->checks[j].values) == (int)i)
+            return true;
+    return false;
+}
+
+static void judge_output(kl_check_result *r, const kl_scene *s, uint32_t i, uint32_t set, const void *got, uint32_t slot)
+{
+    const kl_check *how = &s->workload->checks[i];
+    if (how->kind != KL_CHECK_TOPK) {
+        kl_compare(r, type_of(&s->plan, i), got, type_of(&s->oracle_plan, i), s->expected[set][i], elems_of(&s->plan, i), how);
+        return;
+    }
+    const int values = kl_task_tensor(s->task, how->values), ranked = kl_task_tensor(s->task, how->input);
+    KL_ASSERT(values >= 0 && ranked >= 0);
+    kl_arena *scratch = kl_arena_new();
+    kl_compare_topk(r, scratch, &s->plan, values, (int)i, ranked, kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
+                    type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
+                    kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
+    kl_arena_free(scratch);
+}
+
+void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f)
+{
+    for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
+        if (!is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
+        const void     *got = kl_memory_output(&s->memory, &s->plan, i, slot);
+        kl_check_result r = {.workload = s->workload->hidden ? KL_S("hidden") : s->workload->label, .scale = s->scale,
+                             .output = s->task->tensors[i].name, .seed = s->seeds[set]};
+        r.budget = budget_of(s, set, i, &s->workload->checks[i]);
+        judge_output(&r, s, i, set, got, slot);
+        if (record || !r.ok) record_check(c, &r);
+        if (!r.ok) explain(f, c, s, i, &r, got, poison);
+    }
+    if (!f->ok || !c->backend->shared_memory) return;
+    const int damaged = kl_memory_guard_damage(&s->memory, &s->plan, slot, poison);
+    if (damaged >= 0) reject(f, c, KL_WRONG, "it wrote outside a buffer: the guard beside `%s` changed", s->plan.tensors[damaged].name);
+}
+
+/* ---- running a scene ------------------------------------------------------------------------------------------- */
+
+static int64_t patience(const kl_scene *s, int64_t least)
+{
+    const int64_t t = 50 * s->oracle_ns;
+    return t < least ? least : t > 120 * SECOND ? 120 * SECOND : t;
+}
+
+static uint64_t fingerprint(const kl_scene *s, uint32_t slot)
+{
+    uint64_t h = 0;
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (is_output(&s->plan, i))
+            h = h * 0x9E3779B97F4A7C15ull + kl_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot), s->plan.tensors[i].bytes);
+    return h;
+}
+
+/* One poisoned run of the candidate and its judgement. */
+static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, int64_t timeout_ns,
+                       kl_finding *f, kl_error *e)
+{
+    kl_fault fault = {0};
+    int64_t  wall = 0;
+    kl_scene_ready_slot(s, set, slot, poison);
+    const int64_t start = kl_now_ns();
+    const kl_err  err = kl_runner_run(c->candidate.runner, &fault, set, slot, poison, timeout_ns, &wall, e);
+    c->run_ns += kl_now_ns() - start;
+    if (err) return err;
+    kl_finding_of_fault(f, c, &fault, s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
+    if (f->ok) kl_check_slot(c, s, set, slot, poison, record, f);
+    return KL_OK;
+}
+
+static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bool twice, kl_finding *f, kl_error *e)
+{
+    const uint32_t slot = set % s->n_slots;
+    kl_fault       fault = {0};
+    kl_err         err = kl_scene_expect(s, c, set, e);
+    if (!err) err = kl_actor_enter(&c->candidate, s, c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(c->candidate.runner, &fault, set, 1, e);
+    kl_finding_of_fault(f, c, &fault, "on loading");
+    if (err || !f->ok) return err;
+    err = run_once(c, s, set, slot, set % 2 ? POISON_BITS : POISON_NAN, true, patience(s, least), f, e);
+    if (err || !f->ok || !twice) return err;
+    const uint64_t first = fingerprint(s, slot);
+    err = run_once(c, s, set, slot, set % 2 ? POISON_NAN : POISON_BITS, false, patience(s, least), f, e);
+    if (err || !f->ok) return err;
+    if (first != fingerprint(s, slot) && !c->kernel->nondeterministic)
+        reject(f, c, KL_WRONG, "two runs on the same input differ: a race, or a read of memory that nothing wrote");
+    return KL_OK;
+}
+
+static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_finding *f, kl_error *e)
+{
+    kl_scene *s = KL_NEW(c->arena, kl_scene);
+    kl_err    err = kl_scene_open(s, c, w, 1, 1, scale, e);
+    if (err) return err;
+    err = check_set(c, s, 0, 5 * SECOND, true, f, e);
+    kl_scene_close(s);
+    return err;
+}
+
+/* A shape outside the kernel's declared domain is skipped and said; one that breaks a device limit is refused. */
+static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int *checked, kl_finding *f, kl_error *e)
+{
+    kl_plan      *plan = KL_NEW(c->arena, kl_plan);
+    const kl_err  planned = kl_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
+    if (planned == KL_EINVAL || planned == KL_ELIMIT) {
+        kl_case_degrade(c, "%s was not checked: %s", w->hidden ? "a hidden shape" : w->label.ptr, e ? e->message : "outside the domain");
+        return KL_OK;
+    }
+    if (planned) return planned;
+    (*checked)++;
+    return check_shape(c, w, scale, f, e);
+}
+
+static kl_err check_tiny(kl_case *c, kl_finding *f, kl_error *e)
+{
+    const kl_workload *w = kl_task_workload(c->task, KL_S("tiny"), c->backend->on);
+    int                checked = 0;
+    kl_err             err = KL_OK;
+    if (!w) {
+        kl_case_degrade(c, "the task has no tiny shape");
+        return KL_OK;
+    }
+    err = check_or_skip(c, w, 1, &checked, f, e);
+    for (int i = 0; !err && f->ok && checked && i < c->task->n_stress; i++)
+        err = check_or_skip(c, w, c->task->stress[i], &checked, f, e);
+    return err;
+}
+
+static kl_err check_hidden(kl_case *c, kl_finding *f, kl_error *e)
+{
+    int    checked = 0, present = 0;
+    kl_err err = KL_OK;
+    for (int i = 0; !err && f->ok && i < c->task->n_workloads; i++) {
+        const kl_workload *w = &c->task->workloads[i];
+        if (!w->hidden || !kl_workload_fits(w, c->backend->on)) continue;
+        present++;
+        err = check_or_skip(c, w, 1, &checked, f, e);
+    }
+    if (!err && f->ok && !checked)
+        kl_case_degrade(c, present ? "no hidden shape lies in the kernel's declared domain" : "the task has no hidden shapes");
+    return err;
+}
+
+/* Tiny, hidden, real.  `real` is opened here and stays open on success for the profile. */
+kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
+{
+    kl_case_stage(c, KL_STAGE_TINY, "tiny shape");
+    kl_err err = check_tiny(c, f, e);
+    kl_case_lap(c, "tiny");
+    if (err || !f->ok) return err;
+    kl_case_stage(c, KL_STAGE_HIDDEN, "hidden shapes");
+    err = check_hidden(c, f, e);
+    kl_case_lap(c, "hidden");
+    if (err || !f->ok) return err;
+    kl_case_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
+    const uint32_t seeds = c->opts->quick ? 1 : 3;
+    err = kl_scene_open(real, c, c->workload, seeds, seeds, 1, e);
+    for (uint32_t set = 0; !err && f->ok && set < seeds; set++) err = check_set(c, real, set, 10 * SECOND, set == 0, f, e);
+    kl_case_lap(c, "real");
+    return err;
+}

@@ -1,0 +1,195 @@
+/* compare.c - is an output right?  Pure functions over bytes: no processes, no files.
+ *
+ * An element is good when |got - want| <= atol' + rtol |want|, with atol' = atol x min(1, rms(want)): an absolute constant alone would let
+ * zeros pass wherever the answer is small.  NaN is never a wildcard: it must meet NaN, an infinity the same infinity.
+ * The output as a whole is good when its relative RMS error is within the budget, which the caller derives from the baseline's own error.
+ * Deliberately not here: where the budget comes from (check.c) and what a failure is called (check.c).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 2048 };
+
+/* Widen `n` elements from index `start`; the common types without a call per element. */
+static void widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n)
+{
+    const size_t first = (size_t)start;
+    if (t == KL_F32) {
+        const float *x = (const float *)base + first;
+        for (int64_t i = 0; i < n; i++) out[i] = (double)x[i];
+    } else if (t == KL_F64) {
+        memcpy(out, (const double *)base + first, (size_t)n * sizeof *out);
+    } else if (t == KL_BF16) {
+        const uint16_t *x = (const uint16_t *)base + first;
+        for (int64_t i = 0; i < n; i++) {
+            const uint32_t bits = (uint32_t)x[i] << 16;
+            float          value;
+            memcpy(&value, &bits, sizeof value);
+            out[i] = (double)value;
+        }
+    } else {
+        for (int64_t i = 0; i < n; i++) out[i] = kl_dtype_load(t, base, first + (size_t)i);
+    }
+}
+
+/* Root mean square of the finite expected values; 0 for none. */
+static double rms_of(kl_dtype t, const void *base, int64_t n)
+{
+    double sum = 0, x[BLOCK];
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int64_t m = n - start < BLOCK ? n - start : BLOCK;
+        widen(x, t, base, start, m);
+        for (int64_t i = 0; i < m; i++) sum += isfinite(x[i]) ? x[i] * x[i] : 0;
+    }
+    return n ? sqrt(sum / (double)n) : 0;
+}
+
+static bool element_ok(double got, double want, double atol, double rtol, double *difference)
+{
+    if (!isfinite(want) || !isfinite(got)) {
+        *difference = INFINITY;
+        return (isnan(got) && isnan(want)) || got == want;
+    }
+    *difference = fabs(got - want);
+    return *difference <= atol + rtol * fabs(want);
+}
+
+static void note_bad(kl_check_result *out, int64_t index, double got, double want)
+{
+    if (out->bad++ == 0) {
+        out->first_bad = index;
+        out->got = got;
+        out->expected = want;
+    }
+}
+
+static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
+                           int64_t n, const kl_check *how)
+{
+    const double rms = rms_of(want_type, want, n);
+    const double atol = how->atol * (rms < 1 ? rms : 1);
+    double       sum = 0, g[BLOCK], w[BLOCK];
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int64_t m = n - start < BLOCK ? n - start : BLOCK;
+        widen(g, got_type, got, start, m);
+        widen(w, want_type, want, start, m);
+        for (int64_t i = 0; i < m; i++) {
+            double difference;
+            if (!element_ok(g[i], w[i], atol, how->rtol, &difference)) note_bad(out, start + i, g[i], w[i]);
+            if (isfinite(difference)) {
+                sum += difference * difference;
+                if (difference > out->max_abs_error) out->max_abs_error = difference;
+            } else if (!(g[i] == w[i] || (isnan(g[i]) && isnan(w[i])))) {
+                out->max_abs_error = INFINITY;
+            }
+        }
+    }
+    const double error = n ? sqrt(sum / (double)n) : 0;
+    out->rms_error = rms > 0 ? error / rms : error;
+    if (isinf(out->max_abs_error)) out->rms_error = INFINITY;
+}
+
+static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
+                          int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double g = kl_dtype_load(got_type, got, (size_t)i), w = kl_dtype_load(want_type, want, (size_t)i);
+        if (g != w && !(isnan(g) && isnan(w))) {
+            note_bad(out, i, g, w);
+            if (fabs(g - w) > out->max_abs_error) out->max_abs_error = fabs(g - w);
+        }
+    }
+    out->rms_error = out->bad ? INFINITY : 0;
+}
+
+/* Judge one output of `n` elements.  `out->budget` is set by the caller before; out->ok says the whole. */
+void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want, int64_t n,
+                const kl_check *how)
+{
+    out->bad = 0;
+    out->first_bad = -1;
+    out->max_abs_error = 0;
+    if (how->kind == KL_CHECK_EXACT) {
+        compare_exact(out, got_type, got, want_type, want, n);
+        out->ok = out->bad == 0;
+        return;
+    }
+    compare_floats(out, got_type, got, want_type, want, n, how);
+    const double allowed = (1.0 - (how->matched > 0 ? how->matched : 1.0)) * (double)n;
+    out->ok = (double)out->bad <= allowed && out->rms_error <= out->budget &&
+              (how->max_error <= 0 || out->max_abs_error <= how->max_error);
+}
+
+/* ---- top-k: any order, unique indices, selected values exactly those of the oracle ------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct {
+    const kl_plan_tensor *values, *indices, *ranked;
+    const void           *got_values, *got_indices, *want_values, *input;
+    kl_dtype              want_type;
+    int64_t               k, length;
+    double               *got, *want;
+    unsigned char        *seen;
+} topk;
+
+/* One row; returns the column of the first wrong entry, or -1. */
+static int64_t topk_row(const topk *t, int64_t row, double *got_out, double *want_out)
+{
+    memset(t->seen, 0, (size_t)t->length);
+    for (int64_t i = 0; i < t->k; i++) {
+        const size_t  at = (size_t)(row * t->k + i);
+        const double  index = kl_dtype_load((kl_dtype)t->indices->dtype, t->got_indices, at);
+        const int64_t j = index >= 0 && index < (double)t->length ? (int64_t)index : -1;
+        t->got[i] = kl_dtype_load((kl_dtype)t->values->dtype, t->got_values, at);
+        t->want[i] = kl_dtype_load(t->want_type, t->want_values, at);
+        *got_out = index;
+        *want_out = NAN;
+        if (j < 0 || t->seen[j]) return i;
+        t->seen[j] = 1;
+        *want_out = kl_dtype_load((kl_dtype)t->ranked->dtype, t->input, (size_t)(row * t->length + j));
+        *got_out = t->got[i];
+        if (!(*want_out == t->got[i])) return i;
+    }
+    qsort(t->got, (size_t)t->k, sizeof *t->got, by_value);
+    qsort(t->want, (size_t)t->k, sizeof *t->want, by_value);
+    for (int64_t i = 0; i < t->k; i++) {
+        *got_out = t->got[i];
+        *want_out = t->want[i];
+        if (t->got[i] != t->want[i]) return i;
+    }
+    return -1;
+}
+
+/* Judge a (values, indices) pair against the oracle's values and the ranked input; tensors are indices into the plan. */
+bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int values, int indices, int input,
+                     const void *got_values, const void *got_indices, kl_dtype want_type, const void *want_values,
+                     const void *ranked)
+{
+    topk t = {.values = &plan->tensors[values], .indices = &plan->tensors[indices], .ranked = &plan->tensors[input],
+              .got_values = got_values, .got_indices = got_indices, .want_values = want_values, .input = ranked,
+              .want_type = want_type};
+    t.k = t.values->dims[t.values->ndim - 1];
+    t.length = t.ranked->dims[t.ranked->ndim - 1];
+    t.got = KL_ARRAY(a, double, t.k);
+    t.want = KL_ARRAY(a, double, t.k);
+    t.seen = KL_ARRAY(a, unsigned char, t.length);
+    const int64_t rows = (int64_t)(t.values->bytes / kl_dtype_bytes((kl_dtype)t.values->dtype)) / t.k;
+    out->bad = 0;
+    out->first_bad = -1;
+    for (int64_t row = 0; row < rows; row++) {
+        double        got, want;
+        const int64_t column = topk_row(&t, row, &got, &want);
+        if (column >= 0) note_bad(out, row * t.k + column, got, want);
+    }
+    out->rms_error = out->bad ? INFINITY : 0;
+    out->ok = out->bad == 0;
+    return out->ok;
+}

@@ -1,0 +1,348 @@
+/* gate.c - one verdict from beginning to end: parse -> compile -> inspect -> check -> profile, stopping at the first no.
+ *
+ * Policy only: what is compared is in check.c and compare.c, what is timed in profile.c, who runs it in actor.c.
+ * The root seed is drawn after the compile, so no source can know an input.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+kl_err kl_gate_open(kl_gate **out, kl_error *e)
+{
+    (void)e;
+    kl_gate *g = calloc(1, sizeof *g);
+    if (!g) kl_oom(sizeof *g);
+    g->arena = kl_arena_new();
+    kl_isolation_probe(&g->isolation);
+    *out = g;
+    return KL_OK;
+}
+
+void kl_gate_close(kl_gate *g)
+{
+    if (!g) return;
+    for (int i = 0; i < g->n_actors; i++) kl_actor_stop(g->actors[i]);
+    for (size_t i = 0; i < KL_COUNT(g->spare); i++) kl_runner_stop(g->spare[i]);
+    kl_arena_free(g->arena);
+    free(g);
+}
+
+/* ---- the record of a verdict in the making --------------------------------------------------------------------- */
+
+void kl_case_degrade(kl_case *c, const char *fmt, ...)
+{
+    char        text[512];
+    va_list     ap;
+    kl_verdict *v = c->verdict;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (int i = 0; i < v->n_degradations; i++)
+        if (kl_str_eq(v->degradations[i], kl_str_of(text))) return;
+    if (v->n_degradations < (int)KL_COUNT(v->degradations)) v->degradations[v->n_degradations++] = kl_arena_copy(c->arena, kl_str_of(text));
+}
+
+void kl_case_stage(kl_case *c, kl_stage stage, const char *text)
+{
+    c->verdict->stage = stage;
+    if (c->opts->progress) c->opts->progress(c->opts->progress_ctx, stage, text);
+}
+
+void kl_case_lap(kl_case *c, const char *name)
+{
+    kl_verdict   *v = c->verdict;
+    const int64_t now = kl_now_ns();
+    if (v->n_stages < (int)KL_COUNT(v->stages)) {
+        v->stages[v->n_stages].name = kl_str_of(name);
+        v->stages[v->n_stages++].ns = now - c->clock;
+    }
+    c->clock = now;
+}
+
+static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail)
+{
+    c->verdict->outcome = outcome;
+    c->verdict->why = why;
+    c->verdict->detail = detail;
+}
+
+/* ---- before anything runs ----------------------------------------------------------------------------------------- */
+
+static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const char *wanted, kl_host_kind on, kl_error *e)
+{
+    const kl_workload *w = kl_task_workload(t, kl_str_of(wanted), on);
+    if (w) return w;
+    if (wanted && strchr(wanted, '=')) {
+        const kl_workload *base = kl_task_workload(t, (kl_str){0}, on);
+        kl_workload       *made = NULL;
+        if (base && !kl_workload_with_axes(&made, a, t, base, kl_str_of(wanted), e)) return made;
+        if (base) return NULL;
+    }
+    kl_buf labels = {0};
+    for (int i = 0; i < t->n_workloads; i++)
+        if (!t->workloads[i].hidden && kl_workload_fits(&t->workloads[i], on)) kl_buf_printf(&labels, " %.*s", KL_STR_ARG(t->workloads[i].label));
+    kl_fail(e, KL_ENOENT, t->name.ptr, "no workload '%s' for a %s", wanted ? wanted : "(default)", on == KL_ON_GPU ? "gpu" : "cpu");
+    kl_hint(e, "workloads of this task here:%s; or give axes: --workload \"M=64,N=64\"", labels.ptr ? labels.ptr : " none");
+    kl_buf_fini(&labels);
+    return NULL;
+}
+
+/* What can be promised about a candidate here: A device code only, B native code in a full sandbox, C anything less. */
+static char assurance_of(const kl_kernel *k, const kl_isolation *i)
+{
+    if (k->surface->assurance == 'A') return 'A';
+    return i->seccomp && i->landlock && i->rlimits ? 'B' : 'C';
+}
+
+static kl_err require_assurance(const kl_case *c, kl_error *e)
+{
+    const char want = c->opts->require_assurance, have = c->verdict->assurance;
+    if (!want || have <= want) return KL_OK;
+    kl_fail(e, KL_EISOLATION, c->kernel->path.ptr, "assurance %c is required, this machine gives %c for surface %s", want, have,
+            c->kernel->surface->name);
+    return kl_hint(e, "klineage doctor shows what is missing");
+}
+
+static void describe(kl_case *c)
+{
+    kl_verdict *v = c->verdict;
+    char        isolation[128];
+    v->task = c->task->name;
+    v->task_hash = kl_arena_copy(c->arena, kl_str_of(c->task->hash));
+    v->kernel_path = c->kernel->path;
+    v->kernel_hash = kl_arena_copy(c->arena, kl_str_of(c->kernel->hash));
+    v->surface = kl_str_of(c->kernel->surface->name);
+    v->workload = c->workload->label;
+    v->platform = c->device->platform;
+    v->device = c->device->name;
+    v->toolchain = c->device->toolchain;
+    v->driver = c->device->driver;
+    v->isolation = kl_arena_copy(c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
+    v->assurance = assurance_of(c->kernel, &c->gate->isolation);
+    v->created = kl_utc_now(c->arena);
+    if (!c->gate->isolation.seccomp) kl_case_degrade(c, "no seccomp on this machine");
+    if (!c->gate->isolation.landlock) kl_case_degrade(c, "no landlock on this machine");
+    if (c->device->pageable_access) kl_case_degrade(c, "device code can read host memory here; the runner holds no secrets");
+    if (c->opts->quick) kl_case_degrade(c, "quick: one seed and a short profile");
+    if (c->opts->seed) kl_case_degrade(c, "the seed was given, not fresh");
+}
+
+/* ---- stages ---------------------------------------------------------------------------------------------------------- */
+
+/* A plan that the kernel's own domain or the device forbids is a refusal, said before a compiler is asked. */
+static kl_err stage_parse(kl_case *c, bool *go, kl_error *e)
+{
+    kl_plan *plan = KL_NEW(c->arena, kl_plan);
+    kl_error local = {0};
+    kl_case_stage(c, KL_STAGE_PARSE, "directives");
+    const kl_err err = kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
+    kl_case_lap(c, "parse");
+    *go = err == KL_OK;
+    if (!err) return KL_OK;
+    if (err != KL_EINVAL && err != KL_ELIMIT && err != KL_EPARSE) {
+        if (e) *e = local;
+        return err;
+    }
+    kl_buf b = {0};
+    kl_error_render(&local, &b);
+    say_no(c, KL_REFUSED, kl_arena_copy(c->arena, kl_str_of(local.message)), kl_arena_copy(c->arena, kl_buf_str(&b)));
+    kl_buf_fini(&b);
+    return KL_OK;
+}
+
+static kl_str first_line_with(kl_arena *a, kl_str log, const char *word)
+{
+    const char *hit = log.len ? strstr(log.ptr, word) : NULL;
+    if (!hit) return KL_S("the compiler refused it");
+    const char *start = hit;
+    while (start > log.ptr && start[-1] != '\n') start--;
+    return kl_arena_printf(a, "%.*s", (int)strcspn(start, "\n"), start);
+}
+
+static kl_err stage_compile(kl_case *c, bool *go, kl_error *e)
+{
+    kl_artefact *artefact = &c->candidate.artefact;
+    kl_case_stage(c, KL_STAGE_COMPILE, "compile");
+    const kl_err err = kl_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload, &c->opts->compile, e);
+    kl_case_lap(c, artefact->cached ? "compile_cached" : "compile");
+    *go = !err && artefact->ok;
+    if (err) return err;
+    c->verdict->toolchain = artefact->toolchain;
+    if (!artefact->ok) say_no(c, KL_NO_COMPILE, first_line_with(c->arena, artefact->log, "error"), artefact->log);
+    return KL_OK;
+}
+
+static void stage_inspect(kl_case *c, bool *go)
+{
+    const kl_artefact *artefact = &c->candidate.artefact;
+    kl_case_stage(c, KL_STAGE_INSPECT, "binary");
+    c->verdict->features = (kl_feature *)KL_ARRAY(c->arena, kl_feature, artefact->n_features + 1);
+    memcpy(c->verdict->features, artefact->features, (size_t)artefact->n_features * sizeof *artefact->features);
+    c->verdict->n_features = artefact->n_features;
+    c->verdict->artefact_hash = kl_arena_copy(c->arena, kl_str_of(artefact->hash));
+    *go = artefact->suspicious.len == 0;
+    if (!*go) say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
+}
+
+/* ---- the task's own kernels -------------------------------------------------------------------------------------------- */
+
+/* A definition without a native oracle brings Python: its text becomes a script beside the compile cache. */
+static kl_str reference_script(kl_case *c, kl_error *e)
+{
+    if (!c->task->reference.len) return (kl_str){0};
+    const kl_hash h = kl_hash_of(c->task->reference);
+    const kl_str  dir = kl_fs_cache_dir(c->arena);
+    const kl_str  path = kl_arena_printf(c->gate->arena, "%s/reference-%.16s.py", dir.ptr, h.hex);
+    if (kl_fs_exists(path.ptr)) return path;
+    if (kl_fs_mkdirs(dir.ptr, e) || kl_fs_write(path.ptr, c->task->reference, e)) return (kl_str){0};
+    return path;
+}
+
+static bool has_file(const kl_case *c, const char *name)
+{
+    return kl_fs_exists(kl_fs_join(c->arena, c->task->dir.ptr, name).ptr);
+}
+
+static kl_err find_oracle(kl_case *c, kl_error *e)
+{
+    const bool  gpu = c->backend->on == KL_ON_GPU;
+    kl_str      why_not = {0}, file = {0};
+    if (gpu && has_file(c, "oracle.cu")) file = KL_S("oracle.cu");
+    else if (has_file(c, "oracle.c")) file = KL_S("oracle.c");
+    else file = reference_script(c, e);
+    if (!file.len) {
+        kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither oracle.%s nor a Python reference", gpu ? "cu" : "c");
+        return kl_hint(e, "write one: docs/how-to/add-a-task.md");
+    }
+    kl_err err = kl_actor_trusted(&c->oracle, &why_not, c, KL_S("oracle"), file, c->workload, e);
+    if (err || c->oracle) {
+        if (!err && kl_str_ends(file, KL_S(".py"))) kl_case_degrade(c, "the oracle is the definition's Python reference, in its own precision");
+        return err;
+    }
+    kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s", KL_STR_ARG(why_not));
+    return kl_hint(e, "a task without oracle.c needs Python with torch: klineage doctor");
+}
+
+static kl_err find_reference(kl_case *c, kl_error *e)
+{
+    const bool gpu = c->backend->on == KL_ON_GPU;
+    kl_str     why_not = {0}, file = gpu ? KL_S("naive.cu") : KL_S("naive.c");
+    if (!has_file(c, file.ptr)) {
+        kl_case_degrade(c, "no naive kernel: the error budget rests on rounding to the output's type alone");
+        return KL_OK;
+    }
+    const kl_err err = kl_actor_trusted(&c->reference, &why_not, c, KL_S("naive"), file, c->workload, e);
+    if (!err && !c->reference) kl_case_degrade(c, "the naive kernel cannot run here: %.*s", KL_STR_ARG(why_not));
+    return err;
+}
+
+/* ---- the verdict ----------------------------------------------------------------------------------------------------------- */
+
+static kl_err judge(kl_case *c, kl_error *e)
+{
+    bool   go = false;
+    kl_err err = stage_parse(c, &go, e);
+    if (!err && go) err = stage_compile(c, &go, e);
+    if (err || !go) return err;
+    stage_inspect(c, &go);
+    if (!go) return KL_OK;
+    c->verdict->seed = c->opts->seed ? c->opts->seed : kl_seed_fresh();
+    c->stream = kl_stream_of(c->verdict->seed, "gate");
+    err = find_oracle(c, e);
+    if (!err) err = find_reference(c, e);
+    if (!err) err = kl_actor_restart(&c->candidate, c, e);
+    kl_case_lap(c, "prepare");
+    kl_finding f = {.ok = true};
+    kl_scene  *real = KL_NEW(c->arena, kl_scene);
+    real->memory.inputs_fd = real->oracle_memory.inputs_fd = -1;
+    if (!err) err = kl_check_stages(c, real, &f, e);
+    if (!err && f.ok && !c->opts->check_only) {
+        kl_case_stage(c, KL_STAGE_PROFILE, "profile");
+        err = kl_profile(c, real, &f, e);
+        kl_case_lap(c, "profile");
+    }
+    kl_scene_close(real);
+    if (err) return err;
+    if (!f.ok) say_no(c, f.outcome, f.why, (kl_str){0});
+    else {
+        c->verdict->outcome = KL_PASS;
+        c->verdict->stage = KL_STAGE_DONE;
+    }
+    return KL_OK;
+}
+
+static int64_t compile_ns(const kl_verdict *v)
+{
+    for (int i = 0; i < v->n_stages; i++)
+        if (kl_str_starts(v->stages[i].name, KL_S("compile"))) return v->stages[i].ns;
+    return 0;
+}
+
+static void finish(kl_case *c, int64_t start_ns)
+{
+    kl_verdict *v = c->verdict;
+    v->n_resources = (int)c->candidate.plan.n_launches;
+    memcpy(v->resources, c->candidate.resources, sizeof v->resources);
+    v->total_ns = kl_now_ns() - start_ns;
+    v->overhead_ns = v->total_ns - compile_ns(v) - c->run_ns;
+}
+
+static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e)
+{
+    c->backend = kl_backend_of_surface(c->kernel->surface->id);
+    if (!c->backend) {
+        kl_fail(e, KL_ENODEV, c->kernel->path.ptr, "no backend runs surface %s", c->kernel->surface->name);
+        return kl_hint(e, "surfaces that run: c opencl cuda");
+    }
+    if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, e);
+    if (err) return err;
+    c->workload = choose_workload(c->arena, c->task, opts->workload, c->backend->on, e);
+    return c->workload ? KL_OK : e ? e->code : KL_ENOENT;
+}
+
+kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)
+{
+    const int64_t start = kl_now_ns();
+    kl_gate_opts  opts = o ? *o : (kl_gate_opts){0};
+    kl_case      *c = KL_NEW(a, kl_case);
+    *out = (kl_verdict){0};
+    *c = (kl_case){.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = out, .clock = start};
+    c->candidate.name = KL_S("candidate");
+    c->candidate.kernel = k;
+    kl_err err = case_open(c, &opts, e);
+    if (err) return err;
+    describe(c);
+    err = require_assurance(c, e);
+    if (!err) err = judge(c, e);
+    kl_actor_stop(&c->candidate);
+    finish(c, start);
+    return err;
+}
+
+kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)
+{
+    kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
+    kl_case      c = {.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts};
+    const kl_err err = case_open(&c, &opts, e);
+    if (err) return err;
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, kl_str_of("klineage/verdict/1"));
+    kl_hasher_add(&h, kl_str_of(t->hash));
+    kl_hasher_add(&h, kl_str_of(k->hash));
+    kl_hasher_add(&h, c.workload->uuid);
+    for (int i = 0; i < t->n_axes; i++) kl_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)c.workload->axes[i]));
+    kl_hasher_add(&h, kl_str_of(opts.baseline ? opts.baseline : ""));
+    kl_hasher_add(&h, c.device->platform);
+    kl_hasher_add(&h, c.device->toolchain);
+    kl_hasher_add(&h, c.device->name);
+    kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", opts.check_only, opts.quick, (unsigned long long)opts.seed));
+    const kl_hash hash = kl_hasher_end(&h);
+    memcpy(key, hash.hex, 65);
+    return KL_OK;
+}

@@ -1,0 +1,114 @@
+/* gate_impl.h - what the gate's files share: actors (a kernel in its runner), scenes (a shape with its inputs and expectations).
+ *
+ *   scene   one workload, n_sets fresh inputs, the oracle's answers for them (in this process alone), shared pages
+ *   actor   one compiled kernel, plugin or script in one runner process, moved from scene to scene
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_GATE_IMPL_H
+#define KL_GATE_IMPL_H
+#include <klineage/gate.h>
+#include "base/rng.h"
+
+typedef struct kl_actor {
+    kl_str           name;        /* "candidate", "oracle", baseline's name */
+    bool             trusted;
+    bool             plugin;      /* host plugin or script: no launches of its own */
+    const kl_kernel *kernel;      /* NULL for plugins and scripts */
+    kl_artefact      artefact;
+    kl_runner       *runner;
+    kl_plan          plan;
+    uint64_t         scene;       /* id of the scene it is bound to; 0: none */
+    kl_resources     resources[KL_MAX_LAUNCHES];
+} kl_actor;
+
+typedef struct kl_scene {
+    uint64_t           id;
+    const kl_task     *task;
+    const kl_workload *workload;
+    kl_plan            plan;          /* the candidate's: tensors of the task in the workload's dtypes */
+    kl_plan            oracle_plan;   /* same tensors, wider float outputs */
+    kl_memory          memory;        /* inputs, candidate's and baselines' outputs */
+    kl_memory          oracle_memory; /* oracle's outputs; inputs are those of `memory` */
+    uint32_t           n_sets, n_slots;
+    uint64_t           seeds[KL_MAX_SETS];
+    double             scale;
+    void              *expected[KL_MAX_SETS][KL_MAX_TENSORS];  /* heap; NULL until asked for; in oracle_plan's dtypes */
+    double             reference_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* baseline's relative RMS error; < 0: not measured */
+    void              *pristine[KL_MAX_SETS][KL_MAX_TENSORS];  /* mutable inputs as drawn */
+    int64_t            oracle_ns;     /* longest oracle run seen here */
+} kl_scene;
+
+/* Everything one verdict needs while it is made. */
+typedef struct kl_case {
+    struct kl_gate     *gate;
+    kl_arena           *arena;
+    const kl_task      *task;
+    const kl_kernel    *kernel;
+    const kl_gate_opts *opts;
+    kl_verdict         *verdict;
+    const kl_device    *device;
+    const kl_backend   *backend;
+    const kl_workload  *workload;     /* the real shape */
+    kl_actor            candidate;
+    kl_actor           *oracle;       /* borrowed from the gate */
+    kl_actor           *reference;    /* the task's naive kernel (else a baseline): its error is what the budget multiplies; NULL: none */
+    kl_stream           stream;       /* root substream of the verdict */
+    int                 cap_checks;
+    int64_t             run_ns;       /* wall time inside runners, for the overhead figure */
+    int64_t             clock;        /* start of the current stage */
+} kl_case;
+
+struct kl_gate {
+    kl_arena  *arena;
+    kl_device  devices[4];
+    bool       probed[4];
+    kl_isolation isolation;
+    kl_actor  *actors[64];            /* trusted, warm, found by key */
+    kl_str     actor_keys[64];
+    int        n_actors;
+    kl_runner *spare[4];              /* candidate runner started ahead, by backend */
+    struct { kl_str key; double rms[KL_MAX_TENSORS]; } errors[256]; /* reference errors by task, shape, scale */
+    int        n_errors;
+    uint64_t   scenes;                /* last scene id */
+};
+
+/* actor.c */
+kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_error *e);
+/* A trusted file of the task in a warm runner; `*out` NULL with KL_OK and a reason when it is not available here. */
+kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name, kl_str file, const kl_workload *w,
+                        kl_error *e);
+kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e);
+kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e);
+void   kl_actor_stop(kl_actor *a);
+int    kl_gate_pin_cpu(const kl_plan *plan); /* core for runners; -1 when the kernel has threads or there is one core */
+
+/* scene.c */
+kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_sets, uint32_t n_slots, double scale,
+                     kl_error *e);
+kl_err kl_scene_renew(kl_scene *s, kl_case *c, kl_error *e); /* same inputs on fresh physical pages; every actor must enter again */
+kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e); /* run the oracle and the reference for one set */
+void   kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
+void   kl_scene_close(kl_scene *s);
+
+/* check.c */
+typedef struct { bool ok; kl_outcome outcome; kl_str why; } kl_finding;
+kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
+/* Compare the outputs of a slot with the expectations of a set; appends to the verdict's checks (all, or failures only). */
+void   kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f);
+void   kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when);
+
+/* compare.c */
+void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want, int64_t n,
+                const kl_check *how);
+bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int values, int indices, int input,
+                     const void *got_values, const void *got_indices, kl_dtype want_type, const void *want_values,
+                     const void *ranked);
+
+/* profile.c */
+kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
+
+/* gate.c */
+void   kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
+void   kl_case_stage(kl_case *c, kl_stage stage, const char *text);
+void   kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */
+#endif

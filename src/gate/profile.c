@@ -1,0 +1,439 @@
+/* profile.c - how fast, compared with what a user would run instead?
+ *
+ * One comparison is a sequence of pairs.  In a pair, candidate and baseline run right after each other on the same input sets and the same
+ * pages, in balanced random order; the result is the median of the per-pair ratios with a bootstrap interval.  Drift of clocks, heat and
+ * neighbours hits both halves of a pair and cancels.  Between them, control pairs time the faster side against itself: their interval
+ * around 1 is this run's A/A floor, and a difference inside twice the floor is called "same".
+ *
+ *   pair:  [ C B ] [ B C ] [ F F' ] [ B C ] [ C B ] [ F F' ] ...        every SHAPE_PAIRS pairs: fresh physical pages (CPU)
+ *
+ * Stop: half-width <= 0.5 % after at least 30 pairs and 0.3 s, or earlier where the interval lies far outside [1/1.5, 1.5]; cap 10 s.
+ * Timed batches are checked like any other run: some at random, and the last.
+ * Sources: the pairing and its measured effect are in docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+#include "base/proc.h"
+#include "base/stats.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_PAIRS = 4096,
+    SHAPE_PAIRS = 6,      /* pairs on one set of physical pages: >= 5 allocations in 30 pairs */
+    MAX_SLOTS = 512,
+    CONTROL_EVERY = 2,    /* one control pair after so many pairs */
+    EARLY_PAIRS = 5,
+    CHECK_ONE_IN = 8      /* a timed batch in so many is checked, at random; the last always is */
+};
+
+static const double  BATCH_NS = 5e6;           /* 60 batches make the 0.3 s that the stop rule wants */
+static const double  GRAPH_NS = 1e6;           /* device events resolve 0.5 us: a graph of 1 ms keeps that under 0.1 % */
+static const double  GRAPH_BELOW_NS = 50e3;    /* shorter kernels drown in launch latency when timed one by one */
+static const double  WARM_BELOW_NS = 5e6;      /* page-table and instruction-cache warm-up is noise above this */
+static const double  FAR = 1.5;                /* beyond this factor nobody needs half a percent */
+static const size_t  SLOT_BYTES = 256u << 20;
+static const int64_t PATIENCE_NS = 120ll * 1000000000ll;
+
+typedef struct {
+    kl_actor *actor;
+    uint32_t  calls;
+    double    estimate_ns;
+} side;
+
+typedef struct {
+    kl_case       *c;
+    kl_scene      *scene;
+    side           candidate, baseline;
+    kl_time_method method;
+    kl_stream      order;
+    double        *ratios, *controls, *candidate_ns, *baseline_ns;
+    int            pairs, n_controls;
+    double         timed_ns;
+    uint32_t       turn;          /* rotates sets and slots from pair to pair */
+    int64_t        start_ns;
+    bool           checked_last;
+} race;
+
+static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise; }
+
+/* ---- one sample ------------------------------------------------------------------------------------------------ */
+
+static void ready_slots(race *r, const side *s, uint32_t first, uint32_t warm, uint8_t poison)
+{
+    if (!r->c->backend->shared_memory) return; /* the runner poisons device memory itself */
+    const uint32_t total = s->calls + warm < r->scene->n_slots ? s->calls + warm : r->scene->n_slots;
+    for (uint32_t j = 0; j < total; j++)
+        kl_scene_ready_slot(r->scene, (first + j) % r->scene->n_sets, (first + j) % r->scene->n_slots, poison);
+}
+
+/* Time one batch; `fetch` also leaves its outputs in the shared pages for checking. */
+static kl_err sample(race *r, const side *s, uint32_t first, uint8_t poison, bool fetch, double *ns, kl_fault *fault, kl_error *e)
+{
+    const uint32_t  warm = r->method == KL_TIME_BATCH ? (s->estimate_ns < WARM_BELOW_NS || r->scene->plan.threads > 1) : 1;
+    kl_time_request q = {.method = r->method, .first = first, .calls = s->calls, .warm = warm, .poison = poison,
+                         .flush = r->method == KL_TIME_EVENTS, .fetch = fetch, .freeze = fetch};
+    double          values[256];
+    ready_slots(r, s, first, warm, poison);
+    const int64_t start = kl_now_ns();
+    const kl_err  err = kl_runner_time(s->actor->runner, fault, values, &q, PATIENCE_NS, e);
+    r->c->run_ns += kl_now_ns() - start;
+    if (err || fault->kind) return err;
+    *ns = r->method == KL_TIME_EVENTS ? kl_median(values, s->calls) : values[0];
+    if (!(*ns > 0) || !isfinite(*ns)) {
+        fault->kind = KL_FAULT_PROTOCOL;
+        snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
+    }
+    r->timed_ns += *ns * s->calls;
+    return KL_OK;
+}
+
+/* Compare a few slots of the batch that just ran: three at random and the last. */
+static kl_err check_batch(race *r, uint32_t first, uint8_t poison, kl_finding *f, kl_error *e)
+{
+    const uint32_t calls = r->candidate.calls;
+    for (uint32_t k = 0; k < (calls < 4 ? calls : 4) && f->ok; k++) {
+        const uint64_t draw = kl_stream_below(r->order, 1000000u + r->turn * 8u + k, calls);
+        const uint32_t j = first + (calls <= 4 ? k : k == 3 ? calls - 1 : (uint32_t)draw);
+        const uint32_t set = j % r->scene->n_sets, slot = j % r->scene->n_slots;
+        /* Expectations were made before the race: running the oracle here would overwrite nothing, but it would cool the machine. */
+        if (r->scene->expected[set][r->scene->plan.n_tensors - 1] || r->c->oracle == NULL)
+            kl_check_slot(r->c, r->scene, set, slot, poison, false, f);
+    }
+    (void)e;
+    if (!f->ok) f->why = kl_arena_printf(r->c->arena, "a timed run went wrong where the checked runs were right: %s", f->why.ptr);
+    if (!f->ok && f->outcome == KL_WRONG) f->outcome = KL_CHEAT;
+    return KL_OK;
+}
+
+/* ---- pairs ------------------------------------------------------------------------------------------------------ */
+
+static kl_err baseline_fault(const race *r, const kl_fault *fault, kl_error *e)
+{
+    return kl_fail(e, KL_EINVAL, r->baseline.actor->name.ptr, "the baseline failed while it was timed: %s", fault->text);
+}
+
+static kl_err timed_half(race *r, const side *s, uint32_t first, bool check, double *ns, kl_finding *f, kl_error *e)
+{
+    const uint8_t poison = kl_stream_u64(r->order, 500000u + r->turn) & 1 ? 0xA5 : 0xFF;
+    kl_fault      fault = {0};
+    kl_err        err = sample(r, s, first, poison, check, ns, &fault, e);
+    if (err) return err;
+    if (fault.kind && s->actor->trusted) return baseline_fault(r, &fault, e);
+    kl_finding_of_fault(f, r->c, &fault, "while it was timed");
+    return f->ok && check ? check_batch(r, first, poison, f, e) : KL_OK;
+}
+
+static kl_err run_pair(race *r, bool last, kl_finding *f, kl_error *e)
+{
+    const uint32_t first = (uint32_t)kl_stream_below(r->order, 2000000u + r->turn, r->scene->n_slots * r->scene->n_sets);
+    const bool     check = last || kl_stream_below(r->order, 3000000u + r->turn, CHECK_ONE_IN) == 0;
+    /* Balanced: of two consecutive pairs one begins with each side; which one is drawn. */
+    const bool     flip = kl_stream_u64(r->order, 4000000u + r->turn / 2) & 1;
+    const bool     candidate_leads = (r->turn % 2 == 0) != flip;
+    double         a = 0, b = 0;
+    kl_err         err = KL_OK;
+    for (int half = 0; half < 2 && !err && f->ok; half++) {
+        if ((half == 0) == candidate_leads) err = timed_half(r, &r->candidate, first, check, &a, f, e);
+        else err = timed_half(r, &r->baseline, first, false, &b, f, e);
+    }
+    r->turn++;
+    r->checked_last = check;
+    if (err || !f->ok) return err;
+    r->ratios[r->pairs] = b / a;
+    r->candidate_ns[r->pairs] = a;
+    r->baseline_ns[r->pairs++] = b;
+    return KL_OK;
+}
+
+static kl_err run_control(race *r, kl_finding *f, kl_error *e)
+{
+    const side *s = r->candidate.estimate_ns * r->candidate.calls < r->baseline.estimate_ns * r->baseline.calls ? &r->candidate : &r->baseline;
+    const uint32_t first = r->turn % (r->scene->n_slots * r->scene->n_sets);
+    double         a = 0, b = 0;
+    kl_err         err = timed_half(r, s, first, false, &a, f, e);
+    if (!err && f->ok) err = timed_half(r, s, first, false, &b, f, e);
+    r->turn += 2; /* keep the parity that balances the order */
+    if (!err && f->ok) r->controls[r->n_controls++] = a / b;
+    return err;
+}
+
+/* ---- stop rule and result ----------------------------------------------------------------------------------------- */
+
+typedef enum { GO_ON, ENOUGH, GIVE_UP } advice;
+
+static kl_interval interval_of(const race *r) { return kl_bootstrap_median(r->ratios, (size_t)r->pairs, 1000, 0.95, r->order); }
+
+static advice stop_rule(const race *r, const kl_gate_opts *o)
+{
+    const double elapsed_s = (double)(kl_now_ns() - r->start_ns) * 1e-9;
+    const double cap = real_or(o->max_seconds, KL_PROFILE_SECONDS);
+    const double min_pairs = real_or(o->min_pairs, o->quick ? 10 : 30);
+    const bool   over = elapsed_s >= cap || r->pairs == MAX_PAIRS;
+    if (r->pairs < EARLY_PAIRS && !(elapsed_s >= 3 * cap && r->pairs >= 3)) return GO_ON;
+    if (r->pairs % 2) return GO_ON;                                            /* end balanced */
+    if (r->pairs % 10 && r->pairs > 64 && !over) return GO_ON;                 /* the bootstrap is not free */
+    const kl_interval ci = interval_of(r);
+    const double      half = (ci.high - ci.low) / 2 / ci.median;
+    if ((ci.low > FAR || ci.high < 1 / FAR) && half < 0.05 && (r->timed_ns >= 3e8 || elapsed_s > 1)) return ENOUGH;
+    const bool steady = r->pairs >= min_pairs && r->timed_ns >= real_or(o->min_seconds, o->quick ? 0.05 : 0.3) * 1e9 &&
+                        half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);
+    return steady ? ENOUGH : over ? GIVE_UP : GO_ON;
+}
+
+static kl_call call_of(const kl_comparison *m)
+{
+    const double margin = 2 * m->floor > 0.01 ? 2 * m->floor : 0.01;
+    if (m->low > 1 + margin) return KL_FASTER;
+    if (m->high < 1 / (1 + margin)) return KL_SLOWER;
+    return m->stable ? KL_SAME : KL_UNDECIDED;
+}
+
+static void conclude(race *r, kl_comparison *m, bool stable)
+{
+    const kl_interval ci = interval_of(r);
+    m->baseline = r->baseline.actor->name;
+    m->described = kl_arena_copy(r->c->arena, kl_str_of(kl_runner_describe(r->baseline.actor->runner)));
+    m->ratio = ci.median;
+    m->low = ci.low;
+    m->high = ci.high;
+    m->baseline_ns = kl_median(r->baseline_ns, (size_t)r->pairs);
+    m->candidate_ns = kl_median(r->candidate_ns, (size_t)r->pairs);
+    m->pairs = r->pairs;
+    m->controls = r->n_controls;
+    if (r->n_controls) {
+        const kl_interval aa = kl_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
+        m->aa_low = aa.low;
+        m->aa_high = aa.high;
+        m->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
+    }
+    m->stable = stable;
+    m->bimodal = kl_bimodal(r->ratios, (size_t)r->pairs, 0.02);
+    m->call = call_of(m);
+}
+
+/* ---- one comparison ------------------------------------------------------------------------------------------------ */
+
+static kl_err enter_both(race *r, kl_finding *f, kl_error *e)
+{
+    kl_fault fault = {0};
+    kl_err   err = kl_actor_enter(&r->c->candidate, r->scene, r->c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(r->c->candidate.runner, &fault, 0, r->scene->n_sets, e);
+    kl_finding_of_fault(f, r->c, &fault, "on loading for the profile");
+    if (err || !f->ok || r->baseline.actor == &r->c->candidate) return err;
+    err = kl_actor_enter(r->baseline.actor, r->scene, r->c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(r->baseline.actor->runner, &fault, 0, r->scene->n_sets, e);
+    return !err && fault.kind ? baseline_fault(r, &fault, e) : err;
+}
+
+static kl_err fresh_pages(race *r, kl_finding *f, kl_error *e)
+{
+    if (!r->c->backend->shared_memory || r->pairs == 0 || r->pairs % SHAPE_PAIRS) return KL_OK;
+    const kl_err err = kl_scene_renew(r->scene, r->c, e);
+    return err ? err : enter_both(r, f, e);
+}
+
+static kl_err race_to_end(race *r, bool *stable, kl_finding *f, kl_error *e)
+{
+    kl_err err = KL_OK;
+    advice a = GO_ON;
+    r->start_ns = kl_now_ns();
+    while (!err && f->ok && (a = stop_rule(r, r->c->opts)) == GO_ON) {
+        err = fresh_pages(r, f, e);
+        if (!err && f->ok) err = run_pair(r, false, f, e);
+        if (!err && f->ok && r->pairs % CONTROL_EVERY == 0) err = run_control(r, f, e);
+        if (!err && r->c->opts->progress && r->pairs % 8 == 0) r->c->opts->progress(r->c->opts->progress_ctx, KL_STAGE_PROFILE, "pairs");
+        if (kl_interrupted()) return kl_fail(e, KL_EINTR, "profile", "interrupted");
+    }
+    *stable = a == ENOUGH;
+    if (!err && f->ok && !r->checked_last) err = run_pair(r, true, f, e); /* the last timed batch is always checked */
+    return err;
+}
+
+static race race_new(kl_case *c, kl_scene *scene, kl_actor *baseline, kl_time_method method)
+{
+    race r = {.c = c, .scene = scene, .method = method, .order = kl_stream_of(kl_stream_u64(c->stream, 77), baseline->name.ptr)};
+    r.candidate.actor = &c->candidate;
+    r.baseline.actor = baseline;
+    r.ratios = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.controls = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    return r;
+}
+
+/* ---- how to time ---------------------------------------------------------------------------------------------------- */
+
+/* A few unrecorded samples, to choose the method and the batch. */
+static kl_err estimate(race *r, side *s, kl_finding *f, kl_error *e)
+{
+    double best = INFINITY, ns = 0;
+    s->calls = r->method == KL_TIME_EVENTS ? 3 : 1;
+    for (int i = 0; i < 3 && f->ok; i++) {
+        const kl_err err = timed_half(r, s, 0, false, &ns, f, e);
+        if (err) return err;
+        best = f->ok && ns < best ? ns : best;
+        s->estimate_ns = best;
+        if (best > 5e8) break;
+    }
+    return KL_OK;
+}
+
+static uint32_t calls_for(double target_ns, double one_ns, uint32_t most)
+{
+    const double n = ceil(target_ns / (one_ns > 1 ? one_ns : 1));
+    return n < 1 ? 1 : n > most ? most : (uint32_t)n;
+}
+
+static uint32_t slots_that_fit(const kl_plan *p, uint32_t wanted)
+{
+    uint64_t bytes = 2 * KL_GUARD_BYTES;
+    for (uint32_t i = 0; i < p->n_tensors; i++) bytes += p->tensors[i].bytes + 2 * KL_GUARD_BYTES;
+    const uint64_t fit = SLOT_BYTES / bytes;
+    return fit < 4 ? 4 : wanted < fit ? wanted : (uint32_t)fit;
+}
+
+static void choose(race *r)
+{
+    const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
+    double       target = BATCH_NS;
+    if (!r->c->backend->parent_clock) {
+        r->method = least < GRAPH_BELOW_NS ? KL_TIME_GRAPH : KL_TIME_EVENTS;
+        target = GRAPH_NS;
+    }
+    const uint32_t most = slots_that_fit(&r->scene->plan, MAX_SLOTS);
+    r->candidate.calls = r->method == KL_TIME_EVENTS ? 4 : calls_for(target, r->candidate.estimate_ns, most - 1);
+    r->baseline.calls = r->method == KL_TIME_EVENTS ? 4 : calls_for(target, r->baseline.estimate_ns, most - 1);
+}
+
+/* A scene with a slot for every call of a batch; the real shape's own where three are enough. */
+static kl_err scene_for(race *r, kl_scene *real, kl_scene *own, kl_error *e)
+{
+    const uint32_t calls = r->candidate.calls > r->baseline.calls ? r->candidate.calls : r->baseline.calls;
+    if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
+    const uint32_t sets = calls < KL_MAX_SETS ? calls : KL_MAX_SETS;
+    kl_err         err = kl_scene_open(own, r->c, r->c->workload, sets, calls + 1, 1, e);
+    for (uint32_t set = 0; !err && set < sets; set++) err = kl_scene_expect(own, r->c, set, e);
+    if (!err) r->scene = own;
+    return err;
+}
+
+static void describe_method(kl_case *c, const race *r)
+{
+    kl_verdict *v = c->verdict;
+    const double set_bytes = (double)r->scene->memory.layout.set_bytes + (double)r->scene->memory.layout.slot_bytes;
+    v->n_sets = (int)r->scene->n_sets;
+    v->n_slots = (int)r->scene->n_slots;
+    v->calls = (int)r->candidate.calls;
+    v->cache_cold = r->method == KL_TIME_EVENTS || (c->device->l2_bytes > 0 && set_bytes * r->scene->n_sets >= 3.0 * (double)c->device->l2_bytes);
+    if (r->method == KL_TIME_BATCH)
+        v->method = kl_arena_printf(c->arena, "interleaved batches of %u/%u calls, parent clock, fresh process state per batch", r->candidate.calls,
+                                    r->baseline.calls);
+    else if (r->method == KL_TIME_EVENTS)
+        v->method = kl_arena_printf(c->arena, "interleaved, device events around one launch, cache flushed before each");
+    else
+        v->method = kl_arena_printf(c->arena, "interleaved, device events around graphs of %u/%u launches", r->candidate.calls, r->baseline.calls);
+}
+
+static kl_err compare_with(kl_case *c, kl_scene *real, kl_actor *baseline, kl_comparison *m, kl_finding *f, kl_error *e)
+{
+    race     r = race_new(c, real, baseline, c->backend->parent_clock ? KL_TIME_BATCH : KL_TIME_EVENTS);
+    kl_scene own = {.memory.inputs_fd = -1, .oracle_memory.inputs_fd = -1};
+    bool     stable = false;
+    kl_err   err = enter_both(&r, f, e);
+    if (!err && f->ok) err = estimate(&r, &r.candidate, f, e);
+    if (!err && f->ok) err = estimate(&r, &r.baseline, f, e);
+    if (!err && f->ok) {
+        choose(&r);
+        err = scene_for(&r, real, &own, e);
+    }
+    if (!err && f->ok) err = enter_both(&r, f, e);
+    r.timed_ns = 0;
+    r.turn = 0;
+    if (!err && f->ok) err = race_to_end(&r, &stable, f, e);
+    if (!err && f->ok) {
+        conclude(&r, m, stable);
+        describe_method(c, &r);
+    }
+    kl_scene_close(&own);
+    return err;
+}
+
+/* ---- all comparisons -------------------------------------------------------------------------------------------------- */
+
+static bool wanted(const kl_gate_opts *o, const kl_baseline *b, int taken)
+{
+    if (!o->baseline) return taken == 0;
+    if (strcmp(o->baseline, "none") == 0) return false;
+    if (strcmp(o->baseline, "all") == 0) return true;
+    return kl_str_eq(b->name, kl_str_of(o->baseline));
+}
+
+static kl_err each_baseline(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
+{
+    kl_verdict *v = c->verdict;
+    for (int i = 0; i < c->task->n_baselines && f->ok; i++) {
+        const kl_baseline *b = &c->task->baselines[i];
+        if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, v->n_comparisons)) continue;
+        kl_actor *actor;
+        kl_str    why_not;
+        kl_err    err = kl_actor_trusted(&actor, &why_not, c, b->name, b->file, c->workload, e);
+        if (!err && !actor) kl_case_degrade(c, "baseline %.*s is not available: %.*s", KL_STR_ARG(b->name), KL_STR_ARG(why_not));
+        if (!err && actor) err = compare_with(c, real, actor, &v->comparisons[v->n_comparisons], f, e);
+        if (err) return err;
+        if (actor && f->ok) v->n_comparisons++;
+    }
+    return KL_OK;
+}
+
+/* The gate keeps the clock: it must not share a core with what it times. */
+static void leave_core(int cpu, cpu_set_t *old)
+{
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof *old, old);
+    set = *old;
+    if (cpu < 0) return;
+    CPU_CLR((size_t)cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static void roofline(kl_case *c, kl_finding *f)
+{
+    kl_verdict *v = c->verdict;
+    double      flops = 0, bytes = 0, peak = 0;
+    if (kl_task_work(&flops, &bytes, c->task, c->workload, NULL)) return;
+    for (int i = 0; i < c->task->n_inputs; i++) {
+        const double p = c->device->peak_flops[c->workload->dtypes[i]];
+        if (!c->task->tensors[i].is_scalar && p > peak) peak = p;
+    }
+    const double by_flops = peak > 0 ? flops / peak : 0, by_bytes = c->device->peak_bytes > 0 ? bytes / c->device->peak_bytes : 0;
+    v->floor_ns = (int64_t)(fmax(by_flops, by_bytes) * 1e9);
+    if (v->median_ns > 0 && v->median_ns < v->floor_ns) {
+        *f = (kl_finding){.outcome = KL_CHEAT};
+        f->why = kl_arena_printf(c->arena, "%lld ns is less than this device can do (%lld ns)", (long long)v->median_ns, (long long)v->floor_ns);
+    }
+}
+
+kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
+{
+    kl_verdict *v = c->verdict;
+    cpu_set_t   old;
+    leave_core(kl_gate_pin_cpu(&real->plan), &old);
+    kl_err err = each_baseline(c, real, f, e);
+    if (!err && f->ok && v->n_comparisons == 0) { /* no baseline: a comparison with itself gives the time and the floor */
+        kl_case_degrade(c, "no baseline: the kernel was timed against itself");
+        err = compare_with(c, real, &c->candidate, &v->comparisons[0], f, e);
+        v->n_comparisons = !err && f->ok;
+    }
+    sched_setaffinity(0, sizeof old, &old);
+    if (err || !f->ok) return err;
+    v->median_ns = (int64_t)llround(v->comparisons[0].candidate_ns);
+    roofline(c, f);
+    if (f->ok && !v->comparisons[0].stable)
+        *f = (kl_finding){.outcome = KL_UNSTABLE, .why = kl_arena_printf(c->arena, "no stable time within the cap: ratio %.4f, interval %.4f to %.4f",
+                                                                       v->comparisons[0].ratio, v->comparisons[0].low, v->comparisons[0].high)};
+    return KL_OK;
+}

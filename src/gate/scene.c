@@ -1,0 +1,227 @@
+/* scene.c - one shape with its fresh inputs and the oracle's answers.
+ *
+ *   gate's private heap          shared pages (memory)                oracle's own pages
+ *   -------------------          ---------------------                ------------------
+ *   expected[set][output]        inputs   set 0..n_sets   read-only   outputs  slot 0 (float64)
+ *   pristine[set][mutable]       outputs  slot 0..n_slots
+ *
+ * The expected answers are copied out of the oracle's pages into this process; no candidate ever maps those pages.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_mutable(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 2; }
+static bool is_input(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 0; }
+static bool is_output(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 1 || p->tensors[i].role == 2; }
+
+static void *heap(size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+    if (!p) kl_oom(bytes);
+    return p;
+}
+
+/* Draw one set.  Plain inputs go to the shared pages, mutable ones to private memory, from where every run restores them. */
+static kl_err fill_set(kl_scene *s, kl_case *c, uint32_t set, kl_error *e)
+{
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        void *data = NULL;
+        if (is_mutable(&s->plan, i)) {
+            if (!s->pristine[set][i]) s->pristine[set][i] = heap(s->plan.tensors[i].bytes);
+            data = s->pristine[set][i];
+        } else if (is_input(&s->plan, i)) {
+            data = kl_memory_input(&s->memory, &s->plan, i, set);
+        }
+        if (!data) continue;
+        const kl_err err = kl_task_fill(data, s->task, s->workload, (int)i, s->seeds[set], s->scale, c->opts->threads, e);
+        if (err) return err;
+    }
+    return KL_OK;
+}
+
+/* The oracle's plan: the same tensors with its own output types, and its own pages for outputs. */
+static kl_err open_oracle_pages(kl_scene *s, kl_case *c, kl_error *e)
+{
+    if (!c->oracle) return KL_OK;
+    s->oracle_plan = s->plan;
+    if (c->oracle->kernel) {
+        kl_device_limits none = {0};
+        const kl_err err = kl_kernel_plan(&s->oracle_plan, c->oracle->kernel, s->task, s->workload, &none, e);
+        if (err) return err;
+    } else {
+        s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
+    }
+    kl_layout layout;
+    kl_err    err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
+    if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
+    return err;
+}
+
+kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_sets, uint32_t n_slots, double scale, kl_error *e)
+{
+    *s = (kl_scene){.id = ++c->gate->scenes, .task = c->task, .workload = w, .n_sets = n_sets, .n_slots = n_slots, .scale = scale};
+    s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
+    kl_err err = kl_kernel_plan(&s->plan, c->kernel, c->task, w, &c->device->limits, e);
+    if (err) return err;
+    kl_layout layout;
+    err = kl_layout_make(&layout, &s->plan, n_sets, n_slots, e);
+    if (!err) err = kl_memory_open(&s->memory, &layout, e);
+    if (!err) err = open_oracle_pages(s, c, e);
+    for (uint32_t set = 0; !err && set < n_sets; set++) {
+        s->seeds[set] = kl_stream_u64(c->stream, s->id * KL_MAX_SETS + set);
+        for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->reference_error[set][i] = -1;
+        err = fill_set(s, c, set, e);
+    }
+    if (err) kl_scene_close(s);
+    return err;
+}
+
+/* Physical placement of pages decides a few percent of a CPU kernel's time; new pages with the same bytes average it out. */
+kl_err kl_scene_renew(kl_scene *s, kl_case *c, kl_error *e)
+{
+    kl_memory fresh;
+    kl_err    err = kl_memory_open(&fresh, &s->memory.layout, e);
+    if (err) return err;
+    memcpy(fresh.inputs, s->memory.inputs, s->memory.inputs_bytes);
+    kl_memory_close(&s->oracle_memory);
+    kl_memory_close(&s->memory);
+    s->memory = fresh;
+    s->id = ++c->gate->scenes;
+    return open_oracle_pages(s, c, e);
+}
+
+void kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison)
+{
+    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (is_mutable(&s->plan, i))
+            memcpy(kl_memory_output(&s->memory, &s->plan, i, slot), s->pristine[set][i], s->plan.tensors[i].bytes);
+}
+
+/* ---- expectations ------------------------------------------------------------------------------------------ */
+
+static int64_t oracle_timeout(const kl_scene *s)
+{
+    (void)s;
+    return 600ll * 1000000000ll; /* trusted code at sizes the task chose: only a broken machine takes longer */
+}
+
+static kl_err trusted_fault(const kl_actor *a, const kl_fault *fault, kl_error *e)
+{
+    kl_fail(e, KL_EINVAL, a->name.ptr, "the task's own %.*s failed: %s", KL_STR_ARG(a->name), fault->text);
+    return kl_hint(e, "klineage task check shows whether the task is sound here");
+}
+
+static kl_err run_oracle(kl_scene *s, kl_case *c, uint32_t set, kl_error *e)
+{
+    kl_fault fault = {0};
+    kl_err   err = kl_actor_enter(c->oracle, s, c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(c->oracle->runner, &fault, set, 1, e);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (is_mutable(&s->plan, i))
+            memcpy(kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0), s->pristine[set][i], s->plan.tensors[i].bytes);
+    int64_t wall = 0;
+    if (!err && !fault.kind)
+        err = kl_runner_run(c->oracle->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+    if (err) return err;
+    if (fault.kind) return trusted_fault(c->oracle, &fault, e);
+    if (wall > s->oracle_ns) s->oracle_ns = wall;
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        if (!is_output(&s->plan, i)) continue;
+        const size_t bytes = s->oracle_plan.tensors[i].bytes;
+        s->expected[set][i] = heap(bytes);
+        memcpy(s->expected[set][i], kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0), bytes);
+    }
+    return KL_OK;
+}
+
+/* The reference's relative RMS error hardly depends on the seed, so one run per shape and scale serves every later verdict. */
+static double *remembered_errors(kl_scene *s, kl_case *c, bool *known)
+{
+    kl_gate     *g = c->gate;
+    const kl_str key = kl_arena_printf(g->arena, "%s/%s/%.*s/%d/%g", c->task->hash, c->reference->name.ptr, KL_STR_ARG(s->workload->uuid),
+                                       (int)c->backend->id, s->scale);
+    for (int i = 0; i < g->n_errors; i++)
+        if (kl_str_eq(g->errors[i].key, key)) {
+            *known = true;
+            return g->errors[i].rms;
+        }
+    *known = false;
+    const int at = g->n_errors < (int)KL_COUNT(g->errors) ? g->n_errors++ : 0;
+    g->errors[at].key = key;
+    return g->errors[at].rms;
+}
+
+static kl_err measure_reference(kl_scene *s, kl_case *c, uint32_t set, double *rms, kl_error *e);
+
+static kl_err run_reference(kl_scene *s, kl_case *c, uint32_t set, kl_error *e)
+{
+    if (!c->reference) return KL_OK;
+    bool         known;
+    double      *rms = remembered_errors(s, c, &known);
+    const kl_err err = known ? KL_OK : measure_reference(s, c, set, rms, e);
+    if (err) c->gate->n_errors = 0; /* forget what was never filled */
+    else memcpy(s->reference_error[set], rms, sizeof s->reference_error[set]);
+    return err;
+}
+
+/* The reference's own error is what the budget multiplies; it runs in slot 0, which is poisoned again before any candidate. */
+static kl_err measure_reference(kl_scene *s, kl_case *c, uint32_t set, double *rms, kl_error *e)
+{
+    kl_fault fault = {0};
+    kl_err   err = kl_actor_enter(c->reference, s, c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(c->reference->runner, &fault, set, 1, e);
+    kl_scene_ready_slot(s, set, 0, 0xFF);
+    int64_t wall = 0;
+    if (!err && !fault.kind)
+        err = kl_runner_run(c->reference->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+    if (err) return err;
+    if (fault.kind) return trusted_fault(c->reference, &fault, e);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        rms[i] = -1;
+        if (!is_output(&s->plan, i) || !kl_dtype_is_float((kl_dtype)s->plan.tensors[i].dtype)) continue;
+        kl_check_result r = {.budget = 1e30};
+        const kl_check  any = {.kind = KL_CHECK_BUDGET, .rtol = 1e30, .atol = 1e30, .matched = 1};
+        const int64_t   n = (int64_t)(s->plan.tensors[i].bytes / kl_dtype_bytes((kl_dtype)s->plan.tensors[i].dtype));
+        kl_compare(&r, (kl_dtype)s->plan.tensors[i].dtype, kl_memory_output(&s->memory, &s->plan, i, 0),
+                   (kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[set][i], n, &any);
+        rms[i] = r.rms_error;
+    }
+    kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
+    return KL_OK;
+}
+
+static bool is_expected(const kl_scene *s, uint32_t set)
+{
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (s->expected[set][i]) return true;
+    return false;
+}
+
+kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e)
+{
+    if (is_expected(s, set)) return KL_OK;
+    const int64_t start = kl_now_ns();
+    kl_err        err = run_oracle(s, c, set, e);
+    if (!err) err = run_reference(s, c, set, e);
+    c->run_ns += kl_now_ns() - start;
+    return err;
+}
+
+void kl_scene_close(kl_scene *s)
+{
+    for (uint32_t set = 0; set < KL_MAX_SETS; set++)
+        for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
+            free(s->expected[set][i]);
+            free(s->pristine[set][i]);
+            s->expected[set][i] = s->pristine[set][i] = NULL;
+        }
+    if (s->oracle_memory.inputs_fd >= 0) kl_memory_close(&s->oracle_memory);
+    if (s->memory.inputs_fd >= 0) kl_memory_close(&s->memory);
+    s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
+}

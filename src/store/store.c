@@ -1,0 +1,229 @@
+/* store.c - the file: open, recognise, migrate, prepare, and say what went wrong.
+ *
+ *   kl_store_open: folder -> open -> settings -> ours and not newer? -> write-ahead log -> migrate
+ *
+ * Write-ahead log with full synchronisation: a row that was put survives a power cut, and readers never wait for a
+ * writer.  application_id tells our files from other programs', user_version is the schema's number.
+ * Not here: what the tables mean.  Each has its own file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "store/store_impl.h"
+#include "base/fs.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define APPLICATION_ID 0x4b4c696e /* "KLin" */
+#define BUSY_MS 5000
+#define BUSY_STEP_MS 5
+
+extern const unsigned char kl_store_schema[]; /* schema.sql */
+extern const size_t        kl_store_schema_bytes;
+
+static const char *const statement_text[KLI_STATEMENTS] = {
+    [KLI_VERDICT_GET] = "SELECT json FROM verdict WHERE key = ?1",
+    [KLI_VERDICT_PUT] = "INSERT INTO verdict (key, task, kernel, platform, outcome, json, created)"
+                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
+                        " ON CONFLICT (key) DO NOTHING",
+    /* A range, not LIKE: it can use the primary key's index.  'g' comes after every hexadecimal digit. */
+    [KLI_VERDICT_FIND] = "SELECT key FROM verdict WHERE key >= ?1 AND key < ?1 || 'g' LIMIT 2",
+    [KLI_VERDICT_LIST] = "SELECT key, task, kernel, platform, outcome, json, created FROM verdict"
+                         " WHERE (?1 IS NULL OR task = ?1) AND (?2 IS NULL OR kernel = ?2)"
+                         " AND (?3 IS NULL OR platform = ?3) AND (?4 IS NULL OR outcome = ?4)"
+                         " ORDER BY rowid DESC LIMIT ?5",
+};
+
+/* ---- errors ------------------------------------------------------------------------------------------------- */
+
+static kl_err damaged(const kl_store *s, const char *doing, kl_error *e) {
+    kl_fail(e, KL_EIO, s->path, "cannot %s: the file is damaged or is no store (%s)", doing, sqlite3_errmsg(s->db));
+    kl_hint(e, "move it away and run again (what it held is measured again): mv '%s' '%s.bad'", s->path, s->path);
+    return KL_EIO;
+}
+
+kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
+    int         code = sqlite3_errcode(s->db), os = sqlite3_system_errno(s->db);
+    const char *why = sqlite3_errmsg(s->db);
+    switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        kl_fail(e, KL_EBUSY, s->path, "cannot %s: another process held the store for %d s", doing, BUSY_MS / 1000);
+        kl_hint(e, "let it finish, or give this run a store of its own: --store PATH");
+        return KL_EBUSY;
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT: return damaged(s, doing, e);
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH: return kl_fail(e, KL_EINVAL, s->path, "cannot %s: %s", doing, why);
+    case SQLITE_TOOBIG: return kl_fail(e, KL_ELIMIT, s->path, "cannot %s: %s", doing, why);
+    case SQLITE_NOMEM: kl_oom(0);
+    default: break;
+    }
+    bool full = (code & 0xff) == SQLITE_FULL || os == ENOSPC || os == EDQUOT || os == EFBIG;
+    bool locked_out = (code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_PERM;
+    kl_fail(e, KL_EIO, s->path, "cannot %s: %s%s%s", doing, why, os ? ": " : "", os ? strerror(os) : "");
+    if (full) kl_hint(e, "free some space on that disk, or keep the store elsewhere: --store PATH");
+    if (locked_out && !full) kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
+    return KL_EIO;
+}
+
+/* ---- statements --------------------------------------------------------------------------------------------- */
+
+sqlite3_stmt *kli_store_statement(kl_store *s, kli_statement which, kl_error *e) {
+    sqlite3_stmt **slot = &s->statements[which];
+    if (!*slot && sqlite3_prepare_v3(s->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
+        kli_store_fail(s, "read the schema", e);
+    return *slot;
+}
+
+void kli_store_release(sqlite3_stmt *statement) {
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+}
+
+void kli_store_bind(sqlite3_stmt *statement, int index, kl_str text) {
+    int code = sqlite3_bind_text64(statement, index, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
+    KL_ASSERT(code == SQLITE_OK || code == SQLITE_TOOBIG); /* too big: the step then finds NULL and a NOT NULL says so */
+}
+
+kl_str kli_store_column(sqlite3_stmt *statement, int column) {
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    int         bytes = sqlite3_column_bytes(statement, column);
+    return (kl_str){text, text ? (size_t)bytes : 0};
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------ */
+
+static kl_err execute(const kl_store *s, const char *sql, const char *doing, kl_error *e) {
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? KL_OK : kli_store_fail(s, doing, e);
+}
+
+static kl_err read_number(int64_t *out, const kl_store *s, const char *sql, kl_error *e) {
+    sqlite3_stmt *statement = NULL;
+    bool          got = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+    if (got) *out = sqlite3_column_int64(statement, 0);
+    kl_err err = got ? KL_OK : kli_store_fail(s, "open it", e);
+    sqlite3_finalize(statement);
+    return err;
+}
+
+/* The first section whose number is above `version`; NULL when there is none.  `*number` is its number. */
+static const char *next_section(const char *schema, int64_t version, int64_t *number) {
+    static const char mark[] = "\n-- version ";
+    for (const char *at = schema; (at = strstr(at, mark)); at += sizeof mark - 1) {
+        *number = strtoll(at + sizeof mark - 1, NULL, 10);
+        if (*number > version) return at + 1;
+    }
+    return NULL;
+}
+
+static int64_t newest_version(const char *schema) {
+    int64_t version = 0, number;
+    while (next_section(schema, version, &number)) version = number;
+    return version;
+}
+
+static kl_err recognise(int64_t *version, const kl_store *s, int64_t newest, kl_error *e) {
+    int64_t application = 0, tables = 0;
+    kl_err  err = read_number(&application, s, "PRAGMA application_id", e);
+    if (!err) err = read_number(version, s, "PRAGMA user_version", e);
+    if (!err) err = read_number(&tables, s, "SELECT count(*) FROM sqlite_schema", e);
+    if (err) return err;
+    if (application != APPLICATION_ID && (application != 0 || *version != 0 || tables != 0)) {
+        kl_fail(e, KL_EINVAL, s->path, "this SQLite file belongs to another program");
+        kl_hint(e, "name another file: --store PATH");
+        return KL_EINVAL;
+    }
+    if (*version > newest) {
+        kl_fail(e, KL_EINVAL, s->path, "written by a newer klineage: schema %lld, this program knows %lld",
+                (long long)*version, (long long)newest);
+        kl_hint(e, "upgrade klineage, or name another file: --store PATH");
+        return KL_EINVAL;
+    }
+    return KL_OK;
+}
+
+/* In one transaction: all missing sections, or none.  The version is read again inside, because another process may
+ * have migrated meanwhile. */
+static kl_err migrate(const kl_store *s, const char *schema, int64_t newest, kl_error *e) {
+    int64_t     version, number = 0;
+    const char *section;
+    kl_err      err = execute(s, "BEGIN IMMEDIATE", "migrate it", e);
+    if (err) return err;
+    err = recognise(&version, s, newest, e);
+    if (!err && (section = next_section(schema, version, &number))) { /* sections follow one another up to the end */
+        char stamp[96];
+        snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %lld", APPLICATION_ID, (long long)newest);
+        err = execute(s, section, "migrate it", e);
+        if (!err) err = execute(s, stamp, "migrate it", e);
+    }
+    if (!err) err = execute(s, "COMMIT", "migrate it", e);
+    if (err) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return err;
+}
+
+/* Entering the write-ahead log needs the file for itself, and SQLite does not wait for that by its busy timeout. */
+static kl_err enter_log(const kl_store *s, kl_error *e) {
+    for (int waited = 0;; waited += BUSY_STEP_MS) {
+        int code = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        if (code == SQLITE_OK) return KL_OK;
+        if (code != SQLITE_BUSY || waited >= BUSY_MS) return kli_store_fail(s, "open it", e);
+        sqlite3_sleep(BUSY_STEP_MS);
+    }
+}
+
+static kl_err prepare_file(const kl_store *s, const char *schema, kl_error *e) {
+    int64_t newest = newest_version(schema), version = 0;
+    kl_err  err = recognise(&version, s, newest, e);
+    if (!err && sqlite3_db_readonly(s->db, "main") == 1) {
+        kl_fail(e, KL_EIO, s->path, "the store cannot be written");
+        kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
+        return KL_EIO;
+    }
+    if (!err) err = enter_log(s, e);
+    if (!err && version < newest) err = migrate(s, schema, newest, e);
+    return err;
+}
+
+static kl_err open_file(kl_store *s, kl_error *e) {
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    if (sqlite3_open_v2(s->path, &s->db, flags, NULL) != SQLITE_OK) {
+        if (!s->db) kl_oom(sizeof s->db);
+        return kli_store_fail(s, "open it", e);
+    }
+    sqlite3_busy_timeout(s->db, BUSY_MS);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);      /* no SQL of ours writes the file's inner tables */
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL); /* a file somebody sent may carry triggers */
+    return execute(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", "open it", e);
+}
+
+kl_err kl_store_open(kl_store **out, const char *path, kl_error *e) {
+    kl_arena *scratch = kl_arena_new();
+    kl_store *s = calloc(1, sizeof *s);
+    kl_str    schema = kl_arena_copy(scratch, (kl_str){(const char *)kl_store_schema, kl_store_schema_bytes});
+    *out = NULL;
+    if (!s || !(s->path = strdup(path))) kl_oom(sizeof *s);
+    kl_err err = kl_fs_mkdirs(kl_fs_dirname(scratch, path).ptr, e);
+    if (err) kl_hint(e, "keep the store elsewhere: --store PATH");
+    if (!err) err = open_file(s, e);
+    if (!err) err = prepare_file(s, schema.ptr, e);
+    if (err) kl_store_close(s);
+    else *out = s;
+    kl_arena_free(scratch);
+    return err;
+}
+
+void kl_store_close(kl_store *s) {
+    if (!s) return;
+    for (int i = 0; i < KLI_STATEMENTS; i++) sqlite3_finalize(s->statements[i]);
+    KL_ASSERT(sqlite3_close(s->db) == SQLITE_OK);
+    free(s->path);
+    free(s);
+}
+
+kl_str kl_store_default_path(kl_arena *a) {
+    const char *own = getenv("KLINEAGE_STORE"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (own && own[0]) return kl_arena_copy(a, kl_str_of(own));
+    if (state && state[0] == '/') return kl_fs_join(a, state, "klineage/klineage.db");
+    if (home && home[0]) return kl_fs_join(a, home, ".local/state/klineage/klineage.db");
+    return kl_arena_copy(a, KL_S("klineage.db"));
+}
