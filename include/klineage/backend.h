@@ -99,6 +99,9 @@ const kl_backend *kl_backend_each(int i);
 /* Probe through the worker.  Cached for the life of the process.  Errors: KL_ENODEV with a hint that mends it. */
 KL_MUST_USE kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e);
 
+/* A device to compile for that need not be here: `arch` "sm_90a" (NULL: that).  Limits and peaks stay unknown (zero). */
+KL_MUST_USE kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e);
+
 /* ---- runner ----------------------------------------------------------------------------------------------- */
 
 /* Where a tensor's bytes are: `n_sets` copies of every input, `n_slots` copies of every output, mutable input and buffer.  Call i works on

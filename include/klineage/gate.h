@@ -86,6 +86,8 @@ typedef struct {
     bool        check_only;            /* stop before profile */
     bool        quick;                 /* one seed and a short profile: for tune and search; the verdict says so in `degradations` */
     double      min_pairs, min_seconds, max_seconds, half_width; /* 0: 30, 0.3, KL_PROFILE_SECONDS, 0.005 */
+    double      abandon_below;         /* stop as soon as the ratio to the primary baseline is surely below this; 0: never */
+    const char *arch;                  /* spool: device to compile for when this host has none; NULL: sm_90a */
     int         threads;               /* for inputs and oracle; 0: all cores */
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
@@ -118,7 +120,11 @@ int  kl_verdict_exit_code(const kl_verdict *v); /* docs/reference: 0 pass, 3 no_
 
 /* ---- task admission: is the check itself strong enough? ----------------------------------------------------- */
 
-typedef struct { kl_str name; bool expected_pass, passed; kl_str why; } kl_admission_row;
+typedef struct {
+    kl_str name;                       /* "tiny: zeros in C", "naive.c" */
+    bool   expected_pass, passed;
+    kl_str why;
+} kl_admission_row;
 /* Zeros, ones, a copy of an input, the mean and a permuted output must fail; the naive kernels must pass. `*n` rows. */
 KL_MUST_USE kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena *a, const kl_task *t,
                                       kl_host_kind on, kl_error *e);
@@ -126,11 +132,12 @@ KL_MUST_USE kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *
 /* ---- tune: search over params -------------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_str  params;                    /* "BM=64 BN=128" */
+    kl_str     params;                 /* "BM=64 BN=128" */
     kl_outcome outcome;
-    double  ratio;                     /* against the incumbent when it was raced; 0 when it never ran */
-    double  seconds;                   /* spent on it */
-    kl_str  why;
+    double     ratio;                  /* to the primary baseline; 0 when it never ran */
+    bool       abandoned;              /* surely slower than the best so far: its profile was cut short */
+    double     seconds;                /* spent on it */
+    kl_str     why;
 } kl_trial;
 typedef struct {
     kl_trial *trials; int n_trials;
@@ -139,7 +146,7 @@ typedef struct {
     int64_t   grid;                    /* points of the full grid, for comparison */
     double    seconds;
 } kl_tuning;
-/* Races variants against the incumbent with early abort; at most `max_trials` (0: 64).  Errors as kl_gate_run. */
+/* Coordinate search over the params' values, each variant raced against the best so far with early abort; at most `max_trials` (0: 64).  Errors as kl_gate_run. */
 KL_MUST_USE kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *t, const char *kernel_path,
                                 const kl_gate_opts *o, int max_trials, kl_error *e);
 

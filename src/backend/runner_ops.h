@@ -27,6 +27,7 @@ typedef struct {
 
 typedef struct {
     const char *name;                                                   /* "cpu" "opencl" "cuda" */
+    bool        shared_memory;  /* kernels work on the mappings themselves: candidates get PROT_NONE guard pages, the gate poisons outputs */
     /* Print the device as one JSON object on stdout (fields of kl_device); exit status. May load drivers. */
     int (*probe)(void);
     int (*open)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* device context; nothing of a candidate yet */
@@ -45,5 +46,16 @@ int kl_reply_fault(kl_msg_reply *reply, kl_fault_kind kind, int sig, const char 
 /* Address of a tensor or buffer for (set, slot) in the mappings above. */
 char *kl_ctx_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 char *kl_ctx_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
+
+/* Shared-memory rows.  Scratch of a slot: poison (or zero) it and set its canaries; and look at them afterwards: nonzero after filling
+ * the reply with KL_FAULT_GUARD and the buffer's name. */
+void kl_ctx_scratch_fill(const kl_runner_ctx *c, uint32_t slot, uint8_t poison);
+int  kl_ctx_scratch_check(const kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
+/* What an address that a kernel stumbled over belongs to: fills the reply with KL_FAULT_GUARD, KL_FAULT_INPUT or KL_FAULT_CRASH. */
+int  kl_ctx_fault_at(const kl_runner_ctx *c, int sig, uintptr_t address, bool is_write, kl_msg_reply *reply);
+
+/* BATCH handshake, the runner's side: say that all is ready and wait for the gate; say that the calls are done. */
+void kl_control_arm(kl_control *c, uint32_t sequence, bool spin);
+void kl_control_done(kl_control *c, uint32_t sequence, bool spin);
 
 #endif

@@ -188,6 +188,20 @@ static void stage_inspect(kl_case *c, bool *go)
     if (!*go) say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
 }
 
+static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e)
+{
+    c->backend = kl_backend_of_surface(c->kernel->surface->id);
+    if (!c->backend) {
+        kl_fail(e, KL_ENODEV, c->kernel->path.ptr, "no backend runs surface %s", c->kernel->surface->name);
+        return kl_hint(e, "surfaces that run: c opencl cuda");
+    }
+    if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, e);
+    if (err) return err;
+    c->workload = choose_workload(c->arena, c->task, opts->workload, c->backend->on, e);
+    return c->workload ? KL_OK : e ? e->code : KL_ENOENT;
+}
+
 /* ---- the task's own kernels -------------------------------------------------------------------------------------------- */
 
 /* A definition without a native oracle brings Python: its text becomes a script beside the compile cache. */
@@ -240,6 +254,17 @@ static kl_err find_reference(kl_case *c, kl_error *e)
     return err;
 }
 
+/* A case without a candidate, for questions about the task itself: `k` lends its surface. */
+kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e)
+{
+    kl_err err = case_open(c, opts, e);
+    if (err) return err;
+    c->verdict->seed = opts->seed ? opts->seed : kl_seed_fresh();
+    c->stream = kl_stream_of(c->verdict->seed, "gate");
+    err = find_oracle(c, e);
+    return err ? err : find_reference(c, e);
+}
+
 /* ---- the verdict ----------------------------------------------------------------------------------------------------------- */
 
 static kl_err judge(kl_case *c, kl_error *e)
@@ -289,20 +314,6 @@ static void finish(kl_case *c, int64_t start_ns)
     memcpy(v->resources, c->candidate.resources, sizeof v->resources);
     v->total_ns = kl_now_ns() - start_ns;
     v->overhead_ns = v->total_ns - compile_ns(v) - c->run_ns;
-}
-
-static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e)
-{
-    c->backend = kl_backend_of_surface(c->kernel->surface->id);
-    if (!c->backend) {
-        kl_fail(e, KL_ENODEV, c->kernel->path.ptr, "no backend runs surface %s", c->kernel->surface->name);
-        return kl_hint(e, "surfaces that run: c opencl cuda");
-    }
-    if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, e);
-    if (err) return err;
-    c->workload = choose_workload(c->arena, c->task, opts->workload, c->backend->on, e);
-    return c->workload ? KL_OK : e ? e->code : KL_ENOENT;
 }
 
 kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)

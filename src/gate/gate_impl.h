@@ -108,6 +108,7 @@ bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
 /* gate.c */
+kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */
 void   kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
 void   kl_case_stage(kl_case *c, kl_stage stage, const char *text);
 void   kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */

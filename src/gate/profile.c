@@ -178,6 +178,7 @@ static advice stop_rule(const race *r, const kl_gate_opts *o)
     if (r->pairs % 10 && r->pairs > 64 && !over) return GO_ON;                 /* the bootstrap is not free */
     const kl_interval ci = interval_of(r);
     const double      half = (ci.high - ci.low) / 2 / ci.median;
+    if (o->abandon_below > 0 && ci.high < o->abandon_below) return ENOUGH; /* a race that is lost */
     if ((ci.low > FAR || ci.high < 1 / FAR) && half < 0.05 && (r->timed_ns >= 3e8 || elapsed_s > 1)) return ENOUGH;
     const bool steady = r->pairs >= min_pairs && r->timed_ns >= real_or(o->min_seconds, o->quick ? 0.05 : 0.3) * 1e9 &&
                         half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);

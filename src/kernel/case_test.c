@@ -181,7 +181,10 @@ static void run_case(kl_buf *out, test_case *c) {
     kl_plan   *plan = KL_NEW(c->arena, kl_plan);
     kl_err     err = kl_kernel_parse(&k, c->arena, c->kernel, c->file, NULL, &c->opts, &e);
     if (!err) err = kl_kernel_plan(plan, k, &c->fixture.task, &c->fixture.workload, &c->limits, &e);
-    if (err) return print_failure(out, err, &e);
+    if (err) {
+        print_failure(out, err, &e);
+        return;
+    }
     const char *show = kl_arena_copy(c->arena, c->show).ptr;
     if (strstr(show, "hash")) kl_buf_printf(out, "hash %s\n", k->hash);
     if (strstr(show, "flags"))

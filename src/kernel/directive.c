@@ -95,7 +95,6 @@ static kl_err expect_end(reader *r) {
 static const char *const reserved[] = {"cdiv", "min", "max", "pow2", "i64", "f32", "f64", "local",
                                        "sms", "smem_max", "cores",
                                        "and", "or", "not", "if", "else", "in", "is"};
-/* KL_<PARAM> is a macro, and these macros are ours. */
 static const char *const reserved_macros[] = {"F64", "F32", "F16", "BF16", "F8E4M3", "F8E5M2",
                                               "I64", "I32", "I16", "I8", "U8", "BOOL"};
 
@@ -108,11 +107,20 @@ static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found) {
     return false;
 }
 
-static kl_err refuse_reserved(reader *r, const char *at, kl_str name, const char *const *words, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (kl_str_eq(name, kl_str_of(words[i])))
-            return fail(r, KL_EPARSE, at, "'%.*s' is a word of the directive language", KL_STR_ARG(name));
-    return KL_OK;
+/* Params become macros, and some of those names are taken: KL_F32, KL_DTYPE_<tensor>. */
+static bool is_own_macro(kl_str name) {
+    for (size_t i = 0; i < KL_COUNT(reserved_macros); i++)
+        if (kl_str_eq(name, kl_str_of(reserved_macros[i]))) return true;
+    return kl_str_starts(name, KL_S("DTYPE_"));
+}
+
+static kl_err refuse_reserved(reader *r, const char *at, kl_str name) {
+    bool taken = false;
+    for (size_t i = 0; i < KL_COUNT(reserved); i++) taken = taken || kl_str_eq(name, kl_str_of(reserved[i]));
+    if (!taken) return KL_OK;
+    kl_err err = fail(r, KL_EPARSE, at, "'%.*s' is a word of the directive language", KL_STR_ARG(name));
+    kl_hint(r->error, "call it something else");
+    return err;
 }
 
 /* Read the name that a directive declares: params, lets, buffers and tensormaps share one name space. */
@@ -121,10 +129,7 @@ static kl_err read_new_name(reader *r, kl_str *out, const char *of_what) {
     if (err) return err;
     const char *at = r->pos - out->len;
     kl_str      first;
-    if ((err = refuse_reserved(r, at, *out, reserved, KL_COUNT(reserved))) != KL_OK) {
-        kl_hint(r->error, "call it something else");
-        return err;
-    }
+    if ((err = refuse_reserved(r, at, *out)) != KL_OK) return err;
     if (!find_declared(r->kernel, *out, &first)) return KL_OK;
     err = fail(r, KL_EPARSE, at, "'%.*s' is declared twice", KL_STR_ARG(*out));
     size_t where = (size_t)(first.ptr - r->kernel->source.ptr);
@@ -216,9 +221,9 @@ static kl_err read_param(reader *r) {
     if (err) return err;
     kl_param p = {0};
     if ((err = read_new_name(r, &p.name, "a param")) != KL_OK) return err;
-    const char *at = r->pos - p.name.len;
-    if ((err = refuse_reserved(r, at, p.name, reserved_macros, KL_COUNT(reserved_macros))) != KL_OK) {
-        kl_hint(r->error, "its macro KL_%.*s already names a data type; call it something else", KL_STR_ARG(p.name));
+    if (is_own_macro(p.name)) {
+        err = fail(r, KL_EPARSE, r->pos - p.name.len, "a param '%.*s' would redefine the macro KL_%.*s", KL_STR_ARG(p.name), KL_STR_ARG(p.name));
+        kl_hint(r->error, "that macro names a data type; call the param something else");
         return err;
     }
     if ((err = expect(r, '=')) != KL_OK || (err = read_int(r, &p.value)) != KL_OK) return err;
@@ -284,16 +289,20 @@ static const struct { const char *name; int most; } options[KL_OPT_COUNT] = {
     [KL_OPT_STRIDES] = {"strides", 4}, [KL_OPT_INTERLEAVE] = {"interleave", 1}, [KL_OPT_L2] = {"l2", 1},
 };
 
-static kl_err unknown_word(reader *r, kl_str word, const char *kind, const kl_str *known, int n) {
-    kl_err err = fail(r, KL_EPARSE, r->pos - word.len, "unknown %s '%s'", kind, kli_show(word).text);
-    char   list[256] = "";
-    int    close = kli_closest(word, known, n);
+static void hint_known(reader *r, kl_str word, const kl_str *known, int n) {
+    char list[256] = "";
+    int  close = kli_closest(word, known, n);
     if (close >= 0) snprintf(list, sizeof list, "did you mean '%.*s'?  ", KL_STR_ARG(known[close]));
     size_t used = strlen(list);
     used += (size_t)snprintf(list + used, sizeof list - used, "known:");
     for (int i = 0; i < n && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[i]));
     kl_hint(r->error, "%s", list);
+}
+
+static kl_err unknown_word(reader *r, kl_str word, const char *kind, const kl_str *known, int n) {
+    kl_err err = fail(r, KL_EPARSE, r->pos - word.len, "unknown %s '%s'", kind, kli_show(word).text);
+    hint_known(r, word, known, n);
     return err;
 }
 
@@ -603,16 +612,19 @@ static const directive directives[] = {
 static const directive *find_directive(reader *r, kl_str word, kl_err *err) {
     kl_str known[KL_COUNT(directives)];
     int    n = 0;
+    bool   elsewhere = false;
     for (size_t i = 0; i < KL_COUNT(directives); i++) {
         bool here = directives[i].surfaces >> r->kernel->surface->id & 1;
         if (here) known[n++] = kl_str_of(directives[i].name);
         if (!kl_str_eq(word, kl_str_of(directives[i].name))) continue;
         if (here) return &directives[i];
-        *err = fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no directive '%s'", r->kernel->surface->name,
-                    directives[i].name);
-        return NULL;
+        elsewhere = true;
     }
-    *err = unknown_word(r, word, "directive", known, n);
+    if (elsewhere)
+        *err = fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no directive '%.*s'", r->kernel->surface->name,
+                    KL_STR_ARG(word));
+    else *err = fail(r, KL_EPARSE, r->pos - word.len, "unknown directive '%s'", kli_show(word).text);
+    hint_known(r, word, known, n);
     return NULL;
 }
 

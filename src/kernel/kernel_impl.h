@@ -76,8 +76,10 @@ int kli_let_index(const kl_kernel *k, kl_str name);
 int kli_buffer_index(const kl_kernel *k, kl_str name);
 int kli_tensormap_index(const kl_kernel *k, kl_str name);
 bool kli_value_of(kli_planner *p, kl_str name, int64_t *out); /* axis, param, let, device constant */
-/* "axes M N; params BM; lets tiles; ..." into `out`; tensors and buffers too when `with_pointers`. */
-void kli_list_names(kli_planner *p, bool with_pointers, char *out, size_t out_bytes);
+/* "tensors A B; buffers tmp": what has an address, into `out`. */
+void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes);
+/* Hint at the values behind `expr`, unless there is a hint already: "here M = 65, BM = 128".  Returns `err`. */
+kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr);
 KL_MUST_USE kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_pointers);
 /* tensormap.c, launch.c */
 KL_MUST_USE kl_err kli_plan_tensormaps(kli_planner *p);

@@ -62,21 +62,27 @@ static void list_name(name_list *l, const char *group, kl_str name) {
     l->in_group = true;
 }
 
-static void list_pointers(kli_planner *p, name_list *l) {
+static void add_pointers(kli_planner *p, name_list *l) {
     const kl_kernel *k = p->kernel;
     l->in_group = false;
     for (int i = 0; i < p->task->n_tensors; i++) list_name(l, "tensors", p->task->tensors[i].name);
     l->in_group = false;
     for (int i = 0; i < k->n_buffers; i++) list_name(l, "buffers", k->buffers[i].name);
-    l->in_group = false;
-    for (int i = 0; i < k->n_tensormaps; i++) list_name(l, "tensormaps", k->tensormaps[i].name);
 }
 
-void kli_list_names(kli_planner *p, bool with_pointers, char *out, size_t out_bytes) {
+void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes) {
+    name_list l = {.out = out, .bytes = out_bytes};
+    out[0] = '\0';
+    add_pointers(p, &l);
+}
+
+static void list_names(kli_planner *p, bool with_pointers, char *out, size_t out_bytes) {
     const kl_kernel *k = p->kernel;
     name_list        l = {.out = out, .bytes = out_bytes};
     out[0] = '\0';
-    if (with_pointers) list_pointers(p, &l);
+    if (with_pointers) add_pointers(p, &l);
+    l.in_group = false;
+    for (int i = 0; i < k->n_tensormaps && with_pointers; i++) list_name(&l, "tensormaps", k->tensormaps[i].name);
     l.in_group = false;
     for (int i = 0; i < p->task->n_axes; i++) list_name(&l, "axes", p->task->axes[i].name);
     l.in_group = false;
@@ -127,7 +133,7 @@ kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_po
                                     kli_show(name).text);
     if (explain_name(p, name, with_pointers)) return err;
     int n = collect_names(p, with_pointers, known), close = kli_closest(name, known, n);
-    kli_list_names(p, with_pointers, list, sizeof list);
+    list_names(p, with_pointers, list, sizeof list);
     if (close >= 0) kl_hint(p->error, "did you mean '%.*s'?  %s", KL_STR_ARG(known[close]), list);
     else kl_hint(p->error, "declare it with `%s param %s = 64 {32, 64}` or use one of: %s", prefix, kli_show(name).text, list);
     return err;
@@ -135,20 +141,50 @@ kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_po
 
 /* ---- values ----------------------------------------------------------------------------------------------- */
 
+/* "M = 65, BM = 128": the values of every name in `expr`, each once. */
+static void list_values(kli_planner *p, const kl_expr *expr, char *out, size_t bytes) {
+    size_t used = 0;
+    kl_str text = expr->text, seen[16];
+    size_t n_seen = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < text.len && n_seen < KL_COUNT(seen);) {
+        size_t start = i;
+        while (i < text.len && kli_is_name_part(text.ptr[i])) i++;
+        kl_str  name = {text.ptr + start, i - start};
+        int64_t value;
+        if (name.len == 0) i++;
+        bool fresh = kli_is_name(name) && kli_value_of(p, name, &value);
+        for (size_t j = 0; j < n_seen && fresh; j++) fresh = !kl_str_eq(seen[j], name);
+        if (!fresh || used + name.len + 28 > bytes) continue;
+        seen[n_seen++] = name;
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.*s = %lld", used ? ", " : "", KL_STR_ARG(name), (long long)value);
+    }
+}
+
+kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr) {
+    char values[256];
+    list_values(p, expr, values, sizeof values);
+    if (err && !p->error->hint[0] && values[0]) kl_hint(p->error, "here %s", values);
+    return err;
+}
+
 kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr) {
     p->unknown = (kl_str){0};
     kl_err err = kl_expr_eval(out, expr->text, look_up, p, p->error);
     if (!err) return KL_OK;
     if (p->unknown.ptr)
         return kli_unknown_name(p, p->unknown, expr->offset + (size_t)(p->unknown.ptr - expr->text.ptr), false);
-    return kli_rebase(p->error, p->kernel, expr);
+    return kli_hint_values(p, kli_rebase(p->error, p->kernel, expr), expr);
 }
 
 kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what, int64_t low, int64_t high) {
     kl_err err = kli_eval(p, out, expr);
     if (err || (*out >= low && *out <= high)) return err;
-    return kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be from %lld to %lld", what, (long long)*out,
-                         (long long)low, (long long)high);
+    if (*out < low)
+        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at least %lld", what, (long long)*out, (long long)low);
+    else
+        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at most %lld", what, (long long)*out, (long long)high);
+    return kli_hint_values(p, err, expr);
 }
 
 /* ---- does the kernel fit the task? ------------------------------------------------------------------------ */
@@ -191,7 +227,7 @@ static kl_err plan_tensor(kli_planner *p, int i) {
     kl_plan_tensor  *out = &p->plan->tensors[i];
     kl_shape         shape;
     if (tensor->name.len >= KL_MAX_NAME)
-        return kl_fail(p->error, KL_ELIMIT, "", "tensor %s: a name longer than %d characters", kli_show(tensor->name).text, KL_MAX_NAME - 1);
+        return kl_fail(p->error, KL_ELIMIT, p->kernel->path.ptr, "tensor %s: a name longer than %d characters", kli_show(tensor->name).text, KL_MAX_NAME - 1);
     kl_err err = kl_task_shape(&shape, p->task, p->workload, i, p->error);
     if (err) return err;
     out->dtype = kli_tensor_dtype(p->kernel, p->task, p->workload, i);
@@ -201,7 +237,7 @@ static kl_err plan_tensor(kli_planner *p, int i) {
     copy_name(out->name, tensor->name);
     bool overflow = __builtin_mul_overflow((uint64_t)shape.elems, (uint64_t)kl_dtype_bytes(out->dtype), &out->bytes);
     if (overflow || out->bytes > KL_MAX_TENSOR_BYTES)
-        return kl_fail(p->error, KL_ELIMIT, "", "tensor %s is larger than %llu bytes", out->name, KL_MAX_TENSOR_BYTES);
+        return kl_fail(p->error, KL_ELIMIT, p->kernel->path.ptr, "tensor %s is larger than %llu bytes", out->name, KL_MAX_TENSOR_BYTES);
     return KL_OK;
 }
 
@@ -223,26 +259,6 @@ static kl_err plan_lets(kli_planner *p) {
     return err;
 }
 
-/* "M = 65, BM = 128": the values of every name in `expr`, each once. */
-static void list_values(kli_planner *p, const kl_expr *expr, char *out, size_t bytes) {
-    size_t used = 0;
-    kl_str text = expr->text, seen[16];
-    size_t n_seen = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < text.len && n_seen < KL_COUNT(seen);) {
-        size_t start = i;
-        while (i < text.len && kli_is_name_part(text.ptr[i])) i++;
-        kl_str  name = {text.ptr + start, i - start};
-        int64_t value;
-        if (name.len == 0) i++;
-        bool fresh = kli_is_name(name) && kli_value_of(p, name, &value);
-        for (size_t j = 0; j < n_seen && fresh; j++) fresh = !kl_str_eq(seen[j], name);
-        if (!fresh || used + name.len + 28 > bytes) continue;
-        seen[n_seen++] = name;
-        used += (size_t)snprintf(out + used, bytes - used, "%s%.*s = %lld", used ? ", " : "", KL_STR_ARG(name), (long long)value);
-    }
-}
-
 static kl_err plan_requires(kli_planner *p) {
     const kl_kernel *k = p->kernel;
     for (int i = 0; i < k->n_requires; i++) {
@@ -251,23 +267,22 @@ static kl_err plan_requires(kli_planner *p) {
         kl_err         err = kli_eval(p, &holds, expr);
         if (err) return err;
         if (holds) continue;
-        char values[256];
-        list_values(p, expr, values, sizeof values);
         err = kli_plan_fail(p, KL_EINVAL, expr->offset, "this shape is outside the kernel's domain: %.*s does not hold",
                             (int)(expr->text.len < 200 ? expr->text.len : 200), expr->text.ptr);
-        kl_hint(p->error, "here %s", values[0] ? values : "it never holds");
-        return err;
+        return kli_hint_values(p, err, expr);
     }
     return KL_OK;
 }
 
+/* The directive says how many threads a kernel may start, so a smaller machine gives it fewer instead of refusing it. */
 static kl_err plan_threads(kli_planner *p) {
+    enum { MOST = 4096 };
     int64_t threads = 1;
-    int64_t most = p->limits.cores ? p->limits.cores : 4096;
     if (p->kernel->threads.text.len) {
-        kl_err err = kli_eval_range(p, &threads, &p->kernel->threads, "threads", 1, most);
+        kl_err err = kli_eval_range(p, &threads, &p->kernel->threads, "threads", 1, MOST);
         if (err) return err;
     }
+    if (p->limits.cores && threads > p->limits.cores) threads = p->limits.cores;
     p->plan->threads = (uint32_t)threads;
     return KL_OK;
 }
@@ -284,8 +299,8 @@ static kl_err plan_buffer(kli_planner *p, int i) {
         if (err) return err;
         p->buffer_dims[i][d] = dim;
         if (__builtin_mul_overflow(bytes, (uint64_t)dim, &bytes) || bytes > KL_MAX_TENSOR_BYTES)
-            return kli_plan_fail(p, KL_ELIMIT, b->dims[d].offset, "buffer '%.*s' is larger than %llu GiB",
-                                 KL_STR_ARG(b->name), KL_MAX_TENSOR_BYTES >> 30);
+            return kli_hint_values(p, kli_plan_fail(p, KL_ELIMIT, b->dims[d].offset, "buffer '%.*s' is larger than %llu GiB",
+                                                    KL_STR_ARG(b->name), KL_MAX_TENSOR_BYTES >> 30), &b->dims[d]);
     }
     *out = (kl_plan_buffer){.bytes = bytes, .zero = b->zero, .dtype = b->dtype};
     copy_name(out->name, b->name);
@@ -296,21 +311,26 @@ static kl_err plan_buffer(kli_planner *p, int i) {
 static kl_err check_total(kli_planner *p) {
     const kl_plan   *plan = p->plan;
     const kl_kernel *k = p->kernel;
-    uint64_t         total = 0, memory = (uint64_t)p->limits.memory;
+    uint64_t         total = 0, tensors = 0, memory = (uint64_t)p->limits.memory;
     int              largest = 0;
-    for (uint32_t i = 0; i < plan->n_tensors; i++) total += plan->tensors[i].bytes;
+    for (uint32_t i = 0; i < plan->n_tensors; i++) tensors += plan->tensors[i].bytes;
+    total = tensors;
     for (uint32_t i = 0; i < plan->n_buffers; i++) {
         total += plan->buffers[i].bytes;
         if (plan->buffers[i].bytes > plan->buffers[largest].bytes) largest = (int)i;
     }
     size_t offset = k->n_buffers ? k->buffers[largest].offset : k->launches[0].offset;
+    kl_err err = KL_OK;
     if (total > KL_MAX_TOTAL_BYTES)
-        return kli_plan_fail(p, KL_ELIMIT, offset, "tensors and buffers together need %llu bytes; the limit is %llu",
-                             (unsigned long long)total, KL_MAX_TOTAL_BYTES);
-    if (memory && total > memory)
-        return kli_plan_fail(p, KL_EINVAL, offset, "tensors and buffers together need %llu bytes; the device has %llu",
-                             (unsigned long long)total, (unsigned long long)memory);
-    return KL_OK;
+        err = kli_plan_fail(p, KL_ELIMIT, offset, "tensors and buffers together need %llu bytes; the limit is %llu",
+                            (unsigned long long)total, KL_MAX_TOTAL_BYTES);
+    else if (memory && total > memory)
+        err = kli_plan_fail(p, KL_EINVAL, offset, "tensors and buffers together need %llu bytes; the device has %llu",
+                            (unsigned long long)total, (unsigned long long)memory);
+    if (err)
+        kl_hint(p->error, "the task's tensors take %llu bytes, this kernel's buffers %llu", (unsigned long long)tensors,
+                (unsigned long long)(total - tensors));
+    return err;
 }
 
 static kl_err plan_buffers(kli_planner *p) {

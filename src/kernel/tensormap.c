@@ -41,8 +41,8 @@ static kl_err find_target(kli_planner *p, const kl_tensormap *m, kl_plan_tensorm
     }
     kl_err err = kli_plan_fail(p, KL_EINVAL, offset, "unknown tensor '%s'", kli_show(m->tensor).text);
     char   list[360];
-    kli_list_names(p, true, list, sizeof list);
-    kl_hint(p->error, "a tensormap describes a tensor or a buffer: %s", list);
+    kli_list_pointers(p, list, sizeof list);
+    kl_hint(p->error, "a tensormap describes a tensor or a buffer; there are %s", list);
     return err;
 }
 

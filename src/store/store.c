@@ -20,17 +20,21 @@
 extern const unsigned char kl_store_schema[]; /* schema.sql */
 extern const size_t        kl_store_schema_bytes;
 
+#define VERDICT_COLUMNS "key, task, kernel, platform, outcome, json, created FROM verdict"
+#define VERDICT_FILTER \
+    " AND (?2 IS NULL OR kernel = ?2) AND (?3 IS NULL OR platform = ?3) AND (?4 IS NULL OR outcome = ?4)" \
+    " ORDER BY rowid DESC LIMIT ?5"
+
 static const char *const statement_text[KLI_STATEMENTS] = {
     [KLI_VERDICT_GET] = "SELECT json FROM verdict WHERE key = ?1",
+    /* Text that is no JSON becomes NULL and meets NOT NULL; a CHECK cannot call json_valid in a schema that is not trusted. */
     [KLI_VERDICT_PUT] = "INSERT INTO verdict (key, task, kernel, platform, outcome, json, created)"
-                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
+                        " VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN json_valid(?6) THEN ?6 END, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
                         " ON CONFLICT (key) DO NOTHING",
     /* A range, not LIKE: it can use the primary key's index.  'g' comes after every hexadecimal digit. */
     [KLI_VERDICT_FIND] = "SELECT key FROM verdict WHERE key >= ?1 AND key < ?1 || 'g' LIMIT 2",
-    [KLI_VERDICT_LIST] = "SELECT key, task, kernel, platform, outcome, json, created FROM verdict"
-                         " WHERE (?1 IS NULL OR task = ?1) AND (?2 IS NULL OR kernel = ?2)"
-                         " AND (?3 IS NULL OR platform = ?3) AND (?4 IS NULL OR outcome = ?4)"
-                         " ORDER BY rowid DESC LIMIT ?5",
+    [KLI_VERDICT_LIST] = "SELECT " VERDICT_COLUMNS " WHERE ?1 IS NULL" VERDICT_FILTER,
+    [KLI_VERDICT_LIST_OF_TASK] = "SELECT " VERDICT_COLUMNS " WHERE task = ?1" VERDICT_FILTER, /* by the index */
 };
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
@@ -58,21 +62,22 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
     case SQLITE_NOMEM: kl_oom(0);
     default: break;
     }
-    bool full = (code & 0xff) == SQLITE_FULL || os == ENOSPC || os == EDQUOT || os == EFBIG;
-    bool locked_out = (code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_PERM;
     kl_fail(e, KL_EIO, s->path, "cannot %s: %s%s%s", doing, why, os ? ": " : "", os ? strerror(os) : "");
-    if (full) kl_hint(e, "free some space on that disk, or keep the store elsewhere: --store PATH");
-    if (locked_out && !full) kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
+    if ((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR) /* SQLite does not always keep the errno of a write */
+        kl_hint(e, "see that the disk works and has space left (df '%s'), or keep the store elsewhere: --store PATH", s->path);
+    else
+        kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
     return KL_EIO;
 }
 
 /* ---- statements --------------------------------------------------------------------------------------------- */
 
-sqlite3_stmt *kli_store_statement(kl_store *s, kli_statement which, kl_error *e) {
+kl_err kli_store_statement(sqlite3_stmt **out, kl_store *s, kli_statement which, kl_error *e) {
     sqlite3_stmt **slot = &s->statements[which];
     if (!*slot && sqlite3_prepare_v3(s->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
-        kli_store_fail(s, "read the schema", e);
-    return *slot;
+        return kli_store_fail(s, "read the schema", e);
+    *out = *slot;
+    return KL_OK;
 }
 
 void kli_store_release(sqlite3_stmt *statement) {
@@ -171,9 +176,17 @@ static kl_err enter_log(const kl_store *s, kl_error *e) {
     }
 }
 
+/* In one transaction: between two reads another process may create its tables. */
+static kl_err recognise_alone(int64_t *version, const kl_store *s, int64_t newest, kl_error *e) {
+    kl_err err = execute(s, "BEGIN", "open it", e);
+    if (!err) err = recognise(version, s, newest, e);
+    sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return err;
+}
+
 static kl_err prepare_file(const kl_store *s, const char *schema, kl_error *e) {
     int64_t newest = newest_version(schema), version = 0;
-    kl_err  err = recognise(&version, s, newest, e);
+    kl_err  err = recognise_alone(&version, s, newest, e);
     if (!err && sqlite3_db_readonly(s->db, "main") == 1) {
         kl_fail(e, KL_EIO, s->path, "the store cannot be written");
         kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");

@@ -6,7 +6,7 @@
 
 /* Every statement that is ever run on rows, prepared on first use and kept. */
 typedef enum {
-    KLI_VERDICT_GET, KLI_VERDICT_PUT, KLI_VERDICT_FIND, KLI_VERDICT_LIST,
+    KLI_VERDICT_GET, KLI_VERDICT_PUT, KLI_VERDICT_FIND, KLI_VERDICT_LIST, KLI_VERDICT_LIST_OF_TASK,
     KLI_STATEMENTS
 } kli_statement;
 
@@ -16,8 +16,8 @@ struct kl_store {
     sqlite3_stmt *statements[KLI_STATEMENTS];
 };
 
-/* The statement, reset and without bindings; NULL after filling `e`. */
-sqlite3_stmt *kli_store_statement(kl_store *s, kli_statement which, kl_error *e);
+/* The statement, reset and without bindings. */
+KL_MUST_USE kl_err kli_store_statement(sqlite3_stmt **out, kl_store *s, kli_statement which, kl_error *e);
 /* Always after the last step: ends the read transaction that would keep the log file from being folded back. */
 void   kli_store_release(sqlite3_stmt *statement);
 /* What SQLite just said, as one of ours, with a hint. */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 kl_err kl_store_verdict_get(kl_str *json, kl_store *s, kl_arena *a, const char *key, kl_error *e) {
-    sqlite3_stmt *get = kli_store_statement(s, KLI_VERDICT_GET, e);
-    if (!get) return KL_EIO;
-    kl_err err;
+    sqlite3_stmt *get;
+    kl_err err = kli_store_statement(&get, s, KLI_VERDICT_GET, e);
+    if (err) return err;
     kli_store_bind(get, 1, kl_str_of(key));
     switch (sqlite3_step(get)) {
     case SQLITE_ROW:
@@ -27,11 +27,14 @@ kl_err kl_store_verdict_get(kl_str *json, kl_store *s, kl_arena *a, const char *
 kl_err kl_store_verdict_put(kl_store *s, const kl_store_verdict *v, kl_error *e) {
     if (v->json.len > KL_MAX_JSON_BYTES)
         return kl_fail(e, KL_ELIMIT, s->path, "a verdict of %zu bytes; the limit is %u", v->json.len, KL_MAX_JSON_BYTES);
-    sqlite3_stmt *put = kli_store_statement(s, KLI_VERDICT_PUT, e);
-    if (!put) return KL_EIO;
+    sqlite3_stmt *put;
+    kl_err err = kli_store_statement(&put, s, KLI_VERDICT_PUT, e);
+    if (err) return err;
     const kl_str columns[] = {v->key, v->task, v->kernel, v->platform, v->outcome, v->json};
     for (size_t i = 0; i < KL_COUNT(columns); i++) kli_store_bind(put, (int)i + 1, columns[i]);
-    kl_err err = sqlite3_step(put) == SQLITE_DONE ? KL_OK : kli_store_fail(s, "keep a verdict", e);
+    int step = sqlite3_step(put);
+    if (step == SQLITE_CONSTRAINT_NOTNULL) err = kl_fail(e, KL_EINVAL, s->path, "cannot keep a verdict that is no JSON");
+    else if (step != SQLITE_DONE) err = kli_store_fail(s, "keep a verdict", e);
     kli_store_release(put);
     return err;
 }
@@ -47,8 +50,9 @@ static kl_err check_prefix(const kl_store *s, const char *prefix, kl_error *e) {
 kl_err kl_store_verdict_find(char key[65], kl_store *s, const char *prefix, kl_error *e) {
     kl_err err = check_prefix(s, prefix, e);
     if (err) return err;
-    sqlite3_stmt *find = kli_store_statement(s, KLI_VERDICT_FIND, e);
-    if (!find) return KL_EIO;
+    sqlite3_stmt *find;
+    err = kli_store_statement(&find, s, KLI_VERDICT_FIND, e);
+    if (err) return err;
     kli_store_bind(find, 1, kl_str_of(prefix));
     int step = sqlite3_step(find);
     if (step == SQLITE_ROW) {
@@ -77,14 +81,14 @@ static kl_store_verdict row_of(sqlite3_stmt *list) {
 
 kl_err kl_store_verdict_each(kl_store *s, const kl_store_verdict_query *q,
                              kl_err (*visit)(void *ctx, const kl_store_verdict *v), void *ctx, kl_error *e) {
-    sqlite3_stmt *list = kli_store_statement(s, KLI_VERDICT_LIST, e);
-    if (!list) return KL_EIO;
+    sqlite3_stmt *list;
+    kl_err        err = kli_store_statement(&list, s, q->task ? KLI_VERDICT_LIST_OF_TASK : KLI_VERDICT_LIST, e);
+    if (err) return err;
     const char *const wanted[] = {q->task, q->kernel, q->platform, q->outcome};
     for (size_t i = 0; i < KL_COUNT(wanted); i++)
         if (wanted[i]) kli_store_bind(list, (int)i + 1, kl_str_of(wanted[i])); /* unbound is NULL: any */
     sqlite3_bind_int64(list, 5, q->limit > 0 ? q->limit : -1);
-    kl_err err = KL_OK;
-    int    step;
+    int step = SQLITE_DONE;
     while (!err && (step = sqlite3_step(list)) == SQLITE_ROW) {
         kl_store_verdict row = row_of(list);
         err = visit(ctx, &row);

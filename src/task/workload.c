@@ -223,19 +223,21 @@ static void set_defaults(kl_workload *w, const kl_task *t) {
     }
 }
 
+/* Nothing about it was said: it is what the dtype gives by itself. */
+static bool is_usual(const kl_dist *dist, kl_dtype dtype) {
+    const kl_dist usual = kli_dist_default(dtype);
+    return dist->kind == usual.kind && dist->low == usual.low && dist->high == usual.high && dist->scale == usual.scale &&
+           dist->active == usual.active && !dist->l2norm && dist->low_expr.len == 0 && dist->high_expr.len == 0;
+}
+
 /* What the definition left to the dtype follows the workload's dtype. */
 static void follow_dtypes(kl_workload *w, const kl_task *t) {
-    for (int i = 0; i < t->n_tensors; i++) {
-        const kl_tensor *tensor = &t->tensors[i];
-        const bool       changed = kl_dtype_is_float(tensor->dtype) != kl_dtype_is_float(w->dtypes[i]);
-        const kl_dist    usual = kli_dist_default(tensor->dtype);
-        kl_check        *check = &w->checks[i];
-        if (!tensor->is_output && usual.kind == w->dists[i].kind && usual.low == w->dists[i].low &&
-            usual.high == w->dists[i].high && (usual.kind != KL_DIST_NORMAL || changed))
+    for (int i = 0; i < t->n_inputs; i++)
+        if (is_usual(&w->dists[i], t->tensors[i].dtype))
             w->dists[i] = kli_dist_default(w->dtypes[i]);
-        if (!tensor->is_output)
-            continue;
-        if (changed && check->kind != KL_CHECK_TOPK)
+    for (int i = t->n_inputs; i < t->n_tensors; i++) {
+        kl_check *check = &w->checks[i];
+        if (check->kind != KL_CHECK_TOPK && kl_dtype_is_float(t->tensors[i].dtype) != kl_dtype_is_float(w->dtypes[i]))
             *check = kli_check_default(w->dtypes[i]);
         if (check->kind == KL_CHECK_BUDGET && check->rtol == 0 && check->atol == 0)
             check->rtol = check->atol = kli_check_tolerance(w->dtypes[i]);
@@ -430,6 +432,8 @@ kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t, c
     kl_workload *w = KL_NEW(a, kl_workload);
     bool         given[KL_MAX_AXES] = {false};
     *w = *base;
+    if (assignments.len == 0)
+        return kl_fail(e, KL_EINVAL, "axes", "expected NAME=SIZE");
     for (size_t at = 0; at <= assignments.len;) {
         const char  *comma = at < assignments.len ? memchr(assignments.ptr + at, ',', assignments.len - at) : NULL;
         const size_t end = comma == NULL ? assignments.len : (size_t)(comma - assignments.ptr);

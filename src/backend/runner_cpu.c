@@ -1,0 +1,327 @@
+/* runner_cpu.c - runs shared objects: candidates in forked children, trusted code and plugins in the runner itself.
+ *
+ *   candidate   RUN   fork -> filter -> calls -> exit
+ *               TIME  fork -> private view of the outputs -> filter -> warm calls -> exit   (warms caches, leaves no trace)
+ *                     fork -> settle pages -> filter -> armed .. go -> calls -> done -> exit
+ *   trusted     the same calls in this process, so that a library keeps its threads and its packing buffers
+ *
+ * Warm calls of a candidate run in a process of their own: caches know physical pages, so they are as warm afterwards, but
+ * nothing the kernel computed or kept is there when the timed calls begin.  For the same reason the pool of OpenMP threads is
+ * started by us, before the filter that forbids new threads.
+ * Not here: what an end of a child means (cpu_child.c), the handshake (runners.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "cpu_call.h"
+#include "cpu_child.h"
+#include "cpu_probe.h"
+#include "layout.h"
+#include "runner_plugin.h"
+#include "base/fs.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct {
+    void             *library;
+    void            (*entries[KL_MAX_LAUNCHES])(void);
+    kli_plugin        plugin;
+    bool              is_plugin;
+    kli_filter        kernel_filter, threads_filter;
+    kli_child_report *report;
+    uint32_t          sequence;
+} cpu_state;
+
+/* One call of everything the plan launches, or of a plugin, with all arguments in place. */
+typedef struct {
+    kli_call        *launches;
+    kli_plugin_frame *frame;
+} prepared;
+
+/* ---- open, load ---------------------------------------------------------------------------------------------- */
+
+static int cpu_open(kl_runner_ctx *c, kl_msg_reply *reply) {
+    cpu_state *s = calloc(1, sizeof *s);
+    if (!s) kl_oom(sizeof *s);
+    c->state = s;
+    s->report = kli_child_report_open();
+    if (!s->report) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "no shared page: %s", strerror(errno));
+    kli_child_catch(s->report, !c->trusted);
+    if (c->trusted) return 0;
+    if (kli_filter_build(&s->kernel_filter, KLI_FILTER_KERNEL) && kli_filter_build(&s->threads_filter, KLI_FILTER_THREADS))
+        reply->isolation |= KLI_ISOLATED_SECCOMP;
+    return 0;
+}
+
+static void set_threads(const kl_runner_ctx *c, void *library) {
+    void (*omp_set_num_threads)(int);
+    void *symbol = library ? dlsym(library, "omp_set_num_threads") : NULL;
+    memcpy(&omp_set_num_threads, &symbol, sizeof symbol);
+    if (symbol) omp_set_num_threads(c->threads);
+}
+
+static int load_library(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+    s->library = kli_dlopen_fd(c->artefact_fd, false);
+    if (!s->library) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "cannot be loaded: %s", dlerror());
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
+        void *symbol = dlsym(s->library, c->plan.launches[i].entry);
+        if (!symbol) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel", c->plan.launches[i].entry);
+        memcpy(&s->entries[i], &symbol, sizeof symbol);
+        reply->resources[i] = (kl_resources){.max_threads = (uint32_t)c->threads};
+    }
+    reply->n_resources = c->plan.n_launches;
+    set_threads(c, s->library);
+    return 0;
+}
+
+static int cpu_load(kl_runner_ctx *c, kl_msg_reply *reply) {
+    cpu_state *s = c->state;
+    if (s->library) dlclose(s->library);
+    s->library = NULL;
+    kli_plugin_close(&s->plugin);
+    s->is_plugin = c->artefact_kind == KL_ARTEFACT_PLUGIN;
+    if (!s->is_plugin && c->artefact_kind != KL_ARTEFACT_SHARED_OBJECT)
+        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs shared objects and plugins only");
+    return s->is_plugin ? kli_plugin_load(&s->plugin, c, reply) : load_library(s, c, reply);
+}
+
+/* ---- arguments ----------------------------------------------------------------------------------------------- */
+
+static void add_scalar(kli_call *call, kl_dtype type, double value) {
+    uint64_t bits = 0;
+    switch (type) {
+    case KL_F64: kli_call_add_double(call, value); return;
+    case KL_F32: kli_call_add_float(call, (float)value); return;
+    case KL_F16:
+    case KL_BF16:
+    case KL_F8E4M3:
+    case KL_F8E5M2:
+        kl_dtype_store(type, &bits, 0, value);
+        if (type == KL_F16)
+            kli_call_add_half(call, (uint16_t)bits);
+        else
+            kli_call_add_int(call, bits); /* C has no such type: its bits travel as an unsigned integer */
+        return;
+    default: kli_call_add_int(call, (uint64_t)(int64_t)value);
+    }
+}
+
+static int add_argument(kli_call *call, const kl_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot) {
+    switch ((kl_value_kind)v->kind) {
+    case KL_VALUE_TENSOR: kli_call_add_int(call, (uintptr_t)kl_ctx_tensor(c, v->index, set, slot)); return 0;
+    case KL_VALUE_BUFFER: kli_call_add_int(call, (uintptr_t)kl_ctx_buffer(c, v->index, slot)); return 0;
+    case KL_VALUE_I32: kli_call_add_int(call, (uint64_t)(int64_t)(int32_t)v->i); return 0;
+    case KL_VALUE_I64: kli_call_add_int(call, (uint64_t)v->i); return 0;
+    case KL_VALUE_F32: kli_call_add_float(call, (float)v->f); return 0;
+    case KL_VALUE_F64: kli_call_add_double(call, v->f); return 0;
+    case KL_VALUE_SCALAR: add_scalar(call, (kl_dtype)c->plan.tensors[v->index].dtype, v->f); return 0;
+    default: return -1;
+    }
+}
+
+static void prepared_free(prepared *p) {
+    free(p->launches);
+    free(p->frame);
+    *p = (prepared){0};
+}
+
+static int prepare_plugin(prepared *p, const kl_runner_ctx *c, uint32_t set, uint32_t slot) {
+    p->frame = malloc(sizeof *p->frame);
+    if (!p->frame) kl_oom(sizeof *p->frame);
+    kli_plugin_frame_init(p->frame, c, NULL);
+    for (uint32_t i = 0; i < c->plan.n_tensors; i++)
+        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR) p->frame->tensors[i].data = kl_ctx_tensor(c, i, set, slot);
+    return 0;
+}
+
+static int prepare(prepared *p, const kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+    const cpu_state *s = c->state;
+    *p = (prepared){0};
+    if (s->is_plugin) return prepare_plugin(p, c, set, slot);
+    p->launches = calloc(c->plan.n_launches ? c->plan.n_launches : 1, sizeof *p->launches);
+    if (!p->launches) kl_oom(sizeof *p->launches);
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
+        const kl_plan_launch *l = &c->plan.launches[i];
+        kli_call_init(&p->launches[i], s->entries[i]);
+        for (uint32_t k = 0; k < l->n_args; k++)
+            if (add_argument(&p->launches[i], c, &l->args[k], set, slot) != 0)
+                return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "argument %u of `%s` means nothing on a CPU", k + 1, l->entry);
+    }
+    return 0;
+}
+
+static int call_all(const kl_runner_ctx *c, const prepared *p) {
+    const cpu_state *s = c->state;
+    if (s->is_plugin) return s->plugin.run(s->plugin.state, &p->frame->call);
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) kli_call_make(&p->launches[i]);
+    return 0;
+}
+
+static int cpu_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
+    cpu_state *s = c->state;
+    prepared   p;
+    char       why[256] = "";
+    if (!s->is_plugin) return 0;
+    if (prepare(&p, c, 0, 0, reply)) return 1;
+    int refused = s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why);
+    prepared_free(&p);
+    if (refused) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why[0] ? why : "the plugin refuses this shape");
+    const char *says = s->plugin.describe(s->plugin.state);
+    if (says) (void)strncpy(reply->text, says, sizeof reply->text - 1);
+    return 0;
+}
+
+/* ---- children ------------------------------------------------------------------------------------------------ */
+
+static void nothing(void *unused) { (void)unused; }
+
+/* Have libgomp make its threads now: an empty parallel region of ours, before new threads are forbidden. */
+static void start_thread_pool(const kl_runner_ctx *c) {
+    const cpu_state *s = c->state;
+    void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
+    void *symbol = dlsym(s->library, "GOMP_parallel");
+    memcpy(&parallel, &symbol, sizeof symbol);
+    if (symbol) parallel(nothing, NULL, (unsigned)c->threads, 0);
+}
+
+/* The last thing before candidate code.  Where no filter can be had the gate has been told so (READY). */
+static void confine_child(const kl_runner_ctx *c) {
+    const cpu_state *s = c->state;
+    if (c->threads > 1) start_thread_pool(c);
+    const kli_filter *f = c->threads > 1 ? &s->threads_filter : &s->kernel_filter;
+    if (f->program.len && !kli_filter_enter(f)) _exit(1);
+}
+
+static _Noreturn void finish_child(const kl_runner_ctx *c, uint32_t sequence) {
+    const cpu_state *s = c->state;
+    atomic_store(&s->report->finished, sequence);
+    _exit(0);
+}
+
+static pid_t fork_child(kl_runner_ctx *c, uint32_t *sequence, kl_msg_reply *reply) {
+    cpu_state *s = c->state;
+    *sequence = ++s->sequence;
+    pid_t child = kli_child_fork(s->report);
+    if (child < 0) kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "cannot fork: %s", strerror(errno));
+    return child;
+}
+
+static int run_in_child(kl_runner_ctx *c, const prepared *p, kl_msg_reply *reply) {
+    const cpu_state *s = c->state;
+    uint32_t         sequence;
+    pid_t            child = fork_child(c, &sequence, reply);
+    if (child < 0) return 1;
+    if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
+    kli_child_settle(c, 0, 0);
+    confine_child(c);
+    int64_t start = kl_now_ns();
+    (void)call_all(c, p);
+    s->report->wall_ns = kl_now_ns() - start;
+    finish_child(c, sequence);
+}
+
+static int run_here(kl_runner_ctx *c, const prepared *p, kl_msg_reply *reply) {
+    int64_t start = kl_now_ns();
+    int     code = call_all(c, p);
+    reply->wall_ns = kl_now_ns() - start;
+    return code ? kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", code) : 0;
+}
+
+/* Outputs of the slot were poisoned by the gate, through its own mapping. */
+static int cpu_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
+    prepared p;
+    kl_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
+    int failed = prepare(&p, c, m->set, m->slot, reply);
+    if (!failed) failed = c->trusted ? run_here(c, &p, reply) : run_in_child(c, &p, reply);
+    prepared_free(&p);
+    return failed ? failed : kl_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------- */
+
+static void free_calls(prepared *calls, uint32_t n) {
+    for (uint32_t j = 0; j < n; j++) prepared_free(&calls[j]);
+    free(calls);
+}
+
+static int make_calls(prepared **out, kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply) {
+    int failed = 0;
+    *out = calloc(n ? n : 1, sizeof **out);
+    if (!*out) kl_oom(n * sizeof **out);
+    for (uint32_t j = 0; j < n && !failed; j++)
+        failed = prepare(&(*out)[j], c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots, reply);
+    return failed;
+}
+
+/* Copy-on-write views at the same addresses: a warm call sees everything and leaves nothing. */
+static bool make_private(const kl_runner_ctx *c) {
+    void *outputs = mmap(c->outputs, c->outputs_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, c->outputs_fd, 0);
+    if (outputs == MAP_FAILED) return false;
+    if (!c->scratch_bytes) return munmap(c->control, sizeof *c->control) == 0;
+    void *scratch = mmap(c->scratch, c->scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return scratch != MAP_FAILED && munmap(c->control, sizeof *c->control) == 0;
+}
+
+static int warm_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
+    const cpu_state *s = c->state;
+    uint32_t         sequence;
+    if (!m->warm || !m->calls) return 0;
+    int   outputs = c->outputs_fd;
+    pid_t child = fork_child(c, &sequence, reply);
+    if (child < 0) return 1;
+    if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
+    (void)outputs;
+    confine_child(c);
+    for (uint32_t j = 0; j < m->warm; j++) (void)call_all(c, &calls[j % m->calls]);
+    finish_child(c, sequence);
+}
+
+static int time_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
+    const cpu_state *s = c->state;
+    uint32_t         sequence;
+    if (warm_in_child(c, m, calls, reply)) return 1;
+    pid_t child = fork_child(c, &sequence, reply);
+    if (child < 0) return 1;
+    if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
+    kli_child_settle(c, m->first, m->calls);
+    confine_child(c);
+    kl_control_arm(c->control, m->sequence, m->spin);
+    for (uint32_t j = 0; j < m->calls; j++) (void)call_all(c, &calls[j]);
+    kl_control_done(c->control, m->sequence, m->spin);
+    finish_child(c, sequence);
+}
+
+/* Trusted warm calls use the sets and slots behind the batch's own. */
+static int time_here(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
+    prepared *warm;
+    int       failed = make_calls(&warm, c, m->first + m->calls, m->warm, reply);
+    for (uint32_t j = 0; j < m->warm && !failed; j++) failed = call_all(c, &warm[j]);
+    if (!failed) {
+        kl_control_arm(c->control, m->sequence, m->spin);
+        for (uint32_t j = 0; j < m->calls; j++) failed |= call_all(c, &calls[j]);
+        kl_control_done(c->control, m->sequence, m->spin);
+    }
+    free_calls(warm, m->warm);
+    return failed ? kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", failed) : 0;
+}
+
+static int cpu_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    prepared *calls;
+    if (m->method != KL_TIME_BATCH) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "a CPU is timed in batches only");
+    uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
+    for (uint32_t j = 0; j < slots; j++) kl_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
+    int failed = make_calls(&calls, c, m->first, m->calls, reply);
+    if (!failed) failed = c->trusted ? time_here(c, m, calls, reply) : time_in_child(c, m, calls, reply);
+    free_calls(calls, m->calls);
+    for (uint32_t j = 0; j < slots && !failed; j++)
+        failed = kl_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);
+    return failed;
+}
+
+static int cpu_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
+    (void)c, (void)m, (void)reply;
+    return 0;
+}
+
+const kl_runner_ops kl_runner_cpu = {.name = "cpu", .shared_memory = true, .probe = kli_cpu_probe, .open = cpu_open, .load = cpu_load,
+                                     .bind = cpu_bind, .upload = cpu_upload, .run = cpu_run, .time = cpu_time};

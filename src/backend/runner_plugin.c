@@ -1,0 +1,73 @@
+/* runner_plugin.c - trusted host plugins: the part that does not care where the data is.
+ *
+ * A plugin links libc alone and finds its library with dlopen in `open`; failing there means "not installed", which the gate
+ * reports as a skipped baseline.  Scalar inputs have no page of their own: their values come with the plan.
+ * Not here: device pointers and streams (the CUDA row sets them).  SPDX-License-Identifier: Apache-2.0 */
+#include "runner_plugin.h"
+#include "layout.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void *kli_dlopen_fd(int fd, bool global) {
+    static int next = 64;
+    char       path[64];
+    int        own = fcntl(fd, F_DUPFD_CLOEXEC, next);
+    if (own < 0) own = fcntl(fd, F_DUPFD_CLOEXEC, 5);
+    next = next < 200 ? own + 1 : 64;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", own);
+    void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
+    close(own);
+    return library;
+}
+
+static int find(const kli_plugin *p, void *slot, const char *name, kl_msg_reply *reply) {
+    void *symbol = dlsym(p->library, name);
+    if (!symbol) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin does not export %s", name);
+    memcpy(slot, &symbol, sizeof symbol);
+    return 0;
+}
+
+int kli_plugin_load(kli_plugin *p, const kl_runner_ctx *c, kl_msg_reply *reply) {
+    char why[256] = "";
+    *p = (kli_plugin){0};
+    if (!c->trusted) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "plugins are for tasks, not for candidates");
+    p->library = kli_dlopen_fd(c->artefact_fd, false);
+    if (!p->library) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", dlerror());
+    if (find(p, &p->open, "kl_plugin_open", reply) || find(p, &p->prepare, "kl_plugin_prepare", reply) ||
+        find(p, &p->run, "kl_plugin_run", reply) || find(p, &p->describe, "kl_plugin_describe", reply))
+        return 1;
+    if (p->open(&p->state, why, sizeof why) != 0)
+        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why[0] ? why : "the plugin's library is not installed");
+    return 0;
+}
+
+/* The plan's first launch may carry the values of scalar inputs, as it does for kernels. */
+static double scalar_value(const kl_plan *plan, uint32_t tensor) {
+    for (uint32_t i = 0; plan->n_launches && i < plan->launches[0].n_args; i++) {
+        const kl_value *v = &plan->launches[0].args[i];
+        if (v->kind == KL_VALUE_SCALAR && v->index == tensor) return v->f;
+    }
+    return 0;
+}
+
+void kli_plugin_frame_init(kli_plugin_frame *f, const kl_runner_ctx *c, void *stream) {
+    *f = (kli_plugin_frame){.call = {.n_tensors = (int)c->plan.n_tensors, .stream = stream, .threads = c->threads}};
+    f->call.tensors = f->tensors;
+    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
+        const kl_plan_tensor *t = &c->plan.tensors[i];
+        kl_plugin_tensor     *out = &f->tensors[i];
+        *out = (kl_plugin_tensor){.name = t->name, .dtype = (int)t->dtype, .ndim = t->ndim};
+        memcpy(out->dims, t->dims, sizeof out->dims);
+        if (t->role != KLI_ROLE_SCALAR) continue;
+        out->data = f->scalars[i];
+        kl_dtype_store((kl_dtype)t->dtype, out->data, 0, scalar_value(&c->plan, i));
+    }
+}
+
+void kli_plugin_close(kli_plugin *p) {
+    if (p->library) dlclose(p->library);
+    *p = (kli_plugin){0};
+}

@@ -1,0 +1,218 @@
+/* cmd_task.c - `klineage task list|show|check`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "command/request.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/log.h"
+
+static json_t *begin(const char *schema) {
+    json_t *o = json_object();
+    json_object_set_new(o, "schema", json_string(schema));
+    json_object_set_new(o, "version", json_integer(1));
+    return o;
+}
+
+/* ---- list ----------------------------------------------------------------------------------------------------- */
+
+static json_t *list_row(kl_buf *text, const kl_task *t, kl_str path) {
+    int    real = 0;
+    for (int i = 0; i < t->n_workloads; i++) real += !t->workloads[i].hidden;
+    kl_str summary = t->description;
+    for (size_t i = 0; i < summary.len; i++)
+        if (summary.ptr[i] == '\n') summary.len = i;
+    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n", KL_STR_ARG(kl_fs_basename(path.ptr)), real,
+                  t->n_workloads - real, KL_STR_ARG(summary));
+    json_t *o = json_object();
+    json_object_set_new(o, "name", kl_json_str(t->name));
+    json_object_set_new(o, "path", kl_json_str(path));
+    json_object_set_new(o, "case", kl_json_str(t->case_name));
+    json_object_set_new(o, "description", kl_json_str(t->description));
+    json_object_set_new(o, "workloads", json_integer(t->n_workloads));
+    json_object_set_new(o, "hash", json_string(t->hash));
+    return o;
+}
+
+kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    (void)args;
+    kl_str *paths;
+    size_t  n;
+    kl_err  err = kl_request_tasks(&paths, &n, c->arena, e);
+    if (err) return err;
+    json_t *tasks = json_array();
+    for (size_t i = 0; i < n; i++) {
+        kl_task *t;
+        kl_error why = {0};
+        if (kl_task_load(&t, c->arena, paths[i].ptr, &why)) kl_warn("%s: %s", why.where[0] ? why.where : paths[i].ptr, why.message);
+        else json_array_append_new(tasks, list_row(&out->text, t, paths[i]));
+    }
+    out->json = begin("klineage/tasks");
+    json_object_set_new(out->json, "tasks", tasks);
+    if (n == 0) kl_warn("no tasks here; set KLINEAGE_TASKS to their folder");
+    return KL_OK;
+}
+
+/* ---- show ----------------------------------------------------------------------------------------------------- */
+
+static const char *host_text(kl_host_kind on) { return on == KL_ON_ANY ? "any" : on == KL_ON_CPU ? "cpu" : "gpu"; }
+
+static json_t *axes_json(kl_buf *text, const kl_task *t) {
+    json_t *list = json_array();
+    kl_buf_add(text, KL_S("\naxes\n"));
+    for (int i = 0; i < t->n_axes; i++) {
+        const kl_axis *x = &t->axes[i];
+        json_t        *o = json_object();
+        json_object_set_new(o, "name", kl_json_str(x->name));
+        kl_buf_printf(text, "  %-12.*s ", KL_STR_ARG(x->name));
+        if (x->kind == KL_AXIS_CONST) {
+            kl_buf_printf(text, "= %lld\n", (long long)x->value);
+            json_object_set_new(o, "value", json_integer(x->value));
+        } else if (x->kind == KL_AXIS_EXPR) {
+            kl_buf_printf(text, "= %.*s\n", KL_STR_ARG(x->expr));
+            json_object_set_new(o, "expr", kl_json_str(x->expr));
+        } else {
+            kl_buf_add(text, KL_S("varies by workload\n"));
+        }
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static void check_text(kl_buf *out, const kl_tensor *x) {
+    if (x->check.kind == KL_CHECK_EXACT) kl_buf_add(out, KL_S("exact"));
+    else if (x->check.kind == KL_CHECK_TOPK) kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
+    else kl_buf_printf(out, "error at most %g x the baseline's own, rtol %g, atol %g", x->check.budget, x->check.rtol, x->check.atol);
+}
+
+static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
+    const char *role = x->is_output ? "output" : x->is_scalar ? "scalar" : x->is_mutable ? "in place" : "input";
+    json_t     *o = json_object(), *dims = json_array();
+    kl_buf      shape = {0};
+    for (int i = 0; i < x->ndim; i++) {
+        kl_buf_printf(&shape, "%s%.*s", i ? ", " : "", KL_STR_ARG(x->dims[i]));
+        json_array_append_new(dims, kl_json_str(x->dims[i]));
+    }
+    kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name), kl_dtype_name(x->dtype), shape.len ? shape.ptr : "");
+    if (x->is_output) {
+        kl_buf_add(text, KL_S("  "));
+        check_text(text, x);
+    }
+    kl_buf_add(text, KL_S("\n"));
+    kl_buf_fini(&shape);
+    json_object_set_new(o, "name", kl_json_str(x->name));
+    json_object_set_new(o, "role", json_string(role));
+    json_object_set_new(o, "dtype", json_string(kl_dtype_name(x->dtype)));
+    json_object_set_new(o, "shape", dims);
+    return o;
+}
+
+static json_t *workload_json(kl_buf *text, const kl_task *t, const kl_workload *w) {
+    json_t *o = json_object(), *axes = json_object();
+    kl_buf_printf(text, "  %-12.*s %-3s %s", KL_STR_ARG(w->label), host_text(w->on), w->hidden ? "hidden" : "      ");
+    for (int i = 0; i < t->n_axes; i++) {
+        kl_buf_printf(text, " %.*s=%lld", KL_STR_ARG(t->axes[i].name), (long long)w->axes[i]);
+        json_object_setn_new(axes, t->axes[i].name.ptr, t->axes[i].name.len, json_integer(w->axes[i]));
+    }
+    kl_buf_add(text, KL_S("\n"));
+    json_object_set_new(o, "uuid", kl_json_str(w->uuid));
+    json_object_set_new(o, "label", kl_json_str(w->label));
+    json_object_set_new(o, "on", json_string(host_text(w->on)));
+    json_object_set_new(o, "hidden", json_boolean(w->hidden));
+    json_object_set_new(o, "axes", axes);
+    return o;
+}
+
+static json_t *baseline_json(kl_buf *text, const kl_baseline *b) {
+    json_t *o = json_object();
+    kl_buf_printf(text, "  %-12.*s %-3s %.*s\n", KL_STR_ARG(b->name), host_text(b->on), KL_STR_ARG(b->file));
+    json_object_set_new(o, "name", kl_json_str(b->name));
+    json_object_set_new(o, "on", json_string(host_text(b->on)));
+    json_object_set_new(o, "file", kl_json_str(b->file));
+    return o;
+}
+
+kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_task *t;
+    kl_err   err = kl_request_task(&t, c->arena, args->words[0], e);
+    if (err) return err;
+    json_t *o = begin("klineage/task"), *tensors = json_array(), *workloads = json_array(), *baselines = json_array();
+    kl_buf_printf(&out->text, "%.*s  %.*s\n", KL_STR_ARG(t->name), KL_STR_ARG(t->description));
+    json_object_set_new(o, "name", kl_json_str(t->name));
+    json_object_set_new(o, "description", kl_json_str(t->description));
+    json_object_set_new(o, "case", kl_json_str(t->case_name));
+    json_object_set_new(o, "path", kl_json_str(t->dir));
+    json_object_set_new(o, "hash", json_string(t->hash));
+    json_object_set_new(o, "axes", axes_json(&out->text, t));
+    kl_buf_add(&out->text, KL_S("\ntensors, in the order of the call\n"));
+    for (int i = 0; i < t->n_tensors; i++) json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
+    kl_buf_add(&out->text, KL_S("\nworkloads\n"));
+    for (int i = 0; i < t->n_workloads; i++) json_array_append_new(workloads, workload_json(&out->text, t, &t->workloads[i]));
+    kl_buf_add(&out->text, t->n_baselines ? KL_S("\nbaselines\n") : KL_S("\nbaselines: none\n"));
+    for (int i = 0; i < t->n_baselines; i++) json_array_append_new(baselines, baseline_json(&out->text, &t->baselines[i]));
+    kl_buf_printf(&out->text, "\nfolder %.*s\nversion %.16s\n", KL_STR_ARG(t->dir), t->hash);
+    json_object_set_new(o, "tensors", tensors);
+    json_object_set_new(o, "workloads", workloads);
+    json_object_set_new(o, "baselines", baselines);
+    out->json = o;
+    return KL_OK;
+}
+
+/* ---- check ---------------------------------------------------------------------------------------------------- */
+
+static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
+    bool    right = r->passed == r->expected_pass;
+    json_t *o = json_object();
+    kl_buf_printf(text, "  %-4s %-24.*s %s, and must %s%s%.*s\n", right ? "ok" : "BAD", KL_STR_ARG(r->name), r->passed ? "passes" : "fails",
+                  r->expected_pass ? "pass" : "fail", r->why.len ? ": " : "", KL_STR_ARG(r->why));
+    json_object_set_new(o, "name", kl_json_str(r->name));
+    json_object_set_new(o, "expected_pass", json_boolean(r->expected_pass));
+    json_object_set_new(o, "passed", json_boolean(r->passed));
+    json_object_set_new(o, "why", kl_json_str(r->why));
+    return o;
+}
+
+static bool has_gpu(kl_arena *a) {
+    kl_device device;
+    kl_error  ignored = {0};
+    return kl_device_probe(&device, a, KL_BACKEND_CUDA, &ignored) == KL_OK;
+}
+
+static bool has_shapes(const kl_task *t, kl_host_kind on) { return kl_task_workload(t, (kl_str){0}, on) != NULL; }
+
+/* Admit on every kind of host that this machine is and the task has shapes for. */
+static kl_err admit(kl_context *c, const kl_task *t, kl_host_kind on, kl_gate *gate, json_t *rows, bool *sound, kl_buf *text,
+                    kl_error *e) {
+    kl_admission_row *row;
+    int               n;
+    if (!has_shapes(t, on)) return KL_OK;
+    kl_err err = kl_gate_admit_task(&row, &n, gate, c->arena, t, on, e);
+    if (err) return err;
+    kl_buf_printf(text, "%.*s on %s\n", KL_STR_ARG(t->name), host_text(on));
+    for (int i = 0; i < n; i++) {
+        *sound &= row[i].passed == row[i].expected_pass;
+        json_array_append_new(rows, admission_json(text, &row[i]));
+    }
+    return KL_OK;
+}
+
+kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_task *t;
+    kl_gate *gate = NULL;
+    json_t  *rows = json_array();
+    bool     sound = true;
+    kl_err   err = kl_request_task(&t, c->arena, args->words[0], e);
+    if (!err) err = kl_gate_open(&gate, e);
+    if (!err) err = admit(c, t, KL_ON_CPU, gate, rows, &sound, &out->text, e);
+    if (!err && has_gpu(c->arena)) err = admit(c, t, KL_ON_GPU, gate, rows, &sound, &out->text, e);
+    if (!err && json_array_size(rows) == 0)
+        err = kl_fail(e, KL_ENODEV, args->words[0], "the task has no shape that this machine can run, so it was not checked");
+    kl_gate_close(gate);
+    if (err) return json_decref(rows), err;
+    kl_buf_printf(&out->text, sound ? "admitted: its check tells right from wrong\n" : "NOT admitted: see the lines marked BAD\n");
+    out->json = begin("klineage/admission");
+    json_object_set_new(out->json, "task", kl_json_str(t->name));
+    json_object_set_new(out->json, "hash", json_string(t->hash));
+    json_object_set_new(out->json, "admitted", json_boolean(sound));
+    json_object_set_new(out->json, "rows", rows);
+    out->exit_code = sound ? 0 : 1;
+    return KL_OK;
+}

@@ -1,0 +1,181 @@
+/* tune.c - search over a kernel's params: coordinate search with racing, not a grid.
+ *
+ * Start at the defaults.  Visit the params in random order; for each, try the neighbouring values of the best point so far, and go on in
+ * a direction that pays.  A round without gain ends the search; what is left of the trials goes to random unseen points (a plateau's other
+ * side).  Every trial takes the quick gate and is raced: interleaved with the same primary baseline, and abandoned as soon as its interval lies
+ * below the best ratio so far.  The winner then takes the full gate with fresh seeds.
+ * Deliberately not here: a model of the landscape; with some dozens of points a race costs less than the model would.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+#include "base/proc.h"
+
+#include <string.h>
+
+enum { DEFAULT_TRIALS = 64 };
+
+typedef struct { int at[KL_MAX_PARAMS]; } point; /* index into each param's values */
+
+typedef struct {
+    kl_tuning          *out;
+    kl_gate            *gate;
+    kl_arena           *arena;
+    const kl_task      *task;
+    const char         *path;
+    const kl_kernel    *base;
+    const kl_gate_opts *opts;
+    point              *seen;
+    point               best;
+    double              best_ratio;
+    int                 max_trials;
+    kl_stream           stream;
+} tuner;
+
+static point default_point(const kl_kernel *k)
+{
+    point p = {0};
+    for (int i = 0; i < k->n_params; i++)
+        for (int j = 0; j < k->params[i].n_values; j++)
+            if (k->params[i].values[j] == k->params[i].value) p.at[i] = j;
+    return p;
+}
+
+static bool was_seen(const tuner *t, const point *p)
+{
+    for (int i = 0; i < t->out->n_trials; i++)
+        if (memcmp(&t->seen[i], p, sizeof *p) == 0) return true;
+    return false;
+}
+
+/* "BM=64" strings for kl_kernel_opts, and one text of all for people. */
+static const char **overrides(const tuner *t, const point *p, kl_str *all)
+{
+    const char **list = KL_ARRAY(t->arena, const char *, t->base->n_params + 1);
+    kl_buf       b = {0};
+    for (int i = 0; i < t->base->n_params; i++) {
+        const kl_param *q = &t->base->params[i];
+        list[i] = kl_arena_printf(t->arena, "%.*s=%lld", KL_STR_ARG(q->name), (long long)q->values[p->at[i]]).ptr;
+        kl_buf_printf(&b, "%s%s", i ? " " : "", list[i]);
+    }
+    *all = kl_arena_copy(t->arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return list;
+}
+
+static kl_err gate_point(const tuner *t, const point *p, const kl_gate_opts *o, kl_verdict *v, kl_str *params, kl_error *e)
+{
+    const kl_kernel_opts with = {.params = overrides(t, p, params)};
+    kl_kernel           *k;
+    kl_err               err = kl_kernel_load(&k, t->arena, t->path, &with, e);
+    return err ? err : kl_gate_run(v, t->gate, t->arena, t->task, k, o, e);
+}
+
+/* One raced trial.  `*better` when it is the new best. */
+static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
+{
+    *better = false;
+    if (t->out->n_trials == t->max_trials || was_seen(t, p)) return KL_OK;
+    if (kl_interrupted()) return kl_fail(e, KL_EINTR, t->path, "interrupted");
+    kl_gate_opts quick = *t->opts;
+    quick.quick = true;
+    quick.abandon_below = t->best_ratio;
+    kl_verdict   *v = KL_NEW(t->arena, kl_verdict);
+    kl_str        params;
+    const int64_t start = kl_now_ns();
+    const kl_err  err = gate_point(t, p, &quick, v, &params, e);
+    if (err) return err;
+    t->seen[t->out->n_trials] = *p;
+    kl_trial *row = &t->out->trials[t->out->n_trials++];
+    const kl_comparison *m = v->n_comparisons ? &v->comparisons[0] : NULL;
+    *row = (kl_trial){.params = params, .outcome = v->outcome, .why = v->why, .ratio = m ? m->ratio : 0,
+                      .abandoned = m && t->best_ratio > 0 && m->high < t->best_ratio, .seconds = (double)(kl_now_ns() - start) * 1e-9};
+    *better = v->outcome == KL_PASS && m && m->ratio > t->best_ratio;
+    if (*better) {
+        t->best = *p;
+        t->best_ratio = m->ratio;
+    }
+    if (t->opts->progress) t->opts->progress(t->opts->progress_ctx, KL_STAGE_PROFILE, params.ptr);
+    return KL_OK;
+}
+
+/* Walk from the best point along one param while it pays. */
+static kl_err climb(tuner *t, int param, int step, bool *gained, kl_error *e)
+{
+    for (;;) {
+        point p = t->best;
+        bool  better;
+        p.at[param] += step;
+        if (p.at[param] < 0 || p.at[param] >= t->base->params[param].n_values) return KL_OK;
+        const kl_err err = try_point(t, &p, &better, e);
+        if (err || !better) return err;
+        *gained = true;
+    }
+}
+
+static kl_err search(tuner *t, kl_error *e)
+{
+    uint32_t order[KL_MAX_PARAMS];
+    bool     better, gained = true;
+    kl_err   err = try_point(t, &t->best, &better, e);
+    for (uint64_t round = 0; !err && gained && t->out->n_trials < t->max_trials; round++) {
+        gained = false;
+        for (int i = 0; i < t->base->n_params; i++) order[i] = (uint32_t)i;
+        kl_stream_shuffle((kl_stream){kl_stream_u64(t->stream, round)}, order, (uint32_t)t->base->n_params);
+        for (int i = 0; !err && i < t->base->n_params; i++) {
+            err = climb(t, (int)order[i], 1, &gained, e);
+            if (!err) err = climb(t, (int)order[i], -1, &gained, e);
+        }
+    }
+    return err;
+}
+
+/* Random unseen points, then a climb from any that wins. */
+static kl_err explore(tuner *t, kl_error *e)
+{
+    kl_err err = KL_OK;
+    for (uint64_t draw = 0; !err && draw < 64 && t->out->n_trials < t->max_trials && t->out->n_trials < t->out->grid; draw++) {
+        point p = {0};
+        bool  better;
+        for (int i = 0; i < t->base->n_params; i++)
+            p.at[i] = (int)kl_stream_below(t->stream, 1000 + draw * KL_MAX_PARAMS + (uint64_t)i, (uint64_t)t->base->params[i].n_values);
+        err = try_point(t, &p, &better, e);
+        if (!err && better) err = search(t, e);
+    }
+    return err;
+}
+
+static kl_err tuner_open(tuner *t, int max_trials, kl_error *e)
+{
+    kl_kernel *k;
+    kl_err     err = kl_kernel_load(&k, t->arena, t->path, NULL, e);
+    if (err) return err;
+    if (!k->n_params) {
+        kl_fail(e, KL_EINVAL, t->path, "nothing to tune: the kernel has no params");
+        return kl_hint(e, "declare one: //! param BM = 64 {32, 64, 128}");
+    }
+    t->base = k;
+    t->best = default_point(k);
+    t->max_trials = max_trials > 0 ? max_trials : DEFAULT_TRIALS;
+    t->seen = KL_ARRAY(t->arena, point, t->max_trials);
+    t->out->trials = KL_ARRAY(t->arena, kl_trial, t->max_trials);
+    t->out->grid = 1;
+    for (int i = 0; i < k->n_params; i++) t->out->grid *= k->params[i].n_values;
+    t->stream = kl_stream_of(t->opts->seed ? t->opts->seed : kl_seed_fresh(), "tune");
+    return KL_OK;
+}
+
+kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *task, const char *kernel_path, const kl_gate_opts *o,
+                    int max_trials, kl_error *e)
+{
+    const int64_t start = kl_now_ns();
+    kl_gate_opts  opts = o ? *o : (kl_gate_opts){0};
+    tuner         t = {.out = out, .gate = g, .arena = a, .task = task, .path = kernel_path, .opts = &opts};
+    *out = (kl_tuning){0};
+    kl_err err = tuner_open(&t, max_trials, e);
+    if (!err) err = search(&t, e);
+    if (!err) err = explore(&t, e);
+    if (!err) err = gate_point(&t, &t.best, &opts, &out->verdict, &out->best, e);
+    out->seconds = (double)(kl_now_ns() - start) * 1e-9;
+    return err;
+}
