@@ -82,6 +82,7 @@ typedef struct {
 typedef struct {
     const char *workload;              /* label, uuid, or "M=64,N=64"; NULL: the first real shape for the host */
     const char *baseline;              /* name; "all"; "none"; NULL: the primary */
+    const kl_kernel *against;          /* compare with this kernel instead of a baseline: same sandbox, same checks; NULL: none */
     char        require_assurance;     /* 'A', 'B' or 0 */
     bool        check_only;            /* stop before profile */
     bool        quick;                 /* one seed and a short profile: for tune and search; the verdict says so in `degradations` */

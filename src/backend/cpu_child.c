@@ -88,15 +88,18 @@ int kli_child_wait(const kl_runner_ctx *c, pid_t child, const kli_child_report *
 /* ---- beginning ----------------------------------------------------------------------------------------------- */
 
 pid_t kli_child_fork(kli_child_report *report) {
-    memset(report, 0, sizeof *report);
+    memset(report, 0, PAGE); /* the whole page: one child must not leave notes for the next */
     pid_t runner = getpid();
     pid_t child = fork();
     if (child != 0) return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != runner) _exit(1);
+    return 0;
+}
+
+void kli_child_enter(void) {
     prctl(PR_SET_DUMPABLE, 0);
     (void)close_range(0, ~0u, 0); /* the socket above all: a kernel must not answer for its runner */
-    return 0;
 }
 
 /* Read a byte of every page too: populating fills page tables, only a touch fills the translation buffers. */

@@ -17,8 +17,10 @@ kli_child_report *kli_child_report_open(void);
 /* Handlers that write the report; children inherit them.  `contained`: the process may just end; else it dies of the signal. */
 void kli_child_catch(kli_child_report *report, bool contained);
 
-/* Fork; in the child (0) descriptors are closed, its end follows the runner's. */
+/* Fork; the child's end follows the runner's. */
 pid_t kli_child_fork(kli_child_report *report);
+/* In the child: let go of every descriptor. */
+void  kli_child_enter(void);
 /* Wait for the end and say how it went: nonzero after filling the reply. `sequence` must have been finished. */
 int kli_child_wait(const kl_runner_ctx *c, pid_t child, const kli_child_report *report, uint32_t sequence, kl_msg_reply *reply);
 

@@ -23,7 +23,7 @@ static bool resolve_driver(kl_cuda_api *api, char *why, size_t why_bytes)
     if (!resolve(api->library, symbol, &api->field)) missing = symbol;
     KL_CUDA_FUNCTIONS(X)
 #undef X
-    if (missing) snprintf(why, why_bytes, "the CUDA driver has no %s; CUDA 12.0 or newer is needed", missing);
+    if (missing) snprintf(why, why_bytes, "the CUDA driver has no %s; CUDA 12.4 or newer is needed", missing);
     return missing == NULL;
 }
 

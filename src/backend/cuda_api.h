@@ -81,6 +81,7 @@ enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXE
     X(module_global, "cuModuleGetGlobal_v2", (kl_cu_ptr * data, size_t *bytes, kl_cu_module module, const char *name))    \
     X(function_get, "cuFuncGetAttribute", (int *value, int attribute, kl_cu_function function))                           \
     X(function_set, "cuFuncSetAttribute", (kl_cu_function function, int attribute, int value))                            \
+    X(function_parameter, "cuFuncGetParamInfo", (kl_cu_function function, size_t i, size_t * offset, size_t * bytes))     \
     X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes))                                          \
     X(memory_alloc, "cuMemAlloc_v2", (kl_cu_ptr * data, size_t bytes))                                                    \
     X(memory_free, "cuMemFree_v2", (kl_cu_ptr data))                                                                      \

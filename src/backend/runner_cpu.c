@@ -187,6 +187,7 @@ static void start_thread_pool(const kl_runner_ctx *c) {
 /* The last thing before candidate code.  Where no filter can be had the gate has been told so (READY). */
 static void confine_child(const kl_runner_ctx *c) {
     const cpu_state *s = c->state;
+    kli_child_enter();
     if (c->threads > 1) start_thread_pool(c);
     const kli_filter *f = c->threads > 1 ? &s->threads_filter : &s->kernel_filter;
     if (f->program.len && !kli_filter_enter(f)) _exit(1);
@@ -266,11 +267,10 @@ static int warm_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared 
     const cpu_state *s = c->state;
     uint32_t         sequence;
     if (!m->warm || !m->calls) return 0;
-    int   outputs = c->outputs_fd;
     pid_t child = fork_child(c, &sequence, reply);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
-    (void)outputs;
+    if (!make_private(c)) _exit(1);
     confine_child(c);
     for (uint32_t j = 0; j < m->warm; j++) (void)call_all(c, &calls[j % m->calls]);
     finish_child(c, sequence);

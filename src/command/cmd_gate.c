@@ -45,7 +45,9 @@ static kl_err spool(gating *g, const char *dir, kl_error *e) {
     kl_err err = kl_spool_put(id, dir, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
     if (err) return err;
     memcpy(g->key, id, sizeof g->key);
-    return fetch(g, dir, id, e);
+    err = fetch(g, dir, id, e);
+    kl_verdict kept;
+    return err || !g->journal ? err : kl_journal_find(&kept, &g->from_journal, g->journal, g->context->arena, id, e);
 }
 
 /* ---- gate ------------------------------------------------------------------------------------------------------- */
@@ -113,8 +115,8 @@ kl_err kl_cmd_gate(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     gating      g = {.context = c, .args = args};
     kl_error    refusal = {0};
     const char *path = args->words[1];
-    if (kl_args_has(args, KL_OPTION_WAIT) && !kl_args_has(args, KL_OPTION_SPOOL))
-        return kl_fail(e, KL_EINVAL, NULL, "--wait goes with --spool DIR");
+    bool        carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH);
+    if (carried && !kl_args_has(args, KL_OPTION_SPOOL)) return kl_fail(e, KL_EINVAL, NULL, "--wait and --arch go with --spool DIR");
     kl_err err = kl_request_task(&g.task, c->arena, args->words[0], e);
     if (!err) err = kl_request_kernel(&g.kernel, &refusal, c->arena, path, args->params, e);
     if (err) return err;

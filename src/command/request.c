@@ -175,6 +175,7 @@ kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, c
         .check_only = kl_args_has(args, KL_OPTION_CHECK_ONLY),
         .quick = kl_args_has(args, KL_OPTION_QUICK),
         .seed = kl_args_number(args, KL_OPTION_SEED, 0),
+        .arch = args->values[KL_OPTION_ARCH],
         .progress = show_progress,
     };
     out->compile.require_assurance = out->require_assurance;

@@ -63,11 +63,24 @@ static void record_check(kl_case *c, const kl_check_result *r)
     v->checks[v->n_checks++] = *r;
 }
 
-/* k x the baseline's own error, and never below what rounding to the output's type alone costs. */
+/* Rounding that the task permits: to the output's type, and inside to its stated precision, though never coarser than the coarsest
+ * input (a float32 workload of a bfloat16 task is computed in float32). */
+static double permitted_rounding(const kl_scene *s, uint32_t i)
+{
+    double coarsest = 0;
+    for (uint32_t j = 0; j < s->plan.n_tensors; j++) {
+        const double epsilon = s->plan.tensors[j].role == 1 ? 0 : kl_dtype_epsilon(type_of(&s->plan, j));
+        if (s->plan.tensors[j].role != 3 && epsilon > coarsest) coarsest = epsilon;
+    }
+    const double stated = s->task->precision ? kl_dtype_epsilon(s->task->precision) : 0;
+    const double inside = stated < coarsest ? stated : coarsest, outside = kl_dtype_epsilon(type_of(&s->plan, i));
+    return inside > outside ? inside : outside;
+}
+
+/* k x the baseline's own error, and never below what permitted rounding alone costs. */
 static double budget_of(const kl_scene *s, uint32_t set, uint32_t i, const kl_check *how)
 {
-    const double rounding = kl_dtype_epsilon(type_of(&s->plan, i));
-    const double own = s->reference_error[set][i];
+    const double rounding = permitted_rounding(s, i), own = s->reference_error[set][i];
     return (how->budget > 0 ? how->budget : 4) * (own > rounding ? own : rounding);
 }
 

@@ -300,11 +300,13 @@ static kl_err judge(kl_case *c, kl_error *e)
     return KL_OK;
 }
 
-static int64_t compile_ns(const kl_verdict *v)
+/* Time that is not this gate's doing: the compiler's, and waiting for another gate's profile. */
+static int64_t foreign_ns(const kl_verdict *v)
 {
+    int64_t sum = 0;
     for (int i = 0; i < v->n_stages; i++)
-        if (kl_str_starts(v->stages[i].name, KL_S("compile"))) return v->stages[i].ns;
-    return 0;
+        if (kl_str_starts(v->stages[i].name, KL_S("compile")) || kl_str_eq(v->stages[i].name, KL_S("wait"))) sum += v->stages[i].ns;
+    return sum;
 }
 
 static void finish(kl_case *c, int64_t start_ns)
@@ -313,7 +315,7 @@ static void finish(kl_case *c, int64_t start_ns)
     v->n_resources = (int)c->candidate.plan.n_launches;
     memcpy(v->resources, c->candidate.resources, sizeof v->resources);
     v->total_ns = kl_now_ns() - start_ns;
-    v->overhead_ns = v->total_ns - compile_ns(v) - c->run_ns;
+    v->overhead_ns = v->total_ns - foreign_ns(v) - c->run_ns;
 }
 
 kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)
@@ -349,6 +351,7 @@ kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, cons
     kl_hasher_add(&h, c.workload->uuid);
     for (int i = 0; i < t->n_axes; i++) kl_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)c.workload->axes[i]));
     kl_hasher_add(&h, kl_str_of(opts.baseline ? opts.baseline : ""));
+    kl_hasher_add(&h, kl_str_of(opts.against ? opts.against->hash : ""));
     kl_hasher_add(&h, c.device->platform);
     kl_hasher_add(&h, c.device->toolchain);
     kl_hasher_add(&h, c.device->name);

@@ -347,18 +347,28 @@ static kl_err read_threads(reader *r) {
     return read_expr(r, 0, &r->kernel->threads);
 }
 
+/* As many of the allowed flags as a hint holds. */
+static void hint_flags(reader *r, const kl_str *known, int n) {
+    char   list[440] = "";
+    size_t used = 0;
+    int    shown = 0;
+    for (; shown < n && used + known[shown].len + 2 < sizeof list; shown++)
+        used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[shown]));
+    if (n == 0) kl_hint(r->error, "surface %s takes no compile flags", r->kernel->surface->name);
+    else kl_hint(r->error, "allowed:%s%s", list, shown < n ? " and more" : "");
+}
+
 static kl_err refuse_flag(reader *r, const char *at, kl_str word) {
     enum { MOST = 96 };
-    kl_str                  known[MOST];
-    int                     n = 0;
-    const char *const      *allowed = r->kernel->surface->flags;
+    kl_str             known[MOST];
+    int                n = 0;
+    const char *const *allowed = r->kernel->surface->flags;
     for (; allowed[n] && n < MOST; n++) known[n] = kl_str_of(allowed[n]);
     kl_err err = fail(r, KL_EPARSE, at, "flag '%s' is not on the allow-list of %s", kli_show(word).text,
                       r->kernel->surface->name);
     int close = kli_closest(word, known, n);
-    if (n == 0) kl_hint(r->error, "%s takes no compile flags", r->kernel->surface->name);
-    else if (close >= 0) kl_hint(r->error, "did you mean '%.*s'?", KL_STR_ARG(known[close]));
-    else kl_hint(r->error, "allowed are optimization flags such as %s %s; see docs/formats/kernel.md", allowed[n / 4], allowed[n / 2]);
+    if (close >= 0) kl_hint(r->error, "did you mean '%.*s'?", KL_STR_ARG(known[close]));
+    else hint_flags(r, known, n);
     return err;
 }
 

@@ -4,11 +4,11 @@
 #include "base/hash.h"
 #include "base/stats.h"
 #include "base/test.h"
+#include "store/store_impl.h"
 #include <klineage/limits.h>
 #include <klineage/store.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -312,6 +312,23 @@ static void test_store__a_folder_that_cannot_exist_is_reported(void **state) {
     assert_err(KL_EIO, kl_store_open(&s, dir, &e)); /* a folder where the file should be */
 }
 
+static void test_store__a_writer_that_does_not_let_go_is_busy(void **state) {
+    (void)state;
+    kl_store        *s = opened();
+    kl_store_verdict v = sample(1);
+    sqlite3         *other;
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(s->db, 20); /* not the 5 s of everyday */
+    kl_str json;
+    assert_err(KL_EBUSY, kl_store_verdict_put(s, &v, &e));
+    assert_contains(e.hint, "--store PATH");
+    assert_err(KL_ENOENT, kl_store_verdict_get(&json, s, arena, v.key.ptr, &e)); /* readers do not wait */
+    sqlite3_close(other);
+    assert_ok(kl_store_verdict_put(s, &v, &e));
+    kl_store_close(s);
+}
+
 static void test_store__two_processes_create_and_fill_one_file(void **state) {
     (void)state;
     pid_t pids[4];
@@ -423,6 +440,7 @@ int main(void) {
         TEST(test_store__a_full_disk_is_reported_and_keeps_what_was_there),
         TEST(test_store__a_file_that_cannot_be_written_is_reported),
         TEST(test_store__a_folder_that_cannot_exist_is_reported),
+        TEST(test_store__a_writer_that_does_not_let_go_is_busy),
         TEST(test_store__two_processes_create_and_fill_one_file),
         TEST(test_store__a_killed_writer_leaves_a_whole_store),
         TEST(test_store__a_warm_get_is_well_below_100_microseconds),

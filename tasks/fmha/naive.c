@@ -1,4 +1,4 @@
-// Attention by its definition, one query row and head at a time: all scores of the row, softmax, weighted sum of values.
+// Attention by its definition, one query row and head at a time: scores of the row, softmax, weighted sum of values.
 // SPDX-License-Identifier: Apache-2.0
 //! buffer scores: f32[total_kv]
 //! launch fmha args(q, k, v, qo_offsets, kv_offsets, causal, output, scores, B, H, D)

@@ -1,5 +1,5 @@
-// The trusted gated delta rule on a GPU: the recurrence in float64, one thread per column of the state.  The state waits
-// in global memory as the final state; columns do not depend on each other.
+// The trusted gated delta rule on a GPU: the recurrence in float64, one thread per column of the state.  The state
+// waits in global memory as the final state; columns do not depend on each other.
 // SPDX-License-Identifier: Apache-2.0
 //! launch oracle grid(cdiv(D, 32), B * HV) block(32) \
 //!        args(q, k, v, g, beta, initial_state, output, final_state, B, T, HQ, HV, D)

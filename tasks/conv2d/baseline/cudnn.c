@@ -1,8 +1,8 @@
 /* cuDNN convolution: what a user of an NVIDIA GPU calls.
  *
- * Activation and result are NHWC already.  cuDNN wants the filter as F R S C, the task holds it as R S C F and may change
- * it, so one cudnnTransformTensor into our own buffer is part of the timed call.  The algorithm is the fastest of those
- * that cuDNN itself measures while preparing; sums are float32.
+ * Activation and result are NHWC already.  cuDNN wants the filter as F R S C, the task holds it as R S C F and may
+ * change it, so one cudnnTransformTensor into our own buffer is part of the timed call.  The algorithm is the fastest
+ * of those that cuDNN itself measures while preparing; sums are float32.
  * This is the classic interface of cuDNN 9 (marked deprecated there, yet the one that needs no C++ front end); the
  * prototypes are written out here, so no vendor header is needed.  SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* oneDNN convolution: what a user of a CPU calls.
  *
- * Activation and result keep the task's NHWC memory, described by strides.  The filter's layout is left to oneDNN; it is
- * an input that may change, so bringing it from HWCF into that layout is part of the timed call.
+ * Activation and result keep the task's NHWC memory, described by strides.  The filter's layout is left to oneDNN; it
+ * is an input that may change, so bringing it from HWCF into that layout is part of the timed call.
  *
  * Versions 2 and 3 differ in how descriptors are made: in 2 the caller owns the storage, in 3 the library does.  Either
  * way they are only handed around as pointers, so a large enough buffer serves where version 2 wants storage.
@@ -56,7 +56,7 @@ static int fail(char *why, size_t why_bytes, const char *what, int status)
     return 1;
 }
 
-// Load one library and make an engine and a stream.  A build of version 3 for SYCL has no plain CPU engine: it fails here.
+// Load one library, make an engine and a stream.  A build for SYCL has no plain CPU engine and fails here.
 static int load(const char *name, char *why, size_t why_bytes)
 {
     onednn.library = dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -1,8 +1,8 @@
 /* Attention composed from OpenBLAS: scores = Q K' by sgemm, softmax, output = P V by sgemm.
  *
- * A block of 128 query rows of one head is carried through all three steps, so its scores stay in a cache near the core.
- * Heads lie H*D apart in the packed tensors, which sgemm takes as a leading dimension: nothing is copied.  The softmax
- * uses a polynomial exponential that a compiler can vectorise, as a library would.
+ * A block of 128 query rows of one head is carried through all three steps, so its scores stay in a near cache.
+ * Tokens of a head lie H*D apart in the packed tensors, which sgemm takes as a leading dimension: nothing is copied.
+ * The softmax uses a polynomial exponential that a compiler can vectorise, as a library would.
  * With `causal` a block multiplies only the keys that its last row sees; the rest of the triangle is cleared.
  * Not here: other data types than float32.  SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>

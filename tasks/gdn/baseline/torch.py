@@ -1,8 +1,8 @@
 """The gated delta rule in chunks of 64 tokens, in plain PyTorch.
 
 Within a chunk the recurrence is a unit lower triangular system, solved for all chunks at once; only the state walks
-from chunk to chunk.  With G the running sum of g inside a chunk and decay[i, j] = exp(G_i - G_j) for i >= j (always of a
-difference, so it never overflows):
+from chunk to chunk.  With G the running sum of g inside a chunk and decay[i, j] = exp(G_i - G_j) for i >= j (always of
+a difference, so it never overflows):
 
     (I + L) [U | W] = beta [V | exp(G) K]        L = strictly lower part of beta (decay * K K')
     V' = U - W S

@@ -1,0 +1,81 @@
+/* cmd_doctor.c - `klineage doctor`: can kernels be judged here, how well, and what mends the rest?
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "command/doctor.h"
+#include "base/json.h"
+#include <string.h>
+
+static const char *const state_names[] = {"ok", "weak", "missing"};
+static const char *const state_colours[] = {"\033[32m", "\033[33m", "\033[31m"};
+
+static void rows_text(kl_buf *out, const kl_doctor *d, bool colour) {
+    const char *group = "";
+    for (int i = 0; i < d->n_rows; i++) {
+        const kl_doctor_row *r = &d->rows[i];
+        if (strcmp(group, r->group) != 0) kl_buf_printf(out, "%s%s\n", i ? "\n" : "", r->group);
+        group = r->group;
+        kl_buf_printf(out, "  %s%-7s%s %-13s %.*s\n", colour ? state_colours[r->state] : "", state_names[r->state], colour ? "\033[0m" : "",
+                      r->name, KL_STR_ARG(r->found));
+        if (r->mend) kl_buf_printf(out, "          -> %s\n", r->mend);
+    }
+}
+
+static json_t *rows_json(const kl_doctor *d) {
+    json_t *list = json_array();
+    for (int i = 0; i < d->n_rows; i++) {
+        const kl_doctor_row *r = &d->rows[i];
+        json_t              *o = json_object();
+        json_object_set_new(o, "group", json_string(r->group));
+        json_object_set_new(o, "name", json_string(r->name));
+        json_object_set_new(o, "state", json_string(state_names[r->state]));
+        json_object_set_new(o, "found", kl_json_str(r->found));
+        json_object_set_new(o, "mend", r->mend ? json_string(r->mend) : json_null());
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is weaker; 0 when it cannot be judged. */
+static char assurance_of(const kl_doctor *d, const kl_surface *s) {
+    const kl_backend *b = kl_backend_of_surface(s->id);
+    if (!b || !d->has_worker || !d->has_device[b->id]) return 0;
+    if (s->id == KL_SURFACE_C && !d->has_compiler) return 0;
+    if (s->id == KL_SURFACE_CUDA && !d->has_cuda_compiler) return 0;
+    if (s->assurance == 'A') return 'A';
+    return d->isolation.seccomp && d->isolation.landlock && d->isolation.rlimits ? 'B' : 'C';
+}
+
+static json_t *surfaces(kl_buf *out, const kl_doctor *d) {
+    json_t *o = json_object();
+    kl_buf_add(out, KL_S("\nkernels that can be judged here\n"));
+    for (int i = 0; kl_surface_each(i); i++) {
+        const kl_surface *s = kl_surface_each(i);
+        char              assurance = assurance_of(d, s);
+        if (assurance) kl_buf_printf(out, "  yes  %-9s assurance %c\n", s->name, assurance);
+        else kl_buf_printf(out, "  no   %s\n", s->name);
+        json_object_set_new(o, s->name, assurance ? json_stringn(&assurance, 1) : json_null());
+    }
+    return o;
+}
+
+kl_err kl_cmd_doctor(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    (void)args;
+    (void)e;
+    kl_doctor *d = KL_NEW(c->arena, kl_doctor);
+    d->arena = c->arena;
+    kl_doctor_compilers(d);
+    kl_doctor_devices(d);
+    kl_doctor_sandbox(d);
+    kl_doctor_libraries(d);
+    kl_doctor_machine(d);
+    kl_doctor_environment(d);
+    rows_text(&out->text, d, c->colour);
+    bool works = d->has_compiler && d->has_worker && d->has_device[KL_BACKEND_CPU];
+    out->json = json_object();
+    json_object_set_new(out->json, "schema", json_string("klineage/doctor"));
+    json_object_set_new(out->json, "version", json_integer(1));
+    json_object_set_new(out->json, "works", json_boolean(works));
+    json_object_set_new(out->json, "surfaces", surfaces(&out->text, d));
+    json_object_set_new(out->json, "rows", rows_json(d));
+    out->exit_code = works ? 0 : 1;
+    return KL_OK;
+}
