@@ -200,6 +200,8 @@ KL_MUST_USE kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, con
 /* Overhead of an empty BATCH handshake, ns; measured, subtracted by kl_runner_time. */
 double             kl_runner_handshake_ns(const kl_runner *r);
 const char        *kl_runner_describe(const kl_runner *r); /* of a plugin or script: what it says of itself; borrowed */
+/* What confines this runner, as it said before it was told of any kernel; all false before the first load and for trusted ones. */
+const kl_isolation *kl_runner_isolation(const kl_runner *r);
 void               kl_runner_stop(kl_runner *r);           /* kill and reap; accepts NULL */
 
 #endif

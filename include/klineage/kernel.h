@@ -101,8 +101,9 @@ typedef struct {
     const char *const *params;          /* "BM=64" overrides, NULL-terminated; NULL: none */
 } kl_kernel_opts;
 
-/* Parse a file, or text with a name for messages.  Everything lives in the arena.
- * Errors: KL_ENOENT, KL_EPARSE (line and caret), KL_ELIMIT (source above KL_MAX_SOURCE_BYTES, too many of something). */
+/* Parse a file, or text with a name for messages; `surface` NULL: by the name's ending.  Everything lives in the arena.
+ * Errors: KL_ENOENT, KL_EPARSE (line and caret), KL_ELIMIT (source above KL_MAX_SOURCE_BYTES, too many of something),
+ * KL_EINVAL (an override of an unknown param). */
 KL_MUST_USE kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e);
 KL_MUST_USE kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, const kl_surface *surface,
                                    const kl_kernel_opts *o, kl_error *e);

@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct kl_store kl_store;
 
-/* $KLINEAGE_STORE, else $XDG_STATE_HOME/klineage/klineage.db, else ~/.local/state/klineage/klineage.db. NUL-terminated. */
+/* $KLINEAGE_STORE, else $XDG_STATE_HOME/klineage/klineage.db, else ~/.local/state/klineage/klineage.db. */
 kl_str kl_store_default_path(kl_arena *a);
 
 /* Open, creating file and folders and bringing an older schema up to date.  Exactly one kl_store_close.
@@ -52,8 +52,8 @@ typedef struct {
     int64_t     limit;                              /* at most so many, newest first; 0: no limit */
 } kl_store_verdict_query;
 
-/* Calls `visit` for each, newest first; the row's text lives during the call only.  A nonzero return stops, and is returned.
- * The callback must not use the same store. */
+/* Calls `visit` for each, newest first; the row's text lives during the call only.  A nonzero return stops, and is
+ * returned.  The callback must not use the same store. */
 KL_MUST_USE kl_err kl_store_verdict_each(kl_store *s, const kl_store_verdict_query *q,
                                          kl_err (*visit)(void *ctx, const kl_store_verdict *v), void *ctx, kl_error *e);
 /* The same as an array in the arena. */

@@ -21,6 +21,9 @@ kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir);
 void   kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
 double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */
 
+/* A trusted plugin's C source to a shared object in `dir` (cpu_compile.c). */
+kl_err kli_plugin_compile(kl_artefact *out, kl_arena *a, kl_str source, const char *dir, kl_error *e);
+
 /* The slots of backends.c. */
 kl_err kl_cpu_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
                       const kl_compile_opts *o, kl_error *e);

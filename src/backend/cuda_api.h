@@ -107,7 +107,7 @@ enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXE
     X(launch, "cuLaunchKernelEx",                                                                                         \
       (const kl_cu_launch_config *config, kl_cu_function function, void **arguments, void **extra))                       \
     X(tensormap_encode, "cuTensorMapEncodeTiled",                                                                         \
-      (kl_cu_tensormap * map, int dtype, uint32_t rank, void *base, const uint64_t *dims, const uint64_t *strides,        \
+      (kl_cu_tensormap * map, int dtype, uint32_t rank, kl_cu_ptr base, const uint64_t *dims, const uint64_t *strides,        \
        const uint32_t *box, const uint32_t *element_strides, int interleave, int swizzle, int l2, int oob_fill))
 
 typedef struct {

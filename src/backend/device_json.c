@@ -36,11 +36,11 @@ kl_err kli_device_parse(kl_device *out, kl_arena *a, kl_str json, kl_error *e) {
     const json_t *limits = json_object_get(o, "limits"), *peak = json_object_get(o, "peak_flops");
     kl_backend_id backend = out->backend;
     *out = (kl_device){.backend = backend};
-    out->name = kl_arena_copy(a, kl_json_text_or(o, "name", ""));
-    out->platform = kl_arena_copy(a, kl_json_text_or(o, "platform", ""));
-    out->arch = kl_arena_copy(a, kl_json_text_or(o, "arch", ""));
-    out->toolchain = kl_arena_copy(a, kl_json_text_or(o, "toolchain", ""));
-    out->driver = kl_arena_copy(a, kl_json_text_or(o, "driver", ""));
+    out->name = kl_arena_copy(a, kl_json_text_or(o, "name", KL_S("")));
+    out->platform = kl_arena_copy(a, kl_json_text_or(o, "platform", KL_S("")));
+    out->arch = kl_arena_copy(a, kl_json_text_or(o, "arch", KL_S("")));
+    out->toolchain = kl_arena_copy(a, kl_json_text_or(o, "toolchain", KL_S("")));
+    out->driver = kl_arena_copy(a, kl_json_text_or(o, "driver", KL_S("")));
     out->limits = (kl_device_limits){.sms = kl_json_int_or(limits, "sms", 0), .cores = kl_json_int_or(limits, "cores", 0),
                                      .smem_max = kl_json_int_or(limits, "smem_max", 0),
                                      .max_threads = kl_json_int_or(limits, "max_threads", 0),

@@ -101,7 +101,8 @@ static double decode(const narrow *f, uint32_t stored) {
         bool infinite = code == f->overflow && f->overflow != f->nan;
         return double_of(sign | (uint64_t)0x7ff << 52 | (infinite ? 0 : (uint64_t)1 << 51));
     }
-    double magnitude = double_of((uint64_t)code << (52 - f->mantissa)) * double_of((uint64_t)(1023 + 1022 + f->least) << 52);
+    double scale = double_of((uint64_t)(1023 + 1022 + f->least) << 52);
+    double magnitude = double_of((uint64_t)code << (52 - f->mantissa)) * scale;
     return double_of(bits_of(magnitude) | sign);
 }
 

@@ -102,8 +102,8 @@ static void show_line(kl_error *e, kl_str text, line_span line, size_t offset) {
     }
     caret[n] = '\0';
     int margin = snprintf(NULL, 0, "%3zu", line.number);
-    snprintf(e->detail, sizeof e->detail, "%3zu | %.*s\n%*s | %s^", line.number, (int)(end - from), text.ptr + from, margin,
-             "", caret);
+    snprintf(e->detail, sizeof e->detail, "%3zu | %.*s\n%*s | %s^", line.number, (int)(end - from), text.ptr + from,
+             margin, "", caret);
     keep_printable(e->detail, true);
 }
 

@@ -1,7 +1,8 @@
 /* Tests of error.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 
-static const kl_str kernel = KL_S("//! param BM = 64\n//! param BN = 64\n//! launch gemm grid(cdiv(M, BK)) block(256)\n");
+static const kl_str kernel = KL_S("//! param BM = 64\n//! param BN = 64\n"
+                                  "//! launch gemm grid(cdiv(M, BK)) block(256)\n");
 
 static void expect_rendered(const kl_error *e, const char *wanted) {
     kl_buf text = {0};

@@ -1,6 +1,6 @@
 /* fs.c - files and folders.
  *
- * Writing is replace-by-rename, so a reader sees the old file or the new one, and a full disk or a crash leaves the old.
+ * Writing is replace-by-rename: a reader sees the old file or the new one, and a full disk or a crash leaves the old.
  * Not here: watching, locking, permissions beyond "private" and "as the umask says".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
@@ -27,7 +27,7 @@ static kl_err os_fail(kl_error *e, const char *path, const char *what) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
-/* Until the end, or until more than `max_bytes` came: the size that fstat says is 0 for /proc and may grow meanwhile. */
+/* Until the end, or until more than `max_bytes` came: the size that fstat says is 0 for /proc, and may grow. */
 static kl_err read_all(kl_buf *text, int fd, const char *path, size_t max_bytes, kl_error *e) {
     static const size_t piece = 64 << 10;
     char               *block = malloc(piece);
@@ -252,7 +252,7 @@ kl_str kl_fs_cache_dir(kl_arena *a) {
     if (own) return kl_arena_copy(a, kl_str_of(own));
     if (xdg && xdg[0] == '/') return kl_fs_join(a, xdg, "klineage");
     if (home) return kl_fs_join(a, home, ".cache/klineage");
-    return kl_arena_copy(a, KL_S(".klineage-cache")); /* a shared folder such as /tmp could be prepared by somebody else */
+    return kl_arena_copy(a, KL_S(".klineage-cache")); /* somebody else could have prepared one in a shared /tmp */
 }
 
 static bool is_program(const char *path) {

@@ -19,7 +19,8 @@ void   kl_fs_remove_tree(const char *path); /* best effort, never follows links 
 /* A fresh private folder (0700) under $TMPDIR; the caller removes it. */
 KL_MUST_USE kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e);
 kl_str kl_fs_self_dir(kl_arena *a);                /* folder of the running program */
-kl_str kl_fs_cache_dir(kl_arena *a);               /* $KLINEAGE_CACHE, else $XDG_CACHE_HOME/klineage, else ~/.cache/klineage */
+/* $KLINEAGE_CACHE, else $XDG_CACHE_HOME/klineage, else ~/.cache/klineage */
+kl_str kl_fs_cache_dir(kl_arena *a);
 kl_str kl_fs_find_program(kl_arena *a, const char *name); /* on PATH; empty when absent */
 
 int64_t kl_now_ns(void);                           /* CLOCK_MONOTONIC */

@@ -4,8 +4,10 @@
 
 static void test_base_hash__matches_the_published_digests(void **state) {
     (void)state;
-    assert_string_equal(kl_hash_of(KL_S("abc")).hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    assert_string_equal(kl_hash_of((kl_str){0}).hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_string_equal(kl_hash_of(KL_S("abc")).hex,
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal(kl_hash_of((kl_str){0}).hex,
+                        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 static kl_hash of_two(kl_str a, kl_str b) {

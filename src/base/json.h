@@ -16,6 +16,7 @@ int64_t kl_json_int_or(const json_t *o, const char *key, int64_t otherwise);
 bool    kl_json_bool_or(const json_t *o, const char *key, bool otherwise);
 json_t *kl_json_real(double v);             /* NaN and infinity become the strings "NaN" "Infinity" "-Infinity" */
 json_t *kl_json_str(kl_str s);              /* invalid UTF-8 is replaced, never refused */
-/* Reals keep 15 digits, so that 1.055 stays 1.055; a value whose last bits matter travels as text or as an integer. */
-kl_str  kl_json_dump(kl_arena *a, const json_t *o, bool pretty); /* sorted as inserted; newline at the end when pretty */
+/* Sorted as inserted; newline at the end when pretty.  Reals keep 15 digits, so that 1.055 stays 1.055; a value whose
+ * last bits matter travels as text or as an integer. */
+kl_str  kl_json_dump(kl_arena *a, const json_t *o, bool pretty);
 #endif

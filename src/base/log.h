@@ -1,4 +1,5 @@
-/* log.h - what a person watching sees: progress and warnings on stderr, nothing on stdout.  SPDX-License-Identifier: Apache-2.0 */
+/* log.h - what a person watching sees: progress and warnings on stderr, nothing on stdout.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BASE_LOG_H
 #define KL_BASE_LOG_H
 #include <klineage/base.h>

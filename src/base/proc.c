@@ -123,7 +123,8 @@ static KL_NORETURN void become_program(const process *p, const kl_proc_spec *spe
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL); /* an ignored signal stays ignored across exec */
-    if (dup2(p->input, 0) < 0 || dup2(p->out_write, 1) < 0 || dup2(p->err_write, 2) < 0) child_fails(p->exec_write, STAGE_EXEC);
+    bool joined = dup2(p->input, 0) >= 0 && dup2(p->out_write, 1) >= 0 && dup2(p->err_write, 2) >= 0;
+    if (!joined) child_fails(p->exec_write, STAGE_EXEC);
     (void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); /* also what we inherited ourselves; Linux 5.11 */
     if (spec->cwd && chdir(spec->cwd) != 0) child_fails(p->exec_write, STAGE_CHDIR);
     if (spec->confine && spec->confine(spec->confine_ctx) != 0) _exit(126);
@@ -184,7 +185,8 @@ static kl_err exec_outcome(process *p, const kl_proc_spec *spec, kl_error *e) {
     if (n != (ssize_t)sizeof failure) return KL_OK;
     end_group(p->pid);
     if (failure.stage == STAGE_CHDIR)
-        return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot enter the folder %s: %s", spec->cwd, strerror(failure.error));
+        return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot enter the folder %s: %s", spec->cwd,
+                       strerror(failure.error));
     return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot be started: %s", strerror(failure.error));
 }
 
@@ -215,7 +217,7 @@ static void drain(int *fd, kl_buf *text, size_t *room) {
         size_t keep = (size_t)n < *room ? (size_t)n : *room;
         kl_buf_add(text, (kl_str){block, keep});
         *room -= keep;
-        if ((size_t)n < sizeof block) return; /* let poll decide: a program that writes without end must meet its timeout */
+        if ((size_t)n < sizeof block) return; /* let poll decide: endless output must still meet its timeout */
     }
 }
 
@@ -241,7 +243,8 @@ static finish watch(process *p, int64_t deadline_ns, kl_buf *out, kl_buf *err, s
         if (kl_interrupted()) return INTERRUPTED;
         if (deadline_ns && kl_now_ns() >= deadline_ns) return TIMED_OUT;
         struct pollfd fds[] = {{p->out_read, POLLIN, 0}, {p->err_read, POLLIN, 0}, {p->pidfd, POLLIN, 0}};
-        if (poll(fds, KL_COUNT(fds), poll_slice_ms(p, deadline_ns)) <= 0) continue; /* negative descriptors are skipped */
+        /* Negative descriptors are skipped. */
+        if (poll(fds, KL_COUNT(fds), poll_slice_ms(p, deadline_ns)) <= 0) continue;
         if (fds[0].revents) drain(&p->out_read, out, room);
         if (fds[1].revents) drain(&p->err_read, err, room);
     }

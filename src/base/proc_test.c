@@ -90,7 +90,8 @@ static void test_base_proc__feeds_megabytes_through_without_deadlock(void **stat
     size_t n = 8 << 20;
     char  *input = KL_ARRAY(arena, char, n);
     memset(input, 'x', n);
-    kl_proc_result r = shell("cat", (kl_proc_spec){.input = {input, n}, .max_output = n + 1, .timeout_ns = 30 * SECOND});
+    kl_proc_spec   spec = {.input = {input, n}, .max_output = n + 1, .timeout_ns = 30 * SECOND};
+    kl_proc_result r = shell("cat", spec);
     assert_int_equal(r.out.len, n);
     assert_memory_equal(r.out.ptr, input, n);
 }
@@ -105,7 +106,8 @@ static void test_base_proc__a_program_that_ignores_its_input_is_fine(void **stat
 
 static void test_base_proc__keeps_no_more_output_than_asked(void **state) {
     (void)state;
-    kl_proc_result r = shell("head -c 3000000 /dev/zero; head -c 500 /dev/zero >&2", (kl_proc_spec){.max_output = 1000});
+    const char    *script = "head -c 3000000 /dev/zero; head -c 500 /dev/zero >&2";
+    kl_proc_result r = shell(script, (kl_proc_spec){.max_output = 1000});
     assert_int_equal(r.exit_code, 0);
     assert_int_equal(r.out.len + r.err.len, 1000);
 }

@@ -17,7 +17,9 @@ static inline uint64_t kl_mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-static inline uint64_t kl_stream_u64(kl_stream s, uint64_t i) { return kl_mix64(s.key + (i + 1) * 0x9e3779b97f4a7c15ull); }
+static inline uint64_t kl_stream_u64(kl_stream s, uint64_t i) {
+    return kl_mix64(s.key + (i + 1) * 0x9e3779b97f4a7c15ull);
+}
 
 double    kl_stream_uniform(kl_stream s, uint64_t i);         /* [0,1), 53 bits */
 uint64_t  kl_stream_below(kl_stream s, uint64_t i, uint64_t n); /* [0,n), n > 0; biased by less than n / 2^64 */

@@ -1,7 +1,7 @@
 /* stats.c - medians and bootstrap intervals of small samples.
  *
  * Everything works on a sorted copy.  A bootstrap resample of sorted data needs no sorting: count how often each rank
- * was drawn, then walk the counts to the middle.  Cost: resamples x n draws; 2000 x 1000 takes about 10 ms.
+ * was drawn, then walk the counts to the middle.  Cost: resamples x n draws; 2000 x 1000 takes a few milliseconds.
  * Not here: anything that assumes a distribution.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/stats.h"

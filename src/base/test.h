@@ -1,4 +1,4 @@
-/* test.h - what every *_test.c includes: cmocka with the headers it forgets, and a check for kl_err that shows the text.
+/* test.h - what every *_test.c includes: cmocka with the headers it forgets, and a check for kl_err that shows why.
  * Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BASE_TEST_H
 #define KL_BASE_TEST_H
@@ -19,7 +19,8 @@
         if (!strstr((haystack), (needle))) fail_msg("\"%s\" is not in:\n%s", (needle), (haystack));                 \
     while (0)
 
-static inline void kl_test_code(kl_err got, kl_err wanted, const kl_error *e, const char *call, const char *file, int line) {
+static inline void kl_test_code(kl_err got, kl_err wanted, const kl_error *e, const char *call, const char *file,
+                                int line) {
     if (got == wanted) return;
     print_error("%s gave %s, not %s: %s: %s\n", call, kl_err_name(got), kl_err_name(wanted), e->where, e->message);
     _fail(file, line);

@@ -14,14 +14,22 @@ static json_t *begin(const char *schema) {
 
 /* ---- list ----------------------------------------------------------------------------------------------------- */
 
-static json_t *list_row(kl_buf *text, const kl_task *t, kl_str path) {
-    int    real = 0;
-    for (int i = 0; i < t->n_workloads; i++) real += !t->workloads[i].hidden;
-    kl_str summary = t->description;
-    for (size_t i = 0; i < summary.len; i++)
-        if (summary.ptr[i] == '\n') summary.len = i;
-    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n", KL_STR_ARG(kl_fs_basename(path.ptr)), real,
-                  t->n_workloads - real, KL_STR_ARG(summary));
+#define SUMMARY_BYTES 64 /* keeps a row within a terminal; `task show` has the rest */
+
+/* The first sentence of a description, or as much as fits. */
+static kl_str summary_of(kl_arena *a, kl_str text) {
+    size_t n = 0;
+    while (n < text.len && text.ptr[n] != '\n' && !(text.ptr[n] == '.' && (n + 1 == text.len || text.ptr[n + 1] == ' '))) n++;
+    if (n <= SUMMARY_BYTES) return (kl_str){text.ptr, n};
+    while (n > SUMMARY_BYTES - 3 || (n && text.ptr[n] != ' ')) n--;
+    return kl_arena_printf(a, "%.*s ...", (int)n, text.ptr);
+}
+
+static json_t *list_row(kl_buf *text, kl_arena *a, const kl_task *t, kl_str path) {
+    int hidden = 0;
+    for (int i = 0; i < t->n_workloads; i++) hidden += t->workloads[i].hidden;
+    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n", KL_STR_ARG(kl_fs_basename(path.ptr)), t->n_workloads - hidden, hidden,
+                  KL_STR_ARG(summary_of(a, t->description)));
     json_t *o = json_object();
     json_object_set_new(o, "name", kl_json_str(t->name));
     json_object_set_new(o, "path", kl_json_str(path));
@@ -43,7 +51,7 @@ kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_e
         kl_task *t;
         kl_error why = {0};
         if (kl_task_load(&t, c->arena, paths[i].ptr, &why)) kl_warn("%s: %s", why.where[0] ? why.where : paths[i].ptr, why.message);
-        else json_array_append_new(tasks, list_row(&out->text, t, paths[i]));
+        else json_array_append_new(tasks, list_row(&out->text, c->arena, t, paths[i]));
     }
     out->json = begin("klineage/tasks");
     json_object_set_new(out->json, "tasks", tasks);

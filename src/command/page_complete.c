@@ -41,11 +41,14 @@ static void bash_row(kl_buf *out, int command) {
 
 /* "task list": after `task` the second words are offered. */
 static void bash_words(kl_buf *out) {
-    kl_buf_add(out, KL_S("        local names=\"\n"));
-    for (int i = 0; kl_command_at(i); i++) kl_buf_printf(out, "%s\n", kl_command_at(i)->words);
-    kl_buf_add(out, KL_S("\"\n        COMPREPLY=($(compgen -W \"$(grep \"^$said\" <<<\"$names\" | cut -c\"$((${#said} + 1))\"- | cut -d' ' -f1 | sort -u)"));
+    kl_buf_add(out, KL_S("        options=\""));
     bash_options(out, -1);
-    kl_buf_add(out, KL_S("\" -- \"$word\"))\n"));
+    kl_buf_add(out, KL_S("\"\n        local names=\"\n"));
+    for (int i = 0; kl_command_at(i); i++) kl_buf_printf(out, "%s\n", kl_command_at(i)->words);
+    kl_buf_add(out, KL_S("\"\n        if [[ $word != -* ]]; then\n"
+                         "            names=$(grep \"^$said\" <<<\"$names\" | cut -c\"$((${#said} + 1))\"- | cut -d' ' -f1 | sort -u)\n"
+                         "            COMPREPLY=($(compgen -W \"$names\" -- \"$word\"))\n"
+                         "            return\n        fi ;;\n"));
 }
 
 void kl_page_bash(kl_buf *out) {
@@ -60,7 +63,7 @@ void kl_page_bash(kl_buf *out) {
     for (int i = 0; kl_command_at(i); i++) bash_row(out, i);
     kl_buf_add(out, KL_S("    *)\n"));
     bash_words(out);
-    kl_buf_add(out, KL_S("        return ;;\n    esac\n"
+    kl_buf_add(out, KL_S("    esac\n"
                          "    if [[ $word == -* ]]; then\n"
                          "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
                          "        return\n"
@@ -124,7 +127,7 @@ void kl_page_zsh(kl_buf *out) {
                          "        fi\n"
                          "        said=\"$said ${words[3]}\"\n"
                          "        words=(\"$said\" ${words[4,-1]}); (( CURRENT -= 2 ))\n"
-                         "    elif (( CURRENT == 2 )); then\n"
+                         "    elif (( CURRENT == 2 )) && [[ $said != -* ]]; then\n"
                          "        names=(${(u)names/ [a-z]#:*/:...})\n"
                          "        _describe command names\n"
                          "        return\n"
@@ -133,7 +136,10 @@ void kl_page_zsh(kl_buf *out) {
                          "    fi\n"
                          "    case $said in\n"));
     for (int i = 0; kl_command_at(i); i++) zsh_row(out, i);
-    kl_buf_add(out, KL_S("    *) _files ;;\n    esac\n}\n_klineage \"$@\"\n"));
+    kl_buf_add(out, KL_S("    *) _arguments"));
+    for (int i = 0; kl_option_at(i); i++)
+        if (kl_option_fits(kl_option_at(i), -1)) zsh_option(out, kl_option_at(i));
+    kl_buf_add(out, KL_S(" ;;\n    esac\n}\n_klineage \"$@\"\n"));
 }
 
 /* ---- fish ----------------------------------------------------------------------------------------------------- */

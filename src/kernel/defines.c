@@ -24,35 +24,42 @@ static const type_row types[KL_DTYPE_END] = {
     [KL_BOOL] = {"KL_BOOL", "unsigned char", "uchar", "bool"},
 };
 
-static const char *type_name(kl_surface_id surface, kl_dtype t) {
+static const char *type_name(kl_surface_id surface, kl_dtype t)
+{
     switch (surface) {
-    case KL_SURFACE_OPENCL: return types[t].opencl;
-    case KL_SURFACE_CUDA: return types[t].cuda;
+    case KL_SURFACE_OPENCL:
+        return types[t].opencl;
+    case KL_SURFACE_CUDA:
+        return types[t].cuda;
     case KL_SURFACE_NONE:
     case KL_SURFACE_C:
     case KL_SURFACE_TRITON:
-    case KL_SURFACE_TILELANG: break;
+    case KL_SURFACE_TILELANG:
+        break;
     }
     return types[t].c;
 }
 
 typedef struct {
-    kl_arena    *arena;
+    kl_arena *arena;
     const char **flags;
-    size_t       n;
+    size_t n;
 } flag_list;
 
 /* Names that are no C identifier (a foreign data set may have them) get no macro. */
-static void define(flag_list *l, const char *prefix, kl_str name, const char *value) {
+static void define(flag_list *l, const char *prefix, kl_str name, const char *value)
+{
     if (!kli_is_name(name)) return;
     l->flags[l->n++] = kl_arena_printf(l->arena, "-D%s%.*s=%s", prefix, KL_STR_ARG(name), value).ptr;
 }
 
-static void define_int(flag_list *l, kl_str name, int64_t value) {
+static void define_int(flag_list *l, kl_str name, int64_t value)
+{
     define(l, "KL_", name, kl_arena_printf(l->arena, "%lld", (long long)value).ptr);
 }
 
-const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w) {
+const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w)
+{
     flag_list l = {.arena = a};
     l.flags = KL_ARRAY(a, const char *, KL_DTYPE_END + 2 * KL_MAX_TENSORS + KL_MAX_PARAMS + KL_MAX_AXES + 1);
     for (int d = 1; d < KL_DTYPE_END; d++) l.flags[l.n++] = kl_arena_printf(a, "-D%s=%d", types[d].macro, d).ptr;

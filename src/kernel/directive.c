@@ -11,26 +11,30 @@
 #include <string.h>
 
 typedef struct {
-    kl_arena       *arena;
-    kl_kernel      *kernel;
+    kl_arena *arena;
+    kl_kernel *kernel;
     const kli_scan *scan;
-    const char     *pos, *end; /* in scan->clean */
-    bool            oracle, result_seen;
-    kl_error       *error;
+    const char *pos, *end; /* in scan->clean */
+    bool oracle, result_seen;
+    kl_error *error;
 } reader;
 
 typedef struct {
     const char *name, *form;
-    unsigned    surfaces; /* one bit for each surface that has this directive */
+    unsigned surfaces; /* one bit for each surface that has this directive */
     kl_err (*read)(reader *r);
 } directive;
 
 /* ---- words ------------------------------------------------------------------------------------------------ */
 
-static size_t offset_of(const reader *r, const char *at) { return (size_t)(at - r->scan->clean); }
+static size_t offset_of(const reader *r, const char *at)
+{
+    return (size_t)(at - r->scan->clean);
+}
 
-KL_PRINTF(4, 5) static kl_err fail(reader *r, kl_err code, const char *at, const char *fmt, ...) {
-    char    text[512];
+KL_PRINTF(4, 5) static kl_err fail(reader *r, kl_err code, const char *at, const char *fmt, ...)
+{
+    char text[512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
@@ -39,28 +43,33 @@ KL_PRINTF(4, 5) static kl_err fail(reader *r, kl_err code, const char *at, const
 }
 
 /* A slice of the source itself, so that it outlives the scan and shows where it stands. */
-static kl_str slice(const reader *r, const char *from, const char *to) {
+static kl_str slice(const reader *r, const char *from, const char *to)
+{
     return (kl_str){r->kernel->source.ptr + offset_of(r, from), (size_t)(to - from)};
 }
 
-static void skip_space(reader *r) {
+static void skip_space(reader *r)
+{
     while (r->pos < r->end && kli_is_space(*r->pos)) r->pos++;
 }
 
-static bool take(reader *r, char c) {
+static bool take(reader *r, char c)
+{
     skip_space(r);
     if (r->pos == r->end || *r->pos != c) return false;
     r->pos++;
     return true;
 }
 
-static kl_err expect(reader *r, char c) {
+static kl_err expect(reader *r, char c)
+{
     if (take(r, c)) return KL_OK;
     if (r->pos == r->end) return fail(r, KL_EPARSE, r->pos, "expected '%c' before the end of the directive", c);
     return fail(r, KL_EPARSE, r->pos, "expected '%c', found '%s'", c, kli_show((kl_str){r->pos, 1}).text);
 }
 
-static kl_err read_name(reader *r, kl_str *out, const char *of_what) {
+static kl_err read_name(reader *r, kl_str *out, const char *of_what)
+{
     skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && kli_is_name_part(*r->pos)) r->pos++;
@@ -72,7 +81,8 @@ static kl_err read_name(reader *r, kl_str *out, const char *of_what) {
     return KL_OK;
 }
 
-static kl_err read_int(reader *r, int64_t *out) {
+static kl_err read_int(reader *r, int64_t *out)
+{
     skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && (kli_is_name_part(*r->pos) || *r->pos == '-' || *r->pos == '.')) r->pos++;
@@ -82,7 +92,8 @@ static kl_err read_int(reader *r, int64_t *out) {
     return fail(r, KL_EPARSE, start, "'%s' is not a 64-bit integer", kli_show(word).text);
 }
 
-static kl_err expect_end(reader *r) {
+static kl_err expect_end(reader *r)
+{
     skip_space(r);
     if (r->pos == r->end) return KL_OK;
     return fail(r, KL_EPARSE, r->pos, "unexpected text after the directive: '%s'",
@@ -92,13 +103,13 @@ static kl_err expect_end(reader *r) {
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
 /* Words of the expression language and of arguments; a param called so could not be told from them. */
-static const char *const reserved[] = {"cdiv", "min", "max", "pow2", "i64", "f32", "f64", "local",
-                                       "sms", "smem_max", "cores",
-                                       "and", "or", "not", "if", "else", "in", "is"};
+static const char *const reserved[] = {"cdiv",     "min",   "max", "pow2", "i64", "f32", "f64",  "local", "sms",
+                                       "smem_max", "cores", "and", "or",   "not", "if",  "else", "in",    "is"};
 static const char *const reserved_macros[] = {"F64", "F32", "F16", "BF16", "F8E4M3", "F8E5M2",
-                                              "I64", "I32", "I16", "I8", "U8", "BOOL"};
+                                              "I64", "I32", "I16", "I8",   "U8",     "BOOL"};
 
-static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found) {
+static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found)
+{
     int i = kli_param_index(k, name);
     if (i >= 0) return *found = k->params[i].name, true;
     if ((i = kli_let_index(k, name)) >= 0) return *found = k->lets[i].name, true;
@@ -108,13 +119,15 @@ static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found) {
 }
 
 /* Params become macros, and some of those names are taken: KL_F32, KL_DTYPE_<tensor>. */
-static bool is_own_macro(kl_str name) {
+static bool is_own_macro(kl_str name)
+{
     for (size_t i = 0; i < KL_COUNT(reserved_macros); i++)
         if (kl_str_eq(name, kl_str_of(reserved_macros[i]))) return true;
     return kl_str_starts(name, KL_S("DTYPE_"));
 }
 
-static kl_err refuse_reserved(reader *r, const char *at, kl_str name) {
+static kl_err refuse_reserved(reader *r, const char *at, kl_str name)
+{
     bool taken = false;
     for (size_t i = 0; i < KL_COUNT(reserved); i++) taken = taken || kl_str_eq(name, kl_str_of(reserved[i]));
     if (!taken) return KL_OK;
@@ -124,11 +137,12 @@ static kl_err refuse_reserved(reader *r, const char *at, kl_str name) {
 }
 
 /* Read the name that a directive declares: params, lets, buffers and tensormaps share one name space. */
-static kl_err read_new_name(reader *r, kl_str *out, const char *of_what) {
+static kl_err read_new_name(reader *r, kl_str *out, const char *of_what)
+{
     kl_err err = read_name(r, out, of_what);
     if (err) return err;
     const char *at = r->pos - out->len;
-    kl_str      first;
+    kl_str first;
     if ((err = refuse_reserved(r, at, *out)) != KL_OK) return err;
     if (!find_declared(r->kernel, *out, &first)) return KL_OK;
     err = fail(r, KL_EPARSE, at, "'%.*s' is declared twice", KL_STR_ARG(*out));
@@ -138,7 +152,8 @@ static kl_err read_new_name(reader *r, kl_str *out, const char *of_what) {
     return err;
 }
 
-static kl_err refuse_full(reader *r, int have, int most, const char *plural) {
+static kl_err refuse_full(reader *r, int have, int most, const char *plural)
+{
     if (have < most) return KL_OK;
     kl_err err = fail(r, KL_ELIMIT, r->pos, "more than %d %s", most, plural);
     kl_hint(r->error, "one kernel may have at most %d %s", most, plural);
@@ -147,7 +162,8 @@ static kl_err refuse_full(reader *r, int have, int most, const char *plural) {
 
 /* ---- expressions ------------------------------------------------------------------------------------------ */
 
-static bool any_name(void *ctx, kl_str name, int64_t *value) {
+static bool any_name(void *ctx, kl_str name, int64_t *value)
+{
     (void)ctx;
     (void)name;
     *value = 1;
@@ -155,39 +171,47 @@ static bool any_name(void *ctx, kl_str name, int64_t *value) {
 }
 
 /* Syntax only: with every name 1 a division by zero says nothing about real shapes. */
-static kl_err check_syntax(reader *r, const kl_expr *expr) {
+static kl_err check_syntax(reader *r, const kl_expr *expr)
+{
     int64_t ignored;
-    kl_err  err = kl_expr_eval(&ignored, expr->text, any_name, NULL, r->error);
-    return err == KL_EPARSE || err == KL_ELIMIT ? kli_rebase(r->error, r->kernel, expr) : KL_OK;
+    kl_err err = kl_expr_eval(&ignored, expr->text, any_name, NULL, r->error);
+    if (err == KL_EPARSE || err == KL_ELIMIT) return kli_rebase(r->error, r->kernel, expr);
+    *r->error = (kl_error){0};
+    return KL_OK;
 }
 
 /* Text up to a top-level ',' or `close`; to the end of the directive when `close` is 0. */
-static kl_err read_span(reader *r, char close, kl_expr *out) {
+static kl_err read_span(reader *r, char close, kl_expr *out)
+{
     skip_space(r);
     const char *start = r->pos;
-    int         depth = 0;
+    int depth = 0;
     for (; r->pos < r->end; r->pos++) {
         if (close && depth == 0 && (*r->pos == close || *r->pos == ',')) break;
         depth += (*r->pos == '(') - (*r->pos == ')');
     }
-    if (close && r->pos == r->end) return fail(r, KL_EPARSE, r->end, "expected '%c' before the end of the directive", close);
+    if (close && r->pos == r->end)
+        return fail(r, KL_EPARSE, r->end, "expected '%c' before the end of the directive", close);
     const char *stop = r->pos;
     while (stop > start && kli_is_space(stop[-1])) stop--;
     *out = (kl_expr){{start, (size_t)(stop - start)}, offset_of(r, start)};
     return stop > start ? KL_OK : fail(r, KL_EPARSE, start, "expected an expression");
 }
 
-static kl_err read_expr(reader *r, char close, kl_expr *out) {
+static kl_err read_expr(reader *r, char close, kl_expr *out)
+{
     kl_err err = read_span(r, close, out);
     return err ? err : check_syntax(r, out);
 }
 
 /* list = expr { "," expr } close */
-static kl_err read_list(reader *r, char close, kl_expr *out, int most, int *n, const char *what) {
+static kl_err read_list(reader *r, char close, kl_expr *out, int most, int *n, const char *what)
+{
     *n = 0;
     do {
         skip_space(r);
-        if (*n == most) return fail(r, KL_EPARSE, r->pos, "%s takes at most %d value%s", what, most, most == 1 ? "" : "s");
+        if (*n == most)
+            return fail(r, KL_EPARSE, r->pos, "%s takes at most %d value%s", what, most, most == 1 ? "" : "s");
         kl_err err = read_expr(r, close, &out[*n]);
         if (err) return err;
         ++*n;
@@ -197,17 +221,19 @@ static kl_err read_list(reader *r, char close, kl_expr *out, int most, int *n, c
 
 /* ---- the directives --------------------------------------------------------------------------------------- */
 
-static void add_value(kl_param *p, int64_t value) {
+static void add_value(kl_param *p, int64_t value)
+{
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i] == value) return;
     p->values[p->n_values++] = value;
 }
 
 /* values = "{" INT { "," INT } "}" */
-static kl_err read_values(reader *r, kl_param *p) {
+static kl_err read_values(reader *r, kl_param *p)
+{
     do {
         int64_t value;
-        kl_err  err = refuse_full(r, p->n_values, (int)KL_COUNT(p->values), "values of one param");
+        kl_err err = refuse_full(r, p->n_values, (int)KL_COUNT(p->values), "values of one param");
         if (err || (err = read_int(r, &value)) != KL_OK) return err;
         add_value(p, value);
     } while (take(r, ','));
@@ -215,14 +241,16 @@ static kl_err read_values(reader *r, kl_param *p) {
 }
 
 /* "param" NAME "=" INT [ values ] */
-static kl_err read_param(reader *r) {
+static kl_err read_param(reader *r)
+{
     kl_kernel *k = r->kernel;
-    kl_err     err = refuse_full(r, k->n_params, KL_MAX_PARAMS, "params");
+    kl_err err = refuse_full(r, k->n_params, KL_MAX_PARAMS, "params");
     if (err) return err;
     kl_param p = {0};
     if ((err = read_new_name(r, &p.name, "a param")) != KL_OK) return err;
     if (is_own_macro(p.name)) {
-        err = fail(r, KL_EPARSE, r->pos - p.name.len, "a param '%.*s' would redefine the macro KL_%.*s", KL_STR_ARG(p.name), KL_STR_ARG(p.name));
+        err = fail(r, KL_EPARSE, r->pos - p.name.len, "a param '%.*s' would redefine the macro KL_%.*s",
+                   KL_STR_ARG(p.name), KL_STR_ARG(p.name));
         kl_hint(r->error, "that macro names a data type; call the param something else");
         return err;
     }
@@ -235,10 +263,11 @@ static kl_err read_param(reader *r) {
 }
 
 /* "let" NAME "=" expr */
-static kl_err read_let(reader *r) {
+static kl_err read_let(reader *r)
+{
     kl_kernel *k = r->kernel;
-    kl_err     err = refuse_full(r, k->n_lets, KL_MAX_LETS, "lets");
-    kl_let     let = {0};
+    kl_err err = refuse_full(r, k->n_lets, KL_MAX_LETS, "lets");
+    kl_let let = {0};
     if (err || (err = read_new_name(r, &let.name, "a let")) != KL_OK) return err;
     if ((err = expect(r, '=')) != KL_OK || (err = read_expr(r, 0, &let.expr)) != KL_OK) return err;
     k->lets[k->n_lets++] = let;
@@ -246,15 +275,17 @@ static kl_err read_let(reader *r) {
 }
 
 /* "require" expr */
-static kl_err read_require(reader *r) {
+static kl_err read_require(reader *r)
+{
     kl_kernel *k = r->kernel;
-    kl_err     err = refuse_full(r, k->n_requires, (int)KL_COUNT(k->requires), "require lines");
+    kl_err err = refuse_full(r, k->n_requires, (int)KL_COUNT(k->requires), "require lines");
     if (err || (err = read_expr(r, 0, &k->requires[k->n_requires])) != KL_OK) return err;
     k->n_requires++;
     return KL_OK;
 }
 
-static kl_err read_dtype(reader *r, kl_dtype *out) {
+static kl_err read_dtype(reader *r, kl_dtype *out)
+{
     kl_str name;
     kl_err err = read_name(r, &name, "a data type");
     if (err) return err;
@@ -265,10 +296,11 @@ static kl_err read_dtype(reader *r, kl_dtype *out) {
 }
 
 /* "buffer" NAME ":" DTYPE "[" list "]" [ "zero" ] */
-static kl_err read_buffer(reader *r) {
+static kl_err read_buffer(reader *r)
+{
     kl_kernel *k = r->kernel;
-    kl_err     err = refuse_full(r, k->n_buffers, KL_MAX_BUFFERS, "buffers");
-    kl_buffer  b = {0};
+    kl_err err = refuse_full(r, k->n_buffers, KL_MAX_BUFFERS, "buffers");
+    kl_buffer b = {0};
     if (err || (err = read_new_name(r, &b.name, "a buffer")) != KL_OK) return err;
     b.offset = (size_t)(b.name.ptr - k->source.ptr);
     if ((err = expect(r, ':')) != KL_OK || (err = read_dtype(r, &b.dtype)) != KL_OK) return err;
@@ -284,14 +316,18 @@ static kl_err read_buffer(reader *r) {
     return expect_end(r);
 }
 
-static const struct { const char *name; int most; } options[KL_OPT_COUNT] = {
+static const struct {
+    const char *name;
+    int most;
+} options[KL_OPT_COUNT] = {
     [KL_OPT_BOX] = {"box", 5},         [KL_OPT_SWIZZLE] = {"swizzle", 1},       [KL_OPT_DIMS] = {"dims", 5},
     [KL_OPT_STRIDES] = {"strides", 4}, [KL_OPT_INTERLEAVE] = {"interleave", 1}, [KL_OPT_L2] = {"l2", 1},
 };
 
-static void hint_known(reader *r, kl_str word, const kl_str *known, int n) {
+static void hint_known(reader *r, kl_str word, const kl_str *known, int n)
+{
     char list[256] = "";
-    int  close = kli_closest(word, known, n);
+    int close = kli_closest(word, known, n);
     if (close >= 0) snprintf(list, sizeof list, "did you mean '%.*s'?  ", KL_STR_ARG(known[close]));
     size_t used = strlen(list);
     used += (size_t)snprintf(list + used, sizeof list - used, "known:");
@@ -300,35 +336,37 @@ static void hint_known(reader *r, kl_str word, const kl_str *known, int n) {
     kl_hint(r->error, "%s", list);
 }
 
-static kl_err unknown_word(reader *r, kl_str word, const char *kind, const kl_str *known, int n) {
+static kl_err unknown_word(reader *r, kl_str word, const char *kind, const kl_str *known, int n)
+{
     kl_err err = fail(r, KL_EPARSE, r->pos - word.len, "unknown %s '%s'", kind, kli_show(word).text);
     hint_known(r, word, known, n);
     return err;
 }
 
 /* option = ( "box" | "swizzle" | "dims" | "strides" | "interleave" | "l2" ) "(" list ")" */
-static kl_err read_option(reader *r, kl_tensormap *map) {
+static kl_err read_option(reader *r, kl_tensormap *map)
+{
     kl_str word;
     kl_err err = read_name(r, &word, "a tensormap option");
     if (err) return err;
     kl_str known[KL_OPT_COUNT];
-    int    which = -1;
+    int which = -1;
     for (int i = 0; i < KL_OPT_COUNT; i++) {
         known[i] = kl_str_of(options[i].name);
         if (kl_str_eq(word, known[i])) which = i;
     }
     if (which < 0) return unknown_word(r, word, "tensormap option", known, KL_OPT_COUNT);
-    if (map->n_options[which])
-        return fail(r, KL_EPARSE, r->pos - word.len, "%s() is given twice", options[which].name);
+    if (map->n_options[which]) return fail(r, KL_EPARSE, r->pos - word.len, "%s() is given twice", options[which].name);
     if ((err = expect(r, '(')) != KL_OK) return err;
     return read_list(r, ')', map->options[which], options[which].most, &map->n_options[which], options[which].name);
 }
 
 /* "tensormap" NAME ":" NAME { option } */
-static kl_err read_tensormap(reader *r) {
-    kl_kernel   *k = r->kernel;
+static kl_err read_tensormap(reader *r)
+{
+    kl_kernel *k = r->kernel;
     kl_tensormap map = {0};
-    kl_err       err = refuse_full(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps");
+    kl_err err = refuse_full(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps");
     if (err || (err = read_new_name(r, &map.name, "a tensormap")) != KL_OK) return err;
     map.offset = (size_t)(map.name.ptr - k->source.ptr);
     if ((err = expect(r, ':')) != KL_OK) return err;
@@ -342,37 +380,45 @@ static kl_err read_tensormap(reader *r) {
 }
 
 /* "threads" expr */
-static kl_err read_threads(reader *r) {
+static kl_err read_threads(reader *r)
+{
     if (r->kernel->threads.text.len) return fail(r, KL_EPARSE, r->pos, "threads is given twice");
     return read_expr(r, 0, &r->kernel->threads);
 }
 
 /* As many of the allowed flags as a hint holds. */
-static void hint_flags(reader *r, const kl_str *known, int n) {
-    char   list[440] = "";
+static void hint_flags(reader *r, const kl_str *known, int n)
+{
+    char list[440] = "";
     size_t used = 0;
-    int    shown = 0;
+    int shown = 0;
     for (; shown < n && used + known[shown].len + 2 < sizeof list; shown++)
         used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[shown]));
-    if (n == 0) kl_hint(r->error, "surface %s takes no compile flags", r->kernel->surface->name);
-    else kl_hint(r->error, "allowed:%s%s", list, shown < n ? " and more" : "");
+    if (n == 0)
+        kl_hint(r->error, "surface %s takes no compile flags", r->kernel->surface->name);
+    else
+        kl_hint(r->error, "allowed:%s%s", list, shown < n ? " and more" : "");
 }
 
-static kl_err refuse_flag(reader *r, const char *at, kl_str word) {
+static kl_err refuse_flag(reader *r, const char *at, kl_str word)
+{
     enum { MOST = 96 };
-    kl_str             known[MOST];
-    int                n = 0;
+    kl_str known[MOST];
+    int n = 0;
     const char *const *allowed = r->kernel->surface->flags;
     for (; allowed[n] && n < MOST; n++) known[n] = kl_str_of(allowed[n]);
     kl_err err = fail(r, KL_EPARSE, at, "flag '%s' is not on the allow-list of %s", kli_show(word).text,
                       r->kernel->surface->name);
     int close = kli_closest(word, known, n);
-    if (close >= 0) kl_hint(r->error, "did you mean '%.*s'?", KL_STR_ARG(known[close]));
-    else hint_flags(r, known, n);
+    if (close >= 0)
+        kl_hint(r->error, "did you mean '%.*s'?", KL_STR_ARG(known[close]));
+    else
+        hint_flags(r, known, n);
     return err;
 }
 
-static kl_str read_word(reader *r) {
+static kl_str read_word(reader *r)
+{
     skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && !kli_is_space(*r->pos)) r->pos++;
@@ -380,13 +426,14 @@ static kl_str read_word(reader *r) {
 }
 
 /* "flags" WORD { WORD }; "-Xptxas -O3" counts as the one word "-Xptxas=-O3" */
-static kl_err read_flags(reader *r) {
+static kl_err read_flags(reader *r)
+{
     kl_kernel *k = r->kernel;
     skip_space(r);
     if (r->pos == r->end) return fail(r, KL_EPARSE, r->pos, "expected a compile flag");
     for (; r->pos < r->end; skip_space(r)) {
         const char *at = r->pos;
-        kl_err      err = refuse_full(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags");
+        kl_err err = refuse_full(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags");
         if (err) return err;
         kl_str word = read_word(r);
         if (kl_str_eq(word, KL_S("-Xptxas"))) {
@@ -400,9 +447,10 @@ static kl_err read_flags(reader *r) {
 }
 
 /* "surface" ( "triton" | "tilelang" ); kernel.c has already obeyed it, before the first directive was read */
-static kl_err read_surface(reader *r) {
-    kl_str            name;
-    kl_err            err = read_name(r, &name, "a surface");
+static kl_err read_surface(reader *r)
+{
+    kl_str name;
+    kl_err err = read_name(r, &name, "a surface");
     const kl_surface *s = err ? NULL : kl_surface_by_name(name);
     if (err) return err;
     kl_str known[] = {KL_S("triton"), KL_S("tilelang")};
@@ -414,17 +462,19 @@ static kl_err read_surface(reader *r) {
 }
 
 /* "nondeterministic" */
-static kl_err read_nondeterministic(reader *r) {
+static kl_err read_nondeterministic(reader *r)
+{
     r->kernel->nondeterministic = true;
     return expect_end(r);
 }
 
 /* "result" ( "f32" | "f64" ) */
-static kl_err read_result(reader *r) {
+static kl_err read_result(reader *r)
+{
     skip_space(r);
     const char *at = r->pos;
-    kl_dtype    dtype = 0;
-    kl_err      err = read_dtype(r, &dtype);
+    kl_dtype dtype = 0;
+    kl_err err = read_dtype(r, &dtype);
     if (err) return err;
     if (dtype != KL_F32 && dtype != KL_F64) return fail(r, KL_EPARSE, at, "a result is f32 or f64");
     if (!r->oracle) {
@@ -440,16 +490,22 @@ static kl_err read_result(reader *r) {
 
 /* ---- launch ----------------------------------------------------------------------------------------------- */
 
-static const struct { const char *name; int most; } clauses[KL_CLAUSE_COUNT] = {
-    [KL_CLAUSE_GRID] = {"grid", 3},   [KL_CLAUSE_BLOCK] = {"block", 3}, [KL_CLAUSE_CLUSTER] = {"cluster", 3},
-    [KL_CLAUSE_GLOBAL] = {"global", 3}, [KL_CLAUSE_LOCAL] = {"local", 3}, [KL_CLAUSE_SMEM] = {"smem", 1},
-    [KL_CLAUSE_WARPS] = {"warps", 1}, [KL_CLAUSE_STAGES] = {"stages", 1},
+static const struct {
+    const char *name;
+    int most;
+} clauses[KL_CLAUSE_COUNT] = {
+    [KL_CLAUSE_GRID] = {"grid", 3},     [KL_CLAUSE_BLOCK] = {"block", 3},   [KL_CLAUSE_CLUSTER] = {"cluster", 3},
+    [KL_CLAUSE_GLOBAL] = {"global", 3}, [KL_CLAUSE_LOCAL] = {"local", 3},   [KL_CLAUSE_SMEM] = {"smem", 1},
+    [KL_CLAUSE_WARPS] = {"warps", 1},   [KL_CLAUSE_STAGES] = {"stages", 1},
 };
 
 /* For "i64(...)" and its like: the kind, and `inner` what stands between the parentheses. */
-static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner) {
-    static const struct { const char *name; kl_arg_kind kind; } wrappers[] = {
-        {"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL}};
+static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner)
+{
+    static const struct {
+        const char *name;
+        kl_arg_kind kind;
+    } wrappers[] = {{"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL}};
     size_t n = 0;
     while (n < text.len && kli_is_name_part(text.ptr[n])) n++;
     size_t open = n;
@@ -465,7 +521,8 @@ static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner) {
 }
 
 /* Does the parenthesis that opened before `s` close at the last byte of `s`? */
-static bool closes_at_end(kl_str s) {
+static bool closes_at_end(kl_str s)
+{
     int depth = 1;
     for (size_t i = 0; i < s.len; i++) {
         depth += (s.ptr[i] == '(') - (s.ptr[i] == ')');
@@ -474,10 +531,11 @@ static bool closes_at_end(kl_str s) {
     return false;
 }
 
-static kl_err check_real(reader *r, const kl_arg *arg) {
+static kl_err check_real(reader *r, const kl_arg *arg)
+{
     double value = 0;
     kl_str text = arg->expr.text;
-    bool   number = kli_parse_real(&value, text);
+    bool number = kli_parse_real(&value, text);
     if (number && arg->kind == KL_ARG_F32 && (value > FLT_MAX || value < -FLT_MAX))
         return fail(r, KL_EPARSE, text.ptr, "'%s' does not fit float32", kli_show(text).text);
     if (number || kli_is_name(text)) return KL_OK;
@@ -487,7 +545,8 @@ static kl_err check_real(reader *r, const kl_arg *arg) {
     return err;
 }
 
-static kl_err check_wrapped(reader *r, kl_arg *arg, kl_str inner) {
+static kl_err check_wrapped(reader *r, kl_arg *arg, kl_str inner)
+{
     const char *at = arg->expr.text.ptr;
     if (!closes_at_end(inner)) return fail(r, KL_EPARSE, at, "a type such as f32(...) must enclose the whole argument");
     inner.len--;
@@ -504,11 +563,12 @@ static kl_err check_wrapped(reader *r, kl_arg *arg, kl_str inner) {
 }
 
 /* arg = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr ")" */
-static kl_err read_arg(reader *r, kl_launch *launch) {
+static kl_err read_arg(reader *r, kl_launch *launch)
+{
     if (launch->n_args == KL_MAX_ARGS) return refuse_full(r, launch->n_args, KL_MAX_ARGS, "arguments");
     kl_arg *arg = &launch->args[launch->n_args];
-    kl_str  inner;
-    kl_err  err = read_span(r, ')', &arg->expr);
+    kl_str inner;
+    kl_err err = read_span(r, ')', &arg->expr);
     if (err) return err;
     launch->n_args++;
     if (wrapped(arg->expr.text, &arg->kind, &inner)) return check_wrapped(r, arg, inner);
@@ -517,7 +577,8 @@ static kl_err read_arg(reader *r, kl_launch *launch) {
 }
 
 /* "args" "(" [ arg { "," arg } ] ")" */
-static kl_err read_args(reader *r, kl_launch *launch) {
+static kl_err read_args(reader *r, kl_launch *launch)
+{
     kl_err err = expect(r, '(');
     if (err || take(r, ')')) return err;
     do {
@@ -526,10 +587,11 @@ static kl_err read_args(reader *r, kl_launch *launch) {
     return expect(r, ')');
 }
 
-static kl_err refuse_clause(reader *r, kl_str word) {
+static kl_err refuse_clause(reader *r, kl_str word)
+{
     const kl_surface *s = r->kernel->surface;
     kl_err err = fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no %.*s(...)", s->name, KL_STR_ARG(word));
-    char   list[128] = "";
+    char list[128] = "";
     size_t used = 0;
     for (const char *const *c = s->clauses; *c; c++)
         used += (size_t)snprintf(list + used, sizeof list - used, " %s(...)", *c);
@@ -538,7 +600,8 @@ static kl_err refuse_clause(reader *r, kl_str word) {
 }
 
 /* clause = NAME "(" list ")" | args; `*has_args` tells that args were there, empty or not */
-static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args) {
+static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args)
+{
     kl_str word, known[KL_CLAUSE_COUNT + 1];
     kl_err err = read_name(r, &word, "a launch clause");
     if (err) return err;
@@ -563,14 +626,19 @@ static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args) {
 }
 
 /* The clauses that a surface cannot do without. */
-static kl_err check_complete(reader *r, const kl_launch *launch, bool has_args) {
+static kl_err check_complete(reader *r, const kl_launch *launch, bool has_args)
+{
     const char *missing = NULL;
     kl_surface_id id = r->kernel->surface->id;
     bool grid = launch->n_clauses[KL_CLAUSE_GRID] > 0, block = launch->n_clauses[KL_CLAUSE_BLOCK] > 0;
-    if ((id == KL_SURFACE_CUDA || id == KL_SURFACE_TRITON) && !grid) missing = "grid";
-    else if (id == KL_SURFACE_CUDA && !block) missing = "block";
-    else if (id == KL_SURFACE_OPENCL && !launch->n_clauses[KL_CLAUSE_GLOBAL]) missing = "global";
-    else if (!has_args) missing = "args";
+    if ((id == KL_SURFACE_CUDA || id == KL_SURFACE_TRITON) && !grid)
+        missing = "grid";
+    else if (id == KL_SURFACE_CUDA && !block)
+        missing = "block";
+    else if (id == KL_SURFACE_OPENCL && !launch->n_clauses[KL_CLAUSE_GLOBAL])
+        missing = "global";
+    else if (!has_args)
+        missing = "args";
     if (!missing) return KL_OK;
     static const char *const forms[] = {
         [KL_SURFACE_C] = "//! launch f args(A, B, C, M, N)",
@@ -584,9 +652,10 @@ static kl_err check_complete(reader *r, const kl_launch *launch, bool has_args) 
 }
 
 /* "launch" NAME { clause } */
-static kl_err read_launch(reader *r) {
+static kl_err read_launch(reader *r)
+{
     kl_kernel *k = r->kernel;
-    kl_err     err = refuse_full(r, k->n_launches, KL_MAX_LAUNCHES, "launches");
+    kl_err err = refuse_full(r, k->n_launches, KL_MAX_LAUNCHES, "launches");
     if (err) return err;
     kl_launch *launch = &k->launches[k->n_launches++];
     if ((err = read_name(r, &launch->entry, "a function")) != KL_OK) return err;
@@ -600,8 +669,11 @@ static kl_err read_launch(reader *r) {
 /* ---- which directive -------------------------------------------------------------------------------------- */
 
 enum {
-    C = 1u << KL_SURFACE_C, CL = 1u << KL_SURFACE_OPENCL, CUDA = 1u << KL_SURFACE_CUDA,
-    PYTHON = 1u << KL_SURFACE_TRITON | 1u << KL_SURFACE_TILELANG, ALL = C | CL | CUDA | PYTHON
+    C = 1u << KL_SURFACE_C,
+    CL = 1u << KL_SURFACE_OPENCL,
+    CUDA = 1u << KL_SURFACE_CUDA,
+    PYTHON = 1u << KL_SURFACE_TRITON | 1u << KL_SURFACE_TILELANG,
+    ALL = C | CL | CUDA | PYTHON
 };
 
 static const directive directives[] = {
@@ -619,10 +691,11 @@ static const directive directives[] = {
     {"launch", "launch FUNCTION clause(...) ... args(...)", ALL, read_launch},
 };
 
-static const directive *find_directive(reader *r, kl_str word, kl_err *err) {
+static const directive *find_directive(reader *r, kl_str word, kl_err *err)
+{
     kl_str known[KL_COUNT(directives)];
-    int    n = 0;
-    bool   elsewhere = false;
+    int n = 0;
+    bool elsewhere = false;
     for (size_t i = 0; i < KL_COUNT(directives); i++) {
         bool here = directives[i].surfaces >> r->kernel->surface->id & 1;
         if (here) known[n++] = kl_str_of(directives[i].name);
@@ -633,15 +706,17 @@ static const directive *find_directive(reader *r, kl_str word, kl_err *err) {
     if (elsewhere)
         *err = fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no directive '%.*s'", r->kernel->surface->name,
                     KL_STR_ARG(word));
-    else *err = fail(r, KL_EPARSE, r->pos - word.len, "unknown directive '%s'", kli_show(word).text);
+    else
+        *err = fail(r, KL_EPARSE, r->pos - word.len, "unknown directive '%s'", kli_show(word).text);
     hint_known(r, word, known, n);
     return NULL;
 }
 
-static kl_err read_one(reader *r, int line) {
+static kl_err read_one(reader *r, int line)
+{
     const kli_line *l = &r->scan->lines[line];
-    kl_str          word = kli_line_word(r->scan, line);
-    kl_err          err = KL_OK;
+    kl_str word = kli_line_word(r->scan, line);
+    kl_err err = KL_OK;
     r->pos = r->scan->clean + l->text + word.len;
     r->end = r->scan->clean + l->end;
     if (word.len == 0) {
@@ -657,7 +732,8 @@ static kl_err read_one(reader *r, int line) {
     return err;
 }
 
-kl_err kli_read_directives(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool oracle, kl_error *e) {
+kl_err kli_read_directives(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool oracle, kl_error *e)
+{
     reader r = {.arena = a, .kernel = k, .scan = scan, .oracle = oracle, .error = e};
     for (int i = 0; i < scan->n_lines; i++) {
         kl_err err = read_one(&r, i);

@@ -9,14 +9,16 @@
 
 #include <string.h>
 
-static void add_directive(kl_buf *out, const kl_kernel *k, const char *clean, const kli_line *line) {
+static void add_directive(kl_buf *out, const kl_kernel *k, const char *clean, const kli_line *line)
+{
     kl_buf_add(out, kl_str_of(k->surface->comment));
     for (size_t i = line->text; i < line->end; i++)
         if (!kli_is_space(clean[i])) kl_buf_add(out, (kl_str){clean + i, 1});
     kl_buf_add(out, KL_S("\n"));
 }
 
-static void add_source(kl_buf *out, const kl_kernel *k, const kli_scan *scan) {
+static void add_source(kl_buf *out, const kl_kernel *k, const kli_scan *scan)
+{
     size_t done = 0;
     for (int i = 0; i < scan->n_lines; i++) {
         const kli_line *line = &scan->lines[i];
@@ -27,9 +29,10 @@ static void add_source(kl_buf *out, const kl_kernel *k, const kli_scan *scan) {
     kl_buf_add(out, (kl_str){k->source.ptr + done, k->source.len - done});
 }
 
-void kli_identify(kl_kernel *k, const kli_scan *scan) {
+void kli_identify(kl_kernel *k, const kli_scan *scan)
+{
     kl_hasher h;
-    kl_buf    text = {0};
+    kl_buf text = {0};
     kl_hasher_init(&h);
     kl_hasher_add(&h, kl_str_of(k->surface->name));
     add_source(&text, k, scan);

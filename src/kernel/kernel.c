@@ -8,39 +8,57 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INDEX_BY_NAME(k, name, list, count) \
-    for (int i = 0; i < (k)->count; i++)     \
-        if (kl_str_eq((k)->list[i].name, name)) return i; \
+#define INDEX_BY_NAME(k, name, list, count)                                                                            \
+    for (int i = 0; i < (k)->count; i++)                                                                               \
+        if (kl_str_eq((k)->list[i].name, name)) return i;                                                              \
     return -1
 
-int kli_param_index(const kl_kernel *k, kl_str name) { INDEX_BY_NAME(k, name, params, n_params); }
-int kli_let_index(const kl_kernel *k, kl_str name) { INDEX_BY_NAME(k, name, lets, n_lets); }
-int kli_buffer_index(const kl_kernel *k, kl_str name) { INDEX_BY_NAME(k, name, buffers, n_buffers); }
-int kli_tensormap_index(const kl_kernel *k, kl_str name) { INDEX_BY_NAME(k, name, tensormaps, n_tensormaps); }
+int kli_param_index(const kl_kernel *k, kl_str name)
+{
+    INDEX_BY_NAME(k, name, params, n_params);
+}
+int kli_let_index(const kl_kernel *k, kl_str name)
+{
+    INDEX_BY_NAME(k, name, lets, n_lets);
+}
+int kli_buffer_index(const kl_kernel *k, kl_str name)
+{
+    INDEX_BY_NAME(k, name, buffers, n_buffers);
+}
+int kli_tensormap_index(const kl_kernel *k, kl_str name)
+{
+    INDEX_BY_NAME(k, name, tensormaps, n_tensormaps);
+}
 
-static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name) {
+static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name)
+{
     kl_str known[KL_MAX_PARAMS];
-    char   list[384] = "";
+    char list[384] = "";
     size_t used = 0;
     for (int i = 0; i < k->n_params; i++) {
         known[i] = k->params[i].name;
-        if (used < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[i]));
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[i]));
     }
     char path[256];
     snprintf(path, sizeof path, "%.*s", KL_STR_ARG(k->path));
     kl_err err = kl_fail(e, KL_EINVAL, path, "no param '%s'", kli_show(name).text);
-    int    close = kli_closest(name, known, k->n_params);
-    if (k->n_params == 0) kl_hint(e, "this kernel has no params; declare one: `%s param BM = 64 {32, 64}`", k->surface->comment);
-    else if (close >= 0) kl_hint(e, "did you mean '%.*s'?  params:%s", KL_STR_ARG(known[close]), list);
-    else kl_hint(e, "params:%s", list);
+    int close = kli_closest(name, known, k->n_params);
+    if (k->n_params == 0)
+        kl_hint(e, "this kernel has no params; declare one: `%s param BM = 64 {32, 64}`", k->surface->comment);
+    else if (close >= 0)
+        kl_hint(e, "did you mean '%.*s'?  params:%s", KL_STR_ARG(known[close]), list);
+    else
+        kl_hint(e, "params:%s", list);
     return err;
 }
 
 /* override = NAME "=" INT; values outside the declared set are allowed, since a tuner may try any */
-static kl_err override_param(kl_kernel *k, const char *text, kl_error *e) {
+static kl_err override_param(kl_kernel *k, const char *text, kl_error *e)
+{
     const char *equals = strchr(text, '=');
-    kl_str      name = kl_str_trim((kl_str){text, equals ? (size_t)(equals - text) : strlen(text)});
-    int         i = kli_param_index(k, name);
+    kl_str name = kl_str_trim((kl_str){text, equals ? (size_t)(equals - text) : strlen(text)});
+    int i = kli_param_index(k, name);
     if (i < 0) return refuse_override(e, k, name);
     kl_str value = equals ? kl_str_trim(kl_str_of(equals + 1)) : (kl_str){0};
     if (kli_parse_int(&k->params[i].value, value)) return KL_OK;
@@ -51,13 +69,14 @@ static kl_err override_param(kl_kernel *k, const char *text, kl_error *e) {
     return KL_EINVAL;
 }
 
-static kl_err choose_surface(kl_kernel *k, const kli_scan *scan, bool given, kl_error *e) {
+static kl_err choose_surface(kl_kernel *k, const kli_scan *scan, bool given, kl_error *e)
+{
     if (given || k->surface->comment[0] != '#') return KL_OK;
     for (int i = 0; i < scan->n_lines; i++) {
         if (!kl_str_eq(kli_line_word(scan, i), KL_S("surface"))) continue;
-        const kli_line   *l = &scan->lines[i];
-        const size_t      n = sizeof "surface" - 1;
-        kl_str            rest = {scan->clean + l->text + n, l->end - l->text - n};
+        const kli_line *l = &scan->lines[i];
+        const size_t n = sizeof "surface" - 1;
+        kl_str rest = {scan->clean + l->text + n, l->end - l->text - n};
         const kl_surface *named = kl_surface_by_name(kl_str_trim(rest));
         if (named && named->comment[0] == '#') k->surface = named; /* else reading the directive will complain */
         return KL_OK;
@@ -67,7 +86,8 @@ static kl_err choose_surface(kl_kernel *k, const kli_scan *scan, bool given, kl_
     return KL_EPARSE;
 }
 
-static kl_err require_launch(const kl_kernel *k, kl_error *e) {
+static kl_err require_launch(const kl_kernel *k, kl_error *e)
+{
     if (k->n_launches) return KL_OK;
     kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "no launch directive: nothing says which function to run");
     bool grid = kli_clause_allowed(k->surface, "grid"), block = kli_clause_allowed(k->surface, "block");
@@ -77,9 +97,10 @@ static kl_err require_launch(const kl_kernel *k, kl_error *e) {
     return KL_EPARSE;
 }
 
-static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel_opts *o, kl_error *e) {
+static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel_opts *o, kl_error *e)
+{
     kli_scan *scan = KL_NEW(a, kli_scan);
-    kl_err    err = kli_scan_source(scan, a, k, e);
+    kl_err err = kli_scan_source(scan, a, k, e);
     if (err || (err = choose_surface(k, scan, given, e)) != KL_OK) return err;
     if ((err = kli_read_directives(k, a, scan, o->oracle, e)) != KL_OK) return err;
     if ((err = require_launch(k, e)) != KL_OK) return err;
@@ -90,16 +111,18 @@ static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel
 }
 
 kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, const kl_surface *surface,
-                       const kl_kernel_opts *o, kl_error *e) {
+                       const kl_kernel_opts *o, kl_error *e)
+{
     static const kl_kernel_opts defaults = {0};
-    kl_error                    unheard = {0};
+    kl_error unheard = {0};
     if (!o) o = &defaults;
     if (!e) e = &unheard;
     *out = NULL;
     kl_kernel *k = KL_NEW(a, kl_kernel);
     k->path = kl_arena_copy(a, path);
     if (text.len > KL_MAX_SOURCE_BYTES)
-        return kl_fail(e, KL_ELIMIT, k->path.ptr, "%zu bytes; a kernel file has at most %u", text.len, KL_MAX_SOURCE_BYTES);
+        return kl_fail(e, KL_ELIMIT, k->path.ptr, "%zu bytes; a kernel file has at most %u", text.len,
+                       KL_MAX_SOURCE_BYTES);
     k->source = kl_arena_copy(a, text);
     k->surface = surface ? surface : kl_surface_of_path(k->path);
     if (!k->surface) {
@@ -114,7 +137,8 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, c
     return err;
 }
 
-kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e) {
+kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e)
+{
     kl_str text;
     kl_err err = kl_fs_read(&text, a, path, KL_MAX_SOURCE_BYTES, e);
     return err ? err : kl_kernel_parse(out, a, text, kl_str_of(path), NULL, o, e);

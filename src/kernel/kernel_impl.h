@@ -13,12 +13,14 @@
 #define KLI_MAX_DIRECTIVES 512
 
 /* One directive: all of its physical lines are source[begin..next), its text is clean[text..end). */
-typedef struct { size_t begin, text, end, next; } kli_line;
+typedef struct {
+    size_t begin, text, end, next;
+} kli_line;
 
 typedef struct {
     const char *clean;
-    kli_line    lines[KLI_MAX_DIRECTIVES];
-    int         n_lines;
+    kli_line lines[KLI_MAX_DIRECTIVES];
+    int n_lines;
 } kli_scan;
 
 /* scan.c: find the directive lines.  Errors: KL_EPARSE (NUL byte, broken continuation), KL_ELIMIT. */
@@ -37,33 +39,35 @@ bool kli_flag_allowed(const kl_surface *surface, kl_str flag);
 bool kli_clause_allowed(const kl_surface *surface, const char *clause);
 
 /* text.c: small helpers of parsing and of messages. */
-bool   kli_is_space(char c);
-bool   kli_is_digit(char c);
-bool   kli_is_name_start(char c);
-bool   kli_is_name_part(char c);
-bool   kli_is_name(kl_str s);                          /* one identifier and nothing else */
-bool   kli_parse_int(int64_t *out, kl_str s);          /* decimal, optional minus, no overflow */
-bool   kli_parse_real(double *out, kl_str s);          /* decimal, finite */
-int    kli_closest(kl_str word, const kl_str *names, int n); /* index of a likely meant name, or -1 */
-int    kli_line_number(kl_str source, size_t offset);  /* from 1 */
+bool kli_is_space(char c);
+bool kli_is_digit(char c);
+bool kli_is_name_start(char c);
+bool kli_is_name_part(char c);
+bool kli_is_name(kl_str s);                               /* one identifier and nothing else */
+bool kli_parse_int(int64_t *out, kl_str s);               /* decimal, optional minus, no overflow */
+bool kli_parse_real(double *out, kl_str s);               /* decimal, finite */
+int kli_closest(kl_str word, const kl_str *names, int n); /* index of a likely meant name, or -1 */
+int kli_line_number(kl_str source, size_t offset);        /* from 1 */
 /* `word` as it may stand in a message: printable, at most 40 bytes. */
-typedef struct { char text[48]; } kli_shown;
+typedef struct {
+    char text[48];
+} kli_shown;
 kli_shown kli_show(kl_str word);
 /* Re-issue an error that kl_expr_eval reported inside `expr` at its place in the kernel's source. */
 kl_err kli_rebase(kl_error *e, const kl_kernel *k, const kl_expr *expr);
 
 /* plan.c: everything that one evaluation needs. */
 typedef struct {
-    const kl_kernel        *kernel;
-    const kl_task          *task;
-    const kl_workload      *workload;
-    kl_device_limits        limits;
-    kl_plan                *plan;
-    kl_error               *error;
-    int64_t                 lets[KL_MAX_LETS];
-    int                     n_lets;             /* evaluated so far */
-    kl_str                  unknown;            /* name that the last evaluation looked for in vain */
-    int64_t                 buffer_dims[KL_MAX_BUFFERS][KL_MAX_DIMS];
+    const kl_kernel *kernel;
+    const kl_task *task;
+    const kl_workload *workload;
+    kl_device_limits limits;
+    kl_plan *plan;
+    kl_error *error;
+    int64_t lets[KL_MAX_LETS];
+    int n_lets;     /* evaluated so far */
+    kl_str unknown; /* name that the last evaluation looked for in vain */
+    int64_t buffer_dims[KL_MAX_BUFFERS][KL_MAX_DIMS];
 } kli_planner;
 
 kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt, ...) KL_PRINTF(4, 5);

@@ -9,7 +9,8 @@
 
 /* ---- arguments -------------------------------------------------------------------------------------------- */
 
-static kl_err scalar_argument(kli_planner *p, const kl_arg *arg, int tensor, kl_value *out) {
+static kl_err scalar_argument(kli_planner *p, const kl_arg *arg, int tensor, kl_value *out)
+{
     double value = p->workload->scalars[tensor];
     out->kind = KL_VALUE_SCALAR;
     out->index = (uint32_t)tensor;
@@ -21,20 +22,22 @@ static kl_err scalar_argument(kli_planner *p, const kl_arg *arg, int tensor, kl_
     return KL_OK;
 }
 
-static kl_err int32_argument(kli_planner *p, const kl_arg *arg, int64_t value, kl_value *out) {
+static kl_err int32_argument(kli_planner *p, const kl_arg *arg, int64_t value, kl_value *out)
+{
     out->kind = KL_VALUE_I32;
     out->i = value;
     if (value >= INT32_MIN && value <= INT32_MAX) return KL_OK;
     kl_err err = kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer", (long long)value);
-    int    n = arg->expr.text.len < 80 ? (int)arg->expr.text.len : 80;
+    int n = arg->expr.text.len < 80 ? (int)arg->expr.text.len : 80;
     kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide", n, arg->expr.text.ptr);
     return err;
 }
 
 /* A NAME is, in this order: a tensor or a buffer, a tensormap, an axis, param, let or device constant. */
-static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
+static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
+{
     kl_str name = arg->expr.text;
-    int    i = kl_task_tensor(p->task, name);
+    int i = kl_task_tensor(p->task, name);
     if (i >= 0 && p->task->tensors[i].is_scalar) return scalar_argument(p, arg, i, out);
     if (i >= 0) return *out = (kl_value){.kind = KL_VALUE_TENSOR, .index = (uint32_t)i}, KL_OK;
     if ((i = kli_buffer_index(p->kernel, name)) >= 0)
@@ -46,8 +49,9 @@ static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     return int32_argument(p, arg, value, out);
 }
 
-static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
-    kl_str  text = arg->expr.text;
+static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
+{
+    kl_str text = arg->expr.text;
     int64_t whole;
     out->kind = arg->kind == KL_ARG_F32 ? KL_VALUE_F32 : KL_VALUE_F64;
     if (kli_parse_real(&out->f, text)) return KL_OK;
@@ -61,16 +65,22 @@ static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     return KL_OK;
 }
 
-static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
+static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
+{
     kl_err err = KL_OK;
     switch (arg->kind) {
-    case KL_ARG_NAME: return named_argument(p, arg, out);
+    case KL_ARG_NAME:
+        return named_argument(p, arg, out);
     case KL_ARG_F32:
-    case KL_ARG_F64: return real_argument(p, arg, out);
-    case KL_ARG_I64: out->kind = KL_VALUE_I64; return kli_eval(p, &out->i, &arg->expr);
+    case KL_ARG_F64:
+        return real_argument(p, arg, out);
+    case KL_ARG_I64:
+        out->kind = KL_VALUE_I64;
+        return kli_eval(p, &out->i, &arg->expr);
     case KL_ARG_LOCAL:
         out->kind = KL_VALUE_LOCAL;
-        return kli_eval_range(p, &out->i, &arg->expr, "local memory", 1, p->limits.smem_max ? p->limits.smem_max : INT32_MAX);
+        return kli_eval_range(p, &out->i, &arg->expr, "local memory", 1,
+                              p->limits.smem_max ? p->limits.smem_max : INT32_MAX);
     case KL_ARG_EXPR: {
         int64_t value = 0;
         if ((err = kli_eval(p, &value, &arg->expr)) != KL_OK) return err;
@@ -86,7 +96,8 @@ static const int64_t any_size[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
 
 /* Up to three values from 1 to most[d]; dimensions not given become `absent`. */
 static kl_err plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, const int64_t most[3],
-                         uint32_t absent, uint32_t out[3]) {
+                         uint32_t absent, uint32_t out[3])
+{
     for (int d = 0; d < 3; d++) {
         int64_t value = absent;
         if (d < l->n_clauses[clause]) {
@@ -98,43 +109,50 @@ static kl_err plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, c
     return KL_OK;
 }
 
-static kl_err plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, int64_t low, int64_t high,
-                       int64_t absent, uint32_t *out) {
+static kl_err plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, int64_t low,
+                       int64_t high, int64_t absent, uint32_t *out)
+{
     int64_t value = absent;
-    kl_err  err = KL_OK;
+    kl_err err = KL_OK;
     if (l->n_clauses[clause]) err = kli_eval_range(p, &value, &l->clauses[clause][0], what, low, high);
     *out = (uint32_t)value;
     return err;
 }
 
 static kl_err check_threads(kli_planner *p, const kl_launch *l, kl_clause clause, const uint32_t size[3], int64_t most,
-                            const char *what) {
+                            const char *what)
+{
     double threads = (double)size[0] * size[1] * size[2];
     if (!most || threads <= (double)most) return KL_OK;
-    kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[clause][0].offset, "%s of %.0f threads; at most %lld are possible",
-                               what, threads, (long long)most);
+    kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[clause][0].offset,
+                               "%s of %.0f threads; at most %lld are possible", what, threads, (long long)most);
     kl_hint(p->error, "here it is %u x %u x %u", size[0], size[1], size[2]);
     return err;
 }
 
 /* Each size must be a multiple of the one it is divided into. */
 static kl_err check_divides(kli_planner *p, const kl_launch *l, kl_clause part, const uint32_t whole_size[3],
-                            const uint32_t part_size[3], const char *whole_name, const char *part_name) {
+                            const uint32_t part_size[3], const char *whole_name, const char *part_name)
+{
     for (int d = 0; d < l->n_clauses[part]; d++) {
         if (whole_size[d] % part_size[d] == 0) continue;
-        kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[part][d].offset, "%s %u is not a multiple of %s %u (dimension %d)",
-                                   whole_name, whole_size[d], part_name, part_size[d], d + 1);
-        kl_hint(p->error, "round it up, cdiv(n, %u) * %u, and let the extra ones do nothing", part_size[d], part_size[d]);
+        kl_err err =
+            kli_plan_fail(p, KL_EINVAL, l->clauses[part][d].offset, "%s %u is not a multiple of %s %u (dimension %d)",
+                          whole_name, whole_size[d], part_name, part_size[d], d + 1);
+        kl_hint(p->error, "round it up, cdiv(n, %u) * %u, and let the extra ones do nothing", part_size[d],
+                part_size[d]);
         return err;
     }
     return KL_OK;
 }
 
-static kl_err plan_cuda(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
-    static const int64_t grid_most[3] = {INT32_MAX, 65535, 65535}, block_most[3] = {1024, 1024, 64}, cluster_most[3] = {16, 16, 16};
+static kl_err plan_cuda(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
+{
+    static const int64_t grid_most[3] = {INT32_MAX, 65535, 65535}, block_most[3] = {1024, 1024, 64},
+                         cluster_most[3] = {16, 16, 16};
     int64_t smem_most = p->limits.smem_max ? p->limits.smem_max : 1 << 20;
     int64_t threads_most = p->limits.max_threads ? p->limits.max_threads : 1024;
-    kl_err  err = plan_sizes(p, l, KL_CLAUSE_GRID, "grid", grid_most, 1, out->grid);
+    kl_err err = plan_sizes(p, l, KL_CLAUSE_GRID, "grid", grid_most, 1, out->grid);
     if (!err) err = plan_sizes(p, l, KL_CLAUSE_BLOCK, "block", block_most, 1, out->block);
     if (!err) err = plan_sizes(p, l, KL_CLAUSE_CLUSTER, "cluster", cluster_most, 1, out->cluster);
     if (!err) err = plan_one(p, l, KL_CLAUSE_SMEM, "dynamic shared memory", 0, smem_most, 0, &out->smem);
@@ -144,11 +162,12 @@ static kl_err plan_cuda(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
     return err;
 }
 
-static kl_err plan_opencl(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
+static kl_err plan_opencl(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
+{
     int n_local = l->n_clauses[KL_CLAUSE_LOCAL], n_global = l->n_clauses[KL_CLAUSE_GLOBAL];
     if (n_local && n_local != n_global)
-        return kli_plan_fail(p, KL_EINVAL, l->clauses[KL_CLAUSE_LOCAL][0].offset, "local has %d dimension%s, global has %d",
-                             n_local, n_local == 1 ? "" : "s", n_global);
+        return kli_plan_fail(p, KL_EINVAL, l->clauses[KL_CLAUSE_LOCAL][0].offset,
+                             "local has %d dimension%s, global has %d", n_local, n_local == 1 ? "" : "s", n_global);
     kl_err err = plan_sizes(p, l, KL_CLAUSE_GLOBAL, "global", any_size, 1, out->grid);
     if (!err) err = plan_sizes(p, l, KL_CLAUSE_LOCAL, "local", any_size, n_local ? 1 : 0, out->block);
     if (!err && n_local) err = check_threads(p, l, KL_CLAUSE_LOCAL, out->block, p->limits.max_threads, "a work-group");
@@ -157,33 +176,41 @@ static kl_err plan_opencl(kli_planner *p, const kl_launch *l, kl_plan_launch *ou
     return err;
 }
 
-static kl_err plan_triton(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
+static kl_err plan_triton(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
+{
     static const int64_t grid_most[3] = {INT32_MAX, 65535, 65535};
     kl_err err = plan_sizes(p, l, KL_CLAUSE_GRID, "grid", grid_most, 1, out->grid);
     if (!err) err = plan_one(p, l, KL_CLAUSE_WARPS, "warps", 1, 32, 4, &out->warps);
     if (!err) err = plan_one(p, l, KL_CLAUSE_STAGES, "stages", 1, 16, 3, &out->stages);
     if (!err && (out->warps & (out->warps - 1)))
-        err = kli_plan_fail(p, KL_EINVAL, l->clauses[KL_CLAUSE_WARPS][0].offset, "warps is %u; it must be a power of two", out->warps);
+        err = kli_plan_fail(p, KL_EINVAL, l->clauses[KL_CLAUSE_WARPS][0].offset,
+                            "warps is %u; it must be a power of two", out->warps);
     for (int d = 0; d < 3; d++) out->block[d] = out->cluster[d] = 1;
     out->block[0] = out->warps * 32;
     return err;
 }
 
-static kl_err plan_shape(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
+static kl_err plan_shape(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
+{
     switch (p->kernel->surface->id) {
-    case KL_SURFACE_CUDA: return plan_cuda(p, l, out);
-    case KL_SURFACE_OPENCL: return plan_opencl(p, l, out);
-    case KL_SURFACE_TRITON: return plan_triton(p, l, out);
+    case KL_SURFACE_CUDA:
+        return plan_cuda(p, l, out);
+    case KL_SURFACE_OPENCL:
+        return plan_opencl(p, l, out);
+    case KL_SURFACE_TRITON:
+        return plan_triton(p, l, out);
     case KL_SURFACE_NONE:
     case KL_SURFACE_C:
-    case KL_SURFACE_TILELANG: break;
+    case KL_SURFACE_TILELANG:
+        break;
     }
     for (int d = 0; d < 3; d++) out->grid[d] = out->block[d] = out->cluster[d] = 1;
     return KL_OK;
 }
 
 /* Local arguments share one memory. */
-static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_launch *out) {
+static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_launch *out)
+{
     int64_t total = 0; /* n_args times INT32_MAX fits */
     for (uint32_t i = 0; i < out->n_args; i++)
         if (out->args[i].kind == KL_VALUE_LOCAL) total += out->args[i].i;
@@ -192,7 +219,8 @@ static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_laun
                          (long long)total, (long long)p->limits.smem_max);
 }
 
-static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
+static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
+{
     KL_ASSERT(l->entry.len < KL_MAX_NAME);
     memcpy(out->entry, l->entry.ptr, l->entry.len);
     kl_err err = plan_shape(p, l, out);
@@ -201,9 +229,11 @@ static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *ou
     return err ? err : check_local(p, l, out);
 }
 
-kl_err kli_plan_launches(kli_planner *p) {
+kl_err kli_plan_launches(kli_planner *p)
+{
     kl_err err = KL_OK;
     p->plan->n_launches = (uint32_t)p->kernel->n_launches;
-    for (int i = 0; i < p->kernel->n_launches && !err; i++) err = plan_launch(p, &p->kernel->launches[i], &p->plan->launches[i]);
+    for (int i = 0; i < p->kernel->n_launches && !err; i++)
+        err = plan_launch(p, &p->kernel->launches[i], &p->plan->launches[i]);
     return err;
 }

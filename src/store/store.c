@@ -27,9 +27,10 @@ extern const size_t        kl_store_schema_bytes;
 
 static const char *const statement_text[KLI_STATEMENTS] = {
     [KLI_VERDICT_GET] = "SELECT json FROM verdict WHERE key = ?1",
-    /* Text that is no JSON becomes NULL and meets NOT NULL; a CHECK cannot call json_valid in a schema that is not trusted. */
+    /* Text that is no JSON becomes NULL and meets NOT NULL; a CHECK could not call json_valid, see open_file. */
     [KLI_VERDICT_PUT] = "INSERT INTO verdict (key, task, kernel, platform, outcome, json, created)"
-                        " VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN json_valid(?6) THEN ?6 END, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
+                        " VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN json_valid(?6) THEN ?6 END,"
+                        "         strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
                         " ON CONFLICT (key) DO NOTHING",
     /* A range, not LIKE: it can use the primary key's index.  'g' comes after every hexadecimal digit. */
     [KLI_VERDICT_FIND] = "SELECT key FROM verdict WHERE key >= ?1 AND key < ?1 || 'g' LIMIT 2",
@@ -63,8 +64,9 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
     default: break;
     }
     kl_fail(e, KL_EIO, s->path, "cannot %s: %s%s%s", doing, why, os ? ": " : "", os ? strerror(os) : "");
-    if ((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR) /* SQLite does not always keep the errno of a write */
-        kl_hint(e, "see that the disk works and has space left (df '%s'), or keep the store elsewhere: --store PATH", s->path);
+    /* SQLite does not always keep the errno of a write, so a full disk cannot be told from a broken one. */
+    if ((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR)
+        kl_hint(e, "see that the disk works and has space left (df '%s'), or name another: --store PATH", s->path);
     else
         kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
     return KL_EIO;
@@ -74,8 +76,8 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
 
 kl_err kli_store_statement(sqlite3_stmt **out, kl_store *s, kli_statement which, kl_error *e) {
     sqlite3_stmt **slot = &s->statements[which];
-    if (!*slot && sqlite3_prepare_v3(s->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
-        return kli_store_fail(s, "read the schema", e);
+    if (!*slot) sqlite3_prepare_v3(s->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL);
+    if (!*slot) return kli_store_fail(s, "read the schema", e);
     *out = *slot;
     return KL_OK;
 }
@@ -87,7 +89,8 @@ void kli_store_release(sqlite3_stmt *statement) {
 
 void kli_store_bind(sqlite3_stmt *statement, int index, kl_str text) {
     int code = sqlite3_bind_text64(statement, index, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
-    KL_ASSERT(code == SQLITE_OK || code == SQLITE_TOOBIG); /* too big: the step then finds NULL and a NOT NULL says so */
+    /* Too big: the step then finds NULL, and NOT NULL says so. */
+    KL_ASSERT(code == SQLITE_OK || code == SQLITE_TOOBIG);
 }
 
 kl_str kli_store_column(sqlite3_stmt *statement, int column) {
@@ -104,7 +107,8 @@ static kl_err execute(const kl_store *s, const char *sql, const char *doing, kl_
 
 static kl_err read_number(int64_t *out, const kl_store *s, const char *sql, kl_error *e) {
     sqlite3_stmt *statement = NULL;
-    bool          got = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+    sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL);
+    bool got = statement && sqlite3_step(statement) == SQLITE_ROW;
     if (got) *out = sqlite3_column_int64(statement, 0);
     kl_err err = got ? KL_OK : kli_store_fail(s, "open it", e);
     sqlite3_finalize(statement);
@@ -157,7 +161,8 @@ static kl_err migrate(const kl_store *s, const char *schema, int64_t newest, kl_
     err = recognise(&version, s, newest, e);
     if (!err && (section = next_section(schema, version, &number))) { /* sections follow one another up to the end */
         char stamp[96];
-        snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %lld", APPLICATION_ID, (long long)newest);
+        snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %lld", APPLICATION_ID,
+                 (long long)newest);
         err = execute(s, section, "migrate it", e);
         if (!err) err = execute(s, stamp, "migrate it", e);
     }
@@ -204,8 +209,9 @@ static kl_err open_file(kl_store *s, kl_error *e) {
         return kli_store_fail(s, "open it", e);
     }
     sqlite3_busy_timeout(s->db, BUSY_MS);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);      /* no SQL of ours writes the file's inner tables */
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL); /* a file somebody sent may carry triggers */
+    /* A file that somebody sent may carry triggers: its schema may call harmless functions only. */
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
     return execute(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", "open it", e);
 }
 

@@ -123,27 +123,28 @@ static void test_store__text_is_data_never_sql(void **state) {
     kl_store_close(s);
 }
 
+static void list(kl_store *s, kl_store_verdict_query q, kl_store_verdict **rows, size_t wanted) {
+    size_t n;
+    assert_ok(kl_store_verdict_list(rows, &n, s, arena, &q, &e));
+    assert_int_equal(n, wanted);
+}
+
 static void test_store__lists_newest_first_by_every_column(void **state) {
     (void)state;
     kl_store         *s = opened();
     kl_store_verdict *rows;
-    size_t            n;
     for (int i = 0; i < 60; i++) {
         kl_store_verdict v = sample(i);
         assert_ok(kl_store_verdict_put(s, &v, &e));
     }
-    assert_ok(kl_store_verdict_list(&rows, &n, s, arena, &(kl_store_verdict_query){0}, &e));
-    assert_int_equal(n, 60);
+    list(s, (kl_store_verdict_query){0}, &rows, 60);
     assert_str(rows[0].json, "{\"i\":59}");
     assert_int_equal(rows[0].created.len, 20);
-    assert_ok(kl_store_verdict_list(&rows, &n, s, arena, &(kl_store_verdict_query){.task = "gemm", .outcome = "wrong"}, &e));
-    assert_int_equal(n, 10);
+    list(s, (kl_store_verdict_query){.task = "gemm", .outcome = "wrong"}, &rows, 10);
     assert_str(rows[0].json, "{\"i\":57}");
-    assert_ok(kl_store_verdict_list(&rows, &n, s, arena, &(kl_store_verdict_query){.task = "gemm", .limit = 3}, &e));
-    assert_int_equal(n, 3);
-    assert_ok(kl_store_verdict_list(&rows, &n, s, arena, &(kl_store_verdict_query){.platform = "elsewhere"}, &e));
-    assert_int_equal(n, 0);
-    assert_ok(kl_store_verdict_list(&rows, &n, s, arena, &(kl_store_verdict_query){.kernel = "0123456789abcdef", .limit = 1}, &e));
+    list(s, (kl_store_verdict_query){.task = "gemm", .limit = 3}, &rows, 3);
+    list(s, (kl_store_verdict_query){.platform = "elsewhere"}, &rows, 0);
+    list(s, (kl_store_verdict_query){.kernel = "0123456789abcdef", .limit = 1}, &rows, 1);
     assert_str(rows[0].platform, "x86-64-v4/gcc-12");
     kl_store_close(s);
 }
@@ -218,9 +219,9 @@ static void test_store__refuses_another_programs_file(void **state) {
 
 static void test_store__refuses_a_file_that_is_no_database(void **state) {
     (void)state;
-    kl_store   *s;
-    kl_str      text = KL_S("dear diary, this file is longer than the head of a database file, and yet it is none at all; "
-                            "it only wants to be kept as it is, please.\n"), after;
+    kl_store *s;
+    kl_str    after, text = KL_S("dear diary, this file is longer than the head of a database file, and yet it is none "
+                                 "at all; it only wants to be kept as it is, please.\n");
     assert_ok(kl_fs_mkdirs(kl_fs_dirname(arena, path).ptr, &e));
     assert_ok(kl_fs_write(path, text, &e));
     assert_err(KL_EIO, kl_store_open(&s, path, &e));
@@ -351,9 +352,7 @@ static void test_store__two_processes_create_and_fill_one_file(void **state) {
     }
     kl_store         *s = opened();
     kl_store_verdict *rows;
-    size_t            n;
-    assert_ok(kl_store_verdict_list(&rows, &n, s, arena, &(kl_store_verdict_query){0}, &e));
-    assert_int_equal(n, 50);
+    list(s, (kl_store_verdict_query){0}, &rows, 50);
     kl_store_close(s);
 }
 

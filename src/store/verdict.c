@@ -26,14 +26,15 @@ kl_err kl_store_verdict_get(kl_str *json, kl_store *s, kl_arena *a, const char *
 
 kl_err kl_store_verdict_put(kl_store *s, const kl_store_verdict *v, kl_error *e) {
     if (v->json.len > KL_MAX_JSON_BYTES)
-        return kl_fail(e, KL_ELIMIT, s->path, "a verdict of %zu bytes; the limit is %u", v->json.len, KL_MAX_JSON_BYTES);
+        return kl_fail(e, KL_ELIMIT, s->path, "a verdict of %zu bytes; the limit is %u", v->json.len,
+                       KL_MAX_JSON_BYTES);
     sqlite3_stmt *put;
     kl_err err = kli_store_statement(&put, s, KLI_VERDICT_PUT, e);
     if (err) return err;
     const kl_str columns[] = {v->key, v->task, v->kernel, v->platform, v->outcome, v->json};
     for (size_t i = 0; i < KL_COUNT(columns); i++) kli_store_bind(put, (int)i + 1, columns[i]);
     int step = sqlite3_step(put);
-    if (step == SQLITE_CONSTRAINT_NOTNULL) err = kl_fail(e, KL_EINVAL, s->path, "cannot keep a verdict that is no JSON");
+    if (step == SQLITE_CONSTRAINT_NOTNULL) err = kl_fail(e, KL_EINVAL, s->path, "this verdict is no JSON");
     else if (step != SQLITE_DONE) err = kli_store_fail(s, "keep a verdict", e);
     kli_store_release(put);
     return err;
@@ -58,9 +59,9 @@ kl_err kl_store_verdict_find(char key[65], kl_store *s, const char *prefix, kl_e
     if (step == SQLITE_ROW) {
         snprintf(key, 65, "%.*s", KL_STR_ARG(kli_store_column(find, 0)));
         step = sqlite3_step(find);
-        if (step == SQLITE_ROW) err = kl_fail(e, KL_EINVAL, s->path, "several verdicts have a key that begins with %s", prefix);
+        if (step == SQLITE_ROW) err = kl_fail(e, KL_EINVAL, s->path, "several keys begin with %s", prefix);
     } else if (step == SQLITE_DONE) {
-        err = kl_fail(e, KL_ENOENT, s->path, "no verdict has a key that begins with %s", prefix);
+        err = kl_fail(e, KL_ENOENT, s->path, "no key begins with %s", prefix);
     }
     if (step != SQLITE_ROW && step != SQLITE_DONE) err = kli_store_fail(s, "look for a verdict", e);
     kli_store_release(find);
@@ -125,8 +126,8 @@ static kl_err collect(void *ctx, const kl_store_verdict *v) {
     return KL_OK;
 }
 
-kl_err kl_store_verdict_list(kl_store_verdict **rows, size_t *n, kl_store *s, kl_arena *a, const kl_store_verdict_query *q,
-                             kl_error *e) {
+kl_err kl_store_verdict_list(kl_store_verdict **rows, size_t *n, kl_store *s, kl_arena *a,
+                             const kl_store_verdict_query *q, kl_error *e) {
     collection c = {.arena = a};
     kl_err     err = kl_store_verdict_each(s, q, collect, &c, e);
     *rows = c.rows;

@@ -1,4 +1,5 @@
 /* Tests of definition.c, section.c and document.c.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -147,7 +148,7 @@ static void test_task_definition__refuses_impossible_axes(void **state) {
     expect_refused(f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"E + 1\"}", INPUTS, OUTPUTS, ""),
                    KL_EINVAL, "E + 1");
     expect_refused(f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M +\"}", INPUTS, OUTPUTS, ""),
-                   KL_EPARSE, "\"}, \"inputs");
+                   KL_EPARSE, "\"}}, \"inputs");
 }
 
 static void test_task_definition__refuses_names_that_are_no_identifiers(void **state) {

@@ -1,4 +1,6 @@
 /* Tests of expr.c.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "fixtures.h"
 
 static bool lookup(void *ctx, kl_str name, int64_t *value) {
@@ -15,7 +17,7 @@ static bool lookup(void *ctx, kl_str name, int64_t *value) {
     return false;
 }
 
-static void expect_value(fixture *f, const char *expr, int64_t wanted) {
+static void expect_result(fixture *f, const char *expr, int64_t wanted) {
     int64_t value = -99;
     assert_ok(kl_expr_eval(&value, kl_str_of(expr), lookup, NULL, &f->error));
     if (value != wanted)
@@ -33,47 +35,47 @@ static void expect_fault(fixture *f, const char *expr, kl_err code, int column) 
 
 static void test_task_expr__computes(void **state) {
     fixture *f = *state;
-    expect_value(f, "2*M*N+1", 1401);
-    expect_value(f, " ( M - N ) % 10 ", 3);
-    expect_value(f, "cdiv(M, N) + min(M, N) * max(1, 2) + pow2(M)", 15 + 14 + 128);
-    expect_value(f, "pow2(1)", 1);
-    expect_value(f, "pow2(-5)", 1);
-    expect_value(f, "pow2(4611686018427387904)", (int64_t)1 << 62);
-    expect_value(f, "-N - -M", 93);
-    expect_value(f, "-2 ** 2", -4);
-    expect_value(f, "2 ** 3 ** 2", 512);
-    expect_value(f, "2 ** -0", 1);
-    expect_value(f, "min", 3);
-    expect_value(f, "9223372036854775807", INT64_MAX);
-    expect_value(f, "-9223372036854775807 - 1", INT64_MIN);
+    expect_result(f, "2*M*N+1", 1401);
+    expect_result(f, " ( M - N ) % 10 ", 3);
+    expect_result(f, "cdiv(M, N) + min(M, N) * max(1, 2) + pow2(M)", 15 + 14 + 128);
+    expect_result(f, "pow2(1)", 1);
+    expect_result(f, "pow2(-5)", 1);
+    expect_result(f, "pow2(4611686018427387904)", (int64_t)1 << 62);
+    expect_result(f, "-N - -M", 93);
+    expect_result(f, "-2 ** 2", -4);
+    expect_result(f, "2 ** 3 ** 2", 512);
+    expect_result(f, "2 ** -0", 1);
+    expect_result(f, "min", 3);
+    expect_result(f, "9223372036854775807", INT64_MAX);
+    expect_result(f, "-9223372036854775807 - 1", INT64_MIN);
 }
 
 static void test_task_expr__divides_like_c_and_floors_like_python(void **state) {
     fixture *f = *state;
-    expect_value(f, "-7 / 2", -3);
-    expect_value(f, "-7 // 2", -4);
-    expect_value(f, "7 // -2", -4);
-    expect_value(f, "-7 % 2", -1);
-    expect_value(f, "cdiv(-7, 2)", -3);
-    expect_value(f, "cdiv(7, 2)", 4);
-    expect_value(f, "cdiv(8, 2)", 4);
+    expect_result(f, "-7 / 2", -3);
+    expect_result(f, "-7 // 2", -4);
+    expect_result(f, "7 // -2", -4);
+    expect_result(f, "-7 % 2", -1);
+    expect_result(f, "cdiv(-7, 2)", -3);
+    expect_result(f, "cdiv(7, 2)", 4);
+    expect_result(f, "cdiv(8, 2)", 4);
 }
 
 static void test_task_expr__compares_and_joins(void **state) {
     fixture *f = *state;
-    expect_value(f, "M >= 100 && N != 8", 1);
-    expect_value(f, "M < N || M == 100", 1);
-    expect_value(f, "M % 16 == 0 or N == 7 and not M <= 3", 1);
-    expect_value(f, "not M == 100", 0);
-    expect_value(f, "not not 5", 1);
-    expect_value(f, "(M > N) + (M > 0)", 2);
+    expect_result(f, "M >= 100 && N != 8", 1);
+    expect_result(f, "M < N || M == 100", 1);
+    expect_result(f, "M % 16 == 0 or N == 7 and not M <= 3", 1);
+    expect_result(f, "not M == 100", 0);
+    expect_result(f, "not not 5", 1);
+    expect_result(f, "(M > N) + (M > 0)", 2);
 }
 
 static void test_task_expr__does_not_compute_the_decided_side(void **state) {
     fixture *f = *state;
-    expect_value(f, "zero == 0 || M / zero == 1", 1);
-    expect_value(f, "zero != 0 && M % zero == 1", 0);
-    expect_value(f, "zero != 0 && big * big > pow2(big)", 0);
+    expect_result(f, "zero == 0 || M / zero == 1", 1);
+    expect_result(f, "zero != 0 && M % zero == 1", 0);
+    expect_result(f, "zero != 0 && big * big > pow2(big)", 0);
     expect_fault(f, "zero == 0 || nothing", KL_EINVAL, 14); /* but its names must exist */
 }
 
@@ -140,7 +142,7 @@ static void test_task_expr__bounds_depth_and_length(void **state) {
     expect_too_deep(f, "not ", "1");
     expect_too_deep(f, "2**", "1");
     expect_too_deep(f, "min(1,", "1");
-    expect_value(f, "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((5"
+    expect_result(f, "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((5"
                     "))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))", 5);
 }
 

@@ -7,7 +7,7 @@
  *
  *   fill -> drawing (constants of this tensor) -> ranges -> blocks: draw -> mask -> normalise -> store
  *
- * Cost: normal to float32 or a 16-bit float about 3 ns an element on one core, memory aside.
+ * Cost per element on one core: normal to float32 or a 16-bit float about 1 ns, permutations and gates about 45 ns.
  * Deliberately not here: reading tensors from files (safetensors.c), whether a draw is possible (shape.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>

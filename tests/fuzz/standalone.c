@@ -1,4 +1,4 @@
-/* standalone.c - replays a corpus without libFuzzer: every file of every folder (or every file) named on the command line.
+/* standalone.c - replays a corpus without libFuzzer: every file, and every file of every folder, that is named.
  * Each input lies in a block of exactly its size, so that a sanitizer sees the first byte read behind it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
@@ -49,6 +49,6 @@ int main(int argc, char **argv) {
         replayed += n;
     }
     kl_arena_free(a);
-    if (!replayed) fprintf(stderr, "%s: no corpus; put at least one valid example there\n", argc > 1 ? argv[1] : argv[0]);
+    if (!replayed) fprintf(stderr, "no corpus; put at least one valid example into tests/fuzz/corpora\n");
     return failed || !replayed;
 }

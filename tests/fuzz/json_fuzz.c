@@ -1,4 +1,4 @@
-/* json.c - any bytes either parse, and then survive being written and parsed again, or give an error that points inside
+/* json_fuzz.c - any bytes either parse, and then survive being written and parsed again, or give an error that points inside
  * the text; and any bytes can be carried as a JSON string.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 

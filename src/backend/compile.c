@@ -1,0 +1,268 @@
+/* compile.c - from source to an artefact in the cache, through a confined compiler.
+ *
+ *   key = sha256(format, backend, compiler, device, source, flags, defines)
+ *   CACHE/key.json    everything but the bytes: outcome, log, features, what inspection found
+ *   CACHE/key.bin     the artefact; its own sha256 is in the JSON and is checked whenever it is loaded
+ *
+ * A refusal is cached as well: the same source is refused by the same compiler again.  An artefact is renamed into place before
+ * its JSON, so that a JSON without its artefact cannot be seen.  Compiler and disassembler see candidates' bytes and run
+ * confined alike; this process reads only their bounded output.
+ * Not here: the command lines (cpu_compile.c, opencl_compile.c, cuda_compile.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "compile.h"
+#include "isolation.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CACHE_FORMAT "klineage compile 1"
+#define MAX_ARTEFACT_BYTES ((size_t)1 << 30)
+
+/* ---- running one program ------------------------------------------------------------------------------------- */
+
+#define MAX_READABLE 32
+
+static int collect_readable(const char **to, const char *const *more) {
+    static const char *const SYSTEM[] = {"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/etc/OpenCL",
+                                         "/sys/devices", "/proc/cpuinfo", "/proc/meminfo"};
+    int n = 0;
+    for (size_t i = 0; i < KL_COUNT(SYSTEM); i++) to[n++] = SYSTEM[i];
+    for (; more && *more && n < MAX_READABLE - 1; more++) to[n++] = *more;
+    return n;
+}
+
+kl_err kli_compile_run(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, const char *const *readable,
+                       size_t max_output, kl_error *e) {
+    const char *readables[MAX_READABLE] = {0};
+    kli_jail    jail;
+    const char *path = getenv("PATH"), *vendors = getenv("OCL_ICD_VENDORS"), *libraries = getenv("LD_LIBRARY_PATH");
+    const char *env[8] = {kl_arena_printf(a, "PATH=%s", path ? path : "/usr/bin:/bin").ptr,
+                          kl_arena_printf(a, "TMPDIR=%s", dir).ptr, kl_arena_printf(a, "HOME=%s", dir).ptr, "LC_ALL=C"};
+    int         n = 4;
+    if (vendors) env[n++] = kl_arena_printf(a, "OCL_ICD_VENDORS=%s", vendors).ptr;
+    if (libraries) env[n++] = kl_arena_printf(a, "LD_LIBRARY_PATH=%s", libraries).ptr;
+    (void)collect_readable(readables, readable);
+    kli_jail_open(&jail, dir, readables);
+    const kl_proc_spec spec = {.argv = argv, .envp = env, .cwd = dir, .timeout_ns = KL_COMPILE_SECONDS * 1000000000ll,
+                               .max_output = max_output, .confine = kli_jail_enter, .confine_ctx = &jail};
+    kl_err code = kl_proc_run(out, a, &spec, e);
+    kli_jail_close(&jail);
+    return code == KL_ENOENT ? kl_fail(e, KL_ENODEV, argv[0], "the compiler is not installed") : code;
+}
+
+/* ---- logs and features --------------------------------------------------------------------------------------- */
+
+static void add_without(kl_buf *to, kl_str text, kl_str needle) {
+    while (text.len && to->len < KLI_LOG_BYTES) {
+        const char *hit = needle.len ? memmem(text.ptr, text.len, needle.ptr, needle.len) : NULL;
+        size_t      n = hit ? (size_t)(hit - text.ptr) : text.len;
+        kl_buf_add(to, (kl_str){text.ptr, n});
+        if (!hit) return;
+        text.ptr += n + needle.len;
+        text.len -= n + needle.len;
+    }
+}
+
+kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir) {
+    kl_buf log = {0};
+    kl_str folder = kl_arena_printf(a, "%s/", dir);
+    if (r->timed_out) kl_buf_printf(&log, "the compiler was stopped after %d s\n", KL_COMPILE_SECONDS);
+    if (r->signal && !r->timed_out) kl_buf_printf(&log, "the compiler was ended by SIG%s (memory or time limit?)\n", sigabbrev_np(r->signal));
+    add_without(&log, r->err, folder);
+    add_without(&log, r->out, folder);
+    kl_str text = kl_buf_str(&log);
+    if (text.len > KLI_LOG_BYTES) text.len = KLI_LOG_BYTES;
+    text = kl_arena_copy(a, text);
+    kl_buf_fini(&log);
+    return text;
+}
+
+void kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value) {
+    for (int i = 0; i < out->n_features; i++)
+        if (kl_str_eq(out->features[i].name, kl_str_of(name))) {
+            out->features[i].value = value;
+            return;
+        }
+    if (out->n_features == (int)KL_COUNT(out->features)) return;
+    out->features[out->n_features++] = (kl_feature){kl_arena_copy(a, kl_str_of(name)), value};
+}
+
+double kli_feature_get(const kl_artefact *out, const char *name) {
+    for (int i = 0; i < out->n_features; i++)
+        if (kl_str_eq(out->features[i].name, kl_str_of(name))) return out->features[i].value;
+    return 0;
+}
+
+/* ---- cache --------------------------------------------------------------------------------------------------- */
+
+typedef struct { kl_str dir, json, bin; } cache_entry;
+
+static kl_err open_cache(cache_entry *c, kl_arena *a, const kl_compile_opts *o, const char *key, kl_error *e) {
+    c->dir = o && o->cache_dir ? kl_arena_copy(a, kl_str_of(o->cache_dir)) : kl_fs_join(a, kl_fs_cache_dir(a).ptr, "compile");
+    c->json = kl_arena_printf(a, "%s/%s.json", c->dir.ptr, key);
+    c->bin = kl_arena_printf(a, "%s/%s.bin", c->dir.ptr, key);
+    return kl_fs_mkdirs(c->dir.ptr, e);
+}
+
+static void read_features(kl_artefact *out, kl_arena *a, const json_t *features) {
+    const char *name;
+    json_t     *value;
+    json_object_foreach((json_t *)(uintptr_t)features, name, value) kli_feature_set(out, a, name, json_number_value(value));
+}
+
+/* Anything wrong with an entry is a miss: it is compiled again and replaced. */
+static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
+    kl_str  text, bytes;
+    json_t *o = NULL;
+    if (kl_fs_read(&text, a, c->json.ptr, 1 << 20, NULL) || kl_json_parse(&o, text, c->json, NULL)) return false;
+    *out = (kl_artefact){.cached = true, .path = c->bin};
+    out->ok = kl_json_bool_or(o, "ok", false);
+    out->kind = (kl_artefact_kind)kl_json_int_or(o, "kind", KL_ARTEFACT_NONE);
+    out->log = kl_arena_copy(a, kl_json_text_or(o, "log", KL_S("")));
+    out->toolchain = kl_arena_copy(a, kl_json_text_or(o, "toolchain", KL_S("")));
+    out->suspicious = kl_arena_copy(a, kl_json_text_or(o, "suspicious", KL_S("")));
+    out->wall_ns = kl_json_int_or(o, "wall_ns", 0);
+    (void)snprintf(out->hash, sizeof out->hash, "%.*s", KL_STR_ARG(kl_json_text_or(o, "hash", KL_S(""))));
+    read_features(out, a, json_object_get(o, "features"));
+    json_decref(o);
+    if (!out->ok) return out->log.len > 0;
+    return kl_fs_read(&bytes, a, c->bin.ptr, MAX_ARTEFACT_BYTES, NULL) == KL_OK && strcmp(kl_hash_of(bytes).hex, out->hash) == 0;
+}
+
+static json_t *to_json(const kl_artefact *r) {
+    json_t *o = json_object(), *features = json_object();
+    for (int i = 0; i < r->n_features; i++) json_object_set_new(features, r->features[i].name.ptr, kl_json_real(r->features[i].value));
+    json_object_set_new(o, "ok", json_boolean(r->ok));
+    json_object_set_new(o, "kind", json_integer(r->kind));
+    json_object_set_new(o, "toolchain", kl_json_str(r->toolchain));
+    json_object_set_new(o, "hash", json_string(r->hash));
+    json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
+    json_object_set_new(o, "suspicious", kl_json_str(r->suspicious));
+    json_object_set_new(o, "features", features);
+    json_object_set_new(o, "log", kl_json_str(r->log));
+    return o;
+}
+
+/* Takes the artefact out of the compiler's folder: read once, hashed, written by us. */
+static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, kl_error *e) {
+    kl_str bytes;
+    kl_err code = KL_OK;
+    if (out->ok) {
+        code = kl_fs_read(&bytes, a, out->path.ptr, MAX_ARTEFACT_BYTES, e);
+        if (code) return code;
+        (void)snprintf(out->hash, sizeof out->hash, "%s", kl_hash_of(bytes).hex);
+        code = kl_fs_write(c->bin.ptr, bytes, e);
+        out->path = c->bin;
+    }
+    json_t *o = to_json(out);
+    if (!code) code = kl_fs_write(c->json.ptr, kl_json_dump(a, o, true), e);
+    json_decref(o);
+    return code;
+}
+
+/* ---- compile ------------------------------------------------------------------------------------------------- */
+
+static kl_err require_isolation(const kl_compile_opts *o, kl_error *e) {
+    kl_isolation i;
+    if (!o || (o->require_assurance != 'A' && o->require_assurance != 'B')) return KL_OK;
+    kl_isolation_probe(&i);
+    if (i.seccomp && (i.landlock || i.namespaces)) return KL_OK;
+    char text[64];
+    kl_fail(e, KL_EISOLATION, "compile", "a compiler cannot be confined here (%s)", kl_isolation_text(&i, text, sizeof text));
+    return kl_hint(e, "a kernel with seccomp and Landlock gives assurance B; without it only assurance C can be asked for");
+}
+
+static void hash_words(kl_hasher *h, const char *const *words) {
+    for (; words && *words; words++) kl_hasher_add(h, kl_str_of(*words));
+    kl_hasher_add(h, KL_S("end"));
+}
+
+static kl_hash key_of(const kl_device *d, const kl_kernel *k, const char *const *defines) {
+    kl_hasher   h;
+    const char *cc = getenv("KLINEAGE_CC");
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S(CACHE_FORMAT));
+    kl_hasher_add(&h, kl_str_of(k->surface->name));
+    kl_hasher_add(&h, d->toolchain);
+    kl_hasher_add(&h, d->arch);
+    kl_hasher_add(&h, d->name);
+    kl_hasher_add(&h, kl_str_of(cc));
+    kl_hasher_add(&h, k->source);
+    kl_hasher_add(&h, k->threads.text);
+    kl_hasher_add(&h, k->trusted ? KL_S("trusted") : KL_S("candidate"));
+    for (int i = 0; i < k->n_flags; i++) kl_hasher_add(&h, k->flags[i]);
+    hash_words(&h, defines);
+    return kl_hasher_end(&h);
+}
+
+static kl_err compile_afresh(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines,
+                             const cache_entry *c, const kl_compile_opts *o, kl_error *e) {
+    const kl_backend *b = kl_backend_get(d->backend);
+    kl_str            dir;
+    int64_t           start = kl_now_ns();
+    if (!b || !b->compile) return kl_fail(e, KL_ENODEV, b ? b->name : "backend", "this build has no compiler for it");
+    kl_err code = kl_fs_temp_dir(&dir, a, e);
+    if (code) return code;
+    *out = (kl_artefact){.toolchain = d->toolchain};
+    code = b->compile(out, a, d, k, defines, dir.ptr, o, e);
+    if (!code && out->ok) code = b->inspect(out, a, k, e);
+    out->wall_ns = kl_now_ns() - start;
+    if (!code) code = cache_write(out, a, c, e);
+    kl_fs_remove_tree(dir.ptr);
+    return code;
+}
+
+kl_err kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                  const kl_compile_opts *o, kl_error *e) {
+    cache_entry  c;
+    const char **defines = kl_kernel_defines(a, k, t, w);
+    kl_err       code = require_isolation(o, e);
+    if (!code) code = open_cache(&c, a, o, key_of(d, k, defines).hex, e);
+    if (code) return code;
+    if (!(o && o->no_cache) && cache_read(out, a, &c)) return KL_OK;
+    return compile_afresh(out, a, d, k, defines, &c, o, e);
+}
+
+/* ---- plugins ------------------------------------------------------------------------------------------------- */
+
+static kl_hash plugin_key(const kl_device *d, kl_str source, const char *path) {
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S(CACHE_FORMAT));
+    kl_hasher_add(&h, KL_S("plugin"));
+    kl_hasher_add(&h, d->toolchain);
+    kl_hasher_add(&h, kl_str_of(getenv("KLINEAGE_CC")));
+    kl_hasher_add(&h, kl_fs_basename(path));
+    kl_hasher_add(&h, source);
+    return kl_hasher_end(&h);
+}
+
+kl_err kl_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d, const char *path, const kl_compile_opts *o, kl_error *e) {
+    cache_entry c;
+    kl_str      source, dir;
+    kl_err      code = kl_fs_read(&source, a, path, KL_MAX_SOURCE_BYTES, e);
+    if (!code) code = open_cache(&c, a, o, plugin_key(d, source, path).hex, e);
+    if (code) return code;
+    if (!(o && o->no_cache) && cache_read(out, a, &c)) return KL_OK;
+    *out = (kl_artefact){.toolchain = d->toolchain};
+    int64_t start = kl_now_ns();
+    if (kl_str_ends(kl_str_of(path), KL_S(".py"))) { /* a script is its own artefact */
+        out->ok = true;
+        out->kind = KL_ARTEFACT_SCRIPT;
+        out->path = kl_arena_copy(a, kl_str_of(path));
+        return cache_write(out, a, &c, e);
+    }
+    code = kl_fs_temp_dir(&dir, a, e);
+    if (code) return code;
+    code = kli_plugin_compile(out, a, source, dir.ptr, e);
+    out->wall_ns = kl_now_ns() - start;
+    if (!code) code = cache_write(out, a, &c, e);
+    kl_fs_remove_tree(dir.ptr);
+    return code;
+}

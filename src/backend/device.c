@@ -1,0 +1,65 @@
+/* device.c - what a device is, asked of the worker once: this process loads no driver.  SPDX-License-Identifier: Apache-2.0 */
+#include "device_json.h"
+#include "base/fs.h"
+#include "base/proc.h"
+#include <pthread.h>
+#include <string.h>
+
+#define PROBE_NS 60000000000ll
+
+static struct {
+    pthread_mutex_t lock;
+    kl_arena       *arena;
+    kl_device       devices[KL_BACKEND_CUDA + 1];
+    bool            known[KL_BACKEND_CUDA + 1];
+} probed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *hint_for(kl_backend_id id) {
+    switch (id) {
+    case KL_BACKEND_CPU: return "install gcc, or name a C compiler in KLINEAGE_CC";
+    case KL_BACKEND_OPENCL: return "on Debian: apt install pocl-opencl-icd ocl-icd-libopencl1";
+    case KL_BACKEND_CUDA: return "nvidia-smi shows whether the driver sees a GPU; kernels of the surfaces c and opencl need none";
+    }
+    return "";
+}
+
+static kl_str worker_path(kl_arena *a) {
+    kl_str dir = kl_fs_self_dir(a), path = kl_fs_join(a, dir.ptr, "klineage-worker");
+    return kl_fs_exists(path.ptr) ? path : kl_fs_join(a, kl_fs_join(a, dir.ptr, "../bin").ptr, "klineage-worker");
+}
+
+static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *e) {
+    kl_str         worker = worker_path(a);
+    const char    *argv[] = {worker.ptr, "probe", b->probe_verb, NULL};
+    kl_proc_spec   spec = {.argv = argv, .timeout_ns = PROBE_NS};
+    kl_proc_result r;
+    if (!kl_fs_exists(worker.ptr)) {
+        kl_fail(e, KL_ENODEV, worker.ptr, "the runner program is not there");
+        return kl_hint(e, "keep klineage-worker in the folder of klineage");
+    }
+    kl_err code = kl_proc_run(&r, a, &spec, e);
+    if (code) return code;
+    if (r.exit_code != 0) {
+        kl_str why = kl_str_trim(r.err);
+        kl_fail(e, KL_ENODEV, b->name, "%.*s", why.len ? (int)why.len : 9, why.len ? why.ptr : "no device");
+        return kl_hint(e, "%s", hint_for(b->id));
+    }
+    *out = (kl_device){.backend = b->id};
+    return kli_device_parse(out, a, r.out, e);
+}
+
+kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e) {
+    const kl_backend *b = kl_backend_get(id);
+    kl_err            code = KL_OK;
+    (void)a; /* the text of a device lives as long as the process */
+    KL_ASSERT(b);
+    pthread_mutex_lock(&probed.lock);
+    if (!probed.arena) probed.arena = kl_arena_new();
+    if (!probed.known[id]) code = probe(&probed.devices[id], probed.arena, b, e);
+    if (!code) {
+        probed.known[id] = true;
+        *out = probed.devices[id];
+    }
+    pthread_mutex_unlock(&probed.lock);
+    return code;
+}

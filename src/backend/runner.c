@@ -1,0 +1,362 @@
+/* runner.c - the gate's side of a runner: one process, one kernel, one request in flight.
+ *
+ * A runner's word is data.  Replies are bounded and matched against the request; an end of the process, a late reply and a
+ * reply that makes no sense are faults of the kernel in it, never errors of ours.  A runner that ended stays ended: the caller
+ * starts another.  READY is awaited at the first request, so that runners can be started long before they are needed.
+ * Not here: clocks (runner_time.c), the process's beginning (spawn.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "runner_impl.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/proc.h"
+#include "layout.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ll
+#define READY_NS (60 * SECOND) /* a device context on a busy machine */
+#define LOAD_NS (120 * SECOND) /* OpenCL finishes its compilation here */
+#define BIND_NS (120 * SECOND)
+#define UPLOAD_NS (120 * SECOND)
+
+/* ---- protocol ------------------------------------------------------------------------------------------------ */
+
+kl_err kli_runner_usable(const kl_runner *r, kl_error *e) {
+    if (r->pid > 0) return KL_OK;
+    return kl_fail(e, KL_ESPAWN, r->backend->name, "this runner has ended; its kernel needs another");
+}
+
+int kli_runner_kill(kl_runner *r) {
+    int status = 0;
+    if (r->pid <= 0) return 0;
+    kill(-r->pid, SIGKILL);
+    kill(r->pid, SIGKILL);
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
+    r->pid = -1;
+    r->ready = r->loaded = r->bound = false;
+    return status;
+}
+
+static void set_fault(kl_fault *fault, kl_fault_kind kind, int sig, const char *text) {
+    fault->kind = kind;
+    fault->signal = sig;
+    (void)snprintf(fault->text, sizeof fault->text, "%s", text);
+}
+
+/* It hung up.  The end that it chose for itself tells more than a kill of ours, so give it a moment to be reaped. */
+static void fault_of_end(kl_runner *r, kl_fault *fault) {
+    int status = 0;
+    for (int i = 0; i < 200 && waitpid(r->pid, &status, WNOHANG) == 0; i++) (void)usleep(1000);
+    kill(-r->pid, SIGKILL);
+    if (!WIFEXITED(status) && !WIFSIGNALED(status)) status = kli_runner_kill(r);
+    r->pid = -1;
+    r->ready = r->loaded = r->bound = false;
+    char text[128];
+    if (WIFSIGNALED(status)) {
+        (void)snprintf(text, sizeof text, "SIG%s ended the runner", sigabbrev_np(WTERMSIG(status)));
+        set_fault(fault, KL_FAULT_CRASH, WTERMSIG(status), text);
+    } else {
+        (void)snprintf(text, sizeof text, "the runner ended by itself with status %d", WEXITSTATUS(status));
+        set_fault(fault, KL_FAULT_PROTOCOL, 0, text);
+    }
+}
+
+kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const int *fds, int n_fds, kl_error *e) {
+    char          control[CMSG_SPACE(4 * sizeof(int))] = {0};
+    struct iovec  part = {.iov_base = (void *)(uintptr_t)message, .iov_len = bytes};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    KL_ASSERT(n_fds >= 0 && n_fds <= 4);
+    if (n_fds) {
+        m.msg_control = control;
+        m.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, (size_t)n_fds * sizeof(int));
+    }
+    while (sendmsg(r->socket, &m, MSG_NOSIGNAL) < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EPIPE || errno == ECONNRESET) return KL_OK; /* its end is what the receive that follows reports */
+        return kl_fail(e, KL_EIO, r->backend->name, "cannot write to a runner: %s", strerror(errno));
+    }
+    return KL_OK;
+}
+
+bool kli_runner_has_reply(kl_runner *r) {
+    struct pollfd p = {.fd = r->socket, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+/* 1: something to read; 0: the deadline passed; -1: the user wants to stop. */
+static int wait_readable(kl_runner *r, int64_t deadline_ns) {
+    for (;;) {
+        int64_t left = deadline_ns - kl_now_ns();
+        if (kl_interrupted()) return -1;
+        struct pollfd p = {.fd = r->socket, .events = POLLIN};
+        int64_t       ms = left <= 0 ? 0 : left / 1000000 + 1;
+        if (poll(&p, 1, (int)(ms > 100 ? 100 : ms)) > 0) return 1;
+        if (left <= 0) return 0;
+    }
+}
+
+/* Printable ASCII of a text that a kernel may have written. */
+static void copy_text(char *to, size_t room, const char *from, size_t n) {
+    size_t k = 0;
+    for (size_t i = 0; i < n && from[i] && k + 1 < room; i++) to[k++] = from[i] >= 32 && from[i] < 127 ? from[i] : '?';
+    to[k] = '\0';
+}
+
+static bool acceptable(const kl_msg_reply *m, ssize_t n, uint32_t kind) {
+    return n == (ssize_t)sizeof *m && m->head.kind == kind && m->head.version == KL_WIRE_VERSION && m->fault <= KL_FAULT_INPUT &&
+           m->n_samples <= KL_WIRE_MAX_SAMPLES && m->n_resources <= KL_MAX_LAUNCHES;
+}
+
+kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, int64_t deadline_ns, kl_error *e) {
+    int readable = wait_readable(r, deadline_ns);
+    *fault = (kl_fault){0};
+    if (readable < 0) {
+        kli_runner_kill(r);
+        return kl_fail(e, KL_EINTR, r->backend->name, "interrupted");
+    }
+    if (readable == 0) {
+        kli_runner_kill(r);
+        set_fault(fault, KL_FAULT_HANG, 0, "no end within the time allowed");
+        return KL_OK;
+    }
+    ssize_t n;
+    do n = recv(r->socket, &r->reply, sizeof r->reply, 0);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0) {
+        fault_of_end(r, fault);
+    } else if (!acceptable(&r->reply, n, kind)) {
+        kli_runner_kill(r);
+        set_fault(fault, KL_FAULT_PROTOCOL, 0, "the runner's reply makes no sense");
+    } else if (r->reply.fault) {
+        fault->kind = (kl_fault_kind)r->reply.fault;
+        fault->signal = r->reply.signal;
+        copy_text(fault->text, sizeof fault->text, r->reply.text, sizeof r->reply.text);
+    }
+    return KL_OK;
+}
+
+static kl_err ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes, uint32_t reply, int64_t timeout_ns, kl_error *e) {
+    kl_err code = kli_runner_send(r, message, bytes, NULL, 0, e);
+    return code ? code : kli_runner_receive(r, fault, reply, kl_now_ns() + timeout_ns, e);
+}
+
+/* ---- start --------------------------------------------------------------------------------------------------- */
+
+/* OpenCL implementations write a cache; native runners of candidates may write nowhere else. */
+static kl_err make_scratch_dir(kl_runner *r, kl_error *e) {
+    kl_str dir = {0};
+    r->scratch_dir = "";
+    if (r->opts.backend != KL_BACKEND_OPENCL) return KL_OK;
+    kl_err code = kl_fs_temp_dir(&dir, r->arena, e);
+    if (code) return code;
+    if (geteuid() == 0 && !r->opts.trusted && chown(dir.ptr, 65534, 65534) != 0)
+        return kl_fail(e, KL_EIO, dir.ptr, "cannot give the folder to the runner: %s", strerror(errno));
+    r->scratch_dir = (char *)(uintptr_t)dir.ptr;
+    return KL_OK;
+}
+
+kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
+    kl_arena  *a = kl_arena_new();
+    kl_runner *r = KL_NEW(a, kl_runner);
+    *r = (kl_runner){.opts = *o, .arena = a, .pid = -1, .socket = -1, .artefact_fd = -1, .control_fd = -1, .handshake_ns = -1,
+                     .handshake_sleep_ns = -1};
+    *out = NULL;
+    r->backend = kl_backend_get(o->backend);
+    KL_ASSERT(r->backend);
+    if (r->opts.threads < 1) r->opts.threads = 1;
+    kl_err code = make_scratch_dir(r, e);
+    if (!code) code = kli_runner_spawn(r, e);
+    if (code) {
+        kl_runner_stop(r);
+        return code;
+    }
+    *out = r;
+    return KL_OK;
+}
+
+static void note_isolation(kl_runner *r) {
+    uint32_t bits = r->reply.isolation;
+    r->isolation = (kl_isolation){.seccomp = bits & KLI_ISOLATED_SECCOMP, .landlock = bits & KLI_ISOLATED_LANDLOCK,
+                                  .namespaces = r->namespaces, .user_switch = bits & KLI_ISOLATED_USER,
+                                  .rlimits = bits & KLI_ISOLATED_LIMITS, .landlock_abi = (int)(bits >> 8 & 0xFF)};
+}
+
+static kl_err await_ready(kl_runner *r, kl_error *e) {
+    kl_fault fault;
+    kl_err   code = kli_runner_usable(r, e);
+    if (code || r->ready) return code;
+    code = kli_runner_receive(r, &fault, KL_MSG_READY, kl_now_ns() + READY_NS, e);
+    if (code) return code;
+    if (fault.kind == KL_FAULT_DEVICE || fault.kind == KL_FAULT_REFUSED) return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
+    if (fault.kind) return kl_fail(e, KL_ESPAWN, r->backend->name, "the runner did not start: %s", fault.text);
+    copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    note_isolation(r);
+    r->ready = true;
+    return KL_OK;
+}
+
+kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e) {
+    if (threads < 1 || threads > 4096) return kl_fail(e, KL_EINVAL, r->backend->name, "%d threads are not possible", threads);
+    r->opts.cpu = cpu;
+    r->opts.threads = threads;
+    return KL_OK;
+}
+
+/* ---- load, bind ---------------------------------------------------------------------------------------------- */
+
+/* A sealed copy in memory: what runs is what was inspected, whatever happens to the cache in between. */
+static kl_err open_artefact(kl_runner *r, const kl_artefact *artefact, kl_error *e) {
+    kl_str bytes;
+    if (r->artefact_fd >= 0 && strcmp(r->artefact_hash, artefact->hash) == 0) return KL_OK;
+    if (r->artefact_fd >= 0) close(r->artefact_fd);
+    r->artefact_fd = -1;
+    kl_arena *a = kl_arena_new();
+    kl_err    code = kl_fs_read(&bytes, a, artefact->path.ptr, (size_t)1 << 30, e);
+    if (!code && strcmp(kl_hash_of(bytes).hex, artefact->hash) != 0)
+        code = kl_fail(e, KL_EIO, artefact->path.ptr, "the file in the compile cache is not what was compiled");
+    int fd = code ? -1 : memfd_create("artefact", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    for (size_t done = 0; !code && done < bytes.len;) {
+        ssize_t n = fd < 0 ? -1 : write(fd, bytes.ptr + done, bytes.len - done);
+        if (n < 0) code = kl_fail(e, KL_EIO, "artefact", "no memory for it: %s", strerror(errno));
+        if (n > 0) done += (size_t)n;
+    }
+    kl_arena_free(a);
+    if (code) {
+        if (fd >= 0) close(fd);
+        return code;
+    }
+    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    r->artefact_fd = fd;
+    (void)snprintf(r->artefact_hash, sizeof r->artefact_hash, "%s", artefact->hash);
+    return KL_OK;
+}
+
+/* PoCL fixes its threads when it starts, so another number of threads is another process. */
+static kl_err restart_for_threads(kl_runner *r, kl_error *e) {
+    if (r->opts.backend != KL_BACKEND_OPENCL || !r->loaded_threads || r->loaded_threads == r->opts.threads) return KL_OK;
+    kli_runner_kill(r);
+    close(r->socket);
+    r->socket = -1;
+    return kli_runner_spawn(r, e);
+}
+
+kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, const kl_artefact *artefact, const kl_plan *plan,
+                      kl_error *e) {
+    *fault = (kl_fault){0};
+    kl_err code = kli_runner_usable(r, e);
+    if (!code) code = restart_for_threads(r, e);
+    if (!code) code = await_ready(r, e);
+    if (!code) code = open_artefact(r, artefact, e);
+    if (code) return code;
+    kl_msg_load *m = calloc(1, sizeof *m);
+    if (!m) kl_oom(sizeof *m);
+    *m = (kl_msg_load){.head = {KL_MSG_LOAD, KL_WIRE_VERSION}, .artefact_kind = artefact->kind, .trusted = r->opts.trusted,
+                       .cpu = r->opts.cpu, .threads = r->opts.threads, .plan = *plan};
+    code = kli_runner_send(r, m, sizeof *m, &r->artefact_fd, 1, e);
+    free(m);
+    if (!code) code = kli_runner_receive(r, fault, KL_MSG_LOADED, kl_now_ns() + LOAD_NS, e);
+    r->loaded = !code && !fault->kind;
+    r->bound = false;
+    if (!r->loaded) return code;
+    r->plan = *plan;
+    r->loaded_threads = r->opts.threads;
+    for (uint32_t i = 0; i < plan->n_launches && resources; i++)
+        resources[i] = i < r->reply.n_resources ? r->reply.resources[i] : (kl_resources){0};
+    if (r->reply.text[0]) copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    return KL_OK;
+}
+
+static kl_err open_control(kl_runner *r, kl_error *e) {
+    if (r->control) return KL_OK;
+    r->control_fd = kli_memory_make("control", sizeof *r->control);
+    void *p = r->control_fd < 0 ? MAP_FAILED
+                                : mmap(NULL, sizeof *r->control, PROT_READ | PROT_WRITE, MAP_SHARED, r->control_fd, 0);
+    if (p == MAP_FAILED) return kl_fail(e, KL_EIO, "shared memory", "no control page: %s", strerror(errno));
+    r->control = p;
+    return KL_OK;
+}
+
+/* Scratch is this plan's own; tensors must lie where the gate put them. */
+static kl_err adopt_layout(kl_runner *r, const kl_memory *m, kl_error *e) {
+    kl_err code = kl_layout_make(&r->layout, &r->plan, m->layout.n_sets, m->layout.n_slots, e);
+    if (code) return code;
+    if (r->layout.set_bytes != m->layout.set_bytes || r->layout.slot_bytes != m->layout.slot_bytes ||
+        memcmp(r->layout.tensor_offset, m->layout.tensor_offset, sizeof m->layout.tensor_offset) != 0)
+        return kl_fail(e, KL_EINVAL, r->backend->name, "the plan's tensors do not fit the shared pages");
+    return KL_OK;
+}
+
+kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_error *e) {
+    *fault = (kl_fault){0};
+    kl_err code = kli_runner_usable(r, e);
+    KL_ASSERT(code || r->loaded);
+    if (!code) code = adopt_layout(r, m, e);
+    if (!code) code = open_control(r, e);
+    if (code) return code;
+    bool scratch_is_ours = r->backend->shared_memory;
+    int  scratch = kli_memory_make("scratch", scratch_is_ours ? r->layout.scratch_bytes * r->layout.n_slots : 0);
+    if (scratch < 0) return kl_fail(e, KL_EIO, "shared memory", "no room for scratch buffers: %s", strerror(errno));
+    const int         fds[4] = {m->inputs_ro_fd, m->outputs_fd, scratch, r->control_fd};
+    const kl_msg_bind message = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}, .layout = r->layout};
+    code = kli_runner_send(r, &message, sizeof message, fds, 4, e);
+    close(scratch);
+    if (!code) code = kli_runner_receive(r, fault, KL_MSG_BOUND, kl_now_ns() + BIND_NS, e);
+    r->bound = !code && !fault->kind;
+    if (!r->bound) return code;
+    r->memory = *m;
+    r->handshake_ns = r->handshake_sleep_ns = -1;
+    if (r->reply.text[0]) copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    return KL_OK;
+}
+
+/* ---- upload, run, stop --------------------------------------------------------------------------------------- */
+
+kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e) {
+    *fault = (kl_fault){0};
+    kl_err code = kli_runner_usable(r, e);
+    KL_ASSERT(code || (r->bound && first < r->layout.n_sets && n <= r->layout.n_sets - first));
+    if (code || r->backend->shared_memory) return code;
+    const kl_msg_upload m = {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, first, n};
+    return ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
+}
+
+kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns, int64_t *wall_ns,
+                     kl_error *e) {
+    *fault = (kl_fault){0};
+    kl_err code = kli_runner_usable(r, e);
+    if (code) return code;
+    KL_ASSERT(r->bound && set < r->layout.n_sets && slot < r->layout.n_slots);
+    if (r->backend->shared_memory) kl_memory_poison(&r->memory, &r->plan, slot, poison);
+    const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, 0};
+    code = ask(r, fault, &m, sizeof m, KL_MSG_DONE, timeout_ns, e);
+    if (wall_ns) *wall_ns = !code && !fault->kind && r->reply.wall_ns > 0 ? r->reply.wall_ns : 0;
+    return code;
+}
+
+const char *kl_runner_describe(const kl_runner *r) { return r->describe; }
+
+const kl_isolation *kl_runner_isolation(const kl_runner *r) { return &r->isolation; }
+
+void kl_runner_stop(kl_runner *r) {
+    if (!r) return;
+    kli_runner_kill(r);
+    if (r->socket >= 0) close(r->socket);
+    if (r->artefact_fd >= 0) close(r->artefact_fd);
+    if (r->control) munmap(r->control, sizeof *r->control);
+    if (r->control_fd >= 0) close(r->control_fd);
+    if (r->scratch_dir && r->scratch_dir[0]) kl_fs_remove_tree(r->scratch_dir);
+    kl_arena_free(r->arena);
+}

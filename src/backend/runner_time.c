@@ -1,0 +1,181 @@
+/* runner_time.c - one timed sample, by the gate's own clock where that is possible.
+ *
+ *   gate                        runner
+ *   TIME                   ->   warm calls, settle pages
+ *                          <-   armed
+ *   t0; go                 ->   calls
+ *                          <-   done
+ *   t1                          exit, reply
+ *
+ * What is subtracted is the same exchange around no call at all, measured for this runner and binding.  Both sides spin when
+ * the runner is pinned: this thread then keeps off that core for the exchange.  With several threads they sleep (futex).
+ * `freeze` stops the process at t1 and compares the outputs then with the outputs after its end: work that goes on behind
+ * "done" is seen.  Not here: how many samples, which statistic (the gate).  SPDX-License-Identifier: Apache-2.0 */
+#include "runner_impl.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/proc.h"
+#include "base/stats.h"
+#include <linux/futex.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HANDSHAKES 15
+#define HANDSHAKE_NS 5000000000ll
+#define LOOK_NS 1000000 /* how often a waiting gate looks whether the runner has ended */
+
+typedef enum { WORD_SET, WORD_REPLY, WORD_LATE } waited;
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void sleep_on(_Atomic uint32_t *word, uint32_t seen) {
+    const struct timespec limit = {.tv_nsec = 2 * LOOK_NS};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+static waited await_word(kl_runner *r, _Atomic uint32_t *word, uint32_t wanted, bool spin, int64_t deadline_ns) {
+    int64_t look = kl_now_ns() + LOOK_NS;
+    for (uint32_t turns = 1;; turns++) {
+        uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
+        if (seen == wanted) return WORD_SET;
+        if (spin)
+            relax();
+        else
+            sleep_on(word, seen);
+        if (spin && turns % 256) continue;
+        int64_t now = kl_now_ns();
+        if (now < look) continue;
+        look = now + LOOK_NS;
+        if (kli_runner_has_reply(r)) return atomic_load(word) == wanted ? WORD_SET : WORD_REPLY;
+        if (now > deadline_ns || kl_interrupted()) return WORD_LATE;
+    }
+}
+
+/* This thread off the runner's core; false when it has no other. */
+static bool step_aside(int cpu, cpu_set_t *before) {
+    cpu_set_t others;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof *before, before) != 0) return false;
+    others = *before;
+    CPU_CLR((size_t)cpu, &others);
+    return CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0;
+}
+
+static uint64_t hash_slots(const kl_runner *r, const kl_time_request *q) {
+    uint64_t all = 0;
+    uint32_t n = q->calls < r->layout.n_slots ? q->calls : r->layout.n_slots;
+    for (uint32_t j = 0; j < n; j++) {
+        uint32_t slot = (q->first + j) % r->layout.n_slots;
+        all = all * 0x9E3779B97F4A7C15u + kl_hash_bulk(r->memory.outputs + r->layout.slot_bytes * slot, r->layout.slot_bytes);
+    }
+    return all;
+}
+
+static void fault_of_protocol(kl_fault *fault, const char *text) {
+    fault->kind = KL_FAULT_PROTOCOL;
+    (void)snprintf(fault->text, sizeof fault->text, "%s", text);
+}
+
+/* The exchange itself; the interval is meaningful when no fault was set. */
+static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns, const kl_time_request *q, bool spin, int64_t deadline_ns,
+                       kl_error *e) {
+    uint32_t          sequence = ++r->sequence;
+    kl_control       *c = r->control;
+    const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .method = q->method, .first = q->first, .calls = q->calls,
+                           .warm = q->warm, .poison = q->poison, .flush = q->flush, .fetch = q->fetch, .sequence = sequence,
+                           .spin = spin};
+    kl_err            code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);
+    if (code) return code;
+    waited  how = await_word(r, &c->armed, sequence, spin, deadline_ns);
+    int64_t start = kl_now_ns();
+    if (how == WORD_SET) {
+        atomic_store_explicit(&c->go, sequence, memory_order_release);
+        if (!spin) (void)syscall(SYS_futex, &c->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+        how = await_word(r, &c->done, sequence, spin, deadline_ns);
+        *interval_ns = kl_now_ns() - start;
+    }
+    uint64_t frozen = 0;
+    bool     freeze = q->freeze && how == WORD_SET && r->backend->shared_memory;
+    if (freeze) {
+        kill(-r->pid, SIGSTOP);
+        frozen = hash_slots(r, q);
+        kill(-r->pid, SIGCONT);
+    }
+    code = kli_runner_receive(r, fault, KL_MSG_DONE, how == WORD_LATE ? 0 : deadline_ns, e);
+    if (code || fault->kind) return code;
+    if (how != WORD_SET)
+        fault_of_protocol(fault, "the batch ended without the handshake");
+    else if (freeze && hash_slots(r, q) != frozen)
+        fault_of_protocol(fault, "outputs changed after the kernel had said that it was done");
+    return KL_OK;
+}
+
+static kl_err measure_handshake(kl_runner *r, kl_fault *fault, double *out, bool spin, kl_error *e) {
+    double                ns[HANDSHAKES];
+    const kl_time_request empty = {.method = KL_TIME_BATCH};
+    for (int i = 0; i < HANDSHAKES; i++) {
+        int64_t interval = 0;
+        kl_err  code = exchange(r, fault, &interval, &empty, spin, kl_now_ns() + HANDSHAKE_NS, e);
+        if (code || fault->kind) return code;
+        ns[i] = (double)interval;
+    }
+    *out = kl_median(ns, HANDSHAKES);
+    return KL_OK;
+}
+
+static kl_err time_batch(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
+    cpu_set_t before;
+    bool      spin = step_aside(r->opts.cpu, &before);
+    double   *overhead = spin ? &r->handshake_ns : &r->handshake_sleep_ns;
+    int64_t   interval = 0;
+    kl_err    code = *overhead < 0 ? measure_handshake(r, fault, overhead, spin, e) : KL_OK;
+    if (!code && !fault->kind) code = exchange(r, fault, &interval, q, spin, kl_now_ns() + timeout_ns, e);
+    if (spin) (void)sched_setaffinity(0, sizeof before, &before);
+    if (code || fault->kind) return code;
+    double net = (double)interval - *overhead;
+    *ns = (net > 1 ? net : 1) / q->calls;
+    return KL_OK;
+}
+
+/* Device events: the runner's numbers, bounded and plausible. */
+static kl_err time_events(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
+    const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .method = q->method, .first = q->first, .calls = q->calls,
+                           .warm = q->warm, .poison = q->poison, .flush = q->flush, .fetch = q->fetch, .sequence = ++r->sequence};
+    uint32_t          wanted = q->method == KL_TIME_EVENTS ? q->calls : 1;
+    kl_err            code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);
+    if (!code) code = kli_runner_receive(r, fault, KL_MSG_DONE, kl_now_ns() + timeout_ns, e);
+    if (code || fault->kind) return code;
+    if (r->reply.n_samples != wanted) {
+        fault_of_protocol(fault, "the runner returned another number of samples than it was asked for");
+        return KL_OK;
+    }
+    memcpy(ns, r->control->samples_ns, wanted * sizeof *ns);
+    for (uint32_t i = 0; i < wanted; i++)
+        if (!isfinite(ns[i]) || ns[i] <= 0) fault_of_protocol(fault, "the runner returned a time that cannot be");
+    return KL_OK;
+}
+
+kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
+    *fault = (kl_fault){0};
+    kl_err code = kli_runner_usable(r, e);
+    if (code) return code;
+    KL_ASSERT(r->bound && q->calls >= 1);
+    if (q->calls > KL_WIRE_MAX_SAMPLES || q->warm > KL_WIRE_MAX_SAMPLES)
+        return kl_fail(e, KL_ELIMIT, r->backend->name, "a batch has at most %d calls", KL_WIRE_MAX_SAMPLES);
+    return q->method == KL_TIME_BATCH ? time_batch(r, fault, ns, q, timeout_ns, e) : time_events(r, fault, ns, q, timeout_ns, e);
+}
+
+double kl_runner_handshake_ns(const kl_runner *r) {
+    double ns = r->handshake_ns >= 0 ? r->handshake_ns : r->handshake_sleep_ns;
+    return ns < 0 ? 0 : ns;
+}

@@ -1,0 +1,337 @@
+/* worker.c - klineage-worker: the one program that loads drivers and runs kernels.
+ *
+ *   run BACKEND [--trusted]   a runner: speaks wire.h on descriptor 3 until it is closed
+ *   probe BACKEND             the device as one line of JSON
+ *   build-opencl ...          one OpenCL build, for kl_opencl_compile (confined by its caller)
+ *   --spool DIR               gate the requests of a spool folder
+ *
+ * A runner of native candidates confines itself before it is told of any artefact.  It is one loop: every message is
+ * validated here, then a row of runners.c acts on it.  It links neither the store nor a model, and needs libc alone.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "isolation.h"
+#include "layout.h"
+#include "opencl_build.h"
+#include "runner_ops.h"
+#include <errno.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#ifdef KL_HAVE_SPOOL
+#include <klineage/gate.h>
+#endif
+
+typedef struct {
+    const kl_runner_ops *ops;
+    kl_runner_ctx        ctx;
+    kl_msg_reply         reply;
+    bool                 loaded, bound;
+    int                  fds[4], n_fds;
+    size_t               bytes;
+    union {
+        kl_msg_head   head;
+        kl_msg_load   load;
+        kl_msg_bind   bind;
+        kl_msg_upload upload;
+        kl_msg_run    run;
+        kl_msg_time   time;
+    } message;
+} worker;
+
+static const kl_runner_ops *ops_named(const char *name) {
+    for (int i = 0; kl_runner_ops_each(i); i++)
+        if (strcmp(kl_runner_ops_each(i)->name, name) == 0) return kl_runner_ops_each(i);
+    return NULL;
+}
+
+/* ---- confinement --------------------------------------------------------------------------------------------- */
+
+static void confine(worker *w) {
+    static const char *const READABLE[] = {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/OpenCL", "/sys/devices", "/proc/cpuinfo",
+                                           "/proc/meminfo", "/proc/self", "/dev/urandom", "/dev/null", NULL};
+    const char  *writable[] = {getenv("KLINEAGE_SCRATCH"), "/dev/null", NULL};
+    kl_isolation applied = {0};
+    kli_confine_runner(&applied, READABLE, writable[0] ? writable : writable + 1);
+    (void)mallopt(M_ARENA_MAX, 1); /* another arena would need mprotect, which kernels do not get */
+    uint32_t bits = 0;
+    if (applied.landlock) bits |= KLI_ISOLATED_LANDLOCK | (uint32_t)applied.landlock_abi << 8;
+    if (applied.user_switch) bits |= KLI_ISOLATED_USER;
+    if (applied.rlimits) bits |= KLI_ISOLATED_LIMITS;
+    w->reply.isolation = bits;
+}
+
+static void place(const kl_runner_ctx *c) {
+    char number[16];
+    (void)snprintf(number, sizeof number, "%d", c->threads);
+    (void)setenv("OMP_NUM_THREADS", number, 1);
+    (void)setenv("OMP_DYNAMIC", "false", 1);
+    (void)setenv("OPENBLAS_NUM_THREADS", number, 1);
+    (void)setenv("MKL_NUM_THREADS", number, 1);
+    (void)setenv("BLIS_NUM_THREADS", number, 1);
+    static cpu_set_t all;
+    cpu_set_t        one;
+    if (!CPU_COUNT(&all)) (void)sched_getaffinity(0, sizeof all, &all);
+    CPU_ZERO(&one);
+    if (c->cpu >= 0 && c->cpu < CPU_SETSIZE) CPU_SET((size_t)c->cpu, &one);
+    (void)sched_setaffinity(0, sizeof one, c->cpu >= 0 ? &one : &all);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------ */
+
+static bool receive(worker *w) {
+    char          control[CMSG_SPACE(sizeof w->fds)];
+    struct iovec  part = {.iov_base = &w->message, .iov_len = sizeof w->message};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t       n;
+    do n = recvmsg(KL_WIRE_FD, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    w->n_fds = 0;
+    w->bytes = n > 0 ? (size_t)n : 0;
+    for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; c; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        w->n_fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(w->fds, CMSG_DATA(c), (size_t)w->n_fds * sizeof(int));
+    }
+    return n >= (ssize_t)sizeof w->message.head && w->message.head.version == KL_WIRE_VERSION;
+}
+
+static bool answer(worker *w, uint32_t kind) {
+    w->reply.head = (kl_msg_head){kind, KL_WIRE_VERSION};
+    return send(KL_WIRE_FD, &w->reply, sizeof w->reply, MSG_NOSIGNAL) == (ssize_t)sizeof w->reply;
+}
+
+static int misunderstood(worker *w, const char *what) {
+    return kl_reply_fault(&w->reply, KL_FAULT_PROTOCOL, 0, "the runner was sent a bad %s", what);
+}
+
+static bool terminated(const char *text) { return memchr(text, '\0', KL_MAX_NAME) != NULL; }
+
+static bool argument_is_valid(const kl_plan *p, const kl_value *v) {
+    switch ((kl_value_kind)v->kind) {
+    case KL_VALUE_TENSOR: return v->index < p->n_tensors && p->tensors[v->index].role != KLI_ROLE_SCALAR;
+    case KL_VALUE_SCALAR: return v->index < p->n_tensors;
+    case KL_VALUE_BUFFER: return v->index < p->n_buffers;
+    case KL_VALUE_TENSORMAP: return v->index < p->n_tensormaps;
+    default: return v->kind <= KL_VALUE_SCALAR;
+    }
+}
+
+static bool plan_is_valid(const kl_plan *p) {
+    if (p->magic != KL_PLAN_MAGIC || p->version != KL_PLAN_VERSION || p->n_tensors > KL_MAX_TENSORS || p->n_buffers > KL_MAX_BUFFERS ||
+        p->n_tensormaps > KL_MAX_TENSORMAPS || p->n_launches > KL_MAX_LAUNCHES)
+        return false;
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if (!terminated(p->tensors[i].name) || p->tensors[i].role > KLI_ROLE_SCALAR || p->tensors[i].dtype < KL_F64 ||
+            p->tensors[i].dtype >= KL_DTYPE_END)
+            return false;
+    for (uint32_t i = 0; i < p->n_buffers; i++)
+        if (!terminated(p->buffers[i].name)) return false;
+    for (uint32_t i = 0; i < p->n_launches; i++) {
+        if (!terminated(p->launches[i].entry) || p->launches[i].n_args > KL_MAX_ARGS) return false;
+        for (uint32_t k = 0; k < p->launches[i].n_args; k++)
+            if (!argument_is_valid(p, &p->launches[i].args[k])) return false;
+    }
+    return true;
+}
+
+/* ---- load ---------------------------------------------------------------------------------------------------- */
+
+static int on_load(worker *w) {
+    kl_runner_ctx     *c = &w->ctx;
+    const kl_msg_load *m = &w->message.load;
+    if (w->bytes != sizeof *m || w->n_fds != 1 || !plan_is_valid(&m->plan) || m->threads < 1) return misunderstood(w, "plan");
+    if (c->artefact_fd >= 0) close(c->artefact_fd);
+    c->artefact_fd = w->fds[0];
+    c->artefact_kind = m->artefact_kind;
+    c->plan = m->plan;
+    c->cpu = m->cpu;
+    c->threads = m->threads;
+    place(c);
+    w->bound = false;
+    w->loaded = w->ops->load(c, &w->reply) == 0;
+    return 0;
+}
+
+/* ---- bind ---------------------------------------------------------------------------------------------------- */
+
+static void unmap(char **p, size_t bytes) {
+    if (*p && bytes) munmap(*p, bytes);
+    *p = NULL;
+}
+
+static void release_pages(kl_runner_ctx *c) {
+    unmap(&c->inputs, c->inputs_bytes);
+    unmap(&c->outputs, c->outputs_bytes);
+    unmap(&c->scratch, c->scratch_bytes);
+    if (c->control) munmap(c->control, sizeof *c->control);
+    if (c->outputs_fd >= 0) close(c->outputs_fd);
+    c->control = NULL;
+    c->outputs_fd = -1;
+}
+
+static bool map(void *slot, size_t bytes, int protection, int fd) {
+    struct stat info;
+    void       *p = NULL;
+    if (bytes) {
+        if (fstat(fd, &info) != 0 || info.st_size < 0 || (size_t)info.st_size < bytes) return false;
+        p = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (p == MAP_FAILED) return false;
+    }
+    memcpy(slot, &p, sizeof p);
+    return true;
+}
+
+static bool map_pages(worker *w) {
+    kl_runner_ctx *c = &w->ctx;
+    c->inputs_bytes = c->layout.set_bytes * c->layout.n_sets;
+    c->outputs_bytes = c->layout.slot_bytes * c->layout.n_slots;
+    c->scratch_bytes = w->ops->shared_memory ? c->layout.scratch_bytes * c->layout.n_slots : 0;
+    bool mapped = map(&c->inputs, c->inputs_bytes, PROT_READ, w->fds[0]) &&
+                  map(&c->outputs, c->outputs_bytes, PROT_READ | PROT_WRITE, w->fds[1]) &&
+                  map(&c->scratch, c->scratch_bytes, PROT_READ | PROT_WRITE, w->fds[2]) &&
+                  map(&c->control, sizeof *c->control, PROT_READ | PROT_WRITE, w->fds[3]);
+    close(w->fds[0]);
+    close(w->fds[2]);
+    close(w->fds[3]);
+    c->outputs_fd = w->fds[1];
+    return mapped;
+}
+
+static void forbid(char *base, kli_zone z) {
+    (void)mprotect(base + z.low, z.page - z.low, PROT_NONE);
+    (void)mprotect(base + z.page_end, z.high - z.page_end, PROT_NONE);
+}
+
+/* A guard page is more than a canary: reading it ends the kernel too. */
+static void forbid_guards(const kl_runner_ctx *c) {
+    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
+        const kl_plan_tensor *t = &c->plan.tensors[i];
+        if (t->role == KLI_ROLE_SCALAR) continue;
+        bool     input = t->role == KLI_ROLE_INPUT;
+        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
+        for (uint32_t k = 0; k < (input ? c->layout.n_sets : c->layout.n_slots); k++)
+            forbid((input ? c->inputs : c->outputs) + k * (input ? c->layout.set_bytes : c->layout.slot_bytes), z);
+    }
+    for (uint32_t i = 0; i < c->plan.n_buffers; i++)
+        for (uint32_t k = 0; k < c->layout.n_slots; k++)
+            forbid(c->scratch + k * c->layout.scratch_bytes, kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes));
+}
+
+/* The layout that this plan must have; whatever differs was not made by our gate. */
+static bool layout_is_valid(const worker *w) {
+    kl_layout        own;
+    const kl_layout *l = &w->message.bind.layout;
+    return kl_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, NULL) == KL_OK && memcmp(&own, l, sizeof own) == 0;
+}
+
+static int on_bind(worker *w) {
+    if (!w->loaded || w->bytes != sizeof w->message.bind || w->n_fds != 4 || !layout_is_valid(w)) return misunderstood(w, "layout");
+    release_pages(&w->ctx);
+    w->ctx.layout = w->message.bind.layout;
+    w->bound = false;
+    if (!map_pages(w)) return kl_reply_fault(&w->reply, KL_FAULT_DEVICE, 0, "cannot map the shared pages: %s", strerror(errno));
+    if (w->ops->shared_memory && !w->ctx.trusted) forbid_guards(&w->ctx);
+    w->bound = w->ops->bind(&w->ctx, &w->reply) == 0;
+    return 0;
+}
+
+/* ---- upload, run, time --------------------------------------------------------------------------------------- */
+
+static int on_upload(worker *w) {
+    const kl_msg_upload *m = &w->message.upload;
+    if (!w->bound || w->bytes != sizeof *m || m->first >= w->ctx.layout.n_sets || m->n > w->ctx.layout.n_sets - m->first)
+        return misunderstood(w, "upload");
+    return w->ops->upload(&w->ctx, m, &w->reply);
+}
+
+static int on_run(worker *w) {
+    const kl_msg_run *m = &w->message.run;
+    if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets || m->slot >= w->ctx.layout.n_slots || m->poison > 255)
+        return misunderstood(w, "run");
+    return w->ops->run(&w->ctx, m, &w->reply);
+}
+
+static int on_time(worker *w) {
+    const kl_msg_time *m = &w->message.time;
+    if (!w->bound || w->bytes != sizeof *m || m->calls > KL_WIRE_MAX_SAMPLES || m->warm > KL_WIRE_MAX_SAMPLES || m->poison > 255)
+        return misunderstood(w, "time");
+    return w->ops->time(&w->ctx, m, &w->reply);
+}
+
+static uint32_t dispatch(worker *w) {
+    memset(&w->reply, 0, sizeof w->reply);
+    switch ((kl_msg_kind)w->message.head.kind) {
+    case KL_MSG_LOAD: return (void)on_load(w), KL_MSG_LOADED;
+    case KL_MSG_BIND: return (void)on_bind(w), KL_MSG_BOUND;
+    case KL_MSG_UPLOAD: return (void)on_upload(w), KL_MSG_DONE;
+    case KL_MSG_RUN: return (void)on_run(w), KL_MSG_DONE;
+    case KL_MSG_TIME: return (void)on_time(w), KL_MSG_DONE;
+    default: return (void)misunderstood(w, "message"), KL_MSG_DONE;
+    }
+}
+
+static int run(const char *backend, bool trusted) {
+    static worker w; /* a plan is too large for a comfortable stack */
+    w.ops = ops_named(backend);
+    if (!w.ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
+    w.ctx = (kl_runner_ctx){.trusted = trusted, .cpu = -1, .threads = 1, .artefact_fd = -1, .outputs_fd = -1};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (w.ops->shared_memory && !trusted) confine(&w);
+    (void)w.ops->open(&w.ctx, &w.reply);
+    if (!answer(&w, KL_MSG_READY)) return 1;
+    while (receive(&w))
+        if (!answer(&w, dispatch(&w))) return 1;
+    return 0;
+}
+
+/* ---- main ---------------------------------------------------------------------------------------------------- */
+
+static int probe(const char *backend) {
+    const kl_runner_ops *ops = ops_named(backend);
+    if (!ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
+    return ops->probe();
+}
+
+static int spool(const char *dir) {
+#ifdef KL_HAVE_SPOOL
+    kl_error e = {0};
+    int      done = 0, failed = 0;
+    kl_err   code = kl_spool_work(dir, &done, &failed, &e);
+    (void)fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
+    if (!code) return failed ? 1 : 0;
+    kl_buf text = {0};
+    kl_error_render(&e, &text);
+    (void)fputs(text.ptr, stderr);
+    kl_buf_fini(&text);
+#else
+    (void)fprintf(stderr, "klineage-worker: built without the gate, so it cannot serve the spool %s\n", dir);
+#endif
+    return 1;
+}
+
+static int usage(FILE *to) {
+    (void)fputs("usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
+                "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
+                "       klineage-worker --version\n"
+                "\n"
+                "Started by klineage, which keeps it in its own folder; `run` and `build-opencl` are for klineage alone.\n", to);
+    return to == stdout ? 0 : 2;
+}
+
+int main(int argc, char **argv) {
+    const char *verb = argc > 1 ? argv[1] : "";
+    if (strcmp(verb, "--help") == 0) return usage(stdout);
+    if (strcmp(verb, "--version") == 0) return puts("klineage-worker " KL_VERSION) < 0;
+    if (strcmp(verb, "run") == 0 && argc > 2) return run(argv[2], argc > 3 && strcmp(argv[3], "--trusted") == 0);
+    if (strcmp(verb, "probe") == 0 && argc == 3) return probe(argv[2]);
+    if (strcmp(verb, "build-opencl") == 0) return kli_opencl_build_main(argc - 2, argv + 2);
+    if (strcmp(verb, "--spool") == 0 && argc == 3) return spool(argv[2]);
+    return usage(stderr);
+}
