@@ -63,23 +63,14 @@ void kl_cuda_error_text(const kl_cuda_api *api, kl_cu_result error, char *text, 
 
 /* ---- NVRTC ---------------------------------------------------------------------------------------------------------- */
 
-static void *open_nvrtc(void)
+static void *open_nvrtc(const char *path)
 {
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so.13",
-                                        "/usr/local/cuda/lib64/libnvrtc.so.12", NULL};
-    const char *override = getenv("KLINEAGE_LIBNVRTC"), *home = getenv("CUDA_HOME");
+    const char *override = getenv("KLINEAGE_LIBNVRTC");
+    void       *library = NULL;
     if (override && *override) return strcmp(override, "none") == 0 ? NULL : dlopen(override, RTLD_NOW | RTLD_LOCAL);
-    for (int version = 13; home && *home && version >= 12; version--) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/lib64/libnvrtc.so.%d", home, version);
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (library) return library;
-    }
-    for (int i = 0; names[i]; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) return library;
-    }
-    return NULL;
+    if (path) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) library = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
+    return library ? library : dlopen("libnvrtc.so.12", RTLD_NOW | RTLD_LOCAL);
 }
 
 static bool resolve_nvrtc(kl_nvrtc_api *api, char *why, size_t why_bytes)
@@ -93,11 +84,11 @@ static bool resolve_nvrtc(kl_nvrtc_api *api, char *why, size_t why_bytes)
     return missing == NULL;
 }
 
-const kl_nvrtc_api *kl_nvrtc_api_load(char *why, size_t why_bytes)
+const kl_nvrtc_api *kl_nvrtc_api_load(const char *path, char *why, size_t why_bytes)
 {
     static kl_nvrtc_api api;
     if (api.library) return &api;
-    kl_nvrtc_api fresh = {.library = open_nvrtc()};
+    kl_nvrtc_api fresh = {.library = open_nvrtc(path)};
     if (!fresh.library) {
         snprintf(why, why_bytes, "no libnvrtc.so.13 or .12");
         return NULL;
@@ -106,9 +97,6 @@ const kl_nvrtc_api *kl_nvrtc_api_load(char *why, size_t why_bytes)
         dlclose(fresh.library);
         return NULL;
     }
-    Dl_info where;
-    if (dladdr((void *)(uintptr_t)fresh.version, &where) && where.dli_fname)
-        snprintf(fresh.path, sizeof fresh.path, "%s", where.dli_fname);
     api = fresh;
     return &api;
 }

@@ -143,13 +143,12 @@ typedef struct kl_nvrtc_program_st *kl_nvrtc_program;
 
 typedef struct {
     void *library;
-    char  path[512]; /* the file that was loaded, as the loader names it */
 #define X(field, symbol, parameters) int(*field) parameters;
     KL_NVRTC_FUNCTIONS(X)
 #undef X
 } kl_nvrtc_api;
 
-/* As above.  $KLINEAGE_LIBNVRTC names a file, or "none" to do without; else the loader's path, else the usual folders. */
-const kl_nvrtc_api *kl_nvrtc_api_load(char *why, size_t why_bytes);
+/* As above.  $KLINEAGE_LIBNVRTC names a file, or "none" to do without; else `path` unless it is NULL, else the loader's own search. */
+const kl_nvrtc_api *kl_nvrtc_api_load(const char *path, char *why, size_t why_bytes);
 
 #endif

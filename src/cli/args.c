@@ -124,7 +124,6 @@ static kl_err positional(reader *r, const char *word) {
 static kl_err read_words(reader *r) {
     kl_err err = KL_OK, first = KL_OK;
     bool   options = true;
-    kl_error ignored;
     while (r->next < r->argc) {
         const char *word = r->argv[r->next++];
         if (options && strcmp(word, "--") == 0) options = false;
@@ -133,7 +132,7 @@ static kl_err read_words(reader *r) {
         else err = positional(r, word);
         if (!err || first) continue;
         first = err;
-        r->error = &ignored; /* the first mistake is the one to tell; the rest is read for --json and --color */
+        r->error = NULL; /* the first mistake is the one to tell; the rest is read for --json and --color */
     }
     return first;
 }

@@ -37,7 +37,7 @@ static kl_err fetch(gating *g, const char *dir, const char *id, kl_error *e) {
     }
     if (err != KL_PENDING) return err;
     kl_fail(e, KL_PENDING, dir, "job %.12s is in the spool and has no verdict yet", id);
-    return kl_hint(e, "on the host with the device: klineage spool %s --work; then ask again, or add --wait", dir);
+    return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then ask again, or add --wait", dir);
 }
 
 static kl_err spool(gating *g, const char *dir, kl_error *e) {
@@ -52,12 +52,16 @@ static kl_err spool(gating *g, const char *dir, kl_error *e) {
 
 /* ---- gate ------------------------------------------------------------------------------------------------------- */
 
+static bool lacked_baseline(const kl_verdict *v) {
+    return v->n_comparisons == 1 && kl_str_eq(v->comparisons[0].baseline, KL_S("candidate")); /* timed against itself */
+}
+
 /* Does a kept verdict answer the question that is asked now?  A measurement that did not settle does not, nor one that
  * found no baseline (it may have been installed since), nor one made under less assurance than is asked for. */
 static bool answers(const gating *g, const kl_verdict *v) {
-    bool timed = !g->opts.check_only && g->task->n_baselines && !(g->opts.baseline && strcmp(g->opts.baseline, "none") == 0);
+    bool wants_baseline = g->task->n_baselines && !(g->opts.baseline && strcmp(g->opts.baseline, "none") == 0);
     if (v->outcome == KL_UNSTABLE) return false;
-    if (v->outcome == KL_PASS && timed && v->n_comparisons == 0) return false;
+    if (wants_baseline && lacked_baseline(v)) return false;
     return !g->opts.require_assurance || v->assurance <= g->opts.require_assurance;
 }
 
@@ -111,17 +115,42 @@ static kl_err refuse(gating *g, const char *path, const kl_error *why, kl_result
     return KL_OK;
 }
 
+static const char *conflict(const kl_args *args) {
+    bool carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH), spool = kl_args_has(args, KL_OPTION_SPOOL);
+    bool against = kl_args_has(args, KL_OPTION_AGAINST);
+    bool baseline = kl_args_has(args, KL_OPTION_BASELINE) || kl_args_has(args, KL_OPTION_BASELINES);
+    if (carried && !spool) return "--wait and --arch go with --spool DIR";
+    if (against && spool) return "--against cannot be carried by a spool yet";
+    if (against && baseline) return "--against takes the place of --baseline";
+    return NULL;
+}
+
+static kl_err load_rival(gating *g, kl_error *e) {
+    const char *path = g->args->values[KL_OPTION_AGAINST];
+    kl_kernel  *rival = NULL;
+    kl_error    refusal = {0};
+    if (!path) return KL_OK;
+    kl_err err = kl_request_kernel(&rival, &refusal, g->context->arena, path, NULL, e);
+    if (err) return err;
+    if (!rival) return *e = refusal, refusal.code;
+    if (g->kernel && rival->surface != g->kernel->surface)
+        return kl_fail(e, KL_EINVAL, path, "the kernel to compare with is of surface %s, not %s", rival->surface->name, g->kernel->surface->name);
+    g->opts.against = rival;
+    return KL_OK;
+}
+
 kl_err kl_cmd_gate(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     gating      g = {.context = c, .args = args};
     kl_error    refusal = {0};
     const char *path = args->words[1];
-    bool        carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH);
-    if (carried && !kl_args_has(args, KL_OPTION_SPOOL)) return kl_fail(e, KL_EINVAL, NULL, "--wait and --arch go with --spool DIR");
+    const char *wrong = conflict(args);
+    if (wrong) return kl_fail(e, KL_EINVAL, NULL, "%s", wrong);
     kl_err err = kl_request_task(&g.task, c->arena, args->words[0], e);
     if (!err) err = kl_request_kernel(&g.kernel, &refusal, c->arena, path, args->params, e);
     if (err) return err;
     kl_host_kind on = kl_surface_of_path(kl_str_of(path))->on;
     err = kl_request_options(&g.opts, c->arena, args, g.task, on, e);
+    if (!err) err = load_rival(&g, e);
     if (err) return err;
     return g.kernel ? with_gate(&g, out, e) : refuse(&g, path, &refusal, out);
 }

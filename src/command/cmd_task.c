@@ -166,11 +166,14 @@ kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
 
 /* ---- check ---------------------------------------------------------------------------------------------------- */
 
+/* Why a wrong answer failed is no news; why a right one failed, or a wrong one passed, is. */
 static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
     bool    right = r->passed == r->expected_pass;
     json_t *o = json_object();
-    kl_buf_printf(text, "  %-4s %-24.*s %s, and must %s%s%.*s\n", right ? "ok" : "BAD", KL_STR_ARG(r->name), r->passed ? "passes" : "fails",
-                  r->expected_pass ? "pass" : "fail", r->why.len ? ": " : "", KL_STR_ARG(r->why));
+    kl_buf_printf(text, "  %-4s %-44.*s %s, %s", right ? "ok" : "BAD", KL_STR_ARG(r->name), r->passed ? "passes" : "fails",
+                  right ? "as it must" : r->expected_pass ? "but must pass" : "but must fail");
+    if (!right && r->why.len) kl_buf_printf(text, ": %.*s", KL_STR_ARG(r->why));
+    kl_buf_add(text, KL_S("\n"));
     json_object_set_new(o, "name", kl_json_str(r->name));
     json_object_set_new(o, "expected_pass", json_boolean(r->expected_pass));
     json_object_set_new(o, "passed", json_boolean(r->passed));

@@ -1,7 +1,7 @@
 /* compare.c - is an output right?  Pure functions over bytes: no processes, no files.
  *
  * An element is good when |got - want| <= atol' + rtol |want|, with atol' = atol x min(1, rms(want)): an absolute constant alone would let
- * zeros pass wherever the answer is small.  NaN is never a wildcard: it must meet NaN, an infinity the same infinity.
+ * zeros pass wherever the answer is small.  Under a stress scale above 1 it grows with the answer too.  NaN is never a wildcard: it must meet NaN, an infinity the same infinity.
  * The output as a whole is good when its relative RMS error is within the budget, which the caller derives from the baseline's own error.
  * Deliberately not here: where the budget comes from (check.c) and what a failure is called (check.c).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -70,7 +70,7 @@ static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *
                            int64_t n, const kl_check *how)
 {
     const double rms = rms_of(want_type, want, n);
-    const double atol = how->atol * (rms < 1 ? rms : 1);
+    const double atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1);
     double       sum = 0, g[BLOCK], w[BLOCK];
     for (int64_t start = 0; start < n; start += BLOCK) {
         const int64_t m = n - start < BLOCK ? n - start : BLOCK;

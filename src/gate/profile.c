@@ -5,7 +5,7 @@
  * neighbours hits both halves of a pair and cancels.  Between them, control pairs time the faster side against itself: their interval
  * around 1 is this run's A/A floor, and a difference inside twice the floor is called "same".
  *
- *   pair:  [ C B ] [ B C ] [ F F' ] [ B C ] [ C B ] [ F F' ] ...        every SHAPE_PAIRS pairs: fresh physical pages (CPU)
+ *   pair:  [ C B ] [ B C ] [ F F' ] [ B C ] [ C B ] [ F F' ] ...        now and then: fresh physical pages (CPU)
  *
  * Stop: half-width <= 0.5 % after at least 30 pairs and 0.3 s, or earlier where the interval lies far outside [1/1.5, 1.5]; cap 10 s.
  * Timed batches are checked like any other run: some at random, and the last.
@@ -26,7 +26,9 @@
 
 enum {
     MAX_PAIRS = 4096,
-    SHAPE_PAIRS = 6,      /* pairs on one set of physical pages: >= 5 allocations in 30 pairs */
+    SHAPE_PAIRS = 6,      /* pairs on one set of physical pages: 5 allocations in the first 30 pairs */
+    LATER_PAIRS = 30,     /* after those, pages change the median no more and cost more than they tell */
+    CAP_PAIRS = 10,       /* at the cap, so many pairs within CAP_HALF_WIDTH are enough: slow kernels get no further */
     MAX_SLOTS = 512,
     CONTROL_EVERY = 2,    /* one control pair after so many pairs */
     EARLY_PAIRS = 5,
@@ -37,6 +39,7 @@ static const double  BATCH_NS = 5e6;           /* 60 batches make the 0.3 s that
 static const double  GRAPH_NS = 1e6;           /* device events resolve 0.5 us: a graph of 1 ms keeps that under 0.1 % */
 static const double  GRAPH_BELOW_NS = 50e3;    /* shorter kernels drown in launch latency when timed one by one */
 static const double  WARM_BELOW_NS = 5e6;      /* page-table and instruction-cache warm-up is noise above this */
+static const double  CAP_HALF_WIDTH = 0.01;
 static const double  FAR = 1.5;                /* beyond this factor nobody needs half a percent */
 static const size_t  SLOT_BYTES = 256u << 20;
 static const int64_t PATIENCE_NS = 120ll * 1000000000ll;
@@ -182,18 +185,19 @@ static advice stop_rule(const race *r, const kl_gate_opts *o)
     const kl_interval ci = interval_of(r);
     const double      half = (ci.high - ci.low) / 2 / ci.median;
     if (o->abandon_below > 0 && ci.high < o->abandon_below) return ENOUGH; /* a race that is lost */
-    if ((ci.low > FAR || ci.high < 1 / FAR) && half < 0.05 && (r->timed_ns >= 3e8 || elapsed_s > 1)) return ENOUGH;
+    const bool far = ci.low > FAR || ci.high < 1 / FAR;
+    if (far && half < (elapsed_s > cap / 3 ? 0.25 : 0.05) && (r->timed_ns >= 3e8 || elapsed_s > 1)) return ENOUGH;
     const bool steady = r->pairs >= min_pairs && r->timed_ns >= real_or(o->min_seconds, o->quick ? 0.05 : 0.3) * 1e9 &&
                         half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);
+    if (over && r->pairs >= CAP_PAIRS && half <= CAP_HALF_WIDTH) return ENOUGH;
     return steady ? ENOUGH : over ? GIVE_UP : GO_ON;
 }
 
 static kl_call call_of(const kl_comparison *m)
 {
     const double margin = 2 * m->floor > 0.01 ? 2 * m->floor : 0.01;
-    if (m->low > 1 + margin) return KL_FASTER;
-    if (m->high < 1 / (1 + margin)) return KL_SLOWER;
-    return m->stable ? KL_SAME : KL_UNDECIDED;
+    if (!m->stable) return KL_UNDECIDED;
+    return m->low > 1 + margin ? KL_FASTER : m->high < 1 / (1 + margin) ? KL_SLOWER : KL_SAME;
 }
 
 static void conclude(race *r, kl_comparison *m, bool stable)
@@ -235,7 +239,8 @@ static kl_err enter_both(race *r, kl_finding *f, kl_error *e)
 
 static kl_err fresh_pages(race *r, kl_finding *f, kl_error *e)
 {
-    if (!r->c->backend->shared_memory || r->pairs == 0 || r->pairs % SHAPE_PAIRS) return KL_OK;
+    const int every = r->pairs < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
+    if (!r->c->backend->shared_memory || r->pairs == 0 || r->pairs % every) return KL_OK;
     const kl_err err = kl_scene_renew(r->scene, r->c, e);
     return err ? err : enter_both(r, f, e);
 }

@@ -7,7 +7,7 @@ static bool lookup(void *ctx, kl_str name, int64_t *value) {
     (void)ctx;
     static const struct {
         const char *name;
-        int64_t     value;
+        int64_t value;
     } names[] = {{"M", 100}, {"N", 7}, {"zero", 0}, {"big", INT64_MAX}, {"small", INT64_MIN}, {"min", 3}};
     for (size_t i = 0; i < KL_COUNT(names); i++)
         if (kl_str_eq(name, kl_str_of(names[i].name))) {
@@ -20,13 +20,12 @@ static bool lookup(void *ctx, kl_str name, int64_t *value) {
 static void expect_result(fixture *f, const char *expr, int64_t wanted) {
     int64_t value = -99;
     assert_ok(kl_expr_eval(&value, kl_str_of(expr), lookup, NULL, &f->error));
-    if (value != wanted)
-        fail_msg("%s gave %lld, not %lld", expr, (long long)value, (long long)wanted);
+    if (value != wanted) fail_msg("%s gave %lld, not %lld", expr, (long long)value, (long long)wanted);
 }
 
 static void expect_fault(fixture *f, const char *expr, kl_err code, int column) {
     int64_t value = -99;
-    char    where[64];
+    char where[64];
     assert_err(code, kl_expr_eval(&value, kl_str_of(expr), lookup, NULL, &f->error));
     (void)snprintf(where, sizeof where, "expression:1:%d", column);
     assert_string_equal(f->error.where, where);
@@ -125,10 +124,9 @@ static void test_task_expr__points_at_bad_text(void **state) {
 }
 
 static void expect_too_deep(fixture *f, const char *unit, const char *tail) {
-    kl_buf  text = {0};
+    kl_buf text = {0};
     int64_t value;
-    for (int i = 0; i < 100000; i++)
-        kl_buf_add(&text, kl_str_of(unit));
+    for (int i = 0; i < 100000; i++) kl_buf_add(&text, kl_str_of(unit));
     kl_buf_add(&text, kl_str_of(tail));
     assert_err(KL_EPARSE, kl_expr_eval(&value, kl_buf_str(&text), lookup, NULL, &f->error));
     assert_err(KL_EPARSE, kl_expr_eval(&value, (kl_str){text.ptr, 4000}, lookup, NULL, &f->error));
@@ -142,8 +140,10 @@ static void test_task_expr__bounds_depth_and_length(void **state) {
     expect_too_deep(f, "not ", "1");
     expect_too_deep(f, "2**", "1");
     expect_too_deep(f, "min(1,", "1");
-    expect_result(f, "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((5"
-                    "))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))", 5);
+    expect_result(f,
+                  "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((5"
+                  "))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))",
+                  5);
 }
 
 int main(void) {

@@ -8,8 +8,8 @@
 /* One test's arena, error and last parsed task. */
 typedef struct {
     kl_arena *arena;
-    kl_error  error;
-    kl_task  *task;
+    kl_error error;
+    kl_task *task;
 } fixture;
 
 static inline int fixture_setup(void **state) {
@@ -45,7 +45,7 @@ static inline const char *definition_with(fixture *f, const char *axes, const ch
 }
 
 #define AXES "\"M\": {\"type\": \"var\"}, \"N\": {\"type\": \"var\"}, \"K\": {\"type\": \"const\", \"value\": 64}"
-#define INPUTS                                                                                                        \
+#define INPUTS                                                                                                         \
     "\"x\": {\"shape\": [\"M\", \"K\"], \"dtype\": \"float32\"}, \"s\": {\"shape\": null, \"dtype\": \"float32\"}"
 #define OUTPUTS "\"y\": {\"shape\": [\"M\", \"N\"], \"dtype\": \"bfloat16\"}"
 #define WORKLOAD "{\"uuid\": \"u1\", \"axes\": {\"M\": 3, \"N\": 5}}"

@@ -10,7 +10,7 @@
 typedef struct {
     kl_shape shape;
     kl_dtype dtype;
-    void    *data;
+    void *data;
 } drawn;
 
 static void use_dist(fixture *f, const char *dtype, const char *shape, const char *dist) {
@@ -33,9 +33,7 @@ static drawn draw(fixture *f, const char *dtype, const char *shape, const char *
     return draw_seeded(f, 17, 1, 1);
 }
 
-static double at(const drawn *d, int64_t i) {
-    return kl_dtype_load(d->dtype, d->data, (size_t)i);
-}
+static double at(const drawn *d, int64_t i) { return kl_dtype_load(d->dtype, d->data, (size_t)i); }
 
 typedef struct {
     double mean, variance, fourth, low, high, zeros;
@@ -60,15 +58,14 @@ static moments moments_of(const drawn *d) {
 }
 
 static void expect_near(double got, double wanted, double within) {
-    if (!(fabs(got - wanted) <= within))
-        fail_msg("%g is not within %g of %g", got, within, wanted);
+    if (!(fabs(got - wanted) <= within)) fail_msg("%g is not within %g of %g", got, within, wanted);
 }
 
 static void test_task_inputs__normal_has_mean_0_and_the_variance_of_its_scale(void **state) {
     fixture *f = *state;
     static const char *const dtypes[] = {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn"};
     for (size_t i = 0; i < KL_COUNT(dtypes); i++) {
-        const drawn   d = draw(f, dtypes[i], "[400, 500]", "{\"dist\": \"normal\", \"scale\": 2}");
+        const drawn d = draw(f, dtypes[i], "[400, 500]", "{\"dist\": \"normal\", \"scale\": 2}");
         const moments m = moments_of(&d);
         expect_near(m.mean, 0, 0.02);
         expect_near(m.variance, 4, 0.05);
@@ -81,8 +78,7 @@ static void test_task_inputs__stress_scales_only_normal_inputs(void **state) {
     fixture *f = *state;
     use_dist(f, "float32", "[400, 500]", "{\"dist\": \"normal\"}");
     const drawn one = draw_seeded(f, 5, 1, 1), many = draw_seeded(f, 5, 64, 1);
-    for (int64_t i = 0; i < one.shape.elems; i += 997)
-        assert_true(at(&many, i) == 64 * at(&one, i));
+    for (int64_t i = 0; i < one.shape.elems; i += 997) assert_true(at(&many, i) == 64 * at(&one, i));
     use_dist(f, "float32", "[400, 500]", "{\"dist\": \"uniform\"}");
     const drawn plain = draw_seeded(f, 5, 1, 1), same = draw_seeded(f, 5, 64, 1);
     assert_memory_equal(plain.data, same.data, plain.shape.bytes);
@@ -90,7 +86,7 @@ static void test_task_inputs__stress_scales_only_normal_inputs(void **state) {
 
 static void test_task_inputs__uniform_stays_in_its_bounds(void **state) {
     fixture *f = *state;
-    const drawn   d = draw(f, "float32", "[400, 500]", "{\"dist\": \"uniform\", \"low\": 80, \"high\": \"M\"}");
+    const drawn d = draw(f, "float32", "[400, 500]", "{\"dist\": \"uniform\", \"low\": 80, \"high\": \"M\"}");
     const moments m = moments_of(&d);
     assert_true(m.low >= 80 && m.high < 100);
     expect_near(m.mean, 90, 0.1);
@@ -101,25 +97,26 @@ static void test_task_inputs__uniform_int_reaches_every_value(void **state) {
     fixture *f = *state;
     static const char *const dtypes[] = {"int64", "int32", "int16", "int8", "float32"};
     for (size_t k = 0; k < KL_COUNT(dtypes); k++) {
-        const drawn d = draw(f, dtypes[k], "[400, 50]", "{\"dist\": \"uniform_int\", \"low\": -3, \"high\": \"M - 93\"}");
-        int         counts[10] = {0};
-        for (int64_t i = 0; i < d.shape.elems; i++)
-            counts[(int)at(&d, i) + 3]++;
-        for (int i = 0; i < 10; i++)
-            expect_near(counts[i], 2000, 250);
+        const drawn d =
+            draw(f, dtypes[k], "[400, 50]", "{\"dist\": \"uniform_int\", \"low\": -3, \"high\": \"M - 93\"}");
+        int counts[10] = {0};
+        for (int64_t i = 0; i < d.shape.elems; i++) counts[(int)at(&d, i) + 3]++;
+        for (int i = 0; i < 10; i++) expect_near(counts[i], 2000, 250);
     }
-    const drawn wide = draw(f, "int64", "[100]", "{\"dist\": \"uniform_int\", \"low\": \"-9223372036854775807 - 1\", \"high\": \"9223372036854775807\"}");
-    int64_t     any = 0;
-    for (int i = 0; i < 100; i++)
-        any |= ((const int64_t *)wide.data)[i];
+    const drawn wide =
+        draw(f, "int64", "[100]",
+             "{\"dist\": \"uniform_int\", \"low\": \"-9223372036854775807 - 1\", \"high\": \"9223372036854775807\"}");
+    int64_t any = 0;
+    for (int i = 0; i < 100; i++) any |= ((const int64_t *)wide.data)[i];
     assert_true((any & 0xff) == 0xff && any < 0); /* low bits too: not through a double */
 }
 
 static void test_task_inputs__defaults_for_integers_are_their_usual_ranges(void **state) {
     fixture *f = *state;
-    assert_ok(parse_definition(f, definition_with(f, AXES, "\"x\": {\"shape\": [40000], \"dtype\": \"uint8\"}", OUTPUTS, "")));
+    assert_ok(parse_definition(
+        f, definition_with(f, AXES, "\"x\": {\"shape\": [40000], \"dtype\": \"uint8\"}", OUTPUTS, "")));
     assert_ok(parse_workloads(f, WORKLOAD));
-    const drawn   d = draw_seeded(f, 3, 1, 1);
+    const drawn d = draw_seeded(f, 3, 1, 1);
     const moments m = moments_of(&d);
     assert_true(m.low == 0 && m.high == 255);
     expect_near(m.mean, 127.5, 2);
@@ -141,8 +138,8 @@ static void expect_offsets(const drawn *d, int64_t total, int64_t *shortest, int
 
 static void test_task_inputs__offsets_rise_to_the_total(void **state) {
     fixture *f = *state;
-    int64_t  shortest, longest;
-    drawn    d = draw(f, "int32", "[101]", "{\"dist\": \"offsets\", \"total\": \"M * 1000\"}");
+    int64_t shortest, longest;
+    drawn d = draw(f, "int32", "[101]", "{\"dist\": \"offsets\", \"total\": \"M * 1000\"}");
     expect_offsets(&d, 100000, &shortest, &longest);
     assert_true(longest > 2 * 1000 && shortest < 500);
     d = draw(f, "int64", "[101]", "{\"dist\": \"offsets\", \"total\": \"M * 1000\", \"even\": true}");
@@ -168,7 +165,7 @@ static void test_task_inputs__constants_and_bools(void **state) {
 
 static void test_task_inputs__gates_lie_in_their_range(void **state) {
     fixture *f = *state;
-    drawn   d = draw(f, "float32", "[400, 500]", "{\"dist\": \"sigmoid\"}");
+    drawn d = draw(f, "float32", "[400, 500]", "{\"dist\": \"sigmoid\"}");
     moments m = moments_of(&d);
     assert_true(m.low > 0 && m.high < 1);
     expect_near(m.mean, 0.5, 0.005);
@@ -182,12 +179,11 @@ static void test_task_inputs__gates_lie_in_their_range(void **state) {
 static void test_task_inputs__inactive_columns_are_zero_in_every_row(void **state) {
     fixture *f = *state;
     const drawn d = draw(f, "float32", "[30, 48]", "{\"dist\": \"logsigmoid\", \"scale\": 0.0625, \"active\": 0.75}");
-    int         active = 0;
+    int active = 0;
     for (int column = 0; column < 48; column++) {
         const bool on = at(&d, column) != 0;
         active += on ? 1 : 0;
-        for (int row = 0; row < 30; row++)
-            assert_int_equal(at(&d, row * 48 + column) != 0, on);
+        for (int row = 0; row < 30; row++) assert_int_equal(at(&d, row * 48 + column) != 0, on);
     }
     assert_int_equal(active, 36);
     const drawn few = draw(f, "float32", "[2, 5]", "{\"dist\": \"normal\", \"active\": 0.5}");
@@ -197,20 +193,20 @@ static void test_task_inputs__inactive_columns_are_zero_in_every_row(void **stat
 static void expect_distinct(fixture *f, const char *dtype, int rows, int columns) {
     const char *shape = kl_arena_printf(f->arena, "[%d, %d]", rows, columns).ptr;
     const drawn d = draw(f, dtype, shape, "{\"dist\": \"distinct\"}");
-    bool        differs = columns < 8 || rows < 2;
+    bool differs = columns < 8 || rows < 2;
     for (int row = 0; row < rows; row++) {
         int64_t inversions = 0;
         for (int i = 0; i < columns; i++)
             for (int k = i + 1; k < columns; k++) {
                 const double x = at(&d, (int64_t)row * columns + i), y = at(&d, (int64_t)row * columns + k);
-                if (x == y)
-                    fail_msg("%s: two of a row of %d are %g", dtype, columns, x);
+                if (x == y) fail_msg("%s: two of a row of %d are %g", dtype, columns, x);
                 inversions += x > y ? 1 : 0;
             }
         for (int i = 0; row > 0 && i < columns; i++)
             differs = differs || at(&d, i) != at(&d, (int64_t)row * columns + i);
         if (columns > 60) /* in random order: a quarter of all pairs of indices, within seven deviations */
-            expect_near((double)inversions, columns * (columns - 1) / 4.0, 7 * sqrt(columns * (columns - 1.0) * (2.0 * columns + 5) / 72));
+            expect_near((double)inversions, columns * (columns - 1) / 4.0,
+                        7 * sqrt(columns * (columns - 1.0) * (2.0 * columns + 5) / 72));
     }
     assert_true(differs);
 }
@@ -219,10 +215,11 @@ static void test_task_inputs__distinct_has_no_ties_in_a_row(void **state) {
     fixture *f = *state;
     static const struct {
         const char *dtype;
-        int         columns;
-    } rows[] = {{"float32", 2000}, {"float64", 999}, {"float16", 1000}, {"float16", 9000}, {"bfloat16", 500},
-                {"bfloat16", 4096}, {"float8_e4m3fn", 32}, {"float8_e4m3fn", 158}, {"float8_e5m2", 142}, {"int32", 1000},
-                {"int8", 256}, {"uint8", 256}, {"bool", 2}, {"int64", 1}, {"float32", 1}, {"float32", 3}};
+        int columns;
+    } rows[] = {{"float32", 2000},    {"float64", 999},   {"float16", 1000},     {"float16", 9000},
+                {"bfloat16", 500},    {"bfloat16", 4096}, {"float8_e4m3fn", 32}, {"float8_e4m3fn", 158},
+                {"float8_e5m2", 142}, {"int32", 1000},    {"int8", 256},         {"uint8", 256},
+                {"bool", 2},          {"int64", 1},       {"float32", 1},        {"float32", 3}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         expect_distinct(f, rows[i].dtype, rows[i].columns > 4000 ? 1 : 3, rows[i].columns);
 }
@@ -231,7 +228,7 @@ static void test_task_inputs__ties_has_few_values(void **state) {
     fixture *f = *state;
     static const char *const dtypes[] = {"float32", "bfloat16"};
     for (size_t k = 0; k < KL_COUNT(dtypes); k++) {
-        const drawn   d = draw(f, dtypes[k], "[400, 500]", "{\"dist\": \"ties\"}");
+        const drawn d = draw(f, dtypes[k], "[400, 500]", "{\"dist\": \"ties\"}");
         const moments m = moments_of(&d);
         for (int64_t i = 0; i < d.shape.elems; i++)
             assert_true(at(&d, i) * 2 == floor(at(&d, i) * 2) && fabs(at(&d, i)) <= 10);
@@ -244,12 +241,11 @@ static void test_task_inputs__l2norm_gives_rows_of_length_1(void **state) {
     fixture *f = *state;
     static const char *const shapes[] = {"[100, 128]", "[3, 5000]", "[7, 1024]", "[4, 1]"};
     for (size_t k = 0; k < KL_COUNT(shapes); k++) {
-        const drawn   d = draw(f, "float32", shapes[k], "{\"dist\": \"normal\", \"l2norm\": true, \"scale\": 0.5}");
+        const drawn d = draw(f, "float32", shapes[k], "{\"dist\": \"normal\", \"l2norm\": true, \"scale\": 0.5}");
         const int64_t row = d.shape.dims[1];
         for (int64_t i = 0; i < d.shape.elems / row; i++) {
             double squares = 0;
-            for (int64_t j = 0; j < row; j++)
-                squares += at(&d, i * row + j) * at(&d, i * row + j);
+            for (int64_t j = 0; j < row; j++) squares += at(&d, i * row + j) * at(&d, i * row + j);
             expect_near(sqrt(squares), 0.5, 1e-3);
         }
     }
@@ -261,10 +257,17 @@ static void test_task_inputs__bytes_depend_on_seed_name_and_index_alone(void **s
     fixture *f = *state;
     static const struct {
         const char *dtype, *dist;
-    } rows[] = {{"float32", "{}"}, {"bfloat16", "{\"scale\": 3}"}, {"float16", "{\"l2norm\": true}"}, {"float64", "{\"dist\": \"uniform\"}"},
-                {"int64", "{\"dist\": \"uniform_int\", \"high\": 1000}"}, {"float32", "{\"dist\": \"logsigmoid\", \"active\": 0.3}"},
-                {"float32", "{\"dist\": \"distinct\"}"}, {"bool", "{\"dist\": \"bool\"}"}, {"float32", "{\"dist\": \"ties\"}"},
-                {"bfloat16", "{\"dist\": \"sigmoid\"}"}, {"int32", "{\"dist\": \"constant\", \"value\": 7}"}};
+    } rows[] = {{"float32", "{}"},
+                {"bfloat16", "{\"scale\": 3}"},
+                {"float16", "{\"l2norm\": true}"},
+                {"float64", "{\"dist\": \"uniform\"}"},
+                {"int64", "{\"dist\": \"uniform_int\", \"high\": 1000}"},
+                {"float32", "{\"dist\": \"logsigmoid\", \"active\": 0.3}"},
+                {"float32", "{\"dist\": \"distinct\"}"},
+                {"bool", "{\"dist\": \"bool\"}"},
+                {"float32", "{\"dist\": \"ties\"}"},
+                {"bfloat16", "{\"dist\": \"sigmoid\"}"},
+                {"int32", "{\"dist\": \"constant\", \"value\": 7}"}};
     for (size_t k = 0; k < KL_COUNT(rows); k++) {
         use_dist(f, rows[k].dtype, "[601, 523]", rows[k].dist);
         const drawn one = draw_seeded(f, 17, 1, 1);
@@ -273,8 +276,7 @@ static void test_task_inputs__bytes_depend_on_seed_name_and_index_alone(void **s
             assert_memory_equal(one.data, many.data, one.shape.bytes);
         }
         const drawn other = draw_seeded(f, 18, 1, 1);
-        if (strstr(rows[k].dist, "constant") == NULL)
-            assert_memory_not_equal(one.data, other.data, one.shape.bytes);
+        if (strstr(rows[k].dist, "constant") == NULL) assert_memory_not_equal(one.data, other.data, one.shape.bytes);
     }
     use_dist(f, "float32", "[601, 523]", "{}");
     const drawn large = draw_seeded(f, 17, 1, 2);
@@ -285,7 +287,8 @@ static void test_task_inputs__bytes_depend_on_seed_name_and_index_alone(void **s
 
 static void test_task_inputs__tensors_of_one_task_differ(void **state) {
     fixture *f = *state;
-    const char *inputs = "\"a\": {\"shape\": [100], \"dtype\": \"float32\"}, \"b\": {\"shape\": [100], \"dtype\": \"float32\"}";
+    const char *inputs =
+        "\"a\": {\"shape\": [100], \"dtype\": \"float32\"}, \"b\": {\"shape\": [100], \"dtype\": \"float32\"}";
     float a[100], b[100];
     assert_ok(parse_definition(f, definition_with(f, AXES, inputs, OUTPUTS, "")));
     assert_ok(parse_workloads(f, WORKLOAD));
@@ -298,9 +301,10 @@ static void test_task_inputs__tensors_of_one_task_differ(void **state) {
 
 static void test_task_inputs__scalars_are_stored_in_their_dtype(void **state) {
     fixture *f = *state;
-    float    value = 0;
+    float value = 0;
     assert_ok(parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, "")));
-    assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"s\": {\"type\": \"scalar\", \"value\": 0.125}}}"));
+    assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"s\": {\"type\": "
+                                 "\"scalar\", \"value\": 0.125}}}"));
     assert_ok(kl_task_fill(&value, f->task, f->task->workloads, 1, 1, 1, 1, &f->error));
     assert_true(value == 0.125f);
 }
@@ -309,7 +313,7 @@ static void test_task_inputs__scalars_are_stored_in_their_dtype(void **state) {
 static void test_task_inputs__fast_stores_round_like_kl_dtype_store(void **state) {
     fixture *f = *state;
     static const char *const dtypes[] = {"float16", "bfloat16"};
-    static const double      scales[] = {1, 0x1p-14, 0x1p-24, 0x1p-130, 0x1p14, 0x1p126};
+    static const double scales[] = {1, 0x1p-14, 0x1p-24, 0x1p-130, 0x1p14, 0x1p126};
     for (size_t k = 0; k < KL_COUNT(dtypes); k++)
         for (size_t s = 0; s < KL_COUNT(scales); s++) {
             use_dist(f, "float32", "[50000]", "{}");
@@ -320,7 +324,8 @@ static void test_task_inputs__fast_stores_round_like_kl_dtype_store(void **state
                 uint16_t wanted;
                 kl_dtype_store(fast.dtype, &wanted, 0, at(&exact, (int64_t)i));
                 if (wanted != ((const uint16_t *)fast.data)[i])
-                    fail_msg("%s of %a is %04x, not %04x", dtypes[k], at(&exact, (int64_t)i), ((const uint16_t *)fast.data)[i], wanted);
+                    fail_msg("%s of %a is %04x, not %04x", dtypes[k], at(&exact, (int64_t)i),
+                             ((const uint16_t *)fast.data)[i], wanted);
             }
         }
 }

@@ -25,10 +25,10 @@ typedef struct {
 
 typedef struct {
     const char *path;
-    int         fd;
-    int64_t     data_start, data_bytes;
-    json_t     *header;
-    kl_error   *e;
+    int fd;
+    int64_t data_start, data_bytes;
+    json_t *header;
+    kl_error *e;
 } source;
 
 static kl_err damaged(const source *s, const char *what) {
@@ -40,12 +40,9 @@ static kl_err damaged(const source *s, const char *what) {
 static kl_err read_at(const source *s, void *out, size_t bytes, int64_t offset) {
     for (size_t done = 0; done < bytes;) {
         const ssize_t n = pread(s->fd, (char *)out + done, bytes - done, (off_t)(offset + (int64_t)done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return kl_fail(s->e, KL_EIO, s->path, "%s", strerror(errno));
-        if (n == 0)
-            return damaged(s, "it ends early");
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return kl_fail(s->e, KL_EIO, s->path, "%s", strerror(errno));
+        if (n == 0) return damaged(s, "it ends early");
         done += (size_t)n;
     }
     return KL_OK;
@@ -54,33 +51,29 @@ static kl_err read_at(const source *s, void *out, size_t bytes, int64_t offset) 
 static kl_err open_source(source *s, int64_t *file_bytes) {
     struct stat info;
     s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* non-blocking: opening a pipe must not hang */
-    if (s->fd < 0)
-        return kl_fail(s->e, KL_EIO, s->path, "%s", strerror(errno));
-    if (fstat(s->fd, &info) != 0 || !S_ISREG(info.st_mode))
-        return kl_fail(s->e, KL_EIO, s->path, "not a file");
+    if (s->fd < 0) return kl_fail(s->e, KL_EIO, s->path, "%s", strerror(errno));
+    if (fstat(s->fd, &info) != 0 || !S_ISREG(info.st_mode)) return kl_fail(s->e, KL_EIO, s->path, "not a file");
     *file_bytes = info.st_size;
     return KL_OK;
 }
 
 static kl_err read_header(source *s) {
     unsigned char prefix[8];
-    uint64_t      length = 0;
-    int64_t       file_bytes = 0;
-    json_error_t  why;
-    kl_err        err = open_source(s, &file_bytes);
-    if (err != KL_OK || (err = read_at(s, prefix, sizeof prefix, 0)) != KL_OK)
-        return err;
-    for (int i = 7; i >= 0; i--)
-        length = length << 8 | prefix[i];
+    uint64_t length = 0;
+    int64_t file_bytes = 0;
+    json_error_t why;
+    kl_err err = open_source(s, &file_bytes);
+    if (err != KL_OK || (err = read_at(s, prefix, sizeof prefix, 0)) != KL_OK) return err;
+    for (int i = 7; i >= 0; i--) length = length << 8 | prefix[i];
     if (length < 2 || length > MAX_HEADER_BYTES || (int64_t)length > file_bytes - 8)
         return damaged(s, "the length of the header is impossible");
     char *text = malloc(length);
-    if (text == NULL)
-        kl_oom(length);
+    if (text == NULL) kl_oom(length);
     err = read_at(s, text, length, 8);
     if (err == KL_OK) {
         s->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
-        err = json_is_object(s->header) ? KL_OK : damaged(s, s->header != NULL ? "the header is not an object" : why.text);
+        err = json_is_object(s->header) ? KL_OK
+                                        : damaged(s, s->header != NULL ? "the header is not an object" : why.text);
     }
     free(text);
     s->data_start = 8 + (int64_t)length;
@@ -92,21 +85,32 @@ static kl_err read_header(source *s) {
 
 static const struct {
     const char *name;
-    int         bytes;
-    kl_dtype    dtype; /* 0: not one of ours */
+    int bytes;
+    kl_dtype dtype; /* 0: not one of ours */
 } types[] = {
-    {"F64", 8, KL_F64},       {"F32", 4, KL_F32},       {"F16", 2, KL_F16}, {"BF16", 2, KL_BF16},
-    {"F8_E4M3", 1, KL_F8E4M3}, {"F8_E5M2", 1, KL_F8E5M2}, {"I64", 8, KL_I64}, {"I32", 4, KL_I32},
-    {"I16", 2, KL_I16},       {"I8", 1, KL_I8},         {"U8", 1, KL_U8},   {"BOOL", 1, KL_BOOL},
-    {"U16", 2, 0},            {"U32", 4, 0},            {"U64", 8, 0},      {"C64", 8, 0},
+    {"F64", 8, KL_F64},
+    {"F32", 4, KL_F32},
+    {"F16", 2, KL_F16},
+    {"BF16", 2, KL_BF16},
+    {"F8_E4M3", 1, KL_F8E4M3},
+    {"F8_E5M2", 1, KL_F8E5M2},
+    {"I64", 8, KL_I64},
+    {"I32", 4, KL_I32},
+    {"I16", 2, KL_I16},
+    {"I8", 1, KL_I8},
+    {"U8", 1, KL_U8},
+    {"BOOL", 1, KL_BOOL},
+    {"U16", 2, 0},
+    {"U32", 4, 0},
+    {"U64", 8, 0},
+    {"C64", 8, 0},
 };
 
 /* Row of `types`, or -1 for one that is newer than this table. */
 static int type_of(const json_t *entry) {
     const char *name = json_string_value(json_object_get(entry, "dtype"));
     for (size_t i = 0; name != NULL && i < KL_COUNT(types); i++)
-        if (strcmp(name, types[i].name) == 0)
-            return (int)i;
+        if (strcmp(name, types[i].name) == 0) return (int)i;
     return -1;
 }
 
@@ -121,9 +125,8 @@ static bool offsets_of(extent *out, const json_t *entry) {
 /* Elements of an entry; -1 when its shape is not one. */
 static int64_t elements_of(const json_t *entry) {
     const json_t *shape = json_object_get(entry, "shape");
-    int64_t       elements = 1;
-    if (!json_is_array(shape))
-        return -1;
+    int64_t elements = 1;
+    if (!json_is_array(shape)) return -1;
     for (size_t i = 0; i < json_array_size(shape); i++) {
         const json_t *size = json_array_get(shape, i);
         if (!json_is_integer(size) || json_integer_value(size) < 0 ||
@@ -134,32 +137,31 @@ static int64_t elements_of(const json_t *entry) {
 }
 
 static kl_err judge_entry(extent *out, const source *s, const json_t *entry) {
-    const int     type = type_of(entry);
+    const int type = type_of(entry);
     const int64_t elements = elements_of(entry);
-    int64_t       bytes = 0;
+    int64_t bytes = 0;
     if (!json_is_object(entry) || !json_is_string(json_object_get(entry, "dtype")) || elements < 0)
         return damaged(s, "an entry has no dtype and shape");
     if (!offsets_of(out, entry) || out->end > s->data_bytes)
         return damaged(s, "the offsets of an entry are outside the data");
     const bool is_known = type >= 0;
-    if (is_known && (__builtin_mul_overflow(elements, (int64_t)types[type].bytes, &bytes) || bytes != out->end - out->begin))
+    if (is_known &&
+        (__builtin_mul_overflow(elements, (int64_t)types[type].bytes, &bytes) || bytes != out->end - out->begin))
         return damaged(s, "the offsets of an entry do not match its shape");
     return KL_OK;
 }
 
 static bool is_metadata(json_t *value) {
-    const char   *key;
+    const char *key;
     const json_t *text;
-    bool          sound = json_is_object(value);
-    json_object_foreach(value, key, text)
-        sound = sound && json_is_string(text);
+    bool sound = json_is_object(value);
+    json_object_foreach(value, key, text) sound = sound && json_is_string(text);
     return sound;
 }
 
 static int by_begin(const void *a, const void *b) {
     const extent *x = a, *y = b;
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return (x->end > y->end) - (x->end < y->end);
 }
 
@@ -167,31 +169,27 @@ static kl_err judge_cover(const source *s, extent *extents, size_t n) {
     int64_t at = 0;
     qsort(extents, n, sizeof *extents, by_begin);
     for (size_t i = 0; i < n; i++) {
-        if (extents[i].begin != at)
-            return damaged(s, "its tensors overlap or leave holes");
+        if (extents[i].begin != at) return damaged(s, "its tensors overlap or leave holes");
         at = extents[i].end;
     }
     return at == s->data_bytes ? KL_OK : damaged(s, "its tensors do not cover the data");
 }
 
 static kl_err judge_header(const source *s) {
-    extent     *extents = calloc(json_object_size(s->header) + 1, sizeof *extents);
-    size_t      n = 0;
-    kl_err      err = KL_OK;
+    extent *extents = calloc(json_object_size(s->header) + 1, sizeof *extents);
+    size_t n = 0;
+    kl_err err = KL_OK;
     const char *key;
-    json_t     *value;
-    if (extents == NULL)
-        kl_oom(sizeof *extents);
+    json_t *value;
+    if (extents == NULL) kl_oom(sizeof *extents);
     json_object_foreach(s->header, key, value) {
         if (strcmp(key, "__metadata__") != 0)
             err = judge_entry(&extents[n++], s, value);
         else if (!is_metadata(value))
             err = damaged(s, "its metadata is not text");
-        if (err != KL_OK)
-            break;
+        if (err != KL_OK) break;
     }
-    if (err == KL_OK)
-        err = judge_cover(s, extents, n);
+    if (err == KL_OK) err = judge_cover(s, extents, n);
     free(extents);
     return err;
 }
@@ -199,10 +197,9 @@ static kl_err judge_header(const source *s) {
 /* ---- the tensor -------------------------------------------------------------------------------------------- */
 
 static kl_err match(const source *s, const json_t *entry, const char *key, kl_dtype dtype, const kl_shape *shape) {
-    const int     type = type_of(entry);
+    const int type = type_of(entry);
     const json_t *sizes = json_object_get(entry, "shape");
-    if (entry == NULL)
-        return kl_fail(s->e, KL_EINVAL, s->path, "there is no tensor '%.128s' in this file", key);
+    if (entry == NULL) return kl_fail(s->e, KL_EINVAL, s->path, "there is no tensor '%.128s' in this file", key);
     if (type < 0 || types[type].dtype != dtype)
         return kl_fail(s->e, KL_EINVAL, s->path, "tensor '%.128s' is %.16s; the task wants %s", key,
                        json_string_value(json_object_get(entry, "dtype")), kl_dtype_name(dtype));
@@ -216,18 +213,15 @@ static kl_err match(const source *s, const json_t *entry, const char *key, kl_dt
 
 /* The contents of a bool are 0 or 1 for every reader, whatever the file says. */
 static void clean_bools(unsigned char *data, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        data[i] = data[i] != 0;
+    for (size_t i = 0; i < n; i++) data[i] = data[i] != 0;
 }
 
 static kl_err read_tensor(void *data, source *s, const char *key, kl_dtype dtype, const kl_shape *shape) {
     kl_err err = read_header(s);
-    if (err != KL_OK || (err = judge_header(s)) != KL_OK)
-        return err;
+    if (err != KL_OK || (err = judge_header(s)) != KL_OK) return err;
     const json_t *entry = strcmp(key, "__metadata__") == 0 ? NULL : json_object_get(s->header, key);
-    extent        where;
-    if ((err = match(s, entry, key, dtype, shape)) != KL_OK)
-        return err;
+    extent where;
+    if ((err = match(s, entry, key, dtype, shape)) != KL_OK) return err;
     KL_ASSERT(offsets_of(&where, entry) && (size_t)(where.end - where.begin) == shape->bytes);
     if ((err = read_at(s, data, shape->bytes, s->data_start + where.begin)) == KL_OK && dtype == KL_BOOL)
         clean_bools(data, shape->bytes);
@@ -236,10 +230,9 @@ static kl_err read_tensor(void *data, source *s, const char *key, kl_dtype dtype
 
 kl_err kli_safetensors_read(void *data, const char *path, kl_str key, kl_dtype dtype, const kl_shape *shape,
                             kl_error *e) {
-    source       s = {.path = path, .fd = -1, .e = e};
+    source s = {.path = path, .fd = -1, .e = e};
     const kl_err err = read_tensor(data, &s, key.ptr, dtype, shape);
     json_decref(s.header);
-    if (s.fd >= 0)
-        (void)close(s.fd);
+    if (s.fd >= 0) (void)close(s.fd);
     return err;
 }

@@ -3,10 +3,9 @@
  *   tasks/gemm/definition.json + workloads.jsonl (or workload.jsonl)       a task folder
  *   definitions/OP/NAME.json   + ../../workloads/OP/NAME.jsonl             a data set
  *
- * The hash names the task version: verdicts of different versions are never compared.  It covers what decides a verdict:
- * definition, workloads, oracles, naive kernels and everything under baseline/.
- * Deliberately not here: what the files say (definition.c, workload.c).
- * SPDX-License-Identifier: Apache-2.0 */
+ * The hash names the task version: verdicts of different versions are never compared.  It covers what decides a
+ * verdict: definition, workloads, oracles, naive kernels and everything under baseline/. Deliberately not here: what
+ * the files say (definition.c, workload.c). SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +18,9 @@
 /* ---- identity ---------------------------------------------------------------------------------------------- */
 
 static kl_err hash_file(kl_hasher *h, kl_arena *a, const kl_task *t, kl_str name, kl_error *e) {
-    kl_str       text;
+    kl_str text;
     const kl_err err = kl_fs_read(&text, a, kl_fs_join(a, t->dir.ptr, name.ptr).ptr, KL_MAX_SOURCE_BYTES, e);
-    if (err != KL_OK)
-        return err;
+    if (err != KL_OK) return err;
     kl_hasher_add(h, name);
     kl_hasher_add(h, text);
     return KL_OK;
@@ -30,8 +28,8 @@ static kl_err hash_file(kl_hasher *h, kl_arena *a, const kl_task *t, kl_str name
 
 static kl_err hash_folder(kl_hasher *h, kl_arena *a, const kl_task *t, kl_str folder, int depth, kl_error *e) {
     kl_str *names;
-    size_t  n;
-    kl_err  err = kl_fs_list(&names, &n, a, kl_fs_join(a, t->dir.ptr, folder.ptr).ptr, e);
+    size_t n;
+    kl_err err = kl_fs_list(&names, &n, a, kl_fs_join(a, t->dir.ptr, folder.ptr).ptr, e);
     for (size_t i = 0; i < n && err == KL_OK; i++) {
         const kl_str name = kl_fs_join(a, folder.ptr, names[i].ptr);
         if (!kl_fs_is_dir(kl_fs_join(a, t->dir.ptr, name.ptr).ptr))
@@ -45,8 +43,8 @@ static kl_err hash_folder(kl_hasher *h, kl_arena *a, const kl_task *t, kl_str fo
 /* Oracles, naive kernels and baselines, by name. */
 static kl_err hash_code(kl_hasher *h, kl_arena *a, const kl_task *t, kl_error *e) {
     kl_str *names;
-    size_t  n;
-    kl_err  err = kl_fs_list(&names, &n, a, t->dir.ptr, e);
+    size_t n;
+    kl_err err = kl_fs_list(&names, &n, a, t->dir.ptr, e);
     for (size_t i = 0; i < n && err == KL_OK; i++) {
         if (kl_str_eq(names[i], KL_S("baseline")))
             err = hash_folder(h, a, t, names[i], 0, e);
@@ -60,7 +58,7 @@ static kl_err hash_code(kl_hasher *h, kl_arena *a, const kl_task *t, kl_error *e
 
 typedef struct {
     kl_str dir, definition, workloads;
-    bool   is_folder;
+    bool is_folder;
 } location;
 
 static kl_err locate_folder(location *out, kl_arena *a, const char *path, kl_error *e) {
@@ -68,8 +66,7 @@ static kl_err locate_folder(location *out, kl_arena *a, const char *path, kl_err
     out->dir = kl_arena_copy(a, kl_str_of(path));
     out->definition = kl_fs_join(a, path, "definition.json");
     out->workloads = kl_fs_join(a, path, "workloads.jsonl");
-    if (!kl_fs_exists(out->workloads.ptr))
-        out->workloads = kl_fs_join(a, path, "workload.jsonl");
+    if (!kl_fs_exists(out->workloads.ptr)) out->workloads = kl_fs_join(a, path, "workload.jsonl");
     if (!kl_fs_exists(out->definition.ptr))
         return kl_fail(e, KL_ENOENT, path, "there is no definition.json in this folder");
     if (!kl_fs_exists(out->workloads.ptr))
@@ -83,14 +80,12 @@ static kl_err locate_file(location *out, kl_arena *a, const char *path, kl_error
     const kl_str stem = {file.ptr, file.len - (kl_str_ends(file, KL_S(".json")) ? 5 : 0)};
     out->definition = kl_arena_copy(a, kl_str_of(path));
     out->dir = kl_fs_dirname(a, path);
-    if (kl_str_eq(file, KL_S("definition.json")))
-        return locate_folder(out, a, out->dir.ptr, e);
-    char        *absolute = realpath(out->dir.ptr, NULL);
+    if (kl_str_eq(file, KL_S("definition.json"))) return locate_folder(out, a, out->dir.ptr, e);
+    char *absolute = realpath(out->dir.ptr, NULL);
     const kl_str op = kl_arena_copy(a, kl_fs_basename(absolute == NULL ? out->dir.ptr : absolute));
     free(absolute);
     out->workloads = kl_arena_printf(a, "%s/../../workloads/%s/%.*s.jsonl", out->dir.ptr, op.ptr, KL_STR_ARG(stem));
-    if (kl_fs_exists(out->workloads.ptr))
-        return KL_OK;
+    if (kl_fs_exists(out->workloads.ptr)) return KL_OK;
     kl_fail(e, KL_ENOENT, path, "the workloads of this definition are not at %s", out->workloads.ptr);
     return kl_hint(e, "put definition.json and workloads.jsonl into one folder and name that"), KL_ENOENT;
 }
@@ -105,8 +100,8 @@ static kl_err check_baselines(const kl_task *t, kl_arena *a, const char *definit
 
 static kl_err load_files(kl_task *t, kl_arena *a, const location *at, kl_error *e) {
     kl_hasher hasher;
-    kl_str    definition, workloads;
-    kl_err    err;
+    kl_str definition, workloads;
+    kl_err err;
     if ((err = kl_fs_read(&definition, a, at->definition.ptr, KL_MAX_JSON_BYTES, e)) != KL_OK ||
         (err = kl_fs_read(&workloads, a, at->workloads.ptr, KL_MAX_JSON_BYTES, e)) != KL_OK ||
         (err = kli_definition_parse(t, a, definition, at->definition, e)) != KL_OK ||
@@ -125,31 +120,26 @@ static kl_err load_files(kl_task *t, kl_arena *a, const location *at, kl_error *
 kl_err kl_task_load(kl_task **out, kl_arena *a, const char *path, kl_error *e) {
     location at = {0};
     kl_task *t = KL_NEW(a, kl_task);
-    kl_err   err;
-    if (!kl_fs_exists(path))
-        return kl_fail(e, KL_ENOENT, path, "there is no such task");
+    kl_err err;
+    if (!kl_fs_exists(path)) return kl_fail(e, KL_ENOENT, path, "there is no such task");
     err = kl_fs_is_dir(path) ? locate_folder(&at, a, path, e) : locate_file(&at, a, path, e);
-    if (err != KL_OK)
-        return err;
+    if (err != KL_OK) return err;
     t->dir = at.dir;
-    if ((err = load_files(t, a, &at, e)) == KL_OK)
-        *out = t;
+    if ((err = load_files(t, a, &at, e)) == KL_OK) *out = t;
     return err;
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------- */
 
 static bool is_task(kl_arena *a, const char *path) {
-    if (kl_fs_is_dir(path))
-        return kl_fs_exists(kl_fs_join(a, path, "definition.json").ptr);
+    if (kl_fs_is_dir(path)) return kl_fs_exists(kl_fs_join(a, path, "definition.json").ptr);
     return kl_fs_exists(path) && kl_str_ends(kl_str_of(path), KL_S(".json"));
 }
 
 /* `folder`/NAME when that is a task. */
 static bool find_in(kl_str *path, kl_arena *a, const char *folder, const char *name) {
     const kl_str candidate = kl_fs_join(a, folder, name);
-    if (!is_task(a, candidate.ptr))
-        return false;
+    if (!is_task(a, candidate.ptr)) return false;
     *path = candidate;
     return true;
 }

@@ -14,17 +14,17 @@
 
 typedef struct {
     kl_arena *arena;
-    kl_str    file;  /* shown in errors */
-    kl_str    text;  /* the whole file */
-    size_t    start; /* where this JSON value begins in `text`: a line of a JSONL file */
+    kl_str file;  /* shown in errors */
+    kl_str text;  /* the whole file */
+    size_t start; /* where this JSON value begins in `text`: a line of a JSONL file */
     kl_error *e;
 } kli_doc;
 
 typedef struct kli_place {
-    const struct kli_place *up;      /* NULL: the whole value */
-    kl_str                  key;     /* member of an object, or */
-    size_t                  index;   /* element of an array when `key` is empty */
-    bool                    at_name; /* point at the member's name instead of its value */
+    const struct kli_place *up; /* NULL: the whole value */
+    kl_str key;                 /* member of an object, or */
+    size_t index;               /* element of an array when `key` is empty */
+    bool at_name;               /* point at the member's name instead of its value */
 } kli_place;
 
 /* Fail with the caret at `p`; `inside` moves it into a string value.  Returns `code`. */
@@ -32,8 +32,8 @@ kl_err kli_doc_fail(const kli_doc *d, const kli_place *p, kl_err code, const cha
 kl_err kli_doc_fail_inside(const kli_doc *d, const kli_place *p, size_t inside, kl_err code, const char *fmt, ...)
     KL_PRINTF(5, 6);
 
-/* Optional members: absent and null leave `*out` as it is.  A wrong type is KL_EPARSE at its place.  Text is copied into
- * the document's arena. */
+/* Optional members: absent and null leave `*out` as it is.  A wrong type is KL_EPARSE at its place.  Text is copied
+ * into the document's arena. */
 KL_MUST_USE kl_err kli_doc_text(kl_str *out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key);
 KL_MUST_USE kl_err kli_doc_real(double *out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key);
 KL_MUST_USE kl_err kli_doc_bool(bool *out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key);
@@ -56,10 +56,11 @@ typedef struct {
     kl_err code;         /* KL_EPARSE, KL_EINVAL */
     size_t offset;       /* into the expression */
     kl_str unknown_name; /* a name that `lookup` does not have; empty for other faults */
-    char   message[160];
+    char message[160];
 } kli_fault;
 
-/* kl_expr_eval for callers that place the caret themselves.  `names_only` checks grammar and names and computes nothing. */
+/* kl_expr_eval for callers that place the caret themselves.  `names_only` checks grammar and names and computes
+ * nothing. */
 KL_MUST_USE kl_err kli_expr_run(int64_t *out, kl_str expr, bool names_only, kl_lookup *lookup, void *ctx,
                                 kli_fault *fault);
 
@@ -70,9 +71,9 @@ KL_MUST_USE kl_err kli_definition_parse(kl_task *t, kl_arena *a, kl_str text, kl
 KL_MUST_USE kl_err kli_section_parse(kl_task *t, const kli_doc *d, const kli_place *up, json_t *o);
 KL_MUST_USE kl_err kli_dist_parse(kl_dist *out, const kli_doc *d, const kli_place *p, json_t *o, const kl_task *t);
 KL_MUST_USE kl_err kli_dtype_at(kl_dtype *out, const kli_doc *d, const kli_place *p, const json_t *value);
-kl_dist  kli_dist_default(kl_dtype dtype);
+kl_dist kli_dist_default(kl_dtype dtype);
 kl_check kli_check_default(kl_dtype dtype);
-double   kli_check_tolerance(kl_dtype dtype); /* rtol and atol when the task gives none */
+double kli_check_tolerance(kl_dtype dtype); /* rtol and atol when the task gives none */
 
 /* ---- workload.c, shape.c ----------------------------------------------------------------------------------- */
 
@@ -81,9 +82,9 @@ KL_MUST_USE kl_err kli_workloads_parse(kl_task *t, kl_arena *a, kl_str text, kl_
 KL_MUST_USE kl_err kli_workload_settle(kl_workload *w, const kl_task *t, kl_error *e);
 
 typedef struct {
-    const kl_task     *task;
+    const kl_task *task;
     const kl_workload *workload; /* NULL: every axis counts as 1 */
-    int                known;    /* expr axes from this index on have no value yet */
+    int known;                   /* expr axes from this index on have no value yet */
 } kli_axes;
 bool kli_axes_lookup(void *axes, kl_str name, int64_t *value);
 

@@ -1,4 +1,5 @@
-/* Tests of task.c, and every task and foreign document that lies in this repository.  SPDX-License-Identifier: Apache-2.0 */
+/* Tests of task.c, and every task and foreign document that lies in this repository.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -47,8 +48,9 @@ static void test_task_load__says_what_is_missing(void **state) {
     assert_int_equal(remove("two/definition.json"), 0);
     assert_err(KL_ENOENT, kl_task_load(&t, f->arena, "two", &f->error));
     put_task(f, "two");
-    put(f, "two/definition.json", definition_with(f, AXES, INPUTS, OUTPUTS,
-        ", \"klineage\": {\"baselines\": [{\"name\": \"b\", \"file\": \"baseline/b.c\"}]}"));
+    put(f, "two/definition.json",
+        definition_with(f, AXES, INPUTS, OUTPUTS,
+                        ", \"klineage\": {\"baselines\": [{\"name\": \"b\", \"file\": \"baseline/b.c\"}]}"));
     assert_err(KL_ENOENT, kl_task_load(&t, f->arena, "two", &f->error));
     assert_contains(f->error.message, "baseline/b.c");
     assert_null(t);
@@ -71,10 +73,11 @@ static void test_task_load__finds_the_workloads_of_a_data_set(void **state) {
 }
 
 static void test_task_load__hashes_what_decides_a_verdict(void **state) {
-    fixture    *f = *state;
+    fixture *f = *state;
     put_task(f, "three");
     const char *bare = hash_of(f, "three");
-    static const char *const counted[] = {"three/oracle.c", "three/naive.cl", "three/baseline/a.c", "three/baseline/deep/b.h"};
+    static const char *const counted[] = {"three/oracle.c", "three/naive.cl", "three/baseline/a.c",
+                                          "three/baseline/deep/b.h"};
     for (size_t i = 0; i < KL_COUNT(counted); i++) {
         put(f, counted[i], "int x;");
         const char *first = hash_of(f, "three");
@@ -116,7 +119,7 @@ static void test_task_load__refuses_huge_files(void **state) {
 
 static void test_task_find__looks_at_path_environment_and_here(void **state) {
     fixture *f = *state;
-    kl_str   path = {0};
+    kl_str path = {0};
     put_task(f, "five");
     put_task(f, "elsewhere/six");
     put_task(f, "tasks/seven");
@@ -144,8 +147,7 @@ static int try_task(fixture *f, const char *path) {
         for (int i = 0; i < t->n_inputs; i++) {
             kl_shape shape;
             assert_ok(kl_task_shape(&shape, t, &t->workloads[k], i, &f->error));
-            if (shape.elems > 200000 || t->workloads[k].dists[i].kind == KL_DIST_CUSTOM)
-                continue;
+            if (shape.elems > 200000 || t->workloads[k].dists[i].kind == KL_DIST_CUSTOM) continue;
             void *data = malloc(shape.bytes);
             assert_ok(kl_task_fill(data, t, &t->workloads[k], i, 7, 1, 2, &f->error));
             free(data);
@@ -155,14 +157,13 @@ static int try_task(fixture *f, const char *path) {
 
 static void test_task_load__reads_every_task_of_the_repository(void **state) {
     fixture *f = *state;
-    kl_str  *names;
-    size_t   n;
-    int      bad = 0;
+    kl_str *names;
+    size_t n;
+    int bad = 0;
     assert_ok(kl_fs_list(&names, &n, f->arena, KL_SOURCE_DIR "/tasks", &f->error));
     for (size_t i = 0; i < n; i++) {
         const kl_str path = kl_fs_join(f->arena, KL_SOURCE_DIR "/tasks", names[i].ptr);
-        if (kl_fs_exists(kl_fs_join(f->arena, path.ptr, "definition.json").ptr))
-            bad += try_task(f, path.ptr);
+        if (kl_fs_exists(kl_fs_join(f->arena, path.ptr, "definition.json").ptr)) bad += try_task(f, path.ptr);
     }
     assert_int_equal(bad, 0);
 }
@@ -170,14 +171,13 @@ static void test_task_load__reads_every_task_of_the_repository(void **state) {
 /* Every definition below `folder`: a folder with definition.json, or a .json file below a folder named definitions. */
 static int try_below(fixture *f, const char *folder, bool in_definitions) {
     kl_str *names;
-    size_t  n;
-    int     bad = 0;
-    if (kl_fs_exists(kl_fs_join(f->arena, folder, "definition.json").ptr))
-        return try_task(f, folder);
+    size_t n;
+    int bad = 0;
+    if (kl_fs_exists(kl_fs_join(f->arena, folder, "definition.json").ptr)) return try_task(f, folder);
     assert_ok(kl_fs_list(&names, &n, f->arena, folder, &f->error));
     for (size_t i = 0; i < n; i++) {
         const kl_str path = kl_fs_join(f->arena, folder, names[i].ptr);
-        const bool   definitions = in_definitions || kl_str_eq(names[i], KL_S("definitions"));
+        const bool definitions = in_definitions || kl_str_eq(names[i], KL_S("definitions"));
         if (kl_fs_is_dir(path.ptr))
             bad += try_below(f, path.ptr, definitions);
         else if (in_definitions && kl_str_ends(names[i], KL_S(".json")))

@@ -20,16 +20,14 @@ static void check_failure(kl_err err, const kl_error *e, const char *file) {
 }
 
 static void use_input(const kl_task *t, const kl_workload *w, int tensor) {
-    kl_shape     shape;
-    kl_error     e = {0};
+    kl_shape shape;
+    kl_error e = {0};
     kl_dist_kind kind = w->dists[tensor].kind;
     KL_ASSERT(kl_task_shape(&shape, t, w, tensor, &e) == KL_OK);
     KL_ASSERT(shape.elems >= 1 && shape.bytes <= KL_MAX_TENSOR_BYTES);
-    if (shape.bytes > MAX_FILLED_BYTES)
-        return;
+    if (shape.bytes > MAX_FILLED_BYTES) return;
     void *data = malloc(shape.bytes);
-    if (data == NULL)
-        kl_oom(shape.bytes);
+    if (data == NULL) kl_oom(shape.bytes);
     const kl_err err = kl_task_fill(data, t, w, tensor, 1, 1, 1, &e);
     KL_ASSERT(err == KL_OK || kind == KL_DIST_FILE || kind == KL_DIST_CUSTOM);
     free(data);
@@ -37,12 +35,11 @@ static void use_input(const kl_task *t, const kl_workload *w, int tensor) {
 
 static void use_task(kl_arena *a, const kl_task *t) {
     for (int i = 0; i < t->n_workloads && i < 4; i++) {
-        double       flops, bytes;
+        double flops, bytes;
         kl_workload *other = NULL;
-        kl_error     e = {0};
+        kl_error e = {0};
         KL_ASSERT(kl_task_work(&flops, &bytes, t, &t->workloads[i], &e) == KL_OK && flops >= 0 && bytes > 0);
-        for (int k = 0; k < t->n_inputs; k++)
-            use_input(t, &t->workloads[i], k);
+        for (int k = 0; k < t->n_inputs; k++) use_input(t, &t->workloads[i], k);
         const kl_err err = kl_workload_with_axes(&other, a, t, &t->workloads[i], t->name, &e);
         KL_ASSERT(err == KL_OK || e.code == err);
     }
@@ -50,17 +47,16 @@ static void use_task(kl_arena *a, const kl_task *t) {
 
 static void try_expression(kl_str text) {
     kl_error e = {0};
-    int64_t  value;
-    if (kl_expr_eval(&value, text, NULL, NULL, &e) != KL_OK)
-        check_failure(e.code, &e, "expression");
+    int64_t value;
+    if (kl_expr_eval(&value, text, NULL, NULL, &e) != KL_OK) check_failure(e.code, &e, "expression");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    kl_arena    *a = kl_arena_new();
-    kl_task     *t = KL_NEW(a, kl_task);
-    kl_error     e = {0};
-    const char  *text = size > 0 ? (const char *)data : "";
-    const char  *divider = size > 0 ? memmem(text, size, "\n---\n", 5) : NULL;
+    kl_arena *a = kl_arena_new();
+    kl_task *t = KL_NEW(a, kl_task);
+    kl_error e = {0};
+    const char *text = size > 0 ? (const char *)data : "";
+    const char *divider = size > 0 ? memmem(text, size, "\n---\n", 5) : NULL;
     const size_t split = divider == NULL ? size : (size_t)(divider - text);
     const kl_str definition = {text, split};
     const kl_str workloads = {text + (divider == NULL ? size : split + 5), divider == NULL ? 0 : size - split - 5};

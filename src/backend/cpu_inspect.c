@@ -1,0 +1,186 @@
+/* cpu_inspect.c - what a compiled C kernel contains: features from its instructions, and what must not be there.
+ *
+ * The object is read, never loaded.  Forbidden: anything that runs while it is loaded, libraries and functions beyond
+ * arithmetic and memory, instructions that enter the kernel or read a clock.  A linear disassembly can be deceived; what it
+ * misses meets the system call filter when it runs.
+ * Without objdump the features are missing and say so (features.disassembled = 0).
+ * Not here: judging features (the gate and the walk do).  SPDX-License-Identifier: Apache-2.0 */
+#include "compile.h"
+#include "elf.h"
+#include "base/fs.h"
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_DISASSEMBLY ((size_t)64 << 20)
+
+/* ---- symbols ------------------------------------------------------------------------------------------------- */
+
+static const char *const LIBRARIES[] = {"libc.so.6", "libm.so.6", "libmvec.so.1", "libgomp.so.1", "ld-linux-x86-64.so.2",
+                                        "ld-linux-aarch64.so.1"};
+static const char *const MEMORY[] = {"memcpy", "memmove", "memset", "memcmp", "malloc", "calloc", "realloc", "free", "aligned_alloc",
+                                     "posix_memalign", "abort", "abs", "labs", "llabs", "__tls_get_addr", "__memcpy_chk",
+                                     "__memset_chk", "__memmove_chk", "__stack_chk_fail", "__assert_fail"};
+/* Each also with the suffixes f and l, and as __NAME_finite. */
+static const char *const MATH[] = {
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp",
+    "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "hypot", "ilogb", "ldexp", "lgamma",
+    "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround", "modf", "nan", "nearbyint", "nextafter", "pow",
+    "remainder", "remquo", "rint", "round", "roundeven", "scalbln", "scalbn", "sin", "sincos", "sinh", "sqrt", "tan", "tanh",
+    "tgamma", "trunc", "isnan", "isinf", "finite"};
+
+static bool is_one_of(const char *name, const char *const *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, list[i]) == 0) return true;
+    return false;
+}
+
+static bool is_math(const char *name) {
+    if (strncmp(name, "_ZGV", 4) == 0) return true; /* libmvec: vector versions of the same */
+    if (strncmp(name, "__", 2) == 0) name += 2;
+    for (size_t i = 0; i < KL_COUNT(MATH); i++) {
+        size_t n = strlen(MATH[i]);
+        if (strncmp(name, MATH[i], n) != 0) continue;
+        const char *rest = name + n;
+        if (*rest == 'f' || *rest == 'l') rest++;
+        if (!*rest || strcmp(rest, "_finite") == 0) return true;
+    }
+    return false;
+}
+
+static bool is_openmp(const char *name) { return strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "omp_", 4) == 0; }
+
+static bool uses_openmp(const kl_kernel *k) {
+    for (int i = 0; i < k->n_flags; i++)
+        if (kl_str_eq(k->flags[i], KL_S("-fopenmp"))) return true;
+    return k->threads.text.len > 0;
+}
+
+static void check_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, const kli_elf *f) {
+    for (size_t i = 0; i < f->n_symbols && !out->suspicious.len; i++) {
+        const char *name = f->symbols[i].name;
+        if (f->symbols[i].defined) {
+            if (is_openmp(name)) out->suspicious = kl_arena_printf(a, "it defines %.60s, which belongs to OpenMP", name);
+            continue;
+        }
+        if (is_one_of(name, MEMORY, KL_COUNT(MEMORY)) || is_math(name)) continue;
+        if (is_openmp(name) && uses_openmp(k)) continue;
+        out->suspicious = kl_arena_printf(a, "it calls %.60s, which a kernel has no business with", name);
+    }
+}
+
+static void check_structure(kl_artefact *out, kl_arena *a, const kl_kernel *k, const kli_elf *f) {
+    if (f->initialisers) out->suspicious = KL_S("it has code that runs when it is loaded or unloaded");
+    if (f->ifuncs) out->suspicious = KL_S("it has a resolver (ifunc), which runs when it is loaded");
+    if (f->text_relocations || f->writable_code || f->executable_stack) out->suspicious = KL_S("it has code that can be written");
+    if (f->soname) out->suspicious = KL_S("it names itself or a search path for libraries");
+    for (int i = 0; f->needed[i]; i++)
+        if (!is_one_of(f->needed[i], LIBRARIES, KL_COUNT(LIBRARIES)))
+            out->suspicious = kl_arena_printf(a, "it needs the library %.60s", f->needed[i]);
+    if (!out->suspicious.len) check_symbols(out, a, k, f);
+}
+
+/* ---- instructions -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double instructions, vector128, vector256, vector512, scalar_float, fma, gather, prefetch, calls, branches, store_nt, spills,
+        pauses, clocks, atomics;
+    char forbidden[32];
+} counts;
+
+static bool begins(kl_str s, const char *prefix) { return kl_str_starts(s, kl_str_of(prefix)); }
+
+static bool contains(kl_str s, const char *needle) { return s.len && memmem(s.ptr, s.len, needle, strlen(needle)) != NULL; }
+
+static void count_width(counts *n, kl_str op, kl_str args) {
+    if (contains(args, "%zmm"))
+        n->vector512++;
+    else if (contains(args, "%ymm"))
+        n->vector256++;
+    else if (!contains(args, "%xmm"))
+        return;
+    else if (kl_str_ends(op, KL_S("ss")) || kl_str_ends(op, KL_S("sd")))
+        n->scalar_float++;
+    else
+        n->vector128++;
+}
+
+static void count_memory(counts *n, kl_str op, kl_str args) {
+    bool to_stack = kl_str_ends(args, KL_S("(%rsp)")) || kl_str_ends(args, KL_S("(%rbp)"));
+    if (to_stack && (begins(op, "vmov") || begins(op, "mov"))) n->spills++;
+    if (begins(op, "prefetch")) n->prefetch++;
+    if (begins(op, "vgather") || begins(op, "vpgather")) n->gather++;
+    if (begins(op, "movnt") || begins(op, "vmovnt")) n->store_nt++;
+    if (begins(op, "lock") || begins(op, "xchg")) n->atomics++;
+}
+
+static void forbid(counts *n, kl_str op, kl_str args) {
+    bool enters = begins(op, "syscall") || begins(op, "sysenter") || (begins(op, "int") && begins(args, "$0x80"));
+    bool odd = begins(op, "wrfsbase") || begins(op, "wrgsbase") || begins(op, "wrpkru") || begins(op, "lcall") || begins(op, "ljmp");
+    if (begins(op, "rdtsc") || begins(op, "rdpmc")) n->clocks++;
+    if (begins(op, "pause") || begins(op, "tpause") || begins(op, "umwait") || begins(op, "hlt")) n->pauses++;
+    if ((enters || odd) && !n->forbidden[0]) memcpy(n->forbidden, op.ptr, op.len < 31 ? op.len : 31);
+}
+
+/* "    1139:\tvfmadd231ps (%rdi),%zmm1,%zmm0" */
+static void count_line(counts *n, kl_str line) {
+    const char *tab = memchr(line.ptr, '\t', line.len);
+    if (!tab || tab == line.ptr || tab[-1] != ':') return;
+    kl_str op = {tab + 1, line.len - (size_t)(tab + 1 - line.ptr)};
+    size_t k = 0;
+    while (k < op.len && !isspace((unsigned char)op.ptr[k])) k++;
+    kl_str args = kl_str_trim((kl_str){op.ptr + k, op.len - k});
+    op.len = k;
+    n->instructions++;
+    if (begins(op, "call")) n->calls++;
+    if (begins(op, "j")) n->branches++;
+    if (begins(op, "vfmadd") || begins(op, "vfmsub") || begins(op, "vfnmadd") || begins(op, "vfnmsub")) n->fma++;
+    count_width(n, op, args);
+    count_memory(n, op, args);
+    forbid(n, op, args);
+}
+
+static void record(kl_artefact *out, kl_arena *a, const counts *n) {
+    const struct { const char *name; double value; } rows[] = {
+        {"instructions", n->instructions}, {"vector128", n->vector128}, {"vector256", n->vector256}, {"vector512", n->vector512},
+        {"scalar_float", n->scalar_float}, {"fma", n->fma}, {"gather", n->gather}, {"prefetch", n->prefetch}, {"calls", n->calls},
+        {"branches", n->branches}, {"store_nt", n->store_nt}, {"spills", n->spills}, {"pauses", n->pauses}, {"atomics", n->atomics}};
+    double widest = n->vector512 > 0 ? 512 : n->vector256 > 0 ? 256 : n->vector128 > 0 ? 128 : 0;
+    for (size_t i = 0; i < KL_COUNT(rows); i++) kli_feature_set(out, a, rows[i].name, rows[i].value);
+    kli_feature_set(out, a, "vector_bits", widest);
+    if (n->forbidden[0]) out->suspicious = kl_arena_printf(a, "it holds the instruction %s", n->forbidden);
+    if (n->clocks > 0 && !out->suspicious.len) out->suspicious = KL_S("it reads a clock or a counter");
+}
+
+static kl_err disassemble(kl_artefact *out, kl_arena *a, kl_error *e) {
+    kl_str         dir = kl_fs_dirname(a, out->path.ptr), name = kl_fs_basename(out->path.ptr);
+    const char    *argv[] = {"objdump", "-d", "--no-show-raw-insn", "-j", ".text", name.ptr, NULL};
+    kl_proc_result r;
+    counts         n = {0};
+    kl_err         code = kli_compile_run(&r, a, argv, dir.ptr, NULL, MAX_DISASSEMBLY, e);
+    bool           read = code == KL_OK && r.exit_code == 0;
+    kli_feature_set(out, a, "disassembled", read);
+    if (code == KL_ENODEV) return KL_OK; /* no binutils here */
+    if (code || !read) return code;
+    for (kl_str rest = r.out; rest.len;) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        size_t      len = end ? (size_t)(end - rest.ptr) : rest.len;
+        count_line(&n, (kl_str){rest.ptr, len});
+        rest.ptr += len + (end != NULL);
+        rest.len -= len + (end != NULL);
+    }
+    record(out, a, &n);
+    return KL_OK;
+}
+
+kl_err kl_cpu_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
+    kl_str  bytes;
+    kli_elf f;
+    kl_err  code = kl_fs_read(&bytes, a, out->path.ptr, (size_t)1 << 30, e);
+    if (!code) code = kli_elf_read(&f, a, bytes, e);
+    if (code) return code;
+    kli_feature_set(out, a, "text_bytes", (double)f.text_bytes);
+    kli_feature_set(out, a, "static_bytes", (double)(f.data_bytes + f.bss_bytes));
+    if (k->trusted) return KL_OK;
+    check_structure(out, a, k, &f);
+    return out->suspicious.len ? KL_OK : disassemble(out, a, e);
+}

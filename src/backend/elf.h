@@ -1,0 +1,25 @@
+/* elf.h - read what the dynamic loader would act on in a shared object, without trusting a byte of it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_BACKEND_ELF_H
+#define KL_BACKEND_ELF_H
+#include <klineage/base.h>
+
+typedef struct {
+    const char *name;   /* NUL-terminated, inside the file */
+    bool        defined, ifunc;
+} kli_elf_symbol;
+
+typedef struct {
+    bool           initialisers;    /* code that runs when it is loaded or unloaded: init, fini, their arrays */
+    bool           ifuncs;          /* resolvers, which run while it is loaded */
+    bool           text_relocations, soname, executable_stack, writable_code;
+    const char   **needed;          /* libraries, NULL-terminated */
+    kli_elf_symbol *symbols;        /* dynamic symbols */
+    size_t         n_symbols;
+    uint64_t       text_bytes, data_bytes, bss_bytes;
+} kli_elf;
+
+/* Errors: KL_EPARSE when it is not a well-formed 64-bit little-endian shared object. Points into `bytes`. */
+KL_MUST_USE kl_err kli_elf_read(kli_elf *out, kl_arena *a, kl_str bytes, kl_error *e);
+
+#endif

@@ -1,0 +1,1 @@
+typedef int opencl_api_is_empty;

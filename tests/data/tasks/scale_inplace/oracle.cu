@@ -1,0 +1,14 @@
+// The row's sum in float64, then the row scaled in place; one thread a row.
+// SPDX-License-Identifier: Apache-2.0
+//! launch oracle grid(cdiv(rows, 64)) block(64) args(x, a, total, rows, cols)
+
+extern "C" __global__ void oracle(float *x, const float *a, kl_t_total *total, int rows, int cols)
+{
+    const int i = blockIdx.x * 64 + threadIdx.x;
+    if (i >= rows) return;
+    float *row = x + (size_t)i * cols;
+    double sum = 0;
+    for (int j = 0; j < cols; j++) sum += (double)row[j];
+    for (int j = 0; j < cols; j++) row[j] = a[i] * row[j];
+    total[i] = sum;
+}
