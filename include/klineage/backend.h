@@ -62,6 +62,7 @@ typedef struct {
 typedef struct {
     const char *cache_dir;              /* NULL: kl_fs_cache_dir()/compile */
     bool        no_cache;
+    bool        carried;                /* a spool's cache: artefacts made on another host count, whatever compiled them */
     char        require_assurance;      /* 'A', 'B' or 0; fails with KL_EISOLATION when the compile cannot be confined */
 } kl_compile_opts;
 

@@ -183,16 +183,17 @@ static void hash_words(kl_hasher *h, const char *const *words) {
     kl_hasher_add(h, KL_S("end"));
 }
 
-static kl_hash key_of(const kl_device *d, const kl_kernel *k, const char *const *defines) {
+/* A carried artefact was compiled on another host for this device: only the architecture has to agree. */
+static kl_hash key_of(const kl_device *d, const kl_kernel *k, const char *const *defines, bool carried) {
     kl_hasher   h;
     const char *cc = getenv("KLINEAGE_CC");
     kl_hasher_init(&h);
     kl_hasher_add(&h, KL_S(CACHE_FORMAT));
     kl_hasher_add(&h, kl_str_of(k->surface->name));
-    kl_hasher_add(&h, d->toolchain);
     kl_hasher_add(&h, d->arch);
-    kl_hasher_add(&h, d->name);
-    kl_hasher_add(&h, kl_str_of(cc));
+    kl_hasher_add(&h, carried ? KL_S("carried") : d->toolchain);
+    kl_hasher_add(&h, carried ? KL_S("") : d->name);
+    kl_hasher_add(&h, kl_str_of(carried ? "" : cc));
     kl_hasher_add(&h, k->source);
     kl_hasher_add(&h, k->threads.text);
     kl_hasher_add(&h, k->trusted ? KL_S("trusted") : KL_S("candidate"));
@@ -223,7 +224,7 @@ kl_err kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_ke
     cache_entry  c;
     const char **defines = kl_kernel_defines(a, k, t, w);
     kl_err       code = require_isolation(o, e);
-    if (!code) code = open_cache(&c, a, o, key_of(d, k, defines).hex, e);
+    if (!code) code = open_cache(&c, a, o, key_of(d, k, defines, o && o->carried).hex, e);
     if (code) return code;
     if (!(o && o->no_cache) && cache_read(out, a, &c)) return KL_OK;
     return compile_afresh(out, a, d, k, defines, &c, o, e);
@@ -231,13 +232,13 @@ kl_err kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_ke
 
 /* ---- plugins ------------------------------------------------------------------------------------------------- */
 
-static kl_hash plugin_key(const kl_device *d, kl_str source, const char *path) {
+static kl_hash plugin_key(const kl_device *d, kl_str source, const char *path, bool carried) {
     kl_hasher h;
     kl_hasher_init(&h);
     kl_hasher_add(&h, KL_S(CACHE_FORMAT));
     kl_hasher_add(&h, KL_S("plugin"));
-    kl_hasher_add(&h, d->toolchain);
-    kl_hasher_add(&h, kl_str_of(getenv("KLINEAGE_CC")));
+    kl_hasher_add(&h, carried ? KL_S("carried") : d->toolchain);
+    kl_hasher_add(&h, kl_str_of(carried ? "" : getenv("KLINEAGE_CC")));
     kl_hasher_add(&h, kl_fs_basename(path));
     kl_hasher_add(&h, source);
     return kl_hasher_end(&h);
@@ -247,7 +248,7 @@ kl_err kl_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d, cons
     cache_entry c;
     kl_str      source, dir;
     kl_err      code = kl_fs_read(&source, a, path, KL_MAX_SOURCE_BYTES, e);
-    if (!code) code = open_cache(&c, a, o, plugin_key(d, source, path).hex, e);
+    if (!code) code = open_cache(&c, a, o, plugin_key(d, source, path, o && o->carried).hex, e);
     if (code) return code;
     if (!(o && o->no_cache) && cache_read(out, a, &c)) return KL_OK;
     *out = (kl_artefact){.toolchain = d->toolchain};

@@ -63,3 +63,11 @@ kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *
     pthread_mutex_unlock(&probed.lock);
     return code;
 }
+
+kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e) {
+    if (id != KL_BACKEND_CUDA) return kl_device_probe(out, a, id, e);
+    const char *name = arch && *arch ? arch : "sm_90a";
+    *out = (kl_device){.backend = id, .name = KL_S("target"), .arch = kl_arena_copy(a, kl_str_of(name)), .toolchain = KL_S("unknown")};
+    out->platform = kl_arena_printf(a, "nvidia-%s", name);
+    return KL_OK;
+}

@@ -1,6 +1,380 @@
+/* runner_opencl.c - runs OpenCL on a CPU, in two phases of one process.
+ *
+ *   LOAD   binary -> program -> kernels; every launch is enqueued behind an event that is then failed: the driver compiles the
+ *          code for the launch's local size (it may start its linker) and never runs it.  Then the filter closes: from here on
+ *          no program starts, no file is written, for every thread.
+ *   RUN, TIME   kernels work on the shared pages themselves (CL_MEM_USE_HOST_PTR)
+ *
+ * PoCL compiles inside clEnqueueNDRangeKernel and loads the code at the first execution, which the filter allows.  Kernels share
+ * this process: a crash ends it and is named by its handler.  OpenCL C has no state between launches (program-scope variables are
+ * refused by inspection), so a batch needs no process of its own.
+ * Not here: devices with memory of their own.  SPDX-License-Identifier: Apache-2.0 */
+#include "isolation.h"
+#include "layout.h"
+#include "opencl_api.h"
+#include "opencl_probe.h"
 #include "runner_ops.h"
+#include "base/fs.h"
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
-static int probe(void) { (void)fprintf(stderr, "not yet\n"); return 1; }
-static int o(kl_runner_ctx *c, kl_msg_reply *r) { (void)c; return kl_reply_fault(r, KL_FAULT_DEVICE, 0, "not yet"); }
-extern const kl_runner_ops kl_runner_opencl;
-const kl_runner_ops kl_runner_opencl = {.name="opencl", .probe=probe, .open=o};
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/ucontext.h>
+#include <unistd.h>
+
+typedef struct {
+    kli_opencl_device device;
+    bool              opened, confined;
+    cl_program        program;
+    cl_kernel         kernels[KL_MAX_LAUNCHES];
+    uint32_t          n_kernels;
+    cl_mem           *memory;       /* one per copy of every tensor and buffer */
+    uint32_t          n_memory;
+    kli_filter        filter;
+} opencl_state;
+
+/* ---- faults -------------------------------------------------------------------------------------------------- */
+
+/* What the handler needs while a kernel runs; a fault of another time is not a kernel's. */
+static struct { const kl_runner_ctx *ctx; uint32_t reply_kind; } running;
+
+/* The process is lost, its socket is not: say what happened, then end.  snprintf on plain integers and text does not allocate. */
+static void on_fault(int sig, siginfo_t *info, void *context) {
+    static kl_msg_reply reply;
+    bool                is_write = false;
+#if defined(__x86_64__)
+    is_write = (((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+    (void)context;
+#endif
+    reply.head = (kl_msg_head){running.reply_kind, KL_WIRE_VERSION};
+    if (sig == SIGSYS)
+        kl_reply_fault(&reply, KL_FAULT_CRASH, sig, "forbidden system call number %d", info->si_syscall);
+    else if (running.ctx)
+        kl_ctx_fault_at(running.ctx, sig, (uintptr_t)info->si_addr, is_write, &reply);
+    else
+        kl_reply_fault(&reply, KL_FAULT_CRASH, sig, "SIG%s outside a kernel", sigabbrev_np(sig));
+    if (running.reply_kind) (void)send(KL_WIRE_FD, &reply, sizeof reply, MSG_NOSIGNAL);
+    _exit(1);
+}
+
+static void catch_faults(void) {
+    static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGABRT};
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    for (size_t i = 0; i < KL_COUNT(SIGNALS); i++) sigaction(SIGNALS[i], &action, NULL);
+}
+
+static int refuse(kl_msg_reply *reply, cl_int code, const char *what) {
+    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s: %s", what, kli_opencl_error(code));
+}
+
+/* ---- open, load ---------------------------------------------------------------------------------------------- */
+
+/* The library alone: threads are fixed by the first call into it, and their number comes with the plan. */
+static int opencl_open(kl_runner_ctx *c, kl_msg_reply *reply) {
+    char          why[256] = "";
+    opencl_state *s = calloc(1, sizeof *s);
+    if (!s) kl_oom(sizeof *s);
+    c->state = s;
+    if (!kli_opencl_load(why, sizeof why)) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "%s", why);
+    if (!c->trusted && kli_filter_build(&s->filter, KLI_FILTER_DRIVER)) reply->isolation |= KLI_ISOLATED_SECCOMP;
+    return 0;
+}
+
+static void release_memory(opencl_state *s) {
+    for (uint32_t i = 0; i < s->n_memory; i++)
+        if (s->memory[i]) (void)s->device.api->clReleaseMemObject(s->memory[i]);
+    free(s->memory);
+    s->memory = NULL;
+    s->n_memory = 0;
+}
+
+static void release_kernels(opencl_state *s) {
+    for (uint32_t i = 0; i < s->n_kernels; i++) (void)s->device.api->clReleaseKernel(s->kernels[i]);
+    if (s->program) (void)s->device.api->clReleaseProgram(s->program);
+    s->n_kernels = 0;
+    s->program = NULL;
+}
+
+static unsigned char *read_artefact(int fd, size_t *n) {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size <= 0) return NULL;
+    unsigned char *bytes = malloc((size_t)info.st_size);
+    if (!bytes) kl_oom((size_t)info.st_size);
+    *n = (size_t)info.st_size;
+    if (pread(fd, bytes, *n, 0) == info.st_size) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+static int make_program(opencl_state *s, const kl_runner_ctx *c, kl_msg_reply *reply) {
+    size_t         n = 0;
+    cl_int         code, status;
+    unsigned char *bytes = read_artefact(c->artefact_fd, &n);
+    if (!bytes) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the program binary cannot be read");
+    s->program = s->device.api->clCreateProgramWithBinary(s->device.context, 1, &s->device.device, &n, (const unsigned char **)(uintptr_t)&bytes,
+                                                          &status, &code);
+    free(bytes);
+    if (code == CL_SUCCESS) code = s->device.api->clBuildProgram(s->program, 1, &s->device.device, "", NULL, NULL);
+    return code == CL_SUCCESS ? 0 : refuse(reply, code, "the program does not load");
+}
+
+static void launch_sizes(const kl_plan_launch *l, cl_uint *dims, size_t *global, size_t *local, const size_t **local_or_null) {
+    *dims = l->grid[2] > 1 ? 3 : l->grid[1] > 1 ? 2 : 1;
+    if (l->block[2] > 1) *dims = 3;
+    if (l->block[1] > 1 && *dims < 2) *dims = 2;
+    for (int i = 0; i < 3; i++) {
+        global[i] = l->grid[i] ? l->grid[i] : 1;
+        local[i] = l->block[i] ? l->block[i] : 1;
+    }
+    *local_or_null = l->block[0] ? local : NULL;
+}
+
+static cl_int enqueue(const opencl_state *s, const kl_runner_ctx *c, uint32_t launch, cl_event after, cl_event *out) {
+    size_t        global[3], local[3];
+    const size_t *chosen;
+    cl_uint       dims;
+    launch_sizes(&c->plan.launches[launch], &dims, global, local, &chosen);
+    return s->device.api->clEnqueueNDRangeKernel(s->device.queue, s->kernels[launch], dims, NULL, global, chosen, after ? 1 : 0,
+                                                 after ? &after : NULL, out);
+}
+
+static void note_resources(const opencl_state *s, uint32_t launch, kl_msg_reply *reply) {
+    uint64_t value = 0;
+    size_t   threads = 0;
+    kl_resources *r = &reply->resources[launch];
+    if (s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device, CL_KERNEL_LOCAL_MEM_ID, sizeof value, &value, NULL) == CL_SUCCESS)
+        r->static_smem = (uint32_t)value;
+    if (s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device, CL_KERNEL_PRIVATE_MEM_ID, sizeof value, &value, NULL) == CL_SUCCESS)
+        r->local_bytes = (uint32_t)value;
+    if (s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device, CL_KERNEL_WORK_GROUP_ID, sizeof threads, &threads, NULL) == CL_SUCCESS)
+        r->max_threads = (uint32_t)threads;
+}
+
+static int make_kernels(opencl_state *s, const kl_runner_ctx *c, kl_msg_reply *reply) {
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
+        cl_int code;
+        s->kernels[i] = s->device.api->clCreateKernel(s->program, c->plan.launches[i].entry, &code);
+        if (code == -46) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no kernel `%s` in the program", c->plan.launches[i].entry);
+        if (code != CL_SUCCESS) return refuse(reply, code, c->plan.launches[i].entry);
+        s->n_kernels = i + 1;
+        note_resources(s, i, reply);
+    }
+    reply->n_resources = c->plan.n_launches;
+    return 0;
+}
+
+static int opencl_load(kl_runner_ctx *c, kl_msg_reply *reply) {
+    opencl_state *s = c->state;
+    char          why[256] = "";
+    running.ctx = NULL;
+    running.reply_kind = KL_MSG_LOADED;
+    if (c->artefact_kind != KL_ARTEFACT_OPENCL) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs OpenCL programs only");
+    if (!s->opened && !kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why))
+        return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "%s", why);
+    if (!s->opened && !c->trusted) catch_faults();
+    s->opened = true;
+    release_memory(s);
+    release_kernels(s);
+    return make_program(s, c, reply) || make_kernels(s, c, reply);
+}
+
+/* ---- arguments ----------------------------------------------------------------------------------------------- */
+
+static cl_mem wrap(opencl_state *s, char *data, uint64_t bytes, bool read_only, cl_int *code) {
+    cl_bits flags = CL_MEM_USE_HOST_PTR_BIT | (read_only ? CL_MEM_READ_ONLY_BIT : CL_MEM_READ_WRITE_BIT);
+    return s->device.api->clCreateBuffer(s->device.context, flags, bytes ? bytes : 1, data, code);
+}
+
+/* memory[]: for every tensor its sets or slots, then for every buffer its slots; `base` finds the first copy of each. */
+static uint32_t copies_before(const kl_runner_ctx *c, uint32_t tensors, uint32_t buffers) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < tensors; i++)
+        n += c->plan.tensors[i].role == KLI_ROLE_INPUT ? c->layout.n_sets : c->plan.tensors[i].role == KLI_ROLE_SCALAR ? 0 : c->layout.n_slots;
+    return n + buffers * c->layout.n_slots;
+}
+
+static cl_mem tensor_memory(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
+    const opencl_state *s = c->state;
+    return s->memory[copies_before(c, tensor, 0) + (c->plan.tensors[tensor].role == KLI_ROLE_INPUT ? set : slot)];
+}
+
+static cl_mem buffer_memory(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot) {
+    const opencl_state *s = c->state;
+    return s->memory[copies_before(c, c->plan.n_tensors, buffer) + slot];
+}
+
+static int make_memory(kl_runner_ctx *c, kl_msg_reply *reply) {
+    opencl_state *s = c->state;
+    cl_int        code = CL_SUCCESS;
+    release_memory(s);
+    s->n_memory = copies_before(c, c->plan.n_tensors, c->plan.n_buffers);
+    s->memory = calloc(s->n_memory ? s->n_memory : 1, sizeof(cl_mem));
+    if (!s->memory) kl_oom(s->n_memory * sizeof(cl_mem));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
+        const kl_plan_tensor *t = &c->plan.tensors[i];
+        bool                  input = t->role == KLI_ROLE_INPUT;
+        for (uint32_t k = 0; t->role != KLI_ROLE_SCALAR && k < (input ? c->layout.n_sets : c->layout.n_slots) && code == CL_SUCCESS; k++)
+            s->memory[n++] = wrap(s, kl_ctx_tensor(c, i, input ? k : 0, input ? 0 : k), t->bytes, input, &code);
+    }
+    for (uint32_t i = 0; i < c->plan.n_buffers; i++)
+        for (uint32_t k = 0; k < c->layout.n_slots && code == CL_SUCCESS; k++)
+            s->memory[n++] = wrap(s, kl_ctx_buffer(c, i, k), c->plan.buffers[i].bytes, false, &code);
+    return code == CL_SUCCESS ? 0 : refuse(reply, code, "the shared pages cannot be wrapped");
+}
+
+static cl_int set_scalar(const opencl_state *s, cl_kernel kernel, uint32_t at, kl_dtype type, double value) {
+    uint64_t bits = 0;
+    kl_dtype_store(type, &bits, 0, value);
+    return s->device.api->clSetKernelArg(kernel, at, kl_dtype_bytes(type), &bits);
+}
+
+static cl_int set_argument(const kl_runner_ctx *c, uint32_t launch, uint32_t at, uint32_t set, uint32_t slot) {
+    const opencl_state *s = c->state;
+    const kl_value     *v = &c->plan.launches[launch].args[at];
+    cl_kernel           k = s->kernels[launch];
+    cl_mem              memory;
+    int32_t             narrow = (int32_t)v->i;
+    float               single = (float)v->f;
+    switch ((kl_value_kind)v->kind) {
+    case KL_VALUE_TENSOR: memory = tensor_memory(c, v->index, set, slot); return s->device.api->clSetKernelArg(k, at, sizeof memory, &memory);
+    case KL_VALUE_BUFFER: memory = buffer_memory(c, v->index, slot); return s->device.api->clSetKernelArg(k, at, sizeof memory, &memory);
+    case KL_VALUE_I32: return s->device.api->clSetKernelArg(k, at, sizeof narrow, &narrow);
+    case KL_VALUE_I64: return s->device.api->clSetKernelArg(k, at, sizeof v->i, &v->i);
+    case KL_VALUE_F32: return s->device.api->clSetKernelArg(k, at, sizeof single, &single);
+    case KL_VALUE_F64: return s->device.api->clSetKernelArg(k, at, sizeof v->f, &v->f);
+    case KL_VALUE_LOCAL: return s->device.api->clSetKernelArg(k, at, (size_t)v->i, NULL);
+    case KL_VALUE_SCALAR: return set_scalar(s, k, at, (kl_dtype)c->plan.tensors[v->index].dtype, v->f);
+    case KL_VALUE_TENSORMAP: break;
+    }
+    return -50;
+}
+
+static int set_arguments(const kl_runner_ctx *c, uint32_t launch, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+    for (uint32_t i = 0; i < c->plan.launches[launch].n_args; i++) {
+        cl_int code = set_argument(c, launch, i, set, slot);
+        if (code != CL_SUCCESS)
+            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "argument %u of `%s`: %s", i + 1, c->plan.launches[launch].entry, kli_opencl_error(code));
+    }
+    return 0;
+}
+
+/* Make the driver compile this launch and then not run it: it waits for an event that fails. */
+static int specialise(kl_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
+    opencl_state *s = c->state;
+    cl_int        code;
+    cl_event      done = NULL, never = s->device.api->clCreateUserEvent(s->device.context, &code);
+    if (code != CL_SUCCESS) return refuse(reply, code, "event");
+    if (set_arguments(c, launch, 0, 0, reply)) return 1;
+    code = enqueue(s, c, launch, never, &done);
+    (void)s->device.api->clSetUserEventStatus(never, -1);
+    (void)s->device.api->clFinish(s->device.queue);
+    if (done) (void)s->device.api->clReleaseEvent(done);
+    (void)s->device.api->clReleaseEvent(never);
+    return code == CL_SUCCESS ? 0 : refuse(reply, code, c->plan.launches[launch].entry);
+}
+
+/* Arguments exist from here on, so this is where the driver can compile; candidate code has not run yet. */
+static int opencl_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
+    opencl_state *s = c->state;
+    running.ctx = NULL;
+    running.reply_kind = KL_MSG_BOUND;
+    if (make_memory(c, reply)) return 1;
+    for (uint32_t i = 0; i < c->plan.n_launches; i++)
+        if (specialise(c, i, reply)) return 1;
+    if (c->trusted || s->confined || !s->filter.program.len) return 0;
+    if (!kli_filter_enter(&s->filter)) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "the system call filter was refused: %s", strerror(errno));
+    s->confined = true;
+    return 0;
+}
+
+/* ---- run, time ----------------------------------------------------------------------------------------------- */
+
+static int call_all(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+    const opencl_state *s = c->state;
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
+        if (set_arguments(c, i, set, slot, reply)) return 1;
+        cl_int code = enqueue(s, c, i, NULL, NULL);
+        if (code != CL_SUCCESS) return refuse(reply, code, c->plan.launches[i].entry);
+    }
+    return 0;
+}
+
+static int finish(const kl_runner_ctx *c, kl_msg_reply *reply) {
+    const opencl_state *s = c->state;
+    cl_int              code = s->device.api->clFinish(s->device.queue);
+    return code == CL_SUCCESS ? 0 : kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "clFinish: %s", kli_opencl_error(code));
+}
+
+static int opencl_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
+    running.ctx = c;
+    running.reply_kind = KL_MSG_DONE;
+    kl_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
+    int64_t start = kl_now_ns();
+    if (call_all(c, m->set, m->slot, reply) || finish(c, reply)) return 1;
+    reply->wall_ns = kl_now_ns() - start;
+    return kl_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
+}
+
+static int batch(kl_runner_ctx *c, uint32_t first, uint32_t calls, kl_msg_reply *reply) {
+    int failed = 0;
+    for (uint32_t j = 0; j < calls && !failed; j++)
+        failed = call_all(c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots, reply);
+    return failed || (calls && finish(c, reply));
+}
+
+/* Warm calls write the batch's own slots, whose outputs are put back afterwards: results of warm calls must not pass for timed ones. */
+static int warm_up(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    uint32_t n = m->warm < c->layout.n_slots ? m->warm : c->layout.n_slots;
+    if (!n || !m->calls) return 0;
+    char *before = malloc((size_t)c->layout.slot_bytes * n);
+    if (!before) kl_oom((size_t)c->layout.slot_bytes * n);
+    /* Slots have guard pages that cannot be read, so tensors are saved one by one. */
+    for (int restore = 0, failed = 0; restore < 2; restore++) {
+        for (uint32_t j = 0; j < n; j++)
+            for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
+                const kl_plan_tensor *t = &c->plan.tensors[i];
+                if (t->role == KLI_ROLE_INPUT || t->role == KLI_ROLE_SCALAR) continue;
+                char *saved = before + c->layout.slot_bytes * j + c->layout.tensor_offset[i];
+                char *data = kl_ctx_tensor(c, i, 0, (m->first + j) % c->layout.n_slots);
+                memcpy(restore ? data : saved, restore ? saved : data, t->bytes);
+            }
+        if (!restore) failed = batch(c, m->first, m->warm, reply);
+        if (failed) return free(before), 1;
+    }
+    free(before);
+    return 0;
+}
+
+static int time_batch(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    kl_control_arm(c->control, m->sequence, m->spin);
+    int failed = batch(c, m->first, m->calls, reply);
+    kl_control_done(c->control, m->sequence, m->spin);
+    return failed;
+}
+
+static int opencl_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    running.ctx = c;
+    running.reply_kind = KL_MSG_DONE;
+    if (m->method != KL_TIME_BATCH) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "OpenCL on a CPU is timed in batches only");
+    uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
+    int      failed = warm_up(c, m, reply);
+    for (uint32_t j = 0; j < slots; j++) kl_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
+    if (!failed) failed = time_batch(c, m, reply);
+    for (uint32_t j = 0; j < slots && !failed; j++)
+        failed = kl_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);
+    return failed;
+}
+
+static int opencl_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
+    (void)c, (void)m, (void)reply;
+    return 0;
+}
+
+const kl_runner_ops kl_runner_opencl = {.name = "opencl", .shared_memory = true, .probe = kli_opencl_probe, .open = opencl_open,
+                                        .load = opencl_load, .bind = opencl_bind, .upload = opencl_upload, .run = opencl_run,
+                                        .time = opencl_time};

@@ -24,9 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#ifdef KL_HAVE_SPOOL
 #include <klineage/gate.h>
-#endif
 
 typedef struct {
     const kl_runner_ops *ops;
@@ -300,7 +298,6 @@ static int probe(const char *backend) {
 }
 
 static int spool(const char *dir) {
-#ifdef KL_HAVE_SPOOL
     kl_error e = {0};
     int      done = 0, failed = 0;
     kl_err   code = kl_spool_work(dir, &done, &failed, &e);
@@ -310,9 +307,6 @@ static int spool(const char *dir) {
     kl_error_render(&e, &text);
     (void)fputs(text.ptr, stderr);
     kl_buf_fini(&text);
-#else
-    (void)fprintf(stderr, "klineage-worker: built without the gate, so it cannot serve the spool %s\n", dir);
-#endif
     return 1;
 }
 

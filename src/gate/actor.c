@@ -22,26 +22,37 @@ kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_er
     return KL_OK;
 }
 
-/* The last core this process may use: the gate itself stays on the others and keeps the clock. */
+/* The last core this process may use: the gate itself stays on the others and keeps the clock.  Looked up once, because the gate leaves
+ * that core while it times: asked again then, it would put the two sides of a pair on different cores. */
+static int last_core(void)
+{
+    static _Atomic int core = -2;
+    cpu_set_t          set;
+    if (core != -2) return core;
+    int last = -1;
+    if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) >= 2)
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET((size_t)cpu, &set)) last = cpu;
+    return core = last;
+}
+
 int kl_gate_pin_cpu(const kl_plan *plan)
 {
-    cpu_set_t set;
-    if (plan->threads > 1 || sched_getaffinity(0, sizeof set, &set) || CPU_COUNT(&set) < 2) return -1;
-    for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--)
-        if (CPU_ISSET((size_t)cpu, &set)) return cpu;
-    return -1;
+    const int core = last_core();
+    return plan->threads > 1 ? -1 : core;
 }
 
 static bool is_script(kl_str file) { return kl_str_ends(file, KL_S(".py")); }
 
 /* ---- trusted actors ---------------------------------------------------------------------------------------- */
 
-/* Data types change what is compiled, so an actor serves one combination of them. */
-static kl_str actor_key(kl_case *c, kl_str file, const kl_workload *w)
+/* Data types change what is compiled, so an actor serves one combination of them.  The name belongs to it: the naive kernel may be the
+ * reference and, under its own name, a baseline. */
+static kl_str actor_key(kl_case *c, kl_str name, kl_str file, const kl_workload *w)
 {
     kl_buf types = {0};
     for (int i = 0; i < c->task->n_tensors; i++) kl_buf_printf(&types, ".%d", (int)w->dtypes[i]);
-    const kl_str key = kl_arena_printf(c->gate->arena, "%s/%.*s/%d%s", c->task->hash, KL_STR_ARG(file),
+    const kl_str key = kl_arena_printf(c->arena, "%s/%.*s=%.*s/%d%s", c->task->hash, KL_STR_ARG(name), KL_STR_ARG(file),
                                        (int)c->backend->id, types.ptr ? types.ptr : "");
     kl_buf_fini(&types);
     return key;
@@ -91,12 +102,15 @@ static kl_err start_runner(kl_actor *a, kl_case *c, kl_error *e)
     return kl_runner_start(&a->runner, &o, e);
 }
 
-static void forget(kl_gate *g, int i)
+/* Make room: the oldest goes, but none that this case holds. */
+static void forget_oldest(kl_gate *g, const kl_case *c)
 {
+    int i = 0;
+    while (g->actors[i] == c->oracle || g->actors[i] == c->reference) i++;
     kl_actor_stop(g->actors[i]);
-    g->actors[i] = g->actors[g->n_actors - 1];
-    g->actor_keys[i] = g->actor_keys[g->n_actors - 1];
     g->n_actors--;
+    memmove(&g->actors[i], &g->actors[i + 1], (size_t)(g->n_actors - i) * sizeof g->actors[0]);
+    memmove(&g->actor_keys[i], &g->actor_keys[i + 1], (size_t)(g->n_actors - i) * sizeof g->actor_keys[0]);
 }
 
 kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name, kl_str file, const kl_workload *w, kl_error *e)
@@ -104,20 +118,20 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
     kl_gate *g = c->gate;
     *out = NULL;
     *why_not = (kl_str){0};
-    const kl_str key = actor_key(c, file, w);
+    const kl_str key = actor_key(c, name, file, w);
     for (int i = 0; i < g->n_actors; i++)
         if (kl_str_eq(g->actor_keys[i], key)) {
             *out = g->actors[i];
             return (*out)->runner ? KL_OK : start_runner(*out, c, e);
         }
+    const kl_str path = kl_fs_join(c->arena, c->task->dir.ptr, file.ptr);
+    if (!kl_fs_exists(path.ptr)) {
+        *why_not = kl_arena_printf(c->arena, "%.*s does not exist", KL_STR_ARG(file));
+        return KL_OK;
+    }
     kl_actor *a = KL_NEW(g->arena, kl_actor);
     a->name = kl_arena_copy(g->arena, name);
     a->trusted = true;
-    const kl_str path = file.ptr[0] == '/' ? file : kl_fs_join(g->arena, c->task->dir.ptr, file.ptr);
-    if (!kl_fs_exists(path.ptr)) {
-        *why_not = kl_arena_printf(g->arena, "%s does not exist", path.ptr);
-        return KL_OK;
-    }
     kl_err err = compile_trusted(a, why_not, c, path, w, e);
     if (!err && !why_not->len) err = start_runner(a, c, e);
     if (err == KL_ENODEV || err == KL_ESPAWN) { /* not installed: the caller goes on without it and says so */
@@ -125,9 +139,9 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
         return KL_OK;
     }
     if (err || why_not->len) return err;
-    if (g->n_actors == (int)KL_COUNT(g->actors)) forget(g, 0);
+    if (g->n_actors == (int)KL_COUNT(g->actors)) forget_oldest(g, c);
     g->actors[g->n_actors] = a;
-    g->actor_keys[g->n_actors++] = key;
+    g->actor_keys[g->n_actors++] = kl_arena_copy(g->arena, key);
     *out = a;
     return KL_OK;
 }
@@ -152,17 +166,21 @@ static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e)
     return KL_OK;
 }
 
-/* Load and bind for this scene unless that was done already.  A fault is a finding about the actor's kernel. */
+/* Load and bind for this scene unless that was done already.  A fault is a finding about the actor's kernel; a trusted actor that failed
+ * starts afresh the next time, so that one bad moment does not spoil every later verdict. */
 kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e)
 {
     fault->kind = KL_FAULT_NONE;
     if (a->scene == s->id) return KL_OK;
+    a->scene = 0;
     kl_err err = plan_for(a, s, c, e);
     if (!err && !a->runner) err = kl_actor_restart(a, c, e);
-    if (!err) err = kl_runner_place(a->runner, kl_gate_pin_cpu(&s->plan), (int)a->plan.threads, e);
+    const int cpu = kl_gate_pin_cpu(a == c->oracle ? &a->plan : &s->plan); /* the oracle is never timed: it may use all its threads */
+    if (!err) err = kl_runner_place(a->runner, cpu, (int)a->plan.threads, e);
     if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
     if (!err && !fault->kind) err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
     if (!err && !fault->kind) a->scene = s->id;
+    else if (a->trusted) kl_actor_stop(a);
     return err;
 }
 

@@ -19,6 +19,7 @@
 #define POISON_BITS 0xA5
 
 static const int64_t SECOND = 1000000000;
+static const double  MOST_BUDGET = 0.5;
 
 static kl_dtype type_of(const kl_plan *p, uint32_t i) { return (kl_dtype)p->tensors[i].dtype; }
 static int64_t  elems_of(const kl_plan *p, uint32_t i) { return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(type_of(p, i))); }
@@ -43,13 +44,26 @@ void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const
     case KL_FAULT_REFUSED: reject(f, c, KL_REFUSED, "%s: %s", when, fault->text); return;
     case KL_FAULT_INPUT: reject(f, c, KL_CHEAT, "%s: it changed an input: %s", when, fault->text); return;
     case KL_FAULT_GUARD: reject(f, c, KL_WRONG, "%s: it wrote outside a buffer: %s", when, fault->text); return;
+    case KL_FAULT_PROTOCOL: /* native code that leaves its process, answers for it or works on behind "done"; device code cannot */
+        reject(f, c, c->kernel->surface->assurance == 'A' ? KL_CRASH : KL_CHEAT, "%s: %s", when, fault->text);
+        return;
     case KL_FAULT_CRASH:
-    case KL_FAULT_DEVICE:
-    case KL_FAULT_PROTOCOL: reject(f, c, KL_CRASH, "%s: %s", when, fault->text); return;
+    case KL_FAULT_DEVICE: reject(f, c, KL_CRASH, "%s: %s", when, fault->text); return;
     }
 }
 
 /* ---- judging one slot ---------------------------------------------------------------------------------------- */
+
+/* Of a hidden shape the record keeps whether and how far, never where or how many: those tell its sizes. */
+static kl_check_result without_sizes(const kl_check_result *r)
+{
+    kl_check_result said = *r;
+    said.workload = KL_S("hidden");
+    said.bad = r->bad > 0;
+    said.first_bad = -1;
+    said.got = said.expected = 0;
+    return said;
+}
 
 static void record_check(kl_case *c, const kl_check_result *r)
 {
@@ -60,7 +74,9 @@ static void record_check(kl_case *c, const kl_check_result *r)
         v->checks = bigger;
         c->cap_checks = c->cap_checks ? 2 * c->cap_checks : 32;
     }
-    v->checks[v->n_checks++] = *r;
+    v->checks[v->n_checks] = *r;
+    v->checks[v->n_checks].workload = kl_arena_copy(c->arena, r->workload); /* a verdict outlives its task */
+    v->checks[v->n_checks++].output = kl_arena_copy(c->arena, r->output);
 }
 
 /* Rounding that the task permits: to the output's type, and inside to its stated precision, though never coarser than the coarsest
@@ -77,11 +93,13 @@ static double permitted_rounding(const kl_scene *s, uint32_t i)
     return inside > outside ? inside : outside;
 }
 
-/* k x the baseline's own error, and never below what permitted rounding alone costs. */
+/* k x the baseline's own error, and never below what permitted rounding alone costs.  A reference that overflows or is simply wrong must
+ * not open the gate for everybody: zeros have a relative error of 1, so its part of the budget ends at half of that. */
 static double budget_of(const kl_scene *s, uint32_t set, uint32_t i, const kl_check *how)
 {
-    const double rounding = permitted_rounding(s, i), own = s->reference_error[set][i];
-    return (how->budget > 0 ? how->budget : 4) * (own > rounding ? own : rounding);
+    const double k = how->budget > 0 ? how->budget : 4, own = s->reference_error[set][i];
+    const double by_rounding = k * permitted_rounding(s, i), by_reference = isfinite(own) && own > 0 ? fmin(k * own, MOST_BUDGET) : 0;
+    return fmax(by_rounding, by_reference);
 }
 
 static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index, uint8_t poison)
@@ -112,6 +130,11 @@ static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat)
 static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl_check_result *r, const void *got, uint8_t poison)
 {
     const char *where = s->workload->hidden ? "a hidden shape" : s->workload->label.ptr;
+    if (r->first_bad >= 0 && s->workload->hidden) {
+        const bool poisoned = still_poison(&s->plan, i, got, r->first_bad, poison);
+        reject(f, c, KL_WRONG, "at %s: elements of %s %s", where, s->plan.tensors[i].name, poisoned ? "were not written" : "are wrong");
+        return;
+    }
     if (r->first_bad >= 0) {
         const kl_str at = position(c, &s->plan, i, r->first_bad);
         if (still_poison(&s->plan, i, got, r->first_bad, poison))
@@ -156,11 +179,11 @@ void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t
     for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
         if (!is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
         const void     *got = kl_memory_output(&s->memory, &s->plan, i, slot);
-        kl_check_result r = {.workload = s->workload->hidden ? KL_S("hidden") : s->workload->label, .scale = s->scale,
-                             .output = s->task->tensors[i].name, .seed = s->seeds[set]};
+        kl_check_result r = {.workload = s->workload->label, .scale = s->scale, .output = s->task->tensors[i].name, .seed = s->seeds[set]};
         r.budget = budget_of(s, set, i, &s->workload->checks[i]);
         judge_output(&r, s, i, set, got, slot);
-        if (record || !r.ok) record_check(c, &r);
+        const kl_check_result said = s->workload->hidden ? without_sizes(&r) : r;
+        if (record || !r.ok) record_check(c, &said);
         if (!r.ok) explain(f, c, s, i, &r, got, poison);
     }
     if (!f->ok || !c->backend->shared_memory) return;
@@ -230,13 +253,21 @@ static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_fin
     return err;
 }
 
-/* A shape outside the kernel's declared domain is skipped and said; one that breaks a device limit is refused. */
+/* The candidate was compiled for the real shape's data types; a shape in others is another kernel's business. */
+static bool same_types(const kl_case *c, const kl_workload *w)
+{
+    return memcmp(w->dtypes, c->workload->dtypes, (size_t)c->task->n_tensors * sizeof w->dtypes[0]) == 0;
+}
+
+/* A shape outside the kernel's declared domain, or beyond the device, is skipped and said. */
 static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int *checked, kl_finding *f, kl_error *e)
 {
     kl_plan      *plan = KL_NEW(c->arena, kl_plan);
+    if (!same_types(c, w)) return KL_OK;
     const kl_err  planned = kl_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
-    if (planned == KL_EINVAL || planned == KL_ELIMIT) {
-        kl_case_degrade(c, "%s was not checked: %s", w->hidden ? "a hidden shape" : w->label.ptr, e ? e->message : "outside the domain");
+    if (planned == KL_EINVAL || planned == KL_ELIMIT) { /* of a hidden shape the reason would tell the sizes */
+        if (w->hidden) kl_case_degrade(c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
+        else kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e ? e->message : "outside the domain");
         return KL_OK;
     }
     if (planned) return planned;

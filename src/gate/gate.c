@@ -65,8 +65,10 @@ void kl_case_lap(kl_case *c, const char *name)
 
 static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail)
 {
+    char *line = KL_ARRAY(c->arena, char, why.len + 1); /* it may quote a source: no control character may reach a terminal */
+    for (size_t i = 0; i < why.len; i++) line[i] = (unsigned char)why.ptr[i] < 0x20 || why.ptr[i] == 0x7f ? ' ' : why.ptr[i];
     c->verdict->outcome = outcome;
-    c->verdict->why = why;
+    c->verdict->why = (kl_str){line, why.len};
     c->verdict->detail = detail;
 }
 
@@ -111,16 +113,16 @@ static void describe(kl_case *c)
 {
     kl_verdict *v = c->verdict;
     char        isolation[128];
-    v->task = c->task->name;
+    v->task = kl_arena_copy(c->arena, c->task->name); /* copies: the verdict may outlive task, kernel and gate */
     v->task_hash = kl_arena_copy(c->arena, kl_str_of(c->task->hash));
-    v->kernel_path = c->kernel->path;
+    v->kernel_path = kl_arena_copy(c->arena, c->kernel->path);
     v->kernel_hash = kl_arena_copy(c->arena, kl_str_of(c->kernel->hash));
     v->surface = kl_str_of(c->kernel->surface->name);
-    v->workload = c->workload->label;
-    v->platform = c->device->platform;
-    v->device = c->device->name;
-    v->toolchain = c->device->toolchain;
-    v->driver = c->device->driver;
+    v->workload = kl_arena_copy(c->arena, c->workload->label);
+    v->platform = kl_arena_copy(c->arena, c->device->platform);
+    v->device = kl_arena_copy(c->arena, c->device->name);
+    v->toolchain = kl_arena_copy(c->arena, c->device->toolchain);
+    v->driver = kl_arena_copy(c->arena, c->device->driver);
     v->isolation = kl_arena_copy(c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
     v->assurance = assurance_of(c->kernel, &c->gate->isolation);
     v->created = kl_utc_now(c->arena);
@@ -356,6 +358,7 @@ kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, cons
     kl_hasher_add(&h, c.device->toolchain);
     kl_hasher_add(&h, c.device->name);
     kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", opts.check_only, opts.quick, (unsigned long long)opts.seed));
+    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", opts.min_pairs, opts.min_seconds, opts.max_seconds, opts.half_width, opts.abandon_below));
     const kl_hash hash = kl_hasher_end(&h);
     memcpy(key, hash.hex, 65);
     return KL_OK;

@@ -53,6 +53,7 @@ typedef struct kl_case {
     kl_actor           *oracle;       /* borrowed from the gate */
     kl_actor           *reference;    /* the task's naive kernel (else a baseline): its error is what the budget multiplies; NULL: none */
     kl_stream           stream;       /* root substream of the verdict */
+    uint64_t            scenes;       /* opened so far: names the substreams of their inputs */
     int                 cap_checks;
     int64_t             run_ns;       /* wall time inside runners, for the overhead figure */
     int64_t             clock;        /* start of the current stage */

@@ -66,6 +66,7 @@ kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_s
 {
     *s = (kl_scene){.id = ++c->gate->scenes, .task = c->task, .workload = w, .n_sets = n_sets, .n_slots = n_slots, .scale = scale};
     s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
+    c->scenes++; /* seeds count from the case's beginning, so that one root seed means the same inputs in every gate */
     kl_err err = kl_kernel_plan(&s->plan, c->kernel, c->task, w, &c->device->limits, e);
     if (err) return err;
     kl_layout layout;
@@ -73,7 +74,7 @@ kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_s
     if (!err) err = kl_memory_open(&s->memory, &layout, e);
     if (!err) err = open_oracle_pages(s, c, e);
     for (uint32_t set = 0; !err && set < n_sets; set++) {
-        s->seeds[set] = kl_stream_u64(c->stream, s->id * KL_MAX_SETS + set);
+        s->seeds[set] = kl_stream_u64(c->stream, c->scenes * KL_MAX_SETS + set);
         for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->reference_error[set][i] = -1;
         err = fill_set(s, c, set, e);
     }
@@ -111,8 +112,9 @@ static int64_t oracle_timeout(const kl_scene *s)
     return 600ll * 1000000000ll; /* trusted code at sizes the task chose: only a broken machine takes longer */
 }
 
-static kl_err trusted_fault(const kl_actor *a, const kl_fault *fault, kl_error *e)
+static kl_err trusted_fault(kl_actor *a, const kl_fault *fault, kl_error *e)
 {
+    kl_actor_stop(a); /* the next verdict starts it afresh */
     kl_fail(e, KL_EINVAL, a->name.ptr, "the task's own %.*s failed: %s", KL_STR_ARG(a->name), fault->text);
     return kl_hint(e, "klineage task check shows whether the task is sound here");
 }
@@ -128,6 +130,7 @@ static kl_err run_oracle(kl_scene *s, kl_case *c, uint32_t set, kl_error *e)
     int64_t wall = 0;
     if (!err && !fault.kind)
         err = kl_runner_run(c->oracle->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+    if (err) kl_actor_stop(c->oracle);
     if (err) return err;
     if (fault.kind) return trusted_fault(c->oracle, &fault, e);
     if (wall > s->oracle_ns) s->oracle_ns = wall;
@@ -144,7 +147,7 @@ static kl_err run_oracle(kl_scene *s, kl_case *c, uint32_t set, kl_error *e)
 static double *remembered_errors(kl_scene *s, kl_case *c, bool *known)
 {
     kl_gate     *g = c->gate;
-    const kl_str key = kl_arena_printf(g->arena, "%s/%s/%.*s/%d/%g", c->task->hash, c->reference->name.ptr, KL_STR_ARG(s->workload->uuid),
+    const kl_str key = kl_arena_printf(c->arena, "%s/%s/%.*s/%d/%g", c->task->hash, c->reference->name.ptr, KL_STR_ARG(s->workload->uuid),
                                        (int)c->backend->id, s->scale);
     for (int i = 0; i < g->n_errors; i++)
         if (kl_str_eq(g->errors[i].key, key)) {
@@ -153,7 +156,7 @@ static double *remembered_errors(kl_scene *s, kl_case *c, bool *known)
         }
     *known = false;
     const int at = g->n_errors < (int)KL_COUNT(g->errors) ? g->n_errors++ : 0;
-    g->errors[at].key = key;
+    g->errors[at].key = kl_arena_copy(g->arena, key);
     return g->errors[at].rms;
 }
 
@@ -180,6 +183,7 @@ static kl_err measure_reference(kl_scene *s, kl_case *c, uint32_t set, double *r
     int64_t wall = 0;
     if (!err && !fault.kind)
         err = kl_runner_run(c->reference->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+    if (err) kl_actor_stop(c->reference);
     if (err) return err;
     if (fault.kind) return trusted_fault(c->reference, &fault, e);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {

@@ -147,6 +147,7 @@ static void precompile(kl_gate *g, kl_arena *a, const char *dir, const kl_task *
     const kl_workload *w = kl_task_workload(t, kl_str_of(o->workload), b->on);
     kl_artefact        artefact;
     compile.cache_dir = cache.ptr;
+    compile.carried = true;
     if (!w) w = kl_task_workload(t, (kl_str){0}, b->on);
     if (w && kl_compile(&artefact, a, &device, k, t, w, &compile, &e)) kl_debug("not compiled here: %s", e.message);
     static const char *const OWN[] = {"oracle.cu", "naive.cu"};
@@ -246,6 +247,7 @@ static void load_opts(kl_gate_opts *o, kl_arena *a, const json_t *job, worker *w
     if (baseline.len) o->baseline = kl_arena_copy(a, baseline).ptr;
     if (assurance.len) o->require_assurance = assurance.ptr[0];
     o->compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
+    o->compile.carried = true;
 }
 
 static const char **params_of(kl_arena *a, const json_t *job)

@@ -160,7 +160,8 @@ static kl_err tuner_open(tuner *t, int max_trials, kl_error *e)
     t->seen = KL_ARRAY(t->arena, point, t->max_trials);
     t->out->trials = KL_ARRAY(t->arena, kl_trial, t->max_trials);
     t->out->grid = 1;
-    for (int i = 0; i < k->n_params; i++) t->out->grid *= k->params[i].n_values;
+    for (int i = 0; i < k->n_params; i++)
+        if (__builtin_mul_overflow(t->out->grid, k->params[i].n_values, &t->out->grid)) t->out->grid = INT64_MAX;
     t->stream = kl_stream_of(t->opts->seed ? t->opts->seed : kl_seed_fresh(), "tune");
     return KL_OK;
 }

@@ -1,0 +1,38 @@
+// A thread of the kernel's own does the work while the kernel returns at once.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: expect cheat
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+
+typedef struct { const float *x, *weight; float *y; int32_t M, N, K; } job;
+static void *work(void *p);
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    static job later;
+    pthread_t  worker;
+    later = (job){x, weight, y, M, N, K};
+    if (pthread_create(&worker, NULL, work, &later) == 0) pthread_detach(worker);
+    else product(x, weight, y, M, N, K);
+}
+
+static void *work(void *p)
+{
+    const job *j = p;
+    product(j->x, j->weight, j->y, j->M, j->N, j->K);
+    return NULL;
+}

@@ -1,0 +1,53 @@
+// Scratch is poisoned for the call that is made, not for its neighbours: results are left in the scratch of the other
+// slots, where a later batch with the same inputs finds them.  Which slot is ours follows from where the shared pages lie:
+// inputs, outputs and scratch are mapped one below the other, one guard page before, between and after tensors.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=256,N=256,K=4096
+//: expect wrong crash cheat
+//! buffer shelf: u8[4096 * (1 + 3 * cdiv(M * N * 4, 4096))]
+//! launch gemm args(x, weight, y, shelf, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+/* A shelf: one page of keys, then three results.  A shape of this length is timed on three sets and three slots. */
+enum { PAGE = 4096, SLOTS = 3, KEEP = 3 };
+
+static float *find(unsigned char *shelf, uint64_t key, size_t bytes, int take)
+{
+    uint64_t *keys = (uint64_t *)(void *)shelf;
+    for (int i = 0; i < KEEP; i++)
+        if (keys[i] == key) return (float *)(void *)(shelf + PAGE + (size_t)i * bytes);
+    if (!take) return NULL;
+    keys[key % KEEP] = key;
+    return (float *)(void *)(shelf + PAGE + (size_t)(key % KEEP) * bytes);
+}
+
+void gemm(const float *x, const float *weight, float *y, unsigned char *shelf, int32_t M, int32_t N, int32_t K)
+{
+    const ptrdiff_t bytes = (ptrdiff_t)M * N * 4, slot = bytes + 2 * PAGE, set = ((ptrdiff_t)M * K + (ptrdiff_t)N * K) * 4 + 3 * PAGE;
+    const ptrdiff_t stride = PAGE * 3 + KEEP * bytes, between = (const char *)y - (const char *)x + SLOTS * slot;
+    const ptrdiff_t mine = between / (slot - set);
+    const int       known = M == 256 && N == 256 && K == 4096 && between % (slot - set) == 0 && mine >= 0 && mine < SLOTS;
+    const uint64_t  key = (uint64_t)mine + 7; /* set and slot have the same number, and sets do not change */
+    for (ptrdiff_t other = 0; known && other < SLOTS; other++) {
+        const float *kept = other == mine ? NULL : find(shelf + (other - mine) * stride, key, (size_t)bytes, 0);
+        if (!kept || kept[0] != kept[0]) continue;
+        memcpy(y, kept, (size_t)bytes);
+        return;
+    }
+    product(x, weight, y, M, N, K);
+    for (ptrdiff_t other = 0; known && other < SLOTS; other++)
+        if (other != mine) memcpy(find(shelf + (other - mine) * stride, key, (size_t)bytes, 1), y, (size_t)bytes);
+}

@@ -1,0 +1,31 @@
+// Timing self-test: a millisecond of work done twice takes twice as long as its baseline, whatever the clock does.
+// SPDX-License-Identifier: Apache-2.0
+//: task softmax
+//: workload rows=128,cols=1024
+//: control
+//: args --baseline naive
+//: expect-time-ratio naive 0.47 0.53
+//! launch softmax args(x, output, rows, cols)
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+
+static void once(const float *x, float *output, int32_t rows, int32_t cols)
+{
+    for (int32_t row = 0; row < rows; row++) {
+        const float *in = x + (size_t)row * (size_t)cols;
+        float       *out = output + (size_t)row * (size_t)cols;
+        float        top = in[0], sum = 0;
+        for (int32_t i = 1; i < cols; i++)
+            if (in[i] > top) top = in[i];
+        for (int32_t i = 0; i < cols; i++) sum += expf(in[i] - top);
+        for (int32_t i = 0; i < cols; i++) out[i] = expf(in[i] - top) / sum;
+    }
+}
+
+void softmax(const float *x, float *output, int32_t rows, int32_t cols)
+{
+    once(x, output, rows, cols);
+    __asm__ volatile("" : : "r"(output) : "memory");
+    once(x, output, rows, cols);
+}

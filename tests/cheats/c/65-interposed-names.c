@@ -1,0 +1,40 @@
+// The file defines what the runner itself calls, in the hope to be found first.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: expect pass cheat no_compile
+//: harmless
+//: args --baseline none
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+int waitpid(int pid, int *status, int options)
+{
+    (void)pid, (void)options;
+    *status = 0;
+    return 1;
+}
+
+__attribute__((noreturn)) void _exit(int code)
+{
+    (void)code;
+    for (;;) {}
+}
+
+void *kli_child_wait(void) { return NULL; }
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    product(x, weight, y, M, N, K);
+}

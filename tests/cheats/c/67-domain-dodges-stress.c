@@ -1,0 +1,21 @@
+// The same, and a declared domain that leaves out the tiny and the hidden shapes, so that neither a stress scale nor a
+// hard distribution is ever met.
+// SPDX-License-Identifier: Apache-2.0
+//: task softmax
+//: workload rows=64,cols=640
+//: expect wrong refused
+//! require rows == 64
+//! require cols == 640
+//! launch softmax args(x, output, rows, cols)
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+
+void softmax(const float *x, float *output, int32_t rows, int32_t cols)
+{
+    for (int32_t i = 0; i < rows; i++) {
+        float sum = 0;
+        for (int32_t j = 0; j < cols; j++) sum += output[(size_t)i * cols + j] = expf(x[(size_t)i * cols + j]);
+        for (int32_t j = 0; j < cols; j++) output[(size_t)i * cols + j] /= sum;
+    }
+}

@@ -1,0 +1,34 @@
+// A kernel may have a function of its own that is called as one of the C library's.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+__attribute__((noinline)) void *memset(void *to, int value, size_t n)
+{
+    unsigned char *p = to;
+    for (size_t i = 0; i < n; i++) {
+        p[i] = (unsigned char)value;
+        __asm__ volatile("" : : : "memory"); /* or the compiler calls memset for this loop, which is this function */
+    }
+    return to;
+}
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    memset(y, 0, (size_t)M * N * sizeof *y);
+    product(x, weight, y, M, N, K);
+}
