@@ -26,34 +26,45 @@
 
 /* ---- running one program ------------------------------------------------------------------------------------- */
 
-#define MAX_READABLE 32
+kl_str kli_worker_path(kl_arena *a) {
+    kl_str dir = kl_fs_self_dir(a), path = kl_fs_join(a, dir.ptr, "klineage-worker");
+    return kl_fs_exists(path.ptr) ? path : kl_fs_join(a, kl_fs_join(a, dir.ptr, "../bin").ptr, "klineage-worker");
+}
 
-static int collect_readable(const char **to, const char *const *more) {
-    static const char *const SYSTEM[] = {"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/etc/OpenCL",
-                                         "/sys/devices", "/proc/cpuinfo", "/proc/meminfo"};
-    int n = 0;
-    for (size_t i = 0; i < KL_COUNT(SYSTEM); i++) to[n++] = SYSTEM[i];
-    for (; more && *more && n < MAX_READABLE - 1; more++) to[n++] = *more;
-    return n;
+/* A compiler sees no more of our environment than where programs and libraries are. */
+static void make_environment(const char **env, kl_arena *a, const char *dir) {
+    static const char *const KEPT[] = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH"};
+    const char              *path = getenv("PATH");
+    int                      n = 0;
+    env[n++] = kl_arena_printf(a, "PATH=%s", path ? path : "/usr/bin:/bin").ptr;
+    env[n++] = kl_arena_printf(a, "TMPDIR=%s", dir).ptr;
+    env[n++] = kl_arena_printf(a, "HOME=%s", dir).ptr;
+    env[n++] = "LC_ALL=C";
+    for (size_t i = 0; i < KL_COUNT(KEPT); i++)
+        if (getenv(KEPT[i])) env[n++] = kl_arena_printf(a, "%s=%s", KEPT[i], getenv(KEPT[i])).ptr;
+    env[n] = NULL;
+}
+
+static kl_err run_with(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, kli_jail *jail, size_t max_output, kl_error *e) {
+    const char        *env[8];
+    const kl_proc_spec spec = {.argv = argv, .envp = env, .cwd = dir, .timeout_ns = KL_COMPILE_SECONDS * 1000000000ll,
+                               .max_output = max_output, .confine = jail ? kli_jail_enter : NULL, .confine_ctx = jail};
+    make_environment(env, a, dir);
+    kl_err code = kl_proc_run(out, a, &spec, e);
+    return code == KL_ENOENT ? kl_fail(e, KL_ENODEV, argv[0], "the compiler is not installed") : code;
 }
 
 kl_err kli_compile_run(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, const char *const *readable,
                        size_t max_output, kl_error *e) {
-    const char *readables[MAX_READABLE] = {0};
-    kli_jail    jail;
-    const char *path = getenv("PATH"), *vendors = getenv("OCL_ICD_VENDORS"), *libraries = getenv("LD_LIBRARY_PATH");
-    const char *env[8] = {kl_arena_printf(a, "PATH=%s", path ? path : "/usr/bin:/bin").ptr,
-                          kl_arena_printf(a, "TMPDIR=%s", dir).ptr, kl_arena_printf(a, "HOME=%s", dir).ptr, "LC_ALL=C"};
-    int         n = 4;
-    if (vendors) env[n++] = kl_arena_printf(a, "OCL_ICD_VENDORS=%s", vendors).ptr;
-    if (libraries) env[n++] = kl_arena_printf(a, "LD_LIBRARY_PATH=%s", libraries).ptr;
-    (void)collect_readable(readables, readable);
-    kli_jail_open(&jail, dir, readables);
-    const kl_proc_spec spec = {.argv = argv, .envp = env, .cwd = dir, .timeout_ns = KL_COMPILE_SECONDS * 1000000000ll,
-                               .max_output = max_output, .confine = kli_jail_enter, .confine_ctx = &jail};
-    kl_err code = kl_proc_run(out, a, &spec, e);
+    kli_jail jail;
+    kli_jail_open(&jail, dir, readable);
+    kl_err code = run_with(out, a, argv, dir, &jail, max_output, e);
     kli_jail_close(&jail);
-    return code == KL_ENOENT ? kl_fail(e, KL_ENODEV, argv[0], "the compiler is not installed") : code;
+    return code;
+}
+
+kl_err kli_compile_run_worker(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, kl_error *e) {
+    return run_with(out, a, argv, dir, NULL, 0, e);
 }
 
 /* ---- logs and features --------------------------------------------------------------------------------------- */

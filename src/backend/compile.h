@@ -9,17 +9,27 @@
 #include "base/proc.h"
 
 #define KLI_LOG_BYTES (16u << 10)
+#define KLI_MAX_OBJECTS 32 /* code objects of one artefact that are looked into */
 
 /* Run one program confined: no network, nothing writable but `dir`, readable only the system's programs, libraries and headers
  * and `readable` (NULL-terminated, may be NULL), limits of limits.h.  `dir` is its working and temporary folder.
  * `max_output`: bytes kept, 0 for 1 MiB.  A program that fails is KL_OK with its exit code.  Errors: KL_ENODEV (no such program), KL_EIO. */
 KL_MUST_USE kl_err kli_compile_run(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir,
                                    const char *const *readable, size_t max_output, kl_error *e);
+/* The same for a verb of klineage-worker, which enters the jail itself (a jail may hide the folder it is started from). */
+KL_MUST_USE kl_err kli_compile_run_worker(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, kl_error *e);
+kl_str kli_worker_path(kl_arena *a);
 /* stderr then stdout of a compiler with `dir` and everything before it removed, at most KLI_LOG_BYTES; says so when it was killed. */
 kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir);
 /* Dropped when the table is full; replaces a feature of the same name. */
 void   kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
 double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */
+
+/* Disassemble objects of this host in the folder of out->path and set the features of their instructions; marks what no kernel may
+ * hold as suspicious.  `names` are file names there, NULL-terminated (cpu_inspect.c). */
+kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e);
+/* memory or arithmetic function of the C library that any kernel may call */
+bool   kli_symbol_is_harmless(const char *name);
 
 /* A trusted plugin's C source to a shared object in `dir` (cpu_compile.c). */
 kl_err kli_plugin_compile(kl_artefact *out, kl_arena *a, kl_str source, const char *dir, kl_error *e);

@@ -47,6 +47,8 @@ static bool is_math(const char *name) {
     return false;
 }
 
+bool kli_symbol_is_harmless(const char *name) { return is_one_of(name, MEMORY, KL_COUNT(MEMORY)) || is_math(name); }
+
 static bool is_openmp(const char *name) { return strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "omp_", 4) == 0; }
 
 static bool uses_openmp(const kl_kernel *k) {
@@ -62,7 +64,7 @@ static void check_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, con
             if (is_openmp(name)) out->suspicious = kl_arena_printf(a, "it defines %.60s, which belongs to OpenMP", name);
             continue;
         }
-        if (is_one_of(name, MEMORY, KL_COUNT(MEMORY)) || is_math(name)) continue;
+        if (kli_symbol_is_harmless(name)) continue;
         if (is_openmp(name) && uses_openmp(k)) continue;
         out->suspicious = kl_arena_printf(a, "it calls %.60s, which a kernel has no business with", name);
     }
@@ -151,23 +153,27 @@ static void record(kl_artefact *out, kl_arena *a, const counts *n) {
     if (n->clocks > 0 && !out->suspicious.len) out->suspicious = KL_S("it reads a clock or a counter");
 }
 
-static kl_err disassemble(kl_artefact *out, kl_arena *a, kl_error *e) {
-    kl_str         dir = kl_fs_dirname(a, out->path.ptr), name = kl_fs_basename(out->path.ptr);
-    const char    *argv[] = {"objdump", "-d", "--no-show-raw-insn", "-j", ".text", name.ptr, NULL};
-    kl_proc_result r;
-    counts         n = {0};
-    kl_err         code = kli_compile_run(&r, a, argv, dir.ptr, NULL, MAX_DISASSEMBLY, e);
-    bool           read = code == KL_OK && r.exit_code == 0;
-    kli_feature_set(out, a, "disassembled", read);
-    if (code == KL_ENODEV) return KL_OK; /* no binutils here */
-    if (code || !read) return code;
-    for (kl_str rest = r.out; rest.len;) {
+static void count_text(counts *n, kl_str rest) {
+    while (rest.len) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
         size_t      len = end ? (size_t)(end - rest.ptr) : rest.len;
-        count_line(&n, (kl_str){rest.ptr, len});
+        count_line(n, (kl_str){rest.ptr, len});
         rest.ptr += len + (end != NULL);
         rest.len -= len + (end != NULL);
     }
+}
+
+kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e) {
+    const char    *argv[KLI_MAX_OBJECTS + 6] = {"objdump", "-d", "--no-show-raw-insn", "-j", ".text"};
+    kl_proc_result r;
+    counts         n = {0};
+    for (int i = 0; names[i] && i < KLI_MAX_OBJECTS; i++) argv[5 + i] = names[i];
+    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, NULL, MAX_DISASSEMBLY, e);
+    bool   read = code == KL_OK && r.exit_code == 0;
+    kli_feature_set(out, a, "disassembled", read);
+    if (code == KL_ENODEV) return KL_OK; /* no binutils here */
+    if (code || !read) return code;
+    count_text(&n, r.out);
     record(out, a, &n);
     return KL_OK;
 }
@@ -182,5 +188,5 @@ kl_err kl_cpu_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_erro
     kli_feature_set(out, a, "static_bytes", (double)(f.data_bytes + f.bss_bytes));
     if (k->trusted) return KL_OK;
     check_structure(out, a, k, &f);
-    return out->suspicious.len ? KL_OK : disassemble(out, a, e);
+    return out->suspicious.len ? KL_OK : kli_inspect_code(out, a, (const char *const[]){kl_fs_basename(out->path.ptr).ptr, NULL}, e);
 }

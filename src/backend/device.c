@@ -1,4 +1,5 @@
 /* device.c - what a device is, asked of the worker once: this process loads no driver.  SPDX-License-Identifier: Apache-2.0 */
+#include "compile.h"
 #include "device_json.h"
 #include "base/fs.h"
 #include "base/proc.h"
@@ -23,13 +24,8 @@ static const char *hint_for(kl_backend_id id) {
     return "";
 }
 
-static kl_str worker_path(kl_arena *a) {
-    kl_str dir = kl_fs_self_dir(a), path = kl_fs_join(a, dir.ptr, "klineage-worker");
-    return kl_fs_exists(path.ptr) ? path : kl_fs_join(a, kl_fs_join(a, dir.ptr, "../bin").ptr, "klineage-worker");
-}
-
 static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *e) {
-    kl_str         worker = worker_path(a);
+    kl_str         worker = kli_worker_path(a);
     const char    *argv[] = {worker.ptr, "probe", b->probe_verb, NULL};
     kl_proc_spec   spec = {.argv = argv, .timeout_ns = PROBE_NS};
     kl_proc_result r;

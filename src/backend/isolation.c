@@ -96,9 +96,15 @@ static bool become_nobody(void) {
 
 /* ---- compilers ----------------------------------------------------------------------------------------------- */
 
-void kli_jail_open(kli_jail *j, const char *dir, const char *const *readable) {
-    static const char *const DEVICES[] = {"/dev/null", "/dev/zero", "/dev/urandom", NULL};
-    const char *writable[] = {dir, DEVICES[0], DEVICES[1], DEVICES[2], NULL};
+#define MAX_READABLE 32
+
+void kli_jail_open(kli_jail *j, const char *dir, const char *const *more) {
+    static const char *const SYSTEM[] = {"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/etc/OpenCL",
+                                         "/sys/devices", "/proc/cpuinfo", "/proc/meminfo"};
+    const char *readable[MAX_READABLE] = {0}, *writable[] = {dir, "/dev/null", "/dev/zero", "/dev/urandom", NULL};
+    size_t      n = KL_COUNT(SYSTEM);
+    memcpy(readable, SYSTEM, sizeof SYSTEM);
+    for (; more && *more && n < MAX_READABLE - 1; more++) readable[n++] = *more;
     *j = (kli_jail){.cpu_seconds = KL_COMPILE_SECONDS, .memory_bytes = KL_COMPILE_MEMORY, .file_bytes = 256u << 20};
     j->ruleset = kli_landlock_ruleset(readable, writable);
     (void)kli_filter_build(&j->filter, KLI_FILTER_COMPILE);

@@ -40,8 +40,9 @@ typedef struct {
     uint64_t   cpu_seconds, memory_bytes, file_bytes;
 } kli_jail;
 
-/* `dir` is the one folder that may be written; it is given to the user the jail switches to. */
-void kli_jail_open(kli_jail *j, const char *dir, const char *const *readable);
+/* `dir` is the one folder that may be written; it is given to the user the jail switches to.  `more`: readable besides the system's
+ * programs, libraries and headers; NULL-terminated, may be NULL. */
+void kli_jail_open(kli_jail *j, const char *dir, const char *const *more);
 int  kli_jail_enter(void *jail); /* kl_proc_spec.confine */
 void kli_jail_close(kli_jail *j);
 

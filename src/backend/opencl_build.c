@@ -5,10 +5,23 @@
  * Not here: code for a local size, which the driver makes when the plan is known (runner_opencl.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl_build.h"
+#include "isolation.h"
 #include "opencl_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Nothing of a candidate has been read yet. */
+static bool confine(void) {
+    kli_jail    jail;
+    const char *dir = getenv("TMPDIR");
+    if (!dir) return false;
+    (void)setenv("KLINEAGE_SCRATCH", dir, 1);
+    kli_jail_open(&jail, dir, NULL);
+    int failed = kli_jail_enter(&jail);
+    kli_jail_close(&jail);
+    return failed == 0;
+}
 
 static char *read_file(const char *path) {
     FILE *f = fopen(path, "re");
@@ -45,7 +58,8 @@ int kli_opencl_build_main(int argc, char **argv) {
     kli_opencl_device d;
     cl_int            code;
     cl_uint           n_kernels = 0;
-    const char       *source = argc == 3 ? read_file(argv[0]) : NULL;
+    bool              confined = confine();
+    const char       *source = confined && argc == 3 ? read_file(argv[0]) : NULL;
     if (!source) return (void)fprintf(stderr, "klineage-worker: build-opencl SOURCE OUT OPTIONS\n"), 2;
     if (!kli_opencl_open(&d, 0, false, why, sizeof why)) return (void)fprintf(stderr, "%s\n", why), 2;
     cl_program program = d.api->clCreateProgramWithSource(d.context, 1, &source, NULL, &code);

@@ -1,3 +1,39 @@
+/* opencl_compile.c - OpenCL C to the driver's program binary.
+ *
+ * The driver is a library, so its compiler runs in a worker process that confines itself before it opens the source.  The binary
+ * holds the program and code for any work-group size; code for the size of a plan is made when a runner loads it.
+ * Not here: the build itself (opencl_build.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
+#include "base/fs.h"
+
+static kl_str options_of(kl_arena *a, const kl_kernel *k, const char *const *defines) {
+    kl_buf text = {0};
+    bool   standard = false;
+    for (int i = 0; i < k->n_flags; i++) {
+        standard = standard || kl_str_starts(k->flags[i], KL_S("-cl-std="));
+        kl_buf_printf(&text, "%.*s ", KL_STR_ARG(k->flags[i]));
+    }
+    if (!standard) kl_buf_add(&text, KL_S("-cl-std=CL1.2 "));
+    for (; defines && *defines; defines++) kl_buf_printf(&text, "%s ", *defines);
+    kl_str copy = kl_arena_copy(a, kl_buf_str(&text));
+    kl_buf_fini(&text);
+    return copy;
+}
+
 kl_err kl_opencl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
-                         const kl_compile_opts *o, kl_error *e) { (void)out,(void)a,(void)d,(void)k,(void)defines,(void)dir,(void)o; return kl_fail(e, KL_ENODEV, "opencl", "not yet"); }
+                         const kl_compile_opts *o, kl_error *e) {
+    kl_proc_result r;
+    kl_str         worker = kli_worker_path(a);
+    const char    *argv[] = {worker.ptr, "build-opencl", "kernel.cl", "kernel.bin", options_of(a, k, defines).ptr, NULL};
+    (void)d, (void)o;
+    out->kind = KL_ARTEFACT_OPENCL;
+    out->path = kl_fs_join(a, dir, "kernel.bin");
+    kl_err code = kl_fs_write(kl_fs_join(a, dir, "kernel.cl").ptr, k->source, e);
+    if (!code) code = kli_compile_run_worker(&r, a, argv, dir, e);
+    if (code) return code;
+    if (r.exit_code == 2) return kl_fail(e, KL_ENODEV, "opencl", "%.*s", KL_STR_ARG(kl_str_trim(r.err)));
+    out->ok = r.exit_code == 0 && !r.timed_out && kl_fs_exists(out->path.ptr);
+    out->log = kli_compile_log(a, &r, dir);
+    if (!out->ok && !out->log.len) out->log = kl_arena_printf(a, "the compiler failed with status %d and no message\n", r.exit_code);
+    return KL_OK;
+}

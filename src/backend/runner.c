@@ -244,12 +244,16 @@ static kl_err open_artefact(kl_runner *r, const kl_artefact *artefact, kl_error 
     return KL_OK;
 }
 
-/* PoCL fixes its threads when it starts, so another number of threads is another process. */
-static kl_err restart_for_threads(kl_runner *r, kl_error *e) {
-    if (r->opts.backend != KL_BACKEND_OPENCL || !r->loaded_threads || r->loaded_threads == r->opts.threads) return KL_OK;
+/* PoCL fixes its threads when it starts, and compiles for a shape before the filter closes: another shape is another process.  Its
+ * cache stays, so that what was compiled once is not compiled again. */
+static kl_err restart_for_shape(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
+    if (r->opts.backend != KL_BACKEND_OPENCL || !r->loaded_threads) return KL_OK;
+    if (r->loaded_threads == r->opts.threads && strcmp(r->artefact_hash, artefact->hash) == 0 && memcmp(&r->plan, plan, sizeof *plan) == 0)
+        return KL_OK;
     kli_runner_kill(r);
     close(r->socket);
     r->socket = -1;
+    r->loaded_threads = 0;
     return kli_runner_spawn(r, e);
 }
 
@@ -257,7 +261,7 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, co
                       kl_error *e) {
     *fault = (kl_fault){0};
     kl_err code = kli_runner_usable(r, e);
-    if (!code) code = restart_for_threads(r, e);
+    if (!code) code = restart_for_shape(r, artefact, plan, e);
     if (!code) code = await_ready(r, e);
     if (!code) code = open_artefact(r, artefact, e);
     if (code) return code;

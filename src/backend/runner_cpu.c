@@ -60,9 +60,16 @@ static void set_threads(const kl_runner_ctx *c, void *library) {
     if (symbol) omp_set_num_threads(c->threads);
 }
 
+/* OpenMP's threads outlive the kernel that started them: their library stays when the kernel's is closed. */
+static void keep_openmp(void) {
+    static const char *const RUNTIMES[] = {"libgomp.so.1", "libomp.so.5"};
+    for (size_t i = 0; i < KL_COUNT(RUNTIMES); i++) (void)dlopen(RUNTIMES[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 static int load_library(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
     s->library = kli_dlopen_fd(c->artefact_fd, false);
     if (!s->library) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "cannot be loaded: %s", dlerror());
+    keep_openmp();
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         void *symbol = dlsym(s->library, c->plan.launches[i].entry);
         if (!symbol) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel", c->plan.launches[i].entry);

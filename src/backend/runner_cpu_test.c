@@ -125,7 +125,7 @@ static const struct {
 } FAULTS[] = {
     {"{ (void)s; (void)n; y[0] = x[n + 256]; }", KL_FAULT_GUARD, SIGSEGV, "read past the end of `x`"},
     {"{ (void)s; (void)x; y[n + 64] = 1; }", KL_FAULT_GUARD, SIGSEGV, "wrote past the end of `y`"},
-    {"{ (void)s; (void)x; y[-2048] = 1; (void)n; }", KL_FAULT_GUARD, SIGSEGV, "wrote before the beginning of `y`"},
+    {"{ (void)s; (void)x; y[-512] = 1; (void)n; }", KL_FAULT_GUARD, SIGSEGV, "wrote before the beginning of `y`"},
     {"{ (void)s; (void)y; (void)n; ((float *)x)[3] = 1; }", KL_FAULT_INPUT, SIGSEGV, "wrote to input `x`"},
     {"{ (void)s; (void)x; (void)n; (void)y; *(volatile int *)8 = 1; }", KL_FAULT_CRASH, SIGSEGV, "null pointer"},
     {"{ (void)s; (void)x; y[0] = 1.0f / (float)n; volatile int z = 0; y[1] = (float)(n / z); }", KL_FAULT_CRASH, SIGFPE, "SIGFPE"},

@@ -34,6 +34,8 @@ typedef struct {
     cl_mem           *memory;       /* one per copy of every tensor and buffer */
     uint32_t          n_memory;
     kli_filter        filter;
+    kl_plan           plan;         /* what the kernels were made for */
+    ino_t             artefact;
 } opencl_state;
 
 /* ---- faults -------------------------------------------------------------------------------------------------- */
@@ -161,8 +163,22 @@ static int make_kernels(opencl_state *s, const kl_runner_ctx *c, kl_msg_reply *r
         if (code == -46) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no kernel `%s` in the program", c->plan.launches[i].entry);
         if (code != CL_SUCCESS) return refuse(reply, code, c->plan.launches[i].entry);
         s->n_kernels = i + 1;
-        note_resources(s, i, reply);
     }
+    return 0;
+}
+
+/* On fresh pages with the same plan everything compiled still fits; nothing else could be compiled behind the filter. */
+static bool is_the_same(opencl_state *s, const kl_runner_ctx *c) {
+    struct stat info;
+    ino_t       before = s->artefact;
+    bool        same_plan = memcmp(&s->plan, &c->plan, sizeof s->plan) == 0;
+    s->plan = c->plan;
+    s->artefact = fstat(c->artefact_fd, &info) == 0 ? info.st_ino : 0;
+    return same_plan && s->artefact && s->artefact == before && s->n_kernels == c->plan.n_launches;
+}
+
+static int note_all(const opencl_state *s, const kl_runner_ctx *c, kl_msg_reply *reply) {
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) note_resources(s, i, reply);
     reply->n_resources = c->plan.n_launches;
     return 0;
 }
@@ -178,8 +194,9 @@ static int opencl_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     if (!s->opened && !c->trusted) catch_faults();
     s->opened = true;
     release_memory(s);
+    if (is_the_same(s, c)) return note_all(s, c, reply);
     release_kernels(s);
-    return make_program(s, c, reply) || make_kernels(s, c, reply);
+    return make_program(s, c, reply) || make_kernels(s, c, reply) || note_all(s, c, reply);
 }
 
 /* ---- arguments ----------------------------------------------------------------------------------------------- */

@@ -3,11 +3,13 @@
  *   run BACKEND [--trusted]   a runner: speaks wire.h on descriptor 3 until it is closed
  *   probe BACKEND             the device as one line of JSON
  *   build-opencl ...          one OpenCL build, for kl_opencl_compile (confined by its caller)
+ *   build-cuda ...            one CUDA build through NVRTC, for kl_cuda_compile (likewise)
  *   --spool DIR               gate the requests of a spool folder
  *
  * A runner of native candidates confines itself before it is told of any artefact.  It is one loop: every message is
  * validated here, then a row of runners.c acts on it.  It links neither the store nor a model, and needs libc alone.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda_build.h"
 #include "isolation.h"
 #include "layout.h"
 #include "opencl_build.h"
@@ -315,7 +317,7 @@ static int usage(FILE *to) {
                 "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
                 "       klineage-worker --version\n"
                 "\n"
-                "Started by klineage, which keeps it in its own folder; `run` and `build-opencl` are for klineage alone.\n", to);
+                "Started by klineage, which keeps it in its own folder; `run` and `build-...` are for klineage alone.\n", to);
     return to == stdout ? 0 : 2;
 }
 
@@ -326,6 +328,7 @@ int main(int argc, char **argv) {
     if (strcmp(verb, "run") == 0 && argc > 2) return run(argv[2], argc > 3 && strcmp(argv[3], "--trusted") == 0);
     if (strcmp(verb, "probe") == 0 && argc == 3) return probe(argv[2]);
     if (strcmp(verb, "build-opencl") == 0) return kli_opencl_build_main(argc - 2, argv + 2);
+    if (strcmp(verb, "build-cuda") == 0) return kli_cuda_build_main(argc - 2, argv + 2);
     if (strcmp(verb, "--spool") == 0 && argc == 3) return spool(argv[2]);
     return usage(stderr);
 }

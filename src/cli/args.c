@@ -1,19 +1,18 @@
 /* args.c - the words of a command line, read by the table.
  *
- * Options may stand anywhere, `--name value` or `--name=value`, letters alone or joined (-qv, -wcpu); `--` ends them.  An
- * option has one meaning in every command, so words can be read before the command is known.  Whether it fits the command is asked
- * afterwards.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Options may stand anywhere, `--name value` or `--name=value`, letters alone or joined (-qv, -wcpu); `--` ends them.
+ * An option has one meaning in every command, so words can be read before the command is known.  Whether it fits the
+ * command is asked afterwards. SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    kl_args  *out;
+    kl_args *out;
     kl_arena *arena;
-    char    **argv;
-    int       argc, next;
+    char **argv;
+    int argc, next;
     kl_error *error;
 } reader;
 
@@ -71,7 +70,7 @@ static kl_err check_value(reader *r, const kl_option *o, const char *value) {
 
 static kl_err set_option(reader *r, int id, const char *value) {
     const kl_option *o = kl_option_at(id);
-    kl_err           err = check_value(r, o, value);
+    kl_err err = check_value(r, o, value);
     if (err) return err;
     r->out->values[id] = value;
     if (id != KL_OPTION_PARAM) return KL_OK;
@@ -85,7 +84,8 @@ static kl_err set_option(reader *r, int id, const char *value) {
 static kl_err take_value(reader *r, int id, const char *joined) {
     const kl_option *o = kl_option_at(id);
     if (joined) return set_option(r, id, joined);
-    if (r->next == r->argc) return kl_fail(r->error, KL_EINVAL, NULL, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+    if (r->next == r->argc)
+        return kl_fail(r->error, KL_EINVAL, NULL, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     return set_option(r, id, r->argv[r->next++]);
 }
 
@@ -93,8 +93,8 @@ static kl_err take_value(reader *r, int id, const char *joined) {
 
 static kl_err long_option(reader *r, const char *text) {
     const char *equals = strchr(text, '=');
-    kl_str      name = {text, equals ? (size_t)(equals - text) : strlen(text)};
-    int         id = find_option(name);
+    kl_str name = {text, equals ? (size_t)(equals - text) : strlen(text)};
+    int id = find_option(name);
     if (id < 0) return unknown_option(r, name);
     if (kl_option_at(id)->kind != KL_OPTION_IS_FLAG) return take_value(r, id, equals ? equals + 1 : NULL);
     if (equals) return kl_fail(r->error, KL_EINVAL, NULL, "--%s takes no value", kl_option_at(id)->name);
@@ -116,20 +116,25 @@ static kl_err letters(reader *r, const char *text) {
 }
 
 static kl_err positional(reader *r, const char *word) {
-    if (r->out->n_words == KL_MAX_WORDS) return kl_fail(r->error, KL_EINVAL, NULL, "too many words, beginning with '%s'", word);
+    if (r->out->n_words == KL_MAX_WORDS)
+        return kl_fail(r->error, KL_EINVAL, NULL, "too many words, beginning with '%s'", word);
     r->out->words[r->out->n_words++] = word;
     return KL_OK;
 }
 
 static kl_err read_words(reader *r) {
     kl_err err = KL_OK, first = KL_OK;
-    bool   options = true;
+    bool options = true;
     while (r->next < r->argc) {
         const char *word = r->argv[r->next++];
-        if (options && strcmp(word, "--") == 0) options = false;
-        else if (options && word[0] == '-' && word[1] == '-') err = long_option(r, word + 2);
-        else if (options && word[0] == '-' && word[1]) err = letters(r, word + 1);
-        else err = positional(r, word);
+        if (options && strcmp(word, "--") == 0)
+            options = false;
+        else if (options && word[0] == '-' && word[1] == '-')
+            err = long_option(r, word + 2);
+        else if (options && word[0] == '-' && word[1])
+            err = letters(r, word + 1);
+        else
+            err = positional(r, word);
         if (!err || first) continue;
         first = err;
         r->error = NULL; /* the first mistake is the one to tell; the rest is read for --json and --color */
@@ -143,7 +148,7 @@ static kl_err read_words(reader *r) {
 static int find_command(const kl_args *a, int *used) {
     for (int i = 0; kl_command_at(i); i++) {
         const char *words = kl_command_at(i)->words, *gap = strchr(words, ' ');
-        size_t      n = gap ? (size_t)(gap - words) : strlen(words);
+        size_t n = gap ? (size_t)(gap - words) : strlen(words);
         *used = gap ? 2 : 1;
         if (a->n_words < *used || strlen(a->words[0]) != n || strncmp(words, a->words[0], n) != 0) continue;
         if (!gap || strcmp(gap + 1, a->words[1]) == 0) return i;
@@ -152,7 +157,7 @@ static int find_command(const kl_args *a, int *used) {
 }
 
 static kl_err unknown_command(const kl_args *a, kl_arena *arena, kl_error *e) {
-    bool   noun = false;
+    bool noun = false;
     kl_str first = kl_str_of(a->words[0]);
     kl_str both = a->n_words > 1 ? kl_arena_printf(arena, "%s %s", a->words[0], a->words[1]) : first;
     kl_suggestion s;
@@ -168,25 +173,30 @@ static kl_err unknown_command(const kl_args *a, kl_arena *arena, kl_error *e) {
         for (int i = 0; kl_command_at(i); i++)
             if (!strchr(kl_command_at(i)->words, ' ')) kl_suggest_offer(&s, kl_str_of(kl_command_at(i)->words));
     }
-    if (noun && a->n_words == 1) kl_fail(e, KL_EINVAL, NULL, "'%s' needs another word", a->words[0]);
-    else kl_fail(e, KL_EINVAL, NULL, "unknown command '%.*s'", noun ? (int)both.len : (int)first.len, both.ptr);
+    if (noun && a->n_words == 1)
+        kl_fail(e, KL_EINVAL, NULL, "'%s' needs another word", a->words[0]);
+    else
+        kl_fail(e, KL_EINVAL, NULL, "unknown command '%.*s'", noun ? (int)both.len : (int)first.len, both.ptr);
     if (s.best.ptr) return kl_hint(e, "did you mean klineage %.*s?", KL_STR_ARG(s.best));
     return kl_hint(e, "klineage help lists the commands");
 }
 
 static kl_err check_fit(const kl_args *a, kl_error *e) {
     const kl_command *c = kl_command_at(a->command);
-    const char       *words = c ? c->words : "klineage without a command";
+    const char *words = c ? c->words : "klineage without a command";
     for (int i = 0; kl_option_at(i); i++) {
         if (!a->values[i] || kl_option_fits(kl_option_at(i), a->command)) continue;
         kl_fail(e, KL_EINVAL, NULL, "--%s is not an option of '%s'", kl_option_at(i)->name, words);
         return kl_hint(e, "klineage help %s", c ? c->words : "");
     }
-    if (!c || kl_args_has(a, KL_OPTION_HELP) || (a->n_words >= c->min_words && a->n_words <= c->max_words)) return KL_OK;
+    if (!c || kl_args_has(a, KL_OPTION_HELP) || (a->n_words >= c->min_words && a->n_words <= c->max_words))
+        return KL_OK;
     if (a->n_words > c->max_words)
         kl_fail(e, KL_EINVAL, NULL, "'%s' is one word too many for '%s'", a->words[c->max_words], words);
-    else kl_fail(e, KL_EINVAL, NULL, "'%s' needs %s", words, c->usage);
-    return kl_hint(e, "usage: klineage %s%s%s [OPTIONS]; klineage help %s", words, c->usage[0] ? " " : "", c->usage, words);
+    else
+        kl_fail(e, KL_EINVAL, NULL, "'%s' needs %s", words, c->usage);
+    return kl_hint(e, "usage: klineage %s%s%s [OPTIONS]; klineage help %s", words, c->usage[0] ? " " : "", c->usage,
+                   words);
 }
 
 kl_err kl_cli_args(kl_args *out, kl_arena *a, int argc, char **argv, kl_error *e) {

@@ -4,14 +4,14 @@
 #define KL_CLI_CLI_H
 #include "command/command.h"
 
-/* Parse what follows the program's name.  `out` is filled as far as it could be read even on failure, so that an error can be shown
- * as --json and --color ask.  Errors: KL_EINVAL with a hint. */
+/* Parse what follows the program's name.  `out` is filled as far as it could be read even on failure, so that an error
+ * can be shown as --json and --color ask.  Errors: KL_EINVAL with a hint. */
 KL_MUST_USE kl_err kl_cli_args(kl_args *out, kl_arena *a, int argc, char **argv, kl_error *e);
 
 bool kl_cli_colour(const kl_args *args, int fd);
 /* Exit status, or 2 when stdout could not be written. */
-int  kl_cli_show_result(const kl_args *args, kl_arena *a, const kl_result *r);
+int kl_cli_show_result(const kl_args *args, kl_arena *a, const kl_result *r);
 /* Exit status of the error. */
-int  kl_cli_show_error(const kl_args *args, kl_arena *a, const kl_error *e);
+int kl_cli_show_error(const kl_args *args, kl_arena *a, const kl_error *e);
 
 #endif

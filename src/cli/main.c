@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 static void set_up(const kl_args *args) {
-    if (kl_args_has(args, KL_OPTION_QUIET)) kl_log_set_level(KL_LOG_QUIET);
-    else if (kl_args_has(args, KL_OPTION_VERBOSE)) kl_log_set_level(KL_LOG_VERBOSE);
+    if (kl_args_has(args, KL_OPTION_QUIET))
+        kl_log_set_level(KL_LOG_QUIET);
+    else if (kl_args_has(args, KL_OPTION_VERBOSE))
+        kl_log_set_level(KL_LOG_VERBOSE);
     signal(SIGPIPE, SIG_IGN); /* a runner that died is an answer, not our end */
     kl_interrupt_install();
 }
@@ -34,11 +36,11 @@ static kl_err answer(const kl_args *args, kl_context *c, kl_result *r, kl_error 
 }
 
 int main(int argc, char **argv) {
-    kl_arena  *arena = kl_arena_new();
-    kl_args    args;
-    kl_error   e = {0};
-    kl_result  result = {0};
-    kl_err     err = kl_cli_args(&args, arena, argc - 1, argv + 1, &e);
+    kl_arena *arena = kl_arena_new();
+    kl_args args;
+    kl_error e = {0};
+    kl_result result = {0};
+    kl_err err = kl_cli_args(&args, arena, argc - 1, argv + 1, &e);
     kl_context context = {.arena = arena, .colour = kl_cli_colour(&args, STDOUT_FILENO)};
     if (!err) {
         set_up(&args);

@@ -13,8 +13,8 @@ static void rows_text(kl_buf *out, const kl_doctor *d, bool colour) {
         const kl_doctor_row *r = &d->rows[i];
         if (strcmp(group, r->group) != 0) kl_buf_printf(out, "%s%s\n", i ? "\n" : "", r->group);
         group = r->group;
-        kl_buf_printf(out, "  %s%-7s%s %-13s %.*s\n", colour ? state_colours[r->state] : "", state_names[r->state], colour ? "\033[0m" : "",
-                      r->name, KL_STR_ARG(r->found));
+        kl_buf_printf(out, "  %s%-7s%s %-13s %.*s\n", colour ? state_colours[r->state] : "", state_names[r->state],
+                      colour ? "\033[0m" : "", r->name, KL_STR_ARG(r->found));
         if (r->mend) kl_buf_printf(out, "          -> %s\n", r->mend);
     }
 }
@@ -23,7 +23,7 @@ static json_t *rows_json(const kl_doctor *d) {
     json_t *list = json_array();
     for (int i = 0; i < d->n_rows; i++) {
         const kl_doctor_row *r = &d->rows[i];
-        json_t              *o = json_object();
+        json_t *o = json_object();
         json_object_set_new(o, "group", json_string(r->group));
         json_object_set_new(o, "name", json_string(r->name));
         json_object_set_new(o, "state", json_string(state_names[r->state]));
@@ -34,13 +34,14 @@ static json_t *rows_json(const kl_doctor *d) {
     return list;
 }
 
-/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is weaker; 0 when it cannot be judged. */
+/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is weaker; 0 when it cannot
+ * be judged. */
 static char assurance_of(const kl_doctor *d, const kl_surface *s) {
     const kl_backend *b = kl_backend_of_surface(s->id);
     if (!b || !d->has_worker || !d->has_device[b->id]) return 0;
     if (s->id == KL_SURFACE_C && !d->has_compiler) return 0;
     if (s->id == KL_SURFACE_CUDA && !d->has_cuda_compiler) return 0;
-    if (s->assurance == 'A') return 'A';
+    if (s->assurance == 'A' && s->on != KL_ON_CPU) return 'A'; /* OpenCL on a CPU is native code */
     return d->isolation.seccomp && d->isolation.landlock && d->isolation.rlimits ? 'B' : 'C';
 }
 
@@ -49,9 +50,11 @@ static json_t *surfaces(kl_buf *out, const kl_doctor *d) {
     kl_buf_add(out, KL_S("\nkernels that can be judged here\n"));
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
-        char              assurance = assurance_of(d, s);
-        if (assurance) kl_buf_printf(out, "  yes  %-9s assurance %c\n", s->name, assurance);
-        else kl_buf_printf(out, "  no   %s\n", s->name);
+        char assurance = assurance_of(d, s);
+        if (assurance)
+            kl_buf_printf(out, "  yes  %-9s assurance %c\n", s->name, assurance);
+        else
+            kl_buf_printf(out, "  no   %s\n", s->name);
         json_object_set_new(o, s->name, assurance ? json_stringn(&assurance, 1) : json_null());
     }
     return o;

@@ -1,7 +1,7 @@
 /* cmd_gate.c - `klineage gate`: journal, then gate or spool, then journal.
  *
- * The verdict is written down before it is shown.  When writing fails the verdict is still shown, because it was paid for, and the
- * exit status is that of the failure, so that no program takes it for a journaled one.
+ * The verdict is written down before it is shown.  When writing fails the verdict is still shown, because it was paid
+ * for, and the exit status is that of the failure, so that no program takes it for a journaled one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/journal.h"
 #include "command/request.h"
@@ -11,16 +11,16 @@
 #include <time.h>
 
 typedef struct {
-    kl_context    *context;
+    kl_context *context;
     const kl_args *args;
-    kl_task       *task;
-    kl_kernel     *kernel;
-    kl_gate_opts   opts;
-    kl_gate       *gate;
-    kl_store      *journal; /* NULL with --no-journal */
-    char           key[65];
-    kl_verdict     verdict;
-    bool           from_journal;
+    kl_task *task;
+    kl_kernel *kernel;
+    kl_gate_opts opts;
+    kl_gate *gate;
+    kl_store *journal; /* NULL with --no-journal */
+    char key[65];
+    kl_verdict verdict;
+    bool from_journal;
 } gating;
 
 /* ---- spool ---------------------------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static kl_err fetch(gating *g, const char *dir, const char *id, kl_error *e) {
 }
 
 static kl_err spool(gating *g, const char *dir, kl_error *e) {
-    char   id[65];
+    char id[65];
     kl_err err = kl_spool_put(id, dir, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
     if (err) return err;
     memcpy(g->key, id, sizeof g->key);
@@ -67,8 +67,8 @@ static bool answers(const gating *g, const kl_verdict *v) {
 
 static kl_err look_up(gating *g, kl_error *e) {
     kl_verdict kept = {0};
-    bool       found = false;
-    kl_err     err = kl_gate_key(g->key, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
+    bool found = false;
+    kl_err err = kl_gate_key(g->key, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
     if (!err && g->journal) err = kl_journal_find(&kept, &found, g->journal, g->context->arena, g->key, e);
     g->from_journal = !err && found && answers(g, &kept);
     if (g->from_journal) g->verdict = kept;
@@ -87,13 +87,16 @@ static void write_down(gating *g, kl_result *out) {
     if (!g->journal || g->from_journal) return;
     g->verdict.journaled = false; /* fresh, even when it came through a spool */
     if (kl_journal_keep(g->key, g->journal, g->context->arena, &g->verdict, &out->trouble))
-        kl_hint(&out->trouble, "the verdict above was not journaled; --store PATH names another place, --no-journal does without");
+        kl_hint(&out->trouble,
+                "the verdict above was not journaled; --store PATH names another place, --no-journal does without");
 }
 
 static void show(const gating *g, kl_result *out) {
     kl_request_show(out, &g->verdict, g->context->colour);
     bool kept = g->journal && !out->trouble.code;
-    if (kept) kl_buf_printf(&out->text, "  journal: klineage verdict show %.12s%s\n", g->key, g->from_journal ? "  (judged before)" : "");
+    if (kept)
+        kl_buf_printf(&out->text, "  journal: klineage verdict show %.12s%s\n", g->key,
+                      g->from_journal ? "  (judged before)" : "");
 }
 
 static kl_err with_gate(gating *g, kl_result *out, kl_error *e) {
@@ -116,7 +119,8 @@ static kl_err refuse(gating *g, const char *path, const kl_error *why, kl_result
 }
 
 static const char *conflict(const kl_args *args) {
-    bool carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH), spool = kl_args_has(args, KL_OPTION_SPOOL);
+    bool carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH),
+         spool = kl_args_has(args, KL_OPTION_SPOOL);
     bool against = kl_args_has(args, KL_OPTION_AGAINST);
     bool baseline = kl_args_has(args, KL_OPTION_BASELINE) || kl_args_has(args, KL_OPTION_BASELINES);
     if (carried && !spool) return "--wait and --arch go with --spool DIR";
@@ -127,21 +131,22 @@ static const char *conflict(const kl_args *args) {
 
 static kl_err load_rival(gating *g, kl_error *e) {
     const char *path = g->args->values[KL_OPTION_AGAINST];
-    kl_kernel  *rival = NULL;
-    kl_error    refusal = {0};
+    kl_kernel *rival = NULL;
+    kl_error refusal = {0};
     if (!path) return KL_OK;
     kl_err err = kl_request_kernel(&rival, &refusal, g->context->arena, path, NULL, e);
     if (err) return err;
     if (!rival) return *e = refusal, refusal.code;
     if (g->kernel && rival->surface != g->kernel->surface)
-        return kl_fail(e, KL_EINVAL, path, "the kernel to compare with is of surface %s, not %s", rival->surface->name, g->kernel->surface->name);
+        return kl_fail(e, KL_EINVAL, path, "the kernel to compare with is of surface %s, not %s", rival->surface->name,
+                       g->kernel->surface->name);
     g->opts.against = rival;
     return KL_OK;
 }
 
 kl_err kl_cmd_gate(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
-    gating      g = {.context = c, .args = args};
-    kl_error    refusal = {0};
+    gating g = {.context = c, .args = args};
+    kl_error refusal = {0};
     const char *path = args->words[1];
     const char *wrong = conflict(args);
     if (wrong) return kl_fail(e, KL_EINVAL, NULL, "%s", wrong);

@@ -31,7 +31,7 @@ kl_err kl_cmd_help(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     if (args->n_words == 0) return kl_page_overview(&out->text), KL_OK;
     kl_str wanted = kl_arena_printf(c->arena, "%s%s%s", args->words[0], args->n_words > 1 ? " " : "",
                                     args->n_words > 1 ? args->words[1] : "");
-    int             command = find_command(wanted);
+    int command = find_command(wanted);
     const kl_topic *topic = find_topic(wanted);
     if (command >= 0) return kl_page_command(&out->text, command, true), KL_OK;
     if (topic) return kl_page_topic(&out->text, topic), KL_OK;

@@ -12,7 +12,7 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
     json_t *list = json_array();
     for (int i = 0; i < k->n_params; i++) {
         const kl_param *p = &k->params[i];
-        json_t         *o = json_object(), *values = json_array();
+        json_t *o = json_object(), *values = json_array();
         kl_buf_printf(text, "  param     %.*s = %lld of", KL_STR_ARG(p->name), (long long)p->value);
         for (int j = 0; j < p->n_values; j++) {
             kl_buf_printf(text, " %lld", (long long)p->values[j]);
@@ -32,12 +32,14 @@ static void lets_text(kl_buf *text, const kl_kernel *k) {
         kl_buf_printf(text, "  let       %.*s = %.*s\n", KL_STR_ARG(k->lets[i].name), KL_STR_ARG(k->lets[i].expr.text));
     for (int i = 0; i < k->n_requires; i++) kl_buf_printf(text, "  require   %.*s\n", KL_STR_ARG(k->requires[i].text));
     for (int i = 0; i < k->n_buffers; i++)
-        kl_buf_printf(text, "  buffer    %.*s: %s%s\n", KL_STR_ARG(k->buffers[i].name), kl_dtype_name(k->buffers[i].dtype),
-                      k->buffers[i].zero ? ", cleared before every run" : "");
+        kl_buf_printf(text, "  buffer    %.*s: %s%s\n", KL_STR_ARG(k->buffers[i].name),
+                      kl_dtype_name(k->buffers[i].dtype), k->buffers[i].zero ? ", cleared before every run" : "");
     for (int i = 0; i < k->n_tensormaps; i++)
-        kl_buf_printf(text, "  tensormap %.*s of %.*s\n", KL_STR_ARG(k->tensormaps[i].name), KL_STR_ARG(k->tensormaps[i].tensor));
+        kl_buf_printf(text, "  tensormap %.*s of %.*s\n", KL_STR_ARG(k->tensormaps[i].name),
+                      KL_STR_ARG(k->tensormaps[i].tensor));
     for (int i = 0; i < k->n_launches; i++)
-        kl_buf_printf(text, "  launch    %.*s, %d arguments\n", KL_STR_ARG(k->launches[i].entry), k->launches[i].n_args);
+        kl_buf_printf(text, "  launch    %.*s, %d arguments\n", KL_STR_ARG(k->launches[i].entry),
+                      k->launches[i].n_args);
     if (k->nondeterministic) kl_buf_add(text, KL_S("  nondeterministic\n"));
 }
 
@@ -61,8 +63,8 @@ static json_t *directives_json(kl_buf *text, const kl_kernel *k) {
     put(o, "hash", json_string(k->hash));
     put(o, "best_assurance", json_stringn(&k->surface->assurance, 1));
     put(o, "source_bytes", json_integer((json_int_t)k->source.len));
-    kl_buf_printf(text, "%.*s\n  surface   %s, assurance %c at best\n  identity  %.16s\n", KL_STR_ARG(k->path), k->surface->name,
-                  k->surface->assurance, k->hash);
+    kl_buf_printf(text, "%.*s\n  surface   %s, assurance %c at best\n  identity  %.16s\n", KL_STR_ARG(k->path),
+                  k->surface->name, k->surface->assurance, k->hash);
     put(o, "params", params_json(text, k));
     put(o, "flags", flags_json(text, k));
     lets_text(text, k);
@@ -75,15 +77,33 @@ static json_t *directives_json(kl_buf *text, const kl_kernel *k) {
 
 static void value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
     switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR: kl_buf_printf(text, "%s", p->tensors[v->index].name); break;
-    case KL_VALUE_SCALAR: kl_buf_printf(text, "%s=%g", p->tensors[v->index].name, v->f); break;
-    case KL_VALUE_BUFFER: kl_buf_printf(text, "%s", p->buffers[v->index].name); break;
-    case KL_VALUE_TENSORMAP: kl_buf_printf(text, "tensormap %u", v->index); break;
-    case KL_VALUE_I32: kl_buf_printf(text, "%lld", (long long)v->i); break;
-    case KL_VALUE_I64: kl_buf_printf(text, "i64(%lld)", (long long)v->i); break;
-    case KL_VALUE_F32: kl_buf_printf(text, "f32(%g)", v->f); break;
-    case KL_VALUE_F64: kl_buf_printf(text, "f64(%g)", v->f); break;
-    case KL_VALUE_LOCAL: kl_buf_printf(text, "local(%lld)", (long long)v->i); break;
+    case KL_VALUE_TENSOR:
+        kl_buf_printf(text, "%s", p->tensors[v->index].name);
+        break;
+    case KL_VALUE_SCALAR:
+        kl_buf_printf(text, "%s=%g", p->tensors[v->index].name, v->f);
+        break;
+    case KL_VALUE_BUFFER:
+        kl_buf_printf(text, "%s", p->buffers[v->index].name);
+        break;
+    case KL_VALUE_TENSORMAP:
+        kl_buf_printf(text, "tensormap %u", v->index);
+        break;
+    case KL_VALUE_I32:
+        kl_buf_printf(text, "%lld", (long long)v->i);
+        break;
+    case KL_VALUE_I64:
+        kl_buf_printf(text, "i64(%lld)", (long long)v->i);
+        break;
+    case KL_VALUE_F32:
+        kl_buf_printf(text, "f32(%g)", v->f);
+        break;
+    case KL_VALUE_F64:
+        kl_buf_printf(text, "f64(%g)", v->f);
+        break;
+    case KL_VALUE_LOCAL:
+        kl_buf_printf(text, "local(%lld)", (long long)v->i);
+        break;
     }
 }
 
@@ -91,8 +111,8 @@ static json_t *triple(const uint32_t v[3]) { return json_pack("[i, i, i]", (int)
 
 static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch *l) {
     json_t *o = json_object(), *args = json_array();
-    kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
-                  l->block[2]);
+    kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                  l->block[1], l->block[2]);
     if (l->smem) kl_buf_printf(text, " smem %u", l->smem);
     if (l->warps) kl_buf_printf(text, " warps %u stages %u", l->warps, l->stages);
     kl_buf_add(text, KL_S(" args("));
@@ -119,7 +139,8 @@ static json_t *plan_json(kl_buf *text, const kl_plan *p, kl_str workload) {
     for (uint32_t i = 0; i < p->n_launches; i++) json_array_append_new(launches, launch_json(text, p, &p->launches[i]));
     for (uint32_t i = 0; i < p->n_buffers; i++) {
         kl_buf_printf(text, "  scratch %s, %llu bytes\n", p->buffers[i].name, (unsigned long long)p->buffers[i].bytes);
-        json_array_append_new(buffers, json_pack("{s:s, s:I}", "name", p->buffers[i].name, "bytes", (json_int_t)p->buffers[i].bytes));
+        json_array_append_new(
+            buffers, json_pack("{s:s, s:I}", "name", p->buffers[i].name, "bytes", (json_int_t)p->buffers[i].bytes));
     }
     put(o, "workload", kl_json_str(workload));
     put(o, "launches", launches);
@@ -141,20 +162,20 @@ static json_t *defines_json(kl_buf *text, const char **defines) {
 /* The limits of the device that is here; none when there is none, so that a plan can be read anywhere. */
 static kl_device_limits limits_here(kl_arena *a, const kl_kernel *k) {
     const kl_backend *backend = kl_backend_of_surface(k->surface->id);
-    kl_device         device = {0};
-    kl_error          ignored = {0};
+    kl_device device = {0};
+    kl_error ignored = {0};
     if (!backend || kl_device_probe(&device, a, backend->id, &ignored)) return (kl_device_limits){0};
     return device.limits;
 }
 
 static kl_err add_plan(kl_context *c, const kl_args *args, const kl_kernel *k, kl_result *out, kl_error *e) {
-    kl_task           *t;
+    kl_task *t;
     const kl_workload *w;
-    kl_err             err = kl_request_task(&t, c->arena, args->values[KL_OPTION_TASK], e);
+    kl_err err = kl_request_task(&t, c->arena, args->values[KL_OPTION_TASK], e);
     if (!err) err = kl_request_workload(&w, c->arena, t, k->surface->on, args->values[KL_OPTION_WORKLOAD], e);
     if (err) return err;
     kl_device_limits limits = limits_here(c->arena, k);
-    kl_plan         *plan = KL_NEW(c->arena, kl_plan);
+    kl_plan *plan = KL_NEW(c->arena, kl_plan);
     err = kl_kernel_plan(plan, k, t, w, &limits, e);
     if (err) return err;
     put(out->json, "plan", plan_json(&out->text, plan, w->label.len ? w->label : w->uuid));
@@ -162,11 +183,12 @@ static kl_err add_plan(kl_context *c, const kl_args *args, const kl_kernel *k, k
     return KL_OK;
 }
 
-/* ---- commands ----------------------------------------------------------------------------------------------------- */
+/* ---- commands -----------------------------------------------------------------------------------------------------
+ */
 
 static kl_err load(kl_kernel **out, kl_arena *a, const char *path, const char *const *params, kl_error *e) {
     kl_error refusal = {0};
-    kl_err   err = kl_request_kernel(out, &refusal, a, path, params, e);
+    kl_err err = kl_request_kernel(out, &refusal, a, path, params, e);
     if (err || *out) return err;
     *e = refusal;
     return refusal.code;
@@ -184,10 +206,10 @@ kl_err kl_cmd_kernel_show(kl_context *c, const kl_args *args, kl_result *out, kl
 
 kl_err kl_cmd_kernel_diff(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_kernel *from, *to;
-    kl_err     err = load(&from, c->arena, args->words[0], NULL, e);
+    kl_err err = load(&from, c->arena, args->words[0], NULL, e);
     if (!err) err = load(&to, c->arena, args->words[1], NULL, e);
     if (err) return err;
-    bool   same = strcmp(from->hash, to->hash) == 0;
+    bool same = strcmp(from->hash, to->hash) == 0;
     kl_str diff = kl_kernel_diff(c->arena, from, to);
     kl_buf_add(&out->text, diff);
     out->json = json_object();

@@ -11,8 +11,8 @@ static const char *const states[] = {"todo", "taken", "done"};
 
 /* What a job says of itself; empty when its folder was moved on meanwhile. */
 static json_t *job_of(kl_arena *a, const char *folder) {
-    kl_str   text;
-    json_t  *job = NULL;
+    kl_str text;
+    json_t *job = NULL;
     kl_error ignored = {0};
     if (kl_fs_read(&text, a, kl_fs_join(a, folder, "job.json").ptr, KL_MAX_JSON_BYTES, &ignored)) return NULL;
     return kl_json_parse(&job, text, KL_S("job.json"), &ignored) ? NULL : job;
@@ -20,20 +20,21 @@ static json_t *job_of(kl_arena *a, const char *folder) {
 
 /* "pass", "wrong", or "error" when the host could not judge it; empty while there is no answer. */
 static kl_str outcome_of(kl_arena *a, const char *folder) {
-    kl_str     text;
+    kl_str text;
     kl_verdict v;
-    kl_error   ignored = {0};
+    kl_error ignored = {0};
     if (kl_fs_exists(kl_fs_join(a, folder, "error.json").ptr)) return KL_S("error");
-    if (kl_fs_read(&text, a, kl_fs_join(a, folder, "verdict.json").ptr, KL_MAX_JSON_BYTES, &ignored)) return (kl_str){0};
+    if (kl_fs_read(&text, a, kl_fs_join(a, folder, "verdict.json").ptr, KL_MAX_JSON_BYTES, &ignored))
+        return (kl_str){0};
     if (kl_verdict_parse(&v, a, text, KL_S("verdict.json"), &ignored)) return (kl_str){0};
     return kl_str_of(kl_outcome_name(v.outcome));
 }
 
 static json_t *job_row(kl_buf *text, kl_arena *a, const char *dir, const char *state, kl_str name) {
-    kl_str  folder = kl_arena_printf(a, "%s/%s/%.*s", dir, state, KL_STR_ARG(name));
+    kl_str folder = kl_arena_printf(a, "%s/%s/%.*s", dir, state, KL_STR_ARG(name));
     json_t *job = job_of(a, folder.ptr), *o = json_object();
-    kl_str  path = kl_json_text_or(job, "path", KL_S("?")), outcome = outcome_of(a, folder.ptr);
-    kl_str  id = {name.ptr, strcspn(name.ptr, "@")};
+    kl_str path = kl_json_text_or(job, "path", KL_S("?")), outcome = outcome_of(a, folder.ptr);
+    kl_str id = {name.ptr, strcspn(name.ptr, "@")};
     kl_buf_printf(text, "  %-6s %.12s  %.*s  %.*s%.*s\n", state, name.ptr, KL_STR_ARG(path), KL_STR_ARG(outcome),
                   (int)(name.len - id.len), name.ptr + id.len);
     json_object_set_new(o, "id", kl_json_str(id));
@@ -51,26 +52,29 @@ static kl_err show_queue(kl_arena *a, const char *dir, kl_result *out, kl_error 
         return kl_hint(e, "a job makes one: klineage gate TASK KERNEL --spool %s", dir);
     }
     json_t *jobs = json_array(), *counts = json_object();
-    kl_err  err = KL_OK;
+    kl_err err = KL_OK;
     for (size_t i = 0; !err && i < KL_COUNT(states); i++) {
         kl_str *names;
-        size_t  n = 0;
+        size_t n = 0;
         err = kl_fs_list(&names, &n, a, kl_fs_join(a, dir, states[i]).ptr, e);
-        for (size_t j = 0; !err && j < n; j++) json_array_append_new(jobs, job_row(&out->text, a, dir, states[i], names[j]));
+        for (size_t j = 0; !err && j < n; j++)
+            json_array_append_new(jobs, job_row(&out->text, a, dir, states[i], names[j]));
         json_object_set_new(counts, states[i], json_integer((json_int_t)n));
     }
     kl_buf_printf(&out->text, "%lld to do, %lld taken, %lld done\n", (long long)kl_json_int_or(counts, "todo", 0),
                   (long long)kl_json_int_or(counts, "taken", 0), (long long)kl_json_int_or(counts, "done", 0));
-    out->json = json_pack("{s:s, s:i, s:o, s:o}", "schema", "klineage/spool", "version", 1, "counts", counts, "jobs", jobs);
+    out->json =
+        json_pack("{s:s, s:i, s:o, s:o}", "schema", "klineage/spool", "version", 1, "counts", counts, "jobs", jobs);
     return err;
 }
 
 static kl_err work(const char *dir, kl_result *out, kl_error *e) {
-    int    done = 0, failed = 0;
+    int done = 0, failed = 0;
     kl_err err = kl_spool_work(dir, &done, &failed, e);
     if (err) return err;
     kl_buf_printf(&out->text, "%d judged, %d that this host could not judge\n", done, failed);
-    out->json = json_pack("{s:s, s:i, s:i, s:i}", "schema", "klineage/spool-work", "version", 1, "judged", done, "failed", failed);
+    out->json = json_pack("{s:s, s:i, s:i, s:i}", "schema", "klineage/spool-work", "version", 1, "judged", done,
+                          "failed", failed);
     out->exit_code = failed ? 1 : 0;
     return KL_OK;
 }

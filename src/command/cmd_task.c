@@ -19,7 +19,9 @@ static json_t *begin(const char *schema) {
 /* The first sentence of a description, or as much as fits. */
 static kl_str summary_of(kl_arena *a, kl_str text) {
     size_t n = 0;
-    while (n < text.len && text.ptr[n] != '\n' && !(text.ptr[n] == '.' && (n + 1 == text.len || text.ptr[n + 1] == ' '))) n++;
+    while (n < text.len && text.ptr[n] != '\n' &&
+           !(text.ptr[n] == '.' && (n + 1 == text.len || text.ptr[n + 1] == ' ')))
+        n++;
     if (n <= SUMMARY_BYTES) return (kl_str){text.ptr, n};
     while (n > SUMMARY_BYTES - 3 || (n && text.ptr[n] != ' ')) n--;
     return kl_arena_printf(a, "%.*s ...", (int)n, text.ptr);
@@ -28,8 +30,8 @@ static kl_str summary_of(kl_arena *a, kl_str text) {
 static json_t *list_row(kl_buf *text, kl_arena *a, const kl_task *t, kl_str path) {
     int hidden = 0;
     for (int i = 0; i < t->n_workloads; i++) hidden += t->workloads[i].hidden;
-    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n", KL_STR_ARG(kl_fs_basename(path.ptr)), t->n_workloads - hidden, hidden,
-                  KL_STR_ARG(summary_of(a, t->description)));
+    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n", KL_STR_ARG(kl_fs_basename(path.ptr)),
+                  t->n_workloads - hidden, hidden, KL_STR_ARG(summary_of(a, t->description)));
     json_t *o = json_object();
     json_object_set_new(o, "name", kl_json_str(t->name));
     json_object_set_new(o, "path", kl_json_str(path));
@@ -43,15 +45,17 @@ static json_t *list_row(kl_buf *text, kl_arena *a, const kl_task *t, kl_str path
 kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     (void)args;
     kl_str *paths;
-    size_t  n;
-    kl_err  err = kl_request_tasks(&paths, &n, c->arena, e);
+    size_t n;
+    kl_err err = kl_request_tasks(&paths, &n, c->arena, e);
     if (err) return err;
     json_t *tasks = json_array();
     for (size_t i = 0; i < n; i++) {
         kl_task *t;
         kl_error why = {0};
-        if (kl_task_load(&t, c->arena, paths[i].ptr, &why)) kl_warn("%s: %s", why.where[0] ? why.where : paths[i].ptr, why.message);
-        else json_array_append_new(tasks, list_row(&out->text, c->arena, t, paths[i]));
+        if (kl_task_load(&t, c->arena, paths[i].ptr, &why))
+            kl_warn("%s: %s", why.where[0] ? why.where : paths[i].ptr, why.message);
+        else
+            json_array_append_new(tasks, list_row(&out->text, c->arena, t, paths[i]));
     }
     out->json = begin("klineage/tasks");
     json_object_set_new(out->json, "tasks", tasks);
@@ -68,7 +72,7 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
     kl_buf_add(text, KL_S("\naxes\n"));
     for (int i = 0; i < t->n_axes; i++) {
         const kl_axis *x = &t->axes[i];
-        json_t        *o = json_object();
+        json_t *o = json_object();
         json_object_set_new(o, "name", kl_json_str(x->name));
         kl_buf_printf(text, "  %-12.*s ", KL_STR_ARG(x->name));
         if (x->kind == KL_AXIS_CONST) {
@@ -86,20 +90,25 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
 }
 
 static void check_text(kl_buf *out, const kl_tensor *x) {
-    if (x->check.kind == KL_CHECK_EXACT) kl_buf_add(out, KL_S("exact"));
-    else if (x->check.kind == KL_CHECK_TOPK) kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
-    else kl_buf_printf(out, "error at most %g x the baseline's own, rtol %g, atol %g", x->check.budget, x->check.rtol, x->check.atol);
+    if (x->check.kind == KL_CHECK_EXACT)
+        kl_buf_add(out, KL_S("exact"));
+    else if (x->check.kind == KL_CHECK_TOPK)
+        kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
+    else
+        kl_buf_printf(out, "error at most %g x the baseline's own, rtol %g, atol %g", x->check.budget, x->check.rtol,
+                      x->check.atol);
 }
 
 static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
     const char *role = x->is_output ? "output" : x->is_scalar ? "scalar" : x->is_mutable ? "in place" : "input";
-    json_t     *o = json_object(), *dims = json_array();
-    kl_buf      shape = {0};
+    json_t *o = json_object(), *dims = json_array();
+    kl_buf shape = {0};
     for (int i = 0; i < x->ndim; i++) {
         kl_buf_printf(&shape, "%s%.*s", i ? ", " : "", KL_STR_ARG(x->dims[i]));
         json_array_append_new(dims, kl_json_str(x->dims[i]));
     }
-    kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name), kl_dtype_name(x->dtype), shape.len ? shape.ptr : "");
+    kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name), kl_dtype_name(x->dtype),
+                  shape.len ? shape.ptr : "");
     if (x->is_output) {
         kl_buf_add(text, KL_S("  "));
         check_text(text, x);
@@ -140,7 +149,7 @@ static json_t *baseline_json(kl_buf *text, const kl_baseline *b) {
 
 kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_task *t;
-    kl_err   err = kl_request_task(&t, c->arena, args->words[0], e);
+    kl_err err = kl_request_task(&t, c->arena, args->words[0], e);
     if (err) return err;
     json_t *o = begin("klineage/task"), *tensors = json_array(), *workloads = json_array(), *baselines = json_array();
     kl_buf_printf(&out->text, "%.*s  %.*s\n", KL_STR_ARG(t->name), KL_STR_ARG(t->description));
@@ -153,9 +162,11 @@ kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
     kl_buf_add(&out->text, KL_S("\ntensors, in the order of the call\n"));
     for (int i = 0; i < t->n_tensors; i++) json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
     kl_buf_add(&out->text, KL_S("\nworkloads\n"));
-    for (int i = 0; i < t->n_workloads; i++) json_array_append_new(workloads, workload_json(&out->text, t, &t->workloads[i]));
+    for (int i = 0; i < t->n_workloads; i++)
+        json_array_append_new(workloads, workload_json(&out->text, t, &t->workloads[i]));
     kl_buf_add(&out->text, t->n_baselines ? KL_S("\nbaselines\n") : KL_S("\nbaselines: none\n"));
-    for (int i = 0; i < t->n_baselines; i++) json_array_append_new(baselines, baseline_json(&out->text, &t->baselines[i]));
+    for (int i = 0; i < t->n_baselines; i++)
+        json_array_append_new(baselines, baseline_json(&out->text, &t->baselines[i]));
     kl_buf_printf(&out->text, "\nfolder %.*s\nversion %.16s\n", KL_STR_ARG(t->dir), t->hash);
     json_object_set_new(o, "tensors", tensors);
     json_object_set_new(o, "workloads", workloads);
@@ -168,10 +179,13 @@ kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
 
 /* Why a wrong answer failed is no news; why a right one failed, or a wrong one passed, is. */
 static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
-    bool    right = r->passed == r->expected_pass;
+    bool right = r->passed == r->expected_pass;
     json_t *o = json_object();
-    kl_buf_printf(text, "  %-4s %-44.*s %s, %s", right ? "ok" : "BAD", KL_STR_ARG(r->name), r->passed ? "passes" : "fails",
-                  right ? "as it must" : r->expected_pass ? "but must pass" : "but must fail");
+    kl_buf_printf(text, "  %-4s %-44.*s %s, %s", right ? "ok" : "BAD", KL_STR_ARG(r->name),
+                  r->passed ? "passes" : "fails",
+                  right              ? "as it must"
+                  : r->expected_pass ? "but must pass"
+                                     : "but must fail");
     if (!right && r->why.len) kl_buf_printf(text, ": %.*s", KL_STR_ARG(r->why));
     kl_buf_add(text, KL_S("\n"));
     json_object_set_new(o, "name", kl_json_str(r->name));
@@ -183,17 +197,17 @@ static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
 
 static bool has_gpu(kl_arena *a) {
     kl_device device;
-    kl_error  ignored = {0};
+    kl_error ignored = {0};
     return kl_device_probe(&device, a, KL_BACKEND_CUDA, &ignored) == KL_OK;
 }
 
 static bool has_shapes(const kl_task *t, kl_host_kind on) { return kl_task_workload(t, (kl_str){0}, on) != NULL; }
 
 /* Admit on every kind of host that this machine is and the task has shapes for. */
-static kl_err admit(kl_context *c, const kl_task *t, kl_host_kind on, kl_gate *gate, json_t *rows, bool *sound, kl_buf *text,
-                    kl_error *e) {
+static kl_err admit(kl_context *c, const kl_task *t, kl_host_kind on, kl_gate *gate, json_t *rows, bool *sound,
+                    kl_buf *text, kl_error *e) {
     kl_admission_row *row;
-    int               n;
+    int n;
     if (!has_shapes(t, on)) return KL_OK;
     kl_err err = kl_gate_admit_task(&row, &n, gate, c->arena, t, on, e);
     if (err) return err;
@@ -208,17 +222,19 @@ static kl_err admit(kl_context *c, const kl_task *t, kl_host_kind on, kl_gate *g
 kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_task *t;
     kl_gate *gate = NULL;
-    json_t  *rows = json_array();
-    bool     sound = true;
-    kl_err   err = kl_request_task(&t, c->arena, args->words[0], e);
+    json_t *rows = json_array();
+    bool sound = true;
+    kl_err err = kl_request_task(&t, c->arena, args->words[0], e);
     if (!err) err = kl_gate_open(&gate, e);
     if (!err) err = admit(c, t, KL_ON_CPU, gate, rows, &sound, &out->text, e);
     if (!err && has_gpu(c->arena)) err = admit(c, t, KL_ON_GPU, gate, rows, &sound, &out->text, e);
     if (!err && json_array_size(rows) == 0)
-        err = kl_fail(e, KL_ENODEV, args->words[0], "the task has no shape that this machine can run, so it was not checked");
+        err = kl_fail(e, KL_ENODEV, args->words[0],
+                      "the task has no shape that this machine can run, so it was not checked");
     kl_gate_close(gate);
     if (err) return json_decref(rows), err;
-    kl_buf_printf(&out->text, sound ? "admitted: its check tells right from wrong\n" : "NOT admitted: see the lines marked BAD\n");
+    kl_buf_printf(&out->text,
+                  sound ? "admitted: its check tells right from wrong\n" : "NOT admitted: see the lines marked BAD\n");
     out->json = begin("klineage/admission");
     json_object_set_new(out->json, "task", kl_json_str(t->name));
     json_object_set_new(out->json, "hash", json_string(t->hash));

@@ -5,8 +5,10 @@
 
 static void row(kl_buf *out, const kl_trial *t, bool best) {
     kl_buf_printf(out, "%s %-40.*s %-10s ", best ? "*" : " ", KL_STR_ARG(t->params), kl_outcome_name(t->outcome));
-    if (t->ratio > 0) kl_buf_printf(out, "%7.3fx", t->ratio);
-    else kl_buf_printf(out, "%8s", "-");
+    if (t->ratio > 0)
+        kl_buf_printf(out, "%7.3fx", t->ratio);
+    else
+        kl_buf_printf(out, "%8s", "-");
     kl_buf_printf(out, " %6.1f s  %.*s\n", t->seconds, KL_STR_ARG(t->why));
 }
 
@@ -21,8 +23,8 @@ static json_t *trial_json(const kl_trial *t) {
 }
 
 static void show(kl_result *out, const kl_tuning *t, bool colour) {
-    kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; ratios against the best so far, * won\n", t->n_trials,
-                  (long long)t->grid, t->seconds);
+    kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; ratios against the best so far, * won\n",
+                  t->n_trials, (long long)t->grid, t->seconds);
     json_t *trials = json_array();
     for (int i = 0; i < t->n_trials; i++) {
         row(&out->text, &t->trials[i], kl_str_eq(t->trials[i].params, t->best));
@@ -41,12 +43,13 @@ static void show(kl_result *out, const kl_tuning *t, bool colour) {
     out->json = o;
 }
 
-static kl_err tune(kl_context *c, const kl_args *args, const kl_task *t, const kl_gate_opts *opts, kl_result *out, kl_error *e) {
+static kl_err tune(kl_context *c, const kl_args *args, const kl_task *t, const kl_gate_opts *opts, kl_result *out,
+                   kl_error *e) {
     kl_gate *gate = NULL;
-    kl_err   err = kl_gate_open(&gate, e);
+    kl_err err = kl_gate_open(&gate, e);
     if (err) return err;
     kl_tuning tuning = {0};
-    uint64_t  trials = kl_args_number(args, KL_OPTION_MAX_TRIALS, 0);
+    uint64_t trials = kl_args_number(args, KL_OPTION_MAX_TRIALS, 0);
     err = kl_gate_tune(&tuning, gate, c->arena, t, args->words[1], opts, trials > 100000 ? 100000 : (int)trials, e);
     if (!err) show(out, &tuning, c->colour);
     kl_gate_close(gate);
@@ -54,17 +57,18 @@ static kl_err tune(kl_context *c, const kl_args *args, const kl_task *t, const k
 }
 
 kl_err kl_cmd_tune(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
-    kl_task     *task;
-    kl_kernel   *kernel;
-    kl_error     refusal = {0};
+    kl_task *task;
+    kl_kernel *kernel;
+    kl_error refusal = {0};
     kl_gate_opts opts;
-    kl_err       err = kl_request_task(&task, c->arena, args->words[0], e);
+    kl_err err = kl_request_task(&task, c->arena, args->words[0], e);
     if (!err) err = kl_request_kernel(&kernel, &refusal, c->arena, args->words[1], args->params, e);
     if (err) return err;
     if (!kernel) return *e = refusal, refusal.code; /* there is nothing to tune, so this is an error, not a verdict */
     if (kernel->n_params == 0) {
         kl_fail(e, KL_EINVAL, args->words[1], "the kernel has no param directive, so there is nothing to tune");
-        return kl_hint(e, "add a line such as `%s param BM = 64 {32, 64, 128}` and use KL_BM in the source", kernel->surface->comment);
+        return kl_hint(e, "add a line such as `%s param BM = 64 {32, 64, 128}` and use KL_BM in the source",
+                       kernel->surface->comment);
     }
     err = kl_request_options(&opts, c->arena, args, task, kernel->surface->on, e);
     return err ? err : tune(c, args, task, &opts, out, e);

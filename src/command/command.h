@@ -22,74 +22,90 @@ typedef enum {
     KL_OPTION_COUNT
 } kl_option_id;
 
-typedef enum { KL_OPTION_IS_FLAG, KL_OPTION_IS_TEXT, KL_OPTION_IS_NUMBER, KL_OPTION_IS_CHOICE, KL_OPTION_IS_REPEAT } kl_option_kind;
+typedef enum {
+    KL_OPTION_IS_FLAG,
+    KL_OPTION_IS_TEXT,
+    KL_OPTION_IS_NUMBER,
+    KL_OPTION_IS_CHOICE,
+    KL_OPTION_IS_REPEAT
+} kl_option_kind;
 
 typedef struct {
-    const char    *name;     /* "check-only" */
-    char           letter;   /* 0: none */
+    const char *name; /* "check-only" */
+    char letter;      /* 0: none */
     kl_option_kind kind;
-    const char    *value;    /* "N", "A|B"; the alternatives of a CHOICE */
-    uint32_t       commands; /* bit per kl_command_id; KL_ALONE: without a command */
-    const char    *doc;
+    const char *value; /* "N", "A|B"; the alternatives of a CHOICE */
+    uint32_t commands; /* bit per kl_command_id; KL_ALONE: without a command */
+    const char *doc;
 } kl_option;
 
 #define KL_ALONE (1u << 31)
 _Static_assert(KL_COMMAND_COUNT < 31, "kl_option.commands has a bit for each command");
 
-typedef struct kl_args    kl_args;
-typedef struct kl_result  kl_result;
+typedef struct kl_args kl_args;
+typedef struct kl_result kl_result;
 typedef struct kl_context kl_context;
 
 typedef struct {
     const char *words; /* "task list" */
     const char *usage; /* "TASK KERNEL" */
-    int         min_words, max_words;
+    int min_words, max_words;
     const char *summary, *text;
     kl_err (*run)(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 } kl_command;
 
-typedef struct { int code; const char *name, *doc; } kl_exit;
-typedef struct { kl_command_id command; const char *line, *doc; } kl_example;
-typedef struct { const char *name, *summary, *text; } kl_topic;
-typedef struct { const char *name, *doc; } kl_variable;
+typedef struct {
+    int code;
+    const char *name, *doc;
+} kl_exit;
+typedef struct {
+    kl_command_id command;
+    const char *line, *doc;
+} kl_example;
+typedef struct {
+    const char *name, *summary, *text;
+} kl_topic;
+typedef struct {
+    const char *name, *doc;
+} kl_variable;
 
 /* The table, one accessor a column; NULL past the end. */
-const kl_command  *kl_command_at(int id);
-const kl_option   *kl_option_at(int id);
-const kl_exit     *kl_exit_at(int i);
-const kl_example  *kl_example_at(int i);
-const kl_topic    *kl_topic_at(int i);
+const kl_command *kl_command_at(int id);
+const kl_option *kl_option_at(int id);
+const kl_exit *kl_exit_at(int i);
+const kl_example *kl_example_at(int i);
+const kl_topic *kl_topic_at(int i);
 const kl_variable *kl_variable_at(int i);
-bool               kl_option_fits(const kl_option *o, int command);
+bool kl_option_fits(const kl_option *o, int command);
 
 /* ---- a request -------------------------------------------------------------------------------------------- */
 
 #define KL_MAX_WORDS 8
 
 struct kl_args {
-    int         command; /* kl_command_id, or -1: none was named */
+    int command;                     /* kl_command_id, or -1: none was named */
     const char *words[KL_MAX_WORDS]; /* positional, without those of the command; NULL past n_words */
-    int         n_words;
+    int n_words;
     const char *values[KL_OPTION_COUNT];   /* NULL: not given; "" for a flag; the last one given */
     const char *params[KL_MAX_PARAMS + 1]; /* every --param, NULL-terminated */
-    int         n_params;
-    bool        short_help; /* -h rather than --help */
+    int n_params;
+    bool short_help; /* -h rather than --help */
 };
 
 static inline bool kl_args_has(const kl_args *a, kl_option_id id) { return a->values[id] != NULL; }
 uint64_t kl_args_number(const kl_args *a, kl_option_id id, uint64_t otherwise); /* faces checked the digits */
 
 struct kl_context {
-    kl_arena *arena;  /* lives as long as the result is looked at */
-    bool      colour; /* the text may hold terminal colours */
+    kl_arena *arena; /* lives as long as the result is looked at */
+    bool colour;     /* the text may hold terminal colours */
 };
 
 /* ---- an answer -------------------------------------------------------------------------------------------- */
 
 struct kl_result {
-    int     exit_code;
-    kl_buf  text;    /* for people */
-    json_t *json;    /* the same for programs; NULL: the command has only text */
+    int exit_code;
+    kl_buf text;      /* for people */
+    json_t *json;     /* the same for programs; NULL: the command has only text */
     kl_error trouble; /* the result stands, and this went wrong after it (a journal that could not be written) */
 };
 
@@ -112,15 +128,15 @@ kl_err kl_cmd_help(kl_context *c, const kl_args *args, kl_result *out, kl_error 
 
 /* ---- pages made from the table ------------------------------------------------------------------------------ */
 
-void kl_page_overview(kl_buf *out);                    /* `klineage help` */
+void kl_page_overview(kl_buf *out); /* `klineage help` */
 void kl_page_command(kl_buf *out, int command, bool full);
 void kl_page_topic(kl_buf *out, const kl_topic *topic);
-void kl_page_reference(kl_buf *out);                   /* docs/reference.md */
+void kl_page_reference(kl_buf *out); /* docs/reference.md */
 void kl_page_man(kl_buf *out);
 void kl_page_bash(kl_buf *out);
 void kl_page_zsh(kl_buf *out);
 void kl_page_fish(kl_buf *out);
-bool kl_page_generate(kl_buf *out, kl_str kind);       /* by --generate's value; false when unknown */
+bool kl_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */
 /* Break `text` into lines of at most 80 columns, each behind `indent` spaces.  A paragraph that begins with two
  * spaces is kept as it is. */
 void kl_page_wrap(kl_buf *out, int indent, kl_str text);
@@ -128,7 +144,11 @@ void kl_page_wrap(kl_buf *out, int indent, kl_str text);
 /* ---- "did you mean" ------------------------------------------------------------------------------------------ */
 
 /* Offer candidates one at a time; `best` stays NULL unless one is near enough to be a slip of the fingers. */
-typedef struct { kl_str wanted; kl_str best; size_t distance; } kl_suggestion;
+typedef struct {
+    kl_str wanted;
+    kl_str best;
+    size_t distance;
+} kl_suggestion;
 void kl_suggest_start(kl_suggestion *s, kl_str wanted);
 void kl_suggest_offer(kl_suggestion *s, kl_str candidate);
 

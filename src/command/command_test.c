@@ -40,8 +40,10 @@ static void suggests(const char *wanted, const char *a, const char *b, const cha
     kl_suggest_start(&s, kl_str_of(wanted));
     kl_suggest_offer(&s, kl_str_of(a));
     kl_suggest_offer(&s, kl_str_of(b));
-    if (expected) assert_str(s.best, expected);
-    else assert_null(s.best.ptr);
+    if (expected)
+        assert_str(s.best, expected);
+    else
+        assert_null(s.best.ptr);
 }
 
 static void test_command_suggest__finds_slips_and_nothing_else(void **state) {
@@ -61,8 +63,10 @@ static void test_command_wrap__breaks_at_words_and_keeps_code(void **state) {
     kl_page_wrap(&out, 4, KL_S("one two\n\n  code   as it is"));
     assert_str(kl_buf_str(&out), "    one two\n\n      code   as it is\n");
     kl_buf_fini(&out);
-    kl_page_wrap(&out, 0, KL_S("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc"));
-    assert_str(kl_buf_str(&out), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc\n");
+    kl_page_wrap(&out, 0,
+                 KL_S("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc"));
+    assert_str(kl_buf_str(&out),
+               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc\n");
     kl_buf_fini(&out);
 }
 

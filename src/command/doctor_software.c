@@ -11,9 +11,11 @@
 
 #define PROBE_NS 10000000000 /* a compiler on a cold network file system takes seconds to say its version */
 
-static const char cuda_mend[] = "install CUDA 12.4 or newer (developer.nvidia.com/cuda-downloads), then put its bin folder on PATH";
+static const char cuda_mend[] =
+    "install CUDA 12.4 or newer (developer.nvidia.com/cuda-downloads), then put its bin folder on PATH";
 
-void kl_doctor_add(kl_doctor *d, const char *group, const char *name, kl_doctor_state state, kl_str found, const char *mend) {
+void kl_doctor_add(kl_doctor *d, const char *group, const char *name, kl_doctor_state state, kl_str found,
+                   const char *mend) {
     KL_ASSERT(d->n_rows < KL_DOCTOR_MAX_ROWS);
     d->rows[d->n_rows++] = (kl_doctor_row){group, name, state, found, state == KL_DOCTOR_OK ? NULL : mend};
 }
@@ -21,9 +23,9 @@ void kl_doctor_add(kl_doctor *d, const char *group, const char *name, kl_doctor_
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static kl_str run_for_text(kl_arena *a, const char *const *argv) {
-    kl_proc_result  r = {0};
-    kl_error        ignored = {0};
-    kl_proc_spec    spec = {.argv = argv, .timeout_ns = PROBE_NS};
+    kl_proc_result r = {0};
+    kl_error ignored = {0};
+    kl_proc_spec spec = {.argv = argv, .timeout_ns = PROBE_NS};
     if (kl_proc_run(&r, a, &spec, &ignored) || r.exit_code != 0) return (kl_str){0};
     return kl_str_trim(r.out);
 }
@@ -38,7 +40,7 @@ static kl_str version_line(kl_str text) {
 
 /* On PATH, or where CUDA installs itself. */
 static kl_str find_program(kl_arena *a, const char *name) {
-    kl_str      path = kl_fs_find_program(a, name);
+    kl_str path = kl_fs_find_program(a, name);
     const char *home = getenv("CUDA_HOME");
     const char *places[] = {home && *home ? home : "/usr/local/cuda", "/usr/local/cuda"};
     for (size_t i = 0; i < KL_COUNT(places) && !path.len; i++) {
@@ -52,13 +54,16 @@ static bool program(kl_doctor *d, const char *group, const char *name, kl_doctor
     kl_str path = find_program(d->arena, name);
     if (!path.len) return kl_doctor_add(d, group, name, without, KL_S("not found"), mend), false;
     const char *argv[] = {path.ptr, "--version", NULL};
-    kl_str      version = version_line(run_for_text(d->arena, argv));
-    if (!version.len) return kl_doctor_add(d, group, name, without, kl_arena_printf(d->arena, "%s does not run", path.ptr), mend), false;
+    kl_str version = version_line(run_for_text(d->arena, argv));
+    if (!version.len)
+        return kl_doctor_add(d, group, name, without, kl_arena_printf(d->arena, "%s does not run", path.ptr), mend),
+               false;
     kl_doctor_add(d, group, name, KL_DOCTOR_OK, version, NULL);
     return true;
 }
 
-/* ---- libraries ---------------------------------------------------------------------------------------------------- */
+/* ---- libraries ----------------------------------------------------------------------------------------------------
+ */
 
 static void read_loader_cache(kl_doctor *d) {
     const char *const places[] = {"/sbin/ldconfig", "/usr/sbin/ldconfig"};
@@ -69,13 +74,13 @@ static void read_loader_cache(kl_doctor *d) {
 }
 
 static kl_str find_in_cache(const kl_doctor *d, const char *prefix) {
-    kl_str      rest = d->loader_cache;
+    kl_str rest = d->loader_cache;
     const char *hit;
     while (rest.len && (hit = memmem(rest.ptr, rest.len, prefix, strlen(prefix)))) {
         const char *line_end = memchr(hit, '\n', rest.len - (size_t)(hit - rest.ptr));
-        size_t      line = line_end ? (size_t)(line_end - hit) : rest.len - (size_t)(hit - rest.ptr);
+        size_t line = line_end ? (size_t)(line_end - hit) : rest.len - (size_t)(hit - rest.ptr);
         const char *arrow = memmem(hit, line, "=> ", 3);
-        bool        starts = hit == d->loader_cache.ptr || strchr("\t ", hit[-1]);
+        bool starts = hit == d->loader_cache.ptr || strchr("\t ", hit[-1]);
         if (starts && arrow) return (kl_str){arrow + 3, line - (size_t)(arrow + 3 - hit)};
         rest = (kl_str){hit + line, rest.len - (size_t)(hit + line - rest.ptr)};
     }
@@ -83,8 +88,8 @@ static kl_str find_in_cache(const kl_doctor *d, const char *prefix) {
 }
 
 static kl_str find_in_folder(kl_arena *a, const char *dir, const char *prefix) {
-    kl_str  *names;
-    size_t   n = 0;
+    kl_str *names;
+    size_t n = 0;
     kl_error ignored = {0};
     if (!kl_fs_is_dir(dir) || kl_fs_list(&names, &n, a, dir, &ignored)) return (kl_str){0};
     for (size_t i = 0; i < n; i++)
@@ -93,21 +98,25 @@ static kl_str find_in_folder(kl_arena *a, const char *dir, const char *prefix) {
 }
 
 static kl_str find_library(kl_doctor *d, const char *prefix) {
-    kl_str      found = find_in_cache(d, prefix);
+    kl_str found = find_in_cache(d, prefix);
     const char *home = getenv("CUDA_HOME"), *path = getenv("LD_LIBRARY_PATH");
-    kl_str      folders = kl_arena_printf(d->arena, "%s:%s/lib64:/usr/local/cuda/lib64", path ? path : "", home ? home : "/usr/local/cuda");
-    for (char *save = NULL, *dir = strtok_r((char *)folders.ptr, ":", &save); dir && !found.len; dir = strtok_r(NULL, ":", &save))
+    kl_str folders = kl_arena_printf(d->arena, "%s:%s/lib64:/usr/local/cuda/lib64", path ? path : "",
+                                     home ? home : "/usr/local/cuda");
+    for (char *save = NULL, *dir = strtok_r((char *)folders.ptr, ":", &save); dir && !found.len;
+         dir = strtok_r(NULL, ":", &save))
         found = find_in_folder(d->arena, dir, prefix);
     return found;
 }
 
 static bool library(kl_doctor *d, const char *group, const char *name, const char *prefix, const char *mend) {
     kl_str path = find_library(d, prefix);
-    kl_doctor_add(d, group, name, path.len ? KL_DOCTOR_OK : KL_DOCTOR_MISSING, path.len ? path : KL_S("not found"), mend);
+    kl_doctor_add(d, group, name, path.len ? KL_DOCTOR_OK : KL_DOCTOR_MISSING, path.len ? path : KL_S("not found"),
+                  mend);
     return path.len != 0;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------------------------------------------------
+ */
 
 void kl_doctor_compilers(kl_doctor *d) {
     read_loader_cache(d);
@@ -124,10 +133,11 @@ void kl_doctor_compilers(kl_doctor *d) {
 static void torch(kl_doctor *d) {
     /* Importing torch takes seconds; its metadata says as much. */
     static const char script[] = "import importlib.metadata as m; print(m.version('torch'))";
-    kl_str            python = kl_fs_find_program(d->arena, "python3");
-    const char       *argv[] = {python.ptr, "-c", script, NULL};
-    kl_str            version = python.len ? run_for_text(d->arena, argv) : (kl_str){0};
-    kl_doctor_add(d, "libraries", "torch", version.len ? KL_DOCTOR_OK : KL_DOCTOR_MISSING, version.len ? version : KL_S("not found"),
+    kl_str python = kl_fs_find_program(d->arena, "python3");
+    const char *argv[] = {python.ptr, "-c", script, NULL};
+    kl_str version = python.len ? run_for_text(d->arena, argv) : (kl_str){0};
+    kl_doctor_add(d, "libraries", "torch", version.len ? KL_DOCTOR_OK : KL_DOCTOR_MISSING,
+                  version.len ? version : KL_S("not found"),
                   "python3 -m pip install torch (for script baselines, and tasks whose only oracle is Python)");
 }
 

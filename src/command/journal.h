@@ -8,9 +8,10 @@
 /* The file named by --store, or the default place; made when it is missing. */
 KL_MUST_USE kl_err kl_journal_open(kl_store **out, kl_arena *a, const kl_args *args, kl_error *e);
 /* `*found` false when nothing is kept under the key. */
-KL_MUST_USE kl_err kl_journal_find(kl_verdict *out, bool *found, kl_store *s, kl_arena *a, const char *key, kl_error *e);
-/* Keep a verdict.  A key that is taken (a measurement was repeated) gets a new one derived from it and from the verdict: no
- * evidence is dropped, and none is replaced.  `key` becomes the one it is kept under. */
+KL_MUST_USE kl_err kl_journal_find(kl_verdict *out, bool *found, kl_store *s, kl_arena *a, const char *key,
+                                   kl_error *e);
+/* Keep a verdict.  A key that is taken (a measurement was repeated) gets a new one derived from it and from the
+ * verdict: no evidence is dropped, and none is replaced.  `key` becomes the one it is kept under. */
 KL_MUST_USE kl_err kl_journal_keep(char key[65], kl_store *s, kl_arena *a, const kl_verdict *v, kl_error *e);
 
 #endif

@@ -16,7 +16,7 @@ static void spaces(kl_buf *out, size_t n) {
 /* One paragraph, words broken at spaces.  The first line continues at `column`. */
 static void wrap_words(kl_buf *out, size_t indent, size_t column, kl_str text) {
     size_t at = 0;
-    bool   fresh = true;
+    bool fresh = true;
     while (at < text.len) {
         size_t end = at;
         while (end < text.len && text.ptr[end] != ' ') end++;
@@ -40,7 +40,7 @@ static void wrap_words(kl_buf *out, size_t indent, size_t column, kl_str text) {
 static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
     while (text.len) {
         const char *newline = memchr(text.ptr, '\n', text.len);
-        size_t      n = newline ? (size_t)(newline - text.ptr) : text.len;
+        size_t n = newline ? (size_t)(newline - text.ptr) : text.len;
         spaces(out, indent);
         kl_buf_printf(out, "%.*s\n", (int)n, text.ptr);
         n += newline ? 1 : 0;
@@ -51,7 +51,7 @@ static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
 void kl_page_wrap(kl_buf *out, int indent, kl_str text) {
     for (bool first = true; text.len; first = false) {
         const char *gap = memmem(text.ptr, text.len, "\n\n", 2);
-        kl_str      paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
+        kl_str paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
         if (!first) kl_buf_add(out, KL_S("\n"));
         if (kl_str_starts(paragraph, KL_S("  "))) {
             indent_lines(out, (size_t)indent, paragraph);
@@ -98,8 +98,9 @@ static bool has_own_options(int command) {
 }
 
 void kl_page_overview(kl_buf *out) {
-    kl_buf_add(out, KL_S("klineage - the referee of compute kernels: compiles, checks and times a candidate, and says yes "
-                         "or no\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
+    kl_buf_add(out,
+               KL_S("klineage - the referee of compute kernels: compiles, checks and times a candidate, and says yes "
+                    "or no\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
     for (int i = 0; kl_command_at(i); i++) {
         const kl_command *c = kl_command_at(i);
         two_columns(out, kl_str_of(c->words), 18, c->summary);
@@ -136,14 +137,15 @@ void kl_page_command(kl_buf *out, int command, bool full) {
         kl_buf_add(out, KL_S("\noptions\n"));
         options_of(out, command, false);
     }
-    kl_buf_add(out, full ? KL_S("\noptions of every command\n") : KL_S("\nmore: --help; options of every command: klineage help\n"));
+    kl_buf_add(out, full ? KL_S("\noptions of every command\n")
+                         : KL_S("\nmore: --help; options of every command: klineage help\n"));
     if (full) options_of(out, command, true);
 }
 
 static void exit_codes(kl_buf *out) {
     for (int i = 0; kl_exit_at(i); i++) {
         const kl_exit *x = kl_exit_at(i);
-        kl_buf         left = {0};
+        kl_buf left = {0};
         kl_buf_printf(&left, "%3d  %s", x->code, x->name);
         two_columns(out, kl_buf_str(&left), 22, x->doc);
         kl_buf_fini(&left);

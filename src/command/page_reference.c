@@ -34,8 +34,8 @@ static void option_table(kl_buf *out, int command, bool common) {
 static void markdown_text(kl_buf *out, const char *text) {
     for (kl_str rest = kl_str_of(text); rest.len;) {
         const char *gap = memmem(rest.ptr, rest.len, "\n\n", 2);
-        kl_str      paragraph = {rest.ptr, gap ? (size_t)(gap - rest.ptr) : rest.len};
-        bool        code = kl_str_starts(paragraph, KL_S("  "));
+        kl_str paragraph = {rest.ptr, gap ? (size_t)(gap - rest.ptr) : rest.len};
+        bool code = kl_str_starts(paragraph, KL_S("  "));
         kl_buf_printf(out, code ? "\n```\n%.*s\n```\n" : "\n%.*s\n", KL_STR_ARG(paragraph));
         size_t used = paragraph.len + (gap ? 2 : 0);
         rest = (kl_str){rest.ptr + used, rest.len - used};
@@ -44,8 +44,8 @@ static void markdown_text(kl_buf *out, const char *text) {
 
 static void command_section(kl_buf *out, int command) {
     const kl_command *c = kl_command_at(command);
-    kl_buf_printf(out, "\n## klineage %s\n\n%s.\n\n```\nklineage %s%s%s [OPTIONS]\n```\n", c->words, c->summary, c->words,
-                  c->usage[0] ? " " : "", c->usage);
+    kl_buf_printf(out, "\n## klineage %s\n\n%s.\n\n```\nklineage %s%s%s [OPTIONS]\n```\n", c->words, c->summary,
+                  c->words, c->usage[0] ? " " : "", c->usage);
     markdown_text(out, c->text);
     kl_buf_add(out, KL_S("\n```sh\n"));
     for (int i = 0; kl_example_at(i); i++)
@@ -56,9 +56,10 @@ static void command_section(kl_buf *out, int command) {
 }
 
 void kl_page_reference(kl_buf *out) {
-    kl_buf_add(out, KL_S("# Command reference\n\n<!-- Generated: klineage --generate reference > docs/reference.md -->\n\n"
-                         "The result goes to stdout; progress, warnings and errors go to stderr. `--` ends options.\n\n"
-                         "| command | question it answers |\n| --- | --- |\n"));
+    kl_buf_add(out,
+               KL_S("# Command reference\n\n<!-- Generated: klineage --generate reference > docs/reference.md -->\n\n"
+                    "The result goes to stdout; progress, warnings and errors go to stderr. `--` ends options.\n\n"
+                    "| command | question it answers |\n| --- | --- |\n"));
     for (int i = 0; kl_command_at(i); i++) {
         kl_buf_printf(out, "| `klineage %s` | ", kl_command_at(i)->words);
         cell(out, kl_command_at(i)->summary);
@@ -90,9 +91,12 @@ static void roff(kl_buf *out, kl_str text) {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (start && (c == '.' || c == '\'')) kl_buf_add(out, KL_S("\\&"));
-        if (c == '\\') kl_buf_add(out, KL_S("\\e"));
-        else if (c == '-') kl_buf_add(out, KL_S("\\-"));
-        else kl_buf_printf(out, "%c", c);
+        if (c == '\\')
+            kl_buf_add(out, KL_S("\\e"));
+        else if (c == '-')
+            kl_buf_add(out, KL_S("\\-"));
+        else
+            kl_buf_printf(out, "%c", c);
         start = c == '\n';
     }
     kl_buf_add(out, KL_S("\n"));
@@ -103,8 +107,8 @@ static void roff_of(kl_buf *out, const char *text) { roff(out, kl_str_of(text));
 static void roff_text(kl_buf *out, const char *text) {
     for (kl_str rest = kl_str_of(text); rest.len;) {
         const char *gap = memmem(rest.ptr, rest.len, "\n\n", 2);
-        kl_str      paragraph = {rest.ptr, gap ? (size_t)(gap - rest.ptr) : rest.len};
-        bool        code = kl_str_starts(paragraph, KL_S("  "));
+        kl_str paragraph = {rest.ptr, gap ? (size_t)(gap - rest.ptr) : rest.len};
+        bool code = kl_str_starts(paragraph, KL_S("  "));
         kl_buf_add(out, code ? KL_S(".nf\n") : KL_S(".PP\n"));
         roff(out, paragraph);
         if (code) kl_buf_add(out, KL_S(".fi\n"));
@@ -168,8 +172,11 @@ void kl_page_man(kl_buf *out) {
 }
 
 bool kl_page_generate(kl_buf *out, kl_str kind) {
-    static const struct { const char *kind; void (*page)(kl_buf *out); } pages[] = {
-        {"man", kl_page_man},           {"reference", kl_page_reference}, {"complete-bash", kl_page_bash},
+    static const struct {
+        const char *kind;
+        void (*page)(kl_buf *out);
+    } pages[] = {
+        {"man", kl_page_man},          {"reference", kl_page_reference}, {"complete-bash", kl_page_bash},
         {"complete-zsh", kl_page_zsh}, {"complete-fish", kl_page_fish},
     };
     for (size_t i = 0; i < KL_COUNT(pages); i++)

@@ -14,7 +14,10 @@
 
 #define MAX_TASKS 4096 /* listed by name; a folder of data sets may be large */
 
-typedef struct { kl_str *paths; size_t n; } task_list;
+typedef struct {
+    kl_str *paths;
+    size_t n;
+} task_list;
 
 static bool is_listed(const task_list *l, kl_str name) {
     for (size_t i = 0; i < l->n; i++)
@@ -24,22 +27,22 @@ static bool is_listed(const task_list *l, kl_str name) {
 
 static kl_err list_folder(task_list *l, kl_arena *a, const char *dir, kl_error *e) {
     kl_str *names;
-    size_t  n;
+    size_t n;
     if (!kl_fs_is_dir(dir)) return KL_OK;
     kl_err err = kl_fs_list(&names, &n, a, dir, e);
     for (size_t i = 0; !err && i < n && l->n < MAX_TASKS; i++) {
         kl_str path = kl_fs_join(a, dir, names[i].ptr);
-        bool   task = kl_fs_exists(kl_fs_join(a, path.ptr, "definition.json").ptr);
+        bool task = kl_fs_exists(kl_fs_join(a, path.ptr, "definition.json").ptr);
         if (task && !is_listed(l, names[i])) l->paths[l->n++] = path;
     }
     return err;
 }
 
 kl_err kl_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
-    task_list   l = {.paths = KL_ARRAY(a, kl_str, MAX_TASKS)};
+    task_list l = {.paths = KL_ARRAY(a, kl_str, MAX_TASKS)};
     const char *named = getenv("KLINEAGE_TASKS");
-    kl_err      err = named && *named ? list_folder(&l, a, named, e) : KL_OK;
-    kl_str      above = kl_fs_self_dir(a);
+    kl_err err = named && *named ? list_folder(&l, a, named, e) : KL_OK;
+    kl_str above = kl_fs_self_dir(a);
     while (!err && above.len > 1) {
         err = list_folder(&l, a, kl_fs_join(a, above.ptr, "tasks").ptr, e);
         above = kl_fs_dirname(a, above.ptr);
@@ -51,8 +54,8 @@ kl_err kl_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
 }
 
 static kl_err suggest_task(kl_arena *a, const char *name, kl_error *e) {
-    kl_str  *paths;
-    size_t   n;
+    kl_str *paths;
+    size_t n;
     kl_error ignored = {0};
     if (kl_request_tasks(&paths, &n, a, &ignored)) return e->code;
     kl_suggestion s;
@@ -80,16 +83,17 @@ static kl_err check_path(const char *path, kl_error *e) {
     return kl_hint(e, "known endings: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");
 }
 
-kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const char *path, const char *const *params, kl_error *e) {
+kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const char *path, const char *const *params,
+                         kl_error *e) {
     *out = NULL;
     kl_err err = check_path(path, e);
     if (err) return err;
     kl_kernel_opts with = {.params = params}, without = {0};
     err = kl_kernel_load(out, a, path, &with, refusal);
     if (!err || err == KL_ENOENT || err == KL_EIO) return *e = *refusal, err;
-    kl_error  own = {0};
+    kl_error own = {0};
     kl_kernel *plain;
-    bool       sound = params && params[0] && kl_kernel_load(&plain, a, path, &without, &own) == KL_OK;
+    bool sound = params && params[0] && kl_kernel_load(&plain, a, path, &without, &own) == KL_OK;
     if (sound) return *e = *refusal, err; /* the file is fine; what was asked of it is not */
     *out = NULL;
     return KL_OK;
@@ -101,7 +105,7 @@ static const char *host_name(kl_host_kind on) { return on == KL_ON_GPU ? "gpu" :
 
 static kl_err unknown_workload(const kl_task *t, kl_host_kind on, const char *wish, kl_error *e) {
     kl_suggestion s;
-    kl_buf        known = {0};
+    kl_buf known = {0};
     kl_suggest_start(&s, kl_str_of(wish));
     bool elsewhere = false;
     for (int i = 0; i < t->n_workloads; i++) {
@@ -112,15 +116,21 @@ static kl_err unknown_workload(const kl_task *t, kl_host_kind on, const char *wi
         kl_suggest_offer(&s, w->label);
         if (known.len < 300) kl_buf_printf(&known, "%s%.*s", known.len ? " " : "", KL_STR_ARG(w->label));
     }
-    if (elsewhere) kl_fail(e, KL_EINVAL, NULL, "workload '%s' of %.*s is not for a %s", wish, KL_STR_ARG(t->name), host_name(on));
-    else kl_fail(e, KL_EINVAL, NULL, "task %.*s has no workload '%s'", KL_STR_ARG(t->name), wish);
-    if (s.best.ptr && !elsewhere) kl_hint(e, "did you mean %.*s? on a %s there are: %s", KL_STR_ARG(s.best), host_name(on), known.ptr);
-    else kl_hint(e, "on a %s there are: %s; or give sizes, as in --workload M=64,N=64", host_name(on), known.len ? known.ptr : "none");
+    if (elsewhere)
+        kl_fail(e, KL_EINVAL, NULL, "workload '%s' of %.*s is not for a %s", wish, KL_STR_ARG(t->name), host_name(on));
+    else
+        kl_fail(e, KL_EINVAL, NULL, "task %.*s has no workload '%s'", KL_STR_ARG(t->name), wish);
+    if (s.best.ptr && !elsewhere)
+        kl_hint(e, "did you mean %.*s? on a %s there are: %s", KL_STR_ARG(s.best), host_name(on), known.ptr);
+    else
+        kl_hint(e, "on a %s there are: %s; or give sizes, as in --workload M=64,N=64", host_name(on),
+                known.len ? known.ptr : "none");
     kl_buf_fini(&known);
     return e->code;
 }
 
-kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *t, kl_host_kind on, const char *wish, kl_error *e) {
+kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *t, kl_host_kind on, const char *wish,
+                           kl_error *e) {
     bool sizes = wish && strchr(wish, '=');
     *out = kl_task_workload(t, sizes ? (kl_str){0} : kl_str_of(wish), on);
     if (!*out && wish && !sizes) return unknown_workload(t, on, wish, e);
@@ -130,7 +140,7 @@ kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *
     }
     if (!sizes) return KL_OK;
     kl_workload *made;
-    kl_err       err = kl_workload_with_axes(&made, a, t, *out, kl_str_of(wish), e);
+    kl_err err = kl_workload_with_axes(&made, a, t, *out, kl_str_of(wish), e);
     for (int i = 0; !err && i < t->n_tensors; i++) {
         kl_shape shape;
         err = kl_task_shape(&shape, t, made, i, e);
@@ -145,7 +155,7 @@ static kl_err check_baseline(const kl_task *t, const char *wish, kl_error *e) {
     kl_suggest_start(&s, kl_str_of(wish));
     kl_suggest_offer(&s, KL_S("none"));
     kl_buf known = {0};
-    bool   found = false;
+    bool found = false;
     for (int i = 0; i < t->n_baselines; i++) {
         found |= kl_str_eq(t->baselines[i].name, kl_str_of(wish));
         kl_suggest_offer(&s, t->baselines[i].name);
@@ -153,8 +163,10 @@ static kl_err check_baseline(const kl_task *t, const char *wish, kl_error *e) {
     }
     if (!found) {
         kl_fail(e, KL_EINVAL, NULL, "task %.*s has no baseline '%s'", KL_STR_ARG(t->name), wish);
-        if (s.best.ptr) kl_hint(e, "did you mean %.*s?", KL_STR_ARG(s.best));
-        else kl_hint(e, "there are:%s all none", known.len ? known.ptr : "");
+        if (s.best.ptr)
+            kl_hint(e, "did you mean %.*s?", KL_STR_ARG(s.best));
+        else
+            kl_hint(e, "there are:%s all none", known.len ? known.ptr : "");
     }
     kl_buf_fini(&known);
     return found ? KL_OK : e->code;
@@ -166,7 +178,8 @@ static void show_progress(void *ctx, kl_stage stage, const char *text) {
     kl_debug("%s: %s", kl_stage_name(stage), text);
 }
 
-kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, const kl_task *t, kl_host_kind on, kl_error *e) {
+kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, const kl_task *t, kl_host_kind on,
+                          kl_error *e) {
     const char *assurance = args->values[KL_OPTION_REQUIRE_ASSURANCE];
     *out = (kl_gate_opts){
         .workload = args->values[KL_OPTION_WORKLOAD],
@@ -182,7 +195,7 @@ kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, c
     if (kl_args_has(args, KL_OPTION_SEED) && out->seed == 0)
         return kl_fail(e, KL_EINVAL, NULL, "--seed is above 0; leave it out for a fresh one");
     const kl_workload *ignored;
-    kl_err             err = kl_request_workload(&ignored, a, t, on, out->workload, e);
+    kl_err err = kl_request_workload(&ignored, a, t, on, out->workload, e);
     return err ? err : check_baseline(t, out->baseline, e);
 }
 

@@ -39,8 +39,8 @@ void kl_suggest_start(kl_suggestion *s, kl_str wanted) {
 void kl_suggest_offer(kl_suggestion *s, kl_str candidate) {
     if (candidate.len == 0 || candidate.len > LONGEST || s->wanted.len == 0 || s->wanted.len > LONGEST) return;
     size_t d = s->wanted.len >= 3 && kl_str_starts(candidate, s->wanted) ? 1 : distance(s->wanted, candidate);
-    bool   shorter = s->best.ptr && d == s->distance && candidate.len < s->best.len;
-    bool   nearer = s->best.ptr ? d < s->distance : d <= s->distance;
+    bool shorter = s->best.ptr && d == s->distance && candidate.len < s->best.len;
+    bool nearer = s->best.ptr ? d < s->distance : d <= s->distance;
     if ((!nearer && !shorter) || d >= candidate.len) return;
     s->best = candidate;
     s->distance = d;

@@ -39,16 +39,14 @@ static const kl_variable variable_table[] = {
 
 #define ROW(table, i) ((i) >= 0 && (size_t)(i) < KL_COUNT(table) ? &(table)[i] : NULL)
 
-const kl_command  *kl_command_at(int id) { return ROW(command_table, id); }
-const kl_option   *kl_option_at(int id) { return ROW(option_table, id); }
-const kl_exit     *kl_exit_at(int i) { return ROW(exit_table, i); }
-const kl_example  *kl_example_at(int i) { return ROW(example_table, i); }
-const kl_topic    *kl_topic_at(int i) { return ROW(topic_table, i); }
+const kl_command *kl_command_at(int id) { return ROW(command_table, id); }
+const kl_option *kl_option_at(int id) { return ROW(option_table, id); }
+const kl_exit *kl_exit_at(int i) { return ROW(exit_table, i); }
+const kl_example *kl_example_at(int i) { return ROW(example_table, i); }
+const kl_topic *kl_topic_at(int i) { return ROW(topic_table, i); }
 const kl_variable *kl_variable_at(int i) { return ROW(variable_table, i); }
 
-bool kl_option_fits(const kl_option *o, int command) {
-    return o->commands & (command < 0 ? KL_ALONE : 1u << command);
-}
+bool kl_option_fits(const kl_option *o, int command) { return o->commands & (command < 0 ? KL_ALONE : 1u << command); }
 
 uint64_t kl_args_number(const kl_args *a, kl_option_id id, uint64_t otherwise) {
     return a->values[id] ? strtoull(a->values[id], NULL, 10) : otherwise;
@@ -63,11 +61,17 @@ void kl_result_fini(kl_result *r) {
 
 int kl_exit_of_error(kl_err code) {
     switch (code) {
-    case KL_OK: return 0;
-    case KL_ENODEV: return 7;
-    case KL_EISOLATION: return 8;
-    case KL_PENDING: return 11;
-    case KL_EINTR: return 130;
-    default: return 2;
+    case KL_OK:
+        return 0;
+    case KL_ENODEV:
+        return 7;
+    case KL_EISOLATION:
+        return 8;
+    case KL_PENDING:
+        return 11;
+    case KL_EINTR:
+        return 130;
+    default:
+        return 2;
     }
 }

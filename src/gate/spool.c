@@ -9,7 +9,9 @@
  * Edges of a job, each one rename:      todo -> taken   take()          taken -> done   finish()
  *                                       taken -> todo   take_back()     when its worker is dead or silent for SILENT_SECONDS
  * A job done twice (a worker that was only slow) loses the second rename: done/ID exists.  Nothing is ever half-written: folders are filled
- * under tmp/ and renamed into place.  Everything read from a spool is data: names are checked, JSON is parsed, paths are never followed out.
+ * under tmp/ and renamed into place.  Everything read from a spool is data: names and hashes are checked, JSON is parsed, links are not
+ * followed and pipes not waited for.  One trust is left: a task brings its oracle and baselines, which run unconfined, so a spool is as
+ * trusted as the tasks of those who may write to it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
@@ -29,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ID_CHARS = 64, SILENT_SECONDS = 900 };
+enum { ID_CHARS = 64, SILENT_SECONDS = 900, MAX_JOB_BYTES = 1 << 20, MAX_JOB_SECONDS = 3600 };
 
 static bool is_id(kl_str s)
 {
@@ -41,6 +43,29 @@ static bool is_id(kl_str s)
 static kl_str in(kl_arena *a, const char *dir, const char *folder, const char *name)
 {
     return kl_arena_printf(a, "%s/%s/%s", dir, folder, name);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A plain file, whatever somebody may have put there instead. */
+static kl_err read_plain(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e)
+{
+    struct stat st;
+    char        self[64];
+    const int   fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno != ELOOP) return kl_fail(e, errno == ENOENT ? KL_ENOENT : KL_EIO, path, "cannot open: %s", strerror(errno));
+    if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        if (fd >= 0) close(fd);
+        return kl_fail(e, KL_EINVAL, path, "not a plain file");
+    }
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    const kl_err err = kl_fs_read(out, a, self, max_bytes, e);
+    close(fd);
+    return err;
 }
 
 static kl_err make_folders(const char *dir, kl_error *e)
@@ -90,8 +115,11 @@ static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error 
 {
     const kl_str to = in(a, dir, "tasks", t->hash);
     if (kl_fs_is_dir(to.ptr)) return KL_OK;
+    if (!kl_fs_exists(kl_fs_join(a, t->dir.ptr, "definition.json").ptr))
+        return kl_fail(e, KL_EINVAL, t->dir.ptr, "only a task folder can be carried, not a definition out of a data set");
     const kl_str tmp = kl_arena_printf(a, "%s/tmp/task-%.16s-%ld", dir, t->hash, (long)getpid());
     const kl_err err = copy_folder(a, t->dir.ptr, tmp.ptr, 0, e);
+    if (err) kl_fs_remove_tree(tmp.ptr);
     return err ? err : move_into_place(tmp.ptr, to.ptr, e);
 }
 
@@ -100,6 +128,11 @@ static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error 
 static void put_opt(json_t *o, const char *key, const char *value)
 {
     if (value) json_object_set_new(o, key, kl_json_str(kl_str_of(value)));
+}
+
+static void put_number(json_t *o, const char *key, double value)
+{
+    if (value > 0) json_object_set_new(o, key, kl_json_real(value));
 }
 
 static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o)
@@ -122,7 +155,14 @@ static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts
     if (o->require_assurance) put_opt(job, "require_assurance", (const char[2]){o->require_assurance, 0});
     json_object_set_new(job, "check_only", json_boolean(o->check_only));
     json_object_set_new(job, "quick", json_boolean(o->quick));
-    json_object_set_new(job, "max_seconds", json_real(o->max_seconds));
+    put_number(job, "min_pairs", o->min_pairs);
+    put_number(job, "min_seconds", o->min_seconds);
+    put_number(job, "max_seconds", o->max_seconds);
+    put_number(job, "half_width", o->half_width);
+    put_number(job, "abandon_below", o->abandon_below);
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
+    if (o->seed) put_opt(job, "seed", seed);
     return job;
 }
 
@@ -166,15 +206,26 @@ static void precompile(kl_gate *g, kl_arena *a, const char *dir, const kl_task *
     (void)g;
 }
 
+static bool is_taken(kl_arena *a, const char *dir, const char *id)
+{
+    kl_str *names;
+    size_t  n;
+    if (kl_fs_list(&names, &n, a, kl_fs_join(a, dir, "taken").ptr, NULL)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (kl_str_starts(names[i], kl_str_of(id))) return true;
+    return false;
+}
+
 kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
                     kl_error *e)
 {
     const kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
-    json_t            *job = job_json(t, k, &opts);
+    if (opts.against) return kl_fail(e, KL_EINVAL, dir, "a comparison with another kernel cannot be carried by a spool");
+    json_t *job = job_json(t, k, &opts);
     job_id(id, a, job);
     kl_err err = make_folders(dir, e);
     const kl_str todo = in(a, dir, "todo", id), done = in(a, dir, "done", id);
-    if (!err && !kl_fs_is_dir(todo.ptr) && !kl_fs_is_dir(done.ptr)) {
+    if (!err && !kl_fs_is_dir(todo.ptr) && !kl_fs_is_dir(done.ptr) && !is_taken(a, dir, id)) {
         const kl_str tmp = kl_arena_printf(a, "%s/tmp/job-%.16s-%ld", dir, id, (long)getpid());
         const kl_str kernel = kl_arena_printf(a, "%s/kernel%s", tmp.ptr, k->surface->suffix);
         err = put_task(a, dir, t, e);
@@ -183,6 +234,7 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const
         if (!err) err = kl_fs_write(kernel.ptr, k->source, e);
         if (!err) err = kl_fs_write(kl_fs_join(a, tmp.ptr, "job.json").ptr, kl_json_dump(a, job, true), e);
         if (!err) err = move_into_place(tmp.ptr, todo.ptr, e);
+        if (err) kl_fs_remove_tree(tmp.ptr);
     }
     json_decref(job);
     return err;
@@ -194,13 +246,15 @@ static kl_err carried_error(kl_arena *a, const char *path, kl_error *e)
 {
     kl_str  text;
     json_t *o;
-    kl_err  err = kl_fs_read(&text, a, path, KL_MAX_JSON_BYTES, e);
+    kl_err  err = read_plain(&text, a, path, MAX_JOB_BYTES, e);
     if (!err) err = kl_json_parse(&o, text, kl_str_of(path), e);
     if (err) return err;
     const int64_t code = kl_json_int_or(o, "code", KL_EIO);
     kl_fail(e, code < 0 && code > KL_PENDING ? (kl_err)code : KL_EIO, path, "on the worker's host: %.*s",
             KL_STR_ARG(kl_json_text_or(o, "message", KL_S("unknown"))));
-    kl_hint(e, "%.*s", KL_STR_ARG(kl_json_text_or(o, "hint", (kl_str){0})));
+    const kl_str hint = kl_json_text_or(o, "hint", (kl_str){0});
+    if (hint.len) kl_hint(e, "%.*s", KL_STR_ARG(hint));
+    else kl_hint(e, "once that is mended, remove the folder of this file and put the job again");
     json_decref(o);
     return e ? e->code : KL_EIO;
 }
@@ -210,13 +264,13 @@ kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *i
     if (!is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, dir, "'%.80s' is not a job id", id);
     const kl_str done = in(a, dir, "done", id);
     const kl_str verdict = kl_fs_join(a, done.ptr, "verdict.json"), failed = kl_fs_join(a, done.ptr, "error.json");
-    if (kl_fs_exists(failed.ptr)) return carried_error(a, failed.ptr, e);
-    if (!kl_fs_exists(verdict.ptr)) {
+    if (is_folder(done.ptr) && kl_fs_exists(failed.ptr)) return carried_error(a, failed.ptr, e);
+    if (!is_folder(done.ptr) || !kl_fs_exists(verdict.ptr)) {
         kl_fail(e, KL_PENDING, dir, "job %.16s is not done yet", id);
         return kl_hint(e, "on the other host: klineage-worker --spool %s", dir);
     }
     kl_str       text;
-    const kl_err err = kl_fs_read(&text, a, verdict.ptr, KL_MAX_JSON_BYTES, e);
+    const kl_err err = read_plain(&text, a, verdict.ptr, KL_MAX_JSON_BYTES, e);
     return err ? err : kl_verdict_parse(out, a, text, verdict, e);
 }
 
@@ -237,64 +291,124 @@ static void heartbeat(void *ctx, kl_stage stage, const char *text)
     kl_progress("%s %s", kl_stage_name(stage), text ? text : "");
 }
 
-static void load_opts(kl_gate_opts *o, kl_arena *a, const json_t *job, worker *w)
+/* What job.json says, checked: anybody may have written it. */
+typedef struct {
+    char              id[65];
+    kl_str            task, kernel; /* hashes */
+    kl_str            path;         /* as the sender knew it; only shown */
+    const kl_surface *surface;
+    const char      **params;
+    kl_gate_opts      opts;
+} carried_job;
+
+static double number_of(const json_t *job, const char *key, double most)
 {
-    const kl_str workload = kl_json_text_or(job, "workload", (kl_str){0}), baseline = kl_json_text_or(job, "baseline", (kl_str){0});
-    const kl_str assurance = kl_json_text_or(job, "require_assurance", (kl_str){0});
-    *o = (kl_gate_opts){.check_only = kl_json_bool_or(job, "check_only", false), .quick = kl_json_bool_or(job, "quick", false),
-                        .max_seconds = kl_json_real_or(job, "max_seconds", 0), .progress = heartbeat, .progress_ctx = w};
-    if (workload.len) o->workload = kl_arena_copy(a, workload).ptr;
-    if (baseline.len) o->baseline = kl_arena_copy(a, baseline).ptr;
-    if (assurance.len) o->require_assurance = assurance.ptr[0];
-    o->compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
-    o->compile.carried = true;
+    const double v = kl_json_real_or(job, key, 0);
+    return v > 0 ? v < most ? v : most : 0; /* NaN and nonsense are "not said" */
+}
+
+static uint64_t seed_of(const json_t *job)
+{
+    const kl_str s = kl_json_text_or(job, "seed", (kl_str){0});
+    uint64_t     v = 0;
+    for (size_t i = 0; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++) v = v * 10 + (uint64_t)(s.ptr[i] - '0');
+    return v;
+}
+
+static const char *text_or_null(kl_arena *a, const json_t *job, const char *key)
+{
+    const kl_str s = kl_json_text_or(job, key, (kl_str){0});
+    return s.len ? kl_arena_copy(a, s).ptr : NULL;
 }
 
 static const char **params_of(kl_arena *a, const json_t *job)
 {
     const json_t *list = json_object_get(job, "params");
-    const char  **out = KL_ARRAY(a, const char *, json_array_size(list) + 1);
-    size_t        n = 0;
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (json_is_string(json_array_get(list, i))) out[n++] = kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
+    const size_t  n = json_array_size(list) < KL_MAX_PARAMS ? json_array_size(list) : KL_MAX_PARAMS;
+    const char  **out = KL_ARRAY(a, const char *, n + 1);
+    size_t        kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (json_is_string(json_array_get(list, i))) out[kept++] = kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
     return out;
 }
 
-static kl_err load_kernel(kl_kernel **k, kl_arena *a, const worker *w, const json_t *job, kl_error *e)
+static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_error *e)
 {
-    const kl_surface *surface = kl_surface_by_name(kl_json_text_or(job, "surface", (kl_str){0}));
-    if (!surface) return kl_fail(e, KL_EPARSE, w->mine, "job.json names no known surface");
-    const kl_kernel_opts with = {.params = params_of(a, job)};
-    const kl_err err = kl_kernel_load(k, a, kl_arena_printf(a, "%s/kernel%s", w->mine, surface->suffix).ptr, &with, e);
-    if (!err) (*k)->path = kl_arena_copy(a, kl_json_text_or(job, "path", KL_S("kernel"))); /* as the sender knew it; only shown */
+    const kl_str assurance = kl_json_text_or(job, "require_assurance", (kl_str){0});
+    *out = (carried_job){.task = kl_arena_copy(a, kl_json_text_or(job, "task", (kl_str){0})),
+                         .kernel = kl_arena_copy(a, kl_json_text_or(job, "kernel", (kl_str){0})),
+                         .path = kl_arena_copy(a, kl_json_text_or(job, "path", KL_S("kernel"))),
+                         .surface = kl_surface_by_name(kl_json_text_or(job, "surface", (kl_str){0})), .params = params_of(a, job)};
+    out->opts = (kl_gate_opts){.workload = text_or_null(a, job, "workload"), .baseline = text_or_null(a, job, "baseline"),
+                               .check_only = kl_json_bool_or(job, "check_only", false), .quick = kl_json_bool_or(job, "quick", false),
+                               .min_pairs = number_of(job, "min_pairs", 1e6), .min_seconds = number_of(job, "min_seconds", MAX_JOB_SECONDS),
+                               .max_seconds = number_of(job, "max_seconds", MAX_JOB_SECONDS), .half_width = number_of(job, "half_width", 1),
+                               .abandon_below = number_of(job, "abandon_below", 1e6), .seed = seed_of(job)};
+    if (assurance.len) out->opts.require_assurance = assurance.ptr[0];
+    if (!json_is_object(job) || kl_json_int_or(job, "version", 0) != 1 || !is_id(out->task) || !is_id(out->kernel))
+        return kl_fail(e, KL_EPARSE, "job.json", "not a job of version 1");
+    if (!out->surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
+    if (assurance.len && !kl_str_eq(assurance, KL_S("A")) && !kl_str_eq(assurance, KL_S("B")))
+        return kl_fail(e, KL_EPARSE, "job.json", "the assurance that can be required is A or B");
+    job_id(out->id, a, job);
+    return KL_OK;
+}
+
+static kl_err parse_job(carried_job *out, kl_arena *a, kl_str text, kl_error *e)
+{
+    json_t *job;
+    kl_err  err = kl_json_parse(&job, text, KL_S("job.json"), e);
+    if (err) return err;
+    err = read_job(out, a, job, e);
+    json_decref(job);
     return err;
 }
 
-static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, kl_error *e)
+/* A copy that was cut short, or changed on its way, is another task under this one's name. */
+static kl_err load_task(kl_task **t, kl_arena *a, const worker *w, const carried_job *j, kl_error *e)
 {
-    kl_str  text;
-    json_t *job;
-    kl_err  err = kl_fs_read(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, KL_MAX_JSON_BYTES, e);
-    if (!err) err = kl_json_parse(&job, text, KL_S("job.json"), e);
+    const kl_str path = in(a, w->dir, "tasks", j->task.ptr);
+    if (!is_folder(path.ptr)) return kl_fail(e, KL_ENOENT, path.ptr, "the job's task is not in the spool");
+    const kl_err err = kl_task_load(t, a, path.ptr, e);
+    if (err || kl_str_eq(kl_str_of((*t)->hash), j->task)) return err;
+    return kl_fail(e, KL_EINVAL, path.ptr, "the task's content is not what its name says");
+}
+
+/* KL_OK with a refusal in `v` and `*k` NULL when the kernel does not parse. */
+static kl_err load_kernel(kl_kernel **k, kl_verdict *v, kl_arena *a, const worker *w, const carried_job *j, const kl_task *t, kl_error *e)
+{
+    const kl_kernel_opts with = {.params = j->params};
+    const kl_str         path = kl_arena_printf(a, "%s/kernel%s", w->mine, j->surface->suffix);
+    kl_str               source;
+    kl_err               err = read_plain(&source, a, path.ptr, KL_MAX_SOURCE_BYTES, e);
     if (err) return err;
-    const kl_str hash = kl_json_text_or(job, "task", (kl_str){0});
-    kl_task     *t;
-    kl_kernel   *k;
-    kl_gate_opts opts;
-    if (!is_id(hash) || kl_json_int_or(job, "version", 0) != 1) err = kl_fail(e, KL_EPARSE, "job.json", "not a job of version 1");
-    load_opts(&opts, a, job, w);
-    if (!err) err = kl_task_load(&t, a, in(a, w->dir, "tasks", kl_arena_copy(a, hash).ptr).ptr, e);
-    if (!err) {
-        err = load_kernel(&k, a, w, job, e);
-        if (err == KL_EPARSE || err == KL_ELIMIT) {
-            kl_verdict_refused(v, a, t, kl_arena_copy(a, kl_json_text_or(job, "path", KL_S("kernel"))).ptr, e);
-            err = KL_OK;
-        } else if (!err) {
-            err = kl_gate_run(v, g, a, t, k, &opts, e);
-        }
+    err = kl_kernel_parse(k, a, source, j->path, j->surface, &with, e);
+    if (err == KL_EPARSE || err == KL_ELIMIT) {
+        kl_verdict_refused(v, a, t, j->path.ptr, e);
+        *k = NULL;
+        return KL_OK;
     }
-    json_decref(job);
-    return err;
+    if (err || kl_str_eq(kl_str_of((*k)->hash), j->kernel)) return err;
+    return kl_fail(e, KL_EINVAL, path.ptr, "the kernel's content is not what job.json says");
+}
+
+static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const char *id, kl_error *e)
+{
+    kl_str      text;
+    carried_job j;
+    kl_task    *t;
+    kl_kernel  *k = NULL;
+    kl_err      err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, MAX_JOB_BYTES, e);
+    if (!err) err = parse_job(&j, a, text, e);
+    if (!err && strcmp(j.id, id) != 0) err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
+    if (!err) err = load_task(&t, a, w, &j, e);
+    if (!err) err = load_kernel(&k, v, a, w, &j, t, e);
+    if (err || !k) return err;
+    j.opts.progress = heartbeat;
+    j.opts.progress_ctx = w;
+    j.opts.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
+    j.opts.compile.carried = true;
+    return kl_gate_run(v, g, a, t, k, &j.opts, e);
 }
 
 static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl_verdict *v, const kl_error *why, kl_error *e)
@@ -306,6 +420,8 @@ static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl
         json_object_set_new(o, "message", kl_json_str(kl_str_of(why->message)));
         json_object_set_new(o, "hint", kl_json_str(kl_str_of(why->hint)));
     }
+    kl_fs_remove_tree(kl_fs_join(a, w->mine, "verdict.json").ptr); /* of a worker that died between answer and rename */
+    kl_fs_remove_tree(kl_fs_join(a, w->mine, "error.json").ptr);
     const kl_err err = kl_fs_write(kl_fs_join(a, w->mine, name).ptr, kl_json_dump(a, o, true), e);
     json_decref(o);
     return err;
@@ -317,11 +433,13 @@ static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e)
     kl_arena   *a = kl_arena_new();
     kl_verdict *v = KL_NEW(a, kl_verdict);
     kl_error    why = {0};
-    const kl_err judged = judge_job(v, w, g, a, &why);
+    const kl_err judged = judge_job(v, w, g, a, id, &why);
     kl_err       err = KL_OK;
     if (judged == KL_EINTR) {
         (void)rename(w->mine, in(a, w->dir, "todo", id).ptr);
         err = kl_fail(e, KL_EINTR, w->dir, "interrupted; the job went back to todo");
+    } else if (!is_folder(w->mine)) {
+        kl_warn("job %.16s was taken over while it was judged here", id); /* whoever has it now will answer */
     } else {
         err = write_answer(w, a, judged, v, &why, e);
         if (!err) err = move_into_place(w->mine, in(a, w->dir, "done", id).ptr, e);
@@ -332,12 +450,16 @@ static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e)
     return err;
 }
 
+/* The sign of life comes first: a rename keeps the folder's old time, and a job that waited long must not look abandoned at once. */
 static bool take(worker *w, kl_arena *a, const char *id)
 {
+    const kl_str todo = in(a, w->dir, "todo", id);
     snprintf(w->mine, sizeof w->mine, "%s/taken/%s%s", w->dir, id, w->who);
-    const bool mine = rename(in(a, w->dir, "todo", id).ptr, w->mine) == 0;
-    if (mine) (void)utimensat(AT_FDCWD, w->mine, NULL, 0);
-    return mine;
+    (void)utimensat(AT_FDCWD, todo.ptr, NULL, AT_SYMLINK_NOFOLLOW);
+    if (rename(todo.ptr, w->mine)) return false;
+    if (is_folder(w->mine) && !is_folder(in(a, w->dir, "done", id).ptr)) return true;
+    kl_fs_remove_tree(w->mine); /* not a job, or one that was put again after its answer */
+    return false;
 }
 
 static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host)

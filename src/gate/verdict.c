@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MAX_CHECKS = 65536, MAX_FEATURES = 1024 }; /* of a verdict that is read; a gate's own has some dozens */
+
 static const char *const OUTCOMES[] = {"pass", "no_compile", "wrong", "cheat", "hang", "crash", "unstable", "refused"};
 static const char *const STAGES[] = {"parse", "compile", "inspect", "tiny", "hidden", "real", "profile", "after", "done"};
 static const char *const CALLS[] = {"same", "faster", "slower", "undecided"};
@@ -252,7 +254,7 @@ static void parse_numbers(kl_verdict *v, kl_arena *a, json_t *o)
     json_t     *value, *features = json_object_get(o, "features"), *stages = json_object_get(o, "stages_ns");
     v->features = KL_ARRAY(a, kl_feature, json_object_size(features) + 1);
     json_object_foreach(features, key, value)
-        v->features[v->n_features++] = (kl_feature){kl_arena_copy(a, kl_str_of(key)), json_number_value(value)};
+        v->features[v->n_features++] = (kl_feature){kl_arena_copy(a, kl_str_of(key)), kl_json_real_or(features, key, 0)};
     json_object_foreach(stages, key, value) {
         if (v->n_stages == (int)KL_COUNT(v->stages)) break;
         v->stages[v->n_stages].name = kl_arena_copy(a, kl_str_of(key));
@@ -285,10 +287,12 @@ kl_err kl_verdict_parse(kl_verdict *out, kl_arena *a, kl_str json, kl_str name, 
     const int oi = err ? -1 : index_of(OUTCOMES, KL_COUNT(OUTCOMES), outcome), si = err ? -1 : index_of(STAGES, KL_COUNT(STAGES), stage);
     if (!err && (oi < 0 || si < 0 || kl_json_int_or(o, "version", 0) != 1))
         err = kl_fail(e, KL_EPARSE, name.ptr, "not a verdict of version 1");
+    if (!err && (json_array_size(json_object_get(o, "checks")) > MAX_CHECKS || json_object_size(json_object_get(o, "features")) > MAX_FEATURES))
+        err = kl_fail(e, KL_EPARSE, name.ptr, "more checks or features than any gate writes");
     if (!err) {
         const kl_str assurance = kl_json_text_or(o, "assurance", KL_S("C"));
         *out = (kl_verdict){.outcome = (kl_outcome)oi, .stage = (kl_stage)si, .why = text(a, o, "why"), .detail = text(a, o, "detail"),
-                            .assurance = assurance.len ? assurance.ptr[0] : 'C', .seed = seed_of(o, "seed"),
+                            .assurance = assurance.len == 1 && assurance.ptr[0] >= 'A' && assurance.ptr[0] < 'C' ? assurance.ptr[0] : 'C', .seed = seed_of(o, "seed"),
                             .artefact_hash = text(a, o, "artefact"), .overhead_ns = kl_json_int_or(o, "overhead_ns", 0),
                             .total_ns = kl_json_int_or(o, "total_ns", 0), .created = text(a, o, "created"), .journaled = true};
         snprintf(out->receipt, sizeof out->receipt, "%s", text(a, o, "receipt").ptr);
@@ -303,6 +307,16 @@ kl_err kl_verdict_parse(kl_verdict *out, kl_arena *a, kl_str json, kl_str name, 
 }
 
 /* ---- for people ------------------------------------------------------------------------------------------------------ */
+
+/* Text that a source or another host may have had a hand in: control characters must not reach a terminal. */
+static void add_plain(kl_buf *b, kl_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        const char c = s.ptr[i];
+        const bool plain = (unsigned char)c >= 0x20 ? c != 0x7f : c == '\n' || c == '\t';
+        kl_buf_add(b, (kl_str){plain ? &c : " ", 1});
+    }
+}
 
 static const char *paint(bool colour, const char *code) { return colour ? code : ""; }
 
@@ -322,13 +336,15 @@ static void render_comparison(kl_buf *b, const kl_comparison *m)
     kl_buf_printf(b, "  (%d pairs, A/A floor %.2f %%%s)\n", m->pairs, 100 * m->floor, m->stable ? "" : ", not stable");
 }
 
+static double used(const kl_check_result *r) { return r->budget > 0 ? r->rms_error / r->budget : r->rms_error > 0 ? INFINITY : 0; }
+
 static void render_worst(kl_buf *b, const kl_verdict *v)
 {
     const kl_check_result *worst = NULL;
     int                    ok = 0;
     for (int i = 0; i < v->n_checks; i++) {
         ok += v->checks[i].ok;
-        if (!worst || v->checks[i].rms_error * worst->budget > worst->rms_error * v->checks[i].budget) worst = &v->checks[i];
+        if (!worst || used(&v->checks[i]) > used(worst)) worst = &v->checks[i];
     }
     if (worst) kl_buf_printf(b, "  checks %d of %d passed; tightest: relative RMS error %.2g of %.2g allowed (%.*s, %.*s)\n", ok, v->n_checks,
                              worst->rms_error, worst->budget, KL_STR_ARG(worst->workload), KL_STR_ARG(worst->output));
@@ -336,22 +352,25 @@ static void render_worst(kl_buf *b, const kl_verdict *v)
 
 void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour)
 {
-    kl_buf_printf(out, "%s%s%s  %.*s  %.*s  %.*s  assurance %c%s\n", paint(colour, v->outcome == KL_PASS ? "\033[1;32m" : "\033[1;31m"),
-                  kl_outcome_name(v->outcome), paint(colour, "\033[0m"), KL_STR_ARG(v->kernel_path), KL_STR_ARG(v->task), KL_STR_ARG(v->workload),
+    kl_buf text = {0};
+    kl_buf_printf(out, "%s%s%s", paint(colour, v->outcome == KL_PASS ? "\033[1;32m" : "\033[1;31m"), kl_outcome_name(v->outcome), paint(colour, "\033[0m"));
+    kl_buf_printf(&text, "  %.*s  %.*s  %.*s  assurance %c%s\n", KL_STR_ARG(v->kernel_path), KL_STR_ARG(v->task), KL_STR_ARG(v->workload),
                   v->assurance ? v->assurance : 'C', v->journaled ? "  (journaled)" : "");
-    if (v->why.len) kl_buf_printf(out, "  %s: %.*s\n", kl_stage_name(v->stage), KL_STR_ARG(v->why));
-    if (v->detail.len) kl_buf_printf(out, "%.*s%s", KL_STR_ARG(v->detail), kl_str_ends(v->detail, KL_S("\n")) ? "" : "\n");
-    render_worst(out, v);
+    if (v->why.len) kl_buf_printf(&text, "  %s: %.*s\n", kl_stage_name(v->stage), KL_STR_ARG(v->why));
+    if (v->detail.len) kl_buf_printf(&text, "%.*s%s", KL_STR_ARG(v->detail), kl_str_ends(v->detail, KL_S("\n")) ? "" : "\n");
+    render_worst(&text, v);
     if (v->median_ns) {
-        kl_buf_printf(out, "  time ");
-        duration(out, (double)v->median_ns);
-        kl_buf_printf(out, "  (%.*s; cache %s)\n", KL_STR_ARG(v->method), v->cache_cold ? "cold" : "warm");
+        kl_buf_printf(&text, "  time ");
+        duration(&text, (double)v->median_ns);
+        kl_buf_printf(&text, "  (%.*s; cache %s)\n", KL_STR_ARG(v->method), v->cache_cold ? "cold" : "warm");
     }
-    for (int i = 0; i < v->n_comparisons; i++) render_comparison(out, &v->comparisons[i]);
-    for (int i = 0; i < v->n_degradations; i++) kl_buf_printf(out, "  degraded: %.*s\n", KL_STR_ARG(v->degradations[i]));
-    kl_buf_printf(out, "  on %.*s", KL_STR_ARG(v->device));
-    kl_buf_printf(out, " (%.*s), %.2f s in all, %.0f ms beyond compile and runs\n", KL_STR_ARG(v->platform), (double)v->total_ns * 1e-9,
+    for (int i = 0; i < v->n_comparisons; i++) render_comparison(&text, &v->comparisons[i]);
+    for (int i = 0; i < v->n_degradations; i++) kl_buf_printf(&text, "  degraded: %.*s\n", KL_STR_ARG(v->degradations[i]));
+    kl_buf_printf(&text, "  on %.*s", KL_STR_ARG(v->device));
+    kl_buf_printf(&text, " (%.*s), %.2f s in all, %.0f ms beyond compile and runs\n", KL_STR_ARG(v->platform), (double)v->total_ns * 1e-9,
                   (double)v->overhead_ns * 1e-6);
+    add_plain(out, kl_buf_str(&text));
+    kl_buf_fini(&text);
 }
 
 void kl_verdict_refused(kl_verdict *out, kl_arena *a, const kl_task *t, const char *path, const kl_error *why)
@@ -359,8 +378,8 @@ void kl_verdict_refused(kl_verdict *out, kl_arena *a, const kl_task *t, const ch
     kl_buf b = {0};
     *out = (kl_verdict){.outcome = KL_REFUSED, .stage = KL_STAGE_PARSE, .assurance = 'C', .kernel_path = kl_arena_copy(a, kl_str_of(path))};
     if (t) {
-        out->task = t->name;
-        out->task_hash = kl_str_of(t->hash);
+        out->task = kl_arena_copy(a, t->name);
+        out->task_hash = kl_arena_copy(a, kl_str_of(t->hash));
     }
     kl_error_render(why, &b);
     out->why = kl_arena_copy(a, kl_str_of(why->message));

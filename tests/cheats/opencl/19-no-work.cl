@@ -1,0 +1,11 @@
+// Nothing at all.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: expect wrong
+//! launch gemm global(cdiv(N, 16) * 16, cdiv(M, 16) * 16) local(16, 16) args(x, weight, y, M, N, K)
+
+__kernel void gemm(__global const float *x, __global const float *weight, __global float *y, int M, int N, int K)
+{
+    (void)x, (void)weight, (void)y, (void)M, (void)N, (void)K;
+}
