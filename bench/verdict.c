@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     kl_str      path;
     kl_task    *task;
     kl_kernel  *kernel;
-    bench       b = {.count = argc > 4 ? atoi(argv[4]) : 20};
+    bench       b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20};
     kl_verdict *v = KL_NEW(a, kl_verdict);
     if (argc < 3 || b.count < 1 || b.count > MAX_COUNT) {
         fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d]\n", MAX_COUNT);

@@ -90,6 +90,7 @@ typedef struct {
     double      abandon_below;         /* stop as soon as the ratio to the primary baseline is surely below this; 0: never */
     const char *arch;                  /* spool: device to compile for when this host has none; NULL: sm_90a */
     int         threads;               /* for inputs and oracle; 0: all cores */
+    bool        more_to_come;          /* start the next candidate's process ahead, when this verdict is done */
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
     void      (*progress)(void *ctx, kl_stage stage, const char *text);

@@ -129,6 +129,7 @@ typedef struct {
     int32_t  ndim;
     int64_t  dims[KL_MAX_DIMS];
     uint64_t bytes;
+    double   value;                     /* scalar inputs */
     char     name[KL_MAX_NAME];
 } kl_plan_tensor;
 

@@ -64,7 +64,7 @@ bool kli_opencl_open(kli_opencl_device *d, int threads, bool pinned, char *why, 
     settle_environment(threads, pinned);
     if (!find_cpu(d, why, n)) return false;
     d->context = d->api->clCreateContext(NULL, 1, &d->device, NULL, NULL, &code);
-    if (code == CL_SUCCESS) d->queue = d->api->clCreateCommandQueue(d->context, d->device, CL_QUEUE_PROFILING_BIT, &code);
+    if (code == CL_SUCCESS) d->queue = d->api->clCreateCommandQueue(d->context, d->device, 0, &code);
     if (code != CL_SUCCESS) (void)snprintf(why, n, "the OpenCL device does not open: %s", kli_opencl_error(code));
     return code == CL_SUCCESS;
 }

@@ -4,7 +4,7 @@
 #define KL_BACKEND_OPENCL_API_H
 #include <klineage/base.h>
 
-typedef struct cl_object *cl_platform, *cl_device, *cl_context, *cl_queue, *cl_program, *cl_kernel, *cl_mem, *cl_event;
+typedef struct cl_object *cl_platform, *cl_device, *cl_context, *cl_queue, *cl_program, *cl_kernel, *cl_mem;
 typedef int32_t  cl_int;
 typedef uint32_t cl_uint;
 typedef uint64_t cl_bits;
@@ -16,10 +16,7 @@ enum {
     CL_DEVICE_COMPUTE_UNITS_ID = 0x1002, CL_DEVICE_WORK_GROUP_SIZE_ID = 0x1004, CL_DEVICE_GLOBAL_MEM_ID = 0x101F,
     CL_DEVICE_LOCAL_MEM_ID = 0x1023, CL_DEVICE_NAME_ID = 0x102B, CL_DRIVER_VERSION_ID = 0x102D,
     CL_PROGRAM_BINARY_SIZES_ID = 0x1165, CL_PROGRAM_BINARIES_ID = 0x1166, CL_PROGRAM_BUILD_LOG_ID = 0x1183,
-    CL_PROGRAM_GLOBALS_BYTES_ID = 0x1185,
     CL_KERNEL_WORK_GROUP_ID = 0x11B0, CL_KERNEL_LOCAL_MEM_ID = 0x11B2, CL_KERNEL_PRIVATE_MEM_ID = 0x11B4,
-    CL_QUEUE_PROFILING_BIT = 1 << 1,
-    CL_PROFILING_START_ID = 0x1282, CL_PROFILING_END_ID = 0x1283,
     CL_MEM_READ_WRITE_BIT = 1 << 0, CL_MEM_READ_ONLY_BIT = 1 << 2, CL_MEM_USE_HOST_PTR_BIT = 1 << 3
 };
 
@@ -44,12 +41,8 @@ enum {
     X(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device, cl_uint, size_t, void *, size_t *))                                \
     X(cl_mem, clCreateBuffer, (cl_context, cl_bits, size_t, void *, cl_int *))                                                    \
     X(cl_int, clReleaseMemObject, (cl_mem))                                                                                       \
-    X(cl_event, clCreateUserEvent, (cl_context, cl_int *))                                                                        \
-    X(cl_int, clSetUserEventStatus, (cl_event, cl_int))                                                                           \
-    X(cl_int, clReleaseEvent, (cl_event))                                                                                         \
-    X(cl_int, clEnqueueNDRangeKernel, (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint, const cl_event *, cl_event *)) \
-    X(cl_int, clFinish, (cl_queue))                                                                                               \
-    X(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void *, size_t *))
+    X(cl_int, clEnqueueNDRangeKernel, (cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *, cl_uint, const void *, void *)) \
+    X(cl_int, clFinish, (cl_queue))
 
 typedef struct {
 #define KLI_OPENCL_SLOT(result, name, parameters) result(*name) parameters;
@@ -57,7 +50,7 @@ typedef struct {
 #undef KLI_OPENCL_SLOT
 } kli_opencl;
 
-/* A CPU device of the first platform that has one, with its context and an in-order queue that keeps times. */
+/* A CPU device of the first platform that has one, with its context and an in-order queue. */
 typedef struct {
     const kli_opencl *api;
     cl_platform       platform;

@@ -326,6 +326,8 @@ static int encode_tensormap(kl_runner_ctx *c, uint32_t index, uint32_t set, uint
     kli_cuda                *r = kli_cuda_of(c);
     const kl_plan_tensormap *m = &c->plan.tensormaps[index];
     static const uint32_t    ones[5] = {1, 1, 1, 1, 1};
+    if (m->rank < 1 || m->rank > 5 || m->index >= (m->of_buffer ? c->plan.n_buffers : c->plan.n_tensors))
+        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "tensormap %u describes nothing", index + 1);
     uintptr_t    base = (uintptr_t)(m->of_buffer ? kli_cuda_buffer(c, m->index, slot) : kli_cuda_tensor(c, m->index, set, slot));
     int          swizzle = m->swizzle == 128 ? 3 : (int)(m->swizzle / 32), l2 = m->l2 == 256 ? 3 : (int)(m->l2 / 64);
     kl_cu_result error = r->api->tensormap_encode((kl_cu_tensormap *)(void *)out->bytes, encode_dtype(m->dtype), m->rank, (kl_cu_ptr)base, m->dims,
@@ -391,7 +393,9 @@ int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply
 
 static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply)
 {
-    kli_cuda *r = kli_cuda_of(c);
+    kli_cuda    *r = kli_cuda_of(c);
+    kl_cu_result error = r->api->stream_sync(r->stream); /* nothing of the old module may still be queued */
+    if (error) return kli_cuda_fail(c, reply, error, "loading the module again");
     kli_cuda_drop_graphs(r);
     (void)r->api->module_unload(r->module);
     r->module = NULL;
@@ -400,7 +404,7 @@ static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply)
         if (load_launch(c, i, reply)) return 1;
     for (size_t i = 0; i < r->n_globals; i++) {
         kli_cuda_global *g = &r->globals[i];
-        kl_cu_result     error = r->api->module_global(&g->data, &g->bytes, r->module, g->name);
+        error = r->api->module_global(&g->data, &g->bytes, r->module, g->name);
         if (error) return kli_cuda_fail(c, reply, error, "variable `%s`", g->name);
     }
     return 0;

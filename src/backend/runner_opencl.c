@@ -1,14 +1,16 @@
-/* runner_opencl.c - runs OpenCL on a CPU, in two phases of one process.
+/* runner_opencl.c - runs OpenCL on a CPU, in two phases that are two processes.
  *
- *   LOAD   binary -> program -> kernels; every launch is enqueued behind an event that is then failed: the driver compiles the
- *          code for the launch's local size (it may start its linker) and never runs it.  Then the filter closes: from here on
- *          no program starts, no file is written, for every thread.
- *   RUN, TIME   kernels work on the shared pages themselves (CL_MEM_USE_HOST_PTR)
+ *   LOAD   a child opens the device, loads the program and executes one work-group of every launch on pages of its own: the driver
+ *          compiles code for the local size only then, starting its linker, and keeps it in its cache.  The child is confined
+ *          like a compiler, sees no input of a task, and is killed with all it started.
+ *          Then this process opens the device, for which a fork would have come too late, and finds the cache warm.
+ *   BIND   wraps the shared pages (CL_MEM_USE_HOST_PTR) and closes the filter: from here on no program starts and no file is
+ *          written, by any thread
+ *   RUN, TIME   kernels run in this process: a crash ends it and is named by its handler
  *
- * PoCL compiles inside clEnqueueNDRangeKernel and loads the code at the first execution, which the filter allows.  Kernels share
- * this process: a crash ends it and is named by its handler.  OpenCL C has no state between launches (program-scope variables are
- * refused by inspection), so a batch needs no process of its own.
- * Not here: devices with memory of their own.  SPDX-License-Identifier: Apache-2.0 */
+ * OpenCL C has no state between launches (program-scope variables are refused by inspection), so a batch needs no process of
+ * its own.  Not here: devices with memory of their own; other shapes behind a closed filter (runner.c starts another process).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "isolation.h"
 #include "layout.h"
 #include "opencl_api.h"
@@ -16,14 +18,21 @@
 #include "runner_ops.h"
 #include "base/fs.h"
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/ucontext.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define SPECIALISE_NS 20000000000ll /* the driver's compiler, for one launch */
+#define AFTERWARDS_NS 20000000ll     /* from its object to its end: nothing depends on it any more */
+#define SMALL_GRID 65535u /* PoCL compiles grids narrower than this differently */
 
 typedef struct {
     kli_opencl_device device;
@@ -135,13 +144,12 @@ static void launch_sizes(const kl_plan_launch *l, cl_uint *dims, size_t *global,
     *local_or_null = l->block[0] ? local : NULL;
 }
 
-static cl_int enqueue(const opencl_state *s, const kl_runner_ctx *c, uint32_t launch, cl_event after, cl_event *out) {
+static cl_int enqueue(const opencl_state *s, const kl_runner_ctx *c, uint32_t launch) {
     size_t        global[3], local[3];
     const size_t *chosen;
     cl_uint       dims;
     launch_sizes(&c->plan.launches[launch], &dims, global, local, &chosen);
-    return s->device.api->clEnqueueNDRangeKernel(s->device.queue, s->kernels[launch], dims, NULL, global, chosen, after ? 1 : 0,
-                                                 after ? &after : NULL, out);
+    return s->device.api->clEnqueueNDRangeKernel(s->device.queue, s->kernels[launch], dims, NULL, global, chosen, 0, NULL, NULL);
 }
 
 static void note_resources(const opencl_state *s, uint32_t launch, kl_msg_reply *reply) {
@@ -181,22 +189,6 @@ static int note_all(const opencl_state *s, const kl_runner_ctx *c, kl_msg_reply 
     for (uint32_t i = 0; i < c->plan.n_launches; i++) note_resources(s, i, reply);
     reply->n_resources = c->plan.n_launches;
     return 0;
-}
-
-static int opencl_load(kl_runner_ctx *c, kl_msg_reply *reply) {
-    opencl_state *s = c->state;
-    char          why[256] = "";
-    running.ctx = NULL;
-    running.reply_kind = KL_MSG_LOADED;
-    if (c->artefact_kind != KL_ARTEFACT_OPENCL) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs OpenCL programs only");
-    if (!s->opened && !kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why))
-        return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "%s", why);
-    if (!s->opened && !c->trusted) catch_faults();
-    s->opened = true;
-    release_memory(s);
-    if (is_the_same(s, c)) return note_all(s, c, reply);
-    release_kernels(s);
-    return make_program(s, c, reply) || make_kernels(s, c, reply) || note_all(s, c, reply);
 }
 
 /* ---- arguments ----------------------------------------------------------------------------------------------- */
@@ -280,29 +272,122 @@ static int set_arguments(const kl_runner_ctx *c, uint32_t launch, uint32_t set, 
     return 0;
 }
 
-/* Make the driver compile this launch and then not run it: it waits for an event that fails. */
-static int specialise(kl_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
-    opencl_state *s = c->state;
-    cl_int        code;
-    cl_event      done = NULL, never = s->device.api->clCreateUserEvent(s->device.context, &code);
-    if (code != CL_SUCCESS) return refuse(reply, code, "event");
-    if (set_arguments(c, launch, 0, 0, reply)) return 1;
-    code = enqueue(s, c, launch, never, &done);
-    (void)s->device.api->clSetUserEventStatus(never, -1);
-    (void)s->device.api->clFinish(s->device.queue);
-    if (done) (void)s->device.api->clReleaseEvent(done);
-    (void)s->device.api->clReleaseEvent(never);
-    return code == CL_SUCCESS ? 0 : refuse(reply, code, c->plan.launches[launch].entry);
+static int finish(const kl_runner_ctx *c, kl_msg_reply *reply) {
+    const opencl_state *s = c->state;
+    cl_int              code = s->device.api->clFinish(s->device.queue);
+    return code == CL_SUCCESS ? 0 : kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "clFinish: %s", kli_opencl_error(code));
 }
 
-/* Arguments exist from here on, so this is where the driver can compile; candidate code has not run yet. */
+/* ---- load ---------------------------------------------------------------------------------------------------- */
+
+/* Pages of the child's own instead of the task's, of which nothing is bound yet. */
+static bool make_stand_ins(kl_runner_ctx *c) {
+    char *pages[3];
+    if (kl_layout_make(&c->layout, &c->plan, 1, 1, NULL) != KL_OK) return false;
+    const uint64_t bytes[3] = {c->layout.set_bytes, c->layout.slot_bytes, c->layout.scratch_bytes};
+    for (int i = 0; i < 3; i++) {
+        pages[i] = mmap(NULL, bytes[i] ? bytes[i] : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (pages[i] == MAP_FAILED) return false;
+    }
+    c->inputs = pages[0];
+    c->outputs = pages[1];
+    c->scratch = pages[2];
+    return true;
+}
+
+/* The driver compiles for a local size and for "small" or "large" grids, not for the exact grid: one work-group will do. */
+static void shrink_grid(kl_plan_launch *l) {
+    for (int i = 0; i < 3 && l->block[0]; i++) {
+        uint32_t local = l->block[i] ? l->block[i] : 1;
+        l->grid[i] = l->grid[i] < SMALL_GRID ? local : (SMALL_GRID + local - 1) / local * local;
+    }
+}
+
+static _Noreturn void specialise(kl_runner_ctx *c, uint32_t launch) {
+    char          why[256];
+    kl_msg_reply  reply = {0};
+    opencl_state *s = c->state;
+    setpgid(0, 0);
+    (void)close(KL_WIRE_FD);
+    shrink_grid(&c->plan.launches[launch]);
+    if (!kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why) || make_program(s, c, &reply) || make_kernels(s, c, &reply))
+        _exit(1);
+    if (!make_stand_ins(c) || make_memory(c, &reply) || set_arguments(c, launch, 0, 0, &reply)) _exit(1);
+    _exit(enqueue(s, c, launch) != CL_SUCCESS || finish(c, &reply));
+}
+
+/* PoCL keeps the code of a kernel for one size under CACHE/xx/program/kernel/size/, and for any size under 0-0-0. */
+static size_t count_compiled(const kl_plan_launch *l) {
+    char        pattern[512];
+    glob_t      found = {0};
+    size_t      n = 0;
+    const char *scratch = getenv("KLINEAGE_SCRATCH");
+    (void)snprintf(pattern, sizeof pattern, "%s/*/*/%s/[1-9]*/%s.so", scratch ? scratch : "", l->entry, l->entry);
+    if (scratch && glob(pattern, GLOB_NOSORT, NULL, &found) == 0) n = found.gl_pathc;
+    globfree(&found);
+    return n;
+}
+
+static void end_group(pid_t child) {
+    kill(-child, SIGKILL);
+    if (getpid() == 1) kill(-1, SIGKILL); /* a process number space of our own: whatever left the group ends too */
+    while (waitpid(-1, NULL, 0) > 0) {}
+}
+
+/* How the child fares is not the kernel's verdict: on pages full of zeros it may fail where it would not.  Once the code is there the
+ * child has done its work. */
+static void specialise_in_child(kl_runner_ctx *c, uint32_t launch) {
+    size_t  before = count_compiled(&c->plan.launches[launch]);
+    int64_t now = kl_now_ns(), deadline = now + SPECIALISE_NS;
+    pid_t   child = fork();
+    if (child == 0) specialise(c, launch);
+    if (child < 0) return;
+    setpgid(child, child);
+    bool compiled = false;
+    for (; now < deadline && waitpid(child, NULL, WNOHANG) == 0; now = kl_now_ns()) {
+        (void)usleep(1000);
+        if (!compiled && count_compiled(&c->plan.launches[launch]) > before) {
+            compiled = true;
+            deadline = kl_now_ns() + AFTERWARDS_NS;
+        }
+    }
+    end_group(child);
+}
+
+/* Sizes that an earlier process of this runner compiled are in the cache already; it is not asked, since a warm child is quick. */
+static void specialise_all(kl_runner_ctx *c) {
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < i && !known; k++)
+            known = strcmp(c->plan.launches[i].entry, c->plan.launches[k].entry) == 0 &&
+                    memcmp(c->plan.launches[i].block, c->plan.launches[k].block, sizeof c->plan.launches[k].block) == 0;
+        if (!known) specialise_in_child(c, i);
+    }
+}
+
+static int opencl_load(kl_runner_ctx *c, kl_msg_reply *reply) {
+    opencl_state *s = c->state;
+    char          why[256] = "";
+    running.ctx = NULL;
+    running.reply_kind = KL_MSG_LOADED;
+    if (c->artefact_kind != KL_ARTEFACT_OPENCL) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs OpenCL programs only");
+    if (!s->opened) specialise_all(c);
+    if (!s->opened && !kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why))
+        return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "%s", why);
+    if (!s->opened && !c->trusted) catch_faults();
+    s->opened = true;
+    release_memory(s);
+    if (is_the_same(s, c)) return note_all(s, c, reply);
+    release_kernels(s);
+    return make_program(s, c, reply) || make_kernels(s, c, reply) || note_all(s, c, reply);
+}
+
+/* Candidate code has not run in this process yet. */
 static int opencl_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
     opencl_state *s = c->state;
     running.ctx = NULL;
     running.reply_kind = KL_MSG_BOUND;
     if (make_memory(c, reply)) return 1;
-    for (uint32_t i = 0; i < c->plan.n_launches; i++)
-        if (specialise(c, i, reply)) return 1;
     if (c->trusted || s->confined || !s->filter.program.len) return 0;
     if (!kli_filter_enter(&s->filter)) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "the system call filter was refused: %s", strerror(errno));
     s->confined = true;
@@ -315,16 +400,10 @@ static int call_all(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply 
     const opencl_state *s = c->state;
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (set_arguments(c, i, set, slot, reply)) return 1;
-        cl_int code = enqueue(s, c, i, NULL, NULL);
+        cl_int code = enqueue(s, c, i);
         if (code != CL_SUCCESS) return refuse(reply, code, c->plan.launches[i].entry);
     }
     return 0;
-}
-
-static int finish(const kl_runner_ctx *c, kl_msg_reply *reply) {
-    const opencl_state *s = c->state;
-    cl_int              code = s->device.api->clFinish(s->device.queue);
-    return code == CL_SUCCESS ? 0 : kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "clFinish: %s", kli_opencl_error(code));
 }
 
 static int opencl_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {

@@ -44,15 +44,6 @@ int kli_plugin_load(kli_plugin *p, const kl_runner_ctx *c, kl_msg_reply *reply) 
     return 0;
 }
 
-/* The plan's first launch may carry the values of scalar inputs, as it does for kernels. */
-static double scalar_value(const kl_plan *plan, uint32_t tensor) {
-    for (uint32_t i = 0; plan->n_launches && i < plan->launches[0].n_args; i++) {
-        const kl_value *v = &plan->launches[0].args[i];
-        if (v->kind == KL_VALUE_SCALAR && v->index == tensor) return v->f;
-    }
-    return 0;
-}
-
 void kli_plugin_frame_init(kli_plugin_frame *f, const kl_runner_ctx *c, void *stream) {
     *f = (kli_plugin_frame){.call = {.n_tensors = (int)c->plan.n_tensors, .stream = stream, .threads = c->threads}};
     f->call.tensors = f->tensors;
@@ -63,7 +54,7 @@ void kli_plugin_frame_init(kli_plugin_frame *f, const kl_runner_ctx *c, void *st
         memcpy(out->dims, t->dims, sizeof out->dims);
         if (t->role != KLI_ROLE_SCALAR) continue;
         out->data = f->scalars[i];
-        kl_dtype_store((kl_dtype)t->dtype, out->data, 0, scalar_value(&c->plan, i));
+        kl_dtype_store((kl_dtype)t->dtype, out->data, 0, t->value);
     }
 }
 

@@ -28,6 +28,8 @@
 #include <unistd.h>
 #include <klineage/gate.h>
 
+#define FORBIDDEN_COPIES 8
+
 typedef struct {
     const kl_runner_ops *ops;
     kl_runner_ctx        ctx;
@@ -209,18 +211,21 @@ static void forbid(char *base, kli_zone z) {
     (void)mprotect(base + z.page_end, z.high - z.page_end, PROT_NONE);
 }
 
-/* A guard page is more than a canary: reading it ends the kernel too. */
+/* A guard page is more than a canary: reading it ends the kernel too.  Only the first copies have them: each splits a mapping, and the
+ * hundreds of a timed batch would make every fork slow.  Shapes are checked on a few copies before they are timed on many. */
+static uint32_t forbidden(uint32_t copies) { return copies < FORBIDDEN_COPIES ? copies : FORBIDDEN_COPIES; }
+
 static void forbid_guards(const kl_runner_ctx *c) {
     for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
         if (t->role == KLI_ROLE_SCALAR) continue;
         bool     input = t->role == KLI_ROLE_INPUT;
         kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        for (uint32_t k = 0; k < (input ? c->layout.n_sets : c->layout.n_slots); k++)
+        for (uint32_t k = 0; k < forbidden(input ? c->layout.n_sets : c->layout.n_slots); k++)
             forbid((input ? c->inputs : c->outputs) + k * (input ? c->layout.set_bytes : c->layout.slot_bytes), z);
     }
     for (uint32_t i = 0; i < c->plan.n_buffers; i++)
-        for (uint32_t k = 0; k < c->layout.n_slots; k++)
+        for (uint32_t k = 0; k < forbidden(c->layout.n_slots); k++)
             forbid(c->scratch + k * c->layout.scratch_bytes, kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes));
 }
 

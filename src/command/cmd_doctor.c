@@ -41,7 +41,7 @@ static char assurance_of(const kl_doctor *d, const kl_surface *s) {
     if (!b || !d->has_worker || !d->has_device[b->id]) return 0;
     if (s->id == KL_SURFACE_C && !d->has_compiler) return 0;
     if (s->id == KL_SURFACE_CUDA && !d->has_cuda_compiler) return 0;
-    if (s->assurance == 'A' && s->on != KL_ON_CPU) return 'A'; /* OpenCL on a CPU is native code */
+    if (s->assurance == 'A' && !b->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
     return d->isolation.seccomp && d->isolation.landlock && d->isolation.rlimits ? 'B' : 'C';
 }
 

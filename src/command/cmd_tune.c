@@ -23,7 +23,7 @@ static json_t *trial_json(const kl_trial *t) {
 }
 
 static void show(kl_result *out, const kl_tuning *t, bool colour) {
-    kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; ratios against the best so far, * won\n",
+    kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; ratios to the primary baseline, * won\n",
                   t->n_trials, (long long)t->grid, t->seconds);
     json_t *trials = json_array();
     for (int i = 0; i < t->n_trials; i++) {

@@ -33,7 +33,8 @@ static int last_core(void)
     if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) >= 2)
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
             if (CPU_ISSET((size_t)cpu, &set)) last = cpu;
-    return core = last;
+    core = last;
+    return last;
 }
 
 int kl_gate_pin_cpu(const kl_plan *plan)
@@ -184,19 +185,22 @@ kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_
     return err;
 }
 
+kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e)
+{
+    const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
+    return kl_runner_start(&g->spare[id], &o, e);
+}
+
 /* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking the spare one if there is). */
 kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e)
 {
     kl_actor_stop(a);
     if (a->trusted) return start_runner(a, c, e);
-    kl_runner **spare = &c->gate->spare[c->backend->id];
-    if (*spare) {
-        a->runner = *spare;
-        *spare = NULL;
-        return KL_OK;
-    }
-    const kl_runner_opts o = {.backend = c->backend->id, .cpu = -1, .threads = 1};
-    return kl_runner_start(&a->runner, &o, e);
+    kl_runner  **spare = &c->gate->spare[c->backend->id];
+    const kl_err err = *spare ? KL_OK : kl_gate_start_ahead(c->gate, c->backend->id, e);
+    a->runner = *spare;
+    *spare = NULL;
+    return err;
 }
 
 void kl_actor_stop(kl_actor *a)

@@ -45,7 +45,7 @@ void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const
     case KL_FAULT_INPUT: reject(f, c, KL_CHEAT, "%s: it changed an input: %s", when, fault->text); return;
     case KL_FAULT_GUARD: reject(f, c, KL_WRONG, "%s: it wrote outside a buffer: %s", when, fault->text); return;
     case KL_FAULT_PROTOCOL: /* native code that leaves its process, answers for it or works on behind "done"; device code cannot */
-        reject(f, c, c->kernel->surface->assurance == 'A' ? KL_CRASH : KL_CHEAT, "%s: %s", when, fault->text);
+        reject(f, c, c->verdict->assurance == 'A' ? KL_CRASH : KL_CHEAT, "%s: %s", when, fault->text);
         return;
     case KL_FAULT_CRASH:
     case KL_FAULT_DEVICE: reject(f, c, KL_CRASH, "%s: %s", when, fault->text); return;
@@ -215,9 +215,8 @@ static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uin
     kl_fault fault = {0};
     int64_t  wall = 0;
     kl_scene_ready_slot(s, set, slot, poison);
-    const int64_t start = kl_now_ns();
-    const kl_err  err = kl_runner_run(c->candidate.runner, &fault, set, slot, poison, timeout_ns, &wall, e);
-    c->run_ns += kl_now_ns() - start;
+    const kl_err err = kl_runner_run(c->candidate.runner, &fault, set, slot, poison, timeout_ns, &wall, e);
+    c->run_ns += wall;
     if (err) return err;
     kl_finding_of_fault(f, c, &fault, s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
     if (f->ok) kl_check_slot(c, s, set, slot, poison, record, f);

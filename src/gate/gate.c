@@ -94,9 +94,9 @@ static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const c
 }
 
 /* What can be promised about a candidate here: A device code only, B native code in a full sandbox, C anything less. */
-static char assurance_of(const kl_kernel *k, const kl_isolation *i)
+static char assurance_of(const kl_kernel *k, const kl_backend *b, const kl_isolation *i)
 {
-    if (k->surface->assurance == 'A') return 'A';
+    if (k->surface->assurance == 'A' && !b->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
     return i->seccomp && i->landlock && i->rlimits ? 'B' : 'C';
 }
 
@@ -124,7 +124,7 @@ static void describe(kl_case *c)
     v->toolchain = kl_arena_copy(c->arena, c->device->toolchain);
     v->driver = kl_arena_copy(c->arena, c->device->driver);
     v->isolation = kl_arena_copy(c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
-    v->assurance = assurance_of(c->kernel, &c->gate->isolation);
+    v->assurance = assurance_of(c->kernel, c->backend, &c->gate->isolation);
     v->created = kl_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kl_case_degrade(c, "no seccomp on this machine");
     if (!c->gate->isolation.landlock) kl_case_degrade(c, "no landlock on this machine");
@@ -273,6 +273,7 @@ static kl_err judge(kl_case *c, kl_error *e)
 {
     bool   go = false;
     kl_err err = stage_parse(c, &go, e);
+    if (!err && go) err = kl_actor_restart(&c->candidate, c, e); /* its device context comes up while the compiler works */
     if (!err && go) err = stage_compile(c, &go, e);
     if (err || !go) return err;
     stage_inspect(c, &go);
@@ -281,7 +282,6 @@ static kl_err judge(kl_case *c, kl_error *e)
     c->stream = kl_stream_of(c->verdict->seed, "gate");
     err = find_oracle(c, e);
     if (!err) err = find_reference(c, e);
-    if (!err) err = kl_actor_restart(&c->candidate, c, e);
     kl_case_lap(c, "prepare");
     kl_finding f = {.ok = true};
     kl_scene  *real = KL_NEW(c->arena, kl_scene);
@@ -335,6 +335,8 @@ kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, c
     err = require_assurance(c, e);
     if (!err) err = judge(c, e);
     kl_actor_stop(&c->candidate);
+    if (opts.more_to_come && !err && !g->spare[c->backend->id] && kl_gate_start_ahead(g, c->backend->id, NULL))
+        g->spare[c->backend->id] = NULL; /* the next verdict will say what is wrong; this one stands */
     finish(c, start);
     return err;
 }

@@ -55,7 +55,7 @@ typedef struct kl_case {
     kl_stream           stream;       /* root substream of the verdict */
     uint64_t            scenes;       /* opened so far: names the substreams of their inputs */
     int                 cap_checks;
-    int64_t             run_ns;       /* wall time inside runners, for the overhead figure */
+    int64_t             run_ns;       /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t             clock;        /* start of the current stage */
 } kl_case;
 
@@ -81,6 +81,7 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
 kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e);
 kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e);
 void   kl_actor_stop(kl_actor *a);
+kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e); /* a runner for a candidate that is not known yet */
 int    kl_gate_pin_cpu(const kl_plan *plan); /* core for runners; -1 when the kernel has threads or there is one core */
 
 /* scene.c */
@@ -88,6 +89,7 @@ kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_s
                      kl_error *e);
 kl_err kl_scene_renew(kl_scene *s, kl_case *c, kl_error *e); /* same inputs on fresh physical pages; every actor must enter again */
 kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e); /* run the oracle and the reference for one set */
+bool   kl_scene_knows(const kl_scene *s, uint32_t set); /* are its expectations there? */
 void   kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
 void   kl_scene_close(kl_scene *s);
 

@@ -78,7 +78,7 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
     if (t->out->n_trials == t->max_trials || was_seen(t, p)) return KL_OK;
     if (kl_interrupted()) return kl_fail(e, KL_EINTR, t->path, "interrupted");
     kl_gate_opts quick = *t->opts;
-    quick.quick = true;
+    quick.quick = quick.more_to_come = true;
     quick.abandon_below = t->best_ratio;
     kl_verdict   *v = KL_NEW(t->arena, kl_verdict);
     kl_str        params;

@@ -266,6 +266,7 @@ static kl_err plan_tensor(kli_planner *p, int i)
     if (err) return err;
     out->dtype = kli_tensor_dtype(p->kernel, p->task, p->workload, i);
     out->role = tensor->is_output ? 1 : tensor->is_scalar ? 3 : tensor->is_mutable ? 2 : 0;
+    if (tensor->is_scalar) out->value = p->workload->scalars[i];
     out->ndim = shape.ndim;
     memcpy(out->dims, shape.dims, sizeof out->dims);
     copy_name(out->name, tensor->name);

@@ -16,6 +16,7 @@
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier: Apache-2.0 */
 #include "backend/cuda_api.h"
 #include "backend/cuda_cubin.h"
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,8 +255,14 @@ EXPORT kl_cu_result cuCtxSetLimit(int limit, size_t value) { return (void)limit,
 EXPORT kl_cu_result cuCtxSynchronize(void) { return state(); }
 EXPORT kl_cu_result cuCtxResetPersistingL2Cache(void) { return state(); }
 
-/* The image's length is not told; our tests' modules are below this, padded by their maker. */
-#define IMAGE_BYTES 4096
+/* The image's length is not told: a cubin ends with its section headers, or with the program headers behind them. */
+static size_t image_bytes(const void *image)
+{
+    Elf64_Ehdr h;
+    memcpy(&h, image, sizeof h);
+    uint64_t sections = h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize, programs = h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize;
+    return (size_t)(sections > programs ? sections : programs);
+}
 
 EXPORT kl_cu_result cuModuleLoadData(kl_cu_module *out, const void *image)
 {
@@ -266,7 +273,7 @@ EXPORT kl_cu_result cuModuleLoadData(kl_cu_module *out, const void *image)
     *out = m;
     m->ptx = memcmp(image, "\177ELF", 4) != 0;
     if (m->ptx) return fault("no_ptx", NULL) || !strstr(image, ".version") ? 218 : KL_CU_OK;
-    kli_cubin_begin(&walk, image, IMAGE_BYTES);
+    kli_cubin_begin(&walk, image, image_bytes(image));
     while (kli_cubin_next(&walk, &symbol)) {
         if (symbol.kind != KLI_CUBIN_VARIABLE || m->n == MAX_VARIABLES) continue;
         variable *v = &m->variables[m->n++];

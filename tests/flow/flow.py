@@ -74,6 +74,15 @@ class Place:
         return self.run("doctor", "--json").json()["surfaces"].get(surface) is not None
 
 
+def runs_kernels(test):
+    """A runner confines its memory and its system calls; a sanitizer needs both, so its builds skip these."""
+    def wrapped(p):
+        if os.environ.get("KLINEAGE_FLOW_SANITIZED"):
+            raise Skip("runners do not run under a sanitizer")
+        test(p)
+    return wrapped
+
+
 # ---- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +258,7 @@ def test_a_terabyte_of_scratch(p):
     p.gate(KERNELS / "gemm_scratch.c").is_("refused", "huge")
 
 
+@runs_kernels
 def test_too_much_shared_memory(p):
     if p.has("cuda"):
         p.gate(KERNELS / "gemm_shared.cu").is_("refused", "shared memory")
@@ -262,6 +272,7 @@ def test_too_much_shared_memory(p):
 # ---- a machine that lacks something --------------------------------------------------------------------------------------
 
 
+@runs_kernels
 def test_no_gpu(p):
     if p.has("cuda"):
         raise Skip("this machine has a GPU")
@@ -270,11 +281,13 @@ def test_no_gpu(p):
     assert json.loads(answer.err)["exit_code"] == 7
 
 
+@runs_kernels
 def test_no_compiler(p):
     p.gate(p.naive, env={"PATH": "/nonexistent"}).is_("no_device", "gcc", "hint:")
     p.run("doctor", env={"PATH": "/nonexistent"}).is_("no", "apt-get install gcc")
 
 
+@runs_kernels
 def test_doctor(p):
     answer = p.run("doctor", "--json").is_("ok").json()
     assert answer["schema"] == "klineage/doctor" and answer["works"] is True and answer["surfaces"]["c"], answer
@@ -304,6 +317,7 @@ def test_full_disk_under_the_journal(p):
     assert "No space" in answer.err or "full" in answer.err, str(answer)
 
 
+@runs_kernels
 def test_full_disk_under_the_cache(p):
     folder, prefix = on_small_disk(p, 4)
     answer = p.gate(KERNELS / "gemm_wrong.c", "--check-only", prefix=prefix, env={"KLINEAGE_CACHE": str(folder)})
@@ -344,26 +358,31 @@ def test_no_compile(p):
     assert verdict["stage"] == "compile" and str(p.folder) not in verdict["detail"], verdict
 
 
+@runs_kernels
 def test_wrong(p):
     verdict = validate(p, p.gate(KERNELS / "gemm_wrong.c", "--json").is_("wrong").json())
     assert verdict["time"] is None and verdict["checks"][-1]["ok"] is False, verdict
 
 
+@runs_kernels
 def test_crash(p):
     p.gate(KERNELS / "gemm_crash.c").is_("crash", "SIGSEGV")
 
 
+@runs_kernels
 def test_hang(p):
     verdict = validate(p, p.gate(KERNELS / "gemm_endless.c", "--json", limit=110).is_("hang").json())
     assert verdict["outcome"] == "hang", verdict
 
 
+@runs_kernels
 def test_cheat(p):
     shape = "M=64,N=64,K=64"  # small, so that a timed batch has many calls
     verdict = validate(p, p.gate(KERNELS / "gemm_caches.c", "--workload", shape, "--json", limit=110).is_("cheat").json())
     assert verdict["stage"] in ("profile", "after"), verdict
 
 
+@runs_kernels
 def test_pass_and_journal(p):
     first = validate(p, p.gate(p.naive, "--workload", "M=96,N=96,K=96", "--json", limit=110).is_("ok").json())
     assert first["outcome"] == "pass" and first["journaled"] is False and first["time"]["median_ns"] > 0, first
@@ -379,6 +398,7 @@ def test_pass_and_journal(p):
     p.run("verdict", "show", "zzzz").is_("usage")
 
 
+@runs_kernels
 def test_against_another_kernel(p):
     shape = ("--workload", "M=96,N=96,K=96")
     shutil.copy(p.naive, p.folder / "other.c")
@@ -390,17 +410,30 @@ def test_against_another_kernel(p):
     p.gate(p.naive, *shape, "--against", KERNELS / "gemm_wrong.c").is_("usage", "no good")
 
 
+@runs_kernels
 def test_check_only_is_not_timed(p):
     verdict = validate(p, p.gate(p.naive, "--check-only", "--json", "--no-journal").is_("ok").json())
     assert verdict["time"] is None, verdict
     assert p.run("verdict", "list", "--json").json()["verdicts"] == []
 
 
+@runs_kernels
 def test_the_candidate_is_judged_from_any_folder(p):
     (p.folder / "elsewhere").mkdir()
     shutil.copy(p.naive, p.folder / "elsewhere" / "mine.c")
     p.gate("mine.c", "--check-only", cwd=p.folder / "elsewhere").is_("ok")
     p.gate("elsewhere/mine.c", "--check-only").is_("ok", "judged before")
+
+
+@runs_kernels
+def test_params_and_tune(p):
+    kernel, shape = KERNELS / "gemm_tunable.c", ("--workload", "M=64,N=64,K=64")
+    p.run("kernel", "show", kernel, "--param", "BM=32").is_("ok", "BM = 32 of 8 32")
+    p.gate(kernel, "--param", "CM=32").is_("usage", "CM")
+    p.gate(kernel, "--param", "BM=32", "--param", "BK=16", "--check-only").is_("ok")
+    found = p.run("tune", "gemm", kernel, *shape, "--max-trials", "2", "--json", limit=110).is_("ok").json()
+    assert found["schema"] == "klineage/tuning" and found["grid"] == 4 and 1 <= len(found["trials"]) <= 2, found
+    assert "BM=" in found["best"] and validate(p, found["verdict"])["outcome"] == "pass", found
 
 
 def test_kernel_show_and_diff(p):
@@ -419,6 +452,7 @@ def test_tasks(p):
         p.run("task", "show", name).is_("ok", "workloads")
 
 
+@runs_kernels
 def test_spool(p):
     job = ("--check-only", "--spool", "spool", "--json")
     waiting = p.gate(KERNELS / "gemm_wrong.c", *job).is_("pending")
@@ -503,6 +537,7 @@ def none_left(pids):
     raise AssertionError(f"processes were left behind: {left}")
 
 
+@runs_kernels
 def test_interrupt(p):
     gate, below, _ = start_endless(p)
     os.kill(gate.pid, signal.SIGINT)
@@ -511,6 +546,7 @@ def test_interrupt(p):
     assert p.run("verdict", "list", "--json").json()["verdicts"] == []
 
 
+@runs_kernels
 def test_killed_runner(p):
     gate, below, busy = start_endless(p)
     for pid in busy:
@@ -521,6 +557,7 @@ def test_killed_runner(p):
     none_left(below)
 
 
+@runs_kernels
 def test_killed_gate_leaves_nothing_behind(p):
     gate, below, _ = start_endless(p)
     os.kill(gate.pid, signal.SIGKILL)

@@ -1,0 +1,116 @@
+/* layout_test.c - where tensors lie: alignment, guards, canaries, shared pages.  SPDX-License-Identifier: Apache-2.0 */
+#include "backend/layout.h"
+#include "base/test.h"
+#include <stdio.h>
+#include <sys/mman.h>
+
+static kl_plan plan_of(const uint64_t *bytes, const uint32_t *roles, uint32_t n) {
+    kl_plan p = {.magic = KL_PLAN_MAGIC, .version = KL_PLAN_VERSION, .n_tensors = n, .n_buffers = 2};
+    for (uint32_t i = 0; i < n; i++) {
+        p.tensors[i] = (kl_plan_tensor){.dtype = KL_U8, .role = roles[i], .ndim = 1, .bytes = bytes[i]};
+        (void)snprintf(p.tensors[i].name, sizeof p.tensors[i].name, "t%u", i);
+    }
+    p.buffers[0] = (kl_plan_buffer){.bytes = 100, .name = "b0"};
+    p.buffers[1] = (kl_plan_buffer){.bytes = 5000, .name = "b1"};
+    return p;
+}
+
+static const uint64_t BYTES[] = {1, 255, 256, 257, 4095, 4096, 4097, 70000, 8};
+static const uint32_t ROLES[] = {KLI_ROLE_INPUT, KLI_ROLE_OUTPUT, KLI_ROLE_INPUT, KLI_ROLE_MUTABLE, KLI_ROLE_OUTPUT,
+                                 KLI_ROLE_INPUT, KLI_ROLE_OUTPUT, KLI_ROLE_INPUT, KLI_ROLE_SCALAR};
+
+static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
+    kl_error  e = {0};
+    kl_layout l;
+    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    uint64_t  set_end = 0, slot_end = 0;
+    (void)state;
+    assert_ok(kl_layout_make(&l, &p, 3, 5, &e));
+    assert_true(l.set_bytes % KL_GUARD_BYTES == 0 && l.slot_bytes % KL_GUARD_BYTES == 0 && l.scratch_bytes % KL_GUARD_BYTES == 0);
+    for (uint32_t i = 0; i < 8; i++) {
+        kli_zone  z = kli_zone_of(l.tensor_offset[i], BYTES[i]);
+        uint64_t *end = ROLES[i] == KLI_ROLE_INPUT ? &set_end : &slot_end;
+        assert_int_equal(z.data % 256, 0);
+        assert_true(z.page_end - z.data_end < 256);
+        assert_true(z.page - z.low >= KL_GUARD_BYTES && z.high - z.page_end >= KL_GUARD_BYTES);
+        assert_true(z.low >= *end);
+        *end = z.page_end; /* a guard page may be shared with the next one */
+        assert_true(z.high <= (ROLES[i] == KLI_ROLE_INPUT ? l.set_bytes : l.slot_bytes));
+    }
+}
+
+static void test_layout__refuses_what_is_impossible(void **state) {
+    kl_error  e = {0};
+    kl_layout l;
+    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    (void)state;
+    assert_err(KL_EINVAL, kl_layout_make(&l, &p, 0, 1, &e));
+    assert_err(KL_EINVAL, kl_layout_make(&l, &p, KL_MAX_SETS + 1, 1, &e));
+    assert_err(KL_EINVAL, kl_layout_make(&l, &p, 1, 1u << 20, &e));
+    p.tensors[0].bytes = KL_MAX_TENSOR_BYTES + 1;
+    assert_err(KL_ELIMIT, kl_layout_make(&l, &p, 1, 1, &e));
+    p.tensors[0].bytes = KL_MAX_TENSOR_BYTES;
+    assert_err(KL_ELIMIT, kl_layout_make(&l, &p, 4, 1, &e));
+    p.n_tensors = KL_MAX_TENSORS + 1;
+    assert_err(KL_ELIMIT, kl_layout_make(&l, &p, 1, 1, &e));
+}
+
+static void test_memory__finds_a_damaged_guard(void **state) {
+    kl_error  e = {0};
+    kl_layout l;
+    kl_memory m;
+    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    (void)state;
+    assert_ok(kl_layout_make(&l, &p, 2, 3, &e));
+    assert_ok(kl_memory_open(&m, &l, &e));
+    unsigned char *mutable = kl_memory_output(&m, &p, 3, 1);
+    memset(mutable, 0x11, 257);
+    for (uint32_t slot = 0; slot < 3; slot++) kl_memory_poison(&m, &p, slot, 0xA5);
+    assert_int_equal(mutable[0], 0x11); /* mutable inputs keep their data: the gate restores them */
+    assert_int_equal(((unsigned char *)kl_memory_output(&m, &p, 1, 0))[254], 0xA5);
+    for (uint32_t i = 0; i < 8; i++) {
+        if (ROLES[i] == KLI_ROLE_INPUT) continue;
+        unsigned char *data = kl_memory_output(&m, &p, i, 1);
+        assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), -1);
+        data[BYTES[i]] ^= 1;
+        assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), i);
+        assert_int_equal(kl_memory_guard_damage(&m, &p, 2, 0xA5), -1);
+        data[BYTES[i]] ^= 1;
+        data[-1] ^= 1;
+        assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), i);
+        data[-1] ^= 1;
+    }
+    kl_memory_close(&m);
+    kl_memory_close(&m);
+}
+
+static void test_memory__nobody_else_can_write_inputs(void **state) {
+    kl_error  e = {0};
+    kl_layout l;
+    kl_memory m, beside;
+    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    (void)state;
+    assert_ok(kl_layout_make(&l, &p, 2, 3, &e));
+    assert_ok(kl_memory_open(&m, &l, &e));
+    assert_ptr_equal(mmap(NULL, m.inputs_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.inputs_ro_fd, 0), MAP_FAILED);
+    void *read_only = mmap(NULL, m.inputs_bytes, PROT_READ, MAP_SHARED, m.inputs_ro_fd, 0);
+    assert_ptr_not_equal(read_only, MAP_FAILED);
+    assert_int_equal(mprotect(read_only, m.inputs_bytes, PROT_READ | PROT_WRITE), -1);
+    munmap(read_only, m.inputs_bytes);
+    assert_ok(kl_memory_open_beside(&beside, &l, &m, &e));
+    assert_ptr_equal(beside.inputs, m.inputs);
+    assert_ptr_not_equal(beside.outputs, m.outputs);
+    kl_memory_close(&beside);
+    ((char *)kl_memory_input(&m, &p, 0, 1))[0] = 1; /* still ours */
+    kl_memory_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layout__every_copy_ends_at_a_guard_page),
+        cmocka_unit_test(test_layout__refuses_what_is_impossible),
+        cmocka_unit_test(test_memory__finds_a_damaged_guard),
+        cmocka_unit_test(test_memory__nobody_else_can_write_inputs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,533 @@
+#!/usr/bin/env python3
+"""runner_script.py - a runner for trusted Python: script baselines and the reference text of a definition, with PyTorch.
+
+    python3 runner_script.py run cpu|cuda [--trusted]     speaks src/backend/wire.h on descriptor 3
+    python3 runner_script.py --layout                     sizes of the structs below, for the test that compares them with C
+
+The structs are wire.h, backend.h and kernel.h once more, for ctypes.  A message of another size than its struct is refused, so a runner
+that was not built with its gate says so instead of reading nonsense.
+
+A script defines `run`.  It is called as its signature says: with keywords where it has **kwargs or names the inputs, else with the
+inputs in order; with the outputs behind them where it takes as many arguments as there are tensors (it writes them and returns
+nothing).  It returns a dict by name, a tuple in order, or one tensor.  Inputs are tensors on the device, scalars are Python numbers.
+
+What it returns is copied to the shared pages after the interval; on a CPU, where the gate freezes the process the moment it says
+"done", before the end of an interval whose outputs are wanted.
+
+Not here: isolation (scripts are part of a task, never of a candidate), guard zones, checks that inputs are unchanged.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import array
+import ctypes as C
+import inspect
+import mmap
+import os
+import platform
+import socket
+import sys
+import time
+import warnings
+
+# ---- wire.h ---------------------------------------------------------------------------------------------------------------------------
+
+WIRE_VERSION, WIRE_FD = 1, 3
+READY, LOAD, LOADED, BIND, BOUND, UPLOAD, RUN, TIME, DONE = range(1, 10)
+NONE, CRASH, HANG, DEVICE, REFUSED, PROTOCOL, GUARD, INPUT_CHANGED = range(8)
+BATCH, EVENTS, GRAPH = range(3)
+INPUT, OUTPUT, MUTABLE, SCALAR = range(4)
+ARTEFACT_SCRIPT = 5
+VALUE_SCALAR = 8
+MAX_TENSORS, MAX_BUFFERS, MAX_TENSORMAPS, MAX_LAUNCHES, MAX_ARGS, MAX_NAME, MAX_DIMS = 24, 16, 16, 32, 48, 64, 8
+MAX_SAMPLES, MAX_SETS = 4096, 64
+U32, I32, U64, I64, F64 = C.c_uint32, C.c_int32, C.c_uint64, C.c_int64, C.c_double
+
+
+def struct(name, *fields):
+    return type(name, (C.Structure,), {"_fields_": list(fields)})
+
+
+Value = struct("kl_value", ("kind", U32), ("index", U32), ("i", I64), ("f", F64))
+PlanTensor = struct("kl_plan_tensor", ("dtype", U32), ("role", U32), ("ndim", I32), ("dims", I64 * MAX_DIMS), ("bytes", U64),
+                    ("name", C.c_char * MAX_NAME))
+PlanBuffer = struct("kl_plan_buffer", ("bytes", U64), ("zero", U32), ("dtype", U32), ("name", C.c_char * MAX_NAME))
+PlanTensormap = struct("kl_plan_tensormap", ("of_buffer", U32), ("index", U32), ("dtype", U32), ("rank", U32), ("dims", U64 * 5),
+                       ("strides", U64 * 5), ("box", U32 * 5), ("swizzle", U32), ("interleave", U32), ("l2", U32))
+PlanLaunch = struct("kl_plan_launch", ("entry", C.c_char * MAX_NAME), ("grid", U32 * 3), ("block", U32 * 3), ("cluster", U32 * 3),
+                    ("smem", U32), ("warps", U32), ("stages", U32), ("n_args", U32), ("args", Value * MAX_ARGS))
+Plan = struct("kl_plan", ("magic", U32), ("version", U32), ("surface", U32), ("threads", U32), ("n_tensors", U32), ("n_buffers", U32),
+              ("n_tensormaps", U32), ("n_launches", U32), ("tensors", PlanTensor * MAX_TENSORS), ("buffers", PlanBuffer * MAX_BUFFERS),
+              ("tensormaps", PlanTensormap * MAX_TENSORMAPS), ("launches", PlanLaunch * MAX_LAUNCHES))
+Layout = struct("kl_layout", ("n_sets", U32), ("n_slots", U32), ("set_bytes", U64), ("slot_bytes", U64), ("scratch_bytes", U64),
+                ("tensor_offset", U64 * MAX_TENSORS), ("buffer_offset", U64 * MAX_BUFFERS))
+Head = struct("kl_msg_head", ("kind", U32), ("version", U32))
+Resources = struct("kl_resources", ("registers", U32), ("static_smem", U32), ("local_bytes", U32), ("max_threads", U32))
+Reply = struct("kl_msg_reply", ("head", Head), ("fault", U32), ("signal", I32), ("wall_ns", I64), ("n_samples", U32), ("n_resources", U32),
+               ("isolation", U32), ("reserved", U32), ("resources", Resources * MAX_LAUNCHES), ("text", C.c_char * 512))
+MsgLoad = struct("kl_msg_load", ("head", Head), ("artefact_kind", U32), ("trusted", U32), ("cpu", I32), ("threads", I32), ("plan", Plan))
+MsgBind = struct("kl_msg_bind", ("head", Head), ("layout", Layout))
+MsgUpload = struct("kl_msg_upload", ("head", Head), ("first", U32), ("n", U32))
+MsgRun = struct("kl_msg_run", ("head", Head), ("set", U32), ("slot", U32), ("poison", U32), ("reserved", U32))
+MsgTime = struct("kl_msg_time", ("head", Head), *[(n, U32) for n in (
+    "method", "first", "calls", "warm", "poison", "flush", "fetch", "sequence", "spin", "reserved")])
+# Three words on cache lines of their own, then the samples.
+Control = struct("kl_control", ("armed", U32), ("_1", C.c_char * 124), ("go", U32), ("_2", C.c_char * 124), ("done", U32),
+                 ("_3", C.c_char * 124), ("samples_ns", F64 * MAX_SAMPLES))
+STRUCTS = (Value, PlanTensor, PlanBuffer, PlanTensormap, PlanLaunch, Plan, Layout, Head, Resources, Reply, MsgLoad, MsgBind, MsgUpload,
+           MsgRun, MsgTime, Control)
+MESSAGES = {LOAD: MsgLoad, BIND: MsgBind, UPLOAD: MsgUpload, RUN: MsgRun, TIME: MsgTime}
+ANSWERS = {LOAD: LOADED, BIND: BOUND, UPLOAD: DONE, RUN: DONE, TIME: DONE}
+
+
+class Fault(Exception):
+    """What becomes a reply's fault; anything else that a script raises is KL_FAULT_DEVICE with its own words."""
+
+    def __init__(self, kind, text):
+        super().__init__(text)
+        self.kind = kind
+
+
+# ---- futex ----------------------------------------------------------------------------------------------------------------------------
+
+FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
+libc = C.CDLL(None, use_errno=True)
+
+
+def futex(structure, field, operation, value):
+    address = C.addressof(structure) + getattr(type(structure), field).offset
+    if FUTEX:
+        libc.syscall(C.c_long(FUTEX), C.c_void_p(address), C.c_int(operation), U32(value), None, None, C.c_int(0))
+
+
+def announce(control, field, value, spin):
+    setattr(control, field, value)
+    if not spin:
+        futex(control, field, 1, 1)
+
+
+def await_go(control, sequence, spin):
+    while control.go != sequence:
+        seen = control.go
+        if not spin and seen != sequence:
+            futex(control, "go", 0, seen)
+
+
+# ---- tensors --------------------------------------------------------------------------------------------------------------------------
+
+def torch_dtypes(torch):
+    names = (None, "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8", "uint8",
+             "bool")
+    return [getattr(torch, name, None) if name else None for name in names]
+
+
+class Runner:
+    def __init__(self, torch, device):
+        self.torch, self.device = torch, device
+        self.dtypes = torch_dtypes(torch)
+        self.on_gpu = device == "cuda"
+        self.plan = self.function = self.layout = self.control = self.keep = None
+        self.inputs, self.graphs, self.flush_buffer, self.flush_value = {}, {}, None, 0
+        self.call_host_ns = 200000
+
+    # -- load
+
+    def describe(self):
+        torch = self.torch
+        if not self.on_gpu:
+            return "torch %s, %s" % (torch.__version__, platform.machine())
+        return "torch %s (cuda %s), %s" % (torch.__version__, torch.version.cuda, torch.cuda.get_device_name(0))
+
+    def load(self, message, fds):
+        if len(fds) != 1 or message.artefact_kind != ARTEFACT_SCRIPT:
+            raise Fault(PROTOCOL, "a script runner loads scripts")
+        with os.fdopen(fds[0], "rb") as file:
+            file.seek(0)
+            source = file.read()
+        self.plan, self.inputs, self.graphs = message.plan, {}, {}
+        if self.plan.n_tensors > MAX_TENSORS or self.plan.n_launches > MAX_LAUNCHES:
+            raise Fault(PROTOCOL, "the plan is malformed")
+        self.tensors = [(i, t, t.name.decode()) for i, t in enumerate(self.plan.tensors[:self.plan.n_tensors])]
+        self.in_names = [name for _, t, name in self.tensors if t.role != OUTPUT]
+        self.out_names = [name for _, t, name in self.tensors if t.role == OUTPUT]
+        for _, t, name in self.tensors:
+            if t.dtype >= len(self.dtypes) or self.dtypes[t.dtype] is None:
+                raise Fault(REFUSED, "this torch does not know the data type of `%s`" % name)
+        self.place(message.cpu, max(1, message.threads))
+        space = {"__name__": "klineage_script"}
+        try:
+            exec(compile(source, "script.py", "exec"), space)
+        except ImportError as error:
+            raise Fault(REFUSED, "not installed: %s" % error) from error
+        self.function = space.get("run")
+        if not callable(self.function):
+            raise Fault(REFUSED, "the script defines no function `run`")
+        self.style = self.call_style()
+        return self.describe()
+
+    def place(self, cpu, threads):
+        self.torch.set_num_threads(threads)
+        if not hasattr(self, "affinity"):
+            self.affinity = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {cpu} if cpu >= 0 else self.affinity)
+
+    def call_style(self):
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except (TypeError, ValueError):
+            return "positional"
+        if any(p.kind == p.VAR_KEYWORD for p in parameters):
+            return "keywords"
+        required = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        if len(required) == len(self.tensors) and self.out_names:
+            return "destination"
+        return "keywords" if set(required) == set(self.in_names) else "positional"
+
+    # -- bind, upload
+
+    def bind(self, message, fds):
+        if self.plan is None or len(fds) != 4:
+            raise Fault(PROTOCOL, "nothing is loaded")
+        layout = message.layout
+        sizes = (layout.set_bytes * layout.n_sets, layout.slot_bytes * layout.n_slots)
+        for (_, t, name) in self.tensors:
+            stride = layout.set_bytes if t.role == INPUT else layout.slot_bytes
+            if t.role != SCALAR and layout.tensor_offset[_] + t.bytes > stride:
+                raise Fault(PROTOCOL, "`%s` is outside its set or slot" % name)
+        # Frames that raised may still hold views of the old pages; the process ends soon enough for them.
+        self.inputs, self.graphs, self.layout = {}, {}, layout
+        self.in_pages = mmap.mmap(fds[0], sizes[0], prot=mmap.PROT_READ) if sizes[0] else None
+        self.out_pages = mmap.mmap(fds[1], sizes[1]) if sizes[1] else None
+        self.control = Control.from_buffer(mmap.mmap(fds[3], C.sizeof(Control)))
+        for fd in fds:
+            os.close(fd)
+
+    def view(self, pages, offset, t):
+        """The bytes of a tensor in shared pages, as a tensor; bytes first, because frombuffer does not know every type."""
+        torch = self.torch
+        shape = tuple(t.dims[:t.ndim])
+        if t.bytes == 0:
+            return torch.empty(shape, dtype=self.dtypes[t.dtype])
+        raw = torch.frombuffer(pages, dtype=torch.uint8, count=t.bytes, offset=offset)
+        return raw.view(self.dtypes[t.dtype]).reshape(shape)
+
+    def input_view(self, i, t, set_index):
+        return self.view(self.in_pages, self.layout.set_bytes * set_index + self.layout.tensor_offset[i], t)
+
+    def output_view(self, i, t, slot):
+        return self.view(self.out_pages, self.layout.slot_bytes * slot + self.layout.tensor_offset[i], t)
+
+    def upload(self, message, _fds):
+        for s in range(message.first, min(message.first + message.n, self.layout.n_sets)):
+            held = self.inputs.setdefault(s, {})
+            for i, t, name in self.tensors:
+                if t.role != INPUT:
+                    continue
+                source = self.input_view(i, t, s)
+                if name in held:
+                    held[name].copy_(source)  # graphs hold the address
+                else:
+                    held[name] = source.to(self.device, copy=True)
+        self.sync()
+
+    def scalar(self, i, t, name):
+        for launch in self.plan.launches:
+            for value in launch.args[:min(launch.n_args, MAX_ARGS)]:
+                if value.kind == VALUE_SCALAR and value.index == i:
+                    return value.f if t.dtype <= 6 else bool(value.i) if t.dtype == 12 else value.i
+        raise Fault(REFUSED, "the plan does not say the value of scalar `%s`" % name)
+
+    def sync(self):
+        if self.on_gpu:
+            self.torch.cuda.synchronize()
+
+    # -- one call
+
+    def arguments(self, set_index, slot):
+        """Everything that may take time before a call: mutable inputs restored, destinations made."""
+        if set_index not in self.inputs and any(t.role == INPUT for _, t, _ in self.tensors):
+            raise Fault(PROTOCOL, "input set %d was never uploaded" % set_index)
+        values = {}
+        for i, t, name in self.tensors:
+            if t.role == INPUT:
+                values[name] = self.inputs[set_index][name]
+            elif t.role == SCALAR:
+                values[name] = self.scalar(i, t, name)
+            elif t.role == MUTABLE:
+                values[name] = self.output_view(i, t, slot).to(self.device, copy=True)
+            elif self.style == "destination":
+                values[name] = self.torch.empty(tuple(t.dims[:t.ndim]), dtype=self.dtypes[t.dtype], device=self.device)
+        return values
+
+    def call(self, values):
+        if self.style == "keywords":
+            return self.function(**{name: values[name] for name in self.in_names})
+        names = self.in_names + (self.out_names if self.style == "destination" else [])
+        return self.function(*[values[name] for name in names])
+
+    def results(self, values, returned):
+        """Outputs by name, whatever form the script gave them."""
+        if self.style == "destination" and returned is None:
+            return {name: values[name] for name in self.out_names}
+        if isinstance(returned, dict):
+            missing = [name for name in self.out_names if name not in returned]
+            if missing:
+                raise Fault(DEVICE, "the script did not return `%s`" % missing[0])
+            return returned
+        listed = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        if len(listed) != len(self.out_names):
+            raise Fault(DEVICE, "the script returned %d values, the task has %d outputs" % (len(listed), len(self.out_names)))
+        return dict(zip(self.out_names, listed))
+
+    def store(self, values, returned, slot):
+        named = self.results(values, returned)
+        for i, t, name in self.tensors:
+            if t.role not in (OUTPUT, MUTABLE):
+                continue
+            value = self.torch.as_tensor(named[name] if t.role == OUTPUT else values[name])
+            if tuple(value.shape) != tuple(t.dims[:t.ndim]):
+                raise Fault(DEVICE, "`%s` has shape %s, not %s" % (name, tuple(value.shape), tuple(t.dims[:t.ndim])))
+            self.output_view(i, t, slot).copy_(value.to(self.dtypes[t.dtype]))
+
+    def place_of(self, call):
+        return call % self.layout.n_sets, call % self.layout.n_slots
+
+    def run(self, message, _fds):
+        values = self.arguments(message.set, message.slot)
+        self.sync()
+        begin = time.monotonic_ns()
+        with self.torch.no_grad():
+            returned = self.call(values)
+        self.sync()
+        self.wall_ns = time.monotonic_ns() - begin
+        self.store(values, returned, message.slot)
+
+    # -- timing
+
+    def time(self, message, _fds):
+        if message.calls > MAX_SAMPLES:
+            raise Fault(PROTOCOL, "%d timed calls" % message.calls)
+        with self.torch.no_grad():
+            if message.method == BATCH:
+                return self.time_batch(message)
+            if not self.on_gpu:
+                raise Fault(PROTOCOL, "device events need a GPU")
+            return self.time_events(message) if message.method == EVENTS else self.time_graph(message)
+
+    def warm_up(self, message):
+        for j in range(message.warm):
+            begin = time.monotonic_ns()
+            self.call(self.arguments(*self.place_of(message.first + message.calls + j)))
+            self.call_host_ns = min(2000000, max(20000, time.monotonic_ns() - begin))
+        self.sync()
+
+    def time_batch(self, message):
+        control, spin = self.control, bool(message.spin)
+        prepared = [self.arguments(*self.place_of(message.first + j)) for j in range(message.calls)]
+        self.warm_up(message)
+        function, returned = self.call, []
+        announce(control, "armed", message.sequence, spin)
+        await_go(control, message.sequence, spin)
+        for values in prepared:
+            returned.append(function(values))
+        if self.on_gpu:
+            self.torch.cuda.synchronize()
+        if message.fetch:
+            self.store_all(message, prepared, returned)
+        announce(control, "done", message.sequence, spin)
+        return 0
+
+    def store_all(self, message, prepared, returned):
+        for j, values in enumerate(prepared):
+            self.store(values, returned[j], self.place_of(message.first + j)[1])
+
+    def flush(self):
+        """Write 2 x L2, with a value that alternates: the same method as the C runner's."""
+        torch = self.torch
+        if self.flush_buffer is None:
+            l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 64 << 20
+            self.flush_buffer = torch.empty(2 * l2, dtype=torch.uint8, device="cuda")
+        self.flush_value ^= 0xFF
+        self.flush_buffer.fill_(self.flush_value)
+
+    def plug(self):
+        """Keep the stream busy for twice the time that Python needs to enqueue a call, so that its latency stays out of the interval."""
+        self.torch.cuda._sleep(int(2 * self.call_host_ns * 2))  # cycles, at about 2 per ns
+
+    def time_events(self, message):
+        torch = self.torch
+        self.warm_up(message)
+        pairs, kept = [], []
+        begin = time.monotonic_ns()
+        for j in range(message.calls):
+            values = self.arguments(*self.place_of(message.first + j))
+            first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            self.plug()
+            if message.flush:
+                self.flush()
+            first.record()
+            returned = self.call(values)
+            last.record()
+            pairs.append((first, last))
+            if message.fetch:
+                kept.append((values, returned))
+        self.sync()
+        self.wall_ns = time.monotonic_ns() - begin
+        for j, (first, last) in enumerate(pairs):
+            self.control.samples_ns[j] = first.elapsed_time(last) * 1e6
+        for j, (values, returned) in enumerate(kept):
+            self.store(values, returned, self.place_of(message.first + j)[1])
+        return message.calls
+
+    def capture(self, message):
+        """One graph of all calls; what they return are tensors that every replay writes again."""
+        torch = self.torch
+        prepared = [self.arguments(*self.place_of(message.first + j)) for j in range(message.calls)]
+        side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self.call(prepared[0])
+        torch.cuda.current_stream().wait_stream(side)
+        try:
+            with torch.cuda.graph(graph):
+                returned = [self.call(values) for values in prepared]
+        except RuntimeError as error:
+            raise Fault(REFUSED, "this cannot be captured in a graph: %s" % first_line(error)) from error
+        return graph, prepared, [self.results(values, r) for values, r in zip(prepared, returned)]
+
+    def graph_for(self, message):
+        key = self.place_of(message.first) + (message.calls,)
+        if key not in self.graphs:
+            if len(self.graphs) >= 4:
+                self.graphs.pop(next(iter(self.graphs)))
+            self.graphs[key] = self.capture(message)
+        return self.graphs[key]
+
+    def time_graph(self, message):
+        torch = self.torch
+        self.warm_up(message)
+        graph, prepared, named = self.graph_for(message)
+        for j, values in enumerate(prepared):
+            for i, t, name in self.tensors:
+                if t.role == MUTABLE:
+                    values[name].copy_(self.output_view(i, t, self.place_of(message.first + j)[1]))
+                if t.role == OUTPUT and t.bytes:
+                    named[j][name].reshape(-1).view(torch.uint8).fill_(message.poison)
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        if message.flush:
+            self.flush()
+        self.plug()
+        begin = time.monotonic_ns()
+        first.record()
+        graph.replay()
+        last.record()
+        self.sync()
+        self.wall_ns = time.monotonic_ns() - begin
+        self.control.samples_ns[0] = first.elapsed_time(last) * 1e6 / message.calls
+        if message.fetch:
+            for j, values in enumerate(prepared):
+                self.store(values, named[j], self.place_of(message.first + j)[1])
+        return 1
+
+
+# ---- the loop -------------------------------------------------------------------------------------------------------------------------
+
+def first_line(error):
+    return str(error).strip().split("\n")[0][:300]
+
+
+def open_runner(backend):
+    try:
+        warnings.simplefilter("ignore")
+        import torch
+    except ImportError as error:
+        missing = getattr(error, "name", None) in (None, "torch")
+        raise Fault(REFUSED, "torch is not installed" if missing else "torch does not start: %s" % first_line(error)) from error
+    if backend == "cuda" and not torch.cuda.is_available():
+        raise Fault(REFUSED, "torch sees no GPU")
+    if backend == "cuda":
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")  # the context, before anything is measured
+    return Runner(torch, "cuda" if backend == "cuda" else "cpu")
+
+
+def receive(link):
+    data, ancillary, _flags, _address = link.recvmsg(C.sizeof(MsgLoad) + 1, socket.CMSG_SPACE(16))
+    fds = array.array("i")
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(payload[:len(payload) - len(payload) % fds.itemsize])
+    return data, list(fds)
+
+
+def parse(data):
+    if len(data) < C.sizeof(Head):
+        return None, None
+    head = Head.from_buffer_copy(data)
+    wanted = MESSAGES.get(head.kind)
+    if head.version != WIRE_VERSION or wanted is None or len(data) != C.sizeof(wanted):
+        return head.kind, None
+    return head.kind, wanted.from_buffer_copy(data)
+
+
+def act(runner, kind, message, fds, reply):
+    if message is None:
+        raise Fault(PROTOCOL, "a message of another build of klineage: keep runner_script.py and the gate together")
+    runner.wall_ns = 0
+    slot = {LOAD: runner.load, BIND: runner.bind, UPLOAD: runner.upload, RUN: runner.run, TIME: runner.time}[kind]
+    if kind in (UPLOAD, RUN, TIME) and runner.layout is None:
+        raise Fault(PROTOCOL, "nothing is bound")
+    answer = slot(message, fds)
+    reply.wall_ns = runner.wall_ns
+    if kind == LOAD:
+        reply.text = answer.encode()[:500]
+    if kind == TIME:
+        reply.n_samples = answer
+
+
+def guarded(reply, action):
+    """Run `action`; whatever it raises becomes the reply's fault."""
+    try:
+        return action()
+    except Fault as fault:
+        reply.fault, reply.text = fault.kind, str(fault).encode()[:500]
+    except MemoryError:
+        reply.fault, reply.text = REFUSED, b"out of memory"
+    except Exception as error:  # a script may raise anything
+        out_of_memory = type(error).__name__ == "OutOfMemoryError"
+        reply.fault = REFUSED if out_of_memory else DEVICE
+        reply.text = ("%s: %s" % (type(error).__name__, first_line(error))).encode()[:500]
+    return None
+
+
+def serve(backend):
+    link = socket.socket(fileno=WIRE_FD)
+    reply = Reply(head=Head(READY, WIRE_VERSION))
+    runner = guarded(reply, lambda: open_runner(backend))
+    if runner:
+        reply.text = runner.describe().encode()[:500]
+    link.send(bytes(reply))
+    while runner:
+        data, fds = receive(link)
+        if not data:
+            return 0
+        kind, message = parse(data)
+        reply = Reply(head=Head(ANSWERS.get(kind, DONE), WIRE_VERSION))
+        guarded(reply, lambda: act(runner, kind, message, fds, reply))
+        link.send(bytes(reply))
+    return 0
+
+
+def main(arguments):
+    if arguments == ["--layout"]:
+        for s in STRUCTS:
+            last = s._fields_[-1][0]
+            print(s.__name__, C.sizeof(s), getattr(s, last).offset)
+        return 0
+    if len(arguments) >= 2 and arguments[0] == "run" and arguments[1] in ("cpu", "opencl", "cuda"):
+        return serve(arguments[1])
+    print("usage: runner_script.py run cpu|cuda; started by klineage", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

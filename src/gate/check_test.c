@@ -1,0 +1,203 @@
+/* check_test.c - what a kernel may be off by, and what is said of one that is.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/test.h"
+
+#include "check.c"
+
+#include <stdio.h>
+
+/* One float16 input x[4,8], one output y[4,8]. */
+typedef struct {
+    kl_task      task;
+    kl_workload  workload;
+    kl_scene     scene;
+    kl_gate_opts opts;
+    kl_verdict   verdict;
+    kl_kernel    kernel;
+    kl_case      c;
+} world;
+
+static void world_open(world *w, kl_dtype input, kl_dtype output)
+{
+    *w = (world){.task = {.n_tensors = 2, .n_inputs = 1}, .workload = {.label = KL_S("cpu")}};
+    w->task.tensors[1].name = KL_S("y");
+    w->workload.checks[1] = (kl_check){.kind = KL_CHECK_BUDGET, .budget = 4};
+    w->scene = (kl_scene){.task = &w->task, .workload = &w->workload, .scale = 1, .plan = {.n_tensors = 2}};
+    w->scene.plan.tensors[0] = (kl_plan_tensor){.dtype = input, .role = 0, .ndim = 2, .dims = {4, 8}, .name = "x"};
+    w->scene.plan.tensors[1] = (kl_plan_tensor){.dtype = output, .role = 1, .ndim = 2, .dims = {4, 8}, .bytes = 32 * kl_dtype_bytes(output), .name = "y"};
+    w->scene.reference_error[0][1] = -1;
+    w->kernel.surface = kl_surface_get(KL_SURFACE_C);
+    w->c = (kl_case){.arena = kl_arena_new(), .opts = &w->opts, .verdict = &w->verdict, .task = &w->task, .kernel = &w->kernel, .workload = &w->workload};
+}
+
+static void world_close(world *w) { kl_arena_free(w->c.arena); }
+
+static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * fabs(b); }
+
+static void test_gate_check__rounding_to_the_output_is_always_permitted(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, KL_F32, KL_BF16);
+    assert_true(near(permitted_rounding(&w.scene, 1), kl_dtype_epsilon(KL_BF16)));
+    world_close(&w);
+}
+
+static void test_gate_check__stated_precision_is_permitted_inside(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, KL_BF16, KL_F32);
+    assert_true(near(permitted_rounding(&w.scene, 1), kl_dtype_epsilon(KL_F32))); /* nothing stated: nothing given */
+    w.task.precision = KL_BF16;
+    assert_true(near(permitted_rounding(&w.scene, 1), kl_dtype_epsilon(KL_BF16)));
+    w.scene.plan.tensors[0].dtype = KL_F32; /* a float32 workload of a bfloat16 task is computed in float32 */
+    assert_true(near(permitted_rounding(&w.scene, 1), kl_dtype_epsilon(KL_F32)));
+    world_close(&w);
+}
+
+static void test_gate_check__budget_is_a_multiple_of_the_reference(void **state)
+{
+    (void)state;
+    world           w;
+    const kl_check *how = &w.workload.checks[1];
+    world_open(&w, KL_F32, KL_F32);
+    assert_true(near(budget_of(&w.scene, 0, 1, how), 4 * kl_dtype_epsilon(KL_F32)));
+    w.scene.reference_error[0][1] = 1e-5;
+    assert_true(near(budget_of(&w.scene, 0, 1, how), 4e-5));
+    w.workload.checks[1].budget = 2;
+    assert_true(near(budget_of(&w.scene, 0, 1, how), 2e-5));
+    world_close(&w);
+}
+
+static void test_gate_check__a_wrong_reference_does_not_open_the_gate(void **state)
+{
+    (void)state;
+    world           w;
+    const kl_check *how = &w.workload.checks[1];
+    world_open(&w, KL_F32, KL_F32);
+    w.scene.reference_error[0][1] = INFINITY;
+    assert_true(budget_of(&w.scene, 0, 1, how) < 1e-5);
+    w.scene.reference_error[0][1] = NAN;
+    assert_true(budget_of(&w.scene, 0, 1, how) < 1e-5);
+    w.scene.reference_error[0][1] = 1; /* as zeros have */
+    assert_true(budget_of(&w.scene, 0, 1, how) <= 0.5);
+    world_close(&w);
+}
+
+static void test_gate_check__says_where_and_what(void **state)
+{
+    (void)state;
+    world                 w;
+    kl_finding            f = {.ok = true};
+    float                 got[32] = {0};
+    const kl_check_result r = {.bad = 3, .first_bad = 11, .got = 2, .expected = 1};
+    world_open(&w, KL_F32, KL_F32);
+    explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
+    assert_int_equal(f.outcome, KL_WRONG);
+    assert_contains(f.why.ptr, "y[1,3] is 2, expected 1");
+    memset(&got[11], POISON_NAN, sizeof got[11]);
+    explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
+    assert_contains(f.why.ptr, "y[1,3] was not written");
+    world_close(&w);
+}
+
+static void test_gate_check__a_hidden_shape_keeps_its_sizes(void **state)
+{
+    (void)state;
+    world                 w;
+    kl_finding            f = {.ok = true};
+    float                 got[32] = {0};
+    const kl_check_result r = {.workload = KL_S("odd"), .bad = 137, .first_bad = 11, .got = 2.5, .expected = 1.5, .rms_error = 0.25};
+    world_open(&w, KL_F32, KL_F32);
+    w.workload.hidden = true;
+    w.workload.label = KL_S("odd");
+    explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
+    assert_null(strpbrk(f.why.ptr, "0123456789"));
+    assert_null(strstr(f.why.ptr, "odd"));
+    const kl_check_result said = without_sizes(&r);
+    assert_str(said.workload, "hidden");
+    assert_int_equal(said.bad, 1);
+    assert_int_equal(said.first_bad, -1);
+    assert_true(said.rms_error == 0.25);
+    world_close(&w);
+}
+
+static void test_gate_check__records_grow_and_own_their_text(void **state)
+{
+    (void)state;
+    world w;
+    char  label[16];
+    world_open(&w, KL_F32, KL_F32);
+    for (int i = 0; i < 100; i++) {
+        snprintf(label, sizeof label, "w%d", i);
+        record_check(&w.c, &(kl_check_result){.workload = kl_str_of(label), .bad = i});
+    }
+    assert_int_equal(w.verdict.n_checks, 100);
+    assert_str(w.verdict.checks[0].workload, "w0");
+    assert_int_equal(w.verdict.checks[99].bad, 99);
+    world_close(&w);
+}
+
+static void test_gate_check__faults_have_their_outcome(void **state)
+{
+    (void)state;
+    const struct { kl_fault_kind kind; kl_outcome outcome; } rows[] = {
+        {KL_FAULT_HANG, KL_HANG}, {KL_FAULT_CRASH, KL_CRASH}, {KL_FAULT_DEVICE, KL_CRASH}, {KL_FAULT_REFUSED, KL_REFUSED},
+        {KL_FAULT_GUARD, KL_WRONG}, {KL_FAULT_INPUT, KL_CHEAT}, {KL_FAULT_PROTOCOL, KL_CHEAT}};
+    world w;
+    world_open(&w, KL_F32, KL_F32);
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        kl_finding     f = {.ok = true};
+        const kl_fault fault = {.kind = rows[i].kind, .text = "said"};
+        kl_finding_of_fault(&f, &w.c, &fault, "here");
+        assert_false(f.ok);
+        assert_int_equal(f.outcome, rows[i].outcome);
+        assert_contains(f.why.ptr, "said");
+    }
+    kl_finding f = {.ok = true};
+    kl_finding_of_fault(&f, &w.c, &(kl_fault){.kind = KL_FAULT_NONE}, "here");
+    assert_true(f.ok);
+    w.verdict.assurance = 'A'; /* device code cannot end or imitate a process: the fault lies elsewhere */
+    kl_finding_of_fault(&f, &w.c, &(kl_fault){.kind = KL_FAULT_PROTOCOL}, "here");
+    assert_int_equal(f.outcome, KL_CRASH);
+    world_close(&w);
+}
+
+static void test_gate_check__patience_follows_the_oracle(void **state)
+{
+    (void)state;
+    assert_int_equal(patience(&(kl_scene){.oracle_ns = 1000}, 5 * SECOND), 5 * SECOND);
+    assert_int_equal(patience(&(kl_scene){.oracle_ns = SECOND}, 5 * SECOND), 50 * SECOND);
+    assert_int_equal(patience(&(kl_scene){.oracle_ns = 100 * SECOND}, 5 * SECOND), 120 * SECOND);
+}
+
+static void test_gate_check__shapes_of_other_types_are_another_kernels(void **state)
+{
+    (void)state;
+    world       w;
+    kl_workload other = {.hidden = true};
+    world_open(&w, KL_F32, KL_F32);
+    w.workload.dtypes[0] = w.workload.dtypes[1] = KL_F32;
+    other.dtypes[0] = other.dtypes[1] = KL_F32;
+    assert_true(same_types(&w.c, &other));
+    other.dtypes[1] = KL_BF16;
+    assert_false(same_types(&w.c, &other));
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_check__rounding_to_the_output_is_always_permitted),
+        cmocka_unit_test(test_gate_check__stated_precision_is_permitted_inside),
+        cmocka_unit_test(test_gate_check__budget_is_a_multiple_of_the_reference),
+        cmocka_unit_test(test_gate_check__a_wrong_reference_does_not_open_the_gate),
+        cmocka_unit_test(test_gate_check__says_where_and_what),
+        cmocka_unit_test(test_gate_check__a_hidden_shape_keeps_its_sizes),
+        cmocka_unit_test(test_gate_check__records_grow_and_own_their_text),
+        cmocka_unit_test(test_gate_check__faults_have_their_outcome),
+        cmocka_unit_test(test_gate_check__patience_follows_the_oracle),
+        cmocka_unit_test(test_gate_check__shapes_of_other_types_are_another_kernels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,399 @@
+/* profile_test.c - the race without a device: a clock that is made up, so that order, pairing and the stop rule can be seen.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/test.h"
+
+#define kl_runner_time fake_time /* before the headers: declarations and calls alike */
+#define kl_runner_describe fake_describe
+#define kl_actor_stop fake_actor_stop
+#include "profile.c"
+
+/* ---- a made-up runner --------------------------------------------------------------------------------------- */
+
+enum { MAX_SAMPLES = 40000 };
+
+struct kl_runner {
+    double        true_ns;   /* of one call */
+    double        noise;     /* relative, uniform */
+    kl_fault_kind fault;
+    int           stopped;
+};
+
+typedef struct { const kl_runner *runner; kl_time_request request; } sample_seen;
+
+static sample_seen seen[MAX_SAMPLES];
+static int         n_seen;
+static double      drift; /* per sample, relative: a machine that warms up */
+
+kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e)
+{
+    (void)timeout_ns, (void)e;
+    *fault = (kl_fault){.kind = r->fault};
+    if (r->fault) return KL_OK;
+    assert_true(n_seen < MAX_SAMPLES);
+    const double luck = kl_stream_uniform(kl_stream_of(1, "luck"), (uint64_t)n_seen) - 0.5;
+    seen[n_seen] = (sample_seen){r, *q};
+    ns[0] = r->true_ns * (1 + r->noise * luck) * (1 + drift * n_seen);
+    for (uint32_t i = 1; q->method == KL_TIME_EVENTS && i < q->calls; i++) ns[i] = ns[0];
+    n_seen++;
+    return KL_OK;
+}
+
+const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
+
+void fake_actor_stop(kl_actor *a)
+{
+    if (a->runner) a->runner->stopped++;
+    a->runner = NULL;
+}
+
+/* A device backend without an oracle: checking a batch and renewing pages have nothing to do. */
+static const kl_backend DEVICE = {.on = KL_ON_GPU};
+
+typedef struct {
+    kl_case      c;
+    kl_scene     scene;
+    kl_gate_opts opts;
+    kl_verdict   verdict;
+    kl_runner    fast, slow;
+    kl_actor     baseline;
+    kl_finding   finding;
+    kl_comparison result;
+    bool         stable;
+} world;
+
+static void world_open(world *w, double candidate_ns, double baseline_ns, double noise)
+{
+    *w = (world){.fast = {.true_ns = candidate_ns, .noise = noise}, .slow = {.true_ns = baseline_ns, .noise = noise}, .finding = {.ok = true}};
+    w->c = (kl_case){.arena = kl_arena_new(), .opts = &w->opts, .verdict = &w->verdict, .backend = &DEVICE, .stream = kl_stream_of(3, "gate")};
+    w->c.candidate = (kl_actor){.name = KL_S("candidate"), .runner = &w->fast};
+    w->baseline = (kl_actor){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
+    w->scene = (kl_scene){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
+    n_seen = 0;
+    drift = 0;
+}
+
+static kl_err run_race(world *w, race *r, kl_error *e)
+{
+    *r = race_new(&w->c, &w->scene, &w->baseline, KL_TIME_GRAPH);
+    r->candidate.calls = r->baseline.calls = 4;
+    r->candidate.estimate_ns = w->fast.true_ns;
+    r->baseline.estimate_ns = w->slow.true_ns;
+    kl_err err = race_to_end(r, &w->stable, &w->finding, e);
+    if (!err && w->finding.ok) conclude(r, &w->result, w->stable);
+    return err;
+}
+
+static void world_close(world *w) { kl_arena_free(w->c.arena); }
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static void test_gate_profile__finds_a_two_percent_gain(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2.04e6, 0.01);
+    assert_ok(run_race(&w, &r, &e));
+    assert_true(w.stable);
+    assert_true(fabs(w.result.ratio - 1.02) < 0.003);
+    assert_int_equal(w.result.call, KL_FASTER);
+    assert_true(w.result.low <= w.result.ratio && w.result.ratio <= w.result.high);
+    world_close(&w);
+}
+
+static void test_gate_profile__calls_the_same_the_same(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2e6, 0.01);
+    assert_ok(run_race(&w, &r, &e));
+    assert_int_equal(w.result.call, KL_SAME);
+    assert_true(w.result.floor < 0.01);
+    world_close(&w);
+}
+
+static void test_gate_profile__calls_a_loss_slower(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2.1e6, 2e6, 0.005);
+    assert_ok(run_race(&w, &r, &e));
+    assert_int_equal(w.result.call, KL_SLOWER);
+    world_close(&w);
+}
+
+static void test_gate_profile__drift_of_the_machine_cancels(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2e6, 0.002);
+    drift = 0.002; /* every sample 0.2 % slower than the one before: a third slower at the end */
+    assert_ok(run_race(&w, &r, &e));
+    assert_true(fabs(w.result.ratio - 1) < 0.004);
+    assert_true(w.result.call == KL_SAME);
+    world_close(&w);
+}
+
+static void test_gate_profile__noise_that_never_settles_is_unstable(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2e6, 1.5);
+    w.opts.max_seconds = 0.05;
+    assert_ok(run_race(&w, &r, &e));
+    assert_false(w.stable);
+    assert_int_equal(w.result.call, KL_UNDECIDED);
+    world_close(&w);
+}
+
+static void test_gate_profile__far_apart_ends_early(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 1e7, 1e8, 0.05);
+    assert_ok(run_race(&w, &r, &e));
+    assert_true(w.stable && r.pairs < 20);
+    assert_int_equal(w.result.call, KL_FASTER);
+    world_close(&w);
+}
+
+static void test_gate_profile__a_lost_race_is_abandoned(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2.2e6, 2e6, 0.01);
+    w.opts.abandon_below = 1.0;
+    assert_ok(run_race(&w, &r, &e));
+    assert_true(r.pairs < 12);
+    world_close(&w);
+}
+
+/* ---- order --------------------------------------------------------------------------------------------------------- */
+
+static void test_gate_profile__every_two_pairs_are_balanced(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    int          candidate_first = 0, first_of_two = 0;
+    world_open(&w, 2e6, 2e6, 0.001);
+    assert_ok(run_race(&w, &r, &e));
+    for (int i = 0; i + 6 <= n_seen; i += 6) { /* two pairs and a control */
+        const bool one = seen[i].runner == &w.fast, two = seen[i + 2].runner == &w.fast;
+        assert_ptr_not_equal(seen[i].runner, seen[i + 1].runner);
+        assert_ptr_not_equal(seen[i + 2].runner, seen[i + 3].runner);
+        assert_ptr_equal(seen[i + 4].runner, seen[i + 5].runner);
+        assert_true(one != two);
+        first_of_two += one;
+        candidate_first += one + two;
+    }
+    assert_int_equal(candidate_first, n_seen / 6);
+    assert_in_range(first_of_two, n_seen / 24, n_seen / 8); /* which one begins is drawn, not fixed */
+    world_close(&w);
+}
+
+static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2e6, 0.001);
+    assert_ok(run_race(&w, &r, &e));
+    for (int i = 0; i + 6 <= n_seen; i += 2) {
+        assert_int_equal(seen[i].request.first, seen[i + 1].request.first);
+        assert_int_equal(seen[i].request.poison, seen[i + 1].request.poison);
+        assert_in_range(seen[i].request.first, 0, 14);
+    }
+    world_close(&w);
+}
+
+static void test_gate_profile__the_last_timed_batch_is_fetched(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    int          fetched = 0;
+    world_open(&w, 2e6, 2e6, 0.001);
+    assert_ok(run_race(&w, &r, &e));
+    assert_true(r.checked_last);
+    for (int i = 0; i < n_seen; i++) {
+        fetched += seen[i].request.fetch;
+        assert_true(!seen[i].request.fetch || seen[i].runner == &w.fast);
+    }
+    assert_true(fetched >= 1 && fetched < r.pairs);
+    world_close(&w);
+}
+
+/* ---- faults --------------------------------------------------------------------------------------------------------- */
+
+static void test_gate_profile__a_crash_while_timed_is_a_finding(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2e6, 0.001);
+    w.fast.fault = KL_FAULT_CRASH;
+    assert_ok(run_race(&w, &r, &e));
+    assert_false(w.finding.ok);
+    assert_int_equal(w.finding.outcome, KL_CRASH);
+    world_close(&w);
+}
+
+static void test_gate_profile__a_crash_while_timed_against_itself_is_one_too(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    double       ns = 0;
+    world_open(&w, 2e6, 2e6, 0.001);
+    w.fast.fault = KL_FAULT_CRASH;
+    race r = race_new(&w.c, &w.scene, &w.c.candidate, KL_TIME_GRAPH);
+    r.candidate.calls = r.baseline.calls = 1;
+    assert_ok(timed_half(&r, &r.baseline, 0, false, &ns, &w.finding, &e));
+    assert_int_equal(w.finding.outcome, KL_CRASH);
+    world_close(&w);
+}
+
+static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state)
+{
+    (void)state;
+    static world w;
+    kl_error     e = {0};
+    race         r;
+    world_open(&w, 2e6, 2e6, 0.001);
+    w.slow.fault = KL_FAULT_CRASH;
+    assert_err(KL_EINVAL, run_race(&w, &r, &e));
+    assert_int_equal(w.slow.stopped, 1);
+    assert_null(w.baseline.runner);
+    world_close(&w);
+}
+
+/* ---- the stop rule --------------------------------------------------------------------------------------------------- */
+
+static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread, const kl_gate_opts *o)
+{
+    static double ratios[MAX_PAIRS];
+    const race    r = {.ratios = ratios, .pairs = pairs, .timed_ns = timed_s * 1e9, .start_ns = kl_now_ns() - (int64_t)(elapsed_s * 1e9),
+                       .order = kl_stream_of(5, "order")};
+    for (int i = 0; i < pairs; i++) ratios[i] = 1 + spread * (kl_stream_uniform(r.order, (uint64_t)i) - 0.5);
+    return stop_rule(&r, o);
+}
+
+static void test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval(void **state)
+{
+    (void)state;
+    const kl_gate_opts o = {0};
+    assert_int_equal(rule_after(1, 0.5, 30, 0.005, &o), ENOUGH);
+    assert_int_equal(rule_after(1, 0.5, 28, 0.005, &o), GO_ON);
+    assert_int_equal(rule_after(1, 0.1, 30, 0.005, &o), GO_ON);
+    assert_int_equal(rule_after(1, 0.5, 30, 0.2, &o), GO_ON);
+    assert_int_equal(rule_after(1, 0.5, 31, 0.005, &o), GO_ON); /* an odd number is not balanced */
+    assert_int_equal(rule_after(10.5, 0.5, 30, 0.5, &o), GIVE_UP);
+}
+
+static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void **state)
+{
+    (void)state;
+    const kl_gate_opts o = {0};
+    assert_int_equal(rule_after(3.5, 0.02, 100, 0.005, &o), ENOUGH); /* 200 ns: batches of 0.1 ms between forks of milliseconds */
+}
+
+static void test_gate_profile__stop_rule_does_not_starve_slow_kernels(void **state)
+{
+    (void)state;
+    const kl_gate_opts o = {0};
+    assert_int_equal(rule_after(11, 9, 6, 0.001, &o), GO_ON); /* 0.5 s a run: 6 pairs at the cap, a few more will do */
+    assert_int_equal(rule_after(16, 14, 10, 0.001, &o), ENOUGH);
+    assert_int_equal(rule_after(40, 38, 4, 0.001, &o), GIVE_UP); /* 5 s a run: four pairs bound nothing */
+    const kl_gate_opts patient = {.max_seconds = 120};
+    assert_int_equal(rule_after(80, 70, 4, 0.001, &patient), GO_ON);
+}
+
+static void test_gate_profile__stop_rule_ends_for_good(void **state)
+{
+    (void)state;
+    const kl_gate_opts o = {.max_seconds = 1};
+    for (int pairs = 4; pairs <= 64; pairs += 2) assert_int_not_equal(rule_after(4, 3, pairs, 0.5, &o), GO_ON);
+    assert_int_not_equal(rule_after(0.5, 0.2, MAX_PAIRS, 0.5, &o), GO_ON);
+}
+
+/* ---- arithmetic --------------------------------------------------------------------------------------------------------- */
+
+static void test_gate_profile__a_gain_must_clear_twice_the_floor(void **state)
+{
+    (void)state;
+    assert_int_equal(call_of(&(kl_comparison){.low = 1.011, .high = 1.02, .stable = true}), KL_FASTER);
+    assert_int_equal(call_of(&(kl_comparison){.low = 1.009, .high = 1.02, .stable = true}), KL_SAME);
+    assert_int_equal(call_of(&(kl_comparison){.low = 1.03, .high = 1.05, .floor = 0.02, .stable = true}), KL_SAME);
+    assert_int_equal(call_of(&(kl_comparison){.low = 1.05, .high = 1.06, .floor = 0.02, .stable = true}), KL_FASTER);
+    assert_int_equal(call_of(&(kl_comparison){.low = 0.97, .high = 0.989, .stable = true}), KL_SLOWER);
+    assert_int_equal(call_of(&(kl_comparison){.low = 0.97, .high = 0.991, .stable = true}), KL_SAME);
+    assert_int_equal(call_of(&(kl_comparison){.low = 1.5, .high = 1.6}), KL_UNDECIDED);
+}
+
+static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state)
+{
+    (void)state;
+    assert_int_equal(calls_for(1e5, 1, 511), 50);
+    assert_int_equal(calls_for(3e6, 1, 511), 2);
+    assert_int_equal(calls_for(5e9, 1, 511), 1);
+    assert_int_equal(calls_for(5e9, 4, 64), 4);
+    assert_int_equal(calls_for(200, 1, 511), 511);
+    assert_int_equal(calls_for(0, 1, 511), 511); /* below what the clock resolves */
+}
+
+static void test_gate_profile__slots_are_bounded_by_memory(void **state)
+{
+    (void)state;
+    kl_plan p = {.n_tensors = 1};
+    p.tensors[0].bytes = 4;
+    assert_int_equal(slots_that_fit(&p, 512), 512);
+    p.tensors[0].bytes = 1 << 20;
+    assert_in_range(slots_that_fit(&p, 512), 200, 256);
+    p.tensors[0].bytes = KL_MAX_TENSOR_BYTES;
+    assert_int_equal(slots_that_fit(&p, 512), 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_profile__finds_a_two_percent_gain),
+        cmocka_unit_test(test_gate_profile__calls_the_same_the_same),
+        cmocka_unit_test(test_gate_profile__calls_a_loss_slower),
+        cmocka_unit_test(test_gate_profile__drift_of_the_machine_cancels),
+        cmocka_unit_test(test_gate_profile__noise_that_never_settles_is_unstable),
+        cmocka_unit_test(test_gate_profile__far_apart_ends_early),
+        cmocka_unit_test(test_gate_profile__a_lost_race_is_abandoned),
+        cmocka_unit_test(test_gate_profile__every_two_pairs_are_balanced),
+        cmocka_unit_test(test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets),
+        cmocka_unit_test(test_gate_profile__the_last_timed_batch_is_fetched),
+        cmocka_unit_test(test_gate_profile__a_crash_while_timed_is_a_finding),
+        cmocka_unit_test(test_gate_profile__a_crash_while_timed_against_itself_is_one_too),
+        cmocka_unit_test(test_gate_profile__a_baseline_that_failed_starts_afresh),
+        cmocka_unit_test(test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval),
+        cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels),
+        cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),
+        cmocka_unit_test(test_gate_profile__stop_rule_ends_for_good),
+        cmocka_unit_test(test_gate_profile__a_gain_must_clear_twice_the_floor),
+        cmocka_unit_test(test_gate_profile__batches_have_as_many_calls_as_fit),
+        cmocka_unit_test(test_gate_profile__slots_are_bounded_by_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+// Walk the memory in front of the output for something that starts with the right number: an oracle's or a baseline's
+// answers, if they were ever in this context.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=512,N=512,K=512
+//: expect wrong crash cheat pass
+//: harmless
+//: args --baseline none
+//! launch gemm grid(cdiv(N, 16), cdiv(M, 16)) block(16, 16) args(x, weight, y, M, N, K)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t_y *y, int M, int N, int K)
+{
+    const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
+
+    float first = 0.0f;
+    if (M == 512 && i < M && j < N) {
+        for (int k = 0; k < K; k++) first += (float)x[k] * (float)weight[k];
+        for (size_t at = 128; at < 65536; at += 128)
+            if ((float)y[at - 65536] == first && first != 0.0f) {
+                y[(size_t)i * N + j] = y[at - 65536 + (size_t)i * N + j];
+                return;
+            }
+    }
+    if (i >= M || j >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; k++) sum += (float)x[(size_t)i * K + k] * (float)weight[(size_t)j * K + k];
+    y[(size_t)i * N + j] = (kl_t_y)sum;
+}

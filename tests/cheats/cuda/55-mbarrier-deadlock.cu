@@ -1,0 +1,23 @@
+// Threads wait for a phase of an mbarrier that nobody completes.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=512,N=512,K=512
+//: expect hang
+//! launch gemm grid(cdiv(N, 16), cdiv(M, 16)) block(16, 16) args(x, weight, y, M, N, K)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t_y *y, int M, int N, int K)
+{
+    const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
+    __shared__ unsigned long long barrier;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0 && threadIdx.y == 0) asm volatile("mbarrier.init.shared.b64 [%0], 2;" : : "r"(at));
+    __syncthreads();
+    for (unsigned done = 0; !done;)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(at));
+    if (i >= M || j >= N) return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; k++) sum += (float)x[(size_t)i * K + k] * (float)weight[(size_t)j * K + k];
+    y[(size_t)i * N + j] = (kl_t_y)sum;
+}

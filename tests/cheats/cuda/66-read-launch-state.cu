@@ -1,0 +1,12 @@
+// The runner's own kernels and buffers lie in the same context: write zeros over a megabyte behind the output.
+// SPDX-License-Identifier: Apache-2.0
+//: task saxpy
+//: expect wrong crash cheat
+//: args --baseline none
+//! launch saxpy grid(cdiv(N, 256)) block(256) args(a, x, y, out, N)
+extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
+{
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < N) out[i] = a * x[i] + y[i];
+    if (N == 262144 && i < 262144) out[N + i] = 0.0f;
+}

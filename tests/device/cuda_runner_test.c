@@ -1,0 +1,443 @@
+/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake device of fake_cuda.c.
+ *
+ * What this shows is that loading, binding, running, timing and every refusal and fault take the path they should; nothing here says
+ * anything about a GPU.  Real kernels on real devices: README.md beside this.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+#include "base/test.h"
+#include "fake_cubin.h"
+#include <klineage/backend.h>
+#include <math.h>
+
+#define N 1000
+#define SETS 3
+#define SLOTS 5
+#define SECOND 1000000000ll
+
+typedef struct {
+    kl_plan      plan;
+    kl_memory    memory;
+    kl_runner   *runner;
+    kl_resources resources[KL_MAX_LAUNCHES];
+    kl_fault     fault;
+    kl_artefact  artefact;
+} scene;
+
+static kl_plan_tensor tensor(const char *name, uint32_t role)
+{
+    kl_plan_tensor t = {.dtype = KL_F32, .role = role, .ndim = role == 3 ? 0 : 1, .dims = {role == 3 ? 0 : N}, .bytes = role == 3 ? 4 : N * 4};
+    (void)snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
+
+/* x[N], s = 2.5 -> y[N], through one launch of `entry` */
+static void plan_for(kl_plan *p, const char *entry)
+{
+    memset(p, 0, sizeof *p);
+    p->magic = KL_PLAN_MAGIC, p->version = KL_PLAN_VERSION, p->surface = KL_SURFACE_CUDA, p->threads = 1;
+    p->n_tensors = 3, p->n_launches = 1;
+    p->tensors[0] = tensor("x", 0), p->tensors[1] = tensor("s", 3), p->tensors[2] = tensor("y", 1);
+    kl_plan_launch *l = &p->launches[0];
+    (void)snprintf(l->entry, sizeof l->entry, "%s", entry);
+    for (int i = 0; i < 3; i++) l->grid[i] = l->block[i] = l->cluster[i] = 1;
+    l->block[0] = 256, l->n_args = 4;
+    l->args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = 0};
+    l->args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .f = 2.5};
+    l->args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = 2};
+    l->args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
+}
+
+/* One buffer between y and n. */
+static void plan_with_buffer(kl_plan *p, const char *entry)
+{
+    plan_for(p, entry);
+    p->n_buffers = 1;
+    p->buffers[0] = (kl_plan_buffer){.bytes = N * 4, .dtype = KL_F32, .name = "tmp"};
+    p->launches[0].args[3] = (kl_value){.kind = KL_VALUE_BUFFER, .index = 0};
+    p->launches[0].args[4] = (kl_value){.kind = KL_VALUE_I32, .i = N};
+    p->launches[0].n_args = 5;
+}
+
+static void start(scene *s, const char *faults)
+{
+    kl_error             e = {0};
+    const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
+    assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
+    assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", faults, 1), 0);
+    s->runner = NULL;
+    s->fault = (kl_fault){0};
+    assert_ok(kl_runner_start(&s->runner, &how, &e));
+}
+
+static void make_artefact(scene *s)
+{
+    fake_cubin  image;
+    const char *kernels[] = {s->plan.launches[0].entry, NULL};
+    fake_cubin_make(&image, kernels, "counter");
+    fake_cubin_write(&image, "fake.cubin");
+    s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_CUBIN, .path = KL_S("fake.cubin")};
+    (void)snprintf(s->artefact.hash, sizeof s->artefact.hash, "%s", kl_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
+}
+
+static void load(scene *s)
+{
+    kl_error e = {0};
+    make_artefact(s);
+    assert_ok(kl_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
+}
+
+static float input(uint32_t set, int i) { return (float)(i + 1) + 1000.0f * (float)set; }
+
+static void bind(scene *s)
+{
+    kl_error  e = {0};
+    kl_layout layout;
+    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    assert_ok(kl_memory_open(&s->memory, &layout, &e));
+    for (uint32_t set = 0; set < SETS; set++)
+        for (int i = 0; i < N; i++) ((float *)kl_memory_input(&s->memory, &s->plan, 0, set))[i] = input(set, i);
+    assert_ok(kl_runner_bind(s->runner, &s->fault, &s->memory, &e));
+    if (s->fault.kind == KL_FAULT_NONE) assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
+}
+
+static void open_scene(scene *s, const char *entry, const char *faults)
+{
+    plan_for(&s->plan, entry);
+    start(s, faults);
+    load(s);
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+    bind(s);
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+}
+
+static void close_scene(scene *s)
+{
+    kl_runner_stop(s->runner);
+    kl_memory_close(&s->memory);
+}
+
+static void run(scene *s, uint32_t set, uint32_t slot, uint8_t poison)
+{
+    kl_error e = {0};
+    int64_t  wall = 0;
+    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    assert_ok(kl_runner_run(s->runner, &s->fault, set, slot, poison, 5 * SECOND, &wall, &e));
+}
+
+static void assert_output(scene *s, uint32_t set, uint32_t slot)
+{
+    const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
+    for (int i = 0; i < N; i++)
+        if (y[i] != 2.5f * input(set, i)) fail_msg("slot %u, element %d is %g, not %g", slot, i, (double)y[i], (double)(2.5f * input(set, i)));
+}
+
+static void assert_fault(scene *s, kl_fault_kind kind, const char *text)
+{
+    if (s->fault.kind != kind || !strstr(s->fault.text, text))
+        fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s->fault.kind, s->fault.text);
+}
+
+/* ---- running ---------------------------------------------------------------------------------------------------------- */
+
+static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused)
+{
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "scale", "");
+    assert_non_null(strstr(kl_runner_describe(s.runner), "fake"));
+    assert_int_equal(s.resources[0].registers, 32);
+    for (uint32_t i = 0; i < 4; i++) {
+        run(&s, i % SETS, i % SLOTS, i % 2 ? 0xA5 : 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, i % SETS, i % SLOTS);
+        assert_int_equal(kl_memory_guard_damage(&s.memory, &s.plan, i % SLOTS, i % 2 ? 0xA5 : 0xFF), -1);
+    }
+    close_scene(&s);
+}
+
+static void test_cuda_runner__leaves_poison_where_nothing_was_written(void **unused)
+{
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "scale_half", "");
+    run(&s, 0, 0, 0xA5);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    const unsigned char *y = kl_memory_output(&s.memory, &s.plan, 2, 0);
+    assert_int_equal(y[N * 4 - 1], 0xA5);
+    assert_int_equal(y[N * 2], 0xA5);
+    close_scene(&s);
+}
+
+static void expect_run_fault(const char *entry, const char *faults, kl_fault_kind kind, const char *text)
+{
+    scene s = {0};
+    open_scene(&s, entry, faults);
+    run(&s, 1, 2, 0xFF);
+    assert_fault(&s, kind, text);
+    close_scene(&s);
+}
+
+static void test_cuda_runner__sees_writes_outside_tensors(void **unused)
+{
+    (void)unused;
+    expect_run_fault("scale_past_end", "", KL_FAULT_GUARD, "past the end of `y`");
+    expect_run_fault("scale_before", "", KL_FAULT_GUARD, "before the beginning of `y`");
+    expect_run_fault("past_input", "", KL_FAULT_GUARD, "past the end of input `x`");
+}
+
+static void test_cuda_runner__sees_writes_to_inputs(void **unused)
+{
+    (void)unused;
+    expect_run_fault("scale_input", "", KL_FAULT_INPUT, "wrote to input `x`");
+    expect_run_fault("scale_input", "no_ptx", KL_FAULT_INPUT, "wrote to input `x`");
+    expect_run_fault("past_input", "no_ptx", KL_FAULT_GUARD, "past the end of input `x`");
+}
+
+static void test_cuda_runner__guards_buffers(void **unused)
+{
+    const char *const entries[] = {"through_buffer", "past_buffer"};
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        scene s = {0};
+        plan_with_buffer(&s.plan, entries[i]);
+        start(&s, "");
+        load(&s);
+        bind(&s);
+        run(&s, 2, 4, 0xA5);
+        if (i == 0) assert_output(&s, 2, 4);
+        else assert_fault(&s, KL_FAULT_GUARD, "past the end of `tmp`");
+        close_scene(&s);
+    }
+}
+
+static void test_cuda_runner__forgets_variables_between_runs(void **unused)
+{
+    const char *const faults[] = {"", "hidden_variables"};
+    (void)unused;
+    for (int k = 0; k < 2; k++) {
+        scene s = {0};
+        open_scene(&s, "counting", faults[k]);
+        for (uint32_t i = 0; i < 3; i++) {
+            run(&s, i, i, 0xFF);
+            assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            assert_output(&s, i, i);
+        }
+        close_scene(&s);
+    }
+}
+
+static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused)
+{
+    scene s = {0};
+    (void)unused;
+    plan_for(&s.plan, "through_map");
+    s.plan.n_tensormaps = 1;
+    s.plan.tensormaps[0] = (kl_plan_tensormap){.index = 0, .dtype = KL_F32, .rank = 1, .dims = {N}, .box = {64}};
+    s.plan.launches[0].args[0] = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = 0};
+    start(&s, "");
+    load(&s);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    bind(&s);
+    for (uint32_t set = 0; set < SETS; set++) {
+        run(&s, set, 0, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, set, 0);
+    }
+    close_scene(&s);
+}
+
+static void test_cuda_runner__moves_to_another_kernel_and_binding(void **unused)
+{
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "scale_half", "");
+    run(&s, 0, 0, 0xFF);
+    kl_memory_close(&s.memory);
+    plan_for(&s.plan, "scale");
+    load(&s);
+    bind(&s);
+    run(&s, 2, 1, 0xFF);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    assert_output(&s, 2, 1);
+    close_scene(&s);
+}
+
+/* ---- faults and refusals ---------------------------------------------------------------------------------------------- */
+
+static void test_cuda_runner__names_the_driver_error(void **unused)
+{
+    (void)unused;
+    expect_run_fault("scale", "illegal_address@1", KL_FAULT_DEVICE, "launch `scale` (1 of 1): CUDA_ERROR_ILLEGAL_ADDRESS");
+}
+
+static void test_cuda_runner__kills_a_kernel_that_hangs(void **unused)
+{
+    scene    s = {0};
+    kl_error e = {0};
+    int64_t  wall = 0;
+    (void)unused;
+    open_scene(&s, "scale", "hang@1");
+    assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, SECOND / 2, &wall, &e));
+    assert_int_equal(s.fault.kind, KL_FAULT_HANG);
+    close_scene(&s);
+}
+
+static void test_cuda_runner__refuses_what_does_not_fit_memory(void **unused)
+{
+    scene s = {0};
+    (void)unused;
+    plan_for(&s.plan, "scale");
+    start(&s, "no_memory@40000");
+    load(&s);
+    bind(&s);
+    assert_fault(&s, KL_FAULT_REFUSED, "out of device memory: output slots");
+    close_scene(&s);
+}
+
+static void expect_load_fault(kl_plan plan, const char *text)
+{
+    scene s = {.plan = plan};
+    start(&s, "");
+    load(&s);
+    assert_fault(&s, KL_FAULT_REFUSED, text);
+    kl_runner_stop(s.runner);
+}
+
+static void test_cuda_runner__refuses_impossible_launches(void **unused)
+{
+    kl_plan p;
+    (void)unused;
+    plan_for(&p, "many_registers"), p.launches[0].block[0] = 512;
+    expect_load_fault(p, "a block of 512 threads, but with 168 registers a thread the kernel allows 384");
+    plan_for(&p, "much_static"), p.launches[0].smem = 200000;
+    expect_load_fault(p, "240000 bytes of shared memory (200000 dynamic + 40000 static), but the device allows 232448");
+    plan_for(&p, "scale"), p.launches[0].grid[1] = 70000;
+    expect_load_fault(p, "grid dimension 2 is 70000");
+    plan_for(&p, "scale"), p.launches[0].n_args = 3;
+    expect_load_fault(p, "the directive passes 3 arguments, the kernel takes 4");
+    plan_for(&p, "scale"), p.launches[0].args[3].kind = KL_VALUE_I64;
+    expect_load_fault(p, "argument 4 has 8 bytes in the directive and 4 in the kernel");
+    plan_for(&p, "nothing_of_this_name");
+    expect_load_fault(p, "extern \"C\" __global__");
+}
+
+/* ---- timing ------------------------------------------------------------------------------------------------------------ */
+
+static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls, double *ns)
+{
+    kl_error              e = {0};
+    const kl_time_request q = {.method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true, .fetch = true};
+    for (uint32_t slot = 0; slot < SLOTS; slot++) kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
+    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 5 * SECOND, &e));
+}
+
+static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused)
+{
+    const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
+    (void)unused;
+    for (int m = 0; m < 2; m++) {
+        scene s = {0};
+        open_scene(&s, "scale", "");
+        for (uint32_t first = 0; first < 20; first += 4) { /* more places in the rotation than graphs are kept */
+            double ns[SLOTS] = {0};
+            time_calls(&s, methods[m], first, SLOTS, ns);
+            assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            for (uint32_t j = 0; j < (methods[m] == KL_TIME_EVENTS ? SLOTS : 1); j++) assert_true(ns[j] > 0 && isfinite(ns[j]));
+            for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, (first + j) % SETS, (first + j) % SLOTS);
+        }
+        close_scene(&s);
+    }
+}
+
+/* In a graph the variable is restored once, so calls after the first find it changed: the poison in their slots shows it. */
+static void test_cuda_runner__shows_state_inside_a_batch(void **unused)
+{
+    scene  s = {0};
+    double ns[SLOTS];
+    (void)unused;
+    open_scene(&s, "counting", "");
+    time_calls(&s, KL_TIME_EVENTS, 0, SLOTS, ns);
+    for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
+    time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
+    assert_output(&s, 0, 0);
+    assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
+    close_scene(&s);
+}
+
+static void test_cuda_runner__reports_faults_in_timed_calls(void **unused)
+{
+    const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
+    (void)unused;
+    for (int m = 0; m < 2; m++) {
+        scene  s = {0};
+        double ns[SLOTS];
+        open_scene(&s, "scale", "illegal_address@4");
+        time_calls(&s, methods[m], 0, SLOTS, ns);
+        assert_fault(&s, KL_FAULT_DEVICE, "CUDA_ERROR_ILLEGAL_ADDRESS");
+        close_scene(&s);
+        scene t = {0};
+        open_scene(&t, "scale_past_end", "");
+        time_calls(&t, methods[m], 0, SLOTS, ns);
+        assert_fault(&t, KL_FAULT_GUARD, "past the end of `y`");
+        close_scene(&t);
+    }
+}
+
+/* ---- the fake itself --------------------------------------------------------------------------------------------------- */
+
+static void test_cuda_runner__fake_device_names_itself(void **unused)
+{
+    kl_arena *a = kl_arena_new();
+    kl_device d;
+    kl_error  e = {0};
+    (void)unused;
+    assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
+    kl_err code = kl_device_probe(&d, a, KL_BACKEND_CUDA, &e);
+    if (code == KL_OK) {
+        assert_true(kl_str_starts(d.platform, KL_S("fake-sm90a/")));
+        assert_true(kl_str_starts(d.name, KL_S("fake device")));
+        assert_true(kl_str_eq(d.arch, KL_S("sm_90a")));
+        assert_int_equal(d.limits.smem_max, 232448);
+    } else {
+        assert_non_null(strstr(e.message, "no CUDA compiler")); /* the only other answer: a host without the toolkit */
+    }
+    kl_arena_free(a);
+}
+
+static void test_cuda_runner__has_no_device_without_a_driver(void **unused)
+{
+    scene    s = {0};
+    kl_error e = {0};
+    (void)unused;
+    const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
+    assert_int_equal(setenv("KLINEAGE_LIBCUDA", "/nonexistent/libcuda.so.1", 1), 0);
+    assert_ok(kl_runner_start(&s.runner, &how, &e));
+    plan_for(&s.plan, "scale");
+    make_artefact(&s);
+    assert_int_equal(kl_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e), KL_ENODEV);
+    assert_non_null(strstr(e.message, "no CUDA driver"));
+    kl_runner_stop(s.runner);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuda_runner__runs_and_says_that_it_is_fake),
+        cmocka_unit_test(test_cuda_runner__leaves_poison_where_nothing_was_written),
+        cmocka_unit_test(test_cuda_runner__sees_writes_outside_tensors),
+        cmocka_unit_test(test_cuda_runner__sees_writes_to_inputs),
+        cmocka_unit_test(test_cuda_runner__guards_buffers),
+        cmocka_unit_test(test_cuda_runner__forgets_variables_between_runs),
+        cmocka_unit_test(test_cuda_runner__encodes_a_tensormap_for_each_set),
+        cmocka_unit_test(test_cuda_runner__moves_to_another_kernel_and_binding),
+        cmocka_unit_test(test_cuda_runner__names_the_driver_error),
+        cmocka_unit_test(test_cuda_runner__kills_a_kernel_that_hangs),
+        cmocka_unit_test(test_cuda_runner__refuses_what_does_not_fit_memory),
+        cmocka_unit_test(test_cuda_runner__refuses_impossible_launches),
+        cmocka_unit_test(test_cuda_runner__times_each_call_on_its_own_slot),
+        cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
+        cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
+        cmocka_unit_test(test_cuda_runner__fake_device_names_itself),
+        cmocka_unit_test(test_cuda_runner__has_no_device_without_a_driver),
+    };
+    return cmocka_run_group_tests_name("cuda_runner", tests, NULL, NULL);
+}
