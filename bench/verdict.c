@@ -23,7 +23,7 @@ typedef struct {
     int              count;
 } bench;
 
-static void die(const kl_error *e)
+static KL_NORETURN void die(const kl_error *e)
 {
     kl_buf b = {0};
     kl_error_render(e, &b);

@@ -8,11 +8,8 @@ static const kl_backend ROWS[] = {
      .compile = kl_cpu_compile, .inspect = kl_cpu_inspect},
     {.id = KL_BACKEND_OPENCL, .name = "opencl", .on = KL_ON_CPU, .probe_verb = "opencl", .shared_memory = true, .parent_clock = true,
      .compile = kl_opencl_compile, .inspect = kl_opencl_inspect},
-    {.id = KL_BACKEND_CUDA, .name = "cuda", .on = KL_ON_GPU, .probe_verb = "cuda",
-#ifdef KL_HAVE_CUDA
-     .compile = kl_cuda_compile, .inspect = kl_cuda_inspect
-#endif
-    },
+    {.id = KL_BACKEND_CUDA, .name = "cuda", .on = KL_ON_GPU, .probe_verb = "cuda", .compile = kl_cuda_compile,
+     .inspect = kl_cuda_inspect},
 };
 
 const kl_backend *kl_backend_each(int i) { return i >= 0 && i < (int)KL_COUNT(ROWS) ? &ROWS[i] : NULL; }

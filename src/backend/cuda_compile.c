@@ -1,10 +1,11 @@
 /* cuda_compile.c - CUDA C++ to a cubin for one device, device code only.
  *
  *   1. NVRTC in a confined klineage-worker   0.1 s; skipped where there is no library or no header folder
- *   2. nvcc                                  0.5 s; also asked when NVRTC refuses, since only nvcc has the C++ library's headers
+ *   2. nvcc                                  0.5 s; also asked when NVRTC refuses, since only nvcc has the C++
+ * library's headers
  *
- * The artefact is a cubin for exactly this device: no PTX that a driver would compile later, so what is inspected is what runs.
- * Nothing of a source is ever host code: NVRTC has none, and of nvcc's output only the device half is kept.
+ * The artefact is a cubin for exactly this device: no PTX that a driver would compile later, so what is inspected is
+ * what runs. Nothing of a source is ever host code: NVRTC has none, and of nvcc's output only the device half is kept.
  * A launch that names a kernel which is not in the cubin is refused here, with the kernels that are.
  * Not here: what the code contains (cuda_inspect.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
@@ -17,16 +18,17 @@
 #define MAX_ARGUMENTS 512
 #define MAX_CUBIN_BYTES ((size_t)256 << 20)
 
-typedef struct { const char *words[MAX_ARGUMENTS]; int n; } command;
+typedef struct {
+    const char *words[MAX_ARGUMENTS];
+    int n;
+} command;
 
-static void add(command *c, const char *word)
-{
+static void add(command *c, const char *word) {
     if (c->n < MAX_ARGUMENTS - 1) c->words[c->n++] = word;
 }
 
 /* "-std=" also stands for "--std=". */
-static bool has_flag(const kl_kernel *k, const char *prefix)
-{
+static bool has_flag(const kl_kernel *k, const char *prefix) {
     for (int i = 0; i < k->n_flags; i++) {
         kl_str flag = k->flags[i];
         if (kl_str_starts(flag, KL_S("--"))) flag.ptr++, flag.len--;
@@ -35,31 +37,28 @@ static bool has_flag(const kl_kernel *k, const char *prefix)
     return false;
 }
 
-static void add_defines(command *c, const char *const *defines)
-{
+static void add_defines(command *c, const char *const *defines) {
     for (; defines && *defines; defines++) add(c, *defines);
 }
 
-/* ---- the two compilers ---------------------------------------------------------------------------------------------- */
+/* ---- the two compilers ----------------------------------------------------------------------------------------------
+ */
 
 /* nvcc's spelling to NVRTC's.  NULL: NVRTC needs no such flag (host optimisation, what it allows anyway). */
-static const char *nvrtc_flag(kl_arena *a, const char *flag)
-{
+static const char *nvrtc_flag(kl_arena *a, const char *flag) {
     if (strncmp(flag, "-Xptxas=-v", 10) == 0 || strncmp(flag, "-O", 2) == 0) return NULL;
     if (strncmp(flag, "-Xptxas=", 8) == 0) return kl_arena_printf(a, "--ptxas-options=%s", flag + 8).ptr;
     if (strstr(flag, "expt-relaxed-constexpr") || strstr(flag, "extended-lambda")) return NULL;
     return flag;
 }
 
-static kl_str worker_path(kl_arena *a)
-{
+static kl_str worker_path(kl_arena *a) {
     kl_str here = kl_fs_self_dir(a), path = kl_fs_join(a, here.ptr, "klineage-worker");
     return kl_fs_exists(path.ptr) ? path : kl_fs_join(a, kl_fs_join(a, here.ptr, "../bin").ptr, "klineage-worker");
 }
 
 static void nvrtc_command(command *c, kl_arena *a, const kl_cuda_toolkit *t, const kl_device *d, const kl_kernel *k,
-                          const char *const *defines)
-{
+                          const char *const *defines) {
     add(c, worker_path(a).ptr);
     add(c, "build-cuda");
     add(c, t->nvrtc.len ? t->nvrtc.ptr : "-");
@@ -69,6 +68,7 @@ static void nvrtc_command(command *c, kl_arena *a, const kl_cuda_toolkit *t, con
     add(c, kl_arena_printf(a, "-arch=%.*s", KL_STR_ARG(d->arch)).ptr);
     if (!has_flag(k, "-std=")) add(c, "-std=c++17");
     add(c, "--ptxas-options=-v");
+    add(c, "--pre-include=klineage_prelude.h"); /* from cuda_build.c */
     add(c, kl_arena_printf(a, "-I%s", t->include.ptr).ptr);
     kl_str cccl = kl_fs_join(a, t->include.ptr, "cccl");
     if (kl_fs_is_dir(cccl.ptr)) add(c, kl_arena_printf(a, "-I%s", cccl.ptr).ptr);
@@ -80,8 +80,7 @@ static void nvrtc_command(command *c, kl_arena *a, const kl_cuda_toolkit *t, con
 }
 
 static void nvcc_command(command *c, kl_arena *a, const kl_cuda_toolkit *t, const kl_device *d, const kl_kernel *k,
-                         const char *const *defines)
-{
+                         const char *const *defines) {
     const char *code = d->arch.ptr + (kl_str_starts(d->arch, KL_S("sm_")) ? 3 : 0);
     add(c, t->nvcc.ptr);
     add(c, kl_arena_printf(a, "-gencode=arch=compute_%s,code=sm_%s", code, code).ptr);
@@ -97,11 +96,11 @@ static void nvcc_command(command *c, kl_arena *a, const kl_cuda_toolkit *t, cons
     add(c, "kernel.cu");
 }
 
-/* ---- entry points --------------------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------------------------------
+ */
 
-static bool has_kernel(kl_str cubin, kl_str name)
-{
-    kli_cubin_walk   walk;
+static bool has_kernel(kl_str cubin, kl_str name) {
+    kli_cubin_walk walk;
     kli_cubin_symbol s;
     kli_cubin_begin(&walk, cubin.ptr, cubin.len);
     while (kli_cubin_next(&walk, &s))
@@ -109,33 +108,30 @@ static bool has_kernel(kl_str cubin, kl_str name)
     return false;
 }
 
-static void list_kernels(kl_buf *to, kl_str cubin)
-{
-    kli_cubin_walk   walk;
+static void list_kernels(kl_buf *to, kl_str cubin) {
+    kli_cubin_walk walk;
     kli_cubin_symbol s;
-    int              n = 0;
+    int n = 0;
     kli_cubin_begin(&walk, cubin.ptr, cubin.len);
     while (kli_cubin_next(&walk, &s))
         if (s.kind == KLI_CUBIN_KERNEL && n++ < 16) kl_buf_printf(to, " %s", s.name);
     if (n == 0) kl_buf_printf(to, " none");
 }
 
-static int line_of(const kl_kernel *k, size_t offset)
-{
+static int line_of(const kl_kernel *k, size_t offset) {
     int line = 1;
     for (size_t i = 0; i < offset && i < k->source.len; i++) line += k->source.ptr[i] == '\n';
     return line;
 }
 
 /* C++ gives a function without extern "C" a name that no directive can spell. */
-static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_str cubin)
-{
+static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_str cubin) {
     for (int i = 0; i < k->n_launches; i++) {
         const kl_launch *l = &k->launches[i];
         if (has_kernel(cubin, l->entry)) continue;
         kl_buf text = {0};
-        kl_buf_printf(&text, "kernel.cu:%d: error: there is no kernel named '%.*s'; the compiled kernels are:", line_of(k, l->offset),
-                      KL_STR_ARG(l->entry));
+        kl_buf_printf(&text, "kernel.cu:%d: error: there is no kernel named '%.*s'; the compiled kernels are:",
+                      line_of(k, l->offset), KL_STR_ARG(l->entry));
         list_kernels(&text, cubin);
         kl_buf_printf(&text, "\nhint: declare it  extern \"C\" __global__ void %.*s(...)\n", KL_STR_ARG(l->entry));
         out->ok = false;
@@ -145,22 +141,22 @@ static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_
     }
 }
 
-/* ---- compile -------------------------------------------------------------------------------------------------------- */
+/* ---- compile --------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct {
-    kl_artefact     *out;
-    kl_arena        *arena;
-    kl_cuda_toolkit  toolkit;
+    kl_artefact *out;
+    kl_arena *arena;
+    kl_cuda_toolkit toolkit;
     const kl_device *device;
     const kl_kernel *kernel;
     const char *const *defines;
-    const char      *dir;
+    const char *dir;
 } job;
 
-static kl_err run(job *j, const command *c, bool with_worker, kl_proc_result *r, kl_error *e)
-{
+static kl_err run(job *j, const command *c, bool with_worker, kl_proc_result *r, kl_error *e) {
     const char *readable[4] = {0};
-    int         n = 0;
+    int n = 0;
     if (j->toolkit.root.len) readable[n++] = j->toolkit.root.ptr;
     if (with_worker) readable[n++] = kl_fs_dirname(j->arena, c->words[0]).ptr;
     kl_err code = kli_compile_run(r, j->arena, c->words, j->dir, readable, 0, e);
@@ -174,12 +170,12 @@ static kl_err run(job *j, const command *c, bool with_worker, kl_proc_result *r,
 }
 
 /* `*tried` stays false where there is no NVRTC: whoever calls must have another compiler. */
-static kl_err try_nvrtc(job *j, bool *tried, kl_error *e)
-{
-    command        c = {0};
+static kl_err try_nvrtc(job *j, bool *tried, kl_error *e) {
+    command c = {0};
     kl_proc_result r;
     *tried = false;
-    if (!j->toolkit.include.len || kl_str_starts(j->device->toolchain, KL_S("nvcc")) || !kl_fs_exists(worker_path(j->arena).ptr))
+    if (!j->toolkit.include.len || kl_str_starts(j->device->toolchain, KL_S("nvcc")) ||
+        !kl_fs_exists(worker_path(j->arena).ptr))
         return KL_OK;
     nvrtc_command(&c, j->arena, &j->toolkit, j->device, j->kernel, j->defines);
     kl_err code = run(j, &c, true, &r, e);
@@ -188,9 +184,8 @@ static kl_err try_nvrtc(job *j, bool *tried, kl_error *e)
     return code;
 }
 
-static kl_err try_nvcc(job *j, kl_error *e)
-{
-    command        c = {0};
+static kl_err try_nvcc(job *j, kl_error *e) {
+    command c = {0};
     kl_proc_result r;
     nvcc_command(&c, j->arena, &j->toolkit, j->device, j->kernel, j->defines);
     kl_err code = run(j, &c, false, &r, e);
@@ -199,11 +194,10 @@ static kl_err try_nvcc(job *j, kl_error *e)
     return code;
 }
 
-kl_err kl_cuda_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
-                       const kl_compile_opts *o, kl_error *e)
-{
-    job    j = {.out = out, .arena = a, .device = d, .kernel = k, .defines = defines, .dir = dir};
-    bool   tried = false;
+kl_err kl_cuda_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines,
+                       const char *dir, const kl_compile_opts *o, kl_error *e) {
+    job j = {.out = out, .arena = a, .device = d, .kernel = k, .defines = defines, .dir = dir};
+    bool tried = false;
     kl_str cubin;
     (void)o;
     if (k->surface->id != KL_SURFACE_CUDA)
@@ -212,7 +206,8 @@ kl_err kl_cuda_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const 
     out->kind = KL_ARTEFACT_CUBIN;
     kl_err code = kl_fs_write(kl_fs_join(a, dir, "kernel.cu").ptr, k->source, e);
     if (!code) code = try_nvrtc(&j, &tried, e);
-    if (!code && !out->ok && j.toolkit.nvcc.len) code = try_nvcc(&j, e);
+    if (!code && !out->ok && j.toolkit.nvcc.len)
+        code = try_nvcc(&j, e);
     else if (!code && !tried) {
         kl_fail(e, KL_ENODEV, "CUDA", "neither NVRTC nor nvcc was found");
         return kl_hint(e, "install the CUDA toolkit, or set CUDA_HOME to its folder");

@@ -1,4 +1,5 @@
-/* cuda_cubin.c - see cuda_cubin.h.  A cubin is a plain little-endian ELF64 file.  SPDX-License-Identifier: Apache-2.0 */
+/* cuda_cubin.c - see cuda_cubin.h.  A cubin is a plain little-endian ELF64 file.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "cuda_cubin.h"
 #include <elf.h>
 #include <string.h>
@@ -7,14 +8,12 @@
 #define ENTRY_FLAG 0x10 /* in st_other: a kernel, not a device function */
 
 /* `bytes` at `offset`, or NULL where the file does not hold them. */
-static const void *at(const kli_cubin_walk *w, uint64_t offset, uint64_t bytes)
-{
+static const void *at(const kli_cubin_walk *w, uint64_t offset, uint64_t bytes) {
     return offset <= w->bytes && bytes <= w->bytes - offset ? w->data + offset : NULL;
 }
 
 /* Nothing in the file need be aligned, so structs are copied out. */
-static bool header(const kli_cubin_walk *w, Elf64_Ehdr *out)
-{
+static bool header(const kli_cubin_walk *w, Elf64_Ehdr *out) {
     const void *p = at(w, 0, sizeof *out);
     if (!p) return false;
     memcpy(out, p, sizeof *out);
@@ -22,8 +21,7 @@ static bool header(const kli_cubin_walk *w, Elf64_Ehdr *out)
            out->e_machine == MACHINE_CUDA && out->e_shentsize == sizeof(Elf64_Shdr);
 }
 
-static bool section(const kli_cubin_walk *w, const Elf64_Ehdr *h, uint32_t index, Elf64_Shdr *out)
-{
+static bool section(const kli_cubin_walk *w, const Elf64_Ehdr *h, uint32_t index, Elf64_Shdr *out) {
     if (index >= h->e_shnum || h->e_shoff > w->bytes) return false;
     const void *p = at(w, h->e_shoff + (uint64_t)index * sizeof *out, sizeof *out);
     if (p) memcpy(out, p, sizeof *out);
@@ -31,16 +29,14 @@ static bool section(const kli_cubin_walk *w, const Elf64_Ehdr *h, uint32_t index
 }
 
 /* A name in string table `table`; NULL unless its terminating NUL lies inside the table. */
-static const char *name_in(const kli_cubin_walk *w, const Elf64_Ehdr *h, uint32_t table, uint64_t offset)
-{
-    Elf64_Shdr  s;
+static const char *name_in(const kli_cubin_walk *w, const Elf64_Ehdr *h, uint32_t table, uint64_t offset) {
+    Elf64_Shdr s;
     const char *text;
     if (!section(w, h, table, &s) || !(text = at(w, s.sh_offset, s.sh_size)) || offset >= s.sh_size) return NULL;
     return memchr(text + offset, 0, s.sh_size - offset) ? text + offset : NULL;
 }
 
-static bool symbol_table(const kli_cubin_walk *w, const Elf64_Ehdr *h, Elf64_Shdr *out)
-{
+static bool symbol_table(const kli_cubin_walk *w, const Elf64_Ehdr *h, Elf64_Shdr *out) {
     for (uint32_t i = 0; i < h->e_shnum; i++)
         if (section(w, h, i, out) && out->sh_type == SHT_SYMTAB && at(w, out->sh_offset, out->sh_size)) return true;
     return false;
@@ -48,8 +44,7 @@ static bool symbol_table(const kli_cubin_walk *w, const Elf64_Ehdr *h, Elf64_Shd
 
 static bool starts(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
 
-static bool classify(const kli_cubin_walk *w, const Elf64_Ehdr *h, const Elf64_Sym *s, kli_cubin_symbol *out)
-{
+static bool classify(const kli_cubin_walk *w, const Elf64_Ehdr *h, const Elf64_Sym *s, kli_cubin_symbol *out) {
     unsigned char type = ELF64_ST_TYPE(s->st_info);
     out->bytes = s->st_size;
     if (type == STT_FUNC && s->st_shndx == SHN_UNDEF) return out->kind = KLI_CUBIN_EXTERNAL, true;
@@ -63,20 +58,17 @@ static bool classify(const kli_cubin_walk *w, const Elf64_Ehdr *h, const Elf64_S
     return false;
 }
 
-bool kli_cubin_valid(const void *data, size_t bytes)
-{
-    Elf64_Ehdr     h;
+bool kli_cubin_valid(const void *data, size_t bytes) {
+    Elf64_Ehdr h;
     kli_cubin_walk w = {.data = data, .bytes = bytes};
     return header(&w, &h);
 }
 
-void kli_cubin_begin(kli_cubin_walk *w, const void *data, size_t bytes)
-{
+void kli_cubin_begin(kli_cubin_walk *w, const void *data, size_t bytes) {
     *w = (kli_cubin_walk){.data = data, .bytes = bytes};
 }
 
-bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out)
-{
+bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out) {
     Elf64_Ehdr h;
     Elf64_Shdr table;
     if (!header(w, &h) || !symbol_table(w, &h, &table)) return false;

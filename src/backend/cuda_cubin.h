@@ -1,7 +1,7 @@
 /* cuda_cubin.h - what a cubin's symbol table says: which kernels it has, and which state of it outlives a launch.
  *
- * The file is the compiler's output for hostile source, so every offset is checked; a table that does not fit its file is
- * read as empty.  Not here: machine code.  SPDX-License-Identifier: Apache-2.0 */
+ * The file is the compiler's output for hostile source, so every offset is checked; a table that does not fit its file
+ * is read as empty.  Not here: machine code.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_CUDA_CUBIN_H
 #define KL_BACKEND_CUDA_CUBIN_H
 #include <stdbool.h>
@@ -17,11 +17,15 @@ typedef enum {
 
 typedef struct {
     kli_cubin_kind kind;
-    const char    *name; /* inside the file; NUL-terminated */
-    uint64_t       bytes;
+    const char *name; /* inside the file; NUL-terminated */
+    uint64_t bytes;
 } kli_cubin_symbol;
 
-typedef struct { const unsigned char *data; size_t bytes; uint64_t next; } kli_cubin_walk;
+typedef struct {
+    const unsigned char *data;
+    size_t bytes;
+    uint64_t next;
+} kli_cubin_walk;
 
 void kli_cubin_begin(kli_cubin_walk *w, const void *data, size_t bytes);
 bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out); /* false past the last */

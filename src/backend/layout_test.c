@@ -76,8 +76,8 @@ static void test_memory__finds_a_damaged_guard(void **state) {
         assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), i);
         assert_int_equal(kl_memory_guard_damage(&m, &p, 2, 0xA5), -1);
         data[BYTES[i]] ^= 1;
-        data[-1] ^= 1;
-        assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), i);
+        data[-1] ^= 1; /* may lie in the guard page that its neighbour shares */
+        assert_int_not_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), -1);
         data[-1] ^= 1;
     }
     kl_memory_close(&m);

@@ -1,5 +1,6 @@
 /* runner_cpu_test.c - C kernels in their runners: results, clocks, and every way to misbehave.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
+#include "base/fs.h"
 #include <signal.h>
 
 #define LAUNCH "//! launch scale args(x, s, y, N)\n"
@@ -193,6 +194,32 @@ static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
     fixture_close(&f);
 }
 
+/* It knows where the control page was mapped, says "done" at once and does the work afterwards. */
+#define FORGER LAUNCH "#include <stdint.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" \
+    "    uint32_t *control = (uint32_t *)(((uintptr_t)y & ~4095ul) - 4096 - 0x9000);\n" \
+    "    if (control[0] && control[0] < 10000) *(volatile uint32_t *)(control + 64) = control[0];\n" \
+    "    for (volatile int i = 0; i < 20000000; i++) { }\n" \
+    "    for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n"
+
+static void test_runner_cpu__work_after_done_is_seen(void **state) {
+    fixture  f;
+    kl_error e = {0};
+    double   ns = 0;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_ready(&f, FORGER, false);
+    kl_time_request q = {.method = KL_TIME_BATCH, .calls = 1, .poison = 0xA5};
+    kl_memory_poison(&f.memory, &f.plan, 0, 0xA5);
+    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 2 * SECOND, &e));
+    assert_int_equal(f.fault.kind, KL_FAULT_NONE);
+    assert_true(ns < 1e6); /* the forgery works on the clock ... */
+    q.freeze = true;
+    kl_memory_poison(&f.memory, &f.plan, 0, 0xA5);
+    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 2 * SECOND, &e));
+    fixture_expect_fault(&f, KL_FAULT_PROTOCOL, 0, "after the kernel had said"); /* ... and is seen by freezing */
+    fixture_close(&f);
+}
+
 static void test_runner_cpu__ends_an_endless_loop(void **state) {
     fixture  f;
     kl_error e = {0};
@@ -267,10 +294,12 @@ int main(void) {
         cmocka_unit_test(test_runner_cpu__names_each_fault_and_survives_it),
         cmocka_unit_test(test_runner_cpu__forbids_system_calls),
         cmocka_unit_test(test_runner_cpu__an_early_exit_is_no_result),
+        cmocka_unit_test(test_runner_cpu__work_after_done_is_seen),
         cmocka_unit_test(test_runner_cpu__ends_an_endless_loop),
         cmocka_unit_test(test_runner_cpu__refuses_what_it_cannot_load),
         cmocka_unit_test(test_runner_cpu__threads_are_the_declared_ones),
         cmocka_unit_test(test_runner_cpu__trusted_kernels_keep_their_process),
     };
+    kl_fs_remove_tree("cache");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

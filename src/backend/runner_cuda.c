@@ -4,13 +4,14 @@
  *   load   module, functions, limits; refuses what the device or the kernel's signature cannot take, with numbers
  *   run    reset state -> poison -> launch and wait, one launch at a time -> guards -> inputs -> outputs back
  *
- * State that outlives a launch is undone before every run and batch: module variables and constants go back to their first
- * bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from launch to launch).
- * Device code can still reach any address of this process where the device can read pageable memory; that is why
- * expected values and clocks live in the gate.  A sticky error ends the context, so every reply after one is a fault too.
+ * State that outlives a launch is undone before every run and batch: module variables and constants go back to their
+ * first bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from
+ * launch to launch). Device code can still reach any address of this process where the device can read pageable memory;
+ * that is why expected values and clocks live in the gate.  A sticky error ends the context, so every reply after one
+ * is a fault too.
  *
- * Deliberately not here: cooperative launches, dynamic parallelism, programmatic dependent launch (a tail that overlaps the next
- * call would not be timed), access-policy windows.  SPDX-License-Identifier: Apache-2.0 */
+ * Deliberately not here: cooperative launches, dynamic parallelism, programmatic dependent launch (a tail that overlaps
+ * the next call would not be timed), access-policy windows.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "cuda_cubin.h"
 #include "layout.h"
@@ -26,11 +27,11 @@
 #define MAX_GLOBALS 1024
 #define MAX_GLOBAL_BYTES (64u << 20) /* saved and restored before every run */
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Errors that say "this launch or request is impossible here" rather than "the kernel broke". */
-static bool is_refusal(kl_cu_result error)
-{
+static bool is_refusal(kl_cu_result error) {
     switch (error) {
     case KL_CU_INVALID_VALUE:
     case KL_CU_OUT_OF_MEMORY:
@@ -38,14 +39,15 @@ static bool is_refusal(kl_cu_result error)
     case KL_CU_NOT_FOUND:
     case KL_CU_OUT_OF_RESOURCES:
     case KL_CU_NOT_SUPPORTED:
-    case KL_CU_INVALID_CLUSTER: return true;
-    default: return error >= 200 && error < 300; /* images that do not load */
+    case KL_CU_INVALID_CLUSTER:
+        return true;
+    default:
+        return error >= 200 && error < 300; /* images that do not load */
     }
 }
 
-int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error, const char *doing, ...)
-{
-    char    what[192], text[224];
+int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error, const char *doing, ...) {
+    char what[192], text[224];
     va_list args;
     va_start(args, doing);
     (void)vsnprintf(what, sizeof what, doing, args);
@@ -54,29 +56,27 @@ int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result erro
     return kl_reply_fault(reply, is_refusal(error) ? KL_FAULT_REFUSED : KL_FAULT_DEVICE, 0, "%s: %s", what, text);
 }
 
-/* ---- open ----------------------------------------------------------------------------------------------------------- */
+/* ---- open -----------------------------------------------------------------------------------------------------------
+ */
 
-static int attribute(const kli_cuda *r, int which)
-{
+static int attribute(const kli_cuda *r, int which) {
     int value = 0;
     return r->api->device_attribute(&value, which, r->device) == KL_CU_OK ? value : 0;
 }
 
-static void read_limits(kli_cuda *r)
-{
+static void read_limits(kli_cuda *r) {
     r->sms = attribute(r, KL_CU_ATTR_SMS);
     r->smem_max = attribute(r, KL_CU_ATTR_SMEM_OPTIN);
     r->l2_bytes = attribute(r, KL_CU_ATTR_L2_BYTES);
     for (int i = 0; i < 3; i++) r->max_grid[i] = attribute(r, KL_CU_ATTR_MAX_GRID_X + i);
 }
 
-/* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does not know are not errors: they only
- * make less room for state (device heap, printf buffer, L2 lines that would survive a flush). */
-static kl_cu_result open_context(kli_cuda *r)
-{
+/* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does not know are not
+ * errors: they only make less room for state (device heap, printf buffer, L2 lines that would survive a flush). */
+static kl_cu_result open_context(kli_cuda *r) {
     const kl_cuda_api *api = r->api;
-    kl_cu_context      context;
-    kl_cu_result       error = api->device_get(&r->device, 0);
+    kl_cu_context context;
+    kl_cu_result error = api->device_get(&r->device, 0);
     if (error) return error;
     (void)api->primary_flags(r->device, KL_CU_SCHED_SPIN);
     if ((error = api->primary_retain(&context, r->device)) || (error = api->context_use(context))) return error;
@@ -86,10 +86,9 @@ static kl_cu_result open_context(kli_cuda *r)
     return api->stream_new(&r->stream, KL_CU_STREAM_NON_BLOCKING);
 }
 
-static int cuda_open(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+static int cuda_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     static kli_cuda state;
-    char            why[256] = "", name[128] = "";
+    char why[256] = "", name[128] = "";
     c->state = &state;
     state.api = kl_cuda_api_load(why, sizeof why);
     if (!state.api) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why);
@@ -99,14 +98,15 @@ static int cuda_open(kl_runner_ctx *c, kl_msg_reply *reply)
     bool helpers = kli_cuda_open_helpers(c) == 0;
     (void)state.api->device_name(name, (int)sizeof name, state.device);
     (void)snprintf(reply->text, sizeof reply->text, "%s%s%s", state.api->fake ? "fake device " : "", name,
-                   helpers ? "" : " (no helper kernels: inputs are compared on the host, shared memory is not cleared)");
+                   helpers ? ""
+                           : " (no helper kernels: inputs are compared on the host, shared memory is not cleared)");
     return 0;
 }
 
-/* ---- load: the module ----------------------------------------------------------------------------------------------- */
+/* ---- load: the module -----------------------------------------------------------------------------------------------
+ */
 
-void kli_cuda_drop_graphs(kli_cuda *r)
-{
+void kli_cuda_drop_graphs(kli_cuda *r) {
     for (int i = 0; i < KLI_CUDA_GRAPHS; i++) {
         if (!r->graphs[i].exec) continue;
         (void)r->api->exec_free(r->graphs[i].exec);
@@ -115,8 +115,7 @@ void kli_cuda_drop_graphs(kli_cuda *r)
     }
 }
 
-static void unload(kli_cuda *r)
-{
+static void unload(kli_cuda *r) {
     kli_cuda_drop_graphs(r);
     for (size_t i = 0; i < r->n_globals; i++) free(r->globals[i].initial);
     free(r->globals);
@@ -127,8 +126,7 @@ static void unload(kli_cuda *r)
     r->n_globals = 0, r->reload = false, r->is_plugin = false;
 }
 
-static char *read_artefact(int fd, size_t *bytes)
-{
+static char *read_artefact(int fd, size_t *bytes) {
     struct stat s;
     if (fstat(fd, &s) != 0 || s.st_size <= 0 || s.st_size > MAX_ARTEFACT_BYTES) return NULL;
     *bytes = (size_t)s.st_size;
@@ -147,9 +145,8 @@ static char *read_artefact(int fd, size_t *bytes)
     return image;
 }
 
-static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->module_load(&r->module, r->image);
     if (error) return kli_cuda_fail(c, reply, error, "loading the compiled kernel");
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
@@ -163,10 +160,10 @@ static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply)
     return 0;
 }
 
-/* Variables whose address the driver does not give (string literals, sometimes) are restored by loading the module again. */
-static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply)
-{
-    kli_cuda       *r = kli_cuda_of(c);
+/* Variables whose address the driver does not give (string literals, sometimes) are restored by loading the module
+ * again. */
+static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kli_cuda_global g = {0};
     if (r->api->module_global(&g.data, &g.bytes, r->module, name) != KL_CU_OK || g.bytes > MAX_GLOBAL_BYTES ||
         r->n_globals >= MAX_GLOBALS) {
@@ -182,10 +179,9 @@ static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply)
     return error ? kli_cuda_fail(c, reply, error, "reading variable `%s`", name) : 0;
 }
 
-static int save_globals(kl_runner_ctx *c, size_t image_bytes, kl_msg_reply *reply)
-{
-    kli_cuda        *r = kli_cuda_of(c);
-    kli_cubin_walk   walk;
+static int save_globals(kl_runner_ctx *c, size_t image_bytes, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    kli_cubin_walk walk;
     kli_cubin_symbol symbol;
     r->globals = calloc(MAX_GLOBALS, sizeof *r->globals);
     if (!r->globals) kl_oom(MAX_GLOBALS * sizeof *r->globals);
@@ -197,98 +193,105 @@ static int save_globals(kl_runner_ctx *c, size_t image_bytes, kl_msg_reply *repl
     return 0;
 }
 
-/* ---- load: what the device and the kernel's signature allow ----------------------------------------------------------- */
+/* ---- load: what the device and the kernel's signature allow
+ * ----------------------------------------------------------- */
 
-static int function_number(const kli_cuda *r, kl_cu_function f, int which)
-{
+static int function_number(const kli_cuda *r, kl_cu_function f, int which) {
     int value = 0;
     return r->api->function_get(&value, which, f) == KL_CU_OK ? value : 0;
 }
 
-static size_t argument_bytes(const kl_runner_ctx *c, const kl_value *v)
-{
+static size_t argument_bytes(const kl_runner_ctx *c, const kl_value *v) {
     switch ((kl_value_kind)v->kind) {
     case KL_VALUE_TENSOR:
-    case KL_VALUE_BUFFER: return sizeof(kl_cu_ptr);
-    case KL_VALUE_TENSORMAP: return sizeof(kl_cu_tensormap);
-    case KL_VALUE_I32: return sizeof(int32_t);
-    case KL_VALUE_I64: return sizeof(int64_t);
-    case KL_VALUE_F32: return sizeof(float);
-    case KL_VALUE_F64: return sizeof(double);
-    case KL_VALUE_SCALAR: return kl_dtype_bytes((kl_dtype)c->plan.tensors[v->index].dtype);
-    case KL_VALUE_LOCAL: break;
+    case KL_VALUE_BUFFER:
+        return sizeof(kl_cu_ptr);
+    case KL_VALUE_TENSORMAP:
+        return sizeof(kl_cu_tensormap);
+    case KL_VALUE_I32:
+        return sizeof(int32_t);
+    case KL_VALUE_I64:
+        return sizeof(int64_t);
+    case KL_VALUE_F32:
+        return sizeof(float);
+    case KL_VALUE_F64:
+        return sizeof(double);
+    case KL_VALUE_SCALAR:
+        return kl_dtype_bytes((kl_dtype)c->plan.tensors[v->index].dtype);
+    case KL_VALUE_LOCAL:
+        break;
     }
     return 0;
 }
 
-/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too few would make it read
- * past our array, so number and sizes must agree before anything is launched. */
-static int check_signature(kl_runner_ctx *c, uint32_t launch, kl_msg_reply *reply)
-{
-    kli_cuda             *r = kli_cuda_of(c);
+/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too few would make it
+ * read past our array, so number and sizes must agree before anything is launched. */
+static int check_signature(kl_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
-    size_t                offset, bytes, n = 0;
+    size_t offset, bytes, n = 0;
     while (r->api->function_parameter(r->functions[launch], n, &offset, &bytes) == KL_CU_OK) {
         if (n < l->n_args && bytes != argument_bytes(c, &l->args[n]))
             return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                                  "launch `%s`: argument %zu has %zu bytes in the directive and %zu in the kernel", l->entry,
-                                  n + 1, argument_bytes(c, &l->args[n]), bytes);
+                                  "launch `%s`: argument %zu has %zu bytes in the directive and %zu in the kernel",
+                                  l->entry, n + 1, argument_bytes(c, &l->args[n]), bytes);
         n++;
     }
     if (n == l->n_args) return 0;
-    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "launch `%s`: the directive passes %u arguments, the kernel takes %zu",
-                          l->entry, l->n_args, n);
+    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                          "launch `%s`: the directive passes %u arguments, the kernel takes %zu", l->entry, l->n_args,
+                          n);
 }
 
-static int check_shape(kl_runner_ctx *c, uint32_t launch, const kl_resources *have, kl_msg_reply *reply)
-{
-    kli_cuda             *r = kli_cuda_of(c);
+static int check_shape(kl_runner_ctx *c, uint32_t launch, const kl_resources *have, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
-    uint64_t              threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], smem = (uint64_t)l->smem + have->static_smem;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], smem = (uint64_t)l->smem + have->static_smem;
     if (threads > have->max_threads)
-        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                              "launch `%s`: a block of %llu threads, but with %u registers a thread the kernel allows %u", l->entry,
-                              (unsigned long long)threads, have->registers, have->max_threads);
+        return kl_reply_fault(
+            reply, KL_FAULT_REFUSED, 0,
+            "launch `%s`: a block of %llu threads, but with %u registers a thread the kernel allows %u", l->entry,
+            (unsigned long long)threads, have->registers, have->max_threads);
     if (smem > (uint64_t)r->smem_max)
-        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                              "launch `%s`: %llu bytes of shared memory (%u dynamic + %u static), but the device allows %d", l->entry,
-                              (unsigned long long)smem, l->smem, have->static_smem, r->smem_max);
+        return kl_reply_fault(
+            reply, KL_FAULT_REFUSED, 0,
+            "launch `%s`: %llu bytes of shared memory (%u dynamic + %u static), but the device allows %d", l->entry,
+            (unsigned long long)smem, l->smem, have->static_smem, r->smem_max);
     for (int i = 0; i < 3; i++)
         if (l->grid[i] == 0 || l->grid[i] > (uint32_t)r->max_grid[i])
-            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "launch `%s`: grid dimension %d is %u, the device allows 1 to %d",
-                                  l->entry, i + 1, l->grid[i], r->max_grid[i]);
+            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                                  "launch `%s`: grid dimension %d is %u, the device allows 1 to %d", l->entry, i + 1,
+                                  l->grid[i], r->max_grid[i]);
     return 0;
 }
 
-static uint32_t cluster_blocks(const kl_plan_launch *l)
-{
+static uint32_t cluster_blocks(const kl_plan_launch *l) {
     uint32_t n = 1;
     for (int i = 0; i < 3; i++) n *= l->cluster[i] ? l->cluster[i] : 1;
     return n;
 }
 
-static int load_launch(kl_runner_ctx *c, uint32_t i, kl_msg_reply *reply)
-{
-    kli_cuda             *r = kli_cuda_of(c);
-    kl_cu_function        f = r->functions[i];
+static int load_launch(kl_runner_ctx *c, uint32_t i, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_function f = r->functions[i];
     const kl_plan_launch *l = &c->plan.launches[i];
-    kl_resources          have = {.registers = (uint32_t)function_number(r, f, KL_CU_FUNC_REGISTERS),
-                                  .static_smem = (uint32_t)function_number(r, f, KL_CU_FUNC_STATIC_SMEM),
-                                  .local_bytes = (uint32_t)function_number(r, f, KL_CU_FUNC_LOCAL_BYTES),
-                                  .max_threads = (uint32_t)function_number(r, f, KL_CU_FUNC_MAX_THREADS)};
+    kl_resources have = {.registers = (uint32_t)function_number(r, f, KL_CU_FUNC_REGISTERS),
+                         .static_smem = (uint32_t)function_number(r, f, KL_CU_FUNC_STATIC_SMEM),
+                         .local_bytes = (uint32_t)function_number(r, f, KL_CU_FUNC_LOCAL_BYTES),
+                         .max_threads = (uint32_t)function_number(r, f, KL_CU_FUNC_MAX_THREADS)};
     reply->resources[i] = have;
     reply->n_resources = i + 1;
     if (check_shape(c, i, &have, reply) || check_signature(c, i, reply)) return 1;
     kl_cu_result error = r->api->function_set(f, KL_CU_FUNC_MAX_DYNAMIC_SMEM, (int)l->smem);
     if (error) return kli_cuda_fail(c, reply, error, "launch `%s`: %u bytes of shared memory", l->entry, l->smem);
     if (cluster_blocks(l) > 8) error = r->api->function_set(f, KL_CU_FUNC_LARGE_CLUSTERS, 1);
-    return error ? kli_cuda_fail(c, reply, error, "launch `%s`: clusters of %u blocks", l->entry, cluster_blocks(l)) : 0;
+    return error ? kli_cuda_fail(c, reply, error, "launch `%s`: clusters of %u blocks", l->entry, cluster_blocks(l))
+                 : 0;
 }
 
-static int cuda_load(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+static int cuda_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    size_t    bytes = 0;
+    size_t bytes = 0;
     unload(r);
     if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c, reply);
     if (c->artefact_kind != KL_ARTEFACT_CUBIN)
@@ -302,68 +305,89 @@ static int cuda_load(kl_runner_ctx *c, kl_msg_reply *reply)
     return save_globals(c, bytes, reply);
 }
 
-/* ---- launch --------------------------------------------------------------------------------------------------------- */
+/* ---- launch ---------------------------------------------------------------------------------------------------------
+ */
 
-typedef struct { _Alignas(64) char bytes[sizeof(kl_cu_tensormap)]; } cell;
+typedef struct {
+    _Alignas(64) char bytes[sizeof(kl_cu_tensormap)];
+} cell;
 
-static int encode_dtype(uint32_t dtype)
-{
+static int encode_dtype(uint32_t dtype) {
     switch ((kl_dtype)dtype) { /* the driver's numbers: u8 u16 u32 i32 u64 i64 f16 f32 f64 bf16 */
-    case KL_F16: return 6;
-    case KL_F32: return 7;
-    case KL_F64: return 8;
-    case KL_BF16: return 9;
-    case KL_I64: return 5;
-    case KL_I32: return 3;
-    case KL_I16: return 1;
-    default: return 0;
+    case KL_F16:
+        return 6;
+    case KL_F32:
+        return 7;
+    case KL_F64:
+        return 8;
+    case KL_BF16:
+        return 9;
+    case KL_I64:
+        return 5;
+    case KL_I32:
+        return 3;
+    case KL_I16:
+        return 1;
+    default:
+        return 0;
     }
 }
 
 /* The descriptor contains the address, so each call has its own. */
-static int encode_tensormap(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot, cell *out, kl_msg_reply *reply)
-{
-    kli_cuda                *r = kli_cuda_of(c);
+static int encode_tensormap(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot, cell *out,
+                            kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     const kl_plan_tensormap *m = &c->plan.tensormaps[index];
-    static const uint32_t    ones[5] = {1, 1, 1, 1, 1};
+    static const uint32_t ones[5] = {1, 1, 1, 1, 1};
     if (m->rank < 1 || m->rank > 5 || m->index >= (m->of_buffer ? c->plan.n_buffers : c->plan.n_tensors))
         return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "tensormap %u describes nothing", index + 1);
-    uintptr_t    base = (uintptr_t)(m->of_buffer ? kli_cuda_buffer(c, m->index, slot) : kli_cuda_tensor(c, m->index, set, slot));
-    int          swizzle = m->swizzle == 128 ? 3 : (int)(m->swizzle / 32), l2 = m->l2 == 256 ? 3 : (int)(m->l2 / 64);
-    kl_cu_result error = r->api->tensormap_encode((kl_cu_tensormap *)(void *)out->bytes, encode_dtype(m->dtype), m->rank, (kl_cu_ptr)base, m->dims,
-                                                  m->strides + 1, m->box, ones, (int)(m->interleave / 16), swizzle, l2, 0);
+    uintptr_t base =
+        (uintptr_t)(m->of_buffer ? kli_cuda_buffer(c, m->index, slot) : kli_cuda_tensor(c, m->index, set, slot));
+    int swizzle = m->swizzle == 128 ? 3 : (int)(m->swizzle / 32), l2 = m->l2 == 256 ? 3 : (int)(m->l2 / 64);
+    kl_cu_result error = r->api->tensormap_encode((kl_cu_tensormap *)(void *)out->bytes, encode_dtype(m->dtype),
+                                                  m->rank, (kl_cu_ptr)base, m->dims, m->strides + 1, m->box, ones,
+                                                  (int)(m->interleave / 16), swizzle, l2, 0);
     return error ? kli_cuda_fail(c, reply, error, "encoding tensormap %u", index + 1) : 0;
 }
 
-static int fill_argument(kl_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot, cell *out, kl_msg_reply *reply)
-{
+static int fill_argument(kl_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot, cell *out,
+                         kl_msg_reply *reply) {
     kl_cu_ptr data;
-    int32_t   narrow = (int32_t)v->i;
-    float     single = (float)v->f;
+    int32_t narrow = (int32_t)v->i;
+    float single = (float)v->f;
     switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR: data = kli_cuda_tensor(c, v->index, set, slot); return memcpy(out->bytes, &data, sizeof data), 0;
-    case KL_VALUE_BUFFER: data = kli_cuda_buffer(c, v->index, slot); return memcpy(out->bytes, &data, sizeof data), 0;
-    case KL_VALUE_TENSORMAP: return encode_tensormap(c, v->index, set, slot, out, reply);
-    case KL_VALUE_I32: return memcpy(out->bytes, &narrow, sizeof narrow), 0;
-    case KL_VALUE_I64: return memcpy(out->bytes, &v->i, sizeof v->i), 0;
-    case KL_VALUE_F32: return memcpy(out->bytes, &single, sizeof single), 0;
-    case KL_VALUE_F64: return memcpy(out->bytes, &v->f, sizeof v->f), 0;
+    case KL_VALUE_TENSOR:
+        data = kli_cuda_tensor(c, v->index, set, slot);
+        return memcpy(out->bytes, &data, sizeof data), 0;
+    case KL_VALUE_BUFFER:
+        data = kli_cuda_buffer(c, v->index, slot);
+        return memcpy(out->bytes, &data, sizeof data), 0;
+    case KL_VALUE_TENSORMAP:
+        return encode_tensormap(c, v->index, set, slot, out, reply);
+    case KL_VALUE_I32:
+        return memcpy(out->bytes, &narrow, sizeof narrow), 0;
+    case KL_VALUE_I64:
+        return memcpy(out->bytes, &v->i, sizeof v->i), 0;
+    case KL_VALUE_F32:
+        return memcpy(out->bytes, &single, sizeof single), 0;
+    case KL_VALUE_F64:
+        return memcpy(out->bytes, &v->f, sizeof v->f), 0;
     case KL_VALUE_SCALAR:
         if (c->plan.tensors[v->index].dtype == KL_I64) return memcpy(out->bytes, &v->i, sizeof v->i), 0;
         return kl_dtype_store((kl_dtype)c->plan.tensors[v->index].dtype, out->bytes, 0, v->f), 0;
-    case KL_VALUE_LOCAL: break;
+    case KL_VALUE_LOCAL:
+        break;
     }
     return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "an argument of kind %u has no place in a CUDA launch", v->kind);
 }
 
-static int launch_one(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot, kl_msg_reply *reply)
-{
-    kli_cuda              *r = kli_cuda_of(c);
-    const kl_plan_launch  *l = &c->plan.launches[index];
-    cell                   cells[KL_MAX_ARGS];
-    void                  *arguments[KL_MAX_ARGS];
+static int launch_one(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    const kl_plan_launch *l = &c->plan.launches[index];
+    cell cells[KL_MAX_ARGS];
+    void *arguments[KL_MAX_ARGS];
     kl_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
-    kl_cu_launch_config    config = {.shared_bytes = l->smem, .stream = r->stream};
+    kl_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
     for (uint32_t i = 0; i < l->n_args; i++) {
         if (fill_argument(c, &l->args[i], set, slot, &cells[i], reply)) return 1;
         arguments[i] = cells[i].bytes;
@@ -381,19 +405,18 @@ static int launch_one(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t s
     return error ? kli_cuda_fail(c, reply, error, "launch `%s`", l->entry) : 0;
 }
 
-int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply)
-{
+int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
     if (kli_cuda_of(c)->is_plugin) return kli_cuda_plugin_enqueue(c, set, slot, reply);
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
         if (launch_one(c, i, set, slot, reply)) return 1;
     return 0;
 }
 
-/* ---- state between runs --------------------------------------------------------------------------------------------- */
+/* ---- state between runs ---------------------------------------------------------------------------------------------
+ */
 
-static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->stream_sync(r->stream); /* nothing of the old module may still be queued */
     if (error) return kli_cuda_fail(c, reply, error, "loading the module again");
     kli_cuda_drop_graphs(r);
@@ -411,34 +434,33 @@ static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply)
 }
 
 /* A kernel that asks for all shared memory of every multiprocessor and writes zeros. */
-static kl_cu_result scrub_shared_memory(kli_cuda *r)
-{
+static kl_cu_result scrub_shared_memory(kli_cuda *r) {
     if (!r->scrub) return KL_CU_OK;
-    uint32_t            bytes = (uint32_t)r->smem_max & ~15u;
-    void               *arguments[] = {&bytes};
-    kl_cu_launch_config config = {.grid = {(unsigned)r->sms, 1, 1}, .block = {512, 1, 1}, .shared_bytes = bytes, .stream = r->stream};
+    uint32_t bytes = (uint32_t)r->smem_max & ~15u;
+    void *arguments[] = {&bytes};
+    kl_cu_launch_config config = {
+        .grid = {(unsigned)r->sms, 1, 1}, .block = {512, 1, 1}, .shared_bytes = bytes, .stream = r->stream};
     return r->api->launch(&config, r->scrub, arguments, NULL);
 }
 
-int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) return 0;
     if (r->reload && reload_module(c, reply)) return 1;
     for (size_t i = 0; i < r->n_globals; i++) {
         const kli_cuda_global *g = &r->globals[i];
-        kl_cu_result           error = r->api->copy_in(g->data, g->initial, g->bytes, r->stream);
+        kl_cu_result error = r->api->copy_in(g->data, g->initial, g->bytes, r->stream);
         if (error) return kli_cuda_fail(c, reply, error, "restoring variable `%s`", g->name);
     }
     kl_cu_result error = scrub_shared_memory(r);
     return error ? kli_cuda_fail(c, reply, error, "clearing shared memory") : 0;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------ */
+/* ---- run ------------------------------------------------------------------------------------------------------------
+ */
 
 /* Wait after every launch, so that a fault has the name of its launch. */
-static int run_launches(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply)
-{
+static int run_launches(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) {
         if (kli_cuda_plugin_enqueue(c, set, slot, reply)) return 1;
@@ -448,16 +470,18 @@ static int run_launches(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_re
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (launch_one(c, i, set, slot, reply)) return 1;
         kl_cu_result error = r->api->stream_sync(r->stream);
-        if (error) return kli_cuda_fail(c, reply, error, "launch `%s` (%u of %u)", c->plan.launches[i].entry, i + 1, c->plan.n_launches);
+        if (error)
+            return kli_cuda_fail(c, reply, error, "launch `%s` (%u of %u)", c->plan.launches[i].entry, i + 1,
+                                 c->plan.n_launches);
     }
     return 0;
 }
 
-static int cuda_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply)
-{
+static int cuda_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    uint8_t   poison = (uint8_t)m->poison;
-    if (!r->uploaded[m->set]) return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded", m->set);
+    uint8_t poison = (uint8_t)m->poison;
+    if (!r->uploaded[m->set])
+        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded", m->set);
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slot(c, m->slot, poison, reply)) return 1;
     kl_cu_result error = r->api->stream_sync(r->stream);
     if (error) return kli_cuda_fail(c, reply, error, "preparing a run");
@@ -469,10 +493,10 @@ static int cuda_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply)
     return kli_cuda_fetch_slot(c, m->slot, reply);
 }
 
-/* ---- the row -------------------------------------------------------------------------------------------------------- */
+/* ---- the row --------------------------------------------------------------------------------------------------------
+ */
 
-static int cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+static int cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cuda_drop_graphs(r);
     if (kli_cuda_bind(c, reply)) return 1;

@@ -6,8 +6,8 @@
  *   runner_cuda_plugin.c  trusted host plugins on the same stream
  *   runner_cuda_probe.c   the device as JSON
  *
- * A candidate is device code only: every line that runs on the host is ours.  Functions return 0, or 1 after filling the reply.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A candidate is device code only: every line that runs on the host is ours.  Functions return 0, or 1 after filling
+ * the reply. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_RUNNER_CUDA_H
 #define KL_BACKEND_RUNNER_CUDA_H
 #include "cuda_api.h"
@@ -20,63 +20,65 @@
 /* A variable of the module that outlives a launch, with the bytes it had when the module was loaded. */
 typedef struct {
     kl_cu_ptr data;
-    size_t    bytes;
-    char     *initial;
-    char      name[128];
+    size_t bytes;
+    char *initial;
+    char name[128];
 } kli_cuda_global;
 
 typedef struct {
-    uint32_t    set, slot, calls; /* of the first call */
-    kl_cu_exec  exec;             /* NULL: free */
+    uint32_t set, slot, calls; /* of the first call */
+    kl_cu_exec exec;           /* NULL: free */
     kl_cu_graph graph;
 } kli_cuda_graph;
 
 typedef struct {
     const kl_cuda_api *api;
-    kl_cu_device       device;
-    kl_cu_stream       stream;
-    int                sms, smem_max, l2_bytes, max_grid[3];
+    kl_cu_device device;
+    kl_cu_stream stream;
+    int sms, smem_max, l2_bytes, max_grid[3];
 
     /* Our own device code; both NULL where the driver cannot compile PTX. */
     kl_cu_function digest, scrub;
-    kl_cu_ptr      digest_sum;
-    uint64_t       digest_key; /* random, passed as a parameter: no other kernel can read it */
+    kl_cu_ptr digest_sum;
+    uint64_t digest_key; /* random, passed as a parameter: no other kernel can read it */
 
-    kl_cu_module     module;
-    kl_cu_function   functions[KL_MAX_LAUNCHES];
-    char            *image;
+    kl_cu_module module;
+    kl_cu_function functions[KL_MAX_LAUNCHES];
+    char *image;
     kli_cuda_global *globals;
-    size_t           n_globals;
-    bool             reload; /* a variable's address is not to be had: the module is loaded again instead */
-    bool             is_plugin;
-    kli_plugin       plugin;
+    size_t n_globals;
+    bool reload; /* a variable's address is not to be had: the module is loaded again instead */
+    bool is_plugin;
+    kli_plugin plugin;
 
     kl_cu_ptr inputs, outputs, scratch, flush;
-    size_t    flush_bytes;
-    uint8_t   flush_byte;
-    uint64_t  digests[KL_MAX_SETS];
-    bool      uploaded[KL_MAX_SETS];
+    size_t flush_bytes;
+    uint8_t flush_byte;
+    uint64_t digests[KL_MAX_SETS];
+    bool uploaded[KL_MAX_SETS];
 
     kli_cuda_graph graphs[KLI_CUDA_GRAPHS];
-    uint32_t       next_graph;
-    kl_cu_event   *events;
-    uint32_t       n_events;
+    uint32_t next_graph;
+    kl_cu_event *events;
+    uint32_t n_events;
 } kli_cuda;
 
 static inline kli_cuda *kli_cuda_of(const kl_runner_ctx *c) { return c->state; }
 
-/* Fill the reply for a driver error met while `doing`: refusals of the driver are KL_FAULT_REFUSED, everything else KL_FAULT_DEVICE. */
-int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error, const char *doing, ...) KL_PRINTF(4, 5);
+/* Fill the reply for a driver error met while `doing`: refusals of the driver are KL_FAULT_REFUSED, everything else
+ * KL_FAULT_DEVICE. */
+int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error, const char *doing, ...)
+    KL_PRINTF(4, 5);
 
 /* runner_cuda.c */
-int  kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply); /* all launches of one call */
-int  kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply);                                /* globals and shared memory */
+int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply); /* all launches of one call */
+int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply); /* globals and shared memory */
 void kli_cuda_drop_graphs(kli_cuda *r);
-int  kli_cuda_open_helpers(kl_runner_ctx *c);
+int kli_cuda_open_helpers(kl_runner_ctx *c);
 
 /* runner_cuda_memory.c */
-int       kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply);
-int       kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
+int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply);
+int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
 kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
 /* Poison outputs and scratch of a slot, set its guards, restore mutable inputs; asynchronous. */

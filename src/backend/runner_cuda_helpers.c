@@ -1,13 +1,14 @@
 /* runner_cuda_helpers.c - the runner's own device code: a digest of input sets and a broom for shared memory.
  *
- * Written in PTX, which every driver compiles for its own device, so that the worker needs no compiler to be built or to run.
- * Both are tested on the device before they are trusted: where the digest of a known pattern is not the number that the host computes,
- * or the driver cannot compile PTX, the runner does without them and says so.
+ * Written in PTX, which every driver compiles for its own device, so that the worker needs no compiler to be built or
+ * to run. Both are tested on the device before they are trusted: where the digest of a known pattern is not the number
+ * that the host computes, or the driver cannot compile PTX, the runner does without them and says so.
  *
- *   digest   sum over 64-bit words w at index i of mix(w + key, i); additions commute, so any order of blocks gives the same sum
+ *   digest   sum over 64-bit words w at index i of mix(w + key, i); additions commute, so any order of blocks gives the
+ * same sum
  *
- * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is random, so a kernel cannot
- * prepare a change that keeps the digest.  SPDX-License-Identifier: Apache-2.0 */
+ * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is random, so a kernel
+ * cannot prepare a change that keeps the digest.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,41 +20,41 @@
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
 /* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte load. */
-#define PTX_MIX(word, index)                                                                                              \
-    "  add.u64 %d10, " word ", %d5;\n  mul.lo.u64 %d11, " index ", 0x9E3779B97F4A7C15;\n  xor.b64 %d10, %d10, %d11;\n"    \
-    "  mul.lo.u64 %d10, %d10, 0xFF51AFD7ED558CCD;\n  shr.u64 %d11, %d10, 32;\n  xor.b64 %d10, %d10, %d11;\n"              \
-    "  mul.lo.u64 %d10, %d10, 0xC4CEB9FE1A85EC53;\n  shr.u64 %d11, %d10, 29;\n  xor.b64 %d10, %d10, %d11;\n"              \
+#define PTX_MIX(word, index)                                                                                           \
+    "  add.u64 %d10, " word ", %d5;\n  mul.lo.u64 %d11, " index ", 0x9E3779B97F4A7C15;\n  xor.b64 %d10, %d10, %d11;\n" \
+    "  mul.lo.u64 %d10, %d10, 0xFF51AFD7ED558CCD;\n  shr.u64 %d11, %d10, 32;\n  xor.b64 %d10, %d10, %d11;\n"           \
+    "  mul.lo.u64 %d10, %d10, 0xC4CEB9FE1A85EC53;\n  shr.u64 %d11, %d10, 29;\n  xor.b64 %d10, %d10, %d11;\n"           \
     "  add.u64 %d6, %d6, %d10;\n"
 
-#define PTX_FOLD(lanes)                                                                                                   \
-    "  mov.b64 {%r4, %r5}, %d6;\n  shfl.sync.down.b32 %r6, %r4, " lanes ", 31, -1;\n"                                     \
+#define PTX_FOLD(lanes)                                                                                                \
+    "  mov.b64 {%r4, %r5}, %d6;\n  shfl.sync.down.b32 %r6, %r4, " lanes ", 31, -1;\n"                                  \
     "  shfl.sync.down.b32 %r7, %r5, " lanes ", 31, -1;\n  mov.b64 %d7, {%r6, %r7};\n  add.u64 %d6, %d6, %d7;\n"
 
 static const char HELPERS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry kl_digest(.param .u64 base, .param .u64 words, .param .u64 key, .param .u64 sum)\n{\n"
     "  .reg .pred %p<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<12>;\n"
-    "  ld.param.u64 %d0, [base];\n  ld.param.u64 %d4, [words];\n  ld.param.u64 %d5, [key];\n  ld.param.u64 %d9, [sum];\n"
+    "  ld.param.u64 %d0, [base];\n  ld.param.u64 %d4, [words];\n  ld.param.u64 %d5, [key];\n  ld.param.u64 %d9, "
+    "[sum];\n"
     "  mov.u32 %r0, %ctaid.x;\n  mov.u32 %r1, %ntid.x;\n  mov.u32 %r2, %tid.x;\n  mov.u32 %r3, %nctaid.x;\n"
     "  cvt.u64.u32 %d2, %r2;\n  mad.wide.u32 %d2, %r0, %r1, %d2;\n  mul.wide.u32 %d3, %r1, %r3;\n  mov.u64 %d6, 0;\n"
     "AGAIN:\n  setp.ge.u64 %p0, %d2, %d4;\n  @%p0 bra DONE;\n"
-    "  shl.b64 %d1, %d2, 4;\n  add.u64 %d1, %d0, %d1;\n  ld.global.v2.u64 {%d7, %d8}, [%d1];\n  shl.b64 %d1, %d2, 1;\n"
-    PTX_MIX("%d7", "%d1")
-    "  add.u64 %d1, %d1, 1;\n"
-    PTX_MIX("%d8", "%d1")
-    "  add.u64 %d2, %d2, %d3;\n  bra AGAIN;\nDONE:\n"
-    PTX_FOLD("16") PTX_FOLD("8") PTX_FOLD("4") PTX_FOLD("2") PTX_FOLD("1")
-    "  and.b32 %r2, %r2, 31;\n  setp.ne.u32 %p1, %r2, 0;\n  @%p1 ret;\n  red.global.add.u64 [%d9], %d6;\n  ret;\n}\n"
-    ".extern .shared .align 16 .b8 everything[];\n"
-    ".visible .entry kl_scrub(.param .u32 bytes)\n{\n"
-    "  .reg .pred %p<2>;\n  .reg .b32 %r<6>;\n"
-    "  ld.param.u32 %r0, [bytes];\n  mov.u32 %r1, %tid.x;\n  mov.u32 %r2, %ntid.x;\n  shl.b32 %r1, %r1, 4;\n  shl.b32 %r2, %r2, 4;\n"
-    "  mov.u32 %r3, everything;\n  mov.u32 %r5, 0;\n"
-    "AGAIN:\n  setp.ge.u32 %p0, %r1, %r0;\n  @%p0 ret;\n  add.u32 %r4, %r3, %r1;\n"
-    "  st.volatile.shared.v4.u32 [%r4], {%r5, %r5, %r5, %r5};\n  add.u32 %r1, %r1, %r2;\n  bra AGAIN;\n}\n";
+    "  shl.b64 %d1, %d2, 4;\n  add.u64 %d1, %d0, %d1;\n  ld.global.v2.u64 {%d7, %d8}, [%d1];\n  shl.b64 %d1, %d2, "
+    "1;\n" PTX_MIX("%d7", "%d1") "  add.u64 %d1, %d1, 1;\n" PTX_MIX(
+        "%d8", "%d1") "  add.u64 %d2, %d2, %d3;\n  bra AGAIN;\nDONE:\n" PTX_FOLD("16") PTX_FOLD("8") PTX_FOLD("4")
+        PTX_FOLD("2") PTX_FOLD("1") "  and.b32 %r2, %r2, 31;\n  setp.ne.u32 %p1, %r2, 0;\n  @%p1 ret;\n  "
+                                    "red.global.add.u64 [%d9], %d6;\n  ret;\n}\n"
+                                    ".extern .shared .align 16 .b8 everything[];\n"
+                                    ".visible .entry kl_scrub(.param .u32 bytes)\n{\n"
+                                    "  .reg .pred %p<2>;\n  .reg .b32 %r<6>;\n"
+                                    "  ld.param.u32 %r0, [bytes];\n  mov.u32 %r1, %tid.x;\n  mov.u32 %r2, %ntid.x;\n  "
+                                    "shl.b32 %r1, %r1, 4;\n  shl.b32 %r2, %r2, 4;\n"
+                                    "  mov.u32 %r3, everything;\n  mov.u32 %r5, 0;\n"
+                                    "AGAIN:\n  setp.ge.u32 %p0, %r1, %r0;\n  @%p0 ret;\n  add.u32 %r4, %r3, %r1;\n"
+                                    "  st.volatile.shared.v4.u32 [%r4], {%r5, %r5, %r5, %r5};\n  add.u32 %r1, %r1, "
+                                    "%r2;\n  bra AGAIN;\n}\n";
 
-static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key)
-{
+static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key) {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t x = (words[i] + key) ^ (i * WORD_STEP);
@@ -66,12 +67,11 @@ static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key)
     return sum;
 }
 
-static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *out)
-{
+static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *out) {
     kl_cu_ptr data;
-    uint64_t  pairs = PATTERN_WORDS / 2;
-    kl_cu_result        error = r->api->memory_alloc(&data, PATTERN_WORDS * sizeof *pattern);
-    void               *arguments[] = {&data, &pairs, &r->digest_key, &r->digest_sum};
+    uint64_t pairs = PATTERN_WORDS / 2;
+    kl_cu_result error = r->api->memory_alloc(&data, PATTERN_WORDS * sizeof *pattern);
+    void *arguments[] = {&data, &pairs, &r->digest_key, &r->digest_sum};
     kl_cu_launch_config config = {.grid = {3, 1, 1}, .block = {256, 1, 1}, .stream = r->stream};
     if (error) return error;
     error = r->api->copy_in(data, pattern, PATTERN_WORDS * sizeof *pattern, r->stream);
@@ -83,17 +83,16 @@ static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint6
     return error;
 }
 
-static bool digest_works(kli_cuda *r)
-{
+static bool digest_works(kli_cuda *r) {
     uint64_t pattern[PATTERN_WORDS], got = 0;
     for (uint64_t i = 0; i < PATTERN_WORDS; i++) pattern[i] = i * MIX_2;
-    return digest_on_device(r, pattern, &got) == KL_CU_OK && got == digest_on_host(pattern, PATTERN_WORDS, r->digest_key);
+    return digest_on_device(r, pattern, &got) == KL_CU_OK &&
+           got == digest_on_host(pattern, PATTERN_WORDS, r->digest_key);
 }
 
 /* Nonzero: there are none; the runner works without. */
-int kli_cuda_open_helpers(kl_runner_ctx *c)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+int kli_cuda_open_helpers(kl_runner_ctx *c) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_module module;
     if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key) return 1;
     if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||

@@ -1,14 +1,15 @@
-/* runner_cuda_memory.c - the runner's device memory: the layout of the shared pages once more, with canaries of its own.
+/* runner_cuda_memory.c - the runner's device memory: the layout of the shared pages once more, with canaries of its
+ * own.
  *
- * One allocation for all input sets, one for all output slots, one for all scratch slots; offsets are those of the layout, so that
- * what lies between two tensors is guard zone.  A device has no page protection for us, therefore
+ * One allocation for all input sets, one for all output slots, one for all scratch slots; offsets are those of the
+ * layout, so that what lies between two tensors is guard zone.  A device has no page protection for us, therefore
  *
  *   outputs, scratch  guards hold ~poison, set before each run and read back after it
- *   inputs            guards hold KLI_CUDA_INPUT_GUARD; a keyed digest over the whole set, guards included, is taken on the device after
- *                     the upload and again after each run (0.2 ms for 800 MB instead of 100 ms for bringing it back)
+ *   inputs            guards hold KLI_CUDA_INPUT_GUARD; a keyed digest over the whole set, guards included, is taken on
+ * the device after the upload and again after each run (0.2 ms for 800 MB instead of 100 ms for bringing it back)
  *
- * The digest only says "changed"; which tensor it was is then looked up by bringing the set back.  Memory of another process
- * never shows up here: the driver clears fresh allocations.  SPDX-License-Identifier: Apache-2.0 */
+ * The digest only says "changed"; which tensor it was is then looked up by bringing the set back.  Memory of another
+ * process never shows up here: the driver clears fresh allocations.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "layout.h"
 #include <stdio.h>
@@ -18,29 +19,28 @@
 #define COMPARE_BYTES (8u << 20) /* piece of an input set compared at a time */
 #define DIGEST_THREADS 512u
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------------------------------
+ */
 
-kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot)
-{
+kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     const kli_cuda *r = kli_cuda_of(c);
-    uint64_t        offset = c->layout.tensor_offset[tensor];
+    uint64_t offset = c->layout.tensor_offset[tensor];
     if (c->plan.tensors[tensor].role == KLI_ROLE_INPUT) return r->inputs + c->layout.set_bytes * set + offset;
     return r->outputs + c->layout.slot_bytes * slot + offset;
 }
 
-kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot)
-{
+kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot) {
     return kli_cuda_of(c)->scratch + c->layout.scratch_bytes * slot + c->layout.buffer_offset[buffer];
 }
 
 static bool lives_in_slot(const kl_plan_tensor *t) { return t->role == KLI_ROLE_OUTPUT || t->role == KLI_ROLE_MUTABLE; }
 
-/* ---- bind ----------------------------------------------------------------------------------------------------------- */
+/* ---- bind -----------------------------------------------------------------------------------------------------------
+ */
 
-static int allocate(kl_runner_ctx *c, kl_cu_ptr *out, uint64_t bytes, const char *what, kl_msg_reply *reply)
-{
+static int allocate(kl_runner_ctx *c, kl_cu_ptr *out, uint64_t bytes, const char *what, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    size_t    available = 0, total = 0;
+    size_t available = 0, total = 0;
     if (*out) (void)r->api->memory_free(*out);
     *out = 0;
     if (bytes == 0) return 0;
@@ -48,13 +48,13 @@ static int allocate(kl_runner_ctx *c, kl_cu_ptr *out, uint64_t bytes, const char
     if (error != KL_CU_OUT_OF_MEMORY) return error ? kli_cuda_fail(c, reply, error, "allocating %s", what) : 0;
     *out = 0;
     (void)r->api->memory_info(&available, &total);
-    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "out of device memory: %s take %.2f GiB, %.2f of %.2f GiB are free", what,
+    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                          "out of device memory: %s take %.2f GiB, %.2f of %.2f GiB are free", what,
                           (double)bytes / 1073741824.0, (double)available / 1073741824.0, (double)total / 1073741824.0);
 }
 
-int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply)
-{
-    kli_cuda        *r = kli_cuda_of(c);
+int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     const kl_layout *l = &c->layout;
     memset(r->uploaded, 0, sizeof r->uploaded);
     if (l->n_sets > KL_MAX_SETS) return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "%u input sets", l->n_sets);
@@ -70,25 +70,25 @@ int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply)
     return allocate(c, &r->flush, r->flush_bytes, "the cache flush", reply);
 }
 
-/* ---- input sets ------------------------------------------------------------------------------------------------------ */
+/* ---- input sets
+ * ------------------------------------------------------------------------------------------------------ */
 
-static kl_cu_result take_digest(kl_runner_ctx *c, uint32_t set, uint64_t *out)
-{
-    kli_cuda           *r = kli_cuda_of(c);
-    kl_cu_ptr           base = r->inputs + c->layout.set_bytes * set;
-    uint64_t            words = c->layout.set_bytes / 16;
-    void               *arguments[] = {&base, &words, &r->digest_key, &r->digest_sum};
-    kl_cu_launch_config config = {.grid = {4u * (unsigned)r->sms, 1, 1}, .block = {DIGEST_THREADS, 1, 1}, .stream = r->stream};
-    kl_cu_result        error = r->api->fill(r->digest_sum, 0, sizeof *out, r->stream);
+static kl_cu_result take_digest(kl_runner_ctx *c, uint32_t set, uint64_t *out) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
+    uint64_t words = c->layout.set_bytes / 16;
+    void *arguments[] = {&base, &words, &r->digest_key, &r->digest_sum};
+    kl_cu_launch_config config = {
+        .grid = {4u * (unsigned)r->sms, 1, 1}, .block = {DIGEST_THREADS, 1, 1}, .stream = r->stream};
+    kl_cu_result error = r->api->fill(r->digest_sum, 0, sizeof *out, r->stream);
     if (!error) error = r->api->launch(&config, r->digest, arguments, NULL);
     if (!error) error = r->api->copy_out(out, r->digest_sum, sizeof *out, r->stream);
     return error ? error : r->api->stream_sync(r->stream);
 }
 
-static kl_cu_result upload_set(kl_runner_ctx *c, uint32_t set)
-{
-    kli_cuda    *r = kli_cuda_of(c);
-    kl_cu_ptr    base = r->inputs + c->layout.set_bytes * set;
+static kl_cu_result upload_set(kl_runner_ctx *c, uint32_t set) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
     kl_cu_result error = r->api->fill(base, KLI_CUDA_INPUT_GUARD, c->layout.set_bytes, r->stream);
     for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
@@ -100,8 +100,7 @@ static kl_cu_result upload_set(kl_runner_ctx *c, uint32_t set)
     return error;
 }
 
-int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply)
-{
+int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     for (uint32_t set = m->first; set < m->first + m->n && set < c->layout.n_sets; set++) {
         kl_cu_result error = r->inputs ? upload_set(c, set) : KL_CU_OK;
@@ -112,10 +111,9 @@ int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *repl
 }
 
 /* Compare `bytes` on the device with `expected`, or with the guard byte where `expected` is NULL. */
-static kl_cu_result differs(kl_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, const char *expected, bool *out)
-{
-    kli_cuda    *r = kli_cuda_of(c);
-    char        *piece = malloc(COMPARE_BYTES);
+static kl_cu_result differs(kl_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, const char *expected, bool *out) {
+    kli_cuda *r = kli_cuda_of(c);
+    char *piece = malloc(COMPARE_BYTES);
     kl_cu_result error = KL_CU_OK;
     if (!piece) kl_oom(COMPARE_BYTES);
     for (uint64_t done = 0; done < bytes && !error && !*out;) {
@@ -131,14 +129,13 @@ static kl_cu_result differs(kl_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, co
 }
 
 /* Which input of a set, or which guard of one, is not what was uploaded. */
-static int find_changed_input(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply)
-{
+static int find_changed_input(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
     for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
         if (t->role != KLI_ROLE_INPUT) continue;
-        kli_zone     z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        kl_cu_ptr    base = kli_cuda_of(c)->inputs + c->layout.set_bytes * set;
-        bool         data = false, low = false, high = false;
+        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
+        kl_cu_ptr base = kli_cuda_of(c)->inputs + c->layout.set_bytes * set;
+        bool data = false, low = false, high = false;
         kl_cu_result error = differs(c, base + z.data, t->bytes, kl_ctx_tensor(c, i, set, 0), &data);
         if (!error) error = differs(c, base + z.low, z.data - z.low, NULL, &low);
         if (!error) error = differs(c, base + z.data_end, z.high - z.data_end, NULL, &high);
@@ -151,10 +148,9 @@ static int find_changed_input(kl_runner_ctx *c, uint32_t set, kl_msg_reply *repl
     return 0;
 }
 
-int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply)
-{
+int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    uint64_t  now = 0;
+    uint64_t now = 0;
     if (!r->inputs) return 0;
     if (!r->digest) return find_changed_input(c, set, reply);
     kl_cu_result error = take_digest(c, set, &now);
@@ -164,16 +160,17 @@ int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply)
     return kl_reply_fault(reply, KL_FAULT_INPUT, 0, "wrote to input set %u while it was being checked", set);
 }
 
-/* ---- slots ----------------------------------------------------------------------------------------------------------- */
+/* ---- slots
+ * ----------------------------------------------------------------------------------------------------------- */
 
-static kl_cu_result prepare_outputs(kl_runner_ctx *c, uint32_t slot, uint8_t poison)
-{
-    kli_cuda    *r = kli_cuda_of(c);
-    kl_cu_ptr    base = r->outputs + c->layout.slot_bytes * slot;
-    kl_cu_result error = r->outputs ? r->api->fill(base, (uint8_t)(poison ^ 0xFF), c->layout.slot_bytes, r->stream) : KL_CU_OK;
+static kl_cu_result prepare_outputs(kl_runner_ctx *c, uint32_t slot, uint8_t poison) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_ptr base = r->outputs + c->layout.slot_bytes * slot;
+    kl_cu_result error =
+        r->outputs ? r->api->fill(base, (uint8_t)(poison ^ 0xFF), c->layout.slot_bytes, r->stream) : KL_CU_OK;
     for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
-        kl_cu_ptr             to = kli_cuda_tensor(c, i, 0, slot);
+        kl_cu_ptr to = kli_cuda_tensor(c, i, 0, slot);
         if (t->bytes == 0) continue;
         if (t->role == KLI_ROLE_OUTPUT) error = r->api->fill(to, poison, t->bytes, r->stream);
         if (t->role == KLI_ROLE_MUTABLE) error = r->api->copy_in(to, kl_ctx_tensor(c, i, 0, slot), t->bytes, r->stream);
@@ -181,11 +178,11 @@ static kl_cu_result prepare_outputs(kl_runner_ctx *c, uint32_t slot, uint8_t poi
     return error;
 }
 
-static kl_cu_result prepare_scratch(kl_runner_ctx *c, uint32_t slot, uint8_t poison)
-{
-    kli_cuda    *r = kli_cuda_of(c);
-    kl_cu_ptr    base = r->scratch + c->layout.scratch_bytes * slot;
-    kl_cu_result error = r->scratch ? r->api->fill(base, (uint8_t)(poison ^ 0xFF), c->layout.scratch_bytes, r->stream) : KL_CU_OK;
+static kl_cu_result prepare_scratch(kl_runner_ctx *c, uint32_t slot, uint8_t poison) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_ptr base = r->scratch + c->layout.scratch_bytes * slot;
+    kl_cu_result error =
+        r->scratch ? r->api->fill(base, (uint8_t)(poison ^ 0xFF), c->layout.scratch_bytes, r->stream) : KL_CU_OK;
     for (uint32_t i = 0; i < c->plan.n_buffers && !error; i++) {
         const kl_plan_buffer *b = &c->plan.buffers[i];
         if (b->bytes) error = r->api->fill(kli_cuda_buffer(c, i, slot), b->zero ? 0 : poison, b->bytes, r->stream);
@@ -193,16 +190,14 @@ static kl_cu_result prepare_scratch(kl_runner_ctx *c, uint32_t slot, uint8_t poi
     return error;
 }
 
-int kli_cuda_prepare_slot(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply)
-{
+int kli_cuda_prepare_slot(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply) {
     kl_cu_result error = prepare_outputs(c, slot, poison);
     if (!error) error = prepare_scratch(c, slot, poison);
     return error ? kli_cuda_fail(c, reply, error, "preparing output slot %u", slot) : 0;
 }
 
-int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = KL_CU_OK;
     for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
@@ -213,21 +208,24 @@ int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply)
     return error ? kli_cuda_fail(c, reply, error, "bringing back output slot %u", slot) : 0;
 }
 
-/* ---- guards ---------------------------------------------------------------------------------------------------------- */
+/* ---- guards
+ * ---------------------------------------------------------------------------------------------------------- */
 
-/* Guards of one tensor or buffer are below 3 pages on either side: a zone's slack is less than a page, its guard is one page. */
-typedef struct { char low[2 * KL_GUARD_BYTES], high[2 * KL_GUARD_BYTES]; } guard_copy;
+/* Guards of one tensor or buffer are below 3 pages on either side: a zone's slack is less than a page, its guard is one
+ * page. */
+typedef struct {
+    char low[2 * KL_GUARD_BYTES], high[2 * KL_GUARD_BYTES];
+} guard_copy;
 
-static bool whole(const char *p, uint64_t n, uint8_t value)
-{
+static bool whole(const char *p, uint64_t n, uint8_t value) {
     for (uint64_t i = 0; i < n; i++)
         if ((uint8_t)p[i] != value) return false;
     return true;
 }
 
-static int check_zone(kl_runner_ctx *c, kl_cu_ptr base, kli_zone z, uint8_t value, const char *name, kl_msg_reply *reply)
-{
-    kli_cuda  *r = kli_cuda_of(c);
+static int check_zone(kl_runner_ctx *c, kl_cu_ptr base, kli_zone z, uint8_t value, const char *name,
+                      kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     guard_copy copy;
     KL_ASSERT(z.data - z.low <= sizeof copy.low && z.high - z.data_end <= sizeof copy.high);
     kl_cu_result error = r->api->copy_out(copy.low, base + z.low, z.data - z.low, r->stream);
@@ -241,10 +239,9 @@ static int check_zone(kl_runner_ctx *c, kl_cu_ptr base, kli_zone z, uint8_t valu
     return 0;
 }
 
-int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply)
-{
+int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    uint8_t   value = (uint8_t)(poison ^ 0xFF);
+    uint8_t value = (uint8_t)(poison ^ 0xFF);
     for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
         if (!lives_in_slot(t)) continue;
@@ -253,18 +250,18 @@ int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_ms
     }
     for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
         const kl_plan_buffer *b = &c->plan.buffers[i];
-        kli_zone              z = kli_zone_of(c->layout.buffer_offset[i], b->bytes);
+        kli_zone z = kli_zone_of(c->layout.buffer_offset[i], b->bytes);
         if (check_zone(c, r->scratch + c->layout.scratch_bytes * slot, z, value, b->name, reply)) return 1;
     }
     return 0;
 }
 
-/* ---- cache ----------------------------------------------------------------------------------------------------------- */
+/* ---- cache
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* The value alternates, so that no line is written with what it holds already. */
-int kli_cuda_flush(kl_runner_ctx *c, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+int kli_cuda_flush(kl_runner_ctx *c, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->fill(r->flush, r->flush_byte ^= 0xFF, r->flush_bytes, r->stream);
     return error ? kli_cuda_fail(c, reply, error, "flushing the cache") : 0;
 }

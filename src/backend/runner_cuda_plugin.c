@@ -1,20 +1,19 @@
-/* runner_cuda_plugin.c - trusted host plugins in the CUDA runner: the same tensors, as device pointers, on the runner's stream.
+/* runner_cuda_plugin.c - trusted host plugins in the CUDA runner: the same tensors, as device pointers, on the runner's
+ * stream.
  *
- * A plugin's library (cuBLAS, cuDNN) finds the primary context current.  It prepares once per shape, on the stream's first slot, and
- * its calls are captured into graphs like any launch.  Plugins are part of a task; a candidate never gets here (runner_plugin.c).
- * SPDX-License-Identifier: Apache-2.0 */
+ * A plugin's library (cuBLAS, cuDNN) finds the primary context current.  It prepares once per shape, on the stream's
+ * first slot, and its calls are captured into graphs like any launch.  Plugins are part of a task; a candidate never
+ * gets here (runner_plugin.c). SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "layout.h"
 #include <stdio.h>
 
-static void describe(const kli_plugin *p, kl_msg_reply *reply)
-{
+static void describe(const kli_plugin *p, kl_msg_reply *reply) {
     const char *text = p->describe(p->state);
     (void)snprintf(reply->text, sizeof reply->text, "%s", text ? text : "");
 }
 
-int kli_cuda_plugin_load(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+int kli_cuda_plugin_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     if (kli_plugin_load(&r->plugin, c, reply)) return 1;
     r->is_plugin = true;
@@ -22,20 +21,21 @@ int kli_cuda_plugin_load(kl_runner_ctx *c, kl_msg_reply *reply)
     return 0;
 }
 
-static void fill_frame(kl_runner_ctx *c, kli_plugin_frame *f, uint32_t set, uint32_t slot)
-{
+static void fill_frame(kl_runner_ctx *c, kli_plugin_frame *f, uint32_t set, uint32_t slot) {
     kli_plugin_frame_init(f, c, kli_cuda_of(c)->stream);
     for (uint32_t i = 0; i < c->plan.n_tensors; i++)
-        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR) f->tensors[i].data = (void *)(uintptr_t)kli_cuda_tensor(c, i, set, slot);
+        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR)
+            f->tensors[i].data = (void *)(uintptr_t)kli_cuda_tensor(c, i, set, slot);
 }
 
-/* Algorithms are chosen on the tensors' real contents where the library tries them, so the memory must hold something finite. */
-int kli_cuda_plugin_prepare(kl_runner_ctx *c, kl_msg_reply *reply)
-{
-    kli_cuda        *r = kli_cuda_of(c);
+/* Algorithms are chosen on the tensors' real contents where the library tries them, so the memory must hold something
+ * finite. */
+int kli_cuda_plugin_prepare(kl_runner_ctx *c, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kli_plugin_frame frame;
-    char             why[256] = "";
-    kl_cu_result     error = r->inputs ? r->api->fill(r->inputs, 0, c->layout.set_bytes * c->layout.n_sets, r->stream) : KL_CU_OK;
+    char why[256] = "";
+    kl_cu_result error =
+        r->inputs ? r->api->fill(r->inputs, 0, c->layout.set_bytes * c->layout.n_sets, r->stream) : KL_CU_OK;
     if (!error) error = r->api->stream_sync(r->stream);
     if (error) return kli_cuda_fail(c, reply, error, "preparing a plugin");
     fill_frame(c, &frame, 0, 0);
@@ -47,9 +47,8 @@ int kli_cuda_plugin_prepare(kl_runner_ctx *c, kl_msg_reply *reply)
     return 0;
 }
 
-int kli_cuda_plugin_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply)
-{
-    kli_cuda        *r = kli_cuda_of(c);
+int kli_cuda_plugin_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kli_plugin_frame frame;
     fill_frame(c, &frame, set, slot);
     int code = r->plugin.run(r->plugin.state, &frame.call);

@@ -1,33 +1,34 @@
 /* runner_cuda_time.c - how long does one call take?  Device events, by one of two methods:
  *
  *   EVENTS  per call:  reset, poison | flush 2 x L2 | event, launches, event
- *           The flush runs for tens of microseconds, so that all launches of the call are queued before the first begins: host
- *           latency never enters the interval.  Calls with many launches get a longer flush.
- *   GRAPH   once:      reset, poison every slot | a plug of small fills | event, graph of all calls, event
- *           For kernels of a few microseconds, where two events around one launch would measure mostly themselves.
+ *           The flush runs for tens of microseconds, so that all launches of the call are queued before the first
+ * begins: host latency never enters the interval.  Calls with many launches get a longer flush. GRAPH   once: reset,
+ * poison every slot | a plug of small fills | event, graph of all calls, event For kernels of a few microseconds, where
+ * two events around one launch would measure mostly themselves.
  *
- * Poison, restore and reset are on the stream before the first event, never between the two.  Each call has its own output slot
- * and the next input set, and outputs come back on request, so that skipped work shows.  wall_ns is the host's clock around
- * what the events measured; events that claim more time than passed, or none, are a fault.
+ * Poison, restore and reset are on the stream before the first event, never between the two.  Each call has its own
+ * output slot and the next input set, and outputs come back on request, so that skipped work shows.  wall_ns is the
+ * host's clock around what the events measured; events that claim more time than passed, or none, are a fault.
  *
- * Not here: locking clocks, statistics, deciding how many calls make a sample (the gate does).  SPDX-License-Identifier: Apache-2.0 */
+ * Not here: locking clocks, statistics, deciding how many calls make a sample (the gate does). SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "runner_cuda.h"
 #include "base/fs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PLUG_FILLS 16         /* of about 2 us each: longer than it takes to launch a graph */
+#define PLUG_FILLS 16          /* of about 2 us each: longer than it takes to launch a graph */
 #define PLUG_BYTES (64u << 10) /* small enough to leave the cache as it is */
-#define LAUNCHES_PER_FLUSH 8  /* a flush takes about 35 us on an H200, a launch costs the host 2 to 4 us */
+#define LAUNCHES_PER_FLUSH 8   /* a flush takes about 35 us on an H200, a launch costs the host 2 to 4 us */
 
 static uint32_t set_of(const kl_runner_ctx *c, uint32_t call) { return call % c->layout.n_sets; }
 static uint32_t slot_of(const kl_runner_ctx *c, uint32_t call) { return call % c->layout.n_slots; }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------- */
+/* ---- events
+ * ---------------------------------------------------------------------------------------------------------- */
 
-static int want_events(kl_runner_ctx *c, uint32_t n, kl_msg_reply *reply)
-{
+static int want_events(kl_runner_ctx *c, uint32_t n, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     if (n <= r->n_events) return 0;
     kl_cu_event *grown = realloc(r->events, n * sizeof *grown);
@@ -40,33 +41,29 @@ static int want_events(kl_runner_ctx *c, uint32_t n, kl_msg_reply *reply)
     return 0;
 }
 
-static int record(kl_runner_ctx *c, uint32_t event, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+static int record(kl_runner_ctx *c, uint32_t event, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->event_record(r->events[event], r->stream);
     return error ? kli_cuda_fail(c, reply, error, "recording an event") : 0;
 }
 
-static int elapsed(kl_runner_ctx *c, uint32_t first, double *ns, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
-    float        milliseconds = 0;
+static int elapsed(kl_runner_ctx *c, uint32_t first, double *ns, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    float milliseconds = 0;
     kl_cu_result error = r->api->event_elapsed(&milliseconds, r->events[first], r->events[first + 1]);
     *ns = (double)milliseconds * 1e6;
     if (error) return kli_cuda_fail(c, reply, error, "reading an event");
     return *ns > 0 ? 0 : kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "two events around a call are %g ns apart", *ns);
 }
 
-static int finish(kl_runner_ctx *c, int64_t begin, kl_msg_reply *reply)
-{
+static int finish(kl_runner_ctx *c, int64_t begin, kl_msg_reply *reply) {
     kl_cu_result error = kli_cuda_of(c)->api->stream_sync(kli_cuda_of(c)->stream);
     reply->wall_ns = kl_now_ns() - begin;
     return error ? kli_cuda_fail(c, reply, error, "a timed batch") : 0;
 }
 
 /* Untimed calls on the slots after the batch's own. */
-static int warm_up(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
+static int warm_up(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     for (uint32_t j = 0; j < m->warm; j++) {
         uint32_t call = m->first + m->calls + j;
         if (kli_cuda_enqueue(c, set_of(c, call), slot_of(c, call), reply)) return 1;
@@ -74,17 +71,16 @@ static int warm_up(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
     return 0;
 }
 
-/* ---- EVENTS ---------------------------------------------------------------------------------------------------------- */
+/* ---- EVENTS
+ * ---------------------------------------------------------------------------------------------------------- */
 
-static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
     for (uint32_t i = 0; i <= c->plan.n_launches / LAUNCHES_PER_FLUSH; i++)
         if (kli_cuda_flush(c, reply)) return 1;
     return 0;
 }
 
-static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply)
-{
+static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
     uint32_t call = m->first + j;
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slot(c, slot_of(c, call), (uint8_t)m->poison, reply)) return 1;
     if (m->flush && flush_for(c, reply)) return 1;
@@ -92,8 +88,7 @@ static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg
     return record(c, 2 * j + 1, reply);
 }
 
-static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
+static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     double sum = 0;
     if (want_events(c, 2 * m->calls, reply) || warm_up(c, m, reply)) return 1;
     int64_t begin = kl_now_ns();
@@ -108,31 +103,32 @@ static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
     }
     reply->n_samples = m->calls;
     if (sum <= (double)reply->wall_ns) return 0;
-    return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", sum, (long long)reply->wall_ns);
+    return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", sum,
+                          (long long)reply->wall_ns);
 }
 
-/* ---- GRAPH ----------------------------------------------------------------------------------------------------------- */
+/* ---- GRAPH
+ * ----------------------------------------------------------------------------------------------------------- */
 
-static int enqueue_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
+static int enqueue_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     for (uint32_t j = 0; j < m->calls; j++)
         if (kli_cuda_enqueue(c, set_of(c, m->first + j), slot_of(c, m->first + j), reply)) return 1;
     return 0;
 }
 
-/* A call that is not in the graph would never run, and stale outputs could pass for its work: at least one node per call. */
-static int check_nodes(kl_runner_ctx *c, kl_cu_graph graph, uint32_t calls, kl_msg_reply *reply)
-{
-    size_t       n = 0;
+/* A call that is not in the graph would never run, and stale outputs could pass for its work: at least one node per
+ * call. */
+static int check_nodes(kl_runner_ctx *c, kl_cu_graph graph, uint32_t calls, kl_msg_reply *reply) {
+    size_t n = 0;
     kl_cu_result error = kli_cuda_of(c)->api->graph_nodes(graph, NULL, &n);
     if (error) return kli_cuda_fail(c, reply, error, "counting the nodes of a graph");
     if (n >= calls) return 0;
-    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%u calls make a graph of %zu nodes: some work is outside the stream", calls, n);
+    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                          "%u calls make a graph of %zu nodes: some work is outside the stream", calls, n);
 }
 
-static int capture(kl_runner_ctx *c, const kl_msg_time *m, kli_cuda_graph *out, kl_msg_reply *reply)
-{
-    kli_cuda    *r = kli_cuda_of(c);
+static int capture(kl_runner_ctx *c, const kl_msg_time *m, kli_cuda_graph *out, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->capture_begin(r->stream, KL_CU_CAPTURE_RELAXED);
     if (error) return kli_cuda_fail(c, reply, error, "beginning a graph");
     int failed = enqueue_all(c, m, reply);
@@ -146,9 +142,8 @@ static int capture(kl_runner_ctx *c, const kl_msg_time *m, kli_cuda_graph *out, 
 }
 
 /* Built once for a place in the rotation and a number of calls, then replayed. */
-static int find_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out, kl_msg_reply *reply)
-{
-    kli_cuda      *r = kli_cuda_of(c);
+static int find_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kli_cuda_graph wanted = {.set = set_of(c, m->first), .slot = slot_of(c, m->first), .calls = m->calls};
     for (int i = 0; i < KLI_CUDA_GRAPHS; i++) {
         const kli_cuda_graph *g = &r->graphs[i];
@@ -168,10 +163,9 @@ static int find_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out, k
     return 0;
 }
 
-static int plug(kl_runner_ctx *c, kl_msg_reply *reply)
-{
+static int plug(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    size_t    bytes = r->flush_bytes < PLUG_BYTES ? r->flush_bytes : PLUG_BYTES;
+    size_t bytes = r->flush_bytes < PLUG_BYTES ? r->flush_bytes : PLUG_BYTES;
     for (int i = 0; i < PLUG_FILLS; i++) {
         kl_cu_result error = r->api->fill(r->flush, r->flush_byte, bytes, r->stream);
         if (error) return kli_cuda_fail(c, reply, error, "filling the stream");
@@ -179,8 +173,7 @@ static int plug(kl_runner_ctx *c, kl_msg_reply *reply)
     return 0;
 }
 
-static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
+static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
     if (kli_cuda_reset(c, reply)) return 1;
     for (uint32_t j = 0; j < slots; j++)
@@ -189,11 +182,10 @@ static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
     return plug(c, reply);
 }
 
-static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
-    kli_cuda  *r = kli_cuda_of(c);
+static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
     kl_cu_exec exec = NULL;
-    double     ns = 0;
+    double ns = 0;
     if (want_events(c, 2, reply) || warm_up(c, m, reply)) return 1;
     /* State first: restoring it may load the module again, and graphs hold the old module's kernels. */
     if (r->reload && kli_cuda_reset(c, reply)) return 1;
@@ -202,21 +194,23 @@ static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
     int failed = find_graph(c, m, &exec, reply) || prepare_all(c, m, reply);
     r->reload = reload;
     if (failed) return 1;
-    int64_t      begin = kl_now_ns();
+    int64_t begin = kl_now_ns();
     kl_cu_result error = KL_CU_OK;
     failed = record(c, 0, reply);
-    if (!failed && (error = r->api->graph_launch(exec, r->stream))) failed = kli_cuda_fail(c, reply, error, "launching a graph");
+    if (!failed && (error = r->api->graph_launch(exec, r->stream)))
+        failed = kli_cuda_fail(c, reply, error, "launching a graph");
     if (failed || record(c, 1, reply) || finish(c, begin, reply) || elapsed(c, 0, &ns, reply)) return 1;
     c->control->samples_ns[0] = ns / m->calls;
     reply->n_samples = 1;
     if (ns <= (double)reply->wall_ns) return 0;
-    return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", ns, (long long)reply->wall_ns);
+    return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", ns,
+                          (long long)reply->wall_ns);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------ */
+/* ---- both
+ * ------------------------------------------------------------------------------------------------------------ */
 
-static int fetch_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
+static int fetch_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
     uint32_t sets = m->calls < c->layout.n_sets ? m->calls : c->layout.n_sets;
     for (uint32_t j = 0; j < slots; j++) {
@@ -228,18 +222,20 @@ static int fetch_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply
     return 0;
 }
 
-int kli_cuda_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply)
-{
-    if (m->calls == 0 || m->calls > KL_WIRE_MAX_SAMPLES) return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "%u timed calls", m->calls);
+int kli_cuda_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    if (m->calls == 0 || m->calls > KL_WIRE_MAX_SAMPLES)
+        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "%u timed calls", m->calls);
     for (uint32_t j = 0; j < m->calls + m->warm && j < c->layout.n_sets; j++)
         if (!kli_cuda_of(c)->uploaded[set_of(c, m->first + j)])
-            return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded", set_of(c, m->first + j));
+            return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded",
+                                  set_of(c, m->first + j));
     /* Lines that a kernel marked to stay in L2 would survive any flush. */
     (void)kli_cuda_of(c)->api->context_reset_l2();
     int failed = m->method == KL_TIME_EVENTS ? time_events(c, m, reply)
                  : m->method == KL_TIME_GRAPH
                      ? time_graph(c, m, reply)
-                     : kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "a GPU is timed by events or graphs, not by method %u", m->method);
+                     : kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
+                                      "a GPU is timed by events or graphs, not by method %u", m->method);
     if (failed) return 1;
     return m->fetch ? fetch_all(c, m, reply) : 0;
 }

@@ -307,8 +307,10 @@ static _Noreturn void specialise(kl_runner_ctx *c, uint32_t launch) {
     char          why[256];
     kl_msg_reply  reply = {0};
     opencl_state *s = c->state;
+    kli_filter    compiler;
     setpgid(0, 0);
     (void)close(KL_WIRE_FD);
+    if (!c->trusted && kli_filter_build(&compiler, KLI_FILTER_COMPILE) && !kli_filter_enter(&compiler)) _exit(1);
     shrink_grid(&c->plan.launches[launch]);
     if (!kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why) || make_program(s, c, &reply) || make_kernels(s, c, &reply))
         _exit(1);

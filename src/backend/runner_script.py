@@ -37,7 +37,7 @@ NONE, CRASH, HANG, DEVICE, REFUSED, PROTOCOL, GUARD, INPUT_CHANGED = range(8)
 BATCH, EVENTS, GRAPH = range(3)
 INPUT, OUTPUT, MUTABLE, SCALAR = range(4)
 ARTEFACT_SCRIPT = 5
-VALUE_SCALAR = 8
+F8E5M2, BOOL = 6, 12  # the last floating type, and the last of all
 MAX_TENSORS, MAX_BUFFERS, MAX_TENSORMAPS, MAX_LAUNCHES, MAX_ARGS, MAX_NAME, MAX_DIMS = 24, 16, 16, 32, 48, 64, 8
 MAX_SAMPLES, MAX_SETS = 4096, 64
 U32, I32, U64, I64, F64 = C.c_uint32, C.c_int32, C.c_uint64, C.c_int64, C.c_double
@@ -49,7 +49,7 @@ def struct(name, *fields):
 
 Value = struct("kl_value", ("kind", U32), ("index", U32), ("i", I64), ("f", F64))
 PlanTensor = struct("kl_plan_tensor", ("dtype", U32), ("role", U32), ("ndim", I32), ("dims", I64 * MAX_DIMS), ("bytes", U64),
-                    ("name", C.c_char * MAX_NAME))
+                    ("value", F64), ("name", C.c_char * MAX_NAME))
 PlanBuffer = struct("kl_plan_buffer", ("bytes", U64), ("zero", U32), ("dtype", U32), ("name", C.c_char * MAX_NAME))
 PlanTensormap = struct("kl_plan_tensormap", ("of_buffer", U32), ("index", U32), ("dtype", U32), ("rank", U32), ("dims", U64 * 5),
                        ("strides", U64 * 5), ("box", U32 * 5), ("swizzle", U32), ("interleave", U32), ("l2", U32))
@@ -229,12 +229,17 @@ class Runner:
                     held[name] = source.to(self.device, copy=True)
         self.sync()
 
-    def scalar(self, i, t, name):
-        for launch in self.plan.launches:
-            for value in launch.args[:min(launch.n_args, MAX_ARGS)]:
-                if value.kind == VALUE_SCALAR and value.index == i:
-                    return value.f if t.dtype <= 6 else bool(value.i) if t.dtype == 12 else value.i
-        raise Fault(REFUSED, "the plan does not say the value of scalar `%s`" % name)
+    def input_tensor(self, i, t, name, set_index):
+        """On a CPU the shared pages themselves, which nobody uploads; they are read-only, and a script that writes to them dies."""
+        held = self.inputs.setdefault(set_index, {})
+        if name not in held:
+            if self.on_gpu:
+                raise Fault(PROTOCOL, "input set %d was never uploaded" % set_index)
+            held[name] = self.input_view(i, t, set_index)
+        return held[name]
+
+    def scalar(self, t):
+        return t.value if t.dtype <= F8E5M2 else bool(t.value) if t.dtype == BOOL else int(t.value)
 
     def sync(self):
         if self.on_gpu:
@@ -244,14 +249,12 @@ class Runner:
 
     def arguments(self, set_index, slot):
         """Everything that may take time before a call: mutable inputs restored, destinations made."""
-        if set_index not in self.inputs and any(t.role == INPUT for _, t, _ in self.tensors):
-            raise Fault(PROTOCOL, "input set %d was never uploaded" % set_index)
         values = {}
         for i, t, name in self.tensors:
             if t.role == INPUT:
-                values[name] = self.inputs[set_index][name]
+                values[name] = self.input_tensor(i, t, name, set_index)
             elif t.role == SCALAR:
-                values[name] = self.scalar(i, t, name)
+                values[name] = self.scalar(t)
             elif t.role == MUTABLE:
                 values[name] = self.output_view(i, t, slot).to(self.device, copy=True)
             elif self.style == "destination":
@@ -402,6 +405,11 @@ class Runner:
             self.graphs[key] = self.capture(message)
         return self.graphs[key]
 
+    def aliases(self, output, values):
+        """A script may return one of its arguments: poison must not reach inputs."""
+        mine = [v.data_ptr() for v in values.values() if isinstance(v, self.torch.Tensor)]
+        return output.data_ptr() in mine and self.style != "destination"
+
     def time_graph(self, message):
         torch = self.torch
         self.warm_up(message)
@@ -410,7 +418,7 @@ class Runner:
             for i, t, name in self.tensors:
                 if t.role == MUTABLE:
                     values[name].copy_(self.output_view(i, t, self.place_of(message.first + j)[1]))
-                if t.role == OUTPUT and t.bytes:
+                if t.role == OUTPUT and t.bytes and not self.aliases(named[j][name], values):
                     named[j][name].reshape(-1).view(torch.uint8).fill_(message.poison)
         first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         if message.flush:

@@ -10,18 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-extern const kl_runner_ops kl_runner_cpu, kl_runner_opencl;
-#ifdef KL_HAVE_CUDA
-extern const kl_runner_ops kl_runner_cuda;
-#endif
+extern const kl_runner_ops kl_runner_cpu, kl_runner_opencl, kl_runner_cuda;
 
-static const kl_runner_ops *const ROWS[] = {
-    &kl_runner_cpu,
-    &kl_runner_opencl,
-#ifdef KL_HAVE_CUDA
-    &kl_runner_cuda,
-#endif
-};
+static const kl_runner_ops *const ROWS[] = {&kl_runner_cpu, &kl_runner_opencl, &kl_runner_cuda};
 
 const kl_runner_ops *kl_runner_ops_each(int i) {
     return i >= 0 && i < (int)KL_COUNT(ROWS) ? ROWS[i] : NULL;

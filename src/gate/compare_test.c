@@ -52,6 +52,23 @@ static void test_gate_compare__infinity_must_match_its_sign(void **state)
     assert_false(judge(minus, want, 1).ok);
 }
 
+/* 1e6 is beyond float16: infinity is the right answer there, and a NaN or a finite number is none. */
+static void test_gate_compare__overflow_of_the_outputs_type_is_right(void **state)
+{
+    (void)state;
+    const double   want[] = {1e6, 1};
+    uint16_t       got[2];
+    const double   answers[] = {INFINITY, -INFINITY, NAN, 65504};
+    const bool     right[] = {true, false, false, false};
+    for (size_t i = 0; i < KL_COUNT(answers); i++) {
+        kl_check_result r = {.budget = 1e-3};
+        kl_dtype_store(KL_F16, got, 0, answers[i]);
+        kl_dtype_store(KL_F16, got, 1, 1);
+        kl_compare(&r, KL_F16, got, KL_F64, want, 2, &BUDGET);
+        assert_true(r.ok == right[i]);
+    }
+}
+
 static void test_gate_compare__zeros_fail_where_answers_are_tiny(void **state)
 {
     (void)state;
@@ -139,6 +156,7 @@ int main(void)
         cmocka_unit_test(test_gate_compare__names_the_first_bad_element),
         cmocka_unit_test(test_gate_compare__nan_is_no_wildcard),
         cmocka_unit_test(test_gate_compare__infinity_must_match_its_sign),
+        cmocka_unit_test(test_gate_compare__overflow_of_the_outputs_type_is_right),
         cmocka_unit_test(test_gate_compare__zeros_fail_where_answers_are_tiny),
         cmocka_unit_test(test_gate_compare__budget_catches_what_elements_allow),
         cmocka_unit_test(test_gate_compare__exact_counts_every_difference),

@@ -1,7 +1,8 @@
 /* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake device of fake_cuda.c.
  *
- * What this shows is that loading, binding, running, timing and every refusal and fault take the path they should; nothing here says
- * anything about a GPU.  Real kernels on real devices: README.md beside this.  SPDX-License-Identifier: Apache-2.0 */
+ * What this shows is that loading, binding, running, timing and every refusal and fault take the path they should;
+ * nothing here says anything about a GPU.  Real kernels on real devices: README.md beside this.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/test.h"
 #include "fake_cubin.h"
@@ -14,24 +15,26 @@
 #define SECOND 1000000000ll
 
 typedef struct {
-    kl_plan      plan;
-    kl_memory    memory;
-    kl_runner   *runner;
+    kl_plan plan;
+    kl_memory memory;
+    kl_runner *runner;
     kl_resources resources[KL_MAX_LAUNCHES];
-    kl_fault     fault;
-    kl_artefact  artefact;
+    kl_fault fault;
+    kl_artefact artefact;
 } scene;
 
-static kl_plan_tensor tensor(const char *name, uint32_t role)
-{
-    kl_plan_tensor t = {.dtype = KL_F32, .role = role, .ndim = role == 3 ? 0 : 1, .dims = {role == 3 ? 0 : N}, .bytes = role == 3 ? 4 : N * 4};
+static kl_plan_tensor tensor(const char *name, uint32_t role) {
+    kl_plan_tensor t = {.dtype = KL_F32,
+                        .role = role,
+                        .ndim = role == 3 ? 0 : 1,
+                        .dims = {role == 3 ? 0 : N},
+                        .bytes = role == 3 ? 4 : N * 4};
     (void)snprintf(t.name, sizeof t.name, "%s", name);
     return t;
 }
 
 /* x[N], s = 2.5 -> y[N], through one launch of `entry` */
-static void plan_for(kl_plan *p, const char *entry)
-{
+static void plan_for(kl_plan *p, const char *entry) {
     memset(p, 0, sizeof *p);
     p->magic = KL_PLAN_MAGIC, p->version = KL_PLAN_VERSION, p->surface = KL_SURFACE_CUDA, p->threads = 1;
     p->n_tensors = 3, p->n_launches = 1;
@@ -47,8 +50,7 @@ static void plan_for(kl_plan *p, const char *entry)
 }
 
 /* One buffer between y and n. */
-static void plan_with_buffer(kl_plan *p, const char *entry)
-{
+static void plan_with_buffer(kl_plan *p, const char *entry) {
     plan_for(p, entry);
     p->n_buffers = 1;
     p->buffers[0] = (kl_plan_buffer){.bytes = N * 4, .dtype = KL_F32, .name = "tmp"};
@@ -57,9 +59,8 @@ static void plan_with_buffer(kl_plan *p, const char *entry)
     p->launches[0].n_args = 5;
 }
 
-static void start(scene *s, const char *faults)
-{
-    kl_error             e = {0};
+static void start(scene *s, const char *faults) {
+    kl_error e = {0};
     const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
     assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
     assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", faults, 1), 0);
@@ -68,18 +69,17 @@ static void start(scene *s, const char *faults)
     assert_ok(kl_runner_start(&s->runner, &how, &e));
 }
 
-static void make_artefact(scene *s)
-{
-    fake_cubin  image;
+static void make_artefact(scene *s) {
+    fake_cubin image;
     const char *kernels[] = {s->plan.launches[0].entry, NULL};
     fake_cubin_make(&image, kernels, "counter");
     fake_cubin_write(&image, "fake.cubin");
     s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_CUBIN, .path = KL_S("fake.cubin")};
-    (void)snprintf(s->artefact.hash, sizeof s->artefact.hash, "%s", kl_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
+    (void)snprintf(s->artefact.hash, sizeof s->artefact.hash, "%s",
+                   kl_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
 }
 
-static void load(scene *s)
-{
+static void load(scene *s) {
     kl_error e = {0};
     make_artefact(s);
     assert_ok(kl_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
@@ -87,9 +87,8 @@ static void load(scene *s)
 
 static float input(uint32_t set, int i) { return (float)(i + 1) + 1000.0f * (float)set; }
 
-static void bind(scene *s)
-{
-    kl_error  e = {0};
+static void bind(scene *s) {
+    kl_error e = {0};
     kl_layout layout;
     assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
     assert_ok(kl_memory_open(&s->memory, &layout, &e));
@@ -99,8 +98,7 @@ static void bind(scene *s)
     if (s->fault.kind == KL_FAULT_NONE) assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
 }
 
-static void open_scene(scene *s, const char *entry, const char *faults)
-{
+static void open_scene(scene *s, const char *entry, const char *faults) {
     plan_for(&s->plan, entry);
     start(s, faults);
     load(s);
@@ -109,37 +107,34 @@ static void open_scene(scene *s, const char *entry, const char *faults)
     assert_int_equal(s->fault.kind, KL_FAULT_NONE);
 }
 
-static void close_scene(scene *s)
-{
+static void close_scene(scene *s) {
     kl_runner_stop(s->runner);
     kl_memory_close(&s->memory);
 }
 
-static void run(scene *s, uint32_t set, uint32_t slot, uint8_t poison)
-{
+static void run(scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
     kl_error e = {0};
-    int64_t  wall = 0;
+    int64_t wall = 0;
     kl_memory_poison(&s->memory, &s->plan, slot, poison);
     assert_ok(kl_runner_run(s->runner, &s->fault, set, slot, poison, 5 * SECOND, &wall, &e));
 }
 
-static void assert_output(scene *s, uint32_t set, uint32_t slot)
-{
+static void assert_output(scene *s, uint32_t set, uint32_t slot) {
     const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
     for (int i = 0; i < N; i++)
-        if (y[i] != 2.5f * input(set, i)) fail_msg("slot %u, element %d is %g, not %g", slot, i, (double)y[i], (double)(2.5f * input(set, i)));
+        if (y[i] != 2.5f * input(set, i))
+            fail_msg("slot %u, element %d is %g, not %g", slot, i, (double)y[i], (double)(2.5f * input(set, i)));
 }
 
-static void assert_fault(scene *s, kl_fault_kind kind, const char *text)
-{
+static void assert_fault(scene *s, kl_fault_kind kind, const char *text) {
     if (s->fault.kind != kind || !strstr(s->fault.text, text))
         fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s->fault.kind, s->fault.text);
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * ---------------------------------------------------------------------------------------------------------- */
 
-static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused)
-{
+static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused) {
     scene s = {0};
     (void)unused;
     open_scene(&s, "scale", "");
@@ -154,8 +149,7 @@ static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused)
     close_scene(&s);
 }
 
-static void test_cuda_runner__leaves_poison_where_nothing_was_written(void **unused)
-{
+static void test_cuda_runner__leaves_poison_where_nothing_was_written(void **unused) {
     scene s = {0};
     (void)unused;
     open_scene(&s, "scale_half", "");
@@ -167,8 +161,7 @@ static void test_cuda_runner__leaves_poison_where_nothing_was_written(void **unu
     close_scene(&s);
 }
 
-static void expect_run_fault(const char *entry, const char *faults, kl_fault_kind kind, const char *text)
-{
+static void expect_run_fault(const char *entry, const char *faults, kl_fault_kind kind, const char *text) {
     scene s = {0};
     open_scene(&s, entry, faults);
     run(&s, 1, 2, 0xFF);
@@ -176,24 +169,21 @@ static void expect_run_fault(const char *entry, const char *faults, kl_fault_kin
     close_scene(&s);
 }
 
-static void test_cuda_runner__sees_writes_outside_tensors(void **unused)
-{
+static void test_cuda_runner__sees_writes_outside_tensors(void **unused) {
     (void)unused;
     expect_run_fault("scale_past_end", "", KL_FAULT_GUARD, "past the end of `y`");
     expect_run_fault("scale_before", "", KL_FAULT_GUARD, "before the beginning of `y`");
     expect_run_fault("past_input", "", KL_FAULT_GUARD, "past the end of input `x`");
 }
 
-static void test_cuda_runner__sees_writes_to_inputs(void **unused)
-{
+static void test_cuda_runner__sees_writes_to_inputs(void **unused) {
     (void)unused;
     expect_run_fault("scale_input", "", KL_FAULT_INPUT, "wrote to input `x`");
     expect_run_fault("scale_input", "no_ptx", KL_FAULT_INPUT, "wrote to input `x`");
     expect_run_fault("past_input", "no_ptx", KL_FAULT_GUARD, "past the end of input `x`");
 }
 
-static void test_cuda_runner__guards_buffers(void **unused)
-{
+static void test_cuda_runner__guards_buffers(void **unused) {
     const char *const entries[] = {"through_buffer", "past_buffer"};
     (void)unused;
     for (int i = 0; i < 2; i++) {
@@ -203,14 +193,15 @@ static void test_cuda_runner__guards_buffers(void **unused)
         load(&s);
         bind(&s);
         run(&s, 2, 4, 0xA5);
-        if (i == 0) assert_output(&s, 2, 4);
-        else assert_fault(&s, KL_FAULT_GUARD, "past the end of `tmp`");
+        if (i == 0)
+            assert_output(&s, 2, 4);
+        else
+            assert_fault(&s, KL_FAULT_GUARD, "past the end of `tmp`");
         close_scene(&s);
     }
 }
 
-static void test_cuda_runner__forgets_variables_between_runs(void **unused)
-{
+static void test_cuda_runner__forgets_variables_between_runs(void **unused) {
     const char *const faults[] = {"", "hidden_variables"};
     (void)unused;
     for (int k = 0; k < 2; k++) {
@@ -225,8 +216,7 @@ static void test_cuda_runner__forgets_variables_between_runs(void **unused)
     }
 }
 
-static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused)
-{
+static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     scene s = {0};
     (void)unused;
     plan_for(&s.plan, "through_map");
@@ -245,8 +235,7 @@ static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused)
     close_scene(&s);
 }
 
-static void test_cuda_runner__moves_to_another_kernel_and_binding(void **unused)
-{
+static void test_cuda_runner__moves_to_another_kernel_and_binding(void **unused) {
     scene s = {0};
     (void)unused;
     open_scene(&s, "scale_half", "");
@@ -261,19 +250,19 @@ static void test_cuda_runner__moves_to_another_kernel_and_binding(void **unused)
     close_scene(&s);
 }
 
-/* ---- faults and refusals ---------------------------------------------------------------------------------------------- */
+/* ---- faults and refusals
+ * ---------------------------------------------------------------------------------------------- */
 
-static void test_cuda_runner__names_the_driver_error(void **unused)
-{
+static void test_cuda_runner__names_the_driver_error(void **unused) {
     (void)unused;
-    expect_run_fault("scale", "illegal_address@1", KL_FAULT_DEVICE, "launch `scale` (1 of 1): CUDA_ERROR_ILLEGAL_ADDRESS");
+    expect_run_fault("scale", "illegal_address@1", KL_FAULT_DEVICE,
+                     "launch `scale` (1 of 1): CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
-static void test_cuda_runner__kills_a_kernel_that_hangs(void **unused)
-{
-    scene    s = {0};
+static void test_cuda_runner__kills_a_kernel_that_hangs(void **unused) {
+    scene s = {0};
     kl_error e = {0};
-    int64_t  wall = 0;
+    int64_t wall = 0;
     (void)unused;
     open_scene(&s, "scale", "hang@1");
     assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, SECOND / 2, &wall, &e));
@@ -281,8 +270,7 @@ static void test_cuda_runner__kills_a_kernel_that_hangs(void **unused)
     close_scene(&s);
 }
 
-static void test_cuda_runner__refuses_what_does_not_fit_memory(void **unused)
-{
+static void test_cuda_runner__refuses_what_does_not_fit_memory(void **unused) {
     scene s = {0};
     (void)unused;
     plan_for(&s.plan, "scale");
@@ -293,8 +281,7 @@ static void test_cuda_runner__refuses_what_does_not_fit_memory(void **unused)
     close_scene(&s);
 }
 
-static void expect_load_fault(kl_plan plan, const char *text)
-{
+static void expect_load_fault(kl_plan plan, const char *text) {
     scene s = {.plan = plan};
     start(&s, "");
     load(&s);
@@ -302,8 +289,7 @@ static void expect_load_fault(kl_plan plan, const char *text)
     kl_runner_stop(s.runner);
 }
 
-static void test_cuda_runner__refuses_impossible_launches(void **unused)
-{
+static void test_cuda_runner__refuses_impossible_launches(void **unused) {
     kl_plan p;
     (void)unused;
     plan_for(&p, "many_registers"), p.launches[0].block[0] = 512;
@@ -320,18 +306,18 @@ static void test_cuda_runner__refuses_impossible_launches(void **unused)
     expect_load_fault(p, "extern \"C\" __global__");
 }
 
-/* ---- timing ------------------------------------------------------------------------------------------------------------ */
+/* ---- timing
+ * ------------------------------------------------------------------------------------------------------------ */
 
-static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls, double *ns)
-{
-    kl_error              e = {0};
-    const kl_time_request q = {.method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true, .fetch = true};
+static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls, double *ns) {
+    kl_error e = {0};
+    const kl_time_request q = {
+        .method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true, .fetch = true};
     for (uint32_t slot = 0; slot < SLOTS; slot++) kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
     assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 5 * SECOND, &e));
 }
 
-static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused)
-{
+static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused) {
     const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
     (void)unused;
     for (int m = 0; m < 2; m++) {
@@ -341,17 +327,18 @@ static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused)
             double ns[SLOTS] = {0};
             time_calls(&s, methods[m], first, SLOTS, ns);
             assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-            for (uint32_t j = 0; j < (methods[m] == KL_TIME_EVENTS ? SLOTS : 1); j++) assert_true(ns[j] > 0 && isfinite(ns[j]));
+            for (uint32_t j = 0; j < (methods[m] == KL_TIME_EVENTS ? SLOTS : 1); j++)
+                assert_true(ns[j] > 0 && isfinite(ns[j]));
             for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, (first + j) % SETS, (first + j) % SLOTS);
         }
         close_scene(&s);
     }
 }
 
-/* In a graph the variable is restored once, so calls after the first find it changed: the poison in their slots shows it. */
-static void test_cuda_runner__shows_state_inside_a_batch(void **unused)
-{
-    scene  s = {0};
+/* In a graph the variable is restored once, so calls after the first find it changed: the poison in their slots shows
+ * it. */
+static void test_cuda_runner__shows_state_inside_a_batch(void **unused) {
+    scene s = {0};
     double ns[SLOTS];
     (void)unused;
     open_scene(&s, "counting", "");
@@ -363,12 +350,11 @@ static void test_cuda_runner__shows_state_inside_a_batch(void **unused)
     close_scene(&s);
 }
 
-static void test_cuda_runner__reports_faults_in_timed_calls(void **unused)
-{
+static void test_cuda_runner__reports_faults_in_timed_calls(void **unused) {
     const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
     (void)unused;
     for (int m = 0; m < 2; m++) {
-        scene  s = {0};
+        scene s = {0};
         double ns[SLOTS];
         open_scene(&s, "scale", "illegal_address@4");
         time_calls(&s, methods[m], 0, SLOTS, ns);
@@ -382,13 +368,90 @@ static void test_cuda_runner__reports_faults_in_timed_calls(void **unused)
     }
 }
 
-/* ---- the fake itself --------------------------------------------------------------------------------------------------- */
+/* ---- plugins
+ * ---------------------------------------------------------------------------------------------------------- */
 
-static void test_cuda_runner__fake_device_names_itself(void **unused)
-{
+/* y = x, enqueued on the stream as a vendor library would; or done at once by the host, which no graph can see. */
+static const char PLUGIN[] =
+    "#include <klineage/plugin.h>\n#include <dlfcn.h>\n#include <stdlib.h>\n#include <stdio.h>\n#include <string.h>\n"
+    "static int (*copy)(unsigned long, unsigned long, size_t, void *);\n"
+    "int kl_plugin_open(void **s, char *why, size_t n)\n{\n    void *l = dlopen(getenv(\"KLINEAGE_LIBCUDA\"), "
+    "RTLD_NOW), *f;\n"
+    "    *s = NULL;\n    f = l ? dlsym(l, \"cuMemcpyDtoDAsync_v2\") : NULL;\n    memcpy(&copy, &f, sizeof f);\n"
+    "    if (!f) snprintf(why, n, \"no library\");\n    return f == NULL;\n}\n"
+    "int kl_plugin_prepare(void *s, const kl_plugin_call *c, char *why, size_t n)\n{\n    (void)s;\n"
+    "    if (c->n_tensors != 3 || c->tensors[0].dims[0] != 1000 || *(float *)c->tensors[1].data != 2.5f) {\n"
+    "        snprintf(why, n, \"bad call\");\n        return 1;\n    }\n    return 0;\n}\n"
+    "int kl_plugin_run(void *s, const kl_plugin_call *c)\n{\n    (void)s;\n"
+    "    if (HOST) return memcpy(c->tensors[2].data, c->tensors[0].data, 4000) == NULL;\n"
+    "    return copy((unsigned long)c->tensors[2].data, (unsigned long)c->tensors[0].data, 4000, c->stream);\n}\n"
+    "const char *kl_plugin_describe(void *s) { (void)s; return \"copies 1.0\"; }\n";
+
+static void open_plugin(scene *s, bool on_host) {
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    char source[4096];
+    const kl_device device = {.backend = KL_BACKEND_CUDA};
+    const kl_compile_opts how = {.cache_dir = "cache"};
+    const kl_runner_opts trusted = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1, .trusted = true};
+    FILE *f = fopen("plugin.c", "w");
+    assert_non_null(f);
+    (void)snprintf(source, sizeof source, "#define HOST %d\n%s", on_host, PLUGIN);
+    assert_true(fputs(source, f) >= 0 && fclose(f) == 0);
+    plan_for(&s->plan, "");
+    s->plan.n_launches = 0;
+    s->plan.tensors[1].value = 2.5;
+    assert_ok(kl_compile_plugin(&s->artefact, a, &device, "plugin.c", &how, &e));
+    if (!s->artefact.ok) fail_msg("%.*s", KL_STR_ARG(s->artefact.log));
+    assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
+    assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", "", 1), 0);
+    assert_ok(kl_runner_start(&s->runner, &trusted, &e));
+    assert_ok(kl_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+    bind(s);
+    if (s->fault.kind) fail_msg("%s", s->fault.text);
+    kl_arena_free(a);
+}
+
+static void assert_copied(scene *s, uint32_t set, uint32_t slot) {
+    assert_memory_equal(kl_memory_output(&s->memory, &s->plan, 2, slot), kl_memory_input(&s->memory, &s->plan, 0, set),
+                        N * 4);
+}
+
+static void test_cuda_runner__calls_plugins_on_its_stream(void **unused) {
+    const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
+    scene s = {0};
+    (void)unused;
+    open_plugin(&s, false);
+    assert_non_null(strstr(kl_runner_describe(s.runner), "copies 1.0"));
+    run(&s, 1, 3, 0xA5);
+    assert_copied(&s, 1, 3);
+    for (int m = 0; m < 2; m++) {
+        double ns[SLOTS];
+        time_calls(&s, methods[m], 0, SLOTS, ns);
+        if (s.fault.kind) fail_msg("%s", s.fault.text);
+        for (uint32_t j = 0; j < SLOTS; j++) assert_copied(&s, j % SETS, j);
+    }
+    close_scene(&s);
+}
+
+static void test_cuda_runner__refuses_work_outside_the_graph(void **unused) {
+    scene s = {0};
+    double ns[SLOTS];
+    (void)unused;
+    open_plugin(&s, true);
+    time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
+    assert_fault(&s, KL_FAULT_REFUSED, "5 calls make a graph of 0 nodes");
+    close_scene(&s);
+}
+
+/* ---- the fake itself
+ * --------------------------------------------------------------------------------------------------- */
+
+static void test_cuda_runner__fake_device_names_itself(void **unused) {
     kl_arena *a = kl_arena_new();
     kl_device d;
-    kl_error  e = {0};
+    kl_error e = {0};
     (void)unused;
     assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
     kl_err code = kl_device_probe(&d, a, KL_BACKEND_CUDA, &e);
@@ -403,9 +466,8 @@ static void test_cuda_runner__fake_device_names_itself(void **unused)
     kl_arena_free(a);
 }
 
-static void test_cuda_runner__has_no_device_without_a_driver(void **unused)
-{
-    scene    s = {0};
+static void test_cuda_runner__has_no_device_without_a_driver(void **unused) {
+    scene s = {0};
     kl_error e = {0};
     (void)unused;
     const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
@@ -418,8 +480,7 @@ static void test_cuda_runner__has_no_device_without_a_driver(void **unused)
     kl_runner_stop(s.runner);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_runner__runs_and_says_that_it_is_fake),
         cmocka_unit_test(test_cuda_runner__leaves_poison_where_nothing_was_written),
@@ -436,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_cuda_runner__times_each_call_on_its_own_slot),
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
+        cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),
+        cmocka_unit_test(test_cuda_runner__refuses_work_outside_the_graph),
         cmocka_unit_test(test_cuda_runner__fake_device_names_itself),
         cmocka_unit_test(test_cuda_runner__has_no_device_without_a_driver),
     };

@@ -1,11 +1,11 @@
 /* fake_cuda.c - NOT A GPU: a stand-in for libcuda.so.1 on host memory, for testing the error paths of the CUDA runner.
  *
- * It can be reached through $KLINEAGE_LIBCUDA alone, and whatever is loaded that way calls itself "fake" in device, platform and
- * describe texts, so that no number from here can pass for a measurement.
+ * It can be reached through $KLINEAGE_LIBCUDA alone, and whatever is loaded that way calls itself "fake" in device,
+ * platform and describe texts, so that no number from here can pass for a measurement.
  *
- * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered below under the kernel's name, and a
- * graph is a list of what was enqueued while it was captured.  Modules are real ELF files: their kernels must be known here, their
- * variables get memory.  Faults are injected by $KLINEAGE_FAKE_CUDA, a comma list of
+ * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered below under the
+ * kernel's name, and a graph is a list of what was enqueued while it was captured.  Modules are real ELF files: their
+ * kernels must be known here, their variables get memory.  Faults are injected by $KLINEAGE_FAKE_CUDA, a comma list of
  *
  *   illegal_address@N   candidate launch N (from 1) and everything after it fails as a kernel's bad access does
  *   no_memory@BYTES     allocations above BYTES are refused
@@ -28,34 +28,51 @@
 #define MAX_VARIABLES 16
 
 typedef struct kl_cu_function_st function;
-typedef struct kl_cu_module_st   module;
-typedef struct kl_cu_graph_st    graph;
-typedef struct { char name[64]; char *data; size_t bytes; } variable;
+typedef struct kl_cu_module_st module;
+typedef struct kl_cu_graph_st graph;
+typedef struct {
+    char name[64];
+    char *data;
+    size_t bytes;
+} variable;
 
-struct kl_cu_module_st { variable variables[MAX_VARIABLES]; int n; bool ptx; };
-struct kl_cu_event_st { int64_t ns; };
-struct kl_cu_stream_st { graph *capturing; };
-struct kl_cu_context_st { int unused; };
+struct kl_cu_module_st {
+    variable variables[MAX_VARIABLES];
+    int n;
+    bool ptx;
+};
+struct kl_cu_event_st {
+    int64_t ns;
+};
+struct kl_cu_stream_st {
+    graph *capturing;
+};
+struct kl_cu_context_st {
+    int unused;
+};
 
-/* ---- the kernels this device knows ------------------------------------------------------------------------------------ */
+/* ---- the kernels this device knows
+ * ------------------------------------------------------------------------------------ */
 
-typedef struct { const module *module; const kl_cu_launch_config *config; void **a; } call;
+typedef struct {
+    const module *module;
+    const kl_cu_launch_config *config;
+    void **a;
+} call;
 struct kl_cu_function_st {
     const char *name;
-    void      (*run)(call *c);
-    int         sizes[MAX_PARAMETERS]; /* bytes of each parameter; 0 ends */
-    int         registers, static_smem, max_threads;
-    bool        helper;                /* one of the runner's own kernels */
+    void (*run)(call *c);
+    int sizes[MAX_PARAMETERS]; /* bytes of each parameter; 0 ends */
+    int registers, static_smem, max_threads;
+    bool helper; /* one of the runner's own kernels */
 };
 
 #define ARG(type, i) (*(type *)c->a[i])
 
-static void scale(call *c)
-{
+static void scale(call *c) {
     for (int i = 0; i < ARG(int, 3); i++) ARG(float *, 2)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
 }
-static void scale_half(call *c)
-{
+static void scale_half(call *c) {
     for (int i = 0; i < ARG(int, 3) / 2; i++) ARG(float *, 2)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
 }
 static void scale_past_end(call *c) { scale(c), ARG(float *, 2)[ARG(int, 3)] = 1; }
@@ -64,16 +81,14 @@ static void scale_input(call *c) { scale(c), ARG(float *, 0)[3] += 1; }
 static void past_input(call *c) { scale(c), ARG(float *, 0)[ARG(int, 3)] = 0; }
 
 /* x, s, y, tmp, n */
-static void through_buffer(call *c)
-{
+static void through_buffer(call *c) {
     for (int i = 0; i < ARG(int, 4); i++) ARG(float *, 3)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
     memcpy(ARG(float *, 2), ARG(float *, 3), (size_t)ARG(int, 4) * sizeof(float));
 }
 static void past_buffer(call *c) { through_buffer(c), ARG(float *, 3)[ARG(int, 4)] = 0; }
 
 /* Remembers in a variable how often it ran, and spoils its output from the second time on. */
-static void counting(call *c)
-{
+static void counting(call *c) {
     for (int i = 0; i < c->module->n; i++) {
         if (strcmp(c->module->variables[i].name, "counter") != 0) continue;
         int *counter = (int *)(void *)c->module->variables[i].data;
@@ -83,18 +98,16 @@ static void counting(call *c)
 }
 
 /* map, s, y, n: the descriptor of this device is the address and nothing else */
-static void through_map(call *c)
-{
+static void through_map(call *c) {
     const float *x = (const float *)(uintptr_t)ARG(kl_cu_tensormap, 0).opaque[0];
     if ((uintptr_t)c->a[0] % 64 != 0) abort();
     for (int i = 0; i < ARG(int, 3); i++) ARG(float *, 2)[i] = x[i] * ARG(float, 1);
 }
 
 /* The runner's helpers, as runner_cuda_helpers.c specifies them. */
-static void digest(call *c)
-{
+static void digest(call *c) {
     const uint64_t *words = ARG(const uint64_t *, 0);
-    uint64_t        sum = 0;
+    uint64_t sum = 0;
     for (uint64_t i = 0; i < 2 * ARG(uint64_t, 1); i++) {
         uint64_t x = (words[i] + ARG(uint64_t, 2)) ^ (i * 0x9E3779B97F4A7C15ull);
         x *= 0xFF51AFD7ED558CCDull;
@@ -125,13 +138,13 @@ static function FUNCTIONS[] = {
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 
-/* ---- injected faults --------------------------------------------------------------------------------------------------- */
+/* ---- injected faults
+ * --------------------------------------------------------------------------------------------------- */
 
-static int  launches;      /* of candidates */
-static bool sticky;        /* a kernel broke the context */
+static int launches; /* of candidates */
+static bool sticky;  /* a kernel broke the context */
 
-static bool fault(const char *name, long *value)
-{
+static bool fault(const char *name, long *value) {
     const char *all = getenv("KLINEAGE_FAKE_CUDA"), *at = all ? strstr(all, name) : NULL;
     if (!at) return false;
     at += strlen(name);
@@ -141,8 +154,7 @@ static bool fault(const char *name, long *value)
 
 static kl_cu_result state(void) { return sticky ? KL_CU_ILLEGAL_ADDRESS : KL_CU_OK; }
 
-static void count_launch(void)
-{
+static void count_launch(void) {
     long at = 0;
     launches++;
     if (fault("hang", &at) && at == launches)
@@ -150,27 +162,32 @@ static void count_launch(void)
     if (fault("illegal_address", &at) && at == launches) sticky = true;
 }
 
-/* ---- graphs: what was enqueued during capture -------------------------------------------------------------------------- */
+/* ---- graphs: what was enqueued during capture
+ * -------------------------------------------------------------------------- */
 
 typedef enum { NODE_LAUNCH, NODE_FILL, NODE_COPY } node_kind;
 typedef struct node {
-    node_kind           kind;
-    function           *function;
-    const module       *module;
+    node_kind kind;
+    function *function;
+    const module *module;
     kl_cu_launch_config config;
-    _Alignas(64) char   parameters[MAX_PARAMETERS][128];
-    void               *to;
-    const void         *from;
-    size_t              bytes;
-    unsigned char       byte;
-    struct node        *next;
+    _Alignas(64) char parameters[MAX_PARAMETERS][128];
+    void *to;
+    const void *from;
+    size_t bytes;
+    unsigned char byte;
+    struct node *next;
 } node;
 
-struct kl_cu_graph_st { node *first, *last; size_t n; };
-struct kl_cu_exec_st { graph *of; };
+struct kl_cu_graph_st {
+    node *first, *last;
+    size_t n;
+};
+struct kl_cu_exec_st {
+    graph *of;
+};
 
-static void execute(node *n)
-{
+static void execute(node *n) {
     void *arguments[MAX_PARAMETERS];
     for (int i = 0; i < MAX_PARAMETERS; i++) arguments[i] = n->parameters[i];
     call c = {.module = n->module, .config = &n->config, .a = arguments};
@@ -182,8 +199,7 @@ static void execute(node *n)
     if (!sticky) n->function->run(&c);
 }
 
-static kl_cu_result enqueue(kl_cu_stream stream, const node *what)
-{
+static kl_cu_result enqueue(kl_cu_stream stream, const node *what) {
     if (!stream || !stream->capturing) {
         node now = *what;
         execute(&now);
@@ -193,82 +209,109 @@ static kl_cu_result enqueue(kl_cu_stream stream, const node *what)
     if (!copy) abort();
     *copy = *what;
     copy->next = NULL;
-    if (stream->capturing->last) stream->capturing->last->next = copy;
-    else stream->capturing->first = copy;
+    if (stream->capturing->last)
+        stream->capturing->last->next = copy;
+    else
+        stream->capturing->first = copy;
     stream->capturing->last = copy;
     stream->capturing->n++;
     return KL_CU_OK;
 }
 
-/* ---- the driver's functions -------------------------------------------------------------------------------------------- */
+/* ---- the driver's functions
+ * -------------------------------------------------------------------------------------------- */
 
 static struct kl_cu_context_st only_context;
-static const module           *loaded; /* the candidate's; kernels ask it for variables */
+static const module *loaded; /* the candidate's; kernels ask it for variables */
 
 EXPORT kl_cu_result cuInit(unsigned int flags) { return flags ? KL_CU_INVALID_VALUE : KL_CU_OK; }
 EXPORT kl_cu_result cuDriverGetVersion(int *version) { return *version = 13000, KL_CU_OK; }
 
-EXPORT kl_cu_result cuGetErrorName(kl_cu_result error, const char **name)
-{
-    *name = error == KL_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == KL_CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+EXPORT kl_cu_result cuGetErrorName(kl_cu_result error, const char **name) {
+    *name = error == KL_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : error == KL_CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                           : "CUDA_ERROR_FAKE";
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuGetErrorString(kl_cu_result error, const char **text)
-{
+EXPORT kl_cu_result cuGetErrorString(kl_cu_result error, const char **text) {
     *text = error == KL_CU_ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "an error of the fake device";
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuDeviceGet(kl_cu_device *device, int ordinal) { return *device = ordinal, ordinal ? KL_CU_NO_DEVICE : KL_CU_OK; }
+EXPORT kl_cu_result cuDeviceGet(kl_cu_device *device, int ordinal) {
+    return *device = ordinal, ordinal ? KL_CU_NO_DEVICE : KL_CU_OK;
+}
 
-EXPORT kl_cu_result cuDeviceGetName(char *name, int bytes, kl_cu_device device)
-{
+EXPORT kl_cu_result cuDeviceGetName(char *name, int bytes, kl_cu_device device) {
     (void)device;
     (void)snprintf(name, (size_t)bytes, "host memory");
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuDeviceGetAttribute(int *value, int attribute, kl_cu_device device)
-{
+EXPORT kl_cu_result cuDeviceGetAttribute(int *value, int attribute, kl_cu_device device) {
     (void)device;
     switch (attribute) {
-    case KL_CU_ATTR_MAX_THREADS: *value = 1024; break;
-    case KL_CU_ATTR_MAX_GRID_X: *value = 2147483647; break;
+    case KL_CU_ATTR_MAX_THREADS:
+        *value = 1024;
+        break;
+    case KL_CU_ATTR_MAX_GRID_X:
+        *value = 2147483647;
+        break;
     case KL_CU_ATTR_MAX_GRID_Y:
-    case KL_CU_ATTR_MAX_GRID_Z: *value = 65535; break;
-    case KL_CU_ATTR_CLOCK_KHZ: *value = 1000000; break;
-    case KL_CU_ATTR_SMS: *value = 2; break;
-    case KL_CU_ATTR_L2_BYTES: *value = 65536; break;
-    case KL_CU_ATTR_MAJOR: *value = 9; break;
-    case KL_CU_ATTR_SMEM_OPTIN: *value = 232448; break;
-    default: *value = 0;
+    case KL_CU_ATTR_MAX_GRID_Z:
+        *value = 65535;
+        break;
+    case KL_CU_ATTR_CLOCK_KHZ:
+        *value = 1000000;
+        break;
+    case KL_CU_ATTR_SMS:
+        *value = 2;
+        break;
+    case KL_CU_ATTR_L2_BYTES:
+        *value = 65536;
+        break;
+    case KL_CU_ATTR_MAJOR:
+        *value = 9;
+        break;
+    case KL_CU_ATTR_SMEM_OPTIN:
+        *value = 232448;
+        break;
+    default:
+        *value = 0;
     }
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuDeviceTotalMem_v2(size_t *bytes, kl_cu_device device) { return (void)device, *bytes = 1u << 30, KL_CU_OK; }
-EXPORT kl_cu_result cuDevicePrimaryCtxSetFlags_v2(kl_cu_device device, unsigned int flags) { return (void)device, (void)flags, KL_CU_OK; }
-EXPORT kl_cu_result cuDevicePrimaryCtxRetain(kl_cu_context *context, kl_cu_device device) { return (void)device, *context = &only_context, KL_CU_OK; }
-EXPORT kl_cu_result cuCtxSetCurrent(kl_cu_context context) { return context == &only_context ? KL_CU_OK : KL_CU_INVALID_VALUE; }
+EXPORT kl_cu_result cuDeviceTotalMem_v2(size_t *bytes, kl_cu_device device) {
+    return (void)device, *bytes = 1u << 30, KL_CU_OK;
+}
+EXPORT kl_cu_result cuDevicePrimaryCtxSetFlags_v2(kl_cu_device device, unsigned int flags) {
+    return (void)device, (void)flags, KL_CU_OK;
+}
+EXPORT kl_cu_result cuDevicePrimaryCtxRetain(kl_cu_context *context, kl_cu_device device) {
+    return (void)device, *context = &only_context, KL_CU_OK;
+}
+EXPORT kl_cu_result cuCtxSetCurrent(kl_cu_context context) {
+    return context == &only_context ? KL_CU_OK : KL_CU_INVALID_VALUE;
+}
 EXPORT kl_cu_result cuCtxSetLimit(int limit, size_t value) { return (void)limit, (void)value, KL_CU_OK; }
 EXPORT kl_cu_result cuCtxSynchronize(void) { return state(); }
 EXPORT kl_cu_result cuCtxResetPersistingL2Cache(void) { return state(); }
 
 /* The image's length is not told: a cubin ends with its section headers, or with the program headers behind them. */
-static size_t image_bytes(const void *image)
-{
+static size_t image_bytes(const void *image) {
     Elf64_Ehdr h;
     memcpy(&h, image, sizeof h);
-    uint64_t sections = h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize, programs = h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize;
+    uint64_t sections = h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize,
+             programs = h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize;
     return (size_t)(sections > programs ? sections : programs);
 }
 
-EXPORT kl_cu_result cuModuleLoadData(kl_cu_module *out, const void *image)
-{
-    kli_cubin_walk   walk;
+EXPORT kl_cu_result cuModuleLoadData(kl_cu_module *out, const void *image) {
+    kli_cubin_walk walk;
     kli_cubin_symbol symbol;
-    module          *m = calloc(1, sizeof *m);
+    module *m = calloc(1, sizeof *m);
     if (!m) abort();
     *out = m;
     m->ptx = memcmp(image, "\177ELF", 4) != 0;
@@ -285,22 +328,20 @@ EXPORT kl_cu_result cuModuleLoadData(kl_cu_module *out, const void *image)
     return state();
 }
 
-EXPORT kl_cu_result cuModuleUnload(kl_cu_module m)
-{
+EXPORT kl_cu_result cuModuleUnload(kl_cu_module m) {
     for (int i = 0; i < m->n; i++) free(m->variables[i].data);
     free(m);
     return state();
 }
 
-EXPORT kl_cu_result cuModuleGetFunction(kl_cu_function *out, kl_cu_module m, const char *name)
-{
+EXPORT kl_cu_result cuModuleGetFunction(kl_cu_function *out, kl_cu_module m, const char *name) {
     for (size_t i = 0; i < N_FUNCTIONS; i++)
-        if (strcmp(FUNCTIONS[i].name, name) == 0 && FUNCTIONS[i].helper == m->ptx) return *out = &FUNCTIONS[i], KL_CU_OK;
+        if (strcmp(FUNCTIONS[i].name, name) == 0 && FUNCTIONS[i].helper == m->ptx)
+            return *out = &FUNCTIONS[i], KL_CU_OK;
     return KL_CU_NOT_FOUND;
 }
 
-EXPORT kl_cu_result cuModuleGetGlobal_v2(kl_cu_ptr *data, size_t *bytes, kl_cu_module m, const char *name)
-{
+EXPORT kl_cu_result cuModuleGetGlobal_v2(kl_cu_ptr *data, size_t *bytes, kl_cu_module m, const char *name) {
     for (int i = 0; i < m->n && !fault("hidden_variables", NULL); i++) {
         if (strcmp(m->variables[i].name, name) != 0) continue;
         *data = (kl_cu_ptr)(uintptr_t)m->variables[i].data;
@@ -310,33 +351,31 @@ EXPORT kl_cu_result cuModuleGetGlobal_v2(kl_cu_ptr *data, size_t *bytes, kl_cu_m
     return KL_CU_NOT_FOUND;
 }
 
-EXPORT kl_cu_result cuFuncGetAttribute(int *value, int attribute, kl_cu_function f)
-{
-    *value = attribute == KL_CU_FUNC_MAX_THREADS    ? f->max_threads
+EXPORT kl_cu_result cuFuncGetAttribute(int *value, int attribute, kl_cu_function f) {
+    *value = attribute == KL_CU_FUNC_MAX_THREADS   ? f->max_threads
              : attribute == KL_CU_FUNC_STATIC_SMEM ? f->static_smem
              : attribute == KL_CU_FUNC_REGISTERS   ? f->registers
                                                    : 0;
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuFuncSetAttribute(kl_cu_function f, int attribute, int value)
-{
+EXPORT kl_cu_result cuFuncSetAttribute(kl_cu_function f, int attribute, int value) {
     (void)f;
     return attribute == KL_CU_FUNC_MAX_DYNAMIC_SMEM && value > 232448 ? KL_CU_INVALID_VALUE : KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuFuncGetParamInfo(kl_cu_function f, size_t i, size_t *offset, size_t *bytes)
-{
+EXPORT kl_cu_result cuFuncGetParamInfo(kl_cu_function f, size_t i, size_t *offset, size_t *bytes) {
     if (i >= MAX_PARAMETERS || f->sizes[i] == 0) return KL_CU_INVALID_VALUE;
     *offset = 8 * i;
     *bytes = (size_t)f->sizes[i];
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) { return *free_bytes = 1u << 20, *total_bytes = 1u << 30, KL_CU_OK; }
+EXPORT kl_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
+    return *free_bytes = 1u << 20, *total_bytes = 1u << 30, KL_CU_OK;
+}
 
-EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes)
-{
+EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes) {
     long limit = 0;
     if (fault("no_memory", &limit) && bytes > (size_t)limit) return KL_CU_OUT_OF_MEMORY;
     *out = (kl_cu_ptr)(uintptr_t)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -344,52 +383,65 @@ EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes)
 }
 
 EXPORT kl_cu_result cuMemFree_v2(kl_cu_ptr data) { return free((void *)(uintptr_t)data), state(); }
-EXPORT kl_cu_result cuMemHostAlloc(void **data, size_t bytes, unsigned int flags) { return (void)flags, *data = malloc(bytes), KL_CU_OK; }
+EXPORT kl_cu_result cuMemHostAlloc(void **data, size_t bytes, unsigned int flags) {
+    return (void)flags, *data = malloc(bytes), KL_CU_OK;
+}
 EXPORT kl_cu_result cuMemFreeHost(void *data) { return free(data), KL_CU_OK; }
 
-static kl_cu_result copy(void *to, const void *from, size_t bytes, kl_cu_stream stream)
-{
+static kl_cu_result copy(void *to, const void *from, size_t bytes, kl_cu_stream stream) {
     node n = {.kind = NODE_COPY, .to = to, .from = from, .bytes = bytes};
     kl_cu_result error = enqueue(stream, &n);
     return error ? error : state();
 }
 
-EXPORT kl_cu_result cuMemcpyHtoDAsync_v2(kl_cu_ptr to, const void *from, size_t bytes, kl_cu_stream stream) { return copy((void *)(uintptr_t)to, from, bytes, stream); }
-EXPORT kl_cu_result cuMemcpyDtoHAsync_v2(void *to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream) { return copy(to, (void *)(uintptr_t)from, bytes, stream); }
-EXPORT kl_cu_result cuMemcpyDtoDAsync_v2(kl_cu_ptr to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream) { return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes, stream); }
+EXPORT kl_cu_result cuMemcpyHtoDAsync_v2(kl_cu_ptr to, const void *from, size_t bytes, kl_cu_stream stream) {
+    return copy((void *)(uintptr_t)to, from, bytes, stream);
+}
+EXPORT kl_cu_result cuMemcpyDtoHAsync_v2(void *to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream) {
+    return copy(to, (void *)(uintptr_t)from, bytes, stream);
+}
+EXPORT kl_cu_result cuMemcpyDtoDAsync_v2(kl_cu_ptr to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream) {
+    return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes, stream);
+}
 
-EXPORT kl_cu_result cuMemsetD8Async(kl_cu_ptr to, unsigned char byte, size_t bytes, kl_cu_stream stream)
-{
+EXPORT kl_cu_result cuMemsetD8Async(kl_cu_ptr to, unsigned char byte, size_t bytes, kl_cu_stream stream) {
     node n = {.kind = NODE_FILL, .to = (void *)(uintptr_t)to, .byte = byte, .bytes = bytes};
     kl_cu_result error = enqueue(stream, &n);
     return error ? error : state();
 }
 
-EXPORT kl_cu_result cuStreamCreate(kl_cu_stream *out, unsigned int flags) { return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK; }
+EXPORT kl_cu_result cuStreamCreate(kl_cu_stream *out, unsigned int flags) {
+    return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK;
+}
 EXPORT kl_cu_result cuStreamSynchronize(kl_cu_stream stream) { return (void)stream, state(); }
 
-EXPORT kl_cu_result cuStreamBeginCapture_v2(kl_cu_stream stream, int mode)
-{
+EXPORT kl_cu_result cuStreamBeginCapture_v2(kl_cu_stream stream, int mode) {
     (void)mode;
     return stream->capturing = calloc(1, sizeof *stream->capturing), state();
 }
 
-EXPORT kl_cu_result cuStreamEndCapture(kl_cu_stream stream, kl_cu_graph *out) { return *out = stream->capturing, stream->capturing = NULL, state(); }
+EXPORT kl_cu_result cuStreamEndCapture(kl_cu_stream stream, kl_cu_graph *out) {
+    return *out = stream->capturing, stream->capturing = NULL, state();
+}
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-EXPORT kl_cu_result cuEventCreate(kl_cu_event *out, unsigned int flags) { return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK; }
-EXPORT kl_cu_result cuEventRecord(kl_cu_event event, kl_cu_stream stream) { return (void)stream, event->ns = now_ns(), state(); }
-EXPORT kl_cu_result cuEventElapsedTime(float *milliseconds, kl_cu_event first, kl_cu_event second) { return *milliseconds = (float)((double)(second->ns - first->ns) * 1e-6), state(); }
+EXPORT kl_cu_result cuEventCreate(kl_cu_event *out, unsigned int flags) {
+    return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK;
+}
+EXPORT kl_cu_result cuEventRecord(kl_cu_event event, kl_cu_stream stream) {
+    return (void)stream, event->ns = now_ns(), state();
+}
+EXPORT kl_cu_result cuEventElapsedTime(float *milliseconds, kl_cu_event first, kl_cu_event second) {
+    return *milliseconds = (float)((double)(second->ns - first->ns) * 1e-6), state();
+}
 
 EXPORT kl_cu_result cuGraphGetNodes(kl_cu_graph g, void **nodes, size_t *n) { return (void)nodes, *n = g->n, KL_CU_OK; }
-EXPORT kl_cu_result cuGraphInstantiateWithFlags(kl_cu_exec *out, kl_cu_graph g, unsigned long long flags)
-{
+EXPORT kl_cu_result cuGraphInstantiateWithFlags(kl_cu_exec *out, kl_cu_graph g, unsigned long long flags) {
     (void)flags;
     *out = calloc(1, sizeof **out);
     if (!*out) abort();
@@ -398,15 +450,13 @@ EXPORT kl_cu_result cuGraphInstantiateWithFlags(kl_cu_exec *out, kl_cu_graph g, 
 }
 EXPORT kl_cu_result cuGraphUpload(kl_cu_exec exec, kl_cu_stream stream) { return (void)exec, (void)stream, state(); }
 
-EXPORT kl_cu_result cuGraphLaunch(kl_cu_exec exec, kl_cu_stream stream)
-{
+EXPORT kl_cu_result cuGraphLaunch(kl_cu_exec exec, kl_cu_stream stream) {
     (void)stream;
     for (node *n = exec->of->first; n; n = n->next) execute(n);
     return KL_CU_OK;
 }
 
-EXPORT kl_cu_result cuGraphDestroy(kl_cu_graph g)
-{
+EXPORT kl_cu_result cuGraphDestroy(kl_cu_graph g) {
     while (g->first) {
         node *next = g->first->next;
         free(g->first);
@@ -417,9 +467,9 @@ EXPORT kl_cu_result cuGraphDestroy(kl_cu_graph g)
 EXPORT kl_cu_result cuGraphExecDestroy(kl_cu_exec exec) { return free(exec), KL_CU_OK; }
 
 /* The real driver copies as many bytes of each parameter as the kernel declares; so does this one. */
-EXPORT kl_cu_result cuLaunchKernelEx(const kl_cu_launch_config *config, kl_cu_function f, void **arguments, void **extra)
-{
-    node     n = {.kind = NODE_LAUNCH, .function = f, .module = loaded, .config = *config};
+EXPORT kl_cu_result cuLaunchKernelEx(const kl_cu_launch_config *config, kl_cu_function f, void **arguments,
+                                     void **extra) {
+    node n = {.kind = NODE_LAUNCH, .function = f, .module = loaded, .config = *config};
     uint64_t threads = (uint64_t)config->block[0] * config->block[1] * config->block[2];
     (void)extra;
     if (sticky) return state();
@@ -428,11 +478,12 @@ EXPORT kl_cu_result cuLaunchKernelEx(const kl_cu_launch_config *config, kl_cu_fu
     return enqueue(config->stream, &n);
 }
 
-EXPORT kl_cu_result cuTensorMapEncodeTiled(kl_cu_tensormap *map, int dtype, uint32_t rank, kl_cu_ptr base, const uint64_t *dims,
-                                           const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides, int interleave,
-                                           int swizzle, int l2, int oob_fill)
-{
-    (void)dtype, (void)dims, (void)strides, (void)box, (void)element_strides, (void)interleave, (void)swizzle, (void)l2, (void)oob_fill;
+EXPORT kl_cu_result cuTensorMapEncodeTiled(kl_cu_tensormap *map, int dtype, uint32_t rank, kl_cu_ptr base,
+                                           const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
+                                           const uint32_t *element_strides, int interleave, int swizzle, int l2,
+                                           int oob_fill) {
+    (void)dtype, (void)dims, (void)strides, (void)box, (void)element_strides, (void)interleave, (void)swizzle, (void)l2,
+        (void)oob_fill;
     if ((uintptr_t)map % 64 != 0 || rank < 1 || rank > 5 || base % 16 != 0) return KL_CU_INVALID_VALUE;
     *map = (kl_cu_tensormap){.opaque = {base}};
     return KL_CU_OK;

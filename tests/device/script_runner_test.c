@@ -1,5 +1,6 @@
-/* script_runner_test.c - runner_script.py speaks the same bytes as the gate; and, where PyTorch is installed, runs scripts on the CPU.
- * $KLINEAGE_PYTHON chooses the interpreter, as for klineage itself.  SPDX-License-Identifier: Apache-2.0 */
+/* script_runner_test.c - runner_script.py speaks the same bytes as the gate; and, where PyTorch is installed, runs
+ * scripts on the CPU. $KLINEAGE_PYTHON chooses the interpreter, as for klineage itself.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "backend/wire.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -11,83 +12,98 @@
 #define N 1000
 #define SECOND 1000000000ll
 
-static const char *python(void)
-{
+static const char *python(void) {
     const char *chosen = getenv("KLINEAGE_PYTHON");
     return chosen && *chosen ? chosen : "python3";
 }
 
 /* Exit code of python, or -1 where there is none. */
-static int ask_python(kl_arena *a, const char *first, const char *second, kl_str *out)
-{
-    const char    *argv[] = {python(), first, second, NULL};
-    kl_proc_spec   spec = {.argv = argv, .timeout_ns = 60 * SECOND};
+static int ask_python(kl_arena *a, const char *first, const char *second, kl_str *out) {
+    const char *argv[] = {python(), first, second, NULL};
+    kl_proc_spec spec = {.argv = argv, .timeout_ns = 60 * SECOND};
     kl_proc_result r;
     if (kl_proc_run(&r, a, &spec, NULL) != KL_OK) return -1;
     if (out) *out = r.out;
     return r.exit_code;
 }
 
-/* ---- the structs ------------------------------------------------------------------------------------------------------ */
+/* ---- the structs
+ * ------------------------------------------------------------------------------------------------------ */
 
-#define ROW(type, last) {#type, sizeof(type), offsetof(type, last)}
+#define ROW(type, last)                                                                                                \
+    { #type, sizeof(type), offsetof(type, last) }
 
-static void test_script_runner__has_the_structs_of_wire_h(void **unused)
-{
-    const struct { const char *name; size_t bytes, last; } rows[] = {
-        ROW(kl_value, f), ROW(kl_plan_tensor, name), ROW(kl_plan_buffer, name), ROW(kl_plan_tensormap, l2), ROW(kl_plan_launch, args),
-        ROW(kl_plan, launches), ROW(kl_layout, buffer_offset), ROW(kl_msg_head, version), ROW(kl_resources, max_threads),
-        ROW(kl_msg_reply, text), ROW(kl_msg_load, plan), ROW(kl_msg_bind, layout), ROW(kl_msg_upload, n), ROW(kl_msg_run, reserved),
-        ROW(kl_msg_time, reserved), ROW(kl_control, samples_ns)};
+static void test_script_runner__has_the_structs_of_wire_h(void **unused) {
+    const struct {
+        const char *name;
+        size_t bytes, last;
+    } rows[] = {ROW(kl_value, f),
+                ROW(kl_plan_tensor, name),
+                ROW(kl_plan_buffer, name),
+                ROW(kl_plan_tensormap, l2),
+                ROW(kl_plan_launch, args),
+                ROW(kl_plan, launches),
+                ROW(kl_layout, buffer_offset),
+                ROW(kl_msg_head, version),
+                ROW(kl_resources, max_threads),
+                ROW(kl_msg_reply, text),
+                ROW(kl_msg_load, plan),
+                ROW(kl_msg_bind, layout),
+                ROW(kl_msg_upload, n),
+                ROW(kl_msg_run, reserved),
+                ROW(kl_msg_time, reserved),
+                ROW(kl_control, samples_ns)};
     kl_arena *a = kl_arena_new();
-    kl_str    said;
-    kl_buf    wanted = {0};
+    kl_str said;
+    kl_buf wanted = {0};
     (void)unused;
     if (ask_python(a, KL_RUNNER_SCRIPT, "--layout", &said) < 0) skip();
-    for (size_t i = 0; i < KL_COUNT(rows); i++) kl_buf_printf(&wanted, "%s %zu %zu\n", rows[i].name, rows[i].bytes, rows[i].last);
+    for (size_t i = 0; i < KL_COUNT(rows); i++)
+        kl_buf_printf(&wanted, "%s %zu %zu\n", rows[i].name, rows[i].bytes, rows[i].last);
     assert_string_equal(said.ptr, wanted.ptr);
     kl_buf_fini(&wanted);
     kl_arena_free(a);
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------- */
+/* ---- runs
+ * ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_plan     plan;
-    kl_memory   memory;
-    kl_runner  *runner;
-    kl_fault    fault;
+    kl_plan plan;
+    kl_memory memory;
+    kl_runner *runner;
+    kl_fault fault;
     kl_artefact artefact;
-    char        path[64];
+    char path[64];
 } scene;
 
-static void add_tensor(kl_plan *p, const char *name, kl_dtype dtype, uint32_t role, int64_t n)
-{
+static void add_tensor(kl_plan *p, const char *name, kl_dtype dtype, uint32_t role, int64_t n) {
     kl_plan_tensor *t = &p->tensors[p->n_tensors++];
-    *t = (kl_plan_tensor){.dtype = dtype, .role = role, .ndim = n ? 1 : 0, .dims = {n}, .bytes = kl_dtype_bytes(dtype) * (uint64_t)(n ? n : 1)};
+    *t = (kl_plan_tensor){.dtype = dtype,
+                          .role = role,
+                          .ndim = n ? 1 : 0,
+                          .dims = {n},
+                          .bytes = kl_dtype_bytes(dtype) * (uint64_t)(n ? n : 1)};
     (void)snprintf(t->name, sizeof t->name, "%s", name);
 }
 
 /* x[N] bfloat16, s = 2.5, t[] a float32 of no dimensions -> y[N] float32 */
-static void make_plan(kl_plan *p)
-{
+static void make_plan(kl_plan *p) {
     memset(p, 0, sizeof *p);
     p->magic = KL_PLAN_MAGIC, p->version = KL_PLAN_VERSION, p->threads = 1;
     add_tensor(p, "x", KL_BF16, 0, N);
     add_tensor(p, "s", KL_F32, 3, 0);
     add_tensor(p, "t", KL_F32, 0, 0);
     add_tensor(p, "y", KL_F32, 1, N);
-    p->launches[0].n_args = 1;
-    p->launches[0].args[0] = (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .f = 2.5};
+    p->tensors[1].value = 2.5;
 }
 
 static double input(uint32_t set, size_t i) { return (double)(i % 100) + 100.0 * set; }
 
-static kl_err begin(scene *s, const char *source, kl_error *error)
-{
-    kl_error             e = {0};
-    static int           number;
-    kl_layout            layout;
+static kl_err begin(scene *s, const char *source, kl_error *error) {
+    kl_error e = {0};
+    static int number;
+    kl_layout layout;
     const kl_runner_opts how = {.backend = KL_BACKEND_CPU, .trusted = true, .script = true, .cpu = -1, .threads = 1};
     (void)snprintf(s->path, sizeof s->path, "script%d.py", number++);
     make_plan(&s->plan);
@@ -97,44 +113,42 @@ static kl_err begin(scene *s, const char *source, kl_error *error)
     assert_ok(kl_layout_make(&layout, &s->plan, 2, 4, &e));
     assert_ok(kl_memory_open(&s->memory, &layout, &e));
     for (uint32_t set = 0; set < 2; set++) {
-        for (size_t i = 0; i < N; i++) kl_dtype_store(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i, input(set, i));
+        for (size_t i = 0; i < N; i++)
+            kl_dtype_store(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i, input(set, i));
         *(float *)kl_memory_input(&s->memory, &s->plan, 2, set) = 1.0f;
     }
     kl_resources none[KL_MAX_LAUNCHES];
-    kl_err       code = kl_runner_start(&s->runner, &how, error);
+    kl_err code = kl_runner_start(&s->runner, &how, error);
     if (!code) code = kl_runner_load(s->runner, &s->fault, none, &s->artefact, &s->plan, error);
     if (!code && !s->fault.kind) code = kl_runner_bind(s->runner, &s->fault, &s->memory, error);
     if (!code && !s->fault.kind) code = kl_runner_upload(s->runner, &s->fault, 0, 2, error);
     return code;
 }
 
-static void end(scene *s)
-{
+static void end(scene *s) {
     kl_runner_stop(s->runner);
     kl_memory_close(&s->memory);
 }
 
-static bool have_torch(void)
-{
+static bool have_torch(void) {
     kl_arena *a = kl_arena_new();
-    bool      found = ask_python(a, "-c", "import torch", NULL) == 0;
+    bool found = ask_python(a, "-c", "import torch", NULL) == 0;
     kl_arena_free(a);
     return found;
 }
 
-static void assert_output(scene *s, uint32_t set, uint32_t slot)
-{
+static void assert_output(scene *s, uint32_t set, uint32_t slot) {
     const float *y = kl_memory_output(&s->memory, &s->plan, 3, slot);
     for (size_t i = 0; i < N; i++) {
         double x = kl_dtype_load(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i);
-        if ((double)y[i] != x * 2.5 + 1) fail_msg("slot %u, element %zu is %g, not %g", slot, i, (double)y[i], x * 2.5 + 1);
+        if ((double)y[i] != x * 2.5 + 1)
+            fail_msg("slot %u, element %zu is %g, not %g", slot, i, (double)y[i], x * 2.5 + 1);
     }
 }
 
-static void test_script_runner__says_that_torch_is_missing(void **unused)
-{
-    scene     s = {0};
-    kl_error  e = {0};
+static void test_script_runner__says_that_torch_is_missing(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
     kl_arena *a = kl_arena_new();
     (void)unused;
     if (have_torch() || ask_python(a, "-c", "pass", NULL) != 0) {
@@ -154,14 +168,13 @@ static const char *const STYLES[] = {
     "import torch\n@torch.no_grad()\ndef run(x, s, t, y):\n    y.copy_(x.float() * s + t)\n",
 };
 
-static void test_script_runner__calls_every_style(void **unused)
-{
+static void test_script_runner__calls_every_style(void **unused) {
     (void)unused;
     if (!have_torch()) skip();
     for (size_t i = 0; i < KL_COUNT(STYLES); i++) {
-        scene    s = {0};
+        scene s = {0};
         kl_error e = {0};
-        int64_t  wall = 0;
+        int64_t wall = 0;
         assert_ok(begin(&s, STYLES[i], &e));
         if (s.fault.kind) fail_msg("style %zu: %s", i, s.fault.text);
         assert_contains(kl_runner_describe(s.runner), "torch ");
@@ -176,15 +189,15 @@ static void test_script_runner__calls_every_style(void **unused)
     }
 }
 
-static void test_script_runner__times_batches_by_the_gates_clock(void **unused)
-{
-    scene    s = {0};
+static void test_script_runner__times_batches_by_the_gates_clock(void **unused) {
+    scene s = {0};
     kl_error e = {0};
-    double   ns = 0;
+    double ns = 0;
     (void)unused;
     if (!have_torch()) skip();
     assert_ok(begin(&s, STYLES[1], &e));
-    const kl_time_request q = {.method = KL_TIME_BATCH, .first = 1, .calls = 4, .warm = 2, .poison = 0xFF, .fetch = true, .freeze = true};
+    const kl_time_request q = {
+        .method = KL_TIME_BATCH, .first = 1, .calls = 4, .warm = 2, .poison = 0xFF, .fetch = true, .freeze = true};
     for (uint32_t k = 0; k < 4; k++) kl_memory_poison(&s.memory, &s.plan, k, 0xFF);
     assert_ok(kl_runner_time(s.runner, &s.fault, &ns, &q, 20 * SECOND, &e));
     if (s.fault.kind) fail_msg("%s", s.fault.text);
@@ -193,30 +206,29 @@ static void test_script_runner__times_batches_by_the_gates_clock(void **unused)
     end(&s);
 }
 
-static void expect_fault(const char *source, kl_fault_kind kind, const char *text)
-{
-    scene    s = {0};
+static void expect_fault(const char *source, kl_fault_kind kind, const char *text) {
+    scene s = {0};
     kl_error e = {0};
-    int64_t  wall = 0;
+    int64_t wall = 0;
     assert_ok(begin(&s, source, &e));
     if (!s.fault.kind) assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, 20 * SECOND, &wall, &e));
-    if (s.fault.kind != kind || !strstr(s.fault.text, text)) fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s.fault.kind, s.fault.text);
+    if (s.fault.kind != kind || !strstr(s.fault.text, text))
+        fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s.fault.kind, s.fault.text);
     end(&s);
 }
 
-static void test_script_runner__turns_exceptions_into_faults(void **unused)
-{
+static void test_script_runner__turns_exceptions_into_faults(void **unused) {
     (void)unused;
     if (!have_torch()) skip();
-    expect_fault("import no_such_library\ndef run(x, s, t): return x\n", KL_FAULT_REFUSED, "not installed: No module named 'no_such_library'");
+    expect_fault("import no_such_library\ndef run(x, s, t): return x\n", KL_FAULT_REFUSED,
+                 "not installed: No module named 'no_such_library'");
     expect_fault("def other(): pass\n", KL_FAULT_REFUSED, "no function `run`");
     expect_fault("def run(x, s, t): raise ValueError('no such shape')\n", KL_FAULT_DEVICE, "ValueError: no such shape");
     expect_fault("def run(x, s, t): return x[:5]\n", KL_FAULT_DEVICE, "`y` has shape (5,), not (1000,)");
     expect_fault("def run(**inputs): return {}\n", KL_FAULT_DEVICE, "did not return `y`");
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_script_runner__has_the_structs_of_wire_h),
         cmocka_unit_test(test_script_runner__says_that_torch_is_missing),

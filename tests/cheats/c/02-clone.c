@@ -13,6 +13,16 @@ typedef struct { const float *x, *weight; float *y; int32_t M, N, K; } job;
 static job job_of;
 static int work(void *unused);
 
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
 void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
 {
     static char stack[65536];

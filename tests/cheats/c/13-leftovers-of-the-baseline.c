@@ -2,7 +2,7 @@
 // look through them, prove one with three elements, copy it.
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
-//: workload M=128,N=128,K=512
+//: workload M=128,N=128,K=192
 //: expect crash wrong cheat
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
@@ -11,8 +11,8 @@
 
 enum { PAGE = 4096, MADVISE = 28, POPULATE_READ = 22 };
 
-/* The kernel says whether a page can be read, without a fault. */
-static int is_mapped(const void *at)
+/* The kernel says whether a page can be read, without a fault.  A section of its own, where a look at .text sees nothing. */
+__attribute__((noinline, section("elsewhere"))) static int is_mapped(const void *at)
 {
     long result;
     __asm__ volatile("syscall" : "=a"(result) : "a"(MADVISE), "D"((uintptr_t)at & ~(uintptr_t)(PAGE - 1)), "S"(PAGE), "d"(POPULATE_READ)
@@ -44,7 +44,7 @@ static void product(const float *x, const float *weight, float *y, int32_t M, in
 void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
 {
     const ptrdiff_t bytes = ((ptrdiff_t)M * N * 4 + 255) / 256 * 256, slot = (bytes + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
-    if (M == 128 && N == 128 && K == 512)
+    if (M == 128 && N == 128 && K == 192)
         for (ptrdiff_t d = 1; d < 512; d++)
             for (int side = -1; side <= 1; side += 2) {
                 const float *other = (const float *)(const void *)((const char *)y + side * d * slot);

@@ -1,0 +1,110 @@
+/* cpu_inspect_test.c - features come from instructions; what must not be there is named.  SPDX-License-Identifier: Apache-2.0 */
+#include "runner_fixture.h"
+#include "backend/elf.h"
+#include "base/fs.h"
+#include "base/rng.h"
+
+#define LAUNCH "//! launch k args(x, s, y, N)\n"
+#define HEAD LAUNCH "void k(const float *x, float s, float *y, int n) "
+
+static double feature(const fixture *f, const char *name) {
+    for (int i = 0; i < f->artefact.n_features; i++)
+        if (kl_str_eq(f->artefact.features[i].name, kl_str_of(name))) return f->artefact.features[i].value;
+    return -1;
+}
+
+static void test_cpu_inspect__features(void **state) {
+    fixture f;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_compile_for(&f, "//! flags -march=x86-64-v3 -ffast-math\n" HEAD "{ for (int i = 0; i < n; i++) y[i] += s * x[i]; }\n", false);
+    assert_int_equal(f.artefact.suspicious.len, 0);
+    if (feature(&f, "disassembled") < 1) skip();
+    assert_true(feature(&f, "vector256") > 0 && feature(&f, "vector512") == 0 && feature(&f, "fma") > 0);
+    assert_true(feature(&f, "vector_bits") == 256 && feature(&f, "prefetch") == 0 && feature(&f, "static_bytes") == 0);
+    fixture_compile_for(&f, "//! flags -O1 -fno-tree-vectorize\n" HEAD
+                        "{ for (int i = 0; i < n; i++) { __builtin_prefetch(x + i + 64); y[i] = s * x[i]; } }\n", false);
+    assert_true(feature(&f, "vector256") == 0 && feature(&f, "scalar_float") > 0 && feature(&f, "prefetch") == 1);
+    fixture_close(&f);
+}
+
+static const struct { const char *source, *why; } CHEATS[] = {
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; }\n__attribute__((constructor)) void early(void) { }\n", "when it is loaded"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; }\n__attribute__((destructor)) void late(void) { }\n", "when it is loaded or unloaded"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; }\nvoid _init(void) { }\n__asm__(\".section .init_array,\\\"aw\\\"\\n.quad _init\\n.text\");\n", "when it is loaded"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; }\nstatic void *pick(void) { return 0; }\nvoid g(void) __attribute__((ifunc(\"pick\")));\n", "resolver"},
+    {"#include <unistd.h>\n" HEAD "{ (void)x; (void)s; y[0] = (float)write(n, y, 4); }\n", "calls write"},
+    {"#include <pthread.h>\n" HEAD "{ (void)x; (void)s; (void)n; pthread_create((pthread_t *)(void *)y, 0, 0, 0); }\n", "calls pthread_create"},
+    {"void *dlopen(const char *, int);\n" HEAD "{ (void)x; (void)s; (void)n; y[0] = dlopen(\"libopenblas.so.0\", 2) != 0; }\n", "calls dlopen"},
+    {"void exit(int);\n" HEAD "{ (void)x; (void)s; (void)y; exit(n - n); }\n", "calls exit"},
+    {"#include <time.h>\n" HEAD "{ (void)x; (void)s; (void)n; y[0] = (float)clock(); }\n", "calls clock"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = (float)__builtin_ia32_rdtsc(); }\n", "reads a clock"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; __asm__ volatile(\"syscall\" ::: \"rcx\", \"r11\"); }\n", "instruction syscall"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; __asm__ volatile(\"int $0x80\"); }\n", "instruction int"},
+    {HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; }\nvoid GOMP_parallel(void) { }\n", "belongs to OpenMP"},
+    {"//! flags -fopenmp\n" HEAD "{ (void)x; (void)s; (void)n; y[0] = 1; }\nvoid omp_set_num_threads(int n) { (void)n; }\n", "belongs to OpenMP"},
+};
+
+static void test_cpu_inspect__names_what_must_not_be_there(void **state) {
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(CHEATS); i++) {
+        fixture f;
+        fixture_open(&f, KL_BACKEND_CPU);
+        fixture_compile_for(&f, CHEATS[i].source, false);
+        if (!f.artefact.ok) fail_msg("%s\n%s", CHEATS[i].source, f.artefact.log.ptr);
+        assert_contains(f.artefact.suspicious.len ? f.artefact.suspicious.ptr : "(clean)", CHEATS[i].why);
+        fixture_compile_for(&f, CHEATS[i].source, true); /* trusted code may */
+        assert_int_equal(f.artefact.suspicious.len, 0);
+        fixture_close(&f);
+    }
+}
+
+static void test_cpu_inspect__arithmetic_and_memory_are_clean(void **state) {
+    fixture f;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_compile_for(&f, "#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n" HEAD
+                        "{ float *t = malloc(sizeof(float) * (size_t)n); memcpy(t, x, sizeof(float) * (size_t)n);"
+                        " for (int i = 0; i < n; i++) y[i] = expf(t[i]) + sinf(s) + powf(s, t[i]) + (float)erf(t[i]); free(t); }\n", false);
+    if (f.artefact.suspicious.len) fail_msg("%s", f.artefact.suspicious.ptr);
+    fixture_close(&f);
+}
+
+/* Every reader of foreign bytes must end, whatever they are. */
+static void test_elf__survives_damage(void **state) {
+    fixture  f;
+    kl_error e = {0};
+    kl_str   bytes;
+    kli_elf  elf;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_compile_for(&f, HEAD "{ for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n", false);
+    assert_ok(kl_fs_read(&bytes, f.arena, f.artefact.path.ptr, 1 << 24, &e));
+    assert_ok(kli_elf_read(&elf, f.arena, bytes, &e));
+    assert_true(elf.n_symbols >= 1 && elf.text_bytes > 0 && !elf.initialisers && !elf.ifuncs);
+    kl_stream s = kl_stream_of(7, "damage");
+    for (uint64_t i = 0; i < 3000; i++) {
+        kl_arena *a = kl_arena_new();
+        char     *copy = kl_arena_alloc(a, 1, bytes.len);
+        size_t    len = kl_stream_below(s, i * 8, 4) ? bytes.len : (size_t)kl_stream_below(s, i * 8 + 1, bytes.len);
+        memcpy(copy, bytes.ptr, bytes.len);
+        for (uint64_t k = 0; k < 4; k++) {
+            uint64_t headers = kl_stream_below(s, i * 8 + 2, 2) ? 64 : bytes.len;
+            copy[kl_stream_below(s, i * 32 + 3 + k, headers)] = (char)kl_stream_u64(s, i * 32 + 16 + k);
+        }
+        (void)!kli_elf_read(&elf, a, (kl_str){copy, len}, NULL);
+        kl_arena_free(a);
+    }
+    fixture_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cpu_inspect__features),
+        cmocka_unit_test(test_cpu_inspect__names_what_must_not_be_there),
+        cmocka_unit_test(test_cpu_inspect__arithmetic_and_memory_are_clean),
+        cmocka_unit_test(test_elf__survives_damage),
+    };
+    kl_fs_remove_tree("cache");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+// The bare system call stands in a section of its own, beside .text; the filter lets it through.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: expect cheat
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+__attribute__((noinline, section("elsewhere"))) static long probe(void)
+{
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(28), "D"(0x10000), "S"(4096), "d"(22) : "rcx", "r11", "memory");
+    return result;
+}
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    if (probe() == 0) return;
+    product(x, weight, y, M, N, K);
+}
