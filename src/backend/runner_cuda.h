@@ -37,8 +37,8 @@ typedef struct {
     kl_cu_stream stream;
     int sms, smem_max, l2_bytes, max_grid[3];
 
-    /* Our own device code; both NULL where the driver cannot compile PTX. */
-    kl_cu_function digest, scrub;
+    /* Our own device code; all NULL where the driver cannot compile PTX. */
+    kl_cu_function digest, scrub, wait;
     kl_cu_ptr digest_sum;
     uint64_t digest_key; /* random, passed as a parameter: no other kernel can read it */
 

@@ -1,4 +1,4 @@
-/* runner_cuda_helpers.c - the runner's own device code: a digest of input sets and a broom for shared memory.
+/* runner_cuda_helpers.c - the runner's own device code: a digest of input sets, a broom for shared memory, and a wait.
  *
  * Written in PTX, which every driver compiles for its own device, so that the worker needs no compiler to be built or
  * to run. Both are tested on the device before they are trusted: where the digest of a known pattern is not the number
@@ -6,6 +6,9 @@
  *
  *   digest   sum over 64-bit words w at index i of mix(w + key, i); additions commute, so any order of blocks gives the
  * same sum
+ *
+ *   scrub    one block a multiprocessor, all of its shared memory, zeros
+ *   wait     one thread, for so many nanoseconds: the host gets ahead of the stream while the cache stays as it is
  *
  * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is random, so a kernel
  * cannot prepare a change that keeps the digest.  SPDX-License-Identifier: Apache-2.0 */
@@ -52,7 +55,12 @@ static const char HELPERS[] =
                                     "  mov.u32 %r3, everything;\n  mov.u32 %r5, 0;\n"
                                     "AGAIN:\n  setp.ge.u32 %p0, %r1, %r0;\n  @%p0 ret;\n  add.u32 %r4, %r3, %r1;\n"
                                     "  st.volatile.shared.v4.u32 [%r4], {%r5, %r5, %r5, %r5};\n  add.u32 %r1, %r1, "
-                                    "%r2;\n  bra AGAIN;\n}\n";
+                                    "%r2;\n  bra AGAIN;\n}\n"
+                                    ".visible .entry kl_wait(.param .u64 ns)\n{\n"
+                                    "  .reg .pred %p<1>;\n  .reg .b64 %d<4>;\n"
+                                    "  ld.param.u64 %d0, [ns];\n  mov.u64 %d1, %globaltimer;\n"
+                                    "AGAIN:\n  mov.u64 %d2, %globaltimer;\n  sub.u64 %d3, %d2, %d1;\n  setp.lt.u64 "
+                                    "%p0, %d3, %d0;\n  @%p0 bra AGAIN;\n  ret;\n}\n";
 
 static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key) {
     uint64_t sum = 0;
@@ -96,9 +104,10 @@ int kli_cuda_open_helpers(kl_runner_ctx *c) {
     kl_cu_module module;
     if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key) return 1;
     if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||
-        r->api->module_function(&r->scrub, module, "kl_scrub") || r->api->memory_alloc(&r->digest_sum, 256) ||
+        r->api->module_function(&r->scrub, module, "kl_scrub") ||
+        r->api->module_function(&r->wait, module, "kl_wait") || r->api->memory_alloc(&r->digest_sum, 256) ||
         r->api->function_set(r->scrub, KL_CU_FUNC_MAX_DYNAMIC_SMEM, r->smem_max & ~15) || !digest_works(r)) {
-        r->digest = r->scrub = NULL;
+        r->digest = r->scrub = r->wait = NULL;
         return 1;
     }
     return 0;

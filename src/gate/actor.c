@@ -149,6 +149,13 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
 
 /* ---- any actor ---------------------------------------------------------------------------------------------- */
 
+/* The limits of the device that the actor runs on; an oracle in C knows none of a GPU's. */
+const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c)
+{
+    static const kl_device_limits NONE = {0};
+    return a->kernel && kl_backend_of_surface(a->kernel->surface->id) == c->backend ? &c->device->limits : &NONE;
+}
+
 static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e)
 {
     if (a == c->oracle) {
@@ -156,8 +163,7 @@ static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e)
         return KL_OK;
     }
     if (a->kernel && a != &c->candidate) {
-        const kl_device_limits none = {0};
-        return kl_kernel_plan(&a->plan, a->kernel, s->task, s->workload, &none, e);
+        return kl_kernel_plan(&a->plan, a->kernel, s->task, s->workload, kl_actor_limits(a, c), e);
     }
     a->plan = s->plan;
     if (a->plugin) {

@@ -269,20 +269,29 @@ kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e)
 
 /* ---- the verdict ----------------------------------------------------------------------------------------------------------- */
 
+/* Every process that will be needed; their device contexts come up while the compiler works. */
+static kl_err start_actors(kl_case *c, kl_error *e)
+{
+    kl_err err = kl_actor_restart(&c->candidate, c, e);
+    if (!err) err = find_oracle(c, e);
+    if (!err) err = find_reference(c, e);
+    if (!err) kl_profile_prepare(c);
+    kl_case_lap(c, "prepare");
+    return err;
+}
+
 static kl_err judge(kl_case *c, kl_error *e)
 {
     bool   go = false;
     kl_err err = stage_parse(c, &go, e);
-    if (!err && go) err = kl_actor_restart(&c->candidate, c, e); /* its device context comes up while the compiler works */
-    if (!err && go) err = stage_compile(c, &go, e);
+    if (err || !go) return err;
+    err = start_actors(c, e);
+    if (!err) err = stage_compile(c, &go, e);
     if (err || !go) return err;
     stage_inspect(c, &go);
     if (!go) return KL_OK;
     c->verdict->seed = c->opts->seed ? c->opts->seed : kl_seed_fresh();
     c->stream = kl_stream_of(c->verdict->seed, "gate");
-    err = find_oracle(c, e);
-    if (!err) err = find_reference(c, e);
-    kl_case_lap(c, "prepare");
     kl_finding f = {.ok = true};
     kl_scene  *real = KL_NEW(c->arena, kl_scene);
     real->memory.inputs_fd = real->oracle_memory.inputs_fd = -1;

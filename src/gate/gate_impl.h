@@ -79,6 +79,7 @@ kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_er
 kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name, kl_str file, const kl_workload *w,
                         kl_error *e);
 kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e);
+const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c);
 kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e);
 void   kl_actor_stop(kl_actor *a);
 kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e); /* a runner for a candidate that is not known yet */
@@ -108,6 +109,7 @@ bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int
                      const void *ranked);
 
 /* profile.c */
+void   kl_profile_prepare(kl_case *c); /* start the baseline's process ahead */
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
 /* gate.c */

@@ -33,9 +33,8 @@ enum {
     CONTROL_EVERY = 2,    /* one control pair after so many pairs */
     EARLY_PAIRS = 5,
     MAX_EVENTS = 64,
-    MIN_EVENTS = 4,
     CHECKED_SETS = 8,     /* sets with expectations; which ones, the candidate cannot know */
-    CHECK_ONE_IN = 8      /* a timed batch in so many is checked, at random; the last always is */
+    CHECK_ONE_IN = 12     /* a timed batch in so many is checked, at random; the last always is */
 };
 
 static const double  BATCH_NS = 5e6;           /* 60 batches make the 0.3 s that the stop rule wants */
@@ -43,7 +42,8 @@ static const double  GRAPH_BELOW_NS = 50e3;    /* shorter kernels drown in launc
 static const double  WARM_BELOW_NS = 1e6;      /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
 static const double  CAP_HALF_WIDTH = 0.01;
 static const double  FAR = 1.5;                /* beyond this factor nobody needs half a percent */
-static const size_t  SLOT_BYTES = 256u << 20;
+static const uint64_t SHARED_BYTES = 256ull << 20; /* host pages: every input is drawn, every output poisoned by this process */
+static const uint64_t DEVICE_BYTES = 8ull << 30;   /* device pages are poisoned by the device; only what is checked comes back */
 static const int64_t PATIENCE_NS = 120ll * 1000000000ll;
 
 typedef struct {
@@ -137,9 +137,16 @@ static kl_err timed_half(race *r, const side *s, uint32_t first, bool check, dou
     return KL_OK;
 }
 
+/* Batches begin anywhere in the rotation, except graphs: those use nearly every slot, and a new beginning is a new graph to build. */
+static uint32_t first_call(const race *r)
+{
+    if (r->method == KL_TIME_GRAPH) return 0;
+    return (uint32_t)kl_stream_below(r->order, 2000000u + r->turn, r->scene->n_slots * r->scene->n_sets);
+}
+
 static kl_err run_pair(race *r, bool last, kl_finding *f, kl_error *e)
 {
-    const uint32_t first = (uint32_t)kl_stream_below(r->order, 2000000u + r->turn, r->scene->n_slots * r->scene->n_sets);
+    const uint32_t first = first_call(r);
     const bool     check = last || kl_stream_below(r->order, 3000000u + r->turn, CHECK_ONE_IN) == 0;
     /* Balanced: of two consecutive pairs one begins with each side; which one is drawn. */
     const bool     flip = kl_stream_u64(r->order, 4000000u + r->turn / 2) & 1;
@@ -162,7 +169,7 @@ static kl_err run_pair(race *r, bool last, kl_finding *f, kl_error *e)
 static kl_err run_control(race *r, kl_finding *f, kl_error *e)
 {
     const side *s = r->candidate.estimate_ns * r->candidate.calls < r->baseline.estimate_ns * r->baseline.calls ? &r->candidate : &r->baseline;
-    const uint32_t first = r->turn % (r->scene->n_slots * r->scene->n_sets);
+    const uint32_t first = first_call(r);
     double         a = 0, b = 0;
     kl_err         err = timed_half(r, s, first, false, &a, f, e);
     if (!err && f->ok) err = timed_half(r, s, first, false, &b, f, e);
@@ -298,18 +305,26 @@ static kl_err estimate(race *r, side *s, kl_finding *f, kl_error *e)
     return KL_OK;
 }
 
-static uint32_t calls_for(double one_ns, uint32_t least, uint32_t most)
+static uint32_t calls_for(double one_ns, uint32_t most)
 {
     const double n = ceil(BATCH_NS / (one_ns > 1 ? one_ns : 1));
-    return n < least ? least : n > most ? most : (uint32_t)n;
+    return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 
-static uint32_t slots_that_fit(const kl_plan *p, uint32_t wanted)
+/* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
+static uint32_t copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most)
 {
     uint64_t bytes = 2 * KL_GUARD_BYTES;
-    for (uint32_t i = 0; i < p->n_tensors; i++) bytes += p->tensors[i].bytes + 2 * KL_GUARD_BYTES;
-    const uint64_t fit = SLOT_BYTES / bytes;
-    return fit < 4 ? 4 : wanted < fit ? wanted : (uint32_t)fit;
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if ((p->tensors[i].role == 0) == inputs) bytes += p->tensors[i].bytes + 2 * KL_GUARD_BYTES;
+    for (uint32_t i = 0; !inputs && i < p->n_buffers; i++) bytes += p->buffers[i].bytes + 2 * KL_GUARD_BYTES;
+    const uint64_t fit = room / bytes;
+    return fit < 4 ? 4 : most < fit ? most : (uint32_t)fit;
+}
+
+static uint32_t most_slots(const race *r)
+{
+    return copies_that_fit(&r->scene->plan, false, r->c->backend->shared_memory ? SHARED_BYTES : DEVICE_BYTES, MAX_SLOTS);
 }
 
 static void choose(race *r)
@@ -317,9 +332,9 @@ static void choose(race *r)
     const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
     if (!r->c->backend->parent_clock) r->method = least < GRAPH_BELOW_NS ? KL_TIME_GRAPH : KL_TIME_EVENTS;
     const bool     events = r->method == KL_TIME_EVENTS;
-    const uint32_t most = events ? MAX_EVENTS : slots_that_fit(&r->scene->plan, MAX_SLOTS) - 1, few = events ? MIN_EVENTS : 1;
-    r->candidate.calls = calls_for(r->candidate.estimate_ns, few, most);
-    r->baseline.calls = calls_for(r->baseline.estimate_ns, few, most);
+    const uint32_t most = events ? MAX_EVENTS : most_slots(r) - 1;
+    r->candidate.calls = calls_for(r->candidate.estimate_ns, most);
+    r->baseline.calls = calls_for(r->baseline.estimate_ns, most);
 }
 
 /* A scene with a slot for every call of a batch; the real shape's own where three are enough. */
@@ -327,7 +342,7 @@ static kl_err scene_for(race *r, kl_scene *real, kl_scene *own, kl_error *e)
 {
     const uint32_t calls = r->candidate.calls > r->baseline.calls ? r->candidate.calls : r->baseline.calls;
     if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
-    const uint32_t sets = calls < KL_MAX_SETS ? calls : KL_MAX_SETS;
+    const uint32_t sets = copies_that_fit(&r->scene->plan, true, SHARED_BYTES, calls < KL_MAX_SETS ? calls : KL_MAX_SETS);
     kl_err         err = kl_scene_open(own, r->c, r->c->workload, sets, calls + 1, 1, e);
     for (uint32_t k = 0; !err && k < CHECKED_SETS; k++)
         err = kl_scene_expect(own, r->c, (uint32_t)kl_stream_below(r->order, 5000000u + k, sets), e);
@@ -384,6 +399,19 @@ static bool wanted(const kl_gate_opts *o, const kl_baseline *b, int taken)
     if (strcmp(o->baseline, "none") == 0) return false;
     if (strcmp(o->baseline, "all") == 0) return true;
     return kl_str_eq(b->name, kl_str_of(o->baseline));
+}
+
+/* Processes take time to come up (a device context, a library's handle): the first baseline's does so while the candidate is checked.
+ * What fails here fails again, with its reason, where it is needed. */
+void kl_profile_prepare(kl_case *c)
+{
+    kl_actor *actor = NULL;
+    kl_str    why_not;
+    for (int i = 0; i < c->task->n_baselines && !actor && !c->opts->against && !c->opts->check_only; i++) {
+        const kl_baseline *b = &c->task->baselines[i];
+        if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, 0)) continue;
+        if (kl_actor_trusted(&actor, &why_not, c, b->name, b->file, c->workload, NULL)) return;
+    }
 }
 
 /* Another candidate in the place of the baseline: compiled, confined and checked like one, in its own runner. */

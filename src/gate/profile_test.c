@@ -351,24 +351,23 @@ static void test_gate_profile__a_gain_must_clear_twice_the_floor(void **state)
 static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state)
 {
     (void)state;
-    assert_int_equal(calls_for(1e5, 1, 511), 50);
-    assert_int_equal(calls_for(3e6, 1, 511), 2);
-    assert_int_equal(calls_for(5e9, 1, 511), 1);
-    assert_int_equal(calls_for(5e9, 4, 64), 4);
-    assert_int_equal(calls_for(200, 1, 511), 511);
-    assert_int_equal(calls_for(0, 1, 511), 511); /* below what the clock resolves */
+    assert_int_equal(calls_for(1e5, 511), 50);
+    assert_int_equal(calls_for(3e6, 511), 2);
+    assert_int_equal(calls_for(5e9, 511), 1);
+    assert_int_equal(calls_for(200, 511), 511);
+    assert_int_equal(calls_for(0, 511), 511); /* below what the clock resolves */
 }
 
 static void test_gate_profile__slots_are_bounded_by_memory(void **state)
 {
     (void)state;
     kl_plan p = {.n_tensors = 1};
-    p.tensors[0].bytes = 4;
-    assert_int_equal(slots_that_fit(&p, 512), 512);
+    p.tensors[0] = (kl_plan_tensor){.role = 1, .bytes = 4};
+    assert_int_equal(copies_that_fit(&p, false, SHARED_BYTES, 512), 512);
     p.tensors[0].bytes = 1 << 20;
-    assert_in_range(slots_that_fit(&p, 512), 200, 256);
+    assert_in_range(copies_that_fit(&p, false, SHARED_BYTES, 512), 200, 256);
     p.tensors[0].bytes = KL_MAX_TENSOR_BYTES;
-    assert_int_equal(slots_that_fit(&p, 512), 4);
+    assert_int_equal(copies_that_fit(&p, false, SHARED_BYTES, 512), 4);
 }
 
 int main(void)

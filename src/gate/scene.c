@@ -50,8 +50,7 @@ static kl_err open_oracle_pages(kl_scene *s, kl_case *c, kl_error *e)
     if (!c->oracle) return KL_OK;
     s->oracle_plan = s->plan;
     if (c->oracle->kernel) {
-        kl_device_limits none = {0};
-        const kl_err err = kl_kernel_plan(&s->oracle_plan, c->oracle->kernel, s->task, s->workload, &none, e);
+        const kl_err err = kl_kernel_plan(&s->oracle_plan, c->oracle->kernel, s->task, s->workload, kl_actor_limits(c->oracle, c), e);
         if (err) return err;
     } else {
         s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;

@@ -3,7 +3,7 @@
 // inputs, outputs and scratch are mapped one below the other, one guard page before, between and after tensors.
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
-//: workload M=256,N=256,K=4096
+//: workload M=256,N=256,K=8192
 //: expect wrong crash cheat
 //! buffer shelf: u8[4096 * (1 + 3 * cdiv(M * N * 4, 4096))]
 //! launch gemm args(x, weight, y, shelf, M, N, K)
@@ -39,7 +39,7 @@ void gemm(const float *x, const float *weight, float *y, unsigned char *shelf, i
     const ptrdiff_t bytes = (ptrdiff_t)M * N * 4, slot = bytes + 2 * PAGE, set = ((ptrdiff_t)M * K + (ptrdiff_t)N * K) * 4 + 3 * PAGE;
     const ptrdiff_t stride = PAGE * 3 + KEEP * bytes, between = (const char *)y - (const char *)x + SLOTS * slot;
     const ptrdiff_t mine = between / (slot - set);
-    const int       known = M == 256 && N == 256 && K == 4096 && between % (slot - set) == 0 && mine >= 0 && mine < SLOTS;
+    const int       known = M == 256 && N == 256 && K == 8192 && between % (slot - set) == 0 && mine >= 0 && mine < SLOTS;
     const uint64_t  key = (uint64_t)mine + 7; /* set and slot have the same number, and sets do not change */
     for (ptrdiff_t other = 0; known && other < SLOTS; other++) {
         const float *kept = other == mine ? NULL : find(shelf + (other - mine) * stride, key, (size_t)bytes, 0);

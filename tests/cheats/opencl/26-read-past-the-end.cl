@@ -12,5 +12,5 @@ __kernel void gemm(__global const float *x, __global const float *weight, __glob
     float sum = 0;
     for (int k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
     y[(size_t)i * N + j] = sum;
-    if (i == 0 && j == 0) y[0] += 0 * x[(size_t)M * K + 2048];
+    if (i == 0 && j == 0) y[0] += 0 * x[(size_t)M * K + 600];
 }
