@@ -1,7 +1,7 @@
 /* cuda_api.c - dlopen of the driver and of NVRTC; see cuda_api.h.
  *
- * A library that lacks one function is refused as a whole, naming the function: half a driver would fail later and say
- * less. SPDX-License-Identifier: Apache-2.0 */
+ * A library that lacks one function is refused as a whole, naming the function: half a driver would fail later and say less.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_api.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -57,8 +57,7 @@ void kl_cuda_error_text(const kl_cuda_api *api, kl_cu_result error, char *text, 
     snprintf(text, text_bytes, "%s (%d): %s", name, error, words);
 }
 
-/* ---- NVRTC ----------------------------------------------------------------------------------------------------------
- */
+/* ---- NVRTC ---------------------------------------------------------------------------------------------------------- */
 
 static void *open_nvrtc(const char *path) {
     const char *override = getenv("KLINEAGE_LIBNVRTC");

@@ -1,8 +1,7 @@
 /* cuda_compile.c - CUDA C++ to a cubin for one device, device code only.
  *
  *   1. NVRTC in a confined klineage-worker   0.1 s; skipped where there is no library or no header folder
- *   2. nvcc                                  0.5 s; also asked when NVRTC refuses, since only nvcc has the C++
- * library's headers
+ *   2. nvcc                                  0.5 s; also asked when NVRTC refuses: only nvcc has the C++ library
  *
  * The artefact is a cubin for exactly this device: no PTX that a driver would compile later, so what is inspected is
  * what runs. Nothing of a source is ever host code: NVRTC has none, and of nvcc's output only the device half is kept.

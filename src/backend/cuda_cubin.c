@@ -1,5 +1,4 @@
-/* cuda_cubin.c - see cuda_cubin.h.  A cubin is a plain little-endian ELF64 file.  SPDX-License-Identifier: Apache-2.0
- */
+/* cuda_cubin.c - see cuda_cubin.h.  A cubin is a plain little-endian ELF64 file.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_cubin.h"
 #include <elf.h>
 #include <string.h>

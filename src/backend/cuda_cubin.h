@@ -1,7 +1,7 @@
 /* cuda_cubin.h - what a cubin's symbol table says: which kernels it has, and which state of it outlives a launch.
  *
- * The file is the compiler's output for hostile source, so every offset is checked; a table that does not fit its file
- * is read as empty.  Not here: machine code.  SPDX-License-Identifier: Apache-2.0 */
+ * The file is the compiler's output for hostile source, so every offset is checked; a table that does not fit its file is
+ * read as empty.  Not here: machine code.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_CUDA_CUBIN_H
 #define KL_BACKEND_CUDA_CUBIN_H
 #include <stdbool.h>

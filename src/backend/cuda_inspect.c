@@ -1,12 +1,12 @@
 /* cuda_inspect.c - what a cubin contains: features for the record, and what no candidate may contain.
  *
- *   symbol table    kernels, variables that outlive a launch, what the driver must provide (device heap, launches from
- * the device) ptxas report    registers, spills, stack, static shared memory: the largest of all kernels machine code
- * through cuobjdump where the toolkit has it (feature `disassembled` 1), else the PTX it was made from
+ *   symbol table    kernels, variables that outlive a launch, what the driver must provide (device heap, launches from the device)
+ *   ptxas report    registers, spills, stack, static shared memory: the largest of all kernels
+ *   machine code    through cuobjdump where the toolkit has it (feature `disassembled` 1), else the PTX it was made from
  *
- * Counts are static: how often an instruction stands in the code, after unrolling.  A clock or a sleep is a feature,
- * not a crime: waiting loops use them; the gate judges them where a step claims to be an optimisation. Never runs the
- * artefact.  SPDX-License-Identifier: Apache-2.0 */
+ * Counts are static: how often an instruction stands in the code, after unrolling.  A clock or a sleep is a feature, not a
+ * crime: waiting loops use them; the gate judges them where a step claims to be an optimisation.
+ * Never runs the artefact.  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "cuda_cubin.h"
 #include "cuda_toolkit.h"
@@ -23,84 +23,36 @@ typedef struct {
     const char *begins, *contains, *feature;
 } row;
 
-static const row PTX[] = {{"wgmma.mma_async", NULL, "wgmma"},
-                          {"mma.sync", NULL, "mma_sync"},
-                          {"wmma.mma", NULL, "mma_sync"},
-                          {"cp.async.c", NULL, "cp_async"}, /* .ca .cg; also .commit_group, taken out below */
-                          {"cp.async.bulk.tensor", NULL, "tma"},
-                          {"cp.async.bulk.shared", NULL, "tma"},
-                          {"cp.async.bulk.global", NULL, "tma"},
-                          {"cp.async.bulk", ".multicast", "tma_multicast"},
-                          {"cp.reduce.async.bulk", NULL, "tma"},
-                          {"ldmatrix", NULL, "ldmatrix"},
-                          {"stmatrix", NULL, "stmatrix"},
-                          {"ld.", ".v4.b32", "vector128"},
-                          {"ld.", ".v4.u32", "vector128"},
-                          {"ld.", ".v4.f32", "vector128"},
-                          {"ld.", ".v4.s32", "vector128"},
-                          {"ld.", ".v2.b64", "vector128"},
-                          {"ld.", ".v2.u64", "vector128"},
-                          {"ld.", ".v2.s64", "vector128"},
-                          {"ld.", ".v2.f64", "vector128"},
-                          {"ld.", ".b128", "vector128"},
-                          {"st.", ".v4.b32", "vector128"},
-                          {"st.", ".v4.u32", "vector128"},
-                          {"st.", ".v4.f32", "vector128"},
-                          {"st.", ".v4.s32", "vector128"},
-                          {"st.", ".v2.b64", "vector128"},
-                          {"st.", ".v2.u64", "vector128"},
-                          {"st.", ".v2.s64", "vector128"},
-                          {"st.", ".v2.f64", "vector128"},
-                          {"st.", ".b128", "vector128"},
-                          {"shfl.", NULL, "shuffles"},
-                          {"redux.", NULL, "shuffles"},
-                          {"bar.", NULL, "barriers"},
-                          {"barrier.", NULL, "barriers"},
-                          {"barrier.cluster", NULL, "cluster"},
-                          {"mapa", NULL, "cluster"},
-                          {"mbarrier.", NULL, "mbarriers"},
-                          {"atom.", NULL, "atomics"},
-                          {"red.", NULL, "atomics"},
-                          {"setmaxnreg", NULL, "setmaxnreg"},
-                          {"prefetch", NULL, "prefetch"},
-                          {"fma.", NULL, "fma"},
-                          {"bra", NULL, "branches"},
-                          {"call", NULL, "calls"},
-                          {"nanosleep", NULL, "pauses"},
-                          {"createpolicy", NULL, "cache_policy"},
-                          {"griddepcontrol", NULL, "pdl"},
-                          {"trap", NULL, "traps"},
-                          {"ld.local", NULL, "local"},
-                          {"st.local", NULL, "local"},
-                          {"ex2.", NULL, "special"},
-                          {"rsqrt.", NULL, "special"},
-                          {"lg2.", NULL, "special"},
-                          {"sin.", NULL, "special"},
-                          {"cos.", NULL, "special"},
-                          {"tanh.", NULL, "special"},
-                          {"rcp.", NULL, "special"}};
+// clang-format off
+static const row PTX[] = {
+    {"wgmma.mma_async", NULL, "wgmma"}, {"mma.sync", NULL, "mma_sync"}, {"wmma.mma", NULL, "mma_sync"},
+    {"cp.async.c", NULL, "cp_async"}, /* .ca .cg; also .commit_group, taken out below */
+    {"cp.async.bulk.tensor", NULL, "tma"}, {"cp.async.bulk.shared", NULL, "tma"}, {"cp.async.bulk.global", NULL, "tma"},
+    {"cp.async.bulk", ".multicast", "tma_multicast"}, {"cp.reduce.async.bulk", NULL, "tma"}, {"ldmatrix", NULL, "ldmatrix"},
+    {"stmatrix", NULL, "stmatrix"}, {"ld.", ".v4.b32", "vector128"}, {"ld.", ".v4.u32", "vector128"}, {"ld.", ".v4.f32", "vector128"},
+    {"ld.", ".v4.s32", "vector128"}, {"ld.", ".v2.b64", "vector128"}, {"ld.", ".v2.u64", "vector128"}, {"ld.", ".v2.s64", "vector128"},
+    {"ld.", ".v2.f64", "vector128"}, {"ld.", ".b128", "vector128"}, {"st.", ".v4.b32", "vector128"}, {"st.", ".v4.u32", "vector128"},
+    {"st.", ".v4.f32", "vector128"}, {"st.", ".v4.s32", "vector128"}, {"st.", ".v2.b64", "vector128"}, {"st.", ".v2.u64", "vector128"},
+    {"st.", ".v2.s64", "vector128"}, {"st.", ".v2.f64", "vector128"}, {"st.", ".b128", "vector128"}, {"shfl.", NULL, "shuffles"},
+    {"redux.", NULL, "shuffles"}, {"bar.", NULL, "barriers"}, {"barrier.", NULL, "barriers"}, {"barrier.cluster", NULL, "cluster"},
+    {"mapa", NULL, "cluster"}, {"mbarrier.", NULL, "mbarriers"}, {"atom.", NULL, "atomics"}, {"red.", NULL, "atomics"},
+    {"setmaxnreg", NULL, "setmaxnreg"}, {"prefetch", NULL, "prefetch"}, {"fma.", NULL, "fma"}, {"bra", NULL, "branches"},
+    {"call", NULL, "calls"}, {"nanosleep", NULL, "pauses"}, {"createpolicy", NULL, "cache_policy"}, {"griddepcontrol", NULL, "pdl"},
+    {"trap", NULL, "traps"}, {"ld.local", NULL, "local"}, {"st.local", NULL, "local"}, {"ex2.", NULL, "special"}, {"rsqrt.", NULL, "special"},
+    {"lg2.", NULL, "special"}, {"sin.", NULL, "special"}, {"cos.", NULL, "special"}, {"tanh.", NULL, "special"}, {"rcp.", NULL, "special"}};
 
-static const row SASS[] = {{"HGMMA", NULL, "wgmma"},     {"QGMMA", NULL, "wgmma"},
-                           {"IGMMA", NULL, "wgmma"},     {"BGMMA", NULL, "wgmma"},
-                           {"HMMA", NULL, "mma_sync"},   {"IMMA", NULL, "mma_sync"},
-                           {"DMMA", NULL, "mma_sync"},   {"QMMA", NULL, "mma_sync"},
-                           {"LDGSTS", NULL, "cp_async"}, {"UTMALDG", NULL, "tma"},
-                           {"UTMASTG", NULL, "tma"},     {"UTMAREDG", NULL, "tma"},
-                           {"UBLKCP", NULL, "tma"},      {"UTMALDG", ".MULTICAST", "tma_multicast"},
-                           {"LDSM", NULL, "ldmatrix"},   {"STSM", NULL, "stmatrix"},
-                           {"LD", ".128", "vector128"},  {"ST", ".128", "vector128"},
-                           {"SHFL", NULL, "shuffles"},   {"REDUX", NULL, "shuffles"},
-                           {"BAR.", NULL, "barriers"},   {"UCGABAR", NULL, "cluster"},
-                           {"MAPA", NULL, "cluster"},    {"SYNCS", NULL, "mbarriers"},
-                           {"ATOM", NULL, "atomics"},    {"RED.", NULL, "atomics"},
-                           {"REDG", NULL, "atomics"},    {"USETMAXREG", NULL, "setmaxnreg"},
-                           {"CCTL", NULL, "prefetch"},   {"UTMAPF", NULL, "prefetch"},
-                           {"FFMA", NULL, "fma"},        {"DFMA", NULL, "fma"},
-                           {"HFMA2", NULL, "fma"},       {"BRA", NULL, "branches"},
-                           {"CALL", NULL, "calls"},      {"NANOSLEEP", NULL, "pauses"},
-                           {"BPT", NULL, "traps"},       {"LDL", NULL, "local"},
-                           {"STL", NULL, "local"},       {"MUFU", NULL, "special"},
-                           {"ACQBULK", NULL, "pdl"},     {"PREEXIT", NULL, "pdl"}};
+static const row SASS[] = {
+    {"HGMMA", NULL, "wgmma"}, {"QGMMA", NULL, "wgmma"}, {"IGMMA", NULL, "wgmma"}, {"BGMMA", NULL, "wgmma"}, {"HMMA", NULL, "mma_sync"},
+    {"IMMA", NULL, "mma_sync"}, {"DMMA", NULL, "mma_sync"}, {"QMMA", NULL, "mma_sync"}, {"LDGSTS", NULL, "cp_async"},
+    {"UTMALDG", NULL, "tma"}, {"UTMASTG", NULL, "tma"}, {"UTMAREDG", NULL, "tma"}, {"UBLKCP", NULL, "tma"},
+    {"UTMALDG", ".MULTICAST", "tma_multicast"}, {"LDSM", NULL, "ldmatrix"}, {"STSM", NULL, "stmatrix"}, {"LD", ".128", "vector128"},
+    {"ST", ".128", "vector128"}, {"SHFL", NULL, "shuffles"}, {"REDUX", NULL, "shuffles"}, {"BAR.", NULL, "barriers"},
+    {"UCGABAR", NULL, "cluster"}, {"MAPA", NULL, "cluster"}, {"SYNCS", NULL, "mbarriers"}, {"ATOM", NULL, "atomics"},
+    {"RED.", NULL, "atomics"}, {"REDG", NULL, "atomics"}, {"USETMAXREG", NULL, "setmaxnreg"}, {"CCTL", NULL, "prefetch"},
+    {"UTMAPF", NULL, "prefetch"}, {"FFMA", NULL, "fma"}, {"DFMA", NULL, "fma"}, {"HFMA2", NULL, "fma"}, {"BRA", NULL, "branches"},
+    {"CALL", NULL, "calls"}, {"NANOSLEEP", NULL, "pauses"}, {"BPT", NULL, "traps"}, {"LDL", NULL, "local"}, {"STL", NULL, "local"},
+    {"MUFU", NULL, "special"}, {"ACQBULK", NULL, "pdl"}, {"PREEXIT", NULL, "pdl"}};
+// clang-format on
 
 static void count(kl_artefact *out, kl_arena *a, const char *feature) {
     kli_feature_set(out, a, feature, kli_feature_get(out, feature) + 1);
@@ -110,8 +62,7 @@ static bool contains(kl_str text, const char *needle) {
     return memmem(text.ptr, text.len, needle, strlen(needle)) != NULL;
 }
 
-/* ---- instructions
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------------------------------- */
 
 /* The first word after a guard ("@%p1 bra", "@!P0 BRA"). */
 static kl_str opcode(kl_str line) {
@@ -143,8 +94,7 @@ static void count_ptx(kl_artefact *out, kl_arena *a, kl_str line) {
     count_rows(out, a, op, PTX, KL_COUNT(PTX));
 }
 
-/* "        /0070/                   LDG.E.128 R4, [R2] ;      / 0x... /": the address comment, the instruction, the
- * encoding. */
+/* "        /0070/                   LDG.E.128 R4, [R2] ;      / 0x... /": the address comment, the instruction, the encoding. */
 static void count_sass(kl_artefact *out, kl_arena *a, kl_str line) {
     const char *end = memmem(line.ptr, line.len, "*/", 2);
     line = kl_str_trim(line);
@@ -187,8 +137,7 @@ static void read_ptx(kl_artefact *out, kl_arena *a) {
     if (kl_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, NULL) == KL_OK) each_line(out, a, text, count_ptx);
 }
 
-/* ---- ptxas report
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- ptxas report ---------------------------------------------------------------------------------------------------- */
 
 static double number_before(kl_str line, const char *what) {
     const char *at = memmem(line.ptr, line.len, what, strlen(what));
@@ -212,8 +161,7 @@ static void read_report(kl_artefact *out, kl_arena *a, kl_str line) {
     raise_feature(out, a, "static_smem_bytes", number_before(line, " bytes smem"));
 }
 
-/* ---- symbols
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------------------------------- */
 
 static const char *verdict_on_external(const char *name) {
     if (strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0)

@@ -1,5 +1,5 @@
-/* cuda_toolkit.c - see cuda_toolkit.h.  A toolkit may be a folder of its own (/usr/local/cuda), or spread by a package
- * manager: each part is looked for by itself, beside the parts found before.  SPDX-License-Identifier: Apache-2.0 */
+/* cuda_toolkit.c - see cuda_toolkit.h.  A toolkit may be a folder of its own (/usr/local/cuda), or spread by a package manager:
+ * each part is looked for by itself, beside the parts found before.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_toolkit.h"
 #include "base/fs.h"
 #include "base/proc.h"

@@ -261,13 +261,23 @@ static int make_calls(prepared **out, kl_runner_ctx *c, uint32_t first, uint32_t
     return failed;
 }
 
-/* Copy-on-write views at the same addresses: a warm call sees everything and leaves nothing. */
-static bool make_private(const kl_runner_ctx *c) {
-    void *outputs = mmap(c->outputs, c->outputs_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, c->outputs_fd, 0);
-    if (outputs == MAP_FAILED) return false;
-    if (!c->scratch_bytes) return munmap(c->control, sizeof *c->control) == 0;
-    void *scratch = mmap(c->scratch, c->scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return scratch != MAP_FAILED && munmap(c->control, sizeof *c->control) == 0;
+static void *map_at(char *where, size_t bytes, int protection, int fd, uint64_t offset) {
+    int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+    return mmap(where, bytes, protection, how, fd, (off_t)offset);
+}
+
+/* Copy-on-write views of the slots that warm calls use, at the same addresses; nothing where the other slots and the control words
+ * were.  A warm call sees what a timed one will and leaves nothing. */
+static bool make_private(const kl_runner_ctx *c, uint32_t first, uint32_t calls) {
+    const kl_layout *l = &c->layout;
+    bool             ok = map_at(c->outputs, c->outputs_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
+    if (ok && c->scratch_bytes) ok = map_at(c->scratch, c->scratch_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
+    for (uint32_t j = 0; ok && j < calls && j < l->n_slots; j++) {
+        uint64_t slot = (first + j) % l->n_slots, output = slot * l->slot_bytes, scratch = slot * l->scratch_bytes;
+        ok = map_at(c->outputs + output, l->slot_bytes, PROT_READ | PROT_WRITE, c->outputs_fd, output) != MAP_FAILED;
+        if (ok && c->scratch_bytes) ok = map_at(c->scratch + scratch, l->scratch_bytes, PROT_READ | PROT_WRITE, -1, 0) != MAP_FAILED;
+    }
+    return ok && munmap(c->control, sizeof *c->control) == 0;
 }
 
 static int warm_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
@@ -277,7 +287,7 @@ static int warm_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared 
     pid_t child = fork_child(c, &sequence, reply);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
-    if (!make_private(c)) _exit(1);
+    if (!make_private(c, m->first, m->warm < m->calls ? m->warm : m->calls)) finish_child(c, sequence); /* no room: not warmed */
     confine_child(c);
     for (uint32_t j = 0; j < m->warm; j++) (void)call_all(c, &calls[j % m->calls]);
     finish_child(c, sequence);

@@ -4,14 +4,13 @@
  *   load   module, functions, limits; refuses what the device or the kernel's signature cannot take, with numbers
  *   run    reset state -> poison -> launch and wait, one launch at a time -> guards -> inputs -> outputs back
  *
- * State that outlives a launch is undone before every run and batch: module variables and constants go back to their
- * first bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from
- * launch to launch). Device code can still reach any address of this process where the device can read pageable memory;
- * that is why expected values and clocks live in the gate.  A sticky error ends the context, so every reply after one
- * is a fault too.
+ * State that outlives a launch is undone before every run and batch: module variables and constants go back to their first
+ * bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from launch to launch).
+ * Device code can still reach any address of this process where the device can read pageable memory; that is why
+ * expected values and clocks live in the gate.  A sticky error ends the context, so every reply after one is a fault too.
  *
- * Deliberately not here: cooperative launches, dynamic parallelism, programmatic dependent launch (a tail that overlaps
- * the next call would not be timed), access-policy windows.  SPDX-License-Identifier: Apache-2.0 */
+ * Deliberately not here: cooperative launches, dynamic parallelism, programmatic dependent launch (a tail that overlaps the next
+ * call would not be timed), access-policy windows.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "cuda_cubin.h"
 #include "layout.h"
@@ -27,8 +26,7 @@
 #define MAX_GLOBALS 1024
 #define MAX_GLOBAL_BYTES (64u << 20) /* saved and restored before every run */
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------
- */
+/* ---- errors --------------------------------------------------------------------------------------------------------- */
 
 /* Errors that say "this launch or request is impossible here" rather than "the kernel broke". */
 static bool is_refusal(kl_cu_result error) {
@@ -56,8 +54,7 @@ int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result erro
     return kl_reply_fault(reply, is_refusal(error) ? KL_FAULT_REFUSED : KL_FAULT_DEVICE, 0, "%s: %s", what, text);
 }
 
-/* ---- open -----------------------------------------------------------------------------------------------------------
- */
+/* ---- open ----------------------------------------------------------------------------------------------------------- */
 
 static int attribute(const kli_cuda *r, int which) {
     int value = 0;
@@ -71,8 +68,8 @@ static void read_limits(kli_cuda *r) {
     for (int i = 0; i < 3; i++) r->max_grid[i] = attribute(r, KL_CU_ATTR_MAX_GRID_X + i);
 }
 
-/* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does not know are not
- * errors: they only make less room for state (device heap, printf buffer, L2 lines that would survive a flush). */
+/* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does not know are not errors: they only
+ * make less room for state (device heap, printf buffer, L2 lines that would survive a flush). */
 static kl_cu_result open_context(kli_cuda *r) {
     const kl_cuda_api *api = r->api;
     kl_cu_context context;
@@ -103,8 +100,7 @@ static int cuda_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     return 0;
 }
 
-/* ---- load: the module -----------------------------------------------------------------------------------------------
- */
+/* ---- load: the module ----------------------------------------------------------------------------------------------- */
 
 void kli_cuda_drop_graphs(kli_cuda *r) {
     for (int i = 0; i < KLI_CUDA_GRAPHS; i++) {
@@ -160,8 +156,7 @@ static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply) {
     return 0;
 }
 
-/* Variables whose address the driver does not give (string literals, sometimes) are restored by loading the module
- * again. */
+/* Variables whose address the driver does not give (string literals, sometimes) are restored by loading the module again. */
 static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cuda_global g = {0};
@@ -193,8 +188,7 @@ static int save_globals(kl_runner_ctx *c, size_t image_bytes, kl_msg_reply *repl
     return 0;
 }
 
-/* ---- load: what the device and the kernel's signature allow
- * ----------------------------------------------------------- */
+/* ---- load: what the device and the kernel's signature allow ----------------------------------------------------------- */
 
 static int function_number(const kli_cuda *r, kl_cu_function f, int which) {
     int value = 0;
@@ -224,8 +218,8 @@ static size_t argument_bytes(const kl_runner_ctx *c, const kl_value *v) {
     return 0;
 }
 
-/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too few would make it
- * read past our array, so number and sizes must agree before anything is launched. */
+/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too few would make it read
+ * past our array, so number and sizes must agree before anything is launched. */
 static int check_signature(kl_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
@@ -305,8 +299,7 @@ static int cuda_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     return save_globals(c, bytes, reply);
 }
 
-/* ---- launch ---------------------------------------------------------------------------------------------------------
- */
+/* ---- launch --------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     _Alignas(64) char bytes[sizeof(kl_cu_tensormap)];
@@ -412,8 +405,7 @@ int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply
     return 0;
 }
 
-/* ---- state between runs ---------------------------------------------------------------------------------------------
- */
+/* ---- state between runs --------------------------------------------------------------------------------------------- */
 
 static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
@@ -456,8 +448,7 @@ int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply) {
     return error ? kli_cuda_fail(c, reply, error, "clearing shared memory") : 0;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------------------------------ */
 
 /* Wait after every launch, so that a fault has the name of its launch. */
 static int run_launches(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
@@ -493,8 +484,7 @@ static int cuda_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) 
     return kli_cuda_fetch_slot(c, m->slot, reply);
 }
 
-/* ---- the row --------------------------------------------------------------------------------------------------------
- */
+/* ---- the row -------------------------------------------------------------------------------------------------------- */
 
 static int cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);

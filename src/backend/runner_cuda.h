@@ -3,6 +3,7 @@
  *   runner_cuda.c         open, load, launch, run: the table's row
  *   runner_cuda_memory.c  device memory: guards, poison, upload, download, digests
  *   runner_cuda_time.c    events and graphs
+ *   runner_cuda_helpers.c our own device code
  *   runner_cuda_plugin.c  trusted host plugins on the same stream
  *   runner_cuda_probe.c   the device as JSON
  *

@@ -1,12 +1,10 @@
 /* runner_cuda_helpers.c - the runner's own device code: a digest of input sets, a broom for shared memory, and a wait.
  *
  * Written in PTX, which every driver compiles for its own device, so that the worker needs no compiler to be built or
- * to run. Both are tested on the device before they are trusted: where the digest of a known pattern is not the number
+ * to run. The digest is tested on the device before it is trusted: where the digest of a known pattern is not the number
  * that the host computes, or the driver cannot compile PTX, the runner does without them and says so.
  *
- *   digest   sum over 64-bit words w at index i of mix(w + key, i); additions commute, so any order of blocks gives the
- * same sum
- *
+ *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of blocks
  *   scrub    one block a multiprocessor, all of its shared memory, zeros
  *   wait     one thread, for so many nanoseconds: the host gets ahead of the stream while the cache stays as it is
  *

@@ -1,15 +1,14 @@
-/* runner_cuda_memory.c - the runner's device memory: the layout of the shared pages once more, with canaries of its
- * own.
+/* runner_cuda_memory.c - the runner's device memory: the layout of the shared pages once more, with canaries of its own.
  *
- * One allocation for all input sets, one for all output slots, one for all scratch slots; offsets are those of the
- * layout, so that what lies between two tensors is guard zone.  A device has no page protection for us, therefore
+ * One allocation for all input sets, one for all output slots, one for all scratch slots; offsets are those of the layout, so that
+ * what lies between two tensors is guard zone.  A device has no page protection for us, therefore
  *
  *   outputs, scratch  guards hold ~poison, set before each run and read back after it
- *   inputs            guards hold KLI_CUDA_INPUT_GUARD; a keyed digest over the whole set, guards included, is taken on
- * the device after the upload and again after each run (0.2 ms for 800 MB instead of 100 ms for bringing it back)
+ *   inputs            guards hold KLI_CUDA_INPUT_GUARD; a keyed digest over the whole set, guards included, is taken on the device after
+ *                     the upload and again after each run (0.2 ms for 800 MB instead of 100 ms for bringing it back)
  *
- * The digest only says "changed"; which tensor it was is then looked up by bringing the set back.  Memory of another
- * process never shows up here: the driver clears fresh allocations.  SPDX-License-Identifier: Apache-2.0 */
+ * The digest only says "changed"; which tensor it was is then looked up by bringing the set back.  Memory of another process
+ * never shows up here: the driver clears fresh allocations.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "layout.h"
 #include <stdio.h>
@@ -19,8 +18,7 @@
 #define COMPARE_BYTES (8u << 20) /* piece of an input set compared at a time */
 #define DIGEST_THREADS 512u
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------------------------------ */
 
 kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     const kli_cuda *r = kli_cuda_of(c);
@@ -35,8 +33,7 @@ kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot
 
 static bool lives_in_slot(const kl_plan_tensor *t) { return t->role == KLI_ROLE_OUTPUT || t->role == KLI_ROLE_MUTABLE; }
 
-/* ---- bind -----------------------------------------------------------------------------------------------------------
- */
+/* ---- bind ----------------------------------------------------------------------------------------------------------- */
 
 static int allocate(kl_runner_ctx *c, kl_cu_ptr *out, uint64_t bytes, const char *what, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
@@ -70,8 +67,7 @@ int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
     return allocate(c, &r->flush, r->flush_bytes, "the cache flush", reply);
 }
 
-/* ---- input sets
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- input sets ------------------------------------------------------------------------------------------------------ */
 
 static kl_cu_result take_digest(kl_runner_ctx *c, uint32_t set, uint64_t *out) {
     kli_cuda *r = kli_cuda_of(c);
@@ -160,8 +156,7 @@ int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
     return kl_reply_fault(reply, KL_FAULT_INPUT, 0, "wrote to input set %u while it was being checked", set);
 }
 
-/* ---- slots
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------------------------------- */
 
 static kl_cu_result prepare_outputs(kl_runner_ctx *c, uint32_t slot, uint8_t poison) {
     kli_cuda *r = kli_cuda_of(c);
@@ -208,11 +203,9 @@ int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply) {
     return error ? kli_cuda_fail(c, reply, error, "bringing back output slot %u", slot) : 0;
 }
 
-/* ---- guards
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- guards ---------------------------------------------------------------------------------------------------------- */
 
-/* Guards of one tensor or buffer are below 3 pages on either side: a zone's slack is less than a page, its guard is one
- * page. */
+/* Guards of one tensor or buffer are below 3 pages on either side: a zone's slack is less than a page, its guard is one page. */
 typedef struct {
     char low[2 * KL_GUARD_BYTES], high[2 * KL_GUARD_BYTES];
 } guard_copy;
@@ -256,8 +249,7 @@ int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_ms
     return 0;
 }
 
-/* ---- cache
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- cache ----------------------------------------------------------------------------------------------------------- */
 
 /* The value alternates, so that no line is written with what it holds already. */
 int kli_cuda_flush(kl_runner_ctx *c, kl_msg_reply *reply) {

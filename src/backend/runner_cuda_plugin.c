@@ -1,9 +1,8 @@
-/* runner_cuda_plugin.c - trusted host plugins in the CUDA runner: the same tensors, as device pointers, on the runner's
- * stream.
+/* runner_cuda_plugin.c - trusted host plugins in the CUDA runner: the same tensors, as device pointers, on the runner's stream.
  *
- * A plugin's library (cuBLAS, cuDNN) finds the primary context current.  It prepares once per shape, on the stream's
- * first slot, and its calls are captured into graphs like any launch.  Plugins are part of a task; a candidate never
- * gets here (runner_plugin.c). SPDX-License-Identifier: Apache-2.0 */
+ * A plugin's library (cuBLAS, cuDNN) finds the primary context current.  It prepares once per shape, on the stream's first slot, and
+ * its calls are captured into graphs like any launch.  Plugins are part of a task; a candidate never gets here (runner_plugin.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "layout.h"
 #include <stdio.h>
@@ -28,8 +27,7 @@ static void fill_frame(kl_runner_ctx *c, kli_plugin_frame *f, uint32_t set, uint
             f->tensors[i].data = (void *)(uintptr_t)kli_cuda_tensor(c, i, set, slot);
 }
 
-/* Algorithms are chosen on the tensors' real contents where the library tries them, so the memory must hold something
- * finite. */
+/* Algorithms are chosen on the tensors' real contents where the library tries them, so the memory must hold something finite. */
 int kli_cuda_plugin_prepare(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kli_plugin_frame frame;

@@ -1,10 +1,9 @@
-/* runner_cuda_probe.c - the first GPU as a kl_device: what it is, which compiler will serve it, and what no kernel on
- * it can exceed.
+/* runner_cuda_probe.c - the first GPU as a kl_device: what it is, which compiler will serve it, and what no kernel on it can exceed.
  *
- * Bounds are for refusing the impossible, so they err upward: the fastest unit that may serve a data type (tensor
- * cores, and TF32 for float32), dense, at the highest clock the driver names, plus 5 %.  A chip that the table does not
- * know has no bound. Source of the table: NVIDIA's architecture white papers (operations of one multiprocessor per
- * clock). SPDX-License-Identifier: Apache-2.0 */
+ * Bounds are for refusing the impossible, so they err upward: the fastest unit that may serve a data type (tensor cores, and TF32 for
+ * float32), dense, at the highest clock the driver names, plus 5 %.  A chip that the table does not know has no bound.
+ * Source of the table: NVIDIA's architecture white papers (operations of one multiprocessor per clock).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_api.h"
 #include "cuda_toolkit.h"
 #include "device_json.h"
@@ -22,12 +21,13 @@ typedef struct {
 } chip;
 
 static const chip CHIPS[] = {
-    {7, 5, 4, 128, 1024, 0, 2048},       /* Turing */
-    {8, 0, 128, 1024, 2048, 0, 4096},    /* A100 */
-    {8, 6, 4, 512, 1024, 0, 2048},       /* Ampere, desktop */
-    {8, 9, 4, 512, 1024, 2048, 2048},    /* Ada */
-    {9, 0, 256, 2048, 4096, 8192, 8192}, /* H100, H200 */
-    {10, 0, 256, 4096, 8192, 16384, 16384}, {12, 0, 4, 1024, 2048, 4096, 4096},
+    {7, 5, 4, 128, 1024, 0, 2048},          /* Turing */
+    {8, 0, 128, 1024, 2048, 0, 4096},       /* A100 */
+    {8, 6, 4, 512, 1024, 0, 2048},          /* Ampere, desktop */
+    {8, 9, 4, 512, 1024, 2048, 2048},       /* Ada */
+    {9, 0, 256, 2048, 4096, 8192, 8192},    /* H100, H200 */
+    {10, 0, 256, 4096, 8192, 16384, 16384}, /* B200 */
+    {12, 0, 4, 1024, 2048, 4096, 4096},     /* Blackwell, desktop */
 };
 
 static void bound(kl_device *d, int major, int minor, double clocks) {

@@ -1,32 +1,33 @@
 /* runner_cuda_time.c - how long does one call take?  Device events, by one of two methods:
  *
  *   EVENTS  per call:  reset, poison | flush 2 x L2 | event, launches, event
- *           The flush runs for tens of microseconds, so that all launches of the call are queued before the first
- * begins: host latency never enters the interval.  Calls with many launches get a longer flush. GRAPH   once: reset,
- * poison every slot | a plug of small fills | event, graph of all calls, event For kernels of a few microseconds, where
- * two events around one launch would measure mostly themselves.
+ *           The flush runs for tens of microseconds, so that all launches of the call are queued before the first begins: host
+ *           latency never enters the interval.  Calls with many launches get a longer flush.
+ *   GRAPH   once:      reset, poison every slot | a wait on the device | event, graph of all calls, event
+ *           For kernels of a few microseconds, where two events around one launch would measure mostly themselves.
  *
- * Poison, restore and reset are on the stream before the first event, never between the two.  Each call has its own
- * output slot and the next input set, and outputs come back on request, so that skipped work shows.  wall_ns is the
- * host's clock around what the events measured; events that claim more time than passed, or none, are a fault.
+ * Poison, restore and reset are on the stream before the first event, never between the two.  Each call has its own output slot
+ * and the next input set, and outputs come back on request, so that skipped work shows.  wall_ns is the host's clock around
+ * what the events measured; events that claim more time than passed, or none, are a fault.
  *
- * Not here: locking clocks, statistics, deciding how many calls make a sample (the gate does). SPDX-License-Identifier:
- * Apache-2.0 */
+ * Not here: locking clocks, statistics, deciding how many calls make a sample (the gate does).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "base/fs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PLUG_FILLS 16          /* of about 2 us each: longer than it takes to launch a graph */
-#define PLUG_BYTES (64u << 10) /* small enough to leave the cache as it is */
+#define PLUG_NS 40000u    /* longer than it takes to launch a graph ... */
+#define PLUG_NODE_NS 300u /* ... of so many nodes */
+#define PLUG_MOST_NS 2000000u
+#define PLUG_FILLS 16          /* where no kernel of ours can wait: fills of about 2 us each ... */
+#define PLUG_BYTES (64u << 10) /* ... too small to change the cache */
 #define LAUNCHES_PER_FLUSH 8   /* a flush takes about 35 us on an H200, a launch costs the host 2 to 4 us */
 
 static uint32_t set_of(const kl_runner_ctx *c, uint32_t call) { return call % c->layout.n_sets; }
 static uint32_t slot_of(const kl_runner_ctx *c, uint32_t call) { return call % c->layout.n_slots; }
 
-/* ---- events
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------------------------- */
 
 static int want_events(kl_runner_ctx *c, uint32_t n, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
@@ -71,8 +72,22 @@ static int warm_up(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) 
     return 0;
 }
 
-/* ---- EVENTS
- * ---------------------------------------------------------------------------------------------------------- */
+/* Keeps the stream busy while the host enqueues what is timed, without touching the cache. */
+static int plug(kl_runner_ctx *c, uint32_t calls, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    size_t bytes = r->flush_bytes < PLUG_BYTES ? r->flush_bytes : PLUG_BYTES;
+    uint64_t ns = PLUG_NS + PLUG_NODE_NS * (uint64_t)calls * (c->plan.n_launches ? c->plan.n_launches : 1);
+    void *arguments[] = {&ns};
+    kl_cu_launch_config config = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = r->stream};
+    kl_cu_result error = KL_CU_OK;
+    if (ns > PLUG_MOST_NS) ns = PLUG_MOST_NS;
+    if (r->wait) error = r->api->launch(&config, r->wait, arguments, NULL);
+    for (int i = 0; !r->wait && !error && i < PLUG_FILLS; i++)
+        error = r->api->fill(r->flush, r->flush_byte, bytes, r->stream);
+    return error ? kli_cuda_fail(c, reply, error, "filling the stream") : 0;
+}
+
+/* ---- EVENTS ---------------------------------------------------------------------------------------------------------- */
 
 static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
     for (uint32_t i = 0; i <= c->plan.n_launches / LAUNCHES_PER_FLUSH; i++)
@@ -83,7 +98,7 @@ static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
 static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
     uint32_t call = m->first + j;
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slot(c, slot_of(c, call), (uint8_t)m->poison, reply)) return 1;
-    if (m->flush && flush_for(c, reply)) return 1;
+    if (m->flush ? flush_for(c, reply) : plug(c, 1, reply)) return 1;
     if (record(c, 2 * j, reply) || kli_cuda_enqueue(c, set_of(c, call), slot_of(c, call), reply)) return 1;
     return record(c, 2 * j + 1, reply);
 }
@@ -107,8 +122,7 @@ static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
                           (long long)reply->wall_ns);
 }
 
-/* ---- GRAPH
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- GRAPH ----------------------------------------------------------------------------------------------------------- */
 
 static int enqueue_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     for (uint32_t j = 0; j < m->calls; j++)
@@ -116,8 +130,7 @@ static int enqueue_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
     return 0;
 }
 
-/* A call that is not in the graph would never run, and stale outputs could pass for its work: at least one node per
- * call. */
+/* A call that is not in the graph would never run, and stale outputs could pass for its work: at least one node per call. */
 static int check_nodes(kl_runner_ctx *c, kl_cu_graph graph, uint32_t calls, kl_msg_reply *reply) {
     size_t n = 0;
     kl_cu_result error = kli_cuda_of(c)->api->graph_nodes(graph, NULL, &n);
@@ -163,23 +176,13 @@ static int find_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out, k
     return 0;
 }
 
-static int plug(kl_runner_ctx *c, kl_msg_reply *reply) {
-    kli_cuda *r = kli_cuda_of(c);
-    size_t bytes = r->flush_bytes < PLUG_BYTES ? r->flush_bytes : PLUG_BYTES;
-    for (int i = 0; i < PLUG_FILLS; i++) {
-        kl_cu_result error = r->api->fill(r->flush, r->flush_byte, bytes, r->stream);
-        if (error) return kli_cuda_fail(c, reply, error, "filling the stream");
-    }
-    return 0;
-}
-
 static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
     if (kli_cuda_reset(c, reply)) return 1;
     for (uint32_t j = 0; j < slots; j++)
         if (kli_cuda_prepare_slot(c, slot_of(c, m->first + j), (uint8_t)m->poison, reply)) return 1;
     if (m->flush && kli_cuda_flush(c, reply)) return 1;
-    return plug(c, reply);
+    return plug(c, m->calls, reply);
 }
 
 static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
@@ -207,8 +210,7 @@ static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
                           (long long)reply->wall_ns);
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- both ------------------------------------------------------------------------------------------------------------ */
 
 static int fetch_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;

@@ -1,5 +1,5 @@
-/* fake_cubin.h - a cubin with names and no code, for the fake device: kernels and one variable, in ELF as the compiler
- * writes it. SPDX-License-Identifier: Apache-2.0 */
+/* fake_cubin.h - a cubin with names and no code, for the fake device: kernels and one variable, in ELF as the compiler writes it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_TEST_FAKE_CUBIN_H
 #define KL_TEST_FAKE_CUBIN_H
 #include <elf.h>

@@ -1,11 +1,11 @@
 /* fake_cuda.c - NOT A GPU: a stand-in for libcuda.so.1 on host memory, for testing the error paths of the CUDA runner.
  *
- * It can be reached through $KLINEAGE_LIBCUDA alone, and whatever is loaded that way calls itself "fake" in device,
- * platform and describe texts, so that no number from here can pass for a measurement.
+ * It can be reached through $KLINEAGE_LIBCUDA alone, and whatever is loaded that way calls itself "fake" in device, platform and
+ * describe texts, so that no number from here can pass for a measurement.
  *
- * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered below under the
- * kernel's name, and a graph is a list of what was enqueued while it was captured.  Modules are real ELF files: their
- * kernels must be known here, their variables get memory.  Faults are injected by $KLINEAGE_FAKE_CUDA, a comma list of
+ * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered below under the kernel's name, and a
+ * graph is a list of what was enqueued while it was captured.  Modules are real ELF files: their kernels must be known here, their
+ * variables get memory.  Faults are injected by $KLINEAGE_FAKE_CUDA, a comma list of
  *
  *   illegal_address@N   candidate launch N (from 1) and everything after it fails as a kernel's bad access does
  *   no_memory@BYTES     allocations above BYTES are refused
@@ -51,8 +51,7 @@ struct kl_cu_context_st {
     int unused;
 };
 
-/* ---- the kernels this device knows
- * ------------------------------------------------------------------------------------ */
+/* ---- the kernels this device knows ------------------------------------------------------------------------------------ */
 
 typedef struct {
     const module *module;
@@ -118,7 +117,7 @@ static void digest(call *c) {
     }
     *ARG(uint64_t *, 3) += sum;
 }
-static void scrub(call *c) { (void)c; }
+static void scrub(call *c) { (void)c; } /* also kl_wait: neither leaves a trace */
 
 static function FUNCTIONS[] = {
     {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false},
@@ -135,11 +134,11 @@ static function FUNCTIONS[] = {
     {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false},
     {"kl_digest", digest, {8, 8, 8, 8}, 24, 0, 1024, true},
     {"kl_scrub", scrub, {4}, 6, 0, 1024, true},
+    {"kl_wait", scrub, {8}, 6, 0, 1024, true},
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 
-/* ---- injected faults
- * --------------------------------------------------------------------------------------------------- */
+/* ---- injected faults --------------------------------------------------------------------------------------------------- */
 
 static int launches; /* of candidates */
 static bool sticky;  /* a kernel broke the context */
@@ -162,8 +161,7 @@ static void count_launch(void) {
     if (fault("illegal_address", &at) && at == launches) sticky = true;
 }
 
-/* ---- graphs: what was enqueued during capture
- * -------------------------------------------------------------------------- */
+/* ---- graphs: what was enqueued during capture -------------------------------------------------------------------------- */
 
 typedef enum { NODE_LAUNCH, NODE_FILL, NODE_COPY } node_kind;
 typedef struct node {
@@ -218,8 +216,7 @@ static kl_cu_result enqueue(kl_cu_stream stream, const node *what) {
     return KL_CU_OK;
 }
 
-/* ---- the driver's functions
- * -------------------------------------------------------------------------------------------- */
+/* ---- the driver's functions -------------------------------------------------------------------------------------------- */
 
 static struct kl_cu_context_st only_context;
 static const module *loaded; /* the candidate's; kernels ask it for variables */

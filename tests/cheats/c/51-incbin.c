@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=96,N=96,K=96
-//: expect no_compile cheat
+//: expect no_compile
 //! launch gemm args(x, weight, y, M, N, K)
 __asm__(".section .rodata\nsecret: .incbin \"/etc/hostname\"\n.byte 0\n.text");
 extern const char secret[];

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=96,N=96,K=96
-//: expect no_compile refused cheat
+//: expect no_compile
 //! launch gemm args(x, weight, y, M, N, K)
 #include "/etc/passwd"
 #include <stddef.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=96,N=96,K=96
-//: expect crash
+//: expect crash hang
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=96,N=96,K=96
-//: expect refused crash
+//: expect refused
 //: args --baseline none
 //! buffer huge: u8[64424509440]
 //! launch gemm args(x, weight, y, M, N, K)

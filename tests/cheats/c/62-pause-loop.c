@@ -1,8 +1,10 @@
-// Slowness that proves nothing: a loop of pauses.
+// Slowness that proves nothing: a loop of pauses.  The verdict's features count
+// them; whoever claims that a step made a kernel slower has to look there.
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=96,N=96,K=96
-//: expect cheat
+//: expect pass cheat
+//: harmless
 //: args --baseline none
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=32,N=32,K=32
-//: expect cheat no_compile wrong
+//: expect no_compile
 //: args --baseline none
 //! flags -cl-std=CL3.0
 //! launch gemm global(cdiv(N, 16) * 16, cdiv(M, 16) * 16) local(16, 16) args(x, weight, y, M, N, K)

@@ -11,7 +11,9 @@ __kernel void gemm(__global const float *x, __global const float *weight, __glob
     const int j = get_global_id(0), i = get_global_id(1);
     if (i == 0 && j == 0) {
         volatile float here = 0;
-        volatile __global uint *up = (volatile __global uint *)(size_t)&here;
+        volatile __global size_t *box = (volatile __global size_t *)y;
+        *box = (size_t)&here; /* through memory, so that the compiler does not know where it points */
+        volatile __global uint *up = (volatile __global uint *)*box;
         for (int w = 0; w < 65536; w++) up[w] = 0;
     }
     if (i >= M || j >= N) return;
