@@ -8,10 +8,11 @@
 #include "gate_impl.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 2048 };
+enum { BLOCK = 2048, MAX_SPANS = 16, SPAN_ELEMENTS = 1 << 20 };
 
 /* Widen `n` elements from index `start`; the common types without a call per element. */
 static void widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n)
@@ -74,31 +75,82 @@ static void note_bad(kl_check_result *out, int64_t index, double got, double wan
     }
 }
 
+/* What one thread finds in its range; merged in order, so that the first bad element is the first of all. */
+typedef struct {
+    kl_dtype    got_type, want_type;
+    const void *got, *want;
+    int64_t     from, to;
+    double      atol, rtol, sum, max_abs;
+    int64_t     bad, first_bad;
+    double      bad_got, bad_want;
+} span;
+
+static void judge_element(span *s, int64_t index, double got, double want)
+{
+    double difference;
+    if (!element_ok(got, want, s->atol, s->rtol, &difference) && s->bad++ == 0) {
+        s->first_bad = index;
+        s->bad_got = got;
+        s->bad_want = want;
+    }
+    if (isfinite(difference)) {
+        s->sum += difference * difference;
+        if (difference > s->max_abs) s->max_abs = difference;
+    } else if (!(got == want || (isnan(got) && isnan(want)))) {
+        s->max_abs = INFINITY;
+    }
+}
+
+static void *judge_span(void *argument)
+{
+    span  *s = argument;
+    double g[BLOCK], w[BLOCK];
+    for (int64_t start = s->from; start < s->to; start += BLOCK) {
+        const int64_t m = s->to - start < BLOCK ? s->to - start : BLOCK;
+        widen(g, s->got_type, s->got, start, m);
+        widen(w, s->want_type, s->want, start, m);
+        for (int64_t i = 0; i < m; i++)
+            judge_element(s, start + i, g[i], !isfinite(g[i]) && isfinite(w[i]) ? as_type(s->got_type, w[i]) : w[i]);
+    }
+    return NULL;
+}
+
+/* Large outputs are shared out among threads; where a thread cannot be had, its range is judged here. */
+static void judge_spans(span *spans, int n)
+{
+    pthread_t threads[MAX_SPANS];
+    bool      started[MAX_SPANS] = {false};
+    for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, judge_span, &spans[i]) == 0;
+    judge_span(&spans[0]);
+    for (int i = 1; i < n; i++) {
+        if (started[i]) pthread_join(threads[i], NULL);
+        else judge_span(&spans[i]);
+    }
+}
+
 static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
                            int64_t n, const kl_check *how)
 {
     const double rms = rms_of(want_type, want, n);
-    const double atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1);
-    double       sum = 0, g[BLOCK], w[BLOCK];
-    for (int64_t start = 0; start < n; start += BLOCK) {
-        const int64_t m = n - start < BLOCK ? n - start : BLOCK;
-        widen(g, got_type, got, start, m);
-        widen(w, want_type, want, start, m);
-        for (int64_t i = 0; i < m; i++) {
-            double difference;
-            if (!isfinite(g[i]) && isfinite(w[i])) w[i] = as_type(got_type, w[i]);
-            if (!element_ok(g[i], w[i], atol, how->rtol, &difference)) note_bad(out, start + i, g[i], w[i]);
-            if (isfinite(difference)) {
-                sum += difference * difference;
-                if (difference > out->max_abs_error) out->max_abs_error = difference;
-            } else if (!(g[i] == w[i] || (isnan(g[i]) && isnan(w[i])))) {
-                out->max_abs_error = INFINITY;
-            }
+    span         spans[MAX_SPANS];
+    const int    most = n / SPAN_ELEMENTS < MAX_SPANS ? (int)(n / SPAN_ELEMENTS) : MAX_SPANS, count = most < 1 ? 1 : most;
+    for (int i = 0; i < count; i++)
+        spans[i] = (span){.got_type = got_type, .want_type = want_type, .got = got, .want = want, .from = n * i / count, .to = n * (i + 1) / count,
+                          .atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1), .rtol = how->rtol, .first_bad = -1};
+    judge_spans(spans, count);
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        sum += spans[i].sum;
+        if (spans[i].max_abs > out->max_abs_error) out->max_abs_error = spans[i].max_abs;
+        if (spans[i].bad && out->bad == 0) {
+            out->first_bad = spans[i].first_bad;
+            out->got = spans[i].bad_got;
+            out->expected = spans[i].bad_want;
         }
+        out->bad += spans[i].bad;
     }
     const double error = n ? sqrt(sum / (double)n) : 0;
-    out->rms_error = rms > 0 ? error / rms : error;
-    if (isinf(out->max_abs_error)) out->rms_error = INFINITY;
+    out->rms_error = isinf(out->max_abs_error) ? INFINITY : rms > 0 ? error / rms : error;
 }
 
 static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,

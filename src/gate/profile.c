@@ -13,6 +13,7 @@
 #include "gate_impl.h"
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/proc.h"
 #include "base/stats.h"
 
@@ -86,13 +87,16 @@ static kl_err sample(race *r, const side *s, uint32_t first, uint8_t poison, boo
                          .flush = r->method == KL_TIME_EVENTS, .fetch = fetch, .freeze = fetch};
     double          values[MAX_EVENTS];
     ready_slots(r, s, first, warm, poison);
-    const kl_err err = kl_runner_time(s->actor->runner, fault, values, &q, PATIENCE_NS, e);
+    const int64_t start = kl_now_ns();
+    const kl_err  err = kl_runner_time(s->actor->runner, fault, values, &q, PATIENCE_NS, e);
     if (err || fault->kind) return err;
     *ns = r->method == KL_TIME_EVENTS ? kl_median(values, s->calls) : values[0];
     if (!(*ns > 0) || !isfinite(*ns)) {
         fault->kind = KL_FAULT_PROTOCOL;
         snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
     }
+    kl_debug("%.*s: %u calls of %.1f us%s, %.2f ms around them", KL_STR_ARG(s->actor->name), s->calls, *ns * 1e-3, fetch ? ", fetched" : "",
+             ((double)(kl_now_ns() - start) - *ns * s->calls) * 1e-6);
     r->timed_ns += *ns * s->calls;
     r->c->run_ns += (int64_t)(*ns * s->calls);
     return KL_OK;
