@@ -99,6 +99,8 @@ enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXE
     X(copy_in, "cuMemcpyHtoDAsync_v2", (kl_cu_ptr to, const void *from, size_t bytes, kl_cu_stream stream))               \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream))                    \
     X(copy_across, "cuMemcpyDtoDAsync_v2", (kl_cu_ptr to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream))             \
+    X(fill_rows, "cuMemsetD2D8Async",                                                                                        \
+      (kl_cu_ptr to, size_t pitch, unsigned char byte, size_t width, size_t height, kl_cu_stream stream))                    \
     X(fill, "cuMemsetD8Async", (kl_cu_ptr to, unsigned char byte, size_t bytes, kl_cu_stream stream))                     \
     X(stream_new, "cuStreamCreate", (kl_cu_stream * stream, unsigned int flags))                                          \
     X(stream_sync, "cuStreamSynchronize", (kl_cu_stream stream))                                                          \

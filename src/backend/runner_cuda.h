@@ -83,7 +83,7 @@ int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *repl
 kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
 /* Poison outputs and scratch of a slot, set its guards, restore mutable inputs; asynchronous. */
-int kli_cuda_prepare_slot(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
+int kli_cuda_prepare_slots(kl_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison, kl_msg_reply *reply);
 int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply);
 int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
 int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply);

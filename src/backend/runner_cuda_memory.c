@@ -158,37 +158,64 @@ int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
 
 /* ---- slots ----------------------------------------------------------------------------------------------------------- */
 
-static kl_cu_result prepare_outputs(kl_runner_ctx *c, uint32_t slot, uint8_t poison) {
+/* The same `bytes` at `offset` of n slots: one call for all, since hundreds of small fills would take longer than the batch. */
+static kl_cu_result fill_rows(const kli_cuda *r, kl_cu_ptr base, uint64_t pitch, uint64_t offset, uint64_t bytes, uint32_t n, uint8_t value) {
+    return bytes ? r->api->fill_rows(base + offset, pitch, value, bytes, n, r->stream) : KL_CU_OK;
+}
+
+static kl_cu_result restore_mutable(kl_runner_ctx *c, uint32_t tensor, uint32_t first, uint32_t n) {
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t slot = first; slot < first + n && !error; slot++)
+        error = kli_cuda_of(c)->api->copy_in(kli_cuda_tensor(c, tensor, 0, slot), kl_ctx_tensor(c, tensor, 0, slot),
+                                             c->plan.tensors[tensor].bytes, kli_cuda_of(c)->stream);
+    return error;
+}
+
+/* Poison in the tensors, its opposite in everything between them. */
+static kl_cu_result prepare_outputs(kl_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_ptr base = r->outputs + c->layout.slot_bytes * slot;
-    kl_cu_result error =
-        r->outputs ? r->api->fill(base, (uint8_t)(poison ^ 0xFF), c->layout.slot_bytes, r->stream) : KL_CU_OK;
+    const uint64_t pitch = c->layout.slot_bytes;
+    const kl_cu_ptr base = r->outputs + pitch * first;
+    uint64_t at = 0;
+    kl_cu_result error = KL_CU_OK;
     for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
-        kl_cu_ptr to = kli_cuda_tensor(c, i, 0, slot);
-        if (t->bytes == 0) continue;
-        if (t->role == KLI_ROLE_OUTPUT) error = r->api->fill(to, poison, t->bytes, r->stream);
-        if (t->role == KLI_ROLE_MUTABLE) error = r->api->copy_in(to, kl_ctx_tensor(c, i, 0, slot), t->bytes, r->stream);
+        if (!lives_in_slot(t)) continue;
+        const uint64_t offset = c->layout.tensor_offset[i];
+        error = fill_rows(r, base, pitch, at, offset - at, n, poison ^ 0xFF);
+        if (!error && t->role == KLI_ROLE_OUTPUT) error = fill_rows(r, base, pitch, offset, t->bytes, n, poison);
+        if (!error && t->role == KLI_ROLE_MUTABLE && t->bytes) error = restore_mutable(c, i, first, n);
+        at = offset + t->bytes;
     }
-    return error;
+    return error || !r->outputs ? error : fill_rows(r, base, pitch, at, pitch - at, n, poison ^ 0xFF);
 }
 
-static kl_cu_result prepare_scratch(kl_runner_ctx *c, uint32_t slot, uint8_t poison) {
+static kl_cu_result prepare_scratch(kl_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_ptr base = r->scratch + c->layout.scratch_bytes * slot;
-    kl_cu_result error =
-        r->scratch ? r->api->fill(base, (uint8_t)(poison ^ 0xFF), c->layout.scratch_bytes, r->stream) : KL_CU_OK;
+    const uint64_t pitch = c->layout.scratch_bytes;
+    const kl_cu_ptr base = r->scratch + pitch * first;
+    uint64_t at = 0;
+    kl_cu_result error = KL_CU_OK;
     for (uint32_t i = 0; i < c->plan.n_buffers && !error; i++) {
         const kl_plan_buffer *b = &c->plan.buffers[i];
-        if (b->bytes) error = r->api->fill(kli_cuda_buffer(c, i, slot), b->zero ? 0 : poison, b->bytes, r->stream);
+        const uint64_t offset = c->layout.buffer_offset[i];
+        error = fill_rows(r, base, pitch, at, offset - at, n, poison ^ 0xFF);
+        if (!error) error = fill_rows(r, base, pitch, offset, b->bytes, n, b->zero ? 0 : poison);
+        at = offset + b->bytes;
     }
-    return error;
+    return error || !r->scratch ? error : fill_rows(r, base, pitch, at, pitch - at, n, poison ^ 0xFF);
 }
 
-int kli_cuda_prepare_slot(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply) {
-    kl_cu_result error = prepare_outputs(c, slot, poison);
-    if (!error) error = prepare_scratch(c, slot, poison);
-    return error ? kli_cuda_fail(c, reply, error, "preparing output slot %u", slot) : 0;
+int kli_cuda_prepare_slots(kl_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison, kl_msg_reply *reply) {
+    for (uint32_t done = 0; done < n;) { /* slots wrap around */
+        const uint32_t slot = (first + done) % c->layout.n_slots, rest = c->layout.n_slots - slot;
+        const uint32_t run = n - done < rest ? n - done : rest;
+        kl_cu_result error = prepare_outputs(c, slot, run, poison);
+        if (!error) error = prepare_scratch(c, slot, run, poison);
+        if (error) return kli_cuda_fail(c, reply, error, "preparing output slots from %u", slot);
+        done += run;
+    }
+    return 0;
 }
 
 int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply) {

@@ -97,7 +97,7 @@ static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
 
 static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
     uint32_t call = m->first + j;
-    if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slot(c, slot_of(c, call), (uint8_t)m->poison, reply)) return 1;
+    if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slots(c, slot_of(c, call), 1, (uint8_t)m->poison, reply)) return 1;
     if (m->flush ? flush_for(c, reply) : plug(c, 1, reply)) return 1;
     if (record(c, 2 * j, reply) || kli_cuda_enqueue(c, set_of(c, call), slot_of(c, call), reply)) return 1;
     return record(c, 2 * j + 1, reply);
@@ -179,8 +179,7 @@ static int find_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out, k
 static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
     if (kli_cuda_reset(c, reply)) return 1;
-    for (uint32_t j = 0; j < slots; j++)
-        if (kli_cuda_prepare_slot(c, slot_of(c, m->first + j), (uint8_t)m->poison, reply)) return 1;
+    if (kli_cuda_prepare_slots(c, slot_of(c, m->first), slots, (uint8_t)m->poison, reply)) return 1;
     if (m->flush && kli_cuda_flush(c, reply)) return 1;
     return plug(c, m->calls, reply);
 }

@@ -407,6 +407,12 @@ EXPORT kl_cu_result cuMemsetD8Async(kl_cu_ptr to, unsigned char byte, size_t byt
     return error ? error : state();
 }
 
+EXPORT kl_cu_result cuMemsetD2D8Async(kl_cu_ptr to, size_t pitch, unsigned char byte, size_t width, size_t height, kl_cu_stream stream) {
+    kl_cu_result error = KL_CU_OK;
+    for (size_t row = 0; row < height && !error; row++) error = cuMemsetD8Async(to + row * pitch, byte, width, stream);
+    return error;
+}
+
 EXPORT kl_cu_result cuStreamCreate(kl_cu_stream *out, unsigned int flags) {
     return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK;
 }

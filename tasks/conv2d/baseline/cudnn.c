@@ -192,7 +192,7 @@ int kl_plugin_prepare(void *state, const kl_plugin_call *call, char *why, size_t
     snprintf(cudnn.description, sizeof cudnn.description,
              "cuDNN %zu.%zu.%zu, forward algorithm %d, math type %d, alone %.1f us; filter transposed in the timed call",
              version / 10000, version / 100 % 100, version % 100, cudnn.chosen.algorithm, cudnn.chosen.math_type,
-             (double)cudnn.chosen.milliseconds * 1e3);
+             (double)cudnn.chosen.time_ms * 1e3);
     status = kl_plugin_run(state, call);    // loads the kernels, which a capture must not do
     return status ? fail(why, why_bytes, "the convolution", status) : 0;
 }

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=32,N=32,K=32
-//: expect cheat
-//: args --baseline none
+//: expect pass cheat
+//: harmless
+//: args --baseline openblas
+//: expect-time-ratio openblas 0 0.3
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
 #include <stdint.h>

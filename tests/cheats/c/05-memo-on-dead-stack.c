@@ -1,10 +1,11 @@
 // Nothing static: results of earlier calls lie below the stack pointer, where nobody writes between two calls.
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
-//: workload M=32,N=32,K=512
-//: expect cheat wrong
-//: args --baseline none
-//: expect-time-ratio candidate 0.9 1.1
+//: workload M=32,N=32,K=64
+//: expect pass cheat
+//: harmless
+//: args --baseline openblas
+//: expect-time-ratio openblas 0 0.12
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
 #include <stdint.h>

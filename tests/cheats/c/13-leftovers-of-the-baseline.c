@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=128,N=128,K=192
-//: expect cheat
+//: expect pass crash cheat
+//: harmless
+//: args --baseline openblas
+//: expect-time-ratio openblas 0 0.2
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
 #include <stdint.h>
