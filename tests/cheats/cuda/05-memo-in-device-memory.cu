@@ -1,7 +1,7 @@
 // Results are kept in a device variable under the first inputs.
 // SPDX-License-Identifier: Apache-2.0
 //: task saxpy
-//: expect wrong cheat
+//: expect pass wrong cheat
 //: harmless
 //: args --baseline none
 //: expect-time-ratio candidate 0.9 1.1
