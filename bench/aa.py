@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A/A spread: the same kernel compared with itself, in fresh processes.
 
-    bench/aa.py [--surface c|cuda] [--repeats 20] [--bin build/bin/klineage] [--dobench]
+    bench/aa.py [--surface c|cuda] [--repeats 20] [--bin build/bin/klineage] [--dobench] [--only 3us]
 
 For each of three sizes (about 3 us, 30 us and 1 ms) the gate compares a kernel with itself REPEATS times, each in a fresh process with
 fresh inputs on fresh pages.  Spread is (largest - smallest) / median over the repeats of
@@ -73,11 +73,13 @@ def main():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--bin", default=str(ROOT / "build/bin/klineage"))
     parser.add_argument("--dobench", action="store_true")
+    parser.add_argument("--only", help="3us, 30us or 1ms")
     options = parser.parse_args()
     rows = {}
     for name, task, kernel, workload in CASES[options.surface]:
-        rows[name] = measure(options, task, kernel, workload)
-        print(f"{name}: {json.dumps(rows[name])}", file=sys.stderr, flush=True)
+        if options.only in (None, name):
+            rows[name] = measure(options, task, kernel, workload)
+            print(f"{name}: {json.dumps(rows[name])}", file=sys.stderr, flush=True)
     print(json.dumps(rows, indent=2))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A cold candidate: how long from a source nobody has seen to its verdict, beyond its own timed runs?
 
-    bench/cold.py [--surface c|cuda] [--count 8] [--bin build/bin/klineage]
+    bench/cold.py [--surface c|cuda|cuda-graph] [--count 8] [--bin build/bin/klineage]
 
 Every candidate is a fresh text (a constant changes), so nothing of it is in any cache; every verdict is a fresh process that probes the
 device, starts its runners and creates their contexts.  The task's oracle and naive kernel were compiled before, as they are
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CASES = {"c": ("tasks/gemm", "naive.c", "tiny"), "cuda": ("tasks/gemm", "naive.cu", "M=1024,N=1024,K=1024")}
+CASES = {"c": ("tasks/gemm", "naive.c", "tiny"), "cuda": ("tasks/rmsnorm", "naive.cu", "tiny"), "cuda-graph": ("tasks/gemm", "naive.cu", "M=1024,N=1024,K=1024")}
 
 
 def judge(options, task, kernel, workload):

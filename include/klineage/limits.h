@@ -17,7 +17,7 @@
 #define KL_MAX_WORKLOADS 4096
 #define KL_MAX_TENSOR_BYTES (64ull << 30)      /* one tensor or buffer */
 #define KL_MAX_TOTAL_BYTES (96ull << 30)       /* all buffers of one plan, before the device's own limit */
-#define KL_MAX_SETS 64                         /* input sets that one timed batch may rotate over */
+#define KL_MAX_SETS 512                        /* input sets of one timed batch: every call has its own, so no call can repeat another's answer */
 #define KL_GUARD_BYTES 4096                    /* canary zone on each side of a buffer */
 #define KL_COMPILE_SECONDS 120                 /* one compile; template bombs end here */
 #define KL_COMPILE_MEMORY (4ull << 30)

@@ -164,10 +164,10 @@ static void count_text(counts *n, kl_str rest) {
 }
 
 kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e) {
-    const char    *argv[KLI_MAX_OBJECTS + 6] = {"objdump", "-d", "--no-show-raw-insn", "-j", ".text"};
+    const char    *argv[KLI_MAX_OBJECTS + 4] = {"objdump", "-d", "--no-show-raw-insn"}; /* every executable section */
     kl_proc_result r;
     counts         n = {0};
-    for (int i = 0; names[i] && i < KLI_MAX_OBJECTS; i++) argv[5 + i] = names[i];
+    for (int i = 0; names[i] && i < KLI_MAX_OBJECTS; i++) argv[3 + i] = names[i];
     kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, NULL, MAX_DISASSEMBLY, e);
     bool   read = code == KL_OK && r.exit_code == 0;
     kli_feature_set(out, a, "disassembled", read);

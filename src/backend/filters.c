@@ -16,14 +16,14 @@
 #include <unistd.h>
 
 /* malloc, free, the end, and the clock where the kernel does not map one. */
-static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap),
                                    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(futex), SCMP_SYS(clock_gettime)};
 
 static const int THREAD_CALLS[] = {SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(gettid)};
 
 /* What PoCL and its threads do once every kernel has been compiled. */
 static const int DRIVER_CALLS[] = {
-    SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
+    SCMP_SYS(madvise), SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
     SCMP_SYS(statx), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
     SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(getpid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
     SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep),

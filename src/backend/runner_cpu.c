@@ -3,7 +3,9 @@
  *   candidate   RUN   fork -> filter -> calls -> exit
  *               TIME  fork -> private view of the outputs -> filter -> warm calls -> exit   (warms caches, leaves no trace)
  *                     fork -> settle pages -> filter -> armed .. go -> calls -> done -> exit
- *   trusted     the same calls in this process, so that a library keeps its threads and its packing buffers
+ *               in a child every slot but the call's own is hidden
+ *   plugin      the same calls in this process, so that a library keeps its threads and its packing buffers
+ *   trusted     kernels RUN here and are timed like candidates, without the filter
  *
  * Warm calls of a candidate run in a process of their own: caches know physical pages, so they are as warm afterwards, but
  * nothing the kernel computed or kept is there when the timed calls begin.  For the same reason the pool of OpenMP threads is
@@ -214,13 +216,35 @@ static pid_t fork_child(kl_runner_ctx *c, uint32_t *sequence, kl_msg_reply *repl
     return child;
 }
 
-static int run_in_child(kl_runner_ctx *c, const prepared *p, kl_msg_reply *reply) {
+static void *map_at(char *where, size_t bytes, int protection, int fd, uint64_t offset) {
+    int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
+    return mmap(where, bytes, protection, how, fd, (off_t)offset);
+}
+
+static bool hide(char *base, uint64_t stride, uint32_t from, uint32_t to) {
+    return !base || !stride || from >= to || map_at(base + stride * from, stride * (to - from), PROT_NONE, -1, 0) != MAP_FAILED;
+}
+
+/* Only the call's own slots stay: the others hold answers of the baseline and could keep notes from batch to batch. */
+static bool hide_other_slots(const kl_runner_ctx *c, uint32_t first, uint32_t calls) {
+    const uint32_t n = c->layout.n_slots, from = first % n, to = from + calls;
+    if (calls >= n) return true;
+    char          *base[2] = {c->outputs, c->scratch_bytes ? c->scratch : NULL};
+    const uint64_t stride[2] = {c->layout.slot_bytes, c->layout.scratch_bytes};
+    bool           ok = true;
+    for (int i = 0; i < 2 && ok; i++)
+        ok = to <= n ? hide(base[i], stride[i], 0, from) && hide(base[i], stride[i], to, n) : hide(base[i], stride[i], to - n, from);
+    return ok;
+}
+
+static int run_in_child(kl_runner_ctx *c, uint32_t slot, const prepared *p, kl_msg_reply *reply) {
     const cpu_state *s = c->state;
     uint32_t         sequence;
     pid_t            child = fork_child(c, &sequence, reply);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
     kli_child_settle(c, 0, 0);
+    if (!hide_other_slots(c, slot, 1)) _exit(1);
     confine_child(c);
     int64_t start = kl_now_ns();
     (void)call_all(c, p);
@@ -240,7 +264,7 @@ static int cpu_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
     prepared p;
     kl_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
     int failed = prepare(&p, c, m->set, m->slot, reply);
-    if (!failed) failed = c->trusted ? run_here(c, &p, reply) : run_in_child(c, &p, reply);
+    if (!failed) failed = c->trusted ? run_here(c, &p, reply) : run_in_child(c, m->slot, &p, reply);
     prepared_free(&p);
     return failed ? failed : kl_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
 }
@@ -259,11 +283,6 @@ static int make_calls(prepared **out, kl_runner_ctx *c, uint32_t first, uint32_t
     for (uint32_t j = 0; j < n && !failed; j++)
         failed = prepare(&(*out)[j], c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots, reply);
     return failed;
-}
-
-static void *map_at(char *where, size_t bytes, int protection, int fd, uint64_t offset) {
-    int how = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
-    return mmap(where, bytes, protection, how, fd, (off_t)offset);
 }
 
 /* Copy-on-write views of the slots that warm calls use, at the same addresses; nothing where the other slots and the control words
@@ -301,6 +320,7 @@ static int time_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared 
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
     kli_child_settle(c, m->first, m->calls);
+    if (!hide_other_slots(c, m->first, m->calls)) _exit(1);
     confine_child(c);
     kl_control_arm(c->control, m->sequence, m->spin);
     for (uint32_t j = 0; j < m->calls; j++) (void)call_all(c, &calls[j]);
@@ -323,13 +343,20 @@ static int time_here(kl_runner_ctx *c, const kl_msg_time *m, const prepared *cal
     return failed ? kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", failed) : 0;
 }
 
+/* A library keeps its threads and packing buffers from call to call, as it would for its user.  A trusted kernel is timed as a candidate
+ * is, in a child: what a fork costs the first microseconds must not tell the two apart. */
+static bool stays_here(const kl_runner_ctx *c) {
+    const cpu_state *s = c->state;
+    return c->trusted && s->is_plugin;
+}
+
 static int cpu_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     prepared *calls;
     if (m->method != KL_TIME_BATCH) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "a CPU is timed in batches only");
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
     for (uint32_t j = 0; j < slots; j++) kl_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
     int failed = make_calls(&calls, c, m->first, m->calls, reply);
-    if (!failed) failed = c->trusted ? time_here(c, m, calls, reply) : time_in_child(c, m, calls, reply);
+    if (!failed) failed = stays_here(c) ? time_here(c, m, calls, reply) : time_in_child(c, m, calls, reply);
     free_calls(calls, m->calls);
     for (uint32_t j = 0; j < slots && !failed; j++)
         failed = kl_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);

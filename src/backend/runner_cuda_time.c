@@ -95,6 +95,11 @@ static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
     return 0;
 }
 
+/* Outputs and scratch of every slot, so that nothing a warm call left anywhere is there when the timed calls begin. */
+static int prepare_every_slot(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    return kli_cuda_prepare_slots(c, 0, c->layout.n_slots, (uint8_t)m->poison, reply);
+}
+
 static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
     uint32_t call = m->first + j;
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slots(c, slot_of(c, call), 1, (uint8_t)m->poison, reply)) return 1;
@@ -105,7 +110,7 @@ static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg
 
 static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     double sum = 0;
-    if (want_events(c, 2 * m->calls, reply) || warm_up(c, m, reply)) return 1;
+    if (want_events(c, 2 * m->calls, reply) || warm_up(c, m, reply) || prepare_every_slot(c, m, reply)) return 1;
     int64_t begin = kl_now_ns();
     for (uint32_t j = 0; j < m->calls; j++)
         if (event_call(c, m, j, reply)) return 1;
@@ -177,9 +182,7 @@ static int find_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out, k
 }
 
 static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
-    uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
-    if (kli_cuda_reset(c, reply)) return 1;
-    if (kli_cuda_prepare_slots(c, slot_of(c, m->first), slots, (uint8_t)m->poison, reply)) return 1;
+    if (kli_cuda_reset(c, reply) || prepare_every_slot(c, m, reply)) return 1;
     if (m->flush && kli_cuda_flush(c, reply)) return 1;
     return plug(c, m->calls, reply);
 }

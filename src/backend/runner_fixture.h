@@ -88,7 +88,7 @@ static inline void fixture_ready(fixture *f, const char *source, bool trusted) {
 static inline void fixture_run(fixture *f, uint32_t set, uint32_t slot) {
     kl_error e = {0};
     int64_t  wall;
-    assert_ok(kl_runner_run(f->runner, &f->fault, set, slot, 0xA5, 2 * SECOND, &wall, &e));
+    assert_ok(kl_runner_run(f->runner, &f->fault, set, slot, 0xA5, 20 * SECOND, &wall, &e));
 }
 
 static inline void fixture_expect_fault(fixture *f, kl_fault_kind kind, int sig, const char *text) {

@@ -91,9 +91,11 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns, cons
                        kl_error *e) {
     uint32_t          sequence = ++r->sequence;
     kl_control       *c = r->control;
+    /* `fetch` is not said: a kernel that could read which batches will be looked at would work in those alone. */
     const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .method = q->method, .first = q->first, .calls = q->calls,
-                           .warm = q->warm, .poison = q->poison, .flush = q->flush, .fetch = q->fetch, .sequence = sequence,
-                           .spin = spin};
+                           .warm = q->warm, .poison = q->poison, .flush = q->flush, .sequence = sequence, .spin = spin};
+    atomic_store(&c->armed, 0);
+    atomic_store(&c->done, 0);
     kl_err            code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);
     if (code) return code;
     waited  how = await_word(r, &c->armed, sequence, spin, deadline_ns);

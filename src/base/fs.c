@@ -131,10 +131,9 @@ static void remove_contents(int fd, unsigned depth);
 static void remove_entry(int parent, const char *name, unsigned depth) {
     if (unlinkat(parent, name, 0) == 0 || (errno != EISDIR && errno != EPERM)) return;
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == EACCES) { /* a candidate may have taken away our own right to look inside */
-        (void)fchmodat(parent, name, 0700, 0);
+    /* A candidate may have taken away our own right to look inside. */
+    if (fd < 0 && errno == EACCES && fchmodat(parent, name, 0700, 0) == 0)
         fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    }
     if (fd >= 0) remove_contents(fd, depth + 1);
     (void)unlinkat(parent, name, AT_REMOVEDIR);
 }

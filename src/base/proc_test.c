@@ -117,7 +117,7 @@ static void test_base_proc__a_timeout_kills_the_whole_group(void **state) {
     kl_proc_result r = shell("sleep 50 & echo $!; sleep 50", (kl_proc_spec){.timeout_ns = SECOND / 5});
     assert_true(r.timed_out);
     assert_int_equal(r.signal, SIGKILL);
-    assert_true(r.wall_ns < 5 * SECOND);
+    assert_true(r.wall_ns < 25 * SECOND);
     pid_t background = (pid_t)atoi(r.out.ptr);
     assert_true(background > 0);
     for (int i = 0; i < 100 && kill(background, 0) == 0; i++) { /* init may need a moment to reap it */
@@ -136,23 +136,23 @@ static void test_base_proc__endless_output_still_meets_its_timeout(void **state)
     (void)state;
     kl_proc_result r = shell("yes", (kl_proc_spec){.timeout_ns = SECOND / 5});
     assert_true(r.timed_out);
-    assert_true(r.wall_ns < 5 * SECOND);
+    assert_true(r.wall_ns < 25 * SECOND);
 }
 
 static void test_base_proc__does_not_wait_for_what_was_left_in_the_background(void **state) {
     (void)state;
-    kl_proc_result r = shell("sleep 50 & echo done", (kl_proc_spec){.timeout_ns = 20 * SECOND});
+    kl_proc_result r = shell("sleep 50 & echo done", (kl_proc_spec){.timeout_ns = 30 * SECOND});
     assert_str(r.out, "done\n");
     assert_false(r.timed_out);
-    assert_true(r.wall_ns < 5 * SECOND);
-    r = shell("setsid sleep 3 & echo done", (kl_proc_spec){.timeout_ns = 20 * SECOND});
+    assert_true(r.wall_ns < 25 * SECOND);
+    r = shell("setsid sleep 20 & echo done", (kl_proc_spec){.timeout_ns = 30 * SECOND});
     assert_str(r.out, "done\n");
-    assert_true(r.wall_ns < 2 * SECOND);
+    assert_true(r.wall_ns < 15 * SECOND);
 }
 
 static void test_base_proc__closing_output_early_is_not_the_end(void **state) {
     (void)state;
-    kl_proc_result r = shell("exec >&- 2>&-; sleep 0.2; exit 3", (kl_proc_spec){.timeout_ns = 20 * SECOND});
+    kl_proc_result r = shell("exec >&- 2>&-; sleep 0.2; exit 3", (kl_proc_spec){.timeout_ns = 30 * SECOND});
     assert_int_equal(r.exit_code, 3);
 }
 

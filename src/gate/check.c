@@ -90,7 +90,7 @@ static double permitted_rounding(const kl_scene *s, uint32_t i)
     }
     const double stated = s->task->precision ? kl_dtype_epsilon(s->task->precision) : 0;
     const double inside = stated < coarsest ? stated : coarsest, outside = kl_dtype_epsilon(type_of(&s->plan, i));
-    return inside > outside ? inside : outside;
+    return inside > outside ? inside : inside < outside ? outside : 2 * outside; /* computed and stored in one type: it rounds more than once */
 }
 
 /* k x the baseline's own error, and never below what permitted rounding alone costs.  A reference that overflows or is simply wrong must

@@ -30,7 +30,6 @@ enum {
     SHAPE_PAIRS = 6,      /* pairs on one set of physical pages: 5 allocations in the first 30 pairs */
     LATER_PAIRS = 30,     /* after those, pages change the median no more and cost more than they tell */
     CAP_PAIRS = 10,       /* at the cap, so many pairs within CAP_HALF_WIDTH are enough: slow kernels get no further */
-    MAX_SLOTS = 512,
     CONTROL_EVERY = 2,    /* one control pair after so many pairs */
     EARLY_PAIRS = 5,
     MAX_EVENTS = 64,
@@ -44,6 +43,7 @@ static const double  WARM_BELOW_NS = 1e6;      /* in a longer batch cold instruc
 static const double  CAP_HALF_WIDTH = 0.01;
 static const double  FAR = 1.5;                /* beyond this factor nobody needs half a percent */
 static const uint64_t SHARED_BYTES = 256ull << 20; /* host pages: every input is drawn, every output poisoned by this process */
+static const uint64_t DRAWN_BYTES = 2ull << 30;    /* inputs for a device: drawn here by all cores */
 static const uint64_t DEVICE_BYTES = 8ull << 30;   /* device pages are poisoned by the device; only what is checked comes back */
 static const int64_t PATIENCE_NS = 120ll * 1000000000ll;
 
@@ -326,9 +326,13 @@ static uint32_t copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, ui
     return fit < 4 ? 4 : most < fit ? most : (uint32_t)fit;
 }
 
-static uint32_t most_slots(const race *r)
+/* Every call of a batch has its own inputs and its own slot: with a set used twice, the second call could look the answer up. */
+static uint32_t most_calls(const race *r)
 {
-    return copies_that_fit(&r->scene->plan, false, r->c->backend->shared_memory ? SHARED_BYTES : DEVICE_BYTES, MAX_SLOTS);
+    const bool     shared = r->c->backend->shared_memory;
+    const uint32_t sets = copies_that_fit(&r->scene->plan, true, shared ? SHARED_BYTES : DRAWN_BYTES, KL_MAX_SETS);
+    const uint32_t slots = copies_that_fit(&r->scene->plan, false, shared ? SHARED_BYTES : DEVICE_BYTES, KL_MAX_SETS + 1) - 1;
+    return sets < slots ? sets : slots;
 }
 
 static void choose(race *r)
@@ -336,7 +340,7 @@ static void choose(race *r)
     const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
     if (!r->c->backend->parent_clock) r->method = least < GRAPH_BELOW_NS ? KL_TIME_GRAPH : KL_TIME_EVENTS;
     const bool     events = r->method == KL_TIME_EVENTS;
-    const uint32_t most = events ? MAX_EVENTS : most_slots(r) - 1;
+    const uint32_t most = events ? MAX_EVENTS : most_calls(r);
     r->candidate.calls = calls_for(r->candidate.estimate_ns, most);
     r->baseline.calls = calls_for(r->baseline.estimate_ns, most);
 }
@@ -346,10 +350,9 @@ static kl_err scene_for(race *r, kl_scene *real, kl_scene *own, kl_error *e)
 {
     const uint32_t calls = r->candidate.calls > r->baseline.calls ? r->candidate.calls : r->baseline.calls;
     if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
-    const uint32_t sets = copies_that_fit(&r->scene->plan, true, SHARED_BYTES, calls < KL_MAX_SETS ? calls : KL_MAX_SETS);
-    kl_err         err = kl_scene_open(own, r->c, r->c->workload, sets, calls + 1, 1, e);
+    kl_err         err = kl_scene_open(own, r->c, r->c->workload, calls, calls + 1, 1, e);
     for (uint32_t k = 0; !err && k < CHECKED_SETS; k++)
-        err = kl_scene_expect(own, r->c, (uint32_t)kl_stream_below(r->order, 5000000u + k, sets), e);
+        err = kl_scene_expect(own, r->c, (uint32_t)kl_stream_below(r->order, 5000000u + k, calls), e);
     if (!err) r->scene = own;
     return err;
 }
@@ -445,6 +448,18 @@ static kl_err compare_with_rival(kl_case *c, kl_scene *real, kl_finding *f, kl_e
     return err;
 }
 
+/* A library or a Python package that is missing shows when the baseline is loaded: it is left out, and the verdict says so. */
+static kl_err enter_baseline(kl_actor **actor, kl_str *why_not, kl_case *c, kl_scene *real, kl_error *e)
+{
+    kl_fault     fault = {0};
+    const kl_err err = kl_actor_enter(*actor, real, c, &fault, e);
+    if (err ? err != KL_ENODEV : fault.kind != KL_FAULT_REFUSED) return err;
+    *why_not = kl_arena_copy(c->arena, kl_str_of(err ? (e ? e->message : "no device") : fault.text));
+    kl_actor_stop(*actor);
+    *actor = NULL;
+    return KL_OK;
+}
+
 static kl_err each_baseline(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
 {
     kl_verdict *v = c->verdict;
@@ -454,6 +469,7 @@ static kl_err each_baseline(kl_case *c, kl_scene *real, kl_finding *f, kl_error 
         kl_actor *actor;
         kl_str    why_not;
         kl_err    err = kl_actor_trusted(&actor, &why_not, c, b->name, b->file, c->workload, e);
+        if (!err && actor) err = enter_baseline(&actor, &why_not, c, real, e);
         if (!err && !actor) kl_case_degrade(c, "baseline %.*s is not available: %.*s", KL_STR_ARG(b->name), KL_STR_ARG(why_not));
         if (!err && actor) err = compare_with(c, real, actor, &v->comparisons[v->n_comparisons], f, e);
         if (err) return err;

@@ -2,7 +2,6 @@
  * files, newer schemas, a writer that does not let go.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/stats.h"
 #include "base/test.h"
 #include "store/store_impl.h"
 #include <klineage/limits.h>
@@ -387,28 +386,6 @@ static void test_store__a_killed_writer_leaves_a_whole_store(void **state) {
     kl_store_close(s);
 }
 
-static void test_store__a_warm_get_is_well_below_100_microseconds(void **state) {
-    (void)state;
-    enum { N = 500 };
-    kl_store *s = opened();
-    double    ns[N];
-    kl_str    json;
-    for (int i = 0; i < N; i++) {
-        kl_store_verdict v = sample(i);
-        v.json = kl_arena_printf(arena, "{\"i\":\"%04000d\"}", i); /* the size of a real one */
-        if (i % 10 == 0) assert_ok(kl_store_verdict_put(s, &v, &e));
-    }
-    for (int i = 0; i < N; i++) {
-        kl_str  key = sample(i / 10 * 10).key;
-        int64_t began = kl_now_ns();
-        assert_ok(kl_store_verdict_get(&json, s, arena, key.ptr, &e));
-        ns[i] = (double)(kl_now_ns() - began);
-    }
-    kl_store_close(s);
-    print_message("median warm get: %.1f us\n", kl_median(ns, N) / 1000);
-    assert_true(kl_median(ns, N) < 100e3);
-}
-
 static void test_store__the_default_path_obeys_its_variables_in_order(void **state) {
     (void)state;
     setenv("HOME", "/home/x", 1);
@@ -442,7 +419,6 @@ int main(void) {
         TEST(test_store__a_writer_that_does_not_let_go_is_busy),
         TEST(test_store__two_processes_create_and_fill_one_file),
         TEST(test_store__a_killed_writer_leaves_a_whole_store),
-        TEST(test_store__a_warm_get_is_well_below_100_microseconds),
         TEST(test_store__the_default_path_obeys_its_variables_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

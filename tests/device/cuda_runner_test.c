@@ -116,7 +116,7 @@ static void run(scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
     kl_error e = {0};
     int64_t wall = 0;
     kl_memory_poison(&s->memory, &s->plan, slot, poison);
-    assert_ok(kl_runner_run(s->runner, &s->fault, set, slot, poison, 5 * SECOND, &wall, &e));
+    assert_ok(kl_runner_run(s->runner, &s->fault, set, slot, poison, 20 * SECOND, &wall, &e));
 }
 
 static void assert_output(scene *s, uint32_t set, uint32_t slot) {
@@ -314,7 +314,7 @@ static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t
     const kl_time_request q = {
         .method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true, .fetch = true};
     for (uint32_t slot = 0; slot < SLOTS; slot++) kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
-    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 5 * SECOND, &e));
+    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
 }
 
 static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused) {
