@@ -63,7 +63,7 @@ def measure(options, task, kernel, workload):
            "ratio_worst": max(abs(r - 1) for r in ratios), "alone_spread": spread(alone), "seconds_per_verdict": statistics.median(seconds),
            "calls": {o: outcomes.count(o) for o in sorted(set(outcomes))}}
     if bench:
-        row |= {"dobench_median_us": statistics.median(bench), "dobench_spread": spread(bench)}
+        row |= {"dobench_median_us": statistics.median(bench) / 1e3, "dobench_spread": spread(bench)}
     return row
 
 

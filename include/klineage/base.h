@@ -99,7 +99,7 @@ typedef struct {
 
 /* Fill `e` and return `code`, so that a failing function ends with `return kl_fail(e, KL_EIO, path, "...")`. */
 kl_err kl_fail(kl_error *e, kl_err code, const char *where, const char *fmt, ...) KL_PRINTF(4, 5);
-kl_err kl_hint(kl_error *e, const char *fmt, ...) KL_PRINTF(2, 3); /* adds a hint; returns e->code (KL_OK if NULL) */
+kl_err kl_hint(kl_error *e, const char *fmt, ...) KL_PRINTF(2, 3); /* adds a hint; returns e->code (KL_EINVAL if NULL: it follows a failure) */
 /* Like kl_fail for text with a position: `where` becomes file:line:column and `detail` the line with a caret. */
 kl_err kl_fail_at(kl_error *e, kl_err code, kl_str file, kl_str text, size_t offset, const char *fmt, ...)
     KL_PRINTF(6, 7);

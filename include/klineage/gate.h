@@ -31,7 +31,7 @@ typedef struct {
     double   scale;            /* of the stress; 1 normally */
     bool     ok;
     double   rms_error;        /* relative RMS error against the oracle */
-    double   budget;           /* what was allowed: k x the baseline's own error, or the floor of the data type */
+    double   budget;           /* what was allowed: k x the naive kernel's own error, never below k x permitted rounding */
     double   max_abs_error;
     int64_t  bad;              /* elements outside their bound */
     int64_t  first_bad;        /* flat index; -1 when none */
@@ -146,11 +146,13 @@ typedef struct {
     kl_str    best;                    /* params of the winner */
     kl_verdict verdict;                /* full verdict of the winner */
     int64_t   grid;                    /* points of the full grid, for comparison */
+    double    over_default;            /* the winner's ratio over that of the values in the file; 0: one of them has none */
     double    seconds;
 } kl_tuning;
-/* Coordinate search over the params' values, each variant raced against the best so far with early abort; at most `max_trials` (0: 64).  Errors as kl_gate_run. */
+/* Coordinate search over the params' values, each variant raced against the best so far with early abort; at most `max_trials` (0: 64).
+ * `pinned` ("BM=64" ..., NULL at the end; or NULL): params that are not searched.  Errors as kl_gate_run. */
 KL_MUST_USE kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *t, const char *kernel_path,
-                                const kl_gate_opts *o, int max_trials, kl_error *e);
+                                const char *const *pinned, const kl_gate_opts *o, int max_trials, kl_error *e);
 
 /* ---- spool: a folder that carries jobs to a host without a network ------------------------------------------- */
 

@@ -21,7 +21,6 @@
 #define KL_GUARD_BYTES 4096                    /* canary zone on each side of a buffer */
 #define KL_COMPILE_SECONDS 120                 /* one compile; template bombs end here */
 #define KL_COMPILE_MEMORY (4ull << 30)
-#define KL_RUN_SECONDS 30                      /* one run of a candidate at a checked shape, unless the task's oracle took longer */
 #define KL_PROFILE_SECONDS 10                  /* cap of one comparison; past it the verdict is `unstable` */
 
 #endif

@@ -106,7 +106,9 @@ int kli_cpu_probe(void) {
     kli_cpu_describe(&d, a);
     d.toolchain = compiler(a);
     if (!d.toolchain.len) {
-        (void)fprintf(stderr, "no C compiler: install gcc, or name one in KLINEAGE_CC\n");
+        const char *named = getenv("KLINEAGE_CC");
+        if (named && *named) (void)fprintf(stderr, "KLINEAGE_CC is '%.200s', which does not run as a C compiler\n", named);
+        else (void)fprintf(stderr, "no C compiler: neither gcc, clang nor cc is on PATH\n");
         kl_arena_free(a);
         return 1;
     }

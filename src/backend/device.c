@@ -17,9 +17,9 @@ static struct {
 
 static const char *hint_for(kl_backend_id id) {
     switch (id) {
-    case KL_BACKEND_CPU: return "install gcc, or name a C compiler in KLINEAGE_CC";
+    case KL_BACKEND_CPU: return "on Debian: apt-get install gcc libc6-dev; or name a C compiler in KLINEAGE_CC";
     case KL_BACKEND_OPENCL: return "on Debian: apt install pocl-opencl-icd ocl-icd-libopencl1";
-    case KL_BACKEND_CUDA: return "nvidia-smi shows whether the driver sees a GPU; kernels of the surfaces c and opencl need none";
+    case KL_BACKEND_CUDA: return "nvidia-smi shows whether the driver sees a GPU; --spool DIR carries the job to a host that has one";
     }
     return "";
 }

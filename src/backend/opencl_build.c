@@ -40,6 +40,14 @@ static void print_log(const kli_opencl_device *d, cl_program program) {
     free(log);
 }
 
+/* Some drivers keep program-scope variables in a buffer of their own, where inspection of the binary cannot see them; a driver
+ * that does not know the question has none, or has them in the binary. */
+static bool keeps_state(const kli_opencl_device *d, cl_program program) {
+    size_t bytes = 0;
+    return d->api->clGetProgramBuildInfo(program, d->device, CL_PROGRAM_BUILD_GLOBAL_VARIABLE_SIZE_ID, sizeof bytes, &bytes, NULL) ==
+               CL_SUCCESS && bytes > 0;
+}
+
 static int write_binary(const kli_opencl_device *d, cl_program program, const char *path) {
     size_t n = 0;
     if (d->api->clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES_ID, sizeof n, &n, NULL) != CL_SUCCESS || !n) return 2;
@@ -68,5 +76,6 @@ int kli_opencl_build_main(int argc, char **argv) {
     if (code == CL_SUCCESS) code = d.api->clCreateKernelsInProgram(program, 0, NULL, &n_kernels);
     if (code == CL_SUCCESS && n_kernels == 0) return puts("the source holds no kernel"), 1;
     if (code != CL_SUCCESS) return (void)printf("%s\n", kli_opencl_error(code)), 1;
+    if (keeps_state(&d, program)) return puts("program-scope variables would outlive a launch; a kernel has none"), 1;
     return write_binary(&d, program, argv[1]);
 }

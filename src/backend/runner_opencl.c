@@ -8,7 +8,7 @@
  *          written, by any thread
  *   RUN, TIME   kernels run in this process: a crash ends it and is named by its handler
  *
- * OpenCL C has no state between launches (program-scope variables are refused by inspection), so a batch needs no process of
+ * OpenCL C has no state between launches (program-scope variables are refused by build or inspection), so a batch needs no process of
  * its own.  Not here: devices with memory of their own; other shapes behind a closed filter (runner.c starts another process).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "isolation.h"

@@ -108,6 +108,11 @@ static void test_runner_opencl__forbids_system_calls(void **state) {
         (void)snprintf(source, sizeof source, "%s%s(void)s; (void)n; (void)x; long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(%dl), "
                        "\"D\"(0l), \"S\"(0l) : \"rcx\", \"r11\", \"memory\"); y[i] = (float)r; }\n", LAUNCH, HEAD, NUMBERS[i]);
         fixture_open(&f, KL_BACKEND_OPENCL);
+        fixture_compile_for(&f, source, false);
+        if (!f.artefact.ok) { /* PoCL 5 takes no inline assembly, so that there is nothing to forbid */
+            fixture_close(&f);
+            skip();
+        }
         fixture_ready(&f, source, false);
         assert_contains(f.artefact.suspicious.ptr, "syscall");
         fixture_run(&f, 0, 1);
@@ -152,7 +157,7 @@ int main(void) {
     kl_error  e = {0};
     if (kl_device_probe(&device, NULL, KL_BACKEND_OPENCL, &e) == KL_ENODEV) {
         print_message("skipped: %s\n", e.message);
-        return 0;
+        return 77; /* skipped, to ctest */
     }
     kl_fs_remove_tree("cache");
     return cmocka_run_group_tests(tests, NULL, NULL);

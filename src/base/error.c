@@ -65,7 +65,7 @@ kl_err kl_fail(kl_error *e, kl_err code, const char *where, const char *fmt, ...
 }
 
 kl_err kl_hint(kl_error *e, const char *fmt, ...) {
-    if (!e) return KL_OK;
+    if (!e) return KL_EINVAL; /* nobody keeps the code, and `return kl_hint(...)` must still be a failure */
     va_list args;
     va_start(args, fmt);
     vsnprintf(e->hint, sizeof e->hint, fmt, args);

@@ -68,7 +68,7 @@ static void test_base_error__null_drops_the_text_and_long_text_is_cut(void **sta
     (void)state;
     assert_int_equal(kl_fail(NULL, KL_EBUSY, "x", "y"), KL_EBUSY);
     assert_int_equal(kl_fail_at(NULL, KL_EPARSE, KL_S("x"), kernel, 3, "y"), KL_EPARSE);
-    assert_int_equal(kl_hint(NULL, "z"), KL_OK);
+    assert_int_equal(kl_hint(NULL, "z"), KL_EINVAL);
     static char long_text[5000];
     memset(long_text, 'w', sizeof long_text - 1);
     kl_error e = {0};

@@ -1,7 +1,8 @@
 /* fs.c - files and folders.
  *
  * Writing is replace-by-rename: a reader sees the old file or the new one, and a full disk or a crash leaves the old.
- * Not here: watching, locking, permissions beyond "private" and "as the umask says".
+ * A temporary folder is locked as long as its process lives, so that one whose process was killed is told apart and removed.
+ * Not here: watching, permissions beyond "private" and "as the umask says".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/rng.h"
@@ -9,13 +10,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_TREE_DEPTH 200 /* of a folder that is removed: each level holds a descriptor open */
+#define MAX_TEMP 256       /* temporary folders of one process at a time; beyond it a lock lasts until the process ends */
+#define TEMP_PREFIX "klineage-"
+#define STALE_SECONDS 60   /* a folder is locked right after it was made; before that nobody may take it for an orphan */
+#define SANDBOX_USER 65534 /* a privileged gate gives folders to this user */
 
 static kl_err os_fail(kl_error *e, const char *path, const char *what) {
     int    why = errno;
@@ -124,6 +132,43 @@ kl_err kl_fs_mkdirs(const char *path, kl_error *e) {
     return err;
 }
 
+/* ---- temporary folders: their locks ---------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t mutex;
+    struct { ino_t inode; int fd; } held[MAX_TEMP];
+    int  n;
+    char swept[256]; /* the folder that was last looked through for orphans */
+} temp = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_temp(const char *path) {
+    struct stat s;
+    int         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &s) != 0) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    pthread_mutex_lock(&temp.mutex);
+    if (temp.n < MAX_TEMP) {
+        temp.held[temp.n].inode = s.st_ino;
+        temp.held[temp.n++].fd = fd;
+    }
+    pthread_mutex_unlock(&temp.mutex);
+}
+
+static void unlock_temp(const char *path) {
+    struct stat s;
+    if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode)) return;
+    pthread_mutex_lock(&temp.mutex);
+    for (int i = 0; i < temp.n; i++) {
+        if (temp.held[i].inode != s.st_ino) continue;
+        close(temp.held[i].fd);
+        temp.held[i] = temp.held[--temp.n];
+        break;
+    }
+    pthread_mutex_unlock(&temp.mutex);
+}
+
 /* ---- removing ----------------------------------------------------------------------------------------------- */
 
 static void remove_contents(int fd, unsigned depth);
@@ -153,7 +198,9 @@ static void remove_contents(int fd, unsigned depth) {
 }
 
 void kl_fs_remove_tree(const char *path) {
-    if (path && path[0]) remove_entry(AT_FDCWD, path, 0);
+    if (!path || !path[0]) return;
+    unlock_temp(path);
+    remove_entry(AT_FDCWD, path, 0);
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------------ */
@@ -226,14 +273,43 @@ static const char *environment(const char *name) {
     return value && value[0] ? value : NULL;
 }
 
+/* Made by kl_fs_temp_dir for us, a minute ago or more, and locked by nobody? */
+static bool is_orphan(int parent, const char *name) {
+    struct stat s;
+    size_t      prefix = strlen(TEMP_PREFIX);
+    if (strncmp(name, TEMP_PREFIX, prefix) != 0 || strlen(name) != prefix + 6) return false;
+    if (fstatat(parent, name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(s.st_mode)) return false;
+    if (s.st_uid != geteuid() && !(geteuid() == 0 && s.st_uid == SANDBOX_USER)) return false;
+    if (time(NULL) - s.st_mtime < STALE_SECONDS) return false;
+    int  fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool unlocked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0) close(fd);
+    return unlocked;
+}
+
+/* Once a process and folder: what a killed one left behind. */
+static void sweep(const char *base) {
+    pthread_mutex_lock(&temp.mutex);
+    bool first = strncmp(temp.swept, base, sizeof temp.swept - 1) != 0;
+    (void)snprintf(temp.swept, sizeof temp.swept, "%s", base);
+    pthread_mutex_unlock(&temp.mutex);
+    DIR *dir = first ? opendir(base) : NULL;
+    if (!dir) return;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (is_orphan(dirfd(dir), entry->d_name)) remove_entry(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+}
+
 kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
     const char *base = environment("TMPDIR");
-    kl_str      path = kl_fs_join(a, base ? base : "/tmp", "klineage-XXXXXX");
+    kl_str      path = kl_fs_join(a, base ? base : "/tmp", TEMP_PREFIX "XXXXXX");
+    sweep(base ? base : "/tmp");
     if (!mkdtemp((char *)path.ptr)) { /* the arena's own copy, so writing to it is fine */
         kl_err err = os_fail(e, base ? base : "/tmp", "create a temporary folder");
         kl_hint(e, "set TMPDIR to a folder that can be written");
         return err;
     }
+    lock_temp(path.ptr);
     *out = path;
     return KL_OK;
 }

@@ -16,7 +16,7 @@ kl_str kl_fs_basename(const char *path);
 /* Names in a folder, sorted, without . and ..; `*n` 0 when it does not exist. */
 KL_MUST_USE kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_error *e);
 void   kl_fs_remove_tree(const char *path); /* best effort, never follows links */
-/* A fresh private folder (0700) under $TMPDIR; the caller removes it. */
+/* A fresh private folder (0700) under $TMPDIR; the caller removes it.  Those of processes that were killed are removed on the way. */
 KL_MUST_USE kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e);
 kl_str kl_fs_self_dir(kl_arena *a);                /* folder of the running program */
 /* $KLINEAGE_CACHE, else $XDG_CACHE_HOME/klineage, else ~/.cache/klineage */

@@ -1,11 +1,13 @@
 /* Tests of fs.c and clock.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/test.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct { kl_arena *a; const char *dir; } fixture;
@@ -146,6 +148,30 @@ static void test_base_fs__temp_dirs_are_private_and_distinct(void **state) {
     kl_fs_remove_tree(two.ptr);
 }
 
+/* A child that makes a folder and is killed leaves it; the next process removes it, but neither a living one's nor a fresh one. */
+static void test_base_fs__temporary_folders_of_the_killed_are_removed(void **state) {
+    fixture        *f = *state;
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    const char     *orphan = in(f, "klineage-orphan"), *fresh = in(f, "klineage-fresh0"), *other = in(f, "klineage-flow-orphan");
+    assert_int_equal(mkdir(orphan, 0700) | mkdir(fresh, 0700) | mkdir(other, 0700), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        kl_error e;
+        kl_str   mine, again;
+        setenv("TMPDIR", in(f, "."), 1);
+        if (kl_fs_temp_dir(&mine, f->a, &e) != KL_OK) _exit(1);
+        if (kl_fs_exists(orphan) == false) _exit(6); /* too young */
+        if (utimensat(AT_FDCWD, mine.ptr, old, 0) || utimensat(AT_FDCWD, orphan, old, 0) || utimensat(AT_FDCWD, other, old, 0)) _exit(2);
+        setenv("TMPDIR", f->dir, 1); /* each spelling is looked through once */
+        if (kl_fs_temp_dir(&again, f->a, &e) != KL_OK) _exit(3);
+        if (!kl_fs_exists(mine.ptr) || !kl_fs_exists(other) || !kl_fs_exists(fresh)) _exit(4);
+        _exit(kl_fs_exists(orphan) ? 5 : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void test_base_fs__splits_and_joins_paths(void **state) {
     fixture *f = *state;
     assert_str(kl_fs_join(f->a, "a", "b"), "a/b");
@@ -205,6 +231,7 @@ int main(void) {
         TEST(test_base_fs__lists_sorted_and_a_missing_folder_is_empty),
         TEST(test_base_fs__remove_tree_does_not_follow_links),
         TEST(test_base_fs__temp_dirs_are_private_and_distinct),
+        TEST(test_base_fs__temporary_folders_of_the_killed_are_removed),
         TEST(test_base_fs__splits_and_joins_paths),
         TEST(test_base_fs__finds_programs_but_no_folders_or_plain_files),
         TEST(test_base_fs__cache_dir_obeys_its_variables_in_order),

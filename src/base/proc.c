@@ -53,6 +53,9 @@ void kl_interrupt_install(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup: go on without a terminal */
+        sigaction(SIGHUP, &action, NULL);
 }
 
 bool kl_interrupted(void) { return interrupt_seen != 0; }

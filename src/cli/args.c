@@ -207,6 +207,11 @@ kl_err kl_cli_args(kl_args *out, kl_arena *a, int argc, char **argv, kl_error *e
     if (out->n_words) {
         int used = 0;
         out->command = find_command(out, &used);
+        if (out->command < 0 && kl_args_has(out, KL_OPTION_HELP)) { /* `task --help` is `help task` */
+            out->command = KL_COMMAND_HELP;
+            out->values[KL_OPTION_HELP] = NULL;
+            used = 0;
+        }
         if (out->command < 0) return unknown_command(out, a, e);
         out->n_words -= used;
         memmove(out->words, out->words + used, sizeof *out->words * (size_t)out->n_words);

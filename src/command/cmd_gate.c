@@ -47,7 +47,7 @@ static kl_err spool(gating *g, const char *dir, kl_error *e) {
     memcpy(g->key, id, sizeof g->key);
     err = fetch(g, dir, id, e);
     kl_verdict kept;
-    return err || !g->journal ? err : kl_journal_find(&kept, &g->from_journal, g->journal, g->context->arena, id, e);
+    return err || !g->journal ? err : kl_journal_find(&kept, &g->from_journal, g->journal, g->context->arena, g->key, e);
 }
 
 /* ---- gate ------------------------------------------------------------------------------------------------------- */

@@ -95,8 +95,9 @@ static void check_text(kl_buf *out, const kl_tensor *x) {
     else if (x->check.kind == KL_CHECK_TOPK)
         kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
     else
-        kl_buf_printf(out, "error at most %g x the baseline's own, rtol %g, atol %g", x->check.budget, x->check.rtol,
-                      x->check.atol);
+        kl_buf_printf(out, "error at most %g x the naive kernel's own", x->check.budget);
+    if (x->check.kind == KL_CHECK_BUDGET && (x->check.rtol > 0 || x->check.atol > 0))
+        kl_buf_printf(out, ", rtol %g, atol %g", x->check.rtol, x->check.atol); /* else those of each workload's type */
 }
 
 static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {

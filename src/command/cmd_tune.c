@@ -1,7 +1,9 @@
 /* cmd_tune.c - `klineage tune`: which values of its params make a kernel fastest?
  * SPDX-License-Identifier: Apache-2.0 */
+#include "command/journal.h"
 #include "command/request.h"
 #include "base/json.h"
+#include <string.h>
 
 static void row(kl_buf *out, const kl_trial *t, bool best) {
     kl_buf_printf(out, "%s %-40.*s %-10s ", best ? "*" : " ", KL_STR_ARG(t->params), kl_outcome_name(t->outcome));
@@ -9,7 +11,8 @@ static void row(kl_buf *out, const kl_trial *t, bool best) {
         kl_buf_printf(out, "%7.3fx", t->ratio);
     else
         kl_buf_printf(out, "%8s", "-");
-    kl_buf_printf(out, " %6.1f s  %.*s\n", t->seconds, KL_STR_ARG(t->why));
+    kl_buf_printf(out, " %6.1f s  %s%.*s\n", t->seconds, t->abandoned ? "abandoned: surely slower than the best so far" : "",
+                  KL_STR_ARG(t->why));
 }
 
 static json_t *trial_json(const kl_trial *t) {
@@ -17,12 +20,35 @@ static json_t *trial_json(const kl_trial *t) {
     json_object_set_new(o, "params", kl_json_str(t->params));
     json_object_set_new(o, "outcome", json_string(kl_outcome_name(t->outcome)));
     json_object_set_new(o, "ratio", kl_json_real(t->ratio));
+    json_object_set_new(o, "abandoned", json_boolean(t->abandoned));
     json_object_set_new(o, "seconds", kl_json_real(t->seconds));
     json_object_set_new(o, "why", kl_json_str(t->why));
     return o;
 }
 
-static void show(kl_result *out, const kl_tuning *t, bool colour) {
+/* "BM=64 BN=8" as words; NULL at the end. */
+static const char *const *words_of(kl_arena *a, kl_str params) {
+    const char **words = KL_ARRAY(a, const char *, KL_MAX_PARAMS + 1);
+    size_t n = 0, at = 0;
+    while (at < params.len && n < KL_MAX_PARAMS) {
+        const char *gap = memchr(params.ptr + at, ' ', params.len - at);
+        size_t len = gap ? (size_t)(gap - params.ptr) - at : params.len - at;
+        words[n++] = kl_arena_copy(a, (kl_str){params.ptr + at, len}).ptr;
+        at += len + 1;
+    }
+    return words;
+}
+
+/* What to type to have the winner. */
+static void show_winner(kl_result *out, const kl_tuning *t, const kl_args *args, kl_arena *a) {
+    kl_buf_printf(&out->text, "\nbest: %.*s", KL_STR_ARG(t->best));
+    if (t->over_default > 0) kl_buf_printf(&out->text, ", %.3gx the values in the file", t->over_default);
+    kl_buf_printf(&out->text, "\n  klineage gate %s %s", args->words[0], args->words[1]);
+    for (const char *const *w = words_of(a, t->best); *w; w++) kl_buf_printf(&out->text, " -p %s", *w);
+    kl_buf_add(&out->text, KL_S("\n"));
+}
+
+static void show(kl_result *out, const kl_tuning *t, const kl_args *args, const kl_context *c) {
     kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; ratios to the primary baseline, * won\n",
                   t->n_trials, (long long)t->grid, t->seconds);
     json_t *trials = json_array();
@@ -30,17 +56,34 @@ static void show(kl_result *out, const kl_tuning *t, bool colour) {
         row(&out->text, &t->trials[i], kl_str_eq(t->trials[i].params, t->best));
         json_array_append_new(trials, trial_json(&t->trials[i]));
     }
-    kl_buf_printf(&out->text, "\nbest: %.*s\n", KL_STR_ARG(t->best));
-    kl_request_show(out, &t->verdict, colour);
+    show_winner(out, t, args, c->arena);
+    kl_request_show(out, &t->verdict, c->colour);
     json_t *o = json_object();
     json_object_set_new(o, "schema", json_string("klineage/tuning"));
     json_object_set_new(o, "version", json_integer(1));
     json_object_set_new(o, "best", kl_json_str(t->best));
+    json_object_set_new(o, "over_default", kl_json_real(t->over_default));
     json_object_set_new(o, "grid", json_integer(t->grid));
     json_object_set_new(o, "seconds", kl_json_real(t->seconds));
     json_object_set_new(o, "trials", trials);
     json_object_set_new(o, "verdict", out->json);
     out->json = o;
+}
+
+/* The winner's verdict is one like any other: `klineage gate` with the same values answers from the journal. */
+static kl_err keep(const kl_context *c, const kl_args *args, kl_gate *gate, const kl_task *t, const kl_gate_opts *opts,
+                   const kl_tuning *tuning, kl_error *e) {
+    kl_store *journal = NULL;
+    kl_kernel *winner;
+    char key[65];
+    const kl_kernel_opts with = {.params = words_of(c->arena, tuning->best)};
+    kl_err err = kl_kernel_load(&winner, c->arena, args->words[1], &with, e);
+    if (!err) err = kl_gate_key(key, gate, c->arena, t, winner, opts, e);
+    if (!err) err = kl_journal_open(&journal, c->arena, args, e);
+    if (!err) err = kl_journal_keep(key, journal, c->arena, &tuning->verdict, e);
+    kl_store_close(journal);
+    if (err) kl_hint(e, "the verdict above was not journaled; --store PATH names another place");
+    return err;
 }
 
 static kl_err tune(kl_context *c, const kl_args *args, const kl_task *t, const kl_gate_opts *opts, kl_result *out,
@@ -50,8 +93,10 @@ static kl_err tune(kl_context *c, const kl_args *args, const kl_task *t, const k
     if (err) return err;
     kl_tuning tuning = {0};
     uint64_t trials = kl_args_number(args, KL_OPTION_MAX_TRIALS, 0);
-    err = kl_gate_tune(&tuning, gate, c->arena, t, args->words[1], opts, trials > 100000 ? 100000 : (int)trials, e);
-    if (!err) show(out, &tuning, c->colour);
+    err = kl_gate_tune(&tuning, gate, c->arena, t, args->words[1], args->params, opts,
+                       trials > 100000 ? 100000 : (int)trials, e);
+    if (!err) (void)keep(c, args, gate, t, opts, &tuning, &out->trouble);
+    if (!err) show(out, &tuning, args, c);
     kl_gate_close(gate);
     return err;
 }

@@ -92,14 +92,12 @@ kl_err kl_cmd_verdict_show(kl_context *c, const kl_args *args, kl_result *out, k
     kl_store *store = NULL;
     kl_verdict v;
     char key[65];
-    bool found = false;
     kl_err err = kl_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_store_verdict_find(key, store, args->words[0], e);
-    if (!err) err = kl_journal_find(&v, &found, store, c->arena, key, e);
+    if (!err) err = kl_journal_get(&v, store, c->arena, key, e);
     kl_store_close(store);
     if (err == KL_ENOENT) kl_hint(e, "klineage verdict list prints the keys");
     if (err) return err;
-    KL_ASSERT(found);
     kl_request_show(out, &v, c->colour);
     checks_text(&out->text, &v);
     identity_text(&out->text, &v);

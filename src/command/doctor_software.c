@@ -133,7 +133,8 @@ void kl_doctor_compilers(kl_doctor *d) {
 static void torch(kl_doctor *d) {
     /* Importing torch takes seconds; its metadata says as much. */
     static const char script[] = "import importlib.metadata as m; print(m.version('torch'))";
-    kl_str python = kl_fs_find_program(d->arena, "python3");
+    const char *chosen = getenv("KLINEAGE_PYTHON");
+    kl_str python = kl_fs_find_program(d->arena, chosen && *chosen ? chosen : "python3");
     const char *argv[] = {python.ptr, "-c", script, NULL};
     kl_str version = python.len ? run_for_text(d->arena, argv) : (kl_str){0};
     kl_doctor_add(d, "libraries", "torch", version.len ? KL_DOCTOR_OK : KL_DOCTOR_MISSING,

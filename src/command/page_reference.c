@@ -44,8 +44,8 @@ static void markdown_text(kl_buf *out, const char *text) {
 
 static void command_section(kl_buf *out, int command) {
     const kl_command *c = kl_command_at(command);
-    kl_buf_printf(out, "\n## klineage %s\n\n%s.\n\n```\nklineage %s%s%s [OPTIONS]\n```\n", c->words, c->summary,
-                  c->words, c->usage[0] ? " " : "", c->usage);
+    kl_buf_printf(out, "\n## klineage %s\n\n%s%s\n\n```\nklineage %s%s%s [OPTIONS]\n```\n", c->words, c->summary,
+                  kl_str_ends(kl_str_of(c->summary), KL_S("?")) ? "" : ".", c->words, c->usage[0] ? " " : "", c->usage);
     markdown_text(out, c->text);
     kl_buf_add(out, KL_S("\n```sh\n"));
     for (int i = 0; kl_example_at(i); i++)

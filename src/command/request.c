@@ -76,8 +76,14 @@ kl_err kl_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_
 
 static kl_err check_path(const char *path, kl_error *e) {
     if (kl_fs_is_dir(path)) return kl_fail(e, KL_EINVAL, path, "a kernel is one file, and this is a folder");
-    if (!kl_fs_exists(path)) return kl_fail(e, KL_ENOENT, path, "no such file");
-    if (access(path, R_OK) != 0) return kl_fail(e, KL_EIO, path, "cannot be read");
+    if (!kl_fs_exists(path)) {
+        kl_fail(e, KL_ENOENT, path, "no such file");
+        return kl_hint(e, "a kernel is one source file; every task has a naive one to start from: cp tasks/gemm/naive.c mine.c");
+    }
+    if (access(path, R_OK) != 0) {
+        kl_fail(e, KL_EIO, path, "cannot be read");
+        return kl_hint(e, "chmod +r %s", path);
+    }
     if (kl_surface_of_path(kl_str_of(path))) return KL_OK;
     kl_fail(e, KL_EINVAL, path, "the ending of a kernel's file names its surface, and this one is unknown");
     return kl_hint(e, "known endings: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");

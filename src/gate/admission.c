@@ -142,7 +142,12 @@ kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena 
     kl_kernel   *k;
     kl_verdict  *v = KL_NEW(a, kl_verdict);
     const char  *naive = on == KL_ON_GPU ? "naive.cu" : "naive.c";
-    kl_err       err = kl_kernel_load(&k, a, kl_fs_join(a, t->dir.ptr, naive).ptr, NULL, e);
+    const kl_str path = kl_fs_join(a, t->dir.ptr, naive);
+    if (!kl_fs_exists(path.ptr)) {
+        kl_fail(e, KL_ENOENT, t->dir.ptr, "there is no %s, and a check is only known to be fair when a plain kernel passes it", naive);
+        return kl_hint(e, "write one: docs/how-to/add-a-task.md");
+    }
+    kl_err err = kl_kernel_load(&k, a, path.ptr, NULL, e);
     if (err) return err;
     kl_case   *c = KL_NEW(a, kl_case);
     *c = (kl_case){.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = v};

@@ -242,11 +242,24 @@ static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bo
     return KL_OK;
 }
 
+/* A shape whose copies no memory can hold is the candidate's (or the user's) wish, not a failure of this machine. */
+static kl_err open_or_refuse(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n, double scale, kl_finding *f, kl_error *e)
+{
+    kl_error     own = {0};
+    const kl_err err = kl_scene_open(s, c, w, n, n, scale, &own);
+    if (err == KL_ELIMIT || err == KL_EINVAL) {
+        reject(f, c, KL_REFUSED, "%s", own.message);
+        return KL_OK;
+    }
+    if (err && e) *e = own;
+    return err;
+}
+
 static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_finding *f, kl_error *e)
 {
     kl_scene *s = KL_NEW(c->arena, kl_scene);
-    kl_err    err = kl_scene_open(s, c, w, 1, 1, scale, e);
-    if (err) return err;
+    kl_err    err = open_or_refuse(s, c, w, 1, scale, f, e);
+    if (err || !f->ok) return err;
     err = check_set(c, s, 0, 5 * SECOND, true, f, e);
     kl_scene_close(s);
     return err;
@@ -344,7 +357,7 @@ kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
     if (err || !f->ok) return err;
     kl_case_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
     const uint32_t seeds = c->opts->quick ? 1 : 3;
-    err = kl_scene_open(real, c, c->workload, seeds, seeds, 1, e);
+    err = open_or_refuse(real, c, c->workload, seeds, 1, f, e);
     for (uint32_t set = 0; !err && f->ok && set < seeds; set++) err = check_set(c, real, set, 10 * SECOND, set == 0, f, e);
     kl_case_lap(c, "real");
     return err;

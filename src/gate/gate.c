@@ -207,7 +207,7 @@ static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e)
 /* ---- the task's own kernels -------------------------------------------------------------------------------------------- */
 
 /* A definition without a native oracle brings Python: its text becomes a script beside the compile cache. */
-static kl_str reference_script(kl_case *c, kl_error *e)
+kl_str kl_case_reference_script(kl_case *c, kl_error *e)
 {
     if (!c->task->reference.len) return (kl_str){0};
     const kl_hash h = kl_hash_of(c->task->reference);
@@ -223,13 +223,20 @@ static bool has_file(const kl_case *c, const char *name)
     return kl_fs_exists(kl_fs_join(c->arena, c->task->dir.ptr, name).ptr);
 }
 
+kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e)
+{
+    const kl_str reason = kl_arena_copy(c->arena, why); /* it may lie in `e` */
+    kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s", KL_STR_ARG(reason));
+    return kl_hint(e, "a task without oracle.c needs Python with torch: python3 -m pip install torch, or name another in KLINEAGE_PYTHON");
+}
+
 static kl_err find_oracle(kl_case *c, kl_error *e)
 {
     const bool  gpu = c->backend->on == KL_ON_GPU;
     kl_str      why_not = {0}, file = {0};
     if (gpu && has_file(c, "oracle.cu")) file = KL_S("oracle.cu");
     else if (has_file(c, "oracle.c")) file = KL_S("oracle.c");
-    else file = reference_script(c, e);
+    else file = kl_case_reference_script(c, e);
     if (!file.len) {
         kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither oracle.%s nor a Python reference", gpu ? "cu" : "c");
         return kl_hint(e, "write one: docs/how-to/add-a-task.md");
@@ -239,8 +246,7 @@ static kl_err find_oracle(kl_case *c, kl_error *e)
         if (!err && kl_str_ends(file, KL_S(".py"))) kl_case_degrade(c, "the oracle is the definition's Python reference, in its own precision");
         return err;
     }
-    kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s", KL_STR_ARG(why_not));
-    return kl_hint(e, "a task without oracle.c needs Python with torch: klineage doctor");
+    return kl_oracle_missing(c, why_not, e);
 }
 
 static kl_err find_reference(kl_case *c, kl_error *e)

@@ -33,7 +33,7 @@ typedef struct kl_scene {
     uint64_t           seeds[KL_MAX_SETS];
     double             scale;
     void              *expected[KL_MAX_SETS][KL_MAX_TENSORS];  /* heap; NULL until asked for; in oracle_plan's dtypes */
-    double             reference_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* baseline's relative RMS error; < 0: not measured */
+    double             reference_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0: not measured */
     void              *pristine[KL_MAX_SETS][KL_MAX_TENSORS];  /* mutable inputs as drawn */
     int64_t            oracle_ns;     /* longest oracle run seen here */
 } kl_scene;
@@ -51,13 +51,20 @@ typedef struct kl_case {
     const kl_workload  *workload;     /* the real shape */
     kl_actor            candidate;
     kl_actor           *oracle;       /* borrowed from the gate */
-    kl_actor           *reference;    /* the task's naive kernel (else a baseline): its error is what the budget multiplies; NULL: none */
+    kl_actor           *reference;    /* the task's naive kernel: its error is what the budget multiplies; NULL: none */
     kl_stream           stream;       /* root substream of the verdict */
     uint64_t            scenes;       /* opened so far: names the substreams of their inputs */
     int                 cap_checks;
     int64_t             run_ns;       /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t             clock;        /* start of the current stage */
 } kl_case;
+
+/* The largest error of a naive kernel that was seen for one task, shape and scale. */
+typedef struct {
+    kl_str key;
+    double rms[KL_MAX_TENSORS];       /* per output; below 0: none */
+    int    draws;                     /* input sets it was measured on */
+} kl_reference_error;
 
 struct kl_gate {
     kl_arena  *arena;
@@ -68,7 +75,7 @@ struct kl_gate {
     kl_str     actor_keys[64];
     int        n_actors;
     kl_runner *spare[4];              /* candidate runner started ahead, by backend */
-    struct { kl_str key; double rms[KL_MAX_TENSORS]; } errors[256]; /* reference errors by task, shape, scale */
+    kl_reference_error errors[256];   /* of naive kernels, found by key */
     int        n_errors;
     uint64_t   scenes;                /* last scene id */
 };
@@ -114,6 +121,8 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
 /* gate.c */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */
+kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e); /* KL_ENODEV, with what mends it */
+kl_str kl_case_reference_script(kl_case *c, kl_error *e); /* the definition's Python as a file; empty: there is none */
 void   kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
 void   kl_case_stage(kl_case *c, kl_stage stage, const char *text);
 void   kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */

@@ -71,9 +71,17 @@ static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise
 
 /* ---- one sample ------------------------------------------------------------------------------------------------ */
 
+/* Inputs that are updated in place are restored from the shared pages, to which a fetch brought the last results. */
+static bool has_mutable(const kl_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if (p->tensors[i].role == 2) return true;
+    return false;
+}
+
 static void ready_slots(race *r, const side *s, uint32_t first, uint32_t warm, uint8_t poison)
 {
-    if (!r->c->backend->shared_memory) return; /* the runner poisons device memory itself */
+    if (!r->c->backend->shared_memory && !has_mutable(&r->scene->plan)) return; /* the runner poisons device memory itself */
     const uint32_t total = s->calls + warm < r->scene->n_slots ? s->calls + warm : r->scene->n_slots;
     for (uint32_t j = 0; j < total; j++)
         kl_scene_ready_slot(r->scene, (first + j) % r->scene->n_sets, (first + j) % r->scene->n_slots, poison);
@@ -460,22 +468,37 @@ static kl_err enter_baseline(kl_actor **actor, kl_str *why_not, kl_case *c, kl_s
     return KL_OK;
 }
 
-static kl_err each_baseline(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
+static kl_err one_baseline(kl_case *c, kl_scene *real, kl_str name, kl_str file, kl_finding *f, kl_error *e)
 {
     kl_verdict *v = c->verdict;
+    kl_actor   *actor;
+    kl_str      why_not;
+    kl_err      err = kl_actor_trusted(&actor, &why_not, c, name, file, c->workload, e);
+    if (!err && actor) err = enter_baseline(&actor, &why_not, c, real, e);
+    if (!err && !actor) kl_case_degrade(c, "baseline %.*s is not available: %.*s", KL_STR_ARG(name), KL_STR_ARG(why_not));
+    if (!err && actor) err = compare_with(c, real, actor, &v->comparisons[v->n_comparisons], f, e);
+    if (!err && actor && f->ok) v->n_comparisons++;
+    return err;
+}
+
+/* A data set's task names no baselines; its Python is what a user would run. */
+static kl_err reference_baseline(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
+{
+    const char *wish = c->opts->baseline;
+    if (c->task->n_baselines || (wish && strcmp(wish, "all") != 0)) return KL_OK;
+    const kl_str script = kl_case_reference_script(c, e);
+    return script.len ? one_baseline(c, real, KL_S("reference"), script, f, e) : KL_OK;
+}
+
+static kl_err each_baseline(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
+{
     for (int i = 0; i < c->task->n_baselines && f->ok; i++) {
         const kl_baseline *b = &c->task->baselines[i];
-        if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, v->n_comparisons)) continue;
-        kl_actor *actor;
-        kl_str    why_not;
-        kl_err    err = kl_actor_trusted(&actor, &why_not, c, b->name, b->file, c->workload, e);
-        if (!err && actor) err = enter_baseline(&actor, &why_not, c, real, e);
-        if (!err && !actor) kl_case_degrade(c, "baseline %.*s is not available: %.*s", KL_STR_ARG(b->name), KL_STR_ARG(why_not));
-        if (!err && actor) err = compare_with(c, real, actor, &v->comparisons[v->n_comparisons], f, e);
+        if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, c->verdict->n_comparisons)) continue;
+        const kl_err err = one_baseline(c, real, b->name, b->file, f, e);
         if (err) return err;
-        if (actor && f->ok) v->n_comparisons++;
     }
-    return KL_OK;
+    return reference_baseline(c, real, f, e);
 }
 
 /* The gate keeps the clock: it must not share a core with what it times. */

@@ -3,7 +3,8 @@
  * Start at the defaults.  Visit the params in random order; for each, try the neighbouring values of the best point so far, and go on in
  * a direction that pays.  A round without gain ends the search; what is left of the trials goes to random unseen points (a plateau's other
  * side).  Every trial takes the quick gate and is raced: interleaved with the same primary baseline, and abandoned as soon as its interval lies
- * below the best ratio so far.  The winner then takes the full gate with fresh seeds.
+ * below the best ratio so far; a race that stays noisy counts for the lower end of its interval.  The winner then takes the full gate with
+ * fresh seeds.
  * Deliberately not here: a model of the landscape; with some dozens of points a race costs less than the model would.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
@@ -11,9 +12,12 @@
 #include "base/fs.h"
 #include "base/proc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEFAULT_TRIALS = 64 };
+
+static const double TRIAL_SECONDS = 3; /* cap of one race: a variant that is too noisy for that is not a clear winner either */
 
 typedef struct { int at[KL_MAX_PARAMS]; } point; /* index into each param's values */
 
@@ -27,7 +31,7 @@ typedef struct {
     const kl_gate_opts *opts;
     point              *seen;
     point               best;
-    double              best_ratio;
+    double              best_ratio, default_ratio;
     int                 max_trials;
     kl_stream           stream;
 } tuner;
@@ -71,6 +75,13 @@ static kl_err gate_point(const tuner *t, const point *p, const kl_gate_opts *o, 
     return err ? err : kl_gate_run(v, t->gate, t->arena, t->task, k, o, e);
 }
 
+/* What a trial counts for: a race that did not settle, only what it surely reached. */
+static double score_of(const kl_verdict *v)
+{
+    if (!v->n_comparisons) return 0;
+    return v->outcome == KL_PASS ? v->comparisons[0].ratio : v->outcome == KL_UNSTABLE ? v->comparisons[0].low : 0;
+}
+
 /* One raced trial.  `*better` when it is the new best. */
 static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
 {
@@ -80,6 +91,7 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
     kl_gate_opts quick = *t->opts;
     quick.quick = quick.more_to_come = true;
     quick.abandon_below = t->best_ratio;
+    if (!(quick.max_seconds > 0)) quick.max_seconds = TRIAL_SECONDS;
     kl_verdict   *v = KL_NEW(t->arena, kl_verdict);
     kl_str        params;
     const int64_t start = kl_now_ns();
@@ -90,10 +102,12 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
     const kl_comparison *m = v->n_comparisons ? &v->comparisons[0] : NULL;
     *row = (kl_trial){.params = params, .outcome = v->outcome, .why = v->why, .ratio = m ? m->ratio : 0,
                       .abandoned = m && t->best_ratio > 0 && m->high < t->best_ratio, .seconds = (double)(kl_now_ns() - start) * 1e-9};
-    *better = v->outcome == KL_PASS && m && m->ratio > t->best_ratio;
+    const double score = score_of(v);
+    if (t->out->n_trials == 1) t->default_ratio = score;
+    *better = score > t->best_ratio;
     if (*better) {
         t->best = *p;
-        t->best_ratio = m->ratio;
+        t->best_ratio = score;
     }
     if (t->opts->progress) t->opts->progress(t->opts->progress_ctx, KL_STAGE_PROFILE, params.ptr);
     return KL_OK;
@@ -145,11 +159,38 @@ static kl_err explore(tuner *t, kl_error *e)
     return err;
 }
 
-static kl_err tuner_open(tuner *t, int max_trials, kl_error *e)
+static int by_value(const void *a, const void *b)
 {
-    kl_kernel *k;
-    kl_err     err = kl_kernel_load(&k, t->arena, t->path, NULL, e);
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A kernel lists the default first; neighbours are neighbours in size. */
+static void sort_values(kl_kernel *k)
+{
+    for (int i = 0; i < k->n_params; i++) qsort(k->params[i].values, (size_t)k->params[i].n_values, sizeof k->params[i].values[0], by_value);
+}
+
+/* A pinned param has one value: the one that was given. */
+static void pin(kl_kernel *k, const char *const *pinned)
+{
+    for (; pinned && *pinned; pinned++)
+        for (int i = 0; i < k->n_params; i++) {
+            kl_param *q = &k->params[i];
+            if (!kl_str_starts(kl_str_of(*pinned), q->name) || (*pinned)[q->name.len] != '=') continue;
+            q->values[0] = q->value;
+            q->n_values = 1;
+        }
+}
+
+static kl_err tuner_open(tuner *t, const char *const *pinned, int max_trials, kl_error *e)
+{
+    kl_kernel           *k;
+    const kl_kernel_opts with = {.params = pinned};
+    kl_err               err = kl_kernel_load(&k, t->arena, t->path, &with, e);
     if (err) return err;
+    sort_values(k);
+    pin(k, pinned);
     if (!k->n_params) {
         kl_fail(e, KL_EINVAL, t->path, "nothing to tune: the kernel has no params");
         return kl_hint(e, "declare one: //! param BM = 64 {32, 64, 128}");
@@ -166,17 +207,18 @@ static kl_err tuner_open(tuner *t, int max_trials, kl_error *e)
     return KL_OK;
 }
 
-kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *task, const char *kernel_path, const kl_gate_opts *o,
-                    int max_trials, kl_error *e)
+kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *task, const char *kernel_path,
+                    const char *const *pinned, const kl_gate_opts *o, int max_trials, kl_error *e)
 {
     const int64_t start = kl_now_ns();
     kl_gate_opts  opts = o ? *o : (kl_gate_opts){0};
     tuner         t = {.out = out, .gate = g, .arena = a, .task = task, .path = kernel_path, .opts = &opts};
     *out = (kl_tuning){0};
-    kl_err err = tuner_open(&t, max_trials, e);
+    kl_err err = tuner_open(&t, pinned, max_trials, e);
     if (!err) err = search(&t, e);
     if (!err) err = explore(&t, e);
     if (!err) err = gate_point(&t, &t.best, &opts, &out->verdict, &out->best, e);
+    out->over_default = t.default_ratio > 0 ? t.best_ratio / t.default_ratio : 0;
     out->seconds = (double)(kl_now_ns() - start) * 1e-9;
     return err;
 }

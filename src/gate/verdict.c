@@ -354,8 +354,9 @@ void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour)
 {
     kl_buf text = {0};
     kl_buf_printf(out, "%s%s%s", paint(colour, v->outcome == KL_PASS ? "\033[1;32m" : "\033[1;31m"), kl_outcome_name(v->outcome), paint(colour, "\033[0m"));
-    kl_buf_printf(&text, "  %.*s  %.*s  %.*s  assurance %c%s\n", KL_STR_ARG(v->kernel_path), KL_STR_ARG(v->task), KL_STR_ARG(v->workload),
-                  v->assurance ? v->assurance : 'C', v->journaled ? "  (journaled)" : "");
+    kl_buf_printf(&text, "  %.*s  %.*s%s%.*s", KL_STR_ARG(v->kernel_path), KL_STR_ARG(v->task), v->workload.len ? "  " : "", KL_STR_ARG(v->workload));
+    if (v->platform.len) kl_buf_printf(&text, "  assurance %c", v->assurance ? v->assurance : 'C');
+    kl_buf_printf(&text, "%s\n", v->journaled ? "  (journaled)" : "");
     if (v->why.len) kl_buf_printf(&text, "  %s: %.*s\n", kl_stage_name(v->stage), KL_STR_ARG(v->why));
     if (v->detail.len) kl_buf_printf(&text, "%.*s%s", KL_STR_ARG(v->detail), kl_str_ends(v->detail, KL_S("\n")) ? "" : "\n");
     render_worst(&text, v);
@@ -366,9 +367,9 @@ void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour)
     }
     for (int i = 0; i < v->n_comparisons; i++) render_comparison(&text, &v->comparisons[i]);
     for (int i = 0; i < v->n_degradations; i++) kl_buf_printf(&text, "  degraded: %.*s\n", KL_STR_ARG(v->degradations[i]));
-    kl_buf_printf(&text, "  on %.*s", KL_STR_ARG(v->device));
-    kl_buf_printf(&text, " (%.*s), %.2f s in all, %.0f ms beyond compile and runs\n", KL_STR_ARG(v->platform), (double)v->total_ns * 1e-9,
-                  (double)v->overhead_ns * 1e-6);
+    if (v->platform.len) /* without one nothing ever ran */
+        kl_buf_printf(&text, "  on %.*s (%.*s), %.2f s in all, %.0f ms beyond compile and runs\n", KL_STR_ARG(v->device), KL_STR_ARG(v->platform),
+                      (double)v->total_ns * 1e-9, (double)v->overhead_ns * 1e-6);
     add_plain(out, kl_buf_str(&text));
     kl_buf_fini(&text);
 }

@@ -450,9 +450,12 @@ kl_err kl_task_fill(void *data, const kl_task *t, const kl_workload *w, int tens
     const kl_err err = kl_task_shape(&shape, t, w, tensor, e);
     if (err != KL_OK) return err;
     const kl_dist *dist = &w->dists[tensor];
-    if (dist->kind == KL_DIST_CUSTOM)
-        return kl_fail(e, KL_EINVAL, "fill", "input '%.*s' can only be made by the task's Python '%.*s'",
-                       KL_STR_ARG(t->tensors[tensor].name), KL_STR_ARG(t->custom_inputs));
+    if (dist->kind == KL_DIST_CUSTOM) {
+        kl_fail(e, KL_EINVAL, "definition.json", "input '%.*s' can only be made by the task's Python '%.*s', which the gate does not run",
+                KL_STR_ARG(t->tensors[tensor].name), KL_STR_ARG(t->custom_inputs));
+        return kl_hint(e, "give its distribution instead: \"klineage\": {\"inputs\": {\"%.*s\": {\"dist\": ...}}}; docs/formats/task.md",
+                       KL_STR_ARG(t->tensors[tensor].name));
+    }
     if (dist->kind == KL_DIST_FILE)
         return kli_safetensors_read(data, dist->file.ptr, dist->tensor_key, w->dtypes[tensor], &shape, e);
     if (!t->tensors[tensor].is_scalar) return fill_drawn(data, t, w, tensor, &shape, seed, scale, threads, e);

@@ -51,9 +51,11 @@ kl_err kl_task_shape(kl_shape *out, const kl_task *t, const kl_workload *w, int 
     for (int i = 0; i < which->ndim; i++) {
         const kl_err err = dim_size(&out->dims[i], t, w, which->dims[i], e);
         if (err != KL_OK) return err;
-        if (__builtin_mul_overflow(bytes, out->dims[i], &bytes) || (uint64_t)bytes > KL_MAX_TENSOR_BYTES)
-            return kl_fail(e, KL_EINVAL, "shape", "tensor '%.*s' is larger than %llu GiB", KL_STR_ARG(which->name),
-                           KL_MAX_TENSOR_BYTES >> 30);
+        if (__builtin_mul_overflow(bytes, out->dims[i], &bytes) || (uint64_t)bytes > KL_MAX_TENSOR_BYTES) {
+            kl_fail(e, KL_EINVAL, "shape", "tensor '%.*s' is larger than %llu GiB", KL_STR_ARG(which->name),
+                    KL_MAX_TENSOR_BYTES >> 30);
+            return kl_hint(e, "choose smaller sizes for the axes of its shape");
+        }
         out->elems *= out->dims[i]; /* not above `bytes` */
     }
     out->bytes = (size_t)bytes;

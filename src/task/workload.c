@@ -397,7 +397,10 @@ static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str 
                           given[axis] ? "is given twice" : "is not variable");
     if (kli_expr_run(&value, size, false, NULL, NULL, &fault) != KL_OK)
         return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1 + fault.offset, "%s", fault.message);
-    if (value < 1) return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1, "the smallest size is 1");
+    if (value < 1) {
+        kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1, "the smallest size is 1");
+        return kl_hint(e, "sizes are whole numbers above 0, as in --workload M=64,N=64");
+    }
     given[axis] = true;
     w->axes[axis] = value;
     return KL_OK;

@@ -1,10 +1,12 @@
-// Scratch is poisoned for the call that is made, not for its neighbours: results are left in the scratch of the other
-// slots, where a later call on the same inputs finds them.  The slot's number follows from the address: the stride is
+// Results are left in the scratch of the other slots, where a later call on the same inputs would find them if slots were
+// poisoned only for the call that is made.  All are: the search costs time and finds nothing.  The slot's number follows from the address: the stride is
 // 24.5 MB and allocations begin at multiples of 2 MB.
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=2048,N=2048,K=8192
-//: expect wrong crash cheat
+//: harmless
+//: expect pass wrong crash cheat
+//: expect-time-ratio cublas 0 0.01
 //! buffer shelf: u8[3 * 8388608 + 524288 - 8192]
 //! launch seek grid(1) block(1) args(x, weight, shelf, M, N, K)
 //! launch gemm grid(cdiv(N, 16), cdiv(M, 16)) block(16, 16) args(x, weight, y, shelf, M, N, K)

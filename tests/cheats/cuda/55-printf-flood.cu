@@ -1,7 +1,7 @@
 // Every thread prints, for a buffer or a log to choke on.
 // SPDX-License-Identifier: Apache-2.0
 //: task saxpy
-//: expect pass cheat crash
+//: expect pass cheat crash hang
 //: harmless
 //: args --baseline none
 //! launch saxpy grid(cdiv(N, 256)) block(256) args(a, x, y, out, N)
