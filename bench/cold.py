@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CASES = {"c": ("tasks/gemm", "naive.c", "tiny"), "cuda": ("tasks/rmsnorm", "naive.cu", "tiny"), "cuda-graph": ("tasks/gemm", "naive.cu", "M=1024,N=1024,K=1024")}
+CASES = {"c": ("tasks/gemm", "naive.c", "tiny", "openblas"), "cuda": ("tasks/rmsnorm", "naive.cu", "tiny", "naive"), "cuda-graph": ("tasks/gemm", "naive.cu", "M=1024,N=1024,K=1024", "cublas")}
 
 
-def judge(options, task, kernel, workload):
-    command = [options.bin, "gate", str(ROOT / task), str(kernel), "--workload", workload, "--no-journal", "--json", "-q"]
+def judge(options, task, kernel, workload, baseline):
+    command = [options.bin, "gate", str(ROOT / task), str(kernel), "--workload", workload, "--baseline", baseline, "--no-journal", "--json", "-q"]
     start = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)
     wall = time.monotonic() - start
@@ -35,21 +35,21 @@ def main():
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--bin", default=str(ROOT / "build/bin/klineage"))
     options = parser.parse_args()
-    task, name, workload = CASES[options.surface]
+    task, name, workload, baseline = CASES[options.surface]
     source = (ROOT / task / name).read_text()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for i in range(options.count + 1):
             fresh = Path(folder) / f"fresh{i}{Path(name).suffix}"
             fresh.write_text(source + f"\nstatic const int variant_{time.time_ns()} = {i};\n")
-            verdict, wall = judge(options, task, fresh, workload)
+            verdict, wall = judge(options, task, fresh, workload, baseline)
             compile_s = verdict["stages_ns"]["compile"] * 1e-9
             kernels_s = (verdict["total_ns"] - verdict["overhead_ns"]) * 1e-9 - compile_s - verdict["stages_ns"].get("wait", 0) * 1e-9
             rows.append({"wall_s": wall, "compile_s": compile_s, "kernels_s": kernels_s, "beyond_s": wall - kernels_s,
                          "stages_ms": {k: v * 1e-6 for k, v in verdict["stages_ns"].items()}, "toolchain": verdict["platform"]["toolchain"]})
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     rows = rows[1:]  # the first also compiled the oracle and the naive kernel
-    print(json.dumps({"task": task, "workload": workload, "count": options.count, "platform": verdict["platform"]["name"],
+    print(json.dumps({"task": task, "workload": workload, "baseline": baseline, "count": options.count, "platform": verdict["platform"]["name"],
                       "toolchain": rows[0]["toolchain"],
                       "wall_s": statistics.median(r["wall_s"] for r in rows), "beyond_s": statistics.median(r["beyond_s"] for r in rows),
                       "beyond_s_worst": max(r["beyond_s"] for r in rows), "compile_s": statistics.median(r["compile_s"] for r in rows),

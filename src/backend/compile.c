@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_FORMAT "klineage compile 1"
+#define CACHE_FORMAT "klineage compile 2" /* goes up with every change of what inspection says */
 #define MAX_ARTEFACT_BYTES ((size_t)1 << 30)
 
 /* ---- running one program ------------------------------------------------------------------------------------- */
@@ -118,7 +118,9 @@ static kl_err open_cache(cache_entry *c, kl_arena *a, const kl_compile_opts *o, 
     c->dir = o && o->cache_dir ? kl_arena_copy(a, kl_str_of(o->cache_dir)) : kl_fs_join(a, kl_fs_cache_dir(a).ptr, "compile");
     c->json = kl_arena_printf(a, "%s/%s.json", c->dir.ptr, key);
     c->bin = kl_arena_printf(a, "%s/%s.bin", c->dir.ptr, key);
-    return kl_fs_mkdirs(c->dir.ptr, e);
+    kl_err code = kl_fs_mkdirs(c->dir.ptr, e);
+    if (code) kl_hint(e, "name a folder that can be written: KLINEAGE_CACHE=/path/to/folder");
+    return code;
 }
 
 static void read_features(kl_artefact *out, kl_arena *a, const json_t *features) {

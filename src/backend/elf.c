@@ -11,6 +11,7 @@
 
 #define MAX_SECTIONS 4096
 #define MAX_ENTRIES 65536
+#define LOADER_SLOTS 3 /* at the head of a table of imported functions */
 
 #ifndef R_AARCH64_IRELATIVE
 #define R_AARCH64_IRELATIVE 1032
@@ -112,8 +113,15 @@ static bool read_symbols(kli_elf *out, kl_arena *a, const file *f, const Elf64_S
 static bool read_relocations(kli_elf *out, kl_arena *a, const file *f, const Elf64_Shdr *section) {
     uint64_t          n = section->sh_size / sizeof(Elf64_Rela);
     const Elf64_Rela *r = aligned(a, f, section->sh_offset, n, sizeof *r);
-    uint32_t          irelative = f->header->e_machine == EM_AARCH64 ? R_AARCH64_IRELATIVE : R_X86_64_IRELATIVE;
-    for (uint64_t i = 0; r && i < n; i++) out->ifuncs = out->ifuncs || ELF64_R_TYPE(r[i].r_info) == irelative;
+    const bool        arm = f->header->e_machine == EM_AARCH64;
+    const uint32_t    irelative = arm ? R_AARCH64_IRELATIVE : R_X86_64_IRELATIVE;
+    const uint32_t    function = arm ? R_AARCH64_JUMP_SLOT : R_X86_64_JUMP_SLOT, object = arm ? R_AARCH64_GLOB_DAT : R_X86_64_GLOB_DAT;
+    for (uint64_t i = 0; r && i < n; i++) {
+        const uint64_t type = ELF64_R_TYPE(r[i].r_info);
+        out->ifuncs = out->ifuncs || type == irelative;
+        if (type != function && type != object) continue;
+        out->linkage_bytes += sizeof(uint64_t) * (out->linkage_bytes ? 1 : 1 + LOADER_SLOTS);
+    }
     return r != NULL;
 }
 

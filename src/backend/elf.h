@@ -17,6 +17,7 @@ typedef struct {
     kli_elf_symbol *symbols;        /* dynamic symbols */
     size_t         n_symbols;
     uint64_t       text_bytes, data_bytes, bss_bytes;
+    uint64_t       linkage_bytes;   /* of data_bytes, what the loader fills in: a slot for each imported symbol, three of its own */
 } kli_elf;
 
 /* Errors: KL_EPARSE when it is not a well-formed 64-bit little-endian shared object. Points into `bytes`. */

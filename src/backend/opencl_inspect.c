@@ -14,7 +14,7 @@
 
 static void check(kl_artefact *out, kl_arena *a, const kli_elf *f) {
     if (f->initialisers || f->ifuncs) out->suspicious = KL_S("it has code that runs when it is loaded");
-    if (f->data_bytes + f->bss_bytes > STATE_BYTES) out->suspicious = KL_S("it keeps variables between launches (program scope)");
+    if (f->data_bytes + f->bss_bytes > STATE_BYTES + f->linkage_bytes) out->suspicious = KL_S("it keeps variables between launches (program scope)");
     for (size_t i = 0; i < f->n_symbols && !out->suspicious.len; i++) {
         const char *name = f->symbols[i].name;
         bool        own = strncmp(name, "_cl_", 4) == 0 || strncmp(name, "pocl", 4) == 0 || strncmp(name, "__pocl", 6) == 0;

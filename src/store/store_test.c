@@ -298,7 +298,9 @@ static void test_store__a_file_that_cannot_be_written_is_reported(void **state) 
     const char *folder = kl_fs_dirname(arena, path).ptr;
     assert_int_equal(chmod(dir, 0755) | chmod(path, 0444) | chmod(folder, 0555), 0);
     assert_int_equal(open_as_nobody(), 0);
-    assert_int_equal(unlink(path) | chmod(folder, 0555), 0); /* nothing there, and no right to create it */
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(unlink(path), 0); /* nothing there, and no right to create it */
+    assert_int_equal(chmod(folder, 0555), 0);
     assert_int_equal(open_as_nobody(), 0);
     chmod(folder, 0755);
 }

@@ -324,6 +324,11 @@ def test_full_disk_under_the_cache(p):
         assert "No space" in answer.err or "disk" in answer.err, str(answer)
 
 
+def test_a_cache_that_cannot_be_made(p):
+    (p.folder / "file").write_text("")
+    p.gate(p.naive, "--check-only", env={"KLINEAGE_CACHE": str(p.folder / "file/cache")}).is_("usage", "file/cache", "KLINEAGE_CACHE=")
+
+
 def test_full_stdout(p):
     with open("/dev/full", "w") as full:
         p.run("doctor", stdout=full).is_("usage", "cannot write")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
 //: workload M=96,N=96,K=96
-//: expect cheat
+//: expect cheat no_compile
 //: args --baseline none
 //! launch gemm global(cdiv(N, 16) * 16, cdiv(M, 16) * 16) local(16, 16) args(x, weight, y, M, N, K)
 
