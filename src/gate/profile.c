@@ -33,7 +33,8 @@ enum {
     CONTROL_EVERY = 2,    /* one control pair after so many pairs */
     EARLY_PAIRS = 5,
     MAX_EVENTS = 64,
-    FEW_EVENTS = 8,       /* where inputs are restored from the host before every call */
+    FEW_EVENTS = 8,       /* on a device whose inputs are restored from the host before every call */
+    FEW_LAUNCHES = 64,    /* likewise, in a graph */
     CHECKED_SETS = 8,     /* sets with expectations; which ones, the candidate cannot know */
     CHECK_ONE_IN = 12     /* a timed batch in so many is checked, at random; the last always is */
 };
@@ -349,7 +350,8 @@ static void choose(race *r)
     const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
     if (!r->c->backend->parent_clock) r->method = least < GRAPH_BELOW_NS ? KL_TIME_GRAPH : KL_TIME_EVENTS;
     const bool     events = r->method == KL_TIME_EVENTS;
-    const uint32_t most = !events ? most_calls(r) : has_mutable(&r->scene->plan) ? FEW_EVENTS : MAX_EVENTS;
+    const uint32_t all = events ? MAX_EVENTS : most_calls(r), few = events ? FEW_EVENTS : FEW_LAUNCHES;
+    const uint32_t most = has_mutable(&r->scene->plan) && few < all && !r->c->backend->shared_memory ? few : all;
     r->candidate.calls = calls_for(r->candidate.estimate_ns, most);
     r->baseline.calls = calls_for(r->baseline.estimate_ns, most);
 }
