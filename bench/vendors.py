@@ -16,9 +16,8 @@ NAIVE = {"c": "naive.c", "opencl": "naive.cl", "cuda": "naive.cu"}
 
 
 def gate(options, task):
-    kernel = ROOT / "tasks" / task / NAIVE[options.surface]
-    command = [options.bin, "gate", str(ROOT / "tasks" / task), str(kernel), "--baseline", "all", "--no-journal", "--json", "-q"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [options.bin, "gate", f"tasks/{task}", f"tasks/{task}/{NAIVE[options.surface]}", "--baseline", "all", "--no-journal", "--json", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:

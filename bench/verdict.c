@@ -16,35 +16,32 @@
 enum { MAX_COUNT = 1000 };
 
 typedef struct {
-    kl_gate         *gate;
-    const kl_task   *task;
+    kl_gate *gate;
+    const kl_task *task;
     const kl_kernel *kernel;
-    kl_gate_opts     opts;
-    int              count;
+    kl_gate_opts opts;
+    int count;
 } bench;
 
-static KL_NORETURN void die(const kl_error *e)
-{
+static KL_NORETURN void die(const kl_error *e) {
     kl_buf b = {0};
     kl_error_render(e, &b);
     fputs(b.ptr, stderr);
     exit(2);
 }
 
-static void put_interval(json_t *o, const char *key, const double *x, int n)
-{
+static void put_interval(json_t *o, const char *key, const double *x, int n) {
     json_t *i = json_object();
     json_object_set_new(i, "median", json_real(kl_median(x, (size_t)n)));
     json_object_set_new(i, "p95", json_real(kl_quantile(x, (size_t)n, 0.95)));
     json_object_set_new(o, key, i);
 }
 
-static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *keep)
-{
+static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *keep) {
     static double overhead[MAX_COUNT], total[MAX_COUNT];
     const int64_t start = kl_now_ns();
     for (int i = 0; i <= b->count; i++) { /* the first warms the caches and is not counted */
-        kl_error  e = {0};
+        kl_error e = {0};
         kl_arena *a = i == b->count ? keep : kl_arena_new();
         if (kl_gate_run(last, b->gate, a, b->task, b->kernel, &b->opts, &e)) die(&e);
         if (last->outcome != KL_PASS) {
@@ -62,26 +59,31 @@ static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *
     put_interval(o, "total_ms", total, b->count);
 }
 
-static void run_journal(const bench *b, json_t *o, const kl_verdict *v)
-{
+static void run_journal(const bench *b, json_t *o, const kl_verdict *v) {
     static double us[MAX_COUNT];
-    kl_error      e = {0};
-    kl_arena     *a = kl_arena_new();
-    kl_store     *store;
-    kl_str        dir, text;
-    char          key[65];
+    kl_error e = {0};
+    kl_arena *a = kl_arena_new();
+    kl_store *store;
+    kl_str dir, text;
+    char key[65];
     if (kl_fs_temp_dir(&dir, a, &e) || kl_store_open(&store, kl_fs_join(a, dir.ptr, "bench.db").ptr, &e)) die(&e);
     json_t *json = kl_verdict_json(v);
     if (kl_gate_key(key, b->gate, a, b->task, b->kernel, &b->opts, &e)) die(&e);
-    const kl_store_verdict row = {.key = kl_str_of(key), .task = v->task, .kernel = v->kernel_hash, .platform = v->platform,
-                                  .outcome = kl_str_of(kl_outcome_name(v->outcome)), .json = kl_json_dump(a, json, false), .created = v->created};
+    const kl_store_verdict row = {.key = kl_str_of(key),
+                                  .task = v->task,
+                                  .kernel = v->kernel_hash,
+                                  .platform = v->platform,
+                                  .outcome = kl_str_of(kl_outcome_name(v->outcome)),
+                                  .json = kl_json_dump(a, json, false),
+                                  .created = v->created};
     if (kl_store_verdict_put(store, &row, &e)) die(&e);
     for (int i = 0; i < b->count; i++) {
-        kl_arena     *scratch = kl_arena_new();
-        kl_verdict    found;
+        kl_arena *scratch = kl_arena_new();
+        kl_verdict found;
         const int64_t start = kl_now_ns();
         if (kl_gate_key(key, b->gate, scratch, b->task, b->kernel, &b->opts, &e) ||
-            kl_store_verdict_get(&text, store, scratch, key, &e) || kl_verdict_parse(&found, scratch, text, KL_S("journal"), &e))
+            kl_store_verdict_get(&text, store, scratch, key, &e) ||
+            kl_verdict_parse(&found, scratch, text, KL_S("journal"), &e))
             die(&e);
         us[i] = (double)(kl_now_ns() - start) * 1e-3;
         kl_arena_free(scratch);
@@ -93,22 +95,21 @@ static void run_journal(const bench *b, json_t *o, const kl_verdict *v)
     kl_arena_free(a);
 }
 
-int main(int argc, char **argv)
-{
-    kl_error    e = {0};
-    kl_arena   *a = kl_arena_new();
-    kl_str      path;
-    kl_task    *task;
-    kl_kernel  *kernel;
-    bench       b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20};
+int main(int argc, char **argv) {
+    kl_error e = {0};
+    kl_arena *a = kl_arena_new();
+    kl_str path;
+    kl_task *task;
+    kl_kernel *kernel;
+    bench b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20};
     kl_verdict *v = KL_NEW(a, kl_verdict);
     if (argc < 3 || b.count < 1 || b.count > MAX_COUNT) {
         fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d]\n", MAX_COUNT);
         return 2;
     }
     b.opts.workload = argc > 3 ? argv[3] : NULL;
-    if (kl_task_find(&path, a, argv[1], &e) || kl_task_load(&task, a, path.ptr, &e) || kl_kernel_load(&kernel, a, argv[2], NULL, &e) ||
-        kl_gate_open(&b.gate, &e))
+    if (kl_task_find(&path, a, argv[1], &e) || kl_task_load(&task, a, path.ptr, &e) ||
+        kl_kernel_load(&kernel, a, argv[2], NULL, &e) || kl_gate_open(&b.gate, &e))
         die(&e);
     b.task = task;
     b.kernel = kernel;

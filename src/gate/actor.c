@@ -10,8 +10,7 @@
 #include <sched.h>
 #include <string.h>
 
-kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_error *e)
-{
+kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_error *e) {
     KL_ASSERT(id > 0 && (size_t)id < KL_COUNT(g->devices));
     if (!g->probed[id]) {
         const kl_err err = kl_device_probe(&g->devices[id], g->arena, id, e);
@@ -24,10 +23,9 @@ kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_er
 
 /* The last core this process may use: the gate itself stays on the others and keeps the clock.  Looked up once, because the gate leaves
  * that core while it times: asked again then, it would put the two sides of a pair on different cores. */
-static int last_core(void)
-{
+static int last_core(void) {
     static _Atomic int core = -2;
-    cpu_set_t          set;
+    cpu_set_t set;
     if (core != -2) return core;
     int last = -1;
     if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) >= 2)
@@ -37,8 +35,7 @@ static int last_core(void)
     return last;
 }
 
-int kl_gate_pin_cpu(const kl_plan *plan)
-{
+int kl_gate_pin_cpu(const kl_plan *plan) {
     const int core = last_core();
     return plan->threads > 1 ? -1 : core;
 }
@@ -49,8 +46,7 @@ static bool is_script(kl_str file) { return kl_str_ends(file, KL_S(".py")); }
 
 /* Data types change what is compiled, so an actor serves one combination of them.  The name belongs to it: the naive kernel may be the
  * reference and, under its own name, a baseline. */
-static kl_str actor_key(kl_case *c, kl_str name, kl_str file, const kl_workload *w)
-{
+static kl_str actor_key(kl_case *c, kl_str name, kl_str file, const kl_workload *w) {
     kl_buf types = {0};
     for (int i = 0; i < c->task->n_tensors; i++) kl_buf_printf(&types, ".%d", (int)w->dtypes[i]);
     const kl_str key = kl_arena_printf(c->arena, "%s/%.*s=%.*s/%d%s", c->task->hash, KL_STR_ARG(name), KL_STR_ARG(file),
@@ -59,53 +55,51 @@ static kl_str actor_key(kl_case *c, kl_str name, kl_str file, const kl_workload 
     return key;
 }
 
-static bool mentions_plugin(kl_str source)
-{
-    return memmem(source.ptr, source.len, "klineage/plugin.h", 17) != NULL;
-}
+static bool mentions_plugin(kl_str source) { return memmem(source.ptr, source.len, "klineage/plugin.h", 17) != NULL; }
 
 /* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
-static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str path, const kl_workload *w, kl_error *e)
-{
+static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str path, const kl_workload *w,
+                              kl_error *e) {
     kl_arena *arena = c->gate->arena;
-    kl_str    source;
-    kl_err    err = kl_fs_read(&source, arena, path.ptr, KL_MAX_SOURCE_BYTES, e);
+    kl_str source;
+    kl_err err = kl_fs_read(&source, arena, path.ptr, KL_MAX_SOURCE_BYTES, e);
     if (err) return err;
     a->plugin = is_script(path) || mentions_plugin(source);
     if (a->plugin) {
         err = kl_compile_plugin(&a->artefact, arena, c->device, path.ptr, &c->opts->compile, e);
     } else {
-        kl_kernel           *k;
+        kl_kernel *k;
         const kl_kernel_opts trusted = {.trusted = true, .oracle = kl_str_eq(a->name, KL_S("oracle"))};
         err = kl_kernel_load(&k, arena, path.ptr, &trusted, e);
         if (err) return err;
         const kl_backend *home = kl_backend_of_surface(k->surface->id);
-        const kl_device  *device = c->device;
+        const kl_device *device = c->device;
         if (home && home->id != c->backend->id) err = kl_gate_device(&device, c->gate, home->id, e);
         a->kernel = k;
         if (!err) err = kl_compile(&a->artefact, arena, device, k, c->task, w, &c->opts->compile, e);
     }
-    if (!err && !a->artefact.ok) *why_not = kl_arena_printf(arena, "it does not compile here: %.200s", a->artefact.log.ptr);
+    if (!err && !a->artefact.ok)
+        *why_not = kl_arena_printf(arena, "it does not compile here: %.200s", a->artefact.log.ptr);
     return err;
 }
 
-static kl_backend_id home_of(const kl_actor *a, const kl_case *c)
-{
+static kl_backend_id home_of(const kl_actor *a, const kl_case *c) {
     if (a->kernel) return kl_backend_of_surface(a->kernel->surface->id)->id;
     /* A plugin runs where its data is: host pages for anything on the CPU, device memory on a GPU. */
     return c->backend->on == KL_ON_CPU ? KL_BACKEND_CPU : c->backend->id;
 }
 
-static kl_err start_runner(kl_actor *a, kl_case *c, kl_error *e)
-{
-    const kl_runner_opts o = {.backend = home_of(a, c), .trusted = a->trusted, .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
-                              .cpu = -1, .threads = 1};
+static kl_err start_runner(kl_actor *a, kl_case *c, kl_error *e) {
+    const kl_runner_opts o = {.backend = home_of(a, c),
+                              .trusted = a->trusted,
+                              .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
+                              .cpu = -1,
+                              .threads = 1};
     return kl_runner_start(&a->runner, &o, e);
 }
 
 /* Make room: the oldest goes, but none that this case holds. */
-static void forget_oldest(kl_gate *g, const kl_case *c)
-{
+static void forget_oldest(kl_gate *g, const kl_case *c) {
     int i = 0;
     while (g->actors[i] == c->oracle || g->actors[i] == c->reference) i++;
     kl_actor_stop(g->actors[i]);
@@ -114,8 +108,8 @@ static void forget_oldest(kl_gate *g, const kl_case *c)
     memmove(&g->actor_keys[i], &g->actor_keys[i + 1], (size_t)(g->n_actors - i) * sizeof g->actor_keys[0]);
 }
 
-kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name, kl_str file, const kl_workload *w, kl_error *e)
-{
+kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name, kl_str file, const kl_workload *w,
+                        kl_error *e) {
     kl_gate *g = c->gate;
     *out = NULL;
     *why_not = (kl_str){0};
@@ -150,14 +144,12 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
 /* ---- any actor ---------------------------------------------------------------------------------------------- */
 
 /* The limits of the device that the actor runs on; an oracle in C knows none of a GPU's. */
-const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c)
-{
+const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c) {
     static const kl_device_limits NONE = {0};
     return a->kernel && kl_backend_of_surface(a->kernel->surface->id) == c->backend ? &c->device->limits : &NONE;
 }
 
-static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e)
-{
+static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e) {
     if (a == c->oracle) {
         a->plan = s->oracle_plan;
         return KL_OK;
@@ -175,42 +167,42 @@ static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e)
 
 /* Load and bind for this scene unless that was done already.  A fault is a finding about the actor's kernel; a trusted actor that failed
  * starts afresh the next time, so that one bad moment does not spoil every later verdict. */
-kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e)
-{
+kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e) {
     fault->kind = KL_FAULT_NONE;
     if (a->scene == s->id) return KL_OK;
     a->scene = 0;
     kl_err err = plan_for(a, s, c, e);
     if (!err && !a->runner) err = kl_actor_restart(a, c, e);
-    const int cpu = kl_gate_pin_cpu(a == c->oracle ? &a->plan : &s->plan); /* the oracle is never timed: it may use all its threads */
+    const int cpu = kl_gate_pin_cpu(
+        a == c->oracle ? &a->plan : &s->plan); /* the oracle is never timed: it may use all its threads */
     if (!err) err = kl_runner_place(a->runner, cpu, (int)a->plan.threads, e);
     if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
-    if (!err && !fault->kind) err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
-    if (!err && !fault->kind) a->scene = s->id;
-    else if (a->trusted) kl_actor_stop(a);
+    if (!err && !fault->kind)
+        err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
+    if (!err && !fault->kind)
+        a->scene = s->id;
+    else if (a->trusted)
+        kl_actor_stop(a);
     return err;
 }
 
-kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e)
-{
+kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
     const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
     return kl_runner_start(&g->spare[id], &o, e);
 }
 
 /* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking the spare one if there is). */
-kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e)
-{
+kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e) {
     kl_actor_stop(a);
     if (a->trusted) return start_runner(a, c, e);
-    kl_runner  **spare = &c->gate->spare[c->backend->id];
+    kl_runner **spare = &c->gate->spare[c->backend->id];
     const kl_err err = *spare ? KL_OK : kl_gate_start_ahead(c->gate, c->backend->id, e);
     a->runner = *spare;
     *spare = NULL;
     return err;
 }
 
-void kl_actor_stop(kl_actor *a)
-{
+void kl_actor_stop(kl_actor *a) {
     kl_runner_stop(a->runner);
     a->runner = NULL;
     a->scene = 0;

@@ -12,30 +12,33 @@
 enum { MAX_ROWS = 512 };
 
 typedef struct {
-    kl_case          *c;
-    kl_scene         *s;
+    kl_case *c;
+    kl_scene *s;
     kl_admission_row *rows;
-    int               n;
+    int n;
 } admission;
 
 static kl_dtype type_of(const kl_scene *s, uint32_t i) { return (kl_dtype)s->plan.tensors[i].dtype; }
-static size_t   elems_of(const kl_scene *s, uint32_t i) { return s->plan.tensors[i].bytes / kl_dtype_bytes(type_of(s, i)); }
-static bool     is_output(const kl_scene *s, uint32_t i) { return s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2; }
+static size_t elems_of(const kl_scene *s, uint32_t i) {
+    return s->plan.tensors[i].bytes / kl_dtype_bytes(type_of(s, i));
+}
+static bool is_output(const kl_scene *s, uint32_t i) {
+    return s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2;
+}
 
-static void write_answer(kl_scene *s)
-{
+static void write_answer(kl_scene *s) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (!is_output(s, i)) continue;
         void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
         for (size_t j = 0; j < elems_of(s, i); j++)
-            kl_dtype_store(type_of(s, i), out, j, kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j));
+            kl_dtype_store(type_of(s, i), out, j,
+                           kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j));
     }
 }
 
 /* ---- degenerate answers: each overwrites output `i` --------------------------------------------------------------- */
 
-static void fill_with(kl_scene *s, uint32_t i, double value)
-{
+static void fill_with(kl_scene *s, uint32_t i, double value) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
     for (size_t j = 0; j < elems_of(s, i); j++) kl_dtype_store(type_of(s, i), out, j, value);
 }
@@ -43,16 +46,15 @@ static void fill_with(kl_scene *s, uint32_t i, double value)
 static void make_zeros(kl_scene *s, uint32_t i) { fill_with(s, i, 0); }
 static void make_ones(kl_scene *s, uint32_t i) { fill_with(s, i, 1); }
 
-static void make_mean(kl_scene *s, uint32_t i)
-{
-    double       sum = 0;
+static void make_mean(kl_scene *s, uint32_t i) {
+    double sum = 0;
     const size_t n = elems_of(s, i);
-    for (size_t j = 0; j < n; j++) sum += kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j);
+    for (size_t j = 0; j < n; j++)
+        sum += kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j);
     fill_with(s, i, sum / (double)n);
 }
 
-static void make_input(kl_scene *s, uint32_t i)
-{
+static void make_input(kl_scene *s, uint32_t i) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
     for (uint32_t in = 0; in < s->plan.n_tensors; in++) {
         if (s->plan.tensors[in].role != 0) continue;
@@ -63,46 +65,46 @@ static void make_input(kl_scene *s, uint32_t i)
     }
 }
 
-static void make_moved(kl_scene *s, uint32_t i)
-{
-    void        *out = kl_memory_output(&s->memory, &s->plan, i, 0);
+static void make_moved(kl_scene *s, uint32_t i) {
+    void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
     const size_t n = elems_of(s, i);
     for (size_t j = 0; j < n; j++)
-        kl_dtype_store(type_of(s, i), out, j, kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], (j + 1) % n));
+        kl_dtype_store(type_of(s, i), out, j,
+                       kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], (j + 1) % n));
 }
 
 static const struct {
     const char *name;
     void (*make)(kl_scene *s, uint32_t i);
-} DEGENERATE[] = {{"zeros", make_zeros}, {"ones", make_ones}, {"a copy of an input", make_input}, {"the mean", make_mean}, {"a moved answer", make_moved}};
+} DEGENERATE[] = {{"zeros", make_zeros},
+                  {"ones", make_ones},
+                  {"a copy of an input", make_input},
+                  {"the mean", make_mean},
+                  {"a moved answer", make_moved}};
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------ */
 
-static void add_row(admission *m, kl_str name, bool expected_pass, bool passed, kl_str why)
-{
+static void add_row(admission *m, kl_str name, bool expected_pass, bool passed, kl_str why) {
     if (m->n < MAX_ROWS) m->rows[m->n++] = (kl_admission_row){name, expected_pass, passed, why};
 }
 
-static void judge_row(admission *m, kl_str name, bool expected_pass)
-{
+static void judge_row(admission *m, kl_str name, bool expected_pass) {
     kl_finding f = {.ok = true};
     kl_check_slot(m->c, m->s, 0, 0, 0xFF, false, &f);
     add_row(m, name, expected_pass, f.ok, f.why);
 }
 
 /* One element has no wrong order, and a one-element mean is the answer: such outputs prove nothing here, nor does a copy of no input. */
-static bool tells(const kl_scene *s, uint32_t i, void (*make)(kl_scene *s, uint32_t i))
-{
+static bool tells(const kl_scene *s, uint32_t i, void (*make)(kl_scene *s, uint32_t i)) {
     bool has_input = false;
     for (uint32_t in = 0; in < s->plan.n_tensors; in++) has_input |= s->plan.tensors[in].role == 0;
     if (make == make_input && !has_input) return false;
     return elems_of(s, i) >= 4 || make == make_zeros;
 }
 
-static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e)
-{
+static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e) {
     kl_scene *s = KL_NEW(m->c->arena, kl_scene);
-    kl_err    err = kl_scene_open(s, m->c, w, 1, 1, 1, e);
+    kl_err err = kl_scene_open(s, m->c, w, 1, 1, 1, e);
     if (err) return err;
     m->s = s;
     err = kl_scene_expect(s, m->c, 0, e);
@@ -114,19 +116,21 @@ static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e)
             if (!tells(s, i, DEGENERATE[d].make)) continue;
             write_answer(s);
             DEGENERATE[d].make(s, i);
-            judge_row(m, kl_arena_printf(m->c->arena, "%s: %s in %s", w->label.ptr, DEGENERATE[d].name, s->plan.tensors[i].name), false);
+            judge_row(
+                m,
+                kl_arena_printf(m->c->arena, "%s: %s in %s", w->label.ptr, DEGENERATE[d].name, s->plan.tensors[i].name),
+                false);
         }
     kl_scene_close(s);
     return err;
 }
 
-static kl_err try_naive(admission *m, kl_gate *g, const kl_task *t, kl_str file, kl_error *e)
-{
-    kl_arena   *a = m->c->arena;
-    kl_kernel  *k;
+static kl_err try_naive(admission *m, kl_gate *g, const kl_task *t, kl_str file, kl_error *e) {
+    kl_arena *a = m->c->arena;
+    kl_kernel *k;
     kl_verdict *v = KL_NEW(a, kl_verdict);
     const kl_gate_opts check = {.check_only = true};
-    kl_err      err = kl_kernel_load(&k, a, kl_fs_join(a, t->dir.ptr, file.ptr).ptr, NULL, e);
+    kl_err err = kl_kernel_load(&k, a, kl_fs_join(a, t->dir.ptr, file.ptr).ptr, NULL, e);
     if (!err) err = kl_gate_run(v, g, a, t, k, &check, e);
     if (err == KL_ENODEV) {
         add_row(m, kl_arena_printf(a, "%s (skipped: no device)", file.ptr), true, true, (kl_str){0});
@@ -136,20 +140,21 @@ static kl_err try_naive(admission *m, kl_gate *g, const kl_task *t, kl_str file,
     return err;
 }
 
-kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena *a, const kl_task *t, kl_host_kind on, kl_error *e)
-{
+kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena *a, const kl_task *t, kl_host_kind on,
+                          kl_error *e) {
     kl_gate_opts opts = {0};
-    kl_kernel   *k;
-    kl_verdict  *v = KL_NEW(a, kl_verdict);
-    const char  *naive = on == KL_ON_GPU ? "naive.cu" : "naive.c";
+    kl_kernel *k;
+    kl_verdict *v = KL_NEW(a, kl_verdict);
+    const char *naive = on == KL_ON_GPU ? "naive.cu" : "naive.c";
     const kl_str path = kl_fs_join(a, t->dir.ptr, naive);
     if (!kl_fs_exists(path.ptr)) {
-        kl_fail(e, KL_ENOENT, t->dir.ptr, "there is no %s, and a check is only known to be fair when a plain kernel passes it", naive);
+        kl_fail(e, KL_ENOENT, t->dir.ptr,
+                "there is no %s, and a check is only known to be fair when a plain kernel passes it", naive);
         return kl_hint(e, "write one: docs/how-to/add-a-task.md");
     }
     kl_err err = kl_kernel_load(&k, a, path.ptr, NULL, e);
     if (err) return err;
-    kl_case   *c = KL_NEW(a, kl_case);
+    kl_case *c = KL_NEW(a, kl_case);
     *c = (kl_case){.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = v};
     c->candidate.kernel = k;
     admission m = {.c = c, .rows = KL_ARRAY(a, kl_admission_row, MAX_ROWS)};
@@ -159,7 +164,8 @@ kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena 
         if (kl_workload_fits(w, on) && (w->hidden || kl_str_eq(w->label, KL_S("tiny")))) err = try_shape(&m, w, e);
     }
     if (!err) err = try_naive(&m, g, t, kl_str_of(naive), e);
-    if (!err && on == KL_ON_CPU && kl_fs_exists(kl_fs_join(a, t->dir.ptr, "naive.cl").ptr)) err = try_naive(&m, g, t, KL_S("naive.cl"), e);
+    if (!err && on == KL_ON_CPU && kl_fs_exists(kl_fs_join(a, t->dir.ptr, "naive.cl").ptr))
+        err = try_naive(&m, g, t, KL_S("naive.cl"), e);
     *rows = m.rows;
     *n = m.n;
     return err;

@@ -19,16 +19,17 @@
 #define POISON_BITS 0xA5
 
 static const int64_t SECOND = 1000000000;
-static const double  MOST_BUDGET = 0.5;
+static const double MOST_BUDGET = 0.5;
 
 static kl_dtype type_of(const kl_plan *p, uint32_t i) { return (kl_dtype)p->tensors[i].dtype; }
-static int64_t  elems_of(const kl_plan *p, uint32_t i) { return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(type_of(p, i))); }
-static bool     is_output(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 1 || p->tensors[i].role == 2; }
+static int64_t elems_of(const kl_plan *p, uint32_t i) {
+    return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(type_of(p, i)));
+}
+static bool is_output(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 1 || p->tensors[i].role == 2; }
 
 static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...) KL_PRINTF(4, 5);
-static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...)
-{
-    char    text[600];
+static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...) {
+    char text[600];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
@@ -36,27 +37,36 @@ static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fm
     *f = (kl_finding){.ok = false, .outcome = outcome, .why = kl_arena_copy(c->arena, kl_str_of(text))};
 }
 
-void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when)
-{
+void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when) {
     switch (fault->kind) {
-    case KL_FAULT_NONE: return;
-    case KL_FAULT_HANG: reject(f, c, KL_HANG, "%s: %s", when, fault->text); return;
-    case KL_FAULT_REFUSED: reject(f, c, KL_REFUSED, "%s: %s", when, fault->text); return;
-    case KL_FAULT_INPUT: reject(f, c, KL_CHEAT, "%s: it changed an input: %s", when, fault->text); return;
-    case KL_FAULT_GUARD: reject(f, c, KL_WRONG, "%s: it wrote outside a buffer: %s", when, fault->text); return;
+    case KL_FAULT_NONE:
+        return;
+    case KL_FAULT_HANG:
+        reject(f, c, KL_HANG, "%s: %s", when, fault->text);
+        return;
+    case KL_FAULT_REFUSED:
+        reject(f, c, KL_REFUSED, "%s: %s", when, fault->text);
+        return;
+    case KL_FAULT_INPUT:
+        reject(f, c, KL_CHEAT, "%s: it changed an input: %s", when, fault->text);
+        return;
+    case KL_FAULT_GUARD:
+        reject(f, c, KL_WRONG, "%s: it wrote outside a buffer: %s", when, fault->text);
+        return;
     case KL_FAULT_PROTOCOL: /* native code that leaves its process, answers for it or works on behind "done"; device code cannot */
         reject(f, c, c->verdict->assurance == 'A' ? KL_CRASH : KL_CHEAT, "%s: %s", when, fault->text);
         return;
     case KL_FAULT_CRASH:
-    case KL_FAULT_DEVICE: reject(f, c, KL_CRASH, "%s: %s", when, fault->text); return;
+    case KL_FAULT_DEVICE:
+        reject(f, c, KL_CRASH, "%s: %s", when, fault->text);
+        return;
     }
 }
 
 /* ---- judging one slot ---------------------------------------------------------------------------------------- */
 
 /* Of a hidden shape the record keeps whether and how far, never where or how many: those tell its sizes. */
-static kl_check_result without_sizes(const kl_check_result *r)
-{
+static kl_check_result without_sizes(const kl_check_result *r) {
     kl_check_result said = *r;
     said.workload = KL_S("hidden");
     said.bad = r->bad > 0;
@@ -65,8 +75,7 @@ static kl_check_result without_sizes(const kl_check_result *r)
     return said;
 }
 
-static void record_check(kl_case *c, const kl_check_result *r)
-{
+static void record_check(kl_case *c, const kl_check_result *r) {
     kl_verdict *v = c->verdict;
     if (v->n_checks == c->cap_checks) {
         kl_check_result *bigger = KL_ARRAY(c->arena, kl_check_result, c->cap_checks ? 2 * c->cap_checks : 32);
@@ -81,8 +90,7 @@ static void record_check(kl_case *c, const kl_check_result *r)
 
 /* Rounding that the task permits: to the output's type, and inside to its stated precision, though never coarser than the coarsest
  * input (a float32 workload of a bfloat16 task is computed in float32). */
-static double permitted_rounding(const kl_scene *s, uint32_t i)
-{
+static double permitted_rounding(const kl_scene *s, uint32_t i) {
     double coarsest = 0;
     for (uint32_t j = 0; j < s->plan.n_tensors; j++) {
         const double epsilon = s->plan.tensors[j].role == 1 ? 0 : kl_dtype_epsilon(type_of(&s->plan, j));
@@ -90,29 +98,29 @@ static double permitted_rounding(const kl_scene *s, uint32_t i)
     }
     const double stated = s->task->precision ? kl_dtype_epsilon(s->task->precision) : 0;
     const double inside = stated < coarsest ? stated : coarsest, outside = kl_dtype_epsilon(type_of(&s->plan, i));
-    return inside > outside ? inside : inside < outside ? outside : 2 * outside; /* computed and stored in one type: it rounds more than once */
+    return inside > outside   ? inside
+           : inside < outside ? outside
+                              : 2 * outside; /* computed and stored in one type: it rounds more than once */
 }
 
 /* k x the baseline's own error, and never below what permitted rounding alone costs.  A reference that overflows or is simply wrong must
  * not open the gate for everybody: zeros have a relative error of 1, so its part of the budget ends at half of that. */
-static double budget_of(const kl_scene *s, uint32_t set, uint32_t i, const kl_check *how)
-{
+static double budget_of(const kl_scene *s, uint32_t set, uint32_t i, const kl_check *how) {
     const double k = how->budget > 0 ? how->budget : 4, own = s->reference_error[set][i];
-    const double by_rounding = k * permitted_rounding(s, i), by_reference = isfinite(own) && own > 0 ? fmin(k * own, MOST_BUDGET) : 0;
+    const double by_rounding = k * permitted_rounding(s, i),
+                 by_reference = isfinite(own) && own > 0 ? fmin(k * own, MOST_BUDGET) : 0;
     return fmax(by_rounding, by_reference);
 }
 
-static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index, uint8_t poison)
-{
-    const size_t         size = kl_dtype_bytes(type_of(p, i));
+static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index, uint8_t poison) {
+    const size_t size = kl_dtype_bytes(type_of(p, i));
     const unsigned char *at = (const unsigned char *)data + (size_t)index * size;
     for (size_t b = 0; b < size; b++)
         if (at[b] != poison) return false;
     return true;
 }
 
-static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat)
-{
+static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat) {
     kl_buf b = {0};
     int64_t index[KL_MAX_DIMS] = {0};
     for (int d = p->tensors[i].ndim - 1; d >= 0; d--) {
@@ -127,12 +135,13 @@ static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat)
     return s;
 }
 
-static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl_check_result *r, const void *got, uint8_t poison)
-{
+static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl_check_result *r, const void *got,
+                    uint8_t poison) {
     const char *where = s->workload->hidden ? "a hidden shape" : s->workload->label.ptr;
     if (r->first_bad >= 0 && s->workload->hidden) {
         const bool poisoned = still_poison(&s->plan, i, got, r->first_bad, poison);
-        reject(f, c, KL_WRONG, "at %s: elements of %s %s", where, s->plan.tensors[i].name, poisoned ? "were not written" : "are wrong");
+        reject(f, c, KL_WRONG, "at %s: elements of %s %s", where, s->plan.tensors[i].name,
+               poisoned ? "were not written" : "are wrong");
         return;
     }
     if (r->first_bad >= 0) {
@@ -140,8 +149,8 @@ static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl
         if (still_poison(&s->plan, i, got, r->first_bad, poison))
             reject(f, c, KL_WRONG, "at %s: %s was not written (%lld elements wrong)", where, at.ptr, (long long)r->bad);
         else
-            reject(f, c, KL_WRONG, "at %s: %s is %.9g, expected %.9g (%lld elements wrong)", where, at.ptr, r->got, r->expected,
-                   (long long)r->bad);
+            reject(f, c, KL_WRONG, "at %s: %s is %.9g, expected %.9g (%lld elements wrong)", where, at.ptr, r->got,
+                   r->expected, (long long)r->bad);
         return;
     }
     reject(f, c, KL_WRONG, "at %s%s: %s has relative RMS error %.3g, the budget is %.3g", where,
@@ -149,8 +158,7 @@ static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl
 }
 
 /* Is this output the `values` half of a top-k pair?  Then its order is free and the pair is judged with the indices. */
-static bool belongs_to_topk(const kl_scene *s, uint32_t i)
-{
+static bool belongs_to_topk(const kl_scene *s, uint32_t i) {
     for (int j = 0; j < s->task->n_tensors; j++)
         if (s->workload->checks[j].kind == KL_CHECK_TOPK && s->task->tensors[j].is_output &&
             kl_task_tensor(s->task, s->workload->checks[j].values) == (int)i)
@@ -158,28 +166,32 @@ static bool belongs_to_topk(const kl_scene *s, uint32_t i)
     return false;
 }
 
-static void judge_output(kl_check_result *r, const kl_scene *s, uint32_t i, uint32_t set, const void *got, uint32_t slot)
-{
+static void judge_output(kl_check_result *r, const kl_scene *s, uint32_t i, uint32_t set, const void *got,
+                         uint32_t slot) {
     const kl_check *how = &s->workload->checks[i];
     if (how->kind != KL_CHECK_TOPK) {
-        kl_compare(r, type_of(&s->plan, i), got, type_of(&s->oracle_plan, i), s->expected[set][i], elems_of(&s->plan, i), how);
+        kl_compare(r, type_of(&s->plan, i), got, type_of(&s->oracle_plan, i), s->expected[set][i],
+                   elems_of(&s->plan, i), how);
         return;
     }
     const int values = kl_task_tensor(s->task, how->values), ranked = kl_task_tensor(s->task, how->input);
     KL_ASSERT(values >= 0 && ranked >= 0);
     kl_arena *scratch = kl_arena_new();
-    kl_compare_topk(r, scratch, &s->plan, values, (int)i, ranked, kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
+    kl_compare_topk(r, scratch, &s->plan, values, (int)i, ranked,
+                    kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
                     type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
                     kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
     kl_arena_free(scratch);
 }
 
-void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f)
-{
+void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f) {
     for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
         if (!is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
-        const void     *got = kl_memory_output(&s->memory, &s->plan, i, slot);
-        kl_check_result r = {.workload = s->workload->label, .scale = s->scale, .output = s->task->tensors[i].name, .seed = s->seeds[set]};
+        const void *got = kl_memory_output(&s->memory, &s->plan, i, slot);
+        kl_check_result r = {.workload = s->workload->label,
+                             .scale = s->scale,
+                             .output = s->task->tensors[i].name,
+                             .seed = s->seeds[set]};
         r.budget = budget_of(s, set, i, &s->workload->checks[i]);
         judge_output(&r, s, i, set, got, slot);
         const kl_check_result said = s->workload->hidden ? without_sizes(&r) : r;
@@ -188,32 +200,32 @@ void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t
     }
     if (!f->ok || !c->backend->shared_memory) return;
     const int damaged = kl_memory_guard_damage(&s->memory, &s->plan, slot, poison);
-    if (damaged >= 0) reject(f, c, KL_WRONG, "it wrote outside a buffer: the guard beside `%s` changed", s->plan.tensors[damaged].name);
+    if (damaged >= 0)
+        reject(f, c, KL_WRONG, "it wrote outside a buffer: the guard beside `%s` changed",
+               s->plan.tensors[damaged].name);
 }
 
 /* ---- running a scene ------------------------------------------------------------------------------------------- */
 
-static int64_t patience(const kl_scene *s, int64_t least)
-{
+static int64_t patience(const kl_scene *s, int64_t least) {
     const int64_t t = 50 * s->oracle_ns;
     return t < least ? least : t > 120 * SECOND ? 120 * SECOND : t;
 }
 
-static uint64_t fingerprint(const kl_scene *s, uint32_t slot)
-{
+static uint64_t fingerprint(const kl_scene *s, uint32_t slot) {
     uint64_t h = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (is_output(&s->plan, i))
-            h = h * 0x9E3779B97F4A7C15ull + kl_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot), s->plan.tensors[i].bytes);
+            h = h * 0x9E3779B97F4A7C15ull +
+                kl_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot), s->plan.tensors[i].bytes);
     return h;
 }
 
 /* One poisoned run of the candidate and its judgement. */
-static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, int64_t timeout_ns,
-                       kl_finding *f, kl_error *e)
-{
+static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record,
+                       int64_t timeout_ns, kl_finding *f, kl_error *e) {
     kl_fault fault = {0};
-    int64_t  wall = 0;
+    int64_t wall = 0;
     kl_scene_ready_slot(s, set, slot, poison);
     const kl_err err = kl_runner_run(c->candidate.runner, &fault, set, slot, poison, timeout_ns, &wall, e);
     c->run_ns += wall;
@@ -223,11 +235,10 @@ static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uin
     return KL_OK;
 }
 
-static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bool twice, kl_finding *f, kl_error *e)
-{
+static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bool twice, kl_finding *f, kl_error *e) {
     const uint32_t slot = set % s->n_slots;
-    kl_fault       fault = {0};
-    kl_err         err = kl_scene_expect(s, c, set, e);
+    kl_fault fault = {0};
+    kl_err err = kl_scene_expect(s, c, set, e);
     if (!err) err = kl_actor_enter(&c->candidate, s, c, &fault, e);
     if (!err && !fault.kind) err = kl_runner_upload(c->candidate.runner, &fault, set, 1, e);
     kl_finding_of_fault(f, c, &fault, "on loading");
@@ -243,9 +254,9 @@ static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bo
 }
 
 /* A shape whose copies no memory can hold is the candidate's (or the user's) wish, not a failure of this machine. */
-static kl_err open_or_refuse(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n, double scale, kl_finding *f, kl_error *e)
-{
-    kl_error     own = {0};
+static kl_err open_or_refuse(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n, double scale, kl_finding *f,
+                             kl_error *e) {
+    kl_error own = {0};
     const kl_err err = kl_scene_open(s, c, w, n, n, scale, &own);
     if (err == KL_ELIMIT || err == KL_EINVAL) {
         reject(f, c, KL_REFUSED, "%s", own.message);
@@ -255,10 +266,9 @@ static kl_err open_or_refuse(kl_scene *s, kl_case *c, const kl_workload *w, uint
     return err;
 }
 
-static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_finding *f, kl_error *e)
-{
+static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_finding *f, kl_error *e) {
     kl_scene *s = KL_NEW(c->arena, kl_scene);
-    kl_err    err = open_or_refuse(s, c, w, 1, scale, f, e);
+    kl_err err = open_or_refuse(s, c, w, 1, scale, f, e);
     if (err || !f->ok) return err;
     err = check_set(c, s, 0, 5 * SECOND, true, f, e);
     kl_scene_close(s);
@@ -266,20 +276,20 @@ static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_fin
 }
 
 /* The candidate was compiled for the real shape's data types; a shape in others is another kernel's business. */
-static bool same_types(const kl_case *c, const kl_workload *w)
-{
+static bool same_types(const kl_case *c, const kl_workload *w) {
     return memcmp(w->dtypes, c->workload->dtypes, (size_t)c->task->n_tensors * sizeof w->dtypes[0]) == 0;
 }
 
 /* A shape outside the kernel's declared domain, or beyond the device, is skipped and said. */
-static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int *checked, kl_finding *f, kl_error *e)
-{
-    kl_plan      *plan = KL_NEW(c->arena, kl_plan);
+static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int *checked, kl_finding *f, kl_error *e) {
+    kl_plan *plan = KL_NEW(c->arena, kl_plan);
     if (!same_types(c, w)) return KL_OK;
-    const kl_err  planned = kl_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
+    const kl_err planned = kl_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
     if (planned == KL_EINVAL || planned == KL_ELIMIT) { /* of a hidden shape the reason would tell the sizes */
-        if (w->hidden) kl_case_degrade(c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
-        else kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e ? e->message : "outside the domain");
+        if (w->hidden)
+            kl_case_degrade(c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
+        else
+            kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e ? e->message : "outside the domain");
         return KL_OK;
     }
     if (planned) return planned;
@@ -287,11 +297,10 @@ static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int 
     return check_shape(c, w, scale, f, e);
 }
 
-static kl_err check_tiny(kl_case *c, kl_finding *f, kl_error *e)
-{
+static kl_err check_tiny(kl_case *c, kl_finding *f, kl_error *e) {
     const kl_workload *w = kl_task_workload(c->task, KL_S("tiny"), c->backend->on);
-    int                checked = 0;
-    kl_err             err = KL_OK;
+    int checked = 0;
+    kl_err err = KL_OK;
     if (!w) {
         kl_case_degrade(c, "the task has no tiny shape");
         return KL_OK;
@@ -303,21 +312,19 @@ static kl_err check_tiny(kl_case *c, kl_finding *f, kl_error *e)
     return err;
 }
 
-static bool draws_otherwise(const kl_case *c, const kl_workload *w)
-{
+static bool draws_otherwise(const kl_case *c, const kl_workload *w) {
     for (int i = 0; i < c->task->n_inputs; i++) {
         const kl_dist *a = &c->workload->dists[i], *b = &w->dists[i];
         if (b->kind == KL_DIST_FILE || a->kind == KL_DIST_FILE) return false; /* a file has one size */
-        if (a->kind != b->kind || a->scale != b->scale || a->low != b->low || a->high != b->high || a->value != b->value ||
-            a->active != b->active || a->l2norm != b->l2norm || a->even != b->even)
+        if (a->kind != b->kind || a->scale != b->scale || a->low != b->low || a->high != b->high ||
+            a->value != b->value || a->active != b->active || a->l2norm != b->l2norm || a->even != b->even)
             return true;
     }
     return false;
 }
 
 /* A hidden shape outside the declared domain lends its distributions to the real shape. */
-static kl_err check_lent(kl_case *c, const kl_workload *w, kl_finding *f, kl_error *e)
-{
+static kl_err check_lent(kl_case *c, const kl_workload *w, kl_finding *f, kl_error *e) {
     kl_workload *lent = KL_NEW(c->arena, kl_workload);
     if (!draws_otherwise(c, w)) return KL_OK;
     *lent = *c->workload;
@@ -327,9 +334,8 @@ static kl_err check_lent(kl_case *c, const kl_workload *w, kl_finding *f, kl_err
     return check_shape(c, lent, 1, f, e);
 }
 
-static kl_err check_hidden(kl_case *c, kl_finding *f, kl_error *e)
-{
-    int    checked = 0, present = 0;
+static kl_err check_hidden(kl_case *c, kl_finding *f, kl_error *e) {
+    int checked = 0, present = 0;
     kl_err err = KL_OK;
     for (int i = 0; !err && f->ok && i < c->task->n_workloads; i++) {
         const kl_workload *w = &c->task->workloads[i];
@@ -340,13 +346,13 @@ static kl_err check_hidden(kl_case *c, kl_finding *f, kl_error *e)
         if (!err && f->ok && checked == before) err = check_lent(c, w, f, e);
     }
     if (!err && f->ok && !checked)
-        kl_case_degrade(c, present ? "no hidden shape lies in the kernel's declared domain" : "the task has no hidden shapes");
+        kl_case_degrade(c, present ? "no hidden shape lies in the kernel's declared domain"
+                                   : "the task has no hidden shapes");
     return err;
 }
 
 /* Tiny, hidden, real.  `real` is opened here and stays open on success for the profile. */
-kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
-{
+kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
     kl_case_stage(c, KL_STAGE_TINY, "tiny shape");
     kl_err err = check_tiny(c, f, e);
     kl_case_lap(c, "tiny");
@@ -358,7 +364,8 @@ kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e)
     kl_case_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
     const uint32_t seeds = c->opts->quick ? 1 : 3;
     err = open_or_refuse(real, c, c->workload, seeds, 1, f, e);
-    for (uint32_t set = 0; !err && f->ok && set < seeds; set++) err = check_set(c, real, set, 10 * SECOND, set == 0, f, e);
+    for (uint32_t set = 0; !err && f->ok && set < seeds; set++)
+        err = check_set(c, real, set, 10 * SECOND, set == 0, f, e);
     kl_case_lap(c, "real");
     return err;
 }

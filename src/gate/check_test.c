@@ -7,34 +7,38 @@
 
 /* One float16 input x[4,8], one output y[4,8]. */
 typedef struct {
-    kl_task      task;
-    kl_workload  workload;
-    kl_scene     scene;
+    kl_task task;
+    kl_workload workload;
+    kl_scene scene;
     kl_gate_opts opts;
-    kl_verdict   verdict;
-    kl_kernel    kernel;
-    kl_case      c;
+    kl_verdict verdict;
+    kl_kernel kernel;
+    kl_case c;
 } world;
 
-static void world_open(world *w, kl_dtype input, kl_dtype output)
-{
+static void world_open(world *w, kl_dtype input, kl_dtype output) {
     *w = (world){.task = {.n_tensors = 2, .n_inputs = 1}, .workload = {.label = KL_S("cpu")}};
     w->task.tensors[1].name = KL_S("y");
     w->workload.checks[1] = (kl_check){.kind = KL_CHECK_BUDGET, .budget = 4};
     w->scene = (kl_scene){.task = &w->task, .workload = &w->workload, .scale = 1, .plan = {.n_tensors = 2}};
     w->scene.plan.tensors[0] = (kl_plan_tensor){.dtype = input, .role = 0, .ndim = 2, .dims = {4, 8}, .name = "x"};
-    w->scene.plan.tensors[1] = (kl_plan_tensor){.dtype = output, .role = 1, .ndim = 2, .dims = {4, 8}, .bytes = 32 * kl_dtype_bytes(output), .name = "y"};
+    w->scene.plan.tensors[1] = (kl_plan_tensor){
+        .dtype = output, .role = 1, .ndim = 2, .dims = {4, 8}, .bytes = 32 * kl_dtype_bytes(output), .name = "y"};
     w->scene.reference_error[0][1] = -1;
     w->kernel.surface = kl_surface_get(KL_SURFACE_C);
-    w->c = (kl_case){.arena = kl_arena_new(), .opts = &w->opts, .verdict = &w->verdict, .task = &w->task, .kernel = &w->kernel, .workload = &w->workload};
+    w->c = (kl_case){.arena = kl_arena_new(),
+                     .opts = &w->opts,
+                     .verdict = &w->verdict,
+                     .task = &w->task,
+                     .kernel = &w->kernel,
+                     .workload = &w->workload};
 }
 
 static void world_close(world *w) { kl_arena_free(w->c.arena); }
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * fabs(b); }
 
-static void test_gate_check__rounding_to_the_output_is_always_permitted(void **state)
-{
+static void test_gate_check__rounding_to_the_output_is_always_permitted(void **state) {
     (void)state;
     world w;
     world_open(&w, KL_F32, KL_BF16);
@@ -42,8 +46,7 @@ static void test_gate_check__rounding_to_the_output_is_always_permitted(void **s
     world_close(&w);
 }
 
-static void test_gate_check__stated_precision_is_permitted_inside(void **state)
-{
+static void test_gate_check__stated_precision_is_permitted_inside(void **state) {
     (void)state;
     world w;
     world_open(&w, KL_BF16, KL_F32);
@@ -55,10 +58,9 @@ static void test_gate_check__stated_precision_is_permitted_inside(void **state)
     world_close(&w);
 }
 
-static void test_gate_check__budget_is_a_multiple_of_the_reference(void **state)
-{
+static void test_gate_check__budget_is_a_multiple_of_the_reference(void **state) {
     (void)state;
-    world           w;
+    world w;
     const kl_check *how = &w.workload.checks[1];
     world_open(&w, KL_F32, KL_F32);
     assert_true(near(budget_of(&w.scene, 0, 1, how), 4 * kl_dtype_epsilon(KL_F32)));
@@ -69,10 +71,9 @@ static void test_gate_check__budget_is_a_multiple_of_the_reference(void **state)
     world_close(&w);
 }
 
-static void test_gate_check__a_wrong_reference_does_not_open_the_gate(void **state)
-{
+static void test_gate_check__a_wrong_reference_does_not_open_the_gate(void **state) {
     (void)state;
-    world           w;
+    world w;
     const kl_check *how = &w.workload.checks[1];
     world_open(&w, KL_F32, KL_F32);
     w.scene.reference_error[0][1] = INFINITY;
@@ -84,12 +85,11 @@ static void test_gate_check__a_wrong_reference_does_not_open_the_gate(void **sta
     world_close(&w);
 }
 
-static void test_gate_check__says_where_and_what(void **state)
-{
+static void test_gate_check__says_where_and_what(void **state) {
     (void)state;
-    world                 w;
-    kl_finding            f = {.ok = true};
-    float                 got[32] = {0};
+    world w;
+    kl_finding f = {.ok = true};
+    float got[32] = {0};
     const kl_check_result r = {.bad = 3, .first_bad = 11, .got = 2, .expected = 1};
     world_open(&w, KL_F32, KL_F32);
     explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
@@ -101,13 +101,13 @@ static void test_gate_check__says_where_and_what(void **state)
     world_close(&w);
 }
 
-static void test_gate_check__a_hidden_shape_keeps_its_sizes(void **state)
-{
+static void test_gate_check__a_hidden_shape_keeps_its_sizes(void **state) {
     (void)state;
-    world                 w;
-    kl_finding            f = {.ok = true};
-    float                 got[32] = {0};
-    const kl_check_result r = {.workload = KL_S("odd"), .bad = 137, .first_bad = 11, .got = 2.5, .expected = 1.5, .rms_error = 0.25};
+    world w;
+    kl_finding f = {.ok = true};
+    float got[32] = {0};
+    const kl_check_result r = {
+        .workload = KL_S("odd"), .bad = 137, .first_bad = 11, .got = 2.5, .expected = 1.5, .rms_error = 0.25};
     world_open(&w, KL_F32, KL_F32);
     w.workload.hidden = true;
     w.workload.label = KL_S("odd");
@@ -122,11 +122,10 @@ static void test_gate_check__a_hidden_shape_keeps_its_sizes(void **state)
     world_close(&w);
 }
 
-static void test_gate_check__records_grow_and_own_their_text(void **state)
-{
+static void test_gate_check__records_grow_and_own_their_text(void **state) {
     (void)state;
     world w;
-    char  label[16];
+    char label[16];
     world_open(&w, KL_F32, KL_F32);
     for (int i = 0; i < 100; i++) {
         snprintf(label, sizeof label, "w%d", i);
@@ -138,16 +137,18 @@ static void test_gate_check__records_grow_and_own_their_text(void **state)
     world_close(&w);
 }
 
-static void test_gate_check__faults_have_their_outcome(void **state)
-{
+static void test_gate_check__faults_have_their_outcome(void **state) {
     (void)state;
-    const struct { kl_fault_kind kind; kl_outcome outcome; } rows[] = {
-        {KL_FAULT_HANG, KL_HANG}, {KL_FAULT_CRASH, KL_CRASH}, {KL_FAULT_DEVICE, KL_CRASH}, {KL_FAULT_REFUSED, KL_REFUSED},
-        {KL_FAULT_GUARD, KL_WRONG}, {KL_FAULT_INPUT, KL_CHEAT}, {KL_FAULT_PROTOCOL, KL_CHEAT}};
+    const struct {
+        kl_fault_kind kind;
+        kl_outcome outcome;
+    } rows[] = {{KL_FAULT_HANG, KL_HANG},       {KL_FAULT_CRASH, KL_CRASH}, {KL_FAULT_DEVICE, KL_CRASH},
+                {KL_FAULT_REFUSED, KL_REFUSED}, {KL_FAULT_GUARD, KL_WRONG}, {KL_FAULT_INPUT, KL_CHEAT},
+                {KL_FAULT_PROTOCOL, KL_CHEAT}};
     world w;
     world_open(&w, KL_F32, KL_F32);
     for (size_t i = 0; i < KL_COUNT(rows); i++) {
-        kl_finding     f = {.ok = true};
+        kl_finding f = {.ok = true};
         const kl_fault fault = {.kind = rows[i].kind, .text = "said"};
         kl_finding_of_fault(&f, &w.c, &fault, "here");
         assert_false(f.ok);
@@ -163,18 +164,16 @@ static void test_gate_check__faults_have_their_outcome(void **state)
     world_close(&w);
 }
 
-static void test_gate_check__patience_follows_the_oracle(void **state)
-{
+static void test_gate_check__patience_follows_the_oracle(void **state) {
     (void)state;
     assert_int_equal(patience(&(kl_scene){.oracle_ns = 1000}, 5 * SECOND), 5 * SECOND);
     assert_int_equal(patience(&(kl_scene){.oracle_ns = SECOND}, 5 * SECOND), 50 * SECOND);
     assert_int_equal(patience(&(kl_scene){.oracle_ns = 100 * SECOND}, 5 * SECOND), 120 * SECOND);
 }
 
-static void test_gate_check__shapes_of_other_types_are_another_kernels(void **state)
-{
+static void test_gate_check__shapes_of_other_types_are_another_kernels(void **state) {
     (void)state;
-    world       w;
+    world w;
     kl_workload other = {.hidden = true};
     world_open(&w, KL_F32, KL_F32);
     w.workload.dtypes[0] = w.workload.dtypes[1] = KL_F32;
@@ -185,8 +184,7 @@ static void test_gate_check__shapes_of_other_types_are_another_kernels(void **st
     world_close(&w);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_check__rounding_to_the_output_is_always_permitted),
         cmocka_unit_test(test_gate_check__stated_precision_is_permitted_inside),

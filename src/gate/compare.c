@@ -15,8 +15,7 @@
 enum { BLOCK = 2048, MAX_SPANS = 16, SPAN_ELEMENTS = 1 << 20 };
 
 /* Widen `n` elements from index `start`; the common types without a call per element. */
-static void widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n)
-{
+static void widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n) {
     const size_t first = (size_t)start;
     if (t == KL_F32) {
         const float *x = (const float *)base + first;
@@ -27,7 +26,7 @@ static void widen(double *out, kl_dtype t, const void *base, int64_t start, int6
         const uint16_t *x = (const uint16_t *)base + first;
         for (int64_t i = 0; i < n; i++) {
             const uint32_t bits = (uint32_t)x[i] << 16;
-            float          value;
+            float value;
             memcpy(&value, &bits, sizeof value);
             out[i] = (double)value;
         }
@@ -37,8 +36,7 @@ static void widen(double *out, kl_dtype t, const void *base, int64_t start, int6
 }
 
 /* Root mean square of the finite expected values; 0 for none. */
-static double rms_of(kl_dtype t, const void *base, int64_t n)
-{
+static double rms_of(kl_dtype t, const void *base, int64_t n) {
     double sum = 0, x[BLOCK];
     for (int64_t start = 0; start < n; start += BLOCK) {
         const int64_t m = n - start < BLOCK ? n - start : BLOCK;
@@ -48,8 +46,7 @@ static double rms_of(kl_dtype t, const void *base, int64_t n)
     return n ? sqrt(sum / (double)n) : 0;
 }
 
-static bool element_ok(double got, double want, double atol, double rtol, double *difference)
-{
+static bool element_ok(double got, double want, double atol, double rtol, double *difference) {
     if (!isfinite(want) || !isfinite(got)) {
         *difference = INFINITY;
         return (isnan(got) && isnan(want)) || got == want;
@@ -59,15 +56,13 @@ static bool element_ok(double got, double want, double atol, double rtol, double
 }
 
 /* Where the exact answer passes the range of the output's type, the right answer is what rounding makes of it. */
-static double as_type(kl_dtype t, double want)
-{
+static double as_type(kl_dtype t, double want) {
     _Alignas(8) char one[8];
     kl_dtype_store(t, one, 0, want);
     return kl_dtype_load(t, one, 0);
 }
 
-static void note_bad(kl_check_result *out, int64_t index, double got, double want)
-{
+static void note_bad(kl_check_result *out, int64_t index, double got, double want) {
     if (out->bad++ == 0) {
         out->first_bad = index;
         out->got = got;
@@ -77,16 +72,15 @@ static void note_bad(kl_check_result *out, int64_t index, double got, double wan
 
 /* What one thread finds in its range; merged in order, so that the first bad element is the first of all. */
 typedef struct {
-    kl_dtype    got_type, want_type;
+    kl_dtype got_type, want_type;
     const void *got, *want;
-    int64_t     from, to;
-    double      atol, rtol, sum, max_abs;
-    int64_t     bad, first_bad;
-    double      bad_got, bad_want;
+    int64_t from, to;
+    double atol, rtol, sum, max_abs;
+    int64_t bad, first_bad;
+    double bad_got, bad_want;
 } span;
 
-static void judge_element(span *s, int64_t index, double got, double want)
-{
+static void judge_element(span *s, int64_t index, double got, double want) {
     double difference;
     if (!element_ok(got, want, s->atol, s->rtol, &difference) && s->bad++ == 0) {
         s->first_bad = index;
@@ -101,9 +95,8 @@ static void judge_element(span *s, int64_t index, double got, double want)
     }
 }
 
-static void *judge_span(void *argument)
-{
-    span  *s = argument;
+static void *judge_span(void *argument) {
+    span *s = argument;
     double g[BLOCK], w[BLOCK];
     for (int64_t start = s->from; start < s->to; start += BLOCK) {
         const int64_t m = s->to - start < BLOCK ? s->to - start : BLOCK;
@@ -116,27 +109,34 @@ static void *judge_span(void *argument)
 }
 
 /* Large outputs are shared out among threads; where a thread cannot be had, its range is judged here. */
-static void judge_spans(span *spans, int n)
-{
+static void judge_spans(span *spans, int n) {
     pthread_t threads[MAX_SPANS];
-    bool      started[MAX_SPANS] = {false};
+    bool started[MAX_SPANS] = {false};
     for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, judge_span, &spans[i]) == 0;
     judge_span(&spans[0]);
     for (int i = 1; i < n; i++) {
-        if (started[i]) pthread_join(threads[i], NULL);
-        else judge_span(&spans[i]);
+        if (started[i])
+            pthread_join(threads[i], NULL);
+        else
+            judge_span(&spans[i]);
     }
 }
 
-static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
-                           int64_t n, const kl_check *how)
-{
+static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type,
+                           const void *want, int64_t n, const kl_check *how) {
     const double rms = rms_of(want_type, want, n);
-    span         spans[MAX_SPANS];
-    const int    most = n / SPAN_ELEMENTS < MAX_SPANS ? (int)(n / SPAN_ELEMENTS) : MAX_SPANS, count = most < 1 ? 1 : most;
+    span spans[MAX_SPANS];
+    const int most = n / SPAN_ELEMENTS < MAX_SPANS ? (int)(n / SPAN_ELEMENTS) : MAX_SPANS, count = most < 1 ? 1 : most;
     for (int i = 0; i < count; i++)
-        spans[i] = (span){.got_type = got_type, .want_type = want_type, .got = got, .want = want, .from = n * i / count, .to = n * (i + 1) / count,
-                          .atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1), .rtol = how->rtol, .first_bad = -1};
+        spans[i] = (span){.got_type = got_type,
+                          .want_type = want_type,
+                          .got = got,
+                          .want = want,
+                          .from = n * i / count,
+                          .to = n * (i + 1) / count,
+                          .atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1),
+                          .rtol = how->rtol,
+                          .first_bad = -1};
     judge_spans(spans, count);
     double sum = 0;
     for (int i = 0; i < count; i++) {
@@ -153,9 +153,8 @@ static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *
     out->rms_error = isinf(out->max_abs_error) ? INFINITY : rms > 0 ? error / rms : error;
 }
 
-static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
-                          int64_t n)
-{
+static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type,
+                          const void *want, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const double g = kl_dtype_load(got_type, got, (size_t)i), w = kl_dtype_load(want_type, want, (size_t)i);
         if (g != w && !(isnan(g) && isnan(w))) {
@@ -167,9 +166,8 @@ static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *g
 }
 
 /* Judge one output of `n` elements.  `out->budget` is set by the caller before; out->ok says the whole. */
-void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want, int64_t n,
-                const kl_check *how)
-{
+void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
+                int64_t n, const kl_check *how) {
     out->bad = 0;
     out->first_bad = -1;
     out->max_abs_error = 0;
@@ -186,28 +184,26 @@ void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dty
 
 /* ---- top-k: any order, unique indices, selected values exactly those of the oracle ------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
+static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 typedef struct {
     const kl_plan_tensor *values, *indices, *ranked;
-    const void           *got_values, *got_indices, *want_values, *input;
-    kl_dtype              want_type;
-    int64_t               k, length;
-    double               *got, *want;
-    unsigned char        *seen;
+    const void *got_values, *got_indices, *want_values, *input;
+    kl_dtype want_type;
+    int64_t k, length;
+    double *got, *want;
+    unsigned char *seen;
 } topk;
 
 /* One row; returns the column of the first wrong entry, or -1. */
-static int64_t topk_row(const topk *t, int64_t row, double *got_out, double *want_out)
-{
+static int64_t topk_row(const topk *t, int64_t row, double *got_out, double *want_out) {
     memset(t->seen, 0, (size_t)t->length);
     for (int64_t i = 0; i < t->k; i++) {
-        const size_t  at = (size_t)(row * t->k + i);
-        const double  index = kl_dtype_load((kl_dtype)t->indices->dtype, t->got_indices, at);
+        const size_t at = (size_t)(row * t->k + i);
+        const double index = kl_dtype_load((kl_dtype)t->indices->dtype, t->got_indices, at);
         const int64_t j = index >= 0 && index < (double)t->length ? (int64_t)index : -1;
         t->got[i] = kl_dtype_load((kl_dtype)t->values->dtype, t->got_values, at);
         t->want[i] = kl_dtype_load(t->want_type, t->want_values, at);
@@ -232,10 +228,14 @@ static int64_t topk_row(const topk *t, int64_t row, double *got_out, double *wan
 /* Judge a (values, indices) pair against the oracle's values and the ranked input; tensors are indices into the plan. */
 bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int values, int indices, int input,
                      const void *got_values, const void *got_indices, kl_dtype want_type, const void *want_values,
-                     const void *ranked)
-{
-    topk t = {.values = &plan->tensors[values], .indices = &plan->tensors[indices], .ranked = &plan->tensors[input],
-              .got_values = got_values, .got_indices = got_indices, .want_values = want_values, .input = ranked,
+                     const void *ranked) {
+    topk t = {.values = &plan->tensors[values],
+              .indices = &plan->tensors[indices],
+              .ranked = &plan->tensors[input],
+              .got_values = got_values,
+              .got_indices = got_indices,
+              .want_values = want_values,
+              .input = ranked,
               .want_type = want_type};
     t.k = t.values->dims[t.values->ndim - 1];
     t.length = t.ranked->dims[t.ranked->ndim - 1];
@@ -246,7 +246,7 @@ bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int
     out->bad = 0;
     out->first_bad = -1;
     for (int64_t row = 0; row < rows; row++) {
-        double        got, want;
+        double got, want;
         const int64_t column = topk_row(&t, row, &got, &want);
         if (column >= 0) note_bad(out, row * t.k + column, got, want);
     }

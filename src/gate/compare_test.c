@@ -7,26 +7,23 @@
 
 static const kl_check BUDGET = {.kind = KL_CHECK_BUDGET, .rtol = 0.01, .atol = 0.01, .matched = 1, .budget = 4};
 
-static kl_check_result judge(const float *got, const double *want, int64_t n)
-{
+static kl_check_result judge(const float *got, const double *want, int64_t n) {
     kl_check_result r = {.budget = 1e-3};
     kl_compare(&r, KL_F32, got, KL_F64, want, n, &BUDGET);
     return r;
 }
 
-static void test_gate_compare__accepts_rounding(void **state)
-{
+static void test_gate_compare__accepts_rounding(void **state) {
     (void)state;
-    const float  got[] = {1.0001f, -2.0f, 3.0f};
+    const float got[] = {1.0001f, -2.0f, 3.0f};
     const double want[] = {1, -2, 3};
     assert_true(judge(got, want, 3).ok);
 }
 
-static void test_gate_compare__names_the_first_bad_element(void **state)
-{
+static void test_gate_compare__names_the_first_bad_element(void **state) {
     (void)state;
-    const float           got[] = {1, 2, 9, 9};
-    const double          want[] = {1, 2, 3, 4};
+    const float got[] = {1, 2, 9, 9};
+    const double want[] = {1, 2, 3, 4};
     const kl_check_result r = judge(got, want, 4);
     assert_false(r.ok);
     assert_int_equal(r.first_bad, 2);
@@ -34,32 +31,29 @@ static void test_gate_compare__names_the_first_bad_element(void **state)
     assert_true(r.got == 9 && r.expected == 3);
 }
 
-static void test_gate_compare__nan_is_no_wildcard(void **state)
-{
+static void test_gate_compare__nan_is_no_wildcard(void **state) {
     (void)state;
-    const float  got[] = {NAN, 2};
+    const float got[] = {NAN, 2};
     const double want[] = {1, 2}, nan_want[] = {NAN, 2};
     assert_false(judge(got, want, 2).ok);
     assert_true(judge(got, nan_want, 2).ok);
 }
 
-static void test_gate_compare__infinity_must_match_its_sign(void **state)
-{
+static void test_gate_compare__infinity_must_match_its_sign(void **state) {
     (void)state;
-    const float  plus[] = {INFINITY}, minus[] = {-INFINITY};
+    const float plus[] = {INFINITY}, minus[] = {-INFINITY};
     const double want[] = {INFINITY};
     assert_true(judge(plus, want, 1).ok);
     assert_false(judge(minus, want, 1).ok);
 }
 
 /* 1e6 is beyond float16: infinity is the right answer there, and a NaN or a finite number is none. */
-static void test_gate_compare__overflow_of_the_outputs_type_is_right(void **state)
-{
+static void test_gate_compare__overflow_of_the_outputs_type_is_right(void **state) {
     (void)state;
-    const double   want[] = {1e6, 1};
-    uint16_t       got[2];
-    const double   answers[] = {INFINITY, -INFINITY, NAN, 65504};
-    const bool     right[] = {true, false, false, false};
+    const double want[] = {1e6, 1};
+    uint16_t got[2];
+    const double answers[] = {INFINITY, -INFINITY, NAN, 65504};
+    const bool right[] = {true, false, false, false};
     for (size_t i = 0; i < KL_COUNT(answers); i++) {
         kl_check_result r = {.budget = 1e-3};
         kl_dtype_store(KL_F16, got, 0, answers[i]);
@@ -69,29 +63,26 @@ static void test_gate_compare__overflow_of_the_outputs_type_is_right(void **stat
     }
 }
 
-static void test_gate_compare__zeros_fail_where_answers_are_tiny(void **state)
-{
+static void test_gate_compare__zeros_fail_where_answers_are_tiny(void **state) {
     (void)state;
-    const float  zeros[] = {0, 0, 0, 0};
+    const float zeros[] = {0, 0, 0, 0};
     const double want[] = {1e-5, -2e-5, 3e-5, -1e-5}; /* all far below the absolute tolerance */
     assert_false(judge(zeros, want, 4).ok);
 }
 
-static void test_gate_compare__budget_catches_what_elements_allow(void **state)
-{
+static void test_gate_compare__budget_catches_what_elements_allow(void **state) {
     (void)state;
-    const float           got[] = {1.005f, 2.01f, 3.015f}; /* 0.5 % off everywhere: inside rtol, far over the budget */
-    const double          want[] = {1, 2, 3};
+    const float got[] = {1.005f, 2.01f, 3.015f}; /* 0.5 % off everywhere: inside rtol, far over the budget */
+    const double want[] = {1, 2, 3};
     const kl_check_result r = judge(got, want, 3);
     assert_int_equal(r.bad, 0);
     assert_false(r.ok);
 }
 
-static void test_gate_compare__exact_counts_every_difference(void **state)
-{
+static void test_gate_compare__exact_counts_every_difference(void **state) {
     (void)state;
-    const int32_t   got[] = {1, 2, 3}, want[] = {1, 5, 3};
-    const kl_check  exact = {.kind = KL_CHECK_EXACT};
+    const int32_t got[] = {1, 2, 3}, want[] = {1, 5, 3};
+    const kl_check exact = {.kind = KL_CHECK_EXACT};
     kl_check_result r = {0};
     kl_compare(&r, KL_I32, got, KL_I32, want, 3, &exact);
     assert_int_equal(r.bad, 1);
@@ -100,57 +91,51 @@ static void test_gate_compare__exact_counts_every_difference(void **state)
 
 /* ---- top-k: 2 rows of 4, k = 2 --------------------------------------------------------------------------------- */
 
-static bool topk(const float *values, const int64_t *indices)
-{
-    static const float  x[] = {5, 7, 1, 7, 2, 9, 8, 3};
+static bool topk(const float *values, const int64_t *indices) {
+    static const float x[] = {5, 7, 1, 7, 2, 9, 8, 3};
     static const double want[] = {7, 7, 9, 8};
-    kl_plan             p = {.n_tensors = 3};
+    kl_plan p = {.n_tensors = 3};
     p.tensors[0] = (kl_plan_tensor){.dtype = KL_F32, .ndim = 2, .dims = {2, 4}, .bytes = 32};
     p.tensors[1] = (kl_plan_tensor){.dtype = KL_F32, .ndim = 2, .dims = {2, 2}, .bytes = 16};
     p.tensors[2] = (kl_plan_tensor){.dtype = KL_I64, .ndim = 2, .dims = {2, 2}, .bytes = 32};
-    kl_arena       *a = kl_arena_new();
+    kl_arena *a = kl_arena_new();
     kl_check_result r = {0};
-    const bool      ok = kl_compare_topk(&r, a, &p, 1, 2, 0, values, indices, KL_F64, want, x);
+    const bool ok = kl_compare_topk(&r, a, &p, 1, 2, 0, values, indices, KL_F64, want, x);
     kl_arena_free(a);
     return ok;
 }
 
-static void test_gate_compare__topk_order_is_free(void **state)
-{
+static void test_gate_compare__topk_order_is_free(void **state) {
     (void)state;
-    const float   values[] = {7, 7, 8, 9};
+    const float values[] = {7, 7, 8, 9};
     const int64_t indices[] = {3, 1, 2, 1};
     assert_true(topk(values, indices));
 }
 
-static void test_gate_compare__topk_indices_are_unique(void **state)
-{
+static void test_gate_compare__topk_indices_are_unique(void **state) {
     (void)state;
-    const float   values[] = {7, 7, 8, 9};
+    const float values[] = {7, 7, 8, 9};
     const int64_t indices[] = {1, 1, 2, 1};
     assert_false(topk(values, indices));
 }
 
-static void test_gate_compare__topk_index_must_hold_the_value(void **state)
-{
+static void test_gate_compare__topk_index_must_hold_the_value(void **state) {
     (void)state;
-    const float   values[] = {7, 7, 8, 9};
+    const float values[] = {7, 7, 8, 9};
     const int64_t indices[] = {1, 2, 2, 1}, outside[] = {1, 4, 2, 1}, negative[] = {1, -1, 2, 1};
     assert_false(topk(values, indices));
     assert_false(topk(values, outside));
     assert_false(topk(values, negative));
 }
 
-static void test_gate_compare__topk_must_be_the_largest(void **state)
-{
+static void test_gate_compare__topk_must_be_the_largest(void **state) {
     (void)state;
-    const float   values[] = {7, 5, 8, 9};
+    const float values[] = {7, 5, 8, 9};
     const int64_t indices[] = {1, 0, 2, 1};
     assert_false(topk(values, indices));
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_compare__accepts_rounding),
         cmocka_unit_test(test_gate_compare__names_the_first_bad_element),

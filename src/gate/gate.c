@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-kl_err kl_gate_open(kl_gate **out, kl_error *e)
-{
+kl_err kl_gate_open(kl_gate **out, kl_error *e) {
     (void)e;
     kl_gate *g = calloc(1, sizeof *g);
     if (!g) kl_oom(sizeof *g);
@@ -22,8 +21,7 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e)
     return KL_OK;
 }
 
-void kl_gate_close(kl_gate *g)
-{
+void kl_gate_close(kl_gate *g) {
     if (!g) return;
     for (int i = 0; i < g->n_actors; i++) kl_actor_stop(g->actors[i]);
     for (size_t i = 0; i < KL_COUNT(g->spare); i++) kl_runner_stop(g->spare[i]);
@@ -33,28 +31,26 @@ void kl_gate_close(kl_gate *g)
 
 /* ---- the record of a verdict in the making --------------------------------------------------------------------- */
 
-void kl_case_degrade(kl_case *c, const char *fmt, ...)
-{
-    char        text[512];
-    va_list     ap;
+void kl_case_degrade(kl_case *c, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
     kl_verdict *v = c->verdict;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     for (int i = 0; i < v->n_degradations; i++)
         if (kl_str_eq(v->degradations[i], kl_str_of(text))) return;
-    if (v->n_degradations < (int)KL_COUNT(v->degradations)) v->degradations[v->n_degradations++] = kl_arena_copy(c->arena, kl_str_of(text));
+    if (v->n_degradations < (int)KL_COUNT(v->degradations))
+        v->degradations[v->n_degradations++] = kl_arena_copy(c->arena, kl_str_of(text));
 }
 
-void kl_case_stage(kl_case *c, kl_stage stage, const char *text)
-{
+void kl_case_stage(kl_case *c, kl_stage stage, const char *text) {
     c->verdict->stage = stage;
     if (c->opts->progress) c->opts->progress(c->opts->progress_ctx, stage, text);
 }
 
-void kl_case_lap(kl_case *c, const char *name)
-{
-    kl_verdict   *v = c->verdict;
+void kl_case_lap(kl_case *c, const char *name) {
+    kl_verdict *v = c->verdict;
     const int64_t now = kl_now_ns();
     if (v->n_stages < (int)KL_COUNT(v->stages)) {
         v->stages[v->n_stages].name = kl_str_of(name);
@@ -63,10 +59,11 @@ void kl_case_lap(kl_case *c, const char *name)
     c->clock = now;
 }
 
-static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail)
-{
-    char *line = KL_ARRAY(c->arena, char, why.len + 1); /* it may quote a source: no control character may reach a terminal */
-    for (size_t i = 0; i < why.len; i++) line[i] = (unsigned char)why.ptr[i] < 0x20 || why.ptr[i] == 0x7f ? ' ' : why.ptr[i];
+static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail) {
+    char *line =
+        KL_ARRAY(c->arena, char, why.len + 1); /* it may quote a source: no control character may reach a terminal */
+    for (size_t i = 0; i < why.len; i++)
+        line[i] = (unsigned char)why.ptr[i] < 0x20 || why.ptr[i] == 0x7f ? ' ' : why.ptr[i];
     c->verdict->outcome = outcome;
     c->verdict->why = (kl_str){line, why.len};
     c->verdict->detail = detail;
@@ -74,45 +71,45 @@ static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail)
 
 /* ---- before anything runs ----------------------------------------------------------------------------------------- */
 
-static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const char *wanted, kl_host_kind on, kl_error *e)
-{
+static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const char *wanted, kl_host_kind on,
+                                          kl_error *e) {
     const kl_workload *w = kl_task_workload(t, kl_str_of(wanted), on);
     if (w) return w;
     if (wanted && strchr(wanted, '=')) {
         const kl_workload *base = kl_task_workload(t, (kl_str){0}, on);
-        kl_workload       *made = NULL;
+        kl_workload *made = NULL;
         if (base && !kl_workload_with_axes(&made, a, t, base, kl_str_of(wanted), e)) return made;
         if (base) return NULL;
     }
     kl_buf labels = {0};
     for (int i = 0; i < t->n_workloads; i++)
-        if (!t->workloads[i].hidden && kl_workload_fits(&t->workloads[i], on)) kl_buf_printf(&labels, " %.*s", KL_STR_ARG(t->workloads[i].label));
-    kl_fail(e, KL_ENOENT, t->name.ptr, "no workload '%s' for a %s", wanted ? wanted : "(default)", on == KL_ON_GPU ? "gpu" : "cpu");
-    kl_hint(e, "workloads of this task here:%s; or give axes: --workload \"M=64,N=64\"", labels.ptr ? labels.ptr : " none");
+        if (!t->workloads[i].hidden && kl_workload_fits(&t->workloads[i], on))
+            kl_buf_printf(&labels, " %.*s", KL_STR_ARG(t->workloads[i].label));
+    kl_fail(e, KL_ENOENT, t->name.ptr, "no workload '%s' for a %s", wanted ? wanted : "(default)",
+            on == KL_ON_GPU ? "gpu" : "cpu");
+    kl_hint(e, "workloads of this task here:%s; or give axes: --workload \"M=64,N=64\"",
+            labels.ptr ? labels.ptr : " none");
     kl_buf_fini(&labels);
     return NULL;
 }
 
 /* What can be promised about a candidate here: A device code only, B native code in a full sandbox, C anything less. */
-static char assurance_of(const kl_kernel *k, const kl_backend *b, const kl_isolation *i)
-{
+static char assurance_of(const kl_kernel *k, const kl_backend *b, const kl_isolation *i) {
     if (k->surface->assurance == 'A' && !b->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
     return i->seccomp && i->landlock && i->rlimits ? 'B' : 'C';
 }
 
-static kl_err require_assurance(const kl_case *c, kl_error *e)
-{
+static kl_err require_assurance(const kl_case *c, kl_error *e) {
     const char want = c->opts->require_assurance, have = c->verdict->assurance;
     if (!want || have <= want) return KL_OK;
-    kl_fail(e, KL_EISOLATION, c->kernel->path.ptr, "assurance %c is required, this machine gives %c for surface %s", want, have,
-            c->kernel->surface->name);
+    kl_fail(e, KL_EISOLATION, c->kernel->path.ptr, "assurance %c is required, this machine gives %c for surface %s",
+            want, have, c->kernel->surface->name);
     return kl_hint(e, "klineage doctor shows what is missing");
 }
 
-static void describe(kl_case *c)
-{
+static void describe(kl_case *c) {
     kl_verdict *v = c->verdict;
-    char        isolation[128];
+    char isolation[128];
     v->task = kl_arena_copy(c->arena, c->task->name); /* copies: the verdict may outlive task, kernel and gate */
     v->task_hash = kl_arena_copy(c->arena, kl_str_of(c->task->hash));
     v->kernel_path = kl_arena_copy(c->arena, c->kernel->path);
@@ -123,12 +120,14 @@ static void describe(kl_case *c)
     v->device = kl_arena_copy(c->arena, c->device->name);
     v->toolchain = kl_arena_copy(c->arena, c->device->toolchain);
     v->driver = kl_arena_copy(c->arena, c->device->driver);
-    v->isolation = kl_arena_copy(c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
+    v->isolation =
+        kl_arena_copy(c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
     v->assurance = assurance_of(c->kernel, c->backend, &c->gate->isolation);
     v->created = kl_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kl_case_degrade(c, "no seccomp on this machine");
     if (!c->gate->isolation.landlock) kl_case_degrade(c, "no landlock on this machine");
-    if (c->device->pageable_access) kl_case_degrade(c, "device code can read host memory here; the runner holds no secrets");
+    if (c->device->pageable_access)
+        kl_case_degrade(c, "device code can read host memory here; the runner holds no secrets");
     if (c->opts->quick) kl_case_degrade(c, "quick: one seed and a short profile");
     if (c->opts->seed) kl_case_degrade(c, "the seed was given, not fresh");
 }
@@ -136,8 +135,7 @@ static void describe(kl_case *c)
 /* ---- stages ---------------------------------------------------------------------------------------------------------- */
 
 /* A plan that the kernel's own domain or the device forbids is a refusal, said before a compiler is asked. */
-static kl_err stage_parse(kl_case *c, bool *go, kl_error *e)
-{
+static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
     kl_error local = {0};
     kl_case_stage(c, KL_STAGE_PARSE, "directives");
@@ -156,8 +154,7 @@ static kl_err stage_parse(kl_case *c, bool *go, kl_error *e)
     return KL_OK;
 }
 
-static kl_str first_line_with(kl_arena *a, kl_str log, const char *word)
-{
+static kl_str first_line_with(kl_arena *a, kl_str log, const char *word) {
     const char *hit = log.len ? strstr(log.ptr, word) : NULL;
     if (!hit) return KL_S("the compiler refused it");
     const char *start = hit;
@@ -165,8 +162,7 @@ static kl_str first_line_with(kl_arena *a, kl_str log, const char *word)
     return kl_arena_printf(a, "%.*s", (int)strcspn(start, "\n"), start);
 }
 
-static kl_err stage_compile(kl_case *c, bool *go, kl_error *e)
-{
+static kl_err stage_compile(kl_case *c, bool *go, kl_error *e) {
     kl_artefact *artefact = &c->candidate.artefact;
     kl_case_stage(c, KL_STAGE_COMPILE, "compile");
     const kl_err err = kl_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload, &c->opts->compile, e);
@@ -178,8 +174,7 @@ static kl_err stage_compile(kl_case *c, bool *go, kl_error *e)
     return KL_OK;
 }
 
-static void stage_inspect(kl_case *c, bool *go)
-{
+static void stage_inspect(kl_case *c, bool *go) {
     const kl_artefact *artefact = &c->candidate.artefact;
     kl_case_stage(c, KL_STAGE_INSPECT, "binary");
     c->verdict->features = (kl_feature *)KL_ARRAY(c->arena, kl_feature, artefact->n_features + 1);
@@ -190,8 +185,7 @@ static void stage_inspect(kl_case *c, bool *go)
     if (!*go) say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
 }
 
-static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e)
-{
+static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
     c->backend = kl_backend_of_surface(c->kernel->surface->id);
     if (!c->backend) {
         kl_fail(e, KL_ENODEV, c->kernel->path.ptr, "no backend runs surface %s", c->kernel->surface->name);
@@ -207,52 +201,53 @@ static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e)
 /* ---- the task's own kernels -------------------------------------------------------------------------------------------- */
 
 /* A definition without a native oracle brings Python: its text becomes a script beside the compile cache. */
-kl_str kl_case_reference_script(kl_case *c, kl_error *e)
-{
+kl_str kl_case_reference_script(kl_case *c, kl_error *e) {
     if (!c->task->reference.len) return (kl_str){0};
     const kl_hash h = kl_hash_of(c->task->reference);
-    const kl_str  dir = kl_fs_cache_dir(c->arena);
-    const kl_str  path = kl_arena_printf(c->gate->arena, "%s/reference-%.16s.py", dir.ptr, h.hex);
+    const kl_str dir = kl_fs_cache_dir(c->arena);
+    const kl_str path = kl_arena_printf(c->gate->arena, "%s/reference-%.16s.py", dir.ptr, h.hex);
     if (kl_fs_exists(path.ptr)) return path;
     if (kl_fs_mkdirs(dir.ptr, e) || kl_fs_write(path.ptr, c->task->reference, e)) return (kl_str){0};
     return path;
 }
 
-static bool has_file(const kl_case *c, const char *name)
-{
+static bool has_file(const kl_case *c, const char *name) {
     return kl_fs_exists(kl_fs_join(c->arena, c->task->dir.ptr, name).ptr);
 }
 
-kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e)
-{
+kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e) {
     const kl_str reason = kl_arena_copy(c->arena, why); /* it may lie in `e` */
     kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s", KL_STR_ARG(reason));
-    return kl_hint(e, "a task without oracle.c needs Python with torch: python3 -m pip install torch, or name another in KLINEAGE_PYTHON");
+    return kl_hint(e, "a task without oracle.c needs Python with torch: python3 -m pip install torch, or name another "
+                      "in KLINEAGE_PYTHON");
 }
 
-static kl_err find_oracle(kl_case *c, kl_error *e)
-{
-    const bool  gpu = c->backend->on == KL_ON_GPU;
-    kl_str      why_not = {0}, file = {0};
-    if (gpu && has_file(c, "oracle.cu")) file = KL_S("oracle.cu");
-    else if (has_file(c, "oracle.c")) file = KL_S("oracle.c");
-    else file = kl_case_reference_script(c, e);
+static kl_err find_oracle(kl_case *c, kl_error *e) {
+    const bool gpu = c->backend->on == KL_ON_GPU;
+    kl_str why_not = {0}, file = {0};
+    if (gpu && has_file(c, "oracle.cu"))
+        file = KL_S("oracle.cu");
+    else if (has_file(c, "oracle.c"))
+        file = KL_S("oracle.c");
+    else
+        file = kl_case_reference_script(c, e);
     if (!file.len) {
-        kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither oracle.%s nor a Python reference", gpu ? "cu" : "c");
+        kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither oracle.%s nor a Python reference",
+                gpu ? "cu" : "c");
         return kl_hint(e, "write one: docs/how-to/add-a-task.md");
     }
     kl_err err = kl_actor_trusted(&c->oracle, &why_not, c, KL_S("oracle"), file, c->workload, e);
     if (err || c->oracle) {
-        if (!err && kl_str_ends(file, KL_S(".py"))) kl_case_degrade(c, "the oracle is the definition's Python reference, in its own precision");
+        if (!err && kl_str_ends(file, KL_S(".py")))
+            kl_case_degrade(c, "the oracle is the definition's Python reference, in its own precision");
         return err;
     }
     return kl_oracle_missing(c, why_not, e);
 }
 
-static kl_err find_reference(kl_case *c, kl_error *e)
-{
+static kl_err find_reference(kl_case *c, kl_error *e) {
     const bool gpu = c->backend->on == KL_ON_GPU;
-    kl_str     why_not = {0}, file = gpu ? KL_S("naive.cu") : KL_S("naive.c");
+    kl_str why_not = {0}, file = gpu ? KL_S("naive.cu") : KL_S("naive.c");
     if (!has_file(c, file.ptr)) {
         kl_case_degrade(c, "no naive kernel: the error budget rests on rounding to the output's type alone");
         return KL_OK;
@@ -263,8 +258,7 @@ static kl_err find_reference(kl_case *c, kl_error *e)
 }
 
 /* A case without a candidate, for questions about the task itself: `k` lends its surface. */
-kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e)
-{
+kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e) {
     kl_err err = case_open(c, opts, e);
     if (err) return err;
     c->verdict->seed = opts->seed ? opts->seed : kl_seed_fresh();
@@ -276,8 +270,7 @@ kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e)
 /* ---- the verdict ----------------------------------------------------------------------------------------------------------- */
 
 /* Every process that will be needed; their device contexts come up while the compiler works. */
-static kl_err start_actors(kl_case *c, kl_error *e)
-{
+static kl_err start_actors(kl_case *c, kl_error *e) {
     kl_err err = kl_actor_restart(&c->candidate, c, e);
     if (!err) err = find_oracle(c, e);
     if (!err) err = find_reference(c, e);
@@ -286,9 +279,8 @@ static kl_err start_actors(kl_case *c, kl_error *e)
     return err;
 }
 
-static kl_err judge(kl_case *c, kl_error *e)
-{
-    bool   go = false;
+static kl_err judge(kl_case *c, kl_error *e) {
+    bool go = false;
     kl_err err = stage_parse(c, &go, e);
     if (err || !go) return err;
     err = start_actors(c, e);
@@ -299,7 +291,7 @@ static kl_err judge(kl_case *c, kl_error *e)
     c->verdict->seed = c->opts->seed ? c->opts->seed : kl_seed_fresh();
     c->stream = kl_stream_of(c->verdict->seed, "gate");
     kl_finding f = {.ok = true};
-    kl_scene  *real = KL_NEW(c->arena, kl_scene);
+    kl_scene *real = KL_NEW(c->arena, kl_scene);
     real->memory.inputs_fd = real->oracle_memory.inputs_fd = -1;
     if (!err) err = kl_check_stages(c, real, &f, e);
     if (!err && f.ok && !c->opts->check_only) {
@@ -309,7 +301,8 @@ static kl_err judge(kl_case *c, kl_error *e)
     }
     kl_scene_close(real);
     if (err) return err;
-    if (!f.ok) say_no(c, f.outcome, f.why, (kl_str){0});
+    if (!f.ok)
+        say_no(c, f.outcome, f.why, (kl_str){0});
     else {
         c->verdict->outcome = KL_PASS;
         c->verdict->stage = KL_STAGE_DONE;
@@ -318,16 +311,15 @@ static kl_err judge(kl_case *c, kl_error *e)
 }
 
 /* Time that is not this gate's doing: the compiler's, and waiting for another gate's profile. */
-static int64_t foreign_ns(const kl_verdict *v)
-{
+static int64_t foreign_ns(const kl_verdict *v) {
     int64_t sum = 0;
     for (int i = 0; i < v->n_stages; i++)
-        if (kl_str_starts(v->stages[i].name, KL_S("compile")) || kl_str_eq(v->stages[i].name, KL_S("wait"))) sum += v->stages[i].ns;
+        if (kl_str_starts(v->stages[i].name, KL_S("compile")) || kl_str_eq(v->stages[i].name, KL_S("wait")))
+            sum += v->stages[i].ns;
     return sum;
 }
 
-static void finish(kl_case *c, int64_t start_ns)
-{
+static void finish(kl_case *c, int64_t start_ns) {
     kl_verdict *v = c->verdict;
     v->n_resources = (int)c->candidate.plan.n_launches;
     memcpy(v->resources, c->candidate.resources, sizeof v->resources);
@@ -335,11 +327,11 @@ static void finish(kl_case *c, int64_t start_ns)
     v->overhead_ns = v->total_ns - foreign_ns(v) - c->run_ns;
 }
 
-kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)
-{
+kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                   const kl_gate_opts *o, kl_error *e) {
     const int64_t start = kl_now_ns();
-    kl_gate_opts  opts = o ? *o : (kl_gate_opts){0};
-    kl_case      *c = KL_NEW(a, kl_case);
+    kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
+    kl_case *c = KL_NEW(a, kl_case);
     *out = (kl_verdict){0};
     *c = (kl_case){.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = out, .clock = start};
     c->candidate.name = KL_S("candidate");
@@ -356,10 +348,10 @@ kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, c
     return err;
 }
 
-kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)
-{
+kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
+                   kl_error *e) {
     kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
-    kl_case      c = {.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts};
+    kl_case c = {.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts};
     const kl_err err = case_open(&c, &opts, e);
     if (err) return err;
     kl_hasher h;
@@ -375,7 +367,8 @@ kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, cons
     kl_hasher_add(&h, c.device->toolchain);
     kl_hasher_add(&h, c.device->name);
     kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", opts.check_only, opts.quick, (unsigned long long)opts.seed));
-    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", opts.min_pairs, opts.min_seconds, opts.max_seconds, opts.half_width, opts.abandon_below));
+    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", opts.min_pairs, opts.min_seconds, opts.max_seconds,
+                                      opts.half_width, opts.abandon_below));
     const kl_hash hash = kl_hasher_end(&h);
     memcpy(key, hash.hex, 65);
     return KL_OK;

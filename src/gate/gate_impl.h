@@ -10,74 +10,74 @@
 #include "base/rng.h"
 
 typedef struct kl_actor {
-    kl_str           name;        /* "candidate", "oracle", baseline's name */
-    bool             trusted;
-    bool             plugin;      /* host plugin or script: no launches of its own */
-    const kl_kernel *kernel;      /* NULL for plugins and scripts */
-    kl_artefact      artefact;
-    kl_runner       *runner;
-    kl_plan          plan;
-    uint64_t         scene;       /* id of the scene it is bound to; 0: none */
-    kl_resources     resources[KL_MAX_LAUNCHES];
+    kl_str name; /* "candidate", "oracle", baseline's name */
+    bool trusted;
+    bool plugin;             /* host plugin or script: no launches of its own */
+    const kl_kernel *kernel; /* NULL for plugins and scripts */
+    kl_artefact artefact;
+    kl_runner *runner;
+    kl_plan plan;
+    uint64_t scene; /* id of the scene it is bound to; 0: none */
+    kl_resources resources[KL_MAX_LAUNCHES];
 } kl_actor;
 
 typedef struct kl_scene {
-    uint64_t           id;
-    const kl_task     *task;
+    uint64_t id;
+    const kl_task *task;
     const kl_workload *workload;
-    kl_plan            plan;          /* the candidate's: tensors of the task in the workload's dtypes */
-    kl_plan            oracle_plan;   /* same tensors, wider float outputs */
-    kl_memory          memory;        /* inputs, candidate's and baselines' outputs */
-    kl_memory          oracle_memory; /* oracle's outputs; inputs are those of `memory` */
-    uint32_t           n_sets, n_slots;
-    uint64_t           seeds[KL_MAX_SETS];
-    double             scale;
-    void              *expected[KL_MAX_SETS][KL_MAX_TENSORS];  /* heap; NULL until asked for; in oracle_plan's dtypes */
-    double             reference_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0: not measured */
-    void              *pristine[KL_MAX_SETS][KL_MAX_TENSORS];  /* mutable inputs as drawn */
-    int64_t            oracle_ns;     /* longest oracle run seen here */
+    kl_plan plan;            /* the candidate's: tensors of the task in the workload's dtypes */
+    kl_plan oracle_plan;     /* same tensors, wider float outputs */
+    kl_memory memory;        /* inputs, candidate's and baselines' outputs */
+    kl_memory oracle_memory; /* oracle's outputs; inputs are those of `memory` */
+    uint32_t n_sets, n_slots;
+    uint64_t seeds[KL_MAX_SETS];
+    double scale;
+    void *expected[KL_MAX_SETS][KL_MAX_TENSORS];         /* heap; NULL until asked for; in oracle_plan's dtypes */
+    double reference_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0: not measured */
+    void *pristine[KL_MAX_SETS][KL_MAX_TENSORS];         /* mutable inputs as drawn */
+    int64_t oracle_ns;                                   /* longest oracle run seen here */
 } kl_scene;
 
 /* Everything one verdict needs while it is made. */
 typedef struct kl_case {
-    struct kl_gate     *gate;
-    kl_arena           *arena;
-    const kl_task      *task;
-    const kl_kernel    *kernel;
+    struct kl_gate *gate;
+    kl_arena *arena;
+    const kl_task *task;
+    const kl_kernel *kernel;
     const kl_gate_opts *opts;
-    kl_verdict         *verdict;
-    const kl_device    *device;
-    const kl_backend   *backend;
-    const kl_workload  *workload;     /* the real shape */
-    kl_actor            candidate;
-    kl_actor           *oracle;       /* borrowed from the gate */
-    kl_actor           *reference;    /* the task's naive kernel: its error is what the budget multiplies; NULL: none */
-    kl_stream           stream;       /* root substream of the verdict */
-    uint64_t            scenes;       /* opened so far: names the substreams of their inputs */
-    int                 cap_checks;
-    int64_t             run_ns;       /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
-    int64_t             clock;        /* start of the current stage */
+    kl_verdict *verdict;
+    const kl_device *device;
+    const kl_backend *backend;
+    const kl_workload *workload; /* the real shape */
+    kl_actor candidate;
+    kl_actor *oracle;    /* borrowed from the gate */
+    kl_actor *reference; /* the task's naive kernel: its error is what the budget multiplies; NULL: none */
+    kl_stream stream;    /* root substream of the verdict */
+    uint64_t scenes;     /* opened so far: names the substreams of their inputs */
+    int cap_checks;
+    int64_t run_ns; /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
+    int64_t clock;  /* start of the current stage */
 } kl_case;
 
 /* The largest error of a naive kernel that was seen for one task, shape and scale. */
 typedef struct {
     kl_str key;
-    double rms[KL_MAX_TENSORS];       /* per output; below 0: none */
-    int    draws;                     /* input sets it was measured on */
+    double rms[KL_MAX_TENSORS]; /* per output; below 0: none */
+    int draws;                  /* input sets it was measured on */
 } kl_reference_error;
 
 struct kl_gate {
-    kl_arena  *arena;
-    kl_device  devices[4];
-    bool       probed[4];
+    kl_arena *arena;
+    kl_device devices[4];
+    bool probed[4];
     kl_isolation isolation;
-    kl_actor  *actors[64];            /* trusted, warm, found by key */
-    kl_str     actor_keys[64];
-    int        n_actors;
-    kl_runner *spare[4];              /* candidate runner started ahead, by backend */
-    kl_reference_error errors[256];   /* of naive kernels, found by key */
-    int        n_errors;
-    uint64_t   scenes;                /* last scene id */
+    kl_actor *actors[64]; /* trusted, warm, found by key */
+    kl_str actor_keys[64];
+    int n_actors;
+    kl_runner *spare[4];            /* candidate runner started ahead, by backend */
+    kl_reference_error errors[256]; /* of naive kernels, found by key */
+    int n_errors;
+    uint64_t scenes; /* last scene id */
 };
 
 /* actor.c */
@@ -88,42 +88,48 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
 kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e);
 const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c);
 kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e);
-void   kl_actor_stop(kl_actor *a);
-kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e); /* a runner for a candidate that is not known yet */
-int    kl_gate_pin_cpu(const kl_plan *plan); /* core for runners; -1 when the kernel has threads or there is one core */
+void kl_actor_stop(kl_actor *a);
+kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id,
+                           kl_error *e);  /* a runner for a candidate that is not known yet */
+int kl_gate_pin_cpu(const kl_plan *plan); /* core for runners; -1 when the kernel has threads or there is one core */
 
 /* scene.c */
 kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_sets, uint32_t n_slots, double scale,
                      kl_error *e);
-kl_err kl_scene_renew(kl_scene *s, kl_case *c, kl_error *e); /* same inputs on fresh physical pages; every actor must enter again */
-kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e); /* run the oracle and the reference for one set */
-bool   kl_scene_knows(const kl_scene *s, uint32_t set); /* are its expectations there? */
-void   kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
-void   kl_scene_close(kl_scene *s);
+kl_err kl_scene_renew(kl_scene *s, kl_case *c,
+                      kl_error *e); /* same inputs on fresh physical pages; every actor must enter again */
+kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set,
+                       kl_error *e);                  /* run the oracle and the reference for one set */
+void kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
+void kl_scene_close(kl_scene *s);
 
 /* check.c */
-typedef struct { bool ok; kl_outcome outcome; kl_str why; } kl_finding;
+typedef struct {
+    bool ok;
+    kl_outcome outcome;
+    kl_str why;
+} kl_finding;
 kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 /* Compare the outputs of a slot with the expectations of a set; appends to the verdict's checks (all, or failures only). */
-void   kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f);
-void   kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when);
+void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f);
+void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when);
 
 /* compare.c */
-void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want, int64_t n,
-                const kl_check *how);
+void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
+                int64_t n, const kl_check *how);
 bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int values, int indices, int input,
                      const void *got_values, const void *got_indices, kl_dtype want_type, const void *want_values,
                      const void *ranked);
 
 /* profile.c */
-void   kl_profile_prepare(kl_case *c); /* start the baseline's process ahead */
+void kl_profile_prepare(kl_case *c); /* start the baseline's process ahead */
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
 /* gate.c */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */
 kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e); /* KL_ENODEV, with what mends it */
 kl_str kl_case_reference_script(kl_case *c, kl_error *e); /* the definition's Python as a file; empty: there is none */
-void   kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
-void   kl_case_stage(kl_case *c, kl_stage stage, const char *text);
-void   kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */
+void kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
+void kl_case_stage(kl_case *c, kl_stage stage, const char *text);
+void kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */
 #endif

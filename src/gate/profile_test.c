@@ -12,20 +12,22 @@
 enum { MAX_SAMPLES = 40000 };
 
 struct kl_runner {
-    double        true_ns;   /* of one call */
-    double        noise;     /* relative, uniform */
+    double true_ns; /* of one call */
+    double noise;   /* relative, uniform */
     kl_fault_kind fault;
-    int           stopped;
+    int stopped;
 };
 
-typedef struct { const kl_runner *runner; kl_time_request request; } sample_seen;
+typedef struct {
+    const kl_runner *runner;
+    kl_time_request request;
+} sample_seen;
 
 static sample_seen seen[MAX_SAMPLES];
-static int         n_seen;
-static double      drift; /* per sample, relative: a machine that warms up */
+static int n_seen;
+static double drift; /* per sample, relative: a machine that warms up */
 
-kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e)
-{
+kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
     (void)timeout_ns, (void)e;
     *fault = (kl_fault){.kind = r->fault};
     if (r->fault) return KL_OK;
@@ -40,8 +42,7 @@ kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_reques
 
 const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
 
-void fake_actor_stop(kl_actor *a)
-{
+void fake_actor_stop(kl_actor *a) {
     if (a->runner) a->runner->stopped++;
     a->runner = NULL;
 }
@@ -50,21 +51,26 @@ void fake_actor_stop(kl_actor *a)
 static const kl_backend DEVICE = {.on = KL_ON_GPU};
 
 typedef struct {
-    kl_case      c;
-    kl_scene     scene;
+    kl_case c;
+    kl_scene scene;
     kl_gate_opts opts;
-    kl_verdict   verdict;
-    kl_runner    fast, slow;
-    kl_actor     baseline;
-    kl_finding   finding;
+    kl_verdict verdict;
+    kl_runner fast, slow;
+    kl_actor baseline;
+    kl_finding finding;
     kl_comparison result;
-    bool         stable;
+    bool stable;
 } world;
 
-static void world_open(world *w, double candidate_ns, double baseline_ns, double noise)
-{
-    *w = (world){.fast = {.true_ns = candidate_ns, .noise = noise}, .slow = {.true_ns = baseline_ns, .noise = noise}, .finding = {.ok = true}};
-    w->c = (kl_case){.arena = kl_arena_new(), .opts = &w->opts, .verdict = &w->verdict, .backend = &DEVICE, .stream = kl_stream_of(3, "gate")};
+static void world_open(world *w, double candidate_ns, double baseline_ns, double noise) {
+    *w = (world){.fast = {.true_ns = candidate_ns, .noise = noise},
+                 .slow = {.true_ns = baseline_ns, .noise = noise},
+                 .finding = {.ok = true}};
+    w->c = (kl_case){.arena = kl_arena_new(),
+                     .opts = &w->opts,
+                     .verdict = &w->verdict,
+                     .backend = &DEVICE,
+                     .stream = kl_stream_of(3, "gate")};
     w->c.candidate = (kl_actor){.name = KL_S("candidate"), .runner = &w->fast};
     w->baseline = (kl_actor){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
     w->scene = (kl_scene){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
@@ -72,8 +78,7 @@ static void world_open(world *w, double candidate_ns, double baseline_ns, double
     drift = 0;
 }
 
-static kl_err run_race(world *w, race *r, kl_error *e)
-{
+static kl_err run_race(world *w, race *r, kl_error *e) {
     *r = race_new(&w->c, &w->scene, &w->baseline, KL_TIME_GRAPH);
     r->candidate.calls = r->baseline.calls = 4;
     r->candidate.estimate_ns = w->fast.true_ns;
@@ -87,12 +92,11 @@ static void world_close(world *w) { kl_arena_free(w->c.arena); }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-static void test_gate_profile__finds_a_two_percent_gain(void **state)
-{
+static void test_gate_profile__finds_a_two_percent_gain(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2.04e6, 0.01);
     assert_ok(run_race(&w, &r, &e));
     assert_true(w.stable);
@@ -102,12 +106,11 @@ static void test_gate_profile__finds_a_two_percent_gain(void **state)
     world_close(&w);
 }
 
-static void test_gate_profile__calls_the_same_the_same(void **state)
-{
+static void test_gate_profile__calls_the_same_the_same(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2e6, 0.01);
     assert_ok(run_race(&w, &r, &e));
     assert_int_equal(w.result.call, KL_SAME);
@@ -115,24 +118,22 @@ static void test_gate_profile__calls_the_same_the_same(void **state)
     world_close(&w);
 }
 
-static void test_gate_profile__calls_a_loss_slower(void **state)
-{
+static void test_gate_profile__calls_a_loss_slower(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2.1e6, 2e6, 0.005);
     assert_ok(run_race(&w, &r, &e));
     assert_int_equal(w.result.call, KL_SLOWER);
     world_close(&w);
 }
 
-static void test_gate_profile__drift_of_the_machine_cancels(void **state)
-{
+static void test_gate_profile__drift_of_the_machine_cancels(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2e6, 0.002);
     drift = 0.002; /* every sample 0.2 % slower than the one before: a third slower at the end */
     assert_ok(run_race(&w, &r, &e));
@@ -141,12 +142,11 @@ static void test_gate_profile__drift_of_the_machine_cancels(void **state)
     world_close(&w);
 }
 
-static void test_gate_profile__noise_that_never_settles_is_unstable(void **state)
-{
+static void test_gate_profile__noise_that_never_settles_is_unstable(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2e6, 1.5);
     w.opts.max_seconds = 0.05;
     assert_ok(run_race(&w, &r, &e));
@@ -155,12 +155,11 @@ static void test_gate_profile__noise_that_never_settles_is_unstable(void **state
     world_close(&w);
 }
 
-static void test_gate_profile__far_apart_ends_early(void **state)
-{
+static void test_gate_profile__far_apart_ends_early(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 1e7, 1e8, 0.05);
     assert_ok(run_race(&w, &r, &e));
     assert_true(w.stable && r.pairs < 20);
@@ -168,12 +167,11 @@ static void test_gate_profile__far_apart_ends_early(void **state)
     world_close(&w);
 }
 
-static void test_gate_profile__a_lost_race_is_abandoned(void **state)
-{
+static void test_gate_profile__a_lost_race_is_abandoned(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2.2e6, 2e6, 0.01);
     w.opts.abandon_below = 1.0;
     assert_ok(run_race(&w, &r, &e));
@@ -183,13 +181,12 @@ static void test_gate_profile__a_lost_race_is_abandoned(void **state)
 
 /* ---- order --------------------------------------------------------------------------------------------------------- */
 
-static void test_gate_profile__every_two_pairs_are_balanced(void **state)
-{
+static void test_gate_profile__every_two_pairs_are_balanced(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
-    int          candidate_first = 0, first_of_two = 0;
+    kl_error e = {0};
+    race r;
+    int candidate_first = 0, first_of_two = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     assert_ok(run_race(&w, &r, &e));
     for (int i = 0; i + 6 <= n_seen; i += 6) { /* two pairs and a control */
@@ -206,12 +203,11 @@ static void test_gate_profile__every_two_pairs_are_balanced(void **state)
     world_close(&w);
 }
 
-static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void **state)
-{
+static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2e6, 0.001);
     assert_ok(run_race(&w, &r, &e));
     for (int i = 0; i + 6 <= n_seen; i += 2) {
@@ -222,13 +218,12 @@ static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void 
     world_close(&w);
 }
 
-static void test_gate_profile__the_last_timed_batch_is_fetched(void **state)
-{
+static void test_gate_profile__the_last_timed_batch_is_fetched(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
-    int          fetched = 0;
+    kl_error e = {0};
+    race r;
+    int fetched = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     assert_ok(run_race(&w, &r, &e));
     assert_true(r.checked_last);
@@ -242,12 +237,11 @@ static void test_gate_profile__the_last_timed_batch_is_fetched(void **state)
 
 /* ---- faults --------------------------------------------------------------------------------------------------------- */
 
-static void test_gate_profile__a_crash_while_timed_is_a_finding(void **state)
-{
+static void test_gate_profile__a_crash_while_timed_is_a_finding(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.fast.fault = KL_FAULT_CRASH;
     assert_ok(run_race(&w, &r, &e));
@@ -256,12 +250,11 @@ static void test_gate_profile__a_crash_while_timed_is_a_finding(void **state)
     world_close(&w);
 }
 
-static void test_gate_profile__a_crash_while_timed_against_itself_is_one_too(void **state)
-{
+static void test_gate_profile__a_crash_while_timed_against_itself_is_one_too(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    double       ns = 0;
+    kl_error e = {0};
+    double ns = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     w.fast.fault = KL_FAULT_CRASH;
     race r = race_new(&w.c, &w.scene, &w.c.candidate, KL_TIME_GRAPH);
@@ -271,12 +264,11 @@ static void test_gate_profile__a_crash_while_timed_against_itself_is_one_too(voi
     world_close(&w);
 }
 
-static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state)
-{
+static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state) {
     (void)state;
     static world w;
-    kl_error     e = {0};
-    race         r;
+    kl_error e = {0};
+    race r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.slow.fault = KL_FAULT_CRASH;
     assert_err(KL_EINVAL, run_race(&w, &r, &e));
@@ -287,17 +279,18 @@ static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state
 
 /* ---- the stop rule --------------------------------------------------------------------------------------------------- */
 
-static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread, const kl_gate_opts *o)
-{
+static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread, const kl_gate_opts *o) {
     static double ratios[MAX_PAIRS];
-    const race    r = {.ratios = ratios, .pairs = pairs, .timed_ns = timed_s * 1e9, .start_ns = kl_now_ns() - (int64_t)(elapsed_s * 1e9),
-                       .order = kl_stream_of(5, "order")};
+    const race r = {.ratios = ratios,
+                    .pairs = pairs,
+                    .timed_ns = timed_s * 1e9,
+                    .start_ns = kl_now_ns() - (int64_t)(elapsed_s * 1e9),
+                    .order = kl_stream_of(5, "order")};
     for (int i = 0; i < pairs; i++) ratios[i] = 1 + spread * (kl_stream_uniform(r.order, (uint64_t)i) - 0.5);
     return stop_rule(&r, o);
 }
 
-static void test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval(void **state)
-{
+static void test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval(void **state) {
     (void)state;
     const kl_gate_opts o = {0};
     assert_int_equal(rule_after(1, 0.5, 30, 0.005, &o), ENOUGH);
@@ -308,15 +301,14 @@ static void test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval(
     assert_int_equal(rule_after(10.5, 0.5, 30, 0.5, &o), GIVE_UP);
 }
 
-static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void **state)
-{
+static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void **state) {
     (void)state;
     const kl_gate_opts o = {0};
-    assert_int_equal(rule_after(3.5, 0.02, 100, 0.005, &o), ENOUGH); /* 200 ns: batches of 0.1 ms between forks of milliseconds */
+    assert_int_equal(rule_after(3.5, 0.02, 100, 0.005, &o),
+                     ENOUGH); /* 200 ns: batches of 0.1 ms between forks of milliseconds */
 }
 
-static void test_gate_profile__stop_rule_does_not_starve_slow_kernels(void **state)
-{
+static void test_gate_profile__stop_rule_does_not_starve_slow_kernels(void **state) {
     (void)state;
     const kl_gate_opts o = {0};
     assert_int_equal(rule_after(11, 9, 6, 0.001, &o), GO_ON); /* 0.5 s a run: 6 pairs at the cap, a few more will do */
@@ -326,8 +318,7 @@ static void test_gate_profile__stop_rule_does_not_starve_slow_kernels(void **sta
     assert_int_equal(rule_after(80, 70, 4, 0.001, &patient), GO_ON);
 }
 
-static void test_gate_profile__stop_rule_ends_for_good(void **state)
-{
+static void test_gate_profile__stop_rule_ends_for_good(void **state) {
     (void)state;
     const kl_gate_opts o = {.max_seconds = 1};
     for (int pairs = 4; pairs <= 64; pairs += 2) assert_int_not_equal(rule_after(4, 3, pairs, 0.5, &o), GO_ON);
@@ -336,8 +327,7 @@ static void test_gate_profile__stop_rule_ends_for_good(void **state)
 
 /* ---- arithmetic --------------------------------------------------------------------------------------------------------- */
 
-static void test_gate_profile__a_gain_must_clear_twice_the_floor(void **state)
-{
+static void test_gate_profile__a_gain_must_clear_twice_the_floor(void **state) {
     (void)state;
     assert_int_equal(call_of(&(kl_comparison){.low = 1.011, .high = 1.02, .stable = true}), KL_FASTER);
     assert_int_equal(call_of(&(kl_comparison){.low = 1.009, .high = 1.02, .stable = true}), KL_SAME);
@@ -348,8 +338,7 @@ static void test_gate_profile__a_gain_must_clear_twice_the_floor(void **state)
     assert_int_equal(call_of(&(kl_comparison){.low = 1.5, .high = 1.6}), KL_UNDECIDED);
 }
 
-static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state)
-{
+static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     (void)state;
     assert_int_equal(calls_for(1e5, 511), 50);
     assert_int_equal(calls_for(3e6, 511), 2);
@@ -358,8 +347,7 @@ static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state)
     assert_int_equal(calls_for(0, 511), 511); /* below what the clock resolves */
 }
 
-static void test_gate_profile__slots_are_bounded_by_memory(void **state)
-{
+static void test_gate_profile__slots_are_bounded_by_memory(void **state) {
     (void)state;
     kl_plan p = {.n_tensors = 1};
     p.tensors[0] = (kl_plan_tensor){.role = 1, .bytes = 4};
@@ -370,8 +358,7 @@ static void test_gate_profile__slots_are_bounded_by_memory(void **state)
     assert_int_equal(copies_that_fit(&p, false, SHARED_BYTES, 512), 4);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_profile__finds_a_two_percent_gain),
         cmocka_unit_test(test_gate_profile__calls_the_same_the_same),

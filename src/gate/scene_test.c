@@ -3,22 +3,19 @@
 
 #include "scene.c"
 
-static void errors_of(double *rms, double first)
-{
+static void errors_of(double *rms, double first) {
     for (int i = 0; i < KL_MAX_TENSORS; i++) rms[i] = -1;
     rms[0] = first;
 }
 
-static void remember_one(kl_reference_error *m, double error)
-{
+static void remember_one(kl_reference_error *m, double error) {
     double rms[KL_MAX_TENSORS];
     errors_of(rms, error);
     remember(m, rms);
 }
 
 /* A lucky draw of few rows must not make the budget of every later kernel. */
-static void test_gate_scene__the_largest_error_of_several_draws_counts(void **state)
-{
+static void test_gate_scene__the_largest_error_of_several_draws_counts(void **state) {
     (void)state;
     kl_reference_error m = {0};
     remember_one(&m, 2e-7);
@@ -28,8 +25,7 @@ static void test_gate_scene__the_largest_error_of_several_draws_counts(void **st
     assert_true(m.rms[0] == 9e-7 && m.draws == 3);
 }
 
-static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not(void **state)
-{
+static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not(void **state) {
     (void)state;
     kl_reference_error m = {0};
     remember_one(&m, INFINITY);
@@ -41,8 +37,7 @@ static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_
     assert_true(m.rms[0] == 1e-6);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_scene__the_largest_error_of_several_draws_counts),
         cmocka_unit_test(test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not),

@@ -33,31 +33,28 @@
 
 enum { ID_CHARS = 64, SILENT_SECONDS = 900, MAX_JOB_BYTES = 1 << 20, MAX_JOB_SECONDS = 3600 };
 
-static bool is_id(kl_str s)
-{
+static bool is_id(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
         if (!((s.ptr[i] >= '0' && s.ptr[i] <= '9') || (s.ptr[i] >= 'a' && s.ptr[i] <= 'f'))) return false;
     return s.len == ID_CHARS;
 }
 
-static kl_str in(kl_arena *a, const char *dir, const char *folder, const char *name)
-{
+static kl_str in(kl_arena *a, const char *dir, const char *folder, const char *name) {
     return kl_arena_printf(a, "%s/%s/%s", dir, folder, name);
 }
 
-static bool is_folder(const char *path)
-{
+static bool is_folder(const char *path) {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* A plain file, whatever somebody may have put there instead. */
-static kl_err read_plain(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e)
-{
+static kl_err read_plain(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e) {
     struct stat st;
-    char        self[64];
-    const int   fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 && errno != ELOOP) return kl_fail(e, errno == ENOENT ? KL_ENOENT : KL_EIO, path, "cannot open: %s", strerror(errno));
+    char self[64];
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno != ELOOP)
+        return kl_fail(e, errno == ENOENT ? KL_ENOENT : KL_EIO, path, "cannot open: %s", strerror(errno));
     if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
         if (fd >= 0) close(fd);
         return kl_fail(e, KL_EINVAL, path, "not a plain file");
@@ -68,8 +65,7 @@ static kl_err read_plain(kl_str *out, kl_arena *a, const char *path, size_t max_
     return err;
 }
 
-static kl_err make_folders(const char *dir, kl_error *e)
-{
+static kl_err make_folders(const char *dir, kl_error *e) {
     static const char *const FOLDERS[] = {"tasks", "cache", "todo", "taken", "done", "tmp"};
     for (size_t i = 0; i < KL_COUNT(FOLDERS); i++) {
         char path[4096];
@@ -82,15 +78,14 @@ static kl_err make_folders(const char *dir, kl_error *e)
 
 /* ---- copying a task ------------------------------------------------------------------------------------------------ */
 
-static kl_err copy_folder(kl_arena *a, const char *from, const char *to, int depth, kl_error *e)
-{
+static kl_err copy_folder(kl_arena *a, const char *from, const char *to, int depth, kl_error *e) {
     kl_str *names;
-    size_t  n;
-    kl_err  err = kl_fs_mkdirs(to, e);
+    size_t n;
+    kl_err err = kl_fs_mkdirs(to, e);
     if (!err) err = kl_fs_list(&names, &n, a, from, e);
     for (size_t i = 0; !err && i < n; i++) {
         const kl_str source = kl_fs_join(a, from, names[i].ptr), target = kl_fs_join(a, to, names[i].ptr);
-        kl_str       data;
+        kl_str data;
         if (kl_fs_is_dir(source.ptr)) {
             if (depth < 2) err = copy_folder(a, source.ptr, target.ptr, depth + 1, e);
         } else {
@@ -102,8 +97,7 @@ static kl_err copy_folder(kl_arena *a, const char *from, const char *to, int dep
 }
 
 /* Fill under tmp/, then one rename; somebody else having put the same content first is success. */
-static kl_err move_into_place(const char *from, const char *to, kl_error *e)
-{
+static kl_err move_into_place(const char *from, const char *to, kl_error *e) {
     if (rename(from, to) == 0) return KL_OK;
     const int why = errno;
     kl_fs_remove_tree(from);
@@ -111,12 +105,12 @@ static kl_err move_into_place(const char *from, const char *to, kl_error *e)
     return kl_fail(e, KL_EIO, to, "cannot move a finished folder into the spool: %s", strerror(why));
 }
 
-static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error *e)
-{
+static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error *e) {
     const kl_str to = in(a, dir, "tasks", t->hash);
     if (kl_fs_is_dir(to.ptr)) return KL_OK;
     if (!kl_fs_exists(kl_fs_join(a, t->dir.ptr, "definition.json").ptr))
-        return kl_fail(e, KL_EINVAL, t->dir.ptr, "only a task folder can be carried, not a definition out of a data set");
+        return kl_fail(e, KL_EINVAL, t->dir.ptr,
+                       "only a task folder can be carried, not a definition out of a data set");
     const kl_str tmp = kl_arena_printf(a, "%s/tmp/task-%.16s-%ld", dir, t->hash, (long)getpid());
     const kl_err err = copy_folder(a, t->dir.ptr, tmp.ptr, 0, e);
     if (err) kl_fs_remove_tree(tmp.ptr);
@@ -125,18 +119,15 @@ static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error 
 
 /* ---- job.json -------------------------------------------------------------------------------------------------------- */
 
-static void put_opt(json_t *o, const char *key, const char *value)
-{
+static void put_opt(json_t *o, const char *key, const char *value) {
     if (value) json_object_set_new(o, key, kl_json_str(kl_str_of(value)));
 }
 
-static void put_number(json_t *o, const char *key, double value)
-{
+static void put_number(json_t *o, const char *key, double value) {
     if (value > 0) json_object_set_new(o, key, kl_json_real(value));
 }
 
-static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o)
-{
+static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
     json_t *job = json_object(), *params = json_array();
     json_object_set_new(job, "schema", json_string("klineage/job"));
     json_object_set_new(job, "version", json_integer(1));
@@ -166,8 +157,7 @@ static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts
     return job;
 }
 
-static void job_id(char id[65], kl_arena *a, const json_t *job)
-{
+static void job_id(char id[65], kl_arena *a, const json_t *job) {
     json_t *named = json_deep_copy(job);
     json_object_del(named, "path"); /* where the file lay does not make another job */
     const kl_hash h = kl_hash_of(kl_json_dump(a, named, false));
@@ -176,16 +166,16 @@ static void job_id(char id[65], kl_arena *a, const json_t *job)
 }
 
 /* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself. */
-static void precompile(kl_gate *g, kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o)
-{
+static void precompile(kl_gate *g, kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k,
+                       const kl_gate_opts *o) {
     const kl_backend *b = kl_backend_of_surface(k->surface->id);
-    kl_device         device;
-    kl_error          e = {0};
+    kl_device device;
+    kl_error e = {0};
     if (!b || kl_device_target(&device, a, b->id, o->arch, &e)) return;
-    const kl_str       cache = kl_fs_join(a, dir, "cache");
-    kl_compile_opts    compile = o->compile;
+    const kl_str cache = kl_fs_join(a, dir, "cache");
+    kl_compile_opts compile = o->compile;
     const kl_workload *w = kl_task_workload(t, kl_str_of(o->workload), b->on);
-    kl_artefact        artefact;
+    kl_artefact artefact;
     compile.cache_dir = cache.ptr;
     compile.carried = true;
     if (!w) w = kl_task_workload(t, (kl_str){0}, b->on);
@@ -193,34 +183,34 @@ static void precompile(kl_gate *g, kl_arena *a, const char *dir, const kl_task *
     static const char *const OWN[] = {"oracle.cu", "naive.cu"};
     for (size_t i = 0; w && b->on == KL_ON_GPU && i < KL_COUNT(OWN); i++) {
         const kl_kernel_opts trusted = {.trusted = true, .oracle = i == 0};
-        const kl_str         path = kl_fs_join(a, t->dir.ptr, OWN[i]);
-        kl_kernel           *own;
+        const kl_str path = kl_fs_join(a, t->dir.ptr, OWN[i]);
+        kl_kernel *own;
         if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, a, path.ptr, &trusted, &e) &&
             kl_compile(&artefact, a, &device, own, t, w, &compile, &e))
             kl_debug("%s was not compiled here: %s", OWN[i], e.message);
     }
     for (int i = 0; i < t->n_baselines; i++)
         if (t->baselines[i].on == b->on && kl_str_ends(t->baselines[i].file, KL_S(".c")) &&
-            kl_compile_plugin(&artefact, a, &device, kl_fs_join(a, t->dir.ptr, t->baselines[i].file.ptr).ptr, &compile, &e))
+            kl_compile_plugin(&artefact, a, &device, kl_fs_join(a, t->dir.ptr, t->baselines[i].file.ptr).ptr, &compile,
+                              &e))
             kl_debug("a baseline was not compiled here: %s", e.message);
     (void)g;
 }
 
-static bool is_taken(kl_arena *a, const char *dir, const char *id)
-{
+static bool is_taken(kl_arena *a, const char *dir, const char *id) {
     kl_str *names;
-    size_t  n;
+    size_t n;
     if (kl_fs_list(&names, &n, a, kl_fs_join(a, dir, "taken").ptr, NULL)) return false;
     for (size_t i = 0; i < n; i++)
         if (kl_str_starts(names[i], kl_str_of(id))) return true;
     return false;
 }
 
-kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
-                    kl_error *e)
-{
+kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                    const kl_gate_opts *o, kl_error *e) {
     const kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
-    if (opts.against) return kl_fail(e, KL_EINVAL, dir, "a comparison with another kernel cannot be carried by a spool");
+    if (opts.against)
+        return kl_fail(e, KL_EINVAL, dir, "a comparison with another kernel cannot be carried by a spool");
     json_t *job = job_json(t, k, &opts);
     job_id(id, a, job);
     kl_err err = make_folders(dir, e);
@@ -242,25 +232,25 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const
 
 /* ---- reading a verdict --------------------------------------------------------------------------------------------------- */
 
-static kl_err carried_error(kl_arena *a, const char *path, kl_error *e)
-{
-    kl_str  text;
+static kl_err carried_error(kl_arena *a, const char *path, kl_error *e) {
+    kl_str text;
     json_t *o;
-    kl_err  err = read_plain(&text, a, path, MAX_JOB_BYTES, e);
+    kl_err err = read_plain(&text, a, path, MAX_JOB_BYTES, e);
     if (!err) err = kl_json_parse(&o, text, kl_str_of(path), e);
     if (err) return err;
     const int64_t code = kl_json_int_or(o, "code", KL_EIO);
     kl_fail(e, code < 0 && code > KL_PENDING ? (kl_err)code : KL_EIO, path, "on the worker's host: %.*s",
             KL_STR_ARG(kl_json_text_or(o, "message", KL_S("unknown"))));
     const kl_str hint = kl_json_text_or(o, "hint", (kl_str){0});
-    if (hint.len) kl_hint(e, "%.*s", KL_STR_ARG(hint));
-    else kl_hint(e, "once that is mended, remove the folder of this file and put the job again");
+    if (hint.len)
+        kl_hint(e, "%.*s", KL_STR_ARG(hint));
+    else
+        kl_hint(e, "once that is mended, remove the folder of this file and put the job again");
     json_decref(o);
     return e ? e->code : KL_EIO;
 }
 
-kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e)
-{
+kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e) {
     if (!is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, dir, "'%.80s' is not a job id", id);
     const kl_str done = in(a, dir, "done", id);
     const kl_str verdict = kl_fs_join(a, done.ptr, "verdict.json"), failed = kl_fs_join(a, done.ptr, "error.json");
@@ -269,7 +259,7 @@ kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *i
         kl_fail(e, KL_PENDING, dir, "job %.16s is not done yet", id);
         return kl_hint(e, "on the other host: klineage-worker --spool %s", dir);
     }
-    kl_str       text;
+    kl_str text;
     const kl_err err = read_plain(&text, a, verdict.ptr, KL_MAX_JSON_BYTES, e);
     return err ? err : kl_verdict_parse(out, a, text, verdict, e);
 }
@@ -278,14 +268,13 @@ kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *i
 
 typedef struct {
     const char *dir;
-    char        who[160]; /* @HOST@PID */
-    char        mine[4096];
-    int        *done, *failed;
+    char who[160]; /* @HOST@PID */
+    char mine[4096];
+    int *done, *failed;
 } worker;
 
 /* Touch the job's folder: a sign of life for other hosts. */
-static void heartbeat(void *ctx, kl_stage stage, const char *text)
-{
+static void heartbeat(void *ctx, kl_stage stage, const char *text) {
     const worker *w = ctx;
     (void)utimensat(AT_FDCWD, w->mine, NULL, 0);
     kl_progress("%s %s", kl_stage_name(stage), text ? text : "");
@@ -293,57 +282,59 @@ static void heartbeat(void *ctx, kl_stage stage, const char *text)
 
 /* What job.json says, checked: anybody may have written it. */
 typedef struct {
-    char              id[65];
-    kl_str            task, kernel; /* hashes */
-    kl_str            path;         /* as the sender knew it; only shown */
+    char id[65];
+    kl_str task, kernel; /* hashes */
+    kl_str path;         /* as the sender knew it; only shown */
     const kl_surface *surface;
-    const char      **params;
-    kl_gate_opts      opts;
+    const char **params;
+    kl_gate_opts opts;
 } carried_job;
 
-static double number_of(const json_t *job, const char *key, double most)
-{
+static double number_of(const json_t *job, const char *key, double most) {
     const double v = kl_json_real_or(job, key, 0);
     return v > 0 ? v < most ? v : most : 0; /* NaN and nonsense are "not said" */
 }
 
-static uint64_t seed_of(const json_t *job)
-{
+static uint64_t seed_of(const json_t *job) {
     const kl_str s = kl_json_text_or(job, "seed", (kl_str){0});
-    uint64_t     v = 0;
+    uint64_t v = 0;
     for (size_t i = 0; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++) v = v * 10 + (uint64_t)(s.ptr[i] - '0');
     return v;
 }
 
-static const char *text_or_null(kl_arena *a, const json_t *job, const char *key)
-{
+static const char *text_or_null(kl_arena *a, const json_t *job, const char *key) {
     const kl_str s = kl_json_text_or(job, key, (kl_str){0});
     return s.len ? kl_arena_copy(a, s).ptr : NULL;
 }
 
-static const char **params_of(kl_arena *a, const json_t *job)
-{
+static const char **params_of(kl_arena *a, const json_t *job) {
     const json_t *list = json_object_get(job, "params");
-    const size_t  n = json_array_size(list) < KL_MAX_PARAMS ? json_array_size(list) : KL_MAX_PARAMS;
-    const char  **out = KL_ARRAY(a, const char *, n + 1);
-    size_t        kept = 0;
+    const size_t n = json_array_size(list) < KL_MAX_PARAMS ? json_array_size(list) : KL_MAX_PARAMS;
+    const char **out = KL_ARRAY(a, const char *, n + 1);
+    size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (json_is_string(json_array_get(list, i))) out[kept++] = kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
+        if (json_is_string(json_array_get(list, i)))
+            out[kept++] = kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
     return out;
 }
 
-static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_error *e)
-{
+static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
     const kl_str assurance = kl_json_text_or(job, "require_assurance", (kl_str){0});
     *out = (carried_job){.task = kl_arena_copy(a, kl_json_text_or(job, "task", (kl_str){0})),
                          .kernel = kl_arena_copy(a, kl_json_text_or(job, "kernel", (kl_str){0})),
                          .path = kl_arena_copy(a, kl_json_text_or(job, "path", KL_S("kernel"))),
-                         .surface = kl_surface_by_name(kl_json_text_or(job, "surface", (kl_str){0})), .params = params_of(a, job)};
-    out->opts = (kl_gate_opts){.workload = text_or_null(a, job, "workload"), .baseline = text_or_null(a, job, "baseline"),
-                               .check_only = kl_json_bool_or(job, "check_only", false), .quick = kl_json_bool_or(job, "quick", false),
-                               .min_pairs = number_of(job, "min_pairs", 1e6), .min_seconds = number_of(job, "min_seconds", MAX_JOB_SECONDS),
-                               .max_seconds = number_of(job, "max_seconds", MAX_JOB_SECONDS), .half_width = number_of(job, "half_width", 1),
-                               .abandon_below = number_of(job, "abandon_below", 1e6), .seed = seed_of(job)};
+                         .surface = kl_surface_by_name(kl_json_text_or(job, "surface", (kl_str){0})),
+                         .params = params_of(a, job)};
+    out->opts = (kl_gate_opts){.workload = text_or_null(a, job, "workload"),
+                               .baseline = text_or_null(a, job, "baseline"),
+                               .check_only = kl_json_bool_or(job, "check_only", false),
+                               .quick = kl_json_bool_or(job, "quick", false),
+                               .min_pairs = number_of(job, "min_pairs", 1e6),
+                               .min_seconds = number_of(job, "min_seconds", MAX_JOB_SECONDS),
+                               .max_seconds = number_of(job, "max_seconds", MAX_JOB_SECONDS),
+                               .half_width = number_of(job, "half_width", 1),
+                               .abandon_below = number_of(job, "abandon_below", 1e6),
+                               .seed = seed_of(job)};
     if (assurance.len) out->opts.require_assurance = assurance.ptr[0];
     if (!json_is_object(job) || kl_json_int_or(job, "version", 0) != 1 || !is_id(out->task) || !is_id(out->kernel))
         return kl_fail(e, KL_EPARSE, "job.json", "not a job of version 1");
@@ -354,10 +345,9 @@ static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_erro
     return KL_OK;
 }
 
-static kl_err parse_job(carried_job *out, kl_arena *a, kl_str text, kl_error *e)
-{
+static kl_err parse_job(carried_job *out, kl_arena *a, kl_str text, kl_error *e) {
     json_t *job;
-    kl_err  err = kl_json_parse(&job, text, KL_S("job.json"), e);
+    kl_err err = kl_json_parse(&job, text, KL_S("job.json"), e);
     if (err) return err;
     err = read_job(out, a, job, e);
     json_decref(job);
@@ -365,8 +355,7 @@ static kl_err parse_job(carried_job *out, kl_arena *a, kl_str text, kl_error *e)
 }
 
 /* A copy that was cut short, or changed on its way, is another task under this one's name. */
-static kl_err load_task(kl_task **t, kl_arena *a, const worker *w, const carried_job *j, kl_error *e)
-{
+static kl_err load_task(kl_task **t, kl_arena *a, const worker *w, const carried_job *j, kl_error *e) {
     const kl_str path = in(a, w->dir, "tasks", j->task.ptr);
     if (!is_folder(path.ptr)) return kl_fail(e, KL_ENOENT, path.ptr, "the job's task is not in the spool");
     const kl_err err = kl_task_load(t, a, path.ptr, e);
@@ -375,12 +364,12 @@ static kl_err load_task(kl_task **t, kl_arena *a, const worker *w, const carried
 }
 
 /* KL_OK with a refusal in `v` and `*k` NULL when the kernel does not parse. */
-static kl_err load_kernel(kl_kernel **k, kl_verdict *v, kl_arena *a, const worker *w, const carried_job *j, const kl_task *t, kl_error *e)
-{
+static kl_err load_kernel(kl_kernel **k, kl_verdict *v, kl_arena *a, const worker *w, const carried_job *j,
+                          const kl_task *t, kl_error *e) {
     const kl_kernel_opts with = {.params = j->params};
-    const kl_str         path = kl_arena_printf(a, "%s/kernel%s", w->mine, j->surface->suffix);
-    kl_str               source;
-    kl_err               err = read_plain(&source, a, path.ptr, KL_MAX_SOURCE_BYTES, e);
+    const kl_str path = kl_arena_printf(a, "%s/kernel%s", w->mine, j->surface->suffix);
+    kl_str source;
+    kl_err err = read_plain(&source, a, path.ptr, KL_MAX_SOURCE_BYTES, e);
     if (err) return err;
     err = kl_kernel_parse(k, a, source, j->path, j->surface, &with, e);
     if (err == KL_EPARSE || err == KL_ELIMIT) {
@@ -392,15 +381,15 @@ static kl_err load_kernel(kl_kernel **k, kl_verdict *v, kl_arena *a, const worke
     return kl_fail(e, KL_EINVAL, path.ptr, "the kernel's content is not what job.json says");
 }
 
-static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const char *id, kl_error *e)
-{
-    kl_str      text;
+static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const char *id, kl_error *e) {
+    kl_str text;
     carried_job j;
-    kl_task    *t;
-    kl_kernel  *k = NULL;
-    kl_err      err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, MAX_JOB_BYTES, e);
+    kl_task *t;
+    kl_kernel *k = NULL;
+    kl_err err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, MAX_JOB_BYTES, e);
     if (!err) err = parse_job(&j, a, text, e);
-    if (!err && strcmp(j.id, id) != 0) err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
+    if (!err && strcmp(j.id, id) != 0)
+        err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
     if (!err) err = load_task(&t, a, w, &j, e);
     if (!err) err = load_kernel(&k, v, a, w, &j, t, e);
     if (err || !k) return err;
@@ -411,9 +400,9 @@ static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const
     return kl_gate_run(v, g, a, t, k, &j.opts, e);
 }
 
-static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl_verdict *v, const kl_error *why, kl_error *e)
-{
-    json_t     *o = judged ? json_object() : kl_verdict_json(v);
+static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl_verdict *v, const kl_error *why,
+                           kl_error *e) {
+    json_t *o = judged ? json_object() : kl_verdict_json(v);
     const char *name = judged ? "error.json" : "verdict.json";
     if (judged) {
         json_object_set_new(o, "code", json_integer(judged));
@@ -428,13 +417,12 @@ static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl
 }
 
 /* Judge the job that was taken and move it to done/.  An interrupted job goes back to todo/. */
-static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e)
-{
-    kl_arena   *a = kl_arena_new();
+static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e) {
+    kl_arena *a = kl_arena_new();
     kl_verdict *v = KL_NEW(a, kl_verdict);
-    kl_error    why = {0};
+    kl_error why = {0};
     const kl_err judged = judge_job(v, w, g, a, id, &why);
-    kl_err       err = KL_OK;
+    kl_err err = KL_OK;
     if (judged == KL_EINTR) {
         (void)rename(w->mine, in(a, w->dir, "todo", id).ptr);
         err = kl_fail(e, KL_EINTR, w->dir, "interrupted; the job went back to todo");
@@ -444,15 +432,17 @@ static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e)
         err = write_answer(w, a, judged, v, &why, e);
         if (!err) err = move_into_place(w->mine, in(a, w->dir, "done", id).ptr, e);
         if (!err) ++*(judged ? w->failed : w->done);
-        fprintf(stderr, "%.16s %s %s\n", id, judged ? "error" : kl_outcome_name(v->outcome), judged ? why.message : v->why.len ? v->why.ptr : "");
+        fprintf(stderr, "%.16s %s %s\n", id, judged ? "error" : kl_outcome_name(v->outcome),
+                judged       ? why.message
+                : v->why.len ? v->why.ptr
+                             : "");
     }
     kl_arena_free(a);
     return err;
 }
 
 /* The sign of life comes first: a rename keeps the folder's old time, and a job that waited long must not look abandoned at once. */
-static bool take(worker *w, kl_arena *a, const char *id)
-{
+static bool take(worker *w, kl_arena *a, const char *id) {
     const kl_str todo = in(a, w->dir, "todo", id);
     snprintf(w->mine, sizeof w->mine, "%s/taken/%s%s", w->dir, id, w->who);
     (void)utimensat(AT_FDCWD, todo.ptr, NULL, AT_SYMLINK_NOFOLLOW);
@@ -462,8 +452,7 @@ static bool take(worker *w, kl_arena *a, const char *id)
     return false;
 }
 
-static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host)
-{
+static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host) {
     const char *at = memchr(name.ptr, '@', name.len), *pid_at = at ? strchr(at + 1, '@') : NULL;
     struct stat st;
     if (!pid_at || stat(in(a, w->dir, "taken", name.ptr).ptr, &st)) return false;
@@ -472,10 +461,9 @@ static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host)
     return time(NULL) - st.st_mtime > SILENT_SECONDS;
 }
 
-static void take_back(const worker *w, kl_arena *a, const char *host)
-{
+static void take_back(const worker *w, kl_arena *a, const char *host) {
     kl_str *names;
-    size_t  n;
+    size_t n;
     if (kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "taken").ptr, NULL)) return;
     for (size_t i = 0; i < n; i++) {
         const kl_str id = {names[i].ptr, names[i].len < ID_CHARS ? names[i].len : ID_CHARS};
@@ -487,11 +475,10 @@ static void take_back(const worker *w, kl_arena *a, const char *host)
 }
 
 /* One pass over todo/; `*any` when a job was done. */
-static kl_err work_once(worker *w, kl_gate *g, const char *host, bool *any, kl_error *e)
-{
+static kl_err work_once(worker *w, kl_gate *g, const char *host, bool *any, kl_error *e) {
     kl_arena *a = kl_arena_new();
-    kl_str   *names;
-    size_t    n;
+    kl_str *names;
+    size_t n;
     *any = false;
     take_back(w, a, host);
     kl_err err = kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "todo").ptr, e);
@@ -505,12 +492,11 @@ static kl_err work_once(worker *w, kl_gate *g, const char *host, bool *any, kl_e
     return err;
 }
 
-kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e)
-{
-    char     host[64] = "host";
-    worker   w = {.dir = dir, .done = done, .failed = failed};
+kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e) {
+    char host[64] = "host";
+    worker w = {.dir = dir, .done = done, .failed = failed};
     kl_gate *g;
-    bool     any = true;
+    bool any = true;
     *done = *failed = 0;
     if (!kl_fs_is_dir(dir)) {
         kl_fail(e, KL_ENOENT, dir, "no such spool folder");

@@ -12,19 +12,18 @@
 
 /* ---- the stand-in ------------------------------------------------------------------------------------------------ */
 
-static kl_err gate_says;      /* KL_OK: pass */
-static char   gate_log[4096]; /* one line a run, shared by the workers of a test */
-static char   take_over[4096]; /* todo folder to which a judged job goes while it is judged; empty: none */
+static kl_err gate_says;       /* KL_OK: pass */
+static char gate_log[4096];    /* one line a run, shared by the workers of a test */
+static char take_over[4096];   /* todo folder to which a judged job goes while it is judged; empty: none */
 static kl_gate_opts gate_opts; /* of the last run */
 
-kl_err fake_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e)
-{
+kl_err fake_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e) {
     (void)out, (void)a, (void)id, (void)arch;
     return kl_fail(e, KL_ENODEV, "test", "no compiler in this test");
 }
 
-kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o, kl_error *e)
-{
+kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                     const kl_gate_opts *o, kl_error *e) {
     (void)g, (void)a;
     const worker *w = o->progress_ctx;
     gate_opts = *o;
@@ -39,13 +38,17 @@ kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t,
         (void)rename(w->mine, take_over);
         take_over[0] = '\0';
     }
-    *out = (kl_verdict){.outcome = KL_PASS, .stage = KL_STAGE_DONE, .assurance = 'B', .task = t->name, .kernel_hash = kl_str_of(k->hash), .kernel_path = k->path};
+    *out = (kl_verdict){.outcome = KL_PASS,
+                        .stage = KL_STAGE_DONE,
+                        .assurance = 'B',
+                        .task = t->name,
+                        .kernel_hash = kl_str_of(k->hash),
+                        .kernel_path = k->path};
     if (gate_says) kl_hint(e, "hint%d", (int)kl_fail(e, gate_says, "test", "as told"));
     return gate_says;
 }
 
-static size_t runs(void)
-{
+static size_t runs(void) {
     struct stat st;
     return stat(gate_log, &st) ? 0 : (size_t)st.st_size / 2;
 }
@@ -53,21 +56,20 @@ static size_t runs(void)
 /* ---- one spool a test ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    kl_arena    *arena;
-    kl_error     error;
-    kl_task     *task;
-    kl_kernel   *kernel;
-    const char  *dir;
+    kl_arena *arena;
+    kl_error error;
+    kl_task *task;
+    kl_kernel *kernel;
+    const char *dir;
     kl_gate_opts opts;
-    char         id[65];
+    char id[65];
 } fixture;
 #define e (f->error)
 
-static int setup(void **state)
-{
+static int setup(void **state) {
     static fixture shared;
-    fixture       *f = &shared;
-    kl_str         dir;
+    fixture *f = &shared;
+    kl_str dir;
     *f = (fixture){.arena = kl_arena_new()};
     assert_ok(kl_fs_temp_dir(&dir, f->arena, &e));
     f->dir = dir.ptr;
@@ -81,44 +83,47 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
+static int teardown(void **state) {
     fixture *f = *state;
     kl_fs_remove_tree(f->dir);
     kl_arena_free(f->arena);
     return 0;
 }
 
-static void put(fixture *f) { assert_ok(kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e)); }
+static void put(fixture *f) {
+    assert_ok(kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e));
+}
 
-static const char *at(fixture *f, const char *folder, const char *name) { return in(f->arena, f->dir, folder, name).ptr; }
+static const char *at(fixture *f, const char *folder, const char *name) {
+    return in(f->arena, f->dir, folder, name).ptr;
+}
 static const char *file(fixture *f, const char *name) { return kl_fs_join(f->arena, at(f, "todo", f->id), name).ptr; }
 
-static size_t count(fixture *f, const char *folder)
-{
+static size_t count(fixture *f, const char *folder) {
     kl_str *names;
-    size_t  n;
+    size_t n;
     assert_ok(kl_fs_list(&names, &n, f->arena, kl_fs_join(f->arena, f->dir, folder).ptr, &e));
     return n;
 }
 
-static void work(fixture *f, int want_done, int want_failed)
-{
+static void work(fixture *f, int want_done, int want_failed) {
     int done, failed;
     assert_ok(kl_spool_work(f->dir, &done, &failed, &e));
     assert_int_equal(done, want_done);
     assert_int_equal(failed, want_failed);
 }
 
-static void overwrite(fixture *f, const char *path, const char *text) { assert_ok(kl_fs_write(path, kl_str_of(text), &e)); }
+static void overwrite(fixture *f, const char *path, const char *text) {
+    assert_ok(kl_fs_write(path, kl_str_of(text), &e));
+}
 
 /* ---- putting and getting ------------------------------------------------------------------------------------------- */
 
-static void test_gate_spool__carries_a_job_there_and_back(void **state)
-{
-    fixture   *f = *state;
+static void test_gate_spool__carries_a_job_there_and_back(void **state) {
+    fixture *f = *state;
     kl_verdict v;
-    f->opts = (kl_gate_opts){.workload = "cpu", .seed = UINT64_MAX, .max_seconds = 2.5, .require_assurance = 'B', .check_only = true};
+    f->opts = (kl_gate_opts){
+        .workload = "cpu", .seed = UINT64_MAX, .max_seconds = 2.5, .require_assurance = 'B', .check_only = true};
     put(f);
     assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
     work(f, 1, 0);
@@ -126,29 +131,30 @@ static void test_gate_spool__carries_a_job_there_and_back(void **state)
     assert_int_equal(v.outcome, KL_PASS);
     assert_str(v.kernel_hash, f->kernel->hash);
     assert_str(v.kernel_path, TASK "/naive.c");
-    assert_true(gate_opts.seed == UINT64_MAX && gate_opts.max_seconds == 2.5 && gate_opts.check_only && gate_opts.require_assurance == 'B');
+    assert_true(gate_opts.seed == UINT64_MAX && gate_opts.max_seconds == 2.5 && gate_opts.check_only &&
+                gate_opts.require_assurance == 'B');
     assert_int_equal(count(f, "todo") + count(f, "taken") + count(f, "tmp"), 0);
 }
 
-static void test_gate_spool__putting_twice_is_one_job(void **state)
-{
+static void test_gate_spool__putting_twice_is_one_job(void **state) {
     fixture *f = *state;
     put(f);
     put(f);
     assert_int_equal(count(f, "todo"), 1);
-    assert_int_equal(rename(at(f, "todo", f->id), kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr), 0);
+    assert_int_equal(
+        rename(at(f, "todo", f->id), kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr), 0);
     put(f); /* while somebody has it */
     assert_int_equal(count(f, "todo"), 0);
-    assert_int_equal(rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
+    assert_int_equal(
+        rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
     work(f, 1, 0);
     put(f); /* after its answer */
     assert_int_equal(count(f, "todo"), 0);
 }
 
-static void test_gate_spool__the_id_is_what_is_asked_not_where_it_lay(void **state)
-{
+static void test_gate_spool__the_id_is_what_is_asked_not_where_it_lay(void **state) {
     fixture *f = *state;
-    char     first[65];
+    char first[65];
     put(f);
     memcpy(first, f->id, sizeof first);
     f->kernel->path = KL_S("/somewhere/else.c");
@@ -163,24 +169,21 @@ static void test_gate_spool__the_id_is_what_is_asked_not_where_it_lay(void **sta
     assert_int_equal(count(f, "todo"), 3);
 }
 
-static void test_gate_spool__a_rival_is_not_dropped_in_silence(void **state)
-{
+static void test_gate_spool__a_rival_is_not_dropped_in_silence(void **state) {
     fixture *f = *state;
     f->opts.against = f->kernel;
     assert_err(KL_EINVAL, kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e));
 }
 
-static void test_gate_spool__a_strange_id_is_no_path(void **state)
-{
-    fixture   *f = *state;
+static void test_gate_spool__a_strange_id_is_no_path(void **state) {
+    fixture *f = *state;
     kl_verdict v;
     assert_err(KL_EINVAL, kl_spool_get(&v, f->arena, f->dir, "../../etc/passwd", &e));
     assert_err(KL_EINVAL, kl_spool_get(&v, f->arena, f->dir, "", &e));
 }
 
-static void test_gate_spool__an_error_of_the_host_comes_back(void **state)
-{
-    fixture   *f = *state;
+static void test_gate_spool__an_error_of_the_host_comes_back(void **state) {
+    fixture *f = *state;
     kl_verdict v;
     put(f);
     gate_says = KL_ENODEV;
@@ -190,29 +193,27 @@ static void test_gate_spool__an_error_of_the_host_comes_back(void **state)
     assert_contains(e.hint, "hint-5");
 }
 
-static void test_gate_spool__no_spool_is_said(void **state)
-{
+static void test_gate_spool__no_spool_is_said(void **state) {
     fixture *f = *state;
-    int      done, failed;
+    int done, failed;
     assert_err(KL_ENOENT, kl_spool_work("/nonexistent/spool", &done, &failed, &e));
 }
 
 /* ---- workers ------------------------------------------------------------------------------------------------------------ */
 
-static void test_gate_spool__two_workers_do_every_job_once(void **state)
-{
+static void test_gate_spool__two_workers_do_every_job_once(void **state) {
     enum { JOBS = 24, WORKERS = 2 };
     fixture *f = *state;
-    pid_t    child[WORKERS];
-    int      total = 0;
+    pid_t child[WORKERS];
+    int total = 0;
     for (int i = 1; i <= JOBS; i++) {
         f->opts.seed = (uint64_t)i;
         put(f);
     }
     for (int i = 0; i < WORKERS; i++)
         if ((child[i] = fork()) == 0) {
-            int          done, failed;
-            kl_error     own = {0};
+            int done, failed;
+            kl_error own = {0};
             const kl_err err = kl_spool_work(f->dir, &done, &failed, &own);
             _exit(err || failed ? 100 : done);
         }
@@ -229,44 +230,39 @@ static void test_gate_spool__two_workers_do_every_job_once(void **state)
 }
 
 /* The job in the hands of `who`, seen alive `seconds` ago. */
-static void hand_to(fixture *f, const char *host, long pid, time_t seconds)
-{
-    const char           *to = kl_arena_printf(f->arena, "%s/taken/%s@%s@%ld", f->dir, f->id, host, pid).ptr;
+static void hand_to(fixture *f, const char *host, long pid, time_t seconds) {
+    const char *to = kl_arena_printf(f->arena, "%s/taken/%s@%s@%ld", f->dir, f->id, host, pid).ptr;
     const struct timespec then[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
     assert_int_equal(rename(at(f, "todo", f->id), to), 0);
     assert_int_equal(utimensat(AT_FDCWD, to, then, 0), 0);
 }
 
-static long dead_pid(void)
-{
+static long dead_pid(void) {
     const pid_t child = fork();
     if (child == 0) _exit(0);
     waitpid(child, NULL, 0);
     return child;
 }
 
-static void host_name(char host[64])
-{
+static void host_name(char host[64]) {
     memset(host, 0, 64);
     (void)gethostname(host, 63);
     for (char *p = host; *p; p++)
         if (*p == '@' || *p == '/') *p = '-';
 }
 
-static void test_gate_spool__a_dead_workers_job_is_taken_back(void **state)
-{
+static void test_gate_spool__a_dead_workers_job_is_taken_back(void **state) {
     fixture *f = *state;
-    char     host[64];
+    char host[64];
     host_name(host);
     put(f);
     hand_to(f, host, dead_pid(), 0);
     work(f, 1, 0);
 }
 
-static void test_gate_spool__a_living_workers_job_is_left_alone(void **state)
-{
+static void test_gate_spool__a_living_workers_job_is_left_alone(void **state) {
     fixture *f = *state;
-    char     host[64];
+    char host[64];
     host_name(host);
     put(f);
     hand_to(f, host, getpid(), 0);
@@ -274,21 +270,20 @@ static void test_gate_spool__a_living_workers_job_is_left_alone(void **state)
     assert_int_equal(count(f, "taken"), 1);
 }
 
-static void test_gate_spool__another_hosts_job_is_taken_back_after_silence(void **state)
-{
+static void test_gate_spool__another_hosts_job_is_taken_back_after_silence(void **state) {
     fixture *f = *state;
     put(f);
     hand_to(f, "elsewhere", 1, SILENT_SECONDS - 60);
     work(f, 0, 0);
-    assert_int_equal(rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
+    assert_int_equal(
+        rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
     hand_to(f, "elsewhere", 1, SILENT_SECONDS + 60);
     work(f, 1, 0);
 }
 
-static void test_gate_spool__a_job_that_waited_long_is_not_abandoned_when_taken(void **state)
-{
-    fixture              *f = *state;
-    worker                w = {.dir = f->dir, .who = "@elsewhere@1"};
+static void test_gate_spool__a_job_that_waited_long_is_not_abandoned_when_taken(void **state) {
+    fixture *f = *state;
+    worker w = {.dir = f->dir, .who = "@elsewhere@1"};
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     put(f);
     assert_int_equal(utimensat(AT_FDCWD, at(f, "todo", f->id), old, 0), 0);
@@ -296,10 +291,9 @@ static void test_gate_spool__a_job_that_waited_long_is_not_abandoned_when_taken(
     assert_false(is_dead(&w, f->arena, kl_fs_basename(w.mine), "here"));
 }
 
-static void test_gate_spool__an_interrupted_worker_gives_its_job_back(void **state)
-{
+static void test_gate_spool__an_interrupted_worker_gives_its_job_back(void **state) {
     fixture *f = *state;
-    int      done, failed;
+    int done, failed;
     put(f);
     gate_says = KL_EINTR;
     assert_err(KL_EINTR, kl_spool_work(f->dir, &done, &failed, &e));
@@ -309,8 +303,7 @@ static void test_gate_spool__an_interrupted_worker_gives_its_job_back(void **sta
     work(f, 1, 0);
 }
 
-static void test_gate_spool__a_slow_worker_that_lost_its_job_goes_on(void **state)
-{
+static void test_gate_spool__a_slow_worker_that_lost_its_job_goes_on(void **state) {
     fixture *f = *state;
     put(f);
     snprintf(take_over, sizeof take_over, "%s", at(f, "todo", f->id));
@@ -319,8 +312,7 @@ static void test_gate_spool__a_slow_worker_that_lost_its_job_goes_on(void **stat
     assert_int_equal(count(f, "done"), 1);
 }
 
-static void test_gate_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer(void **state)
-{
+static void test_gate_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer(void **state) {
     fixture *f = *state;
     put(f);
     assert_ok(kl_fs_mkdirs(at(f, "done", f->id), &e));
@@ -330,9 +322,8 @@ static void test_gate_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answ
     assert_int_equal(count(f, "todo") + count(f, "taken"), 0);
 }
 
-static void test_gate_spool__the_answer_of_a_worker_that_died_is_replaced(void **state)
-{
-    fixture   *f = *state;
+static void test_gate_spool__the_answer_of_a_worker_that_died_is_replaced(void **state) {
+    fixture *f = *state;
     kl_verdict v;
     put(f);
     overwrite(f, file(f, "error.json"), "{\"code\": -5, \"message\": \"old\"}");
@@ -343,13 +334,18 @@ static void test_gate_spool__the_answer_of_a_worker_that_died_is_replaced(void *
 
 /* ---- hostile content ------------------------------------------------------------------------------------------------------ */
 
-static void test_gate_spool__odd_jobs_are_refused(void **state)
-{
+static void test_gate_spool__odd_jobs_are_refused(void **state) {
     fixture *f = *state;
-    char     zeros[65] = {0};
+    char zeros[65] = {0};
     memset(zeros, '0', 64);
     static const char *const odd[] = {
-        "", "[]", "1", "null", "{}", "{\"version\": 1}", "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\"}",
+        "",
+        "[]",
+        "1",
+        "null",
+        "{}",
+        "{\"version\": 1}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\"}",
         "{\"version\": 1, \"task\": \"../../etc\", \"kernel\": \"ID\", \"surface\": \"c\"}",
         "{\"version\": 1, \"task\": [\"ID\"], \"kernel\": \"ID\", \"surface\": \"c\"}",
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": {}, \"surface\": \"c\"}",
@@ -358,35 +354,39 @@ static void test_gate_spool__odd_jobs_are_refused(void **state)
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"require_assurance\": \"Z\"}"};
     for (size_t i = 0; i < KL_COUNT(odd); i++) {
         carried_job j;
-        kl_buf      text = {0};
+        kl_buf text = {0};
         for (const char *p = odd[i]; *p; p += 1 + (strncmp(p, "\"ID\"", 4) == 0 ? 3 : 0))
-            if (strncmp(p, "\"ID\"", 4) == 0) kl_buf_printf(&text, "\"%s\"", zeros);
-            else kl_buf_add(&text, (kl_str){p, 1});
+            if (strncmp(p, "\"ID\"", 4) == 0)
+                kl_buf_printf(&text, "\"%s\"", zeros);
+            else
+                kl_buf_add(&text, (kl_str){p, 1});
         assert_err(KL_EPARSE, parse_job(&j, f->arena, kl_buf_str(&text), &e));
         kl_buf_fini(&text);
     }
 }
 
-static void test_gate_spool__odd_options_are_bounded(void **state)
-{
-    fixture    *f = *state;
+static void test_gate_spool__odd_options_are_bounded(void **state) {
+    fixture *f = *state;
     carried_job j;
-    char        id[65] = {0};
+    char id[65] = {0};
     memset(id, 'a', 64);
-    const kl_str text = kl_arena_printf(
-        f->arena, "{\"version\": 1, \"task\": \"%s\", \"kernel\": \"%s\", \"surface\": \"c\", \"max_seconds\": 1e300, \"min_seconds\": \"NaN\","
-                  " \"half_width\": -1, \"min_pairs\": [], \"seed\": \"18446744073709551615x\", \"params\": {\"a\": 1}, \"quick\": \"yes\"}", id, id);
+    const kl_str text = kl_arena_printf(f->arena,
+                                        "{\"version\": 1, \"task\": \"%s\", \"kernel\": \"%s\", \"surface\": \"c\", "
+                                        "\"max_seconds\": 1e300, \"min_seconds\": \"NaN\","
+                                        " \"half_width\": -1, \"min_pairs\": [], \"seed\": \"18446744073709551615x\", "
+                                        "\"params\": {\"a\": 1}, \"quick\": \"yes\"}",
+                                        id, id);
     assert_ok(parse_job(&j, f->arena, text, &e));
-    assert_true(j.opts.max_seconds == MAX_JOB_SECONDS && j.opts.min_seconds == 0 && j.opts.half_width == 0 && j.opts.min_pairs == 0);
+    assert_true(j.opts.max_seconds == MAX_JOB_SECONDS && j.opts.min_seconds == 0 && j.opts.half_width == 0 &&
+                j.opts.min_pairs == 0);
     assert_true(j.opts.seed == UINT64_MAX && !j.opts.quick);
     assert_null(j.params[0]);
 }
 
-static void test_gate_spool__what_job_json_says_is_what_put_wrote(void **state)
-{
-    fixture    *f = *state;
+static void test_gate_spool__what_job_json_says_is_what_put_wrote(void **state) {
+    fixture *f = *state;
     carried_job j;
-    kl_str      text;
+    kl_str text;
     f->opts = (kl_gate_opts){.workload = "cpu", .baseline = "all", .half_width = 0.01, .min_pairs = 12, .quick = true};
     put(f);
     assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
@@ -397,8 +397,7 @@ static void test_gate_spool__what_job_json_says_is_what_put_wrote(void **state)
     assert_true(j.opts.half_width == 0.01 && j.opts.min_pairs == 12 && j.opts.quick);
 }
 
-static void expect_refused(fixture *f, const char *words)
-{
+static void expect_refused(fixture *f, const char *words) {
     kl_verdict v;
     work(f, 0, 1);
     assert_int_equal(runs(), 0);
@@ -407,8 +406,7 @@ static void expect_refused(fixture *f, const char *words)
     assert_contains(e.message, words);
 }
 
-static void test_gate_spool__links_are_not_followed(void **state)
-{
+static void test_gate_spool__links_are_not_followed(void **state) {
     fixture *f = *state;
     put(f);
     unlink(file(f, "kernel.c"));
@@ -416,8 +414,7 @@ static void test_gate_spool__links_are_not_followed(void **state)
     expect_refused(f, "not a plain file");
 }
 
-static void test_gate_spool__pipes_are_not_waited_for(void **state)
-{
+static void test_gate_spool__pipes_are_not_waited_for(void **state) {
     fixture *f = *state;
     put(f);
     unlink(file(f, "job.json"));
@@ -425,8 +422,7 @@ static void test_gate_spool__pipes_are_not_waited_for(void **state)
     expect_refused(f, "not a plain file");
 }
 
-static void test_gate_spool__a_linked_folder_is_no_job(void **state)
-{
+static void test_gate_spool__a_linked_folder_is_no_job(void **state) {
     fixture *f = *state;
     put(f);
     const char *aside = kl_fs_join(f->arena, f->dir, "aside").ptr;
@@ -437,8 +433,7 @@ static void test_gate_spool__a_linked_folder_is_no_job(void **state)
     assert_int_equal(count(f, "todo") + count(f, "taken"), 0);
 }
 
-static void test_gate_spool__strange_names_are_ignored(void **state)
-{
+static void test_gate_spool__strange_names_are_ignored(void **state) {
     fixture *f = *state;
     put(f);
     assert_ok(kl_fs_mkdirs(at(f, "todo", "not-an-id"), &e));
@@ -448,26 +443,24 @@ static void test_gate_spool__strange_names_are_ignored(void **state)
     assert_int_equal(count(f, "todo"), 1);
 }
 
-static void test_gate_spool__huge_files_are_refused(void **state)
-{
+static void test_gate_spool__huge_files_are_refused(void **state) {
     fixture *f = *state;
     put(f);
     assert_int_equal(truncate(file(f, "job.json"), 64 << 20), 0);
     expect_refused(f, "limit");
 }
 
-static void test_gate_spool__a_changed_kernel_is_not_the_job(void **state)
-{
+static void test_gate_spool__a_changed_kernel_is_not_the_job(void **state) {
     fixture *f = *state;
     put(f);
-    overwrite(f, file(f, "kernel.c"), kl_arena_printf(f->arena, "%s\nstatic int changed;\n", f->kernel->source.ptr).ptr);
+    overwrite(f, file(f, "kernel.c"),
+              kl_arena_printf(f->arena, "%s\nstatic int changed;\n", f->kernel->source.ptr).ptr);
     expect_refused(f, "the kernel's content");
 }
 
-static void test_gate_spool__a_changed_job_is_not_the_job(void **state)
-{
+static void test_gate_spool__a_changed_job_is_not_the_job(void **state) {
     fixture *f = *state;
-    kl_str   text;
+    kl_str text;
     put(f);
     assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
     char *quick = strstr(text.ptr, "\"quick\": false");
@@ -477,8 +470,7 @@ static void test_gate_spool__a_changed_job_is_not_the_job(void **state)
     expect_refused(f, "job's name");
 }
 
-static void test_gate_spool__a_changed_task_is_not_the_task(void **state)
-{
+static void test_gate_spool__a_changed_task_is_not_the_task(void **state) {
     fixture *f = *state;
     put(f);
     const char *oracle = kl_arena_printf(f->arena, "%s/tasks/%s/oracle.c", f->dir, f->task->hash).ptr;
@@ -487,9 +479,8 @@ static void test_gate_spool__a_changed_task_is_not_the_task(void **state)
     expect_refused(f, "the task's content");
 }
 
-static void test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict(void **state)
-{
-    fixture   *f = *state;
+static void test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict(void **state) {
+    fixture *f = *state;
     kl_verdict v;
     put(f);
     overwrite(f, file(f, "kernel.c"), "//! lunch f\n");
@@ -500,10 +491,9 @@ static void test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict(void **st
     assert_null(strstr(v.detail.ptr, f->dir)); /* the sender's path, not the worker's */
 }
 
-static void test_gate_spool__a_forged_answer_is_read_with_care(void **state)
-{
-    fixture    *f = *state;
-    kl_verdict  v;
+static void test_gate_spool__a_forged_answer_is_read_with_care(void **state) {
+    fixture *f = *state;
+    kl_verdict v;
     put(f);
     const char *done = at(f, "done", f->id);
     assert_ok(kl_fs_mkdirs(done, &e));
@@ -518,8 +508,7 @@ static void test_gate_spool__a_forged_answer_is_read_with_care(void **state)
 
 #define test_of(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         test_of(test_gate_spool__carries_a_job_there_and_back),
         test_of(test_gate_spool__putting_twice_is_one_job),

@@ -17,27 +17,29 @@
 
 enum { DEFAULT_TRIALS = 64 };
 
-static const double TRIAL_SECONDS = 3; /* cap of one race: a variant that is too noisy for that is not a clear winner either */
-
-typedef struct { int at[KL_MAX_PARAMS]; } point; /* index into each param's values */
+static const double TRIAL_SECONDS =
+    3; /* cap of one race: a variant that is too noisy for that is not a clear winner either */
 
 typedef struct {
-    kl_tuning          *out;
-    kl_gate            *gate;
-    kl_arena           *arena;
-    const kl_task      *task;
-    const char         *path;
-    const kl_kernel    *base;
+    int at[KL_MAX_PARAMS];
+} point; /* index into each param's values */
+
+typedef struct {
+    kl_tuning *out;
+    kl_gate *gate;
+    kl_arena *arena;
+    const kl_task *task;
+    const char *path;
+    const kl_kernel *base;
     const kl_gate_opts *opts;
-    point              *seen;
-    point               best;
-    double              best_ratio, default_ratio;
-    int                 max_trials;
-    kl_stream           stream;
+    point *seen;
+    point best;
+    double best_ratio, default_ratio;
+    int max_trials;
+    kl_stream stream;
 } tuner;
 
-static point default_point(const kl_kernel *k)
-{
+static point default_point(const kl_kernel *k) {
     point p = {0};
     for (int i = 0; i < k->n_params; i++)
         for (int j = 0; j < k->params[i].n_values; j++)
@@ -45,18 +47,16 @@ static point default_point(const kl_kernel *k)
     return p;
 }
 
-static bool was_seen(const tuner *t, const point *p)
-{
+static bool was_seen(const tuner *t, const point *p) {
     for (int i = 0; i < t->out->n_trials; i++)
         if (memcmp(&t->seen[i], p, sizeof *p) == 0) return true;
     return false;
 }
 
 /* "BM=64" strings for kl_kernel_opts, and one text of all for people. */
-static const char **overrides(const tuner *t, const point *p, kl_str *all)
-{
+static const char **overrides(const tuner *t, const point *p, kl_str *all) {
     const char **list = KL_ARRAY(t->arena, const char *, t->base->n_params + 1);
-    kl_buf       b = {0};
+    kl_buf b = {0};
     for (int i = 0; i < t->base->n_params; i++) {
         const kl_param *q = &t->base->params[i];
         list[i] = kl_arena_printf(t->arena, "%.*s=%lld", KL_STR_ARG(q->name), (long long)q->values[p->at[i]]).ptr;
@@ -67,24 +67,22 @@ static const char **overrides(const tuner *t, const point *p, kl_str *all)
     return list;
 }
 
-static kl_err gate_point(const tuner *t, const point *p, const kl_gate_opts *o, kl_verdict *v, kl_str *params, kl_error *e)
-{
+static kl_err gate_point(const tuner *t, const point *p, const kl_gate_opts *o, kl_verdict *v, kl_str *params,
+                         kl_error *e) {
     const kl_kernel_opts with = {.params = overrides(t, p, params)};
-    kl_kernel           *k;
-    kl_err               err = kl_kernel_load(&k, t->arena, t->path, &with, e);
+    kl_kernel *k;
+    kl_err err = kl_kernel_load(&k, t->arena, t->path, &with, e);
     return err ? err : kl_gate_run(v, t->gate, t->arena, t->task, k, o, e);
 }
 
 /* What a trial counts for: a race that did not settle, only what it surely reached. */
-static double score_of(const kl_verdict *v)
-{
+static double score_of(const kl_verdict *v) {
     if (!v->n_comparisons) return 0;
     return v->outcome == KL_PASS ? v->comparisons[0].ratio : v->outcome == KL_UNSTABLE ? v->comparisons[0].low : 0;
 }
 
 /* One raced trial.  `*better` when it is the new best. */
-static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
-{
+static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e) {
     *better = false;
     if (t->out->n_trials == t->max_trials || was_seen(t, p)) return KL_OK;
     if (kl_interrupted()) return kl_fail(e, KL_EINTR, t->path, "interrupted");
@@ -92,16 +90,20 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
     quick.quick = quick.more_to_come = true;
     quick.abandon_below = t->best_ratio;
     if (!(quick.max_seconds > 0)) quick.max_seconds = TRIAL_SECONDS;
-    kl_verdict   *v = KL_NEW(t->arena, kl_verdict);
-    kl_str        params;
+    kl_verdict *v = KL_NEW(t->arena, kl_verdict);
+    kl_str params;
     const int64_t start = kl_now_ns();
-    const kl_err  err = gate_point(t, p, &quick, v, &params, e);
+    const kl_err err = gate_point(t, p, &quick, v, &params, e);
     if (err) return err;
     t->seen[t->out->n_trials] = *p;
     kl_trial *row = &t->out->trials[t->out->n_trials++];
     const kl_comparison *m = v->n_comparisons ? &v->comparisons[0] : NULL;
-    *row = (kl_trial){.params = params, .outcome = v->outcome, .why = v->why, .ratio = m ? m->ratio : 0,
-                      .abandoned = m && t->best_ratio > 0 && m->high < t->best_ratio, .seconds = (double)(kl_now_ns() - start) * 1e-9};
+    *row = (kl_trial){.params = params,
+                      .outcome = v->outcome,
+                      .why = v->why,
+                      .ratio = m ? m->ratio : 0,
+                      .abandoned = m && t->best_ratio > 0 && m->high < t->best_ratio,
+                      .seconds = (double)(kl_now_ns() - start) * 1e-9};
     const double score = score_of(v);
     if (t->out->n_trials == 1) t->default_ratio = score;
     *better = score > t->best_ratio;
@@ -114,11 +116,10 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e)
 }
 
 /* Walk from the best point along one param while it pays. */
-static kl_err climb(tuner *t, int param, int step, bool *gained, kl_error *e)
-{
+static kl_err climb(tuner *t, int param, int step, bool *gained, kl_error *e) {
     for (;;) {
         point p = t->best;
-        bool  better;
+        bool better;
         p.at[param] += step;
         if (p.at[param] < 0 || p.at[param] >= t->base->params[param].n_values) return KL_OK;
         const kl_err err = try_point(t, &p, &better, e);
@@ -127,11 +128,10 @@ static kl_err climb(tuner *t, int param, int step, bool *gained, kl_error *e)
     }
 }
 
-static kl_err search(tuner *t, kl_error *e)
-{
+static kl_err search(tuner *t, kl_error *e) {
     uint32_t order[KL_MAX_PARAMS];
-    bool     better, gained = true;
-    kl_err   err = try_point(t, &t->best, &better, e);
+    bool better, gained = true;
+    kl_err err = try_point(t, &t->best, &better, e);
     for (uint64_t round = 0; !err && gained && t->out->n_trials < t->max_trials; round++) {
         gained = false;
         for (int i = 0; i < t->base->n_params; i++) order[i] = (uint32_t)i;
@@ -145,35 +145,34 @@ static kl_err search(tuner *t, kl_error *e)
 }
 
 /* Random unseen points, then a climb from any that wins. */
-static kl_err explore(tuner *t, kl_error *e)
-{
+static kl_err explore(tuner *t, kl_error *e) {
     kl_err err = KL_OK;
-    for (uint64_t draw = 0; !err && draw < 64 && t->out->n_trials < t->max_trials && t->out->n_trials < t->out->grid; draw++) {
+    for (uint64_t draw = 0; !err && draw < 64 && t->out->n_trials < t->max_trials && t->out->n_trials < t->out->grid;
+         draw++) {
         point p = {0};
-        bool  better;
+        bool better;
         for (int i = 0; i < t->base->n_params; i++)
-            p.at[i] = (int)kl_stream_below(t->stream, 1000 + draw * KL_MAX_PARAMS + (uint64_t)i, (uint64_t)t->base->params[i].n_values);
+            p.at[i] = (int)kl_stream_below(t->stream, 1000 + draw * KL_MAX_PARAMS + (uint64_t)i,
+                                           (uint64_t)t->base->params[i].n_values);
         err = try_point(t, &p, &better, e);
         if (!err && better) err = search(t, e);
     }
     return err;
 }
 
-static int by_value(const void *a, const void *b)
-{
+static int by_value(const void *a, const void *b) {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
 /* A kernel lists the default first; neighbours are neighbours in size. */
-static void sort_values(kl_kernel *k)
-{
-    for (int i = 0; i < k->n_params; i++) qsort(k->params[i].values, (size_t)k->params[i].n_values, sizeof k->params[i].values[0], by_value);
+static void sort_values(kl_kernel *k) {
+    for (int i = 0; i < k->n_params; i++)
+        qsort(k->params[i].values, (size_t)k->params[i].n_values, sizeof k->params[i].values[0], by_value);
 }
 
 /* A pinned param has one value: the one that was given. */
-static void pin(kl_kernel *k, const char *const *pinned)
-{
+static void pin(kl_kernel *k, const char *const *pinned) {
     for (; pinned && *pinned; pinned++)
         for (int i = 0; i < k->n_params; i++) {
             kl_param *q = &k->params[i];
@@ -183,11 +182,10 @@ static void pin(kl_kernel *k, const char *const *pinned)
         }
 }
 
-static kl_err tuner_open(tuner *t, const char *const *pinned, int max_trials, kl_error *e)
-{
-    kl_kernel           *k;
+static kl_err tuner_open(tuner *t, const char *const *pinned, int max_trials, kl_error *e) {
+    kl_kernel *k;
     const kl_kernel_opts with = {.params = pinned};
-    kl_err               err = kl_kernel_load(&k, t->arena, t->path, &with, e);
+    kl_err err = kl_kernel_load(&k, t->arena, t->path, &with, e);
     if (err) return err;
     sort_values(k);
     pin(k, pinned);
@@ -208,11 +206,10 @@ static kl_err tuner_open(tuner *t, const char *const *pinned, int max_trials, kl
 }
 
 kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *task, const char *kernel_path,
-                    const char *const *pinned, const kl_gate_opts *o, int max_trials, kl_error *e)
-{
+                    const char *const *pinned, const kl_gate_opts *o, int max_trials, kl_error *e) {
     const int64_t start = kl_now_ns();
-    kl_gate_opts  opts = o ? *o : (kl_gate_opts){0};
-    tuner         t = {.out = out, .gate = g, .arena = a, .task = task, .path = kernel_path, .opts = &opts};
+    kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
+    tuner t = {.out = out, .gate = g, .arena = a, .task = task, .path = kernel_path, .opts = &opts};
     *out = (kl_tuning){0};
     kl_err err = tuner_open(&t, pinned, max_trials, e);
     if (!err) err = search(&t, e);

@@ -7,58 +7,108 @@
 #include <stdlib.h>
 
 static kl_check_result CHECKS[] = {
-    {.workload = KL_S("tiny"), .output = KL_S("y"), .seed = UINT64_MAX, .scale = 64, .ok = true, .rms_error = 1.25e-7, .budget = 2.4e-7,
-     .max_abs_error = 0.0625, .bad = 0, .first_bad = -1},
-    {.workload = KL_S("cpu"), .output = KL_S("y"), .seed = 7, .scale = 1, .rms_error = INFINITY, .budget = 0.5, .max_abs_error = INFINITY,
-     .bad = 3, .first_bad = 12, .got = NAN, .expected = -1.5},
+    {.workload = KL_S("tiny"),
+     .output = KL_S("y"),
+     .seed = UINT64_MAX,
+     .scale = 64,
+     .ok = true,
+     .rms_error = 1.25e-7,
+     .budget = 2.4e-7,
+     .max_abs_error = 0.0625,
+     .bad = 0,
+     .first_bad = -1},
+    {.workload = KL_S("cpu"),
+     .output = KL_S("y"),
+     .seed = 7,
+     .scale = 1,
+     .rms_error = INFINITY,
+     .budget = 0.5,
+     .max_abs_error = INFINITY,
+     .bad = 3,
+     .first_bad = 12,
+     .got = NAN,
+     .expected = -1.5},
 };
 static kl_feature FEATURES[] = {{KL_S("fma"), 12}, {KL_S("vector_bits"), 256}, {KL_S("share"), 0.1}};
 
 /* Every field that JSON carries holds something of its own. */
-static kl_verdict full(void)
-{
-    kl_verdict v = {.outcome = KL_WRONG, .stage = KL_STAGE_REAL, .why = KL_S("y[0,12] is nan"), .detail = KL_S("line 1\nline 2"), .assurance = 'B',
-                    .task = KL_S("gemm"), .task_hash = KL_S("aa"), .kernel_path = KL_S("k.c"), .kernel_hash = KL_S("bb"),
-                    .workload = KL_S("M=64"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .device = KL_S("cpu"),
-                    .toolchain = KL_S("gcc 12.2.0"), .driver = KL_S("none"), .isolation = KL_S("seccomp"), .seed = 0x8000000000000001u,
-                    .checks = CHECKS, .n_checks = 2, .median_ns = 123456, .floor_ns = 99, .method = KL_S("batches"), .cache_cold = true,
-                    .n_sets = 3, .n_slots = 4, .calls = 5, .features = FEATURES, .n_features = 3, .artefact_hash = KL_S("cc"),
-                    .overhead_ns = 11, .total_ns = 22, .created = KL_S("2026-01-31T12:00:00Z")};
-    v.comparisons[v.n_comparisons++] = (kl_comparison){.baseline = KL_S("blas"), .described = KL_S("a library 1.2"), .baseline_ns = 10.5,
-                                                       .candidate_ns = 10, .ratio = 1.05, .low = 1.04, .high = 1.06, .floor = 0.001,
-                                                       .aa_low = 0.999, .aa_high = 1.001, .pairs = 30, .controls = 15, .call = KL_FASTER,
-                                                       .stable = true, .bimodal = true};
-    v.resources[v.n_resources++] = (kl_resources){.registers = 255, .static_smem = 1, .local_bytes = 2, .max_threads = UINT32_MAX};
+static kl_verdict full(void) {
+    kl_verdict v = {.outcome = KL_WRONG,
+                    .stage = KL_STAGE_REAL,
+                    .why = KL_S("y[0,12] is nan"),
+                    .detail = KL_S("line 1\nline 2"),
+                    .assurance = 'B',
+                    .task = KL_S("gemm"),
+                    .task_hash = KL_S("aa"),
+                    .kernel_path = KL_S("k.c"),
+                    .kernel_hash = KL_S("bb"),
+                    .workload = KL_S("M=64"),
+                    .surface = KL_S("c"),
+                    .platform = KL_S("x86-64-v4/gcc-12"),
+                    .device = KL_S("cpu"),
+                    .toolchain = KL_S("gcc 12.2.0"),
+                    .driver = KL_S("none"),
+                    .isolation = KL_S("seccomp"),
+                    .seed = 0x8000000000000001u,
+                    .checks = CHECKS,
+                    .n_checks = 2,
+                    .median_ns = 123456,
+                    .floor_ns = 99,
+                    .method = KL_S("batches"),
+                    .cache_cold = true,
+                    .n_sets = 3,
+                    .n_slots = 4,
+                    .calls = 5,
+                    .features = FEATURES,
+                    .n_features = 3,
+                    .artefact_hash = KL_S("cc"),
+                    .overhead_ns = 11,
+                    .total_ns = 22,
+                    .created = KL_S("2026-01-31T12:00:00Z")};
+    v.comparisons[v.n_comparisons++] = (kl_comparison){.baseline = KL_S("blas"),
+                                                       .described = KL_S("a library 1.2"),
+                                                       .baseline_ns = 10.5,
+                                                       .candidate_ns = 10,
+                                                       .ratio = 1.05,
+                                                       .low = 1.04,
+                                                       .high = 1.06,
+                                                       .floor = 0.001,
+                                                       .aa_low = 0.999,
+                                                       .aa_high = 1.001,
+                                                       .pairs = 30,
+                                                       .controls = 15,
+                                                       .call = KL_FASTER,
+                                                       .stable = true,
+                                                       .bimodal = true};
+    v.resources[v.n_resources++] =
+        (kl_resources){.registers = 255, .static_smem = 1, .local_bytes = 2, .max_threads = UINT32_MAX};
     v.degradations[v.n_degradations++] = KL_S("no landlock on this machine");
     v.stages[v.n_stages].name = KL_S("compile");
     v.stages[v.n_stages++].ns = 42;
     return v;
 }
 
-static kl_str dumped(kl_arena *a, const kl_verdict *v)
-{
-    json_t      *o = kl_verdict_json(v);
+static kl_str dumped(kl_arena *a, const kl_verdict *v) {
+    json_t *o = kl_verdict_json(v);
     const kl_str text = kl_json_dump(a, o, false);
     json_decref(o);
     return text;
 }
 
-static kl_str receipt(kl_arena *a, const kl_verdict *v)
-{
-    json_t      *o = kl_verdict_json(v);
+static kl_str receipt(kl_arena *a, const kl_verdict *v) {
+    json_t *o = kl_verdict_json(v);
     const kl_str text = kl_arena_copy(a, kl_json_text_or(o, "receipt", (kl_str){0}));
     json_decref(o);
     return text;
 }
 
-static void test_gate_verdict__survives_its_json(void **state)
-{
+static void test_gate_verdict__survives_its_json(void **state) {
     (void)state;
-    kl_arena        *a = kl_arena_new();
-    kl_error         e = {0};
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
     const kl_verdict v = full();
-    kl_verdict       back;
-    const kl_str     first = dumped(a, &v);
+    kl_verdict back;
+    const kl_str first = dumped(a, &v);
     assert_ok(kl_verdict_parse(&back, a, first, KL_S("v.json"), &e));
     assert_true(back.journaled);
     assert_int_equal(back.seed, v.seed);
@@ -71,11 +121,10 @@ static void test_gate_verdict__survives_its_json(void **state)
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__one_that_was_not_timed_has_no_time(void **state)
-{
+static void test_gate_verdict__one_that_was_not_timed_has_no_time(void **state) {
     (void)state;
-    kl_arena  *a = kl_arena_new();
-    kl_error   e = {0};
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
     kl_verdict v = full(), back;
     v.median_ns = 0;
     assert_contains(dumped(a, &v).ptr, "\"time\":null");
@@ -84,11 +133,10 @@ static void test_gate_verdict__one_that_was_not_timed_has_no_time(void **state)
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__receipt_covers_the_findings(void **state)
-{
+static void test_gate_verdict__receipt_covers_the_findings(void **state) {
     (void)state;
-    kl_arena    *a = kl_arena_new();
-    kl_verdict   v = full();
+    kl_arena *a = kl_arena_new();
+    kl_verdict v = full();
     const kl_str before = receipt(a, &v);
     assert_int_equal(before.len, 64);
     assert_str(receipt(a, &v), before.ptr);
@@ -106,33 +154,33 @@ static void test_gate_verdict__receipt_covers_the_findings(void **state)
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__receipt_stays_with_a_journaled_one(void **state)
-{
+static void test_gate_verdict__receipt_stays_with_a_journaled_one(void **state) {
     (void)state;
-    kl_arena        *a = kl_arena_new();
-    kl_error         e = {0};
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
     const kl_verdict v = full();
-    kl_verdict       back;
+    kl_verdict back;
     assert_ok(kl_verdict_parse(&back, a, dumped(a, &v), KL_S("v.json"), &e));
     assert_str(receipt(a, &back), receipt(a, &v).ptr);
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__exit_codes_tell_outcomes_apart(void **state)
-{
+static void test_gate_verdict__exit_codes_tell_outcomes_apart(void **state) {
     (void)state;
-    const struct { kl_outcome outcome; int code; } rows[] = {
-        {KL_PASS, 0}, {KL_NO_COMPILE, 3}, {KL_WRONG, 4}, {KL_CHEAT, 6}, {KL_HANG, 5}, {KL_CRASH, 9}, {KL_UNSTABLE, 5}, {KL_REFUSED, 10}};
+    const struct {
+        kl_outcome outcome;
+        int code;
+    } rows[] = {{KL_PASS, 0}, {KL_NO_COMPILE, 3}, {KL_WRONG, 4},    {KL_CHEAT, 6},
+                {KL_HANG, 5}, {KL_CRASH, 9},      {KL_UNSTABLE, 5}, {KL_REFUSED, 10}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         assert_int_equal(kl_verdict_exit_code(&(kl_verdict){.outcome = rows[i].outcome}), rows[i].code);
 }
 
-static void test_gate_verdict__refusal_shows_the_place(void **state)
-{
+static void test_gate_verdict__refusal_shows_the_place(void **state) {
     (void)state;
-    kl_arena  *a = kl_arena_new();
-    kl_error   e = {0};
-    kl_buf     text = {0};
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_buf text = {0};
     kl_verdict v;
     kl_fail_at(&e, KL_EPARSE, KL_S("k.c"), KL_S("//! launch f gird(1)"), 13, "unknown clause 'gird'");
     kl_verdict_refused(&v, a, NULL, "k.c", &e);
@@ -146,10 +194,9 @@ static void test_gate_verdict__refusal_shows_the_place(void **state)
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__no_control_character_reaches_a_terminal(void **state)
-{
+static void test_gate_verdict__no_control_character_reaches_a_terminal(void **state) {
     (void)state;
-    kl_buf     text = {0};
+    kl_buf text = {0};
     kl_verdict v = full();
     v.kernel_path = KL_S("\033[2Jk.c");
     v.why = KL_S("error: \033]0;title\007");
@@ -162,26 +209,32 @@ static void test_gate_verdict__no_control_character_reaches_a_terminal(void **st
     kl_buf_fini(&text);
 }
 
-static void test_gate_verdict__an_exact_output_is_not_the_tightest(void **state)
-{
+static void test_gate_verdict__an_exact_output_is_not_the_tightest(void **state) {
     (void)state;
-    kl_buf          text = {0};
-    kl_verdict      v = full();
-    kl_check_result checks[] = {{.output = KL_S("index"), .ok = true}, {.output = KL_S("value"), .ok = true, .rms_error = 1e-7, .budget = 1e-6}};
+    kl_buf text = {0};
+    kl_verdict v = full();
+    kl_check_result checks[] = {{.output = KL_S("index"), .ok = true},
+                                {.output = KL_S("value"), .ok = true, .rms_error = 1e-7, .budget = 1e-6}};
     v.checks = checks;
     kl_verdict_render(&v, &text, false);
     assert_contains(text.ptr, "value)");
     kl_buf_fini(&text);
 }
 
-static void test_gate_verdict__garbage_is_refused(void **state)
-{
+static void test_gate_verdict__garbage_is_refused(void **state) {
     (void)state;
-    static const char *const bad[] = {
-        "", "[]", "1", "null", "{}", "{\"outcome\":\"pass\"}", "{\"outcome\":1,\"stage\":\"done\",\"version\":1}",
-        "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":2}", "{\"outcome\":\"great\",\"stage\":\"done\",\"version\":1}",
-        "{\"outcome\":\"pass\",\"stage\":\"nowhere\",\"version\":1}", "{\"outcome\":\"pass\",\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1}"};
-    kl_arena  *a = kl_arena_new();
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "1",
+                                      "null",
+                                      "{}",
+                                      "{\"outcome\":\"pass\"}",
+                                      "{\"outcome\":1,\"stage\":\"done\",\"version\":1}",
+                                      "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":2}",
+                                      "{\"outcome\":\"great\",\"stage\":\"done\",\"version\":1}",
+                                      "{\"outcome\":\"pass\",\"stage\":\"nowhere\",\"version\":1}",
+                                      "{\"outcome\":\"pass\",\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1}"};
+    kl_arena *a = kl_arena_new();
     kl_verdict v;
     for (size_t i = 0; i < KL_COUNT(bad); i++) {
         kl_error e = {0};
@@ -191,19 +244,21 @@ static void test_gate_verdict__garbage_is_refused(void **state)
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__wrong_types_inside_are_harmless(void **state)
-{
+static void test_gate_verdict__wrong_types_inside_are_harmless(void **state) {
     (void)state;
-    static const char *const odd[] = {"1", "\"x\"", "[]", "[1, [], {}]", "{}", "{\"vs\": [0, {}], \"a\": \"NaN\"}", "null", "true"};
-    static const char *const keys[] = {"checks", "time", "features", "resources", "degradations", "stages_ns", "task", "kernel", "platform", "seed",
-                                       "receipt", "assurance", "why", "total_ns"};
+    static const char *const odd[] = {"1",    "\"x\"", "[]", "[1, [], {}]", "{}", "{\"vs\": [0, {}], \"a\": \"NaN\"}",
+                                      "null", "true"};
+    static const char *const keys[] = {"checks",    "time",      "features", "resources", "degradations",
+                                       "stages_ns", "task",      "kernel",   "platform",  "seed",
+                                       "receipt",   "assurance", "why",      "total_ns"};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(odd); i++)
         for (size_t k = 0; k < KL_COUNT(keys); k++) {
-            kl_error     e = {0};
-            kl_verdict   v;
-            kl_buf       text = {0};
-            const kl_str json = kl_arena_printf(a, "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1,\"%s\":%s}", keys[k], odd[i]);
+            kl_error e = {0};
+            kl_verdict v;
+            kl_buf text = {0};
+            const kl_str json = kl_arena_printf(a, "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1,\"%s\":%s}",
+                                                keys[k], odd[i]);
             assert_ok(kl_verdict_parse(&v, a, json, KL_S("v.json"), &e));
             kl_verdict_render(&v, &text, false);
             assert_int_equal(v.assurance, 'C');
@@ -212,26 +267,24 @@ static void test_gate_verdict__wrong_types_inside_are_harmless(void **state)
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__every_cut_is_noticed(void **state)
-{
+static void test_gate_verdict__every_cut_is_noticed(void **state) {
     (void)state;
-    kl_arena        *a = kl_arena_new();
+    kl_arena *a = kl_arena_new();
     const kl_verdict v = full();
-    const kl_str     whole = dumped(a, &v);
+    const kl_str whole = dumped(a, &v);
     for (size_t n = 0; n < whole.len; n++) {
-        kl_error   e = {0};
+        kl_error e = {0};
         kl_verdict back;
         assert_err(KL_EPARSE, kl_verdict_parse(&back, a, (kl_str){whole.ptr, n}, KL_S("v.json"), &e));
     }
     kl_arena_free(a);
 }
 
-static void test_gate_verdict__more_checks_than_a_gate_writes_are_refused(void **state)
-{
+static void test_gate_verdict__more_checks_than_a_gate_writes_are_refused(void **state) {
     (void)state;
-    kl_arena  *a = kl_arena_new();
-    kl_error   e = {0};
-    kl_buf     text = {0};
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_buf text = {0};
     kl_verdict v;
     kl_buf_printf(&text, "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1,\"checks\":[0");
     for (int i = 0; i < 70000; i++) kl_buf_add(&text, KL_S(",0"));
@@ -241,8 +294,7 @@ static void test_gate_verdict__more_checks_than_a_gate_writes_are_refused(void *
     kl_arena_free(a);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_verdict__survives_its_json),
         cmocka_unit_test(test_gate_verdict__one_that_was_not_timed_has_no_time),
