@@ -24,9 +24,9 @@ const kl_backend *kl_backend_of_surface(kl_surface_id s) {
     switch (s) {
     case KL_SURFACE_C: return kl_backend_get(KL_BACKEND_CPU);
     case KL_SURFACE_OPENCL: return kl_backend_get(KL_BACKEND_OPENCL);
-    case KL_SURFACE_CUDA:
+    case KL_SURFACE_CUDA: return kl_backend_get(KL_BACKEND_CUDA);
     case KL_SURFACE_TRITON:
-    case KL_SURFACE_TILELANG: return kl_backend_get(KL_BACKEND_CUDA);
+    case KL_SURFACE_TILELANG: /* they parse and plan; nothing compiles them */
     case KL_SURFACE_NONE: break;
     }
     return NULL;
