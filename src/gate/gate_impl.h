@@ -101,6 +101,7 @@ kl_err kl_scene_renew(kl_scene *s, kl_case *c,
 kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set,
                        kl_error *e);                  /* run the oracle and the reference for one set */
 void kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
+kl_err kl_scene_answer(kl_scene *s, kl_case *c, uint32_t set, kl_error *e); /* the oracle alone; touches no slot */
 void kl_scene_close(kl_scene *s);
 
 /* check.c */

@@ -127,7 +127,7 @@ static kl_err check_batch(race *r, uint32_t first, uint8_t poison, kl_finding *f
     for (uint32_t k = 0; k < CHECKED_CALLS && k < calls && f->ok; k++) {
         const uint32_t draw = (uint32_t)kl_stream_below(r->order, 1000000u + r->turn * 8u + k, calls);
         const uint32_t j = first + (k < 2 ? calls - 1 - k : draw), set = j % r->scene->n_sets;
-        const kl_err   err = kl_scene_expect(r->scene, r->c, set, e);
+        const kl_err   err = kl_scene_answer(r->scene, r->c, set, e);
         if (err) return err;
         kl_check_slot(r->c, r->scene, set, j % r->scene->n_slots, poison, false, f);
     }
@@ -361,6 +361,7 @@ static kl_err scene_for(race *r, kl_scene *real, kl_scene *own, kl_error *e) {
     const uint32_t calls = r->candidate.calls > r->baseline.calls ? r->candidate.calls : r->baseline.calls;
     if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
     kl_err err = kl_scene_open(own, r->c, r->c->workload, calls, calls + 1, 1, e);
+    if (!err) err = kl_scene_expect(own, r->c, 0, e);
     if (!err) r->scene = own;
     return err;
 }

@@ -217,6 +217,14 @@ kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
     return err ? err : run_reference(s, c, set, e);
 }
 
+/* The oracle alone, for a set whose outputs lie in a slot now: the reference would run in one.  Its error is taken from set 0, which was
+ * asked for when the scene was opened. */
+kl_err kl_scene_answer(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
+    if (!c->oracle || is_expected(s, set)) return KL_OK;
+    memcpy(s->reference_error[set], s->reference_error[0], sizeof s->reference_error[set]);
+    return run_oracle(s, c, set, e);
+}
+
 void kl_scene_close(kl_scene *s) {
     for (uint32_t set = 0; set < KL_MAX_SETS; set++)
         for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
