@@ -84,6 +84,8 @@ typedef enum {
     KL_ELIMIT = -9,   /* a named bound of limits.h was passed */
     KL_EBUSY = -10,   /* somebody else holds it */
     KL_PENDING = -11, /* the answer is not there yet (spool, mailbox); call again later */
+    KL_EBUDGET = -12, /* the next call could pass the cap; nothing was asked */
+    KL_EMODEL = -13,  /* a model's provider said no for good: wrong key, unknown model, refusal */
 } kl_err;
 
 const char *kl_err_name(kl_err code); /* "no device", ... */

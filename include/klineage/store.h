@@ -1,4 +1,4 @@
-/* store.h - the journal: one SQLite file in which every verdict stays.
+/* store.h - the journal: one SQLite file in which every verdict, every model call and every charge stays.
  *
  * Owns the file and its schema (src/store/schema.sql).  Never runs a kernel, never calls a model, never judges what it
  * keeps: a verdict is JSON that the gate wrote.  Several processes may share one file; one kl_store belongs to one
@@ -59,6 +59,84 @@ KL_MUST_USE kl_err kl_store_verdict_each(kl_store *s, const kl_store_verdict_que
 /* The same as an array in the arena. */
 KL_MUST_USE kl_err kl_store_verdict_list(kl_store_verdict **rows, size_t *n, kl_store *s, kl_arena *a,
                                          const kl_store_verdict_query *q, kl_error *e);
+
+/* ---- blobs: text by content ---------------------------------------------------------------------------------- */
+
+/* Sources, prompts, replies: kept once, whoever needs them.  `hash`: sha256, filled. */
+KL_MUST_USE kl_err kl_store_blob_put(char hash[65], kl_store *s, kl_str text, kl_error *e);
+/* NUL-terminated, in the arena.  Errors: KL_ENOENT. */
+KL_MUST_USE kl_err kl_store_blob_get(kl_str *text, kl_store *s, kl_arena *a, kl_str hash, kl_error *e);
+
+/* ---- runs ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    kl_str id, command, json;   /* json: what identifies it, for people: task, kernel, model, options */
+    kl_str created;             /* UTC; filled */
+} kl_store_run;
+
+KL_MUST_USE kl_err kl_store_run_put(kl_store *s, const kl_store_run *r, kl_error *e);   /* a known id keeps its row */
+KL_MUST_USE kl_err kl_store_run_list(kl_store_run **rows, size_t *n, kl_store *s, kl_arena *a, kl_error *e); /* newest first */
+KL_MUST_USE kl_err kl_store_run_find(kl_store_run *out, kl_store *s, kl_arena *a, const char *prefix, kl_error *e); /* as verdict_find */
+
+/* ---- effects: what was asked and what came back ---------------------------------------------------------------- */
+
+typedef struct {
+    kl_str  key;                /* sha256 of run, track, request and how often it was asked before */
+    kl_str  run, track;
+    kl_str  kind;               /* "ask" or "judge" */
+    kl_str  purpose;            /* "deoptimize", ...; of a judge: the gate's workload */
+    int64_t ordinal;            /* of this purpose in this track, from 0 */
+    kl_str  request;            /* ask: JSON, messages by blob hash; judge: the gate's key */
+    kl_str  answer;             /* ask: JSON, text by blob hash, stop, usage, cost; judge: key of the verdict */
+    kl_str  created;
+} kl_store_effect;
+
+/* Errors: KL_ENOENT. */
+KL_MUST_USE kl_err kl_store_effect_get(kl_store_effect *out, kl_store *s, kl_arena *a, const char *key, kl_error *e);
+/* First writer wins; KL_OK then too. */
+KL_MUST_USE kl_err kl_store_effect_put(kl_store *s, const kl_store_effect *f, kl_error *e);
+/* Of a run (and a track, NULL: all), in the order they were written. */
+KL_MUST_USE kl_err kl_store_effect_list(kl_store_effect **rows, size_t *n, kl_store *s, kl_arena *a, const char *run,
+                                        const char *track, kl_error *e);
+
+/* ---- the ledger -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    kl_str  effect;             /* key of the model call */
+    int64_t attempt;            /* a call whose answer a crash lost was paid and is asked again: 0, 1, ... */
+    kl_str  run, track, workload, policy, phase;
+    kl_str  model, priced_as, price_date;
+    kl_str  state;              /* "reserved" "settled" "lost" (never answered; counts in full) "released" (cost nothing) */
+    int64_t reserved_microusd, settled_microusd;
+    int64_t input, cache_read, cache_write_5m, cache_write_1h, output;
+    bool    estimated;
+    kl_str  created;
+} kl_store_charge;
+
+/* In one transaction: sum what the track and the run have committed (settled, else reserved), and write the row unless a cap
+ * would be passed.  `repeatable`: a reservation left by a crash is taken over; otherwise it becomes "lost" and this is
+ * the next attempt.  A cap of 0 allows only a reservation of 0; run_cap 0: none.  Errors: KL_EBUDGET, with what is left. */
+KL_MUST_USE kl_err kl_store_reserve(kl_store *s, const kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
+                                    kl_error *e);
+/* In one transaction: keep the effect and settle its open reservation. */
+KL_MUST_USE kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c, kl_error *e);
+/* The call did not happen and cost nothing (refused before it was sent, pending): the reservation goes. */
+KL_MUST_USE kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e);
+KL_MUST_USE kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e);
+
+/* ---- steps, lineages, trials: JSON that their modules own -------------------------------------------------------- */
+
+/* A step of a track; (run, track, n) is its key, the last writer wins (a resumed line writes the same). */
+typedef struct { kl_str run, track; int64_t n; kl_str json; } kl_store_step;
+KL_MUST_USE kl_err kl_store_step_put(kl_store *s, const kl_store_step *row, kl_error *e);
+KL_MUST_USE kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e);
+
+/* kind "lineage" (written by lineage/lineage.c), "trial" (skill/trial.c).  A known (kind, id) is replaced. */
+typedef struct { kl_str kind, id, name, task, json, created; } kl_store_record;
+KL_MUST_USE kl_err kl_store_record_put(kl_store *s, const kl_store_record *r, kl_error *e);
+KL_MUST_USE kl_err kl_store_record_find(kl_store_record *out, kl_store *s, kl_arena *a, const char *kind, const char *id_or_name,
+                                        kl_error *e); /* an id's prefix or the newest of that name */
+KL_MUST_USE kl_err kl_store_record_list(kl_store_record **rows, size_t *n, kl_store *s, kl_arena *a, const char *kind, kl_error *e);
 
 #ifdef __cplusplus
 }

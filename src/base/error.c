@@ -35,6 +35,8 @@ const char *kl_err_name(kl_err code) {
     case KL_ELIMIT: return "limit passed";
     case KL_EBUSY: return "busy";
     case KL_PENDING: return "pending";
+    case KL_EBUDGET: return "budget exhausted";
+    case KL_EMODEL: return "model failed";
     }
     return "unknown error";
 }

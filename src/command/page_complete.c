@@ -213,6 +213,6 @@ void kl_page_fish(kl_buf *out) {
                     "complete -c klineage -f -n __fish_use_subcommand -a 'task kernel verdict'\n"));
     for (int i = 0; kl_command_at(i); i++) fish_command(out, i);
     for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_at(i)->commands == ~0u || kl_option_at(i)->commands == KL_ALONE)
+        if (kl_option_at(i)->commands == UINT64_MAX || kl_option_at(i)->commands == KL_ALONE)
             fish_option(out, kl_option_at(i), NULL);
 }

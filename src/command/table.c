@@ -3,8 +3,8 @@
 #include "command/command.h"
 #include <stdlib.h>
 
-#define ON(id) (1u << KL_COMMAND_##id)
-#define ANY (~0u)
+#define ON(id) (UINT64_C(1) << KL_COMMAND_##id)
+#define ANY UINT64_MAX
 #define ALONE KL_ALONE
 
 static const kl_command command_table[] = {
@@ -46,7 +46,7 @@ const kl_example *kl_example_at(int i) { return ROW(example_table, i); }
 const kl_topic *kl_topic_at(int i) { return ROW(topic_table, i); }
 const kl_variable *kl_variable_at(int i) { return ROW(variable_table, i); }
 
-bool kl_option_fits(const kl_option *o, int command) { return o->commands & (command < 0 ? KL_ALONE : 1u << command); }
+bool kl_option_fits(const kl_option *o, int command) { return o->commands & (command < 0 ? KL_ALONE : UINT64_C(1) << command); }
 
 uint64_t kl_args_number(const kl_args *a, kl_option_id id, uint64_t otherwise) {
     return a->values[id] ? strtoull(a->values[id], NULL, 10) : otherwise;
@@ -69,6 +69,10 @@ int kl_exit_of_error(kl_err code) {
         return 8;
     case KL_PENDING:
         return 11;
+    case KL_EBUDGET:
+        return 12;
+    case KL_EMODEL:
+        return 13;
     case KL_EINTR:
         return 130;
     default:

@@ -1,0 +1,86 @@
+/* model.h - asking a language model: one request, one reply, what it used, what that costs.
+ *
+ * Owns providers and the price table.  Never reads the journal, never decides whether a call may be paid (run.h does),
+ * and treats every byte that comes back as data (law 7).  A provider is a row of src/model/models.c: anthropic, openai,
+ * command, mailbox, replay, builtin.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_MODEL_H
+#define KLINEAGE_MODEL_H
+
+#include <klineage/rewrite.h>
+
+typedef enum { KL_ROLE_SYSTEM, KL_ROLE_USER, KL_ROLE_ASSISTANT } kl_role;
+
+/* One turn.  `cache`: a breakpoint for the provider's prompt cache goes behind it (at most 4 in a conversation). */
+typedef struct { kl_role role; kl_str text; bool cache; } kl_message;
+
+typedef struct {
+    const kl_message *messages; int n;  /* system first, then user and assistant in turns, user last; append-only over a conversation */
+    int64_t max_tokens;                 /* of the reply; 0: KL_MODEL_MAX_TOKENS */
+    const char *purpose;                /* "deoptimize", "rederive", "lift", "materialize", "generate": what it is for */
+    /* What the builtin provider works on instead of the prose; the others ignore it. */
+    const kl_kernel *subject;
+    /* Where in the run it stands; set by kl_ask.  `key` is its content hash, `slot` "track/purpose/3". */
+    const char *key, *slot;
+} kl_request;
+
+typedef enum { KL_STOP_END, KL_STOP_TRUNCATED, KL_STOP_REFUSED } kl_stop;
+
+/* Tokens by the class they are billed in.  Classes do not overlap: the prompt is their sum without `output`. */
+typedef struct {
+    int64_t input, cache_read, cache_write_5m, cache_write_1h, output;
+    bool    estimated;                  /* counted from bytes because the provider did not say */
+} kl_usage;
+
+typedef struct {
+    kl_str   text;
+    kl_stop  stop;
+    kl_usage usage;
+    kl_str   model;                     /* as the provider names the one that answered */
+    int64_t  billed_microusd;           /* what the provider itself says it cost; -1: it does not say */
+    int64_t  wall_ns;
+} kl_reply;
+
+typedef struct kl_model kl_model;
+
+typedef struct {
+    const char *name;                   /* "anthropic" */
+    const char *spec;                   /* "anthropic:MODEL": how --model is written */
+    const char *doc;
+    bool        repeatable;             /* asking again after a crash costs nothing: mailbox, replay, builtin */
+    bool        slow;                   /* may answer KL_PENDING and be asked again later */
+    /* `rest` is what follows the colon.  Errors: KL_EINVAL, KL_ENOENT (file, key), KL_ENODEV (no libcurl, no program). */
+    kl_err (*open)(void **self, kl_arena *a, const char *rest, kl_error *e);
+    /* May block up to KL_MODEL_SECONDS.  Errors: KL_PENDING, KL_EMODEL (provider said no for good; message says what to do), KL_EINTR,
+     * KL_ELIMIT (a reply above KL_MAX_REPLY_BYTES), KL_ENOENT (replay: nothing recorded for this). */
+    kl_err (*ask)(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e);
+    void   (*close)(void *self);
+} kl_provider;
+
+const kl_provider *kl_provider_each(int i); /* NULL past the end */
+
+/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, command:claude -p, mailbox:DIR, replay:FILE, replay:exact:FILE, builtin. */
+KL_MUST_USE kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e);
+void               kl_model_close(kl_model *m); /* accepts NULL */
+const kl_provider *kl_model_provider(const kl_model *m);
+const char        *kl_model_name(const kl_model *m); /* for prices and the journal: "claude-opus-4-6", "mailbox"; borrowed */
+KL_MUST_USE kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q, kl_error *e);
+
+/* ---- money -------------------------------------------------------------------------------------------------------------- */
+
+/* Micro-dollars per million tokens, of one model at one prompt size on one day. */
+typedef struct {
+    char    model[128];                 /* the row's glob */
+    char    date[16];                   /* of the table */
+    int64_t input, cache_read, cache_write_5m, cache_write_1h, output;
+} kl_price;
+
+/* Prices of `model` for a prompt of `prompt_tokens`, from $KLINEAGE_PRICES or $XDG_CONFIG_HOME/klineage/prices.json first, then the table
+ * that is built in (src/model/prices.json, dated).  Errors: KL_ENOENT: unknown, and unknown refuses. */
+KL_MUST_USE kl_err kl_price_of(kl_price *out, const char *model, int64_t prompt_tokens, kl_error *e);
+int64_t kl_price_cost(const kl_price *p, const kl_usage *u);                        /* micro-dollars, rounded up */
+/* Upper bound of what a request can cost: every byte pair of the prompt a token, written to the dearest cache, and max_tokens of output. */
+KL_MUST_USE kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
+/* Usage when the provider does not say: bytes / 4, everything uncached, marked estimated. */
+kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);
+
+#endif

@@ -1,0 +1,93 @@
+/* run.h - effects: everything that costs goes through here, is written down before it is used, and is never paid twice.
+ *
+ * A policy is straight-line C over kl_ask (a model) and kl_judge (the gate).  Both look their request up in the journal by
+ * content first; so to resume is to run again.  Where an answer is not there yet they give KL_PENDING, the track unwinds,
+ * and the next invocation goes one effect further (laws 6, 8, 9).  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_RUN_H
+#define KLINEAGE_RUN_H
+
+#include <klineage/model.h>
+#include <klineage/store.h>
+
+typedef struct {
+    const char *command;      /* "walk", "optimize", "admit", ... */
+    const char *store;        /* path; NULL: the default place */
+    const char *model;        /* spec; NULL: no model may be asked */
+    const char *priced_as;    /* price row to use instead of the model's own name: for mailbox, command, replay */
+    int64_t     budget_microusd;       /* cap of each track; 0: only calls that cost nothing */
+    int64_t     total_microusd;        /* cap of the whole run; 0: tracks' caps alone */
+    uint64_t    trial;        /* tells repetitions of the same command apart */
+    const kl_str *identity; int n_identity; /* everything else that makes it this run and no other: task version, kernel hash, options */
+    kl_gate_opts gate;        /* base options of every gate run */
+    const char *spool;        /* gate runs go through this folder; NULL: here */
+} kl_run_opts;
+
+/* A run is its id: sha256 of command, model, trial and identity.  The same command is the same run, and resumes. */
+typedef struct kl_run kl_run;
+KL_MUST_USE kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e);
+void               kl_run_close(kl_run *r); /* accepts NULL */
+const char        *kl_run_id(const kl_run *r);
+kl_store          *kl_run_store(kl_run *r);
+
+/* ---- a track: one independent line of work ----------------------------------------------------------------------------- */
+
+typedef struct kl_track kl_track;
+
+typedef struct {
+    const char *name;         /* unique in the run, "gemm/klineage/1"; part of every effect's key */
+    const char *workload, *policy; /* for the ledger */
+    /* The straight line.  KL_PENDING: an answer is missing.  Called again from its beginning until it returns something else. */
+    kl_err (*line)(kl_track *t, void *ctx, kl_error *e);
+    void *ctx;
+} kl_track_spec;
+
+typedef struct {
+    int  jobs;                /* tracks at a time, each in its own process; 0: 1 */
+    bool once;                /* pump: return KL_PENDING instead of waiting for a mailbox or spool */
+} kl_track_opts;
+
+/* Run every track to its end, then each line once more in this process, out of the journal alone, so that its ctx holds the result.
+ * Errors: KL_PENDING (with `once`), KL_EINTR (says how to resume), else the first track's error after the others ended. */
+KL_MUST_USE kl_err kl_run_tracks(kl_run *r, const kl_track_spec *tracks, int n, const kl_track_opts *o, kl_error *e);
+
+kl_arena   *kl_track_arena(kl_track *t);      /* lives until the line returns */
+uint64_t    kl_track_seed(const kl_track *t, const char *name); /* root of a named substream of the run and the track (law 9) */
+void        kl_track_phase(kl_track *t, const char *phase); /* for the ledger: walk, rederive, lift, admit, retrieve, materialize, repair */
+/* One line for who watches: a progress line on a terminal, a plain line elsewhere; silent while the journal answers. */
+void        kl_track_say(kl_track *t, const char *fmt, ...) KL_PRINTF(2, 3);
+
+/* ---- effects ------------------------------------------------------------------------------------------------------------- */
+
+/* Ask the model.  Reserved, asked, journaled and settled; the n-th identical request of a track has its own key.
+ * Errors: KL_PENDING, KL_EBUDGET (the cap would be passed: nothing was asked), KL_EMODEL, KL_ENOENT (replay ended; unknown price). */
+KL_MUST_USE kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e);
+/* Take a kernel through the gate, or out of the journal.  `o` NULL: the run's base options; else it wins as a whole.
+ * Errors: as kl_gate_run, KL_PENDING (spool). */
+KL_MUST_USE kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
+                            const kl_gate_opts *o, kl_error *e);
+/* The same for text: one that does not parse is a verdict (refused), `*k` NULL then. */
+KL_MUST_USE kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,
+                                 const kl_surface *s, const kl_gate_opts *o, kl_error *e);
+/* Key of the verdict that the last kl_judge of this track gave, for evidence. */
+const char *kl_track_verdict_key(const kl_track *t);
+/* Micro-dollars of every call this track's line has used so far, in the line's own order: a call answered from the journal counts what it
+ * cost then, so that a resumed line sees the numbers of the first time. */
+int64_t     kl_track_spent(const kl_track *t);
+
+/* Write down one gated attempt, for tables and figures; the track numbers them.  Idempotent. */
+typedef struct {
+    const char *phase;        /* walk, rederive, admit, materialize, ... */
+    kl_str action;            /* action id or card name; may be empty */
+    kl_str locus;
+    kl_str parent, kernel;    /* identities; the sources are kept as blobs */
+    kl_str verdict_key;
+    kl_str outcome;           /* "pass" ...; "no_edit" when nothing could be gated */
+    double ratio, low, high;  /* against the primary baseline; 0 unless timed */
+    int64_t median_ns;
+    bool   accepted;          /* became current, an edge, a success */
+    bool   best;              /* became the best so far */
+    kl_str why;
+} kl_step;
+KL_MUST_USE kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e);
+
+#endif

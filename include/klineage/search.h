@@ -1,0 +1,42 @@
+/* search.h - spending a budget on one kernel: policies that propose, the gate that decides.
+ *
+ * Owns the policies (src/search/policies.c, one row each).  *best* changes only by a verdict; a correct but slower
+ * preparation may become *current*.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_SEARCH_H
+#define KLINEAGE_SEARCH_H
+
+#include <klineage/skill.h>
+
+typedef struct {
+    const kl_task *task;
+    const kl_workload *workload;
+    const kl_kernel *start;       /* K_0 of the search */
+    const kl_library *library;    /* NULL: none */
+    int    max_steps;             /* gated proposals; 0: 24 */
+    int    patience;              /* stop after so many without a new best; 0: 8 */
+    double roof;                  /* stop at this share of the roofline; 0: 0.9 */
+    double goal;                  /* stop when the ratio to the primary baseline surely is at least this; 0: none */
+} kl_search_opts;
+
+typedef struct {
+    kl_kernel *best;              /* the start when nothing was better */
+    kl_verdict start_verdict, verdict;  /* of the start; of the best, full */
+    double gain, gain_low, gain_high;   /* best over start, interleaved; 1 when it is the start */
+    kl_str stopped;               /* "budget" "steps" "patience" "roof" "goal" "model says done" "recording ended" */
+    int    proposals, gated, passed, improved;
+    kl_str cards;                 /* names of those whose application became part of the best, in order */
+    int64_t spent_microusd;
+} kl_search_result;
+
+/* One row of the table: a policy is one function, straight-line over kl_ask and kl_judge. */
+typedef struct {
+    const char *name;             /* "klineage" */
+    const char *doc;
+    bool        uses_library;
+    kl_err (*run)(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+} kl_policy;
+
+const kl_policy *kl_policy_each(int i);      /* NULL past the end */
+const kl_policy *kl_policy_find(kl_str name);
+
+#endif

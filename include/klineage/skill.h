@@ -1,0 +1,154 @@
+/* skill.h - what lineages teach: SkillCards, how they are lifted, admitted, kept and found again.
+ *
+ * Owns the card format and the library folder.  Only kl_skill_admit writes an admitted card (law 5); a life is LIFTED -> TRIAL ->
+ * ADMITTED | REJECTED -> RETIRED.  A card that was edited by hand after its admission is not used until it is admitted again.
+ * Formats: docs/formats/card.md.  Source: KLineage paper, sections 3.3 and 3.4.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_SKILL_H
+#define KLINEAGE_SKILL_H
+
+#include <klineage/lineage.h>
+
+typedef enum { KL_CARD_LIFTED, KL_CARD_TRIAL, KL_CARD_ADMITTED, KL_CARD_REJECTED, KL_CARD_RETIRED } kl_card_status;
+const char *kl_card_status_name(kl_card_status s); /* also the folder of the library in which it lies */
+
+/* "source.buffers >= 1", "dtype == float32", "simd_bits >= 256": about a target's facts. */
+typedef enum { KL_PRE_DATA, KL_PRE_LAYOUT, KL_PRE_STORAGE, KL_PRE_PIPELINE, KL_PRE_HARDWARE } kl_pre_kind;
+typedef struct {
+    kl_pre_kind kind;
+    kl_str fact, op, value;   /* op: == != < <= > >= ; fact empty: prose alone */
+    kl_str prose;
+} kl_predicate;
+
+/* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what trials showed). */
+typedef struct { kl_str *cases, *languages, *platforms, *prior; int n_cases, n_languages, n_platforms, n_prior; } kl_scope;
+
+/* One gated attempt to apply the card. */
+typedef struct {
+    kl_str kind;              /* "birth" "admit" "probe" "use" */
+    kl_str task, workload, surface, platform, model;
+    kl_str start_hash;        /* the state it was applied to */
+    kl_str start_name;        /* "gemm-c-expert/K3", a path */
+    kl_str result_hash, verdict_key, receipt; /* empty when nothing passed */
+    bool   held_out;          /* the start is not a state the card was born from */
+    bool   accepted;          /* correct, provided what it promises, and reproduced the expected effect */
+    kl_str outcome, why;      /* of the verdict, or "no_edit" */
+    double gain, low, high;   /* speed over the start's, interleaved; 0 when none */
+    double expected;          /* gain that was expected */
+    int    tries;
+    int64_t spent_microusd;
+    bool   estimated;
+    kl_str created;
+} kl_trial_record;
+
+/* Counters since admission: what the empirical-Bayes estimate and the reader see. */
+typedef struct { int retrieved, attempted, correct, improved; double sum_log_gain; int64_t spent_microusd; } kl_card_counts;
+
+typedef struct {
+    kl_str name;              /* [a-z0-9-], at most 64; folder name */
+    kl_str description;       /* Agent Skills: what and when, at most 1024 */
+    kl_str action;            /* vocabulary id */
+    kl_card_status status;
+    /* sections of the body, Markdown */
+    kl_str intent, anchor, carrier, effect, risks, verification;
+    kl_predicate *pre; int n_pre;
+    kl_str requires, provides, conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
+    kl_scope declared, verified;
+    kl_trial_record *trials; int n_trials; /* births first */
+    kl_card_counts counts;
+    kl_str patch;             /* forward edits of the best birth: the mechanical carrier */
+    kl_str lineages;          /* ids it was born from, separated by spaces */
+    double expected_gain;     /* smallest gain among births that pay */
+    char   body_hash[65];     /* of SKILL.md at admission */
+    bool   edited;            /* SKILL.md does not match body_hash any more */
+    kl_str folder;            /* where it lies; empty when nowhere yet */
+} kl_card;
+
+/* SKILL.md and evidence.json. */
+void   kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json);
+KL_MUST_USE kl_err kl_card_load(kl_card *out, kl_arena *a, const char *folder, kl_error *e);
+/* The card as a prompt holds it: all nine fields, carrier verbatim, stable bytes. */
+kl_str kl_card_prompt(kl_arena *a, const kl_card *c);
+/* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md with YAML skill_id): status lifted. */
+KL_MUST_USE kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, kl_error *e);
+
+/* ---- library --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    kl_str   dir;
+    kl_card *cards; int n_cards;         /* sorted by name; broken ones are left out */
+    struct { kl_str folder; kl_str why; } *broken; int n_broken;
+} kl_library;
+
+/* $KLINEAGE_LIBRARY, else library/ above the program or here. */
+KL_MUST_USE kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e);
+KL_MUST_USE kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
+const kl_card *kl_library_card(const kl_library *l, kl_str name);
+KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e); /* into the folder of its status, out of any other; refuses admitted (law 5) */
+
+/* ---- lift -------------------------------------------------------------------------------------------------------------------- */
+
+/* Group the paying edges of the lineages by (action, locus signature, raised traits), and have each group written up as a candidate card.
+ * The machine part is computed, never asked for; prose comes from the model (builtin: from the walk's own words).  Cards live in the track's arena. */
+KL_MUST_USE kl_err kl_skill_lift(kl_card **cards, int *n, kl_track *t, const kl_lineage *lineages, int n_lineages, kl_error *e);
+
+/* ---- materialize ---------------------------------------------------------------------------------------------- */
+
+/* A kernel to try a card on. */
+typedef struct { const kl_task *task; const kl_workload *workload; kl_str name; kl_str source; const kl_surface *surface; } kl_start;
+
+/* Apply one card to `start`: its mechanical patch first (free), then the model, which sees the card and the start alone, with up to `tries`
+ * proposals and the gate's words in one append-only conversation.  admit and the klineage policy share it. */
+typedef struct {
+    kl_kernel *kernel;            /* the last correct one; NULL when none passed */
+    kl_verdict verdict;           /* of it, or of the last attempt */
+    char       verdict_key[65];
+    double     gain, low, high;   /* over the start, interleaved; 0 when none passed */
+    int        tries;
+    bool       mechanical;        /* the patch alone did it */
+    kl_str     why;               /* of the last failure */
+} kl_materialized;
+
+/* `reach`: stop trying when the lower end of the gain is at least this (0: anything faster). */
+KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
+                                        kl_error *e);
+
+/* ---- admit -------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int    trials;            /* held-out starts to try until one succeeds; 0: 3 */
+    int    tries;             /* proposals per start; 0: 3 */
+    double reproduce;         /* share of the expected log-gain; 0: 0.9 */
+} kl_admit_opts;
+
+/* Held-out round trips: the model sees the card and a start it was not born from, nothing else.  Every trial is logged in the card, and in the
+ * store; the card ends ADMITTED or REJECTED in `dir`.  KL_OK with REJECTED when no start fits its contract (says so). */
+KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o,
+                                  kl_error *e);
+
+/* ---- retrieve ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    kl_str case_name, language, platform, dtype;
+    kl_str prior;             /* action ids already applied, separated by spaces */
+    const kl_traits *traits;  /* of the current kernel */
+    int64_t simd_bits, cores; /* of the device; 0 unknown */
+} kl_target;
+
+typedef enum { KL_FITS, KL_UNKNOWN, KL_VIOLATED } kl_fit;
+
+typedef struct {
+    const kl_card *card;
+    double similarity[4];     /* case, language, platform, prior actions: 0..1 */
+    kl_fit fit;               /* of contract and predicates */
+    kl_str why;               /* what is unknown or violated */
+    double expected_log_gain; /* empirical Bayes, shrunk across scope, failures in it */
+    double cost_usd;          /* of one attempt, estimated */
+    double score;             /* expected log-gain per dollar */
+} kl_match;
+
+typedef struct { int top; /* per dimension; 0: 4 */ bool all; /* violated ones too, last */ } kl_retrieve_opts;
+
+/* Union of the top-k of each dimension over verified scope, contracts applied, best score first.  Admitted, unedited cards only. */
+void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target, const kl_retrieve_opts *o);
+
+#endif
