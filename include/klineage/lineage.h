@@ -31,11 +31,16 @@ typedef struct {
     int    from, to;          /* indexes of states */
     kl_str action, bundle, locus, why;
     kl_str backward;          /* edits K_to -> K_from */
-    kl_str forward;           /* edits K_from -> forward_source, derived without sight of K_to */
+    kl_str forward;           /* edits K_from -> forward_source, derived without sight of K_to; empty: none was found, which only an edge
+                               * that does not pay may have */
     kl_str forward_hash, forward_source, forward_verdict_key, forward_receipt;
     double forward_ratio, forward_low, forward_high;   /* against the primary baseline */
-    double recovered, recovered_low, recovered_high;   /* speed of the forward kernel over that of K_to, interleaved: 1 is all of it */
+    bool   mechanical;        /* forward is the reverse of backward: a model that cannot derive proposed it */
+    double recovered, recovered_low, recovered_high;   /* speed of the forward kernel over that of K_to, interleaved: 1 is all of it; 0: not
+                               * compared, because it is K_to itself or the edge does not pay */
+    kl_str recovered_verdict_key, recovered_receipt;   /* of that comparison: the forward kernel against K_to */
     double gain, gain_low, gain_high;                  /* speed of K_to over that of K_from, interleaved */
+    kl_str gain_verdict_key, gain_receipt;             /* of that comparison: K_from against K_to, so its ratio is 1/gain */
     bool   pays;              /* gain_low clears 1 %: otherwise the edge is a sound simplification that cost nothing */
     kl_str raised;            /* witness traits that K_to has over K_from */
     kl_traits before, after;
@@ -56,6 +61,7 @@ typedef struct {
     kl_state  *states; int n_states;   /* K0 first */
     kl_edge   *edges;  int n_edges;    /* edges[i] leads from states[i] to states[i+1] */
     kl_rejection *rejections; int n_rejections; /* after the last accepted step */
+    kl_state   naive;         /* the task's own naive kernel, by which K0 is called naive; hash empty when it could not be judged */
     int64_t spent_microusd;
     bool    estimated;
     kl_str  created;
@@ -69,6 +75,7 @@ typedef struct {
     double recover;           /* forward speed over K_i's that an edge needs; 0: 0.99.  Held against the upper end of the interval: surely slower is a no */
     int    max_rederive;      /* tries per edge; 0: 2 */
     const char *name;         /* of the lineage; NULL: TASK-SURFACE-FILE */
+    const char *run;          /* id of the run, for the document; NULL: none */
 } kl_walk_opts;
 
 /* Walk `expert` backward.  A track's line: call it from one.  The lineage lives in the track's arena; it is valid, and kept, whatever ended
@@ -79,7 +86,8 @@ KL_MUST_USE kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *
 json_t *kl_lineage_json(const kl_lineage *l);
 /* Checks what must hold: edges join neighbouring states, hashes are those of the sources, law 4's fields agree.  Errors: KL_EPARSE, KL_EINVAL. */
 KL_MUST_USE kl_err kl_lineage_parse(kl_lineage *out, kl_arena *a, kl_str json, kl_str file, kl_error *e);
-KL_MUST_USE kl_err kl_lineage_keep(kl_lineage *l, kl_store *s, kl_error *e);            /* fills id */
+/* Under its id, which walk and parse fill.  Errors: KL_EINVAL when it does not match the document any more. */
+KL_MUST_USE kl_err kl_lineage_keep(const kl_lineage *l, kl_store *s, kl_error *e);
 /* A file, or an id or name in the store. */
 KL_MUST_USE kl_err kl_lineage_load(kl_lineage *out, kl_arena *a, kl_store *s, const char *what, kl_error *e);
 /* A table for a terminal: state, action, gain, ratio. */

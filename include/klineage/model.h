@@ -36,7 +36,9 @@ typedef struct {
     kl_stop  stop;
     kl_usage usage;
     kl_str   model;                     /* as the provider names the one that answered */
-    int64_t  billed_microusd;           /* what the provider itself says it cost; -1: it does not say */
+    /* What the provider itself says it cost; -1: it does not say.  After an error: 0 where it is certain that nothing was charged (turned
+     * away, never sent, not answered yet), else -1, and a reservation must stay. */
+    int64_t  billed_microusd;
     int64_t  wall_ns;
 } kl_reply;
 
@@ -51,19 +53,41 @@ typedef struct {
     /* `rest` is what follows the colon.  Errors: KL_EINVAL, KL_ENOENT (file, key), KL_ENODEV (no libcurl, no program). */
     kl_err (*open)(void **self, kl_arena *a, const char *rest, kl_error *e);
     /* May block up to KL_MODEL_SECONDS.  Errors: KL_PENDING, KL_EMODEL (provider said no for good; message says what to do), KL_EINTR,
-     * KL_ELIMIT (a reply above KL_MAX_REPLY_BYTES), KL_ENOENT (replay: nothing recorded for this). */
+     * KL_EIO (the network or a file failed; a part of a reply is never kept), KL_ELIMIT (a reply above KL_MAX_REPLY_BYTES), KL_EINVAL
+     * (mailbox: the answer is no text), KL_ENOENT (replay: nothing recorded for this). */
     kl_err (*ask)(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e);
-    void   (*close)(void *self);
+    void   (*close)(void *self);                   /* NULL: nothing beyond the arena */
+    const char *(*model_name)(const void *self);   /* for prices and the journal; NULL: the provider's own name */
 } kl_provider;
 
 const kl_provider *kl_provider_each(int i); /* NULL past the end */
 
-/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, command:claude -p, mailbox:DIR, replay:FILE, replay:exact:FILE, builtin. */
+/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, command:claude -p, mailbox:DIR, replay:FILE, replay:exact:FILE, builtin.
+ * Errors: KL_EINVAL (no such provider, nothing behind the colon) beside those of `open`. */
 KL_MUST_USE kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e);
 void               kl_model_close(kl_model *m); /* accepts NULL */
 const kl_provider *kl_model_provider(const kl_model *m);
 const char        *kl_model_name(const kl_model *m); /* for prices and the journal: "claude-opus-4-6", "mailbox"; borrowed */
 KL_MUST_USE kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q, kl_error *e);
+
+/* ---- words for what came back: the journal, recordings and reports use the same ------------------------------------------ */
+
+const char *kl_stop_name(kl_stop s);                         /* "end" "truncated" "refused" */
+bool        kl_stop_parse(kl_stop *out, kl_str name);
+json_t     *kl_usage_json(const kl_usage *u);                /* {"input": 12, "cache_read": 0, ..., "estimated": false} */
+void        kl_usage_parse(kl_usage *out, const json_t *o);  /* what is missing, negative or no integer is 0 */
+
+/* One model call as a recording keeps it: docs/formats/recording.md. */
+typedef struct {
+    kl_str   slot, key, purpose, text, model;
+    kl_stop  stop;
+    kl_usage usage;
+    int64_t  billed_microusd;                                /* -1: unknown */
+} kl_recorded;
+
+/* Write a recording that `replay:` answers from.  Slots must differ.  Errors: KL_EINVAL, KL_EIO. */
+KL_MUST_USE kl_err kl_recording_write(const char *path, const char *model, const char *command, const char *note,
+                                      const kl_recorded *calls, int n, kl_error *e);
 
 /* ---- money -------------------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +102,8 @@ typedef struct {
  * that is built in (src/model/prices.json, dated).  Errors: KL_ENOENT: unknown, and unknown refuses. */
 KL_MUST_USE kl_err kl_price_of(kl_price *out, const char *model, int64_t prompt_tokens, kl_error *e);
 int64_t kl_price_cost(const kl_price *p, const kl_usage *u);                        /* micro-dollars, rounded up */
-/* Upper bound of what a request can cost: every byte pair of the prompt a token, written to the dearest cache, and max_tokens of output. */
+/* Upper bound of what a request can cost: every byte pair of the prompt a token (and 16 a turn for its frame), all of them in the dearest
+ * class, and max_tokens of output, at the dearest tier that a prompt up to that size can fall into. */
 KL_MUST_USE kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
 /* Usage when the provider does not say: bytes / 4, everything uncached, marked estimated. */
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);

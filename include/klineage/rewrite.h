@@ -21,6 +21,7 @@ typedef struct {
     const char *witness;  /* traits, separated by spaces, any one of which rises when it is applied; "" when none shows it */
     const char *after;    /* soft order: ids that usually come before, separated by spaces */
     const char *risks;    /* codes of docs/method.md: "R3 R8" */
+    const char *follows;  /* traits that may vanish together with it without being named: what only it made possible */
 } kl_action;
 
 const kl_action *kl_action_each(int i);       /* NULL past the end */
@@ -91,8 +92,21 @@ int kl_rewrite_undo(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k);
 
 typedef struct { const char *name; kl_str value; } kl_prompt_value;
 
-/* The text with every {{name}} replaced; values are never expanded again.  An unknown prompt, or a placeholder without a value, is a bug. */
+/* The text with every {{name}} replaced; values are never expanded again.  An unknown prompt, or a placeholder without a value, is a bug.
+ *   rules                 surface prefix tag clauses flags actions          system prompt of every conversation; kl_prompt_rules fills it
+ *   deoptimize            task tag kernel traits feedback done              first turn of a walk; `done`: actions undone so far
+ *   deoptimize_rejected   why feedback left                                 `left`: attempts that remain
+ *   rederive              task tag kernel feedback action forward needs bundle locus goal
+ *   rederive_rejected     why feedback left
+ *   lift                  action forward needs risks facts edges            `edges`: forward diffs with what each measured
+ *   materialize           task card tag kernel feedback
+ *   generate              task tag kernel feedback memory
+ *   repair                error detail                                      an edit that did not apply: kl_error.message and .detail
+ *   step                  outcome feedback state next                       what became of the last proposal, and what is asked now */
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n);
+kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);   /* "rules", filled for a surface: the same bytes every time */
+const char *kl_prompt_tag(const kl_surface *s);             /* of a fence around its source: "c", "python" */
+kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s); /* the vocabulary for a surface, one line each */
 /* The task as a model is told of it: definition, shapes of the workload, dtypes, tolerance, calling convention, the naive kernel. */
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s);
 

@@ -14,6 +14,9 @@ typedef struct {
     const char *store;        /* path; NULL: the default place */
     const char *model;        /* spec; NULL: no model may be asked */
     const char *priced_as;    /* price row to use instead of the model's own name: for mailbox, command, replay */
+    /* Answers instead of the one that `model` names: for tests, and for a program that has its own.  `model` (NULL: the provider's name) then
+     * only identifies the run, what follows its colon goes to `open`, and the price is that of `priced_as` or of the provider's name. */
+    const kl_provider *provider;
     int64_t     budget_microusd;       /* cap of each track; 0: only calls that cost nothing */
     int64_t     total_microusd;        /* cap of the whole run; 0: tracks' caps alone */
     uint64_t    trial;        /* tells repetitions of the same command apart */
@@ -27,7 +30,7 @@ typedef struct kl_run kl_run;
 KL_MUST_USE kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e);
 void               kl_run_close(kl_run *r); /* accepts NULL */
 const char        *kl_run_id(const kl_run *r);
-kl_store          *kl_run_store(kl_run *r);
+kl_store          *kl_run_store(kl_run *r); /* borrowed; paused while kl_run_tracks has processes of its own */
 
 /* ---- a track: one independent line of work ----------------------------------------------------------------------------- */
 
@@ -46,15 +49,19 @@ typedef struct {
     bool once;                /* pump: return KL_PENDING instead of waiting for a mailbox or spool */
 } kl_track_opts;
 
-/* Run every track to its end, then each line once more in this process, out of the journal alone, so that its ctx holds the result.
- * Errors: KL_PENDING (with `once`), KL_EINTR (says how to resume), else the first track's error after the others ended. */
+/* Run every track to its end, then each line that ended well once more in this process, out of the journal alone, so that its ctx holds the
+ * result.  A single track runs here at once.  Two processes may not work on one track: KL_EBUSY.  No other connection of this process to the
+ * store's file may be open meanwhile (SQLite's locks do not survive a fork).  Errors: KL_PENDING (with `once`), KL_EINTR (says how to resume), else the first track's error after the others ended. */
 KL_MUST_USE kl_err kl_run_tracks(kl_run *r, const kl_track_spec *tracks, int n, const kl_track_opts *o, kl_error *e);
 
-kl_arena   *kl_track_arena(kl_track *t);      /* lives until the line returns */
+kl_arena   *kl_track_arena(kl_track *t);      /* of the last pass, the one whose results count, lives until kl_run_close; others until the line returns */
 uint64_t    kl_track_seed(const kl_track *t, const char *name); /* root of a named substream of the run and the track (law 9) */
+const kl_gate_opts *kl_track_gate_opts(const kl_track *t);      /* the run's base options, to be copied and changed for one kl_judge */
+const char *kl_track_model(const kl_track *t);                   /* who answers: kl_model_name; borrowed */
 void        kl_track_phase(kl_track *t, const char *phase); /* for the ledger: walk, rederive, lift, admit, retrieve, materialize, repair */
 /* One line for who watches: a progress line on a terminal, a plain line elsewhere; silent while the journal answers. */
 void        kl_track_say(kl_track *t, const char *fmt, ...) KL_PRINTF(2, 3);
+void        kl_track_best(kl_track *t, double ratio); /* best so far, for that line; 0: none */
 
 /* ---- effects ------------------------------------------------------------------------------------------------------------- */
 

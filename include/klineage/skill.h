@@ -87,9 +87,20 @@ KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e); /* 
 
 /* ---- lift -------------------------------------------------------------------------------------------------------------------- */
 
-/* Group the paying edges of the lineages by (action, locus signature, raised traits), and have each group written up as a candidate card.
- * The machine part is computed, never asked for; prose comes from the model (builtin: from the walk's own words).  Cards live in the track's arena. */
-KL_MUST_USE kl_err kl_skill_lift(kl_card **cards, int *n, kl_track *t, const kl_lineage *lineages, int n_lineages, kl_error *e);
+/* Edges that teach the same: one action, one surface, the same visible rise. */
+typedef struct {
+    const kl_action *action;             /* NULL for other:<slug> */
+    kl_str id, surface, raised;          /* action id; traits that rose in all of them */
+    struct { const kl_lineage *lineage; int edge; } *births;
+    int n_births;
+    kl_str name;                         /* of the card it would become, unique among the groups */
+} kl_group;
+
+/* Group the edges that pay and were derived anew.  Borrows the lineages; the array lives in the arena. */
+void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *lineages, int n_lineages);
+/* Have a group written up as a candidate card.  The machine part (contract, scope, evidence, patch) is computed, never asked for; prose comes
+ * from the model, and from the walk's own words where the model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
+KL_MUST_USE kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e);
 
 /* ---- materialize ---------------------------------------------------------------------------------------------- */
 
@@ -108,7 +119,7 @@ typedef struct {
     kl_str     why;               /* of the last failure */
 } kl_materialized;
 
-/* `reach`: stop trying when the lower end of the gain is at least this (0: anything faster). */
+/* `reach`: stop trying when the gain is at least this and surely above 1 % (0: anything surely faster).  Errors: as kl_ask and kl_judge. */
 KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
                                         kl_error *e);
 
@@ -120,8 +131,8 @@ typedef struct {
     double reproduce;         /* share of the expected log-gain; 0: 0.9 */
 } kl_admit_opts;
 
-/* Held-out round trips: the model sees the card and a start it was not born from, nothing else.  Every trial is logged in the card, and in the
- * store; the card ends ADMITTED or REJECTED in `dir`.  KL_OK with REJECTED when no start fits its contract (says so). */
+/* Held-out round trips: the model sees the card and a start it was not born from, nothing else.  Every trial is logged in the
+ * card, failures too; the card ends ADMITTED or REJECTED in `dir`.  KL_OK with REJECTED when no start fits its contract (says so). */
 KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o,
                                   kl_error *e);
 

@@ -24,6 +24,10 @@ kl_str kl_store_default_path(kl_arena *a);
  * Errors: KL_EINVAL for a file of another program or of a newer klineage; it is left untouched. */
 KL_MUST_USE kl_err kl_store_open(kl_store **out, const char *path, kl_error *e);
 void               kl_store_close(kl_store *s); /* accepts NULL */
+/* Around a fork: SQLite's locks must not be carried into a child.  A paused store may only be resumed (by parent and child alike, each for
+ * itself) or closed; no other connection of this process to the same file may be open meanwhile. */
+void               kl_store_pause(kl_store *s);
+KL_MUST_USE kl_err kl_store_resume(kl_store *s, kl_error *e);
 
 /* ---- verdicts ----------------------------------------------------------------------------------------------- */
 
@@ -122,6 +126,9 @@ KL_MUST_USE kl_err kl_store_reserve(kl_store *s, const kl_store_charge *c, bool 
 KL_MUST_USE kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c, kl_error *e);
 /* The call did not happen and cost nothing (refused before it was sent, pending): the reservation goes. */
 KL_MUST_USE kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e);
+/* The call failed and may have been billed: the reservation stays and counts in full. */
+KL_MUST_USE kl_err kl_store_lose(kl_store *s, const char *effect, kl_error *e);
+/* In the order they were reserved; `run` NULL: of every run. */
 KL_MUST_USE kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e);
 
 /* ---- steps, lineages, trials: JSON that their modules own -------------------------------------------------------- */

@@ -24,6 +24,14 @@ static KL_PRINTF(2, 0) void say(const char *prefix, const char *fmt, va_list arg
     funlockfile(stderr);
 }
 
+void kl_say(const char *fmt, ...) {
+    if (current_level == KL_LOG_QUIET) return;
+    va_list args;
+    va_start(args, fmt);
+    say("", fmt, args);
+    va_end(args);
+}
+
 void kl_warn(const char *fmt, ...) {
     if (current_level == KL_LOG_QUIET) return;
     va_list args;

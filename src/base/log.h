@@ -6,6 +6,7 @@
 
 typedef enum { KL_LOG_QUIET, KL_LOG_NORMAL, KL_LOG_VERBOSE } kl_log_level;
 void kl_log_set_level(kl_log_level level);
+void kl_say(const char *fmt, ...) KL_PRINTF(1, 2);      /* a plain line unless quiet */
 void kl_warn(const char *fmt, ...) KL_PRINTF(1, 2);     /* "klineage: warning: ..." unless quiet */
 void kl_debug(const char *fmt, ...) KL_PRINTF(1, 2);    /* verbose only */
 /* One line that is rewritten in place on a terminal, dropped elsewhere; an empty text clears it. */

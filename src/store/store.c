@@ -25,6 +25,17 @@ extern const size_t        kl_store_schema_bytes;
     " AND (?2 IS NULL OR kernel = ?2) AND (?3 IS NULL OR platform = ?3) AND (?4 IS NULL OR outcome = ?4)" \
     " ORDER BY rowid DESC LIMIT ?5"
 
+#define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+#define RUN_COLUMNS "id, command, json, created FROM run"
+#define EFFECT_COLUMNS "key, run, track, kind, purpose, ordinal, request, answer, created FROM effect"
+#define CHARGE_COLUMNS \
+    "effect, attempt, run, track, workload, policy, phase, model, priced_as, price_date, state, reserved_microusd," \
+    " settled_microusd, input, cache_read, cache_write_5m, cache_write_1h, output, estimated, created"
+#define RECORD_COLUMNS "kind, id, name, task, json, created FROM record"
+/* What a charge takes from the caps: nobody knows what a lost call cost, so it counts in full. */
+#define COMMITTED \
+    "CASE state WHEN 'settled' THEN settled_microusd WHEN 'released' THEN 0 ELSE reserved_microusd END"
+
 static const char *const statement_text[KLI_STATEMENTS] = {
     [KLI_VERDICT_GET] = "SELECT json FROM verdict WHERE key = ?1",
     /* Text that is no JSON becomes NULL and meets NOT NULL; a CHECK could not call json_valid, see open_file. */
@@ -36,6 +47,44 @@ static const char *const statement_text[KLI_STATEMENTS] = {
     [KLI_VERDICT_FIND] = "SELECT key FROM verdict WHERE key >= ?1 AND key < ?1 || 'g' LIMIT 2",
     [KLI_VERDICT_LIST] = "SELECT " VERDICT_COLUMNS " WHERE ?1 IS NULL" VERDICT_FILTER,
     [KLI_VERDICT_LIST_OF_TASK] = "SELECT " VERDICT_COLUMNS " WHERE task = ?1" VERDICT_FILTER, /* by the index */
+
+    [KLI_BLOB_GET] = "SELECT text FROM blob WHERE hash = ?1",
+    [KLI_BLOB_PUT] = "INSERT INTO blob (hash, text) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING",
+
+    [KLI_RUN_PUT] = "INSERT INTO run (id, command, json, created)"
+                    " VALUES (?1, ?2, CASE WHEN json_valid(?3) THEN ?3 END, " NOW ") ON CONFLICT (id) DO NOTHING",
+    [KLI_RUN_LIST] = "SELECT " RUN_COLUMNS " ORDER BY rowid DESC",
+    [KLI_RUN_FIND] = "SELECT " RUN_COLUMNS " WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2",
+
+    [KLI_EFFECT_GET] = "SELECT " EFFECT_COLUMNS " WHERE key = ?1",
+    [KLI_EFFECT_PUT] = "INSERT INTO effect (key, run, track, kind, purpose, request, answer, ordinal, created)"
+                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, " NOW ") ON CONFLICT (key) DO NOTHING",
+    [KLI_EFFECT_LIST] = "SELECT " EFFECT_COLUMNS " WHERE run = ?1 AND (?2 IS NULL OR track = ?2) ORDER BY rowid",
+
+    [KLI_CHARGE_LAST] = "SELECT attempt, state FROM charge WHERE effect = ?1 ORDER BY attempt DESC LIMIT 1",
+    [KLI_CHARGE_SUMS] = "SELECT coalesce(sum(" COMMITTED ") FILTER (WHERE track = ?2), 0), coalesce(sum(" COMMITTED "), 0)"
+                        " FROM charge WHERE run = ?1 AND NOT (effect = ?3 AND attempt = ?4)",
+    [KLI_CHARGE_RESERVE] = "INSERT INTO charge (" CHARGE_COLUMNS ") VALUES (?1, ?10, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+                           " 'reserved', ?11, 0, 0, 0, 0, 0, 0, 0, " NOW ") ON CONFLICT (effect, attempt) DO UPDATE SET"
+                           " state = 'reserved', reserved_microusd = excluded.reserved_microusd, model = excluded.model,"
+                           " priced_as = excluded.priced_as, price_date = excluded.price_date",
+    [KLI_CHARGE_STATE] = "UPDATE charge SET state = ?3 WHERE effect = ?1 AND attempt = ?2 AND state = 'reserved'",
+    [KLI_CHARGE_SETTLE] = "UPDATE charge SET state = 'settled', settled_microusd = ?3, input = ?4, cache_read = ?5,"
+                          " cache_write_5m = ?6, cache_write_1h = ?7, output = ?8, estimated = ?9, price_date = ?10"
+                          " WHERE effect = ?1 AND attempt = ?2 AND state IN ('reserved', 'lost')",
+    [KLI_CHARGE_LIST] = "SELECT " CHARGE_COLUMNS " FROM charge WHERE ?1 IS NULL OR run = ?1 ORDER BY rowid",
+
+    [KLI_STEP_PUT] = "INSERT INTO step (run, track, n, json) VALUES (?1, ?2, ?3, CASE WHEN json_valid(?4) THEN ?4 END)"
+                     " ON CONFLICT (run, track, n) DO UPDATE SET json = excluded.json WHERE json <> excluded.json",
+    [KLI_STEP_LIST] = "SELECT run, track, n, json FROM step WHERE run = ?1 ORDER BY track, n",
+
+    [KLI_RECORD_PUT] = "INSERT INTO record (kind, id, name, task, json, created)"
+                       " VALUES (?1, ?2, ?3, ?4, CASE WHEN json_valid(?5) THEN ?5 END, " NOW ")"
+                       " ON CONFLICT (kind, id) DO UPDATE SET"
+                       " name = excluded.name, task = excluded.task, json = excluded.json",
+    [KLI_RECORD_BY_NAME] = "SELECT " RECORD_COLUMNS " WHERE kind = ?1 AND name = ?2 ORDER BY rowid DESC LIMIT 1",
+    [KLI_RECORD_BY_ID] = "SELECT " RECORD_COLUMNS " WHERE kind = ?1 AND id >= ?2 AND id < ?2 || 'g' LIMIT 2",
+    [KLI_RECORD_LIST] = "SELECT " RECORD_COLUMNS " WHERE kind = ?1 ORDER BY rowid DESC",
 };
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
@@ -76,6 +125,7 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
 
 kl_err kli_store_statement(sqlite3_stmt **out, kl_store *s, kli_statement which, kl_error *e) {
     sqlite3_stmt **slot = &s->statements[which];
+    KL_ASSERT(s->db); /* else it is paused */
     if (!*slot) sqlite3_prepare_v3(s->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL);
     if (!*slot) return kli_store_fail(s, "read the schema", e);
     *out = *slot;
@@ -99,10 +149,49 @@ kl_str kli_store_column(sqlite3_stmt *statement, int column) {
     return (kl_str){text, text ? (size_t)bytes : 0};
 }
 
+kl_str kli_store_copy(kl_arena *a, sqlite3_stmt *statement, int column) {
+    return kl_arena_copy(a, kli_store_column(statement, column));
+}
+
+void *kli_store_grow(kl_arena *a, void *rows, size_t n, size_t *cap, size_t row_bytes) {
+    if (n < *cap) return rows;
+    *cap = *cap ? 2 * *cap : 16;
+    void *grown = kl_arena_alloc(a, *cap, row_bytes);
+    if (n) memcpy(grown, rows, n * row_bytes);
+    return grown;
+}
+
+kl_err kli_store_do(kl_store *s, sqlite3_stmt *statement, const char *doing, kl_error *e) {
+    int    step = sqlite3_step(statement);
+    kl_err err = KL_OK;
+    if (step == SQLITE_CONSTRAINT_NOTNULL) err = kl_fail(e, KL_EINVAL, s->path, "cannot %s: this is no JSON", doing);
+    else if (step != SQLITE_DONE) err = kli_store_fail(s, doing, e);
+    kli_store_release(statement);
+    return err;
+}
+
+kl_err kli_store_prefix(const kl_store *s, const char *prefix, const char *shown_by, kl_error *e) {
+    size_t len = strlen(prefix);
+    if (len >= 4 && len <= 64 && strspn(prefix, "0123456789abcdef") == len) return KL_OK;
+    kl_fail(e, KL_EINVAL, s->path, "'%s' is not the beginning of a key", prefix);
+    return kl_hint(e, "give 4 to 64 digits out of 0-9a-f, as `%s` prints them", shown_by);
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------------ */
 
 static kl_err execute(const kl_store *s, const char *sql, const char *doing, kl_error *e) {
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? KL_OK : kli_store_fail(s, doing, e);
+}
+
+kl_err kli_store_begin(kl_store *s, const char *doing, kl_error *e) {
+    KL_ASSERT(s->db); /* else it is paused */
+    return execute(s, "BEGIN IMMEDIATE", doing, e);
+}
+
+kl_err kli_store_end(kl_store *s, kl_err err, const char *doing, kl_error *e) {
+    if (!err) err = execute(s, "COMMIT", doing, e);
+    if (err) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* says no when SQLite did so by itself */
+    return err;
 }
 
 static kl_err read_number(int64_t *out, const kl_store *s, const char *sql, kl_error *e) {
@@ -215,16 +304,23 @@ static kl_err open_file(kl_store *s, kl_error *e) {
     return execute(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", "open it", e);
 }
 
+static kl_err open_prepared(kl_store *s, kl_error *e) {
+    kl_arena *scratch = kl_arena_new();
+    kl_str    schema = kl_arena_copy(scratch, (kl_str){(const char *)kl_store_schema, kl_store_schema_bytes});
+    kl_err    err = open_file(s, e);
+    if (!err) err = prepare_file(s, schema.ptr, e);
+    kl_arena_free(scratch);
+    return err;
+}
+
 kl_err kl_store_open(kl_store **out, const char *path, kl_error *e) {
     kl_arena *scratch = kl_arena_new();
     kl_store *s = calloc(1, sizeof *s);
-    kl_str    schema = kl_arena_copy(scratch, (kl_str){(const char *)kl_store_schema, kl_store_schema_bytes});
     *out = NULL;
     if (!s || !(s->path = strdup(path))) kl_oom(sizeof *s);
     kl_err err = kl_fs_mkdirs(kl_fs_dirname(scratch, path).ptr, e);
     if (err) kl_hint(e, "keep the store elsewhere: --store PATH");
-    if (!err) err = open_file(s, e);
-    if (!err) err = prepare_file(s, schema.ptr, e);
+    if (!err) err = open_prepared(s, e);
     if (err) kl_store_close(s);
     else *out = s;
     kl_arena_free(scratch);
@@ -233,10 +329,25 @@ kl_err kl_store_open(kl_store **out, const char *path, kl_error *e) {
 
 void kl_store_close(kl_store *s) {
     if (!s) return;
-    for (int i = 0; i < KLI_STATEMENTS; i++) sqlite3_finalize(s->statements[i]);
-    KL_ASSERT(sqlite3_close(s->db) == SQLITE_OK);
+    kl_store_pause(s);
     free(s->path);
     free(s);
+}
+
+void kl_store_pause(kl_store *s) {
+    for (int i = 0; i < KLI_STATEMENTS; i++) {
+        sqlite3_finalize(s->statements[i]);
+        s->statements[i] = NULL;
+    }
+    KL_ASSERT(sqlite3_close(s->db) == SQLITE_OK);
+    s->db = NULL;
+}
+
+kl_err kl_store_resume(kl_store *s, kl_error *e) {
+    if (s->db) return KL_OK;
+    kl_err err = open_prepared(s, e);
+    if (err) kl_store_pause(s);
+    return err;
 }
 
 kl_str kl_store_default_path(kl_arena *a) {

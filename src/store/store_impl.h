@@ -7,6 +7,12 @@
 /* Every statement that is ever run on rows, prepared on first use and kept. */
 typedef enum {
     KLI_VERDICT_GET, KLI_VERDICT_PUT, KLI_VERDICT_FIND, KLI_VERDICT_LIST, KLI_VERDICT_LIST_OF_TASK,
+    KLI_BLOB_GET, KLI_BLOB_PUT,
+    KLI_RUN_PUT, KLI_RUN_LIST, KLI_RUN_FIND,
+    KLI_EFFECT_GET, KLI_EFFECT_PUT, KLI_EFFECT_LIST,
+    KLI_CHARGE_LAST, KLI_CHARGE_SUMS, KLI_CHARGE_RESERVE, KLI_CHARGE_STATE, KLI_CHARGE_SETTLE, KLI_CHARGE_LIST,
+    KLI_STEP_PUT, KLI_STEP_LIST,
+    KLI_RECORD_PUT, KLI_RECORD_BY_NAME, KLI_RECORD_BY_ID, KLI_RECORD_LIST,
     KLI_STATEMENTS
 } kli_statement;
 
@@ -26,4 +32,16 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e);
 void   kli_store_bind(sqlite3_stmt *statement, int index, kl_str text);
 /* Column of the current row, borrowed until the next step. */
 kl_str kli_store_column(sqlite3_stmt *statement, int column);
+/* The same, copied. */
+kl_str kli_store_copy(kl_arena *a, sqlite3_stmt *statement, int column);
+/* Step a statement that gives no rows, and release it. */
+KL_MUST_USE kl_err kli_store_do(kl_store *s, sqlite3_stmt *statement, const char *doing, kl_error *e);
+/* One transaction that may write from its beginning on, so that what it reads cannot change under it. */
+KL_MUST_USE kl_err kli_store_begin(kl_store *s, const char *doing, kl_error *e);
+/* Commit when `err` is KL_OK, else roll back; gives `err`, or why the commit failed. */
+KL_MUST_USE kl_err kli_store_end(kl_store *s, kl_err err, const char *doing, kl_error *e);
+/* Is this the beginning of a key: 4 to 64 digits?  `shown_by`: the command that prints such keys. */
+KL_MUST_USE kl_err kli_store_prefix(const kl_store *s, const char *prefix, const char *shown_by, kl_error *e);
+/* Room for one more row behind `n`: `rows`, or a copy of twice its size. */
+void  *kli_store_grow(kl_arena *a, void *rows, size_t n, size_t *cap, size_t row_bytes);
 #endif

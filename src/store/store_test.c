@@ -199,7 +199,7 @@ static void test_store__refuses_a_newer_schema_and_leaves_it_alone(void **state)
     assert_ok(kl_fs_read(&before, arena, path, 1 << 24, &e));
     assert_err(KL_EINVAL, kl_store_open(&s, path, &e));
     assert_null(s);
-    assert_contains(e.message, "newer klineage: schema 7, this program knows 1");
+    assert_contains(e.message, "newer klineage: schema 7, this program knows 2");
     assert_contains(e.hint, "upgrade");
     assert_ok(kl_fs_read(&after, arena, path, 1 << 24, &e));
     assert_true(kl_str_eq(before, after));

@@ -5,7 +5,6 @@
 #include "store/store_impl.h"
 #include <klineage/limits.h>
 #include <stdio.h>
-#include <string.h>
 
 kl_err kl_store_verdict_get(kl_str *json, kl_store *s, kl_arena *a, const char *key, kl_error *e) {
     sqlite3_stmt *get;
@@ -40,16 +39,8 @@ kl_err kl_store_verdict_put(kl_store *s, const kl_store_verdict *v, kl_error *e)
     return err;
 }
 
-static kl_err check_prefix(const kl_store *s, const char *prefix, kl_error *e) {
-    size_t len = strlen(prefix);
-    if (len >= 4 && len <= 64 && strspn(prefix, "0123456789abcdef") == len) return KL_OK;
-    kl_fail(e, KL_EINVAL, s->path, "'%s' is not the beginning of a key", prefix);
-    kl_hint(e, "give 4 to 64 digits out of 0-9a-f, as `klineage verdict list` prints them");
-    return KL_EINVAL;
-}
-
 kl_err kl_store_verdict_find(char key[65], kl_store *s, const char *prefix, kl_error *e) {
-    kl_err err = check_prefix(s, prefix, e);
+    kl_err err = kli_store_prefix(s, prefix, "klineage verdict list", e);
     if (err) return err;
     sqlite3_stmt *find;
     err = kli_store_statement(&find, s, KLI_VERDICT_FIND, e);
@@ -108,12 +99,7 @@ typedef struct {
 static kl_err collect(void *ctx, const kl_store_verdict *v) {
     collection *c = ctx;
     kl_arena   *a = c->arena;
-    if (c->n == c->cap) {
-        c->cap = c->cap ? 2 * c->cap : 16;
-        kl_store_verdict *grown = KL_ARRAY(a, kl_store_verdict, c->cap);
-        if (c->n) memcpy(grown, c->rows, c->n * sizeof *grown);
-        c->rows = grown;
-    }
+    c->rows = kli_store_grow(a, c->rows, c->n, &c->cap, sizeof *c->rows);
     c->rows[c->n++] = (kl_store_verdict){
         .key = kl_arena_copy(a, v->key),
         .task = kl_arena_copy(a, v->task),

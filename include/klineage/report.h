@@ -1,0 +1,20 @@
+/* report.h - what happened, for people: runs as one HTML page that needs no script and no network.
+ *
+ * Reads the journal and a library; cannot write either (law 10).  Every number on the page links to the verdict or the charge that it comes
+ * from, which is on the page too.  Pictures are drawn by gnuplot; where it is missing the page says so and keeps its tables.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KLINEAGE_REPORT_H
+#define KLINEAGE_REPORT_H
+
+#include <klineage/search.h>
+
+typedef struct {
+    const char *const *runs; int n_runs; /* ids or their beginnings */
+    const char *library;                 /* folder; NULL: no cards on the page */
+    const char *title;                   /* NULL: made from the runs */
+} kl_report_opts;
+
+/* Errors: KL_ENOENT (no such run), KL_EIO. */
+KL_MUST_USE kl_err kl_report_write(kl_buf *html, kl_store *s, const kl_report_opts *o, kl_error *e);
+
+#endif

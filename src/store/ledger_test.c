@@ -1,0 +1,259 @@
+/* ledger_test.c - money: states of a charge, caps, many processes at one cap, crashes and full disks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/test.h"
+#include "store/store_impl.h"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static kl_arena *arena;
+static kl_error e;
+static const char *dir, *path;
+static kl_store *s;
+
+static int set_up(void **state) {
+    (void)state;
+    kl_str folder;
+    arena = kl_arena_new();
+    e = (kl_error){0};
+    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
+    dir = folder.ptr;
+    path = kl_fs_join(arena, dir, "klineage.db").ptr;
+    return kl_store_open(&s, path, &e) ? -1 : 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    kl_store_close(s);
+    kl_fs_remove_tree(dir);
+    kl_arena_free(arena);
+    return 0;
+}
+
+static kl_str key_of(const char *name) { return kl_arena_copy(arena, kl_str_of(kl_hash_of(kl_str_of(name)).hex)); }
+
+static kl_store_charge charge(const char *name, const char *track, int64_t microusd) {
+    return (kl_store_charge){.effect = key_of(name),
+                             .run = KL_S("run"),
+                             .track = kl_str_of(track),
+                             .workload = KL_S("w"),
+                             .policy = KL_S("p"),
+                             .phase = KL_S("walk"),
+                             .model = KL_S("m"),
+                             .priced_as = KL_S("m"),
+                             .reserved_microusd = microusd};
+}
+
+static kl_err reserve(const char *name, const char *track, int64_t microusd, bool repeatable, int64_t cap,
+                      int64_t run_cap) {
+    kl_store_charge c = charge(name, track, microusd);
+    return kl_store_reserve(s, &c, repeatable, cap, run_cap, &e);
+}
+
+static kl_err settle(const char *name, int64_t microusd) {
+    kl_store_charge c = charge(name, "t", 0);
+    c.settled_microusd = microusd;
+    c.input = 7;
+    c.output = 5;
+    kl_store_effect f = {.key = c.effect,
+                         .run = c.run,
+                         .track = c.track,
+                         .kind = KL_S("ask"),
+                         .purpose = KL_S("x"),
+                         .request = KL_S("{}"),
+                         .answer = KL_S("{}")};
+    return kl_store_settle(s, &f, &c, &e);
+}
+
+/* "0:settled:40 1:reserved:100": attempts of an effect, with what they take from the cap */
+static kl_str ledger(const char *name) {
+    kl_store_charge *rows;
+    size_t n;
+    kl_buf b = {0};
+    assert_ok(kl_store_charge_list(&rows, &n, s, arena, "run", &e));
+    for (size_t i = 0; i < n; i++) {
+        if (!kl_str_eq(rows[i].effect, key_of(name))) continue;
+        int64_t amount =
+            kl_str_eq(rows[i].state, KL_S("settled")) ? rows[i].settled_microusd : rows[i].reserved_microusd;
+        kl_buf_printf(&b, "%s%lld:%.*s:%lld", b.len ? " " : "", (long long)rows[i].attempt, KL_STR_ARG(rows[i].state),
+                      (long long)amount);
+    }
+    kl_str text = kl_arena_copy(arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return text;
+}
+
+/* ---- states ---------------------------------------------------------------------------------------------------------- */
+
+/* r reserve, R reserve by a provider that repeats for nothing, s settle, x release, l lose; then the ledger. */
+static void test_ledger__every_path_through_the_states(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *wanted;
+    } rows[] = {
+        {"r", "0:reserved:100"},
+        {"rs", "0:settled:40"},
+        {"rx", "0:released:100"},
+        {"rxr", "0:reserved:100"}, /* what was released is free to be reserved again */
+        {"rxrs", "0:settled:40"},
+        {"rl", "0:lost:100"},
+        {"rlrs", "0:lost:100 1:settled:40"},
+        {"rr", "0:lost:100 1:reserved:100"}, /* a crash between the two: perhaps it was charged */
+        {"rrrs", "0:lost:100 1:lost:100 2:settled:40"},
+        {"RR", "0:reserved:100"}, /* a crash, but asking again costs nothing */
+        {"RRs", "0:settled:40"},
+        {"rss", "0:settled:40"}, /* the first answer stands */
+        {"rsx", "0:settled:40"}, /* a settled charge is never left */
+        {"rsl", "0:settled:40"},
+        {"rls", "0:settled:40"}, /* it was answered after all */
+    };
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        const char *name = rows[i].path;
+        for (const char *p = name; *p; p++) {
+            if (*p == 'r' || *p == 'R') assert_ok(reserve(name, name, 100, *p == 'R', 10000, 0));
+            if (*p == 's') assert_ok(settle(name, 40));
+            if (*p == 'x') assert_ok(kl_store_release(s, key_of(name).ptr, &e));
+            if (*p == 'l') assert_ok(kl_store_lose(s, key_of(name).ptr, &e));
+        }
+        kl_str got = ledger(name);
+        if (!kl_str_eq(got, kl_str_of(rows[i].wanted))) fail_msg("%s: %s, not %s", name, got.ptr, rows[i].wanted);
+    }
+}
+
+static void test_ledger__what_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    assert_err(KL_EINVAL, settle("never reserved", 40));
+    assert_ok(reserve("a", "t", 100, false, 1000, 0));
+    assert_ok(kl_store_release(s, key_of("a").ptr, &e));
+    assert_err(KL_EINVAL, settle("a", 40));
+    assert_ok(reserve("b", "t", 100, false, 1000, 0));
+    assert_ok(settle("b", 40));
+    assert_err(KL_EINVAL, reserve("b", "t", 100, false, 1000, 0));
+    assert_err(KL_EINVAL, reserve("c", "t", -5, false, 1000, 0));
+    assert_ok(kl_store_release(s, key_of("unknown").ptr, &e));
+    kl_store_effect got;
+    assert_err(KL_ENOENT, kl_store_effect_get(&got, s, arena, key_of("a").ptr, &e)); /* nothing half-done was kept */
+}
+
+/* ---- caps -------------------------------------------------------------------------------------------------------------- */
+
+static void test_ledger__a_cap_is_reached_and_never_passed(void **state) {
+    (void)state;
+    assert_ok(reserve("a", "t", 60, false, 100, 0));
+    assert_err(KL_EBUDGET, reserve("b", "t", 41, false, 100, 0));
+    assert_contains(e.hint, "--budget");
+    assert_ok(reserve("b", "t", 40, false, 100, 0)); /* to the last micro-dollar */
+    assert_err(KL_EBUDGET, reserve("c", "t", 1, false, 100, 0));
+    assert_ok(reserve("c", "t", 0, false, 100, 0)); /* what costs nothing always fits */
+    assert_ok(settle("a", 10));
+    assert_ok(reserve("d", "t", 50, false, 100, 0)); /* settled for less: the rest is free again */
+    assert_ok(settle("b", 70));                      /* the truth, though it is above what was reserved */
+    assert_err(KL_EBUDGET, reserve("f", "t", 1, false, 100, 0));
+    assert_ok(reserve("g", "other track", 100, false, 100, 0));
+    assert_str(ledger("b"), "0:settled:70");
+}
+
+static void test_ledger__a_lost_call_counts_in_full(void **state) {
+    (void)state;
+    assert_ok(reserve("a", "t", 60, false, 100, 0));
+    assert_err(KL_EBUDGET,
+               reserve("a", "t", 60, false, 100, 0)); /* after a crash: 60 may be gone, 60 more are too much */
+    assert_str(ledger("a"), "0:lost:60");             /* which is true whatever happens next */
+    assert_ok(reserve("a", "t", 40, false, 100, 0));
+    assert_str(ledger("a"), "0:lost:60 1:reserved:40");
+}
+
+static void test_ledger__zero_allows_what_costs_nothing(void **state) {
+    (void)state;
+    assert_ok(reserve("a", "t", 0, true, 0, 0));
+    assert_err(KL_EBUDGET, reserve("b", "t", 1, true, 0, 0));
+}
+
+static void test_ledger__the_run_has_a_cap_over_its_tracks(void **state) {
+    (void)state;
+    assert_ok(reserve("a", "t1", 60, false, 100, 150));
+    assert_ok(reserve("b", "t2", 60, false, 100, 150));
+    assert_err(KL_EBUDGET, reserve("c", "t3", 60, false, 100, 150));
+    assert_contains(e.message, "run");
+    assert_ok(reserve("c", "t3", 30, false, 100, 150));
+}
+
+static void test_ledger__huge_amounts_do_not_wrap(void **state) {
+    (void)state;
+    assert_ok(reserve("a", "t", INT64_MAX - 1, false, INT64_MAX, 0));
+    assert_err(KL_EBUDGET, reserve("b", "t", INT64_MAX - 1, false, INT64_MAX, 0));
+    assert_err(KL_EBUDGET, reserve("c", "t", INT64_MAX, false, 100, 0));
+}
+
+/* ---- many processes, crashes, full disks ----------------------------------------------------------------------------------- */
+
+enum { PROCESSES = 6, EACH = 12, AMOUNT = 7, CAP = 200 };
+
+static int spend(int who) {
+    int paid = 0;
+    if (kl_store_resume(s, &e)) _exit(100);
+    for (int i = 0; i < EACH; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d/%d", who, i);
+        kl_err err = reserve(name, "t", AMOUNT, false, CAP, 0);
+        if (err && err != KL_EBUDGET) _exit(101);
+        if (!err && settle(name, AMOUNT)) _exit(102);
+        paid += !err;
+    }
+    kl_store_pause(s);
+    return paid;
+}
+
+static void test_ledger__processes_cannot_pass_a_cap_together(void **state) {
+    (void)state;
+    pid_t pids[PROCESSES];
+    int paid = 0;
+    kl_store_pause(s);
+    for (int p = 0; p < PROCESSES; p++)
+        if ((pids[p] = fork()) == 0) _exit(spend(p));
+    for (int p = 0; p < PROCESSES; p++) {
+        int status;
+        assert_int_equal(waitpid(pids[p], &status, 0), pids[p]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 100);
+        paid += WEXITSTATUS(status);
+    }
+    assert_ok(kl_store_resume(s, &e));
+    assert_int_equal(paid, CAP / AMOUNT); /* everything that fits, and not one more */
+}
+
+/* A disk without room, played by a limit on pages. */
+static void test_ledger__without_room_the_reservation_stays(void **state) {
+    (void)state;
+    char *filler = KL_ARRAY(arena, char, 1 << 20);
+    memset(filler, 'x', 1 << 20);
+    assert_ok(reserve("a", "t", 60, false, 100, 0));
+    sqlite3_exec(s->db, "PRAGMA max_page_count = 30", NULL, NULL, NULL);
+    kl_store_charge c = charge("a", "t", 0);
+    kl_store_effect f = {.key = c.effect,
+                         .run = c.run,
+                         .track = c.track,
+                         .kind = KL_S("ask"),
+                         .request = KL_S("{}"),
+                         .answer = {filler, 1 << 20}};
+    assert_err(KL_EIO, kl_store_settle(s, &f, &c, &e));
+    assert_contains(e.hint, "space left");
+    assert_str(ledger("a"), "0:reserved:60");
+    sqlite3_exec(s->db, "PRAGMA max_page_count = 100000", NULL, NULL, NULL);
+    assert_ok(kl_store_settle(s, &f, &c, &e)); /* and goes on once there is room */
+    assert_str(ledger("a"), "0:settled:0");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_ledger__every_path_through_the_states),      TEST(test_ledger__what_makes_no_sense_is_refused),
+        TEST(test_ledger__a_cap_is_reached_and_never_passed),  TEST(test_ledger__a_lost_call_counts_in_full),
+        TEST(test_ledger__zero_allows_what_costs_nothing),     TEST(test_ledger__the_run_has_a_cap_over_its_tracks),
+        TEST(test_ledger__huge_amounts_do_not_wrap),           TEST(test_ledger__processes_cannot_pass_a_cap_together),
+        TEST(test_ledger__without_room_the_reservation_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
