@@ -1,0 +1,321 @@
+/* loops.c - the loops of a source: how many, how deep, which go in steps, which have a fixed number of turns, which only pass the time.
+ *
+ * A walk over statements, by their shape:
+ *
+ *     statement = "{" { statement } "}" | "for" "(" [init] ";" [condition] ";" [step] ")" statement | "while" "(" ... ")" statement
+ *               | "do" statement "while" "(" ... ")" ";" | ("if" | "switch") "(" ... ")" statement [ "else" statement ] | ... ";"
+ *
+ * A for behind a macro (UNROLL for ...) is found as well; loops inside macros are not.  Python is read by indentation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "source_impl.h"
+
+#include "base/hash.h"
+
+#include <string.h>
+
+enum { MAX_ACCUMULATORS = 64, MAX_HEADER = 400, MAX_BODY = 1 << 14, MAX_TARGET = 32 };
+
+typedef struct {
+    kli_reader   *r;
+    kli_function *f;
+    int end;
+    int loops;   /* around the current place */
+    int nested;  /* statements around it */
+    int seen;    /* loops met so far: to know whether one has another in it */
+} walker;
+
+typedef struct { int open, init, condition, step, close, body, after; } loop;
+
+static const kli_token *token(const walker *w, int i) { return &w->r->tokens.at[i]; }
+static bool is(const walker *w, int i, const char *text) { return i < w->end && kli_token_is(token(w, i), text); }
+
+static int statement(walker *w, int i);
+
+/* ---- one loop ------------------------------------------------------------------------------------------------------- */
+
+static bool is_one(const kli_token *t) {
+    const kl_str s = t->text;
+    return s.len && s.ptr[0] == '1' && (s.len == 1 || ((s.ptr[1] | 32) == 'u') || ((s.ptr[1] | 32) == 'l'));
+}
+
+/* Does it advance by more than one?  A part of the step that counts by one settles it: pointers may go along in strides. */
+static bool is_blocked(const walker *w, const loop *l) {
+    bool strides = false;
+    for (int i = l->step; i < l->close; i++) {
+        if (is(w, i, "++") || is(w, i, "--")) return false;
+        const bool jumps = is(w, i, "+=") || is(w, i, "-=") || is(w, i, "*=") || is(w, i, "/=") || is(w, i, "<<=") || is(w, i, ">>=");
+        if (jumps && is_one(token(w, i + 1)) && i + 2 >= l->close && i == l->step + 1) return false;
+        strides = strides || jumps || (is(w, i, "=") && i + 2 < l->close && (is(w, i + 2, "+") || is(w, i + 2, "-")) && !is_one(token(w, i + 3)));
+    }
+    return strides;
+}
+
+static bool is_parameter(const walker *w, kl_str name) {
+    const int begin = w->f->name, end = w->f->body - begin < MAX_HEADER ? w->f->body : begin + MAX_HEADER;
+    for (int i = begin; i < end; i++)
+        if (kl_str_eq(token(w, i)->text, name)) return true;
+    return false;
+}
+
+/* LANES, KL_BM, 8: known when the source is compiled. */
+static bool is_constant(const walker *w, kl_str name) {
+    bool upper = false;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.ptr[i] >= 'a' && name.ptr[i] <= 'z') return false;
+        upper = upper || (name.ptr[i] >= 'A' && name.ptr[i] <= 'Z');
+    }
+    return upper && !is_parameter(w, name);
+}
+
+static bool names_in(const walker *w, int begin, int end, kl_str name) {
+    for (int i = begin; i < end; i++)
+        if (kl_str_eq(token(w, i)->text, name)) return true;
+    return false;
+}
+
+static bool has_constant_bound(const walker *w, const loop *l) {
+    for (int i = l->condition; i < l->step - 1; i++) {
+        const kli_token *t = token(w, i);
+        if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) && !is_constant(w, t->text)) return false;
+    }
+    return l->step - 1 > l->condition;
+}
+
+static bool is_changed(const walker *w, int i, const loop *l) {
+    static const char *const CHANGES[] = {"++", "--", "+=", "-=", "*=", "/=", "<<=", ">>=", "="};
+    for (size_t n = 0; n < KL_COUNT(CHANGES); n++)
+        if ((i + 1 < l->close && is(w, i + 1, CHANGES[n])) || (n < 2 && i > l->step && is(w, i - 1, CHANGES[n]))) return true;
+    return false;
+}
+
+/* Is `name` in the body, or in a macro that the body uses? */
+static bool is_used(const walker *w, const loop *l, kl_str name) {
+    const int end = l->after - l->body < MAX_BODY ? l->after : l->body + MAX_BODY;
+    for (int i = l->body; i < end; i++) {
+        const kli_token *t = token(w, i);
+        if (kl_str_eq(t->text, name)) return true;
+        const kli_symbol *s = t->kind == KLI_TOKEN_NAME ? kli_symbol_of(w->r, t->text, false) : NULL;
+        for (int m = s ? s->macro : -1; m >= 0; m = w->r->macros[m].next)
+            for (int n = 0; n < w->r->macros[m].body.n && n < MAX_HEADER; n++)
+                if (kl_str_eq(w->r->macros[m].body.at[n].text, name)) return true;
+    }
+    return end < l->after;
+}
+
+/* The body does not look at anything that the step changes: every turn does the same. */
+static bool is_idle(const walker *w, const loop *l) {
+    bool any = false;
+    for (int i = l->step; i < l->close; i++) {
+        if (token(w, i)->kind != KLI_TOKEN_NAME || !is_changed(w, i, l)) continue;
+        any = true;
+        if (is_used(w, l, token(w, i)->text)) return false;
+    }
+    return any;
+}
+
+static bool is_empty(const walker *w, const loop *l) { return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}")); }
+
+/* How many different things `+=` and `-=` of an innermost loop add to. */
+static int accumulators(const walker *w, const loop *l) {
+    uint64_t seen[MAX_ACCUMULATORS];
+    int n = 0;
+    for (int i = l->body; i < l->after && n < MAX_ACCUMULATORS; i++) {
+        if (!is(w, i, "+=") && !is(w, i, "-=")) continue;
+        int begin = i;
+        while (begin > l->body && i - begin < MAX_TARGET && !is(w, begin - 1, ";") && !is(w, begin - 1, "{") && !is(w, begin - 1, "}") && !is(w, begin - 1, ")")) begin--;
+        const size_t from = token(w, begin)->offset;
+        const uint64_t hash = kl_hash_bulk(w->r->kernel->source.ptr + from, token(w, i)->offset - from);
+        bool known = false;
+        for (int k = 0; k < n; k++) known = known || seen[k] == hash;
+        if (!known) seen[n++] = hash;
+    }
+    return n;
+}
+
+static void judge_for(walker *w, const loop *l) {
+    kli_source *out = w->r->out;
+    out->count[KLI_TRAIT_BLOCKED_LOOPS] += is_blocked(w, l);
+    out->count[KLI_TRAIT_CONST_LOOPS] += has_constant_bound(w, l);
+    if (is_empty(w, l)) out->empty_loops++;
+    else out->idle_loops += is_idle(w, l);
+}
+
+static int body_of(walker *w, loop *l) {
+    const int seen = ++w->seen;
+    w->r->out->count[KLI_TRAIT_LOOPS]++;
+    w->loops++;
+    if (w->loops > w->f->own_depth) w->f->own_depth = w->loops;
+    l->after = statement(w, l->body);
+    w->loops--;
+    if (w->seen == seen) {
+        const int n = accumulators(w, l);
+        double *most = &w->r->out->count[KLI_TRAIT_ACCUMULATORS];
+        if (n > *most) *most = n;
+    }
+    return l->after;
+}
+
+/* ---- statements ------------------------------------------------------------------------------------------------------ */
+
+static int for_loop(walker *w, int i) {
+    loop l = {.open = i + 1, .init = i + 2, .condition = -1, .step = -1};
+    l.close = kli_match(&w->r->tokens, l.open, w->end);
+    l.body = l.close + 1;
+    for (int n = l.init, depth = 0; n < l.close; n++) {
+        depth += is(w, n, "(") + is(w, n, "{") - is(w, n, ")") - is(w, n, "}");
+        if (depth || !is(w, n, ";")) continue;
+        if (l.condition < 0) l.condition = n + 1;
+        else if (l.step < 0) l.step = n + 1;
+    }
+    const int after = body_of(w, &l);
+    if (l.step > 0) judge_for(w, &l);
+    return after;
+}
+
+static int while_loop(walker *w, int i) {
+    loop l = {.open = i + 1};
+    l.close = kli_match(&w->r->tokens, l.open, w->end);
+    l.body = l.close + 1;
+    const int after = body_of(w, &l);
+    w->r->out->empty_loops += is_empty(w, &l);
+    return after;
+}
+
+static int do_loop(walker *w, int i) {
+    loop l = {.body = i + 1};
+    int after = body_of(w, &l);
+    w->r->out->empty_loops += is_empty(w, &l);
+    if (is(w, after, "while")) after = kli_match(&w->r->tokens, after + 1, w->end) + 1;
+    return is(w, after, ";") ? after + 1 : after;
+}
+
+static int branch(walker *w, int i) {
+    int open = i + 1;
+    if (is(w, open, "constexpr")) open++;
+    int after = statement(w, kli_match(&w->r->tokens, open, w->end) + 1);
+    if (is(w, after, "else")) after = statement(w, after + 1);
+    return after;
+}
+
+static int block(walker *w, int i) {
+    for (i++; i < w->end && !is(w, i, "}");) {
+        const int after = statement(w, i);
+        i = after > i ? after : i + 1;
+    }
+    return i + 1;
+}
+
+static void note_call(walker *w, int i) {
+    kli_reader *r = w->r;
+    const kli_symbol *s = kli_symbol_of(r, token(w, i)->text, false);
+    if (!s || s->function < 0) return;
+    if (r->n_calls == r->cap_calls) {
+        kli_call *more = KL_ARRAY(r->arena, kli_call, r->cap_calls * 2 + 64);
+        if (r->n_calls) memcpy(more, r->calls, sizeof *more * (size_t)r->n_calls);
+        r->calls = more;
+        r->cap_calls = r->cap_calls * 2 + 64;
+    }
+    r->calls[r->n_calls] = (kli_call){s->function, w->loops, w->f->first_call};
+    w->f->first_call = r->n_calls++;
+}
+
+static bool starts_statement(const walker *w, int i) {
+    static const char *const WORDS[] = {"for", "while", "do", "if", "switch", "else"};
+    if (token(w, i)->kind != KLI_TOKEN_NAME) return false;
+    for (size_t n = 0; n < KL_COUNT(WORDS); n++)
+        if (is(w, i, WORDS[n])) return true;
+    return false;
+}
+
+/* Up to its semicolon, or to the statement that a macro or a label stands before. */
+static int plain(walker *w, int i) {
+    int depth = 0;
+    for (; i < w->end; i++) {
+        const kli_token *t = token(w, i);
+        if (t->kind == KLI_TOKEN_NAME) note_call(w, i);
+        if (depth == 0 && (is(w, i, "}") || starts_statement(w, i))) return i;
+        depth += is(w, i, "(") + is(w, i, "{") + is(w, i, "[") - is(w, i, ")") - is(w, i, "}") - is(w, i, "]");
+        if (depth <= 0 && is(w, i, ";")) return i + 1;
+    }
+    return i;
+}
+
+static int statement(walker *w, int i) {
+    while (i < w->end && token(w, i)->kind == KLI_TOKEN_LINE) i++;
+    if (i >= w->end || w->nested == KLI_MAX_DEPTH) return w->end;
+    w->nested++;
+    if (is(w, i, "{")) i = block(w, i);
+    else if (is(w, i, "for")) i = for_loop(w, i);
+    else if (is(w, i, "while")) i = while_loop(w, i);
+    else if (is(w, i, "do")) i = do_loop(w, i);
+    else if (is(w, i, "if") || is(w, i, "switch")) i = branch(w, i);
+    else if (is(w, i, "else")) i = statement(w, i + 1);
+    else {
+        const int begin = i;
+        i = plain(w, i);
+        if (i < w->end && i > begin && starts_statement(w, i)) i = statement(w, i);
+    }
+    w->nested--;
+    return i;
+}
+
+/* ---- depth through calls ------------------------------------------------------------------------------------------------ */
+
+static int depth_of(kli_reader *r, int f, int level) {
+    kli_function *at = &r->functions[f];
+    if (at->measuring) return 0; /* a recursion adds nothing */
+    if (at->measured || level == KLI_MAX_DEPTH) return at->depth;
+    at->measuring = true;
+    at->depth = at->own_depth;
+    for (int c = at->first_call; c >= 0; c = r->calls[c].next) {
+        const int inside = r->calls[c].depth + depth_of(r, r->calls[c].callee, level + 1);
+        if (inside > at->depth) at->depth = inside;
+    }
+    at->measuring = false;
+    at->measured = true;
+    return at->depth;
+}
+
+void kli_read_loops(kli_reader *r) {
+    double *depth = &r->out->count[KLI_TRAIT_LOOP_DEPTH];
+    for (int f = 0; f < r->n_functions; f++) {
+        kli_function *at = &r->functions[f];
+        at->first_call = -1;
+        walker w = {.r = r, .f = at, .end = at->end};
+        if (at->reached) block(&w, at->body);
+    }
+    for (int f = 0; f < r->n_functions; f++) {
+        const int d = r->functions[f].reached ? depth_of(r, f, 0) : 0;
+        if (d > *depth) *depth = d;
+    }
+}
+
+/* ---- Python ---------------------------------------------------------------------------------------------------------- */
+
+static int arguments(const kli_tokens *t, int open, int close) {
+    int n = close > open + 1, depth = 0;
+    for (int i = open + 1; i < close; i++) {
+        const kl_str s = t->at[i].text;
+        if (t->at[i].kind != KLI_TOKEN_PUNCT || s.len != 1) continue;
+        depth += (s.ptr[0] == '(' || s.ptr[0] == '[' || s.ptr[0] == '{') - (s.ptr[0] == ')' || s.ptr[0] == ']' || s.ptr[0] == '}');
+        n += depth == 0 && s.ptr[0] == ',';
+    }
+    return n;
+}
+
+void kli_read_python_loops(kli_reader *r) {
+    const kli_tokens *t = &r->tokens;
+    int columns[KLI_MAX_DEPTH], depth = 0;
+    for (int i = 0; i < t->n; i++) {
+        const bool first = i == 0 || kli_token_is(&t->at[i - 1], "\n");
+        if (!first) continue;
+        while (depth && columns[depth - 1] >= t->at[i].column) depth--;
+        if (!kli_token_is(&t->at[i], "for") && !kli_token_is(&t->at[i], "while")) continue;
+        if (depth < KLI_MAX_DEPTH) columns[depth++] = t->at[i].column;
+        r->out->count[KLI_TRAIT_LOOPS]++;
+        if (depth > r->out->count[KLI_TRAIT_LOOP_DEPTH]) r->out->count[KLI_TRAIT_LOOP_DEPTH] = depth;
+        for (int n = i; n + 1 < t->n && !kli_token_is(&t->at[n], "\n"); n++)
+            if (kli_token_is(&t->at[n], "range") && kli_token_is(&t->at[n + 1], "("))
+                r->out->count[KLI_TRAIT_BLOCKED_LOOPS] += arguments(t, n + 1, kli_match(t, n + 1, t->n)) == 3;
+    }
+}

@@ -1,0 +1,218 @@
+/* tokens.c - a source as tokens, without comments, white space and what `#if 0` hides.
+ *
+ * Enough of C, C++, OpenCL C, CUDA and Python to count words and to follow loops; it is no parser and never fails.  A preprocessor line with
+ * its continuations is one token, because what stands in a macro is code only where the macro is used.  Conditions other than
+ * `#if 0` are not followed: all branches count.  SPDX-License-Identifier: Apache-2.0 */
+#include "rewrite_impl.h"
+
+#include <string.h>
+
+typedef struct {
+    kl_str src;
+    size_t pos;
+    bool   python, line_start; /* line_start: nothing but blanks on this line so far */
+    size_t line_begin;         /* of the first character that is no blank, minus that of the line */
+    kli_tokens *out;
+    int cap;
+    kl_arena *arena;
+} lexer;
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || is_digit(c) || (unsigned char)c >= 0x80;
+}
+
+static char peek(const lexer *l, size_t ahead) { return l->pos + ahead < l->src.len ? l->src.ptr[l->pos + ahead] : '\0'; }
+
+static bool here(const lexer *l, const char *text) {
+    const size_t n = strlen(text);
+    return l->src.len - l->pos >= n && memcmp(l->src.ptr + l->pos, text, n) == 0;
+}
+
+static void emit(lexer *l, kli_token_kind kind, size_t begin) {
+    if (l->out->n == l->cap) {
+        kli_token *more = KL_ARRAY(l->arena, kli_token, l->cap * 2);
+        memcpy(more, l->out->at, sizeof *more * (size_t)l->out->n);
+        l->out->at = more;
+        l->cap *= 2;
+    }
+    l->out->at[l->out->n++] =
+        (kli_token){kind, {l->src.ptr + begin, l->pos - begin}, begin, (int)l->line_begin};
+    l->line_start = false;
+}
+
+static void skip_to(lexer *l, const char *end) {
+    while (l->pos < l->src.len && !here(l, end)) l->pos++;
+    l->pos += l->pos < l->src.len ? strlen(end) : 0;
+}
+
+static bool skip_comment(lexer *l) {
+    if (!l->python && here(l, "/*")) {
+        l->pos += 2;
+        skip_to(l, "*/");
+        return true;
+    }
+    if (!(l->python ? peek(l, 0) == '#' : here(l, "//"))) return false;
+    while (l->pos < l->src.len && peek(l, 0) != '\n') l->pos += !l->python && peek(l, 0) == '\\' && peek(l, 1) == '\n' ? 2 : 1;
+    if (l->pos > l->src.len) l->pos = l->src.len;
+    return true;
+}
+
+/* R"x( ... )x" */
+static void raw_string(lexer *l) {
+    char end[20] = ")";
+    size_t n = 0;
+    while (n < 16 && peek(l, 1 + n) && peek(l, 1 + n) != '(') n++;
+    memcpy(end + 1, l->src.ptr + l->pos + 1, n);
+    end[n + 1] = '"';
+    skip_to(l, end);
+}
+
+static void quoted(lexer *l) {
+    const char quote = peek(l, 0), triple[] = {quote, quote, quote, '\0'};
+    if (l->python && here(l, triple)) {
+        l->pos += 3;
+        skip_to(l, triple);
+        return;
+    }
+    for (l->pos++; l->pos < l->src.len && peek(l, 0) != quote && peek(l, 0) != '\n'; l->pos++)
+        if (peek(l, 0) == '\\' && l->pos + 1 < l->src.len) l->pos++;
+    if (peek(l, 0) == quote) l->pos++;
+    if (l->pos > l->src.len) l->pos = l->src.len;
+}
+
+static void word(lexer *l) {
+    const size_t begin = l->pos;
+    const bool number = is_digit(peek(l, 0)) || (peek(l, 0) == '.' && is_digit(peek(l, 1)));
+    while (l->pos < l->src.len) {
+        const char c = peek(l, 0), before = l->pos > begin ? l->src.ptr[l->pos - 1] : ' ';
+        const bool sign = (c == '+' || c == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
+        const bool hex = l->pos - begin > 1 && (l->src.ptr[begin + 1] | 32) == 'x';
+        if (is_word(c) || (number && (c == '.' || (c == '\'' && is_word(peek(l, 1)))))) l->pos++;
+        else if (number && sign && (!hex || (before | 32) == 'p')) l->pos++;
+        else break;
+    }
+    const bool raw = !l->python && !number && peek(l, 0) == '"' && l->src.ptr[l->pos - 1] == 'R' && l->pos - begin <= 3;
+    if (raw) raw_string(l);
+    emit(l, raw ? KLI_TOKEN_STRING : number ? KLI_TOKEN_NUMBER : KLI_TOKEN_NAME, begin);
+}
+
+static void punct(lexer *l) {
+    static const char *const LONG[] = {"<<=", ">>=", "...", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
+                                       "==",  "!=",  "<=",  ">=", "&&", "||", "->", "::", "<<", ">>", "**", "//"};
+    const size_t begin = l->pos;
+    for (size_t i = 0; i < KL_COUNT(LONG) && l->pos == begin; i++)
+        if (here(l, LONG[i])) l->pos += strlen(LONG[i]);
+    if (l->pos == begin) l->pos++;
+    emit(l, KLI_TOKEN_PUNCT, begin);
+}
+
+/* To the end of the preprocessor line, its continuations and the comments in it included. */
+static void preprocessor(lexer *l) {
+    const size_t begin = l->pos;
+    while (l->pos < l->src.len && peek(l, 0) != '\n') {
+        const bool quote = peek(l, 0) == '"';
+        if (peek(l, 0) == '\\' && peek(l, 1) == '\r' && peek(l, 2) == '\n') l->pos += 3;
+        else if (peek(l, 0) == '\\' && peek(l, 1)) l->pos += 2;
+        else if (quote) quoted(l);
+        else if (!skip_comment(l)) l->pos++;
+    }
+    emit(l, KLI_TOKEN_LINE, begin);
+}
+
+static kl_str directive_of(kl_str line) {
+    size_t i = 1, begin;
+    while (i < line.len && is_blank(line.ptr[i])) i++;
+    for (begin = i; i < line.len && is_word(line.ptr[i]);) i++;
+    return (kl_str){line.ptr + begin, i - begin};
+}
+
+static bool is_if_zero(kl_str line) {
+    const kl_str name = directive_of(line);
+    if (!kl_str_eq(name, KL_S("if"))) return false;
+    const kl_str rest = kl_str_trim((kl_str){name.ptr + name.len, line.len - (size_t)(name.ptr + name.len - line.ptr)});
+    return rest.len && rest.ptr[0] == '0' && (rest.len == 1 || is_blank(rest.ptr[1]) || rest.ptr[1] == '/');
+}
+
+/* From behind `#if 0` to the #else, #elif or #endif that ends it. */
+static void skip_hidden(lexer *l) {
+    for (int depth = 1; l->pos < l->src.len && depth;) {
+        const char *newline = memchr(l->src.ptr + l->pos, '\n', l->src.len - l->pos);
+        const size_t end = newline ? (size_t)(newline - l->src.ptr) + 1 : l->src.len;
+        const kl_str line = kl_str_trim((kl_str){l->src.ptr + l->pos, end - l->pos});
+        const kl_str name = line.len && line.ptr[0] == '#' ? directive_of(line) : (kl_str){0};
+        if (kl_str_starts(name, KL_S("if"))) depth++;
+        else if (kl_str_eq(name, KL_S("endif"))) depth--;
+        else if (depth == 1 && kl_str_starts(name, KL_S("el"))) depth--;
+        l->pos = end;
+    }
+    l->line_start = true;
+}
+
+static void line_end(lexer *l) {
+    const size_t begin = l->pos++;
+    if (l->python && !l->line_start) {
+        emit(l, KLI_TOKEN_PUNCT, begin);
+    }
+    l->line_start = true;
+}
+
+static void step(lexer *l) {
+    const char c = peek(l, 0);
+    if (c == '\n') line_end(l);
+    else if (is_blank(c)) l->pos++;
+    else if (c == '\\' && peek(l, 1) == '\n') l->pos += 2;
+    else if (!skip_comment(l)) {
+        if (l->line_start) {
+            size_t i = l->pos;
+            while (i > 0 && l->src.ptr[i - 1] != '\n') i--;
+            l->line_begin = l->pos - i;
+        }
+        if (c == '#' && l->line_start) {
+            preprocessor(l);
+            if (is_if_zero(l->out->at[l->out->n - 1].text)) skip_hidden(l);
+        } else if (is_word(c) || (c == '.' && is_digit(peek(l, 1)))) word(l);
+        else if (c == '"' || c == '\'') {
+            const size_t begin = l->pos;
+            quoted(l);
+            emit(l, KLI_TOKEN_STRING, begin);
+        } else punct(l);
+    }
+}
+
+void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source, const kl_surface *surface) {
+    lexer l = {.src = source, .out = out, .arena = a, .line_start = true, .python = surface->comment[0] == '#', .cap = 256};
+    *out = (kli_tokens){KL_ARRAY(a, kli_token, l.cap), 0};
+    while (l.pos < l.src.len) step(&l);
+}
+
+bool kli_token_is(const kli_token *t, const char *text) { return kl_str_eq(t->text, kl_str_of(text)); }
+
+/* ---- words and lines ------------------------------------------------------------------------------------------------------ */
+
+bool kli_next_word(kl_str *out, kl_str *list) {
+    *list = kl_str_trim(*list);
+    size_t n = 0;
+    while (n < list->len && list->ptr[n] != ' ') n++;
+    *out = (kl_str){list->ptr, n};
+    *list = (kl_str){list->ptr + n, list->len - n};
+    return n > 0;
+}
+
+bool kli_has_word(const char *list, kl_str wanted) {
+    kl_str rest = kl_str_of(list), w;
+    while (kli_next_word(&w, &rest))
+        if (kl_str_eq(w, wanted)) return true;
+    return false;
+}
+
+bool kli_next_line(kl_str *line, kl_str *rest, bool *ended) {
+    if (!rest->len) return false;
+    const char *newline = memchr(rest->ptr, '\n', rest->len);
+    const size_t n = newline ? (size_t)(newline - rest->ptr) : rest->len, step_over = n + (newline != NULL);
+    *line = (kl_str){rest->ptr, n};
+    *rest = (kl_str){rest->ptr + step_over, rest->len - step_over};
+    if (ended) *ended = newline != NULL;
+    return true;
+}
