@@ -1,0 +1,97 @@
+/* conversation.c - a conversation as text, and the words for what came back.
+ *
+ * The text is for people and for agents that read a page instead of JSON.  It depends on nothing but the turns, so
+ * that the same question is the same bytes.
+ * Not here: the wire formats (anthropic.c, openai.c), what any of it means.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model_impl.h"
+
+const char *kli_role_name(kl_role r) {
+    switch (r) {
+    case KL_ROLE_SYSTEM:
+        return "system";
+    case KL_ROLE_USER:
+        return "user";
+    case KL_ROLE_ASSISTANT:
+        return "assistant";
+    }
+    return "user";
+}
+
+kl_str kli_said(kl_str text) { return kl_str_trim(text).len ? text : KL_S("(nothing)"); }
+
+void kli_conversation_text(kl_buf *out, const kl_request *q) {
+    for (int i = 0; i < q->n; i++) {
+        const kl_str text = kli_said(q->messages[i].text);
+        kl_buf_printf(out, "# Turn %d of %d: %s\n\n", i + 1, q->n, kli_role_name(q->messages[i].role));
+        kl_buf_add(out, text);
+        kl_buf_add(out, kl_str_ends(text, KL_S("\n")) ? KL_S("\n") : KL_S("\n\n"));
+    }
+}
+
+kl_str kli_tame(kl_arena *a, kl_str s, size_t max) {
+    if (s.len > max) s.len = max;
+    kl_str kept = kl_arena_copy(a, s);
+    char *bytes = (char *)(uintptr_t)kept.ptr; /* our own copy */
+    for (size_t i = 0; i < kept.len; i++)
+        if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7f) bytes[i] = ' ';
+    return kl_str_trim(kept);
+}
+
+static const char *const STOPS[] = {
+    [KL_STOP_END] = "end", [KL_STOP_TRUNCATED] = "truncated", [KL_STOP_REFUSED] = "refused"};
+
+const char *kl_stop_name(kl_stop s) {
+    KL_ASSERT((size_t)s < KL_COUNT(STOPS));
+    return STOPS[s];
+}
+
+bool kl_stop_parse(kl_stop *out, kl_str name) {
+    for (size_t i = 0; i < KL_COUNT(STOPS); i++)
+        if (kl_str_eq(name, kl_str_of(STOPS[i]))) {
+            *out = (kl_stop)i;
+            return true;
+        }
+    return false;
+}
+
+/* The price table uses the same names for the same classes. */
+json_t *kl_usage_json(const kl_usage *u) {
+    json_t *o = json_object();
+    json_object_set_new(o, "input", json_integer(u->input));
+    json_object_set_new(o, "cache_read", json_integer(u->cache_read));
+    json_object_set_new(o, "cache_write_5m", json_integer(u->cache_write_5m));
+    json_object_set_new(o, "cache_write_1h", json_integer(u->cache_write_1h));
+    json_object_set_new(o, "output", json_integer(u->output));
+    json_object_set_new(o, "estimated", json_boolean(u->estimated));
+    return o;
+}
+
+#define MOST_TOKENS                                                                                                    \
+    1000000000 /* of one class in one call: far above any context window, far below overflow when priced */
+
+bool kli_tokens(int64_t *out, const json_t *o, const char *key) {
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > MOST_TOKENS) return false;
+    *out = json_integer_value(v);
+    return true;
+}
+
+void kl_usage_parse(kl_usage *out, const json_t *o) {
+    *out = (kl_usage){.estimated = kl_json_bool_or(o, "estimated", false)};
+    (void)kli_tokens(&out->input, o, "input");
+    (void)kli_tokens(&out->cache_read, o, "cache_read");
+    (void)kli_tokens(&out->cache_write_5m, o, "cache_write_5m");
+    (void)kli_tokens(&out->cache_write_1h, o, "cache_write_1h");
+    (void)kli_tokens(&out->output, o, "output");
+}
+
+static int64_t prompt_bytes(const kl_request *q) {
+    int64_t bytes = 0;
+    for (int i = 0; i < q->n; i++) bytes += (int64_t)q->messages[i].text.len;
+    return bytes;
+}
+
+kl_usage kl_usage_estimate(const kl_request *q, kl_str reply) {
+    return (kl_usage){.input = (prompt_bytes(q) + 3) / 4, .output = ((int64_t)reply.len + 3) / 4, .estimated = true};
+}

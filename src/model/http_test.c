@@ -1,0 +1,400 @@
+/* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage, errors, what was sent
+ * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+#include "base/proc.h"
+#include "base/test.h"
+#include "curl_api.h"
+#include "model_impl.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEY "sk-test-0123456789"
+#define LOG "seen.jsonl"
+#define TEXT "ACTION: unroll\nLOCUS: loop k\n\xc3\xbcml\xc3\xa4ut and \xf0\x9f\x9a\x80 end.\n"
+
+static kl_error e;
+static kl_arena *arena;
+static int server_stdin = -1;
+
+/* ---- the server ---------------------------------------------------------------------------------------------- */
+
+static int start_server(void) {
+    int to[2], from[2];
+    if (pipe(to) || pipe(from)) return -1;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        close(to[1]);
+        execlp("python3", "python3", KL_TEST_ROOT "/tests/flow/model_server.py", "--log", LOG, (char *)NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    server_stdin = to[1];              /* it ends when this closes */
+    FILE *said = fdopen(from[0], "r"); /* stays open: the server may not be left with a broken pipe */
+    int port = 0;
+    if (!said || fscanf(said, "port %d", &port) != 1) return -1;
+    return port;
+}
+
+static void point_to(int port) {
+    char base[64];
+    snprintf(base, sizeof base, "http://127.0.0.1:%d", port);
+    setenv("ANTHROPIC_BASE_URL", base, 1);
+    snprintf(base, sizeof base, "http://127.0.0.1:%d/v1/", port);
+    setenv("OPENAI_BASE_URL", base, 1);
+}
+
+static int server_port;
+
+static int set_up(void **state) {
+    (void)state;
+    arena = kl_arena_new();
+    e = (kl_error){0};
+    setenv("ANTHROPIC_API_KEY", KEY, 1);
+    setenv("OPENAI_API_KEY", KEY, 1);
+    unsetenv("ANTHROPIC_API_KEY_FILE");
+    point_to(server_port);
+    unlink(LOG);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    kl_arena_free(arena);
+    return 0;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------- */
+
+static const kl_message TURNS[] = {
+    {KL_ROLE_SYSTEM, {"You are terse.", 14}, true},
+    {KL_ROLE_USER, {"first \"question\"\n", 17}, true},
+    {KL_ROLE_ASSISTANT, {"", 0}, false},
+    {KL_ROLE_USER, {"second \x01 \xff question", 19}, true},
+};
+static const kl_request ASK = {.messages = TURNS, .n = 4, .max_tokens = 1234, .purpose = "generate"};
+
+static kl_err ask(kl_reply *r, const char *spec) {
+    kl_model *m = NULL;
+    kl_err err = kl_model_open(&m, spec, &e);
+    if (!err) err = kl_model_ask(r, m, arena, &ASK, &e);
+    kl_model_close(m);
+    assert_null(strstr(e.message, KEY));
+    assert_null(strstr(e.hint, KEY));
+    assert_null(strstr(e.detail, KEY));
+    return err;
+}
+
+/* What the server saw since the last set_up. */
+static json_t *seen(void) {
+    kl_str text;
+    json_t *list = json_array();
+    if (kl_fs_read(&text, arena, LOG, 64 << 20, NULL)) return list;
+    while (text.len) {
+        const size_t n = strcspn(text.ptr, "\n");
+        json_t *o;
+        assert_ok(kl_json_parse(&o, (kl_str){text.ptr, n}, KL_S(LOG), &e));
+        json_array_append_new(list, o);
+        text = (kl_str){text.ptr + n + 1, text.len - n - 1};
+    }
+    return list;
+}
+
+static size_t times_asked(void) {
+    json_t *list = seen();
+    size_t n = json_array_size(list);
+    json_decref(list);
+    return n;
+}
+
+/* ---- replies ------------------------------------------------------------------------------------------------- */
+
+static void check_usage(const kl_reply *r, bool openai) {
+    assert_false(r->usage.estimated);
+    assert_int_equal(r->usage.input, 12);
+    assert_int_equal(r->usage.cache_read, 52000);
+    assert_int_equal(r->usage.cache_write_5m, openai ? 300 : 200);
+    assert_int_equal(r->usage.cache_write_1h, openai ? 0 : 100);
+    assert_int_equal(r->usage.output, 900);
+    assert_int_equal(r->billed_microusd, -1);
+}
+
+static void test_model_http__replies(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        kl_stop stop;
+        size_t asked;
+    } CASES[] = {
+        {"ok", KL_STOP_END, 1},          {"slow", KL_STOP_END, 1},
+        {"split", KL_STOP_END, 1},       {"once-429", KL_STOP_END, 2},
+        {"once-529", KL_STOP_END, 2},    {"once-503", KL_STOP_END, 2},
+        {"once-inside", KL_STOP_END, 2}, {"max-tokens", KL_STOP_TRUNCATED, 1},
+        {"refusal", KL_STOP_REFUSED, 1},
+    };
+    for (size_t i = 0; i < 2 * KL_COUNT(CASES); i++) {
+        const bool openai = i % 2;
+        const char *model = CASES[i / 2].model;
+        kl_reply r;
+        unlink(LOG);
+        assert_ok(ask(&r, kl_arena_printf(arena, "%s:%s", openai ? "openai" : "anthropic", model).ptr));
+        assert_str(r.text, TEXT);
+        assert_int_equal(r.stop, CASES[i / 2].stop);
+        assert_str(r.model, model);
+        assert_true(r.wall_ns > 0);
+        check_usage(&r, openai);
+        assert_int_equal(times_asked(), CASES[i / 2].asked);
+    }
+}
+
+static void test_model_http__missing_or_mad_usage_is_estimated(void **state) {
+    (void)state;
+    static const char *const specs[] = {"anthropic:no-usage", "openai:no-usage", "anthropic:bad-usage",
+                                        "openai:bad-usage"};
+    for (size_t i = 0; i < KL_COUNT(specs); i++) {
+        kl_reply r;
+        assert_ok(ask(&r, specs[i]));
+        assert_true(r.usage.estimated);
+        assert_int_equal(r.usage.input, (14 + 17 + 19 + 3) / 4);
+        assert_int_equal(r.usage.output, (sizeof TEXT - 1 + 3) / 4);
+        assert_int_equal(r.usage.cache_read, 0);
+    }
+}
+
+/* ---- trouble ------------------------------------------------------------------------------------------------- */
+
+static void test_model_http__trouble(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        kl_err code;
+        size_t asked;
+        int64_t billed;
+        const char *words, *hint;
+    } CASES[] = {
+        {"401", KL_EMODEL, 1, 0, "HTTP 401", "_API_KEY"},
+        {"403", KL_EMODEL, 1, 0, "HTTP 403", "_API_KEY_FILE"},
+        {"400", KL_EMODEL, 1, 0, "this request  cannot be  [31mserved", "refused"},
+        {"404", KL_EMODEL, 1, 0, "HTTP 404", "_BASE_URL"},
+        {"no-retry", KL_EMODEL, 1, 0, "broken for good", "later"},
+        {"redirect", KL_EMODEL, 1, 0, "HTTP 302", ""},
+        {"always-429", KL_EMODEL, 1 + KL_MODEL_RETRIES, 0, "(5 times)", "later"},
+        {"inside", KL_EMODEL, 1, -1, "overloaded_error: Overloaded", "later"},
+        {"cut", KL_EIO, 1, -1, "broke off after 11 bytes", "charged"},
+        {"cut-early", KL_EIO, 1, -1, "broke off after 0 bytes", ""},
+        {"no-end", KL_EIO, 1, -1, "broke off", ""},
+        {"garbage", KL_EMODEL, 1, -1, "garbage", ""},
+        {"html", KL_EMODEL, 1, -1, "Welcome to the  [31mproxy", "_BASE_URL"},
+        {"huge", KL_ELIMIT, 1, -1, "larger than", ""},
+        {"endless-line", KL_ELIMIT, 1, -1, "larger than", ""},
+    };
+    for (size_t i = 0; i < 2 * KL_COUNT(CASES); i++) {
+        const char *provider = i % 2 ? "openai" : "anthropic";
+        kl_reply r;
+        e = (kl_error){0};
+        unlink(LOG);
+        const char *spec = kl_arena_printf(arena, "%s:%s", provider, CASES[i / 2].model).ptr;
+        assert_err(CASES[i / 2].code, ask(&r, spec));
+        assert_string_equal(e.where, provider);
+        assert_contains(e.message, CASES[i / 2].words);
+        assert_contains(e.hint, CASES[i / 2].hint);
+        assert_int_equal(r.billed_microusd, CASES[i / 2].billed);
+        assert_int_equal(r.text.len, 0);
+        assert_int_equal(times_asked(), CASES[i / 2].asked);
+    }
+}
+
+static void test_model_http__names_and_texts_of_a_server_are_data(void **state) {
+    (void)state;
+    static const char *const specs[] = {"anthropic:escape", "openai:escape"};
+    for (size_t i = 0; i < KL_COUNT(specs); i++) {
+        kl_reply r;
+        assert_ok(ask(&r, specs[i]));
+        assert_str(r.text, "a\x1b[2Jb"); /* a reply is kept as it is; who shows it makes it harmless */
+        assert_null(memchr(r.model.ptr, '\x1b', r.model.len));
+        assert_true(r.model.len < 128);
+    }
+}
+
+static void test_model_http__a_server_that_is_not_there(void **state) {
+    (void)state;
+    kl_reply r;
+    point_to(1);
+    const int64_t began = kl_now_ns();
+    assert_err(KL_EIO, ask(&r, "anthropic:ok"));
+    assert_contains(e.message, "not reached");
+    assert_contains(e.hint, "ANTHROPIC_BASE_URL");
+    assert_int_equal(r.billed_microusd, 0);
+    assert_true(kl_now_ns() - began < 5000000000);
+}
+
+/* ^C while the server is silent; in a process of its own, because the flag stays. */
+static void test_model_http__an_interrupt_ends_the_wait(void **state) {
+    (void)state;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        kl_reply r;
+        kl_interrupt_install();
+        const bool ended = ask(&r, "anthropic:never") == KL_EINTR && r.billed_microusd == -1;
+        const bool not_begun = ask(&r, "anthropic:ok") == KL_EINTR && r.billed_microusd == 0; /* the flag stays */
+        _exit(ended && not_begun ? 0 : 1);
+    }
+    usleep(700000);
+    kill(pid, SIGINT);
+    int status = -1;
+    const int64_t began = kl_now_ns();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(kl_now_ns() - began < 5000000000);
+}
+
+/* ---- what is sent -------------------------------------------------------------------------------------------- */
+
+static kl_str header(const json_t *request, const char *name) {
+    return kl_json_text_or(json_object_get(request, "headers"), name, (kl_str){0});
+}
+
+static void test_model_http__the_anthropic_request_is_stable_to_the_byte(void **state) {
+    (void)state;
+    kl_reply r;
+    assert_ok(ask(&r, "anthropic:ok"));
+    assert_ok(ask(&r, "anthropic:ok"));
+    json_t *list = seen();
+    assert_int_equal(json_array_size(list), 2);
+    const json_t *one = json_array_get(list, 0);
+    assert_str(kl_json_text_or(one, "path", (kl_str){0}), "/v1/messages");
+    assert_str(header(one, "x-api-key"), KEY);
+    assert_str(header(one, "authorization"), "");
+    assert_str(header(one, "anthropic-version"), "2023-06-01");
+    assert_str(kl_json_text_or(one, "raw", (kl_str){0}),
+               "{\"model\":\"ok\",\"max_tokens\":1234,\"system\":[{\"type\":\"text\",\"text\":\"You are "
+               "terse.\",\"cache_control\":{\"type\":\"ephemeral\"}}],"
+               "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"first "
+               "\\\"question\\\"\\n\",\"cache_control\":{\"type\":\"ephemeral\"}}]},"
+               "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"(nothing)\"}]},"
+               "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"second \\u0001 \xef\xbf\xbd "
+               "question\",\"cache_control\":{\"type\":\"ephemeral\"}}]}],"
+               "\"stream\":true}");
+    assert_str(kl_json_text_or(one, "raw", (kl_str){0}),
+               kl_json_text_or(json_array_get(list, 1), "raw", (kl_str){0}).ptr);
+    json_decref(list);
+}
+
+static void test_model_http__the_openai_request_is_stable_to_the_byte(void **state) {
+    (void)state;
+    kl_reply r;
+    assert_ok(ask(&r, "openai:ok"));
+    json_t *list = seen();
+    const json_t *one = json_array_get(list, 0);
+    assert_str(kl_json_text_or(one, "path", (kl_str){0}), "/v1/chat/completions");
+    assert_str(header(one, "authorization"), "Bearer " KEY);
+    assert_str(kl_json_text_or(one, "raw", (kl_str){0}),
+               "{\"model\":\"ok\",\"messages\":[{\"role\":\"system\",\"content\":\"You are "
+               "terse.\"},{\"role\":\"user\",\"content\":\"first \\\"question\\\"\\n\"},"
+               "{\"role\":\"assistant\",\"content\":\"(nothing)\"},{\"role\":\"user\",\"content\":\"second \\u0001 "
+               "\xef\xbf\xbd question\"}],"
+               "\"max_completion_tokens\":1234,\"stream\":true,\"stream_options\":{\"include_usage\":true}}");
+    json_decref(list);
+}
+
+static void test_model_http__at_most_four_breakpoints_the_first_and_the_last(void **state) {
+    (void)state;
+    kl_message many[9];
+    for (int i = 0; i < 9; i++) many[i] = (kl_message){i % 2 ? KL_ROLE_ASSISTANT : KL_ROLE_USER, KL_S("x"), true};
+    const kl_request q = {.messages = many, .n = 9};
+    kl_model *m;
+    kl_reply r;
+    assert_ok(kl_model_open(&m, "anthropic:ok", &e));
+    assert_ok(kl_model_ask(&r, m, arena, &q, &e));
+    kl_model_close(m);
+    json_t *list = seen();
+    const json_t *body = json_object_get(json_array_get(list, 0), "body"),
+                 *messages = json_object_get(body, "messages");
+    for (size_t i = 0; i < 9; i++) {
+        const json_t *block = json_array_get(json_object_get(json_array_get(messages, i), "content"), 0);
+        assert_int_equal(json_object_get(block, "cache_control") != NULL, i == 0 || i > 5);
+    }
+    assert_int_equal(kl_json_int_or(body, "max_tokens", 0), KL_MODEL_MAX_TOKENS);
+    assert_null(json_object_get(body, "system"));
+    json_decref(list);
+}
+
+/* ---- keys and addresses -------------------------------------------------------------------------------------- */
+
+static void test_model_http__where_the_key_comes_from(void **state) {
+    (void)state;
+    kl_reply r;
+    unsetenv("ANTHROPIC_API_KEY");
+    assert_ok(ask(&r, "anthropic:ok")); /* a server of one's own may want none */
+    assert_ok(kl_fs_write("key", KL_S("  " KEY "\n"), &e));
+    setenv("ANTHROPIC_API_KEY_FILE", "key", 1);
+    assert_ok(ask(&r, "anthropic:ok"));
+    json_t *list = seen();
+    assert_str(header(json_array_get(list, 0), "x-api-key"), "");
+    assert_str(header(json_array_get(list, 1), "x-api-key"), KEY);
+    json_decref(list);
+    assert_err(KL_EMODEL, ask(&r, "anthropic:401"));
+    assert_contains(e.hint, "the key came from key;");
+    assert_contains(e.message, "invalid key: ******************");
+    setenv("ANTHROPIC_API_KEY_FILE", "absent", 1);
+    assert_err(KL_ENOENT, ask(&r, "anthropic:ok"));
+    assert_contains(e.hint, "ANTHROPIC_API_KEY_FILE");
+    static const char *const bad[] = {"two words", "line\nx-evil: 1", "\xc3\xa4", "   "};
+    for (size_t i = 0; i < KL_COUNT(bad); i++) {
+        setenv("ANTHROPIC_API_KEY", bad[i], 1);
+        assert_err(KL_EINVAL, ask(&r, "anthropic:ok"));
+        assert_null(strstr(e.message, bad[i][0] == ' ' ? "\x01" : bad[i]));
+    }
+    unsetenv("ANTHROPIC_API_KEY");
+    unsetenv("ANTHROPIC_API_KEY_FILE");
+    unsetenv("ANTHROPIC_BASE_URL");
+    assert_err(KL_ENOENT, ask(&r, "anthropic:ok"));
+    assert_contains(e.message, "neither ANTHROPIC_API_KEY nor ANTHROPIC_API_KEY_FILE");
+}
+
+static void test_model_http__addresses_that_are_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {"ftp://x",    "file:///etc/passwd", "127.0.0.1", "http://user:secret@host",
+                                      "http://a b", "https://x/?key=1",   "http://x#y"};
+    for (size_t i = 0; i < KL_COUNT(bad); i++) {
+        kl_reply r;
+        setenv("ANTHROPIC_BASE_URL", bad[i], 1);
+        assert_err(KL_EINVAL, ask(&r, "anthropic:ok"));
+        assert_string_equal(e.where, "ANTHROPIC_BASE_URL");
+        assert_null(strstr(e.message, "secret"));
+    }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(test_model_http__##name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(replies),
+        TEST(missing_or_mad_usage_is_estimated),
+        TEST(trouble),
+        TEST(names_and_texts_of_a_server_are_data),
+        TEST(a_server_that_is_not_there),
+        TEST(an_interrupt_ends_the_wait),
+        TEST(the_anthropic_request_is_stable_to_the_byte),
+        TEST(the_openai_request_is_stable_to_the_byte),
+        TEST(at_most_four_breakpoints_the_first_and_the_last),
+        TEST(where_the_key_comes_from),
+        TEST(addresses_that_are_refused),
+    };
+    static const char *const PROXIES[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    for (size_t i = 0; i < KL_COUNT(PROXIES); i++) unsetenv(PROXIES[i]);
+    const kli_curl *curl;
+    if (kli_curl_load(&curl, &e)) return (void)fprintf(stderr, "skipped: %s: %s\n", e.where, e.message), 77;
+    arena = kl_arena_new();
+    const bool python = kl_fs_find_program(arena, "python3").len > 0;
+    kl_arena_free(arena);
+    if (!python) return (void)fprintf(stderr, "skipped: there is no python3\n"), 77;
+    server_port = start_server();
+    if (server_port < 0) return (void)fprintf(stderr, "model_server.py does not start\n"), 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

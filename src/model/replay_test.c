@@ -1,0 +1,165 @@
+/* Tests of replay.c and recording.c.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+#include "base/test.h"
+#include "model_impl.h"
+
+#define HEAD "{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"claude-opus-4-6\"}\n"
+
+static kl_error e;
+static kl_arena *arena;
+
+static int set_up(void **state) {
+    (void)state;
+    arena = kl_arena_new();
+    e = (kl_error){0};
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    kl_arena_free(arena);
+    return 0;
+}
+
+static kl_err ask(kl_reply *r, const char *spec, const char *slot, const char *key) {
+    static const kl_message turn = {KL_ROLE_USER, {"whatever", 8}, false};
+    const kl_request q = {.messages = &turn, .n = 1, .purpose = "deoptimize", .slot = slot, .key = key};
+    kl_model *m = NULL;
+    kl_err err = kl_model_open(&m, spec, &e);
+    if (!err) err = kl_model_ask(r, m, arena, &q, &e);
+    kl_model_close(m);
+    return err;
+}
+
+static const kl_recorded CALLS[] = {
+    {.slot = {"t/deoptimize/0", 14},
+     .key = {"k0", 2},
+     .purpose = {"deoptimize", 10},
+     .text = {"one\n\"x\" \xc3\xa4", 10},
+     .model = {"claude-opus-4-6", 15},
+     .usage = {.input = 1, .cache_read = 2, .cache_write_5m = 3, .cache_write_1h = 4, .output = 5},
+     .billed_microusd = 77},
+    {.slot = {"t/deoptimize/1", 14},
+     .key = {"k1", 2},
+     .purpose = {"deoptimize", 10},
+     .text = {"", 0},
+     .stop = KL_STOP_REFUSED,
+     .usage = {.input = 9, .estimated = true},
+     .billed_microusd = -1},
+};
+
+static void test_model_replay__what_was_written_comes_back(void **state) {
+    (void)state;
+    kl_reply r;
+    kl_model *m;
+    assert_ok(kl_recording_write("r.jsonl", "claude-opus-4-6", "walk", "a note", CALLS, 2, &e));
+    static const char *const specs[] = {"replay:r.jsonl", "replay:exact:r.jsonl"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(ask(&r, specs[i], "t/deoptimize/0", "k0"));
+        assert_str(r.text, "one\n\"x\" \xc3\xa4");
+        assert_str(r.model, "claude-opus-4-6");
+        assert_memory_equal(&r.usage, &CALLS[0].usage, sizeof r.usage);
+        assert_int_equal(r.billed_microusd, -1); /* replay costs nothing, whatever it cost then */
+        assert_ok(ask(&r, specs[i], "t/deoptimize/1", "k1"));
+        assert_int_equal(r.stop, KL_STOP_REFUSED);
+        assert_int_equal(r.text.len, 0);
+        assert_true(r.usage.estimated);
+    }
+    assert_ok(kl_model_open(&m, "replay:r.jsonl", &e));
+    assert_string_equal(kl_model_name(m), "replay of claude-opus-4-6");
+    kl_price p;
+    assert_ok(kl_price_of(&p, kl_model_name(m), 100, &e));
+    assert_int_equal(kl_price_cost(&p, &CALLS[0].usage), 0);
+    kl_model_close(m);
+}
+
+static void test_model_replay__the_same_calls_are_the_same_bytes(void **state) {
+    (void)state;
+    kl_str text;
+    assert_ok(kl_recording_write("b.jsonl", "m", "walk", NULL, CALLS, 1, &e));
+    assert_ok(kl_fs_read(&text, arena, "b.jsonl", 1 << 20, &e));
+    assert_string_equal(
+        text.ptr,
+        "{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"m\",\"command\":\"walk\",\"note\":\"\"}\n"
+        "{\"slot\":\"t/deoptimize/0\",\"key\":\"k0\",\"purpose\":\"deoptimize\",\"text\":\"one\\n\\\"x\\\" "
+        "\xc3\xa4\",\"stop\":\"end\","
+        "\"usage\":{\"input\":1,\"cache_read\":2,\"cache_write_5m\":3,\"cache_write_1h\":4,\"output\":5,\"estimated\":"
+        "false},"
+        "\"model\":\"claude-opus-4-6\",\"billed_microusd\":77}\n");
+    const kl_recorded twice[] = {CALLS[0], CALLS[0]};
+    assert_err(KL_EINVAL, kl_recording_write("c.jsonl", "m", "walk", "", twice, 2, &e));
+    assert_false(kl_fs_exists("c.jsonl"));
+    assert_err(KL_ENOENT, kl_recording_write("no/such/folder/c.jsonl", "m", "walk", "", CALLS, 1, &e));
+}
+
+static void test_model_replay__what_is_not_recorded_is_named(void **state) {
+    (void)state;
+    kl_reply r;
+    assert_ok(kl_recording_write("r.jsonl", "m", "walk", "", CALLS, 2, &e));
+    assert_err(KL_ENOENT, ask(&r, "replay:r.jsonl", "t/deoptimize/2", "k0"));
+    assert_contains(e.message, "the slot t/deoptimize/2");
+    assert_contains(e.hint, "2 calls of m");
+    assert_int_equal(r.billed_microusd, 0);
+    assert_err(KL_ENOENT, ask(&r, "replay:exact:r.jsonl", "t/deoptimize/0", "changed"));
+    assert_contains(e.message, "the key changed");
+    assert_contains(e.hint, "replay:r.jsonl");
+    assert_err(KL_ENOENT, ask(&r, "replay:r.jsonl", NULL, NULL));
+    assert_err(KL_ENOENT, ask(&r, "replay:not-there.jsonl", "s", "k"));
+    assert_contains(e.hint, "run export");
+}
+
+static void test_model_replay__a_file_by_hand_needs_slots_and_texts_alone(void **state) {
+    (void)state;
+    kl_reply r;
+    assert_ok(kl_fs_write("h.jsonl", KL_S("\n" HEAD "\n{\"slot\":\"a\",\"text\":\"hello\"}"), &e));
+    assert_ok(ask(&r, "replay:h.jsonl", "a", NULL));
+    assert_str(r.text, "hello");
+    assert_str(r.model, "claude-opus-4-6");
+    assert_true(r.usage.estimated);
+    assert_int_equal(r.usage.output, 2);
+    assert_ok(kl_fs_write("n.jsonl",
+                          KL_S("{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"\\u001b[31m\"}\n"), &e));
+    kl_model *m;
+    assert_ok(kl_model_open(&m, "replay:n.jsonl", &e));
+    assert_string_equal(kl_model_name(m), "replay of [31m");
+    kl_model_close(m);
+}
+
+static void test_model_replay__a_file_that_is_wrong_is_refused_as_a_whole(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } CASES[] = {
+        {"", "empty"},
+        {"not json\n", "expected"},
+        {"{\"slot\":\"a\",\"text\":\"x\"}\n", "first line"},
+        {"{\"schema\":\"klineage/recording\",\"version\":2}\n", "version 2"},
+        {"{\"schema\":\"klineage/recording\"}\n", "version 0"},
+        {HEAD "{\"slot\":\"a\"}\n", "\"text\""},
+        {HEAD "{\"text\":\"a\"}\n", "\"slot\""},
+        {HEAD "{\"slot\":7,\"text\":\"a\"}\n", "\"slot\""},
+        {HEAD "[]\n", "\"text\""},
+        {HEAD "{\"slot\":\"a\",\"text\":\"x\",\"stop\":\"soon\"}\n", "\"stop\""},
+        {HEAD "{\"slot\":\"a\",\"text\":\"x\"}\n{\"slot\":\"a\",\"text\":\"y\"}\n", "before"},
+        {HEAD "{\"slot\":\"a\",\"text\":\"x\\u0000\"}\n", "\\u0000"},
+        {HEAD "{\"slot\":\"a\",\"text\":\"cut off", "premature"},
+    };
+    for (size_t i = 0; i < KL_COUNT(CASES); i++) {
+        kl_reply r;
+        assert_ok(kl_fs_write("w.jsonl", kl_str_of(CASES[i].text), &e));
+        assert_err(KL_EPARSE, ask(&r, "replay:w.jsonl", "a", NULL));
+        assert_contains(e.message, CASES[i].words);
+    }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(test_model_replay__##name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_written_comes_back),
+        TEST(the_same_calls_are_the_same_bytes),
+        TEST(what_is_not_recorded_is_named),
+        TEST(a_file_by_hand_needs_slots_and_texts_alone),
+        TEST(a_file_that_is_wrong_is_refused_as_a_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
