@@ -1,0 +1,314 @@
+/* ask.c - a question to a model: looked up, else reserved, asked, kept and settled, and only then used.
+ *
+ *   key -> journal ----------------------------------------------> reply        a hit costs nothing, and counts what it cost then
+ *           '-> price -> reserve -> ask -> settle -> journal -----> reply        law 6, law 8
+ *                                    |-> nothing was charged: release
+ *                                    '-> perhaps charged: lost, counts in full
+ *
+ * A reply is always read back from the journal, also the first time, so that nobody can use one that was not kept.  Messages and
+ * replies are blobs: a conversation that only grows is stored once.
+ * Not here: prices, wires (model/), the sums against the caps (store/charge.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "run/run_impl.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include <stdio.h>
+#include <string.h>
+
+#define BUSY_TRIES 12             /* of 5 s each: many tracks may write at once, and an answer is paid for */
+#define MAX_TOKENS_SAID (1 << 30) /* of one class; what is above is no count of tokens */
+
+typedef struct {
+    kl_track *t;
+    kl_request q;   /* with key, slot and the default of max_tokens */
+    kl_str content; /* hash of what is asked */
+    kl_str purpose; /* of the slot, as a thing to count */
+    int64_t ordinal;
+    char key[65];
+} question;
+
+static const char *const ROLES[] = {"system", "user", "assistant"};
+
+/* ---- what is asked -------------------------------------------------------------------------------------------------- */
+
+static kl_str content_of(kl_arena *a, const kl_request *q) {
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, kl_str_of(q->purpose));
+    kl_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)q->max_tokens));
+    for (int i = 0; i < q->n; i++) {
+        kl_hasher_add(&h, kl_str_of(ROLES[q->messages[i].role]));
+        kl_hasher_add(&h, q->messages[i].cache ? KL_S("cache") : KL_S(""));
+        kl_hasher_add(&h, q->messages[i].text);
+    }
+    return kl_arena_copy(a, kl_str_of(kl_hasher_end(&h).hex));
+}
+
+static question question_of(kl_track *t, const kl_request *q) {
+    question c = {.t = t, .q = *q};
+    if (!c.q.max_tokens) c.q.max_tokens = KL_MODEL_MAX_TOKENS;
+    if (!c.q.purpose) c.q.purpose = "";
+    c.content = content_of(t->arena, &c.q);
+    c.purpose = kl_arena_printf(t->arena, "purpose %s", c.q.purpose);
+    c.ordinal = kli_count_of(t, c.purpose);
+    kli_effect_key(c.key, t, "ask", c.content);
+    c.q.key = kl_arena_copy(t->arena, kl_str_of(c.key)).ptr;
+    c.q.slot = kl_arena_printf(t->arena, "%s/%s/%lld", t->spec->name, c.q.purpose, (long long)c.ordinal).ptr;
+    return c;
+}
+
+static kl_err keep_request(kl_str *json, const question *c, kl_error *e) {
+    json_t *o = json_object(), *messages = json_array();
+    kl_err err = KL_OK;
+    for (int i = 0; !err && i < c->q.n; i++) {
+        char hash[65] = "";
+        json_t *m = json_object();
+        err = kl_store_blob_put(hash, c->t->run->store, c->q.messages[i].text, e);
+        json_object_set_new(m, "role", json_string(ROLES[c->q.messages[i].role]));
+        json_object_set_new(m, "text", json_string(hash));
+        if (c->q.messages[i].cache) json_object_set_new(m, "cache", json_true());
+        json_array_append_new(messages, m);
+    }
+    json_object_set_new(o, "purpose", kl_json_str(kl_str_of(c->q.purpose)));
+    json_object_set_new(o, "max_tokens", json_integer(c->q.max_tokens));
+    json_object_set_new(o, "messages", messages);
+    *json = kl_json_dump(c->t->arena, o, false);
+    json_decref(o);
+    return err;
+}
+
+/* ---- what came back --------------------------------------------------------------------------------------------------- */
+
+static kl_err read_answer(kl_reply *out, int64_t *cost, kl_track *t, kl_arena *a, const kl_store_effect *f,
+                          kl_error *e) {
+    json_t *o;
+    kl_str text;
+    kl_err err = kl_json_parse(&o, f->answer, KL_S("journal"), e);
+    if (err) return err;
+    *out = (kl_reply){.model = kl_arena_copy(a, kl_json_text_or(o, "model", (kl_str){0})),
+                      .billed_microusd = kl_json_int_or(o, "billed_microusd", -1),
+                      .wall_ns = kl_json_int_or(o, "wall_ns", 0)};
+    *cost = kl_json_int_or(o, "cost_microusd", 0);
+    kl_usage_parse(&out->usage, json_object_get(o, "usage"));
+    if (!kl_stop_parse(&out->stop, kl_json_text_or(o, "stop", (kl_str){0})))
+        err = kl_fail(e, KL_EPARSE, "journal", "effect %.12s has no stop that is known", f->key.ptr);
+    if (!err) err = kl_json_text(&text, o, "text", KL_S("journal"), e);
+    if (!err) err = kl_store_blob_get(&out->text, t->run->store, a, text, e);
+    json_decref(o);
+    return err;
+}
+
+/* Errors: KL_ENOENT when it was not answered yet. */
+static kl_err from_journal(kl_reply *out, question *c, kl_arena *a, kl_error *e) {
+    kl_store_effect f;
+    int64_t cost = 0;
+    kl_err err = kl_store_effect_get(&f, c->t->run->store, c->t->arena, c->key, e);
+    if (err) return err;
+    err = read_answer(out, &cost, c->t, a, &f, e);
+    if (err == KL_ENOENT)
+        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was answered, but its text is gone", c->key);
+    if (err) return err;
+    kli_count_up(c->t, c->content);
+    kli_count_up(c->t, c->purpose);
+    c->t->spent_microusd += cost;
+    return KL_OK;
+}
+
+static kl_str answer_json(kl_arena *a, const kl_reply *r, const char *text, int64_t cost) {
+    json_t *o = json_object();
+    json_object_set_new(o, "text", json_string(text));
+    json_object_set_new(o, "stop", json_string(kl_stop_name(r->stop)));
+    json_object_set_new(o, "model", kl_json_str(r->model));
+    json_object_set_new(o, "usage", kl_usage_json(&r->usage));
+    json_object_set_new(o, "billed_microusd", json_integer(r->billed_microusd));
+    json_object_set_new(o, "cost_microusd", json_integer(cost));
+    json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
+    kl_str json = kl_json_dump(a, o, false);
+    json_decref(o);
+    return json;
+}
+
+/* ---- who answers ----------------------------------------------------------------------------------------------------------- */
+
+static kl_err open_own(kl_track *t, kl_error *e) {
+    const char *colon = t->run->opts.model ? strchr(t->run->opts.model, ':') : NULL;
+    const kl_provider *p = t->run->opts.provider;
+    if (t->own_open) return KL_OK;
+    kl_err err = p->open ? p->open(&t->own, t->keep, colon ? colon + 1 : "", e) : KL_OK;
+    t->own_open = err == KL_OK;
+    return err;
+}
+
+static kl_err open_model(kl_track *t, kl_error *e) {
+    if (t->run->opts.provider) return open_own(t, e);
+    if (t->model) return KL_OK;
+    if (!t->run->opts.model) {
+        kl_fail(e, KL_EINVAL, t->spec->name, "a model has to be asked, and none was named");
+        return kl_hint(e,
+                       "--model anthropic:NAME, or without a network or a key: --model builtin; klineage help models");
+    }
+    return kl_model_open(&t->model, t->run->opts.model, e);
+}
+
+static const kl_provider *provider_of(const kl_track *t) {
+    return t->run->opts.provider ? t->run->opts.provider : kl_model_provider(t->model);
+}
+
+static const char *model_name(const kl_track *t) {
+    const kl_provider *p = t->run->opts.provider;
+    if (!p) return kl_model_name(t->model);
+    return p->model_name ? p->model_name(t->own) : p->name;
+}
+
+/* What follows the colon of "anthropic:NAME" is the name, with or without a key at hand. */
+static const char *name_in_spec(const char *spec) {
+    const char *colon = strchr(spec, ':');
+    kl_str provider = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
+    bool wire = kl_str_eq(provider, KL_S("anthropic")) || kl_str_eq(provider, KL_S("openai"));
+    return wire && colon ? colon + 1 : NULL;
+}
+
+const char *kl_track_model(const kl_track *t) {
+    const char *spec = t->run->opts.model;
+    kl_model *m = NULL;
+    kl_error unused = {0};
+    if (!spec) return "";
+    if (t->model || t->own_open) return model_name(t);
+    if (t->run->opts.provider) return t->run->opts.provider->name;
+    if (name_in_spec(spec)) return name_in_spec(spec);
+    if (kl_model_open(&m, spec, &unused)) return kl_arena_printf(t->keep, "%.*s", (int)strcspn(spec, ":"), spec).ptr;
+    const char *name = kl_arena_copy(t->keep, kl_str_of(kl_model_name(m))).ptr;
+    kl_model_close(m);
+    return name;
+}
+
+static kl_err ask_provider(kl_reply *out, question *c, kl_error *e) {
+    const kl_provider *own = c->t->run->opts.provider;
+    if (!own) return kl_model_ask(out, c->t->model, c->t->arena, &c->q, e);
+    *out = (kl_reply){.billed_microusd = -1};
+    return own->ask(out, c->t->own, c->t->arena, &c->q, e);
+}
+
+/* ---- money ------------------------------------------------------------------------------------------------------------------- */
+
+static void clamp(int64_t *n) { *n = *n < 0 ? 0 : *n > MAX_TOKENS_SAID ? MAX_TOKENS_SAID : *n; }
+
+/* What a provider says of itself is checked: an answer without a single token would be free by mistake. */
+static void mend_usage(kl_reply *r, const kl_request *q) {
+    kl_usage *u = &r->usage;
+    int64_t *classes[] = {&u->input, &u->cache_read, &u->cache_write_5m, &u->cache_write_1h, &u->output};
+    int64_t sum = 0;
+    for (size_t i = 0; i < KL_COUNT(classes); i++) {
+        clamp(classes[i]);
+        sum += *classes[i];
+    }
+    if (!sum) *u = kl_usage_estimate(q, r->text);
+    if (r->billed_microusd < -1) r->billed_microusd = -1;
+}
+
+/* The provider's own bill, else the table; what was reserved where neither can be had.  `price` outlives the charge. */
+static int64_t cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
+    const kl_usage *u = &r->usage;
+    kl_error unused = {0};
+    int64_t prompt = u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h;
+    kl_err err = kl_price_of(price, c->priced_as.ptr, prompt, &unused);
+    c->price_date = err ? (kl_str){0} : kl_str_of(price->date);
+    if (r->billed_microusd >= 0) return r->billed_microusd;
+    return err ? c->reserved_microusd : kl_price_cost(price, u);
+}
+
+static kl_err reserve(kl_store_charge *c, const question *q, kl_error *e) {
+    const kl_run_opts *o = &q->t->run->opts;
+    kl_store *s = q->t->run->store;
+    bool repeatable = provider_of(q->t)->repeatable;
+    kl_err err = kl_price_bound(&c->reserved_microusd, c->priced_as.ptr, &q->q, e);
+    if (err) return err;
+    err = KL_EBUSY;
+    for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++)
+        err = kl_store_reserve(s, c, repeatable, o->budget_microusd, o->total_microusd, e);
+    return err;
+}
+
+static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str request, kl_error *e) {
+    char text[65];
+    kl_price price;
+    kl_track *t = q->t;
+    kl_err err = KL_EBUSY;
+    mend_usage(r, &q->q);
+    c->settled_microusd = cost_of(c, r, &price);
+    c->input = r->usage.input;
+    c->cache_read = r->usage.cache_read;
+    c->cache_write_5m = r->usage.cache_write_5m;
+    c->cache_write_1h = r->usage.cache_write_1h;
+    c->output = r->usage.output;
+    c->estimated = r->usage.estimated;
+    kl_store_effect f = {.key = kl_str_of(q->key),
+                         .run = c->run,
+                         .track = c->track,
+                         .kind = KL_S("ask"),
+                         .purpose = kl_str_of(q->q.purpose),
+                         .ordinal = q->ordinal,
+                         .request = request};
+    for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++) {
+        err = kl_store_blob_put(text, t->run->store, r->text, e);
+        if (err) continue;
+        f.answer = answer_json(t->arena, r, text, c->settled_microusd);
+        err = kl_store_settle(t->run->store, &f, c, e);
+    }
+    if (err && e && !e->hint[0]) kl_hint(e, "the answer was paid for and could not be kept; its reservation stays");
+    return err;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------------------------- */
+
+/* The call failed.  What may have been charged stays reserved in full; what surely was not goes. */
+static kl_err give_up(const question *q, kl_err why, const kl_reply *r) {
+    kl_error unused = {0};
+    bool free_of_charge = why == KL_PENDING || provider_of(q->t)->repeatable || r->billed_microusd == 0;
+    kl_err err = free_of_charge ? kl_store_release(q->t->run->store, q->key, &unused)
+                                : kl_store_lose(q->t->run->store, q->key, &unused);
+    if (err) kl_debug("%s: %s", unused.where, unused.message); /* still reserved, which is the careful side */
+    return why;
+}
+
+static kl_err ask_live(question *q, kl_error *e) {
+    kl_track *t = q->t;
+    kl_str request;
+    kl_reply reply;
+    kl_err err = kli_check_interrupt(t, e);
+    if (!err) err = open_model(t, e);
+    if (err) return err;
+    const kl_run_opts *o = &t->run->opts;
+    kl_store_charge charge = {.effect = kl_str_of(q->key),
+                              .run = kl_str_of(t->run->id),
+                              .track = kl_str_of(t->spec->name),
+                              .workload = kl_str_of(t->spec->workload),
+                              .policy = kl_str_of(t->spec->policy),
+                              .phase = kl_str_of(t->phase),
+                              .model = kl_str_of(model_name(t))};
+    charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
+    err = keep_request(&request, q, e);
+    if (!err) err = reserve(&charge, q, e);
+    if (err) return err;
+    err = ask_provider(&reply, q, e);
+    return err ? give_up(q, err, &reply) : settle(q, &charge, &reply, request, e);
+}
+
+kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e) {
+    kl_error local = {0};
+    KL_ASSERT(q->n > 0);
+    question c = question_of(t, q);
+    kl_err err = from_journal(out, &c, a, &local);
+    if (err == KL_ENOENT) {
+        local = (kl_error){0};
+        if (t->journal_only) return kli_fail_recall(t, c.key, e);
+        t->live = true;
+        err = ask_live(&c, &local);
+        if (err)
+            kli_fail_remember(t, c.key, err, &local);
+        else
+            err = from_journal(out, &c, a, &local);
+    }
+    if (err && e) *e = local;
+    return err;
+}

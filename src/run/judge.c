@@ -1,0 +1,215 @@
+/* judge.c - a question to the gate: looked up, else judged here or through a spool, kept, and only then used.
+ *
+ *   effect of this run -> verdict                           a resumed line sees the verdict of the first time, whatever was measured since
+ *    '-> verdict of the same question, by anybody           free; this run's effect then names it
+ *         '-> gate (once more if it was unstable) | spool    kept, named, used
+ *
+ * The verdict is read back from the store, also the first time.  Not here: what a verdict says (gate/), which one is newest (verdicts.c).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run/run_impl.h"
+#include "run/verdicts.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include <string.h>
+
+typedef struct {
+    kl_track *t;
+    const kl_task *task;
+    const kl_kernel *kernel;
+    kl_gate_opts opts;
+    char key[65];      /* of the effect */
+    char question[65]; /* what is asked of the gate */
+    char verdict[65];  /* key under which the answer is kept */
+    bool fresh;        /* measured now */
+} judgement;
+
+/* ---- what is asked ------------------------------------------------------------------------------------------------- */
+
+/* In a spool the device is somebody else's, so only what is sent can be the question. */
+static void spool_question(judgement *j) {
+    kl_arena *a = j->t->arena;
+    const kl_gate_opts *o = &j->opts;
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/run/spool/1"));
+    kl_hasher_add(&h, kl_str_of(j->task->hash));
+    kl_hasher_add(&h, kl_str_of(j->kernel->hash));
+    kl_hasher_add(&h, kl_str_of(o->workload));
+    kl_hasher_add(&h, kl_str_of(o->baseline));
+    kl_hasher_add(&h, kl_str_of(o->arch));
+    kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed));
+    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds, o->max_seconds, o->half_width,
+                                      o->abandon_below));
+    memcpy(j->question, kl_hasher_end(&h).hex, sizeof j->question);
+}
+
+static kl_err open_gate(kl_track *t, kl_error *e) { return t->gate ? KL_OK : kl_gate_open(&t->gate, e); }
+
+/* The question and what else is demanded of an answer. */
+static kl_str content_of(const judgement *j) {
+    const char required[2] = {j->opts.require_assurance, 0};
+    return kl_arena_printf(j->t->arena, "%s %s", j->question, required);
+}
+
+static kl_err ask_what(judgement *j, kl_error *e) {
+    kl_track *t = j->t;
+    kl_err err = KL_OK;
+    if (t->run->opts.spool) {
+        spool_question(j);
+    } else {
+        err = open_gate(t, e);
+        if (!err) err = kl_gate_key(j->question, t->gate, t->arena, j->task, j->kernel, &j->opts, e);
+    }
+    if (!err) kli_effect_key(j->key, t, "judge", content_of(j));
+    return err;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------------ */
+
+/* Errors: KL_ENOENT when this run has none yet. */
+static kl_err from_journal(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
+    kl_store_effect f;
+    kl_track *t = j->t;
+    kl_err err = kl_store_effect_get(&f, t->run->store, t->arena, j->key, e);
+    if (err) return err;
+    err = kl_verdicts_get(out, t->run->store, a, f.answer.ptr, e);
+    if (err == KL_ENOENT)
+        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was judged, but its verdict is gone", j->key);
+    if (err) return err;
+    kli_count_up(t, content_of(j));
+    memcpy(t->verdict_key, f.answer.ptr, sizeof t->verdict_key);
+    return KL_OK;
+}
+
+static kl_err write_down(judgement *j, kl_error *e) {
+    kl_track *t = j->t;
+    kl_store_effect f = {.key = kl_str_of(j->key),
+                         .run = kl_str_of(t->run->id),
+                         .track = kl_str_of(t->spec->name),
+                         .kind = KL_S("judge"),
+                         .purpose = j->opts.workload ? kl_str_of(j->opts.workload) : kl_str_of(t->spec->workload),
+                         .ordinal = kli_count_of(t, KL_S("judged")),
+                         .request = kl_str_of(j->question),
+                         .answer = kl_str_of(j->verdict)};
+    return kl_store_effect_put(t->run->store, &f, e);
+}
+
+/* ---- judging ----------------------------------------------------------------------------------------------------------- */
+
+static kl_err measure(kl_verdict *v, judgement *j, kl_error *e) {
+    kl_track *t = j->t;
+    kl_err err = kl_gate_run(v, t->gate, t->arena, j->task, j->kernel, &j->opts, e);
+    memcpy(j->verdict, j->question, sizeof j->verdict);
+    return err ? err : kl_verdicts_keep(j->verdict, t->run->store, t->arena, v, e);
+}
+
+static kl_err judge_here(judgement *j, kl_error *e) {
+    kl_track *t = j->t;
+    kl_verdict v = {0};
+    bool found = false;
+    memcpy(j->verdict, j->question, sizeof j->verdict);
+    kl_err err = kl_verdicts_find(&v, &found, t->run->store, t->arena, j->verdict, e);
+    if (err || (found && kl_verdicts_answer(&v, j->task, &j->opts))) return err;
+    j->fresh = true;
+    err = measure(&v, j, e);
+    if (!err && v.outcome == KL_UNSTABLE) err = measure(&v, j, e); /* a busy minute is no property of a kernel */
+    return err;
+}
+
+/* The worker's verdict; the spool keeps giving the same one, so it is kept once. */
+static kl_err judge_there(judgement *j, kl_error *e) {
+    kl_track *t = j->t;
+    kl_verdict v = {0}, kept = {0};
+    bool found = false;
+    kl_err err = open_gate(t, e);
+    if (!err) err = kl_spool_put(j->verdict, t->run->opts.spool, t->gate, t->arena, j->task, j->kernel, &j->opts, e);
+    if (!err) err = kl_spool_get(&v, t->arena, t->run->opts.spool, j->verdict, e);
+    if (!err) err = kl_verdicts_find(&kept, &found, t->run->store, t->arena, j->verdict, e);
+    if (err || (found && strcmp(kept.receipt, v.receipt) == 0)) return err;
+    j->fresh = true;
+    v.journaled = false;
+    return kl_verdicts_keep(j->verdict, t->run->store, t->arena, &v, e);
+}
+
+static kl_err judge_live(judgement *j, kl_error *e) {
+    kl_err err = kli_check_interrupt(j->t, e);
+    if (!err) err = j->t->run->opts.spool ? judge_there(j, e) : judge_here(j, e);
+    return err ? err : write_down(j, e);
+}
+
+static void show_stage(void *ctx, kl_stage stage, const char *text) {
+    kl_track *t = ctx;
+    if (!t->many) kl_progress("%s: %s %s", t->spec->name, kl_stage_name(stage), text ? text : "");
+}
+
+static kl_err judge(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
+    kl_track *t = j->t;
+    kl_err err = ask_what(j, e);
+    if (!err) err = from_journal(out, j, a, e);
+    if (err == KL_ENOENT && j->key[0]) { /* without a key it is the gate that found no such workload */
+        if (t->journal_only) return kli_fail_recall(t, j->key, e);
+        *e = (kl_error){0};
+        t->live = true;
+        err = judge_live(j, e);
+        if (err) return kli_fail_remember(t, j->key, err, e);
+        err = from_journal(out, j, a, e);
+        if (!err) out->journaled = !j->fresh;
+    }
+    if (!err) kli_count_up(t, KL_S("judged"));
+    return err;
+}
+
+kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
+                const kl_gate_opts *o, kl_error *e) {
+    kl_error local = {0};
+    judgement j = {.t = t, .task = task, .kernel = k, .opts = o ? *o : t->run->opts.gate};
+    j.opts.more_to_come = true;
+    if (!j.opts.progress) {
+        j.opts.progress = show_stage;
+        j.opts.progress_ctx = t;
+    }
+    kl_err err = judge(out, &j, a, &local);
+    if (err && e) *e = local;
+    return err;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+
+/* A refusal depends on the text alone; it is kept all the same, because it is evidence. */
+static kl_err refuse(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, kl_str source, kl_str path,
+                     const kl_error *why, kl_error *e) {
+    kl_verdict made = {0};
+    kl_hasher h;
+    char key[65];
+    bool found = false;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/verdict/refused/1"));
+    kl_hasher_add(&h, kl_str_of(task->hash));
+    kl_hasher_add(&h, path);
+    kl_hasher_add(&h, source);
+    memcpy(key, kl_hasher_end(&h).hex, sizeof key);
+    kl_err err = kl_verdicts_find(out, &found, t->run->store, a, key, e);
+    if (!err && !found) {
+        kl_verdict_refused(&made, t->arena, task, path.ptr, why);
+        made.kernel_hash = kl_arena_copy(t->arena, kl_str_of(kl_hash_of(source).hex));
+        err = kl_verdicts_keep(key, t->run->store, t->arena, &made, e);
+        if (!err) err = kl_verdicts_get(out, t->run->store, a, key, e);
+        if (!err) out->journaled = false;
+    }
+    if (!err) memcpy(t->verdict_key, key, sizeof t->verdict_key);
+    return err;
+}
+
+kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,
+                     const kl_surface *s, const kl_gate_opts *o, kl_error *e) {
+    kl_error why = {0};
+    kl_str path = kl_arena_printf(a, "candidate%s", s->suffix);
+    kl_kernel *parsed = NULL;
+    kl_err err = kl_kernel_parse(&parsed, a, source, path, s, NULL, &why);
+    *k = err ? NULL : parsed;
+    if (!err) return kl_judge(out, t, a, task, parsed, o, e);
+    if (err == KL_EPARSE || err == KL_ELIMIT || err == KL_EINVAL) return refuse(out, t, a, task, source, path, &why, e);
+    if (e) *e = why;
+    return err;
+}

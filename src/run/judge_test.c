@@ -1,0 +1,312 @@
+/* judge_test.c - what is asked of the gate, and when it is not asked.  The gate is a stand-in: no device, no compiler.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/test.h"
+
+#define kl_gate_run fake_gate_run /* before the headers: declarations and calls alike */
+#define kl_gate_key fake_gate_key
+#define kl_spool_put fake_spool_put
+#define kl_spool_get fake_spool_get
+#include "judge.c"
+
+#include "base/fs.h"
+#include <stdlib.h>
+
+#define TASK KL_TEST_ROOT "/tasks/softmax"
+
+/* ---- the stand-in --------------------------------------------------------------------------------------------------- */
+
+static int gate_runs, spool_puts;
+static kl_outcome gate_script[8]; /* one after the other; past the end: pass */
+static kl_err gate_error;
+static bool spool_done;
+static kl_gate_opts gate_opts; /* of the last run */
+
+kl_err fake_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
+                     kl_error *e) {
+    (void)g;
+    if (o->workload && strcmp(o->workload, "nowhere") == 0)
+        return kl_fail(e, KL_ENOENT, "gate", "no workload 'nowhere'");
+    kl_str text = kl_arena_printf(a, "%s %s %s", t->hash, k->hash, o->workload ? o->workload : "");
+    memcpy(key, kl_hash_of(text).hex, 65);
+    return KL_OK;
+}
+
+static void fill(kl_verdict *out, const kl_task *t, const kl_kernel *k, kl_outcome outcome) {
+    *out = (kl_verdict){.outcome = outcome,
+                        .stage = KL_STAGE_DONE,
+                        .assurance = 'B',
+                        .task = t->name,
+                        .kernel_hash = kl_str_of(k->hash),
+                        .kernel_path = k->path,
+                        .seed = (uint64_t)gate_runs + 1};
+}
+
+kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                     const kl_gate_opts *o, kl_error *e) {
+    (void)g, (void)a;
+    gate_opts = *o;
+    fill(out, t, k, gate_runs < (int)KL_COUNT(gate_script) ? gate_script[gate_runs] : KL_PASS);
+    gate_runs++;
+    return gate_error ? kl_fail(e, gate_error, "gate", "as told") : KL_OK;
+}
+
+kl_err fake_spool_put(char id[65], const char *folder, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                      const kl_gate_opts *o, kl_error *e) {
+    (void)folder;
+    spool_puts++;
+    return fake_gate_key(id, g, a, t, k, o, e);
+}
+
+static const kl_task *spool_task;
+static const kl_kernel *spool_kernel;
+
+kl_err fake_spool_get(kl_verdict *out, kl_arena *a, const char *folder, const char *id, kl_error *e) {
+    if (!spool_done) return kl_fail(e, KL_PENDING, folder, "job %.12s is not done yet", id);
+    kl_verdict made;
+    fill(&made, spool_task, spool_kernel, KL_PASS);
+    made.created = KL_S("2026-01-31T12:00:00Z");
+    json_t *o = kl_verdict_json(&made);
+    char *dumped = json_dumps(o, 0);
+    kl_err err = kl_verdict_parse(out, a, kl_arena_copy(a, kl_str_of(dumped)), KL_S("verdict.json"), e);
+    free(dumped);
+    json_decref(o);
+    return err;
+}
+
+/* ---- one track a test --------------------------------------------------------------------------------------------------- */
+
+static kl_arena *arena;
+static kl_error e;
+static const char *dir;
+static kl_run *run;
+static kl_run_opts opts;
+static kl_track track;
+static kl_task *task;
+static kl_kernel *kernel;
+
+static kl_err no_line(kl_track *t, void *ctx, kl_error *error) {
+    (void)t, (void)ctx, (void)error;
+    return KL_OK;
+}
+
+static const kl_track_spec spec = {.name = "softmax/walk", .workload = "cpu", .policy = "walk", .line = no_line};
+
+static void open_run(void) {
+    assert_ok(kl_run_open(&run, &opts, &e));
+    kli_track_init(&track, run, &spec);
+    kli_track_begin(&track);
+}
+
+static void again(void) {
+    kli_track_fini(&track);
+    kl_run_close(run);
+    open_run();
+}
+
+static int set_up(void **state) {
+    (void)state;
+    kl_str folder;
+    arena = kl_arena_new();
+    e = (kl_error){0};
+    gate_runs = spool_puts = 0;
+    gate_error = KL_OK;
+    spool_done = false;
+    memset(gate_script, 0, sizeof gate_script);
+    KL_ASSERT(KL_PASS == 0);
+    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
+    dir = folder.ptr;
+    assert_ok(kl_task_load(&task, arena, TASK, &e));
+    assert_ok(kl_kernel_load(&kernel, arena, TASK "/naive.c", NULL, &e));
+    spool_task = task;
+    spool_kernel = kernel;
+    opts = (kl_run_opts){.command = "walk", .store = kl_fs_join(arena, dir, "k.db").ptr, .gate = {.baseline = "none"}};
+    open_run();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    kli_track_fini(&track);
+    kl_run_close(run);
+    kl_fs_remove_tree(dir);
+    kl_arena_free(arena);
+    return 0;
+}
+
+static kl_verdict judged(const kl_gate_opts *o) {
+    kl_verdict v;
+    assert_ok(kl_judge(&v, &track, arena, task, kernel, o, &e));
+    return v;
+}
+
+static size_t effects(void) {
+    kl_store_effect *rows;
+    size_t n;
+    assert_ok(kl_store_effect_list(&rows, &n, run->store, arena, run->id, NULL, &e));
+    return n;
+}
+
+/* ---- here ------------------------------------------------------------------------------------------------------------------ */
+
+static void test_run_judge__is_measured_once(void **state) {
+    (void)state;
+    kl_verdict first = judged(NULL);
+    assert_false(first.journaled);
+    assert_true(gate_opts.more_to_come);
+    const char *key = kl_arena_copy(arena, kl_str_of(kl_track_verdict_key(&track))).ptr;
+    assert_int_equal(strlen(key), 64);
+    again();
+    kl_verdict second = judged(NULL);
+    assert_true(second.journaled);
+    assert_string_equal(first.receipt[0] ? first.receipt : second.receipt, second.receipt);
+    assert_string_equal(kl_track_verdict_key(&track), key);
+    assert_int_equal(gate_runs, 1);
+    assert_int_equal(effects(), 1);
+}
+
+static void test_run_judge__another_runs_verdict_is_free(void **state) {
+    (void)state;
+    judged(NULL);
+    opts.trial = 2;
+    again();
+    assert_true(judged(NULL).journaled);
+    assert_int_equal(gate_runs, 1);
+    assert_int_equal(effects(), 1); /* of this run: it says which verdict it used */
+}
+
+static void test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measured_since(void **state) {
+    (void)state;
+    kl_verdict newer;
+    char key[65];
+    uint64_t first = judged(NULL).seed;
+    fill(&newer, task, kernel, KL_WRONG);
+    newer.seed = 99;
+    assert_ok(fake_gate_key(key, NULL, arena, task, kernel, &opts.gate, &e));
+    assert_ok(kl_verdicts_keep(key, run->store, arena, &newer, &e));
+    again();
+    assert_true(judged(NULL).seed == first);
+    opts.trial = 2;
+    again();
+    assert_true(judged(NULL).seed == 99); /* another run takes the newest */
+    assert_int_equal(gate_runs, 1);
+}
+
+static void test_run_judge__unstable_is_tried_once_more_and_then_kept(void **state) {
+    (void)state;
+    gate_script[0] = gate_script[1] = KL_UNSTABLE;
+    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    assert_int_equal(gate_runs, 2);
+    again();
+    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE); /* this run goes on as it went */
+    assert_int_equal(gate_runs, 2);
+    opts.trial = 2;
+    again();
+    assert_int_equal(judged(NULL).outcome, KL_PASS); /* another one asks again */
+    assert_int_equal(gate_runs, 3);
+}
+
+static void test_run_judge__options_that_matter_are_other_questions(void **state) {
+    (void)state;
+    judged(NULL);
+    judged(&(kl_gate_opts){.baseline = "none", .require_assurance = 'B'}); /* B is what the first one had */
+    assert_int_equal(gate_runs, 1);
+    judged(&(kl_gate_opts){.baseline = "none", .require_assurance = 'A'});
+    assert_int_equal(gate_runs, 2);
+    assert_int_equal(effects(), 3);
+}
+
+static void test_run_judge__the_worlds_failure_is_not_kept(void **state) {
+    (void)state;
+    kl_verdict v;
+    gate_error = KL_EINTR;
+    assert_err(KL_EINTR, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_int_equal(track.n_failures, 1);
+    assert_int_equal(effects(), 0);
+    gate_error = KL_OK;
+    again();
+    judged(NULL);
+    assert_int_equal(effects(), 1);
+    assert_err(KL_ENOENT, kl_judge(&v, &track, arena, task, kernel, &(kl_gate_opts){.workload = "nowhere"}, &e));
+    assert_contains(e.message, "no workload");
+}
+
+static void test_run_judge__the_journal_alone_measures_nothing(void **state) {
+    (void)state;
+    kl_verdict v;
+    judged(NULL);
+    again();
+    track.journal_only = true;
+    judged(NULL);
+    assert_err(KL_EIO, kl_judge(&v, &track, arena, task, kernel, NULL, &e)); /* a second time was never asked */
+    assert_int_equal(gate_runs, 1);
+}
+
+/* ---- there ------------------------------------------------------------------------------------------------------------------ */
+
+static void test_run_judge__a_spool_is_pending_until_it_is_done(void **state) {
+    (void)state;
+    kl_verdict v;
+    opts.spool = kl_fs_join(arena, dir, "spool").ptr;
+    again();
+    assert_err(KL_PENDING, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_int_equal(track.n_failures, 0);
+    assert_int_equal(effects(), 0);
+    spool_done = true;
+    again();
+    assert_int_equal(judged(NULL).outcome, KL_PASS);
+    int puts = spool_puts;
+    again();
+    judged(NULL);
+    assert_int_equal(spool_puts, puts); /* the folder may be gone by now */
+    opts.trial = 2;
+    again();
+    judged(NULL);
+    kl_store_verdict *rows;
+    size_t n;
+    assert_ok(kl_store_verdict_list(&rows, &n, run->store, arena, &(kl_store_verdict_query){0}, &e));
+    assert_int_equal(n, 1); /* the same verdict is kept once */
+    assert_int_equal(gate_runs, 0);
+}
+
+/* ---- text --------------------------------------------------------------------------------------------------------------------- */
+
+static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **state) {
+    (void)state;
+    const kl_surface *c = kl_surface_get(KL_SURFACE_C);
+    const kl_str texts[] = {KL_S(""), KL_S("//! lauch typo"), KL_S("\xff\xfe\x00\x01"),
+                            KL_S("//! flags -include /etc/passwd\n")};
+    kl_verdict v;
+    kl_kernel *k;
+    for (int pass = 0; pass < 2; pass++, again())
+        for (size_t i = 0; i < KL_COUNT(texts); i++) {
+            assert_ok(kl_judge_text(&v, &k, &track, arena, task, texts[i], c, NULL, &e));
+            assert_null(k);
+            assert_int_equal(v.outcome, KL_REFUSED);
+            assert_true(v.journaled == (pass == 1));
+            kl_str json;
+            assert_ok(kl_store_verdict_get(&json, run->store, arena, kl_track_verdict_key(&track), &e));
+        }
+    assert_int_equal(gate_runs, 0);
+    kl_str text;
+    assert_ok(kl_fs_read(&text, arena, TASK "/naive.c", 1 << 20, &e));
+    assert_ok(kl_judge_text(&v, &k, &track, arena, task, text, c, NULL, &e));
+    assert_non_null(k);
+    assert_int_equal(v.outcome, KL_PASS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_run_judge__is_measured_once),
+        TEST(test_run_judge__another_runs_verdict_is_free),
+        TEST(test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measured_since),
+        TEST(test_run_judge__unstable_is_tried_once_more_and_then_kept),
+        TEST(test_run_judge__options_that_matter_are_other_questions),
+        TEST(test_run_judge__the_worlds_failure_is_not_kept),
+        TEST(test_run_judge__the_journal_alone_measures_nothing),
+        TEST(test_run_judge__a_spool_is_pending_until_it_is_done),
+        TEST(test_run_judge_text__what_does_not_parse_is_refused_and_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* run.c - a run is what identifies it: the same command finds what it did before.
+ *
+ * Money is not part of the identity: a run that stopped at its cap goes on when it is asked again with a larger one.
+ * Not here: tracks (track.c, tracks.c), effects (ask.c, judge.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "run/run_impl.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *copied(kl_arena *a, const char *text) { return text ? kl_arena_copy(a, kl_str_of(text)).ptr : NULL; }
+
+/* The caller's texts may go; kernels and functions that the gate's options name stay borrowed. */
+static void copy_options(kl_run *r, const kl_run_opts *o) {
+    kl_str *identity = KL_ARRAY(r->arena, kl_str, o->n_identity + 1);
+    for (int i = 0; i < o->n_identity; i++) identity[i] = kl_arena_copy(r->arena, o->identity[i]);
+    r->opts = *o;
+    r->opts.identity = identity;
+    r->opts.command = copied(r->arena, o->command);
+    r->opts.model = copied(r->arena, o->model ? o->model : o->provider ? o->provider->name : NULL);
+    r->opts.priced_as = copied(r->arena, o->priced_as);
+    r->opts.spool = copied(r->arena, o->spool);
+    r->opts.gate.workload = copied(r->arena, o->gate.workload);
+    r->opts.gate.baseline = copied(r->arena, o->gate.baseline);
+    r->opts.gate.arch = copied(r->arena, o->gate.arch);
+    r->path = o->store ? kl_arena_copy(r->arena, kl_str_of(o->store)) : kl_store_default_path(r->arena);
+    r->opts.store = r->path.ptr;
+}
+
+static void identify(kl_run *r) {
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/run/1"));
+    kl_hasher_add(&h, kl_str_of(r->opts.command));
+    kl_hasher_add(&h, kl_str_of(r->opts.model));
+    kl_hasher_add(&h, kl_arena_printf(r->arena, "%llu", (unsigned long long)r->opts.trial));
+    for (int i = 0; i < r->opts.n_identity; i++) kl_hasher_add(&h, r->opts.identity[i]);
+    memcpy(r->id, kl_hasher_end(&h).hex, sizeof r->id);
+}
+
+static kl_err write_down(kl_run *r, kl_error *e) {
+    json_t *o = json_object(), *identity = json_array();
+    char trial[24];
+    snprintf(trial, sizeof trial, "%llu", (unsigned long long)r->opts.trial); /* text: JSON numbers end at 2^53 */
+    for (int i = 0; i < r->opts.n_identity; i++) json_array_append_new(identity, kl_json_str(r->opts.identity[i]));
+    json_object_set_new(o, "schema", json_string("klineage/run"));
+    json_object_set_new(o, "version", json_integer(1));
+    json_object_set_new(o, "command", kl_json_str(kl_str_of(r->opts.command)));
+    json_object_set_new(o, "model", kl_json_str(kl_str_of(r->opts.model)));
+    json_object_set_new(o, "trial", json_string(trial));
+    json_object_set_new(o, "identity", identity);
+    kl_store_run row = {
+        .id = kl_str_of(r->id), .command = kl_str_of(r->opts.command), .json = kl_json_dump(r->arena, o, false)};
+    json_decref(o);
+    return kl_store_run_put(r->store, &row, e);
+}
+
+kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e) {
+    kl_run *r = calloc(1, sizeof *r);
+    if (!r) kl_oom(sizeof *r);
+    KL_ASSERT(o->command && o->n_identity >= 0);
+    *out = NULL;
+    r->arena = kl_arena_new();
+    r->start_ns = kl_now_ns();
+    copy_options(r, o);
+    identify(r);
+    kl_err err = kl_store_open(&r->store, r->path.ptr, e);
+    if (!err) err = write_down(r, e);
+    if (err)
+        kl_run_close(r);
+    else
+        *out = r;
+    return err;
+}
+
+void kl_run_close(kl_run *r) {
+    if (!r) return;
+    kl_store_close(r->store);
+    for (size_t i = 0; i < r->n_kept; i++) kl_arena_free(r->kept[i]);
+    free(r->kept);
+    kl_arena_free(r->arena);
+    free(r);
+}
+
+const char *kl_run_id(const kl_run *r) { return r->id; }
+
+kl_store *kl_run_store(kl_run *r) { return r->store; }

@@ -1,0 +1,86 @@
+/* run_impl.h - the inside of a run: what a track remembers while its line is gone through.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_RUN_RUN_IMPL_H
+#define KL_RUN_RUN_IMPL_H
+#include <klineage/run.h>
+
+struct kl_run {
+    kl_arena *arena;
+    kl_run_opts opts; /* texts copied */
+    kl_str path;      /* of the store */
+    kl_store *store;
+    char id[65];
+    int64_t start_ns;
+    kl_arena **kept; /* arenas of lines that ended */
+    size_t n_kept, cap_kept;
+};
+
+/* How often the line has had an answer to the same text so far. */
+typedef struct {
+    kl_str what;
+    int64_t n;
+} kli_count;
+
+/* An effect that ended in an error: carried to the process that goes through the line again out of the journal. */
+typedef struct {
+    char key[65];
+    kl_error error;
+} kli_failure;
+
+/* Failures beyond these are not carried; a line that goes on after so many would not be a line. */
+enum { KLI_MAX_FAILURES = 256 };
+
+struct kl_track {
+    kl_run *run;
+    const kl_track_spec *spec;
+    bool many;         /* other tracks may write to the same terminal */
+    bool journal_only; /* nothing is asked or judged */
+    kl_arena *keep;    /* as long as the track */
+
+    /* of this pass through the line */
+    kl_arena *arena;
+    const char *phase;
+    kli_count *counts;
+    size_t n_counts, cap_counts;
+    int64_t spent_microusd, steps;
+    double best;
+    bool live; /* something was asked or judged: from here on there is something to say */
+    char verdict_key[65];
+
+    /* opened on first use, kept from pass to pass */
+    kl_model *model;
+    void *own; /* self of run->opts.provider */
+    bool own_open;
+    kl_gate *gate;
+    int lock; /* descriptor; -1: none */
+    int64_t start_ns;
+    kl_str waiting; /* what was said last while waiting */
+
+    kli_failure *failures;
+    size_t n_failures, cap_failures;
+};
+
+void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec);
+void kli_track_fini(kl_track *t);
+void kli_track_begin(kl_track *t); /* the line starts from its beginning */
+/* This process alone works on the track until fini.  Errors: KL_EBUSY. */
+KL_MUST_USE kl_err kli_track_lock(kl_track *t, kl_error *e);
+
+/* How often there was an answer to `what` in this pass, and one more. */
+int64_t kli_count_of(const kl_track *t, kl_str what);
+void kli_count_up(kl_track *t, kl_str what);
+/* Key of an effect: sha256 over run, track, kind, content and how often it was answered before. */
+void kli_effect_key(char key[65], const kl_track *t, const char *kind, kl_str content);
+
+/* An effect failed: remember it, and give the error back. */
+kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_error *e);
+/* What the effect ended in, as the process that tried it said; a line that asks for something else is a bug in it. */
+kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e);
+/* The user asked to stop: nothing new is begun. */
+KL_MUST_USE kl_err kli_check_interrupt(const kl_track *t, kl_error *e);
+
+/* One pass after the other until the line ends; `once`: not if it waits. */
+KL_MUST_USE kl_err kli_track_run(kl_track *t, bool once, kl_error *e);
+KL_PRINTF(2, 0) void kli_say(kl_track *t, const char *fmt, va_list args);
+
+#endif

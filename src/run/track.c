@@ -1,0 +1,276 @@
+/* track.c - one line of work: where it stands, what it writes down, what it says.
+ *
+ * A line is gone through from its beginning as often as it takes.  Everything counted here starts anew with each pass, and
+ * everything counted comes from answers, never from the clock: so each pass meets the same keys, steps and amounts.
+ * Not here: effects (ask.c, judge.c), processes (tracks.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "run/run_impl.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
+
+/* ---- from beginning to end ---------------------------------------------------------------------------------------- */
+
+void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec) {
+    KL_ASSERT(spec->name && spec->name[0] && spec->line);
+    *t = (kl_track){.run = r, .spec = spec, .lock = -1, .start_ns = kl_now_ns(), .phase = ""};
+    t->keep = kl_arena_new();
+}
+
+/* The arena of the last pass may hold what the line left in its ctx: the run frees it. */
+static void hand_over(kl_run *r, kl_arena *a) {
+    if (r->n_kept == r->cap_kept) {
+        r->cap_kept = r->cap_kept ? 2 * r->cap_kept : 8;
+        r->kept = realloc(r->kept, r->cap_kept * sizeof(kl_arena *));
+        if (!r->kept) kl_oom(r->cap_kept * sizeof(kl_arena *));
+    }
+    r->kept[r->n_kept++] = a;
+}
+
+void kli_track_fini(kl_track *t) {
+    if (t->arena) hand_over(t->run, t->arena);
+    kl_model_close(t->model);
+    if (t->own_open && t->run->opts.provider->close) t->run->opts.provider->close(t->own);
+    kl_gate_close(t->gate);
+    if (t->lock >= 0) close(t->lock);
+    kl_arena_free(t->keep);
+    *t = (kl_track){.lock = -1};
+}
+
+void kli_track_begin(kl_track *t) {
+    kl_arena_free(t->arena);
+    t->arena = kl_arena_new();
+    t->phase = "";
+    t->counts = NULL;
+    t->n_counts = t->cap_counts = 0;
+    t->spent_microusd = t->steps = 0;
+    t->best = 0;
+    t->live = false;
+    t->verdict_key[0] = '\0';
+    if (!t->journal_only) t->n_failures = 0;
+}
+
+/* A byte of a file beside the store, locked by the open file: it goes with the process, whatever ends it, and nothing has to be tidied. */
+kl_err kli_track_lock(kl_track *t, kl_error *e) {
+    kl_str path = kl_arena_printf(t->keep, "%s.lock", t->run->path.ptr);
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, kl_str_of(t->run->id));
+    kl_hasher_add(&h, kl_str_of(t->spec->name));
+    off_t at = (off_t)(strtoull(kl_arena_printf(t->keep, "%.15s", kl_hasher_end(&h).hex).ptr, NULL, 16));
+    struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    t->lock = open(path.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (t->lock < 0) return kl_fail(e, KL_EIO, path.ptr, "cannot open the lock: %s", strerror(errno));
+    if (fcntl(t->lock, F_OFD_SETLK, &byte) == 0) return KL_OK;
+    if (errno != EAGAIN && errno != EACCES) {
+        kl_debug("%s: no locks here (%s); let no two processes work on one run", path.ptr, strerror(errno));
+        return KL_OK;
+    }
+    kl_fail(e, KL_EBUSY, t->spec->name, "another process works on this track of run %.12s", t->run->id);
+    return kl_hint(e, "let it finish; klineage run show %.12s says where it stands", t->run->id);
+}
+
+kl_err kli_check_interrupt(const kl_track *t, kl_error *e) {
+    if (!kl_interrupted()) return KL_OK;
+    kl_fail(e, KL_EINTR, t->spec->name, "interrupted");
+    return kl_hint(e, "the same command goes on from here; nothing is paid for twice");
+}
+
+/* What is waited for, once as a plain line or over and over in place. */
+static void show_waiting(kl_track *t, const kl_error *e) {
+    t->live = true;
+    if (!t->many) kl_progress("waiting: %s", e->message);
+    if (kl_str_eq(t->waiting, kl_str_of(e->message))) return;
+    t->waiting = kl_arena_copy(t->keep, kl_str_of(e->message));
+    if (t->many || !isatty(STDERR_FILENO)) kl_say("[%s] waiting: %s", t->spec->name, e->message);
+}
+
+kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
+    kl_error local = {0};
+    if (!e) e = &local;
+    for (;;) {
+        *e = (kl_error){0};
+        kli_track_begin(t);
+        kl_err err = t->spec->line(t, t->spec->ctx, e);
+        if (err != KL_PENDING || once || t->journal_only) return err;
+        show_waiting(t, e);
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        err = kli_check_interrupt(t, e);
+        if (err) return err;
+    }
+}
+
+/* ---- keys --------------------------------------------------------------------------------------------------------- */
+
+static kli_count *count_at(const kl_track *t, kl_str what) {
+    for (size_t i = 0; i < t->n_counts; i++)
+        if (kl_str_eq(t->counts[i].what, what)) return &t->counts[i];
+    return NULL;
+}
+
+int64_t kli_count_of(const kl_track *t, kl_str what) {
+    const kli_count *c = count_at(t, what);
+    return c ? c->n : 0;
+}
+
+void kli_count_up(kl_track *t, kl_str what) {
+    kli_count *c = count_at(t, what);
+    if (!c && t->n_counts == t->cap_counts) {
+        t->cap_counts = t->cap_counts ? 2 * t->cap_counts : 32;
+        kli_count *grown = KL_ARRAY(t->arena, kli_count, t->cap_counts);
+        if (t->n_counts) memcpy(grown, t->counts, t->n_counts * sizeof *grown);
+        t->counts = grown;
+    }
+    if (!c) {
+        c = &t->counts[t->n_counts++];
+        *c = (kli_count){kl_arena_copy(t->arena, what), 0};
+    }
+    c->n++;
+}
+
+void kli_effect_key(char key[65], const kl_track *t, const char *kind, kl_str content) {
+    char n[24];
+    kl_hasher h;
+    snprintf(n, sizeof n, "%lld", (long long)kli_count_of(t, content));
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/effect/1"));
+    kl_hasher_add(&h, kl_str_of(t->run->id));
+    kl_hasher_add(&h, kl_str_of(t->spec->name));
+    kl_hasher_add(&h, kl_str_of(kind));
+    kl_hasher_add(&h, content);
+    kl_hasher_add(&h, kl_str_of(n));
+    memcpy(key, kl_hasher_end(&h).hex, 65);
+}
+
+uint64_t kl_track_seed(const kl_track *t, const char *name) {
+    char digits[17];
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/seed/1"));
+    kl_hasher_add(&h, kl_str_of(t->run->id));
+    kl_hasher_add(&h, kl_str_of(t->spec->name));
+    kl_hasher_add(&h, kl_str_of(name));
+    snprintf(digits, sizeof digits, "%.16s", kl_hasher_end(&h).hex);
+    uint64_t seed = strtoull(digits, NULL, 16);
+    return seed ? seed : 1; /* 0 means "fresh" elsewhere */
+}
+
+/* ---- errors on their way to another process -------------------------------------------------------------------------- */
+
+kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_error *e) {
+    if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
+    if (t->n_failures == t->cap_failures) {
+        t->cap_failures = t->cap_failures ? 2 * t->cap_failures : 4;
+        kli_failure *grown = KL_ARRAY(t->keep, kli_failure, t->cap_failures);
+        if (t->n_failures) memcpy(grown, t->failures, t->n_failures * sizeof *grown);
+        t->failures = grown;
+    }
+    kli_failure *f = &t->failures[t->n_failures++];
+    *f = (kli_failure){.error = e ? *e : (kl_error){0}};
+    f->error.code = err;
+    memcpy(f->key, key, sizeof f->key);
+    return err;
+}
+
+kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e) {
+    for (size_t i = 0; i < t->n_failures; i++) {
+        if (memcmp(t->failures[i].key, key, sizeof t->failures[i].key) != 0) continue;
+        if (e) *e = t->failures[i].error;
+        return t->failures[i].error.code;
+    }
+    kl_fail(e, KL_EIO, t->spec->name, "effect %.12s is not in the journal: this line did not ask for it the first time",
+            key);
+    return kl_hint(
+        e, "a line must depend on its answers and its seeds alone, not on the clock or on what it left in memory");
+}
+
+/* ---- what is written down -------------------------------------------------------------------------------------------- */
+
+static json_t *step_json(const kl_track *t, const kl_step *s, const char *source) {
+    json_t *o = json_object();
+    json_object_set_new(o, "workload", kl_json_str(kl_str_of(t->spec->workload)));
+    json_object_set_new(o, "policy", kl_json_str(kl_str_of(t->spec->policy)));
+    json_object_set_new(o, "phase", kl_json_str(kl_str_of(s->phase ? s->phase : t->phase)));
+    json_object_set_new(o, "action", kl_json_str(s->action));
+    json_object_set_new(o, "locus", kl_json_str(s->locus));
+    json_object_set_new(o, "parent", kl_json_str(s->parent));
+    json_object_set_new(o, "kernel", kl_json_str(s->kernel));
+    json_object_set_new(o, "source", json_string(source));
+    json_object_set_new(o, "verdict", kl_json_str(s->verdict_key));
+    json_object_set_new(o, "outcome", kl_json_str(s->outcome));
+    json_object_set_new(o, "ratio", kl_json_real(s->ratio));
+    json_object_set_new(o, "low", kl_json_real(s->low));
+    json_object_set_new(o, "high", kl_json_real(s->high));
+    json_object_set_new(o, "median_ns", json_integer(s->median_ns));
+    json_object_set_new(o, "accepted", json_boolean(s->accepted));
+    json_object_set_new(o, "best", json_boolean(s->best));
+    json_object_set_new(o, "spent_microusd", json_integer(t->spent_microusd));
+    json_object_set_new(o, "why", kl_json_str(s->why));
+    return o;
+}
+
+kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e) {
+    char source[65] = "";
+    int64_t n = t->steps++;
+    if (t->journal_only) return KL_OK; /* the process that did the work wrote it */
+    kl_err err = kernel_source.len ? kl_store_blob_put(source, t->run->store, kernel_source, e) : KL_OK;
+    if (err) return err;
+    json_t *o = step_json(t, s, source);
+    kl_store_step row = {.run = kl_str_of(t->run->id),
+                         .track = kl_str_of(t->spec->name),
+                         .n = n,
+                         .json = kl_json_dump(t->arena, o, false)};
+    json_decref(o);
+    return kl_store_step_put(t->run->store, &row, e);
+}
+
+/* ---- what is said ------------------------------------------------------------------------------------------------------ */
+
+void kli_say(kl_track *t, const char *fmt, va_list args) {
+    char text[1024], best[48] = "";
+    if (!t->live) return;
+    vsnprintf(text, sizeof text, fmt, args);
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' '; /* it may quote a model: no control character reaches a terminal */
+    long long seconds = (long long)((kl_now_ns() - t->start_ns) / 1000000000);
+    if (t->best > 0) snprintf(best, sizeof best, "  best %.3gx", t->best);
+    double spent = (double)t->spent_microusd * 1e-6;
+    if (!t->many && isatty(STDERR_FILENO))
+        kl_progress("%lld:%02lld  $%.2f%s  %s", seconds / 60, seconds % 60, spent, best, text);
+    else
+        kl_say("%lld:%02lld  $%.2f%s  [%s] %s", seconds / 60, seconds % 60, spent, best, t->spec->name, text);
+}
+
+void kl_track_say(kl_track *t, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    kli_say(t, fmt, args);
+    va_end(args);
+}
+
+void kl_track_best(kl_track *t, double ratio) { t->best = ratio; }
+
+/* ---- what it knows ----------------------------------------------------------------------------------------------------- */
+
+kl_arena *kl_track_arena(kl_track *t) { return t->arena; }
+
+void kl_track_phase(kl_track *t, const char *phase) {
+    t->phase = phase ? kl_arena_copy(t->arena, kl_str_of(phase)).ptr : "";
+}
+
+int64_t kl_track_spent(const kl_track *t) { return t->spent_microusd; }
+
+const char *kl_track_verdict_key(const kl_track *t) { return t->verdict_key; }
+
+const kl_gate_opts *kl_track_gate_opts(const kl_track *t) { return &t->run->opts.gate; }
