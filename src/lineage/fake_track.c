@@ -1,0 +1,129 @@
+/* fake_track.c - see fake_track.h.  It stands in for src/run in the tests of this folder and is linked nowhere else.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "fake_track.h"
+#include "base/hash.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BASELINE_NS 1000.0
+
+void fake_track_open(kl_track *t, kl_arena *a) { *t = (kl_track){.arena = a, .model = "fake", .moves_at = 1 << 30}; }
+
+void fake_track_close(kl_track *t) {
+    for (size_t i = 0; i < KL_COUNT(t->said); i++) kl_buf_fini(&t->said[i]);
+}
+
+static fake_reply *add(kl_track *t) {
+    KL_ASSERT(t->n_replies < (int)KL_COUNT(t->replies));
+    return &t->replies[t->n_replies++];
+}
+
+void fake_says(kl_track *t, kl_str text) { add(t)->text = kl_arena_copy(t->arena, text); }
+void fake_fails(kl_track *t, kl_err err) { add(t)->err = err; }
+
+kl_arena *kl_track_arena(kl_track *t) { return t->arena; }
+const char *kl_track_model(const kl_track *t) { return t->model; }
+const char *kl_track_verdict_key(const kl_track *t) { return t->key; }
+const kl_gate_opts *kl_track_gate_opts(const kl_track *t) { return &t->opts; }
+int64_t kl_track_spent(const kl_track *t) { return 1000 * t->next; }
+void kl_track_phase(kl_track *t, const char *phase) { (void)t, (void)phase; }
+void kl_track_say(kl_track *t, const char *fmt, ...) { (void)t, (void)fmt; }
+
+static void listen(kl_track *t, const kl_request *q) {
+    const int which = strcmp(q->purpose, "rederive") == 0;
+    t->said[which].len = 0;
+    t->turns[which] = q->n;
+    for (int i = 0; i < q->n; i++) {
+        const kl_role wanted = i == 0 ? KL_ROLE_SYSTEM : i % 2 ? KL_ROLE_USER : KL_ROLE_ASSISTANT;
+        KL_ASSERT(q->messages[i].role == wanted && q->messages[i].text.len > 0);
+        kl_buf_add(&t->said[which], q->messages[i].text);
+        kl_buf_add(&t->said[which], KL_S("\n"));
+    }
+}
+
+kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e) {
+    KL_ASSERT(q->subject && q->messages[q->n - 1].role == KL_ROLE_USER);
+    listen(t, q);
+    if (t->next == t->n_replies) return kl_fail(e, KL_ENOENT, "fake", "the recording ended");
+    const fake_reply *r = &t->replies[t->next++];
+    if (r->err) return kl_fail(e, r->err, "fake", "as told");
+    *out = (kl_reply){.text = kl_arena_copy(a, r->text), .stop = r->stop, .model = kl_str_of(t->model), .billed_microusd = -1};
+    return KL_OK;
+}
+
+/* ---- the gate ------------------------------------------------------------------------------------------------------- */
+
+/* The word after `name` in the source. */
+static kl_str word_after(kl_str source, const char *name, const char *otherwise) {
+    const char *at = memmem(source.ptr, source.len, name, strlen(name));
+    if (!at) return kl_str_of(otherwise);
+    at += strlen(name);
+    size_t n = 0;
+    while (at + n < source.ptr + source.len && !isspace((unsigned char)at[n])) n++;
+    return (kl_str){at, n};
+}
+
+static double ns_of(const kl_kernel *k) { return strtod(word_after(k->source, "// ns ", "300").ptr, NULL); }
+
+static kl_outcome outcome_of(const kl_kernel *k) {
+    const kl_str word = word_after(k->source, "// outcome ", "pass");
+    for (int o = KL_PASS; o <= KL_REFUSED; o++)
+        if (kl_str_eq(word, kl_str_of(kl_outcome_name((kl_outcome)o)))) return (kl_outcome)o;
+    return KL_PASS;
+}
+
+static void sign(kl_verdict *v, kl_track *t, const char *kernel, const char *against) {
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, kl_str_of(kernel));
+    kl_hasher_add(&h, kl_str_of(against));
+    memcpy(t->key, kl_hasher_end(&h).hex, sizeof t->key);
+    memcpy(v->receipt, kl_hash_of(kl_str_of(t->key)).hex, sizeof v->receipt);
+}
+
+static void fill(kl_verdict *v, kl_track *t, const kl_task *task) {
+    *v = (kl_verdict){.task = task->name,
+                      .task_hash = kl_str_of(task->hash),
+                      .platform = kl_str_of(t->judged++ < t->moves_at ? "fake" : "elsewhere"),
+                      .toolchain = KL_S("none"),
+                      .created = KL_S("2026-01-31T12:00:00Z"),
+                      .why = KL_S("as the source says")};
+}
+
+kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o,
+                kl_error *e) {
+    (void)a, (void)e;
+    KL_ASSERT(o && o->workload);
+    fill(out, t, task);
+    sign(out, t, k->hash, o->against ? o->against->hash : "");
+    out->outcome = outcome_of(k);
+    if (out->outcome != KL_PASS) return KL_OK;
+    const double ratio = (o->against ? ns_of(o->against) : BASELINE_NS) / ns_of(k);
+    out->comparisons[0] = (kl_comparison){.ratio = ratio, .low = ratio * 0.998, .high = ratio * 1.002, .stable = true};
+    out->n_comparisons = 1;
+    out->median_ns = (int64_t)ns_of(k);
+    return KL_OK;
+}
+
+kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,
+                     const kl_surface *s, const kl_gate_opts *o, kl_error *e) {
+    kl_error why = {0};
+    *k = NULL;
+    if (kl_kernel_parse(k, a, source, KL_S("candidate.c"), s, NULL, &why) == KL_OK) return kl_judge(out, t, a, task, *k, o, e);
+    *k = NULL;
+    fill(out, t, task);
+    sign(out, t, "refused", kl_hash_of(source).hex);
+    out->outcome = KL_REFUSED;
+    out->why = kl_arena_copy(a, kl_str_of(why.message));
+    return KL_OK;
+}
+
+kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e) {
+    (void)kernel_source, (void)e;
+    const int letter = s->accepted ? toupper((unsigned char)s->phase[0]) : s->phase[0];
+    t->phases = kl_arena_printf(t->arena, "%.*s%c", KL_STR_ARG(t->phases), letter);
+    t->steps++;
+    t->accepted += s->accepted;
+    return KL_OK;
+}

@@ -1,0 +1,116 @@
+/* rederive.c - the forward edit of a step, found without sight of the kernel that it leads to.
+ *
+ * A fresh conversation sees the simpler kernel, the action and the locus.  What it makes must pass the gate, bring the action's
+ * traits back, and be as fast as the kernel that the step came from (KLineage paper, section 3.2).
+ * Where it makes the very kernel that the step came from, there is nothing to compare.
+ * A step that does not pay has nothing to reach: one try, correctness and traits alone; without success it is kept as a
+ * simplification.  Where nobody can derive (the builtin provider) the backward edit is turned round, gated like
+ * any other, and marked as mechanical.  SPDX-License-Identifier: Apache-2.0 */
+#include "walk_impl.h"
+#include <string.h>
+
+/* Is one of the traits that the step took away there again? */
+static void restored(kli_attempt *x, kli_walk *w, const kl_edge *edge, const kli_attempt *back) {
+    const kl_str again = kl_traits_raised(w->a, &back->state.traits, &x->state.traits);
+    if (!edge->raised.len) return;
+    for (size_t at = 0; at < again.len;) {
+        const char *gap = memchr(again.ptr + at, ' ', again.len - at);
+        const size_t len = gap ? (size_t)(gap - again.ptr) - at : again.len - at;
+        if (len && kli_list_has(edge->raised, (kl_str){again.ptr + at, len})) return;
+        at += len + 1;
+    }
+    kli_reject(x, w, "not_restored", "it is correct, and none of these rose again: %.*s", KL_STR_ARG(edge->raised));
+}
+
+/* The very kernel that was to be reached: timing it against itself would measure the machine. */
+static bool is_current(const kli_attempt *x, const kli_walk *w) { return kl_str_eq(x->state.hash, kl_str_of(w->current->hash)); }
+
+static kl_err race(kli_race *r, kli_attempt *x, kli_walk *w, kl_error *e) {
+    const kl_err err = kli_compare(r, x, w, w->current, e);
+    if (!err && kli_alive(x) && r->high < w->opts.recover)
+        kli_reject(x, w, "not_recovered", "it is correct and runs at %.4f [%.4f, %.4f] of the speed that has to be reached", r->ratio,
+                   r->low, r->high);
+    return err;
+}
+
+static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, const kli_race *r) {
+    x->accepted = true;
+    edge->forward = kl_edits_between(w->a, back->state.source, x->state.source);
+    edge->forward_hash = x->state.hash;
+    edge->forward_source = x->state.source;
+    edge->forward_verdict_key = x->state.verdict_key;
+    edge->forward_receipt = x->state.receipt;
+    edge->forward_ratio = x->state.ratio;
+    edge->forward_low = x->state.low;
+    edge->forward_high = x->state.high;
+    edge->recovered = r->ratio;
+    edge->recovered_low = r->low;
+    edge->recovered_high = r->high;
+    edge->recovered_verdict_key = r->verdict_key;
+    edge->recovered_receipt = r->receipt;
+}
+
+/* From a proposed text to the edge's forward part, or a symptom. */
+static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, kl_error *e) {
+    kli_race r = {0};
+    kl_err err = kli_alive(x) ? kli_judge(x, w, e) : KL_OK;
+    if (!err && kli_alive(x)) restored(x, w, edge, back);
+    if (!err && kli_alive(x) && edge->pays && !is_current(x, w)) err = race(&r, x, w, e);
+    if (!err && kli_alive(x)) adopt(edge, x, w, back, &r);
+    return err;
+}
+
+static kli_attempt *new_try(kli_walk *w) {
+    kli_attempt *x = KL_NEW(w->a, kli_attempt);
+    x->stage = "rederive";
+    w->tries[w->n_tries++] = x;
+    return x;
+}
+
+static kl_err mechanical(kl_edge *edge, const kli_attempt *back, kli_walk *w, kl_error *e) {
+    kl_error own = {0};
+    kli_attempt *x = new_try(w);
+    x->reply = kl_edits_between(w->a, back->state.source, w->current->source);
+    kl_err err = kl_proposal_parse(&x->proposal, w->a, x->reply, w->surface, &own);
+    if (!err) err = kl_proposal_apply(&x->source, w->a, back->state.source, &x->proposal, &own);
+    if (err) kli_reject(x, w, "no_edit", "%s", own.message);
+    x->proposal.action = back->proposal.action;
+    x->proposal.locus = back->proposal.locus;
+    edge->mechanical = true;
+    return prove(edge, x, w, back, e);
+}
+
+static kl_err derived(kl_edge *edge, kli_talk *talk, const kli_attempt *back, kli_walk *w, kl_error *e) {
+    kli_attempt *x = new_try(w);
+    const kl_err err = kli_propose(x, talk, w, back->kernel, e);
+    if (err) return w->n_tries--, kli_ends(w, err, e) ? KL_OK : err;
+    if (kli_alive(x) && x->proposal.kind == KL_PROPOSAL_DONE)
+        kli_reject(x, w, "no_edit", "an edit was asked for, and the reply says that there is nothing to do");
+    x->proposal.action = back->proposal.action; /* given, whatever the reply calls it */
+    if (!x->proposal.locus.len) x->proposal.locus = back->proposal.locus;
+    return prove(edge, x, w, back, e);
+}
+
+kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) {
+    const bool by_model = !kli_is_mechanical(w);
+    const int tries = by_model && edge->pays ? w->opts.max_rederive : 1;
+    kli_talk talk = {0};
+    kl_err err = KL_OK;
+    kl_track_phase(w->track, "rederive");
+    w->n_tries = 0;
+    if (by_model) kli_talk_open_rederive(&talk, w, back);
+    for (int i = 0; !err && !w->over && !edge->forward.len && i < tries; i++) {
+        if (i) kli_talk_rejected(&talk, w, w->tries[w->n_tries - 1]);
+        err = by_model ? derived(edge, &talk, back, w, e) : mechanical(edge, back, w, e);
+        if (err || w->over || edge->forward.len) continue;
+        kl_track_say(w->track, "  re-derive: %.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
+        kli_keep_rejection(w, w->tries[w->n_tries - 1]);
+    }
+    if (err || w->over || edge->forward.len) return err;
+    edge->mechanical = false;
+    if (!edge->pays) return KL_OK;
+    kli_reject(back, w, "not_rederived", "%.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
+    back->advice = KL_S("The simpler kernel is correct, but this step could not be derived again from it. Propose another step.");
+    back->stage = "rederive";
+    return KL_OK;
+}
