@@ -1,0 +1,154 @@
+/* admit.c - held-out round trips decide whether a candidate becomes a SkillCard: the only writer of an admitted card (law 5).
+ *
+ * A start is held out when it is none of the states that the card was born from.  An agent gets the card and the start; what it makes has to be
+ * correct, to have what the card provides, and to reproduce the share of the expected log-gain.  One success admits; every trial stays in the
+ * card.  Source: KLineage paper, section 3.3, "Roundtrip admission".  SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include "base/fs.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const kl_start *start;
+    kl_kernel *kernel;
+    kl_traits traits;
+    kl_fit fit;
+    bool same_case;
+    int place; /* as it was given */
+} candidate;
+
+typedef struct {
+    kl_card *card;
+    kl_track *track;
+    kl_arena *arena;
+    const kl_admit_opts *opts;
+    double reach;
+} admitting;
+
+/* ---- which starts ---------------------------------------------------------------------------------------------------------- */
+
+static bool born_from(const kl_card *c, const char *hash) {
+    for (int i = 0; i < c->n_trials; i++)
+        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) &&
+            (kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)) || kl_str_eq(c->trials[i].result_hash, kl_str_of(hash))))
+            return true;
+    return false;
+}
+
+static kl_target target_of(const candidate *x, const kl_card *c) {
+    return (kl_target){.case_name = x->start->task->case_name,
+                       .language = kl_str_of(x->start->surface->name),
+                       .platform = c->verified.n_platforms ? c->verified.platforms[0] : KL_S(""),
+                       .dtype = kl_str_of(kl_dtype_name(x->start->workload->dtypes[0])),
+                       .traits = &x->traits};
+}
+
+/* Is the start one that the card could be tried on? */
+static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
+    kl_error unused = {0};
+    kl_str why;
+    *x = (candidate){.start = start, .place = place};
+    if (kl_kernel_parse(&x->kernel, m->arena, start->source, start->name, start->surface, NULL, &unused)) return false;
+    kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
+    kl_target t = target_of(x, m->card);
+    x->fit = kli_card_fits(m->card, &t, m->arena, &why);
+    x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
+    bool same_language = kli_array_has(m->card->verified.languages, m->card->verified.n_languages, t.language);
+    return same_language && x->fit != KL_VIOLATED && !born_from(m->card, x->kernel->hash);
+}
+
+static int nearest_first(const void *a, const void *b) {
+    const candidate *x = a, *y = b;
+    if (x->fit != y->fit) return (int)x->fit - (int)y->fit;
+    if (x->same_case != y->same_case) return x->same_case ? -1 : 1;
+    return x->place - y->place;
+}
+
+static int choose(admitting *m, candidate **out, const kl_start *starts, int n) {
+    int found = 0;
+    *out = KL_ARRAY(m->arena, candidate, n + 1);
+    for (int i = 0; i < n; i++) found += consider(m, &(*out)[found], &starts[i], i);
+    qsort(*out, (size_t)found, sizeof **out, nearest_first);
+    return found;
+}
+
+/* ---- one trial ---------------------------------------------------------------------------------------------------------------- */
+
+static kl_trial_record record_of(const admitting *m, const candidate *x, const kl_materialized *made, int64_t spent) {
+    const kl_verdict *v = &made->verdict;
+    return (kl_trial_record){.kind = KL_S("admit"), .task = x->start->task->name, .workload = x->start->workload->label,
+                             .surface = kl_str_of(x->start->surface->name), .platform = v->platform,
+                             .start_hash = kl_str_of(x->kernel->hash), .start_name = x->start->name,
+                             .result_hash = made->kernel ? kl_str_of(made->kernel->hash) : KL_S(""),
+                             .verdict_key = made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
+                             .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
+                             .model = made->mechanical ? KL_S("patch") : kl_str_of(kl_track_model(m->track)), .held_out = true,
+                             .outcome = made->kernel || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"), .why = made->why,
+                             .gain = made->gain, .low = made->low, .high = made->high, .expected = m->card->expected_gain,
+                             .tries = made->tries, .spent_microusd = spent, .created = v->created};
+}
+
+static bool succeeded(const admitting *m, const candidate *x, const kl_materialized *made, kl_str *why) {
+    kl_traits result;
+    if (!made->kernel) return *why = made->why, false;
+    kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
+    if (made->low <= 1.01) return *why = KL_S("not surely faster"), false;
+    if (made->gain < m->reach)
+        return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed", made->gain, m->reach), false;
+    if (!kli_card_provided(m->card, &x->traits, &result)) return *why = KL_S("faster, but without what the card provides"), false;
+    return *why = KL_S(""), true;
+}
+
+static kl_err trial(admitting *m, const candidate *x, bool *success, kl_error *e) {
+    kl_materialized made;
+    int64_t before = kl_track_spent(m->track);
+    int tries = m->opts && m->opts->tries ? m->opts->tries : 3;
+    kl_err err = kl_skill_materialize(&made, m->track, m->card, x->start, tries, m->reach, e);
+    if (err) return err;
+    kl_trial_record r = record_of(m, x, &made, kl_track_spent(m->track) - before);
+    r.accepted = *success = succeeded(m, x, &made, &r.why);
+    kli_card_add_trial(m->card, m->arena, &r);
+    m->card->counts.attempted++;
+    m->card->counts.correct += made.kernel != NULL;
+    m->card->counts.improved += made.low > 1.01;
+    m->card->counts.sum_log_gain += made.gain > 0 ? log(made.gain) : 0;
+    m->card->counts.spent_microusd += r.spent_microusd;
+    return KL_OK;
+}
+
+/* ---- the verdict on a card ------------------------------------------------------------------------------------------------------ */
+
+static void widen_scope(admitting *m, const candidate *x, kl_str platform) {
+    kl_scope *s = &m->card->verified;
+    kli_array_add(&s->cases, &s->n_cases, m->arena, x->start->task->case_name);
+    kli_array_add(&s->platforms, &s->n_platforms, m->arena, platform);
+}
+
+static kl_err try_all(admitting *m, const kl_start *starts, int n, kl_error *e) {
+    candidate *chosen;
+    int found = choose(m, &chosen, starts, n), limit = m->opts && m->opts->trials ? m->opts->trials : 3;
+    bool success = false;
+    kl_err err = KL_OK;
+    for (int i = 0; !err && !success && i < found && i < limit; i++) {
+        err = trial(m, &chosen[i], &success, e);
+        if (!err && success) widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
+    }
+    m->card->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
+    m->card->verification = success   ? KL_S("Admitted by a held-out round trip.")
+                            : found   ? KL_S("Rejected: no held-out round trip reproduced its effect.")
+                                      : KL_S("Rejected: no held-out start fits its contract.");
+    return err;
+}
+
+kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o, kl_error *e) {
+    double share = o && o->reproduce > 0 ? o->reproduce : 0.9;
+    admitting m = {.card = c, .track = t, .arena = kl_track_arena(t), .opts = o, .reach = exp(share * log(fmax(c->expected_gain, 1)))};
+    if (c->status == KL_CARD_RETIRED) return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
+    kl_track_phase(t, "admit");
+    c->status = KL_CARD_TRIAL;
+    kl_err err = try_all(&m, starts, n_starts, e);
+    if (err) return err; /* the card on disk is as it was; the trials that were paid for are in the journal */
+    kl_track_say(t, "%.*s: %s", KL_STR_ARG(c->name), kl_card_status_name(c->status));
+    return kli_library_write(dir, c, e);
+}

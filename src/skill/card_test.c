@@ -1,0 +1,230 @@
+/* card_test.c - a card survives its files; what was changed by hand is seen; both generations of the authors' cards can be read.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include "base/fs.h"
+#include "base/test.h"
+
+static kl_card sample(kl_arena *a) {
+    kl_card c = {.name = KL_S("pack-b-c"), .description = KL_S("Pack B. \"Quoted\": with a colon."), .action = KL_S("pack_b"),
+                 .status = KL_CARD_LIFTED, .intent = KL_S("Copy panels of B."), .anchor = KL_S("the loop over n"),
+                 .carrier = KL_S("Text.\n\n```\n## Intent of a code line\n<<<<<<< SEARCH\n```"), .effect = KL_S("faster"), .risks = KL_S("- seen: wrong"),
+                 .requires = KL_S("source.vector_types"), .provides = KL_S("source.buffers+"), .patch = KL_S("<<<<<<< SEARCH\na\n"),
+                 .lineages = KL_S("abc"), .expected_gain = 1.25};
+    c.n_pre = kli_predicates_parse(&c.pre, a, KL_S("- data: [dtype == float32] - only floats\n- storage: contiguous\nnoise\n- hardware: [simd_bits >= 256]"));
+    kli_array_add(&c.verified.cases, &c.verified.n_cases, a, KL_S("gemm"));
+    kli_array_add(&c.verified.platforms, &c.verified.n_platforms, a, KL_S("x86-64-v4/gcc-12"));
+    kli_array_add(&c.verified.languages, &c.verified.n_languages, a, KL_S("c"));
+    kl_trial_record r = {.kind = KL_S("birth"), .task = KL_S("gemm"), .start_hash = KL_S("s"), .accepted = true, .gain = 1.25, .low = 1.2,
+                         .high = 1.3, .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
+    kli_card_add_trial(&c, a, &r);
+    return c;
+}
+
+static void test_skill_card__survives_its_files(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_card c = sample(a);
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kl_library_put(dir.ptr, &c, &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.n_cards, 1);
+    assert_int_equal(l.n_broken, 0);
+    const kl_card *back = &l.cards[0];
+    assert_str(back->intent, "Copy panels of B.");
+    assert_str(back->description, "Pack B. \"Quoted\": with a colon.");
+    assert_str(back->provides, "source.buffers+");
+    assert_str(back->verified.platforms[0], "x86-64-v4/gcc-12");
+    assert_str(back->patch, "<<<<<<< SEARCH\na\n");
+    assert_int_equal(back->n_pre, 3);
+    assert_str(back->pre[0].value, "float32");
+    assert_str(back->pre[1].prose, "contiguous");
+    assert_int_equal(back->n_trials, 1);
+    assert_true(back->trials[0].gain > 1.24 && back->trials[0].gain < 1.26);
+    assert_false(back->edited);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+static void test_skill_card__an_edit_by_hand_is_seen(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir, text, path;
+    kl_library l;
+    kl_card c = sample(a);
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kl_library_put(dir.ptr, &c, &e));
+    path = kl_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md");
+    assert_ok(kl_fs_read(&text, a, path.ptr, KL_MAX_CARD_BYTES, &e));
+    assert_ok(kl_fs_write(path.ptr, kl_arena_printf(a, "%.*s\nmore\n", KL_STR_ARG(text)), &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.n_cards, 1);
+    assert_true(l.cards[0].edited);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+static void test_skill_library__only_admit_writes_admitted(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_card c = sample(a);
+    c.status = KL_CARD_ADMITTED;
+    assert_err(KL_EINVAL, kl_library_put("nowhere", &c, &e));
+    kl_arena_free(a);
+}
+
+static void test_skill_library__names_what_is_broken(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_card c = sample(a);
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kl_library_put(dir.ptr, &c, &e));
+    assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir.ptr, "admitted/x").ptr, &e));
+    assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/x/SKILL.md").ptr, KL_S("---\nname: [\n---\n"), &e));
+    kl_str whole;
+    assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir.ptr, "admitted/pack-b-c").ptr, &e));
+    assert_ok(kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md").ptr, KL_MAX_CARD_BYTES, &e));
+    assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/pack-b-c/SKILL.md").ptr, whole, &e));
+    assert_ok(kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/evidence.json").ptr, KL_MAX_JSON_BYTES, &e));
+    assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/pack-b-c/evidence.json").ptr, whole, &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.n_cards, 1); /* the one that lies where it says */
+    assert_int_equal(l.n_broken, 2);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+static void import_text(kl_card *c, kl_arena *a, const char *name, const char *text) {
+    kl_error e = {0};
+    kl_str dir;
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    kl_str path = kl_fs_join(a, dir.ptr, name);
+    assert_ok(kl_fs_write(path.ptr, kl_str_of(text), &e));
+    assert_ok(kl_card_import(c, a, path.ptr, &e));
+    kl_fs_remove_tree(dir.ptr);
+}
+
+static void test_skill_import__both_generations(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c;
+    import_text(&c, a, "one.json",
+                "{\"skill_id\": \"gemm.tma_load\", \"intent\": \"load by TMA\", \"carrier\": \"code\", \"precondition\": [\"aligned\"],"
+                " \"risk\": [\"hang\"], \"scope\": {\"cases\": [\"gemm\"], \"languages\": [\"cuda\"]}}");
+    assert_str(c.name, "gemm-tma-load");
+    assert_str(c.action, "tma_load");
+    assert_int_equal(c.status, KL_CARD_LIFTED);
+    assert_int_equal(c.n_trials, 0);
+    assert_int_equal(c.verified.n_cases, 0);
+    assert_str(c.declared.cases[0], "gemm");
+    import_text(&c, a, "SKILL.md",
+                "---\nskill_id: fmha.warp_specialize\nintent: split producer and consumer\npreconditions:\n  Hardware: [sm90a]\n"
+                "scope:\n  cases: [fmha]\n  languages: [cuda]\n---\n# Overview\ntext\n");
+    assert_str(c.action, "warp_specialize");
+    assert_int_equal(c.n_pre, 1);
+    assert_int_equal(c.pre[0].kind, KL_PRE_HARDWARE);
+    assert_contains(c.carrier.ptr, "\\# Overview");
+    kl_arena_free(a);
+}
+
+/* ---- contract ------------------------------------------------------------------------------------------------------------ */
+
+static void fits(const char *traits_json, const char *dtype, int64_t simd_bits, kl_fit expected) {
+    kl_arena *a = kl_arena_new();
+    kl_traits t;
+    kl_str why = {0};
+    kl_card c = sample(a);
+    json_t *o = json_loads(traits_json, 0, NULL);
+    kl_traits_parse(&t, a, o);
+    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .dtype = kl_str_of(dtype),
+                        .traits = &t, .simd_bits = simd_bits};
+    kl_fit fit = kli_card_fits(&c, &target, a, &why);
+    if (fit != expected) fail_msg("%s %s %d: %d, not %d: %s", traits_json, dtype, (int)simd_bits, fit, expected, why.len ? why.ptr : "");
+    json_decref(o);
+    kl_arena_free(a);
+}
+
+static void test_skill_contract__traits_then_facts(void **state) {
+    (void)state;
+    fits("{\"source.vector_types\": 2}", "float32", 512, KL_FITS);
+    fits("{}", "float32", 512, KL_VIOLATED);                       /* requires vector types */
+    fits("{\"source.vector_types\": 2}", "float16", 512, KL_VIOLATED);
+    fits("{\"source.vector_types\": 2}", "float32", 128, KL_VIOLATED);
+    fits("{\"source.vector_types\": 2}", "float32", 0, KL_UNKNOWN); /* nobody said how wide */
+}
+
+/* ---- retrieve ------------------------------------------------------------------------------------------------------------ */
+
+static void test_skill_retrieve__only_admitted_and_unedited(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card cards[3] = {sample(a), sample(a), sample(a)};
+    kl_traits t = {0};
+    kl_match *m;
+    int n;
+    cards[0].status = KL_CARD_ADMITTED;
+    cards[1].status = KL_CARD_ADMITTED;
+    cards[1].edited = true;
+    for (int i = 0; i < 3; i++) cards[i].requires = KL_S(""), cards[i].n_pre = 0;
+    kl_library l = {.cards = cards, .n_cards = 3};
+    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v3/gcc-13"), .traits = &t};
+    kl_library_retrieve(&m, &n, a, &l, &target, NULL);
+    assert_int_equal(n, 1);
+    assert_ptr_equal(m[0].card, &cards[0]);
+    assert_true(m[0].expected_log_gain > 0);
+    kl_arena_free(a);
+}
+
+/* A card that failed as often as it worked is expected to gain less than one that always worked. */
+static void test_skill_retrieve__failures_lower_the_expectation(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card cards[2] = {sample(a), sample(a)};
+    kl_traits t = {0};
+    kl_match *m;
+    int n;
+    for (int i = 0; i < 2; i++) cards[i].status = KL_CARD_ADMITTED, cards[i].requires = KL_S(""), cards[i].n_pre = 0;
+    cards[0].name = KL_S("fails");
+    kl_trial_record failed = {.kind = KL_S("use"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
+    kli_card_add_trial(&cards[0], a, &failed);
+    kl_library l = {.cards = cards, .n_cards = 2};
+    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .traits = &t};
+    kl_library_retrieve(&m, &n, a, &l, &target, NULL);
+    assert_int_equal(n, 2);
+    assert_ptr_equal(m[0].card, &cards[1]);
+    kl_arena_free(a);
+}
+
+static void test_skill_text__model_words_cannot_break_a_card(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_str clean = kli_section_clean(a, KL_S("one\n## Risks\nfake\n```\ncode\x01"), 4000);
+    assert_contains(clean.ptr, "\\## Risks");
+    assert_null(strchr(clean.ptr, 1));
+    assert_true(kl_str_ends(clean, KL_S("```")));
+    kl_str body = kl_arena_printf(a, "## Intent\n\n%.*s\n\n## Risks\n\nreal\n", KL_STR_ARG(clean));
+    assert_str(kli_section(body, "Risks"), "real");
+    kl_arena_free(a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_skill_card__survives_its_files),
+        cmocka_unit_test(test_skill_card__an_edit_by_hand_is_seen),
+        cmocka_unit_test(test_skill_library__only_admit_writes_admitted),
+        cmocka_unit_test(test_skill_library__names_what_is_broken),
+        cmocka_unit_test(test_skill_import__both_generations),
+        cmocka_unit_test(test_skill_contract__traits_then_facts),
+        cmocka_unit_test(test_skill_retrieve__only_admitted_and_unedited),
+        cmocka_unit_test(test_skill_retrieve__failures_lower_the_expectation),
+        cmocka_unit_test(test_skill_text__model_words_cannot_break_a_card),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* contract.c - does a card fit a target?  Set algebra over traits, then predicates over facts; both three-valued.
+ *
+ * requires: traits that must be there.  provides: what the card adds; when it is there already, there is nothing to do.  conflicts: traits that
+ * must not be there.  "NAME+" speaks of a rise and cannot be seen on one state.  A fact that nobody knows leaves a predicate unknown: the gate decides then, not a guess.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- facts ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    bool known, is_number;
+    double number;
+    kl_str text;
+} fact;
+
+static fact of_text(kl_str text) { return (fact){.known = text.len != 0, .text = text}; }
+static fact of_number(double v) { return (fact){.known = v > 0, .is_number = true, .number = v}; }
+
+/* The architecture is the platform up to the slash. */
+static kl_str arch_of(kl_str platform) {
+    const char *slash = memchr(platform.ptr, '/', platform.len);
+    return slash ? (kl_str){platform.ptr, (size_t)(slash - platform.ptr)} : platform;
+}
+
+static fact look_up(const kl_target *t, kl_str name) {
+    if (kl_str_eq(name, KL_S("dtype"))) return of_text(t->dtype);
+    if (kl_str_eq(name, KL_S("case"))) return of_text(t->case_name);
+    if (kl_str_eq(name, KL_S("language"))) return of_text(t->language);
+    if (kl_str_eq(name, KL_S("platform"))) return of_text(t->platform);
+    if (kl_str_eq(name, KL_S("arch"))) return of_text(arch_of(t->platform));
+    if (kl_str_eq(name, KL_S("simd_bits"))) return of_number((double)t->simd_bits);
+    if (kl_str_eq(name, KL_S("cores"))) return of_number((double)t->cores);
+    bool compiled = kl_str_starts(name, KL_S("code.")), trait = compiled || kl_str_starts(name, KL_S("source."));
+    if (compiled && t->traits && !(kl_trait(t->traits, KL_S("code.instructions")) > 0)) return (fact){0}; /* never compiled */
+    if (trait && t->traits) return (fact){.known = true, .is_number = true, .number = kl_trait(t->traits, name)};
+    return (fact){0};
+}
+
+/* ---- predicates ------------------------------------------------------------------------------------------------------------ */
+
+static bool ordered(kl_str op, double x, double y) {
+    if (kl_str_eq(op, KL_S("=="))) return x == y;
+    if (kl_str_eq(op, KL_S("!="))) return x != y;
+    if (kl_str_eq(op, KL_S("<"))) return x < y;
+    if (kl_str_eq(op, KL_S("<="))) return x <= y;
+    if (kl_str_eq(op, KL_S(">"))) return x > y;
+    return x >= y;
+}
+
+static kl_fit test(const kl_predicate *p, const kl_target *t) {
+    fact f = look_up(t, p->fact);
+    if (!f.known) return KL_UNKNOWN;
+    if (f.is_number) {
+        char *end = NULL;
+        double wanted = strtod(p->value.ptr, &end);
+        if (end == p->value.ptr) return KL_UNKNOWN;
+        return ordered(p->op, f.number, wanted) ? KL_FITS : KL_VIOLATED;
+    }
+    bool same = kl_str_eq(f.text, p->value);
+    if (kl_str_eq(p->op, KL_S("=="))) return same ? KL_FITS : KL_VIOLATED;
+    if (kl_str_eq(p->op, KL_S("!="))) return same ? KL_VIOLATED : KL_FITS;
+    return KL_UNKNOWN; /* texts have no order */
+}
+
+/* ---- contract --------------------------------------------------------------------------------------------------------------- */
+
+static bool rises(kl_str word) { return kl_str_ends(word, KL_S("+")); }
+static kl_str plain(kl_str word) { return rises(word) ? (kl_str){word.ptr, word.len - 1} : word; }
+
+/* First trait of `words` that is (or, with `missing`, is not) there; empty when none. */
+static kl_str first(kl_str words, const kl_traits *t, bool missing) {
+    for (kl_str w; (w = kli_word(&words)).len;)
+        if (!rises(w) && (kl_trait(t, w) > 0) != missing) return w;
+    return (kl_str){0};
+}
+
+/* Everything that the card would add is there already. */
+static bool all_there(kl_str provides, const kl_traits *t) {
+    int n = 0;
+    for (kl_str w; (w = kli_word(&provides)).len; n++)
+        if (rises(w) || !(kl_trait(t, w) > 0)) return false;
+    return n > 0;
+}
+
+static kl_fit contract(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
+    kl_str missing = first(c->requires, t->traits, true), clash = first(c->conflicts, t->traits, false);
+    if (missing.len) return *why = kl_arena_printf(a, "requires %.*s, which is not there", KL_STR_ARG(missing)), KL_VIOLATED;
+    if (clash.len) return *why = kl_arena_printf(a, "conflicts with %.*s", KL_STR_ARG(clash)), KL_VIOLATED;
+    if (all_there(c->provides, t->traits)) return *why = KL_S("what it provides is there already"), KL_VIOLATED;
+    return KL_FITS;
+}
+
+kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
+    kl_fit worst = t->traits ? contract(c, t, a, why) : KL_UNKNOWN;
+    for (int i = 0; i < c->n_pre && worst != KL_VIOLATED; i++) {
+        const kl_predicate *p = &c->pre[i];
+        kl_fit fit = p->fact.len ? test(p, t) : KL_FITS;
+        if (fit <= worst) continue;
+        worst = fit;
+        *why = kl_arena_printf(a, "%s that %.*s %.*s %.*s", fit == KL_VIOLATED ? "needs" : "unknown whether it holds", KL_STR_ARG(p->fact),
+                               KL_STR_ARG(p->op), KL_STR_ARG(p->value));
+    }
+    return worst;
+}
+
+bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result) {
+    kl_str words = c->provides;
+    int n = 0;
+    for (kl_str w; (w = kli_word(&words)).len; n++)
+        if (kl_trait(result, plain(w)) > kl_trait(start, plain(w))) return true;
+    return n == 0; /* nothing visible was promised */
+}

@@ -1,0 +1,117 @@
+/* library.c - the folder of cards: DIR/<status>/<name>/{SKILL.md,evidence.json}.
+ *
+ * The folder is the library: it can be read, reviewed and merged with git.  A broken card is named and left out, never guessed at.  Writing
+ * goes into the folder of the card's status and takes it out of every other.  SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include "base/fs.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- find ---------------------------------------------------------------------------------------------------------------- */
+
+kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e) {
+    const char *named = wish ? wish : getenv("KLINEAGE_LIBRARY");
+    if (named && *named) return *dir = kl_arena_copy(a, kl_str_of(named)), KL_OK;
+    kl_str at = kl_fs_self_dir(a);
+    for (int up = 0; up < 4; up++, at = kl_fs_dirname(a, at.ptr)) {
+        *dir = kl_fs_join(a, at.ptr, "library");
+        if (kl_fs_is_dir(dir->ptr)) return KL_OK;
+    }
+    *dir = KL_S("library");
+    if (kl_fs_is_dir("library")) return KL_OK;
+    kl_fail(e, KL_ENOENT, "library", "no library of SkillCards was found above the program or here");
+    return kl_hint(e, "name one with --library DIR or $KLINEAGE_LIBRARY; klineage lift makes it");
+}
+
+/* ---- load ---------------------------------------------------------------------------------------------------------------- */
+
+static int by_name(const void *x, const void *y) {
+    const kl_card *a = x, *b = y;
+    int order = strcmp(a->name.ptr, b->name.ptr);
+    return order ? order : (int)a->status - (int)b->status;
+}
+
+static void add_broken(kl_library *l, kl_str folder, const kl_error *why, kl_arena *a) {
+    l->broken[l->n_broken].folder = folder;
+    l->broken[l->n_broken++].why = kl_arena_copy(a, kl_str_of(why->message));
+}
+
+static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_status status) {
+    kl_error why = {0};
+    kl_card *c = &l->cards[l->n_cards];
+    kl_err err = kl_card_load(c, a, folder, &why);
+    if (!err && c->status != status)
+        err = kl_fail(&why, KL_EINVAL, folder, "lies among the %s cards and says that it is %s", kl_card_status_name(status),
+                      kl_card_status_name(c->status));
+    if (err) add_broken(l, kl_str_of(kl_arena_copy(a, kl_str_of(folder)).ptr), &why, a);
+    else l->n_cards++;
+}
+
+static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {
+    kl_str *names;
+    size_t n;
+    kl_str dir = kl_fs_join(a, l->dir.ptr, kl_card_status_name(status));
+    kl_err err = kl_fs_list(&names, &n, a, dir.ptr, e);
+    for (size_t i = 0; !err && i < n; i++) {
+        kl_str folder = kl_fs_join(a, dir.ptr, names[i].ptr);
+        if (!kl_fs_is_dir(folder.ptr)) continue;
+        if (l->n_cards + l->n_broken >= KL_MAX_CARDS)
+            return kl_fail(e, KL_ELIMIT, dir.ptr, "a library holds at most %d cards", KL_MAX_CARDS);
+        load_card(l, a, folder.ptr, status);
+    }
+    return err;
+}
+
+kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
+    *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
+    if (!kl_fs_is_dir(dir)) {
+        kl_fail(e, KL_ENOENT, dir, "there is no such library");
+        return kl_hint(e, "klineage lift LINEAGE --library %s makes one", dir);
+    }
+    out->cards = KL_ARRAY(a, kl_card, KL_MAX_CARDS);
+    out->broken = kl_arena_alloc(a, KL_MAX_CARDS, sizeof *out->broken);
+    kl_err err = KL_OK;
+    for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++) err = load_status(out, a, (kl_card_status)s, e);
+    qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, by_name);
+    return err;
+}
+
+const kl_card *kl_library_card(const kl_library *l, kl_str name) {
+    for (int i = 0; i < l->n_cards; i++)
+        if (kl_str_eq(l->cards[i].name, name)) return &l->cards[i];
+    return NULL;
+}
+
+/* ---- write --------------------------------------------------------------------------------------------------------------- */
+
+static kl_str place(kl_arena *a, const char *dir, int status, kl_str name) {
+    return kl_fs_join(a, kl_fs_join(a, dir, kl_card_status_name((kl_card_status)status)).ptr, name.ptr);
+}
+
+static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_error *e) {
+    kl_buf skill = {0}, evidence = {0};
+    kl_card_render(c, &skill, &evidence);
+    kl_err err = kl_fs_mkdirs(folder, e);
+    if (!err) err = kl_fs_write(kl_fs_join(a, folder, "evidence.json").ptr, kl_buf_str(&evidence), e);
+    if (!err) err = kl_fs_write(kl_fs_join(a, folder, "SKILL.md").ptr, kl_buf_str(&skill), e);
+    kl_buf_fini(&skill);
+    kl_buf_fini(&evidence);
+    return err;
+}
+
+kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e) {
+    kl_arena *a = kl_arena_new();
+    kl_str name = kl_arena_copy(a, c->name), mine = place(a, dir, c->status, name);
+    KL_ASSERT(kl_str_eq(name, kli_slug(a, name)));
+    kl_err err = write_files(mine.ptr, c, a, e);
+    for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
+        if (s != (int)c->status) kl_fs_remove_tree(place(a, dir, s, name).ptr);
+    kl_arena_free(a);
+    return err;
+}
+
+kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e) {
+    if (c->status == KL_CARD_ADMITTED)
+        return kl_fail(e, KL_EINVAL, c->name.ptr, "only klineage admit writes an admitted card");
+    return kli_library_write(dir, c, e);
+}

@@ -1,0 +1,161 @@
+/* materialize.c - a card's intent written into a target's code: the mechanical patch first, then the model.
+ *
+ * The model sees the card and the start, nothing else: what a card teaches is then what helped.  One append-only conversation, at most `tries`
+ * proposals, the gate's words in between.  Every attempt is timed against the start itself, interleaved, so that one run of the gate says
+ * both "correct" and "how much faster".  SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include <string.h>
+
+#define SURELY_FASTER 1.01 /* the gate's own least change that counts */
+
+typedef struct {
+    kl_track *track;
+    kl_arena *arena;
+    const kl_card *card;
+    const kl_start *start;
+    kl_kernel *from;
+    double reach;
+    kl_materialized *out;
+    kl_message messages[64];
+    int n;
+} materializing;
+
+/* ---- one attempt ---------------------------------------------------------------------------------------------------------- */
+
+static kl_err write_step(materializing *m, const kl_verdict *v, kl_str source, kl_str identity, kl_error *e) {
+    const kl_comparison *c = v->n_comparisons ? &v->comparisons[0] : NULL;
+    kl_step s = {.phase = "materialize",
+                 .action = m->card->name,
+                 .parent = kl_str_of(m->from->hash),
+                 .kernel = identity,
+                 .verdict_key = kl_str_of(kl_track_verdict_key(m->track)),
+                 .outcome = kl_str_of(kl_outcome_name(v->outcome)),
+                 .ratio = c ? c->ratio : 0,
+                 .low = c ? c->low : 0,
+                 .high = c ? c->high : 0,
+                 .median_ns = v->median_ns,
+                 .accepted = c && v->outcome == KL_PASS && c->ratio >= m->reach && c->low > SURELY_FASTER,
+                 .why = v->why};
+    return kl_track_step(m->track, &s, source, e);
+}
+
+static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) {
+    const kl_comparison *c = &v->comparisons[0];
+    kl_materialized *out = m->out;
+    if (v->outcome != KL_PASS || !v->n_comparisons || (out->kernel && c->ratio <= out->gain)) return;
+    *out = (kl_materialized){.kernel = k, .verdict = *v, .gain = c->ratio, .low = c->low, .high = c->high,
+                             .tries = out->tries, .mechanical = out->mechanical};
+    memcpy(out->verdict_key, kl_track_verdict_key(m->track), sizeof out->verdict_key);
+}
+
+/* Gate one text; its verdict in `v`.  A text that does not parse is a verdict too. */
+static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *e) {
+    kl_gate_opts o = *kl_track_gate_opts(m->track);
+    kl_kernel *k = NULL;
+    o.workload = m->start->workload->label.ptr;
+    o.baseline = NULL;
+    o.against = m->from;
+    kl_err err = kl_judge_text(v, &k, m->track, m->arena, m->start->task, source, m->start->surface, &o, e);
+    if (err) return err;
+    if (k) keep_if_better(m, k, v);
+    if (!m->out->kernel) m->out->verdict = *v;
+    m->out->why = v->outcome == KL_PASS ? KL_S("correct, and not fast enough") : v->why;
+    return write_step(m, v, source, kl_str_of(k ? k->hash : ""), e);
+}
+
+/* The median reaches, and even the lower end is surely faster. */
+static bool reached(const materializing *m) { return m->out->kernel && m->out->gain >= m->reach && m->out->low > SURELY_FASTER; }
+
+/* ---- the patch ------------------------------------------------------------------------------------------------------------ */
+
+static kl_err try_patch(materializing *m, kl_error *e) {
+    kl_proposal p;
+    kl_str source;
+    kl_verdict v;
+    kl_error refused = {0};
+    if (!m->card->patch.len || kl_proposal_parse(&p, m->arena, m->card->patch, m->start->surface, &refused)) return KL_OK;
+    if (kl_proposal_apply(&source, m->arena, m->start->source, &p, &refused)) return KL_OK; /* another code: the model's turn */
+    kl_track_say(m->track, "%.*s: patch fits %.*s", KL_STR_ARG(m->card->name), KL_STR_ARG(m->start->name));
+    m->out->mechanical = true;
+    kl_err err = attempt(m, source, &v, e);
+    if (!err && !reached(m)) m->out->mechanical = false;
+    return err;
+}
+
+/* ---- the model ------------------------------------------------------------------------------------------------------------ */
+
+static void say(materializing *m, kl_role role, kl_str text, bool cache) {
+    KL_ASSERT(m->n < (int)KL_COUNT(m->messages));
+    m->messages[m->n++] = (kl_message){.role = role, .text = text, .cache = cache};
+}
+
+/* The start's own verdict is what the model is told of it; the journal has it when another card met the same start. */
+static kl_err begin(materializing *m, kl_error *e) {
+    kl_arena *a = m->arena;
+    kl_verdict v;
+    kl_gate_opts o = *kl_track_gate_opts(m->track);
+    o.workload = m->start->workload->label.ptr;
+    kl_err err = kl_judge(&v, m->track, a, m->start->task, m->from, &o, e);
+    if (err) return err;
+    kl_prompt_value values[] = {{"task", kl_prompt_task(a, m->start->task, m->start->workload, m->start->surface)},
+                                {"card", kl_card_prompt(a, m->card)},
+                                {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},
+                                {"kernel", m->start->source},
+                                {"feedback", kl_rewrite_feedback(a, &v)}};
+    say(m, KL_ROLE_SYSTEM, kl_prompt_rules(a, m->start->surface), true);
+    say(m, KL_ROLE_USER, kl_prompt(a, "materialize", values, (int)KL_COUNT(values)), true);
+    return KL_OK;
+}
+
+/* What the model is told of its last proposal. */
+static kl_str answer(materializing *m, const kl_verdict *v, const kl_error *refused) {
+    if (refused->code) {
+        kl_prompt_value values[] = {{"error", kl_arena_copy(m->arena, kl_str_of(refused->message))},
+                                    {"detail", kl_arena_copy(m->arena, kl_str_of(refused->detail))}};
+        return kl_prompt(m->arena, "repair", values, (int)KL_COUNT(values));
+    }
+    kl_prompt_value values[] = {{"outcome", m->out->kernel ? KL_S("correct, but it gained too little") : KL_S("rejected by the gate")},
+                                {"feedback", kl_rewrite_feedback(m->arena, v)},
+                                {"state", KL_S("The kernel is as it was in the first message.")},
+                                {"next", KL_S("Apply the card again, repaired. SEARCH lines refer to the kernel of the first message.")}};
+    return kl_prompt(m->arena, "step", values, (int)KL_COUNT(values));
+}
+
+static kl_err ask_once(materializing *m, bool *done, kl_error *e) {
+    kl_reply reply;
+    kl_proposal p;
+    kl_str source;
+    kl_verdict v = {0};
+    kl_error refused = {0};
+    kl_request q = {.messages = m->messages, .n = m->n, .purpose = "materialize", .subject = m->from};
+    kl_err err = kl_ask(&reply, m->track, m->arena, &q, e);
+    if (err) return err;
+    m->out->tries++;
+    if (reply.stop != KL_STOP_END)
+        kl_fail(&refused, KL_EPARSE, "reply", "the reply was %s", reply.stop == KL_STOP_TRUNCATED ? "cut off: answer with fewer, smaller edits" : "refused");
+    else if (!kl_proposal_parse(&p, m->arena, reply.text, m->start->surface, &refused) && !(*done = p.kind == KL_PROPOSAL_DONE))
+        (void)!kl_proposal_apply(&source, m->arena, m->start->source, &p, &refused);
+    if (*done) return m->out->why = kl_arena_printf(m->arena, "the model declined: %.*s", KL_STR_ARG(p.why)), KL_OK;
+    if (!refused.code) err = attempt(m, source, &v, e);
+    else m->out->why = kl_arena_copy(m->arena, kl_str_of(refused.message));
+    say(m, KL_ROLE_ASSISTANT, reply.text, false);
+    say(m, KL_ROLE_USER, answer(m, &v, &refused), true);
+    return err;
+}
+
+kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
+                            kl_error *e) {
+    materializing m = {.track = t, .arena = kl_track_arena(t), .card = card, .start = start, .out = out};
+    *out = (kl_materialized){.why = KL_S("nothing was proposed")};
+    m.reach = reach > 0 ? reach : SURELY_FASTER;
+    kl_err err = kl_kernel_parse(&m.from, m.arena, start->source, start->name, start->surface, NULL, e);
+    if (!err) err = try_patch(&m, e);
+    if (!err && !reached(&m)) err = begin(&m, e);
+    bool done = false;
+    for (int i = 0; !err && !done && i < tries && !reached(&m); i++) {
+        kl_track_phase(t, i ? "repair" : "materialize");
+        kl_track_say(t, "%.*s on %.*s, try %d", KL_STR_ARG(card->name), KL_STR_ARG(start->name), i + 1);
+        err = ask_once(&m, &done, e);
+    }
+    return err;
+}

@@ -1,0 +1,137 @@
+/* retrieve.c - which cards fit a target, best first.
+ *
+ * Source: KLineage paper, section 3.4: the union of the top-k of each dimension (case, language, platform, prior actions), over verified
+ * scope.  Then contracts, then expected log-gain per dollar.  The gain is an empirical-Bayes estimate: outcomes of a card are shrunk
+ * towards the mean of all cards, the more the fewer there are; a failed trial counts as no gain.  Gains of several cards are never
+ * multiplied.  What is not here: any opinion on whether to apply; the gate has it.  SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CASE, LANGUAGE, PLATFORM, PRIOR, DIMENSIONS };
+
+#define SHRINK 2.0               /* trials that the prior weighs: two of a card's own outweigh it */
+#define TOKENS_PER_ATTEMPT 3000  /* output of one proposal, the dearest part */
+#define DOLLARS_PER_TOKEN 25e-6  /* of output, the paper's backbone; only the order of cards depends on it */
+
+/* ---- similarity ---------------------------------------------------------------------------------------------------------- */
+
+/* Shared beginning of two platform names, in parts: same all 1, same architecture 2/3, same vendor 1/3. */
+static double platform_similarity(kl_str a, kl_str b) {
+    if (kl_str_eq(a, b)) return 1;
+    size_t n = 0;
+    while (n < a.len && n < b.len && a.ptr[n] == b.ptr[n] && a.ptr[n] != '/') n++;
+    bool arch = n < a.len && n < b.len && a.ptr[n] == '/' && b.ptr[n] == '/';
+    return arch ? 2.0 / 3 : n >= 3 ? 1.0 / 3 : 0;
+}
+
+static double best_platform(const kl_scope *s, kl_str platform) {
+    double best = 0;
+    for (int i = 0; i < s->n_platforms; i++) best = fmax(best, platform_similarity(s->platforms[i], platform));
+    return best;
+}
+
+/* Jaccard over the actions that came before. */
+static double prior_similarity(const kl_scope *s, kl_str prior) {
+    int n = 0, both = 0;
+    for (kl_str w, rest = prior; (w = kli_word(&rest)).len; n++) both += kli_array_has(s->prior, s->n_prior, w);
+    int either = n + s->n_prior - both;
+    return either ? (double)both / either : 1;
+}
+
+static void similarities(kl_match *m, const kl_target *t) {
+    const kl_scope *s = &m->card->verified;
+    m->similarity[CASE] = kli_array_has(s->cases, s->n_cases, t->case_name);
+    m->similarity[LANGUAGE] = kli_array_has(s->languages, s->n_languages, t->language);
+    m->similarity[PLATFORM] = best_platform(s, t->platform);
+    m->similarity[PRIOR] = prior_similarity(s, t->prior);
+}
+
+/* ---- expected gain ------------------------------------------------------------------------------------------------------- */
+
+static double log_gain(const kl_trial_record *r) { return r->gain > 1 && r->accepted ? log(r->gain) : 0; }
+
+static double mean_of_all(const kl_library *l) {
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < l->n_cards; i++)
+        for (int j = 0; j < l->cards[i].n_trials; j++, n++) sum += log_gain(&l->cards[i].trials[j]);
+    return n ? sum / n : 0;
+}
+
+/* Trials on the target's own case and platform weigh in full, others half. */
+static double expected(const kl_card *c, const kl_target *t, double prior) {
+    double sum = SHRINK * prior, weight = SHRINK;
+    for (int i = 0; i < c->n_trials; i++) {
+        const kl_trial_record *r = &c->trials[i];
+        double w = kl_str_eq(r->platform, t->platform) && kl_str_eq(r->surface, t->language) ? 1 : 0.5;
+        sum += w * log_gain(r);
+        weight += w;
+    }
+    return sum / weight;
+}
+
+static double cost_of(const kl_card *c) {
+    double tokens = TOKENS_PER_ATTEMPT + (double)(c->carrier.len + c->intent.len + c->risks.len) / 4 / 10; /* cached input: a tenth */
+    return tokens * DOLLARS_PER_TOKEN;
+}
+
+/* ---- choose -------------------------------------------------------------------------------------------------------------- */
+
+static _Thread_local int sort_dimension; /* qsort has no context */
+
+static int by_dimension(const void *x, const void *y) {
+    const kl_match *a = x, *b = y;
+    double da = a->similarity[sort_dimension], db = b->similarity[sort_dimension];
+    if (da != db) return da < db ? 1 : -1;
+    if (a->expected_log_gain != b->expected_log_gain) return a->expected_log_gain < b->expected_log_gain ? 1 : -1;
+    return strcmp(a->card->name.ptr, b->card->name.ptr);
+}
+
+static int by_score(const void *x, const void *y) {
+    const kl_match *a = x, *b = y;
+    if (a->fit != b->fit) return (int)a->fit - (int)b->fit;
+    if (a->score != b->score) return a->score < b->score ? 1 : -1;
+    return strcmp(a->card->name.ptr, b->card->name.ptr);
+}
+
+/* Mark the top-k of each dimension that are similar at all. */
+static void mark_union(bool *chosen, const kl_card *first, kl_match *m, int n, int top) {
+    for (sort_dimension = 0; sort_dimension < DIMENSIONS; sort_dimension++) {
+        qsort(m, (size_t)n, sizeof *m, by_dimension);
+        for (int i = 0; i < n && i < top; i++)
+            if (m[i].similarity[sort_dimension] > 0) chosen[m[i].card - first] = true;
+    }
+}
+
+static int usable(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
+    double prior = mean_of_all(l);
+    int n = 0;
+    for (int i = 0; i < l->n_cards; i++) {
+        const kl_card *c = &l->cards[i];
+        if (c->status != KL_CARD_ADMITTED || c->edited) continue;
+        m[n] = (kl_match){.card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = cost_of(c)};
+        m[n].fit = kli_card_fits(c, t, a, &m[n].why);
+        m[n].score = m[n].expected_log_gain / m[n].cost_usd;
+        similarities(&m[n], t);
+        n++;
+    }
+    return n;
+}
+
+void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target, const kl_retrieve_opts *o) {
+    kl_match *all = KL_ARRAY(a, kl_match, l->n_cards + 1), *kept = KL_ARRAY(a, kl_match, l->n_cards + 1);
+    bool *chosen = KL_ARRAY(a, bool, l->n_cards + 1);
+    int top = o && o->top ? o->top : 4, total = usable(all, a, l, target);
+    /* Violated contracts drop out before the ranking, so that they do not take places. */
+    int m = 0;
+    for (int i = 0; i < total; i++)
+        if (all[i].fit != KL_VIOLATED || (o && o->all)) kept[m++] = all[i];
+    mark_union(chosen, l->cards, kept, m, top);
+    *n = 0;
+    *out = all;
+    for (int i = 0; i < m; i++)
+        if (chosen[kept[i].card - l->cards]) all[(*n)++] = kept[i];
+    qsort(all, (size_t)*n, sizeof *all, by_score);
+}

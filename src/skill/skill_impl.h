@@ -1,0 +1,63 @@
+/* skill_impl.h - what the files of skill share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_SKILL_SKILL_IMPL_H
+#define KL_SKILL_SKILL_IMPL_H
+#include <klineage/skill.h>
+
+/* ---- words: lists that are kept as text separated by spaces ---------------------------------------------------- */
+
+/* The next word of `*rest`, which then begins behind it; empty at the end. */
+kl_str kli_word(kl_str *rest);
+bool   kli_words_have(kl_str words, kl_str word);
+/* `words` with `word` behind it, unless it is there. */
+kl_str kli_words_with(kl_arena *a, kl_str words, kl_str word);
+kl_str kli_words_of(kl_arena *a, const kl_str *list, int n);
+/* As an array in the arena. */
+int    kli_words_split(kl_str **list, kl_arena *a, kl_str words);
+bool   kli_array_has(const kl_str *list, int n, kl_str word);
+/* Add to a growing list in the arena, unless it is there. */
+void   kli_array_add(kl_str **list, int *n, kl_arena *a, kl_str word);
+
+/* ---- text of a card ----------------------------------------------------------------------------------------------- */
+
+extern const char *const kli_pre_names[5]; /* by kl_pre_kind */
+
+/* "- data: [dtype == float32] - prose" lines; anything else is skipped. */
+int    kli_predicates_parse(kl_predicate **out, kl_arena *a, kl_str text);
+void   kli_predicates_render(kl_buf *out, const kl_predicate *p, int n);
+/* The text below the heading `## name`, up to the next of the eight; fences are respected.  Empty when it is not there. */
+kl_str kli_section(kl_str body, const char *name);
+/* Lower-case letters, digits and single hyphens, at most 64: an Agent Skills name. */
+kl_str kli_slug(kl_arena *a, kl_str text);
+/* Model text made safe to stand in a section: control characters gone, headings escaped outside of fences, fences closed, cut at `max`. */
+kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max);
+
+/* ---- evidence -------------------------------------------------------------------------------------------------------- */
+
+json_t *kli_evidence_json(const kl_card *c);
+KL_MUST_USE kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_error *e);
+json_t *kli_trial_json(const kl_trial_record *r);
+void    kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
+
+/* ---- frontmatter ----------------------------------------------------------------------------------------------------- */
+
+struct fy_document;
+KL_MUST_USE kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const char *file, kl_error *e);
+/* The caller destroys it. */
+KL_MUST_USE kl_err kli_yaml_open(struct fy_document **out, kl_str front, const char *file, kl_error *e);
+kl_str kli_yaml_text(kl_arena *a, struct fy_document *d, const char *path);               /* empty unless a scalar is there */
+int    kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d, const char *path); /* of a sequence, or of one scalar */
+
+/* ---- contract -------------------------------------------------------------------------------------------------------- */
+
+/* Does the card fit?  Traits against requires, provides and conflicts, then predicates against facts.  `why`: the first thing that
+ * is violated, else the first that is unknown. */
+kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
+/* Are the traits there that the card promises, given those of the start? */
+bool   kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
+
+/* ---- library --------------------------------------------------------------------------------------------------------- */
+
+/* kl_library_put without law 5's refusal: for admit alone. */
+KL_MUST_USE kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e);
+
+#endif
