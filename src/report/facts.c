@@ -1,0 +1,150 @@
+/* facts.c - journal rows as a report needs them.  Nothing is computed here that a row does not say.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "report_impl.h"
+#include "base/json.h"
+#include <string.h>
+
+#define MAX_VERDICTS 8192
+
+/* ---- steps ------------------------------------------------------------------------------------------------------------ */
+
+static kl_str copied(kl_arena *a, const json_t *o, const char *key) { return kl_arena_copy(a, kl_json_text_or(o, key, KL_S(""))); }
+
+static kli_row row_of(kl_arena *a, const json_t *o) {
+    return (kli_row){.phase = copied(a, o, "phase"), .action = copied(a, o, "action"), .locus = copied(a, o, "locus"),
+                     .kernel = copied(a, o, "kernel"), .verdict = copied(a, o, "verdict"), .outcome = copied(a, o, "outcome"),
+                     .why = copied(a, o, "why"), .ratio = kl_json_real_or(o, "ratio", 0), .low = kl_json_real_or(o, "low", 0),
+                     .high = kl_json_real_or(o, "high", 0), .median_ns = kl_json_int_or(o, "median_ns", 0),
+                     .spent_microusd = kl_json_int_or(o, "spent_microusd", 0), .accepted = kl_json_bool_or(o, "accepted", false),
+                     .best = kl_json_bool_or(o, "best", false)};
+}
+
+static kli_track_rows *track_of(kli_facts *f, kl_arena *a, const kl_store_step *s, const json_t *o, size_t most) {
+    for (int i = 0; i < f->n_tracks; i++)
+        if (kl_str_eq(f->tracks[i].run, s->run) && kl_str_eq(f->tracks[i].name, s->track)) return &f->tracks[i];
+    kli_track_rows *t = &f->tracks[f->n_tracks++];
+    *t = (kli_track_rows){.run = s->run, .name = s->track, .workload = copied(a, o, "workload"), .policy = copied(a, o, "policy"),
+                          .rows = KL_ARRAY(a, kli_row, most)};
+    return t;
+}
+
+static kl_err load_steps(kli_facts *f, kl_arena *a, kl_store *s, const char *run, kl_error *e) {
+    kl_store_step *steps;
+    size_t n;
+    kl_err err = kl_store_step_list(&steps, &n, s, a, run, e);
+    kli_track_rows *longer = KL_ARRAY(a, kli_track_rows, (size_t)f->n_tracks + n + 1);
+    if (f->n_tracks) memcpy(longer, f->tracks, (size_t)f->n_tracks * sizeof *longer);
+    f->tracks = longer;
+    for (size_t i = 0; !err && i < n; i++) {
+        json_t *o = NULL;
+        err = kl_json_parse(&o, steps[i].json, KL_S("journal: step"), e);
+        if (!err) {
+            kli_track_rows *t = track_of(f, a, &steps[i], o, n);
+            t->rows[t->n_rows++] = row_of(a, o);
+        }
+        json_decref(o);
+    }
+    return err;
+}
+
+const kli_row *kli_track_best(const kli_track_rows *t) {
+    const kli_row *best = NULL;
+    for (int i = 0; i < t->n_rows; i++)
+        if (t->rows[i].best) best = &t->rows[i];
+    return best;
+}
+
+/* ---- verdicts --------------------------------------------------------------------------------------------------------- */
+
+const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key) {
+    for (int i = 0; i < f->n_verdicts; i++)
+        if (kl_str_eq(f->verdict_keys[i], key)) return &f->verdicts[i];
+    return NULL;
+}
+
+/* A verdict that is not in this journal (a lineage from elsewhere) is left out: its numbers then carry the receipt alone. */
+static kl_err want(kli_facts *f, kl_arena *a, kl_store *s, kl_str key, kl_error *e) {
+    kl_str json;
+    kl_error missing = {0};
+    if (!key.len || kli_facts_verdict(f, key) || f->n_verdicts == MAX_VERDICTS) return KL_OK;
+    key = kl_arena_copy(a, key);
+    kl_err err = kl_store_verdict_get(&json, s, a, key.ptr, &missing);
+    if (err == KL_ENOENT || err == KL_EINVAL) return KL_OK;
+    if (err) return *e = missing, err;
+    err = kl_verdict_parse(&f->verdicts[f->n_verdicts], a, json, KL_S("journal"), e);
+    if (!err) f->verdict_keys[f->n_verdicts++] = key;
+    return err;
+}
+
+static kl_err want_edge(kli_facts *f, kl_arena *a, kl_store *s, const kl_edge *d, kl_error *e) {
+    kl_err err = want(f, a, s, d->gain_verdict_key, e);
+    if (!err) err = want(f, a, s, d->forward_verdict_key, e);
+    if (!err) err = want(f, a, s, d->recovered_verdict_key, e);
+    return err;
+}
+
+static kl_err load_verdicts(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) {
+    kl_err err = KL_OK;
+    f->verdicts = KL_ARRAY(a, kl_verdict, MAX_VERDICTS);
+    f->verdict_keys = KL_ARRAY(a, kl_str, MAX_VERDICTS);
+    for (int i = 0; i < f->n_tracks; i++)
+        for (int j = 0; !err && j < f->tracks[i].n_rows; j++) err = want(f, a, s, f->tracks[i].rows[j].verdict, e);
+    for (int i = 0; i < f->n_lineages; i++) {
+        for (int j = 0; !err && j < f->lineages[i].n_states; j++) err = want(f, a, s, f->lineages[i].states[j].verdict_key, e);
+        for (int j = 0; !err && j < f->lineages[i].n_edges; j++) err = want_edge(f, a, s, &f->lineages[i].edges[j], e);
+    }
+    return err;
+}
+
+/* ---- everything ---------------------------------------------------------------------------------------------------------- */
+
+static kl_err load_charges(kli_facts *f, kl_arena *a, kl_store *s, const char *run, kl_error *e) {
+    kl_store_charge *rows;
+    size_t n;
+    kl_err err = kl_store_charge_list(&rows, &n, s, a, run, e);
+    if (err || !n) return err;
+    kl_store_charge *longer = KL_ARRAY(a, kl_store_charge, (size_t)f->n_charges + n);
+    if (f->n_charges) memcpy(longer, f->charges, (size_t)f->n_charges * sizeof *longer);
+    memcpy(longer + f->n_charges, rows, n * sizeof *rows);
+    f->charges = longer;
+    f->n_charges += (int)n;
+    return KL_OK;
+}
+
+/* The lineages that these runs made. */
+static kl_err load_lineages(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) {
+    kl_store_record *rows;
+    size_t n;
+    kl_err err = kl_store_record_list(&rows, &n, s, a, "lineage", e);
+    f->lineages = KL_ARRAY(a, kl_lineage, n + 1);
+    for (size_t i = 0; !err && i < n; i++) {
+        kl_lineage *l = &f->lineages[f->n_lineages];
+        bool mine = false;
+        err = kl_lineage_parse(l, a, rows[i].json, KL_S("journal: lineage"), e);
+        for (int j = 0; !err && j < f->n_runs; j++) mine |= kl_str_eq(l->run, f->runs[j].id);
+        f->n_lineages += mine;
+    }
+    return err;
+}
+
+static kl_err load_run(kli_facts *f, kl_arena *a, kl_store *s, const char *prefix, kl_error *e) {
+    kl_store_run *run = &f->runs[f->n_runs];
+    kl_err err = kl_store_run_find(run, s, a, prefix, e);
+    if (err) return err;
+    f->n_runs++;
+    err = load_steps(f, a, s, run->id.ptr, e);
+    return err ? err : load_charges(f, a, s, run->id.ptr, e);
+}
+
+kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o, kl_error *e) {
+    kl_err err = KL_OK;
+    *out = (kli_facts){.runs = KL_ARRAY(a, kl_store_run, o->n_runs + 1)};
+    for (int i = 0; !err && i < o->n_runs; i++) err = load_run(out, a, s, o->runs[i], e);
+    if (!err) err = load_lineages(out, a, s, e);
+    if (!err) err = load_verdicts(out, a, s, e);
+    if (!err && o->library) {
+        err = kl_library_load(&out->library, a, o->library, e);
+        out->has_library = !err;
+    }
+    return err;
+}

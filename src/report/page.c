@@ -1,0 +1,305 @@
+/* page.c - the page: results first, then how they came about, then the evidence that every number links to.
+ *
+ * Plain HTML with one style sheet inside: no script, nothing fetched, readable on paper and on a phone.  All text from kernels, models and
+ * files is escaped (law 7).  SPDX-License-Identifier: Apache-2.0 */
+#include "report_impl.h"
+#include "base/json.h"
+#include <math.h>
+#include <string.h>
+
+static const char style[] =
+    "<style>\n"
+    "body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:56rem;margin:0 auto;padding:1rem}\n"
+    "h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin-top:2.2rem;border-bottom:1px solid #ccc}h3{font-size:1.05rem}\n"
+    "table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:.25rem .5rem;border-bottom:1px solid #e3e3e3;vertical-align:top}\n"
+    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.scroll{overflow-x:auto}\n"
+    "figure{margin:1rem 0}figure svg{max-width:100%;height:auto}figcaption,.note,.missing{color:#555;font-size:.88rem}\n"
+    "a{color:#1f5a96}code,pre{font:.85rem/1.4 ui-monospace,monospace}pre{overflow-x:auto;background:#f6f6f6;padding:.6rem;white-space:pre-wrap}\n"
+    "details{margin:.4rem 0}summary{cursor:pointer}.yes{color:#1b6e3c}.no{color:#9a2c2c}:target{background:#fff6d6}\n"
+    "@media print{details>*{display:block}a{color:inherit;text-decoration:none}h2{break-after:avoid}figure,tr{break-inside:avoid}}\n"
+    "</style>\n";
+
+/* ---- words ------------------------------------------------------------------------------------------------------------------ */
+
+void kli_text(kl_buf *out, kl_str s) {
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c == '&') kl_buf_add(out, KL_S("&amp;"));
+        else if (c == '<') kl_buf_add(out, KL_S("&lt;"));
+        else if (c == '>') kl_buf_add(out, KL_S("&gt;"));
+        else if (c == '"') kl_buf_add(out, KL_S("&quot;"));
+        else if (c == '\'') kl_buf_add(out, KL_S("&#39;"));
+        else if (c >= 0x20 || c == '\n' || c == '\t') kl_buf_add(out, (kl_str){s.ptr + i, 1});
+    }
+}
+
+void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, const char *fmt, ...) {
+    char number[128];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(number, sizeof number, fmt, args);
+    va_end(args);
+    if (kli_facts_verdict(f, key)) kl_buf_printf(out, "<a href=\"#v-%.16s\">%s</a>", key.ptr, number);
+    else kl_buf_printf(out, "%s", number);
+}
+
+static void cell(kl_buf *out, kl_str s) {
+    kl_buf_add(out, KL_S("<td>"));
+    kli_text(out, s);
+    kl_buf_add(out, KL_S("</td>"));
+}
+
+static void interval_cell(kl_buf *out, const kli_facts *f, kl_str key, double v, double low, double high) {
+    kl_buf_add(out, KL_S("<td class=n>"));
+    if (v > 0) kli_link_verdict(out, f, key, "%.3g &times; [%.3g, %.3g]", v, low, high);
+    else kl_buf_add(out, KL_S("&ndash;"));
+    kl_buf_add(out, KL_S("</td>"));
+}
+
+static void section(kl_buf *out, const char *id, const char *title) { kl_buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", id, title); }
+
+/* ---- results ------------------------------------------------------------------------------------------------------------------ */
+
+static bool is_search(const kli_track_rows *t) { return kl_policy_find(t->policy) != NULL; }
+
+static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t) {
+    const kli_row *best = kli_track_best(t), *first = t->n_rows ? &t->rows[0] : NULL, *last = t->n_rows ? &t->rows[t->n_rows - 1] : NULL;
+    int passed = 0;
+    for (int i = 0; i < t->n_rows; i++) passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
+    kl_buf_add(out, KL_S("<tr>"));
+    cell(out, t->workload);
+    cell(out, t->policy);
+    interval_cell(out, f, first ? first->verdict : KL_S(""), first ? first->ratio : 0, first ? first->low : 0, first ? first->high : 0);
+    interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0, best ? best->low : 0, best ? best->high : 0);
+    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f</td></tr>\n", passed, t->n_rows, last ? (double)last->spent_microusd / 1e6 : 0);
+}
+
+static bool seen_before(const kli_facts *f, int i) {
+    for (int j = 0; j < i; j++)
+        if (is_search(&f->tracks[j]) && kl_str_eq(f->tracks[j].workload, f->tracks[i].workload)) return true;
+    return false;
+}
+
+static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
+    int n = 0;
+    for (int i = 0; i < f->n_tracks; i++) n += is_search(&f->tracks[i]);
+    if (!n) return;
+    section(out, "results", "Results");
+    kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>task<th>policy<th class=n>start<th class=n>best<th class=n>correct<th class=n>spent</tr>\n"));
+    for (int i = 0; i < f->n_tracks; i++)
+        if (is_search(&f->tracks[i])) result_row(out, f, &f->tracks[i]);
+    kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over the task's primary baseline; above 1 is faster. Every number links to its verdict.</p>\n"));
+    kli_figure_bars(out, a, f);
+    for (int i = 0; i < f->n_tracks; i++)
+        if (is_search(&f->tracks[i]) && !seen_before(f, i)) {
+            kl_buf_add(out, KL_S("<h3>"));
+            kli_text(out, f->tracks[i].workload);
+            kl_buf_add(out, KL_S("</h3>\n"));
+            kli_figure_cost(out, a, f, f->tracks[i].workload);
+        }
+}
+
+/* ---- lineages ------------------------------------------------------------------------------------------------------------------- */
+
+static void rejections(kl_buf *out, const kl_rejection *r, int n) {
+    if (!n) return;
+    kl_buf_printf(out, "<details><summary>%d rejected on the way</summary><ul>", n);
+    for (int i = 0; i < n; i++) {
+        kl_buf_add(out, KL_S("<li>"));
+        kli_text(out, r[i].stage);
+        kl_buf_add(out, KL_S(": "));
+        kli_text(out, r[i].action);
+        kl_buf_add(out, KL_S(" &mdash; "));
+        kli_text(out, r[i].symptom);
+    }
+    kl_buf_add(out, KL_S("</ul></details>"));
+}
+
+static void state_row(kl_buf *out, const kli_facts *f, const kl_lineage *l, int i) {
+    const kl_state *s = &l->states[i];
+    const kl_edge *d = i ? &l->edges[i - 1] : NULL;
+    kl_buf_add(out, KL_S("<tr>"));
+    cell(out, s->name);
+    cell(out, d ? d->action : KL_S("naive"));
+    interval_cell(out, f, d ? d->gain_verdict_key : KL_S(""), d ? d->gain : 0, d ? d->gain_low : 0, d ? d->gain_high : 0);
+    interval_cell(out, f, d ? d->recovered_verdict_key : KL_S(""), d ? d->recovered : 0, d ? d->recovered_low : 0, d ? d->recovered_high : 0);
+    interval_cell(out, f, s->verdict_key, s->ratio, s->low, s->high);
+    kl_buf_add(out, KL_S("<td>"));
+    if (d) kli_text(out, d->locus);
+    if (d) rejections(out, d->rejections, d->n_rejections);
+    kl_buf_add(out, KL_S("</td></tr>\n"));
+}
+
+static void sources(kl_buf *out, const kl_lineage *l) {
+    for (int i = 0; i < l->n_states; i++) {
+        kl_buf_printf(out, "<details><summary>%.*s", KL_STR_ARG(l->states[i].name));
+        kl_buf_add(out, i ? KL_S(": the forward edit that leads to it</summary><pre>") : KL_S(": the whole kernel</summary><pre>"));
+        kli_text(out, i ? l->edges[i - 1].forward : l->states[i].source);
+        kl_buf_add(out, KL_S("</pre></details>\n"));
+    }
+}
+
+static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
+    if (f->n_lineages) section(out, "lineages", "Lineages");
+    for (int i = 0; i < f->n_lineages; i++) {
+        const kl_lineage *l = &f->lineages[i];
+        kl_buf_add(out, KL_S("<h3>"));
+        kli_text(out, l->name);
+        kl_buf_add(out, KL_S("</h3>\n<p>"));
+        kli_text(out, kl_arena_printf(a, "%.*s, %.*s on %.*s; proposals by %.*s; the walk ended: %s (%.*s). id %.12s", KL_STR_ARG(l->task), KL_STR_ARG(l->surface),
+                                      KL_STR_ARG(l->platform), KL_STR_ARG(l->model), kl_termination_name(l->termination), KL_STR_ARG(l->termination_why), l->id.ptr));
+        kl_buf_add(out, KL_S("</p>\n"));
+        kli_figure_lineage(out, a, l);
+        kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>state<th>action<th class=n>gain over the state before<th class=n>derived anew<th class=n>against the baseline<th>where</tr>\n"));
+        for (int j = 0; j < l->n_states; j++) state_row(out, f, l, j);
+        kl_buf_add(out, KL_S("</table></div>\n"));
+        sources(out, l);
+    }
+}
+
+/* ---- cards ------------------------------------------------------------------------------------------------------------------------ */
+
+static void one_card(kl_buf *out, const kl_card *c) {
+    kl_buf md = {0}, evidence = {0};
+    kl_card_render(c, &md, &evidence);
+    kl_buf_add(out, KL_S("<details><summary><strong>"));
+    kli_text(out, c->name);
+    kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;</summary><p>", c->status == KL_CARD_ADMITTED ? "yes" : "no",
+                  kl_card_status_name(c->status), c->expected_gain);
+    kli_text(out, c->description);
+    kl_buf_add(out, KL_S("</p><pre>"));
+    kli_text(out, kl_buf_str(&md));
+    kl_buf_add(out, KL_S("</pre></details>\n"));
+    kl_buf_fini(&md);
+    kl_buf_fini(&evidence);
+}
+
+static void cards(kl_buf *out, const kli_facts *f) {
+    if (!f->has_library || !f->library.n_cards) return;
+    section(out, "cards", "SkillCards");
+    for (int i = 0; i < f->library.n_cards; i++) one_card(out, &f->library.cards[i]);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------------------------- */
+
+static void step_row(kl_buf *out, const kli_facts *f, const kli_row *r, int n) {
+    kl_buf_printf(out, "<tr><td class=n>%d</td>", n);
+    cell(out, r->phase);
+    cell(out, r->action);
+    kl_buf_printf(out, "<td class=%s>", r->accepted ? "yes" : "no");
+    if (kli_facts_verdict(f, r->verdict)) kli_link_verdict(out, f, r->verdict, "%.*s", KL_STR_ARG(r->outcome));
+    else kli_text(out, r->outcome);
+    kl_buf_printf(out, "%s</td>", r->best ? ", best" : r->accepted ? ", accepted" : "");
+    interval_cell(out, f, r->verdict, r->ratio, r->low, r->high);
+    kl_buf_printf(out, "<td class=n>$%.4f</td>", (double)r->spent_microusd / 1e6);
+    cell(out, (kl_str){r->why.ptr, r->why.len < 300 ? r->why.len : 300});
+    kl_buf_add(out, KL_S("</tr>\n"));
+}
+
+static void steps(kl_buf *out, const kli_facts *f) {
+    if (f->n_tracks) section(out, "steps", "Every attempt");
+    for (int i = 0; i < f->n_tracks; i++) {
+        const kli_track_rows *t = &f->tracks[i];
+        kl_buf_add(out, KL_S("<details><summary>"));
+        kli_text(out, t->name);
+        kl_buf_printf(out, ": %d attempts</summary><div class=scroll><table><tr><th class=n>#<th>phase<th>action<th>outcome<th class=n>ratio<th class=n>spent<th>why</tr>\n", t->n_rows);
+        for (int j = 0; j < t->n_rows; j++) step_row(out, f, &t->rows[j], j);
+        kl_buf_add(out, KL_S("</table></div></details>\n"));
+    }
+}
+
+/* ---- money ------------------------------------------------------------------------------------------------------------------------- */
+
+static void charge_row(kl_buf *out, const kl_store_charge *c) {
+    kl_buf_add(out, KL_S("<tr>"));
+    cell(out, c->track);
+    cell(out, c->phase);
+    cell(out, c->priced_as.len ? c->priced_as : c->model);
+    kl_buf_printf(out, "<td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>$%.6f%s</td>", (long long)c->input,
+                  (long long)c->cache_read, (long long)c->output, (double)(kl_str_eq(c->state, KL_S("settled")) ? c->settled_microusd : c->reserved_microusd) / 1e6,
+                  c->estimated ? " est." : "");
+    cell(out, c->state);
+    kl_buf_add(out, KL_S("</tr>\n"));
+}
+
+static void ledger(kl_buf *out, const kli_facts *f) {
+    int64_t spent = 0;
+    bool estimated = false;
+    for (int i = 0; i < f->n_charges; i++) {
+        const kl_store_charge *c = &f->charges[i];
+        if (!kl_str_eq(c->state, KL_S("released"))) spent += kl_str_eq(c->state, KL_S("settled")) ? c->settled_microusd : c->reserved_microusd;
+        estimated |= c->estimated;
+    }
+    section(out, "ledger", "Ledger");
+    kl_buf_printf(out, "<p>%d model calls, $%.4f.%s</p>\n", f->n_charges, (double)spent / 1e6, estimated ? " Calls marked <em>est.</em> were counted from bytes, because the provider did not say." : "");
+    if (!f->n_charges) return;
+    kl_buf_add(out, KL_S("<details><summary>every call</summary><div class=scroll><table><tr><th>track<th>phase<th>priced as<th class=n>input<th class=n>cached<th class=n>output<th class=n>cost<th>state</tr>\n"));
+    for (int i = 0; i < f->n_charges; i++) charge_row(out, &f->charges[i]);
+    kl_buf_add(out, KL_S("</table></div></details>\n"));
+}
+
+/* ---- evidence --------------------------------------------------------------------------------------------------------------------- */
+
+static void verdict(kl_buf *out, kl_arena *a, kl_str key, const kl_verdict *v) {
+    kl_buf text = {0};
+    json_t *o = kl_verdict_json(v);
+    kl_verdict_render(v, &text, false);
+    kl_buf_printf(out, "<details id=\"v-%.16s\"><summary><code>%.16s</code> %s", key.ptr, key.ptr, kl_outcome_name(v->outcome));
+    if (v->n_comparisons) kl_buf_printf(out, ", %.4g &times;", v->comparisons[0].ratio);
+    kl_buf_add(out, KL_S("</summary><pre>"));
+    kli_text(out, kl_buf_str(&text));
+    kl_buf_add(out, KL_S("</pre><details><summary>JSON</summary><pre>"));
+    json_object_del(o, "checks"); /* hundreds of lines each; `klineage verdict show` has them */
+    kli_text(out, kl_json_dump(a, o, true));
+    kl_buf_add(out, KL_S("</pre></details></details>\n"));
+    json_decref(o);
+    kl_buf_fini(&text);
+}
+
+static void evidence(kl_buf *out, kl_arena *a, const kli_facts *f) {
+    if (!f->n_verdicts) return;
+    section(out, "evidence", "Evidence");
+    kl_buf_add(out, KL_S("<p class=note>Every verdict that a number above comes from; <code>klineage verdict show KEY</code> has it with all checks.</p>\n"));
+    for (int i = 0; i < f->n_verdicts; i++) verdict(out, a, f->verdict_keys[i], &f->verdicts[i]);
+}
+
+/* ---- the page --------------------------------------------------------------------------------------------------------------------- */
+
+static void run_lines(kl_buf *out, const kli_facts *f) {
+    kl_buf_add(out, KL_S("<ul>\n"));
+    for (int i = 0; i < f->n_runs; i++) {
+        json_t *o = json_loads(f->runs[i].json.ptr, 0, NULL);
+        kl_buf_printf(out, "<li><code>klineage %.*s</code>, run <code>%.12s</code>, %.*s, model <code>", KL_STR_ARG(f->runs[i].command), f->runs[i].id.ptr,
+                      KL_STR_ARG(f->runs[i].created));
+        kli_text(out, kl_json_text_or(o, "model", KL_S("none")));
+        kl_buf_add(out, KL_S("</code></li>\n"));
+        json_decref(o);
+    }
+    kl_buf_add(out, KL_S("</ul>\n"));
+}
+
+void kli_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
+    kl_buf_add(out, KL_S("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>"));
+    kli_text(out, kl_str_of(title));
+    kl_buf_printf(out, "</title>\n%s</head><body>\n<h1>", style);
+    kli_text(out, kl_str_of(title));
+    kl_buf_add(out, KL_S("</h1>\n<p>Every kernel on this page was compiled, checked against a trusted oracle and timed interleaved with what it is compared with. "
+                         "A run whose model begins with <code>replay</code> repeats recorded proposals; its measurements are still from this machine.</p>\n"));
+    run_lines(out, f);
+    results(out, a, f);
+    lineages(out, a, f);
+    cards(out, f);
+    steps(out, f);
+    ledger(out, f);
+    evidence(out, a, f);
+    kl_buf_add(out, KL_S("</body></html>\n"));
+}
+
+kl_err kl_report_write(kl_buf *html, kl_store *s, const kl_report_opts *o, kl_error *e) {
+    kl_arena *a = kl_arena_new();
+    kli_facts *f = KL_NEW(a, kli_facts);
+    kl_err err = kli_facts_load(f, a, s, o, e);
+    if (!err) kli_page(html, a, f, o->title ? o->title : "klineage report");
+    kl_arena_free(a);
+    return err;
+}

@@ -1,0 +1,17 @@
+/* policies.c - the table: one row a policy, one file each.  How to add one: docs/how-to/add-a-policy.md.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "search_impl.h"
+
+static const kl_policy policies[] = {
+    {"klineage", "cards retrieved by scope and contract, one conversation, kernels improved step by step", true, kli_policy_klineage},
+    {"generate", "the same conversation without any card", false, kli_policy_generate},
+    {"bestofn", "independent attempts at the start kernel, the best one kept", false, kli_policy_bestofn},
+};
+
+const kl_policy *kl_policy_each(int i) { return i >= 0 && (size_t)i < KL_COUNT(policies) ? &policies[i] : NULL; }
+
+const kl_policy *kl_policy_find(kl_str name) {
+    for (size_t i = 0; i < KL_COUNT(policies); i++)
+        if (kl_str_eq(name, kl_str_of(policies[i].name))) return &policies[i];
+    return NULL;
+}

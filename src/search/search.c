@@ -1,0 +1,205 @@
+/* search.c - the part that every policy shares: one proposal through the gate, best by verdict alone, when to stop.
+ *
+ * A kernel is better when the lower end of its ratio clears the best one's ratio by 1 %, both against the same baseline, each interleaved with it.
+ * Proposals that do not parse, do not apply, do not pass or are slower are results and cost what they cost.  What to propose next is a policy's
+ * business.  SPDX-License-Identifier: Apache-2.0 */
+#include "search_impl.h"
+#include <string.h>
+
+#define SURELY 1.01 /* the gate's own least change that counts */
+#define DEFAULT_STEPS 24
+#define DEFAULT_PATIENCE 8
+#define DEFAULT_ROOF 0.9
+
+static int or_default(int given, int otherwise) { return given > 0 ? given : otherwise; }
+
+/* ---- conversation ---------------------------------------------------------------------------------------------------------- */
+
+void kli_search_say(kli_search *s, kl_role role, kl_str text) {
+    KL_ASSERT(s->n < (int)KL_COUNT(s->messages));
+    s->messages[s->n++] = (kl_message){.role = role, .text = text};
+}
+
+/* Cache breakpoints: behind the library, behind the task, and behind the last turn. */
+kl_err kli_search_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_error *e) {
+    for (int i = 0; i < s->n; i++) s->messages[i].cache = i < 2 || i == s->n - 1;
+    kl_request q = {.messages = s->messages, .n = s->n, .purpose = purpose, .subject = s->current.kernel};
+    return kl_ask(reply, s->track, s->arena, &q, e);
+}
+
+/* ---- points ------------------------------------------------------------------------------------------------------------------ */
+
+static kl_gate_opts options(const kli_search *s) {
+    kl_gate_opts o = *kl_track_gate_opts(s->track);
+    o.workload = s->o->workload->label.ptr;
+    if (s->against_start) o.against = s->start.kernel;
+    return o;
+}
+
+static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdict *v) {
+    *p = (kli_point){.kernel = k, .verdict = *v};
+    kl_traits_of(&p->traits, s->arena, k, v);
+    if (!v->n_comparisons) return;
+    p->ratio = v->comparisons[0].ratio;
+    p->low = v->comparisons[0].low;
+    p->high = v->comparisons[0].high;
+}
+
+kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
+    const kl_verdict *v = &p->verdict;
+    kl_str rival = s->against_start ? KL_S("the start") : v->n_comparisons ? v->comparisons[0].baseline : KL_S("nothing");
+    return kl_arena_printf(s->arena, "%.4g x %.*s [%.4g, %.4g], %.4g us a run", p->ratio, KL_STR_ARG(rival), p->low, p->high,
+                           (double)v->median_ns / 1e3);
+}
+
+static bool lacks_baseline(const kl_verdict *v) {
+    return !v->n_comparisons || kl_str_eq(v->comparisons[0].baseline, KL_S("candidate"));
+}
+
+static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
+    kl_kernel *start = (kl_kernel *)s->o->start; /* points hold kernels of the search and this one; none is changed */
+    kl_gate_opts o = options(s);
+    kl_err err = kl_judge(v, s->track, s->arena, s->o->task, start, &o, e);
+    if (err || v->outcome != KL_PASS || !lacks_baseline(v)) return err;
+    s->start.kernel = start;
+    s->against_start = true;
+    return KL_OK;
+}
+
+static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e);
+
+kl_err kli_search_begin(kli_search *s, kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e) {
+    kl_verdict v;
+    *s = (kli_search){.o = o, .track = t, .arena = kl_track_arena(t), .out = out};
+    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1};
+    kl_track_phase(t, "start");
+    kl_track_say(t, "judging the start");
+    kl_err err = judge_start(s, &v, e);
+    if (err) return err;
+    if (v.outcome != KL_PASS) {
+        kl_fail(e, KL_EINVAL, o->start->path.ptr, "the start kernel does not pass the gate: %s: %.*s", kl_outcome_name(v.outcome),
+                KL_STR_ARG(v.why));
+        return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(o->task->name), KL_STR_ARG(o->start->path));
+    }
+    fill_point(s, &s->start, (kl_kernel *)o->start, &v);
+    if (s->against_start) s->start.ratio = s->start.low = s->start.high = 1;
+    s->current = s->best = s->start;
+    out->start_verdict = out->verdict = v;
+    out->best = s->start.kernel;
+    return step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""), KL_S("start"), e);
+}
+
+/* ---- one proposal ------------------------------------------------------------------------------------------------------------ */
+
+static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e) {
+    const kl_verdict *v = &o->verdict;
+    bool gated = o->fate != KLI_NO_EDIT;
+    kl_step row = {.phase = "search",
+                   .action = action,
+                   .locus = o->proposal.locus,
+                   .parent = parent,
+                   .kernel = o->point.kernel ? kl_str_of(o->point.kernel->hash) : KL_S(""),
+                   .verdict_key = gated ? kl_str_of(kl_track_verdict_key(s->track)) : KL_S(""),
+                   .outcome = gated ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"),
+                   .ratio = o->point.ratio,
+                   .low = o->point.low,
+                   .high = o->point.high,
+                   .median_ns = v->median_ns,
+                   .accepted = o->fate == KLI_BETTER,
+                   .best = o->fate == KLI_BETTER,
+                   .why = gated ? v->why : o->feedback};
+    return kl_track_step(s->track, &row, source, e);
+}
+
+static void new_best(kli_search *s, const kli_point *p) {
+    s->best = *p;
+    s->since_best = 0;
+    s->out->best = p->kernel;
+    s->out->verdict = p->verdict;
+    s->out->improved++;
+    kl_track_best(s->track, p->ratio);
+}
+
+kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base, kl_str action, kl_error *e) {
+    kl_gate_opts o = options(s);
+    kl_kernel *k = NULL;
+    kl_track_say(s->track, "gating %.*s", KL_STR_ARG(action));
+    kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source, kl_surface_get(s->o->start->surface->id), &o, e);
+    if (err) return err;
+    s->out->gated++;
+    out->fate = KLI_FAILED;
+    out->feedback = kl_rewrite_feedback(s->arena, &out->verdict);
+    if (out->verdict.outcome == KL_PASS && k) {
+        s->out->passed++;
+        fill_point(s, &out->point, k, &out->verdict);
+        out->fate = out->point.low > s->best.ratio * SURELY ? KLI_BETTER : KLI_SLOWER;
+    }
+    if (out->fate == KLI_BETTER) new_best(s, &out->point);
+    else s->since_best++;
+    return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
+}
+
+/* Nothing could be gated: says why, to the model and in the journal. */
+static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why, kl_error *e) {
+    out->fate = KLI_NO_EDIT;
+    out->feedback = kl_arena_printf(s->arena, "%s%s%s", why->message, *why->detail ? "\n" : "", why->detail);
+    s->since_best++;
+    return step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
+}
+
+kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, const kli_point *base, kl_error *e) {
+    kl_error refused = {0};
+    kl_str source = {0};
+    *out = (kli_outcome){0};
+    s->out->proposals++;
+    if (reply->stop == KL_STOP_TRUNCATED)
+        kl_fail(&refused, KL_EPARSE, "reply", "your reply was cut off at the token limit, so nothing of it was used; answer with fewer, smaller edits");
+    else if (reply->stop == KL_STOP_REFUSED)
+        kl_fail(&refused, KL_EPARSE, "reply", "the reply was refused by the provider");
+    else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface, &refused) &&
+             !(out->done = out->proposal.kind == KL_PROPOSAL_DONE))
+        (void)!kl_proposal_apply(&source, s->arena, base->kernel->source, &out->proposal, &refused);
+    if (out->done) return KL_OK;
+    if (refused.code) return no_edit(s, out, base, &refused, e);
+    kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
+    return kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------------------- */
+
+static bool stop(kli_search *s, const char *why) { return s->out->stopped = kl_str_of(why), true; }
+
+bool kli_search_over(kli_search *s) {
+    const kl_search_opts *o = s->o;
+    const kl_verdict *v = &s->best.verdict;
+    double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF;
+    if (v->floor_ns > 0 && v->median_ns > 0 && (double)v->floor_ns >= roof * (double)v->median_ns) return stop(s, "roof");
+    if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
+    if (s->out->proposals >= or_default(o->max_steps, DEFAULT_STEPS)) return stop(s, "steps");
+    if (s->since_best >= or_default(o->patience, DEFAULT_PATIENCE)) return stop(s, "patience");
+    return s->n + 3 > (int)KL_COUNT(s->messages) && stop(s, "steps");
+}
+
+static kl_err measure_gain(kli_search *s, kl_error *e) {
+    kl_verdict v;
+    kl_gate_opts o = options(s);
+    if (s->best.kernel == s->start.kernel) return KL_OK;
+    o.against = s->start.kernel;
+    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, e);
+    if (err || v.outcome != KL_PASS || !v.n_comparisons) return err;
+    s->out->gain = v.comparisons[0].ratio;
+    s->out->gain_low = v.comparisons[0].low;
+    s->out->gain_high = v.comparisons[0].high;
+    return KL_OK;
+}
+
+kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
+    if (err == KL_EBUDGET) err = (stop(s, "budget"), KL_OK);
+    if (err == KL_ENOENT) err = (stop(s, "recording ended"), KL_OK);
+    if (!err) kl_track_phase(s->track, "end");
+    if (!err) err = measure_gain(s, e);
+    s->out->cards = s->best_cards;
+    s->out->spent_microusd = kl_track_spent(s->track);
+    if (!err && e) *e = (kl_error){0};
+    return err;
+}
