@@ -47,30 +47,17 @@ static kl_err spool(gating *g, const char *dir, kl_error *e) {
     memcpy(g->key, id, sizeof g->key);
     err = fetch(g, dir, id, e);
     kl_verdict kept;
-    return err || !g->journal ? err : kl_journal_find(&kept, &g->from_journal, g->journal, g->context->arena, g->key, e);
+    return err || !g->journal ? err : kl_verdicts_find(&kept, &g->from_journal, g->journal, g->context->arena, g->key, e);
 }
 
 /* ---- gate ------------------------------------------------------------------------------------------------------- */
-
-static bool lacked_baseline(const kl_verdict *v) {
-    return v->n_comparisons == 1 && kl_str_eq(v->comparisons[0].baseline, KL_S("candidate")); /* timed against itself */
-}
-
-/* Does a kept verdict answer the question that is asked now?  A measurement that did not settle does not, nor one that
- * found no baseline (it may have been installed since), nor one made under less assurance than is asked for. */
-static bool answers(const gating *g, const kl_verdict *v) {
-    bool wants_baseline = g->task->n_baselines && !(g->opts.baseline && strcmp(g->opts.baseline, "none") == 0);
-    if (v->outcome == KL_UNSTABLE) return false;
-    if (wants_baseline && lacked_baseline(v)) return false;
-    return !g->opts.require_assurance || v->assurance <= g->opts.require_assurance;
-}
 
 static kl_err look_up(gating *g, kl_error *e) {
     kl_verdict kept = {0};
     bool found = false;
     kl_err err = kl_gate_key(g->key, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
-    if (!err && g->journal) err = kl_journal_find(&kept, &found, g->journal, g->context->arena, g->key, e);
-    g->from_journal = !err && found && answers(g, &kept);
+    if (!err && g->journal) err = kl_verdicts_find(&kept, &found, g->journal, g->context->arena, g->key, e);
+    g->from_journal = !err && found && kl_verdicts_answer(&kept, g->task, &g->opts);
     if (g->from_journal) g->verdict = kept;
     return err;
 }
@@ -86,7 +73,7 @@ static kl_err judge(gating *g, kl_error *e) {
 static void write_down(gating *g, kl_result *out) {
     if (!g->journal || g->from_journal) return;
     g->verdict.journaled = false; /* fresh, even when it came through a spool */
-    if (kl_journal_keep(g->key, g->journal, g->context->arena, &g->verdict, &out->trouble))
+    if (kl_verdicts_keep(g->key, g->journal, g->context->arena, &g->verdict, &out->trouble))
         kl_hint(&out->trouble,
                 "the verdict above was not journaled; --store PATH names another place, --no-journal does without");
 }

@@ -80,7 +80,7 @@ static kl_err keep(const kl_context *c, const kl_args *args, kl_gate *gate, cons
     kl_err err = kl_kernel_load(&winner, c->arena, args->words[1], &with, e);
     if (!err) err = kl_gate_key(key, gate, c->arena, t, winner, opts, e);
     if (!err) err = kl_journal_open(&journal, c->arena, args, e);
-    if (!err) err = kl_journal_keep(key, journal, c->arena, &tuning->verdict, e);
+    if (!err) err = kl_verdicts_keep(key, journal, c->arena, &tuning->verdict, e);
     kl_store_close(journal);
     if (err) kl_hint(e, "the verdict above was not journaled; --store PATH names another place");
     return err;

@@ -94,7 +94,7 @@ kl_err kl_cmd_verdict_show(kl_context *c, const kl_args *args, kl_result *out, k
     char key[65];
     kl_err err = kl_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_store_verdict_find(key, store, args->words[0], e);
-    if (!err) err = kl_journal_get(&v, store, c->arena, key, e);
+    if (!err) err = kl_verdicts_get(&v, store, c->arena, key, e);
     kl_store_close(store);
     if (err == KL_ENOENT) kl_hint(e, "klineage verdict list prints the keys");
     if (err) return err;

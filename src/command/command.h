@@ -123,6 +123,24 @@ kl_err kl_cmd_kernel_diff(kl_context *c, const kl_args *args, kl_result *out, kl
 kl_err kl_cmd_verdict_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_verdict_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_spool(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_walk(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_lineage_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_lineage_export(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_lineage_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_library_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_cost(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_run_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_run_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_run_record(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_report(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_doctor(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_help(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 

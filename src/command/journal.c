@@ -1,76 +1,7 @@
-/* journal.c - see journal.h.  What is kept is the verdict's JSON, exactly as `klineage gate --json` prints it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* journal.c - see journal.h.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/journal.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include <string.h>
-
-#define MAX_REPEATS 10000 /* answers to one question; each costs a look-up */
 
 kl_err kl_journal_open(kl_store **out, kl_arena *a, const kl_args *args, kl_error *e) {
     const char *named = args->values[KL_OPTION_STORE];
     return kl_store_open(out, named ? named : kl_store_default_path(a).ptr, e);
-}
-
-static kl_err parse_kept(kl_verdict *out, kl_arena *a, kl_str json, kl_error *e) {
-    kl_err err = kl_verdict_parse(out, a, json, KL_S("journal"), e);
-    out->journaled = true;
-    return err;
-}
-
-kl_err kl_journal_get(kl_verdict *out, kl_store *s, kl_arena *a, const char *key, kl_error *e) {
-    kl_str json;
-    kl_err err = kl_store_verdict_get(&json, s, a, key, e);
-    return err ? err : parse_kept(out, a, json, e);
-}
-
-/* Under which key the answer to the same question is kept when it is given again. */
-static void next_key(char key[65]) {
-    kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, KL_S("klineage/verdict/again"));
-    kl_hasher_add(&h, kl_str_of(key));
-    memcpy(key, kl_hasher_end(&h).hex, 65);
-}
-
-kl_err kl_journal_find(kl_verdict *out, bool *found, kl_store *s, kl_arena *a, char key[65], kl_error *e) {
-    kl_str json = {0}, newest = {0};
-    kl_error local = {0};
-    kl_err err = KL_OK;
-    char at[65];
-    memcpy(at, key, sizeof at);
-    for (int n = 0; n < MAX_REPEATS && (err = kl_store_verdict_get(&json, s, a, at, &local)) == KL_OK; n++) {
-        newest = json;
-        memcpy(key, at, sizeof at);
-        next_key(at);
-    }
-    *found = newest.ptr != NULL;
-    if (err && err != KL_ENOENT) return *e = local, err;
-    return *found ? parse_kept(out, a, newest, e) : KL_OK;
-}
-
-/* What is kept under the key, if anything. */
-static kl_str kept_text(kl_store *s, kl_arena *a, const char *key) {
-    kl_str json = {0};
-    kl_error unused = {0};
-    return kl_store_verdict_get(&json, s, a, key, &unused) == KL_OK ? json : (kl_str){0};
-}
-
-kl_err kl_journal_keep(char key[65], kl_store *s, kl_arena *a, const kl_verdict *v, kl_error *e) {
-    json_t *o = kl_verdict_json(v);
-    kl_str json = kl_json_dump(a, o, false);
-    json_decref(o);
-    kl_store_verdict row = {.task = v->task,
-                            .kernel = v->kernel_hash,
-                            .platform = v->platform,
-                            .outcome = kl_str_of(kl_outcome_name(v->outcome)),
-                            .json = json};
-    for (int n = 0; n < MAX_REPEATS; n++, next_key(key)) {
-        if (kept_text(s, a, key).ptr) continue;
-        row.key = kl_str_of(key);
-        kl_err err = kl_store_verdict_put(s, &row, e);
-        /* The first writer wins: another process may have been faster with this key. */
-        if (err || kl_str_eq(kept_text(s, a, key), json)) return err;
-    }
-    return kl_fail(e, KL_ELIMIT, "journal", "the same question was answered %d times already", MAX_REPEATS);
 }

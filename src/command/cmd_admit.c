@@ -1,0 +1,179 @@
+/* cmd_admit.c - `klineage admit CARD...`: held-out round trips decide whether candidates become SkillCards.
+ *
+ * Starts are the states of the lineages that lie in the library, and with --starts DIR the kernels of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of
+ * states that no card was born from).  One track a card.  The run's identity holds no list of cards: those that are done fall out of --all, and the rest goes on
+ * where it was.  SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
+#include "command/request.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include <klineage/skill.h>
+
+#define MAX_STARTS 1024
+
+typedef struct {
+    kl_card card;
+    const char *dir;
+    const kl_start *starts;
+    int n_starts;
+    kl_admit_opts opts;
+} admit_job;
+
+typedef struct {
+    kl_arena *arena;
+    const char *workload;
+    kl_start *starts;
+    int n;
+} gathering;
+
+/* ---- starts ---------------------------------------------------------------------------------------------------------------- */
+
+static void add_start(gathering *g, kl_task *task, kl_str name, kl_str source, const kl_surface *surface) {
+    const kl_workload *w = kl_task_workload(task, kl_str_of(g->workload), surface->on);
+    if (!w) w = kl_task_workload(task, KL_S(""), surface->on);
+    if (w && g->n < MAX_STARTS) g->starts[g->n++] = (kl_start){.task = task, .workload = w, .name = name, .source = source, .surface = surface};
+}
+
+static kl_err from_lineage(gathering *g, const char *path, kl_error *e) {
+    kl_lineage l;
+    kl_task *task;
+    kl_err err = kl_lineage_load(&l, g->arena, NULL, path, e);
+    if (!err) err = kl_request_task(&task, g->arena, l.task.ptr, e);
+    const kl_surface *surface = err ? NULL : kl_surface_by_name(l.surface);
+    for (int i = 0; surface && i < l.n_states; i++)
+        add_start(g, task, kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name), KL_STR_ARG(l.states[i].name)), l.states[i].source, surface);
+    return err;
+}
+
+static kl_err from_library(gathering *g, const char *dir, kl_error *e) {
+    kl_str *names, folder = kl_fs_join(g->arena, dir, "lineages");
+    size_t n;
+    kl_err err = kl_fs_list(&names, &n, g->arena, folder.ptr, e);
+    for (size_t i = 0; !err && i < n; i++)
+        if (kl_str_ends(names[i], KL_S(".json"))) err = from_lineage(g, kl_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
+    return err;
+}
+
+static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, kl_error *e) {
+    kl_str *names;
+    size_t n;
+    kl_err err = kl_fs_list(&names, &n, g->arena, folder, e);
+    for (size_t i = 0; !err && i < n; i++) {
+        const kl_surface *surface = kl_surface_of_path(names[i]);
+        kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
+        if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e))) add_start(g, task, path, source, surface);
+    }
+    return err;
+}
+
+/* DIR/TASK/SURFACE/kernels. */
+static kl_err from_folder(gathering *g, const char *dir, kl_error *e) {
+    kl_str *tasks, *surfaces;
+    size_t n, m;
+    kl_err err = kl_fs_list(&tasks, &n, g->arena, dir, e);
+    for (size_t i = 0; !err && i < n; i++) {
+        kl_task *task;
+        kl_str folder = kl_fs_join(g->arena, dir, tasks[i].ptr);
+        if (!kl_fs_is_dir(folder.ptr)) continue;
+        err = kl_request_task(&task, g->arena, tasks[i].ptr, e);
+        if (!err) err = kl_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
+        for (size_t j = 0; !err && j < m; j++)
+            if (kl_surface_by_name(surfaces[j])) err = from_ladder(g, task, kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr, e);
+    }
+    return err;
+}
+
+static kl_err gather(gathering *g, const kl_args *args, const char *dir, kl_error *e) {
+    const char *folder = args->values[KL_OPTION_STARTS];
+    g->starts = KL_ARRAY(g->arena, kl_start, MAX_STARTS);
+    kl_err err = folder ? from_folder(g, folder, e) : KL_OK;
+    if (!err) err = from_library(g, dir, e);
+    return err;
+}
+
+/* ---- cards ------------------------------------------------------------------------------------------------------------------ */
+
+static bool waits(const kl_card *c) { return c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL; }
+
+static kl_err choose(admit_job *jobs, int *n, const kl_library *l, const kl_args *args, kl_error *e) {
+    *n = 0;
+    for (int i = 0; kl_args_has(args, KL_OPTION_ALL) && i < l->n_cards; i++)
+        if (waits(&l->cards[i])) jobs[(*n)++].card = l->cards[i];
+    for (int i = 0; i < args->n_words; i++) {
+        const kl_card *c = kl_library_card(l, kl_str_of(args->words[i]));
+        if (!c) return kl_fail(e, KL_ENOENT, l->dir.ptr, "no card named %s", args->words[i]), kl_hint(e, "klineage library list"), KL_ENOENT;
+        jobs[(*n)++].card = *c;
+    }
+    if (*n) return KL_OK;
+    kl_fail(e, KL_EINVAL, l->dir.ptr, "no card was named, and none waits to be admitted");
+    return kl_hint(e, "klineage admit CARD, or --all for every lifted one; klineage library list"), KL_EINVAL;
+}
+
+/* ---- run ---------------------------------------------------------------------------------------------------------------------- */
+
+static kl_err line(kl_track *t, void *ctx, kl_error *e) {
+    admit_job *job = ctx;
+    kl_card card = job->card; /* the line runs again from its beginning: the card it was given stays as it was */
+    kl_err err = kl_skill_admit(&card, t, job->dir, job->starts, job->n_starts, &job->opts, e);
+    if (!err) job->card = card;
+    return err;
+}
+
+static void show(kl_result *out, const admit_job *jobs, int n) {
+    json_t *rows = json_array();
+    int admitted = 0;
+    for (int i = 0; i < n; i++) {
+        const kl_card *c = &jobs[i].card;
+        const kl_trial_record *last = c->n_trials ? &c->trials[c->n_trials - 1] : NULL;
+        admitted += c->status == KL_CARD_ADMITTED;
+        kl_buf_printf(&out->text, "%-9s %-34.*s", kl_card_status_name(c->status), KL_STR_ARG(c->name));
+        if (last && last->held_out)
+            kl_buf_printf(&out->text, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected, KL_STR_ARG(last->start_name));
+        kl_buf_printf(&out->text, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
+        json_array_append_new(rows, json_pack("{so ss si}", "name", kl_json_str(c->name), "status", kl_card_status_name(c->status), "trials",
+                                              c->n_trials));
+    }
+    kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
+    out->json = json_pack("{ss si si so}", "schema", "klineage/admission", "version", 1, "admitted", admitted, "cards", rows);
+    out->exit_code = admitted == n ? 0 : 1;
+}
+
+static kl_err run_tracks(kl_run_opts *o, admit_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_run *run = NULL;
+    kl_track_opts how = kl_effort_tracks(args);
+    kl_track_spec *tracks = KL_ARRAY(a, kl_track_spec, n + 1);
+    for (int i = 0; i < n; i++)
+        tracks[i] = (kl_track_spec){.name = kl_arena_printf(a, "admit/%.*s", KL_STR_ARG(jobs[i].card.name)).ptr,
+                                    .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task : KL_S("imported")).ptr,
+                                    .policy = "admit", .line = line, .ctx = &jobs[i]};
+    kl_err err = kl_run_open(&run, o, e);
+    if (!err) err = kl_run_tracks(run, tracks, n, &how, e);
+    if (!err) show(out, jobs, n);
+    kl_run_close(run);
+    return err;
+}
+
+kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_run_opts o;
+    kl_library l;
+    kl_str dir;
+    int n = 0;
+    gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
+    kl_admit_opts opts = {.trials = (int)(kl_args_number(args, KL_OPTION_TRIALS, 0) & 0xff), .tries = (int)(kl_args_number(args, KL_OPTION_TRIES, 0) & 0xff)};
+    kl_err err = kl_effort_run(&o, args, "admit", e);
+    if (!err) err = kl_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
+    if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
+    if (!err) err = kl_library_load(&l, c->arena, dir.ptr, e);
+    if (!err) err = gather(&g, args, dir.ptr, e);
+    if (err) return err;
+    admit_job *jobs = KL_ARRAY(c->arena, admit_job, l.n_cards + KL_MAX_WORDS);
+    err = choose(jobs, &n, &l, args, e);
+    if (err) return err;
+    for (int i = 0; i < n; i++) {
+        jobs[i].dir = dir.ptr;
+        jobs[i].starts = g.starts;
+        jobs[i].n_starts = g.n;
+        jobs[i].opts = opts;
+    }
+    return run_tracks(&o, jobs, n, c->arena, args, out, e);
+}

@@ -1,0 +1,60 @@
+/* cmd_retrieve.c - `klineage retrieve TASK KERNEL`: which cards fit a kernel, best expected gain per dollar first.
+ *
+ * Costs nothing: the kernel is parsed, neither compiled nor run, so what only compiled code shows stays unknown.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "command/request.h"
+#include "base/json.h"
+#include <klineage/skill.h>
+#include <math.h>
+
+static const char *const fit_names[] = {"fits", "unknown", "violated"};
+
+static json_t *match_json(const kl_match *m) {
+    return json_pack("{so so ss so sf sf sf s[ffff]}", "card", kl_json_str(m->card->name), "action", kl_json_str(m->card->action), "fit",
+                     fit_names[m->fit], "why", kl_json_str(m->why), "expected_gain", exp(m->expected_log_gain), "cost_usd", m->cost_usd,
+                     "score", m->score, "similarity", m->similarity[0], m->similarity[1], m->similarity[2], m->similarity[3]);
+}
+
+static void show(kl_result *out, const kl_match *m, int n) {
+    json_t *rows = json_array();
+    for (int i = 0; i < n; i++) {
+        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f a try%s%.*s\n", fit_names[m[i].fit], KL_STR_ARG(m[i].card->name),
+                      exp(m[i].expected_log_gain), m[i].cost_usd, m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
+        json_array_append_new(rows, match_json(&m[i]));
+    }
+    if (!n) kl_buf_add(&out->text, KL_S("no admitted card fits; --all shows those whose contract is violated\n"));
+    out->json = json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
+}
+
+kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_task *task;
+    kl_kernel *kernel;
+    kl_library library;
+    kl_str dir;
+    kl_error refusal = {0};
+    kl_traits traits;
+    const kl_workload *w;
+    kl_err err = kl_request_task(&task, c->arena, args->words[0], e);
+    if (!err) err = kl_request_kernel(&kernel, &refusal, c->arena, args->words[1], NULL, e);
+    if (!err && !kernel) return *e = refusal, refusal.code;
+    if (!err) err = kl_request_workload(&w, c->arena, task, kernel->surface->on, args->values[KL_OPTION_WORKLOAD], e);
+    if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
+    if (!err) err = kl_library_load(&library, c->arena, dir.ptr, e);
+    if (err) return err;
+    if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
+    kl_traits_of(&traits, c->arena, kernel, NULL);
+    const char *platform = args->values[KL_OPTION_PLATFORM];
+    kl_target target = {.case_name = task->case_name,
+                        .language = kl_str_of(kernel->surface->name),
+                        .platform = kl_str_of(platform),
+                        .dtype = w ? kl_str_of(kl_dtype_name(w->dtypes[0])) : KL_S(""),
+                        .prior = kl_str_of(args->values[KL_OPTION_PRIOR]),
+                        .traits = &traits};
+    kl_match *m;
+    int n;
+    kl_retrieve_opts o = {.top = (int)(kl_args_number(args, KL_OPTION_TOP, 0) & 0xfff), .all = kl_args_has(args, KL_OPTION_ALL)};
+    kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
+    show(out, m, n);
+    out->exit_code = n ? 0 : 1;
+    return KL_OK;
+}

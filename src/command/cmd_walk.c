@@ -1,0 +1,131 @@
+/* cmd_walk.c - `klineage walk`: an expert kernel undone one optimization at a time, every step proven.
+ *
+ * One run with one track.  The budget, the number of steps and the name do not make another run: with more of them the same command goes
+ * on where it stopped.  The lineage is kept before it is shown.  SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
+#include "command/request.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include <klineage/lineage.h>
+
+typedef struct {
+    kl_context *context;
+    const kl_args *args;
+    kl_task *task;
+    kl_kernel *kernel;
+    const kl_workload *workload;
+    kl_walk_opts opts;
+    kl_run_opts run_opts;
+    kl_run *run;
+    kl_lineage lineage; /* in the arena of the track's last pass, which lives as long as the run */
+} walking;
+
+/* ---- what was asked for ---------------------------------------------------------------------------------------------- */
+
+static kl_err read_limits(kl_walk_opts *o, const kl_args *args, kl_error *e) {
+    const uint64_t steps = kl_args_number(args, KL_OPTION_MAX_STEPS, 0), rejections = kl_args_number(args, KL_OPTION_MAX_REJECTIONS, 0);
+    if (steps > KL_MAX_STEPS || rejections > KL_MAX_STEPS)
+        return kl_fail(e, KL_EINVAL, NULL, "--max-steps and --max-rejections are at most %d", KL_MAX_STEPS);
+    o->max_steps = (int)steps;
+    o->max_rejections = (int)rejections;
+    o->name = args->values[KL_OPTION_NAME];
+    const kl_err err = kl_effort_real(&o->recover, args, KL_OPTION_RECOVER, 0, e);
+    if (!err && (o->recover > 1 || (args->values[KL_OPTION_RECOVER] && !(o->recover > 0))))
+        return kl_fail(e, KL_EINVAL, NULL, "--recover is a share above 0 and at most 1, such as 0.99");
+    return err;
+}
+
+/* What makes it this walk and no other. */
+static void identify(walking *w) {
+    kl_arena *a = w->context->arena;
+    kl_str *parts = KL_ARRAY(a, kl_str, 5);
+    kl_buf axes = {0};
+    for (int i = 0; i < w->task->n_axes; i++) kl_buf_printf(&axes, " %lld", (long long)w->workload->axes[i]);
+    parts[0] = kl_str_of(w->task->hash);
+    parts[1] = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(w->workload->uuid), KL_STR_ARG(kl_buf_str(&axes)));
+    parts[2] = kl_str_of(w->kernel->hash);
+    parts[3] = kl_arena_printf(a, "rejections %d, recover %g", w->opts.max_rejections, w->opts.recover);
+    parts[4] = w->run_opts.gate.quick ? KL_S("quick") : KL_S("full");
+    w->run_opts.identity = parts;
+    w->run_opts.n_identity = 5;
+    kl_buf_fini(&axes);
+}
+
+static kl_err read_run(walking *w, kl_error *e) {
+    kl_gate_opts gate;
+    if (kl_args_has(w->args, KL_OPTION_SPOOL)) /* said before the first model call is paid */
+        return kl_fail(e, KL_EINVAL, NULL, "a walk times kernels against each other, and a spool cannot carry that yet; walk on the host that has the device");
+    kl_err err = kl_effort_run(&w->run_opts, w->args, "walk", e);
+    if (!err) err = read_limits(&w->opts, w->args, e);
+    if (!err) err = kl_request_options(&gate, w->context->arena, w->args, w->task, w->kernel->surface->on, e);
+    if (err) return err;
+    gate.progress = NULL; /* the track's own */
+    w->run_opts.gate = gate;
+    identify(w);
+    return KL_OK;
+}
+
+/* ---- the walk --------------------------------------------------------------------------------------------------------- */
+
+static kl_err line(kl_track *t, void *ctx, kl_error *e) {
+    walking *w = ctx;
+    return kl_lineage_walk(&w->lineage, t, w->task, w->workload, w->kernel, &w->opts, e);
+}
+
+static kl_err write_out(const walking *w, kl_error *e) {
+    const char *path = w->args->values[KL_OPTION_OUT];
+    if (!path) return KL_OK;
+    json_t *o = kl_lineage_json(&w->lineage);
+    const kl_err err = kl_fs_write(path, kl_json_dump(w->context->arena, o, true), e);
+    json_decref(o);
+    return err;
+}
+
+/* How to go on from where it ended. */
+static const char *next_command(const kl_lineage *l) {
+    switch (l->termination) {
+    case KL_WALK_COMPLETE: return NULL;
+    case KL_WALK_STEP_LIMIT: return "the same command with a larger --max-steps goes on from here";
+    case KL_WALK_REJECTION_LIMIT: return "the same command with another --trial asks anew; what was judged is not judged again";
+    case KL_WALK_BUDGET: return "the same command with a larger --budget goes on from here; nothing is paid for twice";
+    case KL_WALK_STOPPED:
+        return kl_str_eq(l->model, KL_S("builtin")) ? "a language model may see more: --model anthropic:NAME; klineage help models"
+                                                    : "the same command goes on from here when the model has more to say";
+    }
+    return NULL;
+}
+
+static void show(const walking *w, kl_result *out) {
+    const kl_lineage *l = &w->lineage;
+    kl_lineage_render(l, &out->text, w->context->colour);
+    if (next_command(l)) kl_buf_printf(&out->text, "  %s\n", next_command(l));
+    kl_buf_printf(&out->text, "  klineage lineage export %.12s --git DIR   git log -p is the curriculum\n", l->id.ptr);
+    out->json = kl_lineage_json(l);
+    out->exit_code = l->termination == KL_WALK_COMPLETE ? 0 : 1;
+}
+
+static kl_err walk(walking *w, kl_result *out, kl_error *e) {
+    kl_err err = kl_run_open(&w->run, &w->run_opts, e);
+    if (err) return err;
+    w->opts.run = kl_run_id(w->run);
+    const kl_track_spec track = {.name = "walk", .workload = w->workload->label.ptr, .policy = "walk", .line = line, .ctx = w};
+    const kl_track_opts how = kl_effort_tracks(w->args);
+    err = kl_run_tracks(w->run, &track, 1, &how, e);
+    if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
+    if (!err) (void)write_out(w, &out->trouble);
+    if (!err) show(w, out);
+    kl_run_close(w->run);
+    return err;
+}
+
+kl_err kl_cmd_walk(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    walking w = {.context = c, .args = args};
+    kl_error refusal = {0};
+    kl_err err = kl_request_task(&w.task, c->arena, args->words[0], e);
+    if (!err) err = kl_request_kernel(&w.kernel, &refusal, c->arena, args->words[1], args->params, e);
+    if (err) return err;
+    if (!w.kernel) return *e = refusal, refusal.code; /* there is nothing to walk, so this is an error, not a verdict */
+    err = kl_request_workload(&w.workload, c->arena, w.task, w.kernel->surface->on, args->values[KL_OPTION_WORKLOAD], e);
+    if (!err) err = read_run(&w, e);
+    return err ? err : walk(&w, out, e);
+}

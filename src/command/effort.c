@@ -1,0 +1,50 @@
+/* effort.c - see effort.h.  SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define DEFAULT_BUDGET INT64_C(10000000) /* ten dollars a track, as in the paper's experiments */
+#define MAX_DOLLARS 1e6
+
+kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double otherwise, kl_error *e) {
+    const char *text = args->values[id];
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : otherwise;
+    if (text && (end == text || *end || !isfinite(*out) || *out < 0))
+        return kl_fail(e, KL_EINVAL, NULL, "--%s is not a number: %s", kl_option_at(id)->name, text);
+    return KL_OK;
+}
+
+kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise, kl_error *e) {
+    double dollars = 0;
+    kl_err err = kl_effort_real(&dollars, args, id, (double)otherwise / 1e6, e);
+    if (!err && dollars > MAX_DOLLARS) err = kl_fail(e, KL_EINVAL, NULL, "--%s is above a million dollars", kl_option_at(id)->name);
+    *microusd = (int64_t)llround(dollars * 1e6);
+    return err;
+}
+
+kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e) {
+    *out = (kl_run_opts){.command = command,
+                         .store = args->values[KL_OPTION_STORE],
+                         .model = args->values[KL_OPTION_MODEL],
+                         .priced_as = args->values[KL_OPTION_PRICED_AS],
+                         .trial = kl_args_number(args, KL_OPTION_TRIAL, 1),
+                         .spool = args->values[KL_OPTION_SPOOL],
+                         .gate = {.quick = kl_args_has(args, KL_OPTION_QUICK)}};
+    kl_err err = kl_effort_dollars(&out->budget_microusd, args, KL_OPTION_BUDGET, DEFAULT_BUDGET, e);
+    if (!err) err = kl_effort_dollars(&out->total_microusd, args, KL_OPTION_BUDGET_TOTAL, 0, e);
+    if (!err && !out->model) {
+        kl_fail(e, KL_EINVAL, NULL, "no model was named");
+        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE or builtin; klineage help models");
+        err = KL_EINVAL;
+    }
+    return err;
+}
+
+kl_track_opts kl_effort_tracks(const kl_args *args) {
+    return (kl_track_opts){.jobs = (int)(kl_args_number(args, KL_OPTION_JOBS, 1) & 0xff), .once = kl_args_has(args, KL_OPTION_ONCE)};
+}
+
+void kl_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated) {
+    kl_buf_printf(out, "spent $%.4f%s; klineage cost %.12s\n", (double)microusd / 1e6, estimated ? " (estimated)" : "", kl_run_id(r));
+}

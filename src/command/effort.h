@@ -1,0 +1,19 @@
+/* effort.h - what the commands that spend have in common: model, budget, trial, store, as given on the command line.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_COMMAND_EFFORT_H
+#define KL_COMMAND_EFFORT_H
+#include "command/command.h"
+#include <klineage/run.h>
+
+/* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the caller's to fill. */
+KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
+/* --jobs --once. */
+kl_track_opts kl_effort_tracks(const kl_args *args);
+/* Dollars of an option as micro-dollars; `otherwise` when it is not given.  Errors: KL_EINVAL. */
+KL_MUST_USE kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise, kl_error *e);
+/* A real number of an option. */
+KL_MUST_USE kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double otherwise, kl_error *e);
+/* "$1.23", with the run to look it up in. */
+void kl_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated);
+
+#endif
