@@ -102,7 +102,8 @@ typedef struct { const char *name; kl_str value; } kl_prompt_value;
  *   materialize           task card tag kernel feedback
  *   generate              task tag kernel feedback memory
  *   repair                error detail                                      an edit that did not apply: kl_error.message and .detail
- *   step                  outcome feedback state next                       what became of the last proposal, and what is asked now */
+ *   step                  outcome feedback state next                       what became of the last proposal, and what is asked now
+ *   lift_rules, search_library (library), search_cards (cards), search_next (cards kernel), search_once (task tag kernel feedback) */
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n);
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);   /* "rules", filled for a surface: the same bytes every time */
 const char *kl_prompt_tag(const kl_surface *s);             /* of a fence around its source: "c", "python" */

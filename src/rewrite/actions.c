@@ -10,7 +10,7 @@ enum {
 };
 
 static const kl_action ACTIONS[] = {
-#define ACTION(id, surfaces, forward, backward, needs, witness, follows, after, risks)                                                       \
+#define ACTION(id, surfaces, forward, backward, needs, witness, follows, after, risks)                                 \
     {#id, forward, backward, needs, surfaces, witness, after, risks, follows},
 #include "actions.def"
 };
@@ -30,7 +30,8 @@ bool kl_action_valid(kl_str id) {
     if (kl_action_find(id)) return true;
     if (!kl_str_starts(id, other) || id.len == other.len || id.len - other.len > MAX_SLUG) return false;
     for (size_t i = other.len; i < id.len; i++)
-        if (!((id.ptr[i] >= 'a' && id.ptr[i] <= 'z') || (id.ptr[i] >= '0' && id.ptr[i] <= '9') || id.ptr[i] == '_')) return false;
+        if (!((id.ptr[i] >= 'a' && id.ptr[i] <= 'z') || (id.ptr[i] >= '0' && id.ptr[i] <= '9') || id.ptr[i] == '_'))
+            return false;
     return true;
 }
 

@@ -1,8 +1,9 @@
 /* between.c - blocks that turn one text into another: a change as something that can be carried and applied.
  *
- * Lines are matched by a longest common subsequence between the common beginning and end; where that would take more than MAX_CELLS, the part
- * between them is replaced as a whole.  Every block gets lines of context until its SEARCH is unique in the text as the blocks before it
- * leave it, so that applying them in order gives the other text exactly.  SPDX-License-Identifier: Apache-2.0 */
+ * Lines are matched by a longest common subsequence between the common beginning and end; where that would take more
+ * than MAX_CELLS, the part between them is replaced as a whole.  Every block gets lines of context until its SEARCH is
+ * unique in the text as the blocks before it leave it, so that applying them in order gives the other text exactly.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "edits_impl.h"
 
 #include <string.h>
@@ -14,8 +15,13 @@ enum {
 };
 
 /* Lines from[a, a_end) become to[b, b_end). */
-typedef struct { int a, a_end, b, b_end; } hunk;
-typedef struct { hunk *at; int n; } hunks;
+typedef struct {
+    int a, a_end, b, b_end;
+} hunk;
+typedef struct {
+    hunk *at;
+    int n;
+} hunks;
 
 /* ---- difference --------------------------------------------------------------------------------------------------------- */
 
@@ -27,7 +33,8 @@ static void add_hunk(hunks *h, int a, int a_end, int b, int b_end) {
 }
 
 /* length[i * width + j]: of the longest common subsequence of from[head + i ..) and to[head + j ..) */
-static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int head, int rows, int columns, const uint16_t *length) {
+static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int head, int rows, int columns,
+                   const uint16_t *length) {
     const int width = columns + 1;
     int i = 0, j = 0, a = 0, b = 0;
     while (i < rows && j < columns) {
@@ -35,8 +42,11 @@ static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int h
             add_hunk(out, head + a, head + i, head + b, head + j);
             a = ++i;
             b = ++j;
-        } else if (length[(size_t)(i + 1) * (size_t)width + (size_t)j] >= length[(size_t)i * (size_t)width + (size_t)j + 1]) i++;
-        else j++;
+        } else if (length[(size_t)(i + 1) * (size_t)width + (size_t)j] >=
+                   length[(size_t)i * (size_t)width + (size_t)j + 1])
+            i++;
+        else
+            j++;
     }
     add_hunk(out, head + a, head + rows, head + b, head + columns);
 }
@@ -55,8 +65,11 @@ static void compare(hunks *out, kl_arena *a, const kli_lines *from, const kli_li
     uint16_t *length = KL_ARRAY(a, uint16_t, ((size_t)rows + 1) * width);
     for (int i = rows - 1; i >= 0; i--)
         for (int j = columns - 1; j >= 0; j--) {
-            const uint16_t *below = &length[(size_t)(i + 1) * width + (size_t)j], *right = &length[(size_t)i * width + (size_t)j + 1];
-            length[(size_t)i * width + (size_t)j] = same(from, head + i, to, head + j) ? (uint16_t)(below[1] + 1) : *below > *right ? *below : *right;
+            const uint16_t *below = &length[(size_t)(i + 1) * width + (size_t)j],
+                           *right = &length[(size_t)i * width + (size_t)j + 1];
+            length[(size_t)i * width + (size_t)j] = same(from, head + i, to, head + j) ? (uint16_t)(below[1] + 1)
+                                                    : *below > *right                  ? *below
+                                                                                       : *right;
         }
     follow(out, from, to, head, rows, columns, length);
 }
@@ -77,13 +90,13 @@ static void join(hunks *h, int gap) {
 /* ---- blocks --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_arena  *arena;
-    kli_lines  now;  /* the text as the blocks so far leave it */
+    kl_arena *arena;
+    kli_lines now; /* the text as the blocks so far leave it */
     const kli_lines *to;
-    kl_buf     out;
-    int        mark;
-    bool       ends_differ; /* one text ends in a newline and the other does not */
-    bool       from_ended;
+    kl_buf out;
+    int mark;
+    bool ends_differ; /* one text ends in a newline and the other does not */
+    bool from_ended;
 } writer;
 
 static bool is_unique(const kli_lines *text, int begin, int end) {
@@ -173,8 +186,12 @@ kl_str kl_edits_between(kl_arena *a, kl_str from, kl_str to) {
     if (kl_str_eq(from, to)) return (kl_str){0};
     kli_lines_of(&old_lines, a, from);
     kli_lines_of(&new_lines, a, to);
-    writer w = {.arena = a, .now = old_lines, .to = &new_lines, .mark = free_mark(&old_lines, &new_lines),
-                .ends_differ = old_lines.ended != new_lines.ended, .from_ended = old_lines.ended};
+    writer w = {.arena = a,
+                .now = old_lines,
+                .to = &new_lines,
+                .mark = free_mark(&old_lines, &new_lines),
+                .ends_differ = old_lines.ended != new_lines.ended,
+                .from_ended = old_lines.ended};
     compare(&h, a, &old_lines, &new_lines);
     for (int gap = 2; gap == 2 || h.n > MAX_BLOCKS; gap *= 2) join(&h, gap);
     if (w.ends_differ && (!h.n || h.at[h.n - 1].a_end != old_lines.n)) /* only the end changes there */

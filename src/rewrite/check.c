@@ -1,9 +1,9 @@
 /* check.c - did an undoing undo what it says, and nothing else?
  *
- * Three questions, in the order in which a model can act on the answer: is it sabotage, is the named optimization gone, is every other one
- * still there.  The last is lenient: decorations (unrolling, alignment, inlining) go with the code that they decorate, and a row of
- * actions.def lists what else may follow from it.  Speed is not looked at: the gate knows that.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Three questions, in the order in which a model can act on the answer: is it sabotage, is the named optimization
+ * gone, is every other one still there.  The last is lenient: decorations (unrolling, alignment, inlining) go with the
+ * code that they decorate, and a row of actions.def lists what else may follow from it.  Speed is not looked at: the
+ * gate knows that.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 #define SAY(...) kl_fail(e, KL_EINVAL, "undo", __VA_ARGS__)
@@ -20,7 +20,8 @@ static kl_err check_sabotage(const kli_source *before, const kli_source *after, 
         return SAY("the change adds something that only takes time (a wait, a clock, a cache flush)");
     if (after->empty_loops > before->empty_loops) return SAY("the change adds a loop with an empty body");
     if (after->idle_loops > before->idle_loops)
-        return SAY("the change adds a loop that repeats the same work: its body does not look at what its step changes");
+        return SAY(
+            "the change adds a loop that repeats the same work: its body does not look at what its step changes");
     if (after->slow_flags > before->slow_flags)
         return SAY("the change has the compiler optimize less; undo the optimization in the source instead");
     return KL_OK;
@@ -29,7 +30,8 @@ static kl_err check_sabotage(const kli_source *before, const kli_source *after, 
 static kl_err check_size(const kli_source *before, const kli_source *after, kl_error *e) {
     const double was = before->count[KLI_TRAIT_TOKENS], is = after->count[KLI_TRAIT_TOKENS];
     if (is <= 1.25 * was + 20) return KL_OK;
-    return SAY("the text grew from %.0f to %.0f tokens; undoing an optimization makes a kernel simpler, not longer", was, is);
+    return SAY("the text grew from %.0f to %.0f tokens; undoing an optimization makes a kernel simpler, not longer",
+               was, is);
 }
 
 /* ---- the optimization itself ---------------------------------------------------------------------------------------------- */
@@ -38,7 +40,9 @@ static kl_err check_size(const kli_source *before, const kli_source *after, kl_e
 static bool any_fell(const char *witness, const kl_traits *before, const kl_traits *after) {
     kl_str rest = kl_str_of(witness), name;
     for (int i = 0; i < before->n && kli_has_word(witness, KL_S("source.tokens")); i++)
-        if (kl_str_starts(before->at[i].name, KL_S("source.")) && kl_trait(after, before->at[i].name) < before->at[i].value) return true;
+        if (kl_str_starts(before->at[i].name, KL_S("source.")) &&
+            kl_trait(after, before->at[i].name) < before->at[i].value)
+            return true;
     while (kli_next_word(&name, &rest))
         if (kl_trait(after, name) < kl_trait(before, name)) return true;
     return false;
@@ -56,8 +60,9 @@ static kl_err check_gone(kl_str id, const kl_traits *before, const kl_traits *af
     const kl_action *action = kl_action_find(id);
     if (!action || !action->witness[0] || any_fell(action->witness, before, after)) return KL_OK;
     if (!any_there(action->witness, before))
-        return SAY("%s is not visible in the kernel before the change (it would show as: %s); name what you really undid", action->id,
-                   action->witness);
+        return SAY(
+            "%s is not visible in the kernel before the change (it would show as: %s); name what you really undid",
+            action->id, action->witness);
     return SAY("%s is still there: none of its signs became less (%s)", action->id, action->witness);
 }
 
@@ -88,15 +93,16 @@ static void list_owners(kl_buf *b, kl_str trait, const kl_surface *s) {
 static kl_err complain(kl_str action, kl_str trait, double was, double is, const kl_surface *s, kl_error *e) {
     kl_buf owners = {0};
     list_owners(&owners, trait, s);
-    const kl_err err = SAY("undoing %.*s also took %.*s from %g to %g, which belongs to another optimization (%.*s); undo one thing, or name it "
+    const kl_err err = SAY("undoing %.*s also took %.*s from %g to %g, which belongs to another optimization (%.*s); "
+                           "undo one thing, or name it "
                            "in BUNDLE if they cannot go apart",
                            KL_STR_ARG(action), KL_STR_ARG(trait), was, is, KL_STR_ARG(kl_buf_str(&owners)));
     kl_buf_fini(&owners);
     return err;
 }
 
-static kl_err check_others(kl_str action, kl_str bundle, const kli_source *before, const kli_source *after, const kl_surface *s,
-                           kl_error *e) {
+static kl_err check_others(kl_str action, kl_str bundle, const kli_source *before, const kli_source *after,
+                           const kl_surface *s, kl_error *e) {
     for (int i = 0; i < KLI_TRAIT_COUNT; i++) {
         const kli_trait_role role = kli_trait_role_of((kli_trait)i);
         const double was = before->count[i], is = after->count[i];
@@ -107,8 +113,8 @@ static kl_err check_others(kl_str action, kl_str bundle, const kli_source *befor
     return KL_OK;
 }
 
-kl_err kl_rewrite_check_undo(kl_str action, kl_str bundle, const kl_kernel *before, const kl_traits *t_before, const kl_kernel *after,
-                             const kl_traits *t_after, kl_error *e) {
+kl_err kl_rewrite_check_undo(kl_str action, kl_str bundle, const kl_kernel *before, const kl_traits *t_before,
+                             const kl_kernel *after, const kl_traits *t_after, kl_error *e) {
     kli_source was, is;
     kli_source_read(&was, before);
     kli_source_read(&is, after);

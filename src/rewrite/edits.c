@@ -4,9 +4,9 @@
  *
  *     as they are -> without white space at line ends -> shifted by one uniform indent (the replacement is shifted along)
  *
- * More than one place is an error, however it was found: no place is guessed.  Blocks apply in order, each to what the one before left.
- * Whether the text ends in a newline stays as it was, unless a block's last line is NO_NEWLINE, as in a unified diff.
- * Deliberately not here: fuzzy matching.  SPDX-License-Identifier: Apache-2.0 */
+ * More than one place is an error, however it was found: no place is guessed.  Blocks apply in order, each to what the
+ * one before left. Whether the text ends in a newline stays as it was, unless a block's last line is NO_NEWLINE, as in
+ * a unified diff. Deliberately not here: fuzzy matching.  SPDX-License-Identifier: Apache-2.0 */
 #include "edits_impl.h"
 
 #include "base/hash.h"
@@ -59,8 +59,8 @@ static kl_str behind(kl_str s, size_t n) { return (kl_str){s.ptr + n, s.len - n}
 
 typedef struct {
     kli_lines search, replace;
-    bool      at_end;        /* SEARCH ends in NO_NEWLINE: it matches only at the end of a text without a final newline */
-    bool      leaves_no_end; /* REPLACE does */
+    bool at_end;        /* SEARCH ends in NO_NEWLINE: it matches only at the end of a text without a final newline */
+    bool leaves_no_end; /* REPLACE does */
 } block;
 
 static bool take_mark(kli_lines *lines) {
@@ -81,7 +81,10 @@ static void read_block(block *out, kl_arena *a, const kl_edit *edit) {
 typedef enum { AS_IT_IS, WITHOUT_ENDS, INDENTED, LEVELS } level;
 
 /* One uniform indent: every source line is `indent` before the search line, or the other way round (`removed`). */
-typedef struct { kl_str indent; bool removed; } shift;
+typedef struct {
+    kl_str indent;
+    bool removed;
+} shift;
 
 static bool is_shifted(kl_str source, kl_str search, shift *s, bool first) {
     source = without_end(source);
@@ -110,7 +113,11 @@ static bool matches_at(const kli_lines *text, int at, const block *b, level how,
     return true;
 }
 
-typedef struct { int places[MAX_PLACES], n; level how; shift shift; } found;
+typedef struct {
+    int places[MAX_PLACES], n;
+    level how;
+    shift shift;
+} found;
 
 static void find(found *out, const kli_lines *text, const block *b) {
     for (level how = AS_IT_IS; how < LEVELS && !out->n; how++)
@@ -141,7 +148,8 @@ static int nearest(const kli_lines *text, const kli_lines *search) {
     int best = 0, best_score = -1;
     for (int at = 0; at < lines; at++) {
         int score = 0;
-        for (int i = 0; i < wanted && at + i < text->n; i++) score += likeness(kl_str_trim(text->at[at + i]), kl_str_trim(search->at[i]));
+        for (int i = 0; i < wanted && at + i < text->n; i++)
+            score += likeness(kl_str_trim(text->at[at + i]), kl_str_trim(search->at[i]));
         if (score > best_score) {
             best_score = score;
             best = at;
@@ -163,8 +171,10 @@ static kl_err not_found(const kli_lines *text, const block *b, int number, kl_er
         find(&f, text, &turned);
         there = f.n > 0;
     }
-    const kl_err err = kl_fail(e, KL_EINVAL, "edit", "block %d: these SEARCH lines are nowhere in the text%s; the nearest region begins at line %d",
-                               number, there ? " (its REPLACE lines are already there)" : "", at + 1);
+    const kl_err err =
+        kl_fail(e, KL_EINVAL, "edit",
+                "block %d: these SEARCH lines are nowhere in the text%s; the nearest region begins at line %d", number,
+                there ? " (its REPLACE lines are already there)" : "", at + 1);
     if (e) snprintf(e->detail, sizeof e->detail, "%.*s", MAX_SHOWN, region.len ? region.ptr : "");
     kl_buf_fini(&region);
     return err;
@@ -173,8 +183,10 @@ static kl_err not_found(const kli_lines *text, const block *b, int number, kl_er
 static kl_err several(const found *f, int number, kl_error *e) {
     kl_buf lines = {0};
     for (int i = 0; i < f->n && i < MAX_PLACES; i++) kl_buf_printf(&lines, "%s%d", i ? ", " : "", f->places[i]);
-    const kl_err err = kl_fail(e, KL_EINVAL, "edit", "block %d: these SEARCH lines are in %d places (at lines %s%s); add lines around them until only one fits",
-                               number, f->n, lines.ptr, f->n > MAX_PLACES ? " ..." : "");
+    const kl_err err = kl_fail(
+        e, KL_EINVAL, "edit",
+        "block %d: these SEARCH lines are in %d places (at lines %s%s); add lines around them until only one fits",
+        number, f->n, lines.ptr, f->n > MAX_PLACES ? " ..." : "");
     kl_buf_fini(&lines);
     return err;
 }
@@ -188,9 +200,13 @@ static kl_str adapted(kl_arena *a, kl_str line, const found *f, bool carriage_re
     kl_str text = bare;
     if (f->how == INDENTED && without_end(bare).len && f->shift.indent.len) {
         size_t common = 0;
-        while (common < indent_of(bare) && common < f->shift.indent.len && bare.ptr[common] == f->shift.indent.ptr[common]) common++;
-        if (f->shift.removed) text = behind(bare, common);
-        else text = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(f->shift.indent), KL_STR_ARG(bare));
+        while (common < indent_of(bare) && common < f->shift.indent.len &&
+               bare.ptr[common] == f->shift.indent.ptr[common])
+            common++;
+        if (f->shift.removed)
+            text = behind(bare, common);
+        else
+            text = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(f->shift.indent), KL_STR_ARG(bare));
     }
     return carriage_return ? kl_arena_printf(a, "%.*s\r", KL_STR_ARG(text)) : text;
 }
@@ -218,9 +234,12 @@ static kl_err apply_one(kli_lines *text, kl_arena *a, const kl_edit *edit, int n
     found f = {0};
     read_block(&b, a, edit);
     if (b.at_end && text->ended && text->n) return not_found(text, &b, number, e);
-    if (same_lines(&b.search, &b.replace) && b.at_end == b.leaves_no_end) return KL_OK; /* it asks for nothing; the whole is judged later */
+    if (same_lines(&b.search, &b.replace) && b.at_end == b.leaves_no_end)
+        return KL_OK; /* it asks for nothing; the whole is judged later */
     if (!b.search.n && text->n)
-        return kl_fail(e, KL_EINVAL, "edit", "block %d: SEARCH is empty; repeat the line before or behind which the new lines belong", number);
+        return kl_fail(e, KL_EINVAL, "edit",
+                       "block %d: SEARCH is empty; repeat the line before or behind which the new lines belong",
+                       number);
     find(&f, text, &b);
     if (!f.n) return not_found(text, &b, number, e);
     if (f.n > 1) return several(&f, number, e);
@@ -236,8 +255,10 @@ kl_err kl_edits_apply(kl_str *out, kl_arena *a, kl_str source, const kl_edit *ed
     for (int i = 0; i < n && !err; i++) err = apply_one(&text, a, &edits[i], i + 1, e);
     if (err) return err;
     const kl_str result = kli_lines_text(a, &text);
-    if (kl_str_eq(result, source)) return kl_fail(e, KL_EINVAL, "edit", "the blocks would change nothing: every REPLACE is what is there already");
-    if (result.len > KL_MAX_SOURCE_BYTES) return kl_fail(e, KL_ELIMIT, "edit", "the result is longer than %u bytes", KL_MAX_SOURCE_BYTES);
+    if (kl_str_eq(result, source))
+        return kl_fail(e, KL_EINVAL, "edit", "the blocks would change nothing: every REPLACE is what is there already");
+    if (result.len > KL_MAX_SOURCE_BYTES)
+        return kl_fail(e, KL_ELIMIT, "edit", "the result is longer than %u bytes", KL_MAX_SOURCE_BYTES);
     *out = result;
     return KL_OK;
 }

@@ -9,11 +9,11 @@
 /* Lines without their ends; `ended`: a newline stands behind the last one (true for no lines). */
 typedef struct {
     kl_str *at;
-    int     n;
-    bool    ended;
+    int n;
+    bool ended;
 } kli_lines;
 
-void   kli_lines_of(kli_lines *out, kl_arena *a, kl_str text);
+void kli_lines_of(kli_lines *out, kl_arena *a, kl_str text);
 kl_str kli_lines_text(kl_arena *a, const kli_lines *lines);
 
 /* "<<<<<<< SEARCH" and its like: the number of the characters, or 0.  `word` (may be NULL) is what follows. */

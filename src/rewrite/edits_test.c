@@ -7,18 +7,27 @@ static const kl_surface *c_surface(void) { return kl_surface_get(KL_SURFACE_C); 
 
 #define BLOCK "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 
-static const struct { const char *reply; kl_proposal_kind kind; const char *action, *bundle, *locus; int edits; } REPLIES[] = {
+static const struct {
+    const char *reply;
+    kl_proposal_kind kind;
+    const char *action, *bundle, *locus;
+    int edits;
+} REPLIES[] = {
     {"ACTION: pack_b\nLOCUS: gemm()\n" BLOCK, KL_PROPOSAL_EDITS, "pack_b", "", "gemm()", 1},
-    {"Sure! Here it is.\r\n\r\n**ACTION:** pack_b\r\n**LOCUS:** `gemm()`\r\n```c\r\n<<<<<<< SEARCH\r\na\r\n=======\r\nb\r\n>>>>>>> REPLACE\r\n```\r\nDone.",
+    {"Sure! Here it is.\r\n\r\n**ACTION:** pack_b\r\n**LOCUS:** `gemm()`\r\n```c\r\n<<<<<<< "
+     "SEARCH\r\na\r\n=======\r\nb\r\n>>>>>>> REPLACE\r\n```\r\nDone.",
      KL_PROPOSAL_EDITS, "pack_b", "", "gemm()", 1},
-    {"- **ACTION**: `Pack_B` (the packing)\nBUNDLE: cache_block, prefetch and none\n" BLOCK BLOCK, KL_PROPOSAL_EDITS, "pack_b", "cache_block prefetch", "", 2},
-    {"ACTION: other:early_stop\nWHY: x\n```c\n//! launch f args(x)\nint a;\n```\n", KL_PROPOSAL_FILE, "other:early_stop", "", "", 0},
+    {"- **ACTION**: `Pack_B` (the packing)\nBUNDLE: cache_block, prefetch and none\n" BLOCK BLOCK, KL_PROPOSAL_EDITS,
+     "pack_b", "cache_block prefetch", "", 2},
+    {"ACTION: other:early_stop\nWHY: x\n```c\n//! launch f args(x)\nint a;\n```\n", KL_PROPOSAL_FILE,
+     "other:early_stop", "", "", 0},
     {"old:\n```c\nint old;\n```\nnew:\n```c\nint new;\n```\n", KL_PROPOSAL_FILE, "", "", "", 0},
     {"```\n//! launch f args(x)\nint a;\n```", KL_PROPOSAL_FILE, "", "", "", 0},
     {"DONE: this is the textbook's algorithm", KL_PROPOSAL_DONE, "", "", "", 0},
     {"**DONE:** nothing left", KL_PROPOSAL_DONE, "", "", "", 0},
     {"ACTION: unroll\n" BLOCK "DONE: one change", KL_PROPOSAL_EDITS, "unroll", "", "", 1},
-    {"BUNDLE: none\n<<<<<<<<< SEARCH\na\n=======\nb\n=========\nc\n>>>>>>>>> REPLACE\n", KL_PROPOSAL_EDITS, "", "", "", 1},
+    {"BUNDLE: none\n<<<<<<<<< SEARCH\na\n=======\nb\n=========\nc\n>>>>>>>>> REPLACE\n", KL_PROPOSAL_EDITS, "", "", "",
+     1},
 };
 
 static void test_replies(void **state) {
@@ -37,7 +46,9 @@ static void test_replies(void **state) {
     kl_arena_free(a);
 }
 
-static const struct { const char *reply, *says; } UNUSABLE[] = {
+static const struct {
+    const char *reply, *says;
+} UNUSABLE[] = {
     {"", "no SEARCH/REPLACE block"},
     {"I would rather talk.", "no SEARCH/REPLACE block"},
     {"```c\nint a;\n", "does not end"},
@@ -73,17 +84,23 @@ static void test_headers_are_plain_text(void **state) {
     kl_arena *a = kl_arena_new();
     kl_proposal p;
     kl_error e = {0};
-    assert_ok(kl_proposal_parse(&p, a, KL_S("ACTION: Robert'); DROP\nWHY: a\x1b[31mb\x01" "c\nACTION: unroll\n" BLOCK), c_surface(), &e));
+    assert_ok(kl_proposal_parse(&p, a,
+                                KL_S("ACTION: Robert'); DROP\nWHY: a\x1b[31mb\x01"
+                                     "c\nACTION: unroll\n" BLOCK),
+                                c_surface(), &e));
     assert_str(p.action, "robert");
     assert_str(p.why, "a [31mb c");
     assert_false(kl_action_valid(p.action));
-    assert_int_equal(p.edits[0].offset, strlen("ACTION: Robert'); DROP\nWHY: a\x1b[31mb\x01" "c\nACTION: unroll\n"));
+    assert_int_equal(p.edits[0].offset, strlen("ACTION: Robert'); DROP\nWHY: a\x1b[31mb\x01"
+                                               "c\nACTION: unroll\n"));
     kl_arena_free(a);
 }
 
 /* ---- edits ------------------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *source, *search, *replace, *result, *says; } EDITS[] = {
+static const struct {
+    const char *source, *search, *replace, *result, *says;
+} EDITS[] = {
     {"a\nb\nc\n", "b\n", "x\ny\n", "a\nx\ny\nc\n", NULL},
     {"a\nb\nc\n", "b", "x", "a\nx\nc\n", NULL},
     {"a\nb\nc", "c\n", "x\n", "a\nb\nx", NULL},
@@ -91,7 +108,8 @@ static const struct { const char *source, *search, *replace, *result, *says; } E
     {"a  \nb\n", "a\nb\n", "x\nb\n", "x\nb\n", NULL},
     {"a\r\nb\r\n", "a\n", "x\n", "x\r\nb\r\n", NULL},
     {"a\nb\n", "a\r\n", "x\r\n", "x\nb\n", NULL},
-    {"  if (x)\n    y();\n\n  z();\n", "if (x)\n  y();\n\nz();\n", "if (w)\n  y();\n\n", "  if (w)\n    y();\n\n", NULL},
+    {"  if (x)\n    y();\n\n  z();\n", "if (x)\n  y();\n\nz();\n", "if (w)\n  y();\n\n", "  if (w)\n    y();\n\n",
+     NULL},
     {"if (x)\n  y();\n", "    if (x)\n      y();\n", "    if (w)\n      y();\n", "if (w)\n  y();\n", NULL},
     {"if (x)\n  y();\n", "    if (x)\n    y();\n", "z\n", NULL, "nowhere"},
     {"a\nb\na\n", "a\n", "x\n", NULL, "2 places (at lines 1, 3)"},
@@ -114,8 +132,10 @@ static void test_edits(void **state) {
         const kl_edit edit = {kl_str_of(EDITS[i].search), kl_str_of(EDITS[i].replace), 0};
         const kl_err err = kl_edits_apply(&out, a, kl_str_of(EDITS[i].source), &edit, 1, &e);
         if (err != (EDITS[i].says ? KL_EINVAL : KL_OK)) fail_msg("row %zu: %s: %s", i, kl_err_name(err), e.message);
-        if (EDITS[i].says) assert_contains(e.message, EDITS[i].says);
-        else assert_str(out, EDITS[i].result);
+        if (EDITS[i].says)
+            assert_contains(e.message, EDITS[i].says);
+        else
+            assert_str(out, EDITS[i].result);
     }
     kl_arena_free(a);
 }
@@ -125,7 +145,8 @@ static void test_blocks_apply_in_order_and_all_or_nothing(void **state) {
     kl_arena *a = kl_arena_new();
     kl_str out = KL_S("untouched");
     kl_error e = {0};
-    const kl_edit edits[] = {{KL_S("a\n"), KL_S("b1\n"), 0}, {KL_S("b1\n"), KL_S("c\n"), 0}, {KL_S("missing line\n"), KL_S("x\n"), 0}};
+    const kl_edit edits[] = {
+        {KL_S("a\n"), KL_S("b1\n"), 0}, {KL_S("b1\n"), KL_S("c\n"), 0}, {KL_S("missing line\n"), KL_S("x\n"), 0}};
     assert_ok(kl_edits_apply(&out, a, KL_S("a\nb\n"), edits, 2, &e));
     assert_str(out, "c\nb\n");
     out = KL_S("untouched");
@@ -170,8 +191,20 @@ static void round_trip(kl_arena *a, kl_str from, kl_str to) {
 static void test_blocks_between_texts(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    const char *const texts[] = {"", "a\n", "a", "\n", "\n\n", "a\nb\nc\n", "a\nb\nc", "b\nb\nb\nb\n", "b\nb\nb\nb\nb", "a\r\nb\r\n",
-                                 "x\n=======\ny\n", "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n", "  a\n\ta\n a\n", "q\n\n\n\nq\n\n\n\nr"};
+    const char *const texts[] = {"",
+                                 "a\n",
+                                 "a",
+                                 "\n",
+                                 "\n\n",
+                                 "a\nb\nc\n",
+                                 "a\nb\nc",
+                                 "b\nb\nb\nb\n",
+                                 "b\nb\nb\nb\nb",
+                                 "a\r\nb\r\n",
+                                 "x\n=======\ny\n",
+                                 "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n",
+                                 "  a\n\ta\n a\n",
+                                 "q\n\n\n\nq\n\n\n\nr"};
     for (size_t i = 0; i < KL_COUNT(texts); i++)
         for (size_t j = 0; j < KL_COUNT(texts); j++) round_trip(a, kl_str_of(texts[i]), kl_str_of(texts[j]));
     kl_arena_free(a);
@@ -227,11 +260,15 @@ static void test_large_texts_end(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_unusable_replies_say_why),
-                                       cmocka_unit_test(test_headers_are_plain_text), cmocka_unit_test(test_edits),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies),
+                                       cmocka_unit_test(test_unusable_replies_say_why),
+                                       cmocka_unit_test(test_headers_are_plain_text),
+                                       cmocka_unit_test(test_edits),
                                        cmocka_unit_test(test_blocks_apply_in_order_and_all_or_nothing),
-                                       cmocka_unit_test(test_white_space_alone_is_no_proposal), cmocka_unit_test(test_blocks_between_texts),
-                                       cmocka_unit_test(test_blocks_between_ambiguous_texts), cmocka_unit_test(test_blocks_between_real_kernels),
+                                       cmocka_unit_test(test_white_space_alone_is_no_proposal),
+                                       cmocka_unit_test(test_blocks_between_texts),
+                                       cmocka_unit_test(test_blocks_between_ambiguous_texts),
+                                       cmocka_unit_test(test_blocks_between_real_kernels),
                                        cmocka_unit_test(test_large_texts_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

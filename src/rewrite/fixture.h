@@ -26,6 +26,7 @@ static inline bool is_kernel(kl_str name) {
 
 /* Every kernel of a folder in the order of its names; `before` is the one before it, NULL for the first. */
 static inline int kernels_of(const char *dir, each_kernel *each, void *ctx) {
+    if (!kl_fs_is_dir(dir)) return 0;
     kl_arena *a = kl_arena_new();
     kl_error e = {0};
     kl_str *names;
@@ -53,12 +54,14 @@ static inline int all_kernels(each_kernel *each, void *ctx) {
     size_t n;
     int seen = 0;
     assert_ok(kl_fs_list(&names, &n, a, KL_TEST_ROOT "/tasks", &e));
-    for (size_t i = 0; i < n; i++) seen += kernels_of(kl_fs_join(a, KL_TEST_ROOT "/tasks", names[i].ptr).ptr, each, ctx);
+    for (size_t i = 0; i < n; i++)
+        seen += kernels_of(kl_fs_join(a, KL_TEST_ROOT "/tasks", names[i].ptr).ptr, each, ctx);
     assert_ok(kl_fs_list(&names, &n, a, KL_TEST_ROOT "/experts", &e));
     for (size_t i = 0; i < n; i++) {
         const char *const surfaces[] = {"c", "cuda", "opencl"};
         for (size_t s = 0; s < KL_COUNT(surfaces); s++)
-            seen += kernels_of(kl_arena_printf(a, KL_TEST_ROOT "/experts/%s/%s", names[i].ptr, surfaces[s]).ptr, each, ctx);
+            seen +=
+                kernels_of(kl_arena_printf(a, KL_TEST_ROOT "/experts/%s/%s", names[i].ptr, surfaces[s]).ptr, each, ctx);
     }
     kl_arena_free(a);
     return seen;

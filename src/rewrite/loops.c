@@ -16,15 +16,17 @@
 enum { MAX_ACCUMULATORS = 64, MAX_HEADER = 400, MAX_BODY = 1 << 14, MAX_TARGET = 32 };
 
 typedef struct {
-    kli_reader   *r;
+    kli_reader *r;
     kli_function *f;
     int end;
-    int loops;   /* around the current place */
-    int nested;  /* statements around it */
-    int seen;    /* loops met so far: to know whether one has another in it */
+    int loops;  /* around the current place */
+    int nested; /* statements around it */
+    int seen;   /* loops met so far: to know whether one has another in it */
 } walker;
 
-typedef struct { int open, init, condition, step, close, body, after; } loop;
+typedef struct {
+    int open, init, condition, step, close, body, after;
+} loop;
 
 static const kli_token *token(const walker *w, int i) { return &w->r->tokens.at[i]; }
 static bool is(const walker *w, int i, const char *text) { return i < w->end && kli_token_is(token(w, i), text); }
@@ -43,9 +45,12 @@ static bool is_blocked(const walker *w, const loop *l) {
     bool strides = false;
     for (int i = l->step; i < l->close; i++) {
         if (is(w, i, "++") || is(w, i, "--")) return false;
-        const bool jumps = is(w, i, "+=") || is(w, i, "-=") || is(w, i, "*=") || is(w, i, "/=") || is(w, i, "<<=") || is(w, i, ">>=");
+        const bool jumps =
+            is(w, i, "+=") || is(w, i, "-=") || is(w, i, "*=") || is(w, i, "/=") || is(w, i, "<<=") || is(w, i, ">>=");
         if (jumps && is_one(token(w, i + 1)) && i + 2 >= l->close && i == l->step + 1) return false;
-        strides = strides || jumps || (is(w, i, "=") && i + 2 < l->close && (is(w, i + 2, "+") || is(w, i + 2, "-")) && !is_one(token(w, i + 3)));
+        strides =
+            strides || jumps ||
+            (is(w, i, "=") && i + 2 < l->close && (is(w, i + 2, "+") || is(w, i + 2, "-")) && !is_one(token(w, i + 3)));
     }
     return strides;
 }
@@ -76,7 +81,8 @@ static bool names_in(const walker *w, int begin, int end, kl_str name) {
 static bool has_constant_bound(const walker *w, const loop *l) {
     for (int i = l->condition; i < l->step - 1; i++) {
         const kli_token *t = token(w, i);
-        if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) && !is_constant(w, t->text)) return false;
+        if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) && !is_constant(w, t->text))
+            return false;
     }
     return l->step - 1 > l->condition;
 }
@@ -84,7 +90,8 @@ static bool has_constant_bound(const walker *w, const loop *l) {
 static bool is_changed(const walker *w, int i, const loop *l) {
     static const char *const CHANGES[] = {"++", "--", "+=", "-=", "*=", "/=", "<<=", ">>=", "="};
     for (size_t n = 0; n < KL_COUNT(CHANGES); n++)
-        if ((i + 1 < l->close && is(w, i + 1, CHANGES[n])) || (n < 2 && i > l->step && is(w, i - 1, CHANGES[n]))) return true;
+        if ((i + 1 < l->close && is(w, i + 1, CHANGES[n])) || (n < 2 && i > l->step && is(w, i - 1, CHANGES[n])))
+            return true;
     return false;
 }
 
@@ -113,7 +120,9 @@ static bool is_idle(const walker *w, const loop *l) {
     return any;
 }
 
-static bool is_empty(const walker *w, const loop *l) { return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}")); }
+static bool is_empty(const walker *w, const loop *l) {
+    return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}"));
+}
 
 /* How many different things `+=` and `-=` of an innermost loop add to. */
 static int accumulators(const walker *w, const loop *l) {
@@ -122,7 +131,9 @@ static int accumulators(const walker *w, const loop *l) {
     for (int i = l->body; i < l->after && n < MAX_ACCUMULATORS; i++) {
         if (!is(w, i, "+=") && !is(w, i, "-=")) continue;
         int begin = i;
-        while (begin > l->body && i - begin < MAX_TARGET && !is(w, begin - 1, ";") && !is(w, begin - 1, "{") && !is(w, begin - 1, "}") && !is(w, begin - 1, ")")) begin--;
+        while (begin > l->body && i - begin < MAX_TARGET && !is(w, begin - 1, ";") && !is(w, begin - 1, "{") &&
+               !is(w, begin - 1, "}") && !is(w, begin - 1, ")"))
+            begin--;
         const size_t from = token(w, begin)->offset;
         const uint64_t hash = kl_hash_bulk(w->r->kernel->source.ptr + from, token(w, i)->offset - from);
         bool known = false;
@@ -136,8 +147,10 @@ static void judge_for(walker *w, const loop *l) {
     kli_source *out = w->r->out;
     out->count[KLI_TRAIT_BLOCKED_LOOPS] += is_blocked(w, l);
     out->count[KLI_TRAIT_CONST_LOOPS] += has_constant_bound(w, l);
-    if (is_empty(w, l)) out->empty_loops++;
-    else out->idle_loops += is_idle(w, l);
+    if (is_empty(w, l))
+        out->empty_loops++;
+    else
+        out->idle_loops += is_idle(w, l);
 }
 
 static int body_of(walker *w, loop *l) {
@@ -164,8 +177,10 @@ static int for_loop(walker *w, int i) {
     for (int n = l.init, depth = 0; n < l.close; n++) {
         depth += is(w, n, "(") + is(w, n, "{") - is(w, n, ")") - is(w, n, "}");
         if (depth || !is(w, n, ";")) continue;
-        if (l.condition < 0) l.condition = n + 1;
-        else if (l.step < 0) l.step = n + 1;
+        if (l.condition < 0)
+            l.condition = n + 1;
+        else if (l.step < 0)
+            l.step = n + 1;
     }
     const int after = body_of(w, &l);
     if (l.step > 0) judge_for(w, &l);
@@ -244,12 +259,18 @@ static int statement(walker *w, int i) {
     while (i < w->end && token(w, i)->kind == KLI_TOKEN_LINE) i++;
     if (i >= w->end || w->nested == KLI_MAX_DEPTH) return w->end;
     w->nested++;
-    if (is(w, i, "{")) i = block(w, i);
-    else if (is(w, i, "for")) i = for_loop(w, i);
-    else if (is(w, i, "while")) i = while_loop(w, i);
-    else if (is(w, i, "do")) i = do_loop(w, i);
-    else if (is(w, i, "if") || is(w, i, "switch")) i = branch(w, i);
-    else if (is(w, i, "else")) i = statement(w, i + 1);
+    if (is(w, i, "{"))
+        i = block(w, i);
+    else if (is(w, i, "for"))
+        i = for_loop(w, i);
+    else if (is(w, i, "while"))
+        i = while_loop(w, i);
+    else if (is(w, i, "do"))
+        i = do_loop(w, i);
+    else if (is(w, i, "if") || is(w, i, "switch"))
+        i = branch(w, i);
+    else if (is(w, i, "else"))
+        i = statement(w, i + 1);
     else {
         const int begin = i;
         i = plain(w, i);
@@ -297,7 +318,8 @@ static int arguments(const kli_tokens *t, int open, int close) {
     for (int i = open + 1; i < close; i++) {
         const kl_str s = t->at[i].text;
         if (t->at[i].kind != KLI_TOKEN_PUNCT || s.len != 1) continue;
-        depth += (s.ptr[0] == '(' || s.ptr[0] == '[' || s.ptr[0] == '{') - (s.ptr[0] == ')' || s.ptr[0] == ']' || s.ptr[0] == '}');
+        depth += (s.ptr[0] == '(' || s.ptr[0] == '[' || s.ptr[0] == '{') -
+                 (s.ptr[0] == ')' || s.ptr[0] == ']' || s.ptr[0] == '}');
         n += depth == 0 && s.ptr[0] == ',';
     }
     return n;

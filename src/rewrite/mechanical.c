@@ -1,9 +1,10 @@
 /* mechanical.c - undoing without a model: simplifications that are a matter of words.
  *
- * Each row of the table at the end takes words out of the text, or puts plainer ones in their place, over the tokens of the source; comments
- * and strings are never touched.  A loop or condition that is left with nothing to do goes as well.  What is inside a macro stays.  A result is
- * offered only when it parses and passes kl_rewrite_check_undo; whether it is still correct is the gate's question.
- * Not here: anything that needs to know types or values.  SPDX-License-Identifier: Apache-2.0 */
+ * Each row of the table at the end takes words out of the text, or puts plainer ones in their place, over the tokens
+ * of the source; comments and strings are never touched.  A loop or condition that is left with nothing to do goes as
+ * well.  What is inside a macro stays.  A result is offered only when it parses and passes kl_rewrite_check_undo;
+ * whether it is still correct is the gate's question. Not here: anything that needs to know types or values.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 #include <stdlib.h>
@@ -11,21 +12,27 @@
 
 enum { MAX_INSERTS = 4096, MAX_LIST = 8 };
 
-typedef struct { size_t at; kl_str text; } insert;
+typedef struct {
+    size_t at;
+    kl_str text;
+} insert;
 
 typedef struct {
     const kl_kernel *kernel;
-    kl_arena  *arena;
-    kl_str     source;
+    kl_arena *arena;
+    kl_str source;
     kli_tokens tokens;
-    bool      *gone;    /* bytes */
-    insert    *inserts; int n_inserts;
-    size_t     first;   /* offset of the first change; SIZE_MAX: none */
-    int        changes;
+    bool *gone; /* bytes */
+    insert *inserts;
+    int n_inserts;
+    size_t first; /* offset of the first change; SIZE_MAX: none */
+    int changes;
 } undoer;
 
 static const kli_token *token(const undoer *u, int i) { return &u->tokens.at[i]; }
-static bool is(const undoer *u, int i, const char *text) { return i >= 0 && i < u->tokens.n && kli_token_is(token(u, i), text); }
+static bool is(const undoer *u, int i, const char *text) {
+    return i >= 0 && i < u->tokens.n && kli_token_is(token(u, i), text);
+}
 static size_t end_of(const undoer *u, int i) { return token(u, i)->offset + token(u, i)->text.len; }
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -59,7 +66,8 @@ static void put(undoer *u, size_t at, kl_str text) {
 
 static int by_place(const void *a, const void *b) {
     const insert *x = a, *y = b;
-    return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->text.ptr > y->text.ptr) - (x->text.ptr < y->text.ptr);
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+                          : (x->text.ptr > y->text.ptr) - (x->text.ptr < y->text.ptr);
 }
 
 static bool all_blank(kl_str s) {
@@ -71,7 +79,8 @@ static bool all_blank(kl_str s) {
 /* Blank, or a comment on what is gone. */
 static bool is_nothing(const undoer *u, kl_str line) {
     const kl_str rest = kl_str_trim(line);
-    return all_blank(line) || (kl_str_starts(rest, KL_S("//")) && !kl_str_starts(rest, kl_str_of(u->kernel->surface->comment)));
+    return all_blank(line) ||
+           (kl_str_starts(rest, KL_S("//")) && !kl_str_starts(rest, kl_str_of(u->kernel->surface->comment)));
 }
 
 /* The source with its changes; a line that lost all it had goes as a whole. */
@@ -122,7 +131,12 @@ static int opening(const undoer *u, int close) {
     return -1;
 }
 
-typedef struct { int name, open, close, n; struct { int begin, end; } arg[MAX_LIST]; } call;
+typedef struct {
+    int name, open, close, n;
+    struct {
+        int begin, end;
+    } arg[MAX_LIST];
+} call;
 
 static bool read_call(const undoer *u, int i, call *c) {
     *c = (call){.name = i, .open = i + 1};
@@ -143,11 +157,15 @@ static kl_str operand(undoer *u, const call *c, int n) {
     const int begin = c->arg[n].begin, end = c->arg[n].end;
     const size_t from = token(u, begin)->offset;
     const kl_str text = {u->source.ptr + from, end_of(u, end - 1) - from};
-    bool simple = token(u, begin)->kind == KLI_TOKEN_NAME || token(u, begin)->kind == KLI_TOKEN_NUMBER || is(u, begin, "(");
+    bool simple =
+        token(u, begin)->kind == KLI_TOKEN_NAME || token(u, begin)->kind == KLI_TOKEN_NUMBER || is(u, begin, "(");
     for (int i = begin + !is(u, begin, "("); i < end && simple; i++) {
-        if (is(u, i, "[") || is(u, i, "(")) i = closing(u, i);
-        else if (is(u, i, ".") || is(u, i, "->")) i++;
-        else simple = false;
+        if (is(u, i, "[") || is(u, i, "("))
+            i = closing(u, i);
+        else if (is(u, i, ".") || is(u, i, "->"))
+            i++;
+        else
+            simple = false;
         if (i < 0 || (is(u, begin, "(") && i + 1 < end)) simple = false; /* (a) + b, or a cast */
     }
     return simple ? text : kl_arena_printf(u->arena, "(%.*s)", KL_STR_ARG(text));
@@ -173,7 +191,8 @@ static void drop_tokens(undoer *u, int begin, int end) { drop(u, token(u, begin)
 /* The statement around token `i` is a call that ends in a semicolon: which tokens? */
 static bool is_call_statement(const undoer *u, const call *c) {
     const bool begins = c->name == 0 || is(u, c->name - 1, ";") || is(u, c->name - 1, "{") || is(u, c->name - 1, "}") ||
-                        is(u, c->name - 1, ")") || is(u, c->name - 1, "else") || token(u, c->name - 1)->kind == KLI_TOKEN_LINE;
+                        is(u, c->name - 1, ")") || is(u, c->name - 1, "else") ||
+                        token(u, c->name - 1)->kind == KLI_TOKEN_LINE;
     return begins && is(u, c->close + 1, ";");
 }
 
@@ -185,7 +204,8 @@ static bool drop_header(undoer *u, int begin, int end) {
     if (is(u, open - 1, "if") && (is(u, end + 1, "else") || is(u, open - 2, "else"))) return false;
     int from = open - 1;
     if (from > 0 && token(u, from - 1)->kind == KLI_TOKEN_LINE && has(token(u, from - 1)->text, "unroll")) from--;
-    if (is(u, open - 1, "for") && from > 0 && token(u, from - 1)->kind == KLI_TOKEN_NAME && is(u, from - 2, "{") + is(u, from - 2, ";") + is(u, from - 2, "}"))
+    if (is(u, open - 1, "for") && from > 0 && token(u, from - 1)->kind == KLI_TOKEN_NAME &&
+        is(u, from - 2, "{") + is(u, from - 2, ";") + is(u, from - 2, "}"))
         from--; /* UNROLL for */
     drop_tokens(u, from, end);
     drop_header(u, from, end); /* for (...) for (...) nothing */
@@ -214,15 +234,20 @@ static size_t above(const undoer *u, size_t at) {
 static bool drop_helper(undoer *u, int open, int close) {
     call c;
     const int bracket = is(u, open - 1, ")") ? opening(u, open - 1) : -1;
-    if (bracket < 1 || token(u, bracket - 1)->kind != KLI_TOKEN_NAME || is_launched(u, token(u, bracket - 1)->text)) return false;
+    if (bracket < 1 || token(u, bracket - 1)->kind != KLI_TOKEN_NAME || is_launched(u, token(u, bracket - 1)->text))
+        return false;
     const kl_str name = token(u, bracket - 1)->text;
     for (int i = 0; i < u->tokens.n; i++)
-        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(token(u, i)->text, name) && !(read_call(u, i, &c) && is_call_statement(u, &c))) return false;
+        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(token(u, i)->text, name) &&
+            !(read_call(u, i, &c) && is_call_statement(u, &c)))
+            return false;
     int begin = bracket - 1;
-    while (begin > 0 && !is(u, begin - 1, ";") && !is(u, begin - 1, "}") && token(u, begin - 1)->kind != KLI_TOKEN_LINE) begin--;
+    while (begin > 0 && !is(u, begin - 1, ";") && !is(u, begin - 1, "}") && token(u, begin - 1)->kind != KLI_TOKEN_LINE)
+        begin--;
     if (!is(u, begin, "static")) return false;
     for (int i = 0; i < u->tokens.n; i++)
-        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(token(u, i)->text, name) && read_call(u, i, &c)) drop_statement(u, &c);
+        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(token(u, i)->text, name) && read_call(u, i, &c))
+            drop_statement(u, &c);
     drop_tokens(u, begin, close);
     const size_t from = token(u, begin)->offset;
     if (from && u->source.ptr[from - 1] == '\n') drop(u, above(u, from), from);
@@ -270,7 +295,8 @@ static void drop_flags(undoer *u, const char *const *parts) {
             const size_t begin = i;
             while (i < end && !is_blank(u->source.ptr[i])) i++;
             bool hit = false;
-            for (const char *const *p = parts; *p && i > begin; p++) hit = hit || has((kl_str){u->source.ptr + begin, i - begin}, *p);
+            for (const char *const *p = parts; *p && i > begin; p++)
+                hit = hit || has((kl_str){u->source.ptr + begin, i - begin}, *p);
             left += !hit && i > begin;
             dropped += hit;
             if (hit) drop_word(u, begin, i);
@@ -287,7 +313,8 @@ static void drop_pragmas(undoer *u, const char *with, const char *without) {
         const kl_str s = token(u, i)->text;
         if (token(u, i)->kind == KLI_TOKEN_LINE && has(s, "pragma") && has(s, with) && !(without && has(s, without)))
             drop(u, token(u, i)->offset, end_of(u, i));
-        if (is(u, i, "_Pragma") && is(u, i + 3, ")") && has(token(u, i + 2)->text, with) && !(without && has(token(u, i + 2)->text, without)))
+        if (is(u, i, "_Pragma") && is(u, i + 3, ")") && has(token(u, i + 2)->text, with) &&
+            !(without && has(token(u, i + 2)->text, without)))
             drop_word(u, token(u, i)->offset, end_of(u, i + 3));
     }
 }
@@ -304,7 +331,8 @@ static void undo_omp(undoer *u) {
     }
     drop_flags(u, FLAGS);
     for (int i = 0; i < u->tokens.n; i++)
-        if (token(u, i)->kind == KLI_TOKEN_LINE && has(token(u, i)->text, "<omp.h>")) drop(u, token(u, i)->offset, end_of(u, i));
+        if (token(u, i)->kind == KLI_TOKEN_LINE && has(token(u, i)->text, "<omp.h>"))
+            drop(u, token(u, i)->offset, end_of(u, i));
 }
 
 static void undo_simd_pragma(undoer *u) {
@@ -320,7 +348,8 @@ static void undo_unroll(undoer *u) {
     drop_pragmas(u, "unroll", NULL);
     for (int i = 0; i < u->tokens.n; i++) {
         const kl_str s = token(u, i)->text;
-        const char *at = token(u, i)->kind == KLI_TOKEN_LINE && has(s, "define") ? memmem(s.ptr, s.len, "_Pragma", 7) : NULL;
+        const char *at =
+            token(u, i)->kind == KLI_TOKEN_LINE && has(s, "define") ? memmem(s.ptr, s.len, "_Pragma", 7) : NULL;
         if (!at) continue;
         const kl_str rest = {at, s.len - (size_t)(at - s.ptr)};
         const char *close = memmem(rest.ptr, rest.len, "\")", 2);
@@ -338,7 +367,8 @@ static void undo_prefetch(undoer *u) {
         if (is(u, i, "prefetch") && u->kernel->surface->id != KL_SURFACE_OPENCL) continue;
         drop_statement(u, &c);
     }
-    for (int round = 0; round < MAX_LIST && clean_round(u); round++) {}
+    for (int round = 0; round < MAX_LIST && clean_round(u); round++) {
+    }
 }
 
 static void undo_nt_store(undoer *u) {
@@ -346,9 +376,13 @@ static void undo_nt_store(undoer *u) {
     for (int i = 0; i < u->tokens.n; i++) {
         const kl_str s = token(u, i)->text;
         if (is(u, i, "__builtin_nontemporal_store") && read_call(u, i, &c) && c.n == 2)
-            replace_call(u, &c, kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 1)), KL_STR_ARG(operand(u, &c, 0))));
+            replace_call(u, &c,
+                         kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 1)),
+                                         KL_STR_ARG(operand(u, &c, 0))));
         else if ((is(u, i, "_mm_stream_si32") || is(u, i, "_mm_stream_si64")) && read_call(u, i, &c) && c.n == 2)
-            replace_call(u, &c, kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 0)), KL_STR_ARG(operand(u, &c, 1))));
+            replace_call(u, &c,
+                         kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 0)),
+                                         KL_STR_ARG(operand(u, &c, 1))));
         else if (kl_str_starts(s, KL_S("_mm")) && has(s, "_stream_") && is(u, i + 1, "(")) {
             const char *at = memmem(s.ptr, s.len, "_stream_", 8);
             const bool load = has(s, "_stream_load_");
@@ -371,7 +405,9 @@ static void undo_cache_hint(undoer *u) {
         } else if (one_of(token(u, i)->text, STORES) && read_call(u, i, &c) && c.n == 2) {
             const bool address = is(u, i + 2, "&");
             if (address) c.arg[0].begin++;
-            replace_call(u, &c, kl_arena_printf(u->arena, "%s%.*s = %.*s", address ? "" : "*", KL_STR_ARG(operand(u, &c, 0)), KL_STR_ARG(operand(u, &c, 1))));
+            replace_call(u, &c,
+                         kl_arena_printf(u->arena, "%s%.*s = %.*s", address ? "" : "*", KL_STR_ARG(operand(u, &c, 0)),
+                                         KL_STR_ARG(operand(u, &c, 1))));
         }
     }
 }
@@ -417,9 +453,11 @@ static void undo_restrict(undoer *u) {
 }
 
 static void undo_fast_math(undoer *u) {
-    static const char *const FLAGS[] = {"-ffast-math", "-funsafe-math", "-fassociative-math", "-freciprocal-math", "-ffinite-math", "-Ofast",
-                                        "use_fast_math", "-cl-fast-relaxed-math", "-cl-unsafe-math", "-cl-finite-math", "-fno-signed-zeros",
-                                        "ftz=true", "prec-div=false", "prec-sqrt=false", "-cl-no-signed-zeros", NULL};
+    static const char *const FLAGS[] = {
+        "-ffast-math",     "-funsafe-math",   "-fassociative-math",  "-freciprocal-math",
+        "-ffinite-math",   "-Ofast",          "use_fast_math",       "-cl-fast-relaxed-math",
+        "-cl-unsafe-math", "-cl-finite-math", "-fno-signed-zeros",   "ftz=true",
+        "prec-div=false",  "prec-sqrt=false", "-cl-no-signed-zeros", NULL};
     drop_flags(u, FLAGS);
 }
 
@@ -431,7 +469,9 @@ static void undo_fma(undoer *u) {
         if (!one_of(token(u, i)->text, NAMES) || !read_call(u, i, &c) || c.n != 3) continue;
         const kl_str x = operand(u, &c, 0), y = operand(u, &c, 1), z = operand(u, &c, 2);
         const bool alone = is(u, i - 1, "=") && is(u, c.close + 1, ";");
-        replace_call(u, &c, kl_arena_printf(u->arena, alone ? "%.*s * %.*s + %.*s" : "(%.*s * %.*s + %.*s)", KL_STR_ARG(x), KL_STR_ARG(y), KL_STR_ARG(z)));
+        replace_call(u, &c,
+                     kl_arena_printf(u->arena, alone ? "%.*s * %.*s + %.*s" : "(%.*s * %.*s + %.*s)", KL_STR_ARG(x),
+                                     KL_STR_ARG(y), KL_STR_ARG(z)));
         i = c.close;
     }
 }
@@ -456,22 +496,27 @@ static void set_to_one(undoer *u, kl_str name) {
 
 static bool counts_by_sizeof(const undoer *u) {
     for (int i = 0; i + 5 < u->tokens.n; i++)
-        if (is(u, i, "sizeof") && is(u, i + 1, "(") && is(u, i + 3, ")") && is(u, i + 4, "/") && is(u, i + 5, "sizeof")) return true;
+        if (is(u, i, "sizeof") && is(u, i + 1, "(") && is(u, i + 3, ")") && is(u, i + 4, "/") && is(u, i + 5, "sizeof"))
+            return true;
     return false;
 }
 
 /* Vectors of one lane, where the number of lanes stands in one place: a name in vector_size(4 * NAME), or sizeof (vector) / sizeof (float). */
 static void undo_vectors(undoer *u) {
-    for (int i = 0; i < u->tokens.n; i++) { /* lanes that are moved about, or words for a fixed width, need more than this */
+    for (int i = 0; i < u->tokens.n;
+         i++) { /* lanes that are moved about, or words for a fixed width, need more than this */
         const kl_str s = token(u, i)->text;
-        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) || has(s, "__builtin_shuffle") || kl_str_starts(s, KL_S("__builtin_ia32"))) return;
+        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) || has(s, "__builtin_shuffle") ||
+            kl_str_starts(s, KL_S("__builtin_ia32")))
+            return;
     }
     const bool by_sizeof = counts_by_sizeof(u);
     call c;
     for (int i = 0; i < u->tokens.n; i++) {
         if (!(is(u, i, "vector_size") || is(u, i, "__vector_size__")) || !read_call(u, i, &c) || c.n != 1) continue;
         const int begin = c.arg[0].begin, n = c.arg[0].end - begin;
-        if (n == 3 && is(u, begin, "4") && is(u, begin + 1, "*") && token(u, begin + 2)->kind == KLI_TOKEN_NAME) set_to_one(u, token(u, begin + 2)->text);
+        if (n == 3 && is(u, begin, "4") && is(u, begin + 1, "*") && token(u, begin + 2)->kind == KLI_TOKEN_NAME)
+            set_to_one(u, token(u, begin + 2)->text);
         else if (n == 1 && token(u, begin)->kind == KLI_TOKEN_NUMBER && by_sizeof && !is(u, begin, "4")) {
             drop(u, token(u, begin)->offset, end_of(u, begin));
             put(u, token(u, begin)->offset, KL_S("4"));
@@ -480,7 +525,11 @@ static void undo_vectors(undoer *u) {
 }
 
 /* What is applied last comes first. */
-static const struct { const char *action; void (*undo)(undoer *); int surfaces; } ROWS[] = {
+static const struct {
+    const char *action;
+    void (*undo)(undoer *);
+    int surfaces;
+} ROWS[] = {
     {"omp_parallel", undo_omp, 1 << KL_SURFACE_C},
     {"nt_store", undo_nt_store, 1 << KL_SURFACE_C},
     {"cache_hint", undo_cache_hint, 1 << KL_SURFACE_CUDA},

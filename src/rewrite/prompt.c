@@ -1,20 +1,24 @@
 /* prompt.c - the texts that models are sent.
  *
- * The texts are files, src/rewrite/prompts/NAME.md, built into the library; only {{name}} in them is replaced, once, by values that are
- * never looked into again.  The same values give the same bytes, so that a provider's cache and a recording hold: no date, no order of a
- * hash table, nothing of the machine.  SPDX-License-Identifier: Apache-2.0 */
+ * The texts are files, src/rewrite/prompts/NAME.md, built into the library; only {{name}} in them is replaced, once,
+ * by values that are never looked into again.  The same values give the same bytes, so that a provider's cache and a
+ * recording hold: no date, no order of a hash table, nothing of the machine.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PROMPT(name)                                                                                                                         \
-    extern const unsigned char kl_prompt_text_##name[];                                                                                      \
+#define PROMPT(name)                                                                                                   \
+    extern const unsigned char kl_prompt_text_##name[];                                                                \
     extern const size_t kl_prompt_text_##name##_bytes;
 #include "prompts.def"
 #undef PROMPT
 
-static const struct { const char *name; const unsigned char *text; const size_t *bytes; } PROMPTS[] = {
+static const struct {
+    const char *name;
+    const unsigned char *text;
+    const size_t *bytes;
+} PROMPTS[] = {
 #define PROMPT(name) {#name, kl_prompt_text_##name, &kl_prompt_text_##name##_bytes},
 #include "prompts.def"
 #undef PROMPT
@@ -70,9 +74,9 @@ static kl_str list(kl_arena *a, const char *const *items) {
 const char *kl_prompt_tag(const kl_surface *s) { return s->comment[0] == '#' ? "python" : s->name; }
 
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s) {
-    const kl_prompt_value values[] = {{"surface", kl_str_of(s->name)}, {"prefix", kl_str_of(s->comment)}, {"tag", kl_str_of(kl_prompt_tag(s))},
-                                      {"clauses", list(a, s->clauses)}, {"flags", list(a, s->flags)},
-                                      {"actions", kl_prompt_actions(a, s)}};
+    const kl_prompt_value values[] = {{"surface", kl_str_of(s->name)},      {"prefix", kl_str_of(s->comment)},
+                                      {"tag", kl_str_of(kl_prompt_tag(s))}, {"clauses", list(a, s->clauses)},
+                                      {"flags", list(a, s->flags)},         {"actions", kl_prompt_actions(a, s)}};
     return kl_prompt(a, "rules", values, (int)KL_COUNT(values));
 }
 
@@ -82,8 +86,11 @@ static void add_tensor(kl_buf *b, const kl_task *t, const kl_workload *w, int i)
     const kl_tensor *x = &t->tensors[i];
     kl_shape shape = {0};
     kl_error e = {0};
-    kl_buf_printf(b, "- %s %.*s: %s", x->is_output ? "output" : x->is_mutable ? "input, updated in place," : "input", KL_STR_ARG(x->name),
-                  kl_dtype_name(w->dtypes[i]));
+    kl_buf_printf(b, "- %s %.*s: %s",
+                  x->is_output    ? "output"
+                  : x->is_mutable ? "input, updated in place,"
+                                  : "input",
+                  KL_STR_ARG(x->name), kl_dtype_name(w->dtypes[i]));
     if (x->is_scalar) {
         kl_buf_printf(b, ", a scalar passed by value, %g here\n", w->scalars[i]);
         return;
@@ -100,7 +107,9 @@ static void add_tensor(kl_buf *b, const kl_task *t, const kl_workload *w, int i)
     const kl_check *c = &w->checks[i];
     if (x->is_output && c->kind == KL_CHECK_EXACT) kl_buf_printf(b, "; must be exact");
     if (x->is_output && c->kind == KL_CHECK_TOPK) kl_buf_printf(b, "; ranked, ties in any order");
-    if (x->is_output && c->kind == KL_CHECK_BUDGET) kl_buf_printf(b, "; relative RMS error at most %g times that of a plain kernel", c->budget > 0 ? c->budget : 4.0);
+    if (x->is_output && c->kind == KL_CHECK_BUDGET)
+        kl_buf_printf(b, "; relative RMS error at most %g times that of a plain kernel",
+                      c->budget > 0 ? c->budget : 4.0);
     kl_buf_printf(b, "\n");
 }
 
@@ -120,8 +129,8 @@ static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface
     const kl_kernel_opts opts = {.trusted = true};
     const kl_str path = kl_arena_printf(a, "%.*s/naive%s", KL_STR_ARG(t->dir), s->suffix);
     if (kl_kernel_load(&k, a, path.ptr, &opts, &e) != KL_OK || k->surface->id != s->id) return;
-    kl_buf_printf(b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n", kl_prompt_tag(s), KL_STR_ARG(k->source),
-                  kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
+    kl_buf_printf(b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n",
+                  kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
 }
 
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s) {
@@ -136,9 +145,11 @@ kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const
     for (int i = 0; i < t->n_tensors; i++) add_tensor(&b, t, w, i);
     if (t->precision) kl_buf_printf(&b, "Lowest precision allowed inside: %s\n", kl_dtype_name(t->precision));
     if (kl_task_work(&flops, &bytes, t, w, &e) == KL_OK)
-        kl_buf_printf(&b, "Work at this shape: %.4g operations, %.4g bytes when everything is moved once\n", flops, bytes);
+        kl_buf_printf(&b, "Work at this shape: %.4g operations, %.4g bytes when everything is moved once\n", flops,
+                      bytes);
     if (t->reference.len)
-        kl_buf_printf(&b, "\nReference, in Python:\n\n```python\n%.*s%s```\n", KL_STR_ARG(t->reference), kl_str_ends(t->reference, KL_S("\n")) ? "" : "\n");
+        kl_buf_printf(&b, "\nReference, in Python:\n\n```python\n%.*s%s```\n", KL_STR_ARG(t->reference),
+                      kl_str_ends(t->reference, KL_S("\n")) ? "" : "\n");
     add_naive(&b, a, t, s);
     const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
     kl_buf_fini(&b);

@@ -7,13 +7,50 @@
 
 static void test_the_core_is_there(void **state) {
     (void)state;
-    static const char *const CORE[] = {
-        "loop_order", "coalesce", "tile_block", "tile_larger", "thread_tile_1d", "thread_tile_2d", "warp_tile", "vectorize_global",
-        "transpose_in_smem", "pad_bank", "swizzle_xor", "hoist_index", "unroll", "double_buffer", "cp_async", "multistage_pipeline", "tma_load",
-        "mbarrier_ptx", "warp_specialize", "setmaxnreg", "multi_consumer", "persistent_grid", "raster_group", "cluster_multicast",
-        "tma_store_async", "prefetch", "fma_simd", "register_block_simd", "multi_accumulator", "mma_ldmatrix", "wgmma", "stmatrix_epilogue",
-        "fuse_epilogue", "warp_shuffle_reduce", "warp_scan", "one_pass_online", "flash_fuse", "implicit_gemm", "radix_select",
-        "gemm_phase_decomposition", "cache_block", "pack_a", "pack_b", "omp_parallel"};
+    static const char *const CORE[] = {"loop_order",
+                                       "coalesce",
+                                       "tile_block",
+                                       "tile_larger",
+                                       "thread_tile_1d",
+                                       "thread_tile_2d",
+                                       "warp_tile",
+                                       "vectorize_global",
+                                       "transpose_in_smem",
+                                       "pad_bank",
+                                       "swizzle_xor",
+                                       "hoist_index",
+                                       "unroll",
+                                       "double_buffer",
+                                       "cp_async",
+                                       "multistage_pipeline",
+                                       "tma_load",
+                                       "mbarrier_ptx",
+                                       "warp_specialize",
+                                       "setmaxnreg",
+                                       "multi_consumer",
+                                       "persistent_grid",
+                                       "raster_group",
+                                       "cluster_multicast",
+                                       "tma_store_async",
+                                       "prefetch",
+                                       "fma_simd",
+                                       "register_block_simd",
+                                       "multi_accumulator",
+                                       "mma_ldmatrix",
+                                       "wgmma",
+                                       "stmatrix_epilogue",
+                                       "fuse_epilogue",
+                                       "warp_shuffle_reduce",
+                                       "warp_scan",
+                                       "one_pass_online",
+                                       "flash_fuse",
+                                       "implicit_gemm",
+                                       "radix_select",
+                                       "gemm_phase_decomposition",
+                                       "cache_block",
+                                       "pack_a",
+                                       "pack_b",
+                                       "omp_parallel"};
     for (size_t i = 0; i < KL_COUNT(CORE); i++)
         if (!kl_action_find(kl_str_of(CORE[i]))) fail_msg("%s is missing", CORE[i]);
 }
@@ -29,7 +66,8 @@ static void test_rows_are_whole(void **state) {
             *r = kl_str_trim(*r);
             size_t n = 0;
             while (n < r->len && r->ptr[n] != ' ') n++;
-            if (!kl_action_find((kl_str){r->ptr, n})) fail_msg("%s comes after %.*s, which is no action", x->id, (int)n, r->ptr);
+            if (!kl_action_find((kl_str){r->ptr, n}))
+                fail_msg("%s comes after %.*s, which is no action", x->id, (int)n, r->ptr);
             *r = (kl_str){r->ptr + n, r->len - n};
         }
     }
@@ -63,7 +101,9 @@ static void test_values_are_not_looked_into(void **state) {
 /* Every prompt with the values that its line in rewrite.h lists: nothing is missing, nothing is left. */
 static void test_every_prompt(void **state) {
     (void)state;
-    static const struct { const char *name, *keys[12]; } PROMPTS[] = {
+    static const struct {
+        const char *name, *keys[12];
+    } PROMPTS[] = {
         {"rules", {"surface", "prefix", "tag", "clauses", "flags", "actions"}},
         {"deoptimize", {"task", "tag", "kernel", "traits", "feedback", "done"}},
         {"deoptimize_rejected", {"why", "feedback", "left"}},
@@ -73,12 +113,18 @@ static void test_every_prompt(void **state) {
         {"materialize", {"task", "card", "tag", "kernel", "feedback"}},
         {"generate", {"task", "tag", "kernel", "feedback", "memory"}},
         {"repair", {"error", "detail"}},
-        {"step", {"outcome", "feedback", "state", "next"}}};
+        {"step", {"outcome", "feedback", "state", "next"}},
+        {"lift_rules", {NULL}},
+        {"search_library", {"library"}},
+        {"search_cards", {"cards"}},
+        {"search_next", {"cards", "kernel"}},
+        {"search_once", {"task", "tag", "kernel", "feedback"}}};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++) {
         kl_prompt_value values[12];
         int n = 0;
-        for (; n < 12 && PROMPTS[i].keys[n]; n++) values[n] = (kl_prompt_value){PROMPTS[i].keys[n], kl_arena_printf(a, "<%s>", PROMPTS[i].keys[n])};
+        for (; n < 12 && PROMPTS[i].keys[n]; n++)
+            values[n] = (kl_prompt_value){PROMPTS[i].keys[n], kl_arena_printf(a, "<%s>", PROMPTS[i].keys[n])};
         const kl_str text = kl_prompt(a, PROMPTS[i].name, values, n);
         assert_null(strstr(text.ptr, "{{"));
         for (int k = 0; k < n; k++) assert_contains(text.ptr, values[k].value.ptr); /* and every value is used */
@@ -123,19 +169,29 @@ static void test_a_task_as_a_model_is_told_of_it(void **state) {
 static void test_feedback_of_a_pass(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_verdict v = {.outcome = KL_PASS, .stage = KL_STAGE_DONE, .median_ns = 1500000, .n_comparisons = 1, .kernel_path = KL_S("/home/me/k.c")};
-    v.comparisons[0] = (kl_comparison){.baseline = KL_S("openblas"), .ratio = 0.5, .low = 0.49, .high = 0.51, .call = KL_SLOWER};
-    assert_str(kl_rewrite_feedback(a, &v), "outcome: pass\ntime: 1500 us\nspeed relative to openblas: 0.5 [0.49, 0.51], slower\n");
+    kl_verdict v = {.outcome = KL_PASS,
+                    .stage = KL_STAGE_DONE,
+                    .median_ns = 1500000,
+                    .n_comparisons = 1,
+                    .kernel_path = KL_S("/home/me/k.c")};
+    v.comparisons[0] =
+        (kl_comparison){.baseline = KL_S("openblas"), .ratio = 0.5, .low = 0.49, .high = 0.51, .call = KL_SLOWER};
+    assert_str(kl_rewrite_feedback(a, &v),
+               "outcome: pass\ntime: 1500 us\nspeed relative to openblas: 0.5 [0.49, 0.51], slower\n");
     kl_arena_free(a);
 }
 
 static void test_feedback_has_no_folders(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_verdict v = {.outcome = KL_NO_COMPILE, .stage = KL_STAGE_COMPILE, .why = KL_S("the compiler said no"),
-                    .detail = KL_S("/tmp/kl-1234/kernel.c:3:5: error: 'y'\n  3 | a / b / c; // x/y/z\nIn file included from /usr/lib/gcc/x.h\x1b[0m")};
-    assert_str(kl_rewrite_feedback(a, &v), "outcome: no_compile (at stage compile)\nwhy: the compiler said no\nkernel.c:3:5: error: 'y'\n"
-                                           "  3 | a / b / c; // x/y/z\nIn file included from x.h [0m\n");
+    kl_verdict v = {.outcome = KL_NO_COMPILE,
+                    .stage = KL_STAGE_COMPILE,
+                    .why = KL_S("the compiler said no"),
+                    .detail = KL_S("/tmp/kl-1234/kernel.c:3:5: error: 'y'\n  3 | a / b / c; // x/y/z\nIn file included "
+                                   "from /usr/lib/gcc/x.h\x1b[0m")};
+    assert_str(kl_rewrite_feedback(a, &v),
+               "outcome: no_compile (at stage compile)\nwhy: the compiler said no\nkernel.c:3:5: error: 'y'\n"
+               "  3 | a / b / c; // x/y/z\nIn file included from x.h [0m\n");
     kl_arena_free(a);
 }
 
@@ -143,10 +199,19 @@ static void test_feedback_of_a_wrong_kernel_names_the_element(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_check_result checks[] = {{.ok = true, .output = KL_S("y")},
-                                {.workload = KL_S("tiny"), .output = KL_S("y"), .scale = 1, .rms_error = INFINITY, .budget = 1e-6, .bad = 3, .first_bad = 7, .got = NAN, .expected = 2}};
+                                {.workload = KL_S("tiny"),
+                                 .output = KL_S("y"),
+                                 .scale = 1,
+                                 .rms_error = INFINITY,
+                                 .budget = 1e-6,
+                                 .bad = 3,
+                                 .first_bad = 7,
+                                 .got = NAN,
+                                 .expected = 2}};
     kl_verdict v = {.outcome = KL_WRONG, .stage = KL_STAGE_TINY, .checks = checks, .n_checks = 2};
     const kl_str text = kl_rewrite_feedback(a, &v);
-    assert_contains(text.ptr, "output y, shape tiny: relative RMS error inf of 1e-06 allowed, 3 elements outside their bound; first at flat index 7: got");
+    assert_contains(text.ptr, "output y, shape tiny: relative RMS error inf of 1e-06 allowed, 3 elements outside their "
+                              "bound; first at flat index 7: got");
     assert_contains(text.ptr, "expected 2\n");
     kl_arena_free(a);
 }
@@ -163,11 +228,16 @@ static void test_feedback_is_bounded(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_core_is_there), cmocka_unit_test(test_rows_are_whole), cmocka_unit_test(test_other_ids),
-        cmocka_unit_test(test_values_are_not_looked_into), cmocka_unit_test(test_every_prompt), cmocka_unit_test(test_rules_for_every_surface),
-        cmocka_unit_test(test_a_task_as_a_model_is_told_of_it), cmocka_unit_test(test_feedback_of_a_pass),
-        cmocka_unit_test(test_feedback_has_no_folders), cmocka_unit_test(test_feedback_of_a_wrong_kernel_names_the_element),
-        cmocka_unit_test(test_feedback_is_bounded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_core_is_there),
+                                       cmocka_unit_test(test_rows_are_whole),
+                                       cmocka_unit_test(test_other_ids),
+                                       cmocka_unit_test(test_values_are_not_looked_into),
+                                       cmocka_unit_test(test_every_prompt),
+                                       cmocka_unit_test(test_rules_for_every_surface),
+                                       cmocka_unit_test(test_a_task_as_a_model_is_told_of_it),
+                                       cmocka_unit_test(test_feedback_of_a_pass),
+                                       cmocka_unit_test(test_feedback_has_no_folders),
+                                       cmocka_unit_test(test_feedback_of_a_wrong_kernel_names_the_element),
+                                       cmocka_unit_test(test_feedback_is_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@
  *   lines as they shall be
  *   >>>>>>> REPLACE
  *
- * or one fenced file, or DONE: reason.  Everything else is talk.  Nothing in a reply is ever a path, a command or markup (law 7).
- * SPDX-License-Identifier: Apache-2.0 */
+ * or one fenced file, or DONE: reason.  Everything else is talk.  Nothing in a reply is ever a path, a command or
+ * markup (law 7).  SPDX-License-Identifier: Apache-2.0 */
 #include "edits_impl.h"
 
 #include <string.h>
@@ -21,13 +21,13 @@ enum { MAX_HEADER = 600, MAX_ACTION = 64 };
 
 typedef struct {
     kl_proposal *out;
-    kl_arena    *arena;
-    kl_str       reply, rest; /* rest: behind the line that is being read */
+    kl_arena *arena;
+    kl_str reply, rest; /* rest: behind the line that is being read */
     const kl_surface *surface;
-    kl_error    *error;
-    kl_str       done, tagged, untagged;
-    bool         is_done;
-    int          around; /* a fence of this length is open around SEARCH blocks; 0: none */
+    kl_error *error;
+    kl_str done, tagged, untagged;
+    bool is_done;
+    int around; /* a fence of this length is open around SEARCH blocks; 0: none */
 } reader;
 
 static size_t offset_of(const reader *r, kl_str part) { return (size_t)(part.ptr - r->reply.ptr); }
@@ -65,7 +65,8 @@ static kl_str without_fences(kl_str text) {
 }
 
 static kl_err block_error(reader *r, kl_str opener, const char *what) {
-    return kl_fail(r->error, KL_EPARSE, "reply", "the SEARCH block at line %d of the reply %s", line_number(r, opener), what);
+    return kl_fail(r->error, KL_EPARSE, "reply", "the SEARCH block at line %d of the reply %s", line_number(r, opener),
+                   what);
 }
 
 /* Lines up to the mark of `c`, as one piece of the reply; its mark line is eaten. */
@@ -84,10 +85,15 @@ static bool read_side(reader *r, kl_str *out, char c, int length) {
 static kl_err read_block(reader *r, kl_str opener, int length, kl_str word) {
     kl_edit edit = {.offset = offset_of(r, opener)};
     if (!kl_str_eq(word, KL_S("SEARCH")))
-        return block_error(r, opener, "names something behind its mark; a block begins with `<<<<<<< SEARCH` alone, and there is only one file");
-    if (r->out->n_edits == KL_MAX_EDITS) return kl_fail(r->error, KL_ELIMIT, "reply", "more than %d SEARCH/REPLACE blocks", KL_MAX_EDITS);
-    if (!read_side(r, &edit.search, '=', length)) return block_error(r, opener, "has no ======= line of the same length");
-    if (!read_side(r, &edit.replace, '>', length)) return block_error(r, opener, "does not end with >>>>>>> REPLACE; the reply may have been cut off");
+        return block_error(
+            r, opener,
+            "names something behind its mark; a block begins with `<<<<<<< SEARCH` alone, and there is only one file");
+    if (r->out->n_edits == KL_MAX_EDITS)
+        return kl_fail(r->error, KL_ELIMIT, "reply", "more than %d SEARCH/REPLACE blocks", KL_MAX_EDITS);
+    if (!read_side(r, &edit.search, '=', length))
+        return block_error(r, opener, "has no ======= line of the same length");
+    if (!read_side(r, &edit.replace, '>', length))
+        return block_error(r, opener, "does not end with >>>>>>> REPLACE; the reply may have been cut off");
     edit.search = kl_arena_copy(r->arena, without_fences(edit.search));
     edit.replace = kl_arena_copy(r->arena, without_fences(edit.replace));
     r->out->edits[r->out->n_edits++] = edit;
@@ -104,9 +110,14 @@ static int fence_length(kl_str line) {
 }
 
 static bool is_tag(kl_str tag, const kl_surface *s) {
-    static const struct { kl_surface_id id; const char *tags; } ROWS[] = {
-        {KL_SURFACE_C, "c C c11 c17 h"}, {KL_SURFACE_OPENCL, "opencl cl ocl c opencl-c OpenCL"}, {KL_SURFACE_CUDA, "cuda cu cpp c++ CUDA"},
-        {KL_SURFACE_TRITON, "python py python3 triton"}, {KL_SURFACE_TILELANG, "python py python3 tilelang"}};
+    static const struct {
+        kl_surface_id id;
+        const char *tags;
+    } ROWS[] = {{KL_SURFACE_C, "c C c11 c17 h"},
+                {KL_SURFACE_OPENCL, "opencl cl ocl c opencl-c OpenCL"},
+                {KL_SURFACE_CUDA, "cuda cu cpp c++ CUDA"},
+                {KL_SURFACE_TRITON, "python py python3 triton"},
+                {KL_SURFACE_TILELANG, "python py python3 tilelang"}};
     for (size_t i = 0; i < KL_COUNT(ROWS); i++)
         if (ROWS[i].id == s->id) return kli_has_word(ROWS[i].tags, tag);
     return false;
@@ -118,7 +129,9 @@ static bool has_launch(kl_str text, const kl_surface *s) {
     kl_str line;
     while (kli_next_line(&line, &text, NULL)) {
         line = kl_str_trim(line);
-        if (kl_str_starts(line, prefix) && kl_str_starts(kl_str_trim((kl_str){line.ptr + prefix.len, line.len - prefix.len}), KL_S("launch"))) return true;
+        if (kl_str_starts(line, prefix) &&
+            kl_str_starts(kl_str_trim((kl_str){line.ptr + prefix.len, line.len - prefix.len}), KL_S("launch")))
+            return true;
     }
     return false;
 }
@@ -138,19 +151,24 @@ static kl_err read_fence(reader *r, kl_str opener, int length) {
         size_t n = 0;
         while (n < tag.len && tag.ptr[n] != ' ' && tag.ptr[n] != ':' && tag.ptr[n] != '{') n++;
         tag.len = n;
-        if (is_tag(tag, r->surface)) r->tagged = text;
-        else if (!tag.len && has_launch(text, r->surface)) r->untagged = text;
+        if (is_tag(tag, r->surface))
+            r->tagged = text;
+        else if (!tag.len && has_launch(text, r->surface))
+            r->untagged = text;
         r->rest = rest;
         return KL_OK;
     }
     if (r->out->n_edits) return KL_OK; /* a stray fence behind the blocks */
-    return kl_fail(r->error, KL_EPARSE, "reply", "the fenced block at line %d of the reply does not end; the reply may have been cut off",
+    return kl_fail(r->error, KL_EPARSE, "reply",
+                   "the fenced block at line %d of the reply does not end; the reply may have been cut off",
                    line_number(r, opener));
 }
 
 /* ---- header lines --------------------------------------------------------------------------------------------------------------- */
 
-static bool is_decoration(char c) { return c == ' ' || c == '\t' || c == '*' || c == '#' || c == '>' || c == '`' || c == '_' || c == '-' || c == '\r'; }
+static bool is_decoration(char c) {
+    return c == ' ' || c == '\t' || c == '*' || c == '#' || c == '>' || c == '`' || c == '_' || c == '-' || c == '\r';
+}
 
 static kl_str strip(kl_str s) {
     while (s.len && is_decoration(s.ptr[0])) s = (kl_str){s.ptr + 1, s.len - 1};
@@ -196,7 +214,8 @@ static bool header(kl_str line, const char *key, kl_str *value) {
     line = strip(line);
     if (!kl_str_starts(line, (kl_str){key, n})) return false;
     line = (kl_str){line.ptr + n, line.len - n};
-    while (line.len && (line.ptr[0] == '*' || line.ptr[0] == '`' || line.ptr[0] == ' ' || line.ptr[0] == '_')) line = (kl_str){line.ptr + 1, line.len - 1};
+    while (line.len && (line.ptr[0] == '*' || line.ptr[0] == '`' || line.ptr[0] == ' ' || line.ptr[0] == '_'))
+        line = (kl_str){line.ptr + 1, line.len - 1};
     if (!line.len || line.ptr[0] != ':') return false;
     *value = strip((kl_str){line.ptr + 1, line.len - 1});
     return true;
@@ -209,11 +228,16 @@ static void keep(kl_str *slot, kl_str value) {
 static void read_header(reader *r, kl_str line) {
     kl_proposal *p = r->out;
     kl_str value;
-    if (header(line, "ACTION", &value)) keep(&p->action, ids(r->arena, value, 1));
-    else if (header(line, "BUNDLE", &value)) keep(&p->bundle, ids(r->arena, value, 8));
-    else if (header(line, "LOCUS", &value)) keep(&p->locus, plain(r->arena, value));
-    else if (header(line, "WHY", &value)) keep(&p->why, plain(r->arena, value));
-    else if (header(line, "CARD", &value)) keep(&p->card, plain(r->arena, value));
+    if (header(line, "ACTION", &value))
+        keep(&p->action, ids(r->arena, value, 1));
+    else if (header(line, "BUNDLE", &value))
+        keep(&p->bundle, ids(r->arena, value, 8));
+    else if (header(line, "LOCUS", &value))
+        keep(&p->locus, plain(r->arena, value));
+    else if (header(line, "WHY", &value))
+        keep(&p->why, plain(r->arena, value));
+    else if (header(line, "CARD", &value))
+        keep(&p->card, plain(r->arena, value));
     else if (header(line, "DONE", &value)) {
         r->is_done = true;
         keep(&r->done, plain(r->arena, value));
@@ -226,9 +250,12 @@ static kl_err read_line(reader *r, kl_str line) {
     kl_str word;
     const int mark = kli_mark_length(line, '<', &word), fence = fence_length(line);
     if (mark) return read_block(r, line, mark, word);
-    if (fence && r->around && kl_str_trim(line).len == (size_t)fence) r->around = 0; /* its end */
-    else if (fence) return read_fence(r, line, fence);
-    else read_header(r, line);
+    if (fence && r->around && kl_str_trim(line).len == (size_t)fence)
+        r->around = 0; /* its end */
+    else if (fence)
+        return read_fence(r, line, fence);
+    else
+        read_header(r, line);
     return KL_OK;
 }
 
@@ -245,7 +272,9 @@ static kl_err settle(reader *r) {
         return KL_OK;
     }
     if (!r->is_done)
-        return kl_fail(r->error, KL_EPARSE, "reply", "no SEARCH/REPLACE block, no file in a ```%s fence and no DONE line in the reply", r->surface->name);
+        return kl_fail(r->error, KL_EPARSE, "reply",
+                       "no SEARCH/REPLACE block, no file in a ```%s fence and no DONE line in the reply",
+                       r->surface->name);
     p->kind = KL_PROPOSAL_DONE;
     keep(&p->why, r->done);
     return KL_OK;
@@ -253,7 +282,8 @@ static kl_err settle(reader *r) {
 
 kl_err kl_proposal_parse(kl_proposal *out, kl_arena *a, kl_str reply, const kl_surface *surface, kl_error *e) {
     *out = (kl_proposal){0};
-    if (reply.len > KL_MAX_REPLY_BYTES) return kl_fail(e, KL_ELIMIT, "reply", "the reply is longer than %u bytes", KL_MAX_REPLY_BYTES);
+    if (reply.len > KL_MAX_REPLY_BYTES)
+        return kl_fail(e, KL_ELIMIT, "reply", "the reply is longer than %u bytes", KL_MAX_REPLY_BYTES);
     reader r = {.out = out, .arena = a, .reply = reply, .rest = reply, .surface = surface, .error = e};
     kl_str line;
     kl_err err = KL_OK;
@@ -276,10 +306,12 @@ static bool same_but_white_space(kl_str a, kl_str b) {
 
 kl_err kl_proposal_apply(kl_str *out, kl_arena *a, kl_str source, const kl_proposal *p, kl_error *e) {
     kl_str text = p->file;
-    if (p->kind == KL_PROPOSAL_DONE) return kl_fail(e, KL_EINVAL, "reply", "the proposal says DONE and changes nothing");
+    if (p->kind == KL_PROPOSAL_DONE)
+        return kl_fail(e, KL_EINVAL, "reply", "the proposal says DONE and changes nothing");
     kl_err err = p->kind == KL_PROPOSAL_EDITS ? kl_edits_apply(&text, a, source, p->edits, p->n_edits, e) : KL_OK;
     if (err) return err;
-    if (same_but_white_space(text, source)) return kl_fail(e, KL_EINVAL, "reply", "the proposal changes nothing but white space");
+    if (same_but_white_space(text, source))
+        return kl_fail(e, KL_EINVAL, "reply", "the proposal changes nothing but white space");
     *out = text;
     return KL_OK;
 }

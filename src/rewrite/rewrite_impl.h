@@ -12,14 +12,14 @@ typedef enum { KLI_TOKEN_NAME, KLI_TOKEN_NUMBER, KLI_TOKEN_STRING, KLI_TOKEN_PUN
 /* A preprocessor line is one KLI_TOKEN_LINE.  In Python a `#` line is a comment and every other line ends in a PUNCT "\n". */
 typedef struct {
     kli_token_kind kind;
-    kl_str         text;   /* a part of the source, quotes and '#' included */
-    size_t         offset; /* in the source */
-    int            column; /* of the first character of its line that is no blank: Python's indentation */
+    kl_str text;   /* a part of the source, quotes and '#' included */
+    size_t offset; /* in the source */
+    int column;    /* of the first character of its line that is no blank: Python's indentation */
 } kli_token;
 
 typedef struct {
     kli_token *at;
-    int        n;
+    int n;
 } kli_tokens;
 
 /* What stands inside `#if 0` is left out.  Never fails: what is no token of the language is a PUNCT of one byte. */
@@ -48,7 +48,7 @@ typedef enum {
     KLI_WITNESS,    /* belongs to an action: must not vanish unnamed */
     KLI_COUNTED     /* the same, and not even one of several may go unnamed */
 } kli_trait_role;
-const char    *kli_trait_name(kli_trait t);
+const char *kli_trait_name(kli_trait t);
 kli_trait_role kli_trait_role_of(kli_trait t);
 
 /* ---- small things -------------------------------------------------------------------------------------------------------- */

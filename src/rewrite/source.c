@@ -1,9 +1,10 @@
 /* source.c - the numbers that are read from a kernel's text: which words it uses, and which loops it runs.
  *
- * Only what can be reached counts: functions that a launch names, what those mention, and so on through macros; a macro counts where it is
- * used.  Branches of #if are all counted, except `#if 0`.  Loops are followed by the shape of statements, without types; text that defeats
- * that loses its loops and nothing else.  Work is bounded: macros that multiply end at MAX_EXPANDED tokens.
- * The table of words is words.c; loops are loops.c.  SPDX-License-Identifier: Apache-2.0 */
+ * Only what can be reached counts: functions that a launch names, what those mention, and so on through macros; a
+ * macro counts where it is used.  Branches of #if are all counted, except `#if 0`.  Loops are followed by the shape of
+ * statements, without types; text that defeats that loses its loops and nothing else.  Work is bounded: macros that
+ * multiply end at MAX_EXPANDED tokens. The table of words is words.c; loops are loops.c.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "source_impl.h"
 
 #include "base/hash.h"
@@ -68,8 +69,9 @@ static void find_macros(kli_reader *r) {
 /* ---- functions -------------------------------------------------------------------------------------------------------- */
 
 static bool is_attribute(const kli_token *t) {
-    static const char *const WORDS[] = {"__attribute__", "__attribute", "__launch_bounds__", "alignas", "_Alignas", "__align__",
-                                        "__declspec", "reqd_work_group_size", "_Pragma", "__cluster_dims__", "decltype"};
+    static const char *const WORDS[] = {
+        "__attribute__", "__attribute",          "__launch_bounds__", "alignas",          "_Alignas", "__align__",
+        "__declspec",    "reqd_work_group_size", "_Pragma",           "__cluster_dims__", "decltype"};
     for (size_t i = 0; i < KL_COUNT(WORDS); i++)
         if (kli_token_is(t, WORDS[i])) return true;
     return false;
@@ -121,7 +123,9 @@ static bool means_one(kli_reader *r, kl_str name) {
     for (int i = 0; i + 3 < t->n; i++) {
         if (!kl_str_eq(t->at[i].text, name) || !kli_token_is(&t->at[i + 1], "=")) continue;
         any = true;
-        if (!kli_token_is(&t->at[i + 2], "1") || !(kli_token_is(&t->at[i + 3], ",") || kli_token_is(&t->at[i + 3], "}"))) return false;
+        if (!kli_token_is(&t->at[i + 2], "1") ||
+            !(kli_token_is(&t->at[i + 3], ",") || kli_token_is(&t->at[i + 3], "}")))
+            return false;
     }
     return any;
 }
@@ -130,7 +134,8 @@ static bool means_one(kli_reader *r, kl_str name) {
 static bool has_one_lane(kli_reader *r, int open) {
     const kli_token *at = r->tokens.at + open;
     if (open + 4 >= r->tokens.n || !kli_token_is(at + 1, "4")) return false;
-    return kli_token_is(at + 2, ")") || (kli_token_is(at + 2, "*") && kli_token_is(at + 4, ")") && means_one(r, at[3].text));
+    return kli_token_is(at + 2, ")") ||
+           (kli_token_is(at + 2, "*") && kli_token_is(at + 4, ")") && means_one(r, at[3].text));
 }
 
 /* typedef ... NAME [attributes] ; where the dots hold a vector type */
@@ -146,10 +151,12 @@ static void find_vector_types(kli_reader *r) {
             if (k->kind != KLI_TOKEN_NAME) continue;
             const kli_symbol *s = kli_symbol_of(r, k->text, false);
             const bool sized = kli_token_is(k, "vector_size") || kli_token_is(k, "__vector_size__");
-            vector = vector || (sized && !has_one_lane(r, j + 1)) || kli_token_is(k, "ext_vector_type") || kli_is_vector_type(k->text, r->kernel->surface) || (s && s->vector);
+            vector = vector || (sized && !has_one_lane(r, j + 1)) || kli_token_is(k, "ext_vector_type") ||
+                     kli_is_vector_type(k->text, r->kernel->surface) || (s && s->vector);
             if (!depth && !is_attribute(k)) name = j;
         }
-        if (vector && name >= 0 && j < t->n && kli_token_is(&t->at[j], ";")) kli_symbol_of(r, t->at[name].text, true)->vector = true;
+        if (vector && name >= 0 && j < t->n && kli_token_is(&t->at[j], ";"))
+            kli_symbol_of(r, t->at[name].text, true)->vector = true;
         i = j;
     }
 }
@@ -200,35 +207,41 @@ static void find_reached(kli_reader *r) {
 
 typedef struct {
     const kli_tokens *t;
-    int  asm_end;  /* strings before it are assembler */
-    bool body;     /* inside a function's braces */
-    int  depth;    /* of macros */
+    int asm_end; /* strings before it are assembler */
+    bool body;   /* inside a function's braces */
+    int depth;   /* of macros */
 } place;
 
 static void count_range(kli_reader *r, place *p, int begin, int end);
 
 static void count_macro(kli_reader *r, const place *p, const kli_symbol *s) {
     for (int m = s->macro; m >= 0 && p->depth < MAX_MACRO_DEPTH; m = r->macros[m].next) {
-        place inside = {.t = &r->macros[m].body, .asm_end = p->asm_end > 0 ? r->macros[m].body.n : 0, .body = p->body,
+        place inside = {.t = &r->macros[m].body,
+                        .asm_end = p->asm_end > 0 ? r->macros[m].body.n : 0,
+                        .body = p->body,
                         .depth = p->depth + 1};
         count_range(r, &inside, 0, r->macros[m].body.n);
     }
 }
 
-static bool is_asm(const kli_token *t) { return kli_token_is(t, "asm") || kli_token_is(t, "__asm__") || kli_token_is(t, "__asm"); }
+static bool is_asm(const kli_token *t) {
+    return kli_token_is(t, "asm") || kli_token_is(t, "__asm__") || kli_token_is(t, "__asm");
+}
 
 static void count_asm(kli_reader *r, place *p, int i) {
     int open = i + 1;
     while (open < p->t->n && open < i + 4 && p->t->at[open].kind == KLI_TOKEN_NAME) open++; /* volatile, goto */
     r->out->asms++;
-    if (i >= p->asm_end && open < p->t->n && kli_token_is(&p->t->at[open], "(")) p->asm_end = kli_match(p->t, open, p->t->n);
+    if (i >= p->asm_end && open < p->t->n && kli_token_is(&p->t->at[open], "("))
+        p->asm_end = kli_match(p->t, open, p->t->n);
 }
 
 /* TYPE NAME [ : an array of a function's own. */
 static bool declares_array(const kli_reader *r, const place *p, int i) {
     static const char *const NOT_TYPES[] = {"return", "else", "case", "goto", "sizeof", "do", "throw", "new", "delete"};
     const kli_token *t = &p->t->at[i];
-    if (!p->body || i < 1 || i + 1 >= p->t->n || !kli_token_is(t + 1, "[") || t[-1].kind != KLI_TOKEN_NAME) return false;
+    if (!p->body || i < 1 || i + 1 >= p->t->n || !kli_token_is(t + 1, "[") || t[-1].kind != KLI_TOKEN_NAME)
+        return false;
     for (size_t n = 0; n < KL_COUNT(NOT_TYPES); n++)
         if (kli_token_is(t - 1, NOT_TYPES[n])) return false;
     for (int back = i - 1; back >= 0 && p->t->at[back].kind == KLI_TOKEN_NAME; back--)
@@ -242,7 +255,8 @@ static void count_name(kli_reader *r, place *p, int i) {
     const kli_symbol *s = kli_symbol_of(r, t->text, false);
     const bool call = i + 1 < p->t->n && kli_token_is(t + 1, "(");
     if (is_asm(t)) count_asm(r, p, i);
-    if ((kli_token_is(t, "volatile") || kli_token_is(t, "__volatile__")) && !(i > 0 && is_asm(t - 1))) r->out->volatiles++;
+    if ((kli_token_is(t, "volatile") || kli_token_is(t, "__volatile__")) && !(i > 0 && is_asm(t - 1)))
+        r->out->volatiles++;
     if (kli_token_is(t, "_Pragma") && i + 2 < p->t->n) kli_count_pragma(r->out, p->t->at[i + 2].text);
     if (s && s->vector && p->body) r->out->count[KLI_TRAIT_VECTOR_TYPES]++;
     if (declares_array(r, p, i)) r->out->count[KLI_TRAIT_LOCAL_ARRAYS]++;
@@ -266,8 +280,9 @@ static void count_functions(kli_reader *r) {
         if (!at->reached) continue;
         place head = {.t = &r->tokens}, body = {.t = &r->tokens, .body = true};
         int begin = at->name; /* the attributes before the name belong to it */
-        while (begin > 0 && !kli_token_is(&r->tokens.at[begin - 1], ";") && !kli_token_is(&r->tokens.at[begin - 1], "}") &&
-               r->tokens.at[begin - 1].kind != KLI_TOKEN_LINE && at->name - begin < 64)
+        while (begin > 0 && !kli_token_is(&r->tokens.at[begin - 1], ";") &&
+               !kli_token_is(&r->tokens.at[begin - 1], "}") && r->tokens.at[begin - 1].kind != KLI_TOKEN_LINE &&
+               at->name - begin < 64)
             begin--;
         r->out->count[KLI_TRAIT_FUNCTIONS]++;
         count_range(r, &head, begin, at->body);
@@ -281,7 +296,8 @@ static void count_outside(kli_reader *r) {
     int from = 0;
     for (int f = 0; f < r->n_functions; f++) { /* in the order of the text */
         for (int i = from; i < r->functions[f].name; i++)
-            if (r->tokens.at[i].kind == KLI_TOKEN_LINE || kli_token_is(&r->tokens.at[i], "_Pragma")) count_range(r, &p, i, i + 1);
+            if (r->tokens.at[i].kind == KLI_TOKEN_LINE || kli_token_is(&r->tokens.at[i], "_Pragma"))
+                count_range(r, &p, i, i + 1);
         from = r->functions[f].end;
     }
 }
@@ -301,9 +317,11 @@ static double number_of(kl_str text) {
 static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
 
 static void count_flags(kli_reader *r) {
-    static const char *const FAST[] = {"fast-math", "unsafe-math", "associative-math", "reciprocal-math", "finite-math", "fast_math",
-                                       "relaxed-math", "Ofast", "ftz=true", "prec-div=false", "prec-sqrt=false", "signed-zeros"};
-    static const char *const SLOW[] = {"-O0", "-O1", "-Os", "-fno-inline", "-fno-tree", "-fno-unroll", "-mno-", "-opt-disable", "O0", "-dlcm"};
+    static const char *const FAST[] = {"fast-math",   "unsafe-math",    "associative-math", "reciprocal-math",
+                                       "finite-math", "fast_math",      "relaxed-math",     "Ofast",
+                                       "ftz=true",    "prec-div=false", "prec-sqrt=false",  "signed-zeros"};
+    static const char *const SLOW[] = {"-O0",         "-O1",   "-Os",          "-fno-inline", "-fno-tree",
+                                       "-fno-unroll", "-mno-", "-opt-disable", "O0",          "-dlcm"};
     for (int i = 0; i < r->kernel->n_flags; i++) {
         for (size_t n = 0; n < KL_COUNT(FAST); n++)
             if (has(r->kernel->flags[i], FAST[n])) {
@@ -331,7 +349,8 @@ static void count_directives(kli_reader *r) {
         count[KLI_TRAIT_CLUSTERS] += k->launches[i].n_clauses[KL_CLAUSE_CLUSTER] > 0;
         if (k->launches[i].n_clauses[KL_CLAUSE_STAGES])
             count[KLI_TRAIT_STAGES] = number_of(k->launches[i].clauses[KL_CLAUSE_STAGES][0].text);
-        for (int n = 0; n < k->launches[i].n_args; n++) count[KLI_TRAIT_SHARED_ARRAYS] += k->launches[i].args[n].kind == KL_ARG_LOCAL;
+        for (int n = 0; n < k->launches[i].n_args; n++)
+            count[KLI_TRAIT_SHARED_ARRAYS] += k->launches[i].args[n].kind == KL_ARG_LOCAL;
     }
     count_flags(r);
 }

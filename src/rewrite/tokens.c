@@ -1,8 +1,8 @@
 /* tokens.c - a source as tokens, without comments, white space and what `#if 0` hides.
  *
- * Enough of C, C++, OpenCL C, CUDA and Python to count words and to follow loops; it is no parser and never fails.  A preprocessor line with
- * its continuations is one token, because what stands in a macro is code only where the macro is used.  Conditions other than
- * `#if 0` are not followed: all branches count.  SPDX-License-Identifier: Apache-2.0 */
+ * Enough of C, C++, OpenCL C, CUDA and Python to count words and to follow loops; it is no parser and never fails.  A
+ * preprocessor line with its continuations is one token, because what stands in a macro is code only where the macro
+ * is used.  Conditions other than `#if 0` are not followed: all branches count.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@
 typedef struct {
     kl_str src;
     size_t pos;
-    bool   python, line_start; /* line_start: nothing but blanks on this line so far */
-    size_t line_begin;         /* of the first character that is no blank, minus that of the line */
+    bool python, line_start; /* line_start: nothing but blanks on this line so far */
+    size_t line_begin;       /* of the first character that is no blank, minus that of the line */
     kli_tokens *out;
     int cap;
     kl_arena *arena;
@@ -20,10 +20,13 @@ typedef struct {
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || is_digit(c) || (unsigned char)c >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || is_digit(c) ||
+           (unsigned char)c >= 0x80;
 }
 
-static char peek(const lexer *l, size_t ahead) { return l->pos + ahead < l->src.len ? l->src.ptr[l->pos + ahead] : '\0'; }
+static char peek(const lexer *l, size_t ahead) {
+    return l->pos + ahead < l->src.len ? l->src.ptr[l->pos + ahead] : '\0';
+}
 
 static bool here(const lexer *l, const char *text) {
     const size_t n = strlen(text);
@@ -37,8 +40,7 @@ static void emit(lexer *l, kli_token_kind kind, size_t begin) {
         l->out->at = more;
         l->cap *= 2;
     }
-    l->out->at[l->out->n++] =
-        (kli_token){kind, {l->src.ptr + begin, l->pos - begin}, begin, (int)l->line_begin};
+    l->out->at[l->out->n++] = (kli_token){kind, {l->src.ptr + begin, l->pos - begin}, begin, (int)l->line_begin};
     l->line_start = false;
 }
 
@@ -54,7 +56,8 @@ static bool skip_comment(lexer *l) {
         return true;
     }
     if (!(l->python ? peek(l, 0) == '#' : here(l, "//"))) return false;
-    while (l->pos < l->src.len && peek(l, 0) != '\n') l->pos += !l->python && peek(l, 0) == '\\' && peek(l, 1) == '\n' ? 2 : 1;
+    while (l->pos < l->src.len && peek(l, 0) != '\n')
+        l->pos += !l->python && peek(l, 0) == '\\' && peek(l, 1) == '\n' ? 2 : 1;
     if (l->pos > l->src.len) l->pos = l->src.len;
     return true;
 }
@@ -89,9 +92,12 @@ static void word(lexer *l) {
         const char c = peek(l, 0), before = l->pos > begin ? l->src.ptr[l->pos - 1] : ' ';
         const bool sign = (c == '+' || c == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
         const bool hex = l->pos - begin > 1 && (l->src.ptr[begin + 1] | 32) == 'x';
-        if (is_word(c) || (number && (c == '.' || (c == '\'' && is_word(peek(l, 1)))))) l->pos++;
-        else if (number && sign && (!hex || (before | 32) == 'p')) l->pos++;
-        else break;
+        if (is_word(c) || (number && (c == '.' || (c == '\'' && is_word(peek(l, 1))))))
+            l->pos++;
+        else if (number && sign && (!hex || (before | 32) == 'p'))
+            l->pos++;
+        else
+            break;
     }
     const bool raw = !l->python && !number && peek(l, 0) == '"' && l->src.ptr[l->pos - 1] == 'R' && l->pos - begin <= 3;
     if (raw) raw_string(l);
@@ -113,10 +119,14 @@ static void preprocessor(lexer *l) {
     const size_t begin = l->pos;
     while (l->pos < l->src.len && peek(l, 0) != '\n') {
         const bool quote = peek(l, 0) == '"';
-        if (peek(l, 0) == '\\' && peek(l, 1) == '\r' && peek(l, 2) == '\n') l->pos += 3;
-        else if (peek(l, 0) == '\\' && peek(l, 1)) l->pos += 2;
-        else if (quote) quoted(l);
-        else if (!skip_comment(l)) l->pos++;
+        if (peek(l, 0) == '\\' && peek(l, 1) == '\r' && peek(l, 2) == '\n')
+            l->pos += 3;
+        else if (peek(l, 0) == '\\' && peek(l, 1))
+            l->pos += 2;
+        else if (quote)
+            quoted(l);
+        else if (!skip_comment(l))
+            l->pos++;
     }
     emit(l, KLI_TOKEN_LINE, begin);
 }
@@ -142,9 +152,12 @@ static void skip_hidden(lexer *l) {
         const size_t end = newline ? (size_t)(newline - l->src.ptr) + 1 : l->src.len;
         const kl_str line = kl_str_trim((kl_str){l->src.ptr + l->pos, end - l->pos});
         const kl_str name = line.len && line.ptr[0] == '#' ? directive_of(line) : (kl_str){0};
-        if (kl_str_starts(name, KL_S("if"))) depth++;
-        else if (kl_str_eq(name, KL_S("endif"))) depth--;
-        else if (depth == 1 && kl_str_starts(name, KL_S("el"))) depth--;
+        if (kl_str_starts(name, KL_S("if")))
+            depth++;
+        else if (kl_str_eq(name, KL_S("endif")))
+            depth--;
+        else if (depth == 1 && kl_str_starts(name, KL_S("el")))
+            depth--;
         l->pos = end;
     }
     l->line_start = true;
@@ -160,9 +173,12 @@ static void line_end(lexer *l) {
 
 static void step(lexer *l) {
     const char c = peek(l, 0);
-    if (c == '\n') line_end(l);
-    else if (is_blank(c)) l->pos++;
-    else if (c == '\\' && peek(l, 1) == '\n') l->pos += 2;
+    if (c == '\n')
+        line_end(l);
+    else if (is_blank(c))
+        l->pos++;
+    else if (c == '\\' && peek(l, 1) == '\n')
+        l->pos += 2;
     else if (!skip_comment(l)) {
         if (l->line_start) {
             size_t i = l->pos;
@@ -172,17 +188,20 @@ static void step(lexer *l) {
         if (c == '#' && l->line_start) {
             preprocessor(l);
             if (is_if_zero(l->out->at[l->out->n - 1].text)) skip_hidden(l);
-        } else if (is_word(c) || (c == '.' && is_digit(peek(l, 1)))) word(l);
+        } else if (is_word(c) || (c == '.' && is_digit(peek(l, 1))))
+            word(l);
         else if (c == '"' || c == '\'') {
             const size_t begin = l->pos;
             quoted(l);
             emit(l, KLI_TOKEN_STRING, begin);
-        } else punct(l);
+        } else
+            punct(l);
     }
 }
 
 void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source, const kl_surface *surface) {
-    lexer l = {.src = source, .out = out, .arena = a, .line_start = true, .python = surface->comment[0] == '#', .cap = 256};
+    lexer l = {
+        .src = source, .out = out, .arena = a, .line_start = true, .python = surface->comment[0] == '#', .cap = 256};
     *out = (kli_tokens){KL_ARRAY(a, kli_token, l.cap), 0};
     while (l.pos < l.src.len) step(&l);
 }

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *name; kli_trait_role role; } ROWS[] = {
+static const struct {
+    const char *name;
+    kli_trait_role role;
+} ROWS[] = {
 #define TRAIT(id, name, role) {name, role},
 #include "traits.def"
 };
@@ -62,8 +65,8 @@ void kl_traits_parse(kl_traits *out, kl_arena *a, const json_t *o) {
     const char *key;
     json_t *value;
     *out = (kl_traits){0};
-    json_object_foreach((json_t *)(uintptr_t)o, key, value)
-        if (json_is_number(value)) add(out, kl_arena_copy(a, kl_str_of(key)), json_number_value(value));
+    json_object_foreach((json_t *)(uintptr_t)o, key, value) if (json_is_number(value))
+        add(out, kl_arena_copy(a, kl_str_of(key)), json_number_value(value));
     sort(out);
 }
 
@@ -107,7 +110,8 @@ bool kl_traits_naive(const kl_traits *k, const kl_traits *naive, kl_str *why, kl
         const double there = kl_trait(naive, name);
         if (k->at[i].value <= there || !is_witness(name) || is_shape(name)) continue;
         if (!code && kl_str_starts(name, KL_S("code."))) continue;
-        if (why) *why = kl_arena_printf(a, "%.*s is %g, the naive kernel has %g", KL_STR_ARG(name), k->at[i].value, there);
+        if (why)
+            *why = kl_arena_printf(a, "%.*s is %g, the naive kernel has %g", KL_STR_ARG(name), k->at[i].value, there);
         return false;
     }
     return true;

@@ -1,22 +1,28 @@
 /* words.c - which word of a source shows which optimization: the one table of them.
  *
- * Words are matched whole, by beginning, or by a part in them.  What a word means on one surface alone says so.  A word that is not here
- * shows nothing; that is no error, only a trait less.  SPDX-License-Identifier: Apache-2.0 */
+ * Words are matched whole, by beginning, or by a part in them.  What a word means on one surface alone says so.  A
+ * word that is not here shows nothing; that is no error, only a trait less.  SPDX-License-Identifier: Apache-2.0 */
 #include "source_impl.h"
 
 #include <string.h>
 
-enum { C = 1 << KL_SURFACE_C, CL = 1 << KL_SURFACE_OPENCL, CU = 1 << KL_SURFACE_CUDA, TR = 1 << KL_SURFACE_TRITON, TL = 1 << KL_SURFACE_TILELANG,
-       ALL = C | CL | CU | TR | TL };
+enum {
+    C = 1 << KL_SURFACE_C,
+    CL = 1 << KL_SURFACE_OPENCL,
+    CU = 1 << KL_SURFACE_CUDA,
+    TR = 1 << KL_SURFACE_TRITON,
+    TL = 1 << KL_SURFACE_TILELANG,
+    ALL = C | CL | CU | TR | TL
+};
 
 typedef enum { WHOLE, BEGINS, PART } how;
 
 typedef struct {
-    how         match;
+    how match;
     const char *text;
-    bool        call; /* counts only where it is called */
-    int         surfaces;
-    kli_trait   trait;
+    bool call; /* counts only where it is called */
+    int surfaces;
+    kli_trait trait;
 } word_row;
 
 // clang-format off
@@ -103,22 +109,25 @@ static bool matches(const word_row *w, kl_str s) {
 
 /* float4, uint2, half8: the types of OpenCL and CUDA. */
 static bool is_short_vector(kl_str s) {
-    static const char *const BASES[] = {"float", "double", "half", "int", "uint", "short", "ushort", "char", "uchar", "long", "ulong"};
+    static const char *const BASES[] = {"float",  "double", "half",  "int",  "uint", "short",
+                                        "ushort", "char",   "uchar", "long", "ulong"};
     for (size_t i = 0; i < KL_COUNT(BASES); i++) {
         const size_t n = strlen(BASES[i]);
         if (!kl_str_starts(s, kl_str_of(BASES[i]))) continue;
         const kl_str width = {s.ptr + n, s.len - n};
-        if (kl_str_eq(width, KL_S("2")) || kl_str_eq(width, KL_S("4")) || kl_str_eq(width, KL_S("8")) || kl_str_eq(width, KL_S("16")) ||
-            kl_str_eq(width, KL_S("3")))
+        if (kl_str_eq(width, KL_S("2")) || kl_str_eq(width, KL_S("4")) || kl_str_eq(width, KL_S("8")) ||
+            kl_str_eq(width, KL_S("16")) || kl_str_eq(width, KL_S("3")))
             return true;
     }
     return false;
 }
 
 bool kli_is_vector_type(kl_str s, const kl_surface *surface) {
-    static const char *const X86[] = {"__m64", "__m128", "__m128d", "__m128i", "__m256", "__m256d", "__m256i", "__m512", "__m512d", "__m512i",
-                                      "__m128h", "__m256h", "__m512h", "__m128bh", "__m256bh", "__m512bh"};
-    static const char *const ARM[] = {"float32x4_t", "float32x2_t", "float64x2_t", "int32x4_t", "uint32x4_t", "float16x8_t"};
+    static const char *const X86[] = {"__m64",   "__m128",   "__m128d",  "__m128i", "__m256",  "__m256d",
+                                      "__m256i", "__m512",   "__m512d",  "__m512i", "__m128h", "__m256h",
+                                      "__m512h", "__m128bh", "__m256bh", "__m512bh"};
+    static const char *const ARM[] = {"float32x4_t", "float32x2_t", "float64x2_t",
+                                      "int32x4_t",   "uint32x4_t",  "float16x8_t"};
     static const char *const CUDA[] = {"__half2", "__nv_bfloat162", "half2"};
     switch (surface->id) {
     case KL_SURFACE_C:
@@ -148,7 +157,8 @@ void kli_count_name(kli_source *out, const kli_tokens *t, int i, bool call, cons
         if (w->trait == KLI_TRAIT_INTRINSICS && kl_str_eq(s, KL_S("_mm_prefetch"))) continue;
         out->count[w->trait]++;
     }
-    if (body && (kli_is_vector_type(s, surface) || kl_str_eq(s, KL_S("vector_size")))) out->count[KLI_TRAIT_VECTOR_TYPES]++;
+    if (body && (kli_is_vector_type(s, surface) || kl_str_eq(s, KL_S("vector_size"))))
+        out->count[KLI_TRAIT_VECTOR_TYPES]++;
     if (!call) return;
     out->count[KLI_TRAIT_EXP_CALLS] += one_of(s, EXP, KL_COUNT(EXP));
     out->count[KLI_TRAIT_MATH_CALLS] += one_of(s, EXP, KL_COUNT(EXP)) || one_of(s, MATH, KL_COUNT(MATH));
@@ -172,8 +182,10 @@ void kli_count_pragma(kli_source *out, kl_str text) {
     const bool line = text.len && text.ptr[0] == '#';
     if (line && !has((kl_str){text.ptr, text.len < 24 ? text.len : 24}, "pragma")) return;
     if (has(text, "unroll")) out->count[KLI_TRAIT_UNROLLS]++;
-    if (has(text, "omp simd") || has(text, "ivdep") || has(text, "omp declare simd") || has(text, "vectorize(")) out->count[KLI_TRAIT_SIMD_PRAGMAS]++;
-    else if (has(text, "omp ")) out->count[KLI_TRAIT_OMP_PRAGMAS]++;
+    if (has(text, "omp simd") || has(text, "ivdep") || has(text, "omp declare simd") || has(text, "vectorize("))
+        out->count[KLI_TRAIT_SIMD_PRAGMAS]++;
+    else if (has(text, "omp "))
+        out->count[KLI_TRAIT_OMP_PRAGMAS]++;
     out->slow_flags += has(text, "optimize");
 }
 
@@ -184,7 +196,8 @@ static bool has_word(kl_str s, const char *part) {
 }
 
 void kli_count_asm(kli_source *out, kl_str text) {
-    static const char *const WAIT[] = {"nanosleep", "pause", "rdtsc", "globaltimer", "%clock", "cpuid", "mfence", "lfence", "clflush", "nop"};
+    static const char *const WAIT[] = {"nanosleep", "pause",  "rdtsc",  "globaltimer", "%clock",
+                                       "cpuid",     "mfence", "lfence", "clflush",     "nop"};
     for (size_t i = 0; i < KL_COUNT(ASM); i++) out->count[ASM[i].trait] += has_word(text, ASM[i].text);
     for (size_t i = 0; i < KL_COUNT(WAIT); i++) out->waits += has(text, WAIT[i]);
 }
