@@ -5,18 +5,21 @@
 #include "base/json.h"
 #include <klineage/lineage.h>
 
-/* ---- list ------------------------------------------------------------------------------------------------------- */
+/* ---- list ---------------------------------------------------------------------------------------------------- */
 
-/* A look at the document without checking it: one that is broken is listed too, and `show` says what is wrong with it. */
+/* A look at the document without checking it: one that is broken is listed too, and `show` says what is wrong with
+ * it. */
 static void list_row(kl_result *out, json_t *rows, const kl_store_record *row) {
     json_t *o = json_object(), *document = NULL;
     kl_error unused = {0};
     if (kl_json_parse(&document, row->json, row->id, &unused)) document = json_object();
     const size_t steps = json_array_size(json_object_get(document, "edges"));
     const kl_str how = kl_json_text_or(json_object_get(document, "termination"), "how", KL_S("?"));
-    const kl_str surface = kl_json_text_or(document, "surface", KL_S("?")), model = kl_json_text_or(document, "model", KL_S("?"));
-    kl_buf_printf(&out->text, "%.12s  %.*s  %-28.*s %-12.*s %-8.*s %2zu steps  %-15.*s by %.*s\n", row->id.ptr, KL_STR_ARG(row->created),
-                  KL_STR_ARG(row->name), KL_STR_ARG(row->task), KL_STR_ARG(surface), steps, KL_STR_ARG(how), KL_STR_ARG(model));
+    const kl_str surface = kl_json_text_or(document, "surface", KL_S("?")),
+                 model = kl_json_text_or(document, "model", KL_S("?"));
+    kl_buf_printf(&out->text, "%.12s  %.*s  %-28.*s %-12.*s %-8.*s %2zu steps  %-15.*s by %.*s\n", row->id.ptr,
+                  KL_STR_ARG(row->created), KL_STR_ARG(row->name), KL_STR_ARG(row->task), KL_STR_ARG(surface), steps,
+                  KL_STR_ARG(how), KL_STR_ARG(model));
     json_object_set_new(o, "id", kl_json_str(row->id));
     json_object_set_new(o, "name", kl_json_str(row->name));
     json_object_set_new(o, "task", kl_json_str(row->task));
@@ -44,7 +47,7 @@ kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, k
     return KL_OK;
 }
 
-/* ---- show, export, import ------------------------------------------------------------------------------------------ */
+/* ---- show, export, import ------------------------------------------------------------------------------------ */
 
 static kl_err load(kl_lineage *out, kl_context *c, const kl_args *args, kl_error *e) {
     kl_store *store = NULL;
@@ -97,8 +100,9 @@ kl_err kl_cmd_lineage_import(kl_context *c, const kl_args *args, kl_result *out,
     if (!err) err = kl_lineage_keep(&l, store, e);
     kl_store_close(store);
     if (err) return err;
-    kl_buf_printf(&out->text, "kept lineage %.12s; its verdicts stay where they were made\n  klineage lineage show %.12s\n", l.id.ptr,
-                  l.id.ptr);
+    kl_buf_printf(&out->text,
+                  "kept lineage %.12s; its verdicts stay where they were made\n  klineage lineage show %.12s\n",
+                  l.id.ptr, l.id.ptr);
     out->json = json_pack("{s:s, s:i, s:s}", "schema", "klineage/import", "version", 1, "lineage", l.id.ptr);
     return KL_OK;
 }

@@ -108,7 +108,7 @@ static void step_text(kl_buf *out, kl_arena *a, const kl_store_step *row, const 
         kl_buf_printf(out, " %8.3fx", ratio);
     else
         kl_buf_printf(out, " %9s", "-");
-    kl_buf_printf(out, "  $%.4f  %.12s  %.*s\n", (double)kl_json_int_or(s, "spent_microusd", 0) * 1e-6,
+    kl_buf_printf(out, "  $%.4f  %-12.12s  %.*s\n", (double)kl_json_int_or(s, "spent_microusd", 0) * 1e-6,
                   kl_arena_copy(a, kl_json_text_or(s, "verdict", KL_S("-"))).ptr,
                   KL_STR_ARG(tame(a, kl_json_text_or(s, "why", (kl_str){0}), 100)));
 }
@@ -131,6 +131,11 @@ static json_t *show_steps(kl_buf *out, const dossier *d) {
     return rows;
 }
 
+static const char *standing(kl_str state) {
+    if (kl_str_eq(state, KL_S("reserved"))) return "being asked, or cut off by a crash";
+    return kl_str_eq(state, KL_S("lost")) ? "lost on the way" : "to be asked again";
+}
+
 /* Questions without an answer: in a mailbox, at a provider, or left by a crash. */
 static json_t *show_open(kl_buf *out, const dossier *d) {
     json_t *rows = json_array();
@@ -140,8 +145,9 @@ static json_t *show_open(kl_buf *out, const dossier *d) {
         for (size_t j = 0; j < d->n_charges; j++)
             if (kl_str_eq(d->charges[j].effect, c->effect) && d->charges[j].attempt > c->attempt) last = false;
         if (!last || kl_str_eq(c->state, KL_S("settled"))) continue;
-        kl_buf_printf(out, "no answer yet: %.*s (%.*s), asked of %.*s, %.*s\n", KL_STR_ARG(c->track),
-                      KL_STR_ARG(c->phase), KL_STR_ARG(tame(d->arena, c->model, 60)), KL_STR_ARG(c->state));
+        kl_buf_printf(out, "no answer yet: question %.12s of %.*s (%.*s) to %.*s, %s\n", c->effect.ptr,
+                      KL_STR_ARG(c->track), KL_STR_ARG(c->phase), KL_STR_ARG(tame(d->arena, c->model, 60)),
+                      standing(c->state));
         json_t *o = json_object();
         json_object_set_new(o, "track", kl_json_str(c->track));
         json_object_set_new(o, "phase", kl_json_str(c->phase));

@@ -1,7 +1,8 @@
 /* cmd_walk.c - `klineage walk`: an expert kernel undone one optimization at a time, every step proven.
  *
- * One run with one track.  The budget, the number of steps and the name do not make another run: with more of them the same command goes
- * on where it stopped.  The lineage is kept before it is shown.  SPDX-License-Identifier: Apache-2.0 */
+ * One run with one track.  The budget, the number of steps and the name do not make another run: with more of them
+ * the same command goes on where it stopped.  The lineage is kept before it is shown.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
 #include "base/fs.h"
@@ -20,10 +21,11 @@ typedef struct {
     kl_lineage lineage; /* in the arena of the track's last pass, which lives as long as the run */
 } walking;
 
-/* ---- what was asked for ---------------------------------------------------------------------------------------------- */
+/* ---- what was asked for -------------------------------------------------------------------------------------- */
 
 static kl_err read_limits(kl_walk_opts *o, const kl_args *args, kl_error *e) {
-    const uint64_t steps = kl_args_number(args, KL_OPTION_MAX_STEPS, 0), rejections = kl_args_number(args, KL_OPTION_MAX_REJECTIONS, 0);
+    const uint64_t steps = kl_args_number(args, KL_OPTION_MAX_STEPS, 0),
+                   rejections = kl_args_number(args, KL_OPTION_MAX_REJECTIONS, 0);
     if (steps > KL_MAX_STEPS || rejections > KL_MAX_STEPS)
         return kl_fail(e, KL_EINVAL, NULL, "--max-steps and --max-rejections are at most %d", KL_MAX_STEPS);
     o->max_steps = (int)steps;
@@ -54,7 +56,9 @@ static void identify(walking *w) {
 static kl_err read_run(walking *w, kl_error *e) {
     kl_gate_opts gate;
     if (kl_args_has(w->args, KL_OPTION_SPOOL)) /* said before the first model call is paid */
-        return kl_fail(e, KL_EINVAL, NULL, "a walk times kernels against each other, and a spool cannot carry that yet; walk on the host that has the device");
+        return kl_fail(e, KL_EINVAL, NULL,
+                       "a walk times kernels against each other, and a spool cannot carry that yet; walk on the host "
+                       "that has the device");
     kl_err err = kl_effort_run(&w->run_opts, w->args, "walk", e);
     if (!err) err = read_limits(&w->opts, w->args, e);
     if (!err) err = kl_request_options(&gate, w->context->arena, w->args, w->task, w->kernel->surface->on, e);
@@ -65,7 +69,7 @@ static kl_err read_run(walking *w, kl_error *e) {
     return KL_OK;
 }
 
-/* ---- the walk --------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------------ */
 
 static kl_err line(kl_track *t, void *ctx, kl_error *e) {
     walking *w = ctx;
@@ -84,13 +88,18 @@ static kl_err write_out(const walking *w, kl_error *e) {
 /* How to go on from where it ended. */
 static const char *next_command(const kl_lineage *l) {
     switch (l->termination) {
-    case KL_WALK_COMPLETE: return NULL;
-    case KL_WALK_STEP_LIMIT: return "the same command with a larger --max-steps goes on from here";
-    case KL_WALK_REJECTION_LIMIT: return "the same command with another --trial asks anew; what was judged is not judged again";
-    case KL_WALK_BUDGET: return "the same command with a larger --budget goes on from here; nothing is paid for twice";
+    case KL_WALK_COMPLETE:
+        return NULL;
+    case KL_WALK_STEP_LIMIT:
+        return "the same command with a larger --max-steps goes on from here";
+    case KL_WALK_REJECTION_LIMIT:
+        return "the same command with another --trial asks anew; what was judged is not judged again";
+    case KL_WALK_BUDGET:
+        return "the same command with a larger --budget goes on from here; nothing is paid for twice";
     case KL_WALK_STOPPED:
-        return kl_str_eq(l->model, KL_S("builtin")) ? "a language model may see more: --model anthropic:NAME; klineage help models"
-                                                    : "the same command goes on from here when the model has more to say";
+        return kl_str_eq(l->model, KL_S("builtin"))
+                   ? "a language model may see more: --model anthropic:NAME; klineage help models"
+                   : "the same command goes on from here when the model has more to say";
     }
     return NULL;
 }
@@ -108,7 +117,8 @@ static kl_err walk(walking *w, kl_result *out, kl_error *e) {
     kl_err err = kl_run_open(&w->run, &w->run_opts, e);
     if (err) return err;
     w->opts.run = kl_run_id(w->run);
-    const kl_track_spec track = {.name = "walk", .workload = w->workload->label.ptr, .policy = "walk", .line = line, .ctx = w};
+    const kl_track_spec track = {
+        .name = "walk", .workload = w->workload->label.ptr, .policy = "walk", .line = line, .ctx = w};
     const kl_track_opts how = kl_effort_tracks(w->args);
     err = kl_run_tracks(w->run, &track, 1, &how, e);
     if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
@@ -125,7 +135,8 @@ kl_err kl_cmd_walk(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     if (!err) err = kl_request_kernel(&w.kernel, &refusal, c->arena, args->words[1], args->params, e);
     if (err) return err;
     if (!w.kernel) return *e = refusal, refusal.code; /* there is nothing to walk, so this is an error, not a verdict */
-    err = kl_request_workload(&w.workload, c->arena, w.task, w.kernel->surface->on, args->values[KL_OPTION_WORKLOAD], e);
+    err =
+        kl_request_workload(&w.workload, c->arena, w.task, w.kernel->surface->on, args->values[KL_OPTION_WORKLOAD], e);
     if (!err) err = read_run(&w, e);
     return err ? err : walk(&w, out, e);
 }

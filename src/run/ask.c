@@ -276,6 +276,7 @@ static kl_err ask_live(question *q, kl_error *e) {
     kl_str request;
     kl_reply reply;
     kl_err err = kli_check_interrupt(t, e);
+    if (!err) err = kli_doubt_settle(t, e);
     if (!err) err = open_model(t, e);
     if (err) return err;
     const kl_run_opts *o = &t->run->opts;

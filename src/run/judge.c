@@ -4,6 +4,9 @@
  *    '-> verdict of the same question, by anybody           free; this run's effect then names it
  *         '-> gate (once more if it was unstable) | spool    kept, named, used
  *
+ * A verdict that stays unstable is named only when the line goes on from it: until then nothing rests on it, and a run that gave up
+ * because the machine was busy measures anew when it is resumed.
+ *
  * The verdict is read back from the store, also the first time.  Not here: what a verdict says (gate/), which one is newest (verdicts.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
@@ -22,6 +25,7 @@ typedef struct {
     char question[65]; /* what is asked of the gate */
     char verdict[65];  /* key under which the answer is kept */
     bool fresh;        /* measured now */
+    bool unsettled;    /* unstable, twice */
 } judgement;
 
 /* ---- what is asked ------------------------------------------------------------------------------------------------- */
@@ -67,32 +71,60 @@ static kl_err ask_what(judgement *j, kl_error *e) {
 
 /* ---- the answer ------------------------------------------------------------------------------------------------------ */
 
+static kl_err read_verdict(kl_verdict *out, judgement *j, kl_arena *a, const char *key, kl_error *e) {
+    kl_track *t = j->t;
+    kl_err err = kl_verdicts_get(out, t->run->store, a, key, e);
+    if (err == KL_ENOENT)
+        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was judged, but its verdict is gone", j->key);
+    if (err) return err;
+    kli_count_up(t, content_of(j));
+    memcpy(t->verdict_key, key, sizeof t->verdict_key);
+    return KL_OK;
+}
+
 /* Errors: KL_ENOENT when this run has none yet. */
 static kl_err from_journal(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
     kl_store_effect f;
     kl_track *t = j->t;
     kl_err err = kl_store_effect_get(&f, t->run->store, t->arena, j->key, e);
     if (err) return err;
-    err = kl_verdicts_get(out, t->run->store, a, f.answer.ptr, e);
-    if (err == KL_ENOENT)
-        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was judged, but its verdict is gone", j->key);
-    if (err) return err;
-    kli_count_up(t, content_of(j));
-    memcpy(t->verdict_key, f.answer.ptr, sizeof t->verdict_key);
-    return KL_OK;
+    return read_verdict(out, j, a, f.answer.ptr, e);
 }
 
-static kl_err write_down(judgement *j, kl_error *e) {
-    kl_track *t = j->t;
-    kl_store_effect f = {.key = kl_str_of(j->key),
+static kl_err write_down(kl_track *t, const kli_doubt *d, kl_error *e) {
+    kl_store_effect f = {.key = kl_str_of(d->key),
                          .run = kl_str_of(t->run->id),
                          .track = kl_str_of(t->spec->name),
                          .kind = KL_S("judge"),
-                         .purpose = j->opts.workload ? kl_str_of(j->opts.workload) : kl_str_of(t->spec->workload),
-                         .ordinal = kli_count_of(t, KL_S("judged")),
-                         .request = kl_str_of(j->question),
-                         .answer = kl_str_of(j->verdict)};
+                         .purpose = d->purpose,
+                         .ordinal = d->ordinal,
+                         .request = kl_str_of(d->question),
+                         .answer = kl_str_of(d->verdict)};
     return kl_store_effect_put(t->run->store, &f, e);
+}
+
+kl_err kli_doubt_settle(kl_track *t, kl_error *e) {
+    if (!t->doubt.there) return KL_OK;
+    kl_err err = write_down(t, &t->doubt, e);
+    if (!err) t->doubt.there = false;
+    return err;
+}
+
+static kl_err answer(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
+    kl_track *t = j->t;
+    kli_doubt d = {.purpose = kl_str_of(j->opts.workload ? j->opts.workload : t->spec->workload),
+                   .ordinal = kli_count_of(t, KL_S("judged"))};
+    memcpy(d.key, j->key, sizeof d.key);
+    memcpy(d.question, j->question, sizeof d.question);
+    memcpy(d.verdict, j->verdict, sizeof d.verdict);
+    if (!j->unsettled) {
+        kl_err err = write_down(t, &d, e);
+        return err ? err : from_journal(out, j, a, e); /* another process may have been first */
+    }
+    d.purpose = kl_arena_copy(t->arena, d.purpose);
+    d.there = true;
+    t->doubt = d;
+    return read_verdict(out, j, a, d.verdict, e);
 }
 
 /* ---- judging ----------------------------------------------------------------------------------------------------------- */
@@ -114,6 +146,7 @@ static kl_err judge_here(judgement *j, kl_error *e) {
     j->fresh = true;
     err = measure(&v, j, e);
     if (!err && v.outcome == KL_UNSTABLE) err = measure(&v, j, e); /* a busy minute is no property of a kernel */
+    j->unsettled = v.outcome == KL_UNSTABLE;
     return err;
 }
 
@@ -134,8 +167,9 @@ static kl_err judge_there(judgement *j, kl_error *e) {
 
 static kl_err judge_live(judgement *j, kl_error *e) {
     kl_err err = kli_check_interrupt(j->t, e);
-    if (!err) err = j->t->run->opts.spool ? judge_there(j, e) : judge_here(j, e);
-    return err ? err : write_down(j, e);
+    if (!err) err = kli_doubt_settle(j->t, e);
+    if (err) return err;
+    return j->t->run->opts.spool ? judge_there(j, e) : judge_here(j, e);
 }
 
 static void show_stage(void *ctx, kl_stage stage, const char *text) {
@@ -153,7 +187,7 @@ static kl_err judge(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
         t->live = true;
         err = judge_live(j, e);
         if (err) return kli_fail_remember(t, j->key, err, e);
-        err = from_journal(out, j, a, e);
+        err = answer(out, j, a, e);
         if (!err) out->journaled = !j->fresh;
     }
     if (!err) kli_count_up(t, KL_S("judged"));

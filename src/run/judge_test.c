@@ -196,12 +196,36 @@ static void test_run_judge__unstable_is_tried_once_more_and_then_kept(void **sta
     gate_script[0] = gate_script[1] = KL_UNSTABLE;
     assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
     assert_int_equal(gate_runs, 2);
+    assert_int_equal(effects(), 0);          /* nothing rests on it yet */
+    assert_ok(kli_doubt_settle(&track, &e)); /* as the next question does, or a good end */
+    assert_int_equal(effects(), 1);
     again();
     assert_int_equal(judged(NULL).outcome, KL_UNSTABLE); /* this run goes on as it went */
     assert_int_equal(gate_runs, 2);
     opts.trial = 2;
     again();
     assert_int_equal(judged(NULL).outcome, KL_PASS); /* another one asks again */
+    assert_int_equal(gate_runs, 3);
+}
+
+static void test_run_judge__a_line_that_gave_up_on_unstable_measures_again(void **state) {
+    (void)state;
+    gate_script[0] = gate_script[1] = KL_UNSTABLE;
+    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    again();
+    assert_int_equal(judged(NULL).outcome, KL_PASS);
+    assert_int_equal(gate_runs, 3);
+    assert_int_equal(effects(), 1);
+}
+
+static void test_run_judge__the_next_question_settles_a_doubt(void **state) {
+    (void)state;
+    gate_script[0] = gate_script[1] = KL_UNSTABLE;
+    judged(NULL);
+    judged(&(kl_gate_opts){.baseline = "none", .workload = "other"});
+    assert_int_equal(effects(), 2);
+    again();
+    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
     assert_int_equal(gate_runs, 3);
 }
 
@@ -302,6 +326,8 @@ int main(void) {
         TEST(test_run_judge__another_runs_verdict_is_free),
         TEST(test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measured_since),
         TEST(test_run_judge__unstable_is_tried_once_more_and_then_kept),
+        TEST(test_run_judge__a_line_that_gave_up_on_unstable_measures_again),
+        TEST(test_run_judge__the_next_question_settles_a_doubt),
         TEST(test_run_judge__options_that_matter_are_other_questions),
         TEST(test_run_judge__the_worlds_failure_is_not_kept),
         TEST(test_run_judge__the_journal_alone_measures_nothing),

@@ -30,6 +30,15 @@ typedef struct {
 /* Failures beyond these are not carried; a line that goes on after so many would not be a line. */
 enum { KLI_MAX_FAILURES = 256 };
 
+/* An effect whose verdict did not settle: written down when the line goes on from it.  A line that gives up on it measures again when it is
+ * resumed. */
+typedef struct {
+    bool there;
+    char key[65], question[65], verdict[65];
+    kl_str purpose;
+    int64_t ordinal;
+} kli_doubt;
+
 struct kl_track {
     kl_run *run;
     const kl_track_spec *spec;
@@ -45,6 +54,7 @@ struct kl_track {
     int64_t spent_microusd, steps;
     double best;
     bool live; /* something was asked or judged: from here on there is something to say */
+    kli_doubt doubt;
     char verdict_key[65];
 
     /* opened on first use, kept from pass to pass */
@@ -78,6 +88,9 @@ kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_erro
 kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e);
 /* The user asked to stop: nothing new is begun. */
 KL_MUST_USE kl_err kli_check_interrupt(const kl_track *t, kl_error *e);
+
+/* The line goes on: what it goes on from is written down. */
+KL_MUST_USE kl_err kli_doubt_settle(kl_track *t, kl_error *e);
 
 /* One pass after the other until the line ends; `once`: not if it waits. */
 KL_MUST_USE kl_err kli_track_run(kl_track *t, bool once, kl_error *e);

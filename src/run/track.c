@@ -57,6 +57,7 @@ void kli_track_begin(kl_track *t) {
     t->best = 0;
     t->live = false;
     t->verdict_key[0] = '\0';
+    t->doubt.there = false;
     if (!t->journal_only) t->n_failures = 0;
 }
 
@@ -102,6 +103,7 @@ kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
         *e = (kl_error){0};
         kli_track_begin(t);
         kl_err err = t->spec->line(t, t->spec->ctx, e);
+        if (!err) err = kli_doubt_settle(t, e);
         if (err != KL_PENDING || once || t->journal_only) return err;
         show_waiting(t, e);
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
