@@ -143,7 +143,7 @@ static void fits(const char *traits_json, const char *dtype, int64_t simd_bits, 
     kl_card c = sample(a);
     json_t *o = json_loads(traits_json, 0, NULL);
     kl_traits_parse(&t, a, o);
-    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .dtype = kl_str_of(dtype),
+    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("riscv64/gcc-12"), .dtype = kl_str_of(dtype),
                         .traits = &t, .simd_bits = simd_bits};
     kl_fit fit = kli_card_fits(&c, &target, a, &why);
     if (fit != expected) fail_msg("%s %s %d: %d, not %d: %s", traits_json, dtype, (int)simd_bits, fit, expected, why.len ? why.ptr : "");

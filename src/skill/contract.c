@@ -25,13 +25,22 @@ static kl_str arch_of(kl_str platform) {
     return slash ? (kl_str){platform.ptr, (size_t)(slash - platform.ptr)} : platform;
 }
 
+/* What an x86-64 level promises (the psABI's levels); other architectures have to be told. */
+static int64_t simd_bits(const kl_target *t) {
+    kl_str arch = arch_of(t->platform);
+    if (t->simd_bits) return t->simd_bits;
+    if (kl_str_eq(arch, KL_S("x86-64-v4"))) return 512;
+    if (kl_str_eq(arch, KL_S("x86-64-v3"))) return 256;
+    return kl_str_starts(arch, KL_S("x86-64")) ? 128 : 0;
+}
+
 static fact look_up(const kl_target *t, kl_str name) {
     if (kl_str_eq(name, KL_S("dtype"))) return of_text(t->dtype);
     if (kl_str_eq(name, KL_S("case"))) return of_text(t->case_name);
     if (kl_str_eq(name, KL_S("language"))) return of_text(t->language);
     if (kl_str_eq(name, KL_S("platform"))) return of_text(t->platform);
     if (kl_str_eq(name, KL_S("arch"))) return of_text(arch_of(t->platform));
-    if (kl_str_eq(name, KL_S("simd_bits"))) return of_number((double)t->simd_bits);
+    if (kl_str_eq(name, KL_S("simd_bits"))) return of_number((double)simd_bits(t));
     if (kl_str_eq(name, KL_S("cores"))) return of_number((double)t->cores);
     bool compiled = kl_str_starts(name, KL_S("code.")), trait = compiled || kl_str_starts(name, KL_S("source."));
     if (compiled && t->traits && !(kl_trait(t->traits, KL_S("code.instructions")) > 0)) return (fact){0}; /* never compiled */
