@@ -32,20 +32,23 @@ kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel 
     if (err || !kli_alive(x)) return err;
     if (kl_proposal_parse(&x->proposal, w->a, x->reply, w->surface, &own))
         reject_edit(x, w, &own);
-    else if (x->proposal.kind != KL_PROPOSAL_DONE && kl_proposal_apply(&x->source, w->a, base->source, &x->proposal, &own))
+    else if (x->proposal.kind != KL_PROPOSAL_DONE &&
+             kl_proposal_apply(&x->source, w->a, base->source, &x->proposal, &own))
         reject_edit(x, w, &own);
     return KL_OK;
 }
 
-/* ---- the gate -------------------------------------------------------------------------------------------------- */
+/* ---- the gate ------------------------------------------------------------------------------------------------ */
 
-/* Law 4: every state of a lineage was judged for one task version, on one platform with one toolchain.  They can differ when a journal
- * was carried to another machine between two halves of a walk. */
+/* Law 4: every state of a lineage was judged for one task version, on one platform with one toolchain.  They can
+ * differ when a journal was carried to another machine between two halves of a walk. */
 static kl_err same_place(const kli_walk *w, const kl_verdict *v, kl_error *e) {
     const kl_lineage *l = w->out;
-    if (kl_str_eq(v->task_hash, l->task_hash) && kl_str_eq(v->platform, l->platform) && kl_str_eq(v->toolchain, l->toolchain))
+    if (kl_str_eq(v->task_hash, l->task_hash) && kl_str_eq(v->platform, l->platform) &&
+        kl_str_eq(v->toolchain, l->toolchain))
         return KL_OK;
-    kl_fail(e, KL_EINVAL, "walk", "the expert was judged on %.*s (%.*s), and this kernel on %.*s (%.*s) or for another version of the task",
+    kl_fail(e, KL_EINVAL, "walk",
+            "the expert was judged on %.*s (%.*s), and this kernel on %.*s (%.*s) or for another version of the task",
             KL_STR_ARG(l->platform), KL_STR_ARG(l->toolchain), KL_STR_ARG(v->platform), KL_STR_ARG(v->toolchain));
     return kl_hint(e, "a lineage belongs to one machine; begin another with --trial N");
 }
@@ -79,15 +82,16 @@ kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
     return KL_OK;
 }
 
-/* A comparison that did not settle within the cap still has an interval; a wide one proves less and is kept as wide as it is. */
+/* A comparison that did not settle within the cap still has an interval; a wide one proves less and is kept as wide
+ * as it is. */
 static bool usable(const kl_verdict *v) {
     const kl_comparison *c = &v->comparisons[0];
-    return (v->outcome == KL_PASS || v->outcome == KL_UNSTABLE) && v->n_comparisons > 0 && isfinite(c->high) && c->low > 0 &&
-           c->low <= c->ratio && c->ratio <= c->high;
+    return (v->outcome == KL_PASS || v->outcome == KL_UNSTABLE) && v->n_comparisons > 0 && isfinite(c->high) &&
+           c->low > 0 && c->low <= c->ratio && c->ratio <= c->high;
 }
 
-/* The newer kernel is the candidate, which is checked in full, and the proven one its rival: a kernel that fails only now is then a
- * verdict, not an error. */
+/* The newer kernel is the candidate, which is checked in full, and the proven one its rival: a kernel that fails
+ * only now is then a verdict, not an error. */
 kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *proven, kl_error *e) {
     kl_gate_opts opts = w->gate;
     kl_verdict v;
@@ -108,7 +112,7 @@ kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *
     return same_place(w, &v, e);
 }
 
-/* ---- what is kept of it ------------------------------------------------------------------------------------------ */
+/* ---- what is kept of it -------------------------------------------------------------------------------------- */
 
 void kli_keep_rejection(kli_walk *w, const kli_attempt *x) {
     KL_ASSERT(w->n_rejections < w->cap_rejections);

@@ -2,11 +2,11 @@
  *
  *   lineage -> text for `git fast-import` -> repository -> working tree
  *
- * One commit for the simplest kernel, one for each edge; two files, kernel.SUFFIX and README.md.  Everything that ends up in a commit id
- * comes from the lineage: authors are fixed, dates are the lineage's created time plus the number of the commit, and git
- * sees none of the user's settings or variables.  So the same lineage makes the same ids everywhere.
- * fast-import takes every text with its length in front, so no word of a model can be a command of the stream; file names
- * are ours alone; Markdown of a model is escaped (law 7).
+ * One commit for the simplest kernel, one for each edge; two files, kernel.SUFFIX and README.md.  Everything that ends up
+ * in a commit id comes from the lineage: authors are fixed, dates are its created time plus the number of the commit, and
+ * git sees none of the user's settings or variables.  So the same lineage makes the same ids everywhere.
+ * fast-import takes every text with its length in front, so no word of a model can be a command of the stream; file
+ * names are ours alone; Markdown of a model is escaped (law 7).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
 #include "base/fs.h"
@@ -18,7 +18,7 @@
 #define GIT_SECONDS 60
 #define WHO "klineage <klineage@localhost>"
 
-/* ---- words ----------------------------------------------------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------------------------------------------- */
 
 /* One line of Markdown that says what `text` says and marks up nothing. */
 static kl_str plain(kl_arena *a, kl_str text) {
@@ -33,7 +33,8 @@ static kl_str plain(kl_arena *a, kl_str text) {
 }
 
 static void add_receipt(kl_buf *b, const char *of, kl_str key, kl_str receipt) {
-    if (key.len) kl_buf_printf(b, "  %-12s verdict %.*s\n  %-12s receipt %.*s\n", of, KL_STR_ARG(key), "", KL_STR_ARG(receipt));
+    if (key.len)
+        kl_buf_printf(b, "  %-12s verdict %.*s\n  %-12s receipt %.*s\n", of, KL_STR_ARG(key), "", KL_STR_ARG(receipt));
 }
 
 static void add_rejections(kl_buf *b, kl_arena *a, const kl_rejection *r, int n) {
@@ -41,8 +42,8 @@ static void add_rejections(kl_buf *b, kl_arena *a, const kl_rejection *r, int n)
     for (int i = 0; i < n; i++) {
         const kl_str action = kli_shown_line(a, r[i].action, 64), locus = kli_shown_line(a, r[i].locus, 100);
         const kl_str symptom = kli_shown_line(a, r[i].symptom, 300);
-        kl_buf_printf(b, "- %.*s %.*s%s%.*s: %.*s\n", KL_STR_ARG(r[i].stage), KL_STR_ARG(action), locus.len ? " at " : "",
-                      KL_STR_ARG(locus), KL_STR_ARG(symptom));
+        kl_buf_printf(b, "- %.*s %.*s%s%.*s: %.*s\n", KL_STR_ARG(r[i].stage), KL_STR_ARG(action),
+                      locus.len ? " at " : "", KL_STR_ARG(locus), KL_STR_ARG(symptom));
         if (r[i].verdict_key.len) kl_buf_printf(b, "  verdict %.*s\n", KL_STR_ARG(r[i].verdict_key));
     }
 }
@@ -56,8 +57,8 @@ static void add_forward(kl_buf *b, const kl_lineage *l, const kl_edge *d) {
     else if (!d->recovered_verdict_key.len)
         kl_buf_printf(b, "Forward: %s, correct, not compared because the step does not pay.\n", how);
     else
-        kl_buf_printf(b, "Forward: %s, reaches %.4f [%.4f, %.4f] of this kernel's speed.\n", how, d->recovered, d->recovered_low,
-                      d->recovered_high);
+        kl_buf_printf(b, "Forward: %s, reaches %.4f [%.4f, %.4f] of this kernel's speed.\n", how, d->recovered,
+                      d->recovered_low, d->recovered_high);
 }
 
 static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
@@ -89,7 +90,8 @@ static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
 static kl_str first_message(kl_arena *a, const kl_lineage *l) {
     kl_buf b = {0};
     const kl_state *s = &l->states[0];
-    kl_buf_printf(&b, "%s: the simplest kernel that was reached\n\n", l->termination == KL_WALK_COMPLETE ? "naive" : "start");
+    kl_buf_printf(&b, "%s: the simplest kernel that was reached\n\n",
+                  l->termination == KL_WALK_COMPLETE ? "naive" : "start");
     kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n\nEvidence:\n", s->ratio, s->low, s->high,
                   (long long)s->median_ns);
     add_receipt(&b, "kernel", s->verdict_key, s->receipt);
@@ -105,8 +107,8 @@ static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
         const kl_edge *d = i ? &l->edges[i - 1] : NULL;
         kl_buf_printf(b, "| K%d | %.3f |", i, l->states[i].ratio);
         if (d)
-            kl_buf_printf(b, " %.*s | %.3f [%.3f, %.3f]%s | %.*s |\n", KL_STR_ARG(plain(a, d->action)), d->gain, d->gain_low,
-                          d->gain_high, d->pays ? "" : ", does not pay", KL_STR_ARG(plain(a, d->locus)));
+            kl_buf_printf(b, " %.*s | %.3f [%.3f, %.3f]%s | %.*s |\n", KL_STR_ARG(plain(a, d->action)), d->gain,
+                          d->gain_low, d->gain_high, d->pays ? "" : ", does not pay", KL_STR_ARG(plain(a, d->locus)));
         else
             kl_buf_add(b, KL_S(" | | |\n"));
     }
@@ -114,14 +116,22 @@ static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
 
 static kl_str readme(kl_arena *a, const kl_lineage *l) {
     kl_buf b = {0};
-    kl_buf_printf(&b, "# %.*s\n\nA lineage of klineage: from a simple kernel to an expert's, one proven optimization a commit.\n",
-                  KL_STR_ARG(plain(a, l->name)));
-    kl_buf_add(&b, KL_S("`git log -p --reverse` reads it from the beginning; each message holds the evidence of its step.\n\n"));
+    kl_buf_printf(
+        &b, "# %.*s\n\nA lineage of klineage: from a simple kernel to an expert's, one proven optimization a commit.\n",
+        KL_STR_ARG(plain(a, l->name)));
+    kl_buf_add(
+        &b,
+        KL_S("`git log -p --reverse` reads it from the beginning; each message holds the evidence of its step.\n\n"));
     readme_rows(&b, a, l);
-    const struct { const char *name; kl_str value; } rows[] = {
-        {"task", l->task},         {"task version", l->task_hash}, {"workload", l->workload}, {"surface", l->surface},
-        {"platform", l->platform}, {"toolchain", l->toolchain},    {"expert", l->expert},     {"model", l->model},
-        {"run", l->run},           {"lineage", l->id},             {"created", l->created}};
+    const struct {
+        const char *name;
+        kl_str value;
+    } rows[] = {{"task", l->task},         {"task version", l->task_hash},
+                {"workload", l->workload}, {"surface", l->surface},
+                {"platform", l->platform}, {"toolchain", l->toolchain},
+                {"expert", l->expert},     {"model", l->model},
+                {"run", l->run},           {"lineage", l->id},
+                {"created", l->created}};
     kl_buf_add(&b, KL_S("\n"));
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         kl_buf_printf(&b, "- %s: %.*s\n", rows[i].name, KL_STR_ARG(plain(a, rows[i].value)));
@@ -132,7 +142,7 @@ static kl_str readme(kl_arena *a, const kl_lineage *l) {
     return text;
 }
 
-/* ---- the stream of git fast-import ------------------------------------------------------------------------------------- */
+/* ---- the stream of git fast-import --------------------------------------------------------------------------- */
 
 static void add_data(kl_buf *b, kl_str text) {
     kl_buf_printf(b, "data %zu\n", text.len);
@@ -141,7 +151,8 @@ static void add_data(kl_buf *b, kl_str text) {
 }
 
 static void add_commit(kl_buf *b, long long seconds, kl_str message) {
-    kl_buf_printf(b, "commit refs/heads/main\nauthor " WHO " %lld +0000\ncommitter " WHO " %lld +0000\n", seconds, seconds);
+    kl_buf_printf(b, "commit refs/heads/main\nauthor " WHO " %lld +0000\ncommitter " WHO " %lld +0000\n", seconds,
+                  seconds);
     add_data(b, message);
 }
 
@@ -173,7 +184,7 @@ static void stream(kl_buf *b, kl_arena *a, const kl_lineage *l) {
     kl_buf_add(b, KL_S("done\n"));
 }
 
-/* ---- git ------------------------------------------------------------------------------------------------------------------- */
+/* ---- git -------------------------------------------------------------------------------------------------------- ---- */
 
 static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str input, kl_error *e) {
     const char *path = getenv("PATH");
@@ -184,7 +195,8 @@ static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str
                                "GIT_CONFIG_NOSYSTEM=1",
                                "GIT_CONFIG_GLOBAL=/dev/null",
                                NULL};
-    const kl_proc_spec spec = {.argv = words, .envp = env, .cwd = dir, .input = input, .timeout_ns = GIT_SECONDS * 1000000000ll};
+    const kl_proc_spec spec = {
+        .argv = words, .envp = env, .cwd = dir, .input = input, .timeout_ns = GIT_SECONDS * 1000000000ll};
     kl_proc_result result;
     kl_err err = kl_proc_run(&result, a, &spec, e);
     if (err == KL_ENOENT) {

@@ -48,11 +48,12 @@ kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_e
     if (t->next == t->n_replies) return kl_fail(e, KL_ENOENT, "fake", "the recording ended");
     const fake_reply *r = &t->replies[t->next++];
     if (r->err) return kl_fail(e, r->err, "fake", "as told");
-    *out = (kl_reply){.text = kl_arena_copy(a, r->text), .stop = r->stop, .model = kl_str_of(t->model), .billed_microusd = -1};
+    *out = (kl_reply){
+        .text = kl_arena_copy(a, r->text), .stop = r->stop, .model = kl_str_of(t->model), .billed_microusd = -1};
     return KL_OK;
 }
 
-/* ---- the gate ------------------------------------------------------------------------------------------------------- */
+/* ---- the gate ------------------------------------------------------------------------------------------------ */
 
 /* The word after `name` in the source. */
 static kl_str word_after(kl_str source, const char *name, const char *otherwise) {
@@ -91,8 +92,8 @@ static void fill(kl_verdict *v, kl_track *t, const kl_task *task) {
                       .why = KL_S("as the source says")};
 }
 
-kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o,
-                kl_error *e) {
+kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
+                const kl_gate_opts *o, kl_error *e) {
     (void)a, (void)e;
     KL_ASSERT(o && o->workload);
     fill(out, t, task);
@@ -110,7 +111,8 @@ kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, c
                      const kl_surface *s, const kl_gate_opts *o, kl_error *e) {
     kl_error why = {0};
     *k = NULL;
-    if (kl_kernel_parse(k, a, source, KL_S("candidate.c"), s, NULL, &why) == KL_OK) return kl_judge(out, t, a, task, *k, o, e);
+    if (kl_kernel_parse(k, a, source, KL_S("candidate.c"), s, NULL, &why) == KL_OK)
+        return kl_judge(out, t, a, task, *k, o, e);
     *k = NULL;
     fill(out, t, task);
     sign(out, t, "refused", kl_hash_of(source).hex);

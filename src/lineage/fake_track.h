@@ -1,30 +1,36 @@
-/* fake_track.h - a track for tests: replies out of a list, verdicts out of what a kernel says of itself, no store, no gate, no compiler.
+/* fake_track.h - a track for tests: replies out of a list, verdicts out of what a kernel says of itself, no store,
+ * no gate, no compiler.
  *
- * A source may hold `ns 200` in a comment (its time; 300 otherwise) and `outcome wrong` (its verdict; pass otherwise).
+ * A source may hold `ns 200` in a comment (its time; 300 otherwise) and `outcome wrong` (its verdict; pass
+ * otherwise).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_FAKE_TRACK_H
 #define KL_LINEAGE_FAKE_TRACK_H
 #include <klineage/lineage.h>
 
-typedef struct { kl_err err; kl_stop stop; kl_str text; } fake_reply;
+typedef struct {
+    kl_err err;
+    kl_stop stop;
+    kl_str text;
+} fake_reply;
 
 struct kl_track {
     kl_arena *arena;
-    const char *model;       /* name of it; "fake" otherwise */
+    const char *model; /* name of it; "fake" otherwise */
     fake_reply replies[64];
-    int n_replies, next;     /* past the end: KL_ENOENT, as a recording has it */
-    kl_buf said[2];          /* what was said in the last deoptimize and rederive request, all turns */
-    int turns[2];            /* of those requests */
+    int n_replies, next; /* past the end: KL_ENOENT, as a recording has it */
+    kl_buf said[2];      /* what was said in the last deoptimize and rederive request, all turns */
+    int turns[2];        /* of those requests */
     kl_gate_opts opts;
-    int moves_at;            /* verdicts from this number on come from another platform */
+    int moves_at; /* verdicts from this number on come from another platform */
     int judged, steps, accepted;
-    kl_str phases;           /* first letter of each step's phase, in order, upper case when accepted */
+    kl_str phases; /* first letter of each step's phase, in order, upper case when accepted */
     char key[65];
 };
 
 void fake_track_open(kl_track *t, kl_arena *a);
 void fake_track_close(kl_track *t);
-void fake_says(kl_track *t, kl_str text);            /* one more reply */
-void fake_fails(kl_track *t, kl_err err);            /* the next call fails */
+void fake_says(kl_track *t, kl_str text); /* one more reply */
+void fake_fails(kl_track *t, kl_err err); /* the next call fails */
 
 #endif

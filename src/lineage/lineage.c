@@ -1,8 +1,8 @@
 /* lineage.c - the document: a lineage as JSON, its identity, and its place in the store.
  *
- * Self-contained: sources, traits and every measured number with its interval and the key and receipt of the verdict that it
- * was read from, so that a lineage can be checked, lifted and exported where no journal is.  The id is the hash of
- * the document, so the same walk over the same journal is the same lineage.
+ * Self-contained: sources, traits and every measured number with its interval and the key and receipt of the
+ * verdict that it was read from, so that a lineage can be checked, lifted and exported where no journal is.  The id
+ * is the hash of the document, so the same walk over the same journal is the same lineage.
  * Not here: reading one back (parse.c), showing it (render.c, export.c).  Format: docs/formats/lineage.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
@@ -11,11 +11,8 @@
 #include <string.h>
 
 static const char *const TERMINATIONS[] = {
-    [KL_WALK_COMPLETE] = "complete",
-    [KL_WALK_STEP_LIMIT] = "step_limit",
-    [KL_WALK_REJECTION_LIMIT] = "rejection_limit",
-    [KL_WALK_BUDGET] = "budget",
-    [KL_WALK_STOPPED] = "stopped",
+    [KL_WALK_COMPLETE] = "complete", [KL_WALK_STEP_LIMIT] = "step_limit", [KL_WALK_REJECTION_LIMIT] = "rejection_limit",
+    [KL_WALK_BUDGET] = "budget",     [KL_WALK_STOPPED] = "stopped",
 };
 
 const char *kl_termination_name(kl_termination t) {
@@ -23,7 +20,7 @@ const char *kl_termination_name(kl_termination t) {
     return TERMINATIONS[t];
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------------- */
 
 static kl_str shown(kl_arena *a, kl_str text, size_t max, bool lines) {
     size_t n = text.len < max ? text.len : max;
@@ -53,7 +50,7 @@ bool kli_list_has(kl_str list, kl_str word) {
     return false;
 }
 
-/* ---- to JSON ----------------------------------------------------------------------------------------------------- */
+/* ---- to JSON ------------------------------------------------------------------------------------------------- */
 
 static void put_text(json_t *o, const char *key, kl_str text) { json_object_set_new(o, key, kl_json_str(text)); }
 
@@ -183,7 +180,7 @@ kl_str kli_lineage_id(kl_arena *a, const json_t *document) {
     return kl_arena_copy(a, kl_str_of(h.hex));
 }
 
-/* ---- the store ------------------------------------------------------------------------------------------------------ */
+/* ---- the store ----------------------------------------------------------------------------------------------- */
 
 kl_err kl_lineage_keep(const kl_lineage *l, kl_store *s, kl_error *e) {
     kl_arena *scratch = kl_arena_new();
@@ -191,8 +188,11 @@ kl_err kl_lineage_keep(const kl_lineage *l, kl_store *s, kl_error *e) {
     kl_err err = KL_OK;
     if (!kl_str_eq(l->id, kli_lineage_id(scratch, o)))
         err = kl_fail(e, KL_EINVAL, "lineage", "its id is not that of the document: it was changed after it was made");
-    const kl_store_record row = {
-        .kind = KL_S("lineage"), .id = l->id, .name = l->name, .task = l->task, .json = kl_json_dump(scratch, o, false)};
+    const kl_store_record row = {.kind = KL_S("lineage"),
+                                 .id = l->id,
+                                 .name = l->name,
+                                 .task = l->task,
+                                 .json = kl_json_dump(scratch, o, false)};
     if (!err) err = kl_store_record_put(s, &row, e);
     json_decref(o);
     kl_arena_free(scratch);

@@ -24,7 +24,7 @@ static kl_str dump(sample *x) {
     return text;
 }
 
-/* ---- back and forth --------------------------------------------------------------------------------------------------- */
+/* ---- back and forth ------------------------------------------------------------------------------------------ */
 
 static void test_lineage__comes_back_as_it_was(void **state) {
     kl_error e = {0};
@@ -44,7 +44,8 @@ static void test_lineage__comes_back_as_it_was(void **state) {
 /* Law 10: a number without a verdict to look it up in does not exist. */
 static void test_lineage__every_number_has_its_verdict(void **state) {
     const kl_lineage *l = &s->lineage;
-    for (int i = 0; i < l->n_states; i++) assert_true(l->states[i].verdict_key.len == 64 && l->states[i].receipt.len == 64);
+    for (int i = 0; i < l->n_states; i++)
+        assert_true(l->states[i].verdict_key.len == 64 && l->states[i].receipt.len == 64);
     for (int i = 0; i < l->n_edges; i++) {
         const kl_edge *d = &l->edges[i];
         assert_true(d->gain_verdict_key.len == 64 && d->gain_receipt.len == 64);
@@ -53,7 +54,7 @@ static void test_lineage__every_number_has_its_verdict(void **state) {
     }
 }
 
-/* ---- lies ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lies ------------------------------------------------------------------------------------------------------- ---- */
 
 /* The value at "edges/1/gain/low", and its owner. */
 static json_t *owner_of(json_t *o, const char *path, const char **last) {
@@ -90,7 +91,9 @@ static kl_str lie(sample *x, const char *path, const char *value, bool honest_id
 #define HASH "\"0000000000000000000000000000000000000000000000000000000000000000\""
 
 static void test_lineage__lies_are_seen(void **state) {
-    static const struct { const char *path, *value, *said; } LIES[] = {
+    static const struct {
+        const char *path, *value, *said;
+    } LIES[] = {
         {"schema", "\"klineage/verdict\"", "this is no lineage"},
         {"version", "2", "version 2"},
         {"name", "7", "name"},
@@ -129,22 +132,25 @@ static void test_lineage__lies_are_seen(void **state) {
     for (size_t i = 0; i < KL_COUNT(LIES); i++) {
         kl_error e = {0};
         kl_lineage back;
-        const kl_err err = kl_lineage_parse(&back, s->arena, lie(s, LIES[i].path, LIES[i].value, true), KL_S("test"), &e);
+        const kl_err err =
+            kl_lineage_parse(&back, s->arena, lie(s, LIES[i].path, LIES[i].value, true), KL_S("test"), &e);
         if (!err) fail_msg("%s = %s was believed", LIES[i].path, LIES[i].value ? LIES[i].value : "(gone)");
-        if (!strstr(e.message, LIES[i].said)) fail_msg("%s: \"%s\" is not in: %s", LIES[i].path, LIES[i].said, e.message);
+        if (!strstr(e.message, LIES[i].said))
+            fail_msg("%s: \"%s\" is not in: %s", LIES[i].path, LIES[i].said, e.message);
     }
 }
 
 static void test_lineage__any_change_changes_the_id(void **state) {
     kl_error e = {0};
     kl_lineage back;
-    assert_err(KL_EINVAL, kl_lineage_parse(&back, s->arena, lie(s, "edges/1/why", "\"because\"", false), KL_S("test"), &e));
+    assert_err(KL_EINVAL,
+               kl_lineage_parse(&back, s->arena, lie(s, "edges/1/why", "\"because\"", false), KL_S("test"), &e));
     assert_contains(e.message, "its id is not the hash");
     assert_err(KL_EPARSE, kl_lineage_parse(&back, s->arena, KL_S("{\"schema\": "), KL_S("test"), &e));
     assert_err(KL_EPARSE, kl_lineage_parse(&back, s->arena, KL_S("[]"), KL_S("test"), &e));
 }
 
-/* ---- store ------------------------------------------------------------------------------------------------------------------ */
+/* ---- store ------------------------------------------------------------------------------------------------------ ---- */
 
 static void test_lineage__is_kept_and_found(void **state) {
     kl_error e = {0};
@@ -169,7 +175,7 @@ static void test_lineage__is_kept_and_found(void **state) {
     kl_fs_remove_tree(dir.ptr);
 }
 
-/* ---- shown -------------------------------------------------------------------------------------------------------------------- */
+/* ---- shown ------------------------------------------------------------------------------------------------------ ---- */
 
 static void test_lineage__a_model_paints_no_terminal(void **state) {
     kl_buf out = {0};
@@ -183,11 +189,15 @@ static void test_lineage__a_model_paints_no_terminal(void **state) {
 
 static void test_lineage__lines_are_cut_between_characters(void **state) {
     assert_str(kli_shown_line(s->arena, KL_S("a\xc3\xa9"), 2), "a");
-    assert_str(kli_shown_line(s->arena, KL_S("a\xc2\x9b" "b\n\x7f"), 10), "a  b");
+    assert_str(kli_shown_line(s->arena,
+                              KL_S("a\xc2\x9b"
+                                   "b\n\x7f"),
+                              10),
+               "a  b");
     assert_str(kli_shown_lines(s->arena, KL_S("a\n\tb\x1b")), "a\n\tb ");
 }
 
-/* ---- git ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- git -------------------------------------------------------------------------------------------------------- ---- */
 
 static kl_str git(sample *x, const char *dir, const char *a, const char *b, const char *c) {
     const char *const words[] = {"git", "-c", "safe.directory=*", a, b, c, NULL};
@@ -203,7 +213,8 @@ static void test_lineage__git_history_is_the_curriculum(void **state) {
     kl_error e = {0};
     kl_str base;
     assert_ok(kl_fs_temp_dir(&base, s->arena, &e));
-    const char *one = kl_fs_join(s->arena, base.ptr, "one").ptr, *two = kl_fs_join(s->arena, base.ptr, "deep/er/two").ptr;
+    const char *one = kl_fs_join(s->arena, base.ptr, "one").ptr,
+               *two = kl_fs_join(s->arena, base.ptr, "deep/er/two").ptr;
     assert_ok(kl_lineage_export_git(&s->lineage, one, &e));
     setenv("GIT_AUTHOR_NAME", "Somebody", 1);
     setenv("GIT_DIR", "/nonexistent", 1);

@@ -1,9 +1,10 @@
 /* parse.c - a lineage back from its document, and whether it can be one.
  *
- * What is checked is what every later step takes for granted: the id is the hash of the document, edge i joins state i to state
- * i + 1, each hash is the identity of the source beside it, the edits lead where they say, every number has the key and the receipt
- * of a verdict (law 10), every state has a verdict (law 4), an edge that pays has a forward edit.
- * Whether the verdicts say so too is the journal's to know.  A document may come from anywhere: nothing in it is trusted.
+ * What is checked is what every later step takes for granted: the id is the hash of the document, edge i joins
+ * state i to state i + 1, each hash is the identity of the source beside it, the edits lead where they say, every
+ * number has the key and the receipt of a verdict (law 10), every state has a verdict (law 4), an edge that pays
+ * has a forward edit. Whether the verdicts say so too is the journal's to know.  A document may come from anywhere:
+ * nothing in it is trusted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
 #include <math.h>
@@ -17,8 +18,8 @@ typedef struct {
     kl_str file;
     const kl_surface *surface;
     kl_error *e;
-    kl_err err;      /* of the first thing that was wrong; everything after it is skipped */
-    const char *at;  /* "states[2]" */
+    kl_err err;     /* of the first thing that was wrong; everything after it is skipped */
+    const char *at; /* "states[2]" */
 } parsing;
 
 static void wrong(parsing *p, kl_err code, const char *fmt, ...) KL_PRINTF(3, 4);
@@ -37,7 +38,7 @@ static const char *place(parsing *p, const char *list, int i) {
     return p->at = kl_arena_printf(p->a, "%s[%d]", list, i).ptr;
 }
 
-/* ---- fields ------------------------------------------------------------------------------------------------------ */
+/* ---- fields -------------------------------------------------------------------------------------------------- */
 
 static kl_str text(parsing *p, const json_t *o, const char *key) {
     kl_str value = {0};
@@ -71,7 +72,8 @@ static const json_t *list(parsing *p, const json_t *o, const char *key, size_t m
 /* An object, or NULL for null. */
 static const json_t *maybe(parsing *p, const json_t *o, const char *key) {
     const json_t *v = json_object_get(o, key);
-    if (!json_is_object(v) && !json_is_null(v)) wrong(p, KL_EPARSE, "\"%s\" is missing or neither an object nor null", key);
+    if (!json_is_object(v) && !json_is_null(v))
+        wrong(p, KL_EPARSE, "\"%s\" is missing or neither an object nor null", key);
     return json_is_object(v) ? v : NULL;
 }
 
@@ -116,7 +118,7 @@ static void leads(parsing *p, const char *which, kl_str edits, kl_str from, kl_s
     if (err) wrong(p, KL_EINVAL, "its %s edits do not lead where it says: %s", which, e.message);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------------------------- */
 
 static kl_rejection *rejections(parsing *p, int *n, const json_t *o) {
     const json_t *all = list(p, o, "rejections", MAX_REJECTIONS);
@@ -192,7 +194,8 @@ static void edge(parsing *p, kl_edge *d, const json_t *o, int i) {
     gain(p, d, o);
     const json_t *f = maybe(p, o, "forward");
     if (f) forward(p, d, f);
-    if (d->pays && !(d->gain_low > 1)) wrong(p, KL_EINVAL, "it says that it pays, and the interval of its gain reaches 1");
+    if (d->pays && !(d->gain_low > 1))
+        wrong(p, KL_EINVAL, "it says that it pays, and the interval of its gain reaches 1");
     if (d->pays && !f) wrong(p, KL_EINVAL, "it pays and has no forward edit");
     d->rejections = rejections(p, &d->n_rejections, o);
 }

@@ -1,11 +1,11 @@
 /* rederive.c - the forward edit of a step, found without sight of the kernel that it leads to.
  *
- * A fresh conversation sees the simpler kernel, the action and the locus.  What it makes must pass the gate, bring the action's
- * traits back, and be as fast as the kernel that the step came from (KLineage paper, section 3.2).
- * Where it makes the very kernel that the step came from, there is nothing to compare.
- * A step that does not pay has nothing to reach: one try, correctness and traits alone; without success it is kept as a
- * simplification.  Where nobody can derive (the builtin provider) the backward edit is turned round, gated like
- * any other, and marked as mechanical.  SPDX-License-Identifier: Apache-2.0 */
+ * A fresh conversation sees the simpler kernel, the action and the locus.  What it makes must pass the gate, bring
+ * the action's traits back, and be as fast as the kernel that the step came from (KLineage paper, section 3.2).
+ * Where it makes the very kernel that the step came from, there is nothing to compare. A step that does not pay has
+ * nothing to reach: one try, correctness and traits alone; without success it is kept as a simplification.  Where
+ * nobody can derive (the builtin provider) the backward edit is turned round, gated like any other, and marked as
+ * mechanical.  SPDX-License-Identifier: Apache-2.0 */
 #include "walk_impl.h"
 #include <string.h>
 
@@ -23,13 +23,16 @@ static void restored(kli_attempt *x, kli_walk *w, const kl_edge *edge, const kli
 }
 
 /* The very kernel that was to be reached: timing it against itself would measure the machine. */
-static bool is_current(const kli_attempt *x, const kli_walk *w) { return kl_str_eq(x->state.hash, kl_str_of(w->current->hash)); }
+static bool is_current(const kli_attempt *x, const kli_walk *w) {
+    return kl_str_eq(x->state.hash, kl_str_of(w->current->hash));
+}
 
 static kl_err race(kli_race *r, kli_attempt *x, kli_walk *w, kl_error *e) {
     const kl_err err = kli_compare(r, x, w, w->current, e);
     if (!err && kli_alive(x) && r->high < w->opts.recover)
-        kli_reject(x, w, "not_recovered", "it is correct and runs at %.4f [%.4f, %.4f] of the speed that has to be reached", r->ratio,
-                   r->low, r->high);
+        kli_reject(x, w, "not_recovered",
+                   "it is correct and runs at %.4f [%.4f, %.4f] of the speed that has to be reached", r->ratio, r->low,
+                   r->high);
     return err;
 }
 
@@ -110,7 +113,8 @@ kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) 
     edge->mechanical = false;
     if (!edge->pays) return KL_OK;
     kli_reject(back, w, "not_rederived", "%.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
-    back->advice = KL_S("The simpler kernel is correct, but this step could not be derived again from it. Propose another step.");
+    back->advice =
+        KL_S("The simpler kernel is correct, but this step could not be derived again from it. Propose another step.");
     back->stage = "rederive";
     return KL_OK;
 }

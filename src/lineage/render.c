@@ -19,8 +19,8 @@ typedef struct {
 static const char *paint(const page *p, const char *code) { return p->colour ? code : ""; }
 
 static void state_line(const page *p, const kl_state *s) {
-    kl_buf_printf(p->out, "%s%-4.*s%s %9.3fx of the baseline  %10.4g ms  %.12s\n", paint(p, "\x1b[1m"), KL_STR_ARG(s->name),
-                  paint(p, "\x1b[0m"), s->ratio, (double)s->median_ns * 1e-6, s->verdict_key.ptr);
+    kl_buf_printf(p->out, "%s%-4.*s%s %9.3fx of the baseline  %10.4g ms  %.12s\n", paint(p, "\x1b[1m"),
+                  KL_STR_ARG(s->name), paint(p, "\x1b[0m"), s->ratio, (double)s->median_ns * 1e-6, s->verdict_key.ptr);
 }
 
 static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) {
@@ -28,21 +28,21 @@ static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) 
     if (!d->forward.len)
         kl_buf_add(p->out, KL_S("  simplification only: no forward edit"));
     else if (d->recovered_verdict_key.len)
-        kl_buf_printf(p->out, "  re-derived: %.3f [%.3f, %.3f] of it%s", d->recovered, d->recovered_low, d->recovered_high,
-                      d->mechanical ? " (mechanical reverse)" : "");
+        kl_buf_printf(p->out, "  re-derived: %.3f [%.3f, %.3f] of it%s", d->recovered, d->recovered_low,
+                      d->recovered_high, d->mechanical ? " (mechanical reverse)" : "");
     else
-        kl_buf_printf(p->out, "  re-derived%s%s", same ? ", the same kernel" : ", correct", d->mechanical ? " (mechanical reverse)" : "");
+        kl_buf_printf(p->out, "  re-derived%s%s", same ? ", the same kernel" : ", correct",
+                      d->mechanical ? " (mechanical reverse)" : "");
 }
 
 static void edge_line(const page *p, const kl_lineage *l, const kl_edge *d) {
     const kl_str action = kli_shown_line(p->a, d->action, 64), locus = kli_shown_line(p->a, d->locus, LOCUS_BYTES);
-    kl_buf_printf(p->out, "  %s+ %-22.*s%s %8.3fx [%.3f, %.3f]", paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"), KL_STR_ARG(action),
-                  paint(p, "\x1b[0m"), d->gain, d->gain_low, d->gain_high);
+    kl_buf_printf(p->out, "  %s+ %-22.*s%s %8.3fx [%.3f, %.3f]", paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"),
+                  KL_STR_ARG(action), paint(p, "\x1b[0m"), d->gain, d->gain_low, d->gain_high);
     forward_words(p, l, d);
     if (!d->pays) kl_buf_add(p->out, KL_S("  does not pay"));
     kl_buf_printf(p->out, "\n      %.*s", KL_STR_ARG(locus));
-    if (d->n_rejections)
-        kl_buf_printf(p->out, "%s%d rejected on the way", locus.len ? "; " : "", d->n_rejections);
+    if (d->n_rejections) kl_buf_printf(p->out, "%s%d rejected on the way", locus.len ? "; " : "", d->n_rejections);
     kl_buf_add(p->out, KL_S("\n"));
 }
 
@@ -50,8 +50,10 @@ static void rejection_lines(const page *p, const kl_lineage *l) {
     if (l->n_rejections) kl_buf_add(p->out, KL_S("\nrejected after the last accepted step\n"));
     for (int i = 0; i < l->n_rejections; i++) {
         const kl_rejection *r = &l->rejections[i];
-        const kl_str action = kli_shown_line(p->a, r->action, 64), symptom = kli_shown_line(p->a, r->symptom, WHY_BYTES);
-        kl_buf_printf(p->out, "  %-11.*s %-22.*s %.*s\n", KL_STR_ARG(r->stage), KL_STR_ARG(action), KL_STR_ARG(symptom));
+        const kl_str action = kli_shown_line(p->a, r->action, 64),
+                     symptom = kli_shown_line(p->a, r->symptom, WHY_BYTES);
+        kl_buf_printf(p->out, "  %-11.*s %-22.*s %.*s\n", KL_STR_ARG(r->stage), KL_STR_ARG(action),
+                      KL_STR_ARG(symptom));
     }
 }
 
@@ -68,7 +70,7 @@ void kl_lineage_render(const kl_lineage *l, kl_buf *out, bool colour) {
     }
     rejection_lines(&p, l);
     kl_buf_printf(out, "\n%s: %.*s\n", kl_termination_name(l->termination), KL_STR_ARG(why));
-    kl_buf_printf(out, "%d steps, %s$%.4f, lineage %.12s\n", l->n_edges, l->estimated && l->spent_microusd ? "about " : "",
-                  (double)l->spent_microusd * 1e-6, l->id.ptr);
+    kl_buf_printf(out, "%d steps, %s$%.4f, lineage %.12s\n", l->n_edges,
+                  l->estimated && l->spent_microusd ? "about " : "", (double)l->spent_microusd * 1e-6, l->id.ptr);
     kl_arena_free(p.a);
 }

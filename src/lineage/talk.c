@@ -1,10 +1,11 @@
 /* talk.c - what the model is told during a walk, and what it answers.
  *
- *   walk:        rules | task, expert, traits | reply | rejected: why ... or accepted: the kernel as it is now | reply | ...
+ *   walk:        rules | task, expert, traits | reply | rejected: why, or accepted: the kernel as it is now | reply ...
  *   re-derive:   rules | task, simpler kernel, action, locus | reply | rejected: why | reply
  *
- * A conversation only grows, and the rules are the same bytes for every task, so that a provider's prompt cache holds.  The second
- * conversation never holds a word of the first: neither the kernel that is to be reached nor the reply that undid it.
+ * A conversation only grows, and the rules are the same bytes for every task, so that a provider's prompt cache holds.
+ * The second conversation never holds a word of the first: neither the kernel that is to be reached nor the reply that
+ * undid it.
  * The texts themselves are the prompts of src/rewrite/prompts.  SPDX-License-Identifier: Apache-2.0 */
 #include "walk_impl.h"
 #include <string.h>
@@ -27,13 +28,13 @@ static kl_str traits_text(kl_arena *a, const kl_traits *t) {
 }
 
 static kl_str speed_text(kl_arena *a, const kl_state *s) {
-    return kl_arena_printf(a, "It passes the gate: %.4g ms, %.3fx [%.3f, %.3f] of the baseline.", (double)s->median_ns * 1e-6, s->ratio,
-                           s->low, s->high);
+    return kl_arena_printf(a, "It passes the gate: %.4g ms, %.3fx [%.3f, %.3f] of the baseline.",
+                           (double)s->median_ns * 1e-6, s->ratio, s->low, s->high);
 }
 
 static kl_str task_text(const kli_walk *w) { return kl_prompt_task(w->a, w->task, w->workload, w->surface); }
 
-/* ---- the walk ------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------------ */
 
 void kli_talk_open_walk(kli_walk *w) {
     const kl_prompt_value values[] = {{"task", task_text(w)},
@@ -57,26 +58,29 @@ static kl_str actions_undone(const kli_walk *w) {
 
 void kli_talk_accepted(kli_walk *w, const kli_attempt *x) {
     const kl_edge *edge = &w->edges[w->n - 1];
-    const kl_str outcome = kl_arena_printf(w->a, "accepted: undoing %.*s, which was worth %.3fx [%.3f, %.3f]", KL_STR_ARG(edge->action),
-                                           edge->gain, edge->gain_low, edge->gain_high);
+    const kl_str outcome = kl_arena_printf(w->a, "accepted: undoing %.*s, which was worth %.3fx [%.3f, %.3f]",
+                                           KL_STR_ARG(edge->action), edge->gain, edge->gain_low, edge->gain_high);
     const kl_str state = kl_arena_printf(w->a, "The kernel as it is now, with the traits %.*s:\n\n```%s\n%.*s\n```",
                                          KL_STR_ARG(traits_text(w->a, &x->state.traits)), kl_prompt_tag(w->surface),
                                          KL_STR_ARG(x->state.source));
-    const kl_str next = kl_arena_printf(w->a, "Undone so far: %.*s.  Undo ONE further optimization of it, or answer DONE: reason when it is naive.",
-                                        KL_STR_ARG(actions_undone(w)));
+    const kl_str next = kl_arena_printf(
+        w->a, "Undone so far: %.*s.  Undo ONE further optimization of it, or answer DONE: reason when it is naive.",
+        KL_STR_ARG(actions_undone(w)));
     const kl_prompt_value values[] = {
         {"outcome", outcome}, {"feedback", speed_text(w->a, &x->state)}, {"state", state}, {"next", next}};
     say(&w->talk, w->a, KL_ROLE_USER, kl_prompt(w->a, "step", values, (int)KL_COUNT(values)), false);
 }
 
-/* ---- re-derivation -------------------------------------------------------------------------------------------------------- */
+/* ---- re-derivation ------------------------------------------------------------------------------------------- */
 
 void kli_talk_open_rederive(kli_talk *talk, kli_walk *w, const kli_attempt *back) {
     const kl_action *known = kl_action_find(back->proposal.action);
     const kl_str bundle = back->proposal.bundle, locus = back->proposal.locus;
-    const kl_str goal =
-        kl_arena_printf(w->a, "at least %.2f of the speed of a kernel that has this optimization; how fast that is shows when yours is timed "
-                              "against it", w->opts.recover);
+    const kl_str goal = kl_arena_printf(
+        w->a,
+        "at least %.2f of the speed of a kernel that has this optimization; how fast that is shows when yours is timed "
+        "against it",
+        w->opts.recover);
     const kl_prompt_value values[] = {{"task", task_text(w)},
                                       {"tag", kl_str_of(kl_prompt_tag(w->surface))},
                                       {"kernel", back->state.source},
@@ -91,14 +95,13 @@ void kli_talk_open_rederive(kli_talk *talk, kli_walk *w, const kli_attempt *back
     say(talk, w->a, KL_ROLE_USER, kl_prompt(w->a, "rederive", values, (int)KL_COUNT(values)), true);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------- ---- */
 
 void kli_talk_rejected(kli_talk *talk, kli_walk *w, const kli_attempt *x) {
     const bool walk = talk == &w->talk;
     const int left = walk ? w->opts.max_rejections - w->in_a_row : w->opts.max_rederive - w->n_tries;
-    const kl_prompt_value values[] = {{"why", x->symptom},
-                                      {"feedback", x->advice},
-                                      {"left", kl_arena_printf(w->a, "%d", left)}};
+    const kl_prompt_value values[] = {
+        {"why", x->symptom}, {"feedback", x->advice}, {"left", kl_arena_printf(w->a, "%d", left)}};
     say(talk, w->a, KL_ROLE_USER,
         kl_prompt(w->a, walk ? "deoptimize_rejected" : "rederive_rejected", values, (int)KL_COUNT(values)), false);
 }

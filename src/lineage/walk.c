@@ -2,9 +2,9 @@
  *
  *   judge expert and naive -> { ask -> edit -> gate -> simpler? -> race -> re-derive } ... -> lineage
  *
- * A straight line over kl_ask and kl_judge, so that to resume is to run again (law 8).  Every state rests on a full verdict, every edge
- * on two kernels timed against each other in the same minutes; a proposal that fails anywhere is a rejection, and
- * rejections are kept, because they say where an optimization does not come off.
+ * A straight line over kl_ask and kl_judge, so that to resume is to run again (law 8).  Every state rests on a full
+ * verdict, every edge on two kernels timed against each other in the same minutes; a proposal that fails anywhere is a
+ * rejection, and rejections are kept, because they say where an optimization does not come off.
  * A limit does not make a kernel naive: `complete` needs the traits of the task's own naive kernel.
  * Not here: one proposal (attempt.c), the forward edit (rederive.c), the words (talk.c).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -35,7 +35,7 @@ bool kli_ends(kli_walk *w, kl_err err, const kl_error *e) {
     return true;
 }
 
-/* ---- before the first step --------------------------------------------------------------------------------------- */
+/* ---- before the first step ----------------------------------------------------------------------------------- */
 
 static kl_err expert_fails(kli_walk *w, const kl_kernel *expert, const kl_verdict *v, kl_error *e) {
     kl_fail(e, KL_EINVAL, kl_arena_copy(w->a, expert->path).ptr, "the expert itself does not pass the gate: %s: %.*s",
@@ -61,7 +61,8 @@ static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, kl_error *e) {
     return kli_state_of(&w->states[0], w, expert, &v, e);
 }
 
-/* What "naive" means and how slow may be.  A task without one can be walked; only nobody can then say that the end is reached. */
+/* What "naive" means and how slow may be.  A task without one can be walked; only nobody can then say that the end
+ * is reached. */
 static kl_err judge_naive(kli_walk *w, kl_error *e) {
     const kl_str path = kl_arena_printf(w->a, "%.*s/naive%s", KL_STR_ARG(w->task->dir), w->surface->suffix);
     kl_kernel *naive;
@@ -74,16 +75,18 @@ static kl_err judge_naive(kli_walk *w, kl_error *e) {
     kl_track_say(w->track, "naive kernel %.*s", KL_STR_ARG(path));
     const kl_err err = kl_judge(&v, w->track, w->a, w->task, naive, &w->gate, e);
     if (err) return err;
-    if (v.outcome == KL_PASS || v.outcome == KL_UNSTABLE) { /* it is no end of an edge: its traits count, and half its speed */
+    if (v.outcome == KL_PASS ||
+        v.outcome == KL_UNSTABLE) { /* it is no end of an edge: its traits count, and half its speed */
         const kl_err placed = kli_state_of(&w->out->naive, w, naive, &v, e);
         w->out->naive.name = KL_S("naive");
         return placed;
     }
-    kl_track_say(w->track, "the task's naive kernel does not pass: %s: %.*s", kl_outcome_name(v.outcome), KL_STR_ARG(v.why));
+    kl_track_say(w->track, "the task's naive kernel does not pass: %s: %.*s", kl_outcome_name(v.outcome),
+                 KL_STR_ARG(v.why));
     return KL_OK;
 }
 
-/* ---- is it one sound step? ------------------------------------------------------------------------------------------ */
+/* ---- is it one sound step? ----------------------------------------------------------------------------------- */
 
 static void known_word(kli_attempt *x, kli_walk *w) {
     if (!x->proposal.action.len)
@@ -93,11 +96,13 @@ static void known_word(kli_attempt *x, kli_walk *w) {
                    kl_arena_copy(w->a, x->proposal.action).ptr);
 }
 
-/* A kernel that was judged before in this walk is the same answer again; only one whose time did not settle may come back. */
+/* A kernel that was judged before in this walk is the same answer again; only one whose time did not settle may
+ * come back. */
 static void new_kernel(kli_attempt *x, kli_walk *w) {
     kl_kernel *k;
     kl_error own = {0};
-    if (kl_kernel_parse(&k, w->a, x->source, KL_S("proposal"), w->surface, NULL, &own)) return; /* the gate will say why */
+    if (kl_kernel_parse(&k, w->a, x->source, KL_S("proposal"), w->surface, NULL, &own))
+        return; /* the gate will say why */
     for (int i = 0; i < w->n_seen; i++)
         if (kl_str_eq(w->seen[i], kl_str_of(k->hash)))
             return kli_reject(x, w, "repeated", "this kernel was there before in this walk");
@@ -110,16 +115,19 @@ static void remember(kli_walk *w, const kli_attempt *x) {
 static void simpler(kli_attempt *x, kli_walk *w) {
     const kl_state *now = &w->states[w->n], *naive = &w->out->naive;
     kl_error own = {0};
-    if (kl_rewrite_check_undo(x->proposal.action, x->proposal.bundle, w->current, &now->traits, x->kernel, &x->state.traits, &own))
+    if (kl_rewrite_check_undo(x->proposal.action, x->proposal.bundle, w->current, &now->traits, x->kernel,
+                              &x->state.traits, &own))
         kli_reject(x, w, "not_simpler", "%s", own.message);
-    const double bound = KLI_SABOTAGE * (double)naive->median_ns;
-    if (kli_alive(x) && naive->median_ns && (double)x->state.median_ns > bound)
-        kli_reject(x, w, "sabotage", "%.4g ms, and the naive kernel of the task needs %.4g ms: undo the optimization, add no work",
-                   (double)x->state.median_ns * 1e-6, (double)naive->median_ns * 1e-6);
+    /* By ratios to the same baseline: two times that were taken in different minutes are not compared. */
+    if (kli_alive(x) && KLI_SABOTAGE * x->state.ratio < naive->ratio)
+        kli_reject(
+            x, w, "sabotage",
+            "%.4gx of the baseline, and the naive kernel of the task has %.4gx: undo the optimization, add no work",
+            x->state.ratio, naive->ratio);
 }
 
-/* What undoing it cost.  The gate timed the simpler kernel over the current one, and the gain is that of going forward: 1 / ratio, and
- * the ends of the interval change places. */
+/* What undoing it cost.  The gate timed the simpler kernel over the current one, and the gain is that of going
+ * forward: 1 / ratio, and the ends of the interval change places. */
 static kl_err price(kl_edge *edge, kli_attempt *x, kli_walk *w, kl_error *e) {
     kli_race r = {0};
     const kl_err err = kli_compare(&r, x, w, w->current, e);
@@ -142,7 +150,7 @@ static kl_err price(kl_edge *edge, kli_attempt *x, kli_walk *w, kl_error *e) {
     return KL_OK;
 }
 
-/* ---- what comes of a proposal ------------------------------------------------------------------------------------------ */
+/* ---- what comes of a proposal -------------------------------------------------------------------------------- */
 
 static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
     const bool faster = edge->gain_high < 1 / KLI_PAYS;
@@ -153,18 +161,23 @@ static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
     w->current = x->kernel;
     w->rejections = KL_ARRAY(w->a, kl_rejection, w->cap_rejections);
     w->n_rejections = w->in_a_row = 0;
-    kl_track_say(w->track, "step %d: %.*s undone, it was worth %.3fx [%.3f, %.3f]%s%s", w->n, KL_STR_ARG(edge->action), edge->gain,
-                 edge->gain_low, edge->gain_high, faster ? "; without it the kernel is faster" : edge->pays ? "" : "; it does not pay",
+    kl_track_say(w->track, "step %d: %.*s undone, it was worth %.3fx [%.3f, %.3f]%s%s", w->n, KL_STR_ARG(edge->action),
+                 edge->gain, edge->gain_low, edge->gain_high,
+                 faster       ? "; without it the kernel is faster"
+                 : edge->pays ? ""
+                              : "; it does not pay",
                  edge->forward.len ? "" : "; no forward edit");
     kli_talk_accepted(w, x);
 }
 
 static void rejected(kli_walk *w, kli_attempt *x) {
     kli_keep_rejection(w, x);
-    kl_track_say(w->track, "step %d: rejected %.*s: %.*s", w->n + 1, KL_STR_ARG(x->proposal.action), KL_STR_ARG(x->symptom));
+    kl_track_say(w->track, "step %d: rejected %.*s: %.*s", w->n + 1, KL_STR_ARG(x->proposal.action),
+                 KL_STR_ARG(x->symptom));
     if (++w->in_a_row < w->opts.max_rejections) return kli_talk_rejected(&w->talk, w, x);
     end(w, KL_WALK_REJECTION_LIMIT,
-        kl_arena_printf(w->a, "%d proposals in a row were rejected, the last one %.*s", w->in_a_row, KL_STR_ARG(x->symptom)));
+        kl_arena_printf(w->a, "%d proposals in a row were rejected, the last one %.*s", w->in_a_row,
+                        KL_STR_ARG(x->symptom)));
 }
 
 /* The model's word that nothing is left counts when the traits agree. */
@@ -172,13 +185,15 @@ static void done(kli_walk *w, kli_attempt *x) {
     kl_str left = {0};
     if (!w->out->naive.hash.len)
         return end(w, KL_WALK_STOPPED,
-                   kl_arena_printf(w->a, "the model says done, and the task has no naive%s that passes to hold that against",
+                   kl_arena_printf(w->a,
+                                   "the model says done, and the task has no naive%s that passes to hold that against",
                                    w->surface->suffix));
     if (kl_traits_naive(&w->states[w->n].traits, &w->out->naive.traits, &left, w->a))
         return end(w, KL_WALK_COMPLETE,
                    x->proposal.why.len ? x->proposal.why : KL_S("nothing that the naive kernel lacks is left"));
     if (kli_is_mechanical(w)) /* it says the same however often it is asked */
-        return end(w, KL_WALK_STOPPED, kl_arena_printf(w->a, "%.*s; %.*s", KL_STR_ARG(x->proposal.why), KL_STR_ARG(left)));
+        return end(w, KL_WALK_STOPPED,
+                   kl_arena_printf(w->a, "%.*s; %.*s", KL_STR_ARG(x->proposal.why), KL_STR_ARG(left)));
     kli_reject(x, w, "not_naive", "still has %.*s, more than the naive kernel of the task", KL_STR_ARG(left));
 }
 
@@ -230,11 +245,12 @@ static bool at_an_end(kli_walk *w) {
     if (kl_str_eq(w->states[w->n].hash, w->out->naive.hash))
         end(w, KL_WALK_COMPLETE, KL_S("it is the naive kernel of the task"));
     else if (w->n == w->opts.max_steps)
-        end(w, KL_WALK_STEP_LIMIT, kl_arena_printf(w->a, "%d steps were asked for; this does not make the kernel naive", w->n));
+        end(w, KL_WALK_STEP_LIMIT,
+            kl_arena_printf(w->a, "%d steps were asked for; this does not make the kernel naive", w->n));
     return w->over;
 }
 
-/* ---- the lineage ---------------------------------------------------------------------------------------------------------- */
+/* ---- the lineage --------------------------------------------------------------------------------------------- */
 
 /* The walk went from the expert down; a lineage reads from naive up. */
 static void turn_round(kli_walk *w) {
@@ -263,7 +279,8 @@ static void finish(kli_walk *w) {
     json_t *o = kl_lineage_json(l);
     l->id = kli_lineage_id(w->a, o);
     json_decref(o);
-    kl_track_say(w->track, "%s after %d steps: %.*s", kl_termination_name(l->termination), w->n, KL_STR_ARG(l->termination_why));
+    kl_track_say(w->track, "%s after %d steps: %.*s", kl_termination_name(l->termination), w->n,
+                 KL_STR_ARG(l->termination_why));
 }
 
 /* "gemm-c-expert"; also the name of a folder one day, so nothing but a-z 0-9 and "-". */
@@ -271,7 +288,8 @@ static kl_str default_name(kl_arena *a, const kl_task *task, const kl_kernel *ex
     const kl_str path = kl_arena_copy(a, expert->path);
     kl_str file = kl_fs_basename(path.ptr);
     if (kl_str_ends(file, kl_str_of(expert->surface->suffix))) file.len -= strlen(expert->surface->suffix);
-    const kl_str name = kl_arena_printf(a, "%.*s-%s-%.*s", KL_STR_ARG(task->name), expert->surface->name, KL_STR_ARG(file));
+    const kl_str name =
+        kl_arena_printf(a, "%.*s-%s-%.*s", KL_STR_ARG(task->name), expert->surface->name, KL_STR_ARG(file));
     char *out = KL_ARRAY(a, char, name.len + 1);
     for (size_t i = 0; i < name.len; i++) {
         const char c = name.ptr[i], low = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -282,7 +300,8 @@ static kl_str default_name(kl_arena *a, const kl_task *task, const kl_kernel *ex
 
 static void set_out(kli_walk *w, const kl_kernel *expert) {
     const kl_task *t = w->task;
-    *w->out = (kl_lineage){.name = w->opts.name ? kl_arena_copy(w->a, kl_str_of(w->opts.name)) : default_name(w->a, t, expert),
+    *w->out = (kl_lineage){.name = w->opts.name ? kl_arena_copy(w->a, kl_str_of(w->opts.name))
+                                                : default_name(w->a, t, expert),
                            .task = t->name,
                            .case_name = t->case_name,
                            .surface = kl_str_of(w->surface->name),
@@ -309,22 +328,19 @@ static void open_walk(kli_walk *w, const kl_kernel *expert, const kl_walk_opts *
     w->states = KL_ARRAY(w->a, kl_state, steps + 1);
     w->edges = KL_ARRAY(w->a, kl_edge, steps);
     w->seen = KL_ARRAY(w->a, kl_str, 1 + (per_step + 1) * steps + per_step);
-    w->cap_rejections = (per_step + 1) * (w->opts.max_rederive + 1); /* each may bring the tries that failed before it */
+    w->cap_rejections =
+        (per_step + 1) * (w->opts.max_rederive + 1); /* each may bring the tries that failed before it */
     w->rejections = KL_ARRAY(w->a, kl_rejection, w->cap_rejections);
     w->tries = KL_ARRAY(w->a, kli_attempt *, w->opts.max_rederive);
     set_out(w, expert);
 }
 
-kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_kernel *expert,
-                       const kl_walk_opts *o, kl_error *e) {
+kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *workload,
+                       const kl_kernel *expert, const kl_walk_opts *o, kl_error *e) {
     kl_error own = {0};
     kl_error *why = e ? e : &own;
-    kli_walk w = {.out = out,
-                  .track = t,
-                  .a = kl_track_arena(t),
-                  .task = task,
-                  .workload = workload,
-                  .surface = expert->surface};
+    kli_walk w = {
+        .out = out, .track = t, .a = kl_track_arena(t), .task = task, .workload = workload, .surface = expert->surface};
     open_walk(&w, expert, o);
     kl_track_phase(t, "walk");
     kl_err err = judge_expert(&w, expert, why);

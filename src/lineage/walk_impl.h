@@ -5,8 +5,8 @@
 #define KL_LINEAGE_WALK_IMPL_H
 #include "lineage_impl.h"
 
-#define KLI_SABOTAGE 2.0  /* a simpler kernel this many times slower than the naive one wastes time on purpose */
-#define KLI_PAYS 1.01     /* the gate's own smallest step: below 1 % nothing is measurable on every machine */
+#define KLI_SABOTAGE 2.0 /* a simpler kernel this many times slower than the naive one wastes time on purpose */
+#define KLI_PAYS 1.01    /* the gate's own smallest step: below 1 % nothing is measurable on every machine */
 
 /* One append-only conversation.  Text that was said is never changed, so that a provider's prompt cache holds. */
 typedef struct {
@@ -16,17 +16,17 @@ typedef struct {
 
 /* One proposal on its way: asked, read, applied, gated.  `symptom` not empty: rejected, and that is why. */
 typedef struct {
-    const char *stage;      /* "deoptimize" or "rederive" */
+    const char *stage; /* "deoptimize" or "rederive" */
     kl_proposal proposal;
-    kl_str reply;           /* as the model wrote it */
-    kl_str source;          /* the kernel's text with the proposal in it */
-    kl_kernel *kernel;      /* NULL until it was judged */
+    kl_str reply;      /* as the model wrote it */
+    kl_str source;     /* the kernel's text with the proposal in it */
+    kl_kernel *kernel; /* NULL until it was judged */
     kl_verdict verdict;
     kl_state state;
-    bool judged;            /* verdict is filled */
+    bool judged; /* verdict is filled */
     bool accepted;
-    kl_str symptom;         /* one line: "wrong: ..." */
-    kl_str advice;          /* what the model is told; the symptom itself when empty */
+    kl_str symptom; /* one line: "wrong: ..." */
+    kl_str advice;  /* what the model is told; the symptom itself when empty */
 } kli_attempt;
 
 /* One kernel timed against another, interleaved; > 1: the first is faster. */
@@ -42,32 +42,35 @@ typedef struct {
     const kl_task *task;
     const kl_workload *workload;
     const kl_surface *surface;
-    kl_walk_opts opts;      /* defaults filled */
-    kl_gate_opts gate;      /* of every full verdict */
-    kl_kernel *current;     /* K_i */
-    kl_state *states;       /* expert first: the order of the walk */
-    kl_edge *edges;         /* edges[i] leads back from states[i] to states[i + 1] */
-    int n;                  /* accepted steps */
-    kli_talk talk;          /* the deoptimization */
-    kl_rejection *rejections; int n_rejections, cap_rejections; /* since the last accepted step */
+    kl_walk_opts opts;  /* defaults filled */
+    kl_gate_opts gate;  /* of every full verdict */
+    kl_kernel *current; /* K_i */
+    kl_state *states;   /* expert first: the order of the walk */
+    kl_edge *edges;     /* edges[i] leads back from states[i] to states[i + 1] */
+    int n;              /* accepted steps */
+    kli_talk talk;      /* the deoptimization */
+    kl_rejection *rejections;
+    int n_rejections, cap_rejections; /* since the last accepted step */
     int in_a_row;
-    kl_str *seen; int n_seen; /* identities of kernels that were proposed */
-    kli_attempt **tries; int n_tries; /* of the re-derivation that goes on or went last */
-    bool asked;             /* a model has answered */
-    bool over;              /* out->termination says how */
+    kl_str *seen;
+    int n_seen; /* identities of kernels that were proposed */
+    kli_attempt **tries;
+    int n_tries; /* of the re-derivation that goes on or went last */
+    bool asked;  /* a model has answered */
+    bool over;   /* out->termination says how */
 } kli_walk;
 
-/* ---- talk.c: what the model is told ---- */
+/* ---- talk.c: what the model is told -------------------------------------------------------------------------- */
 
-void kli_talk_open_walk(kli_walk *w);                                   /* rules, task and expert */
+void kli_talk_open_walk(kli_walk *w); /* rules, task and expert */
 void kli_talk_open_rederive(kli_talk *talk, kli_walk *w, const kli_attempt *back);
 /* The last proposal was rejected; one line of why it was, and what to do instead. */
 void kli_talk_rejected(kli_talk *talk, kli_walk *w, const kli_attempt *x);
-void kli_talk_accepted(kli_walk *w, const kli_attempt *x);              /* it is the current kernel now */
+void kli_talk_accepted(kli_walk *w, const kli_attempt *x); /* it is the current kernel now */
 /* The next reply, as the conversation's next turn.  Truncated and refused ones are symptoms. */
 KL_MUST_USE kl_err kli_talk_ask(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel *subject, kl_error *e);
 
-/* ---- attempt.c: from a reply to a judged kernel ---- */
+/* ---- attempt.c: from a reply to a judged kernel -------------------------------------------------------------- */
 
 void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, ...) KL_PRINTF(4, 5);
 static inline bool kli_alive(const kli_attempt *x) { return x->symptom.len == 0; }
@@ -77,18 +80,19 @@ KL_MUST_USE kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, cons
 KL_MUST_USE kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e);
 /* Time x's kernel against one that has passed.  Rejects x when it fails there. */
 KL_MUST_USE kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *proven, kl_error *e);
-/* A judged kernel as a state.  Errors: KL_EINVAL when it was judged on another platform or task version than the expert. */
+/* A judged kernel as a state.  Errors: KL_EINVAL when it was judged on another platform or task version than the
+ * expert. */
 KL_MUST_USE kl_err kli_state_of(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v, kl_error *e);
 void kli_keep_rejection(kli_walk *w, const kli_attempt *x);
 /* Into the track's list of gated attempts. */
 KL_MUST_USE kl_err kli_record(kli_walk *w, const kli_attempt *x, kl_str parent, kl_error *e);
 
-/* ---- rederive.c: the forward edit ---- */
+/* ---- rederive.c: the forward edit ---------------------------------------------------------------------------- */
 
 /* Derive K_(i-1) -> K_i anew for the step that `back` has taken; fills the edge's forward part, or rejects `back`. */
 KL_MUST_USE kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e);
 
-/* ---- walk.c ---- */
+/* ---- walk.c -------------------------------------------------------------------------------------------------- */
 
 /* Nobody derives anything: the builtin provider proposes, or did when the recording was made. */
 bool kli_is_mechanical(const kli_walk *w);

@@ -1,5 +1,5 @@
-/* walk_test.c - the straight line with replies and verdicts that are told beforehand: what is accepted, what is rejected and why, and what ends
- * a walk.  SPDX-License-Identifier: Apache-2.0 */
+/* walk_test.c - the straight line with replies and verdicts that are told beforehand: what is accepted, what is
+ * rejected and why, and what ends a walk.  SPDX-License-Identifier: Apache-2.0 */
 #include "sample.h"
 #include "walk_impl.h"
 #include <math.h>
@@ -76,7 +76,7 @@ static void test_lineage_walk__conversation_only_grows(void **state) {
     assert_contains(s->track.said[0].ptr, "pack_b simd_pragma");
 }
 
-/* ---- rejections ------------------------------------------------------------------------------------------------------- */
+/* ---- rejections ---------------------------------------------------------------------------------------------- */
 
 static void reject_one(void **state, const char *symptom, bool gated) {
     kl_error e = {0};
@@ -167,10 +167,12 @@ static void test_lineage_walk__a_kernel_that_was_there_is_no_step(void **state) 
 
 static void test_lineage_walk__a_kernel_whose_time_did_not_settle_may_come_back(void **state) {
     kl_error e = {0};
-    for (int i = 0; i < 2; i++) sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("200 // outcome unstable", SAMPLE_PRAGMA));
+    for (int i = 0; i < 2; i++)
+        sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("200 // outcome unstable", SAMPLE_PRAGMA));
     s->opts.max_rejections = 2;
     assert_ok(sample_walk(s, &e));
-    for (int i = 0; i < 2; i++) assert_contains(kl_arena_copy(s->arena, s->lineage.rejections[i].symptom).ptr, "unstable: ");
+    for (int i = 0; i < 2; i++)
+        assert_contains(kl_arena_copy(s->arena, s->lineage.rejections[i].symptom).ptr, "unstable: ");
 }
 
 static void test_lineage_walk__rejections_count_in_a_row_and_stay_with_the_next_edge(void **state) {
@@ -189,13 +191,13 @@ static void test_lineage_walk__rejections_count_in_a_row_and_stay_with_the_next_
     assert_str(s->track.phases, "wWRww");
 }
 
-/* ---- re-derivation --------------------------------------------------------------------------------------------------------- */
+/* ---- re-derivation ------------------------------------------------------------------------------------------- */
 
 static void test_lineage_walk__a_paying_step_that_is_not_recovered_is_no_edge(void **state) {
     kl_error e = {0};
     s->opts.max_rejections = 1;
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("120", "depth")); /* too slow */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("120", "depth"));       /* too slow */
     sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_DIRECT("100", SAMPLE_PRAGMA)); /* fast, and without the buffer */
     assert_ok(sample_walk(s, &e));
     assert_int_equal(s->lineage.n_edges, 0);
@@ -249,7 +251,7 @@ static void test_lineage_walk__a_step_back_that_is_faster_is_kept_and_does_not_p
     assert_true(s->lineage.edges[0].forward.len > 0);
 }
 
-/* ---- what ends a walk ----------------------------------------------------------------------------------------------------------- */
+/* ---- what ends a walk ---------------------------------------------------------------------------------------- */
 
 static void test_lineage_walk__an_exhausted_budget_keeps_what_there_is(void **state) {
     kl_error e = {0};
@@ -286,7 +288,8 @@ static void test_lineage_walk__a_model_that_never_answers_is_an_error(void **sta
 
 static void test_lineage_walk__the_expert_must_pass(void **state) {
     kl_error e = {0};
-    assert_ok(kl_kernel_parse(&s->expert, s->arena, KL_S("// outcome cheat\n" SAMPLE_EXPERT), KL_S("expert.c"), NULL, NULL, &e));
+    assert_ok(kl_kernel_parse(&s->expert, s->arena, KL_S("// outcome cheat\n" SAMPLE_EXPERT), KL_S("expert.c"), NULL,
+                              NULL, &e));
     assert_err(KL_EINVAL, sample_walk(s, &e));
     assert_contains(e.message, "does not pass the gate: cheat");
 }
