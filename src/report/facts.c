@@ -54,6 +54,8 @@ const kli_row *kli_track_best(const kli_track_rows *t) {
     return best;
 }
 
+const char *kli_simplest(const kl_lineage *l) { return l->termination == KL_WALK_COMPLETE ? "naive" : "simplest reached"; }
+
 /* ---- verdicts --------------------------------------------------------------------------------------------------------- */
 
 const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key) {

@@ -1,7 +1,6 @@
 /* figure.c - pictures by gnuplot, as SVG that stands in the page.
  *
- * gnuplot is a program with a language of its own, and labels come from files: only letters, digits and a few signs reach it, inside single
- * quotes, where it substitutes nothing.  SPDX-License-Identifier: Apache-2.0 */
+ * gnuplot is a program with a language of its own, and labels come from files: only letters, digits and a few signs reach it.  SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/fs.h"
 #include "base/proc.h"
@@ -10,7 +9,7 @@
 
 #define FIGURE_SECONDS 30
 
-/* A label that can stand in single quotes and in a data line. */
+/* A label that can stand in quotes and in a data line: nothing that gnuplot could take for a command. */
 static const char *label(kl_arena *a, kl_str s) {
     kl_str copy = kl_arena_copy(a, (kl_str){s.ptr, s.len < 40 ? s.len : 40});
     for (char *p = (char *)copy.ptr; *p; p++)
@@ -52,7 +51,7 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_row *b = kli_track_best(&f->tracks[i]);
         if (b && b->ratio > 0 && strcmp(f->tracks[i].policy.ptr, "walk") != 0)
-            kl_buf_printf(&data, "%d %.6g %.6g %.6g '%s'\n", n++, b->ratio, b->low, b->high, label(a, f->tracks[i].name));
+            kl_buf_printf(&data, "%d %.6g %.6g %.6g \"%s\"\n", n++, b->ratio, b->low, b->high, label(a, f->tracks[i].name));
     }
     if (n) {
         begin(&script, 760, 380);
@@ -103,8 +102,8 @@ void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l) {
     begin(&script, 760, 340);
     kl_buf_add(&script, KL_S("$d << EOD\n"));
     for (int i = 0; i < l->n_states; i++)
-        kl_buf_printf(&script, "%d %.6g '%s %s'\n", i, (double)l->states[i].median_ns / 1e3, label(a, l->states[i].name),
-                      i ? label(a, l->edges[i - 1].action) : "naive");
+        kl_buf_printf(&script, "%d %.6g \"%s %s\"\n", i, (double)l->states[i].median_ns / 1e3, label(a, l->states[i].name),
+                      i ? label(a, l->edges[i - 1].action) : kli_simplest(l));
     kl_buf_add(&script, KL_S("EOD\nset boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset ylabel 'time of a run, microseconds'\n"
                              "set xtics rotate by -25\nplot $d using 1:2:xtic(3) with boxes lc rgb '#3b6ea5'\n"));
     draw(out, a, &script, "Time of every state, naive on the left; each label names the optimization that led to the state.");

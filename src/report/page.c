@@ -120,7 +120,7 @@ static void state_row(kl_buf *out, const kli_facts *f, const kl_lineage *l, int 
     const kl_edge *d = i ? &l->edges[i - 1] : NULL;
     kl_buf_add(out, KL_S("<tr>"));
     cell(out, s->name);
-    cell(out, d ? d->action : KL_S("naive"));
+    cell(out, d ? d->action : kl_str_of(kli_simplest(l)));
     interval_cell(out, f, d ? d->gain_verdict_key : KL_S(""), d ? d->gain : 0, d ? d->gain_low : 0, d ? d->gain_high : 0);
     interval_cell(out, f, d ? d->recovered_verdict_key : KL_S(""), d ? d->recovered : 0, d ? d->recovered_low : 0, d ? d->recovered_high : 0);
     interval_cell(out, f, s->verdict_key, s->ratio, s->low, s->high);

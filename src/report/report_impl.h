@@ -30,6 +30,9 @@ const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key); /* NULL whe
 /* The last best of a track; NULL when nothing passed. */
 const kli_row *kli_track_best(const kli_track_rows *t);
 
+/* What K0 is: naive only when the walk was complete. */
+const char *kli_simplest(const kl_lineage *l);
+
 /* ---- pictures: inline SVG, or a sentence why there is none ---------------------------------------------------------- */
 
 void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f);                          /* best of every track against the baseline */

@@ -48,7 +48,7 @@ UNDO = "ACTION: layout_blocked\nLOCUS: gemm()\nWHY: read weight where it lies\nB
 
 def recording(p, *calls):
     """A script by hand: (slot, text) in order."""
-    lines = [dict(schema="klineage/recording", version=1, model="hand", command="walk", note="")]
+    lines = [dict(schema="klineage/recording", version=1, model="none", command="walk", note="made by this test; no model answered")]
     lines += [dict(slot="walk/" + slot, text=text) for slot, text in calls]
     return "replay:" + p.write("calls.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
