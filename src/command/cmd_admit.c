@@ -95,11 +95,18 @@ static kl_err gather(gathering *g, const kl_args *args, const char *dir, kl_erro
 
 static bool waits(const kl_card *c) { return c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL; }
 
+static bool chosen(const admit_job *jobs, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (kl_str_eq(jobs[i].card.name, kl_str_of(name))) return true;
+    return false;
+}
+
 static kl_err choose(admit_job *jobs, int *n, const kl_library *l, const kl_args *args, kl_error *e) {
     *n = 0;
     for (int i = 0; kl_args_has(args, KL_OPTION_ALL) && i < l->n_cards; i++)
         if (waits(&l->cards[i])) jobs[(*n)++].card = l->cards[i];
     for (int i = 0; i < args->n_words; i++) {
+        if (chosen(jobs, *n, args->words[i])) continue;
         const kl_card *c = kl_library_card(l, kl_str_of(args->words[i]));
         if (!c) return kl_fail(e, KL_ENOENT, l->dir.ptr, "no card named %s", args->words[i]), kl_hint(e, "klineage library list"), KL_ENOENT;
         jobs[(*n)++].card = *c;
@@ -161,6 +168,8 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts = {.trials = (int)(kl_args_number(args, KL_OPTION_TRIALS, 0) & 0xff), .tries = (int)(kl_args_number(args, KL_OPTION_TRIES, 0) & 0xff)};
     kl_err err = kl_effort_run(&o, args, "admit", e);
+    o.identity = (const kl_str[]){KL_S("quick")};
+    o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
     if (!err) err = kl_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
     if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
     if (!err) err = kl_library_load(&l, c->arena, dir.ptr, e);

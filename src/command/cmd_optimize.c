@@ -38,6 +38,15 @@ static kl_err line(kl_track *t, void *ctx, kl_error *e) {
 
 /* ---- what is asked for -------------------------------------------------------------------------------------------------------- */
 
+/* 0: not given. */
+static kl_err read_count(int *out, const kl_args *args, kl_option_id id, uint64_t most, kl_error *e) {
+    uint64_t n = kl_args_number(args, id, 0);
+    *out = (int)n;
+    if (kl_args_has(args, id) && (n < 1 || n > most))
+        return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %llu", kl_option_at(id)->name, (unsigned long long)most);
+    return KL_OK;
+}
+
 static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl_error *e) {
     const char *named = o->args->values[KL_OPTION_KERNEL], *surface = o->args->values[KL_OPTION_SURFACE];
     kl_arena *a = o->context->arena;
@@ -50,6 +59,14 @@ static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl
     return err;
 }
 
+/* A track's name is part of every key, so no two may share one. */
+static kl_err check_new(const optimizing *o, const char *name, kl_error *e) {
+    for (int i = 0; i < o->n; i++)
+        if (strcmp(o->jobs[i].name, name) == 0)
+            return kl_fail(e, KL_EINVAL, NULL, "the track %s would be there twice: every task and every policy is named once", name);
+    return KL_OK;
+}
+
 static kl_err add_tracks(optimizing *o, kl_task *task, kl_kernel *start, const kl_workload *w, kl_str policies, kl_error *e) {
     int trials = (int)kl_args_number(o->args, KL_OPTION_TRIALS, 1);
     while (policies.len) {
@@ -60,13 +77,16 @@ static kl_err add_tracks(optimizing *o, kl_task *task, kl_kernel *start, const k
         if (!policy) return kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: klineage, generate or bestofn", KL_STR_ARG(one));
         for (int trial = 1; trial <= trials; trial++) {
             if (o->n == MAX_TRACKS) return kl_fail(e, KL_ELIMIT, NULL, "more than %d tracks in one run", MAX_TRACKS);
+            const char *name = kl_arena_printf(o->context->arena, "%.*s/%s/%d", KL_STR_ARG(task->name), policy->name, trial).ptr;
+            kl_err err = check_new(o, name, e);
+            if (err) return err;
             search_job *job = &o->jobs[o->n++];
             *job = (search_job){.policy = policy, .opts = o->base, .trial = trial};
             job->opts.task = task;
             job->opts.workload = w;
             job->opts.start = start;
             job->opts.library = policy->uses_library && o->has_library ? &o->library : NULL;
-            job->name = kl_arena_printf(o->context->arena, "%.*s/%s/%d", KL_STR_ARG(task->name), policy->name, trial).ptr;
+            job->name = name;
         }
     }
     return KL_OK;
@@ -181,20 +201,23 @@ static kl_err run_all(optimizing *o, kl_run_opts *opts, kl_result *out, kl_error
 kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     optimizing *o = KL_NEW(c->arena, optimizing);
     kl_run_opts opts;
+    int trials;
     o->context = c;
     o->args = args;
     o->jobs = KL_ARRAY(c->arena, search_job, MAX_TRACKS);
-    o->base.max_steps = (int)kl_args_number(args, KL_OPTION_MAX_STEPS, 0);
-    o->base.patience = (int)kl_args_number(args, KL_OPTION_PATIENCE, 0);
-    if (o->base.max_steps > KL_MAX_STEPS) return kl_fail(e, KL_ELIMIT, NULL, "--max-steps is at most %d", KL_MAX_STEPS);
+    kl_err err = read_count(&o->base.max_steps, args, KL_OPTION_MAX_STEPS, KL_MAX_STEPS, e);
+    if (!err) err = read_count(&o->base.patience, args, KL_OPTION_PATIENCE, KL_MAX_STEPS, e);
+    if (!err) err = read_count(&trials, args, KL_OPTION_TRIALS, MAX_TRACKS, e);
+    if (err) return err;
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))
         return kl_fail(e, KL_EINVAL, NULL, "--kernel goes with one task; without it every task starts from its naive kernel");
-    kl_err err = kl_effort_run(&opts, args, "optimize", e);
+    err = kl_effort_run(&opts, args, "optimize", e);
     if (!err) err = kl_effort_real(&o->base.goal, args, KL_OPTION_GOAL, 0, e);
     if (!err) err = load_library(o, e);
     for (int i = 0; !err && i < args->n_words; i++) err = add_task(o, args->words[i], e);
     if (err) return err;
-    o->identity[o->n_identity++] = kl_arena_printf(c->arena, "steps %d patience %d goal %g", o->base.max_steps, o->base.patience, o->base.goal);
+    o->identity[o->n_identity++] = kl_arena_printf(c->arena, "steps %d patience %d goal %g%s", o->base.max_steps, o->base.patience, o->base.goal,
+                                                    opts.gate.quick ? " quick" : "");
     opts.identity = o->identity;
     opts.n_identity = o->n_identity;
     return run_all(o, &opts, out, e);

@@ -11,8 +11,10 @@ kl_err kl_cmd_report(kl_context *c, const kl_args *args, kl_result *out, kl_erro
     kl_error unused = {0};
     const char *path = args->values[KL_OPTION_OUT] ? args->values[KL_OPTION_OUT] : "report.html";
     bool wished = kl_args_has(args, KL_OPTION_LIBRARY);
-    if (wished || kl_library_find(&dir, c->arena, NULL, &unused) == KL_OK)
-        if (wished) dir = kl_str_of(args->values[KL_OPTION_LIBRARY]);
+    if (wished)
+        dir = kl_str_of(args->values[KL_OPTION_LIBRARY]);
+    else if (kl_library_find(&dir, c->arena, NULL, &unused))
+        dir = (kl_str){0}; /* a report needs none */
     kl_report_opts o = {.runs = args->words, .n_runs = args->n_words, .library = dir.ptr};
     kl_err err = kl_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_report_write(&html, store, &o, e);

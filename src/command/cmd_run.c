@@ -207,11 +207,24 @@ static kl_err recorded(kl_recorded *out, const dossier *d, const kl_store_effect
     return err;
 }
 
+/* In the same place another question was answered later: the compiler is another one since, so verdicts say something else.  What a
+ * replay follows is the newest. */
+static bool replaced(const dossier *d, size_t i) {
+    const kl_store_effect *f = &d->effects[i];
+    for (size_t j = i + 1; j < d->n_effects; j++) {
+        const kl_store_effect *g = &d->effects[j];
+        if (kl_str_eq(g->kind, f->kind) && kl_str_eq(g->track, f->track) && kl_str_eq(g->purpose, f->purpose) && g->ordinal == f->ordinal)
+            return true;
+    }
+    return false;
+}
+
 static kl_err write_recording(const dossier *d, const char *path, int *n, kl_error *e) {
     kl_recorded *calls = KL_ARRAY(d->arena, kl_recorded, d->n_effects + 1);
     kl_err err = KL_OK;
     for (size_t i = 0; !err && i < d->n_effects; i++)
-        if (kl_str_eq(d->effects[i].kind, KL_S("ask"))) err = recorded(&calls[(*n)++], d, &d->effects[i], e);
+        if (kl_str_eq(d->effects[i].kind, KL_S("ask")) && !replaced(d, i))
+            err = recorded(&calls[(*n)++], d, &d->effects[i], e);
     if (err) return err;
     if (!*n) {
         kl_fail(e, KL_ENOENT, path, "run %.12s asked no model, so there is nothing to record", d->run.id.ptr);

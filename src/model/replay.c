@@ -34,7 +34,7 @@ static kl_err take_head(recording *r, kl_arena *a, const json_t *o, kl_error *e)
     if (version != 1) {
         kl_fail(e, KL_EPARSE, r->path, "a recording of version %lld; this klineage reads version 1",
                 (long long)version);
-        return kl_hint(e, "write it again with this klineage: klineage run export RUN");
+        return kl_hint(e, "write it again with this klineage: klineage run record RUN");
     }
     r->model = kli_tame(a, kl_json_text_or(o, "model", KL_S("unknown")), 100);
     r->name = kl_arena_printf(a, "replay of %.*s", KL_STR_ARG(r->model)).ptr;
@@ -84,7 +84,7 @@ static kl_err replay_open(void **self, kl_arena *a, const char *rest, kl_error *
     const bool exact = !strncmp(rest, "exact:", 6);
     *r = (recording){.path = rest + (exact ? 6 : 0), .exact = exact};
     kl_err err = kl_fs_read(&text, a, r->path, KL_MAX_JSON_BYTES, e);
-    if (err == KL_ENOENT) kl_hint(e, "a recording is written by: klineage run export RUN");
+    if (err == KL_ENOENT) kl_hint(e, "a recording is written by: klineage run record RUN");
     if (err) return err;
     r->calls = json_object();
     err = read_lines(r, a, text, e);

@@ -105,7 +105,7 @@ static void test_model_replay__what_is_not_recorded_is_named(void **state) {
     assert_contains(e.hint, "replay:r.jsonl");
     assert_err(KL_ENOENT, ask(&r, "replay:r.jsonl", NULL, NULL));
     assert_err(KL_ENOENT, ask(&r, "replay:not-there.jsonl", "s", "k"));
-    assert_contains(e.hint, "run export");
+    assert_contains(e.hint, "run record");
 }
 
 static void test_model_replay__a_file_by_hand_needs_slots_and_texts_alone(void **state) {

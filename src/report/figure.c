@@ -17,10 +17,26 @@ static const char *label(kl_arena *a, kl_str s) {
     return copy.ptr;
 }
 
+/* A picture's ids are the same in every one that gnuplot draws, and a page has several: each gets its place in the page in front. */
+static const char *after_mark(const char *at) {
+    static const char *const marks[] = {"id=\"gnuplot", "id='", "href='#"};
+    static const size_t lengths[] = {4, 4, 7}; /* up to where the id begins */
+    for (size_t i = 0; i < KL_COUNT(marks); i++)
+        if (strncmp(at, marks[i], strlen(marks[i])) == 0) return at + lengths[i];
+    return NULL;
+}
+
 /* The SVG element alone, without XML declaration and document type. */
 static void add_svg(kl_buf *out, kl_str svg) {
-    const char *begin = memmem(svg.ptr, svg.len, "<svg", 4);
-    if (begin) kl_buf_add(out, (kl_str){begin, (size_t)(svg.ptr + svg.len - begin)});
+    const char *at = memmem(svg.ptr, svg.len, "<svg", 4), *end = svg.ptr + svg.len;
+    const size_t place = out->len;
+    for (const char *done = at; at && done < end; done = at) {
+        const char *mark = NULL;
+        while (at < end && !(mark = after_mark(at))) at++;
+        if (mark) at = mark;
+        kl_buf_add(out, (kl_str){done, (size_t)(at - done)});
+        if (mark) kl_buf_printf(out, "f%zu-", place);
+    }
 }
 
 static void draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption) {

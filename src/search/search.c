@@ -193,9 +193,14 @@ static kl_err measure_gain(kli_search *s, kl_error *e) {
     return KL_OK;
 }
 
+/* Not: a price, a key or a file that is missing, or a recording of something else. */
+static bool recording_ended(const kli_search *s) {
+    return s->out->proposals > 0 && kl_str_starts(kl_str_of(kl_track_model(s->track)), KL_S("replay of "));
+}
+
 kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
     if (err == KL_EBUDGET) err = (stop(s, "budget"), KL_OK);
-    if (err == KL_ENOENT) err = (stop(s, "recording ended"), KL_OK);
+    if (err == KL_ENOENT && recording_ended(s)) err = (stop(s, "recording ended"), KL_OK);
     if (!err) kl_track_phase(s->track, "end");
     if (!err) err = measure_gain(s, e);
     s->out->cards = s->best_cards;
