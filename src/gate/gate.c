@@ -310,11 +310,12 @@ static kl_err judge(kl_case *c, kl_error *e) {
     return KL_OK;
 }
 
-/* Time that is not this gate's doing: the compiler's, and waiting for another gate's profile. */
+/* Time that is not this gate's doing: the compiler's, and waiting for other gates. */
 static int64_t foreign_ns(const kl_verdict *v) {
     int64_t sum = 0;
     for (int i = 0; i < v->n_stages; i++)
-        if (kl_str_starts(v->stages[i].name, KL_S("compile")) || kl_str_eq(v->stages[i].name, KL_S("wait")))
+        if (kl_str_starts(v->stages[i].name, KL_S("compile")) || kl_str_eq(v->stages[i].name, KL_S("wait")) ||
+            kl_str_eq(v->stages[i].name, KL_S("queue")))
             sum += v->stages[i].ns;
     return sum;
 }
@@ -339,8 +340,11 @@ kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, c
     kl_err err = case_open(c, &opts, e);
     if (err) return err;
     describe(c);
+    (void)kl_turn_share(&c->turn); /* without one the profile says so */
+    kl_case_lap(c, "queue");
     err = require_assurance(c, e);
     if (!err) err = judge(c, e);
+    kl_turn_close(&c->turn);
     kl_actor_stop(&c->candidate);
     if (opts.more_to_come && !err && !g->spare[c->backend->id] && kl_gate_start_ahead(g, c->backend->id, NULL))
         g->spare[c->backend->id] = NULL; /* the next verdict will say what is wrong; this one stands */

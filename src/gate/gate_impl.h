@@ -38,6 +38,16 @@ typedef struct kl_scene {
     int64_t oracle_ns;                                   /* longest oracle run seen here */
 } kl_scene;
 
+/* A place among the gates of this machine: see turn.c.  {0} has none yet. */
+typedef struct {
+    bool open;
+    int turnstile, room;
+} kl_turn;
+
+bool kl_turn_share(kl_turn *t); /* compile and check beside others; false: without a lock */
+bool kl_turn_alone(kl_turn *t); /* time: nobody else compiles, checks or times */
+void kl_turn_close(kl_turn *t);
+
 /* Everything one verdict needs while it is made. */
 typedef struct kl_case {
     struct kl_gate *gate;
@@ -57,6 +67,7 @@ typedef struct kl_case {
     int cap_checks;
     int64_t run_ns; /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock;  /* start of the current stage */
+    kl_turn turn;   /* shared while it checks, alone while it times */
 } kl_case;
 
 /* The largest error of a naive kernel that was seen for one task, shape and scale. */

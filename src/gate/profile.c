@@ -17,12 +17,10 @@
 #include "base/proc.h"
 #include "base/stats.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 enum {
@@ -530,19 +528,8 @@ static void roofline(kl_case *c, kl_finding *f) {
     }
 }
 
-/* Two gates that time on one machine at once would measure each other: one profile at a time per user.  The lock ends with its
- * process, so a killed gate leaves nothing behind. */
-static int wait_for_turn(kl_case *c) {
-    const kl_str dir = kl_fs_cache_dir(c->arena);
-    if (kl_fs_mkdirs(dir.ptr, NULL)) return -1;
-    const int fd = open(kl_fs_join(c->arena, dir.ptr, "profile.lock").ptr, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX))
-        kl_case_degrade(c, "no profile lock: another gate may have timed at the same moment");
-    return fd;
-}
-
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
-    const int lock = wait_for_turn(c);
+    if (!kl_turn_alone(&c->turn)) kl_case_degrade(c, "no turn: another gate may have worked while this one timed");
     kl_case_lap(c, "wait");
     kl_verdict *v = c->verdict;
     cpu_set_t old;
@@ -555,7 +542,7 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
         v->n_comparisons = !err && f->ok;
     }
     sched_setaffinity(0, sizeof old, &old);
-    if (lock >= 0) close(lock);
+    (void)kl_turn_share(&c->turn);
     if (err || !f->ok) return err;
     v->median_ns = llround(fmax(v->comparisons[0].candidate_ns, 1)); /* 0 means "was not timed" */
     roofline(c, f);

@@ -71,9 +71,17 @@ kl_err kli_state_of(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_ver
     return same_place(w, v, e);
 }
 
+/* A correct kernel whose time does not settle says something of the machine, not of the proposal; nothing is written down, so that the
+ * same command measures it again. */
+static kl_err too_busy(const kl_verdict *v, kl_error *e) {
+    kl_fail(e, KL_EBUSY, "walk", "a correct kernel was given %.*s", KL_STR_ARG(v->why));
+    return kl_hint(e, "the machine has too much else to do; the same command goes on from here when it has less");
+}
+
 kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
     kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &w->gate, e);
     if (err) return err;
+    if (x->verdict.outcome == KL_UNSTABLE) return too_busy(&x->verdict, e);
     x->judged = true;
     if (x->verdict.outcome == KL_PASS) return kli_state_of(&x->state, w, x->kernel, &x->verdict, e);
     evidence(&x->state, w, x->kernel, &x->verdict);

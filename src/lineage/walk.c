@@ -109,7 +109,7 @@ static void new_kernel(kli_attempt *x, kli_walk *w) {
 }
 
 static void remember(kli_walk *w, const kli_attempt *x) {
-    if (x->kernel && x->verdict.outcome != KL_UNSTABLE) w->seen[w->n_seen++] = kl_str_of(x->kernel->hash);
+    if (x->kernel) w->seen[w->n_seen++] = kl_str_of(x->kernel->hash);
 }
 
 static void simpler(kli_attempt *x, kli_walk *w) {
