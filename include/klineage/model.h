@@ -17,9 +17,10 @@ typedef struct {
     const kl_message *messages; int n;  /* system first, then user and assistant in turns, user last; append-only over a conversation */
     int64_t max_tokens;                 /* of the reply; 0: KL_MODEL_MAX_TOKENS */
     const char *purpose;                /* "deoptimize", "rederive", "lift", "materialize", "generate": what it is for */
+    const char *place;                  /* where in the line, "3"; part of the slot, so that a scripted replay finds its way back after a detour; NULL: none */
     /* What the builtin provider works on instead of the prose; the others ignore it. */
     const kl_kernel *subject;
-    /* Where in the run it stands; set by kl_ask.  `key` is its content hash, `slot` "track/purpose/3". */
+    /* Where in the run it stands; set by kl_ask.  `key` is its content hash, `slot` "track/purpose place/3". */
     const char *key, *slot;
 } kl_request;
 

@@ -56,6 +56,7 @@ static _Noreturn void become_runner(char *const *argv, char *const *env, int soc
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_DFL);
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     int high = fcntl(socket, F_DUPFD, 10);
     if (high < 0 || dup2(nowhere, 0) < 0 || dup2(nowhere, 1) < 0 || dup2(high, KL_WIRE_FD) < 0) _exit(127);

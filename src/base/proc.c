@@ -126,6 +126,7 @@ static KL_NORETURN void become_program(const process *p, const kl_proc_spec *spe
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL); /* an ignored signal stays ignored across exec */
+    signal(SIGXFSZ, SIG_DFL);
     bool joined = dup2(p->input, 0) >= 0 && dup2(p->out_write, 1) >= 0 && dup2(p->err_write, 2) >= 0;
     if (!joined) child_fails(p->exec_write, STAGE_EXEC);
     (void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); /* also what we inherited ourselves; Linux 5.11 */

@@ -13,6 +13,7 @@ static void set_up(const kl_args *args) {
     else if (kl_args_has(args, KL_OPTION_VERBOSE))
         kl_log_set_level(KL_LOG_VERBOSE);
     signal(SIGPIPE, SIG_IGN); /* a runner that died is an answer, not our end */
+    signal(SIGXFSZ, SIG_IGN); /* a journal that may not grow is an error with a name */
     kl_interrupt_install();
 }
 

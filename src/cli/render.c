@@ -32,6 +32,29 @@ static bool put(FILE *stream, kl_str text) {
     return fflush(stream) == 0 && !ferror(stream);
 }
 
+/* Bytes of the colour that begins here, "ESC [ digits m"; 0: none. */
+static size_t colour_at(kl_str s) {
+    size_t i = 2;
+    if (s.len < 3 || s.ptr[0] != '\033' || s.ptr[1] != '[') return 0;
+    while (i < s.len && strchr("0123456789;", s.ptr[i]) && s.ptr[i]) i++;
+    return i < s.len && s.ptr[i] == 'm' ? i + 1 : 0;
+}
+
+/* Words of models, cards and files are among the text: line ends, tabs and colours are all that may reach a terminal of control
+ * characters, those of two bytes (U+0080 to U+009F) included. */
+static kl_str tame(kl_arena *a, kl_str text, bool colour) {
+    char *out = kl_arena_alloc(a, text.len + 1, 1);
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i], next = i + 1 < text.len ? (unsigned char)text.ptr[i + 1] : 0;
+        const size_t sgr = colour ? colour_at((kl_str){text.ptr + i, text.len - i}) : 0;
+        const bool one = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f, two = c == 0xc2 && next >= 0x80 && next < 0xa0;
+        memcpy(out + i, one ? " " : two ? "  " : text.ptr + i, two ? 2 : 1);
+        if (sgr) memcpy(out + i, text.ptr + i, sgr);
+        i += sgr ? sgr - 1 : two;
+    }
+    return (kl_str){out, text.len};
+}
+
 int kl_cli_show_error(const kl_args *args, kl_arena *a, const kl_error *e) {
     kl_progress("%s", "");
     int code = kl_exit_of_error(e->code);
@@ -66,7 +89,7 @@ int kl_cli_show_result(const kl_args *args, kl_arena *a, const kl_result *r) {
         ok = put(stdout, kl_json_dump(a, r->json, pretty));
         if (ok && !pretty) ok = put(stdout, KL_S("\n"));
     } else {
-        ok = put(stdout, kl_buf_str(&r->text));
+        ok = put(stdout, tame(a, kl_buf_str(&r->text), kl_cli_colour(args, STDOUT_FILENO)));
     }
     if (!ok) {
         if (errno == EPIPE) return 2; /* the reader went away and does not want to hear of it */

@@ -107,14 +107,15 @@ void kli_talk_rejected(kli_talk *talk, kli_walk *w, const kli_attempt *x) {
 }
 
 /* The newest turn is worth caching as well: the next request begins with it. */
-static kl_request request_of(kli_talk *talk, const char *stage, const kl_kernel *subject) {
+static kl_request request_of(kli_talk *talk, const kli_walk *w, const char *stage, const kl_kernel *subject) {
     for (int i = 2; i < talk->n; i++) talk->at[i].cache = i == talk->n - 1;
-    return (kl_request){.messages = talk->at, .n = talk->n, .purpose = stage, .subject = subject};
+    const char *step = kl_arena_printf(w->a, "%d", w->n + 1).ptr;
+    return (kl_request){.messages = talk->at, .n = talk->n, .purpose = stage, .place = step, .subject = subject};
 }
 
 kl_err kli_talk_ask(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel *subject, kl_error *e) {
     kl_reply reply;
-    const kl_request q = request_of(talk, x->stage, subject);
+    const kl_request q = request_of(talk, w, x->stage, subject);
     const kl_err err = kl_ask(&reply, w->track, w->a, &q, e);
     if (err) return err;
     w->asked = true;

@@ -22,7 +22,8 @@ typedef struct {
     kl_track *t;
     kl_request q;   /* with key, slot and the default of max_tokens */
     kl_str content; /* hash of what is asked */
-    kl_str purpose; /* of the slot, as a thing to count */
+    kl_str counted; /* purpose and place: what the slot says */
+    kl_str purpose; /* the same, as a thing to count */
     int64_t ordinal;
     char key[65];
 } question;
@@ -49,11 +50,12 @@ static question question_of(kl_track *t, const kl_request *q) {
     if (!c.q.max_tokens) c.q.max_tokens = KL_MODEL_MAX_TOKENS;
     if (!c.q.purpose) c.q.purpose = "";
     c.content = content_of(t->arena, &c.q);
-    c.purpose = kl_arena_printf(t->arena, "purpose %s", c.q.purpose);
+    c.counted = kl_arena_printf(t->arena, "%s%s%s", c.q.purpose, c.q.place ? " " : "", c.q.place ? c.q.place : "");
+    c.purpose = kl_arena_printf(t->arena, "purpose %s", c.counted.ptr);
     c.ordinal = kli_count_of(t, c.purpose);
     kli_effect_key(c.key, t, "ask", c.content);
     c.q.key = kl_arena_copy(t->arena, kl_str_of(c.key)).ptr;
-    c.q.slot = kl_arena_printf(t->arena, "%s/%s/%lld", t->spec->name, c.q.purpose, (long long)c.ordinal).ptr;
+    c.q.slot = kl_arena_printf(t->arena, "%s/%s/%lld", t->spec->name, c.counted.ptr, (long long)c.ordinal).ptr;
     return c;
 }
 
@@ -246,7 +248,7 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
                          .run = c->run,
                          .track = c->track,
                          .kind = KL_S("ask"),
-                         .purpose = kl_str_of(q->q.purpose),
+                         .purpose = q->counted,
                          .ordinal = q->ordinal,
                          .request = request};
     for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++) {

@@ -127,7 +127,7 @@ static kl_err ask_once(materializing *m, bool *done, kl_error *e) {
     kl_str source;
     kl_verdict v = {0};
     kl_error refused = {0};
-    kl_request q = {.messages = m->messages, .n = m->n, .purpose = "materialize", .subject = m->from};
+    kl_request q = {.messages = m->messages, .n = m->n, .purpose = "materialize", .place = kl_arena_copy(m->arena, m->start->name).ptr, .subject = m->from};
     kl_err err = kl_ask(&reply, m->track, m->arena, &q, e);
     if (err) return err;
     m->out->tries++;
