@@ -180,12 +180,24 @@ bool kli_search_over(kli_search *s) {
     return s->n + 3 > (int)KL_COUNT(s->messages) && stop(s, "steps");
 }
 
+/* What the two verdicts against the same baseline say: wider than a comparison, and there also where none can be made (a spool
+ * cannot carry one, a busy machine never settles one). */
+static void bound_gain(kli_search *s) {
+    const kli_point *from = &s->start, *to = &s->best;
+    if (!(from->low > 0) || !(to->low > 0)) return;
+    s->out->gain = to->ratio / from->ratio;
+    s->out->gain_low = to->low / from->high;
+    s->out->gain_high = to->high / from->low;
+}
+
 static kl_err measure_gain(kli_search *s, kl_error *e) {
     kl_verdict v;
     kl_gate_opts o = options(s);
     if (s->best.kernel == s->start.kernel) return KL_OK;
+    bound_gain(s);
     o.against = s->start.kernel;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, e);
+    if (err == KL_EINVAL) return KL_OK; /* a spool */
     if (err || v.outcome != KL_PASS || !v.n_comparisons) return err;
     s->out->gain = v.comparisons[0].ratio;
     s->out->gain_low = v.comparisons[0].low;

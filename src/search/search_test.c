@@ -1,0 +1,228 @@
+/* search_test.c - what policies make of replies and verdicts that are told beforehand: best by verdict alone, ends that are ends.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "search_impl.h"
+#include "lineage/fake_track.h"
+#include "base/test.h"
+
+#define HEAD                                                                                                                \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                        \
+    "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
+#define REPLY(from, to) "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
+
+typedef struct {
+    kl_arena *arena;
+    struct kl_track track;
+    kl_task *task;
+    kl_kernel *start;
+    kl_search_opts opts;
+    kl_search_result result;
+} scene;
+
+static scene *s;
+
+static int set_up(void **state) {
+    (void)state;
+    kl_error e = {0};
+    kl_arena *a = kl_arena_new();
+    s = KL_NEW(a, scene);
+    s->arena = a;
+    fake_track_open(&s->track, a);
+    assert_ok(kl_task_load(&s->task, a, KL_TEST_ROOT "/tasks/gemm", &e));
+    assert_ok(kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
+    s->opts = (kl_search_opts){.task = s->task, .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU), .start = s->start};
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    fake_track_close(&s->track);
+    kl_arena_free(s->arena);
+    return 0;
+}
+
+static void says(const char *text) { fake_says(&s->track, kl_str_of(text)); }
+
+static void runs(const char *policy) {
+    kl_error e = {0};
+    assert_ok(kl_policy_find(kl_str_of(policy))->run(&s->result, &s->track, &s->opts, &e));
+}
+
+static void test_search_generate__best_is_the_fastest_that_passed(void **state) {
+    (void)state;
+    says(REPLY("// ns 300", "// ns 200"));                  /* better */
+    says(REPLY("// ns 200", "// ns 100 // outcome wrong")); /* faster and wrong */
+    says(REPLY("// ns 200", "// ns 210"));                  /* a preparation: current, not best */
+    says("DONE: enough");
+    runs("generate");
+    assert_contains(s->result.best->source.ptr, "// ns 200");
+    assert_str(s->result.stopped, "model says done");
+    assert_int_equal(s->result.proposals, 4);
+    assert_int_equal(s->result.passed, 2);
+    assert_int_equal(s->result.improved, 1);
+    assert_true(s->result.gain > 1.49 && s->result.gain < 1.51);
+}
+
+static void test_search_generate__a_preparation_is_what_the_next_edit_applies_to(void **state) {
+    (void)state;
+    says(REPLY("// ns 300", "// ns 310"));
+    says(REPLY("// ns 310", "// ns 100"));
+    says("DONE: enough");
+    runs("generate");
+    assert_contains(s->result.best->source.ptr, "// ns 100");
+}
+
+static void test_search_generate__the_start_stays_when_nothing_is_better(void **state) {
+    (void)state;
+    says("I would rather talk.");
+    says(REPLY("// ns 300", "// ns 299")); /* within the noise */
+    says("DONE: enough");
+    runs("generate");
+    assert_ptr_equal(s->result.best, s->start);
+    assert_int_equal(s->result.improved, 0);
+    assert_true(s->result.gain >= 1 && s->result.gain <= 1);
+}
+
+static void test_search_generate__no_money_is_an_end(void **state) {
+    (void)state;
+    says(REPLY("// ns 300", "// ns 200"));
+    fake_fails(&s->track, KL_EBUDGET);
+    runs("generate");
+    assert_str(s->result.stopped, "budget");
+    assert_contains(s->result.best->source.ptr, "// ns 200");
+}
+
+static void test_search_generate__a_recording_that_ends_is_an_end(void **state) {
+    (void)state;
+    s->track.model = "replay of fake";
+    says(REPLY("// ns 300", "// ns 200"));
+    runs("generate");
+    assert_str(s->result.stopped, "recording ended");
+    assert_contains(s->result.best->source.ptr, "// ns 200");
+}
+
+/* A wrong file, a model without a price: nobody answered at all. */
+static void test_search_generate__a_recording_without_a_first_answer_is_an_error(void **state) {
+    (void)state;
+    kl_error e = {0};
+    s->track.model = "replay of fake";
+    assert_err(KL_ENOENT, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track, &s->opts, &e));
+}
+
+static void test_search_generate__a_provider_that_fails_is_an_error(void **state) {
+    (void)state;
+    kl_error e = {0};
+    fake_fails(&s->track, KL_EMODEL);
+    assert_err(KL_EMODEL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track, &s->opts, &e));
+}
+
+static void test_search_generate__a_reply_that_was_cut_off_is_not_used(void **state) {
+    (void)state;
+    says(REPLY("// ns 300", "// ns 200"));
+    s->track.replies[0].stop = KL_STOP_TRUNCATED;
+    says("DONE: enough");
+    runs("generate");
+    assert_ptr_equal(s->result.best, s->start);
+    assert_int_equal(s->result.gated, 0);
+}
+
+static void test_search_generate__patience_and_steps_end_it(void **state) {
+    (void)state;
+    s->opts.patience = 2;
+    for (int i = 0; i < 5; i++) says("nothing");
+    runs("generate");
+    assert_str(s->result.stopped, "patience");
+    assert_int_equal(s->result.proposals, 2);
+}
+
+static void test_search_bestofn__attempts_know_nothing_of_each_other(void **state) {
+    (void)state;
+    s->opts.max_steps = 3;
+    says(REPLY("// ns 300", "// ns 200"));
+    says(REPLY("// ns 300", "// ns 150")); /* against the start, not against the attempt before */
+    says(REPLY("// ns 300", "// ns 250"));
+    runs("bestofn");
+    assert_contains(s->result.best->source.ptr, "// ns 150");
+    assert_int_equal(s->track.turns[0], 2); /* system and one question, however many attempts */
+    assert_str(s->result.stopped, "steps");
+}
+
+static void test_search_start__has_to_pass(void **state) {
+    (void)state;
+    kl_error e = {0};
+    assert_ok(kl_kernel_parse(&s->start, s->arena, KL_S(HEAD "// outcome wrong\n"), KL_S("start.c"), NULL, NULL, &e));
+    s->opts.start = s->start;
+    assert_err(KL_EINVAL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track, &s->opts, &e));
+    assert_contains(e.message, "wrong");
+}
+
+/* ---- with cards ---------------------------------------------------------------------------------------------------------------- */
+
+static kl_library one_card(const char *patch) {
+    kl_card *c = KL_NEW(s->arena, kl_card);
+    static kl_str cases[] = {{"gemm", 4}}, languages[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
+    *c = (kl_card){.name = KL_S("unroll-c"), .action = KL_S("unroll"), .status = KL_CARD_ADMITTED, .intent = KL_S("the intent of the card"),
+                   .expected_gain = 1.5, .patch = kl_str_of(patch),
+                   .verified = {.cases = cases, .n_cases = 1, .languages = languages, .n_languages = 1, .platforms = platforms, .n_platforms = 1}};
+    return (kl_library){.cards = c, .n_cards = 1};
+}
+
+static void test_search_klineage__needs_a_library(void **state) {
+    (void)state;
+    kl_error e = {0};
+    assert_err(KL_EINVAL, kl_policy_find(KL_S("klineage"))->run(&s->result, &s->track, &s->opts, &e));
+}
+
+static void test_search_klineage__shows_cards_and_names_those_that_were_used(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    s->opts.library = &l;
+    says("CARD: unroll-c\n" REPLY("// ns 300", "// ns 200"));
+    says("DONE: enough");
+    runs("klineage");
+    assert_str(s->result.cards, "unroll-c");
+    assert_contains(s->track.said[0].ptr, "the intent of the card");
+}
+
+static void test_search_klineage__a_patch_that_fits_costs_nothing(void **state) {
+    (void)state;
+    kl_library l = one_card(REPLY("// ns 300", "// ns 120"));
+    s->opts.library = &l;
+    says("DONE: enough");
+    runs("klineage");
+    assert_contains(s->result.best->source.ptr, "// ns 120");
+    assert_str(s->result.cards, "unroll-c");
+    assert_int_equal(s->result.proposals, 1); /* the DONE alone was asked for */
+}
+
+static void test_search_generate__sees_no_card(void **state) {
+    (void)state;
+    kl_library l = one_card(REPLY("// ns 300", "// ns 120"));
+    s->opts.library = &l;
+    says("DONE: enough");
+    runs("generate");
+    assert_ptr_equal(s->result.best, s->start);
+    assert_null(strstr(s->track.said[0].ptr, "the intent of the card"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(test_search_generate__best_is_the_fastest_that_passed),
+        CASE(test_search_generate__a_preparation_is_what_the_next_edit_applies_to),
+        CASE(test_search_generate__the_start_stays_when_nothing_is_better),
+        CASE(test_search_generate__no_money_is_an_end),
+        CASE(test_search_generate__a_recording_that_ends_is_an_end),
+        CASE(test_search_generate__a_recording_without_a_first_answer_is_an_error),
+        CASE(test_search_generate__a_provider_that_fails_is_an_error),
+        CASE(test_search_generate__a_reply_that_was_cut_off_is_not_used),
+        CASE(test_search_generate__patience_and_steps_end_it),
+        CASE(test_search_bestofn__attempts_know_nothing_of_each_other),
+        CASE(test_search_start__has_to_pass),
+        CASE(test_search_klineage__needs_a_library),
+        CASE(test_search_klineage__shows_cards_and_names_those_that_were_used),
+        CASE(test_search_klineage__a_patch_that_fits_costs_nothing),
+        CASE(test_search_generate__sees_no_card),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
