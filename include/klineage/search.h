@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     kl_kernel *best;              /* the start when nothing was better */
     kl_verdict start_verdict, verdict;  /* of the start; of the best, full */
-    double gain, gain_low, gain_high;   /* best over start, interleaved; 1 when it is the start */
+    double gain, gain_low, gain_high;   /* best over start, interleaved; from their two verdicts where that cannot be; 1 when it is the start */
     kl_str stopped;               /* "budget" "steps" "patience" "roof" "goal" "model says done" "recording ended" */
     int    proposals, gated, passed, improved;
     kl_str cards;                 /* names of those whose application became part of the best, in order */

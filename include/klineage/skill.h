@@ -56,6 +56,7 @@ typedef struct {
     kl_trial_record *trials; int n_trials; /* births first */
     kl_card_counts counts;
     kl_str patch;             /* forward edits of the best birth: the mechanical carrier */
+    kl_traits before;         /* of the state that the best birth began from: starts like it are tried first */
     kl_str lineages;          /* ids it was born from, separated by spaces */
     double expected_gain;     /* smallest gain among births that pay */
     char   body_hash[65];     /* of SKILL.md at admission */

@@ -15,7 +15,8 @@ typedef struct {
     kl_traits traits;
     kl_fit fit;
     bool same_case;
-    int place; /* as it was given */
+    double distance; /* of its traits from those of the state that the card was born from */
+    int place;       /* as it was given */
 } candidate;
 
 typedef struct {
@@ -44,6 +45,17 @@ static kl_target target_of(const candidate *x, const kl_card *c) {
                        .traits = &x->traits};
 }
 
+/* How differently two kernels are built: sum over source traits of |log of their ratio|, each counted from one. */
+static double distance(const kl_traits *a, const kl_traits *b) {
+    double sum = 0;
+    for (int i = 0; i < a->n; i++)
+        if (kl_str_starts(a->at[i].name, KL_S("source.")))
+            sum += fabs(log((1 + a->at[i].value) / (1 + kl_trait(b, a->at[i].name))));
+    for (int i = 0; i < b->n; i++)
+        if (kl_str_starts(b->at[i].name, KL_S("source.")) && !(kl_trait(a, b->at[i].name) > 0)) sum += log(1 + b->at[i].value);
+    return sum;
+}
+
 /* Is the start one that the card could be tried on? */
 static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
     kl_error unused = {0};
@@ -53,6 +65,7 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
     kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
     kl_target t = target_of(x, m->card);
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
+    x->distance = distance(&m->card->before, &x->traits);
     x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
     bool same_language = kli_array_has(m->card->verified.languages, m->card->verified.n_languages, t.language);
     return same_language && x->fit != KL_VIOLATED && !born_from(m->card, x->kernel->hash);
@@ -62,6 +75,7 @@ static int nearest_first(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->fit != y->fit) return (int)x->fit - (int)y->fit;
     if (x->same_case != y->same_case) return x->same_case ? -1 : 1;
+    if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
     return x->place - y->place;
 }
 

@@ -66,6 +66,7 @@ json_t *kli_evidence_json(const kl_card *c) {
                                                "correct", c->counts.correct, "improved", c->counts.improved, "sum_log_gain",
                                                c->counts.sum_log_gain, "spent_microusd", (json_int_t)c->counts.spent_microusd));
     json_object_set_new(o, "patch", kl_json_str(c->patch));
+    json_object_set_new(o, "before", kl_traits_json(&c->before));
     json_object_set_new(o, "trials", trials);
     return o;
 }
@@ -87,6 +88,7 @@ static void fill(kl_card *c, kl_arena *a, const json_t *o) {
     c->lineages = kl_arena_copy(a, kl_json_text_or(o, "lineages", KL_S("")));
     c->patch = kl_arena_copy(a, kl_json_text_or(o, "patch", KL_S("")));
     c->counts = counts_of(json_object_get(o, "counts"));
+    kl_traits_parse(&c->before, a, json_object_get(o, "before"));
     c->trials = KL_ARRAY(a, kl_trial_record, json_array_size(trials) + 1);
     json_array_foreach(trials, i, one)
         for (size_t j = 0; j < KL_COUNT(trial_fields); j++) field_read(&c->trials[i], &trial_fields[j], a, one);

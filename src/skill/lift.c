@@ -241,6 +241,7 @@ kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e) 
     out->requires = requires_of(&l);
     out->provides = provides(&l);
     out->patch = edge_of(&l, best_birth(&l))->forward;
+    out->before = edge_of(&l, best_birth(&l))->before;
     births(&l);
     scope_of_births(&l, &out->verified);
     scope_of_births(&l, &out->declared);

@@ -1,0 +1,124 @@
+/* learn_test.c - from a lineage to an admitted card, with replies and verdicts that are told beforehand.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "skill_impl.h"
+#include "lineage/sample.h"
+
+#define LIFTED                                                                                                              \
+    "## Intent\nCopy an operand into the order in which it is read.\n\n## Anchor\nThe inner loop.\n\n## Carrier\n```\npack(b)\n```\n\n" \
+    "## Preconditions\n- data: [dtype == float32] - floats\n\n## Effect\nFewer lines are touched. It gains 99x.\n\n## Risks\n- wrong: a tail\n\n" \
+    "## Scope\n- cases: gemm conv2d\n"
+
+/* A kernel that no card was born from, without the packing. */
+#define HELD_OUT(ns) SAMPLE_DIRECT(ns, SAMPLE_PRAGMA) "/* held out */\n"
+
+static kl_card lifted(sample *s) {
+    kl_error e = {0};
+    kl_group *groups;
+    kl_card card;
+    int n;
+    sample_whole_walk(s);
+    assert_ok(sample_walk(s, &e));
+    kl_skill_group(&groups, &n, s->arena, &s->lineage, 1);
+    assert_int_equal(n, 1); /* the edge that does not pay teaches nothing */
+    fake_says(&s->track, KL_S(LIFTED));
+    assert_ok(kl_skill_lift(&card, &s->track, &groups[0], &e));
+    return card;
+}
+
+static void test_skill_lift__computes_what_can_be_computed(void **state) {
+    kl_card c = lifted(*state);
+    assert_str(c.name, "pack-b-c");
+    assert_int_equal(c.status, KL_CARD_LIFTED);
+    assert_true(kli_words_have(c.provides, KL_S("source.buffers")));
+    assert_true(c.expected_gain > 1.99 && c.expected_gain < 2.01); /* measured, whatever the model claims */
+    assert_int_equal(c.n_trials, 1);
+    assert_str(c.trials[0].kind, "birth");
+    assert_int_equal(c.verified.n_cases, 1);
+    assert_true(kli_array_has(c.declared.cases, c.declared.n_cases, KL_S("conv2d")));
+    assert_str(c.pre[0].fact, "dtype");
+    assert_contains(c.intent.ptr, "order in which it is read");
+    assert_contains(c.carrier.ptr, "<<<<<<< SEARCH");
+}
+
+static void test_skill_lift__stands_without_a_model(void **state) {
+    sample *s = *state;
+    kl_error e = {0};
+    kl_group *groups;
+    kl_card c;
+    int n;
+    sample_whole_walk(s);
+    assert_ok(sample_walk(s, &e));
+    kl_skill_group(&groups, &n, s->arena, &s->lineage, 1);
+    fake_says(&s->track, KL_S("nothing of use"));
+    assert_ok(kl_skill_lift(&c, &s->track, &groups[0], &e));
+    assert_true(c.intent.len > 0 && c.anchor.len > 0 && c.n_pre > 0);
+}
+
+/* ---- admit ---------------------------------------------------------------------------------------------------------------------- */
+
+static void admits(sample *s, kl_card *c, const char *start, const char *made, kl_card_status expected) {
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_start one = {.task = s->task, .workload = s->workload, .name = KL_S("held-out.c"), .source = kl_str_of(start), .surface = s->expert->surface};
+    assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
+    if (made) sample_says(s, "pack_b", start, made);
+    assert_ok(kl_skill_admit(c, &s->track, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_int_equal(c->status, expected);
+    assert_ok(kl_library_load(&l, s->arena, dir.ptr, &e));
+    assert_int_equal(l.n_cards, 1);
+    assert_int_equal(l.cards[0].status, expected);
+    assert_int_equal(l.cards[0].n_trials, c->n_trials);
+    assert_false(l.cards[0].edited);
+    kl_fs_remove_tree(dir.ptr);
+}
+
+static void test_skill_admit__a_round_trip_that_reproduces_the_effect(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"), KL_CARD_ADMITTED);
+    assert_true(c.trials[1].held_out && c.trials[1].accepted);
+    assert_true(c.trials[1].gain > 1.99 && c.trials[1].gain < 2.01);
+    assert_int_equal(c.counts.improved, 1);
+}
+
+static void test_skill_admit__too_little_is_rejected_and_kept(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("300", "row"), KL_CARD_REJECTED); /* 1.33x of the 1.87x that are needed */
+    assert_int_equal(c.n_trials, 2);
+    assert_false(c.trials[1].accepted);
+    assert_contains(c.trials[1].why.ptr, "that was needed");
+}
+
+static void test_skill_admit__a_wrong_kernel_is_no_success(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("100 // outcome wrong", "row"), KL_CARD_REJECTED);
+    assert_str(c.trials[1].outcome, "wrong");
+}
+
+static void test_skill_admit__speed_without_the_trait_is_no_success(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_DIRECT("100", SAMPLE_PRAGMA) "/* another */\n", KL_CARD_REJECTED);
+    assert_contains(c.trials[1].why.ptr, "without what the card provides");
+}
+
+static void test_skill_admit__a_state_it_was_born_from_is_not_held_out(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, SAMPLE_MIDDLE, NULL, KL_CARD_REJECTED);
+    assert_int_equal(c.n_trials, 1);
+    assert_contains(c.verification.ptr, "no held-out start");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, sample_setup, sample_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(test_skill_lift__computes_what_can_be_computed),
+        CASE(test_skill_lift__stands_without_a_model),
+        CASE(test_skill_admit__a_round_trip_that_reproduces_the_effect),
+        CASE(test_skill_admit__too_little_is_rejected_and_kept),
+        CASE(test_skill_admit__a_wrong_kernel_is_no_success),
+        CASE(test_skill_admit__speed_without_the_trait_is_no_success),
+        CASE(test_skill_admit__a_state_it_was_born_from_is_not_held_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
