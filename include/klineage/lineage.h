@@ -35,6 +35,7 @@ typedef struct {
                                * that does not pay may have */
     kl_str forward_hash, forward_source, forward_verdict_key, forward_receipt;
     double forward_ratio, forward_low, forward_high;   /* against the primary baseline */
+    kl_str witness;           /* "alone": forward was derived by somebody who had seen nothing of the walk; "failed": that was tried in vain; empty: not tried */
     bool   mechanical;        /* forward is the reverse of backward: a model that cannot derive proposed it */
     double recovered, recovered_low, recovered_high;   /* speed of the forward kernel over that of K_to, interleaved: 1 is all of it; 0: not
                                * compared, because it is K_to itself or the edge does not pay */
@@ -82,6 +83,12 @@ typedef struct {
  * the walk.  Errors: KL_EINVAL (the expert itself does not pass the gate: says why), KL_PENDING, KL_EINTR, KL_EMODEL. */
 KL_MUST_USE kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *w, const kl_kernel *expert,
                                    const kl_walk_opts *o, kl_error *e);
+
+/* Derive edge `index` once more, in a track of its own, by somebody who has seen nothing of the walk.  `out` is the edge with what came of it: a new
+ * forward part and witness "alone", or the old one and "failed".  Give the edges back to their lineage, then sign it.  Errors: as kl_lineage_walk; KL_EBUDGET. */
+KL_MUST_USE kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_lineage *l, int index,
+                                       const kl_walk_opts *o, kl_error *e);
+void    kl_lineage_sign(kl_lineage *l, kl_arena *a); /* fills id anew after a change */
 
 json_t *kl_lineage_json(const kl_lineage *l);
 /* Checks what must hold: edges join neighbouring states, hashes are those of the sources, law 4's fields agree.  Errors: KL_EPARSE, KL_EINVAL. */

@@ -22,10 +22,20 @@ static kl_err line(kl_track *t, void *ctx, kl_error *e) {
     return err ? err : kl_library_put(job->dir, &job->card, e);
 }
 
-static kl_err load_lineages(kl_lineage *out, kl_arena *a, const kl_args *args, kl_error *e) {
+/* A lineage that was named twice is no second witness. */
+static bool is_new(const kl_lineage *all, int n) {
+    for (int i = 0; i < n; i++)
+        if (kl_str_eq(all[i].id, all[n].id)) return false;
+    return true;
+}
+
+static kl_err load_lineages(kl_lineage *out, int *n, kl_arena *a, const kl_args *args, kl_error *e) {
     kl_store *store = NULL;
     kl_err err = kl_journal_open(&store, a, args, e);
-    for (int i = 0; !err && i < args->n_words; i++) err = kl_lineage_load(&out[i], a, store, args->words[i], e);
+    for (int i = 0; !err && i < args->n_words; i++) {
+        err = kl_lineage_load(&out[*n], a, store, args->words[i], e);
+        if (!err && is_new(out, *n)) ++*n;
+    }
     kl_store_close(store);
     return err;
 }
@@ -74,13 +84,13 @@ kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     kl_str dir;
     kl_run_opts o;
     kl_group *groups;
-    int n;
+    int n, n_lineages = 0;
     kl_error unused = {0};
     kl_err err = kl_effort_run(&o, args, "lift", e);
-    if (!err) err = load_lineages(lineages, c->arena, args, e);
+    if (!err) err = load_lineages(lineages, &n_lineages, c->arena, args, e);
     if (err) return err;
     if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], &unused)) dir = KL_S("library");
-    kl_skill_group(&groups, &n, c->arena, lineages, args->n_words);
+    kl_skill_group(&groups, &n, c->arena, lineages, n_lineages);
     lift_job *jobs = KL_ARRAY(c->arena, lift_job, n + 1);
     for (int i = 0; i < n; i++) jobs[i] = (lift_job){.group = &groups[i], .dir = dir.ptr};
     err = keep_out_admitted(jobs, n, c->arena, dir.ptr, e);

@@ -103,6 +103,7 @@ static json_t *forward_json(const kl_edge *d) {
     if (!d->forward.len) return json_null();
     json_t *o = json_object();
     json_object_set_new(o, "mechanical", json_boolean(d->mechanical));
+    if (d->witness.len) json_object_set_new(o, "witness", kl_json_str(d->witness));
     put_text(o, "hash", d->forward_hash);
     put_interval(o, d->forward_ratio, d->forward_low, d->forward_high);
     put_text(o, "verdict", d->forward_verdict_key);

@@ -154,6 +154,7 @@ static void state(parsing *p, kl_state *s, const json_t *o) {
 
 static void forward(parsing *p, kl_edge *d, const json_t *o) {
     d->mechanical = kl_json_bool_or(o, "mechanical", false);
+    d->witness = kl_arena_copy(p->a, kl_json_text_or(o, "witness", (kl_str){0}));
     d->forward_hash = hash(p, o, "hash");
     interval(p, o, &d->forward_ratio, &d->forward_low, &d->forward_high);
     d->forward_verdict_key = hash(p, o, "verdict");

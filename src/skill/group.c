@@ -23,7 +23,9 @@ static kl_str common(kl_arena *a, kl_str x, kl_str y) {
     return both;
 }
 
-static bool teaches(const kl_edge *edge) { return edge->pays && edge->forward_source.len; }
+static bool teaches(const kl_edge *edge) {
+    return edge->pays && edge->forward_source.len && !kl_str_eq(edge->witness, KL_S("failed"));
+}
 
 static kl_group *home(kl_group *groups, int n, kl_arena *a, kl_str action, kl_str surface, kl_str raised) {
     for (int i = 0; i < n; i++) {

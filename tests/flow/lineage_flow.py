@@ -62,8 +62,8 @@ def walk(p, model, *options):
 
 
 def whole(p):
-    return recording(p, ("deoptimize/0", "I cannot tell."), ("deoptimize/1", UNDO % SIMPLE), ("rederive/0", UNDO % EXPERT),
-                     ("deoptimize/2", "DONE: three plain loops"))
+    return recording(p, ("deoptimize 1/0", "I cannot tell."), ("deoptimize 1/1", UNDO % SIMPLE), ("rederive 1/0", UNDO % EXPERT),
+                     ("deoptimize 2/0", "DONE: three plain loops"))
 
 
 def test_walk_is_complete_kept_exported_and_resumed(p):
@@ -95,9 +95,9 @@ def test_walk_is_complete_kept_exported_and_resumed(p):
 
 
 def test_walk_that_ends_early_says_how_to_go_on(p):
-    model = recording(p, ("deoptimize/0", "no"), ("deoptimize/1", "DONE: believe me"), ("deoptimize/2", "no"))
+    model = recording(p, ("deoptimize 1/0", "no"), ("deoptimize 1/1", "DONE: believe me"), ("deoptimize 1/2", "no"))
     walk(p, model, "--max-rejections", "2").is_("no", "rejection_limit", "not_naive: still has", "another --trial")
-    walk(p, model).is_("no", "stopped", "walk/deoptimize/3", "goes on from here")
+    walk(p, model).is_("no", "stopped", "walk/deoptimize 1/3", "goes on from here")
 
 
 def test_walk_wrong_usage(p):

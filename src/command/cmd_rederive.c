@@ -1,0 +1,91 @@
+/* cmd_rederive.c - `klineage lineage rederive LINEAGE`: every edge that pays derived once more, each in a track of its own.
+ *
+ * The lineage that comes out has another id and the name of the old one; it is kept before it is shown.  SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
+#include "command/journal.h"
+#include "command/request.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include <klineage/lineage.h>
+
+typedef struct {
+    kl_task *task;
+    const kl_workload *workload;
+    const kl_lineage *lineage;
+    kl_walk_opts opts;
+    int index;
+    kl_edge edge; /* what came of it */
+} rederiving;
+
+static kl_err line(kl_track *t, void *ctx, kl_error *e) {
+    rederiving *r = ctx;
+    return kl_lineage_rederive(&r->edge, t, r->task, r->workload, r->lineage, r->index, &r->opts, e);
+}
+
+static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_context *c, const kl_args *args, kl_error *e) {
+    kl_store *store = NULL;
+    kl_err err = kl_journal_open(&store, c->arena, args, e);
+    if (!err) err = kl_lineage_load(l, c->arena, store, args->words[0], e);
+    kl_store_close(store);
+    if (!err) err = kl_request_task(task, c->arena, l->task.ptr, e);
+    if (err) return err;
+    const kl_surface *surface = kl_surface_by_name(l->surface);
+    *w = surface ? kl_task_workload(*task, l->workload, surface->on) : NULL;
+    if (!*w) return kl_fail(e, KL_EINVAL, args->words[0], "the task has no shape named %.*s any more", KL_STR_ARG(l->workload));
+    if (!kl_str_eq(l->task_hash, kl_str_of((*task)->hash)))
+        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage was walked for another version of the task %.*s", KL_STR_ARG(l->task));
+    return KL_OK;
+}
+
+static int make_jobs(rederiving *jobs, kl_track_spec *tracks, kl_context *c, const rederiving *base) {
+    int n = 0;
+    for (int i = 0; i < base->lineage->n_edges; i++) {
+        if (!base->lineage->edges[i].pays) continue;
+        jobs[n] = *base;
+        jobs[n].index = i;
+        tracks[n] = (kl_track_spec){.name = kl_arena_printf(c->arena, "rederive/%d", i + 1).ptr, .workload = base->task->name.ptr, .policy = "walk",
+                                    .line = line, .ctx = &jobs[n]};
+        n++;
+    }
+    return n;
+}
+
+static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    int alone = 0;
+    for (int i = 0; i < n; i++) {
+        l->edges[jobs[i].index] = jobs[i].edge;
+        alone += kl_str_eq(jobs[i].edge.witness, KL_S("alone"));
+    }
+    kl_lineage_sign(l, c->arena);
+    kl_err err = kl_lineage_keep(l, kl_run_store(run), e);
+    const char *path = args->values[KL_OPTION_OUT];
+    out->json = kl_lineage_json(l);
+    if (!err && path) err = kl_fs_write(path, kl_json_dump(c->arena, out->json, true), e);
+    kl_lineage_render(l, &out->text, c->colour);
+    kl_buf_printf(&out->text, "  %d of %d edges that pay were derived by somebody who had seen nothing of the walk\n", alone, n);
+    out->exit_code = alone == n ? 0 : 1;
+    return err;
+}
+
+kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_lineage *l = KL_NEW(c->arena, kl_lineage);
+    rederiving base = {.lineage = l};
+    kl_run_opts o;
+    kl_run *run = NULL;
+    kl_track_opts how = kl_effort_tracks(args);
+    kl_err err = kl_effort_run(&o, args, "lineage rederive", e);
+    if (!err) err = kl_effort_real(&base.opts.recover, args, KL_OPTION_RECOVER, 0, e);
+    if (!err) err = load(l, &base.task, &base.workload, c, args, e);
+    if (err) return err;
+    kl_str identity[] = {l->id, o.gate.quick ? KL_S("quick") : KL_S("full")};
+    o.identity = identity;
+    o.n_identity = (int)KL_COUNT(identity);
+    rederiving *jobs = KL_ARRAY(c->arena, rederiving, l->n_edges + 1);
+    kl_track_spec *tracks = KL_ARRAY(c->arena, kl_track_spec, l->n_edges + 1);
+    const int n = make_jobs(jobs, tracks, c, &base);
+    err = kl_run_open(&run, &o, e);
+    if (!err && n) err = kl_run_tracks(run, tracks, n, &how, e);
+    if (!err) err = finish(l, jobs, n, run, c, args, out, e);
+    kl_run_close(run);
+    return err;
+}
