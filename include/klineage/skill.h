@@ -22,9 +22,9 @@ typedef struct {
 /* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what trials showed). */
 typedef struct { kl_str *cases, *languages, *platforms, *prior; int n_cases, n_languages, n_platforms, n_prior; } kl_scope;
 
-/* One gated attempt to apply the card. */
+/* One attempt to apply the card: the edge that it was born from, or a held-out start. */
 typedef struct {
-    kl_str kind;              /* "birth" "admit" "probe" "use" */
+    kl_str kind;              /* "birth" "admit" */
     kl_str task, workload, surface, platform, model;
     kl_str start_hash;        /* the state it was applied to */
     kl_str start_name;        /* "gemm-c-expert/K3", a path */
@@ -40,9 +40,6 @@ typedef struct {
     kl_str created;
 } kl_trial_record;
 
-/* Counters since admission: what the empirical-Bayes estimate and the reader see. */
-typedef struct { int retrieved, attempted, correct, improved; double sum_log_gain; int64_t spent_microusd; } kl_card_counts;
-
 typedef struct {
     kl_str name;              /* [a-z0-9-], at most 64; folder name */
     kl_str description;       /* Agent Skills: what and when, at most 1024 */
@@ -54,7 +51,6 @@ typedef struct {
     kl_str requires, provides, conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
     kl_scope declared, verified;
     kl_trial_record *trials; int n_trials; /* births first */
-    kl_card_counts counts;
     kl_str patch;             /* forward edits of the best birth: the mechanical carrier */
     kl_traits before;         /* of the state that the best birth began from: starts like it are tried first */
     kl_str lineages;          /* ids it was born from, separated by spaces */
@@ -84,7 +80,9 @@ typedef struct {
 KL_MUST_USE kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e);
 KL_MUST_USE kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
 const kl_card *kl_library_card(const kl_library *l, kl_str name);
-KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e); /* into the folder of its status, out of any other; refuses admitted (law 5) */
+/* Into the folder of its status, out of any other.  Errors: KL_EINVAL for an admitted card, and for one that would take an admitted one's place
+ * (law 5); KL_ELIMIT for one that would be too long to be read again. */
+KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e);
 
 /* ---- lift -------------------------------------------------------------------------------------------------------------------- */
 
@@ -109,18 +107,20 @@ KL_MUST_USE kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, k
 typedef struct { const kl_task *task; const kl_workload *workload; kl_str name; kl_str source; const kl_surface *surface; } kl_start;
 
 /* Apply one card to `start`: its mechanical patch first (free), then the model, which sees the card and the start alone, with up to `tries`
- * proposals and the gate's words in one append-only conversation.  admit and the klineage policy share it. */
+ * proposals and the gate's words in one append-only conversation. */
 typedef struct {
     kl_kernel *kernel;            /* the last correct one; NULL when none passed */
     kl_verdict verdict;           /* of it, or of the last attempt */
     char       verdict_key[65];
     double     gain, low, high;   /* over the start, interleaved; 0 when none passed */
     int        tries;
-    bool       mechanical;        /* the patch alone did it */
+    bool       bad_start;         /* the start itself does not pass the gate: nothing was tried, and nothing says anything of the card */
+    bool       mechanical;        /* the kernel is what the patch made */
+    bool       estimated;         /* a call's tokens were counted from bytes */
     kl_str     why;               /* of the last failure */
 } kl_materialized;
 
-/* `reach`: stop trying when the gain is at least this and surely above 1 % (0: anything surely faster).  Errors: as kl_ask and kl_judge. */
+/* `tries`: at most KL_MAX_TRIES.  `reach`: stop trying when the gain is at least this and surely above 1 % (0: anything surely faster).  Errors: as kl_ask and kl_judge. */
 KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
                                         kl_error *e);
 

@@ -56,6 +56,12 @@ static double distance(const kl_traits *a, const kl_traits *b) {
     return sum;
 }
 
+/* What was verified, else what is declared: an imported card comes with no verified scope. */
+static bool speaks(const kl_card *c, kl_str language) {
+    const kl_scope *s = c->verified.n_languages ? &c->verified : &c->declared;
+    return !s->n_languages || kli_array_has(s->languages, s->n_languages, language);
+}
+
 /* Is the start one that the card could be tried on? */
 static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
     kl_error unused = {0};
@@ -67,8 +73,7 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->distance = distance(&m->card->before, &x->traits);
     x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
-    bool same_language = kli_array_has(m->card->verified.languages, m->card->verified.n_languages, t.language);
-    return same_language && x->fit != KL_VIOLATED && !born_from(m->card, x->kernel->hash);
+    return speaks(m->card, t.language) && x->fit != KL_VIOLATED && !born_from(m->card, x->kernel->hash);
 }
 
 static int nearest_first(const void *a, const void *b) {
@@ -100,34 +105,32 @@ static kl_trial_record record_of(const admitting *m, const candidate *x, const k
                              .model = made->mechanical ? KL_S("patch") : kl_str_of(kl_track_model(m->track)), .held_out = true,
                              .outcome = made->kernel || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"), .why = made->why,
                              .gain = made->gain, .low = made->low, .high = made->high, .expected = m->card->expected_gain,
-                             .tries = made->tries, .spent_microusd = spent, .created = v->created};
+                             .tries = made->tries, .spent_microusd = spent, .estimated = made->estimated, .created = v->created};
 }
 
 static bool succeeded(const admitting *m, const candidate *x, const kl_materialized *made, kl_str *why) {
     kl_traits result;
     if (!made->kernel) return *why = made->why, false;
     kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
-    if (made->low <= 1.01) return *why = KL_S("not surely faster"), false;
+    if (made->low <= KLI_SURELY_FASTER) return *why = KL_S("not surely faster"), false;
     if (made->gain < m->reach)
         return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed", made->gain, m->reach), false;
     if (!kli_card_provided(m->card, &x->traits, &result)) return *why = KL_S("faster, but without what the card provides"), false;
     return *why = KL_S(""), true;
 }
 
-static kl_err trial(admitting *m, const candidate *x, bool *success, kl_error *e) {
+/* `*counts` false: the start was none, so this was no trial of the card. */
+static kl_err trial(admitting *m, const candidate *x, bool *success, bool *counts, kl_error *e) {
     kl_materialized made;
     int64_t before = kl_track_spent(m->track);
     int tries = m->opts && m->opts->tries ? m->opts->tries : 3;
     kl_err err = kl_skill_materialize(&made, m->track, m->card, x->start, tries, m->reach, e);
-    if (err) return err;
+    *counts = !err && !made.bad_start;
+    if (!err && made.bad_start) kl_track_say(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
+    if (!*counts) return err;
     kl_trial_record r = record_of(m, x, &made, kl_track_spent(m->track) - before);
     r.accepted = *success = succeeded(m, x, &made, &r.why);
     kli_card_add_trial(m->card, m->arena, &r);
-    m->card->counts.attempted++;
-    m->card->counts.correct += made.kernel != NULL;
-    m->card->counts.improved += made.low > 1.01;
-    m->card->counts.sum_log_gain += made.gain > 0 ? log(made.gain) : 0;
-    m->card->counts.spent_microusd += r.spent_microusd;
     return KL_OK;
 }
 
@@ -136,22 +139,24 @@ static kl_err trial(admitting *m, const candidate *x, bool *success, kl_error *e
 static void widen_scope(admitting *m, const candidate *x, kl_str platform) {
     kl_scope *s = &m->card->verified;
     kli_array_add(&s->cases, &s->n_cases, m->arena, x->start->task->case_name);
+    kli_array_add(&s->languages, &s->n_languages, m->arena, kl_str_of(x->start->surface->name));
     kli_array_add(&s->platforms, &s->n_platforms, m->arena, platform);
 }
 
 static kl_err try_all(admitting *m, const kl_start *starts, int n, kl_error *e) {
     candidate *chosen;
-    int found = choose(m, &chosen, starts, n), limit = m->opts && m->opts->trials ? m->opts->trials : 3;
-    bool success = false;
+    int found = choose(m, &chosen, starts, n), limit = m->opts && m->opts->trials ? m->opts->trials : 3, tried = 0;
+    bool success = false, counts;
     kl_err err = KL_OK;
-    for (int i = 0; !err && !success && i < found && i < limit; i++) {
-        err = trial(m, &chosen[i], &success, e);
+    for (int i = 0; !err && !success && i < found && tried < limit; i++) {
+        err = trial(m, &chosen[i], &success, &counts, e);
+        tried += counts;
         if (!err && success) widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
     }
     m->card->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
     m->card->verification = success   ? KL_S("Admitted by a held-out round trip.")
-                            : found   ? KL_S("Rejected: no held-out round trip reproduced its effect.")
-                                      : KL_S("Rejected: no held-out start fits its contract.");
+                            : tried   ? KL_S("Rejected: no held-out round trip reproduced its effect.")
+                                      : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
     return err;
 }
 

@@ -3,6 +3,7 @@
  * Fields of a trial are listed once, in a table, for both directions.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/json.h"
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -47,37 +48,44 @@ static void field_read(void *base, const field *f, kl_arena *a, const json_t *o)
     }
 }
 
-json_t *kli_trial_json(const kl_trial_record *r) {
+static json_t *trial_json(const kl_trial_record *r) {
     json_t *o = json_object();
     for (size_t i = 0; i < KL_COUNT(trial_fields); i++)
         json_object_set_new(o, trial_fields[i].name, field_json(r, &trial_fields[i]));
     return o;
 }
 
+/* What became of the attempts to apply the card: a sum over its trials for whoever reads the file, never read back. */
+static json_t *counts_json(const kl_card *c) {
+    int attempted = 0, correct = 0, improved = 0;
+    double sum = 0;
+    int64_t spent = 0;
+    for (int i = 0; i < c->n_trials; i++) {
+        const kl_trial_record *r = &c->trials[i];
+        if (!r->held_out) continue;
+        attempted++;
+        correct += r->result_hash.len != 0;
+        improved += r->low > KLI_SURELY_FASTER;
+        sum += r->gain > 0 ? log(r->gain) : 0;
+        spent += r->spent_microusd;
+    }
+    return json_pack("{si si si so sI}", "attempted", attempted, "correct", correct, "improved", improved, "sum_log_gain", kl_json_real(sum),
+                     "spent_microusd", (json_int_t)spent);
+}
+
 json_t *kli_evidence_json(const kl_card *c) {
     json_t *trials = json_array(), *o = json_object();
-    for (int i = 0; i < c->n_trials; i++) json_array_append_new(trials, kli_trial_json(&c->trials[i]));
+    for (int i = 0; i < c->n_trials; i++) json_array_append_new(trials, trial_json(&c->trials[i]));
     json_object_set_new(o, "schema", json_string("klineage/card-evidence"));
     json_object_set_new(o, "version", json_integer(1));
     json_object_set_new(o, "card", kl_json_str(c->name));
     json_object_set_new(o, "card_sha256", json_string(c->body_hash));
     json_object_set_new(o, "lineages", kl_json_str(c->lineages));
-    json_object_set_new(o, "counts", json_pack("{si si si si sf sI}", "retrieved", c->counts.retrieved, "attempted", c->counts.attempted,
-                                               "correct", c->counts.correct, "improved", c->counts.improved, "sum_log_gain",
-                                               c->counts.sum_log_gain, "spent_microusd", (json_int_t)c->counts.spent_microusd));
+    json_object_set_new(o, "counts", counts_json(c));
     json_object_set_new(o, "patch", kl_json_str(c->patch));
     json_object_set_new(o, "before", kl_traits_json(&c->before));
     json_object_set_new(o, "trials", trials);
     return o;
-}
-
-static kl_card_counts counts_of(const json_t *o) {
-    return (kl_card_counts){.retrieved = (int)kl_json_int_or(o, "retrieved", 0),
-                            .attempted = (int)kl_json_int_or(o, "attempted", 0),
-                            .correct = (int)kl_json_int_or(o, "correct", 0),
-                            .improved = (int)kl_json_int_or(o, "improved", 0),
-                            .sum_log_gain = kl_json_real_or(o, "sum_log_gain", 0),
-                            .spent_microusd = kl_json_int_or(o, "spent_microusd", 0)};
 }
 
 static void fill(kl_card *c, kl_arena *a, const json_t *o) {
@@ -87,7 +95,6 @@ static void fill(kl_card *c, kl_arena *a, const json_t *o) {
     if (hash.len == 64) memcpy(c->body_hash, hash.ptr, 64);
     c->lineages = kl_arena_copy(a, kl_json_text_or(o, "lineages", KL_S("")));
     c->patch = kl_arena_copy(a, kl_json_text_or(o, "patch", KL_S("")));
-    c->counts = counts_of(json_object_get(o, "counts"));
     kl_traits_parse(&c->before, a, json_object_get(o, "before"));
     c->trials = KL_ARRAY(a, kl_trial_record, json_array_size(trials) + 1);
     json_array_foreach(trials, i, one)

@@ -4,11 +4,14 @@
  * carrier's explanation, prose of preconditions and risks) comes from the model; where it says nothing, the walk's own words stand.  Source: KLineage
  * paper, section 3.3.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #define MAX_CARRIER 16000  /* bytes; a card stays below 5000 tokens */
 #define MAX_PROSE 4000
+#define MAX_RISKS 12000    /* prose and the attempts that failed */
+#define MAX_DESCRIPTION 1024
 #define MAX_CONTEXT 24000  /* of one birth's code in the prompt */
 
 typedef struct {
@@ -72,6 +75,13 @@ static void scope_of_births(const lifting *l, kl_scope *s) {
     }
 }
 
+/* Letters, digits, '_' and '-': what tasks are called. */
+static bool is_case_name(kl_str w) {
+    for (size_t i = 0; i < w.len; i++)
+        if (!isalnum((unsigned char)w.ptr[i]) && w.ptr[i] != '_' && w.ptr[i] != '-') return false;
+    return w.len <= KL_MAX_NAME;
+}
+
 /* "cases: gemm conv2d" lines that the model adds to what is declared; verified scope is never asked for. */
 static void declared_by_model(const lifting *l, kl_str text) {
     kl_scope *s = &l->card->declared;
@@ -83,7 +93,7 @@ static void declared_by_model(const lifting *l, kl_str text) {
         if (!kl_str_starts(line, KL_S("cases:"))) continue;
         kl_str rest = {line.ptr + 6, line.len - 6};
         for (kl_str w; (w = kli_word(&rest)).len && s->n_cases < 32;)
-            if (kl_str_eq(w, kli_slug(l->arena, w)) || memchr(w.ptr, '_', w.len)) kli_array_add(&s->cases, &s->n_cases, l->arena, w);
+            if (is_case_name(w)) kli_array_add(&s->cases, &s->n_cases, l->arena, w);
     }
 }
 
@@ -129,7 +139,7 @@ static kl_str risks(const lifting *l, kl_str prose) {
     kl_buf_printf(&b, "%.*s\n\n", KL_STR_ARG(prose));
     if (l->group->action && *l->group->action->risks) kl_buf_printf(&b, "- codes: %s (docs/method.md)\n", l->group->action->risks);
     for (int i = 0; i < l->group->n_births; i++) list_rejections(&b, edge_of(l, i)->rejections, edge_of(l, i)->n_rejections);
-    return taken(l->arena, &b);
+    return kli_section_clean(l->arena, taken(l->arena, &b), MAX_RISKS); /* a lineage may come from elsewhere */
 }
 
 static kl_str effect(const lifting *l, kl_str prose) {
@@ -147,7 +157,7 @@ static kl_str effect(const lifting *l, kl_str prose) {
 static kl_str carrier(const lifting *l, kl_str prose) {
     int best = best_birth(l);
     const kl_edge *edge = edge_of(l, best);
-    bool fits = edge->forward.len <= MAX_CARRIER && !strstr(edge->forward.ptr, "```");
+    bool fits = edge->forward.len <= MAX_CARRIER && !memmem(edge->forward.ptr, edge->forward.len, "```", 3);
     kl_str forward = fits ? edge->forward : KL_S("(longer than a card can hold: see the lineage)");
     kl_buf b = {0};
     kl_buf_printf(&b, "%.*s\n\nThe edit as it was gated, from %.*s of %.*s:\n\n```\n%.*s\n```", KL_STR_ARG(prose),
@@ -160,15 +170,16 @@ static kl_str description(const lifting *l) {
     const kl_card *c = l->card;
     const char *end = memchr(c->intent.ptr, '\n', c->intent.len);
     size_t first = end ? (size_t)(end - c->intent.ptr) : c->intent.len;
-    kl_str intent = {c->intent.ptr, first < 600 ? first : 600};
-    return kl_arena_printf(l->arena, "%.*s Use it on %.*s kernels such as %.*s; measured %.3gx at least where it was learned.",
-                           KL_STR_ARG(intent), KL_STR_ARG(l->group->surface),
-                           KL_STR_ARG(kli_words_of(l->arena, c->verified.cases, c->verified.n_cases)), c->expected_gain);
+    kl_str intent = kli_text_cut((kl_str){c->intent.ptr, first}, 600);
+    kl_str text = kl_arena_printf(l->arena, "%.*s Use it on %.*s kernels such as %.*s; measured %.3gx at least where it was learned.",
+                                  KL_STR_ARG(intent), KL_STR_ARG(l->group->surface),
+                                  KL_STR_ARG(kli_words_of(l->arena, c->verified.cases, c->verified.n_cases)), c->expected_gain);
+    return kli_text_cut(text, MAX_DESCRIPTION);
 }
 
 static kl_str said_or(const lifting *l, kl_str reply, const char *name, kl_str otherwise) {
     kl_str said = kli_section(reply, name);
-    return said.len ? kli_section_clean(l->arena, said, MAX_PROSE) : otherwise;
+    return kli_section_clean(l->arena, said.len ? said : otherwise, MAX_PROSE);
 }
 
 static void write_up(const lifting *l, kl_str reply) {
@@ -192,8 +203,6 @@ static void write_up(const lifting *l, kl_str reply) {
 
 /* ---- the model ---------------------------------------------------------------------------------------------------------------- */
 
-static kl_str cut(kl_str s, size_t max) { return (kl_str){s.ptr, s.len < max ? s.len : max}; }
-
 static kl_str edges_text(const lifting *l) {
     kl_buf b = {0};
     for (int i = 0; i < l->group->n_births && i < 4; i++) {
@@ -204,8 +213,8 @@ static kl_str edges_text(const lifting *l) {
         kl_buf_printf(&b, "gain: %.3gx [%.3g, %.3g]; traits that rose: %.*s\nrejected on the way:\n", edge->gain, edge->gain_low, edge->gain_high,
                       KL_STR_ARG(edge->raised));
         list_rejections(&b, edge->rejections, edge->n_rejections);
-        kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n", KL_STR_ARG(cut(from->states[edge->from].source, MAX_CONTEXT)),
-                      KL_STR_ARG(cut(edge->forward, MAX_CONTEXT)));
+        kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n", KL_STR_ARG(kli_text_cut(from->states[edge->from].source, MAX_CONTEXT)),
+                      KL_STR_ARG(kli_text_cut(edge->forward, MAX_CONTEXT)));
     }
     return taken(l->arena, &b);
 }

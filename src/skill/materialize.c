@@ -6,8 +6,6 @@
 #include "skill_impl.h"
 #include <string.h>
 
-#define SURELY_FASTER 1.01 /* the gate's own least change that counts */
-
 typedef struct {
     kl_track *track;
     kl_arena *arena;
@@ -16,8 +14,9 @@ typedef struct {
     kl_kernel *from;
     double reach;
     kl_materialized *out;
-    kl_message messages[64];
+    kl_message messages[2 * KL_MAX_TRIES + 2];
     int n;
+    bool patching; /* the text at hand is the patch's */
 } materializing;
 
 /* ---- one attempt ---------------------------------------------------------------------------------------------------------- */
@@ -34,7 +33,7 @@ static kl_err write_step(materializing *m, const kl_verdict *v, kl_str source, k
                  .low = c ? c->low : 0,
                  .high = c ? c->high : 0,
                  .median_ns = v->median_ns,
-                 .accepted = c && v->outcome == KL_PASS && c->ratio >= m->reach && c->low > SURELY_FASTER,
+                 .accepted = c && v->outcome == KL_PASS && c->ratio >= m->reach && c->low > KLI_SURELY_FASTER,
                  .why = v->why};
     return kl_track_step(m->track, &s, source, e);
 }
@@ -44,7 +43,7 @@ static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) 
     kl_materialized *out = m->out;
     if (v->outcome != KL_PASS || !v->n_comparisons || (out->kernel && c->ratio <= out->gain)) return;
     *out = (kl_materialized){.kernel = k, .verdict = *v, .gain = c->ratio, .low = c->low, .high = c->high,
-                             .tries = out->tries, .mechanical = out->mechanical};
+                             .tries = out->tries, .mechanical = m->patching, .estimated = out->estimated};
     memcpy(out->verdict_key, kl_track_verdict_key(m->track), sizeof out->verdict_key);
 }
 
@@ -64,7 +63,7 @@ static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *
 }
 
 /* The median reaches, and even the lower end is surely faster. */
-static bool reached(const materializing *m) { return m->out->kernel && m->out->gain >= m->reach && m->out->low > SURELY_FASTER; }
+static bool reached(const materializing *m) { return m->out->kernel && m->out->gain >= m->reach && m->out->low > KLI_SURELY_FASTER; }
 
 /* ---- the patch ------------------------------------------------------------------------------------------------------------ */
 
@@ -76,9 +75,9 @@ static kl_err try_patch(materializing *m, kl_error *e) {
     if (!m->card->patch.len || kl_proposal_parse(&p, m->arena, m->card->patch, m->start->surface, &refused)) return KL_OK;
     if (kl_proposal_apply(&source, m->arena, m->start->source, &p, &refused)) return KL_OK; /* another code: the model's turn */
     kl_track_say(m->track, "%.*s: patch fits %.*s", KL_STR_ARG(m->card->name), KL_STR_ARG(m->start->name));
-    m->out->mechanical = true;
+    m->patching = true;
     kl_err err = attempt(m, source, &v, e);
-    if (!err && !reached(m)) m->out->mechanical = false;
+    m->patching = false;
     return err;
 }
 
@@ -89,7 +88,8 @@ static void say(materializing *m, kl_role role, kl_str text, bool cache) {
     m->messages[m->n++] = (kl_message){.role = role, .text = text, .cache = cache};
 }
 
-/* The start's own verdict is what the model is told of it; the journal has it when another card met the same start. */
+/* The start's own verdict is what the model is told of it; the journal has it when another card met the same start.  A start that is wrong
+ * itself is nothing to apply a card to: no model is asked.  One whose time does not settle is correct. */
 static kl_err begin(materializing *m, kl_error *e) {
     kl_arena *a = m->arena;
     kl_verdict v;
@@ -97,6 +97,11 @@ static kl_err begin(materializing *m, kl_error *e) {
     o.workload = m->start->workload->label.ptr;
     kl_err err = kl_judge(&v, m->track, a, m->start->task, m->from, &o, e);
     if (err) return err;
+    m->out->bad_start = v.outcome != KL_PASS && v.outcome != KL_UNSTABLE;
+    if (m->out->bad_start) {
+        m->out->why = kl_arena_printf(a, "the start does not pass the gate: %s: %.*s", kl_outcome_name(v.outcome), KL_STR_ARG(v.why));
+        return KL_OK;
+    }
     kl_prompt_value values[] = {{"task", kl_prompt_task(a, m->start->task, m->start->workload, m->start->surface)},
                                 {"card", kl_card_prompt(a, m->card)},
                                 {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},
@@ -131,6 +136,7 @@ static kl_err ask_once(materializing *m, bool *done, kl_error *e) {
     kl_err err = kl_ask(&reply, m->track, m->arena, &q, e);
     if (err) return err;
     m->out->tries++;
+    m->out->estimated |= reply.usage.estimated;
     if (reply.stop != KL_STOP_END)
         kl_fail(&refused, KL_EPARSE, "reply", "the reply was %s", reply.stop == KL_STOP_TRUNCATED ? "cut off: answer with fewer, smaller edits" : "refused");
     else if (!kl_proposal_parse(&p, m->arena, reply.text, m->start->surface, &refused) && !(*done = p.kind == KL_PROPOSAL_DONE))
@@ -147,12 +153,13 @@ kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *ca
                             kl_error *e) {
     materializing m = {.track = t, .arena = kl_track_arena(t), .card = card, .start = start, .out = out};
     *out = (kl_materialized){.why = KL_S("nothing was proposed")};
-    m.reach = reach > 0 ? reach : SURELY_FASTER;
+    m.reach = reach > 0 ? reach : KLI_SURELY_FASTER;
+    KL_ASSERT(tries <= KL_MAX_TRIES);
     kl_err err = kl_kernel_parse(&m.from, m.arena, start->source, start->name, start->surface, NULL, e);
     if (!err) err = try_patch(&m, e);
     if (!err && !reached(&m)) err = begin(&m, e);
     bool done = false;
-    for (int i = 0; !err && !done && i < tries && !reached(&m); i++) {
+    for (int i = 0; !err && !done && !out->bad_start && i < tries && !reached(&m); i++) {
         kl_track_phase(t, i ? "repair" : "materialize");
         kl_track_say(t, "%.*s on %.*s, try %d", KL_STR_ARG(card->name), KL_STR_ARG(start->name), i + 1);
         err = ask_once(&m, &done, e);

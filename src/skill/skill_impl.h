@@ -3,6 +3,8 @@
 #define KL_SKILL_SKILL_IMPL_H
 #include <klineage/skill.h>
 
+#define KLI_SURELY_FASTER 1.01 /* the gate's own least change that counts, for the lower end of an interval */
+
 /* ---- words: lists that are kept as text separated by spaces ---------------------------------------------------- */
 
 /* The next word of `*rest`, which then begins behind it; empty at the end. */
@@ -28,14 +30,15 @@ void   kli_predicates_render(kl_buf *out, const kl_predicate *p, int n);
 kl_str kli_section(kl_str body, const char *name);
 /* Lower-case letters, digits and single hyphens, at most 64: an Agent Skills name. */
 kl_str kli_slug(kl_arena *a, kl_str text);
-/* Model text made safe to stand in a section: control characters gone, headings escaped outside of fences, fences closed, cut at `max`. */
+/* The beginning of `s`, at most `max` bytes, cut between characters. */
+kl_str kli_text_cut(kl_str s, size_t max);
+/* Model text made safe to stand in a section: cut at `max`, control characters gone, headings escaped outside of fences, fences closed. */
 kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max);
 
 /* ---- evidence -------------------------------------------------------------------------------------------------------- */
 
 json_t *kli_evidence_json(const kl_card *c);
 KL_MUST_USE kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_error *e);
-json_t *kli_trial_json(const kl_trial_record *r);
 void    kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
 
 /* ---- frontmatter ----------------------------------------------------------------------------------------------------- */
@@ -52,7 +55,7 @@ int    kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d, const cha
 /* Does the card fit?  Traits against requires, provides and conflicts, then predicates against facts.  `why`: the first thing that
  * is violated, else the first that is unknown. */
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
-/* Are the traits there that the card promises, given those of the start? */
+/* Is one of the traits that the card promises higher than in the start?  True as well for a card that promises nothing visible. */
 bool   kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
 
 /* ---- library --------------------------------------------------------------------------------------------------------- */

@@ -51,17 +51,23 @@ kl_str kli_section(kl_str body, const char *name) {
     return kl_str_trim(found);
 }
 
+kl_str kli_text_cut(kl_str s, size_t max) {
+    if (s.len <= max) return s;
+    while (max && ((unsigned char)s.ptr[max] & 0xc0) == 0x80) max--;
+    return (kl_str){s.ptr, max};
+}
+
 kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max) {
     kl_buf b = {0};
     bool fenced = false;
-    kl_str rest = kl_str_trim(text);
-    while (rest.len && b.len < max) {
+    kl_str rest = kli_text_cut(kl_str_trim(text), max);
+    while (rest.len) {
         kl_str line = next_line(&rest);
         if (is_fence(line)) fenced = !fenced;
         if (!fenced && line.len && *line.ptr == '#') kl_buf_add(&b, KL_S("\\"));
         for (size_t i = 0; i < line.len; i++) {
             unsigned char c = (unsigned char)line.ptr[i];
-            if (c >= 0x20 || c == '\t') kl_buf_add(&b, (kl_str){line.ptr + i, 1});
+            if ((c >= 0x20 && c != 0x7f) || c == '\t') kl_buf_add(&b, (kl_str){line.ptr + i, 1});
         }
         kl_buf_add(&b, KL_S("\n"));
     }
@@ -72,6 +78,9 @@ kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max) {
 }
 
 /* ---- preconditions ------------------------------------------------------------------------------------------------- */
+
+#define MAX_WORD 64   /* bytes of a fact's name or value */
+#define MAX_PROSE 500 /* of one precondition: 32 of them leave room for the rest of a card */
 
 static int pre_kind(kl_str word) {
     for (int i = 0; i < (int)KL_COUNT(kli_pre_names); i++)
@@ -90,9 +99,9 @@ static bool is_operator(kl_str op) {
 static void parse_test(kl_predicate *p, kl_arena *a, kl_str test) {
     kl_str fact = kli_word(&test), op = kli_word(&test), value = kl_str_trim(test);
     if (!is_operator(op) || !value.len) return;
-    p->fact = kl_arena_copy(a, fact);
+    p->fact = kl_arena_copy(a, kli_text_cut(fact, MAX_WORD));
     p->op = kl_arena_copy(a, op);
-    p->value = kl_arena_copy(a, value);
+    p->value = kl_arena_copy(a, kli_text_cut(value, MAX_WORD));
 }
 
 /* "- data: [dtype == float32] - prose".  The brackets and the prose may be missing. */
@@ -111,7 +120,7 @@ static bool parse_predicate(kl_predicate *out, kl_arena *a, kl_str line) {
         rest = kl_str_trim((kl_str){close + 1, (size_t)(rest.ptr + rest.len - close) - 1});
         if (kl_str_starts(rest, KL_S("- "))) rest = kl_str_trim((kl_str){rest.ptr + 2, rest.len - 2});
     }
-    out->prose = kl_arena_copy(a, rest);
+    out->prose = kl_arena_copy(a, kli_text_cut(rest, MAX_PROSE));
     return out->fact.len || out->prose.len;
 }
 
