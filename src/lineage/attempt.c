@@ -10,7 +10,8 @@
 
 #define SYMPTOM_BYTES 600
 #define SLOW_NS 50000000 /* a run this long has too few pairs within the gate's cap; states near naive are such */
-#define SLOW_SECONDS 60
+#define SLOW_SECONDS 30
+#define SLOW_HALF_WIDTH 0.02 /* a tenth of what the smallest step near naive was ever worth */
 
 void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, ...) {
     if (!kli_alive(x)) return; /* the first reason is the reason */
@@ -82,7 +83,7 @@ static kl_err too_busy(const kl_verdict *v, kl_error *e) {
 
 static kl_err judge_for(kli_attempt *x, kli_walk *w, double seconds, kl_error *e) {
     kl_gate_opts o = w->gate;
-    if (seconds > 0) o.max_seconds = seconds;
+    if (seconds > 0) o.max_seconds = seconds, o.half_width = SLOW_HALF_WIDTH;
     return kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &o, e);
 }
 

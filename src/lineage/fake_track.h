@@ -1,8 +1,8 @@
 /* fake_track.h - a track for tests: replies out of a list, verdicts out of what a kernel says of itself, no store,
  * no gate, no compiler.
  *
- * A source may hold `ns 200` in a comment (its time; 300 otherwise) and `outcome wrong` (its verdict; pass
- * otherwise).
+ * A source may hold `ns 200` in a comment (its time; 300 otherwise), `outcome wrong` (its verdict; pass otherwise) and
+ * `baseline other` (what it was timed against; blas otherwise).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_FAKE_TRACK_H
 #define KL_LINEAGE_FAKE_TRACK_H

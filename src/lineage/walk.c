@@ -209,8 +209,9 @@ static kl_err proposal(kli_walk *w, kl_edge *edge, kli_attempt *x, kl_error *e) 
     if (kli_alive(x)) known_word(x, w);
     if (kli_alive(x)) new_kernel(x, w);
     if (kli_alive(x)) err = kli_judge(x, w, e);
-    if (!err && x->judged) remember(w, x);
-    if (!err && kli_alive(x)) simpler(x, w);
+    const bool passed = kli_alive(x);
+    if (!err && passed) simpler(x, w);
+    if (!err && x->judged && (kli_alive(x) || !passed)) remember(w, x); /* one that was named wrongly may be named again */
     if (!err && kli_alive(x)) err = price(edge, x, w, e);
     if (!err && kli_alive(x)) err = kli_rederive(edge, x, w, e);
     x->accepted = !err && !w->over && kli_alive(x);
