@@ -10,8 +10,9 @@
 
 #define SYMPTOM_BYTES 600
 #define SLOW_NS 50000000 /* a run this long has too few pairs within the gate's cap; states near naive are such */
-#define SLOW_SECONDS 30
-#define SLOW_HALF_WIDTH 0.02 /* a tenth of what the smallest step near naive was ever worth */
+#define SETTLE_SECONDS 30
+#define SLOW_HALF_WIDTH 0.02  /* a tenth of what the smallest step near naive was ever worth */
+#define QUICK_HALF_WIDTH 0.05 /* quick asks whether it works; how much it brings is another question */
 
 void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, ...) {
     if (!kli_alive(x)) return; /* the first reason is the reason */
@@ -81,15 +82,17 @@ static kl_err too_busy(const kl_verdict *v, kl_error *e) {
     return kl_hint(e, "the machine has too much else to do; the same command goes on from here when it has less");
 }
 
-static kl_err judge_for(kli_attempt *x, kli_walk *w, double seconds, kl_error *e) {
+kl_err kli_settle(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e) {
     kl_gate_opts o = w->gate;
-    if (seconds > 0) o.max_seconds = seconds, o.half_width = SLOW_HALF_WIDTH;
-    return kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &o, e);
+    if (v->outcome != KL_UNSTABLE || (!o.quick && v->median_ns < SLOW_NS)) return KL_OK;
+    o.max_seconds = SETTLE_SECONDS;
+    o.half_width = o.quick ? QUICK_HALF_WIDTH : SLOW_HALF_WIDTH;
+    return kl_judge(v, w->track, w->a, w->task, k, &o, e);
 }
 
 kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
-    kl_err err = judge_for(x, w, 0, e);
-    if (!err && x->verdict.outcome == KL_UNSTABLE && x->verdict.median_ns > SLOW_NS) err = judge_for(x, w, SLOW_SECONDS, e);
+    kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &w->gate, e);
+    if (!err && x->kernel) err = kli_settle(&x->verdict, w, x->kernel, e);
     if (err) return err;
     if (x->verdict.outcome == KL_UNSTABLE) return too_busy(&x->verdict, e);
     x->judged = true;

@@ -48,6 +48,7 @@ static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, kl_error *e) {
     kl_verdict v;
     kl_track_say(w->track, "expert %.*s", KL_STR_ARG(expert->path));
     kl_err err = kl_judge(&v, w->track, w->a, w->task, expert, &w->gate, e);
+    if (!err) err = kli_settle(&v, w, expert, e);
     if (err) return err;
     if (v.outcome != KL_PASS) return expert_fails(w, expert, &v, e);
     kl_lineage *l = w->out;
