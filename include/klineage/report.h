@@ -1,7 +1,7 @@
 /* report.h - what happened, for people: runs as one HTML page that needs no script and no network.
  *
- * Reads the journal and a library; cannot write either (law 10).  Every number on the page links to the verdict or the charge that it comes
- * from, which is on the page too.  Pictures are drawn by gnuplot; where it is missing the page says so and keeps its tables.
+ * Reads the journal and a library; cannot write either (law 10).  Every number on the page links to the verdict that it comes from, which is
+ * on the page too, or says that this journal does not have it; money is a sum over the charges in the ledger below.  Pictures are drawn by gnuplot; where it is missing the page says so and keeps its tables.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_REPORT_H
 #define KLINEAGE_REPORT_H
@@ -11,7 +11,7 @@
 typedef struct {
     const char *const *runs; int n_runs; /* ids or their beginnings */
     const char *library;                 /* folder; NULL: no cards on the page */
-    const char *title;                   /* NULL: made from the runs */
+    const char *title;                   /* NULL: "klineage report" */
 } kl_report_opts;
 
 /* Errors: KL_ENOENT (no such run), KL_EIO. */

@@ -166,12 +166,14 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     kl_str dir;
     int n = 0;
     gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
-    kl_admit_opts opts = {.trials = (int)(kl_args_number(args, KL_OPTION_TRIALS, 0) & 0xff), .tries = (int)(kl_args_number(args, KL_OPTION_TRIES, 0) & 0xff)};
+    kl_admit_opts opts;
     if (kl_args_has(args, KL_OPTION_SPOOL)) /* said before the first model call is paid */
         return kl_fail(e, KL_EINVAL, NULL, "a round trip is timed against its start, and a spool cannot carry that yet; admit on the host that has the device");
     kl_err err = kl_effort_run(&o, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
+    if (!err) err = kl_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, MAX_STARTS, e);
+    if (!err) err = kl_effort_count(&opts.tries, args, KL_OPTION_TRIES, 0, KL_MAX_TRIES, e);
     if (!err) err = kl_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
     if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
     if (!err) err = kl_library_load(&l, c->arena, dir.ptr, e);

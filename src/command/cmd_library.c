@@ -84,9 +84,11 @@ kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out,
 
 /* ---- card show ---------------------------------------------------------------------------------------------------------------- */
 
+/* As it lies there, byte for byte: what it would look like if it were written again is another thing. */
 kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_library l;
-    kl_buf skill = {0}, evidence = {0};
+    kl_str text, evidence;
+    json_t *proof = NULL;
     kl_err err = load(&l, c->arena, args, e);
     if (err) return err;
     const kl_card *card = kl_library_card(&l, kl_str_of(args->words[0]));
@@ -94,12 +96,12 @@ kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
         kl_fail(e, KL_ENOENT, l.dir.ptr, "no card named %s", args->words[0]);
         return kl_hint(e, "klineage library list shows their names"), KL_ENOENT;
     }
-    kl_card_render(card, &skill, &evidence);
-    kl_buf_add(&out->text, kl_buf_str(&skill));
-    json_t *proof = json_loads(evidence.ptr, 0, NULL);
+    err = kl_fs_read(&text, c->arena, kl_fs_join(c->arena, card->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, e);
+    if (!err) err = kl_fs_read(&evidence, c->arena, kl_fs_join(c->arena, card->folder.ptr, "evidence.json").ptr, KL_MAX_JSON_BYTES, e);
+    if (!err) err = kl_json_parse(&proof, evidence, card->folder, e);
+    if (err) return err;
+    kl_buf_add(&out->text, text);
     out->json = json_pack("{ss si so so so}", "schema", "klineage/card", "version", 1, "card", row_json(card), "text",
-                          kl_json_str(kl_buf_str(&skill)), "evidence", proof);
-    kl_buf_fini(&skill);
-    kl_buf_fini(&evidence);
+                          kl_json_str(text), "evidence", proof);
     return KL_OK;
 }

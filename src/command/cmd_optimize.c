@@ -26,7 +26,7 @@ typedef struct {
     kl_library library;
     bool has_library;
     search_job *jobs;
-    int n;
+    int n, trials; /* tracks; repetitions of each policy */
     kl_str identity[2 * MAX_TRACKS + 8];
     int n_identity;
 } optimizing;
@@ -37,15 +37,6 @@ static kl_err line(kl_track *t, void *ctx, kl_error *e) {
 }
 
 /* ---- what is asked for -------------------------------------------------------------------------------------------------------- */
-
-/* 0: not given. */
-static kl_err read_count(int *out, const kl_args *args, kl_option_id id, uint64_t most, kl_error *e) {
-    uint64_t n = kl_args_number(args, id, 0);
-    *out = (int)n;
-    if (kl_args_has(args, id) && (n < 1 || n > most))
-        return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %llu", kl_option_at(id)->name, (unsigned long long)most);
-    return KL_OK;
-}
 
 static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl_error *e) {
     const char *named = o->args->values[KL_OPTION_KERNEL], *surface = o->args->values[KL_OPTION_SURFACE];
@@ -68,14 +59,13 @@ static kl_err check_new(const optimizing *o, const char *name, kl_error *e) {
 }
 
 static kl_err add_tracks(optimizing *o, kl_task *task, kl_kernel *start, const kl_workload *w, kl_str policies, kl_error *e) {
-    int trials = (int)kl_args_number(o->args, KL_OPTION_TRIALS, 1);
     while (policies.len) {
         const char *comma = memchr(policies.ptr, ',', policies.len);
         kl_str one = {policies.ptr, comma ? (size_t)(comma - policies.ptr) : policies.len};
         policies = comma ? (kl_str){comma + 1, (size_t)(policies.ptr + policies.len - comma) - 1} : (kl_str){0};
         const kl_policy *policy = kl_policy_find(one);
         if (!policy) return kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: klineage, generate or bestofn", KL_STR_ARG(one));
-        for (int trial = 1; trial <= trials; trial++) {
+        for (int trial = 1; trial <= o->trials; trial++) {
             if (o->n == MAX_TRACKS) return kl_fail(e, KL_ELIMIT, NULL, "more than %d tracks in one run", MAX_TRACKS);
             const char *name = kl_arena_printf(o->context->arena, "%.*s/%s/%d", KL_STR_ARG(task->name), policy->name, trial).ptr;
             kl_err err = check_new(o, name, e);
@@ -147,7 +137,7 @@ static json_t *job_json(const search_job *j) {
                      kl_json_str(kl_str_of(r->best ? r->best->hash : "")));
 }
 
-static void show(kl_result *out, const optimizing *o, const kl_run *run) {
+static void show(kl_result *out, const optimizing *o, const kl_run *run, bool estimated) {
     json_t *rows = json_array();
     int64_t spent = 0;
     bool improved = false;
@@ -161,10 +151,10 @@ static void show(kl_result *out, const optimizing *o, const kl_run *run) {
         improved |= r->gain_low > 1;
         json_array_append_new(rows, job_json(&o->jobs[i]));
     }
-    kl_effort_spent(&out->text, run, spent, false);
+    kl_effort_spent(&out->text, run, spent, estimated);
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
-    out->json = json_pack("{ss si ss so sI}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run), "tracks", rows,
-                          "spent_microusd", (json_int_t)spent);
+    out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run), "tracks", rows,
+                          "spent_microusd", (json_int_t)spent, "estimated", estimated);
     out->exit_code = improved ? 0 : 1;
 }
 
@@ -186,13 +176,15 @@ static kl_err write_best(const optimizing *o, kl_result *out, kl_error *e) {
 
 static kl_err run_all(optimizing *o, kl_run_opts *opts, kl_result *out, kl_error *e) {
     kl_run *run = NULL;
+    bool estimated = false;
     kl_track_opts how = kl_effort_tracks(o->args);
     kl_track_spec *tracks = KL_ARRAY(o->context->arena, kl_track_spec, o->n + 1);
     for (int i = 0; i < o->n; i++)
         tracks[i] = (kl_track_spec){.name = o->jobs[i].name, .workload = o->jobs[i].opts.task->name.ptr, .policy = o->jobs[i].policy->name, .line = line, .ctx = &o->jobs[i]};
     kl_err err = kl_run_open(&run, opts, e);
     if (!err) err = kl_run_tracks(run, tracks, o->n, &how, e);
-    if (!err) show(out, o, run);
+    if (!err) err = kl_effort_estimated(&estimated, run, o->context->arena, e);
+    if (!err) show(out, o, run, estimated);
     if (!err) (void)!write_best(o, out, &out->trouble); /* what was found stands, whatever the disk says */
     kl_run_close(run);
     return err;
@@ -201,13 +193,12 @@ static kl_err run_all(optimizing *o, kl_run_opts *opts, kl_result *out, kl_error
 kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     optimizing *o = KL_NEW(c->arena, optimizing);
     kl_run_opts opts;
-    int trials;
     o->context = c;
     o->args = args;
     o->jobs = KL_ARRAY(c->arena, search_job, MAX_TRACKS);
-    kl_err err = read_count(&o->base.max_steps, args, KL_OPTION_MAX_STEPS, KL_MAX_STEPS, e);
-    if (!err) err = read_count(&o->base.patience, args, KL_OPTION_PATIENCE, KL_MAX_STEPS, e);
-    if (!err) err = read_count(&trials, args, KL_OPTION_TRIALS, MAX_TRACKS, e);
+    kl_err err = kl_effort_count(&o->base.max_steps, args, KL_OPTION_MAX_STEPS, 0, KL_MAX_STEPS, e);
+    if (!err) err = kl_effort_count(&o->base.patience, args, KL_OPTION_PATIENCE, 0, KL_MAX_STEPS, e);
+    if (!err) err = kl_effort_count(&o->trials, args, KL_OPTION_TRIALS, 1, MAX_TRACKS, e);
     if (err) return err;
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))
         return kl_fail(e, KL_EINVAL, NULL, "--kernel goes with one task; without it every task starts from its naive kernel");

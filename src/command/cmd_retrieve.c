@@ -52,7 +52,8 @@ kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_er
                         .traits = &traits};
     kl_match *m;
     int n;
-    kl_retrieve_opts o = {.top = (int)(kl_args_number(args, KL_OPTION_TOP, 0) & 0xfff), .all = kl_args_has(args, KL_OPTION_ALL)};
+    uint64_t top = kl_args_number(args, KL_OPTION_TOP, 0);
+    kl_retrieve_opts o = {.top = top < KL_MAX_CARDS ? (int)top : KL_MAX_CARDS, .all = kl_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
     show(out, m, n);
     out->exit_code = n ? 0 : 1;

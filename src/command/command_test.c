@@ -1,6 +1,6 @@
 /* command_test.c - the table is sound and the pages made from it are whole.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
-#include "command/command.h"
+#include "command/effort.h"
 
 static void test_command_table__every_command_has_an_example(void **state) {
     (void)state;
@@ -90,6 +90,29 @@ static void test_command_pages__name_every_command_and_option(void **state) {
     assert_false(kl_page_generate(&(kl_buf){0}, KL_S("pdf")));
 }
 
+/* A number is what was typed or refused, never what is left of it in a few bits. */
+static void test_command_effort__counts_are_not_wrapped(void **state) {
+    (void)state;
+    kl_error e = {0};
+    int n;
+    kl_args args = {0};
+    assert_ok(kl_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
+    assert_int_equal(n, 3);
+    args.values[KL_OPTION_TRIES] = "30";
+    assert_ok(kl_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
+    assert_int_equal(n, 30);
+    static const char *const refused[] = {"0", "31", "256", "4294967297", "18446744073709551615"};
+    for (size_t i = 0; i < KL_COUNT(refused); i++) {
+        args.values[KL_OPTION_TRIES] = refused[i];
+        assert_err(KL_EINVAL, kl_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
+        assert_contains(e.message, "--tries");
+    }
+    args.values[KL_OPTION_JOBS] = "256";
+    assert_int_equal(kl_effort_tracks(&args).jobs, 256);
+    args.values[KL_OPTION_JOBS] = "4294967300";
+    assert_int_equal(kl_effort_tracks(&args).jobs, 256);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_table__every_command_has_an_example),
@@ -98,6 +121,7 @@ int main(void) {
         cmocka_unit_test(test_command_suggest__finds_slips_and_nothing_else),
         cmocka_unit_test(test_command_wrap__breaks_at_words_and_keeps_code),
         cmocka_unit_test(test_command_pages__name_every_command_and_option),
+        cmocka_unit_test(test_command_effort__counts_are_not_wrapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #define DEFAULT_BUDGET INT64_C(10000000) /* ten dollars a track, as in the paper's experiments */
 #define MAX_DOLLARS 1e6
+#define MAX_JOBS 256
 
 kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double otherwise, kl_error *e) {
     const char *text = args->values[id];
@@ -43,8 +44,26 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
     return err;
 }
 
+kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int otherwise, int most, kl_error *e) {
+    uint64_t n = kl_args_number(args, id, (uint64_t)otherwise);
+    *out = (int)n;
+    if (kl_args_has(args, id) && (n < 1 || n > (uint64_t)most))
+        return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %d", kl_option_at(id)->name, most);
+    return KL_OK;
+}
+
 kl_track_opts kl_effort_tracks(const kl_args *args) {
-    return (kl_track_opts){.jobs = (int)(kl_args_number(args, KL_OPTION_JOBS, 1) & 0xff), .once = kl_args_has(args, KL_OPTION_ONCE)};
+    uint64_t jobs = kl_args_number(args, KL_OPTION_JOBS, 1);
+    return (kl_track_opts){.jobs = jobs < MAX_JOBS ? (int)jobs : MAX_JOBS, .once = kl_args_has(args, KL_OPTION_ONCE)};
+}
+
+kl_err kl_effort_estimated(bool *out, kl_run *r, kl_arena *a, kl_error *e) {
+    kl_store_charge *rows;
+    size_t n;
+    kl_err err = kl_store_charge_list(&rows, &n, kl_run_store(r), a, kl_run_id(r), e);
+    *out = false;
+    for (size_t i = 0; !err && i < n; i++) *out |= rows[i].estimated;
+    return err;
 }
 
 void kl_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated) {

@@ -13,6 +13,10 @@ kl_track_opts kl_effort_tracks(const kl_args *args);
 KL_MUST_USE kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise, kl_error *e);
 /* A real number of an option. */
 KL_MUST_USE kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double otherwise, kl_error *e);
+/* A count of an option, from 1 to `most`; `otherwise` when it is not given.  Errors: KL_EINVAL. */
+KL_MUST_USE kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int otherwise, int most, kl_error *e);
+/* Does the ledger of the run hold a call whose tokens were counted from bytes? */
+KL_MUST_USE kl_err kl_effort_estimated(bool *out, kl_run *r, kl_arena *a, kl_error *e);
 /* "$1.23", with the run to look it up in. */
 void kl_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated);
 

@@ -32,6 +32,7 @@ static kl_err load_steps(kli_facts *f, kl_arena *a, kl_store *s, const char *run
     kl_store_step *steps;
     size_t n;
     kl_err err = kl_store_step_list(&steps, &n, s, a, run, e);
+    if (err) return err;
     kli_track_rows *longer = KL_ARRAY(a, kli_track_rows, (size_t)f->n_tracks + n + 1);
     if (f->n_tracks) memcpy(longer, f->tracks, (size_t)f->n_tracks * sizeof *longer);
     f->tracks = longer;
@@ -53,6 +54,8 @@ const kli_row *kli_track_best(const kli_track_rows *t) {
         if (t->rows[i].best) best = &t->rows[i];
     return best;
 }
+
+bool kli_is_search(const kli_track_rows *t) { return kl_policy_find(t->policy) != NULL; }
 
 const char *kli_simplest(const kl_lineage *l) { return l->termination == KL_WALK_COMPLETE ? "naive" : "simplest reached"; }
 
@@ -113,6 +116,38 @@ static kl_err load_charges(kli_facts *f, kl_arena *a, kl_store *s, const char *r
     return KL_OK;
 }
 
+int64_t kli_cost_of(const kl_store_charge *c) {
+    if (kl_str_eq(c->state, KL_S("released"))) return 0;
+    return kl_str_eq(c->state, KL_S("settled")) ? c->settled_microusd : c->reserved_microusd;
+}
+
+int64_t kli_track_spent(const kli_facts *f, const kli_track_rows *t, bool *estimated) {
+    int64_t spent = 0;
+    *estimated = false;
+    for (int i = 0; i < f->n_charges; i++) {
+        const kl_store_charge *c = &f->charges[i];
+        if (!kl_str_eq(c->run, t->run) || !kl_str_eq(c->track, t->name)) continue;
+        spent += kli_cost_of(c);
+        *estimated |= c->estimated;
+    }
+    return spent;
+}
+
+static bool is_of(const kli_facts *f, kl_str run) {
+    for (int i = 0; i < f->n_runs; i++)
+        if (kl_str_eq(f->runs[i].id, run)) return true;
+    return false;
+}
+
+/* Whose run a document names, without checking the rest: one that is broken, and of another run, is no matter of this report. */
+static bool is_ours(const kli_facts *f, kl_str json) {
+    json_t *o = NULL;
+    kl_error unused = {0};
+    bool ours = kl_json_parse(&o, json, KL_S("journal"), &unused) == KL_OK && is_of(f, kl_json_text_or(o, "run", KL_S("")));
+    json_decref(o);
+    return ours;
+}
+
 /* The lineages that these runs made. */
 static kl_err load_lineages(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) {
     kl_store_record *rows;
@@ -120,11 +155,9 @@ static kl_err load_lineages(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e)
     kl_err err = kl_store_record_list(&rows, &n, s, a, "lineage", e);
     f->lineages = KL_ARRAY(a, kl_lineage, n + 1);
     for (size_t i = 0; !err && i < n; i++) {
-        kl_lineage *l = &f->lineages[f->n_lineages];
-        bool mine = false;
-        err = kl_lineage_parse(l, a, rows[i].json, KL_S("journal: lineage"), e);
-        for (int j = 0; !err && j < f->n_runs; j++) mine |= kl_str_eq(l->run, f->runs[j].id);
-        f->n_lineages += mine;
+        if (!is_ours(f, rows[i].json)) continue;
+        err = kl_lineage_parse(&f->lineages[f->n_lineages], a, rows[i].json, KL_S("journal: lineage"), e);
+        f->n_lineages += !err;
     }
     return err;
 }
@@ -132,7 +165,7 @@ static kl_err load_lineages(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e)
 static kl_err load_run(kli_facts *f, kl_arena *a, kl_store *s, const char *prefix, kl_error *e) {
     kl_store_run *run = &f->runs[f->n_runs];
     kl_err err = kl_store_run_find(run, s, a, prefix, e);
-    if (err) return err;
+    if (err || is_of(f, run->id)) return err; /* named twice, it is still one run */
     f->n_runs++;
     err = load_steps(f, a, s, run->id.ptr, e);
     return err ? err : load_charges(f, a, s, run->id.ptr, e);

@@ -40,7 +40,7 @@ static void add_svg(kl_buf *out, kl_str svg) {
 }
 
 static void draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption) {
-    const char *argv[] = {"gnuplot", "-", NULL};
+    const char *argv[] = {"gnuplot", "-d", "-", NULL}; /* -d: nobody's own settings */
     kl_proc_spec spec = {.argv = argv, .input = kl_buf_str(script), .timeout_ns = FIGURE_SECONDS * INT64_C(1000000000), .max_output = 8u << 20};
     kl_proc_result r = {0};
     kl_error e = {0};
@@ -66,16 +66,16 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
     int n = 0;
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_row *b = kli_track_best(&f->tracks[i]);
-        if (b && b->ratio > 0 && strcmp(f->tracks[i].policy.ptr, "walk") != 0)
+        if (b && b->ratio > 0 && kli_is_search(&f->tracks[i]))
             kl_buf_printf(&data, "%d %.6g %.6g %.6g \"%s\"\n", n++, b->ratio, b->low, b->high, label(a, f->tracks[i].name));
     }
     if (n) {
         begin(&script, 760, 380);
         kl_buf_printf(&script, "$d << EOD\n%.*sEOD\n", KL_STR_ARG(kl_buf_str(&data)));
-        kl_buf_add(&script, KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel 'speed over the baseline'\nset yrange [0:*]\nunset key\n"
+        kl_buf_add(&script, KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel 'speed'\nset yrange [0:*]\nunset key\n"
                                  "set xtics rotate by -35\nset arrow from graph 0,first 1 to graph 1,first 1 nohead dt 2 lc rgb '#444444'\n"
                                  "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:2:3:4 with yerrorbars lc rgb '#222222' pt 0\n"));
-        draw(out, a, &script, "Best kernel of every track against its primary baseline, 95 % intervals. The dashed line is the baseline.");
+        draw(out, a, &script, "Best kernel of every track against what the table names, 95 % intervals. The dashed line is as fast as that.");
     }
     kl_buf_fini(&data);
 }
@@ -99,12 +99,12 @@ void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str worklo
     begin(&script, 760, 360);
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_track_rows *t = &f->tracks[i];
-        if (!kl_str_eq(t->workload, workload) || !kli_track_best(t) || kl_str_eq(t->policy, KL_S("walk"))) continue;
+        if (!kl_str_eq(t->workload, workload) || !kli_track_best(t) || !kli_is_search(t)) continue;
         cost_data(&script, t, n);
         kl_buf_printf(&plot, "%s$t%d using 1:2 with steps lw 2 lc %d title '%s'", n ? ", " : "plot ", n, n + 1, label(a, t->name));
         n++;
     }
-    kl_buf_printf(&script, "set xlabel 'dollars'\nset ylabel 'best so far, speed over the baseline'\nset key outside right top\nset xrange [0:*]\nset yrange [0:*]\n%.*s\n",
+    kl_buf_printf(&script, "set xlabel 'dollars'\nset ylabel 'best so far, speed'\nset key outside right top\nset xrange [0:*]\nset yrange [0:*]\n%.*s\n",
                   KL_STR_ARG(kl_buf_str(&plot)));
     if (n) draw(out, a, &script, "Best so far against dollars spent.");
     else kl_buf_fini(&script);
@@ -122,5 +122,5 @@ void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l) {
                       i ? label(a, l->edges[i - 1].action) : kli_simplest(l));
     kl_buf_add(&script, KL_S("EOD\nset boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset ylabel 'time of a run, microseconds'\n"
                              "set xtics rotate by -25\nplot $d using 1:2:xtic(3) with boxes lc rgb '#3b6ea5'\n"));
-    draw(out, a, &script, "Time of every state, naive on the left; each label names the optimization that led to the state.");
+    draw(out, a, &script, "Time of every state, the simplest on the left; each label names the optimization that led to the state.");
 }

@@ -3,8 +3,9 @@
  * Plain HTML with one style sheet inside: no script, nothing fetched, readable on paper and on a phone.  All text from kernels, models and
  * files is escaped (law 7).  SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
+#include "base/fs.h"
 #include "base/json.h"
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char style[] =
@@ -33,14 +34,14 @@ void kli_text(kl_buf *out, kl_str s) {
     }
 }
 
-void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, const char *fmt, ...) {
-    char number[128];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(number, sizeof number, fmt, args);
-    va_end(args);
-    if (kli_facts_verdict(f, key)) kl_buf_printf(out, "<a href=\"#v-%.16s\">%s</a>", key.ptr, number);
-    else kl_buf_printf(out, "%s", number);
+void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number) {
+    bool here = kli_facts_verdict(f, key) != NULL;
+    if (here) kl_buf_printf(out, "<a href=\"#v-%.16s\">", key.ptr); /* a key of the store is 64 hexadecimal digits */
+    else kl_buf_add(out, KL_S("<span class=missing title=\"not in this journal: verdict "));
+    if (!here) kli_text(out, key.len ? key : KL_S("of no name"));
+    if (!here) kl_buf_add(out, KL_S("\">"));
+    kli_text(out, number);
+    kl_buf_add(out, here ? KL_S("</a>") : KL_S("</span>"));
 }
 
 static void cell(kl_buf *out, kl_str s) {
@@ -50,8 +51,10 @@ static void cell(kl_buf *out, kl_str s) {
 }
 
 static void interval_cell(kl_buf *out, const kli_facts *f, kl_str key, double v, double low, double high) {
+    char number[80];
+    snprintf(number, sizeof number, "%.3g \xc3\x97 [%.3g, %.3g]", v, low, high);
     kl_buf_add(out, KL_S("<td class=n>"));
-    if (v > 0) kli_link_verdict(out, f, key, "%.3g &times; [%.3g, %.3g]", v, low, high);
+    if (v > 0) kli_link_verdict(out, f, key, kl_str_of(number));
     else kl_buf_add(out, KL_S("&ndash;"));
     kl_buf_add(out, KL_S("</td>"));
 }
@@ -60,38 +63,48 @@ static void section(kl_buf *out, const char *id, const char *title) { kl_buf_pri
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------ */
 
-static bool is_search(const kli_track_rows *t) { return kl_policy_find(t->policy) != NULL; }
+/* What the ratios of a track are ratios to: the task's primary baseline, or the start where it has none here. */
+static kl_str rival_of(const kli_facts *f, const kli_row *row) {
+    const kl_verdict *v = row ? kli_facts_verdict(f, row->verdict) : NULL;
+    if (!v || !v->n_comparisons) return KL_S("");
+    return kl_str_eq(v->comparisons[0].baseline, KL_S("candidate")) ? KL_S("itself") : v->comparisons[0].baseline;
+}
 
+/* The first row is the start. */
 static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t) {
-    const kli_row *best = kli_track_best(t), *first = t->n_rows ? &t->rows[0] : NULL, *last = t->n_rows ? &t->rows[t->n_rows - 1] : NULL;
+    const kli_row *best = kli_track_best(t), *first = t->n_rows ? &t->rows[0] : NULL;
+    bool estimated;
+    int64_t spent = kli_track_spent(f, t, &estimated);
     int passed = 0;
-    for (int i = 0; i < t->n_rows; i++) passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
+    for (int i = 1; i < t->n_rows; i++) passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
     kl_buf_add(out, KL_S("<tr>"));
     cell(out, t->workload);
     cell(out, t->policy);
+    cell(out, rival_of(f, best ? best : first));
     interval_cell(out, f, first ? first->verdict : KL_S(""), first ? first->ratio : 0, first ? first->low : 0, first ? first->high : 0);
     interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0, best ? best->low : 0, best ? best->high : 0);
-    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f</td></tr>\n", passed, t->n_rows, last ? (double)last->spent_microusd / 1e6 : 0);
+    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed, t->n_rows > 1 ? t->n_rows - 1 : 0, (double)spent / 1e6,
+                  estimated ? " est." : "");
 }
 
 static bool seen_before(const kli_facts *f, int i) {
     for (int j = 0; j < i; j++)
-        if (is_search(&f->tracks[j]) && kl_str_eq(f->tracks[j].workload, f->tracks[i].workload)) return true;
+        if (kli_is_search(&f->tracks[j]) && kl_str_eq(f->tracks[j].workload, f->tracks[i].workload)) return true;
     return false;
 }
 
 static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
     int n = 0;
-    for (int i = 0; i < f->n_tracks; i++) n += is_search(&f->tracks[i]);
+    for (int i = 0; i < f->n_tracks; i++) n += kli_is_search(&f->tracks[i]);
     if (!n) return;
     section(out, "results", "Results");
-    kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>task<th>policy<th class=n>start<th class=n>best<th class=n>correct<th class=n>spent</tr>\n"));
+    kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>task<th>policy<th>against<th class=n>start<th class=n>best<th class=n>correct<th class=n>spent</tr>\n"));
     for (int i = 0; i < f->n_tracks; i++)
-        if (is_search(&f->tracks[i])) result_row(out, f, &f->tracks[i]);
-    kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over the task's primary baseline; above 1 is faster. Every number links to its verdict.</p>\n"));
+        if (kli_is_search(&f->tracks[i])) result_row(out, f, &f->tracks[i]);
+    kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's primary baseline, or the start where none is here; above 1 is faster. Every ratio links to its verdict; dollars are the track's sum in the ledger below.</p>\n"));
     kli_figure_bars(out, a, f);
     for (int i = 0; i < f->n_tracks; i++)
-        if (is_search(&f->tracks[i]) && !seen_before(f, i)) {
+        if (kli_is_search(&f->tracks[i]) && !seen_before(f, i)) {
             kl_buf_add(out, KL_S("<h3>"));
             kli_text(out, f->tracks[i].workload);
             kl_buf_add(out, KL_S("</h3>\n"));
@@ -132,7 +145,8 @@ static void state_row(kl_buf *out, const kli_facts *f, const kl_lineage *l, int 
 
 static void sources(kl_buf *out, const kl_lineage *l) {
     for (int i = 0; i < l->n_states; i++) {
-        kl_buf_printf(out, "<details><summary>%.*s", KL_STR_ARG(l->states[i].name));
+        kl_buf_add(out, KL_S("<details><summary>"));
+        kli_text(out, l->states[i].name);
         kl_buf_add(out, i ? KL_S(": the forward edit that leads to it</summary><pre>") : KL_S(": the whole kernel</summary><pre>"));
         kli_text(out, i ? l->edges[i - 1].forward : l->states[i].source);
         kl_buf_add(out, KL_S("</pre></details>\n"));
@@ -152,32 +166,32 @@ static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
         kli_figure_lineage(out, a, l);
         kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>state<th>action<th class=n>gain over the state before<th class=n>derived anew<th class=n>against the baseline<th>where</tr>\n"));
         for (int j = 0; j < l->n_states; j++) state_row(out, f, l, j);
-        kl_buf_add(out, KL_S("</table></div>\n"));
+        kl_buf_add(out, KL_S("</table></div>\n<p class=note>A gain links to the verdict in which the state before was timed against this one, so the ratio there is its inverse. "
+                             "<em>Derived anew</em> is the speed of the kernel that a model derived from the state before, over this one's; none stands where it is the same kernel, or the edge does not pay.</p>\n"));
         sources(out, l);
     }
 }
 
 /* ---- cards ------------------------------------------------------------------------------------------------------------------------ */
 
-static void one_card(kl_buf *out, const kl_card *c) {
-    kl_buf md = {0}, evidence = {0};
-    kl_card_render(c, &md, &evidence);
+static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
+    kl_str text = {0};
+    kl_error unused = {0};
+    if (kl_fs_read(&text, a, kl_fs_join(a, c->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, &unused)) text = KL_S("(gone since it was read)");
     kl_buf_add(out, KL_S("<details><summary><strong>"));
     kli_text(out, c->name);
-    kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;</summary><p>", c->status == KL_CARD_ADMITTED ? "yes" : "no",
-                  kl_card_status_name(c->status), c->expected_gain);
+    kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;%s</summary><p>", c->status == KL_CARD_ADMITTED ? "yes" : "no",
+                  kl_card_status_name(c->status), c->expected_gain, c->edited ? ", edited by hand: not used" : "");
     kli_text(out, c->description);
     kl_buf_add(out, KL_S("</p><pre>"));
-    kli_text(out, kl_buf_str(&md));
+    kli_text(out, text);
     kl_buf_add(out, KL_S("</pre></details>\n"));
-    kl_buf_fini(&md);
-    kl_buf_fini(&evidence);
 }
 
-static void cards(kl_buf *out, const kli_facts *f) {
+static void cards(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!f->has_library || !f->library.n_cards) return;
     section(out, "cards", "SkillCards");
-    for (int i = 0; i < f->library.n_cards; i++) one_card(out, &f->library.cards[i]);
+    for (int i = 0; i < f->library.n_cards; i++) one_card(out, a, &f->library.cards[i]);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------------------- */
@@ -187,9 +201,10 @@ static void step_row(kl_buf *out, const kli_facts *f, const kli_row *r, int n) {
     cell(out, r->phase);
     cell(out, r->action);
     kl_buf_printf(out, "<td class=%s>", r->accepted ? "yes" : "no");
-    if (kli_facts_verdict(f, r->verdict)) kli_link_verdict(out, f, r->verdict, "%.*s", KL_STR_ARG(r->outcome));
+    if (r->verdict.len) kli_link_verdict(out, f, r->verdict, r->outcome);
     else kli_text(out, r->outcome);
     kl_buf_printf(out, "%s</td>", r->best ? ", best" : r->accepted ? ", accepted" : "");
+    cell(out, r->ratio > 0 ? rival_of(f, r) : KL_S(""));
     interval_cell(out, f, r->verdict, r->ratio, r->low, r->high);
     kl_buf_printf(out, "<td class=n>$%.4f</td>", (double)r->spent_microusd / 1e6);
     cell(out, (kl_str){r->why.ptr, r->why.len < 300 ? r->why.len : 300});
@@ -202,7 +217,7 @@ static void steps(kl_buf *out, const kli_facts *f) {
         const kli_track_rows *t = &f->tracks[i];
         kl_buf_add(out, KL_S("<details><summary>"));
         kli_text(out, t->name);
-        kl_buf_printf(out, ": %d attempts</summary><div class=scroll><table><tr><th class=n>#<th>phase<th>action<th>outcome<th class=n>ratio<th class=n>spent<th>why</tr>\n", t->n_rows);
+        kl_buf_printf(out, ": %d attempts</summary><div class=scroll><table><tr><th class=n>#<th>phase<th>action<th>outcome<th>against<th class=n>ratio<th class=n>spent<th>why</tr>\n", t->n_rows);
         for (int j = 0; j < t->n_rows; j++) step_row(out, f, &t->rows[j], j);
         kl_buf_add(out, KL_S("</table></div></details>\n"));
     }
@@ -215,25 +230,32 @@ static void charge_row(kl_buf *out, const kl_store_charge *c) {
     cell(out, c->track);
     cell(out, c->phase);
     cell(out, c->priced_as.len ? c->priced_as : c->model);
-    kl_buf_printf(out, "<td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>$%.6f%s</td>", (long long)c->input,
-                  (long long)c->cache_read, (long long)c->output, (double)(kl_str_eq(c->state, KL_S("settled")) ? c->settled_microusd : c->reserved_microusd) / 1e6,
-                  c->estimated ? " est." : "");
+    bool answered = kl_str_eq(c->state, KL_S("settled"));
+    kl_buf_printf(out, "<td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>%s$%.6f%s</td>", (long long)c->input,
+                  (long long)c->cache_read, (long long)(c->cache_write_5m + c->cache_write_1h), (long long)c->output,
+                  answered || !kli_cost_of(c) ? "" : "up to ", (double)kli_cost_of(c) / 1e6, c->estimated ? " est." : "");
     cell(out, c->state);
     kl_buf_add(out, KL_S("</tr>\n"));
 }
 
 static void ledger(kl_buf *out, const kli_facts *f) {
-    int64_t spent = 0;
+    int64_t spent = 0, unknown = 0;
+    int calls = 0, unanswered = 0;
     bool estimated = false;
     for (int i = 0; i < f->n_charges; i++) {
         const kl_store_charge *c = &f->charges[i];
-        if (!kl_str_eq(c->state, KL_S("released"))) spent += kl_str_eq(c->state, KL_S("settled")) ? c->settled_microusd : c->reserved_microusd;
+        bool answered = kl_str_eq(c->state, KL_S("settled")), released = kl_str_eq(c->state, KL_S("released"));
+        calls += answered;
+        unanswered += !answered && !released;
+        *(answered ? &spent : &unknown) += kli_cost_of(c);
         estimated |= c->estimated;
     }
     section(out, "ledger", "Ledger");
-    kl_buf_printf(out, "<p>%d model calls, $%.4f.%s</p>\n", f->n_charges, (double)spent / 1e6, estimated ? " Calls marked <em>est.</em> were counted from bytes, because the provider did not say." : "");
+    kl_buf_printf(out, "<p>%d model calls, $%.4f.", calls, (double)spent / 1e6);
+    if (unanswered) kl_buf_printf(out, " %d more without an answer, up to $%.4f, which count in full against the budget.", unanswered, (double)unknown / 1e6);
+    kl_buf_printf(out, "%s</p>\n", estimated ? " Calls marked <em>est.</em> were counted from bytes, because the provider did not say." : "");
     if (!f->n_charges) return;
-    kl_buf_add(out, KL_S("<details><summary>every call</summary><div class=scroll><table><tr><th>track<th>phase<th>priced as<th class=n>input<th class=n>cached<th class=n>output<th class=n>cost<th>state</tr>\n"));
+    kl_buf_add(out, KL_S("<details><summary>every call</summary><div class=scroll><table><tr><th>track<th>phase<th>priced as<th class=n>input<th class=n>cached<th class=n>written<th class=n>output<th class=n>cost<th>state</tr>\n"));
     for (int i = 0; i < f->n_charges; i++) charge_row(out, &f->charges[i]);
     kl_buf_add(out, KL_S("</table></div></details>\n"));
 }
@@ -269,8 +291,9 @@ static void run_lines(kl_buf *out, const kli_facts *f) {
     kl_buf_add(out, KL_S("<ul>\n"));
     for (int i = 0; i < f->n_runs; i++) {
         json_t *o = json_loads(f->runs[i].json.ptr, 0, NULL);
-        kl_buf_printf(out, "<li><code>klineage %.*s</code>, run <code>%.12s</code>, %.*s, model <code>", KL_STR_ARG(f->runs[i].command), f->runs[i].id.ptr,
-                      KL_STR_ARG(f->runs[i].created));
+        kl_buf_add(out, KL_S("<li><code>klineage "));
+        kli_text(out, f->runs[i].command);
+        kl_buf_printf(out, "</code>, run <code>%.12s</code>, %.*s, model <code>", f->runs[i].id.ptr, KL_STR_ARG(f->runs[i].created));
         kli_text(out, kl_json_text_or(o, "model", KL_S("none")));
         kl_buf_add(out, KL_S("</code></li>\n"));
         json_decref(o);
@@ -278,7 +301,7 @@ static void run_lines(kl_buf *out, const kli_facts *f) {
     kl_buf_add(out, KL_S("</ul>\n"));
 }
 
-void kli_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
+static void page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
     kl_buf_add(out, KL_S("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>"));
     kli_text(out, kl_str_of(title));
     kl_buf_printf(out, "</title>\n%s</head><body>\n<h1>", style);
@@ -288,7 +311,7 @@ void kli_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
     run_lines(out, f);
     results(out, a, f);
     lineages(out, a, f);
-    cards(out, f);
+    cards(out, a, f);
     steps(out, f);
     ledger(out, f);
     evidence(out, a, f);
@@ -299,7 +322,7 @@ kl_err kl_report_write(kl_buf *html, kl_store *s, const kl_report_opts *o, kl_er
     kl_arena *a = kl_arena_new();
     kli_facts *f = KL_NEW(a, kli_facts);
     kl_err err = kli_facts_load(f, a, s, o, e);
-    if (!err) kli_page(html, a, f, o->title ? o->title : "klineage report");
+    if (!err) page(html, a, f, o->title ? o->title : "klineage report");
     kl_arena_free(a);
     return err;
 }

@@ -27,8 +27,14 @@ typedef struct {
 
 KL_MUST_USE kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o, kl_error *e);
 const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key); /* NULL when it is not there */
+bool kli_is_search(const kli_track_rows *t);  /* a policy's, and no walk, lift or admission */
 /* The last best of a track; NULL when nothing passed. */
 const kli_row *kli_track_best(const kli_track_rows *t);
+
+/* What a call cost, or may have cost when it was never answered. */
+int64_t kli_cost_of(const kl_store_charge *c);
+/* Of a track, over the ledger. */
+int64_t kli_track_spent(const kli_facts *f, const kli_track_rows *t, bool *estimated);
 
 /* What K0 is: naive only when the walk was complete. */
 const char *kli_simplest(const kl_lineage *l);
@@ -41,8 +47,8 @@ void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l);         
 
 /* ---- HTML -------------------------------------------------------------------------------------------------------------- */
 
-void kli_text(kl_buf *out, kl_str s);                                    /* escaped */
-void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, const char *fmt, ...) KL_PRINTF(4, 5); /* a number with its evidence */
-void kli_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title);
+void kli_text(kl_buf *out, kl_str s); /* escaped */
+/* A number with its evidence: a link where the journal has the verdict, else its key as a tooltip. */
+void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number);
 
 #endif

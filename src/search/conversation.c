@@ -127,10 +127,16 @@ static kl_str with_word(kl_arena *a, kl_str words, kl_str word) {
     return words.len ? kl_arena_printf(a, "%.*s %.*s", KL_STR_ARG(words), KL_STR_ARG(word)) : kl_arena_copy(a, word);
 }
 
+/* What the model calls a card need not be one. */
+static bool is_card(const kli_search *s, kl_str name) {
+    const kl_card *c = s->o->library ? kl_library_card(s->o->library, name) : NULL;
+    return c && c->status == KL_CARD_ADMITTED;
+}
+
 static void advance(kli_search *s, const kli_outcome *o) {
     s->current = o->point;
     s->prior = with_word(s->arena, s->prior, o->proposal.action);
-    s->cards = with_word(s->arena, s->cards, o->proposal.card);
+    if (is_card(s, o->proposal.card)) s->cards = with_word(s->arena, s->cards, o->proposal.card);
 }
 
 /* Returns whether current went back to the best. */
@@ -152,7 +158,7 @@ static bool settle(kli_search *s, const kli_outcome *o) {
 
 /* ---- patches ------------------------------------------------------------------------------------------------------------------ */
 
-/* Try the patch of every fitting card on the current kernel; free, so before every question. */
+/* Before the first question, for nothing: of the fitting cards' patches, best first, the one that applies. */
 static kl_err try_patches(kli_search *s, kl_error *e) {
     kl_match *m;
     int n;

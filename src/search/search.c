@@ -36,10 +36,18 @@ static kl_gate_opts options(const kli_search *s) {
     return o;
 }
 
+/* Timed against what the start was timed against?  A baseline that fails for once leaves a verdict with another one, or with the kernel against
+ * itself; its ratio says nothing here. */
+static bool comparable(const kli_search *s, const kl_verdict *v) {
+    const kl_verdict *start = &s->out->start_verdict;
+    if (!v->n_comparisons) return false;
+    return s->against_start || !start->n_comparisons || kl_str_eq(v->comparisons[0].baseline, start->comparisons[0].baseline);
+}
+
 static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdict *v) {
     *p = (kli_point){.kernel = k, .verdict = *v};
     kl_traits_of(&p->traits, s->arena, k, v);
-    if (!v->n_comparisons) return;
+    if (!comparable(s, v)) return;
     p->ratio = v->comparisons[0].ratio;
     p->low = v->comparisons[0].low;
     p->high = v->comparisons[0].high;

@@ -183,6 +183,31 @@ static void test_search_klineage__shows_cards_and_names_those_that_were_used(voi
     assert_contains(s->track.said[0].ptr, "the intent of the card");
 }
 
+/* A name that no card has is no card, whoever says it. */
+static void test_search_klineage__names_no_card_that_is_not_there(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    s->opts.library = &l;
+    says("CARD: made-up\n" REPLY("// ns 300", "// ns 200"));
+    says("DONE: enough");
+    runs("klineage");
+    assert_contains(s->result.best->source.ptr, "// ns 200");
+    assert_str(s->result.cards, "");
+}
+
+/* For once the baseline could not be timed, and the kernel was timed against another one. */
+static void test_search_generate__a_ratio_to_something_else_is_no_new_best(void **state) {
+    (void)state;
+    says(REPLY("// ns 300", "// ns 100 // baseline other"));
+    says(REPLY("// ns 100", "// ns 200"));
+    says(REPLY("// ns 300", "// ns 200"));
+    says("DONE: enough");
+    runs("generate");
+    assert_contains(s->result.best->source.ptr, "// ns 200");
+    assert_null(strstr(s->result.best->source.ptr, "other"));
+    assert_int_equal(s->result.improved, 1);
+}
+
 static void test_search_klineage__a_patch_that_fits_costs_nothing(void **state) {
     (void)state;
     kl_library l = one_card(REPLY("// ns 300", "// ns 120"));
@@ -221,6 +246,8 @@ int main(void) {
         CASE(test_search_start__has_to_pass),
         CASE(test_search_klineage__needs_a_library),
         CASE(test_search_klineage__shows_cards_and_names_those_that_were_used),
+        CASE(test_search_klineage__names_no_card_that_is_not_there),
+        CASE(test_search_generate__a_ratio_to_something_else_is_no_new_best),
         CASE(test_search_klineage__a_patch_that_fits_costs_nothing),
         CASE(test_search_generate__sees_no_card),
     };

@@ -22,8 +22,13 @@ kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const cha
 }
 
 kl_err kli_yaml_open(struct fy_document **out, kl_str front, const char *file, kl_error *e) {
-    const struct fy_parse_cfg quiet = {.flags = FYPCF_QUIET};
+    /* FYPCF_QUIET does not keep what it finds wrong from stderr, and that quotes the file. */
+    struct fy_diag *silent = fy_diag_create(NULL);
+    if (!silent) kl_oom(sizeof(struct fy_diag *));
+    fy_diag_set_collect_errors(silent, true);
+    const struct fy_parse_cfg quiet = {.flags = FYPCF_QUIET, .diag = silent};
     *out = fy_document_build_from_string(&quiet, front.ptr, front.len);
+    fy_diag_destroy(silent);
     if (*out && fy_node_is_mapping(fy_document_root(*out))) return KL_OK;
     fy_document_destroy(*out);
     *out = NULL;

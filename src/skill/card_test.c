@@ -2,7 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/test.h"
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static kl_card sample(kl_arena *a) {
     kl_card c = {.name = KL_S("pack-b-c"), .description = KL_S("Pack B. \"Quoted\": with a colon."), .action = KL_S("pack_b"),
@@ -77,6 +81,69 @@ static void test_skill_library__only_admit_writes_admitted(void **state) {
     kl_arena_free(a);
 }
 
+/* Import, or a lift that began before the card was admitted. */
+static void test_skill_library__a_candidate_does_not_take_an_admitted_cards_place(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_card c = sample(a);
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    c.status = KL_CARD_ADMITTED;
+    assert_ok(kli_library_write(dir.ptr, &c, &e));
+    c.status = KL_CARD_LIFTED;
+    assert_err(KL_EINVAL, kl_library_put(dir.ptr, &c, &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.n_cards, 1);
+    assert_int_equal(l.cards[0].status, KL_CARD_ADMITTED);
+    c.status = KL_CARD_RETIRED;
+    assert_ok(kl_library_put(dir.ptr, &c, &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.cards[0].status, KL_CARD_RETIRED);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+static void test_skill_library__writes_nothing_that_it_could_not_read(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_card c = sample(a);
+    char *many = KL_ARRAY(a, char, KL_MAX_CARD_BYTES + 1);
+    memset(many, 'x', KL_MAX_CARD_BYTES);
+    c.intent = kl_str_of(many);
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_err(KL_ELIMIT, kl_library_put(dir.ptr, &c, &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.n_cards + l.n_broken, 0);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+static void test_skill_card__counts_are_the_sum_of_its_trials(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_buf skill = {0}, evidence = {0};
+    kl_card c = sample(a);
+    kl_trial_record good = {.kind = KL_S("admit"), .held_out = true, .accepted = true, .result_hash = KL_S("r"), .gain = 2, .low = 1.9, .spent_microusd = 70},
+                    none = {.kind = KL_S("admit"), .held_out = true, .spent_microusd = 5};
+    kli_card_add_trial(&c, a, &good);
+    kli_card_add_trial(&c, a, &none);
+    kl_card_render(&c, &skill, &evidence);
+    json_t *o = json_loads(evidence.ptr, 0, NULL), *counts = json_object_get(o, "counts");
+    assert_int_equal(json_integer_value(json_object_get(counts, "attempted")), 2); /* the birth was no attempt to apply it */
+    assert_int_equal(json_integer_value(json_object_get(counts, "correct")), 1);
+    assert_int_equal(json_integer_value(json_object_get(counts, "improved")), 1);
+    assert_int_equal(json_integer_value(json_object_get(counts, "spent_microusd")), 75);
+    json_decref(o);
+    kl_buf_fini(&skill);
+    kl_buf_fini(&evidence);
+    kl_arena_free(a);
+}
+
 static void test_skill_library__names_what_is_broken(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
@@ -99,6 +166,24 @@ static void test_skill_library__names_what_is_broken(void **state) {
     assert_int_equal(l.n_broken, 2);
     kl_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
+}
+
+/* A card may come from anybody, and stderr is a terminal: what is wrong with it is said by us, as an error. */
+static void test_skill_card__a_broken_one_writes_nothing_by_itself(void **state) {
+    (void)state;
+    kl_error e = {0};
+    struct fy_document *d = NULL;
+    char said[64];
+    int kept = dup(STDERR_FILENO), listening = memfd_create("stderr", 0);
+    fflush(stderr);
+    dup2(listening, STDERR_FILENO);
+    kl_err err = kli_yaml_open(&d, KL_S("name: [\n\033[2J"), "SKILL.md", &e);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    assert_int_equal(pread(listening, said, sizeof said, 0), 0);
+    close(kept);
+    close(listening);
+    assert_int_equal(err, KL_EPARSE);
 }
 
 static void import_text(kl_card *c, kl_arena *a, const char *name, const char *text) {
@@ -160,6 +245,18 @@ static void test_skill_contract__traits_then_facts(void **state) {
     fits("{\"source.vector_types\": 2}", "float32", 0, KL_UNKNOWN); /* nobody said how wide */
 }
 
+static void test_skill_contract__a_platform_that_nobody_named_is_unknown(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_traits t = {0};
+    kl_str why = {0};
+    kl_card c = {0};
+    kl_target target = {.traits = &t};
+    c.n_pre = kli_predicates_parse(&c.pre, a, KL_S("- hardware: [arch == x86-64-v4]"));
+    assert_int_equal(kli_card_fits(&c, &target, a, &why), KL_UNKNOWN);
+    kl_arena_free(a);
+}
+
 /* ---- retrieve ------------------------------------------------------------------------------------------------------------ */
 
 static void test_skill_retrieve__only_admitted_and_unedited(void **state) {
@@ -192,13 +289,48 @@ static void test_skill_retrieve__failures_lower_the_expectation(void **state) {
     int n;
     for (int i = 0; i < 2; i++) cards[i].status = KL_CARD_ADMITTED, cards[i].requires = KL_S(""), cards[i].n_pre = 0;
     cards[0].name = KL_S("fails");
-    kl_trial_record failed = {.kind = KL_S("use"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
+    kl_trial_record failed = {.kind = KL_S("admit"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
     kli_card_add_trial(&cards[0], a, &failed);
     kl_library l = {.cards = cards, .n_cards = 2};
     kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 2);
     assert_ptr_equal(m[0].card, &cards[1]);
+    kl_arena_free(a);
+}
+
+static void test_skill_retrieve__similarity_is_a_share(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c = sample(a);
+    kl_traits t = {0};
+    kl_match *m;
+    int n;
+    c.status = KL_CARD_ADMITTED;
+    c.requires = KL_S("");
+    c.n_pre = 0;
+    kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("unroll"));
+    kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("fma_simd"));
+    kl_library l = {.cards = &c, .n_cards = 1};
+    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .prior = KL_S("unroll unroll unroll"), .traits = &t};
+    kl_library_retrieve(&m, &n, a, &l, &target, NULL);
+    assert_int_equal(n, 1);
+    assert_true(m[0].similarity[3] > 0.49 && m[0].similarity[3] < 0.51);
+    kl_arena_free(a);
+}
+
+static void test_skill_text__model_words_have_bounds(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_predicate *p;
+    char line[2000];
+    memset(line, 'x', sizeof line);
+    memcpy(line, "- data: ", 8);
+    assert_int_equal(kli_section_clean(a, (kl_str){line, sizeof line}, 100).len, 100); /* one line, too long by itself */
+    assert_int_equal(kli_predicates_parse(&p, a, (kl_str){line, sizeof line}), 1);
+    assert_true(p[0].prose.len <= 500);
+    assert_str(kli_text_cut(KL_S("a\xc3\xa9"), 2), "a"); /* no half of a character */
+    assert_null(strchr(kli_section_clean(a, KL_S("a\x7f[2J"), 100).ptr, 0x7f));
     kl_arena_free(a);
 }
 
@@ -219,9 +351,16 @@ int main(void) {
         cmocka_unit_test(test_skill_card__survives_its_files),
         cmocka_unit_test(test_skill_card__an_edit_by_hand_is_seen),
         cmocka_unit_test(test_skill_library__only_admit_writes_admitted),
+        cmocka_unit_test(test_skill_library__a_candidate_does_not_take_an_admitted_cards_place),
+        cmocka_unit_test(test_skill_library__writes_nothing_that_it_could_not_read),
+        cmocka_unit_test(test_skill_card__counts_are_the_sum_of_its_trials),
         cmocka_unit_test(test_skill_library__names_what_is_broken),
+        cmocka_unit_test(test_skill_card__a_broken_one_writes_nothing_by_itself),
         cmocka_unit_test(test_skill_import__both_generations),
         cmocka_unit_test(test_skill_contract__traits_then_facts),
+        cmocka_unit_test(test_skill_contract__a_platform_that_nobody_named_is_unknown),
+        cmocka_unit_test(test_skill_retrieve__similarity_is_a_share),
+        cmocka_unit_test(test_skill_text__model_words_have_bounds),
         cmocka_unit_test(test_skill_retrieve__only_admitted_and_unedited),
         cmocka_unit_test(test_skill_retrieve__failures_lower_the_expectation),
         cmocka_unit_test(test_skill_text__model_words_cannot_break_a_card),

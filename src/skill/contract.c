@@ -21,7 +21,7 @@ static fact of_number(double v) { return (fact){.known = v > 0, .is_number = tru
 
 /* The architecture is the platform up to the slash. */
 static kl_str arch_of(kl_str platform) {
-    const char *slash = memchr(platform.ptr, '/', platform.len);
+    const char *slash = platform.len ? memchr(platform.ptr, '/', platform.len) : NULL;
     return slash ? (kl_str){platform.ptr, (size_t)(slash - platform.ptr)} : platform;
 }
 

@@ -59,14 +59,21 @@ static void add_edge(kl_group *groups, int *n, kl_arena *a, const kl_lineage *l,
     add_birth(g, a, l, i);
 }
 
-/* "pack_b" on c becomes pack-b-c; a second group of the same action is told apart by the case it was born from. */
+static bool is_taken(const kl_group *groups, int n, kl_str name) {
+    for (int i = 0; i < n; i++)
+        if (kl_str_eq(groups[i].name, name)) return true;
+    return false;
+}
+
+/* "pack_b" on c becomes pack-b-c; a second group of the same action is told apart by the case it was born from and a number, which a
+ * name that is cut keeps. */
 static void name_group(kl_group *groups, int i, kl_arena *a) {
     kl_group *g = &groups[i];
-    g->name = kli_slug(a, kl_arena_printf(a, "%.*s-%.*s", KL_STR_ARG(g->id), KL_STR_ARG(g->surface)));
-    for (int j = 0; j < i; j++)
-        if (kl_str_eq(groups[j].name, g->name))
-            g->name = kli_slug(a, kl_arena_printf(a, "%.*s-%.*s-%.*s-%d", KL_STR_ARG(g->id), KL_STR_ARG(g->surface),
-                                                  KL_STR_ARG(g->births[0].lineage->case_name), i));
+    kl_str plain = kl_arena_printf(a, "%.*s-%.*s", KL_STR_ARG(g->id), KL_STR_ARG(g->surface));
+    kl_str by_case = kli_slug(a, kl_arena_printf(a, "%.*s-%.*s", KL_STR_ARG(plain), KL_STR_ARG(g->births[0].lineage->case_name)));
+    g->name = kli_slug(a, plain);
+    for (int number = i; is_taken(groups, i, g->name); number++)
+        g->name = kli_slug(a, kl_arena_printf(a, "%.*s-%d", KL_STR_ARG(kli_text_cut(by_case, 58)), number));
 }
 
 void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *lineages, int n_lineages) {

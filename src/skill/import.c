@@ -31,7 +31,7 @@ static void name_card(kl_card *c, kl_arena *a, kl_str id) {
     c->name = kli_slug(a, id);
     c->action = slug_action(a, id);
     c->status = KL_CARD_LIFTED;
-    c->description = kl_arena_printf(a, "%.*s Imported; not admitted here yet.", KL_STR_ARG(c->intent));
+    c->description = kl_arena_printf(a, "%.*s Imported; not admitted here yet.", KL_STR_ARG(kli_text_cut(c->intent, 900)));
     c->verification = KL_S("Imported from another library; its evidence was not measured by this gate.");
 }
 

@@ -91,7 +91,8 @@ static kl_str place(kl_arena *a, const char *dir, int status, kl_str name) {
 static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_error *e) {
     kl_buf skill = {0}, evidence = {0};
     kl_card_render(c, &skill, &evidence);
-    kl_err err = kl_fs_mkdirs(folder, e);
+    kl_err err = skill.len > KL_MAX_CARD_BYTES ? kl_fail(e, KL_ELIMIT, folder, "a card holds at most %u bytes, and this one has %zu", KL_MAX_CARD_BYTES, skill.len)
+                                               : kl_fs_mkdirs(folder, e);
     if (!err) err = kl_fs_write(kl_fs_join(a, folder, "evidence.json").ptr, kl_buf_str(&evidence), e);
     if (!err) err = kl_fs_write(kl_fs_join(a, folder, "SKILL.md").ptr, kl_buf_str(&skill), e);
     kl_buf_fini(&skill);
@@ -110,8 +111,19 @@ kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e) {
     return err;
 }
 
+static bool is_admitted(const char *dir, kl_str name) {
+    kl_arena *a = kl_arena_new();
+    bool there = kl_fs_exists(kl_fs_join(a, place(a, dir, KL_CARD_ADMITTED, kl_arena_copy(a, name)).ptr, "SKILL.md").ptr);
+    kl_arena_free(a);
+    return there;
+}
+
 kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e) {
     if (c->status == KL_CARD_ADMITTED)
         return kl_fail(e, KL_EINVAL, c->name.ptr, "only klineage admit writes an admitted card");
+    if (c->status != KL_CARD_RETIRED && is_admitted(dir, c->name)) {
+        kl_fail(e, KL_EINVAL, c->name.ptr, "an admitted card has this name, and a candidate does not take its place");
+        return kl_hint(e, "klineage card show %.*s; another --library DIR keeps both", KL_STR_ARG(c->name));
+    }
     return kli_library_write(dir, c, e);
 }

@@ -75,10 +75,10 @@ static void scope_of_births(const lifting *l, kl_scope *s) {
     }
 }
 
-/* Letters, digits, '_' and '-': what tasks are called. */
+/* Lower-case letters, digits, '_' and '-': what cases are called. */
 static bool is_case_name(kl_str w) {
     for (size_t i = 0; i < w.len; i++)
-        if (!isalnum((unsigned char)w.ptr[i]) && w.ptr[i] != '_' && w.ptr[i] != '-') return false;
+        if (!islower((unsigned char)w.ptr[i]) && !isdigit((unsigned char)w.ptr[i]) && w.ptr[i] != '_' && w.ptr[i] != '-') return false;
     return w.len <= KL_MAX_NAME;
 }
 
@@ -203,6 +203,8 @@ static void write_up(const lifting *l, kl_str reply) {
 
 /* ---- the model ---------------------------------------------------------------------------------------------------------------- */
 
+static kl_str cut(kl_str s, size_t max) { return (kl_str){s.ptr, s.len < max ? s.len : max}; }
+
 static kl_str edges_text(const lifting *l) {
     kl_buf b = {0};
     for (int i = 0; i < l->group->n_births && i < 4; i++) {
@@ -213,8 +215,8 @@ static kl_str edges_text(const lifting *l) {
         kl_buf_printf(&b, "gain: %.3gx [%.3g, %.3g]; traits that rose: %.*s\nrejected on the way:\n", edge->gain, edge->gain_low, edge->gain_high,
                       KL_STR_ARG(edge->raised));
         list_rejections(&b, edge->rejections, edge->n_rejections);
-        kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n", KL_STR_ARG(kli_text_cut(from->states[edge->from].source, MAX_CONTEXT)),
-                      KL_STR_ARG(kli_text_cut(edge->forward, MAX_CONTEXT)));
+        kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n", KL_STR_ARG(cut(from->states[edge->from].source, MAX_CONTEXT)),
+                      KL_STR_ARG(cut(edge->forward, MAX_CONTEXT)));
     }
     return taken(l->arena, &b);
 }

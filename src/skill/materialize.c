@@ -12,12 +12,30 @@ typedef struct {
     const kl_card *card;
     const kl_start *start;
     kl_kernel *from;
+    kl_verdict before; /* of the start */
     double reach;
     kl_materialized *out;
     kl_message messages[2 * KL_MAX_TRIES + 2];
     int n;
     bool patching; /* the text at hand is the patch's */
 } materializing;
+
+/* ---- the start ------------------------------------------------------------------------------------------------------------ */
+
+/* A start that is wrong here is nothing to apply a card to, and nothing can be timed against it.  One whose time does not settle is correct.
+ * The journal has the verdict when another card met the same start. */
+static kl_err judge_start(materializing *m, kl_error *e) {
+    const kl_verdict *v = &m->before;
+    kl_gate_opts o = *kl_track_gate_opts(m->track);
+    o.workload = m->start->workload->label.ptr;
+    kl_err err = kl_kernel_parse(&m->from, m->arena, m->start->source, m->start->name, m->start->surface, NULL, e);
+    if (!err) err = kl_judge(&m->before, m->track, m->arena, m->start->task, m->from, &o, e);
+    if (err) return err;
+    m->out->bad_start = v->outcome != KL_PASS && v->outcome != KL_UNSTABLE;
+    if (m->out->bad_start)
+        m->out->why = kl_arena_printf(m->arena, "the start does not pass the gate: %s: %.*s", kl_outcome_name(v->outcome), KL_STR_ARG(v->why));
+    return KL_OK;
+}
 
 /* ---- one attempt ---------------------------------------------------------------------------------------------------------- */
 
@@ -88,28 +106,15 @@ static void say(materializing *m, kl_role role, kl_str text, bool cache) {
     m->messages[m->n++] = (kl_message){.role = role, .text = text, .cache = cache};
 }
 
-/* The start's own verdict is what the model is told of it; the journal has it when another card met the same start.  A start that is wrong
- * itself is nothing to apply a card to: no model is asked.  One whose time does not settle is correct. */
-static kl_err begin(materializing *m, kl_error *e) {
+static void begin(materializing *m) {
     kl_arena *a = m->arena;
-    kl_verdict v;
-    kl_gate_opts o = *kl_track_gate_opts(m->track);
-    o.workload = m->start->workload->label.ptr;
-    kl_err err = kl_judge(&v, m->track, a, m->start->task, m->from, &o, e);
-    if (err) return err;
-    m->out->bad_start = v.outcome != KL_PASS && v.outcome != KL_UNSTABLE;
-    if (m->out->bad_start) {
-        m->out->why = kl_arena_printf(a, "the start does not pass the gate: %s: %.*s", kl_outcome_name(v.outcome), KL_STR_ARG(v.why));
-        return KL_OK;
-    }
     kl_prompt_value values[] = {{"task", kl_prompt_task(a, m->start->task, m->start->workload, m->start->surface)},
                                 {"card", kl_card_prompt(a, m->card)},
                                 {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},
                                 {"kernel", m->start->source},
-                                {"feedback", kl_rewrite_feedback(a, &v)}};
+                                {"feedback", kl_rewrite_feedback(a, &m->before)}};
     say(m, KL_ROLE_SYSTEM, kl_prompt_rules(a, m->start->surface), true);
     say(m, KL_ROLE_USER, kl_prompt(a, "materialize", values, (int)KL_COUNT(values)), true);
-    return KL_OK;
 }
 
 /* What the model is told of its last proposal. */
@@ -155,11 +160,12 @@ kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *ca
     *out = (kl_materialized){.why = KL_S("nothing was proposed")};
     m.reach = reach > 0 ? reach : KLI_SURELY_FASTER;
     KL_ASSERT(tries <= KL_MAX_TRIES);
-    kl_err err = kl_kernel_parse(&m.from, m.arena, start->source, start->name, start->surface, NULL, e);
-    if (!err) err = try_patch(&m, e);
-    if (!err && !reached(&m)) err = begin(&m, e);
+    kl_err err = judge_start(&m, e);
+    if (err || out->bad_start) return err;
+    err = try_patch(&m, e);
+    if (!err && !reached(&m)) begin(&m);
     bool done = false;
-    for (int i = 0; !err && !done && !out->bad_start && i < tries && !reached(&m); i++) {
+    for (int i = 0; !err && !done && i < tries && !reached(&m); i++) {
         kl_track_phase(t, i ? "repair" : "materialize");
         kl_track_say(t, "%.*s on %.*s, try %d", KL_STR_ARG(card->name), KL_STR_ARG(start->name), i + 1);
         err = ask_once(&m, &done, e);

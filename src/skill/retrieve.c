@@ -35,7 +35,11 @@ static double best_platform(const kl_scope *s, kl_str platform) {
 /* Jaccard over the actions that came before. */
 static double prior_similarity(const kl_scope *s, kl_str prior) {
     int n = 0, both = 0;
-    for (kl_str w, rest = prior; (w = kli_word(&rest)).len; n++) both += kli_array_has(s->prior, s->n_prior, w);
+    for (kl_str w, rest = prior; (w = kli_word(&rest)).len;) {
+        if (kli_words_have((kl_str){prior.ptr, (size_t)(w.ptr - prior.ptr)}, w)) continue; /* an action applied twice is one action */
+        both += kli_array_has(s->prior, s->n_prior, w);
+        n++;
+    }
     int either = n + s->n_prior - both;
     return either ? (double)both / either : 1;
 }
@@ -60,7 +64,7 @@ static double mean_of_all(const kl_library *l) {
     return n ? sum / n : 0;
 }
 
-/* Trials on the target's own case and platform weigh in full, others half. */
+/* Trials on the target's own platform and language weigh in full, others half. */
 static double expected(const kl_card *c, const kl_target *t, double prior) {
     double sum = SHRINK * prior, weight = SHRINK;
     for (int i = 0; i < c->n_trials; i++) {
