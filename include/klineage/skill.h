@@ -60,6 +60,8 @@ typedef struct {
     kl_str folder;            /* where it lies; empty when nowhere yet */
 } kl_card;
 
+/* Every held-out trial of `before` stays with a card that takes its place. */
+void   kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before);
 /* SKILL.md and evidence.json. */
 void   kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json);
 KL_MUST_USE kl_err kl_card_load(kl_card *out, kl_arena *a, const char *folder, kl_error *e);
@@ -104,10 +106,10 @@ KL_MUST_USE kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, k
 /* ---- materialize ---------------------------------------------------------------------------------------------- */
 
 /* A kernel to try a card on. */
-typedef struct { const kl_task *task; const kl_workload *workload; kl_str name; kl_str source; const kl_surface *surface; } kl_start;
+typedef struct { const kl_task *task; const kl_workload *workload; kl_str name; kl_str source; const kl_surface *surface;
+                 kl_str lineage; /* id of the one it is a state of; empty: of none */ } kl_start;
 
-/* Apply one card to `start`: its mechanical patch first (free), then the model, which sees the card and the start alone, with up to `tries`
- * proposals and the gate's words in one append-only conversation. */
+/* Apply one card to `start`: the model sees the card and the start alone, and has up to `tries` proposals and the gate's words in one append-only conversation. */
 typedef struct {
     kl_kernel *kernel;            /* the last correct one; NULL when none passed */
     kl_verdict verdict;           /* of it, or of the last attempt */
@@ -115,7 +117,6 @@ typedef struct {
     double     gain, low, high;   /* over the start, interleaved; 0 when none passed */
     int        tries;
     bool       bad_start;         /* the start itself does not pass the gate: nothing was tried, and nothing says anything of the card */
-    bool       mechanical;        /* the kernel is what the patch made */
     bool       estimated;         /* a call's tokens were counted from bytes */
     kl_str     why;               /* of the last failure */
 } kl_materialized;

@@ -28,10 +28,10 @@ typedef struct {
 
 /* ---- starts ---------------------------------------------------------------------------------------------------------------- */
 
-static void add_start(gathering *g, kl_task *task, kl_str name, kl_str source, const kl_surface *surface) {
+static void add_start(gathering *g, kl_task *task, kl_str name, kl_str source, const kl_surface *surface, kl_str lineage) {
     const kl_workload *w = kl_task_workload(task, kl_str_of(g->workload), surface->on);
     if (!w) w = kl_task_workload(task, KL_S(""), surface->on);
-    if (w && g->n < MAX_STARTS) g->starts[g->n++] = (kl_start){.task = task, .workload = w, .name = name, .source = source, .surface = surface};
+    if (w && g->n < MAX_STARTS) g->starts[g->n++] = (kl_start){.task = task, .workload = w, .name = name, .source = source, .surface = surface, .lineage = lineage};
 }
 
 static kl_err from_lineage(gathering *g, const char *path, kl_error *e) {
@@ -41,7 +41,7 @@ static kl_err from_lineage(gathering *g, const char *path, kl_error *e) {
     if (!err) err = kl_request_task(&task, g->arena, l.task.ptr, e);
     const kl_surface *surface = err ? NULL : kl_surface_by_name(l.surface);
     for (int i = 0; surface && i < l.n_states; i++)
-        add_start(g, task, kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name), KL_STR_ARG(l.states[i].name)), l.states[i].source, surface);
+        add_start(g, task, kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name), KL_STR_ARG(l.states[i].name)), l.states[i].source, surface, l.id);
     return err;
 }
 
@@ -61,7 +61,7 @@ static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, kl_er
     for (size_t i = 0; !err && i < n; i++) {
         const kl_surface *surface = kl_surface_of_path(names[i]);
         kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
-        if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e))) add_start(g, task, path, source, surface);
+        if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e))) add_start(g, task, path, source, surface, KL_S(""));
     }
     return err;
 }

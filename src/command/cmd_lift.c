@@ -12,13 +12,15 @@ typedef struct {
     const kl_group *group;
     const char *dir;
     kl_card card;
-    bool kept_out; /* an admitted card has the name */
+    const kl_card *before; /* a candidate of that name that was lifted earlier; NULL: none */
+    bool kept_out;         /* an admitted card has the name */
 } lift_job;
 
 static kl_err line(kl_track *t, void *ctx, kl_error *e) {
     lift_job *job = ctx;
     if (job->kept_out) return KL_OK;
     kl_err err = kl_skill_lift(&job->card, t, job->group, e);
+    if (!err && job->before) kl_card_keep_trials(&job->card, kl_track_arena(t), job->before);
     return err ? err : kl_library_put(job->dir, &job->card, e);
 }
 
@@ -74,6 +76,7 @@ static kl_err keep_out_admitted(lift_job *jobs, int n, kl_arena *a, const char *
     for (int i = 0; !err && i < n; i++) {
         const kl_card *c = kl_library_card(&l, jobs[i].group->name);
         jobs[i].kept_out = c && c->status == KL_CARD_ADMITTED;
+        jobs[i].before = c;
         if (jobs[i].kept_out) jobs[i].card = *c;
     }
     return err;

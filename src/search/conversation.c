@@ -158,7 +158,7 @@ static bool settle(kli_search *s, const kli_outcome *o) {
 
 /* ---- patches ------------------------------------------------------------------------------------------------------------------ */
 
-/* Before the first question, for nothing: of the fitting cards' patches, best first, the one that applies. */
+/* Before the first question, for nothing: of the fitting cards' patches, best first, until one is a new best. */
 static kl_err try_patches(kli_search *s, kl_error *e) {
     kl_match *m;
     int n;
@@ -175,9 +175,8 @@ static kl_err try_patches(kli_search *s, kl_error *e) {
         kl_err err = kli_search_gate(s, &o, source, &s->current, m[i].card->name, e);
         o.proposal.card = m[i].card->name;
         o.proposal.action = m[i].card->action;
-        if (err || o.fate != KLI_BETTER) return err;
-        settle(s, &o);
-        return KL_OK;
+        if (err) return err;
+        if (o.fate == KLI_BETTER) return settle(s, &o), KL_OK;
     }
     return KL_OK;
 }

@@ -62,6 +62,18 @@ static bool speaks(const kl_card *c, kl_str language) {
     return !s->n_languages || kli_array_has(s->languages, s->n_languages, language);
 }
 
+/* A start that was tried already gives no second vote, unless the card says something else now. */
+static bool was_tried(const kl_card *c, const char *hash) {
+    for (int i = 0; i < c->n_trials && !c->edited; i++)
+        if (c->trials[i].held_out && kl_str_eq(c->trials[i].start_hash, kl_str_of(hash))) return true;
+    return false;
+}
+
+/* Any state of a lineage that the card was lifted from has seen the expert that it is to lead to. */
+static bool is_held_out(const kl_card *c, const kl_start *start, const char *hash) {
+    return !born_from(c, hash) && !(start->lineage.len && kli_words_have(c->lineages, start->lineage));
+}
+
 /* Is the start one that the card could be tried on? */
 static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
     kl_error unused = {0};
@@ -73,7 +85,7 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->distance = distance(&m->card->before, &x->traits);
     x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
-    return speaks(m->card, t.language) && x->fit != KL_VIOLATED && !born_from(m->card, x->kernel->hash);
+    return speaks(m->card, t.language) && x->fit != KL_VIOLATED && is_held_out(m->card, start, x->kernel->hash) && !was_tried(m->card, x->kernel->hash);
 }
 
 static int nearest_first(const void *a, const void *b) {
@@ -102,7 +114,7 @@ static kl_trial_record record_of(const admitting *m, const candidate *x, const k
                              .result_hash = made->kernel ? kl_str_of(made->kernel->hash) : KL_S(""),
                              .verdict_key = made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
                              .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
-                             .model = made->mechanical ? KL_S("patch") : kl_str_of(kl_track_model(m->track)), .held_out = true,
+                             .model = kl_str_of(kl_track_model(m->track)), .held_out = true,
                              .outcome = made->kernel || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"), .why = made->why,
                              .gain = made->gain, .low = made->low, .high = made->high, .expected = m->card->expected_gain,
                              .tries = made->tries, .spent_microusd = spent, .estimated = made->estimated, .created = v->created};

@@ -116,6 +116,11 @@ kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_
     return err;
 }
 
+void kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before) {
+    for (int i = 0; i < before->n_trials; i++)
+        if (before->trials[i].held_out) kli_card_add_trial(c, a, &before->trials[i]);
+}
+
 void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r) {
     kl_trial_record *longer = KL_ARRAY(a, kl_trial_record, c->n_trials + 1);
     if (c->n_trials) memcpy(longer, c->trials, (size_t)c->n_trials * sizeof *longer);

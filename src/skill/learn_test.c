@@ -142,21 +142,24 @@ static void test_skill_admit__a_start_that_is_wrong_is_no_trial(void **state) {
     assert_str(c.trials[1].start_name, "right.c");
 }
 
-/* Which of two proposals was kept is said as it is. */
-static void test_skill_materialize__names_the_patch_when_its_kernel_is_the_better_one(void **state) {
+/* A start gives one vote, and a state of the lineage that a card came from gives none. */
+static void test_skill_admit__a_start_that_was_tried_is_not_tried_again(void **state) {
     sample *s = *state;
     kl_error e = {0};
-    kl_materialized made;
-    const char *text = HELD_OUT("400");
-    kl_start start = {.task = s->task, .workload = s->workload, .name = KL_S("x.c"), .source = kl_str_of(text), .surface = s->expert->surface};
-    kl_card c = {.name = KL_S("pack"), .action = KL_S("pack_b"), .patch = kl_edits_between(s->arena, kl_str_of(text), KL_S(SAMPLE_PACKED("300", "row")))};
-    sample_says(s, "pack_b", text, SAMPLE_PACKED("350", "row"));
-    assert_ok(kl_skill_materialize(&made, &s->track, &c, &start, 1, 2, &e));
-    assert_true(made.mechanical && made.gain > 1.3 && made.gain < 1.4);
-    assert_int_equal(made.tries, 1);
-    sample_says(s, "pack_b", text, SAMPLE_PACKED("250", "row"));
-    assert_ok(kl_skill_materialize(&made, &s->track, &c, &start, 1, 2, &e));
-    assert_true(!made.mechanical && made.gain > 1.5);
+    kl_str dir;
+    kl_card c = lifted(s);
+    kl_start start = {.task = s->task, .workload = s->workload, .name = KL_S("x.c"), .source = KL_S(HELD_OUT("400")), .surface = s->expert->surface};
+    assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
+    sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("390", "row"));
+    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_int_equal(c.n_trials, 2);
+    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_int_equal(c.n_trials, 2);
+    start.source = KL_S(HELD_OUT("401"));
+    start.lineage = s->lineage.id;
+    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_int_equal(c.n_trials, 2);
+    kl_fs_remove_tree(dir.ptr);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, sample_setup, sample_teardown)
@@ -172,7 +175,7 @@ int main(void) {
         CASE(test_skill_admit__a_state_it_was_born_from_is_not_held_out),
         CASE(test_skill_admit__an_imported_card_can_be_admitted),
         CASE(test_skill_admit__a_start_that_is_wrong_is_no_trial),
-        CASE(test_skill_materialize__names_the_patch_when_its_kernel_is_the_better_one),
+        CASE(test_skill_admit__a_start_that_was_tried_is_not_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,13 +99,14 @@ static void declared_by_model(const lifting *l, kl_str text) {
 
 /* ---- evidence --------------------------------------------------------------------------------------------------------------- */
 
+/* The gain is that of K_to over K_from, so these two and the verdict that timed one against the other are named. */
 static kl_trial_record birth_record(const lifting *l, int i) {
     const kl_lineage *from = lineage_of(l, i);
     const kl_edge *edge = edge_of(l, i);
     return (kl_trial_record){.kind = KL_S("birth"), .task = from->task, .workload = from->workload, .surface = from->surface,
                              .platform = from->platform, .model = from->model, .start_hash = from->states[edge->from].hash,
                              .start_name = kl_arena_printf(l->arena, "%.*s/%.*s", KL_STR_ARG(from->name), KL_STR_ARG(from->states[edge->from].name)),
-                             .result_hash = edge->forward_hash, .verdict_key = edge->forward_verdict_key, .receipt = edge->forward_receipt,
+                             .result_hash = from->states[edge->to].hash, .verdict_key = edge->gain_verdict_key, .receipt = edge->gain_receipt,
                              .accepted = true, .outcome = KL_S("pass"), .gain = edge->gain, .low = edge->gain_low, .high = edge->gain_high,
                              .expected = edge->gain, .tries = 1, .estimated = from->estimated, .created = from->created};
 }

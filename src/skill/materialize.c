@@ -1,6 +1,7 @@
-/* materialize.c - a card's intent written into a target's code: the mechanical patch first, then the model.
+/* materialize.c - a card's intent written into a target's code by a model.
  *
- * The model sees the card and the start, nothing else: what a card teaches is then what helped.  One append-only conversation, at most `tries`
+ * The model sees the card and the start, nothing else: what a card teaches is then what helped.  A card's patch is not tried here: that it
+ * applies to a text says nothing of what was learned (search tries it, for nothing).  One append-only conversation, at most `tries`
  * proposals, the gate's words in between.  Every attempt is timed against the start itself, interleaved, so that one run of the gate says
  * both "correct" and "how much faster".  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
@@ -17,7 +18,6 @@ typedef struct {
     kl_materialized *out;
     kl_message messages[2 * KL_MAX_TRIES + 2];
     int n;
-    bool patching; /* the text at hand is the patch's */
 } materializing;
 
 /* ---- the start ------------------------------------------------------------------------------------------------------------ */
@@ -61,7 +61,7 @@ static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) 
     kl_materialized *out = m->out;
     if (v->outcome != KL_PASS || !v->n_comparisons || (out->kernel && c->ratio <= out->gain)) return;
     *out = (kl_materialized){.kernel = k, .verdict = *v, .gain = c->ratio, .low = c->low, .high = c->high,
-                             .tries = out->tries, .mechanical = m->patching, .estimated = out->estimated};
+                             .tries = out->tries, .estimated = out->estimated};
     memcpy(out->verdict_key, kl_track_verdict_key(m->track), sizeof out->verdict_key);
 }
 
@@ -82,22 +82,6 @@ static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *
 
 /* The median reaches, and even the lower end is surely faster. */
 static bool reached(const materializing *m) { return m->out->kernel && m->out->gain >= m->reach && m->out->low > KLI_SURELY_FASTER; }
-
-/* ---- the patch ------------------------------------------------------------------------------------------------------------ */
-
-static kl_err try_patch(materializing *m, kl_error *e) {
-    kl_proposal p;
-    kl_str source;
-    kl_verdict v;
-    kl_error refused = {0};
-    if (!m->card->patch.len || kl_proposal_parse(&p, m->arena, m->card->patch, m->start->surface, &refused)) return KL_OK;
-    if (kl_proposal_apply(&source, m->arena, m->start->source, &p, &refused)) return KL_OK; /* another code: the model's turn */
-    kl_track_say(m->track, "%.*s: patch fits %.*s", KL_STR_ARG(m->card->name), KL_STR_ARG(m->start->name));
-    m->patching = true;
-    kl_err err = attempt(m, source, &v, e);
-    m->patching = false;
-    return err;
-}
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------ */
 
@@ -124,7 +108,7 @@ static kl_str answer(materializing *m, const kl_verdict *v, const kl_error *refu
                                     {"detail", kl_arena_copy(m->arena, kl_str_of(refused->detail))}};
         return kl_prompt(m->arena, "repair", values, (int)KL_COUNT(values));
     }
-    kl_prompt_value values[] = {{"outcome", m->out->kernel ? KL_S("correct, but it gained too little") : KL_S("rejected by the gate")},
+    kl_prompt_value values[] = {{"outcome", v->outcome == KL_PASS ? KL_S("correct, but it gained too little") : KL_S("rejected by the gate")},
                                 {"feedback", kl_rewrite_feedback(m->arena, v)},
                                 {"state", KL_S("The kernel is as it was in the first message.")},
                                 {"next", KL_S("Apply the card again, repaired. SEARCH lines refer to the kernel of the first message.")}};
@@ -162,8 +146,7 @@ kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *ca
     KL_ASSERT(tries <= KL_MAX_TRIES);
     kl_err err = judge_start(&m, e);
     if (err || out->bad_start) return err;
-    err = try_patch(&m, e);
-    if (!err && !reached(&m)) begin(&m);
+    begin(&m);
     bool done = false;
     for (int i = 0; !err && !done && i < tries && !reached(&m); i++) {
         kl_track_phase(t, i ? "repair" : "materialize");

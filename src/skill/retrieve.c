@@ -56,11 +56,14 @@ static void similarities(kl_match *m, const kl_target *t) {
 
 static double log_gain(const kl_trial_record *r) { return r->gain > 1 && r->accepted ? log(r->gain) : 0; }
 
+static bool usable(const kl_card *c) { return c->status == KL_CARD_ADMITTED && !c->edited; }
+
+/* Of those that may be used alone: what is expected stands in prompts, and candidates come and go while a run is resumed (law 8). */
 static double mean_of_all(const kl_library *l) {
     double sum = 0;
     int n = 0;
     for (int i = 0; i < l->n_cards; i++)
-        for (int j = 0; j < l->cards[i].n_trials; j++, n++) sum += log_gain(&l->cards[i].trials[j]);
+        for (int j = 0; usable(&l->cards[i]) && j < l->cards[i].n_trials; j++, n++) sum += log_gain(&l->cards[i].trials[j]);
     return n ? sum / n : 0;
 }
 
@@ -109,12 +112,12 @@ static void mark_union(bool *chosen, const kl_card *first, kl_match *m, int n, i
     }
 }
 
-static int usable(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
+static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
     double prior = mean_of_all(l);
     int n = 0;
     for (int i = 0; i < l->n_cards; i++) {
         const kl_card *c = &l->cards[i];
-        if (c->status != KL_CARD_ADMITTED || c->edited) continue;
+        if (!usable(c)) continue;
         m[n] = (kl_match){.card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = cost_of(c)};
         m[n].fit = kli_card_fits(c, t, a, &m[n].why);
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
@@ -127,7 +130,7 @@ static int usable(kl_match *m, kl_arena *a, const kl_library *l, const kl_target
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target, const kl_retrieve_opts *o) {
     kl_match *all = KL_ARRAY(a, kl_match, l->n_cards + 1), *kept = KL_ARRAY(a, kl_match, l->n_cards + 1);
     bool *chosen = KL_ARRAY(a, bool, l->n_cards + 1);
-    int top = o && o->top ? o->top : 4, total = usable(all, a, l, target);
+    int top = o && o->top ? o->top : 4, total = usable_ones(all, a, l, target);
     /* Violated contracts drop out before the ranking, so that they do not take places. */
     int m = 0;
     for (int i = 0; i < total; i++)
