@@ -239,6 +239,7 @@ static void fits(const char *traits_json, const char *dtype, int64_t simd_bits, 
 static void test_skill_contract__traits_then_facts(void **state) {
     (void)state;
     fits("{\"source.vector_types\": 2}", "float32", 512, KL_FITS);
+    fits("{\"source.vector_types\": 2}", "f32", 512, KL_FITS); /* another name of the same type */
     fits("{}", "float32", 512, KL_VIOLATED);                       /* requires vector types */
     fits("{\"source.vector_types\": 2}", "float16", 512, KL_VIOLATED);
     fits("{\"source.vector_types\": 2}", "float32", 128, KL_VIOLATED);

@@ -59,6 +59,13 @@ static bool ordered(kl_str op, double x, double y) {
     return x >= y;
 }
 
+/* "f32" and "float32" are one type. */
+static bool same_text(kl_str fact_name, kl_str a, kl_str b) {
+    kl_dtype x, y;
+    bool types = kl_str_eq(fact_name, KL_S("dtype")) && kl_dtype_parse(&x, a) && kl_dtype_parse(&y, b);
+    return types ? x == y : kl_str_eq(a, b);
+}
+
 static kl_fit test(const kl_predicate *p, const kl_target *t) {
     fact f = look_up(t, p->fact);
     if (!f.known) return KL_UNKNOWN;
@@ -68,7 +75,7 @@ static kl_fit test(const kl_predicate *p, const kl_target *t) {
         if (end == p->value.ptr) return KL_UNKNOWN;
         return ordered(p->op, f.number, wanted) ? KL_FITS : KL_VIOLATED;
     }
-    bool same = kl_str_eq(f.text, p->value);
+    bool same = same_text(p->fact, f.text, p->value);
     if (kl_str_eq(p->op, KL_S("=="))) return same ? KL_FITS : KL_VIOLATED;
     if (kl_str_eq(p->op, KL_S("!="))) return same ? KL_VIOLATED : KL_FITS;
     return KL_UNKNOWN; /* texts have no order */
