@@ -14,6 +14,7 @@ typedef struct {
     kl_kernel *kernel;
     kl_traits traits;
     kl_fit fit;
+    bool room;       /* nothing that the card would raise is higher than where it was born */
     bool same_case;
     double distance; /* of its traits from those of the state that the card was born from */
     int place;       /* as it was given */
@@ -74,6 +75,16 @@ static bool is_held_out(const kl_card *c, const kl_start *start, const char *has
     return !born_from(c, hash) && !(start->lineage.len && kli_words_have(c->lineages, start->lineage));
 }
 
+/* A start that has what the card brings would only show that the model notices. */
+static bool has_room(const kl_card *c, const kl_traits *t) {
+    kl_str words = c->provides;
+    for (kl_str w; (w = kli_word(&words)).len;) {
+        kl_str name = kl_str_ends(w, KL_S("+")) ? (kl_str){w.ptr, w.len - 1} : w;
+        if (kl_trait(t, name) > kl_trait(&c->before, name)) return false;
+    }
+    return true;
+}
+
 /* Is the start one that the card could be tried on? */
 static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
     kl_error unused = {0};
@@ -83,6 +94,7 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
     kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
     kl_target t = target_of(x, m->card);
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
+    x->room = has_room(m->card, &x->traits);
     x->distance = distance(&m->card->before, &x->traits);
     x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
     return speaks(m->card, t.language) && x->fit != KL_VIOLATED && is_held_out(m->card, start, x->kernel->hash) && !was_tried(m->card, x->kernel->hash);
@@ -91,6 +103,7 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
 static int nearest_first(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->fit != y->fit) return (int)x->fit - (int)y->fit;
+    if (x->room != y->room) return x->room ? -1 : 1;
     if (x->same_case != y->same_case) return x->same_case ? -1 : 1;
     if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
     return x->place - y->place;
