@@ -7,6 +7,9 @@
 #include "skill_impl.h"
 #include <string.h>
 
+#define HALF_WIDTH 0.02 /* of a gain that is asked to be nine tenths of another: finer than the question */
+#define SECONDS 20
+
 typedef struct {
     kl_track *track;
     kl_arena *arena;
@@ -72,6 +75,8 @@ static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *
     o.workload = m->start->workload->label.ptr;
     o.baseline = NULL;
     o.against = m->from;
+    o.half_width = HALF_WIDTH;
+    o.max_seconds = SECONDS;
     kl_err err = kl_judge_text(v, &k, m->track, m->arena, m->start->task, source, m->start->surface, &o, e);
     if (err) return err;
     if (k) keep_if_better(m, k, v);
