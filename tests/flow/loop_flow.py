@@ -311,7 +311,7 @@ def test_the_same_edit_again(p):
         assert track["improved"] == 1 and track["stopped"] == "model says done", track
     said = steps(p, only_run(p))
     assert [s["best"] for s in said] == [True, True, False, False], said
-    judged = rows(database(p), "SELECT count(*) FROM verdict WHERE kernel = ?", said[1]["kernel"])[0][0]
+    judged = rows(database(p), "SELECT count(*) FROM verdict WHERE kernel = ? AND outcome = 'pass'", said[1]["kernel"])[0][0]  # a time that did not settle is taken again
     assert judged <= 2, f"the same kernel was measured {judged} times"  # against the baseline, and against the start
 
 
@@ -524,7 +524,6 @@ def test_libraries_that_are_missing_empty_or_broken(p):
     with serving(p, [DONE] * 10) as server:
         def search(*options, **how):
             return optimize(p, HAIKU, *options, policy="klineage", **how)
-        search().is_("usage", "library")
         search("--library", "nowhere").is_("usage", "nowhere", "klineage lift")
         empty = p.folder / "empty"
         empty.mkdir()
