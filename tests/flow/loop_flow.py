@@ -312,7 +312,7 @@ def test_the_same_edit_again(p):
     said = steps(p, only_run(p))
     assert [s["best"] for s in said] == [True, True, False, False], said
     judged = rows(database(p), "SELECT count(*) FROM verdict WHERE kernel = ? AND outcome = 'pass'", said[1]["kernel"])[0][0]  # a time that did not settle is taken again
-    assert judged <= 2, f"the same kernel was measured {judged} times"  # against the baseline, and against the start
+    assert judged <= 3, f"the same kernel was measured {judged} times"  # in the warm journal, against the baseline, against the start
 
 
 def test_a_model_that_never_stops_is_stopped(p):
