@@ -28,10 +28,13 @@ typedef struct {
 
 /* ---- starts ---------------------------------------------------------------------------------------------------------------- */
 
-static void add_start(gathering *g, kl_task *task, kl_str name, kl_str source, const kl_surface *surface, kl_str lineage) {
+static void add_start(gathering *g, kl_task *task, kl_str name, kl_str source, const kl_surface *surface,
+                      kl_str lineage) {
     const kl_workload *w = kl_task_workload(task, kl_str_of(g->workload), surface->on);
     if (!w) w = kl_task_workload(task, KL_S(""), surface->on);
-    if (w && g->n < MAX_STARTS) g->starts[g->n++] = (kl_start){.task = task, .workload = w, .name = name, .source = source, .surface = surface, .lineage = lineage};
+    if (w && g->n < MAX_STARTS)
+        g->starts[g->n++] = (kl_start){
+            .task = task, .workload = w, .name = name, .source = source, .surface = surface, .lineage = lineage};
 }
 
 static kl_err from_lineage(gathering *g, const char *path, kl_error *e) {
@@ -41,7 +44,8 @@ static kl_err from_lineage(gathering *g, const char *path, kl_error *e) {
     if (!err) err = kl_request_task(&task, g->arena, l.task.ptr, e);
     const kl_surface *surface = err ? NULL : kl_surface_by_name(l.surface);
     for (int i = 0; surface && i < l.n_states; i++)
-        add_start(g, task, kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name), KL_STR_ARG(l.states[i].name)), l.states[i].source, surface, l.id);
+        add_start(g, task, kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name), KL_STR_ARG(l.states[i].name)),
+                  l.states[i].source, surface, l.id);
     return err;
 }
 
@@ -50,7 +54,8 @@ static kl_err from_library(gathering *g, const char *dir, kl_error *e) {
     size_t n;
     kl_err err = kl_fs_list(&names, &n, g->arena, folder.ptr, e);
     for (size_t i = 0; !err && i < n; i++)
-        if (kl_str_ends(names[i], KL_S(".json"))) err = from_lineage(g, kl_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
+        if (kl_str_ends(names[i], KL_S(".json")))
+            err = from_lineage(g, kl_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
     return err;
 }
 
@@ -61,7 +66,8 @@ static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, kl_er
     for (size_t i = 0; !err && i < n; i++) {
         const kl_surface *surface = kl_surface_of_path(names[i]);
         kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
-        if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e))) add_start(g, task, path, source, surface, KL_S(""));
+        if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e)))
+            add_start(g, task, path, source, surface, KL_S(""));
     }
     return err;
 }
@@ -78,7 +84,8 @@ static kl_err from_folder(gathering *g, const char *dir, kl_error *e) {
         err = kl_request_task(&task, g->arena, tasks[i].ptr, e);
         if (!err) err = kl_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
         for (size_t j = 0; !err && j < m; j++)
-            if (kl_surface_by_name(surfaces[j])) err = from_ladder(g, task, kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr, e);
+            if (kl_surface_by_name(surfaces[j]))
+                err = from_ladder(g, task, kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr, e);
     }
     return err;
 }
@@ -108,7 +115,9 @@ static kl_err choose(admit_job *jobs, int *n, const kl_library *l, const kl_args
     for (int i = 0; i < args->n_words; i++) {
         if (chosen(jobs, *n, args->words[i])) continue;
         const kl_card *c = kl_library_card(l, kl_str_of(args->words[i]));
-        if (!c) return kl_fail(e, KL_ENOENT, l->dir.ptr, "no card named %s", args->words[i]), kl_hint(e, "klineage library list"), KL_ENOENT;
+        if (!c)
+            return kl_fail(e, KL_ENOENT, l->dir.ptr, "no card named %s", args->words[i]),
+                   kl_hint(e, "klineage library list"), KL_ENOENT;
         jobs[(*n)++].card = *c;
     }
     if (*n) return KL_OK;
@@ -135,24 +144,31 @@ static void show(kl_result *out, const admit_job *jobs, int n) {
         admitted += c->status == KL_CARD_ADMITTED;
         kl_buf_printf(&out->text, "%-9s %-34.*s", kl_card_status_name(c->status), KL_STR_ARG(c->name));
         if (last && last->held_out)
-            kl_buf_printf(&out->text, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected, KL_STR_ARG(last->start_name));
-        kl_buf_printf(&out->text, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
-        json_array_append_new(rows, json_pack("{so ss si}", "name", kl_json_str(c->name), "status", kl_card_status_name(c->status), "trials",
-                                              c->n_trials));
+            kl_buf_printf(&out->text, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected,
+                          KL_STR_ARG(last->start_name));
+        kl_buf_printf(&out->text, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0,
+                      last ? last->why.ptr : "");
+        json_array_append_new(rows, json_pack("{so ss si}", "name", kl_json_str(c->name), "status",
+                                              kl_card_status_name(c->status), "trials", c->n_trials));
     }
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
-    out->json = json_pack("{ss si si so}", "schema", "klineage/admission", "version", 1, "admitted", admitted, "cards", rows);
+    out->json =
+        json_pack("{ss si si so}", "schema", "klineage/admission", "version", 1, "admitted", admitted, "cards", rows);
     out->exit_code = admitted == n ? 0 : 1;
 }
 
-static kl_err run_tracks(kl_run_opts *o, admit_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out, kl_error *e) {
+static kl_err run_tracks(kl_run_opts *o, admit_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out,
+                         kl_error *e) {
     kl_run *run = NULL;
     kl_track_opts how = kl_effort_tracks(args);
     kl_track_spec *tracks = KL_ARRAY(a, kl_track_spec, n + 1);
     for (int i = 0; i < n; i++)
-        tracks[i] = (kl_track_spec){.name = kl_arena_printf(a, "admit/%.*s", KL_STR_ARG(jobs[i].card.name)).ptr,
-                                    .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task : KL_S("imported")).ptr,
-                                    .policy = "admit", .line = line, .ctx = &jobs[i]};
+        tracks[i] = (kl_track_spec){
+            .name = kl_arena_printf(a, "admit/%.*s", KL_STR_ARG(jobs[i].card.name)).ptr,
+            .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task : KL_S("imported")).ptr,
+            .policy = "admit",
+            .line = line,
+            .ctx = &jobs[i]};
     kl_err err = kl_run_open(&run, o, e);
     if (!err) err = kl_run_tracks(run, tracks, n, &how, e);
     if (!err) show(out, jobs, n);
@@ -168,7 +184,9 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts;
     if (kl_args_has(args, KL_OPTION_SPOOL)) /* said before the first model call is paid */
-        return kl_fail(e, KL_EINVAL, NULL, "a round trip is timed against its start, and a spool cannot carry that yet; admit on the host that has the device");
+        return kl_fail(e, KL_EINVAL, NULL,
+                       "a round trip is timed against its start, and a spool cannot carry that yet; admit on the host "
+                       "that has the device");
     kl_err err = kl_effort_run(&o, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */

@@ -18,16 +18,17 @@ static int trials_of(const kl_card *c, bool accepted) {
 }
 
 static json_t *row_json(const kl_card *c) {
-    return json_pack("{so so so ss sf si si sb so}", "name", kl_json_str(c->name), "action", kl_json_str(c->action), "description",
-                     kl_json_str(c->description), "status", kl_card_status_name(c->status), "expected_gain", c->expected_gain,
-                     "held_out_accepted", trials_of(c, true), "held_out_failed", trials_of(c, false), "edited", c->edited, "folder",
-                     kl_json_str(c->folder));
+    return json_pack("{so so so ss sf si si sb so}", "name", kl_json_str(c->name), "action", kl_json_str(c->action),
+                     "description", kl_json_str(c->description), "status", kl_card_status_name(c->status),
+                     "expected_gain", c->expected_gain, "held_out_accepted", trials_of(c, true), "held_out_failed",
+                     trials_of(c, false), "edited", c->edited, "folder", kl_json_str(c->folder));
 }
 
 static json_t *broken_json(const kl_library *l) {
     json_t *rows = json_array();
     for (int i = 0; i < l->n_broken; i++)
-        json_array_append_new(rows, json_pack("{so so}", "folder", kl_json_str(l->broken[i].folder), "why", kl_json_str(l->broken[i].why)));
+        json_array_append_new(rows, json_pack("{so so}", "folder", kl_json_str(l->broken[i].folder), "why",
+                                              kl_json_str(l->broken[i].why)));
     return rows;
 }
 
@@ -35,15 +36,17 @@ static void show_rows(kl_result *out, const kl_library *l) {
     json_t *rows = json_array();
     for (int i = 0; i < l->n_cards; i++) {
         const kl_card *c = &l->cards[i];
-        kl_buf_printf(&out->text, "%-9s %-34.*s %6.3gx  held out %d of %d%s\n", kl_card_status_name(c->status), KL_STR_ARG(c->name),
-                      c->expected_gain, trials_of(c, true), trials_of(c, true) + trials_of(c, false),
+        kl_buf_printf(&out->text, "%-9s %-34.*s %6.3gx  held out %d of %d%s\n", kl_card_status_name(c->status),
+                      KL_STR_ARG(c->name), c->expected_gain, trials_of(c, true),
+                      trials_of(c, true) + trials_of(c, false),
                       c->edited ? "  edited by hand: not used until klineage admit has it again" : "");
         json_array_append_new(rows, row_json(c));
     }
     for (int i = 0; i < l->n_broken; i++)
-        kl_buf_printf(&out->text, "broken    %.*s: %.*s\n", KL_STR_ARG(l->broken[i].folder), KL_STR_ARG(l->broken[i].why));
-    out->json = json_pack("{ss si so so so}", "schema", "klineage/library", "version", 1, "dir", kl_json_str(l->dir), "cards", rows, "broken",
-                          broken_json(l));
+        kl_buf_printf(&out->text, "broken    %.*s: %.*s\n", KL_STR_ARG(l->broken[i].folder),
+                      KL_STR_ARG(l->broken[i].why));
+    out->json = json_pack("{ss si so so so}", "schema", "klineage/library", "version", 1, "dir", kl_json_str(l->dir),
+                          "cards", rows, "broken", broken_json(l));
 }
 
 kl_err kl_cmd_library_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
@@ -76,7 +79,8 @@ kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out,
     kl_err err = kl_card_import(&card, c->arena, args->words[0], e);
     if (!err) err = kl_library_put(dir.ptr, &card, e);
     if (err) return err;
-    kl_buf_printf(&out->text, "%.*s is in %.*s/lifted; it has no verified scope until it is admitted:\n  klineage admit %.*s\n",
+    kl_buf_printf(&out->text,
+                  "%.*s is in %.*s/lifted; it has no verified scope until it is admitted:\n  klineage admit %.*s\n",
                   KL_STR_ARG(card.name), KL_STR_ARG(dir), KL_STR_ARG(card.name));
     out->json = json_pack("{ss si so}", "schema", "klineage/card", "version", 1, "card", row_json(&card));
     return KL_OK;
@@ -97,7 +101,9 @@ kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
         return kl_hint(e, "klineage library list shows their names"), KL_ENOENT;
     }
     err = kl_fs_read(&text, c->arena, kl_fs_join(c->arena, card->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, e);
-    if (!err) err = kl_fs_read(&evidence, c->arena, kl_fs_join(c->arena, card->folder.ptr, "evidence.json").ptr, KL_MAX_JSON_BYTES, e);
+    if (!err)
+        err = kl_fs_read(&evidence, c->arena, kl_fs_join(c->arena, card->folder.ptr, "evidence.json").ptr,
+                         KL_MAX_JSON_BYTES, e);
     if (!err) err = kl_json_parse(&proof, evidence, card->folder, e);
     if (err) return err;
     kl_buf_add(&out->text, text);

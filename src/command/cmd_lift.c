@@ -47,21 +47,30 @@ static void show(kl_result *out, const lift_job *jobs, int n, const char *dir) {
     for (int i = 0; i < n; i++) {
         const kl_group *g = jobs[i].group;
         kl_buf_printf(&out->text, "%-34.*s from %d transition%s, expected %.3gx%s\n", KL_STR_ARG(g->name), g->n_births,
-                      g->n_births == 1 ? "" : "s", jobs[i].card.expected_gain, jobs[i].kept_out ? "  admitted before: left as it is" : "");
-        json_array_append_new(rows, json_pack("{so so si sb sf}", "name", kl_json_str(g->name), "action", kl_json_str(g->id), "births",
-                                              g->n_births, "kept_out", jobs[i].kept_out, "expected_gain", jobs[i].card.expected_gain));
+                      g->n_births == 1 ? "" : "s", jobs[i].card.expected_gain,
+                      jobs[i].kept_out ? "  admitted before: left as it is" : "");
+        json_array_append_new(rows, json_pack("{so so si sb sf}", "name", kl_json_str(g->name), "action",
+                                              kl_json_str(g->id), "births", g->n_births, "kept_out", jobs[i].kept_out,
+                                              "expected_gain", jobs[i].card.expected_gain));
     }
-    kl_buf_printf(&out->text, n ? "in %s/lifted; next: klineage admit --all\n" : "no edge pays and was derived anew: nothing to lift%.0s\n", dir);
+    kl_buf_printf(&out->text,
+                  n ? "in %s/lifted; next: klineage admit --all\n"
+                    : "no edge pays and was derived anew: nothing to lift%.0s\n",
+                  dir);
     out->json = json_pack("{ss si so}", "schema", "klineage/lifted", "version", 1, "cards", rows);
 }
 
-static kl_err run_tracks(kl_run_opts *o, lift_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out, kl_error *e) {
+static kl_err run_tracks(kl_run_opts *o, lift_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out,
+                         kl_error *e) {
     kl_run *run = NULL;
     kl_track_opts how = kl_effort_tracks(args);
     kl_track_spec *tracks = KL_ARRAY(a, kl_track_spec, n + 1);
     for (int i = 0; i < n; i++)
         tracks[i] = (kl_track_spec){.name = kl_arena_printf(a, "lift/%.*s", KL_STR_ARG(jobs[i].group->name)).ptr,
-                                    .workload = jobs[i].group->births[0].lineage->task.ptr, .policy = "lift", .line = line, .ctx = &jobs[i]};
+                                    .workload = jobs[i].group->births[0].lineage->task.ptr,
+                                    .policy = "lift",
+                                    .line = line,
+                                    .ctx = &jobs[i]};
     kl_err err = kl_run_open(&run, o, e);
     if (!err) err = kl_run_tracks(run, tracks, n, &how, e);
     if (!err) show(out, jobs, n, jobs[0].dir);

@@ -54,20 +54,24 @@ static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl
 static kl_err check_new(const optimizing *o, const char *name, kl_error *e) {
     for (int i = 0; i < o->n; i++)
         if (strcmp(o->jobs[i].name, name) == 0)
-            return kl_fail(e, KL_EINVAL, NULL, "the track %s would be there twice: every task and every policy is named once", name);
+            return kl_fail(e, KL_EINVAL, NULL,
+                           "the track %s would be there twice: every task and every policy is named once", name);
     return KL_OK;
 }
 
-static kl_err add_tracks(optimizing *o, kl_task *task, kl_kernel *start, const kl_workload *w, kl_str policies, kl_error *e) {
+static kl_err add_tracks(optimizing *o, kl_task *task, kl_kernel *start, const kl_workload *w, kl_str policies,
+                         kl_error *e) {
     while (policies.len) {
         const char *comma = memchr(policies.ptr, ',', policies.len);
         kl_str one = {policies.ptr, comma ? (size_t)(comma - policies.ptr) : policies.len};
         policies = comma ? (kl_str){comma + 1, (size_t)(policies.ptr + policies.len - comma) - 1} : (kl_str){0};
         const kl_policy *policy = kl_policy_find(one);
-        if (!policy) return kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: klineage, generate or bestofn", KL_STR_ARG(one));
+        if (!policy)
+            return kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: klineage, generate or bestofn", KL_STR_ARG(one));
         for (int trial = 1; trial <= o->trials; trial++) {
             if (o->n == MAX_TRACKS) return kl_fail(e, KL_ELIMIT, NULL, "more than %d tracks in one run", MAX_TRACKS);
-            const char *name = kl_arena_printf(o->context->arena, "%.*s/%s/%d", KL_STR_ARG(task->name), policy->name, trial).ptr;
+            const char *name =
+                kl_arena_printf(o->context->arena, "%.*s/%s/%d", KL_STR_ARG(task->name), policy->name, trial).ptr;
             kl_err err = check_new(o, name, e);
             if (err) return err;
             search_job *job = &o->jobs[o->n++];
@@ -89,7 +93,9 @@ static kl_err add_task(optimizing *o, const char *name, kl_error *e) {
     const char *policies = o->args->values[KL_OPTION_POLICY];
     kl_err err = kl_request_task(&task, o->context->arena, name, e);
     if (!err) err = load_start(o, &start, task, e);
-    if (!err) err = kl_request_workload(&w, o->context->arena, task, start->surface->on, o->args->values[KL_OPTION_WORKLOAD], e);
+    if (!err)
+        err = kl_request_workload(&w, o->context->arena, task, start->surface->on, o->args->values[KL_OPTION_WORKLOAD],
+                                  e);
     if (!err && !w) w = kl_task_workload(task, KL_S(""), start->surface->on);
     if (!err && !w) return kl_fail(e, KL_EINVAL, name, "the task has no shape for this surface");
     if (err) return err;
@@ -129,23 +135,26 @@ static kl_str rival_of(const kl_verdict *v) { return v->n_comparisons ? v->compa
 
 static json_t *job_json(const search_job *j) {
     const kl_search_result *r = &j->result;
-    return json_pack("{ss so ss si sf so sf sf s[ff] so si si si si sI so so}", "track", j->name, "task", kl_json_str(j->opts.task->name), "policy",
-                     j->policy->name, "trial", j->trial, "start_ratio", ratio_of(&r->start_verdict), "baseline", kl_json_str(rival_of(&r->verdict)),
-                     "ratio", ratio_of(&r->verdict), "gain", r->gain, "gain_ci", r->gain_low, r->gain_high, "stopped", kl_json_str(r->stopped),
-                     "proposals", r->proposals, "gated", r->gated, "passed", r->passed, "improved", r->improved, "spent_microusd",
-                     (json_int_t)r->spent_microusd, "cards", kl_json_str(r->cards), "kernel",
-                     kl_json_str(kl_str_of(r->best ? r->best->hash : "")));
+    return json_pack("{ss so ss si sf so sf sf s[ff] so si si si si sI so so}", "track", j->name, "task",
+                     kl_json_str(j->opts.task->name), "policy", j->policy->name, "trial", j->trial, "start_ratio",
+                     ratio_of(&r->start_verdict), "baseline", kl_json_str(rival_of(&r->verdict)), "ratio",
+                     ratio_of(&r->verdict), "gain", r->gain, "gain_ci", r->gain_low, r->gain_high, "stopped",
+                     kl_json_str(r->stopped), "proposals", r->proposals, "gated", r->gated, "passed", r->passed,
+                     "improved", r->improved, "spent_microusd", (json_int_t)r->spent_microusd, "cards",
+                     kl_json_str(r->cards), "kernel", kl_json_str(kl_str_of(r->best ? r->best->hash : "")));
 }
 
 static void show(kl_result *out, const optimizing *o, const kl_run *run, bool estimated) {
     json_t *rows = json_array();
     int64_t spent = 0;
     bool improved = false;
-    kl_buf_printf(&out->text, "%-30s %9s %9s %18s %9s %9s  %s\n", "track", "start", "best", "over the start", "proposals", "spent", "stopped");
+    kl_buf_printf(&out->text, "%-30s %9s %9s %18s %9s %9s  %s\n", "track", "start", "best", "over the start",
+                  "proposals", "spent", "stopped");
     for (int i = 0; i < o->n; i++) {
         const kl_search_result *r = &o->jobs[i].result;
-        kl_buf_printf(&out->text, "%-30s %8.4gx %8.4gx %7.3gx [%.3g, %.3g] %9d %9.4f  %.*s\n", o->jobs[i].name, ratio_of(&r->start_verdict),
-                      ratio_of(&r->verdict), r->gain, r->gain_low, r->gain_high, r->proposals, (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
+        kl_buf_printf(&out->text, "%-30s %8.4gx %8.4gx %7.3gx [%.3g, %.3g] %9d %9.4f  %.*s\n", o->jobs[i].name,
+                      ratio_of(&r->start_verdict), ratio_of(&r->verdict), r->gain, r->gain_low, r->gain_high,
+                      r->proposals, (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
         if (r->cards.len) kl_buf_printf(&out->text, "    cards: %.*s\n", KL_STR_ARG(r->cards));
         spent += r->spent_microusd;
         improved |= r->gain_low > 1;
@@ -153,8 +162,8 @@ static void show(kl_result *out, const optimizing *o, const kl_run *run, bool es
     }
     kl_effort_spent(&out->text, run, spent, estimated);
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
-    out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run), "tracks", rows,
-                          "spent_microusd", (json_int_t)spent, "estimated", estimated);
+    out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run),
+                          "tracks", rows, "spent_microusd", (json_int_t)spent, "estimated", estimated);
     out->exit_code = improved ? 0 : 1;
 }
 
@@ -166,7 +175,8 @@ static kl_err write_best(const optimizing *o, kl_result *out, kl_error *e) {
     for (int i = 0; where && !err && i < o->n; i++) {
         const search_job *j = &o->jobs[i];
         if (!j->result.best) continue;
-        kl_str name = kl_arena_printf(a, "%.*s-%s-%d%s", KL_STR_ARG(j->opts.task->name), j->policy->name, j->trial, j->opts.start->surface->suffix);
+        kl_str name = kl_arena_printf(a, "%.*s-%s-%d%s", KL_STR_ARG(j->opts.task->name), j->policy->name, j->trial,
+                                      j->opts.start->surface->suffix);
         const char *path = o->n > 1 ? kl_fs_join(a, where, name.ptr).ptr : where;
         err = kl_fs_write(path, j->result.best->source, e);
         if (!err) kl_buf_printf(&out->text, "best kernel: %s\n", path);
@@ -180,7 +190,11 @@ static kl_err run_all(optimizing *o, kl_run_opts *opts, kl_result *out, kl_error
     kl_track_opts how = kl_effort_tracks(o->args);
     kl_track_spec *tracks = KL_ARRAY(o->context->arena, kl_track_spec, o->n + 1);
     for (int i = 0; i < o->n; i++)
-        tracks[i] = (kl_track_spec){.name = o->jobs[i].name, .workload = o->jobs[i].opts.task->name.ptr, .policy = o->jobs[i].policy->name, .line = line, .ctx = &o->jobs[i]};
+        tracks[i] = (kl_track_spec){.name = o->jobs[i].name,
+                                    .workload = o->jobs[i].opts.task->name.ptr,
+                                    .policy = o->jobs[i].policy->name,
+                                    .line = line,
+                                    .ctx = &o->jobs[i]};
     kl_err err = kl_run_open(&run, opts, e);
     if (!err) err = kl_run_tracks(run, tracks, o->n, &how, e);
     if (!err) err = kl_effort_estimated(&estimated, run, o->context->arena, e);
@@ -201,14 +215,15 @@ kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_er
     if (!err) err = kl_effort_count(&o->trials, args, KL_OPTION_TRIALS, 1, MAX_TRACKS, e);
     if (err) return err;
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))
-        return kl_fail(e, KL_EINVAL, NULL, "--kernel goes with one task; without it every task starts from its naive kernel");
+        return kl_fail(e, KL_EINVAL, NULL,
+                       "--kernel goes with one task; without it every task starts from its naive kernel");
     err = kl_effort_run(&opts, args, "optimize", e);
     if (!err) err = kl_effort_real(&o->base.goal, args, KL_OPTION_GOAL, 0, e);
     if (!err) err = load_library(o, e);
     for (int i = 0; !err && i < args->n_words; i++) err = add_task(o, args->words[i], e);
     if (err) return err;
-    o->identity[o->n_identity++] = kl_arena_printf(c->arena, "steps %d patience %d goal %g%s", o->base.max_steps, o->base.patience, o->base.goal,
-                                                    opts.gate.quick ? " quick" : "");
+    o->identity[o->n_identity++] = kl_arena_printf(c->arena, "steps %d patience %d goal %g%s", o->base.max_steps,
+                                                   o->base.patience, o->base.goal, opts.gate.quick ? " quick" : "");
     opts.identity = o->identity;
     opts.n_identity = o->n_identity;
     return run_all(o, &opts, out, e);

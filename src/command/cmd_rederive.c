@@ -22,7 +22,8 @@ static kl_err line(kl_track *t, void *ctx, kl_error *e) {
     return kl_lineage_rederive(&r->edge, t, r->task, r->workload, r->lineage, r->index, &r->opts, e);
 }
 
-static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_context *c, const kl_args *args, kl_error *e) {
+static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_context *c, const kl_args *args,
+                   kl_error *e) {
     kl_store *store = NULL;
     kl_err err = kl_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_lineage_load(l, c->arena, store, args->words[0], e);
@@ -31,9 +32,12 @@ static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_cont
     if (err) return err;
     const kl_surface *surface = kl_surface_by_name(l->surface);
     *w = surface ? kl_task_workload(*task, l->workload, surface->on) : NULL;
-    if (!*w) return kl_fail(e, KL_EINVAL, args->words[0], "the task has no shape named %.*s any more", KL_STR_ARG(l->workload));
+    if (!*w)
+        return kl_fail(e, KL_EINVAL, args->words[0], "the task has no shape named %.*s any more",
+                       KL_STR_ARG(l->workload));
     if (!kl_str_eq(l->task_hash, kl_str_of((*task)->hash)))
-        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage was walked for another version of the task %.*s", KL_STR_ARG(l->task));
+        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage was walked for another version of the task %.*s",
+                       KL_STR_ARG(l->task));
     return KL_OK;
 }
 
@@ -43,14 +47,18 @@ static int make_jobs(rederiving *jobs, kl_track_spec *tracks, kl_context *c, con
         if (!base->lineage->edges[i].pays) continue;
         jobs[n] = *base;
         jobs[n].index = i;
-        tracks[n] = (kl_track_spec){.name = kl_arena_printf(c->arena, "rederive/%d", i + 1).ptr, .workload = base->task->name.ptr, .policy = "walk",
-                                    .line = line, .ctx = &jobs[n]};
+        tracks[n] = (kl_track_spec){.name = kl_arena_printf(c->arena, "rederive/%d", i + 1).ptr,
+                                    .workload = base->task->name.ptr,
+                                    .policy = "walk",
+                                    .line = line,
+                                    .ctx = &jobs[n]};
         n++;
     }
     return n;
 }
 
-static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, kl_context *c, const kl_args *args,
+                     kl_result *out, kl_error *e) {
     int alone = 0;
     for (int i = 0; i < n; i++) {
         l->edges[jobs[i].index] = jobs[i].edge;
@@ -62,7 +70,8 @@ static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, 
     out->json = kl_lineage_json(l);
     if (!err && path) err = kl_fs_write(path, kl_json_dump(c->arena, out->json, true), e);
     kl_lineage_render(l, &out->text, c->colour);
-    kl_buf_printf(&out->text, "  %d of %d edges that pay were derived by somebody who had seen nothing of the walk\n", alone, n);
+    kl_buf_printf(&out->text, "  %d of %d edges that pay were derived by somebody who had seen nothing of the walk\n",
+                  alone, n);
     out->exit_code = alone == n ? 0 : 1;
     return err;
 }

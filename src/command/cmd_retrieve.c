@@ -10,16 +10,18 @@
 static const char *const fit_names[] = {"fits", "unknown", "violated"};
 
 static json_t *match_json(const kl_match *m) {
-    return json_pack("{so so ss so sf sf sf s[ffff]}", "card", kl_json_str(m->card->name), "action", kl_json_str(m->card->action), "fit",
-                     fit_names[m->fit], "why", kl_json_str(m->why), "expected_gain", exp(m->expected_log_gain), "cost_usd", m->cost_usd,
-                     "score", m->score, "similarity", m->similarity[0], m->similarity[1], m->similarity[2], m->similarity[3]);
+    return json_pack("{so so ss so sf sf sf s[ffff]}", "card", kl_json_str(m->card->name), "action",
+                     kl_json_str(m->card->action), "fit", fit_names[m->fit], "why", kl_json_str(m->why),
+                     "expected_gain", exp(m->expected_log_gain), "cost_usd", m->cost_usd, "score", m->score,
+                     "similarity", m->similarity[0], m->similarity[1], m->similarity[2], m->similarity[3]);
 }
 
 static void show(kl_result *out, const kl_match *m, int n) {
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
-        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f a try%s%.*s\n", fit_names[m[i].fit], KL_STR_ARG(m[i].card->name),
-                      exp(m[i].expected_log_gain), m[i].cost_usd, m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
+        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f a try%s%.*s\n", fit_names[m[i].fit],
+                      KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain), m[i].cost_usd, m[i].why.len ? "; " : "",
+                      KL_STR_ARG(m[i].why));
         json_array_append_new(rows, match_json(&m[i]));
     }
     if (!n) kl_buf_add(&out->text, KL_S("no admitted card fits; --all shows those whose contract is violated\n"));

@@ -19,7 +19,8 @@ kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double 
 kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise, kl_error *e) {
     double dollars = 0;
     kl_err err = kl_effort_real(&dollars, args, id, (double)otherwise / 1e6, e);
-    if (!err && dollars > MAX_DOLLARS) err = kl_fail(e, KL_EINVAL, NULL, "--%s is above a million dollars", kl_option_at(id)->name);
+    if (!err && dollars > MAX_DOLLARS)
+        err = kl_fail(e, KL_EINVAL, NULL, "--%s is above a million dollars", kl_option_at(id)->name);
     *microusd = (int64_t)llround(dollars * 1e6);
     return err;
 }
@@ -38,7 +39,8 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
         err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own --budget");
     if (!err && !out->model) {
         kl_fail(e, KL_EINVAL, NULL, "no model was named");
-        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE or builtin; klineage help models");
+        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE or builtin; "
+                   "klineage help models");
         err = KL_EINVAL;
     }
     return err;
@@ -67,5 +69,6 @@ kl_err kl_effort_estimated(bool *out, kl_run *r, kl_arena *a, kl_error *e) {
 }
 
 void kl_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated) {
-    kl_buf_printf(out, "spent $%.4f%s; klineage cost %.12s\n", (double)microusd / 1e6, estimated ? " (estimated)" : "", kl_run_id(r));
+    kl_buf_printf(out, "spent $%.4f%s; klineage cost %.12s\n", (double)microusd / 1e6, estimated ? " (estimated)" : "",
+                  kl_run_id(r));
 }

@@ -10,11 +10,13 @@ KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const ch
 /* --jobs --once. */
 kl_track_opts kl_effort_tracks(const kl_args *args);
 /* Dollars of an option as micro-dollars; `otherwise` when it is not given.  Errors: KL_EINVAL. */
-KL_MUST_USE kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise, kl_error *e);
+KL_MUST_USE kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise,
+                                     kl_error *e);
 /* A real number of an option. */
 KL_MUST_USE kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double otherwise, kl_error *e);
 /* A count of an option, from 1 to `most`; `otherwise` when it is not given.  Errors: KL_EINVAL. */
-KL_MUST_USE kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int otherwise, int most, kl_error *e);
+KL_MUST_USE kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int otherwise, int most,
+                                   kl_error *e);
 /* Does the ledger of the run hold a call whose tokens were counted from bytes? */
 KL_MUST_USE kl_err kl_effort_estimated(bool *out, kl_run *r, kl_arena *a, kl_error *e);
 /* "$1.23", with the run to look it up in. */

@@ -14,11 +14,13 @@ static kl_err load(kl_kernel **out, kli_walk *w, const kl_state *s, kl_error *e)
 static kl_err stand_there(kli_walk *w, kli_attempt *back, const kl_lineage *l, const kl_edge *edge, kl_error *e) {
     back->stage = "deoptimize";
     back->source = l->states[edge->from].source;
-    back->proposal = (kl_proposal){.action = edge->action, .bundle = edge->bundle, .locus = edge->locus, .why = edge->why};
+    back->proposal =
+        (kl_proposal){.action = edge->action, .bundle = edge->bundle, .locus = edge->locus, .why = edge->why};
     kl_err err = load(&w->current, w, &l->states[edge->to], e);
     if (!err) err = kli_judge(back, w, e);
     if (!err && !kli_alive(back))
-        err = kl_fail(e, KL_EINVAL, l->states[edge->from].name.ptr, "it does not pass the gate here: %.*s", KL_STR_ARG(back->symptom));
+        err = kl_fail(e, KL_EINVAL, l->states[edge->from].name.ptr, "it does not pass the gate here: %.*s",
+                      KL_STR_ARG(back->symptom));
     return err;
 }
 
@@ -44,12 +46,16 @@ static void join_rejections(kl_edge *out, const kl_edge *edge, const kli_walk *w
     out->n_rejections = edge->n_rejections + w->n_rejections;
 }
 
-kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_lineage *l, int index,
-                           const kl_walk_opts *o, kl_error *e) {
+kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const kl_workload *workload,
+                           const kl_lineage *l, int index, const kl_walk_opts *o, kl_error *e) {
     const kl_edge *edge = &l->edges[index];
     kl_lineage scratch;
     kli_attempt *back = KL_NEW(kl_track_arena(t), kli_attempt);
-    kli_walk w = {.track = t, .a = kl_track_arena(t), .task = task, .workload = workload, .surface = kl_surface_by_name(l->surface)};
+    kli_walk w = {.track = t,
+                  .a = kl_track_arena(t),
+                  .task = task,
+                  .workload = workload,
+                  .surface = kl_surface_by_name(l->surface)};
     kl_edge anew = *edge;
     *out = *edge;
     if (!w.surface) return kl_fail(e, KL_EINVAL, l->name.ptr, "no surface named %.*s", KL_STR_ARG(l->surface));
@@ -57,7 +63,9 @@ kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const
     anew.forward = anew.forward_hash = anew.forward_source = (kl_str){0};
     kl_err err = stand_there(&w, back, l, edge, e);
     if (!err) err = kli_rederive(&anew, back, &w, e);
-    if (!err && w.over) err = kl_fail(e, scratch.termination == KL_WALK_BUDGET ? KL_EBUDGET : KL_EMODEL, l->name.ptr, "%.*s", KL_STR_ARG(scratch.termination_why));
+    if (!err && w.over)
+        err = kl_fail(e, scratch.termination == KL_WALK_BUDGET ? KL_EBUDGET : KL_EMODEL, l->name.ptr, "%.*s",
+                      KL_STR_ARG(scratch.termination_why));
     if (err) return err;
     if (anew.forward.len) *out = anew;
     out->witness = anew.forward.len ? KL_S("alone") : KL_S("failed");

@@ -8,14 +8,24 @@
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------ */
 
-static kl_str copied(kl_arena *a, const json_t *o, const char *key) { return kl_arena_copy(a, kl_json_text_or(o, key, KL_S(""))); }
+static kl_str copied(kl_arena *a, const json_t *o, const char *key) {
+    return kl_arena_copy(a, kl_json_text_or(o, key, KL_S("")));
+}
 
 static kli_row row_of(kl_arena *a, const json_t *o) {
-    return (kli_row){.phase = copied(a, o, "phase"), .action = copied(a, o, "action"), .locus = copied(a, o, "locus"),
-                     .kernel = copied(a, o, "kernel"), .verdict = copied(a, o, "verdict"), .outcome = copied(a, o, "outcome"),
-                     .why = copied(a, o, "why"), .ratio = kl_json_real_or(o, "ratio", 0), .low = kl_json_real_or(o, "low", 0),
-                     .high = kl_json_real_or(o, "high", 0), .median_ns = kl_json_int_or(o, "median_ns", 0),
-                     .spent_microusd = kl_json_int_or(o, "spent_microusd", 0), .accepted = kl_json_bool_or(o, "accepted", false),
+    return (kli_row){.phase = copied(a, o, "phase"),
+                     .action = copied(a, o, "action"),
+                     .locus = copied(a, o, "locus"),
+                     .kernel = copied(a, o, "kernel"),
+                     .verdict = copied(a, o, "verdict"),
+                     .outcome = copied(a, o, "outcome"),
+                     .why = copied(a, o, "why"),
+                     .ratio = kl_json_real_or(o, "ratio", 0),
+                     .low = kl_json_real_or(o, "low", 0),
+                     .high = kl_json_real_or(o, "high", 0),
+                     .median_ns = kl_json_int_or(o, "median_ns", 0),
+                     .spent_microusd = kl_json_int_or(o, "spent_microusd", 0),
+                     .accepted = kl_json_bool_or(o, "accepted", false),
                      .best = kl_json_bool_or(o, "best", false)};
 }
 
@@ -23,7 +33,10 @@ static kli_track_rows *track_of(kli_facts *f, kl_arena *a, const kl_store_step *
     for (int i = 0; i < f->n_tracks; i++)
         if (kl_str_eq(f->tracks[i].run, s->run) && kl_str_eq(f->tracks[i].name, s->track)) return &f->tracks[i];
     kli_track_rows *t = &f->tracks[f->n_tracks++];
-    *t = (kli_track_rows){.run = s->run, .name = s->track, .workload = copied(a, o, "workload"), .policy = copied(a, o, "policy"),
+    *t = (kli_track_rows){.run = s->run,
+                          .name = s->track,
+                          .workload = copied(a, o, "workload"),
+                          .policy = copied(a, o, "policy"),
                           .rows = KL_ARRAY(a, kli_row, most)};
     return t;
 }
@@ -57,7 +70,9 @@ const kli_row *kli_track_best(const kli_track_rows *t) {
 
 bool kli_is_search(const kli_track_rows *t) { return kl_policy_find(t->policy) != NULL; }
 
-const char *kli_simplest(const kl_lineage *l) { return l->termination == KL_WALK_COMPLETE ? "naive" : "simplest reached"; }
+const char *kli_simplest(const kl_lineage *l) {
+    return l->termination == KL_WALK_COMPLETE ? "naive" : "simplest reached";
+}
 
 /* ---- verdicts --------------------------------------------------------------------------------------------------------- */
 
@@ -95,7 +110,8 @@ static kl_err load_verdicts(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e)
     for (int i = 0; i < f->n_tracks; i++)
         for (int j = 0; !err && j < f->tracks[i].n_rows; j++) err = want(f, a, s, f->tracks[i].rows[j].verdict, e);
     for (int i = 0; i < f->n_lineages; i++) {
-        for (int j = 0; !err && j < f->lineages[i].n_states; j++) err = want(f, a, s, f->lineages[i].states[j].verdict_key, e);
+        for (int j = 0; !err && j < f->lineages[i].n_states; j++)
+            err = want(f, a, s, f->lineages[i].states[j].verdict_key, e);
         for (int j = 0; !err && j < f->lineages[i].n_edges; j++) err = want_edge(f, a, s, &f->lineages[i].edges[j], e);
     }
     return err;
@@ -143,7 +159,8 @@ static bool is_of(const kli_facts *f, kl_str run) {
 static bool is_ours(const kli_facts *f, kl_str json) {
     json_t *o = NULL;
     kl_error unused = {0};
-    bool ours = kl_json_parse(&o, json, KL_S("journal"), &unused) == KL_OK && is_of(f, kl_json_text_or(o, "run", KL_S("")));
+    bool ours =
+        kl_json_parse(&o, json, KL_S("journal"), &unused) == KL_OK && is_of(f, kl_json_text_or(o, "run", KL_S("")));
     json_decref(o);
     return ours;
 }

@@ -41,13 +41,20 @@ static void add_svg(kl_buf *out, kl_str svg) {
 
 static void draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption) {
     const char *argv[] = {"gnuplot", "-d", "-", NULL}; /* -d: nobody's own settings */
-    kl_proc_spec spec = {.argv = argv, .input = kl_buf_str(script), .timeout_ns = FIGURE_SECONDS * INT64_C(1000000000), .max_output = 8u << 20};
+    kl_proc_spec spec = {.argv = argv,
+                         .input = kl_buf_str(script),
+                         .timeout_ns = FIGURE_SECONDS * INT64_C(1000000000),
+                         .max_output = 8u << 20};
     kl_proc_result r = {0};
     kl_error e = {0};
     kl_buf_add(out, KL_S("<figure>"));
     bool there = kl_fs_find_program(a, "gnuplot").len != 0;
-    if (there && kl_proc_run(&r, a, &spec, &e) == KL_OK && r.exit_code == 0) add_svg(out, r.out);
-    else kl_buf_printf(out, "<p class=missing>%s</p>", there ? "gnuplot failed, so this picture is left out." : "gnuplot is not installed, so this picture is left out: apt-get install gnuplot-nox.");
+    if (there && kl_proc_run(&r, a, &spec, &e) == KL_OK && r.exit_code == 0)
+        add_svg(out, r.out);
+    else
+        kl_buf_printf(out, "<p class=missing>%s</p>",
+                      there ? "gnuplot failed, so this picture is left out."
+                            : "gnuplot is not installed, so this picture is left out: apt-get install gnuplot-nox.");
     kl_buf_printf(out, "<figcaption>%s</figcaption></figure>\n", caption);
     kl_buf_fini(script);
 }
@@ -67,15 +74,21 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_row *b = kli_track_best(&f->tracks[i]);
         if (b && b->ratio > 0 && kli_is_search(&f->tracks[i]))
-            kl_buf_printf(&data, "%d %.6g %.6g %.6g \"%s\"\n", n++, b->ratio, b->low, b->high, label(a, f->tracks[i].name));
+            kl_buf_printf(&data, "%d %.6g %.6g %.6g \"%s\"\n", n++, b->ratio, b->low, b->high,
+                          label(a, f->tracks[i].name));
     }
     if (n) {
         begin(&script, 760, 380);
         kl_buf_printf(&script, "$d << EOD\n%.*sEOD\n", KL_STR_ARG(kl_buf_str(&data)));
-        kl_buf_add(&script, KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel 'speed'\nset yrange [0:*]\nunset key\n"
-                                 "set xtics rotate by -35\nset arrow from graph 0,first 1 to graph 1,first 1 nohead dt 2 lc rgb '#444444'\n"
-                                 "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:2:3:4 with yerrorbars lc rgb '#222222' pt 0\n"));
-        draw(out, a, &script, "Best kernel of every track against what the table names, 95 % intervals. The dashed line is as fast as that.");
+        kl_buf_add(&script,
+                   KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel 'speed'\nset yrange [0:*]\nunset key\n"
+                        "set xtics rotate by -35\nset arrow from graph 0,first 1 to graph 1,first 1 nohead dt 2 lc rgb "
+                        "'#444444'\n"
+                        "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:2:3:4 with yerrorbars lc "
+                        "rgb '#222222' pt 0\n"));
+        draw(out, a, &script,
+             "Best kernel of every track against what the table names, 95 % intervals. The dashed line is as fast as "
+             "that.");
     }
     kl_buf_fini(&data);
 }
@@ -101,13 +114,18 @@ void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str worklo
         const kli_track_rows *t = &f->tracks[i];
         if (!kl_str_eq(t->workload, workload) || !kli_track_best(t) || !kli_is_search(t)) continue;
         cost_data(&script, t, n);
-        kl_buf_printf(&plot, "%s$t%d using 1:2 with steps lw 2 lc %d title '%s'", n ? ", " : "plot ", n, n + 1, label(a, t->name));
+        kl_buf_printf(&plot, "%s$t%d using 1:2 with steps lw 2 lc %d title '%s'", n ? ", " : "plot ", n, n + 1,
+                      label(a, t->name));
         n++;
     }
-    kl_buf_printf(&script, "set xlabel 'dollars'\nset ylabel 'best so far, speed'\nset key outside right top\nset xrange [0:*]\nset yrange [0:*]\n%.*s\n",
+    kl_buf_printf(&script,
+                  "set xlabel 'dollars'\nset ylabel 'best so far, speed'\nset key outside right top\nset xrange "
+                  "[0:*]\nset yrange [0:*]\n%.*s\n",
                   KL_STR_ARG(kl_buf_str(&plot)));
-    if (n) draw(out, a, &script, "Best so far against dollars spent.");
-    else kl_buf_fini(&script);
+    if (n)
+        draw(out, a, &script, "Best so far against dollars spent.");
+    else
+        kl_buf_fini(&script);
     kl_buf_fini(&plot);
 }
 
@@ -118,9 +136,11 @@ void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l) {
     begin(&script, 760, 340);
     kl_buf_add(&script, KL_S("$d << EOD\n"));
     for (int i = 0; i < l->n_states; i++)
-        kl_buf_printf(&script, "%d %.6g \"%s %s\"\n", i, (double)l->states[i].median_ns / 1e3, label(a, l->states[i].name),
-                      i ? label(a, l->edges[i - 1].action) : kli_simplest(l));
-    kl_buf_add(&script, KL_S("EOD\nset boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset ylabel 'time of a run, microseconds'\n"
+        kl_buf_printf(&script, "%d %.6g \"%s %s\"\n", i, (double)l->states[i].median_ns / 1e3,
+                      label(a, l->states[i].name), i ? label(a, l->edges[i - 1].action) : kli_simplest(l));
+    kl_buf_add(&script, KL_S("EOD\nset boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset ylabel "
+                             "'time of a run, microseconds'\n"
                              "set xtics rotate by -25\nplot $d using 1:2:xtic(3) with boxes lc rgb '#3b6ea5'\n"));
-    draw(out, a, &script, "Time of every state, the simplest on the left; each label names the optimization that led to the state.");
+    draw(out, a, &script,
+         "Time of every state, the simplest on the left; each label names the optimization that led to the state.");
 }

@@ -10,14 +10,21 @@
 
 static const char style[] =
     "<style>\n"
-    "body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:56rem;margin:0 auto;padding:1rem}\n"
-    "h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin-top:2.2rem;border-bottom:1px solid #ccc}h3{font-size:1.05rem}\n"
-    "table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:.25rem .5rem;border-bottom:1px solid #e3e3e3;vertical-align:top}\n"
+    "body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:56rem;margin:0 "
+    "auto;padding:1rem}\n"
+    "h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin-top:2.2rem;border-bottom:1px solid "
+    "#ccc}h3{font-size:1.05rem}\n"
+    "table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:.25rem "
+    ".5rem;border-bottom:1px solid #e3e3e3;vertical-align:top}\n"
     "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.scroll{overflow-x:auto}\n"
-    "figure{margin:1rem 0}figure svg{max-width:100%;height:auto}figcaption,.note,.missing{color:#555;font-size:.88rem}\n"
-    "a{color:#1f5a96}code,pre{font:.85rem/1.4 ui-monospace,monospace}pre{overflow-x:auto;background:#f6f6f6;padding:.6rem;white-space:pre-wrap}\n"
+    "figure{margin:1rem 0}figure "
+    "svg{max-width:100%;height:auto}figcaption,.note,.missing{color:#555;font-size:.88rem}\n"
+    "a{color:#1f5a96}code,pre{font:.85rem/1.4 "
+    "ui-monospace,monospace}pre{overflow-x:auto;background:#f6f6f6;padding:.6rem;white-space:pre-wrap}\n"
     "details{margin:.4rem 0}summary{cursor:pointer}.yes{color:#1b6e3c}.no{color:#9a2c2c}:target{background:#fff6d6}\n"
-    "@media print{details>*{display:block}a{color:inherit;text-decoration:none}h2{break-after:avoid}figure,tr{break-inside:avoid}}\n"
+    "@media "
+    "print{details>*{display:block}a{color:inherit;text-decoration:none}h2{break-after:avoid}figure,tr{break-inside:"
+    "avoid}}\n"
     "</style>\n";
 
 /* ---- words ------------------------------------------------------------------------------------------------------------------ */
@@ -25,19 +32,27 @@ static const char style[] =
 void kli_text(kl_buf *out, kl_str s) {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.ptr[i];
-        if (c == '&') kl_buf_add(out, KL_S("&amp;"));
-        else if (c == '<') kl_buf_add(out, KL_S("&lt;"));
-        else if (c == '>') kl_buf_add(out, KL_S("&gt;"));
-        else if (c == '"') kl_buf_add(out, KL_S("&quot;"));
-        else if (c == '\'') kl_buf_add(out, KL_S("&#39;"));
-        else if (c >= 0x20 || c == '\n' || c == '\t') kl_buf_add(out, (kl_str){s.ptr + i, 1});
+        if (c == '&')
+            kl_buf_add(out, KL_S("&amp;"));
+        else if (c == '<')
+            kl_buf_add(out, KL_S("&lt;"));
+        else if (c == '>')
+            kl_buf_add(out, KL_S("&gt;"));
+        else if (c == '"')
+            kl_buf_add(out, KL_S("&quot;"));
+        else if (c == '\'')
+            kl_buf_add(out, KL_S("&#39;"));
+        else if (c >= 0x20 || c == '\n' || c == '\t')
+            kl_buf_add(out, (kl_str){s.ptr + i, 1});
     }
 }
 
 void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number) {
     bool here = kli_facts_verdict(f, key) != NULL;
-    if (here) kl_buf_printf(out, "<a href=\"#v-%.16s\">", key.ptr); /* a key of the store is 64 hexadecimal digits */
-    else kl_buf_add(out, KL_S("<span class=missing title=\"not in this journal: verdict "));
+    if (here)
+        kl_buf_printf(out, "<a href=\"#v-%.16s\">", key.ptr); /* a key of the store is 64 hexadecimal digits */
+    else
+        kl_buf_add(out, KL_S("<span class=missing title=\"not in this journal: verdict "));
     if (!here) kli_text(out, key.len ? key : KL_S("of no name"));
     if (!here) kl_buf_add(out, KL_S("\">"));
     kli_text(out, number);
@@ -54,12 +69,16 @@ static void interval_cell(kl_buf *out, const kli_facts *f, kl_str key, double v,
     char number[80];
     snprintf(number, sizeof number, "%.3g \xc3\x97 [%.3g, %.3g]", v, low, high);
     kl_buf_add(out, KL_S("<td class=n>"));
-    if (v > 0) kli_link_verdict(out, f, key, kl_str_of(number));
-    else kl_buf_add(out, KL_S("&ndash;"));
+    if (v > 0)
+        kli_link_verdict(out, f, key, kl_str_of(number));
+    else
+        kl_buf_add(out, KL_S("&ndash;"));
     kl_buf_add(out, KL_S("</td>"));
 }
 
-static void section(kl_buf *out, const char *id, const char *title) { kl_buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", id, title); }
+static void section(kl_buf *out, const char *id, const char *title) {
+    kl_buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", id, title);
+}
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------ */
 
@@ -81,10 +100,12 @@ static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t)
     cell(out, t->workload);
     cell(out, t->policy);
     cell(out, rival_of(f, best ? best : first));
-    interval_cell(out, f, first ? first->verdict : KL_S(""), first ? first->ratio : 0, first ? first->low : 0, first ? first->high : 0);
-    interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0, best ? best->low : 0, best ? best->high : 0);
-    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed, t->n_rows > 1 ? t->n_rows - 1 : 0, (double)spent / 1e6,
-                  estimated ? " est." : "");
+    interval_cell(out, f, first ? first->verdict : KL_S(""), first ? first->ratio : 0, first ? first->low : 0,
+                  first ? first->high : 0);
+    interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0, best ? best->low : 0,
+                  best ? best->high : 0);
+    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed,
+                  t->n_rows > 1 ? t->n_rows - 1 : 0, (double)spent / 1e6, estimated ? " est." : "");
 }
 
 static bool seen_before(const kli_facts *f, int i) {
@@ -98,10 +119,13 @@ static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
     for (int i = 0; i < f->n_tracks; i++) n += kli_is_search(&f->tracks[i]);
     if (!n) return;
     section(out, "results", "Results");
-    kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>task<th>policy<th>against<th class=n>start<th class=n>best<th class=n>correct<th class=n>spent</tr>\n"));
+    kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>task<th>policy<th>against<th class=n>start<th "
+                         "class=n>best<th class=n>correct<th class=n>spent</tr>\n"));
     for (int i = 0; i < f->n_tracks; i++)
         if (kli_is_search(&f->tracks[i])) result_row(out, f, &f->tracks[i]);
-    kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's primary baseline, or the start where none is here; above 1 is faster. Every ratio links to its verdict; dollars are the track's sum in the ledger below.</p>\n"));
+    kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's "
+                         "primary baseline, or the start where none is here; above 1 is faster. Every ratio links to "
+                         "its verdict; dollars are the track's sum in the ledger below.</p>\n"));
     kli_figure_bars(out, a, f);
     for (int i = 0; i < f->n_tracks; i++)
         if (kli_is_search(&f->tracks[i]) && !seen_before(f, i)) {
@@ -134,8 +158,10 @@ static void state_row(kl_buf *out, const kli_facts *f, const kl_lineage *l, int 
     kl_buf_add(out, KL_S("<tr>"));
     cell(out, s->name);
     cell(out, d ? d->action : kl_str_of(kli_simplest(l)));
-    interval_cell(out, f, d ? d->gain_verdict_key : KL_S(""), d ? d->gain : 0, d ? d->gain_low : 0, d ? d->gain_high : 0);
-    interval_cell(out, f, d ? d->recovered_verdict_key : KL_S(""), d ? d->recovered : 0, d ? d->recovered_low : 0, d ? d->recovered_high : 0);
+    interval_cell(out, f, d ? d->gain_verdict_key : KL_S(""), d ? d->gain : 0, d ? d->gain_low : 0,
+                  d ? d->gain_high : 0);
+    interval_cell(out, f, d ? d->recovered_verdict_key : KL_S(""), d ? d->recovered : 0, d ? d->recovered_low : 0,
+                  d ? d->recovered_high : 0);
     interval_cell(out, f, s->verdict_key, s->ratio, s->low, s->high);
     kl_buf_add(out, KL_S("<td>"));
     if (d) kli_text(out, d->locus);
@@ -147,7 +173,8 @@ static void sources(kl_buf *out, const kl_lineage *l) {
     for (int i = 0; i < l->n_states; i++) {
         kl_buf_add(out, KL_S("<details><summary>"));
         kli_text(out, l->states[i].name);
-        kl_buf_add(out, i ? KL_S(": the forward edit that leads to it</summary><pre>") : KL_S(": the whole kernel</summary><pre>"));
+        kl_buf_add(out, i ? KL_S(": the forward edit that leads to it</summary><pre>")
+                          : KL_S(": the whole kernel</summary><pre>"));
         kli_text(out, i ? l->edges[i - 1].forward : l->states[i].source);
         kl_buf_add(out, KL_S("</pre></details>\n"));
     }
@@ -160,14 +187,20 @@ static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
         kl_buf_add(out, KL_S("<h3>"));
         kli_text(out, l->name);
         kl_buf_add(out, KL_S("</h3>\n<p>"));
-        kli_text(out, kl_arena_printf(a, "%.*s, %.*s on %.*s; proposals by %.*s; the walk ended: %s (%.*s). id %.12s", KL_STR_ARG(l->task), KL_STR_ARG(l->surface),
-                                      KL_STR_ARG(l->platform), KL_STR_ARG(l->model), kl_termination_name(l->termination), KL_STR_ARG(l->termination_why), l->id.ptr));
+        kli_text(out, kl_arena_printf(a, "%.*s, %.*s on %.*s; proposals by %.*s; the walk ended: %s (%.*s). id %.12s",
+                                      KL_STR_ARG(l->task), KL_STR_ARG(l->surface), KL_STR_ARG(l->platform),
+                                      KL_STR_ARG(l->model), kl_termination_name(l->termination),
+                                      KL_STR_ARG(l->termination_why), l->id.ptr));
         kl_buf_add(out, KL_S("</p>\n"));
         kli_figure_lineage(out, a, l);
-        kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>state<th>action<th class=n>gain over the state before<th class=n>derived anew<th class=n>against the baseline<th>where</tr>\n"));
+        kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>state<th>action<th class=n>gain over the state "
+                             "before<th class=n>derived anew<th class=n>against the baseline<th>where</tr>\n"));
         for (int j = 0; j < l->n_states; j++) state_row(out, f, l, j);
-        kl_buf_add(out, KL_S("</table></div>\n<p class=note>A gain links to the verdict in which the state before was timed against this one, so the ratio there is its inverse. "
-                             "<em>Derived anew</em> is the speed of the kernel that a model derived from the state before, over this one's; none stands where it is the same kernel, or the edge does not pay.</p>\n"));
+        kl_buf_add(out,
+                   KL_S("</table></div>\n<p class=note>A gain links to the verdict in which the state before was timed "
+                        "against this one, so the ratio there is its inverse. "
+                        "<em>Derived anew</em> is the speed of the kernel that a model derived from the state before, "
+                        "over this one's; none stands where it is the same kernel, or the edge does not pay.</p>\n"));
         sources(out, l);
     }
 }
@@ -177,11 +210,13 @@ static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
 static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
     kl_str text = {0};
     kl_error unused = {0};
-    if (kl_fs_read(&text, a, kl_fs_join(a, c->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, &unused)) text = KL_S("(gone since it was read)");
+    if (kl_fs_read(&text, a, kl_fs_join(a, c->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, &unused))
+        text = KL_S("(gone since it was read)");
     kl_buf_add(out, KL_S("<details><summary><strong>"));
     kli_text(out, c->name);
-    kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;%s</summary><p>", c->status == KL_CARD_ADMITTED ? "yes" : "no",
-                  kl_card_status_name(c->status), c->expected_gain, c->edited ? ", edited by hand: not used" : "");
+    kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;%s</summary><p>",
+                  c->status == KL_CARD_ADMITTED ? "yes" : "no", kl_card_status_name(c->status), c->expected_gain,
+                  c->edited ? ", edited by hand: not used" : "");
     kli_text(out, c->description);
     kl_buf_add(out, KL_S("</p><pre>"));
     kli_text(out, text);
@@ -201,8 +236,10 @@ static void step_row(kl_buf *out, const kli_facts *f, const kli_row *r, int n) {
     cell(out, r->phase);
     cell(out, r->action);
     kl_buf_printf(out, "<td class=%s>", r->accepted ? "yes" : "no");
-    if (r->verdict.len) kli_link_verdict(out, f, r->verdict, r->outcome);
-    else kli_text(out, r->outcome);
+    if (r->verdict.len)
+        kli_link_verdict(out, f, r->verdict, r->outcome);
+    else
+        kli_text(out, r->outcome);
     kl_buf_printf(out, "%s</td>", r->best ? ", best" : r->accepted ? ", accepted" : "");
     cell(out, r->ratio > 0 ? rival_of(f, r) : KL_S(""));
     interval_cell(out, f, r->verdict, r->ratio, r->low, r->high);
@@ -217,7 +254,11 @@ static void steps(kl_buf *out, const kli_facts *f) {
         const kli_track_rows *t = &f->tracks[i];
         kl_buf_add(out, KL_S("<details><summary>"));
         kli_text(out, t->name);
-        kl_buf_printf(out, ": %d attempts</summary><div class=scroll><table><tr><th class=n>#<th>phase<th>action<th>outcome<th>against<th class=n>ratio<th class=n>spent<th>why</tr>\n", t->n_rows);
+        kl_buf_printf(
+            out,
+            ": %d attempts</summary><div class=scroll><table><tr><th "
+            "class=n>#<th>phase<th>action<th>outcome<th>against<th class=n>ratio<th class=n>spent<th>why</tr>\n",
+            t->n_rows);
         for (int j = 0; j < t->n_rows; j++) step_row(out, f, &t->rows[j], j);
         kl_buf_add(out, KL_S("</table></div></details>\n"));
     }
@@ -231,9 +272,12 @@ static void charge_row(kl_buf *out, const kl_store_charge *c) {
     cell(out, c->phase);
     cell(out, c->priced_as.len ? c->priced_as : c->model);
     bool answered = kl_str_eq(c->state, KL_S("settled"));
-    kl_buf_printf(out, "<td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>%s$%.6f%s</td>", (long long)c->input,
-                  (long long)c->cache_read, (long long)(c->cache_write_5m + c->cache_write_1h), (long long)c->output,
-                  answered || !kli_cost_of(c) ? "" : "up to ", (double)kli_cost_of(c) / 1e6, c->estimated ? " est." : "");
+    kl_buf_printf(out,
+                  "<td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td class=n>%lld</td><td "
+                  "class=n>%s$%.6f%s</td>",
+                  (long long)c->input, (long long)c->cache_read, (long long)(c->cache_write_5m + c->cache_write_1h),
+                  (long long)c->output, answered || !kli_cost_of(c) ? "" : "up to ", (double)kli_cost_of(c) / 1e6,
+                  c->estimated ? " est." : "");
     cell(out, c->state);
     kl_buf_add(out, KL_S("</tr>\n"));
 }
@@ -252,10 +296,17 @@ static void ledger(kl_buf *out, const kli_facts *f) {
     }
     section(out, "ledger", "Ledger");
     kl_buf_printf(out, "<p>%d model calls, $%.4f.", calls, (double)spent / 1e6);
-    if (unanswered) kl_buf_printf(out, " %d more without an answer, up to $%.4f, which count in full against the budget.", unanswered, (double)unknown / 1e6);
-    kl_buf_printf(out, "%s</p>\n", estimated ? " Calls marked <em>est.</em> were counted from bytes, because the provider did not say." : "");
+    if (unanswered)
+        kl_buf_printf(out, " %d more without an answer, up to $%.4f, which count in full against the budget.",
+                      unanswered, (double)unknown / 1e6);
+    kl_buf_printf(out, "%s</p>\n",
+                  estimated ? " Calls marked <em>est.</em> were counted from bytes, because the provider did not say."
+                            : "");
     if (!f->n_charges) return;
-    kl_buf_add(out, KL_S("<details><summary>every call</summary><div class=scroll><table><tr><th>track<th>phase<th>priced as<th class=n>input<th class=n>cached<th class=n>written<th class=n>output<th class=n>cost<th>state</tr>\n"));
+    kl_buf_add(
+        out,
+        KL_S("<details><summary>every call</summary><div class=scroll><table><tr><th>track<th>phase<th>priced as<th "
+             "class=n>input<th class=n>cached<th class=n>written<th class=n>output<th class=n>cost<th>state</tr>\n"));
     for (int i = 0; i < f->n_charges; i++) charge_row(out, &f->charges[i]);
     kl_buf_add(out, KL_S("</table></div></details>\n"));
 }
@@ -266,7 +317,8 @@ static void verdict(kl_buf *out, kl_arena *a, kl_str key, const kl_verdict *v) {
     kl_buf text = {0};
     json_t *o = kl_verdict_json(v);
     kl_verdict_render(v, &text, false);
-    kl_buf_printf(out, "<details id=\"v-%.16s\"><summary><code>%.16s</code> %s", key.ptr, key.ptr, kl_outcome_name(v->outcome));
+    kl_buf_printf(out, "<details id=\"v-%.16s\"><summary><code>%.16s</code> %s", key.ptr, key.ptr,
+                  kl_outcome_name(v->outcome));
     if (v->n_comparisons) kl_buf_printf(out, ", %.4g &times;", v->comparisons[0].ratio);
     kl_buf_add(out, KL_S("</summary><pre>"));
     kli_text(out, kl_buf_str(&text));
@@ -281,7 +333,8 @@ static void verdict(kl_buf *out, kl_arena *a, kl_str key, const kl_verdict *v) {
 static void evidence(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!f->n_verdicts) return;
     section(out, "evidence", "Evidence");
-    kl_buf_add(out, KL_S("<p class=note>Every verdict that a number above comes from; <code>klineage verdict show KEY</code> has it with all checks.</p>\n"));
+    kl_buf_add(out, KL_S("<p class=note>Every verdict that a number above comes from; <code>klineage verdict show "
+                         "KEY</code> has it with all checks.</p>\n"));
     for (int i = 0; i < f->n_verdicts; i++) verdict(out, a, f->verdict_keys[i], &f->verdicts[i]);
 }
 
@@ -293,7 +346,8 @@ static void run_lines(kl_buf *out, const kli_facts *f) {
         json_t *o = json_loads(f->runs[i].json.ptr, 0, NULL);
         kl_buf_add(out, KL_S("<li><code>klineage "));
         kli_text(out, f->runs[i].command);
-        kl_buf_printf(out, "</code>, run <code>%.12s</code>, %.*s, model <code>", f->runs[i].id.ptr, KL_STR_ARG(f->runs[i].created));
+        kl_buf_printf(out, "</code>, run <code>%.12s</code>, %.*s, model <code>", f->runs[i].id.ptr,
+                      KL_STR_ARG(f->runs[i].created));
         kli_text(out, kl_json_text_or(o, "model", KL_S("none")));
         kl_buf_add(out, KL_S("</code></li>\n"));
         json_decref(o);
@@ -302,12 +356,15 @@ static void run_lines(kl_buf *out, const kli_facts *f) {
 }
 
 static void page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
-    kl_buf_add(out, KL_S("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width,initial-scale=1\">\n<title>"));
+    kl_buf_add(out, KL_S("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+                         "content=\"width=device-width,initial-scale=1\">\n<title>"));
     kli_text(out, kl_str_of(title));
     kl_buf_printf(out, "</title>\n%s</head><body>\n<h1>", style);
     kli_text(out, kl_str_of(title));
-    kl_buf_add(out, KL_S("</h1>\n<p>Every kernel on this page was compiled, checked against a trusted oracle and timed interleaved with what it is compared with. "
-                         "A run whose model begins with <code>replay</code> repeats recorded proposals; its measurements are still from this machine.</p>\n"));
+    kl_buf_add(out, KL_S("</h1>\n<p>Every kernel on this page was compiled, checked against a trusted oracle and timed "
+                         "interleaved with what it is compared with. "
+                         "A run whose model begins with <code>replay</code> repeats recorded proposals; its "
+                         "measurements are still from this machine.</p>\n"));
     run_lines(out, f);
     results(out, a, f);
     lineages(out, a, f);

@@ -24,9 +24,10 @@ static scene x;
 
 static void put_step(int64_t n, const char *verdict, double ratio, bool best) {
     kl_error e = {0};
-    json_t *o = json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", EVIL, "policy", "generate", "phase", EVIL, "action",
-                          n ? EVIL : "start", "locus", EVIL, "kernel", "k", "verdict", verdict, "outcome", n ? EVIL : "pass", "ratio", ratio, "low",
-                          ratio, "high", ratio, "median_ns", 7, "accepted", best, "best", best, "spent_microusd", (json_int_t)0, "why", EVIL);
+    json_t *o = json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", EVIL, "policy", "generate",
+                          "phase", EVIL, "action", n ? EVIL : "start", "locus", EVIL, "kernel", "k", "verdict", verdict,
+                          "outcome", n ? EVIL : "pass", "ratio", ratio, "low", ratio, "high", ratio, "median_ns", 7,
+                          "accepted", best, "best", best, "spent_microusd", (json_int_t)0, "why", EVIL);
     kl_store_step row = {.run = KL_S(RUN), .track = KL_S(EVIL), .n = n, .json = kl_json_dump(x.a, o, false)};
     assert_ok(kl_store_step_put(x.store, &row, &e));
     json_decref(o);
@@ -34,11 +35,23 @@ static void put_step(int64_t n, const char *verdict, double ratio, bool best) {
 
 static void put_verdict(void) {
     kl_error e = {0};
-    kl_verdict v = {.task = KL_S("t"), .platform = KL_S("p"), .why = KL_S(EVIL), .detail = KL_S(EVIL), .surface = KL_S("c"), .workload = KL_S("w"),
-                    .task_hash = KL_S(KEY), .kernel_hash = KL_S(KEY), .created = KL_S("2026-01-31T12:00:00Z"), .n_comparisons = 1};
+    kl_verdict v = {.task = KL_S("t"),
+                    .platform = KL_S("p"),
+                    .why = KL_S(EVIL),
+                    .detail = KL_S(EVIL),
+                    .surface = KL_S("c"),
+                    .workload = KL_S("w"),
+                    .task_hash = KL_S(KEY),
+                    .kernel_hash = KL_S(KEY),
+                    .created = KL_S("2026-01-31T12:00:00Z"),
+                    .n_comparisons = 1};
     v.comparisons[0] = (kl_comparison){.baseline = KL_S(EVIL), .ratio = 1.5, .low = 1.4, .high = 1.6};
     json_t *o = kl_verdict_json(&v);
-    kl_store_verdict row = {.key = KL_S(KEY), .task = v.task, .kernel = v.kernel_hash, .platform = v.platform, .outcome = KL_S("pass"),
+    kl_store_verdict row = {.key = KL_S(KEY),
+                            .task = v.task,
+                            .kernel = v.kernel_hash,
+                            .platform = v.platform,
+                            .outcome = KL_S("pass"),
                             .json = kl_json_dump(x.a, o, false)};
     assert_ok(kl_store_verdict_put(x.store, &row, &e));
     json_decref(o);
@@ -47,9 +60,21 @@ static void put_verdict(void) {
 /* One call that was settled, one that was lost, one that never happened. */
 static void put_charges(void) {
     kl_error e = {0};
-    kl_store_charge c = {.run = KL_S(RUN), .track = KL_S(EVIL), .workload = KL_S(EVIL), .policy = KL_S("generate"), .phase = KL_S(EVIL), .model = KL_S(EVIL),
-                         .priced_as = KL_S(EVIL), .price_date = KL_S("2026-01-31"), .reserved_microusd = 500000};
-    kl_store_effect f = {.key = KL_S(KEY), .run = KL_S(RUN), .track = KL_S(EVIL), .kind = KL_S("ask"), .purpose = KL_S("generate"), .request = KL_S("{}"),
+    kl_store_charge c = {.run = KL_S(RUN),
+                         .track = KL_S(EVIL),
+                         .workload = KL_S(EVIL),
+                         .policy = KL_S("generate"),
+                         .phase = KL_S(EVIL),
+                         .model = KL_S(EVIL),
+                         .priced_as = KL_S(EVIL),
+                         .price_date = KL_S("2026-01-31"),
+                         .reserved_microusd = 500000};
+    kl_store_effect f = {.key = KL_S(KEY),
+                         .run = KL_S(RUN),
+                         .track = KL_S(EVIL),
+                         .kind = KL_S("ask"),
+                         .purpose = KL_S("generate"),
+                         .request = KL_S("{}"),
                          .answer = KL_S("{}")};
     c.effect = KL_S(KEY);
     assert_ok(kl_store_reserve(x.store, &c, false, INT64_C(10000000), 0, &e));
@@ -153,7 +178,9 @@ static void test_report__money_is_what_the_ledger_says(void **state) {
     put_charges();
     write_page(runs, 1, NULL);
     assert_contains(x.html.ptr, "<p>1 model calls, $0.0100. 1 more without an answer, up to $0.5000");
-    assert_contains(x.html.ptr, "<td class=n>0 of 0</td><td class=n>$0.5100</td>"); /* although no step was written after the call */
+    assert_contains(
+        x.html.ptr,
+        "<td class=n>0 of 0</td><td class=n>$0.5100</td>"); /* although no step was written after the call */
     assert_contains(x.html.ptr, "<td class=n>$0.000000</td><td>released</td>");
 }
 
@@ -171,7 +198,11 @@ static void test_report__a_broken_lineage_of_another_run_is_no_matter(void **sta
     (void)state;
     kl_error e = {0};
     const char *runs[] = {RUN};
-    kl_store_record broken = {.kind = KL_S("lineage"), .id = KL_S(KEY), .name = KL_S("n"), .task = KL_S("t"), .json = KL_S("{\"run\": \"other\"}")};
+    kl_store_record broken = {.kind = KL_S("lineage"),
+                              .id = KL_S(KEY),
+                              .name = KL_S("n"),
+                              .task = KL_S("t"),
+                              .json = KL_S("{\"run\": \"other\"}")};
     assert_ok(kl_store_record_put(x.store, &broken, &e));
     put_lineage("another");
     write_page(runs, 1, NULL);
@@ -182,7 +213,11 @@ static void test_report__shows_a_card_as_it_lies_there(void **state) {
     (void)state;
     kl_error e = {0};
     const char *runs[] = {RUN};
-    kl_card c = {.name = KL_S("pack"), .action = KL_S("pack_b"), .status = KL_CARD_LIFTED, .intent = KL_S(EVIL), .description = KL_S(EVIL)};
+    kl_card c = {.name = KL_S("pack"),
+                 .action = KL_S("pack_b"),
+                 .status = KL_CARD_LIFTED,
+                 .intent = KL_S(EVIL),
+                 .description = KL_S(EVIL)};
     assert_ok(kl_library_put(x.dir.ptr, &c, &e));
     kl_str text, path = kl_fs_join(x.a, x.dir.ptr, "lifted/pack/SKILL.md");
     assert_ok(kl_fs_read(&text, x.a, path.ptr, KL_MAX_CARD_BYTES, &e));

@@ -11,8 +11,8 @@
 #include "search_impl.h"
 #include <math.h>
 
-#define MAX_CARDS 16       /* in one prompt: about 30k tokens */
-#define PREPARATION 0.85   /* a correct kernel this close to current may become current */
+#define MAX_CARDS 16     /* in one prompt: about 30k tokens */
+#define PREPARATION 0.85 /* a correct kernel this close to current may become current */
 #define MAX_PREPARATIONS 2
 
 /* ---- the library in front -------------------------------------------------------------------------------------------------- */
@@ -52,8 +52,9 @@ static kl_str fitting(kli_search *s) {
     kl_buf b = {0};
     kl_library_retrieve(&m, &n, s->arena, s->o->library, &target, &(kl_retrieve_opts){.top = 8});
     for (int i = 0; i < n && said < 8; i++, said++)
-        kl_buf_printf(&b, "- %.*s: %s, expected %.3gx%s%.*s\n", KL_STR_ARG(m[i].card->name), m[i].fit == KL_FITS ? "fits" : "may fit",
-                      exp(m[i].expected_log_gain), m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
+        kl_buf_printf(&b, "- %.*s: %s, expected %.3gx%s%.*s\n", KL_STR_ARG(m[i].card->name),
+                      m[i].fit == KL_FITS ? "fits" : "may fit", exp(m[i].expected_log_gain), m[i].why.len ? "; " : "",
+                      KL_STR_ARG(m[i].why));
     if (!said) kl_buf_add(&b, KL_S("- none: rely on your own judgement\n"));
     kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
     kl_buf_fini(&b);
@@ -69,7 +70,8 @@ static kl_str system_text(kli_search *s) {
     int n = cards_in_play(s, &cards);
     if (!n) return rules;
     kl_prompt_value values[] = {{"library", library_text(s, cards, n)}};
-    return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(rules), KL_STR_ARG(kl_prompt(s->arena, "search_library", values, 1)));
+    return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(rules),
+                           KL_STR_ARG(kl_prompt(s->arena, "search_library", values, 1)));
 }
 
 static kl_str memory_text(kli_search *s) {
@@ -91,10 +93,14 @@ static void open_conversation(kli_search *s) {
 
 static const char *verdict_word(kli_fate fate) {
     switch (fate) {
-    case KLI_NO_EDIT: return "not gated: nothing could be applied";
-    case KLI_FAILED: return "rejected by the gate";
-    case KLI_SLOWER: return "correct, and not a new best";
-    case KLI_BETTER: return "correct, and the new best";
+    case KLI_NO_EDIT:
+        return "not gated: nothing could be applied";
+    case KLI_FAILED:
+        return "rejected by the gate";
+    case KLI_SLOWER:
+        return "correct, and not a new best";
+    case KLI_BETTER:
+        return "correct, and the new best";
     }
     return "";
 }
@@ -103,9 +109,10 @@ static const char *verdict_word(kli_fate fate) {
 static kl_str next_text(kli_search *s, bool returned) {
     kl_str again = KL_S(""), cards = KL_S("");
     if (returned)
-        again = kl_arena_printf(s->arena, "\nThe current kernel is the best one again:\n\n```%s\n%.*s\n```\n", kl_prompt_tag(s->o->start->surface),
-                                KL_STR_ARG(s->best.kernel->source));
-    if (s->o->library) cards = kl_arena_printf(s->arena, "\nCards by the kernel as it is now:\n\n%.*s", KL_STR_ARG(fitting(s)));
+        again = kl_arena_printf(s->arena, "\nThe current kernel is the best one again:\n\n```%s\n%.*s\n```\n",
+                                kl_prompt_tag(s->o->start->surface), KL_STR_ARG(s->best.kernel->source));
+    if (s->o->library)
+        cards = kl_arena_printf(s->arena, "\nCards by the kernel as it is now:\n\n%.*s", KL_STR_ARG(fitting(s)));
     kl_prompt_value values[] = {{"cards", cards}, {"kernel", again}};
     return kl_prompt(s->arena, "search_next", values, (int)KL_COUNT(values));
 }
@@ -113,7 +120,8 @@ static kl_str next_text(kli_search *s, bool returned) {
 static void next_turn(kli_search *s, const kl_reply *reply, const kli_outcome *o, bool returned) {
     kl_prompt_value values[] = {{"outcome", kl_str_of(verdict_word(o->fate))},
                                 {"feedback", o->feedback},
-                                {"state", kl_arena_printf(s->arena, "Current: %.*s\nBest: %.*s", KL_STR_ARG(kli_search_describe(s, &s->current)),
+                                {"state", kl_arena_printf(s->arena, "Current: %.*s\nBest: %.*s",
+                                                          KL_STR_ARG(kli_search_describe(s, &s->current)),
                                                           KL_STR_ARG(kli_search_describe(s, &s->best)))},
                                 {"next", next_text(s, returned)}};
     kli_search_say(s, KL_ROLE_ASSISTANT, reply->text);
@@ -169,7 +177,8 @@ static kl_err try_patches(kli_search *s, kl_error *e) {
         kli_outcome o = {0};
         kl_str source;
         kl_error unused = {0};
-        if (!m[i].card->patch.len || kl_proposal_parse(&o.proposal, s->arena, m[i].card->patch, s->o->start->surface, &unused) ||
+        if (!m[i].card->patch.len ||
+            kl_proposal_parse(&o.proposal, s->arena, m[i].card->patch, s->o->start->surface, &unused) ||
             kl_proposal_apply(&source, s->arena, s->current.kernel->source, &o.proposal, &unused))
             continue;
         kl_err err = kli_search_gate(s, &o, source, &s->current, m[i].card->name, e);

@@ -3,7 +3,8 @@
 #include "search_impl.h"
 
 static const kl_policy policies[] = {
-    {"klineage", "cards retrieved by scope and contract, one conversation, kernels improved step by step", true, kli_policy_klineage},
+    {"klineage", "cards retrieved by scope and contract, one conversation, kernels improved step by step", true,
+     kli_policy_klineage},
     {"generate", "the same conversation without any card", false, kli_policy_generate},
     {"bestofn", "independent attempts at the start kernel, the best one kept", false, kli_policy_bestofn},
 };

@@ -45,7 +45,8 @@ static kl_gate_opts options(const kli_search *s) {
 static bool comparable(const kli_search *s, const kl_verdict *v) {
     const kl_verdict *start = &s->out->start_verdict;
     if (!v->n_comparisons) return false;
-    return s->against_start || !start->n_comparisons || kl_str_eq(v->comparisons[0].baseline, start->comparisons[0].baseline);
+    return s->against_start || !start->n_comparisons ||
+           kl_str_eq(v->comparisons[0].baseline, start->comparisons[0].baseline);
 }
 
 static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdict *v) {
@@ -59,9 +60,11 @@ static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdi
 
 kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
     const kl_verdict *v = &p->verdict;
-    kl_str rival = s->against_start ? KL_S("the start") : v->n_comparisons ? v->comparisons[0].baseline : KL_S("nothing");
-    return kl_arena_printf(s->arena, "%.4g x %.*s [%.4g, %.4g], %.4g us a run", p->ratio, KL_STR_ARG(rival), p->low, p->high,
-                           (double)v->median_ns / 1e3);
+    kl_str rival = s->against_start   ? KL_S("the start")
+                   : v->n_comparisons ? v->comparisons[0].baseline
+                                      : KL_S("nothing");
+    return kl_arena_printf(s->arena, "%.4g x %.*s [%.4g, %.4g], %.4g us a run", p->ratio, KL_STR_ARG(rival), p->low,
+                           p->high, (double)v->median_ns / 1e3);
 }
 
 static bool lacks_baseline(const kl_verdict *v) {
@@ -72,7 +75,8 @@ static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
     kl_kernel *start = (kl_kernel *)s->o->start; /* points hold kernels of the search and this one; none is changed */
     kl_gate_opts o = options(s);
     kl_err err = kl_judge(v, s->track, s->arena, s->o->task, start, &o, e);
-    if (!err && v->outcome == KL_UNSTABLE) { /* a naive kernel may be too slow for many pairs: how slow exactly does not matter */
+    if (!err && v->outcome ==
+                    KL_UNSTABLE) { /* a naive kernel may be too slow for many pairs: how slow exactly does not matter */
         o.half_width = START_HALF_WIDTH;
         o.max_seconds = START_SECONDS;
         err = kl_judge(v, s->track, s->arena, s->o->task, start, &o, e);
@@ -94,8 +98,8 @@ kl_err kli_search_begin(kli_search *s, kl_search_result *out, kl_track *t, const
     kl_err err = judge_start(s, &v, e);
     if (err) return err;
     if (v.outcome != KL_PASS) {
-        kl_fail(e, KL_EINVAL, o->start->path.ptr, "the start kernel does not pass the gate: %s: %.*s", kl_outcome_name(v.outcome),
-                KL_STR_ARG(v.why));
+        kl_fail(e, KL_EINVAL, o->start->path.ptr, "the start kernel does not pass the gate: %s: %.*s",
+                kl_outcome_name(v.outcome), KL_STR_ARG(v.why));
         return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(o->task->name), KL_STR_ARG(o->start->path));
     }
     fill_point(s, &s->start, (kl_kernel *)o->start, &v);
@@ -103,7 +107,8 @@ kl_err kli_search_begin(kli_search *s, kl_search_result *out, kl_track *t, const
     s->current = s->best = s->start;
     out->start_verdict = out->verdict = v;
     out->best = s->start.kernel;
-    return step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""), KL_S("start"), e);
+    return step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""),
+                KL_S("start"), e);
 }
 
 /* ---- one proposal ------------------------------------------------------------------------------------------------------------ */
@@ -137,11 +142,13 @@ static void new_best(kli_search *s, const kli_point *p) {
     kl_track_best(s->track, p->ratio);
 }
 
-kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base, kl_str action, kl_error *e) {
+kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base, kl_str action,
+                       kl_error *e) {
     kl_gate_opts o = options(s);
     kl_kernel *k = NULL;
     kl_track_say(s->track, "gating %.*s", KL_STR_ARG(action));
-    kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source, kl_surface_get(s->o->start->surface->id), &o, e);
+    kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source,
+                               kl_surface_get(s->o->start->surface->id), &o, e);
     if (err) return err;
     s->out->gated++;
     out->fate = KLI_FAILED;
@@ -151,8 +158,10 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
         fill_point(s, &out->point, k, &out->verdict);
         out->fate = out->point.low > s->best.ratio * SURELY ? KLI_BETTER : KLI_SLOWER;
     }
-    if (out->fate == KLI_BETTER) new_best(s, &out->point);
-    else s->since_best++;
+    if (out->fate == KLI_BETTER)
+        new_best(s, &out->point);
+    else
+        s->since_best++;
     return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
 }
 
@@ -170,7 +179,9 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
     *out = (kli_outcome){0};
     s->out->proposals++;
     if (reply->stop == KL_STOP_TRUNCATED)
-        kl_fail(&refused, KL_EPARSE, "reply", "your reply was cut off at the token limit, so nothing of it was used; answer with fewer, smaller edits");
+        kl_fail(
+            &refused, KL_EPARSE, "reply",
+            "your reply was cut off at the token limit, so nothing of it was used; answer with fewer, smaller edits");
     else if (reply->stop == KL_STOP_REFUSED)
         kl_fail(&refused, KL_EPARSE, "reply", "the reply was refused by the provider");
     else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface, &refused) &&
@@ -190,7 +201,8 @@ bool kli_search_over(kli_search *s) {
     const kl_search_opts *o = s->o;
     const kl_verdict *v = &s->best.verdict;
     double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF;
-    if (v->floor_ns > 0 && v->median_ns > 0 && (double)v->floor_ns >= roof * (double)v->median_ns) return stop(s, "roof");
+    if (v->floor_ns > 0 && v->median_ns > 0 && (double)v->floor_ns >= roof * (double)v->median_ns)
+        return stop(s, "roof");
     if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
     if (s->out->proposals >= or_default(o->max_steps, DEFAULT_STEPS)) return stop(s, "steps");
     if (s->since_best >= or_default(o->patience, DEFAULT_PATIENCE)) return stop(s, "patience");

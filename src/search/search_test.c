@@ -4,8 +4,8 @@
 #include "lineage/fake_track.h"
 #include "base/test.h"
 
-#define HEAD                                                                                                                \
-    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                        \
+#define HEAD                                                                                                           \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                    \
     "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
 #define REPLY(from, to) "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
 
@@ -29,7 +29,8 @@ static int set_up(void **state) {
     fake_track_open(&s->track, a);
     assert_ok(kl_task_load(&s->task, a, KL_TEST_ROOT "/tasks/gemm", &e));
     assert_ok(kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
-    s->opts = (kl_search_opts){.task = s->task, .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU), .start = s->start};
+    s->opts = (kl_search_opts){
+        .task = s->task, .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU), .start = s->start};
     return 0;
 }
 
@@ -160,9 +161,18 @@ static void test_search_start__has_to_pass(void **state) {
 static kl_library one_card(const char *patch) {
     kl_card *c = KL_NEW(s->arena, kl_card);
     static kl_str cases[] = {{"gemm", 4}}, languages[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
-    *c = (kl_card){.name = KL_S("unroll-c"), .action = KL_S("unroll"), .status = KL_CARD_ADMITTED, .intent = KL_S("the intent of the card"),
-                   .expected_gain = 1.5, .patch = kl_str_of(patch),
-                   .verified = {.cases = cases, .n_cases = 1, .languages = languages, .n_languages = 1, .platforms = platforms, .n_platforms = 1}};
+    *c = (kl_card){.name = KL_S("unroll-c"),
+                   .action = KL_S("unroll"),
+                   .status = KL_CARD_ADMITTED,
+                   .intent = KL_S("the intent of the card"),
+                   .expected_gain = 1.5,
+                   .patch = kl_str_of(patch),
+                   .verified = {.cases = cases,
+                                .n_cases = 1,
+                                .languages = languages,
+                                .n_languages = 1,
+                                .platforms = platforms,
+                                .n_platforms = 1}};
     return (kl_library){.cards = c, .n_cards = 1};
 }
 

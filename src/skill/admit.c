@@ -14,7 +14,7 @@ typedef struct {
     kl_kernel *kernel;
     kl_traits traits;
     kl_fit fit;
-    bool room;       /* nothing that the card would raise is higher than where it was born */
+    bool room; /* nothing that the card would raise is higher than where it was born */
     bool same_case;
     double distance; /* of its traits from those of the state that the card was born from */
     int place;       /* as it was given */
@@ -32,8 +32,8 @@ typedef struct {
 
 static bool born_from(const kl_card *c, const char *hash) {
     for (int i = 0; i < c->n_trials; i++)
-        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) &&
-            (kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)) || kl_str_eq(c->trials[i].result_hash, kl_str_of(hash))))
+        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) && (kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)) ||
+                                                            kl_str_eq(c->trials[i].result_hash, kl_str_of(hash))))
             return true;
     return false;
 }
@@ -53,7 +53,8 @@ static double distance(const kl_traits *a, const kl_traits *b) {
         if (kl_str_starts(a->at[i].name, KL_S("source.")))
             sum += fabs(log((1 + a->at[i].value) / (1 + kl_trait(b, a->at[i].name))));
     for (int i = 0; i < b->n; i++)
-        if (kl_str_starts(b->at[i].name, KL_S("source.")) && !(kl_trait(a, b->at[i].name) > 0)) sum += log(1 + b->at[i].value);
+        if (kl_str_starts(b->at[i].name, KL_S("source.")) && !(kl_trait(a, b->at[i].name) > 0))
+            sum += log(1 + b->at[i].value);
     return sum;
 }
 
@@ -97,7 +98,8 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
     x->room = has_room(m->card, &x->traits);
     x->distance = distance(&m->card->before, &x->traits);
     x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
-    return speaks(m->card, t.language) && x->fit != KL_VIOLATED && is_held_out(m->card, start, x->kernel->hash) && !was_tried(m->card, x->kernel->hash);
+    return speaks(m->card, t.language) && x->fit != KL_VIOLATED && is_held_out(m->card, start, x->kernel->hash) &&
+           !was_tried(m->card, x->kernel->hash);
 }
 
 static int nearest_first(const void *a, const void *b) {
@@ -121,16 +123,29 @@ static int choose(admitting *m, candidate **out, const kl_start *starts, int n) 
 
 static kl_trial_record record_of(const admitting *m, const candidate *x, const kl_materialized *made, int64_t spent) {
     const kl_verdict *v = &made->verdict;
-    return (kl_trial_record){.kind = KL_S("admit"), .task = x->start->task->name, .workload = x->start->workload->label,
-                             .surface = kl_str_of(x->start->surface->name), .platform = v->platform,
-                             .start_hash = kl_str_of(x->kernel->hash), .start_name = x->start->name,
-                             .result_hash = made->kernel ? kl_str_of(made->kernel->hash) : KL_S(""),
-                             .verdict_key = made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
-                             .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
-                             .model = kl_str_of(kl_track_model(m->track)), .held_out = true,
-                             .outcome = made->kernel || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"), .why = made->why,
-                             .gain = made->gain, .low = made->low, .high = made->high, .expected = m->card->expected_gain,
-                             .tries = made->tries, .spent_microusd = spent, .estimated = made->estimated, .created = v->created};
+    return (kl_trial_record){
+        .kind = KL_S("admit"),
+        .task = x->start->task->name,
+        .workload = x->start->workload->label,
+        .surface = kl_str_of(x->start->surface->name),
+        .platform = v->platform,
+        .start_hash = kl_str_of(x->kernel->hash),
+        .start_name = x->start->name,
+        .result_hash = made->kernel ? kl_str_of(made->kernel->hash) : KL_S(""),
+        .verdict_key = made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
+        .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
+        .model = kl_str_of(kl_track_model(m->track)),
+        .held_out = true,
+        .outcome = made->kernel || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"),
+        .why = made->why,
+        .gain = made->gain,
+        .low = made->low,
+        .high = made->high,
+        .expected = m->card->expected_gain,
+        .tries = made->tries,
+        .spent_microusd = spent,
+        .estimated = made->estimated,
+        .created = v->created};
 }
 
 static bool succeeded(const admitting *m, const candidate *x, const kl_materialized *made, kl_str *why) {
@@ -139,8 +154,10 @@ static bool succeeded(const admitting *m, const candidate *x, const kl_materiali
     kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
     if (made->low <= KLI_SURELY_FASTER) return *why = KL_S("not surely faster"), false;
     if (made->gain < m->reach)
-        return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed", made->gain, m->reach), false;
-    if (!kli_card_provided(m->card, &x->traits, &result)) return *why = KL_S("faster, but without what the card provides"), false;
+        return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed", made->gain, m->reach),
+               false;
+    if (!kli_card_provided(m->card, &x->traits, &result))
+        return *why = KL_S("faster, but without what the card provides"), false;
     return *why = KL_S(""), true;
 }
 
@@ -179,15 +196,20 @@ static kl_err try_all(admitting *m, const kl_start *starts, int n, kl_error *e) 
         if (!err && success) widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
     }
     m->card->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
-    m->card->verification = success   ? KL_S("Admitted by a held-out round trip.")
-                            : tried   ? KL_S("Rejected: no held-out round trip reproduced its effect.")
-                                      : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
+    m->card->verification = success ? KL_S("Admitted by a held-out round trip.")
+                            : tried ? KL_S("Rejected: no held-out round trip reproduced its effect.")
+                                    : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
     return err;
 }
 
-kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o, kl_error *e) {
+kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts,
+                      const kl_admit_opts *o, kl_error *e) {
     double share = o && o->reproduce > 0 ? o->reproduce : 0.9;
-    admitting m = {.card = c, .track = t, .arena = kl_track_arena(t), .opts = o, .reach = exp(share * log(fmax(c->expected_gain, 1)))};
+    admitting m = {.card = c,
+                   .track = t,
+                   .arena = kl_track_arena(t),
+                   .opts = o,
+                   .reach = exp(share * log(fmax(c->expected_gain, 1)))};
     if (c->status == KL_CARD_RETIRED) return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
     kl_track_phase(t, "admit");
     c->status = KL_CARD_TRIAL;

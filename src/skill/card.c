@@ -37,7 +37,8 @@ static void scope_lines(kl_buf *out, kl_arena *a, const char *prefix, const kl_s
                 {"platforms", s->platforms, s->n_platforms},
                 {"prior", s->prior, s->n_prior}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
-        quoted(out, kl_arena_printf(a, "  klineage-%s-%s", prefix, rows[i].name).ptr, kli_words_of(a, rows[i].list, rows[i].n));
+        quoted(out, kl_arena_printf(a, "  klineage-%s-%s", prefix, rows[i].name).ptr,
+               kli_words_of(a, rows[i].list, rows[i].n));
 }
 
 static void frontmatter(kl_buf *out, kl_arena *a, const kl_card *c) {
@@ -61,16 +62,17 @@ static void section(kl_buf *out, const char *name, kl_str text) {
 }
 
 static void scope_sentence(kl_buf *out, kl_arena *a, const char *word, const kl_scope *s) {
-    kl_buf_printf(out, "- %s: cases `%s`; languages `%s`; platforms `%s`; after `%s`\n", word, kli_words_of(a, s->cases, s->n_cases).ptr,
-                  kli_words_of(a, s->languages, s->n_languages).ptr, kli_words_of(a, s->platforms, s->n_platforms).ptr,
-                  kli_words_of(a, s->prior, s->n_prior).ptr);
+    kl_buf_printf(out, "- %s: cases `%s`; languages `%s`; platforms `%s`; after `%s`\n", word,
+                  kli_words_of(a, s->cases, s->n_cases).ptr, kli_words_of(a, s->languages, s->n_languages).ptr,
+                  kli_words_of(a, s->platforms, s->n_platforms).ptr, kli_words_of(a, s->prior, s->n_prior).ptr);
 }
 
 static void trial_line(kl_buf *out, const kl_trial_record *r) {
     kl_buf_printf(out, "- %.*s%s on `%.*s` (%.*s, %.*s): ", KL_STR_ARG(r->kind), r->held_out ? ", held out," : "",
                   KL_STR_ARG(r->start_name), KL_STR_ARG(r->task), KL_STR_ARG(r->platform));
     if (r->gain > 0)
-        kl_buf_printf(out, "%.3gx [%.3g, %.3g], %s", r->gain, r->low, r->high, r->accepted ? "accepted" : "not accepted");
+        kl_buf_printf(out, "%.3gx [%.3g, %.3g], %s", r->gain, r->low, r->high,
+                      r->accepted ? "accepted" : "not accepted");
     else
         kl_buf_printf(out, "%.*s, not accepted", KL_STR_ARG(r->outcome));
     if (r->why.len && !r->accepted) kl_buf_printf(out, ": %.*s", KL_STR_ARG(r->why));
@@ -112,8 +114,8 @@ void kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json) {
 
 kl_str kl_card_prompt(kl_arena *a, const kl_card *c) {
     kl_buf b = {0};
-    kl_buf_printf(&b, "<card name=\"%.*s\" action=\"%.*s\" expected_gain=\"%.3g\">\n", KL_STR_ARG(c->name), KL_STR_ARG(c->action),
-                  c->expected_gain);
+    kl_buf_printf(&b, "<card name=\"%.*s\" action=\"%.*s\" expected_gain=\"%.3g\">\n", KL_STR_ARG(c->name),
+                  KL_STR_ARG(c->action), c->expected_gain);
     sections(&b, a, c);
     kl_buf_add(&b, KL_S("</card>\n"));
     kl_str text = kl_arena_copy(a, kl_buf_str(&b));

@@ -13,7 +13,8 @@
 
 /* Text between the two `---` lines; what follows is the body. */
 kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const char *file, kl_error *e) {
-    if (!kl_str_starts(text, KL_S("---\n"))) return kl_fail(e, KL_EPARSE, file, "no frontmatter: the first line is not ---");
+    if (!kl_str_starts(text, KL_S("---\n")))
+        return kl_fail(e, KL_EPARSE, file, "no frontmatter: the first line is not ---");
     const char *end = strstr(text.ptr + 3, "\n---\n");
     if (!end) return kl_fail(e, KL_EPARSE, file, "the frontmatter does not end: no second --- line");
     *front = (kl_str){text.ptr + 4, (size_t)(end - text.ptr) - 3};
@@ -68,7 +69,8 @@ static kl_scope scope_of(kl_arena *a, struct fy_document *d, const char *prefix)
                 {"prior", &s.prior, &s.n_prior}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         *rows[i].n = kli_words_split(
-            rows[i].list, a, kli_yaml_text(a, d, kl_arena_printf(a, "/metadata/klineage-%s-%s", prefix, rows[i].name).ptr));
+            rows[i].list, a,
+            kli_yaml_text(a, d, kl_arena_printf(a, "/metadata/klineage-%s-%s", prefix, rows[i].name).ptr));
     return s;
 }
 
@@ -90,7 +92,8 @@ static kl_err read_frontmatter(kl_card *c, kl_arena *a, struct fy_document *d, c
     c->declared = scope_of(a, d, "declared");
     if (!c->name.len || !kl_str_eq(c->name, kli_slug(a, c->name)))
         return kl_fail(e, KL_EPARSE, file, "`name` is missing or not lower-case letters, digits and single hyphens");
-    if (!kl_action_valid(c->action)) return kl_fail(e, KL_EPARSE, file, "klineage-action is no action of the vocabulary");
+    if (!kl_action_valid(c->action))
+        return kl_fail(e, KL_EPARSE, file, "klineage-action is no action of the vocabulary");
     if (!parse_status(&c->status, kli_yaml_text(a, d, "/metadata/klineage-status")))
         return kl_fail(e, KL_EPARSE, file, "klineage-status is none of lifted, trial, admitted, rejected, retired");
     return KL_OK;

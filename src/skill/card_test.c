@@ -9,17 +9,35 @@
 #include <unistd.h>
 
 static kl_card sample(kl_arena *a) {
-    kl_card c = {.name = KL_S("pack-b-c"), .description = KL_S("Pack B. \"Quoted\": with a colon."), .action = KL_S("pack_b"),
-                 .status = KL_CARD_LIFTED, .intent = KL_S("Copy panels of B."), .anchor = KL_S("the loop over n"),
-                 .carrier = KL_S("Text.\n\n```\n## Intent of a code line\n<<<<<<< SEARCH\n```"), .effect = KL_S("faster"), .risks = KL_S("- seen: wrong"),
-                 .requires = KL_S("source.vector_types"), .provides = KL_S("source.buffers+"), .patch = KL_S("<<<<<<< SEARCH\na\n"),
-                 .lineages = KL_S("abc"), .expected_gain = 1.25};
-    c.n_pre = kli_predicates_parse(&c.pre, a, KL_S("- data: [dtype == float32] - only floats\n- storage: contiguous\nnoise\n- hardware: [simd_bits >= 256]"));
+    kl_card c = {.name = KL_S("pack-b-c"),
+                 .description = KL_S("Pack B. \"Quoted\": with a colon."),
+                 .action = KL_S("pack_b"),
+                 .status = KL_CARD_LIFTED,
+                 .intent = KL_S("Copy panels of B."),
+                 .anchor = KL_S("the loop over n"),
+                 .carrier = KL_S("Text.\n\n```\n## Intent of a code line\n<<<<<<< SEARCH\n```"),
+                 .effect = KL_S("faster"),
+                 .risks = KL_S("- seen: wrong"),
+                 .requires = KL_S("source.vector_types"),
+                 .provides = KL_S("source.buffers+"),
+                 .patch = KL_S("<<<<<<< SEARCH\na\n"),
+                 .lineages = KL_S("abc"),
+                 .expected_gain = 1.25};
+    c.n_pre = kli_predicates_parse(
+        &c.pre, a,
+        KL_S("- data: [dtype == float32] - only floats\n- storage: contiguous\nnoise\n- hardware: [simd_bits >= 256]"));
     kli_array_add(&c.verified.cases, &c.verified.n_cases, a, KL_S("gemm"));
     kli_array_add(&c.verified.platforms, &c.verified.n_platforms, a, KL_S("x86-64-v4/gcc-12"));
     kli_array_add(&c.verified.languages, &c.verified.n_languages, a, KL_S("c"));
-    kl_trial_record r = {.kind = KL_S("birth"), .task = KL_S("gemm"), .start_hash = KL_S("s"), .accepted = true, .gain = 1.25, .low = 1.2,
-                         .high = 1.3, .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
+    kl_trial_record r = {.kind = KL_S("birth"),
+                         .task = KL_S("gemm"),
+                         .start_hash = KL_S("s"),
+                         .accepted = true,
+                         .gain = 1.25,
+                         .low = 1.2,
+                         .high = 1.3,
+                         .surface = KL_S("c"),
+                         .platform = KL_S("x86-64-v4/gcc-12")};
     kli_card_add_trial(&c, a, &r);
     return c;
 }
@@ -128,13 +146,20 @@ static void test_skill_card__counts_are_the_sum_of_its_trials(void **state) {
     kl_arena *a = kl_arena_new();
     kl_buf skill = {0}, evidence = {0};
     kl_card c = sample(a);
-    kl_trial_record good = {.kind = KL_S("admit"), .held_out = true, .accepted = true, .result_hash = KL_S("r"), .gain = 2, .low = 1.9, .spent_microusd = 70},
+    kl_trial_record good = {.kind = KL_S("admit"),
+                            .held_out = true,
+                            .accepted = true,
+                            .result_hash = KL_S("r"),
+                            .gain = 2,
+                            .low = 1.9,
+                            .spent_microusd = 70},
                     none = {.kind = KL_S("admit"), .held_out = true, .spent_microusd = 5};
     kli_card_add_trial(&c, a, &good);
     kli_card_add_trial(&c, a, &none);
     kl_card_render(&c, &skill, &evidence);
     json_t *o = json_loads(evidence.ptr, 0, NULL), *counts = json_object_get(o, "counts");
-    assert_int_equal(json_integer_value(json_object_get(counts, "attempted")), 2); /* the birth was no attempt to apply it */
+    assert_int_equal(json_integer_value(json_object_get(counts, "attempted")),
+                     2); /* the birth was no attempt to apply it */
     assert_int_equal(json_integer_value(json_object_get(counts, "correct")), 1);
     assert_int_equal(json_integer_value(json_object_get(counts, "improved")), 1);
     assert_int_equal(json_integer_value(json_object_get(counts, "spent_microusd")), 75);
@@ -159,7 +184,8 @@ static void test_skill_library__names_what_is_broken(void **state) {
     assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir.ptr, "admitted/pack-b-c").ptr, &e));
     assert_ok(kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md").ptr, KL_MAX_CARD_BYTES, &e));
     assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/pack-b-c/SKILL.md").ptr, whole, &e));
-    assert_ok(kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/evidence.json").ptr, KL_MAX_JSON_BYTES, &e));
+    assert_ok(
+        kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/evidence.json").ptr, KL_MAX_JSON_BYTES, &e));
     assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/pack-b-c/evidence.json").ptr, whole, &e));
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l.n_cards, 1); /* the one that lies where it says */
@@ -201,7 +227,8 @@ static void test_skill_import__both_generations(void **state) {
     kl_arena *a = kl_arena_new();
     kl_card c;
     import_text(&c, a, "one.json",
-                "{\"skill_id\": \"gemm.tma_load\", \"intent\": \"load by TMA\", \"carrier\": \"code\", \"precondition\": [\"aligned\"],"
+                "{\"skill_id\": \"gemm.tma_load\", \"intent\": \"load by TMA\", \"carrier\": \"code\", "
+                "\"precondition\": [\"aligned\"],"
                 " \"risk\": [\"hang\"], \"scope\": {\"cases\": [\"gemm\"], \"languages\": [\"cuda\"]}}");
     assert_str(c.name, "gemm-tma-load");
     assert_str(c.action, "tma_load");
@@ -210,7 +237,8 @@ static void test_skill_import__both_generations(void **state) {
     assert_int_equal(c.verified.n_cases, 0);
     assert_str(c.declared.cases[0], "gemm");
     import_text(&c, a, "SKILL.md",
-                "---\nskill_id: fmha.warp_specialize\nintent: split producer and consumer\npreconditions:\n  Hardware: [sm90a]\n"
+                "---\nskill_id: fmha.warp_specialize\nintent: split producer and consumer\npreconditions:\n  Hardware: "
+                "[sm90a]\n"
                 "scope:\n  cases: [fmha]\n  languages: [cuda]\n---\n# Overview\ntext\n");
     assert_str(c.action, "warp_specialize");
     assert_int_equal(c.n_pre, 1);
@@ -228,10 +256,15 @@ static void fits(const char *traits_json, const char *dtype, int64_t simd_bits, 
     kl_card c = sample(a);
     json_t *o = json_loads(traits_json, 0, NULL);
     kl_traits_parse(&t, a, o);
-    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("riscv64/gcc-12"), .dtype = kl_str_of(dtype),
-                        .traits = &t, .simd_bits = simd_bits};
+    kl_target target = {.case_name = KL_S("gemm"),
+                        .language = KL_S("c"),
+                        .platform = KL_S("riscv64/gcc-12"),
+                        .dtype = kl_str_of(dtype),
+                        .traits = &t,
+                        .simd_bits = simd_bits};
     kl_fit fit = kli_card_fits(&c, &target, a, &why);
-    if (fit != expected) fail_msg("%s %s %d: %d, not %d: %s", traits_json, dtype, (int)simd_bits, fit, expected, why.len ? why.ptr : "");
+    if (fit != expected)
+        fail_msg("%s %s %d: %d, not %d: %s", traits_json, dtype, (int)simd_bits, fit, expected, why.len ? why.ptr : "");
     json_decref(o);
     kl_arena_free(a);
 }
@@ -240,7 +273,7 @@ static void test_skill_contract__traits_then_facts(void **state) {
     (void)state;
     fits("{\"source.vector_types\": 2}", "float32", 512, KL_FITS);
     fits("{\"source.vector_types\": 2}", "f32", 512, KL_FITS); /* another name of the same type */
-    fits("{}", "float32", 512, KL_VIOLATED);                       /* requires vector types */
+    fits("{}", "float32", 512, KL_VIOLATED);                   /* requires vector types */
     fits("{\"source.vector_types\": 2}", "float16", 512, KL_VIOLATED);
     fits("{\"source.vector_types\": 2}", "float32", 128, KL_VIOLATED);
     fits("{\"source.vector_types\": 2}", "float32", 0, KL_UNKNOWN); /* nobody said how wide */
@@ -272,7 +305,8 @@ static void test_skill_retrieve__only_admitted_and_unedited(void **state) {
     cards[1].edited = true;
     for (int i = 0; i < 3; i++) cards[i].requires = KL_S(""), cards[i].n_pre = 0;
     kl_library l = {.cards = cards, .n_cards = 3};
-    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v3/gcc-13"), .traits = &t};
+    kl_target target = {
+        .case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v3/gcc-13"), .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 1);
     assert_ptr_equal(m[0].card, &cards[0]);
@@ -293,7 +327,8 @@ static void test_skill_retrieve__failures_lower_the_expectation(void **state) {
     kl_trial_record failed = {.kind = KL_S("admit"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
     kli_card_add_trial(&cards[0], a, &failed);
     kl_library l = {.cards = cards, .n_cards = 2};
-    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .traits = &t};
+    kl_target target = {
+        .case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 2);
     assert_ptr_equal(m[0].card, &cards[1]);
@@ -313,7 +348,8 @@ static void test_skill_retrieve__similarity_is_a_share(void **state) {
     kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("unroll"));
     kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("fma_simd"));
     kl_library l = {.cards = &c, .n_cards = 1};
-    kl_target target = {.case_name = KL_S("gemm"), .language = KL_S("c"), .prior = KL_S("unroll unroll unroll"), .traits = &t};
+    kl_target target = {
+        .case_name = KL_S("gemm"), .language = KL_S("c"), .prior = KL_S("unroll unroll unroll"), .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 1);
     assert_true(m[0].similarity[3] > 0.49 && m[0].similarity[3] < 0.51);
@@ -327,7 +363,8 @@ static void test_skill_text__model_words_have_bounds(void **state) {
     char line[2000];
     memset(line, 'x', sizeof line);
     memcpy(line, "- data: ", 8);
-    assert_int_equal(kli_section_clean(a, (kl_str){line, sizeof line}, 100).len, 100); /* one line, too long by itself */
+    assert_int_equal(kli_section_clean(a, (kl_str){line, sizeof line}, 100).len,
+                     100); /* one line, too long by itself */
     assert_int_equal(kli_predicates_parse(&p, a, (kl_str){line, sizeof line}), 1);
     assert_true(p[0].prose.len <= 500);
     assert_str(kli_text_cut(KL_S("a\xc3\xa9"), 2), "a"); /* no half of a character */

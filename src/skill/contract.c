@@ -43,7 +43,8 @@ static fact look_up(const kl_target *t, kl_str name) {
     if (kl_str_eq(name, KL_S("simd_bits"))) return of_number((double)simd_bits(t));
     if (kl_str_eq(name, KL_S("cores"))) return of_number((double)t->cores);
     bool compiled = kl_str_starts(name, KL_S("code.")), trait = compiled || kl_str_starts(name, KL_S("source."));
-    if (compiled && t->traits && !(kl_trait(t->traits, KL_S("code.instructions")) > 0)) return (fact){0}; /* never compiled */
+    if (compiled && t->traits && !(kl_trait(t->traits, KL_S("code.instructions")) > 0))
+        return (fact){0}; /* never compiled */
     if (trait && t->traits) return (fact){.known = true, .is_number = true, .number = kl_trait(t->traits, name)};
     return (fact){0};
 }
@@ -103,7 +104,8 @@ static bool all_there(kl_str provides, const kl_traits *t) {
 
 static kl_fit contract(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
     kl_str missing = first(c->requires, t->traits, true), clash = first(c->conflicts, t->traits, false);
-    if (missing.len) return *why = kl_arena_printf(a, "requires %.*s, which is not there", KL_STR_ARG(missing)), KL_VIOLATED;
+    if (missing.len)
+        return *why = kl_arena_printf(a, "requires %.*s, which is not there", KL_STR_ARG(missing)), KL_VIOLATED;
     if (clash.len) return *why = kl_arena_printf(a, "conflicts with %.*s", KL_STR_ARG(clash)), KL_VIOLATED;
     if (all_there(c->provides, t->traits)) return *why = KL_S("what it provides is there already"), KL_VIOLATED;
     return KL_FITS;
@@ -116,8 +118,8 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
         kl_fit fit = p->fact.len ? test(p, t) : KL_FITS;
         if (fit <= worst) continue;
         worst = fit;
-        *why = kl_arena_printf(a, "%s that %.*s %.*s %.*s", fit == KL_VIOLATED ? "needs" : "unknown whether it holds", KL_STR_ARG(p->fact),
-                               KL_STR_ARG(p->op), KL_STR_ARG(p->value));
+        *why = kl_arena_printf(a, "%s that %.*s %.*s %.*s", fit == KL_VIOLATED ? "needs" : "unknown whether it holds",
+                               KL_STR_ARG(p->fact), KL_STR_ARG(p->op), KL_STR_ARG(p->value));
     }
     return worst;
 }

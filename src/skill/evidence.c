@@ -14,25 +14,33 @@ typedef struct {
     size_t at;
 } field;
 
-#define FIELD(type, name) {#name, type, offsetof(kl_trial_record, name)}
+#define FIELD(type, name)                                                                                              \
+    { #name, type, offsetof(kl_trial_record, name) }
 
 static const field trial_fields[] = {
-    FIELD(TEXT, kind),        FIELD(TEXT, task),       FIELD(TEXT, workload),    FIELD(TEXT, surface),
-    FIELD(TEXT, platform),    FIELD(TEXT, model),      FIELD(TEXT, start_hash),  FIELD(TEXT, start_name),
-    FIELD(TEXT, result_hash), FIELD(TEXT, verdict_key), FIELD(TEXT, receipt),    FIELD(BOOL, held_out),
-    FIELD(BOOL, accepted),    FIELD(TEXT, outcome),    FIELD(TEXT, why),         FIELD(REAL, gain),
-    FIELD(REAL, low),         FIELD(REAL, high),       FIELD(REAL, expected),    FIELD(INT, tries),
-    FIELD(INT64, spent_microusd), FIELD(BOOL, estimated), FIELD(TEXT, created),
+    FIELD(TEXT, kind),        FIELD(TEXT, task),       FIELD(TEXT, workload),
+    FIELD(TEXT, surface),     FIELD(TEXT, platform),   FIELD(TEXT, model),
+    FIELD(TEXT, start_hash),  FIELD(TEXT, start_name), FIELD(TEXT, result_hash),
+    FIELD(TEXT, verdict_key), FIELD(TEXT, receipt),    FIELD(BOOL, held_out),
+    FIELD(BOOL, accepted),    FIELD(TEXT, outcome),    FIELD(TEXT, why),
+    FIELD(REAL, gain),        FIELD(REAL, low),        FIELD(REAL, high),
+    FIELD(REAL, expected),    FIELD(INT, tries),       FIELD(INT64, spent_microusd),
+    FIELD(BOOL, estimated),   FIELD(TEXT, created),
 };
 
 static json_t *field_json(const void *base, const field *f) {
     const char *at = (const char *)base + f->at;
     switch (f->type) {
-    case TEXT: return kl_json_str(*(const kl_str *)(const void *)at);
-    case REAL: return kl_json_real(*(const double *)(const void *)at);
-    case BOOL: return json_boolean(*(const bool *)at);
-    case INT: return json_integer(*(const int *)(const void *)at);
-    case INT64: return json_integer(*(const int64_t *)(const void *)at);
+    case TEXT:
+        return kl_json_str(*(const kl_str *)(const void *)at);
+    case REAL:
+        return kl_json_real(*(const double *)(const void *)at);
+    case BOOL:
+        return json_boolean(*(const bool *)at);
+    case INT:
+        return json_integer(*(const int *)(const void *)at);
+    case INT64:
+        return json_integer(*(const int64_t *)(const void *)at);
     }
     return NULL;
 }
@@ -40,11 +48,21 @@ static json_t *field_json(const void *base, const field *f) {
 static void field_read(void *base, const field *f, kl_arena *a, const json_t *o) {
     char *at = (char *)base + f->at;
     switch (f->type) {
-    case TEXT: *(kl_str *)(void *)at = kl_arena_copy(a, kl_json_text_or(o, f->name, KL_S(""))); break;
-    case REAL: *(double *)(void *)at = kl_json_real_or(o, f->name, 0); break;
-    case BOOL: *(bool *)at = kl_json_bool_or(o, f->name, false); break;
-    case INT: *(int *)(void *)at = (int)kl_json_int_or(o, f->name, 0); break;
-    case INT64: *(int64_t *)(void *)at = kl_json_int_or(o, f->name, 0); break;
+    case TEXT:
+        *(kl_str *)(void *)at = kl_arena_copy(a, kl_json_text_or(o, f->name, KL_S("")));
+        break;
+    case REAL:
+        *(double *)(void *)at = kl_json_real_or(o, f->name, 0);
+        break;
+    case BOOL:
+        *(bool *)at = kl_json_bool_or(o, f->name, false);
+        break;
+    case INT:
+        *(int *)(void *)at = (int)kl_json_int_or(o, f->name, 0);
+        break;
+    case INT64:
+        *(int64_t *)(void *)at = kl_json_int_or(o, f->name, 0);
+        break;
     }
 }
 
@@ -69,8 +87,8 @@ static json_t *counts_json(const kl_card *c) {
         sum += r->gain > 0 ? log(r->gain) : 0;
         spent += r->spent_microusd;
     }
-    return json_pack("{si si si so sI}", "attempted", attempted, "correct", correct, "improved", improved, "sum_log_gain", kl_json_real(sum),
-                     "spent_microusd", (json_int_t)spent);
+    return json_pack("{si si si so sI}", "attempted", attempted, "correct", correct, "improved", improved,
+                     "sum_log_gain", kl_json_real(sum), "spent_microusd", (json_int_t)spent);
 }
 
 json_t *kli_evidence_json(const kl_card *c) {
@@ -97,8 +115,8 @@ static void fill(kl_card *c, kl_arena *a, const json_t *o) {
     c->patch = kl_arena_copy(a, kl_json_text_or(o, "patch", KL_S("")));
     kl_traits_parse(&c->before, a, json_object_get(o, "before"));
     c->trials = KL_ARRAY(a, kl_trial_record, json_array_size(trials) + 1);
-    json_array_foreach(trials, i, one)
-        for (size_t j = 0; j < KL_COUNT(trial_fields); j++) field_read(&c->trials[i], &trial_fields[j], a, one);
+    json_array_foreach(trials, i, one) for (size_t j = 0; j < KL_COUNT(trial_fields); j++)
+        field_read(&c->trials[i], &trial_fields[j], a, one);
     c->n_trials = (int)json_array_size(trials);
 }
 

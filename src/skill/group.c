@@ -70,7 +70,8 @@ static bool is_taken(const kl_group *groups, int n, kl_str name) {
 static void name_group(kl_group *groups, int i, kl_arena *a) {
     kl_group *g = &groups[i];
     kl_str plain = kl_arena_printf(a, "%.*s-%.*s", KL_STR_ARG(g->id), KL_STR_ARG(g->surface));
-    kl_str by_case = kli_slug(a, kl_arena_printf(a, "%.*s-%.*s", KL_STR_ARG(plain), KL_STR_ARG(g->births[0].lineage->case_name)));
+    kl_str by_case =
+        kli_slug(a, kl_arena_printf(a, "%.*s-%.*s", KL_STR_ARG(plain), KL_STR_ARG(g->births[0].lineage->case_name)));
     g->name = kli_slug(a, plain);
     for (int number = i; is_taken(groups, i, g->name); number++)
         g->name = kli_slug(a, kl_arena_printf(a, "%.*s-%d", KL_STR_ARG(kli_text_cut(by_case, 58)), number));

@@ -31,7 +31,8 @@ static void name_card(kl_card *c, kl_arena *a, kl_str id) {
     c->name = kli_slug(a, id);
     c->action = slug_action(a, id);
     c->status = KL_CARD_LIFTED;
-    c->description = kl_arena_printf(a, "%.*s Imported; not admitted here yet.", KL_STR_ARG(kli_text_cut(c->intent, 900)));
+    c->description =
+        kl_arena_printf(a, "%.*s Imported; not admitted here yet.", KL_STR_ARG(kli_text_cut(c->intent, 900)));
     c->verification = KL_S("Imported from another library; its evidence was not measured by this gate.");
 }
 
@@ -49,8 +50,7 @@ static kl_str lines_of(kl_arena *a, const json_t *list) {
     size_t i;
     const json_t *one;
     if (json_is_string(list)) kl_buf_printf(&b, "%s", json_string_value(list));
-    json_array_foreach(list, i, one)
-        if (json_is_string(one)) kl_buf_printf(&b, "- %s\n", json_string_value(one));
+    json_array_foreach(list, i, one) if (json_is_string(one)) kl_buf_printf(&b, "- %s\n", json_string_value(one));
     kl_str text = kli_section_clean(a, kl_buf_str(&b), MAX_TEXT);
     kl_buf_fini(&b);
     return text;
@@ -59,8 +59,8 @@ static kl_str lines_of(kl_arena *a, const json_t *list) {
 static void names_of(kl_str **list, int *n, kl_arena *a, const json_t *from) {
     size_t i;
     const json_t *one;
-    json_array_foreach(from, i, one)
-        if (json_is_string(one)) kli_array_add(list, n, a, kl_str_of(json_string_value(one)));
+    json_array_foreach(from, i, one) if (json_is_string(one))
+        kli_array_add(list, n, a, kl_str_of(json_string_value(one)));
 }
 
 static void from_json(kl_card *c, kl_arena *a, const json_t *o) {
@@ -71,8 +71,8 @@ static void from_json(kl_card *c, kl_arena *a, const json_t *o) {
     c->carrier = lines_of(a, json_object_get(o, "carrier"));
     c->effect = lines_of(a, json_object_get(o, "effect"));
     c->risks = lines_of(a, json_object_get(o, "risk"));
-    json_array_foreach(pre, i, one)
-        if (json_is_string(one)) prose_predicate(c, a, KL_PRE_PIPELINE, kl_str_of(json_string_value(one)));
+    json_array_foreach(pre, i, one) if (json_is_string(one))
+        prose_predicate(c, a, KL_PRE_PIPELINE, kl_str_of(json_string_value(one)));
     names_of(&c->declared.cases, &c->declared.n_cases, a, json_object_get(scope, "cases"));
     names_of(&c->declared.languages, &c->declared.n_languages, a, json_object_get(scope, "languages"));
     names_of(&c->declared.platforms, &c->declared.n_platforms, a, json_object_get(scope, "platforms"));
@@ -114,7 +114,8 @@ static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *
     kl_err err = kli_frontmatter_split(&front, &body, text, file, e);
     if (!err) err = kli_yaml_open(&d, front, file, e);
     kl_str id = err ? KL_S("") : kli_yaml_text(a, d, "/skill_id");
-    if (!err && !id.len) err = kl_fail(e, KL_EPARSE, file, "no skill_id in the frontmatter: this is no card of the authors' release");
+    if (!err && !id.len)
+        err = kl_fail(e, KL_EPARSE, file, "no skill_id in the frontmatter: this is no card of the authors' release");
     if (!err) {
         c->intent = kli_section_clean(a, kli_yaml_text(a, d, "/intent"), 1000);
         c->anchor = KL_S("See the carrier.");
@@ -135,5 +136,6 @@ kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, kl_error *e) 
     if (kl_fs_is_dir(path)) file = kl_fs_join(a, path, "SKILL.md");
     kl_err err = kl_fs_read(&text, a, file.ptr, KL_MAX_CARD_BYTES * 4, e);
     if (err) return err;
-    return kl_str_starts(kl_str_trim(text), KL_S("{")) ? import_json(out, a, text, file, e) : import_skill_md(out, a, text, file.ptr, e);
+    return kl_str_starts(kl_str_trim(text), KL_S("{")) ? import_json(out, a, text, file, e)
+                                                       : import_skill_md(out, a, text, file.ptr, e);
 }

@@ -3,9 +3,11 @@
 #include "skill_impl.h"
 #include "lineage/sample.h"
 
-#define LIFTED                                                                                                              \
-    "## Intent\nCopy an operand into the order in which it is read.\n\n## Anchor\nThe inner loop.\n\n## Carrier\n```\npack(b)\n```\n\n" \
-    "## Preconditions\n- data: [dtype == float32] - floats\n\n## Effect\nFewer lines are touched. It gains 99x.\n\n## Risks\n- wrong: a tail\n\n" \
+#define LIFTED                                                                                                         \
+    "## Intent\nCopy an operand into the order in which it is read.\n\n## Anchor\nThe inner loop.\n\n## "              \
+    "Carrier\n```\npack(b)\n```\n\n"                                                                                   \
+    "## Preconditions\n- data: [dtype == float32] - floats\n\n## Effect\nFewer lines are touched. It gains "           \
+    "99x.\n\n## Risks\n- wrong: a tail\n\n"                                                                            \
     "## Scope\n- cases: gemm conv2d\n"
 
 /* A kernel that no card was born from, without the packing. */
@@ -60,7 +62,11 @@ static void admits(sample *s, kl_card *c, const char *start, const char *made, k
     kl_error e = {0};
     kl_str dir;
     kl_library l;
-    kl_start one = {.task = s->task, .workload = s->workload, .name = KL_S("held-out.c"), .source = kl_str_of(start), .surface = s->expert->surface};
+    kl_start one = {.task = s->task,
+                    .workload = s->workload,
+                    .name = KL_S("held-out.c"),
+                    .source = kl_str_of(start),
+                    .surface = s->expert->surface};
     assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
     if (made) sample_says(s, "pack_b", start, made);
     assert_ok(kl_skill_admit(c, &s->track, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 1}, &e));
@@ -82,7 +88,8 @@ static void test_skill_admit__a_round_trip_that_reproduces_the_effect(void **sta
 
 static void test_skill_admit__too_little_is_rejected_and_kept(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("300", "row"), KL_CARD_REJECTED); /* 1.33x of the 1.87x that are needed */
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("300", "row"),
+           KL_CARD_REJECTED); /* 1.33x of the 1.87x that are needed */
     assert_int_equal(c.n_trials, 2);
     assert_false(c.trials[1].accepted);
     assert_contains(c.trials[1].why.ptr, "that was needed");
@@ -127,7 +134,10 @@ static void test_skill_admit__a_start_that_is_wrong_is_no_trial(void **state) {
     kl_error e = {0};
     kl_str dir;
     kl_card c = lifted(s);
-    kl_start starts[2] = {{.task = s->task, .workload = s->workload, .name = KL_S("wrong.c"), .source = KL_S(HELD_OUT("400 // outcome wrong")),
+    kl_start starts[2] = {{.task = s->task,
+                           .workload = s->workload,
+                           .name = KL_S("wrong.c"),
+                           .source = KL_S(HELD_OUT("400 // outcome wrong")),
                            .surface = s->expert->surface}};
     starts[1] = starts[0];
     starts[1].name = KL_S("right.c");
@@ -148,7 +158,11 @@ static void test_skill_admit__a_start_that_was_tried_is_not_tried_again(void **s
     kl_error e = {0};
     kl_str dir;
     kl_card c = lifted(s);
-    kl_start start = {.task = s->task, .workload = s->workload, .name = KL_S("x.c"), .source = KL_S(HELD_OUT("400")), .surface = s->expert->surface};
+    kl_start start = {.task = s->task,
+                      .workload = s->workload,
+                      .name = KL_S("x.c"),
+                      .source = KL_S(HELD_OUT("400")),
+                      .surface = s->expert->surface};
     assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
     sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("390", "row"));
     assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));

@@ -41,10 +41,12 @@ static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_st
     kl_card *c = &l->cards[l->n_cards];
     kl_err err = kl_card_load(c, a, folder, &why);
     if (!err && c->status != status)
-        err = kl_fail(&why, KL_EINVAL, folder, "lies among the %s cards and says that it is %s", kl_card_status_name(status),
-                      kl_card_status_name(c->status));
-    if (err) add_broken(l, kl_str_of(kl_arena_copy(a, kl_str_of(folder)).ptr), &why, a);
-    else l->n_cards++;
+        err = kl_fail(&why, KL_EINVAL, folder, "lies among the %s cards and says that it is %s",
+                      kl_card_status_name(status), kl_card_status_name(c->status));
+    if (err)
+        add_broken(l, kl_str_of(kl_arena_copy(a, kl_str_of(folder)).ptr), &why, a);
+    else
+        l->n_cards++;
 }
 
 static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {
@@ -91,8 +93,10 @@ static kl_str place(kl_arena *a, const char *dir, int status, kl_str name) {
 static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_error *e) {
     kl_buf skill = {0}, evidence = {0};
     kl_card_render(c, &skill, &evidence);
-    kl_err err = skill.len > KL_MAX_CARD_BYTES ? kl_fail(e, KL_ELIMIT, folder, "a card holds at most %u bytes, and this one has %zu", KL_MAX_CARD_BYTES, skill.len)
-                                               : kl_fs_mkdirs(folder, e);
+    kl_err err = skill.len > KL_MAX_CARD_BYTES
+                     ? kl_fail(e, KL_ELIMIT, folder, "a card holds at most %u bytes, and this one has %zu",
+                               KL_MAX_CARD_BYTES, skill.len)
+                     : kl_fs_mkdirs(folder, e);
     if (!err) err = kl_fs_write(kl_fs_join(a, folder, "evidence.json").ptr, kl_buf_str(&evidence), e);
     if (!err) err = kl_fs_write(kl_fs_join(a, folder, "SKILL.md").ptr, kl_buf_str(&skill), e);
     kl_buf_fini(&skill);
@@ -113,7 +117,8 @@ kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e) {
 
 static bool is_admitted(const char *dir, kl_str name) {
     kl_arena *a = kl_arena_new();
-    bool there = kl_fs_exists(kl_fs_join(a, place(a, dir, KL_CARD_ADMITTED, kl_arena_copy(a, name)).ptr, "SKILL.md").ptr);
+    bool there =
+        kl_fs_exists(kl_fs_join(a, place(a, dir, KL_CARD_ADMITTED, kl_arena_copy(a, name)).ptr, "SKILL.md").ptr);
     kl_arena_free(a);
     return there;
 }

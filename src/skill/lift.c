@@ -8,11 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_CARRIER 16000  /* bytes; a card stays below 5000 tokens */
+#define MAX_CARRIER 16000 /* bytes; a card stays below 5000 tokens */
 #define MAX_PROSE 4000
-#define MAX_RISKS 12000    /* prose and the attempts that failed */
+#define MAX_RISKS 12000 /* prose and the attempts that failed */
 #define MAX_DESCRIPTION 1024
-#define MAX_CONTEXT 24000  /* of one birth's code in the prompt */
+#define MAX_CONTEXT 24000 /* of one birth's code in the prompt */
 
 typedef struct {
     kl_arena *arena;
@@ -78,7 +78,9 @@ static void scope_of_births(const lifting *l, kl_scope *s) {
 /* Lower-case letters, digits, '_' and '-': what cases are called. */
 static bool is_case_name(kl_str w) {
     for (size_t i = 0; i < w.len; i++)
-        if (!islower((unsigned char)w.ptr[i]) && !isdigit((unsigned char)w.ptr[i]) && w.ptr[i] != '_' && w.ptr[i] != '-') return false;
+        if (!islower((unsigned char)w.ptr[i]) && !isdigit((unsigned char)w.ptr[i]) && w.ptr[i] != '_' &&
+            w.ptr[i] != '-')
+            return false;
     return w.len <= KL_MAX_NAME;
 }
 
@@ -103,12 +105,27 @@ static void declared_by_model(const lifting *l, kl_str text) {
 static kl_trial_record birth_record(const lifting *l, int i) {
     const kl_lineage *from = lineage_of(l, i);
     const kl_edge *edge = edge_of(l, i);
-    return (kl_trial_record){.kind = KL_S("birth"), .task = from->task, .workload = from->workload, .surface = from->surface,
-                             .platform = from->platform, .model = from->model, .start_hash = from->states[edge->from].hash,
-                             .start_name = kl_arena_printf(l->arena, "%.*s/%.*s", KL_STR_ARG(from->name), KL_STR_ARG(from->states[edge->from].name)),
-                             .result_hash = from->states[edge->to].hash, .verdict_key = edge->gain_verdict_key, .receipt = edge->gain_receipt,
-                             .accepted = true, .outcome = KL_S("pass"), .gain = edge->gain, .low = edge->gain_low, .high = edge->gain_high,
-                             .expected = edge->gain, .tries = 1, .estimated = from->estimated, .created = from->created};
+    return (kl_trial_record){.kind = KL_S("birth"),
+                             .task = from->task,
+                             .workload = from->workload,
+                             .surface = from->surface,
+                             .platform = from->platform,
+                             .model = from->model,
+                             .start_hash = from->states[edge->from].hash,
+                             .start_name = kl_arena_printf(l->arena, "%.*s/%.*s", KL_STR_ARG(from->name),
+                                                           KL_STR_ARG(from->states[edge->from].name)),
+                             .result_hash = from->states[edge->to].hash,
+                             .verdict_key = edge->gain_verdict_key,
+                             .receipt = edge->gain_receipt,
+                             .accepted = true,
+                             .outcome = KL_S("pass"),
+                             .gain = edge->gain,
+                             .low = edge->gain_low,
+                             .high = edge->gain_high,
+                             .expected = edge->gain,
+                             .tries = 1,
+                             .estimated = from->estimated,
+                             .created = from->created};
 }
 
 static void births(const lifting *l) {
@@ -126,7 +143,8 @@ static void births(const lifting *l) {
 
 static void list_rejections(kl_buf *out, const kl_rejection *r, int n) {
     for (int i = 0; i < n; i++)
-        kl_buf_printf(out, "- seen: %.*s at %.*s: %.*s\n", KL_STR_ARG(r[i].action), KL_STR_ARG(r[i].locus), KL_STR_ARG(r[i].symptom));
+        kl_buf_printf(out, "- seen: %.*s at %.*s: %.*s\n", KL_STR_ARG(r[i].action), KL_STR_ARG(r[i].locus),
+                      KL_STR_ARG(r[i].symptom));
 }
 
 static kl_str taken(kl_arena *a, kl_buf *b) {
@@ -138,8 +156,10 @@ static kl_str taken(kl_arena *a, kl_buf *b) {
 static kl_str risks(const lifting *l, kl_str prose) {
     kl_buf b = {0};
     kl_buf_printf(&b, "%.*s\n\n", KL_STR_ARG(prose));
-    if (l->group->action && *l->group->action->risks) kl_buf_printf(&b, "- codes: %s (docs/method.md)\n", l->group->action->risks);
-    for (int i = 0; i < l->group->n_births; i++) list_rejections(&b, edge_of(l, i)->rejections, edge_of(l, i)->n_rejections);
+    if (l->group->action && *l->group->action->risks)
+        kl_buf_printf(&b, "- codes: %s (docs/method.md)\n", l->group->action->risks);
+    for (int i = 0; i < l->group->n_births; i++)
+        list_rejections(&b, edge_of(l, i)->rejections, edge_of(l, i)->n_rejections);
     return kli_section_clean(l->arena, taken(l->arena, &b), MAX_RISKS); /* a lineage may come from elsewhere */
 }
 
@@ -148,9 +168,10 @@ static kl_str effect(const lifting *l, kl_str prose) {
     kl_buf_printf(&b, "%.*s\n\n", KL_STR_ARG(prose));
     for (int i = 0; i < l->group->n_births; i++) {
         const kl_edge *edge = edge_of(l, i);
-        kl_buf_printf(&b, "- %.*s on %.*s, %.*s: %.3gx [%.3g, %.3g] over the state before; rose: %.*s\n", KL_STR_ARG(lineage_of(l, i)->task),
-                      KL_STR_ARG(lineage_of(l, i)->platform), KL_STR_ARG(lineage_of(l, i)->workload), edge->gain, edge->gain_low,
-                      edge->gain_high, KL_STR_ARG(edge->raised));
+        kl_buf_printf(&b, "- %.*s on %.*s, %.*s: %.3gx [%.3g, %.3g] over the state before; rose: %.*s\n",
+                      KL_STR_ARG(lineage_of(l, i)->task), KL_STR_ARG(lineage_of(l, i)->platform),
+                      KL_STR_ARG(lineage_of(l, i)->workload), edge->gain, edge->gain_low, edge->gain_high,
+                      KL_STR_ARG(edge->raised));
     }
     return taken(l->arena, &b);
 }
@@ -162,7 +183,8 @@ static kl_str carrier(const lifting *l, kl_str prose) {
     kl_str forward = fits ? edge->forward : KL_S("(longer than a card can hold: see the lineage)");
     kl_buf b = {0};
     kl_buf_printf(&b, "%.*s\n\nThe edit as it was gated, from %.*s of %.*s:\n\n```\n%.*s\n```", KL_STR_ARG(prose),
-                  KL_STR_ARG(lineage_of(l, best)->states[edge->from].name), KL_STR_ARG(lineage_of(l, best)->name), KL_STR_ARG(forward));
+                  KL_STR_ARG(lineage_of(l, best)->states[edge->from].name), KL_STR_ARG(lineage_of(l, best)->name),
+                  KL_STR_ARG(forward));
     return taken(l->arena, &b);
 }
 
@@ -172,9 +194,10 @@ static kl_str description(const lifting *l) {
     const char *end = memchr(c->intent.ptr, '\n', c->intent.len);
     size_t first = end ? (size_t)(end - c->intent.ptr) : c->intent.len;
     kl_str intent = kli_text_cut((kl_str){c->intent.ptr, first}, 600);
-    kl_str text = kl_arena_printf(l->arena, "%.*s Use it on %.*s kernels such as %.*s; measured %.3gx at least where it was learned.",
-                                  KL_STR_ARG(intent), KL_STR_ARG(l->group->surface),
-                                  KL_STR_ARG(kli_words_of(l->arena, c->verified.cases, c->verified.n_cases)), c->expected_gain);
+    kl_str text = kl_arena_printf(
+        l->arena, "%.*s Use it on %.*s kernels such as %.*s; measured %.3gx at least where it was learned.",
+        KL_STR_ARG(intent), KL_STR_ARG(l->group->surface),
+        KL_STR_ARG(kli_words_of(l->arena, c->verified.cases, c->verified.n_cases)), c->expected_gain);
     return kli_text_cut(text, MAX_DESCRIPTION);
 }
 
@@ -211,12 +234,14 @@ static kl_str edges_text(const lifting *l) {
     for (int i = 0; i < l->group->n_births && i < 4; i++) {
         const kl_edge *edge = edge_of(l, i);
         const kl_lineage *from = lineage_of(l, i);
-        kl_buf_printf(&b, "### Transition %d: %.*s, %.*s, %.*s\n\nlocus: %.*s\nwhy (of the undoing): %.*s\n", i + 1, KL_STR_ARG(from->task),
-                      KL_STR_ARG(from->surface), KL_STR_ARG(from->platform), KL_STR_ARG(edge->locus), KL_STR_ARG(edge->why));
-        kl_buf_printf(&b, "gain: %.3gx [%.3g, %.3g]; traits that rose: %.*s\nrejected on the way:\n", edge->gain, edge->gain_low, edge->gain_high,
-                      KL_STR_ARG(edge->raised));
+        kl_buf_printf(&b, "### Transition %d: %.*s, %.*s, %.*s\n\nlocus: %.*s\nwhy (of the undoing): %.*s\n", i + 1,
+                      KL_STR_ARG(from->task), KL_STR_ARG(from->surface), KL_STR_ARG(from->platform),
+                      KL_STR_ARG(edge->locus), KL_STR_ARG(edge->why));
+        kl_buf_printf(&b, "gain: %.3gx [%.3g, %.3g]; traits that rose: %.*s\nrejected on the way:\n", edge->gain,
+                      edge->gain_low, edge->gain_high, KL_STR_ARG(edge->raised));
         list_rejections(&b, edge->rejections, edge->n_rejections);
-        kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n", KL_STR_ARG(cut(from->states[edge->from].source, MAX_CONTEXT)),
+        kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n",
+                      KL_STR_ARG(cut(from->states[edge->from].source, MAX_CONTEXT)),
                       KL_STR_ARG(cut(edge->forward, MAX_CONTEXT)));
     }
     return taken(l->arena, &b);
@@ -227,12 +252,13 @@ static kl_str edges_text(const lifting *l) {
 static kl_err ask(const lifting *l, kl_track *t, kl_str *text, kl_error *e) {
     kl_arena *a = l->arena;
     const kl_action *action = l->group->action;
-    kl_prompt_value values[] = {{"action", l->group->id},
-                                {"forward", kl_str_of(action ? action->forward : "an action outside of the vocabulary")},
-                                {"needs", kl_str_of(action ? action->needs : "unknown")},
-                                {"risks", kl_str_of(action ? action->risks : "unknown")},
-                                {"facts", KL_S(FACTS)},
-                                {"edges", edges_text(l)}};
+    kl_prompt_value values[] = {
+        {"action", l->group->id},
+        {"forward", kl_str_of(action ? action->forward : "an action outside of the vocabulary")},
+        {"needs", kl_str_of(action ? action->needs : "unknown")},
+        {"risks", kl_str_of(action ? action->risks : "unknown")},
+        {"facts", KL_S(FACTS)},
+        {"edges", edges_text(l)}};
     kl_message messages[] = {{KL_ROLE_SYSTEM, kl_prompt(a, "lift_rules", values, 0), true},
                              {KL_ROLE_USER, kl_prompt(a, "lift", values, (int)KL_COUNT(values)), false}};
     kl_request q = {.messages = messages, .n = 2, .max_tokens = 4000, .purpose = "lift"};

@@ -36,7 +36,8 @@ static kl_err judge_start(materializing *m, kl_error *e) {
     if (err) return err;
     m->out->bad_start = v->outcome != KL_PASS && v->outcome != KL_UNSTABLE;
     if (m->out->bad_start)
-        m->out->why = kl_arena_printf(m->arena, "the start does not pass the gate: %s: %.*s", kl_outcome_name(v->outcome), KL_STR_ARG(v->why));
+        m->out->why = kl_arena_printf(m->arena, "the start does not pass the gate: %s: %.*s",
+                                      kl_outcome_name(v->outcome), KL_STR_ARG(v->why));
     return KL_OK;
 }
 
@@ -63,8 +64,13 @@ static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) 
     const kl_comparison *c = &v->comparisons[0];
     kl_materialized *out = m->out;
     if (v->outcome != KL_PASS || !v->n_comparisons || (out->kernel && c->ratio <= out->gain)) return;
-    *out = (kl_materialized){.kernel = k, .verdict = *v, .gain = c->ratio, .low = c->low, .high = c->high,
-                             .tries = out->tries, .estimated = out->estimated};
+    *out = (kl_materialized){.kernel = k,
+                             .verdict = *v,
+                             .gain = c->ratio,
+                             .low = c->low,
+                             .high = c->high,
+                             .tries = out->tries,
+                             .estimated = out->estimated};
     memcpy(out->verdict_key, kl_track_verdict_key(m->track), sizeof out->verdict_key);
 }
 
@@ -86,7 +92,9 @@ static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *
 }
 
 /* The median reaches, and even the lower end is surely faster. */
-static bool reached(const materializing *m) { return m->out->kernel && m->out->gain >= m->reach && m->out->low > KLI_SURELY_FASTER; }
+static bool reached(const materializing *m) {
+    return m->out->kernel && m->out->gain >= m->reach && m->out->low > KLI_SURELY_FASTER;
+}
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------ */
 
@@ -113,10 +121,11 @@ static kl_str answer(materializing *m, const kl_verdict *v, const kl_error *refu
                                     {"detail", kl_arena_copy(m->arena, kl_str_of(refused->detail))}};
         return kl_prompt(m->arena, "repair", values, (int)KL_COUNT(values));
     }
-    kl_prompt_value values[] = {{"outcome", v->outcome == KL_PASS ? KL_S("correct, but it gained too little") : KL_S("rejected by the gate")},
-                                {"feedback", kl_rewrite_feedback(m->arena, v)},
-                                {"state", KL_S("The kernel is as it was in the first message.")},
-                                {"next", KL_S("Apply the card again, repaired. SEARCH lines refer to the kernel of the first message.")}};
+    kl_prompt_value values[] = {
+        {"outcome", v->outcome == KL_PASS ? KL_S("correct, but it gained too little") : KL_S("rejected by the gate")},
+        {"feedback", kl_rewrite_feedback(m->arena, v)},
+        {"state", KL_S("The kernel is as it was in the first message.")},
+        {"next", KL_S("Apply the card again, repaired. SEARCH lines refer to the kernel of the first message.")}};
     return kl_prompt(m->arena, "step", values, (int)KL_COUNT(values));
 }
 
@@ -126,25 +135,33 @@ static kl_err ask_once(materializing *m, bool *done, kl_error *e) {
     kl_str source;
     kl_verdict v = {0};
     kl_error refused = {0};
-    kl_request q = {.messages = m->messages, .n = m->n, .purpose = "materialize", .place = kl_arena_copy(m->arena, m->start->name).ptr, .subject = m->from};
+    kl_request q = {.messages = m->messages,
+                    .n = m->n,
+                    .purpose = "materialize",
+                    .place = kl_arena_copy(m->arena, m->start->name).ptr,
+                    .subject = m->from};
     kl_err err = kl_ask(&reply, m->track, m->arena, &q, e);
     if (err) return err;
     m->out->tries++;
     m->out->estimated |= reply.usage.estimated;
     if (reply.stop != KL_STOP_END)
-        kl_fail(&refused, KL_EPARSE, "reply", "the reply was %s", reply.stop == KL_STOP_TRUNCATED ? "cut off: answer with fewer, smaller edits" : "refused");
-    else if (!kl_proposal_parse(&p, m->arena, reply.text, m->start->surface, &refused) && !(*done = p.kind == KL_PROPOSAL_DONE))
+        kl_fail(&refused, KL_EPARSE, "reply", "the reply was %s",
+                reply.stop == KL_STOP_TRUNCATED ? "cut off: answer with fewer, smaller edits" : "refused");
+    else if (!kl_proposal_parse(&p, m->arena, reply.text, m->start->surface, &refused) &&
+             !(*done = p.kind == KL_PROPOSAL_DONE))
         (void)!kl_proposal_apply(&source, m->arena, m->start->source, &p, &refused);
     if (*done) return m->out->why = kl_arena_printf(m->arena, "the model declined: %.*s", KL_STR_ARG(p.why)), KL_OK;
-    if (!refused.code) err = attempt(m, source, &v, e);
-    else m->out->why = kl_arena_copy(m->arena, kl_str_of(refused.message));
+    if (!refused.code)
+        err = attempt(m, source, &v, e);
+    else
+        m->out->why = kl_arena_copy(m->arena, kl_str_of(refused.message));
     say(m, KL_ROLE_ASSISTANT, reply.text, false);
     say(m, KL_ROLE_USER, answer(m, &v, &refused), true);
     return err;
 }
 
-kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
-                            kl_error *e) {
+kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries,
+                            double reach, kl_error *e) {
     materializing m = {.track = t, .arena = kl_track_arena(t), .card = card, .start = start, .out = out};
     *out = (kl_materialized){.why = KL_S("nothing was proposed")};
     m.reach = reach > 0 ? reach : KLI_SURELY_FASTER;

@@ -11,9 +11,9 @@
 
 enum { CASE, LANGUAGE, PLATFORM, PRIOR, DIMENSIONS };
 
-#define SHRINK 2.0               /* trials that the prior weighs: two of a card's own outweigh it */
-#define TOKENS_PER_ATTEMPT 3000  /* output of one proposal, the dearest part */
-#define DOLLARS_PER_TOKEN 25e-6  /* of output, the paper's backbone; only the order of cards depends on it */
+#define SHRINK 2.0              /* trials that the prior weighs: two of a card's own outweigh it */
+#define TOKENS_PER_ATTEMPT 3000 /* output of one proposal, the dearest part */
+#define DOLLARS_PER_TOKEN 25e-6 /* of output, the paper's backbone; only the order of cards depends on it */
 
 /* ---- similarity ---------------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ static double best_platform(const kl_scope *s, kl_str platform) {
 static double prior_similarity(const kl_scope *s, kl_str prior) {
     int n = 0, both = 0;
     for (kl_str w, rest = prior; (w = kli_word(&rest)).len;) {
-        if (kli_words_have((kl_str){prior.ptr, (size_t)(w.ptr - prior.ptr)}, w)) continue; /* an action applied twice is one action */
+        if (kli_words_have((kl_str){prior.ptr, (size_t)(w.ptr - prior.ptr)}, w))
+            continue; /* an action applied twice is one action */
         both += kli_array_has(s->prior, s->n_prior, w);
         n++;
     }
@@ -63,7 +64,8 @@ static double mean_of_all(const kl_library *l) {
     double sum = 0;
     int n = 0;
     for (int i = 0; i < l->n_cards; i++)
-        for (int j = 0; usable(&l->cards[i]) && j < l->cards[i].n_trials; j++, n++) sum += log_gain(&l->cards[i].trials[j]);
+        for (int j = 0; usable(&l->cards[i]) && j < l->cards[i].n_trials; j++, n++)
+            sum += log_gain(&l->cards[i].trials[j]);
     return n ? sum / n : 0;
 }
 
@@ -80,7 +82,8 @@ static double expected(const kl_card *c, const kl_target *t, double prior) {
 }
 
 static double cost_of(const kl_card *c) {
-    double tokens = TOKENS_PER_ATTEMPT + (double)(c->carrier.len + c->intent.len + c->risks.len) / 4 / 10; /* cached input: a tenth */
+    double tokens = TOKENS_PER_ATTEMPT +
+                    (double)(c->carrier.len + c->intent.len + c->risks.len) / 4 / 10; /* cached input: a tenth */
     return tokens * DOLLARS_PER_TOKEN;
 }
 
@@ -127,7 +130,8 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
     return n;
 }
 
-void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target, const kl_retrieve_opts *o) {
+void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target,
+                         const kl_retrieve_opts *o) {
     kl_match *all = KL_ARRAY(a, kl_match, l->n_cards + 1), *kept = KL_ARRAY(a, kl_match, l->n_cards + 1);
     bool *chosen = KL_ARRAY(a, bool, l->n_cards + 1);
     int top = o && o->top ? o->top : 4, total = usable_ones(all, a, l, target);

@@ -9,23 +9,23 @@
 
 /* The next word of `*rest`, which then begins behind it; empty at the end. */
 kl_str kli_word(kl_str *rest);
-bool   kli_words_have(kl_str words, kl_str word);
+bool kli_words_have(kl_str words, kl_str word);
 /* `words` with `word` behind it, unless it is there. */
 kl_str kli_words_with(kl_arena *a, kl_str words, kl_str word);
 kl_str kli_words_of(kl_arena *a, const kl_str *list, int n);
 /* As an array in the arena. */
-int    kli_words_split(kl_str **list, kl_arena *a, kl_str words);
-bool   kli_array_has(const kl_str *list, int n, kl_str word);
+int kli_words_split(kl_str **list, kl_arena *a, kl_str words);
+bool kli_array_has(const kl_str *list, int n, kl_str word);
 /* Add to a growing list in the arena, unless it is there. */
-void   kli_array_add(kl_str **list, int *n, kl_arena *a, kl_str word);
+void kli_array_add(kl_str **list, int *n, kl_arena *a, kl_str word);
 
 /* ---- text of a card ----------------------------------------------------------------------------------------------- */
 
 extern const char *const kli_pre_names[5]; /* by kl_pre_kind */
 
 /* "- data: [dtype == float32] - prose" lines; anything else is skipped. */
-int    kli_predicates_parse(kl_predicate **out, kl_arena *a, kl_str text);
-void   kli_predicates_render(kl_buf *out, const kl_predicate *p, int n);
+int kli_predicates_parse(kl_predicate **out, kl_arena *a, kl_str text);
+void kli_predicates_render(kl_buf *out, const kl_predicate *p, int n);
 /* The text below the heading `## name`, up to the next of the eight; fences are respected.  Empty when it is not there. */
 kl_str kli_section(kl_str body, const char *name);
 /* Lower-case letters, digits and single hyphens, at most 64: an Agent Skills name. */
@@ -39,7 +39,7 @@ kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max);
 
 json_t *kli_evidence_json(const kl_card *c);
 KL_MUST_USE kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_error *e);
-void    kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
+void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
 
 /* ---- frontmatter ----------------------------------------------------------------------------------------------------- */
 
@@ -47,8 +47,9 @@ struct fy_document;
 KL_MUST_USE kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const char *file, kl_error *e);
 /* The caller destroys it. */
 KL_MUST_USE kl_err kli_yaml_open(struct fy_document **out, kl_str front, const char *file, kl_error *e);
-kl_str kli_yaml_text(kl_arena *a, struct fy_document *d, const char *path);               /* empty unless a scalar is there */
-int    kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d, const char *path); /* of a sequence, or of one scalar */
+kl_str kli_yaml_text(kl_arena *a, struct fy_document *d, const char *path); /* empty unless a scalar is there */
+int kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d,
+                  const char *path); /* of a sequence, or of one scalar */
 
 /* ---- contract -------------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +57,7 @@ int    kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d, const cha
  * is violated, else the first that is unknown. */
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
 /* Is one of the traits that the card promises higher than in the start?  True as well for a card that promises nothing visible. */
-bool   kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
+bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
 
 /* ---- library --------------------------------------------------------------------------------------------------------- */
 

@@ -8,8 +8,8 @@
 
 const char *const kli_pre_names[5] = {"data", "layout", "storage", "pipeline", "hardware"};
 
-static const char *const section_names[] = {"Intent", "Anchor", "Carrier", "Preconditions", "Effect", "Risks", "Scope",
-                                            "Verification"};
+static const char *const section_names[] = {"Intent", "Anchor", "Carrier", "Preconditions",
+                                            "Effect", "Risks",  "Scope",   "Verification"};
 
 static kl_str next_line(kl_str *rest) {
     const char *end = memchr(rest->ptr, '\n', rest->len);
@@ -151,8 +151,10 @@ kl_str kli_slug(kl_arena *a, kl_str text) {
     size_t n = 0;
     for (size_t i = 0; i < text.len && n < 64; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
-        if (isalnum(c) && c < 0x80) slug[n++] = (char)tolower(c);
-        else if (n && slug[n - 1] != '-') slug[n++] = '-';
+        if (isalnum(c) && c < 0x80)
+            slug[n++] = (char)tolower(c);
+        else if (n && slug[n - 1] != '-')
+            slug[n++] = '-';
     }
     while (n && slug[n - 1] == '-') n--;
     return n ? kl_arena_copy(a, (kl_str){slug, n}) : KL_S("card");
