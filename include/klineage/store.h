@@ -138,7 +138,7 @@ typedef struct { kl_str run, track; int64_t n; kl_str json; } kl_store_step;
 KL_MUST_USE kl_err kl_store_step_put(kl_store *s, const kl_store_step *row, kl_error *e);
 KL_MUST_USE kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e);
 
-/* kind "lineage" (written by lineage/lineage.c), "trial" (skill/trial.c).  A known (kind, id) is replaced. */
+/* kind "lineage", written by lineage/lineage.c; trials stay in their cards.  A known (kind, id) is replaced. */
 typedef struct { kl_str kind, id, name, task, json, created; } kl_store_record;
 KL_MUST_USE kl_err kl_store_record_put(kl_store *s, const kl_store_record *r, kl_error *e);
 KL_MUST_USE kl_err kl_store_record_find(kl_store_record *out, kl_store *s, kl_arena *a, const char *kind, const char *id_or_name,

@@ -90,7 +90,7 @@ CREATE TABLE step (
     PRIMARY KEY (run, track, n)
 ) STRICT;
 
--- Documents whose modules own what they say: lineages, trials.  Written by store/record.c.
+-- Documents whose modules own what they say: lineages.  Written by store/record.c.
 CREATE TABLE record (
     kind    TEXT NOT NULL,
     id      TEXT NOT NULL,
