@@ -31,6 +31,7 @@
 #define KL_MAX_CARD_BYTES (64u << 10)          /* one SKILL.md; Agent Skills asks for less than 5000 tokens */
 #define KL_MAX_CARDS 4096                      /* one library */
 #define KL_MAX_TRIES 30                        /* proposals at one start of an admission; each is two turns of its conversation */
-#define KL_MAX_STEPS 64                        /* of a walk or of one optimize track */
+#define KL_MAX_STEPS 64                        /* of a walk */
+#define KL_MAX_PROPOSALS 100000                /* of one search */
 
 #endif

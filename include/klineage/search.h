@@ -7,13 +7,17 @@
 
 #include <klineage/skill.h>
 
+/* One of a policy's own numbers, by name: "beam" = 2. */
+typedef struct { kl_str name; double value; } kl_setting;
+
 typedef struct {
     const kl_task *task;
     const kl_workload *workload;
     const kl_kernel *start;       /* K_0 of the search */
     const kl_library *library;    /* NULL: none */
-    int    max_steps;             /* gated proposals; 0: 24 */
-    int    patience;              /* stop after so many without a new best; 0: 8 */
+    const kl_setting *settings; int n_settings; /* instead of the policy's defaults; names that it does not have are ignored */
+    int    max_steps;             /* proposals; 0: 24 */
+    int    patience;              /* stop after so many without a new best; 0: 8, and never for a policy whose attempts say nothing of each other */
     double roof;                  /* stop at this share of the roofline; 0: 0.9 */
     double goal;                  /* stop when the ratio to the primary baseline surely is at least this; 0: none */
 } kl_search_opts;
@@ -28,15 +32,21 @@ typedef struct {
     int64_t spent_microusd;
 } kl_search_result;
 
+/* A number that a policy can be given. */
+typedef struct { const char *name; double otherwise, least, most; const char *doc; } kl_policy_param;
+
 /* One row of the table: a policy is one function, straight-line over kl_ask and kl_judge. */
 typedef struct {
     const char *name;             /* "klineage" */
     const char *doc;
+    const char *source;           /* the paper or program that it follows */
     bool        uses_library;
+    const kl_policy_param *params; /* ends with a name of NULL; NULL: none */
     kl_err (*run)(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
 } kl_policy;
 
 const kl_policy *kl_policy_each(int i);      /* NULL past the end */
 const kl_policy *kl_policy_find(kl_str name);
+const kl_policy_param *kl_policy_param_find(const kl_policy *p, kl_str name); /* NULL: it has none of that name */
 
 #endif

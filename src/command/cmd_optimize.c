@@ -210,8 +210,8 @@ kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_er
     o->context = c;
     o->args = args;
     o->jobs = KL_ARRAY(c->arena, search_job, MAX_TRACKS);
-    kl_err err = kl_effort_count(&o->base.max_steps, args, KL_OPTION_MAX_STEPS, 0, KL_MAX_STEPS, e);
-    if (!err) err = kl_effort_count(&o->base.patience, args, KL_OPTION_PATIENCE, 0, KL_MAX_STEPS, e);
+    kl_err err = kl_effort_count(&o->base.max_steps, args, KL_OPTION_MAX_STEPS, 0, KL_MAX_PROPOSALS, e);
+    if (!err) err = kl_effort_count(&o->base.patience, args, KL_OPTION_PATIENCE, 0, KL_MAX_PROPOSALS, e);
     if (!err) err = kl_effort_count(&o->trials, args, KL_OPTION_TRIALS, 1, MAX_TRACKS, e);
     if (err) return err;
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))

@@ -4,34 +4,34 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 
-static void open_attempt(kli_search *s) {
-    const kl_search_opts *o = s->o;
-    kl_prompt_value values[] = {{"task", kl_prompt_task(s->arena, o->task, o->workload, o->start->surface)},
-                                {"tag", kl_str_of(kl_prompt_tag(o->start->surface))},
+static void open_attempt(const kli_search *s, kli_talk *talk) {
+    kl_prompt_value values[] = {{"task", kli_search_task(s)},
+                                {"tag", kli_search_tag(s)},
                                 {"kernel", s->start.kernel->source},
                                 {"feedback", kl_rewrite_feedback(s->arena, &s->start.verdict)}};
-    kli_search_say(s, KL_ROLE_SYSTEM, kl_prompt_rules(s->arena, o->start->surface));
-    kli_search_say(s, KL_ROLE_USER, kl_prompt(s->arena, "search_once", values, (int)KL_COUNT(values)));
+    kli_talk_say(talk, s->arena, KL_ROLE_SYSTEM, kli_search_rules(s));
+    kli_talk_say(talk, s->arena, KL_ROLE_USER, kl_prompt(s->arena, "search_once", values, (int)KL_COUNT(values)));
 }
 
-static kl_err attempt(kli_search *s, kl_error *e) {
+static kl_err attempt(kli_search *s, const kli_talk *talk, kl_error *e) {
     kl_reply reply;
     kli_outcome o;
     kl_track_phase(s->track, "generate");
     kl_track_say(s->track, "attempt %d", s->out->proposals + 1);
-    kl_err err = kli_search_ask(s, &reply, "generate", e);
+    kl_err err = kli_search_ask(s, &reply, talk, "generate", s->start.kernel, e);
     if (!err) err = kli_search_take(s, &o, &reply, &s->start, e);
     return err;
 }
 
 kl_err kli_policy_bestofn(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e) {
     kli_search s;
+    kli_talk talk = {0};
     kl_search_opts all = *o;
     all.library = NULL;
-    all.patience = KL_MAX_STEPS; /* attempts are independent: bad luck so far says nothing */
-    kl_err err = kli_search_begin(&s, out, t, &all, e);
+    all.patience = KL_MAX_PROPOSALS; /* attempts are independent: bad luck so far says nothing */
+    kl_err err = kli_search_begin(&s, "bestofn", out, t, &all, e);
     if (err) return err;
-    open_attempt(&s);
-    while (!err && !kli_search_over(&s)) err = attempt(&s, e);
+    open_attempt(&s, &talk);
+    while (!err && !kli_search_over(&s)) err = attempt(&s, &talk, e);
     return kli_search_end(&s, err, e);
 }

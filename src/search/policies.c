@@ -3,10 +3,11 @@
 #include "search_impl.h"
 
 static const kl_policy policies[] = {
-    {"klineage", "cards retrieved by scope and contract, one conversation, kernels improved step by step", true,
-     kli_policy_klineage},
-    {"generate", "the same conversation without any card", false, kli_policy_generate},
-    {"bestofn", "independent attempts at the start kernel, the best one kept", false, kli_policy_bestofn},
+    {"klineage", "cards retrieved by scope and contract, one conversation, kernels improved step by step",
+     "KLineage, section 3.4", true, NULL, kli_policy_klineage},
+    {"generate", "the same conversation without any card", "KLineage, section 4.4", false, NULL, kli_policy_generate},
+    {"bestofn", "independent attempts at the start kernel, the best one kept", "the control at equal cost", false, NULL,
+     kli_policy_bestofn},
 };
 
 const kl_policy *kl_policy_each(int i) { return i >= 0 && (size_t)i < KL_COUNT(policies) ? &policies[i] : NULL; }
@@ -14,5 +15,11 @@ const kl_policy *kl_policy_each(int i) { return i >= 0 && (size_t)i < KL_COUNT(p
 const kl_policy *kl_policy_find(kl_str name) {
     for (size_t i = 0; i < KL_COUNT(policies); i++)
         if (kl_str_eq(name, kl_str_of(policies[i].name))) return &policies[i];
+    return NULL;
+}
+
+const kl_policy_param *kl_policy_param_find(const kl_policy *p, kl_str name) {
+    for (const kl_policy_param *q = p->params; q && q->name; q++)
+        if (kl_str_eq(name, kl_str_of(q->name))) return q;
     return NULL;
 }

@@ -16,18 +16,57 @@
 
 static int or_default(int given, int otherwise) { return given > 0 ? given : otherwise; }
 
-/* ---- conversation ---------------------------------------------------------------------------------------------------------- */
+/* ---- conversations --------------------------------------------------------------------------------------------------------- */
 
-void kli_search_say(kli_search *s, kl_role role, kl_str text) {
-    KL_ASSERT(s->n < (int)KL_COUNT(s->messages));
-    s->messages[s->n++] = (kl_message){.role = role, .text = text};
+void kli_talk_say(kli_talk *talk, kl_arena *a, kl_role role, kl_str text) {
+    if (talk->n == talk->cap) {
+        int cap = talk->cap ? 2 * talk->cap : 8;
+        kl_message *longer = KL_ARRAY(a, kl_message, cap);
+        if (talk->n) memcpy(longer, talk->at, (size_t)talk->n * sizeof *longer);
+        talk->at = longer;
+        talk->cap = cap;
+    }
+    talk->at[talk->n++] = (kl_message){.role = role, .text = text};
 }
 
 /* Cache breakpoints: behind the library, behind the task, and behind the last turn. */
-kl_err kli_search_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_error *e) {
-    for (int i = 0; i < s->n; i++) s->messages[i].cache = i < 2 || i == s->n - 1;
-    kl_request q = {.messages = s->messages, .n = s->n, .purpose = purpose, .subject = s->current.kernel};
+kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_talk *talk, const char *purpose,
+                      const kl_kernel *subject, kl_error *e) {
+    for (int i = 0; i < talk->n; i++) talk->at[i].cache = i < 2 || i == talk->n - 1;
+    kl_request q = {.messages = talk->at, .n = talk->n, .purpose = purpose, .subject = subject};
     return kl_ask(reply, s->track, s->arena, &q, e);
+}
+
+kl_str kli_search_rules(const kli_search *s) { return kl_prompt_rules(s->arena, s->o->start->surface); }
+kl_str kli_search_task(const kli_search *s) {
+    return kl_prompt_task(s->arena, s->o->task, s->o->workload, s->o->start->surface);
+}
+kl_str kli_search_tag(const kli_search *s) { return kl_str_of(kl_prompt_tag(s->o->start->surface)); }
+
+const char *kli_fate_words(kli_fate fate) {
+    switch (fate) {
+    case KLI_NO_EDIT:
+        return "not gated: nothing could be applied";
+    case KLI_FAILED:
+        return "rejected by the gate";
+    case KLI_SLOWER:
+        return "correct, and not a new best";
+    case KLI_BETTER:
+        return "correct, and the new best";
+    }
+    return "";
+}
+
+/* ---- settings -------------------------------------------------------------------------------------------------------------- */
+
+double kli_search_param(const kli_search *s, const char *name) {
+    const kl_policy_param *p = s->params;
+    while (p && p->name && strcmp(p->name, name) != 0) p++;
+    KL_ASSERT(p && p->name);
+    double value = p->otherwise;
+    for (int i = 0; i < s->o->n_settings; i++)
+        if (kl_str_eq(s->o->settings[i].name, kl_str_of(name))) value = s->o->settings[i].value;
+    return value < p->least ? p->least : value > p->most ? p->most : value;
 }
 
 /* ---- points ------------------------------------------------------------------------------------------------------------------ */
@@ -89,9 +128,14 @@ static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
 
 static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e);
 
-kl_err kli_search_begin(kli_search *s, kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e) {
+kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t, const kl_search_opts *o,
+                        kl_error *e) {
     kl_verdict v;
-    *s = (kli_search){.o = o, .track = t, .arena = kl_track_arena(t), .out = out};
+    *s = (kli_search){.o = o,
+                      .track = t,
+                      .arena = kl_track_arena(t),
+                      .out = out,
+                      .params = kl_policy_find(kl_str_of(policy))->params};
     *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1};
     kl_track_phase(t, "start");
     kl_track_say(t, "judging the start");
@@ -104,7 +148,7 @@ kl_err kli_search_begin(kli_search *s, kl_search_result *out, kl_track *t, const
     }
     fill_point(s, &s->start, (kl_kernel *)o->start, &v);
     if (s->against_start) s->start.ratio = s->start.low = s->start.high = 1;
-    s->current = s->best = s->start;
+    s->best = s->start;
     out->start_verdict = out->verdict = v;
     out->best = s->start.kernel;
     return step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""),
@@ -205,8 +249,7 @@ bool kli_search_over(kli_search *s) {
         return stop(s, "roof");
     if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
     if (s->out->proposals >= or_default(o->max_steps, DEFAULT_STEPS)) return stop(s, "steps");
-    if (s->since_best >= or_default(o->patience, DEFAULT_PATIENCE)) return stop(s, "patience");
-    return s->n + 3 > (int)KL_COUNT(s->messages) && stop(s, "steps");
+    return s->since_best >= or_default(o->patience, DEFAULT_PATIENCE) && stop(s, "patience");
 }
 
 /* What the two verdicts against the same baseline say: wider than a comparison, and there also where none can be made (a spool
@@ -244,7 +287,6 @@ kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
     if (err == KL_ENOENT && recording_ended(s)) err = (stop(s, "recording ended"), KL_OK);
     if (!err) kl_track_phase(s->track, "end");
     if (!err) err = measure_gain(s, e);
-    s->out->cards = s->best_cards;
     s->out->spent_microusd = kl_track_spent(s->track);
     if (!err && e) *e = (kl_error){0};
     return err;

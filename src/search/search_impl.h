@@ -12,19 +12,21 @@ typedef struct {
     double ratio, low, high; /* to the primary baseline; to the start where the task has none for this host */
 } kli_point;
 
+/* One conversation; append-only. */
+typedef struct {
+    kl_message *at;
+    int n, cap;
+} kli_talk;
+
 typedef struct {
     const kl_search_opts *o;
     kl_track *track;
     kl_arena *arena;
     kl_search_result *out;
-    kli_point start, current, best;
+    const kl_policy_param *params;
+    kli_point start, best;
     bool against_start; /* no baseline here: times are compared with the start's */
-    kl_message messages[2 * KL_MAX_STEPS + 8];
-    int n;
-    int since_best, since_accepted;
-    kl_str prior; /* actions that are part of `current`, separated by spaces */
-    kl_str cards; /* cards likewise */
-    kl_str best_prior, best_cards;
+    int since_best;     /* proposals */
 } kli_search;
 
 /* What became of one proposal. */
@@ -38,14 +40,17 @@ typedef struct {
     bool done;          /* the model says that there is nothing left */
 } kli_outcome;
 
-/* Judge the start; it must be correct.  Errors: KL_EINVAL when it is not. */
-KL_MUST_USE kl_err kli_search_begin(kli_search *s, kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                                    kl_error *e);
+/* Judge the start; it must be correct.  `policy`: whose name and parameters these are.  Errors: KL_EINVAL when the start is not correct. */
+KL_MUST_USE kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t,
+                                    const kl_search_opts *o, kl_error *e);
+/* A parameter of the policy: as set, else its default, within its bounds.  One that is not in its table is a bug. */
+double kli_search_param(const kli_search *s, const char *name);
 /* Append a turn. */
-void kli_search_say(kli_search *s, kl_role role, kl_str text);
-/* Ask with the conversation so far; purpose as in kl_request. */
-KL_MUST_USE kl_err kli_search_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_error *e);
-/* Parse a reply, apply it to `base`, gate the result, write the step down.  Updates best, never current. */
+void kli_talk_say(kli_talk *talk, kl_arena *a, kl_role role, kl_str text);
+/* Ask with a conversation; purpose as in kl_request, subject: the kernel that it is about. */
+KL_MUST_USE kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_talk *talk, const char *purpose,
+                                  const kl_kernel *subject, kl_error *e);
+/* Parse a reply, apply it to `base`, gate the result, write the step down.  Updates best. */
 KL_MUST_USE kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, const kli_point *base,
                                    kl_error *e);
 /* The same for a text that is there already (a card's patch). */
@@ -55,8 +60,30 @@ KL_MUST_USE kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str sourc
 bool kli_search_over(kli_search *s);
 /* Ends a search: an error that is an end (money gone, recording ended) becomes `stopped`; measures best over start. */
 KL_MUST_USE kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e);
-/* One line on a point: "0.412 x openblas [0.410, 0.415], 8.5 ms, 3.1 x the start". */
+/* One line on a point: "0.412 x openblas [0.410, 0.415], 8.5 ms". */
 kl_str kli_search_describe(const kli_search *s, const kli_point *p);
+/* What became of a proposal, in words for a model. */
+const char *kli_fate_words(kli_fate fate);
+/* The surface's rules: the system turn of every conversation that asks for kernels. */
+kl_str kli_search_rules(const kli_search *s);
+/* The task in the words of a prompt. */
+kl_str kli_search_task(const kli_search *s);
+/* The fence tag of the surface: "c". */
+kl_str kli_search_tag(const kli_search *s);
+
+/* ---- cards (cards.c) ------------------------------------------------------------------------------------------------ */
+
+/* The cards that may come into play in this search, as a part of the system turn; empty without a library. */
+kl_str kli_cards_text(kli_search *s);
+/* Which of them fit a kernel as it is, best expected gain per dollar first, a line each; `prior`: actions that are part of it. */
+kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior);
+/* The fitting cards themselves; the array lives in the arena. */
+int kli_cards_match(kli_search *s, kl_match **out, const kli_point *p, kl_str prior);
+/* What a model calls a card need not be one: the admitted card of that name, or NULL. */
+const kl_card *kli_cards_named(const kli_search *s, kl_str name);
+
+/* Words separated by spaces, and one more. */
+kl_str kli_with_word(kl_arena *a, kl_str words, kl_str word);
 
 kl_err kli_policy_klineage(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
 kl_err kli_policy_generate(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
