@@ -20,13 +20,16 @@ typedef struct {
     int    patience;              /* stop after so many without a new best; 0: 8, and never for a policy whose attempts say nothing of each other */
     double roof;                  /* stop at this share of the roofline; 0: 0.9 */
     double goal;                  /* stop when the ratio to the primary baseline surely is at least this; 0: none */
+    const kl_kernel *reference;   /* what the best is compared with, an expert's kernel: judged once, its own step; NULL: none */
+    double recover;               /* stop when the best's ratio surely is at least this share of the reference's; 0: none */
 } kl_search_opts;
 
 typedef struct {
     kl_kernel *best;              /* the start when nothing was better */
     kl_verdict start_verdict, verdict;  /* of the start; of the best, full */
+    double reference_ratio;       /* to the same baseline; 0: no reference */
     double gain, gain_low, gain_high;   /* best over start, interleaved; from their two verdicts where that cannot be; 1 when it is the start */
-    kl_str stopped;               /* "budget" "steps" "patience" "roof" "goal" "model says done" "recording ended" */
+    kl_str stopped;               /* "budget" "steps" "patience" "roof" "goal" "recovered" "model says done" "recording ended" */
     int    proposals, gated, passed, improved;
     kl_str cards;                 /* names of those whose application became part of the best, in order */
     int64_t spent_microusd;

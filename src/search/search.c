@@ -128,6 +128,21 @@ static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
 
 static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e);
 
+/* What others reached, in a row of its own: never a best of this search. */
+static kl_err judge_reference(kli_search *s, kl_error *e) {
+    kl_gate_opts o = options(s);
+    kl_kernel *reference = (kl_kernel *)s->o->reference;
+    kli_outcome out = {.fate = KLI_FAILED};
+    kl_err err = kl_judge(&out.verdict, s->track, s->arena, s->o->task, reference, &o, e);
+    if (err) return err;
+    if (out.verdict.outcome != KL_PASS)
+        return kl_fail(e, KL_EINVAL, reference->path.ptr, "the reference kernel does not pass the gate: %s: %.*s",
+                       kl_outcome_name(out.verdict.outcome), KL_STR_ARG(out.verdict.why));
+    fill_point(s, &out.point, reference, &out.verdict);
+    s->out->reference_ratio = out.point.ratio;
+    return step(s, &out, reference->source, KL_S(""), KL_S("reference"), e);
+}
+
 kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t, const kl_search_opts *o,
                         kl_error *e) {
     kl_verdict v;
@@ -151,8 +166,9 @@ kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out
     s->best = s->start;
     out->start_verdict = out->verdict = v;
     out->best = s->start.kernel;
-    return step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""),
-                KL_S("start"), e);
+    err = step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""),
+               KL_S("start"), e);
+    return err || !o->reference ? err : judge_reference(s, e);
 }
 
 /* ---- one proposal ------------------------------------------------------------------------------------------------------------ */
@@ -248,6 +264,8 @@ bool kli_search_over(kli_search *s) {
     if (v->floor_ns > 0 && v->median_ns > 0 && (double)v->floor_ns >= roof * (double)v->median_ns)
         return stop(s, "roof");
     if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
+    double recovered = o->recover * s->out->reference_ratio;
+    if (recovered > 0 && s->best.low >= recovered) return stop(s, "recovered");
     if (s->out->proposals >= or_default(o->max_steps, DEFAULT_STEPS)) return stop(s, "steps");
     return s->since_best >= or_default(o->patience, DEFAULT_PATIENCE) && stop(s, "patience");
 }
