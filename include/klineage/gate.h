@@ -156,13 +156,14 @@ KL_MUST_USE kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const k
 
 /* ---- spool: a folder that carries jobs to a host without a network ------------------------------------------- */
 
-/* Put one job (task, kernel, options, compiled artefacts) into DIR/todo.  `id` is its journal key.  Idempotent. */
+/* Put one job (task, kernel, options, `against`, compiled artefacts) into DIR/todo.  `id` is its journal key.  Idempotent: what waits, is
+ * worked on or is done is left alone.  `g` may be NULL.  Errors: KL_EINVAL (a task that is no folder; `against` of another surface). */
 KL_MUST_USE kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
                                 const kl_gate_opts *o, kl_error *e);
 /* The verdict of a job: KL_PENDING while it is not there. */
 KL_MUST_USE kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e);
 /* Do every job in DIR, taking each by an atomic rename so that several workers may share the folder; jobs of dead workers are taken
- * back.  Returns when nothing is left.  `done`, `failed`: counts. */
+ * back, and a time that does not settle is taken once more.  Returns when nothing is left.  `done`, `failed`: counts. */
 KL_MUST_USE kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e);
 
 #endif

@@ -72,7 +72,10 @@ KL_MUST_USE kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_requ
  * Errors: as kl_gate_run, KL_PENDING (spool). */
 KL_MUST_USE kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
                             const kl_gate_opts *o, kl_error *e);
-/* The same for text: one that does not parse is a verdict (refused), `*k` NULL then. */
+/* What will be asked if the next answer is a good one.  Where that has to wait for a spool, this goes into it as well, so that one visit to
+ * the other host answers both; without a spool nothing happens.  `k` and what `o` names live until that next kl_judge has returned. */
+void kl_foresee(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o);
+/* The same as kl_judge for text: one that does not parse is a verdict (refused), `*k` NULL then. */
 KL_MUST_USE kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,
                                  const kl_surface *s, const kl_gate_opts *o, kl_error *e);
 /* Key of the verdict that the last kl_judge of this track gave, for evidence. */
@@ -80,6 +83,7 @@ const char *kl_track_verdict_key(const kl_track *t);
 /* Micro-dollars of every call this track's line has used so far, in the line's own order: a call answered from the journal counts what it
  * cost then, so that a resumed line sees the numbers of the first time. */
 int64_t     kl_track_spent(const kl_track *t);
+int64_t     kl_track_budget(const kl_track *t); /* cap of the track; 0: only what costs nothing */
 
 /* Write down one gated attempt, for tables and figures; the track numbers them.  Idempotent. */
 typedef struct {

@@ -183,10 +183,6 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     int n = 0;
     gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts;
-    if (kl_args_has(args, KL_OPTION_SPOOL)) /* said before the first model call is paid */
-        return kl_fail(e, KL_EINVAL, NULL,
-                       "a round trip is timed against its start, and a spool cannot carry that yet; admit on the host "
-                       "that has the device");
     kl_err err = kl_effort_run(&o, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */

@@ -106,12 +106,10 @@ static kl_err refuse(gating *g, const char *path, const kl_error *why, kl_result
 }
 
 static const char *conflict(const kl_args *args) {
-    bool carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH),
-         spool = kl_args_has(args, KL_OPTION_SPOOL);
+    bool carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH);
     bool against = kl_args_has(args, KL_OPTION_AGAINST);
     bool baseline = kl_args_has(args, KL_OPTION_BASELINE) || kl_args_has(args, KL_OPTION_BASELINES);
-    if (carried && !spool) return "--wait and --arch go with --spool DIR";
-    if (against && spool) return "--against cannot be carried by a spool yet";
+    if (carried && !kl_args_has(args, KL_OPTION_SPOOL)) return "--wait and --arch go with --spool DIR";
     if (against && baseline) return "--against takes the place of --baseline";
     return NULL;
 }

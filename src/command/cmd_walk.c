@@ -55,10 +55,6 @@ static void identify(walking *w) {
 
 static kl_err read_run(walking *w, kl_error *e) {
     kl_gate_opts gate;
-    if (kl_args_has(w->args, KL_OPTION_SPOOL)) /* said before the first model call is paid */
-        return kl_fail(e, KL_EINVAL, NULL,
-                       "a walk times kernels against each other, and a spool cannot carry that yet; walk on the host "
-                       "that has the device");
     kl_err err = kl_effort_run(&w->run_opts, w->args, "walk", e);
     if (!err) err = read_limits(&w->opts, w->args, e);
     if (!err) err = kl_request_options(&gate, w->context->arena, w->args, w->task, w->kernel->surface->on, e);

@@ -2,7 +2,7 @@
  *
  *   DIR/tasks/HASH/                 the task folder, copied once
  *   DIR/cache/                      compiled artefacts: the sender compiles for the target, the worker finds them by content
- *   DIR/todo/ID/                    job.json + the kernel's source
+ *   DIR/todo/ID/                    job.json + the kernel's source, and that of the kernel to compare with, if any
  *   DIR/taken/ID@HOST@PID/          todo -> taken is one rename: whoever's rename succeeds has the job
  *   DIR/done/ID/                    + verdict.json, or error.json when the host could not judge it
  *
@@ -31,6 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Versions of job.json. */
+enum { PLAIN = 1, WITH_RIVAL = 2 };
 enum { ID_CHARS = 64, SILENT_SECONDS = 900, MAX_JOB_BYTES = 1 << 20, MAX_JOB_SECONDS = 3600 };
 
 static bool is_id(kl_str s) {
@@ -127,20 +129,28 @@ static void put_number(json_t *o, const char *key, double value) {
     if (value > 0) json_object_set_new(o, key, kl_json_real(value));
 }
 
-static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
-    json_t *job = json_object(), *params = json_array();
-    json_object_set_new(job, "schema", json_string("klineage/job"));
-    json_object_set_new(job, "version", json_integer(1));
-    json_object_set_new(job, "task", json_string(t->hash));
-    json_object_set_new(job, "kernel", json_string(k->hash));
-    json_object_set_new(job, "surface", json_string(k->surface->name));
-    json_object_set_new(job, "path", kl_json_str(k->path));
+static void put_kernel(json_t *o, const kl_kernel *k) {
+    json_t *params = json_array();
+    json_object_set_new(o, "kernel", json_string(k->hash));
+    json_object_set_new(o, "surface", json_string(k->surface->name));
+    json_object_set_new(o, "path", kl_json_str(k->path));
     for (int i = 0; i < k->n_params; i++) {
         char text[KL_MAX_NAME + 32];
         snprintf(text, sizeof text, "%.*s=%lld", KL_STR_ARG(k->params[i].name), (long long)k->params[i].value);
         json_array_append_new(params, json_string(text));
     }
-    json_object_set_new(job, "params", params);
+    json_object_set_new(o, "params", params);
+}
+
+/* A worker that knows nothing of rivals must not time against a baseline instead: the version makes it refuse. */
+static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
+    json_t *job = json_object(), *rival = o->against ? json_object() : NULL;
+    json_object_set_new(job, "schema", json_string("klineage/job"));
+    json_object_set_new(job, "version", json_integer(rival ? WITH_RIVAL : PLAIN));
+    json_object_set_new(job, "task", json_string(t->hash));
+    put_kernel(job, k);
+    if (rival) put_kernel(rival, o->against);
+    if (rival) json_object_set_new(job, "against", rival);
     put_opt(job, "workload", o->workload);
     put_opt(job, "baseline", o->baseline);
     if (o->require_assurance) put_opt(job, "require_assurance", (const char[2]){o->require_assurance, 0});
@@ -160,41 +170,64 @@ static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts
 static void job_id(char id[65], kl_arena *a, const json_t *job) {
     json_t *named = json_deep_copy(job);
     json_object_del(named, "path"); /* where the file lay does not make another job */
+    json_object_del(json_object_get(named, "against"), "path");
     const kl_hash h = kl_hash_of(kl_json_dump(a, named, false));
     json_decref(named);
     memcpy(id, h.hex, 65);
 }
 
-/* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself. */
-static void precompile(kl_gate *g, kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k,
-                       const kl_gate_opts *o) {
-    const kl_backend *b = kl_backend_of_surface(k->surface->id);
+typedef struct {
+    kl_arena *arena;
+    const kl_task *task;
+    const kl_workload *workload;
     kl_device device;
-    kl_error e = {0};
-    if (!b || kl_device_target(&device, a, b->id, o->arch, &e)) return;
-    const kl_str cache = kl_fs_join(a, dir, "cache");
-    kl_compile_opts compile = o->compile;
-    const kl_workload *w = kl_task_workload(t, kl_str_of(o->workload), b->on);
+    kl_compile_opts compile;
+} ahead;
+
+static void compile_ahead(const ahead *p, const kl_kernel *k) {
     kl_artefact artefact;
-    compile.cache_dir = cache.ptr;
-    compile.carried = true;
-    if (!w) w = kl_task_workload(t, (kl_str){0}, b->on);
-    if (w && kl_compile(&artefact, a, &device, k, t, w, &compile, &e)) kl_debug("not compiled here: %s", e.message);
+    kl_error e = {0};
+    if (kl_compile(&artefact, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e))
+        kl_debug("%.*s was not compiled here: %s", KL_STR_ARG(k->path), e.message);
+}
+
+/* The task's own device code. */
+static void compile_own(const ahead *p) {
     static const char *const OWN[] = {"oracle.cu", "naive.cu"};
-    for (size_t i = 0; w && b->on == KL_ON_GPU && i < KL_COUNT(OWN); i++) {
+    for (size_t i = 0; i < KL_COUNT(OWN); i++) {
         const kl_kernel_opts trusted = {.trusted = true, .oracle = i == 0};
-        const kl_str path = kl_fs_join(a, t->dir.ptr, OWN[i]);
+        const kl_str path = kl_fs_join(p->arena, p->task->dir.ptr, OWN[i]);
         kl_kernel *own;
-        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, a, path.ptr, &trusted, &e) &&
-            kl_compile(&artefact, a, &device, own, t, w, &compile, &e))
-            kl_debug("%s was not compiled here: %s", OWN[i], e.message);
+        kl_error e = {0};
+        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, &e)) compile_ahead(p, own);
     }
+}
+
+static void compile_baselines(const ahead *p, kl_host_kind on) {
+    const kl_task *t = p->task;
+    kl_artefact artefact;
+    kl_error e = {0};
     for (int i = 0; i < t->n_baselines; i++)
-        if (t->baselines[i].on == b->on && kl_str_ends(t->baselines[i].file, KL_S(".c")) &&
-            kl_compile_plugin(&artefact, a, &device, kl_fs_join(a, t->dir.ptr, t->baselines[i].file.ptr).ptr, &compile,
-                              &e))
+        if (t->baselines[i].on == on && kl_str_ends(t->baselines[i].file, KL_S(".c")) &&
+            kl_compile_plugin(&artefact, p->arena, &p->device,
+                              kl_fs_join(p->arena, t->dir.ptr, t->baselines[i].file.ptr).ptr, &p->compile, &e))
             kl_debug("a baseline was not compiled here: %s", e.message);
-    (void)g;
+}
+
+/* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself. */
+static void precompile(kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
+    const kl_backend *b = kl_backend_of_surface(k->surface->id);
+    ahead p = {.arena = a, .task = t, .compile = o->compile};
+    kl_error e = {0};
+    if (!b || kl_device_target(&p.device, a, b->id, o->arch, &e)) return;
+    p.compile.cache_dir = kl_fs_join(a, dir, "cache").ptr;
+    p.compile.carried = true;
+    p.workload = kl_task_workload(t, kl_str_of(o->workload), b->on);
+    if (!p.workload) p.workload = kl_task_workload(t, (kl_str){0}, b->on);
+    if (p.workload) compile_ahead(&p, k);
+    if (p.workload && o->against) compile_ahead(&p, o->against);
+    if (p.workload && b->on == KL_ON_GPU) compile_own(&p);
+    compile_baselines(&p, b->on);
 }
 
 static bool is_taken(kl_arena *a, const char *dir, const char *id) {
@@ -206,23 +239,35 @@ static bool is_taken(kl_arena *a, const char *dir, const char *id) {
     return false;
 }
 
+static kl_err put_source(kl_arena *a, const char *folder, const char *name, const kl_kernel *k, kl_error *e) {
+    return kl_fs_write(kl_arena_printf(a, "%s/%s%s", folder, name, k->surface->suffix).ptr, k->source, e);
+}
+
+static kl_err put_job(kl_arena *a, const char *folder, const json_t *job, const kl_kernel *k, const kl_kernel *rival,
+                      kl_error *e) {
+    kl_err err = kl_fs_mkdirs(folder, e);
+    if (!err) err = put_source(a, folder, "kernel", k, e);
+    if (!err && rival) err = put_source(a, folder, "against", rival, e);
+    if (!err) err = kl_fs_write(kl_fs_join(a, folder, "job.json").ptr, kl_json_dump(a, job, true), e);
+    return err;
+}
+
 kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
                     const kl_gate_opts *o, kl_error *e) {
     const kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
-    if (opts.against)
-        return kl_fail(e, KL_EINVAL, dir, "a comparison with another kernel cannot be carried by a spool");
+    (void)g; /* nothing of this host's devices makes it another job */
+    if (opts.against && opts.against->surface != k->surface)
+        return kl_fail(e, KL_EINVAL, dir, "the kernel to compare with is of surface %s, not %s",
+                       opts.against->surface->name, k->surface->name);
     json_t *job = job_json(t, k, &opts);
     job_id(id, a, job);
     kl_err err = make_folders(dir, e);
     const kl_str todo = in(a, dir, "todo", id), done = in(a, dir, "done", id);
     if (!err && !kl_fs_is_dir(todo.ptr) && !kl_fs_is_dir(done.ptr) && !is_taken(a, dir, id)) {
         const kl_str tmp = kl_arena_printf(a, "%s/tmp/job-%.16s-%ld", dir, id, (long)getpid());
-        const kl_str kernel = kl_arena_printf(a, "%s/kernel%s", tmp.ptr, k->surface->suffix);
         err = put_task(a, dir, t, e);
-        if (!err) precompile(g, a, dir, t, k, &opts);
-        if (!err) err = kl_fs_mkdirs(tmp.ptr, e);
-        if (!err) err = kl_fs_write(kernel.ptr, k->source, e);
-        if (!err) err = kl_fs_write(kl_fs_join(a, tmp.ptr, "job.json").ptr, kl_json_dump(a, job, true), e);
+        if (!err) precompile(a, dir, t, k, &opts);
+        if (!err) err = put_job(a, tmp.ptr, job, k, opts.against, e);
         if (!err) err = move_into_place(tmp.ptr, todo.ptr, e);
         if (err) kl_fs_remove_tree(tmp.ptr);
     }
@@ -282,11 +327,16 @@ static void heartbeat(void *ctx, kl_stage stage, const char *text) {
 
 /* What job.json says, checked: anybody may have written it. */
 typedef struct {
-    char id[65];
-    kl_str task, kernel; /* hashes */
-    kl_str path;         /* as the sender knew it; only shown */
+    kl_str hash; /* empty: there is none */
+    kl_str path; /* as the sender knew it; only shown */
     const kl_surface *surface;
     const char **params;
+} carried_kernel;
+
+typedef struct {
+    char id[65];
+    kl_str task; /* hash */
+    carried_kernel kernel, rival;
     kl_gate_opts opts;
 } carried_job;
 
@@ -318,31 +368,53 @@ static const char **params_of(kl_arena *a, const json_t *job) {
     return out;
 }
 
+static carried_kernel kernel_of(kl_arena *a, const json_t *o) {
+    return (carried_kernel){.hash = kl_arena_copy(a, kl_json_text_or(o, "kernel", (kl_str){0})),
+                            .path = kl_arena_copy(a, kl_json_text_or(o, "path", KL_S("kernel"))),
+                            .surface = kl_surface_by_name(kl_json_text_or(o, "surface", (kl_str){0})),
+                            .params = params_of(a, o)};
+}
+
+static kl_gate_opts options_of(kl_arena *a, const json_t *job) {
+    return (kl_gate_opts){.workload = text_or_null(a, job, "workload"),
+                          .baseline = text_or_null(a, job, "baseline"),
+                          .check_only = kl_json_bool_or(job, "check_only", false),
+                          .quick = kl_json_bool_or(job, "quick", false),
+                          .min_pairs = number_of(job, "min_pairs", 1e6),
+                          .min_seconds = number_of(job, "min_seconds", MAX_JOB_SECONDS),
+                          .max_seconds = number_of(job, "max_seconds", MAX_JOB_SECONDS),
+                          .half_width = number_of(job, "half_width", 1),
+                          .abandon_below = number_of(job, "abandon_below", 1e6),
+                          .seed = seed_of(job)};
+}
+
+/* One version for each shape of a job, so that nothing that is said is left out in silence. */
+static kl_err read_rival(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
+    const json_t *rival = json_object_get(job, "against");
+    if (kl_json_int_or(job, "version", 0) != (rival ? WITH_RIVAL : PLAIN))
+        return kl_fail(e, KL_EPARSE, "job.json", "not a job of version %d, nor of version %d with a kernel to compare with",
+                       PLAIN, WITH_RIVAL);
+    if (!rival) return KL_OK;
+    out->rival = kernel_of(a, rival);
+    if (!is_id(out->rival.hash) || out->rival.surface != out->kernel.surface)
+        return kl_fail(e, KL_EPARSE, "job.json", "the kernel to compare with has no hash, or is of another surface");
+    return KL_OK;
+}
+
 static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
     const kl_str assurance = kl_json_text_or(job, "require_assurance", (kl_str){0});
     *out = (carried_job){.task = kl_arena_copy(a, kl_json_text_or(job, "task", (kl_str){0})),
-                         .kernel = kl_arena_copy(a, kl_json_text_or(job, "kernel", (kl_str){0})),
-                         .path = kl_arena_copy(a, kl_json_text_or(job, "path", KL_S("kernel"))),
-                         .surface = kl_surface_by_name(kl_json_text_or(job, "surface", (kl_str){0})),
-                         .params = params_of(a, job)};
-    out->opts = (kl_gate_opts){.workload = text_or_null(a, job, "workload"),
-                               .baseline = text_or_null(a, job, "baseline"),
-                               .check_only = kl_json_bool_or(job, "check_only", false),
-                               .quick = kl_json_bool_or(job, "quick", false),
-                               .min_pairs = number_of(job, "min_pairs", 1e6),
-                               .min_seconds = number_of(job, "min_seconds", MAX_JOB_SECONDS),
-                               .max_seconds = number_of(job, "max_seconds", MAX_JOB_SECONDS),
-                               .half_width = number_of(job, "half_width", 1),
-                               .abandon_below = number_of(job, "abandon_below", 1e6),
-                               .seed = seed_of(job)};
+                         .kernel = kernel_of(a, job),
+                         .opts = options_of(a, job)};
     if (assurance.len) out->opts.require_assurance = assurance.ptr[0];
-    if (!json_is_object(job) || kl_json_int_or(job, "version", 0) != 1 || !is_id(out->task) || !is_id(out->kernel))
-        return kl_fail(e, KL_EPARSE, "job.json", "not a job of version 1");
-    if (!out->surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
+    if (!json_is_object(job) || !is_id(out->task) || !is_id(out->kernel.hash))
+        return kl_fail(e, KL_EPARSE, "job.json", "not a job: it names no task and kernel by their hashes");
+    if (!out->kernel.surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
     if (assurance.len && !kl_str_eq(assurance, KL_S("A")) && !kl_str_eq(assurance, KL_S("B")))
         return kl_fail(e, KL_EPARSE, "job.json", "the assurance that can be required is A or B");
-    job_id(out->id, a, job);
-    return KL_OK;
+    const kl_err err = read_rival(out, a, job, e);
+    if (!err) job_id(out->id, a, job);
+    return err;
 }
 
 static kl_err parse_job(carried_job *out, kl_arena *a, kl_str text, kl_error *e) {
@@ -363,41 +435,50 @@ static kl_err load_task(kl_task **t, kl_arena *a, const worker *w, const carried
     return kl_fail(e, KL_EINVAL, path.ptr, "the task's content is not what its name says");
 }
 
-/* KL_OK with a refusal in `v` and `*k` NULL when the kernel does not parse. */
-static kl_err load_kernel(kl_kernel **k, kl_verdict *v, kl_arena *a, const worker *w, const carried_job *j,
-                          const kl_task *t, kl_error *e) {
-    const kl_kernel_opts with = {.params = j->params};
-    const kl_str path = kl_arena_printf(a, "%s/kernel%s", w->mine, j->surface->suffix);
+/* `*unreadable`: the file is there, and its text is no kernel. */
+static kl_err load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const worker *w, const carried_kernel *c,
+                          const char *name, kl_error *e) {
+    const kl_kernel_opts with = {.params = c->params};
+    const kl_str path = kl_arena_printf(a, "%s/%s%s", w->mine, name, c->surface->suffix);
     kl_str source;
+    *unreadable = false;
     kl_err err = read_plain(&source, a, path.ptr, KL_MAX_SOURCE_BYTES, e);
     if (err) return err;
-    err = kl_kernel_parse(k, a, source, j->path, j->surface, &with, e);
-    if (err == KL_EPARSE || err == KL_ELIMIT) {
-        kl_verdict_refused(v, a, t, j->path.ptr, e);
-        *k = NULL;
-        return KL_OK;
-    }
-    if (err || kl_str_eq(kl_str_of((*k)->hash), j->kernel)) return err;
+    err = kl_kernel_parse(k, a, source, c->path, c->surface, &with, e);
+    *unreadable = err == KL_EPARSE || err == KL_ELIMIT;
+    if (err || kl_str_eq(kl_str_of((*k)->hash), c->hash)) return err;
     return kl_fail(e, KL_EINVAL, path.ptr, "the kernel's content is not what job.json says");
+}
+
+/* A visit to the host costs more than a minute of it, and a busy minute is no property of a kernel. */
+static kl_err run_gate(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                       kl_gate_opts o, kl_error *e) {
+    o.progress = heartbeat;
+    o.progress_ctx = w;
+    o.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
+    o.compile.carried = true;
+    kl_err err = kl_gate_run(v, g, a, t, k, &o, e);
+    if (!err && v->outcome == KL_UNSTABLE) err = kl_gate_run(v, g, a, t, k, &o, e);
+    return err;
 }
 
 static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const char *id, kl_error *e) {
     kl_str text;
     carried_job j;
     kl_task *t;
-    kl_kernel *k = NULL;
+    kl_kernel *k = NULL, *rival = NULL;
+    bool unreadable = false;
     kl_err err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, MAX_JOB_BYTES, e);
     if (!err) err = parse_job(&j, a, text, e);
     if (!err && strcmp(j.id, id) != 0)
         err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
     if (!err) err = load_task(&t, a, w, &j, e);
-    if (!err) err = load_kernel(&k, v, a, w, &j, t, e);
-    if (err || !k) return err;
-    j.opts.progress = heartbeat;
-    j.opts.progress_ctx = w;
-    j.opts.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
-    j.opts.compile.carried = true;
-    return kl_gate_run(v, g, a, t, k, &j.opts, e);
+    if (!err) err = load_kernel(&k, &unreadable, a, w, &j.kernel, "kernel", e);
+    if (unreadable) return kl_verdict_refused(v, a, t, j.kernel.path.ptr, e), KL_OK;
+    if (!err && j.rival.hash.len) err = load_kernel(&rival, &unreadable, a, w, &j.rival, "against", e);
+    if (err) return err;
+    j.opts.against = rival;
+    return run_gate(v, w, g, a, t, k, j.opts, e);
 }
 
 static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl_verdict *v, const kl_error *why,

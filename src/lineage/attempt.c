@@ -90,6 +90,22 @@ kl_err kli_settle(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e) {
     return kl_judge(v, w->track, w->a, w->task, k, &o, e);
 }
 
+static kl_gate_opts rival_opts(const kli_walk *w, const kl_kernel *proven) {
+    kl_gate_opts opts = w->gate;
+    opts.against = proven;
+    opts.baseline = NULL;
+    return opts;
+}
+
+void kli_foresee_race(const kli_attempt *x, kli_walk *w, const kl_kernel *proven) {
+    const kl_gate_opts opts = rival_opts(w, proven);
+    const kl_str path = kl_arena_printf(w->a, "candidate%s", w->surface->suffix);
+    kl_error own = {0};
+    kl_kernel *k;
+    if (kl_kernel_parse(&k, w->a, x->source, path, w->surface, NULL, &own)) return; /* the gate will say why */
+    if (strcmp(k->hash, proven->hash) != 0) kl_foresee(w->track, w->task, k, &opts);
+}
+
 kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
     kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &w->gate, e);
     if (!err && x->kernel) err = kli_settle(&x->verdict, w, x->kernel, e);
@@ -114,10 +130,8 @@ static bool usable(const kl_verdict *v) {
 /* The newer kernel is the candidate, which is checked in full, and the proven one its rival: a kernel that fails
  * only now is then a verdict, not an error. */
 kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *proven, kl_error *e) {
-    kl_gate_opts opts = w->gate;
+    const kl_gate_opts opts = rival_opts(w, proven);
     kl_verdict v;
-    opts.against = proven;
-    opts.baseline = NULL;
     const kl_err err = kl_judge(&v, w->track, w->a, w->task, x->kernel, &opts, e);
     if (err) return err;
     if (!usable(&v)) {

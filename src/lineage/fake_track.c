@@ -27,6 +27,7 @@ const char *kl_track_model(const kl_track *t) { return t->model; }
 const char *kl_track_verdict_key(const kl_track *t) { return t->key; }
 const kl_gate_opts *kl_track_gate_opts(const kl_track *t) { return &t->opts; }
 int64_t kl_track_spent(const kl_track *t) { return 1000 * t->next; }
+int64_t kl_track_budget(const kl_track *t) { return t->budget; }
 void kl_track_phase(kl_track *t, const char *phase) { (void)t, (void)phase; }
 void kl_track_say(kl_track *t, const char *fmt, ...) { (void)t, (void)fmt; }
 void kl_track_best(kl_track *t, double ratio) { (void)t, (void)ratio; }

@@ -56,6 +56,7 @@ static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt 
 /* From a proposed text to the edge's forward part, or a symptom. */
 static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, kl_error *e) {
     kli_race r = {0};
+    if (kli_alive(x) && edge->pays) kli_foresee_race(x, w, w->current);
     kl_err err = kli_alive(x) ? kli_judge(x, w, e) : KL_OK;
     if (!err && kli_alive(x)) restored(x, w, edge, back);
     if (!err && kli_alive(x) && edge->pays && !is_current(x, w)) err = race(&r, x, w, e);

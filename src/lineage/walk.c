@@ -44,9 +44,10 @@ static kl_err expert_fails(kli_walk *w, const kl_kernel *expert, const kl_verdic
     return kl_hint(e, "klineage gate %.*s %.*s shows all of it", KL_STR_ARG(w->task->name), KL_STR_ARG(expert->path));
 }
 
-static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, kl_error *e) {
+static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, const kl_kernel *naive, kl_error *e) {
     kl_verdict v;
     kl_track_say(w->track, "expert %.*s", KL_STR_ARG(expert->path));
+    if (naive) kl_foresee(w->track, w->task, naive, &w->gate);
     kl_err err = kl_judge(&v, w->track, w->a, w->task, expert, &w->gate, e);
     if (!err) err = kli_settle(&v, w, expert, e);
     if (err) return err;
@@ -64,16 +65,19 @@ static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, kl_error *e) {
 
 /* What "naive" means and how slow may be.  A task without one can be walked; only nobody can then say that the end
  * is reached. */
-static kl_err judge_naive(kli_walk *w, kl_error *e) {
+static kl_kernel *load_naive(kli_walk *w) {
     const kl_str path = kl_arena_printf(w->a, "%.*s/naive%s", KL_STR_ARG(w->task->dir), w->surface->suffix);
     kl_kernel *naive;
-    kl_verdict v;
     kl_error own = {0};
-    if (kl_kernel_load(&naive, w->a, path.ptr, NULL, &own)) {
-        kl_track_say(w->track, "no naive kernel to compare with: %s", own.message);
-        return KL_OK;
-    }
-    kl_track_say(w->track, "naive kernel %.*s", KL_STR_ARG(path));
+    if (!kl_kernel_load(&naive, w->a, path.ptr, NULL, &own)) return naive;
+    kl_track_say(w->track, "no naive kernel to compare with: %s", own.message);
+    return NULL;
+}
+
+static kl_err judge_naive(kli_walk *w, const kl_kernel *naive, kl_error *e) {
+    kl_verdict v;
+    if (!naive) return KL_OK;
+    kl_track_say(w->track, "naive kernel %.*s", KL_STR_ARG(naive->path));
     const kl_err err = kl_judge(&v, w->track, w->a, w->task, naive, &w->gate, e);
     if (err) return err;
     if (v.outcome == KL_PASS ||
@@ -209,6 +213,7 @@ static kl_err proposal(kli_walk *w, kl_edge *edge, kli_attempt *x, kl_error *e) 
     kl_err err = KL_OK;
     if (kli_alive(x)) known_word(x, w);
     if (kli_alive(x)) new_kernel(x, w);
+    if (kli_alive(x)) kli_foresee_race(x, w, w->current);
     if (kli_alive(x)) err = kli_judge(x, w, e);
     const bool passed = kli_alive(x);
     if (!err && passed) simpler(x, w);
@@ -345,8 +350,9 @@ kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const 
         .out = out, .track = t, .a = kl_track_arena(t), .task = task, .workload = workload, .surface = expert->surface};
     open_walk(&w, expert, o);
     kl_track_phase(t, "walk");
-    kl_err err = judge_expert(&w, expert, why);
-    if (!err) err = judge_naive(&w, why);
+    const kl_kernel *naive = load_naive(&w);
+    kl_err err = judge_expert(&w, expert, naive, why);
+    if (!err) err = judge_naive(&w, naive, why);
     if (!err) kli_talk_open_walk(&w);
     while (!err && !at_an_end(&w)) err = step(&w, why);
     if (!err) finish(&w);

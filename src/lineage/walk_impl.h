@@ -80,6 +80,8 @@ KL_MUST_USE kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, cons
 KL_MUST_USE kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e);
 /* A time that did not settle, of a kernel that runs slowly or in a quick walk: measured once more, longer, for a wider interval. */
 KL_MUST_USE kl_err kli_settle(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e);
+/* x->source will be timed against this one if it passes: one visit to a spool's host is then enough. */
+void kli_foresee_race(const kli_attempt *x, kli_walk *w, const kl_kernel *proven);
 /* Time x's kernel against one that has passed.  Rejects x when it fails there. */
 KL_MUST_USE kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *proven, kl_error *e);
 /* A judged kernel as a state.  Errors: KL_EINVAL when it was judged on another platform or task version than the

@@ -5,7 +5,7 @@
  *         '-> gate (once more if it was unstable) | spool    kept, named, used
  *
  * A verdict that stays unstable is named only when the line goes on from it: until then nothing rests on it, and a run that gave up
- * because the machine was busy measures anew when it is resumed.
+ * because the machine was busy measures anew when it is resumed.  A spool keeps giving the verdict of a job, so there that is another job.
  *
  * The verdict is read back from the store, also the first time.  Not here: what a verdict says (gate/), which one is newest (verdicts.c).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,7 +14,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define MAX_REPEATS 64 /* of a question whose answer never settles */
 
 typedef struct {
     kl_track *t;
@@ -45,6 +49,7 @@ static void spool_question(judgement *j) {
     kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed));
     kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds, o->max_seconds, o->half_width,
                                       o->abandon_below));
+    if (o->against) kl_hasher_add(&h, kl_str_of(o->against->hash));
     memcpy(j->question, kl_hasher_end(&h).hex, sizeof j->question);
 }
 
@@ -150,19 +155,55 @@ static kl_err judge_here(judgement *j, kl_error *e) {
     return err;
 }
 
-/* The worker's verdict; the spool keeps giving the same one, so it is kept once. */
-static kl_err judge_there(judgement *j, kl_error *e) {
+/* The same question as the n-th job: the root of its random numbers tells it apart from the one before. */
+static uint64_t seed_of_repeat(const judgement *j, int n) {
+    char digits[17];
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/run/repeat/1"));
+    kl_hasher_add(&h, kl_str_of(j->question));
+    kl_hasher_add(&h, kl_arena_printf(j->t->arena, "%d", n));
+    snprintf(digits, sizeof digits, "%.16s", kl_hasher_end(&h).hex);
+    const uint64_t seed = strtoull(digits, NULL, 16);
+    return seed ? seed : 1; /* 0 means "fresh" */
+}
+
+/* One visit to the other host answers this question and the one that is foreseen.  What fails here fails again when its turn comes. */
+static void put_foreseen(kl_track *t) {
+    const kli_foreseen *f = &t->foreseen;
+    kl_error e = {0};
+    char id[65];
+    if (f->kernel && kl_spool_put(id, t->run->opts.spool, t->gate, t->arena, f->task, f->kernel, &f->opts, &e))
+        kl_debug("not put ahead: %s", e.message);
+}
+
+/* The verdict of one job, kept once however often the spool gives it. */
+static kl_err from_spool(kl_verdict *v, judgement *j, const kl_gate_opts *o, kl_error *e) {
     kl_track *t = j->t;
-    kl_verdict v = {0}, kept = {0};
+    kl_verdict kept = {0};
     bool found = false;
-    kl_err err = open_gate(t, e);
-    if (!err) err = kl_spool_put(j->verdict, t->run->opts.spool, t->gate, t->arena, j->task, j->kernel, &j->opts, e);
-    if (!err) err = kl_spool_get(&v, t->arena, t->run->opts.spool, j->verdict, e);
+    kl_err err = kl_spool_put(j->verdict, t->run->opts.spool, t->gate, t->arena, j->task, j->kernel, o, e);
+    if (!err) err = kl_spool_get(v, t->arena, t->run->opts.spool, j->verdict, e);
+    if (err == KL_PENDING) put_foreseen(t);
     if (!err) err = kl_verdicts_find(&kept, &found, t->run->store, t->arena, j->verdict, e);
-    if (err || (found && strcmp(kept.receipt, v.receipt) == 0)) return err;
-    j->fresh = true;
-    v.journaled = false;
-    return kl_verdicts_keep(j->verdict, t->run->store, t->arena, &v, e);
+    j->fresh = !err && !(found && strcmp(kept.receipt, v->receipt) == 0);
+    if (err || !j->fresh) return err;
+    v->journaled = false;
+    return kl_verdicts_keep(j->verdict, t->run->store, t->arena, v, e);
+}
+
+/* An unstable verdict that comes in now is this line's answer; one that was there before is what somebody gave up on. */
+static kl_err judge_there(judgement *j, kl_error *e) {
+    kl_gate_opts o = j->opts;
+    kl_verdict v = {0};
+    kl_err err = open_gate(j->t, e);
+    if (!err) err = from_spool(&v, j, &o, e);
+    for (int n = 1; !err && v.outcome == KL_UNSTABLE && !j->fresh && !j->opts.seed && n <= MAX_REPEATS; n++) {
+        o.seed = seed_of_repeat(j, n);
+        err = from_spool(&v, j, &o, e);
+    }
+    j->unsettled = v.outcome == KL_UNSTABLE;
+    return err;
 }
 
 static kl_err judge_live(judgement *j, kl_error *e) {
@@ -204,8 +245,14 @@ kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, 
         j.opts.progress_ctx = t;
     }
     kl_err err = judge(out, &j, a, &local);
+    t->foreseen = (kli_foreseen){0};
     if (err && e) *e = local;
     return err;
+}
+
+void kl_foresee(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o) {
+    if (!t->run->opts.spool || t->journal_only) return;
+    t->foreseen = (kli_foreseen){task, k, o ? *o : t->run->opts.gate};
 }
 
 /* ---- text ---------------------------------------------------------------------------------------------------------------- */

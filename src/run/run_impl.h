@@ -39,6 +39,13 @@ typedef struct {
     int64_t ordinal;
 } kli_doubt;
 
+/* What comes next if the question that is asked now is answered well. */
+typedef struct {
+    const kl_task *task;
+    const kl_kernel *kernel; /* NULL: nothing is foreseen */
+    kl_gate_opts opts;
+} kli_foreseen;
+
 struct kl_track {
     kl_run *run;
     const kl_track_spec *spec;
@@ -55,6 +62,7 @@ struct kl_track {
     double best;
     bool live; /* something was asked or judged: from here on there is something to say */
     kli_doubt doubt;
+    kli_foreseen foreseen;
     char verdict_key[65];
 
     /* opened on first use, kept from pass to pass */

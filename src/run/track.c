@@ -58,6 +58,7 @@ void kli_track_begin(kl_track *t) {
     t->live = false;
     t->verdict_key[0] = '\0';
     t->doubt.there = false;
+    t->foreseen = (kli_foreseen){0};
     if (!t->journal_only) t->n_failures = 0;
 }
 
@@ -271,6 +272,7 @@ void kl_track_phase(kl_track *t, const char *phase) {
     t->phase = phase ? kl_arena_copy(t->arena, kl_str_of(phase)).ptr : "";
 }
 
+int64_t kl_track_budget(const kl_track *t) { return t->run->opts.budget_microusd; }
 int64_t kl_track_spent(const kl_track *t) { return t->spent_microusd; }
 
 const char *kl_track_verdict_key(const kl_track *t) { return t->verdict_key; }
