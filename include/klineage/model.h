@@ -108,5 +108,8 @@ int64_t kl_price_cost(const kl_price *p, const kl_usage *u);                    
 KL_MUST_USE kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
 /* Usage when the provider does not say: bytes / 4, everything uncached, marked estimated. */
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);
+/* The same as a provider with a prompt cache would count it: up to the last breakpoint written, and read where the conversation has been there
+ * before (all but its last two turns; the system turn of a purpose that this track asked for before).  No time to live is modelled. */
+kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply);
 
 #endif

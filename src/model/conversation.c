@@ -5,6 +5,7 @@
  * Not here: the wire formats (anthropic.c, openai.c), what any of it means.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
+#include <string.h>
 
 const char *kli_role_name(kl_role r) {
     switch (r) {
@@ -86,12 +87,37 @@ void kl_usage_parse(kl_usage *out, const json_t *o) {
     (void)kli_tokens(&out->output, o, "output");
 }
 
-static int64_t prompt_bytes(const kl_request *q) {
+#define LEAST_CACHED 1024 /* tokens: a shorter prefix is not kept by any provider */
+
+/* Tokens of turns [from, to), from their bytes. */
+static int64_t tokens_of(const kl_request *q, int from, int to) {
     int64_t bytes = 0;
-    for (int i = 0; i < q->n; i++) bytes += (int64_t)q->messages[i].text.len;
-    return bytes;
+    for (int i = from; i < to; i++) bytes += (int64_t)q->messages[i].text.len;
+    return (bytes + 3) / 4;
 }
 
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply) {
-    return (kl_usage){.input = (prompt_bytes(q) + 3) / 4, .output = ((int64_t)reply.len + 3) / 4, .estimated = true};
+    return (kl_usage){.input = tokens_of(q, 0, q->n), .output = ((int64_t)reply.len + 3) / 4, .estimated = true};
+}
+
+/* Asked for this purpose before, in this track: then the system turn has been sent already. */
+static bool asked_before(const kl_request *q) {
+    const char *ordinal = q->slot ? strrchr(q->slot, '/') : NULL;
+    return ordinal && strcmp(ordinal, "/0") != 0;
+}
+
+kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply) {
+    int marked = 0, sent = q->n > 2
+                               ? q->n - 2
+                               : asked_before(q); /* a conversation only grows: all but its last two turns were there */
+    for (int i = 0; i < q->n; i++)
+        if (q->messages[i].cache) marked = i + 1;
+    if (sent > marked) sent = marked;
+    if (tokens_of(q, 0, sent) < LEAST_CACHED) sent = 0;
+    if (tokens_of(q, 0, marked) < LEAST_CACHED) marked = 0;
+    kl_usage u = kl_usage_estimate(q, reply);
+    u.cache_read = tokens_of(q, 0, sent);
+    u.cache_write_5m = tokens_of(q, sent, marked);
+    u.input = tokens_of(q, marked, q->n);
+    return u;
 }

@@ -133,7 +133,7 @@ static kl_err mailbox_ask(kl_reply *out, void *self, kl_arena *a, const kl_reque
         kl_hint(e, "answer requests/%s.md in replies/%s.md, then run the same command again", key, key);
     }
     if (err) return err;
-    out->usage = kl_usage_estimate(q, out->text);
+    out->usage = kl_usage_estimate_cached(q, out->text);
     out->billed_microusd = -1;
     return KL_OK;
 }

@@ -204,6 +204,35 @@ static void test_model_price__a_table_that_is_wrong_is_no_table(void **state) {
     }
 }
 
+static void test_model_price__usage_as_with_a_cache(void **state) {
+    (void)state;
+    static char text[8192];
+    memset(text, 'x', sizeof text);
+    const kl_str long_turn = {text, 8000}, short_turn = {text, 400};
+    const kl_message m[] = {{KL_ROLE_SYSTEM, long_turn, true},
+                            {KL_ROLE_USER, short_turn, true},
+                            {KL_ROLE_ASSISTANT, short_turn, false},
+                            {KL_ROLE_USER, short_turn, true}};
+    kl_request q = {.messages = m, .n = 2, .slot = "t/generate/0"};
+    kl_usage u = kl_usage_estimate_cached(&q, short_turn);
+    assert_int_equal(u.cache_read, 0);
+    assert_int_equal(u.cache_write_5m, 2100);
+    q.slot = "t/generate/1"; /* the system turn went out with the first */
+    u = kl_usage_estimate_cached(&q, short_turn);
+    assert_int_equal(u.cache_read, 2000);
+    assert_int_equal(u.cache_write_5m, 100);
+    q.n = 4;
+    u = kl_usage_estimate_cached(&q, short_turn);
+    assert_int_equal(u.cache_read, 2100);
+    assert_int_equal(u.cache_write_5m, 200);
+    assert_int_equal(u.input, 0);
+    const kl_message brief[] = {{KL_ROLE_SYSTEM, short_turn, true}, {KL_ROLE_USER, short_turn, true}};
+    u = kl_usage_estimate_cached(&(kl_request){.messages = brief, .n = 2}, short_turn); /* too short to be kept */
+    assert_int_equal(u.input, 200);
+    assert_int_equal(u.cache_write_5m, 0);
+    assert_true(u.estimated);
+}
+
 static void test_model_price__usage_from_bytes(void **state) {
     (void)state;
     const kl_message m[] = {{KL_ROLE_SYSTEM, KL_S("12345"), false}, {KL_ROLE_USER, KL_S("6789"), false}};
@@ -230,6 +259,7 @@ int main(void) {
         TEST(the_users_table_comes_first),
         TEST(a_table_that_is_wrong_is_no_table),
         TEST(usage_from_bytes),
+        TEST(usage_as_with_a_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
