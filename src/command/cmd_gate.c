@@ -47,7 +47,8 @@ static kl_err spool(gating *g, const char *dir, kl_error *e) {
     memcpy(g->key, id, sizeof g->key);
     err = fetch(g, dir, id, e);
     kl_verdict kept;
-    return err || !g->journal ? err : kl_verdicts_find(&kept, &g->from_journal, g->journal, g->context->arena, g->key, e);
+    return err || !g->journal ? err
+                              : kl_verdicts_find(&kept, &g->from_journal, g->journal, g->context->arena, g->key, e);
 }
 
 /* ---- gate ------------------------------------------------------------------------------------------------------- */

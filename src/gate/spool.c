@@ -392,8 +392,8 @@ static kl_gate_opts options_of(kl_arena *a, const json_t *job) {
 static kl_err read_rival(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
     const json_t *rival = json_object_get(job, "against");
     if (kl_json_int_or(job, "version", 0) != (rival ? WITH_RIVAL : PLAIN))
-        return kl_fail(e, KL_EPARSE, "job.json", "not a job of version %d, nor of version %d with a kernel to compare with",
-                       PLAIN, WITH_RIVAL);
+        return kl_fail(e, KL_EPARSE, "job.json",
+                       "not a job of version %d, nor of version %d with a kernel to compare with", PLAIN, WITH_RIVAL);
     if (!rival) return KL_OK;
     out->rival = kernel_of(a, rival);
     if (!is_id(out->rival.hash) || out->rival.surface != out->kernel.surface)
@@ -447,7 +447,7 @@ static kl_err load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const wo
     err = kl_kernel_parse(k, a, source, c->path, c->surface, &with, e);
     *unreadable = err == KL_EPARSE || err == KL_ELIMIT;
     if (err || kl_str_eq(kl_str_of((*k)->hash), c->hash)) return err;
-    return kl_fail(e, KL_EINVAL, path.ptr, "the kernel's content is not what job.json says");
+    return kl_fail(e, KL_EINVAL, path.ptr, "the content of %s%s is not what job.json says", name, c->surface->suffix);
 }
 
 /* A visit to the host costs more than a minute of it, and a busy minute is no property of a kernel. */

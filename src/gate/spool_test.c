@@ -13,9 +13,12 @@
 /* ---- the stand-in ------------------------------------------------------------------------------------------------ */
 
 static kl_err gate_says;       /* KL_OK: pass */
+static int unstable;           /* so many times before it */
 static char gate_log[4096];    /* one line a run, shared by the workers of a test */
 static char take_over[4096];   /* todo folder to which a judged job goes while it is judged; empty: none */
 static kl_gate_opts gate_opts; /* of the last run */
+static char rival_hash[65];    /* of its `against`; empty: none */
+static char rival_path[256];
 
 kl_err fake_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e) {
     (void)out, (void)a, (void)id, (void)arch;
@@ -27,6 +30,8 @@ kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t,
     (void)g, (void)a;
     const worker *w = o->progress_ctx;
     gate_opts = *o;
+    snprintf(rival_hash, sizeof rival_hash, "%s", o->against ? o->against->hash : "");
+    if (o->against) snprintf(rival_path, sizeof rival_path, "%.*s", KL_STR_ARG(o->against->path));
     o->progress(o->progress_ctx, KL_STAGE_TINY, NULL);
     usleep(2000);
     const int fd = open(gate_log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -38,7 +43,7 @@ kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t,
         (void)rename(w->mine, take_over);
         take_over[0] = '\0';
     }
-    *out = (kl_verdict){.outcome = KL_PASS,
+    *out = (kl_verdict){.outcome = unstable-- > 0 ? KL_UNSTABLE : KL_PASS,
                         .stage = KL_STAGE_DONE,
                         .assurance = 'B',
                         .task = t->name,
@@ -77,6 +82,7 @@ static int setup(void **state) {
     assert_ok(kl_kernel_load(&f->kernel, f->arena, TASK "/naive.c", NULL, &e));
     snprintf(gate_log, sizeof gate_log, "%s/log", f->dir);
     gate_says = KL_OK;
+    unstable = 0;
     take_over[0] = '\0';
     kl_log_set_level(KL_LOG_QUIET);
     *state = f;
@@ -169,10 +175,81 @@ static void test_gate_spool__the_id_is_what_is_asked_not_where_it_lay(void **sta
     assert_int_equal(count(f, "todo"), 3);
 }
 
-static void test_gate_spool__a_rival_is_not_dropped_in_silence(void **state) {
+/* The same sums over twice as many lines of comment: another kernel. */
+static void oppose(fixture *f) {
+    const kl_str source = kl_arena_printf(f->arena, "%.*s\n// a rival\n", KL_STR_ARG(f->kernel->source));
+    kl_kernel *rival;
+    assert_ok(kl_kernel_parse(&rival, f->arena, source, KL_S("old/rival.c"), f->kernel->surface, NULL, &e));
+    f->opts.against = rival;
+}
+
+static void test_gate_spool__carries_a_rival(void **state) {
     fixture *f = *state;
+    kl_verdict v;
+    oppose(f);
+    put(f);
+    assert_true(kl_fs_exists(file(f, "against.c")));
+    work(f, 1, 0);
+    assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    assert_str(v.kernel_hash, f->kernel->hash);
+    assert_string_equal(rival_hash, f->opts.against->hash);
+    assert_string_equal(rival_path, "old/rival.c");
+}
+
+static void test_gate_spool__a_rival_is_part_of_the_question_and_its_place_is_not(void **state) {
+    fixture *f = *state;
+    char alone[65], first[65];
+    put(f);
+    memcpy(alone, f->id, sizeof alone);
+    oppose(f);
+    put(f);
+    memcpy(first, f->id, sizeof first);
+    assert_string_not_equal(first, alone);
+    ((kl_kernel *)f->opts.against)->path = KL_S("elsewhere.c");
+    put(f);
+    assert_string_equal(f->id, first);
     f->opts.against = f->kernel;
+    put(f);
+    assert_string_not_equal(f->id, first);
+    assert_int_equal(count(f, "todo"), 3);
+}
+
+static void test_gate_spool__a_worker_that_knows_no_rivals_refuses_one(void **state) {
+    fixture *f = *state;
+    kl_str text;
+    put(f);
+    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
+    assert_contains(text.ptr, "\"version\": 1,");
+    oppose(f);
+    put(f);
+    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
+    assert_contains(text.ptr, "\"version\": 2,");
+}
+
+static void test_gate_spool__a_rival_is_of_the_same_surface(void **state) {
+    fixture *f = *state;
+    kl_kernel *rival;
+    assert_ok(kl_kernel_load(&rival, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
+    f->opts.against = rival;
     assert_err(KL_EINVAL, kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e));
+}
+
+static void test_gate_spool__a_time_that_does_not_settle_is_taken_once_more(void **state) {
+    fixture *f = *state;
+    kl_verdict v;
+    put(f);
+    unstable = 1;
+    work(f, 1, 0);
+    assert_int_equal(runs(), 2);
+    assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    assert_int_equal(v.outcome, KL_PASS);
+    f->opts.seed = 5;
+    put(f);
+    unstable = 3;
+    work(f, 1, 0);
+    assert_int_equal(runs(), 4);
+    assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    assert_int_equal(v.outcome, KL_UNSTABLE);
 }
 
 static void test_gate_spool__a_strange_id_is_no_path(void **state) {
@@ -351,7 +428,19 @@ static void test_gate_spool__odd_jobs_are_refused(void **state) {
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": {}, \"surface\": \"c\"}",
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"../c\"}",
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": 3}",
-        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"require_assurance\": \"Z\"}"};
+        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"require_assurance\": \"Z\"}",
+        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\", "
+        "\"surface\": \"c\"}}",
+        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": null}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": null}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": []}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": "
+        "\"../x\", \"surface\": \"c\"}}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\"}}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\", "
+        "\"surface\": \"cuda\"}}",
+        "{\"version\": 3, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\", "
+        "\"surface\": \"c\"}}"};
     for (size_t i = 0; i < KL_COUNT(odd); i++) {
         carried_job j;
         kl_buf text = {0};
@@ -380,7 +469,7 @@ static void test_gate_spool__odd_options_are_bounded(void **state) {
     assert_true(j.opts.max_seconds == MAX_JOB_SECONDS && j.opts.min_seconds == 0 && j.opts.half_width == 0 &&
                 j.opts.min_pairs == 0);
     assert_true(j.opts.seed == UINT64_MAX && !j.opts.quick);
-    assert_null(j.params[0]);
+    assert_null(j.kernel.params[0]);
 }
 
 static void test_gate_spool__what_job_json_says_is_what_put_wrote(void **state) {
@@ -455,7 +544,27 @@ static void test_gate_spool__a_changed_kernel_is_not_the_job(void **state) {
     put(f);
     overwrite(f, file(f, "kernel.c"),
               kl_arena_printf(f->arena, "%s\nstatic int changed;\n", f->kernel->source.ptr).ptr);
-    expect_refused(f, "the kernel's content");
+    expect_refused(f, "the content of kernel.c");
+}
+
+static void test_gate_spool__a_changed_rival_is_not_the_job(void **state) {
+    fixture *f = *state;
+    oppose(f);
+    put(f);
+    overwrite(f, file(f, "against.c"), f->kernel->source.ptr);
+    expect_refused(f, "the content of against.c");
+}
+
+static void test_gate_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict(void **state) {
+    fixture *f = *state;
+    oppose(f);
+    put(f);
+    unlink(file(f, "against.c"));
+    expect_refused(f, "cannot open");
+    kl_fs_remove_tree(at(f, "done", f->id));
+    put(f);
+    overwrite(f, file(f, "against.c"), "//! lunch f\n");
+    expect_refused(f, "lunch");
 }
 
 static void test_gate_spool__a_changed_job_is_not_the_job(void **state) {
@@ -513,7 +622,11 @@ int main(void) {
         test_of(test_gate_spool__carries_a_job_there_and_back),
         test_of(test_gate_spool__putting_twice_is_one_job),
         test_of(test_gate_spool__the_id_is_what_is_asked_not_where_it_lay),
-        test_of(test_gate_spool__a_rival_is_not_dropped_in_silence),
+        test_of(test_gate_spool__carries_a_rival),
+        test_of(test_gate_spool__a_rival_is_part_of_the_question_and_its_place_is_not),
+        test_of(test_gate_spool__a_worker_that_knows_no_rivals_refuses_one),
+        test_of(test_gate_spool__a_rival_is_of_the_same_surface),
+        test_of(test_gate_spool__a_time_that_does_not_settle_is_taken_once_more),
         test_of(test_gate_spool__a_strange_id_is_no_path),
         test_of(test_gate_spool__an_error_of_the_host_comes_back),
         test_of(test_gate_spool__no_spool_is_said),
@@ -535,6 +648,8 @@ int main(void) {
         test_of(test_gate_spool__strange_names_are_ignored),
         test_of(test_gate_spool__huge_files_are_refused),
         test_of(test_gate_spool__a_changed_kernel_is_not_the_job),
+        test_of(test_gate_spool__a_changed_rival_is_not_the_job),
+        test_of(test_gate_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict),
         test_of(test_gate_spool__a_changed_job_is_not_the_job),
         test_of(test_gate_spool__a_changed_task_is_not_the_task),
         test_of(test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict),

@@ -76,12 +76,17 @@ static kl_outcome outcome_of(const kl_kernel *k) {
     return KL_PASS;
 }
 
-static void sign(kl_verdict *v, kl_track *t, const char *kernel, const char *against) {
+static void key_of(char key[65], const char *kernel, const char *against) {
     kl_hasher h;
     kl_hasher_init(&h);
     kl_hasher_add(&h, kl_str_of(kernel));
     kl_hasher_add(&h, kl_str_of(against));
-    memcpy(t->key, kl_hasher_end(&h).hex, sizeof t->key);
+    memcpy(key, kl_hasher_end(&h).hex, 65);
+}
+
+static void sign(kl_verdict *v, kl_track *t, const char *kernel, const char *against) {
+    key_of(t->key, kernel, against);
+    t->came_true += strcmp(t->key, t->ahead) == 0;
     memcpy(v->receipt, kl_hash_of(kl_str_of(t->key)).hex, sizeof v->receipt);
 }
 
@@ -92,6 +97,12 @@ static void fill(kl_verdict *v, kl_track *t, const kl_task *task) {
                       .toolchain = KL_S("none"),
                       .created = KL_S("2026-01-31T12:00:00Z"),
                       .why = KL_S("as the source says")};
+}
+
+void kl_foresee(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o) {
+    (void)task;
+    t->foreseen++;
+    key_of(t->ahead, k->hash, o->against ? o->against->hash : "");
 }
 
 kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,

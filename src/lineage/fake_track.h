@@ -24,8 +24,8 @@ struct kl_track {
     kl_gate_opts opts;
     int moves_at; /* verdicts from this number on come from another platform */
     int judged, steps, accepted;
-    int foreseen, came_true; /* questions that were announced, and those that were then asked next but one */
-    char ahead[65];          /* key of the one that is announced */
+    int foreseen, came_true; /* questions that were announced, and those of them that were asked */
+    char ahead[65];          /* key of the last one that was announced */
     int64_t budget;
     kl_str phases; /* first letter of each step's phase, in order, upper case when accepted */
     char key[65];

@@ -29,6 +29,15 @@ static void test_lineage_walk__goes_from_expert_to_naive(void **state) {
     assert_str(s->track.phases, "WRWr");
 }
 
+/* The naive kernel with the expert, and every race with the verdict that it waits for: one visit to another host instead of two. */
+static void test_lineage_walk__says_ahead_what_it_will_ask(void **state) {
+    kl_error e = {0};
+    sample_whole_walk(s);
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->track.foreseen, 4); /* naive, two steps back, one forward; the other step does not pay */
+    assert_int_equal(s->track.came_true, 4);
+}
+
 /* The simpler kernel was the candidate, so the gate said 0.5; the gain is that of going forward. */
 static void test_lineage_walk__the_gain_is_that_of_going_forward(void **state) {
     kl_error e = {0};
@@ -323,6 +332,7 @@ static void test_lineage_walk__again_makes_the_same_document(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         with_sample(test_lineage_walk__goes_from_expert_to_naive),
+        with_sample(test_lineage_walk__says_ahead_what_it_will_ask),
         with_sample(test_lineage_walk__the_gain_is_that_of_going_forward),
         with_sample(test_lineage_walk__the_second_conversation_sees_nothing_of_the_first),
         with_sample(test_lineage_walk__conversation_only_grows),

@@ -19,6 +19,8 @@ static int gate_runs, spool_puts;
 static kl_outcome gate_script[8]; /* one after the other; past the end: pass */
 static kl_err gate_error;
 static bool spool_done;
+static char jobs[16][65]; /* ids as they were put */
+static size_t n_jobs;
 static kl_gate_opts gate_opts; /* of the last run */
 
 kl_err fake_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
@@ -52,18 +54,24 @@ kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t,
 
 kl_err fake_spool_put(char id[65], const char *folder, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
                       const kl_gate_opts *o, kl_error *e) {
-    (void)folder;
+    (void)folder, (void)g, (void)e;
     spool_puts++;
-    return fake_gate_key(id, g, a, t, k, o, e);
+    const kl_str text = kl_arena_printf(a, "%s %s %s %s %llu", t->hash, k->hash, o->workload ? o->workload : "",
+                                        o->against ? o->against->hash : "", (unsigned long long)o->seed);
+    memcpy(id, kl_hash_of(text).hex, 65);
+    if (n_jobs < KL_COUNT(jobs)) memcpy(jobs[n_jobs++], id, 65);
+    return KL_OK;
 }
 
 static const kl_task *spool_task;
 static const kl_kernel *spool_kernel;
+static kl_outcome spool_says;
 
 kl_err fake_spool_get(kl_verdict *out, kl_arena *a, const char *folder, const char *id, kl_error *e) {
     if (!spool_done) return kl_fail(e, KL_PENDING, folder, "job %.12s is not done yet", id);
     kl_verdict made;
-    fill(&made, spool_task, spool_kernel, KL_PASS);
+    fill(&made, spool_task, spool_kernel, spool_says);
+    memcpy(made.receipt, kl_hash_of(kl_str_of(id)).hex, sizeof made.receipt); /* another job, another receipt */
     made.created = KL_S("2026-01-31T12:00:00Z");
     json_t *o = kl_verdict_json(&made);
     char *dumped = json_dumps(o, 0);
@@ -111,6 +119,8 @@ static int set_up(void **state) {
     gate_runs = spool_puts = 0;
     gate_error = KL_OK;
     spool_done = false;
+    spool_says = KL_PASS;
+    n_jobs = 0;
     memset(gate_script, 0, sizeof gate_script);
     KL_ASSERT(KL_PASS == 0);
     if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
@@ -292,6 +302,88 @@ static void test_run_judge__a_spool_is_pending_until_it_is_done(void **state) {
     assert_int_equal(gate_runs, 0);
 }
 
+static void begin_spool(void) {
+    opts.spool = kl_fs_join(arena, dir, "spool").ptr;
+    again();
+}
+
+static bool was_put(size_t i, const kl_gate_opts *o) {
+    char id[65];
+    const size_t n = n_jobs;
+    assert_ok(fake_spool_put(id, "", NULL, arena, task, kernel, o, &e));
+    n_jobs = n;
+    return i < n && strcmp(jobs[i], id) == 0;
+}
+
+static void test_run_judge__a_rival_is_another_question_to_a_spool(void **state) {
+    (void)state;
+    begin_spool();
+    spool_done = true;
+    judged(NULL);
+    judged(&(kl_gate_opts){.baseline = "none", .against = kernel});
+    assert_int_equal(effects(), 2);
+    again();
+    judged(NULL);
+    judged(&(kl_gate_opts){.baseline = "none", .against = kernel});
+    assert_int_equal(effects(), 2);
+}
+
+static void test_run_judge__what_is_foreseen_goes_with_what_waits(void **state) {
+    (void)state;
+    kl_verdict v;
+    const kl_gate_opts race = {.against = kernel};
+    kl_foresee(&track, task, kernel, &race);
+    judged(NULL);
+    assert_int_equal(spool_puts, 0); /* there is no spool */
+    opts.trial = 2;
+    begin_spool();
+    kl_foresee(&track, task, kernel, &race);
+    assert_int_equal(spool_puts, 0); /* nobody waits yet */
+    assert_err(KL_PENDING, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_int_equal(n_jobs, 2);
+    assert_true(was_put(0, &opts.gate) && was_put(1, &race));
+    assert_err(KL_PENDING, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_int_equal(n_jobs, 3); /* it is foreseen once */
+    spool_done = true;
+    again();
+    kl_foresee(&track, task, kernel, &race);
+    judged(NULL);
+    assert_int_equal(n_jobs, 4); /* an answer that is there may be no good one: what was foreseen may never be asked */
+}
+
+static void test_run_judge__a_spool_that_gave_an_unstable_verdict_is_given_another_job(void **state) {
+    (void)state;
+    kl_verdict v;
+    begin_spool();
+    spool_done = true;
+    spool_says = KL_UNSTABLE;
+    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    assert_int_equal(n_jobs, 1);
+    assert_int_equal(effects(), 0); /* as here: nothing rests on it yet */
+    again();
+    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE); /* the line gave up on the first; this is the second */
+    assert_int_equal(n_jobs, 3);
+    assert_string_equal(jobs[0], jobs[1]);
+    assert_string_not_equal(jobs[1], jobs[2]);
+    assert_ok(kli_doubt_settle(&track, &e));
+    again();
+    judged(NULL); /* this line went on from it */
+    assert_int_equal(n_jobs, 3);
+    opts.trial = 2;
+    spool_says = KL_PASS;
+    again();
+    v = judged(NULL);
+    assert_int_equal(v.outcome, KL_PASS);
+    const kl_gate_opts pinned = {.seed = 7};
+    spool_says = KL_UNSTABLE;
+    judged(&pinned);
+    again();
+    n_jobs = 0;
+    judged(NULL);
+    judged(&pinned); /* whoever names the seed asks for this one */
+    assert_int_equal(n_jobs, 1);
+}
+
 /* ---- text --------------------------------------------------------------------------------------------------------------------- */
 
 static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **state) {
@@ -332,6 +424,9 @@ int main(void) {
         TEST(test_run_judge__the_worlds_failure_is_not_kept),
         TEST(test_run_judge__the_journal_alone_measures_nothing),
         TEST(test_run_judge__a_spool_is_pending_until_it_is_done),
+        TEST(test_run_judge__a_rival_is_another_question_to_a_spool),
+        TEST(test_run_judge__what_is_foreseen_goes_with_what_waits),
+        TEST(test_run_judge__a_spool_that_gave_an_unstable_verdict_is_given_another_job),
         TEST(test_run_judge_text__what_does_not_parse_is_refused_and_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

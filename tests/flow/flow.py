@@ -486,7 +486,14 @@ def test_spool(p):
     verdict = validate(p, p.gate(KERNELS / "gemm_wrong.c", *job).is_("wrong").json())
     assert verdict["outcome"] == "wrong"
     p.run("spool", "spool").is_("ok", "done", "wrong")
-    assert len(p.run("verdict", "list", "--json").json()["verdicts"]) == 1
+    rival = p.write("rival.c", pathlib.Path(p.naive).read_text() + "/* the same */\n")
+    against = (*job, "--against", rival)
+    p.gate(p.naive, *job).is_("pending")
+    p.gate(p.naive, *against).is_("pending")
+    assert p.run("spool", "spool", "--json").is_("ok").json()["counts"]["todo"] == 2
+    p.run("spool", "spool", "--work").is_("ok", "2 judged")
+    p.gate(p.naive, *against).is_("ok")
+    assert len(p.run("verdict", "list", "--json").json()["verdicts"]) == 2
 
 
 # ---- ends that nobody planned ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 Driven like flow.py, whose Place it shares.  SPDX-License-Identifier: Apache-2.0
 """
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -53,9 +54,9 @@ def recording(p, *calls):
     return "replay:" + p.write("calls.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def walk(p, model, *options):
+def walk(p, model, *options, source=EXPERT):
     """The answer of a walk; on a machine too busy for any time to settle there is nothing to say."""
-    answer = p.run("walk", "gemm", p.write("expert.c", EXPERT), *SHAPE, "--model", model, *options, limit=200)
+    answer = p.run("walk", "gemm", p.write("expert.c", source), *SHAPE, "--model", model, *options, limit=200)
     if "unstable" in answer.out + answer.err:
         raise Skip("this machine is too busy: no time settled")
     return answer
@@ -94,6 +95,50 @@ def test_walk_is_complete_kept_exported_and_resumed(p):
     p.run("lineage", "import", p.write("lie.json", json.dumps(document))).is_("usage", "changed after it was made")
 
 
+def worker(p, judged):
+    """One visit to the host that serves the spool `s`, with nothing but the worker."""
+    program = pathlib.Path(p.program).with_name("klineage-worker")
+    done = subprocess.run([program, "--spool", "s"], cwd=p.folder, env=p.env, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0 and f"{judged} done, 0 failed" in done.stdout + done.stderr, f"{done}"
+    if "unstable" in done.stderr:
+        raise Skip("this machine is too busy: no time settled")
+
+
+def test_walk_through_a_spool(p):
+    """A visit for the expert and naive, one for each step: the race goes with the verdict that it waits for."""
+    step = ("--spool", "s", "--once", "--out", p.folder / "l.json")
+    for _ in range(2):
+        walk(p, whole(p), *step).is_("pending", "klineage-worker --spool s")
+        walk(p, whole(p), *step).is_("pending")  # asked again it puts nothing new
+        worker(p, 2)
+    walk(p, whole(p), *step).is_("ok", "complete: three plain loops")
+    edge = json.loads((p.folder / "l.json").read_text())["edges"][0]
+    assert edge["gain"]["ratio"] > 1 and edge["forward"]["hash"], edge
+    for key in (edge["gain"]["verdict"], edge["forward"]["verdict"]):
+        p.run("verdict", "show", key).is_("ok")
+    worker(p, 0)
+    (p.folder / "s").rename(p.folder / "elsewhere")
+    walk(p, whole(p), *step).is_("ok")  # out of the journal, whatever became of the folder
+    assert not (p.folder / "s").exists()
+
+
+def test_builtin_walks_through_a_spool(p):
+    faster = SIMPLE.replace("            for (int32_t k", "#pragma omp simd reduction(+:sum)\n            for (int32_t k")
+    for _ in range(2):
+        walk(p, "builtin", "--spool", "s", "--once", source=faster).is_("pending")
+        worker(p, 2)
+    walk(p, "builtin", "--spool", "s", "--once", source=faster).is_("ok", "simd_pragma", "mechanical")
+
+
+def test_walk_of_a_gpu_kernel_needs_no_gpu_here(p):
+    expert = p.source / "experts/topk/cuda/2-radix-select.cu"
+    task = ("walk", "topk", expert, "--workload", "paper", "--model", "builtin", "--spool", "s", "--once")
+    p.run(*task).is_("pending")
+    p.run(*task).is_("pending")
+    queue = p.run("spool", "s", "--json").is_("ok").json()
+    assert queue["counts"] == {"todo": 2, "taken": 0, "done": 0}, queue
+
+
 def test_walk_that_ends_early_says_how_to_go_on(p):
     model = recording(p, ("deoptimize 1/0", "no"), ("deoptimize 1/1", "DONE: believe me"), ("deoptimize 1/2", "no"))
     walk(p, model, "--max-rejections", "2").is_("no", "rejection_limit", "not_naive: still has", "another --trial")
@@ -105,7 +150,6 @@ def test_walk_wrong_usage(p):
     p.run("walk", "gemm", kernel).is_("usage", "no model was named", "builtin")
     p.run("walk", "gemm", kernel, "--model", "builtin", "--recover", "2").is_("usage", "--recover is a share")
     p.run("walk", "gemm", kernel, "--model", "builtin", "--max-steps", "65").is_("usage", "at most 64")
-    p.run("walk", "gemm", kernel, "--model", "builtin", "--spool", "s").is_("usage", "a spool cannot carry")
     p.run("walk", "gemm", kernel, "--model", "builtin", "--workload", "nowhere").is_("usage", "no workload 'nowhere'")
     p.run("lineage", "show", "nothing").is_("usage", "klineage lineage list")
     p.run("lineage", "export", "nothing").is_("usage", "--git DIR or --out FILE")

@@ -348,14 +348,28 @@ def test_mailbox(p):
 
 
 def test_a_search_through_a_spool(p):
-    """The gates are somebody else's; the search ends with a gain although a spool carries no comparison of two kernels."""
+    """The gates are somebody else's: the start, the proposal, and what the best gained over the start."""
     warm(p)
     model = recording(p, [GOOD, DONE])
-    for _ in range(2):
+    for _ in range(3):
         optimize(p, model, "--spool", "s", "--once").is_("pending", "klineage-worker --spool s")
         settled(p.run("spool", "s", "--work", limit=200)).is_("ok", "1 judged")
     track = settled(optimize(p, model, "--spool", "s", "--once", "--json")).is_("ok").json()["tracks"][0]
     assert track["stopped"] == "model says done" and 2 < track["gain_ci"][0] <= track["gain"] <= track["gain_ci"][1], track
+
+
+def test_edges_are_derived_apart_through_a_spool(p):
+    warm(p)
+    p.env["KLINEAGE_TASKS"] = str(LOOP)
+    walk = p.run("walk", TASK, p.write("fast.c", FAST), "--quick", "--model", walk_script(p), "--out", "l.json", limit=230)
+    settled(walk).is_("ok")
+    model = recording(p, [whole(FAST.replace("sum", "total"))], track="rederive/1", purpose="rederive 1")
+    again = ("lineage", "rederive", "l.json", "--quick", "--model", model, "--spool", "s", "--once", "--jobs", "2", "--store", "other.db")
+    for jobs in (1, 2):  # the simpler kernel, which this journal does not know; the new one, and its race
+        p.run(*again).is_("pending", "klineage-worker --spool s")
+        settled(p.run("spool", "s", "--work", limit=200)).is_("ok", f"{jobs} judged")
+    done = settled(p.run(*again))
+    assert done.status in (EXIT["ok"], EXIT["no"]) and "of 1 edges that pay" in done.out, str(done)
 
 
 def test_mailbox_answers_that_are_no_text(p):
@@ -469,7 +483,6 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
     with serving(p, [whole(FAST)]) as server:
-        p.run("admit", name, *ADMIT, "--model", HAIKU, "--spool", "s", env=key).is_("usage", "a spool cannot carry")
         answer = settled(p.run("admit", name, name, *ADMIT, "--model", HAIKU, env=key, limit=200)).is_("ok", "1 of 1 admitted")
         asked = [texts_of(r["body"]) for r in server.requests()]
         assert len(asked) == 1 and CARD.splitlines()[1] in asked[0][-1], (answer, asked)
@@ -492,6 +505,19 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
         p.run("library", "check", "--library", "library").is_("no", name)
         p.run("retrieve", "running", TASK / "naive.c", "--library", "library").is_("no")
         assert "carry the sum" not in prompt(2).lower(), "a card that was edited by hand came into a prompt"
+
+
+def test_a_card_is_admitted_through_a_spool(p):
+    name = lifted(p)
+    key = {"ANTHROPIC_API_KEY": KEY}
+    admit = ("admit", name, *ADMIT, "--model", HAIKU, "--spool", "s", "--once")
+    with serving(p, [whole(FAST)]) as server:
+        for _ in range(2):  # the start; what the model makes of it, timed against it
+            p.run(*admit, env=key, limit=200).is_("pending", "klineage-worker --spool s")
+            settled(p.run("spool", "s", "--work", limit=200)).is_("ok", "1 judged")
+        settled(p.run(*admit, env=key, limit=200)).is_("ok", "1 of 1 admitted")
+        assert len(server.requests()) == 1
+    assert (p.folder / "library/admitted" / name / "SKILL.md").exists()
 
 
 def test_a_library_that_cannot_be_written(p):

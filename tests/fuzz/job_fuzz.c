@@ -4,11 +4,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_kernel(const carried_kernel *k) {
+    size_t n = 0;
+    while (k->params[n]) n++;
+    KL_ASSERT(n <= KL_MAX_PARAMS && is_id(k->hash) && k->surface);
+}
+
 static void check_bounds(const carried_job *j) {
     const kl_gate_opts *o = &j->opts;
-    size_t              n = 0;
-    while (j->params[n]) n++;
-    KL_ASSERT(n <= KL_MAX_PARAMS && is_id(j->task) && is_id(j->kernel) && is_id(kl_str_of(j->id)) && j->surface);
+    KL_ASSERT(is_id(j->task) && is_id(kl_str_of(j->id)));
+    check_kernel(&j->kernel);
+    if (j->rival.hash.len) check_kernel(&j->rival);
     KL_ASSERT(o->max_seconds >= 0 && o->max_seconds <= MAX_JOB_SECONDS && o->min_seconds >= 0 && o->min_seconds <= MAX_JOB_SECONDS);
     KL_ASSERT(o->half_width >= 0 && o->half_width <= 1 && o->min_pairs >= 0 && o->abandon_below >= 0);
     KL_ASSERT(!o->require_assurance || o->require_assurance == 'A' || o->require_assurance == 'B');
