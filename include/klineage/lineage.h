@@ -35,7 +35,8 @@ typedef struct {
                                * that does not pay may have */
     kl_str forward_hash, forward_source, forward_verdict_key, forward_receipt;
     double forward_ratio, forward_low, forward_high;   /* against the primary baseline */
-    kl_str witness;           /* "alone": forward was derived by somebody who had seen nothing of the walk; "failed": that was tried in vain; empty: not tried */
+    kl_str witness;           /* "alone": forward was derived by somebody who had seen nothing of the walk; "failed": that was tried in vain;
+                                 "none": nobody derived it yet; empty: in the walk alone */
     bool   mechanical;        /* forward is the reverse of backward: a model that cannot derive proposed it */
     double recovered, recovered_low, recovered_high;   /* speed of the forward kernel over that of K_to, interleaved: 1 is all of it; 0: not
                                * compared, because it is K_to itself or the edge does not pay */
@@ -75,6 +76,7 @@ typedef struct {
     int    max_rejections;    /* per step; 0: 4 */
     double recover;           /* forward speed over K_i's that an edge needs; 0: 0.99.  Held against the upper end of the interval: surely slower is a no */
     int    max_rederive;      /* tries per edge; 0: 2 */
+    bool   backward_only;     /* accept steps without a forward edit: kl_lineage_rederive then derives all edges, each in a track of its own */
     const char *name;         /* of the lineage; NULL: TASK-SURFACE-FILE */
     const char *run;          /* id of the run, for the document; NULL: none */
 } kl_walk_opts;

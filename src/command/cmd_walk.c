@@ -31,6 +31,7 @@ static kl_err read_limits(kl_walk_opts *o, const kl_args *args, kl_error *e) {
     o->max_steps = (int)steps;
     o->max_rejections = (int)rejections;
     o->name = args->values[KL_OPTION_NAME];
+    o->backward_only = kl_args_has(args, KL_OPTION_BACKWARD_ONLY);
     const kl_err err = kl_effort_real(&o->recover, args, KL_OPTION_RECOVER, 0, e);
     if (!err && (o->recover > 1 || (args->values[KL_OPTION_RECOVER] && !(o->recover > 0))))
         return kl_fail(e, KL_EINVAL, NULL, "--recover is a share above 0 and at most 1, such as 0.99");
@@ -46,7 +47,8 @@ static void identify(walking *w) {
     parts[0] = kl_str_of(w->task->hash);
     parts[1] = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(w->workload->uuid), KL_STR_ARG(kl_buf_str(&axes)));
     parts[2] = kl_str_of(w->kernel->hash);
-    parts[3] = kl_arena_printf(a, "rejections %d, recover %g", w->opts.max_rejections, w->opts.recover);
+    parts[3] = kl_arena_printf(a, "rejections %d, recover %g%s", w->opts.max_rejections, w->opts.recover,
+                               w->opts.backward_only ? ", backward only" : "");
     parts[4] = w->run_opts.gate.quick ? KL_S("quick") : KL_S("full");
     w->run_opts.identity = parts;
     w->run_opts.n_identity = 5;
@@ -104,6 +106,8 @@ static void show(const walking *w, kl_result *out) {
     const kl_lineage *l = &w->lineage;
     kl_lineage_render(l, &out->text, w->context->colour);
     if (next_command(l)) kl_buf_printf(&out->text, "  %s\n", next_command(l));
+    if (w->opts.backward_only)
+        kl_buf_printf(&out->text, "  klineage lineage rederive %.12s --jobs 8   derives its edges forward\n", l->id.ptr);
     kl_buf_printf(&out->text, "  klineage lineage export %.12s --git DIR   git log -p is the curriculum\n", l->id.ptr);
     out->json = kl_lineage_json(l);
     out->exit_code = l->termination == KL_WALK_COMPLETE ? 0 : 1;

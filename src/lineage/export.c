@@ -50,7 +50,9 @@ static void add_rejections(kl_buf *b, kl_arena *a, const kl_rejection *r, int n)
 
 static void add_forward(kl_buf *b, const kl_lineage *l, const kl_edge *d) {
     const char *how = d->mechanical ? "mechanical reverse" : "derived anew";
-    if (!d->forward.len)
+    if (!d->forward.len && kl_str_eq(d->witness, KL_S("none")))
+        kl_buf_add(b, KL_S("Forward: not derived yet.\n"));
+    else if (!d->forward.len)
         kl_buf_add(b, KL_S("Forward: none was found; this is a sound simplification and nothing to apply.\n"));
     else if (kl_str_eq(d->forward_hash, l->states[d->to].hash))
         kl_buf_printf(b, "Forward: %s, makes this very kernel.\n", how);

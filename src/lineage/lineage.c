@@ -130,6 +130,7 @@ static json_t *edge_json(const kl_edge *d) {
     put_text(o, "raised", d->raised);
     put_text(o, "backward", d->backward);
     json_object_set_new(o, "forward", forward_json(d));
+    if (!d->forward.len && d->witness.len) json_object_set_new(o, "witness", kl_json_str(d->witness));
     json_object_set_new(o, "rejections", rejections_json(d->rejections, d->n_rejections));
     return o;
 }

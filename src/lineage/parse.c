@@ -154,7 +154,6 @@ static void state(parsing *p, kl_state *s, const json_t *o) {
 
 static void forward(parsing *p, kl_edge *d, const json_t *o) {
     d->mechanical = kl_json_bool_or(o, "mechanical", false);
-    d->witness = kl_arena_copy(p->a, kl_json_text_or(o, "witness", (kl_str){0}));
     d->forward_hash = hash(p, o, "hash");
     interval(p, o, &d->forward_ratio, &d->forward_low, &d->forward_high);
     d->forward_verdict_key = hash(p, o, "verdict");
@@ -197,7 +196,8 @@ static void edge(parsing *p, kl_edge *d, const json_t *o, int i) {
     if (f) forward(p, d, f);
     if (d->pays && !(d->gain_low > 1))
         wrong(p, KL_EINVAL, "it says that it pays, and the interval of its gain reaches 1");
-    if (d->pays && !f) wrong(p, KL_EINVAL, "it pays and has no forward edit");
+    d->witness = kl_arena_copy(p->a, kl_json_text_or(f ? f : o, "witness", (kl_str){0}));
+    if (d->pays && !f && !d->witness.len) wrong(p, KL_EINVAL, "it pays and has no forward edit");
     d->rejections = rejections(p, &d->n_rejections, o);
 }
 

@@ -100,8 +100,9 @@ kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) 
     const int tries = by_model && edge->pays ? w->opts.max_rederive : 1;
     kli_talk talk = {0};
     kl_err err = KL_OK;
-    kl_track_phase(w->track, "rederive");
     w->n_tries = 0;
+    if (w->opts.backward_only) return edge->witness = KL_S("none"), KL_OK;
+    kl_track_phase(w->track, "rederive");
     if (by_model) kli_talk_open_rederive(&talk, w, back);
     for (int i = 0; !err && !w->over && !edge->forward.len && i < tries; i++) {
         if (i) kli_talk_rejected(&talk, w, w->tries[w->n_tries - 1]);

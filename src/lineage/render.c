@@ -25,7 +25,9 @@ static void state_line(const page *p, const kl_state *s) {
 
 static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) {
     const bool same = kl_str_eq(d->forward_hash, l->states[d->to].hash);
-    if (!d->forward.len)
+    if (!d->forward.len && kl_str_eq(d->witness, KL_S("none")))
+        kl_buf_add(p->out, KL_S("  not derived forward yet"));
+    else if (!d->forward.len)
         kl_buf_add(p->out, KL_S("  simplification only: no forward edit"));
     else if (d->recovered_verdict_key.len)
         kl_buf_printf(p->out, "  re-derived: %.3f [%.3f, %.3f] of it%s", d->recovered, d->recovered_low,

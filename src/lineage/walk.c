@@ -171,7 +171,7 @@ static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
                  faster       ? "; without it the kernel is faster"
                  : edge->pays ? ""
                               : "; it does not pay",
-                 edge->forward.len ? "" : "; no forward edit");
+                 edge->forward.len || w->opts.backward_only ? "" : "; no forward edit");
     kli_talk_accepted(w, x);
 }
 

@@ -29,6 +29,26 @@ static void test_lineage_walk__goes_from_expert_to_naive(void **state) {
     assert_str(s->track.phases, "WRWr");
 }
 
+/* Steps without their way back: a document that can be read again, and says that nobody derived them. */
+static void test_lineage_walk__backward_only_leaves_the_edges_to_others(void **state) {
+    kl_error e = {0};
+    kl_lineage back;
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
+    sample_says(s, "simd_pragma", SAMPLE_MIDDLE, SAMPLE_SIMPLE);
+    fake_says(&s->track, KL_S("DONE: three plain loops"));
+    s->opts.backward_only = true;
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->lineage.termination, KL_WALK_COMPLETE);
+    assert_str(s->track.phases, "WW");
+    assert_true(s->lineage.edges[1].pays);
+    assert_str(s->lineage.edges[1].witness, "none");
+    json_t *o = kl_lineage_json(&s->lineage);
+    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    json_decref(o);
+    assert_str(back.edges[1].witness, "none");
+    assert_int_equal(back.edges[1].forward.len, 0);
+}
+
 /* The naive kernel with the expert, and every race with the verdict that it waits for: one visit to another host instead of two. */
 static void test_lineage_walk__says_ahead_what_it_will_ask(void **state) {
     kl_error e = {0};
@@ -335,6 +355,7 @@ int main(void) {
         with_sample(test_lineage_walk__says_ahead_what_it_will_ask),
         with_sample(test_lineage_walk__the_gain_is_that_of_going_forward),
         with_sample(test_lineage_walk__the_second_conversation_sees_nothing_of_the_first),
+        with_sample(test_lineage_walk__backward_only_leaves_the_edges_to_others),
         with_sample(test_lineage_walk__conversation_only_grows),
         with_sample(test_lineage_walk__talk_is_no_edit),
         with_sample(test_lineage_walk__an_empty_reply_is_no_edit),
