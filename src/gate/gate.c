@@ -154,8 +154,8 @@ static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     return KL_OK;
 }
 
-static kl_str first_line_with(kl_arena *a, kl_str log, const char *word) {
-    const char *hit = log.len ? strstr(log.ptr, word) : NULL;
+kl_str kl_first_error(kl_arena *a, kl_str log) {
+    const char *hit = log.len ? strstr(log.ptr, "error") : NULL;
     if (!hit) return KL_S("the compiler refused it");
     const char *start = hit;
     while (start > log.ptr && start[-1] != '\n') start--;
@@ -170,7 +170,7 @@ static kl_err stage_compile(kl_case *c, bool *go, kl_error *e) {
     *go = !err && artefact->ok;
     if (err) return err;
     c->verdict->toolchain = artefact->toolchain;
-    if (!artefact->ok) say_no(c, KL_NO_COMPILE, first_line_with(c->arena, artefact->log, "error"), artefact->log);
+    if (!artefact->ok) say_no(c, KL_NO_COMPILE, kl_first_error(c->arena, artefact->log), artefact->log);
     return KL_OK;
 }
 

@@ -184,11 +184,34 @@ typedef struct {
     kl_compile_opts compile;
 } ahead;
 
-static void compile_ahead(const ahead *p, const kl_kernel *k) {
-    kl_artefact artefact;
+/* False when the compiler was there and said no. */
+static bool compile_ahead(kl_artefact *out, const ahead *p, const kl_kernel *k) {
     kl_error e = {0};
-    if (kl_compile(&artefact, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e))
-        kl_debug("%.*s was not compiled here: %s", KL_STR_ARG(k->path), e.message);
+    if (!kl_compile(out, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e)) return out->ok;
+    kl_debug("%.*s was not compiled here: %s", KL_STR_ARG(k->path), e.message);
+    return true;
+}
+
+/* The verdict on device code that does not compile needs no visit to the other host: what would run there is compiled here. */
+static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *k, const kl_artefact *artefact) {
+    const kl_device *d = &p->device;
+    *v = (kl_verdict){.outcome = KL_NO_COMPILE,
+                      .stage = KL_STAGE_COMPILE,
+                      .assurance = 'A',
+                      .why = kl_first_error(p->arena, artefact->log),
+                      .detail = artefact->log,
+                      .task = p->task->name,
+                      .task_hash = kl_str_of(p->task->hash),
+                      .kernel_path = k->path,
+                      .kernel_hash = kl_str_of(k->hash),
+                      .workload = p->workload->label,
+                      .surface = kl_str_of(k->surface->name),
+                      .platform = d->platform,
+                      .device = d->name,
+                      .toolchain = artefact->toolchain,
+                      .created = kl_utc_now(p->arena),
+                      .n_degradations = 1};
+    v->degradations[0] = KL_S("compiled for another host, which was not asked: the compiler refused it here");
 }
 
 /* The task's own device code. */
@@ -197,9 +220,11 @@ static void compile_own(const ahead *p) {
     for (size_t i = 0; i < KL_COUNT(OWN); i++) {
         const kl_kernel_opts trusted = {.trusted = true, .oracle = i == 0};
         const kl_str path = kl_fs_join(p->arena, p->task->dir.ptr, OWN[i]);
+        kl_artefact artefact;
         kl_kernel *own;
         kl_error e = {0};
-        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, &e)) compile_ahead(p, own);
+        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, &e))
+            (void)compile_ahead(&artefact, p, own);
     }
 }
 
@@ -214,20 +239,25 @@ static void compile_baselines(const ahead *p, kl_host_kind on) {
             kl_debug("a baseline was not compiled here: %s", e.message);
 }
 
-/* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself. */
-static void precompile(kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
+/* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself.  True when that settles it: `v` says no. */
+static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k,
+                       const kl_gate_opts *o) {
     const kl_backend *b = kl_backend_of_surface(k->surface->id);
     ahead p = {.arena = a, .task = t, .compile = o->compile};
+    kl_artefact artefact;
     kl_error e = {0};
-    if (!b || kl_device_target(&p.device, a, b->id, o->arch, &e)) return;
+    if (!b || kl_device_target(&p.device, a, b->id, o->arch, &e)) return false;
     p.compile.cache_dir = kl_fs_join(a, dir, "cache").ptr;
     p.compile.carried = true;
     p.workload = kl_task_workload(t, kl_str_of(o->workload), b->on);
     if (!p.workload) p.workload = kl_task_workload(t, (kl_str){0}, b->on);
-    if (p.workload) compile_ahead(&p, k);
-    if (p.workload && o->against) compile_ahead(&p, o->against);
+    /* Code for a CPU is compiled for this one, which says nothing of the other. */
+    if (p.workload && !compile_ahead(&artefact, &p, k) && b->on == KL_ON_GPU)
+        return refused_by_compiler(v, &p, k, &artefact), true;
+    if (p.workload && o->against) (void)compile_ahead(&artefact, &p, o->against);
     if (p.workload && b->on == KL_ON_GPU) compile_own(&p);
     compile_baselines(&p, b->on);
+    return false;
 }
 
 static bool is_taken(kl_arena *a, const char *dir, const char *id) {
@@ -252,9 +282,17 @@ static kl_err put_job(kl_arena *a, const char *folder, const json_t *job, const 
     return err;
 }
 
+static kl_err put_verdict(kl_arena *a, const char *folder, const kl_verdict *v, kl_error *e) {
+    json_t *o = kl_verdict_json(v);
+    const kl_err err = kl_fs_write(kl_fs_join(a, folder, "verdict.json").ptr, kl_json_dump(a, o, true), e);
+    json_decref(o);
+    return err;
+}
+
 kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
                     const kl_gate_opts *o, kl_error *e) {
     const kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
+    kl_verdict v;
     (void)g; /* nothing of this host's devices makes it another job */
     if (opts.against && opts.against->surface != k->surface)
         return kl_fail(e, KL_EINVAL, dir, "the kernel to compare with is of surface %s, not %s",
@@ -266,9 +304,10 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const
     if (!err && !kl_fs_is_dir(todo.ptr) && !kl_fs_is_dir(done.ptr) && !is_taken(a, dir, id)) {
         const kl_str tmp = kl_arena_printf(a, "%s/tmp/job-%.16s-%ld", dir, id, (long)getpid());
         err = put_task(a, dir, t, e);
-        if (!err) precompile(a, dir, t, k, &opts);
+        const bool settled = !err && precompile(&v, a, dir, t, k, &opts);
         if (!err) err = put_job(a, tmp.ptr, job, k, opts.against, e);
-        if (!err) err = move_into_place(tmp.ptr, todo.ptr, e);
+        if (!err && settled) err = put_verdict(a, tmp.ptr, &v, e);
+        if (!err) err = move_into_place(tmp.ptr, settled ? done.ptr : todo.ptr, e);
         if (err) kl_fs_remove_tree(tmp.ptr);
     }
     json_decref(job);

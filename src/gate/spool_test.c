@@ -4,6 +4,8 @@
 
 #define kl_gate_run fake_gate_run /* before the headers: declarations and calls alike */
 #define kl_device_target fake_device_target
+#define kl_compile fake_compile
+#define kl_compile_plugin fake_compile_plugin
 #include "spool.c"
 
 #include <sys/wait.h>
@@ -20,9 +22,25 @@ static kl_gate_opts gate_opts; /* of the last run */
 static char rival_hash[65];    /* of its `against`; empty: none */
 static char rival_path[256];
 
+static bool compiler_says_no; /* and it is there */
+
 kl_err fake_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e) {
-    (void)out, (void)a, (void)id, (void)arch;
-    return kl_fail(e, KL_ENODEV, "test", "no compiler in this test");
+    (void)a, (void)id, (void)arch;
+    *out = (kl_device){.platform = KL_S("nvidia-sm_90a")};
+    return compiler_says_no ? KL_OK : kl_fail(e, KL_ENODEV, "test", "no compiler in this test");
+}
+
+kl_err fake_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t,
+                    const kl_workload *w, const kl_compile_opts *o, kl_error *e) {
+    (void)a, (void)d, (void)k, (void)t, (void)w, (void)o, (void)e;
+    *out = (kl_artefact){.log = KL_S("one\nkernel.cu(2): error: expected an expression\n")};
+    return KL_OK;
+}
+
+kl_err fake_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d, const char *path,
+                           const kl_compile_opts *o, kl_error *e) {
+    (void)out, (void)a, (void)d, (void)path, (void)o;
+    return kl_fail(e, KL_ENODEV, "test", "no compiler for plugins in this test");
 }
 
 kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
@@ -232,6 +250,22 @@ static void test_gate_spool__a_rival_is_of_the_same_surface(void **state) {
     assert_ok(kl_kernel_load(&rival, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
     f->opts.against = rival;
     assert_err(KL_EINVAL, kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e));
+}
+
+/* Nothing of it could run there: no visit is needed.  What a CPU's compiler says here, it says of this CPU. */
+static void test_gate_spool__device_code_that_does_not_compile_is_answered_at_once(void **state) {
+    fixture *f = *state;
+    kl_verdict v;
+    compiler_says_no = true;
+    put(f);
+    assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    assert_ok(kl_kernel_load(&f->kernel, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
+    put(f);
+    compiler_says_no = false;
+    assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    assert_int_equal(v.outcome, KL_NO_COMPILE);
+    assert_str(v.why, "kernel.cu(2): error: expected an expression");
+    work(f, 1, 0); /* the job of before alone */
 }
 
 static void test_gate_spool__a_time_that_does_not_settle_is_taken_once_more(void **state) {
@@ -626,6 +660,7 @@ int main(void) {
         test_of(test_gate_spool__a_rival_is_part_of_the_question_and_its_place_is_not),
         test_of(test_gate_spool__a_worker_that_knows_no_rivals_refuses_one),
         test_of(test_gate_spool__a_rival_is_of_the_same_surface),
+        test_of(test_gate_spool__device_code_that_does_not_compile_is_answered_at_once),
         test_of(test_gate_spool__a_time_that_does_not_settle_is_taken_once_more),
         test_of(test_gate_spool__a_strange_id_is_no_path),
         test_of(test_gate_spool__an_error_of_the_host_comes_back),
