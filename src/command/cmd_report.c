@@ -1,28 +1,43 @@
-/* cmd_report.c - `klineage report RUN...`: runs as one HTML page.  SPDX-License-Identifier: Apache-2.0 */
+/* cmd_report.c - `klineage report RUN...`: runs as one HTML page, or as what they come to: JSON or Markdown tables.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "command/journal.h"
 #include "base/fs.h"
-#include "base/json.h"
 #include <klineage/report.h>
 
-kl_err kl_cmd_report(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
-    kl_store *store = NULL;
-    kl_buf html = {0};
+/* A report needs no library; one that was named must be there. */
+static const char *library_of(kl_arena *a, const kl_args *args) {
     kl_str dir = {0};
     kl_error unused = {0};
-    const char *path = args->values[KL_OPTION_OUT] ? args->values[KL_OPTION_OUT] : "report.html";
-    bool wished = kl_args_has(args, KL_OPTION_LIBRARY);
-    if (wished)
-        dir = kl_str_of(args->values[KL_OPTION_LIBRARY]);
-    else if (kl_library_find(&dir, c->arena, NULL, &unused))
-        dir = (kl_str){0}; /* a report needs none */
-    kl_report_opts o = {.runs = args->words, .n_runs = args->n_words, .library = dir.ptr};
-    kl_err err = kl_journal_open(&store, c->arena, args, e);
-    if (!err) err = kl_report_write(&html, store, &o, e);
+    if (kl_args_has(args, KL_OPTION_LIBRARY)) return args->values[KL_OPTION_LIBRARY];
+    return kl_library_find(&dir, a, NULL, &unused) ? NULL : dir.ptr;
+}
+
+static bool wants_numbers(const kl_args *args) {
+    return kl_args_has(args, KL_OPTION_JSON) || kl_args_has(args, KL_OPTION_JSON_PRETTY) ||
+           kl_args_has(args, KL_OPTION_MARKDOWN);
+}
+
+static kl_err write_page(kl_store *store, const kl_report_opts *o, const char *path, kl_error *e) {
+    kl_buf html = {0};
+    kl_err err = kl_report_write(&html, store, o, e);
     if (!err) err = kl_fs_write(path, kl_buf_str(&html), e);
-    kl_store_close(store);
     kl_buf_fini(&html);
-    if (err) return err;
-    kl_buf_printf(&out->text, "%s\n", path);
-    out->json = json_pack("{ss si ss}", "schema", "klineage/report", "version", 1, "path", path);
-    return KL_OK;
+    return err;
+}
+
+/* Who asks for numbers has no use for a page unless it is named too. */
+kl_err kl_cmd_report(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_store *store = NULL;
+    const char *path = args->values[KL_OPTION_OUT];
+    kl_report_opts o = {.runs = args->words, .n_runs = args->n_words, .library = library_of(c->arena, args)};
+    if (!path && !wants_numbers(args)) path = "report.html";
+    kl_err err = kl_journal_open(&store, c->arena, args, e);
+    if (!err) err = kl_report_results(&out->json, store, &o, e);
+    if (!err && path) err = write_page(store, &o, path, e);
+    kl_store_close(store);
+    if (!err && kl_args_has(args, KL_OPTION_MARKDOWN))
+        kl_report_results_markdown(&out->text, out->json);
+    else if (!err && path)
+        kl_buf_printf(&out->text, "%s\n", path);
+    return err;
 }

@@ -12,11 +12,14 @@ static kl_str copied(kl_arena *a, const json_t *o, const char *key) {
     return kl_arena_copy(a, kl_json_text_or(o, key, KL_S("")));
 }
 
-static kli_row row_of(kl_arena *a, const json_t *o) {
-    return (kli_row){.phase = copied(a, o, "phase"),
+static kli_row row_of(kl_arena *a, int64_t n, const json_t *o) {
+    return (kli_row){.n = n,
+                     .phase = copied(a, o, "phase"),
                      .action = copied(a, o, "action"),
                      .locus = copied(a, o, "locus"),
+                     .parent = copied(a, o, "parent"),
                      .kernel = copied(a, o, "kernel"),
+                     .source = copied(a, o, "source"),
                      .verdict = copied(a, o, "verdict"),
                      .outcome = copied(a, o, "outcome"),
                      .why = copied(a, o, "why"),
@@ -54,7 +57,7 @@ static kl_err load_steps(kli_facts *f, kl_arena *a, kl_store *s, const char *run
         err = kl_json_parse(&o, steps[i].json, KL_S("journal: step"), e);
         if (!err) {
             kli_track_rows *t = track_of(f, a, &steps[i], o, n);
-            t->rows[t->n_rows++] = row_of(a, o);
+            t->rows[t->n_rows++] = row_of(a, steps[i].n, o);
         }
         json_decref(o);
     }
@@ -68,10 +71,40 @@ const kli_row *kli_track_best(const kli_track_rows *t) {
     return best;
 }
 
-bool kli_is_search(const kli_track_rows *t) { return kl_policy_find(t->policy) != NULL; }
+/* A proposal has a parent: what a model calls its own edit makes it neither a start nor a reference. */
+const kli_row *kli_track_row(const kli_track_rows *t, const char *action) {
+    for (int i = 0; i < t->n_rows; i++)
+        if (!t->rows[i].parent.len && kl_str_eq(t->rows[i].action, kl_str_of(action))) return &t->rows[i];
+    return NULL;
+}
+
+/* An experiment names its policies as it likes, so that no table says whether a track is a search; its first row does. */
+bool kli_is_search(const kli_track_rows *t) { return t->n_rows && kli_track_row(t, "start") == &t->rows[0]; }
 
 const char *kli_simplest(const kl_lineage *l) {
     return l->termination == KL_WALK_COMPLETE ? "naive" : "simplest reached";
+}
+
+/* Text of a row's kernel; empty where the journal does not have it. */
+static kl_err source_of(kl_str *out, const kli_row *r, kl_arena *a, kl_store *s, kl_error *e) {
+    kl_error missing = {0};
+    *out = KL_S("");
+    if (!r || !r->source.len) return KL_OK;
+    kl_err err = kl_store_blob_get(out, s, a, r->source, &missing);
+    if (err == KL_ENOENT) return KL_OK;
+    if (err) *e = missing;
+    return err;
+}
+
+static kl_err load_sources(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) {
+    kl_err err = KL_OK;
+    for (int i = 0; !err && i < f->n_tracks; i++) {
+        kli_track_rows *t = &f->tracks[i];
+        if (!kli_is_search(t)) continue;
+        err = source_of(&t->start_source, kli_track_row(t, "start"), a, s, e);
+        if (!err) err = source_of(&t->best_source, kli_track_best(t), a, s, e);
+    }
+    return err;
 }
 
 /* ---- verdicts --------------------------------------------------------------------------------------------------------- */
@@ -192,6 +225,7 @@ kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_
     kl_err err = KL_OK;
     *out = (kli_facts){.runs = KL_ARRAY(a, kl_store_run, o->n_runs + 1)};
     for (int i = 0; !err && i < o->n_runs; i++) err = load_run(out, a, s, o->runs[i], e);
+    if (!err) err = load_sources(out, a, s, e);
     if (!err) err = load_lineages(out, a, s, e);
     if (!err) err = load_verdicts(out, a, s, e);
     if (!err && o->library) {

@@ -5,12 +5,14 @@
 #include "base/fs.h"
 #include "base/proc.h"
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #define FIGURE_SECONDS 30
+#define FEWEST_SLOTS 6
 
 /* A label that can stand in quotes and in a data line: nothing that gnuplot could take for a command. */
-static const char *label(kl_arena *a, kl_str s) {
+const char *kli_figure_label(kl_arena *a, kl_str s) {
     kl_str copy = kl_arena_copy(a, (kl_str){s.ptr, s.len < 40 ? s.len : 40});
     for (char *p = (char *)copy.ptr; *p; p++)
         if (!isalnum((unsigned char)*p) && !strchr("-./+:", *p)) *p = '-';
@@ -39,7 +41,7 @@ static void add_svg(kl_buf *out, kl_str svg) {
     }
 }
 
-static void draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption) {
+void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption) {
     const char *argv[] = {"gnuplot", "-d", "-", NULL}; /* -d: nobody's own settings */
     kl_proc_spec spec = {.argv = argv,
                          .input = kl_buf_str(script),
@@ -59,11 +61,17 @@ static void draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption) 
     kl_buf_fini(script);
 }
 
-static void begin(kl_buf *script, int width, int height) {
+void kli_figure_begin(kl_buf *script, int width, int height) {
     kl_buf_printf(script,
                   "set encoding utf8\nset terminal svg size %d,%d dynamic font 'sans-serif,13' background '#ffffff'\n"
                   "set border 3 lc rgb '#888888'\nset tics nomirror out\nset grid y lc rgb '#dddddd'\n",
                   width, height);
+}
+
+/* Room for `n` bars of width 1 and no fewer than a few, so that a single one does not fill the picture. */
+void kli_figure_slots(kl_buf *script, int n) {
+    double half = (n < FEWEST_SLOTS ? FEWEST_SLOTS : n) / 2.0, middle = (n - 1) / 2.0;
+    kl_buf_printf(script, "set xrange [%g:%g]\n", middle - half, middle + half);
 }
 
 /* ---- bars ------------------------------------------------------------------------------------------------------------------ */
@@ -75,20 +83,22 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
         const kli_row *b = kli_track_best(&f->tracks[i]);
         if (b && b->ratio > 0 && kli_is_search(&f->tracks[i]))
             kl_buf_printf(&data, "%d %.6g %.6g %.6g \"%s\"\n", n++, b->ratio, b->low, b->high,
-                          label(a, f->tracks[i].name));
+                          kli_figure_label(a, f->tracks[i].name));
     }
     if (n) {
-        begin(&script, 760, 380);
+        kli_figure_begin(&script, 760, 380);
+        kli_figure_slots(&script, n);
         kl_buf_printf(&script, "$d << EOD\n%.*sEOD\n", KL_STR_ARG(kl_buf_str(&data)));
         kl_buf_add(&script,
                    KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel 'speed'\nset yrange [0:*]\nunset key\n"
                         "set xtics rotate by -35\nset arrow from graph 0,first 1 to graph 1,first 1 nohead dt 2 lc rgb "
                         "'#444444'\n"
-                        "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:2:3:4 with yerrorbars lc "
-                        "rgb '#222222' pt 0\n"));
-        draw(out, a, &script,
-             "Best kernel of every track against what the table names, 95 % intervals. The dashed line is as fast as "
-             "that.");
+                        "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:3:(0):($4-$3) with " WHISKERS
+                        "\n"));
+        kli_figure_draw(
+            out, a, &script,
+            "Best kernel of every track against what the table names, 95 % intervals. The dashed line is as fast as "
+            "that.");
     }
     kl_buf_fini(&data);
 }
@@ -109,13 +119,13 @@ static void cost_data(kl_buf *out, const kli_track_rows *t, int index) {
 void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str workload) {
     kl_buf script = {0}, plot = {0};
     int n = 0;
-    begin(&script, 760, 360);
+    kli_figure_begin(&script, 760, 360);
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_track_rows *t = &f->tracks[i];
         if (!kl_str_eq(t->workload, workload) || !kli_track_best(t) || !kli_is_search(t)) continue;
         cost_data(&script, t, n);
         kl_buf_printf(&plot, "%s$t%d using 1:2 with steps lw 2 lc %d title '%s'", n ? ", " : "plot ", n, n + 1,
-                      label(a, t->name));
+                      kli_figure_label(a, t->name));
         n++;
     }
     kl_buf_printf(&script,
@@ -123,7 +133,7 @@ void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str worklo
                   "[0:*]\nset yrange [0:*]\n%.*s\n",
                   KL_STR_ARG(kl_buf_str(&plot)));
     if (n)
-        draw(out, a, &script, "Best so far against dollars spent.");
+        kli_figure_draw(out, a, &script, "Best so far against dollars spent.");
     else
         kl_buf_fini(&script);
     kl_buf_fini(&plot);
@@ -131,16 +141,60 @@ void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str worklo
 
 /* ---- a lineage ---------------------------------------------------------------------------------------------------------------- */
 
+/* Gains were timed interleaved, state against state; times of states were not: on a busy machine these drift by more than an edge gains.  The
+ * errors of the factors are independent, so their logarithms add as squares. */
+static bool speeds_by_gain(kl_buf *out, kl_arena *a, const kl_lineage *l) {
+    double speed = 1, error = 0;
+    for (int i = 1; i < l->n_states; i++)
+        if (!(l->edges[i - 1].gain > 0) || !(l->edges[i - 1].gain_low > 0)) return false;
+    for (int i = 0; i < l->n_states; i++) {
+        const kl_edge *d = i ? &l->edges[i - 1] : NULL;
+        if (d) {
+            double half = log(d->gain_high / d->gain_low) / 2;
+            speed *= d->gain;
+            error += half * half;
+        }
+        kl_buf_printf(out, "%d %.6g %.6g %.6g \"%s %s\"\n", i, speed, speed / exp(sqrt(error)),
+                      speed * exp(sqrt(error)), kli_figure_label(a, l->states[i].name),
+                      d ? kli_figure_label(a, d->action) : kli_simplest(l));
+    }
+    return true;
+}
+
+static void speeds_by_ratio(kl_buf *out, kl_arena *a, const kl_lineage *l) {
+    for (int i = 0; i < l->n_states; i++) {
+        const kl_state *s = &l->states[i];
+        if (s->ratio > 0)
+            kl_buf_printf(out, "%d %.6g %.6g %.6g \"%s %s\"\n", i, s->ratio, s->low, s->high,
+                          kli_figure_label(a, s->name),
+                          i ? kli_figure_label(a, l->edges[i - 1].action) : kli_simplest(l));
+    }
+}
+
 void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l) {
-    kl_buf script = {0};
-    begin(&script, 760, 340);
-    kl_buf_add(&script, KL_S("$d << EOD\n"));
-    for (int i = 0; i < l->n_states; i++)
-        kl_buf_printf(&script, "%d %.6g \"%s %s\"\n", i, (double)l->states[i].median_ns / 1e3,
-                      label(a, l->states[i].name), i ? label(a, l->edges[i - 1].action) : kli_simplest(l));
-    kl_buf_add(&script, KL_S("EOD\nset boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset ylabel "
-                             "'time of a run, microseconds'\n"
-                             "set xtics rotate by -25\nplot $d using 1:2:xtic(3) with boxes lc rgb '#3b6ea5'\n"));
-    draw(out, a, &script,
-         "Time of every state, the simplest on the left; each label names the optimization that led to the state.");
+    kl_buf script = {0}, data = {0};
+    bool gains = speeds_by_gain(&data, a, l);
+    if (!gains) speeds_by_ratio(&data, a, l);
+    kli_figure_begin(&script, 760, 340);
+    kli_figure_slots(&script, l->n_states);
+    if (gains) kl_buf_add(&script, KL_S("set yrange [0.5:*]\n")); /* K0 is 1, and a bar ends at the axis */
+    kl_buf_printf(&script, "$d << EOD\n%.*sEOD\n", KL_STR_ARG(kl_buf_str(&data)));
+    kl_buf_printf(
+        &script,
+        "set boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset ylabel '%s'\nset xtics "
+        "rotate by -25\nplot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:3:(0):($4-$3) with " WHISKERS
+        "\n",
+        gains ? "speed over K0" : "speed over the baseline");
+    if (data.len)
+        kli_figure_draw(
+            out, a, &script,
+            gains ? "Speed of every state over the simplest, which is on the left: the product of the edges' gains, "
+                    "each timed "
+                    "interleaved with the state before. Each label names the optimization that led to the state."
+                  : "Speed of every state over the baseline, the simplest on the left; each label names the "
+                    "optimization that "
+                    "led to the state.");
+    else
+        kl_buf_fini(&script);
+    kl_buf_fini(&data);
 }

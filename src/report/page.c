@@ -89,13 +89,18 @@ static kl_str rival_of(const kli_facts *f, const kli_row *row) {
     return kl_str_eq(v->comparisons[0].baseline, KL_S("candidate")) ? KL_S("itself") : v->comparisons[0].baseline;
 }
 
-/* The first row is the start. */
+/* The first row is the start; a reference is no proposal. */
 static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t) {
     const kli_row *best = kli_track_best(t), *first = t->n_rows ? &t->rows[0] : NULL;
     bool estimated;
     int64_t spent = kli_track_spent(f, t, &estimated);
-    int passed = 0;
-    for (int i = 1; i < t->n_rows; i++) passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
+    const kli_row *reference = kli_track_row(t, "reference");
+    int passed = 0, proposed = 0;
+    for (int i = 1; i < t->n_rows; i++) {
+        if (&t->rows[i] == reference) continue;
+        proposed++;
+        passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
+    }
     kl_buf_add(out, KL_S("<tr>"));
     cell(out, t->workload);
     cell(out, t->policy);
@@ -104,14 +109,8 @@ static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t)
                   first ? first->high : 0);
     interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0, best ? best->low : 0,
                   best ? best->high : 0);
-    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed,
-                  t->n_rows > 1 ? t->n_rows - 1 : 0, (double)spent / 1e6, estimated ? " est." : "");
-}
-
-static bool seen_before(const kli_facts *f, int i) {
-    for (int j = 0; j < i; j++)
-        if (kli_is_search(&f->tracks[j]) && kl_str_eq(f->tracks[j].workload, f->tracks[i].workload)) return true;
-    return false;
+    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed, proposed,
+                  (double)spent / 1e6, estimated ? " est." : "");
 }
 
 static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
@@ -126,14 +125,10 @@ static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
     kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's "
                          "primary baseline, or the start where none is here; above 1 is faster. Every ratio links to "
                          "its verdict; dollars are the track's sum in the ledger below.</p>\n"));
+    if (n > 1) return; /* several are drawn side by side, in the comparison */
     kli_figure_bars(out, a, f);
     for (int i = 0; i < f->n_tracks; i++)
-        if (kli_is_search(&f->tracks[i]) && !seen_before(f, i)) {
-            kl_buf_add(out, KL_S("<h3>"));
-            kli_text(out, f->tracks[i].workload);
-            kl_buf_add(out, KL_S("</h3>\n"));
-            kli_figure_cost(out, a, f, f->tracks[i].workload);
-        }
+        if (kli_is_search(&f->tracks[i])) kli_figure_cost(out, a, f, f->tracks[i].workload);
 }
 
 /* ---- lineages ------------------------------------------------------------------------------------------------------------------- */
@@ -356,6 +351,7 @@ static void run_lines(kl_buf *out, const kli_facts *f) {
 }
 
 static void page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
+    kli_results r;
     kl_buf_add(out, KL_S("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
                          "content=\"width=device-width,initial-scale=1\">\n<title>"));
     kli_text(out, kl_str_of(title));
@@ -366,7 +362,11 @@ static void page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title
                          "A run whose model begins with <code>replay</code> repeats recorded proposals; its "
                          "measurements are still from this machine.</p>\n"));
     run_lines(out, f);
+    kli_results_of(&r, a, f);
+    if (r.n_tracks > 1) kli_comparison(out, a, &r); /* who has many looks for the summary first */
     results(out, a, f);
+    if (r.n_tracks == 1) kli_comparison(out, a, &r);
+    kli_best_kernels(out, a, &r);
     lineages(out, a, f);
     cards(out, a, f);
     steps(out, f);

@@ -1,0 +1,130 @@
+/* page_compare.c - the part of the page that stands several trials side by side, and the kernels that came out.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "report_impl.h"
+#include <string.h>
+
+#define MAX_STEP_FIGURES 32 /* 20 KB and 50 ms each */
+
+/* ---- comparison --------------------------------------------------------------------------------------------------------------- */
+
+static void heading(kl_buf *out, const char *tag, kl_str text) {
+    kl_buf_printf(out, "<%s>", tag);
+    kli_text(out, text);
+    kl_buf_printf(out, "</%s>\n", tag);
+}
+
+static void curves(kl_buf *out, kl_arena *a, const kli_results *r) {
+    for (int i = 0; i < r->n_targets; i++) {
+        heading(out, "h3", r->targets[i].label);
+        kli_figure_bands(out, a, r, i);
+    }
+}
+
+static void step_figures(kl_buf *out, kl_arena *a, const kli_results *r) {
+    int n = r->n_groups < MAX_STEP_FIGURES ? r->n_groups : MAX_STEP_FIGURES;
+    kl_buf_printf(out, "<details><summary>every step, one trial a policy%s</summary>\n",
+                  n < r->n_groups ? "; only the first of them" : "");
+    for (int i = 0; i < n; i++) {
+        heading(out, "h4",
+                kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(r->targets[r->groups[i].target].label),
+                                KL_STR_ARG(r->contenders[r->groups[i].contender].label)));
+        kli_figure_steps(out, a, r, &r->groups[i]);
+    }
+    kl_buf_add(out, KL_S("</details>\n"));
+}
+
+void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
+    kli_report_table tables[KLI_TABLES + 1];
+    if (!r->n_tracks) return;
+    json_t *document = kli_results_json(r);
+    int n = kli_report_tables(tables, a, document);
+    kl_buf_add(out, r->n_tracks > 1 ? KL_S("<h2 id=comparison>Comparison</h2>\n")
+                                    : KL_S("<h2 id=comparison>In numbers</h2>\n"));
+    if (r->n_tracks > 1) {
+        kli_figure_contenders(out, a, r);
+        curves(out, a, r);
+    }
+    for (int i = 0; i < n; i++) kli_report_table_html(out, r->facts, &tables[i]);
+    step_figures(out, a, r);
+    json_decref(document);
+}
+
+/* ---- best kernels --------------------------------------------------------------------------------------------------------------- */
+
+static void diff_lines(kl_buf *out, kl_str diff) {
+    kl_buf_add(out, KL_S("<pre>"));
+    while (diff.len) {
+        const char *end = memchr(diff.ptr, '\n', diff.len);
+        size_t n = end ? (size_t)(end - diff.ptr) + 1 : diff.len;
+        char kind = diff.ptr[0];
+        if (kind == '+' || kind == '-')
+            kl_buf_add(out, kind == '+' ? KL_S("<span class=yes>") : KL_S("<span class=no>"));
+        kli_text(out, (kl_str){diff.ptr, n});
+        if (kind == '+' || kind == '-') kl_buf_add(out, KL_S("</span>"));
+        diff = (kl_str){diff.ptr + n, diff.len - n};
+    }
+    kl_buf_add(out, KL_S("</pre>\n"));
+}
+
+/* What the best changed against the start, as `klineage kernel diff` shows it. */
+static void diff(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
+    const kl_surface *s = kl_surface_by_name(r->targets[t->target].surface);
+    kl_kernel *from, *to;
+    kl_error unused = {0};
+    if (!s || !t->rows->start_source.len || !t->rows->best_source.len ||
+        kl_kernel_parse(&from, a, t->rows->start_source, KL_S("start"), s, NULL, &unused) ||
+        kl_kernel_parse(&to, a, t->rows->best_source, KL_S("best"), s, NULL, &unused)) {
+        kl_buf_add(
+            out,
+            KL_S("<p class=missing>The journal does not have both sources, so there is no difference to show.</p>\n"));
+        return;
+    }
+    kl_buf_add(out, KL_S("<details><summary>what changed from the start to the best</summary>"));
+    diff_lines(out, kl_kernel_diff(a, from, to));
+    kl_buf_add(out, KL_S("</details>\n<details><summary>the whole kernel</summary><pre>"));
+    kli_text(out, t->rows->best_source);
+    kl_buf_add(out, KL_S("</pre></details>\n"));
+}
+
+static void path(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
+    kl_buf_add(out, KL_S("<ol>"));
+    for (int i = 0; i < t->n_path; i++) {
+        const kli_row *row = t->path[i];
+        bool card = r->facts->has_library && kl_library_card(&r->facts->library, row->action);
+        kl_buf_add(out, card ? KL_S("<li>card <strong>") : KL_S("<li><strong>"));
+        kli_text(out, row->action);
+        kl_buf_add(out, KL_S("</strong> at step "));
+        kli_text(out, kl_arena_printf(a, "%lld, %s: ", (long long)row->n,
+                                      kli_dollars(a, row->spent_microusd, t->money.sum.estimated).ptr));
+        kli_link_verdict(out, r->facts, row->verdict, kl_arena_printf(a, "%.3g \xc3\x97", row->ratio));
+        kl_buf_add(out, KL_S("</li>"));
+    }
+    kl_buf_add(out, KL_S("</ol>\n"));
+}
+
+static void best_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
+    kl_buf_add(out, KL_S("<h3>"));
+    kli_text(out, t->rows->name);
+    kl_buf_add(out, KL_S("</h3>\n<p>"));
+    kli_link_verdict(out, r->facts, t->best->verdict,
+                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->best->ratio, t->best->low, t->best->high));
+    kl_buf_add(out, t->baseline.len ? KL_S(" over ") : KL_S(" over the start"));
+    kli_text(out, t->baseline);
+    if (t->baseline.len)
+        kli_text(out, kl_arena_printf(a, ", %.3g \xc3\x97 [%.3g, %.3g] over the start", t->gain.ratio, t->gain.low,
+                                      t->gain.high));
+    kl_buf_add(out, KL_S(". What it was built from:</p>\n"));
+    path(out, a, r, t);
+    diff(out, a, r, t);
+}
+
+void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r) {
+    bool first = true;
+    for (int i = 0; i < r->n_tracks; i++) {
+        const kli_result *t = &r->tracks[i];
+        if (!t->best || t->best == t->start) continue;
+        if (first) kl_buf_add(out, KL_S("<h2 id=kernels>Best kernels</h2>\n"));
+        first = false;
+        best_kernel(out, a, r, t);
+    }
+}

@@ -1,0 +1,405 @@
+/* tables.c - the questions that results answer, one table each, for Markdown and for the page alike.
+ *
+ * Tables are made from the document alone, so that they can be made again from one that was kept.  It may come from elsewhere: what lacks is a
+ * dash, indexes are checked, words are data until a face escapes them.  SPDX-License-Identifier: Apache-2.0 */
+#include "report_impl.h"
+#include "base/json.h"
+#include <stdio.h>
+#include <string.h>
+
+#define TIMES " \xc3\x97"
+#define DASH "\xe2\x80\x93"
+
+typedef struct {
+    kl_arena *a;
+    const json_t *results, *targets, *contenders, *groups, *tracks;
+} document;
+
+/* ---- building ------------------------------------------------------------------------------------------------------------------ */
+
+/* A head that begins with '>' is one of numbers. */
+static void begin(kli_report_table *t, const document *d, const char *id, const char *question, const char *note,
+                  const char *const *heads, int n, size_t rows) {
+    *t = (kli_report_table){.id = id,
+                            .question = question,
+                            .note = note,
+                            .heads = KL_ARRAY(d->a, kl_str, n),
+                            .numbers = KL_ARRAY(d->a, bool, n),
+                            .n_columns = n,
+                            .cells = KL_ARRAY(d->a, kli_cell, (rows + 1) * (size_t)n)};
+    for (int i = 0; i < n; i++) {
+        t->numbers[i] = heads[i][0] == '>';
+        t->heads[i] = kl_arena_copy(d->a, kl_str_of(heads[i] + t->numbers[i]));
+    }
+}
+
+#define BEGIN(t, d, id, question, note, heads, rows) begin(t, d, id, question, note, heads, (int)KL_COUNT(heads), rows)
+
+static void more(kli_report_table *t, const document *d, kl_str text, kl_str verdict) {
+    kli_cell *c = &t->cells[t->n_cells - 1];
+    kli_part *p = KL_NEW(d->a, kli_part);
+    *p = (kli_part){.text = text, .verdict = verdict};
+    *(c->last ? &c->last->next : &c->first) = p;
+    c->last = p;
+}
+
+static void linked(kli_report_table *t, const document *d, kl_str text, kl_str verdict) {
+    t->n_cells++;
+    more(t, d, text, verdict);
+}
+
+static void text(kli_report_table *t, const document *d, kl_str s) { linked(t, d, s, KL_S("")); }
+
+static kl_str count_text(const document *d, int64_t n) { return kl_arena_printf(d->a, "%lld", (long long)n); }
+static void count(kli_report_table *t, const document *d, const json_t *o, const char *key) {
+    text(t, d, count_text(d, kl_json_int_or(o, key, 0)));
+}
+
+static void part(kli_report_table *t, const document *d, const json_t *o, const char *some, const char *all) {
+    text(t, d,
+         kl_arena_printf(d->a, "%lld/%lld", (long long)kl_json_int_or(o, some, 0),
+                         (long long)kl_json_int_or(o, all, 0)));
+}
+
+static kl_str number(const document *d, double v, const char *unit) {
+    return v > 0 ? kl_arena_printf(d->a, "%.3g%s", v, unit) : KL_S(DASH);
+}
+
+static void percent(kli_report_table *t, const document *d, const json_t *o, const char *key) {
+    double v = kl_json_real_or(o, key, -1);
+    text(t, d, v < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.0f %%", v * 100));
+}
+
+static void money(kli_report_table *t, const document *d, const json_t *o, const char *key) {
+    text(t, d, kli_dollars(d->a, kl_json_int_or(o, key, 0), kl_json_bool_or(o, "estimated", false)));
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+
+static kl_str label_at(const json_t *list, const json_t *o, const char *key) {
+    int64_t i = kl_json_int_or(o, key, -1);
+    return kl_json_text_or(i < 0 ? NULL : json_array_get(list, (size_t)i), "label", KL_S("?"));
+}
+
+/* The i-th track of a group. */
+static const json_t *track_at(const document *d, const json_t *group, size_t i) {
+    const json_t *index = json_array_get(json_object_get(group, "tracks"), i);
+    json_int_t at = json_is_integer(index) ? json_integer_value(index) : -1;
+    return at < 0 ? NULL : json_array_get(d->tracks, (size_t)at);
+}
+
+static size_t n_tracks(const json_t *group) { return json_array_size(json_object_get(group, "tracks")); }
+
+/* "1.31 x (1.28-1.35)"; one trial has no spread. */
+static kl_str spread(const document *d, const json_t *o, size_t trials) {
+    double median = kl_json_real_or(o, "median", 0);
+    if (!(median > 0)) return KL_S(DASH);
+    if (trials < 2) return number(d, median, TIMES);
+    return kl_arena_printf(d->a, "%.3g" TIMES " (%.3g" DASH "%.3g)", median, kl_json_real_or(o, "min", 0),
+                           kl_json_real_or(o, "max", 0));
+}
+
+/* Every trial's own number, each with its evidence: what the numbers beside it are made from. */
+static void each_trial(kli_report_table *t, const document *d, const json_t *group, const char *what) {
+    size_t n = n_tracks(group);
+    text(t, d, KL_S(""));
+    for (size_t i = 0; i < n; i++) {
+        const json_t *track = track_at(d, group, i);
+        double ratio = kl_json_real_or(json_object_get(track, what), "ratio", 0);
+        if (i) more(t, d, KL_S(", "), KL_S(""));
+        more(t, d, number(d, ratio, ""),
+             ratio > 0 ? kl_json_text_or(json_object_get(track, "best"), "verdict", KL_S("")) : KL_S(""));
+    }
+}
+
+/* ---- who is best at what? --------------------------------------------------------------------------------------------------------- */
+
+static const json_t *group_of(const document *d, size_t target, size_t contender) {
+    for (size_t i = 0; i < json_array_size(d->groups); i++) {
+        const json_t *g = json_array_get(d->groups, i);
+        if (kl_json_int_or(g, "target", -1) == (int64_t)target &&
+            kl_json_int_or(g, "contender", -1) == (int64_t)contender)
+            return g;
+    }
+    return NULL;
+}
+
+/* Evidence of a median: the verdict of the trial that has it. */
+static kl_str middle_verdict(const document *d, const json_t *group) {
+    int64_t i = kl_json_int_or(group, "middle", -1);
+    const json_t *track = i < 0 ? NULL : json_array_get(d->tracks, (size_t)i);
+    return kl_json_text_or(json_object_get(track, "best"), "verdict", KL_S(""));
+}
+
+static void matrix(kli_report_table *t, const document *d) {
+    size_t n = json_array_size(d->contenders);
+    const char **heads = KL_ARRAY(d->a, const char *, n + 1);
+    heads[0] = "target";
+    for (size_t i = 0; i < n; i++)
+        heads[i + 1] =
+            kl_arena_printf(d->a, ">%.*s",
+                            KL_STR_ARG(kl_json_text_or(json_array_get(d->contenders, i), "label", KL_S("?"))))
+                .ptr;
+    begin(t, d, "matrix", "Which policy is fastest at what?",
+          "Median over trials of the best kernel's speed over the baseline (over the start where no baseline is), and "
+          "how many trials were "
+          "surely faster than their start by 1 %.",
+          heads, (int)n + 1, json_array_size(d->targets));
+    for (size_t i = 0; n > 1 && i < json_array_size(d->targets); i++) {
+        text(t, d, kl_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
+        for (size_t j = 0; j < n; j++) {
+            const json_t *g = group_of(d, i, j);
+            double median = kl_json_real_or(json_object_get(g, "best"), "median", 0);
+            kl_str speed = number(d, median, TIMES);
+            linked(t, d, g ? speed : KL_S(DASH), g && median > 0 ? middle_verdict(d, g) : KL_S(""));
+            if (g)
+                more(t, d,
+                     kl_arena_printf(d->a, " %lld/%lld", (long long)kl_json_int_or(g, "solved", 0),
+                                     (long long)kl_json_int_or(g, "trials", 0)),
+                     KL_S(""));
+        }
+    }
+}
+
+static void comparison(kli_report_table *t, const document *d) {
+    static const char *const heads[] = {"target",          "policy",  ">best", ">every trial",
+                                        ">over the start", ">solved", ">spent"};
+    BEGIN(t, d, "comparison", "How fast did every policy get, and how surely?",
+          "Median (least" DASH "most) over trials. Best: speed over the baseline, above 1 is faster; where the task's "
+          "baseline is not there, over "
+          "the start. Solved: trials surely faster than their start by 1 %.",
+          heads, json_array_size(d->groups));
+    for (size_t i = 0; i < json_array_size(d->groups); i++) {
+        const json_t *g = json_array_get(d->groups, i);
+        int64_t spent = 0;
+        bool estimated = false;
+        for (size_t j = 0; j < n_tracks(g); j++) {
+            spent += kl_json_int_or(track_at(d, g, j), "spent_microusd", 0);
+            estimated |= kl_json_bool_or(track_at(d, g, j), "estimated", false);
+        }
+        text(t, d, label_at(d->targets, g, "target"));
+        text(t, d, label_at(d->contenders, g, "contender"));
+        text(t, d, spread(d, json_object_get(g, "best"), n_tracks(g)));
+        each_trial(t, d, g, "best");
+        text(t, d, spread(d, json_object_get(g, "gain"), n_tracks(g)));
+        part(t, d, g, "solved", "trials");
+        text(t, d, kli_dollars(d->a, spent, estimated));
+    }
+}
+
+/* ---- how much of the expert came back? ---------------------------------------------------------------------------------------------- */
+
+/* The cheapest trial that got there: "$0.1200, step 4". */
+static kl_str first_reached(const document *d, const json_t *group) {
+    const json_t *first = NULL;
+    bool estimated = false;
+    for (size_t i = 0; i < n_tracks(group); i++) {
+        const json_t *track = track_at(d, group, i), *at = json_object_get(track, "reached");
+        if (!json_is_object(at)) continue;
+        if (!first || kl_json_int_or(at, "microusd", 0) < kl_json_int_or(first, "microusd", 0)) {
+            first = at;
+            estimated = kl_json_bool_or(track, "estimated", false);
+        }
+    }
+    if (!first) return KL_S("never");
+    return kl_arena_printf(d->a, "%.*s, step %lld",
+                           KL_STR_ARG(kli_dollars(d->a, kl_json_int_or(first, "microusd", 0), estimated)),
+                           (long long)kl_json_int_or(first, "step", 0));
+}
+
+static void recovery(kli_report_table *t, const document *d) {
+    static const char *const heads[] = {"target",       "policy",   ">recovered", ">of the expert's speed",
+                                        ">every trial", ">earliest"};
+    BEGIN(t, d, "recovery", "How much of the expert's speed came back?",
+          "Recovered: trials whose best surely reached 90 % of the reference kernel's speed, both timed against the "
+          "same baseline. The share is "
+          "the median (least" DASH
+          "most); 1 is all of it. Earliest: the first dollars and step at which a trial was there.",
+          heads, json_array_size(d->groups));
+    for (size_t i = 0; i < json_array_size(d->groups); i++) {
+        const json_t *g = json_array_get(d->groups, i);
+        if (!kl_json_int_or(g, "referenced", 0)) continue;
+        text(t, d, label_at(d->targets, g, "target"));
+        text(t, d, label_at(d->contenders, g, "contender"));
+        part(t, d, g, "recovered", "referenced");
+        text(t, d, spread(d, json_object_get(g, "recovery"), n_tracks(g)));
+        each_trial(t, d, g, "recovered");
+        text(t, d, first_reached(d, g));
+    }
+}
+
+/* ---- policies over all targets -------------------------------------------------------------------------------------------------------- */
+
+static void mean_cells(kli_report_table *t, const document *d, const json_t *o) {
+    text(t, d, number(d, kl_json_real_or(o, "geomean", 0), TIMES));
+    double zero = kl_json_real_or(o, "fail_as_zero", -1);
+    text(t, d, zero < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g" TIMES, zero));
+}
+
+static void overall(kli_report_table *t, const document *d) {
+    static const char *const heads[] = {"policy",         ">targets",        ">solved",        ">over the baseline",
+                                        ">failures as 0", ">over the start", ">failures as 0", ">fast_1",
+                                        ">fast_2",        ">corr",           ">avg amsr",      ">spent"};
+    BEGIN(t, d, "policies", "Which policy is best overall?",
+          "Geometric means over targets of the median successful trial, then the same times the share of trials that "
+          "succeeded. fast_p: share of "
+          "trials surely above p times the baseline. corr: share of gated submissions that passed. avg amsr: mean "
+          "speed over the baseline, those below 1 as "
+          "0. Compare policies that had the same targets.",
+          heads, json_array_size(d->contenders));
+    for (size_t i = 0; i < json_array_size(d->contenders); i++) {
+        const json_t *c = json_array_get(d->contenders, i);
+        double amsr = kl_json_real_or(c, "amsr", -1);
+        text(t, d, kl_json_text_or(c, "label", KL_S("?")));
+        count(t, d, c, "targets");
+        part(t, d, c, "solved", "trials");
+        mean_cells(t, d, json_object_get(c, "best"));
+        mean_cells(t, d, json_object_get(c, "gain"));
+        percent(t, d, c, "fast_1");
+        percent(t, d, c, "fast_2");
+        percent(t, d, c, "correct");
+        text(t, d, amsr < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g", amsr));
+        money(t, d, c, "spent_microusd");
+    }
+}
+
+/* ---- money and submissions --------------------------------------------------------------------------------------------------------- */
+
+static void phase_row(kli_report_table *t, const document *d, kl_str who, kl_str phase, const json_t *o) {
+    text(t, d, who);
+    text(t, d, phase);
+    count(t, d, o, "calls");
+    count(t, d, o, "input");
+    count(t, d, o, "cache_read");
+    text(t, d, count_text(d, kl_json_int_or(o, "cache_write_5m", 0) + kl_json_int_or(o, "cache_write_1h", 0)));
+    count(t, d, o, "output");
+    percent(t, d, o, "cache_hit_rate");
+    money(t, d, o, "microusd");
+}
+
+static void costs(kli_report_table *t, const document *d) {
+    static const char *const heads[] = {"policy",   "phase",   ">calls",      ">input", ">cached",
+                                        ">written", ">output", ">cache hits", ">cost"};
+    size_t rows = 0;
+    for (size_t i = 0; i < json_array_size(d->contenders); i++)
+        rows += 1 + json_array_size(json_object_get(json_array_get(d->contenders, i), "phases"));
+    BEGIN(t, d, "costs", "Where did the money go?",
+          "Model calls and tokens of every phase, over all targets and trials. Cache hits: share of the tokens told to "
+          "the model that its provider had "
+          "kept. ~: counted from bytes, because the provider did not say.",
+          heads, rows);
+    for (size_t i = 0; i < json_array_size(d->contenders); i++) {
+        const json_t *c = json_array_get(d->contenders, i), *phases = json_object_get(c, "phases");
+        kl_str who = kl_json_text_or(c, "label", KL_S("?"));
+        for (size_t j = 0; j < json_array_size(phases); j++)
+            phase_row(t, d, who, kl_json_text_or(json_array_get(phases, j), "phase", KL_S("?")),
+                      json_array_get(phases, j));
+        if (json_array_size(phases) != 1) phase_row(t, d, who, KL_S("all"), json_object_get(c, "tokens"));
+    }
+}
+
+static void submissions(kli_report_table *t, const document *d) {
+    static const char *const heads[] = {"policy", ">proposals", ">pass",  ">wrong",   ">no_compile", ">crash",
+                                        ">hang",  ">unstable",  ">cheat", ">refused", ">no_edit"};
+    BEGIN(t, d, "submissions", "What became of what was proposed?",
+          "The gate's word on every proposal. cheat: computed by something other than the kernel, or not computed; "
+          "refused and no_edit: no kernel that "
+          "could be gated. None of these three ever counts as a speed.",
+          heads, json_array_size(d->contenders));
+    for (size_t i = 0; i < json_array_size(d->contenders); i++) {
+        const json_t *c = json_array_get(d->contenders, i), *fates = json_object_get(c, "outcomes");
+        text(t, d, kl_json_text_or(c, "label", KL_S("?")));
+        count(t, d, c, "proposals");
+        for (size_t j = 2; j < KL_COUNT(heads); j++) count(t, d, fates, heads[j] + 1);
+    }
+}
+
+int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a, const json_t *results) {
+    static void (*const makers[KLI_TABLES])(kli_report_table *, const document *) = {matrix,  comparison, recovery,
+                                                                                     overall, costs,      submissions};
+    const document d = {.a = a,
+                        .results = results,
+                        .targets = json_object_get(results, "targets"),
+                        .contenders = json_object_get(results, "contenders"),
+                        .groups = json_object_get(results, "groups"),
+                        .tracks = json_object_get(results, "tracks")};
+    int n = 0;
+    for (size_t i = 0; i < KLI_TABLES; i++) {
+        makers[i](&out[n], &d);
+        n += out[n].n_cells > 0;
+    }
+    return n;
+}
+
+/* ---- Markdown ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Words are data (law 7): nothing of them is markup, a link, HTML or a new cell.  An underscore within a word is none anyway. */
+static void markdown_text(kl_buf *out, kl_str s) {
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        bool estimate = c == '~' && i + 1 < s.len && s.ptr[i + 1] == '$';
+        if (c < 0x20 || c == 0x7f)
+            kl_buf_add(out, KL_S(" "));
+        else if (strchr("\\`*[]<>|&#!~", c) && !estimate)
+            kl_buf_printf(out, "\\%c", c);
+        else
+            kl_buf_add(out, (kl_str){s.ptr + i, 1});
+    }
+}
+
+static void markdown_cell(kl_buf *out, const kli_cell *c) {
+    kl_buf_add(out, KL_S(" "));
+    for (const kli_part *p = c->first; p; p = p->next) markdown_text(out, p->text);
+    kl_buf_add(out, KL_S(" |"));
+}
+
+static void markdown_table(kl_buf *out, const kli_report_table *t) {
+    kl_buf_printf(out, "### %s\n\n%s\n\n|", t->question, t->note);
+    for (int i = 0; i < t->n_columns; i++) {
+        kl_buf_add(out, KL_S(" "));
+        markdown_text(out, t->heads[i]);
+        kl_buf_add(out, KL_S(" |"));
+    }
+    kl_buf_add(out, KL_S("\n|"));
+    for (int i = 0; i < t->n_columns; i++) kl_buf_add(out, t->numbers[i] ? KL_S(" ---: |") : KL_S(" --- |"));
+    for (int i = 0; i < t->n_cells; i++) {
+        if (i % t->n_columns == 0) kl_buf_add(out, KL_S("\n|"));
+        markdown_cell(out, &t->cells[i]);
+    }
+    kl_buf_add(out, KL_S("\n\n"));
+}
+
+void kl_report_results_markdown(kl_buf *out, const json_t *results) {
+    kl_arena *a = kl_arena_new();
+    kli_report_table tables[KLI_TABLES + 1];
+    int n = kli_report_tables(tables, a, results);
+    for (int i = 0; i < n; i++) markdown_table(out, &tables[i]);
+    if (!n) kl_buf_add(out, KL_S("No search is in these runs.\n"));
+    kl_arena_free(a);
+}
+
+/* ---- HTML ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void html_cell(kl_buf *out, const kli_facts *f, const kli_cell *c, bool is_number) {
+    kl_buf_add(out, is_number ? KL_S("<td class=n>") : KL_S("<td>"));
+    for (const kli_part *p = c->first; p; p = p->next)
+        if (p->verdict.len)
+            kli_link_verdict(out, f, p->verdict, p->text);
+        else
+            kli_text(out, p->text);
+    kl_buf_add(out, KL_S("</td>"));
+}
+
+void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t) {
+    kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n<div class=scroll><table><tr>", t->id, t->question);
+    for (int i = 0; i < t->n_columns; i++) {
+        kl_buf_add(out, t->numbers[i] ? KL_S("<th class=n>") : KL_S("<th>"));
+        kli_text(out, t->heads[i]);
+        kl_buf_add(out, KL_S("</th>"));
+    }
+    for (int i = 0; i < t->n_cells; i++) {
+        if (i % t->n_columns == 0) kl_buf_add(out, KL_S("</tr>\n<tr>"));
+        html_cell(out, f, &t->cells[i], t->numbers[i % t->n_columns]);
+    }
+    kl_buf_printf(out, "</tr>\n</table></div>\n<p class=note>%s</p>\n", t->note);
+}
