@@ -87,6 +87,10 @@ typedef struct { kl_str action, locus, source; } kl_undoing;
 
 /* Every mechanical simplification that applies to `k`, the last-applied optimization first; at most `max`.  Pure text; each result still has to pass the gate. */
 int kl_rewrite_undo(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k);
+/* Every mechanical variation of `k` by one step, undoings included: params, flags, hints before loops, order and tiles of loops, promises of no
+ * aliasing; at most `max`.  `action` is autotune, other:flags, unroll, simd_pragma, loop_order, restrict_alias, cache_block or that of the undoing.
+ * Some of them are wrong or do not compile: that is for the gate to say. */
+int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k);
 
 /* ---- prompts (src/rewrite/prompts/NAME.md) ---------------------------------------------------------------------------- */
 
@@ -103,7 +107,12 @@ typedef struct { const char *name; kl_str value; } kl_prompt_value;
  *   generate              task tag kernel feedback memory
  *   repair                error detail                                      an edit that did not apply: kl_error.message and .detail
  *   step                  outcome feedback state next                       what became of the last proposal, and what is asked now
- *   lift_rules, search_library (library), search_cards (cards), search_next (cards kernel), search_once (task tag kernel feedback) */
+ *   lift_rules, search_library (library), search_cards (cards), search_next (cards kernel), search_once (task tag kernel feedback)
+ *   adaexplore_large (task platform tag pitfalls pool), adaexplore_small (task platform pitfalls rounds guidance), adaexplore_pitfalls (rules),
+ *   adaexplore_review (task platform kernel), adaexplore_rule (kernel); _fix, _review_rules, _rule_rules: none
+ *   accelopt_plan_rules (memory), accelopt_plan (task platform tag kernel profile), accelopt_execute (task tag kernel profile plan),
+ *   accelopt_fix (task tag kernel feedback), accelopt_summarize (tag slow fast speedup); _summarize_rules: none
+ *   search_blocks: none; evolve_system (task), evolve (goal tag kernel state feedback failed others card), evolve_card (name text) */
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n);
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);   /* "rules", filled for a surface: the same bytes every time */
 const char *kl_prompt_tag(const kl_surface *s);             /* of a fence around its source: "c", "python" */

@@ -1,5 +1,5 @@
-/* fake_track.h - a track for tests: replies out of a list, verdicts out of what a kernel says of itself, no store,
- * no gate, no compiler.
+/* fake_track.h - a track for tests: replies out of a list or from a function, verdicts out of what a kernel says of itself,
+ * no store, no gate, no compiler.
  *
  * A source may hold `ns 200` in a comment (its time; 300 otherwise), `outcome wrong` (its verdict; pass otherwise) and
  * `baseline other` (what it was timed against; blas otherwise).
@@ -14,6 +14,16 @@ typedef struct {
     kl_str text;
 } fake_reply;
 
+/* What the call that is the n-th of its track, from 0, gets. */
+typedef void fake_answer(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx);
+
+/* A row as kl_track_step got it. */
+typedef struct {
+    char outcome[16], kernel[65], verdict_key[65];
+    double ratio;
+    bool best;
+} fake_step;
+
 struct kl_track {
     kl_arena *arena;
     const char *model; /* name of it; "fake" otherwise */
@@ -27,6 +37,13 @@ struct kl_track {
     int foreseen, came_true; /* questions that were announced, and those of them that were asked */
     char ahead[65];          /* key of the last one that was announced */
     int64_t budget;
+    fake_answer *answer; /* instead of the list; NULL: the list */
+    void *answer_ctx;
+    kl_err fails; /* what the ask and the judge numbered here give, and every one behind them; -1: none */
+    int ask_fails, judge_fails;
+    char heard[65]; /* hash of everything that was asked so far */
+    fake_step *rows;
+    int cap_rows;
     kl_str phases; /* first letter of each step's phase, in order, upper case when accepted */
     char key[65];
 };
@@ -35,5 +52,6 @@ void fake_track_open(kl_track *t, kl_arena *a);
 void fake_track_close(kl_track *t);
 void fake_says(kl_track *t, kl_str text); /* one more reply */
 void fake_fails(kl_track *t, kl_err err); /* the next call fails */
+void fake_answers(kl_track *t, fake_answer *answer, void *ctx);
 
 #endif

@@ -8,6 +8,14 @@ static const kl_policy policies[] = {
     {"generate", "the same conversation without any card", "KLineage, section 4.4", false, NULL, kli_policy_generate},
     {"bestofn", "independent attempts at the start kernel, the best one kept", "the control at equal cost", false, NULL,
      kli_policy_bestofn},
+    {"accelopt", "a beam of kernels, plans written out several times, a memory of what gained and what lost", "AccelOpt",
+     false, kli_accelopt_params, kli_policy_accelopt},
+    {"adaexplore", "a tree of rewrites and edits, and rules learned from failures", "AdaExplore", false,
+     kli_adaexplore_params, kli_policy_adaexplore},
+    {"evolve", "a population on islands, kept by kind and speed, one child a round", "Kernel-Smith, on OpenEvolve", false,
+     kli_evolve_params, kli_policy_evolve},
+    {"evolve-cards", "the same with cards as mutations and their failures as risks", "Kernel-Smith and KLineage", true,
+     kli_evolve_cards_params, kli_policy_evolve_cards},
 };
 
 const kl_policy *kl_policy_each(int i) { return i >= 0 && (size_t)i < KL_COUNT(policies) ? &policies[i] : NULL; }

@@ -39,7 +39,10 @@ kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_talk *talk, cons
 
 kl_str kli_search_rules(const kli_search *s) { return kl_prompt_rules(s->arena, s->o->start->surface); }
 kl_str kli_search_task(const kli_search *s) {
-    return kl_prompt_task(s->arena, s->o->task, s->o->workload, s->o->start->surface);
+    kl_str task = kl_prompt_task(s->arena, s->o->task, s->o->workload, s->o->start->surface);
+    if (!kli_blocks_any(s->o->start->source)) return task;
+    kl_str blocks = kl_prompt(s->arena, "search_blocks", NULL, 0);
+    return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(task), KL_STR_ARG(blocks));
 }
 kl_str kli_search_tag(const kli_search *s) { return kl_str_of(kl_prompt_tag(s->o->start->surface)); }
 
@@ -154,7 +157,8 @@ kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out
     *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1};
     kl_track_phase(t, "start");
     kl_track_say(t, "judging the start");
-    kl_err err = judge_start(s, &v, e);
+    kl_err err = kli_blocks_valid(o->start->source, o->start->path, e);
+    if (!err) err = judge_start(s, &v, e);
     if (err) return err;
     if (v.outcome != KL_PASS) {
         kl_fail(e, KL_EINVAL, o->start->path.ptr, "the start kernel does not pass the gate: %s: %.*s",
@@ -202,10 +206,20 @@ static void new_best(kli_search *s, const kli_point *p) {
     kl_track_best(s->track, p->ratio);
 }
 
+/* Nothing could be gated: says why, to the model and in the journal. */
+static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why, kl_error *e) {
+    out->fate = KLI_NO_EDIT;
+    out->feedback = kl_arena_printf(s->arena, "%s%s%s", why->message, *why->detail ? "\n" : "", why->detail);
+    s->since_best++;
+    return step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
+}
+
 kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base, kl_str action,
                        kl_error *e) {
     kl_gate_opts o = options(s);
     kl_kernel *k = NULL;
+    kl_error refused = {0};
+    if (kli_blocks_check(s->o->start->source, source, &refused)) return no_edit(s, out, base, &refused, e);
     kl_track_say(s->track, "gating %.*s", KL_STR_ARG(action));
     kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source,
                                kl_surface_get(s->o->start->surface->id), &o, e);
@@ -223,14 +237,6 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     else
         s->since_best++;
     return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
-}
-
-/* Nothing could be gated: says why, to the model and in the journal. */
-static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why, kl_error *e) {
-    out->fate = KLI_NO_EDIT;
-    out->feedback = kl_arena_printf(s->arena, "%s%s%s", why->message, *why->detail ? "\n" : "", why->detail);
-    s->since_best++;
-    return step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
 }
 
 kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, const kli_point *base, kl_error *e) {
@@ -270,8 +276,7 @@ bool kli_search_over(kli_search *s) {
     return s->since_best >= or_default(o->patience, DEFAULT_PATIENCE) && stop(s, "patience");
 }
 
-/* What the two verdicts against the same baseline say: wider than a comparison, and there also where none can be made (a spool
- * cannot carry one, a busy machine never settles one). */
+/* What the two verdicts against the same baseline say: wider than a comparison, and there also where a busy machine never settles one. */
 static void bound_gain(kli_search *s) {
     const kli_point *from = &s->start, *to = &s->best;
     if (!(from->low > 0) || !(to->low > 0)) return;
@@ -287,7 +292,6 @@ static kl_err measure_gain(kli_search *s, kl_error *e) {
     bound_gain(s);
     o.against = s->start.kernel;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, e);
-    if (err == KL_EINVAL) return KL_OK; /* a spool */
     if (err || v.outcome != KL_PASS || !v.n_comparisons) return err;
     s->out->gain = v.comparisons[0].ratio;
     s->out->gain_low = v.comparisons[0].low;
@@ -306,6 +310,9 @@ kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
     if (!err) kl_track_phase(s->track, "end");
     if (!err) err = measure_gain(s, e);
     s->out->spent_microusd = kl_track_spent(s->track);
+    if (!err)
+        kl_track_say(s->track, "ended, %.*s: %.4gx after %d proposals", KL_STR_ARG(s->out->stopped), s->best.ratio,
+                     s->out->proposals);
     if (!err && e) *e = (kl_error){0};
     return err;
 }

@@ -50,7 +50,8 @@ void kli_talk_say(kli_talk *talk, kl_arena *a, kl_role role, kl_str text);
 /* Ask with a conversation; purpose as in kl_request, subject: the kernel that it is about. */
 KL_MUST_USE kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_talk *talk, const char *purpose,
                                   const kl_kernel *subject, kl_error *e);
-/* Parse a reply, apply it to `base`, gate the result, write the step down.  Updates best. */
+/* Parse a reply, apply it to `base`, gate the result, write the step down.  Updates best.  What leaves the start's EVOLVE-BLOCK ranges is
+ * KLI_NO_EDIT, here and in kli_search_gate. */
 KL_MUST_USE kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, const kli_point *base,
                                    kl_error *e);
 /* The same for a text that is there already (a card's patch). */
@@ -71,6 +72,15 @@ kl_str kli_search_task(const kli_search *s);
 /* The fence tag of the surface: "c". */
 kl_str kli_search_tag(const kli_search *s);
 
+/* ---- EVOLVE-BLOCK ranges (blocks.c) ---------------------------------------------------------------------------------- */
+
+/* Are there any?  Without, the whole file may change. */
+bool kli_blocks_any(kl_str source);
+/* Errors: KL_EPARSE, a range that does not end or begin; `where` is NUL-terminated. */
+KL_MUST_USE kl_err kli_blocks_valid(kl_str source, kl_str where, kl_error *e);
+/* Errors: KL_EINVAL when `source` differs from `start` outside of the ranges of `start`; the message is for the model. */
+KL_MUST_USE kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e);
+
 /* ---- cards (cards.c) ------------------------------------------------------------------------------------------------ */
 
 /* The cards that may come into play in this search, as a part of the system turn; empty without a library. */
@@ -88,5 +98,13 @@ kl_str kli_with_word(kl_arena *a, kl_str words, kl_str word);
 kl_err kli_policy_klineage(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
 kl_err kli_policy_generate(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
 kl_err kli_policy_bestofn(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+/* evolve.c: both policies, and their numbers. */
+kl_err kli_policy_evolve(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+kl_err kli_policy_evolve_cards(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+extern const kl_policy_param kli_evolve_params[], kli_evolve_cards_params[];
+/* adaexplore.c, accelopt.c: each with its numbers. */
+kl_err kli_policy_adaexplore(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+kl_err kli_policy_accelopt(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+extern const kl_policy_param kli_adaexplore_params[], kli_accelopt_params[];
 
 #endif

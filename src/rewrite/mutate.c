@@ -1,0 +1,476 @@
+/* mutate.c - every mechanical variation of a kernel's text, each by one small step: what can be tried without knowing anything.
+ *
+ * Values of params, compile flags, hints before loops, the order of two loops, a loop cut into tiles, promises of no aliasing, and
+ * the undoings of mechanical.c.  A variation reads as the surface's language, by the shape of its tokens; whether it compiles,
+ * is right or pays is the gate's question.  Applied again and again they compose: a loop that was cut can change places with
+ * the loop around it, which is blocking.
+ * Not here: which one to try (a policy, or --model mutate); loops inside macros; Python beyond its directives.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "source_impl.h"
+
+#include <string.h>
+
+/* Each for and each head of a function looks for its bracket through the rest of the text: MAX_TRIES bounds that in a text made to be slow. */
+enum { MAX_LOOPS = 256, MAX_TRIES = 1024, MAX_PATCHES = 48, MAX_NESTED = 64 };
+
+/* Bytes [begin, end) of the source become `text`. */
+typedef struct {
+    size_t begin, end;
+    kl_str text;
+} patch;
+
+/* A for, by its tokens: for ( init ; condition ; step ) body, and the token behind its body. */
+typedef struct {
+    int at, open, condition, step, close, body, after;
+    bool innermost;
+} for_loop;
+
+typedef struct {
+    kl_undoing *out;
+    int n, max;
+    kl_arena *arena;
+    const kl_kernel *kernel;
+    kl_str source;
+    kli_tokens tokens;
+    for_loop *loops;
+    int n_loops;
+} mutator;
+
+static const kli_token *token(const mutator *m, int i) { return &m->tokens.at[i]; }
+static bool is(const mutator *m, int i, const char *text) {
+    return i >= 0 && i < m->tokens.n && kli_token_is(token(m, i), text);
+}
+static bool is_name(const mutator *m, int i) {
+    return i >= 0 && i < m->tokens.n && token(m, i)->kind == KLI_TOKEN_NAME;
+}
+static size_t begin_of(const mutator *m, int i) { return token(m, i)->offset; }
+static size_t end_of(const mutator *m, int i) { return token(m, i)->offset + token(m, i)->text.len; }
+static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+/* The text of tokens [from, to). */
+static kl_str text_of(const mutator *m, int from, int to) {
+    if (from >= to) return (kl_str){0};
+    return (kl_str){m->source.ptr + begin_of(m, from), end_of(m, to - 1) - begin_of(m, from)};
+}
+
+/* ---- one variation --------------------------------------------------------------------------------------------------- */
+
+static size_t line_begin(kl_str source, size_t at) {
+    while (at > 0 && source.ptr[at - 1] != '\n') at--;
+    return at;
+}
+
+static size_t line_end(kl_str source, size_t at) {
+    while (at < source.len && source.ptr[at] != '\n') at++;
+    return at;
+}
+
+static kl_str locus_of(const mutator *m, size_t at) {
+    int line = 1;
+    for (size_t i = 0; i < at; i++) line += m->source.ptr[i] == '\n';
+    const size_t begin = line_begin(m->source, at);
+    const kl_str text = kl_str_trim((kl_str){m->source.ptr + begin, line_end(m->source, at) - begin});
+    return kl_arena_printf(m->arena, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
+}
+
+/* Patches in the order of their places, which do not overlap. */
+static void vary(mutator *m, const char *action, const patch *p, int n) {
+    kl_buf b = {0};
+    size_t at = 0;
+    if (m->n == m->max) return;
+    for (int i = 0; i < n; i++) {
+        kl_buf_add(&b, (kl_str){m->source.ptr + at, p[i].begin - at});
+        kl_buf_add(&b, p[i].text);
+        at = p[i].end;
+    }
+    kl_buf_add(&b, (kl_str){m->source.ptr + at, m->source.len - at});
+    const kl_str source = kl_buf_str(&b);
+    if (source.len <= KL_MAX_SOURCE_BYTES && !kl_str_eq(source, m->source))
+        m->out[m->n++] = (kl_undoing){kl_str_of(action), locus_of(m, p[0].begin), kl_arena_copy(m->arena, source)};
+    kl_buf_fini(&b);
+}
+
+/* ---- directives --------------------------------------------------------------------------------------------------------- */
+
+/* The number behind `NAME =`; false where it is written in a way that is not worth understanding. */
+static bool find_value(const mutator *m, const kl_param *p, patch *out) {
+    const kl_str s = m->source;
+    size_t i = p->offset + p->name.len;
+    while (i < s.len && is_blank(s.ptr[i])) i++;
+    if (i == s.len || s.ptr[i++] != '=') return false;
+    while (i < s.len && is_blank(s.ptr[i])) i++;
+    out->begin = i;
+    if (i < s.len && s.ptr[i] == '-') i++;
+    while (i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9') i++;
+    out->end = i;
+    return i > out->begin && (i == s.len || is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
+}
+
+static void vary_params(mutator *m) {
+    patch p;
+    for (int i = 0; i < m->kernel->n_params; i++) {
+        const kl_param *param = &m->kernel->params[i];
+        if (!find_value(m, param, &p)) continue;
+        for (int v = 0; v < param->n_values; v++) {
+            p.text = kl_arena_printf(m->arena, "%lld", (long long)param->values[v]);
+            vary(m, "autotune", &p, 1); /* the value that is there changes nothing and is dropped */
+        }
+    }
+}
+
+/* What stands behind a flag of the allow-list that takes a word. */
+static const struct {
+    const char *flag, *words;
+} FLAG_WORDS[] = {{"-ffp-contract=", "fast off"},
+                  {"-fvect-cost-model=", "unlimited dynamic very-cheap"},
+                  {"-fsimd-cost-model=", "unlimited"},
+                  {"-finline-limit=", "1000"},
+                  {"-falign-loops=", "32 64"},
+                  {"-falign-functions=", "64"},
+                  {"-mavx512*", "f vl"},
+                  {"-mprefer-vector-width=", "128 256 512"},
+                  {"-fmad=", "false"},
+                  {"-ftz=", "true"},
+                  {"-prec-div=", "false"},
+                  {"-prec-sqrt=", "false"},
+                  {"-maxrregcount=", "64 128 255"}};
+
+static bool has_flag(const kl_kernel *k, kl_str flag) {
+    for (int i = 0; i < k->n_flags; i++)
+        if (kl_str_eq(k->flags[i], flag)) return true;
+    return false;
+}
+
+/* Another language, another spelling, or a word that can only slow down: nothing to be tried. */
+static bool is_idle_flag(const char *flag) {
+    static const char *const IDLE[] = {"--", "-std=", "-cl-std=", "-O0", "-Xptxas=-O0", "-Xptxas=-v", "-cl-opt-disable"};
+    for (size_t i = 0; i < KL_COUNT(IDLE); i++)
+        if (strncmp(flag, IDLE[i], strlen(IDLE[i])) == 0) return true;
+    return false;
+}
+
+/* Beginning of the line of the first launch: directives may stand before it. */
+static bool above_launch(const mutator *m, size_t *at) {
+    if (!m->kernel->n_launches) return false;
+    *at = line_begin(m->source, m->kernel->launches[0].offset);
+    const kl_str line = kl_str_trim((kl_str){m->source.ptr + *at, line_end(m->source, *at) - *at});
+    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) && has(line, "launch");
+}
+
+static void add_flag(mutator *m, kl_str flag) {
+    patch p;
+    if (has_flag(m->kernel, flag) || !above_launch(m, &p.begin)) return;
+    p.end = p.begin;
+    p.text = kl_arena_printf(m->arena, "%s flags %.*s\n", m->kernel->surface->comment, KL_STR_ARG(flag));
+    vary(m, "other:flags", &p, 1);
+}
+
+static void add_flags(mutator *m) {
+    for (const char *const *f = m->kernel->surface->flags; *f; f++) {
+        const size_t len = strlen(*f);
+        if (is_idle_flag(*f)) continue;
+        if ((*f)[len - 1] != '=' && (*f)[len - 1] != '*') {
+            add_flag(m, kl_str_of(*f));
+            continue;
+        }
+        for (size_t w = 0; w < KL_COUNT(FLAG_WORDS); w++) {
+            kl_str words = kl_str_of(FLAG_WORDS[w].words), word;
+            if (strcmp(FLAG_WORDS[w].flag, *f) != 0) continue;
+            while (kli_next_word(&word, &words))
+                add_flag(m, kl_arena_printf(m->arena, "%.*s%.*s", (int)(len - ((*f)[len - 1] == '*')), *f,
+                                            KL_STR_ARG(word)));
+        }
+    }
+}
+
+/* Each word of one `flags` line away; the last one takes the line with it. */
+static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
+    const size_t first = words;
+    for (size_t i = first; i < end;) {
+        while (i < end && is_blank(m->source.ptr[i])) i++;
+        const size_t begin = i;
+        while (i < end && !is_blank(m->source.ptr[i])) i++;
+        if (i == begin) return;
+        patch p = {begin, i, {0}};
+        while (p.begin > first && is_blank(m->source.ptr[p.begin - 1])) p.begin--;
+        const kl_str before = {m->source.ptr + first, begin - first}, behind = {m->source.ptr + i, end - i};
+        if (!kl_str_trim(before).len && !kl_str_trim(behind).len) p = (patch){line, end + (end < m->source.len), {0}};
+        vary(m, "other:flags", &p, 1);
+    }
+}
+
+static void drop_flags(mutator *m) {
+    const kl_str prefix = kl_str_of(m->kernel->surface->comment);
+    for (size_t line = 0; m->kernel->n_flags && line < m->source.len;) {
+        const size_t end = line_end(m->source, line);
+        kl_str text = kl_str_trim((kl_str){m->source.ptr + line, end - line});
+        if (kl_str_starts(text, prefix) && !kl_str_ends(text, KL_S("\\"))) {
+            text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
+            if (kl_str_starts(text, KL_S("flags ")))
+                drop_words(m, line, (size_t)(text.ptr - m->source.ptr) + 5, end);
+        }
+        line = end + 1;
+    }
+}
+
+static void vary_flags(mutator *m) {
+    drop_flags(m);
+    add_flags(m);
+}
+
+/* ---- loops --------------------------------------------------------------------------------------------------------------- */
+
+static int statement_end(const mutator *m, int i, int level) {
+    const int n = m->tokens.n;
+    while (i < n && token(m, i)->kind == KLI_TOKEN_LINE) i++;
+    if (i >= n || level == MAX_NESTED) return n;
+    if (is(m, i, "{")) return kli_match(&m->tokens, i, n) + 1;
+    if (is(m, i, "for") || is(m, i, "while") || is(m, i, "if") || is(m, i, "switch")) {
+        const int after = statement_end(m, kli_match(&m->tokens, i + 1, n) + 1, level + 1);
+        return is(m, i, "if") && is(m, after, "else") ? statement_end(m, after + 1, level + 1) : after;
+    }
+    const bool again = is(m, i, "do");
+    if (again) i = statement_end(m, i + 1, level + 1);
+    while (i < n && !is(m, i, ";")) i = is(m, i, "(") || is(m, i, "{") || is(m, i, "[") ? kli_match(&m->tokens, i, n) + 1 : i + 1;
+    return i < n ? i + 1 : n;
+}
+
+static bool any_of(const mutator *m, int from, int to, const char *const *words) {
+    for (int i = from; i < to; i++)
+        for (const char *const *w = words; *w; w++)
+            if (is(m, i, *w)) return true;
+    return false;
+}
+
+static bool read_loop(const mutator *m, int i, for_loop *l) {
+    static const char *const LOOPS[] = {"for", "while", "do", NULL};
+    *l = (for_loop){.at = i, .open = i + 1};
+    if (!is(m, i + 1, "(")) return false;
+    l->close = kli_match(&m->tokens, l->open, m->tokens.n);
+    for (int k = l->open + 1; k < l->close; k++) {
+        if (is(m, k, "(") || is(m, k, "{") || is(m, k, "[")) k = kli_match(&m->tokens, k, l->close);
+        if (!is(m, k, ";")) continue;
+        if (!l->condition)
+            l->condition = k + 1;
+        else if (!l->step)
+            l->step = k + 1;
+    }
+    l->body = l->close + 1;
+    l->after = l->close < m->tokens.n ? statement_end(m, l->body, 0) : 0;
+    if (!l->step || l->after > m->tokens.n || l->body >= m->tokens.n) return false;
+    l->innermost = !any_of(m, l->body, l->after, LOOPS);
+    return true;
+}
+
+static void find_loops(mutator *m) {
+    m->loops = KL_ARRAY(m->arena, for_loop, MAX_LOOPS);
+    int tries = 0;
+    for (int i = 0; i < m->tokens.n && m->n_loops < MAX_LOOPS && tries < MAX_TRIES; i++) {
+        if (!is(m, i, "for")) continue;
+        tries++;
+        if (read_loop(m, i, &m->loops[m->n_loops])) m->n_loops++;
+    }
+}
+
+/* The pragma right above the loop that says `word`; -1: none. */
+static int pragma_above(const mutator *m, const for_loop *l, const char *word) {
+    for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && has(token(m, i)->text, "pragma"); i--)
+        if (has(token(m, i)->text, word)) return i;
+    return -1;
+}
+
+static bool begins_line(const mutator *m, int i) {
+    size_t at = begin_of(m, i);
+    while (at > 0 && is_blank(m->source.ptr[at - 1])) at--;
+    return at == 0 || m->source.ptr[at - 1] == '\n';
+}
+
+/* `line` becomes a line of its own above the loop, or takes the place of the pragma `old`. */
+static void vary_pragma(mutator *m, const char *action, const for_loop *l, int old, kl_str line) {
+    patch p = {begin_of(m, l->at), begin_of(m, l->at), {0}};
+    if (old >= 0)
+        p = (patch){begin_of(m, old), end_of(m, old), line};
+    else if (begins_line(m, l->at)) {
+        p.begin = p.end = line_begin(m->source, p.begin);
+        p.text = kl_arena_printf(m->arena, "%.*s\n", KL_STR_ARG(line));
+    } else
+        p.text = kl_arena_printf(m->arena, "\n%.*s\n", KL_STR_ARG(line));
+    vary(m, action, &p, 1);
+}
+
+static void vary_unroll(mutator *m) {
+    static const int TURNS[] = {1, 2, 4, 8};
+    const char *word = m->kernel->surface->id == KL_SURFACE_C ? "GCC unroll" : "unroll";
+    for (int i = 0; i < m->n_loops; i++)
+        for (size_t n = 0; m->loops[i].innermost && n < KL_COUNT(TURNS); n++)
+            vary_pragma(m, "unroll", &m->loops[i], pragma_above(m, &m->loops[i], "unroll"),
+                        kl_arena_printf(m->arena, "#pragma %s %d", word, TURNS[n]));
+}
+
+static void vary_ivdep(mutator *m) {
+    for (int i = 0; i < m->n_loops; i++)
+        if (m->loops[i].innermost && pragma_above(m, &m->loops[i], "ivdep") < 0)
+            vary_pragma(m, "simd_pragma", &m->loops[i], -1, KL_S("#pragma GCC ivdep"));
+}
+
+/* The name before the first `=` of the loop's beginning; -1: none. */
+static int variable_of(const mutator *m, const for_loop *l) {
+    for (int i = l->open + 2; i < l->condition - 1; i++)
+        if (is(m, i, "=")) return is_name(m, i - 1) ? i - 1 : -1;
+    return -1;
+}
+
+static bool mentions(const mutator *m, int from, int to, kl_str name) {
+    for (int i = from; i < to; i++)
+        if (kl_str_eq(token(m, i)->text, name)) return true;
+    return false;
+}
+
+/* Nothing but `in` is in `out`. */
+static bool is_perfect(const mutator *m, const for_loop *out, const for_loop *in) {
+    if (in->at == out->body) return true;
+    return is(m, out->body, "{") && in->at == out->body + 1 && is(m, in->after, "}") && in->after + 1 == out->after;
+}
+
+static void vary_order(mutator *m) {
+    for (int i = 0; i + 1 < m->n_loops; i++) {
+        const for_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
+        const int variable = variable_of(m, out);
+        if (!is_perfect(m, out, in) || variable < 0) continue;
+        if (mentions(m, in->open, in->close, token(m, variable)->text)) continue;
+        const patch p[] = {
+            {end_of(m, out->open), begin_of(m, out->close), text_of(m, in->open + 1, in->close)},
+            {end_of(m, in->open), begin_of(m, in->close), text_of(m, out->open + 1, out->close)}};
+        vary(m, "loop_order", p, 2);
+    }
+}
+
+/* ---- tiles -------------------------------------------------------------------------------------------------------------- */
+
+/* for (TYPE NAME = FIRST; NAME < END; NAME++), or NAME += STEP. */
+typedef struct {
+    kl_str type, name, first, end, step, advance;
+} counting;
+
+static bool is_flat(const mutator *m, int from, int to) {
+    static const char *const BREAKS[] = {",", "&&", "||", "?", "=", NULL};
+    for (int i = from; i < to; i++) {
+        if (is(m, i, "(") || is(m, i, "[") || is(m, i, "{")) i = kli_match(&m->tokens, i, to);
+        if (i < to && any_of(m, i, i + 1, BREAKS)) return false;
+    }
+    return from < to;
+}
+
+static bool read_step(const mutator *m, const for_loop *l, counting *c) {
+    const int n = l->close - l->step, at = l->step;
+    c->advance = text_of(m, l->step, l->close);
+    c->step = (kl_str){0};
+    if (n == 2) return (is(m, at, "++") && mentions(m, at + 1, at + 2, c->name)) || (is(m, at + 1, "++") && mentions(m, at, at + 1, c->name));
+    if (n != 3 || !is(m, at + 1, "+=") || !mentions(m, at, at + 1, c->name)) return false;
+    c->step = token(m, at + 2)->text;
+    return token(m, at + 2)->kind == KLI_TOKEN_NAME || token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
+}
+
+static bool read_counting(const mutator *m, const for_loop *l, counting *c) {
+    static const char *const LEAVES[] = {"break", "goto", NULL}, *const STAR[] = {"*", NULL};
+    const int variable = variable_of(m, l);
+    if (variable <= l->open + 1 || any_of(m, l->open + 1, variable, STAR)) return false;
+    *c = (counting){.type = text_of(m, l->open + 1, variable),
+                    .name = token(m, variable)->text,
+                    .first = text_of(m, variable + 2, l->condition - 1),
+                    .end = text_of(m, l->condition + 2, l->step - 1)};
+    return mentions(m, l->condition, l->condition + 1, c->name) && is(m, l->condition + 1, "<") &&
+           is_flat(m, variable + 2, l->condition - 1) && is_flat(m, l->condition + 2, l->step - 1) &&
+           read_step(m, l, c) && !any_of(m, l->body, l->after, LEAVES);
+}
+
+/* A name that nothing in the source has; empty: none was found. */
+static kl_str free_name(const mutator *m, kl_str stem) {
+    for (int i = 1; i < 10; i++) {
+        const kl_str name = i == 1 ? kl_arena_printf(m->arena, "%.*s_tile", KL_STR_ARG(stem))
+                                   : kl_arena_printf(m->arena, "%.*s_tile%d", KL_STR_ARG(stem), i);
+        if (!mentions(m, 0, m->tokens.n, name)) return name;
+    }
+    return (kl_str){0};
+}
+
+static kl_str tiled(const mutator *m, const for_loop *l, const counting *c, kl_str tile, int turns) {
+    const size_t line = line_begin(m->source, begin_of(m, l->at));
+    const int indent = begins_line(m, l->at) ? (int)(begin_of(m, l->at) - line) : 0;
+    const kl_str width = c->step.len ? kl_arena_printf(m->arena, "%d * %.*s", turns, KL_STR_ARG(c->step))
+                                     : kl_arena_printf(m->arena, "%d", turns);
+    kl_buf b = {0};
+    kl_buf_printf(&b, "for (%.*s %.*s = %.*s; %.*s < %.*s; %.*s += %.*s)\n%.*s", KL_STR_ARG(c->type), KL_STR_ARG(tile),
+                  KL_STR_ARG(c->first), KL_STR_ARG(tile), KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width),
+                  indent, m->source.ptr + line);
+    kl_buf_printf(&b, "for (%.*s %.*s = %.*s; %.*s < ((%.*s) - %.*s < %.*s ? (%.*s) : %.*s + %.*s); %.*s)",
+                  KL_STR_ARG(c->type), KL_STR_ARG(c->name), KL_STR_ARG(tile), KL_STR_ARG(c->name), KL_STR_ARG(c->end),
+                  KL_STR_ARG(tile), KL_STR_ARG(width), KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width),
+                  KL_STR_ARG(c->advance));
+    const kl_str text = kl_arena_copy(m->arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return text;
+}
+
+static void vary_tiles(mutator *m) {
+    static const int TURNS[] = {16, 64, 256};
+    for (int i = 0; i < m->n_loops; i++) {
+        const for_loop *l = &m->loops[i];
+        counting c;
+        if (!read_counting(m, l, &c)) continue;
+        const kl_str tile = free_name(m, c.name);
+        for (size_t n = 0; tile.len && n < KL_COUNT(TURNS); n++) {
+            const patch p = {begin_of(m, l->at), end_of(m, l->close), tiled(m, l, &c, tile, TURNS[n])};
+            vary(m, "cache_block", &p, 1);
+        }
+    }
+}
+
+/* ---- parameters of functions ------------------------------------------------------------------------------------------- */
+
+/* `float *x` as a whole between begin and end: where a qualifier of the pointer goes; -1: nowhere. */
+static int pointer_name(const mutator *m, int begin, int end) {
+    const bool fits = end - begin >= 3 && is(m, end - 2, "*") && is_name(m, end - 1) && !kl_str_starts(token(m, end - 1)->text, KL_S("__restrict")) && !is(m, end - 1, "restrict");
+    return fits ? end - 1 : -1;
+}
+
+static void vary_restrict(mutator *m) {
+    static const char *const NO_FUNCTIONS[] = {"for", "while", "if", "switch", NULL};
+    const kl_str word = m->kernel->surface->id == KL_SURFACE_CUDA ? KL_S("__restrict__ ") : KL_S("restrict ");
+    for (int i = 1, tries = 0; i + 1 < m->tokens.n && tries < MAX_TRIES; i++) {
+        const bool typed = is_name(m, i - 1) || is(m, i - 1, "*"); /* what it returns; a call has none before it */
+        if (!is_name(m, i) || !typed || !is(m, i + 1, "(") || any_of(m, i, i + 1, NO_FUNCTIONS)) continue;
+        tries++;
+        const int close = kli_match(&m->tokens, i + 1, m->tokens.n);
+        patch p[MAX_PATCHES];
+        int n = 0;
+        if (!is(m, close + 1, "{")) continue;
+        for (int k = i + 2, begin = k; k <= close && n < MAX_PATCHES; k++) {
+            if (!is(m, k, ",") && k != close) continue;
+            const int name = pointer_name(m, begin, k);
+            if (name >= 0) p[n++] = (patch){begin_of(m, name), begin_of(m, name), word};
+            begin = k + 1;
+        }
+        if (n) vary(m, "restrict_alias", p, n);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
+
+enum { C = 1 << KL_SURFACE_C, CL = 1 << KL_SURFACE_OPENCL, CU = 1 << KL_SURFACE_CUDA, ANY = ~0 };
+
+static const struct {
+    void (*vary)(mutator *);
+    int surfaces;
+} ROWS[] = {{vary_params, ANY},        {vary_flags, ANY},          {vary_unroll, C | CL | CU}, {vary_ivdep, C},
+            {vary_order, C | CL | CU}, {vary_restrict, C | CL | CU}, {vary_tiles, C | CL | CU}};
+
+int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
+    mutator m = {.out = out, .max = max, .arena = a, .kernel = k, .source = k->source};
+    kli_tokens_of(&m.tokens, a, k->source, k->surface);
+    find_loops(&m);
+    for (size_t row = 0; row < KL_COUNT(ROWS); row++)
+        if (ROWS[row].surfaces & (1 << k->surface->id)) ROWS[row].vary(&m);
+    return m.n + kl_rewrite_undo(out + m.n, max - m.n, a, k);
+}
