@@ -2,7 +2,7 @@
  *
  * Owns providers and the price table.  Never reads the journal, never decides whether a call may be paid (run.h does),
  * and treats every byte that comes back as data (law 7).  A provider is a row of src/model/models.c: anthropic, openai,
- * command, mailbox, replay, builtin.  SPDX-License-Identifier: Apache-2.0 */
+ * command, mailbox, replay, builtin, mutate.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_MODEL_H
 #define KLINEAGE_MODEL_H
 
@@ -18,7 +18,7 @@ typedef struct {
     int64_t max_tokens;                 /* of the reply; 0: KL_MODEL_MAX_TOKENS */
     const char *purpose;                /* "deoptimize", "rederive", "lift", "materialize", "generate": what it is for */
     const char *place;                  /* where in the line, "3"; part of the slot, so that a scripted replay finds its way back after a detour; NULL: none */
-    /* What the builtin provider works on instead of the prose; the others ignore it. */
+    /* What builtin and mutate work on instead of the prose; the others ignore it. */
     const kl_kernel *subject;
     /* Where in the run it stands; set by kl_ask.  `key` is its content hash, `slot` "track/purpose place/3". */
     const char *key, *slot;
@@ -49,8 +49,9 @@ typedef struct {
     const char *name;                   /* "anthropic" */
     const char *spec;                   /* "anthropic:MODEL": how --model is written */
     const char *doc;
-    bool        repeatable;             /* asking again after a crash costs nothing: mailbox, replay, builtin */
+    bool        repeatable;             /* asking again after a crash costs nothing: mailbox, replay, builtin, mutate */
     bool        slow;                   /* may answer KL_PENDING and be asked again later */
+    bool        counted;                /* usage is always kl_usage_estimate_cached, so that a prompt's tokens are known before it is sent */
     /* `rest` is what follows the colon.  Errors: KL_EINVAL, KL_ENOENT (file, key), KL_ENODEV (no libcurl, no program). */
     kl_err (*open)(void **self, kl_arena *a, const char *rest, kl_error *e);
     /* May block up to KL_MODEL_SECONDS.  Errors: KL_PENDING, KL_EMODEL (provider said no for good; message says what to do), KL_EINTR,
@@ -63,7 +64,7 @@ typedef struct {
 
 const kl_provider *kl_provider_each(int i); /* NULL past the end */
 
-/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, command:claude -p, mailbox:DIR, replay:FILE, replay:exact:FILE, builtin.
+/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, command:claude -p, mailbox:DIR, replay:FILE, replay:exact:FILE, builtin, mutate:SEED.
  * Errors: KL_EINVAL (no such provider, nothing behind the colon) beside those of `open`. */
 KL_MUST_USE kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e);
 void               kl_model_close(kl_model *m); /* accepts NULL */
@@ -106,6 +107,8 @@ int64_t kl_price_cost(const kl_price *p, const kl_usage *u);                    
 /* Upper bound of what a request can cost: every byte pair of the prompt a token (and 16 a turn for its frame), all of them in the dearest
  * class, and max_tokens of output, at the dearest tier that a prompt up to that size can fall into. */
 KL_MUST_USE kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
+/* The same where the prompt is counted from its bytes (a provider that is `counted`): exactly that, and max_tokens of output. */
+KL_MUST_USE kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
 /* Usage when the provider does not say: bytes / 4, everything uncached, marked estimated. */
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);
 /* The same as a provider with a prompt cache would count it: up to the last breakpoint written, and read where the conversation has been there

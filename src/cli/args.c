@@ -73,9 +73,9 @@ static kl_err set_option(reader *r, int id, const char *value) {
     kl_err err = check_value(r, o, value);
     if (err) return err;
     r->out->values[id] = value;
-    if (id != KL_OPTION_PARAM) return KL_OK;
+    if (o->kind != KL_OPTION_IS_REPEAT) return KL_OK; /* no command has two of them */
     if (r->out->n_params == KL_MAX_PARAMS)
-        return kl_fail(r->error, KL_ELIMIT, NULL, "--param was given more than %d times", KL_MAX_PARAMS);
+        return kl_fail(r->error, KL_ELIMIT, NULL, "--%s was given more than %d times", o->name, KL_MAX_PARAMS);
     r->out->params[r->out->n_params++] = value;
     return KL_OK;
 }

@@ -1,42 +1,81 @@
 /* cmd_optimize.c - `klineage optimize TASK...`: spend a budget on making a kernel faster.
  *
- * One track for each task, policy and trial, each with its own budget and its own conversation.  SPDX-License-Identifier: Apache-2.0 */
+ * An experiment whose rows are the arguments: one track for each task, policy and trial, each with its own budget and its own conversation.
+ * Its identity is of an older form than that of a file, and stays, so that runs resume.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
+#include "command/searched.h"
 #include "base/fs.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include <klineage/search.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_TRACKS 256
-
-typedef struct {
-    const kl_policy *policy;
-    kl_search_opts opts;
-    kl_search_result result;
-    const char *name;
-    int trial;
-} search_job;
+#define MAX_POLICIES 64 /* in one --policy */
 
 typedef struct {
     kl_context *context;
     const kl_args *args;
-    kl_search_opts base;
-    kl_library library;
-    bool has_library;
-    search_job *jobs;
-    int n, trials; /* tracks; repetitions of each policy */
-    kl_str identity[2 * MAX_TRACKS + 8];
+    kl_experiment x;
+    kl_experiment_policy plain; /* what every policy begins with */
+    double goal;
+    kl_experiment_track *tracks;
+    int n;
+    kl_str identity[2 * KL_MAX_WORDS + MAX_POLICIES * KL_MAX_PARAMS + 8];
     int n_identity;
 } optimizing;
 
-static kl_err line(kl_track *t, void *ctx, kl_error *e) {
-    search_job *job = ctx;
-    return job->policy->run(&job->result, t, &job->opts, e);
+/* ---- policies ----------------------------------------------------------------------------------------------------------------- */
+
+static kl_err no_policy(kl_str name, kl_error *e) {
+    kl_buf known = {0};
+    for (int i = 0; kl_policy_each(i); i++) kl_buf_printf(&known, "%s%s", i ? ", " : "", kl_policy_each(i)->name);
+    kl_err err = kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: there are %s", KL_STR_ARG(name), known.ptr);
+    kl_buf_fini(&known);
+    return err;
 }
 
-/* ---- what is asked for -------------------------------------------------------------------------------------------------------- */
+static kl_err add_policies(optimizing *o, kl_str names, kl_error *e) {
+    kl_experiment *x = &o->x;
+    x->policies = KL_ARRAY(o->context->arena, kl_experiment_policy, MAX_POLICIES);
+    while (names.len) {
+        const char *comma = memchr(names.ptr, ',', names.len);
+        kl_str one = {names.ptr, comma ? (size_t)(comma - names.ptr) : names.len};
+        names = comma ? (kl_str){comma + 1, (size_t)(names.ptr + names.len - comma) - 1} : (kl_str){0};
+        const kl_policy *policy = kl_policy_find(one);
+        if (!policy) return no_policy(one, e);
+        if (x->n_policies == MAX_POLICIES) return kl_fail(e, KL_ELIMIT, NULL, "more than %d policies", MAX_POLICIES);
+        kl_experiment_policy *p = &x->policies[x->n_policies++];
+        *p = o->plain;
+        p->policy = policy;
+        p->name = kl_str_of(policy->name);
+    }
+    return KL_OK;
+}
+
+/* --set NAME=VALUE: for every policy that has the parameter, and at least one has. */
+static kl_err set_param(optimizing *o, const char *text, kl_error *e) {
+    const char *equals = strchr(text, '='); /* the option is a REPEAT, so it is there */
+    kl_str name = {text, (size_t)(equals - text)};
+    bool taken = false;
+    for (int i = 0; i < o->x.n_policies; i++) {
+        kl_experiment_policy *p = &o->x.policies[i];
+        if (!kl_policy_param_find(p->policy, name)) continue;
+        kl_err err = kl_experiment_set(p, o->context->arena, name, kl_str_of(equals + 1), e);
+        if (err) return err;
+        taken = true;
+    }
+    if (taken) return KL_OK;
+    return kl_experiment_set(&o->x.policies[0], o->context->arena, name, kl_str_of(equals + 1),
+                             e); /* says what there is */
+}
+
+static kl_err read_policies(optimizing *o, kl_error *e) {
+    const char *names = o->args->values[KL_OPTION_POLICY];
+    kl_err err = add_policies(o, kl_str_of(names ? names : "klineage"), e);
+    for (int i = 0; !err && i < o->args->n_params; i++) err = set_param(o, o->args->params[i], e);
+    return err;
+}
+
+/* ---- workloads ---------------------------------------------------------------------------------------------------------------- */
 
 static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl_error *e) {
     const char *named = o->args->values[KL_OPTION_KERNEL], *surface = o->args->values[KL_OPTION_SURFACE];
@@ -50,121 +89,58 @@ static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl
     return err;
 }
 
-/* A track's name is part of every key, so no two may share one. */
-static kl_err check_new(const optimizing *o, const char *name, kl_error *e) {
-    for (int i = 0; i < o->n; i++)
-        if (strcmp(o->jobs[i].name, name) == 0)
-            return kl_fail(e, KL_EINVAL, NULL,
-                           "the track %s would be there twice: every task and every policy is named once", name);
-    return KL_OK;
-}
-
-static kl_err add_tracks(optimizing *o, kl_task *task, kl_kernel *start, const kl_workload *w, kl_str policies,
-                         kl_error *e) {
-    while (policies.len) {
-        const char *comma = memchr(policies.ptr, ',', policies.len);
-        kl_str one = {policies.ptr, comma ? (size_t)(comma - policies.ptr) : policies.len};
-        policies = comma ? (kl_str){comma + 1, (size_t)(policies.ptr + policies.len - comma) - 1} : (kl_str){0};
-        const kl_policy *policy = kl_policy_find(one);
-        if (!policy)
-            return kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: klineage, generate or bestofn", KL_STR_ARG(one));
-        for (int trial = 1; trial <= o->trials; trial++) {
-            if (o->n == MAX_TRACKS) return kl_fail(e, KL_ELIMIT, NULL, "more than %d tracks in one run", MAX_TRACKS);
-            const char *name =
-                kl_arena_printf(o->context->arena, "%.*s/%s/%d", KL_STR_ARG(task->name), policy->name, trial).ptr;
-            kl_err err = check_new(o, name, e);
-            if (err) return err;
-            search_job *job = &o->jobs[o->n++];
-            *job = (search_job){.policy = policy, .opts = o->base, .trial = trial};
-            job->opts.task = task;
-            job->opts.workload = w;
-            job->opts.start = start;
-            job->opts.library = policy->uses_library && o->has_library ? &o->library : NULL;
-            job->name = name;
-        }
-    }
-    return KL_OK;
-}
-
 static kl_err add_task(optimizing *o, const char *name, kl_error *e) {
-    kl_task *task = NULL;
-    kl_kernel *start = NULL;
-    const kl_workload *w = NULL;
-    const char *policies = o->args->values[KL_OPTION_POLICY];
-    kl_err err = kl_request_task(&task, o->context->arena, name, e);
-    if (!err) err = load_start(o, &start, task, e);
+    kl_arena *a = o->context->arena;
+    kl_experiment_workload w = {.goal = o->goal};
+    kl_err err = kl_request_task(&w.task, a, name, e);
+    if (!err) err = load_start(o, &w.start, w.task, e);
     if (!err)
-        err = kl_request_workload(&w, o->context->arena, task, start->surface->on, o->args->values[KL_OPTION_WORKLOAD],
-                                  e);
-    if (!err && !w) w = kl_task_workload(task, KL_S(""), start->surface->on);
-    if (!err && !w) return kl_fail(e, KL_EINVAL, name, "the task has no shape for this surface");
+        err = kl_request_workload(&w.workload, a, w.task, w.start->surface->on, o->args->values[KL_OPTION_WORKLOAD], e);
     if (err) return err;
-    o->identity[o->n_identity++] = kl_arena_copy(o->context->arena, kl_str_of(task->hash));
-    o->identity[o->n_identity++] = kl_arena_printf(o->context->arena, "%s %.*s", start->hash, KL_STR_ARG(w->label));
-    return add_tracks(o, task, start, w, kl_str_of(policies ? policies : "klineage"), e);
+    w.name = w.task->name;
+    o->identity[o->n_identity++] = kl_str_of(w.task->hash);
+    o->identity[o->n_identity++] = kl_arena_printf(a, "%s %.*s", w.start->hash, KL_STR_ARG(w.workload->label));
+    o->x.workloads[o->x.n_workloads++] = w;
+    return KL_OK;
 }
 
-/* Admitted cards as they are now: another library is another run. */
-static kl_str library_identity(const optimizing *o) {
-    kl_hasher h;
-    kl_hasher_init(&h);
-    for (int i = 0; i < o->library.n_cards; i++) {
-        const kl_card *c = &o->library.cards[i];
-        if (c->status == KL_CARD_ADMITTED && !c->edited) kl_hasher_add(&h, kl_str_of(c->body_hash));
+static void identify_settings(optimizing *o) {
+    for (int i = 0; i < o->x.n_policies; i++) {
+        const kl_experiment_policy *p = &o->x.policies[i];
+        for (int j = 0; j < p->n_settings; j++)
+            o->identity[o->n_identity++] = kl_arena_printf(o->context->arena, "%s %.*s %.17g", p->policy->name,
+                                                           KL_STR_ARG(p->settings[j].name), p->settings[j].value);
     }
-    kl_hash hash = kl_hasher_end(&h);
-    return kl_arena_copy(o->context->arena, kl_str_of(hash.hex));
 }
 
-static kl_err load_library(optimizing *o, kl_error *e) {
-    kl_str dir;
-    const char *policies = o->args->values[KL_OPTION_POLICY];
-    bool needed = !policies || strstr(policies, "klineage");
-    if (!needed) return KL_OK;
-    kl_err err = kl_library_find(&dir, o->context->arena, o->args->values[KL_OPTION_LIBRARY], e);
-    if (!err) err = kl_library_load(&o->library, o->context->arena, dir.ptr, e);
-    o->has_library = !err;
-    if (!err) o->identity[o->n_identity++] = library_identity(o);
-    return err;
+static kl_err read_experiment(optimizing *o, const kl_run_opts *opts, kl_error *e) {
+    kl_arena *a = o->context->arena;
+    const char *library = o->args->values[KL_OPTION_LIBRARY];
+    o->x.library = kl_str_of(library);
+    o->x.workloads = KL_ARRAY(a, kl_experiment_workload, KL_MAX_WORDS);
+    kl_err err = read_policies(o, e);
+    if (!err) err = kl_experiment_cards(&o->x, a, e);
+    if (!err && o->x.cards) o->identity[o->n_identity++] = kl_experiment_cards_id(&o->x, a);
+    for (int i = 0; !err && i < o->args->n_words; i++) err = add_task(o, o->args->words[i], e);
+    if (err) return err;
+    o->identity[o->n_identity++] = kl_arena_printf(a, "steps %d patience %d goal %g%s", o->plain.max_steps,
+                                                   o->plain.patience, o->goal, opts->gate.quick ? " quick" : "");
+    identify_settings(o);
+    return kl_experiment_tracks(&o->tracks, &o->n, a, &o->x, e);
 }
 
-/* ---- what came out ----------------------------------------------------------------------------------------------------------- */
+/* ---- what came out ------------------------------------------------------------------------------------------------------------ */
 
-static double ratio_of(const kl_verdict *v) { return v->n_comparisons ? v->comparisons[0].ratio : 0; }
-static kl_str rival_of(const kl_verdict *v) { return v->n_comparisons ? v->comparisons[0].baseline : KL_S(""); }
-
-static json_t *job_json(const search_job *j) {
-    const kl_search_result *r = &j->result;
-    return json_pack("{ss so ss si sf so sf sf s[ff] so si si si si sI so so}", "track", j->name, "task",
-                     kl_json_str(j->opts.task->name), "policy", j->policy->name, "trial", j->trial, "start_ratio",
-                     ratio_of(&r->start_verdict), "baseline", kl_json_str(rival_of(&r->verdict)), "ratio",
-                     ratio_of(&r->verdict), "gain", r->gain, "gain_ci", r->gain_low, r->gain_high, "stopped",
-                     kl_json_str(r->stopped), "proposals", r->proposals, "gated", r->gated, "passed", r->passed,
-                     "improved", r->improved, "spent_microusd", (json_int_t)r->spent_microusd, "cards",
-                     kl_json_str(r->cards), "kernel", kl_json_str(kl_str_of(r->best ? r->best->hash : "")));
-}
-
-static void show(kl_result *out, const optimizing *o, const kl_run *run, bool estimated) {
-    json_t *rows = json_array();
-    int64_t spent = 0;
-    bool improved = false;
-    kl_buf_printf(&out->text, "%-30s %9s %9s %18s %9s %9s  %s\n", "track", "start", "best", "over the start",
-                  "proposals", "spent", "stopped");
-    for (int i = 0; i < o->n; i++) {
-        const kl_search_result *r = &o->jobs[i].result;
-        kl_buf_printf(&out->text, "%-30s %8.4gx %8.4gx %7.3gx [%.3g, %.3g] %9d %9.4f  %.*s\n", o->jobs[i].name,
-                      ratio_of(&r->start_verdict), ratio_of(&r->verdict), r->gain, r->gain_low, r->gain_high,
-                      r->proposals, (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
-        if (r->cards.len) kl_buf_printf(&out->text, "    cards: %.*s\n", KL_STR_ARG(r->cards));
-        spent += r->spent_microusd;
-        improved |= r->gain_low > 1;
-        json_array_append_new(rows, job_json(&o->jobs[i]));
-    }
-    kl_effort_spent(&out->text, run, spent, estimated);
+static kl_err show(kl_result *out, const optimizing *o, kl_run *run, kl_error *e) {
+    kl_searched s;
+    kl_err err = kl_searched_show(&s, &out->text, o->context->arena, run, o->tracks, o->n, e);
+    if (err) return err;
+    kl_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
     out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run),
-                          "tracks", rows, "spent_microusd", (json_int_t)spent, "estimated", estimated);
-    out->exit_code = improved ? 0 : 1;
+                          "tracks", s.rows, "spent_microusd", (json_int_t)s.spent_microusd, "estimated", s.estimated);
+    out->exit_code = s.improved ? 0 : 1;
+    return KL_OK;
 }
 
 /* One track: --out is the file.  Several: it is a folder with one file each. */
@@ -173,33 +149,37 @@ static kl_err write_best(const optimizing *o, kl_result *out, kl_error *e) {
     kl_arena *a = o->context->arena;
     kl_err err = where && o->n > 1 ? kl_fs_mkdirs(where, e) : KL_OK;
     for (int i = 0; where && !err && i < o->n; i++) {
-        const search_job *j = &o->jobs[i];
-        if (!j->result.best) continue;
-        kl_str name = kl_arena_printf(a, "%.*s-%s-%d%s", KL_STR_ARG(j->opts.task->name), j->policy->name, j->trial,
-                                      j->opts.start->surface->suffix);
-        const char *path = o->n > 1 ? kl_fs_join(a, where, name.ptr).ptr : where;
-        err = kl_fs_write(path, j->result.best->source, e);
+        const kl_experiment_track *t = &o->tracks[i];
+        if (t->error.code || !t->result.best) continue;
+        const char *path = o->n > 1 ? kl_fs_join(a, where, kl_searched_file(a, t).ptr).ptr : where;
+        err = kl_fs_write(path, t->result.best->source, e);
         if (!err) kl_buf_printf(&out->text, "best kernel: %s\n", path);
     }
     return err;
 }
 
+/* What one track found stands, whatever became of another. */
+static bool any_ended(const optimizing *o) {
+    for (int i = 0; i < o->n; i++)
+        if (o->tracks[i].error.code == KL_OK) return true;
+    return false;
+}
+
 static kl_err run_all(optimizing *o, kl_run_opts *opts, kl_result *out, kl_error *e) {
     kl_run *run = NULL;
-    bool estimated = false;
     kl_track_opts how = kl_effort_tracks(o->args);
-    kl_track_spec *tracks = KL_ARRAY(o->context->arena, kl_track_spec, o->n + 1);
-    for (int i = 0; i < o->n; i++)
-        tracks[i] = (kl_track_spec){.name = o->jobs[i].name,
-                                    .workload = o->jobs[i].opts.task->name.ptr,
-                                    .policy = o->jobs[i].policy->name,
-                                    .line = line,
-                                    .ctx = &o->jobs[i]};
+    kl_error failed = {0};
     kl_err err = kl_run_open(&run, opts, e);
-    if (!err) err = kl_run_tracks(run, tracks, o->n, &how, e);
-    if (!err) err = kl_effort_estimated(&estimated, run, o->context->arena, e);
-    if (!err) show(out, o, run, estimated);
-    if (!err) (void)!write_best(o, out, &out->trouble); /* what was found stands, whatever the disk says */
+    if (err) return err;
+    err = kl_experiment_run(run, &o->x, o->tracks, o->n, &how, false, &failed);
+    if (err && (err == KL_EINTR || err == KL_PENDING || !any_ended(o))) {
+        kl_run_close(run);
+        return *e = failed, err;
+    }
+    out->trouble = failed;
+    err = show(out, o, run, e);
+    kl_error *trouble = out->trouble.code ? &failed : &out->trouble; /* the first thing that went wrong is told */
+    if (!err) (void)!write_best(o, out, trouble);                    /* what was found stands, whatever the disk says */
     kl_run_close(run);
     return err;
 }
@@ -209,22 +189,20 @@ kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_er
     kl_run_opts opts;
     o->context = c;
     o->args = args;
-    o->jobs = KL_ARRAY(c->arena, search_job, MAX_TRACKS);
-    kl_err err = kl_effort_count(&o->base.max_steps, args, KL_OPTION_MAX_STEPS, 0, KL_MAX_PROPOSALS, e);
-    if (!err) err = kl_effort_count(&o->base.patience, args, KL_OPTION_PATIENCE, 0, KL_MAX_PROPOSALS, e);
-    if (!err) err = kl_effort_count(&o->trials, args, KL_OPTION_TRIALS, 1, MAX_TRACKS, e);
+    kl_err err = kl_effort_count(&o->plain.max_steps, args, KL_OPTION_MAX_STEPS, 0, KL_MAX_PROPOSALS, e);
+    if (!err) err = kl_effort_count(&o->plain.patience, args, KL_OPTION_PATIENCE, 0, KL_MAX_PROPOSALS, e);
+    if (!err) err = kl_effort_count(&o->plain.trials, args, KL_OPTION_TRIALS, 1, KL_MAX_TRACKS, e);
     if (err) return err;
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))
         return kl_fail(e, KL_EINVAL, NULL,
                        "--kernel goes with one task; without it every task starts from its naive kernel");
     err = kl_effort_run(&opts, args, "optimize", e);
-    if (!err) err = kl_effort_real(&o->base.goal, args, KL_OPTION_GOAL, 0, e);
-    if (!err) err = load_library(o, e);
-    for (int i = 0; !err && i < args->n_words; i++) err = add_task(o, args->words[i], e);
+    if (!err) err = kl_effort_real(&o->goal, args, KL_OPTION_GOAL, 0, e);
+    if (!err) err = read_experiment(o, &opts, e);
     if (err) return err;
-    o->identity[o->n_identity++] = kl_arena_printf(c->arena, "steps %d patience %d goal %g%s", o->base.max_steps,
-                                                   o->base.patience, o->base.goal, opts.gate.quick ? " quick" : "");
     opts.identity = o->identity;
     opts.n_identity = o->n_identity;
+    o->x.budget_microusd = opts.budget_microusd;
+    o->x.total_microusd = opts.total_microusd;
     return run_all(o, &opts, out, e);
 }

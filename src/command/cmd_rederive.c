@@ -1,6 +1,7 @@
 /* cmd_rederive.c - `klineage lineage rederive LINEAGE`: every edge that pays derived once more, each in a track of its own.
  *
- * The lineage that comes out has another id and the name of the old one; it is kept before it is shown.  SPDX-License-Identifier: Apache-2.0 */
+ * The lineage that comes out has another id and the name of the old one; it is kept before it is shown.  An edge whose track failed stays as it
+ * was: nobody has derived it, and nobody has tried in vain.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/journal.h"
 #include "command/request.h"
@@ -14,7 +15,8 @@ typedef struct {
     const kl_lineage *lineage;
     kl_walk_opts opts;
     int index;
-    kl_edge edge; /* what came of it */
+    kl_edge edge;   /* what came of it */
+    kl_error error; /* of its track; code KL_OK: the edge counts */
 } rederiving;
 
 static kl_err line(kl_track *t, void *ctx, kl_error *e) {
@@ -51,19 +53,39 @@ static int make_jobs(rederiving *jobs, kl_track_spec *tracks, kl_context *c, con
                                     .workload = base->task->name.ptr,
                                     .policy = "walk",
                                     .line = line,
-                                    .ctx = &jobs[n]};
+                                    .ctx = &jobs[n],
+                                    .result = &jobs[n].error};
         n++;
     }
     return n;
 }
 
-static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, kl_context *c, const kl_args *args,
-                     kl_result *out, kl_error *e) {
+/* The edges that were derived, in vain or not, into the lineage; those that were not tried to their end are named. */
+static int take_edges(kl_lineage *l, const rederiving *jobs, int n, kl_buf *text) {
     int alone = 0;
     for (int i = 0; i < n; i++) {
-        l->edges[jobs[i].index] = jobs[i].edge;
-        alone += kl_str_eq(jobs[i].edge.witness, KL_S("alone"));
+        const rederiving *j = &jobs[i];
+        if (j->error.code) {
+            kl_buf_printf(text, "  edge %d was not derived: %s%s%s\n", j->index + 1, j->error.where,
+                          j->error.where[0] ? ": " : "", j->error.message);
+            continue;
+        }
+        l->edges[j->index] = j->edge;
+        alone += kl_str_eq(j->edge.witness, KL_S("alone"));
     }
+    return alone;
+}
+
+static bool any_ended(const rederiving *jobs, int n) {
+    for (int i = 0; i < n; i++)
+        if (jobs[i].error.code == KL_OK) return true;
+    return false;
+}
+
+static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, kl_context *c, const kl_args *args,
+                     kl_result *out, kl_error *e) {
+    kl_buf untried = {0};
+    const int alone = take_edges(l, jobs, n, &untried);
     kl_lineage_sign(l, c->arena);
     kl_err err = kl_lineage_keep(l, kl_run_store(run), e);
     const char *path = args->values[KL_OPTION_OUT];
@@ -72,6 +94,8 @@ static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, 
     kl_lineage_render(l, &out->text, c->colour);
     kl_buf_printf(&out->text, "  %d of %d edges that pay were derived by somebody who had seen nothing of the walk\n",
                   alone, n);
+    kl_buf_add(&out->text, kl_buf_str(&untried));
+    kl_buf_fini(&untried);
     out->exit_code = alone == n ? 0 : 1;
     return err;
 }
@@ -94,6 +118,10 @@ kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *ou
     const int n = make_jobs(jobs, tracks, c, &base);
     err = kl_run_open(&run, &o, e);
     if (!err && n) err = kl_run_tracks(run, tracks, n, &how, e);
+    if (err && run && err != KL_EINTR && err != KL_PENDING && any_ended(jobs, n)) {
+        out->trouble = *e; /* what the others found stands */
+        err = KL_OK;
+    }
     if (!err) err = finish(l, jobs, n, run, c, args, out, e);
     kl_run_close(run);
     return err;

@@ -87,7 +87,7 @@ struct kl_args {
     const char *words[KL_MAX_WORDS]; /* positional, without those of the command; NULL past n_words */
     int n_words;
     const char *values[KL_OPTION_COUNT];   /* NULL: not given; "" for a flag; the last one given */
-    const char *params[KL_MAX_PARAMS + 1]; /* every --param, NULL-terminated */
+    const char *params[KL_MAX_PARAMS + 1]; /* every --param or --set, NULL-terminated */
     int n_params;
     bool short_help; /* -h rather than --help */
 };
@@ -137,6 +137,7 @@ kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out,
 kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_experiment(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_cost(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_run_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_run_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);

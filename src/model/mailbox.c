@@ -143,6 +143,7 @@ const kl_provider kli_mailbox = {
     .spec = "mailbox:DIR",
     .doc = "a folder: a person or any agent answers DIR/requests/KEY.md in DIR/replies/KEY.md",
     .repeatable = true,
+    .counted = true,
     .slow = true,
     .open = mailbox_open,
     .ask = mailbox_ask,

@@ -5,7 +5,7 @@
 #include <klineage/limits.h>
 #include <klineage/model.h>
 
-extern const kl_provider kli_anthropic, kli_openai, kli_command, kli_mailbox, kli_replay, kli_builtin;
+extern const kl_provider kli_anthropic, kli_openai, kli_command, kli_mailbox, kli_replay, kli_builtin, kli_mutate;
 
 /* ---- conversation.c ------------------------------------------------------------------------------------------ */
 

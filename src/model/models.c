@@ -10,7 +10,8 @@
 #include <string.h>
 
 static const kl_provider *const PROVIDERS[] = {&kli_anthropic, &kli_openai, &kli_command,
-                                               &kli_mailbox,   &kli_replay, &kli_builtin};
+                                               &kli_mailbox,   &kli_replay, &kli_builtin,
+                                               &kli_mutate};
 
 struct kl_model {
     kl_arena *arena;

@@ -32,7 +32,7 @@ static void test_model_models__every_provider_conforms(void **state) {
         assert_contains(e.message, p->spec);
         assert_err(KL_EINVAL, kl_model_open(&m, kl_arena_printf(arena, "%s:", p->name).ptr, &e));
     }
-    assert_int_equal(n, 6);
+    assert_int_equal(n, 7);
     assert_null(kl_provider_each(-1));
 }
 

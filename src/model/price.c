@@ -210,6 +210,18 @@ int64_t kl_price_cost(const kl_price *p, const kl_usage *u) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+static int64_t longest_reply(const kl_request *q) { return q->max_tokens ? q->max_tokens : KL_MODEL_MAX_TOKENS; }
+
+kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_request *q, kl_error *e) {
+    kl_usage u = kl_usage_estimate_cached(q, KL_S(""));
+    kl_price p;
+    const kl_err err = kl_price_of(&p, model, u.input + u.cache_read + u.cache_write_5m, e);
+    if (err) return err;
+    u.output = longest_reply(q);
+    *microusd = kl_price_cost(&p, &u);
+    return KL_OK;
+}
+
 kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e) {
     int64_t tokens = 0;
     for (int i = 0; i < q->n; i++) tokens += ((int64_t)q->messages[i].text.len + 1) / 2 + TURN_TOKENS;
@@ -217,7 +229,7 @@ kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q,
     const kl_err err = find_price(&p, model, tokens, true, e);
     if (err) return err;
     p.input = larger(larger(p.input, p.cache_read), larger(p.cache_write_5m, p.cache_write_1h));
-    const kl_usage most = {.input = tokens, .output = q->max_tokens ? q->max_tokens : KL_MODEL_MAX_TOKENS};
+    const kl_usage most = {.input = tokens, .output = longest_reply(q)};
     *microusd = kl_price_cost(&p, &most);
     return KL_OK;
 }

@@ -52,6 +52,7 @@ static void test_model_price__table(void **state) {
         {"gpt-6.1-terra", "2026-11-21", 1, 1000000, 50000, 1250000, 1250000, 5000000},
         {"mailbox", "2026-11-21", 1, 0, 0, 0, 0, 0},
         {"builtin", "2026-11-21", 1, 0, 0, 0, 0, 0},
+        {"mutate:7 (no language model)", "2026-11-21", 1, 0, 0, 0, 0, 0},
         {"replay of claude-opus-4-6", "2026-11-21", 1, 0, 0, 0, 0, 0},
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {

@@ -222,8 +222,10 @@ static int64_t cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
 static kl_err reserve(kl_store_charge *c, const question *q, kl_error *e) {
     const kl_run_opts *o = &q->t->run->opts;
     kl_store *s = q->t->run->store;
-    bool repeatable = provider_of(q->t)->repeatable;
-    kl_err err = kl_price_bound(&c->reserved_microusd, c->priced_as.ptr, &q->q, e);
+    const kl_provider *p = provider_of(q->t);
+    bool repeatable = p->repeatable;
+    kl_err err =
+        (p->counted ? kl_price_bound_counted : kl_price_bound)(&c->reserved_microusd, c->priced_as.ptr, &q->q, e);
     if (err) return err;
     err = KL_EBUSY;
     for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++)

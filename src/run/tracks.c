@@ -42,6 +42,13 @@ typedef struct {
     kl_error error;
 } report_head;
 
+/* What the caller is told of one track. */
+static void tell(const kl_track_spec *spec, kl_err err, const kl_error *e) {
+    if (!spec->result) return;
+    *spec->result = err && e ? *e : (kl_error){0};
+    spec->result->code = err;
+}
+
 /* ---- one line, here --------------------------------------------------------------------------------------------------- */
 
 static kl_err run_locked(kl_track *t, bool once, kl_error *e) {
@@ -51,10 +58,13 @@ static kl_err run_locked(kl_track *t, bool once, kl_error *e) {
 
 static kl_err run_here(kl_run *r, const kl_track_spec *spec, bool once, kl_error *e) {
     kl_track t;
+    kl_error local = {0};
     kli_track_init(&t, r, spec);
-    kl_err err = run_locked(&t, once, e);
+    kl_err err = run_locked(&t, once, &local);
     kl_progress("%s", "");
     kli_track_fini(&t);
+    tell(spec, err, &local);
+    if (err && e) *e = local;
     return err;
 }
 
@@ -87,17 +97,18 @@ static bool put(int fd, const void *data, size_t bytes) {
 }
 
 /* _exit: what the parent has in its buffers is the parent's to write. */
-static KL_NORETURN void be_child(kl_run *r, const child *c, bool once, pid_t parent) {
+static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts *o, pid_t parent) {
     kl_track t;
     report_head head = {0};
     (void)setpgid(0, 0); /* ^C on the terminal goes to the parent, which passes it on once: the second one kills */
     signal(SIGTTOU, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
+    if (o->hush) kl_log_set_level(KL_LOG_QUIET);
     kli_track_init(&t, r, c->spec);
     t.many = true;
     head.err = kl_store_resume(r->store, &head.error);
-    if (!head.err) head.err = run_locked(&t, once, &head.error);
+    if (!head.err) head.err = run_locked(&t, o->once, &head.error);
     head.n_failures = t.n_failures;
     bool told = put(c->report, &head, sizeof head) && put(c->report, t.failures, t.n_failures * sizeof *t.failures);
     kli_track_fini(&t); /* closes the gate: its runners end */
@@ -137,12 +148,12 @@ static void ended(child *c, int status, kl_arena *a) {
     }
 }
 
-static void start(kl_run *r, child *c, bool once) {
+static void start(kl_run *r, child *c, const kl_track_opts *o) {
     pid_t parent = getpid();
     c->started = true;
     c->report = memfd_create("report", MFD_CLOEXEC);
     c->pid = c->report < 0 ? -1 : fork();
-    if (c->pid == 0) be_child(r, c, once, parent);
+    if (c->pid == 0) be_child(r, c, o, parent);
     if (c->pid > 0) {
         (void)setpgid(c->pid, c->pid); /* whoever of the two is first */
         return;
@@ -166,12 +177,20 @@ static int reap(child *children, int n, kl_arena *a) {
     return running;
 }
 
-static void run_all(kl_run *r, child *children, int n, const kl_track_opts *o, int jobs) {
+static void tick(const child *children, int n, kl_track_state *states, const kl_track_opts *o) {
+    if (!o->tick) return;
+    for (int i = 0; i < n; i++)
+        states[i] = children[i].pid ? KL_TRACK_RUNS : children[i].started ? KL_TRACK_ENDED : KL_TRACK_WAITS;
+    o->tick(o->tick_ctx, states, n);
+}
+
+static void run_all(kl_run *r, child *children, int n, const kl_track_opts *o) {
     bool passed_on = false;
-    int next = 0, running = 0;
+    int next = 0, running = 0, jobs = o->jobs > 1 ? o->jobs : 1;
+    kl_track_state *states = KL_ARRAY(r->arena, kl_track_state, n);
     do {
-        for (; next < n && running < jobs && !kl_interrupted(); next++, running++)
-            start(r, &children[next], o && o->once);
+        for (; next < n && running < jobs && !kl_interrupted(); next++, running++) start(r, &children[next], o);
+        tick(children, n, states, o);
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         if (kl_interrupted() && !passed_on) {
             for (int i = 0; i < n; i++)
@@ -213,6 +232,8 @@ static kl_err collect(kl_run *r, child *children, int n, kl_error *e) {
         child *c = &children[i];
         if (c->err == KL_EINTR) stopped = true;
         if (c->started && !c->err) c->err = run_again(r, c, &gate, &c->error);
+        if (!c->started) c->err = kl_fail(&c->error, KL_EINTR, c->spec->name, "not begun");
+        tell(c->spec, c->err, &c->error);
     }
     kl_gate_close(gate);
     return stopped ? interrupted(r, e) : verdict_of(children, n, e);
@@ -220,20 +241,21 @@ static kl_err collect(kl_run *r, child *children, int n, kl_error *e) {
 
 static kl_err run_apart(kl_run *r, const kl_track_spec *tracks, int n, const kl_track_opts *o, kl_error *e) {
     child *children = KL_ARRAY(r->arena, child, n);
-    int jobs = o && o->jobs > 1 ? o->jobs : 1;
     for (int i = 0; i < n; i++) children[i] = (child){.spec = &tracks[i], .report = -1};
     kl_progress("%s", "");
     kl_store_pause(r->store);
-    run_all(r, children, n, o, jobs);
+    run_all(r, children, n, o);
     kl_err err = kl_store_resume(r->store, e);
-    if (err) return err;
-    return collect(r, children, n, e);
+    for (int i = 0; err && i < n; i++) tell(&tracks[i], err, e);
+    return err ? err : collect(r, children, n, e);
 }
 
 kl_err kl_run_tracks(kl_run *r, const kl_track_spec *tracks, int n, const kl_track_opts *o, kl_error *e) {
     KL_ASSERT(n >= 0);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++) KL_ASSERT(strcmp(tracks[i].name, tracks[j].name) != 0); /* part of every key */
+    const kl_track_opts plain = {0};
+    if (!o) o = &plain;
     if (n == 0) return KL_OK;
-    return n == 1 ? run_here(r, tracks, o && o->once, e) : run_apart(r, tracks, n, o, e);
+    return n == 1 ? run_here(r, tracks, o->once, e) : run_apart(r, tracks, n, o, e);
 }

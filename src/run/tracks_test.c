@@ -330,6 +330,69 @@ static void test_run_tracks__an_error_comes_with_its_words(void **state) {
     assert_int_equal(got.answers, CALLS);
 }
 
+static void test_run_tracks__each_track_is_told_apart(void **state) {
+    (void)state;
+    result got = {0}, alone = {0};
+    kl_error told[3] = {{.code = KL_EINVAL}, {0}, {0}};
+    kl_track_spec specs[] = {spec_of("good", chain, &got), spec_of("bad", fails, NULL), spec_of("dead", dies, NULL)};
+    for (int i = 0; i < 3; i++) specs[i].result = &told[i];
+    opts.provider = &fake_paid;
+    assert_err(KL_EIO, run_all(specs, 3, 3, false));
+    assert_int_equal(told[0].code, KL_OK);
+    assert_int_equal(got.answers, CALLS);
+    assert_int_equal(told[1].code, KL_EIO);
+    assert_contains(told[1].message, "the stream was cut");
+    assert_int_equal(told[2].code, KL_EIO);
+    assert_contains(told[2].message, "SIGSEGV");
+    specs[0].ctx = &alone; /* one track runs in this process, and is told the same way */
+    told[0].code = KL_EINVAL;
+    assert_ok(run_all(specs, 1, 1, false));
+    assert_int_equal(told[0].code, KL_OK);
+    assert_err(KL_EIO, run_all(&specs[1], 1, 1, false));
+    assert_int_equal(told[1].code, KL_EIO);
+}
+
+typedef struct {
+    kl_store *store;
+    int ticks, waiting, running, ended;
+    size_t most; /* steps seen */
+} watch;
+
+static void look(void *ctx, const kl_track_state *states, int n) {
+    watch *w = ctx;
+    kl_store_run *runs;
+    kl_store_step *steps;
+    size_t n_runs, n_steps;
+    for (int i = 0; i < n; i++) {
+        w->waiting += states[i] == KL_TRACK_WAITS;
+        w->running += states[i] == KL_TRACK_RUNS;
+        w->ended += states[i] == KL_TRACK_ENDED;
+    }
+    w->ticks++;
+    assert_ok(kl_store_resume(w->store, &e));
+    assert_ok(kl_store_run_list(&runs, &n_runs, w->store, arena, &e));
+    assert_ok(kl_store_step_list(&steps, &n_steps, w->store, arena, runs[0].id.ptr, &e));
+    kl_store_pause(w->store);
+    if (n_steps > w->most) w->most = n_steps;
+}
+
+static void test_run_tracks__the_parent_may_look_at_the_journal_meanwhile(void **state) {
+    (void)state;
+    result got[3] = {0};
+    watch w = {0};
+    kl_run *r;
+    kl_track_spec specs[] = {spec_of("a", chain, &got[0]), spec_of("b", chain, &got[1]), spec_of("c", chain, &got[2])};
+    assert_ok(kl_run_open(&r, &opts, &e));
+    w.store = kl_run_store(r);
+    assert_ok(kl_run_tracks(r, specs, 3, &(kl_track_opts){.jobs = 1, .hush = true, .tick = look, .tick_ctx = &w}, &e));
+    kl_run_close(r);
+    assert_true(w.ticks > 2 && w.waiting > 0 && w.running > 0 && w.ended > 0 && w.most > CALLS);
+    for (int i = 0; i < 3; i++) assert_int_equal(got[i].answers, CALLS);
+    int lost;
+    rows_of(opts.store, &lost);
+    assert_int_equal(lost, 0);
+}
+
 static void test_run_tracks__a_line_that_depends_on_more_than_answers_is_caught(void **state) {
     (void)state;
     result got = {0};
@@ -439,6 +502,8 @@ int main(void) {
         TEST(test_run_tracks__share_the_cap_of_the_run),
         TEST(test_run_tracks__a_crash_is_the_crash_of_one_track),
         TEST(test_run_tracks__an_error_comes_with_its_words),
+        TEST(test_run_tracks__each_track_is_told_apart),
+        TEST(test_run_tracks__the_parent_may_look_at_the_journal_meanwhile),
         TEST(test_run_tracks__a_line_that_depends_on_more_than_answers_is_caught),
         TEST(test_run_tracks__pump_returns_what_is_waited_for),
         TEST(test_run_tracks__without_pump_it_waits),
