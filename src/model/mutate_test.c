@@ -53,7 +53,7 @@ static kl_str rules(const kl_kernel *k) { return kl_prompt_rules(arena, k->surfa
 static void test_model_mutate__every_answer_is_an_edit_that_applies(void **state) {
     (void)state;
     const kl_kernel *k = parsed(KERNEL);
-    kl_str seen[200], actions = {0};
+    kl_str seen[200], actions = KL_S("");
     int distinct = 0;
     for (int i = 0; i < 200; i++) {
         const char *key = kl_arena_printf(arena, "key %d", i).ptr;
@@ -97,7 +97,8 @@ static void test_model_mutate__another_seed_is_another_proposer(void **state) {
     int same = 0;
     for (int i = 0; i < 40; i++) {
         const char *key = kl_arena_printf(arena, "key %d", i).ptr;
-        same += kl_str_eq(said("mutate:1", rules(k), k, "generate", key), said("mutate:2", rules(k), k, "generate", key));
+        same +=
+            kl_str_eq(said("mutate:1", rules(k), k, "generate", key), said("mutate:2", rules(k), k, "generate", key));
     }
     assert_true(same < 20);
     assert_true(kl_str_starts(said("mutate:18446744073709551615", rules(k), k, "generate", NULL), KL_S("ACTION: ")));
@@ -114,8 +115,10 @@ static void test_model_mutate__prose_is_a_sentence(void **state) {
         assert_err(KL_EPARSE, kl_proposal_parse(&p, arena, text, k->surface, &e));
     }
     assert_str(said("mutate:1", rules(k), k, "rule", "key"), "no guidance\n");
-    assert_err(KL_EPARSE, kl_proposal_parse(&p, arena, said("mutate:1", KL_S("You judge."), k, "judge", "key"), k->surface, &e));
-    assert_err(KL_EPARSE, kl_proposal_parse(&p, arena, said("mutate:1", rules(k), NULL, "generate", "key"), k->surface, &e));
+    assert_err(KL_EPARSE,
+               kl_proposal_parse(&p, arena, said("mutate:1", KL_S("You judge."), k, "judge", "key"), k->surface, &e));
+    assert_err(KL_EPARSE,
+               kl_proposal_parse(&p, arena, said("mutate:1", rules(k), NULL, "generate", "key"), k->surface, &e));
 }
 
 static void test_model_mutate__it_is_done_when_nothing_can_be_varied(void **state) {
@@ -139,8 +142,8 @@ static void test_model_mutate__a_seed_is_a_number(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_model_mutate__##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_answer_is_an_edit_that_applies),   TEST(kinds_have_equal_shares),
-        TEST(another_seed_is_another_proposer),       TEST(prose_is_a_sentence),
+        TEST(every_answer_is_an_edit_that_applies),  TEST(kinds_have_equal_shares),
+        TEST(another_seed_is_another_proposer),      TEST(prose_is_a_sentence),
         TEST(it_is_done_when_nothing_can_be_varied), TEST(a_seed_is_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

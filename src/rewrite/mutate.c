@@ -144,7 +144,8 @@ static bool has_flag(const kl_kernel *k, kl_str flag) {
 
 /* Another language, another spelling, or a word that can only slow down: nothing to be tried. */
 static bool is_idle_flag(const char *flag) {
-    static const char *const IDLE[] = {"--", "-std=", "-cl-std=", "-O0", "-Xptxas=-O0", "-Xptxas=-v", "-cl-opt-disable"};
+    static const char *const IDLE[] = {"--",          "-std=",      "-cl-std=",       "-O0",
+                                       "-Xptxas=-O0", "-Xptxas=-v", "-cl-opt-disable"};
     for (size_t i = 0; i < KL_COUNT(IDLE); i++)
         if (strncmp(flag, IDLE[i], strlen(IDLE[i])) == 0) return true;
     return false;
@@ -207,8 +208,7 @@ static void drop_flags(mutator *m) {
         kl_str text = kl_str_trim((kl_str){m->source.ptr + line, end - line});
         if (kl_str_starts(text, prefix) && !kl_str_ends(text, KL_S("\\"))) {
             text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
-            if (kl_str_starts(text, KL_S("flags ")))
-                drop_words(m, line, (size_t)(text.ptr - m->source.ptr) + 5, end);
+            if (kl_str_starts(text, KL_S("flags "))) drop_words(m, line, (size_t)(text.ptr - m->source.ptr) + 5, end);
         }
         line = end + 1;
     }
@@ -232,7 +232,8 @@ static int statement_end(const mutator *m, int i, int level) {
     }
     const bool again = is(m, i, "do");
     if (again) i = statement_end(m, i + 1, level + 1);
-    while (i < n && !is(m, i, ";")) i = is(m, i, "(") || is(m, i, "{") || is(m, i, "[") ? kli_match(&m->tokens, i, n) + 1 : i + 1;
+    while (i < n && !is(m, i, ";"))
+        i = is(m, i, "(") || is(m, i, "{") || is(m, i, "[") ? kli_match(&m->tokens, i, n) + 1 : i + 1;
     return i < n ? i + 1 : n;
 }
 
@@ -339,9 +340,8 @@ static void vary_order(mutator *m) {
         const int variable = variable_of(m, out);
         if (!is_perfect(m, out, in) || variable < 0) continue;
         if (mentions(m, in->open, in->close, token(m, variable)->text)) continue;
-        const patch p[] = {
-            {end_of(m, out->open), begin_of(m, out->close), text_of(m, in->open + 1, in->close)},
-            {end_of(m, in->open), begin_of(m, in->close), text_of(m, out->open + 1, out->close)}};
+        const patch p[] = {{end_of(m, out->open), begin_of(m, out->close), text_of(m, in->open + 1, in->close)},
+                           {end_of(m, in->open), begin_of(m, in->close), text_of(m, out->open + 1, out->close)}};
         vary(m, "loop_order", p, 2);
     }
 }
@@ -366,7 +366,9 @@ static bool read_step(const mutator *m, const for_loop *l, counting *c) {
     const int n = l->close - l->step, at = l->step;
     c->advance = text_of(m, l->step, l->close);
     c->step = (kl_str){0};
-    if (n == 2) return (is(m, at, "++") && mentions(m, at + 1, at + 2, c->name)) || (is(m, at + 1, "++") && mentions(m, at, at + 1, c->name));
+    if (n == 2)
+        return (is(m, at, "++") && mentions(m, at + 1, at + 2, c->name)) ||
+               (is(m, at + 1, "++") && mentions(m, at, at + 1, c->name));
     if (n != 3 || !is(m, at + 1, "+=") || !mentions(m, at, at + 1, c->name)) return false;
     c->step = token(m, at + 2)->text;
     return token(m, at + 2)->kind == KLI_TOKEN_NAME || token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
@@ -431,7 +433,8 @@ static void vary_tiles(mutator *m) {
 
 /* `float *x` as a whole between begin and end: where a qualifier of the pointer goes; -1: nowhere. */
 static int pointer_name(const mutator *m, int begin, int end) {
-    const bool fits = end - begin >= 3 && is(m, end - 2, "*") && is_name(m, end - 1) && !kl_str_starts(token(m, end - 1)->text, KL_S("__restrict")) && !is(m, end - 1, "restrict");
+    const bool fits = end - begin >= 3 && is(m, end - 2, "*") && is_name(m, end - 1) &&
+                      !kl_str_starts(token(m, end - 1)->text, KL_S("__restrict")) && !is(m, end - 1, "restrict");
     return fits ? end - 1 : -1;
 }
 
@@ -463,8 +466,9 @@ enum { C = 1 << KL_SURFACE_C, CL = 1 << KL_SURFACE_OPENCL, CU = 1 << KL_SURFACE_
 static const struct {
     void (*vary)(mutator *);
     int surfaces;
-} ROWS[] = {{vary_params, ANY},        {vary_flags, ANY},          {vary_unroll, C | CL | CU}, {vary_ivdep, C},
-            {vary_order, C | CL | CU}, {vary_restrict, C | CL | CU}, {vary_tiles, C | CL | CU}};
+} ROWS[] = {{vary_params, ANY},       {vary_flags, ANY},         {vary_unroll, C | CL | CU},
+            {vary_ivdep, C},          {vary_order, C | CL | CU}, {vary_restrict, C | CL | CU},
+            {vary_tiles, C | CL | CU}};
 
 int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     mutator m = {.out = out, .max = max, .arena = a, .kernel = k, .source = k->source};

@@ -21,7 +21,8 @@ static const struct {
     {"k.c", "autotune", 2, "//! param  BM = 64 {32, 64, 128}\n//! param U=2{1,2}\n" C "int f;\n",
      "//! param  BM = 64 {32, 64, 128}\n//! param U=1{1,2}\n" C "int f;\n"},
     {"k.c", "autotune", 0, "//! param P = -3 {4}\n" C "int f;\n", "//! param P = 4 {4}\n" C "int f;\n"},
-    {"k.py", "autotune", 0, "#! surface triton\n#! param B = 64 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    pass\n",
+    {"k.py", "autotune", 0,
+     "#! surface triton\n#! param B = 64 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    pass\n",
      "#! surface triton\n#! param B = 32 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    pass\n"},
     {"k.c", "other:flags", 0, "//! flags -O2  -ffast-math\n" C "int f;\n", "//! flags  -ffast-math\n" C "int f;\n"},
     {"k.c", "other:flags", 1, "//! flags -O2  -ffast-math\n" C "int f;\n", "//! flags -O2\n" C "int f;\n"},
@@ -38,19 +39,26 @@ static const struct {
      CU "__global__ void f(float *x) {\n#pragma unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n"},
     {"k.c", "simd_pragma", 0, C "void f(void) {\n#pragma GCC unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n",
      C "void f(void) {\n#pragma GCC unroll 4\n#pragma GCC ivdep\n    for (int i = 0; i < 9; i++) g();\n}\n"},
-    {"k.c", "loop_order", 0, C "void f(void) {\n    for (int i = 0; i < 9; i++) {\n        for (int j = 1; j < 8; j += 2) g(i, j);\n    }\n}\n",
-     C "void f(void) {\n    for (int j = 1; j < 8; j += 2) {\n        for (int i = 0; i < 9; i++) g(i, j);\n    }\n}\n"},
-    {"k.c", "loop_order", 0, C "void f(void) { for (int i = 0; i < 9; i++) for (int j = 0; j < 8; j++) for (int k = j; k < 7; k++) g(); }\n",
+    {"k.c", "loop_order", 0,
+     C "void f(void) {\n    for (int i = 0; i < 9; i++) {\n        for (int j = 1; j < 8; j += 2) g(i, j);\n    }\n}\n",
+     C
+     "void f(void) {\n    for (int j = 1; j < 8; j += 2) {\n        for (int i = 0; i < 9; i++) g(i, j);\n    }\n}\n"},
+    {"k.c", "loop_order", 0,
+     C "void f(void) { for (int i = 0; i < 9; i++) for (int j = 0; j < 8; j++) for (int k = j; k < 7; k++) g(); }\n",
      C "void f(void) { for (int j = 0; j < 8; j++) for (int i = 0; i < 9; i++) for (int k = j; k < 7; k++) g(); }\n"},
-    {"k.c", "restrict_alias", 0, C "static int h(int n) { return n; }\nvoid f(const float *x, float *restrict y, float *z, int N) { g(x); }\n",
-     C "static int h(int n) { return n; }\nvoid f(const float *restrict x, float *restrict y, float *restrict z, int N) { g(x); }\n"},
+    {"k.c", "restrict_alias", 0,
+     C "static int h(int n) { return n; }\nvoid f(const float *x, float *restrict y, float *z, int N) { g(x); }\n",
+     C "static int h(int n) { return n; }\nvoid f(const float *restrict x, float *restrict y, float *restrict z, int "
+       "N) { g(x); }\n"},
     {"k.cu", "restrict_alias", 0, CU "extern \"C\" __global__ void f(float *x) { g(x); }\n",
      CU "extern \"C\" __global__ void f(float *__restrict__ x) { g(x); }\n"},
     {"k.c", "cache_block", 1, C "void f(int N) {\n    for (int i = 0; i < N; i++)\n        g(i);\n}\n",
-     C "void f(int N) {\n    for (int i_tile = 0; i_tile < N; i_tile += 64)\n    for (int i = i_tile; i < ((N) - i_tile < 64 ? (N) : i_tile + "
+     C "void f(int N) {\n    for (int i_tile = 0; i_tile < N; i_tile += 64)\n    for (int i = i_tile; i < ((N) - "
+       "i_tile < 64 ? (N) : i_tile + "
        "64); i++)\n        g(i);\n}\n"},
     {"k.c", "cache_block", 0, C "void f(int N) { for (size_t i = (N + 1) / 2; i < N * 2; i += MR) g(i_tile); }\n",
-     C "void f(int N) { for (size_t i_tile2 = (N + 1) / 2; i_tile2 < N * 2; i_tile2 += 16 * MR)\nfor (size_t i = i_tile2; i < ((N * 2) - "
+     C "void f(int N) { for (size_t i_tile2 = (N + 1) / 2; i_tile2 < N * 2; i_tile2 += 16 * MR)\nfor (size_t i = "
+       "i_tile2; i < ((N * 2) - "
        "i_tile2 < 16 * MR ? (N * 2) : i_tile2 + 16 * MR); i += MR) g(i_tile); }\n"},
     {"k.c", "prefetch", 0, C "void f(float *x) {\n    __builtin_prefetch(x);\n    x[0] = 1;\n}\n",
      C "void f(float *x) {\n    x[0] = 1;\n}\n"},
@@ -111,21 +119,26 @@ static void test_variations_compose(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_undoing *list = KL_ARRAY(a, kl_undoing, MOST);
-    const kl_kernel *k = kernel_c(a, "void f(int M, int N) {\n    for (int i = 0; i < M; i++)\n        for (int j = 0; j < N; j++)\n            g(i, j);\n}\n");
+    const kl_kernel *k = kernel_c(a, "void f(int M, int N) {\n    for (int i = 0; i < M; i++)\n        for (int j = 0; "
+                                     "j < N; j++)\n            g(i, j);\n}\n");
     int n = kl_rewrite_mutate(list, MOST, a, k);
     const kl_undoing *tiled = find(list, n, "cache_block", 3);
     assert_non_null(tiled);
     n = kl_rewrite_mutate(list, MOST, a, kernel_named(a, "k.c", tiled->source.ptr));
     const kl_undoing *blocked = find(list, n, "loop_order", 0);
     assert_non_null(blocked);
-    assert_contains(blocked->source.ptr, "    for (int j_tile = 0; j_tile < N; j_tile += 16)\n        for (int i = 0; i < M; i++)\n");
+    assert_contains(blocked->source.ptr,
+                    "    for (int j_tile = 0; j_tile < N; j_tile += 16)\n        for (int i = 0; i < M; i++)\n");
     kl_arena_free(a);
 }
 
 static void test_at_most_as_many_as_asked(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_undoing list[4] = {{.action = KL_S("untouched")}, {.action = KL_S("untouched")}, {.action = KL_S("untouched")}, {.action = KL_S("untouched")}};
+    kl_undoing list[4] = {{.action = KL_S("untouched")},
+                          {.action = KL_S("untouched")},
+                          {.action = KL_S("untouched")},
+                          {.action = KL_S("untouched")}};
     const kl_kernel *k = kernel_c(a, "void f(float *restrict x) { for (int i = 0; i < 9; i++) x[i] = 0; }\n");
     for (int max = 0; max < 4; max++) assert_int_equal(kl_rewrite_mutate(list, max, a, k), max);
     assert_str(list[3].action, "untouched");
@@ -135,7 +148,21 @@ static void test_at_most_as_many_as_asked(void **state) {
 /* Text that was made to be slow or to confuse: it ends, and soon. */
 static void test_hostile_texts(void **state) {
     (void)state;
-    static const char *const PARTS[] = {"for (", "int f(", "{", "for (;;) ", "if (x) ", "do ", "for (int i = 0; i < 9; i++) {", "#pragma GCC unroll 2\n", "(", ")", "}", "\"", "else ", "for (int i = 0; i < (", "int i_tile i_tile2 "};
+    static const char *const PARTS[] = {"for (",
+                                        "int f(",
+                                        "{",
+                                        "for (;;) ",
+                                        "if (x) ",
+                                        "do ",
+                                        "for (int i = 0; i < 9; i++) {",
+                                        "#pragma GCC unroll 2\n",
+                                        "(",
+                                        ")",
+                                        "}",
+                                        "\"",
+                                        "else ",
+                                        "for (int i = 0; i < (",
+                                        "int i_tile i_tile2 "};
     const clock_t begin = clock();
     for (size_t i = 0; i < KL_COUNT(PARTS); i++) {
         kl_arena *a = kl_arena_new();

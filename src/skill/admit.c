@@ -102,11 +102,13 @@ static bool consider(admitting *m, candidate *x, const kl_start *start, int plac
            !was_tried(m->card, x->kernel->hash);
 }
 
+/* Kernels of the case that the card comes from have what it is about; of those, the ones that lack what it brings. */
+static int promise(const candidate *x) { return 2 * x->same_case + x->room; }
+
 static int nearest_first(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->fit != y->fit) return (int)x->fit - (int)y->fit;
-    if (x->room != y->room) return x->room ? -1 : 1;
-    if (x->same_case != y->same_case) return x->same_case ? -1 : 1;
+    if (promise(x) != promise(y)) return promise(y) - promise(x);
     if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
     return x->place - y->place;
 }

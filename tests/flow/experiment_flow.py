@@ -155,6 +155,28 @@ def test_optimize_keeps_what_succeeded_too(p):
     p.run("optimize", "running", "--policy", "generate,nobody", "--model", "builtin").is_("usage", "no policy named nobody", "bestofn")
 
 
+def test_one_answer_at_a_time(p):
+    """A mailbox and --once: what ended is written while the rest waits."""
+    file = plan(p, ROWS.replace("[running, summing]", "[running]"))
+    box = p.folder / "box"
+    words = (file, "--model", f"mailbox:{box}", "--once")
+    calm(p, experiment(p, *words)).is_("pending", "0 of 2 tracks ended, 0 failed, 2 wait", "waits: ")
+    assert json.loads((p.folder / "out/results.json").read_text()) is not None and not list((p.folder / "out/best").iterdir())
+    seen = set()
+    for _ in range(8):
+        for request in (box / "requests").glob("*.md"):
+            if request.name not in seen:
+                seen.add(request.name)
+                (box / "replies").mkdir(exist_ok=True)
+                (box / "replies" / request.name).write_text(DONE if "running/some" not in request.read_text() else NOTHING)
+        answer = calm(p, experiment(p, *words))
+        if answer.status != EXIT["pending"]:
+            break
+    answer.is_("ok", "2 of 2 tracks ended")
+    assert len(list((p.folder / "out/best").glob("*.c"))) == 2
+    assert all((p.folder / "out/best" / f.name).read_text() == "" for f in (p.folder / "out/best").glob("*.diff")), "nothing changed"
+
+
 def test_edges_that_were_derived_stay_when_another_fails(p):
     lineage = p.source / "library/lineages/conv2d-c.json"
     before = json.loads(lineage.read_text())
