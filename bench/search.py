@@ -12,7 +12,8 @@ Prints one JSON object: for each search its proposals, how many different kernel
 after each proposal that raised it (`curve`), the gain over the start, and what the engine itself takes, apart from gates:
     live        proposals per second of the time that was not spent in the gate (its own clock, waiting for its turn included)
     resumed     proposals per second when the same command runs again, out of the journal, the fastest of three: no gate and no proposer
-With --keep the journals stay there. A search of N steps takes about N gates; of a second each for small shapes on an idle machine."""
+With --keep the journals stay there. A search of N steps takes about N gates: about a second each at --workload tiny on an idle machine, 5 to 10 s at
+cpu, where a slow start is timed against a fast baseline."""
 import argparse
 import json
 import pathlib

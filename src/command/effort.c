@@ -39,7 +39,7 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
         err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own --budget");
     if (!err && !out->model) {
         kl_fail(e, KL_EINVAL, NULL, "no model was named");
-        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE or builtin; "
+        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE, builtin or mutate:SEED; "
                    "klineage help models");
         err = KL_EINVAL;
     }
