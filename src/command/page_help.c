@@ -4,6 +4,7 @@
  * (page_man.c, page_reference.c, page_complete.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/command.h"
+#include <klineage/search.h>
 #include <string.h>
 
 #define COLUMNS 80
@@ -152,12 +153,29 @@ static void exit_codes(kl_buf *out) {
     }
 }
 
+static void policies(kl_buf *out) {
+    for (int i = 0; kl_policy_each(i); i++) {
+        const kl_policy *p = kl_policy_each(i);
+        kl_buf_printf(out, "%s%s (%s)\n", i ? "\n" : "", p->name, p->source);
+        spaces(out, 2);
+        wrap_words(out, 2, 2, kl_str_of(p->doc));
+        for (const kl_policy_param *q = p->params; q && q->name; q++) {
+            kl_buf left = {0};
+            kl_buf_printf(&left, "%s=%g", q->name, q->otherwise);
+            two_columns(out, kl_buf_str(&left), OPTION_COLUMN, q->doc);
+            kl_buf_fini(&left);
+        }
+    }
+}
+
 void kl_page_topic(kl_buf *out, const kl_topic *topic) {
     kl_buf_printf(out, "%s - %s\n\n", topic->name, topic->summary);
     if (topic->text) {
         kl_page_wrap(out, 0, kl_str_of(topic->text));
     } else if (strcmp(topic->name, "exit-codes") == 0) {
         exit_codes(out);
+    } else if (strcmp(topic->name, "policies") == 0) {
+        policies(out);
     } else {
         for (int i = 0; kl_variable_at(i); i++)
             two_columns(out, kl_str_of(kl_variable_at(i)->name), 18, kl_variable_at(i)->doc);
