@@ -17,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
+#define POLL_NS 300000000  /* a person does not notice, and a shared file system does not suffer */
+#define POLL_MOST_NS 4000000000
+#define POLL_SHARE 50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
 
 /* ---- from beginning to end ---------------------------------------------------------------------------------------- */
 
@@ -97,17 +99,25 @@ static void show_waiting(kl_track *t, const kl_error *e) {
     if (t->many || !isatty(STDERR_FILENO)) kl_say("[%s] waiting: %s", t->spec->name, e->message);
 }
 
+/* Until it is worth looking again, after a pass that took so long.  ^C ends it. */
+static void rest(int64_t pass_ns) {
+    int64_t ns = pass_ns * POLL_SHARE;
+    ns = ns < POLL_NS ? POLL_NS : ns > POLL_MOST_NS ? POLL_MOST_NS : ns;
+    nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
+}
+
 kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
     kl_error local = {0};
     if (!e) e = &local;
     for (;;) {
+        const int64_t begun_ns = kl_now_ns();
         *e = (kl_error){0};
         kli_track_begin(t);
         kl_err err = t->spec->line(t, t->spec->ctx, e);
         if (!err) err = kli_doubt_settle(t, e);
         if (err != KL_PENDING || once || t->journal_only) return err;
         show_waiting(t, e);
-        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        rest(kl_now_ns() - begun_ns);
         err = kli_check_interrupt(t, e);
         if (err) return err;
     }
