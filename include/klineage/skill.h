@@ -38,6 +38,7 @@ typedef struct {
     int64_t spent_microusd;
     bool   estimated;
     kl_str created;
+    kl_str run;               /* id of the run that made it; empty for births */
 } kl_trial_record;
 
 typedef struct {
@@ -131,7 +132,12 @@ typedef struct {
     int    trials;            /* held-out starts to try until one succeeds; 0: 3 */
     int    tries;             /* proposals per start; 0: 3 */
     double reproduce;         /* share of the expected log-gain; 0: 0.9 */
+    const char *run;          /* id of the run, for the records; NULL: none */
 } kl_admit_opts;
+
+/* Did this run decide on the card already?  The same command again then leaves it as it is: what it asked once it does not ask again. */
+bool kl_card_decided(const kl_card *c, const char *run);
+
 
 /* Held-out round trips: the model sees the card and a start it was not born from, nothing else.  Every trial is logged in the
  * card, failures too; the card ends ADMITTED or REJECTED in `dir`.  KL_OK with REJECTED when no start fits its contract (says so). */

@@ -157,22 +157,24 @@ static void show(kl_result *out, const admit_job *jobs, int n) {
     out->exit_code = admitted == n ? 0 : 1;
 }
 
-static kl_err run_tracks(kl_run_opts *o, admit_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out,
+/* Cards that an earlier pass of this run decided on are shown and left alone. */
+static kl_err run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out,
                          kl_error *e) {
-    kl_run *run = NULL;
     kl_track_opts how = kl_effort_tracks(args);
     kl_track_spec *tracks = KL_ARRAY(a, kl_track_spec, n + 1);
-    for (int i = 0; i < n; i++)
-        tracks[i] = (kl_track_spec){
+    int open = 0;
+    for (int i = 0; i < n; i++) {
+        if (kl_card_decided(&jobs[i].card, kl_run_id(run))) continue;
+        tracks[open++] = (kl_track_spec){
             .name = kl_arena_printf(a, "admit/%.*s", KL_STR_ARG(jobs[i].card.name)).ptr,
             .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task : KL_S("imported")).ptr,
             .policy = "admit",
             .line = line,
             .ctx = &jobs[i]};
-    kl_err err = kl_run_open(&run, o, e);
-    if (!err) err = kl_run_tracks(run, tracks, n, &how, e);
+    }
+    kl_err err = kl_run_tracks(run, tracks, open, &how, e);
     if (!err) show(out, jobs, n);
-    kl_run_close(run);
+    if (!err && open < n) kl_buf_printf(&out->text, "%d decided by this run before; --trial N tries again\n", n - open);
     return err;
 }
 
@@ -182,7 +184,7 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     kl_str dir;
     int n = 0;
     gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
-    kl_admit_opts opts;
+    kl_admit_opts opts = {0};
     kl_err err = kl_effort_run(&o, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
@@ -196,11 +198,17 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     admit_job *jobs = KL_ARRAY(c->arena, admit_job, l.n_cards + KL_MAX_WORDS);
     err = choose(jobs, &n, &l, args, e);
     if (err) return err;
+    kl_run *run = NULL;
+    err = kl_run_open(&run, &o, e);
+    if (err) return err;
+    opts.run = kl_run_id(run);
     for (int i = 0; i < n; i++) {
         jobs[i].dir = dir.ptr;
         jobs[i].starts = g.starts;
         jobs[i].n_starts = g.n;
         jobs[i].opts = opts;
     }
-    return run_tracks(&o, jobs, n, c->arena, args, out, e);
+    err = run_tracks(run, jobs, n, c->arena, args, out, e);
+    kl_run_close(run);
+    return err;
 }

@@ -147,7 +147,8 @@ static kl_trial_record record_of(const admitting *m, const candidate *x, const k
         .tries = made->tries,
         .spent_microusd = spent,
         .estimated = made->estimated,
-        .created = v->created};
+        .created = v->created,
+        .run = m->opts && m->opts->run ? kl_arena_copy(m->arena, kl_str_of(m->opts->run)) : KL_S("")};
 }
 
 static bool succeeded(const admitting *m, const candidate *x, const kl_materialized *made, kl_str *why) {
@@ -176,6 +177,12 @@ static kl_err trial(admitting *m, const candidate *x, bool *success, bool *count
     r.accepted = *success = succeeded(m, x, &made, &r.why);
     kli_card_add_trial(m->card, m->arena, &r);
     return KL_OK;
+}
+
+bool kl_card_decided(const kl_card *c, const char *run) {
+    const kl_trial_record *last = c->n_trials ? &c->trials[c->n_trials - 1] : NULL;
+    bool over = c->status == KL_CARD_ADMITTED || c->status == KL_CARD_REJECTED;
+    return over && !c->edited && last && last->run.len && kl_str_eq(last->run, kl_str_of(run));
 }
 
 /* ---- the verdict on a card ------------------------------------------------------------------------------------------------------ */

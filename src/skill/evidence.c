@@ -25,7 +25,7 @@ static const field trial_fields[] = {
     FIELD(BOOL, accepted),    FIELD(TEXT, outcome),    FIELD(TEXT, why),
     FIELD(REAL, gain),        FIELD(REAL, low),        FIELD(REAL, high),
     FIELD(REAL, expected),    FIELD(INT, tries),       FIELD(INT64, spent_microusd),
-    FIELD(BOOL, estimated),   FIELD(TEXT, created),
+    FIELD(BOOL, estimated),   FIELD(TEXT, created),    FIELD(TEXT, run),
 };
 
 static json_t *field_json(const void *base, const field *f) {
