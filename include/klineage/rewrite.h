@@ -97,7 +97,7 @@ int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k)
 typedef struct { const char *name; kl_str value; } kl_prompt_value;
 
 /* The text with every {{name}} replaced; values are never expanded again.  An unknown prompt, or a placeholder without a value, is a bug.
- *   rules                 surface prefix tag clauses flags actions          system prompt of every conversation; kl_prompt_rules fills it
+ *   rules                 surface prefix tag clauses flags actions own      system prompt of every conversation; kl_prompt_rules fills it
  *   deoptimize            task tag kernel traits feedback done              first turn of a walk; `done`: actions undone so far
  *   deoptimize_rejected   why feedback left                                 `left`: attempts that remain
  *   rederive              task tag kernel feedback action forward needs bundle locus goal

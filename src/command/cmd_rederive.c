@@ -8,6 +8,8 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include <klineage/lineage.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     kl_task *task;
@@ -43,10 +45,28 @@ static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_cont
     return KL_OK;
 }
 
-static int make_jobs(rederiving *jobs, kl_track_spec *tracks, kl_context *c, const rederiving *base) {
+/* Is the number in "9,10,14"? */
+static bool listed(const char *list, int number) {
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strtol(at, NULL, 10) == number) return true;
+    return false;
+}
+
+static kl_err check_edges(const char *list, const kl_lineage *l, kl_error *e) {
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const long n = strtol(at, NULL, 10);
+        if (n < 1 || n > l->n_edges || !l->edges[n - 1].pays)
+            return kl_fail(e, KL_EINVAL, NULL, "--edges '%.40s': no edge that pays leads to such a state", list),
+                   kl_hint(e, "klineage lineage show lists them: K1 to K%d", l->n_edges);
+    }
+    return KL_OK;
+}
+
+static int make_jobs(rederiving *jobs, kl_track_spec *tracks, kl_context *c, const rederiving *base,
+                     const char *edges) {
     int n = 0;
     for (int i = 0; i < base->lineage->n_edges; i++) {
-        if (!base->lineage->edges[i].pays) continue;
+        if (!base->lineage->edges[i].pays || (edges && !listed(edges, i + 1))) continue;
         jobs[n] = *base;
         jobs[n].index = i;
         tracks[n] = (kl_track_spec){.name = kl_arena_printf(c->arena, "rederive/%d", i + 1).ptr,
@@ -108,14 +128,16 @@ kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *ou
     kl_track_opts how = kl_effort_tracks(args);
     kl_err err = kl_effort_run(&o, args, "lineage rederive", e);
     if (!err) err = kl_effort_real(&base.opts.recover, args, KL_OPTION_RECOVER, 0, e);
+    const char *edges = args->values[KL_OPTION_EDGES];
     if (!err) err = load(l, &base.task, &base.workload, c, args, e);
+    if (!err) err = check_edges(edges, l, e);
     if (err) return err;
     kl_str identity[] = {l->id, o.gate.quick ? KL_S("quick") : KL_S("full")};
     o.identity = identity;
     o.n_identity = (int)KL_COUNT(identity);
     rederiving *jobs = KL_ARRAY(c->arena, rederiving, l->n_edges + 1);
     kl_track_spec *tracks = KL_ARRAY(c->arena, kl_track_spec, l->n_edges + 1);
-    const int n = make_jobs(jobs, tracks, c, &base);
+    const int n = make_jobs(jobs, tracks, c, &base, edges);
     err = kl_run_open(&run, &o, e);
     if (!err && n) err = kl_run_tracks(run, tracks, n, &how, e);
     if (err && run && err != KL_EINTR && err != KL_PENDING && any_ended(jobs, n)) {

@@ -104,7 +104,7 @@ static void test_every_prompt(void **state) {
     static const struct {
         const char *name, *keys[12];
     } PROMPTS[] = {
-        {"rules", {"surface", "prefix", "tag", "clauses", "flags", "actions"}},
+        {"rules", {"surface", "prefix", "tag", "clauses", "flags", "actions", "own"}},
         {"deoptimize", {"task", "tag", "kernel", "traits", "feedback", "done"}},
         {"deoptimize_rejected", {"why", "feedback", "left"}},
         {"rederive", {"task", "tag", "kernel", "feedback", "action", "forward", "needs", "bundle", "locus", "goal"}},
