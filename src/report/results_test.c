@@ -328,14 +328,28 @@ static void test_results__half_a_percent_is_no_success(void **state) {
     number_is("contenders.0.best.fail_as_zero", 0);
 }
 
-static void test_results__nothing_but_a_start(void **state) {
+/* A track that waits for its first answer is no failed trial. */
+static void test_results__nothing_but_a_start_is_no_trial(void **state) {
     (void)state;
     line l = line_of(RUN_A, "softmax", "generate", 1);
     put_run(RUN_A, "x");
     row(&l, "start", "pass", 0.5, true, 0);
+    trial(RUN_A, "softmax", "generate", 2, 1, 0);
+    compute_a();
+    number_is("contenders.0.trials", 1);
+    number_is("tracks.0.trial", 2);
+}
+
+/* Proposals that came to nothing, and no money. */
+static void test_results__nothing_but_no_edits(void **state) {
+    (void)state;
+    line l = line_of(RUN_A, "softmax", "generate", 1);
+    put_run(RUN_A, "x");
+    row(&l, "start", "pass", 0.5, true, 0);
+    row(&l, "edit", "no_edit", 0, false, 0);
     compute_a();
     number_is("tracks.0.gain.ratio", 1);
-    number_is("tracks.0.proposals", 0);
+    number_is("tracks.0.proposals", 1);
     null_is("contenders.0.correct");
     null_is("contenders.0.tokens.cache_hit_rate");
     assert_contains(w.text.ptr, "| softmax | generate | 0.5 \xc3\x97 | 0.5 | 1 \xc3\x97 | 0/1 | $0.0000 |");
@@ -422,7 +436,9 @@ static void test_results__surfaces_and_platforms_are_targets_of_their_own(void *
     put_run(RUN_A, "x");
     cuda.surface = "cuda", tile.surface = "tilelang", cuda.platform = tile.platform = "nvidia-sm90a/cuda-13.0";
     row(&cuda, "start", "pass", 1, true, 0);
+    row(&cuda, "edit", "wrong", 0, false, 0);
     row(&tile, "start", "pass", 1, true, 0);
+    row(&tile, "edit", "wrong", 0, false, 0);
     compute_a();
     text_is("targets.0.label", "gemm cuda");
     text_is("targets.1.label", "gemm tilelang");
@@ -596,7 +612,8 @@ int main(void) {
         CASE(test_results__ninety_percent_must_be_sure),
         CASE(test_results__a_proposal_cannot_call_itself_the_reference),
         CASE(test_results__half_a_percent_is_no_success),
-        CASE(test_results__nothing_but_a_start),
+        CASE(test_results__nothing_but_a_start_is_no_trial),
+        CASE(test_results__nothing_but_no_edits),
         CASE(test_results__policies_by_hand),
         CASE(test_results__groups_by_hand),
         CASE(test_results__a_band_over_dollars),
