@@ -32,15 +32,17 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
                          .priced_as = args->values[KL_OPTION_PRICED_AS],
                          .trial = kl_args_number(args, KL_OPTION_TRIAL, 1),
                          .spool = args->values[KL_OPTION_SPOOL],
-                         .gate = {.quick = kl_args_has(args, KL_OPTION_QUICK)}};
+                         .gate = {.quick = kl_args_has(args, KL_OPTION_QUICK), .arch = args->values[KL_OPTION_ARCH]}};
     kl_err err = kl_effort_dollars(&out->budget_microusd, args, KL_OPTION_BUDGET, DEFAULT_BUDGET, e);
     if (!err) err = kl_effort_dollars(&out->total_microusd, args, KL_OPTION_BUDGET_TOTAL, 0, e);
     if (!err && kl_args_has(args, KL_OPTION_BUDGET_TOTAL) && out->total_microusd <= 0) /* 0 would be no cap at all */
         err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own --budget");
     if (!err && !out->model) {
         kl_fail(e, KL_EINVAL, NULL, "no model was named");
-        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE, builtin or mutate:SEED; "
-                   "klineage help models");
+        kl_hint(
+            e,
+            "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE, builtin or mutate:SEED; "
+            "klineage help models");
         err = KL_EINVAL;
     }
     return err;

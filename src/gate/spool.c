@@ -153,6 +153,7 @@ static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts
     if (rival) json_object_set_new(job, "against", rival);
     put_opt(job, "workload", o->workload);
     put_opt(job, "baseline", o->baseline);
+    put_opt(job, "arch", o->arch);
     if (o->require_assurance) put_opt(job, "require_assurance", (const char[2]){o->require_assurance, 0});
     json_object_set_new(job, "check_only", json_boolean(o->check_only));
     json_object_set_new(job, "quick", json_boolean(o->quick));
@@ -251,8 +252,11 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
     p.compile.carried = true;
     p.workload = kl_task_workload(t, kl_str_of(o->workload), b->on);
     if (!p.workload) p.workload = kl_task_workload(t, (kl_str){0}, b->on);
-    /* Code for a CPU is compiled for this one, which says nothing of the other. */
-    if (p.workload && !compile_ahead(&artefact, &p, k) && b->on == KL_ON_GPU)
+    /* A no counts where the other host's device was named, and where it is the compiler's word: not for code for a CPU, which is compiled for
+     * this one, and not when time ran out. */
+    const bool settles = b->on == KL_ON_GPU && o->arch;
+    if (p.workload && !compile_ahead(&artefact, &p, k) && settles &&
+        memmem(artefact.log.ptr, artefact.log.len, "error", 5))
         return refused_by_compiler(v, &p, k, &artefact), true;
     if (p.workload && o->against) (void)compile_ahead(&artefact, &p, o->against);
     if (p.workload && b->on == KL_ON_GPU) compile_own(&p);
@@ -552,10 +556,8 @@ static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e) {
         err = write_answer(w, a, judged, v, &why, e);
         if (!err) err = move_into_place(w->mine, in(a, w->dir, "done", id).ptr, e);
         if (!err) ++*(judged ? w->failed : w->done);
-        fprintf(stderr, "%.16s %s %s\n", id, judged ? "error" : kl_outcome_name(v->outcome),
-                judged       ? why.message
-                : v->why.len ? v->why.ptr
-                             : "");
+        kl_say("%.16s %s %.*s", id, judged ? "error" : kl_outcome_name(v->outcome),
+               judged ? (int)strlen(why.message) : (int)v->why.len, judged ? why.message : v->why.ptr);
     }
     kl_arena_free(a);
     return err;

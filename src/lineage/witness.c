@@ -68,7 +68,8 @@ kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const
                       KL_STR_ARG(scratch.termination_why));
     if (err) return err;
     if (anew.forward.len) *out = anew;
-    out->witness = anew.forward.len ? KL_S("alone") : KL_S("failed");
+    const bool known = edge->forward.len && kl_str_eq(edge->witness, KL_S("alone")); /* somebody derived it before */
+    out->witness = anew.forward.len || known ? KL_S("alone") : KL_S("failed");
     join_rejections(out, edge, &w);
     kl_track_say(t, "%.*s: %.*s", KL_STR_ARG(edge->action), KL_STR_ARG(out->witness));
     for (int i = 0; !err && i < w.n_tries; i++) err = kli_record(&w, w.tries[i], back->state.hash, e);
