@@ -244,7 +244,11 @@ kl_err kl_cmd_experiment(kl_context *c, const kl_args *args, kl_result *out, kl_
     x->file = args->words[0];
     kl_err err = read_plan(x, e);
     if (err) return err;
-    if (!kl_args_has(args, KL_OPTION_DRY_RUN)) return run_all(x, out, e);
+    const char *dir = args->values[KL_OPTION_OUT];
+    if (!kl_args_has(args, KL_OPTION_DRY_RUN)) {
+        if (dir) err = kl_fs_mkdirs(dir, e); /* before the first call is paid */
+        return err ? err : run_all(x, out, e);
+    }
     show_plan(x, out);
     return KL_OK;
 }

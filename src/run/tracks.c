@@ -243,6 +243,7 @@ static kl_err run_apart(kl_run *r, const kl_track_spec *tracks, int n, const kl_
     child *children = KL_ARRAY(r->arena, child, n);
     for (int i = 0; i < n; i++) children[i] = (child){.spec = &tracks[i], .report = -1};
     kl_progress("%s", "");
+    signal(SIGCHLD, SIG_DFL); /* who started this program may have ignored it, and children would end unseen */
     kl_store_pause(r->store);
     run_all(r, children, n, o);
     kl_err err = kl_store_resume(r->store, e);

@@ -210,7 +210,6 @@ static void new_best(kli_search *s, const kli_point *p) {
 static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why, kl_error *e) {
     out->fate = KLI_NO_EDIT;
     out->feedback = kl_arena_printf(s->arena, "%s%s%s", why->message, *why->detail ? "\n" : "", why->detail);
-    s->since_best++;
     return step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
 }
 
@@ -232,10 +231,7 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
         fill_point(s, &out->point, k, &out->verdict);
         out->fate = out->point.low > s->best.ratio * SURELY ? KLI_BETTER : KLI_SLOWER;
     }
-    if (out->fate == KLI_BETTER)
-        new_best(s, &out->point);
-    else
-        s->since_best++;
+    if (out->fate == KLI_BETTER) new_best(s, &out->point);
     return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
 }
 
@@ -254,9 +250,11 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
              !(out->done = out->proposal.kind == KL_PROPOSAL_DONE))
         (void)!kl_proposal_apply(&source, s->arena, base->kernel->source, &out->proposal, &refused);
     if (out->done) return KL_OK;
-    if (refused.code) return no_edit(s, out, base, &refused, e);
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
-    return kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
+    kl_err err = refused.code ? no_edit(s, out, base, &refused, e)
+                              : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
+    if (!err && out->fate != KLI_BETTER) s->since_best++; /* a card's patch costs nothing and is no proposal */
+    return err;
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------------------------- */
