@@ -88,10 +88,11 @@ static void add_row(admission *m, kl_str name, bool expected_pass, bool passed, 
     if (m->n < MAX_ROWS) m->rows[m->n++] = (kl_admission_row){name, expected_pass, passed, why};
 }
 
-static void judge_row(admission *m, kl_str name, bool expected_pass) {
+static kl_err judge_row(admission *m, kl_str name, bool expected_pass, kl_error *e) {
     kl_finding f = {.ok = true};
-    kl_check_slot(m->c, m->s, 0, 0, 0xFF, false, &f);
-    add_row(m, name, expected_pass, f.ok, f.why);
+    const kl_err err = kl_check_slot(m->c, m->s, 0, 0, 0xFF, false, &f, e);
+    if (!err) add_row(m, name, expected_pass, f.ok, f.why);
+    return err;
 }
 
 /* One element has no wrong order, and a one-element mean is the answer: such outputs prove nothing here, nor does a copy of no input. */
@@ -110,16 +111,16 @@ static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e) {
     err = kl_scene_expect(s, m->c, 0, e);
     kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
     if (!err) write_answer(s);
-    if (!err) judge_row(m, kl_arena_printf(m->c->arena, "%s: the oracle's answer", w->label.ptr), true);
+    if (!err) err = judge_row(m, kl_arena_printf(m->c->arena, "%s: the oracle's answer", w->label.ptr), true, e);
     for (uint32_t i = 0; !err && i < s->plan.n_tensors; i++)
-        for (size_t d = 0; is_output(s, i) && d < KL_COUNT(DEGENERATE); d++) {
+        for (size_t d = 0; !err && is_output(s, i) && d < KL_COUNT(DEGENERATE); d++) {
             if (!tells(s, i, DEGENERATE[d].make)) continue;
             write_answer(s);
             DEGENERATE[d].make(s, i);
-            judge_row(
+            err = judge_row(
                 m,
                 kl_arena_printf(m->c->arena, "%s: %s in %s", w->label.ptr, DEGENERATE[d].name, s->plan.tensors[i].name),
-                false);
+                false, e);
         }
     kl_scene_close(s);
     return err;

@@ -34,6 +34,7 @@ typedef struct kl_scene {
     double scale;
     void *expected[KL_MAX_SETS][KL_MAX_TENSORS];         /* heap; NULL until asked for; in oracle_plan's dtypes */
     double reference_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0: not measured */
+    bool paired[KL_MAX_SETS];                            /* it was measured on this very set */
     void *pristine[KL_MAX_SETS][KL_MAX_TENSORS];         /* mutable inputs as drawn */
     int64_t oracle_ns;                                   /* longest oracle run seen here */
 } kl_scene;
@@ -113,6 +114,8 @@ kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set,
                        kl_error *e);                  /* run the oracle and the reference for one set */
 void kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
 kl_err kl_scene_answer(kl_scene *s, kl_case *c, uint32_t set, kl_error *e); /* the oracle alone; touches no slot */
+/* Measure the reference on this very set, if that was not done; outputs that lie in slots stay.  `*wider`: the budget may have grown. */
+kl_err kl_scene_pair(kl_scene *s, kl_case *c, uint32_t set, bool *wider, kl_error *e);
 void kl_scene_close(kl_scene *s);
 
 /* check.c */
@@ -123,7 +126,8 @@ typedef struct {
 } kl_finding;
 kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 /* Compare the outputs of a slot with the expectations of a set; appends to the verdict's checks (all, or failures only). */
-void kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f);
+kl_err kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f,
+                     kl_error *e);
 void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when);
 
 /* compare.c */

@@ -125,9 +125,9 @@ static kl_err check_batch(race *r, uint32_t first, uint8_t poison, kl_finding *f
     for (uint32_t k = 0; k < CHECKED_CALLS && k < calls && f->ok; k++) {
         const uint32_t draw = (uint32_t)kl_stream_below(r->order, 1000000u + r->turn * 8u + k, calls);
         const uint32_t j = first + (k < 2 ? calls - 1 - k : draw), set = j % r->scene->n_sets;
-        const kl_err   err = kl_scene_answer(r->scene, r->c, set, e);
+        kl_err err = kl_scene_answer(r->scene, r->c, set, e);
+        if (!err) err = kl_check_slot(r->c, r->scene, set, j % r->scene->n_slots, poison, false, f, e);
         if (err) return err;
-        kl_check_slot(r->c, r->scene, set, j % r->scene->n_slots, poison, false, f);
     }
     if (f->ok) return KL_OK;
     f->why = kl_arena_printf(r->c->arena, "a timed run went wrong where the checked runs were right: %s", f->why.ptr);
@@ -448,7 +448,7 @@ static kl_err compare_with_rival(kl_case *c, kl_scene *real, kl_finding *f, kl_e
     if (!err && !fault.kind) err = kl_runner_upload(rival.runner, &fault, 0, 1, e);
     kl_scene_ready_slot(real, 0, 0, 0xFF);
     if (!err && !fault.kind) err = kl_runner_run(rival.runner, &fault, 0, 0, 0xFF, PATIENCE_NS, &wall, e);
-    if (!err && !fault.kind) kl_check_slot(c, real, 0, 0, 0xFF, false, &own);
+    if (!err && !fault.kind) err = kl_check_slot(c, real, 0, 0, 0xFF, false, &own, e);
     if (!err && (fault.kind || !own.ok))
         err = kl_fail(e, KL_EINVAL, rival.name.ptr, "the kernel to compare with is itself no good: %s",
                       fault.kind ? fault.text : own.why.ptr);

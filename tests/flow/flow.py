@@ -420,6 +420,15 @@ def test_the_candidate_is_judged_from_any_folder(p):
     p.gate("elsewhere/mine.c", "--check-only").is_("ok", "judged before")
 
 
+def test_the_reference_is_never_too_inexact(p):
+    """A running sum's error is a walk, ten times as large on one draw as on another: the budget goes by the inputs that are judged."""
+    task = p.folder / "running"
+    shutil.copytree(HERE / "loop/running", task)
+    (task / "definition.json").write_text((task / "definition.json").read_text().replace('"budget": 8', '"budget": 1'))
+    for seed in range(1, 9):
+        timed(lambda: p.gate(str(task / "naive.c"), "--quick", "--json", "--seed", str(seed), task=str(task)))
+
+
 def test_params_and_tune(p):
     kernel, shape = KERNELS / "gemm_tunable.c", ("--workload", "M=64,N=64,K=64")
     p.run("kernel", "show", kernel, "--param", "BM=32").is_("ok", "BM = 32 of 8 32")
