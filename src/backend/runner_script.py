@@ -162,7 +162,8 @@ class Runner:
         if not callable(self.function):
             raise Fault(REFUSED, "the script defines no function `run`")
         self.style = self.call_style()
-        return self.describe()
+        own = space.get("describe")
+        return "%s; %s" % (own(), self.describe()) if callable(own) else self.describe()
 
     def place(self, cpu, threads):
         self.torch.set_num_threads(threads)

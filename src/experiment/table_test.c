@@ -10,8 +10,9 @@ static void test_experiment_table__says_what_the_steps_say(void **state) {
     const kl_store_step steps[] = {
         STEP("a", 0, "{\"action\": \"start\", \"best\": true, \"ratio\": 0.5, \"spent_microusd\": 0}"),
         STEP("a", 1, "{\"action\": \"reference\", \"best\": false, \"ratio\": 3, \"spent_microusd\": 0}"),
-        STEP("a", 2, "{\"action\": \"tile\", \"best\": true, \"ratio\": 1.25, \"spent_microusd\": 40}"),
-        STEP("a", 3, "{\"action\": \"fuse\", \"best\": false, \"ratio\": 1.1, \"spent_microusd\": 90}"),
+        STEP("a", 2, "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25, \"spent_microusd\": 40}"),
+        STEP("a", 3, "{\"action\": \"fuse\", \"parent\": \"a0\", \"best\": false, \"ratio\": 1.1, \"spent_microusd\": 90}"),
+        STEP("a", 4, "{\"action\": \"end\", \"best\": false, \"ratio\": 2.5, \"spent_microusd\": 90}"),
         STEP("b", 0, "no JSON"),
         STEP("gone", 0, "{}"),
     };

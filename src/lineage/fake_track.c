@@ -177,6 +177,7 @@ static void keep(kl_track *t, const kl_step *s) {
     fake_step *row = &t->rows[t->steps];
     *row = (fake_step){.ratio = s->ratio, .best = s->best};
     snprintf(row->outcome, sizeof row->outcome, "%.*s", KL_STR_ARG(s->outcome));
+    snprintf(row->action, sizeof row->action, "%.*s", KL_STR_ARG(s->action));
     snprintf(row->kernel, sizeof row->kernel, "%.*s", KL_STR_ARG(s->kernel));
     snprintf(row->verdict_key, sizeof row->verdict_key, "%.*s", KL_STR_ARG(s->verdict_key));
 }

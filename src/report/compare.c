@@ -275,7 +275,8 @@ void kli_results_of(kli_results *out, kl_arena *a, const kli_facts *f) {
     for (int i = 0; i < f->n_tracks; i++)
         if (kli_is_search(&f->tracks[i])) {
             kli_result_of(&r->tracks[r->n_tracks], a, f, &f->tracks[i]);
-            r->n_tracks += r->tracks[r->n_tracks].proposals > 0; /* one that only judged its start has not begun */
+            const kli_result *t = &r->tracks[r->n_tracks];
+            r->n_tracks += t->proposals > 0 || t->end; /* one that only judged its start has not begun */
         }
     for (int i = 0; i < r->n_tracks; i++) r->tracks[i].target = target_of(r, f, &r->tracks[i]);
     find_contenders(r);

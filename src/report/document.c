@@ -137,6 +137,8 @@ static json_t *track_json(const kli_results *r, const kli_result *t) {
     put(o, "reference", row_json(t->reference));
     put(o, "best", row_json(t->best));
     put(o, "gain", span_json(t->gain));
+    put(o, "gain_timed", json_boolean(t->end && t->end->ratio > 0));
+    put(o, "stopped", t->end ? kl_json_str(t->end->why) : json_null());
     put(o, "solved", json_boolean(t->solved));
     put(o, "recovered", span_json(t->recovered));
     put(o, "reached", reached_json(t->reached));

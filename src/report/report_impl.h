@@ -91,7 +91,7 @@ typedef struct {
     const kli_track_rows *rows;
     int target, contender, trial; /* trial 0: the name says none */
     kl_str model, baseline;       /* baseline empty: ratios are over the start */
-    const kli_row *start, *reference, *best, *reached;
+    const kli_row *start, *reference, *best, *reached, *end; /* end: why, and the best timed against the start */
     kli_span gain, recovered;
     bool solved;
     int proposals, fates[KLI_FATES];

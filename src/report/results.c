@@ -1,7 +1,7 @@
 /* results.c - what one track of a search came to, out of its rows and its charges.
  *
- * Ratios are read from rows, never computed anew; only a gain and a recovery are quotients of two of them, and their intervals take
- * the worst of both.  Not here: anything about several tracks (compare.c), JSON (document.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Ratios are read from rows, never computed anew; only a recovery, and a gain that no row measured, are quotients of two of them, and
+ * their intervals take the worst of both.  Not here: anything about several tracks (compare.c), JSON (document.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/json.h"
 #include <stdlib.h>
@@ -96,10 +96,13 @@ static void fill_ratios(kli_result *r) {
     r->start = kli_track_row(r->rows, "start");
     r->reference = kli_track_row(r->rows, "reference");
     r->best = kli_track_best(r->rows);
+    r->end = kli_track_row(r->rows, "end");
     r->reached = first_recovered(r);
     r->recovered = over(r->best, r->reference);
     if (r->best && r->best == r->start)
         r->gain = (kli_span){1, 1, 1};
+    else if (r->end && r->end->ratio > 0)
+        r->gain = (kli_span){r->end->ratio, r->end->low, r->end->high};
     else
         r->gain = over(r->best, r->start);
     r->solved = r->gain.low > KLI_SOLVED;
@@ -147,7 +150,7 @@ static void fill_path(kli_result *r, kl_arena *a) {
 static void count_proposals(kli_result *r) {
     for (int i = 0; i < r->rows->n_rows; i++) {
         const kli_row *row = &r->rows->rows[i];
-        if (row == r->start || row == r->reference) continue;
+        if (!row->parent.len) continue;
         r->proposals++;
         r->fates[kli_fate_of(row->outcome)]++;
     }

@@ -195,14 +195,22 @@ static void come_back(trip *r) {
     kl_arena_free(r->arena);
 }
 
+/* The last row says why it ended and what was reached, and is no proposal. */
+static void check_end(const trip *r) {
+    const fake_step *end = &r->track.rows[r->track.steps - 1];
+    CHECK(strcmp(end->action, "end") == 0 && !end->best && strcmp(end->kernel, r->result.best->hash) == 0);
+    CHECK(r->result.best == s.start || (end->verdict_key[0] && end->ratio >= r->result.gain && end->ratio <= r->result.gain));
+}
+
 /* Every gated proposal has its row and no row comes from nowhere; best only rises, and is the fastest that passed. */
 static void check_journal(const trip *r) {
     const kl_search_result *out = &r->result;
     const fake_step *rows = r->track.rows;
     int no_edit = 0, passed = 0, bests = 0, last = 0;
     double best = 0, fastest = 0;
-    CHECK(r->track.steps > 0 && rows[0].best);
-    for (int i = 0; i < r->track.steps; i++) {
+    CHECK(r->track.steps > 1 && rows[0].best);
+    check_end(r);
+    for (int i = 0; i < r->track.steps - 1; i++) {
         const bool pass = strcmp(rows[i].outcome, "pass") == 0, edited = strcmp(rows[i].outcome, "no_edit") != 0;
         no_edit += !edited;
         passed += pass;
@@ -214,7 +222,7 @@ static void check_journal(const trip *r) {
         last = i;
         bests++;
     }
-    CHECK(r->track.steps == 1 + out->gated + no_edit);
+    CHECK(r->track.steps == 2 + out->gated + no_edit);
     CHECK(passed == 1 + out->passed);
     CHECK(bests == 1 + out->improved);
     CHECK(best >= fastest);
@@ -330,7 +338,7 @@ static void test_search_policies__money_that_ends_is_an_end(void **state) {
             CHECK(kl_str_eq(r.result.stopped, KL_S("budget")) && r.error.code == KL_OK);
             CHECK(r.track.next == n);
             check_journal(&r);
-            CHECK(same_rows(&r, &whole, r.track.steps)); /* what was paid for was put to the same use */
+            CHECK(same_rows(&r, &whole, r.track.steps - 1)); /* what was paid for was put to the same use */
             come_back(&r);
         }
         come_back(&whole);

@@ -330,7 +330,7 @@ static void test_search_evolve__only_the_ranges_may_change(void **state) {
         runs(POLICIES[i]);
         assert_int_equal(s->result.gated, 1);
         assert_contains(s->result.best->source.ptr, "// ns 200");
-        assert_int_equal(s->track.steps, 4); /* the start and three, refused ones too */
+        assert_int_equal(s->track.steps, 5); /* the start, three, refused ones too, and the end */
         assert_contains(last_prompt(), "Only the lines between the markers");
     }
 }

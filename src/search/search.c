@@ -249,7 +249,10 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
     else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface, &refused) &&
              !(out->done = out->proposal.kind == KL_PROPOSAL_DONE))
         (void)!kl_proposal_apply(&source, s->arena, base->kernel->source, &out->proposal, &refused);
-    if (out->done) return KL_OK;
+    if (out->done) {
+        kl_fail(&refused, KL_EPARSE, "reply", "the model says that there is nothing left to do");
+        out->proposal.action = KL_S("done");
+    }
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
     kl_err err = refused.code ? no_edit(s, out, base, &refused, e)
                               : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
@@ -283,7 +286,8 @@ static void bound_gain(kli_search *s) {
     s->out->gain_high = to->high / from->low;
 }
 
-static kl_err measure_gain(kli_search *s, kl_error *e) {
+/* The best and the start side by side; `row` gets what was measured, and stays without a ratio where nothing settled. */
+static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     kl_verdict v;
     kl_gate_opts o = options(s);
     if (s->best.kernel == s->start.kernel) return KL_OK;
@@ -291,10 +295,22 @@ static kl_err measure_gain(kli_search *s, kl_error *e) {
     o.against = s->start.kernel;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, e);
     if (err || v.outcome != KL_PASS || !v.n_comparisons) return err;
-    s->out->gain = v.comparisons[0].ratio;
-    s->out->gain_low = v.comparisons[0].low;
-    s->out->gain_high = v.comparisons[0].high;
+    row->verdict_key = kl_str_of(kl_track_verdict_key(s->track));
+    s->out->gain = row->ratio = v.comparisons[0].ratio;
+    s->out->gain_low = row->low = v.comparisons[0].low;
+    s->out->gain_high = row->high = v.comparisons[0].high;
     return KL_OK;
+}
+
+static kl_err journal_end(kli_search *s, kl_error *e) {
+    kl_step row = {.phase = "end",
+                   .action = KL_S("end"),
+                   .kernel = kl_str_of(s->best.kernel->hash),
+                   .outcome = KL_S("pass"),
+                   .median_ns = s->best.verdict.median_ns,
+                   .why = s->out->stopped};
+    kl_err err = measure_gain(s, &row, e);
+    return err ? err : kl_track_step(s->track, &row, KL_S(""), e);
 }
 
 /* Not: a price, a key or a file that is missing, or a recording of something else. */
@@ -306,7 +322,7 @@ kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
     if (err == KL_EBUDGET) err = (stop(s, "budget"), KL_OK);
     if (err == KL_ENOENT && recording_ended(s)) err = (stop(s, "recording ended"), KL_OK);
     if (!err) kl_track_phase(s->track, "end");
-    if (!err) err = measure_gain(s, e);
+    if (!err) err = journal_end(s, e);
     s->out->spent_microusd = kl_track_spent(s->track);
     if (!err)
         kl_track_say(s->track, "ended, %.*s: %.4gx after %d proposals", KL_STR_ARG(s->out->stopped), s->best.ratio,

@@ -146,6 +146,11 @@ static void test_store_step__a_resumed_line_writes_the_same_rows(void **state) {
     assert_int_equal(rows[1].n, 2);
     assert_str(rows[2].track, "b");
     assert_str(rows[2].json, "{\"pass\":1}");
+    assert_ok(kl_store_step_cut(s, "r", "a", 2, &e));
+    assert_ok(kl_store_step_list(&rows, &n, s, arena, "r", &e));
+    assert_int_equal(n, 2);
+    assert_int_equal(rows[0].n, 0);
+    assert_str(rows[1].track, "b");
     kl_store_step bad = {.run = KL_S("r"), .track = KL_S("a"), .n = 9, .json = KL_S("nothing")};
     assert_err(KL_EINVAL, kl_store_step_put(s, &bad, &e));
 }

@@ -15,6 +15,16 @@ kl_err kl_store_step_put(kl_store *s, const kl_store_step *row, kl_error *e) {
     return kli_store_do(s, put, "keep a step", e);
 }
 
+kl_err kl_store_step_cut(kl_store *s, const char *run, const char *track, int64_t n, kl_error *e) {
+    sqlite3_stmt *cut;
+    kl_err err = kli_store_statement(&cut, s, KLI_STEP_CUT, e);
+    if (err) return err;
+    kli_store_bind(cut, 1, kl_str_of(run));
+    kli_store_bind(cut, 2, kl_str_of(track));
+    sqlite3_bind_int64(cut, 3, n);
+    return kli_store_do(s, cut, "drop steps that were not taken again", e);
+}
+
 kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e) {
     sqlite3_stmt *list;
     size_t cap = 0;

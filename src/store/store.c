@@ -76,6 +76,7 @@ static const char *const statement_text[KLI_STATEMENTS] = {
 
     [KLI_STEP_PUT] = "INSERT INTO step (run, track, n, json) VALUES (?1, ?2, ?3, CASE WHEN json_valid(?4) THEN ?4 END)"
                      " ON CONFLICT (run, track, n) DO UPDATE SET json = excluded.json WHERE json <> excluded.json",
+    [KLI_STEP_CUT] = "DELETE FROM step WHERE run = ?1 AND track = ?2 AND n >= ?3",
     [KLI_STEP_LIST] = "SELECT run, track, n, json FROM step WHERE run = ?1 ORDER BY track, n",
 
     [KLI_RECORD_PUT] = "INSERT INTO record (kind, id, name, task, json, created)"

@@ -48,7 +48,7 @@ BROKEN = whole(FAST.replace("sum += x[i];", "sum += x[i]"))
 NOTHING = "I would rather talk about the weather.\n"
 DONE = "DONE: one pass over the data is all there is\n"
 SESSION = [GOOD, WRONG, NOTHING, whole(CHEAT), BROKEN, DONE]
-FATES = ["pass", "pass", "wrong", "no_edit", "cheat", "no_compile"]  # the start first
+FATES = ["pass", "pass", "wrong", "no_edit", "cheat", "no_compile", "no_edit", "pass"]  # the start first; last "done" and the end
 
 
 # ---- a place with a model ------------------------------------------------------------------------------------------------
