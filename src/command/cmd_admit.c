@@ -17,6 +17,7 @@ typedef struct {
     const kl_start *starts;
     int n_starts;
     kl_admit_opts opts;
+    kl_error error; /* of its track */
 } admit_job;
 
 typedef struct {
@@ -135,21 +136,29 @@ static kl_err line(kl_track *t, void *ctx, kl_error *e) {
     return err;
 }
 
+static void show_card(kl_buf *out, const admit_job *j) {
+    const kl_card *c = &j->card;
+    const kl_trial_record *last = c->n_trials ? &c->trials[c->n_trials - 1] : NULL;
+    kl_buf_printf(out, "%-9s %-34.*s", kl_card_status_name(c->status), KL_STR_ARG(c->name));
+    if (j->error.code) {
+        kl_buf_printf(out, " not decided: %s%s%s\n", j->error.where, j->error.where[0] ? ": " : "", j->error.message);
+        return;
+    }
+    if (last && last->held_out)
+        kl_buf_printf(out, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected, KL_STR_ARG(last->start_name));
+    kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
+}
+
 static void show(kl_result *out, const admit_job *jobs, int n) {
     json_t *rows = json_array();
     int admitted = 0;
     for (int i = 0; i < n; i++) {
         const kl_card *c = &jobs[i].card;
-        const kl_trial_record *last = c->n_trials ? &c->trials[c->n_trials - 1] : NULL;
         admitted += c->status == KL_CARD_ADMITTED;
-        kl_buf_printf(&out->text, "%-9s %-34.*s", kl_card_status_name(c->status), KL_STR_ARG(c->name));
-        if (last && last->held_out)
-            kl_buf_printf(&out->text, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected,
-                          KL_STR_ARG(last->start_name));
-        kl_buf_printf(&out->text, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0,
-                      last ? last->why.ptr : "");
-        json_array_append_new(rows, json_pack("{so ss si}", "name", kl_json_str(c->name), "status",
-                                              kl_card_status_name(c->status), "trials", c->n_trials));
+        show_card(&out->text, &jobs[i]);
+        json_array_append_new(rows, json_pack("{so ss si so}", "name", kl_json_str(c->name), "status",
+                                              kl_card_status_name(c->status), "trials", c->n_trials, "error",
+                                              jobs[i].error.code ? json_string(jobs[i].error.message) : json_null()));
     }
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
     out->json =
@@ -170,9 +179,14 @@ static kl_err run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a, const
             .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task : KL_S("imported")).ptr,
             .policy = "admit",
             .line = line,
-            .ctx = &jobs[i]};
+            .ctx = &jobs[i],
+            .result = &jobs[i].error};
     }
     kl_err err = kl_run_tracks(run, tracks, open, &how, e);
+    if (err && err != KL_EINTR && err != KL_PENDING) {
+        out->trouble = *e; /* what was decided of the others stands */
+        err = KL_OK;
+    }
     if (!err) show(out, jobs, n);
     if (!err && open < n) kl_buf_printf(&out->text, "%d decided by this run before; --trial N tries again\n", n - open);
     return err;

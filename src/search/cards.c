@@ -2,6 +2,7 @@
  * Not here: how they are ranked (skill/retrieve.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include <math.h>
+#include <string.h>
 
 #define MAX_CARDS 16 /* in one prompt: about 30k tokens */
 #define MAX_LINES 8
@@ -51,6 +52,25 @@ kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior) {
                       m[i].fit == KL_FITS ? "fits" : "may fit", exp(m[i].expected_log_gain), m[i].why.len ? "; " : "",
                       KL_STR_ARG(m[i].why));
     if (!n) kl_buf_add(&b, KL_S("- none: rely on your own judgement\n"));
+    kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return text;
+}
+
+static bool was_said(const kli_talk *talk, kl_str text) {
+    for (int i = 0; i < talk->n; i++)
+        if (memmem(talk->at[i].text.ptr, talk->at[i].text.len, text.ptr, text.len)) return true;
+    return !text.len;
+}
+
+kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior, const kli_talk *talk) {
+    kl_match *m;
+    kl_buf b = {0};
+    int n = retrieve(s, &m, p, prior, false);
+    for (int i = 0; i < n && i < MAX_LINES; i++) {
+        const kl_str card = kl_card_prompt(s->arena, m[i].card);
+        if (!was_said(talk, card)) kl_buf_printf(&b, "\n%.*s", KL_STR_ARG(card));
+    }
     kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
     kl_buf_fini(&b);
     return text;

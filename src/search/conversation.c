@@ -34,20 +34,27 @@ static kl_str system_text(kli_search *s) {
     return library.len ? kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(rules), KL_STR_ARG(library)) : rules;
 }
 
+/* Which cards fit now, and the text of those that were not among the ones in front, which are the likeliest at the start. */
+static kl_str fitting_text(conversation *c) {
+    kl_str lines = kli_cards_fitting(&c->s, &c->current, c->prior);
+    kl_str texts = kli_cards_unsaid(&c->s, &c->current, c->prior, &c->talk);
+    return kl_arena_printf(c->s.arena, "%.*s%.*s", KL_STR_ARG(lines), KL_STR_ARG(texts));
+}
+
 static kl_str memory_text(conversation *c) {
     if (!c->s.o->library) return KL_S("Nothing was handed down: use what you know.");
-    kl_prompt_value values[] = {{"cards", kli_cards_fitting(&c->s, &c->current, c->prior)}};
+    kl_prompt_value values[] = {{"cards", fitting_text(c)}};
     return kl_prompt(c->s.arena, "search_cards", values, 1);
 }
 
 static void open_conversation(conversation *c) {
     kli_search *s = &c->s;
+    say(c, KL_ROLE_SYSTEM, system_text(s));
     kl_prompt_value values[] = {{"task", kli_search_task(s)},
                                 {"tag", kli_search_tag(s)},
                                 {"kernel", c->current.kernel->source},
                                 {"feedback", kl_rewrite_feedback(s->arena, &c->current.verdict)},
                                 {"memory", memory_text(c)}};
-    say(c, KL_ROLE_SYSTEM, system_text(s));
     say(c, KL_ROLE_USER, kl_prompt(s->arena, "generate", values, (int)KL_COUNT(values)));
 }
 
@@ -60,7 +67,7 @@ static kl_str next_text(conversation *c, bool returned) {
                                 KL_STR_ARG(kli_search_tag(s)), KL_STR_ARG(s->best.kernel->source));
     if (s->o->library)
         cards = kl_arena_printf(s->arena, "\nCards by the kernel as it is now:\n\n%.*s",
-                                KL_STR_ARG(kli_cards_fitting(s, &c->current, c->prior)));
+                                KL_STR_ARG(fitting_text(c)));
     kl_prompt_value values[] = {{"cards", cards}, {"kernel", again}};
     return kl_prompt(s->arena, "search_next", values, (int)KL_COUNT(values));
 }

@@ -113,16 +113,19 @@ static bool lacks_baseline(const kl_verdict *v) {
     return !v->n_comparisons || kl_str_eq(v->comparisons[0].baseline, KL_S("candidate"));
 }
 
+/* What was given.  A naive kernel may be too slow for many pairs: how slow exactly does not matter. */
+static kl_err judge_given(kli_search *s, kl_verdict *v, const kl_kernel *k, kl_error *e) {
+    kl_gate_opts o = options(s);
+    kl_err err = kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
+    if (err || v->outcome != KL_UNSTABLE) return err;
+    o.half_width = START_HALF_WIDTH;
+    o.max_seconds = START_SECONDS;
+    return kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
+}
+
 static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
     kl_kernel *start = (kl_kernel *)s->o->start; /* points hold kernels of the search and this one; none is changed */
-    kl_gate_opts o = options(s);
-    kl_err err = kl_judge(v, s->track, s->arena, s->o->task, start, &o, e);
-    if (!err && v->outcome ==
-                    KL_UNSTABLE) { /* a naive kernel may be too slow for many pairs: how slow exactly does not matter */
-        o.half_width = START_HALF_WIDTH;
-        o.max_seconds = START_SECONDS;
-        err = kl_judge(v, s->track, s->arena, s->o->task, start, &o, e);
-    }
+    kl_err err = judge_given(s, v, start, e);
     if (err || v->outcome != KL_PASS || !lacks_baseline(v)) return err;
     s->start.kernel = start;
     s->against_start = true;
@@ -133,10 +136,9 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
 
 /* What others reached, in a row of its own: never a best of this search. */
 static kl_err judge_reference(kli_search *s, kl_error *e) {
-    kl_gate_opts o = options(s);
     kl_kernel *reference = (kl_kernel *)s->o->reference;
     kli_outcome out = {.fate = KLI_FAILED};
-    kl_err err = kl_judge(&out.verdict, s->track, s->arena, s->o->task, reference, &o, e);
+    kl_err err = judge_given(s, &out.verdict, reference, e);
     if (err) return err;
     if (out.verdict.outcome != KL_PASS)
         return kl_fail(e, KL_EINVAL, reference->path.ptr, "the reference kernel does not pass the gate: %s: %.*s",

@@ -87,6 +87,8 @@ KL_MUST_USE kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e);
 kl_str kli_cards_text(kli_search *s);
 /* Which of them fit a kernel as it is, best expected gain per dollar first, a line each; `prior`: actions that are part of it. */
 kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior);
+/* Texts of those of them that no turn of the conversation has held yet; empty mostly. */
+kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior, const kli_talk *talk);
 /* The fitting cards themselves; the array lives in the arena. */
 int kli_cards_match(kli_search *s, kl_match **out, const kli_point *p, kl_str prior);
 /* What a model calls a card need not be one: the admitted card of that name, or NULL. */
