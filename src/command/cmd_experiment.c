@@ -34,7 +34,8 @@ static kl_err override(experimenting *x, kl_error *e) {
     if (args->values[KL_OPTION_PRICED_AS]) p->priced_as = kl_str_of(args->values[KL_OPTION_PRICED_AS]);
     if (args->values[KL_OPTION_LIBRARY]) p->library = kl_str_of(args->values[KL_OPTION_LIBRARY]);
     if (args->values[KL_OPTION_BUDGET]) p->budget_where = KL_S("--budget");
-    kl_err err = kl_effort_dollars(&p->budget_microusd, args, KL_OPTION_BUDGET, p->budget_microusd, e);
+    kl_err err = kl_effort_jobs(args, e);
+    if (!err) err = kl_effort_dollars(&p->budget_microusd, args, KL_OPTION_BUDGET, p->budget_microusd, e);
     if (!err) err = kl_effort_dollars(&p->total_microusd, args, KL_OPTION_BUDGET_TOTAL, p->total_microusd, e);
     if (!err && kl_args_has(args, KL_OPTION_BUDGET_TOTAL) && p->total_microusd <= 0)
         err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own budget");
@@ -91,7 +92,7 @@ static void show_plan(const experimenting *x, kl_result *out) {
     if (x->free)
         kl_buf_add(&out->text, KL_S("for nothing\n"));
     else
-        kl_buf_printf(&out->text, "at most $%.2f together and $%.2f each\n", (double)most / 1e6,
+        kl_buf_printf(&out->text, "at most $%.4f together and $%.4f each\n", (double)most / 1e6,
                       (double)x->x.budget_microusd / 1e6);
     out->json = json_pack("{ss si so ss so sI sI}", "schema", "klineage/experiment-plan", "version", 1, "title",
                           kl_json_str(x->x.title), "model", x->x.model.ptr, "tracks", rows, "budget_microusd",

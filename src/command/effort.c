@@ -25,6 +25,11 @@ kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id
     return err;
 }
 
+kl_err kl_effort_jobs(const kl_args *args, kl_error *e) {
+    if (!kl_args_has(args, KL_OPTION_JOBS) || kl_args_number(args, KL_OPTION_JOBS, 1) > 0) return KL_OK;
+    return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1", kl_option_at(KL_OPTION_JOBS)->name);
+}
+
 kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e) {
     *out = (kl_run_opts){.command = command,
                          .store = args->values[KL_OPTION_STORE],
@@ -33,7 +38,8 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
                          .trial = kl_args_number(args, KL_OPTION_TRIAL, 1),
                          .spool = args->values[KL_OPTION_SPOOL],
                          .gate = {.quick = kl_args_has(args, KL_OPTION_QUICK), .arch = args->values[KL_OPTION_ARCH]}};
-    kl_err err = kl_effort_dollars(&out->budget_microusd, args, KL_OPTION_BUDGET, DEFAULT_BUDGET, e);
+    kl_err err = kl_effort_jobs(args, e);
+    if (!err) err = kl_effort_dollars(&out->budget_microusd, args, KL_OPTION_BUDGET, DEFAULT_BUDGET, e);
     if (!err) err = kl_effort_dollars(&out->total_microusd, args, KL_OPTION_BUDGET_TOTAL, 0, e);
     if (!err && kl_args_has(args, KL_OPTION_BUDGET_TOTAL) && out->total_microusd <= 0) /* 0 would be no cap at all */
         err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own --budget");

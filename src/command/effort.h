@@ -5,6 +5,8 @@
 #include "command/command.h"
 #include <klineage/run.h>
 
+/* Errors: KL_EINVAL for --jobs 0. */
+KL_MUST_USE kl_err kl_effort_jobs(const kl_args *args, kl_error *e);
 /* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the caller's to fill. */
 KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
 /* --jobs --once. */

@@ -478,7 +478,7 @@ static kl_err read_version(reader *r, void *into, struct fy_node *n) {
     (void)into;
     kl_err err = real_of(&version, r, n);
     if (!err && version != 1) err = fail(r, n, "a version that this klineage does not know; it reads 1");
-    r->version = (int64_t)version;
+    if (!err) r->version = 1;
     return err;
 }
 static kl_err read_title(reader *r, void *into, struct fy_node *n) {

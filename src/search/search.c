@@ -234,6 +234,10 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
         out->fate = out->point.low > s->best.ratio * SURELY ? KLI_BETTER : KLI_SLOWER;
     }
     if (out->fate == KLI_BETTER) new_best(s, &out->point);
+    if (out->point.ratio > 0)
+        kl_track_say(s->track, "%.*s: %s, %.4gx", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome), out->point.ratio);
+    else
+        kl_track_say(s->track, "%.*s: %s", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome));
     return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
 }
 

@@ -62,7 +62,7 @@ def experiment(p, *words, **how):
 
 def test_dry_run_asks_nobody(p):
     file = plan(p)
-    answer = p.run("experiment", file, "--dry-run", "--model", HAIKU).is_("ok", *TRACKS, "4 tracks", "at most $0.20", "$0.05 each")
+    answer = p.run("experiment", file, "--dry-run", "--model", HAIKU).is_("ok", *TRACKS, "4 tracks", "at most $0.2000", "$0.0500 each")
     assert not database(p).exists(), answer
     document = p.run("experiment", file, "--dry-run", "--model", HAIKU, "--budget-total", "0.07", "--json").is_("ok").json()
     assert document["schema"] == "klineage/experiment-plan" and document["most_microusd"] == 70000
@@ -89,6 +89,7 @@ def test_what_is_wrong_is_found_before_anything_is_paid(p):
     p.write("x.yaml", HEAD + ROWS)
     p.run("experiment", "x.yaml").is_("usage", "no model was named")
     p.run("experiment", "x.yaml", "--model", HAIKU, "--budget", "0").is_("usage", "--budget", "no budget")
+    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs is at least 1")
     p.run("experiment", "x.yaml", "--model", "openai:nobody-knows-it").is_("usage", "nobody-knows-it")
     p.run("experiment", "x.yaml", "--model", HAIKU, env={"ANTHROPIC_API_KEY": ""}).is_("usage", "ANTHROPIC_API_KEY")
     p.run("experiment", "nowhere.yaml", "--model", HAIKU).is_("usage", "nowhere.yaml", "examples/experiment.yaml")
