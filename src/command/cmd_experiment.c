@@ -173,15 +173,27 @@ static kl_err write_out(const experimenting *x, kl_run *run, kl_result *out, kl_
 
 /* ---- the run ------------------------------------------------------------------------------------------------------------------- */
 
+/* Tracks that ended before their first question, because it might have cost more than they had. */
+static int starved(const experimenting *x) {
+    int n = 0;
+    for (int i = 0; i < x->n; i++) {
+        const kl_search_result *r = &x->tracks[i].result;
+        n += !x->tracks[i].error.code && r->proposals == 0 && kl_str_eq(r->stopped, KL_S("budget"));
+    }
+    return n;
+}
+
 static kl_err show(const experimenting *x, kl_run *run, kl_result *out, kl_error *e) {
     kl_searched s;
     kl_err err = kl_searched_show(&s, &out->text, x->context->arena, run, x->tracks, x->n, e);
     if (err) return err;
     kl_buf_printf(&out->text, "%d of %d tracks ended, %d failed, %d wait\n", s.ended, x->n, s.failed, s.waiting);
+    const int poor = starved(x);
+    if (poor) kl_buf_printf(&out->text, "%d had no money for a first question; a larger --budget goes on with them\n", poor);
     kl_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
-    out->json = json_pack("{ss si ss so so si si si sI sb}", "schema", "klineage/experimented", "version", 1, "run",
+    out->json = json_pack("{ss si ss so so si si si si sI sb}", "schema", "klineage/experimented", "version", 1, "run",
                           kl_run_id(run), "title", kl_json_str(x->x.title), "tracks", s.rows, "ended", s.ended,
-                          "failed", s.failed, "waiting", s.waiting, "spent_microusd", (json_int_t)s.spent_microusd,
+                          "failed", s.failed, "waiting", s.waiting, "starved", poor, "spent_microusd", (json_int_t)s.spent_microusd,
                           "estimated", s.estimated);
     return KL_OK;
 }

@@ -146,6 +146,15 @@ def test_one_failed_track_is_the_failure_of_one(p):
     assert mended["run"] == found["run"] and mended["ended"] == 4
 
 
+def test_a_budget_below_one_question(p):
+    file = plan(p, ROWS.replace("[running, summing]", "[running]"))
+    words = (file, "--model", f"mailbox:{p.folder / 'box'}", "--priced-as", "claude-haiku-5-5", "--once")
+    found = calm(p, experiment(p, *words, "--budget", "0.0001", "--json")).is_("ok").json()
+    assert found["starved"] == found["ended"] == 2 and found["spent_microusd"] == 0, found
+    experiment(p, *words, "--budget", "0.0001").is_("ok", "2 had no money for a first question")
+    assert experiment(p, *words, "--budget", "1", "--json").is_("pending").json()["waiting"] == 2
+
+
 def test_optimize_keeps_what_succeeded_too(p):
     tasks(p)
     words = ("optimize", "running", "summing", "--policy", "generate", "--quick", "--budget", "0.05", "--out", "best", "--json")
