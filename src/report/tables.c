@@ -369,10 +369,39 @@ static void markdown_table(kl_buf *out, const kli_report_table *t) {
     kl_buf_add(out, KL_S("\n\n"));
 }
 
+static void markdown_words(kl_buf *out, const char *before, const json_t *o, const char *key, size_t most) {
+    const kl_str s = kl_json_text_or(o, key, KL_S(""));
+    if (!s.len) return;
+    kl_buf_printf(out, "%s", before);
+    markdown_text(out, (kl_str){s.ptr, s.len < most ? s.len : most});
+}
+
+/* Where the numbers come from: a page that was copied elsewhere still says it. */
+static void markdown_origin(kl_buf *out, const json_t *results) {
+    size_t i;
+    const json_t *o;
+    json_array_foreach(json_object_get(results, "runs"), i, o) {
+        markdown_words(out, "- Run ", o, "id", 12);
+        markdown_words(out, " of klineage ", o, "command", 60);
+        markdown_words(out, ", ", o, "created", 10);
+        markdown_words(out, ", answered by ", o, "model", 120);
+        kl_buf_add(out, KL_S("\n"));
+    }
+    json_array_foreach(json_object_get(results, "targets"), i, o) {
+        markdown_words(out, "- Target ", o, "label", 60);
+        markdown_words(out, ": shape ", o, "shape", 120);
+        markdown_words(out, ", ", o, "surface", 20);
+        markdown_words(out, ", on ", o, "platform", 80);
+        kl_buf_add(out, KL_S("\n"));
+    }
+    kl_buf_add(out, KL_S("\n"));
+}
+
 void kl_report_results_markdown(kl_buf *out, const json_t *results) {
     kl_arena *a = kl_arena_new();
     kli_report_table tables[KLI_TABLES + 1];
     int n = kli_report_tables(tables, a, results);
+    if (n) markdown_origin(out, results);
     for (int i = 0; i < n; i++) markdown_table(out, &tables[i]);
     if (!n) kl_buf_add(out, KL_S("No search is in these runs.\n"));
     kl_arena_free(a);
