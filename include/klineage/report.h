@@ -23,5 +23,9 @@ KL_MUST_USE kl_err kl_report_write(kl_buf *html, kl_store *s, const kl_report_op
 KL_MUST_USE kl_err kl_report_results(json_t **out, kl_store *s, const kl_report_opts *o, kl_error *e);
 /* The document's tables as GitHub Markdown, each with one line that says how to read it; whatever lacks in the document is left out. */
 void kl_report_results_markdown(kl_buf *out, const json_t *results);
+/* The comparison's figures as SVG files in `dir`, which is made, and Markdown that shows them by `link`, the way from the text to them.
+ * Errors: as kl_report_write; KL_ENOENT without gnuplot. */
+KL_MUST_USE kl_err kl_report_pictures(kl_buf *markdown, const char *dir, const char *link, kl_store *s, const kl_report_opts *o,
+                                      kl_error *e);
 
 #endif

@@ -145,10 +145,16 @@ static kl_err write_results(const experimenting *x, const char *out, kl_store *s
                             kl_error *e) {
     kl_arena *a = x->context->arena;
     json_t *results = NULL;
-    kl_buf text = {0};
+    kl_buf text = {0}, pictures = {0};
+    kl_error missing = {0};
     kl_err err = kl_report_results(&results, s, o, e);
     if (err) return err;
     kl_report_results_markdown(&text, results);
+    if (kl_report_pictures(&pictures, kl_fs_join(a, out, "figures").ptr, "figures", s, o, &missing))
+        kl_buf_printf(&text, "The figures are left out: %s.\n", missing.message);
+    else
+        kl_buf_add(&text, kl_buf_str(&pictures));
+    kl_buf_fini(&pictures);
     err = kl_fs_write(kl_fs_join(a, out, "results.json").ptr, kl_json_dump(a, results, true), e);
     if (!err) err = kl_fs_write(kl_fs_join(a, out, "results.md").ptr, kl_buf_str(&text), e);
     kl_buf_fini(&text);
@@ -167,7 +173,7 @@ static kl_err write_out(const experimenting *x, kl_run *run, kl_result *out, kl_
     if (!err) err = write_best(x, dir, e); /* first: what was paid for does not wait for a page */
     if (!err) err = write_results(x, dir, kl_run_store(run), &o, e);
     if (!err) err = write_page(x, dir, kl_run_store(run), &o, e);
-    if (!err) kl_buf_printf(&out->text, "results: %s/index.html, results.md, results.json, best/\n", dir);
+    if (!err) kl_buf_printf(&out->text, "results: %s/index.html, results.md, results.json, figures/, best/\n", dir);
     return err;
 }
 

@@ -1,4 +1,4 @@
-/* cmd_report.c - `klineage report RUN...`: runs as one HTML page, or as what they come to: JSON or Markdown tables.
+/* cmd_report.c - `klineage report RUN...`: runs as one HTML page, or as what they come to: JSON, Markdown tables, figures.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/journal.h"
 #include "base/fs.h"
@@ -14,7 +14,7 @@ static const char *library_of(kl_arena *a, const kl_args *args) {
 
 static bool wants_numbers(const kl_args *args) {
     return kl_args_has(args, KL_OPTION_JSON) || kl_args_has(args, KL_OPTION_JSON_PRETTY) ||
-           kl_args_has(args, KL_OPTION_MARKDOWN);
+           kl_args_has(args, KL_OPTION_MARKDOWN) || kl_args_has(args, KL_OPTION_FIGURES);
 }
 
 static kl_err write_page(kl_store *store, const kl_report_opts *o, const char *path, kl_error *e) {
@@ -28,16 +28,21 @@ static kl_err write_page(kl_store *store, const kl_report_opts *o, const char *p
 /* Who asks for numbers has no use for a page unless it is named too. */
 kl_err kl_cmd_report(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_store *store = NULL;
-    const char *path = args->values[KL_OPTION_OUT];
+    kl_buf pictures = {0};
+    const char *path = args->values[KL_OPTION_OUT], *figures = args->values[KL_OPTION_FIGURES];
     kl_report_opts o = {.runs = args->words, .n_runs = args->n_words, .library = library_of(c->arena, args)};
     if (!path && !wants_numbers(args)) path = "report.html";
     kl_err err = kl_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_report_results(&out->json, store, &o, e);
     if (!err && path) err = write_page(store, &o, path, e);
+    if (!err && figures) err = kl_report_pictures(&pictures, figures, figures, store, &o, e);
     kl_store_close(store);
-    if (!err && kl_args_has(args, KL_OPTION_MARKDOWN))
+    if (!err && kl_args_has(args, KL_OPTION_MARKDOWN)) {
         kl_report_results_markdown(&out->text, out->json);
-    else if (!err && path)
-        kl_buf_printf(&out->text, "%s\n", path);
+        kl_buf_add(&out->text, kl_buf_str(&pictures));
+    } else if (!err && (path || figures)) {
+        kl_buf_printf(&out->text, "%s\n", path ? path : figures);
+    }
+    kl_buf_fini(&pictures);
     return err;
 }

@@ -7,12 +7,14 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 
 import flow
 from flow import EXIT, Skip
@@ -106,7 +108,14 @@ def test_two_policies_on_two_tasks(p):
     assert [t["stopped"] for t in found["tracks"]] == ["model says done", "steps"] * 2, found
     assert all(t["gain_ci"][0] > 2 for t in found["tracks"]), found
     out = p.folder / "out"
-    assert isinstance(json.loads((out / "results.json").read_text()), dict) and (out / "results.md").read_text()
+    assert isinstance(json.loads((out / "results.json").read_text()), dict)
+    shown = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (out / "results.md").read_text())
+    if shutil.which("gnuplot"):
+        assert "figures/policies.svg" in shown, shown
+        for name in shown:
+            assert xml.etree.ElementTree.parse(out / name).getroot().tag.endswith("svg"), name
+    else:
+        assert "The figures are left out" in (out / "results.md").read_text()
     assert (out / "index.html").read_text().lower().startswith("<!doctype html") and "Which one?" in (out / "index.html").read_text()
     for track in TRACKS:
         name = track.replace("/", "-")

@@ -1,0 +1,83 @@
+/* pictures.c - the figures of a comparison as files of their own, with Markdown that shows them.
+ *
+ * What they draw is figure_compare.c's business; a file holds the same SVG that stands in the page.  SPDX-License-Identifier: Apache-2.0 */
+#include "report_impl.h"
+#include "base/fs.h"
+#include <ctype.h>
+#include <string.h>
+
+typedef struct {
+    kl_arena *arena;
+    kl_buf *markdown;
+    const char *dir, *link;
+    const kli_results *results;
+} album;
+
+/* Nothing in a name of a file but letters, digits and dashes. */
+static kl_str file_name(album *x, const char *what, kl_str target, kl_str policy) {
+    kl_str name = kl_arena_printf(x->arena, "%s%s%.*s%s%.*s", what, target.len ? "-" : "", KL_STR_ARG(target),
+                                  policy.len ? "-" : "", KL_STR_ARG(policy));
+    for (char *p = (char *)name.ptr; *p; p++)
+        if (!isalnum((unsigned char)*p)) *p = '-';
+    return kl_arena_printf(x->arena, "%.*s.svg", KL_STR_ARG(name));
+}
+
+static kl_str between(kl_str text, const char *from, const char *to, bool with_them) {
+    const char *a = memmem(text.ptr, text.len, from, strlen(from));
+    const char *b = a ? memmem(a, text.len - (size_t)(a - text.ptr), to, strlen(to)) : NULL;
+    if (!b) return KL_S("");
+    return with_them ? (kl_str){a, (size_t)(b - a) + strlen(to)}
+                     : (kl_str){a + strlen(from), (size_t)(b - a) - strlen(from)};
+}
+
+/* `drawn`: a figure as the page has it; empty when there was nothing to draw. */
+static kl_err keep(album *x, kl_buf *drawn, kl_str name, const char *title, kl_error *e) {
+    const kl_str all = kl_buf_str(drawn), svg = between(all, "<svg", "</svg>", true);
+    kl_err err = KL_OK;
+    if (all.len && !svg.len) {
+        kl_fail(e, KL_ENOENT, "gnuplot", "no picture was drawn");
+        err = kl_hint(e, "apt-get install gnuplot-nox");
+    } else if (all.len) {
+        kl_str text = kl_arena_printf(x->arena, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n%.*s\n", KL_STR_ARG(svg));
+        kl_str caption = between(all, "<figcaption>", "</figcaption>", false);
+        err = kl_fs_write(kl_fs_join(x->arena, x->dir, name.ptr).ptr, text, e);
+        kl_buf_printf(x->markdown, "![%s](%s/%.*s)\n\n%.*s\n\n", title, x->link, KL_STR_ARG(name), KL_STR_ARG(caption));
+    }
+    kl_buf_fini(drawn);
+    return err;
+}
+
+static kl_err keep_all(album *x, kl_error *e) {
+    const kli_results *r = x->results;
+    kl_buf drawn = {0};
+    kli_figure_contenders(&drawn, x->arena, r);
+    kl_err err = keep(x, &drawn, file_name(x, "policies", KL_S(""), KL_S("")), "Best kernel by policy", e);
+    for (int i = 0; !err && i < r->n_targets; i++) {
+        kl_buf_printf(x->markdown, "#### %s\n\n", kli_figure_label(x->arena, r->targets[i].label));
+        kli_figure_bands(&drawn, x->arena, r, i);
+        err = keep(x, &drawn, file_name(x, "dollars", r->targets[i].label, KL_S("")), "Best so far against dollars", e);
+        for (int j = 0; !err && j < r->n_groups; j++) {
+            const kli_group *g = &r->groups[j];
+            if (g->target != i) continue;
+            kli_figure_steps(&drawn, x->arena, r, g);
+            err = keep(x, &drawn, file_name(x, "steps", r->targets[i].label, r->contenders[g->contender].label),
+                       "Every step", e);
+        }
+    }
+    return err;
+}
+
+kl_err kl_report_pictures(kl_buf *markdown, const char *dir, const char *link, kl_store *s, const kl_report_opts *o,
+                          kl_error *e) {
+    kl_arena *a = kl_arena_new();
+    kli_facts *f = KL_NEW(a, kli_facts);
+    kli_results r;
+    kl_err err = kl_fs_mkdirs(dir, e);
+    if (!err) err = kli_facts_load(f, a, s, o, e);
+    if (!err) {
+        kli_results_of(&r, a, f);
+        err = keep_all(&(album){a, markdown, dir, link, &r}, e);
+    }
+    kl_arena_free(a);
+    return err;
+}
