@@ -35,11 +35,12 @@ typedef struct {
     char letter;      /* 0: none */
     kl_option_kind kind;
     const char *value; /* "N", "A|B"; the alternatives of a CHOICE */
-    uint64_t commands; /* bit per kl_command_id; KL_ALONE: without a command */
+    uint64_t commands; /* bit per kl_command_id; KL_ALONE: without a command; KL_EVERY */
     const char *doc;
 } kl_option;
 
 #define KL_ALONE (UINT64_C(1) << 63)
+#define KL_EVERY UINT64_MAX
 _Static_assert(KL_COMMAND_COUNT < 63, "kl_option.commands has a bit for each command");
 
 typedef struct kl_args kl_args;

@@ -198,7 +198,7 @@ static void fish_command(kl_buf *out, int command) {
     kl_buf_add(out, KL_S("\n"));
     for (int i = 0; kl_option_at(i); i++) {
         const kl_option *o = kl_option_at(i);
-        if (o->commands != ~0u && kl_option_fits(o, command)) fish_option(out, o, c->words);
+        if (o->commands != KL_EVERY && kl_option_fits(o, command)) fish_option(out, o, c->words);
     }
     if (!takes_task(c)) return;
     kl_buf_add(out, KL_S("complete -c klineage "));

@@ -88,13 +88,13 @@ static void option_row(kl_buf *out, const kl_option *o) {
 static void options_of(kl_buf *out, int command, bool common) {
     for (int i = 0; kl_option_at(i); i++) {
         const kl_option *o = kl_option_at(i);
-        if (kl_option_fits(o, command) && (o->commands == ~0u) == common) option_row(out, o);
+        if (kl_option_fits(o, command) && (o->commands == KL_EVERY) == common) option_row(out, o);
     }
 }
 
 static bool has_own_options(int command) {
     for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_at(i)->commands != ~0u && kl_option_fits(kl_option_at(i), command)) return true;
+        if (kl_option_at(i)->commands != KL_EVERY && kl_option_fits(kl_option_at(i), command)) return true;
     return false;
 }
 

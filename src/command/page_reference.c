@@ -24,7 +24,7 @@ static void option_table(kl_buf *out, int command, bool common) {
     bool begun = false;
     for (int i = 0; kl_option_at(i); i++) {
         const kl_option *o = kl_option_at(i);
-        if (!kl_option_fits(o, command) || (o->commands == ~0u) != common) continue;
+        if (!kl_option_fits(o, command) || (o->commands == KL_EVERY) != common) continue;
         if (!begun) kl_buf_add(out, KL_S("\n| option | meaning |\n| --- | --- |\n"));
         begun = true;
         option_cells(out, o);
@@ -129,7 +129,7 @@ static void roff_option(kl_buf *out, const kl_option *o) {
 static void roff_options(kl_buf *out, int command, bool common) {
     for (int i = 0; kl_option_at(i); i++) {
         const kl_option *o = kl_option_at(i);
-        if (kl_option_fits(o, command) && (o->commands == ~0u) == common) roff_option(out, o);
+        if (kl_option_fits(o, command) && (o->commands == KL_EVERY) == common) roff_option(out, o);
     }
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define ON(id) (UINT64_C(1) << KL_COMMAND_##id)
-#define ANY UINT64_MAX
+#define ANY KL_EVERY
 #define ALONE KL_ALONE
 
 static const kl_command command_table[] = {
