@@ -146,7 +146,12 @@ kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, 
     out->outcome = outcome_of(k);
     if (out->outcome != KL_PASS) return KL_OK;
     const double ratio = (o->against ? ns_of(o->against) : BASELINE_NS) / ns_of(k);
-    out->comparisons[0] = (kl_comparison){.baseline = word_after(k->source, "// baseline ", "blas"), .ratio = ratio, .low = ratio * 0.998, .high = ratio * 1.002, .stable = true};
+    const double spread = o->against ? 0.002 : strtod(word_after(k->source, "// spread ", "0.002").ptr, NULL);
+    out->comparisons[0] = (kl_comparison){.baseline = word_after(k->source, "// baseline ", "blas"),
+                                          .ratio = ratio,
+                                          .low = ratio * (1 - spread),
+                                          .high = ratio * (1 + spread),
+                                          .stable = true};
     out->n_comparisons = 1;
     out->median_ns = (int64_t)ns_of(k);
     return KL_OK;

@@ -2,7 +2,7 @@
  * no store, no gate, no compiler.
  *
  * A source may hold `ns 200` in a comment (its time; 300 otherwise), `outcome wrong` (its verdict; pass otherwise) and
- * `baseline other` (what it was timed against; blas otherwise).
+ * `baseline other` (what it was timed against; blas otherwise) and `spread 0.3` (half the width of its interval against that; 0.002).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_FAKE_TRACK_H
 #define KL_LINEAGE_FAKE_TRACK_H

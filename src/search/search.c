@@ -1,12 +1,14 @@
 /* search.c - the part that every policy shares: one proposal through the gate, best by verdict alone, when to stop.
  *
- * A kernel is better when the lower end of its ratio clears the best one's ratio by 1 %, both against the same baseline, each interleaved with it.
+ * A kernel is better when it is surely faster than the best by 1 %.  Ratios to a baseline tell what is worth a closer look: that baseline drifts, on a
+ * shared machine by a half, so unless the ratios are far apart the two are timed against each other.
  * Proposals that do not parse, do not apply, do not pass or are slower are results and cost what they cost.  What to propose next is a policy's
  * business.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include <string.h>
 
 #define SURELY 1.01 /* the gate's own least change that counts */
+#define FAR 2.0     /* ratios to a baseline that are this far apart: no drift explains them */
 #define QUICK_HALF_WIDTH 0.03
 #define START_HALF_WIDTH 0.05
 #define START_SECONDS 30
@@ -109,6 +111,10 @@ kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
                            p->high, (double)v->median_ns / 1e3);
 }
 
+static kl_str last_key(const kli_search *s) {
+    return kl_arena_copy(s->arena, kl_str_of(kl_track_verdict_key(s->track)));
+}
+
 static bool lacks_baseline(const kl_verdict *v) {
     return !v->n_comparisons || kl_str_eq(v->comparisons[0].baseline, KL_S("candidate"));
 }
@@ -144,6 +150,7 @@ static kl_err judge_reference(kli_search *s, kl_error *e) {
         return kl_fail(e, KL_EINVAL, reference->path.ptr, "the reference kernel does not pass the gate: %s: %.*s",
                        kl_outcome_name(out.verdict.outcome), KL_STR_ARG(out.verdict.why));
     fill_point(s, &out.point, reference, &out.verdict);
+    out.verdict_key = last_key(s);
     s->out->reference_ratio = out.point.ratio;
     return step(s, &out, reference->source, KL_S(""), KL_S("reference"), e);
 }
@@ -172,8 +179,8 @@ kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out
     s->best = s->start;
     out->start_verdict = out->verdict = v;
     out->best = s->start.kernel;
-    err = step(s, &(kli_outcome){.fate = KLI_BETTER, .verdict = v, .point = s->start}, o->start->source, KL_S(""),
-               KL_S("start"), e);
+    const kli_outcome begun = {.fate = KLI_BETTER, .verdict = v, .verdict_key = last_key(s), .point = s->start};
+    err = step(s, &begun, o->start->source, KL_S(""), KL_S("start"), e);
     return err || !o->reference ? err : judge_reference(s, e);
 }
 
@@ -187,7 +194,7 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
                    .locus = o->proposal.locus,
                    .parent = parent,
                    .kernel = o->point.kernel ? kl_str_of(o->point.kernel->hash) : KL_S(""),
-                   .verdict_key = gated ? kl_str_of(kl_track_verdict_key(s->track)) : KL_S(""),
+                   .verdict_key = o->verdict_key,
                    .outcome = gated ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"),
                    .ratio = o->point.ratio,
                    .low = o->point.low,
@@ -197,6 +204,35 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
                    .best = o->fate == KLI_BETTER,
                    .why = gated ? v->why : o->feedback};
     return kl_track_step(s->track, &row, source, e);
+}
+
+static kl_gate_opts rival_options(const kli_search *s) {
+    kl_gate_opts o = options(s);
+    o.against = s->best.kernel;
+    return o;
+}
+
+/* Through a spool both questions go at once. */
+static void foresee_duel(kli_search *s, kl_str source) {
+    const kl_surface *surface = s->o->start->surface;
+    kl_gate_opts *o = KL_NEW(s->arena, kl_gate_opts);
+    kl_kernel *k;
+    kl_error refused = {0};
+    *o = rival_options(s);
+    if (kl_kernel_parse(&k, s->arena, source, kl_arena_printf(s->arena, "candidate%s", surface->suffix), surface, NULL,
+                        &refused))
+        return; /* the gate will say why */
+    if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_foresee(s->track, s->o->task, k, o);
+}
+
+static kl_err beats_best(kli_search *s, bool *beats, const kli_point *p, kl_error *e) {
+    kl_verdict v;
+    *beats = p->low > s->best.ratio * FAR;
+    if (*beats || p->high <= s->best.ratio * SURELY || strcmp(p->kernel->hash, s->best.kernel->hash) == 0) return KL_OK;
+    kl_gate_opts o = rival_options(s);
+    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, e);
+    *beats = !err && v.outcome == KL_PASS && v.n_comparisons && v.comparisons[0].low > SURELY;
+    return err;
 }
 
 static void new_best(kli_search *s, const kli_point *p) {
@@ -222,16 +258,21 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     kl_error refused = {0};
     if (kli_blocks_check(s->o->start->source, source, &refused)) return no_edit(s, out, base, &refused, e);
     kl_track_say(s->track, "gating %.*s", KL_STR_ARG(action));
+    foresee_duel(s, source);
     kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source,
                                kl_surface_get(s->o->start->surface->id), &o, e);
     if (err) return err;
     s->out->gated++;
+    out->verdict_key = last_key(s);
     out->fate = KLI_FAILED;
     out->feedback = kl_rewrite_feedback(s->arena, &out->verdict);
     if (out->verdict.outcome == KL_PASS && k) {
         s->out->passed++;
         fill_point(s, &out->point, k, &out->verdict);
-        out->fate = out->point.low > s->best.ratio * SURELY ? KLI_BETTER : KLI_SLOWER;
+        bool beats;
+        err = beats_best(s, &beats, &out->point, e);
+        if (err) return err;
+        out->fate = beats ? KLI_BETTER : KLI_SLOWER;
     }
     if (out->fate == KLI_BETTER) new_best(s, &out->point);
     if (out->point.ratio > 0)

@@ -35,6 +35,7 @@ typedef struct {
     kli_fate fate;
     kl_proposal proposal;
     kl_verdict verdict; /* unset for KLI_NO_EDIT */
+    kl_str verdict_key; /* its name in the journal */
     kli_point point;    /* of a correct one */
     kl_str feedback;    /* for the model */
     bool done;          /* the model says that there is nothing left */

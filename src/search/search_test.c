@@ -48,6 +48,18 @@ static void runs(const char *policy) {
     assert_ok(kl_policy_find(kl_str_of(policy))->run(&s->result, &s->track, &s->opts, &e));
 }
 
+/* Intervals to a baseline that overlap say nothing: the two are timed against each other. */
+static void test_search_gate__overlapping_intervals_end_in_a_duel(void **state) {
+    (void)state;
+    says(REPLY("// ns 300", "// ns 250 // spread 0.3"));
+    says(REPLY("// ns 250 // spread 0.3", "// ns 255 // spread 0.3"));
+    says("DONE: enough");
+    runs("generate");
+    assert_int_equal(s->result.improved, 1);
+    assert_contains(s->result.best->source.ptr, "// ns 250");
+    assert_int_equal(s->track.judged, 6); /* the start, two proposals, a duel for each, and the best against the start, which is the first duel once more */
+}
+
 static void test_search_generate__best_is_the_fastest_that_passed(void **state) {
     (void)state;
     says(REPLY("// ns 300", "// ns 200"));                  /* better */
@@ -255,6 +267,7 @@ int main(void) {
         CASE(test_search_bestofn__attempts_know_nothing_of_each_other),
         CASE(test_search_start__has_to_pass),
         CASE(test_search_klineage__needs_a_library),
+        CASE(test_search_gate__overlapping_intervals_end_in_a_duel),
         CASE(test_search_klineage__shows_cards_and_names_those_that_were_used),
         CASE(test_search_klineage__names_no_card_that_is_not_there),
         CASE(test_search_generate__a_ratio_to_something_else_is_no_new_best),

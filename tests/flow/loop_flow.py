@@ -349,12 +349,12 @@ def test_mailbox(p):
 
 
 def test_a_search_through_a_spool(p):
-    """The gates are somebody else's: the start, the proposal, and what the best gained over the start."""
+    """The gates are somebody else's: the start, then the proposal and, in the same visit, how it does against the best so far."""
     warm(p)
     model = recording(p, [GOOD, DONE])
-    for _ in range(3):
+    for judged in ("1 judged", "2 judged"):
         optimize(p, model, "--spool", "s", "--once").is_("pending", "klineage-worker --spool s")
-        settled(p.run("spool", "s", "--work", limit=200)).is_("ok", "1 judged")
+        settled(p.run("spool", "s", "--work", limit=200)).is_("ok", judged)
     track = settled(optimize(p, model, "--spool", "s", "--once", "--json")).is_("ok").json()["tracks"][0]
     assert track["stopped"] == "model says done" and 2 < track["gain_ci"][0] <= track["gain"] <= track["gain_ci"][1], track
 
