@@ -1,6 +1,9 @@
-"""flash-linear-attention's chunked gated delta rule (Triton).  SPDX-License-Identifier: Apache-2.0"""
-import fla
-from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+"""flash-linear-attention's chunked gated delta rule, its own Triton kernels.  SPDX-License-Identifier: Apache-2.0"""
+import os
+
+os.environ["FLA_FLASH_QLA"] = "0"  # where FlashQLA is installed, the library would hand the call to it
+import fla  # noqa: E402
+from fla.ops.gated_delta_rule import chunk_gated_delta_rule  # noqa: E402
 
 
 def run(q, k, v, g, beta, initial_state):
