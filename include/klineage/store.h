@@ -136,7 +136,7 @@ KL_MUST_USE kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_st
 /* A step of a track; (run, track, n) is its key, the last writer wins (a resumed line writes the same). */
 typedef struct { kl_str run, track; int64_t n; kl_str json; } kl_store_step;
 KL_MUST_USE kl_err kl_store_step_put(kl_store *s, const kl_store_step *row, kl_error *e);
-/* A line that ended keeps its first `n` steps: one that another budget led another way leaves none of the old way behind. */
+/* Keep the first `n` steps: a line that another budget led another way leaves none of the old way behind. */
 KL_MUST_USE kl_err kl_store_step_cut(kl_store *s, const char *run, const char *track, int64_t n, kl_error *e);
 KL_MUST_USE kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e);
 

@@ -150,11 +150,17 @@ static kl_err write_results(const experimenting *x, const char *out, kl_store *s
     kl_err err = kl_report_results(&results, s, o, e);
     if (err) return err;
     kl_report_results_markdown(&text, results);
-    if (kl_report_pictures(&pictures, kl_fs_join(a, out, "figures").ptr, "figures", s, o, &missing))
+    err = kl_report_pictures(&pictures, kl_fs_join(a, out, "figures").ptr, "figures", s, o, &missing);
+    if (err == KL_ENOENT)
         kl_buf_printf(&text, "The figures are left out: %s.\n", missing.message);
     else
         kl_buf_add(&text, kl_buf_str(&pictures));
     kl_buf_fini(&pictures);
+    if (err && err != KL_ENOENT) {
+        kl_buf_fini(&text);
+        json_decref(results);
+        return *e = missing, err;
+    }
     err = kl_fs_write(kl_fs_join(a, out, "results.json").ptr, kl_json_dump(a, results, true), e);
     if (!err) err = kl_fs_write(kl_fs_join(a, out, "results.md").ptr, kl_buf_str(&text), e);
     kl_buf_fini(&text);

@@ -26,7 +26,10 @@ static kli_standing *standing_of(kli_standing *rows, int n, kl_str track) {
 }
 
 /* A proposal has a parent; the start, the reference and the end have none. */
-static bool is_proposal(const json_t *step) { return kl_json_text_or(step, "parent", (kl_str){0}).len > 0; }
+static bool is_proposal(const json_t *step) {
+    return kl_json_text_or(step, "parent", (kl_str){0}).len > 0 &&
+           !kl_str_eq(kl_json_text_or(step, "outcome", (kl_str){0}), KL_S("done"));
+}
 
 void kli_standings_read(kli_standing *rows, int n, const kl_store_step *steps, size_t n_steps) {
     for (int i = 0; i < n; i++) rows[i].proposals = 0, rows[i].best = 0, rows[i].spent_microusd = 0;

@@ -184,14 +184,15 @@ static void judge_output(kl_check_result *r, const kl_scene *s, uint32_t i, uint
     kl_arena_free(scratch);
 }
 
-/* Every element within tolerance and only their sum over the budget: the budget may rest on a lucky draw. */
+/* Elements as they may be and only their sum over the budget: the budget may rest on a lucky draw. */
 static kl_err judge_fairly(kl_check_result *r, kl_case *c, kl_scene *s, uint32_t i, uint32_t set, const void *got,
                            uint32_t slot, kl_error *e) {
     const kl_check *how = &s->workload->checks[i];
     bool wider = false;
     r->budget = budget_of(s, set, i, how);
     judge_output(r, s, i, set, got, slot);
-    if (r->bad || r->rms_error <= r->budget) return KL_OK;
+    const double permitted = how->matched > 0 ? (1 - how->matched) * (double)elems_of(&s->plan, i) : 0;
+    if ((double)r->bad > permitted || r->rms_error <= r->budget) return KL_OK;
     const kl_err err = kl_scene_pair(s, c, set, &wider, e);
     if (err || !wider) return err;
     r->budget = budget_of(s, set, i, how);

@@ -78,6 +78,8 @@ const kli_row *kli_track_row(const kli_track_rows *t, const char *action) {
     return NULL;
 }
 
+bool kli_is_proposal(const kli_row *r) { return r->parent.len > 0 && !kl_str_eq(r->outcome, KL_S("done")); }
+
 /* An experiment names its policies as it likes, so that no table says whether a track is a search; its first row does. */
 bool kli_is_search(const kli_track_rows *t) { return t->n_rows && kli_track_row(t, "start") == &t->rows[0]; }
 

@@ -148,7 +148,7 @@ static int mark_data(kl_buf *out, const kli_result *t, mark m) {
     kl_buf_printf(out, "$m%d << EOD\n", (int)m);
     for (int i = 0; i < t->rows->n_rows; i++) {
         const kli_row *row = &t->rows->rows[i];
-        if (row == t->reference || row == t->end || mark_of(row) != m) continue;
+        if ((row != t->start && !kli_is_proposal(row)) || mark_of(row) != m) continue;
         kl_buf_printf(out, "%lld %.6g\n", (long long)row->n, m == MARK_VALID ? row->ratio : 0);
         n++;
     }

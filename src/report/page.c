@@ -96,7 +96,7 @@ static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t)
     int64_t spent = kli_track_spent(f, t, &estimated);
     int passed = 0, proposed = 0;
     for (int i = 1; i < t->n_rows; i++) {
-        if (!t->rows[i].parent.len) continue;
+        if (!kli_is_proposal(&t->rows[i])) continue;
         proposed++;
         passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
     }

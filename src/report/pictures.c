@@ -11,14 +11,24 @@ typedef struct {
     kl_buf *markdown;
     const char *dir, *link;
     const kli_results *results;
+    kl_str *names;
+    int n_names;
 } album;
 
-/* Nothing in a name of a file but letters, digits and dashes. */
+static bool known(const album *x, kl_str name) {
+    for (int i = 0; i < x->n_names; i++)
+        if (kl_str_eq(x->names[i], name)) return true;
+    return false;
+}
+
+/* Nothing in a name of a file but letters, digits and dashes; labels that differ in other signs alone get a number. */
 static kl_str file_name(album *x, const char *what, kl_str target, kl_str policy) {
     kl_str name = kl_arena_printf(x->arena, "%s%s%.*s%s%.*s", what, target.len ? "-" : "", KL_STR_ARG(target),
                                   policy.len ? "-" : "", KL_STR_ARG(policy));
     for (char *p = (char *)name.ptr; *p; p++)
         if (!isalnum((unsigned char)*p)) *p = '-';
+    if (known(x, name)) name = kl_arena_printf(x->arena, "%.*s-%d", KL_STR_ARG(name), x->n_names);
+    x->names[x->n_names++] = name;
     return kl_arena_printf(x->arena, "%.*s.svg", KL_STR_ARG(name));
 }
 
@@ -76,7 +86,9 @@ kl_err kl_report_pictures(kl_buf *markdown, const char *dir, const char *link, k
     if (!err) err = kli_facts_load(f, a, s, o, e);
     if (!err) {
         kli_results_of(&r, a, f);
-        err = keep_all(&(album){a, markdown, dir, link, &r}, e);
+        album x = {.arena = a, .markdown = markdown, .dir = dir, .link = link, .results = &r};
+        x.names = KL_ARRAY(a, kl_str, 1 + r.n_targets + r.n_groups);
+        err = keep_all(&x, e);
     }
     kl_arena_free(a);
     return err;

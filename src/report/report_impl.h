@@ -39,6 +39,7 @@ typedef struct {
 
 KL_MUST_USE kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o, kl_error *e);
 const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key); /* NULL when it is not there */
+bool kli_is_proposal(const kli_row *r); /* not the start, a reference, the end, or a model that says it is done */
 bool kli_is_search(const kli_track_rows *t);                         /* a policy's, and no walk, lift or admission */
 /* The last best of a track; NULL when nothing passed. */
 const kli_row *kli_track_best(const kli_track_rows *t);

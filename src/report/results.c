@@ -120,7 +120,7 @@ static void fill_curve(kli_result *r, kl_arena *a) {
         if (row->spent_microusd > spent) spent = row->spent_microusd;
         step = row->n;
         if (!row->best || !(row->ratio > 0)) continue;
-        best = row->ratio;
+        if (row->ratio > best) best = row->ratio; /* one that won against the best may have a lower ratio to a baseline that drifted */
         r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
     }
     if (r->money.sum.microusd > spent) spent = r->money.sum.microusd; /* calls after the last row */
@@ -150,7 +150,7 @@ static void fill_path(kli_result *r, kl_arena *a) {
 static void count_proposals(kli_result *r) {
     for (int i = 0; i < r->rows->n_rows; i++) {
         const kli_row *row = &r->rows->rows[i];
-        if (!row->parent.len) continue;
+        if (!kli_is_proposal(row)) continue;
         r->proposals++;
         r->fates[kli_fate_of(row->outcome)]++;
     }

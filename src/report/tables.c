@@ -369,11 +369,12 @@ static void markdown_table(kl_buf *out, const kli_report_table *t) {
     kl_buf_add(out, KL_S("\n\n"));
 }
 
+/* most 0: all of it; what is cut is ASCII. */
 static void markdown_words(kl_buf *out, const char *before, const json_t *o, const char *key, size_t most) {
     const kl_str s = kl_json_text_or(o, key, KL_S(""));
     if (!s.len) return;
     kl_buf_printf(out, "%s", before);
-    markdown_text(out, (kl_str){s.ptr, s.len < most ? s.len : most});
+    markdown_text(out, (kl_str){s.ptr, most && most < s.len ? most : s.len});
 }
 
 /* Where the numbers come from: a page that was copied elsewhere still says it. */
@@ -382,16 +383,16 @@ static void markdown_origin(kl_buf *out, const json_t *results) {
     const json_t *o;
     json_array_foreach(json_object_get(results, "runs"), i, o) {
         markdown_words(out, "- Run ", o, "id", 12);
-        markdown_words(out, " of klineage ", o, "command", 60);
+        markdown_words(out, " of klineage ", o, "command", 0);
         markdown_words(out, ", ", o, "created", 10);
-        markdown_words(out, ", answered by ", o, "model", 120);
+        markdown_words(out, ", answered by ", o, "model", 0);
         kl_buf_add(out, KL_S("\n"));
     }
     json_array_foreach(json_object_get(results, "targets"), i, o) {
-        markdown_words(out, "- Target ", o, "label", 60);
-        markdown_words(out, ": shape ", o, "shape", 120);
-        markdown_words(out, ", ", o, "surface", 20);
-        markdown_words(out, ", on ", o, "platform", 80);
+        markdown_words(out, "- Target ", o, "label", 0);
+        markdown_words(out, ": shape ", o, "shape", 0);
+        markdown_words(out, ", ", o, "surface", 0);
+        markdown_words(out, ", on ", o, "platform", 0);
         kl_buf_add(out, KL_S("\n"));
     }
     kl_buf_add(out, KL_S("\n"));

@@ -53,8 +53,13 @@ static void tell(const kl_track_spec *spec, kl_err err, const kl_error *e) {
 
 static kl_err run_locked(kl_track *t, bool once, kl_error *e) {
     kl_err err = kli_track_lock(t, e);
-    if (!err) err = kli_track_run(t, once, e);
-    return err ? err : kl_store_step_cut(t->run->store, t->run->id, t->spec->name, t->steps, e);
+    if (err) return err;
+    err = kli_track_run(t, once, e);
+    if (err && !t->live) return err; /* it did not come further than what is written down */
+    kl_error own = {0};
+    const kl_err cut = kl_store_step_cut(t->run->store, t->run->id, t->spec->name, t->steps, &own);
+    if (!err && cut && e) *e = own;
+    return err ? err : cut;
 }
 
 static kl_err run_here(kl_run *r, const kl_track_spec *spec, bool once, kl_error *e) {

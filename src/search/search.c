@@ -1,15 +1,18 @@
 /* search.c - the part that every policy shares: one proposal through the gate, best by verdict alone, when to stop.
  *
- * A kernel is better when it is surely faster than the best by 1 %.  Ratios to a baseline tell what is worth a closer look: that baseline drifts, on a
- * shared machine by a half, so unless the ratios are far apart the two are timed against each other.
+ * A kernel is better when it is surely faster than the best by 1 %.  Ratios to a baseline tell only what is worth a closer look: that baseline drifts, on
+ * a shared machine by a half, so unless the ratios are further apart the two are timed against each other.
  * Proposals that do not parse, do not apply, do not pass or are slower are results and cost what they cost.  What to propose next is a policy's
  * business.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
+#include <math.h>
 #include <string.h>
 
 #define SURELY 1.01 /* the gate's own least change that counts */
-#define FAR 2.0     /* ratios to a baseline that are this far apart: no drift explains them */
+#define DRIFT 1.5   /* of a baseline between two measurements; ratios further apart are decided by themselves */
 #define QUICK_HALF_WIDTH 0.03
+#define END_HALF_WIDTH 0.005 /* finer than what chose the best, so that it is measured anew */
+#define QUICK_END_HALF_WIDTH 0.02
 #define START_HALF_WIDTH 0.05
 #define START_SECONDS 30
 #define DEFAULT_STEPS 24
@@ -195,7 +198,9 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
                    .parent = parent,
                    .kernel = o->point.kernel ? kl_str_of(o->point.kernel->hash) : KL_S(""),
                    .verdict_key = o->verdict_key,
-                   .outcome = gated ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"),
+                   .outcome = gated     ? kl_str_of(kl_outcome_name(v->outcome))
+                              : o->done ? KL_S("done")
+                                        : KL_S("no_edit"),
                    .ratio = o->point.ratio,
                    .low = o->point.low,
                    .high = o->point.high,
@@ -225,14 +230,33 @@ static void foresee_duel(kli_search *s, kl_str source) {
     if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_foresee(s->track, s->o->task, k, o);
 }
 
+/* A time that did not settle has an interval too: wide, and good enough where it is far from 1. */
+static const kl_comparison *compared(const kl_verdict *v) {
+    const kl_comparison *c = &v->comparisons[0];
+    bool there = (v->outcome == KL_PASS || v->outcome == KL_UNSTABLE) && v->n_comparisons > 0;
+    return there && c->low > 0 && c->low <= c->ratio && c->ratio <= c->high && isfinite(c->high) ? c : NULL;
+}
+
+/* A best that fails when it is run once more, or a comparison that does not settle, leaves the ratios to decide. */
 static kl_err beats_best(kli_search *s, bool *beats, const kli_point *p, kl_error *e) {
+    const bool same = strcmp(p->kernel->hash, s->best.kernel->hash) == 0;
     kl_verdict v;
-    *beats = p->low > s->best.ratio * FAR;
-    if (*beats || p->high <= s->best.ratio * SURELY || strcmp(p->kernel->hash, s->best.kernel->hash) == 0) return KL_OK;
+    kl_error own = {0};
+    *beats = !same && p->low > s->best.ratio * SURELY;
+    if (same || p->low > s->best.ratio * DRIFT || p->high * DRIFT <= s->best.ratio) return KL_OK;
     kl_gate_opts o = rival_options(s);
-    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, e);
-    *beats = !err && v.outcome == KL_PASS && v.n_comparisons && v.comparisons[0].low > SURELY;
-    return err;
+    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, &own);
+    if (err == KL_EINVAL) {
+        kl_track_say(s->track, "not timed against the best: %s", own.message);
+        return KL_OK;
+    }
+    if (err) {
+        if (e) *e = own;
+        return err;
+    }
+    const kl_comparison *c = compared(&v);
+    if (c && (v.outcome == KL_PASS || c->low > SURELY)) *beats = c->low > SURELY;
+    return KL_OK;
 }
 
 static void new_best(kli_search *s, const kli_point *p) {
@@ -303,7 +327,7 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
     kl_err err = refused.code ? no_edit(s, out, base, &refused, e)
                               : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
-    if (!err && out->fate != KLI_BETTER) s->since_best++; /* a card's patch costs nothing and is no proposal */
+    if (!err && out->fate != KLI_BETTER && !out->done) s->since_best++; /* a card's patch costs nothing and is no proposal */
     return err;
 }
 
@@ -340,12 +364,14 @@ static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     if (s->best.kernel == s->start.kernel) return KL_OK;
     bound_gain(s);
     o.against = s->start.kernel;
+    o.half_width = o.quick ? QUICK_END_HALF_WIDTH : END_HALF_WIDTH;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, e);
-    if (err || v.outcome != KL_PASS || !v.n_comparisons) return err;
-    row->verdict_key = kl_str_of(kl_track_verdict_key(s->track));
-    s->out->gain = row->ratio = v.comparisons[0].ratio;
-    s->out->gain_low = row->low = v.comparisons[0].low;
-    s->out->gain_high = row->high = v.comparisons[0].high;
+    const kl_comparison *c = err ? NULL : compared(&v);
+    if (!c) return err;
+    row->verdict_key = last_key(s);
+    s->out->gain = row->ratio = c->ratio;
+    s->out->gain_low = row->low = c->low;
+    s->out->gain_high = row->high = c->high;
     return KL_OK;
 }
 

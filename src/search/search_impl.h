@@ -38,7 +38,7 @@ typedef struct {
     kl_str verdict_key; /* its name in the journal */
     kli_point point;    /* of a correct one */
     kl_str feedback;    /* for the model */
-    bool done;          /* the model says that there is nothing left */
+    bool done;          /* the model says that there is nothing left; fate is KLI_NO_EDIT */
 } kli_outcome;
 
 /* Judge the start; it must be correct.  `policy`: whose name and parameters these are.  Errors: KL_EINVAL when the start is not correct. */

@@ -48,7 +48,7 @@ BROKEN = whole(FAST.replace("sum += x[i];", "sum += x[i]"))
 NOTHING = "I would rather talk about the weather.\n"
 DONE = "DONE: one pass over the data is all there is\n"
 SESSION = [GOOD, WRONG, NOTHING, whole(CHEAT), BROKEN, DONE]
-FATES = ["pass", "pass", "wrong", "no_edit", "cheat", "no_compile", "no_edit", "pass"]  # the start first; last "done" and the end
+FATES = ["pass", "pass", "wrong", "no_edit", "cheat", "no_compile", "done", "pass"]  # the start first, the end last
 
 
 # ---- a place with a model ------------------------------------------------------------------------------------------------
@@ -106,7 +106,8 @@ def warm(p):
     """Begin with a journal that holds the verdicts of SESSION and nothing else."""
     cache = pathlib.Path(p.env["KLINEAGE_CACHE"])
     cache.mkdir(parents=True, exist_ok=True)
-    content = "".join(SESSION) + "".join(f.read_text() for f in sorted(TASK.rglob("*.*")))
+    decides = [*sorted(TASK.rglob("*.*")), p.source / "src/search/search.c"]  # which kernels are gated, and how
+    content = "".join(SESSION) + "".join(f.read_text() for f in decides)
     kept = cache / f"loop-{hashlib.sha256(content.encode()).hexdigest()[:16]}.db"
     database(p).parent.mkdir(parents=True)
     with open(cache / "loop.lock", "w") as lock:

@@ -90,9 +90,9 @@ def test_every_policy_searches_and_the_second_time_costs_nothing(p):
         mine = [s for s in steps if s["track"] == track["track"]]
         assert 0 < track["proposals"] <= STEPS and track["stopped"], track
         assert mine[-1]["action"] == "end" and mine[-1]["why"] == track["stopped"], mine[-1]
-        assert len(mine) == 2 + track["gated"] + len([s for s in mine if s["outcome"] == "no_edit"]), (track, mine)
+        assert len(mine) == 2 + track["gated"] + len([s for s in mine if s["outcome"] in ("no_edit", "done")]), (track, mine)
         best = [s for s in mine if s["best"]]
-        assert [s["ratio"] for s in best] == sorted(s["ratio"] for s in best) and best[-1]["kernel"] == track["kernel"], (track, best)
+        assert best[-1]["kernel"] == track["kernel"], (track, best)
         assert all(s["outcome"] == "pass" for s in best), best
     names = {name for (name,) in rows(database(p), "SELECT DISTINCT model FROM charge")}
     assert names == {"mutate:1 (no language model)"}, names
