@@ -99,7 +99,7 @@ static line line_of(const char *run, const char *workload, const char *policy, i
 static void row(line *l, const char *action, const char *outcome, double ratio, bool best, int64_t microusd) {
     kl_error e = {0};
     const char *verdict = ratio > 0 ? put_verdict(l->surface, l->platform, l->baseline) : "";
-    bool given = strcmp(action, "start") == 0 || strcmp(action, "reference") == 0;
+    bool given = strcmp(action, "start") == 0 || strcmp(action, "reference") == 0 || strcmp(action, "end") == 0;
     const char *parent = given ? "" : "kernel-0";
     const char *name = kl_arena_printf(w.a, "kernel-%lld", (long long)l->n).ptr;
     json_t *o =
@@ -316,6 +316,34 @@ static void test_results__a_proposal_cannot_call_itself_the_reference(void **sta
     null_is("tracks.0.reference");
     number_is("tracks.0.start.step", 0);
     number_is("tracks.0.proposals", 2);
+}
+
+/* The quotient of the two ratios would be 4; side by side it was 3. */
+static void test_results__the_end_says_what_was_gained(void **state) {
+    (void)state;
+    line l = line_of(RUN_A, "softmax", "generate", 1);
+    put_run(RUN_A, "x");
+    row(&l, "start", "pass", 0.5, true, 0);
+    row(&l, "tile", "pass", 2, true, 5);
+    row(&l, "done", "done", 0, false, 7);
+    row(&l, "end", "pass", 3, false, 7);
+    compute_a();
+    number_is("tracks.0.gain.ratio", 3);
+    assert_true(json_is_true(at("tracks.0.gain_timed")));
+    number_is("tracks.0.proposals", 1);
+    number_is("tracks.0.best.ratio", 2);
+}
+
+static void test_results__a_track_that_ended_without_a_proposal_is_a_trial(void **state) {
+    (void)state;
+    line l = line_of(RUN_A, "softmax", "bestofn", 1);
+    put_run(RUN_A, "x");
+    row(&l, "start", "pass", 0.5, true, 0);
+    row(&l, "end", "pass", 0, false, 0);
+    compute_a();
+    number_is("tracks.0.proposals", 0);
+    number_is("tracks.0.gain.ratio", 1);
+    assert_true(json_is_false(at("tracks.0.gain_timed")));
 }
 
 static void test_results__half_a_percent_is_no_success(void **state) {
@@ -611,6 +639,8 @@ int main(void) {
         CASE(test_results__money_by_phase),
         CASE(test_results__ninety_percent_must_be_sure),
         CASE(test_results__a_proposal_cannot_call_itself_the_reference),
+        CASE(test_results__the_end_says_what_was_gained),
+        CASE(test_results__a_track_that_ended_without_a_proposal_is_a_trial),
         CASE(test_results__half_a_percent_is_no_success),
         CASE(test_results__nothing_but_a_start_is_no_trial),
         CASE(test_results__nothing_but_no_edits),
