@@ -33,7 +33,7 @@ static kl_str file_name(album *x, const char *what, kl_str target, kl_str policy
 }
 
 static kl_str between(kl_str text, const char *from, const char *to, bool with_them) {
-    const char *a = memmem(text.ptr, text.len, from, strlen(from));
+    const char *a = text.len ? memmem(text.ptr, text.len, from, strlen(from)) : NULL;
     const char *b = a ? memmem(a, text.len - (size_t)(a - text.ptr), to, strlen(to)) : NULL;
     if (!b) return KL_S("");
     return with_them ? (kl_str){a, (size_t)(b - a) + strlen(to)}
