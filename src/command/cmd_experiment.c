@@ -141,27 +141,31 @@ static kl_err write_page(const experimenting *x, const char *out, kl_store *s, c
     return err;
 }
 
+/* Files, and the text that shows them.  Without gnuplot the text says what is missing. */
+static kl_err write_figures(kl_buf *text, const char *dir, kl_store *s, const kl_report_opts *o, kl_error *e) {
+    kl_buf pictures = {0};
+    kl_error missing = {0};
+    kl_err err = kl_report_pictures(&pictures, dir, "figures", s, o, &missing);
+    if (err == KL_ENOENT)
+        kl_buf_printf(text, "The figures are left out: %s.\n", missing.message);
+    else
+        kl_buf_add(text, kl_buf_str(&pictures));
+    kl_buf_fini(&pictures);
+    if (!err || err == KL_ENOENT) return KL_OK;
+    if (e) *e = missing;
+    return err;
+}
+
 static kl_err write_results(const experimenting *x, const char *out, kl_store *s, const kl_report_opts *o,
                             kl_error *e) {
     kl_arena *a = x->context->arena;
     json_t *results = NULL;
-    kl_buf text = {0}, pictures = {0};
-    kl_error missing = {0};
+    kl_buf text = {0};
     kl_err err = kl_report_results(&results, s, o, e);
     if (err) return err;
     kl_report_results_markdown(&text, results);
-    err = kl_report_pictures(&pictures, kl_fs_join(a, out, "figures").ptr, "figures", s, o, &missing);
-    if (err == KL_ENOENT)
-        kl_buf_printf(&text, "The figures are left out: %s.\n", missing.message);
-    else
-        kl_buf_add(&text, kl_buf_str(&pictures));
-    kl_buf_fini(&pictures);
-    if (err && err != KL_ENOENT) {
-        kl_buf_fini(&text);
-        json_decref(results);
-        return *e = missing, err;
-    }
-    err = kl_fs_write(kl_fs_join(a, out, "results.json").ptr, kl_json_dump(a, results, true), e);
+    err = write_figures(&text, kl_fs_join(a, out, "figures").ptr, s, o, e);
+    if (!err) err = kl_fs_write(kl_fs_join(a, out, "results.json").ptr, kl_json_dump(a, results, true), e);
     if (!err) err = kl_fs_write(kl_fs_join(a, out, "results.md").ptr, kl_buf_str(&text), e);
     kl_buf_fini(&text);
     json_decref(results);
