@@ -145,7 +145,8 @@ static void show_card(kl_buf *out, const admit_job *j) {
         return;
     }
     if (last && last->held_out)
-        kl_buf_printf(out, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected, KL_STR_ARG(last->start_name));
+        kl_buf_printf(out, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected,
+                      KL_STR_ARG(last->start_name));
     kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
 }
 

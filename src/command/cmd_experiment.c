@@ -205,12 +205,13 @@ static kl_err show(const experimenting *x, kl_run *run, kl_result *out, kl_error
     if (err) return err;
     kl_buf_printf(&out->text, "%d of %d tracks ended, %d failed, %d wait\n", s.ended, x->n, s.failed, s.waiting);
     const int poor = starved(x);
-    if (poor) kl_buf_printf(&out->text, "%d had no money for a first question; a larger --budget goes on with them\n", poor);
+    if (poor)
+        kl_buf_printf(&out->text, "%d had no money for a first question; a larger --budget goes on with them\n", poor);
     kl_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
     out->json = json_pack("{ss si ss so so si si si si sI sb}", "schema", "klineage/experimented", "version", 1, "run",
                           kl_run_id(run), "title", kl_json_str(x->x.title), "tracks", s.rows, "ended", s.ended,
-                          "failed", s.failed, "waiting", s.waiting, "starved", poor, "spent_microusd", (json_int_t)s.spent_microusd,
-                          "estimated", s.estimated);
+                          "failed", s.failed, "waiting", s.waiting, "starved", poor, "spent_microusd",
+                          (json_int_t)s.spent_microusd, "estimated", s.estimated);
     return KL_OK;
 }
 

@@ -34,7 +34,7 @@ enum {
     FEW_EVENTS = 8,    /* on a device whose inputs are restored from the host before every call */
     FEW_LAUNCHES = 64, /* likewise, in a graph */
     CHECKED_CALLS = 4,
-    CHECK_ONE_IN = 12  /* a timed batch in so many is checked, at random; the last always is */
+    CHECK_ONE_IN = 12 /* a timed batch in so many is checked, at random; the last always is */
 };
 
 static const double BATCH_NS = 5e6;        /* 60 batches make the 0.3 s that the stop rule wants */

@@ -213,7 +213,8 @@ kl_err kl_scene_pair(kl_scene *s, kl_case *c, uint32_t set, bool *wider, kl_erro
     const size_t bytes = s->memory.layout.slot_bytes;
     *wider = false;
     if (!c->reference || s->paired[set]) return KL_OK;
-    char *kept = heap(bytes); /* slot 0 with its guards: what the candidate left there may not have been looked at yet */
+    char *kept =
+        heap(bytes); /* slot 0 with its guards: what the candidate left there may not have been looked at yet */
     memcpy(kept, s->memory.outputs, bytes);
     kl_error own = {0};
     const kl_err err = measure_reference(s, c, set, rms, &own);

@@ -120,7 +120,8 @@ static void fill_curve(kli_result *r, kl_arena *a) {
         if (row->spent_microusd > spent) spent = row->spent_microusd;
         step = row->n;
         if (!row->best || !(row->ratio > 0)) continue;
-        if (row->ratio > best) best = row->ratio; /* one that won against the best may have a lower ratio to a baseline that drifted */
+        if (row->ratio > best)
+            best = row->ratio; /* one that won against the best may have a lower ratio to a baseline that drifted */
         r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
     }
     if (r->money.sum.microusd > spent) spent = r->money.sum.microusd; /* calls after the last row */

@@ -199,7 +199,8 @@ static void come_back(trip *r) {
 static void check_end(const trip *r) {
     const fake_step *end = &r->track.rows[r->track.steps - 1];
     CHECK(strcmp(end->action, "end") == 0 && !end->best && strcmp(end->kernel, r->result.best->hash) == 0);
-    CHECK(r->result.best == s.start || (end->verdict_key[0] && end->ratio >= r->result.gain && end->ratio <= r->result.gain));
+    CHECK(r->result.best == s.start ||
+          (end->verdict_key[0] && end->ratio >= r->result.gain && end->ratio <= r->result.gain));
 }
 
 /* Every gated proposal has its row and no row comes from nowhere; best only rises, and is the fastest that passed. */
@@ -211,7 +212,8 @@ static void check_journal(const trip *r) {
     CHECK(r->track.steps > 1 && rows[0].best);
     check_end(r);
     for (int i = 0; i < r->track.steps - 1; i++) {
-        const bool pass = strcmp(rows[i].outcome, "pass") == 0, edited = strcmp(rows[i].outcome, "no_edit") != 0 && strcmp(rows[i].outcome, "done") != 0;
+        const bool pass = strcmp(rows[i].outcome, "pass") == 0,
+                   edited = strcmp(rows[i].outcome, "no_edit") != 0 && strcmp(rows[i].outcome, "done") != 0;
         no_edit += !edited;
         passed += pass;
         CHECK(edited == (rows[i].verdict_key[0] != '\0'));

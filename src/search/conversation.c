@@ -66,8 +66,7 @@ static kl_str next_text(conversation *c, bool returned) {
         again = kl_arena_printf(s->arena, "\nThe current kernel is the best one again:\n\n```%.*s\n%.*s\n```\n",
                                 KL_STR_ARG(kli_search_tag(s)), KL_STR_ARG(s->best.kernel->source));
     if (s->o->library)
-        cards = kl_arena_printf(s->arena, "\nCards by the kernel as it is now:\n\n%.*s",
-                                KL_STR_ARG(fitting_text(c)));
+        cards = kl_arena_printf(s->arena, "\nCards by the kernel as it is now:\n\n%.*s", KL_STR_ARG(fitting_text(c)));
     kl_prompt_value values[] = {{"cards", cards}, {"kernel", again}};
     return kl_prompt(s->arena, "search_next", values, (int)KL_COUNT(values));
 }
@@ -146,8 +145,7 @@ static kl_err turn(conversation *c, bool *done, kl_error *e) {
     kli_search *s = &c->s;
     kl_track_phase(s->track, s->since_best ? "repair" : "materialize");
     kl_track_say(s->track, "asking for step %d", s->out->proposals + 1);
-    kl_err err =
-        kli_search_ask(s, &reply, &c->talk, s->o->library ? "materialize" : "generate", c->current.kernel, e);
+    kl_err err = kli_search_ask(s, &reply, &c->talk, s->o->library ? "materialize" : "generate", c->current.kernel, e);
     if (!err) err = kli_search_take(s, &o, &reply, &c->current, e);
     if (err) return err;
     *done = o.done;

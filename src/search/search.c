@@ -300,7 +300,8 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     }
     if (out->fate == KLI_BETTER) new_best(s, &out->point);
     if (out->point.ratio > 0)
-        kl_track_say(s->track, "%.*s: %s, %.4gx", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome), out->point.ratio);
+        kl_track_say(s->track, "%.*s: %s, %.4gx", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome),
+                     out->point.ratio);
     else
         kl_track_say(s->track, "%.*s: %s", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome));
     return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
@@ -327,7 +328,8 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
     kl_err err = refused.code ? no_edit(s, out, base, &refused, e)
                               : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
-    if (!err && out->fate != KLI_BETTER && !out->done) s->since_best++; /* a card's patch costs nothing and is no proposal */
+    if (!err && out->fate != KLI_BETTER && !out->done)
+        s->since_best++; /* a card's patch costs nothing and is no proposal */
     return err;
 }
 

@@ -57,7 +57,9 @@ static void test_search_gate__overlapping_intervals_end_in_a_duel(void **state) 
     runs("generate");
     assert_int_equal(s->result.improved, 1);
     assert_contains(s->result.best->source.ptr, "// ns 250");
-    assert_int_equal(s->track.judged, 6); /* the start, two proposals, a duel for each, and the best against the start, which is the first duel once more */
+    assert_int_equal(
+        s->track.judged,
+        6); /* the start, two proposals, a duel for each, and the best against the start, which is the first duel once more */
 }
 
 static void test_search_generate__best_is_the_fastest_that_passed(void **state) {
