@@ -20,6 +20,12 @@ typedef enum {
 
 typedef enum { KL_SAME, KL_FASTER, KL_SLOWER, KL_UNDECIDED } kl_call;
 
+/* What a ratio's 95 % interval [low, high] means beside the A/A floor of its own run (half-width around 1; 0: not measured): faster when `low`
+ * clears 1 + max(1 %, 2 x floor), slower as its mirror, same when neither and the interval `settled` (became as narrow as was asked), else
+ * undecided.  An interval that did not settle decides only beside a known floor.  Every faster or slower in the program is this one's. */
+kl_call kl_decide(double low, double high, double floor, bool settled);
+double  kl_decide_margin(double floor); /* max(1 %, 2 x floor) */
+
 const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */
 const char *kl_stage_name(kl_stage s);
 const char *kl_call_name(kl_call c);

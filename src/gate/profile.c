@@ -225,12 +225,6 @@ static advice stop_rule(const race *r, const kl_gate_opts *o) {
     return steady ? ENOUGH : over ? GIVE_UP : GO_ON;
 }
 
-static kl_call call_of(const kl_comparison *m) {
-    const double margin = 2 * m->floor > 0.01 ? 2 * m->floor : 0.01;
-    if (!m->stable) return KL_UNDECIDED;
-    return m->low > 1 + margin ? KL_FASTER : m->high < 1 / (1 + margin) ? KL_SLOWER : KL_SAME;
-}
-
 static void conclude(race *r, kl_comparison *m, bool stable) {
     const kl_interval ci = interval_of(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.actor->name);
@@ -250,7 +244,7 @@ static void conclude(race *r, kl_comparison *m, bool stable) {
     }
     m->stable = stable;
     m->bimodal = kl_bimodal(r->ratios, (size_t)r->pairs, 0.02);
-    m->call = call_of(m);
+    m->call = kl_decide(m->low, m->high, m->floor, stable);
 }
 
 /* ---- one comparison ------------------------------------------------------------------------------------------------ */

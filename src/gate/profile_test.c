@@ -327,17 +327,6 @@ static void test_gate_profile__stop_rule_ends_for_good(void **state) {
 
 /* ---- arithmetic --------------------------------------------------------------------------------------------------------- */
 
-static void test_gate_profile__a_gain_must_clear_twice_the_floor(void **state) {
-    (void)state;
-    assert_int_equal(call_of(&(kl_comparison){.low = 1.011, .high = 1.02, .stable = true}), KL_FASTER);
-    assert_int_equal(call_of(&(kl_comparison){.low = 1.009, .high = 1.02, .stable = true}), KL_SAME);
-    assert_int_equal(call_of(&(kl_comparison){.low = 1.03, .high = 1.05, .floor = 0.02, .stable = true}), KL_SAME);
-    assert_int_equal(call_of(&(kl_comparison){.low = 1.05, .high = 1.06, .floor = 0.02, .stable = true}), KL_FASTER);
-    assert_int_equal(call_of(&(kl_comparison){.low = 0.97, .high = 0.989, .stable = true}), KL_SLOWER);
-    assert_int_equal(call_of(&(kl_comparison){.low = 0.97, .high = 0.991, .stable = true}), KL_SAME);
-    assert_int_equal(call_of(&(kl_comparison){.low = 1.5, .high = 1.6}), KL_UNDECIDED);
-}
-
 static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     (void)state;
     assert_int_equal(calls_for(1e5, 511), 50);
@@ -377,7 +366,6 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_for_good),
-        cmocka_unit_test(test_gate_profile__a_gain_must_clear_twice_the_floor),
         cmocka_unit_test(test_gate_profile__batches_have_as_many_calls_as_fit),
         cmocka_unit_test(test_gate_profile__slots_are_bounded_by_memory),
     };
