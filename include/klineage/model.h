@@ -72,6 +72,10 @@ const kl_provider *kl_model_provider(const kl_model *m);
 const char        *kl_model_name(const kl_model *m); /* for prices and the journal: "claude-opus-4-6", "mailbox"; borrowed */
 KL_MUST_USE kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q, kl_error *e);
 
+/* Can `spec` be asked and paid for?  Opens it (key, recording, program, library), asks nothing, and finds the price of `priced_as` (NULL: of the
+ * model's own name).  Errors: those of kl_model_open, KL_ENOENT (no price), KL_EINVAL (it costs money, and `budget_microusd` is 0). */
+KL_MUST_USE kl_err kl_model_check(const char *spec, const char *priced_as, int64_t budget_microusd, kl_error *e);
+
 /* ---- words for what came back: the journal, recordings and reports use the same ------------------------------------------ */
 
 const char *kl_stop_name(kl_stop s);                         /* "end" "truncated" "refused" */

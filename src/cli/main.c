@@ -36,6 +36,13 @@ static kl_err answer(const kl_args *args, kl_context *c, kl_result *r, kl_error 
     return kl_command_at(args->command)->run(c, args, r, e);
 }
 
+/* What it was busy with says nothing; how to go on does. */
+static void tell_interrupt(kl_error *e) {
+    e->where[0] = '\0';
+    snprintf(e->message, sizeof e->message, "interrupted");
+    if (!e->hint[0]) kl_hint(e, "the same command starts again; what is in the journal is not done twice");
+}
+
 int main(int argc, char **argv) {
     kl_arena *arena = kl_arena_new();
     kl_args args;
@@ -47,6 +54,7 @@ int main(int argc, char **argv) {
         set_up(&args);
         err = answer(&args, &context, &result, &e);
     }
+    if (err == KL_EINTR) tell_interrupt(&e);
     if (err && !e.code) kl_fail(&e, err, NULL, "%s", kl_err_name(err));
     int status = err ? kl_cli_show_error(&args, arena, &e) : kl_cli_show_result(&args, arena, &result);
     kl_result_fini(&result);

@@ -62,10 +62,12 @@ kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, 
     kl_library l;
     kl_err err = load(&l, c->arena, args, e);
     if (err) return err;
-    bool good = l.n_broken == 0;
-    for (int i = 0; i < l.n_cards; i++) good &= !(l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED);
+    int edited = 0;
+    for (int i = 0; i < l.n_cards; i++) edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
+    const bool good = l.n_broken == 0 && edited == 0;
     show_rows(out, &l);
-    kl_buf_printf(&out->text, "%d cards, %d broken: %s\n", l.n_cards, l.n_broken, good ? "good" : "not good");
+    kl_buf_printf(&out->text, "%d cards: %d unreadable, %d admitted and then edited by hand%s\n", l.n_cards + l.n_broken, l.n_broken,
+                  edited, edited ? "; klineage admit NAME tries an edited card again" : "");
     json_object_set_new(out->json, "good", json_boolean(good));
     out->exit_code = good ? 0 : 1;
     return KL_OK;
@@ -97,8 +99,12 @@ kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
     if (err) return err;
     const kl_card *card = kl_library_card(&l, kl_str_of(args->words[0]));
     if (!card) {
+        kl_suggestion s;
+        kl_suggest_start(&s, kl_str_of(args->words[0]));
+        for (int i = 0; i < l.n_cards; i++) kl_suggest_offer(&s, l.cards[i].name);
         kl_fail(e, KL_ENOENT, l.dir.ptr, "no card named %s", args->words[0]);
-        return kl_hint(e, "klineage library list shows their names"), KL_ENOENT;
+        if (s.best.ptr) return kl_hint(e, "did you mean %.*s? klineage library list shows all", KL_STR_ARG(s.best));
+        return kl_hint(e, "klineage library list shows their names");
     }
     err = kl_fs_read(&text, c->arena, kl_fs_join(c->arena, card->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, e);
     if (!err)

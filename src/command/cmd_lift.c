@@ -35,7 +35,7 @@ static kl_err load_lineages(kl_lineage *out, int *n, kl_arena *a, const kl_args 
     kl_store *store = NULL;
     kl_err err = kl_journal_open(&store, a, args, e);
     for (int i = 0; !err && i < args->n_words; i++) {
-        err = kl_lineage_load(&out[*n], a, store, args->words[i], e);
+        err = kl_journal_lineage(&out[*n], a, store, args->words[i], e);
         if (!err && is_new(out, *n)) ++*n;
     }
     kl_store_close(store);

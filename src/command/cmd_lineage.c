@@ -52,7 +52,7 @@ kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, k
 static kl_err load(kl_lineage *out, kl_context *c, const kl_args *args, kl_error *e) {
     kl_store *store = NULL;
     kl_err err = kl_journal_open(&store, c->arena, args, e);
-    if (!err) err = kl_lineage_load(out, c->arena, store, args->words[0], e);
+    if (!err) err = kl_journal_lineage(out, c->arena, store, args->words[0], e);
     kl_store_close(store);
     return err;
 }

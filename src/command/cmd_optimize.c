@@ -27,10 +27,16 @@ typedef struct {
 
 static kl_err no_policy(kl_str name, kl_error *e) {
     kl_buf known = {0};
-    for (int i = 0; kl_policy_each(i); i++) kl_buf_printf(&known, "%s%s", i ? ", " : "", kl_policy_each(i)->name);
-    kl_err err = kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: there are %s", KL_STR_ARG(name), known.ptr);
+    kl_suggestion s;
+    kl_suggest_start(&s, name);
+    for (int i = 0; kl_policy_each(i); i++) {
+        kl_buf_printf(&known, "%s%s", i ? ", " : "", kl_policy_each(i)->name);
+        kl_suggest_offer(&s, kl_str_of(kl_policy_each(i)->name));
+    }
+    kl_fail(e, KL_EINVAL, NULL, "no policy named %.*s: there are %s", KL_STR_ARG(name), known.ptr);
     kl_buf_fini(&known);
-    return err;
+    if (s.best.ptr) return kl_hint(e, "did you mean %.*s?", KL_STR_ARG(s.best));
+    return kl_hint(e, "klineage help policies");
 }
 
 static kl_err add_policies(optimizing *o, kl_str names, kl_error *e) {

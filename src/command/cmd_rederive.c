@@ -30,7 +30,7 @@ static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_cont
                    kl_error *e) {
     kl_store *store = NULL;
     kl_err err = kl_journal_open(&store, c->arena, args, e);
-    if (!err) err = kl_lineage_load(l, c->arena, store, args->words[0], e);
+    if (!err) err = kl_journal_lineage(l, c->arena, store, args->words[0], e);
     kl_store_close(store);
     if (!err) err = kl_request_task(task, c->arena, l->task.ptr, e);
     if (err) return err;

@@ -28,6 +28,21 @@ static void show(kl_result *out, const kl_match *m, int n) {
     out->json = json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
 }
 
+static void leave_out(kl_result *out, json_t *rows, kl_str card, kl_str why) {
+    kl_buf_printf(&out->text, "left out %.*s: %.*s\n", KL_STR_ARG(card), KL_STR_ARG(why));
+    json_array_append_new(rows, json_pack("{so so}", "card", kl_json_str(card), "why", kl_json_str(why)));
+}
+
+/* What the library holds and retrieval passes over. */
+static void show_left_out(kl_result *out, const kl_library *l) {
+    json_t *rows = json_array();
+    for (int i = 0; i < l->n_cards; i++)
+        if (l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED)
+            leave_out(out, rows, l->cards[i].name, KL_S("edited by hand after it was admitted; klineage admit tries it again"));
+    for (int i = 0; i < l->n_broken; i++) leave_out(out, rows, l->broken[i].folder, l->broken[i].why);
+    json_object_set_new(out->json, "left_out", rows);
+}
+
 kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
@@ -58,6 +73,7 @@ kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_er
     kl_retrieve_opts o = {.top = top < KL_MAX_CARDS ? (int)top : KL_MAX_CARDS, .all = kl_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
     show(out, m, n);
+    show_left_out(out, &library);
     out->exit_code = n ? 0 : 1;
     return KL_OK;
 }

@@ -12,17 +12,22 @@ kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double 
     char *end = NULL;
     *out = text ? strtod(text, &end) : otherwise;
     if (text && (end == text || *end || !isfinite(*out) || *out < 0))
-        return kl_fail(e, KL_EINVAL, NULL, "--%s is not a number: %s", kl_option_at(id)->name, text);
+        return kl_fail(e, KL_EINVAL, NULL, "--%s takes a number of 0 or more, not %s", kl_option_at(id)->name, text);
     return KL_OK;
 }
 
 kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise, kl_error *e) {
-    double dollars = 0;
-    kl_err err = kl_effort_real(&dollars, args, id, (double)otherwise / 1e6, e);
-    if (!err && dollars > MAX_DOLLARS)
-        err = kl_fail(e, KL_EINVAL, NULL, "--%s is above a million dollars", kl_option_at(id)->name);
+    const char *text = args->values[id];
+    char *end = NULL;
+    const double dollars = text ? strtod(text, &end) : (double)otherwise / 1e6;
+    *microusd = 0;
+    if (text && (end == text || *end || isnan(dollars) || dollars < 0 || dollars > MAX_DOLLARS)) {
+        kl_fail(e, KL_EINVAL, NULL, "--%s %s is no amount of dollars between 0 and a million", kl_option_at(id)->name, text);
+        return kl_hint(e, "a number without a sign or a unit: --%s 5 or --%s 0.25", kl_option_at(id)->name,
+                       kl_option_at(id)->name);
+    }
     *microusd = (int64_t)llround(dollars * 1e6);
-    return err;
+    return KL_OK;
 }
 
 kl_err kl_effort_jobs(const kl_args *args, kl_error *e) {

@@ -145,12 +145,15 @@ kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *
         return kl_hint(e, "klineage task show %.*s lists its workloads", KL_STR_ARG(t->name));
     }
     if (!sizes) return KL_OK;
-    kl_workload *made;
+    kl_workload *made = NULL;
     kl_err err = kl_workload_with_axes(&made, a, t, *out, kl_str_of(wish), e);
     for (int i = 0; !err && i < t->n_tensors; i++) {
         kl_shape shape;
         err = kl_task_shape(&shape, t, made, i, e);
     }
+    double flops, bytes;
+    if (!err) err = kl_task_work(&flops, &bytes, t, made, e);
+    if (err && made) kl_hint(e, "--workload %s is too large; klineage task show %.*s lists sizes that fit", wish, KL_STR_ARG(t->name));
     *out = made;
     return err;
 }

@@ -125,3 +125,22 @@ kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q
     out->wall_ns = kl_now_ns() - began;
     return err;
 }
+
+static bool is_free(const kl_price *p) {
+    return !p->input && !p->output && !p->cache_read && !p->cache_write_5m && !p->cache_write_1h;
+}
+
+kl_err kl_model_check(const char *spec, const char *priced_as, int64_t budget_microusd, kl_error *e) {
+    kl_model *m = NULL;
+    kl_price price;
+    kl_err err = kl_model_open(&m, spec, e);
+    if (err) return err;
+    const char *name = priced_as ? priced_as : kl_model_name(m);
+    err = kl_price_of(&price, name, 0, e);
+    if (!err && !is_free(&price) && budget_microusd <= 0) {
+        err = kl_fail(e, KL_EINVAL, "--budget", "calls of %s cost money, and the budget is $0", name);
+        kl_hint(e, "--budget 5 spends at most five dollars");
+    }
+    kl_model_close(m);
+    return err;
+}

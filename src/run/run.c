@@ -57,6 +57,16 @@ static kl_err write_down(kl_run *r, kl_error *e) {
     return kl_store_run_put(r->store, &row, e);
 }
 
+/* A model, key, recording or price that is missing is said before anything is compiled.  A run that was begun is let through: what it asked
+ * for may all be in the journal. */
+static kl_err check_model(kl_run *r, kl_error *e) {
+    kl_store_run known;
+    kl_error unknown = {0};
+    if (!r->opts.model || r->opts.provider) return KL_OK;
+    if (kl_store_run_find(&known, r->store, r->arena, r->id, &unknown) == KL_OK) return KL_OK;
+    return kl_model_check(r->opts.model, r->opts.priced_as, r->opts.budget_microusd, e);
+}
+
 kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e) {
     kl_run *r = calloc(1, sizeof *r);
     if (!r) kl_oom(sizeof *r);
@@ -67,6 +77,7 @@ kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e) {
     copy_options(r, o);
     identify(r);
     kl_err err = kl_store_open(&r->store, r->path.ptr, e);
+    if (!err) err = check_model(r, e);
     if (!err) err = write_down(r, e);
     if (err)
         kl_run_close(r);

@@ -117,6 +117,8 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
     /* SQLite does not always keep the errno of a write, so a full disk cannot be told from a broken one. */
     if ((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR)
         kl_hint(e, "see that the disk works and has space left (df '%s'), or name another: --store PATH", s->path);
+    else if (kl_fs_is_dir(s->path))
+        kl_hint(e, "this is a folder, and the store is a file: --store %s/journal.db", s->path);
     else
         kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
     return KL_EIO;

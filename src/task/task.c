@@ -69,9 +69,14 @@ static kl_err locate_folder(location *out, kl_arena *a, const char *path, kl_err
     if (!kl_fs_exists(out->workloads.ptr)) out->workloads = kl_fs_join(a, path, "workload.jsonl");
     if (!kl_fs_exists(out->definition.ptr))
         return kl_fail(e, KL_ENOENT, path, "there is no definition.json in this folder");
-    if (!kl_fs_exists(out->workloads.ptr))
-        return kl_fail(e, KL_ENOENT, path, "there is neither workloads.jsonl nor workload.jsonl in this folder");
     return KL_OK;
+}
+
+/* After the definition: of two things that are wrong, the one to mend first is told. */
+static kl_err read_workloads(kl_str *out, kl_arena *a, const location *at, kl_error *e) {
+    if (at->is_folder && !kl_fs_exists(at->workloads.ptr))
+        return kl_fail(e, KL_ENOENT, at->dir.ptr, "there is neither workloads.jsonl nor workload.jsonl in this folder");
+    return kl_fs_read(out, a, at->workloads.ptr, KL_MAX_JSON_BYTES, e);
 }
 
 /* Beside the definition first, so that two files copied out of a data set still work. */
@@ -103,8 +108,8 @@ static kl_err load_files(kl_task *t, kl_arena *a, const location *at, kl_error *
     kl_str definition, workloads;
     kl_err err;
     if ((err = kl_fs_read(&definition, a, at->definition.ptr, KL_MAX_JSON_BYTES, e)) != KL_OK ||
-        (err = kl_fs_read(&workloads, a, at->workloads.ptr, KL_MAX_JSON_BYTES, e)) != KL_OK ||
         (err = kli_definition_parse(t, a, definition, at->definition, e)) != KL_OK ||
+        (err = read_workloads(&workloads, a, at, e)) != KL_OK ||
         (err = kli_workloads_parse(t, a, workloads, at->workloads, e)) != KL_OK ||
         (err = check_baselines(t, a, at->definition.ptr, e)) != KL_OK)
         return err;
@@ -165,6 +170,10 @@ kl_err kl_task_find(kl_str *path, kl_arena *a, const char *name, kl_error *e) {
     if ((folder != NULL && folder[0] != '\0' && find_in(path, a, folder, name)) || find_above_program(path, a, name) ||
         find_in(path, a, "tasks", name))
         return KL_OK;
+    if (kl_fs_is_dir(name)) {
+        kl_fail(e, KL_EINVAL, name, "this folder has no definition.json, so it is no task");
+        return kl_hint(e, "docs/how-to/add-a-task.md says what belongs into it");
+    }
     kl_fail(e, KL_ENOENT, name, "there is no such task");
     return kl_hint(e, "name a task folder, or set KLINEAGE_TASKS to the folder that holds %.64s", name), KL_ENOENT;
 }
