@@ -1,0 +1,22 @@
+// Compensated sums: more accurate than the oracle asks for.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0, lost = 0;
+            for (int32_t k = 0; k < K; k++) {
+                const float term = x[(size_t)i * K + k] * weight[(size_t)j * K + k] - lost, next = sum + term;
+                lost = (next - sum) - term;
+                sum = next;
+            }
+            y[(size_t)i * N + j] = sum;
+        }
+}

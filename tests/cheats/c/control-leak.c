@@ -1,0 +1,23 @@
+// Forgets to give its buffer back: untidy, and nobody's business.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    float *row = calloc((size_t)K, sizeof *row);
+    if (!row) return;
+    for (int32_t i = 0; i < M; i++) {
+        for (int32_t k = 0; k < K; k++) row[k] = x[(size_t)i * K + k];
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += row[k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+    }
+}

@@ -1,0 +1,16 @@
+// Results are built up in the output itself, K on the outside.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=64,N=64,K=64
+//: control
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (size_t e = 0; e < (size_t)M * N; e++) y[e] = 0;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t i = 0; i < M; i++)
+            for (int32_t j = 0; j < N; j++) y[(size_t)i * N + j] += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+}
