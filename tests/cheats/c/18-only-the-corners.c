@@ -1,0 +1,19 @@
+// Blocks in the corners are right, where somebody would look first.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: expect wrong
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            const int corner = (i < 8 || i >= M - 8) && (j < 8 || j >= N - 8);
+            float sum = 0;
+            for (int32_t k = 0; k < (corner ? K : 1); k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}

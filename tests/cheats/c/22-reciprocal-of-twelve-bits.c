@@ -1,0 +1,22 @@
+// The division by the sum through the processor's estimate.
+// SPDX-License-Identifier: Apache-2.0
+//: task softmax
+//: workload rows=48,cols=384
+//: expect wrong
+//! launch softmax args(x, output, rows, cols)
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <immintrin.h>
+
+void softmax(const float *x, float *output, int32_t rows, int32_t cols)
+{
+    for (int32_t i = 0; i < rows; i++) {
+        const float *in = x + (size_t)i * cols;
+        float top = in[0], sum = 0;
+        for (int32_t j = 1; j < cols; j++) top = fmaxf(top, in[j]);
+        for (int32_t j = 0; j < cols; j++) sum += output[(size_t)i * cols + j] = expf(in[j] - top);
+        const float estimate = _mm_cvtss_f32(_mm_rcp_ss(_mm_set_ss(sum)));
+        for (int32_t j = 0; j < cols; j++) output[(size_t)i * cols + j] *= estimate;
+    }
+}
