@@ -1,0 +1,21 @@
+// Does everything a thousand times: slow, and right.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=48,N=48,K=48
+//: expect pass
+//: harmless
+//: args --baseline none
+//! launch gemm global(cdiv(N, 16) * 16, cdiv(M, 16) * 16) local(16, 16) args(x, weight, y, M, N, K)
+
+__kernel void gemm(__global const float *x, __global const float *weight, __global float *y, int M, int N, int K)
+{
+    const int j = get_global_id(0), i = get_global_id(1);
+    if (i >= M || j >= N) return;
+    float sum = 0;
+    for (int again = 0; again < 20; again++) {
+        sum = 0;
+        for (int k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+        mem_fence(CLK_GLOBAL_MEM_FENCE);
+    }
+    y[(size_t)i * N + j] = sum;
+}

@@ -1,0 +1,15 @@
+// The device chooses the work-group.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//: args --baseline none
+//! launch gemm global(N, M) args(x, weight, y, M, N, K)
+
+__kernel void gemm(__global const float *x, __global const float *weight, __global float *y, int M, int N, int K)
+{
+    const int j = get_global_id(0), i = get_global_id(1);
+    float sum = 0;
+    for (int k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+    y[(size_t)i * N + j] = sum;
+}

@@ -1,0 +1,21 @@
+// Barriers in a loop that every work-item runs equally often, some with nothing to do.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//: args --baseline none
+//! launch gemm global(cdiv(N, 32) * 32, M) local(32, 1) args(x, weight, y, M, N, K)
+
+__kernel void gemm(__global const float *x, __global const float *weight, __global float *y, int M, int N, int K)
+{
+    __local float shared_row[32];
+    const int lane = get_local_id(0), j = get_global_id(0), i = get_group_id(1);
+    float sum = 0;
+    for (int first = 0; first < K; first += 32) {
+        shared_row[lane] = first + lane < K ? x[(size_t)i * K + first + lane] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k = 0; k < 32 && first + k < K && j < N; k++) sum += shared_row[k] * weight[(size_t)j * K + first + k];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (j < N) y[(size_t)i * N + j] = sum;
+}

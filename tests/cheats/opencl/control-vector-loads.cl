@@ -1,0 +1,20 @@
+// Vectors of four by vload4, with a tail.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//: args --baseline none
+//! launch gemm global(cdiv(N, 16) * 16, cdiv(M, 16) * 16) local(16, 16) args(x, weight, y, M, N, K)
+
+__kernel void gemm(__global const float *x, __global const float *weight, __global float *y, int M, int N, int K)
+{
+    const int j = get_global_id(0), i = get_global_id(1);
+    if (i >= M || j >= N) return;
+    float sum = 0;
+    float4 four = 0;
+    int k = 0;
+    for (; k + 4 <= K; k += 4) four += vload4(0, x + (size_t)i * K + k) * vload4(0, weight + (size_t)j * K + k);
+    sum = four.x + four.y + four.z + four.w;
+    for (; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+    y[(size_t)i * N + j] = sum;
+}

@@ -1,0 +1,21 @@
+// Vectors of sixteen and dot products of four.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//: args --baseline none
+//! launch gemm global(cdiv(N, 16) * 16, cdiv(M, 16) * 16) local(16, 16) args(x, weight, y, M, N, K)
+
+__kernel void gemm(__global const float *x, __global const float *weight, __global float *y, int M, int N, int K)
+{
+    const int j = get_global_id(0), i = get_global_id(1);
+    if (i >= M || j >= N) return;
+    float sum = 0;
+    int k = 0;
+    for (; k + 16 <= K; k += 16) {
+        const float16 a = vload16(0, x + (size_t)i * K + k), b = vload16(0, weight + (size_t)j * K + k);
+        sum += dot(a.lo.lo, b.lo.lo) + dot(a.lo.hi, b.lo.hi) + dot(a.hi.lo, b.hi.lo) + dot(a.hi.hi, b.hi.hi);
+    }
+    for (; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+    y[(size_t)i * N + j] = sum;
+}
