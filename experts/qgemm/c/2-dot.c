@@ -6,7 +6,7 @@
 // Its left operand is unsigned, so 128 is added to every x (a flipped sign bit) and 128 times the sum of weight's row
 // is taken off again.  The sums of the rows of weight are formed once.
 // Needs: AVX-512 VNNI.  Only the result has to fit 32 bits: sums that are too large by 128 times a row of weight wrap,
-// and wrap back.  A tail along K is loaded under a mask: what is not there counts as zero in weight, and that is enough.
+// and wrap back.  A tail along K is loaded under a mask: what is not there counts as zero in weight.
 //! buffer excess: i32[N]
 //! launch qgemm args(x, weight, x_scale, weight_scale, y, excess, M, N, K)
 #include <immintrin.h>
