@@ -11,7 +11,8 @@ static float step(float own, float above, float below, float left, float right, 
     return own + alpha * (above + below + left + right - 4 * own);
 }
 
-static void one_row(float *restrict to, const float *above, const float *own, const float *below, float alpha, int32_t W)
+static void one_row(float *restrict to, const float *above, const float *own, const float *below, float alpha,
+                    int32_t W)
 {
     const int32_t last = W - 1;
     to[0] = step(own[0], above[0], below[0], own[0], own[W > 1], alpha);
