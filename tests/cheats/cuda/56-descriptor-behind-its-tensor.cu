@@ -1,0 +1,12 @@
+// A descriptor whose view ends a page behind its tensor: through it the copy engine would reach what lies there.
+// SPDX-License-Identifier: Apache-2.0
+//: task saxpy
+//: expect refused
+//: args --baseline none
+//! tensormap map: out box(64) dims(N + 1024)
+//! launch saxpy grid(cdiv(N, 256)) block(256) args(map, a, x, y, out, N)
+extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
+{
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < N) out[i] = a * x[i] + y[i];
+}

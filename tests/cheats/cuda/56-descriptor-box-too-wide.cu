@@ -1,0 +1,12 @@
+// A descriptor with a box of a thousand elements a side.
+// SPDX-License-Identifier: Apache-2.0
+//: task saxpy
+//: expect refused
+//: args --baseline none
+//! tensormap map: out box(1024)
+//! launch saxpy grid(cdiv(N, 256)) block(256) args(map, a, x, y, out, N)
+extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
+{
+    const int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < N) out[i] = a * x[i] + y[i];
+}
