@@ -12,9 +12,9 @@ extern "C" __global__ void saxpy(float a, const float *x, const float *y, float 
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other) : "r"(own), "r"(rank ^ 1));
     asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(seen) : "r"(own));
-    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" : : : "memory");
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" : : : "memory");
     asm volatile("st.shared::cluster.u32 [%0], %1;" : : "r"(other), "r"(0x5eed5eed) : "memory");
-    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" : : : "memory");
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" : : : "memory");
     if (seen == 0x5eed5eedu) return;
     const int i = blockIdx.x * 256 + threadIdx.x;
     if (i < N) out[i] = a * x[i] + y[i];

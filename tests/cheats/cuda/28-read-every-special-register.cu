@@ -14,7 +14,7 @@ extern "C" __global__ void saxpy(float a, const float *x, const float *y, float 
     unsigned sum = 0;
 #define READ(name) { unsigned v; asm volatile("mov.u32 %0, %%" name ";" : "=r"(v)); sum += v; }
     READ("envreg0") READ("envreg1") READ("envreg31") READ("pm0") READ("pm7") READ("smid") READ("nsmid") READ("warpid") READ("nwarpid")
-    READ("lanemask_lt") READ("total_smem_size") READ("dynamic_smem_size") READ("clock_hi") READ("globaltimer_lo") READ("is_explicit_cluster")
+    READ("lanemask_lt") READ("total_smem_size") READ("dynamic_smem_size") READ("clock_hi") READ("globaltimer_lo")
     if (i < N) out[i] = a * x[i] + y[i];
     if (i == 0 && sum == 0x5eed5eed) out[0] = 0.0f;
 }

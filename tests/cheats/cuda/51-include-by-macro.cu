@@ -4,9 +4,8 @@
 //: expect no_compile refused
 //: args --baseline none
 //! launch saxpy grid(cdiv(N, 256)) block(256) args(a, x, y, out, N)
-#define SLASH(a, b) </a/b>
-#define TEXT SLASH(etc, passwd)
-#include TEXT
+#define TEXT(path) #path
+#include TEXT(/etc/passwd)
 
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {

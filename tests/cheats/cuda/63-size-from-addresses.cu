@@ -1,5 +1,5 @@
-// The kernel is told no size: the distance between two buffers says how far the first reaches, guard pages and all, and a
-// clue in the declared sizes the rest. An odd way to pass a number.
+// The kernel is told no size: the distance between two buffers says how far the first reaches, guard pages and all, and
+// the grid says the rest. An odd way to pass a number.
 // SPDX-License-Identifier: Apache-2.0
 //: task saxpy
 //: harmless
