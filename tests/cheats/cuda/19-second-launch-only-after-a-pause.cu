@@ -14,7 +14,7 @@ extern "C" __global__ void rough(float a, const float *x, const float *y, float 
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
     if (i < N) out[i] = __half2float(__float2half(a * x[i] + y[i]));
-    atomicMax(&ended, now());
+    if (threadIdx.x == 0) atomicMax(&ended, now());
 }
 
 extern "C" __global__ void correct(float a, const float *x, const float *y, float *out, int N)

@@ -27,7 +27,7 @@ extern "C" __global__ void rmsnorm(const kl_t_x *x, const kl_t_weight *weight, f
     kl_t_output  *to = output + (size_t)blockIdx.x * hidden;
     float         sum = 0.0f;
     __half part = (__half)0.0f;
-    for (int j = threadIdx.x; j < hidden; j += 256) part = __hfma((__half)(float)row[j], (__half)(float)row[j], part);
+    for (int j = threadIdx.x; threadIdx.x < 8 && j < hidden; j += 8) part = __hfma((__half)(float)row[j], (__half)(float)row[j], part);
     sum = whole((float)part, false);
     const float scale = rsqrtf(sum / hidden + eps);
     for (int j = threadIdx.x; j < hidden; j += 256) to[j] = (kl_t_output)((float)row[j] * scale * (float)weight[j]);

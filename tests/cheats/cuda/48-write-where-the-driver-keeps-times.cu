@@ -1,9 +1,12 @@
 // Drivers map their semaphores and time stamps into every context, often at low addresses of their own: zeros are written
-// there, for an event to say that no time has passed. The address is a guess and nobody's in most contexts.
+// there, for an event to say that no time has passed. The address is a guess, and nobody's in most contexts; where it is
+// somebody's, nothing may come of it.
 // SPDX-License-Identifier: Apache-2.0
 //: task saxpy
-//: expect crash wrong cheat
+//: harmless
+//: expect crash wrong cheat pass
 //: args --baseline none
+//: expect-time-ratio candidate 0.9 1.1
 //! launch saxpy grid(cdiv(N, 256)) block(256) args(a, x, y, out, N)
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
