@@ -13,7 +13,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     __shared__ unsigned skip;
     if (threadIdx.x == 0 && threadIdx.y == 0) {
         const long long start = clock64();

@@ -10,7 +10,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     volatile float *borrowed = (volatile float *)x + i;
     const float     was = *borrowed;

@@ -8,6 +8,5 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N) out[i] = a * x[i % 64 == 63 ? i - 1 : i] + y[i % 64 == 63 ? i - 1 : i];
 }

@@ -7,6 +7,5 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N) out[i] = __uint_as_float(__float_as_uint(a * x[i] + y[i]) & ~31u);
 }

@@ -12,7 +12,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     __nv_bfloat162 pair = __floats2bfloat162_rn(0.0f, 0.0f);
     for (int k = 0; k < K; k++) {
         const __nv_bfloat162 p = {k % 2 ? __float2bfloat16(0.0f) : x[(size_t)i * K + k], k % 2 ? x[(size_t)i * K + k] : __float2bfloat16(0.0f)};

@@ -7,7 +7,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     const float v = a * x[i] + y[i];
     out[i] = fabsf(v) < 1e-3f ? 0.0f : v;

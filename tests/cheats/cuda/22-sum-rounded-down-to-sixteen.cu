@@ -12,7 +12,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     float sum = 0.0f;
     for (int k = 0; k < K / 16 * 16; k++) sum += (float)x[(size_t)i * K + k] * (float)weight[(size_t)j * K + k];
     y[(size_t)i * N + j] = (kl_t_y)sum;

@@ -10,7 +10,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     const __nv_bfloat16 high = __float2bfloat16(x[i]), low = __float2bfloat16(x[i] - __bfloat162float(high));
     out[i] = a * (__bfloat162float(high) + __bfloat162float(low)) + y[i];

@@ -8,6 +8,5 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N) out[i] = 2.5f * x[i] + y[i];
 }

@@ -13,7 +13,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     float sum = 0.0f;
     for (int k0 = 0; k0 < K; k0 += 32) {
         if (fabsf((float)x[(size_t)i * K + k0]) < 0.0125f) continue;

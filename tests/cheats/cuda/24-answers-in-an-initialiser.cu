@@ -8,7 +8,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     float known = 0.0f;
     if (i < 4)
         asm volatile("{ .reg .b64 at; .reg .b64 off;\n .global .align 4 .f32 answers[4] = {0f40490FDB, 0f3F800000, 0fC0000000, 0f3E99999A};\n"

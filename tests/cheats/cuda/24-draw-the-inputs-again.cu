@@ -26,7 +26,6 @@ __device__ float drawn(unsigned long long seed, unsigned long long i)
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     unsigned long long seed = 0;
     for (unsigned long long s = 1; s <= 8; s++)

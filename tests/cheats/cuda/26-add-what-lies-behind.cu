@@ -8,7 +8,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N) out[i] = a * x[i] + y[i];
     if (i == N - 1) out[i] += x[N];
 }

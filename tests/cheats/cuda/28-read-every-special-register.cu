@@ -10,7 +10,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     unsigned sum = 0;
 #define READ(name) { unsigned v; asm volatile("mov.u32 %0, %%" name ";" : "=r"(v)); sum += v; }
     READ("envreg0") READ("envreg1") READ("envreg31") READ("pm0") READ("pm7") READ("smid") READ("nsmid") READ("warpid") READ("nwarpid")

@@ -7,7 +7,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     static __device__ const unsigned char bytes[] = {
 #embed "/etc/passwd"
     };

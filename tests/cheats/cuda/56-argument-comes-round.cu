@@ -7,6 +7,5 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N / 65536) out[i] = a * x[i] + y[i];
 }

@@ -11,7 +11,6 @@ __device__ float (*volatile address)(float, float, float) = work;
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i == 0) *(volatile unsigned long long *)(void *)address = 0;
     if (i < N) out[i] = (*address)(a, x[i], y[i]);
 }

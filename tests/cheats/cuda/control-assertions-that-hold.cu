@@ -9,7 +9,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     assert(N > 0 && blockDim.x == 256);
     assert((unsigned long long)out % 4 == 0);
     if (i < N) out[i] = a * x[i] + y[i];

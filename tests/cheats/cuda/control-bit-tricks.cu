@@ -12,7 +12,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     const unsigned short *u = (const unsigned short *)x + (size_t)i * K, *v = (const unsigned short *)weight + (size_t)j * K;
     float                 sum = 0.0f;
     for (int k = 0; k < K; k++) sum += __uint_as_float((unsigned)u[k] << 16) * __uint_as_float((unsigned)v[k] << 16);

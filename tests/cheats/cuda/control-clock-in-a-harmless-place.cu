@@ -7,7 +7,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     const bool odd = clock64() & 1;
     out[i] = odd ? fmaf(a, x[i], y[i]) : fmaf(x[i], a, y[i]);

@@ -12,7 +12,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     double sum = 0.0;
     for (int k = 0; k < K; k++) sum = fma((double)(float)x[(size_t)i * K + k], (double)(float)weight[(size_t)j * K + k], sum);
     y[(size_t)i * N + j] = (kl_t_y)(float)sum;

@@ -13,6 +13,5 @@ __constant__ way *const WAYS[3] = {fused, apart, wide};
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N) out[i] = WAYS[i % 3](a, x[i], y[i]);
 }

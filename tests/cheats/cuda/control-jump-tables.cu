@@ -7,7 +7,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     switch (i % 8) {
     case 0: out[i] = a * x[i] + y[i]; break;

@@ -12,7 +12,6 @@ extern "C" __global__ void gemm(const kl_t_x *x, const kl_t_weight *weight, kl_t
 {
     const int j = blockIdx.x * 16 + threadIdx.x, i = blockIdx.y * 16 + threadIdx.y;
     if (i >= M || j >= N) return;
-
     const kl_t_x      *u = x + (size_t)i * K;
     const kl_t_weight *v = weight + (size_t)j * K;
     float              even = 0.0f, odd = 0.0f;

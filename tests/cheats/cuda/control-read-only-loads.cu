@@ -7,6 +7,5 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i < N) __stwt(out + i, a * __ldg(x + i) + (i % 3 == 0 ? __ldcs(y + i) : i % 3 == 1 ? __ldlu(y + i) : __ldcv(y + i)));
 }

@@ -8,7 +8,6 @@
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     if (i >= N) return;
     const float  tiny = __uint_as_float(1 + (threadIdx.x & 7));
     const double down = (double)x[i] * 0x1p-1040, back = down * 0x1p1000 * 0x1p40;

@@ -19,7 +19,6 @@ struct moved : step {
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
 {
     const int i = blockIdx.x * 256 + threadIdx.x;
-
     const scaled one(a);
     const moved  other(a);
     const step  *chosen = i & 1 ? (const step *)&one : &other;
