@@ -91,6 +91,9 @@ typedef struct {
     int64_t  billed_microusd;                                /* -1: unknown */
 } kl_recorded;
 
+/* Did this call fail because a recording holds no answer for it?  A line that replays ends there, in order. */
+bool kl_model_recording_ended(const kl_error *e);
+
 /* Write a recording that `replay:` answers from.  Slots must differ.  Errors: KL_EINVAL, KL_EIO. */
 KL_MUST_USE kl_err kl_recording_write(const char *path, const char *model, const char *command, const char *note,
                                       const kl_recorded *calls, int n, kl_error *e);

@@ -29,11 +29,17 @@ typedef struct {
     kl_verdict start_verdict, verdict;  /* of the start; of the best, full */
     double reference_ratio;       /* to the same baseline; 0: no reference */
     double gain, gain_low, gain_high;   /* best over start, interleaved; from their two verdicts where that cannot be; 1 when it is the start */
+    kl_call call;                 /* what `gain` means; KL_SAME when the best is the start, which it is wherever it did not prove to be faster */
+    bool   gain_timed;            /* the two were timed side by side when the search ended */
     kl_str stopped;               /* "budget" "steps" "patience" "roof" "goal" "recovered" "model says done" "recording ended" */
     int    proposals, gated, passed, improved;
     kl_str cards;                 /* names of those whose application became part of the best, in order */
     int64_t spent_microusd;
 } kl_search_result;
+
+/* What a quotient [low, high] of two ratios to one baseline means.  That baseline drifts between two measurements, on a shared machine by a half, so
+ * it says faster or slower only where the two are further apart than that, and never the same. */
+kl_call kl_search_far_apart(double low, double high);
 
 /* A number that a policy can be given. */
 typedef struct { const char *name; double otherwise, least, most; const char *doc; } kl_policy_param;

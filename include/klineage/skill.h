@@ -31,8 +31,10 @@ typedef struct {
     kl_str result_hash, verdict_key, receipt; /* empty when nothing passed */
     bool   held_out;          /* the start is not a state the card was born from */
     bool   accepted;          /* correct, provided what it promises, and reproduced the expected effect */
-    kl_str outcome, why;      /* of the verdict, or "no_edit" */
+    kl_str outcome, why;      /* of the verdict, or "no_edit", or "undecided": nothing that was measured says yes or no */
     double gain, low, high;   /* speed over the start's, interleaved; 0 when none */
+    double floor;             /* A/A floor of that comparison; 0: not recorded */
+    kl_str call;              /* "faster" "slower" "same" "undecided"; empty when nothing was timed */
     double expected;          /* gain that was expected */
     int    tries;
     int64_t spent_microusd;
@@ -61,6 +63,10 @@ typedef struct {
     kl_str folder;            /* where it lies; empty when nowhere yet */
 } kl_card;
 
+/* What the gate's rule says of a trial's interval beside its floor; a floor that was not recorded counts as 0.  Computed, whatever `call` says. */
+kl_call kl_trial_call(const kl_trial_record *r);
+/* Did it show anything?  A trial that could not be measured is neither a success nor a failure. */
+bool    kl_trial_decided(const kl_trial_record *r);
 /* Every held-out trial of `before` stays with a card that takes its place. */
 void   kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before);
 /* SKILL.md and evidence.json. */
@@ -116,13 +122,18 @@ typedef struct {
     kl_verdict verdict;           /* of it, or of the last attempt */
     char       verdict_key[65];
     double     gain, low, high;   /* over the start, interleaved; 0 when none passed */
+    double     floor;             /* A/A floor of that comparison */
+    kl_call    call;              /* what it means */
     int        tries;
+    bool       undecided;         /* a correct kernel was made, and its time over the start's could not be told: asking on would not help */
+    bool       ended;             /* a recording has no further answer */
     bool       bad_start;         /* the start itself does not pass the gate: nothing was tried, and nothing says anything of the card */
     bool       estimated;         /* a call's tokens were counted from bytes */
     kl_str     why;               /* of the last failure */
 } kl_materialized;
 
-/* `tries`: at most KL_MAX_TRIES.  `reach`: stop trying when the gain is at least this and surely above 1 % (0: anything surely faster).  Errors: as kl_ask and kl_judge. */
+/* `tries`: at most KL_MAX_TRIES.  `reach`: stop trying when the gain is at least this and the gate calls it faster (0: anything faster).
+ * Errors: as kl_ask and kl_judge; the end of a recording is none. */
 KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
                                         kl_error *e);
 
@@ -140,7 +151,8 @@ bool kl_card_decided(const kl_card *c, const char *run);
 
 
 /* Held-out round trips: the model sees the card and a start it was not born from, nothing else.  Every trial is logged in the
- * card, failures too; the card ends ADMITTED or REJECTED in `dir`.  KL_OK with REJECTED when no start fits its contract (says so). */
+ * card, failures too; the card ends ADMITTED or REJECTED in `dir`, or TRIAL when a trial could not be measured or a recording ended
+ * before it was decided (one that was admitted stays so then).  KL_OK with REJECTED when no start fits its contract (says so). */
 KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o,
                                   kl_error *e);
 

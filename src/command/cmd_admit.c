@@ -1,7 +1,7 @@
 /* cmd_admit.c - `klineage admit CARD...`: held-out round trips decide whether candidates become SkillCards.
  *
  * Starts are the states of the lineages that lie in the library, and with --starts DIR the kernels of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of
- * states that no card was born from).  One track a card.  The run's identity holds no list of cards: those that are done fall out of --all, and the rest goes on
+ * states that no card was born from), named by their path within DIR: a recording answers wherever DIR lies.  One track a card.  The run's identity holds no list of cards: those that are done fall out of --all, and the rest goes on
  * where it was.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
@@ -60,7 +60,8 @@ static kl_err from_library(gathering *g, const char *dir, kl_error *e) {
     return err;
 }
 
-static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, kl_error *e) {
+/* `name`: of the folder within --starts. */
+static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, const char *name, kl_error *e) {
     kl_str *names;
     size_t n;
     kl_err err = kl_fs_list(&names, &n, g->arena, folder, e);
@@ -68,7 +69,7 @@ static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, kl_er
         const kl_surface *surface = kl_surface_of_path(names[i]);
         kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
         if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e)))
-            add_start(g, task, path, source, surface, KL_S(""));
+            add_start(g, task, kl_fs_join(g->arena, name, names[i].ptr), source, surface, KL_S(""));
     }
     return err;
 }
@@ -86,7 +87,8 @@ static kl_err from_folder(gathering *g, const char *dir, kl_error *e) {
         if (!err) err = kl_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
         for (size_t j = 0; !err && j < m; j++)
             if (kl_surface_by_name(surfaces[j]))
-                err = from_ladder(g, task, kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr, e);
+                err = from_ladder(g, task, kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr,
+                                  kl_fs_join(g->arena, tasks[i].ptr, surfaces[j].ptr).ptr, e);
     }
     return err;
 }
@@ -144,14 +146,15 @@ static void show_card(kl_buf *out, const admit_job *j) {
         kl_buf_printf(out, " not decided: %s%s%s\n", j->error.where, j->error.where[0] ? ": " : "", j->error.message);
         return;
     }
-    if (last && last->held_out)
-        kl_buf_printf(out, " %.3gx of %.3gx expected on %.*s", last->gain, last->expected,
-                      KL_STR_ARG(last->start_name));
+    if (last && last->held_out && last->gain > 0)
+        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s, of %.3gx expected on %.*s", last->gain, last->low, last->high,
+                      KL_STR_ARG(last->call), last->expected, KL_STR_ARG(last->start_name));
     kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
+    if (c->status == KL_CARD_TRIAL || (last && !kl_trial_decided(last)))
+        kl_buf_printf(out, "          %.*s\n", KL_STR_ARG(c->verification));
 }
 
-static void show(kl_result *out, const admit_job *jobs, int n) {
-    json_t *rows = json_array();
+static int show_cards(kl_result *out, json_t *rows, const admit_job *jobs, int n) {
     int admitted = 0;
     for (int i = 0; i < n; i++) {
         const kl_card *c = &jobs[i].card;
@@ -161,10 +164,20 @@ static void show(kl_result *out, const admit_job *jobs, int n) {
                                               kl_card_status_name(c->status), "trials", c->n_trials, "error",
                                               jobs[i].error.code ? json_string(jobs[i].error.message) : json_null()));
     }
+    return admitted;
+}
+
+/* A replay that came to its end has shown what it can, whatever this machine could measure of it. */
+static void show(kl_result *out, const admit_job *jobs, int n, bool replays) {
+    json_t *rows = json_array();
+    int admitted = show_cards(out, rows, jobs, n);
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
+    if (replays && admitted < n)
+        kl_buf_add(&out->text,
+                   KL_S("replay finished; a model that answers goes on: klineage admit CARD --model MODEL\n"));
     out->json =
         json_pack("{ss si si so}", "schema", "klineage/admission", "version", 1, "admitted", admitted, "cards", rows);
-    out->exit_code = admitted == n ? 0 : 1;
+    out->exit_code = admitted == n || replays ? 0 : 1;
 }
 
 /* Cards that an earlier pass of this run decided on are shown and left alone. */
@@ -188,7 +201,7 @@ static kl_err run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a, const
         out->trouble = *e; /* what was decided of the others stands */
         err = KL_OK;
     }
-    if (!err) show(out, jobs, n);
+    if (!err) show(out, jobs, n, kl_effort_replays(args->values[KL_OPTION_MODEL]));
     if (!err && open < n) kl_buf_printf(&out->text, "%d decided by this run before; --trial N tries again\n", n - open);
     return err;
 }

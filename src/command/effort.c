@@ -2,6 +2,7 @@
 #include "command/effort.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_BUDGET INT64_C(10000000) /* ten dollars a track, as in the paper's experiments */
 #define MAX_DOLLARS 1e6
@@ -66,6 +67,8 @@ kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int other
         return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %d", kl_option_at(id)->name, most);
     return KL_OK;
 }
+
+bool kl_effort_replays(const char *model) { return model && strncmp(model, "replay:", 7) == 0; }
 
 kl_track_opts kl_effort_tracks(const kl_args *args) {
     uint64_t jobs = kl_args_number(args, KL_OPTION_JOBS, 1);

@@ -9,6 +9,8 @@
 KL_MUST_USE kl_err kl_effort_jobs(const kl_args *args, kl_error *e);
 /* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the caller's to fill. */
 KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
+/* Answers come out of a recording: its end is an end in order. */
+bool kl_effort_replays(const char *model);
 /* --jobs --once. */
 kl_track_opts kl_effort_tracks(const kl_args *args);
 /* Dollars of an option as micro-dollars; `otherwise` when it is not given.  Errors: KL_EINVAL. */

@@ -65,7 +65,8 @@ static void listen(kl_track *t, const kl_request *q) {
 /* From the list or the function; the list ends as a recording does. */
 static kl_err next_reply(fake_reply *out, kl_track *t, const kl_request *q, kl_error *e) {
     *out = (fake_reply){0};
-    if (!t->answer && t->next == t->n_replies) return kl_fail(e, KL_ENOENT, "fake", "the recording ended");
+    if (!t->answer && t->next == t->n_replies)
+        return kl_fail(e, KL_ENOENT, "fake", "nothing is recorded for this: the recording ended");
     if (fails(t, t->next, t->ask_fails)) return kl_fail(e, t->fails, "fake", "as told");
     if (t->answer)
         t->answer(out, t, q, t->next, t->answer_ctx);
@@ -144,14 +145,20 @@ kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, 
     fill(out, t, task);
     sign(out, t, k->hash, o->against ? o->against->hash : "");
     out->outcome = outcome_of(k);
-    if (out->outcome != KL_PASS) return KL_OK;
+    const double wide = o->against ? strtod(word_after(k->source, "// wide ", "0").ptr, NULL) : 0;
+    if (wide > 0 && out->outcome == KL_PASS) out->outcome = KL_UNSTABLE;
+    if (out->outcome != KL_PASS && out->outcome != KL_UNSTABLE) return KL_OK;
     const double ratio = (o->against ? ns_of(o->against) : BASELINE_NS) / ns_of(k);
-    const double spread = o->against ? 0.002 : strtod(word_after(k->source, "// spread ", "0.002").ptr, NULL);
+    const double own = strtod(word_after(k->source, "// spread ", "0.002").ptr, NULL);
+    const double spread = wide > 0 ? wide : o->against ? 0.002 : own;
     out->comparisons[0] = (kl_comparison){.baseline = word_after(k->source, "// baseline ", "blas"),
                                           .ratio = ratio,
                                           .low = ratio * (1 - spread),
                                           .high = ratio * (1 + spread),
-                                          .stable = true};
+                                          .floor = strtod(word_after(k->source, "// floor ", "0.001").ptr, NULL),
+                                          .stable = out->outcome == KL_PASS};
+    kl_comparison *c = &out->comparisons[0];
+    c->call = kl_decide(c->low, c->high, c->floor, c->stable);
     out->n_comparisons = 1;
     out->median_ns = (int64_t)ns_of(k);
     return KL_OK;

@@ -2,7 +2,8 @@
  * no store, no gate, no compiler.
  *
  * A source may hold `ns 200` in a comment (its time; 300 otherwise), `outcome wrong` (its verdict; pass otherwise) and
- * `baseline other` (what it was timed against; blas otherwise) and `spread 0.3` (half the width of its interval against that; 0.002).
+ * `baseline other` (what it was timed against; blas otherwise), `spread 0.3` (half the width of its interval against that; 0.002), `wide 0.3` (the same
+ * against another kernel, where it then never settles) and `floor 0.2` (A/A floor of its runs; 0.001).  An unstable one is timed too.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_FAKE_TRACK_H
 #define KL_LINEAGE_FAKE_TRACK_H

@@ -93,15 +93,37 @@ static kl_err replay_open(void **self, kl_arena *a, const char *rest, kl_error *
     return err;
 }
 
+#define NOTHING "nothing is recorded for "
+
+bool kl_model_recording_ended(const kl_error *e) {
+    return e->code == KL_ENOENT && !strncmp(e->message, NOTHING, sizeof NOTHING - 1);
+}
+
+/* A place that is a path may have been recorded from another folder: "t/materialize experts/gemm/k.c/0" answers "t/materialize gemm/k.c/0". */
+static const json_t *same_place(const recording *r, const char *slot) {
+    const char *space = strchr(slot, ' '), *recorded;
+    const size_t head = space ? (size_t)(space - slot) + 1 : 0, tail = strlen(slot) - head;
+    json_t *calls = r->calls, *o;
+    if (!space) return NULL;
+    json_object_foreach(calls, recorded, o) {
+        const size_t n = strlen(recorded);
+        if (n > head + tail && !strncmp(recorded, slot, head) && recorded[n - tail - 1] == '/' &&
+            !strcmp(recorded + n - tail, slot + head))
+            return o;
+    }
+    return NULL;
+}
+
 static const char *replay_name(const void *self) { return ((const recording *)self)->name; }
 
 static kl_err replay_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e) {
     const recording *r = self;
     const char *wanted = r->exact ? q->key : q->slot;
     const json_t *o = wanted ? json_object_get(r->calls, wanted) : NULL;
+    if (!o && wanted && !r->exact) o = same_place(r, wanted);
     out->billed_microusd = 0;
     if (!o) {
-        kl_fail(e, KL_ENOENT, r->path, "nothing is recorded for %s %.120s (%.60s)", r->exact ? "the key" : "the slot",
+        kl_fail(e, KL_ENOENT, r->path, NOTHING "%s %.120s (%.60s)", r->exact ? "the key" : "the slot",
                 wanted ? wanted : "of a call outside of a run", q->slot && r->exact ? q->slot : q->purpose);
         if (r->exact)
             kl_hint(e, "prompts or options have changed since; --model replay:%.200s answers by slot instead", r->path);

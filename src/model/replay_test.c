@@ -108,6 +108,25 @@ static void test_model_replay__what_is_not_recorded_is_named(void **state) {
     assert_contains(e.hint, "run record");
 }
 
+/* Recorded from one folder, replayed from another: what a call is about is named by the end of its path. */
+static void test_model_replay__a_path_in_a_slot_is_known_by_its_end(void **state) {
+    (void)state;
+    kl_reply r;
+    assert_ok(kl_fs_write("p.jsonl", KL_S(HEAD "{\"slot\":\"t/make old/gemm/k.c/0\",\"text\":\"yes\"}\n"), &e));
+    assert_ok(ask(&r, "replay:p.jsonl", "t/make old/gemm/k.c/0", NULL));
+    assert_ok(ask(&r, "replay:p.jsonl", "t/make gemm/k.c/0", NULL));
+    assert_str(r.text, "yes");
+    static const char *const others[] = {"t/make emm/k.c/0", "t/make gemm/k.c/1", "t/take gemm/k.c/0",
+                                         "u/make gemm/k.c/0", "gemm/k.c/0"};
+    for (size_t i = 0; i < KL_COUNT(others); i++) {
+        e = (kl_error){0};
+        assert_err(KL_ENOENT, ask(&r, "replay:p.jsonl", others[i], NULL));
+        assert_true(kl_model_recording_ended(&e));
+    }
+    assert_err(KL_ENOENT, ask(&r, "replay:no-such-file.jsonl", "a", NULL));
+    assert_false(kl_model_recording_ended(&e));
+}
+
 static void test_model_replay__a_file_by_hand_needs_slots_and_texts_alone(void **state) {
     (void)state;
     kl_reply r;
@@ -158,6 +177,7 @@ int main(void) {
         TEST(what_was_written_comes_back),
         TEST(the_same_calls_are_the_same_bytes),
         TEST(what_is_not_recorded_is_named),
+        TEST(a_path_in_a_slot_is_known_by_its_end),
         TEST(a_file_by_hand_needs_slots_and_texts_alone),
         TEST(a_file_that_is_wrong_is_refused_as_a_whole),
     };

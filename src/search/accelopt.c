@@ -164,7 +164,7 @@ static kl_err fix(accelopt *x, kli_outcome *o, const kli_point *from, kl_error *
     kli_point base = *from, failed;
     kl_err err = KL_OK;
     for (int i = param(x, "fixer_steps"); i > 0 && !err; i--) {
-        if (o->done || o->fate == KLI_SLOWER || o->fate == KLI_BETTER || kli_search_over(&x->s)) return KL_OK;
+        if (o->done || o->fate >= KLI_UNDECIDED || kli_search_over(&x->s)) return KL_OK;
         if (kli_point_failed(&x->s, &failed, o, &base)) base = failed;
         kl_prompt_value values[] = {{"task", x->task},
                                     {"tag", kli_search_tag(&x->s)},

@@ -371,7 +371,7 @@ static kl_err take(explorer *x, int *child, const kl_reply *reply, int parent, b
     } else {
         *p = o.point;
         made.correct = true;
-        made.speedup = x->s.start.ratio > 0 ? p->ratio / x->s.start.ratio : p->ratio;
+        made.speedup = o.verdict.outcome != KL_PASS ? 1 : x->s.start.ratio > 0 ? p->ratio / x->s.start.ratio : p->ratio;
     }
     *child = add_child(x, parent, large, made);
     return KL_OK;

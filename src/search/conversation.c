@@ -99,7 +99,7 @@ static bool settle(conversation *c, const kli_outcome *o) {
         c->best_cards = c->cards;
         return c->since_accepted = 0, false;
     }
-    bool preparation = o->fate == KLI_SLOWER && o->point.ratio >= PREPARATION * c->current.ratio;
+    bool preparation = o->fate >= KLI_UNDECIDED && o->point.ratio >= PREPARATION * c->current.ratio;
     if (preparation) advance(c, o);
     if (c->current.kernel == c->s.best.kernel || ++c->since_accepted <= MAX_PREPARATIONS) return false;
     c->current = c->s.best;

@@ -125,7 +125,8 @@ static double score_of(const evolution *v, const program *p) {
     const bool nearly = verdict->outcome == KL_WRONG || verdict->outcome == KL_UNSTABLE;
     const double speed = v->s.start.ratio > 0 ? p->point.ratio / v->s.start.ratio : 0;
     if (!p->correct) return (nearly ? SCORE_WRONG : 0) + SCORE_STAGE * (double)verdict->stage / KL_STAGE_DONE;
-    return speed > SCORE_CORRECT ? speed : SCORE_CORRECT; /* not NaN either */
+    if (verdict->outcome != KL_PASS) return SCORE_CORRECT; /* and not timed */
+    return speed > SCORE_CORRECT ? speed : SCORE_CORRECT;  /* not NaN either */
 }
 
 static kli_member member_of(const evolution *v, const program *p) {

@@ -96,5 +96,5 @@ bool kli_point_failed(kli_search *s, kli_point *out, const kli_outcome *o, const
 }
 
 bool kli_point_timed(const kli_outcome *o) {
-    return (o->fate == KLI_SLOWER || o->fate == KLI_BETTER) && o->point.ratio > 0;
+    return o->fate >= KLI_UNDECIDED && o->verdict.outcome == KL_PASS && o->point.ratio > 0;
 }

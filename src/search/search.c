@@ -1,15 +1,15 @@
 /* search.c - the part that every policy shares: one proposal through the gate, best by verdict alone, when to stop.
  *
- * A kernel is better when it is surely faster than the best by 1 %.  Ratios to a baseline tell only what is worth a closer look: that baseline drifts, on
- * a shared machine by a half, so unless the ratios are further apart the two are timed against each other.
+ * A kernel is better when the gate calls it faster than the best.  Ratios to a baseline tell only what is worth a closer look: that baseline drifts, on
+ * a shared machine by a half, so unless the ratios are further apart the two are timed against each other.  Where that stays open, so does the
+ * proposal: correct, not timed, and no new best.
  * Proposals that do not parse, do not apply, do not pass or are slower are results and cost what they cost.  What to propose next is a policy's
  * business.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include <math.h>
 #include <string.h>
 
-#define SURELY 1.01 /* the gate's own least change that counts */
-#define DRIFT 1.5   /* of a baseline between two measurements; ratios further apart are decided by themselves */
+#define DRIFT 1.5 /* of a baseline between two measurements; ratios further apart are decided by themselves */
 #define QUICK_HALF_WIDTH 0.03
 #define END_HALF_WIDTH 0.005 /* finer than what chose the best, so that it is measured anew */
 #define QUICK_END_HALF_WIDTH 0.02
@@ -18,6 +18,11 @@
 #define DEFAULT_STEPS 24
 #define DEFAULT_PATIENCE 8
 #define DEFAULT_ROOF 0.9
+
+kl_call kl_search_far_apart(double low, double high) {
+    if (!(low > 0) || !(low <= high) || !isfinite(high)) return KL_UNDECIDED;
+    return low > DRIFT ? KL_FASTER : high < 1 / DRIFT ? KL_SLOWER : KL_UNDECIDED;
+}
 
 static int or_default(int given, int otherwise) { return given > 0 ? given : otherwise; }
 
@@ -57,6 +62,8 @@ const char *kli_fate_words(kli_fate fate) {
         return "not gated: nothing could be applied";
     case KLI_FAILED:
         return "rejected by the gate";
+    case KLI_UNDECIDED:
+        return "correct, and its time could not be told from that of the best on this machine";
     case KLI_SLOWER:
         return "correct, and not a new best";
     case KLI_BETTER:
@@ -110,12 +117,20 @@ kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
     kl_str rival = s->against_start   ? KL_S("the start")
                    : v->n_comparisons ? v->comparisons[0].baseline
                                       : KL_S("nothing");
+    if (!(p->ratio > 0)) return KL_S("correct, not timed against the baseline");
     return kl_arena_printf(s->arena, "%.4g x %.*s [%.4g, %.4g], %.4g us a run", p->ratio, KL_STR_ARG(rival), p->low,
                            p->high, (double)v->median_ns / 1e3);
 }
 
 static kl_str last_key(const kli_search *s) {
     return kl_arena_copy(s->arena, kl_str_of(kl_track_verdict_key(s->track)));
+}
+
+/* Every check passed; a time that did not settle is the machine's doing. */
+static bool is_correct(const kl_verdict *v) { return v->outcome == KL_PASS || v->outcome == KL_UNSTABLE; }
+
+static void say_untimed(const kli_search *s, const char *what, const kl_verdict *v) {
+    if (v->outcome == KL_UNSTABLE) kl_track_say(s->track, "%s is correct, not timed: %.*s", what, KL_STR_ARG(v->why));
 }
 
 static bool lacks_baseline(const kl_verdict *v) {
@@ -135,7 +150,7 @@ static kl_err judge_given(kli_search *s, kl_verdict *v, const kl_kernel *k, kl_e
 static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
     kl_kernel *start = (kl_kernel *)s->o->start; /* points hold kernels of the search and this one; none is changed */
     kl_err err = judge_given(s, v, start, e);
-    if (err || v->outcome != KL_PASS || !lacks_baseline(v)) return err;
+    if (err || !is_correct(v) || !lacks_baseline(v)) return err;
     s->start.kernel = start;
     s->against_start = true;
     return KL_OK;
@@ -149,12 +164,13 @@ static kl_err judge_reference(kli_search *s, kl_error *e) {
     kli_outcome out = {.fate = KLI_FAILED};
     kl_err err = judge_given(s, &out.verdict, reference, e);
     if (err) return err;
-    if (out.verdict.outcome != KL_PASS)
+    if (!is_correct(&out.verdict))
         return kl_fail(e, KL_EINVAL, reference->path.ptr, "the reference kernel does not pass the gate: %s: %.*s",
                        kl_outcome_name(out.verdict.outcome), KL_STR_ARG(out.verdict.why));
     fill_point(s, &out.point, reference, &out.verdict);
     out.verdict_key = last_key(s);
-    s->out->reference_ratio = out.point.ratio;
+    say_untimed(s, "the reference", &out.verdict);
+    s->out->reference_ratio = out.verdict.outcome == KL_PASS ? out.point.ratio : 0;
     return step(s, &out, reference->source, KL_S(""), KL_S("reference"), e);
 }
 
@@ -166,17 +182,18 @@ kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out
                       .arena = kl_track_arena(t),
                       .out = out,
                       .params = kl_policy_find(kl_str_of(policy))->params};
-    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1};
+    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1, .call = KL_SAME};
     kl_track_phase(t, "start");
     kl_track_say(t, "judging the start");
     kl_err err = kli_blocks_valid(o->start->source, o->start->path, e);
     if (!err) err = judge_start(s, &v, e);
     if (err) return err;
-    if (v.outcome != KL_PASS) {
+    if (!is_correct(&v)) {
         kl_fail(e, KL_EINVAL, o->start->path.ptr, "the start kernel does not pass the gate: %s: %.*s",
                 kl_outcome_name(v.outcome), KL_STR_ARG(v.why));
         return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(o->task->name), KL_STR_ARG(o->start->path));
     }
+    say_untimed(s, "the start", &v);
     fill_point(s, &s->start, (kl_kernel *)o->start, &v);
     if (s->against_start) s->start.ratio = s->start.low = s->start.high = 1;
     s->best = s->start;
@@ -230,33 +247,52 @@ static void foresee_duel(kli_search *s, kl_str source) {
     if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_foresee(s->track, s->o->task, k, o);
 }
 
-/* A time that did not settle has an interval too: wide, and good enough where it is far from 1. */
 static const kl_comparison *compared(const kl_verdict *v) {
-    const kl_comparison *c = &v->comparisons[0];
-    bool there = (v->outcome == KL_PASS || v->outcome == KL_UNSTABLE) && v->n_comparisons > 0;
-    return there && c->low > 0 && c->low <= c->ratio && c->ratio <= c->high && isfinite(c->high) ? c : NULL;
+    return is_correct(v) && v->n_comparisons > 0 ? &v->comparisons[0] : NULL;
 }
 
-/* A best that fails when it is run once more, or a comparison that does not settle, leaves the ratios to decide. */
-static kl_err beats_best(kli_search *s, bool *beats, const kli_point *p, kl_error *e) {
-    const bool same = strcmp(p->kernel->hash, s->best.kernel->hash) == 0;
+static kl_call by_ratios(const kli_point *p, const kli_point *best) {
+    if (!(p->low > 0) || !(best->low > 0)) return KL_UNDECIDED;
+    return kl_search_far_apart(p->low / best->high, p->high / best->low);
+}
+
+/* Timed against the best.  A duel that cannot be held leaves it undecided. */
+static kl_err duel(kli_search *s, kl_call *call, const kli_point *p, kl_error *e) {
     kl_verdict v;
     kl_error own = {0};
-    *beats = !same && p->low > s->best.ratio * SURELY;
-    if (same || p->low > s->best.ratio * DRIFT || p->high * DRIFT <= s->best.ratio) return KL_OK;
     kl_gate_opts o = rival_options(s);
+    *call = KL_UNDECIDED;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, &own);
     if (err == KL_EINVAL) {
         kl_track_say(s->track, "not timed against the best: %s", own.message);
         return KL_OK;
     }
-    if (err) {
-        if (e) *e = own;
-        return err;
-    }
-    const kl_comparison *c = compared(&v);
-    if (c && (v.outcome == KL_PASS || c->low > SURELY)) *beats = c->low > SURELY;
-    return KL_OK;
+    if (err && e) *e = own;
+    const kl_comparison *c = err ? NULL : compared(&v);
+    const bool passed =
+        p->verdict.outcome == KL_PASS || (c && v.outcome == KL_PASS); /* a best has passed once at least */
+    if (c && passed) *call = c->call;
+    if (c && *call == KL_UNDECIDED)
+        kl_track_say(s->track, "undecided: %.3gx of the best [%.3g, %.3g] beside a floor of %.1f %%", c->ratio, c->low,
+                     c->high, c->floor * 100);
+    return err;
+}
+
+static kl_err against_best(kli_search *s, kli_fate *out, const kli_point *p, kl_error *e) {
+    kl_err err = KL_OK;
+    *out = KLI_SLOWER;
+    if (strcmp(p->kernel->hash, s->best.kernel->hash) == 0) return KL_OK;
+    kl_call call = p->verdict.outcome == KL_PASS ? by_ratios(p, &s->best) : KL_UNDECIDED;
+    if (call == KL_UNDECIDED) err = duel(s, &call, p, e);
+    *out = call == KL_FASTER ? KLI_BETTER : call == KL_UNDECIDED ? KLI_UNDECIDED : KLI_SLOWER;
+    return err;
+}
+
+static void remember(kli_search *s, kl_kernel *k) {
+    kl_kernel **longer = KL_ARRAY(s->arena, kl_kernel *, s->n_correct + 1);
+    if (s->n_correct) memcpy(longer, s->correct, (size_t)s->n_correct * sizeof *longer);
+    longer[s->n_correct++] = k;
+    s->correct = longer;
 }
 
 static void new_best(kli_search *s, const kli_point *p) {
@@ -266,6 +302,10 @@ static void new_best(kli_search *s, const kli_point *p) {
     s->out->verdict = p->verdict;
     s->out->improved++;
     kl_track_best(s->track, p->ratio);
+}
+
+static bool replays(const kli_search *s) {
+    return kl_str_starts(kl_str_of(kl_track_model(s->track)), KL_S("replay of "));
 }
 
 /* Nothing could be gated: says why, to the model and in the journal. */
@@ -290,13 +330,12 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     out->verdict_key = last_key(s);
     out->fate = KLI_FAILED;
     out->feedback = kl_rewrite_feedback(s->arena, &out->verdict);
-    if (out->verdict.outcome == KL_PASS && k) {
-        s->out->passed++;
+    if (k && is_correct(&out->verdict)) {
+        s->out->passed += out->verdict.outcome == KL_PASS;
         fill_point(s, &out->point, k, &out->verdict);
-        bool beats;
-        err = beats_best(s, &beats, &out->point, e);
+        remember(s, k);
+        err = against_best(s, &out->fate, &out->point, e);
         if (err) return err;
-        out->fate = beats ? KLI_BETTER : KLI_SLOWER;
     }
     if (out->fate == KLI_BETTER) new_best(s, &out->point);
     if (out->point.ratio > 0)
@@ -307,9 +346,28 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
 }
 
+/* To `base`.  A recorded edit that does not fit it was made for a kernel that was current then: where it fits one of this line, that one is what it
+ * changes.  Returns what it was applied to. */
+static const kli_point *apply(kli_search *s, kl_str *source, kli_point *elsewhere, const kli_outcome *o,
+                              const kli_point *base, kl_error *refused) {
+    kl_error unused = {0};
+    kl_err err = kl_proposal_apply(source, s->arena, base->kernel->source, &o->proposal, refused);
+    for (int i = s->n_correct - 1; err && replays(s) && i >= -1; i--) {
+        kl_kernel *k = i < 0 ? s->start.kernel : s->correct[i];
+        if (kl_proposal_apply(source, s->arena, k->source, &o->proposal, &unused)) continue;
+        kl_track_say(s->track, "the recording went on from another kernel of this line, which was decided otherwise "
+                               "now: its edit is applied to that");
+        *refused = (kl_error){0};
+        *elsewhere = (kli_point){.kernel = k};
+        return elsewhere;
+    }
+    return base;
+}
+
 kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, const kli_point *base, kl_error *e) {
     kl_error refused = {0};
     kl_str source = {0};
+    kli_point elsewhere;
     *out = (kli_outcome){0};
     s->out->proposals++;
     if (reply->stop == KL_STOP_TRUNCATED)
@@ -320,7 +378,7 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
         kl_fail(&refused, KL_EPARSE, "reply", "the reply was refused by the provider");
     else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface, &refused) &&
              !(out->done = out->proposal.kind == KL_PROPOSAL_DONE))
-        (void)!kl_proposal_apply(&source, s->arena, base->kernel->source, &out->proposal, &refused);
+        base = apply(s, &source, &elsewhere, out, base, &refused);
     if (out->done) {
         kl_fail(&refused, KL_EPARSE, "reply", "the model says that there is nothing left to do");
         out->proposal.action = KL_S("done");
@@ -337,44 +395,74 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, c
 
 static bool stop(kli_search *s, const char *why) { return s->out->stopped = kl_str_of(why), true; }
 
-bool kli_search_over(kli_search *s) {
+/* By a time that settled alone. */
+static bool fast_enough(kli_search *s) {
     const kl_search_opts *o = s->o;
     const kl_verdict *v = &s->best.verdict;
-    double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF;
+    const double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF, recovered = o->recover * s->out->reference_ratio;
+    if (v->outcome != KL_PASS) return false;
     if (v->floor_ns > 0 && v->median_ns > 0 && (double)v->floor_ns >= roof * (double)v->median_ns)
         return stop(s, "roof");
     if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
-    double recovered = o->recover * s->out->reference_ratio;
-    if (recovered > 0 && s->best.low >= recovered) return stop(s, "recovered");
+    return recovered > 0 && s->best.low >= recovered && stop(s, "recovered");
+}
+
+bool kli_search_over(kli_search *s) {
+    const kl_search_opts *o = s->o;
+    if (fast_enough(s)) return true;
     if (s->out->proposals >= or_default(o->max_steps, DEFAULT_STEPS)) return stop(s, "steps");
     return s->since_best >= or_default(o->patience, DEFAULT_PATIENCE) && stop(s, "patience");
 }
 
-/* What the two verdicts against the same baseline say: wider than a comparison, and there also where a busy machine never settles one. */
+/* What the two verdicts against the same baseline say: wider than a comparison, and there also where that cannot be held. */
 static void bound_gain(kli_search *s) {
     const kli_point *from = &s->start, *to = &s->best;
+    s->out->call = by_ratios(to, from);
     if (!(from->low > 0) || !(to->low > 0)) return;
     s->out->gain = to->ratio / from->ratio;
     s->out->gain_low = to->low / from->high;
     s->out->gain_high = to->high / from->low;
 }
 
-/* The best and the start side by side; `row` gets what was measured, and stays without a ratio where nothing settled. */
+static void take_gain(kli_search *s, kl_step *row, const kl_comparison *c) {
+    row->verdict_key = last_key(s);
+    s->out->gain = row->ratio = c->ratio;
+    s->out->gain_low = row->low = c->low;
+    s->out->gain_high = row->high = c->high;
+    s->out->call = c->call;
+    s->out->gain_timed = true;
+}
+
+/* The best and the start side by side; `row` gets what was measured, and stays without a ratio where that could not be. */
 static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     kl_verdict v;
+    kl_error own = {0};
     kl_gate_opts o = options(s);
     if (s->best.kernel == s->start.kernel) return KL_OK;
     bound_gain(s);
     o.against = s->start.kernel;
     o.half_width = o.quick ? QUICK_END_HALF_WIDTH : END_HALF_WIDTH;
-    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, e);
-    const kl_comparison *c = err ? NULL : compared(&v);
-    if (!c) return err;
-    row->verdict_key = last_key(s);
-    s->out->gain = row->ratio = c->ratio;
-    s->out->gain_low = row->low = c->low;
-    s->out->gain_high = row->high = c->high;
-    return KL_OK;
+    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, &own);
+    if (err == KL_EINVAL) {
+        kl_track_say(s->track, "the best was not timed against the start: %s", own.message);
+        return KL_OK;
+    }
+    if (err && e) *e = own;
+    if (!err && compared(&v)) take_gain(s, row, compared(&v));
+    return err;
+}
+
+/* What does not prove to be faster than the start in the end is none: duels on a busy machine add up their luck. */
+static void settle_best(kli_search *s) {
+    kl_search_result *out = s->out;
+    if (s->best.kernel == s->start.kernel || out->call == KL_FASTER || out->call == KL_UNDECIDED) return;
+    kl_track_say(s->track, "the best is not faster than the start: %.3gx [%.3g, %.3g], so the start stays", out->gain,
+                 out->gain_low, out->gain_high);
+    out->best = s->start.kernel;
+    out->verdict = s->start.verdict;
+    out->gain = out->gain_low = out->gain_high = 1;
+    out->call = KL_SAME;
+    out->cards = KL_S("");
 }
 
 static kl_err journal_end(kli_search *s, kl_error *e) {
@@ -385,17 +473,21 @@ static kl_err journal_end(kli_search *s, kl_error *e) {
                    .median_ns = s->best.verdict.median_ns,
                    .why = s->out->stopped};
     kl_err err = measure_gain(s, &row, e);
+    row.accepted = row.ratio > 0 && s->out->call == KL_FASTER;
+    if (!err) settle_best(s);
     return err ? err : kl_track_step(s->track, &row, KL_S(""), e);
 }
 
-/* Not: a price, a key or a file that is missing, or a recording of something else. */
-static bool recording_ended(const kli_search *s) {
-    return s->out->proposals > 0 && kl_str_starts(kl_str_of(kl_track_model(s->track)), KL_S("replay of "));
+/* A recording is over in order, also one that holds nothing for this line: whoever replays sees what it holds. */
+static bool recording_ended(kli_search *s, kl_err err, const kl_error *e) {
+    if (err != KL_ENOENT || !e || !kl_model_recording_ended(e)) return false;
+    kl_track_say(s->track, "replay finished after %d proposals: %s", s->out->proposals, e->message);
+    return stop(s, "recording ended");
 }
 
 kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
     if (err == KL_EBUDGET) err = (stop(s, "budget"), KL_OK);
-    if (err == KL_ENOENT && recording_ended(s)) err = (stop(s, "recording ended"), KL_OK);
+    if (recording_ended(s, err, e)) err = KL_OK;
     if (!err) kl_track_phase(s->track, "end");
     if (!err) err = journal_end(s, e);
     s->out->spent_microusd = kl_track_spent(s->track);

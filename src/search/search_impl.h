@@ -25,12 +25,14 @@ typedef struct {
     kl_search_result *out;
     const kl_policy_param *params;
     kli_point start, best;
-    bool against_start; /* no baseline here: times are compared with the start's */
-    int since_best;     /* proposals */
+    bool against_start;  /* no baseline here: times are compared with the start's */
+    int since_best;      /* proposals */
+    kl_kernel **correct; /* that came out so far: a recorded edit may refer to one that another decision made current */
+    int n_correct;
 } kli_search;
 
-/* What became of one proposal. */
-typedef enum { KLI_NO_EDIT, KLI_FAILED, KLI_SLOWER, KLI_BETTER } kli_fate;
+/* What became of one proposal; from KLI_UNDECIDED on it is correct. */
+typedef enum { KLI_NO_EDIT, KLI_FAILED, KLI_UNDECIDED, KLI_SLOWER, KLI_BETTER } kli_fate;
 typedef struct {
     kli_fate fate;
     kl_proposal proposal;
@@ -41,7 +43,8 @@ typedef struct {
     bool done;          /* the model says that there is nothing left; fate is KLI_NO_EDIT */
 } kli_outcome;
 
-/* Judge the start; it must be correct.  `policy`: whose name and parameters these are.  Errors: KL_EINVAL when the start is not correct. */
+/* Judge the start; it must be correct, and may be one whose time does not settle.  `policy`: whose name and parameters these are.
+ * Errors: KL_EINVAL when the start is not correct. */
 KL_MUST_USE kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t,
                                     const kl_search_opts *o, kl_error *e);
 /* A parameter of the policy: as set, else its default, within its bounds.  One that is not in its table is a bug. */

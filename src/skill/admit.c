@@ -2,7 +2,7 @@
  *
  * A start is held out when it is none of the states that the card was born from.  An agent gets the card and the start; what it makes has to be
  * correct, to have what the card provides, and to reproduce the share of the expected log-gain.  One success admits; every trial stays in the
- * card.  Source: KLineage paper, section 3.3, "Roundtrip admission".  SPDX-License-Identifier: Apache-2.0 */
+ * card.  A trial that could not be measured is no vote: the card waits for a quieter machine, and its start may be tried again.  Source: KLineage paper, section 3.3, "Roundtrip admission".  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include <math.h>
@@ -26,6 +26,8 @@ typedef struct {
     kl_arena *arena;
     const kl_admit_opts *opts;
     double reach;
+    bool was_admitted; /* and is as it was then */
+    bool ended;        /* a recording has no further answer */
 } admitting;
 
 /* ---- which starts ---------------------------------------------------------------------------------------------------------- */
@@ -67,7 +69,9 @@ static bool speaks(const kl_card *c, kl_str language) {
 /* A start that was tried already gives no second vote, unless the card says something else now. */
 static bool was_tried(const kl_card *c, const char *hash) {
     for (int i = 0; i < c->n_trials && !c->edited; i++)
-        if (c->trials[i].held_out && kl_str_eq(c->trials[i].start_hash, kl_str_of(hash))) return true;
+        if (c->trials[i].held_out && kl_trial_decided(&c->trials[i]) &&
+            kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)))
+            return true;
     return false;
 }
 
@@ -136,6 +140,13 @@ static int choose(admitting *m, candidate **out, const kl_start *starts, int n) 
 
 /* ---- one trial ---------------------------------------------------------------------------------------------------------------- */
 
+static kl_str outcome_of(const kl_materialized *made) {
+    const kl_verdict *v = &made->verdict;
+    const bool open = made->undecided || made->ended;
+    if (open && v->outcome != KL_UNSTABLE) return KL_S(KLI_NO_VOTE);
+    return made->kernel || open || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit");
+}
+
 static kl_trial_record record_of(const admitting *m, const candidate *x, const kl_materialized *made, int64_t spent) {
     const kl_verdict *v = &made->verdict;
     return (kl_trial_record){
@@ -151,11 +162,13 @@ static kl_trial_record record_of(const admitting *m, const candidate *x, const k
         .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
         .model = kl_str_of(kl_track_model(m->track)),
         .held_out = true,
-        .outcome = made->kernel || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit"),
+        .outcome = outcome_of(made),
         .why = made->why,
         .gain = made->gain,
         .low = made->low,
         .high = made->high,
+        .floor = made->floor,
+        .call = made->gain > 0 ? kl_str_of(kl_call_name(made->call)) : KL_S(""),
         .expected = m->card->expected_gain,
         .tries = made->tries,
         .spent_microusd = spent,
@@ -166,9 +179,10 @@ static kl_trial_record record_of(const admitting *m, const candidate *x, const k
 
 static bool succeeded(const admitting *m, const candidate *x, const kl_materialized *made, kl_str *why) {
     kl_traits result;
-    if (!made->kernel) return *why = made->why, false;
+    if (!made->kernel || made->undecided) return *why = made->why, false;
     kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
-    if (made->low <= KLI_SURELY_FASTER) return *why = KL_S("not surely faster"), false;
+    if (made->call != KL_FASTER)
+        return *why = kl_arena_printf(m->arena, "not faster: the gate calls it %s", kl_call_name(made->call)), false;
     if (made->gain < m->reach)
         return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed", made->gain, m->reach),
                false;
@@ -177,17 +191,24 @@ static bool succeeded(const admitting *m, const candidate *x, const kl_materiali
     return *why = KL_S(""), true;
 }
 
-/* `*counts` false: the start was none, so this was no trial of the card. */
-static kl_err trial(admitting *m, const candidate *x, bool *success, bool *counts, kl_error *e) {
+typedef enum { NO_TRIAL, FAILED, UNDECIDED, SUCCEEDED } fate;
+
+/* What the trial showed.  A start that is none, and a question that nobody answers, are no trial of the card. */
+static kl_err trial(admitting *m, const candidate *x, fate *out, kl_error *e) {
     kl_materialized made;
     int64_t before = kl_track_spent(m->track);
     int tries = m->opts && m->opts->tries ? m->opts->tries : 3;
+    *out = NO_TRIAL;
     kl_err err = kl_skill_materialize(&made, m->track, m->card, x->start, tries, m->reach, e);
-    *counts = !err && !made.bad_start;
-    if (!err && made.bad_start) kl_track_say(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
-    if (!*counts) return err;
+    if (err) return err;
+    if (made.bad_start) kl_track_say(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
+    m->ended = made.ended;
+    if (made.bad_start || !made.tries) return KL_OK;
     kl_trial_record r = record_of(m, x, &made, kl_track_spent(m->track) - before);
-    r.accepted = *success = succeeded(m, x, &made, &r.why);
+    r.accepted = succeeded(m, x, &made, &r.why);
+    if (r.accepted) r.outcome = kl_str_of(kl_outcome_name(made.verdict.outcome));
+    if (!r.accepted && made.ended) r.why = made.why;
+    *out = r.accepted ? SUCCEEDED : kl_trial_decided(&r) ? FAILED : UNDECIDED;
     kli_card_add_trial(m->card, m->arena, &r);
     return KL_OK;
 }
@@ -207,21 +228,44 @@ static void widen_scope(admitting *m, const candidate *x, kl_str platform) {
     kli_array_add(&s->platforms, &s->n_platforms, m->arena, platform);
 }
 
+/* Not decided: a card that was admitted and not changed since stays what it is, any other waits. */
+static void leave_open(admitting *m, int open) {
+    kl_card *c = m->card;
+    c->status = m->was_admitted ? KL_CARD_ADMITTED : KL_CARD_TRIAL;
+    c->verification = kl_arena_printf(
+        m->arena, "Not decided: %s%s%s. Next, on a quiet machine: klineage admit %.*s%s",
+        open ? kl_arena_printf(m->arena,
+                               open == 1 ? "one trial could not be measured" : "%d trials could not be measured", open)
+                   .ptr
+             : "",
+        open && m->ended ? ", and " : "", m->ended ? "the recording has no further answer" : "", KL_STR_ARG(c->name),
+        m->was_admitted ? ". It stays admitted." : "");
+}
+
+static void conclude(admitting *m, bool success, int failed, int open) {
+    kl_card *c = m->card;
+    if (!success && (open || m->ended)) return leave_open(m, open);
+    c->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
+    c->verification = success  ? KL_S("Admitted by a held-out round trip.")
+                      : failed ? KL_S("Rejected: no held-out round trip reproduced its effect.")
+                               : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
+}
+
 static kl_err try_all(admitting *m, const kl_start *starts, int n, kl_error *e) {
     candidate *chosen;
-    int found = choose(m, &chosen, starts, n), limit = m->opts && m->opts->trials ? m->opts->trials : 3, tried = 0;
-    bool success = false, counts;
+    int found = choose(m, &chosen, starts, n), limit = m->opts && m->opts->trials ? m->opts->trials : 3;
+    int counts[SUCCEEDED + 1] = {0};
     kl_err err = KL_OK;
-    for (int i = 0; !err && !success && i < found && tried < limit; i++) {
-        err = trial(m, &chosen[i], &success, &counts, e);
-        tried += counts;
-        if (!err && success) widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
+    for (int i = 0; !err && !counts[SUCCEEDED] && !m->ended && i < found && counts[FAILED] + counts[UNDECIDED] < limit;
+         i++) {
+        fate what;
+        err = trial(m, &chosen[i], &what, e);
+        if (err) return err;
+        counts[what]++;
+        if (what == SUCCEEDED) widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
     }
-    m->card->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
-    m->card->verification = success ? KL_S("Admitted by a held-out round trip.")
-                            : tried ? KL_S("Rejected: no held-out round trip reproduced its effect.")
-                                    : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
-    return err;
+    conclude(m, counts[SUCCEEDED] > 0, counts[FAILED], counts[UNDECIDED]);
+    return KL_OK;
 }
 
 kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts,
@@ -231,6 +275,7 @@ kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *
                    .track = t,
                    .arena = kl_track_arena(t),
                    .opts = o,
+                   .was_admitted = c->status == KL_CARD_ADMITTED && !c->edited,
                    .reach = exp(share * log(fmax(c->expected_gain, 1)))};
     if (c->status == KL_CARD_RETIRED) return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
     kl_track_phase(t, "admit");

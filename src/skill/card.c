@@ -70,11 +70,11 @@ static void scope_sentence(kl_buf *out, kl_arena *a, const char *word, const kl_
 static void trial_line(kl_buf *out, const kl_trial_record *r) {
     kl_buf_printf(out, "- %.*s%s on `%.*s` (%.*s, %.*s): ", KL_STR_ARG(r->kind), r->held_out ? ", held out," : "",
                   KL_STR_ARG(r->start_name), KL_STR_ARG(r->task), KL_STR_ARG(r->platform));
+    const char *word = r->accepted ? "accepted" : kl_trial_decided(r) ? "not accepted" : "not decided";
     if (r->gain > 0)
-        kl_buf_printf(out, "%.3gx [%.3g, %.3g], %s", r->gain, r->low, r->high,
-                      r->accepted ? "accepted" : "not accepted");
+        kl_buf_printf(out, "%.3gx [%.3g, %.3g], %s", r->gain, r->low, r->high, word);
     else
-        kl_buf_printf(out, "%.*s, not accepted", KL_STR_ARG(r->outcome));
+        kl_buf_printf(out, "%.*s, %s", KL_STR_ARG(r->outcome), word);
     if (r->why.len && !r->accepted) kl_buf_printf(out, ": %.*s", KL_STR_ARG(r->why));
     kl_buf_printf(out, " `%.12s`\n", r->receipt.len ? r->receipt.ptr : "no verdict");
 }

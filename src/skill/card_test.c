@@ -150,22 +150,49 @@ static void test_skill_card__counts_are_the_sum_of_its_trials(void **state) {
                             .held_out = true,
                             .accepted = true,
                             .result_hash = KL_S("r"),
+                            .outcome = KL_S("pass"),
                             .gain = 2,
                             .low = 1.9,
+                            .high = 2.1,
                             .spent_microusd = 70},
-                    none = {.kind = KL_S("admit"), .held_out = true, .spent_microusd = 5};
+                    none = {.kind = KL_S("admit"), .held_out = true, .spent_microusd = 5}, noise = good;
+    noise.accepted = false;
+    noise.floor = 0.6;
+    noise.outcome = KL_S("undecided");
+    noise.spent_microusd = 0;
     kli_card_add_trial(&c, a, &good);
     kli_card_add_trial(&c, a, &none);
+    kli_card_add_trial(&c, a, &noise);
     kl_card_render(&c, &skill, &evidence);
     json_t *o = json_loads(evidence.ptr, 0, NULL), *counts = json_object_get(o, "counts");
     assert_int_equal(json_integer_value(json_object_get(counts, "attempted")),
-                     2); /* the birth was no attempt to apply it */
-    assert_int_equal(json_integer_value(json_object_get(counts, "correct")), 1);
+                     3); /* the birth was no attempt to apply it */
+    assert_int_equal(json_integer_value(json_object_get(counts, "undecided")), 1);
+    assert_int_equal(json_integer_value(json_object_get(counts, "correct")), 2);
     assert_int_equal(json_integer_value(json_object_get(counts, "improved")), 1);
     assert_int_equal(json_integer_value(json_object_get(counts, "spent_microusd")), 75);
     json_decref(o);
     kl_buf_fini(&skill);
     kl_buf_fini(&evidence);
+    kl_arena_free(a);
+}
+
+/* As cards were written before a floor was kept: decided by the interval alone, and said so by the floor of 0. */
+static void test_skill_card__a_trial_without_a_floor_is_decided_by_its_interval(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_card c = {0};
+    kl_str json = KL_S("{\"schema\": \"klineage/card-evidence\", \"version\": 1, \"trials\": ["
+                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.02, \"high\": 1.08},"
+                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.005, \"high\": 1.08},"
+                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.02, \"high\": 1.08, "
+                       "\"floor\": 0.02}]}");
+    assert_ok(kli_evidence_parse(&c, a, json, KL_S("evidence.json"), &e));
+    assert_str(c.trials[0].call, "faster");
+    assert_int_equal(kl_trial_call(&c.trials[0]), KL_FASTER);
+    assert_int_equal(kl_trial_call(&c.trials[1]), KL_SAME);
+    assert_int_equal(kl_trial_call(&c.trials[2]), KL_SAME); /* 2 % x 2 above 1 is not cleared */
     kl_arena_free(a);
 }
 
@@ -392,6 +419,7 @@ int main(void) {
         cmocka_unit_test(test_skill_library__a_candidate_does_not_take_an_admitted_cards_place),
         cmocka_unit_test(test_skill_library__writes_nothing_that_it_could_not_read),
         cmocka_unit_test(test_skill_card__counts_are_the_sum_of_its_trials),
+        cmocka_unit_test(test_skill_card__a_trial_without_a_floor_is_decided_by_its_interval),
         cmocka_unit_test(test_skill_library__names_what_is_broken),
         cmocka_unit_test(test_skill_card__a_broken_one_writes_nothing_by_itself),
         cmocka_unit_test(test_skill_import__both_generations),

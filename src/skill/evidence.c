@@ -18,14 +18,32 @@ typedef struct {
     { #name, type, offsetof(kl_trial_record, name) }
 
 static const field trial_fields[] = {
-    FIELD(TEXT, kind),        FIELD(TEXT, task),       FIELD(TEXT, workload),
-    FIELD(TEXT, surface),     FIELD(TEXT, platform),   FIELD(TEXT, model),
-    FIELD(TEXT, start_hash),  FIELD(TEXT, start_name), FIELD(TEXT, result_hash),
-    FIELD(TEXT, verdict_key), FIELD(TEXT, receipt),    FIELD(BOOL, held_out),
-    FIELD(BOOL, accepted),    FIELD(TEXT, outcome),    FIELD(TEXT, why),
-    FIELD(REAL, gain),        FIELD(REAL, low),        FIELD(REAL, high),
-    FIELD(REAL, expected),    FIELD(INT, tries),       FIELD(INT64, spent_microusd),
-    FIELD(BOOL, estimated),   FIELD(TEXT, created),    FIELD(TEXT, run),
+    FIELD(TEXT, kind),
+    FIELD(TEXT, task),
+    FIELD(TEXT, workload),
+    FIELD(TEXT, surface),
+    FIELD(TEXT, platform),
+    FIELD(TEXT, model),
+    FIELD(TEXT, start_hash),
+    FIELD(TEXT, start_name),
+    FIELD(TEXT, result_hash),
+    FIELD(TEXT, verdict_key),
+    FIELD(TEXT, receipt),
+    FIELD(BOOL, held_out),
+    FIELD(BOOL, accepted),
+    FIELD(TEXT, outcome),
+    FIELD(TEXT, why),
+    FIELD(REAL, gain),
+    FIELD(REAL, low),
+    FIELD(REAL, high),
+    FIELD(REAL, floor),
+    FIELD(TEXT, call),
+    FIELD(REAL, expected),
+    FIELD(INT, tries),
+    FIELD(INT64, spent_microusd),
+    FIELD(BOOL, estimated),
+    FIELD(TEXT, created),
+    FIELD(TEXT, run),
 };
 
 static json_t *field_json(const void *base, const field *f) {
@@ -73,9 +91,26 @@ static json_t *trial_json(const kl_trial_record *r) {
     return o;
 }
 
+/* ---- what a trial says ---------------------------------------------------------------------------------------------------- */
+
+static bool timed(const kl_trial_record *r) { return r->gain > 0; }
+static bool outcome_is(const kl_trial_record *r, kl_outcome o) {
+    return kl_str_eq(r->outcome, kl_str_of(kl_outcome_name(o)));
+}
+
+kl_call kl_trial_call(const kl_trial_record *r) {
+    return timed(r) ? kl_decide(r->low, r->high, r->floor, outcome_is(r, KL_PASS)) : KL_UNDECIDED;
+}
+
+bool kl_trial_decided(const kl_trial_record *r) {
+    return r->accepted || !(outcome_is(r, KL_UNSTABLE) || kl_str_eq(r->outcome, KL_S(KLI_NO_VOTE)));
+}
+
+kl_call kli_edge_call(const kl_edge *edge) { return kl_decide(edge->gain_low, edge->gain_high, 0, true); }
+
 /* What became of the attempts to apply the card: a sum over its trials for whoever reads the file, never read back. */
 static json_t *counts_json(const kl_card *c) {
-    int attempted = 0, correct = 0, improved = 0;
+    int attempted = 0, correct = 0, improved = 0, undecided = 0;
     double sum = 0;
     int64_t spent = 0;
     for (int i = 0; i < c->n_trials; i++) {
@@ -83,12 +118,13 @@ static json_t *counts_json(const kl_card *c) {
         if (!r->held_out) continue;
         attempted++;
         correct += r->result_hash.len != 0;
-        improved += r->low > KLI_SURELY_FASTER;
-        sum += r->gain > 0 ? log(r->gain) : 0;
+        improved += kl_trial_call(r) == KL_FASTER;
+        undecided += !kl_trial_decided(r);
+        sum += timed(r) && kl_trial_decided(r) ? log(r->gain) : 0;
         spent += r->spent_microusd;
     }
-    return json_pack("{si si si so sI}", "attempted", attempted, "correct", correct, "improved", improved,
-                     "sum_log_gain", kl_json_real(sum), "spent_microusd", (json_int_t)spent);
+    return json_pack("{si si si si so sI}", "attempted", attempted, "correct", correct, "improved", improved,
+                     "undecided", undecided, "sum_log_gain", kl_json_real(sum), "spent_microusd", (json_int_t)spent);
 }
 
 json_t *kli_evidence_json(const kl_card *c) {
@@ -106,6 +142,12 @@ json_t *kli_evidence_json(const kl_card *c) {
     return o;
 }
 
+/* A record that names no call was written without a floor too. */
+static void read_trial(kl_trial_record *r, kl_arena *a, const json_t *o) {
+    for (size_t j = 0; j < KL_COUNT(trial_fields); j++) field_read(r, &trial_fields[j], a, o);
+    if (!r->call.len && timed(r)) r->call = kl_str_of(kl_call_name(kl_trial_call(r)));
+}
+
 static void fill(kl_card *c, kl_arena *a, const json_t *o) {
     const json_t *trials = json_object_get(o, "trials"), *one;
     size_t i;
@@ -115,8 +157,7 @@ static void fill(kl_card *c, kl_arena *a, const json_t *o) {
     c->patch = kl_arena_copy(a, kl_json_text_or(o, "patch", KL_S("")));
     kl_traits_parse(&c->before, a, json_object_get(o, "before"));
     c->trials = KL_ARRAY(a, kl_trial_record, json_array_size(trials) + 1);
-    json_array_foreach(trials, i, one) for (size_t j = 0; j < KL_COUNT(trial_fields); j++)
-        field_read(&c->trials[i], &trial_fields[j], a, one);
+    json_array_foreach(trials, i, one) read_trial(&c->trials[i], a, one);
     c->n_trials = (int)json_array_size(trials);
 }
 

@@ -24,7 +24,8 @@ static kl_str common(kl_arena *a, kl_str x, kl_str y) {
 }
 
 static bool teaches(const kl_edge *edge) {
-    return edge->pays && edge->forward_source.len && !kl_str_eq(edge->witness, KL_S("failed"));
+    return edge->pays && kli_edge_call(edge) == KL_FASTER && edge->forward_source.len &&
+           !kl_str_eq(edge->witness, KL_S("failed"));
 }
 
 static kl_group *home(kl_group *groups, int n, kl_arena *a, kl_str action, kl_str surface, kl_str raised) {

@@ -176,6 +176,74 @@ static void test_skill_admit__a_start_that_was_tried_is_not_tried_again(void **s
     kl_fs_remove_tree(dir.ptr);
 }
 
+/* ---- what could not be measured is no vote -------------------------------------------------------------------------------------- */
+
+static void test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200 // wide 0.3", "row"), KL_CARD_TRIAL);
+    assert_str(c.trials[1].outcome, "unstable");
+    assert_false(c.trials[1].accepted);
+    assert_false(kl_trial_decided(&c.trials[1]));
+    assert_contains(c.verification.ptr, "klineage admit pack-b-c");
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"),
+           KL_CARD_ADMITTED); /* the same start, on a quieter day */
+    assert_int_equal(c.n_trials, 3);
+}
+
+/* 2 x settled, and identical code differed by 60 % in the same minute. */
+static void test_skill_admit__a_gain_within_the_noise_leaves_the_card_open(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200 // floor 0.6", "row"), KL_CARD_TRIAL);
+    assert_str(c.trials[1].outcome, "undecided");
+    assert_str(c.trials[1].call, "same");
+    assert_true(c.trials[1].floor > 0.59 && c.trials[1].floor < 0.61);
+}
+
+/* Settled and far below what is needed is a failure however noisy the machine; what never settled is none. */
+static void test_skill_admit__what_settled_and_is_too_little_fails_beside_any_noise(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("390 // wide 0.1", "row"), KL_CARD_TRIAL); /* unstable: no vote */
+    assert_false(kl_trial_decided(&c.trials[1]));
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("390 // floor 0.6", "row"), KL_CARD_REJECTED);
+}
+
+static void test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"), KL_CARD_ADMITTED);
+    admits(*state, &c, HELD_OUT("401"), SAMPLE_PACKED("200 // wide 0.3", "row"), KL_CARD_ADMITTED);
+    assert_contains(c.verification.ptr, "stays admitted");
+}
+
+static void test_skill_admit__a_recording_without_an_answer_ends_in_order(void **state) {
+    sample *s = *state;
+    kl_card c = lifted(s);
+    s->track.model = "replay of fake";
+    admits(s, &c, HELD_OUT("400"), NULL, KL_CARD_TRIAL);
+    assert_int_equal(c.n_trials, 1); /* nobody was asked, so nothing was tried */
+    assert_contains(c.verification.ptr, "no further answer");
+}
+
+/* Then the first proposal was enough; on this machine it is too little, and nothing was recorded for a second. */
+static void test_skill_admit__a_recording_that_ends_within_a_trial_rejects_nothing(void **state) {
+    sample *s = *state;
+    kl_error e = {0};
+    kl_str dir;
+    kl_card c = lifted(s);
+    kl_start one = {.task = s->task,
+                    .workload = s->workload,
+                    .name = KL_S("held-out.c"),
+                    .source = KL_S(HELD_OUT("400")),
+                    .surface = s->expert->surface};
+    s->track.model = "replay of fake";
+    sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("300", "row"));
+    assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
+    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 3}, &e));
+    kl_fs_remove_tree(dir.ptr);
+    assert_int_equal(c.status, KL_CARD_TRIAL);
+    assert_str(c.trials[1].outcome, "undecided");
+    assert_contains(c.trials[1].why.ptr, "no further answer");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, sample_setup, sample_teardown)
 
 int main(void) {
@@ -190,6 +258,12 @@ int main(void) {
         CASE(test_skill_admit__an_imported_card_can_be_admitted),
         CASE(test_skill_admit__a_start_that_is_wrong_is_no_trial),
         CASE(test_skill_admit__a_start_that_was_tried_is_not_tried_again),
+        CASE(test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open),
+        CASE(test_skill_admit__a_gain_within_the_noise_leaves_the_card_open),
+        CASE(test_skill_admit__what_settled_and_is_too_little_fails_beside_any_noise),
+        CASE(test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided),
+        CASE(test_skill_admit__a_recording_without_an_answer_ends_in_order),
+        CASE(test_skill_admit__a_recording_that_ends_within_a_trial_rejects_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

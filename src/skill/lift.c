@@ -122,6 +122,7 @@ static kl_trial_record birth_record(const lifting *l, int i) {
                              .gain = edge->gain,
                              .low = edge->gain_low,
                              .high = edge->gain_high,
+                             .call = kl_str_of(kl_call_name(kli_edge_call(edge))),
                              .expected = edge->gain,
                              .tries = 1,
                              .estimated = from->estimated,

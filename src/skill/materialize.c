@@ -3,7 +3,8 @@
  * The model sees the card and the start, nothing else: what a card teaches is then what helped.  A card's patch is not tried here: that it
  * applies to a text says nothing of what was learned (search tries it, for nothing).  One append-only conversation, at most `tries`
  * proposals, the gate's words in between.  Every attempt is timed against the start itself, interleaved, so that one run of the gate says
- * both "correct" and "how much faster".  SPDX-License-Identifier: Apache-2.0 */
+ * both "correct" and "how much faster".  A correct kernel whose time over the start's stays open ends it: a model cannot help a busy
+ * machine.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <string.h>
 
@@ -55,23 +56,60 @@ static kl_err write_step(materializing *m, const kl_verdict *v, kl_str source, k
                  .low = c ? c->low : 0,
                  .high = c ? c->high : 0,
                  .median_ns = v->median_ns,
-                 .accepted = c && v->outcome == KL_PASS && c->ratio >= m->reach && c->low > KLI_SURELY_FASTER,
+                 .accepted = c && v->outcome == KL_PASS && c->ratio >= m->reach && c->call == KL_FASTER,
                  .why = v->why};
     return kl_track_step(m->track, &s, source, e);
 }
 
-static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) {
+static void keep(materializing *m, kl_kernel *k, const kl_verdict *v) {
     const kl_comparison *c = &v->comparisons[0];
     kl_materialized *out = m->out;
-    if (v->outcome != KL_PASS || !v->n_comparisons || (out->kernel && c->ratio <= out->gain)) return;
     *out = (kl_materialized){.kernel = k,
                              .verdict = *v,
                              .gain = c->ratio,
                              .low = c->low,
                              .high = c->high,
+                             .floor = c->floor,
+                             .call = c->call,
                              .tries = out->tries,
                              .estimated = out->estimated};
     memcpy(out->verdict_key, kl_track_verdict_key(m->track), sizeof out->verdict_key);
+}
+
+static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) {
+    if (v->outcome != KL_PASS || !v->n_comparisons) return;
+    if (!m->out->kernel || v->comparisons[0].ratio > m->out->gain) keep(m, k, v);
+}
+
+/* It may have reached, and the measurement does not say: it never settled, or the noise of this minute hides what would be faster in a quiet
+ * one.  An unstable verdict admits nothing, however far its interval is from 1: the check after timing was not reached. */
+static bool cannot_tell(const materializing *m, const kl_verdict *v) {
+    const kl_comparison *c = v->n_comparisons ? &v->comparisons[0] : NULL;
+    if (v->outcome == KL_UNSTABLE) return !c || !(c->high < m->reach);
+    return v->outcome == KL_PASS && c && c->high >= m->reach && c->call != KL_FASTER &&
+           kl_decide(c->low, c->high, 0, true) == KL_FASTER;
+}
+
+static kl_str fate(const materializing *m, const kl_verdict *v) {
+    if (m->out->undecided)
+        return v->n_comparisons
+                   ? kl_arena_printf(m->arena,
+                                     "correct, and not measurable here: [%.3g, %.3g] beside a floor of %.1f %%",
+                                     v->comparisons[0].low, v->comparisons[0].high, v->comparisons[0].floor * 100)
+                   : kl_arena_printf(m->arena, "not measurable here: %.*s", KL_STR_ARG(v->why));
+    return v->outcome == KL_PASS ? KL_S("correct, and not fast enough") : v->why;
+}
+
+/* A start that passed and cannot be timed against any more is the machine's doing: nothing is known of the attempt. */
+static kl_err judge(materializing *m, kl_str source, kl_verdict *v, kl_kernel **k, const kl_gate_opts *o, kl_error *e) {
+    kl_error own = {0};
+    kl_err err = kl_judge_text(v, k, m->track, m->arena, m->start->task, source, m->start->surface, o, &own);
+    if (err == KL_EINVAL) {
+        *v = (kl_verdict){.outcome = KL_UNSTABLE, .why = kl_arena_copy(m->arena, kl_str_of(own.message))};
+        return KL_OK;
+    }
+    if (err && e) *e = own;
+    return err;
 }
 
 /* Gate one text; its verdict in `v`.  A text that does not parse is a verdict too. */
@@ -83,17 +121,20 @@ static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *
     o.against = m->from;
     o.half_width = HALF_WIDTH;
     o.max_seconds = SECONDS;
-    kl_err err = kl_judge_text(v, &k, m->track, m->arena, m->start->task, source, m->start->surface, &o, e);
+    kl_err err = judge(m, source, v, &k, &o, e);
     if (err) return err;
-    if (k) keep_if_better(m, k, v);
+    const bool open = k && cannot_tell(m, v);
+    if (k && open) keep(m, k, v);
+    if (k && !open) keep_if_better(m, k, v);
+    m->out->undecided = open;
     if (!m->out->kernel) m->out->verdict = *v;
-    m->out->why = v->outcome == KL_PASS ? KL_S("correct, and not fast enough") : v->why;
+    m->out->why = fate(m, v);
     return write_step(m, v, source, kl_str_of(k ? k->hash : ""), e);
 }
 
-/* The median reaches, and even the lower end is surely faster. */
+/* The median reaches, and the gate calls it faster. */
 static bool reached(const materializing *m) {
-    return m->out->kernel && m->out->gain >= m->reach && m->out->low > KLI_SURELY_FASTER;
+    return m->out->kernel && m->out->gain >= m->reach && m->out->call == KL_FASTER;
 }
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------ */
@@ -129,19 +170,32 @@ static kl_str answer(materializing *m, const kl_verdict *v, const kl_error *refu
     return kl_prompt(m->arena, "step", values, (int)KL_COUNT(values));
 }
 
+/* The recorded line decided otherwise at this place, or was never here: what was measured stands, and nothing more is asked. */
+static void recording_ended(materializing *m) {
+    m->out->ended = true;
+    m->out->why = m->out->tries
+                      ? kl_arena_printf(m->arena, "%.*s; the recording has no further answer", KL_STR_ARG(m->out->why))
+                      : KL_S("the recording has no answer for it");
+    kl_track_say(m->track, "%.*s: replay finished: %.*s", KL_STR_ARG(m->start->name), KL_STR_ARG(m->out->why));
+}
+
 static kl_err ask_once(materializing *m, bool *done, kl_error *e) {
     kl_reply reply;
     kl_proposal p;
     kl_str source;
     kl_verdict v = {0};
-    kl_error refused = {0};
+    kl_error refused = {0}, unanswered = {0};
     kl_request q = {.messages = m->messages,
                     .n = m->n,
                     .purpose = "materialize",
                     .place = kl_arena_copy(m->arena, m->start->name).ptr,
                     .subject = m->from};
-    kl_err err = kl_ask(&reply, m->track, m->arena, &q, e);
-    if (err) return err;
+    kl_err err = kl_ask(&reply, m->track, m->arena, &q, &unanswered);
+    if (kl_model_recording_ended(&unanswered)) return recording_ended(m), KL_OK;
+    if (err) {
+        if (e) *e = unanswered;
+        return err;
+    }
     m->out->tries++;
     m->out->estimated |= reply.usage.estimated;
     if (reply.stop != KL_STOP_END)
@@ -164,13 +218,13 @@ kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *ca
                             double reach, kl_error *e) {
     materializing m = {.track = t, .arena = kl_track_arena(t), .card = card, .start = start, .out = out};
     *out = (kl_materialized){.why = KL_S("nothing was proposed")};
-    m.reach = reach > 0 ? reach : KLI_SURELY_FASTER;
+    m.reach = reach > 0 ? reach : 1 + kl_decide_margin(0);
     KL_ASSERT(tries <= KL_MAX_TRIES);
     kl_err err = judge_start(&m, e);
     if (err || out->bad_start) return err;
     begin(&m);
     bool done = false;
-    for (int i = 0; !err && !done && i < tries && !reached(&m); i++) {
+    for (int i = 0; !err && !done && !out->undecided && !out->ended && i < tries && !reached(&m); i++) {
         kl_track_phase(t, i ? "repair" : "materialize");
         kl_track_say(t, "%.*s on %.*s, try %d", KL_STR_ARG(card->name), KL_STR_ARG(start->name), i + 1);
         err = ask_once(&m, &done, e);

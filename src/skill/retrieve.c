@@ -2,7 +2,7 @@
  *
  * Source: KLineage paper, section 3.4: the union of the top-k of each dimension (case, language, platform, prior actions), over verified
  * scope.  Then contracts, then expected log-gain per dollar.  The gain is an empirical-Bayes estimate: outcomes of a card are shrunk
- * towards the mean of all cards, the more the fewer there are; a failed trial counts as no gain.  Gains of several cards are never
+ * towards the mean of all cards, the more the fewer there are; a failed trial counts as no gain, and one that could not be measured not at all.  Gains of several cards are never
  * multiplied.  What is not here: any opinion on whether to apply; the gate has it.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <math.h>
@@ -64,8 +64,12 @@ static double mean_of_all(const kl_library *l) {
     double sum = 0;
     int n = 0;
     for (int i = 0; i < l->n_cards; i++)
-        for (int j = 0; usable(&l->cards[i]) && j < l->cards[i].n_trials; j++, n++)
-            sum += log_gain(&l->cards[i].trials[j]);
+        for (int j = 0; usable(&l->cards[i]) && j < l->cards[i].n_trials; j++) {
+            const kl_trial_record *r = &l->cards[i].trials[j];
+            if (!kl_trial_decided(r)) continue;
+            sum += log_gain(r);
+            n++;
+        }
     return n ? sum / n : 0;
 }
 
@@ -74,6 +78,7 @@ static double expected(const kl_card *c, const kl_target *t, double prior) {
     double sum = SHRINK * prior, weight = SHRINK;
     for (int i = 0; i < c->n_trials; i++) {
         const kl_trial_record *r = &c->trials[i];
+        if (!kl_trial_decided(r)) continue;
         double w = kl_str_eq(r->platform, t->platform) && kl_str_eq(r->surface, t->language) ? 1 : 0.5;
         sum += w * log_gain(r);
         weight += w;

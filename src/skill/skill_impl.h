@@ -3,8 +3,6 @@
 #define KL_SKILL_SKILL_IMPL_H
 #include <klineage/skill.h>
 
-#define KLI_SURELY_FASTER 1.01 /* the gate's own least change that counts, for the lower end of an interval */
-
 /* ---- words: lists that are kept as text separated by spaces ---------------------------------------------------- */
 
 /* The next word of `*rest`, which then begins behind it; empty at the end. */
@@ -40,6 +38,8 @@ kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max);
 json_t *kli_evidence_json(const kl_card *c);
 KL_MUST_USE kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_error *e);
 void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
+#define KLI_NO_VOTE "undecided"             /* outcome of a trial that shows nothing */
+kl_call kli_edge_call(const kl_edge *edge); /* what the gain of an edge means */
 
 /* ---- frontmatter ----------------------------------------------------------------------------------------------------- */
 
