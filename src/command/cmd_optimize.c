@@ -142,11 +142,19 @@ static kl_err show(kl_result *out, const optimizing *o, kl_run *run, kl_error *e
     kl_err err = kl_searched_show(&s, &out->text, o->context->arena, run, o->tracks, o->n, e);
     if (err) return err;
     kl_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
+    const bool replays = kl_effort_replays(o->args->values[KL_OPTION_MODEL]); /* its end is an end in order */
+    if (replays) kl_buf_add(&out->text, KL_S("replay finished: recorded proposals, measured now on this machine\n"));
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
     out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run),
                           "tracks", s.rows, "spent_microusd", (json_int_t)s.spent_microusd, "estimated", s.estimated);
-    out->exit_code = s.improved ? 0 : 1;
+    out->exit_code = s.improved || replays ? 0 : 1;
     return KL_OK;
+}
+
+static const char *what_is(const kl_search_result *r) {
+    return r->call == KL_FASTER      ? "best kernel"
+           : r->call == KL_UNDECIDED ? "best candidate, not measurably faster than the start"
+                                     : "nothing proved to be faster; the start";
 }
 
 /* One track: --out is the file.  Several: it is a folder with one file each. */
@@ -159,7 +167,7 @@ static kl_err write_best(const optimizing *o, kl_result *out, kl_error *e) {
         if (t->error.code || !t->result.best) continue;
         const char *path = o->n > 1 ? kl_fs_join(a, where, kl_searched_file(a, t).ptr).ptr : where;
         err = kl_fs_write(path, t->result.best->source, e);
-        if (!err) kl_buf_printf(&out->text, "best kernel: %s\n", path);
+        if (!err) kl_buf_printf(&out->text, "%s: %s\n", what_is(&t->result), path);
     }
     return err;
 }

@@ -6,15 +6,30 @@
 static double ratio_of(const kl_verdict *v) { return v->n_comparisons ? v->comparisons[0].ratio : 0; }
 static kl_str rival_of(const kl_verdict *v) { return v->n_comparisons ? v->comparisons[0].baseline : KL_S(""); }
 
+/* "1.85x [1.8, 1.9]"; a kernel that did not prove to be faster is none. */
+static kl_str gain_of(kl_arena *a, const kl_search_result *r) {
+    const char *far = r->gain_timed ? "" : " by ratios";
+    if (r->call == KL_FASTER)
+        return kl_arena_printf(a, "%.3gx [%.3g, %.3g]%s", r->gain, r->gain_low, r->gain_high, far);
+    if (r->call == KL_UNDECIDED) return kl_arena_printf(a, "not measurable [%.3g, %.3g]", r->gain_low, r->gain_high);
+    return KL_S("1x");
+}
+
+/* Ratio of what may be called the best. */
+static double best_of(const kl_search_result *r) {
+    return ratio_of(r->call == KL_FASTER ? &r->verdict : &r->start_verdict);
+}
+
 static json_t *ended_json(const kl_experiment_track *t) {
     const kl_search_result *r = &t->result;
-    return json_pack("{ss so ss si sf so sf sf s[ff] so si si si si sI so so}", "track", t->name, "task",
+    return json_pack("{ss so ss si sf so sf sf s[ff] ss sb so si si si si sI so so}", "track", t->name, "task",
                      kl_json_str(t->opts.task->name), "policy", t->policy->name.ptr, "trial", t->trial, "start_ratio",
                      ratio_of(&r->start_verdict), "baseline", kl_json_str(rival_of(&r->verdict)), "ratio",
-                     ratio_of(&r->verdict), "gain", r->gain, "gain_ci", r->gain_low, r->gain_high, "stopped",
-                     kl_json_str(r->stopped), "proposals", r->proposals, "gated", r->gated, "passed", r->passed,
-                     "improved", r->improved, "spent_microusd", (json_int_t)r->spent_microusd, "cards",
-                     kl_json_str(r->cards), "kernel", kl_json_str(kl_str_of(r->best ? r->best->hash : "")));
+                     ratio_of(&r->verdict), "gain", r->gain, "gain_ci", r->gain_low, r->gain_high, "call",
+                     kl_call_name(r->call), "gain_timed", r->gain_timed, "stopped", kl_json_str(r->stopped),
+                     "proposals", r->proposals, "gated", r->gated, "passed", r->passed, "improved", r->improved,
+                     "spent_microusd", (json_int_t)r->spent_microusd, "cards", kl_json_str(r->cards), "kernel",
+                     kl_json_str(kl_str_of(r->best ? r->best->hash : "")));
 }
 
 static json_t *failed_json(const kl_experiment_track *t, int64_t spent) {
@@ -25,11 +40,16 @@ static json_t *failed_json(const kl_experiment_track *t, int64_t spent) {
                      "spent_microusd", (json_int_t)spent);
 }
 
-static void ended_line(kl_buf *text, const kl_experiment_track *t) {
+static void ended_line(kl_buf *text, kl_arena *a, const kl_experiment_track *t) {
     const kl_search_result *r = &t->result;
-    kl_buf_printf(text, "%-30s %8.4gx %8.4gx %7.3gx [%.3g, %.3g] %9d %9.4f  %.*s\n", t->name,
-                  ratio_of(&r->start_verdict), ratio_of(&r->verdict), r->gain, r->gain_low, r->gain_high, r->proposals,
-                  (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
+    kl_buf_printf(text, "%-30s %8.4gx %8.4gx %26s %9d %9.4f  %.*s\n", t->name, ratio_of(&r->start_verdict), best_of(r),
+                  gain_of(a, r).ptr, r->proposals, (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
+    if (r->start_verdict.outcome == KL_UNSTABLE)
+        kl_buf_add(text,
+                   KL_S("    the start is correct; its time against the baseline did not settle on this machine\n"));
+    if (r->call == KL_UNDECIDED)
+        kl_buf_add(text, KL_S("    the best candidate is correct and could not be told from the start; on a quiet "
+                              "machine, the same command with another --trial\n"));
     if (r->cards.len) kl_buf_printf(text, "    cards: %.*s\n", KL_STR_ARG(r->cards));
 }
 
@@ -50,14 +70,14 @@ static int64_t committed_by(const kl_store_charge *charges, size_t n, const char
     return sum;
 }
 
-static void show_one(kl_searched *out, kl_buf *text, const kl_experiment_track *t, const kl_store_charge *charges,
-                     size_t n) {
+static void show_one(kl_searched *out, kl_buf *text, kl_arena *a, const kl_experiment_track *t,
+                     const kl_store_charge *charges, size_t n) {
     bool ended = t->error.code == KL_OK;
     int64_t spent = ended ? t->result.spent_microusd : committed_by(charges, n, t->name);
-    ended ? ended_line(text, t) : failed_line(text, t);
+    ended ? ended_line(text, a, t) : failed_line(text, t);
     json_array_append_new(out->rows, ended ? ended_json(t) : failed_json(t, spent));
     out->spent_microusd += spent;
-    out->improved |= ended && t->result.gain_low > 1;
+    out->improved |= ended && t->result.call == KL_FASTER;
     out->ended += ended;
     out->waiting += t->error.code == KL_PENDING;
     out->failed += !ended && t->error.code != KL_PENDING;
@@ -71,9 +91,9 @@ kl_err kl_searched_show(kl_searched *out, kl_buf *text, kl_arena *a, kl_run *run
     if (err) return err;
     *out = (kl_searched){.rows = json_array()};
     for (size_t i = 0; i < n_charges; i++) out->estimated |= charges[i].estimated;
-    kl_buf_printf(text, "%-30s %9s %9s %18s %9s %9s  %s\n", "track", "start", "best", "over the start", "proposals",
+    kl_buf_printf(text, "%-30s %9s %9s %26s %9s %9s  %s\n", "track", "start", "best", "over the start", "proposals",
                   "spent", "stopped");
-    for (int i = 0; i < n; i++) show_one(out, text, &tracks[i], charges, n_charges);
+    for (int i = 0; i < n; i++) show_one(out, text, a, &tracks[i], charges, n_charges);
     return KL_OK;
 }
 

@@ -9,7 +9,7 @@ typedef struct {
     json_t *rows;           /* one a track */
     int64_t spent_microusd; /* of all of them */
     bool estimated;         /* tokens of a call were counted from bytes */
-    bool improved;          /* one of them surely is faster than its start */
+    bool improved;          /* one of them proved to be faster than its start */
     int ended, failed, waiting;
 } kl_searched;
 

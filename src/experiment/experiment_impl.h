@@ -8,7 +8,7 @@ typedef struct {
     const char *name;
     kl_track_state state;
     int proposals;
-    double best; /* ratio of the best so far; 0: none */
+    double start, best; /* ratios of the start, and of the best so far; 0: none */
     int64_t spent_microusd;
 } kli_standing;
 

@@ -31,8 +31,19 @@ static bool is_proposal(const json_t *step) {
            !kl_str_eq(kl_json_text_or(step, "outcome", (kl_str){0}), KL_S("done"));
 }
 
+/* What is best so far; once the end timed it against the start and did not call it faster, the start. */
+static void take_best(kli_standing *s, const json_t *step) {
+    const double ratio = kl_json_real_or(step, "ratio", 0);
+    const bool given = !kl_json_text_or(step, "parent", (kl_str){0}).len;
+    const kl_str action = kl_json_text_or(step, "action", (kl_str){0});
+    if (given && kl_str_eq(action, KL_S("start"))) s->start = ratio;
+    if (kl_json_bool_or(step, "best", false)) s->best = ratio;
+    if (given && kl_str_eq(action, KL_S("end")) && ratio > 0 && !kl_json_bool_or(step, "accepted", false))
+        s->best = s->start;
+}
+
 void kli_standings_read(kli_standing *rows, int n, const kl_store_step *steps, size_t n_steps) {
-    for (int i = 0; i < n; i++) rows[i].proposals = 0, rows[i].best = 0, rows[i].spent_microusd = 0;
+    for (int i = 0; i < n; i++) rows[i].proposals = 0, rows[i].best = rows[i].start = 0, rows[i].spent_microusd = 0;
     for (size_t i = 0; i < n_steps; i++) {
         json_t *step;
         kl_error unused = {0};
@@ -40,7 +51,7 @@ void kli_standings_read(kli_standing *rows, int n, const kl_store_step *steps, s
         if (!s || kl_json_parse(&step, steps[i].json, KL_S("journal"), &unused)) continue;
         int64_t spent = kl_json_int_or(step, "spent_microusd", 0);
         s->proposals += is_proposal(step);
-        if (kl_json_bool_or(step, "best", false)) s->best = kl_json_real_or(step, "ratio", 0);
+        take_best(s, step);
         if (spent > s->spent_microusd) s->spent_microusd = spent;
         json_decref(step);
     }

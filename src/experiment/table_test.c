@@ -10,18 +10,25 @@ static void test_experiment_table__says_what_the_steps_say(void **state) {
     const kl_store_step steps[] = {
         STEP("a", 0, "{\"action\": \"start\", \"best\": true, \"ratio\": 0.5, \"spent_microusd\": 0}"),
         STEP("a", 1, "{\"action\": \"reference\", \"best\": false, \"ratio\": 3, \"spent_microusd\": 0}"),
-        STEP("a", 2, "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25, \"spent_microusd\": 40}"),
-        STEP("a", 3, "{\"action\": \"fuse\", \"parent\": \"a0\", \"best\": false, \"ratio\": 1.1, \"spent_microusd\": 90}"),
-        STEP("a", 4, "{\"action\": \"end\", \"best\": false, \"ratio\": 2.5, \"spent_microusd\": 90}"),
+        STEP("a", 2,
+             "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25, \"spent_microusd\": 40}"),
+        STEP("a", 3,
+             "{\"action\": \"fuse\", \"parent\": \"a0\", \"best\": false, \"ratio\": 1.1, \"spent_microusd\": 90}"),
+        STEP("a", 4,
+             "{\"action\": \"end\", \"best\": false, \"accepted\": true, \"ratio\": 2.5, \"spent_microusd\": 90}"),
+        STEP("c", 0, "{\"action\": \"start\", \"best\": true, \"ratio\": 0.5}"),
+        STEP("c", 1, "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25}"),
+        STEP("c", 2, "{\"action\": \"end\", \"ratio\": 1.01, \"accepted\": false}"),
         STEP("b", 0, "no JSON"),
         STEP("gone", 0, "{}"),
     };
-    kli_standing rows[] = {{.name = "a"}, {.name = "b"}};
-    for (int again = 0; again < 2; again++) kli_standings_read(rows, 2, steps, KL_COUNT(steps));
+    kli_standing rows[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+    for (int again = 0; again < 2; again++) kli_standings_read(rows, 3, steps, KL_COUNT(steps));
     assert_int_equal(rows[0].proposals, 2);
     assert_true(rows[0].best > 1.24 && rows[0].best < 1.26);
     assert_int_equal(rows[0].spent_microusd, 90);
     assert_int_equal(rows[1].proposals, 0);
+    assert_true(rows[2].best > 0.49 && rows[2].best < 0.51); /* side by side it was not faster: the start stays */
 }
 
 static int lines_of(const char *text) {

@@ -4,11 +4,12 @@
  * that have the same number are no trials of one experiment (another budget, other options), so their contenders are told apart by run.
  *
  * Every target weighs the same, however many trials it has.  Over targets:
- *   share    mean of the share of trials that succeeded (gain over the start surely above KLI_SOLVED)
+ *   share    mean of the share of trials that succeeded (the gate's rule calls the best faster than the start)
  *   geomean  of each target's median over its successful trials: success only, as the KLineage paper reports it
  *   fail as zero   share x geomean.  A geometric mean with a true zero in it is zero, which would tell nothing
- *   fast_p   mean of the share of trials whose best is surely above p x the baseline (KernelBench)
+ *   fast_p   mean of the share of trials whose best is faster than p x the baseline, by the same rule (KernelBench)
  *   amsr     mean of the trials' ratios to the baseline, those below 1 as 0 (Kernel-Smith)
+ * A best that did not prove to be faster than its start counts as the start.  A track that had no money for a first question is no trial.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/stats.h"
@@ -108,11 +109,12 @@ static kli_spread spread_of(const double *x, int n) {
     return (kli_spread){kl_median(x, (size_t)n), kl_quantile(x, (size_t)n, 0), kl_quantile(x, (size_t)n, 1)};
 }
 
-static double ratio_of(const kli_result *t) { return t->best ? t->best->ratio : 0; }
+static double ratio_of(const kli_result *t) { return t->shown ? t->shown->ratio : 0; }
+static double gain_of(const kli_result *t) { return t->solved ? t->gain.ratio : 1; }
 
 /* The trial of the median best, the lower of two: a picture and a link need one that exists. */
 static int middle_of(const kli_results *r, const kli_group *g) {
-    int chosen = g->tracks[0];
+    int chosen = g->n ? g->tracks[0] : -1;
     for (int i = 0; i < g->n; i++) {
         int below = 0, candidate = g->tracks[i];
         for (int j = 0; j < g->n; j++) {
@@ -141,7 +143,7 @@ static void fill_band(const kli_results *r, kli_group *g, kl_arena *a) {
     int n = 0;
     for (int i = 0; i < g->n; i++) n += r->tracks[g->tracks[i]].n_curve;
     int64_t *grid = KL_ARRAY(a, int64_t, n + 1);
-    double *values = KL_ARRAY(a, double, g->n);
+    double *values = KL_ARRAY(a, double, g->n + 1);
     g->band = KL_ARRAY(a, kli_band_point, n + 1);
     n = 0;
     for (int i = 0; i < g->n; i++) {
@@ -159,15 +161,17 @@ static void fill_band(const kli_results *r, kli_group *g, kl_arena *a) {
 }
 
 static void fill_group(const kli_results *r, kli_group *g, kl_arena *a) {
-    double *best = KL_ARRAY(a, double, g->n), *gain = KL_ARRAY(a, double, g->n), *back = KL_ARRAY(a, double, g->n);
-    double *solved_best = KL_ARRAY(a, double, g->n), *solved_gain = KL_ARRAY(a, double, g->n);
+    const int most = g->n + 1;
+    double *best = KL_ARRAY(a, double, most), *gain = KL_ARRAY(a, double, most), *back = KL_ARRAY(a, double, most);
+    double *solved_best = KL_ARRAY(a, double, most), *solved_gain = KL_ARRAY(a, double, most);
     int n_best = 0, n_gain = 0, n_back = 0;
     g->baseline = true;
     for (int i = 0; i < g->n; i++) {
         const kli_result *t = &r->tracks[g->tracks[i]];
         g->baseline &= t->baseline.len > 0;
         if (ratio_of(t) > 0) best[n_best++] = ratio_of(t);
-        if (t->gain.ratio > 0) gain[n_gain++] = t->gain.ratio;
+        gain[n_gain++] = gain_of(t);
+        g->undecided += t->call == KL_UNDECIDED;
         if (t->recovered.ratio > 0) back[n_back++] = t->recovered.ratio;
         if (t->solved) solved_best[g->solved] = ratio_of(t), solved_gain[g->solved++] = t->gain.ratio;
         g->referenced += t->reference != NULL;
@@ -185,12 +189,16 @@ static void fill_group(const kli_results *r, kli_group *g, kl_arena *a) {
 static void group(kli_results *r, kl_arena *a, int target, int contender) {
     kli_group *g = &r->groups[r->n_groups];
     *g = (kli_group){.target = target, .contender = contender};
-    for (int i = 0; i < r->n_tracks; i++) g->n += r->tracks[i].target == target && r->tracks[i].contender == contender;
-    if (!g->n) return;
-    g->tracks = KL_ARRAY(a, int, g->n);
-    g->n = 0;
-    for (int i = 0; i < r->n_tracks; i++)
-        if (r->tracks[i].target == target && r->tracks[i].contender == contender) g->tracks[g->n++] = i;
+    g->tracks = KL_ARRAY(a, int, r->n_tracks + 1);
+    for (int i = 0; i < r->n_tracks; i++) {
+        const kli_result *t = &r->tracks[i];
+        if (t->target != target || t->contender != contender) continue;
+        if (t->never_asked)
+            g->never_asked++;
+        else
+            g->tracks[g->n++] = i;
+    }
+    if (!g->n && !g->never_asked) return;
     fill_group(r, g, a);
     r->n_groups++;
 }
@@ -208,8 +216,8 @@ static void add_baselined(kli_overall *o, const kli_results *r, const kli_group 
     if (!g->baseline) return;
     for (int i = 0; i < g->n; i++) {
         const kli_result *t = &r->tracks[g->tracks[i]];
-        fast_1 += t->best && t->best->low > 1;
-        fast_2 += t->best && t->best->low > 2;
+        fast_1 += t->shown && kli_row_call(r->facts, t->shown, 1) == KL_FASTER;
+        fast_2 += t->shown && kli_row_call(r->facts, t->shown, 2) == KL_FASTER;
         amsr += ratio_of(t) >= 1 ? ratio_of(t) : 0;
     }
     o->baselined++;
@@ -228,6 +236,7 @@ static void add_submissions(kli_overall *o, kl_arena *a, const kli_results *r, c
     }
     o->trials += g->n;
     o->solved += g->solved;
+    o->undecided += g->undecided;
     o->referenced += g->referenced;
     o->recovered += g->recovered;
     o->gated = o->proposals - o->fates[KLI_NOTHING] - o->fates[KLI_OTHER];
@@ -239,6 +248,8 @@ static void fill_overall(kli_overall *o, kl_arena *a, const kli_results *r, int 
     for (int i = 0; i < r->n_groups; i++) {
         const kli_group *g = &r->groups[i];
         if (g->contender != contender) continue;
+        o->never_asked += g->never_asked;
+        if (!g->n) continue;
         o->targets++;
         o->share += (double)g->solved / g->n;
         if (g->solved) log_gain += log(g->solved_gain), n_gain++;

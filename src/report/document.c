@@ -136,8 +136,13 @@ static json_t *track_json(const kli_results *r, const kli_result *t) {
     put(o, "start", row_json(t->start));
     put(o, "reference", row_json(t->reference));
     put(o, "best", row_json(t->best));
+    put(o, "shown", row_json(t->shown));
+    put(o, "end", row_json(t->end && t->end->ratio > 0 ? t->end : NULL));
     put(o, "gain", span_json(t->gain));
-    put(o, "gain_timed", json_boolean(t->end && t->end->ratio > 0));
+    put(o, "gain_timed", json_boolean(t->timed));
+    put_text(o, "call", kl_str_of(kl_call_name(t->call)));
+    put(o, "disagrees", json_boolean(t->disagrees));
+    put(o, "never_asked", json_boolean(t->never_asked));
     put(o, "stopped", t->end ? kl_json_str(t->end->why) : json_null());
     put(o, "solved", json_boolean(t->solved));
     put(o, "recovered", span_json(t->recovered));
@@ -170,9 +175,11 @@ static json_t *group_json(const kli_group *g) {
     put_int(o, "target", g->target);
     put_int(o, "contender", g->contender);
     put(o, "tracks", tracks);
-    put_int(o, "middle", g->middle);
+    put(o, "middle", g->middle < 0 ? json_null() : json_integer(g->middle));
     put_int(o, "trials", g->n);
     put_int(o, "solved", g->solved);
+    put_int(o, "undecided", g->undecided);
+    put_int(o, "never_asked", g->never_asked);
     put(o, "best", spread_json(g->best));
     put(o, "gain", spread_json(g->gain));
     put_int(o, "referenced", g->referenced);
@@ -196,6 +203,8 @@ static json_t *contender_json(const kli_contender *c, const kli_overall *v) {
     put_int(o, "targets", v->targets);
     put_int(o, "trials", v->trials);
     put_int(o, "solved", v->solved);
+    put_int(o, "undecided", v->undecided);
+    put_int(o, "never_asked", v->never_asked);
     put(o, "gain", mean_json(v->share, v->gain_geomean));
     put(o, "best", v->baselined ? mean_json(v->baselined_share, v->geomean) : json_null());
     put_int(o, "with_baseline", v->baselined);
@@ -240,7 +249,7 @@ json_t *kli_results_json(const kli_results *r) {
     json_t *o = json_object(), *list;
     put(o, "schema", json_string("klineage/results"));
     put_int(o, "version", 1);
-    put_real(o, "solved_above", KLI_SOLVED);
+    put_real(o, "solved_above", 1 + kl_decide_margin(0));
     put_real(o, "recovered_at", KLI_RECOVERED);
     list = list_in(o, "runs");
     for (int i = 0; i < r->facts->n_runs; i++) json_array_append_new(list, run_json(&r->facts->runs[i]));

@@ -80,7 +80,9 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
     kl_buf script = {0}, data = {0};
     int n = 0;
     for (int i = 0; i < f->n_tracks; i++) {
-        const kli_row *b = kli_track_best(&f->tracks[i]);
+        kli_result t;
+        kli_result_of(&t, a, f, &f->tracks[i]);
+        const kli_row *b = t.shown;
         if (b && b->ratio > 0 && kli_is_search(&f->tracks[i]))
             kl_buf_printf(&data, "%d %.6g %.6g %.6g \"%s\"\n", n++, b->ratio, b->low, b->high,
                           kli_figure_label(a, f->tracks[i].name));
@@ -95,24 +97,20 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
                         "'#444444'\n"
                         "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:3:(0):($4-$3) with " WHISKERS
                         "\n"));
-        kli_figure_draw(
-            out, a, &script,
-            "Best kernel of every track against what the table names, 95 % intervals. The dashed line is as fast as "
-            "that.");
+        kli_figure_draw(out, a, &script,
+                        "Best kernel of every track against what the table names, 95 % intervals; the start where "
+                        "nothing proved to be faster. The dashed "
+                        "line is as fast as what it is against.");
     }
     kl_buf_fini(&data);
 }
 
 /* ---- best so far against dollars ------------------------------------------------------------------------------------------- */
 
-static void cost_data(kl_buf *out, const kli_track_rows *t, int index) {
-    double best = 0, spent = 0;
+static void cost_data(kl_buf *out, const kli_result *t, int index) {
     kl_buf_printf(out, "$t%d << EOD\n", index);
-    for (int i = 0; i < t->n_rows; i++) {
-        if (t->rows[i].best) best = t->rows[i].ratio;
-        spent = (double)t->rows[i].spent_microusd / 1e6;
-        kl_buf_printf(out, "%.6f %.6g\n", spent, best);
-    }
+    for (int i = 0; i < t->n_curve; i++)
+        kl_buf_printf(out, "%.6f %.6g\n", (double)t->curve[i].microusd / 1e6, t->curve[i].ratio);
     kl_buf_add(out, KL_S("EOD\n"));
 }
 
@@ -122,8 +120,11 @@ void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str worklo
     kli_figure_begin(&script, 760, 360);
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_track_rows *t = &f->tracks[i];
-        if (!kl_str_eq(t->workload, workload) || !kli_track_best(t) || !kli_is_search(t)) continue;
-        cost_data(&script, t, n);
+        kli_result one;
+        if (!kl_str_eq(t->workload, workload) || !kli_is_search(t)) continue;
+        kli_result_of(&one, a, f, t);
+        if (!one.n_curve) continue;
+        cost_data(&script, &one, n);
         kl_buf_printf(&plot, "%s$t%d using 1:2 with steps lw 2 lc %d title '%s'", n ? ", " : "plot ", n, n + 1,
                       kli_figure_label(a, t->name));
         n++;

@@ -77,7 +77,7 @@ void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r) {
                     "Best kernel by policy over the baseline (over the start where there is none): bars are medians "
                     "over trials, whiskers go from "
                     "the worst to the best trial. The dashed line is as fast as the baseline; a red cross: no trial "
-                    "was surely faster than its start.");
+                    "proved to be faster than its start.");
 }
 
 /* ---- running best against dollars ------------------------------------------------------------------------------------------------ */
@@ -167,8 +167,9 @@ void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_
     static const char *const styles[MARKS] = {"pt 7 ps 0.7 lc rgb '#009e73' title 'passed'",
                                               "pt 8 ps 0.8 lc rgb '#888888' title 'failed'",
                                               "pt 2 ps 0.8 lw 2 lc rgb '#c00000' title 'cheat or no kernel'"};
-    const kli_result *t = &r->tracks[g->middle];
     kl_buf script = {0}, plot = {0}, caption = {0};
+    if (g->middle < 0) return; /* never asked */
+    const kli_result *t = &r->tracks[g->middle];
     if (!t->proposals || !t->n_curve) return;
     kli_figure_begin(&script, 760, 300);
     best_data(&script, t);

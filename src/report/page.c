@@ -90,8 +90,25 @@ static kl_str rival_of(const kli_facts *f, const kli_row *row) {
 }
 
 /* The first row is the start; a reference and the end are no proposals. */
-static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t) {
-    const kli_row *best = kli_track_best(t), *first = t->n_rows ? &t->rows[0] : NULL;
+static void gain_cell(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_result *r) {
+    if (r->solved)
+        return interval_cell(out, f, r->timed ? r->end->verdict : r->best->verdict, r->gain.ratio, r->gain.low,
+                             r->gain.high);
+    kl_buf_add(out, KL_S("<td class=n>"));
+    if (r->never_asked)
+        kl_buf_add(out, KL_S("never asked"));
+    else if (r->call == KL_UNDECIDED)
+        kli_link_verdict(out, f, r->timed ? r->end->verdict : r->best->verdict,
+                         kl_arena_printf(a, "not measurable [%.3g, %.3g]", r->gain.low, r->gain.high));
+    else
+        kl_buf_add(out, KL_S("1 &times;"));
+    kl_buf_add(out, KL_S("</td>"));
+}
+
+static void result_row(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_track_rows *t) {
+    kli_result r;
+    kli_result_of(&r, a, f, t);
+    const kli_row *best = r.shown, *first = t->n_rows ? &t->rows[0] : NULL;
     bool estimated;
     int64_t spent = kli_track_spent(f, t, &estimated);
     int passed = 0, proposed = 0;
@@ -108,6 +125,7 @@ static void result_row(kl_buf *out, const kli_facts *f, const kli_track_rows *t)
                   first ? first->high : 0);
     interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0, best ? best->low : 0,
                   best ? best->high : 0);
+    gain_cell(out, a, f, &r);
     kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed, proposed,
                   (double)spent / 1e6, estimated ? " est." : "");
 }
@@ -118,12 +136,15 @@ static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!n) return;
     section(out, "results", "Results");
     kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>task<th>policy<th>against<th class=n>start<th "
-                         "class=n>best<th class=n>correct<th class=n>spent</tr>\n"));
+                         "class=n>best<th class=n>over the start<th class=n>correct<th class=n>spent</tr>\n"));
     for (int i = 0; i < f->n_tracks; i++)
-        if (kli_is_search(&f->tracks[i])) result_row(out, f, &f->tracks[i]);
-    kl_buf_add(out, KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's "
-                         "primary baseline, or the start where none is here; above 1 is faster. Every ratio links to "
-                         "its verdict; dollars are the track's sum in the ledger below.</p>\n"));
+        if (kli_is_search(&f->tracks[i])) result_row(out, a, f, &f->tracks[i]);
+    kl_buf_add(out,
+               KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's "
+                    "primary baseline, or the start where none is here; above 1 is faster. <em>Over the start</em>: "
+                    "both timed side by side in the end; a best that did not prove to be faster there is shown as the "
+                    "start. Every ratio links to "
+                    "its verdict; dollars are the track's sum in the ledger below.</p>\n"));
     if (n > 1) return; /* several are drawn side by side, in the comparison */
     kli_figure_bars(out, a, f);
     for (int i = 0; i < f->n_tracks; i++)

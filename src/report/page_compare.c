@@ -110,11 +110,26 @@ static void best_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kl
                      kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->best->ratio, t->best->low, t->best->high));
     kl_buf_add(out, t->baseline.len ? KL_S(" over ") : KL_S(" over the start"));
     kli_text(out, t->baseline);
-    if (t->baseline.len)
-        kli_text(out, kl_arena_printf(a, ", %.3g \xc3\x97 [%.3g, %.3g] over the start", t->gain.ratio, t->gain.low,
-                                      t->gain.high));
+    kl_buf_add(out, KL_S(", "));
+    kli_link_verdict(out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
+                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
+    kl_buf_add(out, t->timed ? KL_S(" over the start, side by side") : KL_S(" over the start, by the ratios of both"));
+    if (t->disagrees)
+        kl_buf_add(out,
+                   KL_S(" (the ratios to the baseline contradict this beyond both intervals: the baseline has moved)"));
     kl_buf_add(out, KL_S(". What it was built from:</p>\n"));
     path(out, a, r, t);
+    diff(out, a, r, t);
+}
+
+static void undecided_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
+    kl_buf_add(out, KL_S("<h3>"));
+    kli_text(out, t->rows->name);
+    kl_buf_add(out,
+               KL_S("</h3>\n<p>Not measurable: the last candidate is correct, and could not be told from the start, "));
+    kli_link_verdict(out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
+                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
+    kl_buf_add(out, KL_S(".</p>\n"));
     diff(out, a, r, t);
 }
 
@@ -122,9 +137,9 @@ void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r) {
     bool first = true;
     for (int i = 0; i < r->n_tracks; i++) {
         const kli_result *t = &r->tracks[i];
-        if (!t->best || t->best == t->start) continue;
+        if (!t->best || t->best == t->start || (!t->solved && t->call != KL_UNDECIDED)) continue;
         if (first) kl_buf_add(out, KL_S("<h2 id=kernels>Best kernels</h2>\n"));
         first = false;
-        best_kernel(out, a, r, t);
+        t->solved ? best_kernel(out, a, r, t) : undecided_kernel(out, a, r, t);
     }
 }

@@ -39,8 +39,8 @@ typedef struct {
 
 KL_MUST_USE kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o, kl_error *e);
 const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key); /* NULL when it is not there */
-bool kli_is_proposal(const kli_row *r); /* not the start, a reference, the end, or a model that says it is done */
-bool kli_is_search(const kli_track_rows *t);                         /* a policy's, and no walk, lift or admission */
+bool kli_is_proposal(const kli_row *r);      /* not the start, a reference, the end, or a model that says it is done */
+bool kli_is_search(const kli_track_rows *t); /* a policy's, and no walk, lift or admission */
 /* The last best of a track; NULL when nothing passed. */
 const kli_row *kli_track_best(const kli_track_rows *t);
 /* The first row of this action ("start", "reference"); NULL when there is none. */
@@ -56,15 +56,29 @@ const char *kli_simplest(const kl_lineage *l);
 
 /* ---- results: what the rows of searches come to (docs/formats/results.md) ------------------------------------------------- */
 
-#define KLI_SOLVED 1.01   /* gain over the start that counts as a success, surely: the gate's own least */
 #define KLI_RECOVERED 0.9 /* share of the reference that counts as recovered: KLineage paper, section 4.4 */
 
-typedef struct { double ratio, low, high; } kli_span; /* ratio 0: not there */
-typedef struct { int64_t microusd; double ratio; int64_t step; } kli_curve_point;
+typedef struct {
+    double ratio, low, high;
+} kli_span; /* ratio 0: not there */
+typedef struct {
+    int64_t microusd;
+    double ratio;
+    int64_t step;
+} kli_curve_point;
 
 typedef enum {
-    KLI_PASS, KLI_WRONG, KLI_NO_COMPILE, KLI_CRASH, KLI_HANG, KLI_UNSTABLE, KLI_CHEAT, KLI_REFUSED, KLI_NOTHING,
-    KLI_OTHER, KLI_FATES
+    KLI_PASS,
+    KLI_WRONG,
+    KLI_NO_COMPILE,
+    KLI_CRASH,
+    KLI_HANG,
+    KLI_UNSTABLE,
+    KLI_CHEAT,
+    KLI_REFUSED,
+    KLI_NOTHING,
+    KLI_OTHER,
+    KLI_FATES
 } kli_fate;
 const char *kli_fate_name(kli_fate f); /* as in the journal's `outcome` */
 kli_fate kli_fate_of(kl_str outcome);
@@ -84,17 +98,27 @@ typedef struct {
 } kli_money;
 
 /* What was to be made faster, and where.  `label`: as much of it as tells it from the others of the document. */
-typedef struct { kl_str label, workload, shape, surface, platform; } kli_target;
+typedef struct {
+    kl_str label, workload, shape, surface, platform;
+} kli_target;
 /* Who tried.  `run` only where two runs have the same trial, so that they are no trials of one experiment. */
-typedef struct { kl_str label, policy, model, run; } kli_contender;
+typedef struct {
+    kl_str label, policy, model, run;
+} kli_contender;
 
 typedef struct {
     const kli_track_rows *rows;
     int target, contender, trial; /* trial 0: the name says none */
     kl_str model, baseline;       /* baseline empty: ratios are over the start */
-    const kli_row *start, *reference, *best, *reached, *end; /* end: why, and the best timed against the start */
-    kli_span gain, recovered;
-    bool solved;
+    const kli_row *start, *reference, *best, *reached,
+        *end; /* best: the last one; end: why, and the best timed against the start */
+    const kli_row
+        *shown; /* what may be called the best: `best` where it proved to be faster than the start, else the start */
+    kli_span gain, recovered; /* gain: side by side where `timed`, else the quotient of two ratios */
+    kl_call call;             /* what the gain means */
+    bool timed, solved;       /* solved: the call is faster */
+    bool disagrees;   /* the ratios to the baseline say another gain, beyond both intervals: the baseline has moved */
+    bool never_asked; /* no money for a first question: no trial */
     int proposals, fates[KLI_FATES];
     kli_money money;
     kli_curve_point *curve; /* every new best; the last point is the end */
@@ -103,14 +127,19 @@ typedef struct {
     int n_path;
 } kli_result;
 
-typedef struct { double median, low, high; } kli_spread; /* over trials; median 0: none */
-typedef struct { int64_t microusd; kli_spread best; } kli_band_point;
+typedef struct {
+    double median, low, high;
+} kli_spread; /* over trials; median 0: none */
+typedef struct {
+    int64_t microusd;
+    kli_spread best;
+} kli_band_point;
 
 /* All trials of one contender at one target. */
 typedef struct {
     int target, contender, *tracks, n, middle; /* middle: the track of the median best, the lower of two */
-    int solved, referenced, recovered;
-    bool baseline; /* every best is a ratio to a baseline */
+    int solved, undecided, never_asked, referenced, recovered; /* those never asked are not among the tracks */
+    bool baseline;                                             /* every best is a ratio to a baseline */
     kli_spread best, gain, recovery;
     double solved_best, solved_gain; /* medians over the trials that succeeded */
     kli_band_point *band;
@@ -119,12 +148,12 @@ typedef struct {
 
 /* One contender over its targets. */
 typedef struct {
-    int targets, trials, solved, referenced, recovered, proposals, gated, fates[KLI_FATES];
-    double share;                                  /* mean over targets of the share of trials that succeeded */
-    double geomean, gain_geomean;                  /* success only; 0: no success */
-    double fast_1, fast_2, amsr, correct;          /* -1: cannot be said */
-    int baselined;                                 /* targets that have a baseline */
-    double baselined_share;                        /* share, over these */
+    int targets, trials, solved, undecided, never_asked, referenced, recovered, proposals, gated, fates[KLI_FATES];
+    double share;                         /* mean over targets of the share of trials that succeeded */
+    double geomean, gain_geomean;         /* success only; 0: no success */
+    double fast_1, fast_2, amsr, correct; /* -1: cannot be said */
+    int baselined;                        /* targets that have a baseline */
+    double baselined_share;               /* share, over these */
     kli_money money;
 } kli_overall;
 
@@ -142,7 +171,10 @@ typedef struct {
 } kli_results;
 
 void kli_results_of(kli_results *out, kl_arena *a, const kli_facts *f);
-void kli_result_of(kli_result *out, kl_arena *a, const kli_facts *f, const kli_track_rows *t); /* but for target and contender */
+void kli_result_of(kli_result *out, kl_arena *a, const kli_facts *f,
+                   const kli_track_rows *t); /* but for target and contender */
+/* What a row's interval means over so many times its rival, beside the floor of its verdict; without the verdict, a floor of 0. */
+kl_call kli_row_call(const kli_facts *f, const kli_row *r, double times);
 void kli_results_compare(kli_results *r, kl_arena *a); /* groups and overall, from the tracks */
 const kli_group *kli_group_of(const kli_results *r, int target, int contender); /* NULL: it was not tried */
 void kli_money_add(kli_money *to, kl_arena *a, const kli_money *from);
@@ -151,8 +183,13 @@ kl_str kli_dollars(kl_arena *a, int64_t microusd, bool estimated); /* "~$0.3496"
 
 /* ---- tables: the same for Markdown and HTML ----------------------------------------------------------------------------- */
 
-typedef struct kli_part { kl_str text, verdict; struct kli_part *next; } kli_part; /* verdict empty: not one number's */
-typedef struct { kli_part *first, *last; } kli_cell;
+typedef struct kli_part {
+    kl_str text, verdict;
+    struct kli_part *next;
+} kli_part; /* verdict empty: not one number's */
+typedef struct {
+    kli_part *first, *last;
+} kli_cell;
 typedef struct {
     const char *id, *question, *note;
     kl_str *heads;
@@ -172,14 +209,15 @@ void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_tab
 #define WHISKERS "vectors heads size graph 0.006,90 lc rgb '#222222'"
 void kli_figure_begin(kl_buf *script, int width, int height);
 void kli_figure_slots(kl_buf *script, int n);
-void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *caption); /* caption is markup; ends the script */
-const char *kli_figure_label(kl_arena *a, kl_str s);                                 /* that cannot be a command */
+void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script,
+                     const char *caption);                          /* caption is markup; ends the script */
+const char *kli_figure_label(kl_arena *a, kl_str s);                /* that cannot be a command */
 void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f); /* best of every track against the baseline */
 void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str workload); /* best so far against dollars */
 void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l);              /* speed of every state */
 
-void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r);        /* bars by policy, KLineage's figure 3 */
-void kli_figure_bands(kl_buf *out, kl_arena *a, const kli_results *r, int target); /* its figure 4 */
+void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r); /* bars by policy, KLineage's figure 3 */
+void kli_figure_bands(kl_buf *out, kl_arena *a, const kli_results *r, int target);         /* its figure 4 */
 void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_group *g); /* its figure 6 */
 
 /* ---- HTML -------------------------------------------------------------------------------------------------------------- */
@@ -187,7 +225,8 @@ void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_
 void kli_text(kl_buf *out, kl_str s); /* escaped */
 /* A number with its evidence: a link where the journal has the verdict, else its key as a tooltip. */
 void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number);
-void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r); /* pictures and tables, where there is something to compare */
+void kli_comparison(kl_buf *out, kl_arena *a,
+                    const kli_results *r); /* pictures and tables, where there is something to compare */
 void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* results.c - what one track of a search came to, out of its rows and its charges.
  *
- * Ratios are read from rows, never computed anew; only a recovery, and a gain that no row measured, are quotients of two of them, and
+ * Ratios are read from rows, never computed anew; only a recovery, and a gain that nobody timed side by side, are quotients of two of them, and
  * their intervals take the worst of both.  Not here: anything about several tracks (compare.c), JSON (document.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/json.h"
@@ -84,28 +84,47 @@ static kli_span over(const kli_row *of, const kli_row *by) {
     return (kli_span){of->ratio / by->ratio, of->low / by->high, of->high / by->low};
 }
 
+kl_call kli_row_call(const kli_facts *f, const kli_row *r, double times) {
+    const kl_verdict *v = kli_facts_verdict(f, r->verdict);
+    const double floor = v && v->n_comparisons ? v->comparisons[0].floor : 0;
+    return kl_decide(r->low / times, r->high / times, floor, !v || v->outcome == KL_PASS);
+}
+
+/* Could a row stand for the best?  What did not prove to be faster than the start in the end never was. */
+static bool holds(const kli_result *r, const kli_row *row) { return row->best && (r->solved || row == r->start); }
+
 /* As a search decides it (search.c: kli_search_over), so that a run which stopped because it had recovered is one that has. */
 static const kli_row *first_recovered(const kli_result *r) {
     const kli_track_rows *t = r->rows;
-    for (int i = 0; r->reference && r->reference->ratio > 0 && i < t->n_rows; i++)
-        if (t->rows[i].best && t->rows[i].low >= KLI_RECOVERED * r->reference->ratio) return &t->rows[i];
+    if (!r->reference || !(r->reference->ratio > 0) || !kl_str_eq(r->reference->outcome, KL_S("pass"))) return NULL;
+    for (int i = 0; i < t->n_rows; i++)
+        if (holds(r, &t->rows[i]) && t->rows[i].low >= KLI_RECOVERED * r->reference->ratio) return &t->rows[i];
     return NULL;
 }
 
-static void fill_ratios(kli_result *r) {
+static bool apart(kli_span x, kli_span y) { return x.ratio > 0 && y.ratio > 0 && (x.low > y.high || x.high < y.low); }
+
+/* The best is what the end says of it: timed against the start, side by side.  Without that, the quotient of two ratios to a baseline that
+ * drifts, which is far from 1 or says nothing. */
+static void decide_gain(kli_result *r, const kli_facts *f) {
+    const kli_span quotient = over(r->best, r->start);
+    r->timed = r->end && r->end->ratio > 0;
+    r->gain = r->timed ? (kli_span){r->end->ratio, r->end->low, r->end->high} : quotient;
+    r->call = r->timed ? kli_row_call(f, r->end, 1) : kl_search_far_apart(quotient.low, quotient.high);
+    if (!r->best || r->best == r->start) r->gain = (kli_span){1, 1, 1}, r->call = KL_SAME, r->timed = false;
+    r->solved = r->call == KL_FASTER;
+    r->disagrees = r->timed && apart(quotient, r->gain);
+    r->shown = r->solved || !r->start ? r->best : r->start;
+}
+
+static void fill_ratios(kli_result *r, const kli_facts *f) {
     r->start = kli_track_row(r->rows, "start");
     r->reference = kli_track_row(r->rows, "reference");
     r->best = kli_track_best(r->rows);
     r->end = kli_track_row(r->rows, "end");
+    decide_gain(r, f);
     r->reached = first_recovered(r);
-    r->recovered = over(r->best, r->reference);
-    if (r->best && r->best == r->start)
-        r->gain = (kli_span){1, 1, 1};
-    else if (r->end && r->end->ratio > 0)
-        r->gain = (kli_span){r->end->ratio, r->end->low, r->end->high};
-    else
-        r->gain = over(r->best, r->start);
-    r->solved = r->gain.low > KLI_SOLVED;
+    r->recovered = over(r->shown, r->reference);
 }
 
 /* ---- the running best -------------------------------------------------------------------------------------------------------- */
@@ -119,7 +138,7 @@ static void fill_curve(kli_result *r, kl_arena *a) {
         const kli_row *row = &t->rows[i];
         if (row->spent_microusd > spent) spent = row->spent_microusd;
         step = row->n;
-        if (!row->best || !(row->ratio > 0)) continue;
+        if (!holds(r, row) || !(row->ratio > 0)) continue;
         if (row->ratio > best)
             best = row->ratio; /* one that won against the best may have a lower ratio to a baseline that drifted */
         r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
@@ -138,7 +157,7 @@ static const kli_row *row_that_made(const kli_track_rows *t, const kli_row *befo
 
 static void fill_path(kli_result *r, kl_arena *a) {
     r->path = KL_ARRAY(a, const kli_row *, r->rows->n_rows + 1);
-    for (const kli_row *at = r->best; at && at != r->start; at = row_that_made(r->rows, at)) r->path[r->n_path++] = at;
+    for (const kli_row *at = r->shown; at && at != r->start; at = row_that_made(r->rows, at)) r->path[r->n_path++] = at;
     for (int i = 0; i < r->n_path / 2; i++) {
         const kli_row *swap = r->path[i];
         r->path[i] = r->path[r->n_path - 1 - i];
@@ -186,9 +205,10 @@ static kl_str model_of(const kli_facts *f, kl_arena *a, kl_str run) {
 
 void kli_result_of(kli_result *out, kl_arena *a, const kli_facts *f, const kli_track_rows *t) {
     *out = (kli_result){.rows = t, .trial = trial_of(t->name), .model = model_of(f, a, t->run)};
-    fill_ratios(out);
+    fill_ratios(out, f);
     out->baseline = baseline_of(f, out->start, out->best);
     count_proposals(out);
+    out->never_asked = !out->proposals && out->end && kl_str_eq(out->end->why, KL_S("budget"));
     fill_money(out, a, f);
     fill_curve(out, a);
     fill_path(out, a);

@@ -17,6 +17,8 @@ typedef struct {
     kl_str dir;
     kl_buf text;
     json_t *results;
+    double floor;       /* of the verdicts to come */
+    kl_outcome outcome; /* likewise */
     int n_verdicts, n_charges;
     int64_t n_rows;
 } world;
@@ -64,8 +66,10 @@ static const char *put_verdict(const char *surface, const char *platform, const 
                     .kernel_hash = KL_S(RUN_A),
                     .created = KL_S("2026-01-31T12:00:00Z"),
                     .median_ns = 7,
+                    .outcome = w.outcome,
                     .n_comparisons = 1};
-    v.comparisons[0] = (kl_comparison){.baseline = kl_str_of(baseline), .ratio = 1, .low = 1, .high = 1};
+    v.comparisons[0] =
+        (kl_comparison){.baseline = kl_str_of(baseline), .ratio = 1, .low = 1, .high = 1, .floor = w.floor};
     json_t *o = kl_verdict_json(&v);
     kl_store_verdict row = {.key = kl_str_of(key),
                             .task = v.task,
@@ -95,6 +99,8 @@ static line line_of(const char *run, const char *workload, const char *policy, i
                   .error = 0.001};
 }
 
+static const char *stopped_by = "";
+
 /* ratio 0: nothing was timed.  Every proposal is made from the start. */
 static void row(line *l, const char *action, const char *outcome, double ratio, bool best, int64_t microusd) {
     kl_error e = {0};
@@ -102,11 +108,11 @@ static void row(line *l, const char *action, const char *outcome, double ratio, 
     bool given = strcmp(action, "start") == 0 || strcmp(action, "reference") == 0 || strcmp(action, "end") == 0;
     const char *parent = given ? "" : "kernel-0";
     const char *name = kl_arena_printf(w.a, "kernel-%lld", (long long)l->n).ptr;
-    json_t *o =
-        json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", l->workload, "policy", l->policy,
-                  "phase", "search", "action", action, "parent", parent, "kernel", name, "verdict", verdict, "outcome",
-                  outcome, "ratio", ratio, "low", ratio * (1 - l->error), "high", ratio * (1 + l->error), "median_ns",
-                  7, "accepted", best, "best", best, "spent_microusd", (json_int_t)microusd, "why", "");
+    json_t *o = json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", l->workload, "policy",
+                          l->policy, "phase", "search", "action", action, "parent", parent, "kernel", name, "verdict",
+                          verdict, "outcome", outcome, "ratio", ratio, "low", ratio * (1 - l->error), "high",
+                          ratio * (1 + l->error), "median_ns", 7, "accepted", best, "best", best, "spent_microusd",
+                          (json_int_t)microusd, "why", given ? stopped_by : "");
     kl_store_step s = {
         .run = kl_str_of(l->run), .track = kl_str_of(l->track), .n = l->n++, .json = kl_json_dump(w.a, o, false)};
     assert_ok(kl_store_step_put(w.store, &s, &e));
@@ -195,6 +201,13 @@ static void text_is(const char *path, const char *wanted) {
 
 static void null_is(const char *path) {
     if (!json_is_null(at(path))) fail_msg("%s is not null", path);
+}
+
+static void write_page(void) {
+    kl_error e = {0};
+    const char *runs[] = {RUN_A};
+    kl_buf_fini(&w.text);
+    assert_ok(kl_report_write(&w.text, w.store, &(kl_report_opts){.runs = runs, .n_runs = 1}, &e));
 }
 
 /* ---- one track ------------------------------------------------------------------------------------------------------------------- */
@@ -290,7 +303,7 @@ static void test_results__ninety_percent_must_be_sure(void **state) {
     null_is("tracks.0.reached");
     number_is("groups.0.recovered", 0);
     number_is("groups.0.referenced", 1);
-    assert_contains(w.text.ptr, "| softmax | generate | 0/1 | 0.905 \xc3\x97 | 0.905 | never |");
+    assert_contains(w.text.ptr, "| softmax | generate | 0/1 | 0.905 \xc3\x97 | 0.905 \\[0.887, 0.923\\] | never |");
 }
 
 /* Its words are the model's: a slow "reference" of its own would make it look as if it had recovered. */
@@ -332,6 +345,97 @@ static void test_results__the_end_says_what_was_gained(void **state) {
     assert_true(json_is_true(at("tracks.0.gain_timed")));
     number_is("tracks.0.proposals", 1);
     number_is("tracks.0.best.ratio", 2);
+}
+
+/* 4 x by the ratios of start and best; side by side they are the same: a phantom, shown nowhere. */
+static void test_results__a_best_that_is_not_faster_in_the_end_is_the_start(void **state) {
+    (void)state;
+    line l = line_of(RUN_A, "softmax", "generate", 1);
+    put_run(RUN_A, "x");
+    row(&l, "start", "pass", 0.5, true, 0);
+    row(&l, "tile", "pass", 2, true, 5);
+    row(&l, "end", "pass", 1.002, false, 7);
+    charge(&l, "search", 7, false, true);
+    compute_a();
+    text_is("tracks.0.call", "same");
+    number_is("tracks.0.best.ratio", 2); /* what the journal says */
+    number_is("tracks.0.shown.ratio", 0.5);
+    assert_true(json_is_false(at("tracks.0.solved")));
+    assert_true(json_is_true(at("tracks.0.disagrees")));
+    number_is("groups.0.best.median", 0.5);
+    number_is("groups.0.gain.median", 1);
+    number_is("groups.0.band.0.1", 0.5);
+    assert_null(at("groups.0.band.2"));
+    assert_null(at("tracks.0.path.0"));
+    assert_contains(w.text.ptr,
+                    "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 \\[0.499, 0.5\\] \xe2\x89\xa0 | 0/1 |");
+    write_page();
+    assert_null(strstr(w.text.ptr, "id=kernels"));
+}
+
+/* 1.8 x, measured while identical code differed by half. */
+static void test_results__a_best_within_the_noise_is_not_measurable(void **state) {
+    (void)state;
+    line l = line_of(RUN_A, "softmax", "generate", 1);
+    put_run(RUN_A, "x");
+    row(&l, "start", "pass", 0.5, true, 0);
+    row(&l, "tile", "pass", 2, true, 5);
+    w.floor = 0.5, w.outcome = KL_UNSTABLE, l.error = 0.1;
+    row(&l, "end", "pass", 1.8, false, 7);
+    compute_a();
+    text_is("tracks.0.call", "undecided");
+    number_is("groups.0.undecided", 1);
+    number_is("groups.0.gain.median", 1);
+    assert_contains(w.text.ptr, "not measurable \\[1.62, 1.98\\]");
+    assert_contains(w.text.ptr, "0/1, 1 not measurable");
+    write_page();
+    assert_contains(w.text.ptr, "could not be told from the start");
+}
+
+/* Nobody was asked: the policy has neither won nor lost. */
+static void test_results__a_track_without_money_for_a_question_is_no_trial(void **state) {
+    (void)state;
+    line l = line_of(RUN_A, "gemm", "generate", 1), m = line_of(RUN_A, "topk", "generate", 1);
+    put_run(RUN_A, "x");
+    stopped_by = "budget";
+    row(&l, "start", "pass", 0.5, true, 0);
+    row(&l, "end", "pass", 0, false, 0);
+    row(&m, "start", "pass", 0.5, true, 0);
+    row(&m, "tile", "pass", 2, true, 5);
+    row(&m, "end", "pass", 4, false, 7); /* money went later: a trial */
+    stopped_by = "";
+    compute_a();
+    assert_true(json_is_true(at("tracks.0.never_asked")));
+    assert_true(json_is_false(at("tracks.1.never_asked")));
+    number_is("groups.0.trials", 0);
+    number_is("groups.0.never_asked", 1);
+    null_is("groups.0.middle");
+    null_is("groups.0.best");
+    number_is("contenders.0.targets", 1);
+    number_is("contenders.0.gain.share", 1);
+    assert_contains(w.text.ptr, "0/0, 1 never asked");
+    assert_contains(w.text.ptr, "1/1, 1 never asked");
+    write_page();
+    assert_contains(w.text.ptr, "never asked");
+}
+
+/* One that was kept by a version without floors and calls: its intervals decide, and no quotient close to 1 does. */
+static void test_results__an_old_document_is_decided_by_its_intervals(void **state) {
+    (void)state;
+    kl_buf text = {0};
+    json_t *old =
+        json_loads("{\"targets\": [{\"label\": \"t\"}], \"contenders\": [{\"label\": \"p\"}], \"groups\": "
+                   "[{\"target\": 0, \"contender\": 0, "
+                   "\"tracks\": [0, 1, 2, 3], \"gain\": {\"median\": 1, \"min\": 1, \"max\": 2}}], \"tracks\": ["
+                   "{\"gain_timed\": true, \"gain\": {\"ratio\": 1.004, \"low\": 0.99, \"high\": 1.02}},"
+                   "{\"gain_timed\": false, \"gain\": {\"ratio\": 1.2, \"low\": 1.15, \"high\": 1.25}},"
+                   "{\"gain_timed\": true, \"gain\": {\"ratio\": 1.2, \"low\": 1.15, \"high\": 1.25}},"
+                   "{\"gain_timed\": false, \"gain\": {\"ratio\": 1.0, \"low\": 1.0, \"high\": 1.0}}]}",
+                   0, NULL);
+    kl_report_results_markdown(&text, old);
+    assert_contains(text.ptr, "| 1, not measurable \\[1.15, 1.25\\], 1.2 \\[1.15, 1.25\\], 1 |");
+    kl_buf_fini(&text);
+    json_decref(old);
 }
 
 static void test_results__a_track_that_ended_without_a_proposal_is_a_trial(void **state) {
@@ -380,7 +484,8 @@ static void test_results__nothing_but_no_edits(void **state) {
     number_is("tracks.0.proposals", 1);
     null_is("contenders.0.correct");
     null_is("contenders.0.tokens.cache_hit_rate");
-    assert_contains(w.text.ptr, "| softmax | generate | 0.5 \xc3\x97 | 0.5 | 1 \xc3\x97 | 0/1 | $0.0000 |");
+    assert_contains(w.text.ptr,
+                    "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 \\[0.499, 0.5\\] | 0/1 | $0.0000 |");
 }
 
 /* ---- policies ------------------------------------------------------------------------------------------------------------------------ */
@@ -427,8 +532,8 @@ static void test_results__groups_by_hand(void **state) {
     number_is("groups.2.best.median", 0.5); /* those that failed stay at the start */
     number_is("groups.2.solved", 1);
     assert_contains(w.text.ptr, "| gemm | 1.6 \xc3\x97 3/3 | 0.8 \xc3\x97 2/3 |");
-    assert_contains(w.text.ptr, "| gemm | klineage | 1.6 \xc3\x97 (1.2\xe2\x80\x93"
-                                "2.5) | 1.2, 1.6, 2.5 |");
+    assert_contains(w.text.ptr, "| gemm | klineage | 3.2 \xc3\x97 (2.4\xe2\x80\x93"
+                                "5) | 2.4 \\[2.4, 2.4\\], 3.2 \\[3.19, 3.21\\], 5 \\[4.99, 5.01\\] | 1.6 \xc3\x97");
 }
 
 /* Steps at 0.1, 0.2 and 0.3 dollars, one of each trial: the median rises with the second. */
@@ -589,13 +694,6 @@ static void test_results__a_spoilt_document_is_still_read(void **state) {
 
 /* ---- the page -------------------------------------------------------------------------------------------------------------------------- */
 
-static void write_page(void) {
-    kl_error e = {0};
-    const char *runs[] = {RUN_A};
-    kl_buf_fini(&w.text);
-    assert_ok(kl_report_write(&w.text, w.store, &(kl_report_opts){.runs = runs, .n_runs = 1}, &e));
-}
-
 static void test_page__numbers_of_a_comparison_lead_to_verdicts(void **state) {
     (void)state;
     three_by_two();
@@ -640,6 +738,10 @@ int main(void) {
         CASE(test_results__ninety_percent_must_be_sure),
         CASE(test_results__a_proposal_cannot_call_itself_the_reference),
         CASE(test_results__the_end_says_what_was_gained),
+        CASE(test_results__a_best_that_is_not_faster_in_the_end_is_the_start),
+        CASE(test_results__a_best_within_the_noise_is_not_measurable),
+        CASE(test_results__a_track_without_money_for_a_question_is_no_trial),
+        CASE(test_results__an_old_document_is_decided_by_its_intervals),
         CASE(test_results__a_track_that_ended_without_a_proposal_is_a_trial),
         CASE(test_results__half_a_percent_is_no_success),
         CASE(test_results__nothing_but_a_start_is_no_trial),

@@ -9,6 +9,7 @@
 
 #define TIMES " \xc3\x97"
 #define DASH "\xe2\x80\x93"
+#define UNEQUAL "\xe2\x89\xa0"
 
 typedef struct {
     kl_arena *a;
@@ -99,17 +100,80 @@ static kl_str spread(const document *d, const json_t *o, size_t trials) {
                            kl_json_real_or(o, "max", 0));
 }
 
-/* Every trial's own number, each with its evidence: what the numbers beside it are made from. */
-static void each_trial(kli_report_table *t, const document *d, const json_t *group, const char *what) {
-    size_t n = n_tracks(group);
+/* "1.31 [1.28, 1.35]" */
+static kl_str interval(const document *d, const json_t *o) {
+    const double ratio = kl_json_real_or(o, "ratio", 0);
+    if (!(ratio > 0)) return KL_S(DASH);
+    return kl_arena_printf(d->a, "%.3g [%.3g, %.3g]", ratio, kl_json_real_or(o, "low", 0),
+                           kl_json_real_or(o, "high", 0));
+}
+
+static kl_str verdict_of(const json_t *row) { return kl_json_text_or(row, "verdict", KL_S("")); }
+
+/* What may be called the best of a track; a document of before this key has the last best alone. */
+static const json_t *shown_of(const json_t *track) {
+    const json_t *shown = json_object_get(track, "shown");
+    return json_is_object(shown) ? shown : json_object_get(track, "best");
+}
+
+/* The trials' own numbers, each with its interval and its evidence: what the median beside them is made from. */
+static void each_ratio(kli_report_table *t, const document *d, const json_t *group) {
     text(t, d, KL_S(""));
-    for (size_t i = 0; i < n; i++) {
-        const json_t *track = track_at(d, group, i);
-        double ratio = kl_json_real_or(json_object_get(track, what), "ratio", 0);
+    for (size_t i = 0; i < n_tracks(group); i++) {
+        const json_t *track = track_at(d, group, i), *row = shown_of(track);
         if (i) more(t, d, KL_S(", "), KL_S(""));
-        more(t, d, number(d, ratio, ""),
-             ratio > 0 ? kl_json_text_or(json_object_get(track, "best"), "verdict", KL_S("")) : KL_S(""));
+        more(t, d, interval(d, row), verdict_of(row));
+        if (kl_json_bool_or(track, "disagrees", false)) more(t, d, KL_S(" " UNEQUAL), KL_S(""));
     }
+}
+
+/* A document of before this key has no floors either: its intervals decide. */
+static kl_str call_of(const json_t *track) {
+    const json_t *gain = json_object_get(track, "gain");
+    const double low = kl_json_real_or(gain, "low", 0), high = kl_json_real_or(gain, "high", 0);
+    const bool timed = kl_json_bool_or(track, "gain_timed", false);
+    const kl_call decided = timed ? kl_decide(low, high, 0, true) : kl_search_far_apart(low, high);
+    const bool start = !timed && low >= 1 && high <= 1; /* the best is the start */
+    return kl_json_text_or(track, "call", kl_str_of(kl_call_name(start ? KL_SAME : decided)));
+}
+
+/* The same over the start: 1 where nothing proved to be faster, and in words where that could not be told. */
+static void each_gain(kli_report_table *t, const document *d, const json_t *group) {
+    text(t, d, KL_S(""));
+    for (size_t i = 0; i < n_tracks(group); i++) {
+        const json_t *track = track_at(d, group, i), *gain = json_object_get(track, "gain"),
+                     *end = json_object_get(track, "end");
+        const kl_str call = call_of(track);
+        const kl_str evidence = verdict_of(json_is_object(end) ? end : json_object_get(track, "best"));
+        if (i) more(t, d, KL_S(", "), KL_S(""));
+        if (kl_str_eq(call, KL_S("faster")))
+            more(t, d, interval(d, gain), evidence);
+        else if (kl_str_eq(call, KL_S("undecided")))
+            more(t, d,
+                 kl_arena_printf(d->a, "not measurable [%.3g, %.3g]", kl_json_real_or(gain, "low", 0),
+                                 kl_json_real_or(gain, "high", 0)),
+                 evidence);
+        else
+            more(t, d, KL_S("1"), KL_S(""));
+    }
+}
+
+static void each_recovery(kli_report_table *t, const document *d, const json_t *group) {
+    text(t, d, KL_S(""));
+    for (size_t i = 0; i < n_tracks(group); i++) {
+        const json_t *track = track_at(d, group, i);
+        if (i) more(t, d, KL_S(", "), KL_S(""));
+        more(t, d, interval(d, json_object_get(track, "recovered")), verdict_of(shown_of(track)));
+    }
+}
+
+/* "2/3, 1 not measurable, 1 never asked" */
+static kl_str solved_of(const document *d, const json_t *o) {
+    const long long undecided = kl_json_int_or(o, "undecided", 0), never = kl_json_int_or(o, "never_asked", 0);
+    const char *more_text = undecided ? kl_arena_printf(d->a, ", %lld not measurable", undecided).ptr : "";
+    if (never) more_text = kl_arena_printf(d->a, "%s, %lld never asked", more_text, never).ptr;
+    return kl_arena_printf(d->a, "%lld/%lld%s", (long long)kl_json_int_or(o, "solved", 0),
+                           (long long)kl_json_int_or(o, "trials", 0), more_text);
 }
 
 /* ---- who is best at what? --------------------------------------------------------------------------------------------------------- */
@@ -128,7 +192,7 @@ static const json_t *group_of(const document *d, size_t target, size_t contender
 static kl_str middle_verdict(const document *d, const json_t *group) {
     int64_t i = kl_json_int_or(group, "middle", -1);
     const json_t *track = i < 0 ? NULL : json_array_get(d->tracks, (size_t)i);
-    return kl_json_text_or(json_object_get(track, "best"), "verdict", KL_S(""));
+    return verdict_of(shown_of(track));
 }
 
 static void matrix(kli_report_table *t, const document *d) {
@@ -142,8 +206,9 @@ static void matrix(kli_report_table *t, const document *d) {
                 .ptr;
     begin(t, d, "matrix", "Which policy is fastest at what?",
           "Median over trials of the best kernel's speed over the baseline (over the start where no baseline is), and "
-          "how many trials were "
-          "surely faster than their start by 1 %.",
+          "how many trials were faster than their start by the gate's rule, timed side by side in the end. A best that "
+          "was not counts as the "
+          "start.",
           heads, (int)n + 1, json_array_size(d->targets));
     for (size_t i = 0; n > 1 && i < json_array_size(d->targets); i++) {
         text(t, d, kl_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
@@ -152,22 +217,23 @@ static void matrix(kli_report_table *t, const document *d) {
             double median = kl_json_real_or(json_object_get(g, "best"), "median", 0);
             kl_str speed = number(d, median, TIMES);
             linked(t, d, g ? speed : KL_S(DASH), g && median > 0 ? middle_verdict(d, g) : KL_S(""));
-            if (g)
-                more(t, d,
-                     kl_arena_printf(d->a, " %lld/%lld", (long long)kl_json_int_or(g, "solved", 0),
-                                     (long long)kl_json_int_or(g, "trials", 0)),
-                     KL_S(""));
+            if (g) more(t, d, kl_arena_printf(d->a, " %.*s", KL_STR_ARG(solved_of(d, g))), KL_S(""));
         }
     }
 }
 
 static void comparison(kli_report_table *t, const document *d) {
-    static const char *const heads[] = {"target",          "policy",  ">best", ">every trial",
-                                        ">over the start", ">solved", ">spent"};
+    static const char *const heads[] = {
+        "target",  "policy", ">best over the start", ">every trial", ">over the baseline", ">every trial",
+        ">solved", ">spent"};
     BEGIN(t, d, "comparison", "How fast did every policy get, and how surely?",
-          "Median (least" DASH "most) over trials. Best: speed over the baseline, above 1 is faster; where the task's "
-          "baseline is not there, over "
-          "the start. Solved: trials surely faster than their start by 1 %.",
+          "Median (least" DASH "most) over trials, and every trial with its 95 % interval. Over the start: the last "
+                               "best and the start timed side by side in the "
+          "end; 1 where it did not prove to be faster. Over the baseline: its own verdict, above 1 is faster; over the "
+          "start where the task's baseline is not "
+          "there. " UNEQUAL ": the two contradict each other beyond both intervals, the baseline has moved between "
+                            "them. Solved: trials that "
+          "are faster than their start by the gate's rule; a track that had no money for a first question is no trial.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
         const json_t *g = json_array_get(d->groups, i);
@@ -179,10 +245,11 @@ static void comparison(kli_report_table *t, const document *d) {
         }
         text(t, d, label_at(d->targets, g, "target"));
         text(t, d, label_at(d->contenders, g, "contender"));
-        text(t, d, spread(d, json_object_get(g, "best"), n_tracks(g)));
-        each_trial(t, d, g, "best");
         text(t, d, spread(d, json_object_get(g, "gain"), n_tracks(g)));
-        part(t, d, g, "solved", "trials");
+        each_gain(t, d, g);
+        text(t, d, spread(d, json_object_get(g, "best"), n_tracks(g)));
+        each_ratio(t, d, g);
+        text(t, d, solved_of(d, g));
         text(t, d, kli_dollars(d->a, spent, estimated));
     }
 }
@@ -223,7 +290,7 @@ static void recovery(kli_report_table *t, const document *d) {
         text(t, d, label_at(d->contenders, g, "contender"));
         part(t, d, g, "recovered", "referenced");
         text(t, d, spread(d, json_object_get(g, "recovery"), n_tracks(g)));
-        each_trial(t, d, g, "recovered");
+        each_recovery(t, d, g);
         text(t, d, first_reached(d, g));
     }
 }
@@ -243,7 +310,8 @@ static void overall(kli_report_table *t, const document *d) {
     BEGIN(t, d, "policies", "Which policy is best overall?",
           "Geometric means over targets of the median successful trial, then the same times the share of trials that "
           "succeeded. fast_p: share of "
-          "trials surely above p times the baseline. corr: share of gated submissions that passed. avg amsr: mean "
+          "trials faster than p times the baseline by the gate's rule. corr: share of gated submissions that passed. "
+          "avg amsr: mean "
           "speed over the baseline, those below 1 as "
           "0. Compare policies that had the same targets.",
           heads, json_array_size(d->contenders));
@@ -252,7 +320,7 @@ static void overall(kli_report_table *t, const document *d) {
         double amsr = kl_json_real_or(c, "amsr", -1);
         text(t, d, kl_json_text_or(c, "label", KL_S("?")));
         count(t, d, c, "targets");
-        part(t, d, c, "solved", "trials");
+        text(t, d, solved_of(d, c));
         mean_cells(t, d, json_object_get(c, "best"));
         mean_cells(t, d, json_object_get(c, "gain"));
         percent(t, d, c, "fast_1");
