@@ -93,6 +93,25 @@ const kl_card *kl_library_card(const kl_library *l, kl_str name);
  * (law 5); KL_ELIMIT for one that would be too long to be read again. */
 KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e);
 
+/* ---- judge: accepted trials decided again by the gate's rule ----------------------------------------------------------------- */
+
+#define KL_MAX_FLOORS 65536
+/* A/A floors of verdicts that lie beside the lineages of a library, by receipt. */
+typedef struct { kl_str *receipts; double *floors; int n; } kl_floors;
+/* Errors: KL_EPARSE, KL_EIO; a library without lineages has none. */
+KL_MUST_USE kl_err kl_floors_load(kl_floors *out, kl_arena *a, const char *library, kl_error *e);
+
+typedef struct {
+    const kl_card *card;
+    kl_trial_record *trials; int n;    /* the accepted ones that have an interval, each with the floor and the call it was decided by now */
+    int  stand, unknown;               /* faster still; without a floor anywhere, decided by their interval alone */
+    int  held_out, held_out_stand;
+    bool falls;                        /* alive, and none of them stands */
+} kl_card_judgement;
+void kl_card_judge(kl_card_judgement *out, kl_arena *a, const kl_card *c, const kl_floors *f);
+/* A card that falls goes to the retired ones, with its floors.  Errors: as kl_library_put. */
+KL_MUST_USE kl_err kl_card_retire(const char *dir, kl_arena *a, const kl_card_judgement *j, kl_error *e);
+
 /* ---- lift -------------------------------------------------------------------------------------------------------------------- */
 
 /* Edges that teach the same: one action, one surface, the same visible rise. */

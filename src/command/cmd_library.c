@@ -1,4 +1,4 @@
-/* cmd_library.c - `klineage library list|check|import` and `klineage card show`: the cards as they lie in their folder.
+/* cmd_library.c - `klineage library list|check|judge|import` and `klineage card show`: the cards as they lie in their folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/command.h"
 #include "base/fs.h"
@@ -66,11 +66,106 @@ kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, 
     for (int i = 0; i < l.n_cards; i++) edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
     const bool good = l.n_broken == 0 && edited == 0;
     show_rows(out, &l);
-    kl_buf_printf(&out->text, "%d cards: %d unreadable, %d admitted and then edited by hand%s\n", l.n_cards + l.n_broken, l.n_broken,
-                  edited, edited ? "; klineage admit NAME tries an edited card again" : "");
+    kl_buf_printf(&out->text, "%d cards: %d unreadable, %d admitted and then edited by hand%s\n",
+                  l.n_cards + l.n_broken, l.n_broken, edited,
+                  edited ? "; klineage admit NAME tries an edited card again" : "");
     json_object_set_new(out->json, "good", json_boolean(good));
     out->exit_code = good ? 0 : 1;
     return KL_OK;
+}
+
+/* ---- judge ----------------------------------------------------------------------------------------------------------------- */
+
+static json_t *judged_json(const kl_card_judgement *j, bool retired) {
+    json_t *trials = json_array();
+    for (int i = 0; i < j->n; i++) {
+        const kl_trial_record *r = &j->trials[i];
+        json_array_append_new(trials,
+                              json_pack("{so so sf sf sf so so sb}", "kind", kl_json_str(r->kind), "start",
+                                        kl_json_str(r->start_name), "gain", r->gain, "low", r->low, "high", r->high,
+                                        "floor", r->floor > 0 ? kl_json_real(r->floor) : json_null(), "call",
+                                        kl_json_str(r->call), "stands", kl_str_eq(r->call, KL_S("faster"))));
+    }
+    return json_pack("{so ss sb sb so}", "card", kl_json_str(j->card->name), "status",
+                     kl_card_status_name(retired ? KL_CARD_RETIRED : j->card->status), "falls", j->falls, "retired",
+                     retired, "trials", trials);
+}
+
+static void show_judged(kl_buf *out, kl_arena *a, const kl_card_judgement *j, bool retired) {
+    const char *word = retired                             ? ": retired"
+                       : j->falls                          ? ": falls"
+                       : j->held_out && !j->held_out_stand ? ": no held-out trial stands; klineage admit tries it again"
+                                                           : "";
+    kl_buf_printf(out, "%-9s %-34.*s %d of %d accepted trials stand%s\n", kl_card_status_name(j->card->status),
+                  KL_STR_ARG(j->card->name), j->stand, j->n, word);
+    for (int i = 0; i < j->n; i++) {
+        const kl_trial_record *r = &j->trials[i];
+        const char *floor =
+            r->floor > 0 ? kl_arena_printf(a, "floor %.1f %%", r->floor * 100).ptr : "floor not recorded";
+        kl_buf_printf(out, "  %-6s  %-6.*s %-32.*s %.3gx [%.4g, %.4g], %s: %.*s\n",
+                      kl_str_eq(r->call, KL_S("faster")) ? "stands" : "falls", KL_STR_ARG(r->kind),
+                      KL_STR_ARG(r->start_name), r->gain, r->low, r->high, floor, KL_STR_ARG(r->call));
+    }
+}
+
+typedef struct {
+    kl_library library;
+    kl_floors floors;
+    bool retire;
+    json_t *rows;
+    int cards, fallen, retired, trials, stand, unknown;
+} judging;
+
+static kl_err judge_card(judging *x, kl_context *c, const kl_card *card, kl_result *out, kl_error *e) {
+    kl_card_judgement j;
+    kl_card_judge(&j, c->arena, card, &x->floors);
+    const bool retire = x->retire && j.falls && !card->edited;
+    kl_err err = retire ? kl_card_retire(x->library.dir.ptr, c->arena, &j, e) : KL_OK;
+    if (err || !j.n) return err;
+    show_judged(&out->text, c->arena, &j, retire);
+    json_array_append_new(x->rows, judged_json(&j, retire));
+    x->cards++;
+    x->fallen += j.falls;
+    x->retired += retire;
+    x->trials += j.n;
+    x->stand += j.stand;
+    x->unknown += j.unknown;
+    return KL_OK;
+}
+
+static bool asked_for(const kl_args *args, kl_str name) {
+    for (int i = 0; i < args->n_words; i++)
+        if (kl_str_eq(name, kl_str_of(args->words[i]))) return true;
+    return args->n_words == 0;
+}
+
+static kl_err check_names(const judging *x, const kl_args *args, kl_error *e) {
+    for (int i = 0; i < args->n_words; i++)
+        if (!kl_library_card(&x->library, kl_str_of(args->words[i]))) {
+            kl_fail(e, KL_ENOENT, x->library.dir.ptr, "no card named %s", args->words[i]);
+            return kl_hint(e, "klineage library list shows their names"), KL_ENOENT;
+        }
+    return KL_OK;
+}
+
+kl_err kl_cmd_library_judge(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    judging x = {.retire = kl_args_has(args, KL_OPTION_RETIRE)};
+    kl_err err = load(&x.library, c->arena, args, e);
+    if (!err) err = check_names(&x, args, e);
+    if (!err) err = kl_floors_load(&x.floors, c->arena, x.library.dir.ptr, e);
+    if (err) return err;
+    x.rows = json_array();
+    for (int i = 0; !err && i < x.library.n_cards; i++)
+        if (asked_for(args, x.library.cards[i].name)) err = judge_card(&x, c, &x.library.cards[i], out, e);
+    kl_buf_printf(&out->text,
+                  "%d cards, %d fall, %d retired; %d of %d accepted trials stand, %d of them decided without a floor\n",
+                  x.cards, x.fallen, x.retired, x.stand, x.trials, x.unknown);
+    if (x.fallen > x.retired && !x.retire)
+        kl_buf_add(&out->text, KL_S("klineage library judge --retire retires those that fall\n"));
+    out->json = json_pack("{ss si so si si}", "schema", "klineage/judgement", "version", 1, "cards", x.rows, "fall",
+                          x.fallen, "retired", x.retired);
+    out->exit_code = x.fallen > x.retired ? 1 : 0;
+    return err;
 }
 
 kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {

@@ -134,6 +134,7 @@ kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error 
 kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_library_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_library_judge(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);

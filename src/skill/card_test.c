@@ -196,6 +196,93 @@ static void test_skill_card__a_trial_without_a_floor_is_decided_by_its_interval(
     kl_arena_free(a);
 }
 
+/* ---- judged again ---------------------------------------------------------------------------------------------------------- */
+
+static kl_trial_record accepted(const char *kind, double low, double floor, const char *receipt) {
+    return (kl_trial_record){.kind = kl_str_of(kind),
+                             .held_out = strcmp(kind, "admit") == 0,
+                             .accepted = true,
+                             .outcome = KL_S("pass"),
+                             .gain = low + 0.01,
+                             .low = low,
+                             .high = low + 0.02,
+                             .floor = floor,
+                             .receipt = kl_str_of(receipt)};
+}
+
+/* An admitted card in `dir` with these trials, and what lies beside its lineages: a verdict of receipt r1 with a floor of 5 %. */
+static void put_judged(kl_arena *a, const char *dir, const kl_trial_record *trials, int n) {
+    kl_error e = {0};
+    kl_card c = sample(a);
+    c.n_trials = 0;
+    for (int i = 0; i < n; i++) kli_card_add_trial(&c, a, &trials[i]);
+    c.status = KL_CARD_ADMITTED;
+    assert_ok(kli_library_write(dir, &c, &e));
+    assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir, "lineages").ptr, &e));
+    assert_ok(kl_fs_write(
+        kl_fs_join(a, dir, "lineages/x.evidence.jsonl").ptr,
+        KL_S("{\"key\": \"k\", \"verdict\": {\"receipt\": \"r1\", \"time\": {\"vs\": [{\"floor\": 0.05}]}}}\n"
+             "{\"key\": \"l\", \"verdict\": {\"receipt\": \"r2\"}}\n"),
+        &e));
+}
+
+static void judge(kl_card_judgement *out, kl_library *l, kl_arena *a, const char *dir) {
+    kl_error e = {0};
+    kl_floors floors;
+    assert_ok(kl_library_load(l, a, dir, &e));
+    assert_int_equal(l->n_cards, 1);
+    assert_ok(kl_floors_load(&floors, a, dir, &e));
+    kl_card_judge(out, a, &l->cards[0], &floors);
+}
+
+static void test_skill_judge__the_noise_of_the_run_decides(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_card_judgement j;
+    const kl_trial_record trials[] = {accepted("birth", 1.08, 0, "r1"),    /* 5 % x 2 are not cleared */
+                                      accepted("birth", 1.08, 0.01, "r1"), /* its own floor is nearer */
+                                      accepted("admit", 1.08, 0, "r2")};   /* none is known: the interval alone */
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    put_judged(a, dir.ptr, trials, 3);
+    judge(&j, &l, a, dir.ptr);
+    assert_int_equal(j.n, 3);
+    assert_int_equal(j.stand, 2);
+    assert_int_equal(j.unknown, 1);
+    assert_int_equal(j.held_out_stand, 1);
+    assert_str(j.trials[0].call, "same");
+    assert_true(j.trials[0].floor > 0.049 && j.trials[0].floor < 0.051);
+    assert_false(j.falls);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+static void test_skill_judge__a_card_of_which_nothing_stands_is_retired(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    kl_card_judgement j;
+    kl_trial_record trials[] = {accepted("birth", 1.08, 0, "r1"), accepted("admit", 1.005, 0, ""),
+                                accepted("admit", 1.5, 0, "")};
+    trials[2].accepted = false; /* it may be fast; nobody rests on it */
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    put_judged(a, dir.ptr, trials, 3);
+    judge(&j, &l, a, dir.ptr);
+    assert_true(j.falls);
+    assert_ok(kl_card_retire(dir.ptr, a, &j, &e));
+    judge(&j, &l, a, dir.ptr);
+    assert_int_equal(l.cards[0].status, KL_CARD_RETIRED);
+    assert_false(l.cards[0].edited);
+    assert_false(j.falls); /* once is enough */
+    assert_true(l.cards[0].trials[0].floor > 0.049);
+    kl_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
 static void test_skill_library__names_what_is_broken(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
@@ -419,6 +506,8 @@ int main(void) {
         cmocka_unit_test(test_skill_library__a_candidate_does_not_take_an_admitted_cards_place),
         cmocka_unit_test(test_skill_library__writes_nothing_that_it_could_not_read),
         cmocka_unit_test(test_skill_card__counts_are_the_sum_of_its_trials),
+        cmocka_unit_test(test_skill_judge__the_noise_of_the_run_decides),
+        cmocka_unit_test(test_skill_judge__a_card_of_which_nothing_stands_is_retired),
         cmocka_unit_test(test_skill_card__a_trial_without_a_floor_is_decided_by_its_interval),
         cmocka_unit_test(test_skill_library__names_what_is_broken),
         cmocka_unit_test(test_skill_card__a_broken_one_writes_nothing_by_itself),
