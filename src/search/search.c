@@ -11,10 +11,12 @@
 
 #define DRIFT 1.5 /* of a baseline between two measurements; ratios further apart are decided by themselves */
 #define QUICK_HALF_WIDTH 0.03
+#define QUICK_SECONDS 4      /* on a busy machine nothing settles: each question then costs its cap, twice */
 #define END_HALF_WIDTH 0.005 /* finer than what chose the best, so that it is measured anew */
 #define QUICK_END_HALF_WIDTH 0.02
 #define START_HALF_WIDTH 0.05
 #define START_SECONDS 30
+#define QUICK_START_SECONDS 8
 #define DEFAULT_STEPS 24
 #define DEFAULT_PATIENCE 8
 #define DEFAULT_ROOF 0.9
@@ -89,7 +91,10 @@ double kli_search_param(const kli_search *s, const char *name) {
 static kl_gate_opts options(const kli_search *s) {
     kl_gate_opts o = *kl_track_gate_opts(s->track);
     o.workload = s->o->workload->label.ptr;
-    if (o.quick) o.half_width = QUICK_HALF_WIDTH;
+    if (o.quick) {
+        o.half_width = QUICK_HALF_WIDTH;
+        o.max_seconds = QUICK_SECONDS;
+    }
     if (s->against_start) o.against = s->start.kernel;
     return o;
 }
@@ -143,7 +148,7 @@ static kl_err judge_given(kli_search *s, kl_verdict *v, const kl_kernel *k, kl_e
     kl_err err = kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
     if (err || v->outcome != KL_UNSTABLE) return err;
     o.half_width = START_HALF_WIDTH;
-    o.max_seconds = START_SECONDS;
+    o.max_seconds = o.quick ? QUICK_START_SECONDS : START_SECONDS;
     return kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
 }
 

@@ -10,6 +10,7 @@
 
 #define HALF_WIDTH 0.02 /* of a gain that is asked to be nine tenths of another: finer than the question */
 #define SECONDS 20
+#define QUICK_SECONDS 6
 
 typedef struct {
     kl_track *track;
@@ -120,7 +121,7 @@ static kl_err attempt(materializing *m, kl_str source, kl_verdict *v, kl_error *
     o.baseline = NULL;
     o.against = m->from;
     o.half_width = HALF_WIDTH;
-    o.max_seconds = SECONDS;
+    o.max_seconds = o.quick ? QUICK_SECONDS : SECONDS;
     kl_err err = judge(m, source, v, &k, &o, e);
     if (err) return err;
     const bool open = k && cannot_tell(m, v);

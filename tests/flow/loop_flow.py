@@ -539,8 +539,8 @@ def test_a_library_that_cannot_be_written(p):
     before = {path: path.read_bytes() for path in library if path.is_file()}
     with serving(p, [whole(FAST)]) as server:
         answer = settled(p.run("admit", name, *ADMIT, "--model", HAIKU, prefix=prefix, env=key, limit=200))
-        if "library/rejected" in answer.err:
-            raise Skip("this machine is too busy: a kernel that is a hundred times as fast was not surely faster")
+        if "library/rejected" in answer.err or "library/trial" in answer.err:
+            raise Skip("this machine is too busy: a kernel that is a hundred times as fast could not be told from its start")
         answer.is_("usage", "library/admitted", "denied")
         assert {path: path.read_bytes() for path in before} == before and len(server.requests()) == 1
         assert "admitted" not in [path.name for path in (p.folder / "library").iterdir()]
@@ -600,7 +600,8 @@ def test_recordings(p):
     optimize(p, "replay:" + p.write("half.jsonl", (p.folder / "calls.jsonl").read_text()[:-50])).is_("usage", "half.jsonl")
     optimize(p, "replay:nowhere.jsonl").is_("usage", "nowhere.jsonl", "klineage run record")
     optimize(p, recording(p, [GOOD], name="short.jsonl"), "--trial", "3").is_("ok", "recording ended")
-    optimize(p, "replay:exact:calls.jsonl", "--trial", "4").is_("usage", "nothing is recorded for the key")
+    elsewhere = optimize(p, "replay:exact:calls.jsonl", "--trial", "4", "--out", "none.c").is_("ok", "recording ended", "replay finished")
+    assert "nothing is recorded for the key" in elsewhere.err and "nothing proved to be faster" in elsewhere.out, str(elsewhere)
     p.run("run", "record", first["run"], "--out", "nowhere/x.jsonl").is_("usage", "nowhere")
     p.run("run", "record", "zzzz", "--out", "x.jsonl").is_("usage")
 
