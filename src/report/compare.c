@@ -264,7 +264,9 @@ static void fill_overall(kli_overall *o, kl_arena *a, const kli_results *r, int 
     o->fast_1 = o->baselined ? o->fast_1 / o->baselined : -1;
     o->fast_2 = o->baselined ? o->fast_2 / o->baselined : -1;
     o->amsr = o->baselined ? o->amsr / o->baselined : -1;
-    o->correct = o->gated ? (double)o->fates[KLI_PASS] / o->gated : -1;
+    const int settled =
+        o->gated - o->fates[KLI_UNSTABLE]; /* what did not settle is nobody's fault, and nobody's success */
+    o->correct = settled ? (double)o->fates[KLI_PASS] / settled : -1;
 }
 
 /* ---- everything --------------------------------------------------------------------------------------------------------------------- */

@@ -228,11 +228,11 @@ static void comparison(kli_report_table *t, const document *d) {
         ">solved", ">spent"};
     BEGIN(t, d, "comparison", "How fast did every policy get, and how surely?",
           "Median (least" DASH "most) over trials, and every trial with its 95 % interval. Over the start: the last "
-                               "best and the start timed side by side in the "
+          "best and the start timed side by side in the "
           "end; 1 where it did not prove to be faster. Over the baseline: its own verdict, above 1 is faster; over the "
           "start where the task's baseline is not "
           "there. " UNEQUAL ": the two contradict each other beyond both intervals, the baseline has moved between "
-                            "them. Solved: trials that "
+          "them. Solved: trials that "
           "are faster than their start by the gate's rule; a track that had no money for a first question is no trial.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
@@ -310,7 +310,8 @@ static void overall(kli_report_table *t, const document *d) {
     BEGIN(t, d, "policies", "Which policy is best overall?",
           "Geometric means over targets of the median successful trial, then the same times the share of trials that "
           "succeeded. fast_p: share of "
-          "trials faster than p times the baseline by the gate's rule. corr: share of gated submissions that passed. "
+          "trials faster than p times the baseline by the gate's rule. corr: share of gated submissions that passed, "
+          "without those whose time did not settle. "
           "avg amsr: mean "
           "speed over the baseline, those below 1 as "
           "0. Compare policies that had the same targets.",

@@ -213,7 +213,7 @@ kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out
 
 static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e) {
     const kl_verdict *v = &o->verdict;
-    bool gated = o->fate != KLI_NO_EDIT;
+    bool gated = o->fate != KLI_NO_EDIT, open = o->fate == KLI_UNDECIDED && !v->why.len;
     kl_step row = {.phase = "search",
                    .action = action,
                    .locus = o->proposal.locus,
@@ -229,7 +229,9 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
                    .median_ns = v->median_ns,
                    .accepted = o->fate == KLI_BETTER,
                    .best = o->fate == KLI_BETTER,
-                   .why = gated ? v->why : o->feedback};
+                   .why = !gated ? o->feedback
+                          : open ? KL_S("undecided: could not be told from the best")
+                                 : v->why};
     return kl_track_step(s->track, &row, source, e);
 }
 

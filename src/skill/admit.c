@@ -191,6 +191,19 @@ static bool succeeded(const admitting *m, const candidate *x, const kl_materiali
     return *why = KL_S(""), true;
 }
 
+/* The same run again tries the same start from the journal: what it left open is one trial, however often it is told. */
+static void forget_same(kl_card *c, kl_arena *a, const kl_trial_record *r) {
+    kl_trial_record *kept = KL_ARRAY(a, kl_trial_record, c->n_trials + 1);
+    int n = 0;
+    for (int i = 0; i < c->n_trials; i++) {
+        const kl_trial_record *t = &c->trials[i];
+        bool same = r->run.len && kl_str_eq(t->run, r->run) && kl_str_eq(t->start_hash, r->start_hash);
+        if (!same || kl_trial_decided(t)) kept[n++] = *t;
+    }
+    c->trials = kept;
+    c->n_trials = n;
+}
+
 typedef enum { NO_TRIAL, FAILED, UNDECIDED, SUCCEEDED } fate;
 
 /* What the trial showed.  A start that is none, and a question that nobody answers, are no trial of the card. */
@@ -209,6 +222,7 @@ static kl_err trial(admitting *m, const candidate *x, fate *out, kl_error *e) {
     if (r.accepted) r.outcome = kl_str_of(kl_outcome_name(made.verdict.outcome));
     if (!r.accepted && made.ended) r.why = made.why;
     *out = r.accepted ? SUCCEEDED : kl_trial_decided(&r) ? FAILED : UNDECIDED;
+    forget_same(m->card, m->arena, &r);
     kli_card_add_trial(m->card, m->arena, &r);
     return KL_OK;
 }
@@ -232,14 +246,13 @@ static void widen_scope(admitting *m, const candidate *x, kl_str platform) {
 static void leave_open(admitting *m, int open) {
     kl_card *c = m->card;
     c->status = m->was_admitted ? KL_CARD_ADMITTED : KL_CARD_TRIAL;
-    c->verification = kl_arena_printf(
-        m->arena, "Not decided: %s%s%s. Next, on a quiet machine: klineage admit %.*s%s",
-        open ? kl_arena_printf(m->arena,
-                               open == 1 ? "one trial could not be measured" : "%d trials could not be measured", open)
-                   .ptr
-             : "",
-        open && m->ended ? ", and " : "", m->ended ? "the recording has no further answer" : "", KL_STR_ARG(c->name),
-        m->was_admitted ? ". It stays admitted." : "");
+    const char *untimed = open ? kl_arena_printf(m->arena, "%d of its trials could not be measured", open).ptr : "";
+    const char *ended = m->ended ? "the recording has no further answer" : "";
+    c->verification = kl_arena_printf(m->arena,
+                                      "Not decided: %s%s%s. Next, on a quiet machine: klineage admit %.*s --trial N, "
+                                      "with an N that was not used before%s",
+                                      untimed, open && m->ended ? ", and " : "", ended, KL_STR_ARG(c->name),
+                                      m->was_admitted ? "; it stays admitted." : ".");
 }
 
 static void conclude(admitting *m, bool success, int failed, int open) {

@@ -190,6 +190,27 @@ static void test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open(v
     assert_int_equal(c.n_trials, 3);
 }
 
+/* Told twice, it is one trial still. */
+static void test_skill_admit__the_same_run_again_adds_no_second_open_trial(void **state) {
+    sample *s = *state;
+    kl_error e = {0};
+    kl_str dir;
+    kl_card c = lifted(s);
+    kl_start one = {.task = s->task,
+                    .workload = s->workload,
+                    .name = KL_S("held-out.c"),
+                    .source = KL_S(HELD_OUT("400")),
+                    .surface = s->expert->surface};
+    assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
+    for (int i = 0; i < 3; i++) {
+        sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("200 // wide 0.3", "row"));
+        const kl_admit_opts o = {.tries = 1, .run = i < 2 ? "run 1" : "run 2"};
+        assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &one, 1, &o, &e));
+    }
+    kl_fs_remove_tree(dir.ptr);
+    assert_int_equal(c.n_trials, 3); /* its birth, and one of each run */
+}
+
 /* 2 x settled, and identical code differed by 60 % in the same minute. */
 static void test_skill_admit__a_gain_within_the_noise_leaves_the_card_open(void **state) {
     kl_card c = lifted(*state);
@@ -259,6 +280,7 @@ int main(void) {
         CASE(test_skill_admit__a_start_that_is_wrong_is_no_trial),
         CASE(test_skill_admit__a_start_that_was_tried_is_not_tried_again),
         CASE(test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open),
+        CASE(test_skill_admit__the_same_run_again_adds_no_second_open_trial),
         CASE(test_skill_admit__a_gain_within_the_noise_leaves_the_card_open),
         CASE(test_skill_admit__what_settled_and_is_too_little_fails_beside_any_noise),
         CASE(test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided),

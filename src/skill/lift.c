@@ -265,7 +265,7 @@ static kl_err ask(const lifting *l, kl_track *t, kl_str *text, kl_error *e) {
     kl_request q = {.messages = messages, .n = 2, .max_tokens = 4000, .purpose = "lift"};
     kl_reply reply;
     kl_err err = kl_ask(&reply, t, a, &q, e);
-    if (err == KL_ENOENT && kl_str_starts(kl_str_of(kl_track_model(t)), KL_S("replay of "))) {
+    if (err && e && kl_model_recording_ended(e)) {
         kl_track_say(t, "%.*s: not in the recording; the walk's own words stand", KL_STR_ARG(l->group->name));
         return *text = KL_S(""), KL_OK;
     }

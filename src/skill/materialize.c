@@ -6,7 +6,7 @@
  * both "correct" and "how much faster".  A correct kernel whose time over the start's stays open ends it: a model cannot help a busy
  * machine.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
-#include <string.h>
+#include <stdio.h>
 
 #define HALF_WIDTH 0.02 /* of a gain that is asked to be nine tenths of another: finer than the question */
 #define SECONDS 20
@@ -45,13 +45,18 @@ static kl_err judge_start(materializing *m, kl_error *e) {
 
 /* ---- one attempt ---------------------------------------------------------------------------------------------------------- */
 
+/* Of the verdict in the journal; empty for an attempt that none was given to. */
+static const char *key_of(const materializing *m, const kl_verdict *v) {
+    return v->task.len ? kl_track_verdict_key(m->track) : "";
+}
+
 static kl_err write_step(materializing *m, const kl_verdict *v, kl_str source, kl_str identity, kl_error *e) {
     const kl_comparison *c = v->n_comparisons ? &v->comparisons[0] : NULL;
     kl_step s = {.phase = "materialize",
                  .action = m->card->name,
                  .parent = kl_str_of(m->from->hash),
                  .kernel = identity,
-                 .verdict_key = kl_str_of(kl_track_verdict_key(m->track)),
+                 .verdict_key = kl_str_of(key_of(m, v)),
                  .outcome = kl_str_of(kl_outcome_name(v->outcome)),
                  .ratio = c ? c->ratio : 0,
                  .low = c ? c->low : 0,
@@ -74,7 +79,7 @@ static void keep(materializing *m, kl_kernel *k, const kl_verdict *v) {
                              .call = c->call,
                              .tries = out->tries,
                              .estimated = out->estimated};
-    memcpy(out->verdict_key, kl_track_verdict_key(m->track), sizeof out->verdict_key);
+    snprintf(out->verdict_key, sizeof out->verdict_key, "%s", key_of(m, v));
 }
 
 static void keep_if_better(materializing *m, kl_kernel *k, const kl_verdict *v) {
@@ -106,7 +111,10 @@ static kl_err judge(materializing *m, kl_str source, kl_verdict *v, kl_kernel **
     kl_error own = {0};
     kl_err err = kl_judge_text(v, k, m->track, m->arena, m->start->task, source, m->start->surface, o, &own);
     if (err == KL_EINVAL) {
-        *v = (kl_verdict){.outcome = KL_UNSTABLE, .why = kl_arena_copy(m->arena, kl_str_of(own.message))};
+        *v = (kl_verdict){.outcome = KL_UNSTABLE,
+                          .why = kl_arena_copy(m->arena, kl_str_of(own.message)),
+                          .platform = m->before.platform,
+                          .created = m->before.created};
         return KL_OK;
     }
     if (err && e) *e = own;
