@@ -78,8 +78,11 @@ def optimize(p, model, *options, budget="0.05", env=None, task=TASK, policy="gen
                  env={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, **(env or {})}, **how)
 
 
+UNSETTLED = ("unstable", "undecided", "not measurable", "not timed", "did not settle", "floor of")
+
+
 def settled(answer):
-    if "unstable" in answer.out + answer.err:
+    if any(word in answer.out + answer.err for word in UNSETTLED):
         raise Skip("this machine is too busy: no time settled")
     return answer
 
