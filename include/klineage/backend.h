@@ -134,6 +134,8 @@ void *kl_memory_input(const kl_memory *m, const kl_plan *p, uint32_t tensor, uin
 void *kl_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t slot);  /* data of an output or mutable input */
 /* Fill outputs of a slot, and the guards around them, with one byte.  Guards hold byte ^ 0xFF. */
 void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte);
+/* Fill what lies beside the data of an input set's tensors, up to their guard pages, with one byte; `only`: of this tensor, -1: of all. */
+void kl_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uint8_t byte);
 /* First damaged guard byte of a slot: index of the tensor, or -1 when all are whole. */
 int  kl_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte);
 
@@ -180,6 +182,9 @@ KL_MUST_USE kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t firs
 KL_MUST_USE kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns,
                                  int64_t *wall_ns, kl_error *e);
 
+/* What lies beside the inputs of a device in the runs that follow; shared pages are filled by kl_memory_slack. */
+void kl_runner_slack(kl_runner *r, uint8_t byte);
+
 typedef enum {
     KL_TIME_BATCH,  /* parent's clock around `calls` calls, each on its own slot; state of the process is a fresh fork */
     KL_TIME_EVENTS, /* device events around each of `calls` launches, the cache flushed before each */
@@ -198,6 +203,11 @@ typedef struct {
 
 /* One timed sample: ns per call in `ns` (EVENTS: `calls` values; else one, already divided).  Errors as kl_runner_run. */
 KL_MUST_USE kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e);
+/* Digests of the slots that the last timed sample wrote, guards included, one per call; NULL where the device gave none (shared pages need
+ * none). */
+const uint64_t    *kl_runner_digests(const kl_runner *r, uint32_t calls);
+/* Check the guards of one slot on the device and bring its outputs back; nothing to do on shared memory. */
+KL_MUST_USE kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e);
 /* Overhead of an empty BATCH handshake, ns; measured, subtracted by kl_runner_time. */
 double             kl_runner_handshake_ns(const kl_runner *r);
 const char        *kl_runner_describe(const kl_runner *r); /* of a plugin or script: what it says of itself; borrowed */

@@ -187,6 +187,14 @@ void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byt
     }
 }
 
+void kl_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uint8_t byte) {
+    KL_ASSERT(set < m->layout.n_sets);
+    char *base = m->inputs + m->layout.set_bytes * set;
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if (p->tensors[i].role == KLI_ROLE_INPUT && (only < 0 || (uint32_t)only == i))
+            kli_slack_fill(base, kli_zone_of(m->layout.tensor_offset[i], p->tensors[i].bytes), byte);
+}
+
 int kl_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
     uint8_t     guard = (uint8_t)(byte ^ 0xFF);

@@ -105,12 +105,33 @@ static void test_memory__nobody_else_can_write_inputs(void **state) {
     kl_memory_close(&m);
 }
 
+static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state) {
+    kl_plan   plan = {.n_tensors = 2};
+    kl_layout layout;
+    kl_memory m;
+    kl_error  e = {0};
+    (void)state;
+    for (int i = 0; i < 2; i++) plan.tensors[i] = (kl_plan_tensor){.role = KLI_ROLE_INPUT, .bytes = 1000};
+    assert_ok(kl_layout_make(&layout, &plan, 2, 1, &e));
+    assert_ok(kl_memory_open(&m, &layout, &e));
+    unsigned char *x[2] = {kl_memory_input(&m, &plan, 0, 1), kl_memory_input(&m, &plan, 1, 1)};
+    memset(x[0], 7, 1000);
+    memset(x[1], 8, 1000);
+    kl_memory_slack(&m, &plan, 1, -1, 0xFF);
+    kl_memory_slack(&m, &plan, 1, 1, 0);
+    assert_true(x[0][-1] == 0xFF && x[0][0] == 7 && x[0][999] == 7 && x[0][1000] == 0xFF);
+    assert_true(x[1][-1] == 0 && x[1][0] == 8 && x[1][999] == 8 && x[1][1000] == 0);
+    assert_int_equal(((unsigned char *)kl_memory_input(&m, &plan, 0, 0))[1000], 0); /* another set */
+    kl_memory_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout__every_copy_ends_at_a_guard_page),
         cmocka_unit_test(test_layout__refuses_what_is_impossible),
         cmocka_unit_test(test_memory__finds_a_damaged_guard),
         cmocka_unit_test(test_memory__nobody_else_can_write_inputs),
+        cmocka_unit_test(test_layout__bytes_beside_an_input_leave_its_data_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * Not here: the build itself (opencl_build.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "base/fs.h"
+#include <string.h>
 
 static kl_str options_of(kl_arena *a, const kl_kernel *k, const char *const *defines) {
     kl_buf text = {0};
@@ -20,6 +21,21 @@ static kl_str options_of(kl_arena *a, const kl_kernel *k, const char *const *def
     return copy;
 }
 
+/* On a CPU a program is native code, and these words would write parts of it that no reader of instructions sees.  The compiler refuses
+ * them however they are spelled, pasted together from pieces too. */
+static const char REFUSED[] = "#pragma GCC poison asm __asm __asm__ ifunc __ifunc__ constructor __constructor__ destructor __destructor__\n"
+                              "#line 1\n";
+
+static kl_str source_of(kl_arena *a, const kl_kernel *k) {
+    return k->trusted ? k->source : kl_arena_printf(a, "%s%.*s", REFUSED, KL_STR_ARG(k->source));
+}
+
+static kl_str log_of(kl_arena *a, const kl_proc_result *r, const char *dir) {
+    const kl_str log = kli_compile_log(a, r, dir);
+    if (!log.len || !strstr(log.ptr, "poisoned identifier")) return log;
+    return kl_arena_printf(a, "error: a kernel has no inline assembly, no ifunc, no constructor and no destructor\n%.*s", KL_STR_ARG(log));
+}
+
 kl_err kl_opencl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines, const char *dir,
                          const kl_compile_opts *o, kl_error *e) {
     kl_proc_result r;
@@ -28,12 +44,12 @@ kl_err kl_opencl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, cons
     (void)d, (void)o;
     out->kind = KL_ARTEFACT_OPENCL;
     out->path = kl_fs_join(a, dir, "kernel.bin");
-    kl_err code = kl_fs_write(kl_fs_join(a, dir, "kernel.cl").ptr, k->source, e);
+    kl_err code = kl_fs_write(kl_fs_join(a, dir, "kernel.cl").ptr, source_of(a, k), e);
     if (!code) code = kli_compile_run_worker(&r, a, argv, dir, e);
     if (code) return code;
     if (r.exit_code == 2) return kl_fail(e, KL_ENODEV, "opencl", "%.*s", KL_STR_ARG(kl_str_trim(r.err)));
     out->ok = r.exit_code == 0 && !r.timed_out && kl_fs_exists(out->path.ptr);
-    out->log = kli_compile_log(a, &r, dir);
+    out->log = log_of(a, &r, dir);
     if (!out->ok && !out->log.len) out->log = kl_arena_printf(a, "the compiler failed with status %d and no message\n", r.exit_code);
     return KL_OK;
 }

@@ -117,7 +117,7 @@ static void copy_text(char *to, size_t room, const char *from, size_t n) {
 
 static bool acceptable(const kl_msg_reply *m, ssize_t n, uint32_t kind) {
     return n == (ssize_t)sizeof *m && m->head.kind == kind && m->head.version == KL_WIRE_VERSION && m->fault <= KL_FAULT_INPUT &&
-           m->n_samples <= KL_WIRE_MAX_SAMPLES && m->n_resources <= KL_MAX_LAUNCHES;
+           m->n_samples <= KL_WIRE_MAX_SAMPLES && m->n_resources <= KL_MAX_LAUNCHES && m->n_digests <= KL_WIRE_MAX_SAMPLES;
 }
 
 kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, int64_t deadline_ns, kl_error *e) {
@@ -171,7 +171,7 @@ static kl_err make_scratch_dir(kl_runner *r, kl_error *e) {
 kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
     kl_arena  *a = kl_arena_new();
     kl_runner *r = KL_NEW(a, kl_runner);
-    *r = (kl_runner){.opts = *o, .arena = a, .pid = -1, .socket = -1, .artefact_fd = -1, .control_fd = -1, .handshake_ns = -1,
+    *r = (kl_runner){.opts = *o, .arena = a, .pid = -1, .socket = -1, .artefact_fd = -1, .control_fd = -1, .slack = KL_WIRE_ANY_SLACK, .handshake_ns = -1,
                      .handshake_sleep_ns = -1};
     *out = NULL;
     r->backend = kl_backend_get(o->backend);
@@ -337,6 +337,21 @@ kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t 
     return ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
 }
 
+void kl_runner_slack(kl_runner *r, uint8_t byte) { r->slack = byte; }
+
+const uint64_t *kl_runner_digests(const kl_runner *r, uint32_t calls) {
+    return !r->backend->shared_memory && r->control && calls && r->reply.n_digests == calls ? r->control->digests : NULL;
+}
+
+kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e) {
+    *fault = (kl_fault){0};
+    kl_err code = kli_runner_usable(r, e);
+    KL_ASSERT(code || (r->bound && slot < r->layout.n_slots));
+    if (code || r->backend->shared_memory) return code;
+    const kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, slot, poison};
+    return ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
+}
+
 kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns, int64_t *wall_ns,
                      kl_error *e) {
     *fault = (kl_fault){0};
@@ -344,7 +359,7 @@ kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
     if (code) return code;
     KL_ASSERT(r->bound && set < r->layout.n_sets && slot < r->layout.n_slots);
     if (r->backend->shared_memory) kl_memory_poison(&r->memory, &r->plan, slot, poison);
-    const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, 0};
+    const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, r->slack};
     code = ask(r, fault, &m, sizeof m, KL_MSG_DONE, timeout_ns, e);
     if (wall_ns) *wall_ns = !code && !fault->kind && r->reply.wall_ns > 0 ? r->reply.wall_ns : 0;
     return code;

@@ -196,7 +196,7 @@ static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
 
 /* It knows where the control page was mapped, says "done" at once and does the work afterwards. */
 #define FORGER LAUNCH "#include <stdint.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" \
-    "    uint32_t *control = (uint32_t *)(((uintptr_t)y & ~4095ul) - 4096 - 0x9000);\n" \
+    "    uint32_t *control = (uint32_t *)(((uintptr_t)y & ~4095ul) - 4096 - 0x11000);\n" \
     "    if (control[0] && control[0] < 10000) *(volatile uint32_t *)(control + 64) = control[0];\n" \
     "    for (volatile int i = 0; i < 20000000; i++) { }\n" \
     "    for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n"

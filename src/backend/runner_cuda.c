@@ -473,6 +473,7 @@ static int cuda_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) 
     uint8_t poison = (uint8_t)m->poison;
     if (!r->uploaded[m->set])
         return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded", m->set);
+    if (m->slack != KL_WIRE_ANY_SLACK && kli_cuda_slack(c, m->set, (uint8_t)m->slack, reply)) return 1;
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slots(c, m->slot, 1, poison, reply)) return 1;
     kl_cu_result error = r->api->stream_sync(r->stream);
     if (error) return kli_cuda_fail(c, reply, error, "preparing a run");
@@ -502,5 +503,6 @@ const kl_runner_ops kl_runner_cuda = {
     .bind = cuda_bind,
     .upload = kli_cuda_upload,
     .run = cuda_run,
+    .fetch = kli_cuda_fetch,
     .time = kli_cuda_time,
 };

@@ -16,7 +16,7 @@
 #include "runner_plugin.h"
 
 #define KLI_CUDA_GRAPHS 8          /* captured batches kept; a comparison uses two or three sizes */
-#define KLI_CUDA_INPUT_GUARD 0xC3u /* canary around inputs; never the byte of a poison or of its complement */
+#define KLI_CUDA_INPUT_GUARD 0xC3u /* canary around inputs that were uploaded; a checked run puts others there */
 
 /* A variable of the module that outlives a launch, with the bytes it had when the module was loaded. */
 typedef struct {
@@ -40,7 +40,8 @@ typedef struct {
 
     /* Our own device code; all NULL where the driver cannot compile PTX. */
     kl_cu_function digest, scrub, wait;
-    kl_cu_ptr digest_sum;
+    kl_cu_ptr digest_sum;   /* of an input set */
+    kl_cu_ptr slot_digests; /* one word per call of a batch */
     uint64_t digest_key; /* random, passed as a parameter: no other kernel can read it */
 
     kl_cu_module module;
@@ -56,6 +57,7 @@ typedef struct {
     size_t flush_bytes;
     uint8_t flush_byte;
     uint64_t digests[KL_MAX_SETS];
+    uint8_t slack[KL_MAX_SETS]; /* the guard byte around an input set */
     bool uploaded[KL_MAX_SETS];
 
     kli_cuda_graph graphs[KLI_CUDA_GRAPHS];
@@ -86,6 +88,11 @@ kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot
 int kli_cuda_prepare_slots(kl_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison, kl_msg_reply *reply);
 int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply);
 int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
+/* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the stream; and read by the host. */
+int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply);
+int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
+int kli_cuda_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply); /* other guard bytes around a set */
+int kli_cuda_fetch(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply);
 int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply);
 int kli_cuda_flush(kl_runner_ctx *c, kl_msg_reply *reply); /* write 2 x L2 */
 

@@ -4,7 +4,8 @@
  * to run. The digest is tested on the device before it is trusted: where the digest of a known pattern is not the number
  * that the host computes, or the driver cannot compile PTX, the runner does without them and says so.
  *
- *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of blocks
+ *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of blocks.  Row y of the grid takes the bytes
+ *            `pitch` further on into the next word of sums
  *   scrub    one block a multiprocessor, all of its shared memory, zeros
  *   wait     one thread, for so many nanoseconds: the host gets ahead of the stream while the cache stays as it is
  *
@@ -33,10 +34,14 @@
 
 static const char HELPERS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .entry kl_digest(.param .u64 base, .param .u64 words, .param .u64 key, .param .u64 sum)\n{\n"
+    ".visible .entry kl_digest(.param .u64 base, .param .u64 words, .param .u64 key, .param .u64 sum, .param .u64 "
+    "pitch)\n{\n"
     "  .reg .pred %p<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<12>;\n"
     "  ld.param.u64 %d0, [base];\n  ld.param.u64 %d4, [words];\n  ld.param.u64 %d5, [key];\n  ld.param.u64 %d9, "
     "[sum];\n"
+    "  ld.param.u64 %d7, [pitch];\n  mov.u32 %r4, %ctaid.y;\n  cvt.u64.u32 %d8, %r4;\n  mad.lo.u64 %d0, %d7, %d8, "
+    "%d0;\n"
+    "  shl.b64 %d8, %d8, 3;\n  add.u64 %d9, %d9, %d8;\n"
     "  mov.u32 %r0, %ctaid.x;\n  mov.u32 %r1, %ntid.x;\n  mov.u32 %r2, %tid.x;\n  mov.u32 %r3, %nctaid.x;\n"
     "  cvt.u64.u32 %d2, %r2;\n  mad.wide.u32 %d2, %r0, %r1, %d2;\n  mul.wide.u32 %d3, %r1, %r3;\n  mov.u64 %d6, 0;\n"
     "AGAIN:\n  setp.ge.u64 %p0, %d2, %d4;\n  @%p0 bra DONE;\n"
@@ -75,25 +80,26 @@ static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key) {
 
 static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *out) {
     kl_cu_ptr data;
-    uint64_t pairs = PATTERN_WORDS / 2;
+    uint64_t pairs = PATTERN_WORDS / 4, pitch = PATTERN_WORDS / 2 * sizeof *pattern; /* two rows */
     kl_cu_result error = r->api->memory_alloc(&data, PATTERN_WORDS * sizeof *pattern);
-    void *arguments[] = {&data, &pairs, &r->digest_key, &r->digest_sum};
-    kl_cu_launch_config config = {.grid = {3, 1, 1}, .block = {256, 1, 1}, .stream = r->stream};
+    void *arguments[] = {&data, &pairs, &r->digest_key, &r->digest_sum, &pitch};
+    kl_cu_launch_config config = {.grid = {3, 2, 1}, .block = {256, 1, 1}, .stream = r->stream};
     if (error) return error;
     error = r->api->copy_in(data, pattern, PATTERN_WORDS * sizeof *pattern, r->stream);
-    if (!error) error = r->api->fill(r->digest_sum, 0, sizeof *out, r->stream);
+    if (!error) error = r->api->fill(r->digest_sum, 0, 2 * sizeof *out, r->stream);
     if (!error) error = r->api->launch(&config, r->digest, arguments, NULL);
-    if (!error) error = r->api->copy_out(out, r->digest_sum, sizeof *out, r->stream);
+    if (!error) error = r->api->copy_out(out, r->digest_sum, 2 * sizeof *out, r->stream);
     if (!error) error = r->api->stream_sync(r->stream);
     (void)r->api->memory_free(data);
     return error;
 }
 
 static bool digest_works(kli_cuda *r) {
-    uint64_t pattern[PATTERN_WORDS], got = 0;
+    uint64_t pattern[PATTERN_WORDS], got[2] = {0};
     for (uint64_t i = 0; i < PATTERN_WORDS; i++) pattern[i] = i * MIX_2;
-    return digest_on_device(r, pattern, &got) == KL_CU_OK &&
-           got == digest_on_host(pattern, PATTERN_WORDS, r->digest_key);
+    return digest_on_device(r, pattern, got) == KL_CU_OK &&
+           got[0] == digest_on_host(pattern, PATTERN_WORDS / 2, r->digest_key) &&
+           got[1] == digest_on_host(pattern + PATTERN_WORDS / 2, PATTERN_WORDS / 2, r->digest_key);
 }
 
 /* Nonzero: there are none; the runner works without. */
@@ -104,6 +110,7 @@ int kli_cuda_open_helpers(kl_runner_ctx *c) {
     if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||
         r->api->module_function(&r->scrub, module, "kl_scrub") ||
         r->api->module_function(&r->wait, module, "kl_wait") || r->api->memory_alloc(&r->digest_sum, 256) ||
+        r->api->memory_alloc(&r->slot_digests, KL_WIRE_MAX_SAMPLES * sizeof(uint64_t)) ||
         r->api->function_set(r->scrub, KL_CU_FUNC_MAX_DYNAMIC_SMEM, r->smem_max & ~15) || !digest_works(r)) {
         r->digest = r->scrub = r->wait = NULL;
         return 1;

@@ -69,23 +69,57 @@ int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
 
 /* ---- input sets ------------------------------------------------------------------------------------------------------ */
 
+/* Enqueue the digests of n pieces of `bytes`, one behind the other from `base`, into the words at `sum`; no more blocks than there is work
+ * for. */
+static kl_cu_result enqueue_digests(const kli_cuda *r, kl_cu_ptr base, uint64_t bytes, uint32_t n, kl_cu_ptr sum) {
+    uint64_t words = bytes / 16, key = r->digest_key, pitch = bytes;
+    const uint64_t blocks = (words + DIGEST_THREADS - 1) / DIGEST_THREADS, most = 4u * (unsigned)r->sms;
+    void *arguments[] = {&base, &words, &key, &sum, &pitch};
+    kl_cu_launch_config config = {.grid = {(unsigned)(blocks < 1      ? 1
+                                                      : blocks < most ? blocks
+                                                                      : most),
+                                           n, 1},
+                                  .block = {DIGEST_THREADS, 1, 1},
+                                  .stream = r->stream};
+    kl_cu_result error = r->api->fill(sum, 0, n * sizeof(uint64_t), r->stream);
+    return error ? error : r->api->launch(&config, r->digest, arguments, NULL);
+}
+
 static kl_cu_result take_digest(kl_runner_ctx *c, uint32_t set, uint64_t *out) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
-    uint64_t words = c->layout.set_bytes / 16;
-    void *arguments[] = {&base, &words, &r->digest_key, &r->digest_sum};
-    kl_cu_launch_config config = {
-        .grid = {4u * (unsigned)r->sms, 1, 1}, .block = {DIGEST_THREADS, 1, 1}, .stream = r->stream};
-    kl_cu_result error = r->api->fill(r->digest_sum, 0, sizeof *out, r->stream);
-    if (!error) error = r->api->launch(&config, r->digest, arguments, NULL);
+    kl_cu_result error =
+        enqueue_digests(r, r->inputs + c->layout.set_bytes * set, c->layout.set_bytes, 1, r->digest_sum);
     if (!error) error = r->api->copy_out(out, r->digest_sum, sizeof *out, r->stream);
     return error ? error : r->api->stream_sync(r->stream);
+}
+
+int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    const uint64_t bytes = c->layout.slot_bytes;
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t done = 0; done < n && !error;) { /* slots wrap around */
+        const uint32_t from = (slot + done) % c->layout.n_slots, rest = c->layout.n_slots - from;
+        const uint32_t run = n - done < rest ? n - done : rest;
+        error = enqueue_digests(r, r->outputs + bytes * from, bytes, run,
+                                r->slot_digests + (call + done) * sizeof(uint64_t));
+        done += run;
+    }
+    return error ? kli_cuda_fail(c, reply, error, "digests of output slots from %u", slot) : 0;
+}
+
+int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = r->api->copy_out(c->control->digests + first, r->slot_digests + first * sizeof(uint64_t),
+                                          n * sizeof(uint64_t), r->stream);
+    if (!error) error = r->api->stream_sync(r->stream);
+    return error ? kli_cuda_fail(c, reply, error, "reading the digests of a batch") : 0;
 }
 
 static kl_cu_result upload_set(kl_runner_ctx *c, uint32_t set) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
     kl_cu_result error = r->api->fill(base, KLI_CUDA_INPUT_GUARD, c->layout.set_bytes, r->stream);
+    r->slack[set] = KLI_CUDA_INPUT_GUARD;
     for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
         if (t->role != KLI_ROLE_INPUT || t->bytes == 0) continue;
@@ -106,8 +140,34 @@ int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *repl
     return 0;
 }
 
+/* What lies between the tensors of a set, and its digest with it. */
+static kl_cu_result refill_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte) {
+    kli_cuda *r = kli_cuda_of(c);
+    const kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
+    uint64_t at = 0;
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
+        if (c->plan.tensors[i].role != KLI_ROLE_INPUT) continue;
+        const uint64_t offset = c->layout.tensor_offset[i];
+        error = r->api->fill(base + at, byte, offset - at, r->stream);
+        at = offset + c->plan.tensors[i].bytes;
+    }
+    if (!error) error = r->api->fill(base + at, byte, c->layout.set_bytes - at, r->stream);
+    if (!error) error = r->api->stream_sync(r->stream);
+    return error || !r->digest ? error : take_digest(c, set, &r->digests[set]);
+}
+
+int kli_cuda_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    if (!r->inputs || r->slack[set] == byte) return 0;
+    kl_cu_result error = refill_slack(c, set, byte);
+    r->slack[set] = byte;
+    return error ? kli_cuda_fail(c, reply, error, "filling the guards of input set %u", set) : 0;
+}
+
 /* Compare `bytes` on the device with `expected`, or with the guard byte where `expected` is NULL. */
-static kl_cu_result differs(kl_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, const char *expected, bool *out) {
+static kl_cu_result differs(kl_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, const char *expected, uint8_t guard,
+                            bool *out) {
     kli_cuda *r = kli_cuda_of(c);
     char *piece = malloc(COMPARE_BYTES);
     kl_cu_result error = KL_CU_OK;
@@ -116,7 +176,7 @@ static kl_cu_result differs(kl_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, co
         size_t n = bytes - done < COMPARE_BYTES ? (size_t)(bytes - done) : COMPARE_BYTES;
         error = r->api->copy_out(piece, from + done, n, r->stream);
         if (!error) error = r->api->stream_sync(r->stream);
-        for (size_t i = 0; !error && !expected && i < n; i++) *out = *out || (uint8_t)piece[i] != KLI_CUDA_INPUT_GUARD;
+        for (size_t i = 0; !error && !expected && i < n; i++) *out = *out || (uint8_t)piece[i] != guard;
         if (!error && expected) *out = memcmp(piece, expected + done, n) != 0;
         done += n;
     }
@@ -131,10 +191,11 @@ static int find_changed_input(kl_runner_ctx *c, uint32_t set, kl_msg_reply *repl
         if (t->role != KLI_ROLE_INPUT) continue;
         kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
         kl_cu_ptr base = kli_cuda_of(c)->inputs + c->layout.set_bytes * set;
+        const uint8_t guard = kli_cuda_of(c)->slack[set];
         bool data = false, low = false, high = false;
-        kl_cu_result error = differs(c, base + z.data, t->bytes, kl_ctx_tensor(c, i, set, 0), &data);
-        if (!error) error = differs(c, base + z.low, z.data - z.low, NULL, &low);
-        if (!error) error = differs(c, base + z.data_end, z.high - z.data_end, NULL, &high);
+        kl_cu_result error = differs(c, base + z.data, t->bytes, kl_ctx_tensor(c, i, set, 0), guard, &data);
+        if (!error) error = differs(c, base + z.low, z.data - z.low, NULL, guard, &low);
+        if (!error) error = differs(c, base + z.data_end, z.high - z.data_end, NULL, guard, &high);
         if (error) return kli_cuda_fail(c, reply, error, "comparing input `%s`", t->name);
         if (data) return kl_reply_fault(reply, KL_FAULT_INPUT, 0, "wrote to input `%s`", t->name);
         /* A zone between two inputs is seen from both: the end of the first is the likelier story, and comes first. */
@@ -159,7 +220,8 @@ int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
 /* ---- slots ----------------------------------------------------------------------------------------------------------- */
 
 /* The same `bytes` at `offset` of n slots: one call for all, since hundreds of small fills would take longer than the batch. */
-static kl_cu_result fill_rows(const kli_cuda *r, kl_cu_ptr base, uint64_t pitch, uint64_t offset, uint64_t bytes, uint32_t n, uint8_t value) {
+static kl_cu_result fill_rows(const kli_cuda *r, kl_cu_ptr base, uint64_t pitch, uint64_t offset, uint64_t bytes,
+                              uint32_t n, uint8_t value) {
     return bytes ? r->api->fill_rows(base + offset, pitch, value, bytes, n, r->stream) : KL_CU_OK;
 }
 
@@ -274,6 +336,10 @@ int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_ms
         if (check_zone(c, r->scratch + c->layout.scratch_bytes * slot, z, value, b->name, reply)) return 1;
     }
     return 0;
+}
+
+int kli_cuda_fetch(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply) {
+    return kli_cuda_check_guards(c, m->slot, (uint8_t)m->poison, reply) || kli_cuda_fetch_slot(c, m->slot, reply);
 }
 
 /* ---- cache ----------------------------------------------------------------------------------------------------------- */

@@ -87,6 +87,26 @@ static int plug(kl_runner_ctx *c, uint32_t calls, kl_msg_reply *reply) {
     return error ? kli_cuda_fail(c, reply, error, "filling the stream") : 0;
 }
 
+/* ---- digests -------------------------------------------------------------------------------------------------------- */
+
+/* A candidate's outputs alone: what a baseline leaves is nobody's answer. */
+static bool takes_digests(const kl_runner_ctx *c) {
+    return !c->trusted && kli_cuda_of(c)->digest && c->layout.slot_bytes;
+}
+
+/* Read at once: the calls that follow are candidate code, which could look for the words and write them. */
+static int digest_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
+    if (!takes_digests(c)) return 0;
+    return kli_cuda_digest_slots(c, slot_of(c, m->first + j), 1, j, reply) || kli_cuda_read_digests(c, j, 1, reply);
+}
+
+static int digest_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    if (!takes_digests(c)) return 0;
+    if (kli_cuda_digest_slots(c, slot_of(c, m->first), m->calls, 0, reply)) return 1;
+    reply->n_digests = m->calls;
+    return kli_cuda_read_digests(c, 0, m->calls, reply);
+}
+
 /* ---- EVENTS ---------------------------------------------------------------------------------------------------------- */
 
 static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
@@ -105,7 +125,7 @@ static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slots(c, slot_of(c, call), 1, (uint8_t)m->poison, reply)) return 1;
     if (m->flush ? flush_for(c, reply) : plug(c, 1, reply)) return 1;
     if (record(c, 2 * j, reply) || kli_cuda_enqueue(c, set_of(c, call), slot_of(c, call), reply)) return 1;
-    return record(c, 2 * j + 1, reply);
+    return record(c, 2 * j + 1, reply) || digest_call(c, m, j, reply);
 }
 
 static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
@@ -122,6 +142,7 @@ static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
         sum += ns;
     }
     reply->n_samples = m->calls;
+    reply->n_digests = takes_digests(c) ? m->calls : 0;
     if (sum <= (double)reply->wall_ns) return 0;
     return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", sum,
                           (long long)reply->wall_ns);
@@ -207,7 +228,7 @@ static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
     if (failed || record(c, 1, reply) || finish(c, begin, reply) || elapsed(c, 0, &ns, reply)) return 1;
     c->control->samples_ns[0] = ns / m->calls;
     reply->n_samples = 1;
-    if (ns <= (double)reply->wall_ns) return 0;
+    if (ns <= (double)reply->wall_ns) return digest_all(c, m, reply);
     return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", ns,
                           (long long)reply->wall_ns);
 }

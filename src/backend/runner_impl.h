@@ -25,6 +25,7 @@ struct kl_runner {
     kl_control       *control;
     int               control_fd;
     uint32_t          sequence;
+    uint32_t          slack;           /* of RUN; KL_WIRE_ANY_SLACK: whatever is there */
     double            handshake_ns;    /* < 0: not measured with this binding */
     double            handshake_sleep_ns;
     kl_msg_reply      reply;

@@ -35,6 +35,7 @@ typedef struct {
     int (*bind)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* layout and mappings are set; allocate device memory */
     int (*upload)(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
     int (*run)(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply);
+    int (*fetch)(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply); /* NULL: outputs are in the shared pages */
     int (*time)(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
 } kl_runner_ops;
 

@@ -31,7 +31,7 @@ import warnings
 
 # ---- wire.h ---------------------------------------------------------------------------------------------------------------------------
 
-WIRE_VERSION, WIRE_FD = 1, 3
+WIRE_VERSION, WIRE_FD = 2, 3
 READY, LOAD, LOADED, BIND, BOUND, UPLOAD, RUN, TIME, DONE = range(1, 10)
 NONE, CRASH, HANG, DEVICE, REFUSED, PROTOCOL, GUARD, INPUT_CHANGED = range(8)
 BATCH, EVENTS, GRAPH = range(3)
@@ -63,16 +63,16 @@ Layout = struct("kl_layout", ("n_sets", U32), ("n_slots", U32), ("set_bytes", U6
 Head = struct("kl_msg_head", ("kind", U32), ("version", U32))
 Resources = struct("kl_resources", ("registers", U32), ("static_smem", U32), ("local_bytes", U32), ("max_threads", U32))
 Reply = struct("kl_msg_reply", ("head", Head), ("fault", U32), ("signal", I32), ("wall_ns", I64), ("n_samples", U32), ("n_resources", U32),
-               ("isolation", U32), ("reserved", U32), ("resources", Resources * MAX_LAUNCHES), ("text", C.c_char * 512))
+               ("isolation", U32), ("n_digests", U32), ("resources", Resources * MAX_LAUNCHES), ("text", C.c_char * 512))
 MsgLoad = struct("kl_msg_load", ("head", Head), ("artefact_kind", U32), ("trusted", U32), ("cpu", I32), ("threads", I32), ("plan", Plan))
 MsgBind = struct("kl_msg_bind", ("head", Head), ("layout", Layout))
 MsgUpload = struct("kl_msg_upload", ("head", Head), ("first", U32), ("n", U32))
-MsgRun = struct("kl_msg_run", ("head", Head), ("set", U32), ("slot", U32), ("poison", U32), ("reserved", U32))
+MsgRun = struct("kl_msg_run", ("head", Head), ("set", U32), ("slot", U32), ("poison", U32), ("slack", U32))
 MsgTime = struct("kl_msg_time", ("head", Head), *[(n, U32) for n in (
     "method", "first", "calls", "warm", "poison", "flush", "fetch", "sequence", "spin", "reserved")])
 # Three words on cache lines of their own, then the samples.
 Control = struct("kl_control", ("armed", U32), ("_1", C.c_char * 124), ("go", U32), ("_2", C.c_char * 124), ("done", U32),
-                 ("_3", C.c_char * 124), ("samples_ns", F64 * MAX_SAMPLES))
+                 ("_3", C.c_char * 124), ("samples_ns", F64 * MAX_SAMPLES), ("digests", U64 * MAX_SAMPLES))
 STRUCTS = (Value, PlanTensor, PlanBuffer, PlanTensormap, PlanLaunch, Plan, Layout, Head, Resources, Reply, MsgLoad, MsgBind, MsgUpload,
            MsgRun, MsgTime, Control)
 MESSAGES = {LOAD: MsgLoad, BIND: MsgBind, UPLOAD: MsgUpload, RUN: MsgRun, TIME: MsgTime}

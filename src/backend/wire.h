@@ -9,6 +9,7 @@
  *   UPLOAD {first, n}                  ->  DONE
  *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages
  *   TIME {request}                     ->  DONE     samples are in the control page
+ *   FETCH {slot}                       ->  DONE     as after RUN; devices with memory of their own alone
  *   (closing the socket ends the runner)
  *
  * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan and artefact, a new BIND replaces
@@ -22,11 +23,12 @@
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 1u
+#define KL_WIRE_VERSION 2u
 #define KL_WIRE_FD 3                /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
+#define KL_WIRE_ANY_SLACK 256u
 
-typedef enum { KL_MSG_READY = 1, KL_MSG_LOAD, KL_MSG_LOADED, KL_MSG_BIND, KL_MSG_BOUND, KL_MSG_UPLOAD, KL_MSG_RUN, KL_MSG_TIME, KL_MSG_DONE } kl_msg_kind;
+typedef enum { KL_MSG_READY = 1, KL_MSG_LOAD, KL_MSG_LOADED, KL_MSG_BIND, KL_MSG_BOUND, KL_MSG_UPLOAD, KL_MSG_RUN, KL_MSG_TIME, KL_MSG_DONE, KL_MSG_FETCH } kl_msg_kind;
 
 typedef struct { uint32_t kind, version; } kl_msg_head;
 
@@ -39,7 +41,7 @@ typedef struct {
     uint32_t     n_samples;         /* in the control page */
     uint32_t     n_resources;
     uint32_t     isolation;         /* READY: what confines the runner, KLI_ISOLATED_* | landlock ABI << 8 */
-    uint32_t     reserved;
+    uint32_t     n_digests;         /* TIME: in the control page, one per call */
     kl_resources resources[KL_MAX_LAUNCHES];
     char         text[512];         /* NUL-terminated */
 } kl_msg_reply;
@@ -48,7 +50,8 @@ typedef struct {
 typedef struct { kl_msg_head head; uint32_t artefact_kind, trusted; int32_t cpu, threads; kl_plan plan; } kl_msg_load; /* + 1 fd */
 typedef struct { kl_msg_head head; kl_layout layout; } kl_msg_bind;                                        /* + 4 fds */
 typedef struct { kl_msg_head head; uint32_t first, n; } kl_msg_upload;
-typedef struct { kl_msg_head head; uint32_t set, slot, poison, reserved; } kl_msg_run;
+typedef struct { kl_msg_head head; uint32_t set, slot, poison, slack; } kl_msg_run; /* slack: byte beside the inputs */
+typedef struct { kl_msg_head head; uint32_t slot, poison; } kl_msg_fetch;
 typedef struct {
     kl_msg_head head;
     uint32_t    method, first, calls, warm, poison, flush, fetch, sequence;
@@ -64,6 +67,7 @@ typedef struct {
     _Alignas(128) _Atomic uint32_t go;
     _Alignas(128) _Atomic uint32_t done;
     _Alignas(128) double samples_ns[KL_WIRE_MAX_SAMPLES];
+    uint64_t                 digests[KL_WIRE_MAX_SAMPLES]; /* written by runners of device code alone */
 } kl_control;
 
 #endif

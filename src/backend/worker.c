@@ -42,6 +42,7 @@ typedef struct {
         kl_msg_load   load;
         kl_msg_bind   bind;
         kl_msg_upload upload;
+        kl_msg_fetch  fetch;
         kl_msg_run    run;
         kl_msg_time   time;
     } message;
@@ -258,9 +259,16 @@ static int on_upload(worker *w) {
 
 static int on_run(worker *w) {
     const kl_msg_run *m = &w->message.run;
-    if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets || m->slot >= w->ctx.layout.n_slots || m->poison > 255)
+    if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets || m->slot >= w->ctx.layout.n_slots || m->poison > 255 ||
+        m->slack > KL_WIRE_ANY_SLACK)
         return misunderstood(w, "run");
     return w->ops->run(&w->ctx, m, &w->reply);
+}
+
+static int on_fetch(worker *w) {
+    const kl_msg_fetch *m = &w->message.fetch;
+    if (!w->bound || w->bytes != sizeof *m || m->slot >= w->ctx.layout.n_slots || m->poison > 255) return misunderstood(w, "fetch");
+    return w->ops->fetch ? w->ops->fetch(&w->ctx, m, &w->reply) : 0;
 }
 
 static int on_time(worker *w) {
@@ -277,6 +285,7 @@ static uint32_t dispatch(worker *w) {
     case KL_MSG_BIND: return (void)on_bind(w), KL_MSG_BOUND;
     case KL_MSG_UPLOAD: return (void)on_upload(w), KL_MSG_DONE;
     case KL_MSG_RUN: return (void)on_run(w), KL_MSG_DONE;
+    case KL_MSG_FETCH: return (void)on_fetch(w), KL_MSG_DONE;
     case KL_MSG_TIME: return (void)on_time(w), KL_MSG_DONE;
     default: return (void)misunderstood(w, "message"), KL_MSG_DONE;
     }

@@ -1,6 +1,9 @@
 /* rng.c - see rng.h.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
+#include "base/hash.h"
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 /* 64-bit products are one instruction only from AVX-512 on, yet even the emulation in AVX2 gains: pick at load time.
@@ -25,6 +28,20 @@ kl_stream kl_stream_of(uint64_t seed, const char *name) {
     uint64_t h = kl_mix64(seed + 0x9e3779b97f4a7c15ull);
     for (const char *p = name; *p; p++) h = kl_mix64(h ^ (unsigned char)*p) + 0x9e3779b97f4a7c15ull;
     return (kl_stream){kl_mix64(h)};
+}
+
+static kl_str bytes_of(const uint64_t *value) { return (kl_str){(const char *)value, sizeof *value}; }
+
+uint64_t kl_seed_derive(uint64_t root, const char *name, uint64_t index) {
+    char      first[17] = "";
+    kl_hasher h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/seed/1"));
+    kl_hasher_add(&h, bytes_of(&root));
+    kl_hasher_add(&h, kl_str_of(name));
+    kl_hasher_add(&h, bytes_of(&index));
+    memcpy(first, kl_hasher_end(&h).hex, 16);
+    return strtoull(first, NULL, 16);
 }
 
 double kl_stream_uniform(kl_stream s, uint64_t i) { return (double)(kl_stream_u64(s, i) >> 11) * 0x1p-53; }

@@ -1,6 +1,7 @@
 /* rng.h - counter-based randomness in named substreams: value i of stream s never depends on who asked first.
  * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (the splitmix64 finaliser as a hash of
- * a counter).  Not for secrets; seeds themselves come from getrandom(2).  SPDX-License-Identifier: Apache-2.0 */
+ * a counter).  Not for secrets: those are split off by kl_seed_derive, and
+ * seeds themselves come from getrandom(2).  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BASE_RNG_H
 #define KL_BASE_RNG_H
 #include <klineage/base.h>
@@ -9,6 +10,10 @@ typedef struct { uint64_t key; } kl_stream;
 
 uint64_t  kl_seed_fresh(void);                                /* 64 bits from getrandom(2) */
 kl_stream kl_stream_of(uint64_t seed, const char *name);      /* substream by name */
+
+/* A seed or key that tells nothing of `root`, nor of what another name or index gives: the first 64 bits of SHA-256 over all three.
+ * The streams themselves are bijections: whoever reads one value can compute its key. */
+uint64_t  kl_seed_derive(uint64_t root, const char *name, uint64_t index);
 
 /* The splitmix64 finaliser: a bijection of 64 bits in which every input bit reaches every output bit. */
 static inline uint64_t kl_mix64(uint64_t x) {

@@ -1,8 +1,10 @@
 /* Tests of rng.c and stats.c.  Seeds are fixed, so nothing here can fail by chance.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
 #include "base/stats.h"
 #include "base/test.h"
 #include <stdlib.h>
+#include <string.h>
 
 static double distance(double a, double b) { return a > b ? a - b : b - a; }
 
@@ -23,6 +25,34 @@ static void test_base_rng__streams_differ_by_seed_and_by_name(void **state) {
     assert_true(a.key != b.key && a.key != c.key && ab.key != ba.key && a.key != ab.key);
     assert_true(a.key == kl_stream_of(1, "a").key);
     assert_true(kl_seed_fresh() != kl_seed_fresh());
+}
+
+/* kl_mix64 backwards: what a reader of one value does. */
+static uint64_t unmix(uint64_t x) {
+    x = (x ^ (x >> 31) ^ (x >> 62)) * 0x319642b2d24d8ec3ull;
+    x = (x ^ (x >> 27) ^ (x >> 54)) * 0x96de1b173f119089ull;
+    return x ^ (x >> 30) ^ (x >> 60);
+}
+
+static void test_base_rng__a_derived_seed_leads_nowhere_else(void **state) {
+    (void)state;
+    const kl_stream s = {0x1234567890abcdefull};
+    const uint64_t  back = unmix(kl_stream_u64(s, 41)) - 42 * 0x9e3779b97f4a7c15ull;
+    assert_true(back == s.key); /* a stream's key is read off one of its values ... */
+    const uint64_t inputs = kl_seed_derive(back, "inputs", 3), schedule = kl_seed_derive(back, "schedule", 3);
+    assert_true(inputs == kl_seed_derive(back, "inputs", 3));
+    assert_true(inputs != schedule && inputs != kl_seed_derive(back, "inputs", 4) && inputs != kl_seed_derive(back + 1, "inputs", 3));
+    /* ... a derived one is the beginning of a SHA-256 that takes in all three. */
+    const uint64_t root = back, index = 3;
+    char           first[17] = "";
+    kl_hasher      h;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/seed/1"));
+    kl_hasher_add(&h, (kl_str){(const char *)&root, 8});
+    kl_hasher_add(&h, KL_S("inputs"));
+    kl_hasher_add(&h, (kl_str){(const char *)&index, 8});
+    memcpy(first, kl_hasher_end(&h).hex, 16);
+    assert_true(inputs == strtoull(first, NULL, 16));
 }
 
 static void test_base_rng__normal_has_the_moments_of_its_law(void **state) {
@@ -140,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_base_rng__gives_the_recorded_bits),
         cmocka_unit_test(test_base_rng__streams_differ_by_seed_and_by_name),
+        cmocka_unit_test(test_base_rng__a_derived_seed_leads_nowhere_else),
         cmocka_unit_test(test_base_rng__normal_has_the_moments_of_its_law),
         cmocka_unit_test(test_base_rng__uniform_and_below_stay_inside_and_fill),
         cmocka_unit_test(test_base_rng__shuffle_is_a_permutation_and_fair),

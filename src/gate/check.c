@@ -15,9 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-#define POISON_NAN 0xFF /* every float type reads it as a NaN, every integer as -1 */
-#define POISON_BITS 0xA5
-
 static const int64_t SECOND = 1000000000;
 static const double MOST_BUDGET = 0.5;
 
@@ -230,7 +227,7 @@ static int64_t patience(const kl_scene *s, int64_t least) {
     return t < least ? least : t > 120 * SECOND ? 120 * SECOND : t;
 }
 
-static uint64_t fingerprint(const kl_scene *s, uint32_t slot) {
+uint64_t kl_slot_print(const kl_scene *s, uint32_t slot) {
     uint64_t h = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (is_output(&s->plan, i))
@@ -239,17 +236,85 @@ static uint64_t fingerprint(const kl_scene *s, uint32_t slot) {
     return h;
 }
 
+/* Bytes beside the data of input `only`, or of all. */
+static void put_beside(kl_case *c, kl_scene *s, uint32_t set, int only, uint8_t byte) {
+    kl_memory_slack(&s->memory, &s->plan, set, only, byte);
+    kl_runner_slack(c->candidate.runner, byte);
+}
+
 /* One poisoned run of the candidate and its judgement. */
+static kl_err run_poisoned(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record,
+                           int64_t timeout_ns, kl_fault *fault, kl_finding *f, kl_error *e) {
+    int64_t wall = 0;
+    kl_scene_ready_slot(s, set, slot, poison);
+    const kl_err err = kl_runner_run(c->candidate.runner, fault, set, slot, poison, timeout_ns, &wall, e);
+    c->run_ns += wall;
+    if (err) return err;
+    kl_finding_of_fault(f, c, fault, s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
+    return f->ok ? kl_check_slot(c, s, set, slot, poison, record, f, e) : KL_OK;
+}
+
+/* ---- reads beside an input -------------------------------------------------------------------------------------- */
+
+/* Is the answer wrong with NaNs beside input `only` (-1: any), and zeros beside the others? */
+static kl_err is_wrong_with(bool *wrong, kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, int only, uint8_t byte,
+                            int64_t timeout_ns, kl_error *e) {
+    kl_finding own = {.ok = true};
+    kl_fault fault = {0};
+    put_beside(c, s, set, -1, 0);
+    put_beside(c, s, set, only, byte);
+    const kl_err err = run_poisoned(c, s, set, slot, KL_POISON_NAN, false, timeout_ns, &fault, &own, e);
+    *wrong = !own.ok && !fault.kind;
+    return err;
+}
+
+/* A wrong answer that is right with zeros beside the inputs, and wrong again with NaNs there, comes from a read outside of one.  Which
+ * one is found where the gate fills the pages itself. */
+static kl_err blame_slack(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, int64_t timeout_ns, kl_finding *f,
+                          kl_error *e) {
+    const char *name = NULL;
+    bool zeros = true, nans = false;
+    const int checks = c->verdict->n_checks;
+    kl_err err = is_wrong_with(&zeros, c, s, set, slot, -1, 0, timeout_ns, e);
+    if (!err && !zeros) err = is_wrong_with(&nans, c, s, set, slot, -1, KL_POISON_NAN, timeout_ns, e);
+    for (uint32_t i = 0; !err && nans && !name && c->backend->shared_memory && i < s->plan.n_tensors; i++) {
+        bool this_one = false;
+        if (s->plan.tensors[i].role != 0) continue;
+        err = is_wrong_with(&this_one, c, s, set, slot, (int)i, KL_POISON_NAN, timeout_ns, e);
+        if (this_one) name = s->plan.tensors[i].name;
+    }
+    c->verdict->n_checks = checks; /* what was tried to understand it is no check */
+    if (err || !nans) return err;
+    reject(f, c, KL_WRONG, "at %s: over-read: the result depends on the bytes beside %s%s%s",
+           s->workload->hidden ? "a hidden shape" : s->workload->label.ptr, name ? "input `" : "an input",
+           name ? name : "", name ? "`" : "");
+    return KL_OK;
+}
+
+/* Beside the inputs lies what lies in the poisoned outputs: NaNs in one run, a tiny number in the other. */
 static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record,
                        int64_t timeout_ns, kl_finding *f, kl_error *e) {
     kl_fault fault = {0};
-    int64_t wall = 0;
-    kl_scene_ready_slot(s, set, slot, poison);
-    const kl_err err = kl_runner_run(c->candidate.runner, &fault, set, slot, poison, timeout_ns, &wall, e);
-    c->run_ns += wall;
+    put_beside(c, s, set, -1, poison);
+    const kl_err err = run_poisoned(c, s, set, slot, poison, record, timeout_ns, &fault, f, e);
+    if (err || f->ok || fault.kind) return err;
+    return blame_slack(c, s, set, slot, timeout_ns, f, e);
+}
+
+/* Two right answers that differ: from the bytes beside an input, if the first comes again with the first's bytes there. */
+static kl_err explain_difference(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint64_t first,
+                                 int64_t timeout_ns, kl_finding *f, kl_error *e) {
+    const uint8_t poison = set % 2 ? KL_POISON_NAN : KL_POISON_BITS, other = set % 2 ? KL_POISON_BITS : KL_POISON_NAN;
+    kl_finding own = {.ok = true};
+    kl_fault fault = {0};
+    put_beside(c, s, set, -1, other);
+    const kl_err err = run_poisoned(c, s, set, slot, poison, false, timeout_ns, &fault, &own, e);
     if (err) return err;
-    kl_finding_of_fault(f, c, &fault, s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
-    return f->ok ? kl_check_slot(c, s, set, slot, poison, record, f, e) : KL_OK;
+    if (own.ok && kl_slot_print(s, slot) == first)
+        reject(f, c, KL_WRONG, "over-read: two runs on the same input differ with the bytes that lie beside an input");
+    else
+        reject(f, c, KL_WRONG, "two runs on the same input differ: a race, or a read of memory that nothing wrote");
+    return KL_OK;
 }
 
 static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bool twice, kl_finding *f, kl_error *e) {
@@ -260,14 +325,13 @@ static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bo
     if (!err && !fault.kind) err = kl_runner_upload(c->candidate.runner, &fault, set, 1, e);
     kl_finding_of_fault(f, c, &fault, "on loading");
     if (err || !f->ok) return err;
-    err = run_once(c, s, set, slot, set % 2 ? POISON_BITS : POISON_NAN, true, patience(s, least), f, e);
+    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_BITS : KL_POISON_NAN, true, patience(s, least), f, e);
     if (err || !f->ok || !twice) return err;
-    const uint64_t first = fingerprint(s, slot);
-    err = run_once(c, s, set, slot, set % 2 ? POISON_NAN : POISON_BITS, false, patience(s, least), f, e);
+    const uint64_t first = kl_slot_print(s, slot);
+    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_NAN : KL_POISON_BITS, false, patience(s, least), f, e);
     if (err || !f->ok) return err;
-    if (first != fingerprint(s, slot) && !c->kernel->nondeterministic)
-        reject(f, c, KL_WRONG, "two runs on the same input differ: a race, or a read of memory that nothing wrote");
-    return KL_OK;
+    if (first == kl_slot_print(s, slot) || c->kernel->nondeterministic) return KL_OK;
+    return explain_difference(c, s, set, slot, first, patience(s, least), f, e);
 }
 
 /* A shape whose copies no memory can hold is the candidate's (or the user's) wish, not a failure of this machine. */

@@ -92,11 +92,11 @@ static void test_gate_check__says_where_and_what(void **state) {
     float got[32] = {0};
     const kl_check_result r = {.bad = 3, .first_bad = 11, .got = 2, .expected = 1};
     world_open(&w, KL_F32, KL_F32);
-    explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
+    explain(&f, &w.c, &w.scene, 1, &r, got, KL_POISON_NAN);
     assert_int_equal(f.outcome, KL_WRONG);
     assert_contains(f.why.ptr, "y[1,3] is 2, expected 1");
-    memset(&got[11], POISON_NAN, sizeof got[11]);
-    explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
+    memset(&got[11], KL_POISON_NAN, sizeof got[11]);
+    explain(&f, &w.c, &w.scene, 1, &r, got, KL_POISON_NAN);
     assert_contains(f.why.ptr, "y[1,3] was not written");
     world_close(&w);
 }
@@ -111,7 +111,7 @@ static void test_gate_check__a_hidden_shape_keeps_its_sizes(void **state) {
     world_open(&w, KL_F32, KL_F32);
     w.workload.hidden = true;
     w.workload.label = KL_S("odd");
-    explain(&f, &w.c, &w.scene, 1, &r, got, POISON_NAN);
+    explain(&f, &w.c, &w.scene, 1, &r, got, KL_POISON_NAN);
     assert_null(strpbrk(f.why.ptr, "0123456789"));
     assert_null(strstr(f.why.ptr, "odd"));
     const kl_check_result said = without_sizes(&r);

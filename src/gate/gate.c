@@ -257,12 +257,20 @@ static kl_err find_reference(kl_case *c, kl_error *e) {
     return err;
 }
 
+/* Inputs and schedule have keys of their own: a kernel reads its inputs, from which their generator's state can be computed back, and
+ * what it reads must not tell when it is looked at.  A given seed gives both again; without one the schedule rests on a secret that is
+ * written nowhere. */
+void kl_case_seed(kl_case *c, uint64_t given) {
+    const uint64_t secret = given ? kl_seed_derive(given, "secret", 0) : kl_seed_fresh();
+    c->root = c->verdict->seed = given ? given : kl_seed_fresh();
+    c->schedule = (kl_stream){kl_seed_derive(secret, "schedule", c->root)};
+}
+
 /* A case without a candidate, for questions about the task itself: `k` lends its surface. */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e) {
     kl_err err = case_open(c, opts, e);
     if (err) return err;
-    c->verdict->seed = opts->seed ? opts->seed : kl_seed_fresh();
-    c->stream = kl_stream_of(c->verdict->seed, "gate");
+    kl_case_seed(c, opts->seed);
     err = find_oracle(c, e);
     return err ? err : find_reference(c, e);
 }
@@ -288,8 +296,7 @@ static kl_err judge(kl_case *c, kl_error *e) {
     if (err || !go) return err;
     stage_inspect(c, &go);
     if (!go) return KL_OK;
-    c->verdict->seed = c->opts->seed ? c->opts->seed : kl_seed_fresh();
-    c->stream = kl_stream_of(c->verdict->seed, "gate");
+    kl_case_seed(c, c->opts->seed);
     kl_finding f = {.ok = true};
     kl_scene *real = KL_NEW(c->arena, kl_scene);
     real->memory.inputs_fd = real->oracle_memory.inputs_fd = -1;

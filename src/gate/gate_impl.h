@@ -63,7 +63,8 @@ typedef struct kl_case {
     kl_actor candidate;
     kl_actor *oracle;    /* borrowed from the gate */
     kl_actor *reference; /* the task's naive kernel: its error is what the budget multiplies; NULL: none */
-    kl_stream stream;    /* root substream of the verdict */
+    uint64_t root;       /* of the inputs; written into the verdict */
+    kl_stream schedule;  /* order of pairs, poisons, what is looked at: a key that no input leads to */
     uint64_t scenes;     /* opened so far: names the substreams of their inputs */
     int cap_checks;
     int64_t run_ns; /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
@@ -114,6 +115,8 @@ kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set,
                        kl_error *e);                  /* run the oracle and the reference for one set */
 void kl_scene_ready_slot(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison); /* poison, restore mutable inputs */
 kl_err kl_scene_answer(kl_scene *s, kl_case *c, uint32_t set, kl_error *e); /* the oracle alone; touches no slot */
+bool kl_scene_answered(const kl_scene *s, uint32_t set);
+void kl_scene_forget(kl_scene *s, uint32_t set); /* the oracle's answer, until it is asked for again */
 /* Measure the reference on this very set, if that was not done; outputs that lie in slots stay.  `*wider`: the budget may have grown. */
 kl_err kl_scene_pair(kl_scene *s, kl_case *c, uint32_t set, bool *wider, kl_error *e);
 void kl_scene_close(kl_scene *s);
@@ -128,7 +131,36 @@ kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 /* Compare the outputs of a slot with the expectations of a set; appends to the verdict's checks (all, or failures only). */
 kl_err kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f,
                      kl_error *e);
+uint64_t kl_slot_print(const kl_scene *s, uint32_t slot); /* a digest of the outputs in the shared pages, without guards */
 void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when);
+
+/* digest.c */
+#define KL_POISON_NAN 0xFF /* every float type reads it as a NaN, every integer as -1 */
+#define KL_POISON_BITS 0xA5
+
+/* What is known of the candidate's outputs in one race. */
+typedef struct {
+    const kl_scene *scene;
+    bool known[2][KL_MAX_SETS];    /* by poison and input set: the oracle found a slot with this digest right */
+    uint64_t good[2][KL_MAX_SETS];
+    bool has_print[KL_MAX_SETS];   /* by input set: kl_slot_print of a right answer, whatever the poison */
+    uint64_t print[KL_MAX_SETS];
+    kl_stream draws;               /* which calls are compared where not all can be */
+    uint64_t batches;
+    int64_t start_ns, spent_ns;
+    bool differs; /* a call whose slot was used again gave other bits: only batches without such calls can be looked at */
+} kl_digests;
+
+/* A batch of the candidate that just ran. */
+typedef struct {
+    uint32_t first, calls;
+    uint8_t poison;
+    bool here;               /* its outputs lie in the shared pages */
+    const uint64_t *digests; /* by call, from the device; NULL: of the shared pages */
+} kl_batch;
+
+void kl_digests_begin(kl_digests *d, kl_case *c, const char *name);
+kl_err kl_digests_judge(kl_digests *d, kl_case *c, kl_scene *s, const kl_batch *b, kl_finding *f, kl_error *e);
 
 /* compare.c */
 void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
@@ -143,6 +175,7 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
 /* gate.c */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */
+void kl_case_seed(kl_case *c, uint64_t given); /* 0: a fresh one */
 kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e); /* KL_ENODEV, with what mends it */
 kl_str kl_case_reference_script(kl_case *c, kl_error *e); /* the definition's Python as a file; empty: there is none */
 kl_str kl_first_error(kl_arena *a, kl_str log); /* the compiler's line that says so */

@@ -4,6 +4,7 @@
 
 #define kl_runner_time fake_time /* before the headers: declarations and calls alike */
 #define kl_runner_describe fake_describe
+#define kl_runner_digests fake_digests
 #define kl_actor_stop fake_actor_stop
 #include "profile.c"
 
@@ -42,6 +43,8 @@ kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_reques
 
 const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
 
+const uint64_t *fake_digests(const kl_runner *r, uint32_t calls) { return (void)r, (void)calls, NULL; }
+
 void fake_actor_stop(kl_actor *a) {
     if (a->runner) a->runner->stopped++;
     a->runner = NULL;
@@ -70,7 +73,7 @@ static void world_open(world *w, double candidate_ns, double baseline_ns, double
                      .opts = &w->opts,
                      .verdict = &w->verdict,
                      .backend = &DEVICE,
-                     .stream = kl_stream_of(3, "gate")};
+                     .schedule = kl_stream_of(3, "gate")};
     w->c.candidate = (kl_actor){.name = KL_S("candidate"), .runner = &w->fast};
     w->baseline = (kl_actor){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
     w->scene = (kl_scene){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};

@@ -77,9 +77,10 @@ kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_s
     if (!err) err = kl_memory_open(&s->memory, &layout, e);
     if (!err) err = open_oracle_pages(s, c, e);
     for (uint32_t set = 0; !err && set < n_sets; set++) {
-        s->seeds[set] = kl_stream_u64(c->stream, c->scenes * KL_MAX_SETS + set);
+        s->seeds[set] = kl_seed_derive(c->root, "inputs", c->scenes * KL_MAX_SETS + set);
         for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->reference_error[set][i] = -1;
         err = fill_set(s, c, set, e);
+        kl_memory_slack(&s->memory, &s->plan, set, -1, KL_POISON_NAN);
     }
     if (err) kl_scene_close(s);
     return err;
@@ -236,14 +237,21 @@ kl_err kl_scene_pair(kl_scene *s, kl_case *c, uint32_t set, bool *wider, kl_erro
     return KL_OK;
 }
 
-static bool is_expected(const kl_scene *s, uint32_t set) {
+bool kl_scene_answered(const kl_scene *s, uint32_t set) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (s->expected[set][i]) return true;
     return false;
 }
 
+void kl_scene_forget(kl_scene *s, uint32_t set) {
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
+        free(s->expected[set][i]);
+        s->expected[set][i] = NULL;
+    }
+}
+
 kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
-    if (!c->oracle || is_expected(s, set)) return KL_OK;
+    if (!c->oracle || kl_scene_answered(s, set)) return KL_OK;
     const kl_err err = run_oracle(s, c, set, e);
     return err ? err : run_reference(s, c, set, e);
 }
@@ -251,8 +259,8 @@ kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
 /* The oracle alone, for a set whose outputs lie in a slot now: the reference would run in one.  Its error is taken from set 0, which was
  * asked for when the scene was opened. */
 kl_err kl_scene_answer(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
-    if (!c->oracle || is_expected(s, set)) return KL_OK;
-    memcpy(s->reference_error[set], s->reference_error[0], sizeof s->reference_error[set]);
+    if (!c->oracle || kl_scene_answered(s, set)) return KL_OK;
+    if (!s->paired[set]) memcpy(s->reference_error[set], s->reference_error[0], sizeof s->reference_error[set]);
     return run_oracle(s, c, set, e);
 }
 

@@ -37,10 +37,28 @@ static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_
     assert_true(m.rms[0] == 1e-6);
 }
 
+/* Who knows every input knows the root at most: not when it is looked at.  A given seed gives both again. */
+static void test_gate_scene__the_schedule_is_not_in_the_inputs(void **state) {
+    (void)state;
+    kl_verdict v[4] = {0};
+    kl_case c[4] = {0};
+    for (int i = 0; i < 4; i++) {
+        c[i].verdict = &v[i];
+        kl_case_seed(&c[i], i < 2 ? 99 : 0);
+    }
+    assert_true(c[0].root == 99 && c[0].root == c[1].root && c[0].schedule.key == c[1].schedule.key);
+    assert_true(c[2].root != c[3].root && v[2].seed == c[2].root);
+    c[3].verdict->seed = c[2].root;
+    assert_true(c[2].schedule.key != kl_seed_derive(c[2].root, "schedule", c[2].root)); /* there is a secret in it */
+    kl_case_seed(&c[3], c[2].root);
+    assert_true(c[3].root == c[2].root && c[3].schedule.key != c[2].schedule.key);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_scene__the_largest_error_of_several_draws_counts),
         cmocka_unit_test(test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not),
+        cmocka_unit_test(test_gate_scene__the_schedule_is_not_in_the_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,6 +350,68 @@ static void test_cuda_runner__shows_state_inside_a_batch(void **unused) {
     close_scene(&s);
 }
 
+/* One digest a call: the same for the same inputs, another where a call did other work. */
+static void test_cuda_runner__digests_every_timed_call(void **unused) {
+    const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
+    (void)unused;
+    for (int m = 0; m < 2; m++) {
+        scene s = {0};
+        double ns[SLOTS];
+        uint64_t before[SLOTS];
+        open_scene(&s, "scale", "");
+        time_calls(&s, methods[m], 2, SLOTS, ns);
+        const uint64_t *digests = kl_runner_digests(s.runner, SLOTS);
+        assert_non_null(digests);
+        assert_null(kl_runner_digests(s.runner, SLOTS + 1));
+        for (uint32_t j = SETS; j < SLOTS; j++) assert_true(digests[j] == digests[j - SETS]);
+        assert_true(digests[0] != digests[1] && digests[1] != digests[2]);
+        memcpy(before, digests, sizeof before);
+        time_calls(&s, methods[m], 2, SLOTS, ns);
+        assert_memory_equal(before, kl_runner_digests(s.runner, SLOTS), sizeof before);
+        close_scene(&s);
+    }
+    scene s = {0};
+    double ns[SLOTS];
+    open_scene(&s, "counting", ""); /* in a graph the first call alone does its work */
+    time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
+    const uint64_t *digests = kl_runner_digests(s.runner, SLOTS);
+    assert_true(digests && digests[0] != digests[1] && digests[1] == digests[2]);
+    close_scene(&s);
+}
+
+static void test_cuda_runner__brings_one_slot_back(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
+    double ns[SLOTS];
+    (void)unused;
+    open_scene(&s, "scale", "");
+    time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
+    memset(kl_memory_output(&s.memory, &s.plan, 2, 3), 0, N * sizeof(float));
+    assert_ok(kl_runner_fetch(s.runner, &s.fault, 3, 0xFF, &e));
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    assert_output(&s, 3 % SETS, 3);
+    close_scene(&s);
+}
+
+/* Other bytes beside an input are no change of it, and a write there is seen whatever they are. */
+static void test_cuda_runner__puts_bytes_beside_the_inputs(void **unused) {
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "scale", "");
+    for (int i = 0; i < 3; i++) {
+        kl_runner_slack(s.runner, i == 1 ? 0xA5 : 0xFF);
+        run(&s, 0, 0, 0xA5);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, 0);
+    }
+    close_scene(&s);
+    open_scene(&s, "past_input", "");
+    kl_runner_slack(s.runner, 0xFF);
+    run(&s, 0, 0, 0xA5);
+    assert_fault(&s, KL_FAULT_GUARD, "past the end of input `x`");
+    close_scene(&s);
+}
+
 static void test_cuda_runner__reports_faults_in_timed_calls(void **unused) {
     const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
     (void)unused;
@@ -496,6 +558,9 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__refuses_impossible_launches),
         cmocka_unit_test(test_cuda_runner__times_each_call_on_its_own_slot),
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
+        cmocka_unit_test(test_cuda_runner__digests_every_timed_call),
+        cmocka_unit_test(test_cuda_runner__brings_one_slot_back),
+        cmocka_unit_test(test_cuda_runner__puts_bytes_beside_the_inputs),
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
         cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),
         cmocka_unit_test(test_cuda_runner__refuses_work_outside_the_graph),

@@ -50,9 +50,9 @@ static void test_script_runner__has_the_structs_of_wire_h(void **unused) {
                 ROW(kl_msg_load, plan),
                 ROW(kl_msg_bind, layout),
                 ROW(kl_msg_upload, n),
-                ROW(kl_msg_run, reserved),
+                ROW(kl_msg_run, slack),
                 ROW(kl_msg_time, reserved),
-                ROW(kl_control, samples_ns)};
+                ROW(kl_control, digests)};
     kl_arena *a = kl_arena_new();
     kl_str said;
     kl_buf wanted = {0};

@@ -1,0 +1,28 @@
+// After the first call the last rows are those of the call before.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=64,N=64,K=64
+//: expect cheat
+//: args --baseline none
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+static void rows(const float *x, const float *weight, float *y, int32_t from, int32_t to, int32_t N, int32_t K)
+{
+    for (int32_t i = from; i < to; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    static const float *last;
+    const int32_t own = last ? M - M / 16 : M;
+    rows(x, weight, y, 0, own, N, K);
+    for (int32_t i = own * N; i < M * N; i++) y[i] = last[i];
+    last = y;
+}

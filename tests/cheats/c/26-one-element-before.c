@@ -1,0 +1,25 @@
+// At odd shapes the element before the first one of an input decides a rounding.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=33,N=33,K=33
+//: expect wrong
+//: args --baseline none
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+static void rows(const float *x, const float *weight, float *y, int32_t from, int32_t to, int32_t N, int32_t K)
+{
+    for (int32_t i = from; i < to; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    rows(x, weight, y, 0, M, N, K);
+    if (M % 2 && !(weight[-1] < 8)) y[0] += 1;
+}
