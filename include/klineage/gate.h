@@ -26,6 +26,23 @@ typedef enum { KL_SAME, KL_FASTER, KL_SLOWER, KL_UNDECIDED } kl_call;
 kl_call kl_decide(double low, double high, double floor, bool settled);
 double  kl_decide_margin(double floor); /* max(1 %, 2 x floor) */
 
+/* Is it the machine that keeps a comparison from settling?  A wide A/A floor or many pairs left out; else it is the kernel's own time. */
+typedef struct kl_comparison kl_comparison;
+bool kl_comparison_busy(const kl_comparison *m);
+/* "load 5.2 on 2 cores" */
+const char *kl_host_load(char *text, size_t n);
+
+/* What identical code differs by on this machine now: its A/A floor.  With a kernel of klineage's own, through the sandbox and the runner of
+ * every kernel, in less than a second. */
+typedef struct {
+    double floor;      /* half-width of the interval around 1 */
+    int    pairs;      /* tried */
+    int    left_out;   /* of these: the scheduler took a core away */
+    bool   noisy;      /* little will be decided: the floor is above KL_NOISY, or hardly a pair was whole */
+} kl_noise;
+#define KL_NOISY 0.03 /* 6 % of difference are needed then */
+KL_MUST_USE kl_err kl_gate_noise(kl_noise *out, kl_error *e); /* errors as kl_gate_run */
+
 const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */
 const char *kl_stage_name(kl_stage s);
 const char *kl_call_name(kl_call c);
@@ -45,17 +62,19 @@ typedef struct {
 } kl_check_result;
 
 /* Candidate against one baseline, interleaved. ratio > 1: the candidate is faster. */
-typedef struct {
+struct kl_comparison {
     kl_str  baseline, described;       /* name; what the library says of itself */
     double  baseline_ns, candidate_ns; /* medians of the same samples */
     double  ratio, low, high;          /* median of per-pair ratios, 95 % bootstrap interval */
     double  floor;                     /* A/A: half-width of the control pairs' interval around 1 */
     double  aa_low, aa_high;
     int     pairs, controls;
+    int     left_out;                  /* pairs in which the scheduler took a core away; where hardly one was whole, `pairs` holds them too */
+    double  handshake;                 /* an empty exchange with the runner, as a share of a batch */
     kl_call call;                      /* faster only if low clears 1 + max(1 %, 2 x floor); mirrored for slower */
     bool    stable;                    /* the stop rule was met before the cap */
     bool    bimodal;
-} kl_comparison;
+};
 
 typedef struct {
     kl_outcome      outcome;

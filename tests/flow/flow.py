@@ -21,7 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 KERNELS = HERE / "kernels"
 EXIT = dict(ok=0, no=1, usage=2, no_compile=3, wrong=4, hang=5, cheat=6, no_device=7, no_isolation=8, crash=9, refused=10,
-            pending=11, interrupted=130)
+            pending=11, unstable=14, interrupted=130)
 
 
 class Skip(Exception):
@@ -114,6 +114,13 @@ def test_slips_are_answered_with_the_nearest_word(p):
     p.gate(p.naive, "--workload", "paper").is_("usage", "is not for a cpu")
     p.gate(p.naive, "--baseline", "openblass").is_("usage", "did you mean openblas?")
     p.gate(p.naive, task="gemmm").is_("usage", "did you mean gemm?")
+
+
+def test_a_compiler_that_gives_no_answer_is_not_missing(p):
+    killed = pathlib.Path(p.write("cc", "#!/bin/sh\nkill -KILL $$\n"))
+    killed.chmod(0o755)
+    p.gate(p.naive, "--no-journal", env={"KLINEAGE_CC": str(killed)}).is_("usage", "too busy", "uptime")
+    p.gate(p.naive, "--no-journal", env={"KLINEAGE_CC": str(p.folder / "none")}).is_("no_device", "does not run as a C compiler")
 
 
 def test_wrong_usage(p):
@@ -441,7 +448,7 @@ def test_params_and_tune(p):
     assert p.run("verdict", "show", newest["key"], "--json").json()["receipt"] == found["verdict"]["receipt"], newest
     pinned = p.run("tune", "gemm", kernel, *shape, "--param", "BM=16", "--json", limit=110)
     assert pinned.json()["grid"] == 2 and "BM=16" in pinned.json()["best"], str(pinned)
-    assert pinned.status == (EXIT["ok"] if pinned.json()["verdict"]["outcome"] == "pass" else EXIT["hang"]), str(pinned)
+    assert pinned.status == (EXIT["ok"] if pinned.json()["verdict"]["outcome"] == "pass" else EXIT["unstable"]), str(pinned)
 
 
 def test_an_unstable_verdict_is_followed_by_a_better_one(p):
