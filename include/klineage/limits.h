@@ -22,6 +22,8 @@
 #define KL_COMPILE_SECONDS 120                 /* of processor time of one compile; template bombs end here */
 #define KL_COMPILE_WALL_SECONDS 600            /* the same compile beside other programs; past it this machine is busy, which is no fault of a source */
 #define KL_COMPILE_MEMORY (4ull << 30)
+#define KL_TURN_SECONDS 60                     /* of waiting for one other gate; none needs longer, unless it is stuck or its task is huge */
+#define KL_TURN_LONGEST 10                     /* times as long for all that come before */
 #define KL_PROFILE_SECONDS 10                  /* cap of one comparison; past it the verdict is `unstable` */
 
 #define KL_MAX_REPLY_BYTES (1u << 20)          /* one reply of a model; a whole expert file is 64 KB */

@@ -40,13 +40,27 @@ typedef struct kl_scene {
 } kl_scene;
 
 /* A place among the gates of this machine: see turn.c.  {0} has none yet. */
+enum { KL_TURN_CORES = 64 };
 typedef struct {
-    bool open;
-    int turnstile, room;
+    int turnstile, places[KL_TURN_CORES], n; /* lock files; -1: not to be had */
+} kl_turn_room;
+
+typedef struct {
+    kl_turn_room cores, gpu;       /* gpu.n is 0 for a gate of the CPU */
+    char what[64];                 /* told to those who wait: "gate gemm" */
+    char holder[128];              /* who was waited for last: "PID 12 (gate gemm), since 3 s" */
+    int64_t limit_ns;              /* of waiting for one holder */
+    int64_t shown_ns, said_ns;
+    void (*progress)(void *ctx, kl_stage stage, const char *text); /* may be NULL */
+    void *progress_ctx;
 } kl_turn;
 
-bool kl_turn_share(kl_turn *t); /* compile and check beside others; false: without a lock */
-bool kl_turn_alone(kl_turn *t); /* time: nobody else compiles, checks or times */
+typedef enum { KL_TURN_TAKEN, KL_TURN_NO_LOCK, KL_TURN_TOO_LONG } kl_turn_state;
+
+void kl_turn_open(kl_turn *t, const char *what, bool on_gpu);
+kl_turn_state kl_turn_share(kl_turn *t); /* compile and check beside others */
+kl_turn_state kl_turn_alone(kl_turn *t); /* time: nobody else compiles, checks or times on the same cores, or on the same GPU */
+void kl_turn_release(kl_turn *t);
 void kl_turn_close(kl_turn *t);
 
 /* Everything one verdict needs while it is made. */

@@ -621,8 +621,14 @@ static void unsettled(kl_case *c, const kl_comparison *m, kl_finding *f) {
     kl_buf_fini(&why);
 }
 
+static void await_turn(kl_case *c) {
+    const kl_turn_state turn = kl_turn_alone(&c->turn);
+    if (turn == KL_TURN_NO_LOCK) kl_case_degrade(c, "no turn: another gate may have worked while this one timed");
+    if (turn == KL_TURN_TOO_LONG) kl_case_degrade(c, "no turn: timed beside %s", c->turn.holder);
+}
+
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
-    if (!kl_turn_alone(&c->turn)) kl_case_degrade(c, "no turn: another gate may have worked while this one timed");
+    await_turn(c);
     kl_case_lap(c, "wait");
     kl_verdict *v = c->verdict;
     cpu_set_t old;
@@ -635,7 +641,7 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
         v->n_comparisons = !err && f->ok;
     }
     sched_setaffinity(0, sizeof old, &old);
-    (void)kl_turn_share(&c->turn);
+    kl_turn_release(&c->turn);
     if (err || !f->ok) return err;
     v->median_ns = llround(fmax(v->comparisons[0].candidate_ns, 1)); /* 0 means "was not timed" */
     roofline(c, f);
