@@ -41,6 +41,7 @@ typedef struct {
     bool   noisy;      /* little will be decided: the floor is above KL_NOISY, or hardly a pair was whole */
 } kl_noise;
 #define KL_NOISY 0.03 /* 6 % of difference are needed then */
+const char *kl_noise_text(const kl_noise *n, char *text, size_t room); /* "A/A floor 0.4 %, 0 of 60 pairs disturbed, load 0.2 on 2 cores" */
 KL_MUST_USE kl_err kl_gate_noise(kl_noise *out, kl_error *e); /* errors as kl_gate_run */
 
 const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */

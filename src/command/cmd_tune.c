@@ -1,5 +1,6 @@
 /* cmd_tune.c - `klineage tune`: which values of its params make a kernel fastest?
  * SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
 #include "command/journal.h"
 #include "command/request.h"
 #include "base/json.h"
@@ -116,5 +117,6 @@ kl_err kl_cmd_tune(kl_context *c, const kl_args *args, kl_result *out, kl_error 
                        kernel->surface->comment);
     }
     err = kl_request_options(&opts, c->arena, args, task, kernel->surface->on, e);
+    if (!err) err = kl_effort_wait_quiet(args, e);
     return err ? err : tune(c, args, task, &opts, out, e);
 }

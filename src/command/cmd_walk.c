@@ -120,7 +120,8 @@ static kl_err walk(walking *w, kl_result *out, kl_error *e) {
     const kl_track_spec track = {
         .name = "walk", .workload = w->workload->label.ptr, .policy = "walk", .line = line, .ctx = w};
     const kl_track_opts how = kl_effort_tracks(w->args);
-    err = kl_run_tracks(w->run, &track, 1, &how, e);
+    err = kl_effort_quiet(w->args, e);
+    if (!err) err = kl_run_tracks(w->run, &track, 1, &how, e);
     if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
     if (!err) (void)write_out(w, &out->trouble);
     if (!err) show(w, out);

@@ -14,7 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_NOISE_PAIRS = 200, ENOUGH_PAIRS = 60, LEAST_PAIRS = 8, N_FLOATS = 16384, N_CALLS = 16, STEPS = 64 };
+enum {
+    MAX_NOISE_PAIRS = 200,
+    ENOUGH_PAIRS = 60,
+    LEAST_PAIRS = 8,
+    TRIED_PAIRS = 4,
+    N_FLOATS = 16384,
+    N_CALLS = 16,
+    STEPS = 64
+};
 
 static const double SECONDS = 0.6; /* of pairs; what comes before takes the rest of a second */
 static const int64_t TURN_NS = 5ll * 1000000000ll;
@@ -36,6 +44,14 @@ const char *kl_host_load(char *text, size_t n) {
         snprintf(text, n, "load %.1f on %ld core%s", load[0], cores, cores == 1 ? "" : "s");
     else
         snprintf(text, n, "%ld core%s", cores, cores == 1 ? "" : "s");
+    return text;
+}
+
+const char *kl_noise_text(const kl_noise *n, char *text, size_t room) {
+    char floor[32] = "above 100 %", host[64];
+    if (n->floor <= 1) snprintf(floor, sizeof floor, "%.2g %%", 100 * n->floor);
+    snprintf(text, room, "A/A floor %s, %d of %d pairs disturbed, %s", floor, n->left_out, n->pairs,
+             kl_host_load(host, sizeof host));
     return text;
 }
 
@@ -123,7 +139,7 @@ static kl_err measure(kl_noise *out, bench *b, kl_error *e) {
     const int64_t begin = kl_now_ns();
     kl_err err = KL_OK;
     while (!err && b->n_all < MAX_NOISE_PAIRS && b->n_whole < ENOUGH_PAIRS &&
-           (b->n_all < LEAST_PAIRS || (double)(kl_now_ns() - begin) < SECONDS * 1e9)) {
+           (b->n_all < TRIED_PAIRS || (double)(kl_now_ns() - begin) < SECONDS * 1e9)) {
         err = pair(b, e);
         if (kl_interrupted()) return kl_fail(e, KL_EINTR, "noise", "interrupted");
     }

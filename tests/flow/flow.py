@@ -123,6 +123,15 @@ def test_a_compiler_that_gives_no_answer_is_not_missing(p):
     p.gate(p.naive, "--no-journal", env={"KLINEAGE_CC": str(p.folder / "none")}).is_("no_device", "does not run as a C compiler")
 
 
+def test_the_machine_is_asked_how_quiet_it_is(p):
+    rows = {row["name"]: row for row in p.run("doctor", "--json").json()["rows"]}
+    assert rows["quiet"]["state"] in ("ok", "weak") and "A/A floor" in rows["quiet"]["found"], rows
+    p.gate(p.naive, "--check-only", "--no-journal", "--wait-quiet=1").is_("ok")
+    p.gate(p.naive, "--wait-quiet=soon").is_("usage", "--wait-quiet takes a whole number, not 'soon'")
+    p.run("task", "show", "gemm", "--wait-quiet").is_("usage", "is not an option")
+    assert "--wait-quiet[=SECONDS]" in p.run("help", "walk").out
+
+
 def test_wrong_usage(p):
     p.run("gate", "gemm").is_("usage", "needs TASK KERNEL", "usage: klineage gate")
     p.gate(p.naive, "more").is_("usage", "one word too many")
