@@ -105,6 +105,8 @@ typedef struct {
     char            receipt[65];       /* sha256 of the canonical JSON without this field */
 } kl_verdict;
 
+typedef struct kl_trial kl_trial; /* below, with tune */
+
 typedef struct {
     const char *workload;              /* label, uuid, or "M=64,N=64"; NULL: the first real shape for the host */
     const char *baseline;              /* name; "all"; "none"; NULL: the primary */
@@ -120,6 +122,7 @@ typedef struct {
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
     void      (*progress)(void *ctx, kl_stage stage, const char *text);
+    void      (*tried)(void *ctx, const kl_trial *t, int n, int most); /* tune: trial `n` of at most `most` is done; NULL: nobody asks */
     void       *progress_ctx;
 } kl_gate_opts;
 
@@ -159,14 +162,14 @@ KL_MUST_USE kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *
 
 /* ---- tune: search over params -------------------------------------------------------------------------------- */
 
-typedef struct {
+struct kl_trial {
     kl_str     params;                 /* "BM=64 BN=128" */
     kl_outcome outcome;
     double     ratio;                  /* to the primary baseline; 0 when it never ran */
     bool       abandoned;              /* surely slower than the best so far: its profile was cut short */
     double     seconds;                /* spent on it */
     kl_str     why;
-} kl_trial;
+};
 typedef struct {
     kl_trial *trials; int n_trials;
     kl_str    best;                    /* params of the winner */

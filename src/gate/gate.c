@@ -134,6 +134,14 @@ static void describe(kl_case *c) {
 
 /* ---- stages ---------------------------------------------------------------------------------------------------------- */
 
+static kl_err stage_fit(kl_case *c, const kl_plan *plan, bool *go, kl_error *e) {
+    kl_str refused;
+    const kl_err err = kl_case_fit(c, plan, &refused, e);
+    *go = !err && !refused.len;
+    if (!err && refused.len) say_no(c, KL_REFUSED, refused, (kl_str){0});
+    return err;
+}
+
 /* A plan that the kernel's own domain or the device forbids is a refusal, said before a compiler is asked. */
 static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
@@ -142,7 +150,7 @@ static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     const kl_err err = kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
     kl_case_lap(c, "parse");
     *go = err == KL_OK;
-    if (!err) return KL_OK;
+    if (!err) return stage_fit(c, plan, go, e);
     if (err != KL_EINVAL && err != KL_ELIMIT && err != KL_EPARSE) {
         if (e) *e = local;
         return err;

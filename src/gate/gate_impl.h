@@ -155,6 +155,11 @@ bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int
 void kl_profile_prepare(kl_case *c); /* start the baseline's process ahead */
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
+/* fit.c */
+enum { REAL_COPIES = 3 }; /* input sets and slots at the real shape */
+/* KL_ELIMIT: never on this machine; KL_EBUSY: not now; `*refused`: the kernel's own scratch is too much. */
+kl_err kl_case_fit(kl_case *c, const kl_plan *plan, kl_str *refused, kl_error *e);
+
 /* gate.c */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */
 kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e); /* KL_ENODEV, with what mends it */

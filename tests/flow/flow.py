@@ -132,6 +132,12 @@ def test_the_machine_is_asked_how_quiet_it_is(p):
     assert "--wait-quiet[=SECONDS]" in p.run("help", "walk").out
 
 
+def test_a_shape_that_no_memory_holds_is_turned_away_at_once(p):
+    begin = time.monotonic()
+    p.gate(p.naive, "--no-journal", "--workload", "M=50000,N=50000,K=16384").is_("usage", "this shape needs", "GiB of memory", "answers")
+    assert time.monotonic() - begin < 20  # nothing was drawn
+
+
 def test_wrong_usage(p):
     p.run("gate", "gemm").is_("usage", "needs TASK KERNEL", "usage: klineage gate")
     p.gate(p.naive, "more").is_("usage", "one word too many")
@@ -450,7 +456,14 @@ def test_params_and_tune(p):
     p.run("kernel", "show", kernel, "--param", "BM=32").is_("ok", "BM = 32 of 8 32")
     p.gate(kernel, "--param", "CM=32").is_("usage", "CM")
     p.gate(kernel, "--param", "BM=32", "--param", "BK=16", "--check-only").is_("ok")
-    found = timed(lambda: p.run("tune", "gemm", kernel, *shape, "--max-trials", "2", "--json", limit=90))
+    said = []
+
+    def tuned():
+        said.append(p.run("tune", "gemm", kernel, *shape, "--max-trials", "2", "--json", limit=90))
+        return said[-1]
+    found = timed(tuned)
+    for word in ("trial 1 of at most 2: BM=", "trial 2 of at most 2: BM="):
+        assert word in said[-1].err or len(found["trials"]) < 2, str(said[-1])
     assert found["schema"] == "klineage/tuning" and found["grid"] == 4 and 1 <= len(found["trials"]) <= 2, found
     assert "BM=" in found["best"] and validate(p, found["verdict"])["outcome"] in ("pass", "unstable"), found
     newest = p.run("verdict", "list", "--json").json()["verdicts"][0]
