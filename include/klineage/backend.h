@@ -177,7 +177,7 @@ KL_MUST_USE kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t firs
 /* Reset kernel state (device globals), poison outputs and scratch of the slot with `poison`, restore mutable inputs from the shared
  * pages, run once on (set, slot), bring outputs, mutable inputs, inputs' checksum and guards back.  Guard damage in scratch or inputs, or a
  * changed input, is KL_FAULT_GUARD with the name.  After timeout_ns on a core the process is killed: KL_FAULT_HANG; one that waits for its
- * turn on a core is waited for, four times as long, and then it is KL_EBUSY.  One that sleeps for so long hangs. */
+ * turn on a core is waited for, twenty times as long, and then it is KL_EBUSY.  One that sleeps hangs after four times as long. */
 KL_MUST_USE kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns,
                                  int64_t *wall_ns, kl_error *e);
 

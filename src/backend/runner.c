@@ -100,13 +100,15 @@ bool kli_runner_has_reply(kl_runner *r) {
 
 /* A kernel hangs when it had its time on a core, never because it waited for one:
  *
- *   wall >= limit        the limit's time on every core that it may use  -> hangs
- *   wall >= 4 x limit    the limit's time on one core                    -> hangs
- *                        asleep: it waits for itself                     -> hangs
- *                        ready to run or waiting for a disk              -> this machine is busy
+ *   wall >= limit         the limit's time on every core that it may use  -> hangs
+ *   wall >= 4 x limit     the limit's time on one core                    -> hangs
+ *                         asleep: it waits for itself                     -> hangs
+ *   wall >= 20 x limit    ready to run or waiting for a disk              -> this machine is busy   (or 10 minutes beyond 4 x)
  *
  * Of a device's kernel only the wait of its host process can be seen: that alone extends its time. */
 #define LONGER 4
+#define LONGEST 20
+#define LONGEST_NS (600 * SECOND)
 #define LOOK_AGAIN_NS (SECOND / 10)
 
 kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns) {
@@ -116,12 +118,14 @@ kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns) {
 static kli_verdict patience_of(const kl_runner *r, const kli_patience *p, int64_t wall_ns) {
     const kli_progress now = kli_watch_progress(r->pid);
     const int64_t      cpu = now.cpu_ns - p->before.cpu_ns, delay = now.delay_ns - p->before.delay_ns;
-    const bool         waited = delay > wall_ns / 2, longer = wall_ns >= LONGER * p->limit_ns;
+    const int64_t      beyond = wall_ns - LONGER * p->limit_ns;
+    const bool         waited = delay > wall_ns / 2, longest = beyond >= (LONGEST - LONGER) * p->limit_ns || beyond >= LONGEST_NS;
     if (!now.known || !p->before.known) return KLI_HANGS;
-    if (!r->backend->parent_clock) return !waited ? KLI_HANGS : longer ? KLI_BUSY : KLI_WAIT;
+    if (!r->backend->parent_clock) return !waited ? KLI_HANGS : longest ? KLI_BUSY : KLI_WAIT;
     if (cpu >= p->limit_ns * r->opts.threads) return KLI_HANGS;
-    if (!longer) return KLI_WAIT;
-    return cpu >= p->limit_ns || (now.asleep && !waited) ? KLI_HANGS : KLI_BUSY;
+    if (beyond < 0) return KLI_WAIT;
+    if (cpu >= p->limit_ns || (now.asleep && !waited)) return KLI_HANGS;
+    return longest ? KLI_BUSY : KLI_WAIT;
 }
 
 kli_verdict kli_patience_look(const kl_runner *r, kli_patience *p) {

@@ -6,7 +6,7 @@
  * The second number of schedstat is the time that a process was ready and had no core: it grows only when somebody else had it.  A
  * hypervisor that takes the core away shows as steal in /proc/stat, in ticks of 10 ms.  Both are the kernel's counts, outside the reach of
  * the code that is timed.  After "done" the process still has to end and to be reaped, so the second reading finds it; where it does
- * not, this thread came late, and that is told by its own clock.
+ * not, this thread came late, which is as much of a reason.
  * Not here: what becomes of such a sample (gate/profile.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_watch.h"
 #include <fcntl.h>
@@ -100,6 +100,7 @@ void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, i
     const int64_t after = delay_of(w->timed), allowed = SHORTEST_NS + (int64_t)(SHARE * (double)interval_ns);
     s->preempted = grew(w->timed_delay_ns, after, allowed);
     s->late = spin ? late_ns > allowed : grew(w->own_delay_ns, delay_of(w->own), allowed);
+    s->late |= w->timed_delay_ns >= 0 && after < 0; /* the process is gone already: this thread lost its core behind "done" */
     s->stolen = steal_ticks(w->cpu) > w->steal_ticks;
     kli_watch_close(w);
 }
