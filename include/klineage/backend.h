@@ -178,7 +178,8 @@ KL_MUST_USE kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory
 KL_MUST_USE kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e);
 /* Reset kernel state (device globals), poison outputs and scratch of the slot with `poison`, restore mutable inputs from the shared
  * pages, run once on (set, slot), bring outputs, mutable inputs, inputs' checksum and guards back.  Guard damage in scratch or inputs, or a
- * changed input, is KL_FAULT_GUARD with the name.  Past timeout_ns the process is killed: KL_FAULT_HANG. */
+ * changed input, is KL_FAULT_GUARD with the name.  After timeout_ns on a core the process is killed: KL_FAULT_HANG; one that waits for its
+ * turn on a core is waited for, twenty times as long, and then it is KL_EBUSY.  One that sleeps hangs after four times as long. */
 KL_MUST_USE kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns,
                                  int64_t *wall_ns, kl_error *e);
 
@@ -208,8 +209,19 @@ KL_MUST_USE kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, con
 const uint64_t    *kl_runner_digests(const kl_runner *r, uint32_t calls);
 /* Check the guards of one slot on the device and bring its outputs back; nothing to do on shared memory. */
 KL_MUST_USE kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e);
-/* Overhead of an empty BATCH handshake, ns; measured, subtracted by kl_runner_time. */
+/* Overhead of an empty BATCH handshake, ns: the least that was seen.  kl_runner_time subtracts it, though never more than a twentieth of
+ * the batch. */
 double             kl_runner_handshake_ns(const kl_runner *r);
+
+/* What is known about the clock of the last sample that kl_runner_time took; from the scheduler and this thread's own clock, never from
+ * the sample's value.  All false where the operating system does not say, and for device events. */
+typedef struct {
+    bool   preempted;       /* the process that runs the batch was ready and had no core */
+    bool   late;            /* this thread was not there when the batch began or ended */
+    bool   stolen;          /* a hypervisor gave the core to somebody else */
+    double handshake_share; /* of the empty exchange in the interval */
+} kl_sample;
+kl_sample          kl_runner_sample(const kl_runner *r);
 const char        *kl_runner_describe(const kl_runner *r); /* of a plugin or script: what it says of itself; borrowed */
 /* What confines this runner, as it said before it was told of any kernel; all false before the first load and for trusted ones. */
 const kl_isolation *kl_runner_isolation(const kl_runner *r);

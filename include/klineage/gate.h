@@ -26,6 +26,24 @@ typedef enum { KL_SAME, KL_FASTER, KL_SLOWER, KL_UNDECIDED } kl_call;
 kl_call kl_decide(double low, double high, double floor, bool settled);
 double  kl_decide_margin(double floor); /* max(1 %, 2 x floor) */
 
+/* Is it the machine that keeps a comparison from settling?  A wide A/A floor or many pairs left out; else it is the kernel's own time. */
+typedef struct kl_comparison kl_comparison;
+bool kl_comparison_busy(const kl_comparison *m);
+/* "load 5.2 on 2 cores" */
+const char *kl_host_load(char *text, size_t n);
+
+/* What identical code differs by on this machine now: its A/A floor.  With a kernel of klineage's own, through the sandbox and the runner of
+ * every kernel, in less than a second. */
+typedef struct {
+    double floor;      /* half-width of the interval around 1 */
+    int    pairs;      /* tried */
+    int    left_out;   /* of these: the scheduler took a core away */
+    bool   noisy;      /* little will be decided: the floor is above KL_NOISY, or hardly a pair was whole */
+} kl_noise;
+#define KL_NOISY 0.03 /* 6 % of difference are needed then */
+const char *kl_noise_text(const kl_noise *n, char *text, size_t room); /* "A/A floor 0.4 %, 0 of 60 pairs disturbed, load 0.2 on 2 cores" */
+KL_MUST_USE kl_err kl_gate_noise(kl_noise *out, kl_error *e); /* errors as kl_gate_run */
+
 const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */
 const char *kl_stage_name(kl_stage s);
 const char *kl_call_name(kl_call c);
@@ -45,17 +63,19 @@ typedef struct {
 } kl_check_result;
 
 /* Candidate against one baseline, interleaved. ratio > 1: the candidate is faster. */
-typedef struct {
+struct kl_comparison {
     kl_str  baseline, described;       /* name; what the library says of itself */
     double  baseline_ns, candidate_ns; /* medians of the same samples */
     double  ratio, low, high;          /* median of per-pair ratios, 95 % bootstrap interval */
     double  floor;                     /* A/A: half-width of the control pairs' interval around 1 */
     double  aa_low, aa_high;
     int     pairs, controls;
+    int     left_out;                  /* pairs in which the scheduler took a core away; where hardly one was whole, `pairs` holds them too */
+    double  handshake;                 /* an empty exchange with the runner, as a share of a batch */
     kl_call call;                      /* faster only if low clears 1 + max(1 %, 2 x floor); mirrored for slower */
     bool    stable;                    /* the stop rule was met before the cap */
     bool    bimodal;
-} kl_comparison;
+};
 
 typedef struct {
     kl_outcome      outcome;
@@ -85,6 +105,8 @@ typedef struct {
     char            receipt[65];       /* sha256 of the canonical JSON without this field */
 } kl_verdict;
 
+typedef struct kl_trial kl_trial; /* below, with tune */
+
 typedef struct {
     const char *workload;              /* label, uuid, or "M=64,N=64"; NULL: the first real shape for the host */
     const char *baseline;              /* name; "all"; "none"; NULL: the primary */
@@ -100,6 +122,7 @@ typedef struct {
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
     void      (*progress)(void *ctx, kl_stage stage, const char *text);
+    void      (*tried)(void *ctx, const kl_trial *t, int n, int most); /* tune: trial `n` of at most `most` is done; NULL: nobody asks */
     void       *progress_ctx;
 } kl_gate_opts;
 
@@ -139,14 +162,14 @@ KL_MUST_USE kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *
 
 /* ---- tune: search over params -------------------------------------------------------------------------------- */
 
-typedef struct {
+struct kl_trial {
     kl_str     params;                 /* "BM=64 BN=128" */
     kl_outcome outcome;
     double     ratio;                  /* to the primary baseline; 0 when it never ran */
     bool       abandoned;              /* surely slower than the best so far: its profile was cut short */
     double     seconds;                /* spent on it */
     kl_str     why;
-} kl_trial;
+};
 typedef struct {
     kl_trial *trials; int n_trials;
     kl_str    best;                    /* params of the winner */

@@ -19,8 +19,11 @@
 #define KL_MAX_TOTAL_BYTES (96ull << 30)       /* all buffers of one plan, before the device's own limit */
 #define KL_MAX_SETS 512                        /* input sets of one timed batch: every call has its own, so no call can repeat another's answer */
 #define KL_GUARD_BYTES 4096                    /* canary zone on each side of a buffer */
-#define KL_COMPILE_SECONDS 120                 /* one compile; template bombs end here */
+#define KL_COMPILE_SECONDS 120                 /* of processor time of one compile; template bombs end here */
+#define KL_COMPILE_WALL_SECONDS 600            /* the same compile beside other programs; past it this machine is busy, which is no fault of a source */
 #define KL_COMPILE_MEMORY (4ull << 30)
+#define KL_TURN_SECONDS 60                     /* of waiting for one other gate; none needs longer, unless it is stuck or its task is huge */
+#define KL_TURN_LONGEST 10                     /* times as long for all that come before */
 #define KL_PROFILE_SECONDS 10                  /* cap of one comparison; past it the verdict is `unstable` */
 
 #define KL_MAX_REPLY_BYTES (1u << 20)          /* one reply of a model; a whole expert file is 64 KB */

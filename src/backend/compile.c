@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +46,27 @@ static void make_environment(const char **env, kl_arena *a, const char *dir) {
     env[n] = NULL;
 }
 
+/* A compiler that used up its processor time got SIGXCPU and says so.  One that was stopped by the clock on the wall hardly ran, and one
+ * that somebody killed was in the way of others: both are this machine's doing, and never a word about the source. */
+static kl_err blame_machine(const kl_proc_result *r, const char *program, kl_error *e) {
+    const bool killed = r->signal == SIGKILL || memmem(r->err.ptr, r->err.len, "Killed signal terminated", 24) != NULL;
+    if (r->timed_out)
+        kl_fail(e, KL_EBUSY, program, "it was not done after %d s and had not had %d s of a core: this machine is too busy",
+                KL_COMPILE_WALL_SECONDS, KL_COMPILE_SECONDS);
+    else if (killed)
+        kl_fail(e, KL_EBUSY, program, "the operating system killed it: this machine is out of memory");
+    else
+        return KL_OK;
+    return kl_hint(e, "the same command goes on when less else runs; uptime shows the load, free -h the memory");
+}
+
 static kl_err run_with(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, kli_jail *jail, size_t max_output, kl_error *e) {
     const char        *env[8];
-    const kl_proc_spec spec = {.argv = argv, .envp = env, .cwd = dir, .timeout_ns = KL_COMPILE_SECONDS * 1000000000ll,
+    const kl_proc_spec spec = {.argv = argv, .envp = env, .cwd = dir, .timeout_ns = KL_COMPILE_WALL_SECONDS * 1000000000ll,
                                .max_output = max_output, .confine = jail ? kli_jail_enter : NULL, .confine_ctx = jail};
     make_environment(env, a, dir);
     kl_err code = kl_proc_run(out, a, &spec, e);
+    if (!code) code = blame_machine(out, argv[0], e);
     return code == KL_ENOENT ? kl_fail(e, KL_ENODEV, argv[0], "the compiler is not installed") : code;
 }
 
@@ -83,8 +99,7 @@ static void add_without(kl_buf *to, kl_str text, kl_str needle) {
 kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir) {
     kl_buf log = {0};
     kl_str folder = kl_arena_printf(a, "%s/", dir);
-    if (r->timed_out) kl_buf_printf(&log, "the compiler was stopped after %d s\n", KL_COMPILE_SECONDS);
-    if (r->signal && !r->timed_out) kl_buf_printf(&log, "the compiler was ended by SIG%s (memory or time limit?)\n", sigabbrev_np(r->signal));
+    if (r->signal) kl_buf_printf(&log, "the compiler was ended by SIG%s (memory or time limit?)\n", sigabbrev_np(r->signal));
     add_without(&log, r->err, folder);
     add_without(&log, r->out, folder);
     kl_str text = kl_buf_str(&log);

@@ -1,6 +1,6 @@
 /* compile_test.c - the cache, the log, and sources that attack the compiler.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
-#include "base/fs.h"
+#include "compile.c"
 
 #define GOOD "//! launch k args(x, s, y, N)\nvoid k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1]; }\n"
 
@@ -77,12 +77,64 @@ static void test_compile__sources_read_nothing(void **state) {
     }
 }
 
+/* ---- a busy machine -------------------------------------------------------------------------------------------- */
+
+static kl_err run_shell(kl_proc_result *r, kl_arena *a, const char *script, kl_error *why) {
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    kl_error          e = {0};
+    kl_str            dir;
+    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    const kl_err code = kli_compile_run(r, a, argv, dir.ptr, NULL, 0, why);
+    kl_fs_remove_tree(dir.ptr);
+    return code;
+}
+
+/* What was stopped from outside says nothing about a source: an error of the world, with a hint, and never a row of the cache. */
+static void test_compile__a_compiler_that_was_killed_is_no_refusal(void **state) {
+    kl_arena      *a = kl_arena_new();
+    kl_proc_result r;
+    kl_error       e = {0};
+    (void)state;
+    assert_err(KL_EBUSY, run_shell(&r, a, "kill -KILL $$", &e));
+    assert_contains(e.message, "out of memory");
+    assert_contains(e.hint, "uptime");
+    assert_err(KL_EBUSY, run_shell(&r, a, "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1", &e));
+    kl_arena_free(a);
+}
+
+/* Its own limits are its own: processor time that a template bomb used up, and what it says itself. */
+static void test_compile__a_compiler_that_used_up_its_time_is_a_refusal(void **state) {
+    kl_arena      *a = kl_arena_new();
+    kl_proc_result r;
+    kl_error       e = {0};
+    (void)state;
+    assert_ok(run_shell(&r, a, "kill -XCPU $$", &e));
+    assert_int_equal(r.signal, SIGXCPU);
+    assert_contains(kli_compile_log(a, &r, "/tmp").ptr, "SIGXCPU");
+    assert_ok(run_shell(&r, a, "echo 'CPU time limit exceeded signal terminated program cc1' >&2; exit 1", &e));
+    assert_int_equal(r.exit_code, 1);
+    kl_arena_free(a);
+}
+
+static void test_compile__wall_time_alone_blames_the_machine(void **state) {
+    const kl_proc_result late = {.exit_code = -1, .signal = SIGKILL, .timed_out = true};
+    const kl_proc_result well = {.exit_code = 1, .err = KL_S("kernel.c:3: error: no\n")};
+    kl_error             e = {0};
+    (void)state;
+    assert_err(KL_EBUSY, blame_machine(&late, "gcc", &e));
+    assert_contains(e.message, "this machine is too busy");
+    assert_ok(blame_machine(&well, "gcc", &e));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compile__is_cached_by_content),
         cmocka_unit_test(test_compile__a_changed_cache_is_compiled_again),
         cmocka_unit_test(test_compile__a_refusal_has_a_log_without_paths),
         cmocka_unit_test(test_compile__sources_read_nothing),
+        cmocka_unit_test(test_compile__a_compiler_that_was_killed_is_no_refusal),
+        cmocka_unit_test(test_compile__a_compiler_that_used_up_its_time_is_a_refusal),
+        cmocka_unit_test(test_compile__wall_time_alone_blames_the_machine),
     };
     kl_fs_remove_tree("cache");
     return cmocka_run_group_tests(tests, NULL, NULL);

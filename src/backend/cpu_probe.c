@@ -6,7 +6,9 @@
 #include "device_json.h"
 #include "base/fs.h"
 #include "base/proc.h"
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #define GENEROUS_HZ 6e9
+#define COMPILER_NS 40000000000ll /* to say its version: a few milliseconds, and seconds on a machine without memory */
 
 /* Value of the first "key : value" line of /proc/cpuinfo; empty when absent. */
 static kl_str cpuinfo(kl_arena *a, const char *key) {
@@ -88,13 +91,15 @@ void kli_cpu_describe(kl_device *d, kl_arena *a) {
     bound_arithmetic(d, flags);
 }
 
-/* "gcc 12.2.0" of `cc --version`'s first line; empty when it does not run. */
-static kl_str compiler(kl_arena *a) {
+/* "gcc 12.2.0" of `cc --version`'s first line; empty when it does not run.  `*busy`: whether there is one could not be found out. */
+static kl_str compiler(kl_arena *a, bool *busy) {
     const char *cc = getenv("KLINEAGE_CC");
     const char *argv[] = {cc && *cc ? cc : "gcc", "-dumpfullversion", "-dumpversion", NULL};
-    kl_proc_spec   spec = {.argv = argv, .timeout_ns = 10000000000ll};
+    kl_proc_spec   spec = {.argv = argv, .timeout_ns = COMPILER_NS};
     kl_proc_result r;
-    if (kl_proc_run(&r, a, &spec, NULL) != KL_OK || r.exit_code != 0) return (kl_str){0};
+    const kl_err   code = kl_proc_run(&r, a, &spec, NULL);
+    *busy = code ? code == KL_ESPAWN && errno == EAGAIN : r.timed_out || r.signal == SIGKILL;
+    if (code || r.exit_code != 0) return (kl_str){0};
     bool clang = strstr(argv[0], "clang") != NULL;
     return kl_arena_printf(a, "%s %.*s", clang ? "clang" : "gcc", KL_STR_ARG(kl_str_trim(r.out)));
 }
@@ -104,13 +109,15 @@ int kli_cpu_probe(void) {
     struct utsname system;
     kl_device      d = {.backend = KL_BACKEND_CPU};
     kli_cpu_describe(&d, a);
-    d.toolchain = compiler(a);
+    bool busy;
+    d.toolchain = compiler(a, &busy);
     if (!d.toolchain.len) {
         const char *named = getenv("KLINEAGE_CC");
-        if (named && *named) (void)fprintf(stderr, "KLINEAGE_CC is '%.200s', which does not run as a C compiler\n", named);
+        if (busy) (void)fprintf(stderr, "the C compiler was stopped before it answered\n");
+        else if (named && *named) (void)fprintf(stderr, "KLINEAGE_CC is '%.200s', which does not run as a C compiler\n", named);
         else (void)fprintf(stderr, "no C compiler: neither gcc, clang nor cc is on PATH\n");
         kl_arena_free(a);
-        return 1;
+        return busy ? KLI_PROBE_BUSY : 1;
     }
     kl_str major = d.toolchain; /* "gcc 12.2.0" -> "gcc-12" */
     char   text[64];

@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/proc.h"
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #define PROBE_NS 60000000000ll
@@ -24,6 +25,11 @@ static const char *hint_for(kl_backend_id id) {
     return "";
 }
 
+/* No answer is not the answer "nothing there". */
+static bool gave_no_answer(const kl_proc_result *r) {
+    return r->timed_out || r->signal == SIGKILL || r->exit_code == KLI_PROBE_BUSY;
+}
+
 static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *e) {
     kl_str         worker = kli_worker_path(a);
     const char    *argv[] = {worker.ptr, "probe", b->probe_verb, NULL};
@@ -35,6 +41,11 @@ static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *
     }
     kl_err code = kl_proc_run(&r, a, &spec, e);
     if (code) return code;
+    if (gave_no_answer(&r)) {
+        kl_str why = kl_str_trim(r.err);
+        kl_fail(e, KL_EBUSY, b->name, "%.*s: this machine is too busy", why.len ? (int)why.len : 24, why.len ? why.ptr : "the device did not answer");
+        return kl_hint(e, "the same command goes on when less else runs; uptime shows the load, free -h the memory");
+    }
     if (r.exit_code != 0) {
         kl_str why = kl_str_trim(r.err);
         kl_fail(e, KL_ENODEV, b->name, "%.*s", why.len ? (int)why.len : 9, why.len ? why.ptr : "no device");

@@ -8,4 +8,7 @@
 int kli_device_print(const kl_device *d);
 KL_MUST_USE kl_err kli_device_parse(kl_device *out, kl_arena *a, kl_str json, kl_error *e);
 
+/* Exit status of a probe that could not find out, as of sysexits.h's "try again". */
+#define KLI_PROBE_BUSY 75
+
 #endif

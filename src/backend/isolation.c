@@ -87,6 +87,14 @@ static bool set_limit(int which, uint64_t value) {
     return setrlimit((__rlimit_resource_t)which, &(struct rlimit){value, value}) == 0;
 }
 
+/* SIGXCPU first and SIGKILL later, so that the two can be told apart: a SIGKILL that came earlier is somebody else's. */
+static void limit_cpu(uint64_t seconds) {
+    struct rlimit now;
+    if (getrlimit(RLIMIT_CPU, &now) != 0) return;
+    const uint64_t hard = now.rlim_max < seconds + 5 ? now.rlim_max : seconds + 5; /* RLIM_INFINITY is the largest number */
+    (void)setrlimit(RLIMIT_CPU, &(struct rlimit){seconds < hard ? seconds : hard, hard});
+}
+
 /* Root becomes nobody; anybody else stays who he is, which is not a switch.  Raw calls: the C library's own versions signal every
  * thread, which is not for a child of a threaded process between fork and exec. */
 static bool become_nobody(void) {
@@ -122,7 +130,7 @@ void kli_jail_open(kli_jail *j, const char *dir, const char *const *more) {
 /* Best effort by design: kl_isolation_probe has already said what can be had, and kl_compile refused if that was too little. */
 int kli_jail_enter(void *jail) {
     const kli_jail *j = jail;
-    set_limit(RLIMIT_CPU, j->cpu_seconds);
+    limit_cpu(j->cpu_seconds);
     set_limit(RLIMIT_AS, j->memory_bytes * 8); /* address space, of which compilers reserve much more than they touch */
     set_limit(RLIMIT_DATA, j->memory_bytes);
     set_limit(RLIMIT_FSIZE, j->file_bytes);

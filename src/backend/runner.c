@@ -54,7 +54,7 @@ static void set_fault(kl_fault *fault, kl_fault_kind kind, int sig, const char *
 /* It hung up.  The end that it chose for itself tells more than a kill of ours, so give it a moment to be reaped. */
 static void fault_of_end(kl_runner *r, kl_fault *fault) {
     int status = 0;
-    for (int i = 0; i < 200 && waitpid(r->pid, &status, WNOHANG) == 0; i++) (void)usleep(1000);
+    for (int i = 0; i < 5000 && waitpid(r->pid, &status, WNOHANG) == 0; i++) (void)usleep(1000);
     kill(-r->pid, SIGKILL);
     if (!WIFEXITED(status) && !WIFSIGNALED(status)) status = kli_runner_kill(r);
     r->pid = -1;
@@ -96,17 +96,64 @@ bool kli_runner_has_reply(kl_runner *r) {
     return poll(&p, 1, 0) > 0;
 }
 
-/* 1: something to read; 0: the deadline passed; -1: the user wants to stop. */
-static int wait_readable(kl_runner *r, int64_t deadline_ns) {
+/* ---- patience ------------------------------------------------------------------------------------------------ */
+
+/* A kernel hangs when it had its time on a core, never because it waited for one:
+ *
+ *   wall >= limit         the limit's time on every core that it may use  -> hangs
+ *   wall >= 4 x limit     the limit's time on one core                    -> hangs
+ *                         asleep: it waits for itself                     -> hangs
+ *   wall >= 20 x limit    ready to run or waiting for a disk              -> this machine is busy   (or 10 minutes beyond 4 x)
+ *
+ * Of a device's kernel only the wait of its host process can be seen: that alone extends its time. */
+#define LONGER 4
+#define LONGEST 20
+#define LONGEST_NS (600 * SECOND)
+#define LOOK_AGAIN_NS (SECOND / 10)
+
+kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns) {
+    return (kli_patience){.start_ns = kl_now_ns(), .limit_ns = limit_ns, .before = kli_watch_progress(r->pid)};
+}
+
+static kli_verdict patience_of(const kl_runner *r, const kli_patience *p, int64_t wall_ns) {
+    const kli_progress now = kli_watch_progress(r->pid);
+    const int64_t      cpu = now.cpu_ns - p->before.cpu_ns, delay = now.delay_ns - p->before.delay_ns;
+    const int64_t      beyond = wall_ns - LONGER * p->limit_ns;
+    const bool         waited = delay > wall_ns / 2, longest = beyond >= (LONGEST - LONGER) * p->limit_ns || beyond >= LONGEST_NS;
+    if (!now.known || !p->before.known) return KLI_HANGS;
+    if (!r->backend->parent_clock) return !waited ? KLI_HANGS : longest ? KLI_BUSY : KLI_WAIT;
+    if (cpu >= p->limit_ns * r->opts.threads) return KLI_HANGS;
+    if (beyond < 0) return KLI_WAIT;
+    if (cpu >= p->limit_ns || (now.asleep && !waited)) return KLI_HANGS;
+    return longest ? KLI_BUSY : KLI_WAIT;
+}
+
+kli_verdict kli_patience_look(const kl_runner *r, kli_patience *p) {
+    const int64_t now = kl_now_ns(), wall = now - p->start_ns;
+    if (p->verdict || wall < p->limit_ns || now < p->look_ns) return p->verdict;
+    p->look_ns = now + LOOK_AGAIN_NS;
+    return p->verdict = patience_of(r, p, wall);
+}
+
+static kl_err too_busy(const kl_runner *r, const kli_patience *p, kl_error *e) {
+    kl_fail(e, KL_EBUSY, r->backend->name, "this machine is too busy: a kernel with %.3g s to run hardly ran in %.3g s",
+            (double)p->limit_ns * 1e-9, (double)(kl_now_ns() - p->start_ns) * 1e-9);
+    return kl_hint(e, "run it again when less else runs (uptime shows the load)");
+}
+
+/* 1: something to read; 0: patience ended; -1: the user wants to stop. */
+static int wait_readable(kl_runner *r, kli_patience *p) {
     for (;;) {
-        int64_t left = deadline_ns - kl_now_ns();
+        struct pollfd f = {.fd = r->socket, .events = POLLIN};
+        int64_t       left_ms = (p->limit_ns - (kl_now_ns() - p->start_ns)) / 1000000 + 1;
         if (kl_interrupted()) return -1;
-        struct pollfd p = {.fd = r->socket, .events = POLLIN};
-        int64_t       ms = left <= 0 ? 0 : left / 1000000 + 1;
-        if (poll(&p, 1, (int)(ms > 100 ? 100 : ms)) > 0) return 1;
-        if (left <= 0) return 0;
+        if (p->verdict) return 0;
+        if (poll(&f, 1, (int)(left_ms < 1 || left_ms > 100 ? 100 : left_ms)) > 0) return 1;
+        (void)kli_patience_look(r, p);
     }
 }
+
+/* ---- replies ------------------------------------------------------------------------------------------------- */
 
 /* Printable ASCII of a text that a kernel may have written. */
 static void copy_text(char *to, size_t room, const char *from, size_t n) {
@@ -120,8 +167,8 @@ static bool acceptable(const kl_msg_reply *m, ssize_t n, uint32_t kind) {
            m->n_samples <= KL_WIRE_MAX_SAMPLES && m->n_resources <= KL_MAX_LAUNCHES && m->n_digests <= KL_WIRE_MAX_SAMPLES;
 }
 
-kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, int64_t deadline_ns, kl_error *e) {
-    int readable = wait_readable(r, deadline_ns);
+kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_patience *p, kl_error *e) {
+    int readable = wait_readable(r, p);
     *fault = (kl_fault){0};
     if (readable < 0) {
         kli_runner_kill(r);
@@ -129,6 +176,7 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, int64_t 
     }
     if (readable == 0) {
         kli_runner_kill(r);
+        if (p->verdict == KLI_BUSY) return too_busy(r, p, e);
         set_fault(fault, KL_FAULT_HANG, 0, "no end within the time allowed");
         return KL_OK;
     }
@@ -149,8 +197,9 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, int64_t 
 }
 
 static kl_err ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes, uint32_t reply, int64_t timeout_ns, kl_error *e) {
-    kl_err code = kli_runner_send(r, message, bytes, NULL, 0, e);
-    return code ? code : kli_runner_receive(r, fault, reply, kl_now_ns() + timeout_ns, e);
+    kli_patience p = kli_patience_for(r, timeout_ns);
+    kl_err       code = kli_runner_send(r, message, bytes, NULL, 0, e);
+    return code ? code : kli_runner_receive(r, fault, reply, &p, e);
 }
 
 /* ---- start --------------------------------------------------------------------------------------------------- */
@@ -198,7 +247,8 @@ static kl_err await_ready(kl_runner *r, kl_error *e) {
     kl_fault fault;
     kl_err   code = kli_runner_usable(r, e);
     if (code || r->ready) return code;
-    code = kli_runner_receive(r, &fault, KL_MSG_READY, kl_now_ns() + READY_NS, e);
+    kli_patience p = kli_patience_for(r, READY_NS);
+    code = kli_runner_receive(r, &fault, KL_MSG_READY, &p, e);
     if (code) return code;
     if (fault.kind == KL_FAULT_DEVICE || fault.kind == KL_FAULT_REFUSED) return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
     if (fault.kind) return kl_fail(e, KL_ESPAWN, r->backend->name, "the runner did not start: %s", fault.text);
@@ -269,9 +319,10 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, co
     if (!m) kl_oom(sizeof *m);
     *m = (kl_msg_load){.head = {KL_MSG_LOAD, KL_WIRE_VERSION}, .artefact_kind = artefact->kind, .trusted = r->opts.trusted,
                        .cpu = r->opts.cpu, .threads = r->opts.threads, .plan = *plan};
+    kli_patience p = kli_patience_for(r, LOAD_NS);
     code = kli_runner_send(r, m, sizeof *m, &r->artefact_fd, 1, e);
     free(m);
-    if (!code) code = kli_runner_receive(r, fault, KL_MSG_LOADED, kl_now_ns() + LOAD_NS, e);
+    if (!code) code = kli_runner_receive(r, fault, KL_MSG_LOADED, &p, e);
     r->loaded = !code && !fault->kind;
     r->bound = false;
     if (!r->loaded) return code;
@@ -315,9 +366,10 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
     if (scratch < 0) return kl_fail(e, KL_EIO, "shared memory", "no room for scratch buffers: %s", strerror(errno));
     const int         fds[4] = {m->inputs_ro_fd, m->outputs_fd, scratch, r->control_fd};
     const kl_msg_bind message = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}, .layout = r->layout};
+    kli_patience p = kli_patience_for(r, BIND_NS);
     code = kli_runner_send(r, &message, sizeof message, fds, 4, e);
     close(scratch);
-    if (!code) code = kli_runner_receive(r, fault, KL_MSG_BOUND, kl_now_ns() + BIND_NS, e);
+    if (!code) code = kli_runner_receive(r, fault, KL_MSG_BOUND, &p, e);
     r->bound = !code && !fault->kind;
     if (!r->bound) return code;
     r->memory = *m;

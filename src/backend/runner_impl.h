@@ -3,6 +3,7 @@
 #ifndef KL_BACKEND_RUNNER_IMPL_H
 #define KL_BACKEND_RUNNER_IMPL_H
 #include "wire.h"
+#include "runner_watch.h"
 #include <sys/types.h>
 
 struct kl_runner {
@@ -28,16 +29,29 @@ struct kl_runner {
     uint32_t          slack;           /* of RUN; KL_WIRE_ANY_SLACK: whatever is there */
     double            handshake_ns;    /* < 0: not measured with this binding */
     double            handshake_sleep_ns;
+    kl_sample         sample;          /* the last one's clock */
     kl_msg_reply      reply;
 };
+
+/* How long a request may take, by the time that its process had on a core: see runner.c. */
+typedef enum { KLI_WAIT, KLI_HANGS, KLI_BUSY } kli_verdict;
+typedef struct {
+    int64_t      start_ns, limit_ns, look_ns;
+    kli_progress before;
+    kli_verdict  verdict; /* stays what it became */
+} kli_patience;
+
+kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns);
+kli_verdict  kli_patience_look(const kl_runner *r, kli_patience *p);
 
 /* Fork, confine by namespaces, exec.  Fills pid and socket. */
 kl_err kli_runner_spawn(kl_runner *r, kl_error *e);
 /* Kill the whole group and reap; returns the wait status of the leader, 0 when it had ended before. */
 int    kli_runner_kill(kl_runner *r);
 kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const int *fds, int n_fds, kl_error *e);
-/* The reply to the request in flight into r->reply, its fault into *fault; past the deadline the runner is killed: KL_FAULT_HANG. */
-kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, int64_t deadline_ns, kl_error *e);
+/* The reply to the request in flight into r->reply, its fault into *fault.  When patience ends the runner is killed: KL_FAULT_HANG, or
+ * KL_EBUSY where it hardly ran. */
+kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_patience *p, kl_error *e);
 bool   kli_runner_has_reply(kl_runner *r); /* or has ended */
 kl_err kli_runner_usable(const kl_runner *r, kl_error *e);
 

@@ -24,6 +24,7 @@ import inspect
 import mmap
 import os
 import platform
+import resource
 import socket
 import sys
 import time
@@ -493,6 +494,12 @@ def act(runner, kind, message, fds, reply):
         reply.n_samples = answer
 
 
+def out_of_memory_text():
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    said = "" if limit == resource.RLIM_INFINITY else ": a script may take %.3g GiB here" % (limit / 2**30)
+    return ("out of memory" + said).encode()
+
+
 def guarded(reply, action):
     """Run `action`; whatever it raises becomes the reply's fault."""
     try:
@@ -500,8 +507,11 @@ def guarded(reply, action):
     except Fault as fault:
         reply.fault, reply.text = fault.kind, str(fault).encode()[:500]
     except MemoryError:
-        reply.fault, reply.text = REFUSED, b"out of memory"
+        reply.fault, reply.text = REFUSED, out_of_memory_text()
     except Exception as error:  # a script may raise anything
+        if "llocate memory" in str(error):  # torch on a CPU: a RuntimeError of its own
+            reply.fault, reply.text = REFUSED, out_of_memory_text()
+            return None
         out_of_memory = type(error).__name__ == "OutOfMemoryError"
         reply.fault = REFUSED if out_of_memory else DEVICE
         reply.text = ("%s: %s" % (type(error).__name__, first_line(error))).encode()[:500]

@@ -7,15 +7,15 @@
  *                          <-   done
  *   t1                          exit, reply
  *
- * What is subtracted is the same exchange around no call at all, measured for this runner and binding.  Both sides spin when
+ * What is subtracted is the same exchange around no call at all, measured for this runner and binding: the shortest of several, and at
+ * most a twentieth of the batch, so that one slow exchange cannot make every batch look short.  Both sides spin when
  * the runner is pinned: this thread then keeps off that core for the exchange.  With several threads they sleep (futex).
  * `freeze` stops the process at t1 and compares the outputs then with the outputs after its end: work that goes on behind
- * "done" is seen.  Not here: how many samples, which statistic (the gate).  SPDX-License-Identifier: Apache-2.0 */
+ * "done" is seen.  Whether the batch had its core to itself is asked of the scheduler (runner_watch.c).  Not here: how many samples, which statistic (the gate).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/proc.h"
-#include "base/stats.h"
 #include <linux/futex.h>
 #include <math.h>
 #include <sched.h>
@@ -28,7 +28,9 @@
 #include <unistd.h>
 
 #define HANDSHAKES 15
-#define HANDSHAKE_NS 5000000000ll
+#define HANDSHAKE_NS 30000000000ll
+#define HANDSHAKE_SHARE 0.05 /* of a batch: batches of some microseconds are mostly exchange, and both sides of a pair have it */
+#define SPINS 16 /* between two looks at the clock: below a microsecond */
 #define LOOK_NS 1000000 /* how often a waiting gate looks whether the runner has ended */
 
 typedef enum { WORD_SET, WORD_REPLY, WORD_LATE } waited;
@@ -44,8 +46,10 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t seen) {
     (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
-static waited await_word(kl_runner *r, _Atomic uint32_t *word, uint32_t wanted, bool spin, int64_t deadline_ns) {
-    int64_t look = kl_now_ns() + LOOK_NS;
+/* `*unseen_ns`: when the word was last seen not to be set. */
+static waited await_word(kl_runner *r, _Atomic uint32_t *word, uint32_t wanted, bool spin, kli_patience *p, int64_t *unseen_ns) {
+    int64_t look = *unseen_ns = kl_now_ns();
+    look += LOOK_NS;
     for (uint32_t turns = 1;; turns++) {
         uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
         if (seen == wanted) return WORD_SET;
@@ -53,12 +57,12 @@ static waited await_word(kl_runner *r, _Atomic uint32_t *word, uint32_t wanted, 
             relax();
         else
             sleep_on(word, seen);
-        if (spin && turns % 256) continue;
-        int64_t now = kl_now_ns();
-        if (now < look) continue;
-        look = now + LOOK_NS;
+        if (spin && turns % SPINS) continue;
+        *unseen_ns = kl_now_ns();
+        if (*unseen_ns < look) continue;
+        look = *unseen_ns + LOOK_NS;
         if (kli_runner_has_reply(r)) return atomic_load(word) == wanted ? WORD_SET : WORD_REPLY;
-        if (now > deadline_ns || kl_interrupted()) return WORD_LATE;
+        if (kli_patience_look(r, p) || kl_interrupted()) return WORD_LATE;
     }
 }
 
@@ -86,26 +90,40 @@ static void fault_of_protocol(kl_fault *fault, const char *text) {
     (void)snprintf(fault->text, sizeof fault->text, "%s", text);
 }
 
+/* From "armed" to "done", with what the scheduler did meanwhile.  Each look at the clock that came long after the one before it may have
+ * missed its moment by as much. */
+static waited run_armed(kl_runner *r, int64_t *interval_ns, uint32_t sequence, bool spin, kli_patience *p) {
+    kl_control *c = r->control;
+    kli_watch   watch;
+    int64_t     unseen;
+    kli_watch_begin(&watch, r->pid, r->opts.cpu);
+    const int64_t start = kl_now_ns();
+    atomic_store_explicit(&c->go, sequence, memory_order_release);
+    if (!spin) (void)syscall(SYS_futex, &c->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+    const int64_t begun = kl_now_ns();
+    const waited  how = await_word(r, &c->done, sequence, spin, p, &unseen);
+    const int64_t end = kl_now_ns();
+    *interval_ns = end - start;
+    kli_watch_end(&watch, &r->sample, *interval_ns, spin, end - unseen > begun - start ? end - unseen : begun - start);
+    return how;
+}
+
 /* The exchange itself; the interval is meaningful when no fault was set. */
-static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns, const kl_time_request *q, bool spin, int64_t deadline_ns,
+static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns, const kl_time_request *q, bool spin, int64_t limit_ns,
                        kl_error *e) {
     uint32_t          sequence = ++r->sequence;
     kl_control       *c = r->control;
     /* `fetch` is not said: a kernel that could read which batches will be looked at would work in those alone. */
     const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .method = q->method, .first = q->first, .calls = q->calls,
                            .warm = q->warm, .poison = q->poison, .flush = q->flush, .sequence = sequence, .spin = spin};
+    kli_patience      p = kli_patience_for(r, limit_ns);
+    int64_t           unseen;
     atomic_store(&c->armed, 0);
     atomic_store(&c->done, 0);
     kl_err            code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);
     if (code) return code;
-    waited  how = await_word(r, &c->armed, sequence, spin, deadline_ns);
-    int64_t start = kl_now_ns();
-    if (how == WORD_SET) {
-        atomic_store_explicit(&c->go, sequence, memory_order_release);
-        if (!spin) (void)syscall(SYS_futex, &c->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-        how = await_word(r, &c->done, sequence, spin, deadline_ns);
-        *interval_ns = kl_now_ns() - start;
-    }
+    waited   how = await_word(r, &c->armed, sequence, spin, &p, &unseen);
+    if (how == WORD_SET) how = run_armed(r, interval_ns, sequence, spin, &p);
     uint64_t frozen = 0;
     bool     freeze = q->freeze && how == WORD_SET && r->backend->shared_memory;
     if (freeze) {
@@ -113,7 +131,7 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns, cons
         frozen = hash_slots(r, q);
         kill(-r->pid, SIGCONT);
     }
-    code = kli_runner_receive(r, fault, KL_MSG_DONE, how == WORD_LATE ? 0 : deadline_ns, e);
+    code = kli_runner_receive(r, fault, KL_MSG_DONE, &p, e);
     if (code || fault->kind) return code;
     if (how != WORD_SET)
         fault_of_protocol(fault, "the batch ended without the handshake");
@@ -122,17 +140,24 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns, cons
     return KL_OK;
 }
 
+/* The shortest: whatever disturbs an exchange makes it longer, and what is subtracted too much makes every kernel too fast. */
 static kl_err measure_handshake(kl_runner *r, kl_fault *fault, double *out, bool spin, kl_error *e) {
-    double                ns[HANDSHAKES];
     const kl_time_request empty = {.method = KL_TIME_BATCH};
     for (int i = 0; i < HANDSHAKES; i++) {
         int64_t interval = 0;
-        kl_err  code = exchange(r, fault, &interval, &empty, spin, kl_now_ns() + HANDSHAKE_NS, e);
+        kl_err  code = exchange(r, fault, &interval, &empty, spin, HANDSHAKE_NS, e);
         if (code || fault->kind) return code;
-        ns[i] = (double)interval;
+        if (*out < 0 || (double)interval < *out) *out = (double)interval;
     }
-    *out = kl_median(ns, HANDSHAKES);
     return KL_OK;
+}
+
+/* Nothing is left of an interval that the clock did not see: such a sample is late, and no time at all. */
+static double net_of(kl_sample *s, double interval_ns, double handshake_ns) {
+    const double most = HANDSHAKE_SHARE * interval_ns;
+    s->handshake_share = interval_ns > 0 ? handshake_ns / interval_ns : 1;
+    s->late |= !(interval_ns > 0);
+    return interval_ns > 0 ? interval_ns - (handshake_ns < most ? handshake_ns : most) : 0;
 }
 
 static kl_err time_batch(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
@@ -141,11 +166,10 @@ static kl_err time_batch(kl_runner *r, kl_fault *fault, double *ns, const kl_tim
     double   *overhead = spin ? &r->handshake_ns : &r->handshake_sleep_ns;
     int64_t   interval = 0;
     kl_err    code = *overhead < 0 ? measure_handshake(r, fault, overhead, spin, e) : KL_OK;
-    if (!code && !fault->kind) code = exchange(r, fault, &interval, q, spin, kl_now_ns() + timeout_ns, e);
+    if (!code && !fault->kind) code = exchange(r, fault, &interval, q, spin, timeout_ns, e);
     if (spin) (void)sched_setaffinity(0, sizeof before, &before);
     if (code || fault->kind) return code;
-    double net = (double)interval - *overhead;
-    *ns = (net > 1 ? net : 1) / q->calls;
+    *ns = net_of(&r->sample, (double)interval, *overhead) / q->calls;
     return KL_OK;
 }
 
@@ -154,8 +178,9 @@ static kl_err time_events(kl_runner *r, kl_fault *fault, double *ns, const kl_ti
     const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .method = q->method, .first = q->first, .calls = q->calls,
                            .warm = q->warm, .poison = q->poison, .flush = q->flush, .fetch = q->fetch, .sequence = ++r->sequence};
     uint32_t          wanted = q->method == KL_TIME_EVENTS ? q->calls : 1;
+    kli_patience      p = kli_patience_for(r, timeout_ns);
     kl_err            code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);
-    if (!code) code = kli_runner_receive(r, fault, KL_MSG_DONE, kl_now_ns() + timeout_ns, e);
+    if (!code) code = kli_runner_receive(r, fault, KL_MSG_DONE, &p, e);
     if (code || fault->kind) return code;
     if (r->reply.n_samples != wanted) {
         fault_of_protocol(fault, "the runner returned another number of samples than it was asked for");
@@ -169,6 +194,7 @@ static kl_err time_events(kl_runner *r, kl_fault *fault, double *ns, const kl_ti
 
 kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
     *fault = (kl_fault){0};
+    r->sample = (kl_sample){0};
     kl_err code = kli_runner_usable(r, e);
     if (code) return code;
     KL_ASSERT(r->bound && q->calls >= 1);
@@ -181,3 +207,5 @@ double kl_runner_handshake_ns(const kl_runner *r) {
     double ns = r->handshake_ns >= 0 ? r->handshake_ns : r->handshake_sleep_ns;
     return ns < 0 ? 0 : ns;
 }
+
+kl_sample kl_runner_sample(const kl_runner *r) { return r->sample; }

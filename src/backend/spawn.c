@@ -7,6 +7,7 @@
 #include "isolation.h"
 #include "runner_impl.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -14,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define SCRIPT_SHARE 0.75
 
 extern char **environ;
 
@@ -48,7 +52,8 @@ static char **make_environment(const kl_runner *r, kl_arena *a) {
 }
 
 /* Async-signal-safe calls only, as after any fork of a threaded process. */
-static _Noreturn void become_runner(char *const *argv, char *const *env, int socket, pid_t gate) {
+static _Noreturn void become_runner(char *const *argv, char *const *env, int socket, pid_t gate, uint64_t most_bytes) {
+    if (most_bytes) (void)setrlimit(RLIMIT_DATA, &(struct rlimit){most_bytes, most_bytes});
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (gate && getppid() != gate) _exit(127);
@@ -66,17 +71,26 @@ static _Noreturn void become_runner(char *const *argv, char *const *env, int soc
     _exit(127);
 }
 
+/* A script takes what it likes for what lies between its inputs and its outputs, and a machine that swaps measures nothing: so it gets a
+ * part of what is free.  Not on a GPU, whose driver maps more than it uses. */
+static uint64_t script_memory(const kl_runner *r) {
+    if (!r->opts.script || !r->backend->shared_memory) return 0;
+    const int64_t free_bytes = kl_memory_room_now().available;
+    return free_bytes == INT64_MAX ? 0 : (uint64_t)((double)free_bytes * SCRIPT_SHARE);
+}
+
 /* The parent's process number is 0 as seen from a number space of one's own, so only plain children can compare it. */
 static pid_t clone_runner(kl_runner *r, char *const *argv, char *const *env, int socket) {
     bool  native = r->backend->shared_memory && !r->opts.trusted;
     long  flags = native ? kli_namespace_flags() : 0;
+    const uint64_t most = script_memory(r);
     pid_t gate = getpid();
     long  pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid < 0 && flags) {
         flags = 0;
         pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     }
-    if (pid == 0) become_runner(argv, env, socket, flags ? 0 : gate);
+    if (pid == 0) become_runner(argv, env, socket, flags ? 0 : gate, most);
     r->namespaces = flags != 0;
     return (pid_t)pid;
 }

@@ -59,11 +59,11 @@ static bool is_number(const char *value) {
 static kl_err check_value(reader *r, const kl_option *o, const char *value) {
     if (o->kind == KL_OPTION_IS_CHOICE && !is_one_of(o->value, value))
         return kl_fail(r->error, KL_EINVAL, NULL, "--%s is one of %s, not '%s'", o->name, o->value, value);
-    if (o->kind == KL_OPTION_IS_NUMBER && !is_number(value))
+    if ((o->kind == KL_OPTION_IS_NUMBER || (o->kind == KL_OPTION_IS_MAYBE && *value)) && !is_number(value))
         return kl_fail(r->error, KL_EINVAL, NULL, "--%s takes a whole number, not '%s'", o->name, value);
     if (o->kind == KL_OPTION_IS_REPEAT && !strchr(value, '='))
         return kl_fail(r->error, KL_EINVAL, NULL, "--%s takes %s, not '%s'", o->name, o->value, value);
-    if (o->kind != KL_OPTION_IS_FLAG && !*value)
+    if (o->kind != KL_OPTION_IS_FLAG && o->kind != KL_OPTION_IS_MAYBE && !*value)
         return kl_fail(r->error, KL_EINVAL, NULL, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     return KL_OK;
 }
@@ -96,6 +96,7 @@ static kl_err long_option(reader *r, const char *text) {
     kl_str name = {text, equals ? (size_t)(equals - text) : strlen(text)};
     int id = find_option(name);
     if (id < 0) return unknown_option(r, name);
+    if (kl_option_at(id)->kind == KL_OPTION_IS_MAYBE) return set_option(r, id, equals ? equals + 1 : "");
     if (kl_option_at(id)->kind != KL_OPTION_IS_FLAG) return take_value(r, id, equals ? equals + 1 : NULL);
     if (equals) return kl_fail(r->error, KL_EINVAL, NULL, "--%s takes no value", kl_option_at(id)->name);
     return set_option(r, id, "");

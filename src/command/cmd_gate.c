@@ -3,6 +3,7 @@
  * The verdict is written down before it is shown.  When writing fails the verdict is still shown, because it was paid
  * for, and the exit status is that of the failure, so that no program takes it for a journaled one.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
 #include "command/journal.h"
 #include "command/request.h"
 #include "base/log.h"
@@ -142,6 +143,7 @@ kl_err kl_cmd_gate(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     kl_host_kind on = kl_surface_of_path(kl_str_of(path))->on;
     err = kl_request_options(&g.opts, c->arena, args, g.task, on, e);
     if (!err) err = load_rival(&g, e);
+    if (!err) err = kl_effort_wait_quiet(args, e);
     if (err) return err;
     return g.kernel ? with_gate(&g, out, e) : refuse(&g, path, &refusal, out);
 }

@@ -1,8 +1,10 @@
 /* cmd_tune.c - `klineage tune`: which values of its params make a kernel fastest?
  * SPDX-License-Identifier: Apache-2.0 */
+#include "command/effort.h"
 #include "command/journal.h"
 #include "command/request.h"
 #include "base/json.h"
+#include "base/log.h"
 #include <string.h>
 
 static void row(kl_buf *out, const kl_trial *t, bool best) {
@@ -86,6 +88,15 @@ static kl_err keep(const kl_context *c, const kl_args *args, kl_gate *gate, cons
     return err;
 }
 
+/* A line for each trial as it ends, on stderr, so that results can go elsewhere. */
+static void say_trial(void *ctx, const kl_trial *t, int n, int most) {
+    (void)ctx;
+    char ratio[24] = "";
+    if (t->ratio > 0) (void)snprintf(ratio, sizeof ratio, " %.3fx", t->ratio);
+    kl_say("trial %d of at most %d: %.*s %s%s%s, %.1f s", n, most, KL_STR_ARG(t->params), kl_outcome_name(t->outcome), ratio,
+           t->abandoned ? " (abandoned)" : "", t->seconds);
+}
+
 static kl_err tune(kl_context *c, const kl_args *args, const kl_task *t, const kl_gate_opts *opts, kl_result *out,
                    kl_error *e) {
     kl_gate *gate = NULL;
@@ -116,5 +127,7 @@ kl_err kl_cmd_tune(kl_context *c, const kl_args *args, kl_result *out, kl_error 
                        kernel->surface->comment);
     }
     err = kl_request_options(&opts, c->arena, args, task, kernel->surface->on, e);
+    opts.tried = say_trial;
+    if (!err) err = kl_effort_wait_quiet(args, e);
     return err ? err : tune(c, args, task, &opts, out, e);
 }

@@ -27,7 +27,8 @@ typedef enum {
     KL_OPTION_IS_TEXT,
     KL_OPTION_IS_NUMBER,
     KL_OPTION_IS_CHOICE,
-    KL_OPTION_IS_REPEAT
+    KL_OPTION_IS_REPEAT,
+    KL_OPTION_IS_MAYBE /* a whole number, only joined: --name or --name=N */
 } kl_option_kind;
 
 typedef struct {

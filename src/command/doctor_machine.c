@@ -112,8 +112,19 @@ static void counters(kl_doctor *d) {
                          : "this machine shows no hardware counters; timing does without them");
 }
 
+/* The same look that walk, optimize, experiment and admit take before they spend anything. */
+static void quiet(kl_doctor *d) {
+    kl_noise n;
+    char text[160];
+    if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] || kl_gate_noise(&n, NULL)) return;
+    kl_doctor_add(d, "machine", "quiet", n.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
+                  kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&n, text, sizeof text))),
+                  "close other programs, or let the commands that time wait: --wait-quiet");
+}
+
 void kl_doctor_machine(kl_doctor *d) {
     cores(d);
+    quiet(d);
     instruction_sets(d);
     counters(d);
 }

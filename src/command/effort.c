@@ -1,8 +1,13 @@
 /* effort.c - see effort.h.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/proc.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define DEFAULT_BUDGET INT64_C(10000000) /* ten dollars a track, as in the paper's experiments */
 #define MAX_DOLLARS 1e6
@@ -61,6 +66,63 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
             "klineage help models");
         err = KL_EINVAL;
     }
+    return err;
+}
+
+/* ---- a quiet machine ---------------------------------------------------------------------------------------------- */
+
+#define WAIT_SECONDS 3600
+#define BETWEEN_NS INT64_C(5000000000) /* of two looks: a look is a load of its own */
+#define NAP_NS INT64_C(100000000)
+
+/* What cannot be measured here (no compiler, say) is said by the command itself, with more to go on. */
+static kl_err look(kl_noise *out, kl_error *e) {
+    kl_error own = {0};
+    const kl_err err = kl_gate_noise(out, &own);
+    if (err == KL_EINTR) return *e = own, err;
+    if (err) kl_debug("the noise of this machine was not measured: %s", own.message);
+    return KL_OK;
+}
+
+static kl_err pause_between(kl_error *e) {
+    const int64_t end = kl_now_ns() + BETWEEN_NS;
+    while (kl_now_ns() < end && !kl_interrupted()) nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    if (!kl_interrupted()) return KL_OK;
+    kl_fail(e, KL_EINTR, NULL, "interrupted while waiting for a quiet machine");
+    return kl_hint(e, "nothing was spent; without --wait-quiet the command begins at once");
+}
+
+static kl_err wait_quiet(kl_noise *n, int64_t seconds, kl_error *e) {
+    const int64_t begin = kl_now_ns();
+    char text[160];
+    kl_err err = KL_OK;
+    for (bool said = false; !err && n->noisy && kl_now_ns() - begin < seconds * INT64_C(1000000000); said = true) {
+        kl_noise_text(n, text, sizeof text);
+        if (!said && !isatty(STDERR_FILENO)) kl_say("klineage: waiting for a quiet machine: %s", text);
+        kl_progress("waiting for a quiet machine, %lld s: %s", (long long)((kl_now_ns() - begin) / 1000000000), text);
+        err = pause_between(e);
+        if (!err) err = look(n, e);
+    }
+    kl_progress("%s", "");
+    return err;
+}
+
+kl_err kl_effort_wait_quiet(const kl_args *args, kl_error *e) {
+    if (!kl_args_has(args, KL_OPTION_WAIT_QUIET)) return KL_OK;
+    return kl_effort_quiet(args, e);
+}
+
+kl_err kl_effort_quiet(const kl_args *args, kl_error *e) {
+    const char *seconds = args->values[KL_OPTION_WAIT_QUIET];
+    kl_noise n = {0};
+    char text[160];
+    if (args->values[KL_OPTION_SPOOL]) return KL_OK;
+    kl_err err = look(&n, e);
+    if (!err && seconds)
+        err = wait_quiet(&n, *seconds ? (int64_t)kl_args_number(args, KL_OPTION_WAIT_QUIET, 0) : WAIT_SECONDS, e);
+    if (!err && n.noisy)
+        kl_warn("this machine is noisy: %s; little will be decided%s", kl_noise_text(&n, text, sizeof text),
+                seconds ? "" : "; --wait-quiet waits");
     return err;
 }
 

@@ -13,6 +13,11 @@ KL_MUST_USE kl_err kl_effort_gates(kl_run_opts *out, const kl_args *args, const 
 KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
 /* Answers come out of a recording: its end is an end in order. */
 bool kl_effort_replays(const char *model);
+/* How alike does identical code run here now?  Says so when little will be decided, and goes on; with --wait-quiet it waits first.  To be
+ * asked before anything is paid for.  Nothing is measured where the kernels run elsewhere (--spool).  Errors: KL_EINTR. */
+KL_MUST_USE kl_err kl_effort_quiet(const kl_args *args, kl_error *e);
+/* --wait-quiet alone, for commands that spend nothing. */
+KL_MUST_USE kl_err kl_effort_wait_quiet(const kl_args *args, kl_error *e);
 /* --jobs --once. */
 kl_track_opts kl_effort_tracks(const kl_args *args);
 /* Dollars of an option as micro-dollars; `otherwise` when it is not given.  Errors: KL_EINVAL. */

@@ -80,7 +80,7 @@ static void two_columns(kl_buf *out, kl_str left, size_t column, const char *rig
 static void option_row(kl_buf *out, const kl_option *o) {
     kl_buf left = {0};
     if (o->letter) kl_buf_printf(&left, "-%c, ", o->letter);
-    kl_buf_printf(&left, "--%s%s%s", o->name, o->value[0] ? " " : "", o->value);
+    kl_buf_printf(&left, "--%s%s%s", o->name, o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "", o->value);
     two_columns(out, kl_buf_str(&left), OPTION_COLUMN, o->doc);
     kl_buf_fini(&left);
 }

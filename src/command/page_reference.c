@@ -13,7 +13,7 @@ static void cell(kl_buf *out, const char *text) {
 static void option_cells(kl_buf *out, const kl_option *o) {
     kl_buf_add(out, KL_S("| `"));
     if (o->letter) kl_buf_printf(out, "-%c, ", o->letter);
-    kl_buf_printf(out, "--%s%s", o->name, o->value[0] ? " " : "");
+    kl_buf_printf(out, "--%s%s", o->name, o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "");
     cell(out, o->value);
     kl_buf_add(out, KL_S("` | "));
     cell(out, o->doc);
@@ -122,7 +122,7 @@ static void roff_option(kl_buf *out, const kl_option *o) {
     if (o->letter) kl_buf_printf(out, "\\fB\\-%c\\fR, ", o->letter);
     kl_buf_add(out, KL_S("\\fB\\-\\-"));
     for (const char *p = o->name; *p; p++) kl_buf_printf(out, *p == '-' ? "\\%c" : "%c", *p);
-    kl_buf_printf(out, "\\fR%s\\fI%s\\fR\n", o->value[0] ? " " : "", o->value);
+    kl_buf_printf(out, "\\fR%s\\fI%s\\fR\n", o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "", o->value);
     roff_of(out, o->doc);
 }
 

@@ -23,3 +23,9 @@ kl_call kl_decide(double low, double high, double floor, bool settled) {
     if (high < 1 / (1 + margin)) return KL_SLOWER;
     return settled ? KL_SAME : KL_UNDECIDED;
 }
+
+static const double NARROW = 0.02; /* of an A/A floor: a wider one asks for more than 4 % of difference */
+
+bool kl_comparison_busy(const kl_comparison *m) {
+    return m->floor > NARROW || m->controls == 0 || m->left_out > m->pairs / 3;
+}

@@ -134,6 +134,14 @@ static void describe(kl_case *c) {
 
 /* ---- stages ---------------------------------------------------------------------------------------------------------- */
 
+static kl_err stage_fit(kl_case *c, const kl_plan *plan, bool *go, kl_error *e) {
+    kl_str refused;
+    const kl_err err = kl_case_fit(c, plan, &refused, e);
+    *go = !err && !refused.len;
+    if (!err && refused.len) say_no(c, KL_REFUSED, refused, (kl_str){0});
+    return err;
+}
+
 /* A plan that the kernel's own domain or the device forbids is a refusal, said before a compiler is asked. */
 static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
@@ -142,7 +150,7 @@ static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     const kl_err err = kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
     kl_case_lap(c, "parse");
     *go = err == KL_OK;
-    if (!err) return KL_OK;
+    if (!err) return stage_fit(c, plan, go, e);
     if (err != KL_EINVAL && err != KL_ELIMIT && err != KL_EPARSE) {
         if (e) *e = local;
         return err;
@@ -335,6 +343,15 @@ static void finish(kl_case *c, int64_t start_ns) {
     v->overhead_ns = v->total_ns - foreign_ns(v) - c->run_ns;
 }
 
+/* Without a lock the profile says so. */
+static void queue_up(kl_case *c) {
+    kl_turn_open(&c->turn, kl_arena_printf(c->arena, "gate %.*s", KL_STR_ARG(c->task->name)).ptr, c->backend->on == KL_ON_GPU);
+    c->turn.progress = c->opts->progress;
+    c->turn.progress_ctx = c->opts->progress_ctx;
+    if (kl_turn_share(&c->turn) == KL_TURN_TOO_LONG)
+        kl_case_degrade(c, "no turn: checked beside %s", c->turn.holder);
+}
+
 kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
                    const kl_gate_opts *o, kl_error *e) {
     const int64_t start = kl_now_ns();
@@ -347,7 +364,7 @@ kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, c
     kl_err err = case_open(c, &opts, e);
     if (err) return err;
     describe(c);
-    (void)kl_turn_share(&c->turn); /* without one the profile says so */
+    queue_up(c);
     kl_case_lap(c, "queue");
     err = require_assurance(c, e);
     if (!err) err = judge(c, e);

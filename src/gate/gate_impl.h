@@ -40,13 +40,27 @@ typedef struct kl_scene {
 } kl_scene;
 
 /* A place among the gates of this machine: see turn.c.  {0} has none yet. */
+enum { KL_TURN_CORES = 64 };
 typedef struct {
-    bool open;
-    int turnstile, room;
+    int turnstile, places[KL_TURN_CORES], n; /* lock files; -1: not to be had */
+} kl_turn_room;
+
+typedef struct {
+    kl_turn_room cores, gpu;       /* gpu.n is 0 for a gate of the CPU */
+    char what[64];                 /* told to those who wait: "gate gemm" */
+    char holder[128];              /* who was waited for last: "PID 12 (gate gemm), since 3 s" */
+    int64_t limit_ns;              /* of waiting for one holder */
+    int64_t shown_ns, said_ns;
+    void (*progress)(void *ctx, kl_stage stage, const char *text); /* may be NULL */
+    void *progress_ctx;
 } kl_turn;
 
-bool kl_turn_share(kl_turn *t); /* compile and check beside others; false: without a lock */
-bool kl_turn_alone(kl_turn *t); /* time: nobody else compiles, checks or times */
+typedef enum { KL_TURN_TAKEN, KL_TURN_NO_LOCK, KL_TURN_TOO_LONG } kl_turn_state;
+
+void kl_turn_open(kl_turn *t, const char *what, bool on_gpu);
+kl_turn_state kl_turn_share(kl_turn *t); /* compile and check beside others */
+kl_turn_state kl_turn_alone(kl_turn *t); /* time: nobody else compiles, checks or times on the same cores, or on the same GPU */
+void kl_turn_release(kl_turn *t);
 void kl_turn_close(kl_turn *t);
 
 /* Everything one verdict needs while it is made. */
@@ -172,6 +186,11 @@ bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int
 /* profile.c */
 void kl_profile_prepare(kl_case *c); /* start the baseline's process ahead */
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
+
+/* fit.c */
+enum { REAL_COPIES = 3 }; /* input sets and slots at the real shape */
+/* KL_ELIMIT: never on this machine; KL_EBUSY: not now; `*refused`: the kernel's own scratch is too much. */
+kl_err kl_case_fit(kl_case *c, const kl_plan *plan, kl_str *refused, kl_error *e);
 
 /* gate.c */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */

@@ -7,6 +7,8 @@
  *
  *   pair:  [ C B ] [ B C ] [ F F' ] [ B C ] [ C B ] [ F F' ] ...        now and then: fresh physical pages (CPU)
  *
+ * A pair in which the scheduler took a core away from the batch or from the clock is left out as a whole, by the scheduler's word alone
+ * (backend/runner_watch.c), and counted.  Where most are left out the batches become shorter, so that more fit between two switches.
  * Stop: half-width <= 0.5 % after at least 30 pairs and 0.3 s, or earlier where the interval lies far outside [1/1.5, 1.5]; cap 10 s.
  * Timed batches are checked like any other run, every one of them (digest.c).
  * Sources: the pairing and its measured effect are in docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
@@ -33,8 +35,15 @@ enum {
     MAX_EVENTS = 64,
     FEW_EVENTS = 8,    /* on a device whose inputs are restored from the host before every call */
     FEW_LAUNCHES = 64, /* likewise, in a graph */
-    FETCH_ONE_IN = 12  /* a timed batch in so many is brought back from a device, at random; the last always is */
+    FETCH_ONE_IN = 12, /* a timed batch in so many is brought back from a device, at random; the last always is */
+    CROWDED_PAIRS = 8, /* after so many pairs, three in four of them left out, batches are shortened */
+    SHORTER = 4,
+    SURE_PAIRS = 5, /* of a time that is called impossible, with as many controls as come with them */
+    SURE_CONTROLS = 2
 };
+
+static const double SURE_FLOOR = 0.1;        /* A/A; the bounds of devices are at least twice too generous */
+static const double SHORTEST_BATCH_NS = 2e5; /* below this the exchange with the runner begins to show */
 
 static const double BATCH_NS = 5e6;        /* 60 batches make the 0.3 s that the stop rule wants */
 static const double GRAPH_BELOW_NS = 50e3; /* shorter kernels drown in launch latency when timed one by one */
@@ -64,6 +73,9 @@ typedef struct {
     kl_digests digests;
     double *ratios, *controls, *candidate_ns, *baseline_ns;
     int pairs, n_controls;
+    double *left_ratios, *left_candidate_ns, *left_baseline_ns; /* pairs that were left out */
+    int left_out;
+    bool disturbed; /* a sample of this pair had not its core to itself */
     double timed_ns;
     uint32_t turn; /* rotates sets and slots from pair to pair */
     int64_t start_ns;
@@ -106,8 +118,10 @@ static kl_err sample(race *r, const side *s, uint32_t first, uint8_t poison, boo
     const int64_t start = kl_now_ns();
     const kl_err err = kl_runner_time(s->actor->runner, fault, values, &q, PATIENCE_NS, e);
     if (err || fault->kind) return err;
+    const kl_sample clock = kl_runner_sample(s->actor->runner);
+    r->disturbed |= clock.preempted || clock.late || clock.stolen;
     *ns = r->method == KL_TIME_EVENTS ? kl_median(values, s->calls) : values[0];
-    if (!(*ns > 0) || !isfinite(*ns)) {
+    if (!clock.late && (!(*ns > 0) || !isfinite(*ns))) {
         fault->kind = KL_FAULT_PROTOCOL;
         snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
     }
@@ -160,11 +174,19 @@ static uint32_t first_call(const race *r) {
 }
 
 /* One slot for every call from here on, so that each can be compared. */
-static void shorten(race *r) {
+static void one_slot_a_call(race *r) {
     const uint32_t most = r->scene->n_slots;
     if (!r->digests.differs) return;
     if (r->candidate.calls > most) r->candidate.calls = most;
     if (r->baseline.calls > most) r->baseline.calls = most;
+}
+
+static void record_pair(race *r, double candidate_ns, double baseline_ns) {
+    const bool left = r->disturbed && r->left_out < MAX_PAIRS;
+    const int at = left ? r->left_out++ : r->pairs++;
+    (left ? r->left_ratios : r->ratios)[at] = candidate_ns > 0 ? baseline_ns / candidate_ns : 1;
+    (left ? r->left_candidate_ns : r->candidate_ns)[at] = candidate_ns;
+    (left ? r->left_baseline_ns : r->baseline_ns)[at] = baseline_ns;
 }
 
 static kl_err run_pair(race *r, bool last, kl_finding *f, kl_error *e) {
@@ -175,6 +197,7 @@ static kl_err run_pair(race *r, bool last, kl_finding *f, kl_error *e) {
     const bool candidate_leads = (r->turn % 2 == 0) != flip;
     double a = 0, b = 0;
     kl_err err = KL_OK;
+    r->disturbed = false;
     for (int half = 0; half < 2 && !err && f->ok; half++) {
         if ((half == 0) == candidate_leads)
             err = timed_half(r, &r->candidate, first, check, &a, f, e);
@@ -183,11 +206,9 @@ static kl_err run_pair(race *r, bool last, kl_finding *f, kl_error *e) {
     }
     r->turn++;
     r->checked_last = check;
-    shorten(r);
+    one_slot_a_call(r);
     if (err || !f->ok) return err;
-    r->ratios[r->pairs] = b / a;
-    r->candidate_ns[r->pairs] = a;
-    r->baseline_ns[r->pairs++] = b;
+    record_pair(r, a, b);
     return KL_OK;
 }
 
@@ -197,10 +218,11 @@ static kl_err run_control(race *r, kl_finding *f, kl_error *e) {
                         : &r->baseline;
     const uint32_t first = first_call(r);
     double a = 0, b = 0;
+    r->disturbed = false;
     kl_err err = timed_half(r, s, first, false, &a, f, e);
     if (!err && f->ok) err = timed_half(r, s, first, false, &b, f, e);
     r->turn += 2; /* keep the parity that balances the order */
-    if (!err && f->ok) r->controls[r->n_controls++] = a / b;
+    if (!err && f->ok && !r->disturbed && b > 0) r->controls[r->n_controls++] = a / b;
     return err;
 }
 
@@ -216,10 +238,14 @@ static advice stop_rule(const race *r, const kl_gate_opts *o) {
     const double elapsed_s = (double)(kl_now_ns() - r->start_ns) * 1e-9;
     const double cap = real_or(o->max_seconds, KL_PROFILE_SECONDS);
     const double min_pairs = real_or(o->min_pairs, o->quick ? 10 : 30);
-    const bool over = elapsed_s >= cap || r->pairs == MAX_PAIRS;
-    if (r->pairs < EARLY_PAIRS && !(elapsed_s >= 3 * cap && r->pairs >= 3)) return GO_ON;
-    if (r->pairs % 2) return GO_ON;                            /* end balanced */
+    const int tried = r->pairs + r->left_out;
+    const bool over = elapsed_s >= cap || r->pairs == MAX_PAIRS || r->left_out == MAX_PAIRS,
+               late = elapsed_s >= 3 * cap;
+    if (over && (late || tried >= CAP_PAIRS) && tried >= 3 && r->pairs < 3) return GIVE_UP;
+    if (r->pairs < EARLY_PAIRS && !(late && r->pairs >= 3)) return GO_ON;
+    if (r->pairs % 2 && !late) return GO_ON;                   /* end balanced */
     if (r->pairs % 10 && r->pairs > 64 && !over) return GO_ON; /* the bootstrap is not free */
+    if (r->n_controls == 0) return over ? GIVE_UP : GO_ON;     /* without its noise a ratio decides nothing */
     const kl_interval ci = interval_of(r);
     const double half = (ci.high - ci.low) / 2 / ci.median;
     if (o->abandon_below > 0 && ci.high < o->abandon_below) return ENOUGH; /* a race that is lost */
@@ -230,14 +256,27 @@ static advice stop_rule(const race *r, const kl_gate_opts *o) {
     const bool steady = r->pairs >= min_pairs && (r->timed_ns >= min_s * 1e9 || elapsed_s >= 10 * min_s) &&
                         half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);
     if (over && r->pairs >= CAP_PAIRS && half <= CAP_HALF_WIDTH) return ENOUGH;
-    if (over && r->pairs < CAP_PAIRS && elapsed_s < 3 * cap) return GO_ON; /* kernels of a second get as far as that */
+    if (over && tried < CAP_PAIRS && !late) return GO_ON; /* kernels of a second get as far as that */
     return steady ? ENOUGH : over ? GIVE_UP : GO_ON;
 }
 
+/* Where hardly a pair was whole, those that were left out are what is known; the verdict is unstable then. */
+static void take_back(race *r) {
+    for (int i = 0; i < r->left_out && r->pairs < MAX_PAIRS; i++) {
+        if (!(r->left_candidate_ns[i] > 0 && r->left_baseline_ns[i] > 0)) continue;
+        r->ratios[r->pairs] = r->left_ratios[i];
+        r->candidate_ns[r->pairs] = r->left_candidate_ns[i];
+        r->baseline_ns[r->pairs++] = r->left_baseline_ns[i];
+    }
+}
+
 static void conclude(race *r, kl_comparison *m, bool stable) {
-    const kl_interval ci = interval_of(r);
+    if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.actor->name);
     m->described = kl_arena_copy(r->c->arena, kl_str_of(kl_runner_describe(r->baseline.actor->runner)));
+    m->left_out = r->left_out;
+    if (r->pairs == 0) return; /* the clock never saw one */
+    const kl_interval ci = interval_of(r);
     m->ratio = ci.median;
     m->low = ci.low;
     m->high = ci.high;
@@ -245,6 +284,7 @@ static void conclude(race *r, kl_comparison *m, bool stable) {
     m->candidate_ns = kl_median(r->candidate_ns, (size_t)r->pairs);
     m->pairs = r->pairs;
     m->controls = r->n_controls;
+    m->handshake = kl_runner_handshake_ns(r->candidate.actor->runner) / (m->candidate_ns * r->candidate.calls);
     if (r->n_controls) {
         const kl_interval aa = kl_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
         m->aa_low = aa.low;
@@ -270,10 +310,35 @@ static kl_err enter_both(race *r, kl_finding *f, kl_error *e) {
 }
 
 static kl_err fresh_pages(race *r, kl_finding *f, kl_error *e) {
-    const int every = r->pairs < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
-    if (!r->c->backend->shared_memory || r->pairs == 0 || r->pairs % every) return KL_OK;
+    const int tried = r->pairs + r->left_out, every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
+    if (!r->c->backend->shared_memory || tried == 0 || tried % every) return KL_OK;
     const kl_err err = kl_scene_renew(r->scene, r->c, e);
     return err ? err : enter_both(r, f, e);
+}
+
+static bool shorten(side *s) {
+    const uint32_t calls = s->calls / SHORTER;
+    if (calls < 1 || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
+    s->calls = calls;
+    return true;
+}
+
+/* Beside other programs a batch lasts longer than a core is left to anybody: shorter ones fit between.  Another batch is another
+ * measurement, so it begins again. */
+static void make_way(race *r) {
+    if (r->method != KL_TIME_BATCH || r->pairs + r->left_out != CROWDED_PAIRS || 4 * r->left_out < 3 * CROWDED_PAIRS)
+        return;
+    const bool one = shorten(&r->candidate), other = shorten(&r->baseline);
+    if (!one && !other) return;
+    r->pairs = r->left_out = r->n_controls = 0;
+    r->timed_ns = 0;
+}
+
+static void say_pairs(const race *r) {
+    char text[96];
+    snprintf(text, sizeof text, r->left_out ? "%d pairs, %d left out (the machine is busy)" : "%d pairs", r->pairs,
+             r->left_out);
+    r->c->opts->progress(r->c->opts->progress_ctx, KL_STAGE_PROFILE, text);
 }
 
 static kl_err race_to_end(race *r, bool *stable, kl_finding *f, kl_error *e) {
@@ -283,9 +348,10 @@ static kl_err race_to_end(race *r, bool *stable, kl_finding *f, kl_error *e) {
     while (!err && f->ok && (a = stop_rule(r, r->c->opts)) == GO_ON) {
         err = fresh_pages(r, f, e);
         if (!err && f->ok) err = run_pair(r, false, f, e);
-        if (!err && f->ok && r->pairs % CONTROL_EVERY == 0) err = run_control(r, f, e);
-        if (!err && r->c->opts->progress && r->pairs % 8 == 0)
-            r->c->opts->progress(r->c->opts->progress_ctx, KL_STAGE_PROFILE, "pairs");
+        const int tried = r->pairs + r->left_out;
+        if (!err && f->ok && tried % CONTROL_EVERY == 0) err = run_control(r, f, e);
+        if (!err && r->c->opts->progress && tried % 8 == 0) say_pairs(r);
+        if (!err && f->ok) make_way(r);
         if (kl_interrupted()) return kl_fail(e, KL_EINTR, "profile", "interrupted");
     }
     *stable = a == ENOUGH;
@@ -303,6 +369,9 @@ static race race_new(kl_case *c, kl_scene *scene, kl_actor *baseline, kl_time_me
     r.controls = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.left_ratios = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    r.left_candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    r.left_baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS);
     return r;
 }
 
@@ -512,6 +581,23 @@ static void leave_core(int cpu, cpu_set_t *old) {
     sched_setaffinity(0, sizeof set, &set);
 }
 
+/* Nobody is accused on the word of a clock that was disturbed itself. */
+static bool clock_was_good(const kl_comparison *m) {
+    return m->pairs >= SURE_PAIRS && m->controls >= SURE_CONTROLS && m->floor <= SURE_FLOOR &&
+           2 * m->left_out <= m->pairs;
+}
+
+/* Below what the device can do, by more than the clock's own error: a cheat.  Otherwise that time is not known. */
+static void impossible(kl_case *c, kl_finding *f) {
+    const kl_verdict *v = c->verdict;
+    const kl_comparison *m = &v->comparisons[0];
+    const bool surely = (double)v->median_ns * (1 + kl_decide_margin(m->floor) + m->handshake) < (double)v->floor_ns;
+    *f = (kl_finding){.outcome = clock_was_good(m) && surely ? KL_CHEAT : KL_UNSTABLE};
+    f->why = kl_arena_printf(c->arena, "%lld ns is less than this device can do (%lld ns)%s", (long long)v->median_ns,
+                             (long long)v->floor_ns,
+                             f->outcome == KL_CHEAT ? "" : ", but the clock was not good enough to rely on that");
+}
+
 static void roofline(kl_case *c, kl_finding *f) {
     kl_verdict *v = c->verdict;
     double flops = 0, bytes = 0, peak = 0;
@@ -523,15 +609,34 @@ static void roofline(kl_case *c, kl_finding *f) {
     const double by_flops = peak > 0 ? flops / peak : 0,
                  by_bytes = c->device->peak_bytes > 0 ? bytes / c->device->peak_bytes : 0;
     v->floor_ns = (int64_t)(fmax(by_flops, by_bytes) * 1e9);
-    if (v->median_ns > 0 && v->median_ns < v->floor_ns) {
-        *f = (kl_finding){.outcome = KL_CHEAT};
-        f->why = kl_arena_printf(c->arena, "%lld ns is less than this device can do (%lld ns)", (long long)v->median_ns,
-                                 (long long)v->floor_ns);
-    }
+    if (v->median_ns > 0 && v->median_ns < v->floor_ns) impossible(c, f);
+}
+
+/* What is known, and whose doing it is that it is not more. */
+static void unsettled(kl_case *c, const kl_comparison *m, kl_finding *f) {
+    char host[96];
+    kl_buf why = {0};
+    kl_buf_printf(&why, "no stable time within the cap: ratio %.4g, interval %.4g to %.4g; ", m->ratio, m->low,
+                  m->high);
+    if (kl_comparison_busy(m))
+        kl_buf_printf(&why, "this machine is busy (%s): %d pairs left out", kl_host_load(host, sizeof host),
+                      m->left_out);
+    else
+        kl_buf_printf(&why, "the kernel's own times %s: identical code agrees within %.2g %% here",
+                      m->bimodal ? "fall into two groups" : "spread", 100 * m->floor);
+    if (kl_comparison_busy(m) && m->controls) kl_buf_printf(&why, ", A/A floor %.3g %%", 100 * m->floor);
+    *f = (kl_finding){.outcome = KL_UNSTABLE, .why = kl_arena_copy(c->arena, kl_buf_str(&why))};
+    kl_buf_fini(&why);
+}
+
+static void await_turn(kl_case *c) {
+    const kl_turn_state turn = kl_turn_alone(&c->turn);
+    if (turn == KL_TURN_NO_LOCK) kl_case_degrade(c, "no turn: another gate may have worked while this one timed");
+    if (turn == KL_TURN_TOO_LONG) kl_case_degrade(c, "no turn: timed beside %s", c->turn.holder);
 }
 
 kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
-    if (!kl_turn_alone(&c->turn)) kl_case_degrade(c, "no turn: another gate may have worked while this one timed");
+    await_turn(c);
     kl_case_lap(c, "wait");
     kl_verdict *v = c->verdict;
     cpu_set_t old;
@@ -544,14 +649,10 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
         v->n_comparisons = !err && f->ok;
     }
     sched_setaffinity(0, sizeof old, &old);
-    (void)kl_turn_share(&c->turn);
+    kl_turn_release(&c->turn);
     if (err || !f->ok) return err;
     v->median_ns = llround(fmax(v->comparisons[0].candidate_ns, 1)); /* 0 means "was not timed" */
     roofline(c, f);
-    if (f->ok && !v->comparisons[0].stable)
-        *f = (kl_finding){
-            .outcome = KL_UNSTABLE,
-            .why = kl_arena_printf(c->arena, "no stable time within the cap: ratio %.4f, interval %.4f to %.4f",
-                                   v->comparisons[0].ratio, v->comparisons[0].low, v->comparisons[0].high)};
+    if (f->ok && !v->comparisons[0].stable) unsettled(c, &v->comparisons[0], f);
     return KL_OK;
 }

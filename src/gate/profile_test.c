@@ -5,6 +5,8 @@
 #define kl_runner_time fake_time /* before the headers: declarations and calls alike */
 #define kl_runner_describe fake_describe
 #define kl_runner_digests fake_digests
+#define kl_runner_sample fake_sample
+#define kl_runner_handshake_ns fake_handshake_ns
 #define kl_actor_stop fake_actor_stop
 #include "profile.c"
 
@@ -17,6 +19,9 @@ struct kl_runner {
     double noise;   /* relative, uniform */
     kl_fault_kind fault;
     int stopped;
+    int disturbed_in;      /* of eight samples */
+    double when_disturbed; /* times as slow */
+    kl_sample sample;
 };
 
 typedef struct {
@@ -35,11 +40,18 @@ kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_reques
     assert_true(n_seen < MAX_SAMPLES);
     const double luck = kl_stream_uniform(kl_stream_of(1, "luck"), (uint64_t)n_seen) - 0.5;
     seen[n_seen] = (sample_seen){r, *q};
+    r->sample = (kl_sample){.preempted =
+                                (int)kl_stream_below(kl_stream_of(2, "switch"), (uint64_t)n_seen, 8) < r->disturbed_in};
     ns[0] = r->true_ns * (1 + r->noise * luck) * (1 + drift * n_seen);
+    if (r->sample.preempted) ns[0] *= r->when_disturbed;
     for (uint32_t i = 1; q->method == KL_TIME_EVENTS && i < q->calls; i++) ns[i] = ns[0];
     n_seen++;
     return KL_OK;
 }
+
+kl_sample fake_sample(const kl_runner *r) { return r->sample; }
+
+double fake_handshake_ns(const kl_runner *r) { return (void)r, 300; }
 
 const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
 
@@ -280,12 +292,138 @@ static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state
     world_close(&w);
 }
 
+/* ---- samples that were disturbed ----------------------------------------------------------------------------------- */
+
+static void test_gate_profile__preempted_pairs_are_left_out_and_counted(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    race r;
+    world_open(&w, 2e6, 2e6, 0.002);
+    w.fast.disturbed_in = w.slow.disturbed_in = 2;
+    w.fast.when_disturbed = 3; /* and the other side not: were they counted, the ratio would be far off */
+    w.slow.when_disturbed = 1;
+    assert_ok(run_race(&w, &r, &e));
+    assert_true(w.stable);
+    assert_true(fabs(w.result.ratio - 1) < 0.002);
+    assert_in_range(w.result.left_out, w.result.pairs / 4, 2 * w.result.pairs);
+    assert_int_equal(r.pairs, w.result.pairs);
+    world_close(&w);
+}
+
+/* What the scheduler says decides, never how long a sample took: outliers of an undisturbed kernel are its own. */
+static void test_gate_profile__slow_samples_count_when_nobody_disturbed_them(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    race r;
+    world_open(&w, 2e6, 2e6, 1.5);
+    w.opts.max_seconds = 0.05;
+    assert_ok(run_race(&w, &r, &e));
+    assert_int_equal(w.result.left_out, 0);
+    assert_false(w.stable);
+    world_close(&w);
+}
+
+static void test_gate_profile__where_all_are_preempted_the_machine_is_busy(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    race r;
+    world_open(&w, 2e6, 2e6, 0.002);
+    w.fast.disturbed_in = w.slow.disturbed_in = 8;
+    w.fast.when_disturbed = w.slow.when_disturbed = 2;
+    w.opts.max_seconds = 0.05;
+    assert_ok(run_race(&w, &r, &e));
+    assert_false(w.stable);
+    assert_true(w.result.left_out >= CAP_PAIRS);
+    assert_true(w.result.pairs >= CAP_PAIRS && w.result.ratio > 0.9 &&
+                w.result.ratio < 1.1); /* what is known is shown */
+    unsettled(&w.c, &w.result, &w.finding);
+    assert_int_equal(w.finding.outcome, KL_UNSTABLE);
+    assert_contains(w.finding.why.ptr, "this machine is busy (");
+    assert_contains(w.finding.why.ptr, "pairs left out");
+    world_close(&w);
+}
+
+static void test_gate_profile__a_spread_of_its_own_is_told_from_a_busy_machine(void **state) {
+    (void)state;
+    static world w;
+    kl_comparison m = {
+        .ratio = 0.93, .low = 0.92, .high = 0.945, .floor = 0.004, .pairs = 200, .controls = 100, .bimodal = true};
+    world_open(&w, 1, 1, 0);
+    unsettled(&w.c, &m, &w.finding);
+    assert_contains(w.finding.why.ptr,
+                    "the kernel's own times fall into two groups: identical code agrees within 0.4 % here");
+    m.bimodal = false;
+    unsettled(&w.c, &m, &w.finding);
+    assert_contains(w.finding.why.ptr, "the kernel's own times spread");
+    m.floor = 0.14;
+    unsettled(&w.c, &m, &w.finding);
+    assert_contains(w.finding.why.ptr, "this machine is busy");
+    world_close(&w);
+}
+
+static void test_gate_profile__crowded_batches_become_shorter(void **state) {
+    (void)state;
+    static world w;
+    world_open(&w, 1e4, 1e5, 0);
+    race r = race_new(&w.c, &w.scene, &w.baseline, KL_TIME_BATCH);
+    r.candidate = (side){.actor = &w.c.candidate, .calls = 500, .estimate_ns = 1e4};
+    r.baseline = (side){.actor = &w.baseline, .calls = 50, .estimate_ns = 1e5};
+    r.pairs = 3, r.left_out = 5; /* not crowded enough */
+    make_way(&r);
+    assert_int_equal(r.candidate.calls, 500);
+    r.pairs = 1, r.left_out = 7;
+    make_way(&r);
+    assert_int_equal(r.candidate.calls, 125);
+    assert_int_equal(r.baseline.calls, 12);
+    assert_int_equal(r.pairs + r.left_out + r.n_controls, 0); /* it begins again */
+    for (int i = 0; i < 5; i++) r.left_out = CROWDED_PAIRS, make_way(&r);
+    assert_true(r.candidate.calls * 1e4 >= SHORTEST_BATCH_NS && r.baseline.calls * 1e5 >= SHORTEST_BATCH_NS);
+    world_close(&w);
+}
+
+/* ---- what a device cannot do ----------------------------------------------------------------------------------------- */
+
+static kl_outcome outcome_of(int64_t median_ns, const kl_comparison *m) {
+    static world w;
+    world_open(&w, 1, 1, 0);
+    w.verdict.median_ns = median_ns;
+    w.verdict.floor_ns = 73728;
+    w.verdict.comparisons[0] = *m;
+    impossible(&w.c, &w.finding);
+    const kl_outcome outcome = w.finding.outcome;
+    assert_contains(w.finding.why.ptr, "less than this device can do (73728 ns)");
+    world_close(&w);
+    return outcome;
+}
+
+static void test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_clock(void **state) {
+    (void)state;
+    const kl_comparison good = {.pairs = 30, .controls = 15, .floor = 0.004, .handshake = 0.001};
+    assert_int_equal(outcome_of(1000, &good), KL_CHEAT);
+    assert_int_equal(outcome_of(73000, &good), KL_UNSTABLE); /* within the clock's own error */
+    kl_comparison bad = good;
+    bad.floor = 0.216;
+    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    bad = good, bad.pairs = 4;
+    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    bad = good, bad.controls = 0, bad.floor = 0;
+    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    bad = good, bad.left_out = 20;
+    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    bad = good, bad.handshake = 100; /* a batch of a nanosecond: all of it was exchange */
+    assert_int_equal(outcome_of(1000, &bad), KL_UNSTABLE);
+}
+
 /* ---- the stop rule --------------------------------------------------------------------------------------------------- */
 
 static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread, const kl_gate_opts *o) {
     static double ratios[MAX_PAIRS];
     const race r = {.ratios = ratios,
                     .pairs = pairs,
+                    .n_controls = pairs / 2,
                     .timed_ns = timed_s * 1e9,
                     .start_ns = kl_now_ns() - (int64_t)(elapsed_s * 1e9),
                     .order = kl_stream_of(5, "order")};
@@ -325,6 +463,10 @@ static void test_gate_profile__stop_rule_ends_for_good(void **state) {
     (void)state;
     const kl_gate_opts o = {.max_seconds = 1};
     for (int pairs = 4; pairs <= 64; pairs += 2) assert_int_not_equal(rule_after(4, 3, pairs, 0.5, &o), GO_ON);
+    const race without_noise = {.pairs = 30, .timed_ns = 1e9, .start_ns = kl_now_ns() - 2000000000ll};
+    assert_int_equal(stop_rule(&without_noise, &o), GIVE_UP);
+    const race crowded = {.left_out = CAP_PAIRS, .timed_ns = 1e9, .start_ns = kl_now_ns() - 2000000000ll};
+    assert_int_equal(stop_rule(&crowded, &o), GIVE_UP);
     assert_int_not_equal(rule_after(0.5, 0.2, MAX_PAIRS, 0.5, &o), GO_ON);
 }
 
@@ -365,6 +507,12 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_is_a_finding),
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_against_itself_is_one_too),
         cmocka_unit_test(test_gate_profile__a_baseline_that_failed_starts_afresh),
+        cmocka_unit_test(test_gate_profile__preempted_pairs_are_left_out_and_counted),
+        cmocka_unit_test(test_gate_profile__slow_samples_count_when_nobody_disturbed_them),
+        cmocka_unit_test(test_gate_profile__where_all_are_preempted_the_machine_is_busy),
+        cmocka_unit_test(test_gate_profile__a_spread_of_its_own_is_told_from_a_busy_machine),
+        cmocka_unit_test(test_gate_profile__crowded_batches_become_shorter),
+        cmocka_unit_test(test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_clock),
         cmocka_unit_test(test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),

@@ -501,7 +501,7 @@ static kl_err run_gate(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const 
     o.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
     o.compile.carried = true;
     kl_err err = kl_gate_run(v, g, a, t, k, &o, e);
-    if (!err && v->outcome == KL_UNSTABLE) err = kl_gate_run(v, g, a, t, k, &o, e);
+    if (err == KL_EBUSY || (!err && v->outcome == KL_UNSTABLE)) err = kl_gate_run(v, g, a, t, k, &o, e);
     return err;
 }
 

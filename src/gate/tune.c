@@ -111,7 +111,8 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e) {
         t->best = *p;
         t->best_ratio = score;
     }
-    if (t->opts->progress) t->opts->progress(t->opts->progress_ctx, KL_STAGE_PROFILE, params.ptr);
+    const int64_t most = t->out->grid < t->max_trials ? t->out->grid : t->max_trials;
+    if (t->opts->tried) t->opts->tried(t->opts->progress_ctx, row, t->out->n_trials, (int)most);
     return KL_OK;
 }
 

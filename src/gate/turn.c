@@ -1,23 +1,47 @@
-/* turn.c - gates on one machine take turns: whoever times is alone, whoever compiles and checks shares.
+/* turn.c - gates on one machine take turns on what they share: their cores, or a GPU.
  *
- *   turnstile   everybody passes it one at a time; who waits for the room stands in it, so that nobody is starved
- *   room        shared while a gate compiles and checks, exclusive while it times
+ *   core-N       one file for each core that a gate may run on (taskset, cpuset): shared while it compiles and checks, since a compiler and
+ *                an oracle use all of them; exclusive while it times on the CPU, where the kernel needs one and the clock another
+ *   gpu-N        shared while it checks, exclusive while it times there; the cores are then free for others
+ *   *.turnstile  of the first core, of the GPU: everybody passes it one at a time, and who waits stands in it, so that nobody is starved
  *
- * Two gates that time at once measure each other, and a gate that checks (compiler, oracle on every core) is felt by one that times.
- * Both locks end with their process, so a killed gate leaves nothing behind.  They lie where every gate of the user finds them, whatever
- * its cache is.  Not here: other programs; the A/A floor of each verdict shows those.  SPDX-License-Identifier: Apache-2.0 */
+ * Gates without a place in common never wait for each other.  A file says who has it and since when, so that waiting can be shown.  Nobody
+ * waits for one holder longer than KL_TURN_SECONDS: then the gate goes on, says so, and its A/A floor tells what that did.
+ * The locks end with their process.  Files lie where every gate of the user finds them, whatever its cache is.
+ * Not here: other programs; the scheduler's word on every sample shows those (profile.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/proc.h"
+
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-/* Not in $TMPDIR, which differs from shell to shell.  A file of somebody else, or a link, is not ours to lock. */
+#ifndef KL_TURN_DIR
+#define KL_TURN_DIR "/tmp" /* not $TMPDIR, which differs from shell to shell */
+#endif
+
+static const int64_t SECOND = 1000000000;
+static const int64_t POLL_NS = 20000000;
+static const int64_t SAY_NS = 10000000000; /* to a file: a line after so long, and another after every minute */
+
+/* ---- places ---------------------------------------------------------------------------------------------------- */
+
+/* A file of somebody else, or a link, is not ours to lock. */
 static int open_own(const char *what) {
-    char path[64];
+    char path[160];
     struct stat s;
-    snprintf(path, sizeof path, "/tmp/klineage-%u.%s", (unsigned)getuid(), what);
+    snprintf(path, sizeof path, KL_TURN_DIR "/klineage-%u.%s", (unsigned)getuid(), what);
     const int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0 && (fstat(fd, &s) || s.st_uid != getuid() || !S_ISREG(s.st_mode))) {
         close(fd);
@@ -26,19 +50,146 @@ static int open_own(const char *what) {
     return fd;
 }
 
-/* Pass the turnstile, take the room the given way.  What is held is given up first, so nobody waits for himself. */
-static bool take(kl_turn *t, int how) {
-    if (!t->open) *t = (kl_turn){true, open_own("turnstile"), open_own("room")};
-    if (t->turnstile < 0 || t->room < 0 || flock(t->room, LOCK_UN) || flock(t->turnstile, LOCK_EX)) return false;
-    const bool taken = flock(t->room, how) == 0;
-    return flock(t->turnstile, LOCK_UN) == 0 && taken;
+/* The first device that CUDA would see, as far as a file's name can say it. */
+static void gpu_name(char *out, size_t room) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    size_t n = (size_t)snprintf(out, room, "gpu-");
+    for (const char *p = visible && *visible ? visible : "0"; *p && *p != ',' && n + 1 < room; p++)
+        if ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-')
+            out[n++] = *p;
+    out[n] = '\0';
 }
 
-bool kl_turn_share(kl_turn *t) { return take(t, LOCK_SH); }
-bool kl_turn_alone(kl_turn *t) { return take(t, LOCK_EX); }
+static void add_place(kl_turn_room *r, const char *name) {
+    char beside[80];
+    snprintf(beside, sizeof beside, "%s.turnstile", name);
+    if (r->n == 0) r->turnstile = open_own(beside);
+    r->places[r->n++] = open_own(name);
+}
+
+void kl_turn_open(kl_turn *t, const char *what, bool on_gpu) {
+    char name[64];
+    cpu_set_t set;
+    bool wanted[KL_TURN_CORES] = {0};
+    *t = (kl_turn){.limit_ns = KL_TURN_SECONDS * SECOND};
+    snprintf(t->what, sizeof t->what, "%s", what);
+    if (sched_getaffinity(0, sizeof set, &set)) CPU_ZERO(&set);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET((size_t)cpu, &set))
+            wanted[cpu % KL_TURN_CORES] = true; /* above that, cores share a file: rather wait than disturb */
+    for (int i = 0; i < KL_TURN_CORES; i++) {
+        snprintf(name, sizeof name, "core-%d", i);
+        if (wanted[i]) add_place(&t->cores, name);
+    }
+    gpu_name(name, sizeof name);
+    if (on_gpu) add_place(&t->gpu, name);
+}
+
+/* ---- who has it -------------------------------------------------------------------------------------------------- */
+
+static void sign(int fd, const char *what) {
+    char text[96];
+    const int n = snprintf(text, sizeof text, "%ld %lld %s\n", (long)getpid(), (long long)time(NULL), what);
+    if (pwrite(fd, text, (size_t)n, 0) == n) (void)!ftruncate(fd, n);
+}
+
+/* "PID 12 (gate gemm), since 3 s"; false when whoever signed is gone. */
+static bool read_holder(int fd, kl_turn *t, pid_t *pid) {
+    char text[96], what[64] = "";
+    long who;
+    long long since;
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    *pid = 0;
+    snprintf(t->holder, sizeof t->holder, "another gate");
+    if (sscanf(text, "%ld %lld %63[^\n]", &who, &since, what) != 3 || who == (long)getpid()) return false;
+    if (kill((pid_t)who, 0) && errno == ESRCH) return false;
+    for (char *p = what; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = ' ';
+    *pid = (pid_t)who;
+    snprintf(t->holder, sizeof t->holder, "PID %ld (%s), since %lld s", who, what, (long long)time(NULL) - since);
+    return true;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------------------ */
+
+static void show_waiting(kl_turn *t, int64_t waited_ns) {
+    char text[200];
+    if (waited_ns < t->shown_ns + (t->shown_ns ? SECOND : SECOND / 2)) return;
+    t->shown_ns = waited_ns;
+    snprintf(text, sizeof text, "waiting for %s", t->holder);
+    if (t->progress) t->progress(t->progress_ctx, KL_STAGE_PROFILE, text);
+    if (isatty(STDERR_FILENO) || waited_ns < t->said_ns + (t->said_ns ? 6 * SAY_NS : SAY_NS)) return;
+    t->said_ns = waited_ns;
+    kl_say("klineage: %s", text);
+}
+
+/* Take one lock, however long its holders change; false when one of them kept it too long, or the user wants to stop. */
+static bool lock(kl_turn *t, int fd, int how) {
+    const int64_t begin = kl_now_ns();
+    int64_t since = begin;
+    pid_t last = 0, holder;
+    t->shown_ns = t->said_ns = 0;
+    while (flock(fd, how | LOCK_NB)) {
+        const int64_t now = kl_now_ns();
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
+        (void)read_holder(fd, t, &holder);
+        if (holder != last) since = now;
+        last = holder;
+        if (now - since > t->limit_ns || now - begin > KL_TURN_LONGEST * t->limit_ns || kl_interrupted()) return false;
+        show_waiting(t, now - begin);
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    }
+    sign(fd, t->what);
+    return true;
+}
+
+static void release(kl_turn_room *r) {
+    for (int i = 0; i < r->n; i++) (void)flock(r->places[i], LOCK_UN);
+}
+
+static bool usable(const kl_turn_room *r) {
+    bool ok = r->n > 0 && r->turnstile >= 0;
+    for (int i = 0; i < r->n; i++) ok = ok && r->places[i] >= 0;
+    return ok;
+}
+
+/* Pass the turnstile, take the places in order, so that two who want some of them never wait for each other. */
+static kl_turn_state take(kl_turn *t, kl_turn_room *r, int how) {
+    if (!usable(r)) return KL_TURN_NO_LOCK;
+    bool taken = lock(t, r->turnstile, LOCK_EX);
+    for (int i = 0; taken && i < r->n; i++) taken = lock(t, r->places[i], how);
+    (void)flock(r->turnstile, LOCK_UN);
+    if (taken) return KL_TURN_TAKEN;
+    release(r);
+    return KL_TURN_TOO_LONG;
+}
+
+void kl_turn_release(kl_turn *t) {
+    release(&t->cores);
+    release(&t->gpu);
+}
+
+/* What is held is given up first, so nobody waits for himself. */
+kl_turn_state kl_turn_share(kl_turn *t) {
+    kl_turn_release(t);
+    const kl_turn_state state = take(t, &t->cores, LOCK_SH);
+    return state || t->gpu.n == 0 ? state : take(t, &t->gpu, LOCK_SH);
+}
+
+kl_turn_state kl_turn_alone(kl_turn *t) {
+    kl_turn_release(t);
+    return take(t, t->gpu.n ? &t->gpu : &t->cores, LOCK_EX);
+}
+
+static void close_room(kl_turn_room *r) {
+    for (int i = 0; i < r->n; i++)
+        if (r->places[i] >= 0) close(r->places[i]);
+    if (r->n && r->turnstile >= 0) close(r->turnstile);
+}
 
 void kl_turn_close(kl_turn *t) {
-    if (t->open && t->room >= 0) close(t->room);
-    if (t->open && t->turnstile >= 0) close(t->turnstile);
+    close_room(&t->cores);
+    close_room(&t->gpu);
     *t = (kl_turn){0};
 }

@@ -14,7 +14,7 @@ static const char *const OUTCOMES[] = {"pass", "no_compile", "wrong", "cheat", "
 static const char *const STAGES[] = {"parse", "compile", "inspect", "tiny", "hidden",
                                      "real",  "profile", "after",   "done"};
 static const char *const CALLS[] = {"same", "faster", "slower", "undecided"};
-static const int EXIT_CODES[] = {0, 3, 4, 6, 5, 9, 5, 10}; /* in the order of kl_outcome */
+static const int EXIT_CODES[] = {0, 3, 4, 6, 5, 9, 14, 10}; /* in the order of kl_outcome */
 
 const char *kl_outcome_name(kl_outcome o) { return OUTCOMES[o]; }
 const char *kl_stage_name(kl_stage s) { return STAGES[s]; }
@@ -69,6 +69,8 @@ static json_t *comparison_json(const kl_comparison *m) {
     put_real(o, "aa_high", m->aa_high);
     put_int(o, "pairs", m->pairs);
     put_int(o, "controls", m->controls);
+    put_int(o, "left_out", m->left_out);
+    put_real(o, "handshake", m->handshake);
     put(o, "call", json_string(kl_call_name(m->call)));
     put_bool(o, "stable", m->stable);
     put_bool(o, "bimodal", m->bimodal);
@@ -233,6 +235,8 @@ static kl_comparison parse_comparison(kl_arena *a, const json_t *o) {
                            .aa_high = kl_json_real_or(o, "aa_high", 0),
                            .pairs = (int)kl_json_int_or(o, "pairs", 0),
                            .controls = (int)kl_json_int_or(o, "controls", 0),
+                           .left_out = (int)kl_json_int_or(o, "left_out", 0),
+                           .handshake = kl_json_real_or(o, "handshake", 0),
                            .call = call < 0 ? KL_UNDECIDED : (kl_call)call,
                            .stable = kl_json_bool_or(o, "stable", false),
                            .bimodal = kl_json_bool_or(o, "bimodal", false)};
@@ -347,7 +351,20 @@ static void render_comparison(kl_buf *b, const kl_comparison *m) {
     kl_buf_printf(b, "  vs %.*s ", KL_STR_ARG(m->baseline));
     duration(b, m->baseline_ns);
     kl_buf_printf(b, ": %.4gx [%.4g, %.4g] %s", m->ratio, m->low, m->high, kl_call_name(m->call));
-    kl_buf_printf(b, "  (%d pairs, A/A floor %.2f %%%s)\n", m->pairs, 100 * m->floor, m->stable ? "" : ", not stable");
+    kl_buf_printf(b, "  (%d pairs", m->pairs);
+    if (m->left_out) kl_buf_printf(b, ", %d left out", m->left_out);
+    if (m->controls || m->floor > 0) kl_buf_printf(b, ", A/A floor %.2f %%", 100 * m->floor);
+    kl_buf_printf(b, "%s)\n", m->stable ? "" : ", not stable");
+}
+
+/* What to type after a measurement that told too little. */
+static void render_next(kl_buf *b, const kl_verdict *v) {
+    const bool busy = !v->n_comparisons || kl_comparison_busy(&v->comparisons[0]);
+    if (v->outcome != KL_UNSTABLE) return;
+    kl_buf_printf(
+        b, "  next: klineage gate %.*s %.*s%s%.*s%s%s\n", KL_STR_ARG(v->task), KL_STR_ARG(v->kernel_path),
+        v->workload.len ? " --workload " : "", KL_STR_ARG(v->workload), busy ? " --wait-quiet" : " --check-only",
+        busy ? "   once less else runs here" : "   it may be correct; its time depends on its data or its pages");
 }
 
 static double used(const kl_check_result *r) {
@@ -387,6 +404,7 @@ void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour) {
     for (int i = 0; i < v->n_comparisons; i++) render_comparison(&text, &v->comparisons[i]);
     for (int i = 0; i < v->n_degradations; i++)
         kl_buf_printf(&text, "  degraded: %.*s\n", KL_STR_ARG(v->degradations[i]));
+    render_next(&text, v);
     if (v->platform.len) /* without one nothing ever ran */
         kl_buf_printf(&text, "  on %.*s (%.*s), %.2f s in all, %.0f ms beyond compile and runs\n",
                       KL_STR_ARG(v->device), KL_STR_ARG(v->platform), (double)v->total_ns * 1e-9,

@@ -77,6 +77,8 @@ static kl_verdict full(void) {
                                                        .aa_high = 1.001,
                                                        .pairs = 30,
                                                        .controls = 15,
+                                                       .left_out = 4,
+                                                       .handshake = 0.0005,
                                                        .call = KL_FASTER,
                                                        .stable = true,
                                                        .bimodal = true};
@@ -118,6 +120,45 @@ static void test_gate_verdict__survives_its_json(void **state) {
     assert_int_equal(back.comparisons[0].call, KL_FASTER);
     back.journaled = false; /* the one thing that reading changes */
     assert_str(dumped(a, &back), first.ptr);
+    kl_arena_free(a);
+}
+
+/* Verdicts are older than some of their fields. */
+static void test_gate_verdict__one_without_younger_fields_is_read(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_verdict v = full(), back;
+    json_t *o = kl_verdict_json(&v), *vs = json_array_get(json_object_get(json_object_get(o, "time"), "vs"), 0);
+    assert_int_equal(json_object_del(vs, "left_out"), 0);
+    assert_int_equal(json_object_del(vs, "handshake"), 0);
+    assert_ok(kl_verdict_parse(&back, a, kl_json_dump(a, o, false), KL_S("old.json"), &e));
+    assert_int_equal(back.comparisons[0].left_out, 0);
+    assert_int_equal(back.comparisons[0].pairs, 30);
+    json_decref(o);
+    kl_arena_free(a);
+}
+
+static kl_str shown(kl_arena *a, const kl_verdict *v) {
+    kl_buf b = {0};
+    kl_verdict_render(v, &b, false);
+    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return text;
+}
+
+static void test_gate_verdict__an_unstable_one_says_what_to_type(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_verdict v = full();
+    v.outcome = KL_UNSTABLE;
+    v.comparisons[0].floor = 0.216;
+    assert_contains(shown(a, &v).ptr, "1.05x [1.04, 1.06] faster  (30 pairs, 4 left out, A/A floor 21.60 %)");
+    assert_contains(shown(a, &v).ptr, "next: klineage gate gemm k.c --workload M=64 --wait-quiet");
+    v.comparisons[0].floor = 0.004; /* the machine is quiet: waiting would change nothing */
+    assert_contains(shown(a, &v).ptr, "next: klineage gate gemm k.c --workload M=64 --check-only");
+    v.outcome = KL_PASS;
+    assert_null(strstr(shown(a, &v).ptr, "next:"));
     kl_arena_free(a);
 }
 
@@ -170,8 +211,8 @@ static void test_gate_verdict__exit_codes_tell_outcomes_apart(void **state) {
     const struct {
         kl_outcome outcome;
         int code;
-    } rows[] = {{KL_PASS, 0}, {KL_NO_COMPILE, 3}, {KL_WRONG, 4},    {KL_CHEAT, 6},
-                {KL_HANG, 5}, {KL_CRASH, 9},      {KL_UNSTABLE, 5}, {KL_REFUSED, 10}};
+    } rows[] = {{KL_PASS, 0}, {KL_NO_COMPILE, 3}, {KL_WRONG, 4},     {KL_CHEAT, 6},
+                {KL_HANG, 5}, {KL_CRASH, 9},      {KL_UNSTABLE, 14}, {KL_REFUSED, 10}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         assert_int_equal(kl_verdict_exit_code(&(kl_verdict){.outcome = rows[i].outcome}), rows[i].code);
 }
@@ -297,6 +338,8 @@ static void test_gate_verdict__more_checks_than_a_gate_writes_are_refused(void *
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_verdict__survives_its_json),
+        cmocka_unit_test(test_gate_verdict__one_without_younger_fields_is_read),
+        cmocka_unit_test(test_gate_verdict__an_unstable_one_says_what_to_type),
         cmocka_unit_test(test_gate_verdict__one_that_was_not_timed_has_no_time),
         cmocka_unit_test(test_gate_verdict__receipt_covers_the_findings),
         cmocka_unit_test(test_gate_verdict__receipt_stays_with_a_journaled_one),

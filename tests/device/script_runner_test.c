@@ -4,10 +4,12 @@
 #include "backend/wire.h"
 #include "base/fs.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/proc.h"
 #include "base/test.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define N 1000
 #define SECOND 1000000000ll
@@ -161,6 +163,25 @@ static void test_script_runner__says_that_torch_is_missing(void **unused) {
     kl_arena_free(a);
 }
 
+/* A Python that writes down how much it may take; what it does then is the same. */
+static void test_script_runner__may_not_take_all_memory(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
+    kl_arena *a = kl_arena_new();
+    kl_str said;
+    (void)unused;
+    assert_ok(kl_fs_write("limited", KL_S("#!/bin/sh\nulimit -d >limit.txt\nexec python3 \"$@\"\n"), &e));
+    assert_int_equal(chmod("limited", 0755), 0);
+    setenv("KLINEAGE_PYTHON", "./limited", 1);
+    (void)!begin(&s, "def run(x, s, t): return x\n", &e); /* without torch it goes no further */
+    unsetenv("KLINEAGE_PYTHON");
+    end(&s);
+    assert_ok(kl_fs_read(&said, a, "limit.txt", 64, &e));
+    const long long kib = strtoll(said.ptr, NULL, 10);
+    if (kib <= 0 || kib * 1024 > kl_memory_room_now().total) fail_msg("it may take %s KiB", said.ptr);
+    kl_arena_free(a);
+}
+
 static const char *const STYLES[] = {
     "def run(**inputs):\n    return {'y': inputs['x'].float() * inputs['s'] + inputs['t']}\n",
     "def run(x, s, t):\n    return x.float() * s + t\n",
@@ -232,6 +253,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_script_runner__has_the_structs_of_wire_h),
         cmocka_unit_test(test_script_runner__says_that_torch_is_missing),
+        cmocka_unit_test(test_script_runner__may_not_take_all_memory),
         cmocka_unit_test(test_script_runner__calls_every_style),
         cmocka_unit_test(test_script_runner__times_batches_by_the_gates_clock),
         cmocka_unit_test(test_script_runner__turns_exceptions_into_faults),

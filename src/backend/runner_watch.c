@@ -1,0 +1,136 @@
+/* runner_watch.c - was the core of a sample its own? the scheduler's word, never the sample's value.
+ *
+ *   armed ............. go ==== calls ==== done ............ exit
+ *     schedstat before   |    interval       |  schedstat after       of the process that runs the calls, and of this thread
+ *
+ * The second number of schedstat is the time that a process was ready and had no core: it grows only when somebody else had it.  A
+ * hypervisor that takes the core away shows as steal in /proc/stat, in ticks of 10 ms.  Both are the kernel's counts, outside the reach of
+ * the code that is timed.  After "done" the process still has to end and to be reaped, so the second reading finds it; where it does
+ * not, this thread came late, which is as much of a reason.
+ * Not here: what becomes of such a sample (gate/profile.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "runner_watch.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_CHILDREN = 64 };
+
+static const double  SHARE = 0.005;     /* of an interval: what is shorter does not show in half a percent */
+static const int64_t SHORTEST_NS = 2000; /* a fault of this thread's own cache costs as much */
+
+/* ---- reading ------------------------------------------------------------------------------------------------- */
+
+static size_t read_text(int fd, char *text, size_t room) {
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, room - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+static size_t read_file(const char *path, char *text, size_t room) {
+    int    fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = read_text(fd, text, room);
+    if (fd >= 0) close(fd);
+    return n;
+}
+
+/* "cpu_ns delay_ns slices"; the delay, -1 when it cannot be read. */
+static int64_t delay_of(int fd) {
+    char      text[96];
+    long long cpu, delay;
+    return read_text(fd, text, sizeof text) && sscanf(text, "%lld %lld", &cpu, &delay) == 2 ? delay : -1;
+}
+
+/* Ticks of one core that a hypervisor gave to others: the eighth number of its line.  0 for a batch on no core of its own, where the
+ * ticks of all cores would say nothing about it. */
+static int64_t steal_ticks(int cpu) {
+    static _Thread_local char text[32 << 10];
+    char                      name[24];
+    long long                 t[8];
+    (void)snprintf(name, sizeof name, "\ncpu%d ", cpu);
+    if (cpu < 0 || !read_file("/proc/stat", text, sizeof text)) return 0;
+    const char *line = strstr(text, name);
+    int         n = line ? sscanf(line + strlen(name), "%lld %lld %lld %lld %lld %lld %lld %lld", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
+                                  &t[6], &t[7]) : 0;
+    return n == 8 ? t[7] : 0;
+}
+
+static int children_of(pid_t runner, pid_t *out) {
+    char path[64], text[MAX_CHILDREN * 8];
+    int  n = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", runner, runner);
+    if (!read_file(path, text, sizeof text)) return 0;
+    for (char *at = text, *end; n < MAX_CHILDREN; at = end) {
+        long pid = strtol(at, &end, 10);
+        if (end == at) break;
+        out[n++] = (pid_t)pid;
+    }
+    return n;
+}
+
+static int open_schedstat(pid_t pid) {
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* ---- one sample ---------------------------------------------------------------------------------------------- */
+
+void kli_watch_begin(kli_watch *w, pid_t runner, int cpu) {
+    pid_t child[MAX_CHILDREN];
+    int   n = children_of(runner, child);
+    *w = (kli_watch){.timed = open_schedstat(n ? child[n - 1] : runner), .cpu = cpu,
+                     .own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
+    w->steal_ticks = steal_ticks(cpu);
+    w->timed_delay_ns = delay_of(w->timed);
+    w->own_delay_ns = delay_of(w->own);
+}
+
+void kli_watch_close(kli_watch *w) {
+    if (w->timed >= 0) close(w->timed);
+    if (w->own >= 0) close(w->own);
+    w->timed = w->own = -1;
+}
+
+static bool grew(int64_t before, int64_t after, int64_t allowed) { return before >= 0 && after >= 0 && after - before > allowed; }
+
+/* A thread that spins and lost its core in the middle has done no harm; one that slept adds its own wait to the interval. */
+void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, int64_t late_ns) {
+    const int64_t after = delay_of(w->timed), allowed = SHORTEST_NS + (int64_t)(SHARE * (double)interval_ns);
+    s->preempted = grew(w->timed_delay_ns, after, allowed);
+    s->late = spin ? late_ns > allowed : grew(w->own_delay_ns, delay_of(w->own), allowed);
+    s->late |= w->timed_delay_ns >= 0 && after < 0; /* the process is gone already: this thread lost its core behind "done" */
+    s->stolen = steal_ticks(w->cpu) > w->steal_ticks;
+    kli_watch_close(w);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------ */
+
+/* Fields 3 (state), 14 to 17 (user and system time of itself and of the children it reaped), behind a name that may hold anything. */
+static bool add_stat(kli_progress *p, pid_t pid) {
+    char      path[64], text[1024], state;
+    long long t[4];
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (!read_file(path, text, sizeof text)) return false;
+    const char *behind = strrchr(text, ')');
+    if (!behind || sscanf(behind + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld", &state, &t[0], &t[1], &t[2], &t[3]) != 5)
+        return false;
+    const int64_t tick_ns = 1000000000ll / sysconf(_SC_CLK_TCK);
+    p->cpu_ns += (t[0] + t[1] + t[2] + t[3]) * tick_ns;
+    p->asleep &= state != 'R' && state != 'D';
+    int           fd = open_schedstat(pid);
+    const int64_t delay = delay_of(fd);
+    if (fd >= 0) close(fd);
+    p->delay_ns += delay > 0 ? delay : 0;
+    return true;
+}
+
+kli_progress kli_watch_progress(pid_t runner) {
+    pid_t        child[MAX_CHILDREN];
+    kli_progress p = {.asleep = true};
+    const int    n = children_of(runner, child);
+    p.known = add_stat(&p, runner);
+    for (int i = 0; i < n; i++) (void)add_stat(&p, child[i]);
+    return p;
+}

@@ -1,0 +1,68 @@
+/* fit.c - does a shape fit into this machine's memory?  Asked before anything is allocated, said with the sizes.
+ *
+ *   inputs     every input set                    answers   the oracle's pages, and a private copy for every set
+ *   outputs    every output slot                  scratch   the kernel's own buffers, for every slot
+ *
+ * What never fits is a shape for another machine, or a kernel that wants too much; what does not fit now is a busy machine.
+ * Not here: memory of a device (kernel/plan.c), what a script takes for itself (backend/spawn.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+static const double SHARE = 0.9; /* of what there is: compilers, runners and the rest of the machine live too */
+
+typedef struct {
+    double inputs, outputs, answers, scratch;
+} needs;
+
+static needs needs_of(const kl_plan *p, uint32_t copies, bool shared) {
+    needs n = {0};
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        const kl_plan_tensor *t = &p->tensors[i];
+        const double bytes = (double)t->bytes, elements = bytes / (double)kl_dtype_bytes((kl_dtype)t->dtype);
+        if (t->role == 0) n.inputs += bytes * copies;
+        if (t->role == 1 || t->role == 2) {
+            n.outputs += bytes * copies;
+            n.answers += (copies + 1) * (kl_dtype_is_float((kl_dtype)t->dtype) ? 8 * elements : bytes);
+        }
+        if (t->role == 2) n.answers += bytes * copies; /* as drawn, to restore it from */
+    }
+    for (uint32_t i = 0; shared && i < p->n_buffers; i++) n.scratch += (double)p->buffers[i].bytes * copies;
+    return n;
+}
+
+static double of_task(const needs *n) { return n->inputs + n->outputs + n->answers; }
+
+static kl_str sizes(kl_arena *a, const needs *n) {
+    const double gib = 1 << 30;
+    return kl_arena_printf(a, "inputs %.3g, outputs %.3g, answers %.3g, scratch %.3g GiB", n->inputs / gib, n->outputs / gib,
+                           n->answers / gib, n->scratch / gib);
+}
+
+/* KL_OK with `*refused` set where it is the kernel's scratch alone that will never fit. */
+static kl_err fit_into(const kl_memory_room *room, const needs *n, kl_arena *a, const char *where, kl_str *refused, kl_error *e) {
+    const double gib = 1 << 30, all = of_task(n) + n->scratch;
+    *refused = (kl_str){0};
+    if (of_task(n) > SHARE * (double)room->total) {
+        kl_fail(e, KL_ELIMIT, where, "this shape needs %.3g GiB of memory, and there are %.3g GiB: %s", of_task(n) / gib,
+                (double)room->total / gib, sizes(a, n).ptr);
+        return kl_hint(e, "a smaller shape: --workload M=64,N=64; or a machine with more memory: klineage help spool");
+    }
+    if (all > SHARE * (double)room->total) {
+        *refused = kl_arena_printf(a, "its scratch buffers do not fit: %.3g GiB are needed, and there are %.3g GiB: %s", all / gib,
+                                   (double)room->total / gib, sizes(a, n).ptr);
+        return KL_OK;
+    }
+    if (all <= SHARE * (double)room->available) return KL_OK;
+    kl_fail(e, KL_EBUSY, where, "this shape needs %.3g GiB of memory, and %.3g GiB are free now: %s", all / gib,
+            (double)room->available / gib, sizes(a, n).ptr);
+    return kl_hint(e, "the same command goes on when other programs have ended: free -h");
+}
+
+kl_err kl_case_fit(kl_case *c, const kl_plan *plan, kl_str *refused, kl_error *e) {
+    const kl_memory_room room = kl_memory_room_now();
+    const needs n = needs_of(plan, c->opts->quick ? 1 : REAL_COPIES, c->backend->shared_memory);
+    return fit_into(&room, &n, c->arena, c->workload->label.ptr, refused, e);
+}

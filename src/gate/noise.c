@@ -1,0 +1,177 @@
+/* noise.c - how far apart does this machine put two timings of one and the same code?
+ *
+ * A small kernel of ours goes the way of every candidate (compiler, sandbox, runner, handshake, watch) and is timed against itself for
+ * less than a second.  The interval of the pairs' ratios around 1 is the A/A floor that a gate would find now: nothing is decided below
+ * twice that.  Not here: what is done about it (command/effort.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+#include "base/proc.h"
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_NOISE_PAIRS = 200,
+    ENOUGH_PAIRS = 60,
+    LEAST_PAIRS = 8,
+    TRIED_PAIRS = 4,
+    N_FLOATS = 16384,
+    N_CALLS = 16,
+    STEPS = 64
+};
+
+static const double SECONDS = 0.6; /* of pairs; what comes before takes the rest of a second */
+static const int64_t TURN_NS = 5ll * 1000000000ll;
+static const int64_t PATIENCE_NS = 5ll * 1000000000ll;
+
+static const char SOURCE[] = "//! launch steady args(x, y, N)\n"
+                             "void steady(const float *restrict x, float *restrict y, int n) {\n"
+                             "    for (int i = 0; i < n; i++) {\n"
+                             "        float v = x[i];\n"
+                             "        for (int k = 0; k < 64; k++) v = v * 0.5f + 1.0f;\n"
+                             "        y[i] = v;\n"
+                             "    }\n"
+                             "}\n";
+
+const char *kl_host_load(char *text, size_t n) {
+    double load[1] = {0};
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(load, 1) == 1)
+        snprintf(text, n, "load %.1f on %ld core%s", load[0], cores, cores == 1 ? "" : "s");
+    else
+        snprintf(text, n, "%ld core%s", cores, cores == 1 ? "" : "s");
+    return text;
+}
+
+const char *kl_noise_text(const kl_noise *n, char *text, size_t room) {
+    char floor[32] = "above 100 %", host[64];
+    if (n->floor <= 1) snprintf(floor, sizeof floor, "%.2g %%", 100 * n->floor);
+    snprintf(text, room, "A/A floor %s, %d of %d pairs disturbed, %s", floor, n->left_out, n->pairs,
+             kl_host_load(host, sizeof host));
+    return text;
+}
+
+typedef struct {
+    kl_arena *arena;
+    kl_task task;
+    kl_workload workload;
+    kl_device device;
+    kl_plan plan;
+    kl_artefact artefact;
+    kl_memory memory;
+    kl_runner *runner;
+    double whole[MAX_NOISE_PAIRS], all[MAX_NOISE_PAIRS];
+    int n_whole, n_all;
+} bench;
+
+static kl_tensor line(const char *name, bool output) {
+    return (kl_tensor){.name = kl_str_of(name), .dtype = KL_F32, .is_output = output, .ndim = 1, .dims = {KL_S("N")}};
+}
+
+static kl_err build(bench *b, kl_error *e) {
+    kl_kernel *k;
+    b->task = (kl_task){.name = KL_S("noise"), .n_axes = 1, .n_inputs = 1, .n_tensors = 2};
+    b->task.axes[0] = (kl_axis){.name = KL_S("N"), .kind = KL_AXIS_VAR};
+    b->task.tensors[0] = line("x", false);
+    b->task.tensors[1] = line("y", true);
+    b->workload = (kl_workload){.axes = {N_FLOATS}, .dtypes = {KL_F32, KL_F32}};
+    kl_err err = kl_device_probe(&b->device, b->arena, KL_BACKEND_CPU, e);
+    if (!err)
+        err = kl_kernel_parse(&k, b->arena, kl_str_of(SOURCE), KL_S("noise.c"), kl_surface_get(KL_SURFACE_C), NULL, e);
+    if (!err) err = kl_kernel_plan(&b->plan, k, &b->task, &b->workload, &b->device.limits, e);
+    if (!err) err = kl_compile(&b->artefact, b->arena, &b->device, k, &b->task, &b->workload, NULL, e);
+    if (!err && !b->artefact.ok) err = kl_fail(e, KL_ENODEV, "noise", "%.300s", b->artefact.log.ptr);
+    return err;
+}
+
+static kl_err fault_error(const kl_fault *fault, kl_error *e) {
+    return kl_fail(e, KL_ESPAWN, "noise", "a kernel of klineage's own failed: %s", fault->text);
+}
+
+static kl_err start(bench *b, kl_error *e) {
+    const kl_runner_opts how = {.backend = KL_BACKEND_CPU, .cpu = -1, .threads = 1};
+    kl_layout layout;
+    kl_fault fault = {0};
+    kl_err err = kl_runner_start(&b->runner, &how, e);
+    if (!err) err = kl_layout_make(&layout, &b->plan, N_CALLS, N_CALLS + 1, e);
+    if (!err) err = kl_memory_open(&b->memory, &layout, e);
+    if (!err) err = kl_runner_place(b->runner, kl_gate_pin_cpu(&b->plan), 1, e);
+    if (!err) err = kl_runner_load(b->runner, &fault, NULL, &b->artefact, &b->plan, e);
+    if (!err && !fault.kind) err = kl_runner_bind(b->runner, &fault, &b->memory, e);
+    return err || !fault.kind ? err : fault_error(&fault, e);
+}
+
+/* Nothing is timed that was not checked, this neither: 64 steps towards the fixed point 2 leave nothing of x = 0. */
+static kl_err check(bench *b, kl_error *e) {
+    kl_fault fault = {0};
+    int64_t wall;
+    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, 0xFF, PATIENCE_NS, &wall, e);
+    if (err || fault.kind) return err ? err : fault_error(&fault, e);
+    const float *y = kl_memory_output(&b->memory, &b->plan, 1, 0);
+    for (int i = 0; i < N_FLOATS; i++)
+        if (!(fabsf(y[i] - 2) < 1e-5f))
+            return kl_fail(e, KL_ESPAWN, "noise", "a kernel of klineage's own computed %g", (double)y[i]);
+    return KL_OK;
+}
+
+static kl_err pair(bench *b, kl_error *e) {
+    const kl_time_request q = {.method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = 0xFF};
+    double ns[2] = {0};
+    bool whole = true;
+    for (int half = 0; half < 2; half++) {
+        kl_fault fault = {0};
+        const kl_err err = kl_runner_time(b->runner, &fault, &ns[half], &q, PATIENCE_NS, e);
+        if (err || fault.kind) return err ? err : fault_error(&fault, e);
+        const kl_sample clock = kl_runner_sample(b->runner);
+        whole &= !clock.preempted && !clock.late && !clock.stolen;
+    }
+    if (!(ns[0] > 0) || !(ns[1] > 0)) return KL_OK;
+    b->all[b->n_all++] = ns[0] / ns[1];
+    if (whole) b->whole[b->n_whole++] = ns[0] / ns[1];
+    return KL_OK;
+}
+
+static kl_err measure(kl_noise *out, bench *b, kl_error *e) {
+    const int64_t begin = kl_now_ns();
+    kl_err err = KL_OK;
+    while (!err && b->n_all < MAX_NOISE_PAIRS && b->n_whole < ENOUGH_PAIRS &&
+           (b->n_all < TRIED_PAIRS || (double)(kl_now_ns() - begin) < SECONDS * 1e9)) {
+        err = pair(b, e);
+        if (kl_interrupted()) return kl_fail(e, KL_EINTR, "noise", "interrupted");
+    }
+    if (err) return err;
+    const bool enough = b->n_whole >= LEAST_PAIRS;
+    const kl_interval aa = kl_bootstrap_median(enough ? b->whole : b->all, (size_t)(enough ? b->n_whole : b->n_all),
+                                               1000, 0.95, kl_stream_of(1, "noise"));
+    out->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
+    out->pairs = b->n_all;
+    out->left_out = b->n_all - b->n_whole;
+    out->noisy = out->floor > KL_NOISY || !enough;
+    return KL_OK;
+}
+
+kl_err kl_gate_noise(kl_noise *out, kl_error *e) {
+    bench *b = calloc(1, sizeof *b);
+    kl_turn turn;
+    if (!b) kl_oom(sizeof *b);
+    *out = (kl_noise){0};
+    b->arena = kl_arena_new();
+    b->memory.inputs_fd = -1;
+    kl_turn_open(&turn, "noise", false);
+    turn.limit_ns = TURN_NS;
+    kl_err err = build(b, e);
+    if (!err) err = start(b, e);
+    if (!err) err = check(b, e);
+    (void)kl_turn_alone(&turn); /* a gate that works on meanwhile is part of what this machine is like */
+    if (!err) err = measure(out, b, e);
+    kl_turn_close(&turn);
+    kl_runner_stop(b->runner);
+    if (b->memory.inputs_fd >= 0) kl_memory_close(&b->memory);
+    kl_arena_free(b->arena);
+    free(b);
+    return err;
+}
