@@ -5,6 +5,7 @@
 #include "base/proc.h"
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void set_up(const kl_args *args) {
@@ -36,11 +37,11 @@ static kl_err answer(const kl_args *args, kl_context *c, kl_result *r, kl_error 
     return kl_command_at(args->command)->run(c, args, r, e);
 }
 
-/* What it was busy with says nothing; how to go on does. */
-static void tell_interrupt(kl_error *e) {
+/* Whatever was going on when ^C came (a compiler, a baseline) is not what the user has to know. */
+static void explain_interrupt(kl_error *e) {
+    if (!e->hint[0]) kl_hint(e, "the same command starts again; verdicts and answers that are in the journal are kept");
     e->where[0] = '\0';
-    snprintf(e->message, sizeof e->message, "interrupted");
-    if (!e->hint[0]) kl_hint(e, "the same command starts again; what is in the journal is not done twice");
+    if (!strstr(e->message, "interrupted;")) snprintf(e->message, sizeof e->message, "interrupted");
 }
 
 int main(int argc, char **argv) {
@@ -54,8 +55,8 @@ int main(int argc, char **argv) {
         set_up(&args);
         err = answer(&args, &context, &result, &e);
     }
-    if (err == KL_EINTR) tell_interrupt(&e);
     if (err && !e.code) kl_fail(&e, err, NULL, "%s", kl_err_name(err));
+    if (err == KL_EINTR) explain_interrupt(&e);
     int status = err ? kl_cli_show_error(&args, arena, &e) : kl_cli_show_result(&args, arena, &result);
     kl_result_fini(&result);
     kl_arena_free(arena);
