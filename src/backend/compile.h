@@ -30,6 +30,7 @@ double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when abse
 kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e);
 /* memory or arithmetic function of the C library that any kernel may call */
 bool   kli_symbol_is_harmless(const char *name);
+bool   kli_symbol_is_openmp(const char *name);
 
 /* A trusted plugin's C source to a shared object in `dir` (cpu_compile.c). */
 kl_err kli_plugin_compile(kl_artefact *out, kl_arena *a, kl_str source, const char *dir, kl_error *e);

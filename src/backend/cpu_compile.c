@@ -32,7 +32,7 @@ static bool has_flag(const kl_kernel *k, const char *prefix) {
 
 static void add_linking(command *c) {
     static const char *const WORDS[] = {"-fPIC", "-shared", "-nostartfiles", "-fno-ident", "-Wl,-z,now,-z,relro,-z,defs,-z,noexecstack",
-                                        "-Wl,--build-id=none,--as-needed", "-o", "kernel.so", "kernel.c", "-lm"};
+                                        "-Wl,--build-id=none,--as-needed,--hash-style=sysv", "-o", "kernel.so", "kernel.c", "-lm"};
     for (size_t i = 0; i < KL_COUNT(WORDS); i++) add(c, WORDS[i]);
 }
 

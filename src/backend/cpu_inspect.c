@@ -49,7 +49,7 @@ static bool is_math(const char *name) {
 
 bool kli_symbol_is_harmless(const char *name) { return is_one_of(name, MEMORY, KL_COUNT(MEMORY)) || is_math(name); }
 
-static bool is_openmp(const char *name) { return strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "omp_", 4) == 0; }
+bool kli_symbol_is_openmp(const char *name) { return strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "omp_", 4) == 0; }
 
 static bool uses_openmp(const kl_kernel *k) {
     for (int i = 0; i < k->n_flags; i++)
@@ -61,11 +61,11 @@ static void check_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, con
     for (size_t i = 0; i < f->n_symbols && !out->suspicious.len; i++) {
         const char *name = f->symbols[i].name;
         if (f->symbols[i].defined) {
-            if (is_openmp(name)) out->suspicious = kl_arena_printf(a, "it defines %.60s, which belongs to OpenMP", name);
+            if (kli_symbol_is_openmp(name)) out->suspicious = kl_arena_printf(a, "it defines %.60s, which belongs to OpenMP", name);
             continue;
         }
         if (kli_symbol_is_harmless(name)) continue;
-        if (is_openmp(name) && uses_openmp(k)) continue;
+        if (kli_symbol_is_openmp(name) && uses_openmp(k)) continue;
         out->suspicious = kl_arena_printf(a, "it calls %.60s, which a kernel has no business with", name);
     }
 }

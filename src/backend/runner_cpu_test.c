@@ -194,9 +194,14 @@ static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
     fixture_close(&f);
 }
 
-/* It knows where the control page was mapped, says "done" at once and does the work afterwards. */
+static void note_control(void *to, uintptr_t from, uintptr_t end, const char *permissions, const char *name) {
+    (void)end, (void)permissions;
+    if (strstr(name, "memfd:control")) memcpy(to, &from, sizeof from);
+}
+
+/* It knows where the control page is mapped, says "done" at once and does the work afterwards. */
 #define FORGER LAUNCH "#include <stdint.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" \
-    "    uint32_t *control = (uint32_t *)(((uintptr_t)y & ~4095ul) - 4096 - 0x11000);\n" \
+    "    uint32_t *control = (uint32_t *)0x%lxul;\n" \
     "    if (control[0] && control[0] < 10000) *(volatile uint32_t *)(control + 64) = control[0];\n" \
     "    for (volatile int i = 0; i < 20000000; i++) { }\n" \
     "    for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n"
@@ -205,9 +210,15 @@ static void test_runner_cpu__work_after_done_is_seen(void **state) {
     fixture  f;
     kl_error e = {0};
     double   ns = 0;
+    char     source[1024];
+    uintptr_t control = 0;
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
-    fixture_ready(&f, FORGER, false);
+    fixture_ready(&f, HEAD SCALE_BODY, false);
+    if (!fixture_each_mapping(note_control, &control) || !control) skip(); /* somebody else's maps may be hidden from us */
+    (void)snprintf(source, sizeof source, FORGER, (unsigned long)control);
+    fixture_compile_for(&f, source, false);
+    fixture_load(&f);
     kl_time_request q = {.method = KL_TIME_BATCH, .calls = 1, .poison = 0xA5};
     kl_memory_poison(&f.memory, &f.plan, 0, 0xA5);
     assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
@@ -268,7 +279,8 @@ static void test_runner_cpu__threads_are_the_declared_ones(void **state) {
     fixture_ready(&f, "//! threads 2\n" LAUNCH "void scale(const float *x, float s, float *y, int n) {\n"
                       "#pragma omp parallel for num_threads(4)\n for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n", false);
     fixture_run(&f, 0, 1);
-    fixture_expect_fault(&f, KL_FAULT_CRASH, SIGSYS, "forbidden system call");
+    assert_int_equal(f.fault.kind, KL_FAULT_NONE); /* it gets the two */
+    fixture_expect_scaled(&f, 0, 1);
     fixture_close(&f);
 }
 
