@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_FORMAT "klineage compile 2" /* goes up with every change of what inspection says */
+#define CACHE_FORMAT "klineage compile 3" /* goes up with every change of what inspection says */
 #define MAX_ARTEFACT_BYTES ((size_t)1 << 30)
 
 /* ---- running one program ------------------------------------------------------------------------------------- */
@@ -140,6 +140,7 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     out->log = kl_arena_copy(a, kl_json_text_or(o, "log", KL_S("")));
     out->toolchain = kl_arena_copy(a, kl_json_text_or(o, "toolchain", KL_S("")));
     out->suspicious = kl_arena_copy(a, kl_json_text_or(o, "suspicious", KL_S("")));
+    out->refused = kl_arena_copy(a, kl_json_text_or(o, "refused", KL_S("")));
     out->wall_ns = kl_json_int_or(o, "wall_ns", 0);
     (void)snprintf(out->hash, sizeof out->hash, "%.*s", KL_STR_ARG(kl_json_text_or(o, "hash", KL_S(""))));
     read_features(out, a, json_object_get(o, "features"));
@@ -157,6 +158,7 @@ static json_t *to_json(const kl_artefact *r) {
     json_object_set_new(o, "hash", json_string(r->hash));
     json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
     json_object_set_new(o, "suspicious", kl_json_str(r->suspicious));
+    json_object_set_new(o, "refused", kl_json_str(r->refused));
     json_object_set_new(o, "features", features);
     json_object_set_new(o, "log", kl_json_str(r->log));
     return o;

@@ -48,6 +48,14 @@ typedef struct {
 
 /* ---- open, load ---------------------------------------------------------------------------------------------- */
 
+/* Some functions that kernels may call ask the system something the first time, which no filter would allow: they ask now. */
+static int compare_bytes(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
+
+static void ask_beforehand(void) {
+    char many[4096] = {1};
+    qsort(many, sizeof many, 1, compare_bytes);
+}
+
 static int cpu_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     cpu_state *s = calloc(1, sizeof *s);
     if (!s) kl_oom(sizeof *s);
@@ -56,6 +64,7 @@ static int cpu_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     if (!s->report) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "no shared page: %s", strerror(errno));
     kli_child_catch(s->report, !c->trusted);
     if (c->trusted) return 0;
+    ask_beforehand();
     if (kli_filter_build(&s->kernel_filter, KLI_FILTER_KERNEL) && kli_filter_build(&s->threads_filter, KLI_FILTER_THREADS))
         reply->isolation |= KLI_ISOLATED_SECCOMP;
     return 0;

@@ -177,6 +177,42 @@ static void test_runner_cpu__forbids_system_calls(void **state) {
     }
 }
 
+/* Honest kernels that ask for more than arithmetic. */
+static const char *const HONEST[] = {
+    LAUNCH "#include <string.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" /* four megabytes of stack */
+    "    int m = (1 << 20) + n; float t[m]; memset(t, 0, sizeof t); t[m - 1] = s; for (int i = 0; i < n; i++) y[i] = t[m - 1] * x[i]; }\n",
+    LAUNCH "#include <string.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" /* forty */
+    "    volatile char t[40 << 20]; for (size_t i = 0; i < sizeof t; i += 4096) t[i] = 1; for (int i = 0; i < n; i++) y[i] = s * x[i] * t[4096]; }\n",
+    LAUNCH "#include <stdlib.h>\nstatic int less(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }\n"
+    "void scale(const float *x, float s, float *y, int n) { for (int i = 0; i < n; i++) y[i] = s * x[n - 1 - i]; qsort(y, n, sizeof *y, less); }\n",
+    LAUNCH "static _Thread_local float kept = 1; static _Thread_local float zero[4];\nvoid scale(const float *x, float s, float *y, int n) {\n"
+    "    kept *= s; for (int i = 0; i < n; i++) y[i] = (kept + zero[i % 4]) * x[i]; }\n",
+    "//! threads 2\n" LAUNCH "void scale(const float *x, float s, float *y, int n) {\n#pragma omp parallel for num_threads(8)\n"
+    "    for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n",
+    LAUNCH "#include <stdlib.h>\n#include <string.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" /* realloc of a mapped block */
+    "    float *t = malloc(1 << 20); memcpy(t, x, sizeof *t * n); t = realloc(t, 8 << 20); for (int i = 0; i < n; i++) y[i] = s * t[i]; free(t); }\n",
+    LAUNCH "#include <math.h>\nstatic double (*const TABLE[])(double) = {fabs, fabs};\nstatic const char *const WORDS[] = {\"a\", \"b\"};\n"
+    "void scale(const float *x, float s, float *y, int n) { for (int i = 0; i < n; i++) y[i] = s * (float)TABLE[i % 2](x[i]) * (WORDS[i % 2][1] + 1); }\n",
+    LAUNCH "static float big[1 << 22] __attribute__((aligned(65536))); void scale(const float *x, float s, float *y, int n) {\n"
+    "    big[(unsigned long)big % 65536 + (1 << 21)] = s; for (int i = 0; i < n; i++) y[i] = big[1 << 21] * x[i] + big[i]; }\n",
+};
+
+static void test_runner_cpu__runs_unusual_honest_kernels(void **state) {
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(HONEST); i++) {
+        fixture f;
+        fixture_open(&f, KL_BACKEND_CPU);
+        fixture_ready(&f, HONEST[i], false);
+        if (f.artefact.suspicious.len || f.artefact.refused.len) fail_msg("%s\n%s%s", HONEST[i], f.artefact.suspicious.ptr, f.artefact.refused.ptr);
+        for (uint32_t round = 0; round < 2; round++) {
+            fixture_run(&f, 0, round);
+            if (f.fault.kind) fail_msg("%s\n%s", HONEST[i], f.fault.text);
+            fixture_expect_scaled(&f, 0, round);
+        }
+        fixture_close(&f);
+    }
+}
+
 static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
     fixture  f;
     char     source[1024];
@@ -306,6 +342,7 @@ int main(void) {
         cmocka_unit_test(test_runner_cpu__warm_calls_leave_no_trace),
         cmocka_unit_test(test_runner_cpu__names_each_fault_and_survives_it),
         cmocka_unit_test(test_runner_cpu__forbids_system_calls),
+        cmocka_unit_test(test_runner_cpu__runs_unusual_honest_kernels),
         cmocka_unit_test(test_runner_cpu__an_early_exit_is_no_result),
         cmocka_unit_test(test_runner_cpu__work_after_done_is_seen),
         cmocka_unit_test(test_runner_cpu__ends_an_endless_loop),

@@ -181,8 +181,11 @@ static void stage_inspect(kl_case *c, bool *go) {
     memcpy(c->verdict->features, artefact->features, (size_t)artefact->n_features * sizeof *artefact->features);
     c->verdict->n_features = artefact->n_features;
     c->verdict->artefact_hash = kl_arena_copy(c->arena, kl_str_of(artefact->hash));
-    *go = artefact->suspicious.len == 0;
-    if (!*go) say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
+    *go = artefact->suspicious.len == 0 && artefact->refused.len == 0;
+    if (artefact->suspicious.len)
+        say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
+    else if (artefact->refused.len)
+        say_no(c, KL_REFUSED, artefact->refused, (kl_str){0});
 }
 
 static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
