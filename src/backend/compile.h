@@ -6,6 +6,7 @@
 #ifndef KL_BACKEND_COMPILE_H
 #define KL_BACKEND_COMPILE_H
 #include <klineage/backend.h>
+#include "base/hash.h"
 #include "base/proc.h"
 
 #define KLI_LOG_BYTES (16u << 10)
@@ -21,6 +22,8 @@ KL_MUST_USE kl_err kli_compile_run_worker(kl_proc_result *out, kl_arena *a, cons
 kl_str kli_worker_path(kl_arena *a);
 /* stderr then stdout of a compiler with `dir` and everything before it removed, at most KLI_LOG_BYTES; says so when it was killed. */
 kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir);
+/* The cache's key; `confined` counts unless the cache is carried. */
+kl_hash kli_compile_key(const kl_device *d, const kl_kernel *k, const char *const *defines, const kl_isolation *confined, bool carried);
 /* Dropped when the table is full; replaces a feature of the same name. */
 void   kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
 double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */

@@ -40,7 +40,7 @@ static void add_linking(command *c, const char *from) {
 
 /* The compiler and the assembler say which files they opened; an assembler inside the compiler could not. */
 static void add_object(command *c) {
-    static const char *const WORDS[] = {"-fPIC", "-fno-ident", "-MD", "-MF", KLI_HEADER_LIST, "-Wa,--MD," KLI_ASSEMBLER_LIST,
+    static const char *const WORDS[] = {"-fPIC", "-fno-ident", "-MD", "-MF", KLI_HEADER_LIST, ("-Wa,--MD," KLI_ASSEMBLER_LIST),
                                         "-c", "-o", KLI_OBJECT_NAME, "kernel.c"};
     for (size_t i = 0; i < KL_COUNT(WORDS); i++) add(c, WORDS[i]);
     if (strstr(compiler(), "clang")) add(c, "-fno-integrated-as");

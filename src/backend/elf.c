@@ -177,6 +177,7 @@ static bool is_reserved(const char *name, uint32_t type) {
 /* A table of relocations is named after the section that it is for; one that a source wrote is for none. */
 static bool is_forged_table(const file *f, const Elf64_Shdr *all, const Elf64_Shdr *s, const char *name) {
     if (!begins(name, ".rel")) return false;
+    if (!begins(name, ".rela")) return true;
     const Elf64_Shdr *target = s->sh_type == SHT_RELA && s->sh_info < f->header->e_shnum ? &all[s->sh_info] : NULL;
     const char       *of = target ? text_of(f, &all[f->header->e_shstrndx], target->sh_name) : NULL;
     return !of || !of[0] || strcmp(name + strlen(".rela"), of) != 0;

@@ -126,6 +126,8 @@ static void describe(kl_case *c) {
     v->created = kl_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kl_case_degrade(c, "no seccomp on this machine");
     if (!c->gate->isolation.landlock) kl_case_degrade(c, "no landlock on this machine");
+    if (!c->gate->isolation.namespaces && c->backend->shared_memory)
+        kl_case_degrade(c, "no namespaces on this machine: system call filters alone keep native code from its network");
     if (c->device->pageable_access)
         kl_case_degrade(c, "device code can read host memory here; the runner holds no secrets");
     if (c->opts->quick) kl_case_degrade(c, "quick: one seed and a short profile");
