@@ -104,9 +104,13 @@ static void check_structure(kl_artefact *out, kl_arena *a, const kl_kernel *k, c
     if (f->ifuncs) out->suspicious = KL_S("it has a resolver (ifunc), which runs when it is loaded");
     if (f->text_relocations || f->writable_code || f->executable_stack) out->suspicious = KL_S("it has code that can be written");
     if (f->soname) out->suspicious = KL_S("it names itself or a search path for libraries");
-    for (int i = 0; f->needed[i]; i++)
-        if (!is_one_of(f->needed[i], LIBRARIES, KL_COUNT(LIBRARIES)))
+    for (int i = 0; f->needed[i]; i++) {
+        if (is_one_of(f->needed[i], LIBRARIES, KL_COUNT(LIBRARIES))) continue;
+        if (strncmp(f->needed[i], "libomp", 6) == 0)
+            out->refused = KL_S("it is compiled for LLVM's OpenMP, which kernels are not offered: compile with gcc (unset KLINEAGE_CC)");
+        else
             out->suspicious = kl_arena_printf(a, "it needs the library %.60s", f->needed[i]);
+    }
     if (!out->suspicious.len) check_symbols(out, a, k, f);
 }
 

@@ -62,7 +62,7 @@ enum { KLI_ISOLATED_SECCOMP = 1, KLI_ISOLATED_LANDLOCK = 2, KLI_ISOLATED_NAMESPA
 
 /* Shared page between gate and runner.  BATCH handshake: runner sets armed = sequence; gate reads its clock and sets go = sequence; runner
  * runs the calls and sets done = sequence; gate reads its clock.  Each word on its own cache line; the samples of device events on pages of
- * their own, which no process that runs native candidates maps while it does. */
+ * their own, which no process in which a C candidate runs has mapped. */
 typedef struct {
     _Alignas(128) _Atomic uint32_t armed;
     _Alignas(128) _Atomic uint32_t go;
