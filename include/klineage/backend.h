@@ -55,6 +55,7 @@ typedef struct {
     bool             cached;
     int64_t          wall_ns;
     kl_str           suspicious;        /* binary inspection: why this is a cheat or cannot be trusted; empty when clean */
+    kl_str           refused;           /* what it needs is not offered to kernels, and what to use instead; no word about honesty */
     kl_feature       features[64];
     int              n_features;
 } kl_artefact;

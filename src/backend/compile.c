@@ -1,12 +1,16 @@
 /* compile.c - from source to an artefact in the cache, through a confined compiler.
  *
- *   key = sha256(format, backend, compiler, device, source, flags, defines)
+ *   key = sha256(format, backend, compiler, what confines it here, device, source, flags, defines)
  *   CACHE/key.json    everything but the bytes: outcome, log, features, what inspection found
  *   CACHE/key.bin     the artefact; its own sha256 is in the JSON and is checked whenever it is loaded
  *
  * A refusal is cached as well: the same source is refused by the same compiler again.  An artefact is renamed into place before
  * its JSON, so that a JSON without its artefact cannot be seen.  Compiler and disassembler see candidates' bytes and run
- * confined alike; this process reads only their bounded output.
+ * confined alike; this process reads only their bounded output.  How they were confined is part of the key: a log made where a source
+ * could read this host is not an answer where it cannot.
+ *
+ * A carried cache (a spool's) was written by another host and is not signed.  Who can write it is believed about the log, the features and
+ * the code of the task's own kernels, as he is about the task itself; a candidate's native code is inspected again here.
  * Not here: the command lines (cpu_compile.c, opencl_compile.c, cuda_compile.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "isolation.h"
@@ -22,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_FORMAT "klineage compile 2" /* goes up with every change of what inspection says */
+#define CACHE_FORMAT "klineage compile 3" /* goes up with every change of what inspection says */
 #define MAX_ARTEFACT_BYTES ((size_t)1 << 30)
 
 /* ---- running one program ------------------------------------------------------------------------------------- */
@@ -155,6 +159,7 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     out->log = kl_arena_copy(a, kl_json_text_or(o, "log", KL_S("")));
     out->toolchain = kl_arena_copy(a, kl_json_text_or(o, "toolchain", KL_S("")));
     out->suspicious = kl_arena_copy(a, kl_json_text_or(o, "suspicious", KL_S("")));
+    out->refused = kl_arena_copy(a, kl_json_text_or(o, "refused", KL_S("")));
     out->wall_ns = kl_json_int_or(o, "wall_ns", 0);
     (void)snprintf(out->hash, sizeof out->hash, "%.*s", KL_STR_ARG(kl_json_text_or(o, "hash", KL_S(""))));
     read_features(out, a, json_object_get(o, "features"));
@@ -172,6 +177,7 @@ static json_t *to_json(const kl_artefact *r) {
     json_object_set_new(o, "hash", json_string(r->hash));
     json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
     json_object_set_new(o, "suspicious", kl_json_str(r->suspicious));
+    json_object_set_new(o, "refused", kl_json_str(r->refused));
     json_object_set_new(o, "features", features);
     json_object_set_new(o, "log", kl_json_str(r->log));
     return o;
@@ -196,13 +202,21 @@ static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, k
 
 /* ---- compile ------------------------------------------------------------------------------------------------- */
 
+/* What can be had does not change while a process lives. */
+static const kl_isolation *isolation_here(void) {
+    static kl_isolation here;
+    static bool         known;
+    if (!known) kl_isolation_probe(&here);
+    known = true;
+    return &here;
+}
+
 static kl_err require_isolation(const kl_compile_opts *o, kl_error *e) {
-    kl_isolation i;
     if (!o || (o->require_assurance != 'A' && o->require_assurance != 'B')) return KL_OK;
-    kl_isolation_probe(&i);
-    if (i.seccomp && (i.landlock || i.namespaces)) return KL_OK;
+    const kl_isolation *i = isolation_here();
+    if (i->seccomp && (i->landlock || i->namespaces)) return KL_OK;
     char text[64];
-    kl_fail(e, KL_EISOLATION, "compile", "a compiler cannot be confined here (%s)", kl_isolation_text(&i, text, sizeof text));
+    kl_fail(e, KL_EISOLATION, "compile", "a compiler cannot be confined here (%s)", kl_isolation_text(i, text, sizeof text));
     return kl_hint(e, "a kernel with seccomp and Landlock gives assurance B; without it only assurance C can be asked for");
 }
 
@@ -212,8 +226,9 @@ static void hash_words(kl_hasher *h, const char *const *words) {
 }
 
 /* A carried artefact was compiled on another host for this device: only the architecture has to agree. */
-static kl_hash key_of(const kl_device *d, const kl_kernel *k, const char *const *defines, bool carried) {
+kl_hash kli_compile_key(const kl_device *d, const kl_kernel *k, const char *const *defines, const kl_isolation *confined, bool carried) {
     kl_hasher   h;
+    char        isolation[64];
     const char *cc = getenv("KLINEAGE_CC");
     kl_hasher_init(&h);
     kl_hasher_add(&h, KL_S(CACHE_FORMAT));
@@ -222,6 +237,7 @@ static kl_hash key_of(const kl_device *d, const kl_kernel *k, const char *const 
     kl_hasher_add(&h, carried ? KL_S("carried") : d->toolchain);
     kl_hasher_add(&h, carried ? KL_S("") : d->name);
     kl_hasher_add(&h, kl_str_of(carried ? "" : cc));
+    kl_hasher_add(&h, kl_str_of(carried ? "" : kl_isolation_text(confined, isolation, sizeof isolation)));
     kl_hasher_add(&h, k->source);
     kl_hasher_add(&h, k->threads.text);
     kl_hasher_add(&h, k->trusted ? KL_S("trusted") : KL_S("candidate"));
@@ -247,14 +263,35 @@ static kl_err compile_afresh(kl_artefact *out, kl_arena *a, const kl_device *d, 
     return code;
 }
 
+/* Native code that another host brought: what that host's inspection said is not believed.  Code of a device's own is confined by the device.
+ * False when it cannot be read.  The disassembler's folder is given away to its user, so it gets a copy. */
+static bool inspect_again(kl_artefact *out, kl_arena *a, const kl_backend *b, const kl_kernel *k) {
+    kl_artefact again = *out;
+    kl_str      dir, bytes;
+    if (!out->ok || k->trusted || !b || !b->shared_memory) return true;
+    again.n_features = 0;
+    again.suspicious = again.refused = (kl_str){0};
+    if (kl_fs_temp_dir(&dir, a, NULL)) return false;
+    again.path = kl_fs_join(a, dir.ptr, "kernel.so");
+    kl_err code = kl_fs_read(&bytes, a, out->path.ptr, MAX_ARTEFACT_BYTES, NULL);
+    if (!code) code = kl_fs_write(again.path.ptr, bytes, NULL);
+    if (!code) code = b->inspect(&again, a, k, NULL);
+    kl_fs_remove_tree(dir.ptr);
+    out->suspicious = again.suspicious;
+    out->refused = again.refused;
+    return code == KL_OK;
+}
+
 kl_err kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t, const kl_workload *w,
                   const kl_compile_opts *o, kl_error *e) {
     cache_entry  c;
     const char **defines = kl_kernel_defines(a, k, t, w);
     kl_err       code = require_isolation(o, e);
-    if (!code) code = open_cache(&c, a, o, key_of(d, k, defines, o && o->carried).hex, e);
+    if (!code) code = open_cache(&c, a, o, kli_compile_key(d, k, defines, isolation_here(), o && o->carried).hex, e);
     if (code) return code;
-    if (!(o && o->no_cache) && cache_read(out, a, &c)) return KL_OK;
+    const bool cached = !(o && o->no_cache) && cache_read(out, a, &c);
+    if (cached && o && o->carried && !inspect_again(out, a, kl_backend_get(d->backend), k)) return compile_afresh(out, a, d, k, defines, &c, o, e);
+    if (cached) return KL_OK;
     return compile_afresh(out, a, d, k, defines, &c, o, e);
 }
 
@@ -266,7 +303,7 @@ static kl_hash plugin_key(const kl_device *d, kl_str source, const char *path, b
     kl_hasher_add(&h, KL_S(CACHE_FORMAT));
     kl_hasher_add(&h, KL_S("plugin"));
     kl_hasher_add(&h, carried ? KL_S("carried") : d->toolchain);
-    kl_hasher_add(&h, kl_str_of(carried ? "" : getenv("KLINEAGE_CC")));
+    kl_hasher_add(&h, kl_str_of(carried ? "" : getenv("KLINEAGE_CC"))); /* a task's own file, trusted: not confined by more or less */
     kl_hasher_add(&h, kl_fs_basename(path));
     kl_hasher_add(&h, source);
     return kl_hasher_end(&h);

@@ -6,6 +6,7 @@
 #ifndef KL_BACKEND_COMPILE_H
 #define KL_BACKEND_COMPILE_H
 #include <klineage/backend.h>
+#include "base/hash.h"
 #include "base/proc.h"
 
 #define KLI_LOG_BYTES (16u << 10)
@@ -21,6 +22,8 @@ KL_MUST_USE kl_err kli_compile_run_worker(kl_proc_result *out, kl_arena *a, cons
 kl_str kli_worker_path(kl_arena *a);
 /* stderr then stdout of a compiler with `dir` and everything before it removed, at most KLI_LOG_BYTES; says so when it was killed. */
 kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir);
+/* The cache's key; `confined` counts unless the cache is carried. */
+kl_hash kli_compile_key(const kl_device *d, const kl_kernel *k, const char *const *defines, const kl_isolation *confined, bool carried);
 /* Dropped when the table is full; replaces a feature of the same name. */
 void   kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
 double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */
@@ -30,6 +33,7 @@ double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when abse
 kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e);
 /* memory or arithmetic function of the C library that any kernel may call */
 bool   kli_symbol_is_harmless(const char *name);
+bool   kli_symbol_is_openmp(const char *name);
 
 /* A trusted plugin's C source to a shared object in `dir` (cpu_compile.c). */
 kl_err kli_plugin_compile(kl_artefact *out, kl_arena *a, kl_str source, const char *dir, kl_error *e);

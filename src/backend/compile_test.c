@@ -1,6 +1,7 @@
 /* compile_test.c - the cache, the log, and sources that attack the compiler.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
 #include "compile.c"
+#include "base/fs.h"
 
 #define GOOD "//! launch k args(x, s, y, N)\nvoid k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1]; }\n"
 
@@ -35,6 +36,53 @@ static void test_compile__a_changed_cache_is_compiled_again(void **state) {
     assert_ok(kl_fs_write(f.artefact.path.ptr, KL_S("something else"), &e));
     fixture_start(&f, false);
     assert_err(KL_EIO, kl_runner_load(f.runner, &f.fault, f.resources, &f.artefact, &f.plan, &e));
+    fixture_close(&f);
+}
+
+static void test_compile__what_confined_it_is_part_of_the_key(void **state) {
+    fixture      f;
+    kl_isolation full = {.seccomp = true, .landlock = true, .namespaces = true, .user_switch = true, .rlimits = true, .landlock_abi = 3};
+    kl_hash      keys[6];
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_compile_for(&f, GOOD, false);
+    kl_isolation less[] = {full, full, full, full, full, {0}};
+    less[1].seccomp = less[2].landlock = less[3].namespaces = less[4].user_switch = false;
+    for (int i = 0; i < 6; i++) {
+        keys[i] = kli_compile_key(&f.device, f.kernel, NULL, &less[i], false);
+        for (int k = 0; k < i; k++) assert_string_not_equal(keys[i].hex, keys[k].hex);
+    }
+    assert_string_equal(kli_compile_key(&f.device, f.kernel, NULL, &full, true).hex, kli_compile_key(&f.device, f.kernel, NULL, &less[5], true).hex);
+    fixture_close(&f);
+}
+
+static void compile_carried(fixture *f, const char *source) {
+    kl_error              e = {0};
+    const kl_kernel_opts  how = {0};
+    const kl_compile_opts compile = {.cache_dir = "carried", .carried = true};
+    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), kl_surface_get(KL_SURFACE_C), &how, &e));
+    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload, &compile, &e));
+}
+
+/* The sender's word for the code that he brings is no word: a forged entry calls a kernel clean that forks. */
+static void test_compile__a_carried_artefact_is_inspected_again(void **state) {
+    fixture  f;
+    kl_error e = {0};
+    kl_str   text;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    compile_carried(&f, "#include <unistd.h>\n//! launch k args(x, s, y, N)\n"
+                        "void k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1] * (float)fork(); }\n");
+    assert_contains(f.artefact.suspicious.ptr, "calls fork");
+    kl_str json = kl_arena_printf(f.arena, "%.*sjson", (int)f.artefact.path.len - 3, f.artefact.path.ptr); /* KEY.bin */
+    assert_ok(kl_fs_read(&text, f.arena, json.ptr, 1 << 20, &e));
+    char *lie = strstr(text.ptr, "it calls");
+    assert_non_null(lie);
+    kl_str forged = kl_arena_printf(f.arena, "%.*s%s", (int)(lie - text.ptr), text.ptr, strchr(lie, '"'));
+    assert_ok(kl_fs_write(json.ptr, forged, &e));
+    compile_carried(&f, f.kernel->source.ptr);
+    assert_true(f.artefact.cached);
+    assert_contains(f.artefact.suspicious.len ? f.artefact.suspicious.ptr : "(clean)", "calls fork");
     fixture_close(&f);
 }
 
@@ -130,6 +178,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compile__is_cached_by_content),
         cmocka_unit_test(test_compile__a_changed_cache_is_compiled_again),
+        cmocka_unit_test(test_compile__what_confined_it_is_part_of_the_key),
+        cmocka_unit_test(test_compile__a_carried_artefact_is_inspected_again),
         cmocka_unit_test(test_compile__a_refusal_has_a_log_without_paths),
         cmocka_unit_test(test_compile__sources_read_nothing),
         cmocka_unit_test(test_compile__a_compiler_that_was_killed_is_no_refusal),
@@ -137,5 +187,6 @@ int main(void) {
         cmocka_unit_test(test_compile__wall_time_alone_blames_the_machine),
     };
     kl_fs_remove_tree("cache");
+    kl_fs_remove_tree("carried");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

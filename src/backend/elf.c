@@ -1,10 +1,10 @@
-/* elf.c - read what the dynamic loader would act on in a shared object, without trusting a byte of it.
+/* elf.c - read what tools see of a shared object, or of an object before it is linked, without trusting a byte of it.
  *
  *   ELF header -> program headers  permissions; where the dynamic table is
  *              -> section headers  dynamic symbols, relocations, sizes
  *
  * Every offset is checked against the file before it is followed; a file that leads outside itself is refused whole.
- * Not here: relocation itself, 32-bit and big-endian files, archives, notes.  SPDX-License-Identifier: Apache-2.0 */
+ * Not here: what a kernel's loader acts on (image.c), relocation itself, 32-bit and big-endian files, archives, notes.  SPDX-License-Identifier: Apache-2.0 */
 #include "elf.h"
 #include <elf.h>
 #include <string.h>
@@ -45,11 +45,11 @@ static const char *text_of(const file *f, const Elf64_Shdr *table, uint64_t offs
     return memchr(text, '\0', table->sh_size - offset) ? text : NULL;
 }
 
-static bool read_header(file *f, kl_arena *a) {
+static bool read_header(file *f, kl_arena *a, uint16_t type) {
     f->header = aligned(a, f, 0, 1, sizeof *f->header);
     return f->header && memcmp(f->header->e_ident, ELFMAG, SELFMAG) == 0 && f->header->e_ident[EI_CLASS] == ELFCLASS64 &&
-           f->header->e_ident[EI_DATA] == ELFDATA2LSB && f->header->e_type == ET_DYN && f->header->e_shnum <= MAX_SECTIONS &&
-           f->header->e_shentsize == sizeof(Elf64_Shdr) && f->header->e_phentsize == sizeof(Elf64_Phdr);
+           f->header->e_ident[EI_DATA] == ELFDATA2LSB && f->header->e_type == type && f->header->e_shnum <= MAX_SECTIONS &&
+           f->header->e_shentsize == sizeof(Elf64_Shdr) && (type == ET_REL || f->header->e_phentsize == sizeof(Elf64_Phdr));
 }
 
 static bool read_segments(kli_elf *out, kl_arena *a, const file *f) {
@@ -153,10 +153,69 @@ static bool read_section(kli_elf *out, kl_arena *a, const file *f, const Elf64_S
 kl_err kli_elf_read(kli_elf *out, kl_arena *a, kl_str bytes, kl_error *e) {
     file f = {.bytes = bytes.ptr, .size = bytes.len};
     *out = (kli_elf){0};
-    bool ok = read_header(&f, a) && read_segments(out, a, &f);
+    bool ok = read_header(&f, a, ET_DYN) && read_segments(out, a, &f);
     const Elf64_Shdr *sections = ok ? aligned(a, &f, f.header->e_shoff, f.header->e_shnum, sizeof *sections) : NULL;
     ok = ok && sections && f.header->e_shnum > 1;
     for (uint32_t i = 1; ok && i < f.header->e_shnum; i++) ok = read_section(out, a, &f, sections, i);
     if (!ok || !out->needed || !out->symbols) return kl_fail(e, KL_EPARSE, "artefact", "not a well-formed 64-bit shared object");
     return KL_OK;
+}
+
+/* ---- an object before it is linked -------------------------------------------------------------------------------- */
+
+static bool begins(const char *name, const char *prefix) { return strncmp(name, prefix, strlen(prefix)) == 0; }
+
+/* Sections whose bytes the linker makes and the loader believes. */
+static bool is_reserved(const char *name, uint32_t type) {
+    static const char *const NAMES[] = {".dyn", ".interp", ".got", ".plt", ".hash", ".gnu.hash", ".gnu.version", ".gnu.lto_", ".eh_frame_hdr", ".relr", ".note.gnu.build-id", ".gnu_object_only"};
+    for (size_t i = 0; i < KL_COUNT(NAMES); i++)
+        if (begins(name, NAMES[i])) return true;
+    return type == SHT_DYNAMIC || type == SHT_HASH || type == SHT_DYNSYM || type == SHT_GNU_HASH || type == SHT_GNU_verdef ||
+           type == SHT_GNU_verneed || type == SHT_GNU_versym || type == SHT_REL || type == SHT_SHLIB;
+}
+
+/* A table of relocations is named after the section that it is for; one that a source wrote is for none. */
+static bool is_forged_table(const file *f, const Elf64_Shdr *all, const Elf64_Shdr *s, const char *name) {
+    if (!begins(name, ".rel")) return false;
+    if (!begins(name, ".rela")) return true;
+    const Elf64_Shdr *target = s->sh_type == SHT_RELA && s->sh_info < f->header->e_shnum ? &all[s->sh_info] : NULL;
+    const char       *of = target ? text_of(f, &all[f->header->e_shstrndx], target->sh_name) : NULL;
+    return !of || !of[0] || strcmp(name + strlen(".rela"), of) != 0;
+}
+
+static bool runs_by_itself(const char *name, uint32_t type) {
+    static const char *const NAMES[] = {".init", ".fini", ".preinit_array", ".ctors", ".dtors"};
+    for (size_t i = 0; i < KL_COUNT(NAMES); i++)
+        if (begins(name, NAMES[i])) return true;
+    return type == SHT_INIT_ARRAY || type == SHT_FINI_ARRAY || type == SHT_PREINIT_ARRAY;
+}
+
+static bool add_object_symbols(kli_elf_object *out, kl_arena *a, const file *f, const Elf64_Shdr *section, const Elf64_Shdr *strings) {
+    const uint64_t   n = section->sh_size / sizeof(Elf64_Sym);
+    const Elf64_Sym *s = aligned(a, f, section->sh_offset, n, sizeof *s);
+    if (!s || out->symbols) return false;
+    out->symbols = KL_ARRAY(a, const char *, n + 1);
+    for (uint64_t i = 0; i < n; i++) {
+        const char *name = text_of(f, strings, s[i].st_name);
+        if (!name) return false;
+        if (name[0]) out->symbols[out->n_symbols++] = name;
+    }
+    return true;
+}
+
+kl_err kli_elf_read_object(kli_elf_object *out, kl_arena *a, kl_str bytes, kl_error *e) {
+    file f = {.bytes = bytes.ptr, .size = bytes.len};
+    *out = (kli_elf_object){0};
+    bool ok = read_header(&f, a, ET_REL);
+    const Elf64_Shdr *s = ok ? aligned(a, &f, f.header->e_shoff, f.header->e_shnum, sizeof *s) : NULL;
+    ok = s && f.header->e_shstrndx < f.header->e_shnum;
+    for (uint32_t i = 1; ok && i < f.header->e_shnum; i++) {
+        const char *name = text_of(&f, &s[f.header->e_shstrndx], s[i].sh_name);
+        ok = name != NULL;
+        if (ok && (is_reserved(name, s[i].sh_type) || is_forged_table(&f, s, &s[i], name))) out->reserved = name;
+        if (ok && runs_by_itself(name, s[i].sh_type)) out->initialisers = true;
+        if (ok && strcmp(name, ".note.GNU-stack") == 0 && (s[i].sh_flags & SHF_EXECINSTR)) out->executable_stack = true;
+        if (ok && s[i].sh_type == SHT_SYMTAB) ok = s[i].sh_link < f.header->e_shnum && add_object_symbols(out, a, &f, &s[i], &s[s[i].sh_link]);
+    }
+    return ok ? KL_OK : kl_fail(e, KL_EPARSE, "kernel.o", "not a well-formed 64-bit object");
 }

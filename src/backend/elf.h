@@ -20,6 +20,16 @@ typedef struct {
     uint64_t       linkage_bytes;   /* of data_bytes, what the loader fills in: a slot for each imported symbol, three of its own */
 } kli_elf;
 
+/* An object before it is linked. */
+typedef struct {
+    const char  *reserved;          /* name of a section that only linker and loader may fill; NULL: none */
+    bool         initialisers, executable_stack;
+    const char **symbols;           /* all names, defined or not */
+    size_t       n_symbols;
+} kli_elf_object;
+
+KL_MUST_USE kl_err kli_elf_read_object(kli_elf_object *out, kl_arena *a, kl_str bytes, kl_error *e);
+
 /* Errors: KL_EPARSE when it is not a well-formed 64-bit little-endian shared object. Points into `bytes`. */
 KL_MUST_USE kl_err kli_elf_read(kli_elf *out, kl_arena *a, kl_str bytes, kl_error *e);
 

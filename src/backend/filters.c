@@ -12,17 +12,25 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <unistd.h>
 
-/* malloc, free, the end, and the clock where the kernel does not map one. */
-static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap),
-                                   SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(futex), SCMP_SYS(clock_gettime)};
+/* Every call that a native kernel may make, and what it could do with it:
+ *   brk, mmap     more memory of its own: anonymous, private, never executable, never over something that is there
+ *   munmap        less memory of its own; what it takes away of the shared pages stays with the gate
+ *   mremap        denied with an error: it would grow shared pages past their guards; realloc then copies
+ *   futex         waiting and waking; the operations that write elsewhere are not among them
+ *   exit          an end without a result
+ *   clock_gettime the clock where the kernel does not map one */
+static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(clock_gettime)};
 
-static const int THREAD_CALLS[] = {SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(gettid)};
+/* A pool that exists already yields while it waits. */
+static const int THREAD_CALLS[] = {SCMP_SYS(sched_yield)};
 
 /* What PoCL and its threads do once every kernel has been compiled. */
 static const int DRIVER_CALLS[] = {
+    SCMP_SYS(futex), SCMP_SYS(rt_sigreturn), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(gettid),
     SCMP_SYS(madvise), SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
     SCMP_SYS(statx), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
     SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(getpid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
@@ -46,19 +54,32 @@ static bool add_all(scmp_filter_ctx f, uint32_t action, const int *calls, size_t
     return true;
 }
 
-/* Anonymous memory that is never executable; with `files`, private mappings of libraries too. */
-static bool allow_mapping(scmp_filter_ctx f, bool files) {
-    int failed = 0;
-    if (files)
-        failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 0);
-    else
-        failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-                                   SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+#define ANY_OTHER(bits) (~(uint64_t)(bits))
+
+static bool allow_memory(scmp_filter_ctx f) {
+    const uint64_t harmless = MAP_NORESERVE | MAP_STACK | MAP_POPULATE;
+    int failed = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+                                  SCMP_A2(SCMP_CMP_MASKED_EQ, ANY_OTHER(PROT_READ | PROT_WRITE), 0),
+                                  SCMP_A3(SCMP_CMP_MASKED_EQ, ANY_OTHER(harmless), MAP_PRIVATE | MAP_ANONYMOUS));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOMEM), SCMP_SYS(mremap), 0);
+    return failed == 0;
+}
+
+/* With or without the flags that say "of this process" and "by the wall clock". */
+static bool allow_waiting(scmp_filter_ctx f) {
+    static const int OPERATIONS[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET};
+    const uint64_t   flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+    int              failed = 0;
+    for (size_t i = 0; i < KL_COUNT(OPERATIONS); i++)
+        failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
+                                   SCMP_A1(SCMP_CMP_MASKED_EQ, (uint32_t)~flags, (uint64_t)OPERATIONS[i]));
     return failed == 0;
 }
 
 static bool allow_driver(scmp_filter_ctx f) {
     int failed = !add_all(f, SCMP_ACT_ALLOW, DRIVER_CALLS, KL_COUNT(DRIVER_CALLS));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 0); /* libraries too */
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOMEM), SCMP_SYS(mremap), 0);
     failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 0);
     failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
     failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
@@ -74,10 +95,9 @@ static bool allow_driver(scmp_filter_ctx f) {
 static bool fill(scmp_filter_ctx f, kli_filter_kind kind) {
     if (kind == KLI_FILTER_COMPILE)
         return add_all(f, SCMP_ACT_ERRNO(EPERM), COMPILE_DENIED, KL_COUNT(COMPILE_DENIED));
-    bool ok = add_all(f, SCMP_ACT_ALLOW, MEMORY_CALLS, KL_COUNT(MEMORY_CALLS)) && allow_mapping(f, kind == KLI_FILTER_DRIVER);
+    bool ok = add_all(f, SCMP_ACT_ALLOW, MEMORY_CALLS, KL_COUNT(MEMORY_CALLS));
     if (ok && kind != KLI_FILTER_KERNEL) ok = add_all(f, SCMP_ACT_ALLOW, THREAD_CALLS, KL_COUNT(THREAD_CALLS));
-    if (ok && kind == KLI_FILTER_DRIVER) ok = allow_driver(f);
-    return ok;
+    return ok && (kind == KLI_FILTER_DRIVER ? allow_driver(f) : allow_memory(f) && allow_waiting(f));
 }
 
 /* libseccomp exports to a descriptor only. */

@@ -54,5 +54,6 @@ int  kli_namespace_flags(void);
 void kli_confine_runner(kl_isolation *applied, const char *const *readable, const char *const *writable);
 
 #define KLI_NOBODY 65534u
+#define KLI_STACK_BYTES (64ull << 20) /* of a native kernel: a few large arrays on the stack are honest */
 
 #endif

@@ -1,31 +1,37 @@
 /* runner_cpu.c - runs shared objects: candidates in forked children, trusted code and plugins in the runner itself.
  *
- *   candidate   RUN   fork -> filter -> calls -> exit
- *               TIME  fork -> private view of the outputs -> filter -> warm calls -> exit   (warms caches, leaves no trace)
- *                     fork -> settle pages -> filter -> armed .. go -> calls -> done -> exit
- *               in a child every slot but the call's own is hidden
+ *   candidate   RUN   fork -> map -> filter -> relocate -> calls -> exit
+ *               TIME  fork -> map, private view of the outputs -> filter -> relocate -> warm calls -> exit   (warms caches, leaves no trace)
+ *                     fork -> map, settle pages -> filter -> relocate -> armed .. go -> calls -> done -> exit
  *   plugin      the same calls in this process, so that a library keeps its threads and its packing buffers
  *   trusted     kernels RUN here and are timed like candidates, without the filter
  *
  * Warm calls of a candidate run in a process of their own: caches know physical pages, so they are as warm afterwards, but
  * nothing the kernel computed or kept is there when the timed calls begin.  For the same reason the pool of OpenMP threads is
  * started by us, before the filter that forbids new threads.
+ *
+ * The runner itself never holds candidate code (cpu_load.c).  What a child could write and the next could read: nothing.  Its own slots
+ * are filled anew before each request, every other slot is hidden, the report and the handshake's page are cleared at every fork, the page
+ * of samples is not there, and all else is its private copy.
  * Not here: what an end of a child means (cpu_child.c), the handshake (runners.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_call.h"
 #include "cpu_child.h"
+#include "cpu_load.h"
 #include "cpu_probe.h"
 #include "layout.h"
 #include "runner_plugin.h"
 #include "base/fs.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 typedef struct {
-    void             *library;
+    kli_object        object;         /* of a candidate */
+    void             *library;        /* of a trusted kernel */
     void            (*entries[KL_MAX_LAUNCHES])(void);
     kli_plugin        plugin;
     bool              is_plugin;
@@ -42,6 +48,14 @@ typedef struct {
 
 /* ---- open, load ---------------------------------------------------------------------------------------------- */
 
+/* Some functions that kernels may call ask the system something the first time, which no filter would allow: they ask now. */
+static int compare_bytes(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
+
+static void ask_beforehand(void) {
+    char many[4096] = {1};
+    qsort(many, sizeof many, 1, compare_bytes);
+}
+
 static int cpu_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     cpu_state *s = calloc(1, sizeof *s);
     if (!s) kl_oom(sizeof *s);
@@ -50,14 +64,14 @@ static int cpu_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     if (!s->report) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "no shared page: %s", strerror(errno));
     kli_child_catch(s->report, !c->trusted);
     if (c->trusted) return 0;
+    ask_beforehand();
     if (kli_filter_build(&s->kernel_filter, KLI_FILTER_KERNEL) && kli_filter_build(&s->threads_filter, KLI_FILTER_THREADS))
         reply->isolation |= KLI_ISOLATED_SECCOMP;
     return 0;
 }
 
-static void set_threads(const kl_runner_ctx *c, void *library) {
+static void set_threads(const kl_runner_ctx *c, void *symbol) {
     void (*omp_set_num_threads)(int);
-    void *symbol = library ? dlsym(library, "omp_set_num_threads") : NULL;
     memcpy(&omp_set_num_threads, &symbol, sizeof symbol);
     if (symbol) omp_set_num_threads(c->threads);
 }
@@ -68,18 +82,32 @@ static void keep_openmp(void) {
     for (size_t i = 0; i < KL_COUNT(RUNTIMES); i++) (void)dlopen(RUNTIMES[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-static int load_library(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+static int load_trusted(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
     s->library = kli_dlopen_fd(c->artefact_fd, false);
     if (!s->library) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "cannot be loaded: %s", dlerror());
     keep_openmp();
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         void *symbol = dlsym(s->library, c->plan.launches[i].entry);
-        if (!symbol) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel", c->plan.launches[i].entry);
         memcpy(&s->entries[i], &symbol, sizeof symbol);
+    }
+    set_threads(c, dlsym(s->library, "omp_set_num_threads"));
+    return 0;
+}
+
+static int load_candidate(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+    if (kli_object_open(&s->object, c, reply)) return 1;
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) s->entries[i] = kli_object_entry(&s->object, c->plan.launches[i].entry);
+    set_threads(c, kli_object_openmp(&s->object, "omp_set_num_threads"));
+    return 0;
+}
+
+static int load_kernel(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+    if (c->trusted ? load_trusted(s, c, reply) : load_candidate(s, c, reply)) return 1;
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
+        if (!s->entries[i]) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel", c->plan.launches[i].entry);
         reply->resources[i] = (kl_resources){.max_threads = (uint32_t)c->threads};
     }
     reply->n_resources = c->plan.n_launches;
-    set_threads(c, s->library);
     return 0;
 }
 
@@ -87,11 +115,12 @@ static int cpu_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     cpu_state *s = c->state;
     if (s->library) dlclose(s->library);
     s->library = NULL;
+    kli_object_close(&s->object);
     kli_plugin_close(&s->plugin);
     s->is_plugin = c->artefact_kind == KL_ARTEFACT_PLUGIN;
     if (!s->is_plugin && c->artefact_kind != KL_ARTEFACT_SHARED_OBJECT)
         return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs shared objects and plugins only");
-    return s->is_plugin ? kli_plugin_load(&s->plugin, c, reply) : load_library(s, c, reply);
+    return s->is_plugin ? kli_plugin_load(&s->plugin, c, reply) : load_kernel(s, c, reply);
 }
 
 /* ---- arguments ----------------------------------------------------------------------------------------------- */
@@ -188,18 +217,21 @@ static void nothing(void *unused) { (void)unused; }
 static void start_thread_pool(const kl_runner_ctx *c) {
     const cpu_state *s = c->state;
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
-    void *symbol = dlsym(s->library, "GOMP_parallel");
+    void *symbol = c->trusted ? dlsym(s->library, "GOMP_parallel") : kli_object_openmp(&s->object, "GOMP_parallel");
     memcpy(&parallel, &symbol, sizeof symbol);
     if (symbol) parallel(nothing, NULL, (unsigned)c->threads, 0);
 }
 
-/* The last thing before candidate code.  Where no filter can be had the gate has been told so (READY). */
+/* The last steps before candidate code, whose bytes are looked at behind the filter alone.  Where no filter can be had the gate has
+ * been told so (READY).  A trusted kernel was loaded with its runner. */
 static void confine_child(const kl_runner_ctx *c) {
     const cpu_state *s = c->state;
+    if (!c->trusted && !kli_object_map(&s->object)) _exit(1);
     kli_child_enter();
     if (c->threads > 1) start_thread_pool(c);
     const kli_filter *f = c->threads > 1 ? &s->threads_filter : &s->kernel_filter;
     if (f->program.len && !kli_filter_enter(f)) _exit(1);
+    if (!c->trusted) kli_object_relocate(&s->object);
 }
 
 static _Noreturn void finish_child(const kl_runner_ctx *c, uint32_t sequence) {
@@ -208,9 +240,13 @@ static _Noreturn void finish_child(const kl_runner_ctx *c, uint32_t sequence) {
     _exit(0);
 }
 
+/* Notes of an earlier child between the words; `armed` is awaited by the gate, which has cleared it. */
+static void clear_handshake(const kl_runner_ctx *c) { memset((void *)c->control, 0, offsetof(kl_control, samples_ns)); }
+
 static pid_t fork_child(kl_runner_ctx *c, uint32_t *sequence, kl_msg_reply *reply) {
     cpu_state *s = c->state;
     *sequence = ++s->sequence;
+    clear_handshake(c);
     pid_t child = kli_child_fork(s->report);
     if (child < 0) kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "cannot fork: %s", strerror(errno));
     return child;
@@ -237,6 +273,12 @@ static bool hide_other_slots(const kl_runner_ctx *c, uint32_t first, uint32_t ca
     return ok;
 }
 
+/* Samples are for devices that time themselves; the handshake is for a timed batch. */
+static bool hide_control(const kl_runner_ctx *c, bool keep_handshake) {
+    size_t kept = keep_handshake ? offsetof(kl_control, samples_ns) : 0;
+    return munmap((char *)c->control + kept, sizeof *c->control - kept) == 0;
+}
+
 static int run_in_child(kl_runner_ctx *c, uint32_t slot, const prepared *p, kl_msg_reply *reply) {
     const cpu_state *s = c->state;
     uint32_t         sequence;
@@ -244,7 +286,7 @@ static int run_in_child(kl_runner_ctx *c, uint32_t slot, const prepared *p, kl_m
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
     kli_child_settle(c, 0, 0);
-    if (!hide_other_slots(c, slot, 1)) _exit(1);
+    if (!hide_other_slots(c, slot, 1) || !hide_control(c, false)) _exit(1);
     confine_child(c);
     int64_t start = kl_now_ns();
     (void)call_all(c, p);
@@ -296,7 +338,7 @@ static bool make_private(const kl_runner_ctx *c, uint32_t first, uint32_t calls)
         ok = map_at(c->outputs + output, l->slot_bytes, PROT_READ | PROT_WRITE, c->outputs_fd, output) != MAP_FAILED;
         if (ok && c->scratch_bytes) ok = map_at(c->scratch + scratch, l->scratch_bytes, PROT_READ | PROT_WRITE, -1, 0) != MAP_FAILED;
     }
-    return ok && munmap(c->control, sizeof *c->control) == 0;
+    return ok && hide_control(c, false);
 }
 
 static int warm_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
@@ -320,7 +362,7 @@ static int time_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared 
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
     kli_child_settle(c, m->first, m->calls);
-    if (!hide_other_slots(c, m->first, m->calls)) _exit(1);
+    if (!hide_other_slots(c, m->first, m->calls) || !hide_control(c, true)) _exit(1);
     confine_child(c);
     kl_control_arm(c->control, m->sequence, m->spin);
     for (uint32_t j = 0; j < m->calls; j++) (void)call_all(c, &calls[j]);

@@ -177,6 +177,42 @@ static void test_runner_cpu__forbids_system_calls(void **state) {
     }
 }
 
+/* Honest kernels that ask for more than arithmetic. */
+static const char *const HONEST[] = {
+    LAUNCH "#include <string.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" /* four megabytes of stack */
+    "    int m = (1 << 20) + n; float t[m]; memset(t, 0, sizeof t); t[m - 1] = s; for (int i = 0; i < n; i++) y[i] = t[m - 1] * x[i]; }\n",
+    LAUNCH "#include <string.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" /* forty */
+    "    volatile char t[40 << 20]; for (size_t i = 0; i < sizeof t; i += 4096) t[i] = 1; for (int i = 0; i < n; i++) y[i] = s * x[i] * t[4096]; }\n",
+    LAUNCH "#include <stdlib.h>\nstatic int less(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }\n"
+    "void scale(const float *x, float s, float *y, int n) { for (int i = 0; i < n; i++) y[i] = s * x[n - 1 - i]; qsort(y, n, sizeof *y, less); }\n",
+    LAUNCH "static _Thread_local float kept = 1; static _Thread_local float zero[4];\nvoid scale(const float *x, float s, float *y, int n) {\n"
+    "    kept *= s; for (int i = 0; i < n; i++) y[i] = (kept + zero[i % 4]) * x[i]; }\n",
+    "//! threads 2\n" LAUNCH "void scale(const float *x, float s, float *y, int n) {\n#pragma omp parallel for num_threads(8)\n"
+    "    for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n",
+    LAUNCH "#include <stdlib.h>\n#include <string.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" /* realloc of a mapped block */
+    "    float *t = malloc(1 << 20); memcpy(t, x, sizeof *t * n); t = realloc(t, 8 << 20); for (int i = 0; i < n; i++) y[i] = s * t[i]; free(t); }\n",
+    LAUNCH "#include <math.h>\nstatic double (*const TABLE[])(double) = {fabs, fabs};\nstatic const char *const WORDS[] = {\"a\", \"b\"};\n"
+    "void scale(const float *x, float s, float *y, int n) { for (int i = 0; i < n; i++) y[i] = s * (float)TABLE[i % 2](x[i]) * (WORDS[i % 2][1] + 1); }\n",
+    LAUNCH "static float big[1 << 22] __attribute__((aligned(65536))); void scale(const float *x, float s, float *y, int n) {\n"
+    "    big[(unsigned long)big % 65536 + (1 << 21)] = s; for (int i = 0; i < n; i++) y[i] = big[1 << 21] * x[i] + big[i]; }\n",
+};
+
+static void test_runner_cpu__runs_unusual_honest_kernels(void **state) {
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(HONEST); i++) {
+        fixture f;
+        fixture_open(&f, KL_BACKEND_CPU);
+        fixture_ready(&f, HONEST[i], false);
+        if (f.artefact.suspicious.len || f.artefact.refused.len) fail_msg("%s\n%s%s", HONEST[i], f.artefact.suspicious.ptr, f.artefact.refused.ptr);
+        for (uint32_t round = 0; round < 2; round++) {
+            fixture_run(&f, 0, round);
+            if (f.fault.kind) fail_msg("%s\n%s", HONEST[i], f.fault.text);
+            fixture_expect_scaled(&f, 0, round);
+        }
+        fixture_close(&f);
+    }
+}
+
 static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
     fixture  f;
     char     source[1024];
@@ -194,9 +230,14 @@ static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
     fixture_close(&f);
 }
 
-/* It knows where the control page was mapped, says "done" at once and does the work afterwards. */
+static void note_control(void *to, uintptr_t from, uintptr_t end, const char *permissions, const char *name) {
+    (void)end, (void)permissions;
+    if (strstr(name, "memfd:control")) memcpy(to, &from, sizeof from);
+}
+
+/* It knows where the control page is mapped, says "done" at once and does the work afterwards. */
 #define FORGER LAUNCH "#include <stdint.h>\nvoid scale(const float *x, float s, float *y, int n) {\n" \
-    "    uint32_t *control = (uint32_t *)(((uintptr_t)y & ~4095ul) - 4096 - 0x11000);\n" \
+    "    uint32_t *control = (uint32_t *)0x%lxul;\n" \
     "    if (control[0] && control[0] < 10000) *(volatile uint32_t *)(control + 64) = control[0];\n" \
     "    for (volatile int i = 0; i < 20000000; i++) { }\n" \
     "    for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n"
@@ -205,9 +246,15 @@ static void test_runner_cpu__work_after_done_is_seen(void **state) {
     fixture  f;
     kl_error e = {0};
     double   ns = 0;
+    char     source[1024];
+    uintptr_t control = 0;
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
-    fixture_ready(&f, FORGER, false);
+    fixture_ready(&f, HEAD SCALE_BODY, false);
+    if (!fixture_each_mapping(note_control, &control) || !control) skip(); /* somebody else's maps may be hidden from us */
+    (void)snprintf(source, sizeof source, FORGER, (unsigned long)control);
+    fixture_compile_for(&f, source, false);
+    fixture_load(&f);
     kl_time_request q = {.method = KL_TIME_BATCH, .calls = 1, .poison = 0xA5};
     kl_memory_poison(&f.memory, &f.plan, 0, 0xA5);
     assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
@@ -268,7 +315,8 @@ static void test_runner_cpu__threads_are_the_declared_ones(void **state) {
     fixture_ready(&f, "//! threads 2\n" LAUNCH "void scale(const float *x, float s, float *y, int n) {\n"
                       "#pragma omp parallel for num_threads(4)\n for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n", false);
     fixture_run(&f, 0, 1);
-    fixture_expect_fault(&f, KL_FAULT_CRASH, SIGSYS, "forbidden system call");
+    assert_int_equal(f.fault.kind, KL_FAULT_NONE); /* it gets the two */
+    fixture_expect_scaled(&f, 0, 1);
     fixture_close(&f);
 }
 
@@ -294,6 +342,7 @@ int main(void) {
         cmocka_unit_test(test_runner_cpu__warm_calls_leave_no_trace),
         cmocka_unit_test(test_runner_cpu__names_each_fault_and_survives_it),
         cmocka_unit_test(test_runner_cpu__forbids_system_calls),
+        cmocka_unit_test(test_runner_cpu__runs_unusual_honest_kernels),
         cmocka_unit_test(test_runner_cpu__an_early_exit_is_no_result),
         cmocka_unit_test(test_runner_cpu__work_after_done_is_seen),
         cmocka_unit_test(test_runner_cpu__ends_an_endless_loop),

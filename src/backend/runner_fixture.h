@@ -4,12 +4,16 @@
 #define KL_BACKEND_RUNNER_FIXTURE_H
 #include "base/test.h"
 #include <klineage/backend.h>
+#include <ctype.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define N_FLOATS 1000
 #define N_SETS 4
-#define N_SLOTS 8
+#define N_SLOTS 12 /* more than have guard pages */
 #define SECOND 1000000000ll
 
 typedef struct {
@@ -94,6 +98,40 @@ static inline void fixture_run(fixture *f, uint32_t set, uint32_t slot) {
 static inline void fixture_expect_fault(fixture *f, kl_fault_kind kind, int sig, const char *text) {
     if (f->fault.kind != kind || f->fault.signal != sig || !strstr(f->fault.text, text))
         fail_msg("fault %d signal %d \"%s\", not %d %d \"%s\"", f->fault.kind, f->fault.signal, f->fault.text, kind, sig, text);
+}
+
+/* Everything mapped in the worker that this process has started: the calls `each` for every line of its maps. */
+typedef void fixture_mapping(void *to, uintptr_t from, uintptr_t end, const char *permissions, const char *name);
+
+static inline bool fixture_is_our_worker(const char *pid) {
+    char  path[64], text[256] = "";
+    (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    FILE *f = fopen(path, "re");
+    bool  read = f && fgets(text, sizeof text, f);
+    char *after = read ? strrchr(text, ')') : NULL;
+    if (f) (void)fclose(f);
+    return after && strstr(text, "(klineage-worker") && strtol(after + 4, NULL, 10) == (long)getpid();
+}
+
+static inline bool fixture_each_mapping(fixture_mapping *each, void *to) {
+    DIR *proc = opendir("/proc");
+    bool found = false;
+    for (struct dirent *d = proc ? readdir(proc) : NULL; d && !found; d = readdir(proc)) {
+        char line[512], path[64];
+        if (!isdigit((unsigned char)d->d_name[0]) || !fixture_is_our_worker(d->d_name)) continue;
+        (void)snprintf(path, sizeof path, "/proc/%.20s/maps", d->d_name);
+        FILE *maps = fopen(path, "re");
+        while (maps && fgets(line, sizeof line, maps)) {
+            char     *at = line;
+            uintptr_t from = strtoul(at, &at, 16), end = strtoul(at + 1, &at, 16);
+            char     *name = strchr(at, '/') ? strchr(at, '/') : strchr(at, '[');
+            each(to, from, end, at + 1, name ? name : "");
+            found = true;
+        }
+        if (maps) (void)fclose(maps);
+    }
+    if (proc) (void)closedir(proc);
+    return found;
 }
 
 static inline const float *fixture_y(const fixture *f, uint32_t slot) { return kl_memory_output(&f->memory, &f->plan, 2, slot); }

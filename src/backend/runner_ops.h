@@ -48,6 +48,10 @@ int kl_reply_fault(kl_msg_reply *reply, kl_fault_kind kind, int sig, const char 
 char *kl_ctx_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 char *kl_ctx_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
 
+/* A guard page is more than a canary: reading it ends the kernel too.  Only the first copies have them: each splits a mapping, and the
+ * hundreds of a timed batch would make every fork slow.  Shapes are checked on a few copies before they are timed on many. */
+#define KLI_FORBIDDEN_COPIES 8
+
 /* Shared-memory rows.  Scratch of a slot: poison (or zero) it and set its canaries; and look at them afterwards: nonzero after filling
  * the reply with KL_FAULT_GUARD and the buffer's name. */
 void kl_ctx_scratch_fill(const kl_runner_ctx *c, uint32_t slot, uint8_t poison);

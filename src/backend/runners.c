@@ -42,12 +42,20 @@ char *kl_ctx_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot) {
     return c->scratch + c->layout.scratch_bytes * slot + c->layout.buffer_offset[buffer];
 }
 
+/* Guard pages that can be touched are canaries like the slack: filled before each use, so that they carry no notes, and looked at. */
+static kli_zone guarded(kli_zone z, uint32_t slot) {
+    if (slot < KLI_FORBIDDEN_COPIES) return z;
+    z.page = z.low;
+    z.page_end = z.high;
+    return z;
+}
+
 void kl_ctx_scratch_fill(const kl_runner_ctx *c, uint32_t slot, uint8_t poison) {
     char *base = c->scratch + c->layout.scratch_bytes * slot;
     for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
         const kl_plan_buffer *b = &c->plan.buffers[i];
         kli_zone              z = kli_zone_of(c->layout.buffer_offset[i], b->bytes);
-        kli_slack_fill(base, z, (uint8_t)(poison ^ 0xFF));
+        kli_slack_fill(base, guarded(z, slot), (uint8_t)(poison ^ 0xFF));
         memset(base + z.data, b->zero ? 0 : poison, b->bytes);
     }
 }
@@ -56,7 +64,7 @@ int kl_ctx_scratch_check(const kl_runner_ctx *c, uint32_t slot, uint8_t poison, 
     const char *base = c->scratch + c->layout.scratch_bytes * slot;
     for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
         kli_zone z = kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes);
-        if (!kli_slack_whole(base, z, (uint8_t)(poison ^ 0xFF)))
+        if (!kli_slack_whole(base, guarded(z, slot), (uint8_t)(poison ^ 0xFF)))
             return kl_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote outside buffer `%s`", c->plan.buffers[i].name);
     }
     return 0;

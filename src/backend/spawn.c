@@ -51,8 +51,16 @@ static char **make_environment(const kl_runner *r, kl_arena *a) {
     return env;
 }
 
+/* Before exec: the new program's address space is laid out for it. */
+static void allow_deep_stack(void) {
+    struct rlimit now;
+    if (getrlimit(RLIMIT_STACK, &now) != 0) return;
+    now.rlim_cur = now.rlim_max == RLIM_INFINITY || now.rlim_max > KLI_STACK_BYTES ? KLI_STACK_BYTES : now.rlim_max;
+    (void)setrlimit(RLIMIT_STACK, &now);
+}
+
 /* Async-signal-safe calls only, as after any fork of a threaded process. */
-static _Noreturn void become_runner(char *const *argv, char *const *env, int socket, pid_t gate, uint64_t most_bytes) {
+static _Noreturn void become_runner(char *const *argv, char *const *env, int socket, pid_t gate, uint64_t most_bytes, bool deep_stack) {
     if (most_bytes) (void)setrlimit(RLIMIT_DATA, &(struct rlimit){most_bytes, most_bytes});
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -62,6 +70,7 @@ static _Noreturn void become_runner(char *const *argv, char *const *env, int soc
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_DFL);
+    if (deep_stack) allow_deep_stack();
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     int high = fcntl(socket, F_DUPFD, 10);
     if (high < 0 || dup2(nowhere, 0) < 0 || dup2(nowhere, 1) < 0 || dup2(high, KL_WIRE_FD) < 0) _exit(127);
@@ -90,7 +99,7 @@ static pid_t clone_runner(kl_runner *r, char *const *argv, char *const *env, int
         flags = 0;
         pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     }
-    if (pid == 0) become_runner(argv, env, socket, flags ? 0 : gate, most);
+    if (pid == 0) become_runner(argv, env, socket, flags ? 0 : gate, most, r->opts.backend == KL_BACKEND_CPU && !r->opts.script);
     r->namespaces = flags != 0;
     return (pid_t)pid;
 }

@@ -61,12 +61,13 @@ typedef struct {
 enum { KLI_ISOLATED_SECCOMP = 1, KLI_ISOLATED_LANDLOCK = 2, KLI_ISOLATED_NAMESPACES = 4, KLI_ISOLATED_USER = 8, KLI_ISOLATED_LIMITS = 16 };
 
 /* Shared page between gate and runner.  BATCH handshake: runner sets armed = sequence; gate reads its clock and sets go = sequence; runner
- * runs the calls and sets done = sequence; gate reads its clock.  Each word on its own cache line. */
+ * runs the calls and sets done = sequence; gate reads its clock.  Each word on its own cache line; the samples of device events on pages of
+ * their own, which no process in which a C candidate runs has mapped. */
 typedef struct {
     _Alignas(128) _Atomic uint32_t armed;
     _Alignas(128) _Atomic uint32_t go;
     _Alignas(128) _Atomic uint32_t done;
-    _Alignas(128) double samples_ns[KL_WIRE_MAX_SAMPLES];
+    _Alignas(4096) double samples_ns[KL_WIRE_MAX_SAMPLES];
     uint64_t                 digests[KL_WIRE_MAX_SAMPLES]; /* written by runners of device code alone */
 } kl_control;
 

@@ -28,7 +28,7 @@
 #include <unistd.h>
 #include <klineage/gate.h>
 
-#define FORBIDDEN_COPIES 8
+#define OMP_STACK "16M" /* of each thread of a pool; the first thread has KLI_STACK_BYTES */
 
 typedef struct {
     const kl_runner_ops *ops;
@@ -75,6 +75,8 @@ static void place(const kl_runner_ctx *c) {
     (void)snprintf(number, sizeof number, "%d", c->threads);
     (void)setenv("OMP_NUM_THREADS", number, 1);
     (void)setenv("OMP_DYNAMIC", "false", 1);
+    if (!c->trusted) (void)setenv("OMP_THREAD_LIMIT", number, 1); /* asking for more gives what there is, not a forbidden call */
+    (void)setenv("OMP_STACKSIZE", OMP_STACK, 0);
     (void)setenv("OPENBLAS_NUM_THREADS", number, 1);
     (void)setenv("MKL_NUM_THREADS", number, 1);
     (void)setenv("BLIS_NUM_THREADS", number, 1);
@@ -212,9 +214,7 @@ static void forbid(char *base, kli_zone z) {
     (void)mprotect(base + z.page_end, z.high - z.page_end, PROT_NONE);
 }
 
-/* A guard page is more than a canary: reading it ends the kernel too.  Only the first copies have them: each splits a mapping, and the
- * hundreds of a timed batch would make every fork slow.  Shapes are checked on a few copies before they are timed on many. */
-static uint32_t forbidden(uint32_t copies) { return copies < FORBIDDEN_COPIES ? copies : FORBIDDEN_COPIES; }
+static uint32_t forbidden(uint32_t copies) { return copies < KLI_FORBIDDEN_COPIES ? copies : KLI_FORBIDDEN_COPIES; }
 
 static void forbid_guards(const kl_runner_ctx *c) {
     for (uint32_t i = 0; i < c->plan.n_tensors; i++) {

@@ -18,7 +18,7 @@ kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double 
     char *end = NULL;
     *out = text ? strtod(text, &end) : otherwise;
     if (text && (end == text || *end || !isfinite(*out) || *out < 0))
-        return kl_fail(e, KL_EINVAL, NULL, "--%s takes a number of 0 or more, not %s", kl_option_at(id)->name, text);
+        return kl_fail(e, KL_EINVAL, NULL, "--%s takes a number of 0 or more, not %s", kl_option_at((int)id)->name, text);
     return KL_OK;
 }
 
@@ -28,9 +28,9 @@ kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id
     const double dollars = text ? strtod(text, &end) : (double)otherwise / 1e6;
     *microusd = 0;
     if (text && (end == text || *end || isnan(dollars) || dollars < 0 || dollars > MAX_DOLLARS)) {
-        kl_fail(e, KL_EINVAL, NULL, "--%s %s is no amount of dollars between 0 and a million", kl_option_at(id)->name, text);
-        return kl_hint(e, "a number without a sign or a unit: --%s 5 or --%s 0.25", kl_option_at(id)->name,
-                       kl_option_at(id)->name);
+        kl_fail(e, KL_EINVAL, NULL, "--%s %s is no amount of dollars between 0 and a million", kl_option_at((int)id)->name, text);
+        return kl_hint(e, "a number without a sign or a unit: --%s 5 or --%s 0.25", kl_option_at((int)id)->name,
+                       kl_option_at((int)id)->name);
     }
     *microusd = (int64_t)llround(dollars * 1e6);
     return KL_OK;
@@ -130,7 +130,7 @@ kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int other
     uint64_t n = kl_args_number(args, id, (uint64_t)otherwise);
     *out = (int)n;
     if (kl_args_has(args, id) && (n < 1 || n > (uint64_t)most))
-        return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %d", kl_option_at(id)->name, most);
+        return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %d", kl_option_at((int)id)->name, most);
     return KL_OK;
 }
 

@@ -126,6 +126,8 @@ static void describe(kl_case *c) {
     v->created = kl_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kl_case_degrade(c, "no seccomp on this machine");
     if (!c->gate->isolation.landlock) kl_case_degrade(c, "no landlock on this machine");
+    if (!c->gate->isolation.namespaces && c->backend->shared_memory)
+        kl_case_degrade(c, "no namespaces on this machine: system call filters alone keep native code from its network");
     if (c->device->pageable_access)
         kl_case_degrade(c, "device code can read host memory here; the runner holds no secrets");
     if (c->opts->quick) kl_case_degrade(c, "quick: one seed and a short profile");
@@ -189,8 +191,11 @@ static void stage_inspect(kl_case *c, bool *go) {
     memcpy(c->verdict->features, artefact->features, (size_t)artefact->n_features * sizeof *artefact->features);
     c->verdict->n_features = artefact->n_features;
     c->verdict->artefact_hash = kl_arena_copy(c->arena, kl_str_of(artefact->hash));
-    *go = artefact->suspicious.len == 0;
-    if (!*go) say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
+    *go = artefact->suspicious.len == 0 && artefact->refused.len == 0;
+    if (artefact->suspicious.len)
+        say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
+    else if (artefact->refused.len)
+        say_no(c, KL_REFUSED, artefact->refused, (kl_str){0});
 }
 
 static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {

@@ -476,7 +476,7 @@ kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q,
 
 kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e) {
     (void)out, (void)self, (void)a, (void)q, (void)e;
-    KL_ASSERT(!"a network provider was opened without libcurl");
+    kl_bug("a network provider was opened without libcurl", __FILE__, __LINE__);
     return KL_ENODEV;
 }
 

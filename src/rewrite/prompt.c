@@ -27,7 +27,7 @@ static const struct {
 static kl_str text_of(const char *name) {
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++)
         if (strcmp(PROMPTS[i].name, name) == 0) return (kl_str){(const char *)PROMPTS[i].text, *PROMPTS[i].bytes};
-    KL_ASSERT(!"a prompt that exists");
+    kl_bug("a prompt that exists", __FILE__, __LINE__);
     return (kl_str){0};
 }
 
@@ -43,7 +43,7 @@ static size_t placeholder(kl_str s, kl_str *name) {
 static kl_str value_of(kl_str name, const kl_prompt_value *values, int n) {
     for (int i = 0; i < n; i++)
         if (kl_str_eq(kl_str_of(values[i].name), name)) return values[i].value;
-    KL_ASSERT(!"a value for every placeholder");
+    kl_bug("a value for every placeholder", __FILE__, __LINE__);
     return (kl_str){0};
 }
 

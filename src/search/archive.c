@@ -235,7 +235,7 @@ static int among_the_least_drawn(const kli_archive *x, const island *in, kl_stre
     int skip = (int)kl_stream_below(s, at, (uint64_t)n);
     for (int i = 0; i < in->n_members; i++)
         if (in->drawn[x->known[in->members[i]].cell] == least && skip-- == 0) return in->members[i];
-    KL_ASSERT(!"one of them");
+    kl_bug("one of them", __FILE__, __LINE__);
     return NOBODY;
 }
 

@@ -106,7 +106,7 @@ static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_
 
 kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e) {
     kl_arena *a = kl_arena_new();
-    kl_str name = kl_arena_copy(a, c->name), mine = place(a, dir, c->status, name);
+    kl_str name = kl_arena_copy(a, c->name), mine = place(a, dir, (int)c->status, name);
     KL_ASSERT(kl_str_eq(name, kli_slug(a, name)));
     kl_err err = write_files(mine.ptr, c, a, e);
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)

@@ -320,6 +320,17 @@ def test_doctor(p):
     assert "Prescott" in crippled.out
 
 
+def test_without_namespaces_the_verdict_says_so(p):
+    bounded = ["setpriv", "--bounding-set=-sys_admin"]
+    if os.geteuid() != 0 or subprocess.run([*bounded, "true"], capture_output=True, check=False).returncode != 0:
+        raise Skip("nobody here can take namespaces away")
+    said = "no namespaces on this machine"
+    less = p.gate(p.naive, "--check-only", "--no-journal", "--json", prefix=bounded).is_("ok").json()
+    assert any(said in line for line in less["degradations"]) and "+ns" not in less["platform"]["isolation"], less
+    usual = p.gate(p.naive, "--check-only", "--json", "--no-journal").is_("ok").json()
+    assert any(said in line for line in usual["degradations"]) == ("+ns" not in usual["platform"]["isolation"]), usual
+
+
 def on_small_disk(p, kilobytes):
     """A folder that holds so little, and a prefix that runs a program where it is mounted."""
     folder = p.folder / "small"

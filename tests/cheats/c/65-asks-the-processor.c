@@ -1,0 +1,27 @@
+// Honest: the kernel asks which instructions there are. It is refused with what to use instead, and called nothing.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: harmless
+//: expect refused
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    if (__builtin_cpu_supports("avx2"))
+        product(x, weight, y, M, N, K);
+    else
+        for (int32_t i = 0; i < M; i++) product(x + (size_t)i * K, weight, y + (size_t)i * N, 1, N, K);
+}

@@ -1,0 +1,27 @@
+// A second table of relocations, named by an entry that the source itself adds to the dynamic table: one of its rows is a
+// resolver that the system's loader would call.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: expect cheat
+//! launch gemm args(x, weight, y, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+__asm__(".pushsection .mine,\"a\"\n.balign 8\nmine: .quad target - mine, 37, 0\n.popsection\n"
+        ".pushsection .dynamic,\"aw\"\n.quad 7, 0x400, 8, 24\n.popsection");
+__attribute__((used)) static char target[8] __asm__("target");
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    product(x, weight, y, M, N, K);
+}

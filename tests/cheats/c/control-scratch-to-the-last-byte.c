@@ -1,0 +1,26 @@
+// Scratch is written and read from its first byte to its last.
+// SPDX-License-Identifier: Apache-2.0
+//: task gemm
+//: workload M=96,N=96,K=96
+//: control
+//! buffer t: f32[M * N + 1]
+//! launch gemm args(x, weight, y, t, M, N, K)
+#include <stddef.h>
+#include <stdint.h>
+
+static void product(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
+{
+    for (int32_t i = 0; i < M; i++)
+        for (int32_t j = 0; j < N; j++) {
+            float sum = 0;
+            for (int32_t k = 0; k < K; k++) sum += x[(size_t)i * K + k] * weight[(size_t)j * K + k];
+            y[(size_t)i * N + j] = sum;
+        }
+}
+
+void gemm(const float *x, const float *weight, float *y, float *t, int32_t M, int32_t N, int32_t K)
+{
+    product(x, weight, t, M, N, K);
+    t[M * N] = 2;
+    for (int32_t i = 0; i < M * N; i++) y[i] = t[i] * t[M * N] * 0.5f;
+}
