@@ -152,7 +152,7 @@ static void count_memory(counts *n, kl_str op, kl_str args) {
     if (begins(op, "prefetch")) n->prefetch++;
     if (begins(op, "vgather") || begins(op, "vpgather")) n->gather++;
     if (begins(op, "movnt") || begins(op, "vmovnt")) n->store_nt++;
-    if (begins(op, "lock") || begins(op, "xchg")) n->atomics++;
+    if (begins(op, "lock") || (begins(op, "xchg") && contains(args, "("))) n->atomics++;
 }
 
 static void forbid(counts *n, kl_str op, kl_str args) {

@@ -106,7 +106,6 @@ bool kl_trial_decided(const kl_trial_record *r) {
     return r->accepted || !(outcome_is(r, KL_UNSTABLE) || kl_str_eq(r->outcome, KL_S(KLI_NO_VOTE)));
 }
 
-kl_call kli_edge_call(const kl_edge *edge) { return kl_decide(edge->gain_low, edge->gain_high, 0, true); }
 
 /* What became of the attempts to apply the card: a sum over its trials for whoever reads the file, never read back. */
 static json_t *counts_json(const kl_card *c) {

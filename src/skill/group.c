@@ -24,7 +24,7 @@ static kl_str common(kl_arena *a, kl_str x, kl_str y) {
 }
 
 static bool teaches(const kl_edge *edge) {
-    return edge->pays && kli_edge_call(edge) == KL_FASTER && edge->forward_source.len &&
+    return edge->pays && edge->call == KL_FASTER && edge->forward_source.len &&
            !kl_str_eq(edge->witness, KL_S("failed"));
 }
 

@@ -39,7 +39,6 @@ json_t *kli_evidence_json(const kl_card *c);
 KL_MUST_USE kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_error *e);
 void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
 #define KLI_NO_VOTE "undecided"             /* outcome of a trial that shows nothing */
-kl_call kli_edge_call(const kl_edge *edge); /* what the gain of an edge means */
 
 /* ---- frontmatter ----------------------------------------------------------------------------------------------------- */
 
