@@ -60,6 +60,9 @@ typedef struct {
     kl_err (*ask)(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e);
     void   (*close)(void *self);                   /* NULL: nothing beyond the arena */
     const char *(*model_name)(const void *self);   /* for prices and the journal; NULL: the provider's own name */
+    /* Which slot was recorded after `slot`, among those that begin with `track` and a slash: what was decided then shows in it.  "": it is the
+     * last; NULL: it is not recorded, or this is no script.  The op is NULL for whoever replays nothing. */
+    const char *(*next_slot)(const void *self, const char *track, const char *slot);
 } kl_provider;
 
 const kl_provider *kl_provider_each(int i); /* NULL past the end */
@@ -70,6 +73,7 @@ KL_MUST_USE kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e);
 void               kl_model_close(kl_model *m); /* accepts NULL */
 const kl_provider *kl_model_provider(const kl_model *m);
 const char        *kl_model_name(const kl_model *m); /* for prices and the journal: "claude-opus-4-6", "mailbox"; borrowed */
+const char        *kl_model_next_slot(const kl_model *m, const char *track, const char *slot); /* as the provider's; NULL without one */
 KL_MUST_USE kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q, kl_error *e);
 
 /* Can `spec` be asked and paid for?  Opens it (key, recording, program, library), asks nothing, and finds the price of `priced_as` (NULL: of the

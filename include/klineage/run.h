@@ -76,6 +76,9 @@ void        kl_track_best(kl_track *t, double ratio); /* best so far, for that l
 /* Ask the model.  Reserved, asked, journaled and settled; the n-th identical request of a track has its own key.
  * Errors: KL_PENDING, KL_EBUDGET (the cap would be passed: nothing was asked), KL_EMODEL, KL_ENOENT (replay ended; unknown price). */
 KL_MUST_USE kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e);
+/* What a scripted replay has recorded in this track after the call in `slot`, both without the track's name ("rederive 3/0"); `slot` NULL: the
+ * call that was answered last.  "": that was the last one; NULL: nothing is replayed, or no such call. */
+const char *kl_track_recorded_next(kl_track *t, const char *slot);
 /* Take a kernel through the gate, or out of the journal.  `o` NULL: the run's base options; else it wins as a whole.
  * Errors: as kl_gate_run, KL_PENDING (spool). */
 KL_MUST_USE kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,

@@ -9,9 +9,8 @@
 #include "model_impl.h"
 #include <string.h>
 
-static const kl_provider *const PROVIDERS[] = {&kli_anthropic, &kli_openai, &kli_command,
-                                               &kli_mailbox,   &kli_replay, &kli_builtin,
-                                               &kli_mutate};
+static const kl_provider *const PROVIDERS[] = {&kli_anthropic, &kli_openai,  &kli_command, &kli_mailbox,
+                                               &kli_replay,    &kli_builtin, &kli_mutate};
 
 struct kl_model {
     kl_arena *arena;
@@ -84,6 +83,10 @@ const kl_provider *kl_model_provider(const kl_model *m) { return m->provider; }
 
 const char *kl_model_name(const kl_model *m) {
     return m->provider->model_name ? m->provider->model_name(m->self) : m->provider->name;
+}
+
+const char *kl_model_next_slot(const kl_model *m, const char *track, const char *slot) {
+    return m->provider->next_slot ? m->provider->next_slot(m->self, track, slot) : NULL;
 }
 
 /* A caller that gets this wrong has a bug; the text of the turns is nobody's fault. */

@@ -2,6 +2,7 @@
  *
  *   replay:FILE          scripted: the call in the same slot (track/purpose/ordinal) gets the recorded answer, whatever
  *                        is asked.  The gate runs live: a script shows what today's gate makes of old proposals.
+ *                        The order of its calls tells what was decided then: next_slot.
  *   replay:exact:FILE    the call with the same key gets the recorded answer; a changed prompt has none.
  *
  * A recording is JSONL, docs/formats/recording.md.  It is read once and checked as a whole: who replays half a file
@@ -141,6 +142,19 @@ static kl_err replay_ask(kl_reply *out, void *self, kl_arena *a, const kl_reques
     return KL_OK;
 }
 
+/* jansson keeps the members of an object in the order in which they were put, which is that of the file. */
+static const char *replay_next_slot(const void *self, const char *track, const char *slot) {
+    const recording *r = self;
+    void *at = r->exact ? NULL : json_object_iter_at(r->calls, slot);
+    const size_t len = strlen(track);
+    if (!at) return NULL;
+    while ((at = json_object_iter_next(r->calls, at))) {
+        const char *name = json_object_iter_key(at);
+        if (strncmp(name, track, len) == 0 && name[len] == '/') return name;
+    }
+    return "";
+}
+
 const kl_provider kli_replay = {
     .name = "replay",
     .spec = "replay:[exact:]FILE",
@@ -150,4 +164,5 @@ const kl_provider kli_replay = {
     .ask = replay_ask,
     .close = replay_close,
     .model_name = replay_name,
+    .next_slot = replay_next_slot,
 };

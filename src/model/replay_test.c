@@ -171,6 +171,28 @@ static void test_model_replay__a_file_that_is_wrong_is_refused_as_a_whole(void *
     }
 }
 
+/* In the order of the file, which is that of the calls; other tracks' calls may lie between. */
+static void test_model_replay__what_came_next_is_in_the_file(void **state) {
+    (void)state;
+    kl_model *m;
+    assert_ok(kl_fs_write("n.jsonl",
+                          KL_S(HEAD "{\"slot\":\"w/deoptimize 2/0\",\"key\":\"a\",\"text\":\"x\"}\n"
+                                    "{\"slot\":\"wide/deoptimize 1/0\",\"key\":\"b\",\"text\":\"x\"}\n"
+                                    "{\"slot\":\"w/deoptimize 1/0\",\"key\":\"c\",\"text\":\"x\"}\n"),
+                          &e));
+    assert_ok(kl_model_open(&m, "replay:n.jsonl", &e));
+    assert_string_equal(kl_model_next_slot(m, "w", "w/deoptimize 2/0"), "w/deoptimize 1/0");
+    assert_string_equal(kl_model_next_slot(m, "w", "w/deoptimize 1/0"), "");
+    assert_null(kl_model_next_slot(m, "w", "w/deoptimize 3/0"));
+    kl_model_close(m);
+    assert_ok(kl_model_open(&m, "replay:exact:n.jsonl", &e));
+    assert_null(kl_model_next_slot(m, "w", "w/deoptimize 2/0"));
+    kl_model_close(m);
+    assert_ok(kl_model_open(&m, "builtin", &e));
+    assert_null(kl_model_next_slot(m, "w", "w/deoptimize 2/0"));
+    kl_model_close(m);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_model_replay__##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -180,6 +202,7 @@ int main(void) {
         TEST(a_path_in_a_slot_is_known_by_its_end),
         TEST(a_file_by_hand_needs_slots_and_texts_alone),
         TEST(a_file_that_is_wrong_is_refused_as_a_whole),
+        TEST(what_came_next_is_in_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

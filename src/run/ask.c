@@ -314,6 +314,32 @@ kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_e
         else
             err = from_journal(out, &c, a, &local);
     }
+    if (!err) t->slot = c.q.slot;
     if (err && e) *e = local;
     return err;
+}
+
+/* ---- what a recording shows ------------------------------------------------------------------------------------------------------ */
+
+/* Providers that replay nothing are not opened for it: a key may be missing where the journal answers everything. */
+static bool may_replay(const kl_track *t) {
+    const char *spec = t->run->opts.model;
+    const kl_provider *p = t->run->opts.provider;
+    if (p) return p->next_slot != NULL;
+    for (int i = 0; spec && (p = kl_provider_each(i)); i++)
+        if (kl_str_eq(kl_str_of(p->name), (kl_str){spec, strcspn(spec, ":")})) return p->next_slot != NULL;
+    return false;
+}
+
+const char *kl_track_recorded_next(kl_track *t, const char *slot) {
+    const char *track = t->spec->name, *next;
+    const size_t behind = strlen(track) + 1;
+    kl_error unused = {0};
+    if (!may_replay(t) || !(slot || t->slot) || open_model(t, &unused)) return NULL;
+    const char *asked = slot ? kl_arena_printf(t->arena, "%s/%s", track, slot).ptr : t->slot;
+    if (t->run->opts.provider)
+        next = t->run->opts.provider->next_slot(t->own, track, asked);
+    else
+        next = kl_model_next_slot(t->model, track, asked);
+    return next && *next ? next + behind : next;
 }

@@ -64,6 +64,7 @@ struct kl_track {
     kli_doubt doubt;
     kli_foreseen foreseen;
     char verdict_key[65];
+    const char *slot; /* of the call that was answered last; NULL: none was */
 
     /* opened on first use, kept from pass to pass */
     kl_model *model;

@@ -17,9 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS 300000000  /* a person does not notice, and a shared file system does not suffer */
+#define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
 #define POLL_MOST_NS 4000000000
-#define POLL_SHARE 50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
+#define POLL_SHARE                                                                                                     \
+    50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
 
 /* ---- from beginning to end ---------------------------------------------------------------------------------------- */
 
@@ -59,6 +60,7 @@ void kli_track_begin(kl_track *t) {
     t->best = 0;
     t->live = false;
     t->verdict_key[0] = '\0';
+    t->slot = NULL;
     t->doubt.there = false;
     t->foreseen = (kli_foreseen){0};
     if (!t->journal_only) t->n_failures = 0;
