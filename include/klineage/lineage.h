@@ -14,8 +14,9 @@ typedef struct {
     kl_str    hash, source;   /* identity and text of the kernel */
     kl_traits traits;
     kl_str    verdict_key;
-    double    ratio, low, high; /* against the primary baseline */
+    double    ratio, low, high; /* against the primary baseline; 0: not known */
     int64_t   median_ns;
+    bool      unsettled;      /* correct, and its time did not settle: a state needs no more */
     kl_str    receipt;        /* of the verdict */
 } kl_state;
 
@@ -43,13 +44,21 @@ typedef struct {
     kl_str recovered_verdict_key, recovered_receipt;   /* of that comparison: the forward kernel against K_to */
     double gain, gain_low, gain_high;                  /* speed of K_to over that of K_from, interleaved */
     kl_str gain_verdict_key, gain_receipt;             /* of that comparison: K_from against K_to, so its ratio is 1/gain */
-    bool   pays;              /* gain_low clears 1 %: otherwise the edge is a sound simplification that cost nothing */
+    double floor;             /* A/A, of that comparison; 0: not known */
+    kl_call call;             /* what that comparison means, K_to over K_from: `undecided` is an edge that could not be measured */
+    bool   has_call;          /* floor and call stand in the document; without them the call is kl_decide's of the interval alone */
+    bool   pays;              /* call is faster: otherwise the edge is a sound simplification that cost nothing that was seen */
+    kl_str decided, here;     /* "recorded": a recording was followed where this machine said otherwise or could not tell, and what it said */
     kl_str raised;            /* witness traits that K_to has over K_from */
     kl_traits before, after;
     kl_rejection *rejections; int n_rejections; /* attempts that failed on the way to this edge */
 } kl_edge;
 
-typedef enum { KL_WALK_COMPLETE, KL_WALK_STEP_LIMIT, KL_WALK_REJECTION_LIMIT, KL_WALK_BUDGET, KL_WALK_STOPPED } kl_termination;
+typedef enum {
+    KL_WALK_COMPLETE, KL_WALK_STEP_LIMIT, KL_WALK_REJECTION_LIMIT, KL_WALK_BUDGET, KL_WALK_STOPPED,
+    KL_WALK_UNSETTLED,        /* the world failed before the next step was decided: gate, device, disk, network */
+    KL_WALK_INTERRUPTED
+} kl_termination;
 
 typedef struct {
     kl_str id;                /* sha256 of the document without it */
@@ -69,20 +78,22 @@ typedef struct {
     kl_str  created;
 } kl_lineage;
 
-const char *kl_termination_name(kl_termination t); /* "complete" "step_limit" "rejection_limit" "budget" "stopped" */
+const char *kl_termination_name(kl_termination t); /* "complete" "step_limit" "rejection_limit" "budget" "stopped" "unsettled" "interrupted" */
 
 typedef struct {
     int    max_steps;         /* 0: 16 */
     int    max_rejections;    /* per step; 0: 4 */
-    double recover;           /* forward speed over K_i's that an edge needs; 0: 0.99.  Held against the upper end of the interval: surely slower is a no */
+    double recover;           /* forward speed over K_i's that an edge needs; 0: 0.99.  A no is only what is surely slower, by kl_decide, and below it */
     int    max_rederive;      /* tries per edge; 0: 2 */
     bool   backward_only;     /* accept steps without a forward edit: kl_lineage_rederive then derives all edges, each in a track of its own */
     const char *name;         /* of the lineage; NULL: TASK-SURFACE-FILE */
     const char *run;          /* id of the run, for the document; NULL: none */
 } kl_walk_opts;
 
-/* Walk `expert` backward.  A track's line: call it from one.  The lineage lives in the track's arena; it is valid, and kept, whatever ended
- * the walk.  Errors: KL_EINVAL (the expert itself does not pass the gate: says why), KL_PENDING, KL_EINTR, KL_EMODEL. */
+/* Walk `expert` backward.  A track's line: call it from one.  The lineage lives in the track's arena.  States need correctness alone; a race that
+ * does not settle is an edge that could not be measured.  After an error other than KL_PENDING `out` is the lineage so far when an edge was proven
+ * (its id is filled), else out->id is empty.  Where a recording answers, it decides what the gate leaves open: src/lineage/recorded.c.
+ * Errors: KL_EINVAL (the expert itself does not pass the gate: says why), KL_PENDING, KL_EINTR, KL_EMODEL, those of the gate. */
 KL_MUST_USE kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *w, const kl_kernel *expert,
                                    const kl_walk_opts *o, kl_error *e);
 

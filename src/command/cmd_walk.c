@@ -1,8 +1,8 @@
 /* cmd_walk.c - `klineage walk`: an expert kernel undone one optimization at a time, every step proven.
  *
  * One run with one track.  The budget, the number of steps and the name do not make another run: with more of them
- * the same command goes on where it stopped.  The lineage is kept before it is shown.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * the same command goes on where it stopped.  The lineage is kept before it is shown, also the part that was proven before something ended the
+ * walk: then that error is told behind it, and gives the exit status.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
 #include "base/fs.h"
@@ -98,6 +98,9 @@ static const char *next_command(const kl_lineage *l) {
         return kl_str_eq(l->model, KL_S("builtin"))
                    ? "a language model may see more: --model anthropic:NAME; klineage help models"
                    : "the same command goes on from here when the model has more to say";
+    case KL_WALK_UNSETTLED:
+    case KL_WALK_INTERRUPTED:
+        return "this is the lineage so far; the same command goes on from here, and nothing is paid for twice";
     }
     return NULL;
 }
@@ -107,13 +110,15 @@ static void show(const walking *w, kl_result *out) {
     kl_lineage_render(l, &out->text, w->context->colour);
     if (next_command(l)) kl_buf_printf(&out->text, "  %s\n", next_command(l));
     if (w->opts.backward_only)
-        kl_buf_printf(&out->text, "  klineage lineage rederive %.12s --jobs 8   derives its edges forward\n", l->id.ptr);
+        kl_buf_printf(&out->text, "  klineage lineage rederive %.12s --jobs 8   derives its edges forward\n",
+                      l->id.ptr);
     kl_buf_printf(&out->text, "  klineage lineage export %.12s --git DIR   git log -p is the curriculum\n", l->id.ptr);
     out->json = kl_lineage_json(l);
     out->exit_code = l->termination == KL_WALK_COMPLETE ? 0 : 1;
 }
 
 static kl_err walk(walking *w, kl_result *out, kl_error *e) {
+    kl_error unused = {0};
     kl_err err = kl_run_open(&w->run, &w->run_opts, e);
     if (err) return err;
     w->opts.run = kl_run_id(w->run);
@@ -121,8 +126,12 @@ static kl_err walk(walking *w, kl_result *out, kl_error *e) {
         .name = "walk", .workload = w->workload->label.ptr, .policy = "walk", .line = line, .ctx = w};
     const kl_track_opts how = kl_effort_tracks(w->args);
     err = kl_run_tracks(w->run, &track, 1, &how, e);
+    if (err && err != KL_PENDING && w->lineage.id.len) { /* what was proven before stands, whatever ended the walk */
+        out->trouble = *e;
+        err = KL_OK;
+    }
     if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
-    if (!err) (void)write_out(w, &out->trouble);
+    if (!err) (void)write_out(w, out->trouble.code ? &unused : &out->trouble);
     if (!err) show(w, out);
     kl_run_close(w->run);
     return err;

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #define SYMPTOM_BYTES 600
-#define SLOW_NS 50000000 /* a run this long has too few pairs within the gate's cap; states near naive are such */
-#define SETTLE_SECONDS 30
-#define SLOW_HALF_WIDTH 0.02  /* a tenth of what the smallest step near naive was ever worth */
-#define QUICK_HALF_WIDTH 0.05 /* quick asks whether it works; how much it brings is another question */
+/* Quick asks whether it works: a state is timed for its place in a table, a race for steps that are worth something. */
+#define QUICK_STATE_HALF_WIDTH 0.05
+#define QUICK_STATE_SECONDS 2
+#define QUICK_RACE_SECONDS 4
 
 void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, ...) {
     if (!kli_alive(x)) return; /* the first reason is the reason */
@@ -32,6 +32,7 @@ static void reject_edit(kli_attempt *x, kli_walk *w, const kl_error *why) {
 
 kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel *base, kl_error *e) {
     kl_error own = {0};
+    if (kli_recorded_ends(w)) return kl_fail(e, KL_ENOENT, NULL, "the recording ends here");
     const kl_err err = kli_talk_ask(x, talk, w, base, e);
     if (err || !kli_alive(x)) return err;
     if (kl_proposal_parse(&x->proposal, w->a, x->reply, w->surface, &own))
@@ -57,13 +58,19 @@ static kl_err same_place(const kli_walk *w, const kl_verdict *v, kl_error *e) {
     return kl_hint(e, "a lineage belongs to one machine; begin another with --trial N");
 }
 
+/* A time that jumped can leave an interval without an end, which says nothing. */
+static bool has_interval(const kl_comparison *c) {
+    return isfinite(c->high) && c->low > 0 && c->low <= c->ratio && c->ratio <= c->high;
+}
+
 static void evidence(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v) {
     *out = (kl_state){.hash = k ? kl_arena_copy(w->a, kl_str_of(k->hash)) : (kl_str){0},
                       .source = k ? k->source : (kl_str){0},
                       .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
                       .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt)),
                       .median_ns = v->median_ns};
-    if (v->n_comparisons == 0) return;
+    out->unsettled = v->outcome == KL_UNSTABLE;
+    if (v->n_comparisons == 0 || !has_interval(&v->comparisons[0])) return;
     out->ratio = v->comparisons[0].ratio;
     out->low = v->comparisons[0].low;
     out->high = v->comparisons[0].high;
@@ -75,25 +82,20 @@ kl_err kli_state_of(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_ver
     return same_place(w, v, e);
 }
 
-/* A correct kernel whose time does not settle says something of the machine, not of the proposal; nothing is written down, so that the
- * same command measures it again. */
-static kl_err too_busy(const kl_verdict *v, kl_error *e) {
-    kl_fail(e, KL_EBUSY, "walk", "a correct kernel was given %.*s", KL_STR_ARG(v->why));
-    return kl_hint(e, "the machine has too much else to do; the same command goes on from here when it has less");
-}
-
-kl_err kli_settle(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e) {
-    kl_gate_opts o = w->gate;
-    if (v->outcome != KL_UNSTABLE || (!o.quick && v->median_ns < SLOW_NS)) return KL_OK;
-    o.max_seconds = SETTLE_SECONDS;
-    o.half_width = o.quick ? QUICK_HALF_WIDTH : SLOW_HALF_WIDTH;
-    return kl_judge(v, w->track, w->a, w->task, k, &o, e);
+kl_gate_opts kli_state_opts(const kli_walk *w) {
+    kl_gate_opts opts = w->gate;
+    if (!opts.quick) return opts;
+    opts.half_width = QUICK_STATE_HALF_WIDTH;
+    opts.max_seconds = QUICK_STATE_SECONDS;
+    return opts;
 }
 
 static kl_gate_opts rival_opts(const kli_walk *w, const kl_kernel *proven) {
     kl_gate_opts opts = w->gate;
     opts.against = proven;
     opts.baseline = NULL;
+    if (!opts.quick) return opts;
+    opts.max_seconds = QUICK_RACE_SECONDS;
     return opts;
 }
 
@@ -107,24 +109,30 @@ void kli_foresee_race(const kli_attempt *x, kli_walk *w, const kl_kernel *proven
 }
 
 kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
-    kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &w->gate, e);
-    if (!err && x->kernel) err = kli_settle(&x->verdict, w, x->kernel, e);
+    const kl_gate_opts opts = kli_state_opts(w);
+    const kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &opts, e);
     if (err) return err;
-    if (x->verdict.outcome == KL_UNSTABLE) return too_busy(&x->verdict, e);
     x->judged = true;
-    if (x->verdict.outcome == KL_PASS) return kli_state_of(&x->state, w, x->kernel, &x->verdict, e);
+    if (kli_correct(&x->verdict)) return kli_state_of(&x->state, w, x->kernel, &x->verdict, e);
+    x->failed = true;
     evidence(&x->state, w, x->kernel, &x->verdict);
     kli_reject(x, w, kl_outcome_name(x->verdict.outcome), "%.*s", KL_STR_ARG(x->verdict.why));
     x->advice = kl_rewrite_feedback(w->a, &x->verdict);
     return KL_OK;
 }
 
-/* A comparison that did not settle within the cap still has an interval; a wide one proves less and is kept as wide
- * as it is. */
-static bool usable(const kl_verdict *v) {
+/* A comparison that did not settle is kept as wide as it is, with what the gate's rule makes of it. */
+static void result_of(kli_race *out, kli_walk *w, const kl_verdict *v) {
     const kl_comparison *c = &v->comparisons[0];
-    return (v->outcome == KL_PASS || v->outcome == KL_UNSTABLE) && v->n_comparisons > 0 && isfinite(c->high) &&
-           c->low > 0 && c->low <= c->ratio && c->ratio <= c->high;
+    *out = (kli_race){.call = KL_UNDECIDED,
+                      .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
+                      .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt))};
+    if (v->n_comparisons == 0 || !has_interval(c)) return;
+    out->ratio = c->ratio;
+    out->low = c->low;
+    out->high = c->high;
+    out->floor = isfinite(c->floor) && c->floor > 0 ? c->floor : 0;
+    out->call = c->call;
 }
 
 /* The newer kernel is the candidate, which is checked in full, and the proven one its rival: a kernel that fails
@@ -134,16 +142,13 @@ kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *
     kl_verdict v;
     const kl_err err = kl_judge(&v, w->track, w->a, w->task, x->kernel, &opts, e);
     if (err) return err;
-    if (!usable(&v)) {
+    if (!kli_correct(&v)) {
+        x->failed = true;
         kli_reject(x, w, kl_outcome_name(v.outcome), "when timed against the kernel before: %.*s", KL_STR_ARG(v.why));
         x->advice = kl_rewrite_feedback(w->a, &v);
         return KL_OK;
     }
-    *out = (kli_race){.ratio = v.comparisons[0].ratio,
-                      .low = v.comparisons[0].low,
-                      .high = v.comparisons[0].high,
-                      .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
-                      .receipt = kl_arena_copy(w->a, kl_str_of(v.receipt))};
+    result_of(out, w, &v);
     return same_place(w, &v, e);
 }
 

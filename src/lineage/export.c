@@ -63,6 +63,10 @@ static void add_forward(kl_buf *b, const kl_lineage *l, const kl_edge *d) {
                       d->recovered_low, d->recovered_high);
 }
 
+static const char *pays_words(const kl_edge *d) {
+    return d->pays ? "" : d->call == KL_UNDECIDED ? ", could not be measured" : ", does not pay";
+}
+
 static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
     kl_buf b = {0};
     const kl_str action = kli_shown_line(a, d->action, 64), locus = kli_shown_line(a, d->locus, 200),
@@ -73,7 +77,9 @@ static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
     if (locus.len) kl_buf_printf(&b, "Locus: %.*s\n", KL_STR_ARG(locus));
     if (why.len) kl_buf_printf(&b, "Why: %.*s\n", KL_STR_ARG(why));
     kl_buf_printf(&b, "Gain: %.4f [%.4f, %.4f] over K%d, interleaved%s\n", d->gain, d->gain_low, d->gain_high, d->from,
-                  d->pays ? "" : "; does not pay");
+                  pays_words(d));
+    if (d->decided.len)
+        kl_buf_printf(&b, "Decided: by the recording; here: %.*s\n", KL_STR_ARG(kli_shown_line(a, d->here, 600)));
     kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n", to->ratio, to->low, to->high,
                   (long long)to->median_ns);
     if (d->raised.len) kl_buf_printf(&b, "Raised: %.*s\n", KL_STR_ARG(kli_shown_line(a, d->raised, 1000)));
@@ -110,7 +116,7 @@ static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
         kl_buf_printf(b, "| K%d | %.3f |", i, l->states[i].ratio);
         if (d)
             kl_buf_printf(b, " %.*s | %.3f [%.3f, %.3f]%s | %.*s |\n", KL_STR_ARG(plain(a, d->action)), d->gain,
-                          d->gain_low, d->gain_high, d->pays ? "" : ", does not pay", KL_STR_ARG(plain(a, d->locus)));
+                          d->gain_low, d->gain_high, pays_words(d), KL_STR_ARG(plain(a, d->locus)));
         else
             kl_buf_add(b, KL_S(" | | |\n"));
     }

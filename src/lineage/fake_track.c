@@ -16,6 +16,7 @@ void fake_track_open(kl_track *t, kl_arena *a) {
 
 void fake_track_close(kl_track *t) {
     for (size_t i = 0; i < KL_COUNT(t->said); i++) kl_buf_fini(&t->said[i]);
+    kl_buf_fini(&t->slots);
 }
 
 static fake_reply *add(kl_track *t) {
@@ -43,6 +44,25 @@ uint64_t kl_track_seed(const kl_track *t, const char *name) { return (void)t, kl
 void kl_track_phase(kl_track *t, const char *phase) { (void)t, (void)phase; }
 void kl_track_say(kl_track *t, const char *fmt, ...) { (void)t, (void)fmt; }
 void kl_track_best(kl_track *t, double ratio) { (void)t, (void)ratio; }
+
+/* Tests write the recording as a list of slots; what was asked last is counted as src/run counts it. */
+const char *kl_track_recorded_next(kl_track *t, const char *slot) {
+    const char *asked = slot ? slot : t->slot;
+    if (!t->recorded[0] || !asked[0]) return NULL;
+    for (int i = 0; t->recorded[i]; i++)
+        if (strcmp(t->recorded[i], asked) == 0) return t->recorded[i + 1] ? t->recorded[i + 1] : "";
+    return NULL;
+}
+
+/* The slot of a call, and one more of its kind. */
+static void note_slot(kl_track *t, const kl_request *q) {
+    char base[32];
+    int n = 0;
+    snprintf(base, sizeof base, "%.15s %.8s/", q->purpose, q->place ? q->place : "");
+    for (const char *at = t->slots.ptr; at && (at = strstr(at, base)); at++) n++;
+    kl_buf_printf(&t->slots, "%s ", base);
+    snprintf(t->slot, sizeof t->slot, "%s%d", base, n);
+}
 
 static void listen(kl_track *t, const kl_request *q) {
     const int which = strcmp(q->purpose, "rederive") == 0;
@@ -82,6 +102,7 @@ kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_e
     listen(t, q);
     const kl_err err = next_reply(&r, t, q, e);
     if (err) return err;
+    note_slot(t, q);
     *out = (kl_reply){
         .text = kl_arena_copy(a, r.text), .stop = r.stop, .model = kl_str_of(t->model), .billed_microusd = -1};
     return KL_OK;

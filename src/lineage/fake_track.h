@@ -42,7 +42,10 @@ struct kl_track {
     void *answer_ctx;
     kl_err fails; /* what the ask and the judge numbered here give, and every one behind them; -1: none */
     int ask_fails, judge_fails;
-    char heard[65]; /* hash of everything that was asked so far */
+    char heard[65];           /* hash of everything that was asked so far */
+    const char *recorded[32]; /* slots of the recording that is replayed, in its order; none: nothing is replayed */
+    char slot[64];            /* of the call that was answered last */
+    kl_buf slots;             /* of all of them, without their numbers */
     fake_step *rows;
     int cap_rows;
     kl_str phases; /* first letter of each step's phase, in order, upper case when accepted */

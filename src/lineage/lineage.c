@@ -11,8 +11,13 @@
 #include <string.h>
 
 static const char *const TERMINATIONS[] = {
-    [KL_WALK_COMPLETE] = "complete", [KL_WALK_STEP_LIMIT] = "step_limit", [KL_WALK_REJECTION_LIMIT] = "rejection_limit",
-    [KL_WALK_BUDGET] = "budget",     [KL_WALK_STOPPED] = "stopped",
+    [KL_WALK_COMPLETE] = "complete",
+    [KL_WALK_STEP_LIMIT] = "step_limit",
+    [KL_WALK_REJECTION_LIMIT] = "rejection_limit",
+    [KL_WALK_BUDGET] = "budget",
+    [KL_WALK_STOPPED] = "stopped",
+    [KL_WALK_UNSETTLED] = "unsettled",
+    [KL_WALK_INTERRUPTED] = "interrupted",
 };
 
 const char *kl_termination_name(kl_termination t) {
@@ -66,6 +71,7 @@ static json_t *state_json(const kl_state *s) {
     put_text(o, "hash", s->hash);
     put_interval(o, s->ratio, s->low, s->high);
     json_object_set_new(o, "median_ns", json_integer(s->median_ns));
+    if (s->unsettled) json_object_set_new(o, "unsettled", json_true());
     put_text(o, "verdict", s->verdict_key);
     put_text(o, "receipt", s->receipt);
     json_object_set_new(o, "traits", kl_traits_json(&s->traits));
@@ -116,6 +122,15 @@ static json_t *forward_json(const kl_edge *d) {
     return o;
 }
 
+/* A document that was made without floor and call stays as it is, for its id. */
+static json_t *gain_json(const kl_edge *d) {
+    json_t *o = comparison_json(d->gain, d->gain_low, d->gain_high, d->gain_verdict_key, d->gain_receipt);
+    if (!d->has_call || !json_is_object(o)) return o;
+    json_object_set_new(o, "floor", kl_json_real(d->floor));
+    json_object_set_new(o, "call", json_string(kl_call_name(d->call)));
+    return o;
+}
+
 static json_t *edge_json(const kl_edge *d) {
     json_t *o = json_object();
     json_object_set_new(o, "from", json_integer(d->from));
@@ -125,8 +140,11 @@ static json_t *edge_json(const kl_edge *d) {
     put_text(o, "locus", d->locus);
     put_text(o, "why", d->why);
     json_object_set_new(o, "pays", json_boolean(d->pays));
-    json_object_set_new(o, "gain",
-                        comparison_json(d->gain, d->gain_low, d->gain_high, d->gain_verdict_key, d->gain_receipt));
+    json_object_set_new(o, "gain", gain_json(d));
+    if (d->decided.len) {
+        put_text(o, "decided", d->decided);
+        put_text(o, "here", d->here);
+    }
     put_text(o, "raised", d->raised);
     put_text(o, "backward", d->backward);
     json_object_set_new(o, "forward", forward_json(d));

@@ -119,7 +119,13 @@ static void test_lineage__lies_are_seen(void **state) {
         {"edges/0/gain", "null", "compared with nothing"},
         {"edges/0/pays", "true", "edges[0]"},
         {"edges/1/gain/verdict", "\"\"", "edges[1]"},
-        {"edges/1/gain/low", "0.5", "the interval of its gain reaches 1"},
+        {"edges/1/gain/low", "0.5", "its gain is called faster"},
+        {"edges/1/gain/call", "\"slower\"", "its gain is called slower"},
+        {"edges/1/gain/call", "\"maybe\"", "'maybe' is unknown"},
+        {"edges/1/gain/call", "\"undecided\"", "says that it pays, and its gain is undecided"},
+        {"edges/1/gain/floor", "0.6", "its gain is called faster"},
+        {"edges/1/gain/floor", NULL, "floor"},
+        {"edges/1/pays", "false", "says that it does not pay, and its gain is faster"},
         {"edges/1/forward", "null", "it pays and has no forward edit"},
         {"edges/1/forward/edits", "\"nothing\"", "forward edits do not lead"},
         {"edges/1/forward/recovered/receipt", "\"x\"", "64 hexadecimal digits"},
@@ -148,6 +154,28 @@ static void test_lineage__any_change_changes_the_id(void **state) {
     assert_contains(e.message, "its id is not the hash");
     assert_err(KL_EPARSE, kl_lineage_parse(&back, s->arena, KL_S("{\"schema\": "), KL_S("test"), &e));
     assert_err(KL_EPARSE, kl_lineage_parse(&back, s->arena, KL_S("[]"), KL_S("test"), &e));
+}
+
+/* A document of before: the interval alone decides, and it is written again as it was. */
+static void test_lineage__a_gain_without_floor_is_decided_by_its_interval(void **state) {
+    kl_error e = {0};
+    kl_lineage back;
+    json_t *o = kl_lineage_json(&s->lineage), *edge;
+    size_t i;
+    json_array_foreach(json_object_get(o, "edges"), i, edge) {
+        json_object_del(json_object_get(edge, "gain"), "floor");
+        json_object_del(json_object_get(edge, "gain"), "call");
+    }
+    json_object_set_new(o, "id", kl_json_str(kli_lineage_id(s->arena, o)));
+    const kl_str text = kl_json_dump(s->arena, o, true);
+    json_decref(o);
+    assert_ok(kl_lineage_parse(&back, s->arena, text, KL_S("test"), &e));
+    assert_int_equal(back.edges[0].call, KL_SAME);
+    assert_int_equal(back.edges[1].call, KL_FASTER);
+    assert_true(back.edges[1].pays && !back.edges[0].pays && back.edges[1].floor <= 0);
+    o = kl_lineage_json(&back);
+    assert_true(kl_str_eq(kl_json_dump(s->arena, o, true), text));
+    json_decref(o);
 }
 
 /* ---- store ------------------------------------------------------------------------------------------------------ ---- */
@@ -278,6 +306,7 @@ int main(void) {
         with_walk(test_lineage__every_number_has_its_verdict),
         with_walk(test_lineage__lies_are_seen),
         with_walk(test_lineage__any_change_changes_the_id),
+        with_walk(test_lineage__a_gain_without_floor_is_decided_by_its_interval),
         with_walk(test_lineage__is_kept_and_found),
         with_walk(test_lineage__a_model_paints_no_terminal),
         with_walk(test_lineage__lines_are_cut_between_characters),

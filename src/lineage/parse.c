@@ -140,7 +140,10 @@ static kl_rejection *rejections(parsing *p, int *n, const json_t *o) {
 }
 
 static void state(parsing *p, kl_state *s, const json_t *o) {
-    *s = (kl_state){.name = text(p, o, "name"), .hash = hash(p, o, "hash"), .median_ns = whole(p, o, "median_ns")};
+    *s = (kl_state){.name = text(p, o, "name"),
+                    .hash = hash(p, o, "hash"),
+                    .median_ns = whole(p, o, "median_ns"),
+                    .unsettled = kl_json_bool_or(o, "unsettled", false)};
     interval(p, o, &s->ratio, &s->low, &s->high);
     s->verdict_key = hash(p, o, "verdict");
     s->receipt = hash(p, o, "receipt");
@@ -168,6 +171,23 @@ static void forward(parsing *p, kl_edge *d, const json_t *o) {
     d->recovered_receipt = hash(p, recovered, "receipt");
 }
 
+/* What the race means.  A document without it was made by the rule's first form: the interval alone. */
+static void call(parsing *p, kl_edge *d, const json_t *g) {
+    d->has_call = json_object_get(g, "call") != NULL;
+    if (d->has_call) {
+        d->floor = real(p, g, "floor");
+        const kl_str word = text(p, g, "call");
+        int c = KL_SAME;
+        while (c <= KL_UNDECIDED && !kl_str_eq(word, kl_str_of(kl_call_name((kl_call)c)))) c++;
+        if (c > KL_UNDECIDED) return wrong(p, KL_EPARSE, "the call '%.60s' is unknown", word.len ? word.ptr : "");
+        d->call = (kl_call)c;
+    }
+    const kl_call most = kl_decide(d->gain_low, d->gain_high, d->floor, true);
+    if (!d->has_call) d->call = most;
+    if ((d->call == KL_FASTER || d->call == KL_SLOWER) && d->call != most)
+        wrong(p, KL_EINVAL, "its gain is called %s, and its interval and floor do not say so", kl_call_name(d->call));
+}
+
 static void gain(parsing *p, kl_edge *d, const json_t *o) {
     const json_t *g = maybe(p, o, "gain");
     if (!p->err && !g) wrong(p, KL_EINVAL, "an edge was compared with nothing: \"gain\" is null");
@@ -175,6 +195,7 @@ static void gain(parsing *p, kl_edge *d, const json_t *o) {
     interval(p, g, &d->gain, &d->gain_low, &d->gain_high);
     d->gain_verdict_key = hash(p, g, "verdict");
     d->gain_receipt = hash(p, g, "receipt");
+    call(p, d, g);
 }
 
 static void edge(parsing *p, kl_edge *d, const json_t *o, int i) {
@@ -187,15 +208,18 @@ static void edge(parsing *p, kl_edge *d, const json_t *o, int i) {
     d->bundle = text(p, o, "bundle");
     d->locus = text(p, o, "locus");
     d->why = text(p, o, "why");
-    d->pays = kl_json_bool_or(o, "pays", false);
+    d->decided = kl_arena_copy(p->a, kl_json_text_or(o, "decided", (kl_str){0}));
+    d->here = kl_arena_copy(p->a, kl_json_text_or(o, "here", (kl_str){0}));
     d->raised = text(p, o, "raised");
     d->backward = text(p, o, "backward");
     leads(p, "backward", d->backward, to->source, from->source);
     gain(p, d, o);
     const json_t *f = maybe(p, o, "forward");
     if (f) forward(p, d, f);
-    if (d->pays && !(d->gain_low > 1))
-        wrong(p, KL_EINVAL, "it says that it pays, and the interval of its gain reaches 1");
+    d->pays = d->call == KL_FASTER;
+    if (!p->err && d->pays != kl_json_bool_or(o, "pays", false))
+        wrong(p, KL_EINVAL, "it says that it %s, and its gain is %s", d->pays ? "does not pay" : "pays",
+              kl_call_name(d->call));
     d->witness = kl_arena_copy(p->a, kl_json_text_or(f ? f : o, "witness", (kl_str){0}));
     if (d->pays && !f && !d->witness.len) wrong(p, KL_EINVAL, "it pays and has no forward edit");
     d->rejections = rejections(p, &d->n_rejections, o);
@@ -206,8 +230,8 @@ static void termination(parsing *p, const json_t *o) {
     if (!end) wrong(p, KL_EPARSE, "\"termination\" is null");
     const kl_str how = text(p, end, "how");
     int t = KL_WALK_COMPLETE;
-    while (t <= KL_WALK_STOPPED && !kl_str_eq(how, kl_str_of(kl_termination_name((kl_termination)t)))) t++;
-    if (t > KL_WALK_STOPPED) wrong(p, KL_EPARSE, "the termination '%.60s' is unknown", how.len ? how.ptr : "");
+    while (t <= KL_WALK_INTERRUPTED && !kl_str_eq(how, kl_str_of(kl_termination_name((kl_termination)t)))) t++;
+    if (t > KL_WALK_INTERRUPTED) wrong(p, KL_EPARSE, "the termination '%.60s' is unknown", how.len ? how.ptr : "");
     if (p->err) return;
     p->out->termination = (kl_termination)t;
     p->out->termination_why = text(p, end, "why");

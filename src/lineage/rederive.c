@@ -29,7 +29,7 @@ static bool is_current(const kli_attempt *x, const kli_walk *w) {
 
 static kl_err race(kli_race *r, kli_attempt *x, kli_walk *w, kl_error *e) {
     const kl_err err = kli_compare(r, x, w, w->current, e);
-    if (!err && kli_alive(x) && r->high < w->opts.recover)
+    if (!err && kli_alive(x) && r->call == KL_SLOWER && r->high < w->opts.recover)
         kli_reject(x, w, "not_recovered",
                    "it is correct and runs at %.4f [%.4f, %.4f] of the speed that has to be reached", r->ratio, r->low,
                    r->high);
@@ -53,13 +53,26 @@ static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt 
     edge->recovered_receipt = r->receipt;
 }
 
-/* From a proposed text to the edge's forward part, or a symptom. */
-static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, kl_error *e) {
+/* The recording has no answer to a time that cannot be told here; that it was fast enough then is what counts. */
+static void untold(kl_edge *edge, kli_walk *w, const kli_race *r) {
+    kli_mark_recorded(
+        edge, w,
+        kl_arena_printf(w->a, "undecided: %.4f [%.4f, %.4f] of the speed that has to be reached, A/A floor %.1f %%",
+                        r->ratio, r->low, r->high, 100 * r->floor));
+}
+
+/* From a proposed text to the edge's forward part, or a symptom.  `then`: what became of the try when it was recorded. */
+static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, kli_recorded then,
+                    kl_error *e) {
     kli_race r = {0};
     if (kli_alive(x) && edge->pays) kli_foresee_race(x, w, w->current);
     kl_err err = kli_alive(x) ? kli_judge(x, w, e) : KL_OK;
     if (!err && kli_alive(x)) restored(x, w, edge, back);
+    if (!err && x->judged) kli_follow(edge, x, w, then);
     if (!err && kli_alive(x) && edge->pays && !is_current(x, w)) err = race(&r, x, w, e);
+    if (!err && x->judged) kli_follow(edge, x, w, then);
+    if (!err && kli_alive(x) && then == KLI_ACCEPTED && r.verdict_key.len && r.call == KL_UNDECIDED)
+        untold(edge, w, &r);
     if (!err && kli_alive(x)) adopt(edge, x, w, back, &r);
     return err;
 }
@@ -67,6 +80,7 @@ static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attemp
 static kli_attempt *new_try(kli_walk *w) {
     kli_attempt *x = KL_NEW(w->a, kli_attempt);
     x->stage = "rederive";
+    KL_ASSERT(w->n_tries < KLI_MAX_REDERIVE);
     w->tries[w->n_tries++] = x;
     return x;
 }
@@ -81,7 +95,7 @@ static kl_err mechanical(kl_edge *edge, const kli_attempt *back, kli_walk *w, kl
     x->proposal.action = back->proposal.action;
     x->proposal.locus = back->proposal.locus;
     edge->mechanical = true;
-    return prove(edge, x, w, back, e);
+    return prove(edge, x, w, back, KLI_UNKNOWN, e); /* nobody was asked */
 }
 
 static kl_err derived(kl_edge *edge, kli_talk *talk, const kli_attempt *back, kli_walk *w, kl_error *e) {
@@ -92,7 +106,22 @@ static kl_err derived(kl_edge *edge, kli_talk *talk, const kli_attempt *back, kl
         kli_reject(x, w, "no_edit", "an edit was asked for, and the reply says that there is nothing to do");
     x->proposal.action = back->proposal.action; /* given, whatever the reply calls it */
     if (!x->proposal.locus.len) x->proposal.locus = back->proposal.locus;
-    return prove(edge, x, w, back, e);
+    return prove(edge, x, w, back, kli_recorded_try(w), e);
+}
+
+/* No try brought the step back: without a forward edit only one that does not pay is kept, or one that the recording kept. */
+static void given_up(kl_edge *edge, kli_attempt *back, kli_walk *w) {
+    const kli_recorded then = kli_recorded_step(w);
+    const kl_str symptom = w->n_tries ? w->tries[w->n_tries - 1]->symptom : KL_S("nobody was asked to");
+    edge->mechanical = false;
+    if (edge->pays)
+        edge->witness = w->n_tries ? KL_S("failed") : KL_S("none"); /* only a recording keeps such an edge */
+    if (edge->pays) kli_reject(back, w, "not_rederived", "%.*s", KL_STR_ARG(symptom));
+    kli_follow(edge, back, w, then);
+    if (kli_alive(back)) return;
+    back->advice =
+        KL_S("The simpler kernel is correct, but this step could not be derived again from it. Propose another step.");
+    back->stage = "rederive";
 }
 
 kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) {
@@ -104,19 +133,13 @@ kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) 
     if (w->opts.backward_only) return edge->witness = KL_S("none"), KL_OK;
     kl_track_phase(w->track, "rederive");
     if (by_model) kli_talk_open_rederive(&talk, w, back);
-    for (int i = 0; !err && !w->over && !edge->forward.len && i < tries; i++) {
+    for (int i = 0; !err && !w->over && !edge->forward.len && kli_another_try(w, i, tries); i++) {
         if (i) kli_talk_rejected(&talk, w, w->tries[w->n_tries - 1]);
         err = by_model ? derived(edge, &talk, back, w, e) : mechanical(edge, back, w, e);
         if (err || w->over || edge->forward.len) continue;
         kl_track_say(w->track, "  re-derive: %.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
         kli_keep_rejection(w, w->tries[w->n_tries - 1]);
     }
-    if (err || w->over || edge->forward.len) return err;
-    edge->mechanical = false;
-    if (!edge->pays) return KL_OK;
-    kli_reject(back, w, "not_rederived", "%.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
-    back->advice =
-        KL_S("The simpler kernel is correct, but this step could not be derived again from it. Propose another step.");
-    back->stage = "rederive";
-    return KL_OK;
+    if (!err && !w->over && !edge->forward.len) given_up(edge, back, w);
+    return err;
 }

@@ -19,8 +19,12 @@ typedef struct {
 static const char *paint(const page *p, const char *code) { return p->colour ? code : ""; }
 
 static void state_line(const page *p, const kl_state *s) {
-    kl_buf_printf(p->out, "%s%-4.*s%s %9.3fx of the baseline  %10.4g ms  %.12s\n", paint(p, "\x1b[1m"),
-                  KL_STR_ARG(s->name), paint(p, "\x1b[0m"), s->ratio, (double)s->median_ns * 1e-6, s->verdict_key.ptr);
+    kl_buf_printf(p->out, "%s%-4.*s%s", paint(p, "\x1b[1m"), KL_STR_ARG(s->name), paint(p, "\x1b[0m"));
+    if (s->ratio > 0)
+        kl_buf_printf(p->out, " %9.3fx of the baseline  %10.4g ms  %.12s%s\n", s->ratio, (double)s->median_ns * 1e-6,
+                      s->verdict_key.ptr, s->unsettled ? "  did not settle" : "");
+    else
+        kl_buf_printf(p->out, " %34s  %.12s\n", "correct, time not known", s->verdict_key.ptr);
 }
 
 static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) {
@@ -37,12 +41,24 @@ static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) 
                       d->mechanical ? " (mechanical reverse)" : "");
 }
 
+static void call_words(const page *p, const kl_edge *d) {
+    if (d->call == KL_UNDECIDED)
+        kl_buf_printf(p->out, "  could not be measured: A/A floor %.1f %%", 100 * d->floor);
+    else if (!d->pays)
+        kl_buf_add(p->out, KL_S("  does not pay"));
+    if (d->decided.len) kl_buf_add(p->out, KL_S("  (decided by the recording)"));
+}
+
 static void edge_line(const page *p, const kl_lineage *l, const kl_edge *d) {
     const kl_str action = kli_shown_line(p->a, d->action, 64), locus = kli_shown_line(p->a, d->locus, LOCUS_BYTES);
-    kl_buf_printf(p->out, "  %s+ %-22.*s%s %8.3fx [%.3f, %.3f]", paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"),
-                  KL_STR_ARG(action), paint(p, "\x1b[0m"), d->gain, d->gain_low, d->gain_high);
+    kl_buf_printf(p->out, "  %s+ %-22.*s%s", paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"), KL_STR_ARG(action),
+                  paint(p, "\x1b[0m"));
+    if (d->gain > 0)
+        kl_buf_printf(p->out, " %8.3fx [%.3f, %.3f]", d->gain, d->gain_low, d->gain_high);
+    else
+        kl_buf_printf(p->out, " %26s", "no interval");
     forward_words(p, l, d);
-    if (!d->pays) kl_buf_add(p->out, KL_S("  does not pay"));
+    call_words(p, d);
     kl_buf_printf(p->out, "\n      %.*s", KL_STR_ARG(locus));
     if (d->n_rejections) kl_buf_printf(p->out, "%s%d rejected on the way", locus.len ? "; " : "", d->n_rejections);
     kl_buf_add(p->out, KL_S("\n"));

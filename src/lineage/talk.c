@@ -28,6 +28,11 @@ static kl_str traits_text(kl_arena *a, const kl_traits *t) {
 }
 
 static kl_str speed_text(kl_arena *a, const kl_state *s) {
+    if (!(s->ratio > 0)) return KL_S("It is correct; how fast it is could not be measured.");
+    if (s->unsettled)
+        return kl_arena_printf(
+            a, "It is correct; its time did not settle: about %.4g ms, %.3fx [%.3f, %.3f] of the baseline.",
+            (double)s->median_ns * 1e-6, s->ratio, s->low, s->high);
     return kl_arena_printf(a, "It passes the gate: %.4g ms, %.3fx [%.3f, %.3f] of the baseline.",
                            (double)s->median_ns * 1e-6, s->ratio, s->low, s->high);
 }
@@ -58,8 +63,12 @@ static kl_str actions_undone(const kli_walk *w) {
 
 void kli_talk_accepted(kli_walk *w, const kli_attempt *x) {
     const kl_edge *edge = &w->edges[w->n - 1];
-    const kl_str outcome = kl_arena_printf(w->a, "accepted: undoing %.*s, which was worth %.3fx [%.3f, %.3f]",
-                                           KL_STR_ARG(edge->action), edge->gain, edge->gain_low, edge->gain_high);
+    const kl_str outcome =
+        edge->call == KL_UNDECIDED
+            ? kl_arena_printf(w->a, "accepted: undoing %.*s; what it was worth could not be measured",
+                              KL_STR_ARG(edge->action))
+            : kl_arena_printf(w->a, "accepted: undoing %.*s, which was worth %.3fx [%.3f, %.3f]",
+                              KL_STR_ARG(edge->action), edge->gain, edge->gain_low, edge->gain_high);
     const kl_str state = kl_arena_printf(w->a, "The kernel as it is now, with the traits %.*s:\n\n```%s\n%.*s\n```",
                                          KL_STR_ARG(traits_text(w->a, &x->state.traits)), kl_prompt_tag(w->surface),
                                          KL_STR_ARG(x->state.source));
@@ -99,9 +108,10 @@ void kli_talk_open_rederive(kli_talk *talk, kli_walk *w, const kli_attempt *back
 
 void kli_talk_rejected(kli_talk *talk, kli_walk *w, const kli_attempt *x) {
     const bool walk = talk == &w->talk;
-    const int left = walk ? w->opts.max_rejections - w->in_a_row : w->opts.max_rederive - w->n_tries;
-    const kl_prompt_value values[] = {
-        {"why", x->symptom}, {"feedback", x->advice}, {"left", kl_arena_printf(w->a, "%d", left)}};
+    const int remaining = walk ? w->opts.max_rejections - w->in_a_row : w->opts.max_rederive - w->n_tries;
+    const kl_prompt_value values[] = {{"why", x->symptom},
+                                      {"feedback", x->advice},
+                                      {"left", kl_arena_printf(w->a, "%d", remaining > 0 ? remaining : 0)}};
     say(talk, w->a, KL_ROLE_USER,
         kl_prompt(w->a, walk ? "deoptimize_rejected" : "rederive_rejected", values, (int)KL_COUNT(values)), false);
 }
@@ -109,7 +119,7 @@ void kli_talk_rejected(kli_talk *talk, kli_walk *w, const kli_attempt *x) {
 /* The newest turn is worth caching as well: the next request begins with it. */
 static kl_request request_of(kli_talk *talk, const kli_walk *w, const char *stage, const kl_kernel *subject) {
     for (int i = 2; i < talk->n; i++) talk->at[i].cache = i == talk->n - 1;
-    const char *step = kl_arena_printf(w->a, "%d", w->n + 1).ptr;
+    const char *step = kl_arena_printf(w->a, "%d", kli_place(w)).ptr;
     return (kl_request){.messages = talk->at, .n = talk->n, .purpose = stage, .place = step, .subject = subject};
 }
 

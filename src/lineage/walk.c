@@ -4,9 +4,10 @@
  *
  * A straight line over kl_ask and kl_judge, so that to resume is to run again (law 8).  Every state rests on a full
  * verdict, every edge on two kernels timed against each other in the same minutes; a proposal that fails anywhere is a
- * rejection, and rejections are kept, because they say where an optimization does not come off.
+ * rejection, and rejections are kept, because they say where an optimization does not come off.  A state needs correctness alone: a race that
+ * the gate leaves undecided is an edge that could not be measured, and no reason to stop.
  * A limit does not make a kernel naive: `complete` needs the traits of the task's own naive kernel.
- * Not here: one proposal (attempt.c), the forward edit (rederive.c), the words (talk.c).
+ * Not here: one proposal (attempt.c), the forward edit (rederive.c), the words (talk.c), what a recording decides (recorded.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "walk_impl.h"
 #include "base/fs.h"
@@ -16,7 +17,6 @@
 #define DEFAULT_REJECTIONS 4
 #define DEFAULT_RECOVER 0.99
 #define DEFAULT_REDERIVE 2
-#define MAX_REDERIVE 16
 
 static void end(kli_walk *w, kl_termination how, kl_str why) {
     w->over = true;
@@ -40,18 +40,17 @@ bool kli_ends(kli_walk *w, kl_err err, const kl_error *e) {
 static kl_err expert_fails(kli_walk *w, const kl_kernel *expert, const kl_verdict *v, kl_error *e) {
     kl_fail(e, KL_EINVAL, kl_arena_copy(w->a, expert->path).ptr, "the expert itself does not pass the gate: %s: %.*s",
             kl_outcome_name(v->outcome), KL_STR_ARG(v->why));
-    if (v->outcome == KL_UNSTABLE) return kl_hint(e, "run it again when the machine has less to do");
     return kl_hint(e, "klineage gate %.*s %.*s shows all of it", KL_STR_ARG(w->task->name), KL_STR_ARG(expert->path));
 }
 
 static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, const kl_kernel *naive, kl_error *e) {
     kl_verdict v;
     kl_track_say(w->track, "expert %.*s", KL_STR_ARG(expert->path));
-    if (naive) kl_foresee(w->track, w->task, naive, &w->gate);
-    kl_err err = kl_judge(&v, w->track, w->a, w->task, expert, &w->gate, e);
-    if (!err) err = kli_settle(&v, w, expert, e);
+    const kl_gate_opts opts = kli_state_opts(w);
+    if (naive) kl_foresee(w->track, w->task, naive, &opts);
+    const kl_err err = kl_judge(&v, w->track, w->a, w->task, expert, &opts, e);
     if (err) return err;
-    if (v.outcome != KL_PASS) return expert_fails(w, expert, &v, e);
+    if (!kli_correct(&v)) return expert_fails(w, expert, &v, e);
     kl_lineage *l = w->out;
     l->task_hash = v.task_hash;
     l->platform = v.platform;
@@ -78,10 +77,10 @@ static kl_err judge_naive(kli_walk *w, const kl_kernel *naive, kl_error *e) {
     kl_verdict v;
     if (!naive) return KL_OK;
     kl_track_say(w->track, "naive kernel %.*s", KL_STR_ARG(naive->path));
-    const kl_err err = kl_judge(&v, w->track, w->a, w->task, naive, &w->gate, e);
+    const kl_gate_opts opts = kli_state_opts(w);
+    const kl_err err = kl_judge(&v, w->track, w->a, w->task, naive, &opts, e);
     if (err) return err;
-    if (v.outcome == KL_PASS ||
-        v.outcome == KL_UNSTABLE) { /* it is no end of an edge: its traits count, and half its speed */
+    if (kli_correct(&v)) { /* it is no end of an edge: its traits count, and half its speed */
         const kl_err placed = kli_state_of(&w->out->naive, w, naive, &v, e);
         w->out->naive.name = KL_S("naive");
         return placed;
@@ -123,42 +122,56 @@ static void simpler(kli_attempt *x, kli_walk *w) {
     if (kl_rewrite_check_undo(x->proposal.action, x->proposal.bundle, w->current, &now->traits, x->kernel,
                               &x->state.traits, &own))
         kli_reject(x, w, "not_simpler", "%s", own.message);
-    /* By ratios to the same baseline: two times that were taken in different minutes are not compared. */
-    if (kli_alive(x) && KLI_SABOTAGE * x->state.ratio < naive->ratio)
+    /* By ratios to the same baseline: two times that were taken in different minutes are not compared.  One that is not known accuses nobody. */
+    if (kli_alive(x) && x->state.ratio > 0 && KLI_SABOTAGE * x->state.high < naive->low)
         kli_reject(
             x, w, "sabotage",
             "%.4gx of the baseline, and the naive kernel of the task has %.4gx: undo the optimization, add no work",
             x->state.ratio, naive->ratio);
 }
 
-/* What undoing it cost.  The gate timed the simpler kernel over the current one, and the gain is that of going
- * forward: 1 / ratio, and the ends of the interval change places. */
+/* The gate timed the simpler kernel over the current one, and the gain is that of going forward: 1 / ratio, and the ends of the interval
+ * and what is faster change places. */
+static void gain_of(kl_edge *edge, const kli_race *r) {
+    edge->gain = r->ratio > 0 ? 1 / r->ratio : 0;
+    edge->gain_low = r->high > 0 ? 1 / r->high : 0;
+    edge->gain_high = r->low > 0 ? 1 / r->low : 0;
+    edge->gain_verdict_key = r->verdict_key;
+    edge->gain_receipt = r->receipt;
+    edge->floor = r->floor;
+    edge->call = r->call == KL_SLOWER ? KL_FASTER : r->call == KL_FASTER ? KL_SLOWER : r->call;
+    edge->has_call = true;
+    edge->pays = edge->call == KL_FASTER;
+}
+
+/* What undoing it cost. */
 static kl_err price(kl_edge *edge, kli_attempt *x, kli_walk *w, kl_error *e) {
     kli_race r = {0};
     const kl_err err = kli_compare(&r, x, w, w->current, e);
     if (err || !kli_alive(x)) return err;
     const kl_state *now = &w->states[w->n];
-    *edge = (kl_edge){.action = x->proposal.action,
-                      .bundle = x->proposal.bundle,
-                      .locus = x->proposal.locus,
-                      .why = x->proposal.why,
-                      .backward = kl_edits_between(w->a, now->source, x->state.source),
-                      .gain = 1 / r.ratio,
-                      .gain_low = 1 / r.high,
-                      .gain_high = 1 / r.low,
-                      .gain_verdict_key = r.verdict_key,
-                      .gain_receipt = r.receipt,
-                      .raised = kl_traits_raised(w->a, &x->state.traits, &now->traits),
-                      .before = x->state.traits,
-                      .after = now->traits};
-    edge->pays = edge->gain_low > KLI_PAYS;
+    edge->action = x->proposal.action;
+    edge->bundle = x->proposal.bundle;
+    edge->locus = x->proposal.locus;
+    edge->why = x->proposal.why;
+    edge->backward = kl_edits_between(w->a, now->source, x->state.source);
+    edge->raised = kl_traits_raised(w->a, &x->state.traits, &now->traits);
+    edge->before = x->state.traits;
+    edge->after = now->traits;
+    gain_of(edge, &r);
     return KL_OK;
 }
 
 /* ---- what comes of a proposal -------------------------------------------------------------------------------- */
 
+static const char *worth(kl_arena *a, const kl_edge *edge) {
+    if (edge->call == KL_FASTER) return "";
+    if (edge->call == KL_SLOWER) return "; without it the kernel is faster";
+    if (edge->call == KL_SAME) return "; it does not pay";
+    return kl_arena_printf(a, "; that could not be measured here (A/A floor %.1f %%)", 100 * edge->floor).ptr;
+}
+
 static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
-    const bool faster = edge->gain_high < 1 / KLI_PAYS;
     edge->rejections = w->rejections;
     edge->n_rejections = w->n_rejections;
     w->edges[w->n++] = *edge;
@@ -167,10 +180,7 @@ static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
     w->rejections = KL_ARRAY(w->a, kl_rejection, w->cap_rejections);
     w->n_rejections = w->in_a_row = 0;
     kl_track_say(w->track, "step %d: %.*s undone, it was worth %.3fx [%.3f, %.3f]%s%s", w->n, KL_STR_ARG(edge->action),
-                 edge->gain, edge->gain_low, edge->gain_high,
-                 faster       ? "; without it the kernel is faster"
-                 : edge->pays ? ""
-                              : "; it does not pay",
+                 edge->gain, edge->gain_low, edge->gain_high, worth(w->a, edge),
                  edge->forward.len || w->opts.backward_only ? "" : "; no forward edit");
     kli_talk_accepted(w, x);
 }
@@ -179,6 +189,7 @@ static void rejected(kli_walk *w, kli_attempt *x) {
     kli_keep_rejection(w, x);
     kl_track_say(w->track, "step %d: rejected %.*s: %.*s", w->n + 1, KL_STR_ARG(x->proposal.action),
                  KL_STR_ARG(x->symptom));
+    if (kli_recorded_step(w) == KLI_ACCEPTED) kli_skip(w);
     if (++w->in_a_row < w->opts.max_rejections) return kli_talk_rejected(&w->talk, w, x);
     end(w, KL_WALK_REJECTION_LIMIT,
         kl_arena_printf(w->a, "%d proposals in a row were rejected, the last one %.*s", w->in_a_row,
@@ -210,6 +221,7 @@ static kl_err record(kli_walk *w, const kli_attempt *x, kl_str parent, kl_error 
 }
 
 static kl_err proposal(kli_walk *w, kl_edge *edge, kli_attempt *x, kl_error *e) {
+    const kli_recorded then = kli_recorded_gate(w); /* before a re-derivation asks on */
     kl_err err = KL_OK;
     if (kli_alive(x)) known_word(x, w);
     if (kli_alive(x)) new_kernel(x, w);
@@ -217,7 +229,9 @@ static kl_err proposal(kli_walk *w, kl_edge *edge, kli_attempt *x, kl_error *e) 
     if (kli_alive(x)) err = kli_judge(x, w, e);
     const bool passed = kli_alive(x);
     if (!err && passed) simpler(x, w);
-    if (!err && x->judged && (kli_alive(x) || !passed)) remember(w, x); /* one that was named wrongly may be named again */
+    if (!err && x->judged) kli_follow(edge, x, w, then);
+    if (!err && x->judged && (kli_alive(x) || !passed))
+        remember(w, x); /* one that was named wrongly may be named again */
     if (!err && kli_alive(x)) err = price(edge, x, w, e);
     if (!err && kli_alive(x)) err = kli_rederive(edge, x, w, e);
     x->accepted = !err && !w->over && kli_alive(x);
@@ -325,21 +339,27 @@ static void open_walk(kli_walk *w, const kl_kernel *expert, const kl_walk_opts *
     if (o) w->opts = *o;
     w->opts.max_steps = within(w->opts.max_steps, DEFAULT_STEPS, KL_MAX_STEPS);
     w->opts.max_rejections = within(w->opts.max_rejections, DEFAULT_REJECTIONS, KL_MAX_STEPS);
-    w->opts.max_rederive = within(w->opts.max_rederive, DEFAULT_REDERIVE, MAX_REDERIVE);
+    w->opts.max_rederive = within(w->opts.max_rederive, DEFAULT_REDERIVE, KLI_MAX_REDERIVE);
     if (!(w->opts.recover > 0)) w->opts.recover = DEFAULT_RECOVER;
     w->gate = *kl_track_gate_opts(w->track);
     w->gate.workload = kl_arena_copy(w->a, w->workload->label).ptr;
     w->gate.against = NULL;
     w->gate.check_only = false;
     const int per_step = w->opts.max_rejections, steps = w->opts.max_steps;
+    const int tries = KLI_MAX_REDERIVE; /* a recording may hold more of them than are asked for here */
     w->states = KL_ARRAY(w->a, kl_state, steps + 1);
     w->edges = KL_ARRAY(w->a, kl_edge, steps);
     w->seen = KL_ARRAY(w->a, kl_str, 1 + (per_step + 1) * steps + per_step);
-    w->cap_rejections =
-        (per_step + 1) * (w->opts.max_rederive + 1); /* each may bring the tries that failed before it */
+    w->cap_rejections = (per_step + 1) * (tries + 1); /* each may bring the tries that failed before it */
     w->rejections = KL_ARRAY(w->a, kl_rejection, w->cap_rejections);
-    w->tries = KL_ARRAY(w->a, kli_attempt *, w->opts.max_rederive);
+    w->tries = KL_ARRAY(w->a, kli_attempt *, tries);
     set_out(w, expert);
+}
+
+/* What was proven until the world failed is a lineage; the error stays one. */
+static void break_off(kli_walk *w, kl_err err, const kl_error *e) {
+    const kl_str why = kl_arena_printf(w->a, "%s%s%s", e->where, e->where[0] ? ": " : "", e->message);
+    end(w, err == KL_EINTR ? KL_WALK_INTERRUPTED : KL_WALK_UNSETTLED, why);
 }
 
 kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *workload,
@@ -355,6 +375,7 @@ kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const 
     if (!err) err = judge_naive(&w, naive, why);
     if (!err) kli_talk_open_walk(&w);
     while (!err && !at_an_end(&w)) err = step(&w, why);
-    if (!err) finish(&w);
+    if (err && err != KL_PENDING && w.n > 0) break_off(&w, err, why);
+    if (!err || w.over) finish(&w);
     return err;
 }

@@ -1,4 +1,4 @@
-/* walk_impl.h - the inside of a walk, shared by walk.c, attempt.c, rederive.c and talk.c.
+/* walk_impl.h - the inside of a walk, shared by walk.c, attempt.c, rederive.c, recorded.c and talk.c.
  *
  * Everything here lives in the track's arena and ends with the line.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_WALK_IMPL_H
@@ -6,7 +6,7 @@
 #include "lineage_impl.h"
 
 #define KLI_SABOTAGE 2.0 /* a simpler kernel this many times slower than the naive one wastes time on purpose */
-#define KLI_PAYS 1.01    /* the gate's own smallest step: below 1 % nothing is measurable on every machine */
+#define KLI_MAX_REDERIVE 16
 
 /* One append-only conversation.  Text that was said is never changed, so that a provider's prompt cache holds. */
 typedef struct {
@@ -24,14 +24,16 @@ typedef struct {
     kl_verdict verdict;
     kl_state state;
     bool judged; /* verdict is filled */
+    bool failed; /* the gate said no, alone or beside a rival: no recording overrules that */
     bool accepted;
     kl_str symptom; /* one line: "wrong: ..." */
     kl_str advice;  /* what the model is told; the symptom itself when empty */
 } kli_attempt;
 
-/* One kernel timed against another, interleaved; > 1: the first is faster. */
+/* One kernel timed against another, interleaved; > 1: the first is faster.  All 0: it has no interval. */
 typedef struct {
-    double ratio, low, high;
+    double ratio, low, high, floor;
+    kl_call call;
     kl_str verdict_key, receipt;
 } kli_race;
 
@@ -48,6 +50,7 @@ typedef struct {
     kl_state *states;   /* expert first: the order of the walk */
     kl_edge *edges;     /* edges[i] leads back from states[i] to states[i + 1] */
     int n;              /* accepted steps */
+    int skipped;        /* steps of a recording that could not be taken here */
     kli_talk talk;      /* the deoptimization */
     kl_rejection *rejections;
     int n_rejections, cap_rejections; /* since the last accepted step */
@@ -76,10 +79,12 @@ void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, 
 static inline bool kli_alive(const kli_attempt *x) { return x->symptom.len == 0; }
 /* Ask, read and apply to `base`.  Afterwards x->source is the new text, unless rejected or DONE. */
 KL_MUST_USE kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel *base, kl_error *e);
-/* Take x->source through the gate: verdict, state and traits; rejected unless it passes. */
+/* Take x->source through the gate: verdict, state and traits; rejected unless it is correct. */
 KL_MUST_USE kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e);
-/* A time that did not settle, of a kernel that runs slowly or in a quick walk: measured once more, longer, for a wider interval. */
-KL_MUST_USE kl_err kli_settle(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e);
+/* Did it pass every check?  How long it takes may be unknown: a state needs no more. */
+static inline bool kli_correct(const kl_verdict *v) { return v->outcome == KL_PASS || v->outcome == KL_UNSTABLE; }
+/* What a full verdict of a state asks for. */
+kl_gate_opts kli_state_opts(const kli_walk *w);
 /* x->source will be timed against this one if it passes: one visit to a spool's host is then enough. */
 void kli_foresee_race(const kli_attempt *x, kli_walk *w, const kl_kernel *proven);
 /* Time x's kernel against one that has passed.  Rejects x when it fails there. */
@@ -95,6 +100,24 @@ KL_MUST_USE kl_err kli_record(kli_walk *w, const kli_attempt *x, kl_str parent, 
 
 /* Derive K_(i-1) -> K_i anew for the step that `back` has taken; fills the edge's forward part, or rejects `back`. */
 KL_MUST_USE kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e);
+
+/* ---- recorded.c: what a recording shows of the decisions that were made then ---------------------------------- */
+
+typedef enum { KLI_UNKNOWN, KLI_ACCEPTED, KLI_REJECTED } kli_recorded;
+/* By what was asked after the last answer: did the step pass the gate, was the try of a re-derivation taken, was the step kept in the end? */
+kli_recorded kli_recorded_gate(const kli_walk *w);
+kli_recorded kli_recorded_try(const kli_walk *w);
+kli_recorded kli_recorded_step(const kli_walk *w);
+bool kli_recorded_ends(const kli_walk *w); /* the last answer was the recording's last */
+/* Is the re-derivation tried once more, after `done` tries of `most`? */
+bool kli_another_try(const kli_walk *w, int done, int most);
+/* A correct kernel goes the way that the recording shows; where this machine says otherwise, that is told, and marked in the edge. */
+void kli_follow(kl_edge *edge, kli_attempt *x, kli_walk *w, kli_recorded then);
+/* The edge was decided by the recording; `here`: what this machine says. */
+void kli_mark_recorded(kl_edge *edge, kli_walk *w, kl_str here);
+/* The recording went on from a step that is rejected here: its next step takes the place of this one. */
+void kli_skip(kli_walk *w);
+static inline int kli_place(const kli_walk *w) { return w->n + 1 + w->skipped; } /* of the step that is asked for */
 
 /* ---- walk.c -------------------------------------------------------------------------------------------------- */
 

@@ -174,7 +174,7 @@ static void test_lineage_walk__what_was_named_must_be_gone(void **state) {
 }
 
 static void test_lineage_walk__slower_than_twice_naive_is_sabotage(void **state) {
-    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("601", SAMPLE_PRAGMA)); /* naive.c says nothing: 300 */
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("610", SAMPLE_PRAGMA)); /* naive.c says nothing: 300 */
     reject_one(state, "sabotage: ", true);
 }
 
@@ -194,11 +194,101 @@ static void test_lineage_walk__a_kernel_that_was_there_is_no_step(void **state) 
     assert_int_equal(s->lineage.rejections[1].verdict_key.len, 0);
 }
 
+#define UNSTABLE_MIDDLE SAMPLE_DIRECT("200 // outcome unstable // wide 0.2 // floor 0.2", SAMPLE_PRAGMA)
+
+/* A state needs correctness; a race that stays wide decides all the same when it is far beyond its own noise. */
 static void test_lineage_walk__a_time_that_does_not_settle_is_no_rejection(void **state) {
     kl_error e = {0};
-    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("200 // outcome unstable", SAMPLE_PRAGMA));
+    s->opts.max_steps = 1;
+    sample_says(s, "pack_b", SAMPLE_EXPERT, UNSTABLE_MIDDLE);
+    sample_says(s, "pack_b", UNSTABLE_MIDDLE, SAMPLE_EXPERT);
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->lineage.n_edges, 1);
+    assert_true(s->lineage.states[0].unsettled);
+    assert_int_equal(s->lineage.states[0].median_ns, 200);
+    assert_int_equal(s->lineage.edges[0].call, KL_FASTER);
+    assert_true(s->lineage.edges[0].pays);
+}
+
+static void test_lineage_walk__an_undecided_race_is_kept_and_does_not_pay(void **state) {
+    kl_error e = {0};
+    kl_lineage back;
+    const char *slow = SAMPLE_DIRECT("130 // outcome unstable // wide 0.2 // floor 0.2", SAMPLE_PRAGMA); /* 1.3x within 20 %, floor 20 % */
+    s->opts.max_steps = 1;
+    sample_says(s, "pack_b", SAMPLE_EXPERT, slow);
+    sample_says(s, "pack_b", slow,
+                SAMPLE_PACKED("150", "depth")); /* correct, and not held to a speed that nobody could measure */
+    assert_ok(sample_walk(s, &e));
+    const kl_edge *d = &s->lineage.edges[0];
+    assert_int_equal(s->lineage.n_edges, 1);
+    assert_int_equal(d->call, KL_UNDECIDED);
+    assert_false(d->pays);
+    near(d->gain, 1.3);
+    near(d->floor, 0.2);
+    assert_true(d->forward.len > 0);
+    assert_int_equal(d->recovered_verdict_key.len, 0);
+    assert_contains(s->lineage.termination_why.ptr, "1 steps");
+    json_t *o = kl_lineage_json(&s->lineage);
+    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    json_decref(o);
+    assert_int_equal(back.edges[0].call, KL_UNDECIDED);
+    assert_true(kl_str_eq(back.id, s->lineage.id));
+    kl_lineage_sign(&back, s->arena);
+    assert_true(kl_str_eq(back.id, s->lineage.id));
+}
+
+static void test_lineage_walk__a_recovery_that_cannot_be_told_is_no_rejection(void **state) {
+    kl_error e = {0};
+    s->opts.max_steps = 1;
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("130 // outcome unstable // wide 0.2 // floor 0.2", "depth")); /* 0.77 [0.62, 0.92] */
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->lineage.n_edges, 1);
+    assert_true(s->lineage.edges[0].pays && s->lineage.edges[0].forward.len > 0);
+}
+
+/* The gate fails (a busy device, a full disk, ^C) while the second step is judged. */
+static void breaks_off(void **state, kl_err err, kl_termination how) {
+    kl_error e = {0};
+    sample_whole_walk(s);
+    s->track.judge_fails =
+        7; /* expert, naive; back, race, forward, race; then the second step back passes and its race does not */
+    s->track.fails = err;
+    assert_err(err, sample_walk(s, &e));
+    assert_int_equal(s->lineage.n_edges, 1);
+    assert_true(s->lineage.edges[0].pays);
+    assert_int_equal(s->lineage.termination, how);
+    assert_contains(s->lineage.termination_why.ptr, "as told");
+    assert_int_equal(s->lineage.id.len, 64);
+    json_t *o = kl_lineage_json(&s->lineage);
+    kl_lineage back;
+    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    json_decref(o);
+    assert_int_equal(back.termination, how);
+}
+
+static void test_lineage_walk__a_gate_that_fails_leaves_the_lineage_so_far(void **state) {
+    breaks_off(state, KL_EBUSY, KL_WALK_UNSETTLED);
+}
+
+static void test_lineage_walk__an_interrupt_leaves_the_lineage_so_far(void **state) {
+    breaks_off(state, KL_EINTR, KL_WALK_INTERRUPTED);
+}
+
+static void test_lineage_walk__without_an_edge_there_is_nothing_to_leave(void **state) {
+    kl_error e = {0};
+    sample_whole_walk(s);
+    s->track.judge_fails = 3;
+    s->track.fails = KL_EBUSY;
     assert_err(KL_EBUSY, sample_walk(s, &e));
-    assert_contains(e.hint, "same command");
+    assert_int_equal(s->lineage.id.len, 0);
+    fake_track_close(&s->track);
+    fake_track_open(&s->track, s->arena);
+    sample_whole_walk(s);
+    s->track.judge_fails = 7;
+    s->track.fails = KL_PENDING; /* not an end: the same line goes on later */
+    assert_err(KL_PENDING, sample_walk(s, &e));
+    assert_int_equal(s->lineage.id.len, 0);
 }
 
 static void test_lineage_walk__rejections_count_in_a_row_and_stay_with_the_next_edge(void **state) {
@@ -275,6 +365,73 @@ static void test_lineage_walk__a_step_back_that_is_faster_is_kept_and_does_not_p
     assert_true(s->lineage.edges[0].gain_high < 1);
     assert_false(s->lineage.edges[0].pays);
     assert_true(s->lineage.edges[0].forward.len > 0);
+}
+
+/* ---- replayed ------------------------------------------------------------------------------------------------ */
+
+static void recorded(sample *x, const char *const *slots) {
+    for (int i = 0; slots[i]; i++) x->track.recorded[i] = slots[i];
+}
+
+/* It was fast enough then, and is not here: the recording has nothing else to say, and the walk goes its way. */
+static void test_lineage_walk__a_replay_goes_the_recorded_way(void **state) {
+    kl_error e = {0};
+    recorded(s, (const char *[]){"deoptimize 1/0", "rederive 1/0", "deoptimize 2/0", "rederive 2/0", "deoptimize 3/0",
+                                 NULL});
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("120", "depth")); /* 0.83 of what was needed */
+    sample_says(s, "simd_pragma", SAMPLE_MIDDLE, SAMPLE_SIMPLE);
+    fake_says(&s->track, KL_S("hm"));
+    fake_says(&s->track, KL_S("DONE: three plain loops"));
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->lineage.termination, KL_WALK_COMPLETE);
+    const kl_edge *d = &s->lineage.edges[1];
+    assert_str(d->decided, "recorded");
+    assert_contains(kl_arena_copy(s->arena, d->here).ptr, "not_recovered: it is correct and runs at 0.83");
+    assert_str(d->forward_source, SAMPLE_PACKED("120", "depth"));
+    assert_true(d->recovered < 0.84);
+    assert_int_equal(s->lineage.edges[0].decided.len, 0);
+}
+
+static void test_lineage_walk__a_replay_rejects_what_was_rejected(void **state) {
+    kl_error e = {0};
+    recorded(s, (const char *[]){"deoptimize 1/0", "deoptimize 1/1", "rederive 1/0", "rederive 1/1", "deoptimize 2/0",
+                                 NULL});
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("200", ""));
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("100", "deep"));
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("100", "depth"));
+    fake_says(&s->track, KL_S("DONE: it is naive, believe me"));
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->lineage.n_edges, 1);
+    assert_str(s->lineage.edges[0].forward_source, SAMPLE_PACKED("100", "depth"));
+    assert_int_equal(s->lineage.edges[0].n_rejections, 2);
+    assert_contains(kl_arena_copy(s->arena, s->lineage.edges[0].rejections[0].symptom).ptr, "recorded: ");
+    assert_int_equal(s->lineage.termination, KL_WALK_STOPPED);
+    assert_contains(s->lineage.termination_why.ptr, "the recording ends here");
+}
+
+/* A re-derivation that is wrong here is not taken, however it went then; the step back is sound all the same. */
+static void test_lineage_walk__a_replay_takes_no_wrong_kernel(void **state) {
+    kl_error e = {0};
+    recorded(s, (const char *[]){"deoptimize 1/0", "rederive 1/0", "deoptimize 2/0", "deoptimize 3/0", "rederive 3/0",
+                                 NULL});
+    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("100 // outcome wrong", "depth"));
+    sample_says(s, "simd_pragma", SAMPLE_MIDDLE, SAMPLE_DIRECT("200 // outcome wrong", ""));
+    sample_says(s, "simd_pragma", SAMPLE_MIDDLE,
+                SAMPLE_SIMPLE); /* of step 3, and it fits where step 2 could not be taken */
+    fake_says(&s->track, KL_S("hm"));
+    s->opts.max_steps = 2;
+    assert_ok(sample_walk(s, &e));
+    assert_int_equal(s->lineage.n_edges, 2);
+    const kl_edge *pack = &s->lineage.edges[1];
+    assert_true(pack->pays);
+    assert_int_equal(pack->forward.len, 0);
+    assert_str(pack->witness, "failed");
+    assert_str(pack->decided, "recorded");
+    assert_str(s->lineage.states[0].source, SAMPLE_SIMPLE);
+    assert_contains(kl_arena_copy(s->arena, s->lineage.edges[0].rejections[0].symptom).ptr, "wrong: ");
 }
 
 /* ---- what ends a walk ---------------------------------------------------------------------------------------- */
@@ -371,6 +528,14 @@ int main(void) {
         with_sample(test_lineage_walk__done_counts_only_when_the_traits_agree),
         with_sample(test_lineage_walk__a_kernel_that_was_there_is_no_step),
         with_sample(test_lineage_walk__a_time_that_does_not_settle_is_no_rejection),
+        with_sample(test_lineage_walk__an_undecided_race_is_kept_and_does_not_pay),
+        with_sample(test_lineage_walk__a_recovery_that_cannot_be_told_is_no_rejection),
+        with_sample(test_lineage_walk__a_gate_that_fails_leaves_the_lineage_so_far),
+        with_sample(test_lineage_walk__an_interrupt_leaves_the_lineage_so_far),
+        with_sample(test_lineage_walk__without_an_edge_there_is_nothing_to_leave),
+        with_sample(test_lineage_walk__a_replay_goes_the_recorded_way),
+        with_sample(test_lineage_walk__a_replay_rejects_what_was_rejected),
+        with_sample(test_lineage_walk__a_replay_takes_no_wrong_kernel),
         with_sample(test_lineage_walk__rejections_count_in_a_row_and_stay_with_the_next_edge),
         with_sample(test_lineage_walk__a_paying_step_that_is_not_recovered_is_no_edge),
         with_sample(test_lineage_walk__surely_slower_is_held_against_the_upper_end),

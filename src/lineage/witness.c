@@ -32,9 +32,9 @@ static void open_walk(kli_walk *w, kl_lineage *out, const kl_lineage *l, const k
     w->opts = (kl_walk_opts){.recover = o && o->recover > 0 ? o->recover : 0.99, .max_rederive = tries};
     w->gate = *kl_track_gate_opts(w->track);
     w->gate.workload = kl_arena_copy(w->a, w->workload->label).ptr;
-    w->cap_rejections = tries + 2;
+    w->cap_rejections = KLI_MAX_REDERIVE + 2;
     w->rejections = KL_ARRAY(w->a, kl_rejection, w->cap_rejections);
-    w->tries = KL_ARRAY(w->a, kli_attempt *, tries);
+    w->tries = KL_ARRAY(w->a, kli_attempt *, KLI_MAX_REDERIVE);
 }
 
 /* What was rejected in the walk, and then here. */

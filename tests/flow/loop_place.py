@@ -109,7 +109,7 @@ def warm(p):
     """Begin with a journal that holds the verdicts of SESSION and nothing else."""
     cache = pathlib.Path(p.env["KLINEAGE_CACHE"])
     cache.mkdir(parents=True, exist_ok=True)
-    decides = [*sorted(TASK.rglob("*.*")), p.source / "src/search/search.c"]  # which kernels are gated, and how
+    decides = [*sorted(TASK.rglob("*.*")), p.source / "src/search/search.c", p.source / "src/lineage/attempt.c"]  # which kernels are gated, and how
     content = "".join(SESSION) + "".join(f.read_text() for f in decides)
     kept = cache / f"loop-{hashlib.sha256(content.encode()).hexdigest()[:16]}.db"
     database(p).parent.mkdir(parents=True)
