@@ -101,6 +101,9 @@ KL_MUST_USE kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *
  * forward part and witness "alone", or the old one and "failed".  Give the edges back to their lineage, then sign it.  Errors: as kl_lineage_walk; KL_EBUDGET. */
 KL_MUST_USE kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_lineage *l, int index,
                                        const kl_walk_opts *o, kl_error *e);
+/* Hold every race of `l` once more, by today's gate and rule: `out` is the lineage with what came of it, signed anew.  Through a spool all of them are
+ * put at once.  Errors: KL_EINVAL (another platform, toolchain or version of the task; a kernel that is not correct any more), KL_PENDING, those of the gate. */
+KL_MUST_USE kl_err kl_lineage_judge(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_lineage *l, kl_error *e);
 void    kl_lineage_sign(kl_lineage *l, kl_arena *a); /* fills id anew after a change */
 
 json_t *kl_lineage_json(const kl_lineage *l);

@@ -3,7 +3,6 @@
  * The lineage that comes out has another id and the name of the old one; it is kept before it is shown.  An edge whose track failed stays as it
  * was: nobody has derived it, and nobody has tried in vain.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
-#include "command/journal.h"
 #include "command/request.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -24,25 +23,6 @@ typedef struct {
 static kl_err line(kl_track *t, void *ctx, kl_error *e) {
     rederiving *r = ctx;
     return kl_lineage_rederive(&r->edge, t, r->task, r->workload, r->lineage, r->index, &r->opts, e);
-}
-
-static kl_err load(kl_lineage *l, kl_task **task, const kl_workload **w, kl_context *c, const kl_args *args,
-                   kl_error *e) {
-    kl_store *store = NULL;
-    kl_err err = kl_journal_open(&store, c->arena, args, e);
-    if (!err) err = kl_journal_lineage(l, c->arena, store, args->words[0], e);
-    kl_store_close(store);
-    if (!err) err = kl_request_task(task, c->arena, l->task.ptr, e);
-    if (err) return err;
-    const kl_surface *surface = kl_surface_by_name(l->surface);
-    *w = surface ? kl_task_workload(*task, l->workload, surface->on) : NULL;
-    if (!*w)
-        return kl_fail(e, KL_EINVAL, args->words[0], "the task has no shape named %.*s any more",
-                       KL_STR_ARG(l->workload));
-    if (!kl_str_eq(l->task_hash, kl_str_of((*task)->hash)))
-        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage was walked for another version of the task %.*s",
-                       KL_STR_ARG(l->task));
-    return KL_OK;
 }
 
 /* Is the number in "9,10,14"? */
@@ -129,7 +109,7 @@ kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *ou
     kl_err err = kl_effort_run(&o, args, "lineage rederive", e);
     if (!err) err = kl_effort_real(&base.opts.recover, args, KL_OPTION_RECOVER, 0, e);
     const char *edges = args->values[KL_OPTION_EDGES];
-    if (!err) err = load(l, &base.task, &base.workload, c, args, e);
+    if (!err) err = kl_request_lineage(l, &base.task, &base.workload, c->arena, args, e);
     if (!err) err = check_edges(edges, l, e);
     if (err) return err;
     kl_str identity[] = {l->id, o.gate.quick ? KL_S("quick") : KL_S("full")};

@@ -129,6 +129,7 @@ kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, k
 kl_err kl_cmd_lineage_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_lineage_export(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_lineage_judge(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_lineage_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);

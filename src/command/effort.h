@@ -7,6 +7,8 @@
 
 /* Errors: KL_EINVAL for --jobs 0. */
 KL_MUST_USE kl_err kl_effort_jobs(const kl_args *args, kl_error *e);
+/* --trial --store --spool --quick --arch --jobs: a run in which no model is asked. */
+KL_MUST_USE kl_err kl_effort_gates(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
 /* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the caller's to fill. */
 KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
 /* Answers come out of a recording: its end is an end in order. */

@@ -4,6 +4,7 @@
  * the nearest known name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
+#include "command/journal.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include <stdlib.h>
@@ -78,7 +79,8 @@ static kl_err check_path(const char *path, kl_error *e) {
     if (kl_fs_is_dir(path)) return kl_fail(e, KL_EINVAL, path, "a kernel is one file, and this is a folder");
     if (!kl_fs_exists(path)) {
         kl_fail(e, KL_ENOENT, path, "no such file");
-        return kl_hint(e, "a kernel is one source file; every task has a naive one to start from: cp tasks/gemm/naive.c mine.c");
+        return kl_hint(
+            e, "a kernel is one source file; every task has a naive one to start from: cp tasks/gemm/naive.c mine.c");
     }
     if (access(path, R_OK) != 0) {
         kl_fail(e, KL_EIO, path, "cannot be read");
@@ -156,6 +158,22 @@ kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *
     if (err && made) kl_hint(e, "--workload %s is too large; klineage task show %.*s lists sizes that fit", wish, KL_STR_ARG(t->name));
     *out = made;
     return err;
+}
+
+kl_err kl_request_lineage(kl_lineage *out, kl_task **task, const kl_workload **w, kl_arena *a, const kl_args *args,
+                          kl_error *e) {
+    kl_store *store = NULL;
+    kl_err err = kl_journal_open(&store, a, args, e);
+    if (!err) err = kl_journal_lineage(out, a, store, args->words[0], e);
+    kl_store_close(store);
+    if (!err) err = kl_request_task(task, a, out->task.ptr, e);
+    if (err) return err;
+    const kl_surface *surface = kl_surface_by_name(out->surface);
+    KL_ASSERT(surface); /* a lineage of another surface was not read */
+    if (!kl_str_eq(out->task_hash, kl_str_of((*task)->hash)))
+        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage was walked for another version of the task %.*s",
+                       KL_STR_ARG(out->task));
+    return kl_request_workload(w, a, *task, surface->on, out->workload.ptr, e);
 }
 
 static kl_err check_baseline(const kl_task *t, const char *wish, kl_error *e) {

@@ -3,6 +3,7 @@
 #ifndef KL_COMMAND_REQUEST_H
 #define KL_COMMAND_REQUEST_H
 #include "command/command.h"
+#include <klineage/lineage.h>
 
 /* Names are looked for as kl_task_find does; an unknown one comes with "did you mean". */
 KL_MUST_USE kl_err kl_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_error *e);
@@ -17,6 +18,10 @@ KL_MUST_USE kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_aren
 /* --workload resolved: NULL is the first real shape for the host. */
 KL_MUST_USE kl_err kl_request_workload(const kl_workload **out, kl_arena *a, const kl_task *t, kl_host_kind on,
                                        const char *wish, kl_error *e);
+
+/* LINEAGE, the first word, with the task and the shape that it was walked at.  Errors: KL_EINVAL when the task is another version now. */
+KL_MUST_USE kl_err kl_request_lineage(kl_lineage *out, kl_task **task, const kl_workload **w, kl_arena *a,
+                                      const kl_args *args, kl_error *e);
 
 /* The gate's options from the arguments; checks --workload and --baseline against the task. */
 KL_MUST_USE kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, const kl_task *t,

@@ -132,7 +132,7 @@ static void simpler(kli_attempt *x, kli_walk *w) {
 
 /* The gate timed the simpler kernel over the current one, and the gain is that of going forward: 1 / ratio, and the ends of the interval
  * and what is faster change places. */
-static void gain_of(kl_edge *edge, const kli_race *r) {
+void kli_gain(kl_edge *edge, const kli_race *r) {
     edge->gain = r->ratio > 0 ? 1 / r->ratio : 0;
     edge->gain_low = r->high > 0 ? 1 / r->high : 0;
     edge->gain_high = r->low > 0 ? 1 / r->low : 0;
@@ -158,7 +158,7 @@ static kl_err price(kl_edge *edge, kli_attempt *x, kli_walk *w, kl_error *e) {
     edge->raised = kl_traits_raised(w->a, &x->state.traits, &now->traits);
     edge->before = x->state.traits;
     edge->after = now->traits;
-    gain_of(edge, &r);
+    kli_gain(edge, &r);
     return KL_OK;
 }
 

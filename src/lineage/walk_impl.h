@@ -121,6 +121,8 @@ static inline int kli_place(const kli_walk *w) { return w->n + 1 + w->skipped; }
 
 /* ---- walk.c -------------------------------------------------------------------------------------------------- */
 
+/* What a race of the simpler kernel over the other says of their edge. */
+void kli_gain(kl_edge *edge, const kli_race *r);
 /* Nobody derives anything: the builtin provider proposes, or did when the recording was made. */
 bool kli_is_mechanical(const kli_walk *w);
 /* Does this error end the walk with what it has?  Then it is over, and says why. */

@@ -503,6 +503,49 @@ static void test_lineage_walk__again_makes_the_same_document(void **state) {
     assert_true(kl_str_eq(first, s->lineage.id));
 }
 
+/* ---- judged again -------------------------------------------------------------------------------------------- */
+
+static void test_lineage_judge__an_edge_is_what_the_gate_says_today(void **state) {
+    kl_error e = {0};
+    kl_lineage now, back;
+    sample_whole_walk(s);
+    assert_ok(sample_walk(s, &e));
+    kl_edge *pack = &s->lineage.edges[1], *pragma = &s->lineage.edges[0];
+    pack->gain = 9, pack->gain_low = 8, pack->gain_high = 10, pack->recovered = pack->recovered_low = 0.5;
+    pragma->gain = pragma->gain_low = pragma->gain_high = 1.5;
+    pragma->call = KL_FASTER;
+    pragma->pays = true;
+    assert_ok(kl_lineage_judge(&now, &s->track, s->task, s->workload, &s->lineage, &e));
+    near(now.edges[1].gain, 2.0);
+    near(now.edges[1].recovered, 100 / 100.2);
+    assert_true(now.edges[1].pays && !now.edges[0].pays);
+    assert_true(s->lineage.edges[0].pays); /* what was given stays as it was */
+    json_t *o = kl_lineage_json(&now);
+    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    json_decref(o);
+}
+
+static void test_lineage_judge__stays_on_its_platform(void **state) {
+    kl_error e = {0};
+    kl_lineage now;
+    sample_whole_walk(s);
+    assert_ok(sample_walk(s, &e));
+    s->track.moves_at = s->track.judged;
+    assert_err(KL_EINVAL, kl_lineage_judge(&now, &s->track, s->task, s->workload, &s->lineage, &e));
+    assert_contains(e.message, "elsewhere");
+    assert_contains(e.hint, "belongs to one platform");
+}
+
+static void test_lineage_judge__waits_when_an_answer_is_missing(void **state) {
+    kl_error e = {0};
+    kl_lineage now;
+    sample_whole_walk(s);
+    assert_ok(sample_walk(s, &e));
+    s->track.judge_fails = s->track.judged + 1; /* the first race is there */
+    s->track.fails = KL_PENDING;
+    assert_err(KL_PENDING, kl_lineage_judge(&now, &s->track, s->task, s->workload, &s->lineage, &e));
+}
+
 #undef s
 #define with_sample(f) cmocka_unit_test_setup_teardown(f, sample_setup, sample_teardown)
 
@@ -533,6 +576,9 @@ int main(void) {
         with_sample(test_lineage_walk__a_gate_that_fails_leaves_the_lineage_so_far),
         with_sample(test_lineage_walk__an_interrupt_leaves_the_lineage_so_far),
         with_sample(test_lineage_walk__without_an_edge_there_is_nothing_to_leave),
+        with_sample(test_lineage_judge__an_edge_is_what_the_gate_says_today),
+        with_sample(test_lineage_judge__stays_on_its_platform),
+        with_sample(test_lineage_judge__waits_when_an_answer_is_missing),
         with_sample(test_lineage_walk__a_replay_goes_the_recorded_way),
         with_sample(test_lineage_walk__a_replay_rejects_what_was_rejected),
         with_sample(test_lineage_walk__a_replay_takes_no_wrong_kernel),
