@@ -2,7 +2,7 @@
  *
  *   effect of this run -> verdict                           a resumed line sees the verdict of the first time, whatever was measured since
  *    '-> verdict of the same question, by anybody           free; this run's effect then names it
- *         '-> gate (once more if it was unstable) | spool    kept, named, used
+ *         '-> gate (once more if it was unstable) | spool    kept, named, used; a quick look with a cap of its own is taken once
  *
  * A verdict that stays unstable is named only when the line goes on from it: until then nothing rests on it, and a run that gave up
  * because the machine was busy measures anew when it is resumed.  A spool keeps giving the verdict of a job, so there that is another job.
@@ -150,7 +150,9 @@ static kl_err judge_here(judgement *j, kl_error *e) {
     if (err || (found && kl_verdicts_answer(&v, j->task, &j->opts))) return err;
     j->fresh = true;
     err = measure(&v, j, e);
-    if (!err && v.outcome == KL_UNSTABLE) err = measure(&v, j, e); /* a busy minute is no property of a kernel */
+    const bool glance = j->opts.quick && j->opts.max_seconds > 0; /* who asked for a short look has had it */
+    if (!err && v.outcome == KL_UNSTABLE && !glance)
+        err = measure(&v, j, e); /* a busy minute is no property of a kernel */
     j->unsettled = v.outcome == KL_UNSTABLE;
     return err;
 }
