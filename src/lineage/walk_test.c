@@ -213,7 +213,8 @@ static void test_lineage_walk__a_time_that_does_not_settle_is_no_rejection(void 
 static void test_lineage_walk__an_undecided_race_is_kept_and_does_not_pay(void **state) {
     kl_error e = {0};
     kl_lineage back;
-    const char *slow = SAMPLE_DIRECT("130 // outcome unstable // wide 0.2 // floor 0.2", SAMPLE_PRAGMA); /* 1.3x within 20 %, floor 20 % */
+    const char *slow = SAMPLE_DIRECT("130 // outcome unstable // wide 0.2 // floor 0.2",
+                                     SAMPLE_PRAGMA); /* 1.3x within 20 %, floor 20 % */
     s->opts.max_steps = 1;
     sample_says(s, "pack_b", SAMPLE_EXPERT, slow);
     sample_says(s, "pack_b", slow,
@@ -241,7 +242,8 @@ static void test_lineage_walk__a_recovery_that_cannot_be_told_is_no_rejection(vo
     kl_error e = {0};
     s->opts.max_steps = 1;
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("130 // outcome unstable // wide 0.2 // floor 0.2", "depth")); /* 0.77 [0.62, 0.92] */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE,
+                SAMPLE_PACKED("130 // outcome unstable // wide 0.2 // floor 0.2", "depth")); /* 0.77 [0.62, 0.92] */
     assert_ok(sample_walk(s, &e));
     assert_int_equal(s->lineage.n_edges, 1);
     assert_true(s->lineage.edges[0].pays && s->lineage.edges[0].forward.len > 0);
