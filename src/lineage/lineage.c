@@ -230,7 +230,8 @@ kl_err kl_lineage_load(kl_lineage *out, kl_arena *a, kl_store *s, const char *wh
     const bool path = strchr(what, '/') || kl_str_ends(kl_str_of(what), KL_S(".json"));
     if (path && !kl_fs_exists(what)) {
         kl_fail(e, KL_ENOENT, what, "no such file");
-        return kl_hint(e, "klineage walk ... --out FILE writes a lineage; klineage lineage list shows those in the journal");
+        return kl_hint(
+            e, "klineage walk ... --out FILE writes a lineage; klineage lineage list shows those in the journal");
     }
     if (!kl_fs_exists(what) || kl_fs_is_dir(what)) return load_record(out, a, s, what, e);
     kl_str text;
