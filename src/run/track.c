@@ -19,6 +19,9 @@
 
 #define POLL_NS 300000000  /* a person does not notice, and a shared file system does not suffer */
 #define POLL_MOST_NS 4000000000
+#define LOCK_WAIT_NS 3000000000 /* for a track that somebody has: a killed process takes a moment to be gone */
+#define LOCK_LOOK_NS 50000000
+#define NAMES_FROM ((off_t)1 << 60) /* in the file of locks: behind every place that 15 hexadecimal digits can name */
 #define POLL_SHARE 50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
 
 /* ---- from beginning to end ---------------------------------------------------------------------------------------- */
@@ -64,24 +67,62 @@ void kli_track_begin(kl_track *t) {
     if (!t->journal_only) t->n_failures = 0;
 }
 
-/* A byte of a file beside the store, locked by the open file: it goes with the process, whatever ends it, and nothing has to be tidied. */
-kl_err kli_track_lock(kl_track *t, kl_error *e) {
-    kl_str path = kl_arena_printf(t->keep, "%s.lock", t->run->path.ptr);
+/* Where in the file beside the store this track's byte is: a hash of what it is. */
+static off_t lock_place(const kl_track *t) {
     kl_hasher h;
     kl_hasher_init(&h);
     kl_hasher_add(&h, kl_str_of(t->run->id));
     kl_hasher_add(&h, kl_str_of(t->spec->name));
-    off_t at = (off_t)(strtoull(kl_arena_printf(t->keep, "%.15s", kl_hasher_end(&h).hex).ptr, NULL, 16));
-    struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    return (off_t)strtoull(kl_arena_printf(t->keep, "%.15s", kl_hasher_end(&h).hex).ptr, NULL, 16);
+}
+
+static struct flock byte_at(off_t at) {
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+}
+
+/* 0: taken; else why not.  A lock of the open file does not tell who holds it, so one of the process, far behind, says so. */
+static int try_lock(const kl_track *t) {
+    struct flock byte = byte_at(lock_place(t)), name = byte_at(byte.l_start + NAMES_FROM);
+    if (fcntl(t->lock, F_OFD_SETLK, &byte) != 0) return errno;
+    (void)fcntl(t->lock, F_SETLK, &name);
+    return 0;
+}
+
+/* 0: nobody knows, as across machines. */
+static pid_t lock_holder(const kl_track *t) {
+    struct flock name = byte_at(lock_place(t) + NAMES_FROM);
+    return fcntl(t->lock, F_GETLK, &name) == 0 && name.l_type != F_UNLCK && name.l_pid > 0 ? name.l_pid : 0;
+}
+
+static bool is_held(int why) { return why == EAGAIN || why == EACCES; }
+
+/* Somebody works on this track.  One that was killed is gone in a moment, so it is given one before it is said. */
+static kl_err wait_for_lock(kl_track *t, kl_error *e) {
+    const int64_t until = kl_now_ns() + LOCK_WAIT_NS;
+    const pid_t holder = lock_holder(t);
+    const char *who = holder ? kl_arena_printf(t->keep, "process %d", (int)holder).ptr : "another process";
+    if (!t->many) kl_progress("%s: waiting for %s", t->spec->name, who);
+    for (int why = EAGAIN; is_held(why) && kl_now_ns() < until;) {
+        nanosleep(&(struct timespec){.tv_nsec = LOCK_LOOK_NS}, NULL);
+        const kl_err err = kli_check_interrupt(t, e);
+        if (err) return err;
+        why = try_lock(t);
+        if (!why) return KL_OK;
+    }
+    kl_fail(e, KL_EBUSY, t->spec->name, "%s works on this track of run %.12s", who, t->run->id);
+    return kl_hint(e, "let it finish, then run the same command again; klineage run show %.12s says where it stands",
+                   t->run->id);
+}
+
+/* A byte of a file beside the store: its lock goes with the process, whatever ends it, and nothing has to be tidied. */
+kl_err kli_track_lock(kl_track *t, kl_error *e) {
+    kl_str path = kl_arena_printf(t->keep, "%s.lock", t->run->path.ptr);
     t->lock = open(path.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (t->lock < 0) return kl_fail(e, KL_EIO, path.ptr, "cannot open the lock: %s", strerror(errno));
-    if (fcntl(t->lock, F_OFD_SETLK, &byte) == 0) return KL_OK;
-    if (errno != EAGAIN && errno != EACCES) {
-        kl_debug("%s: no locks here (%s); let no two processes work on one run", path.ptr, strerror(errno));
-        return KL_OK;
-    }
-    kl_fail(e, KL_EBUSY, t->spec->name, "another process works on this track of run %.12s", t->run->id);
-    return kl_hint(e, "let it finish; klineage run show %.12s says where it stands", t->run->id);
+    const int why = try_lock(t);
+    if (is_held(why)) return wait_for_lock(t, e);
+    if (why) kl_debug("%s: no locks here (%s); let no two processes work on one run", path.ptr, strerror(why));
+    return KL_OK;
 }
 
 kl_err kli_check_interrupt(const kl_track *t, kl_error *e) {

@@ -463,11 +463,35 @@ static void test_run_tracks__two_processes_do_not_work_on_one_track(void **state
     if (pid == 0) _exit(run_all(&s, 1, 1, false) ? 1 : 0);
     int status;
     usleep(150000);
-    assert_err(KL_EBUSY, run_all(&s, 1, 1, false));
-    assert_contains(e.hint, "klineage run show");
+    assert_ok(run_all(&s, 1, 1, false)); /* it waits, and finds what the other one did */
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+    assert_int_equal(calls(), 1);
+}
+
+/* One that does not end is named; one that was killed is no reason to be turned away. */
+static void test_run_tracks__a_track_that_stays_taken_is_refused_by_its_process(void **state) {
+    (void)state;
+    kl_track_spec s = spec_of("a", asks, asked("hello"));
+    kl_run *r;
+    kl_track t;
+    int ready[2];
+    char mark;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (kl_run_open(&r, &opts, &e)) _exit(1);
+        kli_track_init(&t, r, &s);
+        if (kli_track_lock(&t, &e) || write(ready[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    assert_int_equal(read(ready[0], &mark, 1), 1);
+    assert_err(KL_EBUSY, run_all(&s, 1, 1, false));
+    assert_contains(e.message, kl_arena_printf(arena, "process %d works on this track", (int)pid).ptr);
+    assert_contains(e.hint, "klineage run show");
+    kill(pid, SIGKILL);
     assert_ok(run_all(&s, 1, 1, false));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(calls(), 1);
 }
 
@@ -508,6 +532,7 @@ int main(void) {
         TEST(test_run_tracks__pump_returns_what_is_waited_for),
         TEST(test_run_tracks__without_pump_it_waits),
         TEST(test_run_tracks__an_interrupt_is_passed_on_and_loses_nothing),
+        TEST(test_run_tracks__a_track_that_stays_taken_is_refused_by_its_process),
         TEST(test_run_tracks__two_processes_do_not_work_on_one_track),
         TEST(test_run__two_runs_share_a_store),
     };
