@@ -26,8 +26,9 @@
 #define KL_MAX_REPLY_BYTES (1u << 20)          /* one reply of a model; a whole expert file is 64 KB */
 #define KL_MAX_EDITS 64                        /* SEARCH/REPLACE blocks of one proposal */
 #define KL_MODEL_MAX_TOKENS 16000              /* of a reply, unless a request says otherwise: an expert file and the talk around it */
+#define KL_MODEL_LEAST_TOKENS 6000             /* where less money is left than a longest reply can cost, a reply may be cut to this: nine of ten recorded ones take less than 4000 */
 #define KL_MODEL_SECONDS 600                   /* one model call from first byte to last, as the providers' own SDKs have it */
-#define KL_MODEL_RETRIES 4                     /* of a call that the provider turned away before it cost anything */
+#define KL_MODEL_RETRIES 4                     /* of a call that the provider turned away before it cost anything, and again of a reply that broke off */
 #define KL_MAX_CARD_BYTES (64u << 10)          /* one SKILL.md; Agent Skills asks for less than 5000 tokens */
 #define KL_MAX_CARDS 4096                      /* one library */
 #define KL_MAX_TRIES 30                        /* proposals at one start of an admission; each is two turns of its conversation */

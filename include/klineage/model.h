@@ -38,8 +38,9 @@ typedef struct {
     kl_usage usage;
     kl_str   model;                     /* as the provider names the one that answered */
     /* What the provider itself says it cost; -1: it does not say.  After an error: 0 where it is certain that nothing was charged (turned
-     * away, never sent, not answered yet), else -1, and a reservation must stay. */
+     * away, never sent, not answered yet), else -1.  Then `usage`, where its sum is not 0, is the most that what arrived can have cost. */
     int64_t  billed_microusd;
+    bool     again;                     /* after an error: asking once more may mend it */
     int64_t  wall_ns;
 } kl_reply;
 
@@ -112,11 +113,15 @@ typedef struct {
 KL_MUST_USE kl_err kl_price_of(kl_price *out, const char *model, int64_t prompt_tokens, kl_error *e);
 int64_t kl_price_cost(const kl_price *p, const kl_usage *u);                        /* micro-dollars, rounded up */
 /* Upper bound of what a request can cost: every byte pair of the prompt a token (and 16 a turn for its frame), all of them in the dearest
- * class, and max_tokens of output, at the dearest tier that a prompt up to that size can fall into. */
+ * class that is ever asked for (a cache of an hour is not), and max_tokens of output, at the dearest tier that a prompt up to that size can
+ * fall into. */
 KL_MUST_USE kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
 /* The same where the prompt is counted from its bytes (a provider that is `counted`): exactly that, and max_tokens of output. */
 KL_MUST_USE kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_request *q, kl_error *e);
-/* Usage when the provider does not say: bytes / 4, everything uncached, marked estimated. */
+/* The most that a reply of so many bytes can have used, by the rules of kl_price_bound, marked estimated: what is charged where a provider
+ * does not say. */
+kl_usage kl_usage_bound(const kl_request *q, size_t reply_bytes);
+/* What such a reply is likely to have used: bytes / 4, everything uncached, marked estimated. */
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);
 /* The same as a provider with a prompt cache would count it: up to the last breakpoint written, and read where the conversation has been there
  * before (all but its last two turns; the system turn of a purpose that this track asked for before).  No time to live is modelled. */

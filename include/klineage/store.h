@@ -110,8 +110,9 @@ typedef struct {
     int64_t attempt;            /* a call whose answer a crash lost was paid and is asked again: 0, 1, ... */
     kl_str  run, track, workload, policy, phase;
     kl_str  model, priced_as, price_date;
-    kl_str  state;              /* "reserved" "settled" "lost" (never answered; counts in full) "released" (cost nothing) */
+    kl_str  state;              /* "reserved" "settled" "lost" (not answered whole; counts as reserved) "released" (cost nothing) */
     int64_t reserved_microusd, settled_microusd;
+    int64_t least_microusd;     /* kl_store_reserve: with so little it may be satisfied; 0: all or nothing.  Not kept. */
     int64_t input, cache_read, cache_write_5m, cache_write_1h, output;
     bool    estimated;
     kl_str  created;
@@ -119,15 +120,17 @@ typedef struct {
 
 /* In one transaction: sum what the track and the run have committed (settled, else reserved), and write the row unless a cap
  * would be passed.  `repeatable`: a reservation left by a crash is taken over; otherwise it becomes "lost" and this is
- * the next attempt.  A cap of 0 allows only a reservation of 0; run_cap 0: none.  Errors: KL_EBUDGET, with what is left. */
-KL_MUST_USE kl_err kl_store_reserve(kl_store *s, const kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
-                                    kl_error *e);
+ * the next attempt.  A cap of 0 allows only a reservation of 0; run_cap 0: none.  Where less is left than is asked for, `c` says afterwards
+ * what was reserved.  Errors: KL_EBUDGET, with what is left. */
+KL_MUST_USE kl_err kl_store_reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap, kl_error *e);
 /* In one transaction: keep the effect and settle its open reservation. */
 KL_MUST_USE kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c, kl_error *e);
 /* The call did not happen and cost nothing (refused before it was sent, pending): the reservation goes. */
 KL_MUST_USE kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e);
 /* The call failed and may have been billed: the reservation stays and counts in full. */
 KL_MUST_USE kl_err kl_store_lose(kl_store *s, const char *effect, kl_error *e);
+/* The answer broke off: of the reservation stays the most that what arrived can have cost, `c->settled_microusd`, with its tokens. */
+KL_MUST_USE kl_err kl_store_break_off(kl_store *s, const kl_store_charge *c, kl_error *e);
 /* In the order they were reserved; `run` NULL: of every run. */
 KL_MUST_USE kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e);
 

@@ -127,7 +127,8 @@ static void show(kl_result *out, const ledger *l, bool by_run) {
         kl_buf_add(&out->text, KL_S("~ partly estimated from bytes: the provider did not say\n"));
     if (l->total.lost)
         kl_buf_add(&out->text,
-                   KL_S("lost: sent and never answered (a crash, a broken line); counts in full against the budget\n"));
+                   KL_S("lost: sent and never answered whole (a crash, a broken line); counts for the most that it "
+                        "can have cost\n"));
     out->json = json_object();
     json_object_set_new(out->json, "schema", json_string("klineage/cost"));
     json_object_set_new(out->json, "version", json_integer(1));

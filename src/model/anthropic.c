@@ -108,6 +108,7 @@ static void event(kli_stream *s, const json_t *data) {
         const json_t *part = json_object_get(data, type.len == 19 ? "delta" : "content_block");
         const kl_str kind = kl_json_text_or(part, "type", (kl_str){0});
         s->begun = true;
+        kli_stream_count(s, part);
         if (kl_str_eq(kind, KL_S("text_delta")) || kl_str_eq(kind, KL_S("text")))
             kl_buf_add(&s->text, kl_json_text_or(part, "text", (kl_str){0}));
     } else if (kl_str_eq(type, KL_S("message_delta"))) {

@@ -46,7 +46,7 @@ static void claude_usage(kl_reply *out, const json_t *usage, const kl_request *q
     (void)kli_tokens(&out->usage.cache_write_1h, split, "ephemeral_1h_input_tokens");
     if (out->usage.cache_write_1h > written) out->usage.cache_write_1h = written;
     out->usage.cache_write_5m = written - out->usage.cache_write_1h;
-    if (!input || !output) out->usage = kl_usage_estimate(q, out->text);
+    if (!input || !output) out->usage = kl_usage_bound(q, out->text.len);
 }
 
 static kl_err claude_result(kl_reply *out, kl_arena *a, const json_t *o, const kl_request *q, kl_error *e) {
@@ -108,7 +108,7 @@ static kl_err codex_reply(kl_reply *out, const codex *c, const kl_request *q, kl
         return kl_fail(e, KL_EMODEL, "command", "the agent failed: %.*s",
                        KL_STR_ARG(c->failure.len ? c->failure : KL_S("it gave no message")));
     out->text = c->text;
-    out->usage = c->has_usage ? c->usage : kl_usage_estimate(q, c->text);
+    out->usage = c->has_usage ? c->usage : kl_usage_bound(q, c->text.len);
     return KL_OK;
 }
 
@@ -157,6 +157,6 @@ kl_err kli_command_reply(kl_reply *out, kl_arena *a, kl_str output, const kl_req
     if (!found && kl_str_starts(text, KL_S("{"))) err = from_lines(out, &found, a, text, q, e);
     if (found) return err;
     out->text = kl_arena_copy(a, output);
-    out->usage = kl_usage_estimate(q, out->text);
+    out->usage = kl_usage_bound(q, out->text.len);
     return KL_OK;
 }

@@ -5,9 +5,10 @@
  *    +- wait -+                  on_tick    ^C
  *
  * Asked again: a server that was not reached, a status that says "later" (x-should-retry wins, else 408 409 429 and
- * from 500), an error event before the answer began.  Never once an answer has begun: its tokens are charged, and a
- * second one would pass what was reserved.  A stream that ends without its end mark is no reply, however complete it
- * looks.
+ * from 500), an error event before the answer began.  Never from here once an answer has begun: its tokens are charged,
+ * and a second one would pass what was reserved.  Such a reply is given back as broken off, with the most that it can
+ * have cost, and who pays may ask again (run/ask.c).  A stream that ends without its end mark is no reply, however
+ * complete it looks.
  * The key is in one header and nowhere else; should a server send it back in an error, it is taken out.  Redirects are
  * not followed: the key is for one host.
  * Not here: the wire shapes (anthropic.c, openai.c), prices, batching; one connection per call, because a track may be
@@ -116,13 +117,20 @@ const char *kli_http_model_name(const void *self) { return ((const provider *)se
 
 void kli_stream_fail(kli_stream *s, bool passing, kl_str type, kl_str message) {
     s->failed = true;
-    s->passing = passing && !s->begun;
+    s->passing = passing;
     snprintf(s->error, sizeof s->error, "%.*s: %.*s", (int)(type.len < 80 ? type.len : 80), type.ptr ? type.ptr : "",
              (int)(message.len < 400 ? message.len : 400), message.ptr ? message.ptr : "");
 }
 
 void kli_stream_model(kli_stream *s, const json_t *name) {
     if (json_is_string(name)) snprintf(s->model, sizeof s->model, "%s", json_string_value(name));
+}
+
+void kli_stream_count(kli_stream *s, const json_t *part) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)part, key, value) if (strcmp(key, "type") != 0 && strcmp(key, "role") != 0)
+        s->arrived += json_string_length(value);
 }
 
 #if KL_HAVE_CURL
@@ -157,7 +165,7 @@ static kl_err on_event(void *ctx, kl_str name, kl_str data) {
     json_t *o = NULL;
     if (kl_json_parse(&o, data, KL_S("event"), NULL)) {
         t->stream.begun = true; /* nobody knows what this server counted */
-        kli_stream_fail(&t->stream, false, KL_S("garbage in the stream"), data);
+        kli_stream_fail(&t->stream, true, KL_S("garbage in the stream"), data);
         return KL_EMODEL;
     }
     if (!t->stream.ended) t->p->shape->event(&t->stream, o);
@@ -289,7 +297,14 @@ static bool may_pass(const attempt *t) {
         return t->status == 408 || t->status == 409 || t->status == 429 || t->status >= 500;
     }
     if (not_reached(t)) return t->code != CURLE_PEER_FAILED_VERIFICATION;
-    return t->stream.failed && t->stream.passing;
+    return t->stream.failed && t->stream.passing && !t->stream.begun;
+}
+
+/* Sent, and no whole answer came: the same request may fare better.  What is too large or no stream at all will be so again. */
+static bool broke_off(const attempt *t) {
+    const bool no_stream = t->code == CURLE_OK && t->taken && !t->stream.begun;
+    if (t->too_large || turned_away(t) || not_reached(t) || kl_interrupted()) return false;
+    return t->stream.failed ? t->stream.passing && t->stream.begun : !t->stream.ended && !no_stream;
 }
 
 /* An error's own words, without the key should the server have put it there. */
@@ -365,7 +380,7 @@ static kl_err broken_off(const attempt *t, kl_error *e) {
                                                           : "it just ended";
     kl_fail(e, KL_EIO, t->p->shape->name, "the reply broke off after %zu bytes of text and was dropped: %.300s",
             t->stream.text.len, why);
-    kl_hint(e, "run the same command again; the part that came may have been charged by the provider");
+    kl_hint(e, "run the same command again; what arrived counts against the budget");
     return KL_EIO;
 }
 
@@ -412,15 +427,21 @@ static bool wait_for(double seconds, int64_t deadline_ns) {
     return !kl_interrupted();
 }
 
-static void take_reply(kl_reply *out, kl_arena *a, const attempt *t, const kl_request *q) {
+/* What the server said, and where it did not, the most that it can have been. */
+static kl_usage usage_of(const attempt *t, const kl_request *q) {
     const kli_stream *s = &t->stream;
-    const kl_usage guess = kl_usage_estimate(q, kl_buf_str(&s->text));
+    kl_usage u = kl_usage_bound(q, s->arrived);
+    const int64_t output = s->has_output ? s->usage.output : u.output;
+    if (s->has_input) u = s->usage;
+    u.output = output;
+    u.estimated = !s->has_input || !s->has_output;
+    return u;
+}
+
+static void take_reply(kl_reply *out, kl_arena *a, const attempt *t) {
+    const kli_stream *s = &t->stream;
     out->text = kl_arena_copy(a, kl_buf_str(&s->text));
     out->stop = s->stop;
-    out->usage = s->usage;
-    out->usage.estimated = !s->has_input || !s->has_output;
-    if (!s->has_input) out->usage.input = guess.input;
-    if (!s->has_output) out->usage.output = guess.output;
     out->model = kli_tame(a, kl_str_of(*s->model ? s->model : t->p->model), sizeof s->model);
 }
 
@@ -438,8 +459,11 @@ kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q,
         const int most = not_reached(&t) ? UNREACHED_RETRIES : KL_MODEL_RETRIES;
         const bool again = err && err != KL_EINTR && err != KL_ELIMIT && may_pass(&t) && tries <= most;
         const double seconds = again ? wait_before(&t, tries) : 0;
-        if (!err) take_reply(out, a, &t, q);
-        out->billed_microusd = err && is_free(&t) ? 0 : -1;
+        const bool free_of_charge = err && is_free(&t);
+        if (!err) take_reply(out, a, &t);
+        if (!free_of_charge) out->usage = usage_of(&t, q);
+        out->billed_microusd = free_of_charge ? 0 : -1;
+        out->again = err && broke_off(&t);
         attempt_fini(&t);
         if (again) kl_progress("%s: %s; asking again", p->shape->name, e ? e->message : "turned away");
         if (again && wait_for(seconds, deadline)) continue;

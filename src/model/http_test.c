@@ -152,7 +152,7 @@ static void test_model_http__replies(void **state) {
     }
 }
 
-static void test_model_http__missing_or_mad_usage_is_estimated(void **state) {
+static void test_model_http__missing_or_mad_usage_is_charged_at_its_bound(void **state) {
     (void)state;
     static const char *const specs[] = {"anthropic:no-usage", "openai:no-usage", "anthropic:bad-usage",
                                         "openai:bad-usage"};
@@ -160,8 +160,11 @@ static void test_model_http__missing_or_mad_usage_is_estimated(void **state) {
         kl_reply r;
         assert_ok(ask(&r, specs[i]));
         assert_true(r.usage.estimated);
-        assert_int_equal(r.usage.input, (14 + 17 + 19 + 3) / 4);
-        assert_int_equal(r.usage.output, (sizeof TEXT - 1 + 3) / 4);
+        assert_int_equal(r.usage.cache_write_5m,
+                         7 + 9 + 0 + 10 + 4 * 16); /* all that may be cached: a token of two bytes */
+        assert_int_equal(r.usage.input, 0);
+        const int64_t thought = i % 2 ? 0 : sizeof "hmm"; /* is generated and charged as well */
+        assert_in_range(r.usage.output, (sizeof TEXT - 1) / 2, (sizeof TEXT + (size_t)thought) / 2);
         assert_int_equal(r.usage.cache_read, 0);
     }
 }
@@ -185,7 +188,7 @@ static void test_model_http__trouble(void **state) {
         {"redirect", KL_EMODEL, 1, 0, "HTTP 302", ""},
         {"always-429", KL_EMODEL, 1 + KL_MODEL_RETRIES, 0, "(5 times)", "later"},
         {"inside", KL_EMODEL, 1, -1, "overloaded_error: Overloaded", "later"},
-        {"cut", KL_EIO, 1, -1, "broke off after 11 bytes", "charged"},
+        {"cut", KL_EIO, 1, -1, "broke off after 11 bytes", "counts against"},
         {"cut-early", KL_EIO, 1, -1, "broke off after 0 bytes", ""},
         {"no-end", KL_EIO, 1, -1, "broke off", ""},
         {"garbage", KL_EMODEL, 1, -1, "garbage", ""},
@@ -206,6 +209,33 @@ static void test_model_http__trouble(void **state) {
         assert_int_equal(r.billed_microusd, CASES[i / 2].billed);
         assert_int_equal(r.text.len, 0);
         assert_int_equal(times_asked(), CASES[i / 2].asked);
+    }
+}
+
+/* What arrived is what is known: the prompt where the server said so, else its bound; of the answer the bytes that came. */
+static void test_model_http__what_broke_off_counts_for_what_arrived(void **state) {
+    (void)state;
+    static const struct {
+        const char *spec;
+        bool again;
+        int64_t input, cache_read, written, most_output;
+    } CASES[] = {
+        {"anthropic:cut", true, 12, 52000, 300, 8},      {"anthropic:inside", true, 12, 52000, 300, 8},
+        {"openai:cut", true, 0, 0, 26 + 64, 6},          {"openai:inside", true, 0, 0, 26 + 64, 6},
+        {"anthropic:cut-early", true, 0, 0, 26 + 64, 0}, {"openai:cut-early", true, 0, 0, 26 + 64, 0},
+        {"anthropic:garbage", true, 0, 0, 26 + 64, 0},   {"anthropic:no-end", true, 12, 52000, 300, 900},
+        {"openai:html", false, 0, 0, 26 + 64, 0},        {"openai:huge", false, 0, 0, 26 + 64, 1234},
+        {"anthropic:huge", false, 12, 52000, 300, 1234}, {"anthropic:401", false, 0, 0, 0, 0},
+    };
+    for (size_t i = 0; i < KL_COUNT(CASES); i++) {
+        kl_reply r;
+        assert_true(ask(&r, CASES[i].spec) != KL_OK);
+        const kl_usage *u = &r.usage;
+        if (r.again != CASES[i].again || u->input != CASES[i].input || u->cache_read != CASES[i].cache_read ||
+            u->cache_write_5m + u->cache_write_1h != CASES[i].written || u->output > CASES[i].most_output)
+            fail_msg("%s: again %d, input %lld, read %lld, written %lld, output %lld", CASES[i].spec, r.again,
+                     (long long)u->input, (long long)u->cache_read, (long long)(u->cache_write_5m + u->cache_write_1h),
+                     (long long)u->output);
     }
 }
 
@@ -375,8 +405,9 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_model_http__##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(replies),
-        TEST(missing_or_mad_usage_is_estimated),
+        TEST(missing_or_mad_usage_is_charged_at_its_bound),
         TEST(trouble),
+        TEST(what_broke_off_counts_for_what_arrived),
         TEST(names_and_texts_of_a_server_are_data),
         TEST(a_server_that_is_not_there),
         TEST(an_interrupt_ends_the_wait),

@@ -38,6 +38,7 @@ typedef struct {
     kl_stop stop;
     kl_usage usage;
     bool has_input, has_output; /* the provider said how many tokens */
+    size_t arrived;             /* bytes of what it said and thought */
     bool finished;              /* it said why it stopped */
     bool begun;                 /* it has begun to answer: from here on the call may cost */
     bool ended;                 /* it said that this was all; without it nothing counts */
@@ -63,6 +64,7 @@ const char *kli_http_model_name(const void *self);
 
 void kli_stream_fail(kli_stream *s, bool passing, kl_str type, kl_str message);
 void kli_stream_model(kli_stream *s, const json_t *name);
+void kli_stream_count(kli_stream *s, const json_t *part); /* every text in it was generated, and is charged */
 /* An integer that can be a number of tokens; false leaves `out` alone. */
 bool kli_tokens(int64_t *out, const json_t *o, const char *key);
 

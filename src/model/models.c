@@ -121,7 +121,8 @@ kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q
     }
     kl_err err = m->provider->ask(out, m->self, a, &asked, e);
     if (!err) err = check_reply(m, out, e);
-    if (err) *out = (kl_reply){.billed_microusd = out->billed_microusd}; /* a part of a reply is no reply */
+    if (err) /* a part of a reply is no reply */
+        *out = (kl_reply){.usage = out->usage, .billed_microusd = out->billed_microusd, .again = out->again};
     out->wall_ns = kl_now_ns() - began;
     return err;
 }

@@ -47,6 +47,7 @@ static void take_usage(kli_stream *s, const json_t *usage) {
 static void on_choice(kli_stream *s, const json_t *choice) {
     const json_t *delta = json_object_get(choice, "delta");
     const kl_str reason = kl_json_text_or(choice, "finish_reason", (kl_str){0});
+    kli_stream_count(s, delta);
     kl_buf_add(&s->text, kl_json_text_or(delta, "content", (kl_str){0}));
     if (kl_json_text_or(delta, "refusal", (kl_str){0}).len || kl_str_eq(reason, KL_S("content_filter")))
         s->stop = KL_STOP_REFUSED;

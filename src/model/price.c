@@ -222,14 +222,31 @@ kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_req
     return KL_OK;
 }
 
-kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e) {
+/* Turns [from, to): no tokenizer makes more of text than a token of every two bytes. */
+static int64_t most_tokens(const kl_request *q, int from, int to) {
     int64_t tokens = 0;
-    for (int i = 0; i < q->n; i++) tokens += ((int64_t)q->messages[i].text.len + 1) / 2 + TURN_TOKENS;
+    for (int i = from; i < to; i++) tokens += ((int64_t)q->messages[i].text.len + 1) / 2 + TURN_TOKENS;
+    return tokens;
+}
+
+kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q, kl_error *e) {
+    const int64_t tokens = most_tokens(q, 0, q->n);
     kl_price p;
     const kl_err err = find_price(&p, model, tokens, true, e);
     if (err) return err;
-    p.input = larger(larger(p.input, p.cache_read), larger(p.cache_write_5m, p.cache_write_1h));
+    p.input = larger(larger(p.input, p.cache_read), p.cache_write_5m);
     const kl_usage most = {.input = tokens, .output = longest_reply(q)};
     *microusd = kl_price_cost(&p, &most);
     return KL_OK;
+}
+
+kl_usage kl_usage_bound(const kl_request *q, size_t reply_bytes) {
+    const int64_t longest = longest_reply(q), output = ((int64_t)reply_bytes + 1) / 2;
+    int marked = 0;
+    for (int i = 0; i < q->n; i++)
+        if (q->messages[i].cache) marked = i + 1;
+    return (kl_usage){.input = most_tokens(q, marked, q->n),
+                      .cache_write_5m = most_tokens(q, 0, marked),
+                      .output = output < longest ? output : longest,
+                      .estimated = true};
 }

@@ -132,14 +132,14 @@ static int64_t bound_of(const char *model, size_t bytes, int64_t max_tokens) {
 
 static void test_model_price__bound(void **state) {
     (void)state;
-    /* 1000 bytes: 500 tokens; 7 bytes: 4; 16 a turn; at the hour's cache write of 10 dollars, and output at 25. */
-    assert_int_equal(bound_of("claude-opus-4-6", 1000, 100), (500 + 4 + 32) * 10 + 100 * 25);
-    assert_int_equal(bound_of("claude-opus-4-6", 1000, 0), (500 + 4 + 32) * 10 + KL_MODEL_MAX_TOKENS * 25);
+    /* 1000 bytes: 500 tokens; 7 bytes: 4; 16 a turn; at a cache write's 6.25 dollars, and output at 25. */
+    assert_int_equal(bound_of("claude-opus-4-6", 1000, 100), (500 + 4 + 32) * 25 / 4 + 100 * 25);
+    assert_int_equal(bound_of("claude-opus-4-6", 1000, 0), (500 + 4 + 32) * 25 / 4 + KL_MODEL_MAX_TOKENS * 25);
     assert_int_equal(bound_of("gpt-5.6-sol", 0, 1), (4 + 32) * 25 / 4 + 30);
     assert_int_equal(bound_of("mailbox", 100000, 100), 0);
     /* Which tier counts is decided by the bound's own size. */
-    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 72, 0), 100000 * 2 / 10 + KL_MODEL_MAX_TOKENS / 2);
-    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 70, 0), 100001 * 1 + KL_MODEL_MAX_TOKENS * 5 / 2);
+    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 72, 0), 100000 / 8 + KL_MODEL_MAX_TOKENS / 2);
+    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 70, 0), 100001 * 5 / 8 + 1 + KL_MODEL_MAX_TOKENS * 5 / 2);
 }
 
 #define HEAD "{\"schema\":\"klineage/prices\",\"version\":1,\"date\":\"2030-01-01\",\"rows\":["

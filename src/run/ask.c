@@ -2,21 +2,26 @@
  *
  *   key -> journal ----------------------------------------------> reply        a hit costs nothing, and counts what it cost then
  *           '-> price -> reserve -> ask -> settle -> journal -----> reply        law 6, law 8
- *                                    |-> nothing was charged: release
- *                                    '-> perhaps charged: lost, counts in full
+ *                           ^        |-> nothing was charged: release
+ *                           |        |-> it broke off: counts for what arrived, and is asked again (a reservation of its own)
+ *                           '--------'-> perhaps charged: lost, counts in full
  *
  * A reply is always read back from the journal, also the first time, so that nobody can use one that was not kept.  Messages and
  * replies are blobs: a conversation that only grows is stored once.
  * Not here: prices, wires (model/), the sums against the caps (store/charge.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
+#include "base/fs.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define BUSY_TRIES 12             /* of 5 s each: many tracks may write at once, and an answer is paid for */
 #define MAX_TOKENS_SAID (1 << 30) /* of one class; what is above is no count of tokens */
+#define FIRST_PAUSE_NS 500000000  /* before a reply that broke off is asked for again; twice as long each time */
+#define SLICE_NS 50000000         /* ^C is seen this soon meanwhile */
 
 typedef struct {
     kl_track *t;
@@ -25,6 +30,7 @@ typedef struct {
     kl_str counted; /* purpose and place: what the slot says */
     kl_str purpose; /* the same, as a thing to count */
     int64_t ordinal;
+    int64_t longest; /* tokens of the reply that the line asks for; what is sent may say less */
     char key[65];
 } question;
 
@@ -49,6 +55,7 @@ static question question_of(kl_track *t, const kl_request *q) {
     question c = {.t = t, .q = *q};
     if (!c.q.max_tokens) c.q.max_tokens = KL_MODEL_MAX_TOKENS;
     if (!c.q.purpose) c.q.purpose = "";
+    c.longest = c.q.max_tokens;
     c.content = content_of(t->arena, &c.q);
     c.counted = kl_arena_printf(t->arena, "%s%s%s", c.q.purpose, c.q.place ? " " : "", c.q.place ? c.q.place : "");
     c.purpose = kl_arena_printf(t->arena, "purpose %s", c.counted.ptr);
@@ -204,7 +211,7 @@ static void mend_usage(kl_reply *r, const kl_request *q) {
         clamp(classes[i]);
         sum += *classes[i];
     }
-    if (!sum) *u = kl_usage_estimate(q, r->text);
+    if (!sum) *u = kl_usage_bound(q, r->text.len);
     if (r->billed_microusd < -1) r->billed_microusd = -1;
 }
 
@@ -219,18 +226,42 @@ static int64_t cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
     return err ? c->reserved_microusd : kl_price_cost(price, u);
 }
 
-static kl_err reserve(kl_store_charge *c, const question *q, kl_error *e) {
+static kl_err bound_of(int64_t *microusd, const question *q, const kl_store_charge *c, int64_t tokens, kl_error *e) {
+    kl_request r = q->q;
+    r.max_tokens = tokens;
+    return (provider_of(q->t)->counted ? kl_price_bound_counted : kl_price_bound)(microusd, c->priced_as.ptr, &r, e);
+}
+
+/* The longest reply that was asked for, or as long a one as the money left pays for: a bound grows evenly with its tokens. */
+static kl_err reserve(kl_store_charge *c, question *q, kl_error *e) {
     const kl_run_opts *o = &q->t->run->opts;
-    kl_store *s = q->t->run->store;
-    const kl_provider *p = provider_of(q->t);
-    bool repeatable = p->repeatable;
-    kl_err err =
-        (p->counted ? kl_price_bound_counted : kl_price_bound)(&c->reserved_microusd, c->priced_as.ptr, &q->q, e);
+    const int64_t most = q->longest, least = most < KL_MODEL_LEAST_TOKENS ? most : KL_MODEL_LEAST_TOKENS;
+    int64_t full = 0;
+    kl_err err = bound_of(&full, q, c, most, e);
+    if (!err) err = bound_of(&c->least_microusd, q, c, least, e);
     if (err) return err;
+    c->reserved_microusd = full;
     err = KL_EBUSY;
     for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++)
-        err = kl_store_reserve(s, c, repeatable, o->budget_microusd, o->total_microusd, e);
+        err = kl_store_reserve(q->t->run->store, c, provider_of(q->t)->repeatable, o->budget_microusd,
+                               o->total_microusd, e);
+    const double share = full > c->least_microusd
+                             ? (double)(c->reserved_microusd - c->least_microusd) / (double)(full - c->least_microusd)
+                             : 1;
+    q->q.max_tokens = least + (int64_t)(share * (double)(most - least));
     return err;
+}
+
+/* What the call used and cost.  `price` outlives the charge. */
+static void take_cost(kl_store_charge *c, const question *q, kl_reply *r, kl_price *price) {
+    mend_usage(r, &q->q);
+    c->settled_microusd = cost_of(c, r, price);
+    c->input = r->usage.input;
+    c->cache_read = r->usage.cache_read;
+    c->cache_write_5m = r->usage.cache_write_5m;
+    c->cache_write_1h = r->usage.cache_write_1h;
+    c->output = r->usage.output;
+    c->estimated = r->usage.estimated;
 }
 
 static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str request, kl_error *e) {
@@ -238,14 +269,7 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
     kl_price price;
     kl_track *t = q->t;
     kl_err err = KL_EBUSY;
-    mend_usage(r, &q->q);
-    c->settled_microusd = cost_of(c, r, &price);
-    c->input = r->usage.input;
-    c->cache_read = r->usage.cache_read;
-    c->cache_write_5m = r->usage.cache_write_5m;
-    c->cache_write_1h = r->usage.cache_write_1h;
-    c->output = r->usage.output;
-    c->estimated = r->usage.estimated;
+    take_cost(c, q, r, &price);
     kl_store_effect f = {.key = kl_str_of(q->key),
                          .run = c->run,
                          .track = c->track,
@@ -265,20 +289,56 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
 
 /* ---- asking -------------------------------------------------------------------------------------------------------------------- */
 
-/* The call failed.  What may have been charged stays reserved in full; what surely was not goes. */
-static kl_err give_up(const question *q, kl_err why, const kl_reply *r) {
+static bool used_something(const kl_usage *u) {
+    return u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h + u->output > 0;
+}
+
+/* The call failed.  What surely was not charged goes; where it is known what arrived, the most that this can have cost stays; else all. */
+static void give_up(const question *q, kl_store_charge *c, kl_err why, kl_reply *r) {
     kl_error unused = {0};
-    bool free_of_charge = why == KL_PENDING || provider_of(q->t)->repeatable || r->billed_microusd == 0;
-    kl_err err = free_of_charge ? kl_store_release(q->t->run->store, q->key, &unused)
-                                : kl_store_lose(q->t->run->store, q->key, &unused);
+    kl_price price;
+    kl_store *s = q->t->run->store;
+    kl_err err;
+    if (why == KL_PENDING || provider_of(q->t)->repeatable || r->billed_microusd == 0) {
+        err = kl_store_release(s, q->key, &unused);
+    } else if (used_something(&r->usage)) {
+        take_cost(c, q, r, &price);
+        err = kl_store_break_off(s, c, &unused);
+    } else {
+        err = kl_store_lose(s, q->key, &unused);
+    }
     if (err) kl_debug("%s: %s", unused.where, unused.message); /* still reserved, which is the careful side */
-    return why;
+}
+
+/* Before the next try.  Errors: KL_EINTR. */
+static kl_err pause_before(const kl_track *t, int tries, kl_error *e) {
+    const int64_t until = kl_now_ns() + ((int64_t)FIRST_PAUSE_NS << (tries - 1));
+    kl_err err;
+    while (!(err = kli_check_interrupt(t, e)) && kl_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = SLICE_NS}, NULL);
+    return err;
+}
+
+/* Each try has a reservation of its own, so no number of them passes a cap. */
+static kl_err ask_until_whole(question *q, kl_store_charge *c, kl_str request, kl_error *e) {
+    for (int tries = 1;; tries++) {
+        kl_reply reply;
+        kl_err err = reserve(c, q, e);
+        if (err) return err;
+        err = ask_provider(&reply, q, e);
+        if (!err) return settle(q, c, &reply, request, e);
+        give_up(q, c, err, &reply);
+        if (!reply.again || tries > KL_MODEL_RETRIES) return err;
+        kl_track_say(q->t, "%s; asking again (%d of %d)", e->message, tries, KL_MODEL_RETRIES);
+        err = pause_before(q->t, tries, e);
+        if (err) return err;
+        *e = (kl_error){0};
+    }
 }
 
 static kl_err ask_live(question *q, kl_error *e) {
     kl_track *t = q->t;
     kl_str request;
-    kl_reply reply;
     kl_err err = kli_check_interrupt(t, e);
     if (!err) err = kli_doubt_settle(t, e);
     if (!err) err = open_model(t, e);
@@ -293,10 +353,7 @@ static kl_err ask_live(question *q, kl_error *e) {
                               .model = kl_str_of(model_name(t))};
     charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
     err = keep_request(&request, q, e);
-    if (!err) err = reserve(&charge, q, e);
-    if (err) return err;
-    err = ask_provider(&reply, q, e);
-    return err ? give_up(q, err, &reply) : settle(q, &charge, &reply, request, e);
+    return err ? err : ask_until_whole(q, &charge, request, e);
 }
 
 kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e) {

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/fake_provider.h"
 #include "run/run_impl.h"
+#include <klineage/limits.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -232,6 +233,58 @@ static void test_run_ask__an_error_keeps_the_money_unless_it_surely_cost_nothing
     }
 }
 
+/* Every try is a row of its own; what broke off counts for what arrived of it, and the money that it does not need is free again. */
+static void test_run_ask__a_reply_that_broke_off_is_asked_for_again(void **state) {
+    (void)state;
+    kl_reply r;
+    assert_ok(fake_question(&r, &track, "!cut 2", &e));
+    assert_int_equal(calls(), 3);
+    kl_store_charge *c = charges(3);
+    for (int i = 0; i < 2; i++) {
+        assert_str(c[i].state, "lost");
+        assert_int_equal(c[i].attempt, i);
+        assert_int_equal(c[i].reserved_microusd, 30 * 5 + 7 * 25); /* micro-dollars of the tokens that arrived */
+        assert_int_equal(c[i].output, 7);
+        assert_true(c[i].estimated);
+    }
+    assert_str(c[2].state, "settled");
+    assert_int_equal(kl_track_spent(&track), c[2].settled_microusd);
+}
+
+static void test_run_ask__a_line_that_always_breaks_ends_and_never_passes_the_cap(void **state) {
+    (void)state;
+    kl_reply r;
+    int64_t committed = 0;
+    assert_err(KL_EIO, fake_question(&r, &track, "!cut 9", &e));
+    assert_int_equal(calls(), 1 + KL_MODEL_RETRIES);
+    kl_store_charge *c = charges(1 + KL_MODEL_RETRIES);
+    for (int i = 0; i <= KL_MODEL_RETRIES; i++) committed += c[i].reserved_microusd;
+    assert_true(committed <= BUDGET);
+    opts.trial = 77;
+    opts.budget_microusd = 3000; /* one question can cost 2800 */
+    again();
+    assert_err(KL_EBUDGET, fake_question(&r, &track, "!cut 9", &e));
+    assert_str(charges(1)->state, "lost");
+}
+
+/* Less is asked for where the money left does not pay for the longest reply, down to a reply that is worth having. */
+static void test_run_ask__the_last_money_buys_a_shorter_reply(void **state) {
+    (void)state;
+    const kl_message messages[] = {{KL_ROLE_USER, KL_S("!long"), false}};
+    const kl_request q = {.messages = messages, .n = 1, .purpose = "lift"};
+    kl_reply r;
+    int64_t prompt = ((5 + 1) / 2 + 16) * 25 / 4;
+    opts.budget_microusd = prompt + 10000 * 25;
+    again();
+    assert_ok(kl_ask(&r, &track, arena, &q, &e));
+    assert_in_range(charges(1)->reserved_microusd, prompt + 9990 * 25, prompt + 10000 * 25 + 1);
+    assert_in_range(strtoll(strstr(r.text.ptr, "max ") + 4, NULL, 10), 9990, 10000);
+    opts.trial = 78;
+    opts.budget_microusd = prompt + (KL_MODEL_LEAST_TOKENS - 10) * 25;
+    again();
+    assert_err(KL_EBUDGET, kl_ask(&r, &track, arena, &q, &e));
+}
+
 static void test_run_ask__what_a_crash_left_is_lost_or_taken_over(void **state) {
     (void)state;
     kl_reply r;
@@ -395,6 +448,9 @@ int main(void) {
         TEST(test_run_ask__hostile_bytes_are_data),
         TEST(test_run_ask__what_the_provider_says_of_its_cost_is_checked),
         TEST(test_run_ask__an_error_keeps_the_money_unless_it_surely_cost_nothing),
+        TEST(test_run_ask__a_reply_that_broke_off_is_asked_for_again),
+        TEST(test_run_ask__a_line_that_always_breaks_ends_and_never_passes_the_cap),
+        TEST(test_run_ask__the_last_money_buys_a_shorter_reply),
         TEST(test_run_ask__what_a_crash_left_is_lost_or_taken_over),
         TEST(test_run_ask__a_full_disk_takes_the_answer_but_not_the_money),
         TEST(test_run_ask__nothing_is_asked_beyond_the_budget),

@@ -3,7 +3,7 @@
  * "fake:FILE" as the run's model names that file.  The first word of the last message: !eio (the line broke), !free (turned away for
  * nothing), !model, !truncated, !refused, !silent (no usage), !wild (impossible usage), !bill (its own bill), !bytes (a hostile reply),
  * !wait FILE (pending until FILE is there), !slow (takes 300 ms),
- * !full (from now on the disk is full).  Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
+ * !full (from now on the disk is full), !cut N (the first N replies break off), !long (says how long it may be).  Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_RUN_FAKE_PROVIDER_H
 #define KL_RUN_FAKE_PROVIDER_H
 #include "base/fs.h"
@@ -35,12 +35,23 @@ static bool fake_says(const kl_request *q, const char *word) {
     return kl_str_starts(q->messages[q->n - 1].text, kl_str_of(word));
 }
 
+/* One line a call. */
+static inline int fake_calls(kl_arena *a, const char *path) {
+    kl_str text;
+    kl_error unused = {0};
+    int n = 0;
+    if (kl_fs_read(&text, a, path, 1 << 24, &unused)) return 0;
+    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
+    return n;
+}
+
 static void fake_reply(kl_reply *out, kl_arena *a, const kl_request *q) {
     int64_t bytes = 0;
     for (int i = 0; i < q->n; i++) bytes += (int64_t)q->messages[i].text.len;
     out->text = kl_arena_printf(a, "answer to %.*s", KL_STR_ARG(q->messages[q->n - 1].text));
     out->usage = (kl_usage){.input = bytes / 4 + 1, .cache_read = 1, .output = 20};
     out->model = KL_S("fake-1");
+    if (fake_says(q, "!long")) out->text = kl_arena_printf(a, "max %lld", (long long)q->max_tokens);
     if (fake_says(q, "!truncated")) out->stop = KL_STOP_TRUNCATED;
     if (fake_says(q, "!refused")) out->stop = KL_STOP_REFUSED;
     if (fake_says(q, "!silent")) out->usage = (kl_usage){0};
@@ -60,6 +71,11 @@ static kl_err fake_ask(kl_reply *out, void *self, kl_arena *a, const kl_request 
     fake_log(self, q->slot);
     usleep(fake_says(q, "!slow") ? 300000 : 500);
     if (fake_says(q, "!full")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, RLIM_INFINITY});
+    if (fake_says(q, "!cut ") && fake_calls(a, self) <= last.ptr[5] - '0') {
+        out->usage = (kl_usage){.input = 30, .output = 7, .estimated = true};
+        out->again = true;
+        return kl_fail(e, KL_EIO, "fake", "the reply broke off");
+    }
     if (fake_says(q, "!eio")) return kl_fail(e, KL_EIO, "fake", "the stream was cut");
     if (fake_says(q, "!model")) return kl_fail(e, KL_EMODEL, "fake", "no such model");
     if (fake_says(q, "!free")) {
@@ -73,16 +89,6 @@ static kl_err fake_ask(kl_reply *out, void *self, kl_arena *a, const kl_request 
 static const kl_provider fake_paid = {.name = "fake", .spec = "fake:FILE", .open = fake_open, .ask = fake_ask};
 static const kl_provider fake_repeatable = {
     .name = "fake", .spec = "fake:FILE", .repeatable = true, .open = fake_open, .ask = fake_ask};
-
-/* One line a call. */
-static inline int fake_calls(kl_arena *a, const char *path) {
-    kl_str text;
-    kl_error unused = {0};
-    int n = 0;
-    if (kl_fs_read(&text, a, path, 1 << 24, &unused)) return 0;
-    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
-    return n;
-}
 
 /* Ask one thing; the whole conversation is a rule and this text. */
 static inline kl_err fake_question(kl_reply *out, kl_track *t, const char *text, kl_error *e) {

@@ -3,6 +3,7 @@
  *   (none) --reserve--> reserved --settle--> settled      the answer and its price in one transaction
  *                          |  \--release--> released      nothing was sent, or it cost nothing: counts 0, may be reserved again
  *                          |---lose-------> lost          sent and never answered: counts in full, the next attempt is a new row
+ *                          |---break off--> lost          an answer began: counts for the most that what arrived can have cost
  *                          '---reserve----> taken over (repeatable), or lost and the next attempt
  *
  * The sum and the new row are one transaction that may write from its beginning on, so processes that reserve at the same
@@ -69,10 +70,11 @@ static kl_err committed(int64_t *track, int64_t *run, kl_store *s, const kl_stor
     return err;
 }
 
-/* By subtraction: a sum of two large numbers could wrap, their difference cannot. */
-static kl_err check_cap(int64_t asked, int64_t spent, int64_t cap, const char *whose, kl_error *e) {
-    if (asked <= 0 || asked <= cap - spent) return KL_OK;
-    int64_t left = cap > spent ? cap - spent : 0;
+/* By subtraction: a sum of two large numbers could wrap, their difference cannot.  What is left may do, where it is not less than the least. */
+static kl_err fit_cap(kl_store_charge *c, int64_t spent, int64_t cap, const char *whose, kl_error *e) {
+    const int64_t asked = c->reserved_microusd, left = cap > spent ? cap - spent : 0;
+    if (asked <= 0 || asked <= left) return KL_OK;
+    if (c->least_microusd > 0 && c->least_microusd <= left) return c->reserved_microusd = left, KL_OK;
     kl_fail(e, KL_EBUDGET, NULL, "the next call could cost $%.4f, and of the %s's $%.2f only $%.4f is left",
             (double)asked * 1e-6, whose, (double)cap * 1e-6, (double)left * 1e-6);
     return kl_hint(e, "the same command with a larger --budget goes on from here; what was paid for is kept");
@@ -90,7 +92,7 @@ static kl_err write_reservation(kl_store *s, const kl_store_charge *c, int64_t a
     return kli_store_do(s, put, "reserve money", e);
 }
 
-static kl_err reserve(kl_store *s, const kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
+static kl_err reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
                       kl_error *e) {
     charge_state state;
     int64_t attempt, track = 0, run = 0;
@@ -104,12 +106,12 @@ static kl_err reserve(kl_store *s, const kl_store_charge *c, bool repeatable, in
     }
     if (state == LOST) attempt++;
     if (!err) err = committed(&track, &run, s, c, attempt, e);
-    if (!err) err = check_cap(c->reserved_microusd, track, track_cap, "track", e);
-    if (!err && run_cap > 0) err = check_cap(c->reserved_microusd, run, run_cap, "run", e);
+    if (!err) err = fit_cap(c, track, track_cap, "track", e);
+    if (!err && run_cap > 0) err = fit_cap(c, run, run_cap, "run", e);
     return err ? err : write_reservation(s, c, attempt, e);
 }
 
-kl_err kl_store_reserve(kl_store *s, const kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
+kl_err kl_store_reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
                         kl_error *e) {
     kl_err err = kli_store_begin(s, "reserve money", e);
     if (err) return err;
@@ -123,9 +125,10 @@ kl_err kl_store_reserve(kl_store *s, const kl_store_charge *c, bool repeatable, 
 
 /* ---- settle, release, lose ------------------------------------------------------------------------------------------ */
 
-static kl_err write_settlement(kl_store *s, const kl_store_charge *c, int64_t attempt, kl_error *e) {
+/* What it cost and for what, by the statement that says which state that is. */
+static kl_err write_cost(kl_store *s, kli_statement which, const kl_store_charge *c, int64_t attempt, kl_error *e) {
     sqlite3_stmt *put;
-    kl_err err = kli_store_statement(&put, s, KLI_CHARGE_SETTLE, e);
+    kl_err err = kli_store_statement(&put, s, which, e);
     if (err) return err;
     kli_store_bind(put, 1, c->effect);
     const int64_t columns[] = {attempt,           c->settled_microusd, c->input,  c->cache_read,
@@ -143,7 +146,7 @@ static kl_err settle(kl_store *s, const kl_store_effect *f, const kl_store_charg
     if (state != RESERVED && state != LOST)
         return kl_fail(e, KL_EINVAL, s->path, "nothing is reserved for the call %.*s", KL_STR_ARG(c->effect));
     err = kl_store_effect_put(s, f, e);
-    return err ? err : write_settlement(s, c, attempt, e);
+    return err ? err : write_cost(s, KLI_CHARGE_SETTLE, c, attempt, e);
 }
 
 kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c, kl_error *e) {
@@ -166,6 +169,16 @@ static kl_err leave(kl_store *s, const char *effect, kl_str state, kl_error *e) 
 kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e) { return leave(s, effect, KL_S("released"), e); }
 
 kl_err kl_store_lose(kl_store *s, const char *effect, kl_error *e) { return leave(s, effect, KL_S("lost"), e); }
+
+kl_err kl_store_break_off(kl_store *s, const kl_store_charge *c, kl_error *e) {
+    charge_state now;
+    int64_t attempt;
+    kl_err err = kli_store_begin(s, "write the ledger", e);
+    if (err) return err;
+    err = last_attempt(&now, &attempt, s, c->effect, e);
+    if (!err && now == RESERVED) err = write_cost(s, KLI_CHARGE_BREAK_OFF, c, attempt, e);
+    return kli_store_end(s, err, "write the ledger", e);
+}
 
 /* ---- list ----------------------------------------------------------------------------------------------------------- */
 

@@ -32,7 +32,7 @@ extern const size_t        kl_store_schema_bytes;
     "effect, attempt, run, track, workload, policy, phase, model, priced_as, price_date, state, reserved_microusd," \
     " settled_microusd, input, cache_read, cache_write_5m, cache_write_1h, output, estimated, created"
 #define RECORD_COLUMNS "kind, id, name, task, json, created FROM record"
-/* What a charge takes from the caps: nobody knows what a lost call cost, so it counts in full. */
+/* What a charge takes from the caps: nobody knows what a lost call cost, so what is still reserved for it counts. */
 #define COMMITTED \
     "CASE state WHEN 'settled' THEN settled_microusd WHEN 'released' THEN 0 ELSE reserved_microusd END"
 
@@ -72,6 +72,9 @@ static const char *const statement_text[KLI_STATEMENTS] = {
     [KLI_CHARGE_SETTLE] = "UPDATE charge SET state = 'settled', settled_microusd = ?3, input = ?4, cache_read = ?5,"
                           " cache_write_5m = ?6, cache_write_1h = ?7, output = ?8, estimated = ?9, price_date = ?10"
                           " WHERE effect = ?1 AND attempt = ?2 AND state IN ('reserved', 'lost')",
+    [KLI_CHARGE_BREAK_OFF] = "UPDATE charge SET state = 'lost', reserved_microusd = min(reserved_microusd, ?3), input = ?4,"
+                             " cache_read = ?5, cache_write_5m = ?6, cache_write_1h = ?7, output = ?8, estimated = ?9,"
+                             " price_date = ?10 WHERE effect = ?1 AND attempt = ?2 AND state = 'reserved'",
     [KLI_CHARGE_LIST] = "SELECT " CHARGE_COLUMNS " FROM charge WHERE ?1 IS NULL OR run = ?1 ORDER BY rowid",
 
     [KLI_STEP_PUT] = "INSERT INTO step (run, track, n, json) VALUES (?1, ?2, ?3, CASE WHEN json_valid(?4) THEN ?4 END)"
@@ -92,7 +95,10 @@ static const char *const statement_text[KLI_STATEMENTS] = {
 
 static kl_err damaged(const kl_store *s, const char *doing, kl_error *e) {
     kl_fail(e, KL_EIO, s->path, "cannot %s: the file is damaged or is no store (%s)", doing, sqlite3_errmsg(s->db));
-    kl_hint(e, "move it away and run again (what it held is measured again): mv '%s' '%s.bad'", s->path, s->path);
+    kl_hint(e,
+            "the ledger and answers that were paid for are in it: save what can be read, "
+            "sqlite3 '%s' .recover | sqlite3 '%s.saved', and go on with --store '%s.saved'",
+            s->path, s->path, s->path);
     return KL_EIO;
 }
 

@@ -138,12 +138,12 @@ def test_optimize_gemm_turns_a_cheat_away(p):
 def test_budget_ends_cleanly_and_goes_on(p):
     warm(p)
     with serving(p, list(SESSION)) as server:
-        first = optimize(p, HAIKU, "--out", "best.c", budget="0.012").is_("ok", "budget", "best kernel")
+        first = optimize(p, HAIKU, "--out", "best.c", budget="0.006").is_("ok", "budget", "best kernel")
         asked = len(server.requests())
         assert 1 <= asked < len(SESSION), first
-        assert states(p, budget=0.012) == ["settled"] * asked
+        assert states(p, budget=0.006) == ["settled"] * asked
         p.run("cost").is_("ok")
-        optimize(p, HAIKU, budget="0.012").is_("ok", "budget")
+        optimize(p, HAIKU, budget="0.006").is_("ok", "budget")
         assert len(server.requests()) == asked
         optimize(p, HAIKU).is_("ok", "model says done")
         assert len(server.requests()) == len(SESSION)
@@ -190,11 +190,11 @@ def test_a_server_that_turns_away_once(p):
     assert states(p) == ["settled"] * 8
 
 
-# What the server does, exit status, words, and what becomes of the reservation.
-TROUBLES = [("inside", "model", ["the stream brought an error", "paid for is kept"], "lost"),
-            ("cut", "usage", ["broke off"], "lost"),
-            ("cut-early", "usage", ["broke off"], "lost"),
-            ("garbage", "model", ["garbage in the stream"], "lost"),
+# What the server does, exit status, words, and what becomes of the reservation; what broke off is asked for again by itself.
+TROUBLES = [("inside", "ok", ["the stream brought an error", "asking again"], "lost"),
+            ("cut", "ok", ["broke off", "asking again"], "lost"),
+            ("cut-early", "ok", ["broke off", "asking again"], "lost"),
+            ("garbage", "ok", ["garbage in the stream", "asking again"], "lost"),
             ("html", "model", ["does not speak this wire shape"], "lost"),
             ("401", "model", ["HTTP 401", "the key came from", "set ANTHROPIC_API_KEY"], "released"),
             ("404", "model", ["HTTP 404"], "released"),
@@ -218,7 +218,7 @@ def test_a_server_in_trouble_costs_what_it_may_have_cost(p):
         expected = sorted(["settled", "settled"] + (["lost"] if state == "lost" else []))
         assert sorted(c[0] for c in charges) == expected, (behave, charges)
         assert KEY.encode() not in database(p).read_bytes()
-    p.run("cost").is_("ok", "lost: sent and never answered")
+    p.run("cost").is_("ok", "lost: sent and never answered whole")
 
 
 def test_a_server_that_is_not_there(p):
@@ -411,7 +411,8 @@ def test_two_at_once_on_one_store(p):
         ends = sorted((flow.finish(one, 200) for one in same), key=lambda a: a.status)
         ends[0].is_("ok", "model says done")
         if ends[1].status:
-            ends[1].is_("usage", "another process works on this track")
+            pids = [one.pid for one in same]
+            assert any(f"process {pid} works on this track" in ends[1].err for pid in pids), f"{pids}: {ends[1]}"
         assert len(server.requests()) == len(SESSION)
     with serving(p, [DONE] * 2, "slow"):
         others = [start(p, *words, "--trial", n, env={"ANTHROPIC_API_KEY": KEY}) for n in (2, 3)]
