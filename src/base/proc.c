@@ -9,6 +9,8 @@
  * The group is killed before its leader is reaped, so its number cannot have been given to somebody else; whatever the
  * program left running in the background ends with it.  A grandchild that left the group and holds a pipe open is not
  * waited for.
+ * Should we be killed, the kernel kills the program, but not what it started (the compiler proper behind a compiler's driver).  A
+ * guard in the same group does: a second child that does nothing but learn of our end.
  * Not here: confinement (the caller's hook), resource limits, terminals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
@@ -105,7 +107,7 @@ static int make_input(kl_str input) {
 typedef struct {
     int   input, out_write, err_write, exec_write; /* handed to the child */
     int   out_read, err_read, exec_read, pidfd;    /* ours */
-    pid_t pid, parent;
+    pid_t pid, parent, guard;                      /* guard -1: none could be started */
 } process;
 
 enum { STAGE_CHDIR = 1, STAGE_EXEC };
@@ -134,6 +136,27 @@ static KL_NORETURN void become_program(const process *p, const kl_proc_spec *spe
     if (spec->confine && spec->confine(spec->confine_ctx) != 0) _exit(126);
     execve(program, (char *const *)(uintptr_t)spec->argv, spec->envp ? (char *const *)(uintptr_t)spec->envp : environ);
     child_fails(p->exec_write, STAGE_EXEC);
+}
+
+/* ---- guard -------------------------------------------------------------------------------------------------- */
+
+static void on_parent_gone(int signal_number) {
+    (void)signal_number;
+    kill(0, SIGKILL);
+}
+
+/* Holds nothing open: a lock or a pipe of ours must end when we let go of it.  Async-signal-safe calls only, as above. */
+static KL_NORETURN void be_guard(const process *p) {
+    sigset_t none;
+    if (setpgid(0, p->pid) != 0) _exit(0); /* the program is gone already */
+    (void)syscall(SYS_close_range, 0u, ~0u, 0u);
+    signal(SIGTERM, on_parent_gone);
+    signal(SIGINT, SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != p->parent) on_parent_gone(SIGTERM);
+    for (;;) pause();
 }
 
 /* ---- parent ------------------------------------------------------------------------------------------------- */
@@ -171,13 +194,19 @@ static void close_all(process *p) {
     close_fd(&p->pidfd);
 }
 
-/* Kill whatever is left of the group, then reap the leader. */
-static int end_group(pid_t pid) {
+static int reap(pid_t pid) {
     int status = 0;
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL); /* should it not have reached setpgid */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
     return status;
+}
+
+/* Kill whatever is left of the group, then reap the leader. */
+static int end_group(const process *p) {
+    kill(-p->pid, SIGKILL);
+    kill(p->pid, SIGKILL); /* should it not have reached setpgid */
+    if (p->guard > 0) kill(p->guard, SIGKILL);
+    if (p->guard > 0) reap(p->guard);
+    return reap(p->pid);
 }
 
 /* Waits for exec: end of file when it worked. */
@@ -187,7 +216,7 @@ static kl_err exec_outcome(process *p, const kl_proc_spec *spec, kl_error *e) {
     do n = read(p->exec_read, &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof failure) return KL_OK;
-    end_group(p->pid);
+    end_group(p);
     if (failure.stage == STAGE_CHDIR)
         return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot enter the folder %s: %s", spec->cwd,
                        strerror(failure.error));
@@ -202,6 +231,8 @@ static kl_err start(process *p, const kl_proc_spec *spec, const char *program, k
     if (p->pid < 0) return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot fork: %s", strerror(errno));
     if (p->pid == 0) become_program(p, spec, program);
     setpgid(p->pid, p->pid); /* both sides do it: whoever comes first, no kill can miss */
+    p->guard = fork();
+    if (p->guard == 0) be_guard(p);
     close_child_ends(p);
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     return exec_outcome(p, spec, e);
@@ -274,14 +305,14 @@ kl_err kl_proc_run(kl_proc_result *result, kl_arena *a, const kl_proc_spec *spec
     if (kl_interrupted()) return kl_fail(e, KL_EINTR, spec->argv[0], "interrupted");
     const char *program = program_path(a, spec);
     if (!program) return kl_fail(e, KL_ENOENT, spec->argv[0], "no such program");
-    process p = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0};
+    process p = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, -1};
     int64_t began = kl_now_ns();
     kl_buf  out = {0}, err = {0};
     size_t  room = spec->max_output ? spec->max_output : DEFAULT_OUTPUT;
     kl_err  code = start(&p, spec, program, e);
     if (code) goto done;
     finish how = watch(&p, spec->timeout_ns ? began + spec->timeout_ns : 0, &out, &err, &room);
-    describe(result, end_group(p.pid));
+    describe(result, end_group(&p));
     result->wall_ns = kl_now_ns() - began;
     result->timed_out = how == TIMED_OUT;
     drain_rest(&p.out_read, &out, &room);

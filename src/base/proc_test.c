@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +210,41 @@ static void test_base_proc__works_with_standard_descriptors_closed(void **state)
     assert_int_equal(status, 0);
 }
 
+/* Also what the program started, which no longer has us for a parent. */
+static void test_base_proc__a_killed_parent_takes_everything_along(void **state) {
+    (void)state;
+    int ends[2];
+    pid_t below[2] = {0, 0};
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char              script[64];
+        kl_proc_result    r;
+        snprintf(script, sizeof script, "sleep 50 & echo $$ $! > /proc/%d/fd/%d; wait; exit 0", (int)getpid(), ends[1]);
+        const char *const argv[] = {"sh", "-c", script, NULL};
+        _exit(kl_proc_run(&r, arena, &(kl_proc_spec){.argv = argv}, &e));
+    }
+    close(ends[1]);
+    FILE *said = fdopen(ends[0], "r");
+    assert_int_equal(fscanf(said, "%d %d", &below[0], &below[1]), 2);
+    fclose(said);
+    for (int i = 0; i < 2; i++) assert_int_equal(kill(below[i], 0), 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int i = 0; i < 2; i++) {
+        char path[32], what = '\0';
+        snprintf(path, sizeof path, "/proc/%d/stat", below[i]);
+        for (int64_t until = kl_now_ns() + SECOND; kl_now_ns() < until; usleep(1000)) {
+            FILE *stat = fopen(path, "r"); /* one that nobody reaps is dead, though it has a number */
+            what = '\0';
+            if (stat && fscanf(stat, "%*d (%*[^)]) %c", &what) != 1) what = '\0';
+            if (stat) fclose(stat);
+            if (!what || what == 'Z') break;
+        }
+        assert_true(!what || what == 'Z');
+    }
+}
+
 /* In a process of its own: the flag stays up once it is up. */
 static void test_base_proc__an_interrupt_stops_the_run_and_the_second_kills(void **state) {
     (void)state;
@@ -250,6 +286,7 @@ int main(void) {
         TEST(test_base_proc__confinement_that_fails_ends_the_child_with_126),
         TEST(test_base_proc__shell_words_are_never_interpreted),
         TEST(test_base_proc__works_with_standard_descriptors_closed),
+        TEST(test_base_proc__a_killed_parent_takes_everything_along),
         TEST(test_base_proc__an_interrupt_stops_the_run_and_the_second_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

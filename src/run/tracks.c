@@ -108,8 +108,7 @@ static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts 
     report_head head = {0};
     (void)setpgid(0, 0); /* ^C on the terminal goes to the parent, which passes it on once: the second one kills */
     signal(SIGTTOU, SIG_IGN);
-    prctl(PR_SET_PDEATHSIG,
-          SIGKILL); /* all that it would tidy is tidied by the next; what it would go on with is paid for */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* winding down could outlast the next command's wait for the lock */
     if (getppid() != parent) _exit(1);
     if (o->hush) kl_log_set_level(KL_LOG_QUIET);
     kli_track_init(&t, r, c->spec);
