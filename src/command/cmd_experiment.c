@@ -102,17 +102,20 @@ static void show_plan(const experimenting *x, kl_result *out) {
 /* ---- what is written ------------------------------------------------------------------------------------------------------------ */
 
 /* From the start to the best as git has it, so that `git apply` and people can read it; without diff, for people alone. */
-static kl_str diff_of(const experimenting *x, const kl_experiment_track *t, const char *best) {
+static kl_err diff_of(kl_str *out, const experimenting *x, const kl_experiment_track *t, const char *best, kl_error *e) {
     kl_arena *a = x->context->arena;
     kl_proc_result r;
-    kl_error unused = {0};
     kl_str file = kl_searched_file(a, t);
     const char *from = kl_arena_printf(a, "a/%s", file.ptr).ptr, *to = kl_arena_printf(a, "b/%s", file.ptr).ptr;
     const char *const argv[] = {"diff", "-u", "--label", from, "--label", to, "-", best, NULL};
     const kl_proc_spec spec = {.argv = argv, .input = t->opts.start->source, .max_output = 4u * KL_MAX_SOURCE_BYTES};
-    if (kl_proc_run(&r, a, &spec, &unused) || r.exit_code < 0 || r.exit_code > 1)
-        return kl_kernel_diff(a, t->opts.start, t->result.best);
-    return r.out.len ? kl_arena_printf(a, "diff --git %s %s\n%.*s", from, to, KL_STR_ARG(r.out)) : r.out;
+    kl_err err = kl_proc_run(&r, a, &spec, e);
+    if (err && err != KL_ENOENT) return err;
+    if (err || r.exit_code < 0 || r.exit_code > 1)
+        *out = kl_kernel_diff(a, t->opts.start, t->result.best);
+    else
+        *out = r.out.len ? kl_arena_printf(a, "diff --git %s %s\n%.*s", from, to, KL_STR_ARG(r.out)) : r.out;
+    return KL_OK;
 }
 
 static kl_err write_best(const experimenting *x, const char *out, kl_error *e) {
@@ -125,10 +128,12 @@ static kl_err write_best(const experimenting *x, const char *out, kl_error *e) {
         kl_str file = kl_searched_file(a, t);
         size_t stem = file.len - strlen(t->opts.start->surface->suffix);
         const char *best = kl_fs_join(a, dir, file.ptr).ptr;
+        kl_str diff = {0};
         err = kl_fs_write(best, t->result.best->source, e);
+        if (!err) err = diff_of(&diff, x, t, best, e);
         if (!err)
-            err = kl_fs_write(kl_fs_join(a, dir, kl_arena_printf(a, "%.*s.diff", (int)stem, file.ptr).ptr).ptr,
-                              diff_of(x, t, best), e);
+            err = kl_fs_write(kl_fs_join(a, dir, kl_arena_printf(a, "%.*s.diff", (int)stem, file.ptr).ptr).ptr, diff,
+                              e);
     }
     return err;
 }
