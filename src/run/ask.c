@@ -151,6 +151,7 @@ static kl_err open_own(kl_track *t, kl_error *e) {
 static kl_err open_model(kl_track *t, kl_error *e) {
     if (t->run->opts.provider) return open_own(t, e);
     if (t->model) return KL_OK;
+    if (t->no_model->code) return *e = *t->no_model, e->code;
     if (!t->run->opts.model) {
         kl_fail(e, KL_EINVAL, t->spec->name, "a model has to be asked, and none was named");
         return kl_hint(e,
@@ -180,12 +181,12 @@ static const char *name_in_spec(const char *spec) {
 const char *kl_track_model(const kl_track *t) {
     const char *spec = t->run->opts.model;
     kl_model *m = NULL;
-    kl_error unused = {0};
     if (!spec) return "";
     if (t->model || t->own_open) return model_name(t);
     if (t->run->opts.provider) return t->run->opts.provider->name;
     if (name_in_spec(spec)) return name_in_spec(spec);
-    if (kl_model_open(&m, spec, &unused)) return kl_arena_printf(t->keep, "%.*s", (int)strcspn(spec, ":"), spec).ptr;
+    if (kl_model_open(&m, spec, t->no_model))
+        return kl_arena_printf(t->keep, "%.*s", (int)strcspn(spec, ":"), spec).ptr;
     const char *name = kl_arena_copy(t->keep, kl_str_of(kl_model_name(m))).ptr;
     kl_model_close(m);
     return name;

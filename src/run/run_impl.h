@@ -67,6 +67,7 @@ struct kl_track {
 
     /* opened on first use, kept from pass to pass */
     kl_model *model;
+    kl_error *no_model; /* why it could not be opened to say its name: then it is not asked under another one */
     void *own; /* self of run->opts.provider */
     bool own_open;
     kl_gate *gate;

@@ -30,6 +30,7 @@ void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec) {
     KL_ASSERT(spec->name && spec->name[0] && spec->line);
     *t = (kl_track){.run = r, .spec = spec, .lock = -1, .start_ns = kl_now_ns(), .phase = ""};
     t->keep = kl_arena_new();
+    t->no_model = KL_NEW(t->keep, kl_error);
 }
 
 /* The arena of the last pass may hold what the line left in its ctx: the run frees it. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define APPLICATION_ID 0x4b4c696e /* "KLin" */
+#define SCHEMA_VERSION 2            /* the last section of schema.sql; asserted on opening */
 #define BUSY_MS 5000
 #define BUSY_STEP_MS 5
 
@@ -93,13 +94,15 @@ static const char *const statement_text[KLI_STATEMENTS] = {
 
 /* ---- errors ------------------------------------------------------------------------------------------------- */
 
+/* Not `.recover`, which the sqlite3 of some distributions is built without.  A dump of a damaged file ends with ROLLBACK, and never says whose
+ * file it is. */
 static kl_err damaged(const kl_store *s, const char *doing, kl_error *e) {
     kl_fail(e, KL_EIO, s->path, "cannot %s: the file is damaged or is no store (%s)", doing, sqlite3_errmsg(s->db));
-    kl_hint(e,
-            "the ledger and answers that were paid for are in it: save what can be read, "
-            "sqlite3 '%s' .recover | sqlite3 '%s.saved', and go on with --store '%s.saved'",
-            s->path, s->path, s->path);
-    return KL_EIO;
+    return kl_hint(e,
+                   "the ledger and answers that were paid for are in it: save what can be read and go on with --store '%s.saved': "
+                   "(sqlite3 '%s' .dump | sed 's/^ROLLBACK.*/COMMIT;/'; echo 'PRAGMA application_id=%d; PRAGMA user_version=%d;') "
+                   "| sqlite3 '%s.saved'",
+                   s->path, s->path, APPLICATION_ID, SCHEMA_VERSION, s->path);
 }
 
 kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
@@ -289,6 +292,7 @@ static kl_err recognise_alone(int64_t *version, const kl_store *s, int64_t newes
 
 static kl_err prepare_file(const kl_store *s, const char *schema, kl_error *e) {
     int64_t newest = newest_version(schema), version = 0;
+    KL_ASSERT(newest == SCHEMA_VERSION);
     kl_err  err = recognise_alone(&version, s, newest, e);
     if (!err && sqlite3_db_readonly(s->db, "main") == 1) {
         kl_fail(e, KL_EIO, s->path, "the store cannot be written");

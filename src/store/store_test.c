@@ -225,7 +225,7 @@ static void test_store__refuses_a_file_that_is_no_database(void **state) {
     assert_ok(kl_fs_write(path, text, &e));
     assert_err(KL_EIO, kl_store_open(&s, path, &e));
     assert_contains(e.hint, "ledger");
-    assert_contains(e.hint, ".recover | sqlite3");
+    assert_contains(e.hint, ".dump | sed");
     assert_null(strstr(e.hint, "again"));
     assert_ok(kl_fs_read(&after, arena, path, 1 << 20, &e));
     assert_true(kl_str_eq(text, after));
@@ -250,7 +250,7 @@ static void test_store__a_damaged_page_is_reported(void **state) {
     assert_err(KL_EIO, kl_store_verdict_get(&json, s, arena, sample(5).key.ptr, &e));
     assert_contains(e.message, "damaged");
     assert_contains(e.hint, "ledger");
-    assert_contains(e.hint, ".recover | sqlite3");
+    assert_contains(e.hint, ".dump | sed");
     assert_contains(e.hint, "--store '");
     kl_store_close(s);
 }

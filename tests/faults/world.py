@@ -81,17 +81,14 @@ class World:
 
     def write(self):
         """Tasks, kernels, scripts; the cards that admit takes are lifted here, and every command is run once for its verdicts."""
-        for name in ("running", "summing"):
-            shutil.copytree(TASK, self.at / name)
-            path = self.at / name / "definition.json"
-            path.write_text(path.read_text().replace('"name": "running"', f'"name": "{name}"'))
+        shutil.copytree(TASK, self.at / "running")
         (self.at / "fast.c").write_text(FAST)
         (self.at / "starts/running/c").mkdir(parents=True)
         (self.at / "starts/running/c/1-other.c").write_text(loop_flow.OTHER)
         (self.at / "x.yaml").write_text("schema: klineage/experiment\nversion: 1\nbudget: 0.05\nquick: true\n"
-                                        "policies: [generate, {policy: bestofn, name: some, max-steps: 2}]\nworkloads: [running, summing]\n")
-        answers = {f"{w}/generate/1": [NOTHING, GOOD, DONE] for w in ("running", "summing")}
-        answers.update({f"{w}/some/1": [GOOD, WRONG] for w in ("running", "summing")})
+                                        "policies: [generate, {policy: bestofn, name: some, max-steps: 2}]\nworkloads: [running]\ntrials: 2\n")
+        answers = {f"running/generate/{trial}": [NOTHING, GOOD, DONE] for trial in (1, 2)}
+        answers.update({f"running/some/{trial}": [GOOD, WRONG] for trial in (1, 2)})
         self.script("experiment.jsonl", {f"{track}/generate/{i}": text for track, texts in answers.items() for i, text in enumerate(texts)})
         self.script("optimize.jsonl", {f"running/generate/1/generate/{i}": text for i, text in enumerate(SESSION)})
         shutil.move(walk_script(self.p)[7:], self.at / "walk.jsonl")
