@@ -493,7 +493,7 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
     trials = json.loads((skill.parent / "evidence.json").read_text())["trials"]
     assert [t["kind"] for t in trials] == ["birth", "admit"] and trials[1]["held_out"] and trials[1]["gain"] > 2, trials
     p.run("verdict", "show", trials[1]["verdict_key"]).is_("ok", trials[1]["receipt"][:12])
-    p.run("library", "check", "--library", "library").is_("ok", "0 broken")
+    p.run("library", "check", "--library", "library").is_("ok", "0 unreadable")
     p.run("retrieve", "running", TASK / "naive.c", "--library", "library").is_("ok", name)
 
     with serving(p, [DONE] * 3) as server:
@@ -619,60 +619,10 @@ def test_a_compiler_that_changed_under_a_run(p):
         optimize(p, HAIKU).is_("no", "model says done")
         assert len(server.requests()) == 3
     p.run("run", "record", only_run(p), "--out", "mixed.jsonl").is_("ok")
-    optimize(p, "replay:mixed.jsonl").is_("no", "model says done")
+    optimize(p, "replay:mixed.jsonl").is_("ok", "model says done")
 
 
 # ---- killed --------------------------------------------------------------------------------------------------------------------
-
-
-def killed(p, n, seconds):
-    """`n` times: a run that is killed at some moment, resumed, perhaps killed again, and compared with one that was left alone."""
-    warm(p)
-    begin = (p.folder / "begin.db")
-    shutil.copy(database(p), begin)
-    prices = ("--quick", "--priced-as", "claude-haiku-5-5", "--budget", "0.05")
-    commands = [("optimize", TASK, "--policy", "generate", "--model", recording(p, SESSION), *prices),
-                ("walk", TASK, p.write("fast.c", FAST), "--model", walk_script(p), *prices)]
-    chance, end, references, found = random.Random(7), time.monotonic() + seconds, [], set()
-    for command in commands:
-        store = p.folder / "left-alone.db"
-        shutil.copy(begin, store)
-        at = time.monotonic()
-        settled(p.run(*command, "--store", store, limit=230)).is_("ok")
-        took = time.monotonic() - at
-        run = rows(store, "SELECT id FROM run")[0][0]
-        references.append((kept(store, run), run, took))
-        store.unlink()
-    for done in range(n):
-        if time.monotonic() > end:
-            break
-        command, (reference, run, took) = commands[done % 4 == 3], references[done % 4 == 3]
-        store = p.folder / f"{done}.db"
-        shutil.copy(begin, store)
-        for _ in range(chance.choice((1, 1, 2, 3))):
-            process = start(p, *command, "--store", store)
-            time.sleep(chance.uniform(0, 1.1 * took))
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            found.add((done % 4 == 3, *rows(store, "SELECT (SELECT count(*) FROM effect), (SELECT count(*) FROM step), (SELECT count(*) FROM charge)")[0]))
-        settled(p.run(*command, "--store", store, limit=230)).is_("ok")
-        got = kept(store, run)
-        for mine, its, what in zip(reference, got, ("steps", "effects", "charges")):
-            assert mine == its, f"kill {done}: {what} differ\n{mine}\n{its}"
-        charges = rows(store, "SELECT effect, state FROM charge")
-        assert {s for _, s in charges} == {"settled"} and len({e for e, _ in charges}) == len(charges), f"kill {done}: {charges}"
-        for leftover in p.folder.glob(f"{done}.db*"):
-            leftover.unlink()
-    assert len(found) >= min(n // 4, 12), f"all of {n} were killed in the same few places: {found}"
-
-
-def test_killed_20_times(p):
-    killed(p, 20, 100)
-
-
-def test_slow_killed_200_times(p):
-    killed(p, 200, 220)
 
 
 def test_killed_while_a_server_answers(p):
