@@ -39,7 +39,8 @@ enum {
     CROWDED_PAIRS = 8, /* after so many pairs, three in four of them left out, batches are shortened */
     SHORTER = 4,
     SURE_PAIRS = 5, /* of a time that is called impossible, with as many controls as come with them */
-    SURE_CONTROLS = 2
+    SURE_CONTROLS = 2,
+    FEW_CONTROLS = 5 /* below this their median has no interval worth the name */
 };
 
 static const double SURE_FLOOR = 0.1;        /* A/A; the bounds of devices are at least twice too generous */
@@ -75,6 +76,8 @@ typedef struct {
     int pairs, n_controls;
     double *left_ratios, *left_candidate_ns, *left_baseline_ns; /* pairs that were left out */
     int left_out;
+    double *left_controls;
+    int n_left_controls;
     bool disturbed; /* a sample of this pair had not its core to itself */
     double timed_ns;
     uint32_t turn; /* rotates sets and slots from pair to pair */
@@ -222,7 +225,11 @@ static kl_err run_control(race *r, kl_finding *f, kl_error *e) {
     kl_err err = timed_half(r, s, first, false, &a, f, e);
     if (!err && f->ok) err = timed_half(r, s, first, false, &b, f, e);
     r->turn += 2; /* keep the parity that balances the order */
-    if (!err && f->ok && !r->disturbed && b > 0) r->controls[r->n_controls++] = a / b;
+    if (err || !f->ok || !(a > 0 && b > 0)) return err;
+    if (!r->disturbed)
+        r->controls[r->n_controls++] = a / b;
+    else if (r->n_left_controls < MAX_PAIRS)
+        r->left_controls[r->n_left_controls++] = a / b;
     return err;
 }
 
@@ -270,6 +277,29 @@ static void take_back(race *r) {
     }
 }
 
+static void widen(kl_comparison *m, const double *controls, int n) {
+    for (int i = 0; i < n; i++) {
+        m->aa_low = fmin(m->aa_low, controls[i]);
+        m->aa_high = fmax(m->aa_high, controls[i]);
+    }
+}
+
+/* The A/A floor.  Of a few controls an interval would promise too much, so there the widest counts, those that were left out among them. */
+static void measure_floor(const race *r, kl_comparison *m) {
+    if (r->n_controls >= FEW_CONTROLS) {
+        const kl_interval aa = kl_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
+        m->aa_low = aa.low;
+        m->aa_high = aa.high;
+    } else if (r->n_controls + r->n_left_controls > 1) {
+        m->aa_low = m->aa_high = 1;
+        widen(m, r->controls, r->n_controls);
+        widen(m, r->left_controls, r->n_left_controls);
+    } else {
+        return; /* unknown */
+    }
+    m->floor = fmax(fabs(m->aa_low - 1), fabs(m->aa_high - 1));
+}
+
 static void conclude(race *r, kl_comparison *m, bool stable) {
     if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.actor->name);
@@ -285,12 +315,7 @@ static void conclude(race *r, kl_comparison *m, bool stable) {
     m->pairs = r->pairs;
     m->controls = r->n_controls;
     m->handshake = kl_runner_handshake_ns(r->candidate.actor->runner) / (m->candidate_ns * r->candidate.calls);
-    if (r->n_controls) {
-        const kl_interval aa = kl_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
-        m->aa_low = aa.low;
-        m->aa_high = aa.high;
-        m->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
-    }
+    measure_floor(r, m);
     m->stable = stable;
     m->bimodal = kl_bimodal(r->ratios, (size_t)r->pairs, 0.02);
     m->call = kl_decide(m->low, m->high, m->floor, stable);
@@ -330,7 +355,7 @@ static void make_way(race *r) {
         return;
     const bool one = shorten(&r->candidate), other = shorten(&r->baseline);
     if (!one && !other) return;
-    r->pairs = r->left_out = r->n_controls = 0;
+    r->pairs = r->left_out = r->n_controls = r->n_left_controls = 0;
     r->timed_ns = 0;
 }
 
@@ -370,6 +395,7 @@ static race race_new(kl_case *c, kl_scene *scene, kl_actor *baseline, kl_time_me
     r.candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.left_ratios = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    r.left_controls = KL_ARRAY(c->arena, double, MAX_PAIRS);
     r.left_candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS);
     r.left_baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS);
     return r;

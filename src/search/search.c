@@ -488,7 +488,7 @@ static kl_err journal_end(kli_search *s, kl_error *e) {
 /* A recording is over in order, also one that holds nothing for this line: whoever replays sees what it holds. */
 static bool recording_ended(kli_search *s, kl_err err, const kl_error *e) {
     if (err != KL_ENOENT || !e || !kl_model_recording_ended(e)) return false;
-    kl_track_say(s->track, "replay finished after %d proposals: %s", s->out->proposals, e->message);
+    kl_track_say(s->track, "replay finished after %d proposals", s->out->proposals);
     return stop(s, "recording ended");
 }
 

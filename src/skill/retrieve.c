@@ -104,9 +104,15 @@ static int by_dimension(const void *x, const void *y) {
     return strcmp(a->card->name.ptr, b->card->name.ptr);
 }
 
+/* A card of another language: its idea may carry over, its code does not. */
+static bool foreign(const kl_card *c, const kl_target *t) {
+    return t->language.len && c->verified.n_languages && !kli_array_has(c->verified.languages, c->verified.n_languages, t->language);
+}
+
 static int by_score(const void *x, const void *y) {
     const kl_match *a = x, *b = y;
     if (a->fit != b->fit) return (int)a->fit - (int)b->fit;
+    if ((a->similarity[LANGUAGE] > 0) != (b->similarity[LANGUAGE] > 0)) return a->similarity[LANGUAGE] > 0 ? -1 : 1;
     if (a->score != b->score) return a->score < b->score ? 1 : -1;
     return strcmp(a->card->name.ptr, b->card->name.ptr);
 }
@@ -128,6 +134,11 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
         if (!usable(c)) continue;
         m[n] = (kl_match){.card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = cost_of(c)};
         m[n].fit = kli_card_fits(c, t, a, &m[n].why);
+        if (m[n].fit == KL_FITS && foreign(c, t)) {
+            m[n].fit = KL_UNKNOWN;
+            m[n].why = kl_arena_printf(a, "verified for %.*s alone: its idea may carry over, its code does not",
+                                       KL_STR_ARG(c->verified.languages[0]));
+        }
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
         similarities(&m[n], t);
         n++;

@@ -602,7 +602,7 @@ def test_recordings(p):
     optimize(p, "replay:nowhere.jsonl").is_("usage", "nowhere.jsonl", "klineage run record")
     optimize(p, recording(p, [GOOD], name="short.jsonl"), "--trial", "3").is_("ok", "recording ended")
     elsewhere = optimize(p, "replay:exact:calls.jsonl", "--trial", "4", "--out", "none.c").is_("ok", "recording ended", "replay finished")
-    assert "nothing is recorded for the key" in elsewhere.err and "nothing proved to be faster" in elsewhere.out, str(elsewhere)
+    assert "nothing proved to be faster" in elsewhere.out, str(elsewhere)
     p.run("run", "record", first["run"], "--out", "nowhere/x.jsonl").is_("usage", "nowhere")
     p.run("run", "record", "zzzz", "--out", "x.jsonl").is_("usage")
 
