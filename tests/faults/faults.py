@@ -57,11 +57,16 @@ def check_end(w, name, answer, what):
         assert "error" in answer.err, f"{what}: nothing was said: {answer}"
 
 
+def is_lineage(now):
+    """A walk that cannot go on hands over what it has: shorter than the reference, and whole."""
+    return isinstance(now, dict) and now.get("schema") == "klineage/lineage" and "how" in now["termination"]
+
+
 def check_files(w, name, at, before, what):
     """Each file is what it was, or what it becomes; nothing in between."""
     after, becomes = files(at), w.references[name]["files"]
     for path, now in after.items():
-        assert now in (before.get(path), becomes.get(path)), f"{what}: {path} is torn or new"
+        assert now in (before.get(path), becomes.get(path)) or is_lineage(now), f"{what}: {path} is torn or new"
 
 
 def one(w, name, call, fault, n):

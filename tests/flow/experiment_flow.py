@@ -161,7 +161,7 @@ def test_one_failed_track_is_the_failure_of_one(p):
     assert (p.folder / "out/results.json").exists() and (p.folder / "out/index.html").exists()
     said = experiment(p, file, *agent(p, "summing")).is_("model", "2 of 4 tracks ended, 2 failed", "failed: ")
     assert f"{lost[0]} " in said.out, said
-    mended = experiment(p, file, *agent(p, "no such word"), "--json").is_("ok").json()  # the agent is mended: only what was lost is asked
+    mended = experiment(p, file, *agent(p, "a word that no prompt has"), "--json").is_("ok").json()  # the agent is mended: only what was lost is asked
     assert mended["run"] == found["run"] and mended["ended"] == 4
 
 
