@@ -91,6 +91,8 @@ int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_ms
 /* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the stream; and read by the host. */
 int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply);
 int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
+/* Digests of n slots from `slot` on into `out`: n of outputs, then n of scratch (zeros where there is none). */
+int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply);
 int kli_cuda_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply); /* other guard bytes around a set */
 int kli_cuda_fetch(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply);
 int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply);

@@ -93,17 +93,22 @@ static kl_cu_result take_digest(kl_runner_ctx *c, uint32_t set, uint64_t *out) {
     return error ? error : r->api->stream_sync(r->stream);
 }
 
-int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply) {
+/* Of n slots of `bytes` each, from `slot` on, into the words from `word` on. */
+static kl_cu_result digest_rotation(kl_runner_ctx *c, kl_cu_ptr base, uint64_t bytes, uint32_t slot, uint32_t n,
+                                    uint32_t word) {
     kli_cuda *r = kli_cuda_of(c);
-    const uint64_t bytes = c->layout.slot_bytes;
     kl_cu_result error = KL_CU_OK;
     for (uint32_t done = 0; done < n && !error;) { /* slots wrap around */
         const uint32_t from = (slot + done) % c->layout.n_slots, rest = c->layout.n_slots - from;
         const uint32_t run = n - done < rest ? n - done : rest;
-        error = enqueue_digests(r, r->outputs + bytes * from, bytes, run,
-                                r->slot_digests + (call + done) * sizeof(uint64_t));
+        error = enqueue_digests(r, base + bytes * from, bytes, run, r->slot_digests + (word + done) * sizeof(uint64_t));
         done += run;
     }
+    return error;
+}
+
+int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply) {
+    kl_cu_result error = digest_rotation(c, kli_cuda_of(c)->outputs, c->layout.slot_bytes, slot, n, call);
     return error ? kli_cuda_fail(c, reply, error, "digests of output slots from %u", slot) : 0;
 }
 
@@ -113,6 +118,20 @@ int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_r
                                           n * sizeof(uint64_t), r->stream);
     if (!error) error = r->api->stream_sync(r->stream);
     return error ? kli_cuda_fail(c, reply, error, "reading the digests of a batch") : 0;
+}
+
+int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = KL_CU_OK;
+    memset(out, 0, 2 * n * sizeof *out);
+    for (int scratch = 0; scratch < 2 && !error; scratch++) {
+        const kl_cu_ptr base = scratch ? r->scratch : r->outputs;
+        if (!base) continue;
+        error = digest_rotation(c, base, scratch ? c->layout.scratch_bytes : c->layout.slot_bytes, slot, n, 0);
+        if (!error) error = r->api->copy_out(out + (scratch ? n : 0), r->slot_digests, n * sizeof *out, r->stream);
+        if (!error) error = r->api->stream_sync(r->stream);
+    }
+    return error ? kli_cuda_fail(c, reply, error, "digests of idle slots from %u", slot) : 0;
 }
 
 static kl_cu_result upload_set(kl_runner_ctx *c, uint32_t set) {

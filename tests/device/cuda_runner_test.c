@@ -379,6 +379,76 @@ static void test_cuda_runner__digests_every_timed_call(void **unused) {
     close_scene(&s);
 }
 
+/* ---- each call its own slot, while it is made ---- */
+
+static void open_with_distance(scene *s, const kl_plan *plan, bool of_scratch) {
+    char faults[64];
+    kl_layout layout;
+    kl_error e = {0};
+    s->plan = *plan;
+    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    (void)snprintf(faults, sizeof faults, "distance@%llu",
+                   (unsigned long long)(of_scratch ? layout.scratch_bytes : layout.slot_bytes));
+    start(s, faults);
+    load(s);
+    bind(s);
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+}
+
+static void time_alone(scene *s, kl_time_method method, uint32_t first, uint32_t calls, bool alone) {
+    kl_error e = {0};
+    double ns[SLOTS];
+    const kl_time_request q = {.method = method, .first = first, .calls = calls, .poison = 0xFF, .alone = alone};
+    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
+}
+
+static void test_cuda_runner__sees_work_ahead_where_the_batch_ends_early(void **unused) {
+    kl_plan p;
+    (void)unused;
+    for (int of_scratch = 0; of_scratch < 2; of_scratch++)
+        for (uint32_t alone = 0; alone < 2; alone++) {
+            scene s = {0};
+            if (of_scratch)
+                plan_with_buffer(&p, "scratch_ahead");
+            else
+                plan_for(&p, "scale_ahead");
+            open_with_distance(&s, &p, of_scratch);
+            time_alone(&s, KL_TIME_GRAPH, 0, 3, alone);
+            if (alone)
+                assert_fault(&s, KL_FAULT_GUARD, "wrote to the slot of a call that was not made");
+            else
+                assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            close_scene(&s);
+        }
+}
+
+static void test_cuda_runner__honest_calls_leave_idle_slots_alone(void **unused) {
+    kl_plan p;
+    (void)unused;
+    for (uint32_t first = 0; first < SLOTS; first++)
+        for (uint32_t calls = 1; calls <= SLOTS; calls++) {
+            scene s = {0};
+            plan_with_buffer(&p, "through_buffer");
+            open_with_distance(&s, &p, false);
+            time_alone(&s, KL_TIME_GRAPH, first, calls, true);
+            assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            assert_non_null(kl_runner_digests(s.runner, calls));
+            close_scene(&s);
+            if (calls == 1) calls = SLOTS - 2;
+        }
+}
+
+static void test_cuda_runner__sees_work_done_after_its_call(void **unused) {
+    kl_plan p;
+    scene s = {0};
+    (void)unused;
+    plan_for(&p, "scale_behind");
+    open_with_distance(&s, &p, false);
+    time_alone(&s, KL_TIME_EVENTS, 1, 3, false);
+    assert_fault(&s, KL_FAULT_GUARD, "wrote to the output of an earlier call");
+    close_scene(&s);
+}
+
 static void test_cuda_runner__brings_one_slot_back(void **unused) {
     scene s = {0};
     kl_error e = {0};
@@ -560,6 +630,9 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
         cmocka_unit_test(test_cuda_runner__digests_every_timed_call),
         cmocka_unit_test(test_cuda_runner__brings_one_slot_back),
+        cmocka_unit_test(test_cuda_runner__sees_work_ahead_where_the_batch_ends_early),
+        cmocka_unit_test(test_cuda_runner__honest_calls_leave_idle_slots_alone),
+        cmocka_unit_test(test_cuda_runner__sees_work_done_after_its_call),
         cmocka_unit_test(test_cuda_runner__puts_bytes_beside_the_inputs),
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
         cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),

@@ -12,6 +12,7 @@
  *   hang@N              candidate launch N never comes back
  *   no_ptx              PTX images do not load: the runner must do without its helper kernels
  *   hidden_variables    addresses of variables are not given: the runner must reload the module
+ *   distance@BYTES      from one slot to the next, for the kernels that work in slots of other calls
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier: Apache-2.0 */
 #include "backend/cuda_api.h"
@@ -122,7 +123,22 @@ static void digest(call *c) {
 }
 static void scrub(call *c) { (void)c; } /* also kl_wait: neither leaves a trace */
 
+static bool fault(const char *name, long *value);
+
+/* The answer of this call also into the slot of the next, or of the one before. */
+static void into_other_slot(call *c, int sign, int pointer) {
+    long distance = 0;
+    if (!fault("distance", &distance)) abort();
+    memcpy(ARG(char *, pointer) + sign * distance, ARG(char *, 2), 16);
+}
+static void scale_ahead(call *c) { scale(c), into_other_slot(c, 1, 2); }
+static void scale_behind(call *c) { scale(c), into_other_slot(c, -1, 2); }
+static void scratch_ahead(call *c) { through_buffer(c), into_other_slot(c, 1, 3); }
+
 static function FUNCTIONS[] = {
+    {"scale_ahead", scale_ahead, {8, 4, 8, 4}, 32, 0, 1024, false},
+    {"scale_behind", scale_behind, {8, 4, 8, 4}, 32, 0, 1024, false},
+    {"scratch_ahead", scratch_ahead, {8, 4, 8, 8, 4}, 32, 0, 1024, false},
     {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false},
     {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false},
     {"scale_past_end", scale_past_end, {8, 4, 8, 4}, 32, 0, 1024, false},
