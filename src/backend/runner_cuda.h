@@ -36,10 +36,14 @@ typedef struct {
     const kl_cuda_api *api;
     kl_cu_device device;
     kl_cu_stream stream;
-    int sms, smem_max, l2_bytes, max_grid[3];
+    int sms, sm_threads, smem_max, l2_bytes, max_grid[3];
 
     /* Our own device code; all NULL where the driver cannot compile PTX. */
     kl_cu_function digest, scrub, wait;
+    bool clears_local;      /* a broom for local memory compiles here */
+    kl_cu_module brooms;    /* one for each size of frame that the candidate's launches have */
+    kl_cu_function broom[KL_MAX_LAUNCHES];
+    uint32_t n_brooms;
     kl_cu_ptr digest_sum;   /* of an input set */
     kl_cu_ptr slot_digests; /* one word per call of a batch */
     uint64_t digest_key; /* random, passed as a parameter: no other kernel can read it */
@@ -78,6 +82,10 @@ int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply
 int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply); /* globals and shared memory */
 void kli_cuda_drop_graphs(kli_cuda *r);
 int kli_cuda_open_helpers(kl_runner_ctx *c);
+/* runner_cuda_helpers.c: local memory of every thread that fits on the device, for frames of these sizes; the old ones go. */
+int kli_cuda_make_brooms(kl_runner_ctx *c, const uint32_t *frames, uint32_t n, kl_msg_reply *reply);
+kl_cu_result kli_cuda_sweep_local(kli_cuda *r);
+void kli_cuda_drop_brooms(kli_cuda *r);
 
 /* runner_cuda_memory.c */
 int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply);

@@ -216,6 +216,32 @@ static void test_cuda_runner__forgets_variables_between_runs(void **unused) {
     }
 }
 
+static void test_cuda_runner__clears_local_memory_between_runs_and_batches(void **unused) {
+    scene s = {0};
+    double ns[SLOTS];
+    (void)unused;
+    open_scene(&s, "note_in_local", "");
+    assert_int_equal(s.resources[0].local_bytes, 64);
+    for (uint32_t i = 0; i < 3; i++) {
+        run(&s, i, i, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, i, i);
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* the first call of a graph finds nothing; the second finds the first's note */
+        const kl_time_request q = {.method = KL_TIME_GRAPH, .first = 0, .calls = 2, .warm = 1, .poison = 0xFF, .fetch = true};
+        kl_error e = {0};
+        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, 0);
+        assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
+    }
+    const kl_time_request q = {.method = KL_TIME_EVENTS, .first = 0, .calls = SLOTS, .warm = 1, .poison = 0xFF, .fetch = true};
+    kl_error e = {0};
+    assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+    for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
+    close_scene(&s);
+}
+
 static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     scene s = {0};
     (void)unused;
@@ -620,6 +646,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__sees_writes_to_inputs),
         cmocka_unit_test(test_cuda_runner__guards_buffers),
         cmocka_unit_test(test_cuda_runner__forgets_variables_between_runs),
+        cmocka_unit_test(test_cuda_runner__clears_local_memory_between_runs_and_batches),
         cmocka_unit_test(test_cuda_runner__encodes_a_tensormap_for_each_set),
         cmocka_unit_test(test_cuda_runner__moves_to_another_kernel_and_binding),
         cmocka_unit_test(test_cuda_runner__names_the_driver_error),

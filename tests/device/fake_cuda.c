@@ -65,6 +65,7 @@ struct kl_cu_function_st {
     int sizes[MAX_PARAMETERS]; /* bytes of each parameter; 0 ends */
     int registers, static_smem, max_threads;
     bool helper; /* one of the runner's own kernels */
+    int local;   /* bytes of local memory a thread */
 };
 
 #define ARG(type, i) (*(type *)c->a[i])
@@ -95,6 +96,20 @@ static void counting(call *c) {
         if ((*counter)++ > 0) return;
     }
     scale(c);
+}
+
+/* All threads' local memory, which nobody clears but the runner; the kernel answers only where it finds no note of its own. */
+enum { FRAME = 64 };
+static char local_memory[FRAME];
+
+static void note_in_local(call *c) {
+    if (memcmp(local_memory, "seen", 4) == 0) return;
+    memcpy(local_memory, "seen", 4);
+    scale(c);
+}
+
+static void sweep(call *c) {
+    if (c->config->grid[0] * c->config->block[0] >= 4096) memset(local_memory, 0xFF, FRAME); /* 2 x 2048 threads */
 }
 
 /* map, s, y, n: the descriptor of this device is the address and nothing else */
@@ -136,24 +151,26 @@ static void scale_behind(call *c) { scale(c), into_other_slot(c, -1, 2); }
 static void scratch_ahead(call *c) { through_buffer(c), into_other_slot(c, 1, 3); }
 
 static function FUNCTIONS[] = {
-    {"scale_ahead", scale_ahead, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_behind", scale_behind, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scratch_ahead", scratch_ahead, {8, 4, 8, 8, 4}, 32, 0, 1024, false},
-    {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_past_end", scale_past_end, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_before", scale_before, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_input", scale_input, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"past_input", past_input, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"through_buffer", through_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false},
-    {"past_buffer", past_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false},
-    {"counting", counting, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false},
-    {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false},
-    {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false},
-    {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true},
-    {"kl_scrub", scrub, {4}, 6, 0, 1024, true},
-    {"kl_wait", scrub, {8}, 6, 0, 1024, true},
+    {"scale_ahead", scale_ahead, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_behind", scale_behind, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scratch_ahead", scratch_ahead, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_past_end", scale_past_end, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_before", scale_before, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_input", scale_input, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"past_input", past_input, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"through_buffer", through_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"past_buffer", past_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"counting", counting, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false, 0},
+    {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false, 0},
+    {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
+    {"kl_broom_0", sweep, {8}, 16, 0, 1024, true, FRAME},
+    {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
+    {"kl_scrub", scrub, {4}, 6, 0, 1024, true, 0},
+    {"kl_wait", scrub, {8}, 6, 0, 1024, true, 0},
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 
@@ -284,6 +301,9 @@ EXPORT kl_cu_result cuDeviceGetAttribute(int *value, int attribute, kl_cu_device
     case KL_CU_ATTR_SMS:
         *value = 2;
         break;
+    case KL_CU_ATTR_SM_THREADS:
+        *value = 2048;
+        break;
     case KL_CU_ATTR_L2_BYTES:
         *value = 65536;
         break;
@@ -371,6 +391,7 @@ EXPORT kl_cu_result cuFuncGetAttribute(int *value, int attribute, kl_cu_function
     *value = attribute == KL_CU_FUNC_MAX_THREADS   ? f->max_threads
              : attribute == KL_CU_FUNC_STATIC_SMEM ? f->static_smem
              : attribute == KL_CU_FUNC_REGISTERS   ? f->registers
+             : attribute == KL_CU_FUNC_LOCAL_BYTES ? f->local
                                                    : 0;
     return KL_CU_OK;
 }
