@@ -453,6 +453,7 @@ int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply) {
     }
     kl_cu_result error = scrub_shared_memory(r);
     if (error) return kli_cuda_fail(c, reply, error, "clearing shared memory");
+    if ((error = kli_cuda_clear_tails(r))) return kli_cuda_fail(c, reply, error, "clearing the ends of device memory");
     error = kli_cuda_sweep_local(r);
     return error ? kli_cuda_fail(c, reply, error, "clearing local memory") : 0;
 }

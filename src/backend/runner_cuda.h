@@ -26,6 +26,17 @@ typedef struct {
     char name[128];
 } kli_cuda_global;
 
+/* Device memory is handed out in pages of 2 MB.  We take whole ones, so that no byte of ours has neighbours, and know what lies behind the
+ * bytes that are used. */
+#define KLI_CUDA_PAGE (2ull << 20)
+
+enum { KLI_CUDA_INPUTS, KLI_CUDA_OUTPUTS, KLI_CUDA_SCRATCH, KLI_CUDA_FLUSH, KLI_CUDA_SUMS, KLI_CUDA_ALLOCATIONS };
+
+typedef struct {
+    kl_cu_ptr base;
+    uint64_t used, bytes;
+} kli_cuda_pages;
+
 typedef struct {
     uint32_t set, slot, calls; /* of the first call */
     kl_cu_exec exec;           /* NULL: free */
@@ -58,6 +69,7 @@ typedef struct {
     kli_plugin plugin;
 
     kl_cu_ptr inputs, outputs, scratch, flush;
+    kli_cuda_pages pages[KLI_CUDA_ALLOCATIONS];
     size_t flush_bytes;
     uint8_t flush_byte;
     uint64_t digests[KL_MAX_SETS];
@@ -89,6 +101,8 @@ void kli_cuda_drop_brooms(kli_cuda *r);
 
 /* runner_cuda_memory.c */
 int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply);
+kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used); /* those it had go */
+kl_cu_result kli_cuda_clear_tails(kli_cuda *r); /* what lies behind the used bytes of every allocation */
 int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
 kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);

@@ -23,6 +23,7 @@
 #define WORD_STEP 0x9E3779B97F4A7C15ull
 #define MIX_1 0xFF51AFD7ED558CCDull
 #define MIX_2 0xC4CEB9FE1A85EC53ull
+#define SUM_BYTES 256u      /* of input sets and of the self test; the digests of slots follow */
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
 /* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte load. */
@@ -188,10 +189,12 @@ int kli_cuda_open_helpers(kl_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_module module;
     if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key) return 1;
+    if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS], SUM_BYTES + KL_WIRE_MAX_SAMPLES * sizeof(uint64_t))) return 1;
+    r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
+    r->slot_digests = r->digest_sum + SUM_BYTES;
     if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||
         r->api->module_function(&r->scrub, module, "kl_scrub") ||
-        r->api->module_function(&r->wait, module, "kl_wait") || r->api->memory_alloc(&r->digest_sum, 256) ||
-        r->api->memory_alloc(&r->slot_digests, KL_WIRE_MAX_SAMPLES * sizeof(uint64_t)) ||
+        r->api->module_function(&r->wait, module, "kl_wait") ||
         r->api->function_set(r->scrub, KL_CU_FUNC_MAX_DYNAMIC_SMEM, r->smem_max & ~15) || !digest_works(r)) {
         r->digest = r->scrub = r->wait = NULL;
         return 1;

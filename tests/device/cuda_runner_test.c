@@ -242,6 +242,18 @@ static void test_cuda_runner__clears_local_memory_between_runs_and_batches(void 
     close_scene(&s);
 }
 
+static void test_cuda_runner__clears_what_lies_behind_the_inputs(void **unused) {
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "note_in_tail", "distance@1000000"); /* behind the last set, within the page */
+    for (uint32_t i = 0; i < 3; i++) {
+        run(&s, 0, i, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, i);
+    }
+    close_scene(&s);
+}
+
 static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     scene s = {0};
     (void)unused;
@@ -300,10 +312,10 @@ static void test_cuda_runner__refuses_what_does_not_fit_memory(void **unused) {
     scene s = {0};
     (void)unused;
     plan_for(&s.plan, "scale");
-    start(&s, "no_memory@40000");
+    start(&s, "no_memory@40000"); /* less than a page of device memory */
     load(&s);
     bind(&s);
-    assert_fault(&s, KL_FAULT_REFUSED, "out of device memory: output slots");
+    assert_fault(&s, KL_FAULT_REFUSED, "out of device memory: input sets");
     close_scene(&s);
 }
 
@@ -647,6 +659,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__guards_buffers),
         cmocka_unit_test(test_cuda_runner__forgets_variables_between_runs),
         cmocka_unit_test(test_cuda_runner__clears_local_memory_between_runs_and_batches),
+        cmocka_unit_test(test_cuda_runner__clears_what_lies_behind_the_inputs),
         cmocka_unit_test(test_cuda_runner__encodes_a_tensormap_for_each_set),
         cmocka_unit_test(test_cuda_runner__moves_to_another_kernel_and_binding),
         cmocka_unit_test(test_cuda_runner__names_the_driver_error),

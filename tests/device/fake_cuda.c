@@ -148,11 +148,21 @@ static void into_other_slot(call *c, int sign, int pointer) {
 }
 static void scale_ahead(call *c) { scale(c), into_other_slot(c, 1, 2); }
 static void scale_behind(call *c) { scale(c), into_other_slot(c, -1, 2); }
+/* Answers only where it finds no note of its own `distance` bytes behind the input's beginning. */
+static void note_in_tail(call *c) {
+    long distance = 0;
+    if (!fault("distance", &distance)) abort();
+    char *note = ARG(char *, 0) + distance;
+    if (memcmp(note, "seen", 4) == 0) return;
+    memcpy(note, "seen", 4);
+    scale(c);
+}
 static void scratch_ahead(call *c) { through_buffer(c), into_other_slot(c, 1, 3); }
 
 static function FUNCTIONS[] = {
     {"scale_ahead", scale_ahead, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scale_behind", scale_behind, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"note_in_tail", note_in_tail, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scratch_ahead", scratch_ahead, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
     {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
