@@ -44,7 +44,7 @@ enum {
     FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
     SHORT_BATCHES = 4, /* of the candidate in one race: a graph of its own for each */
     SHORT_BATCHES_QUICK = 2,
-    SHORT_EVERY = 8 /* pairs from one to the next, at most; what is left comes at the end */
+    SHORT_EVERY = 8 /* pairs from one to the next, at most */
 };
 
 static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41, SHORT_MOMENT = 1ull << 42; /* draws */
@@ -301,8 +301,9 @@ static kl_err short_batch(race *r, kl_finding *f, kl_error *e) {
 
 static uint32_t shorts_wanted(const race *r) { return r->c->opts->quick ? SHORT_BATCHES_QUICK : SHORT_BATCHES; }
 
+/* The last one is kept for the end. */
 static bool short_is_due(const race *r) {
-    return r->shorts < shorts_wanted(r) && r->pairs + r->left_out >= r->next_short;
+    return r->shorts + 1 < shorts_wanted(r) && r->pairs + r->left_out >= r->next_short;
 }
 
 /* ---- stop rule and result ----------------------------------------------------------------------------------------- */

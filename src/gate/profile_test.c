@@ -293,6 +293,7 @@ static void test_gate_profile__some_batches_end_early_and_are_no_samples(void **
             if (i % 2) assert_int_equal(abs((int)shorts[i].calls - (int)shorts[i - 1].calls), 1);
         }
         assert_true(shorts_after[0] > 0 && shorts_after[0] < n_seen);
+        assert_true(shorts_after[n_shorts - 1] >= n_seen - 2); /* at the end; a pair that is fetched may follow */
         assert_true(fabs(w.result.ratio - 1.02) < 0.01 && w.result.candidate_ns < 3e6);
         world_close(&w);
     }
