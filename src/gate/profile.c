@@ -41,7 +41,7 @@ enum {
     SHORTER = 4,
     SURE_PAIRS = 5, /* of a time that is called impossible, with as many controls as come with them */
     SURE_CONTROLS = 2,
-    FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
+    FEW_CONTROLS = 5,  /* below this their median has no interval worth the name */
     SHORT_BATCHES = 4, /* of the candidate in one race: a graph of its own for each */
     SHORT_BATCHES_QUICK = 2,
     SHORT_EVERY = 8 /* pairs from one to the next, at most */
