@@ -200,6 +200,7 @@ typedef struct {
     uint8_t        poison;             /* outputs are poisoned before (by the caller on shared memory) */
     bool           flush;              /* EVENTS: write 2 x L2 before each launch */
     bool           fetch;              /* bring the outputs of the calls back afterwards, for checking */
+    bool           alone;              /* GRAPH: slots of no call must be at the end as they were at the beginning */
     bool           freeze;             /* BATCH: stop the process the moment it says done, before outputs are looked at */
 } kl_time_request;
 

@@ -40,6 +40,28 @@ static void test_runner_cpu__times_batches(void **state) {
     fixture_close(&f);
 }
 
+/* A batch that ends early leaves the slots of the calls that were not made, warm calls or not. */
+static void test_runner_cpu__a_short_batch_leaves_idle_slots_alone(void **state) {
+    fixture  f;
+    kl_error e = {0};
+    double   ns;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_ready(&f, HEAD SCALE_BODY, false);
+    for (uint32_t calls = 1; calls < 4; calls++) {
+        const kl_time_request q = {.method = KL_TIME_BATCH, .calls = calls, .warm = 1, .poison = 0xA5, .alone = true, .freeze = true};
+        for (uint32_t slot = 0; slot < 4; slot++) kl_memory_poison(&f.memory, &f.plan, slot, 0xA5);
+        assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+        if (f.fault.kind) fail_msg("%s", f.fault.text);
+        for (uint32_t slot = 0; slot < calls; slot++) fixture_expect_scaled(&f, slot, slot);
+        for (uint32_t slot = calls; slot < 4; slot++) {
+            const unsigned char *y = (const unsigned char *)fixture_y(&f, slot);
+            for (size_t i = 0; i < N_FLOATS * sizeof(float); i++) assert_int_equal(y[i], 0xA5);
+        }
+    }
+    fixture_close(&f);
+}
+
 
 static void test_runner_cpu__says_what_confines_it(void **state) {
     fixture      f;
@@ -334,6 +356,7 @@ static void test_runner_cpu__trusted_kernels_keep_their_process(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_runner_cpu__a_short_batch_leaves_idle_slots_alone),
         cmocka_unit_test(test_runner_cpu__computes),
         cmocka_unit_test(test_runner_cpu__times_batches),
         cmocka_unit_test(test_runner_cpu__says_what_confines_it),

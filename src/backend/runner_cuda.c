@@ -5,7 +5,8 @@
  *   run    reset state -> poison -> launch and wait, one launch at a time -> guards -> inputs -> outputs back
  *
  * State that outlives a launch is undone before every run and batch: module variables and constants go back to their first
- * bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from launch to launch).
+ * bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from launch to launch), and so are
+ * the frames of local memory, where the kernel has any.
  * Device code can still reach any address of this process where the device can read pageable memory; that is why
  * expected values and clocks live in the gate.  A sticky error ends the context, so every reply after one is a fault too.
  *
@@ -63,6 +64,7 @@ static int attribute(const kli_cuda *r, int which) {
 
 static void read_limits(kli_cuda *r) {
     r->sms = attribute(r, KL_CU_ATTR_SMS);
+    r->sm_threads = attribute(r, KL_CU_ATTR_SM_THREADS);
     r->smem_max = attribute(r, KL_CU_ATTR_SMEM_OPTIN);
     r->l2_bytes = attribute(r, KL_CU_ATTR_L2_BYTES);
     for (int i = 0; i < 3; i++) r->max_grid[i] = attribute(r, KL_CU_ATTR_MAX_GRID_X + i);
@@ -95,8 +97,9 @@ static int cuda_open(kl_runner_ctx *c, kl_msg_reply *reply) {
     bool helpers = kli_cuda_open_helpers(c) == 0;
     (void)state.api->device_name(name, (int)sizeof name, state.device);
     (void)snprintf(reply->text, sizeof reply->text, "%s%s%s", state.api->fake ? "fake device " : "", name,
-                   helpers ? ""
-                           : " (no helper kernels: inputs are compared on the host, shared memory is not cleared)");
+                   !helpers ? " (no helper kernels: inputs are compared on the host, shared memory is not cleared)"
+                   : !state.clears_local ? " (local memory is not cleared)"
+                                         : "");
     return 0;
 }
 
@@ -113,6 +116,7 @@ void kli_cuda_drop_graphs(kli_cuda *r) {
 
 static void unload(kli_cuda *r) {
     kli_cuda_drop_graphs(r);
+    kli_cuda_drop_brooms(r);
     for (size_t i = 0; i < r->n_globals; i++) free(r->globals[i].initial);
     free(r->globals);
     free(r->image);
@@ -294,9 +298,12 @@ static int cuda_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     if (!r->image || !kli_cubin_valid(r->image, bytes))
         return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "the artefact is not a cubin");
     if (load_functions(c, reply)) return 1;
-    for (uint32_t i = 0; i < c->plan.n_launches; i++)
+    uint32_t frames[KL_MAX_LAUNCHES];
+    for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (load_launch(c, i, reply)) return 1;
-    return save_globals(c, bytes, reply);
+        frames[i] = reply->resources[i].local_bytes;
+    }
+    return kli_cuda_make_brooms(c, frames, c->plan.n_launches, reply) || save_globals(c, bytes, reply);
 }
 
 /* ---- launch --------------------------------------------------------------------------------------------------------- */
@@ -445,7 +452,10 @@ int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply) {
         if (error) return kli_cuda_fail(c, reply, error, "restoring variable `%s`", g->name);
     }
     kl_cu_result error = scrub_shared_memory(r);
-    return error ? kli_cuda_fail(c, reply, error, "clearing shared memory") : 0;
+    if (error) return kli_cuda_fail(c, reply, error, "clearing shared memory");
+    if ((error = kli_cuda_clear_tails(r))) return kli_cuda_fail(c, reply, error, "clearing the ends of device memory");
+    error = kli_cuda_sweep_local(r);
+    return error ? kli_cuda_fail(c, reply, error, "clearing local memory") : 0;
 }
 
 /* ---- run ------------------------------------------------------------------------------------------------------------ */

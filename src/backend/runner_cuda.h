@@ -26,6 +26,17 @@ typedef struct {
     char name[128];
 } kli_cuda_global;
 
+/* Device memory is handed out in pages of 2 MB.  We take whole ones, so that no byte of ours has neighbours, and know what lies behind the
+ * bytes that are used. */
+#define KLI_CUDA_PAGE (2ull << 20)
+
+enum { KLI_CUDA_INPUTS, KLI_CUDA_OUTPUTS, KLI_CUDA_SCRATCH, KLI_CUDA_FLUSH, KLI_CUDA_SUMS, KLI_CUDA_ALLOCATIONS };
+
+typedef struct {
+    kl_cu_ptr base;
+    uint64_t used, bytes;
+} kli_cuda_pages;
+
 typedef struct {
     uint32_t set, slot, calls; /* of the first call */
     kl_cu_exec exec;           /* NULL: free */
@@ -36,10 +47,14 @@ typedef struct {
     const kl_cuda_api *api;
     kl_cu_device device;
     kl_cu_stream stream;
-    int sms, smem_max, l2_bytes, max_grid[3];
+    int sms, sm_threads, smem_max, l2_bytes, max_grid[3];
 
     /* Our own device code; all NULL where the driver cannot compile PTX. */
     kl_cu_function digest, scrub, wait;
+    bool clears_local;      /* a broom for local memory compiles here */
+    kl_cu_module brooms;    /* one for each size of frame that the candidate's launches have */
+    kl_cu_function broom[KL_MAX_LAUNCHES];
+    uint32_t n_brooms;
     kl_cu_ptr digest_sum;   /* of an input set */
     kl_cu_ptr slot_digests; /* one word per call of a batch */
     uint64_t digest_key; /* random, passed as a parameter: no other kernel can read it */
@@ -54,6 +69,7 @@ typedef struct {
     kli_plugin plugin;
 
     kl_cu_ptr inputs, outputs, scratch, flush;
+    kli_cuda_pages pages[KLI_CUDA_ALLOCATIONS];
     size_t flush_bytes;
     uint8_t flush_byte;
     uint64_t digests[KL_MAX_SETS];
@@ -78,9 +94,15 @@ int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply
 int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply); /* globals and shared memory */
 void kli_cuda_drop_graphs(kli_cuda *r);
 int kli_cuda_open_helpers(kl_runner_ctx *c);
+/* runner_cuda_helpers.c: local memory of every thread that fits on the device, for frames of these sizes; the old ones go. */
+int kli_cuda_make_brooms(kl_runner_ctx *c, const uint32_t *frames, uint32_t n, kl_msg_reply *reply);
+kl_cu_result kli_cuda_sweep_local(kli_cuda *r);
+void kli_cuda_drop_brooms(kli_cuda *r);
 
 /* runner_cuda_memory.c */
 int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply);
+kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used); /* those it had go */
+kl_cu_result kli_cuda_clear_tails(kli_cuda *r); /* what lies behind the used bytes of every allocation */
 int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
 kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
@@ -91,6 +113,8 @@ int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_ms
 /* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the stream; and read by the host. */
 int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply);
 int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
+/* Digests of n slots from `slot` on into `out`: n of outputs, then n of scratch (zeros where there is none). */
+int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply);
 int kli_cuda_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply); /* other guard bytes around a set */
 int kli_cuda_fetch(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply);
 int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply);

@@ -7,18 +7,23 @@
  *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of blocks.  Row y of the grid takes the bytes
  *            `pitch` further on into the next word of sums
  *   scrub    one block a multiprocessor, all of its shared memory, zeros
+ *   broom    every thread that the device can hold at once, all of a frame of local memory as large as the candidate's, ones.  Its text is
+ *            made for the size: which bytes of the device a frame lies in depends on it.  Blocks linger until all are there, so that
+ *            each has a place of its own
  *   wait     one thread, for so many nanoseconds: the host gets ahead of the stream while the cache stays as it is
  *
  * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is random, so a kernel
  * cannot prepare a change that keeps the digest.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define WORD_STEP 0x9E3779B97F4A7C15ull
 #define MIX_1 0xFF51AFD7ED558CCDull
 #define MIX_2 0xC4CEB9FE1A85EC53ull
+#define SUM_BYTES 256u      /* of input sets and of the self test; the digests of slots follow */
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
 /* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte load. */
@@ -65,6 +70,83 @@ static const char HELPERS[] =
                                     "AGAIN:\n  mov.u64 %d2, %globaltimer;\n  sub.u64 %d3, %d2, %d1;\n  setp.lt.u64 "
                                     "%p0, %d3, %d0;\n  @%p0 bra AGAIN;\n  ret;\n}\n";
 
+#define BROOM_THREADS 256u
+#define BROOM_LINGER_NS 20000u
+#define BROOM_TEXT_BYTES 1536
+
+/* Volatile through a generic address: so the assembler cannot leave the frame out, however small. */
+static int broom_text(char *out, size_t room, uint32_t index, uint32_t frame) {
+    return snprintf(
+        out, room,
+        ".visible .entry kl_broom_%u(.param .u64 ns)\n{\n"
+        "  .local .align 8 .b8 frame[%u];\n  .reg .pred %%p<1>;\n  .reg .b32 %%r<2>;\n  .reg .b64 %%d<6>;\n"
+        "  ld.param.u64 %%d0, [ns];\n  mov.u64 %%d1, frame;\n  cvta.local.u64 %%d2, %%d1;\n  mov.u64 %%d4, "
+        "%%globaltimer;\n"
+        "  mov.u32 %%r0, 0;\n  mov.u32 %%r1, -1;\n"
+        "AGAIN:\n  cvt.u64.u32 %%d3, %%r0;\n  add.u64 %%d3, %%d2, %%d3;\n  st.volatile.u32 [%%d3], %%r1;\n"
+        "  add.u32 %%r0, %%r0, 4;\n  setp.lt.u32 %%p0, %%r0, %u;\n  @%%p0 bra AGAIN;\n"
+        "LINGER:\n  mov.u64 %%d5, %%globaltimer;\n  sub.u64 %%d5, %%d5, %%d4;\n  setp.lt.u64 %%p0, %%d5, %%d0;\n"
+        "  @%%p0 bra LINGER;\n  ret;\n}\n",
+        index, frame, frame);
+}
+
+static kl_cu_result load_brooms(kli_cuda *r, const uint32_t *frames, uint32_t n) {
+    const size_t room = (n + 1) * BROOM_TEXT_BYTES;
+    char *text = malloc(room), name[32];
+    if (!text) kl_oom(room);
+    int at = snprintf(text, room, ".version 7.0\n.target sm_70\n.address_size 64\n");
+    for (uint32_t i = 0; i < n; i++) at += broom_text(text + at, room - (size_t)at, i, frames[i]);
+    kl_cu_result error = r->api->module_load(&r->brooms, text);
+    free(text);
+    for (uint32_t i = 0; i < n && !error; i++) {
+        (void)snprintf(name, sizeof name, "kl_broom_%u", i);
+        error = r->api->module_function(&r->broom[i], r->brooms, name);
+    }
+    r->n_brooms = error ? 0 : n;
+    return error;
+}
+
+void kli_cuda_drop_brooms(kli_cuda *r) {
+    if (r->brooms) (void)r->api->module_unload(r->brooms);
+    r->brooms = NULL;
+    r->n_brooms = 0;
+}
+
+int kli_cuda_make_brooms(kl_runner_ctx *c, const uint32_t *frames, uint32_t n, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    uint32_t sizes[KL_MAX_LAUNCHES], n_sizes = 0;
+    kli_cuda_drop_brooms(r);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t frame = (frames[i] + 3) & ~3u;
+        bool known = frame == 0;
+        for (uint32_t k = 0; k < n_sizes; k++) known |= sizes[k] == frame;
+        if (!known) sizes[n_sizes++] = frame;
+    }
+    if (!n_sizes || !r->clears_local) return 0;
+    kl_cu_result error = load_brooms(r, sizes, n_sizes);
+    return error ? kli_cuda_fail(c, reply, error, "a kernel that clears local memory") : 0;
+}
+
+kl_cu_result kli_cuda_sweep_local(kli_cuda *r) {
+    uint64_t ns = BROOM_LINGER_NS;
+    void *arguments[] = {&ns};
+    const unsigned blocks = (unsigned)r->sms * ((unsigned)r->sm_threads / BROOM_THREADS);
+    kl_cu_launch_config config = {
+        .grid = {blocks ? blocks : 1, 1, 1}, .block = {BROOM_THREADS, 1, 1}, .stream = r->stream};
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t i = 0; i < r->n_brooms && !error; i++) error = r->api->launch(&config, r->broom[i], arguments, NULL);
+    return error;
+}
+
+/* One that is small, on trial. */
+static bool brooms_work(kli_cuda *r) {
+    const uint32_t frame = 64;
+    bool ok = load_brooms(r, &frame, 1) == KL_CU_OK && kli_cuda_sweep_local(r) == KL_CU_OK &&
+              r->api->stream_sync(r->stream) == KL_CU_OK;
+    kli_cuda_drop_brooms(r);
+    return ok;
+}
+
 static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key) {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -107,13 +189,16 @@ int kli_cuda_open_helpers(kl_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_module module;
     if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key) return 1;
+    if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS], SUM_BYTES + KL_WIRE_MAX_SAMPLES * sizeof(uint64_t))) return 1;
+    r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
+    r->slot_digests = r->digest_sum + SUM_BYTES;
     if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||
         r->api->module_function(&r->scrub, module, "kl_scrub") ||
-        r->api->module_function(&r->wait, module, "kl_wait") || r->api->memory_alloc(&r->digest_sum, 256) ||
-        r->api->memory_alloc(&r->slot_digests, KL_WIRE_MAX_SAMPLES * sizeof(uint64_t)) ||
+        r->api->module_function(&r->wait, module, "kl_wait") ||
         r->api->function_set(r->scrub, KL_CU_FUNC_MAX_DYNAMIC_SMEM, r->smem_max & ~15) || !digest_works(r)) {
         r->digest = r->scrub = r->wait = NULL;
         return 1;
     }
+    r->clears_local = brooms_work(r);
     return 0;
 }

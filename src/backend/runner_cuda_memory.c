@@ -35,15 +35,33 @@ static bool lives_in_slot(const kl_plan_tensor *t) { return t->role == KLI_ROLE_
 
 /* ---- bind ----------------------------------------------------------------------------------------------------------- */
 
-static int allocate(kl_runner_ctx *c, kl_cu_ptr *out, uint64_t bytes, const char *what, kl_msg_reply *reply) {
+kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used) {
+    const uint64_t bytes = (used + KLI_CUDA_PAGE - 1) / KLI_CUDA_PAGE * KLI_CUDA_PAGE;
+    kl_cu_ptr base = 0;
+    if (out->base) (void)r->api->memory_free(out->base);
+    *out = (kli_cuda_pages){0};
+    const kl_cu_result error = used ? r->api->memory_alloc(&base, bytes) : KL_CU_OK;
+    if (!error && used) *out = (kli_cuda_pages){base, used, bytes};
+    return error;
+}
+
+/* Notes could be kept there from batch to batch. */
+kl_cu_result kli_cuda_clear_tails(kli_cuda *r) {
+    kl_cu_result error = KL_CU_OK;
+    for (int i = 0; i < KLI_CUDA_ALLOCATIONS && !error; i++) {
+        const kli_cuda_pages *p = &r->pages[i];
+        if (p->used < p->bytes) error = r->api->fill(p->base + p->used, 0xFF, p->bytes - p->used, r->stream);
+    }
+    return error;
+}
+
+static int allocate(kl_runner_ctx *c, int which, kl_cu_ptr *out, uint64_t bytes, const char *what,
+                    kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     size_t available = 0, total = 0;
-    if (*out) (void)r->api->memory_free(*out);
-    *out = 0;
-    if (bytes == 0) return 0;
-    kl_cu_result error = r->api->memory_alloc(out, bytes);
+    const kl_cu_result error = kli_cuda_take_pages(r, &r->pages[which], bytes);
+    *out = r->pages[which].base;
     if (error != KL_CU_OUT_OF_MEMORY) return error ? kli_cuda_fail(c, reply, error, "allocating %s", what) : 0;
-    *out = 0;
     (void)r->api->memory_info(&available, &total);
     return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
                           "out of device memory: %s take %.2f GiB, %.2f of %.2f GiB are free", what,
@@ -58,13 +76,13 @@ int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
     kl_cu_result error = r->api->stream_sync(r->stream);
     if (error) return kli_cuda_fail(c, reply, error, "waiting for the device");
     /* Sets first: without them nothing runs at all, so the message names them. */
-    if (allocate(c, &r->inputs, l->set_bytes * l->n_sets, "input sets", reply) ||
-        allocate(c, &r->outputs, l->slot_bytes * l->n_slots, "output slots", reply) ||
-        allocate(c, &r->scratch, l->scratch_bytes * l->n_slots, "scratch buffers", reply))
+    if (allocate(c, KLI_CUDA_INPUTS, &r->inputs, l->set_bytes * l->n_sets, "input sets", reply) ||
+        allocate(c, KLI_CUDA_OUTPUTS, &r->outputs, l->slot_bytes * l->n_slots, "output slots", reply) ||
+        allocate(c, KLI_CUDA_SCRATCH, &r->scratch, l->scratch_bytes * l->n_slots, "scratch buffers", reply))
         return 1;
     if (r->flush) return 0;
     r->flush_bytes = 2 * (size_t)(r->l2_bytes > 0 ? r->l2_bytes : 64 << 20);
-    return allocate(c, &r->flush, r->flush_bytes, "the cache flush", reply);
+    return allocate(c, KLI_CUDA_FLUSH, &r->flush, r->flush_bytes, "the cache flush", reply);
 }
 
 /* ---- input sets ------------------------------------------------------------------------------------------------------ */
@@ -93,17 +111,22 @@ static kl_cu_result take_digest(kl_runner_ctx *c, uint32_t set, uint64_t *out) {
     return error ? error : r->api->stream_sync(r->stream);
 }
 
-int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply) {
+/* Of n slots of `bytes` each, from `slot` on, into the words from `word` on. */
+static kl_cu_result digest_rotation(kl_runner_ctx *c, kl_cu_ptr base, uint64_t bytes, uint32_t slot, uint32_t n,
+                                    uint32_t word) {
     kli_cuda *r = kli_cuda_of(c);
-    const uint64_t bytes = c->layout.slot_bytes;
     kl_cu_result error = KL_CU_OK;
     for (uint32_t done = 0; done < n && !error;) { /* slots wrap around */
         const uint32_t from = (slot + done) % c->layout.n_slots, rest = c->layout.n_slots - from;
         const uint32_t run = n - done < rest ? n - done : rest;
-        error = enqueue_digests(r, r->outputs + bytes * from, bytes, run,
-                                r->slot_digests + (call + done) * sizeof(uint64_t));
+        error = enqueue_digests(r, base + bytes * from, bytes, run, r->slot_digests + (word + done) * sizeof(uint64_t));
         done += run;
     }
+    return error;
+}
+
+int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply) {
+    kl_cu_result error = digest_rotation(c, kli_cuda_of(c)->outputs, c->layout.slot_bytes, slot, n, call);
     return error ? kli_cuda_fail(c, reply, error, "digests of output slots from %u", slot) : 0;
 }
 
@@ -113,6 +136,20 @@ int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_r
                                           n * sizeof(uint64_t), r->stream);
     if (!error) error = r->api->stream_sync(r->stream);
     return error ? kli_cuda_fail(c, reply, error, "reading the digests of a batch") : 0;
+}
+
+int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = KL_CU_OK;
+    memset(out, 0, 2 * n * sizeof *out);
+    for (int scratch = 0; scratch < 2 && !error; scratch++) {
+        const kl_cu_ptr base = scratch ? r->scratch : r->outputs;
+        if (!base) continue;
+        error = digest_rotation(c, base, scratch ? c->layout.scratch_bytes : c->layout.slot_bytes, slot, n, 0);
+        if (!error) error = r->api->copy_out(out + (scratch ? n : 0), r->slot_digests, n * sizeof *out, r->stream);
+        if (!error) error = r->api->stream_sync(r->stream);
+    }
+    return error ? kli_cuda_fail(c, reply, error, "digests of idle slots from %u", slot) : 0;
 }
 
 static kl_cu_result upload_set(kl_runner_ctx *c, uint32_t set) {

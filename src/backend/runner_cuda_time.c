@@ -10,6 +10,9 @@
  * and the next input set, and outputs come back on request, so that skipped work shows.  wall_ns is the host's clock around
  * what the events measured; events that claim more time than passed, or none, are a fault.
  *
+ * A call writes its own slot, while it is made.  EVENTS: what lies in a slot right after its call must lie there at the end.  GRAPH: where
+ * the gate asks for it (short batches), slots of no call must not change.
+ *
  * Not here: locking clocks, statistics, deciding how many calls make a sample (the gate does).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "base/fs.h"
@@ -107,6 +110,34 @@ static int digest_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
     return kli_cuda_read_digests(c, 0, m->calls, reply);
 }
 
+/* Slots that were written once, by the last calls: another call must not have changed them later. */
+static int check_unchanged(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    static uint64_t before[KL_WIRE_MAX_SAMPLES];
+    if (!takes_digests(c)) return 0;
+    const uint32_t n = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots, from = m->calls - n;
+    memcpy(before, c->control->digests + from, n * sizeof *before);
+    if (kli_cuda_digest_slots(c, slot_of(c, m->first + from), n, from, reply) || kli_cuda_read_digests(c, from, n, reply))
+        return 1;
+    if (memcmp(before, c->control->digests + from, n * sizeof *before) == 0) return 0;
+    return kl_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote to the output of an earlier call");
+}
+
+/* The slots behind those of the batch: a call that works ahead writes there. */
+static uint32_t idle_slots(const kl_runner_ctx *c, const kl_msg_time *m) {
+    const uint32_t n = m->calls < c->layout.n_slots ? c->layout.n_slots - m->calls : 0;
+    return m->alone && takes_digests(c) && n <= KL_WIRE_MAX_SAMPLES ? n : 0;
+}
+
+/* Nonzero, with the fault said: a slot of no call is not as it was when `before` was taken. */
+static int check_idle(kl_runner_ctx *c, const kl_msg_time *m, const uint64_t *before, kl_msg_reply *reply) {
+    static uint64_t now[2 * KL_WIRE_MAX_SAMPLES];
+    const uint32_t n = idle_slots(c, m);
+    if (!n) return 0;
+    if (kli_cuda_digest_idle(c, slot_of(c, m->first + m->calls), n, now, reply)) return 1;
+    if (memcmp(before, now, 2 * n * sizeof *now) == 0) return 0;
+    return kl_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote to the slot of a call that was not made");
+}
+
 /* ---- EVENTS ---------------------------------------------------------------------------------------------------------- */
 
 static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
@@ -143,7 +174,7 @@ static int time_events(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
     }
     reply->n_samples = m->calls;
     reply->n_digests = takes_digests(c) ? m->calls : 0;
-    if (sum <= (double)reply->wall_ns) return 0;
+    if (sum <= (double)reply->wall_ns) return check_unchanged(c, m, reply);
     return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", sum,
                           (long long)reply->wall_ns);
 }
@@ -209,6 +240,7 @@ static int prepare_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *rep
 }
 
 static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+    static uint64_t idle[2 * KL_WIRE_MAX_SAMPLES];
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_exec exec = NULL;
     double ns = 0;
@@ -219,7 +251,8 @@ static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
     r->reload = false;
     int failed = find_graph(c, m, &exec, reply) || prepare_all(c, m, reply);
     r->reload = reload;
-    if (failed) return 1;
+    const uint32_t n_idle = idle_slots(c, m);
+    if (failed || (n_idle && kli_cuda_digest_idle(c, slot_of(c, m->first + m->calls), n_idle, idle, reply))) return 1;
     int64_t begin = kl_now_ns();
     kl_cu_result error = KL_CU_OK;
     failed = record(c, 0, reply);
@@ -228,7 +261,7 @@ static int time_graph(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
     if (failed || record(c, 1, reply) || finish(c, begin, reply) || elapsed(c, 0, &ns, reply)) return 1;
     c->control->samples_ns[0] = ns / m->calls;
     reply->n_samples = 1;
-    if (ns <= (double)reply->wall_ns) return digest_all(c, m, reply);
+    if (ns <= (double)reply->wall_ns) return check_idle(c, m, idle, reply) || digest_all(c, m, reply);
     return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "events claim %.0f ns, the host's clock saw %lld", ns,
                           (long long)reply->wall_ns);
 }

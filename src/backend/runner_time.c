@@ -176,7 +176,8 @@ static kl_err time_batch(kl_runner *r, kl_fault *fault, double *ns, const kl_tim
 /* Device events: the runner's numbers, bounded and plausible. */
 static kl_err time_events(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
     const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .method = q->method, .first = q->first, .calls = q->calls,
-                           .warm = q->warm, .poison = q->poison, .flush = q->flush, .fetch = q->fetch, .sequence = ++r->sequence};
+                           .warm = q->warm, .poison = q->poison, .flush = q->flush, .fetch = q->fetch, .alone = q->alone,
+                           .sequence = ++r->sequence};
     uint32_t          wanted = q->method == KL_TIME_EVENTS ? q->calls : 1;
     kli_patience      p = kli_patience_for(r, timeout_ns);
     kl_err            code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);

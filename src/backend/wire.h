@@ -55,7 +55,8 @@ typedef struct { kl_msg_head head; uint32_t slot, poison; } kl_msg_fetch;
 typedef struct {
     kl_msg_head head;
     uint32_t    method, first, calls, warm, poison, flush, fetch, sequence;
-    uint32_t    spin, reserved;     /* BATCH: both sides spin on the control words; else they sleep on them (futex) */
+    uint32_t    spin;               /* BATCH: both sides spin on the control words; else they sleep on them (futex) */
+    uint32_t    alone;              /* GRAPH: a slot of no call that changed is a fault */
 } kl_msg_time;
 
 enum { KLI_ISOLATED_SECCOMP = 1, KLI_ISOLATED_LANDLOCK = 2, KLI_ISOLATED_NAMESPACES = 4, KLI_ISOLATED_USER = 8, KLI_ISOLATED_LIMITS = 16 };

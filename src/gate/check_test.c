@@ -1,9 +1,19 @@
 /* check_test.c - what a kernel may be off by, and what is said of one that is.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 
+#define kl_scene_open fake_open /* before the headers: declarations and calls alike */
+#define kl_scene_close fake_close
+#define kl_scene_expect fake_expect
+#define kl_scene_ready_slot fake_ready
+#define kl_scene_pair fake_pair
+#define kl_actor_enter fake_enter
+#define kl_runner_upload fake_upload
+#define kl_runner_run fake_run
+#define kl_runner_slack fake_slack
 #include "check.c"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* One float16 input x[4,8], one output y[4,8]. */
 typedef struct {
@@ -35,6 +45,89 @@ static void world_open(world *w, kl_dtype input, kl_dtype output) {
 }
 
 static void world_close(world *w) { kl_arena_free(w->c.arena); }
+
+/* ---- made-up runs: the right answer is the scale, everywhere ---------------------------------------------------- */
+
+struct kl_runner {
+    double wrong_above; /* scales above this are answered with zeros */
+};
+
+static struct {
+    double scales[8]; /* that the candidate was asked for, in order */
+    int n;
+    const world *of;
+} asked;
+
+static void scene_with_pages(world *w, kl_scene *s, double scale) {
+    kl_layout layout;
+    kl_error e = {0};
+    *s = w->scene;
+    s->oracle_plan = s->plan;
+    s->n_sets = s->n_slots = 1;
+    s->scale = scale;
+    assert_ok(kl_layout_make(&layout, &s->plan, 1, 1, &e));
+    assert_ok(kl_memory_open(&s->memory, &layout, &e));
+}
+
+kl_err fake_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_sets, uint32_t n_slots, double scale,
+                 kl_error *e) {
+    (void)c, (void)n_sets, (void)n_slots, (void)e;
+    assert_ptr_equal(w, &asked.of->workload);
+    asked.scales[asked.n++] = scale;
+    scene_with_pages((world *)(uintptr_t)asked.of, s, scale);
+    return KL_OK;
+}
+
+void fake_close(kl_scene *s) {
+    free(s->expected[0][1]);
+    kl_memory_close(&s->memory);
+}
+
+static void fill_with(float *y, double value) {
+    for (int i = 0; i < 32; i++) y[i] = (float)value;
+}
+
+kl_err fake_expect(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
+    (void)c, (void)e;
+    s->expected[set][1] = malloc(32 * sizeof(float));
+    assert_non_null(s->expected[set][1]);
+    fill_with(s->expected[set][1], s->scale);
+    return KL_OK;
+}
+
+static const kl_scene *entered;
+
+kl_err fake_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e) {
+    (void)a, (void)c, (void)fault, (void)e;
+    entered = s;
+    return KL_OK;
+}
+
+kl_err fake_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e) {
+    (void)r, (void)fault, (void)first, (void)n, (void)e;
+    return KL_OK;
+}
+
+kl_err fake_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns,
+                int64_t *wall_ns, kl_error *e) {
+    (void)fault, (void)set, (void)poison, (void)timeout_ns, (void)wall_ns, (void)e;
+    fill_with((float *)kl_memory_output(&entered->memory, &entered->plan, 1, slot),
+              entered->scale > r->wrong_above ? 0 : entered->scale);
+    return KL_OK;
+}
+
+void fake_ready(kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    (void)set;
+    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+}
+
+kl_err fake_pair(kl_scene *s, kl_case *c, uint32_t set, bool *wider, kl_error *e) {
+    (void)s, (void)c, (void)set, (void)e;
+    *wider = false;
+    return KL_OK;
+}
+
+void fake_slack(kl_runner *r, uint8_t byte) { (void)r, (void)byte; }
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * fabs(b); }
 
@@ -184,6 +277,84 @@ static void test_gate_check__shapes_of_other_types_are_another_kernels(void **st
     world_close(&w);
 }
 
+/* ---- stress scales at the real shape ------------------------------------------------------------------------------ */
+
+typedef struct {
+    kl_runner candidate, reference;
+    kl_actor oracle, naive;
+    kl_backend backend;
+    kl_finding finding;
+} stress;
+
+static void stress_at_real(world *w, stress *t, double candidate_wrong_above, double reference_wrong_above,
+                           int64_t oracle_ns) {
+    kl_error e = {0};
+    world_open(w, KL_F32, KL_F32);
+    *t = (stress){.candidate = {candidate_wrong_above}, .reference = {reference_wrong_above}, .finding = {.ok = true}};
+    t->backend = (kl_backend){.shared_memory = true};
+    t->naive.runner = &t->reference;
+    w->workload.checks[1] = (kl_check){.kind = KL_CHECK_BUDGET, .rtol = 1e-3, .budget = 4};
+    w->task.n_stress = 2;
+    w->task.stress[0] = 0.001, w->task.stress[1] = 64;
+    w->c.backend = &t->backend;
+    w->c.candidate.runner = &t->candidate;
+    w->c.oracle = &t->oracle;
+    w->c.reference = &t->naive;
+    asked.n = 0;
+    asked.of = w;
+    assert_ok(check_stress_at_real(&w->c, &(kl_scene){.oracle_ns = oracle_ns}, &t->finding, &e));
+}
+
+static void test_gate_check__stress_scales_are_checked_at_the_real_shape(void **state) {
+    (void)state;
+    world w;
+    stress t;
+    stress_at_real(&w, &t, 1e9, 1e9, SECOND);
+    assert_true(t.finding.ok && asked.n == 2 && asked.scales[0] == 0.001 && asked.scales[1] == 64);
+    assert_int_equal(w.verdict.n_degradations, 0);
+    world_close(&w);
+    stress_at_real(&w, &t, 1, 1e9, SECOND); /* right for small inputs alone */
+    assert_false(t.finding.ok);
+    assert_int_equal(t.finding.outcome, KL_WRONG);
+    assert_contains(t.finding.why.ptr, "at cpu: y[0,0] is 0, expected 64");
+    assert_false(w.verdict.checks[w.verdict.n_checks - 1].ok);
+    world_close(&w);
+}
+
+static void test_gate_check__a_scale_that_the_naive_kernel_does_not_stand_blames_nobody(void **state) {
+    (void)state;
+    world w;
+    stress t;
+    stress_at_real(&w, &t, 1, 1, SECOND);
+    assert_true(t.finding.ok);
+    assert_int_equal(w.verdict.n_degradations, 1);
+    for (int i = 0; i < w.verdict.n_checks; i++) assert_true(w.verdict.checks[i].ok);
+    world_close(&w);
+}
+
+static void test_gate_check__a_slow_oracle_is_not_asked_at_every_scale(void **state) {
+    (void)state;
+    world w;
+    stress t;
+    stress_at_real(&w, &t, 1, 1e9, 3 * SECOND);
+    assert_true(t.finding.ok && asked.n == 0);
+    assert_int_equal(w.verdict.n_degradations, 1);
+    world_close(&w);
+}
+
+static void test_gate_check__quick_takes_the_largest_scale(void **state) {
+    (void)state;
+    world w;
+    stress t;
+    stress_at_real(&w, &t, 1e9, 1e9, SECOND);
+    kl_error e = {0};
+    asked.n = 0;
+    w.opts.quick = true;
+    assert_ok(check_stress_at_real(&w.c, &(kl_scene){.oracle_ns = SECOND}, &t.finding, &e));
+    assert_true(asked.n == 1 && asked.scales[0] == 64);
+    world_close(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_check__rounding_to_the_output_is_always_permitted),
@@ -196,6 +367,10 @@ int main(void) {
         cmocka_unit_test(test_gate_check__faults_have_their_outcome),
         cmocka_unit_test(test_gate_check__patience_follows_the_oracle),
         cmocka_unit_test(test_gate_check__shapes_of_other_types_are_another_kernels),
+        cmocka_unit_test(test_gate_check__stress_scales_are_checked_at_the_real_shape),
+        cmocka_unit_test(test_gate_check__a_scale_that_the_naive_kernel_does_not_stand_blames_nobody),
+        cmocka_unit_test(test_gate_check__a_slow_oracle_is_not_asked_at_every_scale),
+        cmocka_unit_test(test_gate_check__quick_takes_the_largest_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,17 @@ static bool is_blank(const kl_scene *s, uint32_t slot, uint8_t poison) {
     return false;
 }
 
+bool kl_slot_is_ready(const kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        const kl_plan_tensor *t = &s->plan.tensors[i];
+        if ((t->role != 1 && t->role != 2) || !t->bytes) continue;
+        const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
+        if (t->role == 2 && memcmp(data, s->pristine[set][i], t->bytes) != 0) return false;
+        if (t->role == 1 && (data[0] != poison || memcmp(data, data + 1, t->bytes - 1) != 0)) return false;
+    }
+    return kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
+}
+
 /* The calls whose digest is not known and whose outputs are there: in random order, blank ones first. */
 static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kl_digests *d, const kl_scene *s, const kl_batch *b) {
     uint32_t n = 0;

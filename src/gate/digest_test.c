@@ -229,8 +229,44 @@ static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests
     world_close(&w);
 }
 
+static void test_gate_digest__a_slot_is_ready_until_a_byte_changes(void **state) {
+    (void)state;
+    static world w;
+    const uint32_t touched[] = {0, 1, BYTES - 1, BYTES}; /* the last is a guard's */
+    world_open(&w);
+    for (size_t i = 0; i < KL_COUNT(touched); i++)
+        for (int kind = 0; kind < 2; kind++) {
+            const uint8_t poison = kind ? KL_POISON_NAN : KL_POISON_BITS;
+            kl_scene_ready_slot(&w.scene, 2, 5, poison);
+            assert_true(kl_slot_is_ready(&w.scene, 2, 5, poison));
+            output(5)[touched[i]] ^= 1;
+            assert_false(kl_slot_is_ready(&w.scene, 2, 5, poison));
+        }
+    world_close(&w);
+}
+
+/* A batch that ends while a group of calls is not done yet. */
+static void test_gate_digest__calls_that_would_be_done_later_are_a_cheat(void **state) {
+    (void)state;
+    static world w;
+    world_open(&w);
+    did.rerun_is_right = true;
+    const kl_batch whole = batch_of(0, SETS, KL_POISON_NAN), cut = batch_of(3, 5, KL_POISON_NAN);
+    run_batch(&w, &whole, 1);
+    judge(&w, &whole);
+    assert_true(w.finding.ok);
+    run_batch(&w, &cut, 1);
+    for (uint32_t j = 3; j < cut.calls; j++) kl_memory_poison(&w.scene.memory, &w.scene.plan, cut.first + j, cut.poison);
+    judge(&w, &cut);
+    assert_false(w.finding.ok);
+    assert_int_equal(w.finding.outcome, KL_CHEAT);
+    world_close(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_digest__a_slot_is_ready_until_a_byte_changes),
+        cmocka_unit_test(test_gate_digest__calls_that_would_be_done_later_are_a_cheat),
         cmocka_unit_test(test_gate_digest__each_input_set_is_compared_once),
         cmocka_unit_test(test_gate_digest__one_skipped_call_of_a_batch_is_a_cheat),
         cmocka_unit_test(test_gate_digest__damaged_guards_make_another_digest),

@@ -63,6 +63,7 @@ static kl_err fit_into(const kl_memory_room *room, const needs *n, kl_arena *a, 
 
 kl_err kl_case_fit(kl_case *c, const kl_plan *plan, kl_str *refused, kl_error *e) {
     const kl_memory_room room = kl_memory_room_now();
-    const needs n = needs_of(plan, c->opts->quick ? 1 : REAL_COPIES, c->backend->shared_memory);
+    const uint32_t stress = c->task->n_stress > 0; /* a set under a stress scale, beside the others */
+    const needs n = needs_of(plan, (c->opts->quick ? 1 : REAL_COPIES) + stress, c->backend->shared_memory);
     return fit_into(&room, &n, c->arena, c->workload->label.ptr, refused, e);
 }

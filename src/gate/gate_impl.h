@@ -173,6 +173,8 @@ typedef struct {
     const uint64_t *digests; /* by call, from the device; NULL: of the shared pages */
 } kl_batch;
 
+/* Nothing was written there since kl_scene_ready_slot: outputs, mutable inputs and the guards around them. */
+bool kl_slot_is_ready(const kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison);
 void kl_digests_begin(kl_digests *d, kl_case *c, const char *name);
 kl_err kl_digests_judge(kl_digests *d, kl_case *c, kl_scene *s, const kl_batch *b, kl_finding *f, kl_error *e);
 

@@ -10,7 +10,8 @@
  * A pair in which the scheduler took a core away from the batch or from the clock is left out as a whole, by the scheduler's word alone
  * (backend/runner_watch.c), and counted.  Where most are left out the batches become shorter, so that more fit between two switches.
  * Stop: half-width <= 0.5 % after at least 30 pairs and 0.3 s, or earlier where the interval lies far outside [1/1.5, 1.5]; cap 10 s.
- * Timed batches are checked like any other run, every one of them (digest.c).
+ * Timed batches are checked like any other run, every one of them (digest.c).  Now and then, outside the clock, a batch of the candidate ends
+ * early: calls that were made must have their answers, slots of calls that were not must be untouched.
  * Sources: the pairing and its measured effect are in docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
@@ -40,9 +41,13 @@ enum {
     SHORTER = 4,
     SURE_PAIRS = 5, /* of a time that is called impossible, with as many controls as come with them */
     SURE_CONTROLS = 2,
-    FEW_CONTROLS = 5 /* below this their median has no interval worth the name */
+    FEW_CONTROLS = 5,  /* below this their median has no interval worth the name */
+    SHORT_BATCHES = 4, /* of the candidate in one race: a graph of its own for each */
+    SHORT_BATCHES_QUICK = 2,
+    SHORT_EVERY = 8 /* pairs from one to the next, at most */
 };
 
+static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41, SHORT_MOMENT = 1ull << 42; /* draws */
 static const double SURE_FLOOR = 0.1;        /* A/A; the bounds of devices are at least twice too generous */
 static const double SHORTEST_BATCH_NS = 2e5; /* below this the exchange with the runner begins to show */
 
@@ -80,7 +85,10 @@ typedef struct {
     int n_left_controls;
     bool disturbed; /* a sample of this pair had not its core to itself */
     double timed_ns;
-    uint32_t turn; /* rotates sets and slots from pair to pair */
+    uint32_t turn;   /* rotates sets and slots from pair to pair */
+    uint32_t shorts; /* batches that ended early ... */
+    int next_short;  /* ... and the pair after which the next one comes */
+    bool undigested; /* this device gives no digests */
     int64_t start_ns;
     bool checked_last;
 } race;
@@ -104,10 +112,14 @@ static void ready_slots(race *r, const side *s, uint32_t first, uint32_t warm, u
         kl_scene_ready_slot(r->scene, (first + j) % r->scene->n_sets, (first + j) % r->scene->n_slots, poison);
 }
 
+static uint32_t warm_calls(const race *r, const side *s) {
+    return r->method == KL_TIME_BATCH ? s->estimate_ns * s->calls < WARM_BELOW_NS : 1;
+}
+
 /* Time one batch; `fetch` also leaves its outputs in the shared pages for checking. */
 static kl_err sample(race *r, const side *s, uint32_t first, uint8_t poison, bool fetch, double *ns, kl_fault *fault,
                      kl_error *e) {
-    const uint32_t warm = r->method == KL_TIME_BATCH ? s->estimate_ns * s->calls < WARM_BELOW_NS : 1;
+    const uint32_t warm = warm_calls(r, s);
     kl_time_request q = {.method = r->method,
                          .first = first,
                          .calls = s->calls,
@@ -144,7 +156,8 @@ static kl_err check_batch(race *r, uint32_t first, uint32_t calls, uint8_t poiso
                         .poison = poison,
                         .here = here,
                         .digests = kl_runner_digests(r->c->candidate.runner, calls)};
-    if (!b.here && !b.digests) return KL_OK; /* no digests on this device: batches drawn at random are brought back */
+    r->undigested = !b.here && !b.digests;
+    if (r->undigested) return KL_OK; /* batches drawn at random are brought back */
     const kl_err err = kl_digests_judge(&r->digests, r->c, r->scene, &b, f, e);
     r->start_ns += kl_now_ns() - start;
     return err;
@@ -231,6 +244,66 @@ static kl_err run_control(race *r, kl_finding *f, kl_error *e) {
     else if (r->n_left_controls < MAX_PAIRS)
         r->left_controls[r->n_left_controls++] = a / b;
     return err;
+}
+
+/* ---- batches that end early -------------------------------------------------------------------------------------- */
+
+/* Two in a row differ by one call: work that is done in groups of calls, ahead or late, cannot end with a group in both. */
+static uint32_t short_calls(const race *r) {
+    const uint32_t most = r->candidate.calls - 1;
+    const uint32_t calls = 1 + (uint32_t)kl_stream_below(r->digests.draws, SHORT_CALLS + r->shorts / 2, most);
+    return r->shorts % 2 == 0 ? calls : calls < most ? calls + 1 : calls > 1 ? calls - 1 : 1;
+}
+
+/* In pages that both sides see: slots of the whole batch whose calls were not made. */
+static void check_idle_slots(race *r, uint32_t first, uint32_t from, uint32_t to, uint8_t poison, kl_finding *f) {
+    for (uint32_t j = from; j < to && f->ok; j++)
+        if (!kl_slot_is_ready(r->scene, (first + j) % r->scene->n_sets, (first + j) % r->scene->n_slots, poison))
+            *f = (kl_finding){.outcome = KL_WRONG,
+                              .why = KL_S("while it was timed: it wrote to the output of a call that was not made")};
+}
+
+/* The slots are those of a whole batch, and so is all that the kernel can see, except that it ends after `calls`.  No sample. */
+static kl_err time_short(race *r, uint32_t calls, kl_finding *f, kl_error *e) {
+    const bool shared = r->c->backend->shared_memory, here = shared || r->undigested;
+    const uint64_t draw = kl_stream_u64(r->digests.draws, SHORT_PLACE + r->shorts);
+    const uint32_t n_slots = r->scene->n_slots, whole = r->candidate.calls < n_slots ? r->candidate.calls : n_slots;
+    const uint32_t first = r->method == KL_TIME_GRAPH ? 0 : (uint32_t)(draw >> 1) % (n_slots * r->scene->n_sets);
+    const uint8_t poison = draw & 1 ? KL_POISON_BITS : KL_POISON_NAN;
+    const kl_time_request q = {.method = r->method,
+                               .first = first,
+                               .calls = calls,
+                               .warm = warm_calls(r, &r->candidate),
+                               .poison = poison,
+                               .fetch = here,
+                               .alone = true,
+                               .freeze = shared};
+    double values[MAX_EVENTS];
+    kl_fault fault = {0};
+    ready_slots(r, &r->candidate, first, q.warm, poison);
+    kl_err err = kl_runner_time(r->c->candidate.runner, &fault, values, &q, PATIENCE_NS, e);
+    if (err) return err;
+    kl_finding_of_fault(f, r->c, &fault, "while it was timed");
+    if (f->ok && shared) check_idle_slots(r, first, calls, whole, poison, f);
+    return f->ok ? check_batch(r, first, calls, poison, here, f, e) : KL_OK;
+}
+
+/* Launches that are timed one by one need none: each is looked at before the next begins. */
+static kl_err short_batch(race *r, kl_finding *f, kl_error *e) {
+    const int64_t race_start = r->start_ns, begin = kl_now_ns();
+    kl_err err = KL_OK;
+    if (r->method != KL_TIME_EVENTS && r->candidate.calls > 1) err = time_short(r, short_calls(r), f, e);
+    r->shorts++;
+    r->next_short += 1 + (int)kl_stream_below(r->digests.draws, SHORT_MOMENT + r->shorts, SHORT_EVERY);
+    r->start_ns = race_start + (kl_now_ns() - begin); /* no part of the race */
+    return err;
+}
+
+static uint32_t shorts_wanted(const race *r) { return r->c->opts->quick ? SHORT_BATCHES_QUICK : SHORT_BATCHES; }
+
+/* The last one is kept for the end. */
+static bool short_is_due(const race *r) {
+    return r->shorts + 1 < shorts_wanted(r) && r->pairs + r->left_out >= r->next_short;
 }
 
 /* ---- stop rule and result ----------------------------------------------------------------------------------------- */
@@ -375,10 +448,12 @@ static kl_err race_to_end(race *r, bool *stable, kl_finding *f, kl_error *e) {
         if (!err && f->ok) err = run_pair(r, false, f, e);
         const int tried = r->pairs + r->left_out;
         if (!err && f->ok && tried % CONTROL_EVERY == 0) err = run_control(r, f, e);
+        if (!err && f->ok && short_is_due(r)) err = short_batch(r, f, e);
         if (!err && r->c->opts->progress && tried % 8 == 0) say_pairs(r);
         if (!err && f->ok) make_way(r);
         if (kl_interrupted()) return kl_fail(e, KL_EINTR, "profile", "interrupted");
     }
+    while (!err && f->ok && r->shorts < shorts_wanted(r)) err = short_batch(r, f, e);
     *stable = a == ENOUGH;
     if (!err && f->ok && !r->checked_last) err = run_pair(r, true, f, e); /* the last timed batch is always checked */
     return err;
@@ -388,6 +463,7 @@ static race race_new(kl_case *c, kl_scene *scene, kl_actor *baseline, kl_time_me
     race r = {
         .c = c, .scene = scene, .method = method, .order = {kl_seed_derive(c->schedule.key, baseline->name.ptr, 0)}};
     kl_digests_begin(&r.digests, c, baseline->name.ptr);
+    r.next_short = 1 + (int)kl_stream_below(r.digests.draws, SHORT_MOMENT, SHORT_EVERY);
     r.candidate.actor = &c->candidate;
     r.baseline.actor = baseline;
     r.ratios = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);

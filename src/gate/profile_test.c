@@ -22,6 +22,7 @@ struct kl_runner {
     int disturbed_in;      /* of eight samples */
     double when_disturbed; /* times as slow */
     kl_sample sample;
+    bool ahead; /* in batches that end early it fills a slot of no call */
 };
 
 typedef struct {
@@ -31,12 +32,35 @@ typedef struct {
 
 static sample_seen seen[MAX_SAMPLES];
 static int n_seen;
+static kl_time_request shorts[64]; /* batches that ended early */
+static int shorts_after[64];       /* samples seen before each */
+static int n_shorts;
+static kl_scene *pages_of; /* shared pages that the made-up kernel works in; NULL: a device */
 static double drift; /* per sample, relative: a machine that warms up */
+
+static void fill_slot(uint32_t slot, uint8_t value) {
+    memset(kl_memory_output(&pages_of->memory, &pages_of->plan, 0, slot % pages_of->n_slots), value, 64);
+}
+
+static void work_in_pages(const kl_runner *r, const kl_time_request *q) {
+    if (!pages_of) return;
+    for (uint32_t j = 0; j < q->calls; j++)
+        fill_slot(q->first + j, 7);
+    if (r->ahead && q->alone) fill_slot(q->first + q->calls, 7);
+}
 
 kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
     (void)timeout_ns, (void)e;
     *fault = (kl_fault){.kind = r->fault};
     if (r->fault) return KL_OK;
+    work_in_pages(r, q);
+    if (q->alone) {
+        assert_true(n_shorts < 64);
+        shorts_after[n_shorts] = n_seen;
+        shorts[n_shorts++] = *q;
+        ns[0] = 1e9; /* were it a sample, it would show */
+        return KL_OK;
+    }
     assert_true(n_seen < MAX_SAMPLES);
     const double luck = kl_stream_uniform(kl_stream_of(1, "luck"), (uint64_t)n_seen) - 0.5;
     seen[n_seen] = (sample_seen){r, *q};
@@ -89,7 +113,8 @@ static void world_open(world *w, double candidate_ns, double baseline_ns, double
     w->c.candidate = (kl_actor){.name = KL_S("candidate"), .runner = &w->fast};
     w->baseline = (kl_actor){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
     w->scene = (kl_scene){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
-    n_seen = 0;
+    n_seen = n_shorts = 0;
+    pages_of = NULL;
     drift = 0;
 }
 
@@ -247,6 +272,75 @@ static void test_gate_profile__the_last_timed_batch_is_fetched(void **state) {
         assert_true(!seen[i].request.fetch || seen[i].runner == &w.fast);
     }
     assert_true(fetched >= 1 && fetched < r.pairs);
+    world_close(&w);
+}
+
+/* ---- batches that end early ------------------------------------------------------------------------------------------- */
+
+static void test_gate_profile__some_batches_end_early_and_are_no_samples(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    race r;
+    for (int quick = 0; quick < 2; quick++) {
+        world_open(&w, 2e6, 2.04e6, 0.01);
+        w.opts.quick = quick;
+        assert_ok(run_race(&w, &r, &e));
+        assert_int_equal(n_shorts, quick ? SHORT_BATCHES_QUICK : SHORT_BATCHES);
+        for (int i = 0; i < n_shorts; i++) {
+            assert_in_range(shorts[i].calls, 1, r.candidate.calls - 1);
+            assert_true(shorts[i].fetch); /* this device gives no digests */
+            if (i % 2) assert_int_equal(abs((int)shorts[i].calls - (int)shorts[i - 1].calls), 1);
+        }
+        assert_true(shorts_after[0] > 0 && shorts_after[0] < n_seen);
+        assert_true(shorts_after[n_shorts - 1] >= n_seen - 2); /* at the end; a pair that is fetched may follow */
+        assert_true(fabs(w.result.ratio - 1.02) < 0.01 && w.result.candidate_ns < 3e6);
+        world_close(&w);
+    }
+}
+
+static void test_gate_profile__single_calls_cannot_end_early(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    world_open(&w, 2e6, 2e6, 0.001);
+    race r = race_new(&w.c, &w.scene, &w.baseline, KL_TIME_GRAPH);
+    r.candidate.calls = r.baseline.calls = 1;
+    assert_ok(race_to_end(&r, &w.stable, &w.finding, &e));
+    assert_int_equal(n_shorts, 0);
+    world_close(&w);
+}
+
+/* One output of 64 bytes, right when its first byte is 7. */
+static void race_in_pages(world *w, bool ahead) {
+    static const kl_backend CPU = {.on = KL_ON_CPU, .shared_memory = true};
+    kl_layout layout;
+    kl_error e = {0};
+    world_open(w, 2e6, 2e6, 0.001);
+    w->scene.plan.n_tensors = 1;
+    w->scene.plan.tensors[0] = (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {64}, .bytes = 64, .name = "y"};
+    assert_ok(kl_layout_make(&layout, &w->scene.plan, w->scene.n_sets, w->scene.n_slots, &e));
+    assert_ok(kl_memory_open(&w->scene.memory, &layout, &e));
+    pages_of = &w->scene;
+    w->c.backend = &CPU;
+    w->fast.ahead = ahead;
+    race r = race_new(&w->c, &w->scene, &w->baseline, KL_TIME_BATCH);
+    r.candidate.calls = r.baseline.calls = 4;
+    r.candidate.estimate_ns = r.baseline.estimate_ns = 2e6;
+    for (r.shorts = 0; r.shorts < 8 && w->finding.ok;) assert_ok(short_batch(&r, &w->finding, &e));
+    kl_memory_close(&w->scene.memory);
+}
+
+static void test_gate_profile__work_ahead_shows_where_a_batch_ends_early(void **state) {
+    (void)state;
+    static world w;
+    race_in_pages(&w, false);
+    assert_true(w.finding.ok);
+    world_close(&w);
+    race_in_pages(&w, true);
+    assert_false(w.finding.ok);
+    assert_int_equal(w.finding.outcome, KL_WRONG);
+    assert_contains(w.finding.why.ptr, "a call that was not made");
     world_close(&w);
 }
 
@@ -494,6 +588,9 @@ static void test_gate_profile__slots_are_bounded_by_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_profile__some_batches_end_early_and_are_no_samples),
+        cmocka_unit_test(test_gate_profile__single_calls_cannot_end_early),
+        cmocka_unit_test(test_gate_profile__work_ahead_shows_where_a_batch_ends_early),
         cmocka_unit_test(test_gate_profile__finds_a_two_percent_gain),
         cmocka_unit_test(test_gate_profile__calls_the_same_the_same),
         cmocka_unit_test(test_gate_profile__calls_a_loss_slower),

@@ -216,6 +216,44 @@ static void test_cuda_runner__forgets_variables_between_runs(void **unused) {
     }
 }
 
+static void test_cuda_runner__clears_local_memory_between_runs_and_batches(void **unused) {
+    scene s = {0};
+    double ns[SLOTS];
+    (void)unused;
+    open_scene(&s, "note_in_local", "");
+    assert_int_equal(s.resources[0].local_bytes, 64);
+    for (uint32_t i = 0; i < 3; i++) {
+        run(&s, i, i, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, i, i);
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* the first call of a graph finds nothing; the second finds the first's note */
+        const kl_time_request q = {.method = KL_TIME_GRAPH, .first = 0, .calls = 2, .warm = 1, .poison = 0xFF, .fetch = true};
+        kl_error e = {0};
+        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, 0);
+        assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
+    }
+    const kl_time_request q = {.method = KL_TIME_EVENTS, .first = 0, .calls = SLOTS, .warm = 1, .poison = 0xFF, .fetch = true};
+    kl_error e = {0};
+    assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+    for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
+    close_scene(&s);
+}
+
+static void test_cuda_runner__clears_what_lies_behind_the_inputs(void **unused) {
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "note_in_tail", "distance@1000000"); /* behind the last set, within the page */
+    for (uint32_t i = 0; i < 3; i++) {
+        run(&s, 0, i, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, i);
+    }
+    close_scene(&s);
+}
+
 static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     scene s = {0};
     (void)unused;
@@ -274,10 +312,10 @@ static void test_cuda_runner__refuses_what_does_not_fit_memory(void **unused) {
     scene s = {0};
     (void)unused;
     plan_for(&s.plan, "scale");
-    start(&s, "no_memory@40000");
+    start(&s, "no_memory@40000"); /* less than a page of device memory */
     load(&s);
     bind(&s);
-    assert_fault(&s, KL_FAULT_REFUSED, "out of device memory: output slots");
+    assert_fault(&s, KL_FAULT_REFUSED, "out of device memory: input sets");
     close_scene(&s);
 }
 
@@ -376,6 +414,76 @@ static void test_cuda_runner__digests_every_timed_call(void **unused) {
     time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
     const uint64_t *digests = kl_runner_digests(s.runner, SLOTS);
     assert_true(digests && digests[0] != digests[1] && digests[1] == digests[2]);
+    close_scene(&s);
+}
+
+/* ---- each call its own slot, while it is made ---- */
+
+static void open_with_distance(scene *s, const kl_plan *plan, bool of_scratch) {
+    char faults[64];
+    kl_layout layout;
+    kl_error e = {0};
+    s->plan = *plan;
+    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    (void)snprintf(faults, sizeof faults, "distance@%llu",
+                   (unsigned long long)(of_scratch ? layout.scratch_bytes : layout.slot_bytes));
+    start(s, faults);
+    load(s);
+    bind(s);
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+}
+
+static void time_alone(scene *s, kl_time_method method, uint32_t first, uint32_t calls, bool alone) {
+    kl_error e = {0};
+    double ns[SLOTS];
+    const kl_time_request q = {.method = method, .first = first, .calls = calls, .poison = 0xFF, .alone = alone};
+    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
+}
+
+static void test_cuda_runner__sees_work_ahead_where_the_batch_ends_early(void **unused) {
+    kl_plan p;
+    (void)unused;
+    for (int of_scratch = 0; of_scratch < 2; of_scratch++)
+        for (uint32_t alone = 0; alone < 2; alone++) {
+            scene s = {0};
+            if (of_scratch)
+                plan_with_buffer(&p, "scratch_ahead");
+            else
+                plan_for(&p, "scale_ahead");
+            open_with_distance(&s, &p, of_scratch);
+            time_alone(&s, KL_TIME_GRAPH, 0, 3, alone);
+            if (alone)
+                assert_fault(&s, KL_FAULT_GUARD, "wrote to the slot of a call that was not made");
+            else
+                assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            close_scene(&s);
+        }
+}
+
+static void test_cuda_runner__honest_calls_leave_idle_slots_alone(void **unused) {
+    kl_plan p;
+    (void)unused;
+    for (uint32_t first = 0; first < SLOTS; first++)
+        for (uint32_t calls = 1; calls <= SLOTS; calls++) {
+            scene s = {0};
+            plan_with_buffer(&p, "through_buffer");
+            open_with_distance(&s, &p, false);
+            time_alone(&s, KL_TIME_GRAPH, first, calls, true);
+            assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            assert_non_null(kl_runner_digests(s.runner, calls));
+            close_scene(&s);
+            if (calls == 1) calls = SLOTS - 2;
+        }
+}
+
+static void test_cuda_runner__sees_work_done_after_its_call(void **unused) {
+    kl_plan p;
+    scene s = {0};
+    (void)unused;
+    plan_for(&p, "scale_behind");
+    open_with_distance(&s, &p, false);
+    time_alone(&s, KL_TIME_EVENTS, 1, 3, false);
+    assert_fault(&s, KL_FAULT_GUARD, "wrote to the output of an earlier call");
     close_scene(&s);
 }
 
@@ -550,6 +658,8 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__sees_writes_to_inputs),
         cmocka_unit_test(test_cuda_runner__guards_buffers),
         cmocka_unit_test(test_cuda_runner__forgets_variables_between_runs),
+        cmocka_unit_test(test_cuda_runner__clears_local_memory_between_runs_and_batches),
+        cmocka_unit_test(test_cuda_runner__clears_what_lies_behind_the_inputs),
         cmocka_unit_test(test_cuda_runner__encodes_a_tensormap_for_each_set),
         cmocka_unit_test(test_cuda_runner__moves_to_another_kernel_and_binding),
         cmocka_unit_test(test_cuda_runner__names_the_driver_error),
@@ -560,6 +670,9 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
         cmocka_unit_test(test_cuda_runner__digests_every_timed_call),
         cmocka_unit_test(test_cuda_runner__brings_one_slot_back),
+        cmocka_unit_test(test_cuda_runner__sees_work_ahead_where_the_batch_ends_early),
+        cmocka_unit_test(test_cuda_runner__honest_calls_leave_idle_slots_alone),
+        cmocka_unit_test(test_cuda_runner__sees_work_done_after_its_call),
         cmocka_unit_test(test_cuda_runner__puts_bytes_beside_the_inputs),
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
         cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),

