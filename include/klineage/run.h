@@ -30,6 +30,7 @@ typedef struct kl_run kl_run;
 KL_MUST_USE kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e);
 void               kl_run_close(kl_run *r); /* accepts NULL */
 const char        *kl_run_id(const kl_run *r);
+bool               kl_run_resumed(const kl_run *r); /* the journal knew it when it was opened */
 kl_store          *kl_run_store(kl_run *r); /* borrowed; paused while kl_run_tracks has processes of its own */
 
 /* ---- a track: one independent line of work ----------------------------------------------------------------------------- */

@@ -236,7 +236,7 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
         jobs[i].n_starts = g.n;
         jobs[i].opts = opts;
     }
-    err = kl_effort_quiet(args, e);
+    err = kl_effort_quiet(args, run, e);
     if (!err) err = run_tracks(run, jobs, n, c->arena, args, out, e);
     kl_run_close(run);
     return err;

@@ -267,7 +267,7 @@ static kl_err run_all(experimenting *x, kl_result *out, kl_error *e) {
                            .gate = {.quick = x->x.quick},
                            .spool = x->args->values[KL_OPTION_SPOOL]};
     kl_err err = kl_run_open(&run, &o, e);
-    if (!err) err = kl_effort_quiet(x->args, e);
+    if (!err) err = kl_effort_quiet(x->args, run, e);
     if (!err) err = run_tracks(x, run, out, e);
     kl_run_close(run);
     return err;

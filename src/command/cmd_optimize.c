@@ -185,7 +185,7 @@ static kl_err run_all(optimizing *o, kl_run_opts *opts, kl_result *out, kl_error
     kl_error failed = {0};
     kl_err err = kl_run_open(&run, opts, e);
     if (err) return err;
-    err = kl_effort_quiet(o->args, e);
+    err = kl_effort_quiet(o->args, run, e);
     if (err) return kl_run_close(run), err;
     err = kl_experiment_run(run, &o->x, o->tracks, o->n, &how, false, &failed);
     if (err && (err == KL_EINTR || err == KL_PENDING || !any_ended(o))) {

@@ -125,7 +125,7 @@ static kl_err walk(walking *w, kl_result *out, kl_error *e) {
     const kl_track_spec track = {
         .name = "walk", .workload = w->workload->label.ptr, .policy = "walk", .line = line, .ctx = w};
     const kl_track_opts how = kl_effort_tracks(w->args);
-    err = kl_effort_quiet(w->args, e);
+    err = kl_effort_quiet(w->args, w->run, e);
     if (!err) err = kl_run_tracks(w->run, &track, 1, &how, e);
     if (err && err != KL_PENDING && w->lineage.id.len) { /* what was proven before stands, whatever ended the walk */
         out->trouble = *e;

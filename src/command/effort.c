@@ -109,14 +109,14 @@ static kl_err wait_quiet(kl_noise *n, int64_t seconds, kl_error *e) {
 
 kl_err kl_effort_wait_quiet(const kl_args *args, kl_error *e) {
     if (!kl_args_has(args, KL_OPTION_WAIT_QUIET)) return KL_OK;
-    return kl_effort_quiet(args, e);
+    return kl_effort_quiet(args, NULL, e);
 }
 
-kl_err kl_effort_quiet(const kl_args *args, kl_error *e) {
+kl_err kl_effort_quiet(const kl_args *args, const kl_run *run, kl_error *e) {
     const char *seconds = args->values[KL_OPTION_WAIT_QUIET];
     kl_noise n = {0};
     char text[160];
-    if (args->values[KL_OPTION_SPOOL]) return KL_OK;
+    if (args->values[KL_OPTION_SPOOL] || (!seconds && run && kl_run_resumed(run))) return KL_OK;
     kl_err err = look(&n, e);
     if (!err && seconds)
         err = wait_quiet(&n, *seconds ? (int64_t)kl_args_number(args, KL_OPTION_WAIT_QUIET, 0) : WAIT_SECONDS, e);

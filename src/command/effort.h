@@ -14,8 +14,9 @@ KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const ch
 /* Answers come out of a recording: its end is an end in order. */
 bool kl_effort_replays(const char *model);
 /* How alike does identical code run here now?  Says so when little will be decided, and goes on; with --wait-quiet it waits first.  To be
- * asked before anything is paid for.  Nothing is measured where the kernels run elsewhere (--spool).  Errors: KL_EINTR. */
-KL_MUST_USE kl_err kl_effort_quiet(const kl_args *args, kl_error *e);
+ * asked before anything is paid for.  Nothing is measured where the kernels run elsewhere (--spool), nor
+ * for a run that goes on, to which it was said before: `run` NULL is none.  Errors: KL_EINTR. */
+KL_MUST_USE kl_err kl_effort_quiet(const kl_args *args, const kl_run *run, kl_error *e);
 /* --wait-quiet alone, for commands that spend nothing. */
 KL_MUST_USE kl_err kl_effort_wait_quiet(const kl_args *args, kl_error *e);
 /* --jobs --once. */

@@ -62,8 +62,8 @@ static kl_err write_down(kl_run *r, kl_error *e) {
 static kl_err check_model(kl_run *r, kl_error *e) {
     kl_store_run known;
     kl_error unknown = {0};
-    if (!r->opts.model || r->opts.provider) return KL_OK;
-    if (kl_store_run_find(&known, r->store, r->arena, r->id, &unknown) == KL_OK) return KL_OK;
+    r->resumed = kl_store_run_find(&known, r->store, r->arena, r->id, &unknown) == KL_OK;
+    if (r->resumed || !r->opts.model || r->opts.provider) return KL_OK;
     return kl_model_check(r->opts.model, r->opts.priced_as, r->opts.budget_microusd, e);
 }
 
@@ -96,5 +96,7 @@ void kl_run_close(kl_run *r) {
 }
 
 const char *kl_run_id(const kl_run *r) { return r->id; }
+
+bool kl_run_resumed(const kl_run *r) { return r->resumed; }
 
 kl_store *kl_run_store(kl_run *r) { return r->store; }

@@ -10,6 +10,7 @@ struct kl_run {
     kl_str path;      /* of the store */
     kl_store *store;
     char id[65];
+    bool resumed; /* the journal knew it before */
     int64_t start_ns;
     kl_arena **kept; /* arenas of lines that ended */
     size_t n_kept, cap_kept;

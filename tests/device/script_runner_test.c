@@ -53,7 +53,7 @@ static void test_script_runner__has_the_structs_of_wire_h(void **unused) {
                 ROW(kl_msg_bind, layout),
                 ROW(kl_msg_upload, n),
                 ROW(kl_msg_run, slack),
-                ROW(kl_msg_time, reserved),
+                ROW(kl_msg_time, alone),
                 ROW(kl_control, digests)};
     kl_arena *a = kl_arena_new();
     kl_str said;
