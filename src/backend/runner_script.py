@@ -70,7 +70,7 @@ MsgBind = struct("kl_msg_bind", ("head", Head), ("layout", Layout))
 MsgUpload = struct("kl_msg_upload", ("head", Head), ("first", U32), ("n", U32))
 MsgRun = struct("kl_msg_run", ("head", Head), ("set", U32), ("slot", U32), ("poison", U32), ("slack", U32))
 MsgTime = struct("kl_msg_time", ("head", Head), *[(n, U32) for n in (
-    "method", "first", "calls", "warm", "poison", "flush", "fetch", "sequence", "spin", "reserved")])
+    "method", "first", "calls", "warm", "poison", "flush", "fetch", "sequence", "spin", "alone")])
 # Three words on cache lines of their own, then the samples on pages of their own.
 Control = struct("kl_control", ("armed", U32), ("_1", C.c_char * 124), ("go", U32), ("_2", C.c_char * 124), ("done", U32),
                  ("_3", C.c_char * (4096 - 2 * 128 - 4)), ("samples_ns", F64 * MAX_SAMPLES), ("digests", U64 * MAX_SAMPLES))

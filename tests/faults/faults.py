@@ -166,7 +166,7 @@ def test_nothing_outlives_a_killed_experiment(p):
 
 
 def test_killed_anywhere(p):
-    kill.killed(world.World(p, only=LOOP), 60, 1, float(os.environ.get("FAULT_SECONDS", 75)))
+    kill.killed(world.World(p, only=LOOP), 60, 1, float(os.environ.get("FAULT_SECONDS", 40)))
 
 
 # ---- a server that breaks off ----------------------------------------------------------------------------------------------
