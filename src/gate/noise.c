@@ -135,6 +135,17 @@ static kl_err pair(bench *b, kl_error *e) {
     return KL_OK;
 }
 
+/* Pairs that kept their core tell the floor; where there are hardly any, all do, and that alone is noisy. */
+static void judge(kl_noise *out, const bench *b) {
+    const bool enough = b->n_whole >= LEAST_PAIRS;
+    const kl_interval aa = kl_bootstrap_median(enough ? b->whole : b->all, (size_t)(enough ? b->n_whole : b->n_all),
+                                               1000, 0.95, kl_stream_of(1, "noise"));
+    out->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
+    out->pairs = b->n_all;
+    out->left_out = b->n_all - b->n_whole;
+    out->noisy = out->floor > KL_NOISY || !enough;
+}
+
 static kl_err measure(kl_noise *out, bench *b, kl_error *e) {
     const int64_t begin = kl_now_ns();
     kl_err err = KL_OK;
@@ -143,15 +154,8 @@ static kl_err measure(kl_noise *out, bench *b, kl_error *e) {
         err = pair(b, e);
         if (kl_interrupted()) return kl_fail(e, KL_EINTR, "noise", "interrupted");
     }
-    if (err) return err;
-    const bool enough = b->n_whole >= LEAST_PAIRS;
-    const kl_interval aa = kl_bootstrap_median(enough ? b->whole : b->all, (size_t)(enough ? b->n_whole : b->n_all),
-                                               1000, 0.95, kl_stream_of(1, "noise"));
-    out->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
-    out->pairs = b->n_all;
-    out->left_out = b->n_all - b->n_whole;
-    out->noisy = out->floor > KL_NOISY || !enough;
-    return KL_OK;
+    if (!err) judge(out, b);
+    return err;
 }
 
 kl_err kl_gate_noise(kl_noise *out, kl_error *e) {
