@@ -357,8 +357,10 @@ static void widen(kl_comparison *m, const double *controls, int n) {
     }
 }
 
-/* The A/A floor.  Of a few controls an interval would promise too much, so there the widest counts, those that were left out among them. */
-static void measure_floor(const race *r, kl_comparison *m) {
+/* The A/A floor.  Of a few controls an interval would promise too much, so there the widest counts: among them those that were left out,
+ * unless the ratio itself settled. */
+static void measure_floor(const race *r, kl_comparison *m, bool stable) {
+    const bool all = !stable || r->n_controls < 2;
     if (r->n_controls >= FEW_CONTROLS) {
         const kl_interval aa = kl_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
         m->aa_low = aa.low;
@@ -366,7 +368,7 @@ static void measure_floor(const race *r, kl_comparison *m) {
     } else if (r->n_controls + r->n_left_controls > 1) {
         m->aa_low = m->aa_high = 1;
         widen(m, r->controls, r->n_controls);
-        widen(m, r->left_controls, r->n_left_controls);
+        if (all) widen(m, r->left_controls, r->n_left_controls);
     } else {
         return; /* unknown */
     }
@@ -388,7 +390,7 @@ static void conclude(race *r, kl_comparison *m, bool stable) {
     m->pairs = r->pairs;
     m->controls = r->n_controls;
     m->handshake = kl_runner_handshake_ns(r->candidate.actor->runner) / (m->candidate_ns * r->candidate.calls);
-    measure_floor(r, m);
+    measure_floor(r, m, stable);
     m->stable = stable;
     m->bimodal = kl_bimodal(r->ratios, (size_t)r->pairs, 0.02);
     m->call = kl_decide(m->low, m->high, m->floor, stable);
