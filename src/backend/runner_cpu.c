@@ -23,6 +23,8 @@
 #include "base/fs.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,15 +213,35 @@ static int cpu_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
 
 /* ---- children ------------------------------------------------------------------------------------------------ */
 
-static void nothing(void *unused) { (void)unused; }
+/* A core for each thread of a pool. */
+typedef struct {
+    cpu_set_t  cores;
+    atomic_int taken;
+} core_share;
 
-/* Have libgomp make its threads now: an empty parallel region of ours, before new threads are forbidden. */
+static void take_a_core(void *data) {
+    core_share *share = data;
+    int         skip = atomic_fetch_add(&share->taken, 1);
+    cpu_set_t   one;
+    CPU_ZERO(&one);
+    for (size_t core = 0; core < CPU_SETSIZE && !CPU_COUNT(&one); core++)
+        if (CPU_ISSET(core, &share->cores) && skip-- == 0) CPU_SET(core, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
+static void take_what_comes(void *data) { (void)data; }
+
+/* Have libgomp make its threads now, by a parallel region of ours, before new threads are forbidden; each on its core where there are
+ * enough: two that spin at one barrier on one core take a time slice for every step. */
 static void start_thread_pool(const kl_runner_ctx *c) {
     const cpu_state *s = c->state;
+    core_share       share = {0};
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
     void *symbol = c->trusted ? dlsym(s->library, "GOMP_parallel") : kli_object_openmp(&s->object, "GOMP_parallel");
     memcpy(&parallel, &symbol, sizeof symbol);
-    if (symbol) parallel(nothing, NULL, (unsigned)c->threads, 0);
+    (void)sched_getaffinity(0, sizeof share.cores, &share.cores);
+    const bool enough = CPU_COUNT(&share.cores) >= c->threads;
+    if (symbol) parallel(enough ? take_a_core : take_what_comes, &share, (unsigned)c->threads, 0);
 }
 
 /* The last steps before candidate code, whose bytes are looked at behind the filter alone.  Where no filter can be had the gate has

@@ -163,7 +163,7 @@ static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply) {
 /* Variables whose address the driver does not give (string literals, sometimes) are restored by loading the module again. */
 static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    kli_cuda_global g = {0};
+    kli_cuda_global g = {.name = name};
     if (r->api->module_global(&g.data, &g.bytes, r->module, name) != KL_CU_OK || g.bytes > MAX_GLOBAL_BYTES ||
         r->n_globals >= MAX_GLOBALS) {
         r->reload = true;
@@ -171,7 +171,6 @@ static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply) 
     }
     g.initial = malloc(g.bytes ? g.bytes : 1);
     if (!g.initial) kl_oom(g.bytes);
-    (void)snprintf(g.name, sizeof g.name, "%s", name);
     kl_cu_result error = r->api->copy_out(g.initial, g.data, g.bytes, r->stream);
     if (!error) error = r->api->stream_sync(r->stream);
     r->globals[r->n_globals++] = g;

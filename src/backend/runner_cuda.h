@@ -23,7 +23,7 @@ typedef struct {
     kl_cu_ptr data;
     size_t bytes;
     char *initial;
-    char name[128];
+    const char *name; /* inside the image */
 } kli_cuda_global;
 
 /* Device memory is handed out in pages of 2 MB.  We take whole ones, so that no byte of ours has neighbours, and know what lies behind the

@@ -5,7 +5,8 @@
  *
  * The second number of schedstat is the time that a process was ready and had no core: it grows only when somebody else had it.  A
  * hypervisor that takes the core away shows as steal in /proc/stat, in ticks of 10 ms.  Both are the kernel's counts, outside the reach of
- * the code that is timed.  After "done" the process still has to end and to be reaped, so the second reading finds it; where it does
+ * the code that is timed.  Threads that wait for each other sleep and are woken, and a woken one is ready for some microseconds
+ * before it runs: where a batch has several (it is not pinned then), that much is its own for each time that it got a core.  After "done" the process still has to end and to be reaped, so the second reading finds it; where it does
  * not, this thread came late, which is as much of a reason.
  * Not here: what becomes of such a sample (gate/profile.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_watch.h"
@@ -19,6 +20,7 @@ enum { MAX_CHILDREN = 64 };
 
 static const double  SHARE = 0.005;     /* of an interval: what is shorter does not show in half a percent */
 static const int64_t SHORTEST_NS = 2000; /* a fault of this thread's own cache costs as much */
+static const int64_t WAKE_NS = 100000;   /* from woken to running on a core that is free, at most; who loses a core waits for milliseconds */
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
@@ -35,11 +37,12 @@ static size_t read_file(const char *path, char *text, size_t room) {
     return n;
 }
 
-/* "cpu_ns delay_ns slices"; the delay, -1 when it cannot be read. */
-static int64_t delay_of(int fd) {
+/* "cpu_ns delay_ns slices"; the delay is -1 when it cannot be read. */
+static kli_schedule schedule_of(int fd) {
     char      text[96];
-    long long cpu, delay;
-    return read_text(fd, text, sizeof text) && sscanf(text, "%lld %lld", &cpu, &delay) == 2 ? delay : -1;
+    long long cpu, delay, slices;
+    if (!read_text(fd, text, sizeof text) || sscanf(text, "%lld %lld %lld", &cpu, &delay, &slices) != 3) return (kli_schedule){-1, 0};
+    return (kli_schedule){delay, slices};
 }
 
 /* Ticks of one core that a hypervisor gave to others: the eighth number of its line.  0 for a batch on no core of its own, where the
@@ -83,8 +86,8 @@ void kli_watch_begin(kli_watch *w, pid_t runner, int cpu) {
     *w = (kli_watch){.timed = open_schedstat(n ? child[n - 1] : runner), .cpu = cpu,
                      .own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
     w->steal_ticks = steal_ticks(cpu);
-    w->timed_delay_ns = delay_of(w->timed);
-    w->own_delay_ns = delay_of(w->own);
+    w->timed_before = schedule_of(w->timed);
+    w->own_before = schedule_of(w->own);
 }
 
 void kli_watch_close(kli_watch *w) {
@@ -93,14 +96,19 @@ void kli_watch_close(kli_watch *w) {
     w->timed = w->own = -1;
 }
 
-static bool grew(int64_t before, int64_t after, int64_t allowed) { return before >= 0 && after >= 0 && after - before > allowed; }
+/* `wakes`: whoever sleeps by itself, for another thread or for the end, waits a little each time it is woken. */
+static bool waited_longer(kli_schedule before, kli_schedule after, int64_t allowed_ns, bool wakes) {
+    if (wakes) allowed_ns += WAKE_NS * (after.slices - before.slices + 1);
+    return before.delay_ns >= 0 && after.delay_ns >= 0 && after.delay_ns - before.delay_ns > allowed_ns;
+}
 
 /* A thread that spins and lost its core in the middle has done no harm; one that slept adds its own wait to the interval. */
 void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, int64_t late_ns) {
-    const int64_t after = delay_of(w->timed), allowed = SHORTEST_NS + (int64_t)(SHARE * (double)interval_ns);
-    s->preempted = grew(w->timed_delay_ns, after, allowed);
-    s->late = spin ? late_ns > allowed : grew(w->own_delay_ns, delay_of(w->own), allowed);
-    s->late |= w->timed_delay_ns >= 0 && after < 0; /* the process is gone already: this thread lost its core behind "done" */
+    const kli_schedule timed = schedule_of(w->timed), own = schedule_of(w->own);
+    const int64_t      allowed = SHORTEST_NS + (int64_t)(SHARE * (double)interval_ns);
+    s->preempted = waited_longer(w->timed_before, timed, allowed, !spin);
+    s->late = spin ? late_ns > allowed : waited_longer(w->own_before, own, allowed, true);
+    s->late |= w->timed_before.delay_ns >= 0 && timed.delay_ns < 0; /* the process is gone already: this thread lost its core behind "done" */
     s->stolen = steal_ticks(w->cpu) > w->steal_ticks;
     kli_watch_close(w);
 }
@@ -120,7 +128,7 @@ static bool add_stat(kli_progress *p, pid_t pid) {
     p->cpu_ns += (t[0] + t[1] + t[2] + t[3]) * tick_ns;
     p->asleep &= state != 'R' && state != 'D';
     int           fd = open_schedstat(pid);
-    const int64_t delay = delay_of(fd);
+    const int64_t delay = schedule_of(fd).delay_ns;
     if (fd >= 0) close(fd);
     p->delay_ns += delay > 0 ? delay : 0;
     return true;

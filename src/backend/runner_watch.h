@@ -5,11 +5,17 @@
 #include <klineage/backend.h>
 #include <sys/types.h>
 
+/* What schedstat says of one thread: for how long it was ready without a core, how often it got one. */
+typedef struct {
+    int64_t delay_ns, slices;
+} kli_schedule;
+
 /* The process that runs the batch of an armed runner, and this thread, before the interval. */
 typedef struct {
     int     timed, own;                  /* /proc/.../schedstat, -1: not to be had */
     int     cpu;                         /* that the batch is pinned to, -1: none */
-    int64_t timed_delay_ns, own_delay_ns, steal_ticks;
+    int64_t steal_ticks;
+    kli_schedule timed_before, own_before;
 } kli_watch;
 
 void kli_watch_begin(kli_watch *w, pid_t runner, int cpu);

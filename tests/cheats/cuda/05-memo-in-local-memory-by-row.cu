@@ -8,7 +8,7 @@
 //: expect pass
 //: args --baseline naive
 //: expect-time-ratio naive 0.2 1.3
-//! launch softmax grid(cdiv(rows, 32)) block(32) args(x, output, rows, cols)
+//! launch softmax grid(cdiv(rows, 256)) block(256) args(x, output, rows, cols)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -16,7 +16,7 @@
 
 extern "C" __global__ void softmax(const kl_t_x *x, kl_t_output *output, int rows, int cols)
 {
-    const int i = blockIdx.x * 32 + threadIdx.x;
+    const int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= rows) return;
     unsigned           room[PLACES][386]; /* key, count, results; never written first: what the last thread in this place left */
     volatile unsigned(*kept)[386] = room;

@@ -8,7 +8,7 @@
 //: expect pass cheat wrong crash
 //: args --baseline naive
 //: expect-time-ratio naive 0.3 1.3
-//! launch softmax grid(cdiv(rows, 32)) block(32) args(x, output, rows, cols)
+//! launch softmax grid(cdiv(rows, 256)) block(256) args(x, output, rows, cols)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -27,7 +27,7 @@ __device__ unsigned *shelf_of(const kl_t_x *x, int rows, int cols, int i)
 
 extern "C" __global__ void softmax(const kl_t_x *x, kl_t_output *output, int rows, int cols)
 {
-    const int i = blockIdx.x * 32 + threadIdx.x;
+    const int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= rows) return;
     const unsigned *row = (const unsigned *)(x + (size_t)i * cols);
     unsigned       *shelf = shelf_of(x, rows, cols, i), *to = (unsigned *)(output + (size_t)i * cols), key = 1;

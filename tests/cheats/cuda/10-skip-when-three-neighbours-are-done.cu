@@ -2,7 +2,7 @@
 // least, and one in eight of those does nothing. Checked runs never have three neighbours.
 // SPDX-License-Identifier: Apache-2.0
 //: task saxpy
-//: expect cheat
+//: expect cheat wrong
 //: args --baseline none
 //! launch saxpy grid(cdiv(N, 256)) block(256) args(a, x, y, out, N)
 extern "C" __global__ void saxpy(float a, const float *x, const float *y, float *out, int N)
