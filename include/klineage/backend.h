@@ -209,6 +209,8 @@ KL_MUST_USE kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, con
 /* Digests of the slots that the last timed sample wrote, guards included, one per call; NULL where the device gave none (shared pages need
  * none). */
 const uint64_t    *kl_runner_digests(const kl_runner *r, uint32_t calls);
+/* The digest that a slot of that sample has where nothing was written to it; 0: not known. */
+uint64_t           kl_runner_blank_digest(const kl_runner *r);
 /* Check the guards of one slot on the device and bring its outputs back; nothing to do on shared memory. */
 KL_MUST_USE kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e);
 /* Overhead of an empty BATCH handshake, ns: the least that was seen.  kl_runner_time subtracts it, though never more than a twentieth of

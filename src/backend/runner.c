@@ -395,6 +395,8 @@ const uint64_t *kl_runner_digests(const kl_runner *r, uint32_t calls) {
     return !r->backend->shared_memory && r->control && calls && r->reply.n_digests == calls ? r->control->digests : NULL;
 }
 
+uint64_t kl_runner_blank_digest(const kl_runner *r) { return r->backend->shared_memory || !r->control ? 0 : r->control->blank_digest; }
+
 kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e) {
     *fault = (kl_fault){0};
     kl_err code = kli_runner_usable(r, e);

@@ -113,6 +113,7 @@ int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_ms
 /* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the stream; and read by the host. */
 int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply);
 int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
+int kli_cuda_read_blank(kl_runner_ctx *c, kl_msg_reply *reply); /* the one behind those of all calls */
 /* Digests of n slots from `slot` on into `out`: n of outputs, then n of scratch (zeros where there is none). */
 int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply);
 int kli_cuda_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply); /* other guard bytes around a set */

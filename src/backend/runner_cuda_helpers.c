@@ -189,7 +189,7 @@ int kli_cuda_open_helpers(kl_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_module module;
     if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key) return 1;
-    if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS], SUM_BYTES + KL_WIRE_MAX_SAMPLES * sizeof(uint64_t))) return 1;
+    if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS], SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t))) return 1;
     r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
     r->slot_digests = r->digest_sum + SUM_BYTES;
     if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||

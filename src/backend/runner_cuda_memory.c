@@ -138,6 +138,14 @@ int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_r
     return error ? kli_cuda_fail(c, reply, error, "reading the digests of a batch") : 0;
 }
 
+int kli_cuda_read_blank(kl_runner_ctx *c, kl_msg_reply *reply) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = r->api->copy_out(&c->control->blank_digest, r->slot_digests + KL_WIRE_MAX_SAMPLES * sizeof(uint64_t),
+                                          sizeof(uint64_t), r->stream);
+    if (!error) error = r->api->stream_sync(r->stream);
+    return error ? kli_cuda_fail(c, reply, error, "reading the digest of an empty slot") : 0;
+}
+
 int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = KL_CU_OK;

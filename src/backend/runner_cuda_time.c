@@ -110,6 +110,12 @@ static int digest_all(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *repl
     return kli_cuda_read_digests(c, 0, m->calls, reply);
 }
 
+/* What a slot looks like that no call has written: so a call that did nothing is told apart from one whose bits are new. */
+static int digest_blank(kl_runner_ctx *c, kl_msg_reply *reply) {
+    if (!takes_digests(c)) return 0;
+    return kli_cuda_digest_slots(c, 0, 1, KL_WIRE_MAX_SAMPLES, reply) || kli_cuda_read_blank(c, reply);
+}
+
 /* Slots that were written once, by the last calls: another call must not have changed them later. */
 static int check_unchanged(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     static uint64_t before[KL_WIRE_MAX_SAMPLES];
@@ -148,7 +154,7 @@ static int flush_for(kl_runner_ctx *c, kl_msg_reply *reply) {
 
 /* Outputs and scratch of every slot, so that nothing a warm call left anywhere is there when the timed calls begin. */
 static int prepare_every_slot(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
-    return kli_cuda_prepare_slots(c, 0, c->layout.n_slots, (uint8_t)m->poison, reply);
+    return kli_cuda_prepare_slots(c, 0, c->layout.n_slots, (uint8_t)m->poison, reply) || digest_blank(c, reply);
 }
 
 static int event_call(kl_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {

@@ -32,7 +32,7 @@ import warnings
 
 # ---- wire.h ---------------------------------------------------------------------------------------------------------------------------
 
-WIRE_VERSION, WIRE_FD = 2, 3
+WIRE_VERSION, WIRE_FD = 3, 3
 READY, LOAD, LOADED, BIND, BOUND, UPLOAD, RUN, TIME, DONE = range(1, 10)
 NONE, CRASH, HANG, DEVICE, REFUSED, PROTOCOL, GUARD, INPUT_CHANGED = range(8)
 BATCH, EVENTS, GRAPH = range(3)
@@ -73,7 +73,7 @@ MsgTime = struct("kl_msg_time", ("head", Head), *[(n, U32) for n in (
     "method", "first", "calls", "warm", "poison", "flush", "fetch", "sequence", "spin", "alone")])
 # Three words on cache lines of their own, then the samples on pages of their own.
 Control = struct("kl_control", ("armed", U32), ("_1", C.c_char * 124), ("go", U32), ("_2", C.c_char * 124), ("done", U32),
-                 ("_3", C.c_char * (4096 - 2 * 128 - 4)), ("samples_ns", F64 * MAX_SAMPLES), ("digests", U64 * MAX_SAMPLES))
+                 ("_3", C.c_char * 124), ("blank_digest", U64), ("_4", C.c_char * (4096 - 3 * 128 - 8)), ("samples_ns", F64 * MAX_SAMPLES), ("digests", U64 * MAX_SAMPLES))
 STRUCTS = (Value, PlanTensor, PlanBuffer, PlanTensormap, PlanLaunch, Plan, Layout, Head, Resources, Reply, MsgLoad, MsgBind, MsgUpload,
            MsgRun, MsgTime, Control)
 MESSAGES = {LOAD: MsgLoad, BIND: MsgBind, UPLOAD: MsgUpload, RUN: MsgRun, TIME: MsgTime}

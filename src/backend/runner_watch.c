@@ -3,17 +3,21 @@
  *   armed ............. go ==== calls ==== done ............ exit
  *     schedstat before   |    interval       |  schedstat after       of the process that runs the calls, and of this thread
  *
- * The second number of schedstat is the time that a process was ready and had no core: it grows only when somebody else had it.  A
- * hypervisor that takes the core away shows as steal in /proc/stat, in ticks of 10 ms.  Both are the kernel's counts, outside the reach of
- * the code that is timed.  Threads that wait for each other sleep and are woken, and a woken one is ready for some microseconds
- * before it runs: where a batch has several (it is not pinned then), that much is its own for each time that it got a core.  After "done" the process still has to end and to be reaped, so the second reading finds it; where it does
- * not, this thread came late, which is as much of a reason.
+ * The second number of schedstat is the time that a thread was ready and had no core: it grows only when somebody else had it.  A forked
+ * child that is pinned has one thread, and its number says it all.  In a runner that is pinned and runs the calls itself, a library's
+ * threads share the core: what all of them did not use of the interval was somebody else's.  Several threads on several cores wait for
+ * each other: they sleep, and a woken one is ready for some microseconds before it runs, so that much is its own for each time that
+ * it got a core.
+ * A hypervisor that takes the core away shows as steal in /proc/stat, in ticks of 10 ms.  All are the kernel's counts, outside the
+ * reach of the code that is timed.  After "done" the process still has to end and to be reaped, so the second reading finds it; where
+ * it does not, this thread came late, which is as much of a reason.
  * Not here: what becomes of such a sample (gate/profile.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_watch.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_CHILDREN = 64 };
@@ -59,6 +63,14 @@ static int64_t steal_ticks(int cpu) {
     return n == 8 ? t[7] : 0;
 }
 
+/* Of all threads of a process so far, to the nanosecond also while they run; -1: it is gone. */
+static int64_t cpu_ns_of(pid_t process) {
+    clockid_t       clock;
+    struct timespec t;
+    if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &t)) return -1;
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
 static int children_of(pid_t runner, pid_t *out) {
     char path[64], text[MAX_CHILDREN * 8];
     int  n = 0;
@@ -83,11 +95,12 @@ static int open_schedstat(pid_t pid) {
 void kli_watch_begin(kli_watch *w, pid_t runner, int cpu) {
     pid_t child[MAX_CHILDREN];
     int   n = children_of(runner, child);
-    *w = (kli_watch){.timed = open_schedstat(n ? child[n - 1] : runner), .cpu = cpu,
-                     .own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
+    *w = (kli_watch){.process = n ? child[n - 1] : runner, .forked = n > 0, .cpu = cpu, .own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
+    w->timed = open_schedstat(w->process);
     w->steal_ticks = steal_ticks(cpu);
-    w->timed_before = schedule_of(w->timed);
     w->own_before = schedule_of(w->own);
+    w->timed_before = schedule_of(w->timed);
+    w->cpu_before_ns = cpu_ns_of(w->process);
 }
 
 void kli_watch_close(kli_watch *w) {
@@ -96,17 +109,24 @@ void kli_watch_close(kli_watch *w) {
     w->timed = w->own = -1;
 }
 
-/* `wakes`: whoever sleeps by itself, for another thread or for the end, waits a little each time it is woken. */
+/* Whoever sleeps by itself, for another thread or for the end, waits a little each time it is woken. */
 static bool waited_longer(kli_schedule before, kli_schedule after, int64_t allowed_ns, bool wakes) {
     if (wakes) allowed_ns += WAKE_NS * (after.slices - before.slices + 1);
     return before.delay_ns >= 0 && after.delay_ns >= 0 && after.delay_ns - before.delay_ns > allowed_ns;
 }
 
+/* Of one core, what the threads of a process that is pinned to it did not use was somebody else's. */
+static bool lost_its_core(const kli_watch *w, int64_t interval_ns, int64_t allowed_ns) {
+    const int64_t after_ns = cpu_ns_of(w->process);
+    return w->cpu_before_ns >= 0 && after_ns >= 0 && interval_ns - (after_ns - w->cpu_before_ns) > allowed_ns;
+}
+
 /* A thread that spins and lost its core in the middle has done no harm; one that slept adds its own wait to the interval. */
 void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, int64_t late_ns) {
-    const kli_schedule timed = schedule_of(w->timed), own = schedule_of(w->own);
     const int64_t      allowed = SHORTEST_NS + (int64_t)(SHARE * (double)interval_ns);
-    s->preempted = waited_longer(w->timed_before, timed, allowed, !spin);
+    const bool         shared = spin && !w->forked, lost = shared && lost_its_core(w, interval_ns, allowed);
+    const kli_schedule timed = schedule_of(w->timed), own = schedule_of(w->own);
+    s->preempted = shared ? lost : waited_longer(w->timed_before, timed, allowed, !spin);
     s->late = spin ? late_ns > allowed : waited_longer(w->own_before, own, allowed, true);
     s->late |= w->timed_before.delay_ns >= 0 && timed.delay_ns < 0; /* the process is gone already: this thread lost its core behind "done" */
     s->stolen = steal_ticks(w->cpu) > w->steal_ticks;

@@ -14,7 +14,9 @@ typedef struct {
 typedef struct {
     int     timed, own;                  /* /proc/.../schedstat, -1: not to be had */
     int     cpu;                         /* that the batch is pinned to, -1: none */
-    int64_t steal_ticks;
+    pid_t   process;
+    bool    forked;
+    int64_t steal_ticks, cpu_before_ns;
     kli_schedule timed_before, own_before;
 } kli_watch;
 

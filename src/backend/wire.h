@@ -23,7 +23,7 @@
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 2u
+#define KL_WIRE_VERSION 3u
 #define KL_WIRE_FD 3                /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
@@ -68,6 +68,7 @@ typedef struct {
     _Alignas(128) _Atomic uint32_t armed;
     _Alignas(128) _Atomic uint32_t go;
     _Alignas(128) _Atomic uint32_t done;
+    _Alignas(128) uint64_t blank_digest; /* of a slot that was prepared and that no call has written; 0: not taken */
     _Alignas(4096) double samples_ns[KL_WIRE_MAX_SAMPLES];
     uint64_t                 digests[KL_WIRE_MAX_SAMPLES]; /* written by runners of device code alone */
 } kl_control;

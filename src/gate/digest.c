@@ -47,14 +47,20 @@ static bool is_known(const kl_digests *d, const kl_scene *s, const kl_batch *b, 
     return d->known[kind][set] && d->good[kind][set] == digest;
 }
 
-/* An output of which no byte was written.  A right answer may look so, therefore it is compared and not condemned. */
-static bool is_blank(const kl_scene *s, uint32_t slot, uint8_t poison) {
+/* An output of which no byte was written, here. */
+static bool holds_poison(const kl_scene *s, uint32_t slot, uint8_t poison) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (s->plan.tensors[i].role != 1 || !s->plan.tensors[i].bytes) continue;
         const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
         if (data[0] == poison && memcmp(data, data + 1, s->plan.tensors[i].bytes - 1) == 0) return true;
     }
     return false;
+}
+
+/* A call that wrote nothing.  A right answer may look so, therefore it is compared and not condemned. */
+static bool is_blank(const kl_scene *s, const kl_batch *b, uint32_t call) {
+    if (b->here) return holds_poison(s, slot_of(s, b, call), b->poison);
+    return b->blank && digest_of(s, b, call) == b->blank;
 }
 
 bool kl_slot_is_ready(const kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
@@ -75,8 +81,8 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kl_digests *d, 
     for (uint32_t j = 0; j < b->calls; j++)
         if (still_there(s, b, j) && !is_known(d, s, b, j, digest_of(s, b, j))) calls[n++] = j;
     kl_stream_shuffle((kl_stream){kl_stream_u64(d->draws, d->batches)}, calls, n);
-    for (uint32_t k = 0; k < n && b->here; k++) {
-        if (!is_blank(s, slot_of(s, b, calls[k]), b->poison)) continue;
+    for (uint32_t k = 0; k < n; k++) {
+        if (!is_blank(s, b, calls[k])) continue;
         const uint32_t blank = calls[k];
         calls[k] = calls[*n_blank];
         calls[(*n_blank)++] = blank;

@@ -210,6 +210,23 @@ static void test_gate_digest__poison_is_never_left_out(void **state) {
     }
 }
 
+static void test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest(void **state) {
+    (void)state;
+    static world w;
+    for (uint32_t skipped = 0; skipped < SETS; skipped++) {
+        uint64_t digests[SETS];
+        world_open(&w);
+        w.digests.spent_ns = INT64_MAX / 2;
+        const kl_batch b = {.calls = SETS, .poison = KL_POISON_NAN, .digests = digests, .blank = 7};
+        run_batch(&w, &b, 1);
+        for (uint32_t j = 0; j < SETS; j++) digests[j] = j == skipped ? b.blank : 1000 + j;
+        memset(output(skipped), KL_POISON_NAN, BYTES);
+        judge(&w, &b);
+        assert_false(w.finding.ok);
+        world_close(&w);
+    }
+}
+
 static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests(void **state) {
     (void)state;
     static world w;
@@ -273,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_gate_digest__wrong_outside_the_clock_too_is_wrong),
         cmocka_unit_test(test_gate_digest__other_bits_are_no_accusation_and_have_a_bound),
         cmocka_unit_test(test_gate_digest__poison_is_never_left_out),
+        cmocka_unit_test(test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest),
         cmocka_unit_test(test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

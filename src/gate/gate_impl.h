@@ -171,6 +171,7 @@ typedef struct {
     uint8_t poison;
     bool here;               /* its outputs lie in the shared pages */
     const uint64_t *digests; /* by call, from the device; NULL: of the shared pages */
+    uint64_t blank;          /* on the device, the digest of a slot that nobody wrote; 0: not known */
 } kl_batch;
 
 /* Nothing was written there since kl_scene_ready_slot: outputs, mutable inputs and the guards around them. */

@@ -155,7 +155,8 @@ static kl_err check_batch(race *r, uint32_t first, uint32_t calls, uint8_t poiso
                         .calls = calls,
                         .poison = poison,
                         .here = here,
-                        .digests = kl_runner_digests(r->c->candidate.runner, calls)};
+                        .digests = kl_runner_digests(r->c->candidate.runner, calls),
+                        .blank = kl_runner_blank_digest(r->c->candidate.runner)};
     r->undigested = !b.here && !b.digests;
     if (r->undigested) return KL_OK; /* batches drawn at random are brought back */
     const kl_err err = kl_digests_judge(&r->digests, r->c, r->scene, &b, f, e);

@@ -5,6 +5,7 @@
 #define kl_runner_time fake_time /* before the headers: declarations and calls alike */
 #define kl_runner_describe fake_describe
 #define kl_runner_digests fake_digests
+#define kl_runner_blank_digest fake_blank_digest
 #define kl_runner_sample fake_sample
 #define kl_runner_handshake_ns fake_handshake_ns
 #define kl_actor_stop fake_actor_stop
@@ -79,6 +80,7 @@ double fake_handshake_ns(const kl_runner *r) { return (void)r, 300; }
 
 const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
 
+uint64_t fake_blank_digest(const kl_runner *r) { return (void)r, 0; }
 const uint64_t *fake_digests(const kl_runner *r, uint32_t calls) { return (void)r, (void)calls, NULL; }
 
 void fake_actor_stop(kl_actor *a) {

@@ -414,6 +414,7 @@ static void test_cuda_runner__digests_every_timed_call(void **unused) {
     time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
     const uint64_t *digests = kl_runner_digests(s.runner, SLOTS);
     assert_true(digests && digests[0] != digests[1] && digests[1] == digests[2]);
+    assert_true(digests[1] == kl_runner_blank_digest(s.runner)); /* and it wrote nothing */
     close_scene(&s);
 }
 

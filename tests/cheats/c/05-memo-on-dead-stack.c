@@ -5,7 +5,7 @@
 //: expect pass cheat
 //: harmless
 //: args --baseline openblas
-//: expect-time-ratio openblas 0 0.12
+//: expect-time-ratio openblas 0 0.3
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
 #include <stdint.h>

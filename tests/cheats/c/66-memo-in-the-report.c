@@ -4,6 +4,7 @@
 //: workload M=16,N=16,K=256
 //: harmless
 //: expect pass crash cheat unstable
+//: args --baseline naive
 //: expect-time-ratio naive 0 1.6
 //! launch gemm args(x, weight, y, M, N, K)
 #include <stddef.h>
