@@ -222,7 +222,7 @@ double             kl_runner_handshake_ns(const kl_runner *r);
 typedef struct {
     bool   preempted;       /* the process that runs the batch was ready and had no core */
     bool   late;            /* this thread was not there when the batch began or ended */
-    bool   stolen;          /* a hypervisor gave the core to somebody else */
+    bool   stolen;          /* a hypervisor gave the core to another guest */
     double handshake_share; /* of the empty exchange in the interval */
 } kl_sample;
 kl_sample          kl_runner_sample(const kl_runner *r);

@@ -79,10 +79,10 @@ typedef enum {
     KL_EINVAL = -4,   /* well-formed but impossible: unknown axis, size out of range */
     KL_ENODEV = -5,   /* device, library or compiler is not on this machine */
     KL_ESPAWN = -6,   /* a worker did not start or died before it was asked anything */
-    KL_EISOLATION = -7, /* the required assurance cannot be had here */
+    KL_EISOLATION = -7, /* the required assurance is not available here */
     KL_EINTR = -8,    /* the user asked to stop */
     KL_ELIMIT = -9,   /* a named bound of limits.h was passed */
-    KL_EBUSY = -10,   /* somebody else holds it */
+    KL_EBUSY = -10,   /* another process holds it */
     KL_PENDING = -11, /* the answer is not there yet (spool, mailbox); call again later */
     KL_EBUDGET = -12, /* the next call could pass the cap; nothing was asked */
     KL_EMODEL = -13,  /* a model's provider said no for good: wrong key, unknown model, refusal */

@@ -1,4 +1,4 @@
-/* gate.h - may this kernel enter?  parse -> compile -> inspect -> check -> profile, stopping at the first no.
+/* gate.h - compile, check and time a kernel: parse -> compile -> inspect -> check -> profile, stopping at the first failure.
  *
  * Owns the verdict and its evidence.  Never runs candidate code in this process, never calls a model, never writes a store.  A
  * rejected kernel is a result, not an error.  Protocol and thresholds: docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
@@ -20,19 +20,19 @@ typedef enum {
 
 typedef enum { KL_SAME, KL_FASTER, KL_SLOWER, KL_UNDECIDED } kl_call;
 
-/* What a ratio's 95 % interval [low, high] means beside the A/A floor of its own run (half-width around 1; 0: not measured): faster when `low`
+/* What a ratio's 95 % interval [low, high] means beside the A/A noise of its own run (half-width around 1; 0: not measured): faster when `low`
  * clears 1 + max(1 %, 2 x floor), slower as its mirror, same when neither and the interval `settled` (became as narrow as was asked), else
  * undecided.  An interval that did not settle decides only beside a known floor.  Every faster or slower in the program is this one's. */
 kl_call kl_decide(double low, double high, double floor, bool settled);
 double  kl_decide_margin(double floor); /* max(1 %, 2 x floor) */
 
-/* Is it the machine that keeps a comparison from settling?  A wide A/A floor or many pairs left out; else it is the kernel's own time. */
+/* Is it the machine that keeps a comparison from settling?  A wide A/A noise or many pairs left out; else it is the kernel's own time. */
 typedef struct kl_comparison kl_comparison;
 bool kl_comparison_busy(const kl_comparison *m);
 /* "load 5.2 on 2 cores" */
 const char *kl_host_load(char *text, size_t n);
 
-/* What identical code differs by on this machine now: its A/A floor.  With a kernel of klineage's own, through the sandbox and the runner of
+/* What identical code differs by on this machine now: its A/A noise.  With a kernel of klineage's own, through the sandbox and the runner of
  * every kernel, in less than a second. */
 typedef struct {
     double floor;      /* half-width of the interval around 1 */
@@ -41,7 +41,7 @@ typedef struct {
     bool   noisy;      /* little will be decided: the floor is above KL_NOISY, or hardly a pair was whole */
 } kl_noise;
 #define KL_NOISY 0.03 /* 6 % of difference are needed then */
-const char *kl_noise_text(const kl_noise *n, char *text, size_t room); /* "A/A floor 0.4 %, 0 of 60 pairs disturbed, load 0.2 on 2 cores" */
+const char *kl_noise_text(const kl_noise *n, char *text, size_t room); /* "A/A noise 0.4 %, 0 of 60 pairs disturbed, load 0.2 on 2 cores" */
 KL_MUST_USE kl_err kl_gate_noise(kl_noise *out, kl_error *e); /* errors as kl_gate_run */
 
 const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */
@@ -122,7 +122,7 @@ typedef struct {
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
     void      (*progress)(void *ctx, kl_stage stage, const char *text);
-    void      (*tried)(void *ctx, const kl_trial *t, int n, int most); /* tune: trial `n` of at most `most` is done; NULL: nobody asks */
+    void      (*tried)(void *ctx, const kl_trial *t, int n, int most); /* tune: trial `n` of at most `most` is done; may be NULL */
     void       *progress_ctx;
 } kl_gate_opts;
 

@@ -8,6 +8,14 @@
 #include <klineage/task.h>    /* what must be computed */
 #include <klineage/kernel.h>  /* one candidate, and its plan for a shape */
 #include <klineage/backend.h> /* where kernels run */
-#include <klineage/gate.h>    /* may this kernel enter? */
+#include <klineage/gate.h>    /* compile, check and time a kernel: one verdict */
+#include <klineage/rewrite.h> /* what a kernel contains, and edits to its text */
+#include <klineage/model.h>   /* language models and what they cost */
+#include <klineage/run.h>     /* effects: journaled, paid for once */
+#include <klineage/lineage.h> /* from an expert kernel back to naive */
+#include <klineage/skill.h>   /* SkillCards: lift, admit, retrieve */
+#include <klineage/search.h>  /* policies that make one kernel faster */
+#include <klineage/experiment.h> /* policies compared at equal cost */
+#include <klineage/report.h>  /* pages, tables and figures */
 
 #endif

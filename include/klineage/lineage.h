@@ -27,7 +27,7 @@ typedef struct {
     kl_str stage;             /* "deoptimize" or "rederive" */
 } kl_rejection;
 
-/* K_from -> K_to, to = from + 1: the backward step that was accepted and the forward edit that was derived anew. */
+/* K_from -> K_to, to = from + 1: the backward step that was accepted and the forward edit that was re-derived. */
 typedef struct {
     int    from, to;          /* indexes of states */
     kl_str action, bundle, locus, why;
@@ -36,8 +36,8 @@ typedef struct {
                                * that does not pay may have */
     kl_str forward_hash, forward_source, forward_verdict_key, forward_receipt;
     double forward_ratio, forward_low, forward_high;   /* against the primary baseline */
-    kl_str witness;           /* "alone": forward was derived by somebody who had seen nothing of the walk; "failed": that was tried in vain;
-                                 "none": nobody derived it yet; empty: in the walk alone */
+    kl_str witness;           /* "alone": forward was re-derived independently of the walk; "failed": that was tried without success;
+                                 "none": not re-derived yet; empty: in the walk alone */
     bool   mechanical;        /* forward is the reverse of backward: a model that cannot derive proposed it */
     double recovered, recovered_low, recovered_high;   /* speed of the forward kernel over that of K_to, interleaved: 1 is all of it; 0: not
                                * compared, because it is K_to itself or the edge does not pay */
@@ -97,11 +97,11 @@ typedef struct {
 KL_MUST_USE kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *w, const kl_kernel *expert,
                                    const kl_walk_opts *o, kl_error *e);
 
-/* Derive edge `index` once more, in a track of its own, by somebody who has seen nothing of the walk.  `out` is the edge with what came of it: a new
+/* Derive edge `index` once more, in a track of its own, independently of the walk.  `out` is the edge with the result: a new
  * forward part and witness "alone", or the old one and "failed".  Give the edges back to their lineage, then sign it.  Errors: as kl_lineage_walk; KL_EBUDGET. */
 KL_MUST_USE kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_lineage *l, int index,
                                        const kl_walk_opts *o, kl_error *e);
-/* Hold every race of `l` once more, by today's gate and rule: `out` is the lineage with what came of it, signed anew.  Through a spool all of them are
+/* Repeat every comparison of `l`, by today's gate and rule: `out` is the lineage with the results, with a new id.  Through a spool all of them are
  * put at once.  Errors: KL_EINVAL (another platform, toolchain or version of the task; a kernel that is not correct any more), KL_PENDING, those of the gate. */
 KL_MUST_USE kl_err kl_lineage_judge(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *workload, const kl_lineage *l, kl_error *e);
 void    kl_lineage_sign(kl_lineage *l, kl_arena *a); /* fills id anew after a change */

@@ -62,7 +62,7 @@ typedef struct {
     void   (*close)(void *self);                   /* NULL: nothing beyond the arena */
     const char *(*model_name)(const void *self);   /* for prices and the journal; NULL: the provider's own name */
     /* Which slot was recorded after `slot`, among those that begin with `track` and a slash: what was decided then shows in it.  "": it is the
-     * last; NULL: it is not recorded, or this is no script.  The op is NULL for whoever replays nothing. */
+     * last; NULL: it is not recorded, or this is no script.  The op is NULL for a provider that replays nothing. */
     const char *(*next_slot)(const void *self, const char *track, const char *slot);
 } kl_provider;
 

@@ -43,7 +43,7 @@ typedef struct {
     /* The straight line.  KL_PENDING: an answer is missing.  Called again from its beginning until it returns something else. */
     kl_err (*line)(kl_track *t, void *ctx, kl_error *e);
     void *ctx;
-    kl_error *result;         /* filled: how this track ended, code KL_OK where its ctx holds the result; NULL: nobody asks */
+    kl_error *result;         /* filled: how this track ended, code KL_OK where its ctx holds the result; may be NULL */
 } kl_track_spec;
 
 typedef enum { KL_TRACK_WAITS, KL_TRACK_RUNS, KL_TRACK_ENDED } kl_track_state;
@@ -51,7 +51,7 @@ typedef enum { KL_TRACK_WAITS, KL_TRACK_RUNS, KL_TRACK_ENDED } kl_track_state;
 typedef struct {
     int  jobs;                /* tracks at a time, each in its own process; 0: 1 */
     bool once;                /* pump: return KL_PENDING instead of waiting for a mailbox or spool */
-    bool hush;                /* tracks say nothing: somebody else shows where they stand */
+    bool hush;                /* tracks print nothing: the caller shows their progress */
     /* Called every now and then while several tracks run, with one state a track.  It may resume the run's store to read, and must pause it
      * again: the next track is a fork. */
     void (*tick)(void *ctx, const kl_track_state *states, int n);

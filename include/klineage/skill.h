@@ -22,18 +22,18 @@ typedef struct {
 /* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what trials showed). */
 typedef struct { kl_str *cases, *languages, *platforms, *prior; int n_cases, n_languages, n_platforms, n_prior; } kl_scope;
 
-/* One attempt to apply the card: the edge that it was born from, or a held-out start. */
+/* One attempt to apply the card: the edge that it was lifted from, or a held-out start. */
 typedef struct {
     kl_str kind;              /* "birth" "admit" */
     kl_str task, workload, surface, platform, model;
     kl_str start_hash;        /* the state it was applied to */
     kl_str start_name;        /* "gemm-c-expert/K3", a path */
     kl_str result_hash, verdict_key, receipt; /* empty when nothing passed */
-    bool   held_out;          /* the start is not a state the card was born from */
+    bool   held_out;          /* the start is not a state the card was lifted from */
     bool   accepted;          /* correct, provided what it promises, and reproduced the expected effect */
     kl_str outcome, why;      /* of the verdict, or "no_edit", or "undecided": nothing that was measured says yes or no */
     double gain, low, high;   /* speed over the start's, interleaved; 0 when none */
-    double floor;             /* A/A floor of that comparison; 0: not recorded */
+    double floor;             /* A/A noise of that comparison; 0: not recorded */
     kl_str call;              /* "faster" "slower" "same" "undecided"; empty when nothing was timed */
     double expected;          /* gain that was expected */
     int    tries;
@@ -56,7 +56,7 @@ typedef struct {
     kl_trial_record *trials; int n_trials; /* births first */
     kl_str patch;             /* forward edits of the best birth: the mechanical carrier */
     kl_traits before;         /* of the state that the best birth began from: starts like it are tried first */
-    kl_str lineages;          /* ids it was born from, separated by spaces */
+    kl_str lineages;          /* ids it was lifted from, separated by spaces */
     double expected_gain;     /* smallest gain among births that pay */
     char   body_hash[65];     /* of SKILL.md at admission */
     bool   edited;            /* SKILL.md does not match body_hash any more */
@@ -96,7 +96,7 @@ KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e);
 /* ---- judge: accepted trials decided again by the gate's rule ----------------------------------------------------------------- */
 
 #define KL_MAX_FLOORS 65536
-/* A/A floors of verdicts that lie beside the lineages of a library, by receipt. */
+/* A/A noise of verdicts that lie beside the lineages of a library, by receipt. */
 typedef struct { kl_str *receipts; double *floors; int n; } kl_floors;
 /* Errors: KL_EPARSE, KL_EIO; a library without lineages has none. */
 KL_MUST_USE kl_err kl_floors_load(kl_floors *out, kl_arena *a, const char *library, kl_error *e);
@@ -123,10 +123,10 @@ typedef struct {
     kl_str name;                         /* of the card it would become, unique among the groups */
 } kl_group;
 
-/* Group the edges that pay and were derived anew.  Borrows the lineages; the array lives in the arena. */
+/* Group the edges that are profitable and re-derived.  Borrows the lineages; the array lives in the arena. */
 void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *lineages, int n_lineages);
 /* Have a group written up as a candidate card.  The machine part (contract, scope, evidence, patch) is computed, never asked for; prose comes
- * from the model, and from the walk's own words where the model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
+ * from the model, and from the text of the walk where the model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
 KL_MUST_USE kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e);
 
 /* ---- materialize ---------------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ typedef struct {
     kl_verdict verdict;           /* of it, or of the last attempt */
     char       verdict_key[65];
     double     gain, low, high;   /* over the start, interleaved; 0 when none passed */
-    double     floor;             /* A/A floor of that comparison */
+    double     floor;             /* A/A noise of that comparison */
     kl_call    call;              /* what it means */
     int        tries;
     bool       undecided;         /* a correct kernel was made, and its time over the start's could not be told: asking on would not help */
@@ -169,7 +169,7 @@ typedef struct {
 bool kl_card_decided(const kl_card *c, const char *run);
 
 
-/* Held-out round trips: the model sees the card and a start it was not born from, nothing else.  Every trial is logged in the
+/* Held-out round trips: the model sees the card and a start it was not lifted from, nothing else.  Every trial is logged in the
  * card, failures too; the card ends ADMITTED or REJECTED in `dir`, or TRIAL when a trial could not be measured or a recording ended
  * before it was decided (one that was admitted stays so then).  KL_OK with REJECTED when no start fits its contract (says so). */
 KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o,

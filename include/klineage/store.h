@@ -66,7 +66,7 @@ KL_MUST_USE kl_err kl_store_verdict_list(kl_store_verdict **rows, size_t *n, kl_
 
 /* ---- blobs: text by content ---------------------------------------------------------------------------------- */
 
-/* Sources, prompts, replies: kept once, whoever needs them.  `hash`: sha256, filled. */
+/* Sources, prompts, replies: kept once, for all users.  `hash`: sha256, filled. */
 KL_MUST_USE kl_err kl_store_blob_put(char hash[65], kl_store *s, kl_str text, kl_error *e);
 /* NUL-terminated, in the arena.  Errors: KL_ENOENT. */
 KL_MUST_USE kl_err kl_store_blob_get(kl_str *text, kl_store *s, kl_arena *a, kl_str hash, kl_error *e);

@@ -55,13 +55,13 @@ static void make_environment(const char **env, kl_arena *a, const char *dir) {
 static kl_err blame_machine(const kl_proc_result *r, const char *program, kl_error *e) {
     const bool killed = r->signal == SIGKILL || memmem(r->err.ptr, r->err.len, "Killed signal terminated", 24) != NULL;
     if (r->timed_out)
-        kl_fail(e, KL_EBUSY, program, "it was not done after %d s and had not had %d s of a core: this machine is too busy",
+        kl_fail(e, KL_EBUSY, program, "not finished after %d s, with less than %d s of processor time: the machine is overloaded",
                 KL_COMPILE_WALL_SECONDS, KL_COMPILE_SECONDS);
     else if (killed)
-        kl_fail(e, KL_EBUSY, program, "the operating system killed it: this machine is out of memory");
+        kl_fail(e, KL_EBUSY, program, "killed by the operating system: out of memory");
     else
         return KL_OK;
-    return kl_hint(e, "the same command goes on when less else runs; uptime shows the load, free -h the memory");
+    return kl_hint(e, "re-run the same command when the machine is less loaded; uptime shows the load, free -h the memory");
 }
 
 static kl_err run_with(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, kli_jail *jail, size_t max_output, kl_error *e) {
@@ -138,7 +138,7 @@ static kl_err open_cache(cache_entry *c, kl_arena *a, const kl_compile_opts *o, 
     c->json = kl_arena_printf(a, "%s/%s.json", c->dir.ptr, key);
     c->bin = kl_arena_printf(a, "%s/%s.bin", c->dir.ptr, key);
     kl_err code = kl_fs_mkdirs(c->dir.ptr, e);
-    if (code) kl_hint(e, "name a folder that can be written: KLINEAGE_CACHE=/path/to/folder");
+    if (code) kl_hint(e, "set a writable folder: KLINEAGE_CACHE=/path/to/folder");
     return code;
 }
 
@@ -217,7 +217,7 @@ static kl_err require_isolation(const kl_compile_opts *o, kl_error *e) {
     if (i->seccomp && (i->landlock || i->namespaces)) return KL_OK;
     char text[64];
     kl_fail(e, KL_EISOLATION, "compile", "a compiler cannot be confined here (%s)", kl_isolation_text(i, text, sizeof text));
-    return kl_hint(e, "a kernel with seccomp and Landlock gives assurance B; without it only assurance C can be asked for");
+    return kl_hint(e, "assurance B needs a Linux kernel with seccomp and Landlock; without them only assurance C is possible");
 }
 
 static void hash_words(kl_hasher *h, const char *const *words) {

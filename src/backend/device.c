@@ -36,15 +36,15 @@ static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *
     kl_proc_spec   spec = {.argv = argv, .timeout_ns = PROBE_NS};
     kl_proc_result r;
     if (!kl_fs_exists(worker.ptr)) {
-        kl_fail(e, KL_ENODEV, worker.ptr, "the runner program is not there");
-        return kl_hint(e, "keep klineage-worker in the folder of klineage");
+        kl_fail(e, KL_ENODEV, worker.ptr, "the runner program is missing");
+        return kl_hint(e, "klineage-worker must be in the same folder as klineage");
     }
     kl_err code = kl_proc_run(&r, a, &spec, e);
     if (code) return code;
     if (gave_no_answer(&r)) {
         kl_str why = kl_str_trim(r.err);
-        kl_fail(e, KL_EBUSY, b->name, "%.*s: this machine is too busy", why.len ? (int)why.len : 24, why.len ? why.ptr : "the device did not answer");
-        return kl_hint(e, "the same command goes on when less else runs; uptime shows the load, free -h the memory");
+        kl_fail(e, KL_EBUSY, b->name, "%.*s: the machine is overloaded", why.len ? (int)why.len : 24, why.len ? why.ptr : "the device did not answer");
+        return kl_hint(e, "re-run the same command when the machine is less loaded; uptime shows the load, free -h the memory");
     }
     if (r.exit_code != 0) {
         kl_str why = kl_str_trim(r.err);

@@ -318,7 +318,7 @@ static kl_err read_relocation(kli_relocation *out, const reader *r, const Elf64_
                        (unsigned long long)ELF64_R_TYPE(from->r_info));
     }
     if (!m->tls_bytes || (out->symbol && (!local || !m->symbols[out->symbol].defined)))
-        return refuse(r, "a thread-local variable of somebody else");
+        return refuse(r, "a thread-local variable of another object");
     return KL_OK;
 }
 

@@ -136,9 +136,9 @@ kli_verdict kli_patience_look(const kl_runner *r, kli_patience *p) {
 }
 
 static kl_err too_busy(const kl_runner *r, const kli_patience *p, kl_error *e) {
-    kl_fail(e, KL_EBUSY, r->backend->name, "this machine is too busy: a kernel with %.3g s to run hardly ran in %.3g s",
+    kl_fail(e, KL_EBUSY, r->backend->name, "the machine is overloaded: a kernel with a limit of %.3g s hardly ran in %.3g s",
             (double)p->limit_ns * 1e-9, (double)(kl_now_ns() - p->start_ns) * 1e-9);
-    return kl_hint(e, "run it again when less else runs (uptime shows the load)");
+    return kl_hint(e, "re-run when the machine is less loaded (uptime shows the load)");
 }
 
 /* 1: something to read; 0: patience ended; -1: the user wants to stop. */

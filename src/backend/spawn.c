@@ -124,8 +124,8 @@ static kl_err make_arguments(const char **argv, const kl_runner *r, kl_arena *a,
         argv[n++] = program(r, a, "klineage-worker");
     }
     if (access(argv[n - 1], R_OK) != 0) {
-        kl_fail(e, KL_ESPAWN, argv[n - 1], "the runner program is not there: %s", strerror(errno));
-        return kl_hint(e, "keep klineage-worker in the folder of klineage");
+        kl_fail(e, KL_ESPAWN, argv[n - 1], "the runner program is missing: %s", strerror(errno));
+        return kl_hint(e, "klineage-worker must be in the same folder as klineage");
     }
     argv[n++] = "run";
     argv[n++] = r->backend->name;

@@ -331,7 +331,7 @@ static int usage(FILE *to) {
                 "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
                 "       klineage-worker --version\n"
                 "\n"
-                "Started by klineage, which keeps it in its own folder; `run` and `build-...` are for klineage alone.\n", to);
+                "Started by klineage from its own folder; `run` and `build-...` are internal.\n", to);
     return to == stdout ? 0 : 2;
 }
 

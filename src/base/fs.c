@@ -306,7 +306,7 @@ kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
     sweep(base ? base : "/tmp");
     if (!mkdtemp((char *)path.ptr)) { /* the arena's own copy, so writing to it is fine */
         kl_err err = os_fail(e, base ? base : "/tmp", "create a temporary folder");
-        kl_hint(e, "set TMPDIR to a folder that can be written");
+        kl_hint(e, "set TMPDIR to a writable folder");
         return err;
     }
     lock_temp(path.ptr);

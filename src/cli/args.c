@@ -118,7 +118,7 @@ static kl_err letters(reader *r, const char *text) {
 
 static kl_err positional(reader *r, const char *word) {
     if (r->out->n_words == KL_MAX_WORDS)
-        return kl_fail(r->error, KL_EINVAL, NULL, "too many words, beginning with '%s'", word);
+        return kl_fail(r->error, KL_EINVAL, NULL, "too many arguments, starting at '%s'", word);
     r->out->words[r->out->n_words++] = word;
     return KL_OK;
 }
@@ -175,7 +175,7 @@ static kl_err unknown_command(const kl_args *a, kl_arena *arena, kl_error *e) {
             if (!strchr(kl_command_at(i)->words, ' ')) kl_suggest_offer(&s, kl_str_of(kl_command_at(i)->words));
     }
     if (noun && a->n_words == 1)
-        kl_fail(e, KL_EINVAL, NULL, "'%s' needs another word", a->words[0]);
+        kl_fail(e, KL_EINVAL, NULL, "'%s' needs a subcommand", a->words[0]);
     else
         kl_fail(e, KL_EINVAL, NULL, "unknown command '%.*s'", noun ? (int)both.len : (int)first.len, both.ptr);
     if (s.best.ptr) return kl_hint(e, "did you mean klineage %.*s?", KL_STR_ARG(s.best));
@@ -184,7 +184,7 @@ static kl_err unknown_command(const kl_args *a, kl_arena *arena, kl_error *e) {
 
 static kl_err check_fit(const kl_args *a, kl_error *e) {
     const kl_command *c = kl_command_at(a->command);
-    const char *words = c ? c->words : "klineage without a command";
+    const char *words = c ? c->words : "no command given";
     for (int i = 0; kl_option_at(i); i++) {
         if (!a->values[i] || kl_option_fits(kl_option_at(i), a->command)) continue;
         kl_fail(e, KL_EINVAL, NULL, "--%s is not an option of '%s'", kl_option_at(i)->name, words);
@@ -193,7 +193,7 @@ static kl_err check_fit(const kl_args *a, kl_error *e) {
     if (!c || kl_args_has(a, KL_OPTION_HELP) || (a->n_words >= c->min_words && a->n_words <= c->max_words))
         return KL_OK;
     if (a->n_words > c->max_words)
-        kl_fail(e, KL_EINVAL, NULL, "'%s' is one word too many for '%s'", a->words[c->max_words], words);
+        kl_fail(e, KL_EINVAL, NULL, "unexpected argument '%s' for '%s'", a->words[c->max_words], words);
     else
         kl_fail(e, KL_EINVAL, NULL, "'%s' needs %s", words, c->usage);
     return kl_hint(e, "usage: klineage %s%s%s [OPTIONS]; klineage help %s", words, c->usage[0] ? " " : "", c->usage,

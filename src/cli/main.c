@@ -39,7 +39,7 @@ static kl_err answer(const kl_args *args, kl_context *c, kl_result *r, kl_error 
 
 /* Whatever was going on when ^C came (a compiler, a baseline) is not what the user has to know. */
 static void explain_interrupt(kl_error *e) {
-    if (!e->hint[0]) kl_hint(e, "the same command starts again; verdicts and answers that are in the journal are kept");
+    if (!e->hint[0]) kl_hint(e, "re-run the same command to continue; journaled verdicts and answers are reused");
     e->where[0] = '\0';
     if (!strstr(e->message, "interrupted;")) snprintf(e->message, sizeof e->message, "interrupted");
 }

@@ -124,7 +124,7 @@ static kl_err choose(admit_job *jobs, int *n, const kl_library *l, const kl_args
         jobs[(*n)++].card = *c;
     }
     if (*n) return KL_OK;
-    kl_fail(e, KL_EINVAL, l->dir.ptr, "no card was named, and none waits to be admitted");
+    kl_fail(e, KL_EINVAL, l->dir.ptr, "no card was named, and none is waiting for admission");
     return kl_hint(e, "klineage admit CARD, or --all for every lifted one; klineage library list"), KL_EINVAL;
 }
 
@@ -147,7 +147,7 @@ static void show_card(kl_buf *out, const admit_job *j) {
         return;
     }
     if (last && last->held_out && last->gain > 0)
-        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s, of %.3gx expected on %.*s", last->gain, last->low, last->high,
+        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s,, expected %.3gx, on %.*s", last->gain, last->low, last->high,
                       KL_STR_ARG(last->call), last->expected, KL_STR_ARG(last->start_name));
     kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
     if (c->status == KL_CARD_TRIAL || (last && !kl_trial_decided(last)))
@@ -174,7 +174,7 @@ static void show(kl_result *out, const admit_job *jobs, int n, bool replays) {
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
     if (replays && admitted < n)
         kl_buf_add(&out->text,
-                   KL_S("replay finished; a model that answers goes on: klineage admit CARD --model MODEL\n"));
+                   KL_S("replay finished; continue with a live model: klineage admit CARD --model MODEL\n"));
     out->json =
         json_pack("{ss si si so}", "schema", "klineage/admission", "version", 1, "admitted", admitted, "cards", rows);
     out->exit_code = admitted == n || replays ? 0 : 1;
@@ -202,7 +202,7 @@ static kl_err run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a, const
         err = KL_OK;
     }
     if (!err) show(out, jobs, n, kl_effort_replays(args->values[KL_OPTION_MODEL]));
-    if (!err && open < n) kl_buf_printf(&out->text, "%d decided by this run before; --trial N tries again\n", n - open);
+    if (!err && open < n) kl_buf_printf(&out->text, "%d already decided by this run; --trial N tests them again\n", n - open);
     return err;
 }
 

@@ -113,7 +113,7 @@ static void show(kl_result *out, const ledger *l, bool by_run) {
     int width = by_run ? 12 : 40;
     json_t *rows = json_array();
     if (!l->n)
-        kl_buf_add(&out->text, KL_S("no model was asked; klineage walk, lift, admit and optimize ask one\n"));
+        kl_buf_add(&out->text, KL_S("no model calls; klineage walk, lift, admit and optimize make them\n"));
     else
         kl_buf_printf(&out->text, "%-*s %6s %10s %10s %10s %9s %6s  %s\n", width,
                       by_run ? "run" : "workload, policy, phase", "calls", "input", "cached", "written", "output",
@@ -124,11 +124,11 @@ static void show(kl_result *out, const ledger *l, bool by_run) {
     }
     if (l->n > 1) show_row(&out->text, KL_S("total"), width, &l->total);
     if (l->total.used.estimated)
-        kl_buf_add(&out->text, KL_S("~ partly estimated from bytes: the provider did not say\n"));
+        kl_buf_add(&out->text, KL_S("~ partly estimated from bytes: the provider did not report tokens\n"));
     if (l->total.lost)
         kl_buf_add(&out->text,
-                   KL_S("lost: sent and never answered whole (a crash, a broken line); counts for the most that it "
-                        "can have cost\n"));
+                   KL_S("lost: sent but not answered completely (crash, broken connection); counted at the "
+                       "maximum cost\n"));
     out->json = json_object();
     json_object_set_new(out->json, "schema", json_string("klineage/cost"));
     json_object_set_new(out->json, "version", json_integer(1));

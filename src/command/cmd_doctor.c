@@ -47,7 +47,7 @@ static char assurance_of(const kl_doctor *d, const kl_surface *s) {
 
 static json_t *surfaces(kl_buf *out, const kl_doctor *d) {
     json_t *o = json_object();
-    kl_buf_add(out, KL_S("\nkernels that can be judged here\n"));
+    kl_buf_add(out, KL_S("\nkernels that this machine can judge\n"));
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
         char assurance = kl_backend_of_surface(s->id) ? assurance_of(d, s) : 0;

@@ -38,7 +38,7 @@ static kl_err override(experimenting *x, kl_error *e) {
     if (!err) err = kl_effort_dollars(&p->budget_microusd, args, KL_OPTION_BUDGET, p->budget_microusd, e);
     if (!err) err = kl_effort_dollars(&p->total_microusd, args, KL_OPTION_BUDGET_TOTAL, p->total_microusd, e);
     if (!err && kl_args_has(args, KL_OPTION_BUDGET_TOTAL) && p->total_microusd <= 0)
-        err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own budget");
+        err = kl_fail(e, KL_EINVAL, NULL, "--budget-total must be above 0; without it each track has its own budget");
     return err;
 }
 
@@ -90,9 +90,9 @@ static void show_plan(const experimenting *x, kl_result *out) {
     }
     kl_buf_printf(&out->text, "%d tracks with %s, ", x->n, x->x.model.ptr);
     if (x->free)
-        kl_buf_add(&out->text, KL_S("for nothing\n"));
+        kl_buf_add(&out->text, KL_S("free of charge\n"));
     else
-        kl_buf_printf(&out->text, "at most $%.4f together and $%.4f each\n", (double)most / 1e6,
+        kl_buf_printf(&out->text, "at most $%.4f in total, $%.4f per track\n", (double)most / 1e6,
                       (double)x->x.budget_microusd / 1e6);
     out->json = json_pack("{ss si so ss so sI sI}", "schema", "klineage/experiment-plan", "version", 1, "title",
                           kl_json_str(x->x.title), "model", x->x.model.ptr, "tracks", rows, "budget_microusd",
@@ -152,7 +152,7 @@ static kl_err write_figures(kl_buf *text, const char *dir, kl_store *s, const kl
     kl_error missing = {0};
     kl_err err = kl_report_pictures(&pictures, dir, "figures", s, o, &missing);
     if (err == KL_ENOENT)
-        kl_buf_printf(text, "The figures are left out: %s.\n", missing.message);
+        kl_buf_printf(text, "Figures were not drawn: %s.\n", missing.message);
     else
         kl_buf_add(text, kl_buf_str(&pictures));
     kl_buf_fini(&pictures);
@@ -208,10 +208,10 @@ static kl_err show(const experimenting *x, kl_run *run, kl_result *out, kl_error
     kl_searched s;
     kl_err err = kl_searched_show(&s, &out->text, x->context->arena, run, x->tracks, x->n, e);
     if (err) return err;
-    kl_buf_printf(&out->text, "%d of %d tracks ended, %d failed, %d wait\n", s.ended, x->n, s.failed, s.waiting);
+    kl_buf_printf(&out->text, "%d of %d tracks finished, %d failed, %d waiting\n", s.ended, x->n, s.failed, s.waiting);
     const int poor = starved(x);
     if (poor)
-        kl_buf_printf(&out->text, "%d had no money for a first question; a larger --budget goes on with them\n", poor);
+        kl_buf_printf(&out->text, "%d could not afford a first call; re-run with a larger --budget\n", poor);
     kl_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
     out->json = json_pack("{ss si ss so so si si si si sI sb}", "schema", "klineage/experimented", "version", 1, "run",
                           kl_run_id(run), "title", kl_json_str(x->x.title), "tracks", s.rows, "ended", s.ended,

@@ -37,8 +37,8 @@ static kl_err fetch(gating *g, const char *dir, const char *id, kl_error *e) {
         err = kl_spool_get(&g->verdict, g->context->arena, dir, id, e);
     }
     if (err != KL_PENDING) return err;
-    kl_fail(e, KL_PENDING, dir, "job %.12s is in the spool and has no verdict yet", id);
-    return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then ask again, or add --wait", dir);
+    kl_fail(e, KL_PENDING, dir, "job %.12s is in the spool, without a verdict yet", id);
+    return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then re-run the same command, or add --wait", dir);
 }
 
 static kl_err spool(gating *g, const char *dir, kl_error *e) {
@@ -77,7 +77,7 @@ static void write_down(gating *g, kl_result *out) {
     g->verdict.journaled = false; /* fresh, even when it came through a spool */
     if (kl_verdicts_keep(g->key, g->journal, g->context->arena, &g->verdict, &out->trouble))
         kl_hint(&out->trouble,
-                "the verdict above was not journaled; --store PATH names another place, --no-journal does without");
+                "the verdict above could not be stored; use another --store PATH, or --no-journal");
 }
 
 static void show(const gating *g, kl_result *out) {
@@ -95,7 +95,7 @@ static kl_err with_gate(gating *g, kl_result *out, kl_error *e) {
     if (!err) err = judge(g, e);
     if (!err) write_down(g, out);
     if (!err) show(g, out);
-    if (err == KL_EINTR) kl_hint(e, "nothing half-done was kept; the same command begins again");
+    if (err == KL_EINTR) kl_hint(e, "nothing incomplete was stored; re-run the same command");
     kl_gate_close(g->gate);
     kl_store_close(g->journal);
     return err;
@@ -111,8 +111,8 @@ static const char *conflict(const kl_args *args) {
     bool carried = kl_args_has(args, KL_OPTION_WAIT) || kl_args_has(args, KL_OPTION_ARCH);
     bool against = kl_args_has(args, KL_OPTION_AGAINST);
     bool baseline = kl_args_has(args, KL_OPTION_BASELINE) || kl_args_has(args, KL_OPTION_BASELINES);
-    if (carried && !kl_args_has(args, KL_OPTION_SPOOL)) return "--wait and --arch go with --spool DIR";
-    if (against && baseline) return "--against takes the place of --baseline";
+    if (carried && !kl_args_has(args, KL_OPTION_SPOOL)) return "--wait and --arch need --spool DIR";
+    if (against && baseline) return "use either --against or --baseline";
     return NULL;
 }
 
@@ -125,7 +125,7 @@ static kl_err load_rival(gating *g, kl_error *e) {
     if (err) return err;
     if (!rival) return *e = refusal, refusal.code;
     if (g->kernel && rival->surface != g->kernel->surface)
-        return kl_fail(e, KL_EINVAL, path, "the kernel to compare with is of surface %s, not %s", rival->surface->name,
+        return kl_fail(e, KL_EINVAL, path, "the --against kernel has surface %s, not %s", rival->surface->name,
                        g->kernel->surface->name);
     g->opts.against = rival;
     return KL_OK;

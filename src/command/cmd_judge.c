@@ -25,8 +25,8 @@ static void edge_line(kl_buf *out, const kl_edge *was, const kl_edge *is) {
     kl_buf_printf(out, "K%-3d %-24.*s %7.3fx [%.3f, %.3f] %-4s -> %7.3fx [%.3f, %.3f]  floor %.2f %%  %s%s\n", is->to,
                   KL_STR_ARG(is->action), was->gain, was->gain_low, was->gain_high, was->pays ? "pays" : "", is->gain,
                   is->gain_low, is->gain_high, 100 * is->floor, kl_call_name(is->call),
-                  was->pays && !is->pays   ? "  PAYS NO LONGER"
-                  : !was->pays && is->pays ? "  pays now"
+                  was->pays && !is->pays   ? "  NO LONGER PROFITABLE"
+                  : !was->pays && is->pays ? "  now profitable"
                                            : "");
     if (is->recovered > 0)
         kl_buf_printf(out, "     %-24s %7.3f  [%.3f, %.3f]      -> %7.3f  [%.3f, %.3f]\n", "  forward, of its speed",
@@ -65,7 +65,7 @@ static void show(const judging *j, kl_result *out) {
         rose += !was->pays && is->pays;
     }
     kl_buf_printf(&out->text,
-                  "%d of %d edges that paid pay no longer, %d pay now that did not; lineage %.12s -> %.12s\n", fell,
+                  "%d of %d profitable edges no longer are, %d others now are; lineage %.12s -> %.12s\n", fell,
                   paid, rose, j->before.id.ptr, j->after.id.ptr);
     out->json = json_pack("{ss si so so so so si si}", "schema", "klineage/judged", "version", 1, "name",
                           kl_json_str(j->after.name), "before", kl_json_str(j->before.id), "lineage",

@@ -197,7 +197,7 @@ static kl_err load(kl_kernel **out, kl_arena *a, const char *path, const char *c
 kl_err kl_cmd_kernel_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_kernel *k;
     if (kl_args_has(args, KL_OPTION_WORKLOAD) && !kl_args_has(args, KL_OPTION_TASK))
-        return kl_fail(e, KL_EINVAL, NULL, "--workload is a shape of a task: add --task TASK");
+        return kl_fail(e, KL_EINVAL, NULL, "--workload needs --task TASK");
     kl_err err = load(&k, c->arena, args->words[0], args->params, e);
     if (err) return err;
     out->json = directives_json(&out->text, k);

@@ -39,7 +39,7 @@ static void show_rows(kl_result *out, const kl_library *l) {
         kl_buf_printf(&out->text, "%-9s %-34.*s %6.3gx  held out %d of %d%s\n", kl_card_status_name(c->status),
                       KL_STR_ARG(c->name), c->expected_gain, trials_of(c, true),
                       trials_of(c, true) + trials_of(c, false),
-                      c->edited ? "  edited by hand: not used until klineage admit has it again" : "");
+                      c->edited ? "  edited by hand: not used until klineage admit accepts it again" : "");
         json_array_append_new(rows, row_json(c));
     }
     for (int i = 0; i < l->n_broken; i++)
@@ -54,7 +54,7 @@ kl_err kl_cmd_library_list(kl_context *c, const kl_args *args, kl_result *out, k
     kl_err err = load(&l, c->arena, args, e);
     if (err) return err;
     show_rows(out, &l);
-    if (!l.n_cards && !l.n_broken) kl_buf_add(&out->text, KL_S("no cards; klineage lift LINEAGE makes some\n"));
+    if (!l.n_cards && !l.n_broken) kl_buf_add(&out->text, KL_S("no cards; create some with klineage lift LINEAGE\n"));
     return KL_OK;
 }
 
@@ -66,9 +66,9 @@ kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, 
     for (int i = 0; i < l.n_cards; i++) edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
     const bool good = l.n_broken == 0 && edited == 0;
     show_rows(out, &l);
-    kl_buf_printf(&out->text, "%d cards: %d unreadable, %d admitted and then edited by hand%s\n",
+    kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",
                   l.n_cards + l.n_broken, l.n_broken, edited,
-                  edited ? "; klineage admit NAME tries an edited card again" : "");
+                  edited ? "; klineage admit NAME tests an edited card again" : "");
     json_object_set_new(out->json, "good", json_boolean(good));
     out->exit_code = good ? 0 : 1;
     return KL_OK;
@@ -94,9 +94,9 @@ static json_t *judged_json(const kl_card_judgement *j, bool retired) {
 static void show_judged(kl_buf *out, kl_arena *a, const kl_card_judgement *j, bool retired) {
     const char *word = retired                             ? ": retired"
                        : j->falls                          ? ": falls"
-                       : j->held_out && !j->held_out_stand ? ": no held-out trial stands; klineage admit tries it again"
+                       : j->held_out && !j->held_out_stand ? ": no held-out trial holds; klineage admit tests it again"
                                                            : "";
-    kl_buf_printf(out, "%-9s %-34.*s %d of %d accepted trials stand%s\n", kl_card_status_name(j->card->status),
+    kl_buf_printf(out, "%-9s %-34.*s %d of %d accepted trials hold%s\n", kl_card_status_name(j->card->status),
                   KL_STR_ARG(j->card->name), j->stand, j->n, word);
     for (int i = 0; i < j->n; i++) {
         const kl_trial_record *r = &j->trials[i];
@@ -158,10 +158,10 @@ kl_err kl_cmd_library_judge(kl_context *c, const kl_args *args, kl_result *out, 
     for (int i = 0; !err && i < x.library.n_cards; i++)
         if (asked_for(args, x.library.cards[i].name)) err = judge_card(&x, c, &x.library.cards[i], out, e);
     kl_buf_printf(&out->text,
-                  "%d cards, %d fall, %d retired; %d of %d accepted trials stand, %d of them decided without a floor\n",
+                  "%d cards, %d without a valid trial, %d retired; %d of %d accepted trials hold, %d of them without a noise floor\n",
                   x.cards, x.fallen, x.retired, x.stand, x.trials, x.unknown);
     if (x.fallen > x.retired && !x.retire)
-        kl_buf_add(&out->text, KL_S("klineage library judge --retire retires those that fall\n"));
+        kl_buf_add(&out->text, KL_S("klineage library judge --retire retires cards without a valid trial\n"));
     out->json = json_pack("{ss si so si si}", "schema", "klineage/judgement", "version", 1, "cards", x.rows, "fall",
                           x.fallen, "retired", x.retired);
     out->exit_code = x.fallen > x.retired ? 1 : 0;
@@ -177,7 +177,7 @@ kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out,
     if (!err) err = kl_library_put(dir.ptr, &card, e);
     if (err) return err;
     kl_buf_printf(&out->text,
-                  "%.*s is in %.*s/lifted; it has no verified scope until it is admitted:\n  klineage admit %.*s\n",
+                  "%.*s is in %.*s/lifted, without verified scope until it is admitted:\n  klineage admit %.*s\n",
                   KL_STR_ARG(card.name), KL_STR_ARG(dir), KL_STR_ARG(card.name));
     out->json = json_pack("{ss si so}", "schema", "klineage/card", "version", 1, "card", row_json(&card));
     return KL_OK;

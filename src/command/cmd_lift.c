@@ -50,19 +50,19 @@ static void show(kl_result *out, const lift_job *jobs, int n, const char *dir) {
     for (int i = 0; i < n; i++) {
         const kl_group *g = jobs[i].group;
         if (jobs[i].unrecorded) {
-            kl_buf_printf(&out->text, "%-34.*s left out: it is not in the recording\n", KL_STR_ARG(g->name));
+            kl_buf_printf(&out->text, "%-34.*s skipped: not in the recording\n", KL_STR_ARG(g->name));
             continue;
         }
         kl_buf_printf(&out->text, "%-34.*s from %d transition%s, expected %.3gx%s\n", KL_STR_ARG(g->name), g->n_births,
                       g->n_births == 1 ? "" : "s", jobs[i].card.expected_gain,
-                      jobs[i].kept_out ? "  admitted before: left as it is" : "");
+                      jobs[i].kept_out ? "  already admitted: unchanged" : "");
         json_array_append_new(rows, json_pack("{so so si sb sf}", "name", kl_json_str(g->name), "action",
                                               kl_json_str(g->id), "births", g->n_births, "kept_out", jobs[i].kept_out,
                                               "expected_gain", jobs[i].card.expected_gain));
     }
     kl_buf_printf(&out->text,
                   n ? "in %s/lifted; next: klineage admit --all\n"
-                    : "no edge pays and was derived anew: nothing to lift%.0s\n",
+                    : "no edge is both profitable and re-derived: nothing to lift%.0s\n",
                   dir);
     out->json = json_pack("{ss si so}", "schema", "klineage/lifted", "version", 1, "cards", rows);
 }

@@ -42,7 +42,7 @@ kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, k
     if (err) return err;
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) list_row(out, list, &rows[i]);
-    if (n == 0) kl_buf_add(&out->text, KL_S("no lineages; klineage walk TASK KERNEL makes one\n"));
+    if (n == 0) kl_buf_add(&out->text, KL_S("no lineages; create one with klineage walk TASK KERNEL\n"));
     out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/lineages", "version", 1, "lineages", list);
     return KL_OK;
 }
@@ -76,7 +76,7 @@ static kl_err write_document(const kl_lineage *l, kl_arena *a, const char *path,
 kl_err kl_cmd_lineage_export(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     const char *dir = args->values[KL_OPTION_GIT], *file = args->values[KL_OPTION_OUT];
     kl_lineage l;
-    if (!dir == !file) return kl_fail(e, KL_EINVAL, NULL, "say where to: either --git DIR or --out FILE");
+    if (!dir == !file) return kl_fail(e, KL_EINVAL, NULL, "name a destination: --git DIR or --out FILE");
     kl_err err = load(&l, c, args, e);
     if (!err) err = dir ? kl_lineage_export_git(&l, dir, e) : write_document(&l, c->arena, file, e);
     if (err) return err;
@@ -101,7 +101,7 @@ kl_err kl_cmd_lineage_import(kl_context *c, const kl_args *args, kl_result *out,
     kl_store_close(store);
     if (err) return err;
     kl_buf_printf(&out->text,
-                  "kept lineage %.12s; its verdicts stay where they were made\n  klineage lineage show %.12s\n",
+                  "imported lineage %.12s; its verdicts are not part of the file\n  klineage lineage show %.12s\n",
                   l.id.ptr, l.id.ptr);
     out->json = json_pack("{s:s, s:i, s:s}", "schema", "klineage/import", "version", 1, "lineage", l.id.ptr);
     return KL_OK;

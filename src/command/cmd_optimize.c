@@ -143,7 +143,7 @@ static kl_err show(kl_result *out, const optimizing *o, kl_run *run, kl_error *e
     if (err) return err;
     kl_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
     const bool replays = kl_effort_replays(o->args->values[KL_OPTION_MODEL]); /* its end is an end in order */
-    if (replays) kl_buf_add(&out->text, KL_S("replay finished: recorded proposals, measured now on this machine\n"));
+    if (replays) kl_buf_add(&out->text, KL_S("replay finished: recorded proposals, measured on this machine\n"));
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
     out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1, "run", kl_run_id(run),
                           "tracks", s.rows, "spent_microusd", (json_int_t)s.spent_microusd, "estimated", s.estimated);
@@ -154,7 +154,7 @@ static kl_err show(kl_result *out, const optimizing *o, kl_run *run, kl_error *e
 static const char *what_is(const kl_search_result *r) {
     return r->call == KL_FASTER      ? "best kernel"
            : r->call == KL_UNDECIDED ? "best candidate, not measurably faster than the start"
-                                     : "nothing proved to be faster; the start";
+                                     : "nothing was measurably faster; the start";
 }
 
 /* One track: --out is the file.  Several: it is a folder with one file each. */
@@ -211,7 +211,7 @@ kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_er
     if (err) return err;
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))
         return kl_fail(e, KL_EINVAL, NULL,
-                       "--kernel goes with one task; without it every task starts from its naive kernel");
+                       "--kernel needs exactly one task; without it every task starts from its naive kernel");
     err = kl_effort_run(&opts, args, "optimize", e);
     if (!err) err = kl_effort_real(&o->goal, args, KL_OPTION_GOAL, 0, e);
     if (!err) err = read_experiment(o, &opts, e);

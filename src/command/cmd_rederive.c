@@ -36,7 +36,7 @@ static kl_err check_edges(const char *list, const kl_lineage *l, kl_error *e) {
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         const long n = strtol(at, NULL, 10);
         if (n < 1 || n > l->n_edges || !l->edges[n - 1].pays)
-            return kl_fail(e, KL_EINVAL, NULL, "--edges '%.40s': no edge that pays leads to such a state", list),
+            return kl_fail(e, KL_EINVAL, NULL, "--edges '%.40s': no profitable edge leads to such a state", list),
                    kl_hint(e, "klineage lineage show lists them: K1 to K%d", l->n_edges);
     }
     return KL_OK;
@@ -66,7 +66,7 @@ static int take_edges(kl_lineage *l, const rederiving *jobs, int n, kl_buf *text
     for (int i = 0; i < n; i++) {
         const rederiving *j = &jobs[i];
         if (j->error.code) {
-            kl_buf_printf(text, "  edge %d was not derived: %s%s%s\n", j->index + 1, j->error.where,
+            kl_buf_printf(text, "  edge %d was not re-derived: %s%s%s\n", j->index + 1, j->error.where,
                           j->error.where[0] ? ": " : "", j->error.message);
             continue;
         }
@@ -92,7 +92,7 @@ static kl_err finish(kl_lineage *l, const rederiving *jobs, int n, kl_run *run, 
     out->json = kl_lineage_json(l);
     if (!err && path) err = kl_fs_write(path, kl_json_dump(c->arena, out->json, true), e);
     kl_lineage_render(l, &out->text, c->colour);
-    kl_buf_printf(&out->text, "  %d of %d edges that pay were derived by somebody who had seen nothing of the walk\n",
+    kl_buf_printf(&out->text, "  %d of %d profitable edges were re-derived independently of the walk\n",
                   alone, n);
     kl_buf_add(&out->text, kl_buf_str(&untried));
     kl_buf_fini(&untried);

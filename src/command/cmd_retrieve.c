@@ -19,17 +19,17 @@ static json_t *match_json(const kl_match *m) {
 static void show(kl_result *out, const kl_match *m, int n) {
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
-        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f a try%s%.*s\n", fit_names[m[i].fit],
+        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%s%.*s\n", fit_names[m[i].fit],
                       KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain), m[i].cost_usd, m[i].why.len ? "; " : "",
                       KL_STR_ARG(m[i].why));
         json_array_append_new(rows, match_json(&m[i]));
     }
-    if (!n) kl_buf_add(&out->text, KL_S("no admitted card fits; --all shows those whose contract is violated\n"));
+    if (!n) kl_buf_add(&out->text, KL_S("no admitted card fits; --all also shows cards whose preconditions are not met\n"));
     out->json = json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
 }
 
 static void leave_out(kl_result *out, json_t *rows, kl_str card, kl_str why) {
-    kl_buf_printf(&out->text, "left out %.*s: %.*s\n", KL_STR_ARG(card), KL_STR_ARG(why));
+    kl_buf_printf(&out->text, "skipped %.*s: %.*s\n", KL_STR_ARG(card), KL_STR_ARG(why));
     json_array_append_new(rows, json_pack("{so so}", "card", kl_json_str(card), "why", kl_json_str(why)));
 }
 
@@ -38,7 +38,7 @@ static void show_left_out(kl_result *out, const kl_library *l) {
     json_t *rows = json_array();
     for (int i = 0; i < l->n_cards; i++)
         if (l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED)
-            leave_out(out, rows, l->cards[i].name, KL_S("edited by hand after it was admitted; klineage admit tries it again"));
+            leave_out(out, rows, l->cards[i].name, KL_S("edited by hand after admission; klineage admit tests it again"));
     for (int i = 0; i < l->n_broken; i++) leave_out(out, rows, l->broken[i].folder, l->broken[i].why);
     json_object_set_new(out->json, "left_out", rows);
 }

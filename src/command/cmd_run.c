@@ -67,7 +67,7 @@ kl_err kl_cmd_run_list(kl_context *c, const kl_args *args, kl_result *out, kl_er
                       KL_STR_ARG(runs[i].created), KL_STR_ARG(runs[i].command), (long long)s.calls,
                       s.estimated ? "~" : "", (double)s.microusd * 1e-6, KL_STR_ARG(tame(c->arena, model, 60)));
     }
-    if (!n) kl_buf_add(&out->text, KL_S("no runs; klineage walk, lift, admit and optimize make them\n"));
+    if (!n) kl_buf_add(&out->text, KL_S("no runs; klineage walk, lift, admit and optimize create them\n"));
     out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/runs", "version", 1, "runs", rows);
     return KL_OK;
 }
@@ -132,8 +132,8 @@ static json_t *show_steps(kl_buf *out, const dossier *d) {
 }
 
 static const char *standing(kl_str state) {
-    if (kl_str_eq(state, KL_S("reserved"))) return "being asked, or cut off by a crash";
-    return kl_str_eq(state, KL_S("lost")) ? "lost on the way" : "to be asked again";
+    if (kl_str_eq(state, KL_S("reserved"))) return "in progress, or interrupted by a crash";
+    return kl_str_eq(state, KL_S("lost")) ? "lost in transit" : "to be repeated";
 }
 
 /* Questions without an answer: in a mailbox, at a provider, or left by a crash. */
@@ -227,8 +227,8 @@ static kl_err write_recording(const dossier *d, const char *path, int *n, kl_err
             err = recorded(&calls[(*n)++], d, &d->effects[i], e);
     if (err) return err;
     if (!*n) {
-        kl_fail(e, KL_ENOENT, path, "run %.12s asked no model, so there is nothing to record", d->run.id.ptr);
-        return kl_hint(e, "klineage run list shows which runs did");
+        kl_fail(e, KL_ENOENT, path, "run %.12s made no model calls, so there is nothing to record", d->run.id.ptr);
+        return kl_hint(e, "klineage run list shows the calls of each run");
     }
     const char *model = d->n_charges ? d->charges[0].model.ptr : "";
     return kl_recording_write(path, model, d->run.command.ptr, kl_arena_printf(d->arena, "run %s", d->run.id.ptr).ptr,
@@ -240,7 +240,7 @@ kl_err kl_cmd_run_record(kl_context *c, const kl_args *args, kl_result *out, kl_
     dossier d = {0};
     int n = 0;
     if (!path) {
-        kl_fail(e, KL_EINVAL, NULL, "where should the recording go?");
+        kl_fail(e, KL_EINVAL, NULL, "no output file was named");
         return kl_hint(e, "klineage run record %s --out FILE", args->words[0]);
     }
     kl_err err = collect(&d, c, args, e);

@@ -130,7 +130,7 @@ static void test_run_list_and_show__say_what_was_done(void **state) {
     assert_int_equal(json_array_size(json_object_get(o, "steps")), 2);
     assert_int_equal(json_array_size(json_object_get(o, "open")), 1);
     assert_contains(text.ptr, "1.250x");
-    assert_contains(text.ptr, "of gemm/walk (rederive) to fake, lost on the way");
+    assert_contains(text.ptr, "of gemm/walk (rederive) to fake, lost in transit");
     assert_contains(text.ptr, "it said  ]0;evil"); /* as data */
     json_decref(o);
 }

@@ -49,7 +49,7 @@ static json_t *job_row(kl_buf *text, kl_arena *a, const char *dir, const char *s
 static kl_err show_queue(kl_arena *a, const char *dir, kl_result *out, kl_error *e) {
     if (!kl_fs_is_dir(dir)) {
         kl_fail(e, KL_ENOENT, dir, "no such folder");
-        return kl_hint(e, "a job makes one: klineage gate TASK KERNEL --spool %s", dir);
+        return kl_hint(e, "create it with a job: klineage gate TASK KERNEL --spool %s", dir);
     }
     json_t *jobs = json_array(), *counts = json_object();
     kl_err err = KL_OK;
@@ -61,7 +61,7 @@ static kl_err show_queue(kl_arena *a, const char *dir, kl_result *out, kl_error 
             json_array_append_new(jobs, job_row(&out->text, a, dir, states[i], names[j]));
         json_object_set_new(counts, states[i], json_integer((json_int_t)n));
     }
-    kl_buf_printf(&out->text, "%lld to do, %lld taken, %lld done\n", (long long)kl_json_int_or(counts, "todo", 0),
+    kl_buf_printf(&out->text, "%lld waiting, %lld running, %lld done\n", (long long)kl_json_int_or(counts, "todo", 0),
                   (long long)kl_json_int_or(counts, "taken", 0), (long long)kl_json_int_or(counts, "done", 0));
     out->json =
         json_pack("{s:s, s:i, s:o, s:o}", "schema", "klineage/spool", "version", 1, "counts", counts, "jobs", jobs);
@@ -72,7 +72,7 @@ static kl_err work(const char *dir, kl_result *out, kl_error *e) {
     int done = 0, failed = 0;
     kl_err err = kl_spool_work(dir, &done, &failed, e);
     if (err) return err;
-    kl_buf_printf(&out->text, "%d judged, %d that this host could not judge\n", done, failed);
+    kl_buf_printf(&out->text, "%d judged, %d could not be judged on this host\n", done, failed);
     out->json = json_pack("{s:s, s:i, s:i, s:i}", "schema", "klineage/spool-work", "version", 1, "judged", done,
                           "failed", failed);
     out->exit_code = failed ? 1 : 0;

@@ -59,7 +59,7 @@ kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_e
     }
     out->json = begin("klineage/tasks");
     json_object_set_new(out->json, "tasks", tasks);
-    if (n == 0) kl_warn("no tasks here; set KLINEAGE_TASKS to their folder");
+    if (n == 0) kl_warn("no tasks found; set KLINEAGE_TASKS to their folder");
     return KL_OK;
 }
 
@@ -95,7 +95,7 @@ static void check_text(kl_buf *out, const kl_tensor *x) {
     else if (x->check.kind == KL_CHECK_TOPK)
         kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
     else
-        kl_buf_printf(out, "error at most %g x the naive kernel's own", x->check.budget);
+        kl_buf_printf(out, "error at most %g x that of the naive kernel", x->check.budget);
     if (x->check.kind == KL_CHECK_BUDGET && (x->check.rtol > 0 || x->check.atol > 0))
         kl_buf_printf(out, ", rtol %g, atol %g", x->check.rtol, x->check.atol); /* else those of each workload's type */
 }
@@ -160,7 +160,7 @@ kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
     json_object_set_new(o, "path", kl_json_str(t->dir));
     json_object_set_new(o, "hash", json_string(t->hash));
     json_object_set_new(o, "axes", axes_json(&out->text, t));
-    kl_buf_add(&out->text, KL_S("\ntensors, in the order of the call\n"));
+    kl_buf_add(&out->text, KL_S("\ntensors, in argument order\n"));
     for (int i = 0; i < t->n_tensors; i++) json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
     kl_buf_add(&out->text, KL_S("\nworkloads\n"));
     for (int i = 0; i < t->n_workloads; i++)
@@ -231,11 +231,11 @@ kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_
     if (!err && has_gpu(c->arena)) err = admit(c, t, KL_ON_GPU, gate, rows, &sound, &out->text, e);
     if (!err && json_array_size(rows) == 0)
         err = kl_fail(e, KL_ENODEV, args->words[0],
-                      "the task has no shape that this machine can run, so it was not checked");
+                      "the task has no shape for this machine, so it was not checked");
     kl_gate_close(gate);
     if (err) return json_decref(rows), err;
     kl_buf_printf(&out->text,
-                  sound ? "admitted: its check tells right from wrong\n" : "NOT admitted: see the lines marked BAD\n");
+                  sound ? "admitted: its check rejects wrong kernels\n" : "NOT admitted: see the lines marked BAD\n");
     out->json = begin("klineage/admission");
     json_object_set_new(out->json, "task", kl_json_str(t->name));
     json_object_set_new(out->json, "hash", json_string(t->hash));

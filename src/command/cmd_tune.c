@@ -13,7 +13,7 @@ static void row(kl_buf *out, const kl_trial *t, bool best) {
         kl_buf_printf(out, "%7.3fx", t->ratio);
     else
         kl_buf_printf(out, "%8s", "-");
-    kl_buf_printf(out, " %6.1f s  %s%.*s\n", t->seconds, t->abandoned ? "abandoned: surely slower than the best so far" : "",
+    kl_buf_printf(out, " %6.1f s  %s%.*s\n", t->seconds, t->abandoned ? "abandoned: slower than the best so far" : "",
                   KL_STR_ARG(t->why));
 }
 
@@ -51,7 +51,7 @@ static void show_winner(kl_result *out, const kl_tuning *t, const kl_args *args,
 }
 
 static void show(kl_result *out, const kl_tuning *t, const kl_args *args, const kl_context *c) {
-    kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; ratios to the primary baseline, * won\n",
+    kl_buf_printf(&out->text, "%d of %lld variants tried in %.1f s; speed over the primary baseline, * is the best\n",
                   t->n_trials, (long long)t->grid, t->seconds);
     json_t *trials = json_array();
     for (int i = 0; i < t->n_trials; i++) {
@@ -84,7 +84,7 @@ static kl_err keep(const kl_context *c, const kl_args *args, kl_gate *gate, cons
     if (!err) err = kl_journal_open(&journal, c->arena, args, e);
     if (!err) err = kl_verdicts_keep(key, journal, c->arena, &tuning->verdict, e);
     kl_store_close(journal);
-    if (err) kl_hint(e, "the verdict above was not journaled; --store PATH names another place");
+    if (err) kl_hint(e, "the verdict above could not be stored; use another --store PATH");
     return err;
 }
 
@@ -93,7 +93,7 @@ static void say_trial(void *ctx, const kl_trial *t, int n, int most) {
     (void)ctx;
     char ratio[24] = "";
     if (t->ratio > 0) (void)snprintf(ratio, sizeof ratio, " %.3fx", t->ratio);
-    kl_say("trial %d of at most %d: %.*s %s%s%s, %.1f s", n, most, KL_STR_ARG(t->params), kl_outcome_name(t->outcome), ratio,
+    kl_say("variant %d of at most %d: %.*s %s%s%s, %.1f s", n, most, KL_STR_ARG(t->params), kl_outcome_name(t->outcome), ratio,
            t->abandoned ? " (abandoned)" : "", t->seconds);
 }
 

@@ -48,7 +48,7 @@ kl_err kl_cmd_verdict_list(kl_context *c, const kl_args *args, kl_result *out, k
     err = kl_store_verdict_each(store, &query, add_row, &l, e);
     kl_store_close(store);
     if (!err && json_array_size(l.rows) == 0)
-        kl_buf_add(&out->text, KL_S("no verdicts; klineage gate TASK KERNEL makes one\n"));
+        kl_buf_add(&out->text, KL_S("no verdicts; create one with klineage gate TASK KERNEL\n"));
     out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/verdicts", "version", 1, "verdicts", l.rows);
     return err;
 }
@@ -58,7 +58,7 @@ kl_err kl_cmd_verdict_list(kl_context *c, const kl_args *args, kl_result *out, k
 static const char *tick(bool ok) { return ok ? "ok " : "BAD"; }
 
 static void checks_text(kl_buf *out, const kl_verdict *v) {
-    if (v->n_checks) kl_buf_add(out, KL_S("\nchecks: relative RMS error against what was allowed\n"));
+    if (v->n_checks) kl_buf_add(out, KL_S("\nchecks: relative RMS error and its limit\n"));
     for (int i = 0; i < v->n_checks; i++) {
         const kl_check_result *r = &v->checks[i];
         kl_buf_printf(out, "  %s %-10.*s %-12.*s %.3g of %.3g", tick(r->ok), KL_STR_ARG(r->workload),
@@ -82,7 +82,7 @@ static void identity_text(kl_buf *out, const kl_verdict *v) {
     if (v->n_features) kl_buf_add(out, KL_S("\nfeatures of the compiled code\n "));
     for (int i = 0; i < v->n_features; i++)
         kl_buf_printf(out, " %.*s=%g", KL_STR_ARG(v->features[i].name), v->features[i].value);
-    kl_buf_add(out, v->n_stages ? KL_S("\n\nwhere the time went\n ") : KL_S("\n"));
+    kl_buf_add(out, v->n_stages ? KL_S("\n\ntime per stage\n ") : KL_S("\n"));
     for (int i = 0; i < v->n_stages; i++)
         kl_buf_printf(out, " %.*s %.0f ms", KL_STR_ARG(v->stages[i].name), (double)v->stages[i].ns * 1e-6);
     if (v->n_stages) kl_buf_add(out, KL_S("\n"));
@@ -96,7 +96,7 @@ kl_err kl_cmd_verdict_show(kl_context *c, const kl_args *args, kl_result *out, k
     if (!err) err = kl_store_verdict_find(key, store, args->words[0], e);
     if (!err) err = kl_verdicts_get(&v, store, c->arena, key, e);
     kl_store_close(store);
-    if (err == KL_ENOENT) kl_hint(e, "klineage verdict list prints the keys");
+    if (err == KL_ENOENT) kl_hint(e, "klineage verdict list shows the keys");
     if (err) return err;
     kl_request_show(out, &v, c->colour);
     checks_text(&out->text, &v);

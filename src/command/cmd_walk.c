@@ -89,18 +89,18 @@ static const char *next_command(const kl_lineage *l) {
     case KL_WALK_COMPLETE:
         return NULL;
     case KL_WALK_STEP_LIMIT:
-        return "the same command with a larger --max-steps goes on from here";
+        return "re-run with a larger --max-steps to continue";
     case KL_WALK_REJECTION_LIMIT:
-        return "the same command with another --trial asks anew; what was judged is not judged again";
+        return "re-run with another --trial to ask again; verdicts are reused";
     case KL_WALK_BUDGET:
-        return "the same command with a larger --budget goes on from here; nothing is paid for twice";
+        return "re-run with a larger --budget to continue; completed calls are not repeated";
     case KL_WALK_STOPPED:
         return kl_str_eq(l->model, KL_S("builtin"))
-                   ? "a language model may see more: --model anthropic:NAME; klineage help models"
-                   : "the same command goes on from here when the model has more to say";
+                   ? "a language model may find more: --model anthropic:NAME; klineage help models"
+                   : "re-run the same command to continue when the model has further answers";
     case KL_WALK_UNSETTLED:
     case KL_WALK_INTERRUPTED:
-        return "this is the lineage so far; the same command goes on from here, and nothing is paid for twice";
+        return "this is the lineage so far; re-run the same command to continue; completed calls are not repeated";
     }
     return NULL;
 }
@@ -110,9 +110,9 @@ static void show(const walking *w, kl_result *out) {
     kl_lineage_render(l, &out->text, w->context->colour);
     if (next_command(l)) kl_buf_printf(&out->text, "  %s\n", next_command(l));
     if (w->opts.backward_only)
-        kl_buf_printf(&out->text, "  klineage lineage rederive %.12s --jobs 8   derives its edges forward\n",
+        kl_buf_printf(&out->text, "  klineage lineage rederive %.12s --jobs 8   derive its edges forward\n",
                       l->id.ptr);
-    kl_buf_printf(&out->text, "  klineage lineage export %.12s --git DIR   git log -p is the curriculum\n", l->id.ptr);
+    kl_buf_printf(&out->text, "  klineage lineage export %.12s --git DIR   read it with git log -p\n", l->id.ptr);
     out->json = kl_lineage_json(l);
     out->exit_code = l->termination == KL_WALK_COMPLETE ? 0 : 1;
 }

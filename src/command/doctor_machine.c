@@ -34,7 +34,7 @@ void kl_doctor_devices(kl_doctor *d) {
     device(d, KL_BACKEND_CPU, "cpu", "apt-get install gcc libc6-dev");
     device(d, KL_BACKEND_OPENCL, "opencl", "apt-get install ocl-icd-libopencl1 pocl-opencl-icd");
     device(d, KL_BACKEND_CUDA, "cuda",
-           "needs an NVIDIA GPU and its driver; a folder carries jobs to a host that has one: klineage help spool");
+           "needs an NVIDIA GPU and driver; to use a GPU of another host: klineage help spool");
 }
 
 /* ---- sandbox ------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ static void cores(kl_doctor *d) {
     int n = got ? CPU_COUNT(&set) : 1;
     kl_doctor_add(d, "machine", "cores", n > 1 ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
                   kl_arena_printf(d->arena, "%d usable", n),
-                  "give this machine or container two cores: the gate keeps its clock on another core than the kernel");
+                  "give this machine or container two cores: one for the kernel, one for the clock of the gate");
     bool pins = got && sched_setaffinity(0, sizeof set, &set) == 0;
     kl_doctor_add(d, "machine", "pinning", pins ? KL_DOCTOR_OK : KL_DOCTOR_WEAK, pins ? KL_S("yes") : KL_S("refused"),
                   "allow sched_setaffinity in the container's seccomp profile");
@@ -109,7 +109,7 @@ static void counters(kl_doctor *d) {
     bool denied = errno == EACCES || errno == EPERM;
     kl_doctor_add(d, "machine", "counters", KL_DOCTOR_WEAK, kl_arena_copy(d->arena, kl_str_of(strerror(errno))),
                   denied ? "sysctl -w kernel.perf_event_paranoid=1"
-                         : "this machine shows no hardware counters; timing does without them");
+                         : "no hardware counters on this machine; timing works without them");
 }
 
 /* The same look that walk, optimize, experiment and admit take before they spend anything. */
@@ -119,7 +119,7 @@ static void quiet(kl_doctor *d) {
     if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] || kl_gate_noise(&n, NULL)) return;
     kl_doctor_add(d, "machine", "quiet", n.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
                   kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&n, text, sizeof text))),
-                  "close other programs, or let the commands that time wait: --wait-quiet");
+                  "close other programs, or use --wait-quiet");
 }
 
 void kl_doctor_machine(kl_doctor *d) {

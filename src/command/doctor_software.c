@@ -126,7 +126,7 @@ void kl_doctor_compilers(kl_doctor *d) {
     bool nvcc = program(d, "compilers", "nvcc", KL_DOCTOR_MISSING, cuda_mend);
     bool nvrtc = library(d, "compilers", "NVRTC", "libnvrtc.so", cuda_mend);
     program(d, "compilers", "cuobjdump", KL_DOCTOR_MISSING,
-            "optional: features of CUDA kernels are then read from PTX; it is a package of its own, cuda-cuobjdump");
+            "optional, package cuda-cuobjdump; without it features of CUDA kernels are read from PTX");
     d->has_compiler = gcc || clang;
     d->has_cuda_compiler = nvcc || nvrtc;
 }

@@ -28,7 +28,7 @@ kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id
     const double dollars = text ? strtod(text, &end) : (double)otherwise / 1e6;
     *microusd = 0;
     if (text && (end == text || *end || isnan(dollars) || dollars < 0 || dollars > MAX_DOLLARS)) {
-        kl_fail(e, KL_EINVAL, NULL, "--%s %s is no amount of dollars between 0 and a million", kl_option_at((int)id)->name, text);
+        kl_fail(e, KL_EINVAL, NULL, "--%s %s is not an amount between 0 and 1000000 dollars", kl_option_at((int)id)->name, text);
         return kl_hint(e, "a number without a sign or a unit: --%s 5 or --%s 0.25", kl_option_at((int)id)->name,
                        kl_option_at((int)id)->name);
     }
@@ -57,9 +57,9 @@ kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command,
     if (!err) err = kl_effort_dollars(&out->budget_microusd, args, KL_OPTION_BUDGET, DEFAULT_BUDGET, e);
     if (!err) err = kl_effort_dollars(&out->total_microusd, args, KL_OPTION_BUDGET_TOTAL, 0, e);
     if (!err && kl_args_has(args, KL_OPTION_BUDGET_TOTAL) && out->total_microusd <= 0) /* 0 would be no cap at all */
-        err = kl_fail(e, KL_EINVAL, NULL, "--budget-total is above 0; without it each track has its own --budget");
+        err = kl_fail(e, KL_EINVAL, NULL, "--budget-total must be above 0; without it each track has its own --budget");
     if (!err && !out->model) {
-        kl_fail(e, KL_EINVAL, NULL, "no model was named");
+        kl_fail(e, KL_EINVAL, NULL, "no model given");
         kl_hint(
             e,
             "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, replay:FILE, builtin or mutate:SEED; "
@@ -89,7 +89,7 @@ static kl_err pause_between(kl_error *e) {
     while (kl_now_ns() < end && !kl_interrupted()) nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     if (!kl_interrupted()) return KL_OK;
     kl_fail(e, KL_EINTR, NULL, "interrupted while waiting for a quiet machine");
-    return kl_hint(e, "nothing was spent; without --wait-quiet the command begins at once");
+    return kl_hint(e, "nothing was spent; without --wait-quiet the command starts at once");
 }
 
 static kl_err wait_quiet(kl_noise *n, int64_t seconds, kl_error *e) {
@@ -121,7 +121,7 @@ kl_err kl_effort_quiet(const kl_args *args, const kl_run *run, kl_error *e) {
     if (!err && seconds)
         err = wait_quiet(&n, *seconds ? (int64_t)kl_args_number(args, KL_OPTION_WAIT_QUIET, 0) : WAIT_SECONDS, e);
     if (!err && n.noisy)
-        kl_warn("this machine is noisy: %s; little will be decided%s", kl_noise_text(&n, text, sizeof text),
+        kl_warn("this machine is noisy: %s; many comparisons will be undecided%s", kl_noise_text(&n, text, sizeof text),
                 seconds ? "" : "; --wait-quiet waits");
     return err;
 }
@@ -130,7 +130,7 @@ kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int other
     uint64_t n = kl_args_number(args, id, (uint64_t)otherwise);
     *out = (int)n;
     if (kl_args_has(args, id) && (n < 1 || n > (uint64_t)most))
-        return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1 and at most %d", kl_option_at((int)id)->name, most);
+        return kl_fail(e, KL_EINVAL, NULL, "--%s must be from 1 to %d", kl_option_at((int)id)->name, most);
     return KL_OK;
 }
 

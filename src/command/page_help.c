@@ -100,8 +100,8 @@ static bool has_own_options(int command) {
 
 void kl_page_overview(kl_buf *out) {
     kl_buf_add(out,
-               KL_S("klineage - the referee of compute kernels: compiles, checks and times a candidate, and says yes "
-                    "or no\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
+               KL_S("klineage - a referee for compute kernels: compiles, checks and times a candidate, and accepts "
+                   "or rejects it\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
     for (int i = 0; kl_command_at(i); i++) {
         const kl_command *c = kl_command_at(i);
         two_columns(out, kl_str_of(c->words), 18, c->summary);

@@ -59,7 +59,7 @@ void kl_page_reference(kl_buf *out) {
     kl_buf_add(out,
                KL_S("# Command reference\n\n<!-- Generated: klineage --generate reference > docs/reference.md -->\n\n"
                     "The result goes to stdout; progress, warnings and errors go to stderr. `--` ends options.\n\n"
-                    "| command | question it answers |\n| --- | --- |\n"));
+                    "| command | what it does |\n| --- | --- |\n"));
     for (int i = 0; kl_command_at(i); i++) {
         kl_buf_printf(out, "| `klineage %s` | ", kl_command_at(i)->words);
         cell(out, kl_command_at(i)->summary);
@@ -151,9 +151,9 @@ static void roff_command(kl_buf *out, int command) {
 
 void kl_page_man(kl_buf *out) {
     kl_buf_add(out, KL_S(".TH KLINEAGE 1 \"\" \"klineage " KL_VERSION "\" \"User Commands\"\n.SH NAME\n"
-                         "klineage \\- the referee of compute kernels\n.SH SYNOPSIS\n"
+                         "klineage \\- a referee for compute kernels\n.SH SYNOPSIS\n"
                          "\\fBklineage\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] ...\n.SH DESCRIPTION\n"
-                         "Compiles, checks and times a candidate kernel, and says yes or no with the evidence.\n"
+                         "Compiles, checks and times a candidate kernel, and accepts or rejects it with the evidence.\n"
                          ".SH COMMANDS\n"));
     for (int i = 0; kl_command_at(i); i++) roff_command(out, i);
     kl_buf_add(out, KL_S(".SH OPTIONS\n"));

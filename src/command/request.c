@@ -63,7 +63,7 @@ static kl_err suggest_task(kl_arena *a, const char *name, kl_error *e) {
     kl_suggest_start(&s, kl_fs_basename(name));
     for (size_t i = 0; i < n; i++) kl_suggest_offer(&s, kl_fs_basename(paths[i].ptr));
     if (s.best.ptr) return kl_hint(e, "did you mean %.*s? klineage task list shows all", KL_STR_ARG(s.best));
-    return kl_hint(e, "klineage task list shows the tasks that have a name");
+    return kl_hint(e, "klineage task list shows the available tasks");
 }
 
 kl_err kl_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_error *e) {
@@ -76,7 +76,7 @@ kl_err kl_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_
 /* ---- kernels -------------------------------------------------------------------------------------------------- */
 
 static kl_err check_path(const char *path, kl_error *e) {
-    if (kl_fs_is_dir(path)) return kl_fail(e, KL_EINVAL, path, "a kernel is one file, and this is a folder");
+    if (kl_fs_is_dir(path)) return kl_fail(e, KL_EINVAL, path, "a kernel is one file, but this is a folder");
     if (!kl_fs_exists(path)) {
         kl_fail(e, KL_ENOENT, path, "no such file");
         return kl_hint(
@@ -87,8 +87,8 @@ static kl_err check_path(const char *path, kl_error *e) {
         return kl_hint(e, "chmod +r %s", path);
     }
     if (kl_surface_of_path(kl_str_of(path))) return KL_OK;
-    kl_fail(e, KL_EINVAL, path, "the ending of a kernel's file names its surface, and this one is unknown");
-    return kl_hint(e, "known endings: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");
+    kl_fail(e, KL_EINVAL, path, "unknown file extension for a kernel");
+    return kl_hint(e, "known extensions: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");
 }
 
 kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const char *path, const char *const *params,
@@ -171,7 +171,7 @@ kl_err kl_request_lineage(kl_lineage *out, kl_task **task, const kl_workload **w
     const kl_surface *surface = kl_surface_by_name(out->surface);
     KL_ASSERT(surface); /* a lineage of another surface was not read */
     if (!kl_str_eq(out->task_hash, kl_str_of((*task)->hash)))
-        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage was walked for another version of the task %.*s",
+        return kl_fail(e, KL_EINVAL, args->words[0], "the lineage belongs to another version of the task %.*s",
                        KL_STR_ARG(out->task));
     return kl_request_workload(w, a, *task, surface->on, out->workload.ptr, e);
 }
@@ -220,7 +220,7 @@ kl_err kl_request_options(kl_gate_opts *out, kl_arena *a, const kl_args *args, c
     };
     out->compile.require_assurance = out->require_assurance;
     if (kl_args_has(args, KL_OPTION_SEED) && out->seed == 0)
-        return kl_fail(e, KL_EINVAL, NULL, "--seed is above 0; leave it out for a fresh one");
+        return kl_fail(e, KL_EINVAL, NULL, "--seed must be above 0; omit it for a fresh one");
     const kl_workload *ignored;
     kl_err err = kl_request_workload(&ignored, a, t, on, out->workload, e);
     return err ? err : check_baseline(t, out->baseline, e);

@@ -46,10 +46,10 @@ static void ended_line(kl_buf *text, kl_arena *a, const kl_experiment_track *t) 
                   gain_of(a, r).ptr, r->proposals, (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
     if (r->start_verdict.outcome == KL_UNSTABLE)
         kl_buf_add(text,
-                   KL_S("    the start is correct; its time against the baseline did not settle on this machine\n"));
+                   KL_S("    the start is correct; its time against the baseline did not converge on this machine\n"));
     if (r->call == KL_UNDECIDED)
-        kl_buf_add(text, KL_S("    the best candidate is correct and could not be told from the start; on a quiet "
-                              "machine, the same command with another --trial\n"));
+        kl_buf_add(text, KL_S("    the best candidate is correct, but not measurably different from the start; repeat "
+            "on a quiet machine with another --trial\n"));
     if (r->cards.len) kl_buf_printf(text, "    cards: %.*s\n", KL_STR_ARG(r->cards));
 }
 

@@ -41,9 +41,9 @@ kl_err kl_experiment_set(kl_experiment_policy *p, kl_arena *a, kl_str name, kl_s
     if (end == text || *end || !isfinite(number))
         return kl_fail(e, KL_EINVAL, NULL, "%s is a number, not '%.60s'", param->name, text);
     if (number < param->least || number > param->most) {
-        kl_fail(e, KL_EINVAL, NULL, "%s is at least %g and at most %g, not %g", param->name, param->least, param->most,
+        kl_fail(e, KL_EINVAL, NULL, "%s must be from %g to %g, not %g", param->name, param->least, param->most,
                 number);
-        return kl_hint(e, "%s: %s; %g unless it is said", param->name, param->doc, param->otherwise);
+        return kl_hint(e, "%s: %s; default %g", param->name, param->doc, param->otherwise);
     }
     keep_setting(p, a, name, number);
     return KL_OK;
@@ -92,7 +92,7 @@ kl_err kl_experiment_priced(bool *free, const kl_experiment *x, kl_arena *a, kl_
     kl_str name;
     kl_price price;
     if (!x->model.len) {
-        kl_fail(e, KL_EINVAL, NULL, "no model was named");
+        kl_fail(e, KL_EINVAL, NULL, "no model given");
         return kl_hint(e, "model: anthropic:NAME in the file, or --model; klineage help models");
     }
     kl_err err = model_name(&name, x, a, e);
@@ -101,8 +101,8 @@ kl_err kl_experiment_priced(bool *free, const kl_experiment *x, kl_arena *a, kl_
     *free = !price.input && !price.output && !price.cache_read && !price.cache_write_5m && !price.cache_write_1h;
     if (*free || x->budget_microusd > 0) return KL_OK;
     kl_fail(e, KL_EINVAL, x->budget_where.len ? x->budget_where.ptr : NULL,
-            "calls of %s cost money, and the tracks have no budget", x->priced_as.len ? x->priced_as.ptr : name.ptr);
-    return kl_hint(e, "budget: 1.00 in the file, or --budget 1.00: dollars of each track");
+            "%s charges for calls, but the tracks have no budget", x->priced_as.len ? x->priced_as.ptr : name.ptr);
+    return kl_hint(e, "set budget: 1.00 in the file, or --budget 1.00 (dollars per track)");
 }
 
 int64_t kl_experiment_most(const kl_experiment *x, int n) {
@@ -185,7 +185,7 @@ static kl_err check_new(const kl_experiment_track *tracks, int n, const char *na
     for (int i = 0; i < n; i++)
         if (strcmp(tracks[i].name, name) == 0)
             return kl_fail(e, KL_EINVAL, NULL,
-                           "the track %s would be there twice: every task and every policy is named once", name);
+                           "duplicate track %s: name every task and every policy once", name);
     return KL_OK;
 }
 
@@ -197,7 +197,7 @@ kl_err kl_experiment_tracks(kl_experiment_track **out, int *n, kl_arena *a, cons
     if (trials * x->n_workloads > KL_MAX_TRACKS) {
         kl_fail(e, KL_ELIMIT, NULL, "%lld tracks; one run has at most %d", (long long)trials * x->n_workloads,
                 KL_MAX_TRACKS);
-        return kl_hint(e, "make two experiments of it");
+        return kl_hint(e, "split it into two experiments");
     }
     *out = KL_ARRAY(a, kl_experiment_track, trials * x->n_workloads + 1);
     for (int w = 0; w < x->n_workloads; w++)

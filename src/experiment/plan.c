@@ -16,7 +16,7 @@
 #define MAX_SURFACES 8
 #define MAX_DOLLARS 1e6
 #define MAX_TITLE 200
-#define HELP "docs/formats/experiment.md has every key; klineage help experiment"
+#define HELP "docs/formats/experiment.md describes every key; klineage help experiment"
 
 typedef struct {
     kl_arena *a;
@@ -78,9 +78,9 @@ static kl_err named_here(const reader *r, struct fy_node *n, const kl_error *why
 
 static kl_err text_of(kl_str *out, const reader *r, struct fy_node *n) {
     size_t len = 0;
-    if (n && fy_node_is_alias(n)) return fail(r, n, "anchors and aliases are not used here");
+    if (n && fy_node_is_alias(n)) return fail(r, n, "anchors and aliases are not supported");
     const char *text = n && fy_node_is_scalar(n) ? fy_node_get_scalar(n, &len) : NULL;
-    if (!text) return fail(r, n, "a single value belongs here");
+    if (!text) return fail(r, n, "expected a single value");
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)text[i] < 0x20) return fail(r, n, "a value is one line without control characters");
     if (!len) return fail(r, n, "the value is empty");
@@ -102,7 +102,7 @@ static kl_err count_of(int *out, const reader *r, struct fy_node *n, int most) {
     double value = 0;
     kl_err err = real_of(&value, r, n);
     if (!err && (value < 1 || value > most || value != floor(value)))
-        err = fail(r, n, "a whole number from 1 to %d belongs here", most);
+        err = fail(r, n, "expected a whole number from 1 to %d", most);
     if (!err) *out = (int)value;
     return err;
 }
@@ -110,7 +110,7 @@ static kl_err count_of(int *out, const reader *r, struct fy_node *n, int most) {
 static kl_err dollars_of(int64_t *out, const reader *r, struct fy_node *n) {
     double value = 0;
     kl_err err = real_of(&value, r, n);
-    if (!err && (value < 0 || value > MAX_DOLLARS)) err = fail(r, n, "dollars from 0 to a million belong here");
+    if (!err && (value < 0 || value > MAX_DOLLARS)) err = fail(r, n, "expected dollars from 0 to 1000000");
     if (!err) *out = (int64_t)llround(value * 1e6);
     return err;
 }
@@ -180,7 +180,7 @@ static kl_err read_mapping(reader *r, void *into, struct fy_node *n, const field
 }
 
 static kl_err list_of(const reader *r, struct fy_node *n, int most) {
-    if (!n || !fy_node_is_sequence(n)) return fail(r, n, "a list belongs here: [ONE, TWO], or a line '- ONE' for each");
+    if (!n || !fy_node_is_sequence(n)) return fail(r, n, "expected a list: [ONE, TWO], or a line '- ONE' for each");
     int count = fy_node_sequence_item_count(n);
     if (!count) return fail(r, r->key, "the list is empty");
     return count > most ? fail(r, n, "%d rows; at most %d", count, most) : KL_OK;
@@ -249,7 +249,7 @@ static kl_err read_policy(reader *r, kl_experiment_policy *p, struct fy_node *n)
     *p = (kl_experiment_policy){.trials = r->trials, .max_steps = r->max_steps, .patience = r->patience};
     if (fy_node_is_mapping(n)) {
         err = read_mapping(r, p, n, policy_fields, skip_param);
-        if (!err && !p->policy) err = fail(r, n, "which policy? a row has the key policy: NAME");
+        if (!err && !p->policy) err = fail(r, n, "missing key policy: NAME");
         if (!err) err = read_mapping(r, p, n, policy_names, take_param);
     } else {
         err = read_policy_name(r, p, n);
@@ -284,7 +284,7 @@ static kl_err read_surface(reader *r, struct fy_node *n) {
     if (err) return err;
     const kl_surface *s = kl_surface_by_name(name);
     for (int i = 0; s && i < r->n_surfaces; i++)
-        if (r->surfaces[i] == s) return fail(r, n, "the surface %s is there twice", s->name);
+        if (r->surfaces[i] == s) return fail(r, n, "duplicate surface %s", s->name);
     if (s) return r->surfaces[r->n_surfaces++] = s, KL_OK;
     return fail(r, n, "no surface named '%.60s': there are c, opencl, cuda, triton, tilelang", name.ptr);
 }
@@ -325,7 +325,7 @@ static kl_err read_workload_name(reader *r, void *into, struct fy_node *n) {
 
 static kl_err above_zero(double *out, const reader *r, struct fy_node *n) {
     kl_err err = real_of(out, r, n);
-    return !err && *out <= 0 ? fail(r, n, "a number above 0 belongs here") : err;
+    return !err && *out <= 0 ? fail(r, n, "expected a number above 0") : err;
 }
 static kl_err read_recover(reader *r, void *into, struct fy_node *n) {
     workload_row *row = into;
@@ -351,7 +351,7 @@ static kl_err load_task(kl_task **out, const reader *r, struct fy_node *n) {
     err = folder ? KL_OK : kl_task_find(&path, r->a, name.ptr, &why);
     if (err == KL_ENOENT) {
         fail(r, n, "no task named '%.100s', and no task folder there", name.ptr);
-        return kl_hint(r->e, "klineage task list shows the tasks that have a name");
+        return kl_hint(r->e, "klineage task list shows the available tasks");
     }
     if (!err) err = kl_task_load(out, r->a, folder ? beside.ptr : path.ptr, &why);
     return err ? named_here(r, n, &why) : KL_OK;
@@ -361,7 +361,7 @@ static kl_err load_kernel(kl_kernel **out, const reader *r, struct fy_node *n, c
     kl_str source;
     kl_error why = {0};
     if (!s) s = kl_surface_of_path(kl_str_of(path));
-    if (!s) return fail(r, n, "the ending of a kernel's file names its surface: .c, .cl, .cu or .py");
+    if (!s) return fail(r, n, "the extension of a kernel file must be .c, .cl, .cu or .py");
     kl_err err = kl_fs_read(&source, r->a, path, KL_MAX_SOURCE_BYTES, &why);
     if (err == KL_ENOENT) return fail(r, n, "no kernel there: %.300s", path);
     if (err) return named_here(r, n, &why);
@@ -428,7 +428,7 @@ static kl_err add_workload(reader *r, const workload_row *row, kl_task *task, co
         err = fail(r, row->reference, "the reference runs on another kind of device than the start");
     if (!err) err = find_shape(&w.workload, r, row, task, w.start->surface->on);
     if (!err && !w.name.len && !is_name(task->name))
-        err = fail(r, row->task, "give this row a name: the task's own cannot be part of a track's");
+        err = fail(r, row->task, "give this row a name: the name of the task cannot be part of a track name");
     if (!err && !w.name.len) w.name = task->name;
     if (!err && s && r->n_surfaces > 1) w.name = kl_arena_printf(r->a, "%s-%s", w.name.ptr, s->name);
     if (!err) err = check_new(r, row, w.name);
@@ -444,9 +444,9 @@ static kl_err read_workload(reader *r, struct fy_node *n) {
         row.task = NULL;
         err = read_mapping(r, &row, n, workload_fields, NULL);
     }
-    if (!err && !row.task) err = fail(r, n, "which task? a row has the key task: NAME");
+    if (!err && !row.task) err = fail(r, n, "missing key task: NAME");
     if (!err && row.recover && !row.reference)
-        err = fail(r, row.recover, "a share of what? recover goes with reference: KERNEL");
+        err = fail(r, row.recover, "recover needs reference: KERNEL");
     if (!err) err = load_task(&task, r, row.task);
     if (!err && row.kernel) return add_workload(r, &row, task, NULL);
     for (int i = 0; !err && i < r->n_surfaces; i++) err = add_workload(r, &row, task, r->surfaces[i]);
@@ -469,7 +469,7 @@ static kl_err read_schema(reader *r, void *into, struct fy_node *n) {
     kl_str text;
     (void)into;
     kl_err err = text_of(&text, r, n);
-    if (!err && !kl_str_eq(text, KL_S("klineage/experiment"))) err = fail(r, n, "this is no klineage/experiment");
+    if (!err && !kl_str_eq(text, KL_S("klineage/experiment"))) err = fail(r, n, "not a klineage/experiment");
     r->has_schema = true;
     return err;
 }
@@ -477,7 +477,7 @@ static kl_err read_version(reader *r, void *into, struct fy_node *n) {
     double version = 0;
     (void)into;
     kl_err err = real_of(&version, r, n);
-    if (!err && version != 1) err = fail(r, n, "a version that this klineage does not know; it reads 1");
+    if (!err && version != 1) err = fail(r, n, "unsupported version; this klineage reads version 1");
     if (!err) r->version = 1;
     return err;
 }
@@ -507,7 +507,7 @@ static kl_err read_budget(reader *r, void *into, struct fy_node *n) {
 static kl_err read_total(reader *r, void *into, struct fy_node *n) {
     int64_t *total = &((kl_experiment *)into)->total_microusd;
     kl_err err = dollars_of(total, r, n);
-    return !err && *total <= 0 ? fail(r, n, "budget-total is above 0; without it each track has its own budget") : err;
+    return !err && *total <= 0 ? fail(r, n, "budget-total must be above 0; without it each track has its own budget") : err;
 }
 static kl_err read_trials(reader *r, void *into, struct fy_node *n) {
     return (void)into, count_of(&r->trials, r, n, KL_MAX_TRACKS);
@@ -524,7 +524,7 @@ static kl_err read_quick(reader *r, void *into, struct fy_node *n) {
     if (err) return err;
     ((kl_experiment *)into)->quick = kl_str_eq(text, KL_S("true"));
     return kl_str_eq(text, KL_S("true")) || kl_str_eq(text, KL_S("false")) ? KL_OK
-                                                                           : fail(r, n, "true or false belongs here");
+                                                                           : fail(r, n, "expected true or false");
 }
 static kl_err keep_surfaces(reader *r, void *into, struct fy_node *n) {
     return (void)into, r->surface_list = n, r->surfaces_key = r->key, KL_OK;
@@ -546,10 +546,10 @@ static kl_err read_file(reader *r, struct fy_node *root) {
     kl_err err = read_mapping(r, r->x, root, file_fields, NULL);
     r->key = NULL;
     if (!err && (!r->has_schema || r->version != 1))
-        err = fail(r, root, "the file does not say what it is: schema: klineage/experiment and version: 1 come first");
+        err = fail(r, root, "missing header: the file must begin with schema: klineage/experiment and version: 1");
     if (!err && !r->policies_key) err = fail(r, root, "no policies: [klineage, generate, bestofn]");
     if (!err && !r->workloads_key)
-        err = fail(r, root, "no workloads: [softmax, gemm]; klineage task list shows what has a name");
+        err = fail(r, root, "no workloads: [softmax, gemm]; klineage task list shows the available tasks");
     if (!err) err = read_surfaces(r, r->surface_list);
     if (!err) err = read_policies(r, r->policy_list);
     return err ? err : read_workloads(r, r->workload_list);
@@ -560,7 +560,7 @@ static kl_err broken(const reader *r, struct fy_diag *diag) {
     void *at = NULL;
     const struct fy_diag_error *first = fy_diag_errors_iterate(diag, &at);
     if (!first) {
-        kl_fail(r->e, KL_EPARSE, r->file.ptr, "no YAML mapping here");
+        kl_fail(r->e, KL_EPARSE, r->file.ptr, "expected a YAML mapping");
         return kl_hint(r->e, HELP);
     }
     char where[256];
@@ -599,7 +599,7 @@ kl_err kl_experiment_load(kl_experiment *out, kl_arena *a, const char *path, kl_
     reader r = {.a = a, .file = kl_str_of(path), .x = out, .trials = 1, .e = e ? e : &local};
     *out = (kl_experiment){0};
     kl_err err = kl_fs_read(&r.text, a, path, KL_MAX_EXPERIMENT_BYTES, r.e);
-    if (err == KL_ENOENT) kl_hint(r.e, "examples/experiment.yaml is one to begin with");
+    if (err == KL_ENOENT) kl_hint(r.e, "examples/experiment.yaml is an example");
     if (err) return err;
     if (memchr(r.text.ptr, '\0', r.text.len))
         return kl_fail(r.e, KL_EPARSE, path, "this is not YAML: it holds NUL bytes");

@@ -179,41 +179,41 @@ static const struct {
     {"", 0, "mapping"},
     {"- a\n- b\n", 1, "mapping"},
     {"just words\n", 1, "mapping"},
-    {"{}\n", 0, "what it is"},
-    {"schema: klineage/experiment\nversion: 2\n", 2, "version that this klineage does not know"},
-    {"schema: klineage/card\nversion: 1\n", 1, "no klineage/experiment"},
+    {"{}\n", 0, "missing header"},
+    {"schema: klineage/experiment\nversion: 2\n", 2, "unsupported version"},
+    {"schema: klineage/card\nversion: 1\n", 1, "not a klineage/experiment"},
     {"version: 1\n" ROWS, 1, "schema: klineage/experiment"},
     {HEAD "polices: [generate]\n", 3, "no key 'polices' here: there are schema, version"},
     {HEAD "trials: 2\ntrials: 3\n" ROWS, 4, "duplicate"},
     {HEAD "workloads: [softmax]\n", 1, "no policies"},
     {HEAD "policies: [generate]\n", 1, "no workloads"},
     {HEAD "policies: []\nworkloads: [softmax]\n", 3, "empty"},
-    {HEAD "policies: generate\nworkloads: [softmax]\n", 3, "a list belongs here"},
-    {HEAD "policies:\nworkloads: [softmax]\n", 3, "a list belongs here"},
+    {HEAD "policies: generate\nworkloads: [softmax]\n", 3, "expected a list"},
+    {HEAD "policies:\nworkloads: [softmax]\n", 3, "expected a list"},
     {HEAD "policies: [generate, greedy]\nworkloads: [softmax]\n", 3,
      "no policy named 'greedy': there are klineage, generate"},
     {HEAD "policies: [generate, generate]\nworkloads: [softmax]\n", 3, "two policies named 'generate'"},
-    {HEAD "policies:\n- {name: x, trials: 1}\nworkloads: [softmax]\n", 4, "which policy?"},
+    {HEAD "policies:\n- {name: x, trials: 1}\nworkloads: [softmax]\n", 4, "missing key policy"},
     {HEAD "policies:\n- policy: generate\n  warmth: 3\nworkloads: [softmax]\n", 5, "has no parameter 'warmth'"},
     {HEAD "policies:\n- policy: generate\n  trials: 0\nworkloads: [softmax]\n", 5, "whole number from 1"},
     {HEAD "policies:\n- policy: generate\n  name: ../x\nworkloads: [softmax]\n", 5, "a name is"},
     {HEAD "policies:\n- policy: generate\n  name: .hidden\nworkloads: [softmax]\n", 5, "a name is"},
     {HEAD "policies: [generate]\nworkloads: [softmex]\n", 4, "no task named 'softmex'"},
     {HEAD "policies: [generate]\nworkloads: [softmax, softmax]\n", 4, "two workloads named 'softmax'"},
-    {HEAD "policies: [generate]\nworkloads:\n- workload: cpu\n", 5, "which task?"},
+    {HEAD "policies: [generate]\nworkloads:\n- workload: cpu\n", 5, "missing key task"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  shape: cpu\n", 6,
      "no key 'shape' here: there are task, workload"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  workload: vast\n", 6,
      "no workload 'vast' for a cpu: there are"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  workload: Q=3\n", 6, "Q"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: none.c\n", 6, "no kernel there"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: x.yaml\n", 6, "ending of a kernel's file"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: x.yaml\n", 6, "extension of a kernel file"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  reference: none.c\n", 6, "no kernel there"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  recover: 0.9\n", 6, "recover goes with reference"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  recover: 0.9\n", 6, "recover needs reference"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  goal: fast\n", 6, "'fast' is not a number"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  goal: -1\n", 6, "above 0"},
     {HEAD "surfaces: [c, brainfuck]\n" ROWS, 3, "no surface named 'brainfuck'"},
-    {HEAD "surfaces: [c, c]\n" ROWS, 3, "twice"},
+    {HEAD "surfaces: [c, c]\n" ROWS, 3, "duplicate surface"},
     {HEAD "trials: 0\n" ROWS, 3, "whole number from 1"},
     {HEAD "trials: 1.5\n" ROWS, 3, "whole number from 1"},
     {HEAD "trials: many\n" ROWS, 3, "not a number"},
@@ -261,7 +261,7 @@ static void test_experiment_plan__parameters_are_known_and_within_bounds(void **
     assert_true(x.policies[0].settings[0].value >= q->most && x.policies[0].settings[0].value <= q->most);
     assert_err(KL_EINVAL,
                load(&x, kl_arena_printf(arena, form, p->name, q->name, kl_arena_printf(arena, "%g", q->most + 1).ptr)));
-    assert_contains(e.message, "at most");
+    assert_contains(e.message, "must be from");
     assert_contains(e.where, "x.yaml:6:");
     assert_err(KL_EINVAL, load(&x, kl_arena_printf(arena, form, p->name, q->name, "lots")));
     assert_contains(e.message, "is a number");
@@ -313,7 +313,7 @@ static void test_experiment_plan__no_call_without_a_price_and_a_budget(void **st
     kl_experiment x;
     assert_ok(load(&x, KL_S(HEAD ROWS)));
     assert_err(KL_EINVAL, kl_experiment_priced(&free_of_charge, &x, arena, &e));
-    assert_contains(e.message, "no model was named");
+    assert_contains(e.message, "no model given");
     assert_ok(load(&x, KL_S(HEAD ROWS "model: builtin\n")));
     assert_ok(kl_experiment_priced(&free_of_charge, &x, arena, &e));
     assert_true(free_of_charge);

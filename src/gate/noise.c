@@ -50,7 +50,7 @@ const char *kl_host_load(char *text, size_t n) {
 const char *kl_noise_text(const kl_noise *n, char *text, size_t room) {
     char floor[32] = "above 100 %", host[64];
     if (n->floor <= 1) snprintf(floor, sizeof floor, "%.2g %%", 100 * n->floor);
-    snprintf(text, room, "A/A floor %s, %d of %d pairs disturbed, %s", floor, n->left_out, n->pairs,
+    snprintf(text, room, "A/A noise %s, %d of %d pairs disturbed, %s", floor, n->left_out, n->pairs,
              kl_host_load(host, sizeof host));
     return text;
 }

@@ -36,7 +36,7 @@ static void test_gate_noise__says_a_floor(void **state) {
     assert_true(n.pairs >= 4 && n.floor >= 0 && n.left_out <= n.pairs);
     assert_true(n.noisy || n.floor <= KL_NOISY);
     n.floor = 56;
-    assert_contains(kl_noise_text(&n, text, sizeof text), "A/A floor above 100 %");
+    assert_contains(kl_noise_text(&n, text, sizeof text), "A/A noise above 100 %");
 }
 
 int main(void) {

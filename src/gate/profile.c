@@ -617,7 +617,7 @@ static kl_err compare_with_rival(kl_case *c, kl_scene *real, kl_finding *f, kl_e
     if (err) return err;
     if (!rival.artefact.ok || rival.artefact.suspicious.len)
         return kl_fail(e, KL_EINVAL, rival.name.ptr,
-                       "the kernel to compare with does not pass compile and inspection: %.300s",
+                       "the --against kernel fails to compile or fails inspection: %.300s",
                        rival.artefact.ok ? rival.artefact.suspicious.ptr : rival.artefact.log.ptr);
     err = kl_actor_restart(&rival, c, e);
     if (!err) err = kl_actor_enter(&rival, real, c, &fault, e);
@@ -626,7 +626,7 @@ static kl_err compare_with_rival(kl_case *c, kl_scene *real, kl_finding *f, kl_e
     if (!err && !fault.kind) err = kl_runner_run(rival.runner, &fault, 0, 0, 0xFF, PATIENCE_NS, &wall, e);
     if (!err && !fault.kind) err = kl_check_slot(c, real, 0, 0, 0xFF, false, &own, e);
     if (!err && (fault.kind || !own.ok))
-        err = kl_fail(e, KL_EINVAL, rival.name.ptr, "the kernel to compare with is itself no good: %s",
+        err = kl_fail(e, KL_EINVAL, rival.name.ptr, "the --against kernel fails the gate: %s",
                       fault.kind ? fault.text : own.why.ptr);
     if (!err) err = compare_with(c, real, &rival, &v->comparisons[v->n_comparisons], f, e);
     if (!err && f->ok) v->n_comparisons++;

@@ -353,7 +353,7 @@ static void render_comparison(kl_buf *b, const kl_comparison *m) {
     kl_buf_printf(b, ": %.4gx [%.4g, %.4g] %s", m->ratio, m->low, m->high, kl_call_name(m->call));
     kl_buf_printf(b, "  (%d pairs", m->pairs);
     if (m->left_out) kl_buf_printf(b, ", %d left out", m->left_out);
-    if (m->controls || m->floor > 0) kl_buf_printf(b, ", A/A floor %.2f %%", 100 * m->floor);
+    if (m->controls || m->floor > 0) kl_buf_printf(b, ", A/A noise %.2f %%", 100 * m->floor);
     kl_buf_printf(b, "%s)\n", m->stable ? "" : ", not stable");
 }
 

@@ -153,7 +153,7 @@ static void test_gate_verdict__an_unstable_one_says_what_to_type(void **state) {
     kl_verdict v = full();
     v.outcome = KL_UNSTABLE;
     v.comparisons[0].floor = 0.216;
-    assert_contains(shown(a, &v).ptr, "1.05x [1.04, 1.06] faster  (30 pairs, 4 left out, A/A floor 21.60 %)");
+    assert_contains(shown(a, &v).ptr, "1.05x [1.04, 1.06] faster  (30 pairs, 4 left out, A/A noise 21.60 %)");
     assert_contains(shown(a, &v).ptr, "next: klineage gate gemm k.c --workload M=64 --wait-quiet");
     v.comparisons[0].floor = 0.004; /* the machine is quiet: waiting would change nothing */
     assert_contains(shown(a, &v).ptr, "next: klineage gate gemm k.c --workload M=64 --check-only");

@@ -56,7 +56,7 @@ static kl_err same_place(const kli_walk *w, const kl_verdict *v, kl_error *e) {
             "the lineage belongs to %.*s (%.*s), and this kernel was judged on %.*s (%.*s) or for another version of "
             "the task",
             KL_STR_ARG(l->platform), KL_STR_ARG(l->toolchain), KL_STR_ARG(v->platform), KL_STR_ARG(v->toolchain));
-    return kl_hint(e, "a lineage belongs to one platform: go on there, or walk the expert here with --trial N");
+    return kl_hint(e, "a lineage belongs to one platform: continue there, or walk the expert here with --trial N");
 }
 
 /* A time that jumped can leave an interval without an end, which says nothing. */

@@ -208,12 +208,12 @@ static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str
     kl_proc_result result;
     kl_err err = kl_proc_run(&result, a, &spec, e);
     if (err == KL_ENOENT) {
-        kl_fail(e, KL_ENODEV, dir, "the git program is not on this machine, and the export is made by it");
+        kl_fail(e, KL_ENODEV, dir, "the export needs the git program, which is not installed");
         return kl_hint(e, "on Debian: apt install git; klineage lineage export NAME --out FILE does without");
     }
     if (err || (result.exit_code == 0 && !result.timed_out)) return err;
     return kl_fail(e, KL_EIO, dir, "git %s failed: %.600s", words[1],
-                   result.timed_out ? "it did not end in time" : kli_shown_line(a, result.err, 600).ptr);
+                   result.timed_out ? "it did not finish in time" : kli_shown_line(a, result.err, 600).ptr);
 }
 
 static kl_err make(const kl_lineage *l, kl_arena *a, const char *dir, kl_error *e) {
@@ -234,8 +234,8 @@ static kl_err make(const kl_lineage *l, kl_arena *a, const char *dir, kl_error *
 kl_err kl_lineage_export_git(const kl_lineage *l, const char *dir, kl_error *e) {
     KL_ASSERT(l->n_states > 0 && kl_surface_by_name(l->surface));
     if (kl_fs_exists(dir)) {
-        kl_fail(e, KL_EIO, dir, "it exists, and an export does not change what is there");
-        return kl_hint(e, "name a folder that does not exist yet");
+        kl_fail(e, KL_EIO, dir, "the folder exists, and an export does not overwrite");
+        return kl_hint(e, "name a new folder");
     }
     kl_err err = kl_fs_mkdirs(dir, e);
     if (err) return err;

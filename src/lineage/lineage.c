@@ -222,7 +222,7 @@ kl_err kl_lineage_keep(const kl_lineage *l, kl_store *s, kl_error *e) {
 static kl_err load_record(kl_lineage *out, kl_arena *a, kl_store *s, const char *what, kl_error *e) {
     kl_store_record row;
     const kl_err err = kl_store_record_find(&row, s, a, "lineage", what, e);
-    if (err == KL_ENOENT) kl_hint(e, "klineage lineage list shows what is kept; a file's path works too");
+    if (err == KL_ENOENT) kl_hint(e, "klineage lineage list shows the lineages in the journal; a file path works too");
     return err ? err : kl_lineage_parse(out, a, row.json, kl_str_of(what), e);
 }
 

@@ -77,6 +77,6 @@ void kli_skip(kli_walk *w) {
     const char *slot = next_slot(w, NULL);
     call c = read_slot(slot);
     while (c.there && c.rederive) c = read_slot(slot = next_slot(w, slot));
-    kl_track_say(w->track, "  the recorded step cannot be taken here; going on with the next one");
+    kl_track_say(w->track, "  the recorded step is not valid here; continuing with the next one");
     if (c.there) w->skipped += c.place - kli_place(w);
 }

@@ -30,7 +30,7 @@ static void state_line(const page *p, const kl_state *s) {
 static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) {
     const bool same = kl_str_eq(d->forward_hash, l->states[d->to].hash);
     if (!d->forward.len && kl_str_eq(d->witness, KL_S("none")))
-        kl_buf_add(p->out, KL_S("  not derived forward yet"));
+        kl_buf_add(p->out, KL_S("  not re-derived yet"));
     else if (!d->forward.len)
         kl_buf_add(p->out, KL_S("  simplification only: no forward edit"));
     else if (d->recovered_verdict_key.len)
@@ -43,7 +43,7 @@ static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) 
 
 static void call_words(const page *p, const kl_edge *d) {
     if (d->call == KL_UNDECIDED)
-        kl_buf_printf(p->out, "  could not be measured: A/A floor %.1f %%", 100 * d->floor);
+        kl_buf_printf(p->out, "  not measurable: A/A noise %.1f %%", 100 * d->floor);
     else if (!d->pays)
         kl_buf_add(p->out, KL_S("  does not pay"));
     if (d->decided.len) kl_buf_add(p->out, KL_S("  (decided by the recording)"));
@@ -60,7 +60,7 @@ static void edge_line(const page *p, const kl_lineage *l, const kl_edge *d) {
     forward_words(p, l, d);
     call_words(p, d);
     kl_buf_printf(p->out, "\n      %.*s", KL_STR_ARG(locus));
-    if (d->n_rejections) kl_buf_printf(p->out, "%s%d rejected on the way", locus.len ? "; " : "", d->n_rejections);
+    if (d->n_rejections) kl_buf_printf(p->out, "%s%d rejected attempts", locus.len ? "; " : "", d->n_rejections);
     kl_buf_add(p->out, KL_S("\n"));
 }
 

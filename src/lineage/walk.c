@@ -38,9 +38,9 @@ bool kli_ends(kli_walk *w, kl_err err, const kl_error *e) {
 /* ---- before the first step ----------------------------------------------------------------------------------- */
 
 static kl_err expert_fails(kli_walk *w, const kl_kernel *expert, const kl_verdict *v, kl_error *e) {
-    kl_fail(e, KL_EINVAL, kl_arena_copy(w->a, expert->path).ptr, "the expert itself does not pass the gate: %s: %.*s",
+    kl_fail(e, KL_EINVAL, kl_arena_copy(w->a, expert->path).ptr, "the expert kernel fails the gate: %s: %.*s",
             kl_outcome_name(v->outcome), KL_STR_ARG(v->why));
-    return kl_hint(e, "klineage gate %.*s %.*s shows all of it", KL_STR_ARG(w->task->name), KL_STR_ARG(expert->path));
+    return kl_hint(e, "for details: klineage gate %.*s %.*s", KL_STR_ARG(w->task->name), KL_STR_ARG(expert->path));
 }
 
 static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, const kl_kernel *naive, kl_error *e) {
@@ -85,7 +85,7 @@ static kl_err judge_naive(kli_walk *w, const kl_kernel *naive, kl_error *e) {
         w->out->naive.name = KL_S("naive");
         return placed;
     }
-    kl_track_say(w->track, "the task's naive kernel does not pass: %s: %.*s", kl_outcome_name(v.outcome),
+    kl_track_say(w->track, "the task's naive kernel fails the gate: %s: %.*s", kl_outcome_name(v.outcome),
                  KL_STR_ARG(v.why));
     return KL_OK;
 }
@@ -166,9 +166,9 @@ static kl_err price(kl_edge *edge, kli_attempt *x, kli_walk *w, kl_error *e) {
 
 static const char *worth(kl_arena *a, const kl_edge *edge) {
     if (edge->call == KL_FASTER) return "";
-    if (edge->call == KL_SLOWER) return "; without it the kernel is faster";
-    if (edge->call == KL_SAME) return "; it does not pay";
-    return kl_arena_printf(a, "; that could not be measured here (A/A floor %.1f %%)", 100 * edge->floor).ptr;
+    if (edge->call == KL_SLOWER) return "; the kernel is faster without it";
+    if (edge->call == KL_SAME) return "; not profitable";
+    return kl_arena_printf(a, "; not measurable here (A/A noise %.1f %%)", 100 * edge->floor).ptr;
 }
 
 static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
@@ -179,7 +179,7 @@ static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
     w->current = x->kernel;
     w->rejections = KL_ARRAY(w->a, kl_rejection, w->cap_rejections);
     w->n_rejections = w->in_a_row = 0;
-    kl_track_say(w->track, "step %d: %.*s undone, it was worth %.3fx [%.3f, %.3f]%s%s", w->n, KL_STR_ARG(edge->action),
+    kl_track_say(w->track, "step %d: removed %.*s: %.3fx [%.3f, %.3f]%s%s", w->n, KL_STR_ARG(edge->action),
                  edge->gain, edge->gain_low, edge->gain_high, worth(w->a, edge),
                  edge->forward.len || w->opts.backward_only ? "" : "; no forward edit");
     kli_talk_accepted(w, x);

@@ -47,8 +47,8 @@ static kl_err command_open(void **self, kl_arena *a, const char *rest, kl_error 
     if (err) return err;
     const kl_str program = kl_fs_find_program(a, g->argv[0]);
     if (!program.len) {
-        kl_fail(e, KL_ENODEV, "command", "there is no program '%.200s'", g->argv[0]);
-        return kl_hint(e, "install it, or write its whole path: --model 'command:/path/to/program -p'");
+        kl_fail(e, KL_ENODEV, "command", "program '%.200s' not found", g->argv[0]);
+        return kl_hint(e, "install it, or give its full path: --model 'command:/path/to/program -p'");
     }
     char *full = realpath(program.ptr, NULL); /* it is started from another folder */
     if (full && strchr(g->argv[0], '/')) g->argv[0] = kl_arena_copy(a, kl_str_of(full)).ptr;

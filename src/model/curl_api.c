@@ -28,7 +28,7 @@ kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
     void *library = open_library();
     if (!library) {
         const char *why = dlerror();
-        kl_fail(e, KL_ENODEV, "libcurl", "not there, and models behind a network need it: %s", why ? why : "unknown");
+        kl_fail(e, KL_ENODEV, "libcurl", "libcurl is missing, and network models need it: %s", why ? why : "unknown");
         return kl_hint(e, "on Debian: apt install libcurl4; without a network: --model mailbox:DIR or --model builtin");
     }
     void *symbol;
@@ -49,7 +49,7 @@ kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
 kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
     *out = NULL;
     kl_fail(e, KL_ENODEV, "libcurl",
-            "this klineage was built without libcurl's header, so it cannot reach models behind a network");
+            "this klineage was built without libcurl, so network models are not available");
     return kl_hint(
         e, "apt install libcurl4-openssl-dev and build again; or use --model command:PROGRAM, mailbox:DIR or builtin");
 }

@@ -351,7 +351,7 @@ static kl_err hint_for(const attempt *t, kl_error *e) {
     default:
         break;
     }
-    return kl_hint(e, "run the same command again later; what was paid for is kept");
+    return kl_hint(e, "run the same command again later; completed calls are not repeated");
 }
 
 static kl_err refused(const attempt *t, kl_arena *a, int tries, kl_error *e) {
@@ -375,7 +375,7 @@ static kl_err unreachable(const attempt *t, kl_error *e) {
 }
 
 static kl_err broken_off(const attempt *t, kl_error *e) {
-    const char *why = t->code == CURLE_OPERATION_TIMEDOUT ? "it took longer than one call may"
+    const char *why = t->code == CURLE_OPERATION_TIMEDOUT ? "the call exceeded its time limit"
                       : t->code                           ? t->network
                                                           : "it just ended";
     kl_fail(e, KL_EIO, t->p->shape->name, "the reply broke off after %zu bytes of text and was dropped: %.300s",
@@ -401,7 +401,7 @@ static kl_err outcome(const attempt *t, kl_arena *a, int tries, kl_error *e) {
     if (t->stream.failed) {
         const kl_str said = without_key(a, t->p, kl_str_of(t->stream.error));
         kl_fail(e, KL_EMODEL, t->p->shape->name, "the stream brought an error: %.*s", KL_STR_ARG(said));
-        return kl_hint(e, "run the same command again later; what was paid for is kept"), KL_EMODEL;
+        return kl_hint(e, "run the same command again later; completed calls are not repeated"), KL_EMODEL;
     }
     if (t->stream.ended) return KL_OK;
     if (not_reached(t)) return unreachable(t, e);

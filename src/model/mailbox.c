@@ -114,7 +114,7 @@ static kl_err get_answer(kl_str *out, kl_arena *a, const char *path, kl_error *e
     const kl_err err = read_answer(out, a, fd, path, e);
     close(fd);
     if (err == KL_EINVAL || err == KL_ELIMIT)
-        kl_hint(e, "write the answer anew into that file, then run the same command again");
+        kl_hint(e, "rewrite the answer in that file, then run the same command again");
     return err;
 }
 

@@ -40,7 +40,7 @@ static const char *guess(const char *spec) {
 static kl_err unknown(const char *spec, kl_str name, kl_error *e) {
     kl_buf list = {0};
     for (size_t i = 0; i < KL_COUNT(PROVIDERS); i++) kl_buf_printf(&list, "%s%s", i ? ", " : "", PROVIDERS[i]->spec);
-    kl_fail(e, KL_EINVAL, "--model", "'%.*s' is no provider of models; a model is written as one of: %s",
+    kl_fail(e, KL_EINVAL, "--model", "unknown model provider '%.*s'; known: %s",
             KL_STR_ARG(name), list.ptr);
     kl_buf_fini(&list);
     const char *meant = guess(spec);
@@ -60,7 +60,7 @@ kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e) {
     if (!p) return unknown(spec, name, e);
     const bool wants_rest = strchr(p->spec, ':') != NULL;
     if (wants_rest && (!colon || !colon[1]))
-        return kl_fail(e, KL_EINVAL, "--model", "'%s' is not complete; it is written %s", spec, p->spec);
+        return kl_fail(e, KL_EINVAL, "--model", "'%s' is incomplete; the form is %s", spec, p->spec);
     if (!wants_rest && colon) return kl_fail(e, KL_EINVAL, "--model", "nothing follows '%s'", p->name);
     kl_arena *a = kl_arena_new();
     kl_model *m = KL_NEW(a, kl_model);
@@ -142,7 +142,7 @@ kl_err kl_model_check(const char *spec, const char *priced_as, int64_t budget_mi
     const char *name = priced_as ? priced_as : kl_model_name(m);
     err = kl_price_of(&price, name, 0, e);
     if (!err && !is_free(&price) && budget_microusd <= 0) {
-        err = kl_fail(e, KL_EINVAL, "--budget", "calls of %s cost money, and the budget is $0", name);
+        err = kl_fail(e, KL_EINVAL, "--budget", "%s charges for calls, and the budget is $0", name);
         kl_hint(e, "--budget 5 spends at most five dollars");
     }
     kl_model_close(m);

@@ -110,7 +110,7 @@ static kl_err mutate_ask(kl_reply *out, void *self, kl_arena *a, const kl_reques
 const kl_provider kli_mutate = {
     .name = "mutate",
     .spec = "mutate:SEED",
-    .doc = "no model: one mechanical variation, drawn by a seed; free, to test and to measure searches with",
+    .doc = "no model: one mechanical variation, drawn by a seed; free, for tests and for measuring searches",
     .repeatable = true,
     .open = mutate_open,
     .ask = mutate_ask,

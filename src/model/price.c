@@ -185,9 +185,9 @@ static kl_err find_price(kl_price *out, const char *model, int64_t tokens, bool 
     if (err == KL_ENOENT) {
         kl_fail(
             e, KL_ENOENT, "prices",
-            "the price of '%.100s' is not known for a prompt of %lld tokens, and a call without a price is not made",
+            "the price of '%.100s' is not known for a prompt of %lld tokens",
             model, (long long)tokens);
-        kl_hint(e, "name a known model with --priced-as, or put a row for it into %s", path.ptr);
+        kl_hint(e, "name a known model with --priced-as, or add a row to %s", path.ptr);
     }
     kl_arena_free(a);
     return err;

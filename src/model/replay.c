@@ -94,7 +94,7 @@ static kl_err replay_open(void **self, kl_arena *a, const char *rest, kl_error *
     return err;
 }
 
-#define NOTHING "nothing is recorded for "
+#define NOTHING "the recording has no answer for "
 
 bool kl_model_recording_ended(const kl_error *e) {
     return e->code == KL_ENOENT && !strncmp(e->message, NOTHING, sizeof NOTHING - 1);
@@ -127,9 +127,9 @@ static kl_err replay_ask(kl_reply *out, void *self, kl_arena *a, const kl_reques
         kl_fail(e, KL_ENOENT, r->path, NOTHING "%s %.120s (%.60s)", r->exact ? "the key" : "the slot",
                 wanted ? wanted : "of a call outside of a run", q->slot && r->exact ? q->slot : q->purpose);
         if (r->exact)
-            kl_hint(e, "prompts or options have changed since; --model replay:%.200s answers by slot instead", r->path);
+            kl_hint(e, "prompts or options have changed; --model replay:%.200s matches by slot instead", r->path);
         else
-            kl_hint(e, "it holds %zu calls of %.100s; use the options that it was made with",
+            kl_hint(e, "it has %zu calls of %.100s; use its original options, or a live model",
                     json_object_size(r->calls), r->name + 10);
         return KL_ENOENT;
     }
@@ -158,7 +158,7 @@ static const char *replay_next_slot(const void *self, const char *track, const c
 const kl_provider kli_replay = {
     .name = "replay",
     .spec = "replay:[exact:]FILE",
-    .doc = "answers out of a recording, by slot or (exact) by key; the gate runs live",
+    .doc = "answers from a recording, by slot or (exact) by key; the gate runs live",
     .repeatable = true,
     .open = replay_open,
     .ask = replay_ask,

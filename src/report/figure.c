@@ -55,8 +55,8 @@ void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *capti
         add_svg(out, r.out);
     else
         kl_buf_printf(out, "<p class=missing>%s</p>",
-                      there ? "gnuplot failed, so this picture is left out."
-                            : "gnuplot is not installed, so this picture is left out: apt-get install gnuplot-nox.");
+                      there ? "gnuplot failed, so this figure is missing."
+                            : "gnuplot is not installed, so this figure is missing: apt-get install gnuplot-nox.");
     kl_buf_printf(out, "<figcaption>%s</figcaption></figure>\n", caption);
     kl_buf_fini(script);
 }
@@ -98,9 +98,9 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
                         "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using 1:3:(0):($4-$3) with " WHISKERS
                         "\n"));
         kli_figure_draw(out, a, &script,
-                        "Best kernel of every track against what the table names, 95 % intervals; the start where "
-                        "nothing proved to be faster. The dashed "
-                        "line is as fast as what it is against.");
+                        "Best kernel of every track, as speed over the comparison named in the table, with "
+                            "95 % intervals; the start where nothing was measurably faster. Dashed line: equal "
+                            "speed.");
     }
     kl_buf_fini(&data);
 }

@@ -76,8 +76,8 @@ void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r) {
     kli_figure_draw(out, a, &script,
                     "Best kernel by policy over the baseline (over the start where there is none): bars are medians "
                     "over trials, whiskers go from "
-                    "the worst to the best trial. The dashed line is as fast as the baseline; a red cross: no trial "
-                    "proved to be faster than its start.");
+                    "the worst to the best trial. Dashed line: baseline speed. Red cross: no trial was measurably faster than its "
+                        "start.");
 }
 
 /* ---- running best against dollars ------------------------------------------------------------------------------------------------ */
@@ -126,8 +126,7 @@ void kli_figure_bands(kl_buf *out, kl_arena *a, const kli_results *r, int target
     if (plot.len)
         kli_figure_draw(out, a, &script,
                         "Best so far against dollars spent: lines are medians over trials, bands go from the worst to "
-                        "the best trial. A trial "
-                        "that ended stays at what it had reached.");
+                        "the best trial. A finished trial keeps its last value.");
     else
         kl_buf_fini(&script);
     kl_buf_fini(&plot);
@@ -182,8 +181,8 @@ void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_
                   KL_STR_ARG(kl_buf_str(&plot)));
     kl_buf_add(&caption, KL_S("Every step of "));
     kli_text(&caption, t->rows->name);
-    kl_buf_add(&caption, g->n > 1 ? KL_S(", the trial of the median best. Failures stand at 0.")
-                                  : KL_S(". Failures stand at 0."));
+    kl_buf_add(&caption, g->n > 1 ? KL_S(", the trial of the median best. Failures are drawn at 0.")
+                                  : KL_S(". Failures are drawn at 0."));
     kli_figure_draw(out, a, &script, caption.ptr);
     kl_buf_fini(&caption);
     kl_buf_fini(&plot);

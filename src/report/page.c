@@ -140,10 +140,10 @@ static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
     for (int i = 0; i < f->n_tracks; i++)
         if (kli_is_search(&f->tracks[i])) result_row(out, a, f, &f->tracks[i]);
     kl_buf_add(out,
-               KL_S("</table></div>\n<p class=note>Speed over what stands under <em>against</em>: the task's "
-                    "primary baseline, or the start where none is here; above 1 is faster. <em>Over the start</em>: "
-                    "both timed side by side in the end; a best that did not prove to be faster there is shown as the "
-                    "start. Every ratio links to "
+               KL_S("</table></div>\n<p class=note>Speed over the kernel under <em>against</em>: the task's primary baseline, or the "
+                   "start if no baseline is available; above 1 is faster. <em>Over the start</em>: both "
+                   "timed side by side at the end; a best that was not measurably faster is shown as "
+                   "the start. Every ratio links to "
                     "its verdict; dollars are the track's sum in the ledger below.</p>\n"));
     if (n > 1) return; /* several are drawn side by side, in the comparison */
     kli_figure_bars(out, a, f);
@@ -155,7 +155,7 @@ static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
 
 static void rejections(kl_buf *out, const kl_rejection *r, int n) {
     if (!n) return;
-    kl_buf_printf(out, "<details><summary>%d rejected on the way</summary><ul>", n);
+    kl_buf_printf(out, "<details><summary>%d rejected attempts</summary><ul>", n);
     for (int i = 0; i < n; i++) {
         kl_buf_add(out, KL_S("<li>"));
         kli_text(out, r[i].stage);
@@ -209,13 +209,14 @@ static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
         kl_buf_add(out, KL_S("</p>\n"));
         kli_figure_lineage(out, a, l);
         kl_buf_add(out, KL_S("<div class=scroll><table><tr><th>state<th>action<th class=n>gain over the state "
-                             "before<th class=n>derived anew<th class=n>against the baseline<th>where</tr>\n"));
+                             "before<th class=n>re-derived<th class=n>against the baseline<th>where</tr>\n"));
         for (int j = 0; j < l->n_states; j++) state_row(out, f, l, j);
         kl_buf_add(out,
                    KL_S("</table></div>\n<p class=note>A gain links to the verdict in which the state before was timed "
                         "against this one, so the ratio there is its inverse. "
-                        "<em>Derived anew</em> is the speed of the kernel that a model derived from the state before, "
-                        "over this one's; none stands where it is the same kernel, or the edge does not pay.</p>\n"));
+                        "<em>Re-derived</em> is the speed of the kernel that a model derived from the state "
+                            "before, over this one; empty where it is the same kernel or the edge is not "
+                            "profitable.</p>\n"));
         sources(out, l);
     }
 }
@@ -226,7 +227,7 @@ static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
     kl_str text = {0};
     kl_error unused = {0};
     if (kl_fs_read(&text, a, kl_fs_join(a, c->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, &unused))
-        text = KL_S("(gone since it was read)");
+        text = KL_S("(no longer available)");
     kl_buf_add(out, KL_S("<details><summary><strong>"));
     kli_text(out, c->name);
     kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;%s</summary><p>",
@@ -312,10 +313,10 @@ static void ledger(kl_buf *out, const kli_facts *f) {
     section(out, "ledger", "Ledger");
     kl_buf_printf(out, "<p>%d model calls, $%.4f.", calls, (double)spent / 1e6);
     if (unanswered)
-        kl_buf_printf(out, " %d more without an answer, up to $%.4f, which count in full against the budget.",
+        kl_buf_printf(out, " %d more without an answer, up to $%.4f, counted in full against the budget.",
                       unanswered, (double)unknown / 1e6);
     kl_buf_printf(out, "%s</p>\n",
-                  estimated ? " Calls marked <em>est.</em> were counted from bytes, because the provider did not say."
+                  estimated ? " Calls marked <em>est.</em> were estimated from bytes, because the provider did not report tokens."
                             : "");
     if (!f->n_charges) return;
     kl_buf_add(
@@ -348,8 +349,8 @@ static void verdict(kl_buf *out, kl_arena *a, kl_str key, const kl_verdict *v) {
 static void evidence(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!f->n_verdicts) return;
     section(out, "evidence", "Evidence");
-    kl_buf_add(out, KL_S("<p class=note>Every verdict that a number above comes from; <code>klineage verdict show "
-                         "KEY</code> has it with all checks.</p>\n"));
+    kl_buf_add(out, KL_S("<p class=note>Every verdict behind a number above; <code>klineage verdict show KEY</code> shows "
+        "it with all checks.</p>\n"));
     for (int i = 0; i < f->n_verdicts; i++) verdict(out, a, f->verdict_keys[i], &f->verdicts[i]);
 }
 
@@ -377,10 +378,9 @@ static void page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title
     kli_text(out, kl_str_of(title));
     kl_buf_printf(out, "</title>\n%s</head><body>\n<h1>", style);
     kli_text(out, kl_str_of(title));
-    kl_buf_add(out, KL_S("</h1>\n<p>Every kernel on this page was compiled, checked against a trusted oracle and timed "
-                         "interleaved with what it is compared with. "
-                         "A run whose model begins with <code>replay</code> repeats recorded proposals; its "
-                         "measurements are still from this machine.</p>\n"));
+    kl_buf_add(out, KL_S("</h1>\n<p>Every kernel on this page was compiled, checked against a trusted oracle and timed interleaved with its comparison kernel. "
+        "A run whose model begins with <code>replay</code> repeats recorded proposals; its "
+        "measurements are from this machine.</p>\n"));
     run_lines(out, f);
     kli_results_of(&r, a, f);
     if (r.n_tracks > 1) kli_comparison(out, a, &r); /* who has many looks for the summary first */

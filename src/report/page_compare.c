@@ -22,8 +22,8 @@ static void curves(kl_buf *out, kl_arena *a, const kli_results *r) {
 
 static void step_figures(kl_buf *out, kl_arena *a, const kli_results *r) {
     int n = r->n_groups < MAX_STEP_FIGURES ? r->n_groups : MAX_STEP_FIGURES;
-    kl_buf_printf(out, "<details><summary>every step, one trial a policy%s</summary>\n",
-                  n < r->n_groups ? "; only the first of them" : "");
+    kl_buf_printf(out, "<details><summary>every step, one trial per policy%s</summary>\n",
+                  n < r->n_groups ? "; only the first" : "");
     for (int i = 0; i < n; i++) {
         heading(out, "h4",
                 kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(r->targets[r->groups[i].target].label),
@@ -76,10 +76,10 @@ static void diff(kl_buf *out, kl_arena *a, const kli_results *r, const kli_resul
         kl_kernel_parse(&to, a, t->rows->best_source, KL_S("best"), s, NULL, &unused)) {
         kl_buf_add(
             out,
-            KL_S("<p class=missing>The journal does not have both sources, so there is no difference to show.</p>\n"));
+            KL_S("<p class=missing>The journal lacks one of the sources, so no diff can be shown.</p>\n"));
         return;
     }
-    kl_buf_add(out, KL_S("<details><summary>what changed from the start to the best</summary>"));
+    kl_buf_add(out, KL_S("<details><summary>diff from the start to the best</summary>"));
     diff_lines(out, kl_kernel_diff(a, from, to));
     kl_buf_add(out, KL_S("</details>\n<details><summary>the whole kernel</summary><pre>"));
     kli_text(out, t->rows->best_source);
@@ -113,11 +113,11 @@ static void best_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kl
     kl_buf_add(out, KL_S(", "));
     kli_link_verdict(out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
                      kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
-    kl_buf_add(out, t->timed ? KL_S(" over the start, side by side") : KL_S(" over the start, by the ratios of both"));
+    kl_buf_add(out, t->timed ? KL_S(" over the start, side by side") : KL_S(" over the start, from the ratios of both"));
     if (t->disagrees)
         kl_buf_add(out,
-                   KL_S(" (the ratios to the baseline contradict this beyond both intervals: the baseline has moved)"));
-    kl_buf_add(out, KL_S(". What it was built from:</p>\n"));
+                   KL_S(" (the ratios to the baseline contradict this beyond both intervals: the baseline has drifted)"));
+    kl_buf_add(out, KL_S(". Steps that led to it:</p>\n"));
     path(out, a, r, t);
     diff(out, a, r, t);
 }
@@ -126,7 +126,7 @@ static void undecided_kernel(kl_buf *out, kl_arena *a, const kli_results *r, con
     kl_buf_add(out, KL_S("<h3>"));
     kli_text(out, t->rows->name);
     kl_buf_add(out,
-               KL_S("</h3>\n<p>Not measurable: the last candidate is correct, and could not be told from the start, "));
+               KL_S("</h3>\n<p>Not measurable: the last candidate is correct, but not measurably different from the start, "));
     kli_link_verdict(out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
                      kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
     kl_buf_add(out, KL_S(".</p>\n"));

@@ -45,7 +45,7 @@ static kl_err keep(album *x, kl_buf *drawn, kl_str name, const char *title, kl_e
     const kl_str all = kl_buf_str(drawn), svg = between(all, "<svg", "</svg>", true);
     kl_err err = KL_OK;
     if (all.len && !svg.len) {
-        kl_fail(e, KL_ENOENT, "gnuplot", "no picture was drawn");
+        kl_fail(e, KL_ENOENT, "gnuplot", "no figure was drawn");
         err = kl_hint(e, "apt-get install gnuplot-nox");
     } else if (all.len) {
         kl_str text = kl_arena_printf(x->arena, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n%.*s\n", KL_STR_ARG(svg));

@@ -389,7 +389,7 @@ static void test_results__a_best_within_the_noise_is_not_measurable(void **state
     assert_contains(w.text.ptr, "not measurable \\[1.62, 1.98\\]");
     assert_contains(w.text.ptr, "0/1, 1 not measurable");
     write_page();
-    assert_contains(w.text.ptr, "could not be told from the start");
+    assert_contains(w.text.ptr, "not measurably different from the start");
 }
 
 /* Nobody was asked: the policy has neither won nor lost. */
@@ -633,7 +633,7 @@ static void test_results__a_walk_is_no_search(void **state) {
     row(&l, "start", "pass", 2, true, 1);
     compute_a();
     assert_int_equal(json_array_size(at("tracks")), 0);
-    assert_string_equal(w.text.ptr, "No search is in these runs.\n");
+    assert_string_equal(w.text.ptr, "These runs contain no search.\n");
 }
 
 /* ---- words from elsewhere -------------------------------------------------------------------------------------------------------- */

@@ -205,10 +205,9 @@ static void matrix(kli_report_table *t, const document *d) {
                             KL_STR_ARG(kl_json_text_or(json_array_get(d->contenders, i), "label", KL_S("?"))))
                 .ptr;
     begin(t, d, "matrix", "Which policy is fastest at what?",
-          "Median over trials of the best kernel's speed over the baseline (over the start where no baseline is), and "
-          "how many trials were faster than their start by the gate's rule, timed side by side in the end. A best that "
-          "was not counts as the "
-          "start.",
+          "Median over trials of the best kernel's speed over the baseline (over the start "
+              "without a baseline), and how many trials were faster than their start by the gate's "
+              "rule, timed side by side at the end. A best that was not faster counts as the start.",
           heads, (int)n + 1, json_array_size(d->targets));
     for (size_t i = 0; n > 1 && i < json_array_size(d->targets); i++) {
         text(t, d, kl_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
@@ -226,14 +225,12 @@ static void comparison(kli_report_table *t, const document *d) {
     static const char *const heads[] = {
         "target",  "policy", ">best over the start", ">every trial", ">over the baseline", ">every trial",
         ">solved", ">spent"};
-    BEGIN(t, d, "comparison", "How fast did every policy get, and how surely?",
-          "Median (least" DASH "most) over trials, and every trial with its 95 % interval. Over the start: the last "
-          "best and the start timed side by side in the "
-          "end; 1 where it did not prove to be faster. Over the baseline: its own verdict, above 1 is faster; over the "
-          "start where the task's baseline is not "
-          "there. " UNEQUAL ": the two contradict each other beyond both intervals, the baseline has moved between "
-          "them. Solved: trials that "
-          "are faster than their start by the gate's rule; a track that had no money for a first question is no trial.",
+    BEGIN(t, d, "comparison", "How fast did every policy get, and how certain is that?",
+          "Median (least" DASH "most) over trials, and every trial with its 95 % interval. Over the start: the last best and the start timed side by side at the end; 1 where "
+              "it was not measurably faster. Over the baseline: its own verdict, above 1 is "
+              "faster; over the start if the task's baseline is not available. " UNEQUAL ": the two contradict each other beyond both intervals, so the baseline has drifted. "
+                  "Solved: trials that are faster than their start by the gate's rule; a track that "
+                  "could not afford a first call is not a trial.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
         const json_t *g = json_array_get(d->groups, i);
@@ -277,11 +274,11 @@ static kl_str first_reached(const document *d, const json_t *group) {
 static void recovery(kli_report_table *t, const document *d) {
     static const char *const heads[] = {"target",       "policy",   ">recovered", ">of the expert's speed",
                                         ">every trial", ">earliest"};
-    BEGIN(t, d, "recovery", "How much of the expert's speed came back?",
-          "Recovered: trials whose best surely reached 90 % of the reference kernel's speed, both timed against the "
+    BEGIN(t, d, "recovery", "How much of the expert's speed was recovered?",
+          "Recovered: trials whose best reached 90 % of the reference kernel's speed with confidence, both timed against the "
           "same baseline. The share is "
           "the median (least" DASH
-          "most); 1 is all of it. Earliest: the first dollars and step at which a trial was there.",
+          "most); 1 is all of it. Earliest: the lowest cost and step at which a trial reached it.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
         const json_t *g = json_array_get(d->groups, i);
@@ -311,7 +308,7 @@ static void overall(kli_report_table *t, const document *d) {
           "Geometric means over targets of the median successful trial, then the same times the share of trials that "
           "succeeded. fast_p: share of "
           "trials faster than p times the baseline by the gate's rule. corr: share of gated submissions that passed, "
-          "without those whose time did not settle. "
+          "without those whose time did not converge. "
           "avg amsr: mean "
           "speed over the baseline, those below 1 as "
           "0. Compare policies that had the same targets.",
@@ -352,10 +349,9 @@ static void costs(kli_report_table *t, const document *d) {
     size_t rows = 0;
     for (size_t i = 0; i < json_array_size(d->contenders); i++)
         rows += 1 + json_array_size(json_object_get(json_array_get(d->contenders, i), "phases"));
-    BEGIN(t, d, "costs", "Where did the money go?",
-          "Model calls and tokens of every phase, over all targets and trials. Cache hits: share of the tokens told to "
-          "the model that its provider had "
-          "kept. ~: counted from bytes, because the provider did not say.",
+    BEGIN(t, d, "costs", "What did it cost?",
+          "Model calls and tokens of every phase, over all targets and trials. Cache hits: share of input tokens that the provider had cached. ~: estimated from "
+              "bytes, because the provider did not report tokens.",
           heads, rows);
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
         const json_t *c = json_array_get(d->contenders, i), *phases = json_object_get(c, "phases");
@@ -370,10 +366,10 @@ static void costs(kli_report_table *t, const document *d) {
 static void submissions(kli_report_table *t, const document *d) {
     static const char *const heads[] = {"policy", ">proposals", ">pass",  ">wrong",   ">no_compile", ">crash",
                                         ">hang",  ">unstable",  ">cheat", ">refused", ">no_edit"};
-    BEGIN(t, d, "submissions", "What became of what was proposed?",
-          "The gate's word on every proposal. cheat: computed by something other than the kernel, or not computed; "
-          "refused and no_edit: no kernel that "
-          "could be gated. None of these three ever counts as a speed.",
+    BEGIN(t, d, "submissions", "What were the outcomes of the proposals?",
+          "The gate's outcome for every proposal. cheat: computed by something other than the "
+              "kernel, or not computed; refused and no_edit: no kernel that could be judged. None "
+              "of these three counts as a speed.",
           heads, json_array_size(d->contenders));
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
         const json_t *c = json_array_get(d->contenders, i), *fates = json_object_get(c, "outcomes");
@@ -473,7 +469,7 @@ void kl_report_results_markdown(kl_buf *out, const json_t *results) {
     int n = kli_report_tables(tables, a, results);
     if (n) markdown_origin(out, results);
     for (int i = 0; i < n; i++) markdown_table(out, &tables[i]);
-    if (!n) kl_buf_add(out, KL_S("No search is in these runs.\n"));
+    if (!n) kl_buf_add(out, KL_S("These runs contain no search.\n"));
     kl_arena_free(a);
 }
 

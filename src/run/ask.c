@@ -153,7 +153,7 @@ static kl_err open_model(kl_track *t, kl_error *e) {
     if (t->model) return KL_OK;
     if (t->no_model->code) return *e = *t->no_model, e->code;
     if (!t->run->opts.model) {
-        kl_fail(e, KL_EINVAL, t->spec->name, "a model has to be asked, and none was named");
+        kl_fail(e, KL_EINVAL, t->spec->name, "this step needs a model, and none was named");
         return kl_hint(e,
                        "--model anthropic:NAME, or without a network or a key: --model builtin; klineage help models");
     }
@@ -284,7 +284,7 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
         f.answer = answer_json(t->arena, r, text, c->settled_microusd);
         err = kl_store_settle(t->run->store, &f, c, e);
     }
-    if (err && e && !e->hint[0]) kl_hint(e, "the answer was paid for and could not be kept; its reservation stays");
+    if (err && e && !e->hint[0]) kl_hint(e, "the answer was paid for but could not be stored; its reservation remains");
     return err;
 }
 

@@ -111,8 +111,8 @@ static kl_err wait_for_lock(kl_track *t, kl_error *e) {
         why = try_lock(t);
         if (!why) return KL_OK;
     }
-    kl_fail(e, KL_EBUSY, t->spec->name, "%s works on this track of run %.12s", who, t->run->id);
-    return kl_hint(e, "let it finish, then run the same command again; klineage run show %.12s says where it stands",
+    kl_fail(e, KL_EBUSY, t->spec->name, "%s is running this track of run %.12s", who, t->run->id);
+    return kl_hint(e, "let it finish, then run the same command again; klineage run show %.12s shows its progress",
                    t->run->id);
 }
 
@@ -123,14 +123,14 @@ kl_err kli_track_lock(kl_track *t, kl_error *e) {
     if (t->lock < 0) return kl_fail(e, KL_EIO, path.ptr, "cannot open the lock: %s", strerror(errno));
     const int why = try_lock(t);
     if (is_held(why)) return wait_for_lock(t, e);
-    if (why) kl_debug("%s: no locks here (%s); let no two processes work on one run", path.ptr, strerror(why));
+    if (why) kl_debug("%s: no file locks here (%s); do not run the same command twice at once", path.ptr, strerror(why));
     return KL_OK;
 }
 
 kl_err kli_check_interrupt(const kl_track *t, kl_error *e) {
     if (!kl_interrupted()) return KL_OK;
     kl_fail(e, KL_EINTR, t->spec->name, "interrupted");
-    return kl_hint(e, "the same command goes on from here; nothing is paid for twice");
+    return kl_hint(e, "re-run the same command to resume; completed calls are not repeated");
 }
 
 /* What is waited for, once as a plain line or over and over in place. */

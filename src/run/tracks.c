@@ -145,11 +145,11 @@ static void ended(child *c, int status, kl_arena *a) {
     if (WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
         const char *name = sigabbrev_np(number);
-        c->err = kl_fail(&c->error, KL_EIO, c->spec->name, "the track's process was ended by SIG%s (%s)",
+        c->err = kl_fail(&c->error, KL_EIO, c->spec->name, "the track's process was killed by SIG%s (%s)",
                          name ? name : "?", strsignal(number));
-        kl_hint(&c->error, "the same command goes on from there; nothing is paid for twice");
+        kl_hint(&c->error, "re-run the same command to resume; completed calls are not repeated");
     } else if (!c->told) {
-        c->err = kl_fail(&c->error, KL_EIO, c->spec->name, "the track's process ended with status %d and no report",
+        c->err = kl_fail(&c->error, KL_EIO, c->spec->name, "the track's process exited with status %d without a result",
                          WEXITSTATUS(status));
     }
 }
@@ -211,7 +211,7 @@ static void run_all(kl_run *r, child *children, int n, const kl_track_opts *o) {
 
 static kl_err interrupted(const kl_run *r, kl_error *e) {
     kl_fail(e, KL_EINTR, NULL, "interrupted; run %.12s is kept", r->id);
-    return kl_hint(e, "the same command goes on from here; nothing is paid for twice");
+    return kl_hint(e, "re-run the same command to resume; completed calls are not repeated");
 }
 
 /* The worst of how they ended: an error before an answer that is still missing. */

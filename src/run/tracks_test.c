@@ -441,7 +441,7 @@ static void test_run_tracks__an_interrupt_is_passed_on_and_loses_nothing(void **
     if (pid == 0) {
         kl_interrupt_install();
         kl_err err = run_all(specs, 3, 1, false);
-        _exit(err == KL_EINTR && strstr(e.hint, "goes on") ? 0 : 1);
+        _exit(err == KL_EINTR && strstr(e.hint, "resume") ? 0 : 1);
     }
     int status;
     usleep(150000);

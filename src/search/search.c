@@ -280,7 +280,7 @@ static kl_err duel(kli_search *s, kl_call *call, const kli_point *p, kl_error *e
         p->verdict.outcome == KL_PASS || (c && v.outcome == KL_PASS); /* a best has passed once at least */
     if (c && passed) *call = c->call;
     if (c && *call == KL_UNDECIDED)
-        kl_track_say(s->track, "undecided: %.3gx of the best [%.3g, %.3g] beside a floor of %.1f %%", c->ratio, c->low,
+        kl_track_say(s->track, "undecided: %.3gx of the best [%.3g, %.3g] with A/A noise of %.1f %%", c->ratio, c->low,
                      c->high, c->floor * 100);
     return err;
 }
@@ -463,7 +463,7 @@ static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
 static void settle_best(kli_search *s) {
     kl_search_result *out = s->out;
     if (s->best.kernel == s->start.kernel || out->call == KL_FASTER || out->call == KL_UNDECIDED) return;
-    kl_track_say(s->track, "the best is not faster than the start: %.3gx [%.3g, %.3g], so the start stays", out->gain,
+    kl_track_say(s->track, "the best is not measurably faster than the start: %.3gx [%.3g, %.3g]; keeping the start", out->gain,
                  out->gain_low, out->gain_high);
     out->best = s->start.kernel;
     out->verdict = s->start.verdict;

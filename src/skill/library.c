@@ -19,8 +19,8 @@ kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e) 
     }
     *dir = KL_S("library");
     if (kl_fs_is_dir("library")) return KL_OK;
-    kl_fail(e, KL_ENOENT, "library", "no library of SkillCards was found above the program or here");
-    return kl_hint(e, "name one with --library DIR or $KLINEAGE_LIBRARY; klineage lift makes it");
+    kl_fail(e, KL_ENOENT, "library", "no library of SkillCards found, neither here nor above the program");
+    return kl_hint(e, "name one with --library DIR or $KLINEAGE_LIBRARY; klineage lift creates it");
 }
 
 /* ---- load ---------------------------------------------------------------------------------------------------------------- */
@@ -67,8 +67,8 @@ static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_
 kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
     *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
     if (!kl_fs_is_dir(dir)) {
-        kl_fail(e, KL_ENOENT, dir, "there is no such library");
-        return kl_hint(e, "klineage lift LINEAGE --library %s makes one", dir);
+        kl_fail(e, KL_ENOENT, dir, "no such library");
+        return kl_hint(e, "create one with klineage lift LINEAGE --library %s", dir);
     }
     out->cards = KL_ARRAY(a, kl_card, KL_MAX_CARDS);
     out->broken = kl_arena_alloc(a, KL_MAX_CARDS, sizeof *out->broken);
@@ -127,8 +127,8 @@ kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e) {
     if (c->status == KL_CARD_ADMITTED)
         return kl_fail(e, KL_EINVAL, c->name.ptr, "only klineage admit writes an admitted card");
     if (c->status != KL_CARD_RETIRED && is_admitted(dir, c->name)) {
-        kl_fail(e, KL_EINVAL, c->name.ptr, "an admitted card has this name, and a candidate does not take its place");
-        return kl_hint(e, "klineage card show %.*s; another --library DIR keeps both", KL_STR_ARG(c->name));
+        kl_fail(e, KL_EINVAL, c->name.ptr, "an admitted card has this name, and a candidate cannot replace it");
+        return kl_hint(e, "klineage card show %.*s; use another --library DIR to keep both", KL_STR_ARG(c->name));
     }
     return kli_library_write(dir, c, e);
 }

@@ -267,7 +267,7 @@ static kl_err ask(const lifting *l, kl_track *t, kl_str *text, kl_error *e) {
     kl_reply reply;
     kl_err err = kl_ask(&reply, t, a, &q, e);
     if (err && e && kl_model_recording_ended(e)) {
-        kl_track_say(t, "%.*s: not in the recording; the walk's own words stand", KL_STR_ARG(l->group->name));
+        kl_track_say(t, "%.*s: no recorded reply; using the text of the walk", KL_STR_ARG(l->group->name));
         return *text = KL_S(""), KL_OK;
     }
     *text = !err && reply.stop == KL_STOP_END ? reply.text : KL_S("");

@@ -77,7 +77,7 @@ static kl_err fit_cap(kl_store_charge *c, int64_t spent, int64_t cap, const char
     if (c->least_microusd > 0 && c->least_microusd <= left) return c->reserved_microusd = left, KL_OK;
     kl_fail(e, KL_EBUDGET, NULL, "the next call could cost $%.4f, and of the %s's $%.2f only $%.4f is left",
             (double)asked * 1e-6, whose, (double)cap * 1e-6, (double)left * 1e-6);
-    return kl_hint(e, "the same command with a larger --budget goes on from here; what was paid for is kept");
+    return kl_hint(e, "re-run with a larger --budget to continue; completed calls are not repeated");
 }
 
 static kl_err write_reservation(kl_store *s, const kl_store_charge *c, int64_t attempt, kl_error *e) {

@@ -97,9 +97,9 @@ static const char *const statement_text[KLI_STATEMENTS] = {
 /* Not `.recover`, which the sqlite3 of some distributions is built without.  A dump of a damaged file ends with ROLLBACK, and never says whose
  * file it is. */
 static kl_err damaged(const kl_store *s, const char *doing, kl_error *e) {
-    kl_fail(e, KL_EIO, s->path, "cannot %s: the file is damaged or is no store (%s)", doing, sqlite3_errmsg(s->db));
+    kl_fail(e, KL_EIO, s->path, "cannot %s: the file is damaged or not a journal (%s)", doing, sqlite3_errmsg(s->db));
     return kl_hint(e,
-                   "the ledger and answers that were paid for are in it: save what can be read and go on with --store '%s.saved': "
+                   "it contains the ledger and paid answers: save what is readable and continue with --store '%s.saved': "
                    "(sqlite3 '%s' .dump | sed 's/^ROLLBACK.*/COMMIT;/'; echo 'PRAGMA application_id=%d; PRAGMA user_version=%d;') "
                    "| sqlite3 '%s.saved'",
                    s->path, s->path, APPLICATION_ID, SCHEMA_VERSION, s->path);
@@ -112,7 +112,7 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         kl_fail(e, KL_EBUSY, s->path, "cannot %s: another process held the store for %d s", doing, BUSY_MS / 1000);
-        kl_hint(e, "let it finish, or give this run a store of its own: --store PATH");
+        kl_hint(e, "let it finish, or use another journal for this run: --store PATH");
         return KL_EBUSY;
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT: return damaged(s, doing, e);
@@ -125,11 +125,11 @@ kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e) {
     kl_fail(e, KL_EIO, s->path, "cannot %s: %s%s%s", doing, why, os ? ": " : "", os ? strerror(os) : "");
     /* SQLite does not always keep the errno of a write, so a full disk cannot be told from a broken one. */
     if ((code & 0xff) == SQLITE_FULL || (code & 0xff) == SQLITE_IOERR)
-        kl_hint(e, "see that the disk works and has space left (df '%s'), or name another: --store PATH", s->path);
+        kl_hint(e, "check that the disk works and has space left (df '%s'), or use another: --store PATH", s->path);
     else if (kl_fs_is_dir(s->path))
-        kl_hint(e, "this is a folder, and the store is a file: --store %s/journal.db", s->path);
+        kl_hint(e, "this is a folder; the journal is a file: --store %s/journal.db", s->path);
     else
-        kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
+        kl_hint(e, "make the file and its folder writable, or use another journal: --store PATH");
     return KL_EIO;
 }
 
@@ -185,8 +185,8 @@ kl_err kli_store_do(kl_store *s, sqlite3_stmt *statement, const char *doing, kl_
 kl_err kli_store_prefix(const kl_store *s, const char *prefix, const char *shown_by, kl_error *e) {
     size_t len = strlen(prefix);
     if (len >= 4 && len <= 64 && strspn(prefix, "0123456789abcdef") == len) return KL_OK;
-    kl_fail(e, KL_EINVAL, s->path, "'%s' is not the beginning of a key", prefix);
-    return kl_hint(e, "give 4 to 64 digits out of 0-9a-f, as `%s` prints them", shown_by);
+    kl_fail(e, KL_EINVAL, s->path, "'%s' is not a key or a prefix of one", prefix);
+    return kl_hint(e, "give 4 to 64 hexadecimal digits, as printed by `%s`", shown_by);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------ */
@@ -295,8 +295,8 @@ static kl_err prepare_file(const kl_store *s, const char *schema, kl_error *e) {
     KL_ASSERT(newest == SCHEMA_VERSION);
     kl_err  err = recognise_alone(&version, s, newest, e);
     if (!err && sqlite3_db_readonly(s->db, "main") == 1) {
-        kl_fail(e, KL_EIO, s->path, "the store cannot be written");
-        kl_hint(e, "make the file and its folder writable, or keep the store elsewhere: --store PATH");
+        kl_fail(e, KL_EIO, s->path, "the journal is not writable");
+        kl_hint(e, "make the file and its folder writable, or use another journal: --store PATH");
         return KL_EIO;
     }
     if (!err) err = enter_log(s, e);
@@ -332,7 +332,7 @@ kl_err kl_store_open(kl_store **out, const char *path, kl_error *e) {
     *out = NULL;
     if (!s || !(s->path = strdup(path))) kl_oom(sizeof *s);
     kl_err err = kl_fs_mkdirs(kl_fs_dirname(scratch, path).ptr, e);
-    if (err) kl_hint(e, "keep the store elsewhere: --store PATH");
+    if (err) kl_hint(e, "use another journal: --store PATH");
     if (!err) err = open_prepared(s, e);
     if (err) kl_store_close(s);
     else *out = s;

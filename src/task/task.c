@@ -68,14 +68,14 @@ static kl_err locate_folder(location *out, kl_arena *a, const char *path, kl_err
     out->workloads = kl_fs_join(a, path, "workloads.jsonl");
     if (!kl_fs_exists(out->workloads.ptr)) out->workloads = kl_fs_join(a, path, "workload.jsonl");
     if (!kl_fs_exists(out->definition.ptr))
-        return kl_fail(e, KL_ENOENT, path, "there is no definition.json in this folder");
+        return kl_fail(e, KL_ENOENT, path, "this folder has no definition.json");
     return KL_OK;
 }
 
 /* After the definition: of two things that are wrong, the one to mend first is told. */
 static kl_err read_workloads(kl_str *out, kl_arena *a, const location *at, kl_error *e) {
     if (at->is_folder && !kl_fs_exists(at->workloads.ptr))
-        return kl_fail(e, KL_ENOENT, at->dir.ptr, "there is neither workloads.jsonl nor workload.jsonl in this folder");
+        return kl_fail(e, KL_ENOENT, at->dir.ptr, "this folder has neither workloads.jsonl nor workload.jsonl");
     return kl_fs_read(out, a, at->workloads.ptr, KL_MAX_JSON_BYTES, e);
 }
 
@@ -126,7 +126,7 @@ kl_err kl_task_load(kl_task **out, kl_arena *a, const char *path, kl_error *e) {
     location at = {0};
     kl_task *t = KL_NEW(a, kl_task);
     kl_err err;
-    if (!kl_fs_exists(path)) return kl_fail(e, KL_ENOENT, path, "there is no such task");
+    if (!kl_fs_exists(path)) return kl_fail(e, KL_ENOENT, path, "no such task");
     err = kl_fs_is_dir(path) ? locate_folder(&at, a, path, e) : locate_file(&at, a, path, e);
     if (err != KL_OK) return err;
     t->dir = at.dir;
@@ -171,9 +171,9 @@ kl_err kl_task_find(kl_str *path, kl_arena *a, const char *name, kl_error *e) {
         find_in(path, a, "tasks", name))
         return KL_OK;
     if (kl_fs_is_dir(name)) {
-        kl_fail(e, KL_EINVAL, name, "this folder has no definition.json, so it is no task");
-        return kl_hint(e, "docs/how-to/add-a-task.md says what belongs into it");
+        kl_fail(e, KL_EINVAL, name, "not a task: this folder has no definition.json");
+        return kl_hint(e, "docs/how-to/add-a-task.md describes the files of a task");
     }
-    kl_fail(e, KL_ENOENT, name, "there is no such task");
+    kl_fail(e, KL_ENOENT, name, "no such task");
     return kl_hint(e, "name a task folder, or set KLINEAGE_TASKS to the folder that holds %.64s", name), KL_ENOENT;
 }

@@ -145,7 +145,7 @@ def test_a_damaged_journal_is_not_thrown_away(p):
         w.run("optimize", at).is_("ok")
         before = contents(at / "s.db")
         damage(at / "s.db", how)
-        answer = w.run("optimize", at).is_("usage", "damaged", "the ledger and answers that were paid for are in it")
+        answer = w.run("optimize", at).is_("usage", "damaged", "it contains the ledger and paid answers")
         assert "measured again" not in answer.err and "move it away" not in answer.err, str(answer)
         hint = next(line for line in answer.err.splitlines() if line.startswith("hint: "))
         command = hint[hint.index("(sqlite3 "):]

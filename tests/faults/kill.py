@@ -142,7 +142,7 @@ def nothing_is_left(p):
         left = alive(process.pid)
         assert not left, f"round {n}: {left} of {below} outlived the experiment by {busy:.1f} s"
         text = (at / "said.txt").read_text(errors="replace")
-        assert "works on this track" not in text, f"round {n}: {text}"
+        assert "is running this track" not in text, f"round {n}: {text}"
     assert seen["klineage-worke"] or set(seen) & COMPILERS, f"only {dict(seen)} were met"
     print("met:", ", ".join(f"{name} {times}" for name, times in seen.most_common()))
 

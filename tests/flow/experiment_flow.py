@@ -69,7 +69,7 @@ def test_dry_run_asks_nobody(p):
     document = p.run("experiment", file, "--dry-run", "--model", HAIKU, "--budget-total", "0.07", "--json").is_("ok").json()
     assert document["schema"] == "klineage/experiment-plan" and document["most_microusd"] == 70000
     assert [t["track"] for t in document["tracks"]] == TRACKS
-    p.run("experiment", file, "--dry-run", "--model", "builtin").is_("ok", "for nothing")
+    p.run("experiment", file, "--dry-run", "--model", "builtin").is_("ok", "free of charge")
     some = p.run("experiment", file, "--dry-run", "--model", HAIKU, "--only", "*/some/*").is_("ok", "2 tracks")
     assert "generate" not in some.out.replace("generate, ", ""), some
     p.run("experiment", file, "--dry-run", "--model", HAIKU, "--only", "nothing/*").is_("usage", "no track matches", "--dry-run lists them")
@@ -89,9 +89,9 @@ def test_what_is_wrong_is_found_before_anything_is_paid(p):
             assert not server.requests()
     p.env.pop("ANTHROPIC_BASE_URL")
     p.write("x.yaml", HEAD + ROWS)
-    p.run("experiment", "x.yaml").is_("usage", "no model was named")
+    p.run("experiment", "x.yaml").is_("usage", "no model given")
     p.run("experiment", "x.yaml", "--model", HAIKU, "--budget", "0").is_("usage", "--budget", "no budget")
-    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs is at least 1")
+    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs must be from 1")
     p.run("experiment", "x.yaml", "--model", "openai:nobody-knows-it").is_("usage", "nobody-knows-it")
     p.run("experiment", "x.yaml", "--model", HAIKU, env={"ANTHROPIC_API_KEY": ""}).is_("usage", "ANTHROPIC_API_KEY")
     p.run("experiment", "nowhere.yaml", "--model", HAIKU).is_("usage", "nowhere.yaml", "examples/experiment.yaml")
@@ -115,7 +115,7 @@ def test_two_policies_on_two_tasks(p):
         for name in shown:
             assert xml.etree.ElementTree.parse(out / name).getroot().tag.endswith("svg"), name
     else:
-        assert "The figures are left out" in (out / "results.md").read_text()
+        assert "Figures were not drawn" in (out / "results.md").read_text()
     assert (out / "index.html").read_text().lower().startswith("<!doctype html") and "Which one?" in (out / "index.html").read_text()
     for track in TRACKS:
         name = track.replace("/", "-")
@@ -159,7 +159,7 @@ def test_one_failed_track_is_the_failure_of_one(p):
     best = p.folder / "out/best"
     assert sorted(f.name for f in best.glob("*.c")) == sorted(t.replace("/", "-") + ".c" for t in TRACKS if t not in lost)
     assert (p.folder / "out/results.json").exists() and (p.folder / "out/index.html").exists()
-    said = experiment(p, file, *agent(p, "summing")).is_("model", "2 of 4 tracks ended, 2 failed", "failed: ")
+    said = experiment(p, file, *agent(p, "summing")).is_("model", "2 of 4 tracks finished, 2 failed", "failed: ")
     assert f"{lost[0]} " in said.out, said
     mended = experiment(p, file, *agent(p, "a word that no prompt has"), "--json").is_("ok").json()  # the agent is mended: only what was lost is asked
     assert mended["run"] == found["run"] and mended["ended"] == 4
@@ -182,7 +182,7 @@ def test_a_budget_below_one_question(p):
     words = (file, "--model", f"mailbox:{p.folder / 'box'}", "--priced-as", "claude-haiku-5-5", "--once")
     found = calm(p, experiment(p, *words, "--budget", "0.0001", "--json")).is_("ok").json()
     assert found["starved"] == found["ended"] == 2 and found["spent_microusd"] == 0, found
-    experiment(p, *words, "--budget", "0.0001").is_("ok", "2 had no money for a first question")
+    experiment(p, *words, "--budget", "0.0001").is_("ok", "2 could not afford a first call")
     assert experiment(p, *words, "--budget", "1", "--json").is_("pending").json()["waiting"] == 2
 
 
@@ -201,7 +201,7 @@ def test_one_answer_at_a_time(p):
     file = plan(p, ROWS.replace("[running, summing]", "[running]"))
     box = p.folder / "box"
     words = (file, "--model", f"mailbox:{box}", "--once")
-    calm(p, experiment(p, *words)).is_("pending", "0 of 2 tracks ended, 0 failed, 2 wait", "waits: ")
+    calm(p, experiment(p, *words)).is_("pending", "0 of 2 tracks finished, 0 failed, 2 waiting", "waits: ")
     assert json.loads((p.folder / "out/results.json").read_text()) is not None and not list((p.folder / "out/best").iterdir())
     seen = set()
     for _ in range(8):
@@ -230,7 +230,7 @@ def test_edges_that_were_derived_stay_when_another_fails(p):
     answer = p.run("lineage", "rederive", lineage, "--quick", "--model", model, "--out", "l.json", limit=230)
     if "platform" in answer.err or "does not pass the gate here" in answer.err:
         raise Skip("the lineage was walked on another kind of machine")
-    calm(p, answer).is_("usage", f"edge {paying[1] + 1} was not derived", "nothing is recorded for the slot")
+    calm(p, answer).is_("usage", f"edge {paying[1] + 1} was not re-derived", "the recording has no answer for the slot")
     after = json.loads((p.folder / "l.json").read_text())
     assert after["id"] != before["id"] and after["edges"][one]["forward"]["witness"] in ("alone", "failed")
     assert [after["edges"][i] for i in paying[1:]] == [before["edges"][i] for i in paying[1:]], "an edge that was not tried changed"
@@ -252,7 +252,7 @@ def test_killed_and_gone_on_with(p):
         until = time.monotonic() + 20
         while any(pathlib.Path(f"/proc/{pid}").exists() for pid in below) and time.monotonic() < until:
             time.sleep(0.02)
-    calm(p, experiment(p, file, "--model", model, "--jobs", "2")).is_("ok", "4 of 4 tracks ended")
+    calm(p, experiment(p, file, "--model", model, "--jobs", "2")).is_("ok", "4 of 4 tracks finished")
     mine = kept(database(p), run)
     verdicts = ("verdict", "ratio", "low", "high", "median_ns", "why")  # measured anew
     def told(steps):
@@ -273,7 +273,7 @@ def test_interrupted_says_how_to_go_on(p):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         answer = flow.finish(process, 60)
-    assert answer.status == EXIT["interrupted"] and "goes on" in answer.err, answer
+    assert answer.status == EXIT["interrupted"] and "re-run" in answer.err, answer
 
 
 def test_table_on_a_terminal(p):
@@ -292,7 +292,7 @@ def test_table_on_a_terminal(p):
                 break
     out = process.stdout.read().decode()
     process.wait()
-    calm(p, flow.Answer(process.returncode, out, seen.decode())).is_("ok", "4 of 4 tracks ended")
+    calm(p, flow.Answer(process.returncode, out, seen.decode())).is_("ok", "4 of 4 tracks finished")
     text = seen.decode()
     assert "of 4 ended" in text and "running/generate/1" in text and "\x1b[6A\r\x1b[J" in text, repr(text)
     assert "[running/generate/1]" not in text, "a track spoke between the lines of the table"

@@ -32,9 +32,9 @@ def test_a_model_is_checked_before_the_first_compile(p):
     expert = p.source / "experts/gemm/c/8-expert.c"
     for command in (("optimize", "softmax"), ("walk", "gemm", expert), ("lift", p.source / "library/lineages/gemm-c.json")):
         refused_at_once(p, *command, "--model", "replay:/nope", said=("/nope", "klineage run record"))
-        refused_at_once(p, *command, "--model", "claude", said=("is no provider", "did you mean --model 'anthropic:claude'?"))
+        refused_at_once(p, *command, "--model", "claude", said=("unknown model provider", "did you mean --model 'anthropic:claude'?"))
         refused_at_once(p, *command, "--model", "anthropic:claude-opus-4-6", env=no_keys(), said=("no key", "ANTHROPIC_API_KEY"))
-        refused_at_once(p, *command, said=("no model was named", "klineage help models"))
+        refused_at_once(p, *command, said=("no model given", "klineage help models"))
 
 
 def test_a_price_is_checked_before_the_first_compile(p):
@@ -46,7 +46,7 @@ def test_a_price_is_checked_before_the_first_compile(p):
 
 def test_money_is_a_number_without_a_sign(p):
     for text in ("-1", "$5", "inf", "nan", "5usd"):
-        refused_at_once(p, "optimize", "softmax", "--model", "builtin", "--budget", text, said=("no amount of dollars", "--budget 0.25"))
+        refused_at_once(p, "optimize", "softmax", "--model", "builtin", "--budget", text, said=("not an amount", "--budget 0.25"))
 
 
 def test_names_that_are_nearly_right(p):
@@ -86,10 +86,10 @@ def test_an_edited_card_is_named_where_it_is_left_out(p):
     shutil.copytree(p.source / "library", library)
     card = library / "admitted/fma-simd-c/SKILL.md"
     card.write_text(card.read_text().replace("## Intent", "## Intent\n\nSomething else.\n", 1))
-    said = p.run("library", "check", "--library", library).is_("no", "1 admitted and then edited by hand", "klineage admit").out
+    said = p.run("library", "check", "--library", library).is_("no", "1 edited by hand after admission", "klineage admit").out
     assert "0 unreadable" in said
     answer = p.run("retrieve", "softmax", p.source / "tasks/softmax/naive.c", "--library", library)
-    assert "left out fma-simd-c" in answer.out, str(answer)
+    assert "skipped fma-simd-c" in answer.out, str(answer)
     told = p.run("retrieve", "softmax", p.source / "tasks/softmax/naive.c", "--library", library, "--json").json()
     assert [row["card"] for row in told["left_out"]] == ["fma-simd-c"], told
 

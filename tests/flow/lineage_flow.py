@@ -80,7 +80,7 @@ def test_walk_is_complete_kept_exported_and_resumed(p):
     p.run("lineage", "list").is_("ok", "gemm-c-expert", "complete")
     assert p.run("lineage", "show", "gemm-c-expert", "--json").is_("ok").json() == document
     p.run("lineage", "export", "gemm-c-expert", "--git", "lesson").is_("ok", "2 commits")
-    p.run("lineage", "export", "gemm-c-expert", "--git", "lesson").is_("usage", "it exists")
+    p.run("lineage", "export", "gemm-c-expert", "--git", "lesson").is_("usage", "folder exists")
     assert (p.folder / "lesson/kernel.c").read_text() == EXPERT
     log = subprocess.run(["git", "-C", p.folder / "lesson", "log", "--format=%B"], capture_output=True, text=True, check=True).stdout
     assert edge["gain"]["verdict"] in log and "makes this very kernel" in log, log
@@ -136,7 +136,7 @@ def test_walk_of_a_gpu_kernel_needs_no_gpu_here(p):
 def test_walk_that_ends_early_says_how_to_go_on(p):
     model = recording(p, ("deoptimize 1/0", "no"), ("deoptimize 1/1", "DONE: believe me"), ("deoptimize 1/2", "no"))
     walk(p, model, "--max-rejections", "2").is_("no", "rejection_limit", "not_naive: still has", "another --trial")
-    walk(p, model).is_("no", "stopped", "the recording ends here", "goes on from here")
+    walk(p, model).is_("no", "stopped", "the recording ends here", "re-run the same command to continue")
 
 
 def test_judge_times_every_edge_again(p):
@@ -170,7 +170,7 @@ def test_judge_through_a_spool_puts_every_race_at_once(p):
 
 def test_walk_wrong_usage(p):
     kernel = p.write("expert.c", EXPERT)
-    p.run("walk", "gemm", kernel).is_("usage", "no model was named", "builtin")
+    p.run("walk", "gemm", kernel).is_("usage", "no model given", "builtin")
     p.run("walk", "gemm", kernel, "--model", "builtin", "--recover", "2").is_("usage", "--recover is a share")
     p.run("walk", "gemm", kernel, "--model", "builtin", "--max-steps", "65").is_("usage", "at most 64")
     p.run("walk", "gemm", kernel, "--model", "builtin", "--workload", "nowhere").is_("usage", "no workload 'nowhere'")

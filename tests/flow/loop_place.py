@@ -78,7 +78,7 @@ def optimize(p, model, *options, budget="0.05", env=None, task=TASK, policy="gen
                  env={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, **(env or {})}, **how)
 
 
-UNSETTLED = ("unstable", "undecided", "not measurable", "not timed", "did not settle", "floor of")
+UNSETTLED = ("unstable", "undecided", "not measurable", "not timed", "did not settle", "did not converge", "A/A noise")
 
 
 def settled(answer):
