@@ -4,8 +4,8 @@
  * nothing), !model, !truncated, !refused, !silent (no usage), !wild (impossible usage), !bill (its own bill), !bytes (a hostile reply),
  * !wait FILE (pending until FILE is there), !slow (takes 300 ms),
  * !full (from now on the disk is full), !cut N (the first N replies break off), !long (says how long it may be).  Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef KL_RUN_FAKE_PROVIDER_H
-#define KL_RUN_FAKE_PROVIDER_H
+#ifndef KIT_FAKE_PROVIDER_H
+#define KIT_FAKE_PROVIDER_H
 #include "base/fs.h"
 #include "base/proc.h"
 #include "base/test.h"
