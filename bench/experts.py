@@ -29,6 +29,13 @@ def gate(options, task, rung, workload):
     return verdict
 
 
+def rungs_of(folder):
+    """Paths of a ladder's kernels, from the bottom; a rung that is kept as edits has the path of the kernel that they make."""
+    ending = {"c": ".c", "cuda": ".cu"}[folder.name]
+    rungs = {path.with_suffix(ending) for path in folder.iterdir() if path.suffix in (ending, ".diff")}
+    return sorted(rungs, key=lambda path: int(re.match(r"\d+", path.name)[0]))
+
+
 def row_of(verdict):
     row = {"outcome": verdict["outcome"], "why": verdict["why"], "platform": verdict["platform"]["name"], "device": verdict["platform"]["device"],
            "created": verdict["created"], "receipt": verdict["receipt"]}
@@ -51,7 +58,7 @@ def main():
     workloads = (options.workloads or {"c": "cpu,cpu-large", "cuda": "paper"}[options.surface]).split(",")
     rows = {}
     for task in options.tasks.split(","):
-        rungs = sorted((ROOT / "experts" / task / options.surface).glob("*.c*"), key=lambda p: int(re.match(r"\d+", p.name)[0]))
+        rungs = rungs_of(ROOT / "experts" / task / options.surface)
         for rung in rungs[-2:] if options.last else rungs:
             for workload in workloads:
                 verdict = gate(options, task, rung, workload)

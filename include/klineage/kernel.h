@@ -107,6 +107,16 @@ typedef struct {
 KL_MUST_USE kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e);
 KL_MUST_USE kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, const kl_surface *surface,
                                    const kl_kernel_opts *o, kl_error *e);
+/* Files of kernels.  A ladder (experts/README.md) keeps rungs as edits of the rung below: where there is `3-vector.diff`
+ * and no `3-vector.c`, reading the one means applying the other.  Errors: KL_ENOENT, KL_EPARSE (edits that do not fit),
+ * KL_ELIMIT.
+ *   list  names of the kernels of a folder, sorted by name; a rung has the name of the kernel that it makes
+ *   file  the file that holds the kernel or its edits; empty when there is neither
+ *   read  the text of `path`; a path that ends in .diff becomes that of the kernel it makes */
+KL_MUST_USE kl_err kl_kernel_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_error *e);
+kl_str kl_kernel_file(kl_arena *a, const char *path);
+KL_MUST_USE kl_err kl_kernel_read(kl_str *text, kl_str *path, kl_arena *a, kl_error *e);
+
 /* Unified-style difference of two sources, directives first; for people and for models.  Lives in the arena. */
 kl_str kl_kernel_diff(kl_arena *a, const kl_kernel *from, const kl_kernel *to);
 

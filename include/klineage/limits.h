@@ -12,6 +12,7 @@
 #define KL_MAX_TENSORMAPS 16
 #define KL_MAX_LAUNCHES 32
 #define KL_MAX_ARGS 48
+#define KL_MAX_RUNGS 64                        /* edits of a ladder, one on the other; the longest ladder has 13 rungs */
 #define KL_MAX_NAME 64                         /* bytes of an identifier */
 #define KL_MAX_EXPR_DEPTH 64                   /* nesting of parentheses; keeps the parser's stack small */
 #define KL_MAX_WORKLOADS 4096

@@ -1,22 +1,7 @@
 /* Tests of json.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "base/test.h"
+#include "kit/kit.h"
 
-static kl_error  e;
-static kl_arena *arena;
-
-static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static json_t *parsed(const char *text) {
     json_t *o = NULL;
@@ -134,18 +119,17 @@ static void test_base_json__dump_keeps_order_and_short_reals(void **state) {
     json_decref(o);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_base_json__a_syntax_error_has_line_and_caret),
-        TEST(test_base_json__refuses_duplicates_garbage_and_nothing),
-        TEST(test_base_json__depth_is_bounded),
-        TEST(test_base_json__getters_name_the_field_and_what_it_is),
-        TEST(test_base_json__defaults_stand_in_for_missing_and_mistyped),
-        TEST(test_base_json__reals_survive_even_when_json_has_no_word_for_them),
-        TEST(test_base_json__invalid_utf8_is_replaced),
-        TEST(test_base_json__dump_keeps_order_and_short_reals),
+        KIT_TEST(test_base_json__a_syntax_error_has_line_and_caret),
+        KIT_TEST(test_base_json__refuses_duplicates_garbage_and_nothing),
+        KIT_TEST(test_base_json__depth_is_bounded),
+        KIT_TEST(test_base_json__getters_name_the_field_and_what_it_is),
+        KIT_TEST(test_base_json__defaults_stand_in_for_missing_and_mistyped),
+        KIT_TEST(test_base_json__reals_survive_even_when_json_has_no_word_for_them),
+        KIT_TEST(test_base_json__invalid_utf8_is_replaced),
+        KIT_TEST(test_base_json__dump_keeps_order_and_short_reals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

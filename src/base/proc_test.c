@@ -1,7 +1,7 @@
 /* Tests of proc.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
 #include "base/fs.h"
-#include "base/test.h"
+#include "kit/kit.h"
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -12,21 +12,6 @@
 
 #define SECOND 1000000000ll
 
-static kl_arena *arena;
-static kl_error  e;
-
-static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static kl_proc_result shell(const char *script, kl_proc_spec spec) {
     kl_proc_result    result;
@@ -265,29 +250,28 @@ static void test_base_proc__an_interrupt_stops_the_run_and_the_second_kills(void
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_base_proc__collects_both_outputs_and_the_exit_code),
-        TEST(test_base_proc__a_signal_is_not_an_exit_code),
-        TEST(test_base_proc__a_missing_program_is_not_found),
-        TEST(test_base_proc__a_program_that_cannot_be_executed_is_a_spawn_error),
-        TEST(test_base_proc__a_missing_folder_is_a_spawn_error_that_names_it),
-        TEST(test_base_proc__feeds_megabytes_through_without_deadlock),
-        TEST(test_base_proc__a_program_that_ignores_its_input_is_fine),
-        TEST(test_base_proc__keeps_no_more_output_than_asked),
-        TEST(test_base_proc__a_timeout_kills_the_whole_group),
-        TEST(test_base_proc__endless_output_still_meets_its_timeout),
-        TEST(test_base_proc__does_not_wait_for_what_was_left_in_the_background),
-        TEST(test_base_proc__closing_output_early_is_not_the_end),
-        TEST(test_base_proc__environment_and_folder_are_the_given_ones),
-        TEST(test_base_proc__no_descriptor_leaks_in_or_stays_behind),
-        TEST(test_base_proc__confinement_that_fails_ends_the_child_with_126),
-        TEST(test_base_proc__shell_words_are_never_interpreted),
-        TEST(test_base_proc__works_with_standard_descriptors_closed),
-        TEST(test_base_proc__a_killed_parent_takes_everything_along),
-        TEST(test_base_proc__an_interrupt_stops_the_run_and_the_second_kills),
+        KIT_TEST(test_base_proc__collects_both_outputs_and_the_exit_code),
+        KIT_TEST(test_base_proc__a_signal_is_not_an_exit_code),
+        KIT_TEST(test_base_proc__a_missing_program_is_not_found),
+        KIT_TEST(test_base_proc__a_program_that_cannot_be_executed_is_a_spawn_error),
+        KIT_TEST(test_base_proc__a_missing_folder_is_a_spawn_error_that_names_it),
+        KIT_TEST(test_base_proc__feeds_megabytes_through_without_deadlock),
+        KIT_TEST(test_base_proc__a_program_that_ignores_its_input_is_fine),
+        KIT_TEST(test_base_proc__keeps_no_more_output_than_asked),
+        KIT_TEST(test_base_proc__a_timeout_kills_the_whole_group),
+        KIT_TEST(test_base_proc__endless_output_still_meets_its_timeout),
+        KIT_TEST(test_base_proc__does_not_wait_for_what_was_left_in_the_background),
+        KIT_TEST(test_base_proc__closing_output_early_is_not_the_end),
+        KIT_TEST(test_base_proc__environment_and_folder_are_the_given_ones),
+        KIT_TEST(test_base_proc__no_descriptor_leaks_in_or_stays_behind),
+        KIT_TEST(test_base_proc__confinement_that_fails_ends_the_child_with_126),
+        KIT_TEST(test_base_proc__shell_words_are_never_interpreted),
+        KIT_TEST(test_base_proc__works_with_standard_descriptors_closed),
+        KIT_TEST(test_base_proc__a_killed_parent_takes_everything_along),
+        KIT_TEST(test_base_proc__an_interrupt_stops_the_run_and_the_second_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,12 +64,13 @@ static kl_err from_library(gathering *g, const char *dir, kl_error *e) {
 static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, const char *name, kl_error *e) {
     kl_str *names;
     size_t n;
-    kl_err err = kl_fs_list(&names, &n, g->arena, folder, e);
+    kl_err err = kl_kernel_list(&names, &n, g->arena, folder, e);
     for (size_t i = 0; !err && i < n; i++) {
-        const kl_surface *surface = kl_surface_of_path(names[i]);
         kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
-        if (surface && !(err = kl_fs_read(&source, g->arena, path.ptr, KL_MAX_SOURCE_BYTES, e)))
-            add_start(g, task, kl_fs_join(g->arena, name, names[i].ptr), source, surface, KL_S(""));
+        err = kl_kernel_read(&source, &path, g->arena, e);
+        if (!err)
+            add_start(g, task, kl_fs_join(g->arena, name, names[i].ptr), source, kl_surface_of_path(names[i]),
+                      KL_S(""));
     }
     return err;
 }

@@ -1,4 +1,4 @@
-/* cmd_kernel.c - `klineage kernel show|diff`: what a kernel file says, without compiling or running it.
+/* cmd_kernel.c - `klineage kernel show|source|diff`: what a kernel file says, without compiling or running it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "base/json.h"
@@ -202,6 +202,20 @@ kl_err kl_cmd_kernel_show(kl_context *c, const kl_args *args, kl_result *out, kl
     if (err) return err;
     out->json = directives_json(&out->text, k);
     return kl_args_has(args, KL_OPTION_TASK) ? add_plan(c, args, k, out, e) : KL_OK;
+}
+
+kl_err kl_cmd_kernel_source(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+    kl_kernel *k;
+    kl_err err = load(&k, c->arena, args->words[0], NULL, e);
+    if (err) return err;
+    kl_buf_add(&out->text, k->source);
+    out->json = json_object();
+    put(out->json, "schema", json_string("klineage/kernel-source"));
+    put(out->json, "version", json_integer(1));
+    put(out->json, "path", kl_json_str(k->path));
+    put(out->json, "hash", json_string(k->hash));
+    put(out->json, "source", kl_json_str(k->source));
+    return KL_OK;
 }
 
 kl_err kl_cmd_kernel_diff(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {

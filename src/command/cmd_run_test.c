@@ -2,11 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "command/command.h"
-#include "run/fake_provider.h"
+#include "kit/fake_provider.h"
+#include "kit/kit.h"
 #include <stdlib.h>
 
-static kl_arena *arena;
-static kl_error e;
 static const char *dir, *log_path;
 static kl_run_opts opts;
 static char run_id[65];
@@ -51,13 +50,9 @@ static kl_err do_run(kl_buf *heard) {
 static kl_buf heard_first;
 
 static int set_up(void **state) {
-    (void)state;
-    kl_str folder;
-    arena = kl_arena_new();
-    e = (kl_error){0};
+    kit_set_up(state);
     heard_first = (kl_buf){0};
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
-    dir = folder.ptr;
+    dir = kit_folder();
     log_path = kl_fs_join(arena, dir, "calls").ptr;
     opts = (kl_run_opts){.command = "walk",
                          .store = kl_fs_join(arena, dir, "k.db").ptr,
@@ -70,11 +65,8 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    (void)state;
     kl_buf_fini(&heard_first);
-    kl_fs_remove_tree(dir);
-    kl_arena_free(arena);
-    return 0;
+    return kit_tear_down(state);
 }
 
 /* The command's result; its text in the arena. */

@@ -121,6 +121,7 @@ kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_e
 kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_kernel_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kl_cmd_kernel_source(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_kernel_diff(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_verdict_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
 kl_err kl_cmd_verdict_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);

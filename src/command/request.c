@@ -75,18 +75,19 @@ kl_err kl_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_
 
 /* ---- kernels -------------------------------------------------------------------------------------------------- */
 
-static kl_err check_path(const char *path, kl_error *e) {
+static kl_err check_path(kl_arena *a, const char *path, kl_error *e) {
     if (kl_fs_is_dir(path)) return kl_fail(e, KL_EINVAL, path, "a kernel is one file, but this is a folder");
-    if (!kl_fs_exists(path)) {
+    kl_str file = kl_kernel_file(a, path);
+    if (!file.len) {
         kl_fail(e, KL_ENOENT, path, "no such file");
         return kl_hint(
             e, "a kernel is one source file; every task has a naive one to start from: cp tasks/gemm/naive.c mine.c");
     }
-    if (access(path, R_OK) != 0) {
-        kl_fail(e, KL_EIO, path, "cannot be read");
-        return kl_hint(e, "chmod +r %s", path);
+    if (access(file.ptr, R_OK) != 0) {
+        kl_fail(e, KL_EIO, file.ptr, "cannot be read");
+        return kl_hint(e, "chmod +r %s", file.ptr);
     }
-    if (kl_surface_of_path(kl_str_of(path))) return KL_OK;
+    if (kl_surface_of_path(kl_str_of(path)) || kl_str_ends(file, KL_S(".diff"))) return KL_OK;
     kl_fail(e, KL_EINVAL, path, "unknown file extension for a kernel");
     return kl_hint(e, "known extensions: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");
 }
@@ -94,7 +95,7 @@ static kl_err check_path(const char *path, kl_error *e) {
 kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const char *path, const char *const *params,
                          kl_error *e) {
     *out = NULL;
-    kl_err err = check_path(path, e);
+    kl_err err = check_path(a, path, e);
     if (err) return err;
     kl_kernel_opts with = {.params = params}, without = {0};
     err = kl_kernel_load(out, a, path, &with, refusal);

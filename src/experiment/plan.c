@@ -358,11 +358,11 @@ static kl_err load_task(kl_task **out, const reader *r, struct fy_node *n) {
 }
 
 static kl_err load_kernel(kl_kernel **out, const reader *r, struct fy_node *n, const char *path, const kl_surface *s) {
-    kl_str source;
+    kl_str source, name = kl_str_of(path);
     kl_error why = {0};
-    if (!s) s = kl_surface_of_path(kl_str_of(path));
+    if (!s) s = kl_surface_of_path(name);
     if (!s) return fail(r, n, "the extension of a kernel file must be .c, .cl, .cu or .py");
-    kl_err err = kl_fs_read(&source, r->a, path, KL_MAX_SOURCE_BYTES, &why);
+    kl_err err = kl_kernel_read(&source, &name, r->a, &why);
     if (err == KL_ENOENT) return fail(r, n, "no kernel there: %.300s", path);
     if (err) return named_here(r, n, &why);
     return kl_kernel_parse(out, r->a, source, kl_str_of(path), s, NULL, r->e); /* with its own line and caret */

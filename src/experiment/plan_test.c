@@ -2,31 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "experiment_impl.h"
 #include "base/fs.h"
-#include "base/test.h"
+#include "kit/kit.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-static kl_arena *arena;
-static kl_error e;
 static const char *dir, *file;
 
 static int set_up(void **state) {
-    (void)state;
-    kl_str folder;
-    arena = kl_arena_new();
-    e = (kl_error){0};
+    kit_set_up(state);
     setenv("KLINEAGE_TASKS", KL_TEST_ROOT "/tasks", 1);
     unsetenv("KLINEAGE_PRICES");
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
-    dir = folder.ptr;
+    dir = kit_folder();
     file = kl_fs_join(arena, dir, "x.yaml").ptr;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_fs_remove_tree(dir);
-    kl_arena_free(arena);
     return 0;
 }
 
@@ -332,7 +319,7 @@ static void test_experiment_plan__no_call_without_a_price_and_a_budget(void **st
     assert_err(KL_EINVAL, kl_experiment_priced(&free_of_charge, &x, arena, &e));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,27 +1,10 @@
 /* diff_test.c - the difference of two kernels reads well and loses nothing.  SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
 
+#include "kit/kit.h"
 #include <klineage/kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static kl_arena *arena;
-static kl_error e;
-
-static int set_up(void **state)
-{
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static kl_kernel *parse(kl_str text, const char *name, const char *param)
 {
@@ -146,18 +129,17 @@ static void test_kernel_diff__many_changed_lines_end_soon(void **state)
     assert_true(kl_kernel_diff(arena, parse(from, "a.c", NULL), parse(to, "b.c", NULL)).len > 40000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_kernel_diff__equal_sources_give_nothing),
-        TEST(test_kernel_diff__directives_come_first),
-        TEST(test_kernel_diff__distant_changes_are_separate_hunks),
-        TEST(test_kernel_diff__insertion_and_deletion),
-        TEST(test_kernel_diff__chosen_params_show),
-        TEST(test_kernel_diff__rows_are_lines_of_both_files),
-        TEST(test_kernel_diff__many_changed_lines_end_soon),
+        KIT_TEST(test_kernel_diff__equal_sources_give_nothing),
+        KIT_TEST(test_kernel_diff__directives_come_first),
+        KIT_TEST(test_kernel_diff__distant_changes_are_separate_hunks),
+        KIT_TEST(test_kernel_diff__insertion_and_deletion),
+        KIT_TEST(test_kernel_diff__chosen_params_show),
+        KIT_TEST(test_kernel_diff__rows_are_lines_of_both_files),
+        KIT_TEST(test_kernel_diff__many_changed_lines_end_soon),
     };
     return cmocka_run_group_tests_name("kernel_diff", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* directive_test.c - reading directives: what whole files can do to the reader, every bound, and exact messages.
  * Grammar case by case is in tests/cases/directive.  SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
 
 #include "kernel_impl.h"
+#include "kit/kit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,24 +10,7 @@
 
 #define LAUNCH "//! launch f grid(1) block(32) args(A)\n"
 
-static kl_arena *arena;
 static kl_kernel *kernel;
-static kl_error e;
-
-static int set_up(void **state)
-{
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static kl_err parse_as(kl_str text, const char *path)
 {
@@ -432,38 +415,37 @@ static void test_kernel_ident__ignores_directive_white_space_and_path_alone(void
     assert_string_not_equal(c, hash_of("k.cu", "//! launch f grid(1) block(1) args(A)\n", NULL));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_kernel_directive__empty_file_has_no_launch),
-        TEST(test_kernel_directive__nul_byte_is_refused_where_it_stands),
-        TEST(test_kernel_directive__binary_garbage_is_refused),
-        TEST(test_kernel_directive__crlf_and_missing_last_newline),
-        TEST(test_kernel_directive__byte_order_mark_is_white_space),
-        TEST(test_kernel_directive__other_encodings_pass_outside_directives),
-        TEST(test_kernel_directive__source_size_is_bounded),
-        TEST(test_kernel_directive__huge_file_is_refused_without_reading_it),
-        TEST(test_kernel_directive__very_long_lines_have_short_messages),
-        TEST(test_kernel_directive__null_error_and_options_are_fine),
-        TEST(test_kernel_directive__every_count_is_bounded),
-        TEST(test_kernel_directive__values_of_a_param_are_bounded),
-        TEST(test_kernel_directive__deep_parentheses_are_refused),
-        TEST(test_kernel_directive__unknown_directive_suggests),
-        TEST(test_kernel_directive__duplicate_names_the_first_line),
-        TEST(test_kernel_directive__c_launch_has_no_grid),
-        TEST(test_kernel_directive__missing_clause_shows_an_example),
-        TEST(test_kernel_directive__bad_expression_points_into_its_line),
-        TEST(test_kernel_directive__tabs_keep_the_caret_in_place),
-        TEST(test_kernel_directive__escape_sequences_do_not_reach_the_terminal),
-        TEST(test_kernel_directive__flag_refusal_lists_what_is_allowed),
-        TEST(test_kernel_directive__surface_conflict),
-        TEST(test_kernel_directive__override_errors_name_the_params),
-        TEST(test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result),
-        TEST(test_kernel_surfaces__table_is_complete),
-        TEST(test_kernel_surfaces__flags_carry_no_path_and_no_list),
-        TEST(test_kernel_ident__ignores_directive_white_space_and_path_alone),
+        KIT_TEST(test_kernel_directive__empty_file_has_no_launch),
+        KIT_TEST(test_kernel_directive__nul_byte_is_refused_where_it_stands),
+        KIT_TEST(test_kernel_directive__binary_garbage_is_refused),
+        KIT_TEST(test_kernel_directive__crlf_and_missing_last_newline),
+        KIT_TEST(test_kernel_directive__byte_order_mark_is_white_space),
+        KIT_TEST(test_kernel_directive__other_encodings_pass_outside_directives),
+        KIT_TEST(test_kernel_directive__source_size_is_bounded),
+        KIT_TEST(test_kernel_directive__huge_file_is_refused_without_reading_it),
+        KIT_TEST(test_kernel_directive__very_long_lines_have_short_messages),
+        KIT_TEST(test_kernel_directive__null_error_and_options_are_fine),
+        KIT_TEST(test_kernel_directive__every_count_is_bounded),
+        KIT_TEST(test_kernel_directive__values_of_a_param_are_bounded),
+        KIT_TEST(test_kernel_directive__deep_parentheses_are_refused),
+        KIT_TEST(test_kernel_directive__unknown_directive_suggests),
+        KIT_TEST(test_kernel_directive__duplicate_names_the_first_line),
+        KIT_TEST(test_kernel_directive__c_launch_has_no_grid),
+        KIT_TEST(test_kernel_directive__missing_clause_shows_an_example),
+        KIT_TEST(test_kernel_directive__bad_expression_points_into_its_line),
+        KIT_TEST(test_kernel_directive__tabs_keep_the_caret_in_place),
+        KIT_TEST(test_kernel_directive__escape_sequences_do_not_reach_the_terminal),
+        KIT_TEST(test_kernel_directive__flag_refusal_lists_what_is_allowed),
+        KIT_TEST(test_kernel_directive__surface_conflict),
+        KIT_TEST(test_kernel_directive__override_errors_name_the_params),
+        KIT_TEST(test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result),
+        KIT_TEST(test_kernel_surfaces__table_is_complete),
+        KIT_TEST(test_kernel_surfaces__flags_carry_no_path_and_no_list),
+        KIT_TEST(test_kernel_ident__ignores_directive_white_space_and_path_alone),
     };
     return cmocka_run_group_tests_name("kernel_directive", tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
  * Nothing runs here and nothing is compiled.  SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
-#include "base/fs.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -139,7 +137,7 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, c
 
 kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e)
 {
-    kl_str text;
-    kl_err err = kl_fs_read(&text, a, path, KL_MAX_SOURCE_BYTES, e);
-    return err ? err : kl_kernel_parse(out, a, text, kl_str_of(path), NULL, o, e);
+    kl_str text, name = kl_str_of(path);
+    kl_err err = kl_kernel_read(&text, &name, a, e);
+    return err ? err : kl_kernel_parse(out, a, text, name, NULL, o, e);
 }

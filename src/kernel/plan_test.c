@@ -1,31 +1,20 @@
 /* plan_test.c - what planning promises beyond the single cases of tests/cases/directive: plain bytes, bounds, every
  * tensor type.  SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
 
 #include "fixture.h"
+#include "kit/kit.h"
 
 #include <stdlib.h>
 
-static kl_arena *arena;
 static kl_kernel *kernel;
 static kl_plan *plan;
 static kl_fixture fixture;
-static kl_error e;
 
 static int set_up(void **state)
 {
-    (void)state;
-    arena = kl_arena_new();
+    kit_set_up(state);
     plan = KL_NEW(arena, kl_plan);
     fixture_init(&fixture, 128, 256);
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    kl_arena_free(arena);
     return 0;
 }
 
@@ -142,7 +131,7 @@ static void test_kernel_plan__default_view_of_every_rank(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void)
 {

@@ -1,26 +1,11 @@
 /* Tests of command.c and command_reply.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/test.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static kl_error e;
-static kl_arena *arena;
-
-static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static const kl_message TURNS[] = {{KL_ROLE_SYSTEM, {"Be terse.", 9}, true},
                                    {KL_ROLE_USER, {"What is $HOME; `ls`?", 20}, false}};
@@ -186,7 +171,7 @@ static void test_model_command__an_agent_that_fails_says_why(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_model_command__##name, set_up, tear_down)
+#define TEST(name) KIT_TEST(test_model_command__##name)
     const struct CMUnitTest tests[] = {
         TEST(text_in_text_out),       TEST(it_runs_in_an_empty_folder),
         TEST(failures_have_a_reason), TEST(the_name_is_that_of_the_model),

@@ -2,9 +2,9 @@
  * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/proc.h"
-#include "base/test.h"
 #include "curl_api.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,6 @@
 #define LOG "seen.jsonl"
 #define TEXT "ACTION: unroll\nLOCUS: loop k\n\xc3\xbcml\xc3\xa4ut and \xf0\x9f\x9a\x80 end.\n"
 
-static kl_error e;
-static kl_arena *arena;
 static int server_stdin = -1;
 
 /* ---- the server ---------------------------------------------------------------------------------------------- */
@@ -52,20 +50,12 @@ static void point_to(int port) {
 static int server_port;
 
 static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
+    kit_set_up(state);
     setenv("ANTHROPIC_API_KEY", KEY, 1);
     setenv("OPENAI_API_KEY", KEY, 1);
     unsetenv("ANTHROPIC_API_KEY_FILE");
     point_to(server_port);
     unlink(LOG);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
     return 0;
 }
 
@@ -402,7 +392,7 @@ static void test_model_http__addresses_that_are_refused(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_model_http__##name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_model_http__##name, set_up, kit_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(replies),
         TEST(missing_or_mad_usage_is_charged_at_its_bound),

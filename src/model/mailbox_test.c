@@ -1,30 +1,24 @@
 /* Tests of mailbox.c: what is asked, what counts as an answer.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/test.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-static kl_error e;
-static kl_arena *arena;
 static kl_model *model;
 
 static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
+    kit_set_up(state);
     kl_fs_remove_tree("box");
     return kl_model_open(&model, "mailbox:box", &e);
 }
 
 static int tear_down(void **state) {
-    (void)state;
     kl_model_close(model);
-    kl_arena_free(arena);
-    return 0;
+    return kit_tear_down(state);
 }
 
 static const kl_message TURNS[] = {{KL_ROLE_SYSTEM, {"Be terse.\n", 10}, true},

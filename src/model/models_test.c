@@ -1,23 +1,8 @@
 /* Tests of models.c and builtin.c: every row of the table answers for itself.  SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 #include <stdlib.h>
 
-static kl_error e;
-static kl_arena *arena;
-
-static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static void test_model_models__every_provider_conforms(void **state) {
     (void)state;
@@ -142,7 +127,7 @@ static void test_model_builtin__knows_what_it_cannot(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_model_##name, set_up, tear_down)
+#define TEST(name) KIT_TEST(test_model_##name)
     const struct CMUnitTest tests[] = {
         TEST(models__without_libcurl_it_says_so),
         TEST(models__every_provider_conforms),

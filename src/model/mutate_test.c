@@ -1,10 +1,8 @@
 /* Tests of mutate.c: an edit that applies, drawn anew for every key, and nothing but a sentence where prose is wanted.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 
-static kl_error e;
-static kl_arena *arena;
 
 static const char KERNEL[] = "//! param BM = 32 {32, 64}\n"
                              "//! launch f args(x, y, N)\n"
@@ -12,19 +10,6 @@ static const char KERNEL[] = "//! param BM = 32 {32, 64}\n"
                              "    for (int i = 0; i < n; i++)\n"
                              "        for (int j = 0; j < KL_BM; j++) y[i] += x[j];\n"
                              "}\n";
-
-static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static kl_kernel *parsed(const char *text) {
     kl_kernel *k;
@@ -140,7 +125,7 @@ static void test_model_mutate__a_seed_is_a_number(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_model_mutate__##name, set_up, tear_down)
+#define TEST(name) KIT_TEST(test_model_mutate__##name)
     const struct CMUnitTest tests[] = {
         TEST(every_answer_is_an_edit_that_applies),  TEST(kinds_have_equal_shares),
         TEST(another_seed_is_another_proposer),      TEST(prose_is_a_sentence),

@@ -1,27 +1,17 @@
 /* Tests of price.c: the table that is built in, one of the user's, bounds.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/test.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 #include <stdlib.h>
 
 extern const unsigned char kl_model_prices[];
 extern const size_t kl_model_prices_bytes;
 
-static kl_error e;
-static kl_arena *arena;
 
 static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
+    kit_set_up(state);
     unsetenv("KLINEAGE_PRICES");
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
     return 0;
 }
 
@@ -250,7 +240,7 @@ static void test_model_price__usage_from_bytes(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_model_price__##name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_model_price__##name, set_up, kit_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(table),
         TEST(what_is_not_known_is_refused),

@@ -1,25 +1,10 @@
 /* Tests of replay.c and recording.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/test.h"
 #include "model_impl.h"
+#include "kit/kit.h"
 
 #define HEAD "{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"claude-opus-4-6\"}\n"
 
-static kl_error e;
-static kl_arena *arena;
-
-static int set_up(void **state) {
-    (void)state;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_arena_free(arena);
-    return 0;
-}
 
 static kl_err ask(kl_reply *r, const char *spec, const char *slot, const char *key) {
     static const kl_message turn = {KL_ROLE_USER, {"whatever", 8}, false};
@@ -194,7 +179,7 @@ static void test_model_replay__what_came_next_is_in_the_file(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_model_replay__##name, set_up, tear_down)
+#define TEST(name) KIT_TEST(test_model_replay__##name)
     const struct CMUnitTest tests[] = {
         TEST(what_was_written_comes_back),
         TEST(the_same_calls_are_the_same_bytes),

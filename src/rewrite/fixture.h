@@ -20,10 +20,6 @@ static inline kl_kernel *kernel_c(kl_arena *a, const char *body) {
 
 typedef void each_kernel(kl_arena *a, const kl_kernel *k, const kl_kernel *before, void *ctx);
 
-static inline bool is_kernel(kl_str name) {
-    return kl_str_ends(name, KL_S(".c")) || kl_str_ends(name, KL_S(".cu")) || kl_str_ends(name, KL_S(".cl"));
-}
-
 /* Every kernel of a folder in the order of its names; `before` is the one before it, NULL for the first. */
 static inline int kernels_of(const char *dir, each_kernel *each, void *ctx) {
     if (!kl_fs_is_dir(dir)) return 0;
@@ -33,10 +29,10 @@ static inline int kernels_of(const char *dir, each_kernel *each, void *ctx) {
     size_t n;
     int seen = 0;
     kl_kernel *before = NULL;
-    assert_ok(kl_fs_list(&names, &n, a, dir, &e));
+    assert_ok(kl_kernel_list(&names, &n, a, dir, &e));
     for (size_t i = 0; i < n; i++) {
         kl_kernel *k;
-        if (!is_kernel(names[i]) || kl_str_starts(names[i], KL_S("oracle"))) continue;
+        if (kl_str_starts(names[i], KL_S("oracle"))) continue;
         assert_ok(kl_kernel_load(&k, a, kl_fs_join(a, dir, names[i].ptr).ptr, NULL, &e));
         each(a, k, before, ctx);
         before = k;

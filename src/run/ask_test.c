@@ -1,15 +1,14 @@
 /* ask_test.c - one track and a model that does as it is told: what is asked, paid, kept and given back.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run/fake_provider.h"
+#include "kit/fake_provider.h"
 #include "run/run_impl.h"
+#include "kit/kit.h"
 #include <klineage/limits.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #define BUDGET 1000000
 
-static kl_arena *arena;
-static kl_error e;
 static const char *dir, *log_path;
 static kl_run *run;
 static kl_run_opts opts;
@@ -43,12 +42,8 @@ static void again(void) {
 }
 
 static int set_up(void **state) {
-    (void)state;
-    kl_str folder;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
-    dir = folder.ptr;
+    kit_set_up(state);
+    dir = kit_folder();
     log_path = kl_fs_join(arena, dir, "calls").ptr;
     opts = (kl_run_opts){.command = "optimize",
                          .store = kl_fs_join(arena, dir, "k.db").ptr,
@@ -61,11 +56,8 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    (void)state;
     if (run) close_run();
-    kl_fs_remove_tree(dir);
-    kl_arena_free(arena);
-    return 0;
+    return kit_tear_down(state);
 }
 
 static kl_store_charge *charges(size_t wanted) {

@@ -1,9 +1,10 @@
 /* tracks_test.c - lines in processes of their own: killed anywhere, stopped, out of money, waiting, at the same time.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run/fake_provider.h"
+#include "kit/fake_provider.h"
 #include "run/run_impl.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "kit/kit.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -11,20 +12,14 @@
 
 #define MAX_TRACKS 4
 
-static kl_arena *arena;
-static kl_error e;
 static const char *dir, *log_path;
 static kl_run_opts opts;
 static pid_t test_process;
 
 static int set_up(void **state) {
-    (void)state;
-    kl_str folder;
-    arena = kl_arena_new();
-    e = (kl_error){0};
+    kit_set_up(state);
     test_process = getpid();
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
-    dir = folder.ptr;
+    dir = kit_folder();
     log_path = kl_fs_join(arena, dir, "calls").ptr;
     opts = (kl_run_opts){.command = "optimize",
                          .store = kl_fs_join(arena, dir, "k.db").ptr,
@@ -32,13 +27,6 @@ static int set_up(void **state) {
                          .priced_as = "claude-opus-4-6",
                          .provider = &fake_repeatable,
                          .budget_microusd = 100000000};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_fs_remove_tree(dir);
-    kl_arena_free(arena);
     return 0;
 }
 
@@ -514,7 +502,7 @@ static void test_run__two_runs_share_a_store(void **state) {
     assert_int_equal(calls(), 4 * 2 * CALLS);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -2,34 +2,25 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/test.h"
 #include "store/store_impl.h"
+#include "kit/kit.h"
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static kl_arena *arena;
-static kl_error e;
 static const char *dir, *path;
 static kl_store *s;
 
 static int set_up(void **state) {
-    (void)state;
-    kl_str folder;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
-    dir = folder.ptr;
+    kit_set_up(state);
+    dir = kit_folder();
     path = kl_fs_join(arena, dir, "klineage.db").ptr;
     return kl_store_open(&s, path, &e) ? -1 : 0;
 }
 
 static int tear_down(void **state) {
-    (void)state;
     kl_store_close(s);
-    kl_fs_remove_tree(dir);
-    kl_arena_free(arena);
-    return 0;
+    return kit_tear_down(state);
 }
 
 static kl_str key_of(const char *name) { return kl_arena_copy(arena, kl_str_of(kl_hash_of(kl_str_of(name)).hex)); }

@@ -2,8 +2,8 @@
  * files, newer schemas, a writer that does not let go.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/test.h"
 #include "store/store_impl.h"
+#include "kit/kit.h"
 #include <klineage/limits.h>
 #include <klineage/store.h>
 #include <fcntl.h>
@@ -15,25 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static kl_arena   *arena;
-static kl_error    e;
 static const char *dir, *path;
 
 static int set_up(void **state) {
-    (void)state;
-    kl_str folder;
-    arena = kl_arena_new();
-    e = (kl_error){0};
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
-    dir = folder.ptr;
+    kit_set_up(state);
+    dir = kit_folder();
     path = kl_fs_join(arena, dir, "sub/klineage.db").ptr;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    kl_fs_remove_tree(dir);
-    kl_arena_free(arena);
     return 0;
 }
 
@@ -404,7 +391,7 @@ static void test_store__the_default_path_obeys_its_variables_in_order(void **sta
     assert_str(kl_store_default_path(arena), "own.db");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -513,6 +513,10 @@ def test_a_task_without_a_native_oracle(p):
 def test_kernel_show_and_diff(p):
     shown = p.run("kernel", "show", p.naive, "--task", "gemm", "--json").is_("ok").json()
     assert shown["surface"] == "c" and shown["plan"]["launches"][0]["entry"] == "gemm", shown
+    rung = p.source / "experts/gemm/c/7-transpose"
+    made = p.run("kernel", "source", f"{rung}.c").is_("ok", "other:transpose_in_registers").out
+    assert p.run("kernel", "source", f"{rung}.diff").is_("ok").out == made
+    p.run("kernel", "diff", f"{rung}.c", p.source / "experts/gemm/c/8-expert.c").is_("no", "prefetch")
     p.run("kernel", "diff", p.naive, p.naive).is_("ok")
     p.run("kernel", "diff", p.naive, KERNELS / "gemm_wrong.c").is_("no", "k + 1 < K")
     p.run("kernel", "show", KERNELS / "gemm_malformed.c", "--task", "gemm").is_("usage", "KK", "^")
