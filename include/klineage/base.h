@@ -11,9 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Around the declarations of every public header: C linkage, and visible outside the shared libraries, which hide
+ * whatever else they hold. */
 #ifdef __cplusplus
-extern "C" {
+#define KL_API_BEGIN extern "C" { _Pragma("GCC visibility push(default)")
+#define KL_API_END _Pragma("GCC visibility pop") }
+#else
+#define KL_API_BEGIN _Pragma("GCC visibility push(default)")
+#define KL_API_END _Pragma("GCC visibility pop")
 #endif
+
+KL_API_BEGIN
 
 #define KL_MUST_USE __attribute__((warn_unused_result))
 #define KL_NORETURN __attribute__((noreturn)) /* _Noreturn is not C++ */
@@ -33,7 +41,11 @@ typedef struct {
     size_t      len;
 } kl_str;
 
+#ifdef __cplusplus
+#define KL_S(literal) (kl_str{"" literal, sizeof(literal) - 1})
+#else
 #define KL_S(literal) ((kl_str){"" literal, sizeof(literal) - 1})
+#endif
 #define KL_STR_ARG(s) (int)(s).len, (s).ptr /* for "%.*s" */
 
 kl_str kl_str_of(const char *c_string); /* NULL gives the empty text */
@@ -127,7 +139,5 @@ double      kl_dtype_load(kl_dtype t, const void *base, size_t index); /* any ty
  * saturate and take NaN as 0. */
 void        kl_dtype_store(kl_dtype t, void *base, size_t index, double value);
 
-#ifdef __cplusplus
-}
-#endif
+KL_API_END
 #endif

@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <klineage/backend.h>
 
+KL_API_BEGIN
+
 typedef enum {
     KL_PASS, KL_NO_COMPILE, KL_WRONG, KL_CHEAT, KL_HANG, KL_CRASH, KL_UNSTABLE, KL_REFUSED
 } kl_outcome;
@@ -195,4 +197,5 @@ KL_MUST_USE kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, c
  * back, and a time that does not settle is taken once more.  Returns when nothing is left.  `done`, `failed`: counts. */
 KL_MUST_USE kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e);
 
+KL_API_END
 #endif
