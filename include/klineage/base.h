@@ -119,6 +119,24 @@ kl_err kl_fail_at(kl_error *e, kl_err code, kl_str file, kl_str text, size_t off
     KL_PRINTF(6, 7);
 void kl_error_render(const kl_error *e, kl_buf *out); /* the whole message as a person reads it, newline at the end */
 
+/* ---- who watches a call ------------------------------------------------------------------------------------ */
+
+typedef enum { KL_LOG_DEBUG, KL_LOG_INFO, KL_LOG_WARNING } kl_log_level;
+
+/* What a call says while it runs, and how it is stopped.  A slot that is NULL says nothing, shows nothing, stops
+ * nothing; this library writes to no stream of its own.  Slots run on the thread that made the call, `cancelled`
+ * every few milliseconds; they must not call the library. */
+typedef struct {
+    void (*log)(void *ctx, kl_log_level level, const char *line); /* one message, without a newline at its end */
+    void (*progress)(void *ctx, const char *line);                /* replaces the one before; "": nothing to show */
+    bool (*cancelled)(void *ctx);                                 /* true: the call ends with KL_EINTR, soon */
+    void *ctx;
+} kl_monitor;
+
+/* `m` (borrowed) watches what this thread calls from now on; NULL changes nothing.  Returns the one before, to be put
+ * back.  Options with a `monitor` do both for their call.  A new thread has one whose slots are NULL. */
+const kl_monitor *kl_monitor_use(const kl_monitor *m);
+
 /* ---- data types ------------------------------------------------------------------------------------------- */
 
 typedef enum {

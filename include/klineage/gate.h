@@ -123,6 +123,7 @@ typedef struct {
     bool        more_to_come;          /* start the next candidate's process ahead, when this verdict is done */
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
+    const kl_monitor *monitor;         /* of kl_gate_run and kl_gate_tune; borrowed; NULL: the thread's own */
     void      (*progress)(void *ctx, kl_stage stage, const char *text);
     void      (*tried)(void *ctx, const kl_trial *t, int n, int most); /* tune: trial `n` of at most `most` is done; NULL: nobody asks */
     void       *progress_ctx;

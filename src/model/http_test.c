@@ -1,7 +1,7 @@
 /* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage, errors, what was sent
  * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/proc.h"
+#include "base/terminal.h"
 #include "base/test.h"
 #include "curl_api.h"
 #include "model_impl.h"
@@ -270,6 +270,7 @@ static void test_model_http__an_interrupt_ends_the_wait(void **state) {
     const pid_t pid = fork();
     if (pid == 0) {
         kl_reply r;
+        kl_terminal_watch(KL_QUIET);
         kl_interrupt_install();
         const bool ended = ask(&r, "anthropic:never") == KL_EINTR && r.billed_microusd == -1;
         const bool not_begun = ask(&r, "anthropic:ok") == KL_EINTR && r.billed_microusd == 0; /* the flag stays */

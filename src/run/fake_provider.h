@@ -7,7 +7,6 @@
 #ifndef KL_RUN_FAKE_PROVIDER_H
 #define KL_RUN_FAKE_PROVIDER_H
 #include "base/fs.h"
-#include "base/proc.h"
 #include "base/test.h"
 #include <klineage/run.h>
 #include <fcntl.h>
