@@ -9,6 +9,8 @@
 
 #include <klineage/kernel.h>
 
+KL_API_BEGIN
+
 typedef enum { KL_BACKEND_CPU = 1, KL_BACKEND_OPENCL, KL_BACKEND_CUDA } kl_backend_id;
 
 /* One device as probed. */
@@ -231,4 +233,5 @@ const char        *kl_runner_describe(const kl_runner *r); /* of a plugin or scr
 const kl_isolation *kl_runner_isolation(const kl_runner *r);
 void               kl_runner_stop(kl_runner *r);           /* kill and reap; accepts NULL */
 
+KL_API_END
 #endif

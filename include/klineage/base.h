@@ -11,9 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Around the declarations of every public header: C linkage, and visible outside the shared libraries, which hide
+ * whatever else they hold. */
 #ifdef __cplusplus
-extern "C" {
+#define KL_API_BEGIN extern "C" { _Pragma("GCC visibility push(default)")
+#define KL_API_END _Pragma("GCC visibility pop") }
+#else
+#define KL_API_BEGIN _Pragma("GCC visibility push(default)")
+#define KL_API_END _Pragma("GCC visibility pop")
 #endif
+
+KL_API_BEGIN
 
 #define KL_MUST_USE __attribute__((warn_unused_result))
 #define KL_NORETURN __attribute__((noreturn)) /* _Noreturn is not C++ */
@@ -33,7 +41,11 @@ typedef struct {
     size_t      len;
 } kl_str;
 
+#ifdef __cplusplus
+#define KL_S(literal) (kl_str{"" literal, sizeof(literal) - 1})
+#else
 #define KL_S(literal) ((kl_str){"" literal, sizeof(literal) - 1})
+#endif
 #define KL_STR_ARG(s) (int)(s).len, (s).ptr /* for "%.*s" */
 
 kl_str kl_str_of(const char *c_string); /* NULL gives the empty text */
@@ -107,6 +119,24 @@ kl_err kl_fail_at(kl_error *e, kl_err code, kl_str file, kl_str text, size_t off
     KL_PRINTF(6, 7);
 void kl_error_render(const kl_error *e, kl_buf *out); /* the whole message as a person reads it, newline at the end */
 
+/* ---- who watches a call ------------------------------------------------------------------------------------ */
+
+typedef enum { KL_LOG_DEBUG, KL_LOG_INFO, KL_LOG_WARNING } kl_log_level;
+
+/* What a call says while it runs, and how it is stopped.  A slot that is NULL says nothing, shows nothing, stops
+ * nothing; this library writes to no stream of its own.  Slots run on the thread that made the call, `cancelled`
+ * every few milliseconds; they must not call the library. */
+typedef struct {
+    void (*log)(void *ctx, kl_log_level level, const char *line); /* one message, without a newline at its end */
+    void (*progress)(void *ctx, const char *line);                /* replaces the one before; "": nothing to show */
+    bool (*cancelled)(void *ctx);                                 /* true: the call ends with KL_EINTR, soon */
+    void *ctx;
+} kl_monitor;
+
+/* `m` (borrowed) watches what this thread calls from now on; NULL changes nothing.  Returns the one before, to be put
+ * back.  Options with a `monitor` do both for their call.  A new thread has one whose slots are NULL. */
+const kl_monitor *kl_monitor_use(const kl_monitor *m);
+
 /* ---- data types ------------------------------------------------------------------------------------------- */
 
 typedef enum {
@@ -127,7 +157,5 @@ double      kl_dtype_load(kl_dtype t, const void *base, size_t index); /* any ty
  * saturate and take NaN as 0. */
 void        kl_dtype_store(kl_dtype t, void *base, size_t index, double value);
 
-#ifdef __cplusplus
-}
-#endif
+KL_API_END
 #endif

@@ -8,6 +8,8 @@
 
 #include <klineage/search.h>
 
+KL_API_BEGIN
+
 /* One kernel to be made faster: a row of `workloads`, once for each surface. */
 typedef struct {
     kl_str name;                       /* first part of its tracks' names */
@@ -69,4 +71,5 @@ int64_t kl_experiment_most(const kl_experiment *x, int n);
 KL_MUST_USE kl_err kl_experiment_run(kl_run *r, const kl_experiment *x, kl_experiment_track *tracks, int n, const kl_track_opts *o, bool table,
                                      kl_error *e);
 
+KL_API_END
 #endif

@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <klineage/backend.h>
 
+KL_API_BEGIN
+
 typedef enum {
     KL_PASS, KL_NO_COMPILE, KL_WRONG, KL_CHEAT, KL_HANG, KL_CRASH, KL_UNSTABLE, KL_REFUSED
 } kl_outcome;
@@ -121,6 +123,7 @@ typedef struct {
     bool        more_to_come;          /* start the next candidate's process ahead, when this verdict is done */
     uint64_t    seed;                  /* 0: fresh */
     kl_compile_opts compile;
+    const kl_monitor *monitor;         /* of kl_gate_run and kl_gate_tune; borrowed; NULL: the thread's own */
     void      (*progress)(void *ctx, kl_stage stage, const char *text);
     void      (*tried)(void *ctx, const kl_trial *t, int n, int most); /* tune: trial `n` of at most `most` is done; may be NULL */
     void       *progress_ctx;
@@ -195,4 +198,5 @@ KL_MUST_USE kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, c
  * back, and a time that does not settle is taken once more.  Returns when nothing is left.  `done`, `failed`: counts. */
 KL_MUST_USE kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e);
 
+KL_API_END
 #endif

@@ -8,6 +8,8 @@
 #include <klineage/limits.h>
 #include <klineage/task.h>
 
+KL_API_BEGIN
+
 typedef enum { KL_SURFACE_NONE, KL_SURFACE_C, KL_SURFACE_OPENCL, KL_SURFACE_CUDA, KL_SURFACE_TRITON, KL_SURFACE_TILELANG } kl_surface_id;
 
 /* A surface is a kernel language.  One static table in src/kernel/surfaces.c; one row each. */
@@ -83,7 +85,7 @@ typedef struct {
     kl_str       source;                /* whole file, as read */
     kl_param     params[KL_MAX_PARAMS];          int n_params;
     kl_let       lets[KL_MAX_LETS];              int n_lets;
-    kl_expr      requires[16];                   int n_requires;
+    kl_expr      required[16];                   int n_required;
     kl_buffer    buffers[KL_MAX_BUFFERS];        int n_buffers;
     kl_tensormap tensormaps[KL_MAX_TENSORMAPS];  int n_tensormaps;
     kl_launch    launches[KL_MAX_LAUNCHES];      int n_launches;
@@ -195,4 +197,5 @@ KL_MUST_USE kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_tas
 /* The compiler's -D flags for this kernel and workload (params, const axes, dtypes, tensor types), NULL-terminated, in the arena. */
 const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w);
 
+KL_API_END
 #endif

@@ -1,10 +1,10 @@
-/* klineage.h - the whole library, in the order data flows through it.  SPDX-License-Identifier: Apache-2.0 */
+/* klineage.h - the whole library, in the order data flows through it.  libklgate ends with gate.h, libklineage has the
+ * rest.  plugin.h is not here: it is what a baseline in C includes.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_KLINEAGE_H
 #define KLINEAGE_KLINEAGE_H
 
-#include <klineage/base.h>    /* text, arenas, errors, data types */
+#include <klineage/base.h>    /* text, arenas, errors, data types, who watches */
 #include <klineage/limits.h>  /* every bound, with its reason */
-#include <klineage/store.h>   /* verdicts on disk */
 #include <klineage/task.h>    /* what must be computed */
 #include <klineage/kernel.h>  /* one candidate, and its plan for a shape */
 #include <klineage/backend.h> /* where kernels run */
@@ -17,5 +17,15 @@
 #include <klineage/search.h>  /* policies that make one kernel faster */
 #include <klineage/experiment.h> /* policies compared at equal cost */
 #include <klineage/report.h>  /* pages, tables and figures */
+
+#include <klineage/store.h>      /* the journal */
+#include <klineage/rewrite.h>    /* changing a kernel's text */
+#include <klineage/model.h>      /* asking a language model */
+#include <klineage/run.h>        /* effects: journaled, paid for once */
+#include <klineage/lineage.h>    /* from expert back to naive */
+#include <klineage/skill.h>      /* what lineages teach */
+#include <klineage/search.h>     /* spending a budget on one kernel */
+#include <klineage/experiment.h> /* comparisons: one run of many tracks */
+#include <klineage/report.h>     /* what happened, with evidence */
 
 #endif

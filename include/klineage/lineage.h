@@ -8,6 +8,8 @@
 
 #include <klineage/run.h>
 
+KL_API_BEGIN
+
 /* One kernel of the chain, K_i. */
 typedef struct {
     kl_str    name;           /* "K0" ... "Kn"; K0 is the simplest reached */
@@ -119,4 +121,5 @@ void    kl_lineage_render(const kl_lineage *l, kl_buf *out, bool colour);
  * Reproducible: authors and dates come from the lineage.  Errors: KL_ENODEV (no git), KL_EIO. */
 KL_MUST_USE kl_err kl_lineage_export_git(const kl_lineage *l, const char *dir, kl_error *e);
 
+KL_API_END
 #endif

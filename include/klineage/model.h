@@ -8,6 +8,8 @@
 
 #include <klineage/rewrite.h>
 
+KL_API_BEGIN
+
 typedef enum { KL_ROLE_SYSTEM, KL_ROLE_USER, KL_ROLE_ASSISTANT } kl_role;
 
 /* One turn.  `cache`: a breakpoint for the provider's prompt cache goes behind it (at most 4 in a conversation). */
@@ -131,4 +133,5 @@ kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);
  * before (all but its last two turns; the system turn of a purpose that this track asked for before).  No time to live is modelled. */
 kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply);
 
+KL_API_END
 #endif

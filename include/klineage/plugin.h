@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define KL_PLUGIN_MAX_DIMS 8
 
 /* Same values as kl_dtype in base.h. */
@@ -46,4 +50,7 @@ int kl_plugin_run(void *state, const kl_plugin_call *call);
  * Borrowed; lives as long as the state. */
 const char *kl_plugin_describe(void *state);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -9,6 +9,8 @@
 #include <jansson.h>
 #include <klineage/search.h>
 
+KL_API_BEGIN
+
 typedef struct {
     const char *const *runs; int n_runs; /* ids or their beginnings */
     const char *library;                 /* folder; NULL: no cards on the page */
@@ -28,4 +30,5 @@ void kl_report_results_markdown(kl_buf *out, const json_t *results);
 KL_MUST_USE kl_err kl_report_pictures(kl_buf *markdown, const char *dir, const char *link, kl_store *s, const kl_report_opts *o,
                                       kl_error *e);
 
+KL_API_END
 #endif

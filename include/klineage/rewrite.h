@@ -9,6 +9,8 @@
 
 #include <klineage/gate.h>
 
+KL_API_BEGIN
+
 /* ---- actions: the vocabulary of optimizations (src/rewrite/actions.def) -------------------------------------------- */
 
 /* One optimization.  A forward edge applies it, a backward step undoes it. */
@@ -120,4 +122,5 @@ kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s); /* the vocabulary fo
 /* The task as a model is told of it: definition, shapes of the workload, dtypes, tolerance, calling convention, the naive kernel. */
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s);
 
+KL_API_END
 #endif

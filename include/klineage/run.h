@@ -9,6 +9,8 @@
 #include <klineage/model.h>
 #include <klineage/store.h>
 
+KL_API_BEGIN
+
 typedef struct {
     const char *command;      /* "walk", "optimize", "admit", ... */
     const char *store;        /* path; NULL: the default place */
@@ -113,4 +115,5 @@ typedef struct {
 } kl_step;
 KL_MUST_USE kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e);
 
+KL_API_END
 #endif

@@ -7,6 +7,8 @@
 
 #include <klineage/skill.h>
 
+KL_API_BEGIN
+
 /* One of a policy's own numbers, by name: "beam" = 2. */
 typedef struct { kl_str name; double value; } kl_setting;
 
@@ -58,4 +60,5 @@ const kl_policy *kl_policy_each(int i);      /* NULL past the end */
 const kl_policy *kl_policy_find(kl_str name);
 const kl_policy_param *kl_policy_param_find(const kl_policy *p, kl_str name); /* NULL: it has none of that name */
 
+KL_API_END
 #endif

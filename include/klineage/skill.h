@@ -8,6 +8,8 @@
 
 #include <klineage/lineage.h>
 
+KL_API_BEGIN
+
 typedef enum { KL_CARD_LIFTED, KL_CARD_TRIAL, KL_CARD_ADMITTED, KL_CARD_REJECTED, KL_CARD_RETIRED } kl_card_status;
 const char *kl_card_status_name(kl_card_status s); /* also the folder of the library in which it lies */
 
@@ -51,7 +53,7 @@ typedef struct {
     /* sections of the body, Markdown */
     kl_str intent, anchor, carrier, effect, risks, verification;
     kl_predicate *pre; int n_pre;
-    kl_str requires, provides, conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
+    kl_str required, provides, conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
     kl_scope declared, verified;
     kl_trial_record *trials; int n_trials; /* births first */
     kl_str patch;             /* forward edits of the best birth: the mechanical carrier */
@@ -201,4 +203,5 @@ typedef struct { int top; /* per dimension; 0: 4 */ bool all; /* violated ones t
 /* Union of the top-k of each dimension over verified scope, contracts applied, best score first.  Admitted, unedited cards only. */
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target, const kl_retrieve_opts *o);
 
+KL_API_END
 #endif

@@ -11,9 +11,7 @@
 
 #include <klineage/base.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KL_API_BEGIN
 
 typedef struct kl_store kl_store;
 
@@ -150,7 +148,5 @@ KL_MUST_USE kl_err kl_store_record_find(kl_store_record *out, kl_store *s, kl_ar
                                         kl_error *e); /* an id's prefix or the newest of that name */
 KL_MUST_USE kl_err kl_store_record_list(kl_store_record **rows, size_t *n, kl_store *s, kl_arena *a, const char *kind, kl_error *e);
 
-#ifdef __cplusplus
-}
-#endif
+KL_API_END
 #endif

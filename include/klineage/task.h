@@ -9,6 +9,8 @@
 #include <klineage/base.h>
 #include <klineage/limits.h>
 
+KL_API_BEGIN
+
 typedef enum { KL_AXIS_VAR, KL_AXIS_CONST, KL_AXIS_EXPR } kl_axis_kind;
 
 typedef struct {
@@ -143,4 +145,5 @@ KL_MUST_USE kl_err kl_task_fill(void *data, const kl_task *t, const kl_workload 
 typedef bool kl_lookup(void *ctx, kl_str name, int64_t *value);
 KL_MUST_USE kl_err kl_expr_eval(int64_t *out, kl_str expr, kl_lookup *lookup, void *ctx, kl_error *e);
 
+KL_API_END
 #endif

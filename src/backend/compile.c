@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +32,7 @@
 
 /* ---- running one program ------------------------------------------------------------------------------------- */
 
-kl_str kli_worker_path(kl_arena *a) {
-    kl_str dir = kl_fs_self_dir(a), path = kl_fs_join(a, dir.ptr, "klineage-worker");
-    return kl_fs_exists(path.ptr) ? path : kl_fs_join(a, kl_fs_join(a, dir.ptr, "../bin").ptr, "klineage-worker");
-}
+kl_str kli_worker_path(kl_arena *a) { return kl_fs_find_part(a, "klineage-worker"); }
 
 /* A compiler sees no more of our environment than where programs and libraries are. */
 static void make_environment(const char **env, kl_arena *a, const char *dir) {
@@ -202,13 +200,15 @@ static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, k
 
 /* ---- compile ------------------------------------------------------------------------------------------------- */
 
+static kl_isolation   confinement;
+static pthread_once_t confinement_once = PTHREAD_ONCE_INIT;
+
+static void probe_isolation(void) { kl_isolation_probe(&confinement); }
+
 /* What can be had does not change while a process lives. */
 static const kl_isolation *isolation_here(void) {
-    static kl_isolation here;
-    static bool         known;
-    if (!known) kl_isolation_probe(&here);
-    known = true;
-    return &here;
+    (void)pthread_once(&confinement_once, probe_isolation);
+    return &confinement;
 }
 
 static kl_err require_isolation(const kl_compile_opts *o, kl_error *e) {

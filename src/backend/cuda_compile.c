@@ -51,14 +51,9 @@ static const char *nvrtc_flag(kl_arena *a, const char *flag) {
     return flag;
 }
 
-static kl_str worker_path(kl_arena *a) {
-    kl_str here = kl_fs_self_dir(a), path = kl_fs_join(a, here.ptr, "klineage-worker");
-    return kl_fs_exists(path.ptr) ? path : kl_fs_join(a, kl_fs_join(a, here.ptr, "../bin").ptr, "klineage-worker");
-}
-
 static void nvrtc_command(command *c, kl_arena *a, const kl_cuda_toolkit *t, const kl_device *d, const kl_kernel *k,
                           const char *const *defines) {
-    add(c, worker_path(a).ptr);
+    add(c, kli_worker_path(a).ptr);
     add(c, "build-cuda");
     add(c, t->nvrtc.len ? t->nvrtc.ptr : "-");
     add(c, "kernel.cu");
@@ -174,7 +169,7 @@ static kl_err try_nvrtc(job *j, bool *tried, kl_error *e) {
     kl_proc_result r;
     *tried = false;
     if (!j->toolkit.include.len || kl_str_starts(j->device->toolchain, KL_S("nvcc")) ||
-        !kl_fs_exists(worker_path(j->arena).ptr))
+        !kl_fs_exists(kli_worker_path(j->arena).ptr))
         return KL_OK;
     nvrtc_command(&c, j->arena, &j->toolkit, j->device, j->kernel, j->defines);
     kl_err code = run(j, &c, true, &r, e);

@@ -7,7 +7,7 @@
 #include "runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/proc.h"
+#include "base/log.h"
 #include "layout.h"
 #include <errno.h>
 #include <fcntl.h>

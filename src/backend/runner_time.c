@@ -15,7 +15,7 @@
 #include "runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/proc.h"
+#include "base/log.h"
 #include <linux/futex.h>
 #include <math.h>
 #include <sched.h>

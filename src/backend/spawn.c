@@ -104,14 +104,6 @@ static pid_t clone_runner(kl_runner *r, char *const *argv, char *const *env, int
     return (pid_t)pid;
 }
 
-static const char *program(const kl_runner *r, kl_arena *a, const char *name) {
-    if (r->opts.worker && !r->opts.script) return r->opts.worker;
-    kl_str here = kl_fs_join(a, kl_fs_self_dir(a).ptr, name);
-    if (kl_fs_exists(here.ptr)) return here.ptr;
-    kl_str above = kl_fs_join(a, kl_fs_self_dir(a).ptr, "../bin"); /* tests lie beside bin/ in a build tree */
-    return kl_fs_join(a, above.ptr, name).ptr;
-}
-
 static kl_err make_arguments(const char **argv, const kl_runner *r, kl_arena *a, kl_error *e) {
     int n = 0;
     if (r->opts.script) {
@@ -119,13 +111,13 @@ static kl_err make_arguments(const char **argv, const kl_runner *r, kl_arena *a,
         kl_str      python = kl_fs_find_program(a, chosen && *chosen ? chosen : "python3");
         if (!python.len) return kl_fail(e, KL_ENODEV, "python3", "no Python for a script baseline");
         argv[n++] = python.ptr;
-        argv[n++] = program(r, a, "runner_script.py");
+        argv[n++] = kl_fs_find_part(a, "runner_script.py").ptr;
     } else {
-        argv[n++] = program(r, a, "klineage-worker");
+        argv[n++] = r->opts.worker ? r->opts.worker : kl_fs_find_part(a, "klineage-worker").ptr;
     }
     if (access(argv[n - 1], R_OK) != 0) {
         kl_fail(e, KL_ESPAWN, argv[n - 1], "the runner program is missing: %s", strerror(errno));
-        return kl_hint(e, "klineage-worker must be in the same folder as klineage");
+        return kl_hint(e, "klineage-worker must be in the folder of klineage, or on PATH");
     }
     argv[n++] = "run";
     argv[n++] = r->backend->name;

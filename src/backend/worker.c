@@ -14,6 +14,7 @@
 #include "layout.h"
 #include "opencl_build.h"
 #include "runner_ops.h"
+#include "base/terminal.h"
 #include <errno.h>
 #include <malloc.h>
 #include <sched.h>
@@ -316,6 +317,7 @@ static int probe(const char *backend) {
 static int spool(const char *dir) {
     kl_error e = {0};
     int      done = 0, failed = 0;
+    kl_terminal_watch(KL_NORMAL);
     kl_err   code = kl_spool_work(dir, &done, &failed, &e);
     (void)fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
     if (!code) return failed ? 1 : 0;

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/rng.h"
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -314,12 +316,43 @@ kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
     return KL_OK;
 }
 
-kl_str kl_fs_self_dir(kl_arena *a) {
+static kl_str program_dir(kl_arena *a) {
     char    path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n < 0) return kl_arena_copy(a, KL_S("."));
     path[n] = '\0';
     return kl_fs_dirname(a, path);
+}
+
+/* The file this code was loaded from; NULL when that is the program itself. */
+static const char *own_library(void) {
+    Dl_info program, own;
+    void   *here = (void *)(uintptr_t)own_library, *entry = (void *)(uintptr_t)getauxval(AT_ENTRY);
+    if (!dladdr(here, &own) || !dladdr(entry, &program) || own.dli_fbase == program.dli_fbase) return NULL;
+    return own.dli_fname;
+}
+
+/* A library lies in lib/ or lib/TRIPLET/ beside bin/. */
+kl_str kl_fs_self_dir(kl_arena *a) {
+    const char *library = own_library();
+    kl_str      above = library ? kl_fs_dirname(a, library) : (kl_str){0};
+    for (int level = 0; level < 2 && above.len > 1; level++) {
+        above = kl_fs_dirname(a, above.ptr);
+        kl_str bin = kl_fs_join(a, above.ptr, "bin");
+        if (kl_fs_exists(kl_fs_join(a, bin.ptr, "klineage-worker").ptr)) return bin;
+    }
+    return program_dir(a);
+}
+
+kl_str kl_fs_find_part(kl_arena *a, const char *name) {
+    static const char *const FOLDERS[] = {"", "/../bin", "/../share/klineage"}; /* tests lie beside bin/ in a build tree */
+    kl_str                   self = kl_fs_self_dir(a), found;
+    for (size_t i = 0; i < KL_COUNT(FOLDERS); i++) {
+        found = kl_arena_printf(a, "%s%s/%s", self.ptr, FOLDERS[i], name);
+        if (kl_fs_exists(found.ptr)) return found;
+    }
+    found = kl_fs_find_program(a, name);
+    return found.len ? found : kl_fs_join(a, self.ptr, name);
 }
 
 kl_str kl_fs_cache_dir(kl_arena *a) {

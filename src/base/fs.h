@@ -18,7 +18,9 @@ KL_MUST_USE kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char
 void   kl_fs_remove_tree(const char *path); /* best effort, never follows links */
 /* A fresh private folder (0700) under $TMPDIR; the caller removes it.  Those of processes that were killed are removed on the way. */
 KL_MUST_USE kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e);
-kl_str kl_fs_self_dir(kl_arena *a);                /* folder of the running program */
+kl_str kl_fs_self_dir(kl_arena *a); /* folder of the running program; for a shared library, bin/ of its installation */
+/* A program or script of klineage: there, in share/klineage or on PATH.  Where it should be when it is nowhere. */
+kl_str kl_fs_find_part(kl_arena *a, const char *name);
 /* $KLINEAGE_CACHE, else $XDG_CACHE_HOME/klineage, else ~/.cache/klineage */
 kl_str kl_fs_cache_dir(kl_arena *a);
 kl_str kl_fs_find_program(kl_arena *a, const char *name); /* on PATH; empty when absent */

@@ -15,6 +15,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -36,31 +37,6 @@
 #define BLIND_POLL_MS 2     /* where pidfd_open is missing, the end of a silent program is looked for this often */
 
 extern char **environ;
-
-/* ---- interrupt ---------------------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupt_seen;
-
-static void on_interrupt(int signal_number) {
-    if (interrupt_seen) {
-        signal(signal_number, SIG_DFL);
-        raise(signal_number);
-    }
-    interrupt_seen = 1;
-}
-
-/* Without SA_RESTART: a blocking call must come back and look. */
-void kl_interrupt_install(void) {
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    struct sigaction before;
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup: go on without a terminal */
-        sigaction(SIGHUP, &action, NULL);
-}
-
-bool kl_interrupted(void) { return interrupt_seen != 0; }
 
 /* ---- descriptors -------------------------------------------------------------------------------------------- */
 

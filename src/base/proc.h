@@ -28,7 +28,4 @@ typedef struct {
 
 /* Errors: KL_ENOENT (no such program), KL_ESPAWN, KL_EINTR. A program that fails is KL_OK with its exit code. */
 KL_MUST_USE kl_err kl_proc_run(kl_proc_result *out, kl_arena *a, const kl_proc_spec *spec, kl_error *e);
-/* Set by the first SIGINT/SIGTERM once kl_interrupt_install was called; long loops look at it; the second kills. */
-void kl_interrupt_install(void);
-bool kl_interrupted(void);
 #endif

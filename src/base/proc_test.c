@@ -1,6 +1,8 @@
 /* Tests of proc.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
 #include "base/fs.h"
+#include "base/log.h"
+#include "base/terminal.h"
 #include "kit/kit.h"
 #include <dirent.h>
 #include <errno.h>
@@ -235,6 +237,7 @@ static void test_base_proc__an_interrupt_stops_the_run_and_the_second_kills(void
     (void)state;
     pid_t pid = fork();
     if (pid == 0) {
+        kl_terminal_watch(KL_QUIET);
         kl_interrupt_install();
         kl_proc_result    r;
         const char *const argv[] = {"sh", "-c", "kill -INT $PPID; sleep 50", NULL};

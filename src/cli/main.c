@@ -1,18 +1,15 @@
 /* main.c - klineage, the program: read the words, run the one command, show its result.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
-#include "base/log.h"
-#include "base/proc.h"
+#include "base/terminal.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static void set_up(const kl_args *args) {
-    if (kl_args_has(args, KL_OPTION_QUIET))
-        kl_log_set_level(KL_LOG_QUIET);
-    else if (kl_args_has(args, KL_OPTION_VERBOSE))
-        kl_log_set_level(KL_LOG_VERBOSE);
+    const bool quiet = kl_args_has(args, KL_OPTION_QUIET);
+    kl_terminal_watch(quiet ? KL_QUIET : kl_args_has(args, KL_OPTION_VERBOSE) ? KL_VERBOSE : KL_NORMAL);
     signal(SIGPIPE, SIG_IGN); /* a runner that died is an answer, not our end */
     signal(SIGXFSZ, SIG_IGN); /* a journal that may not grow is an error with a name */
     kl_interrupt_install();

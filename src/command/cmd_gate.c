@@ -7,7 +7,6 @@
 #include "command/journal.h"
 #include "command/request.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include <string.h>
 #include <time.h>
 

@@ -30,7 +30,7 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
 static void lets_text(kl_buf *text, const kl_kernel *k) {
     for (int i = 0; i < k->n_lets; i++)
         kl_buf_printf(text, "  let       %.*s = %.*s\n", KL_STR_ARG(k->lets[i].name), KL_STR_ARG(k->lets[i].expr.text));
-    for (int i = 0; i < k->n_requires; i++) kl_buf_printf(text, "  require   %.*s\n", KL_STR_ARG(k->requires[i].text));
+    for (int i = 0; i < k->n_required; i++) kl_buf_printf(text, "  require   %.*s\n", KL_STR_ARG(k->required[i].text));
     for (int i = 0; i < k->n_buffers; i++)
         kl_buf_printf(text, "  buffer    %.*s: %s%s\n", KL_STR_ARG(k->buffers[i].name),
                       kl_dtype_name(k->buffers[i].dtype), k->buffers[i].zero ? ", cleared before every run" : "");

@@ -27,7 +27,7 @@ static void device(kl_doctor *d, kl_backend_id id, const char *name, const char 
 }
 
 void kl_doctor_devices(kl_doctor *d) {
-    kl_str worker = kl_fs_join(d->arena, kl_fs_self_dir(d->arena).ptr, "klineage-worker");
+    kl_str worker = kl_fs_find_part(d->arena, "klineage-worker");
     d->has_worker = access(worker.ptr, X_OK) == 0;
     kl_doctor_add(d, "devices", "worker", d->has_worker ? KL_DOCTOR_OK : KL_DOCTOR_MISSING, worker,
                   "build again and keep klineage-worker beside klineage: ./run build");

@@ -2,7 +2,6 @@
 #include "command/effort.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -46,6 +46,7 @@ kl_err kl_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
     kl_str above = kl_fs_self_dir(a);
     while (!err && above.len > 1) {
         err = list_folder(&l, a, kl_fs_join(a, above.ptr, "tasks").ptr, e);
+        if (!err) err = list_folder(&l, a, kl_fs_join(a, above.ptr, "share/klineage/tasks").ptr, e);
         above = kl_fs_dirname(a, above.ptr);
     }
     if (!err) err = list_folder(&l, a, "tasks", e);

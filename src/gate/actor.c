@@ -21,24 +21,18 @@ kl_err kl_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_er
     return KL_OK;
 }
 
-/* The last core this process may use: the gate itself stays on the others and keeps the clock.  Looked up once, because the gate leaves
- * that core while it times: asked again then, it would put the two sides of a pair on different cores. */
-static int last_core(void) {
-    static _Atomic int core = -2;
+/* The gate itself stays on the others and keeps the clock.  Asked when a gate is opened and never while it times: it
+ * leaves that core then, and the two sides of a pair would lie on different cores. */
+int kl_last_core(void) {
     cpu_set_t set;
-    if (core != -2) return core;
     int last = -1;
     if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) >= 2)
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
             if (CPU_ISSET((size_t)cpu, &set)) last = cpu;
-    core = last;
     return last;
 }
 
-int kl_gate_pin_cpu(const kl_plan *plan) {
-    const int core = last_core();
-    return plan->threads > 1 ? -1 : core;
-}
+int kl_runner_core(const kl_gate *g, const kl_plan *plan) { return plan->threads > 1 ? -1 : g->core; }
 
 static bool is_script(kl_str file) { return kl_str_ends(file, KL_S(".py")); }
 
@@ -173,9 +167,8 @@ kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_
     a->scene = 0;
     kl_err err = plan_for(a, s, c, e);
     if (!err && !a->runner) err = kl_actor_restart(a, c, e);
-    const int cpu = kl_gate_pin_cpu(
-        a == c->oracle ? &a->plan : &s->plan); /* the oracle is never timed: it may use all its threads */
-    if (!err) err = kl_runner_place(a->runner, cpu, (int)a->plan.threads, e);
+    const kl_plan *load = a == c->oracle ? &a->plan : &s->plan; /* the oracle is never timed: it may use all its threads */
+    if (!err) err = kl_runner_place(a->runner, kl_runner_core(c->gate, load), (int)a->plan.threads, e);
     if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
     if (!err && !fault->kind)
         err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);

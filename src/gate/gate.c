@@ -16,6 +16,7 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
     kl_gate *g = calloc(1, sizeof *g);
     if (!g) kl_oom(sizeof *g);
     g->arena = kl_arena_new();
+    g->core = kl_last_core();
     kl_isolation_probe(&g->isolation);
     *out = g;
     return KL_OK;
@@ -357,8 +358,8 @@ static void queue_up(kl_case *c) {
         kl_case_degrade(c, "no turn: checked beside %s", c->turn.holder);
 }
 
-kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                   const kl_gate_opts *o, kl_error *e) {
+static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                          const kl_gate_opts *o, kl_error *e) {
     const int64_t start = kl_now_ns();
     kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
     kl_case *c = KL_NEW(a, kl_case);
@@ -378,6 +379,14 @@ kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, c
     if (opts.more_to_come && !err && !g->spare[c->backend->id] && kl_gate_start_ahead(g, c->backend->id, NULL))
         g->spare[c->backend->id] = NULL; /* the next verdict will say what is wrong; this one stands */
     finish(c, start);
+    return err;
+}
+
+kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                   const kl_gate_opts *o, kl_error *e) {
+    const kl_monitor *before = kl_monitor_use(o ? o->monitor : NULL);
+    const kl_err err = run_watched(out, g, a, t, k, o, e);
+    kl_monitor_use(before);
     return err;
 }
 

@@ -97,6 +97,7 @@ struct kl_gate {
     kl_arena *arena;
     kl_device devices[4];
     bool probed[4];
+    int core; /* of its runners: kl_last_core when it was opened */
     kl_isolation isolation;
     kl_actor *actors[64]; /* trusted, warm, found by key */
     kl_str actor_keys[64];
@@ -118,7 +119,8 @@ kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e);
 void kl_actor_stop(kl_actor *a);
 kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id,
                            kl_error *e);  /* a runner for a candidate that is not known yet */
-int kl_gate_pin_cpu(const kl_plan *plan); /* core for runners; -1 when the kernel has threads or there is one core */
+int kl_runner_core(const kl_gate *g, const kl_plan *plan); /* -1: of no core's own, since it has threads */
+int kl_last_core(void); /* that this thread may use; -1 when there is but one */
 
 /* scene.c */
 kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_sets, uint32_t n_slots, double scale,

@@ -6,7 +6,7 @@
 #include "gate_impl.h"
 
 #include "base/fs.h"
-#include "base/proc.h"
+#include "base/log.h"
 #include "base/stats.h"
 
 #include <math.h>
@@ -99,7 +99,7 @@ static kl_err start(bench *b, kl_error *e) {
     kl_err err = kl_runner_start(&b->runner, &how, e);
     if (!err) err = kl_layout_make(&layout, &b->plan, N_CALLS, N_CALLS + 1, e);
     if (!err) err = kl_memory_open(&b->memory, &layout, e);
-    if (!err) err = kl_runner_place(b->runner, kl_gate_pin_cpu(&b->plan), 1, e);
+    if (!err) err = kl_runner_place(b->runner, kl_last_core(), 1, e);
     if (!err) err = kl_runner_load(b->runner, &fault, NULL, &b->artefact, &b->plan, e);
     if (!err && !fault.kind) err = kl_runner_bind(b->runner, &fault, &b->memory, e);
     return err || !fault.kind ? err : fault_error(&fault, e);

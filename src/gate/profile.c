@@ -17,7 +17,6 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include "base/stats.h"
 
 #include <math.h>
@@ -745,7 +744,7 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
     kl_case_lap(c, "wait");
     kl_verdict *v = c->verdict;
     cpu_set_t old;
-    leave_core(kl_gate_pin_cpu(&real->plan), &old);
+    leave_core(kl_runner_core(c->gate, &real->plan), &old);
     kl_err err = c->opts->against ? compare_with_rival(c, real, f, e) : each_baseline(c, real, f, e);
     if (!err && f->ok &&
         v->n_comparisons == 0) { /* no baseline: a comparison with itself gives the time and the floor */

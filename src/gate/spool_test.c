@@ -102,7 +102,6 @@ static int setup(void **state) {
     gate_says = KL_OK;
     unstable = 0;
     take_over[0] = '\0';
-    kl_log_set_level(KL_LOG_QUIET);
     *state = f;
     return 0;
 }

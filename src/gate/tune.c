@@ -10,7 +10,7 @@
 #include "gate_impl.h"
 
 #include "base/fs.h"
-#include "base/proc.h"
+#include "base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +211,7 @@ kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *task
     const int64_t start = kl_now_ns();
     kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
     tuner t = {.out = out, .gate = g, .arena = a, .task = task, .path = kernel_path, .opts = &opts};
+    const kl_monitor *before = kl_monitor_use(opts.monitor);
     *out = (kl_tuning){0};
     kl_err err = tuner_open(&t, pinned, max_trials, e);
     if (!err) err = search(&t, e);
@@ -218,5 +219,6 @@ kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *task
     if (!err) err = gate_point(&t, &t.best, &opts, &out->verdict, &out->best, e);
     out->over_default = t.default_ratio > 0 ? t.best_ratio / t.default_ratio : 0;
     out->seconds = (double)(kl_now_ns() - start) * 1e-9;
+    kl_monitor_use(before);
     return err;
 }

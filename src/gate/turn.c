@@ -13,7 +13,6 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -278,9 +278,9 @@ static kl_err read_let(reader *r)
 static kl_err read_require(reader *r)
 {
     kl_kernel *k = r->kernel;
-    kl_err err = refuse_full(r, k->n_requires, (int)KL_COUNT(k->requires), "require lines");
-    if (err || (err = read_expr(r, 0, &k->requires[k->n_requires])) != KL_OK) return err;
-    k->n_requires++;
+    kl_err err = refuse_full(r, k->n_required, (int)KL_COUNT(k->required), "require lines");
+    if (err || (err = read_expr(r, 0, &k->required[k->n_required])) != KL_OK) return err;
+    k->n_required++;
     return KL_OK;
 }
 

@@ -300,8 +300,8 @@ static kl_err plan_lets(kli_planner *p)
 static kl_err plan_requires(kli_planner *p)
 {
     const kl_kernel *k = p->kernel;
-    for (int i = 0; i < k->n_requires; i++) {
-        const kl_expr *expr = &k->requires[i];
+    for (int i = 0; i < k->n_required; i++) {
+        const kl_expr *expr = &k->required[i];
         int64_t holds = 0;
         kl_err err = kli_eval(p, &holds, expr);
         if (err) return err;

@@ -16,7 +16,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include "base/rng.h"
 #include "curl_api.h"
 #include "model_impl.h"

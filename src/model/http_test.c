@@ -2,6 +2,7 @@
  * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/proc.h"
+#include "base/terminal.h"
 #include "curl_api.h"
 #include "model_impl.h"
 #include "kit/kit.h"
@@ -260,6 +261,7 @@ static void test_model_http__an_interrupt_ends_the_wait(void **state) {
     const pid_t pid = fork();
     if (pid == 0) {
         kl_reply r;
+        kl_terminal_watch(KL_QUIET);
         kl_interrupt_install();
         const bool ended = ask(&r, "anthropic:never") == KL_EINTR && r.billed_microusd == -1;
         const bool not_begun = ask(&r, "anthropic:ok") == KL_EINTR && r.billed_microusd == 0; /* the flag stays */

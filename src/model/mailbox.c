@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/proc.h"
+#include "base/log.h"
 #include "model_impl.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * Not here: whether a call may be paid (run/), what a reply means (rewrite/).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/proc.h"
+#include "base/log.h"
 #include "model_impl.h"
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include "run/verdicts.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

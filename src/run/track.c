@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

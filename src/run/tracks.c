@@ -12,7 +12,6 @@
  * Not here: what a line does, how an effect is paid.  SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -110,7 +109,10 @@ static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts 
     signal(SIGTTOU, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* winding down could outlast the next command's wait for the lock */
     if (getppid() != parent) _exit(1);
-    if (o->hush) kl_log_set_level(KL_LOG_QUIET);
+    kl_monitor hushed = *kl_monitor_use(NULL);
+    hushed.log = NULL;
+    hushed.progress = NULL;
+    if (o->hush) kl_monitor_use(&hushed);
     kli_track_init(&t, r, c->spec);
     t.many = true;
     head.err = kl_store_resume(r->store, &head.error);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kit/fake_provider.h"
 #include "run/run_impl.h"
-#include "base/log.h"
+#include "base/terminal.h"
 #include "base/rng.h"
 #include "kit/kit.h"
 #include <signal.h>
@@ -427,6 +427,7 @@ static void test_run_tracks__an_interrupt_is_passed_on_and_loses_nothing(void **
                              spec_of("c", asks, asked("!slow three"))};
     pid_t pid = fork();
     if (pid == 0) {
+        kl_terminal_watch(KL_QUIET);
         kl_interrupt_install();
         kl_err err = run_all(specs, 3, 1, false);
         _exit(err == KL_EINTR && strstr(e.hint, "resume") ? 0 : 1);
@@ -525,6 +526,5 @@ int main(void) {
         TEST(test_run__two_runs_share_a_store),
     };
     unsetenv("KLINEAGE_PRICES");
-    kl_log_set_level(KL_LOG_QUIET);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void frontmatter(kl_buf *out, kl_arena *a, const kl_card *c) {
     kl_buf_add(out, KL_S("license: \"Apache-2.0\"\nmetadata:\n  klineage-card: \"1\"\n"));
     quoted(out, "  klineage-status", kl_str_of(kl_card_status_name(c->status)));
     quoted(out, "  klineage-action", c->action);
-    quoted(out, "  klineage-requires", c->requires);
+    quoted(out, "  klineage-requires", c->required);
     quoted(out, "  klineage-provides", c->provides);
     quoted(out, "  klineage-conflicts", c->conflicts);
     quoted(out, "  klineage-expected-gain", kl_arena_printf(a, "%.4g", c->expected_gain));
@@ -85,7 +85,7 @@ static void sections(kl_buf *out, kl_arena *a, const kl_card *c) {
     section(out, "Carrier", c->carrier);
     kl_buf_add(out, KL_S("\n## Preconditions\n\n"));
     kli_predicates_render(out, c->pre, c->n_pre);
-    kl_buf_printf(out, "\nContract: requires `%.*s`; provides `%.*s`; conflicts `%.*s`.\n", KL_STR_ARG(c->requires),
+    kl_buf_printf(out, "\nContract: requires `%.*s`; provides `%.*s`; conflicts `%.*s`.\n", KL_STR_ARG(c->required),
                   KL_STR_ARG(c->provides), KL_STR_ARG(c->conflicts));
     section(out, "Effect", c->effect);
     section(out, "Risks", c->risks);

@@ -84,7 +84,7 @@ static kl_err read_frontmatter(kl_card *c, kl_arena *a, struct fy_document *d, c
     c->name = kli_yaml_text(a, d, "/name");
     c->description = kli_yaml_text(a, d, "/description");
     c->action = kli_yaml_text(a, d, "/metadata/klineage-action");
-    c->requires = kli_yaml_text(a, d, "/metadata/klineage-requires");
+    c->required = kli_yaml_text(a, d, "/metadata/klineage-requires");
     c->provides = kli_yaml_text(a, d, "/metadata/klineage-provides");
     c->conflicts = kli_yaml_text(a, d, "/metadata/klineage-conflicts");
     c->expected_gain = strtod(kli_yaml_text(a, d, "/metadata/klineage-expected-gain").ptr, NULL);

@@ -18,7 +18,7 @@ static kl_card sample(kl_arena *a) {
                  .carrier = KL_S("Text.\n\n```\n## Intent of a code line\n<<<<<<< SEARCH\n```"),
                  .effect = KL_S("faster"),
                  .risks = KL_S("- seen: wrong"),
-                 .requires = KL_S("source.vector_types"),
+                 .required = KL_S("source.vector_types"),
                  .provides = KL_S("source.buffers+"),
                  .patch = KL_S("<<<<<<< SEARCH\na\n"),
                  .lineages = KL_S("abc"),
@@ -417,7 +417,7 @@ static void test_skill_retrieve__only_admitted_and_unedited(void **state) {
     cards[0].status = KL_CARD_ADMITTED;
     cards[1].status = KL_CARD_ADMITTED;
     cards[1].edited = true;
-    for (int i = 0; i < 3; i++) cards[i].requires = KL_S(""), cards[i].n_pre = 0;
+    for (int i = 0; i < 3; i++) cards[i].required = KL_S(""), cards[i].n_pre = 0;
     kl_library l = {.cards = cards, .n_cards = 3};
     kl_target target = {
         .case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v3/gcc-13"), .traits = &t};
@@ -436,7 +436,7 @@ static void test_skill_retrieve__failures_lower_the_expectation(void **state) {
     kl_traits t = {0};
     kl_match *m;
     int n;
-    for (int i = 0; i < 2; i++) cards[i].status = KL_CARD_ADMITTED, cards[i].requires = KL_S(""), cards[i].n_pre = 0;
+    for (int i = 0; i < 2; i++) cards[i].status = KL_CARD_ADMITTED, cards[i].required = KL_S(""), cards[i].n_pre = 0;
     cards[0].name = KL_S("fails");
     kl_trial_record failed = {.kind = KL_S("admit"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
     kli_card_add_trial(&cards[0], a, &failed);
@@ -457,7 +457,7 @@ static void test_skill_retrieve__similarity_is_a_share(void **state) {
     kl_match *m;
     int n;
     c.status = KL_CARD_ADMITTED;
-    c.requires = KL_S("");
+    c.required = KL_S("");
     c.n_pre = 0;
     kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("unroll"));
     kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("fma_simd"));

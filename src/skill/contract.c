@@ -103,7 +103,7 @@ static bool all_there(kl_str provides, const kl_traits *t) {
 }
 
 static kl_fit contract(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
-    kl_str missing = first(c->requires, t->traits, true), clash = first(c->conflicts, t->traits, false);
+    kl_str missing = first(c->required, t->traits, true), clash = first(c->conflicts, t->traits, false);
     if (missing.len)
         return *why = kl_arena_printf(a, "requires %.*s, which is not there", KL_STR_ARG(missing)), KL_VIOLATED;
     if (clash.len) return *why = kl_arena_printf(a, "conflicts with %.*s", KL_STR_ARG(clash)), KL_VIOLATED;

@@ -16,6 +16,8 @@ kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e) 
     for (int up = 0; up < 4; up++, at = kl_fs_dirname(a, at.ptr)) {
         *dir = kl_fs_join(a, at.ptr, "library");
         if (kl_fs_is_dir(dir->ptr)) return KL_OK;
+        *dir = kl_fs_join(a, at.ptr, "share/klineage/library");
+        if (kl_fs_is_dir(dir->ptr)) return KL_OK;
     }
     *dir = KL_S("library");
     if (kl_fs_is_dir("library")) return KL_OK;

@@ -282,7 +282,7 @@ kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e) 
     kl_track_say(t, "lifting %.*s from %d transitions", KL_STR_ARG(g->name), g->n_births);
     kl_err err = ask(&l, t, &reply, e);
     if (err) return err;
-    out->requires = requires_of(&l);
+    out->required = requires_of(&l);
     out->provides = provides(&l);
     out->patch = edge_of(&l, best_birth(&l))->forward;
     out->before = edge_of(&l, best_birth(&l))->before;

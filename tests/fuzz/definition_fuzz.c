@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "task/task_impl.h"
 
 #define MAX_FILLED_BYTES 65536 /* keeps one input fast */
@@ -60,7 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const size_t split = divider == NULL ? size : (size_t)(divider - text);
     const kl_str definition = {text, split};
     const kl_str workloads = {text + (divider == NULL ? size : split + 5), divider == NULL ? 0 : size - split - 5};
-    kl_log_set_level(KL_LOG_QUIET);
     try_expression(definition);
     kl_err err = kli_definition_parse(t, a, definition, KL_S("d.json"), &e);
     if (err != KL_OK)

@@ -7,7 +7,6 @@
 #ifndef KIT_FAKE_PROVIDER_H
 #define KIT_FAKE_PROVIDER_H
 #include "base/fs.h"
-#include "base/proc.h"
 #include "base/test.h"
 #include <klineage/run.h>
 #include <fcntl.h>

@@ -1,0 +1,77 @@
+/* terminal.c - the monitor of a program that a person started.  Its state belongs to the process, as stderr and signals
+ * do.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/terminal.h"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static kl_verbosity          said;
+static bool                  progress_shown;
+static volatile sig_atomic_t interrupt_seen;
+
+static void clear_progress(void) {
+    if (progress_shown) fputs("\r\033[K", stderr);
+    progress_shown = false;
+}
+
+static void log_line(void *ctx, kl_log_level level, const char *line) {
+    static const char *const PREFIX[] = {[KL_LOG_DEBUG] = "klineage: ", [KL_LOG_INFO] = "", [KL_LOG_WARNING] = "klineage: warning: "};
+    (void)ctx;
+    if (said == KL_QUIET || (level == KL_LOG_DEBUG && said != KL_VERBOSE)) return;
+    flockfile(stderr);
+    clear_progress();
+    fprintf(stderr, "%s%s\n", PREFIX[level], line);
+    funlockfile(stderr);
+}
+
+/* A line longer than the terminal wraps, and "\r" then rewrites only its last part. */
+static int terminal_columns(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+}
+
+static void show_progress(void *ctx, const char *line) {
+    (void)ctx;
+    if (said == KL_QUIET || !isatty(STDERR_FILENO)) return;
+    flockfile(stderr);
+    clear_progress();
+    if (line[0]) {
+        fprintf(stderr, "%.*s", terminal_columns(), line);
+        progress_shown = true;
+    }
+    fflush(stderr);
+    funlockfile(stderr);
+}
+
+static bool interrupted(void *ctx) {
+    (void)ctx;
+    return interrupt_seen != 0;
+}
+
+static const kl_monitor TERMINAL = {.log = log_line, .progress = show_progress, .cancelled = interrupted};
+
+void kl_terminal_watch(kl_verbosity verbosity) {
+    said = verbosity;
+    kl_monitor_use(&TERMINAL);
+}
+
+/* ---- interrupt ---------------------------------------------------------------------------------------------- */
+
+static void on_interrupt(int signal_number) {
+    if (interrupt_seen) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    }
+    interrupt_seen = 1;
+}
+
+/* Without SA_RESTART: a blocking call must come back and look. */
+void kl_interrupt_install(void) {
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup: go on without a terminal */
+        sigaction(SIGHUP, &action, NULL);
+}
