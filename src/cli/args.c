@@ -184,7 +184,7 @@ static kl_err unknown_command(const kl_args *a, kl_arena *arena, kl_error *e) {
 
 static kl_err check_fit(const kl_args *a, kl_error *e) {
     const kl_command *c = kl_command_at(a->command);
-    const char *words = c ? c->words : "no command given";
+    const char *words = c ? c->words : "klineage without a command";
     for (int i = 0; kl_option_at(i); i++) {
         if (!a->values[i] || kl_option_fits(kl_option_at(i), a->command)) continue;
         kl_fail(e, KL_EINVAL, NULL, "--%s is not an option of '%s'", kl_option_at(i)->name, words);

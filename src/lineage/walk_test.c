@@ -474,7 +474,7 @@ static void test_lineage_walk__the_expert_must_pass(void **state) {
     assert_ok(kl_kernel_parse(&s->expert, s->arena, KL_S("// outcome cheat\n" SAMPLE_EXPERT), KL_S("expert.c"), NULL,
                               NULL, &e));
     assert_err(KL_EINVAL, sample_walk(s, &e));
-    assert_contains(e.message, "does not pass the gate: cheat");
+    assert_contains(e.message, "fails the gate: cheat");
 }
 
 static void test_lineage_walk__one_lineage_one_platform(void **state) {
