@@ -476,7 +476,7 @@ static void test_run_tracks__a_track_that_stays_taken_is_refused_by_its_process(
     }
     assert_int_equal(read(ready[0], &mark, 1), 1);
     assert_err(KL_EBUSY, run_all(&s, 1, 1, false));
-    assert_contains(e.message, kl_arena_printf(arena, "process %d works on this track", (int)pid).ptr);
+    assert_contains(e.message, kl_arena_printf(arena, "process %d is running this track", (int)pid).ptr);
     assert_contains(e.hint, "klineage run show");
     kill(pid, SIGKILL);
     assert_ok(run_all(&s, 1, 1, false));
