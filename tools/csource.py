@@ -45,7 +45,7 @@ class Definition:
         if re.match(r"\s*(?:(?:static|const)\s+)*(?:struct|union|enum)(?:\s+\w+)?\s*$", head):
             head = self.tail
         elif self.is_function or "(" in head.split("=")[0]:
-            return re.findall(r"(\w+)\s*\(", head)[:1]
+            return re.findall(r"(\w+)\s*\(", re.sub(r"\bKL_\w+\s*\([^()]*\)", " ", head) if "KL_" in head else head)[:1]
         found = [re.search(r"([A-Za-z_]\w*)\s*(?:\[.*\]\s*)?$", part.split("=")[0], re.S) for part in split(head)]
         return [m[1] for m in found if m]
 

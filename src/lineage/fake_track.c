@@ -86,7 +86,7 @@ static void listen(kl_track *t, const kl_request *q) {
 static kl_err next_reply(fake_reply *out, kl_track *t, const kl_request *q, kl_error *e) {
     *out = (fake_reply){0};
     if (!t->answer && t->next == t->n_replies)
-        return kl_fail(e, KL_ENOENT, "fake", "the recording has no answer for this");
+        return kl_fail(e, KL_ENOENT, "fake", "the recording has no answer for this: the recording ended");
     if (fails(t, t->next, t->ask_fails)) return kl_fail(e, t->fails, "fake", "as told");
     if (t->answer)
         t->answer(out, t, q, t->next, t->answer_ctx);

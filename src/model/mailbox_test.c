@@ -74,7 +74,7 @@ static void test_model_mailbox__what_is_no_answer(void **state) {
     answer(KL_S("a\0b"));
     assert_err(KL_EINVAL, ask(&r, KEY));
     assert_contains(e.message, "NUL");
-    assert_contains(e.hint, "rewrite the answer");
+    assert_contains(e.hint, "rewrite");
     char *large = KL_ARRAY(arena, char, KL_MAX_REPLY_BYTES + 1);
     memset(large, 'x', KL_MAX_REPLY_BYTES + 1);
     answer((kl_str){large, KL_MAX_REPLY_BYTES + 1});

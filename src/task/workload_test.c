@@ -122,65 +122,66 @@ static void test_task_workload__accepts_custom_inputs_only_all_together(void **s
     expect_refused(f, both, KL_EINVAL, "workloads.jsonl:1:");
 }
 
+static const struct {
+    const char *line;
+    kl_err code;
+    const char *at; /* where the caret stands; NULL: in this line */
+} refused_rows[] = {
+    {"{", KL_EPARSE, NULL},
+    {"[1]", KL_EPARSE, "[1]"},
+    {"{\"uuid\": \"u\", \"uuid\": \"v\"}", KL_EPARSE, NULL},
+    {"{\"uuid\": \"\xff\"}", KL_EPARSE, NULL},
+    {"{\"axes\": {\"M\": NaN}}", KL_EPARSE, NULL},
+    {"{\"axes\": {\"M\": 1, \"N\": 1}}", KL_EPARSE, "{\"axes\""},
+    {"{\"uuid\": \"u1\", \"axes\": {\"M\": 1, \"N\": 1}}", KL_EINVAL, "{\"uuid\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 0, \"N\": 1}}", KL_EINVAL, "0, "},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": -1, \"N\": 1}}", KL_EINVAL, "-1"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1.0, \"N\": 1}}", KL_EPARSE, "1.0"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": \"1\", \"N\": 1}}", KL_EPARSE, "\"1\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 9223372036854775808, \"N\": 1}}", KL_EPARSE, NULL},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1}}", KL_EINVAL, "{\"M\""},
+    {"{\"uuid\": \"u\"}", KL_EINVAL, "{\"uuid\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1, \"Q\": 1}}", KL_EINVAL, "\"Q\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1, \"K\": 65}}", KL_EINVAL, "65"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"z\": {}}}", KL_EINVAL, "\"z\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"ones\"}}}", KL_EPARSE,
+     "\"ones\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"scalar\", \"value\": 1}}}",
+     KL_EINVAL, "{\"type\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": \"scalar\"}}}", KL_EPARSE,
+     "{\"type\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": \"safetensors\", \"path\": "
+     "\"a\", \"tensor_key\": \"k\"}}}",
+     KL_EPARSE, "\"safet"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
+     "\"a\"}}}",
+     KL_EPARSE, "{\"type\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
+     "\"../a\", \"tensor_key\": \"k\"}}}",
+     KL_EINVAL, "\"../a"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
+     "\"/a\", \"tensor_key\": \"k\"}}}",
+     KL_EINVAL, "\"/a"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"lable\": \"a\"}}", KL_EPARSE, "\"lable\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"on\": \"tpu\"}}", KL_EPARSE, "\"tpu\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"x\": \"float7\"}}}",
+     KL_EINVAL, "\"float7\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"q\": \"float32\"}}}",
+     KL_EINVAL, "\"q\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"label\": \"a\\u0007\"}}", KL_EINVAL,
+     "\"a\\u"},
+};
+
 static void test_task_workload__refuses_bad_lines_where_they_are(void **state) {
     fixture *f = *state;
-    static const struct {
-        const char *line;
-        kl_err code;
-        const char *at; /* where the caret stands; NULL: in this line */
-    } rows[] = {
-        {"{", KL_EPARSE, NULL},
-        {"[1]", KL_EPARSE, "[1]"},
-        {"{\"uuid\": \"u\", \"uuid\": \"v\"}", KL_EPARSE, NULL},
-        {"{\"uuid\": \"\xff\"}", KL_EPARSE, NULL},
-        {"{\"axes\": {\"M\": NaN}}", KL_EPARSE, NULL},
-        {"{\"axes\": {\"M\": 1, \"N\": 1}}", KL_EPARSE, "{\"axes\""},
-        {"{\"uuid\": \"u1\", \"axes\": {\"M\": 1, \"N\": 1}}", KL_EINVAL, "{\"uuid\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 0, \"N\": 1}}", KL_EINVAL, "0, "},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": -1, \"N\": 1}}", KL_EINVAL, "-1"},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1.0, \"N\": 1}}", KL_EPARSE, "1.0"},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": \"1\", \"N\": 1}}", KL_EPARSE, "\"1\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 9223372036854775808, \"N\": 1}}", KL_EPARSE, NULL},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1}}", KL_EINVAL, "{\"M\""},
-        {"{\"uuid\": \"u\"}", KL_EINVAL, "{\"uuid\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1, \"Q\": 1}}", KL_EINVAL, "\"Q\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1, \"K\": 65}}", KL_EINVAL, "65"},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"z\": {}}}", KL_EINVAL, "\"z\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"ones\"}}}", KL_EPARSE,
-         "\"ones\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"scalar\", \"value\": 1}}}",
-         KL_EINVAL, "{\"type\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": \"scalar\"}}}", KL_EPARSE,
-         "{\"type\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": \"safetensors\", \"path\": "
-         "\"a\", \"tensor_key\": \"k\"}}}",
-         KL_EPARSE, "\"safet"},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
-         "\"a\"}}}",
-         KL_EPARSE, "{\"type\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
-         "\"../a\", \"tensor_key\": \"k\"}}}",
-         KL_EINVAL, "\"../a"},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
-         "\"/a\", \"tensor_key\": \"k\"}}}",
-         KL_EINVAL, "\"/a"},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"lable\": \"a\"}}", KL_EPARSE, "\"lable\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"on\": \"tpu\"}}", KL_EPARSE, "\"tpu\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"x\": \"float7\"}}}",
-         KL_EINVAL, "\"float7\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"q\": \"float32\"}}}",
-         KL_EINVAL, "\"q\""},
-        {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"label\": \"a\\u0007\"}}", KL_EINVAL,
-         "\"a\\u"},
-    };
     use_plain(f);
-    for (size_t i = 0; i < KL_COUNT(rows); i++) {
-        const char *found = rows[i].at == NULL ? NULL : strstr(rows[i].line, rows[i].at);
-        const int column = found == NULL ? 0 : (int)(found - rows[i].line) + 1;
+    for (size_t i = 0; i < KL_COUNT(refused_rows); i++) {
+        const char *found = refused_rows[i].at == NULL ? NULL : strstr(refused_rows[i].line, refused_rows[i].at);
+        const int column = found == NULL ? 0 : (int)(found - refused_rows[i].line) + 1;
         const char *where =
             found == NULL ? "workloads.jsonl:2:" : kl_arena_printf(f->arena, "workloads.jsonl:2:%d", column).ptr;
-        assert_int_equal(found == NULL, rows[i].at == NULL);
-        expect_refused(f, kl_arena_printf(f->arena, "%s\n%s\n", WORKLOAD, rows[i].line).ptr, rows[i].code, where);
+        assert_int_equal(found == NULL, refused_rows[i].at == NULL);
+        expect_refused(f, kl_arena_printf(f->arena, "%s\n%s\n", WORKLOAD, refused_rows[i].line).ptr, refused_rows[i].code, where);
     }
 }
 
