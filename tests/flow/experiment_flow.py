@@ -18,7 +18,7 @@ import xml.etree.ElementTree
 
 import flow
 from flow import EXIT, Skip
-from loop_place import (DONE, GOOD, HAIKU, KEY, NOTHING, TASK, UNSETTLED, WRONG, database, kept, rows, serving, start, whole)
+from loop_place import (DONE, GOOD, HAIKU, KEY, NOTHING, TASK, UNSETTLED, WRONG, begin_with, bytes_of, database, kept, rows, serving, start, whole)
 
 HEAD = "schema: klineage/experiment\nversion: 1\ntitle: Which one?\nbudget: 0.05\nquick: true\n"
 ROWS = "policies: [generate, {policy: bestofn, name: some, max-steps: 2}]\nworkloads: [running, summing]\n"
@@ -42,9 +42,24 @@ def script(p, leave_out=(), name="calls.jsonl"):
     return "replay:" + p.write(name, "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def plan(p, rows=ROWS, head=HEAD, name="x.yaml"):
+def plan_of(p, rows_=ROWS, name="x.yaml"):
+    return p.write(name, HEAD + rows_)
+
+
+def plan(p, rows_=ROWS):
     tasks(p)
-    return p.write(name, head + rows)
+    return plan_of(p, rows_)
+
+
+def warm(p, rows_=ROWS):
+    """A plan, and the verdicts of the kernels that it leads to."""
+    def search(store):
+        calm(p, experiment(p, plan_of(p, name="all.yaml"), "--model", script(p), "--store", store), store).is_("ok")
+        shutil.rmtree(p.folder / "out")
+    file = plan(p, rows_)
+    sources = [*TASK.rglob("*.*"), *(p.source / "src/search").glob("*.c")]
+    begin_with(p, "experiment", (NOTHING + GOOD + WRONG).encode() + bytes_of(sources), search)
+    return file
 
 
 def calm(p, answer, store=None):
@@ -60,6 +75,11 @@ def calm(p, answer, store=None):
 
 def experiment(p, *words, **how):
     return p.run("experiment", *words, "--out", "out", limit=230, **how)
+
+
+@flow.alone
+def test_verdicts_to_begin_with(p):
+    warm(p)
 
 
 def test_dry_run_asks_nobody(p):
@@ -99,6 +119,7 @@ def test_what_is_wrong_is_found_before_anything_is_paid(p):
     assert not rows(database(p), "SELECT * FROM step")
 
 
+@flow.alone
 def test_two_policies_on_two_tasks(p):
     file = plan(p)
     answer = calm(p, experiment(p, file, "--model", script(p), "--jobs", "2", "--json")).is_("ok")
@@ -147,7 +168,7 @@ print({DONE!r} if {GOOD!r}.splitlines()[-2] in said else {GOOD!r})
 
 
 def test_one_failed_track_is_the_failure_of_one(p):
-    file = plan(p)
+    file = warm(p)
     lost = [t for t in TRACKS if t.startswith("summing/")]
     answer = calm(p, experiment(p, file, *agent(p, "summing"), "--jobs", "2", "--json"))
     answer.is_("model")
@@ -166,7 +187,7 @@ def test_one_failed_track_is_the_failure_of_one(p):
 
 
 def test_a_recording_that_lacks_a_track_ends_in_order(p):
-    file = plan(p)
+    file = warm(p)
     lost = "summing/generate/1"
     found = calm(p, experiment(p, file, "--model", script(p, leave_out=[lost]), "--json")).is_("ok").json()
     assert found["ended"] == 4 and not found["failed"], found
@@ -178,7 +199,7 @@ def test_a_recording_that_lacks_a_track_ends_in_order(p):
 
 
 def test_a_budget_below_one_question(p):
-    file = plan(p, ROWS.replace("[running, summing]", "[running]"))
+    file = warm(p, ROWS.replace("[running, summing]", "[running]"))
     words = (file, "--model", f"mailbox:{p.folder / 'box'}", "--priced-as", "claude-haiku-5-5", "--once")
     found = calm(p, experiment(p, *words, "--budget", "0.0001", "--json")).is_("ok").json()
     assert found["starved"] == found["ended"] == 2 and found["spent_microusd"] == 0, found
@@ -187,7 +208,7 @@ def test_a_budget_below_one_question(p):
 
 
 def test_optimize_keeps_what_succeeded_too(p):
-    tasks(p)
+    warm(p)
     words = ("optimize", "running", "summing", "--policy", "generate", "--quick", "--budget", "0.05", "--out", "best", "--json")
     answer = calm(p, p.run(*words, *agent(p, "summing"), limit=230)).is_("model")
     assert [("error" in t) for t in answer.json()["tracks"]] == [False, True], answer
@@ -198,7 +219,7 @@ def test_optimize_keeps_what_succeeded_too(p):
 
 def test_one_answer_at_a_time(p):
     """A mailbox and --once: what ended is written while the rest waits."""
-    file = plan(p, ROWS.replace("[running, summing]", "[running]"))
+    file = warm(p, ROWS.replace("[running, summing]", "[running]"))
     box = p.folder / "box"
     words = (file, "--model", f"mailbox:{box}", "--once")
     calm(p, experiment(p, *words)).is_("pending", "0 of 2 tracks finished, 0 failed, 2 waiting", "waits: ")
@@ -218,7 +239,8 @@ def test_one_answer_at_a_time(p):
     assert all((p.folder / "out/best" / f.name).read_text() == "" for f in (p.folder / "out/best").glob("*.diff")), "nothing changed"
 
 
-def test_edges_that_were_derived_stay_when_another_fails(p):
+@flow.alone
+def test_long_edges_that_were_derived_stay_when_another_fails(p):
     lineage = p.source / "library/lineages/conv2d-c.json"
     before = json.loads(lineage.read_text())
     paying = [i for i, edge in enumerate(before["edges"]) if edge["pays"]]
@@ -236,7 +258,8 @@ def test_edges_that_were_derived_stay_when_another_fails(p):
     assert [after["edges"][i] for i in paying[1:]] == [before["edges"][i] for i in paying[1:]], "an edge that was not tried changed"
 
 
-def test_killed_and_gone_on_with(p):
+@flow.alone
+def test_long_killed_and_gone_on_with(p):
     file = plan(p)
     model = script(p)
     left_alone = p.folder / "left-alone.db"
@@ -265,7 +288,7 @@ def test_killed_and_gone_on_with(p):
 
 
 def test_interrupted_says_how_to_go_on(p):
-    file = plan(p)
+    file = warm(p)
     with serving(p, [DONE] * 9, "never") as server:
         process = start(p, "experiment", file, "--model", HAIKU, "--jobs", "2", "--out", "out", env={"ANTHROPIC_API_KEY": KEY})
         until = time.monotonic() + 40
@@ -278,7 +301,7 @@ def test_interrupted_says_how_to_go_on(p):
 
 def test_table_on_a_terminal(p):
     """Redrawn in place, without lines of the tracks between, and gone when the result is there."""
-    file = plan(p)
+    file = warm(p)
     main, other = pty.openpty()
     words = [p.program, "experiment", file, "--model", script(p), "--jobs", "2"]
     process = subprocess.Popen(words, env={**p.env, "TERM": "xterm"}, cwd=p.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=other)

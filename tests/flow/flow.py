@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """flow.py - klineage as a new user meets it, mistakes first: exact exit status, and the words that must be said.
 
-usage: flow.py --list                        names of the tests, one a line (CMake registers each)
+usage: flow.py --list                        names of the tests, one a line (CMake registers each); "alone" behind those that time
        flow.py KLINEAGE SOURCE_DIR NAME      run one; exit status 0 passed, 77 skipped (and why), else failed
 
 A test is a function below that begins with `test_`; its argument is a Place: a fresh folder with a journal of its own.
@@ -73,6 +73,12 @@ class Place:
 
     def has(self, surface):
         return self.run("doctor", "--json").json()["surfaces"].get(surface) is not None
+
+
+def alone(test):
+    """It times kernels, so nothing else may run beside it."""
+    test.alone = True
+    return test
 
 
 def timed(ask):
@@ -410,12 +416,14 @@ def test_hang(p):
     assert verdict["outcome"] == "hang", verdict
 
 
+@alone
 def test_cheat(p):
     shape = "M=64,N=64,K=64"  # small, so that a timed batch has many calls
     verdict = validate(p, p.gate(KERNELS / "gemm_caches.c", "--workload", shape, "--json", limit=110).is_("cheat").json())
     assert verdict["stage"] in ("profile", "after"), verdict
 
 
+@alone
 def test_pass_and_journal(p):
     first = validate(p, timed(lambda: p.gate(p.naive, "--workload", "M=96,N=96,K=96", "--json")))
     assert first["outcome"] == "pass" and first["journaled"] is False and first["time"]["median_ns"] > 0, first
@@ -431,6 +439,7 @@ def test_pass_and_journal(p):
     p.run("verdict", "show", "zzzz").is_("usage")
 
 
+@alone
 def test_against_another_kernel(p):
     shape = ("--workload", "M=96,N=96,K=96")
     shutil.copy(p.naive, p.folder / "other.c")
@@ -461,9 +470,10 @@ def test_the_reference_is_never_too_inexact(p):
     shutil.copytree(HERE / "loop/running", task)
     (task / "definition.json").write_text((task / "definition.json").read_text().replace('"budget": 8', '"budget": 1'))
     for seed in range(1, 9):
-        timed(lambda: p.gate(str(task / "naive.c"), "--quick", "--json", "--seed", str(seed), task=str(task)))
+        p.gate(str(task / "naive.c"), "--check-only", "--no-journal", "--seed", str(seed), task=str(task)).is_("ok")
 
 
+@alone
 def test_params_and_tune(p):
     kernel, shape = KERNELS / "gemm_tunable.c", ("--workload", "M=64,N=64,K=64")
     p.run("kernel", "show", kernel, "--param", "BM=32").is_("ok", "BM = 32 of 8 32")
@@ -655,7 +665,7 @@ def tests():
 
 def main():
     if sys.argv[1:] == ["--list"]:
-        print("\n".join(tests()))
+        print("\n".join(name + " alone" * hasattr(test, "alone") for name, test in tests().items()))
         return 0
     program, source, name = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="klineage-flow-") as folder:

@@ -98,6 +98,7 @@ def worker(p, judged):
     assert done.returncode == 0 and f"{judged} done, 0 failed" in done.stdout + done.stderr, f"{done}"
 
 
+@flow.alone
 def test_walk_through_a_spool(p):
     """A visit for the expert and naive, one for each step: the race goes with the verdict that it waits for."""
     step = ("--spool", "s", "--once", "--out", p.folder / "l.json")
@@ -116,6 +117,7 @@ def test_walk_through_a_spool(p):
     assert not (p.folder / "s").exists()
 
 
+@flow.alone
 def test_builtin_walks_through_a_spool(p):
     faster = SIMPLE.replace("            for (int32_t k", "#pragma omp simd reduction(+:sum)\n            for (int32_t k")
     for _ in range(2):
@@ -139,6 +141,7 @@ def test_walk_that_ends_early_says_how_to_go_on(p):
     walk(p, model).is_("no", "stopped", "the recording ends here", "re-run the same command to continue")
 
 
+@flow.alone
 def test_judge_times_every_edge_again(p):
     walk(p, whole(p), "--out", p.folder / "l.json").is_("ok")
     before = json.loads((p.folder / "l.json").read_text())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """loop_flow.py - the learning loop from the command line: walk, optimize, ledger, mailbox, recordings, libraries, reports, and what can go wrong.
 
-Driven like flow.py, whose Place it shares; names that begin with slow_ take minutes.  Gates are real.  Tests that are not about gates begin with a
+Driven like flow.py, whose Place it shares; names that begin with long_ have that label.  Gates are real.  Tests that are not about gates begin with a
 journal in which the same kernels were judged before, made once, on this machine, by the first test that needs it (loop_place.py: warm).
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,9 +23,15 @@ from loop_place import (CHEAT, DONE, FAST, FATES, GOOD, HAIKU, HERE, INNER, KEY,
                         walk_script, warm, whole)
 
 
+@flow.alone
+def test_verdicts_to_begin_with(p):
+    warm(p)
+
+
 # ---- walk ------------------------------------------------------------------------------------------------------------------
 
 
+@flow.alone
 def test_walk_builtin(p):
     unrolled = NAIVE.replace("        for (int32_t j", "#pragma GCC unroll 8\n        for (int32_t j")
     answer = p.run("walk", TASK, p.write("unrolled.c", unrolled), "--quick", "--model", "builtin", "--out", "l.json", "--json", limit=230)
@@ -113,6 +119,7 @@ def whole_session(p, model, cached_tokens):
     return requests
 
 
+@flow.alone
 def test_optimize_anthropic(p):
     for request in whole_session(p, HAIKU, 52000):
         assert request["path"] == "/v1/messages" and request["headers"]["x-api-key"] == KEY
@@ -124,6 +131,7 @@ def test_optimize_openai(p):
         assert request["path"] == "/v1/chat/completions" and request["headers"]["authorization"] == f"Bearer {KEY}"
 
 
+@flow.alone
 def test_optimize_gemm_turns_a_cheat_away(p):
     cheat = whole((HERE / "kernels/gemm_caches.c").read_text(), "other:keep")
     with serving(p, [cheat, DONE]) as server:
@@ -180,7 +188,7 @@ def test_unknown_prices_are_refused(p):
 # ---- a server in trouble -----------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_turns_away_once(p):
+def test_long_a_server_that_turns_away_once(p):
     warm(p)
     for model in (HAIKU, LUNA):
         for n, behave in enumerate(("once-429", "once-529", "once-503", "once-inside")):
@@ -202,7 +210,7 @@ TROUBLES = [("inside", "ok", ["the stream brought an error", "asking again"], "l
             ("huge", "usage", ["larger than"], "lost")]
 
 
-def test_a_server_in_trouble_costs_what_it_may_have_cost(p):
+def test_long_a_server_in_trouble_costs_what_it_may_have_cost(p):
     warm(p)
     for trial, (behave, status, words, state) in enumerate(TROUBLES):
         trial = ("--trial", trial + 1)
@@ -303,6 +311,7 @@ def test_a_reply_that_was_cut_off_or_refused(p):
             assert words in texts_of(server.requests()[1]["body"])[-1]
 
 
+@flow.alone
 def test_the_same_edit_again(p):
     warm(p)
     with serving(p, [whole(FAST), whole(FAST), whole(FAST), DONE]):
@@ -348,6 +357,7 @@ def test_mailbox(p):
     assert [s["outcome"] for s in steps(p, only_run(p))] == ["pass", "pass", "no_edit", "done", "pass"]
 
 
+@flow.alone
 def test_a_search_through_a_spool(p):
     """The gates are somebody else's: the start, then the proposal and, in the same visit, how it does against the best so far; then the best at the end."""
     warm(p)
@@ -359,6 +369,7 @@ def test_a_search_through_a_spool(p):
     assert track["stopped"] == "model says done" and 2 < track["gain_ci"][0] <= track["gain"] <= track["gain_ci"][1], track
 
 
+@flow.alone
 def test_edges_are_derived_apart_through_a_spool(p):
     warm(p)
     p.env["KLINEAGE_TASKS"] = str(LOOP)
@@ -422,6 +433,7 @@ def test_two_at_once_on_one_store(p):
     assert len(p.run("run", "list", "--json").json()["runs"]) == 3
 
 
+@flow.alone
 def test_two_tasks_in_one_run(p):
     warm(p)
     other = p.folder / "second"
@@ -481,6 +493,7 @@ def lifted(p):
     return next((p.folder / "library/lifted").iterdir()).name
 
 
+@flow.alone
 def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
@@ -509,6 +522,7 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
         assert "carry the sum" not in prompt(2).lower(), "a card that was edited by hand came into a prompt"
 
 
+@flow.alone
 def test_a_card_is_admitted_through_a_spool(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
@@ -522,6 +536,7 @@ def test_a_card_is_admitted_through_a_spool(p):
     assert (p.folder / "library/admitted" / name / "SKILL.md").exists()
 
 
+@flow.alone
 def test_a_library_that_cannot_be_written(p):
     name = lifted(p)
     if os.geteuid() == 0 and not shutil.which("setpriv"):
@@ -607,6 +622,7 @@ def test_recordings(p):
     p.run("run", "record", "zzzz", "--out", "x.jsonl").is_("usage")
 
 
+@flow.alone
 def test_a_compiler_that_changed_under_a_run(p):
     """Other verdicts, so other questions in the same places; both are kept, and what is recorded is the newest."""
     if not shutil.which("clang"):
@@ -721,6 +737,7 @@ def test_store_that_may_not_grow(p):
 # ---- reports -------------------------------------------------------------------------------------------------------------------
 
 
+@flow.alone
 def test_report_of_hostile_words(p):
     warm(p)
     evil = "</pre></td><script>alert(1)</script><img src=x onerror=alert(1)> \" onmouseover=\"x ' & \x1b[2J"

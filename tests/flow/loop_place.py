@@ -105,24 +105,35 @@ def keep_verdicts_alone(store):
     journal.close()
 
 
-def warm(p):
-    """Begin with a journal that holds the verdicts of SESSION and nothing else."""
+def begin_with(p, name, decides, search):
+    """Begin with a journal that holds the verdicts of `search(store)` and nothing else.  It is made once on this machine, by the first test that asks;
+    `decides` are the bytes that decide which kernels are judged, and how."""
     cache = pathlib.Path(p.env["KLINEAGE_CACHE"])
     cache.mkdir(parents=True, exist_ok=True)
-    decides = [*sorted(TASK.rglob("*.*")), p.source / "src/search/search.c", p.source / "src/lineage/attempt.c"]  # which kernels are gated, and how
-    content = "".join(SESSION) + "".join(f.read_text() for f in decides)
-    kept = cache / f"loop-{hashlib.sha256(content.encode()).hexdigest()[:16]}.db"
+    ready = cache / f"{name}-{hashlib.sha256(decides).hexdigest()[:16]}.db"
     database(p).parent.mkdir(parents=True)
-    with open(cache / "loop.lock", "w") as lock:
+    with open(cache / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
+        if not ready.exists():
             store = p.folder / "warm.db"
-            settled(optimize(p, recording(p, SESSION), "--store", store)).is_("ok")
-            settled(p.run("walk", TASK, p.write("fast.c", FAST), "--quick", "--model", walk_script(p), "--store", store, limit=230)).is_("ok")
+            search(store)
             keep_verdicts_alone(store)
-            shutil.copy(store, cache / "loop.new")
-            os.rename(cache / "loop.new", kept)
-    shutil.copy(kept, database(p))
+            shutil.copy(store, cache / f"{name}.new")
+            os.rename(cache / f"{name}.new", ready)
+    shutil.copy(ready, database(p))
+
+
+def bytes_of(files):
+    return b"".join(f.read_bytes() for f in sorted(files) if f.is_file())
+
+
+def warm(p):
+    """Begin with the verdicts of SESSION, and of a walk."""
+    def search(store):
+        settled(optimize(p, recording(p, SESSION), "--store", store)).is_("ok")
+        settled(p.run("walk", TASK, p.write("fast.c", FAST), "--quick", "--model", walk_script(p), "--store", store, limit=230)).is_("ok")
+    sources = [*TASK.rglob("*.*"), p.source / "src/search/search.c", p.source / "src/lineage/attempt.c"]
+    begin_with(p, "loop", "".join(SESSION).encode() + bytes_of(sources), search)
     return p
 
 

@@ -5,10 +5,7 @@ Driven like flow.py, whose Place it shares, over the task of loop_flow.py.  No p
 test that needs verdicts makes them, on this machine; the others begin with a journal that holds them and nothing else.
 SPDX-License-Identifier: Apache-2.0
 """
-import fcntl
-import hashlib
 import os
-import pathlib
 import random
 import re
 import shutil
@@ -18,7 +15,7 @@ import time
 
 import flow
 from flow import EXIT, Skip
-from loop_place import TASK, database, keep_verdicts_alone, kept, page, rows, start
+from loop_place import TASK, begin_with, bytes_of, database, kept, page, rows, start
 
 STEPS = 8
 PRICED = ("--priced-as", "claude-haiku-5-5")
@@ -40,27 +37,10 @@ def ran(p, words, **how):
     return answer
 
 
-def what_decides(p):
-    """The bytes that decide which kernels are gated."""
-    files = [*TASK.rglob("*.*"), *(p.source / "src/search").glob("*.c"), *(p.source / "src/rewrite").rglob("*.*"), p.source / "src/model/mutate.c"]
-    return hashlib.sha256(b"".join(f.read_bytes() for f in sorted(files) if f.is_file())).hexdigest()[:16]
-
-
 def warm(p):
-    """Begin with a journal that holds the verdicts of a search by every policy and nothing else."""
-    cache = pathlib.Path(p.env["KLINEAGE_CACHE"])
-    cache.mkdir(parents=True, exist_ok=True)
-    ready = cache / f"policies-{what_decides(p)}.db"
-    database(p).parent.mkdir(parents=True)
-    with open(cache / "policies.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not ready.exists():
-            store = p.folder / "warm.db"
-            ran(p, search(p, ",".join(policies(p)), "--store", store))
-            keep_verdicts_alone(store)
-            shutil.copy(store, cache / "policies.new")
-            os.rename(cache / "policies.new", ready)
-    shutil.copy(ready, database(p))
+    """Begin with the verdicts of a search by every policy."""
+    files = [*TASK.rglob("*.*"), *(p.source / "src/search").glob("*.c"), *(p.source / "src/rewrite").rglob("*.*"), p.source / "src/model/mutate.c"]
+    begin_with(p, "policies", bytes_of(files), lambda store: ran(p, search(p, ",".join(policies(p)), "--store", store)))
 
 
 def counts(store):
@@ -80,7 +60,8 @@ def test_a_seed_is_a_number(p):
     p.run("optimize", TASK, "--policy", "bestofn", "--model", "mutate:", "--quick").is_("usage", "mutate:SEED")
 
 
-def test_every_policy_searches_and_the_second_time_costs_nothing(p):
+@flow.alone
+def test_long_every_policy_searches_and_the_second_time_costs_nothing(p):
     warm(p)
     words = search(p, ",".join(policies(p)), "--json")
     found = ran(p, words).json()
@@ -102,7 +83,8 @@ def test_every_policy_searches_and_the_second_time_costs_nothing(p):
     page(p, found["run"])
 
 
-def test_budget_is_never_passed(p):
+@flow.alone
+def test_long_budget_is_never_passed(p):
     warm(p)
     for trial, dollars in enumerate((0.004, 0.02)):
         found = ran(p, search(p, ",".join(policies(p)), *PRICED, "--budget", dollars, "--trial", trial + 1, "--json")).json()
@@ -149,7 +131,8 @@ def killed(p, policy, chance, folder, times):
     return found, time.monotonic() - at
 
 
-def test_killed_and_resumed(p):
+@flow.alone
+def test_long_killed_and_resumed(p):
     warm(p)
     chance, places = random.Random(11), set()
     for policy in policies(p):
