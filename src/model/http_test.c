@@ -1,7 +1,6 @@
 /* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage, errors, what was sent
  * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/proc.h"
 #include "base/terminal.h"
 #include "curl_api.h"
 #include "model_impl.h"

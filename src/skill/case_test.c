@@ -105,7 +105,7 @@ static void print_card(kl_buf *out, const kl_card *c) {
     kl_buf_printf(out, "%.*s: %d birth%s, at least %.3gx\n", KL_STR_ARG(c->name), c->n_trials,
                   c->n_trials == 1 ? "" : "s", c->expected_gain);
     print_list(out, "provides", c->provides);
-    print_list(out, "requires", c->requires);
+    print_list(out, "requires", c->required);
     print_list(out, "cases", kli_words_of(arena, s->cases, s->n_cases));
     print_list(out, "platforms", kli_words_of(arena, s->platforms, s->n_platforms));
     print_list(out, "prior", kli_words_of(arena, s->prior, s->n_prior));
@@ -153,7 +153,7 @@ static void read_precondition(kl_card *c, kl_str text) {
 
 static kl_card read_card(kl_str words) {
     kl_card c = {.name = kit_field(words, "name"), .status = status_of(words), .edited = says(words, "edited", "yes"),
-                 .requires = list_of(words, "requires"), .provides = list_of(words, "provides"),
+                 .required = list_of(words, "requires"), .provides = list_of(words, "provides"),
                  .conflicts = list_of(words, "conflicts")};
     kl_scope *s = &c.verified;
     add_names(&s->cases, &s->n_cases, list_of(words, "case"));
