@@ -66,6 +66,11 @@ kl_str    kl_arena_copy(kl_arena *a, kl_str s);                                /
 kl_str    kl_arena_printf(kl_arena *a, const char *fmt, ...) KL_PRINTF(2, 3); /* NUL-terminated */
 #define KL_NEW(arena, type) ((type *)kl_arena_alloc((arena), 1, sizeof(type)))
 #define KL_ARRAY(arena, type, count) ((type *)kl_arena_alloc((arena), (size_t)(count), sizeof(type)))
+/* The address of a new last element of `array`, all zero; `n` counts one more.  Starts with NULL and 0, and grows by this
+ * alone: how much room there is follows from `n`. */
+#define KL_PUSH(arena, array, n)                                                                                       \
+    ((array) = (__typeof__(array))kl_arena_grow((arena), (array), (size_t)(n), sizeof *(array)), &(array)[(n)++])
+void *kl_arena_grow(kl_arena *a, void *array, size_t n, size_t size); /* room for one more; for KL_PUSH */
 
 /* ---- buffer ----------------------------------------------------------------------------------------------- */
 

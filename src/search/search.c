@@ -31,14 +31,7 @@ static int or_default(int given, int otherwise) { return given > 0 ? given : oth
 /* ---- conversations --------------------------------------------------------------------------------------------------------- */
 
 void kli_talk_say(kli_talk *talk, kl_arena *a, kl_role role, kl_str text) {
-    if (talk->n == talk->cap) {
-        int cap = talk->cap ? 2 * talk->cap : 8;
-        kl_message *longer = KL_ARRAY(a, kl_message, cap);
-        if (talk->n) memcpy(longer, talk->at, (size_t)talk->n * sizeof *longer);
-        talk->at = longer;
-        talk->cap = cap;
-    }
-    talk->at[talk->n++] = (kl_message){.role = role, .text = text};
+    *KL_PUSH(a, talk->at, talk->n) = (kl_message){.role = role, .text = text};
 }
 
 /* Cache breakpoints: behind the library, behind the task, and behind the last turn. */
