@@ -366,7 +366,7 @@ static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int 
         if (w->hidden)
             kl_case_degrade(c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
         else
-            kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e ? e->message : "outside the domain");
+            kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e->message);
         return KL_OK;
     }
     if (planned) return planned;

@@ -84,7 +84,7 @@ static kl_err ask(kl_reply *r, const char *spec) {
 static json_t *seen(void) {
     kl_str text;
     json_t *list = json_array();
-    if (kl_fs_read(&text, arena, LOG, 64 << 20, NULL)) return list;
+    if (kl_fs_read(&text, arena, LOG, 64 << 20, kl_ignored())) return list;
     while (text.len) {
         const size_t n = strcspn(text.ptr, "\n");
         json_t *o;

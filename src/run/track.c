@@ -149,8 +149,6 @@ static void rest(int64_t pass_ns) {
 }
 
 kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
-    kl_error local = {0};
-    if (!e) e = &local;
     for (;;) {
         const int64_t begun_ns = kl_now_ns();
         *e = (kl_error){0};
@@ -219,7 +217,7 @@ uint64_t kl_track_seed(const kl_track *t, const char *name) {
 kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_error *e) {
     if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
     kli_failure *f = KL_PUSH(t->keep, t->failures, t->n_failures);
-    *f = (kli_failure){.error = e ? *e : (kl_error){0}};
+    *f = (kli_failure){.error = *e};
     f->error.code = err;
     memcpy(f->key, key, sizeof f->key);
     return err;
@@ -228,7 +226,7 @@ kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_erro
 kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e) {
     for (size_t i = 0; i < t->n_failures; i++) {
         if (memcmp(t->failures[i].key, key, sizeof t->failures[i].key) != 0) continue;
-        if (e) *e = t->failures[i].error;
+        *e = t->failures[i].error;
         return t->failures[i].error.code;
     }
     kl_fail(e, KL_EIO, t->spec->name, "effect %.12s is not in the journal: this line did not ask for it the first time",

@@ -239,10 +239,9 @@ static void foresee_duel(kli_search *s, kl_str source) {
     const kl_surface *surface = s->o->start->surface;
     kl_gate_opts *o = KL_NEW(s->arena, kl_gate_opts);
     kl_kernel *k;
-    kl_error refused = {0};
     *o = rival_options(s);
     if (kl_kernel_parse(&k, s->arena, source, kl_arena_printf(s->arena, "candidate%s", surface->suffix), surface, NULL,
-                        &refused))
+                        kl_ignored()))
         return; /* the gate will say why */
     if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_foresee(s->track, s->o->task, k, o);
 }
@@ -350,11 +349,10 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
  * changes.  Returns what it was applied to. */
 static const kli_point *apply(kli_search *s, kl_str *source, kli_point *elsewhere, const kli_outcome *o,
                               const kli_point *base, kl_error *refused) {
-    kl_error unused = {0};
     kl_err err = kl_proposal_apply(source, s->arena, base->kernel->source, &o->proposal, refused);
     for (int i = s->n_correct - 1; err && replays(s) && i >= -1; i--) {
         kl_kernel *k = i < 0 ? s->start.kernel : s->correct[i];
-        if (kl_proposal_apply(source, s->arena, k->source, &o->proposal, &unused)) continue;
+        if (kl_proposal_apply(source, s->arena, k->source, &o->proposal, kl_ignored())) continue;
         kl_track_say(s->track, "the recording went on from another kernel of this line, which was decided otherwise "
                                "now: its edit is applied to that");
         *refused = (kl_error){0};
@@ -480,7 +478,7 @@ static kl_err journal_end(kli_search *s, kl_error *e) {
 
 /* A recording is over in order, also one that holds nothing for this line: whoever replays sees what it holds. */
 static bool recording_ended(kli_search *s, kl_err err, const kl_error *e) {
-    if (err != KL_ENOENT || !e || !kl_model_recording_ended(e)) return false;
+    if (err != KL_ENOENT || !kl_model_recording_ended(e)) return false;
     kl_track_say(s->track, "replay finished after %d proposals", s->out->proposals);
     return stop(s, "recording ended");
 }
