@@ -66,6 +66,11 @@ kl_str    kl_arena_copy(kl_arena *a, kl_str s);                                /
 kl_str    kl_arena_printf(kl_arena *a, const char *fmt, ...) KL_PRINTF(2, 3); /* NUL-terminated */
 #define KL_NEW(arena, type) ((type *)kl_arena_alloc((arena), 1, sizeof(type)))
 #define KL_ARRAY(arena, type, count) ((type *)kl_arena_alloc((arena), (size_t)(count), sizeof(type)))
+/* The address of a new last element of `array`, all zero; `n` counts one more.  Starts with NULL and 0, and grows by this
+ * alone: how much room there is follows from `n`. */
+#define KL_PUSH(arena, array, n)                                                                                       \
+    ((array) = (__typeof__(array))kl_arena_grow((arena), (array), (size_t)(n), sizeof *(array)), &(array)[(n)++])
+void *kl_arena_grow(kl_arena *a, void *array, size_t n, size_t size); /* room for one more; for KL_PUSH */
 
 /* ---- buffer ----------------------------------------------------------------------------------------------- */
 
@@ -102,7 +107,8 @@ typedef enum {
 
 const char *kl_err_name(kl_err code); /* "no device", ... */
 
-/* What went wrong, where, and what to type next.  The caller owns it; {0} is fine to pass; NULL drops the text. */
+/* What went wrong, where, and what to type next.  The caller owns it; {0} is fine to pass.  Never NULL, in no
+ * function of these headers: who does not want to know passes kl_ignored(). */
 typedef struct {
     kl_err code;
     char   where[256];    /* file:line:column, device, process */
@@ -111,9 +117,11 @@ typedef struct {
     char   hint[512];     /* the next command to type; may be empty */
 } kl_error;
 
+kl_error *kl_ignored(void); /* of this thread; nobody reads it */
+
 /* Fill `e` and return `code`, so that a failing function ends with `return kl_fail(e, KL_EIO, path, "...")`. */
 kl_err kl_fail(kl_error *e, kl_err code, const char *where, const char *fmt, ...) KL_PRINTF(4, 5);
-kl_err kl_hint(kl_error *e, const char *fmt, ...) KL_PRINTF(2, 3); /* adds a hint; returns e->code (KL_EINVAL if NULL: it follows a failure) */
+kl_err kl_hint(kl_error *e, const char *fmt, ...) KL_PRINTF(2, 3); /* adds a hint; returns e->code */
 /* Like kl_fail for text with a position: `where` becomes file:line:column and `detail` the line with a caret. */
 kl_err kl_fail_at(kl_error *e, kl_err code, kl_str file, kl_str text, size_t offset, const char *fmt, ...)
     KL_PRINTF(6, 7);

@@ -150,7 +150,7 @@ static void read_features(kl_artefact *out, kl_arena *a, const json_t *features)
 static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     kl_str  text, bytes;
     json_t *o = NULL;
-    if (kl_fs_read(&text, a, c->json.ptr, 1 << 20, NULL) || kl_json_parse(&o, text, c->json, NULL)) return false;
+    if (kl_fs_read(&text, a, c->json.ptr, 1 << 20, kl_ignored()) || kl_json_parse(&o, text, c->json, kl_ignored())) return false;
     *out = (kl_artefact){.cached = true, .path = c->bin};
     out->ok = kl_json_bool_or(o, "ok", false);
     out->kind = (kl_artefact_kind)kl_json_int_or(o, "kind", KL_ARTEFACT_NONE);
@@ -163,7 +163,7 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     read_features(out, a, json_object_get(o, "features"));
     json_decref(o);
     if (!out->ok) return out->log.len > 0;
-    return kl_fs_read(&bytes, a, c->bin.ptr, MAX_ARTEFACT_BYTES, NULL) == KL_OK && strcmp(kl_hash_of(bytes).hex, out->hash) == 0;
+    return kl_fs_read(&bytes, a, c->bin.ptr, MAX_ARTEFACT_BYTES, kl_ignored()) == KL_OK && strcmp(kl_hash_of(bytes).hex, out->hash) == 0;
 }
 
 static json_t *to_json(const kl_artefact *r) {
@@ -271,11 +271,11 @@ static bool inspect_again(kl_artefact *out, kl_arena *a, const kl_backend *b, co
     if (!out->ok || k->trusted || !b || !b->shared_memory) return true;
     again.n_features = 0;
     again.suspicious = again.refused = (kl_str){0};
-    if (kl_fs_temp_dir(&dir, a, NULL)) return false;
+    if (kl_fs_temp_dir(&dir, a, kl_ignored())) return false;
     again.path = kl_fs_join(a, dir.ptr, "kernel.so");
-    kl_err code = kl_fs_read(&bytes, a, out->path.ptr, MAX_ARTEFACT_BYTES, NULL);
-    if (!code) code = kl_fs_write(again.path.ptr, bytes, NULL);
-    if (!code) code = b->inspect(&again, a, k, NULL);
+    kl_err code = kl_fs_read(&bytes, a, out->path.ptr, MAX_ARTEFACT_BYTES, kl_ignored());
+    if (!code) code = kl_fs_write(again.path.ptr, bytes, kl_ignored());
+    if (!code) code = b->inspect(&again, a, k, kl_ignored());
     kl_fs_remove_tree(dir.ptr);
     out->suspicious = again.suspicious;
     out->refused = again.refused;

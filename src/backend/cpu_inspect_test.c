@@ -151,7 +151,7 @@ static void test_elf__survives_damage(void **state) {
             uint64_t headers = kl_stream_below(s, i * 8 + 2, 2) ? 64 : bytes.len;
             copy[kl_stream_below(s, i * 32 + 3 + k, headers)] = (char)kl_stream_u64(s, i * 32 + 16 + k);
         }
-        (void)!kli_elf_read(&elf, a, (kl_str){copy, len}, NULL);
+        (void)!kli_elf_read(&elf, a, (kl_str){copy, len}, kl_ignored());
         kl_arena_free(a);
     }
     fixture_close(&f);

@@ -48,7 +48,7 @@ static bool is_own(const char *name, kl_str dir) {
 static kl_str foreign_file(kl_arena *a, kl_str dir, const char *list, bool headers) {
     kl_str text;
     char   name[4096];
-    if (kl_fs_read(&text, a, kl_fs_join(a, dir.ptr, list).ptr, MAX_LIST_BYTES, NULL)) return kl_str_of(list);
+    if (kl_fs_read(&text, a, kl_fs_join(a, dir.ptr, list).ptr, MAX_LIST_BYTES, kl_ignored())) return kl_str_of(list);
     const char *colon = text.len ? memchr(text.ptr, ':', text.len) : NULL;
     if (!colon) return kl_str_of(list);
     kl_str rest = {colon + 1, text.len - (size_t)(colon + 1 - text.ptr)};

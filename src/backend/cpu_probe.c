@@ -97,7 +97,7 @@ static kl_str compiler(kl_arena *a, bool *busy) {
     const char *argv[] = {cc && *cc ? cc : "gcc", "-dumpfullversion", "-dumpversion", NULL};
     kl_proc_spec   spec = {.argv = argv, .timeout_ns = COMPILER_NS};
     kl_proc_result r;
-    const kl_err   code = kl_proc_run(&r, a, &spec, NULL);
+    const kl_err   code = kl_proc_run(&r, a, &spec, kl_ignored());
     *busy = code ? code == KL_ESPAWN && errno == EAGAIN : r.timed_out || r.signal == SIGKILL;
     if (code || r.exit_code != 0) return (kl_str){0};
     bool clang = strstr(argv[0], "clang") != NULL;

@@ -71,7 +71,7 @@ static bool save(kl_nvrtc_program program, size_of_result *size, get_result *get
     bool ok = get(program, data) == 0;
     if (is_text) bytes = strlen(data); /* text counts its NUL */
     if (ok && path)
-        ok = kl_fs_write(path, (kl_str){data, bytes}, NULL) == KL_OK;
+        ok = kl_fs_write(path, (kl_str){data, bytes}, kl_ignored()) == KL_OK;
     else if (ok)
         ok = fwrite(data, 1, bytes, stdout) == bytes;
     free(data);
@@ -101,7 +101,7 @@ int kli_cuda_build_main(int argc, char **argv) {
     kl_arena *a = kl_arena_new();
     kl_str source;
     int status = 1;
-    if (kl_fs_read(&source, a, argv[1], KL_MAX_SOURCE_BYTES, NULL) == KL_OK)
+    if (kl_fs_read(&source, a, argv[1], KL_MAX_SOURCE_BYTES, kl_ignored()) == KL_OK)
         status = build(nvrtc, source.ptr, argv, argc);
     else
         (void)printf("cannot read %s\n", argv[1]);

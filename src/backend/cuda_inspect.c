@@ -126,7 +126,7 @@ static bool disassemble(kl_artefact *out, kl_arena *a) {
     if (!program.len) return false;
     const char *argv[] = {program.ptr, "-sass", kl_fs_basename(out->path.ptr).ptr, NULL};
     const char *readable[] = {t.root.len ? t.root.ptr : "/usr", NULL};
-    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, readable, MAX_CODE_BYTES, NULL);
+    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, readable, MAX_CODE_BYTES, kl_ignored());
     if (code || r.exit_code != 0 || !contains(r.out, "Function :")) return false;
     each_line(out, a, r.out, count_sass);
     return true;
@@ -134,7 +134,7 @@ static bool disassemble(kl_artefact *out, kl_arena *a) {
 
 static void read_ptx(kl_artefact *out, kl_arena *a) {
     kl_str text, path = kl_fs_join(a, kl_fs_dirname(a, out->path.ptr).ptr, "kernel.ptx");
-    if (kl_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, NULL) == KL_OK) each_line(out, a, text, count_ptx);
+    if (kl_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored()) == KL_OK) each_line(out, a, text, count_ptx);
 }
 
 /* ---- ptxas report ---------------------------------------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ kl_str kl_cuda_nvcc_version(kl_arena *a, const kl_cuda_toolkit *t) {
     const char *argv[] = {t->nvcc.ptr, "--version", NULL};
     kl_proc_spec spec = {.argv = argv, .timeout_ns = 20000000000ll};
     kl_proc_result r;
-    if (!t->nvcc.len || kl_proc_run(&r, a, &spec, NULL) != KL_OK || r.exit_code != 0) return (kl_str){0};
+    if (!t->nvcc.len || kl_proc_run(&r, a, &spec, kl_ignored()) != KL_OK || r.exit_code != 0) return (kl_str){0};
     const char *version = strstr(r.out.ptr, ", V");
     if (!version) return KL_S("nvcc");
     size_t n = strspn(version + 3, "0123456789.");

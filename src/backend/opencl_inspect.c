@@ -25,7 +25,7 @@ static void check(kl_artefact *out, kl_arena *a, const kli_elf *f) {
 
 static kl_err take_object(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_str object, const char **name, int number, kl_error *e) {
     kli_elf f;
-    if (kli_elf_read(&f, a, object, NULL) != KL_OK) return KL_OK; /* these four bytes were something else */
+    if (kli_elf_read(&f, a, object, kl_ignored()) != KL_OK) return KL_OK; /* these four bytes were something else */
     if (!k->trusted) check(out, a, &f);
     kli_feature_set(out, a, "text_bytes", kli_feature_get(out, "text_bytes") + (double)f.text_bytes);
     kli_feature_set(out, a, "static_bytes", kli_feature_get(out, "static_bytes") + (double)(f.data_bytes + f.bss_bytes));

@@ -283,7 +283,7 @@ static int finish(const kl_runner_ctx *c, kl_msg_reply *reply) {
 /* Pages of the child's own instead of the task's, of which nothing is bound yet. */
 static bool make_stand_ins(kl_runner_ctx *c) {
     char *pages[3];
-    if (kl_layout_make(&c->layout, &c->plan, 1, 1, NULL) != KL_OK) return false;
+    if (kl_layout_make(&c->layout, &c->plan, 1, 1, kl_ignored()) != KL_OK) return false;
     const uint64_t bytes[3] = {c->layout.set_bytes, c->layout.slot_bytes, c->layout.scratch_bytes};
     for (int i = 0; i < 3; i++) {
         pages[i] = mmap(NULL, bytes[i] ? bytes[i] : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

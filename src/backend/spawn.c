@@ -117,7 +117,7 @@ static kl_err make_arguments(const char **argv, const kl_runner *r, kl_arena *a,
     }
     if (access(argv[n - 1], R_OK) != 0) {
         kl_fail(e, KL_ESPAWN, argv[n - 1], "the runner program is missing: %s", strerror(errno));
-        return kl_hint(e, "klineage-worker must be in the folder of klineage, or on PATH");
+        return kl_hint(e, "klineage-worker must be in the same folder as klineage, or on PATH");
     }
     argv[n++] = "run";
     argv[n++] = r->backend->name;

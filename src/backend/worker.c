@@ -235,7 +235,7 @@ static void forbid_guards(const kl_runner_ctx *c) {
 static bool layout_is_valid(const worker *w) {
     kl_layout        own;
     const kl_layout *l = &w->message.bind.layout;
-    return kl_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, NULL) == KL_OK && memcmp(&own, l, sizeof own) == 0;
+    return kl_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, kl_ignored()) == KL_OK && memcmp(&own, l, sizeof own) == 0;
 }
 
 static int on_bind(worker *w) {

@@ -91,3 +91,12 @@ kl_str kl_arena_printf(kl_arena *a, const char *fmt, ...) {
     va_end(args);
     return (kl_str){text, (size_t)len};
 }
+
+/* Room is 16 elements, then twice as many whenever it is full: at 16, 32, 64 ... */
+void *kl_arena_grow(kl_arena *a, void *array, size_t n, size_t size) {
+    bool full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);
+    if (!full) return array;
+    void *grown = kl_arena_alloc(a, n ? 2 * n : 16, size);
+    if (n) memcpy(grown, array, n * size);
+    return grown;
+}

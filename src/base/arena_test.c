@@ -58,6 +58,20 @@ static void test_base_buf__grows_and_stays_terminated(void **state) {
     assert_null(b.ptr);
 }
 
+static void test_base_arena__an_array_grows_by_pushing(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    int      *squares = NULL, n = 0;
+    for (int i = 0; i < 1000; i++) {
+        int *last = KL_PUSH(a, squares, n);
+        assert_int_equal(*last, 0);
+        *last = i * i;
+    }
+    assert_int_equal(n, 1000);
+    for (int i = 0; i < n; i++) assert_int_equal(squares[i], i * i);
+    kl_arena_free(a);
+}
+
 static void test_base_text__compares_bytes_and_lengths(void **state) {
     (void)state;
     assert_true(kl_str_eq((kl_str){0}, KL_S("")));
@@ -83,6 +97,7 @@ int main(void) {
         cmocka_unit_test(test_base_arena__keeps_what_was_written_before_growth),
         cmocka_unit_test(test_base_arena__free_accepts_null),
         cmocka_unit_test(test_base_arena__copy_ends_with_nul_and_takes_empty_text),
+        cmocka_unit_test(test_base_arena__an_array_grows_by_pushing),
         cmocka_unit_test(test_base_buf__grows_and_stays_terminated),
         cmocka_unit_test(test_base_text__compares_bytes_and_lengths),
         cmocka_unit_test(test_base_text__trims_both_ends_only),

@@ -21,6 +21,11 @@ KL_NORETURN void kl_oom(size_t bytes) {
     abort();
 }
 
+kl_error *kl_ignored(void) {
+    static _Thread_local kl_error nobodys;
+    return &nobodys;
+}
+
 const char *kl_err_name(kl_err code) {
     switch (code) {
     case KL_OK: return "ok";
@@ -48,7 +53,7 @@ static void keep_printable(char *text, bool multi_line) {
 }
 
 static KL_PRINTF(4, 0) kl_err fail_v(kl_error *e, kl_err code, const char *where, const char *fmt, va_list args) {
-    if (!e) return code;
+    KL_ASSERT(e);
     e->code = code;
     e->detail[0] = e->hint[0] = '\0';
     snprintf(e->where, sizeof e->where, "%s", where ? where : "");
@@ -67,7 +72,7 @@ kl_err kl_fail(kl_error *e, kl_err code, const char *where, const char *fmt, ...
 }
 
 kl_err kl_hint(kl_error *e, const char *fmt, ...) {
-    if (!e) return KL_EINVAL; /* nobody keeps the code, and `return kl_hint(...)` must still be a failure */
+    KL_ASSERT(e);
     va_list args;
     va_start(args, fmt);
     vsnprintf(e->hint, sizeof e->hint, fmt, args);
@@ -110,7 +115,6 @@ static void show_line(kl_error *e, kl_str text, line_span line, size_t offset) {
 }
 
 kl_err kl_fail_at(kl_error *e, kl_err code, kl_str file, kl_str text, size_t offset, const char *fmt, ...) {
-    if (!e) return code;
     if (!text.ptr) text = KL_S("");
     if (offset > text.len) offset = text.len;
     line_span line = line_at(text, offset);

@@ -225,15 +225,9 @@ kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_er
     DIR *stream = opendir(dir);
     if (!stream && errno == ENOENT) return KL_OK;
     if (!stream) return os_fail(e, dir, "list");
-    size_t cap = 0;
     for (struct dirent *entry; errno = 0, (entry = readdir(stream));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (*n == cap) {
-            kl_str *grown = KL_ARRAY(a, kl_str, cap = cap ? 2 * cap : 16);
-            if (*n) memcpy(grown, *names, *n * sizeof **names);
-            *names = grown;
-        }
-        (*names)[(*n)++] = kl_arena_copy(a, kl_str_of(entry->d_name));
+        *KL_PUSH(a, *names, *n) = kl_arena_copy(a, kl_str_of(entry->d_name));
     }
     kl_err err = errno ? os_fail(e, dir, "list") : KL_OK;
     closedir(stream);

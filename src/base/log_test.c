@@ -2,7 +2,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/terminal.h"
-#include "base/test.h"
+#include "kit/kit.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 
 /* What one of each says at `verbosity`; stderr goes to a file meanwhile. */
 static kl_str said_at(kl_arena *a, kl_verbosity verbosity) {
-    kl_error e = {0};
     kl_str   text;
     FILE    *file = tmpfile();
     assert_non_null(file);

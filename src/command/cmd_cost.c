@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
     kl_arena *arena;
     sum *rows;
-    size_t n, cap;
+    size_t n;
     sum total;
 } ledger;
 
@@ -36,14 +36,9 @@ static sum *row_for(ledger *l, const kl_store_charge *c, bool by_run) {
             kl_str_eq(s->phase, key.phase))
             return s;
     }
-    if (l->n == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : 16;
-        sum *grown = KL_ARRAY(l->arena, sum, l->cap);
-        if (l->n) memcpy(grown, l->rows, l->n * sizeof *grown);
-        l->rows = grown;
-    }
-    l->rows[l->n] = key;
-    return &l->rows[l->n++];
+    sum *row = KL_PUSH(l->arena, l->rows, l->n);
+    *row = key;
+    return row;
 }
 
 static void add(sum *s, const kl_store_charge *c) {

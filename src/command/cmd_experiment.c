@@ -157,7 +157,7 @@ static kl_err write_figures(kl_buf *text, const char *dir, kl_store *s, const kl
         kl_buf_add(text, kl_buf_str(&pictures));
     kl_buf_fini(&pictures);
     if (!err || err == KL_ENOENT) return KL_OK;
-    if (e) *e = missing;
+    *e = missing;
     return err;
 }
 

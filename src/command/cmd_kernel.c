@@ -163,8 +163,7 @@ static json_t *defines_json(kl_buf *text, const char **defines) {
 static kl_device_limits limits_here(kl_arena *a, const kl_kernel *k) {
     const kl_backend *backend = kl_backend_of_surface(k->surface->id);
     kl_device device = {0};
-    kl_error ignored = {0};
-    if (!backend || kl_device_probe(&device, a, backend->id, &ignored)) return (kl_device_limits){0};
+    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return (kl_device_limits){0};
     return device.limits;
 }
 

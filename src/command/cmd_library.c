@@ -171,8 +171,7 @@ kl_err kl_cmd_library_judge(kl_context *c, const kl_args *args, kl_result *out, 
 kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
     kl_card card;
     kl_str dir;
-    kl_error unused = {0};
-    if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], &unused)) dir = KL_S("library");
+    if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored())) dir = KL_S("library");
     kl_err err = kl_card_import(&card, c->arena, args->words[0], e);
     if (!err) err = kl_library_put(dir.ptr, &card, e);
     if (err) return err;

@@ -115,11 +115,10 @@ kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     kl_run_opts o;
     kl_group *groups;
     int n, n_lineages = 0;
-    kl_error unused = {0};
     kl_err err = kl_effort_run(&o, args, "lift", e);
     if (!err) err = load_lineages(lineages, &n_lineages, c->arena, args, e);
     if (err) return err;
-    if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], &unused)) dir = KL_S("library");
+    if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored())) dir = KL_S("library");
     kl_skill_group(&groups, &n, c->arena, lineages, n_lineages);
     lift_job *jobs = KL_ARRAY(c->arena, lift_job, n + 1);
     for (int i = 0; i < n; i++) jobs[i] = (lift_job){.group = &groups[i], .dir = dir.ptr};

@@ -11,8 +11,7 @@
  * it. */
 static void list_row(kl_result *out, json_t *rows, const kl_store_record *row) {
     json_t *o = json_object(), *document = NULL;
-    kl_error unused = {0};
-    if (kl_json_parse(&document, row->json, row->id, &unused)) document = json_object();
+    if (kl_json_parse(&document, row->json, row->id, kl_ignored())) document = json_object();
     const size_t steps = json_array_size(json_object_get(document, "edges"));
     const kl_str how = kl_json_text_or(json_object_get(document, "termination"), "how", KL_S("?"));
     const kl_str surface = kl_json_text_or(document, "surface", KL_S("?")),

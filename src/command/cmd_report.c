@@ -7,9 +7,8 @@
 /* A report needs no library; one that was named must be there. */
 static const char *library_of(kl_arena *a, const kl_args *args) {
     kl_str dir = {0};
-    kl_error unused = {0};
     if (kl_args_has(args, KL_OPTION_LIBRARY)) return args->values[KL_OPTION_LIBRARY];
-    return kl_library_find(&dir, a, NULL, &unused) ? NULL : dir.ptr;
+    return kl_library_find(&dir, a, NULL, kl_ignored()) ? NULL : dir.ptr;
 }
 
 static bool wants_numbers(const kl_args *args) {

@@ -33,7 +33,6 @@ static spending spent_by(const kl_store_charge *rows, size_t n, kl_str run) {
 
 static json_t *run_json(kl_arena *a, const kl_store_run *r, const spending *s, kl_str *model) {
     json_t *o = json_object(), *what = NULL;
-    kl_error unused = {0};
     *model = (kl_str){0};
     json_object_set_new(o, "id", kl_json_str(r->id));
     json_object_set_new(o, "command", kl_json_str(r->command));
@@ -41,7 +40,7 @@ static json_t *run_json(kl_arena *a, const kl_store_run *r, const spending *s, k
     json_object_set_new(o, "calls", json_integer(s->calls));
     json_object_set_new(o, "microusd", json_integer(s->microusd));
     json_object_set_new(o, "estimated", json_boolean(s->estimated));
-    if (kl_json_parse(&what, r->json, KL_S("journal"), &unused) == KL_OK) {
+    if (kl_json_parse(&what, r->json, KL_S("journal"), kl_ignored()) == KL_OK) {
         *model = kl_arena_copy(a, kl_json_text_or(what, "model", (kl_str){0}));
         json_object_set_new(o, "run", what);
     }
@@ -118,8 +117,7 @@ static json_t *show_steps(kl_buf *out, const dossier *d) {
     kl_str track = {0};
     for (size_t i = 0; i < d->n_steps; i++) {
         json_t *s = NULL;
-        kl_error unused = {0};
-        if (kl_json_parse(&s, d->steps[i].json, KL_S("journal"), &unused)) continue;
+        if (kl_json_parse(&s, d->steps[i].json, KL_S("journal"), kl_ignored())) continue;
         if (!kl_str_eq(track, d->steps[i].track)) kl_buf_printf(out, "\n%.*s\n", KL_STR_ARG(d->steps[i].track));
         track = d->steps[i].track;
         step_text(out, d->arena, &d->steps[i], s);

@@ -23,8 +23,7 @@ static kl_err line(kl_track *t, void *ctx, kl_error *error) {
         kl_buf_add(heard, r.text);
     }
     kl_reply unused;
-    kl_error ignored = {0};
-    (void)!fake_question(&unused, t, "!eio", &ignored);
+    (void)!fake_question(&unused, t, "!eio", kl_ignored());
     const kl_step s = {.phase = "walk",
                        .action = KL_S("unroll\x1b[2J"),
                        .outcome = KL_S("pass"),

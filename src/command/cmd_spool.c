@@ -13,20 +13,18 @@ static const char *const states[] = {"todo", "taken", "done"};
 static json_t *job_of(kl_arena *a, const char *folder) {
     kl_str text;
     json_t *job = NULL;
-    kl_error ignored = {0};
-    if (kl_fs_read(&text, a, kl_fs_join(a, folder, "job.json").ptr, KL_MAX_JSON_BYTES, &ignored)) return NULL;
-    return kl_json_parse(&job, text, KL_S("job.json"), &ignored) ? NULL : job;
+    if (kl_fs_read(&text, a, kl_fs_join(a, folder, "job.json").ptr, KL_MAX_JSON_BYTES, kl_ignored())) return NULL;
+    return kl_json_parse(&job, text, KL_S("job.json"), kl_ignored()) ? NULL : job;
 }
 
 /* "pass", "wrong", or "error" when the host could not judge it; empty while there is no answer. */
 static kl_str outcome_of(kl_arena *a, const char *folder) {
     kl_str text;
     kl_verdict v;
-    kl_error ignored = {0};
     if (kl_fs_exists(kl_fs_join(a, folder, "error.json").ptr)) return KL_S("error");
-    if (kl_fs_read(&text, a, kl_fs_join(a, folder, "verdict.json").ptr, KL_MAX_JSON_BYTES, &ignored))
+    if (kl_fs_read(&text, a, kl_fs_join(a, folder, "verdict.json").ptr, KL_MAX_JSON_BYTES, kl_ignored()))
         return (kl_str){0};
-    if (kl_verdict_parse(&v, a, text, KL_S("verdict.json"), &ignored)) return (kl_str){0};
+    if (kl_verdict_parse(&v, a, text, KL_S("verdict.json"), kl_ignored())) return (kl_str){0};
     return kl_str_of(kl_outcome_name(v.outcome));
 }
 

@@ -198,8 +198,7 @@ static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
 
 static bool has_gpu(kl_arena *a) {
     kl_device device;
-    kl_error ignored = {0};
-    return kl_device_probe(&device, a, KL_BACKEND_CUDA, &ignored) == KL_OK;
+    return kl_device_probe(&device, a, KL_BACKEND_CUDA, kl_ignored()) == KL_OK;
 }
 
 static bool has_shapes(const kl_task *t, kl_host_kind on) { return kl_task_workload(t, (kl_str){0}, on) != NULL; }

@@ -15,9 +15,8 @@ typedef struct {
 static kl_err add_row(void *ctx, const kl_store_verdict *row) {
     listing *l = ctx;
     kl_verdict v;
-    kl_error why = {0};
     json_t *o = json_object();
-    bool read = kl_verdict_parse(&v, l->arena, row->json, row->key, &why) == KL_OK;
+    bool read = kl_verdict_parse(&v, l->arena, row->json, row->key, kl_ignored()) == KL_OK;
     bool timed = read && v.n_comparisons > 0;
     kl_buf_printf(l->text, "%.12s  %.*s  %-10.*s %-14.*s", row->key.ptr, KL_STR_ARG(row->created),
                   KL_STR_ARG(row->outcome), KL_STR_ARG(row->task));

@@ -118,7 +118,6 @@ static void show(const walking *w, kl_result *out) {
 }
 
 static kl_err walk(walking *w, kl_result *out, kl_error *e) {
-    kl_error unused = {0};
     kl_err err = kl_run_open(&w->run, &w->run_opts, e);
     if (err) return err;
     w->opts.run = kl_run_id(w->run);
@@ -132,7 +131,7 @@ static kl_err walk(walking *w, kl_result *out, kl_error *e) {
         err = KL_OK;
     }
     if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
-    if (!err) (void)write_out(w, out->trouble.code ? &unused : &out->trouble);
+    if (!err) (void)write_out(w, out->trouble.code ? kl_ignored() : &out->trouble);
     if (!err) show(w, out);
     kl_run_close(w->run);
     return err;

@@ -116,7 +116,7 @@ static void counters(kl_doctor *d) {
 static void quiet(kl_doctor *d) {
     kl_noise n;
     char text[160];
-    if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] || kl_gate_noise(&n, NULL)) return;
+    if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] || kl_gate_noise(&n, kl_ignored())) return;
     kl_doctor_add(d, "machine", "quiet", n.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
                   kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&n, text, sizeof text))),
                   "close other programs, or use --wait-quiet");

@@ -24,9 +24,8 @@ void kl_doctor_add(kl_doctor *d, const char *group, const char *name, kl_doctor_
 
 static kl_str run_for_text(kl_arena *a, const char *const *argv) {
     kl_proc_result r = {0};
-    kl_error ignored = {0};
     kl_proc_spec spec = {.argv = argv, .timeout_ns = PROBE_NS};
-    if (kl_proc_run(&r, a, &spec, &ignored) || r.exit_code != 0) return (kl_str){0};
+    if (kl_proc_run(&r, a, &spec, kl_ignored()) || r.exit_code != 0) return (kl_str){0};
     return kl_str_trim(r.out);
 }
 
@@ -90,8 +89,7 @@ static kl_str find_in_cache(const kl_doctor *d, const char *prefix) {
 static kl_str find_in_folder(kl_arena *a, const char *dir, const char *prefix) {
     kl_str *names;
     size_t n = 0;
-    kl_error ignored = {0};
-    if (!kl_fs_is_dir(dir) || kl_fs_list(&names, &n, a, dir, &ignored)) return (kl_str){0};
+    if (!kl_fs_is_dir(dir) || kl_fs_list(&names, &n, a, dir, kl_ignored())) return (kl_str){0};
     for (size_t i = 0; i < n; i++)
         if (kl_str_starts(names[i], kl_str_of(prefix))) return kl_fs_join(a, dir, names[i].ptr);
     return (kl_str){0};

@@ -10,9 +10,8 @@ kl_err kl_journal_open(kl_store **out, kl_arena *a, const kl_args *args, kl_erro
 static void suggest_lineage(kl_arena *a, kl_store *s, const char *what, kl_error *e) {
     kl_store_record *rows;
     size_t n;
-    kl_error unused = {0};
     kl_suggestion near;
-    if (strchr(what, '/') || kl_store_record_list(&rows, &n, s, a, "lineage", &unused)) return;
+    if (strchr(what, '/') || kl_store_record_list(&rows, &n, s, a, "lineage", kl_ignored())) return;
     kl_suggest_start(&near, kl_str_of(what));
     for (size_t i = 0; i < n; i++) kl_suggest_offer(&near, rows[i].name);
     if (near.best.ptr) kl_hint(e, "did you mean %.*s? klineage lineage list shows all", KL_STR_ARG(near.best));

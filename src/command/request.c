@@ -58,8 +58,7 @@ kl_err kl_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
 static kl_err suggest_task(kl_arena *a, const char *name, kl_error *e) {
     kl_str *paths;
     size_t n;
-    kl_error ignored = {0};
-    if (kl_request_tasks(&paths, &n, a, &ignored)) return e->code;
+    if (kl_request_tasks(&paths, &n, a, kl_ignored())) return e->code;
     kl_suggestion s;
     kl_suggest_start(&s, kl_fs_basename(name));
     for (size_t i = 0; i < n; i++) kl_suggest_offer(&s, kl_fs_basename(paths[i].ptr));
@@ -101,9 +100,8 @@ kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const 
     kl_kernel_opts with = {.params = params}, without = {0};
     err = kl_kernel_load(out, a, path, &with, refusal);
     if (!err || err == KL_ENOENT || err == KL_EIO) return *e = *refusal, err;
-    kl_error own = {0};
     kl_kernel *plain;
-    bool sound = params && params[0] && kl_kernel_load(&plain, a, path, &without, &own) == KL_OK;
+    bool sound = params && params[0] && kl_kernel_load(&plain, a, path, &without, kl_ignored()) == KL_OK;
     if (sound) return *e = *refusal, err; /* the file is fine; what was asked of it is not */
     *out = NULL;
     return KL_OK;

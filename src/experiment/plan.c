@@ -595,8 +595,7 @@ static kl_err read_document(reader *r) {
 }
 
 kl_err kl_experiment_load(kl_experiment *out, kl_arena *a, const char *path, kl_error *e) {
-    kl_error local = {0};
-    reader r = {.a = a, .file = kl_str_of(path), .x = out, .trials = 1, .e = e ? e : &local};
+    reader r = {.a = a, .file = kl_str_of(path), .x = out, .trials = 1, .e = e};
     *out = (kl_experiment){0};
     kl_err err = kl_fs_read(&r.text, a, path, KL_MAX_EXPERIMENT_BYTES, r.e);
     if (err == KL_ENOENT) kl_hint(r.e, "examples/experiment.yaml is an example");

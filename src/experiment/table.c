@@ -46,9 +46,8 @@ void kli_standings_read(kli_standing *rows, int n, const kl_store_step *steps, s
     for (int i = 0; i < n; i++) rows[i].proposals = 0, rows[i].best = rows[i].start = 0, rows[i].spent_microusd = 0;
     for (size_t i = 0; i < n_steps; i++) {
         json_t *step;
-        kl_error unused = {0};
         kli_standing *s = standing_of(rows, n, steps[i].track);
-        if (!s || kl_json_parse(&step, steps[i].json, KL_S("journal"), &unused)) continue;
+        if (!s || kl_json_parse(&step, steps[i].json, KL_S("journal"), kl_ignored())) continue;
         int64_t spent = kl_json_int_or(step, "spent_microusd", 0);
         s->proposals += is_proposal(step);
         take_best(s, step);
@@ -140,11 +139,10 @@ static void draw(kli_table *t) {
 static void read_journal(kli_table *t) {
     kl_store_step *steps;
     size_t n = 0;
-    kl_error unused = {0};
     kl_arena *a = kl_arena_new();
     kl_store *s = kl_run_store(t->run);
-    kl_err err = kl_store_resume(s, &unused);
-    if (!err) err = kl_store_step_list(&steps, &n, s, a, kl_run_id(t->run), &unused);
+    kl_err err = kl_store_resume(s, kl_ignored());
+    if (!err) err = kl_store_step_list(&steps, &n, s, a, kl_run_id(t->run), kl_ignored());
     if (!err) kli_standings_read(t->rows, t->n, steps, n);
     kl_store_pause(s);
     kl_arena_free(a);

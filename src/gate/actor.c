@@ -124,7 +124,7 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
     kl_err err = compile_trusted(a, why_not, c, path, w, e);
     if (!err && !why_not->len) err = start_runner(a, c, e);
     if (err == KL_ENODEV) { /* not installed: the caller goes on without it and says so */
-        *why_not = kl_arena_printf(g->arena, "%s", e ? e->message : kl_err_name(err));
+        *why_not = kl_arena_printf(g->arena, "%s", e->message);
         return KL_OK;
     }
     if (err || why_not->len) return err;

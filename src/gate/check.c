@@ -75,15 +75,10 @@ static kl_check_result without_sizes(const kl_check_result *r) {
 
 static void record_check(kl_case *c, const kl_check_result *r) {
     kl_verdict *v = c->verdict;
-    if (v->n_checks == c->cap_checks) {
-        kl_check_result *bigger = KL_ARRAY(c->arena, kl_check_result, c->cap_checks ? 2 * c->cap_checks : 32);
-        if (v->n_checks) memcpy(bigger, v->checks, (size_t)v->n_checks * sizeof *bigger);
-        v->checks = bigger;
-        c->cap_checks = c->cap_checks ? 2 * c->cap_checks : 32;
-    }
-    v->checks[v->n_checks] = *r;
-    v->checks[v->n_checks].workload = kl_arena_copy(c->arena, r->workload); /* a verdict outlives its task */
-    v->checks[v->n_checks++].output = kl_arena_copy(c->arena, r->output);
+    kl_check_result *row = KL_PUSH(c->arena, v->checks, v->n_checks);
+    *row = *r;
+    row->workload = kl_arena_copy(c->arena, r->workload); /* a verdict outlives its task */
+    row->output = kl_arena_copy(c->arena, r->output);
 }
 
 /* Rounding that the task permits: to the output's type, and inside to its stated precision, though never coarser than the coarsest
@@ -371,7 +366,7 @@ static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int 
         if (w->hidden)
             kl_case_degrade(c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
         else
-            kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e ? e->message : "outside the domain");
+            kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e->message);
         return KL_OK;
     }
     if (planned) return planned;

@@ -155,7 +155,7 @@ static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     *go = err == KL_OK;
     if (!err) return stage_fit(c, plan, go, e);
     if (err != KL_EINVAL && err != KL_ELIMIT && err != KL_EPARSE) {
-        if (e) *e = local;
+        *e = local;
         return err;
     }
     kl_buf b = {0};
@@ -209,7 +209,7 @@ static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
     const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, e);
     if (err) return err;
     c->workload = choose_workload(c->arena, c->task, opts->workload, c->backend->on, e);
-    return c->workload ? KL_OK : e ? e->code : KL_ENOENT;
+    return c->workload ? KL_OK : e->code;
 }
 
 /* ---- the task's own kernels -------------------------------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
     if (!err) err = judge(c, e);
     kl_turn_close(&c->turn);
     kl_actor_stop(&c->candidate);
-    if (opts.more_to_come && !err && !g->spare[c->backend->id] && kl_gate_start_ahead(g, c->backend->id, NULL))
+    if (opts.more_to_come && !err && !g->spare[c->backend->id] && kl_gate_start_ahead(g, c->backend->id, kl_ignored()))
         g->spare[c->backend->id] = NULL; /* the next verdict will say what is wrong; this one stands */
     finish(c, start);
     return err;

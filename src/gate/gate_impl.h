@@ -80,7 +80,6 @@ typedef struct kl_case {
     uint64_t root;       /* of the inputs; written into the verdict */
     kl_stream schedule;  /* order of pairs, poisons, what is looked at: a key that no input leads to */
     uint64_t scenes;     /* opened so far: names the substreams of their inputs */
-    int cap_checks;
     int64_t run_ns; /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock;  /* start of the current stage */
     kl_turn turn;   /* shared while it checks, alone while it times */

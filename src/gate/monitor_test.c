@@ -1,6 +1,6 @@
 /* Two gates at once in one process: each tells its own watcher, and one is stopped while the other goes on.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
+#include "kit/kit.h"
 #include <klineage/gate.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -37,27 +37,27 @@ static bool wants_to_stop(void *ctx) {
     return w->impatient && w->profiling;
 }
 
-static kl_err gate_one(watcher *w, kl_error *e) {
+static kl_err gate_one(watcher *w, kl_error *own) {
     kl_task     *task;
     kl_kernel   *kernel;
     kl_gate     *gate = NULL;
     kl_monitor   monitor = {.log = on_log, .cancelled = wants_to_stop, .ctx = w};
     kl_gate_opts opts = {.workload = "M=64,N=64,K=64", .baseline = "none", .quick = true, .monitor = &monitor,
                          .progress = on_stage, .progress_ctx = w};
-    kl_err err = kl_task_load(&task, w->arena, TASK, e);
-    if (!err) err = kl_kernel_load(&kernel, w->arena, TASK "/naive.c", NULL, e);
-    if (!err) err = kl_gate_open(&gate, e);
-    if (!err) err = kl_gate_run(&w->verdict, gate, w->arena, task, kernel, &opts, e);
+    kl_err err = kl_task_load(&task, w->arena, TASK, own);
+    if (!err) err = kl_kernel_load(&kernel, w->arena, TASK "/naive.c", NULL, own);
+    if (!err) err = kl_gate_open(&gate, own);
+    if (!err) err = kl_gate_run(&w->verdict, gate, w->arena, task, kernel, &opts, own);
     kl_gate_close(gate);
     return err;
 }
 
 static void *work(void *ctx) {
     watcher *w = ctx;
-    kl_error e = {0};
+    kl_error own = {0};
     w->thread = pthread_self();
     w->arena = kl_arena_new();
-    w->err = gate_one(w, &e);
+    w->err = gate_one(w, &own);
     return NULL;
 }
 

@@ -600,7 +600,7 @@ void kl_profile_prepare(kl_case *c) {
     for (int i = 0; i < c->task->n_baselines && !actor && !c->opts->against && !c->opts->check_only; i++) {
         const kl_baseline *b = &c->task->baselines[i];
         if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, 0)) continue;
-        if (kl_actor_trusted(&actor, &why_not, c, b->name, b->file, c->workload, NULL)) return;
+        if (kl_actor_trusted(&actor, &why_not, c, b->name, b->file, c->workload, kl_ignored())) return;
     }
 }
 
@@ -638,7 +638,7 @@ static kl_err enter_baseline(kl_actor **actor, kl_str *why_not, kl_case *c, kl_s
     kl_fault fault = {0};
     const kl_err err = kl_actor_enter(*actor, real, c, &fault, e);
     if (err ? err != KL_ENODEV : fault.kind != KL_FAULT_REFUSED) return err;
-    *why_not = kl_arena_copy(c->arena, kl_str_of(err ? (e ? e->message : "no device") : fault.text));
+    *why_not = kl_arena_copy(c->arena, kl_str_of(err ? e->message : fault.text));
     kl_actor_stop(*actor);
     *actor = NULL;
     return KL_OK;
@@ -705,7 +705,7 @@ static void impossible(kl_case *c, kl_finding *f) {
 static void roofline(kl_case *c, kl_finding *f) {
     kl_verdict *v = c->verdict;
     double flops = 0, bytes = 0, peak = 0;
-    if (kl_task_work(&flops, &bytes, c->task, c->workload, NULL)) return;
+    if (kl_task_work(&flops, &bytes, c->task, c->workload, kl_ignored())) return;
     for (int i = 0; i < c->task->n_inputs; i++) {
         const double p = c->device->peak_flops[c->workload->dtypes[i]];
         if (!c->task->tensors[i].is_scalar && p > peak) peak = p;

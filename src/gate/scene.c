@@ -130,7 +130,7 @@ static kl_err run_oracle(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
     int64_t wall = 0;
     if (!err && !fault.kind) err = kl_runner_run(c->oracle->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
     if (err) kl_actor_stop(c->oracle);
-    if (err == KL_ENODEV) return kl_oracle_missing(c, kl_str_of(e ? e->message : ""), e);
+    if (err == KL_ENODEV) return kl_oracle_missing(c, kl_str_of(e->message), e);
     if (err) return err;
     if (fault.kind) return trusted_fault(c->oracle, &fault, e);
     if (wall > s->oracle_ns) s->oracle_ns = wall;
@@ -222,7 +222,7 @@ kl_err kl_scene_pair(kl_scene *s, kl_case *c, uint32_t set, bool *wider, kl_erro
     memcpy(s->memory.outputs, kept, bytes);
     free(kept);
     if (err == KL_EINTR) {
-        if (e) *e = own;
+        *e = own;
         return err;
     }
     if (err) { /* no room beside the candidate, say: the finding stands as it was */

@@ -222,8 +222,7 @@ static void compile_own(const ahead *p) {
         const kl_str path = kl_fs_join(p->arena, p->task->dir.ptr, OWN[i]);
         kl_artefact artefact;
         kl_kernel *own;
-        kl_error e = {0};
-        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, &e))
+        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, kl_ignored()))
             (void)compile_ahead(&artefact, p, own);
     }
 }
@@ -245,8 +244,7 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
     const kl_backend *b = kl_backend_of_surface(k->surface->id);
     ahead p = {.arena = a, .task = t, .compile = o->compile};
     kl_artefact artefact;
-    kl_error e = {0};
-    if (!b || kl_device_target(&p.device, a, b->id, o->arch, &e)) return false;
+    if (!b || kl_device_target(&p.device, a, b->id, o->arch, kl_ignored())) return false;
     p.compile.cache_dir = kl_fs_join(a, dir, "cache").ptr;
     p.compile.carried = true;
     p.workload = kl_task_workload(t, kl_str_of(o->workload), b->on);
@@ -266,7 +264,7 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
 static bool is_taken(kl_arena *a, const char *dir, const char *id) {
     kl_str *names;
     size_t n;
-    if (kl_fs_list(&names, &n, a, kl_fs_join(a, dir, "taken").ptr, NULL)) return false;
+    if (kl_fs_list(&names, &n, a, kl_fs_join(a, dir, "taken").ptr, kl_ignored())) return false;
     for (size_t i = 0; i < n; i++)
         if (kl_str_starts(names[i], kl_str_of(id))) return true;
     return false;
@@ -334,7 +332,7 @@ static kl_err carried_error(kl_arena *a, const char *path, kl_error *e) {
     else
         kl_hint(e, "once that is mended, remove the folder of this file and put the job again");
     json_decref(o);
-    return e ? e->code : KL_EIO;
+    return e->code;
 }
 
 kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e) {
@@ -585,7 +583,7 @@ static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host)
 static void take_back(const worker *w, kl_arena *a, const char *host) {
     kl_str *names;
     size_t n;
-    if (kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "taken").ptr, NULL)) return;
+    if (kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "taken").ptr, kl_ignored())) return;
     for (size_t i = 0; i < n; i++) {
         const kl_str id = {names[i].ptr, names[i].len < ID_CHARS ? names[i].len : ID_CHARS};
         if (!is_id(id) || !is_dead(w, a, names[i], host)) continue;

@@ -215,7 +215,7 @@ kl_str kl_kernel_diff(kl_arena *a, const kl_kernel *from, const kl_kernel *to) {
     diff_script directives, rest;
     kl_buf body = {0};
     /* What was parsed was scanned without an error; a text that was refused may be compared all the same, or cannot be. */
-    if (kli_scan_source(old_scan, a, from, NULL) || kli_scan_source(new_scan, a, to, NULL)) return (kl_str){0};
+    if (kli_scan_source(old_scan, a, from, kl_ignored()) || kli_scan_source(new_scan, a, to, kl_ignored())) return (kl_str){0};
     diff_texts(&directives, a, part_of(a, from, old_scan, true), part_of(a, to, new_scan, true));
     diff_texts(&rest, a, part_of(a, from, old_scan, false), part_of(a, to, new_scan, false));
     print_script(&body, &directives, " directives");

@@ -112,9 +112,7 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, c
                        const kl_kernel_opts *o, kl_error *e)
 {
     static const kl_kernel_opts defaults = {0};
-    kl_error unheard = {0};
     if (!o) o = &defaults;
-    if (!e) e = &unheard;
     *out = NULL;
     kl_kernel *k = KL_NEW(a, kl_kernel);
     k->path = kl_arena_copy(a, path);

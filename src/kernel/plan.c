@@ -395,8 +395,7 @@ kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const 
     static kl_err (*const steps[])(kli_planner *) = {check_names,         plan_tensors,     plan_lets,
                                                      plan_requires,       plan_threads,     plan_buffers,
                                                      kli_plan_tensormaps, kli_plan_launches};
-    kl_error unheard = {0};
-    kli_planner p = {.kernel = k, .task = t, .workload = w, .plan = out, .error = e ? e : &unheard};
+    kli_planner p = {.kernel = k, .task = t, .workload = w, .plan = out, .error = e};
     if (limits) p.limits = *limits;
     KL_ASSERT(k->n_launches > 0);
     KL_ASSERT(t->n_tensors <= KL_MAX_TENSORS);

@@ -45,7 +45,7 @@ static void test_kernel_plan__null_error_keeps_the_code(void **state)
     assert_ok(plan_of("//! launch f grid(M) block(N) args(A)\n", "k.cu", NULL));
     assert_ok(
         kl_kernel_parse(&kernel, arena, KL_S("//! launch f grid(q) block(1) args(A)\n"), KL_S("k.cu"), NULL, NULL, &e));
-    assert_int_equal(kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, NULL), KL_EINVAL);
+    assert_int_equal(kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, kl_ignored()), KL_EINVAL);
 }
 
 static void test_kernel_plan__total_memory_is_bounded(void **state)

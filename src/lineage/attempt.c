@@ -103,9 +103,8 @@ static kl_gate_opts rival_opts(const kli_walk *w, const kl_kernel *proven) {
 void kli_foresee_race(const kli_attempt *x, kli_walk *w, const kl_kernel *proven) {
     const kl_gate_opts opts = rival_opts(w, proven);
     const kl_str path = kl_arena_printf(w->a, "candidate%s", w->surface->suffix);
-    kl_error own = {0};
     kl_kernel *k;
-    if (kl_kernel_parse(&k, w->a, x->source, path, w->surface, NULL, &own)) return; /* the gate will say why */
+    if (kl_kernel_parse(&k, w->a, x->source, path, w->surface, NULL, kl_ignored())) return; /* the gate will say why */
     if (strcmp(k->hash, proven->hash) != 0) kl_foresee(w->track, w->task, k, &opts);
 }
 

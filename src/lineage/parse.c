@@ -304,9 +304,8 @@ kl_err kl_lineage_parse(kl_lineage *out, kl_arena *a, kl_str json, kl_str file, 
     *out = (kl_lineage){0};
     const kl_err err = kl_json_parse(&o, json, file, e);
     if (err) return err;
-    kl_error own = {0};
     kl_str schema = {0};
-    if (kl_json_text(&schema, o, "schema", file, &own) || !kl_str_eq(schema, KL_S("klineage/lineage")))
+    if (kl_json_text(&schema, o, "schema", file, kl_ignored()) || !kl_str_eq(schema, KL_S("klineage/lineage")))
         wrong(&p, KL_EPARSE, "this is no lineage: \"schema\" is not \"klineage/lineage\"");
     else if (kl_json_int_or(o, "version", 0) != 1)
         wrong(&p, KL_EINVAL, "a lineage of version %lld, and this program reads version 1",

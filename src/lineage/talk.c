@@ -11,13 +11,7 @@
 #include <string.h>
 
 static void say(kli_talk *t, kl_arena *a, kl_role role, kl_str text, bool cache) {
-    if (t->n == t->cap) {
-        kl_message *wider = KL_ARRAY(a, kl_message, t->cap ? 2 * t->cap : 8);
-        if (t->n) memcpy(wider, t->at, (size_t)t->n * sizeof *wider);
-        t->cap = t->cap ? 2 * t->cap : 8;
-        t->at = wider;
-    }
-    t->at[t->n++] = (kl_message){.role = role, .text = text, .cache = cache};
+    *KL_PUSH(a, t->at, t->n) = (kl_message){.role = role, .text = text, .cache = cache};
 }
 
 static kl_str traits_text(kl_arena *a, const kl_traits *t) {

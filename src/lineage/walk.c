@@ -104,8 +104,7 @@ static void known_word(kli_attempt *x, kli_walk *w) {
  * come back. */
 static void new_kernel(kli_attempt *x, kli_walk *w) {
     kl_kernel *k;
-    kl_error own = {0};
-    if (kl_kernel_parse(&k, w->a, x->source, KL_S("proposal"), w->surface, NULL, &own))
+    if (kl_kernel_parse(&k, w->a, x->source, KL_S("proposal"), w->surface, NULL, kl_ignored()))
         return; /* the gate will say why */
     for (int i = 0; i < w->n_seen; i++)
         if (kl_str_eq(w->seen[i], kl_str_of(k->hash)))
@@ -364,18 +363,16 @@ static void break_off(kli_walk *w, kl_err err, const kl_error *e) {
 
 kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task, const kl_workload *workload,
                        const kl_kernel *expert, const kl_walk_opts *o, kl_error *e) {
-    kl_error own = {0};
-    kl_error *why = e ? e : &own;
     kli_walk w = {
         .out = out, .track = t, .a = kl_track_arena(t), .task = task, .workload = workload, .surface = expert->surface};
     open_walk(&w, expert, o);
     kl_track_phase(t, "walk");
     const kl_kernel *naive = load_naive(&w);
-    kl_err err = judge_expert(&w, expert, naive, why);
-    if (!err) err = judge_naive(&w, naive, why);
+    kl_err err = judge_expert(&w, expert, naive, e);
+    if (!err) err = judge_naive(&w, naive, e);
     if (!err) kli_talk_open_walk(&w);
-    while (!err && !at_an_end(&w)) err = step(&w, why);
-    if (err && err != KL_PENDING && w.n > 0) break_off(&w, err, why);
+    while (!err && !at_an_end(&w)) err = step(&w, e);
+    if (err && err != KL_PENDING && w.n > 0) break_off(&w, err, e);
     if (!err || w.over) finish(&w);
     return err;
 }

@@ -11,7 +11,7 @@
 /* One append-only conversation.  Text that was said is never changed, so that a provider's prompt cache holds. */
 typedef struct {
     kl_message *at;
-    int n, cap;
+    int n;
 } kli_talk;
 
 /* One proposal on its way: asked, read, applied, gated.  `symptom` not empty: rejected, and that is why. */

@@ -135,7 +135,7 @@ static kl_err from_lines(kl_reply *out, bool *found, kl_arena *a, kl_str text, c
         json_t *o = NULL;
         text = (kl_str){text.ptr + line.len, text.len - line.len};
         if (end) text = (kl_str){text.ptr + 1, text.len - 1};
-        if (!kl_str_starts(kl_str_trim(line), KL_S("{")) || kl_json_parse(&o, line, KL_S("line"), NULL)) continue;
+        if (!kl_str_starts(kl_str_trim(line), KL_S("{")) || kl_json_parse(&o, line, KL_S("line"), kl_ignored())) continue;
         err = from_value(out, found, a, o, q, e);
         if (!*found) codex_event(&c, a, o);
         json_decref(o);
@@ -151,7 +151,7 @@ kl_err kli_command_reply(kl_reply *out, kl_arena *a, kl_str output, const kl_req
     bool found = false;
     kl_err err = KL_OK;
     if ((kl_str_starts(text, KL_S("{")) || kl_str_starts(text, KL_S("["))) &&
-        kl_json_parse(&whole, text, KL_S("output"), NULL) == KL_OK)
+        kl_json_parse(&whole, text, KL_S("output"), kl_ignored()) == KL_OK)
         err = from_value(out, &found, a, whole, q, e);
     json_decref(whole);
     if (!found && kl_str_starts(text, KL_S("{"))) err = from_lines(out, &found, a, text, q, e);

@@ -162,7 +162,7 @@ static kl_err on_event(void *ctx, kl_str name, kl_str data) {
     (void)name; /* both shapes repeat it inside, or have none */
     if (kl_str_eq(data, KL_S("[DONE]"))) return t->p->shape->event(&t->stream, NULL), KL_OK;
     json_t *o = NULL;
-    if (kl_json_parse(&o, data, KL_S("event"), NULL)) {
+    if (kl_json_parse(&o, data, KL_S("event"), kl_ignored())) {
         t->stream.begun = true; /* nobody knows what this server counted */
         kli_stream_fail(&t->stream, true, KL_S("garbage in the stream"), data);
         return KL_EMODEL;
@@ -318,7 +318,7 @@ static kl_str without_key(kl_arena *a, const provider *p, kl_str text) {
 static kl_str error_text(kl_arena *a, const attempt *t) {
     json_t *o = NULL;
     kl_str text = kl_str_trim(kl_buf_str(&t->other));
-    if (kl_json_parse(&o, text, KL_S("error"), NULL) == KL_OK) {
+    if (kl_json_parse(&o, text, KL_S("error"), kl_ignored()) == KL_OK) {
         const json_t *error = json_object_get(o, "error");
         const kl_str message = json_is_object(error) ? kl_json_text_or(error, "message", (kl_str){0})
                                                      : kl_json_text_or(o, "error", (kl_str){0});
@@ -464,7 +464,7 @@ kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q,
         out->billed_microusd = free_of_charge ? 0 : -1;
         out->again = err && broke_off(&t);
         attempt_fini(&t);
-        if (again) kl_progress("%s: %s; asking again", p->shape->name, e ? e->message : "turned away");
+        if (again) kl_progress("%s: %s; asking again", p->shape->name, e->message);
         if (again && wait_for(seconds, deadline)) continue;
         return again && kl_interrupted() ? kl_fail(e, KL_EINTR, p->shape->name, "interrupted between two attempts")
                                          : err;

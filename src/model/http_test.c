@@ -1,7 +1,6 @@
 /* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage, errors, what was sent
  * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
-#include "base/proc.h"
 #include "base/terminal.h"
 #include "curl_api.h"
 #include "model_impl.h"
@@ -85,7 +84,7 @@ static kl_err ask(kl_reply *r, const char *spec) {
 static json_t *seen(void) {
     kl_str text;
     json_t *list = json_array();
-    if (kl_fs_read(&text, arena, LOG, 64 << 20, NULL)) return list;
+    if (kl_fs_read(&text, arena, LOG, 64 << 20, kl_ignored())) return list;
     while (text.len) {
         const size_t n = strcspn(text.ptr, "\n");
         json_t *o;

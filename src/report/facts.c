@@ -193,9 +193,8 @@ static bool is_of(const kli_facts *f, kl_str run) {
 /* Whose run a document names, without checking the rest: one that is broken, and of another run, is no matter of this report. */
 static bool is_ours(const kli_facts *f, kl_str json) {
     json_t *o = NULL;
-    kl_error unused = {0};
     bool ours =
-        kl_json_parse(&o, json, KL_S("journal"), &unused) == KL_OK && is_of(f, kl_json_text_or(o, "run", KL_S("")));
+        kl_json_parse(&o, json, KL_S("journal"), kl_ignored()) == KL_OK && is_of(f, kl_json_text_or(o, "run", KL_S("")));
     json_decref(o);
     return ours;
 }

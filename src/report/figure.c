@@ -48,10 +48,9 @@ void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *capti
                          .timeout_ns = FIGURE_SECONDS * INT64_C(1000000000),
                          .max_output = 8u << 20};
     kl_proc_result r = {0};
-    kl_error e = {0};
     kl_buf_add(out, KL_S("<figure>"));
     bool there = kl_fs_find_program(a, "gnuplot").len != 0;
-    if (there && kl_proc_run(&r, a, &spec, &e) == KL_OK && r.exit_code == 0)
+    if (there && kl_proc_run(&r, a, &spec, kl_ignored()) == KL_OK && r.exit_code == 0)
         add_svg(out, r.out);
     else
         kl_buf_printf(out, "<p class=missing>%s</p>",

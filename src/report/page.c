@@ -225,8 +225,7 @@ static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
 
 static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
     kl_str text = {0};
-    kl_error unused = {0};
-    if (kl_fs_read(&text, a, kl_fs_join(a, c->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, &unused))
+    if (kl_fs_read(&text, a, kl_fs_join(a, c->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, kl_ignored()))
         text = KL_S("(no longer available)");
     kl_buf_add(out, KL_S("<details><summary><strong>"));
     kli_text(out, c->name);

@@ -70,10 +70,9 @@ static void diff_lines(kl_buf *out, kl_str diff) {
 static void diff(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
     const kl_surface *s = kl_surface_by_name(r->targets[t->target].surface);
     kl_kernel *from, *to;
-    kl_error unused = {0};
     if (!s || !t->rows->start_source.len || !t->rows->best_source.len ||
-        kl_kernel_parse(&from, a, t->rows->start_source, KL_S("start"), s, NULL, &unused) ||
-        kl_kernel_parse(&to, a, t->rows->best_source, KL_S("best"), s, NULL, &unused)) {
+        kl_kernel_parse(&from, a, t->rows->start_source, KL_S("start"), s, NULL, kl_ignored()) ||
+        kl_kernel_parse(&to, a, t->rows->best_source, KL_S("best"), s, NULL, kl_ignored())) {
         kl_buf_add(
             out,
             KL_S("<p class=missing>The journal lacks one of the sources, so no diff can be shown.</p>\n"));

@@ -175,7 +175,7 @@ static kl_err not_found(const kli_lines *text, const block *b, int number, kl_er
         kl_fail(e, KL_EINVAL, "edit",
                 "block %d: these SEARCH lines are nowhere in the text%s; the nearest region begins at line %d", number,
                 there ? " (its REPLACE lines are already there)" : "", at + 1);
-    if (e) snprintf(e->detail, sizeof e->detail, "%.*s", MAX_SHOWN, region.len ? region.ptr : "");
+    snprintf(e->detail, sizeof e->detail, "%.*s", MAX_SHOWN, region.len ? region.ptr : "");
     kl_buf_fini(&region);
     return err;
 }

@@ -560,12 +560,11 @@ static kl_str locus_of(const undoer *u) {
 static bool holds(kl_arena *a, const kl_kernel *k, const kl_undoing *u) {
     kl_kernel *after;
     kl_traits t_before, t_after;
-    kl_error e = {0};
     const kl_kernel_opts opts = {.trusted = k->trusted};
-    if (kl_kernel_parse(&after, a, u->source, k->path, k->surface, &opts, &e) != KL_OK) return false;
+    if (kl_kernel_parse(&after, a, u->source, k->path, k->surface, &opts, kl_ignored()) != KL_OK) return false;
     kl_traits_of(&t_before, a, k, NULL);
     kl_traits_of(&t_after, a, after, NULL);
-    return kl_rewrite_check_undo(u->action, KL_S(""), k, &t_before, after, &t_after, &e) == KL_OK;
+    return kl_rewrite_check_undo(u->action, KL_S(""), k, &t_before, after, &t_after, kl_ignored()) == KL_OK;
 }
 
 static bool undo_one(kl_undoing *out, kl_arena *a, const kl_kernel *k, const kli_tokens *tokens, size_t row) {

@@ -108,7 +108,6 @@ kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s) {
 static void add_tensor(kl_buf *b, const kl_task *t, const kl_workload *w, int i) {
     const kl_tensor *x = &t->tensors[i];
     kl_shape shape = {0};
-    kl_error e = {0};
     kl_buf_printf(b, "- %s %.*s: %s",
                   x->is_output    ? "output"
                   : x->is_mutable ? "input, updated in place,"
@@ -121,7 +120,7 @@ static void add_tensor(kl_buf *b, const kl_task *t, const kl_workload *w, int i)
     kl_buf_printf(b, "[");
     for (int d = 0; d < x->ndim; d++) kl_buf_printf(b, "%s%.*s", d ? ", " : "", KL_STR_ARG(x->dims[d]));
     kl_buf_printf(b, "]");
-    if (kl_task_shape(&shape, t, w, i, &e) == KL_OK) {
+    if (kl_task_shape(&shape, t, w, i, kl_ignored()) == KL_OK) {
         kl_buf_printf(b, " = [");
         for (int d = 0; d < shape.ndim; d++) kl_buf_printf(b, "%s%lld", d ? ", " : "", (long long)shape.dims[d]);
         kl_buf_printf(b, "]");
@@ -148,10 +147,9 @@ static void add_axes(kl_buf *b, const kl_task *t, const kl_workload *w) {
 /* naive.c, naive.cl, naive.cu of the task folder; nothing where it has none. */
 static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface *s) {
     kl_kernel *k;
-    kl_error e = {0};
     const kl_kernel_opts opts = {.trusted = true};
     const kl_str path = kl_arena_printf(a, "%.*s/naive%s", KL_STR_ARG(t->dir), s->suffix);
-    if (kl_kernel_load(&k, a, path.ptr, &opts, &e) != KL_OK || k->surface->id != s->id) return;
+    if (kl_kernel_load(&k, a, path.ptr, &opts, kl_ignored()) != KL_OK || k->surface->id != s->id) return;
     kl_buf_printf(b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n",
                   kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
 }
@@ -159,7 +157,6 @@ static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s) {
     kl_buf b = {0};
     double flops = 0, bytes = 0;
-    kl_error e = {0};
     kl_buf_printf(&b, "%.*s (%.*s)", KL_STR_ARG(t->name), KL_STR_ARG(t->case_name.len ? t->case_name : t->op_type));
     if (t->description.len) kl_buf_printf(&b, ": %.*s", KL_STR_ARG(t->description));
     kl_buf_printf(&b, "\n\n");
@@ -167,7 +164,7 @@ kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const
     kl_buf_printf(&b, "\nTensors, in the order of the task; a launch passes them by name:\n");
     for (int i = 0; i < t->n_tensors; i++) add_tensor(&b, t, w, i);
     if (t->precision) kl_buf_printf(&b, "Lowest precision allowed inside: %s\n", kl_dtype_name(t->precision));
-    if (kl_task_work(&flops, &bytes, t, w, &e) == KL_OK)
+    if (kl_task_work(&flops, &bytes, t, w, kl_ignored()) == KL_OK)
         kl_buf_printf(&b, "Work at this shape: %.4g operations, %.4g bytes when everything is moved once\n", flops,
                       bytes);
     if (t->reference.len)

@@ -219,9 +219,8 @@ static void mend_usage(kl_reply *r, const kl_request *q) {
 /* The provider's own bill, else the table; what was reserved where neither can be had.  `price` outlives the charge. */
 static int64_t cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
     const kl_usage *u = &r->usage;
-    kl_error unused = {0};
     int64_t prompt = u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h;
-    kl_err err = kl_price_of(price, c->priced_as.ptr, prompt, &unused);
+    kl_err err = kl_price_of(price, c->priced_as.ptr, prompt, kl_ignored());
     c->price_date = err ? (kl_str){0} : kl_str_of(price->date);
     if (r->billed_microusd >= 0) return r->billed_microusd;
     return err ? c->reserved_microusd : kl_price_cost(price, u);
@@ -284,7 +283,7 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
         f.answer = answer_json(t->arena, r, text, c->settled_microusd);
         err = kl_store_settle(t->run->store, &f, c, e);
     }
-    if (err && e && !e->hint[0]) kl_hint(e, "the answer was paid for but could not be stored; its reservation remains");
+    if (err && !e->hint[0]) kl_hint(e, "the answer was paid for but could not be stored; its reservation remains");
     return err;
 }
 
@@ -392,8 +391,7 @@ static bool may_replay(const kl_track *t) {
 const char *kl_track_recorded_next(kl_track *t, const char *slot) {
     const char *track = t->spec->name, *next;
     const size_t behind = strlen(track) + 1;
-    kl_error unused = {0};
-    if (!may_replay(t) || !(slot || t->slot) || open_model(t, &unused)) return NULL;
+    if (!may_replay(t) || !(slot || t->slot) || open_model(t, kl_ignored())) return NULL;
     const char *asked = slot ? kl_arena_printf(t->arena, "%s/%s", track, slot).ptr : t->slot;
     if (t->run->opts.provider)
         next = t->run->opts.provider->next_slot(t->own, track, asked);

@@ -280,14 +280,13 @@ static void test_run_ask__the_last_money_buys_a_shorter_reply(void **state) {
 static void test_run_ask__what_a_crash_left_is_lost_or_taken_over(void **state) {
     (void)state;
     kl_reply r;
-    kl_error unused = {0};
     for (int repeatable = 0; repeatable < 2; repeatable++) {
         opts.provider = repeatable ? &fake_repeatable : &fake_paid;
         opts.trial = 200 + (uint64_t)repeatable;
         again();
         assert_err(KL_PENDING, fake_question(&r, &track, "!wait later", &e)); /* leaves a row to be played with */
         kl_store_charge *c = charges(1);
-        assert_ok(kl_store_reserve(run->store, c, true, BUDGET, 0, &unused)); /* as if killed while it asked */
+        assert_ok(kl_store_reserve(run->store, c, true, BUDGET, 0, kl_ignored())); /* as if killed while it asked */
         assert_err(KL_PENDING, fake_question(&r, &track, "!wait later", &e));
         c = charges(repeatable ? 1 : 2);
         assert_str(c[0].state, repeatable ? "released" : "lost");

@@ -292,6 +292,6 @@ kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, c
     *k = err ? NULL : parsed;
     if (!err) return kl_judge(out, t, a, task, parsed, o, e);
     if (err == KL_EPARSE || err == KL_ELIMIT || err == KL_EINVAL) return refuse(out, t, a, task, source, path, &why, e);
-    if (e) *e = why;
+    *e = why;
     return err;
 }

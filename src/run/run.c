@@ -61,8 +61,7 @@ static kl_err write_down(kl_run *r, kl_error *e) {
  * for may all be in the journal. */
 static kl_err check_model(kl_run *r, kl_error *e) {
     kl_store_run known;
-    kl_error unknown = {0};
-    r->resumed = kl_store_run_find(&known, r->store, r->arena, r->id, &unknown) == KL_OK;
+    r->resumed = kl_store_run_find(&known, r->store, r->arena, r->id, kl_ignored()) == KL_OK;
     if (r->resumed || !r->opts.model || r->opts.provider) return KL_OK;
     return kl_model_check(r->opts.model, r->opts.priced_as, r->opts.budget_microusd, e);
 }

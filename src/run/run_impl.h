@@ -58,7 +58,7 @@ struct kl_track {
     kl_arena *arena;
     const char *phase;
     kli_count *counts;
-    size_t n_counts, cap_counts;
+    size_t n_counts;
     int64_t spent_microusd, steps;
     double best;
     bool live; /* something was asked or judged: from here on there is something to say */
@@ -78,7 +78,7 @@ struct kl_track {
     kl_str waiting; /* what was said last while waiting */
 
     kli_failure *failures;
-    size_t n_failures, cap_failures;
+    size_t n_failures;
 };
 
 void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec);

@@ -57,7 +57,7 @@ void kli_track_begin(kl_track *t) {
     t->arena = kl_arena_new();
     t->phase = "";
     t->counts = NULL;
-    t->n_counts = t->cap_counts = 0;
+    t->n_counts = 0;
     t->spent_microusd = t->steps = 0;
     t->best = 0;
     t->live = false;
@@ -149,8 +149,6 @@ static void rest(int64_t pass_ns) {
 }
 
 kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
-    kl_error local = {0};
-    if (!e) e = &local;
     for (;;) {
         const int64_t begun_ns = kl_now_ns();
         *e = (kl_error){0};
@@ -180,14 +178,8 @@ int64_t kli_count_of(const kl_track *t, kl_str what) {
 
 void kli_count_up(kl_track *t, kl_str what) {
     kli_count *c = count_at(t, what);
-    if (!c && t->n_counts == t->cap_counts) {
-        t->cap_counts = t->cap_counts ? 2 * t->cap_counts : 32;
-        kli_count *grown = KL_ARRAY(t->arena, kli_count, t->cap_counts);
-        if (t->n_counts) memcpy(grown, t->counts, t->n_counts * sizeof *grown);
-        t->counts = grown;
-    }
     if (!c) {
-        c = &t->counts[t->n_counts++];
+        c = KL_PUSH(t->arena, t->counts, t->n_counts);
         *c = (kli_count){kl_arena_copy(t->arena, what), 0};
     }
     c->n++;
@@ -224,14 +216,8 @@ uint64_t kl_track_seed(const kl_track *t, const char *name) {
 
 kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_error *e) {
     if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
-    if (t->n_failures == t->cap_failures) {
-        t->cap_failures = t->cap_failures ? 2 * t->cap_failures : 4;
-        kli_failure *grown = KL_ARRAY(t->keep, kli_failure, t->cap_failures);
-        if (t->n_failures) memcpy(grown, t->failures, t->n_failures * sizeof *grown);
-        t->failures = grown;
-    }
-    kli_failure *f = &t->failures[t->n_failures++];
-    *f = (kli_failure){.error = e ? *e : (kl_error){0}};
+    kli_failure *f = KL_PUSH(t->keep, t->failures, t->n_failures);
+    *f = (kli_failure){.error = *e};
     f->error.code = err;
     memcpy(f->key, key, sizeof f->key);
     return err;
@@ -240,7 +226,7 @@ kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_erro
 kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e) {
     for (size_t i = 0; i < t->n_failures; i++) {
         if (memcmp(t->failures[i].key, key, sizeof t->failures[i].key) != 0) continue;
-        if (e) *e = t->failures[i].error;
+        *e = t->failures[i].error;
         return t->failures[i].error.code;
     }
     kl_fail(e, KL_EIO, t->spec->name, "effect %.12s is not in the journal: this line did not ask for it the first time",

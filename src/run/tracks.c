@@ -44,7 +44,7 @@ typedef struct {
 /* What the caller is told of one track. */
 static void tell(const kl_track_spec *spec, kl_err err, const kl_error *e) {
     if (!spec->result) return;
-    *spec->result = err && e ? *e : (kl_error){0};
+    *spec->result = err ? *e : (kl_error){0};
     spec->result->code = err;
 }
 
@@ -224,7 +224,7 @@ static kl_err verdict_of(const child *children, int n, kl_error *e) {
         if (c->err && (!first || (first->err == KL_PENDING && c->err != KL_PENDING))) first = c;
     }
     if (!first) return KL_OK;
-    if (e) *e = first->error;
+    *e = first->error;
     if (e && !strstr(e->where, first->spec->name)) {
         char where[sizeof e->where];
         snprintf(where, sizeof where, "%s%s%.100s", first->spec->name, e->where[0] ? ": " : "", e->where);

@@ -47,8 +47,7 @@ kl_err kl_verdicts_find(kl_verdict *out, bool *found, kl_store *s, kl_arena *a, 
 /* What is kept under the key, if anything. */
 static kl_str kept_text(kl_store *s, kl_arena *a, const char *key) {
     kl_str json = {0};
-    kl_error unused = {0};
-    return kl_store_verdict_get(&json, s, a, key, &unused) == KL_OK ? json : (kl_str){0};
+    return kl_store_verdict_get(&json, s, a, key, kl_ignored()) == KL_OK ? json : (kl_str){0};
 }
 
 kl_err kl_verdicts_keep(char key[65], kl_store *s, kl_arena *a, const kl_verdict *v, kl_error *e) {

@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {
     kli_search s;
     node *nodes;
-    int n, cap;
+    int n;
     rule rules[MAX_RULES];
     int n_rules;
     kl_str task;
@@ -82,15 +82,8 @@ static double draw(explorer *x) { return kl_stream_uniform(x->stream, x->draws++
 /* ---- the tree ------------------------------------------------------------------------------------------------------------------ */
 
 static int add_node(explorer *x, const node *as) {
-    if (x->n == x->cap) {
-        const int cap = x->cap ? 2 * x->cap : 32;
-        node *longer = KL_ARRAY(x->s.arena, node, cap);
-        if (x->n) memcpy(longer, x->nodes, (size_t)x->n * sizeof *longer);
-        x->nodes = longer;
-        x->cap = cap;
-    }
-    x->nodes[x->n] = *as;
-    return x->n++;
+    *KL_PUSH(x->s.arena, x->nodes, x->n) = *as;
+    return x->n - 1;
 }
 
 /* Behind its elder siblings, so that the first of equals is the eldest. */

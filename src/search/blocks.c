@@ -96,11 +96,10 @@ kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e) {
             e, KL_EINVAL, "reply",
             "only the lines between EVOLVE-BLOCK-START and EVOLVE-BLOCK-END may change, and the markers have to stay: "
             "your change touches text outside of them, so nothing of it was used");
-        if (e)
-            snprintf(e->detail, sizeof e->detail,
-                     "the line that has to be there: %.*s\nyours, line %d of the new file: %.*s",
-                     more_a ? shown(a.line) : 17, more_a ? a.line.ptr : "(nothing further)", b.number,
-                     more_b ? shown(b.line) : 17, more_b ? b.line.ptr : "(nothing further)");
+        snprintf(e->detail, sizeof e->detail,
+                 "the line that has to be there: %.*s\nyours, line %d of the new file: %.*s",
+                 more_a ? shown(a.line) : 17, more_a ? a.line.ptr : "(nothing further)", b.number,
+                 more_b ? shown(b.line) : 17, more_b ? b.line.ptr : "(nothing further)");
         return KL_EINVAL;
     }
 }

@@ -113,9 +113,8 @@ static bool settle(conversation *c, const kli_outcome *o) {
 /* A card's patch as a proposal for the current kernel; false when it does not apply verbatim. */
 static bool patched(conversation *c, kli_outcome *o, kl_str *source, const kl_card *card) {
     kli_search *s = &c->s;
-    kl_error unused = {0};
-    if (!card->patch.len || kl_proposal_parse(&o->proposal, s->arena, card->patch, s->o->start->surface, &unused) ||
-        kl_proposal_apply(source, s->arena, c->current.kernel->source, &o->proposal, &unused))
+    if (!card->patch.len || kl_proposal_parse(&o->proposal, s->arena, card->patch, s->o->start->surface, kl_ignored()) ||
+        kl_proposal_apply(source, s->arena, c->current.kernel->source, &o->proposal, kl_ignored()))
         return false;
     o->proposal.card = card->name;
     o->proposal.action = card->action;

@@ -402,11 +402,10 @@ static bool has_word(kl_str words, kl_str word) {
 /* A card's patch as a proposal for the parent; false when it does not apply verbatim, or was tried on it. */
 static bool patched(evolution *v, kli_outcome *o, kl_str *source, int parent, const kl_card *card) {
     program *p = &v->at[parent];
-    kl_error unused = {0};
     if (!card->patch.len || v->patched == MAX_FREE || has_word(p->patches, card->name)) return false;
     p->patches = kli_with_word(v->s.arena, p->patches, card->name);
-    if (kl_proposal_parse(&o->proposal, v->s.arena, card->patch, v->s.o->start->surface, &unused) ||
-        kl_proposal_apply(source, v->s.arena, p->point.kernel->source, &o->proposal, &unused))
+    if (kl_proposal_parse(&o->proposal, v->s.arena, card->patch, v->s.o->start->surface, kl_ignored()) ||
+        kl_proposal_apply(source, v->s.arena, p->point.kernel->source, &o->proposal, kl_ignored()))
         return false;
     o->proposal.card = card->name;
     o->proposal.action = card->action;

@@ -75,9 +75,8 @@ void kli_show_kernel(const kli_search *s, kl_buf *b, const kli_point *p) {
 /* Text that does not even parse is a base for edits as well; then it has nothing but its source and an identity. */
 static kl_kernel *kernel_of(kli_search *s, kl_str source) {
     kl_kernel *k = NULL;
-    kl_error unused = {0};
     const kl_surface *surface = kl_surface_get(s->o->start->surface->id);
-    if (kl_kernel_parse(&k, s->arena, source, KL_S("candidate"), surface, NULL, &unused) == KL_OK) return k;
+    if (kl_kernel_parse(&k, s->arena, source, KL_S("candidate"), surface, NULL, kl_ignored()) == KL_OK) return k;
     k = KL_NEW(s->arena, kl_kernel);
     k->surface = surface;
     k->path = KL_S("candidate");
@@ -88,8 +87,7 @@ static kl_kernel *kernel_of(kli_search *s, kl_str source) {
 
 bool kli_point_failed(kli_search *s, kli_point *out, const kli_outcome *o, const kli_point *base) {
     kl_str source;
-    kl_error unused = {0};
-    if (o->fate != KLI_FAILED || kl_proposal_apply(&source, s->arena, base->kernel->source, &o->proposal, &unused))
+    if (o->fate != KLI_FAILED || kl_proposal_apply(&source, s->arena, base->kernel->source, &o->proposal, kl_ignored()))
         return false;
     *out = (kli_point){.kernel = kernel_of(s, source), .verdict = o->verdict};
     return true;

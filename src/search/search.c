@@ -31,14 +31,7 @@ static int or_default(int given, int otherwise) { return given > 0 ? given : oth
 /* ---- conversations --------------------------------------------------------------------------------------------------------- */
 
 void kli_talk_say(kli_talk *talk, kl_arena *a, kl_role role, kl_str text) {
-    if (talk->n == talk->cap) {
-        int cap = talk->cap ? 2 * talk->cap : 8;
-        kl_message *longer = KL_ARRAY(a, kl_message, cap);
-        if (talk->n) memcpy(longer, talk->at, (size_t)talk->n * sizeof *longer);
-        talk->at = longer;
-        talk->cap = cap;
-    }
-    talk->at[talk->n++] = (kl_message){.role = role, .text = text};
+    *KL_PUSH(a, talk->at, talk->n) = (kl_message){.role = role, .text = text};
 }
 
 /* Cache breakpoints: behind the library, behind the task, and behind the last turn. */
@@ -246,10 +239,9 @@ static void foresee_duel(kli_search *s, kl_str source) {
     const kl_surface *surface = s->o->start->surface;
     kl_gate_opts *o = KL_NEW(s->arena, kl_gate_opts);
     kl_kernel *k;
-    kl_error refused = {0};
     *o = rival_options(s);
     if (kl_kernel_parse(&k, s->arena, source, kl_arena_printf(s->arena, "candidate%s", surface->suffix), surface, NULL,
-                        &refused))
+                        kl_ignored()))
         return; /* the gate will say why */
     if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_foresee(s->track, s->o->task, k, o);
 }
@@ -357,11 +349,10 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
  * changes.  Returns what it was applied to. */
 static const kli_point *apply(kli_search *s, kl_str *source, kli_point *elsewhere, const kli_outcome *o,
                               const kli_point *base, kl_error *refused) {
-    kl_error unused = {0};
     kl_err err = kl_proposal_apply(source, s->arena, base->kernel->source, &o->proposal, refused);
     for (int i = s->n_correct - 1; err && replays(s) && i >= -1; i--) {
         kl_kernel *k = i < 0 ? s->start.kernel : s->correct[i];
-        if (kl_proposal_apply(source, s->arena, k->source, &o->proposal, &unused)) continue;
+        if (kl_proposal_apply(source, s->arena, k->source, &o->proposal, kl_ignored())) continue;
         kl_track_say(s->track, "the recording went on from another kernel of this line, which was decided otherwise "
                                "now: its edit is applied to that");
         *refused = (kl_error){0};
@@ -487,7 +478,7 @@ static kl_err journal_end(kli_search *s, kl_error *e) {
 
 /* A recording is over in order, also one that holds nothing for this line: whoever replays sees what it holds. */
 static bool recording_ended(kli_search *s, kl_err err, const kl_error *e) {
-    if (err != KL_ENOENT || !e || !kl_model_recording_ended(e)) return false;
+    if (err != KL_ENOENT || !kl_model_recording_ended(e)) return false;
     kl_track_say(s->track, "replay finished after %d proposals", s->out->proposals);
     return stop(s, "recording ended");
 }

@@ -15,7 +15,7 @@ typedef struct {
 /* One conversation; append-only. */
 typedef struct {
     kl_message *at;
-    int n, cap;
+    int n;
 } kli_talk;
 
 typedef struct {

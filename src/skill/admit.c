@@ -105,10 +105,9 @@ static bool has_room(const kl_card *c, const kl_traits *t) {
 
 /* Is the start one that the card could be tried on? */
 static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
-    kl_error unused = {0};
     kl_str why;
     *x = (candidate){.start = start, .place = place};
-    if (kl_kernel_parse(&x->kernel, m->arena, start->source, start->name, start->surface, NULL, &unused)) return false;
+    if (kl_kernel_parse(&x->kernel, m->arena, start->source, start->name, start->surface, NULL, kl_ignored())) return false;
     kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
     kl_target t = target_of(x, m->card);
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);

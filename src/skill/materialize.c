@@ -202,7 +202,7 @@ static kl_err ask_once(materializing *m, bool *done, kl_error *e) {
     kl_err err = kl_ask(&reply, m->track, m->arena, &q, &unanswered);
     if (kl_model_recording_ended(&unanswered)) return recording_ended(m), KL_OK;
     if (err) {
-        if (e) *e = unanswered;
+        *e = unanswered;
         return err;
     }
     m->out->tries++;

@@ -421,7 +421,7 @@ double kli_scalar_draw(const kl_task *t, const kl_workload *w, int tensor) {
     const kl_shape one = {.elems = 1};
     drawing d;
     uint64_t cell = 0;
-    if (w->dists[tensor].kind == KL_DIST_CUSTOM || prepare(&d, t, w, tensor, &one, 0, 1, NULL) != KL_OK) return NAN;
+    if (w->dists[tensor].kind == KL_DIST_CUSTOM || prepare(&d, t, w, tensor, &one, 0, 1, kl_ignored()) != KL_OK) return NAN;
     fill_elements(&d, &cell, 0, 1);
     return kl_dtype_load(d.dtype, &cell, 0);
 }

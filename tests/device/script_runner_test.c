@@ -24,7 +24,7 @@ static int ask_python(kl_arena *a, const char *first, const char *second, kl_str
     const char *argv[] = {python(), first, second, NULL};
     kl_proc_spec spec = {.argv = argv, .timeout_ns = 60 * SECOND};
     kl_proc_result r;
-    if (kl_proc_run(&r, a, &spec, NULL) != KL_OK) return -1;
+    if (kl_proc_run(&r, a, &spec, kl_ignored()) != KL_OK) return -1;
     if (out) *out = r.out;
     return r.exit_code;
 }
@@ -109,7 +109,7 @@ static kl_err begin(scene *s, const char *source, kl_error *error) {
     const kl_runner_opts how = {.backend = KL_BACKEND_CPU, .trusted = true, .script = true, .cpu = -1, .threads = 1};
     (void)snprintf(s->path, sizeof s->path, "script%d.py", number++);
     make_plan(&s->plan);
-    assert_int_equal(kl_fs_write(s->path, kl_str_of(source), NULL), KL_OK);
+    assert_int_equal(kl_fs_write(s->path, kl_str_of(source), kl_ignored()), KL_OK);
     s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_SCRIPT, .path = kl_str_of(s->path)};
     memcpy(s->artefact.hash, kl_hash_of(kl_str_of(source)).hex, sizeof s->artefact.hash);
     assert_ok(kl_layout_make(&layout, &s->plan, 2, 4, &e));
