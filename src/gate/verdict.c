@@ -130,7 +130,7 @@ const kl_record KL_VERDICT = {.name = "verdict",
                                   "\"why\": {\"const\": \"\"}}},"
                                   " \"else\": {\"properties\": {\"why\": {\"minLength\": 1}, "
                                   "\"stage\": {\"not\": {\"const\": \"done\"}}}}}",
-                              .doc = "What the gate found out about one kernel."};
+                              .doc = "The result of the gate for one kernel."};
 
 /* The receipt covers what was found, not whether it was read back from a journal. */
 json_t *kl_verdict_json(const kl_verdict *v) {
