@@ -1,4 +1,4 @@
-"""documents.py - what a command prints with --json follows its schema, and so does an error beside it.
+"""documents.py - what a command prints with --json follows its schema, and so does every line that it says beside it.
 
 The schemas are docs/schema: a file a document that is kept, and commands.schema.json for the others.
 SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ def check(source, words, answer):
     """`words`: of the command.  Without --json, or for text that was asked for, there is nothing to check."""
     if not {"--json", "--json-pretty"} & set(words) or {"--generate", "--help", "-h"} & set(words):
         return
-    for line in filter(lambda said: said.startswith("{"), answer.err.splitlines()):
+    for line in answer.err.splitlines():
         validate(source, json.loads(line))
     if answer.out:
         validate(source, json.loads(answer.out))
