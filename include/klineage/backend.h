@@ -8,24 +8,18 @@
 #define KLINEAGE_BACKEND_H
 
 #include <klineage/kernel.h>
+#include <klineage/record.h>
 
 KL_API_BEGIN
 
 typedef enum { KL_BACKEND_CPU = 1, KL_BACKEND_OPENCL, KL_BACKEND_CUDA } kl_backend_id;
 
-/* One device as probed. */
+typedef double kl_peaks[KL_DTYPE_END]; /* 0: unknown */
+
+/* One device as probed; its fields are declared in backend.def. */
 typedef struct {
-    kl_backend_id    backend;
-    kl_str           name;              /* "NVIDIA H200", "pthread-... (PoCL 3.1)" */
-    kl_str           platform;          /* "nvidia-sm90a/cuda-13.0", "x86-64-v4/gcc-12", "pocl-3.1/x86-64-v4" */
-    kl_str           arch;              /* "sm_90a", "x86-64-v4" */
-    kl_str           toolchain;         /* compiler and version that will be used */
-    kl_str           driver;            /* driver or runtime version; may be empty */
-    kl_device_limits limits;
-    double           peak_flops[KL_DTYPE_END]; /* upper bound of arithmetic per second by input dtype; 0 unknown */
-    double           peak_bytes;        /* upper bound of bytes per second from the nearest shared cache; 0 unknown */
-    int64_t          l2_bytes;          /* last-level cache that a flush must exceed */
-    bool             pageable_access;   /* device code can read host memory (HMM/ATS) */
+#define KL_DEF_DEVICE KL_MEMBER
+#include <klineage/backend.def>
 } kl_device;
 
 /* ---- isolation -------------------------------------------------------------------------------------------- */
@@ -111,12 +105,10 @@ KL_MUST_USE kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id i
 /* Where a tensor's bytes are: `n_sets` copies of every input, `n_slots` copies of every output, mutable input and buffer.  Call i works on
  * set i % n_sets and slot i % n_slots.  Every copy has a guard zone of at least KL_GUARD_BYTES on both sides, begins on a 256-byte
  * boundary and ends less than 256 bytes before its upper guard page. */
-typedef struct {
-    uint32_t n_sets, n_slots;
-    uint64_t set_bytes, slot_bytes, scratch_bytes;     /* strides of one set, one output slot, one scratch slot */
-    uint64_t tensor_offset[KL_MAX_TENSORS];            /* within a set (inputs) or a slot (outputs, mutable inputs) */
-    uint64_t buffer_offset[KL_MAX_BUFFERS];            /* within a scratch slot */
-} kl_layout;
+#define KL_DEF_STRUCT(name) typedef struct name {
+#define KL_DEF_FIELD(type, member, dims) type member dims;
+#define KL_DEF_END(name) } name;
+#include <klineage/backend.def>
 
 KL_MUST_USE kl_err kl_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint32_t n_slots, kl_error *e);
 
@@ -161,8 +153,10 @@ typedef struct {
     const char   *worker;              /* path of klineage-worker; NULL: beside the running program */
 } kl_runner_opts;
 
+/* Of one launch; zero where the device does not say. */
 typedef struct {
-    uint32_t registers, static_smem, local_bytes, max_threads; /* of one launch; zero where the device does not say */
+#define KL_DEF_RESOURCES KL_MEMBER
+#include <klineage/backend.def>
 } kl_resources;
 
 typedef struct kl_runner kl_runner;

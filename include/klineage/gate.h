@@ -7,20 +7,25 @@
 
 #include <jansson.h>
 #include <klineage/backend.h>
+#include <klineage/record.h>
 
 KL_API_BEGIN
 
+/* Enums and records of the gate are declared in gate.def, with the meaning of each field. */
 typedef enum {
-    KL_PASS, KL_NO_COMPILE, KL_WRONG, KL_CHEAT, KL_HANG, KL_CRASH, KL_UNSTABLE, KL_REFUSED
+#define KL_DEF_OUTCOME(id, name, exit_status) id,
+#include <klineage/gate.def>
 } kl_outcome;
 
-/* The steps in the order they run; `stage` of a verdict is the last one entered. */
 typedef enum {
-    KL_STAGE_PARSE, KL_STAGE_COMPILE, KL_STAGE_INSPECT, KL_STAGE_TINY, KL_STAGE_HIDDEN, KL_STAGE_REAL, KL_STAGE_PROFILE,
-    KL_STAGE_AFTER, KL_STAGE_DONE
+#define KL_DEF_STAGE(id, name) id,
+#include <klineage/gate.def>
 } kl_stage;
 
-typedef enum { KL_SAME, KL_FASTER, KL_SLOWER, KL_UNDECIDED } kl_call;
+typedef enum {
+#define KL_DEF_CALL(id, name) id,
+#include <klineage/gate.def>
+} kl_call;
 
 /* What a ratio's 95 % interval [low, high] means beside the A/A noise of its own run (half-width around 1; 0: not measured): faster when `low`
  * clears 1 + max(1 %, 2 x floor), slower as its mirror, same when neither and the interval `settled` (became as narrow as was asked), else
@@ -50,62 +55,26 @@ const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the 
 const char *kl_stage_name(kl_stage s);
 const char *kl_call_name(kl_call c);
 
-/* One output of one checked run. */
+/* One output of one checked run.  `first_bad` is -1 when there is none. */
 typedef struct {
-    kl_str   workload, output;
-    uint64_t seed;
-    double   scale;            /* of the stress; 1 normally */
-    bool     ok;
-    double   rms_error;        /* relative RMS error against the oracle */
-    double   budget;           /* what was allowed: k x the naive kernel's own error, never below k x permitted rounding */
-    double   max_abs_error;
-    int64_t  bad;              /* elements outside their bound */
-    int64_t  first_bad;        /* flat index; -1 when none */
-    double   got, expected;    /* at first_bad */
+#define KL_DEF_CHECK KL_MEMBER
+#include <klineage/gate.def>
 } kl_check_result;
 
 /* Candidate against one baseline, interleaved. ratio > 1: the candidate is faster. */
 struct kl_comparison {
-    kl_str  baseline, described;       /* name; what the library says of itself */
-    double  baseline_ns, candidate_ns; /* medians of the same samples */
-    double  ratio, low, high;          /* median of per-pair ratios, 95 % bootstrap interval */
-    double  floor;                     /* A/A: half-width of the control pairs' interval around 1 */
-    double  aa_low, aa_high;
-    int     pairs, controls;
-    int     left_out;                  /* pairs in which the scheduler took a core away; where hardly one was whole, `pairs` holds them too */
-    double  handshake;                 /* an empty exchange with the runner, as a share of a batch */
-    kl_call call;                      /* faster only if low clears 1 + max(1 %, 2 x floor); mirrored for slower */
-    bool    stable;                    /* the stop rule was met before the cap */
-    bool    bimodal;
+#define KL_DEF_COMPARISON KL_MEMBER
+#include <klineage/gate.def>
 };
 
+typedef struct { kl_str name; int64_t ns; } kl_stage_time;
+
+/* comparisons[0] is the primary baseline; median_ns is 0 unless it was timed. */
 typedef struct {
-    kl_outcome      outcome;
-    kl_stage        stage;
-    kl_str          why;               /* one line for people */
-    kl_str          detail;            /* compiler log, caret; may be empty */
-    char            assurance;         /* 'A' 'B' 'C' */
-    kl_str          task, task_hash, kernel_path, kernel_hash, workload, surface;
-    kl_str          platform, device, toolchain, driver, isolation;
-    uint64_t        seed;              /* root of the substreams; drawn after the compile */
-    kl_check_result *checks;           int n_checks;
-    int64_t         median_ns;         /* candidate, at the real shape; 0 unless timed */
-    int64_t         floor_ns;          /* roofline or launch floor: less is impossible */
-    kl_str          method;            /* "interleaved batch, parent clock" | "... events+flush" | "... graph of 64" */
-    bool            cache_cold;
-    int             n_sets, n_slots, calls;
-    kl_comparison   comparisons[16];   int n_comparisons; /* [0] is the primary baseline */
-    kl_feature     *features;          int n_features;
-    kl_resources    resources[KL_MAX_LAUNCHES]; int n_resources;
-    kl_str          degradations[32];  int n_degradations;
-    kl_str          artefact_hash;
-    struct { kl_str name; int64_t ns; } stages[24]; int n_stages; /* where the time went */
-    int64_t         overhead_ns;       /* wall time beyond compile and the timed and checked runs themselves */
-    int64_t         total_ns;
-    bool            journaled;         /* came from the store */
-    kl_str          created;           /* UTC */
-    char            receipt[65];       /* sha256 of the canonical JSON without this field */
+#define KL_DEF_VERDICT KL_MEMBER
+#include <klineage/gate.def>
 } kl_verdict;
+extern const kl_record KL_VERDICT;
 
 typedef struct kl_trial kl_trial; /* below, with tune */
 

@@ -127,57 +127,11 @@ kl_str kl_kernel_diff(kl_arena *a, const kl_kernel *from, const kl_kernel *to);
 typedef enum { KL_VALUE_TENSOR, KL_VALUE_BUFFER, KL_VALUE_TENSORMAP, KL_VALUE_I32, KL_VALUE_I64, KL_VALUE_F32, KL_VALUE_F64,
                KL_VALUE_LOCAL, KL_VALUE_SCALAR } kl_value_kind;
 
-/* One argument: an index into the plan's tensors, buffers or tensormaps, or a number. Plain data: it crosses to workers. */
-typedef struct {
-    uint32_t kind;                      /* kl_value_kind */
-    uint32_t index;                     /* tensor, buffer, tensormap; for KL_VALUE_SCALAR the tensor whose value is passed */
-    int64_t  i;                         /* I32, I64; LOCAL: bytes */
-    double   f;                         /* F32, F64; SCALAR: its value */
-} kl_value;
-
-typedef struct {
-    uint32_t dtype;                     /* kl_dtype */
-    uint32_t role;                      /* 0 input, 1 output, 2 mutable input, 3 scalar */
-    int32_t  ndim;
-    int64_t  dims[KL_MAX_DIMS];
-    uint64_t bytes;
-    double   value;                     /* scalar inputs */
-    char     name[KL_MAX_NAME];
-} kl_plan_tensor;
-
-typedef struct { uint64_t bytes; uint32_t zero; uint32_t dtype; char name[KL_MAX_NAME]; } kl_plan_buffer;
-
-typedef struct {
-    uint32_t of_buffer, index;          /* which tensor (0) or buffer (1), and its index */
-    uint32_t dtype, rank;
-    uint64_t dims[5];                   /* elements, innermost first */
-    uint64_t strides[5];                /* bytes of dims 1..rank-1; strides[0] unused */
-    uint32_t box[5];
-    uint32_t swizzle;                   /* 0 32 64 128 */
-    uint32_t interleave;                /* 0 16 32 */
-    uint32_t l2;                        /* promotion: 0 64 128 256 */
-} kl_plan_tensormap;
-
-typedef struct {
-    char     entry[KL_MAX_NAME];
-    uint32_t grid[3], block[3], cluster[3]; /* opencl: grid is the global size, block the local size (0: unspecified) */
-    uint32_t smem;                      /* dynamic shared memory, bytes */
-    uint32_t warps, stages;
-    uint32_t n_args;
-    kl_value args[KL_MAX_ARGS];
-} kl_plan_launch;
-
-/* Self-contained plain data (no pointers): it is written to workers and spools as it is, within one build of klineage. */
-typedef struct {
-    uint32_t          magic, version;   /* KL_PLAN_MAGIC, KL_PLAN_VERSION */
-    uint32_t          surface;          /* kl_surface_id */
-    uint32_t          threads;
-    uint32_t          n_tensors, n_buffers, n_tensormaps, n_launches;
-    kl_plan_tensor    tensors[KL_MAX_TENSORS];
-    kl_plan_buffer    buffers[KL_MAX_BUFFERS];
-    kl_plan_tensormap tensormaps[KL_MAX_TENSORMAPS];
-    kl_plan_launch    launches[KL_MAX_LAUNCHES];
-} kl_plan;
+/* kl_plan and its parts, declared in kernel.def. */
+#define KL_DEF_STRUCT(name) typedef struct name {
+#define KL_DEF_FIELD(type, member, dims) type member dims;
+#define KL_DEF_END(name) } name;
+#include <klineage/kernel.def>
 
 #define KL_PLAN_MAGIC 0x4e4c504bu
 #define KL_PLAN_VERSION 1u

@@ -5,6 +5,7 @@
 
 #include <klineage/base.h>    /* text, arenas, errors, data types, who watches */
 #include <klineage/limits.h>  /* every bound, with its reason */
+#include <klineage/record.h>  /* how the rows of a .def file become a struct */
 #include <klineage/task.h>    /* what must be computed */
 #include <klineage/kernel.h>  /* one candidate, and its plan for a shape */
 #include <klineage/backend.h> /* where kernels run */

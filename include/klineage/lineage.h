@@ -10,77 +10,37 @@
 
 KL_API_BEGIN
 
+/* The records are declared in lineage.def, with the meaning of each field. */
+
 /* One kernel of the chain, K_i. */
 typedef struct {
-    kl_str    name;           /* "K0" ... "Kn"; K0 is the simplest reached */
-    kl_str    hash, source;   /* identity and text of the kernel */
-    kl_traits traits;
-    kl_str    verdict_key;
-    double    ratio, low, high; /* against the primary baseline; 0: not known */
-    int64_t   median_ns;
-    bool      unsettled;      /* correct, and its time did not settle: a state needs no more */
-    kl_str    receipt;        /* of the verdict */
+#define KL_DEF_STATE KL_MEMBER
+#include <klineage/lineage.def>
 } kl_state;
 
 typedef struct {
-    kl_str action, locus, why, symptom; /* symptom: "wrong: ...", "not_simpler: ...", "no_edit: ..." */
-    kl_str edit;              /* the proposal's text, as the model wrote it */
-    kl_str verdict_key;       /* empty when nothing was gated */
-    kl_str stage;             /* "deoptimize" or "rederive" */
+#define KL_DEF_REJECTION KL_MEMBER
+#include <klineage/lineage.def>
 } kl_rejection;
 
 /* K_from -> K_to, to = from + 1: the backward step that was accepted and the forward edit that was re-derived. */
 typedef struct {
-    int    from, to;          /* indexes of states */
-    kl_str action, bundle, locus, why;
-    kl_str backward;          /* edits K_to -> K_from */
-    kl_str forward;           /* edits K_from -> forward_source, derived without sight of K_to; empty: none was found, which only an edge
-                               * that does not pay may have */
-    kl_str forward_hash, forward_source, forward_verdict_key, forward_receipt;
-    double forward_ratio, forward_low, forward_high;   /* against the primary baseline */
-    kl_str witness;           /* "alone": forward was re-derived independently of the walk; "failed": that was tried without success;
-                                 "none": not re-derived yet; empty: in the walk alone */
-    bool   mechanical;        /* forward is the reverse of backward: a model that cannot derive proposed it */
-    double recovered, recovered_low, recovered_high;   /* speed of the forward kernel over that of K_to, interleaved: 1 is all of it; 0: not
-                               * compared, because it is K_to itself or the edge does not pay */
-    kl_str recovered_verdict_key, recovered_receipt;   /* of that comparison: the forward kernel against K_to */
-    double gain, gain_low, gain_high;                  /* speed of K_to over that of K_from, interleaved */
-    kl_str gain_verdict_key, gain_receipt;             /* of that comparison: K_from against K_to, so its ratio is 1/gain */
-    double floor;             /* A/A, of that comparison; 0: not known */
-    kl_call call;             /* what that comparison means, K_to over K_from: `undecided` is an edge that could not be measured */
-    bool   has_call;          /* floor and call stand in the document; without them the call is kl_decide's of the interval alone */
-    bool   pays;              /* call is faster: otherwise the edge is a sound simplification that cost nothing that was seen */
-    kl_str decided, here;     /* "recorded": a recording was followed where this machine said otherwise or could not tell, and what it said */
-    kl_str raised;            /* witness traits that K_to has over K_from */
-    kl_traits before, after;
-    kl_rejection *rejections; int n_rejections; /* attempts that failed on the way to this edge */
+#define KL_DEF_EDGE KL_MEMBER
+#include <klineage/lineage.def>
 } kl_edge;
 
 typedef enum {
-    KL_WALK_COMPLETE, KL_WALK_STEP_LIMIT, KL_WALK_REJECTION_LIMIT, KL_WALK_BUDGET, KL_WALK_STOPPED,
-    KL_WALK_UNSETTLED,        /* the world failed before the next step was decided: gate, device, disk, network */
-    KL_WALK_INTERRUPTED
+#define KL_DEF_TERMINATION(id, name, meaning) id,
+#include <klineage/lineage.def>
 } kl_termination;
 
 typedef struct {
-    kl_str id;                /* sha256 of the document without it */
-    kl_str name;              /* "gemm-c-expert" */
-    kl_str task, task_hash, case_name, surface, workload, platform, toolchain, dtype; /* dtype of the first input */
-    kl_str model;             /* who proposed: "claude-opus-4-6", "mailbox", "builtin", "replay" */
-    kl_str run;               /* run id in the journal that made it */
-    kl_str expert;            /* path as it was named, for people */
-    kl_termination termination;
-    kl_str     termination_why;
-    kl_state  *states; int n_states;   /* K0 first */
-    kl_edge   *edges;  int n_edges;    /* edges[i] leads from states[i] to states[i+1] */
-    kl_rejection *rejections; int n_rejections; /* after the last accepted step */
-    kl_state   naive;         /* the task's own naive kernel, by which K0 is called naive; hash empty when it could not be judged */
-    int64_t spent_microusd;
-    bool    estimated;
-    kl_str  created;
+#define KL_DEF_LINEAGE KL_MEMBER
+#include <klineage/lineage.def>
 } kl_lineage;
+extern const kl_record KL_LINEAGE;
 
-const char *kl_termination_name(kl_termination t); /* "complete" "step_limit" "rejection_limit" "budget" "stopped" "unsettled" "interrupted" */
+const char *kl_termination_name(kl_termination t);
 
 typedef struct {
     int    max_steps;         /* 0: 16 */

@@ -24,26 +24,12 @@ typedef struct {
 /* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what trials showed). */
 typedef struct { kl_str *cases, *languages, *platforms, *prior; int n_cases, n_languages, n_platforms, n_prior; } kl_scope;
 
-/* One attempt to apply the card: the edge that it was lifted from, or a held-out start. */
+/* One attempt to apply the card: the edge that it was born from, or a held-out start.  Declared in skill.def. */
 typedef struct {
-    kl_str kind;              /* "birth" "admit" */
-    kl_str task, workload, surface, platform, model;
-    kl_str start_hash;        /* the state it was applied to */
-    kl_str start_name;        /* "gemm-c-expert/K3", a path */
-    kl_str result_hash, verdict_key, receipt; /* empty when nothing passed */
-    bool   held_out;          /* the start is not a state the card was lifted from */
-    bool   accepted;          /* correct, provided what it promises, and reproduced the expected effect */
-    kl_str outcome, why;      /* of the verdict, or "no_edit", or "undecided": nothing that was measured says yes or no */
-    double gain, low, high;   /* speed over the start's, interleaved; 0 when none */
-    double floor;             /* A/A noise of that comparison; 0: not recorded */
-    kl_str call;              /* "faster" "slower" "same" "undecided"; empty when nothing was timed */
-    double expected;          /* gain that was expected */
-    int    tries;
-    int64_t spent_microusd;
-    bool   estimated;
-    kl_str created;
-    kl_str run;               /* id of the run that made it; empty for births */
+#define KL_DEF_TRIAL KL_MEMBER
+#include <klineage/skill.def>
 } kl_trial_record;
+extern const kl_record KL_CARD_EVIDENCE;
 
 typedef struct {
     kl_str name;              /* [a-z0-9-], at most 64; folder name */

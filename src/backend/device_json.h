@@ -3,8 +3,7 @@
 #define KL_BACKEND_DEVICE_JSON_H
 #include <klineage/backend.h>
 
-/* {"name", "platform", "arch", "toolchain", "driver", "limits": {"sms", "cores", "smem_max", "max_threads", "memory"},
- *  "peak_flops": {"float32": ...}, "peak_bytes", "l2_bytes", "pageable_access"}; one line on stdout. Returns an exit status. */
+/* One line on stdout, as backend.def declares it.  Returns an exit status. */
 int kli_device_print(const kl_device *d);
 KL_MUST_USE kl_err kli_device_parse(kl_device *out, kl_arena *a, kl_str json, kl_error *e);
 

@@ -11,6 +11,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SAME(dtype)                                                                                \
+    _Static_assert((int)KL_PLUGIN_##dtype == (int)KL_##dtype, "plugin.h has the values of kl_dtype")
+SAME(F64);
+SAME(F32);
+SAME(F16);
+SAME(BF16);
+SAME(F8E4M3);
+SAME(F8E5M2);
+SAME(I64);
+SAME(I32);
+SAME(I16);
+SAME(I8);
+SAME(U8);
+SAME(BOOL);
+_Static_assert(KL_PLUGIN_MAX_DIMS == KL_MAX_DIMS, "plugin.h has as many dimensions");
+
 void *kli_dlopen_fd(int fd, bool global) {
     static int next = 64;
     char       path[64];

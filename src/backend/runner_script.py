@@ -2,10 +2,10 @@
 """runner_script.py - a runner for trusted Python: script baselines and the reference text of a definition, with PyTorch.
 
     python3 runner_script.py run cpu|cuda [--trusted]     speaks src/backend/wire.h on descriptor 3
-    python3 runner_script.py --layout                     sizes of the structs below, for the test that compares them with C
 
-The structs are wire.h, backend.h and kernel.h once more, for ctypes.  A message of another size than its struct is refused, so a runner
-that was not built with its gate says so instead of reading nonsense.
+The line `#wire` below becomes the structs and enums of wire.def, backend.def and kernel.def when klineage is built
+(wire_python.c).  A message of another size than its struct is refused, so a runner that was not built with its gate says so
+instead of reading nonsense.
 
 A script defines `run`.  It is called as its signature says: with keywords where it has **kwargs or names the inputs, else with the
 inputs in order; with the outputs behind them where it takes as many arguments as there are tensors (it writes them and returns
@@ -32,51 +32,8 @@ import warnings
 
 # ---- wire.h ---------------------------------------------------------------------------------------------------------------------------
 
-WIRE_VERSION, WIRE_FD = 3, 3
-READY, LOAD, LOADED, BIND, BOUND, UPLOAD, RUN, TIME, DONE = range(1, 10)
-NONE, CRASH, HANG, DEVICE, REFUSED, PROTOCOL, GUARD, INPUT_CHANGED = range(8)
-BATCH, EVENTS, GRAPH = range(3)
-INPUT, OUTPUT, MUTABLE, SCALAR = range(4)
-ARTEFACT_SCRIPT = 5
-F8E5M2, BOOL = 6, 12  # the last floating type, and the last of all
-MAX_TENSORS, MAX_BUFFERS, MAX_TENSORMAPS, MAX_LAUNCHES, MAX_ARGS, MAX_NAME, MAX_DIMS = 24, 16, 16, 32, 48, 64, 8
-MAX_SAMPLES, MAX_SETS = 4096, 64
-U32, I32, U64, I64, F64 = C.c_uint32, C.c_int32, C.c_uint64, C.c_int64, C.c_double
-
-
-def struct(name, *fields):
-    return type(name, (C.Structure,), {"_fields_": list(fields)})
-
-
-Value = struct("kl_value", ("kind", U32), ("index", U32), ("i", I64), ("f", F64))
-PlanTensor = struct("kl_plan_tensor", ("dtype", U32), ("role", U32), ("ndim", I32), ("dims", I64 * MAX_DIMS), ("bytes", U64),
-                    ("value", F64), ("name", C.c_char * MAX_NAME))
-PlanBuffer = struct("kl_plan_buffer", ("bytes", U64), ("zero", U32), ("dtype", U32), ("name", C.c_char * MAX_NAME))
-PlanTensormap = struct("kl_plan_tensormap", ("of_buffer", U32), ("index", U32), ("dtype", U32), ("rank", U32), ("dims", U64 * 5),
-                       ("strides", U64 * 5), ("box", U32 * 5), ("swizzle", U32), ("interleave", U32), ("l2", U32))
-PlanLaunch = struct("kl_plan_launch", ("entry", C.c_char * MAX_NAME), ("grid", U32 * 3), ("block", U32 * 3), ("cluster", U32 * 3),
-                    ("smem", U32), ("warps", U32), ("stages", U32), ("n_args", U32), ("args", Value * MAX_ARGS))
-Plan = struct("kl_plan", ("magic", U32), ("version", U32), ("surface", U32), ("threads", U32), ("n_tensors", U32), ("n_buffers", U32),
-              ("n_tensormaps", U32), ("n_launches", U32), ("tensors", PlanTensor * MAX_TENSORS), ("buffers", PlanBuffer * MAX_BUFFERS),
-              ("tensormaps", PlanTensormap * MAX_TENSORMAPS), ("launches", PlanLaunch * MAX_LAUNCHES))
-Layout = struct("kl_layout", ("n_sets", U32), ("n_slots", U32), ("set_bytes", U64), ("slot_bytes", U64), ("scratch_bytes", U64),
-                ("tensor_offset", U64 * MAX_TENSORS), ("buffer_offset", U64 * MAX_BUFFERS))
-Head = struct("kl_msg_head", ("kind", U32), ("version", U32))
-Resources = struct("kl_resources", ("registers", U32), ("static_smem", U32), ("local_bytes", U32), ("max_threads", U32))
-Reply = struct("kl_msg_reply", ("head", Head), ("fault", U32), ("signal", I32), ("wall_ns", I64), ("n_samples", U32), ("n_resources", U32),
-               ("isolation", U32), ("n_digests", U32), ("resources", Resources * MAX_LAUNCHES), ("text", C.c_char * 512))
-MsgLoad = struct("kl_msg_load", ("head", Head), ("artefact_kind", U32), ("trusted", U32), ("cpu", I32), ("threads", I32), ("plan", Plan))
-MsgBind = struct("kl_msg_bind", ("head", Head), ("layout", Layout))
-MsgUpload = struct("kl_msg_upload", ("head", Head), ("first", U32), ("n", U32))
-MsgRun = struct("kl_msg_run", ("head", Head), ("set", U32), ("slot", U32), ("poison", U32), ("slack", U32))
-MsgTime = struct("kl_msg_time", ("head", Head), *[(n, U32) for n in (
-    "method", "first", "calls", "warm", "poison", "flush", "fetch", "sequence", "spin", "alone")])
-# Three words on cache lines of their own, then the samples on pages of their own.
-Control = struct("kl_control", ("armed", U32), ("_1", C.c_char * 124), ("go", U32), ("_2", C.c_char * 124), ("done", U32),
-                 ("_3", C.c_char * 124), ("blank_digest", U64), ("_4", C.c_char * (4096 - 3 * 128 - 8)), ("samples_ns", F64 * MAX_SAMPLES), ("digests", U64 * MAX_SAMPLES))
-STRUCTS = (Value, PlanTensor, PlanBuffer, PlanTensormap, PlanLaunch, Plan, Layout, Head, Resources, Reply, MsgLoad, MsgBind, MsgUpload,
-           MsgRun, MsgTime, Control)
-MESSAGES = {LOAD: MsgLoad, BIND: MsgBind, UPLOAD: MsgUpload, RUN: MsgRun, TIME: MsgTime}
+#wire
+MESSAGES = {LOAD: kl_msg_load, BIND: kl_msg_bind, UPLOAD: kl_msg_upload, RUN: kl_msg_run, TIME: kl_msg_time}
 ANSWERS = {LOAD: LOADED, BIND: BOUND, UPLOAD: DONE, RUN: DONE, TIME: DONE}
 
 
@@ -97,7 +54,7 @@ libc = C.CDLL(None, use_errno=True)
 def futex(structure, field, operation, value):
     address = C.addressof(structure) + getattr(type(structure), field).offset
     if FUTEX:
-        libc.syscall(C.c_long(FUTEX), C.c_void_p(address), C.c_int(operation), U32(value), None, None, C.c_int(0))
+        libc.syscall(C.c_long(FUTEX), C.c_void_p(address), C.c_int(operation), C.c_uint32(value), None, None, C.c_int(0))
 
 
 def announce(control, field, value, spin):
@@ -116,9 +73,7 @@ def await_go(control, sequence, spin):
 # ---- tensors --------------------------------------------------------------------------------------------------------------------------
 
 def torch_dtypes(torch):
-    names = (None, "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int16", "int8", "uint8",
-             "bool")
-    return [getattr(torch, name, None) if name else None for name in names]
+    return [getattr(torch, name, None) if name else None for name in DTYPES]
 
 
 class Runner:
@@ -199,7 +154,7 @@ class Runner:
         self.inputs, self.graphs, self.layout = {}, {}, layout
         self.in_pages = mmap.mmap(fds[0], sizes[0], prot=mmap.PROT_READ) if sizes[0] else None
         self.out_pages = mmap.mmap(fds[1], sizes[1]) if sizes[1] else None
-        self.control = Control.from_buffer(mmap.mmap(fds[3], C.sizeof(Control)))
+        self.control = kl_control.from_buffer(mmap.mmap(fds[3], C.sizeof(kl_control)))
         for fd in fds:
             os.close(fd)
 
@@ -241,7 +196,7 @@ class Runner:
         return held[name]
 
     def scalar(self, t):
-        return t.value if t.dtype <= F8E5M2 else bool(t.value) if t.dtype == BOOL else int(t.value)
+        return t.value if DTYPES[t.dtype].startswith(("float", "bfloat")) else bool(t.value) if DTYPES[t.dtype] == "bool" else int(t.value)
 
     def sync(self):
         if self.on_gpu:
@@ -461,7 +416,7 @@ def open_runner(backend):
 
 
 def receive(link):
-    data, ancillary, _flags, _address = link.recvmsg(C.sizeof(MsgLoad) + 1, socket.CMSG_SPACE(16))
+    data, ancillary, _flags, _address = link.recvmsg(C.sizeof(kl_msg_load) + 1, socket.CMSG_SPACE(16))
     fds = array.array("i")
     for level, kind, payload in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -470,9 +425,9 @@ def receive(link):
 
 
 def parse(data):
-    if len(data) < C.sizeof(Head):
+    if len(data) < C.sizeof(kl_msg_head):
         return None, None
-    head = Head.from_buffer_copy(data)
+    head = kl_msg_head.from_buffer_copy(data)
     wanted = MESSAGES.get(head.kind)
     if head.version != WIRE_VERSION or wanted is None or len(data) != C.sizeof(wanted):
         return head.kind, None
@@ -520,7 +475,7 @@ def guarded(reply, action):
 
 def serve(backend):
     link = socket.socket(fileno=WIRE_FD)
-    reply = Reply(head=Head(READY, WIRE_VERSION))
+    reply = kl_msg_reply(head=kl_msg_head(READY, WIRE_VERSION))
     runner = guarded(reply, lambda: open_runner(backend))
     if runner:
         reply.text = runner.describe().encode()[:500]
@@ -530,18 +485,13 @@ def serve(backend):
         if not data:
             return 0
         kind, message = parse(data)
-        reply = Reply(head=Head(ANSWERS.get(kind, DONE), WIRE_VERSION))
+        reply = kl_msg_reply(head=kl_msg_head(ANSWERS.get(kind, DONE), WIRE_VERSION))
         guarded(reply, lambda: act(runner, kind, message, fds, reply))
         link.send(bytes(reply))
     return 0
 
 
 def main(arguments):
-    if arguments == ["--layout"]:
-        for s in STRUCTS:
-            last = s._fields_[-1][0]
-            print(s.__name__, C.sizeof(s), getattr(s, last).offset)
-        return 0
     if len(arguments) >= 2 and arguments[0] == "run" and arguments[1] in ("cpu", "opencl", "cuda"):
         return serve(arguments[1])
     print("usage: runner_script.py run cpu|cuda; started by klineage", file=sys.stderr)

@@ -14,7 +14,8 @@ kl_err kl_json_parse(json_t **out, kl_str text, kl_str file, kl_error *e) {
     return kl_fail_at(e, KL_EPARSE, file, text, offset, "%s", why.text);
 }
 
-static const char *kind_of(const json_t *value) {
+const char *kl_json_kind(const json_t *value) {
+    if (!value) return "missing";
     switch (json_typeof(value)) {
     case JSON_OBJECT: return "an object";
     case JSON_ARRAY: return "an array";
@@ -35,8 +36,7 @@ static kl_err field_error(const json_t *o, const char *key, const char *wanted, 
     for (size_t i = 0; i < len; i++) where[i] = file.ptr[i];
     where[len] = '\0';
     if (!json_is_object(o)) return kl_fail(e, KL_EPARSE, where, "expected an object with the key \"%s\"", key);
-    if (!value) return kl_fail(e, KL_EPARSE, where, "the key \"%s\" is missing; it must be %s", key, wanted);
-    return kl_fail(e, KL_EPARSE, where, "the key \"%s\" is %s; it must be %s", key, kind_of(value), wanted);
+    return kl_fail(e, KL_EPARSE, where, "the key \"%s\" is %s; it must be %s", key, kl_json_kind(value), wanted);
 }
 
 static kl_str text_of(const json_t *s) { return (kl_str){json_string_value(s), json_string_length(s)}; }

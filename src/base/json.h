@@ -10,6 +10,7 @@ KL_MUST_USE kl_err kl_json_parse(json_t **out, kl_str text, kl_str file, kl_erro
 KL_MUST_USE kl_err kl_json_text(kl_str *out, const json_t *o, const char *key, kl_str file, kl_error *e);
 KL_MUST_USE kl_err kl_json_int(int64_t *out, const json_t *o, const char *key, kl_str file, kl_error *e);
 KL_MUST_USE kl_err kl_json_object(json_t **out, const json_t *o, const char *key, kl_str file, kl_error *e);
+const char *kl_json_kind(const json_t *value); /* "a string"; NULL: "missing" */
 kl_str  kl_json_text_or(const json_t *o, const char *key, kl_str otherwise);
 double  kl_json_real_or(const json_t *o, const char *key, double otherwise);
 int64_t kl_json_int_or(const json_t *o, const char *key, int64_t otherwise);

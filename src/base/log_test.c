@@ -40,6 +40,18 @@ static void test_base_log__levels_choose_what_is_said(void **state) {
     kl_arena_free(a);
 }
 
+static void test_base_log__as_json_a_message_is_an_object_on_a_line(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_terminal_json(true);
+    const kl_str said = said_at(a, KL_VERBOSE);
+    kl_terminal_json(false);
+#define MESSAGE(level, text)                                                                       \
+    "{\"schema\":\"klineage/message\",\"version\":1,\"level\":\"" level "\",\"text\":\"" text "\"}\n"
+    assert_str(said, MESSAGE("warning", "be careful") MESSAGE("debug", "detail 2"));
+    kl_arena_free(a);
+}
+
 /* ---- threads --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -84,6 +96,7 @@ static void test_base_monitor__each_thread_has_its_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_base_log__levels_choose_what_is_said),
+        cmocka_unit_test(test_base_log__as_json_a_message_is_an_object_on_a_line),
         cmocka_unit_test(test_base_monitor__each_thread_has_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

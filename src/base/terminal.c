@@ -1,12 +1,14 @@
 /* terminal.c - the monitor of a program that a person started.  Its state belongs to the process, as stderr and signals
  * do.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/terminal.h"
+#include "base/json.h"
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 static kl_verbosity          said;
+static bool                  as_json;
 static bool                  progress_shown;
 static volatile sig_atomic_t interrupt_seen;
 
@@ -15,13 +17,28 @@ static void clear_progress(void) {
     progress_shown = false;
 }
 
+static void log_json(kl_log_level level, const char *line) {
+    static const char *const LEVEL[] = {
+        [KL_LOG_DEBUG] = "debug", [KL_LOG_INFO] = "info", [KL_LOG_WARNING] = "warning"};
+    kl_arena *a = kl_arena_new();
+    json_t   *o = json_pack("{ss si ss so}", "schema", "klineage/message", "version", 1, "level", LEVEL[level], "text",
+                            kl_json_str(kl_str_of(line)));
+    fprintf(stderr, "%s\n", kl_json_dump(a, o, false).ptr);
+    json_decref(o);
+    kl_arena_free(a);
+}
+
 static void log_line(void *ctx, kl_log_level level, const char *line) {
-    static const char *const PREFIX[] = {[KL_LOG_DEBUG] = "klineage: ", [KL_LOG_INFO] = "", [KL_LOG_WARNING] = "klineage: warning: "};
+    static const char *const PREFIX[] = {
+        [KL_LOG_DEBUG] = "klineage: ", [KL_LOG_INFO] = "", [KL_LOG_WARNING] = "klineage: warning: "};
     (void)ctx;
     if (said == KL_QUIET || (level == KL_LOG_DEBUG && said != KL_VERBOSE)) return;
     flockfile(stderr);
     clear_progress();
-    fprintf(stderr, "%s%s\n", PREFIX[level], line);
+    if (as_json)
+        log_json(level, line);
+    else
+        fprintf(stderr, "%s%s\n", PREFIX[level], line);
     funlockfile(stderr);
 }
 
@@ -33,7 +50,7 @@ static int terminal_columns(void) {
 
 static void show_progress(void *ctx, const char *line) {
     (void)ctx;
-    if (said == KL_QUIET || !isatty(STDERR_FILENO)) return;
+    if (said == KL_QUIET || as_json || !isatty(STDERR_FILENO)) return;
     flockfile(stderr);
     clear_progress();
     if (line[0]) {
@@ -50,6 +67,8 @@ static bool interrupted(void *ctx) {
 }
 
 static const kl_monitor TERMINAL = {.log = log_line, .progress = show_progress, .cancelled = interrupted};
+
+void kl_terminal_json(bool on) { as_json = on; }
 
 void kl_terminal_watch(kl_verbosity verbosity) {
     said = verbosity;

@@ -9,6 +9,7 @@
 
 static void set_up(const kl_args *args) {
     const bool quiet = kl_args_has(args, KL_OPTION_QUIET);
+    kl_terminal_json(kl_args_has(args, KL_OPTION_JSON) || kl_args_has(args, KL_OPTION_JSON_PRETTY));
     kl_terminal_watch(quiet ? KL_QUIET : kl_args_has(args, KL_OPTION_VERBOSE) ? KL_VERBOSE : KL_NORMAL);
     signal(SIGPIPE, SIG_IGN); /* a runner that died is an answer, not our end */
     signal(SIGXFSZ, SIG_IGN); /* a journal that may not grow is an error with a name */

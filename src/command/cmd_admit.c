@@ -177,7 +177,7 @@ static void show(kl_result *out, const admit_job *jobs, int n, bool replays) {
         kl_buf_add(&out->text,
                    KL_S("replay finished; continue with a live model: klineage admit CARD --model MODEL\n"));
     out->json =
-        json_pack("{ss si si so}", "schema", "klineage/admission", "version", 1, "admitted", admitted, "cards", rows);
+        json_pack("{ss si si so}", "schema", "klineage/admitted", "version", 1, "admitted", admitted, "cards", rows);
     out->exit_code = admitted == n || replays ? 0 : 1;
 }
 

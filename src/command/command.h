@@ -161,6 +161,8 @@ void kl_page_man(kl_buf *out);
 void kl_page_bash(kl_buf *out);
 void kl_page_zsh(kl_buf *out);
 void kl_page_fish(kl_buf *out);
+void kl_page_records(kl_buf *out);                    /* docs/formats/records.md */
+bool kl_page_schema(kl_buf *out, const char *name);   /* docs/schema/NAME.schema.json; false when unknown */
 bool kl_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */
 /* Break `text` into lines of at most 80 columns, each behind `indent` spaces.  A paragraph that begins with two
  * spaces is kept as it is. */

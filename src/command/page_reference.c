@@ -178,7 +178,9 @@ bool kl_page_generate(kl_buf *out, kl_str kind) {
     } pages[] = {
         {"man", kl_page_man},          {"reference", kl_page_reference}, {"complete-bash", kl_page_bash},
         {"complete-zsh", kl_page_zsh}, {"complete-fish", kl_page_fish},
+        {"records", kl_page_records},
     };
+    if (kl_str_starts(kind, KL_S("schema-"))) return kl_page_schema(out, kind.ptr + strlen("schema-"));
     for (size_t i = 0; i < KL_COUNT(pages); i++)
         if (kl_str_eq(kind, kl_str_of(pages[i].kind))) return pages[i].page(out), true;
     return false;

@@ -1,4 +1,5 @@
 /* verdict_test.c - a verdict survives its JSON, and what is no verdict is said to be none.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/test.h"
 #include "gate_impl.h"
@@ -121,6 +122,50 @@ static void test_gate_verdict__survives_its_json(void **state) {
     back.journaled = false; /* the one thing that reading changes */
     assert_str(dumped(a, &back), first.ptr);
     kl_arena_free(a);
+}
+
+/* What no shipped verdict has: fields that are younger than it, and what `tools/evidence` took away or wrote anew. */
+static bool is_younger(const char *key) {
+    return !strcmp(key, "left_out") || !strcmp(key, "handshake") || !strcmp(key, "path") || !strcmp(key, "checks");
+}
+
+/* Every value of `was` is in `is`, written the same; `is` has nothing else. */
+static void assert_written(kl_arena *a, const json_t *was, const json_t *is) {
+    const char *key;
+    json_t *value;
+    size_t i;
+    assert_int_equal(json_typeof(is), json_typeof(was));
+    json_array_foreach((json_t *)was, i, value) assert_written(a, value, json_array_get(is, i));
+    json_object_foreach((json_t *)was, key, value) {
+        if (!is_younger(key) && strcmp(key, "checks_passed") != 0) assert_written(a, value, json_object_get(is, key));
+    }
+    json_object_foreach((json_t *)is, key, value) assert_true(is_younger(key) || json_object_get(was, key));
+    if (!json_is_object(was) && !json_is_array(was)) assert_str(kl_json_dump(a, is, false), kl_json_dump(a, was, false).ptr);
+}
+
+/* Verdicts that the library rests on, by several versions of the gate. */
+static void test_gate_verdict__shipped_ones_are_written_as_they_lie_there(void **state) {
+    static const char *const FILES[] = {"conv2d-c", "fmha-c", "gdn-c", "gemm-c", "gemm-cuda", "topk-c", "topk-cuda"};
+    int verdicts = 0;
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(FILES); i++) {
+        kl_arena *a = kl_arena_new();
+        kl_error e = {0};
+        kl_str text;
+        const kl_str path = kl_arena_printf(a, KL_TEST_ROOT "/library/lineages/%s.evidence.jsonl", FILES[i]);
+        assert_ok(kl_fs_read(&text, a, path.ptr, KL_MAX_JSON_BYTES, &e));
+        for (char *line = strtok((char *)text.ptr, "\n"); line; line = strtok(NULL, "\n"), verdicts++) {
+            kl_verdict v;
+            json_t *row = json_loads(line, 0, NULL), *was = json_object_get(row, "verdict");
+            assert_ok(kl_verdict_parse(&v, a, kl_json_dump(a, was, false), KL_S("evidence"), &e));
+            json_t *is = kl_verdict_json(&v);
+            assert_written(a, was, is);
+            json_decref(is);
+            json_decref(row);
+        }
+        kl_arena_free(a);
+    }
+    assert_true(verdicts > 200);
 }
 
 /* Verdicts are older than some of their fields. */
@@ -338,6 +383,7 @@ static void test_gate_verdict__more_checks_than_a_gate_writes_are_refused(void *
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_verdict__survives_its_json),
+        cmocka_unit_test(test_gate_verdict__shipped_ones_are_written_as_they_lie_there),
         cmocka_unit_test(test_gate_verdict__one_without_younger_fields_is_read),
         cmocka_unit_test(test_gate_verdict__an_unstable_one_says_what_to_type),
         cmocka_unit_test(test_gate_verdict__one_that_was_not_timed_has_no_time),

@@ -41,6 +41,22 @@ static void test_lineage__comes_back_as_it_was(void **state) {
     assert_int_equal(back.edges[0].forward.len, 0);
 }
 
+/* What was learned before is read and written again byte for byte, whatever this program would make of it today. */
+static void test_lineage__shipped_ones_are_written_as_they_lie_there(void **state) {
+    static const char *const FILES[] = {"conv2d-c", "fmha-c", "gdn-c", "gemm-c", "gemm-cuda", "topk-c", "topk-cuda"};
+    for (size_t i = 0; i < KL_COUNT(FILES); i++) {
+        kl_error e = {0};
+        kl_lineage l;
+        kl_str text;
+        const kl_str path = kl_arena_printf(s->arena, KL_TEST_ROOT "/library/lineages/%s.json", FILES[i]);
+        assert_ok(kl_fs_read(&text, s->arena, path.ptr, KL_MAX_JSON_BYTES, &e));
+        assert_ok(kl_lineage_parse(&l, s->arena, text, path, &e));
+        json_t *o = kl_lineage_json(&l);
+        assert_true(kl_str_eq(kl_json_dump(s->arena, o, true), text));
+        json_decref(o);
+    }
+}
+
 /* Law 10: a number without a verdict to look it up in does not exist. */
 static void test_lineage__every_number_has_its_verdict(void **state) {
     const kl_lineage *l = &s->lineage;
@@ -303,6 +319,7 @@ static void test_lineage__a_model_writes_no_markup(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         with_walk(test_lineage__comes_back_as_it_was),
+        with_walk(test_lineage__shipped_ones_are_written_as_they_lie_there),
         with_walk(test_lineage__every_number_has_its_verdict),
         with_walk(test_lineage__lies_are_seen),
         with_walk(test_lineage__any_change_changes_the_id),

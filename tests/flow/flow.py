@@ -10,6 +10,7 @@ Compiled oracles are shared between tests through one cache.  SPDX-License-Ident
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import documents
 
 HERE = pathlib.Path(__file__).resolve().parent
 KERNELS = HERE / "kernels"
@@ -61,7 +64,9 @@ class Place:
     def run(self, *words, env=None, limit=55, stdout=subprocess.PIPE, cwd=None, prefix=()):
         done = subprocess.run([*prefix, self.program, *map(str, words)], env={**self.env, **(env or {})}, timeout=limit,
                               stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, cwd=cwd or self.folder)
-        return Answer(done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode(errors="replace"))
+        answer = Answer(done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode(errors="replace"))
+        documents.check(self.source, words, answer)
+        return answer
 
     def gate(self, kernel, *options, task="gemm", **how):
         return self.run("gate", task, kernel, *options, **how)
@@ -185,6 +190,23 @@ def test_colours(p):
 def test_reference_page_is_current(p):
     made, kept = p.run("--generate", "reference").is_("ok").out, (p.source / "docs/reference.md").read_text()
     assert made == kept, "docs/reference.md has drifted: klineage --generate reference > docs/reference.md"
+
+
+def test_schemas_and_tables_of_records_are_current(p):
+    made, kept = p.run("--generate", "records").is_("ok").out, (p.source / "docs/formats/records.md").read_text()
+    assert made == kept, "docs/formats/records.md has drifted: klineage --generate records > docs/formats/records.md"
+    for name in ("verdict", "lineage", "card-evidence"):
+        made, kept = p.run("--generate", f"schema-{name}").is_("ok").out, (p.source / f"docs/schema/{name}.schema.json").read_text()
+        assert made == kept, f"klineage --generate schema-{name} > docs/schema/{name}.schema.json"
+
+
+def test_every_document_has_a_schema(p):
+    """What the sources call klineage/NAME is described in docs/schema."""
+    named, _ = documents.schemas(p.source)
+    sources = [*(p.source / "src/command").glob("*.c"), *(p.source / "src/cli").glob("*.c"), p.source / "src/report/document.c"]
+    for path in (source for source in sources if not source.name.endswith("_test.c")):
+        for name in re.findall(r'"klineage/([a-z-]+)"', path.read_text()):
+            assert name in named, f"{path.name} prints klineage/{name}, which docs/schema does not describe"
 
 
 def test_completion_scripts_and_man_page_parse(p):
@@ -384,26 +406,14 @@ def test_store_of_another_program(p):
 # ---- verdicts -------------------------------------------------------------------------------------------------------------
 
 
-def validate(p, verdict):
-    try:
-        import jsonschema
-    except ImportError:
-        print("note: python3-jsonschema is not installed, so the verdict was not validated", file=sys.stderr)
-        return verdict
-    schema = json.loads((p.source / "docs/schema/verdict.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(verdict)
-    return verdict
-
-
 def test_no_compile(p):
     p.gate(KERNELS / "gemm_syntax.c").is_("no_compile", "no_compile", "nothing_of_that_name")
-    verdict = validate(p, p.gate(KERNELS / "gemm_syntax.c", "--json", "--no-journal").is_("no_compile").json())
+    verdict = p.gate(KERNELS / "gemm_syntax.c", "--json", "--no-journal").is_("no_compile").json()
     assert verdict["stage"] == "compile" and str(p.folder) not in verdict["detail"], verdict
 
 
 def test_wrong(p):
-    verdict = validate(p, p.gate(KERNELS / "gemm_wrong.c", "--json").is_("wrong").json())
+    verdict = p.gate(KERNELS / "gemm_wrong.c", "--json").is_("wrong").json()
     assert verdict["time"] is None and verdict["checks"][-1]["ok"] is False, verdict
 
 
@@ -412,20 +422,20 @@ def test_crash(p):
 
 
 def test_hang(p):
-    verdict = validate(p, p.gate(KERNELS / "gemm_endless.c", "--json", limit=110).is_("hang").json())
+    verdict = p.gate(KERNELS / "gemm_endless.c", "--json", limit=110).is_("hang").json()
     assert verdict["outcome"] == "hang", verdict
 
 
 @alone
 def test_cheat(p):
     shape = "M=64,N=64,K=64"  # small, so that a timed batch has many calls
-    verdict = validate(p, p.gate(KERNELS / "gemm_caches.c", "--workload", shape, "--json", limit=110).is_("cheat").json())
+    verdict = p.gate(KERNELS / "gemm_caches.c", "--workload", shape, "--json", limit=110).is_("cheat").json()
     assert verdict["stage"] in ("profile", "after"), verdict
 
 
 @alone
 def test_pass_and_journal(p):
-    first = validate(p, timed(lambda: p.gate(p.naive, "--workload", "M=96,N=96,K=96", "--json")))
+    first = timed(lambda: p.gate(p.naive, "--workload", "M=96,N=96,K=96", "--json"))
     assert first["outcome"] == "pass" and first["journaled"] is False and first["time"]["median_ns"] > 0, first
     assert all(check["ok"] for check in first["checks"])
     if first["time"]["vs"]:
@@ -443,7 +453,7 @@ def test_pass_and_journal(p):
 def test_against_another_kernel(p):
     shape = ("--workload", "M=96,N=96,K=96")
     shutil.copy(p.naive, p.folder / "other.c")
-    verdict = validate(p, timed(lambda: p.gate(p.naive, *shape, "--against", "other.c", "--json")))
+    verdict = timed(lambda: p.gate(p.naive, *shape, "--against", "other.c", "--json"))
     assert len(verdict["time"]["vs"]) == 1 and verdict["time"]["vs"][0]["baseline"] == "other.c", verdict
     p.gate(p.naive, "--against", "nowhere.c").is_("usage", "no such file")
     p.gate(p.naive, "--against", p.source / "tasks/gemm/naive.cu").is_("usage", "surface cuda")
@@ -452,7 +462,7 @@ def test_against_another_kernel(p):
 
 
 def test_check_only_is_not_timed(p):
-    verdict = validate(p, p.gate(p.naive, "--check-only", "--json", "--no-journal").is_("ok").json())
+    verdict = p.gate(p.naive, "--check-only", "--json", "--no-journal").is_("ok").json()
     assert verdict["time"] is None, verdict
     assert p.run("verdict", "list", "--json").json()["verdicts"] == []
 
@@ -488,7 +498,7 @@ def test_params_and_tune(p):
     for word in ("trial 1 of at most 2: BM=", "trial 2 of at most 2: BM="):
         assert word in said[-1].err or len(found["trials"]) < 2, str(said[-1])
     assert found["schema"] == "klineage/tuning" and found["grid"] == 4 and 1 <= len(found["trials"]) <= 2, found
-    assert "BM=" in found["best"] and validate(p, found["verdict"])["outcome"] in ("pass", "unstable"), found
+    assert "BM=" in found["best"] and found["verdict"]["outcome"] in ("pass", "unstable"), found
     newest = p.run("verdict", "list", "--json").json()["verdicts"][0]
     assert p.run("verdict", "show", newest["key"], "--json").json()["receipt"] == found["verdict"]["receipt"], newest
     pinned = p.run("tune", "gemm", kernel, *shape, "--param", "BM=16", "--json", limit=110)
@@ -548,7 +558,7 @@ def test_spool(p):
     queue = p.run("spool", "spool", "--json").is_("ok").json()
     assert queue["counts"] == {"todo": 1, "taken": 0, "done": 0}, queue
     p.run("spool", "spool", "--work").is_("ok", "1 judged")
-    verdict = validate(p, p.gate(KERNELS / "gemm_wrong.c", *job).is_("wrong").json())
+    verdict = p.gate(KERNELS / "gemm_wrong.c", *job).is_("wrong").json()
     assert verdict["outcome"] == "wrong"
     p.run("spool", "spool").is_("ok", "done", "wrong")
     rival = p.write("rival.c", pathlib.Path(p.naive).read_text() + "/* the same */\n")
