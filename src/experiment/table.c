@@ -142,11 +142,8 @@ static void read_journal(kli_table *t) {
     size_t n = 0;
     kl_error unused = {0};
     kl_arena *a = kl_arena_new();
-    kl_store *s = kl_run_store(t->run);
-    kl_err err = kl_store_resume(s, &unused);
-    if (!err) err = kl_store_step_list(&steps, &n, s, a, kl_run_id(t->run), &unused);
-    if (!err) kli_standings_read(t->rows, t->n, steps, n);
-    kl_store_pause(s);
+    if (!kl_store_step_list(&steps, &n, kl_run_store(t->run), a, kl_run_id(t->run), &unused))
+        kli_standings_read(t->rows, t->n, steps, n);
     kl_arena_free(a);
 }
 

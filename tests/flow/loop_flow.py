@@ -412,7 +412,7 @@ def test_two_at_once_on_one_store(p):
         ends[0].is_("ok", "model says done")
         if ends[1].status:
             pids = [one.pid for one in same]
-            assert any(f"process {pid} works on this track" in ends[1].err for pid in pids), f"{pids}: {ends[1]}"
+            assert any(f"process {pid} is running this track" in ends[1].err for pid in pids), f"{pids}: {ends[1]}"
         assert len(server.requests()) == len(SESSION)
     with serving(p, [DONE] * 2, "slow"):
         others = [start(p, *words, "--trial", n, env={"ANTHROPIC_API_KEY": KEY}) for n in (2, 3)]
