@@ -10,7 +10,7 @@ include(CMakePackageConfigHelpers)
 include(cmake/kl_library.cmake)
 
 # Ours are shared, so theirs are: a static library of theirs need not be position independent.
-foreach(name jansson md xxhash seccomp sqlite3 fyaml)
+foreach(name jansson md xxhash seccomp sqlite3 zstd fyaml)
   find_library(KL_SHARED_${name} ${name} REQUIRED)
   mark_as_advanced(KL_SHARED_${name})
 endforeach()
@@ -19,7 +19,7 @@ set(support ${KL_SHARED_jansson} ${KL_SHARED_md} ${KL_SHARED_xxhash} Threads::Th
 kl_library(klgate base support task kernel backend gate)
 target_link_libraries(libklgate PRIVATE ${support} ${KL_SHARED_seccomp} INTERFACE jansson)
 kl_library(klineage support store rewrite model run lineage skill search experiment report)
-target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARED_sqlite3} ${KL_SHARED_fyaml})
+target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARED_sqlite3} ${KL_SHARED_zstd} ${KL_SHARED_fyaml})
 
 # ---- programs and libraries ----------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ endfunction()
 kl_pkg_config(klgate "Referee for compute kernels: compiles, checks, profiles, answers with a verdict"
               "jansson" "-lseccomp -lmd -lxxhash -lpthread -lm -ldl")
 kl_pkg_config(klineage "Lineages, SkillCards and searches over gated compute kernels"
-              "klgate = ${PROJECT_VERSION}" "-lsqlite3 -lfyaml -lmd -lxxhash -lpthread -lm -ldl")
+              "klgate = ${PROJECT_VERSION}" "-lsqlite3 -lzstd -lfyaml -lmd -lxxhash -lpthread -lm -ldl")
 
 # ---- pages, from the program's own table ---------------------------------------------------------------------
 

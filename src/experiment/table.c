@@ -140,11 +140,8 @@ static void read_journal(kli_table *t) {
     kl_store_step *steps;
     size_t n = 0;
     kl_arena *a = kl_arena_new();
-    kl_store *s = kl_run_store(t->run);
-    kl_err err = kl_store_resume(s, kl_ignored());
-    if (!err) err = kl_store_step_list(&steps, &n, s, a, kl_run_id(t->run), kl_ignored());
-    if (!err) kli_standings_read(t->rows, t->n, steps, n);
-    kl_store_pause(s);
+    if (!kl_store_step_list(&steps, &n, kl_run_store(t->run), a, kl_run_id(t->run), kl_ignored()))
+        kli_standings_read(t->rows, t->n, steps, n);
     kl_arena_free(a);
 }
 

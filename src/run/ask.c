@@ -350,7 +350,8 @@ static kl_err ask_live(question *q, kl_error *e) {
                               .workload = kl_str_of(t->spec->workload),
                               .policy = kl_str_of(t->spec->policy),
                               .phase = kl_str_of(t->phase),
-                              .model = kl_str_of(model_name(t))};
+                              .model = kl_str_of(model_name(t)),
+                              .lease = t->lease};
     charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
     err = keep_request(&request, q, e);
     return err ? err : ask_until_whole(q, &charge, request, e);

@@ -73,7 +73,7 @@ struct kl_track {
     void *own; /* self of run->opts.provider */
     bool own_open;
     kl_gate *gate;
-    int lock; /* descriptor; -1: none */
+    kl_lease *lease; /* NULL: none */
     int64_t start_ns;
     kl_str waiting; /* what was said last while waiting */
 
@@ -85,7 +85,7 @@ void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec);
 void kli_track_fini(kl_track *t);
 void kli_track_begin(kl_track *t); /* the line starts from its beginning */
 /* This process alone works on the track until fini.  Errors: KL_EBUSY. */
-KL_MUST_USE kl_err kli_track_lock(kl_track *t, kl_error *e);
+KL_MUST_USE kl_err kli_track_lease(kl_track *t, kl_error *e);
 
 /* How often there was an answer to `what` in this pass, and one more. */
 int64_t kli_count_of(const kl_track *t, kl_str what);

@@ -8,8 +8,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +16,15 @@
 
 #define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
 #define POLL_MOST_NS 4000000000
-#define LOCK_WAIT_NS 3000000000 /* for a track that somebody has: a killed process takes a moment to be gone */
-#define LOCK_LOOK_NS 50000000
-#define NAMES_FROM ((off_t)1 << 60) /* in the file of locks: behind every place that 15 hexadecimal digits can name */
+#define LEASE_WAIT_NS 3000000000 /* for a track that somebody has: a killed process takes a moment to be gone */
+#define LEASE_LOOK_NS 50000000
 #define POLL_SHARE 50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
 
 /* ---- from beginning to end ---------------------------------------------------------------------------------------- */
 
 void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec) {
     KL_ASSERT(spec->name && spec->name[0] && spec->line);
-    *t = (kl_track){.run = r, .spec = spec, .lock = -1, .start_ns = kl_now_ns(), .phase = ""};
+    *t = (kl_track){.run = r, .spec = spec, .start_ns = kl_now_ns(), .phase = ""};
     t->keep = kl_arena_new();
     t->no_model = KL_NEW(t->keep, kl_error);
 }
@@ -47,9 +44,9 @@ void kli_track_fini(kl_track *t) {
     kl_model_close(t->model);
     if (t->own_open && t->run->opts.provider->close) t->run->opts.provider->close(t->own);
     kl_gate_close(t->gate);
-    if (t->lock >= 0) close(t->lock);
+    kl_lease_release(t->lease);
     kl_arena_free(t->keep);
-    *t = (kl_track){.lock = -1};
+    *t = (kl_track){0};
 }
 
 void kli_track_begin(kl_track *t) {
@@ -68,62 +65,25 @@ void kli_track_begin(kl_track *t) {
     if (!t->journal_only) t->n_failures = 0;
 }
 
-/* Where in the file beside the store this track's byte is: a hash of what it is. */
-static off_t lock_place(const kl_track *t) {
-    kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, kl_str_of(t->run->id));
-    kl_hasher_add(&h, kl_str_of(t->spec->name));
-    return (off_t)strtoull(kl_arena_printf(t->keep, "%.15s", kl_hasher_end(&h).hex).ptr, NULL, 16);
-}
+static bool is_leased(kl_err err, const char *owner) { return err == KL_EBUSY && owner[0]; }
 
-static struct flock byte_at(off_t at) {
-    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-}
-
-/* 0: taken; else why not.  A lock of the open file does not tell who holds it, so one of the process, far behind, says so. */
-static int try_lock(const kl_track *t) {
-    struct flock byte = byte_at(lock_place(t)), name = byte_at(byte.l_start + NAMES_FROM);
-    if (fcntl(t->lock, F_OFD_SETLK, &byte) != 0) return errno;
-    (void)fcntl(t->lock, F_SETLK, &name);
-    return 0;
-}
-
-/* 0: nobody knows, as across machines. */
-static pid_t lock_holder(const kl_track *t) {
-    struct flock name = byte_at(lock_place(t) + NAMES_FROM);
-    return fcntl(t->lock, F_GETLK, &name) == 0 && name.l_type != F_UNLCK && name.l_pid > 0 ? name.l_pid : 0;
-}
-
-static bool is_held(int why) { return why == EAGAIN || why == EACCES; }
-
-/* Somebody works on this track.  One that was killed is gone in a moment, so it is given one before it is said. */
-static kl_err wait_for_lock(kl_track *t, kl_error *e) {
-    const int64_t until = kl_now_ns() + LOCK_WAIT_NS;
-    const pid_t holder = lock_holder(t);
-    const char *who = holder ? kl_arena_printf(t->keep, "process %d", (int)holder).ptr : "another process";
-    if (!t->many) kl_progress("%s: waiting for %s", t->spec->name, who);
-    for (int why = EAGAIN; is_held(why) && kl_now_ns() < until;) {
-        nanosleep(&(struct timespec){.tv_nsec = LOCK_LOOK_NS}, NULL);
-        const kl_err err = kli_check_interrupt(t, e);
-        if (err) return err;
-        why = try_lock(t);
-        if (!why) return KL_OK;
+/* One that was killed is gone in a moment, so it is given one before it is said that somebody works on this track. */
+kl_err kli_track_lease(kl_track *t, kl_error *e) {
+    const char *name = kl_arena_printf(t->keep, "%s/%s", t->run->id, t->spec->name).ptr;
+    const int64_t until = kl_now_ns() + LEASE_WAIT_NS;
+    char owner[KL_LEASE_OWNER_BYTES];
+    kl_err err = kl_lease_take(&t->lease, t->run->store, name, owner, e);
+    if (is_leased(err, owner) && !t->many) kl_progress("%s: waiting for %s", t->spec->name, owner);
+    while (is_leased(err, owner) && kl_now_ns() < until) {
+        nanosleep(&(struct timespec){.tv_nsec = LEASE_LOOK_NS}, NULL);
+        const kl_err stop = kli_check_interrupt(t, e);
+        if (stop) return stop;
+        err = kl_lease_take(&t->lease, t->run->store, name, owner, e);
     }
-    kl_fail(e, KL_EBUSY, t->spec->name, "%s is running this track of run %.12s", who, t->run->id);
+    if (!is_leased(err, owner)) return err;
+    kl_fail(e, KL_EBUSY, t->spec->name, "%s is running this track of run %.12s", owner, t->run->id);
     return kl_hint(e, "let it finish, then run the same command again; klineage run show %.12s shows its progress",
                    t->run->id);
-}
-
-/* A byte of a file beside the store: its lock goes with the process, whatever ends it, and nothing has to be tidied. */
-kl_err kli_track_lock(kl_track *t, kl_error *e) {
-    kl_str path = kl_arena_printf(t->keep, "%s.lock", t->run->path.ptr);
-    t->lock = open(path.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (t->lock < 0) return kl_fail(e, KL_EIO, path.ptr, "cannot open the lock: %s", strerror(errno));
-    const int why = try_lock(t);
-    if (is_held(why)) return wait_for_lock(t, e);
-    if (why) kl_debug("%s: no file locks here (%s); do not run the same command twice at once", path.ptr, strerror(why));
-    return KL_OK;
 }
 
 kl_err kli_check_interrupt(const kl_track *t, kl_error *e) {

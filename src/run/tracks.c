@@ -1,9 +1,9 @@
 /* tracks.c - several lines at a time, each in a process of its own.
  *
  *   parent                                        child (one per track, own process group)
- *   pause store -- fork ------------------------> open store, lock track, run the line with its own model and gate
+ *   fork ---------------------------------------> open store, lease track, run the line with its own model and gate
  *   wait; pass on ^C                              write the report: how it ended, which effects failed and how
- *   resume store <------------------------------- exit
+ *   reap <--------------------------------------- exit
  *   run each line once more out of the journal: its ctx now holds what the child's held
  *
  * The journal is the only way back: whatever a line leaves in its ctx follows from answers that are on disk.  What is not an
@@ -50,8 +50,8 @@ static void tell(const kl_track_spec *spec, kl_err err, const kl_error *e) {
 
 /* ---- one line, here --------------------------------------------------------------------------------------------------- */
 
-static kl_err run_locked(kl_track *t, bool once, kl_error *e) {
-    kl_err err = kli_track_lock(t, e);
+static kl_err run_leased(kl_track *t, bool once, kl_error *e) {
+    kl_err err = kli_track_lease(t, e);
     if (err) return err;
     err = kli_track_run(t, once, e);
     if (err && !t->live) return err; /* it did not come further than what is written down */
@@ -65,7 +65,7 @@ static kl_err run_here(kl_run *r, const kl_track_spec *spec, bool once, kl_error
     kl_track t;
     kl_error local = {0};
     kli_track_init(&t, r, spec);
-    kl_err err = run_locked(&t, once, &local);
+    kl_err err = run_leased(&t, once, &local);
     kl_progress("%s", "");
     kli_track_fini(&t);
     tell(spec, err, &local);
@@ -107,7 +107,7 @@ static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts 
     report_head head = {0};
     (void)setpgid(0, 0); /* ^C on the terminal goes to the parent, which passes it on once: the second one kills */
     signal(SIGTTOU, SIG_IGN);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* winding down could outlast the next command's wait for the lock */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* winding down could outlast the next command's wait for the lease */
     if (getppid() != parent) _exit(1);
     kl_monitor hushed = *kl_monitor_use(NULL);
     hushed.log = NULL;
@@ -115,12 +115,11 @@ static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts 
     if (o->hush) kl_monitor_use(&hushed);
     kli_track_init(&t, r, c->spec);
     t.many = true;
-    head.err = kl_store_resume(r->store, &head.error);
-    if (!head.err) head.err = run_locked(&t, o->once, &head.error);
+    head.err = run_leased(&t, o->once, &head.error);
     head.n_failures = t.n_failures;
     bool told = put(c->report, &head, sizeof head) && put(c->report, t.failures, t.n_failures * sizeof *t.failures);
     kli_track_fini(&t); /* closes the gate: its runners end */
-    kl_store_pause(r->store);
+    kl_store_close(r->store);
     _exit(told ? 0 : 1);
 }
 
@@ -160,7 +159,7 @@ static void start(kl_run *r, child *c, const kl_track_opts *o) {
     pid_t parent = getpid();
     c->started = true;
     c->report = memfd_create("report", MFD_CLOEXEC);
-    c->pid = c->report < 0 ? -1 : fork();
+    c->pid = c->report < 0 ? -1 : kl_store_fork(r->store);
     if (c->pid == 0) be_child(r, c, o, parent);
     if (c->pid > 0) {
         (void)setpgid(c->pid, c->pid); /* whoever of the two is first */
@@ -252,11 +251,8 @@ static kl_err run_apart(kl_run *r, const kl_track_spec *tracks, int n, const kl_
     for (int i = 0; i < n; i++) children[i] = (child){.spec = &tracks[i], .report = -1};
     kl_progress("%s", "");
     signal(SIGCHLD, SIG_DFL); /* who started this program may have ignored it, and children would end unseen */
-    kl_store_pause(r->store);
     run_all(r, children, n, o);
-    kl_err err = kl_store_resume(r->store, e);
-    for (int i = 0; err && i < n; i++) tell(&tracks[i], err, e);
-    return err ? err : collect(r, children, n, e);
+    return collect(r, children, n, e);
 }
 
 kl_err kl_run_tracks(kl_run *r, const kl_track_spec *tracks, int n, const kl_track_opts *o, kl_error *e) {

@@ -357,10 +357,8 @@ static void look(void *ctx, const kl_track_state *states, int n) {
         w->ended += states[i] == KL_TRACK_ENDED;
     }
     w->ticks++;
-    assert_ok(kl_store_resume(w->store, &e));
     assert_ok(kl_store_run_list(&runs, &n_runs, w->store, arena, &e));
     assert_ok(kl_store_step_list(&steps, &n_steps, w->store, arena, runs[0].id.ptr, &e));
-    kl_store_pause(w->store);
     if (n_steps > w->most) w->most = n_steps;
 }
 
@@ -471,7 +469,7 @@ static void test_run_tracks__a_track_that_stays_taken_is_refused_by_its_process(
     if (pid == 0) {
         if (kl_run_open(&r, &opts, &e)) _exit(1);
         kli_track_init(&t, r, &s);
-        if (kli_track_lock(&t, &e) || write(ready[1], "x", 1) != 1) _exit(1);
+        if (kli_track_lease(&t, &e) || write(ready[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
     }
     assert_int_equal(read(ready[0], &mark, 1), 1);

@@ -1,226 +1,221 @@
 /* charge.c - the ledger; nothing else writes it.
  *
- *   (none) --reserve--> reserved --settle--> settled      the answer and its price in one transaction
- *                          |  \--release--> released      nothing was sent, or it cost nothing: counts 0, may be reserved again
- *                          |---lose-------> lost          sent and never answered: counts in full, the next attempt is a new row
- *                          |---break off--> lost          an answer began: counts for the most that what arrived can have cost
- *                          '---reserve----> taken over (repeatable), or lost and the next attempt
+ *   (none) --reserve--> reserved --settle--> settled   the answer and its price in one transaction
+ *                          |---release--> released     nothing was sent, or it cost nothing
+ *                          |---lose-----> lost         sent and never answered: counts in full
+ *                          |---break off> lost         answered in part: counts for what arrived
+ *                          '---reserve--> taken over (repeatable), or lost and the next attempt
  *
- * The sum and the new row are one transaction that may write from its beginning on, so processes that reserve at the same
- * moment see each other, and no cap is passed, not by one call and not across a crash (law 6).
- * Not here: prices (model/), whether to ask at all (run/ask.c).  SPDX-License-Identifier: Apache-2.0 */
+ * What was released counts 0 and may be reserved again; what was lost stays, and the next attempt
+ * is a new row.
+ *
+ * Reading, summing and writing are one transaction in which nobody else writes, so processes that
+ * reserve at the same moment see each other, and no cap is passed, not by one call and not across a
+ * crash (law 6).  The states and the sums are here and not in a member, so this holds for each of
+ * them.
+ * Not here: prices (model/), whether to ask at all (run/ask.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_impl.h"
+#include <string.h>
 
-/* ---- reserve ------------------------------------------------------------------------------------------------------ */
+static const kl_str RESERVED = {"reserved", 8}, SETTLED = {"settled", 7}, LOST = {"lost", 4},
+                    RELEASED = {"released", 8};
 
-typedef enum { NONE, RESERVED, SETTLED, LOST, RELEASED } charge_state;
+static bool is(const kl_store_charge *c, kl_str state) { return kl_str_eq(c->state, state); }
 
-static charge_state state_of(kl_str name) {
-    if (kl_str_eq(name, KL_S("reserved"))) return RESERVED;
-    if (kl_str_eq(name, KL_S("settled"))) return SETTLED;
-    return kl_str_eq(name, KL_S("lost")) ? LOST : RELEASED;
+/* The newest attempt of an effect; without a state where there is none. */
+static kl_err last_attempt(kl_store_charge *last, kl_store *s, kl_arena *a, kl_str effect,
+                           kl_error *e) {
+    const kli_query q = {
+        .table = &kli_charges, .match = {{"effect", .text = effect}}, .order = KLI_NEWEST_FIRST};
+    *last = (kl_store_charge){.effect = effect};
+    const kl_err err = kli_first(last, s, a, &q, e);
+    return err == KL_ENOENT ? KL_OK : err;
 }
 
-/* The newest attempt of an effect. */
-static kl_err last_attempt(charge_state *state, int64_t *attempt, kl_store *s, kl_str effect, kl_error *e) {
-    sqlite3_stmt *last;
-    kl_err err = kli_store_statement(&last, s, KLI_CHARGE_LAST, e);
-    *state = NONE;
-    *attempt = 0;
-    if (err) return err;
-    kli_store_bind(last, 1, effect);
-    int step = sqlite3_step(last);
-    if (step == SQLITE_ROW) {
-        *attempt = sqlite3_column_int64(last, 0);
-        *state = state_of(kli_store_column(last, 1));
-    } else if (step != SQLITE_DONE) {
-        err = kli_store_fail(s, "read the ledger", e);
-    }
-    kli_store_release(last);
-    return err;
+/* ---- what is committed --------------------------------------------------------------- */
+
+/* What a charge takes from the caps: nobody knows what a lost call cost, so what is still reserved
+ * for it counts. */
+static int64_t counts_for(const kl_store_charge *c) {
+    return is(c, SETTLED) ? c->settled_microusd : is(c, RELEASED) ? 0 : c->reserved_microusd;
 }
 
-static kl_err set_state(kl_store *s, kl_str effect, int64_t attempt, kl_str state, kl_error *e) {
-    sqlite3_stmt *set;
-    kl_err err = kli_store_statement(&set, s, KLI_CHARGE_STATE, e);
-    if (err) return err;
-    kli_store_bind(set, 1, effect);
-    sqlite3_bind_int64(set, 2, attempt);
-    kli_store_bind(set, 3, state);
-    return kli_store_do(s, set, "write the ledger", e);
+typedef struct {
+    const kl_store_charge *but; /* this attempt is about to be written anew */
+    int64_t track, run;
+} sums;
+
+/* Amounts are not negative.  What calls really cost may be above every cap: a sum ends, not wraps. */
+static void add(int64_t *sum, int64_t amount) {
+    *sum = amount > INT64_MAX - *sum ? INT64_MAX : *sum + amount;
 }
 
-/* What the track and the run have committed, without this attempt. */
-static kl_err committed(int64_t *track, int64_t *run, kl_store *s, const kl_store_charge *c, int64_t attempt,
-                        kl_error *e) {
-    sqlite3_stmt *sums;
-    kl_err err = kli_store_statement(&sums, s, KLI_CHARGE_SUMS, e);
-    if (err) return err;
-    kli_store_bind(sums, 1, c->run);
-    kli_store_bind(sums, 2, c->track);
-    kli_store_bind(sums, 3, c->effect);
-    sqlite3_bind_int64(sums, 4, attempt);
-    if (sqlite3_step(sums) == SQLITE_ROW) {
-        *track = sqlite3_column_int64(sums, 0);
-        *run = sqlite3_column_int64(sums, 1);
-    } else {
-        err = kli_store_fail(s, "sum the ledger", e);
-    }
-    kli_store_release(sums);
-    return err;
+static kl_err add_charge(void *ctx, const void *row) {
+    sums *so_far = ctx;
+    const kl_store_charge *c = row, *but = so_far->but;
+    if (c->attempt == but->attempt && kl_str_eq(c->effect, but->effect)) return KL_OK;
+    add(&so_far->run, counts_for(c));
+    if (kl_str_eq(c->track, but->track)) add(&so_far->track, counts_for(c));
+    return KL_OK;
 }
 
-/* By subtraction: a sum of two large numbers could wrap, their difference cannot.  What is left may do, where it is not less than the least. */
-static kl_err fit_cap(kl_store_charge *c, int64_t spent, int64_t cap, const char *whose, kl_error *e) {
-    const int64_t asked = c->reserved_microusd, left = cap > spent ? cap - spent : 0;
-    if (asked <= 0 || asked <= left) return KL_OK;
-    if (c->least_microusd > 0 && c->least_microusd <= left) return c->reserved_microusd = left, KL_OK;
-    kl_fail(e, KL_EBUDGET, NULL, "the next call could cost $%.4f, and of the %s's $%.2f only $%.4f is left",
-            (double)asked * 1e-6, whose, (double)cap * 1e-6, (double)left * 1e-6);
-    return kl_hint(e, "re-run with a larger --budget to continue; completed calls are not repeated");
+static kl_err sum_committed(sums *out, kl_store *s, const kl_store_charge *but, kl_error *e) {
+    const kli_query q = {.table = &kli_charges, .match = {{"run", .text = but->run}}};
+    *out = (sums){.but = but};
+    return s->ops->each(s->self, &q, add_charge, out, e);
 }
 
-static kl_err write_reservation(kl_store *s, const kl_store_charge *c, int64_t attempt, kl_error *e) {
-    sqlite3_stmt *put;
-    kl_err err = kli_store_statement(&put, s, KLI_CHARGE_RESERVE, e);
-    if (err) return err;
-    const kl_str columns[] = {c->effect, c->run,   c->track,     c->workload,  c->policy,
-                              c->phase,  c->model, c->priced_as, c->price_date};
-    for (size_t i = 0; i < KL_COUNT(columns); i++) kli_store_bind(put, (int)i + 1, columns[i]);
-    sqlite3_bind_int64(put, 10, attempt);
-    sqlite3_bind_int64(put, 11, c->reserved_microusd);
-    return kli_store_do(s, put, "reserve money", e);
+/* What it cost and for what, into the row that was reserved. */
+static void take_cost(kl_store_charge *row, const kl_store_charge *c) {
+    row->settled_microusd = c->settled_microusd;
+    row->input = c->input;
+    row->cache_read = c->cache_read;
+    row->cache_write_5m = c->cache_write_5m;
+    row->cache_write_1h = c->cache_write_1h;
+    row->output = c->output;
+    row->estimated = c->estimated;
+    row->price_date = c->price_date;
 }
 
-static kl_err reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
+/* ---- reserve ------------------------------------------------------------------------- */
+
+static int64_t left_of(int64_t cap, int64_t spent) { return cap > spent ? cap - spent : 0; }
+
+/* What is left may do, where it is not less than the least. */
+static kl_err fit_cap(kl_store_charge *c, int64_t spent, int64_t cap, const char *whose,
                       kl_error *e) {
-    charge_state state;
-    int64_t attempt, track = 0, run = 0;
-    kl_err err = last_attempt(&state, &attempt, s, c->effect, e);
-    if (err) return err;
-    if (state == SETTLED)
-        return kl_fail(e, KL_EINVAL, s->path, "the call %.*s was answered already", KL_STR_ARG(c->effect));
-    if (state == RESERVED && !repeatable) {
-        err = set_state(s, c->effect, attempt, KL_S("lost"), e);
-        state = LOST;
+    const int64_t asked = c->reserved_microusd, left = left_of(cap, spent);
+    if (asked <= left) return KL_OK;
+    if (c->least_microusd > 0 && c->least_microusd <= left) {
+        c->reserved_microusd = left;
+        return KL_OK;
     }
-    if (state == LOST) attempt++;
-    if (!err) err = committed(&track, &run, s, c, attempt, e);
-    if (!err) err = fit_cap(c, track, track_cap, "track", e);
-    if (!err && run_cap > 0) err = fit_cap(c, run, run_cap, "run", e);
-    return err ? err : write_reservation(s, c, attempt, e);
+    kl_fail(e, KL_EBUDGET, NULL,
+            "the next call could cost $%.4f, and of the %s's $%.2f only $%.4f is left",
+            (double)asked * 1e-6, whose, (double)cap * 1e-6, (double)left * 1e-6);
+    return kl_hint(
+        e, "re-run with a larger --budget to continue; completed calls are not repeated");
 }
 
-kl_err kl_store_reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_t track_cap, int64_t run_cap,
-                        kl_error *e) {
-    kl_err err = kli_store_begin(s, "reserve money", e);
+static kl_err fit_caps(kl_store_charge *c, kl_store *s, int64_t track_cap, int64_t run_cap,
+                       kl_error *e) {
+    sums so_far;
+    kl_err err = sum_committed(&so_far, s, c, e);
+    if (!err) err = fit_cap(c, so_far.track, track_cap, "track", e);
+    if (!err && run_cap > 0) err = fit_cap(c, so_far.run, run_cap, "run", e);
     if (err) return err;
-    err = reserve(s, c, repeatable, track_cap, run_cap, e);
-    if (err != KL_EBUDGET) return kli_store_end(s, err, "reserve money", e);
-    kl_error unused = {0}; /* that an earlier attempt was lost is true, whatever this one may cost */
-    kl_err end = kli_store_end(s, KL_OK, "write the ledger", &unused);
-    if (end && e) *e = unused;
+    KL_ASSERT(c->reserved_microusd <= left_of(track_cap, so_far.track)); /* law 6 */
+    KL_ASSERT(run_cap <= 0 || c->reserved_microusd <= left_of(run_cap, so_far.run));
+    return KL_OK;
+}
+
+static kl_err put_state(kl_store *s, kl_store_charge *c, kl_str state, kl_error *e) {
+    c->state = state;
+    return kli_put(s, &kli_charges, c, e);
+}
+
+static kl_err reserve(kl_store *s, kl_arena *a, kl_store_charge *c, bool repeatable,
+                      int64_t track_cap, int64_t run_cap, kl_error *e) {
+    kl_store_charge last;
+    kl_err err = c->lease ? kli_lease_check(s, c->lease, e) : KL_OK;
+    if (!err) err = last_attempt(&last, s, a, c->effect, e);
+    if (err) return err;
+    if (is(&last, SETTLED))
+        return kl_fail(e, KL_EINVAL, s->where, "the call %.*s was answered already",
+                       KL_STR_ARG(c->effect));
+    if (is(&last, RESERVED) && !repeatable) err = put_state(s, &last, LOST, e);
+    kl_store_charge next = *c;
+    take_cost(&next,
+              &(kl_store_charge){.price_date = c->price_date}); /* of an attempt before, if any */
+    next.attempt = last.attempt + is(&last, LOST);
+    if (!err) err = fit_caps(&next, s, track_cap, run_cap, e);
+    if (!err) err = put_state(s, &next, RESERVED, e);
+    if (!err) c->reserved_microusd = next.reserved_microusd;
+    return err;
+}
+
+kl_err kl_store_reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_t track_cap,
+                        int64_t run_cap, kl_error *e) {
+    if (c->reserved_microusd < 0)
+        return kl_fail(e, KL_EINVAL, s->where, "less than nothing cannot be reserved");
+    kl_err err = kli_begin(s, "reserve money", e);
+    if (err) return err;
+    kl_arena *scratch = kl_arena_new();
+    err = reserve(s, scratch, c, repeatable, track_cap, run_cap, e);
+    kl_arena_free(scratch);
+    if (err != KL_EBUDGET) return kli_end(s, err, "reserve money", e);
+    kl_error why = {0}; /* that an earlier attempt was lost is true, whatever this one may cost */
+    const kl_err end = kli_end(s, KL_OK, "write the ledger", &why);
+    if (end && e) *e = why;
     return end ? end : err;
 }
 
-/* ---- settle, release, lose ------------------------------------------------------------------------------------------ */
+/* ---- leaving `reserved` -------------------------------------------------------------- */
 
-/* What it cost and for what, by the statement that says which state that is. */
-static kl_err write_cost(kl_store *s, kli_statement which, const kl_store_charge *c, int64_t attempt, kl_error *e) {
-    sqlite3_stmt *put;
-    kl_err err = kli_store_statement(&put, s, which, e);
-    if (err) return err;
-    kli_store_bind(put, 1, c->effect);
-    const int64_t columns[] = {attempt,           c->settled_microusd, c->input,  c->cache_read,
-                               c->cache_write_5m, c->cache_write_1h,   c->output, c->estimated};
-    for (size_t i = 0; i < KL_COUNT(columns); i++) sqlite3_bind_int64(put, (int)i + 2, columns[i]);
-    kli_store_bind(put, 10, c->price_date);
-    return kli_store_do(s, put, "settle a call", e);
-}
-
-static kl_err settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c, kl_error *e) {
-    charge_state state;
-    int64_t attempt;
-    kl_err err = last_attempt(&state, &attempt, s, c->effect, e);
-    if (err || state == SETTLED) return err; /* somebody else was first; his answer stands */
-    if (state != RESERVED && state != LOST)
-        return kl_fail(e, KL_EINVAL, s->path, "nothing is reserved for the call %.*s", KL_STR_ARG(c->effect));
+static kl_err settle(kl_store *s, kl_arena *a, const kl_store_effect *f, const kl_store_charge *c,
+                     kl_error *e) {
+    kl_store_charge last;
+    kl_err err = last_attempt(&last, s, a, c->effect, e);
+    if (err || is(&last, SETTLED)) return err;    /* somebody else was first; his answer stands */
+    if (!is(&last, RESERVED) && !is(&last, LOST)) /* lost: it was answered after all */
+        return kl_fail(e, KL_EINVAL, s->where, "nothing is reserved for the call %.*s",
+                       KL_STR_ARG(c->effect));
+    take_cost(&last, c);
     err = kl_store_effect_put(s, f, e);
-    return err ? err : write_cost(s, KLI_CHARGE_SETTLE, c, attempt, e);
+    return err ? err : put_state(s, &last, SETTLED, e);
 }
 
-kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c, kl_error *e) {
+kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_charge *c,
+                       kl_error *e) {
     KL_ASSERT(kl_str_eq(f->key, c->effect));
-    kl_err err = kli_store_begin(s, "settle a call", e);
-    return err ? err : kli_store_end(s, settle(s, f, c, e), "settle a call", e);
-}
-
-/* Leave `reserved` for another state; a charge that is in none is left alone. */
-static kl_err leave(kl_store *s, const char *effect, kl_str state, kl_error *e) {
-    charge_state now;
-    int64_t attempt;
-    kl_err err = kli_store_begin(s, "write the ledger", e);
+    const kl_err err = kli_begin(s, "settle a call", e);
     if (err) return err;
-    err = last_attempt(&now, &attempt, s, kl_str_of(effect), e);
-    if (!err && now == RESERVED) err = set_state(s, kl_str_of(effect), attempt, state, e);
-    return kli_store_end(s, err, "write the ledger", e);
+    kl_arena *scratch = kl_arena_new();
+    const kl_err settled = settle(s, scratch, f, c, e);
+    kl_arena_free(scratch);
+    return kli_end(s, settled, "settle a call", e);
 }
 
-kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e) { return leave(s, effect, KL_S("released"), e); }
+/* To another state; a charge that is not reserved is left alone.  `cost`: what a broken answer can
+ * have cost; NULL: nothing is known. */
+static kl_err leave(kl_store *s, kl_str effect, kl_str state, const kl_store_charge *cost,
+                    kl_error *e) {
+    kl_store_charge last;
+    kl_err err = kli_begin(s, "write the ledger", e);
+    if (err) return err;
+    kl_arena *scratch = kl_arena_new();
+    err = last_attempt(&last, s, scratch, effect, e);
+    if (!err && is(&last, RESERVED)) {
+        if (cost) {
+            take_cost(&last, cost);
+            last.settled_microusd = 0;
+            if (cost->settled_microusd < last.reserved_microusd)
+                last.reserved_microusd = cost->settled_microusd;
+        }
+        err = put_state(s, &last, state, e);
+    }
+    kl_arena_free(scratch);
+    return kli_end(s, err, "write the ledger", e);
+}
 
-kl_err kl_store_lose(kl_store *s, const char *effect, kl_error *e) { return leave(s, effect, KL_S("lost"), e); }
+kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e) {
+    return leave(s, kl_str_of(effect), RELEASED, NULL, e);
+}
+
+kl_err kl_store_lose(kl_store *s, const char *effect, kl_error *e) {
+    return leave(s, kl_str_of(effect), LOST, NULL, e);
+}
 
 kl_err kl_store_break_off(kl_store *s, const kl_store_charge *c, kl_error *e) {
-    charge_state now;
-    int64_t attempt;
-    kl_err err = kli_store_begin(s, "write the ledger", e);
-    if (err) return err;
-    err = last_attempt(&now, &attempt, s, c->effect, e);
-    if (!err && now == RESERVED) err = write_cost(s, KLI_CHARGE_BREAK_OFF, c, attempt, e);
-    return kli_store_end(s, err, "write the ledger", e);
+    return leave(s, c->effect, LOST, c, e);
 }
 
-/* ---- list ----------------------------------------------------------------------------------------------------------- */
+/* ---- list ---------------------------------------------------------------------------- */
 
-static kl_store_charge charge_of(kl_arena *a, sqlite3_stmt *row) {
-    return (kl_store_charge){
-        .effect = kli_store_copy(a, row, 0),
-        .attempt = sqlite3_column_int64(row, 1),
-        .run = kli_store_copy(a, row, 2),
-        .track = kli_store_copy(a, row, 3),
-        .workload = kli_store_copy(a, row, 4),
-        .policy = kli_store_copy(a, row, 5),
-        .phase = kli_store_copy(a, row, 6),
-        .model = kli_store_copy(a, row, 7),
-        .priced_as = kli_store_copy(a, row, 8),
-        .price_date = kli_store_copy(a, row, 9),
-        .state = kli_store_copy(a, row, 10),
-        .reserved_microusd = sqlite3_column_int64(row, 11),
-        .settled_microusd = sqlite3_column_int64(row, 12),
-        .input = sqlite3_column_int64(row, 13),
-        .cache_read = sqlite3_column_int64(row, 14),
-        .cache_write_5m = sqlite3_column_int64(row, 15),
-        .cache_write_1h = sqlite3_column_int64(row, 16),
-        .output = sqlite3_column_int64(row, 17),
-        .estimated = sqlite3_column_int64(row, 18) != 0,
-        .created = kli_store_copy(a, row, 19),
-    };
-}
-
-kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_store *s, kl_arena *a, const char *run, kl_error *e) {
-    sqlite3_stmt *list;
-    size_t cap = 0;
-    int step = SQLITE_DONE;
-    *rows = NULL;
-    *n = 0;
-    kl_err err = kli_store_statement(&list, s, KLI_CHARGE_LIST, e);
-    if (err) return err;
-    if (run) kli_store_bind(list, 1, kl_str_of(run));
-    while ((step = sqlite3_step(list)) == SQLITE_ROW) {
-        *rows = kli_store_grow(a, *rows, *n, &cap, sizeof **rows);
-        (*rows)[(*n)++] = charge_of(a, list);
-    }
-    if (step != SQLITE_DONE) err = kli_store_fail(s, "list the ledger", e);
-    kli_store_release(list);
-    return err;
+kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_store *s, kl_arena *a,
+                            const char *run, kl_error *e) {
+    kli_query q = {.table = &kli_charges};
+    if (run) q.match[0] = (kli_match){"run", .text = kl_str_of(run)};
+    return kli_list(rows, n, s, a, &q, e);
 }

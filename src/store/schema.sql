@@ -12,7 +12,7 @@ CREATE TABLE meta (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO meta VALUES ('created', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));
 
--- One row a run of the gate, good or bad; rowid is the order of arrival.  Written by store/verdict.c.
+-- One row a run of the gate, good or bad; rowid is the order of arrival.  Written by verdict.c.
 CREATE TABLE verdict (
     key      TEXT PRIMARY KEY CHECK (length(key) = 64 AND key NOT GLOB '*[^0-9a-f]*'),
     task     TEXT NOT NULL,
@@ -26,13 +26,13 @@ CREATE INDEX verdict_by_task ON verdict (task);
 
 -- version 2
 
--- Text by content: sources, messages, replies.  A BLOB, because a reply is whatever bytes came.  Written by store/blob.c.
+-- Text by content: sources, messages, replies.  A BLOB, because a reply is whatever bytes came.  Written by rows.c.
 CREATE TABLE blob (
     hash TEXT PRIMARY KEY CHECK (length(hash) = 64 AND hash NOT GLOB '*[^0-9a-f]*'),
     text BLOB NOT NULL
 ) STRICT;
 
--- One row a run: the same command is the same id.  Written by store/effect.c, as is the next one.
+-- One row a run: the same command is the same id.  Written by rows.c, as is the next one.
 CREATE TABLE run (
     id      TEXT PRIMARY KEY CHECK (length(id) = 64 AND id NOT GLOB '*[^0-9a-f]*'),
     command TEXT NOT NULL,
@@ -55,7 +55,7 @@ CREATE TABLE effect (
 CREATE INDEX effect_by_run ON effect (run, track);
 
 -- The ledger: money is reserved here before a request leaves.  `effect` has no row in its table until the answer came.
--- Written by store/charge.c.
+-- Written by charge.c.
 CREATE TABLE charge (
     effect             TEXT NOT NULL CHECK (length(effect) = 64 AND effect NOT GLOB '*[^0-9a-f]*'),
     attempt            INTEGER NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE charge (
 ) STRICT;
 CREATE INDEX charge_by_run ON charge (run, track);
 
--- The gated attempts of a track, in its own order.  Written by store/step.c.
+-- The gated attempts of a track, in its own order.  Written by rows.c.
 CREATE TABLE step (
     run   TEXT NOT NULL,
     track TEXT NOT NULL,
@@ -90,7 +90,7 @@ CREATE TABLE step (
     PRIMARY KEY (run, track, n)
 ) STRICT;
 
--- Documents whose modules own what they say: lineages.  Written by store/record.c.
+-- Documents whose modules own what they say: lineages.  Written by rows.c.
 CREATE TABLE record (
     kind    TEXT NOT NULL,
     id      TEXT NOT NULL,
@@ -101,3 +101,15 @@ CREATE TABLE record (
     PRIMARY KEY (kind, id)
 ) STRICT;
 CREATE INDEX record_by_name ON record (kind, name);
+
+-- version 3
+
+-- The text of a verdict as a zstd frame over the dictionary src/store/verdict.zdict; `json` is '' then.
+ALTER TABLE verdict ADD COLUMN packed BLOB;
+
+-- Who works on what, and until when unless renewed.  A row goes when its work ends.  Written by lease.c.
+CREATE TABLE lease (
+    name        TEXT PRIMARY KEY,
+    owner       TEXT NOT NULL,
+    deadline_ms INTEGER NOT NULL CHECK (deadline_ms >= 0)
+) STRICT;

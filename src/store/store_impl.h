@@ -1,48 +1,75 @@
-/* store_impl.h - the inside of the store, for the file that owns each table.  SPDX-License-Identifier: Apache-2.0 */
+/* store_impl.h - the inside of the store, for the file that owns each table.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_STORE_STORE_IMPL_H
 #define KL_STORE_STORE_IMPL_H
-#include <klineage/store.h>
-#include <sqlite3.h>
+#include "store/store_ops.h"
 
-/* Every statement that is ever run on rows, prepared on first use and kept. */
-typedef enum {
-    KLI_VERDICT_GET, KLI_VERDICT_PUT, KLI_VERDICT_FIND, KLI_VERDICT_LIST, KLI_VERDICT_LIST_OF_TASK,
-    KLI_BLOB_GET, KLI_BLOB_PUT,
-    KLI_RUN_PUT, KLI_RUN_LIST, KLI_RUN_FIND,
-    KLI_EFFECT_GET, KLI_EFFECT_PUT, KLI_EFFECT_LIST,
-    KLI_CHARGE_LAST, KLI_CHARGE_SUMS, KLI_CHARGE_RESERVE, KLI_CHARGE_STATE, KLI_CHARGE_SETTLE, KLI_CHARGE_BREAK_OFF,
-    KLI_CHARGE_LIST,
-    KLI_STEP_PUT, KLI_STEP_CUT, KLI_STEP_LIST,
-    KLI_RECORD_PUT, KLI_RECORD_BY_NAME, KLI_RECORD_BY_ID, KLI_RECORD_LIST,
-    KLI_STATEMENTS
-} kli_statement;
+typedef struct kli_packer kli_packer;
 
 struct kl_store {
-    sqlite3      *db;
-    char         *path; /* for messages */
-    sqlite3_stmt *statements[KLI_STATEMENTS];
+    const kli_store_ops *ops;
+    void *self;
+    char *where;        /* for messages, and to open it once more */
+    kli_packer *packer; /* NULL until something is packed or unpacked */
+    int leases;         /* held through this handle */
 };
 
-/* The statement, reset and without bindings. */
-KL_MUST_USE kl_err kli_store_statement(sqlite3_stmt **out, kl_store *s, kli_statement which, kl_error *e);
-/* Always after the last step: ends the read transaction that would keep the log file from being folded back. */
-void   kli_store_release(sqlite3_stmt *statement);
-/* What SQLite just said, as one of ours, with a hint. */
-kl_err kli_store_fail(const kl_store *s, const char *doing, kl_error *e);
-/* Bind text that outlives the step; the empty text binds '', not NULL. */
-void   kli_store_bind(sqlite3_stmt *statement, int index, kl_str text);
-/* Column of the current row, borrowed until the next step. */
-kl_str kli_store_column(sqlite3_stmt *statement, int column);
-/* The same, copied. */
-kl_str kli_store_copy(kl_arena *a, sqlite3_stmt *statement, int column);
-/* Step a statement that gives no rows, and release it. */
-KL_MUST_USE kl_err kli_store_do(kl_store *s, sqlite3_stmt *statement, const char *doing, kl_error *e);
-/* One transaction that may write from its beginning on, so that what it reads cannot change under it. */
-KL_MUST_USE kl_err kli_store_begin(kl_store *s, const char *doing, kl_error *e);
-/* Commit when `err` is KL_OK, else roll back; gives `err`, or why the commit failed. */
-KL_MUST_USE kl_err kli_store_end(kl_store *s, kl_err err, const char *doing, kl_error *e);
-/* Is this the beginning of a key: 4 to 64 digits?  `shown_by`: the command that prints such keys. */
-KL_MUST_USE kl_err kli_store_prefix(const kl_store *s, const char *prefix, const char *shown_by, kl_error *e);
-/* Room for one more row behind `n`: `rows`, or a copy of twice its size. */
-void  *kli_store_grow(kl_arena *a, void *rows, size_t n, size_t *cap, size_t row_bytes);
+KL_MUST_USE kl_err kli_store_open(kl_store **out, const kli_store_ops *ops, const char *where,
+                                  kl_error *e);
+
+/* ---- the tables ---------------------------------------------------------------------- */
+
+/* A verdict as it lies in the store: `v.json` is empty where `packed` is not. */
+typedef struct {
+    kl_store_verdict v;
+    kl_str packed;
+} kli_verdict_row;
+
+typedef struct {
+    kl_str hash, text;
+} kli_blob_row;
+typedef struct {
+    kl_str name, owner;
+    int64_t deadline_ms;
+} kli_lease_row;
+
+extern const kli_table kli_verdicts, kli_blobs, kli_runs, kli_effects, kli_charges, kli_steps,
+    kli_records, kli_leases;
+
+/* ---- rows of any table --------------------------------------------------------------- */
+
+/* Check every cell, fill the date, and put.  Errors: KL_EINVAL (no hash, no JSON, a number below
+ * 0), KL_ELIMIT. */
+KL_MUST_USE kl_err kli_put(kl_store *s, const kli_table *t, const void *row, kl_error *e);
+/* The first row that matches, copied into the arena.  Errors: KL_ENOENT, without words. */
+KL_MUST_USE kl_err kli_first(void *row, kl_store *s, kl_arena *a, const kli_query *q, kl_error *e);
+/* All that match, copied into the arena: `*rows` is an array of the table's structs. */
+KL_MUST_USE kl_err kli_list(void *rows, size_t *n, kl_store *s, kl_arena *a, const kli_query *q,
+                            kl_error *e);
+/* The one row whose key begins with `prefix`.  Errors: KL_ENOENT, KL_EINVAL where there are several
+ * or it is no prefix; both name `command`, which prints such keys. */
+KL_MUST_USE kl_err kli_find(void *row, kl_store *s, kl_arena *a, const kli_query *q,
+                            const char *command, kl_error *e);
+bool kli_is_prefix(const char *text); /* 4 to 64 hexadecimal digits */
+bool kli_is_json(kl_str text);
+
+KL_MUST_USE kl_err kli_begin(kl_store *s, const char *doing, kl_error *e);
+KL_MUST_USE kl_err kli_end(kl_store *s, kl_err err, const char *doing, kl_error *e);
+
+/* Inside of a transaction: is the lease still the caller's?  Errors: KL_EBUSY. */
+KL_MUST_USE kl_err kli_lease_check(kl_store *s, const kl_lease *l, kl_error *e);
+
+/* kl_lease_take with another time to live. */
+KL_MUST_USE kl_err kli_lease_take(kl_lease **out, kl_store *s, const char *name,
+                                  int64_t milliseconds, char owner[KL_LEASE_OWNER_BYTES],
+                                  kl_error *e);
+
+/* ---- packing ------------------------------------------------------------------------- */
+
+/* A zstd frame over the dictionary of verdicts, in the arena. */
+kl_str kli_pack(kl_store *s, kl_arena *a, kl_str text);
+/* Errors: KL_EIO where the frame is damaged or of a dictionary that this program does not have. */
+KL_MUST_USE kl_err kli_unpack(kl_str *text, kl_store *s, kl_arena *a, kl_str frame, kl_error *e);
+void kli_packer_free(kli_packer *p); /* accepts NULL */
+
 #endif

@@ -164,7 +164,7 @@ def two_processes(p):
                 assert b"model says done" in out, (out, err)
             else:
                 others = [other.pid for other in both if other is not one]
-                assert one.returncode == EXIT["usage"] and f"process {others[0]} works on this track".encode() in err, (one.returncode, err)
+                assert one.returncode == EXIT["usage"] and f"process {others[0]} is running this track".encode() in err, (one.returncode, err)
         assert EXIT["ok"] in [one.returncode for one, _, _ in ends], ends
         settled = [c for c in charges(at) if c[0] == "settled"]
         assert len(charged) == len(settled) == len(REPLIES), f"{len(charged)} answers for {len(settled)} rows"

@@ -1,0 +1,121 @@
+/* tables.c - every table: its columns in order, key first, and where each lies in its struct.
+ *
+ * A member makes its statements from these, so a column is written here, in schema.sql and nowhere
+ * else.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "store/store_impl.h"
+#include <string.h>
+
+#define COLUMN(type, field, cell)                                                                  \
+    { #field, cell, offsetof(type, field) }
+#define TABLE(text, type, key, again)                                                              \
+    {                                                                                              \
+        .name = text, .columns = type##_columns, .n_columns = (int)KL_COUNT(type##_columns),       \
+        .n_key = key, .replaces = again, .row_bytes = sizeof(type)                                 \
+    }
+
+#define VERDICT(field, cell) COLUMN(kl_store_verdict, field, cell)
+static const kli_column kli_verdict_row_columns[] = {
+    VERDICT(key, KLI_HASH),
+    VERDICT(task, KLI_TEXT),
+    VERDICT(kernel, KLI_TEXT),
+    VERDICT(platform, KLI_TEXT),
+    VERDICT(outcome, KLI_TEXT),
+    VERDICT(json,
+            KLI_TEXT), /* of rows of schema 2; else verdict.c packs it, and checks it before */
+    VERDICT(created, KLI_DATE),
+    COLUMN(kli_verdict_row, packed, KLI_BYTES),
+};
+const kli_table kli_verdicts = TABLE("verdict", kli_verdict_row, 1, false);
+
+static const kli_column kli_blob_row_columns[] = {
+    COLUMN(kli_blob_row, hash, KLI_HASH),
+    COLUMN(kli_blob_row, text, KLI_BYTES),
+};
+const kli_table kli_blobs = TABLE("blob", kli_blob_row, 1, false);
+
+#define RUN(field, cell) COLUMN(kl_store_run, field, cell)
+static const kli_column kl_store_run_columns[] = {
+    RUN(id, KLI_HASH),
+    RUN(command, KLI_TEXT),
+    RUN(json, KLI_JSON),
+    RUN(created, KLI_DATE),
+};
+const kli_table kli_runs = TABLE("run", kl_store_run, 1, false);
+
+#define EFFECT(field, cell) COLUMN(kl_store_effect, field, cell)
+static const kli_column kl_store_effect_columns[] = {
+    EFFECT(key, KLI_HASH),     EFFECT(run, KLI_TEXT),     EFFECT(track, KLI_TEXT),
+    EFFECT(kind, KLI_TEXT),    EFFECT(purpose, KLI_TEXT), EFFECT(ordinal, KLI_NUMBER),
+    EFFECT(request, KLI_TEXT), EFFECT(answer, KLI_TEXT),  EFFECT(created, KLI_DATE),
+};
+const kli_table kli_effects = TABLE("effect", kl_store_effect, 1, false);
+
+#define CHARGE(field, cell) COLUMN(kl_store_charge, field, cell)
+static const kli_column kl_store_charge_columns[] = {
+    CHARGE(effect, KLI_HASH),
+    CHARGE(attempt, KLI_NUMBER),
+    CHARGE(run, KLI_TEXT),
+    CHARGE(track, KLI_TEXT),
+    CHARGE(workload, KLI_TEXT),
+    CHARGE(policy, KLI_TEXT),
+    CHARGE(phase, KLI_TEXT),
+    CHARGE(model, KLI_TEXT),
+    CHARGE(priced_as, KLI_TEXT),
+    CHARGE(price_date, KLI_TEXT),
+    CHARGE(state, KLI_TEXT),
+    CHARGE(reserved_microusd, KLI_NUMBER),
+    CHARGE(settled_microusd, KLI_NUMBER),
+    CHARGE(input, KLI_NUMBER),
+    CHARGE(cache_read, KLI_NUMBER),
+    CHARGE(cache_write_5m, KLI_NUMBER),
+    CHARGE(cache_write_1h, KLI_NUMBER),
+    CHARGE(output, KLI_NUMBER),
+    CHARGE(estimated, KLI_FLAG),
+    CHARGE(created, KLI_DATE),
+};
+const kli_table kli_charges = TABLE("charge", kl_store_charge, 2, true);
+
+#define STEP(field, cell) COLUMN(kl_store_step, field, cell)
+static const kli_column kl_store_step_columns[] = {
+    STEP(run, KLI_TEXT),
+    STEP(track, KLI_TEXT),
+    STEP(n, KLI_NUMBER),
+    STEP(json, KLI_JSON),
+};
+const kli_table kli_steps = TABLE("step", kl_store_step, 3, true);
+
+#define RECORD(field, cell) COLUMN(kl_store_record, field, cell)
+static const kli_column kl_store_record_columns[] = {
+    RECORD(kind, KLI_TEXT), RECORD(id, KLI_TEXT),   RECORD(name, KLI_TEXT),
+    RECORD(task, KLI_TEXT), RECORD(json, KLI_JSON), RECORD(created, KLI_DATE),
+};
+const kli_table kli_records = TABLE("record", kl_store_record, 2, true);
+
+static const kli_column kli_lease_row_columns[] = {
+    COLUMN(kli_lease_row, name, KLI_TEXT),
+    COLUMN(kli_lease_row, owner, KLI_TEXT),
+    COLUMN(kli_lease_row, deadline_ms, KLI_NUMBER),
+};
+const kli_table kli_leases = TABLE("lease", kli_lease_row, 1, true);
+
+/* ---- cells --------------------------------------------------------------------------- */
+
+int64_t kli_number_of(const void *row, const kli_column *c) {
+    const char *at = (const char *)row + c->offset;
+    return c->cell == KLI_FLAG ? *(const bool *)at : *(const int64_t *)(const void *)at;
+}
+
+void kli_set_number(void *row, const kli_column *c, int64_t value) {
+    char *at = (char *)row + c->offset;
+    if (c->cell == KLI_FLAG)
+        *(bool *)at = value != 0;
+    else
+        *(int64_t *)(void *)at = value;
+}
+
+const kli_column *kli_column_named(const kli_table *t, const char *name) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
+    kl_bug(name, __FILE__, __LINE__);
+}
