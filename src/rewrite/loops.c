@@ -5,7 +5,7 @@
  *     statement = "{" { statement } "}" | "for" "(" [init] ";" [condition] ";" [step] ")" statement | "while" "(" ... ")" statement
  *               | "do" statement "while" "(" ... ")" ";" | ("if" | "switch") "(" ... ")" statement [ "else" statement ] | ... ";"
  *
- * A for behind a macro (UNROLL for ...) is found as well; loops inside macros are not.  Python is read by indentation.
+ * Macros are expanded already.  Statements inside an expression (a lambda's) are found as well.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "source_impl.h"
 
@@ -95,33 +95,27 @@ static bool is_changed(const walker *w, int i, const loop *l) {
     return false;
 }
 
-/* Is `name` in the body, or in a macro that the body uses? */
-static bool is_used(const walker *w, const loop *l, kl_str name) {
-    const int end = l->after - l->body < MAX_BODY ? l->after : l->body + MAX_BODY;
-    for (int i = l->body; i < end; i++) {
-        const kli_token *t = token(w, i);
-        if (kl_str_eq(t->text, name)) return true;
-        const kli_symbol *s = t->kind == KLI_TOKEN_NAME ? kli_symbol_of(w->r, t->text, false) : NULL;
-        for (int m = s ? s->macro : -1; m >= 0; m = w->r->macros[m].next)
-            for (int n = 0; n < w->r->macros[m].body.n && n < MAX_HEADER; n++)
-                if (kl_str_eq(w->r->macros[m].body.at[n].text, name)) return true;
-    }
-    return end < l->after;
-}
-
 /* The body does not look at anything that the step changes: every turn does the same. */
 static bool is_idle(const walker *w, const loop *l) {
     bool any = false;
+    if (l->after - l->body > MAX_BODY) return false; /* much work is hardly none */
     for (int i = l->step; i < l->close; i++) {
         if (token(w, i)->kind != KLI_TOKEN_NAME || !is_changed(w, i, l)) continue;
         any = true;
-        if (is_used(w, l, token(w, i)->text)) return false;
+        if (names_in(w, l->body, l->after, token(w, i)->text)) return false;
     }
     return any;
 }
 
 static bool is_empty(const walker *w, const loop *l) {
     return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}"));
+}
+
+static uint64_t hash_of(const walker *w, int begin, int end) {
+    uint64_t hash = 0;
+    for (int i = begin; i < end; i++)
+        hash = hash * 31 + kl_hash_bulk(token(w, i)->text.ptr, token(w, i)->text.len);
+    return hash;
 }
 
 /* How many different things `+=` and `-=` of an innermost loop add to. */
@@ -134,8 +128,7 @@ static int accumulators(const walker *w, const loop *l) {
         while (begin > l->body && i - begin < MAX_TARGET && !is(w, begin - 1, ";") && !is(w, begin - 1, "{") &&
                !is(w, begin - 1, "}") && !is(w, begin - 1, ")"))
             begin--;
-        const size_t from = token(w, begin)->offset;
-        const uint64_t hash = kl_hash_bulk(w->r->kernel->source.ptr + from, token(w, i)->offset - from);
+        const uint64_t hash = hash_of(w, begin, i);
         bool known = false;
         for (int k = 0; k < n; k++) known = known || seen[k] == hash;
         if (!known) seen[n++] = hash;
@@ -222,15 +215,15 @@ static int block(walker *w, int i) {
 
 static void note_call(walker *w, int i) {
     kli_reader *r = w->r;
-    const kli_symbol *s = kli_symbol_of(r, token(w, i)->text, false);
-    if (!s || s->function < 0) return;
+    const kli_symbol *s = kli_symbol_of(&r->names, token(w, i)->text, false);
+    if (!s || s->first < 0) return;
     if (r->n_calls == r->cap_calls) {
         kli_call *more = KL_ARRAY(r->arena, kli_call, r->cap_calls * 2 + 64);
         if (r->n_calls) memcpy(more, r->calls, sizeof *more * (size_t)r->n_calls);
         r->calls = more;
         r->cap_calls = r->cap_calls * 2 + 64;
     }
-    r->calls[r->n_calls] = (kli_call){s->function, w->loops, w->f->first_call};
+    r->calls[r->n_calls] = (kli_call){s->first, w->loops, w->f->first_call};
     w->f->first_call = r->n_calls++;
 }
 
@@ -249,7 +242,8 @@ static int plain(walker *w, int i) {
         const kli_token *t = token(w, i);
         if (t->kind == KLI_TOKEN_NAME) note_call(w, i);
         if (depth == 0 && (is(w, i, "}") || starts_statement(w, i))) return i;
-        depth += is(w, i, "(") + is(w, i, "{") + is(w, i, "[") - is(w, i, ")") - is(w, i, "}") - is(w, i, "]");
+        if (is(w, i, "{")) i = block(w, i) - 1;
+        depth += is(w, i, "(") + is(w, i, "[") - is(w, i, ")") - is(w, i, "]");
         if (depth <= 0 && is(w, i, ";")) return i + 1;
     }
     return i;
@@ -274,7 +268,8 @@ static int statement(walker *w, int i) {
     else {
         const int begin = i;
         i = plain(w, i);
-        if (i < w->end && i > begin && starts_statement(w, i)) i = statement(w, i);
+        const bool unfinished = i > begin && !is(w, i - 1, ";"); /* a label, UNROLL for ... */
+        if (i < w->end && unfinished && starts_statement(w, i)) i = statement(w, i);
     }
     w->nested--;
     return i;
@@ -308,36 +303,5 @@ void kli_read_loops(kli_reader *r) {
     for (int f = 0; f < r->n_functions; f++) {
         const int d = r->functions[f].reached ? depth_of(r, f, 0) : 0;
         if (d > *depth) *depth = d;
-    }
-}
-
-/* ---- Python ---------------------------------------------------------------------------------------------------------- */
-
-static int arguments(const kli_tokens *t, int open, int close) {
-    int n = close > open + 1, depth = 0;
-    for (int i = open + 1; i < close; i++) {
-        const kl_str s = t->at[i].text;
-        if (t->at[i].kind != KLI_TOKEN_PUNCT || s.len != 1) continue;
-        depth += (s.ptr[0] == '(' || s.ptr[0] == '[' || s.ptr[0] == '{') -
-                 (s.ptr[0] == ')' || s.ptr[0] == ']' || s.ptr[0] == '}');
-        n += depth == 0 && s.ptr[0] == ',';
-    }
-    return n;
-}
-
-void kli_read_python_loops(kli_reader *r) {
-    const kli_tokens *t = &r->tokens;
-    int columns[KLI_MAX_DEPTH], depth = 0;
-    for (int i = 0; i < t->n; i++) {
-        const bool first = i == 0 || kli_token_is(&t->at[i - 1], "\n");
-        if (!first) continue;
-        while (depth && columns[depth - 1] >= t->at[i].column) depth--;
-        if (!kli_token_is(&t->at[i], "for") && !kli_token_is(&t->at[i], "while")) continue;
-        if (depth < KLI_MAX_DEPTH) columns[depth++] = t->at[i].column;
-        r->out->count[KLI_TRAIT_LOOPS]++;
-        if (depth > r->out->count[KLI_TRAIT_LOOP_DEPTH]) r->out->count[KLI_TRAIT_LOOP_DEPTH] = depth;
-        for (int n = i; n + 1 < t->n && !kli_token_is(&t->at[n], "\n"); n++)
-            if (kli_token_is(&t->at[n], "range") && kli_token_is(&t->at[n + 1], "("))
-                r->out->count[KLI_TRAIT_BLOCKED_LOOPS] += arguments(t, n + 1, kli_match(t, n + 1, t->n)) == 3;
     }
 }

@@ -45,8 +45,6 @@ static bool is_name(const mutator *m, int i) {
 }
 static size_t begin_of(const mutator *m, int i) { return token(m, i)->offset; }
 static size_t end_of(const mutator *m, int i) { return token(m, i)->offset + token(m, i)->text.len; }
-static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 /* The text of tokens [from, to). */
 static kl_str text_of(const mutator *m, int from, int to) {
@@ -55,24 +53,6 @@ static kl_str text_of(const mutator *m, int from, int to) {
 }
 
 /* ---- one variation --------------------------------------------------------------------------------------------------- */
-
-static size_t line_begin(kl_str source, size_t at) {
-    while (at > 0 && source.ptr[at - 1] != '\n') at--;
-    return at;
-}
-
-static size_t line_end(kl_str source, size_t at) {
-    while (at < source.len && source.ptr[at] != '\n') at++;
-    return at;
-}
-
-static kl_str locus_of(const mutator *m, size_t at) {
-    int line = 1;
-    for (size_t i = 0; i < at; i++) line += m->source.ptr[i] == '\n';
-    const size_t begin = line_begin(m->source, at);
-    const kl_str text = kl_str_trim((kl_str){m->source.ptr + begin, line_end(m->source, at) - begin});
-    return kl_arena_printf(m->arena, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
-}
 
 /* Patches in the order of their places, which do not overlap. */
 static void vary(mutator *m, const char *action, const patch *p, int n) {
@@ -87,7 +67,7 @@ static void vary(mutator *m, const char *action, const patch *p, int n) {
     kl_buf_add(&b, (kl_str){m->source.ptr + at, m->source.len - at});
     const kl_str source = kl_buf_str(&b);
     if (source.len <= KL_MAX_SOURCE_BYTES && !kl_str_eq(source, m->source))
-        m->out[m->n++] = (kl_undoing){kl_str_of(action), locus_of(m, p[0].begin), kl_arena_copy(m->arena, source)};
+        m->out[m->n++] = (kl_undoing){kl_str_of(action), kli_locus(m->arena, m->source, p[0].begin), kl_arena_copy(m->arena, source)};
     kl_buf_fini(&b);
 }
 
@@ -97,14 +77,14 @@ static void vary(mutator *m, const char *action, const patch *p, int n) {
 static bool find_value(const mutator *m, const kl_param *p, patch *out) {
     const kl_str s = m->source;
     size_t i = p->offset + p->name.len;
-    while (i < s.len && is_blank(s.ptr[i])) i++;
+    while (i < s.len && kli_is_blank(s.ptr[i])) i++;
     if (i == s.len || s.ptr[i++] != '=') return false;
-    while (i < s.len && is_blank(s.ptr[i])) i++;
+    while (i < s.len && kli_is_blank(s.ptr[i])) i++;
     out->begin = i;
     if (i < s.len && s.ptr[i] == '-') i++;
     while (i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9') i++;
     out->end = i;
-    return i > out->begin && (i == s.len || is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
+    return i > out->begin && (i == s.len || kli_is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
 }
 
 static void vary_params(mutator *m) {
@@ -154,9 +134,9 @@ static bool is_idle_flag(const char *flag) {
 /* Beginning of the line of the first launch: directives may stand before it. */
 static bool above_launch(const mutator *m, size_t *at) {
     if (!m->kernel->n_launches) return false;
-    *at = line_begin(m->source, m->kernel->launches[0].offset);
-    const kl_str line = kl_str_trim((kl_str){m->source.ptr + *at, line_end(m->source, *at) - *at});
-    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) && has(line, "launch");
+    *at = kli_line_begin(m->source, m->kernel->launches[0].offset);
+    const kl_str line = kl_str_trim((kl_str){m->source.ptr + *at, kli_line_end(m->source, *at) - *at});
+    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) && kli_contains(line, "launch");
 }
 
 static void add_flag(mutator *m, kl_str flag) {
@@ -189,12 +169,12 @@ static void add_flags(mutator *m) {
 static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
     const size_t first = words;
     for (size_t i = first; i < end;) {
-        while (i < end && is_blank(m->source.ptr[i])) i++;
+        while (i < end && kli_is_blank(m->source.ptr[i])) i++;
         const size_t begin = i;
-        while (i < end && !is_blank(m->source.ptr[i])) i++;
+        while (i < end && !kli_is_blank(m->source.ptr[i])) i++;
         if (i == begin) return;
         patch p = {begin, i, {0}};
-        while (p.begin > first && is_blank(m->source.ptr[p.begin - 1])) p.begin--;
+        while (p.begin > first && kli_is_blank(m->source.ptr[p.begin - 1])) p.begin--;
         const kl_str before = {m->source.ptr + first, begin - first}, behind = {m->source.ptr + i, end - i};
         if (!kl_str_trim(before).len && !kl_str_trim(behind).len) p = (patch){line, end + (end < m->source.len), {0}};
         vary(m, "other:flags", &p, 1);
@@ -204,7 +184,7 @@ static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
 static void drop_flags(mutator *m) {
     const kl_str prefix = kl_str_of(m->kernel->surface->comment);
     for (size_t line = 0; m->kernel->n_flags && line < m->source.len;) {
-        const size_t end = line_end(m->source, line);
+        const size_t end = kli_line_end(m->source, line);
         kl_str text = kl_str_trim((kl_str){m->source.ptr + line, end - line});
         if (kl_str_starts(text, prefix) && !kl_str_ends(text, KL_S("\\"))) {
             text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
@@ -276,14 +256,14 @@ static void find_loops(mutator *m) {
 
 /* The pragma right above the loop that says `word`; -1: none. */
 static int pragma_above(const mutator *m, const for_loop *l, const char *word) {
-    for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && has(token(m, i)->text, "pragma"); i--)
-        if (has(token(m, i)->text, word)) return i;
+    for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && kli_contains(token(m, i)->text, "pragma"); i--)
+        if (kli_contains(token(m, i)->text, word)) return i;
     return -1;
 }
 
 static bool begins_line(const mutator *m, int i) {
     size_t at = begin_of(m, i);
-    while (at > 0 && is_blank(m->source.ptr[at - 1])) at--;
+    while (at > 0 && kli_is_blank(m->source.ptr[at - 1])) at--;
     return at == 0 || m->source.ptr[at - 1] == '\n';
 }
 
@@ -293,7 +273,7 @@ static void vary_pragma(mutator *m, const char *action, const for_loop *l, int o
     if (old >= 0)
         p = (patch){begin_of(m, old), end_of(m, old), line};
     else if (begins_line(m, l->at)) {
-        p.begin = p.end = line_begin(m->source, p.begin);
+        p.begin = p.end = kli_line_begin(m->source, p.begin);
         p.text = kl_arena_printf(m->arena, "%.*s\n", KL_STR_ARG(line));
     } else
         p.text = kl_arena_printf(m->arena, "\n%.*s\n", KL_STR_ARG(line));
@@ -398,7 +378,7 @@ static kl_str free_name(const mutator *m, kl_str stem) {
 }
 
 static kl_str tiled(const mutator *m, const for_loop *l, const counting *c, kl_str tile, int turns) {
-    const size_t line = line_begin(m->source, begin_of(m, l->at));
+    const size_t line = kli_line_begin(m->source, begin_of(m, l->at));
     const int indent = begins_line(m, l->at) ? (int)(begin_of(m, l->at) - line) : 0;
     const kl_str width = c->step.len ? kl_arena_printf(m->arena, "%d * %.*s", turns, KL_STR_ARG(c->step))
                                      : kl_arena_printf(m->arena, "%d", turns);
@@ -472,7 +452,7 @@ static const struct {
 
 int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     mutator m = {.out = out, .max = max, .arena = a, .kernel = k, .source = k->source};
-    kli_tokens_of(&m.tokens, a, k->source, k->surface);
+    kli_tokens_of(&m.tokens, a, k->source);
     find_loops(&m);
     for (size_t row = 0; row < KL_COUNT(ROWS); row++)
         if (ROWS[row].surfaces & (1 << k->surface->id)) ROWS[row].vary(&m);
