@@ -163,56 +163,6 @@ static int body_of(walker *w, loop *l) {
 
 /* ---- statements ------------------------------------------------------------------------------------------------------ */
 
-static int for_loop(walker *w, int i) {
-    loop l = {.open = i + 1, .init = i + 2, .condition = -1, .step = -1};
-    l.close = kli_match(&w->r->tokens, l.open, w->end);
-    l.body = l.close + 1;
-    for (int n = l.init, depth = 0; n < l.close; n++) {
-        depth += is(w, n, "(") + is(w, n, "{") - is(w, n, ")") - is(w, n, "}");
-        if (depth || !is(w, n, ";")) continue;
-        if (l.condition < 0)
-            l.condition = n + 1;
-        else if (l.step < 0)
-            l.step = n + 1;
-    }
-    const int after = body_of(w, &l);
-    if (l.step > 0) judge_for(w, &l);
-    return after;
-}
-
-static int while_loop(walker *w, int i) {
-    loop l = {.open = i + 1};
-    l.close = kli_match(&w->r->tokens, l.open, w->end);
-    l.body = l.close + 1;
-    const int after = body_of(w, &l);
-    w->r->out->empty_loops += is_empty(w, &l);
-    return after;
-}
-
-static int do_loop(walker *w, int i) {
-    loop l = {.body = i + 1};
-    int after = body_of(w, &l);
-    w->r->out->empty_loops += is_empty(w, &l);
-    if (is(w, after, "while")) after = kli_match(&w->r->tokens, after + 1, w->end) + 1;
-    return is(w, after, ";") ? after + 1 : after;
-}
-
-static int branch(walker *w, int i) {
-    int open = i + 1;
-    if (is(w, open, "constexpr")) open++;
-    int after = statement(w, kli_match(&w->r->tokens, open, w->end) + 1);
-    if (is(w, after, "else")) after = statement(w, after + 1);
-    return after;
-}
-
-static int block(walker *w, int i) {
-    for (i++; i < w->end && !is(w, i, "}");) {
-        const int after = statement(w, i);
-        i = after > i ? after : i + 1;
-    }
-    return i + 1;
-}
-
 static void note_call(walker *w, int i) {
     kli_reader *r = w->r;
     const kli_symbol *s = kli_symbol_of(&r->names, token(w, i)->text, false);
@@ -225,6 +175,72 @@ static void note_call(walker *w, int i) {
     }
     r->calls[r->n_calls] = (kli_call){s->first, w->loops, w->f->first_call};
     w->f->first_call = r->n_calls++;
+}
+
+/* Of a condition; `loops`: it is asked in each turn of a loop. */
+static void note_calls(walker *w, int begin, int end, int loops) {
+    w->loops += loops;
+    for (int i = begin; i < end; i++)
+        if (token(w, i)->kind == KLI_TOKEN_NAME) note_call(w, i);
+    w->loops -= loops;
+}
+
+static int for_loop(walker *w, int i) {
+    loop l = {.open = i + 1, .init = i + 2, .condition = -1, .step = -1};
+    l.close = kli_match(&w->r->tokens, l.open, w->end);
+    l.body = l.close + 1;
+    for (int n = l.init, depth = 0; n < l.close; n++) {
+        depth += is(w, n, "(") + is(w, n, "{") - is(w, n, ")") - is(w, n, "}");
+        if (depth || !is(w, n, ";")) continue;
+        if (l.condition < 0)
+            l.condition = n + 1;
+        else if (l.step < 0)
+            l.step = n + 1;
+    }
+    note_calls(w, l.init, l.close, 1);
+    const int after = body_of(w, &l);
+    if (l.step > 0) judge_for(w, &l);
+    return after;
+}
+
+static int while_loop(walker *w, int i) {
+    loop l = {.open = i + 1};
+    l.close = kli_match(&w->r->tokens, l.open, w->end);
+    l.body = l.close + 1;
+    note_calls(w, l.open, l.close, 1);
+    const int after = body_of(w, &l);
+    w->r->out->empty_loops += is_empty(w, &l);
+    return after;
+}
+
+static int do_loop(walker *w, int i) {
+    loop l = {.body = i + 1};
+    int after = body_of(w, &l);
+    w->r->out->empty_loops += is_empty(w, &l);
+    if (is(w, after, "while")) {
+        const int close = kli_match(&w->r->tokens, after + 1, w->end);
+        note_calls(w, after, close, 1);
+        after = close + 1;
+    }
+    return is(w, after, ";") ? after + 1 : after;
+}
+
+static int branch(walker *w, int i) {
+    int open = i + 1;
+    if (is(w, open, "constexpr")) open++;
+    const int close = kli_match(&w->r->tokens, open, w->end);
+    note_calls(w, open, close, 0);
+    int after = statement(w, close + 1);
+    if (is(w, after, "else")) after = statement(w, after + 1);
+    return after;
+}
+
+static int block(walker *w, int i) {
+    for (i++; i < w->end && !is(w, i, "}");) {
+        const int after = statement(w, i);
+        i = after > i ? after : i + 1;
+    }
+    return i + 1;
 }
 
 static bool starts_statement(const walker *w, int i) {
