@@ -262,32 +262,18 @@ static bool clean_round(undoer *u) {
 
 /* ---- directives -------------------------------------------------------------------------------------------------------------- */
 
-/* Begin and end of the text behind `//! word` in the first such line at or behind *pos. */
-static bool find_directive(const undoer *u, const char *word, size_t *pos, size_t *line, size_t *end) {
-    const kl_str prefix = kl_str_of(u->kernel->surface->comment);
-    for (size_t at = *pos; at < u->source.len; at = *end + 1) {
-        const char *newline = memchr(u->source.ptr + at, '\n', u->source.len - at);
-        *end = newline ? (size_t)(newline - u->source.ptr) : u->source.len;
-        kl_str text = kl_str_trim((kl_str){u->source.ptr + at, *end - at});
-        if (kl_str_ends(text, KL_S("\\")) || !kl_str_starts(text, prefix)) continue;
-        text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
-        const size_t n = strlen(word);
-        if (!kl_str_starts(text, kl_str_of(word)) || (text.len > n && !kli_is_blank(text.ptr[n]))) continue;
-        *line = at;
-        *pos = (size_t)(text.ptr - u->source.ptr) + n;
-        return true;
-    }
-    return false;
+static bool find_directive(const undoer *u, const char *word, kli_directive *d) {
+    return kli_next_directive(d, u->source, u->kernel->surface, word);
 }
 
 static void drop_flags(undoer *u, const char *const *parts) {
-    size_t pos = 0, line, end;
-    while (find_directive(u, "flags", &pos, &line, &end)) {
+    kli_directive d = {0};
+    while (find_directive(u, "flags", &d)) {
         int left = 0, dropped = 0;
-        for (size_t i = pos; i < end;) {
-            while (i < end && kli_is_blank(u->source.ptr[i])) i++;
+        for (size_t i = d.words; i < d.end;) {
+            while (i < d.end && kli_is_blank(u->source.ptr[i])) i++;
             const size_t begin = i;
-            while (i < end && !kli_is_blank(u->source.ptr[i])) i++;
+            while (i < d.end && !kli_is_blank(u->source.ptr[i])) i++;
             bool hit = false;
             for (const char *const *p = parts; *p && i > begin; p++)
                 hit = hit || kli_contains((kl_str){u->source.ptr + begin, i - begin}, *p);
@@ -295,8 +281,7 @@ static void drop_flags(undoer *u, const char *const *parts) {
             dropped += hit;
             if (hit) drop_word(u, begin, i);
         }
-        if (dropped && !left) drop(u, line, end);
-        pos = end;
+        if (dropped && !left) drop(u, d.line, d.end);
     }
 }
 
@@ -315,14 +300,11 @@ static void drop_pragmas(undoer *u, const char *with, const char *without) {
 
 static void undo_omp(undoer *u) {
     static const char *const FLAGS[] = {"-fopenmp", NULL};
-    size_t pos = 0, line, end;
+    kli_directive d = {0};
     for (int i = 0; i < u->tokens.n; i++)
         if (kl_str_starts(token(u, i)->text, KL_S("omp_"))) return; /* the code asks who it is: no matter of words */
     drop_pragmas(u, "omp ", "omp simd");
-    while (find_directive(u, "threads", &pos, &line, &end)) {
-        drop(u, line, end);
-        pos = end;
-    }
+    while (find_directive(u, "threads", &d)) drop(u, d.line, d.end);
     drop_flags(u, FLAGS);
     for (int i = 0; i < u->tokens.n; i++)
         if (token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(token(u, i)->text, "<omp.h>"))

@@ -182,16 +182,9 @@ static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
 }
 
 static void drop_flags(mutator *m) {
-    const kl_str prefix = kl_str_of(m->kernel->surface->comment);
-    for (size_t line = 0; m->kernel->n_flags && line < m->source.len;) {
-        const size_t end = kli_line_end(m->source, line);
-        kl_str text = kl_str_trim((kl_str){m->source.ptr + line, end - line});
-        if (kl_str_starts(text, prefix) && !kl_str_ends(text, KL_S("\\"))) {
-            text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
-            if (kl_str_starts(text, KL_S("flags "))) drop_words(m, line, (size_t)(text.ptr - m->source.ptr) + 5, end);
-        }
-        line = end + 1;
-    }
+    kli_directive d = {0};
+    while (m->kernel->n_flags && kli_next_directive(&d, m->source, m->kernel->surface, "flags"))
+        drop_words(m, d.line, d.words, d.end);
 }
 
 static void vary_flags(mutator *m) {

@@ -67,4 +67,12 @@ size_t kli_line_begin(kl_str source, size_t at);
 size_t kli_line_end(kl_str source, size_t at);
 kl_str kli_locus(kl_arena *a, kl_str source, size_t at); /* "line 3: what stands there" */
 
+/* A line `//! WORD words`, by its offsets in the source. */
+typedef struct {
+    size_t line, words, end;
+} kli_directive;
+
+/* The next one behind *d, at first {0}; a line that is continued is left out. */
+bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface, const char *word);
+
 #endif

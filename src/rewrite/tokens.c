@@ -243,3 +243,18 @@ kl_str kli_locus(kl_arena *a, kl_str source, size_t at) {
     const kl_str text = kl_str_trim((kl_str){source.ptr + begin, kli_line_end(source, at) - begin});
     return kl_arena_printf(a, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
 }
+
+bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface, const char *word) {
+    const kl_str prefix = kl_str_of(surface->comment), wanted = kl_str_of(word);
+    for (size_t at = d->end ? d->end + 1 : 0; at < source.len; at = d->end + 1) {
+        d->end = kli_line_end(source, at);
+        kl_str text = kl_str_trim((kl_str){source.ptr + at, d->end - at});
+        if (kl_str_ends(text, KL_S("\\")) || !kl_str_starts(text, prefix)) continue;
+        text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
+        if (!kl_str_starts(text, wanted) || (text.len > wanted.len && !kli_is_blank(text.ptr[wanted.len]))) continue;
+        d->line = at;
+        d->words = (size_t)(text.ptr - source.ptr) + wanted.len;
+        return true;
+    }
+    return false;
+}
