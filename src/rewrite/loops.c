@@ -24,10 +24,6 @@ typedef struct {
     int seen;   /* loops met so far: to know whether one has another in it */
 } walker;
 
-typedef struct {
-    int open, init, condition, step, close, body, after;
-} loop;
-
 static const kli_token *token(const walker *w, int i) { return &w->r->tokens.at[i]; }
 static bool is(const walker *w, int i, const char *text) { return i < w->end && kli_token_is(token(w, i), text); }
 
@@ -41,7 +37,7 @@ static bool is_one(const kli_token *t) {
 }
 
 /* Does it advance by more than one?  A part of the step that counts by one settles it: pointers may go along in strides. */
-static bool is_blocked(const walker *w, const loop *l) {
+static bool is_blocked(const walker *w, const kli_loop *l) {
     bool strides = false;
     for (int i = l->step; i < l->close; i++) {
         if (is(w, i, "++") || is(w, i, "--")) return false;
@@ -78,7 +74,7 @@ static bool names_in(const walker *w, int begin, int end, kl_str name) {
     return false;
 }
 
-static bool has_constant_bound(const walker *w, const loop *l) {
+static bool has_constant_bound(const walker *w, const kli_loop *l) {
     for (int i = l->condition; i < l->step - 1; i++) {
         const kli_token *t = token(w, i);
         if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) && !is_constant(w, t->text))
@@ -87,7 +83,7 @@ static bool has_constant_bound(const walker *w, const loop *l) {
     return l->step - 1 > l->condition;
 }
 
-static bool is_changed(const walker *w, int i, const loop *l) {
+static bool is_changed(const walker *w, int i, const kli_loop *l) {
     static const char *const CHANGES[] = {"++", "--", "+=", "-=", "*=", "/=", "<<=", ">>=", "="};
     for (size_t n = 0; n < KL_COUNT(CHANGES); n++)
         if ((i + 1 < l->close && is(w, i + 1, CHANGES[n])) || (n < 2 && i > l->step && is(w, i - 1, CHANGES[n])))
@@ -96,7 +92,7 @@ static bool is_changed(const walker *w, int i, const loop *l) {
 }
 
 /* The body does not look at anything that the step changes: every turn does the same. */
-static bool is_idle(const walker *w, const loop *l) {
+static bool is_idle(const walker *w, const kli_loop *l) {
     bool any = false;
     if (l->after - l->body > MAX_BODY) return false; /* much work is hardly none */
     for (int i = l->step; i < l->close; i++) {
@@ -107,7 +103,7 @@ static bool is_idle(const walker *w, const loop *l) {
     return any;
 }
 
-static bool is_empty(const walker *w, const loop *l) {
+static bool is_empty(const walker *w, const kli_loop *l) {
     return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}"));
 }
 
@@ -119,7 +115,7 @@ static uint64_t hash_of(const walker *w, int begin, int end) {
 }
 
 /* How many different things `+=` and `-=` of an innermost loop add to. */
-static int accumulators(const walker *w, const loop *l) {
+static int accumulators(const walker *w, const kli_loop *l) {
     uint64_t seen[MAX_ACCUMULATORS];
     int n = 0;
     for (int i = l->body; i < l->after && n < MAX_ACCUMULATORS; i++) {
@@ -136,7 +132,7 @@ static int accumulators(const walker *w, const loop *l) {
     return n;
 }
 
-static void judge_for(walker *w, const loop *l) {
+static void judge_for(walker *w, const kli_loop *l) {
     kli_source *out = w->r->out;
     out->count[KLI_TRAIT_BLOCKED_LOOPS] += is_blocked(w, l);
     out->count[KLI_TRAIT_CONST_LOOPS] += has_constant_bound(w, l);
@@ -146,7 +142,7 @@ static void judge_for(walker *w, const loop *l) {
         out->idle_loops += is_idle(w, l);
 }
 
-static int body_of(walker *w, loop *l) {
+static int body_of(walker *w, kli_loop *l) {
     const int seen = ++w->seen;
     w->r->out->count[KLI_TRAIT_LOOPS]++;
     w->loops++;
@@ -186,25 +182,16 @@ static void note_calls(walker *w, int begin, int end, int loops) {
 }
 
 static int for_loop(walker *w, int i) {
-    loop l = {.open = i + 1, .init = i + 2, .condition = -1, .step = -1};
-    l.close = kli_match(&w->r->tokens, l.open, w->end);
-    l.body = l.close + 1;
-    for (int n = l.init, depth = 0; n < l.close; n++) {
-        depth += is(w, n, "(") + is(w, n, "{") - is(w, n, ")") - is(w, n, "}");
-        if (depth || !is(w, n, ";")) continue;
-        if (l.condition < 0)
-            l.condition = n + 1;
-        else if (l.step < 0)
-            l.step = n + 1;
-    }
-    note_calls(w, l.init, l.close, 1);
+    kli_loop l;
+    kli_read_header(&l, &w->r->tokens, i, w->end);
+    note_calls(w, l.open, l.close, 1);
     const int after = body_of(w, &l);
     if (l.step > 0) judge_for(w, &l);
     return after;
 }
 
 static int while_loop(walker *w, int i) {
-    loop l = {.open = i + 1};
+    kli_loop l = {.open = i + 1};
     l.close = kli_match(&w->r->tokens, l.open, w->end);
     l.body = l.close + 1;
     note_calls(w, l.open, l.close, 1);
@@ -214,7 +201,7 @@ static int while_loop(walker *w, int i) {
 }
 
 static int do_loop(walker *w, int i) {
-    loop l = {.body = i + 1};
+    kli_loop l = {.body = i + 1};
     int after = body_of(w, &l);
     w->r->out->empty_loops += is_empty(w, &l);
     if (is(w, after, "while")) {

@@ -19,12 +19,6 @@ typedef struct {
     kl_str text;
 } patch;
 
-/* A for, by its tokens: for ( init ; condition ; step ) body, and the token behind its body. */
-typedef struct {
-    int at, open, condition, step, close, body, after;
-    bool innermost;
-} for_loop;
-
 typedef struct {
     kl_undoing *out;
     int n, max;
@@ -32,7 +26,7 @@ typedef struct {
     const kl_kernel *kernel;
     kl_str source;
     kli_tokens tokens;
-    for_loop *loops;
+    kli_loop *loops;
     int n_loops;
 } mutator;
 
@@ -217,20 +211,10 @@ static bool any_of(const mutator *m, int from, int to, const char *const *words)
     return false;
 }
 
-static bool read_loop(const mutator *m, int i, for_loop *l) {
+static bool read_loop(const mutator *m, int i, kli_loop *l) {
     static const char *const LOOPS[] = {"for", "while", "do", NULL};
-    *l = (for_loop){.at = i, .open = i + 1};
     if (!is(m, i + 1, "(")) return false;
-    l->close = kli_match(&m->tokens, l->open, m->tokens.n);
-    for (int k = l->open + 1; k < l->close; k++) {
-        if (is(m, k, "(") || is(m, k, "{") || is(m, k, "[")) k = kli_match(&m->tokens, k, l->close);
-        if (!is(m, k, ";")) continue;
-        if (!l->condition)
-            l->condition = k + 1;
-        else if (!l->step)
-            l->step = k + 1;
-    }
-    l->body = l->close + 1;
+    kli_read_header(l, &m->tokens, i, m->tokens.n);
     l->after = l->close < m->tokens.n ? statement_end(m, l->body, 0) : 0;
     if (!l->step || l->after > m->tokens.n || l->body >= m->tokens.n) return false;
     l->innermost = !any_of(m, l->body, l->after, LOOPS);
@@ -238,7 +222,7 @@ static bool read_loop(const mutator *m, int i, for_loop *l) {
 }
 
 static void find_loops(mutator *m) {
-    m->loops = KL_ARRAY(m->arena, for_loop, MAX_LOOPS);
+    m->loops = KL_ARRAY(m->arena, kli_loop, MAX_LOOPS);
     int tries = 0;
     for (int i = 0; i < m->tokens.n && m->n_loops < MAX_LOOPS && tries < MAX_TRIES; i++) {
         if (!is(m, i, "for")) continue;
@@ -248,7 +232,7 @@ static void find_loops(mutator *m) {
 }
 
 /* The pragma right above the loop that says `word`; -1: none. */
-static int pragma_above(const mutator *m, const for_loop *l, const char *word) {
+static int pragma_above(const mutator *m, const kli_loop *l, const char *word) {
     for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && kli_contains(token(m, i)->text, "pragma"); i--)
         if (kli_contains(token(m, i)->text, word)) return i;
     return -1;
@@ -261,7 +245,7 @@ static bool begins_line(const mutator *m, int i) {
 }
 
 /* `line` becomes a line of its own above the loop, or takes the place of the pragma `old`. */
-static void vary_pragma(mutator *m, const char *action, const for_loop *l, int old, kl_str line) {
+static void vary_pragma(mutator *m, const char *action, const kli_loop *l, int old, kl_str line) {
     patch p = {begin_of(m, l->at), begin_of(m, l->at), {0}};
     if (old >= 0)
         p = (patch){begin_of(m, old), end_of(m, old), line};
@@ -289,7 +273,7 @@ static void vary_ivdep(mutator *m) {
 }
 
 /* The name before the first `=` of the loop's beginning; -1: none. */
-static int variable_of(const mutator *m, const for_loop *l) {
+static int variable_of(const mutator *m, const kli_loop *l) {
     for (int i = l->open + 2; i < l->condition - 1; i++)
         if (is(m, i, "=")) return is_name(m, i - 1) ? i - 1 : -1;
     return -1;
@@ -302,14 +286,14 @@ static bool mentions(const mutator *m, int from, int to, kl_str name) {
 }
 
 /* Nothing but `in` is in `out`. */
-static bool is_perfect(const mutator *m, const for_loop *out, const for_loop *in) {
+static bool is_perfect(const mutator *m, const kli_loop *out, const kli_loop *in) {
     if (in->at == out->body) return true;
     return is(m, out->body, "{") && in->at == out->body + 1 && is(m, in->after, "}") && in->after + 1 == out->after;
 }
 
 static void vary_order(mutator *m) {
     for (int i = 0; i + 1 < m->n_loops; i++) {
-        const for_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
+        const kli_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
         const int variable = variable_of(m, out);
         if (!is_perfect(m, out, in) || variable < 0) continue;
         if (mentions(m, in->open, in->close, token(m, variable)->text)) continue;
@@ -335,7 +319,7 @@ static bool is_flat(const mutator *m, int from, int to) {
     return from < to;
 }
 
-static bool read_step(const mutator *m, const for_loop *l, counting *c) {
+static bool read_step(const mutator *m, const kli_loop *l, counting *c) {
     const int n = l->close - l->step, at = l->step;
     c->advance = text_of(m, l->step, l->close);
     c->step = (kl_str){0};
@@ -347,7 +331,7 @@ static bool read_step(const mutator *m, const for_loop *l, counting *c) {
     return token(m, at + 2)->kind == KLI_TOKEN_NAME || token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
 }
 
-static bool read_counting(const mutator *m, const for_loop *l, counting *c) {
+static bool read_counting(const mutator *m, const kli_loop *l, counting *c) {
     static const char *const LEAVES[] = {"break", "goto", NULL}, *const STAR[] = {"*", NULL};
     const int variable = variable_of(m, l);
     if (variable <= l->open + 1 || any_of(m, l->open + 1, variable, STAR)) return false;
@@ -370,7 +354,7 @@ static kl_str free_name(const mutator *m, kl_str stem) {
     return (kl_str){0};
 }
 
-static kl_str tiled(const mutator *m, const for_loop *l, const counting *c, kl_str tile, int turns) {
+static kl_str tiled(const mutator *m, const kli_loop *l, const counting *c, kl_str tile, int turns) {
     const size_t line = kli_line_begin(m->source, begin_of(m, l->at));
     const int indent = begins_line(m, l->at) ? (int)(begin_of(m, l->at) - line) : 0;
     const kl_str width = c->step.len ? kl_arena_printf(m->arena, "%d * %.*s", turns, KL_STR_ARG(c->step))
@@ -391,7 +375,7 @@ static kl_str tiled(const mutator *m, const for_loop *l, const counting *c, kl_s
 static void vary_tiles(mutator *m) {
     static const int TURNS[] = {16, 64, 256};
     for (int i = 0; i < m->n_loops; i++) {
-        const for_loop *l = &m->loops[i];
+        const kli_loop *l = &m->loops[i];
         counting c;
         if (!read_counting(m, l, &c)) continue;
         const kl_str tile = free_name(m, c.name);

@@ -44,6 +44,18 @@ int kli_match(const kli_tokens *t, int open, int end) {
     return end;
 }
 
+void kli_read_header(kli_loop *l, const kli_tokens *t, int at, int end) {
+    *l = (kli_loop){.at = at, .open = at + 1};
+    l->close = kli_match(t, l->open, end);
+    l->body = l->close + 1;
+    for (int i = l->open + 1; i < l->close && !l->step; i++) {
+        const kli_token *k = &t->at[i];
+        const bool open = kli_token_is(k, "(") || kli_token_is(k, "{") || kli_token_is(k, "[");
+        if (open) i = kli_match(t, i, l->close);
+        if (kli_token_is(k, ";")) *(l->condition ? &l->step : &l->condition) = i + 1;
+    }
+}
+
 /* ---- functions -------------------------------------------------------------------------------------------------------- */
 
 static bool is_attribute(const kli_token *t) {

@@ -55,6 +55,15 @@ typedef struct {
 
 int kli_match(const kli_tokens *t, int open, int end); /* the bracket that closes `open`; `end` when none does */
 
+/* A loop by its tokens: for ( init ; condition ; step ) body, and what stands behind its body.
+ * Where there is none of them, condition and step are 0. */
+typedef struct {
+    int at, open, condition, step, close, body, after;
+    bool innermost;
+} kli_loop;
+
+void kli_read_header(kli_loop *out, const kli_tokens *t, int at, int end); /* all up to the body */
+
 /* expand.c */
 void kli_expand(kli_tokens *out, kl_arena *a, const kli_tokens *source);
 
