@@ -40,16 +40,15 @@ kl_str kli_lines_text(kl_arena *a, const kli_lines *lines) {
     return text;
 }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 static kl_str without_end(kl_str s) {
-    while (s.len && is_blank(s.ptr[s.len - 1])) s.len--;
+    while (s.len && kli_is_blank(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
 static size_t indent_of(kl_str s) {
     size_t n = 0;
-    while (n < s.len && is_blank(s.ptr[n])) n++;
+    while (n < s.len && kli_is_blank(s.ptr[n])) n++;
     return n;
 }
 

@@ -63,4 +63,14 @@ static inline int all_kernels(each_kernel *each, void *ctx) {
     return seen;
 }
 
+/* The task is the folder that the kernel's path names: tasks/NAME or experts/NAME/SURFACE. */
+static inline kl_task *task_of(kl_arena *a, const kl_kernel *k) {
+    kl_task *t;
+    kl_error e = {0};
+    kl_str dir = kl_fs_dirname(a, k->path.ptr);
+    if (memmem(dir.ptr, dir.len, "/experts/", 9)) dir = kl_fs_dirname(a, dir.ptr);
+    assert_ok(kl_task_load(&t, a, kl_arena_printf(a, KL_TEST_ROOT "/tasks/%s", kl_fs_basename(dir.ptr).ptr).ptr, &e));
+    return t;
+}
+
 #endif

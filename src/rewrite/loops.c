@@ -5,7 +5,7 @@
  *     statement = "{" { statement } "}" | "for" "(" [init] ";" [condition] ";" [step] ")" statement | "while" "(" ... ")" statement
  *               | "do" statement "while" "(" ... ")" ";" | ("if" | "switch") "(" ... ")" statement [ "else" statement ] | ... ";"
  *
- * A for behind a macro (UNROLL for ...) is found as well; loops inside macros are not.  Python is read by indentation.
+ * Macros are expanded already.  Statements inside an expression (a lambda's) are found as well.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "source_impl.h"
 
@@ -24,10 +24,6 @@ typedef struct {
     int seen;   /* loops met so far: to know whether one has another in it */
 } walker;
 
-typedef struct {
-    int open, init, condition, step, close, body, after;
-} loop;
-
 static const kli_token *token(const walker *w, int i) { return &w->r->tokens.at[i]; }
 static bool is(const walker *w, int i, const char *text) { return i < w->end && kli_token_is(token(w, i), text); }
 
@@ -41,7 +37,7 @@ static bool is_one(const kli_token *t) {
 }
 
 /* Does it advance by more than one?  A part of the step that counts by one settles it: pointers may go along in strides. */
-static bool is_blocked(const walker *w, const loop *l) {
+static bool is_blocked(const walker *w, const kli_loop *l) {
     bool strides = false;
     for (int i = l->step; i < l->close; i++) {
         if (is(w, i, "++") || is(w, i, "--")) return false;
@@ -78,7 +74,7 @@ static bool names_in(const walker *w, int begin, int end, kl_str name) {
     return false;
 }
 
-static bool has_constant_bound(const walker *w, const loop *l) {
+static bool has_constant_bound(const walker *w, const kli_loop *l) {
     for (int i = l->condition; i < l->step - 1; i++) {
         const kli_token *t = token(w, i);
         if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) && !is_constant(w, t->text))
@@ -87,7 +83,7 @@ static bool has_constant_bound(const walker *w, const loop *l) {
     return l->step - 1 > l->condition;
 }
 
-static bool is_changed(const walker *w, int i, const loop *l) {
+static bool is_changed(const walker *w, int i, const kli_loop *l) {
     static const char *const CHANGES[] = {"++", "--", "+=", "-=", "*=", "/=", "<<=", ">>=", "="};
     for (size_t n = 0; n < KL_COUNT(CHANGES); n++)
         if ((i + 1 < l->close && is(w, i + 1, CHANGES[n])) || (n < 2 && i > l->step && is(w, i - 1, CHANGES[n])))
@@ -95,37 +91,31 @@ static bool is_changed(const walker *w, int i, const loop *l) {
     return false;
 }
 
-/* Is `name` in the body, or in a macro that the body uses? */
-static bool is_used(const walker *w, const loop *l, kl_str name) {
-    const int end = l->after - l->body < MAX_BODY ? l->after : l->body + MAX_BODY;
-    for (int i = l->body; i < end; i++) {
-        const kli_token *t = token(w, i);
-        if (kl_str_eq(t->text, name)) return true;
-        const kli_symbol *s = t->kind == KLI_TOKEN_NAME ? kli_symbol_of(w->r, t->text, false) : NULL;
-        for (int m = s ? s->macro : -1; m >= 0; m = w->r->macros[m].next)
-            for (int n = 0; n < w->r->macros[m].body.n && n < MAX_HEADER; n++)
-                if (kl_str_eq(w->r->macros[m].body.at[n].text, name)) return true;
-    }
-    return end < l->after;
-}
-
 /* The body does not look at anything that the step changes: every turn does the same. */
-static bool is_idle(const walker *w, const loop *l) {
+static bool is_idle(const walker *w, const kli_loop *l) {
     bool any = false;
+    if (l->after - l->body > MAX_BODY) return false; /* much work is hardly none */
     for (int i = l->step; i < l->close; i++) {
         if (token(w, i)->kind != KLI_TOKEN_NAME || !is_changed(w, i, l)) continue;
         any = true;
-        if (is_used(w, l, token(w, i)->text)) return false;
+        if (names_in(w, l->body, l->after, token(w, i)->text)) return false;
     }
     return any;
 }
 
-static bool is_empty(const walker *w, const loop *l) {
+static bool is_empty(const walker *w, const kli_loop *l) {
     return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}"));
 }
 
+static uint64_t hash_of(const walker *w, int begin, int end) {
+    uint64_t hash = 0;
+    for (int i = begin; i < end; i++)
+        hash = hash * 31 + kl_hash_bulk(token(w, i)->text.ptr, token(w, i)->text.len);
+    return hash;
+}
+
 /* How many different things `+=` and `-=` of an innermost loop add to. */
-static int accumulators(const walker *w, const loop *l) {
+static int accumulators(const walker *w, const kli_loop *l) {
     uint64_t seen[MAX_ACCUMULATORS];
     int n = 0;
     for (int i = l->body; i < l->after && n < MAX_ACCUMULATORS; i++) {
@@ -134,8 +124,7 @@ static int accumulators(const walker *w, const loop *l) {
         while (begin > l->body && i - begin < MAX_TARGET && !is(w, begin - 1, ";") && !is(w, begin - 1, "{") &&
                !is(w, begin - 1, "}") && !is(w, begin - 1, ")"))
             begin--;
-        const size_t from = token(w, begin)->offset;
-        const uint64_t hash = kl_hash_bulk(w->r->kernel->source.ptr + from, token(w, i)->offset - from);
+        const uint64_t hash = hash_of(w, begin, i);
         bool known = false;
         for (int k = 0; k < n; k++) known = known || seen[k] == hash;
         if (!known) seen[n++] = hash;
@@ -143,7 +132,7 @@ static int accumulators(const walker *w, const loop *l) {
     return n;
 }
 
-static void judge_for(walker *w, const loop *l) {
+static void judge_for(walker *w, const kli_loop *l) {
     kli_source *out = w->r->out;
     out->count[KLI_TRAIT_BLOCKED_LOOPS] += is_blocked(w, l);
     out->count[KLI_TRAIT_CONST_LOOPS] += has_constant_bound(w, l);
@@ -153,7 +142,7 @@ static void judge_for(walker *w, const loop *l) {
         out->idle_loops += is_idle(w, l);
 }
 
-static int body_of(walker *w, loop *l) {
+static int body_of(walker *w, kli_loop *l) {
     const int seen = ++w->seen;
     w->r->out->count[KLI_TRAIT_LOOPS]++;
     w->loops++;
@@ -170,44 +159,65 @@ static int body_of(walker *w, loop *l) {
 
 /* ---- statements ------------------------------------------------------------------------------------------------------ */
 
-static int for_loop(walker *w, int i) {
-    loop l = {.open = i + 1, .init = i + 2, .condition = -1, .step = -1};
-    l.close = kli_match(&w->r->tokens, l.open, w->end);
-    l.body = l.close + 1;
-    for (int n = l.init, depth = 0; n < l.close; n++) {
-        depth += is(w, n, "(") + is(w, n, "{") - is(w, n, ")") - is(w, n, "}");
-        if (depth || !is(w, n, ";")) continue;
-        if (l.condition < 0)
-            l.condition = n + 1;
-        else if (l.step < 0)
-            l.step = n + 1;
+static void note_call(walker *w, int i) {
+    kli_reader *r = w->r;
+    const kli_symbol *s = kli_symbol_of(&r->names, token(w, i)->text, false);
+    if (!s || s->first < 0) return;
+    if (r->n_calls == r->cap_calls) {
+        kli_call *more = KL_ARRAY(r->arena, kli_call, r->cap_calls * 2 + 64);
+        if (r->n_calls) memcpy(more, r->calls, sizeof *more * (size_t)r->n_calls);
+        r->calls = more;
+        r->cap_calls = r->cap_calls * 2 + 64;
     }
+    r->calls[r->n_calls] = (kli_call){s->first, w->loops, w->f->first_call};
+    w->f->first_call = r->n_calls++;
+}
+
+/* Of a condition; `loops`: it is asked in each turn of a loop. */
+static void note_calls(walker *w, int begin, int end, int loops) {
+    w->loops += loops;
+    for (int i = begin; i < end; i++)
+        if (token(w, i)->kind == KLI_TOKEN_NAME) note_call(w, i);
+    w->loops -= loops;
+}
+
+static int for_loop(walker *w, int i) {
+    kli_loop l;
+    kli_read_header(&l, &w->r->tokens, i, w->end);
+    note_calls(w, l.open, l.close, 1);
     const int after = body_of(w, &l);
     if (l.step > 0) judge_for(w, &l);
     return after;
 }
 
 static int while_loop(walker *w, int i) {
-    loop l = {.open = i + 1};
+    kli_loop l = {.open = i + 1};
     l.close = kli_match(&w->r->tokens, l.open, w->end);
     l.body = l.close + 1;
+    note_calls(w, l.open, l.close, 1);
     const int after = body_of(w, &l);
     w->r->out->empty_loops += is_empty(w, &l);
     return after;
 }
 
 static int do_loop(walker *w, int i) {
-    loop l = {.body = i + 1};
+    kli_loop l = {.body = i + 1};
     int after = body_of(w, &l);
     w->r->out->empty_loops += is_empty(w, &l);
-    if (is(w, after, "while")) after = kli_match(&w->r->tokens, after + 1, w->end) + 1;
+    if (is(w, after, "while")) {
+        const int close = kli_match(&w->r->tokens, after + 1, w->end);
+        note_calls(w, after, close, 1);
+        after = close + 1;
+    }
     return is(w, after, ";") ? after + 1 : after;
 }
 
 static int branch(walker *w, int i) {
     int open = i + 1;
     if (is(w, open, "constexpr")) open++;
-    int after = statement(w, kli_match(&w->r->tokens, open, w->end) + 1);
+    const int close = kli_match(&w->r->tokens, open, w->end);
+    note_calls(w, open, close, 0);
+    int after = statement(w, close + 1);
     if (is(w, after, "else")) after = statement(w, after + 1);
     return after;
 }
@@ -218,20 +228,6 @@ static int block(walker *w, int i) {
         i = after > i ? after : i + 1;
     }
     return i + 1;
-}
-
-static void note_call(walker *w, int i) {
-    kli_reader *r = w->r;
-    const kli_symbol *s = kli_symbol_of(r, token(w, i)->text, false);
-    if (!s || s->function < 0) return;
-    if (r->n_calls == r->cap_calls) {
-        kli_call *more = KL_ARRAY(r->arena, kli_call, r->cap_calls * 2 + 64);
-        if (r->n_calls) memcpy(more, r->calls, sizeof *more * (size_t)r->n_calls);
-        r->calls = more;
-        r->cap_calls = r->cap_calls * 2 + 64;
-    }
-    r->calls[r->n_calls] = (kli_call){s->function, w->loops, w->f->first_call};
-    w->f->first_call = r->n_calls++;
 }
 
 static bool starts_statement(const walker *w, int i) {
@@ -249,7 +245,8 @@ static int plain(walker *w, int i) {
         const kli_token *t = token(w, i);
         if (t->kind == KLI_TOKEN_NAME) note_call(w, i);
         if (depth == 0 && (is(w, i, "}") || starts_statement(w, i))) return i;
-        depth += is(w, i, "(") + is(w, i, "{") + is(w, i, "[") - is(w, i, ")") - is(w, i, "}") - is(w, i, "]");
+        if (is(w, i, "{")) i = block(w, i) - 1;
+        depth += is(w, i, "(") + is(w, i, "[") - is(w, i, ")") - is(w, i, "]");
         if (depth <= 0 && is(w, i, ";")) return i + 1;
     }
     return i;
@@ -274,7 +271,8 @@ static int statement(walker *w, int i) {
     else {
         const int begin = i;
         i = plain(w, i);
-        if (i < w->end && i > begin && starts_statement(w, i)) i = statement(w, i);
+        const bool unfinished = i > begin && !is(w, i - 1, ";"); /* a label, UNROLL for ... */
+        if (i < w->end && unfinished && starts_statement(w, i)) i = statement(w, i);
     }
     w->nested--;
     return i;
@@ -308,36 +306,5 @@ void kli_read_loops(kli_reader *r) {
     for (int f = 0; f < r->n_functions; f++) {
         const int d = r->functions[f].reached ? depth_of(r, f, 0) : 0;
         if (d > *depth) *depth = d;
-    }
-}
-
-/* ---- Python ---------------------------------------------------------------------------------------------------------- */
-
-static int arguments(const kli_tokens *t, int open, int close) {
-    int n = close > open + 1, depth = 0;
-    for (int i = open + 1; i < close; i++) {
-        const kl_str s = t->at[i].text;
-        if (t->at[i].kind != KLI_TOKEN_PUNCT || s.len != 1) continue;
-        depth += (s.ptr[0] == '(' || s.ptr[0] == '[' || s.ptr[0] == '{') -
-                 (s.ptr[0] == ')' || s.ptr[0] == ']' || s.ptr[0] == '}');
-        n += depth == 0 && s.ptr[0] == ',';
-    }
-    return n;
-}
-
-void kli_read_python_loops(kli_reader *r) {
-    const kli_tokens *t = &r->tokens;
-    int columns[KLI_MAX_DEPTH], depth = 0;
-    for (int i = 0; i < t->n; i++) {
-        const bool first = i == 0 || kli_token_is(&t->at[i - 1], "\n");
-        if (!first) continue;
-        while (depth && columns[depth - 1] >= t->at[i].column) depth--;
-        if (!kli_token_is(&t->at[i], "for") && !kli_token_is(&t->at[i], "while")) continue;
-        if (depth < KLI_MAX_DEPTH) columns[depth++] = t->at[i].column;
-        r->out->count[KLI_TRAIT_LOOPS]++;
-        if (depth > r->out->count[KLI_TRAIT_LOOP_DEPTH]) r->out->count[KLI_TRAIT_LOOP_DEPTH] = depth;
-        for (int n = i; n + 1 < t->n && !kli_token_is(&t->at[n], "\n"); n++)
-            if (kli_token_is(&t->at[n], "range") && kli_token_is(&t->at[n + 1], "("))
-                r->out->count[KLI_TRAIT_BLOCKED_LOOPS] += arguments(t, n + 1, kli_match(t, n + 1, t->n)) == 3;
     }
 }

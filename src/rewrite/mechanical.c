@@ -5,7 +5,7 @@
  * well.  What is inside a macro stays.  A result is offered only when it parses and passes kl_rewrite_check_undo;
  * whether it is still correct is the gate's question. Not here: anything that needs to know types or values.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "rewrite_impl.h"
+#include "source_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +34,6 @@ static bool is(const undoer *u, int i, const char *text) {
     return i >= 0 && i < u->tokens.n && kli_token_is(token(u, i), text);
 }
 static size_t end_of(const undoer *u, int i) { return token(u, i)->offset + token(u, i)->text.len; }
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
 
 static bool one_of(kl_str s, const char *const *list) {
     for (; *list; list++)
@@ -72,7 +69,7 @@ static int by_place(const void *a, const void *b) {
 
 static bool all_blank(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
-        if (!is_blank(s.ptr[i])) return false;
+        if (!kli_is_blank(s.ptr[i])) return false;
     return true;
 }
 
@@ -97,7 +94,7 @@ static kl_str changed(undoer *u) {
         if (!newline && i < u->source.len) continue;
         kl_str text = kl_buf_str(&line);
         if (lost)
-            while (text.len && is_blank(text.ptr[text.len - 1])) text.len--;
+            while (text.len && kli_is_blank(text.ptr[text.len - 1])) text.len--;
         if (!(lost && is_nothing(u, text))) {
             kl_buf_add(&out, text);
             if (newline) kl_buf_add(&out, KL_S("\n"));
@@ -113,13 +110,10 @@ static kl_str changed(undoer *u) {
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------ */
 
+/* -1: none. */
 static int closing(const undoer *u, int open) {
-    int depth = 0;
-    for (int i = open; i < u->tokens.n; i++) {
-        depth += is(u, i, "(") + is(u, i, "{") + is(u, i, "[") - is(u, i, ")") - is(u, i, "}") - is(u, i, "]");
-        if (!depth) return i;
-    }
-    return -1;
+    const int close = kli_match(&u->tokens, open, u->tokens.n);
+    return close < u->tokens.n ? close : -1;
 }
 
 static int opening(const undoer *u, int close) {
@@ -203,7 +197,7 @@ static bool drop_header(undoer *u, int begin, int end) {
     if (open < 1 || !(is(u, open - 1, "for") || is(u, open - 1, "if"))) return false;
     if (is(u, open - 1, "if") && (is(u, end + 1, "else") || is(u, open - 2, "else"))) return false;
     int from = open - 1;
-    if (from > 0 && token(u, from - 1)->kind == KLI_TOKEN_LINE && has(token(u, from - 1)->text, "unroll")) from--;
+    if (from > 0 && token(u, from - 1)->kind == KLI_TOKEN_LINE && kli_contains(token(u, from - 1)->text, "unroll")) from--;
     if (is(u, open - 1, "for") && from > 0 && token(u, from - 1)->kind == KLI_TOKEN_NAME &&
         is(u, from - 2, "{") + is(u, from - 2, ";") + is(u, from - 2, "}"))
         from--; /* UNROLL for */
@@ -268,41 +262,26 @@ static bool clean_round(undoer *u) {
 
 /* ---- directives -------------------------------------------------------------------------------------------------------------- */
 
-/* Begin and end of the text behind `//! word` in the first such line at or behind *pos. */
-static bool find_directive(const undoer *u, const char *word, size_t *pos, size_t *line, size_t *end) {
-    const kl_str prefix = kl_str_of(u->kernel->surface->comment);
-    for (size_t at = *pos; at < u->source.len; at = *end + 1) {
-        const char *newline = memchr(u->source.ptr + at, '\n', u->source.len - at);
-        *end = newline ? (size_t)(newline - u->source.ptr) : u->source.len;
-        kl_str text = kl_str_trim((kl_str){u->source.ptr + at, *end - at});
-        if (kl_str_ends(text, KL_S("\\")) || !kl_str_starts(text, prefix)) continue;
-        text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
-        const size_t n = strlen(word);
-        if (!kl_str_starts(text, kl_str_of(word)) || (text.len > n && !is_blank(text.ptr[n]))) continue;
-        *line = at;
-        *pos = (size_t)(text.ptr - u->source.ptr) + n;
-        return true;
-    }
-    return false;
+static bool find_directive(const undoer *u, const char *word, kli_directive *d) {
+    return kli_next_directive(d, u->source, u->kernel->surface, word);
 }
 
 static void drop_flags(undoer *u, const char *const *parts) {
-    size_t pos = 0, line, end;
-    while (find_directive(u, "flags", &pos, &line, &end)) {
+    kli_directive d = {0};
+    while (find_directive(u, "flags", &d)) {
         int left = 0, dropped = 0;
-        for (size_t i = pos; i < end;) {
-            while (i < end && is_blank(u->source.ptr[i])) i++;
+        for (size_t i = d.words; i < d.end;) {
+            while (i < d.end && kli_is_blank(u->source.ptr[i])) i++;
             const size_t begin = i;
-            while (i < end && !is_blank(u->source.ptr[i])) i++;
+            while (i < d.end && !kli_is_blank(u->source.ptr[i])) i++;
             bool hit = false;
             for (const char *const *p = parts; *p && i > begin; p++)
-                hit = hit || has((kl_str){u->source.ptr + begin, i - begin}, *p);
+                hit = hit || kli_contains((kl_str){u->source.ptr + begin, i - begin}, *p);
             left += !hit && i > begin;
             dropped += hit;
             if (hit) drop_word(u, begin, i);
         }
-        if (dropped && !left) drop(u, line, end);
-        pos = end;
+        if (dropped && !left) drop(u, d.line, d.end);
     }
 }
 
@@ -311,27 +290,24 @@ static void drop_flags(undoer *u, const char *const *parts) {
 static void drop_pragmas(undoer *u, const char *with, const char *without) {
     for (int i = 0; i < u->tokens.n; i++) {
         const kl_str s = token(u, i)->text;
-        if (token(u, i)->kind == KLI_TOKEN_LINE && has(s, "pragma") && has(s, with) && !(without && has(s, without)))
+        if (token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "pragma") && kli_contains(s, with) && !(without && kli_contains(s, without)))
             drop(u, token(u, i)->offset, end_of(u, i));
-        if (is(u, i, "_Pragma") && is(u, i + 3, ")") && has(token(u, i + 2)->text, with) &&
-            !(without && has(token(u, i + 2)->text, without)))
+        if (is(u, i, "_Pragma") && is(u, i + 3, ")") && kli_contains(token(u, i + 2)->text, with) &&
+            !(without && kli_contains(token(u, i + 2)->text, without)))
             drop_word(u, token(u, i)->offset, end_of(u, i + 3));
     }
 }
 
 static void undo_omp(undoer *u) {
     static const char *const FLAGS[] = {"-fopenmp", NULL};
-    size_t pos = 0, line, end;
+    kli_directive d = {0};
     for (int i = 0; i < u->tokens.n; i++)
         if (kl_str_starts(token(u, i)->text, KL_S("omp_"))) return; /* the code asks who it is: no matter of words */
     drop_pragmas(u, "omp ", "omp simd");
-    while (find_directive(u, "threads", &pos, &line, &end)) {
-        drop(u, line, end);
-        pos = end;
-    }
+    while (find_directive(u, "threads", &d)) drop(u, d.line, d.end);
     drop_flags(u, FLAGS);
     for (int i = 0; i < u->tokens.n; i++)
-        if (token(u, i)->kind == KLI_TOKEN_LINE && has(token(u, i)->text, "<omp.h>"))
+        if (token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(token(u, i)->text, "<omp.h>"))
             drop(u, token(u, i)->offset, end_of(u, i));
 }
 
@@ -349,11 +325,11 @@ static void undo_unroll(undoer *u) {
     for (int i = 0; i < u->tokens.n; i++) {
         const kl_str s = token(u, i)->text;
         const char *at =
-            token(u, i)->kind == KLI_TOKEN_LINE && has(s, "define") ? memmem(s.ptr, s.len, "_Pragma", 7) : NULL;
+            token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "define") ? memmem(s.ptr, s.len, "_Pragma", 7) : NULL;
         if (!at) continue;
         const kl_str rest = {at, s.len - (size_t)(at - s.ptr)};
         const char *close = memmem(rest.ptr, rest.len, "\")", 2);
-        if (!close || !has((kl_str){at, (size_t)(close - at)}, "unroll")) continue;
+        if (!close || !kli_contains((kl_str){at, (size_t)(close - at)}, "unroll")) continue;
         const size_t from = token(u, i)->offset + (size_t)(at - s.ptr);
         drop_word(u, from, from + (size_t)(close + 2 - at));
     }
@@ -383,9 +359,9 @@ static void undo_nt_store(undoer *u) {
             replace_call(u, &c,
                          kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 0)),
                                          KL_STR_ARG(operand(u, &c, 1))));
-        else if (kl_str_starts(s, KL_S("_mm")) && has(s, "_stream_") && is(u, i + 1, "(")) {
+        else if (kl_str_starts(s, KL_S("_mm")) && kli_contains(s, "_stream_") && is(u, i + 1, "(")) {
             const char *at = memmem(s.ptr, s.len, "_stream_", 8);
-            const bool load = has(s, "_stream_load_");
+            const bool load = kli_contains(s, "_stream_load_");
             const size_t from = token(u, i)->offset + (size_t)(at - s.ptr);
             drop(u, from, from + (load ? 13 : 8));
             put(u, from, load ? KL_S("_load_") : KL_S("_store_"));
@@ -483,10 +459,10 @@ static void set_to_one(undoer *u, kl_str name) {
             drop(u, token(u, i + 2)->offset, end_of(u, i + 2));
             put(u, token(u, i + 2)->offset, KL_S("1"));
         }
-        if (token(u, i)->kind != KLI_TOKEN_LINE || !has(token(u, i)->text, "define")) continue;
+        if (token(u, i)->kind != KLI_TOKEN_LINE || !kli_contains(token(u, i)->text, "define")) continue;
         kli_tokens t;
         const kl_str s = token(u, i)->text;
-        kli_tokens_of(&t, u->arena, (kl_str){s.ptr + 1, s.len - 1}, u->kernel->surface);
+        kli_tokens_of(&t, u->arena, (kl_str){s.ptr + 1, s.len - 1});
         if (t.n != 3 || !kl_str_eq(t.at[1].text, name) || t.at[2].kind != KLI_TOKEN_NUMBER) continue;
         const size_t from = token(u, i)->offset + 1 + t.at[2].offset;
         drop(u, from, from + t.at[2].text.len);
@@ -506,7 +482,7 @@ static void undo_vectors(undoer *u) {
     for (int i = 0; i < u->tokens.n;
          i++) { /* lanes that are moved about, or words for a fixed width, need more than this */
         const kl_str s = token(u, i)->text;
-        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) || has(s, "__builtin_shuffle") ||
+        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) || kli_contains(s, "__builtin_shuffle") ||
             kl_str_starts(s, KL_S("__builtin_ia32")))
             return;
     }
@@ -546,16 +522,6 @@ static const struct {
     {"fma_simd", undo_vectors, 1 << KL_SURFACE_C},
 };
 
-static kl_str locus_of(const undoer *u) {
-    size_t begin = u->first, end = u->first;
-    int line = 1;
-    for (size_t i = 0; i < u->first; i++) line += u->source.ptr[i] == '\n';
-    while (begin > 0 && u->source.ptr[begin - 1] != '\n') begin--;
-    while (end < u->source.len && u->source.ptr[end] != '\n') end++;
-    const kl_str text = kl_str_trim((kl_str){u->source.ptr + begin, end - begin});
-    return kl_arena_printf(u->arena, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
-}
-
 /* Does the result still read as a kernel, and is it what its action says? */
 static bool holds(kl_arena *a, const kl_kernel *k, const kl_undoing *u) {
     kl_kernel *after;
@@ -574,14 +540,14 @@ static bool undo_one(kl_undoing *out, kl_arena *a, const kl_kernel *k, const kli
     ROWS[row].undo(&u);
     if (!u.changes || u.n_inserts == MAX_INSERTS) return false;
     const kl_str source = changed(&u);
-    *out = (kl_undoing){kl_str_of(ROWS[row].action), locus_of(&u), source};
+    *out = (kl_undoing){kl_str_of(ROWS[row].action), kli_locus(a, k->source, u.first), source};
     return !kl_str_eq(source, k->source) && holds(a, k, out);
 }
 
 int kl_rewrite_undo(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     int n = 0;
     kli_tokens tokens;
-    kli_tokens_of(&tokens, a, k->source, k->surface);
+    kli_tokens_of(&tokens, a, k->source);
     for (size_t row = 0; row < KL_COUNT(ROWS) && n < max; row++)
         if (ROWS[row].surfaces & (1 << k->surface->id) && undo_one(&out[n], a, k, &tokens, row)) n++;
     return n;

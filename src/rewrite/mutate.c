@@ -19,12 +19,6 @@ typedef struct {
     kl_str text;
 } patch;
 
-/* A for, by its tokens: for ( init ; condition ; step ) body, and the token behind its body. */
-typedef struct {
-    int at, open, condition, step, close, body, after;
-    bool innermost;
-} for_loop;
-
 typedef struct {
     kl_undoing *out;
     int n, max;
@@ -32,7 +26,7 @@ typedef struct {
     const kl_kernel *kernel;
     kl_str source;
     kli_tokens tokens;
-    for_loop *loops;
+    kli_loop *loops;
     int n_loops;
 } mutator;
 
@@ -45,8 +39,6 @@ static bool is_name(const mutator *m, int i) {
 }
 static size_t begin_of(const mutator *m, int i) { return token(m, i)->offset; }
 static size_t end_of(const mutator *m, int i) { return token(m, i)->offset + token(m, i)->text.len; }
-static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 /* The text of tokens [from, to). */
 static kl_str text_of(const mutator *m, int from, int to) {
@@ -55,24 +47,6 @@ static kl_str text_of(const mutator *m, int from, int to) {
 }
 
 /* ---- one variation --------------------------------------------------------------------------------------------------- */
-
-static size_t line_begin(kl_str source, size_t at) {
-    while (at > 0 && source.ptr[at - 1] != '\n') at--;
-    return at;
-}
-
-static size_t line_end(kl_str source, size_t at) {
-    while (at < source.len && source.ptr[at] != '\n') at++;
-    return at;
-}
-
-static kl_str locus_of(const mutator *m, size_t at) {
-    int line = 1;
-    for (size_t i = 0; i < at; i++) line += m->source.ptr[i] == '\n';
-    const size_t begin = line_begin(m->source, at);
-    const kl_str text = kl_str_trim((kl_str){m->source.ptr + begin, line_end(m->source, at) - begin});
-    return kl_arena_printf(m->arena, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
-}
 
 /* Patches in the order of their places, which do not overlap. */
 static void vary(mutator *m, const char *action, const patch *p, int n) {
@@ -87,7 +61,7 @@ static void vary(mutator *m, const char *action, const patch *p, int n) {
     kl_buf_add(&b, (kl_str){m->source.ptr + at, m->source.len - at});
     const kl_str source = kl_buf_str(&b);
     if (source.len <= KL_MAX_SOURCE_BYTES && !kl_str_eq(source, m->source))
-        m->out[m->n++] = (kl_undoing){kl_str_of(action), locus_of(m, p[0].begin), kl_arena_copy(m->arena, source)};
+        m->out[m->n++] = (kl_undoing){kl_str_of(action), kli_locus(m->arena, m->source, p[0].begin), kl_arena_copy(m->arena, source)};
     kl_buf_fini(&b);
 }
 
@@ -97,14 +71,14 @@ static void vary(mutator *m, const char *action, const patch *p, int n) {
 static bool find_value(const mutator *m, const kl_param *p, patch *out) {
     const kl_str s = m->source;
     size_t i = p->offset + p->name.len;
-    while (i < s.len && is_blank(s.ptr[i])) i++;
+    while (i < s.len && kli_is_blank(s.ptr[i])) i++;
     if (i == s.len || s.ptr[i++] != '=') return false;
-    while (i < s.len && is_blank(s.ptr[i])) i++;
+    while (i < s.len && kli_is_blank(s.ptr[i])) i++;
     out->begin = i;
     if (i < s.len && s.ptr[i] == '-') i++;
     while (i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9') i++;
     out->end = i;
-    return i > out->begin && (i == s.len || is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
+    return i > out->begin && (i == s.len || kli_is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
 }
 
 static void vary_params(mutator *m) {
@@ -154,9 +128,9 @@ static bool is_idle_flag(const char *flag) {
 /* Beginning of the line of the first launch: directives may stand before it. */
 static bool above_launch(const mutator *m, size_t *at) {
     if (!m->kernel->n_launches) return false;
-    *at = line_begin(m->source, m->kernel->launches[0].offset);
-    const kl_str line = kl_str_trim((kl_str){m->source.ptr + *at, line_end(m->source, *at) - *at});
-    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) && has(line, "launch");
+    *at = kli_line_begin(m->source, m->kernel->launches[0].offset);
+    const kl_str line = kl_str_trim((kl_str){m->source.ptr + *at, kli_line_end(m->source, *at) - *at});
+    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) && kli_contains(line, "launch");
 }
 
 static void add_flag(mutator *m, kl_str flag) {
@@ -189,12 +163,12 @@ static void add_flags(mutator *m) {
 static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
     const size_t first = words;
     for (size_t i = first; i < end;) {
-        while (i < end && is_blank(m->source.ptr[i])) i++;
+        while (i < end && kli_is_blank(m->source.ptr[i])) i++;
         const size_t begin = i;
-        while (i < end && !is_blank(m->source.ptr[i])) i++;
+        while (i < end && !kli_is_blank(m->source.ptr[i])) i++;
         if (i == begin) return;
         patch p = {begin, i, {0}};
-        while (p.begin > first && is_blank(m->source.ptr[p.begin - 1])) p.begin--;
+        while (p.begin > first && kli_is_blank(m->source.ptr[p.begin - 1])) p.begin--;
         const kl_str before = {m->source.ptr + first, begin - first}, behind = {m->source.ptr + i, end - i};
         if (!kl_str_trim(before).len && !kl_str_trim(behind).len) p = (patch){line, end + (end < m->source.len), {0}};
         vary(m, "other:flags", &p, 1);
@@ -202,16 +176,9 @@ static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
 }
 
 static void drop_flags(mutator *m) {
-    const kl_str prefix = kl_str_of(m->kernel->surface->comment);
-    for (size_t line = 0; m->kernel->n_flags && line < m->source.len;) {
-        const size_t end = line_end(m->source, line);
-        kl_str text = kl_str_trim((kl_str){m->source.ptr + line, end - line});
-        if (kl_str_starts(text, prefix) && !kl_str_ends(text, KL_S("\\"))) {
-            text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
-            if (kl_str_starts(text, KL_S("flags "))) drop_words(m, line, (size_t)(text.ptr - m->source.ptr) + 5, end);
-        }
-        line = end + 1;
-    }
+    kli_directive d = {0};
+    while (m->kernel->n_flags && kli_next_directive(&d, m->source, m->kernel->surface, "flags"))
+        drop_words(m, d.line, d.words, d.end);
 }
 
 static void vary_flags(mutator *m) {
@@ -244,20 +211,10 @@ static bool any_of(const mutator *m, int from, int to, const char *const *words)
     return false;
 }
 
-static bool read_loop(const mutator *m, int i, for_loop *l) {
+static bool read_loop(const mutator *m, int i, kli_loop *l) {
     static const char *const LOOPS[] = {"for", "while", "do", NULL};
-    *l = (for_loop){.at = i, .open = i + 1};
     if (!is(m, i + 1, "(")) return false;
-    l->close = kli_match(&m->tokens, l->open, m->tokens.n);
-    for (int k = l->open + 1; k < l->close; k++) {
-        if (is(m, k, "(") || is(m, k, "{") || is(m, k, "[")) k = kli_match(&m->tokens, k, l->close);
-        if (!is(m, k, ";")) continue;
-        if (!l->condition)
-            l->condition = k + 1;
-        else if (!l->step)
-            l->step = k + 1;
-    }
-    l->body = l->close + 1;
+    kli_read_header(l, &m->tokens, i, m->tokens.n);
     l->after = l->close < m->tokens.n ? statement_end(m, l->body, 0) : 0;
     if (!l->step || l->after > m->tokens.n || l->body >= m->tokens.n) return false;
     l->innermost = !any_of(m, l->body, l->after, LOOPS);
@@ -265,7 +222,7 @@ static bool read_loop(const mutator *m, int i, for_loop *l) {
 }
 
 static void find_loops(mutator *m) {
-    m->loops = KL_ARRAY(m->arena, for_loop, MAX_LOOPS);
+    m->loops = KL_ARRAY(m->arena, kli_loop, MAX_LOOPS);
     int tries = 0;
     for (int i = 0; i < m->tokens.n && m->n_loops < MAX_LOOPS && tries < MAX_TRIES; i++) {
         if (!is(m, i, "for")) continue;
@@ -275,25 +232,25 @@ static void find_loops(mutator *m) {
 }
 
 /* The pragma right above the loop that says `word`; -1: none. */
-static int pragma_above(const mutator *m, const for_loop *l, const char *word) {
-    for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && has(token(m, i)->text, "pragma"); i--)
-        if (has(token(m, i)->text, word)) return i;
+static int pragma_above(const mutator *m, const kli_loop *l, const char *word) {
+    for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && kli_contains(token(m, i)->text, "pragma"); i--)
+        if (kli_contains(token(m, i)->text, word)) return i;
     return -1;
 }
 
 static bool begins_line(const mutator *m, int i) {
     size_t at = begin_of(m, i);
-    while (at > 0 && is_blank(m->source.ptr[at - 1])) at--;
+    while (at > 0 && kli_is_blank(m->source.ptr[at - 1])) at--;
     return at == 0 || m->source.ptr[at - 1] == '\n';
 }
 
 /* `line` becomes a line of its own above the loop, or takes the place of the pragma `old`. */
-static void vary_pragma(mutator *m, const char *action, const for_loop *l, int old, kl_str line) {
+static void vary_pragma(mutator *m, const char *action, const kli_loop *l, int old, kl_str line) {
     patch p = {begin_of(m, l->at), begin_of(m, l->at), {0}};
     if (old >= 0)
         p = (patch){begin_of(m, old), end_of(m, old), line};
     else if (begins_line(m, l->at)) {
-        p.begin = p.end = line_begin(m->source, p.begin);
+        p.begin = p.end = kli_line_begin(m->source, p.begin);
         p.text = kl_arena_printf(m->arena, "%.*s\n", KL_STR_ARG(line));
     } else
         p.text = kl_arena_printf(m->arena, "\n%.*s\n", KL_STR_ARG(line));
@@ -316,7 +273,7 @@ static void vary_ivdep(mutator *m) {
 }
 
 /* The name before the first `=` of the loop's beginning; -1: none. */
-static int variable_of(const mutator *m, const for_loop *l) {
+static int variable_of(const mutator *m, const kli_loop *l) {
     for (int i = l->open + 2; i < l->condition - 1; i++)
         if (is(m, i, "=")) return is_name(m, i - 1) ? i - 1 : -1;
     return -1;
@@ -329,14 +286,14 @@ static bool mentions(const mutator *m, int from, int to, kl_str name) {
 }
 
 /* Nothing but `in` is in `out`. */
-static bool is_perfect(const mutator *m, const for_loop *out, const for_loop *in) {
+static bool is_perfect(const mutator *m, const kli_loop *out, const kli_loop *in) {
     if (in->at == out->body) return true;
     return is(m, out->body, "{") && in->at == out->body + 1 && is(m, in->after, "}") && in->after + 1 == out->after;
 }
 
 static void vary_order(mutator *m) {
     for (int i = 0; i + 1 < m->n_loops; i++) {
-        const for_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
+        const kli_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
         const int variable = variable_of(m, out);
         if (!is_perfect(m, out, in) || variable < 0) continue;
         if (mentions(m, in->open, in->close, token(m, variable)->text)) continue;
@@ -362,7 +319,7 @@ static bool is_flat(const mutator *m, int from, int to) {
     return from < to;
 }
 
-static bool read_step(const mutator *m, const for_loop *l, counting *c) {
+static bool read_step(const mutator *m, const kli_loop *l, counting *c) {
     const int n = l->close - l->step, at = l->step;
     c->advance = text_of(m, l->step, l->close);
     c->step = (kl_str){0};
@@ -374,7 +331,7 @@ static bool read_step(const mutator *m, const for_loop *l, counting *c) {
     return token(m, at + 2)->kind == KLI_TOKEN_NAME || token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
 }
 
-static bool read_counting(const mutator *m, const for_loop *l, counting *c) {
+static bool read_counting(const mutator *m, const kli_loop *l, counting *c) {
     static const char *const LEAVES[] = {"break", "goto", NULL}, *const STAR[] = {"*", NULL};
     const int variable = variable_of(m, l);
     if (variable <= l->open + 1 || any_of(m, l->open + 1, variable, STAR)) return false;
@@ -397,8 +354,8 @@ static kl_str free_name(const mutator *m, kl_str stem) {
     return (kl_str){0};
 }
 
-static kl_str tiled(const mutator *m, const for_loop *l, const counting *c, kl_str tile, int turns) {
-    const size_t line = line_begin(m->source, begin_of(m, l->at));
+static kl_str tiled(const mutator *m, const kli_loop *l, const counting *c, kl_str tile, int turns) {
+    const size_t line = kli_line_begin(m->source, begin_of(m, l->at));
     const int indent = begins_line(m, l->at) ? (int)(begin_of(m, l->at) - line) : 0;
     const kl_str width = c->step.len ? kl_arena_printf(m->arena, "%d * %.*s", turns, KL_STR_ARG(c->step))
                                      : kl_arena_printf(m->arena, "%d", turns);
@@ -418,7 +375,7 @@ static kl_str tiled(const mutator *m, const for_loop *l, const counting *c, kl_s
 static void vary_tiles(mutator *m) {
     static const int TURNS[] = {16, 64, 256};
     for (int i = 0; i < m->n_loops; i++) {
-        const for_loop *l = &m->loops[i];
+        const kli_loop *l = &m->loops[i];
         counting c;
         if (!read_counting(m, l, &c)) continue;
         const kl_str tile = free_name(m, c.name);
@@ -472,7 +429,7 @@ static const struct {
 
 int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     mutator m = {.out = out, .max = max, .arena = a, .kernel = k, .source = k->source};
-    kli_tokens_of(&m.tokens, a, k->source, k->surface);
+    kli_tokens_of(&m.tokens, a, k->source);
     find_loops(&m);
     for (size_t row = 0; row < KL_COUNT(ROWS); row++)
         if (ROWS[row].surfaces & (1 << k->surface->id)) ROWS[row].vary(&m);

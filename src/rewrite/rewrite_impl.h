@@ -9,21 +9,22 @@
 
 typedef enum { KLI_TOKEN_NAME, KLI_TOKEN_NUMBER, KLI_TOKEN_STRING, KLI_TOKEN_PUNCT, KLI_TOKEN_LINE } kli_token_kind;
 
-/* A preprocessor line is one KLI_TOKEN_LINE.  In Python a `#` line is a comment and every other line ends in a PUNCT "\n". */
+/* A preprocessor line is one KLI_TOKEN_LINE. */
 typedef struct {
     kli_token_kind kind;
     kl_str text;   /* a part of the source, quotes and '#' included */
     size_t offset; /* in the source */
-    int column;    /* of the first character of its line that is no blank: Python's indentation */
 } kli_token;
 
 typedef struct {
     kli_token *at;
-    int n;
+    int n, cap;
 } kli_tokens;
 
-/* What stands inside `#if 0` is left out.  Never fails: what is no token of the language is a PUNCT of one byte. */
-void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source, const kl_surface *surface);
+/* C, C++, OpenCL C and CUDA.  What stands inside `#if 0` is left out.  Never fails: what is no
+ * token of the language is a PUNCT of one byte. */
+void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source);
+void kli_tokens_add(kli_tokens *t, kl_arena *a, const kli_token *token);
 bool kli_token_is(const kli_token *t, const char *text);
 
 /* ---- source.c: what a source does ------------------------------------------------------------------------------------ */
@@ -40,6 +41,7 @@ typedef struct {
     double volatiles, asms, waits, empty_loops, idle_loops, slow_flags;
 } kli_source;
 
+/* Directives, and the text in its own language (python.c for Python). */
 void kli_source_read(kli_source *out, const kl_kernel *k);
 
 typedef enum {
@@ -58,5 +60,19 @@ bool kli_next_word(kl_str *word, kl_str *list);
 bool kli_has_word(const char *list, kl_str word);
 /* The next line of `rest` without its line end; false at the end.  `*ended` (may be NULL): it had one. */
 bool kli_next_line(kl_str *line, kl_str *rest, bool *ended);
+
+bool kli_is_blank(char c); /* no line end */
+bool kli_contains(kl_str s, const char *part);
+size_t kli_line_begin(kl_str source, size_t at);
+size_t kli_line_end(kl_str source, size_t at);
+kl_str kli_locus(kl_arena *a, kl_str source, size_t at); /* "line 3: what stands there" */
+
+/* A line `//! WORD words`, by its offsets in the source. */
+typedef struct {
+    size_t line, words, end;
+} kli_directive;
+
+/* The next one behind *d, at first {0}; a line that is continued is left out. */
+bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface, const char *word);
 
 #endif

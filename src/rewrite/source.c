@@ -1,10 +1,14 @@
 /* source.c - the numbers that are read from a kernel's text: which words it uses, and which loops it runs.
  *
- * Only what can be reached counts: functions that a launch names, what those mention, and so on through macros; a
- * macro counts where it is used.  Branches of #if are all counted, except `#if 0`.  Loops are followed by the shape of
- * statements, without types; text that defeats that loses its loops and nothing else.  Work is bounded: macros that
- * multiply end at MAX_EXPANDED tokens. The table of words is words.c; loops are loops.c.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * Only what can be reached counts: functions that a launch names, what those mention, and so on;
+ * macros count where they are used (expand.c).  Branches of #if are all counted, except `#if 0`.
+ * Loops are followed by the shape of statements, without types; text that defeats that loses its
+ * loops and nothing else.  The table of words is words.c; loops are loops.c.
+ * Why no compiler's parser: a trait stands in prompts, and a prompt is the key of its answer, so
+ * the numbers have to be the same on every machine, whatever is installed there, for text whose
+ * headers, types and macros are known to the compiler alone.  loops_test.c holds the loops that
+ * are read here against a compiler's.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "source_impl.h"
 
 #include "base/hash.h"
@@ -12,23 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_EXPANDED = 1 << 19, MAX_MACRO_DEPTH = 8 };
-
 /* ---- symbols ------------------------------------------------------------------------------------------------------- */
 
-kli_symbol *kli_symbol_of(kli_reader *r, kl_str name, bool add) {
-    size_t i = kl_hash_bulk(name.ptr, name.len) & (r->n_slots - 1);
-    while (r->slots[i].name.ptr && !kl_str_eq(r->slots[i].name, name)) i = (i + 1) & (r->n_slots - 1);
-    if (r->slots[i].name.ptr) return &r->slots[i];
-    if (!add) return NULL;
-    r->slots[i] = (kli_symbol){.name = name, .function = -1, .macro = -1};
-    return &r->slots[i];
+void kli_symbols_init(kli_symbols *out, kl_arena *a, int most) {
+    out->n = 64;
+    while (out->n < 2 * (size_t)most) out->n *= 2; /* at most half full */
+    out->slots = KL_ARRAY(a, kli_symbol, out->n);
 }
 
-static void make_slots(kli_reader *r) {
-    r->n_slots = 64;
-    while (r->n_slots < 2 * (size_t)r->tokens.n + 64) r->n_slots *= 2; /* every symbol is a token: at most half full */
-    r->slots = KL_ARRAY(r->arena, kli_symbol, r->n_slots);
+kli_symbol *kli_symbol_of(const kli_symbols *s, kl_str name, bool add) {
+    size_t i = kl_hash_bulk(name.ptr, name.len) & (s->n - 1);
+    while (s->slots[i].name.ptr && !kl_str_eq(s->slots[i].name, name)) i = (i + 1) & (s->n - 1);
+    if (s->slots[i].name.ptr) return &s->slots[i];
+    if (!add) return NULL;
+    s->slots[i] = (kli_symbol){.name = name, .first = -1};
+    return &s->slots[i];
 }
 
 int kli_match(const kli_tokens *t, int open, int end) {
@@ -42,28 +44,16 @@ int kli_match(const kli_tokens *t, int open, int end) {
     return end;
 }
 
-/* ---- macros ---------------------------------------------------------------------------------------------------------- */
-
-/* #define NAME body, #define NAME(a, b) body */
-static void add_macro(kli_reader *r, kl_str line) {
-    kli_tokens t;
-    size_t skip = 1;
-    while (skip < line.len && line.ptr[skip] != 'd') skip++;
-    if (line.len - skip < 7 || memcmp(line.ptr + skip, "define", 6) != 0) return;
-    kli_tokens_of(&t, r->arena, (kl_str){line.ptr + skip + 6, line.len - skip - 6}, r->kernel->surface);
-    if (!t.n || t.at[0].kind != KLI_TOKEN_NAME) return;
-    const kl_str name = t.at[0].text;
-    const bool params = t.n > 1 && kli_token_is(&t.at[1], "(") && t.at[1].text.ptr == name.ptr + name.len;
-    const int body = params ? kli_match(&t, 1, t.n) + 1 : 1;
-    kli_symbol *s = kli_symbol_of(r, name, true);
-    if (body > t.n || r->n_macros == KLI_MAX_MACROS) return;
-    r->macros[r->n_macros] = (kli_macro){.body = {t.at + body, t.n - body}, .next = s->macro, .function_like = params};
-    s->macro = r->n_macros++;
-}
-
-static void find_macros(kli_reader *r) {
-    for (int i = 0; i < r->tokens.n; i++)
-        if (r->tokens.at[i].kind == KLI_TOKEN_LINE) add_macro(r, r->tokens.at[i].text);
+void kli_read_header(kli_loop *l, const kli_tokens *t, int at, int end) {
+    *l = (kli_loop){.at = at, .open = at + 1};
+    l->close = kli_match(t, l->open, end);
+    l->body = l->close + 1;
+    for (int i = l->open + 1; i < l->close && !l->step; i++) {
+        const kli_token *k = &t->at[i];
+        const bool open = kli_token_is(k, "(") || kli_token_is(k, "{") || kli_token_is(k, "[");
+        if (open) i = kli_match(t, i, l->close);
+        if (kli_token_is(k, ";")) *(l->condition ? &l->step : &l->condition) = i + 1;
+    }
 }
 
 /* ---- functions -------------------------------------------------------------------------------------------------------- */
@@ -78,13 +68,23 @@ static bool is_attribute(const kli_token *t) {
 }
 
 static void add_function(kli_reader *r, int name, int body, int end) {
-    kli_symbol *s = kli_symbol_of(r, r->tokens.at[name].text, true);
+    kli_symbol *s = kli_symbol_of(&r->names, r->tokens.at[name].text, true);
     if (r->n_functions == KLI_MAX_FUNCTIONS) return;
-    r->functions[r->n_functions] = (kli_function){.name = name, .body = body, .end = end, .next = s->function};
-    s->function = r->n_functions++;
+    r->functions[r->n_functions] = (kli_function){.name = name, .body = body, .end = end, .next = s->first};
+    s->first = r->n_functions++;
 }
 
-/* At the outermost level: NAME ( ... ) [attributes] { ... }.  `extern "C" {` and `namespace x {` are stepped into. */
+/* extern "C" {, namespace x {, struct y {: what stands inside are declarations again. */
+static bool opens_scope(const kli_tokens *t, int begin, int open) {
+    if (begin < open && t->at[open - 1].kind == KLI_TOKEN_STRING) return true;
+    for (int i = begin; i < open; i++)
+        if (kli_token_is(&t->at[i], "namespace") || kli_token_is(&t->at[i], "struct") ||
+            kli_token_is(&t->at[i], "class") || kli_token_is(&t->at[i], "union"))
+            return true;
+    return false;
+}
+
+/* Outside of functions: NAME ( ... ) [attributes] { ... }. */
 static void find_functions(kli_reader *r) {
     const kli_tokens *t = &r->tokens;
     int name = -1, begin = 0;
@@ -94,10 +94,8 @@ static void find_functions(kli_reader *r) {
             if (!is_attribute(k)) name = i;
             i = kli_match(t, i + 1, t->n);
         } else if (kli_token_is(k, "{")) {
-            const bool opens = i > begin && (t->at[begin].kind == KLI_TOKEN_NAME) &&
-                               (kli_token_is(&t->at[begin], "namespace") || (t->at[i - 1].kind == KLI_TOKEN_STRING));
-            const int end = opens ? i : kli_match(t, i, t->n);
-            if (!opens && name >= 0) add_function(r, name, i, end);
+            const int end = name < 0 && opens_scope(t, begin, i) ? i : kli_match(t, i, t->n);
+            if (name >= 0) add_function(r, name, i, end);
             i = end;
             name = -1;
             begin = i + 1;
@@ -111,15 +109,10 @@ static void find_functions(kli_reader *r) {
 
 /* ---- types of vectors ------------------------------------------------------------------------------------------------- */
 
-/* Every definition of `name` in the source, by enum or macro, says 1. */
+/* A 1, or a name that every enum of the source says is 1. */
 static bool means_one(kli_reader *r, kl_str name) {
     const kli_tokens *t = &r->tokens;
-    const kli_symbol *s = kli_symbol_of(r, name, false);
-    bool any = false;
-    for (int m = s ? s->macro : -1; m >= 0; m = r->macros[m].next) {
-        any = true;
-        if (r->macros[m].body.n != 1 || !kli_token_is(&r->macros[m].body.at[0], "1")) return false;
-    }
+    bool any = kl_str_eq(name, KL_S("1"));
     for (int i = 0; i + 3 < t->n; i++) {
         if (!kl_str_eq(t->at[i].text, name) || !kli_token_is(&t->at[i + 1], "=")) continue;
         any = true;
@@ -149,39 +142,26 @@ static void find_vector_types(kli_reader *r) {
             const kli_token *k = &t->at[j];
             depth += kli_token_is(k, "(") - kli_token_is(k, ")");
             if (k->kind != KLI_TOKEN_NAME) continue;
-            const kli_symbol *s = kli_symbol_of(r, k->text, false);
+            const kli_symbol *s = kli_symbol_of(&r->names, k->text, false);
             const bool sized = kli_token_is(k, "vector_size") || kli_token_is(k, "__vector_size__");
             vector = vector || (sized && !has_one_lane(r, j + 1)) || kli_token_is(k, "ext_vector_type") ||
                      kli_is_vector_type(k->text, r->kernel->surface) || (s && s->vector);
             if (!depth && !is_attribute(k)) name = j;
         }
         if (vector && name >= 0 && j < t->n && kli_token_is(&t->at[j], ";"))
-            kli_symbol_of(r, t->at[name].text, true)->vector = true;
+            kli_symbol_of(&r->names, t->at[name].text, true)->vector = true;
         i = j;
     }
 }
 
 /* ---- what can be reached --------------------------------------------------------------------------------------------- */
 
-static void reach(kli_reader *r, const kli_tokens *t, int begin, int end, int depth);
-
-static void reach_symbol(kli_reader *r, kli_symbol *s, int depth) {
-    for (int m = s->macro; m >= 0 && depth < KLI_MAX_DEPTH; m = r->macros[m].next) {
-        if (r->macros[m].reached) continue;
-        r->macros[m].reached = true;
-        reach(r, &r->macros[m].body, 0, r->macros[m].body.n, depth + 1);
-    }
-    for (int f = s->function; f >= 0; f = r->functions[f].next) {
+static void reach(kli_reader *r, kl_str name) {
+    const kli_symbol *s = kli_symbol_of(&r->names, name, false);
+    for (int f = s ? s->first : -1; f >= 0; f = r->functions[f].next) {
         if (r->functions[f].reached) continue;
         r->functions[f].reached = true;
         r->queue[r->n_queue++] = f;
-    }
-}
-
-static void reach(kli_reader *r, const kli_tokens *t, int begin, int end, int depth) {
-    for (int i = begin; i < end; i++) {
-        kli_symbol *s = t->at[i].kind == KLI_TOKEN_NAME ? kli_symbol_of(r, t->at[i].text, false) : NULL;
-        if (s) reach_symbol(r, s, depth);
     }
 }
 
@@ -192,13 +172,14 @@ static void reach_everything(kli_reader *r) {
 static void find_reached(kli_reader *r) {
     bool known = r->kernel->n_launches > 0;
     for (int i = 0; i < r->kernel->n_launches; i++) {
-        kli_symbol *s = kli_symbol_of(r, r->kernel->launches[i].entry, false);
-        known = known && s && s->function >= 0;
-        if (s) reach_symbol(r, s, 0);
+        const kli_symbol *s = kli_symbol_of(&r->names, r->kernel->launches[i].entry, false);
+        known = known && s && s->first >= 0;
+        reach(r, r->kernel->launches[i].entry);
     }
     for (int done = 0; done < r->n_queue; done++) {
         const kli_function *f = &r->functions[r->queue[done]];
-        reach(r, &r->tokens, f->name, f->end, 0);
+        for (int i = f->name; i < f->end; i++)
+            if (r->tokens.at[i].kind == KLI_TOKEN_NAME) reach(r, r->tokens.at[i].text);
     }
     if (!known) reach_everything(r); /* an entry that a macro spells: better too much than nothing */
 }
@@ -206,67 +187,61 @@ static void find_reached(kli_reader *r) {
 /* ---- counting words ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    const kli_tokens *t;
     int asm_end; /* strings before it are assembler */
     bool body;   /* inside a function's braces */
-    int depth;   /* of macros */
 } place;
-
-static void count_range(kli_reader *r, place *p, int begin, int end);
-
-static void count_macro(kli_reader *r, const place *p, const kli_symbol *s) {
-    for (int m = s->macro; m >= 0 && p->depth < MAX_MACRO_DEPTH; m = r->macros[m].next) {
-        place inside = {.t = &r->macros[m].body,
-                        .asm_end = p->asm_end > 0 ? r->macros[m].body.n : 0,
-                        .body = p->body,
-                        .depth = p->depth + 1};
-        count_range(r, &inside, 0, r->macros[m].body.n);
-    }
-}
 
 static bool is_asm(const kli_token *t) {
     return kli_token_is(t, "asm") || kli_token_is(t, "__asm__") || kli_token_is(t, "__asm");
 }
 
 static void count_asm(kli_reader *r, place *p, int i) {
+    const kli_tokens *t = &r->tokens;
     int open = i + 1;
-    while (open < p->t->n && open < i + 4 && p->t->at[open].kind == KLI_TOKEN_NAME) open++; /* volatile, goto */
+    while (open < t->n && open < i + 4 && t->at[open].kind == KLI_TOKEN_NAME) open++; /* volatile, goto */
     r->out->asms++;
-    if (i >= p->asm_end && open < p->t->n && kli_token_is(&p->t->at[open], "("))
-        p->asm_end = kli_match(p->t, open, p->t->n);
+    if (i >= p->asm_end && open < t->n && kli_token_is(&t->at[open], "("))
+        p->asm_end = kli_match(t, open, t->n);
 }
 
 /* TYPE NAME [ : an array of a function's own. */
 static bool declares_array(const kli_reader *r, const place *p, int i) {
     static const char *const NOT_TYPES[] = {"return", "else", "case", "goto", "sizeof", "do", "throw", "new", "delete"};
-    const kli_token *t = &p->t->at[i];
-    if (!p->body || i < 1 || i + 1 >= p->t->n || !kli_token_is(t + 1, "[") || t[-1].kind != KLI_TOKEN_NAME)
+    const kli_token *t = &r->tokens.at[i];
+    if (!p->body || i < 1 || i + 1 >= r->tokens.n || !kli_token_is(t + 1, "[") || t[-1].kind != KLI_TOKEN_NAME)
         return false;
     for (size_t n = 0; n < KL_COUNT(NOT_TYPES); n++)
         if (kli_token_is(t - 1, NOT_TYPES[n])) return false;
-    for (int back = i - 1; back >= 0 && p->t->at[back].kind == KLI_TOKEN_NAME; back--)
-        if (kli_token_is(&p->t->at[back], "__shared__") || kli_token_is(&p->t->at[back], "__local")) return false;
-    const kli_symbol *s = kli_symbol_of((kli_reader *)(uintptr_t)r, t[-1].text, false);
-    return !s || s->macro < 0;
+    for (int back = i - 1; back >= 0 && r->tokens.at[back].kind == KLI_TOKEN_NAME; back--)
+        if (kli_token_is(&r->tokens.at[back], "__shared__") || kli_token_is(&r->tokens.at[back], "__local"))
+            return false;
+    return true;
+}
+
+/* aligned(4) takes alignment away: only 16 and more, or a name, promise some.  True of any other word. */
+static bool gives_alignment(const kli_tokens *t, int i) {
+    if (!kli_token_is(&t->at[i], "aligned") || i + 2 >= t->n) return true;
+    const kl_str s = t->at[i + 2].text;
+    return t->at[i + 2].kind != KLI_TOKEN_NUMBER || (s.len > 1 && !kl_str_eq(s, KL_S("0")));
 }
 
 static void count_name(kli_reader *r, place *p, int i) {
-    const kli_token *t = &p->t->at[i];
-    const kli_symbol *s = kli_symbol_of(r, t->text, false);
-    const bool call = i + 1 < p->t->n && kli_token_is(t + 1, "(");
+    const kli_token *t = &r->tokens.at[i];
+    const kli_symbol *s = kli_symbol_of(&r->names, t->text, false);
+    const bool call = i + 1 < r->tokens.n && kli_token_is(t + 1, "(");
     if (is_asm(t)) count_asm(r, p, i);
     if ((kli_token_is(t, "volatile") || kli_token_is(t, "__volatile__")) && !(i > 0 && is_asm(t - 1)))
         r->out->volatiles++;
-    if (kli_token_is(t, "_Pragma") && i + 2 < p->t->n) kli_count_pragma(r->out, p->t->at[i + 2].text);
+    if (kli_token_is(t, "_Pragma") && i + 2 < r->tokens.n) kli_count_pragma(r->out, t[2].text);
     if (s && s->vector && p->body) r->out->count[KLI_TRAIT_VECTOR_TYPES]++;
     if (declares_array(r, p, i)) r->out->count[KLI_TRAIT_LOCAL_ARRAYS]++;
-    kli_count_name(r->out, p->t, i, call, r->kernel->surface, p->body);
-    if (s && s->macro >= 0) count_macro(r, p, s);
+    if (gives_alignment(&r->tokens, i))
+        kli_count_name(r->out, t->text, call, p->body, r->kernel->surface);
 }
 
 static void count_range(kli_reader *r, place *p, int begin, int end) {
-    for (int i = begin; i < end && r->expanded < MAX_EXPANDED; i++, r->expanded++) {
-        const kli_token *t = &p->t->at[i];
+    for (int i = begin; i < end; i++) {
+        const kli_token *t = &r->tokens.at[i];
         if (t->kind == KLI_TOKEN_NAME) count_name(r, p, i);
         if (t->kind == KLI_TOKEN_NUMBER) kli_count_number(r->out, t->text);
         if (t->kind == KLI_TOKEN_STRING && i < p->asm_end) kli_count_asm(r->out, t->text);
@@ -278,7 +253,7 @@ static void count_functions(kli_reader *r) {
     for (int f = 0; f < r->n_functions; f++) {
         const kli_function *at = &r->functions[f];
         if (!at->reached) continue;
-        place head = {.t = &r->tokens}, body = {.t = &r->tokens, .body = true};
+        place head = {0}, body = {.body = true};
         int begin = at->name; /* the attributes before the name belong to it */
         while (begin > 0 && !kli_token_is(&r->tokens.at[begin - 1], ";") &&
                !kli_token_is(&r->tokens.at[begin - 1], "}") && r->tokens.at[begin - 1].kind != KLI_TOKEN_LINE &&
@@ -292,7 +267,7 @@ static void count_functions(kli_reader *r) {
 
 /* What stands between the functions: OpenMP and compiler pragmas, arrays in shared memory. */
 static void count_outside(kli_reader *r) {
-    place p = {.t = &r->tokens};
+    place p = {0};
     int from = 0;
     for (int f = 0; f < r->n_functions; f++) { /* in the order of the text */
         for (int i = from; i < r->functions[f].name; i++)
@@ -314,8 +289,6 @@ static double number_of(kl_str text) {
     return v;
 }
 
-static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
-
 static void count_flags(kli_reader *r) {
     static const char *const FAST[] = {"fast-math",   "unsafe-math",    "associative-math", "reciprocal-math",
                                        "finite-math", "fast_math",      "relaxed-math",     "Ofast",
@@ -324,11 +297,11 @@ static void count_flags(kli_reader *r) {
                                        "-fno-unroll", "-mno-", "-opt-disable", "O0",          "-dlcm"};
     for (int i = 0; i < r->kernel->n_flags; i++) {
         for (size_t n = 0; n < KL_COUNT(FAST); n++)
-            if (has(r->kernel->flags[i], FAST[n])) {
+            if (kli_contains(r->kernel->flags[i], FAST[n])) {
                 r->out->count[KLI_TRAIT_FAST_MATH]++;
                 break;
             }
-        for (size_t n = 0; n < KL_COUNT(SLOW); n++) r->out->slow_flags += has(r->kernel->flags[i], SLOW[n]);
+        for (size_t n = 0; n < KL_COUNT(SLOW); n++) r->out->slow_flags += kli_contains(r->kernel->flags[i], SLOW[n]);
         if (kl_str_eq(r->kernel->flags[i], KL_S("-fopenmp"))) r->out->count[KLI_TRAIT_OMP_PRAGMAS]++;
     }
 }
@@ -343,7 +316,7 @@ static void count_directives(kli_reader *r) {
     const double threads = k->threads.text.len ? number_of(k->threads.text) : 0;
     count[KLI_TRAIT_THREADS] = threads > 1 ? threads : 0;
     for (int i = 0; i < k->n_params; i++)
-        if (has(k->params[i].name, "STAGE") && (double)k->params[i].value > count[KLI_TRAIT_STAGES])
+        if (kli_contains(k->params[i].name, "STAGE") && (double)k->params[i].value > count[KLI_TRAIT_STAGES])
             count[KLI_TRAIT_STAGES] = (double)k->params[i].value;
     for (int i = 0; i < k->n_launches; i++) {
         count[KLI_TRAIT_CLUSTERS] += k->launches[i].n_clauses[KL_CLAUSE_CLUSTER] > 0;
@@ -355,15 +328,12 @@ static void count_directives(kli_reader *r) {
     count_flags(r);
 }
 
-static void read_python(kli_reader *r) {
-    place p = {.t = &r->tokens, .body = true};
-    count_range(r, &p, 0, r->tokens.n);
-    kli_read_python_loops(r);
-}
-
 static void read_c(kli_reader *r) {
-    make_slots(r);
-    find_macros(r);
+    kli_tokens written;
+    kli_tokens_of(&written, r->arena, r->kernel->source);
+    r->out->count[KLI_TRAIT_TOKENS] = written.n;
+    kli_expand(&r->tokens, r->arena, &written);
+    kli_symbols_init(&r->names, r->arena, r->tokens.n);
     find_functions(r);
     find_vector_types(r);
     find_reached(r);
@@ -379,13 +349,10 @@ void kli_source_read(kli_source *out, const kl_kernel *k) {
     r->kernel = k;
     r->out = out;
     r->arena = scratch;
-    kli_tokens_of(&r->tokens, scratch, k->source, k->surface);
     count_directives(r);
-    if (k->surface->comment[0] == '#') {
-        make_slots(r);
-        read_python(r);
-    } else
+    if (k->surface->comment[0] == '#')
+        kli_python_read(out, scratch, k);
+    else
         read_c(r);
-    out->count[KLI_TRAIT_TOKENS] = r->tokens.n;
     kl_arena_free(scratch);
 }

@@ -1,6 +1,6 @@
 /* tokens.c - a source as tokens, without comments, white space and what `#if 0` hides.
  *
- * Enough of C, C++, OpenCL C, CUDA and Python to count words and to follow loops; it is no parser and never fails.  A
+ * Enough of C, C++, OpenCL C and CUDA to count words and to follow loops; it is no parser and never fails.  A
  * preprocessor line with its continuations is one token, because what stands in a macro is code only where the macro
  * is used.  Conditions other than `#if 0` are not followed: all branches count.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
@@ -10,14 +10,11 @@
 typedef struct {
     kl_str src;
     size_t pos;
-    bool python, line_start; /* line_start: nothing but blanks on this line so far */
-    size_t line_begin;       /* of the first character that is no blank, minus that of the line */
+    bool line_start; /* nothing but blanks on this line so far */
     kli_tokens *out;
-    int cap;
     kl_arena *arena;
 } lexer;
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || is_digit(c) ||
@@ -33,14 +30,20 @@ static bool here(const lexer *l, const char *text) {
     return l->src.len - l->pos >= n && memcmp(l->src.ptr + l->pos, text, n) == 0;
 }
 
-static void emit(lexer *l, kli_token_kind kind, size_t begin) {
-    if (l->out->n == l->cap) {
-        kli_token *more = KL_ARRAY(l->arena, kli_token, l->cap * 2);
-        memcpy(more, l->out->at, sizeof *more * (size_t)l->out->n);
-        l->out->at = more;
-        l->cap *= 2;
+void kli_tokens_add(kli_tokens *t, kl_arena *a, const kli_token *token) {
+    if (t->n == t->cap) {
+        const int cap = t->cap ? t->cap * 2 : 16;
+        kli_token *more = KL_ARRAY(a, kli_token, cap);
+        if (t->n) memcpy(more, t->at, sizeof *more * (size_t)t->n);
+        t->at = more;
+        t->cap = cap;
     }
-    l->out->at[l->out->n++] = (kli_token){kind, {l->src.ptr + begin, l->pos - begin}, begin, (int)l->line_begin};
+    t->at[t->n++] = *token;
+}
+
+static void emit(lexer *l, kli_token_kind kind, size_t begin) {
+    const kli_token token = {kind, {l->src.ptr + begin, l->pos - begin}, begin};
+    kli_tokens_add(l->out, l->arena, &token);
     l->line_start = false;
 }
 
@@ -50,14 +53,13 @@ static void skip_to(lexer *l, const char *end) {
 }
 
 static bool skip_comment(lexer *l) {
-    if (!l->python && here(l, "/*")) {
+    if (here(l, "/*")) {
         l->pos += 2;
         skip_to(l, "*/");
         return true;
     }
-    if (!(l->python ? peek(l, 0) == '#' : here(l, "//"))) return false;
-    while (l->pos < l->src.len && peek(l, 0) != '\n')
-        l->pos += !l->python && peek(l, 0) == '\\' && peek(l, 1) == '\n' ? 2 : 1;
+    if (!here(l, "//")) return false;
+    while (l->pos < l->src.len && peek(l, 0) != '\n') l->pos += peek(l, 0) == '\\' && peek(l, 1) == '\n' ? 2 : 1;
     if (l->pos > l->src.len) l->pos = l->src.len;
     return true;
 }
@@ -73,12 +75,7 @@ static void raw_string(lexer *l) {
 }
 
 static void quoted(lexer *l) {
-    const char quote = peek(l, 0), triple[] = {quote, quote, quote, '\0'};
-    if (l->python && here(l, triple)) {
-        l->pos += 3;
-        skip_to(l, triple);
-        return;
-    }
+    const char quote = peek(l, 0);
     for (l->pos++; l->pos < l->src.len && peek(l, 0) != quote && peek(l, 0) != '\n'; l->pos++)
         if (peek(l, 0) == '\\' && l->pos + 1 < l->src.len) l->pos++;
     if (peek(l, 0) == quote) l->pos++;
@@ -99,14 +96,14 @@ static void word(lexer *l) {
         else
             break;
     }
-    const bool raw = !l->python && !number && peek(l, 0) == '"' && l->src.ptr[l->pos - 1] == 'R' && l->pos - begin <= 3;
+    const bool raw = !number && peek(l, 0) == '"' && l->src.ptr[l->pos - 1] == 'R' && l->pos - begin <= 3;
     if (raw) raw_string(l);
     emit(l, raw ? KLI_TOKEN_STRING : number ? KLI_TOKEN_NUMBER : KLI_TOKEN_NAME, begin);
 }
 
 static void punct(lexer *l) {
     static const char *const LONG[] = {"<<=", ">>=", "...", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
-                                       "==",  "!=",  "<=",  ">=", "&&", "||", "->", "::", "<<", ">>", "**", "//"};
+                                       "==",  "!=",  "<=",  ">=", "&&", "||", "->", "::", "<<", ">>", "**"};
     const size_t begin = l->pos;
     for (size_t i = 0; i < KL_COUNT(LONG) && l->pos == begin; i++)
         if (here(l, LONG[i])) l->pos += strlen(LONG[i]);
@@ -133,7 +130,7 @@ static void preprocessor(lexer *l) {
 
 static kl_str directive_of(kl_str line) {
     size_t i = 1, begin;
-    while (i < line.len && is_blank(line.ptr[i])) i++;
+    while (i < line.len && kli_is_blank(line.ptr[i])) i++;
     for (begin = i; i < line.len && is_word(line.ptr[i]);) i++;
     return (kl_str){line.ptr + begin, i - begin};
 }
@@ -142,7 +139,7 @@ static bool is_if_zero(kl_str line) {
     const kl_str name = directive_of(line);
     if (!kl_str_eq(name, KL_S("if"))) return false;
     const kl_str rest = kl_str_trim((kl_str){name.ptr + name.len, line.len - (size_t)(name.ptr + name.len - line.ptr)});
-    return rest.len && rest.ptr[0] == '0' && (rest.len == 1 || is_blank(rest.ptr[1]) || rest.ptr[1] == '/');
+    return rest.len && rest.ptr[0] == '0' && (rest.len == 1 || kli_is_blank(rest.ptr[1]) || rest.ptr[1] == '/');
 }
 
 /* From behind `#if 0` to the #else, #elif or #endif that ends it. */
@@ -163,28 +160,16 @@ static void skip_hidden(lexer *l) {
     l->line_start = true;
 }
 
-static void line_end(lexer *l) {
-    const size_t begin = l->pos++;
-    if (l->python && !l->line_start) {
-        emit(l, KLI_TOKEN_PUNCT, begin);
-    }
-    l->line_start = true;
-}
-
 static void step(lexer *l) {
     const char c = peek(l, 0);
-    if (c == '\n')
-        line_end(l);
-    else if (is_blank(c))
+    if (c == '\n') {
+        l->pos++;
+        l->line_start = true;
+    } else if (kli_is_blank(c))
         l->pos++;
     else if (c == '\\' && peek(l, 1) == '\n')
         l->pos += 2;
     else if (!skip_comment(l)) {
-        if (l->line_start) {
-            size_t i = l->pos;
-            while (i > 0 && l->src.ptr[i - 1] != '\n') i--;
-            l->line_begin = l->pos - i;
-        }
         if (c == '#' && l->line_start) {
             preprocessor(l);
             if (is_if_zero(l->out->at[l->out->n - 1].text)) skip_hidden(l);
@@ -199,10 +184,9 @@ static void step(lexer *l) {
     }
 }
 
-void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source, const kl_surface *surface) {
-    lexer l = {
-        .src = source, .out = out, .arena = a, .line_start = true, .python = surface->comment[0] == '#', .cap = 256};
-    *out = (kli_tokens){KL_ARRAY(a, kli_token, l.cap), 0};
+void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source) {
+    lexer l = {.src = source, .out = out, .arena = a, .line_start = true};
+    *out = (kli_tokens){0};
     while (l.pos < l.src.len) step(&l);
 }
 
@@ -234,4 +218,43 @@ bool kli_next_line(kl_str *line, kl_str *rest, bool *ended) {
     *rest = (kl_str){rest->ptr + step_over, rest->len - step_over};
     if (ended) *ended = newline != NULL;
     return true;
+}
+
+bool kli_is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+bool kli_contains(kl_str s, const char *part) {
+    return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL;
+}
+
+size_t kli_line_begin(kl_str source, size_t at) {
+    while (at > 0 && source.ptr[at - 1] != '\n') at--;
+    return at;
+}
+
+size_t kli_line_end(kl_str source, size_t at) {
+    while (at < source.len && source.ptr[at] != '\n') at++;
+    return at;
+}
+
+kl_str kli_locus(kl_arena *a, kl_str source, size_t at) {
+    int line = 1;
+    for (size_t i = 0; i < at; i++) line += source.ptr[i] == '\n';
+    const size_t begin = kli_line_begin(source, at);
+    const kl_str text = kl_str_trim((kl_str){source.ptr + begin, kli_line_end(source, at) - begin});
+    return kl_arena_printf(a, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
+}
+
+bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface, const char *word) {
+    const kl_str prefix = kl_str_of(surface->comment), wanted = kl_str_of(word);
+    for (size_t at = d->end ? d->end + 1 : 0; at < source.len; at = d->end + 1) {
+        d->end = kli_line_end(source, at);
+        kl_str text = kl_str_trim((kl_str){source.ptr + at, d->end - at});
+        if (kl_str_ends(text, KL_S("\\")) || !kl_str_starts(text, prefix)) continue;
+        text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
+        if (!kl_str_starts(text, wanted) || (text.len > wanted.len && !kli_is_blank(text.ptr[wanted.len]))) continue;
+        d->line = at;
+        d->words = (size_t)(text.ptr - source.ptr) + wanted.len;
+        return true;
+    }
+    return false;
 }

@@ -94,19 +94,64 @@ static void test_traits_of_small_sources(void **state) {
     kl_arena_free(a);
 }
 
-static void test_python_loops(void **state) {
+static void read_python(kl_traits *t, kl_arena *a, const char *text) {
+    const char *head = "#! surface triton\n#! launch f grid(1) args(x)\n#! buffer t: f32[8]\n";
+    kl_traits_of(t, a, kernel_named(a, "k.py", kl_arena_printf(a, "%s%s", head, text).ptr), NULL);
+}
+
+static const struct {
+    const char *text, *trait;
+    double value;
+} PYTHON[] = {
+    {"def f(x):\n  for i in range(0, 64, 8):\n    for j in range(4): pass  # for k in x\n"
+     "  y = [1 for q in x]\n",
+     "source.loops", 2},
+    {"def f(x):\n  for i in range(0, 64, 8):\n    for j in range(0, 4, 1): pass\n",
+     "source.blocked_loops", 1},
+    {"def f(x):\n  for i in tl.range(0, x,\n      step=8): pass\n", "source.blocked_loops", 1},
+    {"def g(x):\n  while x: x -= 1\n@jit\ndef f(x):\n  for i in x:\n    g(i)\n",
+     "source.loop_depth", 2},
+    {"def g(x):\n  return g(x)\ndef f(x):\n  for i in x: g(f(x))\n", "source.loop_depth", 1},
+    {"def unused(x):\n  for i in x: tl.dot(x, x)\ndef f(x): pass\n", "source.loops", 0},
+    {"def unused(x):\n  for i in x: tl.dot(x, x)\ndef f(x): pass\n", "source.functions", 1},
+    {"def f(x):\n  s = 'tl.dot(x, x)'  # tl.dot(x, x)\n  return tl.dot(x, x) + dot\n",
+     "source.mma", 1},
+    {"def f(x):\n  for i in x:\n    a[i] += 1; b += 2; a[i] += 3\n", "source.accumulators", 2},
+    {"def f(x):\n  return x * 0.0096755413 + 1e-6\n", "source.constants", 1},
+    {"def f(x): tl.load(x, mask=x < 3)\n", "source.masked", 1},
+    {"def f(x): tl.inline_asm_elementwise('shfl.sync')\n", "source.shuffles", 1},
+    {"def f(x):\n  if x\n    pass\n", "source.loops", 0}, /* no Python: directives are known */
+    {"def f(x):\n  if x\n    pass\n", "source.buffers", 1},
+};
+
+static void test_python(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_traits t;
-    kl_traits_of(&t, a,
-                 kernel_named(a, "k.py",
-                              "#! surface triton\n#! launch f grid(1) args(x)\nimport triton\n\ndef f(x):\n    for i "
-                              "in range(0, 64, 8):\n"
-                              "        for j in range(4):\n            x = x  # for k in x\n    y = [1 for q in x]\n"),
-                 NULL);
-    assert_float_equal(kl_trait(&t, KL_S("source.loops")), 2, 0);
-    assert_float_equal(kl_trait(&t, KL_S("source.loop_depth")), 2, 0);
-    assert_float_equal(kl_trait(&t, KL_S("source.blocked_loops")), 1, 0);
+    for (size_t i = 0; i < KL_COUNT(PYTHON); i++) {
+        kl_traits t;
+        read_python(&t, a, PYTHON[i].text);
+        const double got = kl_trait(&t, kl_str_of(PYTHON[i].trait));
+        if (got != PYTHON[i].value)
+            fail_msg("%s is %g, not %g, in\n%s", PYTHON[i].trait, got, PYTHON[i].value,
+                     PYTHON[i].text);
+    }
+    kl_arena_free(a);
+}
+
+static void test_hostile_python_ends(void **state) {
+    (void)state;
+    static const char *const UNITS[] = {"(",       "-",  "f(",      "[x for x in ",
+                                        "lambda:", "x.", "if x: ", "'''"};
+    kl_arena *a = kl_arena_new();
+    for (size_t i = 0; i < KL_COUNT(UNITS); i++) {
+        kl_buf b = {0};
+        kl_traits t;
+        kl_buf_printf(&b, "def f(x):\n  return ");
+        for (int n = 0; n < 40000; n++) kl_buf_printf(&b, "%s", UNITS[i]);
+        read_python(&t, a, b.ptr);
+        assert_float_equal(kl_trait(&t, KL_S("source.buffers")), 1, 0);
+        kl_buf_fini(&b);
+    }
     kl_arena_free(a);
 }
 
@@ -119,7 +164,8 @@ static void test_hostile_sources_end(void **state) {
     } rows[] = {{"for (", 40000}, {"if (x) ", 40000}, {"{", 40000},
                 {"asm ", 60000},  {"x += ", 60000},   {"#define A A A\nA ", 4000},
                 {"f(", 40000},    {"do ", 40000},     {"\"", 40000},
-                {"/*", 40000}};
+                {"/*", 40000},   {"#define A(x) x x\nA(A(", 4000},
+              {"#define E\n#define F E E E E E E E E\nF F ", 4000}};
     for (size_t i = 0; i < KL_COUNT(rows); i++) {
         kl_buf b = {0};
         kl_traits t;
@@ -226,6 +272,14 @@ static const struct {
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "#define W __rdtsc()\nvoid f(float *x, float *y, int n) { W; " LOOP " }", "only takes time"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
+     "#define W __rdtsc\nvoid f(float *x, float *y, int n) { W(); " LOOP " }", "only takes time"},
+    {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
+     "#define W(n) for (int k = 0; k < n; k++) {}\nvoid f(float *x, float *y, int n) { W(9) " LOOP " }",
+     "empty body"},
+    {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
+     "#define W(n) for (int k = 0; k < n; k++)\nvoid f(float *x, float *y, int n) { W(9) { " LOOP " } }",
+     "repeats the same work"},
+    {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "void f(float *x, float *y, int n) { for (int k = 0; k < 9; k++); " LOOP " }", "empty body"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "void f(float *x, float *y, int n) { for (int r = 0; r < 3; r++) { " LOOP " } }", "repeats the same work"},
@@ -274,7 +328,8 @@ static void test_real_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_traits_of_small_sources),
-                                       cmocka_unit_test(test_python_loops),
+                                       cmocka_unit_test(test_python),
+                                       cmocka_unit_test(test_hostile_python_ends),
                                        cmocka_unit_test(test_hostile_sources_end),
                                        cmocka_unit_test(test_json_and_code_features),
                                        cmocka_unit_test(test_naive_kernels_are_naive_and_others_are_not),

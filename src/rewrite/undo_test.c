@@ -135,16 +135,6 @@ static void test_at_most_as_many_as_asked(void **state) {
 
 /* ---- real kernels ---------------------------------------------------------------------------------------------------- */
 
-/* The task is the folder that the kernel's path names: tasks/NAME or experts/NAME/SURFACE. */
-static kl_task *task_of(kl_arena *a, const kl_kernel *k) {
-    kl_task *t;
-    kl_error e = {0};
-    kl_str dir = kl_fs_dirname(a, k->path.ptr);
-    if (memmem(dir.ptr, dir.len, "/experts/", 9)) dir = kl_fs_dirname(a, dir.ptr);
-    assert_ok(kl_task_load(&t, a, kl_arena_printf(a, KL_TEST_ROOT "/tasks/%s", kl_fs_basename(dir.ptr).ptr).ptr, &e));
-    return t;
-}
-
 static void compile(kl_arena *a, const kl_kernel *k, const kl_undoing *u) {
     const kl_task *t = task_of(a, k);
     const kl_workload *w = kl_task_workload(t, (kl_str){0}, KL_ON_CPU);

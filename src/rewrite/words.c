@@ -100,11 +100,9 @@ static bool one_of(kl_str s, const char *const *list, size_t n) {
     return false;
 }
 
-static bool has(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
-
 static bool matches(const word_row *w, kl_str s) {
     const kl_str text = kl_str_of(w->text);
-    return w->match == WHOLE ? kl_str_eq(s, text) : w->match == BEGINS ? kl_str_starts(s, text) : has(s, w->text);
+    return w->match == WHOLE ? kl_str_eq(s, text) : w->match == BEGINS ? kl_str_starts(s, text) : kli_contains(s, w->text);
 }
 
 /* float4, uint2, half8: the types of OpenCL and CUDA. */
@@ -141,19 +139,10 @@ bool kli_is_vector_type(kl_str s, const kl_surface *surface) {
     }
 }
 
-/* aligned(4) takes alignment away: only 16 and more, or a name, promise some. */
-static bool gives_alignment(const kli_tokens *t, int i) {
-    if (!kli_token_is(&t->at[i], "aligned") || i + 2 >= t->n) return true;
-    const kl_str s = t->at[i + 2].text;
-    return t->at[i + 2].kind != KLI_TOKEN_NUMBER || (s.len > 1 && !kl_str_eq(s, KL_S("0")));
-}
-
-void kli_count_name(kli_source *out, const kli_tokens *t, int i, bool call, const kl_surface *surface, bool body) {
-    const kl_str s = t->at[i].text;
+void kli_count_name(kli_source *out, kl_str s, bool call, bool body, const kl_surface *surface) {
     for (size_t n = 0; n < KL_COUNT(WORDS); n++) {
         const word_row *w = &WORDS[n];
         if (!(w->surfaces & (1 << surface->id)) || (w->call && !call) || !matches(w, s)) continue;
-        if (w->trait == KLI_TRAIT_ALIGNED && !gives_alignment(t, i)) continue;
         if (w->trait == KLI_TRAIT_INTRINSICS && kl_str_eq(s, KL_S("_mm_prefetch"))) continue;
         out->count[w->trait]++;
     }
@@ -180,13 +169,13 @@ void kli_count_number(kli_source *out, kl_str text) {
 
 void kli_count_pragma(kli_source *out, kl_str text) {
     const bool line = text.len && text.ptr[0] == '#';
-    if (line && !has((kl_str){text.ptr, text.len < 24 ? text.len : 24}, "pragma")) return;
-    if (has(text, "unroll")) out->count[KLI_TRAIT_UNROLLS]++;
-    if (has(text, "omp simd") || has(text, "ivdep") || has(text, "omp declare simd") || has(text, "vectorize("))
+    if (line && !kli_contains((kl_str){text.ptr, text.len < 24 ? text.len : 24}, "pragma")) return;
+    if (kli_contains(text, "unroll")) out->count[KLI_TRAIT_UNROLLS]++;
+    if (kli_contains(text, "omp simd") || kli_contains(text, "ivdep") || kli_contains(text, "omp declare simd") || kli_contains(text, "vectorize("))
         out->count[KLI_TRAIT_SIMD_PRAGMAS]++;
-    else if (has(text, "omp "))
+    else if (kli_contains(text, "omp "))
         out->count[KLI_TRAIT_OMP_PRAGMAS]++;
-    out->slow_flags += has(text, "optimize");
+    out->slow_flags += kli_contains(text, "optimize");
 }
 
 /* Not in the middle of a word: "shared.global" is no "red.global". */
@@ -199,5 +188,5 @@ void kli_count_asm(kli_source *out, kl_str text) {
     static const char *const WAIT[] = {"nanosleep", "pause",  "rdtsc",  "globaltimer", "%clock",
                                        "cpuid",     "mfence", "lfence", "clflush",     "nop"};
     for (size_t i = 0; i < KL_COUNT(ASM); i++) out->count[ASM[i].trait] += has_word(text, ASM[i].text);
-    for (size_t i = 0; i < KL_COUNT(WAIT); i++) out->waits += has(text, WAIT[i]);
+    for (size_t i = 0; i < KL_COUNT(WAIT); i++) out->waits += kli_contains(text, WAIT[i]);
 }
