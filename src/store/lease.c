@@ -61,11 +61,10 @@ static bool read_stat(uint64_t *start, char *state, int pid) {
         " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
     char path[64];
     kl_str text;
-    kl_error unused = {0};
     kl_arena *a = kl_arena_new();
     unsigned long long ticks = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const bool there = kl_fs_read(&text, a, path, 4096, &unused) == KL_OK;
+    const bool there = kl_fs_read(&text, a, path, 4096, kl_ignored()) == KL_OK;
     /* The program's name, in brackets, may hold anything. */
     const char *behind = there ? strrchr(text.ptr, ')') : NULL;
     const bool read = behind && sscanf(behind + 1, format, state, &ticks) == 2;
@@ -307,7 +306,6 @@ static kl_err take_alone(kl_store *s, const kl_lease *l, char who[KL_LEASE_OWNER
 
 kl_err kli_lease_take(kl_lease **out, kl_store *s, const char *name, int64_t milliseconds,
                       char who[KL_LEASE_OWNER_BYTES], kl_error *e) {
-    kl_error unused = {0};
     kl_lease *l;
     *out = NULL;
     who[0] = '\0';
@@ -316,7 +314,7 @@ kl_err kli_lease_take(kl_lease **out, kl_store *s, const char *name, int64_t mil
     err = take_alone(s, l, who, e);
     if (!err && !start_keeper(l)) {
         err = kl_fail(e, KL_ESPAWN, name, "no thread to keep the lease");
-        (void)with_own(s, l, drop_lease, &unused);
+        (void)with_own(s, l, drop_lease, kl_ignored());
     }
     if (err) {
         free_lease(l);

@@ -15,7 +15,8 @@ def declared(header):
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", header.read_text(), flags=re.S)
     text = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", text, flags=re.M)
     text = re.sub(r"\btypedef\s[^;{]*;", "", text)  # types of functions
-    return set(re.findall(r"\b(kl_\w+)\s*\((?!\s*\*)", text))
+    data = re.findall(r"\bextern const \w+ (\w+)\s*[;\[]", text)
+    return set(re.findall(r"\b(kl_\w+)\s*\((?!\s*\*)", text)) | set(data)
 
 
 def exported(*nm):
