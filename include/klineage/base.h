@@ -117,7 +117,7 @@ typedef struct {
     char   hint[512];     /* the next command to type; may be empty */
 } kl_error;
 
-kl_error *kl_ignored(void); /* of this thread; nobody reads it */
+kl_error *kl_ignored(void); /* of this thread: overwritten, never read */
 
 /* Fill `e` and return `code`, so that a failing function ends with `return kl_fail(e, KL_EIO, path, "...")`. */
 kl_err kl_fail(kl_error *e, kl_err code, const char *where, const char *fmt, ...) KL_PRINTF(4, 5);
