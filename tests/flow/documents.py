@@ -36,8 +36,8 @@ def validate(source, document):
 
 
 def check(source, words, answer):
-    """`words`: of the command.  Without --json, or for text that was asked for, there is nothing to check."""
-    if not {"--json", "--json-pretty"} & set(words) or {"--generate", "--help", "-h"} & set(words):
+    """`words`: of the command.  Without --json, or where help was asked for, there is nothing to check."""
+    if not {"--json", "--json-pretty"} & set(words) or {"help", "--generate", "--help", "-h"} & set(words):
         return
     for line in answer.err.splitlines():
         validate(source, json.loads(line))

@@ -209,6 +209,32 @@ def test_every_document_has_a_schema(p):
             assert name in named, f"{path.name} prints klineage/{name}, which docs/schema does not describe"
 
 
+def test_every_command_prints_a_document(p):
+    """Place.run holds each against its schema; what needs a model or minutes does that in another flow."""
+    library, lineage = ("--library", p.source / "library"), p.source / "library/lineages/gemm-c.json"
+    softmax = p.source / "tasks/softmax/naive.c"
+    card = p.write("card.json", '{"skill_id": "gemm.tma_load", "intent": "load by TMA", "carrier": "code"}')
+    (p.folder / "spool").mkdir()
+    (p.folder / "mine").mkdir()
+    here = [("gate", "gemm", p.naive, "--check-only"), ("verdict", "list"), ("verdict", "show", "KEY"), ("doctor",),
+            ("task", "list"), ("task", "show", "gemm"), ("task", "check", HERE / "loop/running"), ("kernel", "show", p.naive, "--task", "gemm"),
+            ("kernel", "source", p.naive), ("kernel", "diff", p.naive, softmax), ("lineage", "import", lineage),
+            ("lineage", "list"), ("lineage", "show", "gemm-c"), ("lineage", "export", "gemm-c", "--out", "x.json"),
+            ("library", "list", *library), ("library", "check", *library), ("library", "judge", *library),
+            ("card", "show", "pack-b-c", *library), ("retrieve", "gemm", p.naive, *library), ("cost",), ("run", "list"),
+            ("library", "import", card, "--library", "mine"), ("spool", "spool")]
+    elsewhere = ("tune", "walk", "lift", "admit", "optimize", "experiment", "report", "run show", "run record", "lineage rederive",
+                 "lineage judge")
+    for words in here:
+        key = p.run("verdict", "list", "--json").json()["verdicts"][0]["key"] if "KEY" in words else ""
+        answer = p.run(*[key if word == "KEY" else word for word in words], "--json", limit=200)
+        assert answer.status in (EXIT["ok"], EXIT["no"]) and answer.json()["version"] == 1, answer
+    commands = re.findall(r"^## klineage (.*)$", (p.source / "docs/reference.md").read_text(), re.M)
+    known = [*elsewhere, "help", *(" ".join(map(str, words)) for words in here)]
+    for command in commands:
+        assert any(f"{command} ".startswith(f"{name} ") or f"{name} ".startswith(f"{command} ") for name in known), command
+
+
 def test_completion_scripts_and_man_page_parse(p):
     for shell in ("bash", "zsh", "fish"):
         script = p.write(f"klineage.{shell}", p.run("--generate", f"complete-{shell}").is_("ok").out)

@@ -487,7 +487,7 @@ def lifted(p):
     with serving(p, [CARD]) as server:
         lift = ("lift", "l.json", "l.json", "--library", "library", "--model", HAIKU, "--budget", "0.05")
         p.run(*lift, env={"ANTHROPIC_API_KEY": KEY}).is_("ok", "from 1 transition", "klineage admit")
-        p.run(*lift, env={"ANTHROPIC_API_KEY": KEY}).is_("ok")
+        p.run(*lift, "--json", env={"ANTHROPIC_API_KEY": KEY}).is_("ok")
         assert len(server.requests()) == 1
     p.run("library", "check", "--library", "library").is_("ok", "lifted")
     return next((p.folder / "library/lifted").iterdir()).name
@@ -498,7 +498,8 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
     with serving(p, [whole(FAST)]) as server:
-        answer = settled(p.run("admit", name, name, *ADMIT, "--model", HAIKU, env=key, limit=200)).is_("ok", "1 of 1 admitted")
+        answer = settled(p.run("admit", name, name, *ADMIT, "--model", HAIKU, "--json", env=key, limit=200)).is_("ok")
+        assert answer.json()["admitted"] == 1, answer
         asked = [texts_of(r["body"]) for r in server.requests()]
         assert len(asked) == 1 and CARD.splitlines()[1] in asked[0][-1], (answer, asked)
     skill = p.folder / "library/admitted" / name / "SKILL.md"
@@ -609,7 +610,7 @@ def test_recordings(p):
         return [(t, n, {k: s[k] for k in ("action", "locus", "kernel", "outcome", "best", "accepted", "spent_microusd", "policy", "phase")})
                 for t, n, s in kept(store, run)[0]]
     assert shape(database(p), first["run"]) == shape(p.folder / "other.db", again["run"])
-    p.run("run", "record", first["run"], "--out", "twice.jsonl").is_("ok")
+    p.run("run", "record", first["run"], "--out", "twice.jsonl", "--json").is_("ok")
     assert (p.folder / "twice.jsonl").read_bytes() == (p.folder / "calls.jsonl").read_bytes()
 
     optimize(p, recording(p, [DONE], name="new.jsonl", version=2)).is_("usage", "version 2", "klineage run record")

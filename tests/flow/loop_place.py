@@ -248,7 +248,7 @@ class Page(html.parser.HTMLParser):
 
 def page(p, *runs):
     out = p.folder / "report.html"
-    p.run("report", *runs, "--out", out).is_("ok")
+    p.run("report", *runs, "--out", out, "--json").is_("ok")
     text = out.read_text(encoding="utf-8")
     parsed = Page()
     parsed.feed(text)
