@@ -521,7 +521,7 @@ def test_params_and_tune(p):
         said.append(p.run("tune", "gemm", kernel, *shape, "--max-trials", "2", "--json", limit=90))
         return said[-1]
     found = timed(tuned)
-    for word in ("trial 1 of at most 2: BM=", "trial 2 of at most 2: BM="):
+    for word in ("variant 1 of at most 2: BM=", "variant 2 of at most 2: BM="):
         assert word in said[-1].err or len(found["trials"]) < 2, str(said[-1])
     assert found["schema"] == "klineage/tuning" and found["grid"] == 4 and 1 <= len(found["trials"]) <= 2, found
     assert "BM=" in found["best"] and found["verdict"]["outcome"] in ("pass", "unstable"), found

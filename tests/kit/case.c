@@ -3,6 +3,7 @@
 
 #include "base/fs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- reading ---------------------------------------------------------------------------------------------- */
@@ -85,8 +86,7 @@ static bool run_case(kl_str path, kit_run_case *run) {
             c->path.ptr,
             kl_arena_printf(arena, "%.*s%.*s", KL_STR_ARG(c->head), KL_STR_ARG(kl_buf_str(&got))), &e));
     else if (!same)
-        print_message("%s\n--- expected\n%.*s--- got\n%.*s", c->path.ptr, KL_STR_ARG(c->expect),
-                      KL_STR_ARG(kl_buf_str(&got)));
+        printf("%s\n--- expected\n%.*s--- got\n%.*s", c->path.ptr, KL_STR_ARG(c->expect), KL_STR_ARG(kl_buf_str(&got)));
     kl_buf_fini(&got);
     kit_tear_down(NULL);
     return same;
