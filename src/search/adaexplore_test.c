@@ -218,7 +218,7 @@ static const char *fourth_step(double exploration, double alpha, const char *fir
 }
 
 /* Twice 1.5 times the start is 0.5697 in the mean of two visits; the other is gone to when it is worth more than that less 0.307 x 1.77 = 0.543. */
-static void test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_one_that_does_not_compile_nothing(void **state) {
+static void test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_no_kernel_nothing(void **state) {
     assert_contains(fourth_step(1.77, 0, WHOLE("// ns 200"), WHOLE("// ns 200 // again"), WHOLE("// outcome wrong")),
                     "// outcome wrong");
     tear_down(state), set_up(state);
@@ -456,7 +456,7 @@ int main(void) {
         CASE(test_adaexplore_step__past_the_limit_of_small_ones_it_is_large),
         CASE(test_adaexplore_tree__widens_by_children_squared),
         CASE(test_adaexplore_tree__without_a_bonus_it_follows_the_best_mean),
-        CASE(test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_one_that_does_not_compile_nothing),
+        CASE(test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_no_kernel_nothing),
         CASE(test_adaexplore_tree__alpha_follows_the_best_instead_of_the_mean),
         CASE(test_adaexplore_pool__has_the_best_correct_kernel_of_each_large_step),
         CASE(test_adaexplore_pool__is_the_path_from_the_root),
