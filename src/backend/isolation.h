@@ -1,4 +1,5 @@
-/* isolation.h - what compilers and runners call to confine themselves; isolation.c and filters.c implement it.
+/* isolation.h - what compilers and runners call to confine themselves; isolation.c and filters.c implement it,
+ * apart from the rest of the folder: libklineage has its own copy of both (kl_confine).
  *
  *   compile child   kli_jail_open in the gate, kli_jail_enter between fork and exec
  *   runner          kli_confine_runner once, before it is told of any artefact
@@ -45,6 +46,9 @@ typedef struct {
 void kli_jail_open(kli_jail *j, const char *dir, const char *const *more);
 int  kli_jail_enter(void *jail); /* kl_proc_spec.confine */
 void kli_jail_close(kli_jail *j);
+
+bool kli_set_limit(int which, uint64_t value); /* soft and hard */
+bool kli_become_nobody(void);
 
 /* ---- a runner ------------------------------------------------------------------------------------------------ */
 
