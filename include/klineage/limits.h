@@ -39,7 +39,7 @@
 #define KL_MAX_STEPS 64                        /* of a walk */
 #define KL_MAX_PROPOSALS 100000                /* of one search */
 #define KL_MAX_TRACKS 1024                     /* of one run: each is a line of work with a process of its own while it runs */
-#define KL_LEASE_SECONDS 60                    /* of a lease whose owner is on another host; renewed every quarter of it */
+#define KL_LEASE_SECONDS 60                    /* until it ends unless renewed, every 15 s */
 #define KL_MAX_EXPERIMENT_BYTES (256u << 10)   /* one experiment file; a row takes some hundred bytes */
 
 #endif

@@ -54,14 +54,17 @@ typedef struct {
     int  jobs;                /* tracks at a time, each in its own process; 0: 1 */
     bool once;                /* pump: return KL_PENDING instead of waiting for a mailbox or spool */
     bool hush;                /* tracks print nothing: the caller shows their progress */
-    /* Called every now and then while several tracks run, with one state a track.  It may read the run's store. */
+    /* Called now and then while several tracks run, with one state per track.  It may read the
+     * run's store. */
     void (*tick)(void *ctx, const kl_track_state *states, int n);
     void *tick_ctx;
 } kl_track_opts;
 
 /* Run every track to its end, then each line that ended well once more in this process, out of the journal alone, so that its ctx holds the
- * result.  A single track runs here at once.  Two processes may not work on one track (a lease): KL_EBUSY.  No other store of this process
- * may be open on the same journal meanwhile (kl_store_fork).  Errors: KL_PENDING (with `once`), KL_EINTR (says how to resume), else the first track's error after the others ended. */
+ * result.  A single track runs here at once.  Two processes may not work on one track (a lease):
+ * KL_EBUSY.  No other store of this process may be open on the same journal meanwhile
+ * (kl_store_fork).  Errors: KL_PENDING (with `once`), KL_EINTR (says how to resume), else the first
+ * track's error after the others ended. */
 KL_MUST_USE kl_err kl_run_tracks(kl_run *r, const kl_track_spec *tracks, int n, const kl_track_opts *o, kl_error *e);
 
 kl_arena   *kl_track_arena(kl_track *t);      /* of the last pass, the one whose results count, lives until kl_run_close; others until the line returns */

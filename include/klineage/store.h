@@ -1,12 +1,13 @@
 /* store.h - the journal, in which every verdict, every model call and every charge stays.
  *
- * A handle over whatever keeps the rows; the first that does is one SQLite file (its schema is src/store/schema.sql), another
- * one is a table of operations (src/store/store_ops.h).  Never runs a kernel, never calls a model, never judges what it
- * keeps: a verdict is JSON that the gate wrote.  Several processes may share a journal; one kl_store belongs to one
- * thread.  A worker never links this.
+ * A handle over a table of operations (src/store/store_ops.h); the first member keeps the rows in
+ * one SQLite file (src/store/schema.sql).  Never runs a kernel, never calls a model, never judges
+ * what it keeps: a verdict is JSON that the gate wrote.  Several processes may share a journal; one
+ * kl_store belongs to one thread.  A worker never links this.
  *
- * Every function may wait up to 5 s for another writer (then KL_EBUSY) and gives KL_EIO, with a hint, for a full disk,
- * a file that cannot be written and a file that is damaged.  SPDX-License-Identifier: Apache-2.0 */
+ * Every function may wait up to 5 s for another writer (then KL_EBUSY) and gives KL_EIO, with a
+ * hint, for a full disk, a file that cannot be written and a file that is damaged.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_STORE_H
 #define KLINEAGE_STORE_H
 
@@ -24,8 +25,8 @@ kl_str kl_store_default_path(kl_arena *a);
  * Errors: KL_EINVAL for a file of another program or of a newer klineage; it is left untouched. */
 KL_MUST_USE kl_err kl_store_open(kl_store **out, const char *path, kl_error *e);
 void               kl_store_close(kl_store *s); /* accepts NULL */
-/* fork(2) for a process that has a store open; both sides go on using it, each for itself.  No other store of this process may be
- * open on the same file meanwhile, and none of its leases is held. */
+/* fork(2) for a process that has a store open: both sides may use it, each for itself.  No other
+ * store of this process may be open on the same journal meanwhile, and it may hold no lease. */
 KL_MUST_USE pid_t kl_store_fork(kl_store *s);
 
 /* ---- verdicts ----------------------------------------------------------------------------------------------- */
@@ -102,16 +103,19 @@ KL_MUST_USE kl_err kl_store_effect_put(kl_store *s, const kl_store_effect *f, kl
 KL_MUST_USE kl_err kl_store_effect_list(kl_store_effect **rows, size_t *n, kl_store *s, kl_arena *a, const char *run,
                                         const char *track, kl_error *e);
 
-/* ---- leases: who works on what ---------------------------------------------------------------------------------- */
+/* ---- leases: which process works on what ------------------------------------------------------ */
 
-/* This process alone works on `name` until it releases the lease or ends.  A lease has an owner, a process, and a deadline, and is renewed in
- * the background.  It is taken over at once from an owner of this host that is gone, and after its deadline from one that cannot be looked at. */
+/* This process alone works on `name` until it releases the lease or ends.  A lease has an owner, a
+ * process, and a deadline, and is renewed in the background.  It is taken over at once from an owner
+ * of this host that is gone, and after its deadline from one that cannot be seen from here. */
 typedef struct kl_lease kl_lease;
 
 enum { KL_LEASE_OWNER_BYTES = 128 };
 
-/* Errors: KL_EBUSY, with "process 17" in `owner`, where another process has it; a store that is busy leaves `owner` empty. */
-KL_MUST_USE kl_err kl_lease_take(kl_lease **out, kl_store *s, const char *name, char owner[KL_LEASE_OWNER_BYTES], kl_error *e);
+/* Errors: KL_EBUSY, with "process 17" in `owner`, where another process has it; a journal that is
+ * busy leaves `owner` empty. */
+KL_MUST_USE kl_err kl_lease_take(kl_lease **out, kl_store *s, const char *name,
+                                 char owner[KL_LEASE_OWNER_BYTES], kl_error *e);
 void               kl_lease_release(kl_lease *l); /* before its store is closed; accepts NULL */
 
 /* ---- the ledger -------------------------------------------------------------------------------------------------- */
@@ -124,7 +128,7 @@ typedef struct {
     kl_str  state;              /* "reserved" "settled" "lost" (not answered whole; counts as reserved) "released" (cost nothing) */
     int64_t reserved_microusd, settled_microusd;
     int64_t least_microusd;     /* kl_store_reserve: with so little it may be satisfied; 0: all or nothing.  Not kept. */
-    const kl_lease *lease;      /* kl_store_reserve: what has to be held to ask; NULL: nothing.  Not kept. */
+    const kl_lease *lease;      /* kl_store_reserve: has to be held; NULL: none has.  Not kept. */
     int64_t input, cache_read, cache_write_5m, cache_write_1h, output;
     bool    estimated;
     kl_str  created;

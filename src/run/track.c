@@ -16,7 +16,7 @@
 
 #define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
 #define POLL_MOST_NS 4000000000
-#define LEASE_WAIT_NS 3000000000 /* for a track that somebody has: a killed process takes a moment to be gone */
+#define LEASE_WAIT_NS 3000000000 /* for a taken track: a killed process takes a moment to be gone */
 #define LEASE_LOOK_NS 50000000
 #define POLL_SHARE 50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
 
@@ -67,7 +67,7 @@ void kli_track_begin(kl_track *t) {
 
 static bool is_leased(kl_err err, const char *owner) { return err == KL_EBUSY && owner[0]; }
 
-/* One that was killed is gone in a moment, so it is given one before it is said that somebody works on this track. */
+/* A process that was killed is gone in a moment, so it is given one before this one is refused. */
 kl_err kli_track_lease(kl_track *t, kl_error *e) {
     const char *name = kl_arena_printf(t->keep, "%s/%s", t->run->id, t->spec->name).ptr;
     const int64_t until = kl_now_ns() + LEASE_WAIT_NS;

@@ -46,7 +46,7 @@ typedef struct {
     int64_t track, run;
 } sums;
 
-/* Amounts are not negative.  What calls really cost may be above every cap: a sum ends, not wraps. */
+/* Amounts are not negative.  What calls cost may be above every cap: a sum ends, not wraps. */
 static void add(int64_t *sum, int64_t amount) {
     *sum = amount > INT64_MAX - *sum ? INT64_MAX : *sum + amount;
 }

@@ -536,8 +536,9 @@ def test_an_unstable_verdict_is_followed_by_a_better_one(p):
     kept = p.gate(p.naive, "--check-only", "--json").is_("ok").json()
     key = p.run("verdict", "list", "--json").json()["verdicts"][0]["key"]
     shown = p.run("verdict", "show", key, "--json").is_("ok").json()
-    with sqlite3.connect(p.folder / "state/klineage/klineage.db") as journal:  # as if the machine had been busy
-        journal.execute("UPDATE verdict SET json = ?, packed = NULL", (json.dumps({**shown, "outcome": "unstable"}),))
+    unstable = {**shown, "outcome": "unstable", "stage": "profile", "why": "the machine was busy"}
+    with sqlite3.connect(p.folder / "state/klineage/klineage.db") as journal:
+        journal.execute("UPDATE verdict SET json = ?, packed = NULL", (json.dumps(unstable),))
     journal.close()
     again = p.gate(p.naive, "--check-only", "--json").is_("ok").json()
     assert again["journaled"] is False and again["receipt"] != kept["receipt"], again
