@@ -58,6 +58,16 @@ static const kl_backend *home_backend(const kl_kernel *k, const kl_case *c) {
 
 static bool mentions_plugin(kl_str source) { return memmem(source.ptr, source.len, "klineage/plugin.h", 17) != NULL; }
 
+static kl_err compile_kernel(kl_actor *a, kl_case *c, const kl_workload *w, kl_error *e) {
+    const kl_backend *home = home_backend(a->kernel, c);
+    const kl_device *device = c->device;
+    kl_err err = KL_OK;
+    if (home && home != c->backend) err = kl_gate_device(&device, c->gate, home->id, e);
+    return err ? err
+               : kl_compile(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
+                            &c->opts->compile, e);
+}
+
 /* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
 static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str path, const kl_workload *w,
                               kl_error *e) {
@@ -73,11 +83,8 @@ static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str p
         const kl_kernel_opts trusted = {.trusted = true, .oracle = kl_str_eq(a->name, KL_S("oracle"))};
         err = kl_kernel_load(&k, arena, path.ptr, &trusted, e);
         if (err) return err;
-        const kl_backend *home = home_backend(k, c);
-        const kl_device *device = c->device;
-        if (home && home != c->backend) err = kl_gate_device(&device, c->gate, home->id, e);
         a->kernel = k;
-        if (!err) err = kl_compile(&a->artefact, arena, device, k, c->task, w, &c->opts->compile, e);
+        err = compile_kernel(a, c, w, e);
     }
     if (!err && !a->artefact.ok)
         *why_not = kl_arena_printf(arena, "it does not compile here: %.200s", a->artefact.log.ptr);
@@ -150,10 +157,14 @@ const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c) {
     return a->kernel && home_backend(a->kernel, c) == c->backend ? &c->device->limits : &NONE;
 }
 
-/* The launches as the actor's artefact wants them. */
-kl_err kl_actor_plan(kl_plan *out, const kl_actor *a, const kl_case *c, const kl_workload *w, kl_error *e) {
+/* The code of a trusted actor for this shape, and its launches as that code wants them. */
+kl_err kl_actor_plan(kl_plan *out, kl_actor *a, kl_case *c, const kl_workload *w, kl_error *e) {
     const kl_device_limits *limits = kl_actor_limits(a, c);
-    const kl_err err = kl_kernel_plan(out, a->kernel, c->task, w, limits, e);
+    kl_err err = kl_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
+    if (!err && !a->artefact.ok)
+        err = kl_fail(e, KL_EINVAL, a->name.ptr, "it does not compile for this shape: %.200s",
+                      a->artefact.log.ptr);
+    if (!err) err = kl_kernel_plan(out, a->kernel, c->task, w, limits, e);
     return err ? err : kl_plan_complete(out, a->artefact.completion, a->kernel, c->task, w, limits, e);
 }
 

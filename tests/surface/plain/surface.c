@@ -99,6 +99,7 @@ const kl_surface kli_surface_plain = {
     .suffix = ".plain",
     .comment = ";;!",
     .naive = "naive.plain",
+    .oracle = "oracle.plain",
     .directives = (const char *const[]){"threads", NULL},
     .clauses = (const char *const[]){"args", NULL},
     .required = (const char *const[]){NULL},
