@@ -41,7 +41,7 @@ typedef enum { KL_ARTEFACT_NONE, KL_ARTEFACT_SHARED_OBJECT, KL_ARTEFACT_CUBIN, K
 /* Numbers read from compiled code and compiler reports, never from source text.  Names: docs/formats/verdict.md. */
 typedef struct { kl_str name; double value; } kl_feature;
 
-typedef struct {
+typedef struct kl_artefact {
     bool             ok;                /* false: the compiler said no; `log` says why */
     kl_artefact_kind kind;
     kl_str           path;              /* file in the compile cache */
@@ -52,9 +52,20 @@ typedef struct {
     int64_t          wall_ns;
     kl_str           suspicious;        /* binary inspection: why this is a cheat or cannot be trusted; empty when clean */
     kl_str           refused;           /* what it needs is not offered to kernels, and what to use instead; no word about honesty */
+    kl_str           completion;        /* what the compiler decided of the launches, for kl_plan_complete; empty where it decides nothing */
     kl_feature       features[64];
     int              n_features;
 } kl_artefact;
+
+/* One compile, as the `compile` slot of a surface gets it. */
+typedef struct kl_compile_job {
+    kl_arena          *arena;
+    const kl_device   *device;
+    const kl_kernel   *kernel;
+    const char *const *defines;         /* "-DKL_BM=64" ..., NULL-terminated */
+    kl_str             classes;         /* what kl_surface.specialize said; empty without it */
+    const char        *dir;             /* private and empty; removed afterwards */
+} kl_compile_job;
 
 typedef struct {
     const char *cache_dir;              /* NULL: kl_fs_cache_dir()/compile */
@@ -63,6 +74,8 @@ typedef struct {
     char        require_assurance;      /* 'A', 'B' or 0; fails with KL_EISOLATION when the compile cannot be confined */
 } kl_compile_opts;
 
+/* May shapes of `k` need artefacts of their own?  Then it is compiled for each. */
+bool kl_compile_depends_on_shape(const kl_kernel *k);
 /* Compile `k` for `w` on `d`, in a sandbox, cached by content (source, flags, defines, compiler version, device arch).  A refusal by the
  * compiler is KL_OK with ok=false.  Plugins (a .c that is not a kernel) and scripts of trusted baselines too.
  * Errors: KL_ENODEV (no compiler), KL_EISOLATION, KL_EIO. */
@@ -74,7 +87,7 @@ KL_MUST_USE kl_err kl_compile_plugin(kl_artefact *out, kl_arena *a, const kl_dev
 
 /* ---- backends --------------------------------------------------------------------------------------------- */
 
-/* One row per backend in src/backend/backends.c.  All slots run in the gate's process and must not load a driver. */
+/* One row per backend in src/backend/backends.c; what is compiled for it is the business of surfaces. */
 typedef struct {
     kl_backend_id id;
     const char   *name;                 /* "cpu" */
@@ -82,16 +95,11 @@ typedef struct {
     const char   *probe_verb;           /* `klineage-worker probe VERB` prints the device as JSON */
     bool          shared_memory;        /* kernels work on the shared pages themselves (no upload, no download) */
     bool          parent_clock;         /* the gate's clock times it; otherwise device events, cross-checked */
-    /* Compile in the sandbox that the caller set up; called once per cache miss.  May take KL_COMPILE_SECONDS. */
-    kl_err (*compile)(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines,
-                      const char *dir, const kl_compile_opts *o, kl_error *e);
-    /* Read features and look for what must not be there (constructors, forbidden symbols, device-side launches).
-     * Never runs the artefact.  Fills features and `suspicious`. */
-    kl_err (*inspect)(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
 } kl_backend;
 
 const kl_backend *kl_backend_get(kl_backend_id id);
-const kl_backend *kl_backend_of_surface(kl_surface_id s);
+/* The i-th back end that runs a surface, the preferred one first; NULL past the last. */
+const kl_backend *kl_backend_of_surface(const kl_surface *s, int i);
 const kl_backend *kl_backend_each(int i);
 
 /* Probe through the worker.  Cached for the life of the process.  Errors: KL_ENODEV with a hint that mends it. */

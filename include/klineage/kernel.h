@@ -6,28 +6,10 @@
 
 #include <klineage/base.h>
 #include <klineage/limits.h>
+#include <klineage/surface.h>
 #include <klineage/task.h>
 
 KL_API_BEGIN
-
-typedef enum { KL_SURFACE_NONE, KL_SURFACE_C, KL_SURFACE_OPENCL, KL_SURFACE_CUDA, KL_SURFACE_TRITON, KL_SURFACE_TILELANG } kl_surface_id;
-
-/* A surface is a kernel language.  One static table in src/kernel/surfaces.c; one row each. */
-typedef struct {
-    kl_surface_id      id;
-    const char        *name;            /* "cuda" */
-    const char        *suffix;          /* ".cu" */
-    const char        *comment;         /* directive prefix: "//!" or "#!" */
-    kl_host_kind       on;              /* which workloads and baselines it meets by default */
-    char               assurance;       /* best it can have: 'A' device code only, 'B' native code in a sandbox */
-    const char *const *flags;           /* allow-list of compile flags, NULL-terminated; a trailing '=' or '*' allows a suffix */
-    const char *const *clauses;         /* launch clauses it understands */
-} kl_surface;
-
-const kl_surface *kl_surface_get(kl_surface_id id);
-const kl_surface *kl_surface_by_name(kl_str name);     /* NULL when unknown */
-const kl_surface *kl_surface_of_path(kl_str path);     /* by suffix; NULL when unknown */
-const kl_surface *kl_surface_each(int i);              /* NULL past the end */
 
 /* Text of an expression with its place in the source, for carets. */
 typedef struct { kl_str text; size_t offset; } kl_expr;
@@ -70,7 +52,7 @@ typedef struct {
 typedef enum { KL_CLAUSE_GRID, KL_CLAUSE_BLOCK, KL_CLAUSE_CLUSTER, KL_CLAUSE_GLOBAL, KL_CLAUSE_LOCAL, KL_CLAUSE_SMEM,
                KL_CLAUSE_WARPS, KL_CLAUSE_STAGES, KL_CLAUSE_COUNT } kl_clause;
 
-typedef struct {
+typedef struct kl_launch {
     kl_str  entry;
     kl_expr clauses[KL_CLAUSE_COUNT][3];
     int     n_clauses[KL_CLAUSE_COUNT];
@@ -79,7 +61,7 @@ typedef struct {
     size_t  offset;
 } kl_launch;
 
-typedef struct {
+typedef struct kl_kernel {
     const kl_surface *surface;
     kl_str       path;                  /* for messages only */
     kl_str       source;                /* whole file, as read */
@@ -134,7 +116,7 @@ typedef enum { KL_VALUE_TENSOR, KL_VALUE_BUFFER, KL_VALUE_TENSORMAP, KL_VALUE_I3
 #include <klineage/kernel.def>
 
 #define KL_PLAN_MAGIC 0x4e4c504bu
-#define KL_PLAN_VERSION 1u
+#define KL_PLAN_VERSION 2u
 
 /* What the device allows; zero fields are "unknown, do not check". */
 typedef struct {
@@ -148,6 +130,14 @@ typedef struct {
  * KL_EINVAL with the directive's line and caret: the gate turns it into outcome `refused`. */
 KL_MUST_USE kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const kl_workload *w,
                                   const kl_device_limits *limits, kl_error *e);
+/* A plan with what the compiler of some surfaces decided (artefact.completion, docs/formats/completion.md): sizes of launches, the order
+ * of parameters, hidden buffers, descriptors.  Empty: KL_OK, nothing changes.  Errors: KL_EPARSE, KL_EINVAL: it does not fit the plan or
+ * the device, which is an outcome of the kernel. */
+KL_MUST_USE kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                                    const kl_device_limits *limits, kl_error *e);
+/* What a just-in-time compiler specializes on, a word for each argument: "ptr" (all of ours are aligned), "map" a descriptor, "one" the
+ * integer 1, "i32/16" "i64/16" one that 16 divides, "i32" "i64" another, else the type; launches between ';'.  In the arena. */
+kl_str kl_plan_classes(kl_arena *a, const kl_plan *plan);
 /* The compiler's -D flags for this kernel and workload (params, const axes, dtypes, tensor types), NULL-terminated, in the arena. */
 const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w);
 

@@ -7,6 +7,7 @@
 #include <klineage/limits.h>  /* every bound, with its reason */
 #include <klineage/record.h>  /* how the rows of a .def file become a struct */
 #include <klineage/task.h>    /* what must be computed */
+#include <klineage/surface.h> /* a kernel language */
 #include <klineage/kernel.h>  /* one candidate, and its plan for a shape */
 #include <klineage/backend.h> /* where kernels run */
 #include <klineage/gate.h>    /* compile, check and time a kernel: one verdict */

@@ -5,13 +5,13 @@
 #define KL_MAX_SOURCE_BYTES (1u << 20)         /* a kernel file: the largest expert is 64 KB; 1 MB bounds precomputed answers */
 #define KL_MAX_JSON_BYTES (64u << 20)          /* a definition or workload file */
 #define KL_MAX_AXES 32
-#define KL_MAX_TENSORS 24                      /* inputs and outputs of one task */
+#define KL_MAX_TENSORS 64                      /* inputs and outputs of one task */
 #define KL_MAX_PARAMS 32
 #define KL_MAX_LETS 64
 #define KL_MAX_BUFFERS 16
 #define KL_MAX_TENSORMAPS 16
 #define KL_MAX_LAUNCHES 32
-#define KL_MAX_ARGS 48
+#define KL_MAX_ARGS 128                        /* of one launch: a descriptor of five dimensions that a compiler takes apart is 11 of them */
 #define KL_MAX_RUNGS 64                        /* edits of a ladder, one on the other; the longest ladder has 13 rungs */
 #define KL_MAX_NAME 64                         /* bytes of an identifier */
 #define KL_MAX_EXPR_DEPTH 64                   /* nesting of parentheses; keeps the parser's stack small */

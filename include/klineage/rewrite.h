@@ -19,7 +19,7 @@ typedef struct {
     const char *forward;  /* what applying it does, one line */
     const char *backward; /* what undoing it leaves, one line */
     const char *needs;    /* its precondition, one line */
-    uint32_t    surfaces; /* bit (1u << kl_surface_id) per surface on which it makes sense */
+    uint32_t    families; /* kl_family: it makes sense on a surface that is of any of them */
     const char *witness;  /* traits, separated by spaces, any one of which rises when it is applied; "" when none shows it */
     const char *after;    /* soft order: ids that usually come before, separated by spaces */
     const char *risks;    /* codes of docs/method.md: "R3 R8" */

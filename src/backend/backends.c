@@ -1,15 +1,14 @@
 /* backends.c - the gate's table of backends; runners.c has the other half of each row, for the worker.
  *
  * A new backend is one row here, one row there and the files behind them.  SPDX-License-Identifier: Apache-2.0 */
-#include "compile.h"
+#include <klineage/backend.h>
+
+#include <string.h>
 
 static const kl_backend ROWS[] = {
-    {.id = KL_BACKEND_CPU, .name = "cpu", .on = KL_ON_CPU, .probe_verb = "cpu", .shared_memory = true, .parent_clock = true,
-     .compile = kl_cpu_compile, .inspect = kl_cpu_inspect},
-    {.id = KL_BACKEND_OPENCL, .name = "opencl", .on = KL_ON_CPU, .probe_verb = "opencl", .shared_memory = true, .parent_clock = true,
-     .compile = kl_opencl_compile, .inspect = kl_opencl_inspect},
-    {.id = KL_BACKEND_CUDA, .name = "cuda", .on = KL_ON_GPU, .probe_verb = "cuda", .compile = kl_cuda_compile,
-     .inspect = kl_cuda_inspect},
+    {.id = KL_BACKEND_CPU, .name = "cpu", .on = KL_ON_CPU, .probe_verb = "cpu", .shared_memory = true, .parent_clock = true},
+    {.id = KL_BACKEND_OPENCL, .name = "opencl", .on = KL_ON_CPU, .probe_verb = "opencl", .shared_memory = true, .parent_clock = true},
+    {.id = KL_BACKEND_CUDA, .name = "cuda", .on = KL_ON_GPU, .probe_verb = "cuda"},
 };
 
 const kl_backend *kl_backend_each(int i) { return i >= 0 && i < (int)KL_COUNT(ROWS) ? &ROWS[i] : NULL; }
@@ -20,14 +19,9 @@ const kl_backend *kl_backend_get(kl_backend_id id) {
     return NULL;
 }
 
-const kl_backend *kl_backend_of_surface(kl_surface_id s) {
-    switch (s) {
-    case KL_SURFACE_C: return kl_backend_get(KL_BACKEND_CPU);
-    case KL_SURFACE_OPENCL: return kl_backend_get(KL_BACKEND_OPENCL);
-    case KL_SURFACE_CUDA: return kl_backend_get(KL_BACKEND_CUDA);
-    case KL_SURFACE_TRITON:
-    case KL_SURFACE_TILELANG: /* they parse and plan; nothing compiles them */
-    case KL_SURFACE_NONE: break;
-    }
+const kl_backend *kl_backend_of_surface(const kl_surface *s, int i) {
+    for (int n = 0; s->backends[n]; n++)
+        for (size_t row = 0; n == i && row < KL_COUNT(ROWS); row++)
+            if (strcmp(ROWS[row].name, s->backends[n]) == 0) return &ROWS[row];
     return NULL;
 }

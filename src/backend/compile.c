@@ -11,7 +11,7 @@
  *
  * A carried cache (a spool's) was written by another host and is not signed.  Who can write it is believed about the log, the features and
  * the code of the task's own kernels, as he is about the task itself; a candidate's native code is inspected again here.
- * Not here: the command lines (cpu_compile.c, opencl_compile.c, cuda_compile.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Not here: the command lines (compile.c of a surface).  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "isolation.h"
 #include "base/fs.h"
@@ -85,6 +85,14 @@ kl_err kli_compile_run_worker(kl_proc_result *out, kl_arena *a, const char *cons
     return run_with(out, a, argv, dir, NULL, 0, e);
 }
 
+void kli_command_add(kli_command *c, const char *word) {
+    if (c->n < (int)KL_COUNT(c->words) - 1) c->words[c->n++] = word;
+}
+
+void kli_command_add_all(kli_command *c, const char *const *words) {
+    for (; words && *words; words++) kli_command_add(c, *words);
+}
+
 /* ---- logs and features --------------------------------------------------------------------------------------- */
 
 static void add_without(kl_buf *to, kl_str text, kl_str needle) {
@@ -109,6 +117,14 @@ kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir) {
     text = kl_arena_copy(a, text);
     kl_buf_fini(&log);
     return text;
+}
+
+void kli_compile_took(kl_artefact *out, kl_arena *a, const kl_proc_result *r, const char *dir, const char *makes) {
+    out->path = kl_fs_join(a, dir, makes);
+    out->ok = r->exit_code == 0 && !r->timed_out && kl_fs_exists(out->path.ptr);
+    out->log = kli_compile_log(a, r, dir);
+    if (!out->ok && !out->log.len)
+        out->log = kl_arena_printf(a, "the compiler failed with status %d and no message\n", r->exit_code);
 }
 
 void kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value) {
@@ -158,6 +174,7 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     out->toolchain = kl_arena_copy(a, kl_json_text_or(o, "toolchain", KL_S("")));
     out->suspicious = kl_arena_copy(a, kl_json_text_or(o, "suspicious", KL_S("")));
     out->refused = kl_arena_copy(a, kl_json_text_or(o, "refused", KL_S("")));
+    out->completion = kl_arena_copy(a, kl_json_text_or(o, "completion", KL_S("")));
     out->wall_ns = kl_json_int_or(o, "wall_ns", 0);
     (void)snprintf(out->hash, sizeof out->hash, "%.*s", KL_STR_ARG(kl_json_text_or(o, "hash", KL_S(""))));
     read_features(out, a, json_object_get(o, "features"));
@@ -176,6 +193,7 @@ static json_t *to_json(const kl_artefact *r) {
     json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
     json_object_set_new(o, "suspicious", kl_json_str(r->suspicious));
     json_object_set_new(o, "refused", kl_json_str(r->refused));
+    if (r->completion.len) json_object_set_new(o, "completion", kl_json_str(r->completion));
     json_object_set_new(o, "features", features);
     json_object_set_new(o, "log", kl_json_str(r->log));
     return o;
@@ -226,7 +244,9 @@ static void hash_words(kl_hasher *h, const char *const *words) {
 }
 
 /* A carried artefact was compiled on another host for this device: only the architecture has to agree. */
-kl_hash kli_compile_key(const kl_device *d, const kl_kernel *k, const char *const *defines, const kl_isolation *confined, bool carried) {
+kl_hash kli_compile_key(const kl_compile_job *job, const kl_isolation *confined, bool carried) {
+    const kl_device *d = job->device;
+    const kl_kernel *k = job->kernel;
     kl_hasher   h;
     char        isolation[64];
     const char *cc = getenv("KLINEAGE_CC");
@@ -242,23 +262,24 @@ kl_hash kli_compile_key(const kl_device *d, const kl_kernel *k, const char *cons
     kl_hasher_add(&h, k->threads.text);
     kl_hasher_add(&h, k->trusted ? KL_S("trusted") : KL_S("candidate"));
     for (int i = 0; i < k->n_flags; i++) kl_hasher_add(&h, k->flags[i]);
-    hash_words(&h, defines);
+    hash_words(&h, job->defines);
+    if (job->classes.len) kl_hasher_add(&h, job->classes);
     return kl_hasher_end(&h);
 }
 
-static kl_err compile_afresh(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const char **defines,
-                             const cache_entry *c, const kl_compile_opts *o, kl_error *e) {
-    const kl_backend *b = kl_backend_get(d->backend);
-    kl_str            dir;
-    int64_t           start = kl_now_ns();
-    if (!b || !b->compile) return kl_fail(e, KL_ENODEV, b ? b->name : "backend", "this build has no compiler for it");
-    kl_err code = kl_fs_temp_dir(&dir, a, e);
+static kl_err compile_afresh(kl_artefact *out, kl_compile_job *job, const cache_entry *c, kl_error *e) {
+    const kl_surface *s = job->kernel->surface;
+    kl_str dir;
+    const int64_t start = kl_now_ns();
+    if (!s->compile) return kl_fail(e, KL_ENODEV, s->name, "this build has no compiler for it");
+    kl_err code = kl_fs_temp_dir(&dir, job->arena, e);
     if (code) return code;
-    *out = (kl_artefact){.toolchain = d->toolchain};
-    code = b->compile(out, a, d, k, defines, dir.ptr, o, e);
-    if (!code && out->ok) code = b->inspect(out, a, k, e);
+    job->dir = dir.ptr;
+    *out = (kl_artefact){.toolchain = job->device->toolchain};
+    code = s->compile(out, job, e);
+    if (!code && out->ok) code = s->inspect(out, job->arena, job->kernel, e);
     out->wall_ns = kl_now_ns() - start;
-    if (!code) code = cache_write(out, a, c, e);
+    if (!code) code = cache_write(out, job->arena, c, e);
     kl_fs_remove_tree(dir.ptr);
     return code;
 }
@@ -275,24 +296,35 @@ static bool inspect_again(kl_artefact *out, kl_arena *a, const kl_backend *b, co
     again.path = kl_fs_join(a, dir.ptr, "kernel.so");
     kl_err code = kl_fs_read(&bytes, a, out->path.ptr, MAX_ARTEFACT_BYTES, kl_ignored());
     if (!code) code = kl_fs_write(again.path.ptr, bytes, kl_ignored());
-    if (!code) code = b->inspect(&again, a, k, kl_ignored());
+    if (!code) code = k->surface->inspect(&again, a, k, kl_ignored());
     kl_fs_remove_tree(dir.ptr);
     out->suspicious = again.suspicious;
     out->refused = again.refused;
     return code == KL_OK;
 }
 
+bool kl_compile_depends_on_shape(const kl_kernel *k) { return k->surface->specialize != NULL; }
+
+static kl_err specialize(kl_compile_job *job, const kl_task *t, const kl_workload *w, kl_error *e) {
+    if (!kl_compile_depends_on_shape(job->kernel)) return KL_OK;
+    kl_plan *plan = KL_NEW(job->arena, kl_plan);
+    const kl_err err = kl_kernel_plan(plan, job->kernel, t, w, &job->device->limits, e);
+    if (!err) job->classes = job->kernel->surface->specialize(job->arena, job->kernel, plan);
+    return err;
+}
+
 kl_err kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t, const kl_workload *w,
                   const kl_compile_opts *o, kl_error *e) {
-    cache_entry  c;
-    const char **defines = kl_kernel_defines(a, k, t, w);
-    kl_err       code = require_isolation(o, e);
-    if (!code) code = open_cache(&c, a, o, kli_compile_key(d, k, defines, isolation_here(), o && o->carried).hex, e);
+    cache_entry c;
+    kl_compile_job job = {.arena = a, .device = d, .kernel = k, .defines = kl_kernel_defines(a, k, t, w)};
+    const bool carried = o && o->carried;
+    kl_err code = require_isolation(o, e);
+    if (!code) code = specialize(&job, t, w, e);
+    if (!code) code = open_cache(&c, a, o, kli_compile_key(&job, isolation_here(), carried).hex, e);
     if (code) return code;
     const bool cached = !(o && o->no_cache) && cache_read(out, a, &c);
-    if (cached && o && o->carried && !inspect_again(out, a, kl_backend_get(d->backend), k)) return compile_afresh(out, a, d, k, defines, &c, o, e);
-    if (cached) return KL_OK;
-    return compile_afresh(out, a, d, k, defines, &c, o, e);
+    if (cached && (!carried || inspect_again(out, a, kl_backend_get(d->backend), k))) return KL_OK;
+    return compile_afresh(out, &job, &c, e);
 }
 
 /* ---- plugins ------------------------------------------------------------------------------------------------- */

@@ -48,11 +48,14 @@ static void test_compile__what_confined_it_is_part_of_the_key(void **state) {
     fixture_compile_for(&f, GOOD, false);
     kl_isolation less[] = {full, full, full, full, full, {0}};
     less[1].seccomp = less[2].landlock = less[3].namespaces = less[4].user_switch = false;
+    kl_compile_job job = {.device = &f.device, .kernel = f.kernel};
     for (int i = 0; i < 6; i++) {
-        keys[i] = kli_compile_key(&f.device, f.kernel, NULL, &less[i], false);
+        keys[i] = kli_compile_key(&job, &less[i], false);
         for (int k = 0; k < i; k++) assert_string_not_equal(keys[i].hex, keys[k].hex);
     }
-    assert_string_equal(kli_compile_key(&f.device, f.kernel, NULL, &full, true).hex, kli_compile_key(&f.device, f.kernel, NULL, &less[5], true).hex);
+    assert_string_equal(kli_compile_key(&job, &full, true).hex, kli_compile_key(&job, &less[5], true).hex);
+    job.classes = KL_S("ptr i32/16"); /* another shape, where the compiler looks at shapes */
+    assert_string_not_equal(kli_compile_key(&job, &full, false).hex, keys[0].hex);
     fixture_close(&f);
 }
 
@@ -60,7 +63,7 @@ static void compile_carried(fixture *f, const char *source) {
     kl_error              e = {0};
     const kl_kernel_opts  how = {0};
     const kl_compile_opts compile = {.cache_dir = "carried", .carried = true};
-    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), kl_surface_get(KL_SURFACE_C), &how, &e));
+    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), kl_surface_of_host(KL_ON_CPU), &how, &e));
     assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload, &compile, &e));
 }
 

@@ -18,11 +18,16 @@
 #define FLOAT_VALUES f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
 #define WORDS_8 uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t
 #define VALUES_8(k) s[k], s[(k) + 1], s[(k) + 2], s[(k) + 3], s[(k) + 4], s[(k) + 5], s[(k) + 6], s[(k) + 7]
+#define WORDS_64 WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8
+#define VALUES_64(k)                                                                                     \
+    VALUES_8(k), VALUES_8((k) + 8), VALUES_8((k) + 16), VALUES_8((k) + 24), VALUES_8((k) + 32),           \
+        VALUES_8((k) + 40), VALUES_8((k) + 48), VALUES_8((k) + 56)
 
 typedef void short_call(INT_TYPES, FLOAT_TYPES);
 typedef void medium_call(INT_TYPES, FLOAT_TYPES, WORDS_8);
 typedef void long_call(INT_TYPES, FLOAT_TYPES, WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8);
-_Static_assert(KL_MAX_ARGS == 48, "long_call passes six groups of eight words");
+typedef void longest_call(INT_TYPES, FLOAT_TYPES, WORDS_64, WORDS_64);
+_Static_assert(KL_MAX_ARGS == 128, "longest_call passes two groups of 64 words");
 
 void kli_call_init(kli_call *c, void (*entry)(void)) {
     *c = (kli_call){.entry = entry};
@@ -71,6 +76,8 @@ void kli_call_make(const kli_call *c) {
         ((short_call *)entry)(INT_VALUES, FLOAT_VALUES);
     else if (c->n_stack <= 8)
         ((medium_call *)entry)(INT_VALUES, FLOAT_VALUES, VALUES_8(0));
+    else if (c->n_stack > 48)
+        ((longest_call *)entry)(INT_VALUES, FLOAT_VALUES, VALUES_64(0), VALUES_64(64));
     else
         ((long_call *)entry)(INT_VALUES, FLOAT_VALUES, VALUES_8(0), VALUES_8(8), VALUES_8(16), VALUES_8(24), VALUES_8(32),
                              VALUES_8(40));

@@ -2,7 +2,7 @@
  *
  * NVRTC compiles in a third of nvcc's time, because it starts no programs and parses no host headers.  It has no C
  * library headers either; the few that device code includes for their types are given to it from here, so that the same
- * source compiles in both. A source that wants more falls to nvcc (cuda_compile.c).  SPDX-License-Identifier:
+ * source compiles in both. A source that wants more falls to nvcc (surface/cuda/compile.c).  SPDX-License-Identifier:
  * Apache-2.0 */
 #include "cuda_build.h"
 #include "cuda_api.h"

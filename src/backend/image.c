@@ -8,7 +8,7 @@
  * Inspection and loading both go through this file, so that what is loaded is what was looked at: a table, tag or relocation type that
  * is not named here does not exist for the loader and makes the inspection say no.  There is no field for code that runs by itself.
  * Every offset is checked against the file before it is followed.
- * Not here: which names a kernel may import (cpu_inspect.c), mapping and relocating (cpu_load.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Not here: which names a kernel may import (native_code.c), mapping and relocating (cpu_load.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "image.h"
 #include <elf.h>
 #include <string.h>

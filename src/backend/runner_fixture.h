@@ -53,7 +53,7 @@ static inline void fixture_compile_for(fixture *f, const char *source, bool trus
     kl_error             e = {0};
     const kl_kernel_opts how = {.trusted = trusted};
     const kl_compile_opts compile = {.cache_dir = "cache"};
-    const kl_surface    *surface = kl_surface_get(f->device.backend == KL_BACKEND_CPU ? KL_SURFACE_C : KL_SURFACE_OPENCL);
+    const kl_surface    *surface = kl_surface_by_name(f->device.backend == KL_BACKEND_CPU ? KL_S("c") : KL_S("opencl"));
     assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), surface, &how, &e));
     assert_ok(kl_kernel_plan(&f->plan, f->kernel, &f->task, &f->workload, &f->device.limits, &e));
     assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload, &compile, &e));

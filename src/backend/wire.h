@@ -38,4 +38,6 @@ enum { KLI_ISOLATED_SECCOMP = 1, KLI_ISOLATED_LANDLOCK = 2, KLI_ISOLATED_NAMESPA
 #define KL_DEF_END(name) } name;
 #include "backend/wire.def"
 
+_Static_assert(sizeof(kl_msg_load) < 200 << 10, "one message is sent at once, and Linux gives a socket 208 KiB");
+
 #endif

@@ -2,8 +2,8 @@
  *
  *   run BACKEND [--trusted]   a runner: speaks wire.h on descriptor 3 until it is closed
  *   probe BACKEND             the device as one line of JSON
- *   build-opencl ...          one OpenCL build, for kl_opencl_compile (confined by its caller)
- *   build-cuda ...            one CUDA build through NVRTC, for kl_cuda_compile (likewise)
+ *   build-opencl ...          one OpenCL build, for surface/opencl (confined by its caller)
+ *   build-cuda ...            one CUDA build through NVRTC, for surface/cuda (likewise)
  *   --spool DIR               gate the requests of a spool folder
  *
  * A runner of native candidates confines itself before it is told of any artefact.  It is one loop: every message is

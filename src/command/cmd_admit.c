@@ -61,16 +61,16 @@ static kl_err from_library(gathering *g, const char *dir, kl_error *e) {
 }
 
 /* `name`: of the folder within --starts. */
-static kl_err from_ladder(gathering *g, kl_task *task, const char *folder, const char *name, kl_error *e) {
+static kl_err from_ladder(gathering *g, kl_task *task, const kl_surface *surface, const char *folder, const char *name,
+                          kl_error *e) {
     kl_str *names;
     size_t n;
     kl_err err = kl_kernel_list(&names, &n, g->arena, folder, e);
     for (size_t i = 0; !err && i < n; i++) {
         kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
+        if (!kl_str_ends(names[i], kl_str_of(surface->suffix))) continue;
         err = kl_kernel_read(&source, &path, g->arena, e);
-        if (!err)
-            add_start(g, task, kl_fs_join(g->arena, name, names[i].ptr), source, kl_surface_of_path(names[i]),
-                      KL_S(""));
+        if (!err) add_start(g, task, kl_fs_join(g->arena, name, names[i].ptr), source, surface, KL_S(""));
     }
     return err;
 }
@@ -88,7 +88,7 @@ static kl_err from_folder(gathering *g, const char *dir, kl_error *e) {
         if (!err) err = kl_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
         for (size_t j = 0; !err && j < m; j++)
             if (kl_surface_by_name(surfaces[j]))
-                err = from_ladder(g, task, kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr,
+                err = from_ladder(g, task, kl_surface_by_name(surfaces[j]), kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr,
                                   kl_fs_join(g->arena, tasks[i].ptr, surfaces[j].ptr).ptr, e);
     }
     return err;

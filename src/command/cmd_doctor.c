@@ -34,14 +34,27 @@ static json_t *rows_json(const kl_doctor *d) {
     return list;
 }
 
-/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is weaker; 0 when it cannot
- * be judged. */
+/* The first of a surface's back ends that has a device here. */
+static const kl_backend *backend_here(const kl_doctor *d, const kl_surface *s) {
+    const kl_backend *b;
+    int i = 0;
+    while ((b = kl_backend_of_surface(s, i++)) != NULL && !d->has_device[b->id]) {
+    }
+    return b;
+}
+
+/* Why kernels of a surface cannot be judged here; empty when they can. */
+static kl_str missing(const kl_doctor *d, const kl_surface *s) {
+    if (!s->backends[0]) return KL_S("files parse and plan, and nothing in this build runs them");
+    if (!d->has_worker) return KL_S("klineage-worker is missing");
+    const kl_str compiler = s->missing ? s->missing(d->arena) : (kl_str){0};
+    if (compiler.len || backend_here(d, s)) return compiler;
+    return kl_arena_printf(d->arena, "no device: %s", s->backends[0]);
+}
+
+/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is weaker. */
 static char assurance_of(const kl_doctor *d, const kl_surface *s) {
-    const kl_backend *b = kl_backend_of_surface(s->id);
-    if (!b || !d->has_worker || !d->has_device[b->id]) return 0;
-    if (s->id == KL_SURFACE_C && !d->has_compiler) return 0;
-    if (s->id == KL_SURFACE_CUDA && !d->has_cuda_compiler) return 0;
-    if (s->assurance == 'A' && !b->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
+    if (s->assurance == 'A' && !backend_here(d, s)->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
     return d->isolation.seccomp && d->isolation.landlock && d->isolation.rlimits ? 'B' : 'C';
 }
 
@@ -50,11 +63,12 @@ static json_t *surfaces(kl_buf *out, const kl_doctor *d) {
     kl_buf_add(out, KL_S("\nkernels that this machine can judge\n"));
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
-        char assurance = kl_backend_of_surface(s->id) ? assurance_of(d, s) : 0;
+        const kl_str why_not = missing(d, s);
+        const char assurance = why_not.len ? 0 : assurance_of(d, s);
         if (assurance)
             kl_buf_printf(out, "  yes  %-9s assurance %c\n", s->name, assurance);
         else
-            kl_buf_printf(out, "  no   %s\n", s->name);
+            kl_buf_printf(out, "  no   %-9s %.*s\n", s->name, KL_STR_ARG(why_not));
         json_object_set_new(o, s->name, assurance ? json_stringn(&assurance, 1) : json_null());
     }
     return o;

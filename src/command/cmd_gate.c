@@ -139,7 +139,8 @@ kl_err kl_cmd_gate(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     kl_err err = kl_request_task(&g.task, c->arena, args->words[0], e);
     if (!err) err = kl_request_kernel(&g.kernel, &refusal, c->arena, path, args->params, e);
     if (err) return err;
-    kl_host_kind on = kl_surface_of_path(kl_str_of(path))->on;
+    const kl_surface *s = g.kernel ? g.kernel->surface : kl_surface_of_path(kl_str_of(path), 0);
+    const kl_host_kind on = s ? s->on : KL_ON_CPU;
     err = kl_request_options(&g.opts, c->arena, args, g.task, on, e);
     if (!err) err = load_rival(&g, e);
     if (!err) err = kl_effort_wait_quiet(args, e);

@@ -161,7 +161,7 @@ static json_t *defines_json(kl_buf *text, const char **defines) {
 
 /* The limits of the device that is here; none when there is none, so that a plan can be read anywhere. */
 static kl_device_limits limits_here(kl_arena *a, const kl_kernel *k) {
-    const kl_backend *backend = kl_backend_of_surface(k->surface->id);
+    const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
     kl_device device = {0};
     if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return (kl_device_limits){0};
     return device.limits;

@@ -87,9 +87,10 @@ static kl_err load_start(optimizing *o, kl_kernel **out, const kl_task *task, kl
     const char *named = o->args->values[KL_OPTION_KERNEL], *surface = o->args->values[KL_OPTION_SURFACE];
     kl_arena *a = o->context->arena;
     kl_error refusal = {0};
-    const kl_surface *s = kl_surface_by_name(kl_str_of(surface ? surface : "c"));
+    const kl_surface *s = surface ? kl_surface_by_name(kl_str_of(surface)) : kl_surface_of_host(KL_ON_CPU);
     KL_ASSERT(s); /* the option is a choice */
-    kl_str path = named ? kl_str_of(named) : kl_fs_join(a, task->dir.ptr, kl_arena_printf(a, "naive%s", s->suffix).ptr);
+    if (!named && !s->naive) return kl_fail(e, KL_EINVAL, NULL, "a task has no naive kernel of surface %s", s->name);
+    const kl_str path = named ? kl_str_of(named) : kl_fs_join(a, task->dir.ptr, s->naive);
     kl_err err = kl_request_kernel(out, &refusal, a, path.ptr, NULL, e);
     if (!err && !*out) return *e = refusal, refusal.code;
     return err;

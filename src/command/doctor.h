@@ -24,7 +24,7 @@ typedef struct {
     kl_doctor_row rows[KL_DOCTOR_MAX_ROWS];
     int n_rows;
     kl_str loader_cache; /* what `ldconfig -p` says; empty when it cannot be asked */
-    bool has_compiler, has_cuda_compiler, has_worker;
+    bool has_compiler, has_worker;
     bool has_device[4]; /* by kl_backend_id */
     kl_isolation isolation;
 } kl_doctor;

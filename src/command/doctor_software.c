@@ -121,12 +121,11 @@ void kl_doctor_compilers(kl_doctor *d) {
     bool gcc = program(d, "compilers", "gcc", KL_DOCTOR_MISSING, "apt-get install gcc libc6-dev");
     bool clang = program(d, "compilers", "clang", KL_DOCTOR_MISSING, "apt-get install clang (optional: gcc is enough)");
     program(d, "compilers", "objdump", KL_DOCTOR_MISSING, "apt-get install binutils");
-    bool nvcc = program(d, "compilers", "nvcc", KL_DOCTOR_MISSING, cuda_mend);
-    bool nvrtc = library(d, "compilers", "NVRTC", "libnvrtc.so", cuda_mend);
+    program(d, "compilers", "nvcc", KL_DOCTOR_MISSING, cuda_mend);
+    library(d, "compilers", "NVRTC", "libnvrtc.so", cuda_mend);
     program(d, "compilers", "cuobjdump", KL_DOCTOR_MISSING,
             "optional, package cuda-cuobjdump; without it features of CUDA kernels are read from PTX");
     d->has_compiler = gcc || clang;
-    d->has_cuda_compiler = nvcc || nvrtc;
 }
 
 static void torch(kl_doctor *d) {

@@ -168,6 +168,22 @@ static void policies(kl_buf *out) {
     }
 }
 
+static void surfaces(kl_buf *out) {
+    for (int i = 0; kl_surface_each(i); i++) {
+        const kl_surface *s = kl_surface_each(i);
+        kl_buf left = {0}, right = {0};
+        kl_buf_printf(&left, "%-9s %s", s->name, s->suffix);
+        if (s->backends[0])
+            kl_buf_printf(&right, "for a %s; assurance %c at best", s->on == KL_ON_GPU ? "gpu" : "cpu", s->assurance);
+        else
+            kl_buf_add(&right, KL_S("files parse and plan; nothing in this build runs them"));
+        if (kl_surface_has_directive(s, KL_S("surface"))) kl_buf_printf(&right, "; a file says `%s surface %s`", s->comment, s->name);
+        two_columns(out, kl_buf_str(&left), 18, right.ptr);
+        kl_buf_fini(&left);
+        kl_buf_fini(&right);
+    }
+}
+
 void kl_page_topic(kl_buf *out, const kl_topic *topic) {
     kl_buf_printf(out, "%s - %s\n\n", topic->name, topic->summary);
     if (topic->text) {
@@ -176,6 +192,8 @@ void kl_page_topic(kl_buf *out, const kl_topic *topic) {
         exit_codes(out);
     } else if (strcmp(topic->name, "policies") == 0) {
         policies(out);
+    } else if (strcmp(topic->name, "surfaces") == 0) {
+        surfaces(out);
     } else {
         for (int i = 0; kl_variable_at(i); i++)
             two_columns(out, kl_str_of(kl_variable_at(i)->name), 18, kl_variable_at(i)->doc);

@@ -80,16 +80,17 @@ static kl_err check_path(kl_arena *a, const char *path, kl_error *e) {
     kl_str file = kl_kernel_file(a, path);
     if (!file.len) {
         kl_fail(e, KL_ENOENT, path, "no such file");
-        return kl_hint(
-            e, "a kernel is one source file; every task has a naive one to start from: cp tasks/gemm/naive.c mine.c");
+        const kl_surface *s = kl_surface_of_host(KL_ON_CPU);
+        return kl_hint(e, "a kernel is one source file; every task has a naive one to start from: cp tasks/gemm/%s "
+                          "mine%s", s->naive, s->suffix);
     }
     if (access(file.ptr, R_OK) != 0) {
         kl_fail(e, KL_EIO, file.ptr, "cannot be read");
         return kl_hint(e, "chmod +r %s", file.ptr);
     }
-    if (kl_surface_of_path(kl_str_of(path)) || kl_str_ends(file, KL_S(".diff"))) return KL_OK;
+    if (kl_surface_of_path(kl_str_of(path), 0) || kl_str_ends(file, KL_S(".diff"))) return KL_OK;
     kl_fail(e, KL_EINVAL, path, "unknown file extension for a kernel");
-    return kl_hint(e, "known extensions: .c (c), .cl (opencl), .cu (cuda), .py (triton, tilelang); klineage help kernels");
+    return kl_hint(e, "known extensions: %s; klineage help kernels", kl_surface_endings(a).ptr);
 }
 
 kl_err kl_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const char *path, const char *const *params,

@@ -12,6 +12,14 @@ static const kl_command command_table[] = {
 #include "command/commands.def"
 };
 
+/* The alternatives of --surface, behind a first '|'. */
+static const char surface_names[] =
+#define SURFACE(name) "|" #name
+#include "surface/surfaces.def"
+#undef SURFACE
+    ;
+#define SURFACES (surface_names + 1)
+
 static const kl_option option_table[] = {
 #define OPTION(id, name, letter, kind, value, commands, doc) {name, letter, KL_OPTION_IS_##kind, value, commands, doc},
 #include "command/commands.def"

@@ -286,13 +286,13 @@ static kl_err read_surface(reader *r, struct fy_node *n) {
     for (int i = 0; s && i < r->n_surfaces; i++)
         if (r->surfaces[i] == s) return fail(r, n, "duplicate surface %s", s->name);
     if (s) return r->surfaces[r->n_surfaces++] = s, KL_OK;
-    return fail(r, n, "no surface named '%.60s': there are c, opencl, cuda, triton, tilelang", name.ptr);
+    return fail(r, n, "no surface named '%.60s': there are %s", name.ptr, kl_surface_names(r->a, false).ptr);
 }
 
 static kl_err read_surfaces(reader *r, struct fy_node *list) {
     r->key = r->surfaces_key;
     kl_err err = r->key ? list_of(r, list, MAX_SURFACES) : KL_OK;
-    if (!r->key) r->surfaces[r->n_surfaces++] = kl_surface_get(KL_SURFACE_C);
+    if (!r->key) r->surfaces[r->n_surfaces++] = kl_surface_of_host(KL_ON_CPU);
     for (int i = 0; list && !err && i < fy_node_sequence_item_count(list); i++)
         err = read_surface(r, fy_node_sequence_get_by_index(list, i));
     return err;
@@ -360,8 +360,8 @@ static kl_err load_task(kl_task **out, const reader *r, struct fy_node *n) {
 static kl_err load_kernel(kl_kernel **out, const reader *r, struct fy_node *n, const char *path, const kl_surface *s) {
     kl_str source, name = kl_str_of(path);
     kl_error why = {0};
-    if (!s) s = kl_surface_of_path(name);
-    if (!s) return fail(r, n, "the extension of a kernel file must be .c, .cl, .cu or .py");
+    if (!s && !kl_surface_of_path(name, 0))
+        return fail(r, n, "the extension of a kernel file must be one of %s", kl_surface_endings(r->a).ptr);
     kl_err err = kl_kernel_read(&source, &name, r->a, &why);
     if (err == KL_ENOENT) return fail(r, n, "no kernel there: %.300s", path);
     if (err) return named_here(r, n, &why);
@@ -418,8 +418,8 @@ static kl_err add_workload(reader *r, const workload_row *row, kl_task *task, co
     kl_experiment_workload w = {.task = task, .name = row->name, .recover = row->recover_share, .goal = row->goal};
     kl_err err;
     if (s) {
-        kl_str naive = kl_arena_printf(r->a, "naive%s", s->suffix);
-        err = load_kernel(&w.start, r, row->task, kl_fs_join(r->a, task->dir.ptr, naive.ptr).ptr, s);
+        if (!s->naive) return fail(r, row->task, "a task has no naive kernel of surface %s", s->name);
+        err = load_kernel(&w.start, r, row->task, kl_fs_join(r->a, task->dir.ptr, s->naive).ptr, s);
     } else {
         err = named_kernel(&w.start, r, row->kernel);
     }

@@ -49,7 +49,24 @@ static kl_str actor_key(kl_case *c, kl_str name, kl_str file, const kl_workload 
     return key;
 }
 
+/* Beside the candidate where that can be, else where its surface prefers to run: an oracle in C for a GPU. */
+static const kl_backend *home_backend(const kl_kernel *k, const kl_case *c) {
+    for (int i = 0; kl_backend_of_surface(k->surface, i); i++)
+        if (kl_backend_of_surface(k->surface, i) == c->backend) return c->backend;
+    return kl_backend_of_surface(k->surface, 0);
+}
+
 static bool mentions_plugin(kl_str source) { return memmem(source.ptr, source.len, "klineage/plugin.h", 17) != NULL; }
+
+static kl_err compile_kernel(kl_actor *a, kl_case *c, const kl_workload *w, kl_error *e) {
+    const kl_backend *home = home_backend(a->kernel, c);
+    const kl_device *device = c->device;
+    kl_err err = KL_OK;
+    if (home && home != c->backend) err = kl_gate_device(&device, c->gate, home->id, e);
+    return err ? err
+               : kl_compile(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
+                            &c->opts->compile, e);
+}
 
 /* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
 static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str path, const kl_workload *w,
@@ -66,11 +83,8 @@ static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str p
         const kl_kernel_opts trusted = {.trusted = true, .oracle = kl_str_eq(a->name, KL_S("oracle"))};
         err = kl_kernel_load(&k, arena, path.ptr, &trusted, e);
         if (err) return err;
-        const kl_backend *home = kl_backend_of_surface(k->surface->id);
-        const kl_device *device = c->device;
-        if (home && home->id != c->backend->id) err = kl_gate_device(&device, c->gate, home->id, e);
         a->kernel = k;
-        if (!err) err = kl_compile(&a->artefact, arena, device, k, c->task, w, &c->opts->compile, e);
+        err = compile_kernel(a, c, w, e);
     }
     if (!err && !a->artefact.ok)
         *why_not = kl_arena_printf(arena, "it does not compile here: %.200s", a->artefact.log.ptr);
@@ -78,7 +92,7 @@ static kl_err compile_trusted(kl_actor *a, kl_str *why_not, kl_case *c, kl_str p
 }
 
 static kl_backend_id home_of(const kl_actor *a, const kl_case *c) {
-    if (a->kernel) return kl_backend_of_surface(a->kernel->surface->id)->id;
+    if (a->kernel) return home_backend(a->kernel, c)->id;
     /* A plugin runs where its data is: host pages for anything on the CPU, device memory on a GPU. */
     return c->backend->on == KL_ON_CPU ? KL_BACKEND_CPU : c->backend->id;
 }
@@ -140,7 +154,18 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
 /* The limits of the device that the actor runs on; an oracle in C knows none of a GPU's. */
 const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c) {
     static const kl_device_limits NONE = {0};
-    return a->kernel && kl_backend_of_surface(a->kernel->surface->id) == c->backend ? &c->device->limits : &NONE;
+    return a->kernel && home_backend(a->kernel, c) == c->backend ? &c->device->limits : &NONE;
+}
+
+/* The code of a trusted actor for this shape, and its launches as that code wants them. */
+kl_err kl_actor_plan(kl_plan *out, kl_actor *a, kl_case *c, const kl_workload *w, kl_error *e) {
+    const kl_device_limits *limits = kl_actor_limits(a, c);
+    kl_err err = kl_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
+    if (!err && !a->artefact.ok)
+        err = kl_fail(e, KL_EINVAL, a->name.ptr, "it does not compile for this shape: %.200s",
+                      a->artefact.log.ptr);
+    if (!err) err = kl_kernel_plan(out, a->kernel, c->task, w, limits, e);
+    return err ? err : kl_plan_complete(out, a->artefact.completion, a->kernel, c->task, w, limits, e);
 }
 
 static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e) {
@@ -149,7 +174,7 @@ static kl_err plan_for(kl_actor *a, const kl_scene *s, kl_case *c, kl_error *e) 
         return KL_OK;
     }
     if (a->kernel && a != &c->candidate) {
-        return kl_kernel_plan(&a->plan, a->kernel, s->task, s->workload, kl_actor_limits(a, c), e);
+        return kl_actor_plan(&a->plan, a, c, s->workload, e);
     }
     a->plan = s->plan;
     if (a->plugin) {

@@ -146,7 +146,8 @@ kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena 
     kl_gate_opts opts = {0};
     kl_kernel *k;
     kl_verdict *v = KL_NEW(a, kl_verdict);
-    const char *naive = on == KL_ON_GPU ? "naive.cu" : "naive.c";
+    const kl_surface *host = kl_surface_of_host(on), *s;
+    const char *naive = host->naive;
     const kl_str path = kl_fs_join(a, t->dir.ptr, naive);
     if (!kl_fs_exists(path.ptr)) {
         kl_fail(e, KL_ENOENT, t->dir.ptr,
@@ -165,8 +166,9 @@ kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena 
         if (kl_workload_fits(w, on) && (w->hidden || kl_str_eq(w->label, KL_S("tiny")))) err = try_shape(&m, w, e);
     }
     if (!err) err = try_naive(&m, g, t, kl_str_of(naive), e);
-    if (!err && on == KL_ON_CPU && kl_fs_exists(kl_fs_join(a, t->dir.ptr, "naive.cl").ptr))
-        err = try_naive(&m, g, t, KL_S("naive.cl"), e);
+    for (int i = 0; !err && (s = kl_surface_each(i)) != NULL; i++)
+        if (s != host && s->on == on && s->naive && kl_fs_exists(kl_fs_join(a, t->dir.ptr, s->naive).ptr))
+            err = try_naive(&m, g, t, kl_str_of(s->naive), e);
     *rows = m.rows;
     *n = m.n;
     return err;

@@ -330,11 +330,27 @@ static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bo
     return explain_difference(c, s, set, slot, first, patience(s, least), f, e);
 }
 
+/* Where the compiler looks at shapes, each has code of its own, and all of it is inspected. */
+static kl_err specialize(kl_case *c, const kl_workload *w, kl_finding *f, kl_error *e) {
+    kl_artefact *made = &c->candidate.artefact;
+    if (!kl_compile_depends_on_shape(c->kernel)) return KL_OK;
+    const kl_err err = kl_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
+    if (err) return err;
+    if (!made->ok)
+        reject(f, c, KL_NO_COMPILE, "%s", kl_first_error(c->arena, made->log).ptr);
+    else if (made->suspicious.len)
+        reject(f, c, KL_CHEAT, "%s", made->suspicious.ptr);
+    else if (made->refused.len)
+        reject(f, c, KL_REFUSED, "%s", made->refused.ptr);
+    return KL_OK;
+}
+
 /* A shape whose copies no memory can hold is the candidate's (or the user's) wish, not a failure of this machine. */
 static kl_err open_or_refuse(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n, double scale, kl_finding *f,
                              kl_error *e) {
     kl_error own = {0};
-    const kl_err err = kl_scene_open(s, c, w, n, n, scale, &own);
+    kl_err err = specialize(c, w, f, &own);
+    if (!err && f->ok) err = kl_scene_open(s, c, w, n, n, scale, &own);
     if (err == KL_ELIMIT || err == KL_EINVAL) {
         reject(f, c, KL_REFUSED, "%s", own.message);
         return KL_OK;

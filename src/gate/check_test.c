@@ -35,7 +35,7 @@ static void world_open(world *w, kl_dtype input, kl_dtype output) {
     w->scene.plan.tensors[1] = (kl_plan_tensor){
         .dtype = output, .role = 1, .ndim = 2, .dims = {4, 8}, .bytes = 32 * kl_dtype_bytes(output), .name = "y"};
     w->scene.reference_error[0][1] = -1;
-    w->kernel.surface = kl_surface_get(KL_SURFACE_C);
+    w->kernel.surface = kl_surface_of_host(KL_ON_CPU);
     w->c = (kl_case){.arena = kl_arena_new(),
                      .opts = &w->opts,
                      .verdict = &w->verdict,

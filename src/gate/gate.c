@@ -199,14 +199,23 @@ static void stage_inspect(kl_case *c, bool *go) {
         say_no(c, KL_REFUSED, artefact->refused, (kl_str){0});
 }
 
-static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
-    c->backend = kl_backend_of_surface(c->kernel->surface->id);
-    if (!c->backend) {
-        kl_fail(e, KL_ENODEV, c->kernel->path.ptr, "no backend runs surface %s", c->kernel->surface->name);
-        return kl_hint(e, "surfaces that run: c opencl cuda");
+/* The first of the surface's back ends that has a device here; without one, why the preferred has none. */
+static kl_err choose_backend(kl_case *c, kl_error *e) {
+    const kl_surface *s = c->kernel->surface;
+    kl_err first = KL_OK;
+    for (int i = 0; (c->backend = kl_backend_of_surface(s, i)) != NULL; i++) {
+        const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, first ? kl_ignored() : e);
+        if (!err) return KL_OK;
+        if (!first) first = err;
     }
+    if (first) return first;
+    kl_fail(e, KL_ENODEV, c->kernel->path.ptr, "no backend runs surface %s", s->name);
+    return kl_hint(e, "surfaces that run: %s", kl_surface_names(c->arena, true).ptr);
+}
+
+static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
     if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, e);
+    const kl_err err = choose_backend(c, e);
     if (err) return err;
     c->workload = choose_workload(c->arena, c->task, opts->workload, c->backend->on, e);
     return c->workload ? KL_OK : e->code;
@@ -226,28 +235,31 @@ kl_str kl_case_reference_script(kl_case *c, kl_error *e) {
 }
 
 static bool has_file(const kl_case *c, const char *name) {
-    return kl_fs_exists(kl_fs_join(c->arena, c->task->dir.ptr, name).ptr);
+    return name && kl_fs_exists(kl_fs_join(c->arena, c->task->dir.ptr, name).ptr);
 }
 
 kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e) {
     const kl_str reason = kl_arena_copy(c->arena, why); /* it may lie in `e` */
     kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s", KL_STR_ARG(reason));
-    return kl_hint(e, "a task without oracle.c needs Python with torch: python3 -m pip install torch, or name another "
-                      "in KLINEAGE_PYTHON");
+    return kl_hint(e, "a task without %s needs Python with torch: python3 -m pip install torch, or name another in "
+                      "KLINEAGE_PYTHON", kl_surface_of_host(KL_ON_CPU)->oracle);
+}
+
+/* In the candidate's own surface, in that of its host, in that of every host, or in the definition's Python. */
+static kl_str oracle_file(kl_case *c, kl_error *e) {
+    const char *const files[] = {c->kernel->surface->oracle, kl_surface_of_host(c->backend->on)->oracle,
+                                 kl_surface_of_host(KL_ON_CPU)->oracle};
+    for (size_t i = 0; i < KL_COUNT(files); i++)
+        if (has_file(c, files[i])) return kl_str_of(files[i]);
+    return kl_case_reference_script(c, e);
 }
 
 static kl_err find_oracle(kl_case *c, kl_error *e) {
-    const bool gpu = c->backend->on == KL_ON_GPU;
-    kl_str why_not = {0}, file = {0};
-    if (gpu && has_file(c, "oracle.cu"))
-        file = KL_S("oracle.cu");
-    else if (has_file(c, "oracle.c"))
-        file = KL_S("oracle.c");
-    else
-        file = kl_case_reference_script(c, e);
+    kl_str why_not = {0};
+    const kl_str file = oracle_file(c, e);
     if (!file.len) {
-        kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither oracle.%s nor a Python reference",
-                gpu ? "cu" : "c");
+        kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither %s nor a Python reference",
+                kl_surface_of_host(c->backend->on)->oracle);
         return kl_hint(e, "write one: docs/how-to/add-a-task.md");
     }
     kl_err err = kl_actor_trusted(&c->oracle, &why_not, c, KL_S("oracle"), file, c->workload, e);
@@ -260,8 +272,8 @@ static kl_err find_oracle(kl_case *c, kl_error *e) {
 }
 
 static kl_err find_reference(kl_case *c, kl_error *e) {
-    const bool gpu = c->backend->on == KL_ON_GPU;
-    kl_str why_not = {0}, file = gpu ? KL_S("naive.cu") : KL_S("naive.c");
+    kl_str why_not = {0};
+    const kl_str file = kl_str_of(kl_surface_of_host(c->backend->on)->naive);
     if (!has_file(c, file.ptr)) {
         kl_case_degrade(c, "no naive kernel: the error budget rests on rounding to the output's type alone");
         return KL_OK;

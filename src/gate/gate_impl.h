@@ -114,6 +114,7 @@ kl_err kl_actor_trusted(kl_actor **out, kl_str *why_not, kl_case *c, kl_str name
                         kl_error *e);
 kl_err kl_actor_enter(kl_actor *a, kl_scene *s, kl_case *c, kl_fault *fault, kl_error *e);
 const kl_device_limits *kl_actor_limits(const kl_actor *a, const kl_case *c);
+kl_err kl_actor_plan(kl_plan *out, kl_actor *a, kl_case *c, const kl_workload *w, kl_error *e);
 kl_err kl_actor_restart(kl_actor *a, kl_case *c, kl_error *e);
 void kl_actor_stop(kl_actor *a);
 kl_err kl_gate_start_ahead(kl_gate *g, kl_backend_id id,

@@ -81,7 +81,7 @@ static kl_err build(bench *b, kl_error *e) {
     b->workload = (kl_workload){.axes = {N_FLOATS}, .dtypes = {KL_F32, KL_F32}};
     kl_err err = kl_device_probe(&b->device, b->arena, KL_BACKEND_CPU, e);
     if (!err)
-        err = kl_kernel_parse(&k, b->arena, kl_str_of(SOURCE), KL_S("noise.c"), kl_surface_get(KL_SURFACE_C), NULL, e);
+        err = kl_kernel_parse(&k, b->arena, kl_str_of(SOURCE), KL_S("noise.c"), NULL, NULL, e);
     if (!err) err = kl_kernel_plan(&b->plan, k, &b->task, &b->workload, &b->device.limits, e);
     if (!err) err = kl_compile(&b->artefact, b->arena, &b->device, k, &b->task, &b->workload, NULL, e);
     if (!err && !b->artefact.ok) err = kl_fail(e, KL_ENODEV, "noise", "%.300s", b->artefact.log.ptr);

@@ -52,8 +52,7 @@ static kl_err open_oracle_pages(kl_scene *s, kl_case *c, kl_error *e) {
     if (!c->oracle) return KL_OK;
     s->oracle_plan = s->plan;
     if (c->oracle->kernel) {
-        const kl_err err =
-            kl_kernel_plan(&s->oracle_plan, c->oracle->kernel, s->task, s->workload, kl_actor_limits(c->oracle, c), e);
+        const kl_err err = kl_actor_plan(&s->oracle_plan, c->oracle, c, s->workload, e);
         if (err) return err;
     } else {
         s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
@@ -70,7 +69,9 @@ kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_s
         .id = ++c->gate->scenes, .task = c->task, .workload = w, .n_sets = n_sets, .n_slots = n_slots, .scale = scale};
     s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
     c->scenes++; /* seeds count from the case's beginning, so that one root seed means the same inputs in every gate */
-    kl_err err = kl_kernel_plan(&s->plan, c->kernel, c->task, w, &c->device->limits, e);
+    const kl_device_limits *limits = &c->device->limits;
+    kl_err err = kl_kernel_plan(&s->plan, c->kernel, c->task, w, limits, e);
+    if (!err) err = kl_plan_complete(&s->plan, c->candidate.artefact.completion, c->kernel, c->task, w, limits, e);
     if (err) return err;
     kl_layout layout;
     err = kl_layout_make(&layout, &s->plan, n_sets, n_slots, e);

@@ -215,11 +215,13 @@ static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *
 }
 
 /* The task's own device code. */
-static void compile_own(const ahead *p) {
-    static const char *const OWN[] = {"oracle.cu", "naive.cu"};
-    for (size_t i = 0; i < KL_COUNT(OWN); i++) {
+static void compile_own(const ahead *p, kl_host_kind on) {
+    const kl_surface *s = kl_surface_of_host(on);
+    const char *const files[] = {s->oracle, s->naive};
+    for (size_t i = 0; i < KL_COUNT(files); i++) {
+        if (!files[i]) continue;
         const kl_kernel_opts trusted = {.trusted = true, .oracle = i == 0};
-        const kl_str path = kl_fs_join(p->arena, p->task->dir.ptr, OWN[i]);
+        const kl_str path = kl_fs_join(p->arena, p->task->dir.ptr, files[i]);
         kl_artefact artefact;
         kl_kernel *own;
         if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, kl_ignored()))
@@ -241,7 +243,7 @@ static void compile_baselines(const ahead *p, kl_host_kind on) {
 /* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself.  True when that settles it: `v` says no. */
 static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k,
                        const kl_gate_opts *o) {
-    const kl_backend *b = kl_backend_of_surface(k->surface->id);
+    const kl_backend *b = kl_backend_of_surface(k->surface, 0);
     ahead p = {.arena = a, .task = t, .compile = o->compile};
     kl_artefact artefact;
     if (!b || kl_device_target(&p.device, a, b->id, o->arch, kl_ignored())) return false;
@@ -256,7 +258,7 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
         memmem(artefact.log.ptr, artefact.log.len, "error", 5))
         return refused_by_compiler(v, &p, k, &artefact), true;
     if (p.workload && o->against) (void)compile_ahead(&artefact, &p, o->against);
-    if (p.workload && b->on == KL_ON_GPU) compile_own(&p);
+    if (p.workload && b->on == KL_ON_GPU) compile_own(&p, b->on);
     compile_baselines(&p, b->on);
     return false;
 }

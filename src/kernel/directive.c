@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
     const char *name, *form;
-    unsigned surfaces; /* one bit for each surface that has this directive */
+    bool own; /* not every surface has it: kl_surface_has_directive says which do */
     kl_err (*read)(reader *r);
 } directive;
 
@@ -440,23 +440,28 @@ static kl_err read_flags(reader *r)
             kl_str value = read_word(r);
             word = kl_arena_printf(r->arena, "-Xptxas=%.*s", KL_STR_ARG(value));
         }
-        if (!k->trusted && !kli_flag_allowed(k->surface, word)) return refuse_flag(r, at, word);
+        if (!k->trusted && !kl_surface_has_flag(k->surface, word)) return refuse_flag(r, at, word);
         k->flags[k->n_flags++] = word;
     }
     return KL_OK;
 }
 
-/* "surface" ( "triton" | "tilelang" ); kernel.c has already obeyed it, before the first directive was read */
+/* "surface" NAME, of those whose files end alike; kernel.c has already obeyed it, before the first directive was read */
 static kl_err read_surface(reader *r)
 {
-    kl_str name;
+    enum { MOST = 16 };
+    kl_str name, known[MOST];
+    const kl_surface *s, *meant = NULL;
+    int n = 0;
     kl_err err = read_name(r, &name, "a surface");
-    const kl_surface *s = err ? NULL : kl_surface_by_name(name);
     if (err) return err;
-    kl_str known[] = {KL_S("triton"), KL_S("tilelang")};
-    if (!s || s->comment[0] != '#') return unknown_word(r, name, "Python surface", known, 2);
-    if (s != r->kernel->surface)
-        return fail(r, KL_EPARSE, r->pos - name.len, "surface %s, but this file was given as %s", s->name,
+    for (; n < MOST && (s = kl_surface_of_path(kl_str_of(r->kernel->surface->suffix), n)) != NULL; n++) {
+        known[n] = kl_str_of(s->name);
+        if (kl_str_eq(name, known[n])) meant = s;
+    }
+    if (!meant) return unknown_word(r, name, "surface of such a file", known, n);
+    if (meant != r->kernel->surface)
+        return fail(r, KL_EPARSE, r->pos - name.len, "surface %s, but this file was given as %s", meant->name,
                     r->kernel->surface->name);
     return expect_end(r);
 }
@@ -554,9 +559,11 @@ static kl_err check_wrapped(reader *r, kl_arg *arg, kl_str inner)
     if (inner.len == 0) return fail(r, KL_EPARSE, at, "nothing between the parentheses");
     arg->expr = (kl_expr){inner, offset_of(r, inner.ptr)};
     if (arg->kind == KL_ARG_F32 || arg->kind == KL_ARG_F64) return check_real(r, arg);
-    if (arg->kind == KL_ARG_LOCAL && r->kernel->surface->id != KL_SURFACE_OPENCL) {
+    if (arg->kind == KL_ARG_LOCAL && !r->kernel->surface->local_args) {
         kl_err err = fail(r, KL_EPARSE, at, "surface %s has no local(...) arguments", r->kernel->surface->name);
-        kl_hint(r->error, "local memory is an argument in opencl only; cuda takes smem(bytes)");
+        const bool smem = kl_surface_has_clause(r->kernel->surface, KL_S("smem"));
+        kl_hint(r->error, "%s", smem ? "shared memory is a clause of the launch: smem(bytes)"
+                                     : "memory of its own is a directive: buffer NAME: f32[N]");
         return err;
     }
     return check_syntax(r, &arg->expr);
@@ -613,7 +620,7 @@ static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args)
     known[KL_CLAUSE_COUNT] = KL_S("args");
     bool is_args = kl_str_eq(word, KL_S("args"));
     if (which < 0 && !is_args) return unknown_word(r, word, "launch clause", known, KL_CLAUSE_COUNT + 1);
-    if (!is_args && !kli_clause_allowed(r->kernel->surface, clauses[which].name)) return refuse_clause(r, word);
+    if (!is_args && !kl_surface_has_clause(r->kernel->surface, word)) return refuse_clause(r, word);
     if (is_args ? *has_args : launch->n_clauses[which] > 0)
         return fail(r, KL_EPARSE, r->pos - word.len, "%.*s(...) is given twice", KL_STR_ARG(word));
     if (is_args) {
@@ -625,29 +632,23 @@ static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args)
                      clauses[which].name);
 }
 
+static bool has_clause(const kl_launch *launch, const char *name)
+{
+    for (int i = 0; i < KL_CLAUSE_COUNT; i++)
+        if (strcmp(clauses[i].name, name) == 0) return launch->n_clauses[i] > 0;
+    return false;
+}
+
 /* The clauses that a surface cannot do without. */
 static kl_err check_complete(reader *r, const kl_launch *launch, bool has_args)
 {
-    const char *missing = NULL;
-    kl_surface_id id = r->kernel->surface->id;
-    bool grid = launch->n_clauses[KL_CLAUSE_GRID] > 0, block = launch->n_clauses[KL_CLAUSE_BLOCK] > 0;
-    if ((id == KL_SURFACE_CUDA || id == KL_SURFACE_TRITON) && !grid)
-        missing = "grid";
-    else if (id == KL_SURFACE_CUDA && !block)
-        missing = "block";
-    else if (id == KL_SURFACE_OPENCL && !launch->n_clauses[KL_CLAUSE_GLOBAL])
-        missing = "global";
-    else if (!has_args)
-        missing = "args";
-    if (!missing) return KL_OK;
-    static const char *const forms[] = {
-        [KL_SURFACE_C] = "//! launch f args(A, B, C, M, N)",
-        [KL_SURFACE_OPENCL] = "//! launch f global(cdiv(N, 64) * 64) local(64) args(A, B, C, M, N)",
-        [KL_SURFACE_CUDA] = "//! launch f grid(cdiv(N, 256)) block(256) args(A, B, C, M, N)",
-        [KL_SURFACE_TRITON] = "#! launch f grid(cdiv(N, 256)) warps(4) stages(3) args(A, B, C, M, N)",
-        [KL_SURFACE_TILELANG] = "#! launch f args(A, B, C, M, N)"};
-    kl_err err = fail(r, KL_EPARSE, r->end, "launch '%.*s' has no %s(...)", KL_STR_ARG(launch->entry), missing);
-    kl_hint(r->error, "for example: %s", forms[id]);
+    const kl_surface *s = r->kernel->surface;
+    const char *const *missing = s->required;
+    while (*missing && has_clause(launch, *missing)) missing++;
+    if (!*missing && has_args) return KL_OK;
+    kl_err err = fail(r, KL_EPARSE, r->end, "launch '%.*s' has no %s(...)", KL_STR_ARG(launch->entry),
+                      *missing ? *missing : "args");
+    kl_hint(r->error, "for example: %s launch f %s", s->comment, s->example);
     return err;
 }
 
@@ -668,27 +669,19 @@ static kl_err read_launch(reader *r)
 
 /* ---- which directive -------------------------------------------------------------------------------------- */
 
-enum {
-    C = 1u << KL_SURFACE_C,
-    CL = 1u << KL_SURFACE_OPENCL,
-    CUDA = 1u << KL_SURFACE_CUDA,
-    PYTHON = 1u << KL_SURFACE_TRITON | 1u << KL_SURFACE_TILELANG,
-    ALL = C | CL | CUDA | PYTHON
-};
-
 static const directive directives[] = {
-    {"param", "param NAME = INT {INT, INT, ...}", ALL, read_param},
-    {"let", "let NAME = expression", ALL, read_let},
-    {"require", "require expression", ALL, read_require},
-    {"buffer", "buffer NAME: DTYPE[expression, ...] zero (`zero` is optional)", ALL, read_buffer},
-    {"tensormap", "tensormap NAME: TENSOR box(...) swizzle(...) dims(...) strides(...) interleave(...) l2(...)", CUDA,
+    {"param", "param NAME = INT {INT, INT, ...}", false, read_param},
+    {"let", "let NAME = expression", false, read_let},
+    {"require", "require expression", false, read_require},
+    {"buffer", "buffer NAME: DTYPE[expression, ...] zero (`zero` is optional)", false, read_buffer},
+    {"tensormap", "tensormap NAME: TENSOR box(...) swizzle(...) dims(...) strides(...) interleave(...) l2(...)", true,
      read_tensormap},
-    {"threads", "threads expression", C, read_threads},
-    {"flags", "flags -FLAG -FLAG ...", ALL, read_flags},
-    {"surface", "surface triton or surface tilelang", PYTHON, read_surface},
-    {"nondeterministic", "nondeterministic", ALL, read_nondeterministic},
-    {"result", "result f32 or result f64", ALL, read_result},
-    {"launch", "launch FUNCTION clause(...) ... args(...)", ALL, read_launch},
+    {"threads", "threads expression", true, read_threads},
+    {"flags", "flags -FLAG -FLAG ...", false, read_flags},
+    {"surface", "surface NAME", true, read_surface},
+    {"nondeterministic", "nondeterministic", false, read_nondeterministic},
+    {"result", "result f32 or result f64", false, read_result},
+    {"launch", "launch FUNCTION clause(...) ... args(...)", false, read_launch},
 };
 
 static const directive *find_directive(reader *r, kl_str word, kl_err *err)
@@ -697,9 +690,10 @@ static const directive *find_directive(reader *r, kl_str word, kl_err *err)
     int n = 0;
     bool elsewhere = false;
     for (size_t i = 0; i < KL_COUNT(directives); i++) {
-        bool here = directives[i].surfaces >> r->kernel->surface->id & 1;
-        if (here) known[n++] = kl_str_of(directives[i].name);
-        if (!kl_str_eq(word, kl_str_of(directives[i].name))) continue;
+        const kl_str name = kl_str_of(directives[i].name);
+        const bool here = !directives[i].own || kl_surface_has_directive(r->kernel->surface, name);
+        if (here) known[n++] = name;
+        if (!kl_str_eq(word, name)) continue;
         if (here) return &directives[i];
         elsewhere = true;
     }

@@ -39,7 +39,7 @@ static void test_kernel_directive__empty_file_has_no_launch(void **state)
     assert_rendered(KL_EPARSE, "k.cl", "",
                     "k.cl:1:1: error: no launch directive: nothing says which function to run\n"
                     "  1 | \n    | ^\n"
-                    "hint: add a line such as `//! launch NAME global(N) args(A, B, C, M, N)`\n");
+                    "hint: add a line such as `//! launch NAME global(cdiv(N, 64) * 64) local(64) args(A, B, C, M, N)`\n");
     assert_null(kernel);
 }
 
@@ -291,10 +291,10 @@ static void test_kernel_directive__surface_conflict(void **state)
     (void)state;
     kl_str text = KL_S("#! surface tilelang\n#! launch f args(A)\n");
     assert_err(KL_EPARSE,
-               kl_kernel_parse(&kernel, arena, text, KL_S("k.py"), kl_surface_get(KL_SURFACE_TRITON), NULL, &e));
+               kl_kernel_parse(&kernel, arena, text, KL_S("k.py"), kl_surface_by_name(KL_S("triton")), NULL, &e));
     assert_string_equal(e.message, "surface tilelang, but this file was given as triton");
     assert_ok(parse_as(text, "k.py"));
-    assert_int_equal(kernel->surface->id, KL_SURFACE_TILELANG);
+    assert_ptr_equal(kernel->surface, kl_surface_by_name(KL_S("tilelang")));
 }
 
 static void test_kernel_directive__override_errors_name_the_params(void **state)
@@ -338,9 +338,8 @@ static void test_kernel_surfaces__table_is_complete(void **state)
     (void)state;
     int n = 0;
     for (const kl_surface *s; (s = kl_surface_each(n)) != NULL; n++) {
-        assert_ptr_equal(kl_surface_get(s->id), s);
         assert_ptr_equal(kl_surface_by_name(kl_str_of(s->name)), s);
-        assert_true(kli_clause_allowed(s, "args"));
+        assert_true(kl_surface_has_clause(s, KL_S("args")));
         assert_true(s->assurance == 'A' || s->assurance == 'B');
         for (const char *const *flag = s->flags; *flag; flag++) {
             assert_int_equal((*flag)[0], '-');
@@ -349,9 +348,11 @@ static void test_kernel_surfaces__table_is_complete(void **state)
     }
     assert_int_equal(n, 5);
     assert_null(kl_surface_by_name(KL_S("hip")));
-    assert_null(kl_surface_of_path(KL_S("k.cpp")));
-    assert_int_equal(kl_surface_of_path(KL_S("a/b.cl"))->id, KL_SURFACE_OPENCL);
-    assert_null(kl_surface_get(KL_SURFACE_NONE));
+    assert_null(kl_surface_of_path(KL_S("k.cpp"), 0));
+    assert_string_equal(kl_surface_of_path(KL_S("a/b.cl"), 0)->name, "opencl");
+    assert_null(kl_surface_of_path(KL_S("a/b.cl"), 1));
+    assert_string_equal(kl_surface_of_path(KL_S("k.py"), 1)->name, "tilelang");
+    assert_null(kl_surface_of_path(KL_S("k.py"), 2));
 }
 
 static void test_kernel_surfaces__flags_carry_no_path_and_no_list(void **state)
@@ -379,9 +380,9 @@ static void test_kernel_surfaces__flags_carry_no_path_and_no_list(void **state)
                                       "-mavx512f -fplugin=x"};
     static const char *const good[] = {"-O3", "-mavx512f", "-ffp-contract=off", "-mprefer-vector-width=512"};
     for (size_t i = 0; i < KL_COUNT(bad); i++)
-        for (int s = 0; kl_surface_each(s); s++) assert_false(kli_flag_allowed(kl_surface_each(s), kl_str_of(bad[i])));
+        for (int s = 0; kl_surface_each(s); s++) assert_false(kl_surface_has_flag(kl_surface_each(s), kl_str_of(bad[i])));
     for (size_t i = 0; i < KL_COUNT(good); i++)
-        assert_true(kli_flag_allowed(kl_surface_get(KL_SURFACE_C), kl_str_of(good[i])));
+        assert_true(kl_surface_has_flag(kl_surface_of_host(KL_ON_CPU), kl_str_of(good[i])));
 }
 
 static const char *hash_of(const char *path, const char *text, const char *param)

@@ -67,20 +67,26 @@ static kl_err override_param(kl_kernel *k, const char *text, kl_error *e)
     return KL_EINVAL;
 }
 
-static kl_err choose_surface(kl_kernel *k, const kli_scan *scan, bool given, kl_error *e)
+/* `surface NAME` decides between those whose files end alike; a name that is none of them is refused when it is read. */
+static kl_err choose_surface(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool given, kl_error *e)
 {
-    if (given || k->surface->comment[0] != '#') return KL_OK;
+    const kl_str path = kl_str_of(k->surface->suffix);
+    const kl_surface *s;
+    if (given || !kl_surface_of_path(path, 1)) return KL_OK;
     for (int i = 0; i < scan->n_lines; i++) {
         if (!kl_str_eq(kli_line_word(scan, i), KL_S("surface"))) continue;
         const kli_line *l = &scan->lines[i];
         const size_t n = sizeof "surface" - 1;
-        kl_str rest = {scan->clean + l->text + n, l->end - l->text - n};
-        const kl_surface *named = kl_surface_by_name(kl_str_trim(rest));
-        if (named && named->comment[0] == '#') k->surface = named; /* else reading the directive will complain */
+        const kl_str rest = kl_str_trim((kl_str){scan->clean + l->text + n, l->end - l->text - n});
+        for (int c = 0; (s = kl_surface_of_path(path, c)) != NULL; c++)
+            if (kl_str_eq(rest, kl_str_of(s->name))) k->surface = s;
         return KL_OK;
     }
-    kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "a Python kernel must name its surface");
-    kl_hint(e, "add the line `#! surface triton` or `#! surface tilelang`");
+    kl_str lines = {0};
+    for (int c = 0; (s = kl_surface_of_path(path, c)) != NULL; c++)
+        lines = kl_arena_printf(a, "%s%s`%s surface %s`", lines.len ? lines.ptr : "", c ? " or " : "", s->comment, s->name);
+    kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "a %s file must name its surface", k->surface->suffix);
+    kl_hint(e, "add the line %s", lines.ptr);
     return KL_EPARSE;
 }
 
@@ -88,10 +94,7 @@ static kl_err require_launch(const kl_kernel *k, kl_error *e)
 {
     if (k->n_launches) return KL_OK;
     kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "no launch directive: nothing says which function to run");
-    bool grid = kli_clause_allowed(k->surface, "grid"), block = kli_clause_allowed(k->surface, "block");
-    bool global = kli_clause_allowed(k->surface, "global");
-    kl_hint(e, "add a line such as `%s launch NAME %s%s%sargs(A, B, C, M, N)`", k->surface->comment,
-            grid ? "grid(cdiv(N, 256)) " : "", block ? "block(256) " : "", global ? "global(N) " : "");
+    kl_hint(e, "add a line such as `%s launch NAME %s`", k->surface->comment, k->surface->example);
     return KL_EPARSE;
 }
 
@@ -99,7 +102,7 @@ static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel
 {
     kli_scan *scan = KL_NEW(a, kli_scan);
     kl_err err = kli_scan_source(scan, a, k, e);
-    if (err || (err = choose_surface(k, scan, given, e)) != KL_OK) return err;
+    if (err || (err = choose_surface(k, a, scan, given, e)) != KL_OK) return err;
     if ((err = kli_read_directives(k, a, scan, o->oracle, e)) != KL_OK) return err;
     if ((err = require_launch(k, e)) != KL_OK) return err;
     for (const char *const *p = o->params; p && *p; p++)
@@ -120,10 +123,10 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, c
         return kl_fail(e, KL_ELIMIT, k->path.ptr, "%zu bytes; a kernel file has at most %u", text.len,
                        KL_MAX_SOURCE_BYTES);
     k->source = kl_arena_copy(a, text);
-    k->surface = surface ? surface : kl_surface_of_path(k->path);
+    k->surface = surface ? surface : kl_surface_of_path(k->path, 0);
     if (!k->surface) {
         kl_fail(e, KL_EPARSE, k->path.ptr, "the file's ending names no kernel language");
-        kl_hint(e, "kernel files end in .c, .cl (opencl), .cu (cuda) or .py (triton, tilelang)");
+        kl_hint(e, "kernel files end in %s", kl_surface_endings(a).ptr);
         return KL_EPARSE;
     }
     k->trusted = o->trusted || o->oracle;

@@ -9,6 +9,8 @@
 
 #include <klineage/kernel.h>
 
+#include "kernel/launch.h"
+
 /* Directive lines of one file: more than the sum of everything that limits.h lets a kernel declare. */
 #define KLI_MAX_DIRECTIVES 512
 
@@ -34,10 +36,6 @@ KL_MUST_USE kl_err kli_read_directives(kl_kernel *k, kl_arena *a, const kli_scan
 /* ident.c: fill k->hash. */
 void kli_identify(kl_kernel *k, const kli_scan *scan);
 
-/* surfaces.c */
-bool kli_flag_allowed(const kl_surface *surface, kl_str flag);
-bool kli_clause_allowed(const kl_surface *surface, const char *clause);
-
 /* text.c: small helpers of parsing and of messages. */
 bool kli_is_space(char c);
 bool kli_is_digit(char c);
@@ -57,7 +55,7 @@ kli_shown kli_show(kl_str word);
 kl_err kli_rebase(kl_error *e, const kl_kernel *k, const kl_expr *expr);
 
 /* plan.c: everything that one evaluation needs. */
-typedef struct {
+struct kli_planner {
     const kl_kernel *kernel;
     const kl_task *task;
     const kl_workload *workload;
@@ -68,9 +66,8 @@ typedef struct {
     int n_lets;     /* evaluated so far */
     kl_str unknown; /* name that the last evaluation looked for in vain */
     int64_t buffer_dims[KL_MAX_BUFFERS][KL_MAX_DIMS];
-} kli_planner;
+};
 
-kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt, ...) KL_PRINTF(4, 5);
 KL_MUST_USE kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr);
 /* kli_eval and refuse what lies outside low..high; `what` names it ("grid"). */
 KL_MUST_USE kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what, int64_t low,
@@ -86,6 +83,8 @@ void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes);
 kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr);
 KL_MUST_USE kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_pointers);
 /* tensormap.c, launch.c */
+/* Behind the last byte of the view; dims are at most 2^32 and strides below 2^40, so every product fits. */
+unsigned __int128 kli_tensormap_end(const kl_plan_tensormap *m);
 KL_MUST_USE kl_err kli_plan_tensormaps(kli_planner *p);
 KL_MUST_USE kl_err kli_plan_launches(kli_planner *p);
 /* dtype of task tensor `i` as this kernel sees it: an oracle's float outputs are wider. */

@@ -189,7 +189,7 @@ kl_err kl_kernel_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, k
             err = kl_fs_read(&diff, a, path.ptr, KL_MAX_SOURCE_BYTES, e);
             if (!err) err = read_header(&from, &name, a, diff, path, e);
             if (!err && kl_fs_exists(kl_fs_join(a, dir, name.ptr).ptr)) continue;
-        } else if (!kl_surface_of_path(name))
+        } else if (!kl_surface_of_path(name, 0))
             continue;
         if (!err) (*names)[kept++] = name;
     }

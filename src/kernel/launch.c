@@ -92,11 +92,15 @@ static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------ */
 
-static const int64_t any_size[3] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+const int64_t kli_cuda_grid_most[3] = {INT32_MAX, 65535, 65535};
 
-/* Up to three values from 1 to most[d]; dimensions not given become `absent`. */
-static kl_err plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, const int64_t most[3],
-                         uint32_t absent, uint32_t out[3])
+const kl_device_limits *kli_plan_limits(const kli_planner *p)
+{
+    return &p->limits;
+}
+
+kl_err kli_plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, const int64_t most[3],
+                      uint32_t absent, uint32_t out[3])
 {
     for (int d = 0; d < 3; d++) {
         int64_t value = absent;
@@ -109,8 +113,8 @@ static kl_err plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, c
     return KL_OK;
 }
 
-static kl_err plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, int64_t low,
-                       int64_t high, int64_t absent, uint32_t *out)
+kl_err kli_plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, int64_t low,
+                    int64_t high, int64_t absent, uint32_t *out)
 {
     int64_t value = absent;
     kl_err err = KL_OK;
@@ -119,8 +123,8 @@ static kl_err plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, con
     return err;
 }
 
-static kl_err check_threads(kli_planner *p, const kl_launch *l, kl_clause clause, const uint32_t size[3], int64_t most,
-                            const char *what)
+kl_err kli_plan_threads(kli_planner *p, const kl_launch *l, kl_clause clause, const uint32_t size[3], int64_t most,
+                        const char *what)
 {
     double threads = (double)size[0] * size[1] * size[2];
     if (!most || threads <= (double)most) return KL_OK;
@@ -130,9 +134,8 @@ static kl_err check_threads(kli_planner *p, const kl_launch *l, kl_clause clause
     return err;
 }
 
-/* Each size must be a multiple of the one it is divided into. */
-static kl_err check_divides(kli_planner *p, const kl_launch *l, kl_clause part, const uint32_t whole_size[3],
-                            const uint32_t part_size[3], const char *whole_name, const char *part_name)
+kl_err kli_plan_divides(kli_planner *p, const kl_launch *l, kl_clause part, const uint32_t whole_size[3],
+                        const uint32_t part_size[3], const char *whole_name, const char *part_name)
 {
     for (int d = 0; d < l->n_clauses[part]; d++) {
         if (whole_size[d] % part_size[d] == 0) continue;
@@ -143,68 +146,6 @@ static kl_err check_divides(kli_planner *p, const kl_launch *l, kl_clause part, 
                 part_size[d]);
         return err;
     }
-    return KL_OK;
-}
-
-static kl_err plan_cuda(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
-{
-    static const int64_t grid_most[3] = {INT32_MAX, 65535, 65535}, block_most[3] = {1024, 1024, 64},
-                         cluster_most[3] = {16, 16, 16};
-    int64_t smem_most = p->limits.smem_max ? p->limits.smem_max : 1 << 20;
-    int64_t threads_most = p->limits.max_threads ? p->limits.max_threads : 1024;
-    kl_err err = plan_sizes(p, l, KL_CLAUSE_GRID, "grid", grid_most, 1, out->grid);
-    if (!err) err = plan_sizes(p, l, KL_CLAUSE_BLOCK, "block", block_most, 1, out->block);
-    if (!err) err = plan_sizes(p, l, KL_CLAUSE_CLUSTER, "cluster", cluster_most, 1, out->cluster);
-    if (!err) err = plan_one(p, l, KL_CLAUSE_SMEM, "dynamic shared memory", 0, smem_most, 0, &out->smem);
-    if (!err) err = check_threads(p, l, KL_CLAUSE_BLOCK, out->block, threads_most, "a block");
-    if (!err) err = check_threads(p, l, KL_CLAUSE_CLUSTER, out->cluster, 16, "a cluster");
-    if (!err) err = check_divides(p, l, KL_CLAUSE_CLUSTER, out->grid, out->cluster, "grid", "cluster");
-    return err;
-}
-
-static kl_err plan_opencl(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
-{
-    int n_local = l->n_clauses[KL_CLAUSE_LOCAL], n_global = l->n_clauses[KL_CLAUSE_GLOBAL];
-    if (n_local && n_local != n_global)
-        return kli_plan_fail(p, KL_EINVAL, l->clauses[KL_CLAUSE_LOCAL][0].offset,
-                             "local has %d dimension%s, global has %d", n_local, n_local == 1 ? "" : "s", n_global);
-    kl_err err = plan_sizes(p, l, KL_CLAUSE_GLOBAL, "global", any_size, 1, out->grid);
-    if (!err) err = plan_sizes(p, l, KL_CLAUSE_LOCAL, "local", any_size, n_local ? 1 : 0, out->block);
-    if (!err && n_local) err = check_threads(p, l, KL_CLAUSE_LOCAL, out->block, p->limits.max_threads, "a work-group");
-    if (!err && n_local) err = check_divides(p, l, KL_CLAUSE_LOCAL, out->grid, out->block, "global", "local");
-    for (int d = 0; d < 3; d++) out->cluster[d] = 1;
-    return err;
-}
-
-static kl_err plan_triton(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
-{
-    static const int64_t grid_most[3] = {INT32_MAX, 65535, 65535};
-    kl_err err = plan_sizes(p, l, KL_CLAUSE_GRID, "grid", grid_most, 1, out->grid);
-    if (!err) err = plan_one(p, l, KL_CLAUSE_WARPS, "warps", 1, 32, 4, &out->warps);
-    if (!err) err = plan_one(p, l, KL_CLAUSE_STAGES, "stages", 1, 16, 3, &out->stages);
-    if (!err && (out->warps & (out->warps - 1)))
-        err = kli_plan_fail(p, KL_EINVAL, l->clauses[KL_CLAUSE_WARPS][0].offset,
-                            "warps is %u; it must be a power of two", out->warps);
-    for (int d = 0; d < 3; d++) out->block[d] = out->cluster[d] = 1;
-    out->block[0] = out->warps * 32;
-    return err;
-}
-
-static kl_err plan_shape(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
-{
-    switch (p->kernel->surface->id) {
-    case KL_SURFACE_CUDA:
-        return plan_cuda(p, l, out);
-    case KL_SURFACE_OPENCL:
-        return plan_opencl(p, l, out);
-    case KL_SURFACE_TRITON:
-        return plan_triton(p, l, out);
-    case KL_SURFACE_NONE:
-    case KL_SURFACE_C:
-    case KL_SURFACE_TILELANG:
-        break;
-    }
-    for (int d = 0; d < 3; d++) out->grid[d] = out->block[d] = out->cluster[d] = 1;
     return KL_OK;
 }
 
@@ -223,7 +164,9 @@ static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *ou
 {
     KL_ASSERT(l->entry.len < KL_MAX_NAME);
     memcpy(out->entry, l->entry.ptr, l->entry.len);
-    kl_err err = plan_shape(p, l, out);
+    const kl_surface *s = p->kernel->surface;
+    for (int d = 0; d < 3 && !s->shape; d++) out->grid[d] = out->block[d] = out->cluster[d] = 1;
+    kl_err err = s->shape ? s->shape(p, l, out) : KL_OK;
     for (int i = 0; i < l->n_args && !err; i++) err = plan_argument(p, &l->args[i], &out->args[i]);
     out->n_args = (uint32_t)l->n_args;
     return err ? err : check_local(p, l, out);

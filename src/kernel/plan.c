@@ -402,7 +402,6 @@ kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const 
     memset(out, 0, sizeof *out); /* padding too: plans are compared and written as bytes */
     out->magic = KL_PLAN_MAGIC;
     out->version = KL_PLAN_VERSION;
-    out->surface = k->surface->id;
     for (size_t i = 0; i < KL_COUNT(steps); i++) {
         kl_err err = steps[i](&p);
         if (err) return err;

@@ -228,7 +228,7 @@ kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error 
     s.clean = kl_arena_alloc(a, k->source.len + 1, 1);
     if (s.len) memcpy(s.clean, k->source.ptr, s.len);
     s.prefix = kl_str_of(k->surface->comment);
-    s.python = s.prefix.ptr[0] == '#';
+    s.python = (k->surface->families & KL_FAMILY_PYTHON) != 0;
     out->clean = s.clean;
     out->n_lines = 0;
     if (at(&s, 0, s.len, "\xef\xbb\xbf")) memset(s.clean, ' ', 3); /* byte order mark */

@@ -159,12 +159,17 @@ static kl_err plan_strides(kli_planner *p, const kl_tensormap *m, kl_plan_tensor
     return KL_OK;
 }
 
-/* Last byte of the view <= last byte of the tensor.  dims <= 2^32 and strides < 2^40, so __int128 holds every product.
- */
+unsigned __int128 kli_tensormap_end(const kl_plan_tensormap *m)
+{
+    unsigned __int128 end = (unsigned __int128)m->dims[0] * kl_dtype_bytes(m->dtype);
+    for (uint32_t d = 1; d < m->rank; d++) end += (unsigned __int128)(m->dims[d] - 1) * m->strides[d];
+    return end;
+}
+
+/* Last byte of the view <= last byte of the tensor. */
 static kl_err check_reach(kli_planner *p, const kl_tensormap *m, const target *about, const kl_plan_tensormap *out)
 {
-    unsigned __int128 reach = (unsigned __int128)out->dims[0] * kl_dtype_bytes(out->dtype);
-    for (uint32_t d = 1; d < out->rank; d++) reach += (unsigned __int128)(out->dims[d] - 1) * out->strides[d];
+    const unsigned __int128 reach = kli_tensormap_end(out);
     if (reach <= about->bytes) return KL_OK;
     kl_err err = kli_plan_fail(p, KL_EINVAL, m->offset, "tensormap '%.*s' reaches past the end of '%.*s'",
                                KL_STR_ARG(m->name), KL_STR_ARG(m->tensor));

@@ -65,9 +65,10 @@ static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, const kl_kernel
 /* What "naive" means and how slow may be.  A task without one can be walked; only nobody can then say that the end
  * is reached. */
 static kl_kernel *load_naive(kli_walk *w) {
-    const kl_str path = kl_arena_printf(w->a, "%.*s/naive%s", KL_STR_ARG(w->task->dir), w->surface->suffix);
     kl_kernel *naive;
     kl_error own = {0};
+    if (!w->surface->naive) return NULL;
+    const kl_str path = kl_fs_join(w->a, w->task->dir.ptr, w->surface->naive);
     if (!kl_kernel_load(&naive, w->a, path.ptr, NULL, &own)) return naive;
     kl_track_say(w->track, "no naive kernel to compare with: %s", own.message);
     return NULL;

@@ -2,16 +2,16 @@
 #include "rewrite_impl.h"
 
 enum {
-    CPU = 1 << KL_SURFACE_C,
-    NV = 1 << KL_SURFACE_CUDA,
-    NVT = NV | 1 << KL_SURFACE_TRITON | 1 << KL_SURFACE_TILELANG,
-    GPU = NVT | 1 << KL_SURFACE_OPENCL,
-    ANY = GPU | CPU
+    CPU = KL_FAMILY_CPU,
+    NV = KL_FAMILY_CUDA,
+    NVT = KL_FAMILY_NVIDIA,
+    GPU = KL_FAMILY_GRID,
+    ANY = KL_FAMILY_ANY
 };
 
 static const kl_action ACTIONS[] = {
-#define ACTION(id, surfaces, forward, backward, needs, witness, follows, after, risks)                                 \
-    {#id, forward, backward, needs, surfaces, witness, after, risks, follows},
+#define ACTION(id, families, forward, backward, needs, witness, follows, after, risks)                                 \
+    {#id, forward, backward, needs, families, witness, after, risks, follows},
 #include "actions.def"
 };
 
@@ -38,7 +38,7 @@ bool kl_action_valid(kl_str id) {
 kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s) {
     kl_buf b = {0};
     for (size_t i = 0; i < KL_COUNT(ACTIONS); i++)
-        if (ACTIONS[i].surfaces & (1u << s->id))
+        if (ACTIONS[i].families & s->families)
             kl_buf_printf(&b, "- %s: %s. Undone: %s.\n", ACTIONS[i].id, ACTIONS[i].forward, ACTIONS[i].backward);
     kl_buf_printf(&b, "- other:<slug>: anything else; the slug names it in a-z, 0-9 and _.\n");
     const kl_str text = kl_arena_copy(a, kl_buf_str(&b));

@@ -11,7 +11,7 @@
 /* ---- sabotage ----------------------------------------------------------------------------------------------------------- */
 
 static kl_err check_sabotage(const kli_source *before, const kli_source *after, const kl_kernel *k, kl_error *e) {
-    const bool gpu_asm = k->surface->id == KL_SURFACE_CUDA && before->asms > 0; /* there instructions are written so */
+    const bool gpu_asm = (k->surface->families & KL_FAMILY_CUDA) && before->asms > 0; /* there instructions are written so */
     if (after->volatiles > before->volatiles)
         return SAY("the change adds volatile; a kernel may only become slower by losing an optimization");
     if (after->asms > before->asms && !gpu_asm)
@@ -85,7 +85,7 @@ static void list_owners(kl_buf *b, kl_str trait, const kl_surface *s) {
     int n = 0;
     for (int i = 0; kl_action_each(i); i++) {
         const kl_action *action = kl_action_each(i);
-        if (n == 4 || !(action->surfaces & (1u << s->id)) || !kli_has_word(action->witness, trait)) continue;
+        if (n == 4 || !(action->families & s->families) || !kli_has_word(action->witness, trait)) continue;
         kl_buf_printf(b, "%s%s", n++ ? ", " : "", action->id);
     }
 }

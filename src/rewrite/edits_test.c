@@ -1,7 +1,7 @@
 /* edits_test.c - replies become proposals, proposals become text.  SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
-static const kl_surface *c_surface(void) { return kl_surface_get(KL_SURFACE_C); }
+static const kl_surface *c_surface(void) { return kl_surface_of_host(KL_ON_CPU); }
 
 /* ---- replies --------------------------------------------------------------------------------------------------------- */
 

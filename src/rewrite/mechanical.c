@@ -340,7 +340,7 @@ static void undo_prefetch(undoer *u) {
     call c;
     for (int i = 0; i < u->tokens.n; i++) {
         if (!one_of(token(u, i)->text, NAMES) || !read_call(u, i, &c) || !is_call_statement(u, &c)) continue;
-        if (is(u, i, "prefetch") && u->kernel->surface->id != KL_SURFACE_OPENCL) continue;
+        if (is(u, i, "prefetch") && !(u->kernel->surface->families & KL_FAMILY_OPENCL)) continue;
         drop_statement(u, &c);
     }
     for (int round = 0; round < MAX_LIST && clean_round(u); round++) {
@@ -504,22 +504,22 @@ static void undo_vectors(undoer *u) {
 static const struct {
     const char *action;
     void (*undo)(undoer *);
-    int surfaces;
+    unsigned families;
 } ROWS[] = {
-    {"omp_parallel", undo_omp, 1 << KL_SURFACE_C},
-    {"nt_store", undo_nt_store, 1 << KL_SURFACE_C},
-    {"cache_hint", undo_cache_hint, 1 << KL_SURFACE_CUDA},
-    {"prefetch", undo_prefetch, 1 << KL_SURFACE_C | 1 << KL_SURFACE_OPENCL},
-    {"fast_math", undo_fast_math, 1 << KL_SURFACE_C | 1 << KL_SURFACE_OPENCL | 1 << KL_SURFACE_CUDA},
-    {"launch_bounds", undo_launch_bounds, 1 << KL_SURFACE_CUDA},
-    {"inline_hint", undo_inline_hint, 1 << KL_SURFACE_C | 1 << KL_SURFACE_OPENCL | 1 << KL_SURFACE_CUDA},
-    {"branch_hint", undo_expect, 1 << KL_SURFACE_C | 1 << KL_SURFACE_CUDA},
-    {"unroll", undo_unroll, 1 << KL_SURFACE_C | 1 << KL_SURFACE_OPENCL | 1 << KL_SURFACE_CUDA},
-    {"align", undo_align, 1 << KL_SURFACE_C | 1 << KL_SURFACE_CUDA},
-    {"restrict_alias", undo_restrict, 1 << KL_SURFACE_C | 1 << KL_SURFACE_OPENCL | 1 << KL_SURFACE_CUDA},
-    {"simd_pragma", undo_simd_pragma, 1 << KL_SURFACE_C},
-    {"fma_contract", undo_fma, 1 << KL_SURFACE_C | 1 << KL_SURFACE_OPENCL | 1 << KL_SURFACE_CUDA},
-    {"fma_simd", undo_vectors, 1 << KL_SURFACE_C},
+    {"omp_parallel", undo_omp, KL_FAMILY_C},
+    {"nt_store", undo_nt_store, KL_FAMILY_C},
+    {"cache_hint", undo_cache_hint, KL_FAMILY_CUDA},
+    {"prefetch", undo_prefetch, KL_FAMILY_C | KL_FAMILY_OPENCL},
+    {"fast_math", undo_fast_math, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
+    {"launch_bounds", undo_launch_bounds, KL_FAMILY_CUDA},
+    {"inline_hint", undo_inline_hint, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
+    {"branch_hint", undo_expect, KL_FAMILY_C | KL_FAMILY_CUDA},
+    {"unroll", undo_unroll, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
+    {"align", undo_align, KL_FAMILY_C | KL_FAMILY_CUDA},
+    {"restrict_alias", undo_restrict, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
+    {"simd_pragma", undo_simd_pragma, KL_FAMILY_C},
+    {"fma_contract", undo_fma, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
+    {"fma_simd", undo_vectors, KL_FAMILY_C},
 };
 
 /* Does the result still read as a kernel, and is it what its action says? */
@@ -549,6 +549,6 @@ int kl_rewrite_undo(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     kli_tokens tokens;
     kli_tokens_of(&tokens, a, k->source);
     for (size_t row = 0; row < KL_COUNT(ROWS) && n < max; row++)
-        if (ROWS[row].surfaces & (1 << k->surface->id) && undo_one(&out[n], a, k, &tokens, row)) n++;
+        if ((ROWS[row].families & k->surface->families) && undo_one(&out[n], a, k, &tokens, row)) n++;
     return n;
 }

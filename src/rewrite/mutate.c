@@ -259,7 +259,7 @@ static void vary_pragma(mutator *m, const char *action, const kli_loop *l, int o
 
 static void vary_unroll(mutator *m) {
     static const int TURNS[] = {1, 2, 4, 8};
-    const char *word = m->kernel->surface->id == KL_SURFACE_C ? "GCC unroll" : "unroll";
+    const char *word = m->kernel->surface->families & KL_FAMILY_C ? "GCC unroll" : "unroll";
     for (int i = 0; i < m->n_loops; i++)
         for (size_t n = 0; m->loops[i].innermost && n < KL_COUNT(TURNS); n++)
             vary_pragma(m, "unroll", &m->loops[i], pragma_above(m, &m->loops[i], "unroll"),
@@ -397,7 +397,7 @@ static int pointer_name(const mutator *m, int begin, int end) {
 
 static void vary_restrict(mutator *m) {
     static const char *const NO_FUNCTIONS[] = {"for", "while", "if", "switch", NULL};
-    const kl_str word = m->kernel->surface->id == KL_SURFACE_CUDA ? KL_S("__restrict__ ") : KL_S("restrict ");
+    const kl_str word = m->kernel->surface->families & KL_FAMILY_CUDA ? KL_S("__restrict__ ") : KL_S("restrict ");
     for (int i = 1, tries = 0; i + 1 < m->tokens.n && tries < MAX_TRIES; i++) {
         const bool typed = is_name(m, i - 1) || is(m, i - 1, "*"); /* what it returns; a call has none before it */
         if (!is_name(m, i) || !typed || !is(m, i + 1, "(") || any_of(m, i, i + 1, NO_FUNCTIONS)) continue;
@@ -418,11 +418,11 @@ static void vary_restrict(mutator *m) {
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------------- */
 
-enum { C = 1 << KL_SURFACE_C, CL = 1 << KL_SURFACE_OPENCL, CU = 1 << KL_SURFACE_CUDA, ANY = ~0 };
+enum { C = KL_FAMILY_C, CL = KL_FAMILY_OPENCL, CU = KL_FAMILY_CUDA, ANY = KL_FAMILY_ANY };
 
 static const struct {
     void (*vary)(mutator *);
-    int surfaces;
+    unsigned families;
 } ROWS[] = {{vary_params, ANY},       {vary_flags, ANY},         {vary_unroll, C | CL | CU},
             {vary_ivdep, C},          {vary_order, C | CL | CU}, {vary_restrict, C | CL | CU},
             {vary_tiles, C | CL | CU}};
@@ -432,6 +432,6 @@ int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k)
     kli_tokens_of(&m.tokens, a, k->source);
     find_loops(&m);
     for (size_t row = 0; row < KL_COUNT(ROWS); row++)
-        if (ROWS[row].surfaces & (1 << k->surface->id)) ROWS[row].vary(&m);
+        if (ROWS[row].families & k->surface->families) ROWS[row].vary(&m);
     return m.n + kl_rewrite_undo(out + m.n, max - m.n, a, k);
 }

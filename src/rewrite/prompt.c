@@ -71,35 +71,13 @@ static kl_str list(kl_arena *a, const char *const *items) {
     return text;
 }
 
-const char *kl_prompt_tag(const kl_surface *s) { return s->comment[0] == '#' ? "python" : s->name; }
-
-/* What no other surface has, and nobody could guess.  Grammar and defaults: docs/formats/kernel.md. */
-static const char *own_rules(kl_surface_id id) {
-    switch (id) {
-    case KL_SURFACE_C:
-        return "- `threads EXPRESSION` lets the launched function use so many cores (OpenMP); without it there is "
-               "one.\n";
-    case KL_SURFACE_CUDA:
-        return "- `tensormap NAME: TENSOR box(INNER, OUTER) swizzle(128)` makes a TMA descriptor of a tensor or "
-               "buffer; "
-               "NAME in `args` is passed by value, to a parameter `const __grid_constant__ CUtensorMap`. Innermost "
-               "dimension first; a box is at most 256 a side, its rows are multiples of 16 bytes and no wider than the "
-               "swizzle (0, 32, 64 or 128). By default the tensor has its outermost dimensions multiplied until there "
-               "are as "
-               "many as the box has; `dims(...)` and `strides(...)` in elements say otherwise, `l2(...)` promotes.\n"
-               "- A kernel that a launch names is declared `extern \"C\" __global__`. `smem(BYTES)` is its dynamic "
-               "shared "
-               "memory, `cluster(N)` its cluster.\n";
-    default:
-        return "";
-    }
-}
+const char *kl_prompt_tag(const kl_surface *s) { return s->fences[0]; }
 
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s) {
     const kl_prompt_value values[] = {{"surface", kl_str_of(s->name)},      {"prefix", kl_str_of(s->comment)},
                                       {"tag", kl_str_of(kl_prompt_tag(s))}, {"clauses", list(a, s->clauses)},
                                       {"flags", list(a, s->flags)},         {"actions", kl_prompt_actions(a, s)},
-                                      {"own", kl_str_of(own_rules(s->id))}};
+                                      {"own", kl_str_of(s->note)}};
     return kl_prompt(a, "rules", values, (int)KL_COUNT(values));
 }
 
@@ -144,12 +122,13 @@ static void add_axes(kl_buf *b, const kl_task *t, const kl_workload *w) {
     for (int i = 0; i < t->n_constraints; i++) kl_buf_printf(b, "Always: %.*s\n", KL_STR_ARG(t->constraints[i]));
 }
 
-/* naive.c, naive.cl, naive.cu of the task folder; nothing where it has none. */
+/* The task's naive kernel of this surface; nothing where it has none. */
 static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface *s) {
     kl_kernel *k;
     const kl_kernel_opts opts = {.trusted = true};
-    const kl_str path = kl_arena_printf(a, "%.*s/naive%s", KL_STR_ARG(t->dir), s->suffix);
-    if (kl_kernel_load(&k, a, path.ptr, &opts, kl_ignored()) != KL_OK || k->surface->id != s->id) return;
+    if (!s->naive) return;
+    const kl_str path = kl_arena_printf(a, "%.*s/%s", KL_STR_ARG(t->dir), s->naive);
+    if (kl_kernel_load(&k, a, path.ptr, &opts, kl_ignored()) != KL_OK || k->surface != s) return;
     kl_buf_printf(b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n",
                   kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
 }

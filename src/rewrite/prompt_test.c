@@ -61,7 +61,7 @@ static void test_rows_are_whole(void **state) {
         const kl_action *x = kl_action_each(i);
         assert_true(kl_action_find(kl_str_of(x->id)) == x); /* ids are unique */
         assert_true(kl_action_valid(kl_str_of(x->id)));
-        assert_true(x->forward[0] && x->backward[0] && x->surfaces);
+        assert_true(x->forward[0] && x->backward[0] && x->families);
         for (kl_str rest = kl_str_of(x->after), *r = &rest; r->len;) {
             *r = kl_str_trim(*r);
             size_t n = 0;
@@ -142,7 +142,7 @@ static void test_rules_for_every_surface(void **state) {
         assert_contains(rules.ptr, "- flash_fuse: ");
         assert_true(kl_str_eq(rules, kl_prompt_rules(a, kl_surface_each(i))));
     }
-    const kl_str c = kl_prompt_rules(a, kl_surface_get(KL_SURFACE_C));
+    const kl_str c = kl_prompt_rules(a, kl_surface_of_host(KL_ON_CPU));
     assert_contains(c.ptr, "- pack_b: ");
     assert_null(strstr(c.ptr, "- wgmma: "));
     kl_arena_free(a);
@@ -155,12 +155,12 @@ static void test_a_task_as_a_model_is_told_of_it(void **state) {
     kl_error e = {0};
     assert_ok(kl_task_load(&t, a, KL_TEST_ROOT "/tasks/gemm", &e));
     const kl_workload *w = kl_task_workload(t, (kl_str){0}, KL_ON_CPU);
-    const kl_str text = kl_prompt_task(a, t, w, kl_surface_get(KL_SURFACE_C));
+    const kl_str text = kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU));
     assert_contains(text.ptr, "input x: float32[M, K]");
     assert_contains(text.ptr, "output y: float32[M, N]");
     assert_contains(text.ptr, "//! launch gemm");
     assert_null(strstr(text.ptr, KL_TEST_ROOT));
-    assert_true(kl_str_eq(text, kl_prompt_task(a, t, w, kl_surface_get(KL_SURFACE_C))));
+    assert_true(kl_str_eq(text, kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU))));
     kl_arena_free(a);
 }
 

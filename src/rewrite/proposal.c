@@ -110,16 +110,8 @@ static int fence_length(kl_str line) {
 }
 
 static bool is_tag(kl_str tag, const kl_surface *s) {
-    static const struct {
-        kl_surface_id id;
-        const char *tags;
-    } ROWS[] = {{KL_SURFACE_C, "c C c11 c17 h"},
-                {KL_SURFACE_OPENCL, "opencl cl ocl c opencl-c OpenCL"},
-                {KL_SURFACE_CUDA, "cuda cu cpp c++ CUDA"},
-                {KL_SURFACE_TRITON, "python py python3 triton"},
-                {KL_SURFACE_TILELANG, "python py python3 tilelang"}};
-    for (size_t i = 0; i < KL_COUNT(ROWS); i++)
-        if (ROWS[i].id == s->id) return kli_has_word(ROWS[i].tags, tag);
+    for (const char *const *known = s->fences; *known; known++)
+        if (kl_str_eq(tag, kl_str_of(*known))) return true;
     return false;
 }
 

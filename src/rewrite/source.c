@@ -350,7 +350,7 @@ void kli_source_read(kli_source *out, const kl_kernel *k) {
     r->out = out;
     r->arena = scratch;
     count_directives(r);
-    if (k->surface->comment[0] == '#')
+    if (k->surface->families & KL_FAMILY_PYTHON)
         kli_python_read(out, scratch, k);
     else
         read_c(r);

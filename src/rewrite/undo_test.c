@@ -166,7 +166,7 @@ static void undo_real(kl_arena *a, const kl_kernel *k, const kl_kernel *before, 
         assert_non_null(kl_action_find(list[i].action));
         assert_ok(kl_kernel_parse(&after, a, list[i].source, k->path, k->surface, NULL, &e));
         sum->undoings++;
-        if (k->surface->id != KL_SURFACE_C) continue;
+        if (!(k->surface->families & KL_FAMILY_C)) continue;
         compile(a, k, &list[i]);
         sum->compiled++;
     }

@@ -7,12 +7,12 @@
 #include <string.h>
 
 enum {
-    C = 1 << KL_SURFACE_C,
-    CL = 1 << KL_SURFACE_OPENCL,
-    CU = 1 << KL_SURFACE_CUDA,
-    TR = 1 << KL_SURFACE_TRITON,
-    TL = 1 << KL_SURFACE_TILELANG,
-    ALL = C | CL | CU | TR | TL
+    C = KL_FAMILY_C,
+    CL = KL_FAMILY_OPENCL,
+    CU = KL_FAMILY_CUDA,
+    TR = KL_FAMILY_TRITON,
+    TL = KL_FAMILY_TILELANG,
+    ALL = KL_FAMILY_ANY
 };
 
 typedef enum { WHOLE, BEGINS, PART } how;
@@ -21,7 +21,7 @@ typedef struct {
     how match;
     const char *text;
     bool call; /* counts only where it is called */
-    int surfaces;
+    unsigned families;
     kli_trait trait;
 } word_row;
 
@@ -127,22 +127,15 @@ bool kli_is_vector_type(kl_str s, const kl_surface *surface) {
     static const char *const ARM[] = {"float32x4_t", "float32x2_t", "float64x2_t",
                                       "int32x4_t",   "uint32x4_t",  "float16x8_t"};
     static const char *const CUDA[] = {"__half2", "__nv_bfloat162", "half2"};
-    switch (surface->id) {
-    case KL_SURFACE_C:
-        return one_of(s, X86, KL_COUNT(X86)) || one_of(s, ARM, KL_COUNT(ARM));
-    case KL_SURFACE_OPENCL:
-        return is_short_vector(s);
-    case KL_SURFACE_CUDA:
-        return is_short_vector(s) || one_of(s, CUDA, KL_COUNT(CUDA));
-    default:
-        return false;
-    }
+    if (surface->families & C) return one_of(s, X86, KL_COUNT(X86)) || one_of(s, ARM, KL_COUNT(ARM));
+    if ((surface->families & (CL | CU)) && is_short_vector(s)) return true;
+    return (surface->families & CU) && one_of(s, CUDA, KL_COUNT(CUDA));
 }
 
 void kli_count_name(kli_source *out, kl_str s, bool call, bool body, const kl_surface *surface) {
     for (size_t n = 0; n < KL_COUNT(WORDS); n++) {
         const word_row *w = &WORDS[n];
-        if (!(w->surfaces & (1 << surface->id)) || (w->call && !call) || !matches(w, s)) continue;
+        if (!(w->families & surface->families) || (w->call && !call) || !matches(w, s)) continue;
         if (w->trait == KLI_TRAIT_INTRINSICS && kl_str_eq(s, KL_S("_mm_prefetch"))) continue;
         out->count[w->trait]++;
     }

@@ -388,7 +388,7 @@ static void test_run_judge__a_spool_that_gave_an_unstable_verdict_is_given_anoth
 
 static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **state) {
     (void)state;
-    const kl_surface *c = kl_surface_get(KL_SURFACE_C);
+    const kl_surface *c = kl_surface_of_host(KL_ON_CPU);
     const kl_str texts[] = {KL_S(""), KL_S("//! lauch typo"), KL_S("\xff\xfe\x00\x01"),
                             KL_S("//! flags -include /etc/passwd\n")};
     kl_verdict v;

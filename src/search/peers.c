@@ -75,7 +75,7 @@ void kli_show_kernel(const kli_search *s, kl_buf *b, const kli_point *p) {
 /* Text that does not even parse is a base for edits as well; then it has nothing but its source and an identity. */
 static kl_kernel *kernel_of(kli_search *s, kl_str source) {
     kl_kernel *k = NULL;
-    const kl_surface *surface = kl_surface_get(s->o->start->surface->id);
+    const kl_surface *surface = s->o->start->surface;
     if (kl_kernel_parse(&k, s->arena, source, KL_S("candidate"), surface, NULL, kl_ignored()) == KL_OK) return k;
     k = KL_NEW(s->arena, kl_kernel);
     k->surface = surface;

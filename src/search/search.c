@@ -323,7 +323,7 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     kl_track_say(s->track, "gating %.*s", KL_STR_ARG(action));
     foresee_duel(s, source);
     kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source,
-                               kl_surface_get(s->o->start->surface->id), &o, e);
+                               s->o->start->surface, &o, e);
     if (err) return err;
     s->out->gated++;
     out->verdict_key = last_key(s);

@@ -37,7 +37,7 @@ static void compile(compiled *c, const kl_device *device, const char *source) {
     task.tensors[1] =
         (kl_tensor){.name = KL_S("y"), .dtype = KL_F32, .is_output = true, .ndim = 1, .dims = {KL_S("N")}};
     *c = (compiled){.arena = kl_arena_new()};
-    assert_ok(kl_kernel_parse(&kernel, c->arena, kl_str_of(source), KL_S("test.cu"), kl_surface_get(KL_SURFACE_CUDA),
+    assert_ok(kl_kernel_parse(&kernel, c->arena, kl_str_of(source), KL_S("test.cu"), NULL,
                               &candidate, &e));
     assert_ok(kl_compile(&c->artefact, c->arena, device, kernel, &task, &w, &how, &e));
 }

@@ -36,7 +36,7 @@ static kl_plan_tensor tensor(const char *name, uint32_t role) {
 /* x[N], s = 2.5 -> y[N], through one launch of `entry` */
 static void plan_for(kl_plan *p, const char *entry) {
     memset(p, 0, sizeof *p);
-    p->magic = KL_PLAN_MAGIC, p->version = KL_PLAN_VERSION, p->surface = KL_SURFACE_CUDA, p->threads = 1;
+    p->magic = KL_PLAN_MAGIC, p->version = KL_PLAN_VERSION, p->threads = 1;
     p->n_tensors = 3, p->n_launches = 1;
     p->tensors[0] = tensor("x", 0), p->tensors[1] = tensor("s", 3), p->tensors[2] = tensor("y", 1);
     kl_plan_launch *l = &p->launches[0];

@@ -1,24 +1,27 @@
-/* cuda_inspect.c - what a cubin contains: features for the record, and what no candidate may contain.
+/* inspect.c - what a cubin contains: features for the record, and what no candidate may contain.
  *
- *   symbol table    kernels, variables that outlive a launch, what the driver must provide (device heap, launches from the device)
- *   ptxas report    registers, spills, stack, static shared memory: the largest of all kernels
- *   machine code    through cuobjdump where the toolkit has it (feature `disassembled` 1), else the PTX it was made from
+ *   symbol table    kernels, variables that outlive a launch, what the driver must provide (device
+ * heap, launches from the device) ptxas report    registers, spills, stack, static shared memory:
+ * the largest of all kernels machine code    through cuobjdump where the toolkit has it (feature
+ * `disassembled` 1), else the PTX it was made from
  *
- * Counts are static: how often an instruction stands in the code, after unrolling.  A clock or a sleep is a feature, not a
- * crime: waiting loops use them; the gate judges them where a step claims to be an optimisation.
- * Never runs the artefact.  SPDX-License-Identifier: Apache-2.0 */
-#include "compile.h"
-#include "cuda_cubin.h"
-#include "cuda_toolkit.h"
+ * Counts are static: how often an instruction stands in the code, after unrolling.  A clock or a
+ * sleep is a feature, not a crime: waiting loops use them; the gate judges them where a step claims
+ * to be an optimisation. Never runs the artefact.  SPDX-License-Identifier: Apache-2.0 */
+#include "cuda.h"
+#include "backend/cuda_cubin.h"
+#include "backend/cuda_toolkit.h"
 #include "base/fs.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CODE_BYTES ((size_t)64 << 20) /* of text; a kernel of 64 KB of source has below 1 MB */
+#define MAX_CODE_BYTES ((size_t)64 << 20) /* of text; a kernel of 64 KB of source has below 1 MB   \
+                                           */
 
-/* An instruction whose opcode begins with `begins` and, where given, contains `contains` counts as `feature`. */
+/* An instruction whose opcode begins with `begins` and, where given, contains `contains` counts as
+ * `feature`. */
 typedef struct {
     const char *begins, *contains, *feature;
 } row;
@@ -62,7 +65,7 @@ static bool contains(kl_str text, const char *needle) {
     return memmem(text.ptr, text.len, needle, strlen(needle)) != NULL;
 }
 
-/* ---- instructions ---------------------------------------------------------------------------------------------------- */
+/* ---- instructions --------------------------------------------------------------------------- */
 
 /* The first word after a guard ("@%p1 bra", "@!P0 BRA"). */
 static kl_str opcode(kl_str line) {
@@ -79,11 +82,13 @@ static kl_str opcode(kl_str line) {
 
 static void count_rows(kl_artefact *out, kl_arena *a, kl_str op, const row *rows, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (kl_str_starts(op, kl_str_of(rows[i].begins)) && (!rows[i].contains || contains(op, rows[i].contains)))
+        if (kl_str_starts(op, kl_str_of(rows[i].begins)) &&
+            (!rows[i].contains || contains(op, rows[i].contains)))
             count(out, a, rows[i].feature);
 }
 
-/* A PTX instruction ends with a semicolon and begins with a small letter; directives, labels and braces do not. */
+/* A PTX instruction ends with a semicolon and begins with a small letter; directives, labels and
+ * braces do not. */
 static void count_ptx(kl_artefact *out, kl_arena *a, kl_str line) {
     kl_str op = opcode(line);
     if (!op.len || !islower((unsigned char)op.ptr[0]) || op.ptr[op.len - 1] == ':') return;
@@ -94,7 +99,8 @@ static void count_ptx(kl_artefact *out, kl_arena *a, kl_str line) {
     count_rows(out, a, op, PTX, KL_COUNT(PTX));
 }
 
-/* "        /0070/                   LDG.E.128 R4, [R2] ;      / 0x... /": the address comment, the instruction, the encoding. */
+/* "        /0070/                   LDG.E.128 R4, [R2] ;      / 0x... /": the address comment, the
+ * instruction, the encoding. */
 static void count_sass(kl_artefact *out, kl_arena *a, kl_str line) {
     const char *end = memmem(line.ptr, line.len, "*/", 2);
     line = kl_str_trim(line);
@@ -106,7 +112,8 @@ static void count_sass(kl_artefact *out, kl_arena *a, kl_str line) {
     count_rows(out, a, op, SASS, KL_COUNT(SASS));
 }
 
-static void each_line(kl_artefact *out, kl_arena *a, kl_str text, void (*visit)(kl_artefact *, kl_arena *, kl_str)) {
+static void each_line(kl_artefact *out, kl_arena *a, kl_str text,
+                      void (*visit)(kl_artefact *, kl_arena *, kl_str)) {
     while (text.len) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t n = end ? (size_t)(end - text.ptr) : text.len;
@@ -126,7 +133,8 @@ static bool disassemble(kl_artefact *out, kl_arena *a) {
     if (!program.len) return false;
     const char *argv[] = {program.ptr, "-sass", kl_fs_basename(out->path.ptr).ptr, NULL};
     const char *readable[] = {t.root.len ? t.root.ptr : "/usr", NULL};
-    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, readable, MAX_CODE_BYTES, kl_ignored());
+    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, readable,
+                                  MAX_CODE_BYTES, kl_ignored());
     if (code || r.exit_code != 0 || !contains(r.out, "Function :")) return false;
     each_line(out, a, r.out, count_sass);
     return true;
@@ -134,10 +142,11 @@ static bool disassemble(kl_artefact *out, kl_arena *a) {
 
 static void read_ptx(kl_artefact *out, kl_arena *a) {
     kl_str text, path = kl_fs_join(a, kl_fs_dirname(a, out->path.ptr).ptr, "kernel.ptx");
-    if (kl_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored()) == KL_OK) each_line(out, a, text, count_ptx);
+    if (kl_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored()) == KL_OK)
+        each_line(out, a, text, count_ptx);
 }
 
-/* ---- ptxas report ---------------------------------------------------------------------------------------------------- */
+/* ---- ptxas report --------------------------------------------------------------------------- */
 
 static double number_before(kl_str line, const char *what) {
     const char *at = memmem(line.ptr, line.len, what, strlen(what));
@@ -154,19 +163,21 @@ static void raise_feature(kl_artefact *out, kl_arena *a, const char *name, doubl
 /* "ptxas info    : Used 24 registers, used 1 barriers, 128 bytes smem" and
  * "    8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" */
 static void read_report(kl_artefact *out, kl_arena *a, kl_str line) {
-    double spills = number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
+    double spills =
+        number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
     raise_feature(out, a, "registers", number_before(line, " registers"));
     raise_feature(out, a, "spill_bytes", spills);
     raise_feature(out, a, "stack_bytes", number_before(line, " bytes stack frame"));
     raise_feature(out, a, "static_smem_bytes", number_before(line, " bytes smem"));
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------------------------- */
+/* ---- symbols -------------------------------------------------------------------------------- */
 
 static const char *verdict_on_external(const char *name) {
     if (strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0)
         return "it uses the device heap, which outlives a run";
-    if (strncmp(name, "cuda", 4) == 0 || strncmp(name, "__cuda", 6) == 0 || strncmp(name, "cnp", 3) == 0)
+    if (strncmp(name, "cuda", 4) == 0 || strncmp(name, "__cuda", 6) == 0 ||
+        strncmp(name, "cnp", 3) == 0)
         return "it calls the device runtime (launches from device code)";
     return NULL;
 }
@@ -183,7 +194,8 @@ static void read_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_s
         if (s.kind != KLI_CUBIN_EXTERNAL) continue;
         prints += strcmp(s.name, "vprintf") == 0;
         const char *why = k->trusted ? NULL : verdict_on_external(s.name);
-        if (why && !out->suspicious.len) out->suspicious = kl_arena_printf(a, "%s: %s", why, s.name);
+        if (why && !out->suspicious.len)
+            out->suspicious = kl_arena_printf(a, "%s: %s", why, s.name);
     }
     kli_feature_set(out, a, "kernels", kernels);
     kli_feature_set(out, a, "text_bytes", text);
@@ -193,15 +205,15 @@ static void read_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_s
     if (prints > 0) kli_feature_set(out, a, "prints", prints);
 }
 
-kl_err kl_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
+kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_str cubin;
     kl_err code = kl_fs_read(&cubin, a, out->path.ptr, MAX_CODE_BYTES * 4, e);
     if (code) return code;
     if (!kli_cubin_valid(cubin.ptr, cubin.len))
         return kl_fail(e, KL_EIO, "compile", "the compiler's output is not a cubin");
     read_symbols(out, a, k, cubin);
-    static const char *const always[] = {"registers", "spill_bytes", "stack_bytes", "static_smem_bytes",
-                                         "instructions"};
+    static const char *const always[] = {"registers", "spill_bytes", "stack_bytes",
+                                         "static_smem_bytes", "instructions"};
     for (size_t i = 0; i < KL_COUNT(always); i++) kli_feature_set(out, a, always[i], 0);
     each_line(out, a, out->log, read_report);
     bool read = disassemble(out, a);

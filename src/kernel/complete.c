@@ -1,0 +1,384 @@
+/* complete.c - a plan with what its compiler decided: sizes of a launch, the order of parameters,
+ * hidden buffers, descriptors; and what the compiler is told of a plan before.  Format:
+ * docs/formats/completion.md.
+ *
+ * The text comes out of a process in which a candidate's own code may have run.  So nothing of it
+ * is believed: every index, name and size is held against the plan, limits.h and the device, and
+ * what does not fit is refused with words.  SPDX-License-Identifier: Apache-2.0 */
+#include "kernel_impl.h"
+
+#include "base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    kl_plan *plan;
+    const kl_plan *before;            /* as the directives made it */
+    const kl_plan_launch *about;      /* whose grid_x, grid_y and grid_z are meant */
+    uint32_t n_buffers, n_tensormaps; /* of `before`: what is behind them is the compiler's */
+    const kl_kernel *kernel;
+    const kl_task *task;
+    const kl_workload *workload;
+    kl_device_limits limits;
+    kl_error *error;
+} completer;
+
+KL_PRINTF(2, 3) static kl_err refuse(completer *c, const char *fmt, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return kl_fail(c->error, KL_EINVAL, c->kernel->path.ptr, "its compiler decided: %s", text);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+/* Axes, params, and the grid as the directives gave it. */
+static bool completion_name(void *ctx, kl_str name, int64_t *value) {
+    static const char *const GRID[] = {"grid_x", "grid_y", "grid_z"};
+    const completer *c = ctx;
+    int i = kl_task_axis(c->task, name);
+    if (i >= 0) return *value = c->workload->axes[i], true;
+    if ((i = kli_param_index(c->kernel, name)) >= 0)
+        return *value = c->kernel->params[i].value, true;
+    for (int d = 0; d < 3; d++)
+        if (kl_str_eq(name, kl_str_of(GRID[d]))) return *value = c->about->grid[d], true;
+    return false;
+}
+
+/* An integer, or an expression as text. */
+static kl_err number(completer *c, const json_t *v, const char *what, int64_t low, int64_t high,
+                     int64_t *out) {
+    kl_err err = KL_OK;
+    if (json_is_integer(v))
+        *out = json_integer_value(v);
+    else if (json_is_string(v))
+        err = kl_expr_eval(out, kl_str_of(json_string_value(v)), completion_name, c, c->error);
+    else
+        return refuse(c, "%s is no number", what);
+    if (err) return refuse(c, "%s is no expression over axes, params and the grid", what);
+    if (*out >= low && *out <= high) return KL_OK;
+    return refuse(c, "%s is %lld; %lld to %lld are possible", what, (long long)*out, (long long)low,
+                  (long long)high);
+}
+
+/* Leaves `out` as it is where `key` is absent. */
+static kl_err field(completer *c, const json_t *o, const char *key, int64_t low, int64_t high,
+                    uint32_t *out) {
+    int64_t value = *out;
+    const json_t *v = json_object_get(o, key);
+    kl_err err = v ? number(c, v, key, low, high, &value) : KL_OK;
+    if (!err) *out = (uint32_t)value;
+    return err;
+}
+
+static kl_err sizes(completer *c, const json_t *o, const char *key, const int64_t most[3],
+                    uint32_t out[3]) {
+    const json_t *list = json_object_get(o, key);
+    kl_err err = KL_OK;
+    if (!list) return KL_OK;
+    if (json_array_size(list) != 3) return refuse(c, "%s has not three sizes", key);
+    for (size_t d = 0; !err && d < 3; d++) {
+        int64_t value = 0;
+        err = number(c, json_array_get(list, d), key, 1, most[d], &value);
+        out[d] = (uint32_t)value;
+    }
+    return err;
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static kl_err take_name(completer *c, const json_t *o, const char *key, char out[KL_MAX_NAME]) {
+    const kl_str name = kl_json_text_or(o, key, (kl_str){0});
+    if (!json_object_get(o, key)) return KL_OK;
+    if (!kli_is_name(name) || name.len >= KL_MAX_NAME) return refuse(c, "%s is no name", key);
+    memset(out, 0, KL_MAX_NAME);
+    memcpy(out, name.ptr, name.len);
+    return KL_OK;
+}
+
+static int buffer_named(const kl_plan *p, kl_str name) {
+    for (uint32_t i = 0; i < p->n_buffers; i++)
+        if (kl_str_eq(name, kl_str_of(p->buffers[i].name))) return (int)i;
+    return -1;
+}
+
+/* The tensor or buffer that `o` names under "tensor" or "buffer". */
+static kl_err find_memory(completer *c, const json_t *o, bool *is_buffer, uint32_t *index,
+                          uint64_t *bytes) {
+    const kl_str tensor = kl_json_text_or(o, "tensor", (kl_str){0});
+    const kl_str buffer = kl_json_text_or(o, "buffer", (kl_str){0});
+    const int t = kl_task_tensor(c->task, tensor), b = buffer_named(c->plan, buffer);
+    *is_buffer = b >= 0;
+    if (b >= 0) return *index = (uint32_t)b, *bytes = c->plan->buffers[b].bytes, KL_OK;
+    if (t < 0 || c->task->tensors[t].is_scalar)
+        return refuse(c, "it names a tensor or buffer that there is not");
+    return *index = (uint32_t)t, *bytes = c->plan->tensors[t].bytes, KL_OK;
+}
+
+static kl_err launch_of(completer *c, const json_t *o) {
+    const int64_t of = kl_json_int_or(o, "of", 0);
+    if (of < 0 || of >= c->before->n_launches)
+        return refuse(c, "there is no launch %lld", (long long)of);
+    c->about = &c->before->launches[of];
+    return KL_OK;
+}
+
+/* ---- hidden buffers ---------------------------------------------------------------------- */
+
+static kl_err complete_buffer(completer *c, const json_t *o) {
+    kl_plan_buffer *out = &c->plan->buffers[c->plan->n_buffers];
+    int64_t bytes = 0;
+    *out = (kl_plan_buffer){.dtype = KL_U8, .zero = kl_json_bool_or(o, "zero", false)};
+    kl_err err = launch_of(c, o);
+    if (!err) err = take_name(c, o, "name", out->name);
+    if (!err && (!out->name[0] || buffer_named(c->plan, kl_str_of(out->name)) >= 0))
+        err = refuse(c, "a hidden buffer has no name of its own");
+    if (!err)
+        err = number(c, json_object_get(o, "bytes"), "bytes", 1, (int64_t)KL_MAX_TENSOR_BYTES,
+                     &bytes);
+    out->bytes = (uint64_t)bytes;
+    c->plan->n_buffers += !err;
+    return err;
+}
+
+static kl_err check_memory(completer *c) {
+    const uint64_t room = c->limits.memory ? (uint64_t)c->limits.memory : KL_MAX_TOTAL_BYTES;
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < c->plan->n_tensors; i++) all += c->plan->tensors[i].bytes;
+    for (uint32_t i = 0; i < c->plan->n_buffers; i++) all += c->plan->buffers[i].bytes;
+    if (all <= room && all <= KL_MAX_TOTAL_BYTES) return KL_OK;
+    return refuse(c, "with its hidden buffers it needs %llu bytes", (unsigned long long)all);
+}
+
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+static kl_err numbers(completer *c, const json_t *o, const char *key, size_t n, int64_t low,
+                      int64_t high, uint64_t *out) {
+    const json_t *list = json_object_get(o, key);
+    kl_err err = KL_OK;
+    if (json_array_size(list) != n) return refuse(c, "%s has not %zu values", key, n);
+    for (size_t d = 0; !err && d < n; d++) {
+        int64_t value = 0;
+        err = number(c, json_array_get(list, d), key, low, high, &value);
+        out[d] = (uint64_t)value;
+    }
+    return err;
+}
+
+static bool is_one_of(uint32_t value, const uint32_t *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (value == list[i]) return true;
+    return false;
+}
+
+static kl_err check_map(completer *c, const kl_plan_tensormap *m, uint64_t bytes) {
+    static const uint32_t SWIZZLES[] = {0, 32, 64, 128}, INTERLEAVES[] = {0, 16, 32},
+                          PROMOTIONS[] = {0, 64, 128, 256};
+    for (uint32_t d = 1; d < m->rank; d++)
+        if (m->strides[d] % 16)
+            return refuse(c, "a stride of a descriptor is no multiple of 16 bytes");
+    if (!is_one_of(m->swizzle, SWIZZLES, 4) || !is_one_of(m->interleave, INTERLEAVES, 3) ||
+        !is_one_of(m->l2, PROMOTIONS, 4))
+        return refuse(c, "a descriptor has a swizzle, interleave or l2 that there is not");
+    if (kli_tensormap_end(m) > bytes)
+        return refuse(c, "a descriptor reaches past the end of its tensor");
+    return KL_OK;
+}
+
+static kl_err complete_map(completer *c, const json_t *o) {
+    kl_plan_tensormap *out = &c->plan->tensormaps[c->plan->n_tensormaps];
+    const size_t rank = json_array_size(json_object_get(o, "box"));
+    uint64_t box[5] = {0}, bytes = 0;
+    bool is_buffer = false;
+    *out = (kl_plan_tensormap){.rank = (uint32_t)rank};
+    if (rank < 1 || rank > 5) return refuse(c, "a descriptor of %zu dimensions", rank);
+    kl_err err = launch_of(c, o);
+    if (!err) err = find_memory(c, o, &is_buffer, &out->index, &bytes);
+    if (err) return err;
+    out->of_buffer = is_buffer;
+    out->dtype =
+        is_buffer ? c->plan->buffers[out->index].dtype : c->plan->tensors[out->index].dtype;
+    err = numbers(c, o, "dims", rank, 1, (int64_t)1 << 32, out->dims);
+    if (!err && rank > 1)
+        err = numbers(c, o, "strides", rank - 1, 1, ((int64_t)1 << 40) - 1, out->strides + 1);
+    if (!err) err = numbers(c, o, "box", rank, 1, 256, box);
+    for (size_t d = 0; d < rank; d++) out->box[d] = (uint32_t)box[d];
+    if (!err) err = field(c, o, "swizzle", 0, 128, &out->swizzle);
+    if (!err) err = field(c, o, "interleave", 0, 32, &out->interleave);
+    if (!err) err = field(c, o, "l2", 0, 256, &out->l2);
+    if (!err) err = check_map(c, out, bytes);
+    c->plan->n_tensormaps += !err;
+    return err;
+}
+
+/* ---- launches ------------------------------------------------------------------------------ */
+
+static kl_err complete_memory_argument(completer *c, const json_t *o, kl_value *out) {
+    bool is_buffer;
+    uint64_t bytes;
+    kl_err err = find_memory(c, o, &is_buffer, &out->index, &bytes);
+    out->kind = is_buffer ? KL_VALUE_BUFFER : KL_VALUE_TENSOR;
+    return err;
+}
+
+static kl_err complete_argument(completer *c, const json_t *o, kl_value *out) {
+    const json_t *v;
+    int64_t index = 0;
+    kl_err err;
+    *out = (kl_value){0};
+    if ((v = json_object_get(o, "arg")) != NULL) {
+        err = number(c, v, "arg", 0, (int64_t)c->about->n_args - 1, &index);
+        if (!err) *out = c->about->args[index];
+        return err;
+    }
+    if ((v = json_object_get(o, "tensormap")) != NULL) {
+        const int64_t last = (int64_t)c->plan->n_tensormaps - c->n_tensormaps - 1;
+        err = number(c, v, "tensormap", 0, last, &index);
+        *out = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = c->n_tensormaps + (uint32_t)index};
+        return err;
+    }
+    if ((v = json_object_get(o, "i32")) != NULL)
+        return out->kind = KL_VALUE_I32, number(c, v, "i32", INT32_MIN, INT32_MAX, &out->i);
+    if ((v = json_object_get(o, "i64")) != NULL)
+        return out->kind = KL_VALUE_I64, number(c, v, "i64", INT64_MIN, INT64_MAX, &out->i);
+    return complete_memory_argument(c, o, out);
+}
+
+static kl_err complete_arguments(completer *c, const json_t *o, kl_plan_launch *out) {
+    const json_t *list = json_object_get(o, "args");
+    const size_t n = json_array_size(list);
+    kl_err err = KL_OK;
+    if (!list) return KL_OK;
+    if (n > KL_MAX_ARGS) return refuse(c, "%zu arguments; a launch has at most %d", n, KL_MAX_ARGS);
+    for (size_t i = 0; !err && i < n; i++)
+        err = complete_argument(c, json_array_get(list, i), &out->args[i]);
+    out->n_args = (uint32_t)n;
+    return err;
+}
+
+static kl_err check_shape(completer *c, const kl_plan_launch *l) {
+    const int64_t most = c->limits.max_threads ? c->limits.max_threads : 1024;
+    const int64_t threads = (int64_t)l->block[0] * l->block[1] * l->block[2];
+    if (threads > most) return refuse(c, "a block of %lld threads", (long long)threads);
+    if ((int64_t)l->cluster[0] * l->cluster[1] * l->cluster[2] > 16)
+        return refuse(c, "a cluster of more than 16 blocks");
+    for (int d = 0; d < 3; d++)
+        if (l->grid[d] % l->cluster[d]) return refuse(c, "a grid that its clusters do not divide");
+    return KL_OK;
+}
+
+static kl_err complete_launch(completer *c, const json_t *o) {
+    static const int64_t BLOCK[3] = {1024, 1024, 64}, CLUSTER[3] = {16, 16, 16};
+    const int64_t smem = c->limits.smem_max ? c->limits.smem_max : 1 << 20;
+    kl_plan_launch *out = &c->plan->launches[c->plan->n_launches];
+    kl_err err = launch_of(c, o);
+    if (err) return err;
+    *out = *c->about;
+    const bool shaped =
+        json_object_get(o, "grid") || json_object_get(o, "block") || json_object_get(o, "cluster");
+    err = take_name(c, o, "entry", out->entry);
+    if (!err) err = sizes(c, o, "grid", kli_cuda_grid_most, out->grid);
+    if (!err) err = sizes(c, o, "block", BLOCK, out->block);
+    if (!err) err = sizes(c, o, "cluster", CLUSTER, out->cluster);
+    if (!err) err = field(c, o, "smem", 0, smem, &out->smem);
+    if (!err && shaped) err = check_shape(c, out);
+    if (!err) err = complete_arguments(c, o, out);
+    c->plan->n_launches++;
+    return err;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static kl_err each(completer *c, const json_t *root, const char *key, uint32_t room,
+                   kl_err (*complete)(completer *c, const json_t *o)) {
+    const json_t *list = json_object_get(root, key);
+    kl_err err = KL_OK;
+    if (json_array_size(list) > room) return refuse(c, "more %s than there is room for", key);
+    for (size_t i = 0; !err && i < json_array_size(list); i++)
+        err = complete(c, json_array_get(list, i));
+    return err;
+}
+
+static kl_err complete_all(completer *c, const json_t *root) {
+    if (kl_json_int_or(root, "version", 0) != 1)
+        return refuse(c, "in a version that is not known here");
+    kl_err err = each(c, root, "buffers", KL_MAX_BUFFERS - c->n_buffers, complete_buffer);
+    if (!err) err = check_memory(c);
+    if (!err) err = each(c, root, "tensormaps", KL_MAX_TENSORMAPS - c->n_tensormaps, complete_map);
+    if (err || !json_object_get(root, "launches")) return err;
+    c->plan->n_launches = 0;
+    err = each(c, root, "launches", KL_MAX_LAUNCHES, complete_launch);
+    return !err && !c->plan->n_launches ? refuse(c, "nothing is launched") : err;
+}
+
+kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_kernel *k, const kl_task *t,
+                        const kl_workload *w, const kl_device_limits *limits, kl_error *e) {
+    json_t *root = NULL;
+    if (!completion.len) return KL_OK;
+    kl_arena *scratch = kl_arena_new();
+    kl_plan *before = KL_NEW(scratch, kl_plan);
+    *before = *plan;
+    completer c = {.plan = plan,
+                   .before = before,
+                   .about = &before->launches[0],
+                   .kernel = k,
+                   .task = t,
+                   .workload = w,
+                   .n_buffers = plan->n_buffers,
+                   .n_tensormaps = plan->n_tensormaps,
+                   .error = e};
+    if (limits) c.limits = *limits;
+    kl_err err = kl_json_parse(&root, completion, KL_S("completion"), kl_ignored());
+    err = err ? refuse(&c, "nothing that can be read") : complete_all(&c, root);
+    json_decref(root);
+    kl_arena_free(scratch);
+    return err;
+}
+
+/* ---- the other way: what a compiler is told ----------------------------------------------------
+ */
+
+static const char *integer_class(int64_t value, bool wide) {
+    if (value == 1) return "one";
+    if (wide) return value % 16 ? "i64" : "i64/16";
+    return value % 16 ? "i32" : "i32/16";
+}
+
+static const char *class_of(const kl_plan *p, const kl_value *v) {
+    const kl_dtype dtype = v->kind == KL_VALUE_SCALAR ? (kl_dtype)p->tensors[v->index].dtype : 0;
+    switch ((kl_value_kind)v->kind) {
+    case KL_VALUE_TENSOR:
+    case KL_VALUE_BUFFER:
+        return "ptr";
+    case KL_VALUE_TENSORMAP:
+        return "map";
+    case KL_VALUE_I32:
+        return integer_class(v->i, false);
+    case KL_VALUE_I64:
+        return integer_class(v->i, true);
+    case KL_VALUE_F32:
+        return "f32";
+    case KL_VALUE_F64:
+        return "f64";
+    case KL_VALUE_LOCAL:
+        return "local";
+    case KL_VALUE_SCALAR:
+        break;
+    }
+    return kl_dtype_is_float(dtype) ? kl_dtype_name(dtype) : integer_class(v->i, dtype == KL_I64);
+}
+
+kl_str kl_plan_classes(kl_arena *a, const kl_plan *plan) {
+    kl_buf b = {0};
+    for (uint32_t l = 0; l < plan->n_launches; l++) {
+        if (l) kl_buf_add(&b, KL_S(";"));
+        for (uint32_t i = 0; i < plan->launches[l].n_args; i++)
+            kl_buf_printf(&b, "%s%s", i ? " " : "", class_of(plan, &plan->launches[l].args[i]));
+    }
+    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return text;
+}
