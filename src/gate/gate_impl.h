@@ -216,7 +216,6 @@ kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, 
 void kl_case_seed(kl_case *c, uint64_t given); /* 0: a fresh one */
 kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e); /* KL_ENODEV, with what mends it */
 kl_str kl_case_reference_script(kl_case *c, kl_error *e); /* the definition's Python as a file; empty: there is none */
-kl_str kl_first_error(kl_arena *a, kl_str log); /* the compiler's line that says so */
 void kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
 void kl_case_stage(kl_case *c, kl_stage stage, const char *text);
 void kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */
