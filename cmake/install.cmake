@@ -1,6 +1,6 @@
 # What `cmake --install` copies and CPack packs: programs, two libraries, headers, pages, tasks and cards.
 #
-#   libklgate     base to gate: may this kernel enter?
+#   libklgate     base to executor: may this kernel enter?
 #   libklineage   on top of it: journal, models, lineages, cards, searches, reports
 #
 # Two components, which are two packages: `runtime` (klineage) and `development` (klineage-dev).
@@ -16,7 +16,7 @@ foreach(name jansson md xxhash seccomp sqlite3 zstd fyaml)
 endforeach()
 set(support ${KL_SHARED_jansson} ${KL_SHARED_md} ${KL_SHARED_xxhash} Threads::Threads m ${CMAKE_DL_LIBS})
 
-kl_library(klgate base support task kernel confine backend surface gate)
+kl_library(klgate base support task kernel confine backend surface gate executor)
 target_link_libraries(libklgate PRIVATE ${support} ${KL_SHARED_seccomp} INTERFACE jansson)
 kl_library(klineage support confine store rewrite model run lineage skill search experiment report)
 target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARED_seccomp} ${KL_SHARED_sqlite3} ${KL_SHARED_zstd} ${KL_SHARED_fyaml})

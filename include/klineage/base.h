@@ -103,6 +103,7 @@ typedef enum {
     KL_PENDING = -11, /* the answer is not there yet (spool, mailbox); call again later */
     KL_EBUDGET = -12, /* the next call could pass the cap; nothing was asked */
     KL_EMODEL = -13,  /* a model's provider said no for good: wrong key, unknown model, refusal */
+    KL_EBASELINE = -14, /* what a kernel was to be timed against failed itself; of the kernel nothing is said */
 } kl_err;
 
 const char *kl_err_name(kl_err code); /* "no device", ... */

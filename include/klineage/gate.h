@@ -104,7 +104,7 @@ KL_MUST_USE kl_err kl_gate_open(kl_gate **out, kl_error *e);
 void               kl_gate_close(kl_gate *g);
 
 /* Take kernel `k` through the gate for `t`.  The verdict's text lives in the arena.
- * Errors: KL_ENODEV (no device or compiler for the surface), KL_EISOLATION, KL_EINTR. */
+ * Errors: KL_ENODEV (no device or compiler for the surface), KL_EISOLATION, KL_EINTR, KL_EBASELINE. */
 KL_MUST_USE kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
                                const kl_gate_opts *o, kl_error *e);
 /* The journal key of such a run: sha256 over task version, kernel identity, workload, baseline choice, platform and toolchain. */
@@ -112,6 +112,7 @@ KL_MUST_USE kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_t
                                const kl_gate_opts *o, kl_error *e);
 /* Verdict of a kernel that does not even parse: outcome refused, stage parse. */
 void kl_verdict_refused(kl_verdict *out, kl_arena *a, const kl_task *t, const char *path, const kl_error *why);
+kl_str kl_first_error(kl_arena *a, kl_str log); /* the line of a compiler's log that says why */
 
 /* JSON as docs/schema/verdict.schema.json describes; caller json_decref's. */
 json_t *kl_verdict_json(const kl_verdict *v);
@@ -154,18 +155,6 @@ typedef struct {
  * `pinned` ("BM=64" ..., NULL at the end; or NULL): params that are not searched.  Errors as kl_gate_run. */
 KL_MUST_USE kl_err kl_gate_tune(kl_tuning *out, kl_gate *g, kl_arena *a, const kl_task *t, const char *kernel_path,
                                 const char *const *pinned, const kl_gate_opts *o, int max_trials, kl_error *e);
-
-/* ---- spool: a folder that carries jobs to a host without a network ------------------------------------------- */
-
-/* Put one job (task, kernel, options, `against`, compiled artefacts) into DIR/todo.  `id` is its journal key.  Idempotent: what waits, is
- * worked on or is done is left alone.  `g` may be NULL.  Errors: KL_EINVAL (a task that is no folder; `against` of another surface). */
-KL_MUST_USE kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                                const kl_gate_opts *o, kl_error *e);
-/* The verdict of a job: KL_PENDING while it is not there. */
-KL_MUST_USE kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e);
-/* Do every job in DIR, taking each by an atomic rename so that several workers may share the folder; jobs of dead workers are taken
- * back, and a time that does not settle is taken once more.  Returns when nothing is left.  `done`, `failed`: counts. */
-KL_MUST_USE kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e);
 
 KL_API_END
 #endif

@@ -11,6 +11,7 @@
 #include <klineage/kernel.h>  /* one candidate, and its plan for a shape */
 #include <klineage/backend.h> /* where kernels run */
 #include <klineage/gate.h>    /* compile, check and time a kernel: one verdict */
+#include <klineage/executor.h> /* which gate: here, or another host's */
 #include <klineage/rewrite.h> /* what a kernel contains, and edits to its text */
 #include <klineage/model.h>   /* language models and what they cost */
 #include <klineage/run.h>     /* effects: journaled, paid for once */

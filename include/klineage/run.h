@@ -6,6 +6,7 @@
 #ifndef KLINEAGE_RUN_H
 #define KLINEAGE_RUN_H
 
+#include <klineage/executor.h>
 #include <klineage/model.h>
 #include <klineage/store.h>
 
@@ -24,7 +25,9 @@ typedef struct {
     uint64_t    trial;        /* tells repetitions of the same command apart */
     const kl_str *identity; int n_identity; /* everything else that makes it this run and no other: task version, kernel hash, options */
     kl_gate_opts gate;        /* base options of every gate run */
-    const char *spool;        /* gate runs go through this folder; NULL: here */
+    const char *executor;     /* spec of who judges: "spool:DIR"; NULL: "local" */
+    /* One that is in no table, opened with what follows the colon of `executor`; NULL: the one that `executor` names. */
+    const kl_executor_ops *executor_ops;
 } kl_run_opts;
 
 /* A run is its id: sha256 of command, model, trial and identity.  The same command is the same run, and resumes. */
@@ -52,7 +55,7 @@ typedef enum { KL_TRACK_WAITS, KL_TRACK_RUNS, KL_TRACK_ENDED } kl_track_state;
 
 typedef struct {
     int  jobs;                /* tracks at a time, each in its own process; 0: 1 */
-    bool once;                /* pump: return KL_PENDING instead of waiting for a mailbox or spool */
+    bool once;                /* pump: return KL_PENDING instead of waiting for a mailbox or an executor */
     bool hush;                /* tracks print nothing: the caller shows their progress */
     /* Called now and then while several tracks run, with one state per track.  It may read the
      * run's store. */
@@ -85,11 +88,12 @@ KL_MUST_USE kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_requ
  * call that was answered last.  "": that was the last one; NULL: nothing is replayed, or no such call. */
 const char *kl_track_recorded_next(kl_track *t, const char *slot);
 /* Take a kernel through the gate, or out of the journal.  `o` NULL: the run's base options; else it wins as a whole.
- * Errors: as kl_gate_run, KL_PENDING (spool). */
+ * Errors: as kl_gate_run, KL_PENDING. */
 KL_MUST_USE kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
                             const kl_gate_opts *o, kl_error *e);
-/* What will be asked if the next answer is a good one.  Where that has to wait for a spool, this goes into it as well, so that one visit to
- * the other host answers both; without a spool nothing happens.  `k` and what `o` names live until that next kl_judge has returned. */
+/* What will be asked if the next answer is a good one.  Where that has to wait for others, this is submitted as well, so
+ * that one visit to another host answers both; what was not asked for by the end of the line is cancelled.  `k` and what
+ * `o` names live until that next kl_judge has returned. */
 void kl_foresee(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o);
 /* The same as kl_judge for text: one that does not parse is a verdict (refused), `*k` NULL then. */
 KL_MUST_USE kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,

@@ -50,7 +50,7 @@ static void make_environment(const char **env, kl_arena *a, const char *dir) {
 
 /* A compiler that used up its processor time got SIGXCPU and says so.  One that was stopped by the clock on the wall hardly ran, and one
  * that somebody killed was in the way of others: both are this machine's doing, and never a word about the source. */
-static kl_err blame_machine(const kl_proc_result *r, const char *program, kl_error *e) {
+kl_err kli_compile_blame(const kl_proc_result *r, const char *program, kl_error *e) {
     const bool killed = r->signal == SIGKILL || memmem(r->err.ptr, r->err.len, "Killed signal terminated", 24) != NULL;
     if (r->timed_out)
         kl_fail(e, KL_EBUSY, program, "not finished after %d s, with less than %d s of processor time: the machine is overloaded",
@@ -68,7 +68,7 @@ static kl_err run_with(kl_proc_result *out, kl_arena *a, const char *const *argv
                                .max_output = max_output, .confine = jail ? kli_jail_enter : NULL, .confine_ctx = jail};
     make_environment(env, a, dir);
     kl_err code = kl_proc_run(out, a, &spec, e);
-    if (!code) code = blame_machine(out, argv[0], e);
+    if (!code) code = kli_compile_blame(out, argv[0], e);
     return code == KL_ENOENT ? kl_fail(e, KL_ENODEV, argv[0], "the compiler is not installed") : code;
 }
 

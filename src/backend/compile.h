@@ -28,6 +28,8 @@ KL_MUST_USE kl_err kli_compile_run(kl_proc_result *out, kl_arena *a, const char 
 /* The same for a verb of klineage-worker, which enters the jail itself (a jail may hide the folder it is started from). */
 KL_MUST_USE kl_err kli_compile_run_worker(kl_proc_result *out, kl_arena *a, const char *const *argv, const char *dir, kl_error *e);
 kl_str kli_worker_path(kl_arena *a);
+/* KL_EBUSY where the machine stopped a compiler (too little of a core, or of memory); KL_OK: what it says is its own word. */
+kl_err kli_compile_blame(const kl_proc_result *r, const char *program, kl_error *e);
 /* stderr then stdout of a compiler with `dir` and everything before it removed, at most KLI_LOG_BYTES; says so when it was killed. */
 kl_str kli_compile_log(kl_arena *a, const kl_proc_result *r, const char *dir);
 /* What a compiler that ended left: out->path is `makes` in `dir`, ok when it is there, and the log, which is never empty

@@ -1,7 +1,9 @@
 /* compile_test.c - the cache, the log, and sources that attack the compiler.  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
-#include "compile.c"
+#include "compile.h"
+#include "isolation.h"
 #include "base/fs.h"
+#include <signal.h>
 
 #define GOOD "//! launch k args(x, s, y, N)\nvoid k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1]; }\n"
 
@@ -172,9 +174,9 @@ static void test_compile__wall_time_alone_blames_the_machine(void **state) {
     const kl_proc_result well = {.exit_code = 1, .err = KL_S("kernel.c:3: error: no\n")};
     kl_error             e = {0};
     (void)state;
-    assert_err(KL_EBUSY, blame_machine(&late, "gcc", &e));
+    assert_err(KL_EBUSY, kli_compile_blame(&late, "gcc", &e));
     assert_contains(e.message, "the machine is overloaded");
-    assert_ok(blame_machine(&well, "gcc", &e));
+    assert_ok(kli_compile_blame(&well, "gcc", &e));
 }
 
 int main(void) {

@@ -53,6 +53,8 @@ kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const in
  * KL_EBUSY where it hardly ran. */
 kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_patience *p, kl_error *e);
 bool   kli_runner_has_reply(kl_runner *r); /* or has ended */
+/* An interval without its handshake, which is at most a twentieth of it; nothing of a time that the clock did not see. */
+double kli_runner_net(kl_sample *s, double interval_ns, double handshake_ns);
 kl_err kli_runner_usable(const kl_runner *r, kl_error *e);
 
 #endif

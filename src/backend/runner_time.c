@@ -153,7 +153,7 @@ static kl_err measure_handshake(kl_runner *r, kl_fault *fault, double *out, bool
 }
 
 /* Nothing is left of an interval that the clock did not see: such a sample is late, and no time at all. */
-static double net_of(kl_sample *s, double interval_ns, double handshake_ns) {
+double kli_runner_net(kl_sample *s, double interval_ns, double handshake_ns) {
     const double most = HANDSHAKE_SHARE * interval_ns;
     s->handshake_share = interval_ns > 0 ? handshake_ns / interval_ns : 1;
     s->late |= !(interval_ns > 0);
@@ -169,7 +169,7 @@ static kl_err time_batch(kl_runner *r, kl_fault *fault, double *ns, const kl_tim
     if (!code && !fault->kind) code = exchange(r, fault, &interval, q, spin, timeout_ns, e);
     if (spin) (void)sched_setaffinity(0, sizeof before, &before);
     if (code || fault->kind) return code;
-    *ns = net_of(&r->sample, (double)interval, *overhead) / q->calls;
+    *ns = kli_runner_net(&r->sample, (double)interval, *overhead) / q->calls;
     return KL_OK;
 }
 

@@ -1,8 +1,11 @@
 /* runner_watch_test.c - a runner beside programs that want its core: what is subtracted, what is noticed, what is never a hang.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
-#include "runner_time.c"
+#include "runner_impl.h"
 #include "base/fs.h"
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #define HEAD "//! launch scale args(x, s, y, N)\nvoid scale(const float *x, float s, float *y, int n) "
@@ -48,12 +51,12 @@ static void test_runner_time__the_handshake_never_eats_a_batch(void **state) {
     };
     for (size_t i = 0; i < KL_COUNT(ROWS); i++) {
         kl_sample s = {0};
-        assert_true(fabs(net_of(&s, ROWS[i].interval, ROWS[i].handshake) - ROWS[i].net) < 1e-6);
+        assert_true(fabs(kli_runner_net(&s, ROWS[i].interval, ROWS[i].handshake) - ROWS[i].net) < 1e-6);
         assert_false(s.late);
         assert_true(fabs(s.handshake_share - ROWS[i].handshake / ROWS[i].interval) < 1e-9);
     }
     kl_sample s = {0};
-    assert_true(net_of(&s, 0, 300) == 0.0);
+    assert_true(kli_runner_net(&s, 0, 300) == 0.0);
     assert_true(s.late); /* no time at all, and said so */
 }
 

@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <klineage/gate.h>
+#include <klineage/executor.h>
 
 #define OMP_STACK "16M" /* of each thread of a pool; the first thread has KLI_STACK_BYTES */
 
@@ -318,7 +318,10 @@ static int spool(const char *dir) {
     kl_error e = {0};
     int      done = 0, failed = 0;
     kl_terminal_watch(KL_NORMAL);
-    kl_err   code = kl_spool_work(dir, &done, &failed, &e);
+    kl_executor *here = NULL;
+    kl_err   code = kl_executor_open(&here, "local", &e);
+    if (!code) code = kl_spool_work(dir, here, &done, &failed, &e);
+    kl_executor_close(here);
     (void)fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
     if (!code) return failed ? 1 : 0;
     kl_buf text = {0};

@@ -42,6 +42,7 @@ const char *kl_err_name(kl_err code) {
     case KL_PENDING: return "pending";
     case KL_EBUDGET: return "budget exhausted";
     case KL_EMODEL: return "model failed";
+    case KL_EBASELINE: return "baseline failed";
     }
     return "unknown error";
 }

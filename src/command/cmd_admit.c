@@ -214,7 +214,7 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
     int n = 0;
     gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts = {0};
-    kl_err err = kl_effort_run(&o, args, "admit", e);
+    kl_err err = kl_effort_run(&o, c->arena, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
     if (!err) err = kl_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, MAX_STARTS, e);

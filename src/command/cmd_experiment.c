@@ -265,7 +265,7 @@ static kl_err run_all(experimenting *x, kl_result *out, kl_error *e) {
                            .identity = identity,
                            .n_identity = n_identity,
                            .gate = {.quick = x->x.quick},
-                           .spool = x->args->values[KL_OPTION_SPOOL]};
+                           .executor = kl_effort_executor(x->context->arena, x->args)};
     kl_err err = kl_run_open(&run, &o, e);
     if (!err) err = kl_effort_quiet(x->args, run, e);
     if (!err) err = run_tracks(x, run, out, e);

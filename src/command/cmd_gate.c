@@ -1,4 +1,4 @@
-/* cmd_gate.c - `klineage gate`: journal, then gate or spool, then journal.
+/* cmd_gate.c - `klineage gate`: journal, then whoever judges, then journal.
  *
  * The verdict is written down before it is shown.  When writing fails the verdict is still shown, because it was paid
  * for, and the exit status is that of the failure, so that no program takes it for a journaled one.
@@ -6,9 +6,7 @@
 #include "command/effort.h"
 #include "command/journal.h"
 #include "command/request.h"
-#include "base/log.h"
 #include <string.h>
-#include <time.h>
 
 typedef struct {
     kl_context *context;
@@ -16,64 +14,44 @@ typedef struct {
     kl_task *task;
     kl_kernel *kernel;
     kl_gate_opts opts;
-    kl_gate *gate;
+    kl_executor *executor;
     kl_store *journal; /* NULL with --no-journal */
     char key[65];
     kl_verdict verdict;
     bool from_journal;
 } gating;
 
-/* ---- spool ---------------------------------------------------------------------------------------------------- */
+/* ---- judging ---------------------------------------------------------------------------------------------------- */
 
-#define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
-
-static kl_err fetch(gating *g, const char *dir, const char *id, kl_error *e) {
-    kl_err err = kl_spool_get(&g->verdict, g->context->arena, dir, id, e);
-    while (err == KL_PENDING && kl_args_has(g->args, KL_OPTION_WAIT)) {
-        if (kl_interrupted()) return kl_fail(e, KL_EINTR, dir, "interrupted; the job stays in the spool");
-        kl_progress("waiting for %.12s in %s", id, dir);
-        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
-        err = kl_spool_get(&g->verdict, g->context->arena, dir, id, e);
-    }
-    if (err != KL_PENDING) return err;
-    kl_fail(e, KL_PENDING, dir, "job %.12s is in the spool, without a verdict yet", id);
-    return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then re-run the same command, or add --wait", dir);
+static kl_err fetch(gating *g, const char *id, kl_error *e) {
+    kl_arena *a = g->context->arena;
+    if (kl_args_has(g->args, KL_OPTION_WAIT)) return kl_executor_wait(&g->verdict, g->executor, a, id, e);
+    const kl_err err = kl_executor_poll(&g->verdict, g->executor, a, id, e);
+    return err == KL_PENDING ? kl_hint(e, "%s", kl_arena_printf(a, "%s, or add --wait", e->hint).ptr) : err;
 }
 
-static kl_err spool(gating *g, const char *dir, kl_error *e) {
+/* A kept verdict answers where the question names the device; else it is the verdict that the job has given before. */
+static kl_err judge(gating *g, kl_error *e) {
+    kl_arena *a = g->context->arena;
+    const kl_gate_job job = {g->task, g->kernel, g->opts};
+    const bool keeps = kl_executor_ops_of(g->executor)->keeps;
     char id[65];
-    kl_err err = kl_spool_put(id, dir, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
-    if (err) return err;
-    memcpy(g->key, id, sizeof g->key);
-    err = fetch(g, dir, id, e);
-    kl_verdict kept;
-    return err || !g->journal ? err
-                              : kl_verdicts_find(&kept, &g->from_journal, g->journal, g->context->arena, g->key, e);
-}
-
-/* ---- gate ------------------------------------------------------------------------------------------------------- */
-
-static kl_err look_up(gating *g, kl_error *e) {
     kl_verdict kept = {0};
     bool found = false;
-    kl_err err = kl_gate_key(g->key, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
-    if (!err && g->journal) err = kl_verdicts_find(&kept, &found, g->journal, g->context->arena, g->key, e);
-    g->from_journal = !err && found && kl_verdicts_answer(&kept, g->task, &g->opts);
-    if (g->from_journal) g->verdict = kept;
-    return err;
-}
-
-static kl_err judge(gating *g, kl_error *e) {
-    const char *dir = g->args->values[KL_OPTION_SPOOL];
-    if (dir) return spool(g, dir, e);
-    kl_err err = look_up(g, e);
-    if (err || g->from_journal) return err;
-    return kl_gate_run(&g->verdict, g->gate, g->context->arena, g->task, g->kernel, &g->opts, e);
+    kl_err err = kl_executor_submit(id, g->executor, a, &job, e);
+    if (err) return err;
+    memcpy(g->key, id, sizeof g->key);
+    if (g->journal) err = kl_verdicts_find(&kept, &found, g->journal, a, g->key, e);
+    if (err) return err;
+    g->from_journal = found && (keeps || kl_verdicts_answer(&kept, g->task, &g->opts));
+    if (!g->from_journal || keeps) return fetch(g, id, e);
+    g->verdict = kept;
+    return kl_executor_cancel(g->executor, a, id, e);
 }
 
 static void write_down(gating *g, kl_result *out) {
     if (!g->journal || g->from_journal) return;
-    g->verdict.journaled = false; /* fresh, even when it came through a spool */
+    g->verdict.journaled = false; /* fresh, even when it came from another host */
     if (kl_verdicts_keep(g->key, g->journal, g->context->arena, &g->verdict, &out->trouble))
         kl_hint(&out->trouble,
                 "the verdict above could not be stored; use another --store PATH, or --no-journal");
@@ -90,12 +68,12 @@ static void show(const gating *g, kl_result *out) {
 static kl_err with_gate(gating *g, kl_result *out, kl_error *e) {
     kl_err err = KL_OK;
     if (!kl_args_has(g->args, KL_OPTION_NO_JOURNAL)) err = kl_journal_open(&g->journal, g->context->arena, g->args, e);
-    if (!err) err = kl_gate_open(&g->gate, e);
+    if (!err) err = kl_executor_open(&g->executor, kl_effort_executor(g->context->arena, g->args), e);
     if (!err) err = judge(g, e);
     if (!err) write_down(g, out);
     if (!err) show(g, out);
     if (err == KL_EINTR) kl_hint(e, "nothing incomplete was stored; re-run the same command");
-    kl_gate_close(g->gate);
+    kl_executor_close(g->executor);
     kl_store_close(g->journal);
     return err;
 }

@@ -87,7 +87,7 @@ kl_err kl_cmd_lineage_judge(kl_context *c, const kl_args *args, kl_result *out, 
     kl_run_opts o;
     kl_run *run = NULL;
     const kl_track_opts how = kl_effort_tracks(args);
-    kl_err err = kl_effort_gates(&o, args, "lineage judge", e);
+    kl_err err = kl_effort_gates(&o, c->arena, args, "lineage judge", e);
     if (!err) err = kl_request_lineage(&j->before, &j->task, &j->workload, c->arena, args, e);
     if (err) return err;
     kl_str identity[] = {j->before.id, o.gate.quick ? KL_S("quick") : KL_S("full")};

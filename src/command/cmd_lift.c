@@ -115,7 +115,7 @@ kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error 
     kl_run_opts o;
     kl_group *groups;
     int n, n_lineages = 0;
-    kl_err err = kl_effort_run(&o, args, "lift", e);
+    kl_err err = kl_effort_run(&o, c->arena, args, "lift", e);
     if (!err) err = load_lineages(lineages, &n_lineages, c->arena, args, e);
     if (err) return err;
     if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored())) dir = KL_S("library");

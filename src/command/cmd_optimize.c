@@ -213,7 +213,7 @@ kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_er
     if (args->n_words > 1 && kl_args_has(args, KL_OPTION_KERNEL))
         return kl_fail(e, KL_EINVAL, NULL,
                        "--kernel needs exactly one task; without it every task starts from its naive kernel");
-    err = kl_effort_run(&opts, args, "optimize", e);
+    err = kl_effort_run(&opts, c->arena, args, "optimize", e);
     if (!err) err = kl_effort_real(&o->goal, args, KL_OPTION_GOAL, 0, e);
     if (!err) err = read_experiment(o, &opts, e);
     if (err) return err;

@@ -106,7 +106,7 @@ kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *ou
     kl_run_opts o;
     kl_run *run = NULL;
     kl_track_opts how = kl_effort_tracks(args);
-    kl_err err = kl_effort_run(&o, args, "lineage rederive", e);
+    kl_err err = kl_effort_run(&o, c->arena, args, "lineage rederive", e);
     if (!err) err = kl_effort_real(&base.opts.recover, args, KL_OPTION_RECOVER, 0, e);
     const char *edges = args->values[KL_OPTION_EDGES];
     if (!err) err = kl_request_lineage(l, &base.task, &base.workload, c->arena, args, e);

@@ -1,10 +1,11 @@
 /* cmd_spool.c - `klineage spool`: the queue of a folder that carries jobs, and the worker of one.
  *
- * The layout of the folder belongs to src/gate/spool.c; here only names of jobs are counted and shown.
+ * The layout of the folder belongs to src/executor/spool.c; here only names of jobs are counted and shown.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/command.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include <klineage/executor.h>
 #include <string.h>
 
 static const char *const states[] = {"todo", "taken", "done"};
@@ -68,7 +69,11 @@ static kl_err show_queue(kl_arena *a, const char *dir, kl_result *out, kl_error 
 
 static kl_err work(const char *dir, kl_result *out, kl_error *e) {
     int done = 0, failed = 0;
-    kl_err err = kl_spool_work(dir, &done, &failed, e);
+    kl_executor *here;
+    kl_err err = kl_executor_open(&here, "local", e);
+    if (err) return err;
+    err = kl_spool_work(dir, here, &done, &failed, e);
+    kl_executor_close(here);
     if (err) return err;
     kl_buf_printf(&out->text, "%d judged, %d could not be judged on this host\n", done, failed);
     out->json = json_pack("{s:s, s:i, s:i, s:i}", "schema", "klineage/spool-work", "version", 1, "judged", done,

@@ -57,7 +57,7 @@ static void identify(walking *w) {
 
 static kl_err read_run(walking *w, kl_error *e) {
     kl_gate_opts gate;
-    kl_err err = kl_effort_run(&w->run_opts, w->args, "walk", e);
+    kl_err err = kl_effort_run(&w->run_opts, w->context->arena, w->args, "walk", e);
     if (!err) err = read_limits(&w->opts, w->args, e);
     if (!err) err = kl_request_options(&gate, w->context->arena, w->args, w->task, w->kernel->surface->on, e);
     if (err) return err;

@@ -40,17 +40,22 @@ kl_err kl_effort_jobs(const kl_args *args, kl_error *e) {
     return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1", kl_option_at(KL_OPTION_JOBS)->name);
 }
 
-kl_err kl_effort_gates(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e) {
+const char *kl_effort_executor(kl_arena *a, const kl_args *args) {
+    const char *spool = args->values[KL_OPTION_SPOOL];
+    return spool ? kl_arena_printf(a, "spool:%s", spool).ptr : "local";
+}
+
+kl_err kl_effort_gates(kl_run_opts *out, kl_arena *a, const kl_args *args, const char *command, kl_error *e) {
     *out = (kl_run_opts){.command = command,
                          .store = args->values[KL_OPTION_STORE],
                          .trial = kl_args_number(args, KL_OPTION_TRIAL, 1),
-                         .spool = args->values[KL_OPTION_SPOOL],
+                         .executor = kl_effort_executor(a, args),
                          .gate = {.quick = kl_args_has(args, KL_OPTION_QUICK), .arch = args->values[KL_OPTION_ARCH]}};
     return kl_effort_jobs(args, e);
 }
 
-kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e) {
-    kl_err err = kl_effort_gates(out, args, command, e);
+kl_err kl_effort_run(kl_run_opts *out, kl_arena *a, const kl_args *args, const char *command, kl_error *e) {
+    kl_err err = kl_effort_gates(out, a, args, command, e);
     out->model = args->values[KL_OPTION_MODEL];
     out->priced_as = args->values[KL_OPTION_PRICED_AS];
     if (!err) err = kl_effort_dollars(&out->budget_microusd, args, KL_OPTION_BUDGET, DEFAULT_BUDGET, e);

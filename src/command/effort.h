@@ -8,9 +8,12 @@
 /* Errors: KL_EINVAL for --jobs 0. */
 KL_MUST_USE kl_err kl_effort_jobs(const kl_args *args, kl_error *e);
 /* --trial --store --spool --quick --arch --jobs: a run in which no model is asked. */
-KL_MUST_USE kl_err kl_effort_gates(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
+KL_MUST_USE kl_err kl_effort_gates(kl_run_opts *out, kl_arena *a, const kl_args *args, const char *command,
+                                   kl_error *e);
 /* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the caller's to fill. */
-KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, const kl_args *args, const char *command, kl_error *e);
+KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, kl_arena *a, const kl_args *args, const char *command, kl_error *e);
+/* Who judges: "local", or "spool:DIR" with --spool DIR. */
+const char *kl_effort_executor(kl_arena *a, const kl_args *args);
 /* Answers come out of a recording: its end is an end in order. */
 bool kl_effort_replays(const char *model);
 /* How alike does identical code run here now?  Says so when little will be decided, and goes on; with --wait-quiet it waits first.  To be

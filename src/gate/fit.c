@@ -7,18 +7,10 @@
  * Not here: memory of a device (kernel/plan.c), what a script takes for itself (backend/spawn.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
-#include "base/memory.h"
-
-#include <string.h>
-
 static const double SHARE = 0.9; /* of what there is: compilers, runners and the rest of the machine live too */
 
-typedef struct {
-    double inputs, outputs, answers, scratch;
-} needs;
-
-static needs needs_of(const kl_plan *p, uint32_t copies, bool shared) {
-    needs n = {0};
+kl_needs kl_needs_of(const kl_plan *p, uint32_t copies, bool shared) {
+    kl_needs n = {0};
     for (uint32_t i = 0; i < p->n_tensors; i++) {
         const kl_plan_tensor *t = &p->tensors[i];
         const double bytes = (double)t->bytes, elements = bytes / (double)kl_dtype_bytes((kl_dtype)t->dtype);
@@ -33,16 +25,16 @@ static needs needs_of(const kl_plan *p, uint32_t copies, bool shared) {
     return n;
 }
 
-static double of_task(const needs *n) { return n->inputs + n->outputs + n->answers; }
+static double of_task(const kl_needs *n) { return n->inputs + n->outputs + n->answers; }
 
-static kl_str sizes(kl_arena *a, const needs *n) {
+static kl_str sizes(kl_arena *a, const kl_needs *n) {
     const double gib = 1 << 30;
     return kl_arena_printf(a, "inputs %.3g, outputs %.3g, answers %.3g, scratch %.3g GiB", n->inputs / gib, n->outputs / gib,
                            n->answers / gib, n->scratch / gib);
 }
 
-/* KL_OK with `*refused` set where it is the kernel's scratch alone that will never fit. */
-static kl_err fit_into(const kl_memory_room *room, const needs *n, kl_arena *a, const char *where, kl_str *refused, kl_error *e) {
+kl_err kl_needs_fit(const kl_needs *n, const kl_memory_room *room, kl_arena *a, const char *where, kl_str *refused,
+                    kl_error *e) {
     const double gib = 1 << 30, all = of_task(n) + n->scratch;
     *refused = (kl_str){0};
     if (of_task(n) > SHARE * (double)room->total) {
@@ -64,6 +56,6 @@ static kl_err fit_into(const kl_memory_room *room, const needs *n, kl_arena *a, 
 kl_err kl_case_fit(kl_case *c, const kl_plan *plan, kl_str *refused, kl_error *e) {
     const kl_memory_room room = kl_memory_room_now();
     const uint32_t stress = c->task->n_stress > 0; /* a set under a stress scale, beside the others */
-    const needs n = needs_of(plan, (c->opts->quick ? 1 : REAL_COPIES) + stress, c->backend->shared_memory);
-    return fit_into(&room, &n, c->arena, c->workload->label.ptr, refused, e);
+    const kl_needs n = kl_needs_of(plan, (c->opts->quick ? 1 : REAL_COPIES) + stress, c->backend->shared_memory);
+    return kl_needs_fit(&n, &room, c->arena, c->workload->label.ptr, refused, e);
 }

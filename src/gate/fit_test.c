@@ -1,25 +1,24 @@
 /* fit_test.c - sizes of a shape against the memory of a machine.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
 #include "base/test.h"
-
-#include "fit.c"
 
 static const double GIB = 1 << 30;
 
 /* x[1 GiB of f32], y[0.5 GiB of f32], scratch of `scratch` GiB */
-static needs sample(double scratch) {
+static kl_needs sample(double scratch) {
     static kl_plan p;
     p = (kl_plan){.n_tensors = 2, .n_buffers = 1};
     p.tensors[0] = (kl_plan_tensor){.dtype = KL_F32, .role = 0, .bytes = 1 << 30};
     p.tensors[1] = (kl_plan_tensor){.dtype = KL_F32, .role = 1, .bytes = 1 << 29};
     p.buffers[0] = (kl_plan_buffer){.bytes = (uint64_t)(scratch * GIB)};
-    return needs_of(&p, 3, true);
+    return kl_needs_of(&p, 3, true);
 }
 
 static kl_err fit(double total, double available, double scratch, kl_str *refused, kl_error *e) {
     const kl_memory_room room = {(int64_t)(total * GIB), (int64_t)(available * GIB)};
-    const needs n = sample(scratch);
+    const kl_needs n = sample(scratch);
     kl_arena *a = kl_arena_new();
-    const kl_err err = fit_into(&room, &n, a, "cpu", refused, e);
+    const kl_err err = kl_needs_fit(&n, &room, a, "cpu", refused, e);
     if (refused->len) assert_contains(refused->ptr, "scratch buffers do not fit");
     kl_arena_free(a);
     return err;
@@ -27,7 +26,7 @@ static kl_err fit(double total, double available, double scratch, kl_str *refuse
 
 static void test_gate_fit__every_copy_counts(void **state) {
     (void)state;
-    const needs n = sample(0.25);
+    const kl_needs n = sample(0.25);
     assert_true(n.inputs == 3 * GIB && n.outputs == 1.5 * GIB && n.scratch == 0.75 * GIB);
     assert_true(n.answers == 4 * GIB); /* in float64: three sets and the oracle's page */
 }

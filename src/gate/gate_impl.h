@@ -7,6 +7,7 @@
 #ifndef KL_GATE_IMPL_H
 #define KL_GATE_IMPL_H
 #include <klineage/gate.h>
+#include "base/memory.h"
 #include "base/rng.h"
 
 typedef struct kl_actor {
@@ -125,6 +126,8 @@ int kl_last_core(void); /* that this thread may use; -1 when there is but one */
 /* scene.c */
 kl_err kl_scene_open(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n_sets, uint32_t n_slots, double scale,
                      kl_error *e);
+/* The largest error of several draws counts.  One that overflowed says nothing: a finite one stays, and replaces it. */
+void kl_reference_remember(kl_reference_error *m, const double *rms);
 kl_err kl_scene_renew(kl_scene *s, kl_case *c,
                       kl_error *e); /* same inputs on fresh physical pages; every actor must enter again */
 kl_err kl_scene_expect(kl_scene *s, kl_case *c, uint32_t set,
@@ -194,15 +197,26 @@ kl_err kl_profile(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e);
 
 /* fit.c */
 enum { REAL_COPIES = 3 }; /* input sets and slots at the real shape */
+typedef struct {
+    double inputs, outputs, answers, scratch; /* bytes */
+} kl_needs;
+kl_needs kl_needs_of(const kl_plan *p, uint32_t copies, bool shared);
+/* KL_OK with `*refused` set where it is the kernel's scratch alone that will never fit. */
+kl_err kl_needs_fit(const kl_needs *n, const kl_memory_room *room, kl_arena *a, const char *where, kl_str *refused,
+                    kl_error *e);
 /* KL_ELIMIT: never on this machine; KL_EBUSY: not now; `*refused`: the kernel's own scratch is too much. */
 kl_err kl_case_fit(kl_case *c, const kl_plan *plan, kl_str *refused, kl_error *e);
+
+/* noise.c */
+enum { KL_NOISE_LEAST_PAIRS = 8 };
+/* What ratios of pairs of identical code say: those that kept their core, where there are enough, else all. */
+void kl_noise_judge(kl_noise *out, const double *whole, int n_whole, const double *all, int n_all);
 
 /* gate.c */
 kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e); /* oracle, reference and seed, no candidate */
 void kl_case_seed(kl_case *c, uint64_t given); /* 0: a fresh one */
 kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e); /* KL_ENODEV, with what mends it */
 kl_str kl_case_reference_script(kl_case *c, kl_error *e); /* the definition's Python as a file; empty: there is none */
-kl_str kl_first_error(kl_arena *a, kl_str log); /* the compiler's line that says so */
 void kl_case_degrade(kl_case *c, const char *fmt, ...) KL_PRINTF(2, 3);
 void kl_case_stage(kl_case *c, kl_stage stage, const char *text);
 void kl_case_lap(kl_case *c, const char *name); /* closes the running stage's clock under a name */

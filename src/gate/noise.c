@@ -17,7 +17,6 @@
 enum {
     MAX_NOISE_PAIRS = 200,
     ENOUGH_PAIRS = 60,
-    LEAST_PAIRS = 8,
     TRIED_PAIRS = 4,
     N_FLOATS = 16384,
     N_CALLS = 16,
@@ -136,13 +135,13 @@ static kl_err pair(bench *b, kl_error *e) {
 }
 
 /* Pairs that kept their core tell the floor; where there are hardly any, all do, and that alone is noisy. */
-static void judge(kl_noise *out, const bench *b) {
-    const bool enough = b->n_whole >= LEAST_PAIRS;
-    const kl_interval aa = kl_bootstrap_median(enough ? b->whole : b->all, (size_t)(enough ? b->n_whole : b->n_all),
-                                               1000, 0.95, kl_stream_of(1, "noise"));
+void kl_noise_judge(kl_noise *out, const double *whole, int n_whole, const double *all, int n_all) {
+    const bool enough = n_whole >= KL_NOISE_LEAST_PAIRS;
+    const kl_interval aa = kl_bootstrap_median(enough ? whole : all, (size_t)(enough ? n_whole : n_all), 1000, 0.95,
+                                               kl_stream_of(1, "noise"));
     out->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
-    out->pairs = b->n_all;
-    out->left_out = b->n_all - b->n_whole;
+    out->pairs = n_all;
+    out->left_out = n_all - n_whole;
     out->noisy = out->floor > KL_NOISY || !enough;
 }
 
@@ -154,7 +153,7 @@ static kl_err measure(kl_noise *out, bench *b, kl_error *e) {
         err = pair(b, e);
         if (kl_interrupted()) return kl_fail(e, KL_EINTR, "noise", "interrupted");
     }
-    if (!err) judge(out, b);
+    if (!err) kl_noise_judge(out, b->whole, b->n_whole, b->all, b->n_all);
     return err;
 }
 

@@ -1,28 +1,35 @@
 /* noise_test.c - what makes a machine noisy, and one real look at this one.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
 #include "base/test.h"
-#include "noise.c"
+
+enum { MOST = 4 * KL_NOISE_LEAST_PAIRS };
+
+typedef struct {
+    double whole[MOST], all[MOST];
+    int n_whole, n_all;
+} pairs;
 
 static void test_gate_noise__pairs_that_kept_their_core_tell_the_floor(void **state) {
     (void)state;
     kl_noise n = {0};
-    bench b = {0};
-    for (int i = 0; i < LEAST_PAIRS; i++) b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.001 : 0.999;
-    for (int i = 0; i < 3 * LEAST_PAIRS; i++) b.all[b.n_all++] = 7;
-    judge(&n, &b);
+    pairs b = {0};
+    for (int i = 0; i < KL_NOISE_LEAST_PAIRS; i++) b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.001 : 0.999;
+    for (int i = 0; i < 3 * KL_NOISE_LEAST_PAIRS; i++) b.all[b.n_all++] = 7;
+    kl_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
     assert_false(n.noisy);
-    assert_true(n.floor < 0.01 && n.pairs == 4 * LEAST_PAIRS && n.left_out == 3 * LEAST_PAIRS);
+    assert_true(n.floor < 0.01 && n.pairs == MOST && n.left_out == 3 * KL_NOISE_LEAST_PAIRS);
     b.n_whole--;
-    judge(&n, &b);
+    kl_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
     assert_true(n.noisy && n.floor > 1);
 }
 
 static void test_gate_noise__a_wide_floor_is_noisy(void **state) {
     (void)state;
     kl_noise n = {0};
-    bench b = {0};
+    pairs b = {0};
     char text[160];
-    for (int i = 0; i < 4 * LEAST_PAIRS; i++) b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.6 : 0.6;
-    judge(&n, &b);
+    for (int i = 0; i < MOST; i++) b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.6 : 0.6;
+    kl_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
     assert_true(n.noisy && n.left_out == 0);
     assert_contains(kl_noise_text(&n, text, sizeof text), "load ");
 }

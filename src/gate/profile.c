@@ -167,7 +167,7 @@ static kl_err check_batch(race *r, uint32_t first, uint32_t calls, uint8_t poiso
 
 static kl_err baseline_fault(const race *r, const kl_fault *fault, kl_error *e) {
     kl_actor_stop(r->baseline.actor); /* the next verdict starts it afresh */
-    return kl_fail(e, KL_EINVAL, r->baseline.actor->name.ptr, "the baseline failed while it was timed: %s",
+    return kl_fail(e, KL_EBASELINE, r->baseline.actor->name.ptr, "the baseline failed while it was timed: %s",
                    fault->text);
 }
 
@@ -615,7 +615,7 @@ static kl_err compare_with_rival(kl_case *c, kl_scene *real, kl_finding *f, kl_e
         kl_compile(&rival.artefact, c->arena, c->device, rival.kernel, c->task, c->workload, &c->opts->compile, e);
     if (err) return err;
     if (!rival.artefact.ok || rival.artefact.suspicious.len)
-        return kl_fail(e, KL_EINVAL, rival.name.ptr,
+        return kl_fail(e, KL_EBASELINE, rival.name.ptr,
                        "the --against kernel fails to compile or fails inspection: %.300s",
                        rival.artefact.ok ? rival.artefact.suspicious.ptr : rival.artefact.log.ptr);
     err = kl_actor_restart(&rival, c, e);
@@ -625,7 +625,7 @@ static kl_err compare_with_rival(kl_case *c, kl_scene *real, kl_finding *f, kl_e
     if (!err && !fault.kind) err = kl_runner_run(rival.runner, &fault, 0, 0, 0xFF, PATIENCE_NS, &wall, e);
     if (!err && !fault.kind) err = kl_check_slot(c, real, 0, 0, 0xFF, false, &own, e);
     if (!err && (fault.kind || !own.ok))
-        err = kl_fail(e, KL_EINVAL, rival.name.ptr, "the --against kernel fails the gate: %s",
+        err = kl_fail(e, KL_EBASELINE, rival.name.ptr, "the --against kernel fails the gate: %s",
                       fault.kind ? fault.text : own.why.ptr);
     if (!err) err = compare_with(c, real, &rival, &v->comparisons[v->n_comparisons], f, e);
     if (!err && f->ok) v->n_comparisons++;

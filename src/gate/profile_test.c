@@ -382,7 +382,7 @@ static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state
     race r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.slow.fault = KL_FAULT_CRASH;
-    assert_err(KL_EINVAL, run_race(&w, &r, &e));
+    assert_err(KL_EBASELINE, run_race(&w, &r, &e));
     assert_int_equal(w.slow.stopped, 1);
     assert_null(w.baseline.runner);
     world_close(&w);

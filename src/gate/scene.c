@@ -185,8 +185,7 @@ static kl_err measure_reference(kl_scene *s, kl_case *c, uint32_t set, double *r
     return KL_OK;
 }
 
-/* An error that overflowed says nothing: a finite one stays, and replaces it. */
-static void remember(kl_reference_error *m, const double *rms) {
+void kl_reference_remember(kl_reference_error *m, const double *rms) {
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++)
         if (m->draws == 0 || !isfinite(m->rms[i]) || (isfinite(rms[i]) && rms[i] > m->rms[i])) m->rms[i] = rms[i];
     m->draws++;
@@ -202,7 +201,7 @@ static kl_err run_reference(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) 
     if (m->draws < (small ? SMALL_DRAWS : 1)) {
         const kl_err err = measure_reference(s, c, set, rms, e);
         if (err) return err;
-        remember(m, rms);
+        kl_reference_remember(m, rms);
     }
     memcpy(s->reference_error[set], m->rms, sizeof s->reference_error[set]);
     return KL_OK;

@@ -1,7 +1,7 @@
 /* scene_test.c - what is remembered of a reference's error.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
 #include "base/test.h"
-
-#include "scene.c"
+#include <math.h>
 
 static void errors_of(double *rms, double first) {
     for (int i = 0; i < KL_MAX_TENSORS; i++) rms[i] = -1;
@@ -11,7 +11,7 @@ static void errors_of(double *rms, double first) {
 static void remember_one(kl_reference_error *m, double error) {
     double rms[KL_MAX_TENSORS];
     errors_of(rms, error);
-    remember(m, rms);
+    kl_reference_remember(m, rms);
 }
 
 /* A lucky draw of few rows must not make the budget of every later kernel. */

@@ -1,10 +1,15 @@
 /* turn_test.c - who waits for whom, how long, and what is said meanwhile.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
 #include "base/test.h"
-
-#define KL_TURN_DIR "."
-#include "turn.c"
-
+#include "base/fs.h"
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+static const int64_t SECOND = 1000000000;
 
 static void stay_on(int cpu) {
     cpu_set_t set;

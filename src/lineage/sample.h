@@ -3,7 +3,8 @@
  * Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_SAMPLE_H
 #define KL_LINEAGE_SAMPLE_H
-#include "fake_track.h"
+#include <klineage/lineage.h>
+#include "run/fake_track.h"
 #include "base/test.h"
 #include "base/fs.h"
 
@@ -36,7 +37,7 @@ typedef struct {
     kl_task *task;
     const kl_workload *workload;
     kl_kernel *expert;
-    kl_track track;
+    fake_track track;
     kl_walk_opts opts;
     kl_lineage lineage;
 } sample;
@@ -71,7 +72,7 @@ static inline void sample_says(sample *s, const char *action, const char *from, 
 }
 
 static inline kl_err sample_walk(sample *s, kl_error *e) {
-    return kl_lineage_walk(&s->lineage, &s->track, s->task, s->workload, s->expert, &s->opts, e);
+    return kl_lineage_walk(&s->lineage, &s->track.base, s->task, s->workload, s->expert, &s->opts, e);
 }
 
 /* Two steps, the first of which pays and is derived again, then done. */

@@ -499,6 +499,7 @@ static void test_lineage_walk__again_makes_the_same_document(void **state) {
     assert_ok(sample_walk(s, &e));
     const kl_str first = s->lineage.id;
     s->track.next = 0;
+    s->track.base.spent_microusd = 0;
     assert_ok(sample_walk(s, &e));
     assert_true(kl_str_eq(first, s->lineage.id));
 }
@@ -515,7 +516,7 @@ static void test_lineage_judge__an_edge_is_what_the_gate_says_today(void **state
     pragma->gain = pragma->gain_low = pragma->gain_high = 1.5;
     pragma->call = KL_FASTER;
     pragma->pays = true;
-    assert_ok(kl_lineage_judge(&now, &s->track, s->task, s->workload, &s->lineage, &e));
+    assert_ok(kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
     near(now.edges[1].gain, 2.0);
     near(now.edges[1].recovered, 100 / 100.2);
     assert_true(now.edges[1].pays && !now.edges[0].pays);
@@ -531,7 +532,7 @@ static void test_lineage_judge__stays_on_its_platform(void **state) {
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
     s->track.moves_at = s->track.judged;
-    assert_err(KL_EINVAL, kl_lineage_judge(&now, &s->track, s->task, s->workload, &s->lineage, &e));
+    assert_err(KL_EINVAL, kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
     assert_contains(e.message, "elsewhere");
     assert_contains(e.hint, "belongs to one platform");
 }
@@ -543,7 +544,7 @@ static void test_lineage_judge__waits_when_an_answer_is_missing(void **state) {
     assert_ok(sample_walk(s, &e));
     s->track.judge_fails = s->track.judged + 1; /* the first race is there */
     s->track.fails = KL_PENDING;
-    assert_err(KL_PENDING, kl_lineage_judge(&now, &s->track, s->task, s->workload, &s->lineage, &e));
+    assert_err(KL_PENDING, kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
 }
 
 #undef s

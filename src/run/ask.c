@@ -24,7 +24,7 @@
 #define SLICE_NS 50000000         /* ^C is seen this soon meanwhile */
 
 typedef struct {
-    kl_track *t;
+    kli_track *t;
     kl_request q;   /* with key, slot and the default of max_tokens */
     kl_str content; /* hash of what is asked */
     kl_str counted; /* purpose and place: what the slot says */
@@ -51,18 +51,18 @@ static kl_str content_of(kl_arena *a, const kl_request *q) {
     return kl_arena_copy(a, kl_str_of(kl_hasher_end(&h).hex));
 }
 
-static question question_of(kl_track *t, const kl_request *q) {
+static question question_of(kli_track *t, const kl_request *q) {
     question c = {.t = t, .q = *q};
     if (!c.q.max_tokens) c.q.max_tokens = KL_MODEL_MAX_TOKENS;
     if (!c.q.purpose) c.q.purpose = "";
     c.longest = c.q.max_tokens;
-    c.content = content_of(t->arena, &c.q);
-    c.counted = kl_arena_printf(t->arena, "%s%s%s", c.q.purpose, c.q.place ? " " : "", c.q.place ? c.q.place : "");
-    c.purpose = kl_arena_printf(t->arena, "purpose %s", c.counted.ptr);
+    c.content = content_of(t->base.arena, &c.q);
+    c.counted = kl_arena_printf(t->base.arena, "%s%s%s", c.q.purpose, c.q.place ? " " : "", c.q.place ? c.q.place : "");
+    c.purpose = kl_arena_printf(t->base.arena, "purpose %s", c.counted.ptr);
     c.ordinal = kli_count_of(t, c.purpose);
     kli_effect_key(c.key, t, "ask", c.content);
-    c.q.key = kl_arena_copy(t->arena, kl_str_of(c.key)).ptr;
-    c.q.slot = kl_arena_printf(t->arena, "%s/%s/%lld", t->spec->name, c.counted.ptr, (long long)c.ordinal).ptr;
+    c.q.key = kl_arena_copy(t->base.arena, kl_str_of(c.key)).ptr;
+    c.q.slot = kl_arena_printf(t->base.arena, "%s/%s/%lld", t->spec->name, c.counted.ptr, (long long)c.ordinal).ptr;
     return c;
 }
 
@@ -81,14 +81,14 @@ static kl_err keep_request(kl_str *json, const question *c, kl_error *e) {
     json_object_set_new(o, "purpose", kl_json_str(kl_str_of(c->q.purpose)));
     json_object_set_new(o, "max_tokens", json_integer(c->q.max_tokens));
     json_object_set_new(o, "messages", messages);
-    *json = kl_json_dump(c->t->arena, o, false);
+    *json = kl_json_dump(c->t->base.arena, o, false);
     json_decref(o);
     return err;
 }
 
 /* ---- what came back --------------------------------------------------------------------------------------------------- */
 
-static kl_err read_answer(kl_reply *out, int64_t *cost, kl_track *t, kl_arena *a, const kl_store_effect *f,
+static kl_err read_answer(kl_reply *out, int64_t *cost, kli_track *t, kl_arena *a, const kl_store_effect *f,
                           kl_error *e) {
     json_t *o;
     kl_str text;
@@ -111,7 +111,7 @@ static kl_err read_answer(kl_reply *out, int64_t *cost, kl_track *t, kl_arena *a
 static kl_err from_journal(kl_reply *out, question *c, kl_arena *a, kl_error *e) {
     kl_store_effect f;
     int64_t cost = 0;
-    kl_err err = kl_store_effect_get(&f, c->t->run->store, c->t->arena, c->key, e);
+    kl_err err = kl_store_effect_get(&f, c->t->run->store, c->t->base.arena, c->key, e);
     if (err) return err;
     err = read_answer(out, &cost, c->t, a, &f, e);
     if (err == KL_ENOENT)
@@ -119,7 +119,7 @@ static kl_err from_journal(kl_reply *out, question *c, kl_arena *a, kl_error *e)
     if (err) return err;
     kli_count_up(c->t, c->content);
     kli_count_up(c->t, c->purpose);
-    c->t->spent_microusd += cost;
+    c->t->base.spent_microusd += cost;
     return KL_OK;
 }
 
@@ -139,7 +139,7 @@ static kl_str answer_json(kl_arena *a, const kl_reply *r, const char *text, int6
 
 /* ---- who answers ----------------------------------------------------------------------------------------------------------- */
 
-static kl_err open_own(kl_track *t, kl_error *e) {
+static kl_err open_own(kli_track *t, kl_error *e) {
     const char *colon = t->run->opts.model ? strchr(t->run->opts.model, ':') : NULL;
     const kl_provider *p = t->run->opts.provider;
     if (t->own_open) return KL_OK;
@@ -148,7 +148,7 @@ static kl_err open_own(kl_track *t, kl_error *e) {
     return err;
 }
 
-static kl_err open_model(kl_track *t, kl_error *e) {
+static kl_err open_model(kli_track *t, kl_error *e) {
     if (t->run->opts.provider) return open_own(t, e);
     if (t->model) return KL_OK;
     if (t->no_model->code) return *e = *t->no_model, e->code;
@@ -160,11 +160,11 @@ static kl_err open_model(kl_track *t, kl_error *e) {
     return kl_model_open(&t->model, t->run->opts.model, e);
 }
 
-static const kl_provider *provider_of(const kl_track *t) {
+static const kl_provider *provider_of(const kli_track *t) {
     return t->run->opts.provider ? t->run->opts.provider : kl_model_provider(t->model);
 }
 
-static const char *model_name(const kl_track *t) {
+static const char *model_name(const kli_track *t) {
     const kl_provider *p = t->run->opts.provider;
     if (!p) return kl_model_name(t->model);
     return p->model_name ? p->model_name(t->own) : p->name;
@@ -178,7 +178,8 @@ static const char *name_in_spec(const char *spec) {
     return wire && colon ? colon + 1 : NULL;
 }
 
-const char *kl_track_model(const kl_track *t) {
+const char *kli_effect_model(const kl_track *base) {
+    const kli_track *t = kli_of_const(base);
     const char *spec = t->run->opts.model;
     kl_model *m = NULL;
     if (!spec) return "";
@@ -194,9 +195,9 @@ const char *kl_track_model(const kl_track *t) {
 
 static kl_err ask_provider(kl_reply *out, question *c, kl_error *e) {
     const kl_provider *own = c->t->run->opts.provider;
-    if (!own) return kl_model_ask(out, c->t->model, c->t->arena, &c->q, e);
+    if (!own) return kl_model_ask(out, c->t->model, c->t->base.arena, &c->q, e);
     *out = (kl_reply){.billed_microusd = -1};
-    return own->ask(out, c->t->own, c->t->arena, &c->q, e);
+    return own->ask(out, c->t->own, c->t->base.arena, &c->q, e);
 }
 
 /* ---- money ------------------------------------------------------------------------------------------------------------------- */
@@ -267,7 +268,7 @@ static void take_cost(kl_store_charge *c, const question *q, kl_reply *r, kl_pri
 static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str request, kl_error *e) {
     char text[65];
     kl_price price;
-    kl_track *t = q->t;
+    kli_track *t = q->t;
     kl_err err = KL_EBUSY;
     take_cost(c, q, r, &price);
     kl_store_effect f = {.key = kl_str_of(q->key),
@@ -280,7 +281,7 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
     for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++) {
         err = kl_store_blob_put(text, t->run->store, r->text, e);
         if (err) continue;
-        f.answer = answer_json(t->arena, r, text, c->settled_microusd);
+        f.answer = answer_json(t->base.arena, r, text, c->settled_microusd);
         err = kl_store_settle(t->run->store, &f, c, e);
     }
     if (err && !e->hint[0]) kl_hint(e, "the answer was paid for but could not be stored; its reservation remains");
@@ -311,7 +312,7 @@ static void give_up(const question *q, kl_store_charge *c, kl_err why, kl_reply 
 }
 
 /* Before the next try.  Errors: KL_EINTR. */
-static kl_err pause_before(const kl_track *t, int tries, kl_error *e) {
+static kl_err pause_before(const kli_track *t, int tries, kl_error *e) {
     const int64_t until = kl_now_ns() + ((int64_t)FIRST_PAUSE_NS << (tries - 1));
     kl_err err;
     while (!(err = kli_check_interrupt(t, e)) && kl_now_ns() < until)
@@ -329,7 +330,7 @@ static kl_err ask_until_whole(question *q, kl_store_charge *c, kl_str request, k
         if (!err) return settle(q, c, &reply, request, e);
         give_up(q, c, err, &reply);
         if (!reply.again || tries > KL_MODEL_RETRIES) return err;
-        kl_track_say(q->t, "%s; asking again (%d of %d)", e->message, tries, KL_MODEL_RETRIES);
+        kl_track_say(&q->t->base, "%s; asking again (%d of %d)", e->message, tries, KL_MODEL_RETRIES);
         err = pause_before(q->t, tries, e);
         if (err) return err;
         *e = (kl_error){0};
@@ -337,7 +338,7 @@ static kl_err ask_until_whole(question *q, kl_store_charge *c, kl_str request, k
 }
 
 static kl_err ask_live(question *q, kl_error *e) {
-    kl_track *t = q->t;
+    kli_track *t = q->t;
     kl_str request;
     kl_err err = kli_check_interrupt(t, e);
     if (!err) err = kli_doubt_settle(t, e);
@@ -349,7 +350,7 @@ static kl_err ask_live(question *q, kl_error *e) {
                               .track = kl_str_of(t->spec->name),
                               .workload = kl_str_of(t->spec->workload),
                               .policy = kl_str_of(t->spec->policy),
-                              .phase = kl_str_of(t->phase),
+                              .phase = kl_str_of(t->base.phase),
                               .model = kl_str_of(model_name(t)),
                               .lease = t->lease};
     charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
@@ -357,9 +358,9 @@ static kl_err ask_live(question *q, kl_error *e) {
     return err ? err : ask_until_whole(q, &charge, request, e);
 }
 
-kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e) {
+kl_err kli_effect_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_request *q, kl_error *e) {
+    kli_track *t = kli_of(base);
     kl_error local = {0};
-    KL_ASSERT(q->n > 0);
     question c = question_of(t, q);
     kl_err err = from_journal(out, &c, a, &local);
     if (err == KL_ENOENT) {
@@ -380,7 +381,7 @@ kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_e
 /* ---- what a recording shows ------------------------------------------------------------------------------------------------------ */
 
 /* Providers that replay nothing are not opened for it: a key may be missing where the journal answers everything. */
-static bool may_replay(const kl_track *t) {
+static bool may_replay(const kli_track *t) {
     const char *spec = t->run->opts.model;
     const kl_provider *p = t->run->opts.provider;
     if (p) return p->next_slot != NULL;
@@ -389,11 +390,12 @@ static bool may_replay(const kl_track *t) {
     return false;
 }
 
-const char *kl_track_recorded_next(kl_track *t, const char *slot) {
+const char *kli_effect_recorded_next(kl_track *base, const char *slot) {
+    kli_track *t = kli_of(base);
     const char *track = t->spec->name, *next;
     const size_t behind = strlen(track) + 1;
     if (!may_replay(t) || !(slot || t->slot) || open_model(t, kl_ignored())) return NULL;
-    const char *asked = slot ? kl_arena_printf(t->arena, "%s/%s", track, slot).ptr : t->slot;
+    const char *asked = slot ? kl_arena_printf(t->base.arena, "%s/%s", track, slot).ptr : t->slot;
     if (t->run->opts.provider)
         next = t->run->opts.provider->next_slot(t->own, track, asked);
     else

@@ -12,7 +12,7 @@
 static const char *dir, *log_path;
 static kl_run *run;
 static kl_run_opts opts;
-static kl_track track;
+static kli_track track;
 
 static kl_err no_line(kl_track *t, void *ctx, kl_error *error) {
     (void)t, (void)ctx, (void)error;
@@ -26,7 +26,7 @@ static void open_run(void) {
     assert_ok(kl_run_open(&run, &opts, &e));
     kli_track_init(&track, run, &spec);
     kli_track_begin(&track);
-    kl_track_phase(&track, "materialize");
+    kl_track_phase(&track.base, "materialize");
 }
 
 static void close_run(void) {
@@ -75,16 +75,16 @@ static int calls(void) { return fake_calls(arena, log_path); }
 static void test_run_ask__is_paid_once_and_found_again(void **state) {
     (void)state;
     kl_reply first, second;
-    assert_ok(fake_question(&first, &track, "hello", &e));
+    assert_ok(fake_question(&first, &track.base, "hello", &e));
     assert_str(first.text, "answer to hello");
-    int64_t spent = kl_track_spent(&track);
+    int64_t spent = kl_track_spent(&track.base);
     assert_true(spent > 0);
     again();
-    assert_ok(fake_question(&second, &track, "hello", &e));
+    assert_ok(fake_question(&second, &track.base, "hello", &e));
     assert_true(kl_str_eq(second.text, KL_S("answer to hello")));
     assert_int_equal(second.usage.output, 20);
     assert_str(second.model, "fake-1");
-    assert_int_equal(kl_track_spent(&track), spent); /* the line sees the numbers of the first time */
+    assert_int_equal(kl_track_spent(&track.base), spent); /* the line sees the numbers of the first time */
     assert_int_equal(calls(), 1);
     kl_store_charge *c = charges(1);
     assert_str(c->state, "settled");
@@ -104,7 +104,7 @@ static void test_run_ask__the_same_question_again_is_another_call(void **state) 
     kl_store_effect *rows;
     size_t n;
     for (int pass = 0; pass < 2; pass++, again())
-        for (int i = 0; i < 3; i++) assert_ok(fake_question(&r, &track, i == 1 ? "other" : "same", &e));
+        for (int i = 0; i < 3; i++) assert_ok(fake_question(&r, &track.base, i == 1 ? "other" : "same", &e));
     assert_int_equal(calls(), 3);
     assert_ok(kl_store_effect_list(&rows, &n, run->store, arena, run->id, spec.name, &e));
     assert_int_equal(n, 3);
@@ -130,31 +130,31 @@ static void test_run_ask__everything_that_is_said_makes_the_key(void **state) {
         {.messages = base, .n = 2, .purpose = "lift", .max_tokens = 9},
     };
     kl_reply r;
-    for (size_t i = 0; i < KL_COUNT(requests); i++) assert_ok(kl_ask(&r, &track, arena, &requests[i], &e));
+    for (size_t i = 0; i < KL_COUNT(requests); i++) assert_ok(kl_ask(&r, &track.base, arena, &requests[i], &e));
     assert_int_equal(calls(), KL_COUNT(requests));
     kli_track_begin(&track);
     const kl_request spelled = {.messages = base, .n = 2, .purpose = "lift", .max_tokens = KL_MODEL_MAX_TOKENS};
-    assert_ok(kl_ask(&r, &track, arena, &spelled, &e)); /* the default, spelled out */
+    assert_ok(kl_ask(&r, &track.base, arena, &spelled, &e)); /* the default, spelled out */
     assert_int_equal(calls(), KL_COUNT(requests));
 }
 
 static void test_run_ask__other_runs_and_tracks_ask_for_themselves(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(fake_question(&r, &track, "hello", &e));
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
     opts.trial = 2;
     again();
-    assert_ok(fake_question(&r, &track, "hello", &e));
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
     assert_int_equal(calls(), 2);
     const kl_str identity[] = {KL_S("task v2")};
     opts.identity = identity;
     opts.n_identity = 1;
     again();
-    assert_ok(fake_question(&r, &track, "hello", &e));
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
     assert_int_equal(calls(), 3);
     opts.budget_microusd *= 2; /* money is no part of what a run is */
     again();
-    assert_ok(fake_question(&r, &track, "hello", &e));
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
     assert_int_equal(calls(), 3);
 }
 
@@ -164,9 +164,9 @@ static void test_run_ask__an_unfinished_reply_is_kept_with_its_stop(void **state
     (void)state;
     kl_reply r;
     for (int pass = 0; pass < 2; pass++, again()) {
-        assert_ok(fake_question(&r, &track, "!truncated", &e));
+        assert_ok(fake_question(&r, &track.base, "!truncated", &e));
         assert_int_equal(r.stop, KL_STOP_TRUNCATED);
-        assert_ok(fake_question(&r, &track, "!refused", &e));
+        assert_ok(fake_question(&r, &track.base, "!refused", &e));
         assert_int_equal(r.stop, KL_STOP_REFUSED);
     }
     assert_int_equal(calls(), 2);
@@ -176,7 +176,7 @@ static void test_run_ask__hostile_bytes_are_data(void **state) {
     (void)state;
     kl_reply r;
     for (int pass = 0; pass < 2; pass++, again()) {
-        assert_ok(fake_question(&r, &track, "!bytes", &e));
+        assert_ok(fake_question(&r, &track.base, "!bytes", &e));
         assert_true(kl_str_eq(r.text, KL_S("\xff\xfe'; DROP TABLE effect; -- \x1b[2J ../../etc/passwd \0 end")));
     }
     assert_int_equal(calls(), 1);
@@ -185,16 +185,16 @@ static void test_run_ask__hostile_bytes_are_data(void **state) {
 static void test_run_ask__what_the_provider_says_of_its_cost_is_checked(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(fake_question(&r, &track, "!silent", &e));
+    assert_ok(fake_question(&r, &track.base, "!silent", &e));
     assert_true(r.usage.estimated && r.usage.output > 0); /* never free by leaving it out */
-    assert_ok(fake_question(&r, &track, "!bill", &e));
-    assert_ok(fake_question(&r, &track, "!wild", &e));
+    assert_ok(fake_question(&r, &track.base, "!bill", &e));
+    assert_ok(fake_question(&r, &track.base, "!wild", &e));
     assert_int_equal(r.usage.input, 0);
     kl_store_charge *c = charges(3);
     assert_true(c[0].settled_microusd > 0 && c[0].estimated);
     assert_int_equal(c[1].settled_microusd, 777);
     assert_true(c[2].settled_microusd > c[2].reserved_microusd);    /* the truth ... */
-    assert_err(KL_EBUDGET, fake_question(&r, &track, "hello", &e)); /* ... and the next one sees it */
+    assert_err(KL_EBUDGET, fake_question(&r, &track.base, "hello", &e)); /* ... and the next one sees it */
 }
 
 /* ---- errors -------------------------------------------------------------------------------------------------------------- */
@@ -217,11 +217,11 @@ static void test_run_ask__an_error_keeps_the_money_unless_it_surely_cost_nothing
         opts.trial = 100 + (uint64_t)repeatable;
         again();
         for (size_t i = 0; i < KL_COUNT(rows); i++) {
-            assert_err(rows[i].err, fake_question(&r, &track, rows[i].text, &e));
+            assert_err(rows[i].err, fake_question(&r, &track.base, rows[i].text, &e));
             kl_store_charge *c = charges(i + 1);
             assert_str(c[i].state, repeatable ? rows[i].repeatable : rows[i].paid);
         }
-        assert_int_equal(kl_track_spent(&track), 0);
+        assert_int_equal(kl_track_spent(&track.base), 0);
     }
 }
 
@@ -229,7 +229,7 @@ static void test_run_ask__an_error_keeps_the_money_unless_it_surely_cost_nothing
 static void test_run_ask__a_reply_that_broke_off_is_asked_for_again(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(fake_question(&r, &track, "!cut 2", &e));
+    assert_ok(fake_question(&r, &track.base, "!cut 2", &e));
     assert_int_equal(calls(), 3);
     kl_store_charge *c = charges(3);
     for (int i = 0; i < 2; i++) {
@@ -240,14 +240,14 @@ static void test_run_ask__a_reply_that_broke_off_is_asked_for_again(void **state
         assert_true(c[i].estimated);
     }
     assert_str(c[2].state, "settled");
-    assert_int_equal(kl_track_spent(&track), c[2].settled_microusd);
+    assert_int_equal(kl_track_spent(&track.base), c[2].settled_microusd);
 }
 
 static void test_run_ask__a_line_that_always_breaks_ends_and_never_passes_the_cap(void **state) {
     (void)state;
     kl_reply r;
     int64_t committed = 0;
-    assert_err(KL_EIO, fake_question(&r, &track, "!cut 9", &e));
+    assert_err(KL_EIO, fake_question(&r, &track.base, "!cut 9", &e));
     assert_int_equal(calls(), 1 + KL_MODEL_RETRIES);
     kl_store_charge *c = charges(1 + KL_MODEL_RETRIES);
     for (int i = 0; i <= KL_MODEL_RETRIES; i++) committed += c[i].reserved_microusd;
@@ -255,7 +255,7 @@ static void test_run_ask__a_line_that_always_breaks_ends_and_never_passes_the_ca
     opts.trial = 77;
     opts.budget_microusd = 3000; /* one question can cost 2800 */
     again();
-    assert_err(KL_EBUDGET, fake_question(&r, &track, "!cut 9", &e));
+    assert_err(KL_EBUDGET, fake_question(&r, &track.base, "!cut 9", &e));
     assert_str(charges(1)->state, "lost");
 }
 
@@ -268,13 +268,13 @@ static void test_run_ask__the_last_money_buys_a_shorter_reply(void **state) {
     int64_t prompt = ((5 + 1) / 2 + 16) * 25 / 4;
     opts.budget_microusd = prompt + 10000 * 25;
     again();
-    assert_ok(kl_ask(&r, &track, arena, &q, &e));
+    assert_ok(kl_ask(&r, &track.base, arena, &q, &e));
     assert_in_range(charges(1)->reserved_microusd, prompt + 9990 * 25, prompt + 10000 * 25 + 1);
     assert_in_range(strtoll(strstr(r.text.ptr, "max ") + 4, NULL, 10), 9990, 10000);
     opts.trial = 78;
     opts.budget_microusd = prompt + (KL_MODEL_LEAST_TOKENS - 10) * 25;
     again();
-    assert_err(KL_EBUDGET, kl_ask(&r, &track, arena, &q, &e));
+    assert_err(KL_EBUDGET, kl_ask(&r, &track.base, arena, &q, &e));
 }
 
 static void test_run_ask__what_a_crash_left_is_lost_or_taken_over(void **state) {
@@ -284,10 +284,10 @@ static void test_run_ask__what_a_crash_left_is_lost_or_taken_over(void **state) 
         opts.provider = repeatable ? &fake_repeatable : &fake_paid;
         opts.trial = 200 + (uint64_t)repeatable;
         again();
-        assert_err(KL_PENDING, fake_question(&r, &track, "!wait later", &e)); /* leaves a row to be played with */
+        assert_err(KL_PENDING, fake_question(&r, &track.base, "!wait later", &e)); /* leaves a row to be played with */
         kl_store_charge *c = charges(1);
         assert_ok(kl_store_reserve(run->store, c, true, BUDGET, 0, kl_ignored())); /* as if killed while it asked */
-        assert_err(KL_PENDING, fake_question(&r, &track, "!wait later", &e));
+        assert_err(KL_PENDING, fake_question(&r, &track.base, "!wait later", &e));
         c = charges(repeatable ? 1 : 2);
         assert_str(c[0].state, repeatable ? "released" : "lost");
     }
@@ -300,37 +300,37 @@ static void test_run_ask__a_full_disk_takes_the_answer_but_not_the_money(void **
     struct rlimit old;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_IGN);
-    kl_err err = fake_question(&r, &track, "!full", &e);
+    kl_err err = fake_question(&r, &track.base, "!full", &e);
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(err, KL_EIO);
     assert_contains(e.hint, "space left");
     assert_str(charges(1)->state, "reserved");
-    err = fake_question(&r, &track, "!full", &e); /* there is room again, until this call too fills the disk */
+    err = fake_question(&r, &track.base, "!full", &e); /* there is room again, until this call too fills the disk */
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(err, KL_EIO);
     assert_str(charges(2)->state, "lost");
-    assert_int_equal(kl_track_spent(&track), 0);
-    assert_ok(fake_question(&r, &track, "hello", &e));
+    assert_int_equal(kl_track_spent(&track.base), 0);
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
 }
 
 static void test_run_ask__nothing_is_asked_beyond_the_budget(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(fake_question(&r, &track, "first", &e));
-    int64_t bound = charges(1)->reserved_microusd, spent = kl_track_spent(&track);
+    assert_ok(fake_question(&r, &track.base, "first", &e));
+    int64_t bound = charges(1)->reserved_microusd, spent = kl_track_spent(&track.base);
     opts.budget_microusd = spent + bound - 1; /* "other" is as long as "first" */
     again();
-    assert_ok(fake_question(&r, &track, "first", &e));
-    assert_err(KL_EBUDGET, fake_question(&r, &track, "other", &e));
+    assert_ok(fake_question(&r, &track.base, "first", &e));
+    assert_err(KL_EBUDGET, fake_question(&r, &track.base, "other", &e));
     assert_int_equal(calls(), 1);
     opts.budget_microusd = spent + bound;
     again();
-    assert_ok(fake_question(&r, &track, "other", &e));
+    assert_ok(fake_question(&r, &track.base, "other", &e));
     assert_int_equal(calls(), 2);
     opts.budget_microusd = 0;
     opts.trial = 3;
     again();
-    assert_err(KL_EBUDGET, fake_question(&r, &track, "first", &e));
+    assert_err(KL_EBUDGET, fake_question(&r, &track.base, "first", &e));
     assert_int_equal(calls(), 2);
 }
 
@@ -339,7 +339,7 @@ static void test_run_ask__an_unknown_price_refuses(void **state) {
     kl_reply r;
     opts.priced_as = NULL; /* then it is that of "fake", which no table knows */
     again();
-    assert_err(KL_ENOENT, fake_question(&r, &track, "hello", &e));
+    assert_err(KL_ENOENT, fake_question(&r, &track.base, "hello", &e));
     assert_contains(e.hint, "priced-as");
     assert_int_equal(calls(), 0);
     charges(0);
@@ -351,19 +351,19 @@ static void test_run_ask__without_a_model_it_says_what_to_type(void **state) {
     opts.model = NULL;
     opts.provider = NULL;
     again();
-    assert_err(KL_EINVAL, fake_question(&r, &track, "hello", &e));
+    assert_err(KL_EINVAL, fake_question(&r, &track.base, "hello", &e));
     assert_contains(e.hint, "--model");
-    assert_string_equal(kl_track_model(&track), "");
+    assert_string_equal(kl_track_model(&track.base), "");
 }
 
 static void test_run_ask__the_journal_alone_asks_nobody(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(fake_question(&r, &track, "hello", &e));
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
     again();
     track.journal_only = true;
-    assert_ok(fake_question(&r, &track, "hello", &e));
-    assert_err(KL_EIO, fake_question(&r, &track, "never asked", &e));
+    assert_ok(fake_question(&r, &track.base, "hello", &e));
+    assert_err(KL_EIO, fake_question(&r, &track.base, "never asked", &e));
     assert_contains(e.message, "not in the journal");
     assert_int_equal(calls(), 1);
 }
@@ -382,7 +382,7 @@ static void test_run_ask__a_growing_conversation_is_stored_once(void **state) {
     for (int i = 0; i < 15; i++) {
         messages[n++] = (kl_message){KL_ROLE_USER, kl_arena_printf(arena, "turn %d", i), false};
         const kl_request q = {.messages = messages, .n = n, .max_tokens = 10, .purpose = "lift"};
-        assert_ok(kl_ask(&r, &track, arena, &q, &e));
+        assert_ok(kl_ask(&r, &track.base, arena, &q, &e));
         messages[n++] = (kl_message){KL_ROLE_ASSISTANT, r.text, false};
     }
     again(); /* folds the log back */
@@ -398,15 +398,15 @@ static void test_run_step__rows_are_numbered_and_the_same_again(void **state) {
     kl_reply r;
     kl_str before = {0};
     for (int pass = 0; pass < 2; pass++, again()) {
-        assert_ok(fake_question(&r, &track, "hello", &e));
+        assert_ok(fake_question(&r, &track.base, "hello", &e));
         const kl_step s = {.phase = "walk",
                            .action = KL_S("unroll"),
                            .outcome = KL_S("pass"),
                            .ratio = 1.5,
                            .accepted = true,
                            .why = KL_S("\x1b[31m\"quotes\"")};
-        assert_ok(kl_track_step(&track, &s, KL_S("int main;"), &e));
-        assert_ok(kl_track_step(&track, &s, (kl_str){0}, &e));
+        assert_ok(kl_track_step(&track.base, &s, KL_S("int main;"), &e));
+        assert_ok(kl_track_step(&track.base, &s, (kl_str){0}, &e));
         assert_ok(kl_store_step_list(&rows, &n, run->store, arena, run->id, &e));
         assert_int_equal(n, 2);
         if (pass) assert_true(kl_str_eq(before, rows[0].json));
@@ -418,13 +418,13 @@ static void test_run_step__rows_are_numbered_and_the_same_again(void **state) {
 
 static void test_run_seed__is_the_runs_and_the_tracks_own(void **state) {
     (void)state;
-    uint64_t a = kl_track_seed(&track, "mutation"), b = kl_track_seed(&track, "selection");
+    uint64_t a = kl_track_seed(&track.base, "mutation"), b = kl_track_seed(&track.base, "selection");
     assert_true(a && b && a != b);
     again();
-    assert_true(a == kl_track_seed(&track, "mutation"));
+    assert_true(a == kl_track_seed(&track.base, "mutation"));
     opts.trial = 9;
     again();
-    assert_true(a != kl_track_seed(&track, "mutation"));
+    assert_true(a != kl_track_seed(&track.base, "mutation"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

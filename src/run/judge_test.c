@@ -1,35 +1,39 @@
-/* judge_test.c - what is asked of the gate, and when it is not asked.  The gate is a stand-in: no device, no compiler.
+/* judge_test.c - what is asked of an executor, and when it is not asked.  It is a stand-in: no device, no compiler.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
-
-#define kl_gate_run fake_gate_run /* before the headers: declarations and calls alike */
-#define kl_gate_key fake_gate_key
-#define kl_spool_put fake_spool_put
-#define kl_spool_get fake_spool_get
-#include "judge.c"
-
+#include "run/run_impl.h"
+#include "run/verdicts.h"
 #include "base/fs.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/test.h"
 #include <stdlib.h>
 
 #define TASK KL_TEST_ROOT "/tasks/softmax"
 
 /* ---- the stand-in --------------------------------------------------------------------------------------------------- */
 
-static int gate_runs, spool_puts;
+static int gate_runs, submits;
 static kl_outcome gate_script[8]; /* one after the other; past the end: pass */
 static kl_err gate_error;
-static bool spool_done;
-static char jobs[16][65]; /* ids as they were put */
+static kl_gate_job gate_job; /* the last one */
+static bool kept_done;       /* of jobs that keep their verdicts */
+static kl_outcome kept_says;
+static char jobs[16][65]; /* ids as they were submitted, and those that were cancelled */
 static size_t n_jobs;
-static kl_gate_opts gate_opts; /* of the last run */
+static int cancels;
 
-kl_err fake_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
-                     kl_error *e) {
-    (void)g;
-    if (o->workload && strcmp(o->workload, "nowhere") == 0)
-        return kl_fail(e, KL_ENOENT, "gate", "no workload 'nowhere'");
-    kl_str text = kl_arena_printf(a, "%s %s %s", t->hash, k->hash, o->workload ? o->workload : "");
-    memcpy(key, kl_hash_of(text).hex, 65);
+static kl_err fake_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
+    (void)a, (void)rest, (void)e;
+    *self = NULL;
+    return KL_OK;
+}
+
+/* What is asked of a device that is known here. */
+static kl_err fake_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    const char *workload = j->opts.workload ? j->opts.workload : "";
+    (void)self;
+    if (strcmp(workload, "nowhere") == 0) return kl_fail(e, KL_ENOENT, "gate", "no workload 'nowhere'");
+    memcpy(key, kl_hash_of(kl_arena_printf(a, "%s %s %s", j->task->hash, j->kernel->hash, workload)).hex, 65);
     return KL_OK;
 }
 
@@ -43,43 +47,86 @@ static void fill(kl_verdict *out, const kl_task *t, const kl_kernel *k, kl_outco
                         .seed = (uint64_t)gate_runs + 1};
 }
 
-kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                     const kl_gate_opts *o, kl_error *e) {
-    (void)g, (void)a;
-    gate_opts = *o;
-    fill(out, t, k, gate_runs < (int)KL_COUNT(gate_script) ? gate_script[gate_runs] : KL_PASS);
+static void note_job(const char *id) {
+    submits++;
+    if (n_jobs < KL_COUNT(jobs)) memcpy(jobs[n_jobs++], id, 65);
+}
+
+static kl_err fake_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    const kl_err err = fake_key(id, self, a, j, e);
+    gate_job = *j;
+    if (!err) note_job(id);
+    return err;
+}
+
+static kl_err fake_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
+    (void)self, (void)a, (void)id;
+    fill(out, gate_job.task, gate_job.kernel, gate_runs < (int)KL_COUNT(gate_script) ? gate_script[gate_runs] : KL_PASS);
     gate_runs++;
     return gate_error ? kl_fail(e, gate_error, "gate", "as told") : KL_OK;
 }
 
-kl_err fake_spool_put(char id[65], const char *folder, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                      const kl_gate_opts *o, kl_error *e) {
-    (void)folder, (void)g, (void)e;
-    spool_puts++;
-    const kl_str text = kl_arena_printf(a, "%s %s %s %s %llu", t->hash, k->hash, o->workload ? o->workload : "",
-                                        o->against ? o->against->hash : "", (unsigned long long)o->seed);
-    memcpy(id, kl_hash_of(text).hex, 65);
-    if (n_jobs < KL_COUNT(jobs)) memcpy(jobs[n_jobs++], id, 65);
+static kl_err fake_cancel(void *self, kl_arena *a, const char *id, kl_error *e) {
+    (void)self, (void)a, (void)id, (void)e;
+    cancels++;
     return KL_OK;
 }
 
-static const kl_task *spool_task;
-static const kl_kernel *spool_kernel;
-static kl_outcome spool_says;
+static int one(void *self) { return (void)self, 1; }
+static int many(void *self) { return (void)self, 8; }
+static kl_str nothing(void *self, kl_arena *a) { return (void)self, (void)a, KL_S("a stand-in"); }
 
-kl_err fake_spool_get(kl_verdict *out, kl_arena *a, const char *folder, const char *id, kl_error *e) {
-    if (!spool_done) return kl_fail(e, KL_PENDING, folder, "job %.12s is not done yet", id);
+static const kl_executor_ops MEASURES = {.name = "measures",
+                                         .open = fake_open,
+                                         .key = fake_key,
+                                         .submit = fake_submit,
+                                         .poll = fake_poll,
+                                         .cancel = fake_cancel,
+                                         .capacity = one,
+                                         .describe = nothing};
+
+/* Another host's: what is sent is the question, and another seed another job. */
+static kl_err kept_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    const kl_gate_opts *o = &j->opts;
+    (void)self, (void)e;
+    const kl_str text = kl_arena_printf(a, "%s %s %s %s %llu", j->task->hash, j->kernel->hash,
+                                        o->workload ? o->workload : "", o->against ? o->against->hash : "",
+                                        (unsigned long long)o->seed);
+    memcpy(key, kl_hash_of(text).hex, 65);
+    return KL_OK;
+}
+
+static kl_err kept_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    const kl_err err = kept_key(id, self, a, j, e);
+    note_job(id);
+    return err;
+}
+
+static const kl_task *kept_task;
+static const kl_kernel *kept_kernel;
+
+static kl_err kept_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
     kl_verdict made;
-    fill(&made, spool_task, spool_kernel, spool_says);
+    (void)self;
+    if (!kept_done) return kl_fail(e, KL_PENDING, "elsewhere", "job %.12s is not done yet", id);
+    fill(&made, kept_task, kept_kernel, kept_says);
     memcpy(made.receipt, kl_hash_of(kl_str_of(id)).hex, sizeof made.receipt); /* another job, another receipt */
     made.created = KL_S("2026-01-31T12:00:00Z");
     json_t *o = kl_verdict_json(&made);
-    char *dumped = json_dumps(o, 0);
-    kl_err err = kl_verdict_parse(out, a, kl_arena_copy(a, kl_str_of(dumped)), KL_S("verdict.json"), e);
-    free(dumped);
+    const kl_err err = kl_verdict_parse(out, a, kl_json_dump(a, o, false), KL_S("verdict.json"), e);
     json_decref(o);
     return err;
 }
+
+static const kl_executor_ops KEEPS = {.name = "keeps",
+                                      .keeps = true,
+                                      .open = fake_open,
+                                      .key = kept_key,
+                                      .submit = kept_submit,
+                                      .poll = kept_poll,
+                                      .cancel = fake_cancel,
+                                      .capacity = many,
+                                      .describe = nothing};
 
 /* ---- one track a test --------------------------------------------------------------------------------------------------- */
 
@@ -88,7 +135,7 @@ static kl_error e;
 static const char *dir;
 static kl_run *run;
 static kl_run_opts opts;
-static kl_track track;
+static kli_track track;
 static kl_task *task;
 static kl_kernel *kernel;
 
@@ -116,10 +163,10 @@ static int set_up(void **state) {
     kl_str folder;
     arena = kl_arena_new();
     e = (kl_error){0};
-    gate_runs = spool_puts = 0;
+    gate_runs = submits = cancels = 0;
     gate_error = KL_OK;
-    spool_done = false;
-    spool_says = KL_PASS;
+    kept_done = false;
+    kept_says = KL_PASS;
     n_jobs = 0;
     memset(gate_script, 0, sizeof gate_script);
     KL_ASSERT(KL_PASS == 0);
@@ -127,9 +174,10 @@ static int set_up(void **state) {
     dir = folder.ptr;
     assert_ok(kl_task_load(&task, arena, TASK, &e));
     assert_ok(kl_kernel_load(&kernel, arena, TASK "/naive.c", NULL, &e));
-    spool_task = task;
-    spool_kernel = kernel;
-    opts = (kl_run_opts){.command = "walk", .store = kl_fs_join(arena, dir, "k.db").ptr, .gate = {.baseline = "none"}};
+    kept_task = task;
+    kept_kernel = kernel;
+    opts = (kl_run_opts){.command = "walk", .store = kl_fs_join(arena, dir, "k.db").ptr, .gate = {.baseline = "none"},
+                         .executor_ops = &MEASURES};
     open_run();
     return 0;
 }
@@ -145,7 +193,7 @@ static int tear_down(void **state) {
 
 static kl_verdict judged(const kl_gate_opts *o) {
     kl_verdict v;
-    assert_ok(kl_judge(&v, &track, arena, task, kernel, o, &e));
+    assert_ok(kl_judge(&v, &track.base, arena, task, kernel, o, &e));
     return v;
 }
 
@@ -162,14 +210,14 @@ static void test_run_judge__is_measured_once(void **state) {
     (void)state;
     kl_verdict first = judged(NULL);
     assert_false(first.journaled);
-    assert_true(gate_opts.more_to_come);
-    const char *key = kl_arena_copy(arena, kl_str_of(kl_track_verdict_key(&track))).ptr;
+    assert_true(gate_job.opts.more_to_come);
+    const char *key = kl_arena_copy(arena, kl_str_of(kl_track_verdict_key(&track.base))).ptr;
     assert_int_equal(strlen(key), 64);
     again();
     kl_verdict second = judged(NULL);
     assert_true(second.journaled);
     assert_string_equal(first.receipt[0] ? first.receipt : second.receipt, second.receipt);
-    assert_string_equal(kl_track_verdict_key(&track), key);
+    assert_string_equal(kl_track_verdict_key(&track.base), key);
     assert_int_equal(gate_runs, 1);
     assert_int_equal(effects(), 1);
 }
@@ -191,7 +239,7 @@ static void test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measure
     uint64_t first = judged(NULL).seed;
     fill(&newer, task, kernel, KL_WRONG);
     newer.seed = 99;
-    assert_ok(fake_gate_key(key, NULL, arena, task, kernel, &opts.gate, &e));
+    assert_ok(fake_key(key, NULL, arena, &(kl_gate_job){task, kernel, opts.gate}, &e));
     assert_ok(kl_verdicts_keep(key, run->store, arena, &newer, &e));
     again();
     assert_true(judged(NULL).seed == first);
@@ -253,14 +301,14 @@ static void test_run_judge__the_worlds_failure_is_not_kept(void **state) {
     (void)state;
     kl_verdict v;
     gate_error = KL_EINTR;
-    assert_err(KL_EINTR, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_err(KL_EINTR, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
     assert_int_equal(track.n_failures, 1);
     assert_int_equal(effects(), 0);
     gate_error = KL_OK;
     again();
     judged(NULL);
     assert_int_equal(effects(), 1);
-    assert_err(KL_ENOENT, kl_judge(&v, &track, arena, task, kernel, &(kl_gate_opts){.workload = "nowhere"}, &e));
+    assert_err(KL_ENOENT, kl_judge(&v, &track.base, arena, task, kernel, &(kl_gate_opts){.workload = "nowhere"}, &e));
     assert_contains(e.message, "no workload");
 }
 
@@ -271,27 +319,27 @@ static void test_run_judge__the_journal_alone_measures_nothing(void **state) {
     again();
     track.journal_only = true;
     judged(NULL);
-    assert_err(KL_EIO, kl_judge(&v, &track, arena, task, kernel, NULL, &e)); /* a second time was never asked */
+    assert_err(KL_EIO, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e)); /* a second time was never asked */
     assert_int_equal(gate_runs, 1);
 }
 
 /* ---- there ------------------------------------------------------------------------------------------------------------------ */
 
-static void test_run_judge__a_spool_is_pending_until_it_is_done(void **state) {
+static void test_run_judge__elsewhere_is_pending_until_it_is_done(void **state) {
     (void)state;
     kl_verdict v;
-    opts.spool = kl_fs_join(arena, dir, "spool").ptr;
+    opts.executor_ops = &KEEPS;
     again();
-    assert_err(KL_PENDING, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
     assert_int_equal(track.n_failures, 0);
     assert_int_equal(effects(), 0);
-    spool_done = true;
+    kept_done = true;
     again();
     assert_int_equal(judged(NULL).outcome, KL_PASS);
-    int puts = spool_puts;
+    int puts = submits;
     again();
     judged(NULL);
-    assert_int_equal(spool_puts, puts); /* the folder may be gone by now */
+    assert_int_equal(submits, puts); /* the folder may be gone by now */
     opts.trial = 2;
     again();
     judged(NULL);
@@ -302,23 +350,21 @@ static void test_run_judge__a_spool_is_pending_until_it_is_done(void **state) {
     assert_int_equal(gate_runs, 0);
 }
 
-static void begin_spool(void) {
-    opts.spool = kl_fs_join(arena, dir, "spool").ptr;
+static void begin_elsewhere(void) {
+    opts.executor_ops = &KEEPS;
     again();
 }
 
 static bool was_put(size_t i, const kl_gate_opts *o) {
     char id[65];
-    const size_t n = n_jobs;
-    assert_ok(fake_spool_put(id, "", NULL, arena, task, kernel, o, &e));
-    n_jobs = n;
-    return i < n && strcmp(jobs[i], id) == 0;
+    assert_ok(kept_key(id, NULL, arena, &(kl_gate_job){task, kernel, *o}, &e));
+    return i < n_jobs && strcmp(jobs[i], id) == 0;
 }
 
-static void test_run_judge__a_rival_is_another_question_to_a_spool(void **state) {
+static void test_run_judge__a_rival_is_another_question_elsewhere(void **state) {
     (void)state;
-    begin_spool();
-    spool_done = true;
+    begin_elsewhere();
+    kept_done = true;
     judged(NULL);
     judged(&(kl_gate_opts){.baseline = "none", .against = kernel});
     assert_int_equal(effects(), 2);
@@ -332,31 +378,49 @@ static void test_run_judge__what_is_foreseen_goes_with_what_waits(void **state) 
     (void)state;
     kl_verdict v;
     const kl_gate_opts race = {.against = kernel};
-    kl_foresee(&track, task, kernel, &race);
+    kl_foresee(&track.base, task, kernel, &race);
     judged(NULL);
-    assert_int_equal(spool_puts, 0); /* there is no spool */
+    assert_int_equal(submits, 1); /* one after the other: there is nothing to gain */
     opts.trial = 2;
-    begin_spool();
-    kl_foresee(&track, task, kernel, &race);
-    assert_int_equal(spool_puts, 0); /* nobody waits yet */
-    assert_err(KL_PENDING, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    n_jobs = 0;
+    begin_elsewhere();
+    kl_foresee(&track.base, task, kernel, &race);
+    assert_int_equal(n_jobs, 0); /* nobody waits yet */
+    assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
     assert_int_equal(n_jobs, 2);
     assert_true(was_put(0, &opts.gate) && was_put(1, &race));
-    assert_err(KL_PENDING, kl_judge(&v, &track, arena, task, kernel, NULL, &e));
+    assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
     assert_int_equal(n_jobs, 3); /* it is foreseen once */
-    spool_done = true;
+    kept_done = true;
     again();
-    kl_foresee(&track, task, kernel, &race);
+    kl_foresee(&track.base, task, kernel, &race);
     judged(NULL);
     assert_int_equal(n_jobs, 4); /* an answer that is there may be no good one: what was foreseen may never be asked */
 }
 
-static void test_run_judge__a_spool_that_gave_an_unstable_verdict_is_given_another_job(void **state) {
+static void test_run_judge__what_was_foreseen_in_vain_is_cancelled(void **state) {
     (void)state;
     kl_verdict v;
-    begin_spool();
-    spool_done = true;
-    spool_says = KL_UNSTABLE;
+    const kl_gate_opts race = {.against = kernel};
+    for (int asked = 0; asked < 2; asked++) {
+        opts.trial = 2 + (uint64_t)asked;
+        begin_elsewhere();
+        for (int pass = 0; pass < 3; pass++) {
+            kl_foresee(&track.base, task, kernel, &race);
+            assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
+        }
+        if (asked) assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, &race, &e));
+        kli_ahead_cancel(&track); /* as a line that ended well does */
+        assert_int_equal(cancels, 1);
+    }
+}
+
+static void test_run_judge__a_job_that_keeps_an_unstable_verdict_is_followed_by_another(void **state) {
+    (void)state;
+    kl_verdict v;
+    begin_elsewhere();
+    kept_done = true;
+    kept_says = KL_UNSTABLE;
     assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
     assert_int_equal(n_jobs, 1);
     assert_int_equal(effects(), 0); /* as here: nothing rests on it yet */
@@ -370,12 +434,12 @@ static void test_run_judge__a_spool_that_gave_an_unstable_verdict_is_given_anoth
     judged(NULL); /* this line went on from it */
     assert_int_equal(n_jobs, 3);
     opts.trial = 2;
-    spool_says = KL_PASS;
+    kept_says = KL_PASS;
     again();
     v = judged(NULL);
     assert_int_equal(v.outcome, KL_PASS);
     const kl_gate_opts pinned = {.seed = 7};
-    spool_says = KL_UNSTABLE;
+    kept_says = KL_UNSTABLE;
     judged(&pinned);
     again();
     n_jobs = 0;
@@ -395,17 +459,17 @@ static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **
     kl_kernel *k;
     for (int pass = 0; pass < 2; pass++, again())
         for (size_t i = 0; i < KL_COUNT(texts); i++) {
-            assert_ok(kl_judge_text(&v, &k, &track, arena, task, texts[i], c, NULL, &e));
+            assert_ok(kl_judge_text(&v, &k, &track.base, arena, task, texts[i], c, NULL, &e));
             assert_null(k);
             assert_int_equal(v.outcome, KL_REFUSED);
             assert_true(v.journaled == (pass == 1));
             kl_str json;
-            assert_ok(kl_store_verdict_get(&json, run->store, arena, kl_track_verdict_key(&track), &e));
+            assert_ok(kl_store_verdict_get(&json, run->store, arena, kl_track_verdict_key(&track.base), &e));
         }
     assert_int_equal(gate_runs, 0);
     kl_str text;
     assert_ok(kl_fs_read(&text, arena, TASK "/naive.c", 1 << 20, &e));
-    assert_ok(kl_judge_text(&v, &k, &track, arena, task, text, c, NULL, &e));
+    assert_ok(kl_judge_text(&v, &k, &track.base, arena, task, text, c, NULL, &e));
     assert_non_null(k);
     assert_int_equal(v.outcome, KL_PASS);
 }
@@ -423,10 +487,11 @@ int main(void) {
         TEST(test_run_judge__options_that_matter_are_other_questions),
         TEST(test_run_judge__the_worlds_failure_is_not_kept),
         TEST(test_run_judge__the_journal_alone_measures_nothing),
-        TEST(test_run_judge__a_spool_is_pending_until_it_is_done),
-        TEST(test_run_judge__a_rival_is_another_question_to_a_spool),
+        TEST(test_run_judge__elsewhere_is_pending_until_it_is_done),
+        TEST(test_run_judge__a_rival_is_another_question_elsewhere),
         TEST(test_run_judge__what_is_foreseen_goes_with_what_waits),
-        TEST(test_run_judge__a_spool_that_gave_an_unstable_verdict_is_given_another_job),
+        TEST(test_run_judge__what_was_foreseen_in_vain_is_cancelled),
+        TEST(test_run_judge__a_job_that_keeps_an_unstable_verdict_is_followed_by_another),
         TEST(test_run_judge_text__what_does_not_parse_is_refused_and_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void copy_options(kl_run *r, const kl_run_opts *o) {
     r->opts.command = copied(r->arena, o->command);
     r->opts.model = copied(r->arena, o->model ? o->model : o->provider ? o->provider->name : NULL);
     r->opts.priced_as = copied(r->arena, o->priced_as);
-    r->opts.spool = copied(r->arena, o->spool);
+    r->opts.executor = copied(r->arena, o->executor);
     r->opts.gate.workload = copied(r->arena, o->gate.workload);
     r->opts.gate.baseline = copied(r->arena, o->gate.baseline);
     r->opts.gate.arch = copied(r->arena, o->gate.arch);

@@ -1,12 +1,11 @@
-/* track.c - one line of work: where it stands, what it writes down, what it says.
+/* track.c - one line of work: where it stands, what it says, what its effects are called.
  *
  * A line is gone through from its beginning as often as it takes.  Everything counted here starts anew with each pass, and
  * everything counted comes from answers, never from the clock: so each pass meets the same keys, steps and amounts.
- * Not here: effects (ask.c, judge.c), processes (tracks.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Not here: effects (ask.c, judge.c, step.c), processes (tracks.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +21,13 @@
 
 /* ---- from beginning to end ---------------------------------------------------------------------------------------- */
 
-void kli_track_init(kl_track *t, kl_run *r, const kl_track_spec *spec) {
+void kli_track_init(kli_track *t, kl_run *r, const kl_track_spec *spec) {
     KL_ASSERT(spec->name && spec->name[0] && spec->line);
-    *t = (kl_track){.run = r, .spec = spec, .start_ns = kl_now_ns(), .phase = ""};
+    *t = (kli_track){.run = r, .spec = spec, .start_ns = kl_now_ns()};
+    t->base = (kl_track){.effects = &kli_journaled,
+                         .gate = &r->opts.gate,
+                         .phase = "",
+                         .budget_microusd = r->opts.budget_microusd};
     t->keep = kl_arena_new();
     t->no_model = KL_NEW(t->keep, kl_error);
 }
@@ -39,36 +42,36 @@ static void hand_over(kl_run *r, kl_arena *a) {
     r->kept[r->n_kept++] = a;
 }
 
-void kli_track_fini(kl_track *t) {
-    if (t->arena) hand_over(t->run, t->arena);
+void kli_track_fini(kli_track *t) {
+    if (t->base.arena) hand_over(t->run, t->base.arena);
     kl_model_close(t->model);
     if (t->own_open && t->run->opts.provider->close) t->run->opts.provider->close(t->own);
-    kl_gate_close(t->gate);
+    kl_executor_close(t->executor);
     kl_lease_release(t->lease);
     kl_arena_free(t->keep);
-    *t = (kl_track){0};
+    *t = (kli_track){0};
 }
 
-void kli_track_begin(kl_track *t) {
-    kl_arena_free(t->arena);
-    t->arena = kl_arena_new();
-    t->phase = "";
+void kli_track_begin(kli_track *t) {
+    kl_arena_free(t->base.arena);
+    t->base.arena = kl_arena_new();
+    t->base.phase = "";
+    t->base.spent_microusd = t->steps = 0;
+    t->base.best = 0;
+    t->base.verdict_key[0] = '\0';
     t->counts = NULL;
     t->n_counts = 0;
-    t->spent_microusd = t->steps = 0;
-    t->best = 0;
     t->live = false;
-    t->verdict_key[0] = '\0';
     t->slot = NULL;
     t->doubt.there = false;
-    t->foreseen = (kli_foreseen){0};
+    t->foreseen = (kl_gate_job){0};
     if (!t->journal_only) t->n_failures = 0;
 }
 
 static bool is_leased(kl_err err, const char *owner) { return err == KL_EBUSY && owner[0]; }
 
-/* A process that was killed is gone in a moment, so it is given one before this one is refused. */
-kl_err kli_track_lease(kl_track *t, kl_error *e) {
+/* One that was killed is gone in a moment, so it is given one before it is said that somebody works on this track. */
+kl_err kli_track_lease(kli_track *t, kl_error *e) {
     const char *name = kl_arena_printf(t->keep, "%s/%s", t->run->id, t->spec->name).ptr;
     const int64_t until = kl_now_ns() + LEASE_WAIT_NS;
     char owner[KL_LEASE_OWNER_BYTES];
@@ -86,14 +89,14 @@ kl_err kli_track_lease(kl_track *t, kl_error *e) {
                    t->run->id);
 }
 
-kl_err kli_check_interrupt(const kl_track *t, kl_error *e) {
+kl_err kli_check_interrupt(const kli_track *t, kl_error *e) {
     if (!kl_interrupted()) return KL_OK;
     kl_fail(e, KL_EINTR, t->spec->name, "interrupted");
     return kl_hint(e, "re-run the same command to resume; completed calls are not repeated");
 }
 
 /* What is waited for, once as a plain line or over and over in place. */
-static void show_waiting(kl_track *t, const kl_error *e) {
+static void show_waiting(kli_track *t, const kl_error *e) {
     t->live = true;
     if (!t->many) kl_progress("waiting: %s", e->message);
     if (kl_str_eq(t->waiting, kl_str_of(e->message))) return;
@@ -108,13 +111,14 @@ static void rest(int64_t pass_ns) {
     nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
-kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
+kl_err kli_track_run(kli_track *t, bool once, kl_error *e) {
     for (;;) {
         const int64_t begun_ns = kl_now_ns();
         *e = (kl_error){0};
         kli_track_begin(t);
-        kl_err err = t->spec->line(t, t->spec->ctx, e);
+        kl_err err = t->spec->line(&t->base, t->spec->ctx, e);
         if (!err) err = kli_doubt_settle(t, e);
+        if (!err) kli_ahead_cancel(t);
         if (err != KL_PENDING || once || t->journal_only) return err;
         show_waiting(t, e);
         rest(kl_now_ns() - begun_ns);
@@ -125,27 +129,27 @@ kl_err kli_track_run(kl_track *t, bool once, kl_error *e) {
 
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
-static kli_count *count_at(const kl_track *t, kl_str what) {
+static kli_count *count_at(const kli_track *t, kl_str what) {
     for (size_t i = 0; i < t->n_counts; i++)
         if (kl_str_eq(t->counts[i].what, what)) return &t->counts[i];
     return NULL;
 }
 
-int64_t kli_count_of(const kl_track *t, kl_str what) {
+int64_t kli_count_of(const kli_track *t, kl_str what) {
     const kli_count *c = count_at(t, what);
     return c ? c->n : 0;
 }
 
-void kli_count_up(kl_track *t, kl_str what) {
+void kli_count_up(kli_track *t, kl_str what) {
     kli_count *c = count_at(t, what);
     if (!c) {
-        c = KL_PUSH(t->arena, t->counts, t->n_counts);
-        *c = (kli_count){kl_arena_copy(t->arena, what), 0};
+        c = KL_PUSH(t->base.arena, t->counts, t->n_counts);
+        *c = (kli_count){kl_arena_copy(t->base.arena, what), 0};
     }
     c->n++;
 }
 
-void kli_effect_key(char key[65], const kl_track *t, const char *kind, kl_str content) {
+void kli_effect_key(char key[65], const kli_track *t, const char *kind, kl_str content) {
     char n[24];
     kl_hasher h;
     snprintf(n, sizeof n, "%lld", (long long)kli_count_of(t, content));
@@ -159,7 +163,8 @@ void kli_effect_key(char key[65], const kl_track *t, const char *kind, kl_str co
     memcpy(key, kl_hasher_end(&h).hex, 65);
 }
 
-uint64_t kl_track_seed(const kl_track *t, const char *name) {
+static uint64_t track_seed(const kl_track *base, const char *name) {
+    const kli_track *t = kli_of_const(base);
     char digits[17];
     kl_hasher h;
     kl_hasher_init(&h);
@@ -168,13 +173,13 @@ uint64_t kl_track_seed(const kl_track *t, const char *name) {
     kl_hasher_add(&h, kl_str_of(t->spec->name));
     kl_hasher_add(&h, kl_str_of(name));
     snprintf(digits, sizeof digits, "%.16s", kl_hasher_end(&h).hex);
-    uint64_t seed = strtoull(digits, NULL, 16);
-    return seed ? seed : 1; /* 0 means "fresh" elsewhere */
+    const uint64_t drawn = strtoull(digits, NULL, 16);
+    return drawn ? drawn : 1; /* 0 means "fresh" elsewhere */
 }
 
 /* ---- errors on their way to another process -------------------------------------------------------------------------- */
 
-kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_error *e) {
+kl_err kli_fail_remember(kli_track *t, const char *key, kl_err err, const kl_error *e) {
     if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
     kli_failure *f = KL_PUSH(t->keep, t->failures, t->n_failures);
     *f = (kli_failure){.error = *e};
@@ -183,7 +188,7 @@ kl_err kli_fail_remember(kl_track *t, const char *key, kl_err err, const kl_erro
     return err;
 }
 
-kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e) {
+kl_err kli_fail_recall(const kli_track *t, const char *key, kl_error *e) {
     for (size_t i = 0; i < t->n_failures; i++) {
         if (memcmp(t->failures[i].key, key, sizeof t->failures[i].key) != 0) continue;
         *e = t->failures[i].error;
@@ -195,84 +200,32 @@ kl_err kli_fail_recall(const kl_track *t, const char *key, kl_error *e) {
         e, "a line must depend on its answers and its seeds alone, not on the clock or on what it left in memory");
 }
 
-/* ---- what is written down -------------------------------------------------------------------------------------------- */
-
-static json_t *step_json(const kl_track *t, const kl_step *s, const char *source) {
-    json_t *o = json_object();
-    json_object_set_new(o, "workload", kl_json_str(kl_str_of(t->spec->workload)));
-    json_object_set_new(o, "policy", kl_json_str(kl_str_of(t->spec->policy)));
-    json_object_set_new(o, "phase", kl_json_str(kl_str_of(s->phase ? s->phase : t->phase)));
-    json_object_set_new(o, "action", kl_json_str(s->action));
-    json_object_set_new(o, "locus", kl_json_str(s->locus));
-    json_object_set_new(o, "parent", kl_json_str(s->parent));
-    json_object_set_new(o, "kernel", kl_json_str(s->kernel));
-    json_object_set_new(o, "source", json_string(source));
-    json_object_set_new(o, "verdict", kl_json_str(s->verdict_key));
-    json_object_set_new(o, "outcome", kl_json_str(s->outcome));
-    json_object_set_new(o, "ratio", kl_json_real(s->ratio));
-    json_object_set_new(o, "low", kl_json_real(s->low));
-    json_object_set_new(o, "high", kl_json_real(s->high));
-    json_object_set_new(o, "median_ns", json_integer(s->median_ns));
-    json_object_set_new(o, "accepted", json_boolean(s->accepted));
-    json_object_set_new(o, "best", json_boolean(s->best));
-    json_object_set_new(o, "spent_microusd", json_integer(t->spent_microusd));
-    json_object_set_new(o, "why", kl_json_str(s->why));
-    return o;
-}
-
-kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e) {
-    char source[65] = "";
-    int64_t n = t->steps++;
-    if (t->journal_only) return KL_OK; /* the process that did the work wrote it */
-    kl_err err = kernel_source.len ? kl_store_blob_put(source, t->run->store, kernel_source, e) : KL_OK;
-    if (err) return err;
-    json_t *o = step_json(t, s, source);
-    kl_store_step row = {.run = kl_str_of(t->run->id),
-                         .track = kl_str_of(t->spec->name),
-                         .n = n,
-                         .json = kl_json_dump(t->arena, o, false)};
-    json_decref(o);
-    return kl_store_step_put(t->run->store, &row, e);
-}
-
 /* ---- what is said ------------------------------------------------------------------------------------------------------ */
 
-void kli_say(kl_track *t, const char *fmt, va_list args) {
-    char text[1024], best[48] = "";
+static void track_say(kl_track *base, const char *text) {
+    const kli_track *t = kli_of(base);
+    char best[48] = "";
     if (!t->live) return;
-    vsnprintf(text, sizeof text, fmt, args);
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = ' '; /* it may quote a model: no control character reaches a terminal */
     long long seconds = (long long)((kl_now_ns() - t->start_ns) / 1000000000);
-    if (t->best > 0) snprintf(best, sizeof best, "  best %.3gx", t->best);
-    double spent = (double)t->spent_microusd * 1e-6;
+    if (base->best > 0) snprintf(best, sizeof best, "  best %.3gx", base->best);
+    double spent = (double)base->spent_microusd * 1e-6;
     if (!t->many && isatty(STDERR_FILENO))
         kl_progress("%lld:%02lld  $%.2f%s  %s", seconds / 60, seconds % 60, spent, best, text);
     else
         kl_say("%lld:%02lld  $%.2f%s  [%s] %s", seconds / 60, seconds % 60, spent, best, t->spec->name, text);
 }
 
-void kl_track_say(kl_track *t, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    kli_say(t, fmt, args);
-    va_end(args);
-}
+/* ---- the row ------------------------------------------------------------------------------------------------------------ */
 
-void kl_track_best(kl_track *t, double ratio) { t->best = ratio; }
-
-/* ---- what it knows ----------------------------------------------------------------------------------------------------- */
-
-kl_arena *kl_track_arena(kl_track *t) { return t->arena; }
-
-void kl_track_phase(kl_track *t, const char *phase) {
-    t->phase = phase ? kl_arena_copy(t->arena, kl_str_of(phase)).ptr : "";
-}
-
-int64_t kl_track_budget(const kl_track *t) { return t->run->opts.budget_microusd; }
-int64_t kl_track_spent(const kl_track *t) { return t->spent_microusd; }
-
-const char *kl_track_verdict_key(const kl_track *t) { return t->verdict_key; }
-
-const kl_gate_opts *kl_track_gate_opts(const kl_track *t) { return &t->run->opts.gate; }
+const kl_effects kli_journaled = {
+    .name = "journaled",
+    .ask = kli_effect_ask,
+    .judge = kli_effect_judge,
+    .refuse = kli_effect_refuse,
+    .foresee = kli_effect_foresee,
+    .step = kli_effect_step,
+    .seed = track_seed,
+    .say = track_say,
+    .model = kli_effect_model,
+    .recorded_next = kli_effect_recorded_next,
+};

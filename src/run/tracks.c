@@ -50,19 +50,19 @@ static void tell(const kl_track_spec *spec, kl_err err, const kl_error *e) {
 
 /* ---- one line, here --------------------------------------------------------------------------------------------------- */
 
-static kl_err run_leased(kl_track *t, bool once, kl_error *e) {
+static kl_err run_leased(kli_track *t, bool once, kl_error *e) {
     kl_err err = kli_track_lease(t, e);
     if (err) return err;
     err = kli_track_run(t, once, e);
     if (err && !t->live) return err; /* it did not come further than what is written down */
     kl_error own = {0};
-    const kl_err cut = kl_store_step_cut(t->run->store, t->run->id, t->spec->name, t->steps, &own);
+    const kl_err cut = kli_steps_end(t, &own);
     if (!err && cut && e) *e = own;
     return err ? err : cut;
 }
 
 static kl_err run_here(kl_run *r, const kl_track_spec *spec, bool once, kl_error *e) {
-    kl_track t;
+    kli_track t;
     kl_error local = {0};
     kli_track_init(&t, r, spec);
     kl_err err = run_leased(&t, once, &local);
@@ -73,17 +73,18 @@ static kl_err run_here(kl_run *r, const kl_track_spec *spec, bool once, kl_error
     return err;
 }
 
-/* Once more, asking nobody.  The gate is lent: it only says what the questions are called, and probing devices takes a while. */
-static kl_err run_again(kl_run *r, const child *c, kl_gate **gate, kl_error *e) {
-    kl_track t;
+/* Once more, asking nobody.  The executor is lent: it only says what the questions are called, and a gate probes devices
+ * for a while. */
+static kl_err run_again(kl_run *r, const child *c, kl_executor **lent, kl_error *e) {
+    kli_track t;
     kli_track_init(&t, r, c->spec);
     t.journal_only = true;
-    t.gate = *gate;
+    t.executor = *lent;
     t.failures = c->failures;
     t.n_failures = c->n_failures;
     kl_err err = kli_track_run(&t, true, e);
-    *gate = t.gate;
-    t.gate = NULL;
+    *lent = t.executor;
+    t.executor = NULL;
     kli_track_fini(&t);
     return err;
 }
@@ -103,7 +104,7 @@ static bool put(int fd, const void *data, size_t bytes) {
 
 /* _exit: what the parent has in its buffers is the parent's to write. */
 static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts *o, pid_t parent) {
-    kl_track t;
+    kli_track t;
     report_head head = {0};
     (void)setpgid(0, 0); /* ^C on the terminal goes to the parent, which passes it on once: the second one kills */
     signal(SIGTTOU, SIG_IGN);
@@ -118,7 +119,7 @@ static KL_NORETURN void be_child(kl_run *r, const child *c, const kl_track_opts 
     head.err = run_leased(&t, o->once, &head.error);
     head.n_failures = t.n_failures;
     bool told = put(c->report, &head, sizeof head) && put(c->report, t.failures, t.n_failures * sizeof *t.failures);
-    kli_track_fini(&t); /* closes the gate: its runners end */
+    kli_track_fini(&t); /* closes the executor: the runners of a gate end */
     kl_store_close(r->store);
     _exit(told ? 0 : 1);
 }
@@ -234,15 +235,15 @@ static kl_err verdict_of(const child *children, int n, kl_error *e) {
 
 static kl_err collect(kl_run *r, child *children, int n, kl_error *e) {
     bool stopped = kl_interrupted();
-    kl_gate *gate = NULL;
+    kl_executor *lent = NULL;
     for (int i = 0; i < n; i++) {
         child *c = &children[i];
         if (c->err == KL_EINTR) stopped = true;
-        if (c->started && !c->err) c->err = run_again(r, c, &gate, &c->error);
+        if (c->started && !c->err) c->err = run_again(r, c, &lent, &c->error);
         if (!c->started) c->err = kl_fail(&c->error, KL_EINTR, c->spec->name, "not begun");
         tell(c->spec, c->err, &c->error);
     }
-    kl_gate_close(gate);
+    kl_executor_close(lent);
     return stopped ? interrupted(r, e) : verdict_of(children, n, e);
 }
 

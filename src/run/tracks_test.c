@@ -461,7 +461,7 @@ static void test_run_tracks__a_track_that_stays_taken_is_refused_by_its_process(
     (void)state;
     kl_track_spec s = spec_of("a", asks, asked("hello"));
     kl_run *r;
-    kl_track t;
+    kli_track t;
     int ready[2];
     char mark;
     assert_int_equal(pipe(ready), 0);

@@ -1,7 +1,7 @@
 /* accelopt_test.c - beam, memory and widths of policy accelopt, with replies and verdicts that are told beforehand.
  * A candidate's time stands in its comment; a call costs a thousandth of a dollar.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
-#include "lineage/fake_track.h"
+#include "run/fake_track.h"
 #include "base/test.h"
 
 #define HEAD                                                                                                           \
@@ -11,7 +11,7 @@
 
 typedef struct {
     kl_arena *arena;
-    struct kl_track track;
+    fake_track track;
     kl_task *task;
     kl_kernel *start;
     kl_search_opts opts;
@@ -56,7 +56,7 @@ static void set_width(int beam, int plans, int samples) {
     set("samples", samples);
 }
 
-static kl_err runs(kl_error *e) { return kl_policy_find(KL_S("accelopt"))->run(&s->result, &s->track, &s->opts, e); }
+static kl_err runs(kl_error *e) { return kl_policy_find(KL_S("accelopt"))->run(&s->result, &s->track.base, &s->opts, e); }
 
 /* Money ends here: what was asked last can be looked at. */
 static const char *last_asked(void) {
@@ -273,7 +273,7 @@ static void test_accelopt_width__follows_steps_and_money(void **state) {
         if (i) tear_down(state), set_up(state);
         print_message("%s\n", rows[i].what);
         s->opts.max_steps = rows[i].max_steps;
-        s->track.budget = rows[i].budget;
+        s->track.base.budget_microusd = rows[i].budget;
         set_width(rows[i].beam, rows[i].plans, rows[i].samples);
         for (int r = 0; r < rows[i].calls; r++) says("I would rather talk.");
         assert_ok(runs(&e));
@@ -288,7 +288,7 @@ static void test_accelopt_width__follows_steps_and_money(void **state) {
 static void test_accelopt_width__a_round_is_cut_to_the_money_that_is_left(void **state) {
     for (int wide = 0; wide < 2; wide++) {
         if (wide) tear_down(state), set_up(state);
-        s->track.budget = 2000 + (wide ? 11000 : 10000);
+        s->track.base.budget_microusd = 2000 + (wide ? 11000 : 10000);
         says("plan");
         says("nothing");
         says("plan");

@@ -1,7 +1,7 @@
 /* adaexplore_test.c - the tree, the pool and the rules of policy adaexplore, with replies and verdicts that are told beforehand.
  * A candidate's time stands in its comment; the start takes 300 ns.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
-#include "lineage/fake_track.h"
+#include "run/fake_track.h"
 #include "base/test.h"
 
 #define HEAD                                                                                                           \
@@ -12,7 +12,7 @@
 
 typedef struct {
     kl_arena *arena;
-    struct kl_track track;
+    fake_track track;
     kl_task *task;
     kl_kernel *start;
     kl_search_opts opts;
@@ -51,7 +51,7 @@ static void set(const char *name, double value) {
     s->settings[s->opts.n_settings++] = (kl_setting){kl_str_of(name), value};
 }
 
-static kl_err runs(kl_error *e) { return kl_policy_find(KL_S("adaexplore"))->run(&s->result, &s->track, &s->opts, e); }
+static kl_err runs(kl_error *e) { return kl_policy_find(KL_S("adaexplore"))->run(&s->result, &s->track.base, &s->opts, e); }
 
 /* Money ends here: what was asked last can be looked at. */
 static const char *last_asked(void) {

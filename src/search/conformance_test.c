@@ -4,7 +4,7 @@
  * Proposers are functions: policies ask for plans, kernels and rules in orders of their own, so no list of replies would fit them all.  No policy
  * is named here: a new row is tested by being one.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
-#include "lineage/fake_track.h"
+#include "run/fake_track.h"
 #include "base/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef enum { DEFAULTS, LEAST, MOST, SETTINGS } settings;
 typedef struct {
     kl_arena *arena;
     settings settings; /* where each of the policy's own numbers stands */
-    kl_track track;
+    fake_track track;
     kl_search_result result;
     kl_err err;
     kl_error error;
@@ -58,7 +58,7 @@ static kl_str line_of(const kl_request *q) {
 /* That line becomes another one; the number makes every kernel another one. */
 static kl_str edit(kl_track *t, const kl_request *q, int n, double ns, const char *rest) {
     return kl_arena_printf(
-        t->arena,
+        kl_track_arena(t),
         "ACTION: unroll\nLOCUS: the last line\nWHY: test\n<<<<<<< SEARCH\n%.*s\n=======\n// ns %.4f %s // try "
         "%d\n>>>>>>> REPLACE\n",
         KL_STR_ARG(line_of(q)), ns, rest, n);
@@ -110,7 +110,7 @@ static void says_the_same(fake_reply *out, kl_track *t, const kl_request *q, int
 static void varies(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
     (void)ctx;
     if (!wants_code(q)) {
-        out->text = kl_arena_printf(t->arena, "Keep the sums in registers, idea %d.\n", n);
+        out->text = kl_arena_printf(kl_track_arena(t), "Keep the sums in registers, idea %d.\n", n);
         return;
     }
     const double ns = strtod(line_of(q).ptr + 6, NULL);
@@ -182,12 +182,12 @@ static void go(trip *r, const kl_policy *p) {
                               .start = s.start,
                               .library = p->uses_library ? &s.library : NULL,
                               .max_steps = STEPS};
-    r->track.budget = 10000000;
+    r->track.base.budget_microusd = 10000000;
     if (r->track.ask_fails < 0) {
         r->track.ask_fails = MAX_ASKS;
         r->track.fails = r->track.fails ? r->track.fails : KL_EMODEL;
     }
-    r->err = p->run(&r->result, &r->track, &o, &r->error);
+    r->err = p->run(&r->result, &r->track.base, &o, &r->error);
 }
 
 static void come_back(trip *r) {
@@ -281,7 +281,7 @@ static void test_search_policies__best_is_what_the_verdicts_say(void **state) {
         check_journal(&r);
         CHECK(r.result.improved > 0 && r.result.gain > 1.2 && r.result.best != s.start);
         CHECK(r.result.proposals == STEPS && kl_str_eq(r.result.stopped, KL_S("steps")));
-        CHECK(r.result.spent_microusd == kl_track_spent(&r.track));
+        CHECK(r.result.spent_microusd == kl_track_spent(&r.track.base));
         come_back(&r);
     }
 }

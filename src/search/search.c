@@ -262,7 +262,7 @@ static kl_err duel(kli_search *s, kl_call *call, const kli_point *p, kl_error *e
     kl_gate_opts o = rival_options(s);
     *call = KL_UNDECIDED;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, &own);
-    if (err == KL_EINVAL) {
+    if (err == KL_EBASELINE) {
         kl_track_say(s->track, "not timed against the best: %s", own.message);
         return KL_OK;
     }
@@ -441,7 +441,7 @@ static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     o.against = s->start.kernel;
     o.half_width = o.quick ? QUICK_END_HALF_WIDTH : END_HALF_WIDTH;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, &own);
-    if (err == KL_EINVAL) {
+    if (err == KL_EBASELINE) {
         kl_track_say(s->track, "the best was not timed against the start: %s", own.message);
         return KL_OK;
     }

@@ -1,7 +1,7 @@
 /* search_test.c - what policies make of replies and verdicts that are told beforehand: best by verdict alone, ends that are ends.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
-#include "lineage/fake_track.h"
+#include "run/fake_track.h"
 #include "base/test.h"
 
 #define HEAD                                                                                                           \
@@ -11,7 +11,7 @@
 
 typedef struct {
     kl_arena *arena;
-    struct kl_track track;
+    fake_track track;
     kl_task *task;
     kl_kernel *start;
     kl_search_opts opts;
@@ -45,7 +45,7 @@ static void says(const char *text) { fake_says(&s->track, kl_str_of(text)); }
 
 static void runs(const char *policy) {
     kl_error e = {0};
-    assert_ok(kl_policy_find(kl_str_of(policy))->run(&s->result, &s->track, &s->opts, &e));
+    assert_ok(kl_policy_find(kl_str_of(policy))->run(&s->result, &s->track.base, &s->opts, &e));
 }
 
 /* Intervals to a baseline that overlap say nothing: the two are timed against each other. */
@@ -234,7 +234,7 @@ static void test_search_generate__a_provider_that_fails_is_an_error(void **state
     (void)state;
     kl_error e = {0};
     fake_fails(&s->track, KL_EMODEL);
-    assert_err(KL_EMODEL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track, &s->opts, &e));
+    assert_err(KL_EMODEL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
 }
 
 static void test_search_generate__a_reply_that_was_cut_off_is_not_used(void **state) {
@@ -273,7 +273,7 @@ static void test_search_start__has_to_pass(void **state) {
     kl_error e = {0};
     assert_ok(kl_kernel_parse(&s->start, s->arena, KL_S(HEAD "// outcome wrong\n"), KL_S("start.c"), NULL, NULL, &e));
     s->opts.start = s->start;
-    assert_err(KL_EINVAL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track, &s->opts, &e));
+    assert_err(KL_EINVAL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
     assert_contains(e.message, "wrong");
 }
 
@@ -300,7 +300,7 @@ static kl_library one_card(const char *patch) {
 static void test_search_klineage__needs_a_library(void **state) {
     (void)state;
     kl_error e = {0};
-    assert_err(KL_EINVAL, kl_policy_find(KL_S("klineage"))->run(&s->result, &s->track, &s->opts, &e));
+    assert_err(KL_EINVAL, kl_policy_find(KL_S("klineage"))->run(&s->result, &s->track.base, &s->opts, &e));
 }
 
 static void test_search_klineage__shows_cards_and_names_those_that_were_used(void **state) {

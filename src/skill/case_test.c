@@ -13,7 +13,7 @@
  *         gains=2.1,1.0 failed=1 status=admitted edited=yes pre=dtype:==:float32     (one line)
  * SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
-#include "lineage/fake_track.h"
+#include "run/fake_track.h"
 #include "kit/case.h"
 #include <math.h>
 #include <stdio.h>
@@ -114,14 +114,14 @@ static void print_card(kl_buf *out, const kl_card *c) {
 static void run_lift(kl_buf *out, const kit_case *c) {
     kl_lineage *lineages = KL_ARRAY(arena, kl_lineage, MOST);
     kl_group *groups;
-    kl_track *track = KL_NEW(arena, kl_track);
+    fake_track *track = KL_NEW(arena, fake_track);
     int n, n_lineages = read_lineages(lineages, c);
     kl_skill_group(&groups, &n, arena, lineages, n_lineages);
     fake_track_open(track, arena);
     for (int i = 0; i < n; i++) {
         kl_card card;
         fake_says(track, KL_S("nothing of use"));
-        assert_ok(kl_skill_lift(&card, track, &groups[i], &e));
+        assert_ok(kl_skill_lift(&card, &track->base, &groups[i], &e));
         print_card(out, &card);
     }
     if (!n) kl_buf_add(out, KL_S("nothing\n"));

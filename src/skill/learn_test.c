@@ -23,7 +23,7 @@ static kl_card lifted(sample *s) {
     kl_skill_group(&groups, &n, s->arena, &s->lineage, 1);
     assert_int_equal(n, 1); /* the edge that does not pay teaches nothing */
     fake_says(&s->track, KL_S(LIFTED));
-    assert_ok(kl_skill_lift(&card, &s->track, &groups[0], &e));
+    assert_ok(kl_skill_lift(&card, &s->track.base, &groups[0], &e));
     return card;
 }
 
@@ -52,7 +52,7 @@ static void test_skill_lift__stands_without_a_model(void **state) {
     assert_ok(sample_walk(s, &e));
     kl_skill_group(&groups, &n, s->arena, &s->lineage, 1);
     fake_says(&s->track, KL_S("nothing of use"));
-    assert_ok(kl_skill_lift(&c, &s->track, &groups[0], &e));
+    assert_ok(kl_skill_lift(&c, &s->track.base, &groups[0], &e));
     assert_true(c.intent.len > 0 && c.anchor.len > 0 && c.n_pre > 0);
 }
 
@@ -69,7 +69,7 @@ static void admits(sample *s, kl_card *c, const char *start, const char *made, k
                     .surface = s->expert->surface};
     assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
     if (made) sample_says(s, "pack_b", start, made);
-    assert_ok(kl_skill_admit(c, &s->track, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_ok(kl_skill_admit(c, &s->track.base, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 1}, &e));
     assert_int_equal(c->status, expected);
     assert_ok(kl_library_load(&l, s->arena, dir.ptr, &e));
     assert_int_equal(l.n_cards, 1);
@@ -145,7 +145,7 @@ static void test_skill_admit__a_start_that_is_wrong_is_no_trial(void **state) {
     c.patch = KL_S("");
     sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("200", "row"));
     assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
-    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, starts, 2, &(kl_admit_opts){.trials = 1, .tries = 1}, &e));
+    assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, starts, 2, &(kl_admit_opts){.trials = 1, .tries = 1}, &e));
     kl_fs_remove_tree(dir.ptr);
     assert_int_equal(c.status, KL_CARD_ADMITTED);
     assert_int_equal(c.n_trials, 2);
@@ -165,13 +165,13 @@ static void test_skill_admit__a_start_that_was_tried_is_not_tried_again(void **s
                       .surface = s->expert->surface};
     assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
     sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("390", "row"));
-    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
     assert_int_equal(c.n_trials, 2);
-    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
     assert_int_equal(c.n_trials, 2);
     start.source = KL_S(HELD_OUT("401"));
     start.lineage = s->lineage.id;
-    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
+    assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
     assert_int_equal(c.n_trials, 2);
     kl_fs_remove_tree(dir.ptr);
 }
@@ -205,7 +205,7 @@ static void test_skill_admit__the_same_run_again_adds_no_second_open_trial(void 
     for (int i = 0; i < 3; i++) {
         sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("200 // wide 0.3", "row"));
         const kl_admit_opts o = {.tries = 1, .run = i < 2 ? "run 1" : "run 2"};
-        assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &one, 1, &o, &e));
+        assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, &one, 1, &o, &e));
     }
     kl_fs_remove_tree(dir.ptr);
     assert_int_equal(c.n_trials, 3); /* its birth, and one of each run */
@@ -258,7 +258,7 @@ static void test_skill_admit__a_recording_that_ends_within_a_trial_rejects_nothi
     s->track.model = "replay of fake";
     sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("300", "row"));
     assert_ok(kl_fs_temp_dir(&dir, s->arena, &e));
-    assert_ok(kl_skill_admit(&c, &s->track, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 3}, &e));
+    assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 3}, &e));
     kl_fs_remove_tree(dir.ptr);
     assert_int_equal(c.status, KL_CARD_TRIAL);
     assert_str(c.trials[1].outcome, "undecided");

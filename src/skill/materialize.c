@@ -110,7 +110,7 @@ static kl_str fate(const materializing *m, const kl_verdict *v) {
 static kl_err judge(materializing *m, kl_str source, kl_verdict *v, kl_kernel **k, const kl_gate_opts *o, kl_error *e) {
     kl_error own = {0};
     kl_err err = kl_judge_text(v, k, m->track, m->arena, m->start->task, source, m->start->surface, o, &own);
-    if (err == KL_EINVAL) {
+    if (err == KL_EBASELINE) {
         *v = (kl_verdict){.outcome = KL_UNSTABLE,
                           .why = kl_arena_copy(m->arena, kl_str_of(own.message)),
                           .platform = m->before.platform,

@@ -1,13 +1,13 @@
-/* fake_track.h - a track for tests: replies out of a list or from a function, verdicts out of what a kernel says of itself,
+/* fake_track.h - effects for tests: replies out of a list or from a function, verdicts out of what a kernel says of itself,
  * no store, no gate, no compiler.
  *
  * A source may hold `ns 200` in a comment (its time; 300 otherwise), `outcome wrong` (its verdict; pass otherwise) and
  * `baseline other` (what it was timed against; blas otherwise), `spread 0.3` (half the width of its interval against that; 0.002), `wide 0.3` (the same
  * against another kernel, where it then never settles) and `floor 0.2` (A/A floor of its runs; 0.001).  An unstable one is timed too.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef KL_LINEAGE_FAKE_TRACK_H
-#define KL_LINEAGE_FAKE_TRACK_H
-#include <klineage/lineage.h>
+#ifndef KL_RUN_FAKE_TRACK_H
+#define KL_RUN_FAKE_TRACK_H
+#include "run/effects.h"
 
 typedef struct {
     kl_err err;
@@ -25,19 +25,18 @@ typedef struct {
     bool best;
 } fake_step;
 
-struct kl_track {
-    kl_arena *arena;
+typedef struct {
+    kl_track base;
     const char *model; /* name of it; "fake" otherwise */
     fake_reply replies[64];
     int n_replies, next; /* past the end: KL_ENOENT, as a recording has it */
     kl_buf said[2];      /* what was said in the last deoptimize and rederive request, all turns */
     int turns[2];        /* of those requests */
-    kl_gate_opts opts;
+    kl_gate_opts opts; /* base options of every gate run */
     int moves_at; /* verdicts from this number on come from another platform */
     int judged, steps, accepted;
     int foreseen, came_true; /* questions that were announced, and those of them that were asked */
     char ahead[65];          /* key of the last one that was announced */
-    int64_t budget;
     fake_answer *answer; /* instead of the list; NULL: the list */
     void *answer_ctx;
     kl_err fails; /* what the ask and the judge numbered here give, and every one behind them; -1: none */
@@ -49,13 +48,12 @@ struct kl_track {
     fake_step *rows;
     int cap_rows;
     kl_str phases; /* first letter of each step's phase, in order, upper case when accepted */
-    char key[65];
-};
+} fake_track;
 
-void fake_track_open(kl_track *t, kl_arena *a);
-void fake_track_close(kl_track *t);
-void fake_says(kl_track *t, kl_str text); /* one more reply */
-void fake_fails(kl_track *t, kl_err err); /* the next call fails */
-void fake_answers(kl_track *t, fake_answer *answer, void *ctx);
+void fake_track_open(fake_track *t, kl_arena *a);
+void fake_track_close(fake_track *t);
+void fake_says(fake_track *t, kl_str text); /* one more reply */
+void fake_fails(fake_track *t, kl_err err); /* the next call fails */
+void fake_answers(fake_track *t, fake_answer *answer, void *ctx);
 
 #endif

@@ -1,4 +1,4 @@
-/* fake_track.c - see fake_track.h.  It stands in for src/run in tests of this folder and of later ones, and is linked nowhere else.
+/* fake_track.c - see fake_track.h.  Tests of this folder and of later ones link it, and nothing else does.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fake_track.h"
 #include "base/hash.h"
@@ -10,43 +10,35 @@
 
 #define BASELINE_NS 1000.0
 
-void fake_track_open(kl_track *t, kl_arena *a) {
-    *t = (kl_track){.arena = a, .model = "fake", .moves_at = 1 << 30, .ask_fails = -1, .judge_fails = -1};
-}
-
-void fake_track_close(kl_track *t) {
+void fake_track_close(fake_track *t) {
     for (size_t i = 0; i < KL_COUNT(t->said); i++) kl_buf_fini(&t->said[i]);
     kl_buf_fini(&t->slots);
 }
 
-static fake_reply *add(kl_track *t) {
+static fake_reply *add(fake_track *t) {
     KL_ASSERT(t->n_replies < (int)KL_COUNT(t->replies));
     return &t->replies[t->n_replies++];
 }
 
-void fake_says(kl_track *t, kl_str text) { add(t)->text = kl_arena_copy(t->arena, text); }
-void fake_fails(kl_track *t, kl_err err) { add(t)->err = err; }
+void fake_says(fake_track *t, kl_str text) { add(t)->text = kl_arena_copy(t->base.arena, text); }
+void fake_fails(fake_track *t, kl_err err) { add(t)->err = err; }
 
-void fake_answers(kl_track *t, fake_answer *answer, void *ctx) {
+void fake_answers(fake_track *t, fake_answer *answer, void *ctx) {
     t->answer = answer;
     t->answer_ctx = ctx;
 }
 
-static bool fails(const kl_track *t, int n, int from) { return from >= 0 && n >= from && t->fails; }
+static bool fails(const fake_track *t, int n, int from) { return from >= 0 && n >= from && t->fails; }
 
-kl_arena *kl_track_arena(kl_track *t) { return t->arena; }
-const char *kl_track_model(const kl_track *t) { return t->model; }
-const char *kl_track_verdict_key(const kl_track *t) { return t->key; }
-const kl_gate_opts *kl_track_gate_opts(const kl_track *t) { return &t->opts; }
-int64_t kl_track_spent(const kl_track *t) { return 1000 * t->next; }
-int64_t kl_track_budget(const kl_track *t) { return t->budget; }
-uint64_t kl_track_seed(const kl_track *t, const char *name) { return (void)t, kl_stream_of(1, name).key; }
-void kl_track_phase(kl_track *t, const char *phase) { (void)t, (void)phase; }
-void kl_track_say(kl_track *t, const char *fmt, ...) { (void)t, (void)fmt; }
-void kl_track_best(kl_track *t, double ratio) { (void)t, (void)ratio; }
+static fake_track *fake_of(kl_track *t) { return (fake_track *)t; } /* base comes first */
+
+static const char *fake_model(const kl_track *t) { return ((const fake_track *)t)->model; }
+static uint64_t fake_seed(const kl_track *t, const char *name) { return (void)t, kl_stream_of(1, name).key; }
+static void fake_say(kl_track *t, const char *text) { (void)t, (void)text; }
 
 /* Tests write the recording as a list of slots; what was asked last is counted as src/run counts it. */
-const char *kl_track_recorded_next(kl_track *t, const char *slot) {
+static const char *fake_recorded_next(kl_track *base, const char *slot) {
+    const fake_track *t = fake_of(base);
     const char *asked = slot ? slot : t->slot;
     if (!t->recorded[0] || !asked[0]) return NULL;
     for (int i = 0; t->recorded[i]; i++)
@@ -55,7 +47,7 @@ const char *kl_track_recorded_next(kl_track *t, const char *slot) {
 }
 
 /* The slot of a call, and one more of its kind. */
-static void note_slot(kl_track *t, const kl_request *q) {
+static void note_slot(fake_track *t, const kl_request *q) {
     char base[32];
     int n = 0;
     snprintf(base, sizeof base, "%.15s %.8s/", q->purpose, q->place ? q->place : "");
@@ -64,7 +56,7 @@ static void note_slot(kl_track *t, const kl_request *q) {
     snprintf(t->slot, sizeof t->slot, "%s%d", base, n);
 }
 
-static void listen(kl_track *t, const kl_request *q) {
+static void listen(fake_track *t, const kl_request *q) {
     const int which = strcmp(q->purpose, "rederive") == 0;
     t->said[which].len = 0;
     t->turns[which] = q->n;
@@ -83,26 +75,28 @@ static void listen(kl_track *t, const kl_request *q) {
 }
 
 /* From the list or the function; the list ends as a recording does. */
-static kl_err next_reply(fake_reply *out, kl_track *t, const kl_request *q, kl_error *e) {
+static kl_err next_reply(fake_reply *out, fake_track *t, const kl_request *q, kl_error *e) {
     *out = (fake_reply){0};
     if (!t->answer && t->next == t->n_replies)
         return kl_fail(e, KL_ENOENT, "fake", "the recording has no answer for this: the recording ended");
     if (fails(t, t->next, t->ask_fails)) return kl_fail(e, t->fails, "fake", "as told");
     if (t->answer)
-        t->answer(out, t, q, t->next, t->answer_ctx);
+        t->answer(out, &t->base, q, t->next, t->answer_ctx);
     else
         *out = t->replies[t->next];
     t->next++;
     return out->err ? kl_fail(e, out->err, "fake", "as told") : KL_OK;
 }
 
-kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e) {
+static kl_err fake_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_request *q, kl_error *e) {
+    fake_track *t = fake_of(base);
     KL_ASSERT((q->subject || strcmp(q->purpose, "lift") == 0) && q->messages[q->n - 1].role == KL_ROLE_USER);
     fake_reply r;
     listen(t, q);
     const kl_err err = next_reply(&r, t, q, e);
     if (err) return err;
     note_slot(t, q);
+    base->spent_microusd += 1000;
     *out = (kl_reply){
         .text = kl_arena_copy(a, r.text), .stop = r.stop, .model = kl_str_of(t->model), .billed_microusd = -1};
     return KL_OK;
@@ -137,13 +131,13 @@ static void key_of(char key[65], const char *kernel, const char *against) {
     memcpy(key, kl_hasher_end(&h).hex, 65);
 }
 
-static void sign(kl_verdict *v, kl_track *t, const char *kernel, const char *against) {
-    key_of(t->key, kernel, against);
-    t->came_true += strcmp(t->key, t->ahead) == 0;
-    memcpy(v->receipt, kl_hash_of(kl_str_of(t->key)).hex, sizeof v->receipt);
+static void sign(kl_verdict *v, fake_track *t, const char *kernel, const char *against) {
+    key_of(t->base.verdict_key, kernel, against);
+    t->came_true += strcmp(t->base.verdict_key, t->ahead) == 0;
+    memcpy(v->receipt, kl_hash_of(kl_str_of(t->base.verdict_key)).hex, sizeof v->receipt);
 }
 
-static void fill(kl_verdict *v, kl_track *t, const kl_task *task) {
+static void fill(kl_verdict *v, fake_track *t, const kl_task *task) {
     *v = (kl_verdict){.task = task->name,
                       .task_hash = kl_str_of(task->hash),
                       .platform = kl_str_of(t->judged++ < t->moves_at ? "fake" : "elsewhere"),
@@ -152,18 +146,20 @@ static void fill(kl_verdict *v, kl_track *t, const kl_task *task) {
                       .why = KL_S("as the source says")};
 }
 
-void kl_foresee(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o) {
-    (void)task;
+static void fake_foresee(kl_track *base, const kl_gate_job *j) {
+    fake_track *t = fake_of(base);
     t->foreseen++;
-    key_of(t->ahead, k->hash, o->against ? o->against->hash : "");
+    key_of(t->ahead, j->kernel->hash, j->opts.against ? j->opts.against->hash : "");
 }
 
-kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
-                const kl_gate_opts *o, kl_error *e) {
+static kl_err fake_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    fake_track *t = fake_of(base);
+    const kl_gate_opts *o = &j->opts;
+    const kl_kernel *k = j->kernel;
     (void)a;
-    KL_ASSERT(o && o->workload);
+    KL_ASSERT(o->workload);
     if (fails(t, t->judged, t->judge_fails)) return kl_fail(e, t->fails, "fake", "as told");
-    fill(out, t, task);
+    fill(out, t, j->task);
     sign(out, t, k->hash, o->against ? o->against->hash : "");
     out->outcome = outcome_of(k);
     const double wide = o->against ? strtod(word_after(k->source, "// wide ", "0").ptr, NULL) : 0;
@@ -185,25 +181,22 @@ kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, 
     return KL_OK;
 }
 
-kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,
-                     const kl_surface *s, const kl_gate_opts *o, kl_error *e) {
-    kl_error why = {0};
-    *k = NULL;
-    if (kl_kernel_parse(k, a, source, KL_S("candidate.c"), s, NULL, &why) == KL_OK)
-        return kl_judge(out, t, a, task, *k, o, e);
-    *k = NULL;
+static kl_err fake_refuse(kl_verdict *out, kl_track *base, kl_arena *a, const kl_task *task, kl_str source, kl_str path,
+                          const kl_error *why, kl_error *e) {
+    fake_track *t = fake_of(base);
+    (void)path;
     if (fails(t, t->judged, t->judge_fails)) return kl_fail(e, t->fails, "fake", "as told");
     fill(out, t, task);
     sign(out, t, "refused", kl_hash_of(source).hex);
     out->outcome = KL_REFUSED;
-    out->why = kl_arena_copy(a, kl_str_of(why.message));
+    out->why = kl_arena_copy(a, kl_str_of(why->message));
     return KL_OK;
 }
 
-static void keep(kl_track *t, const kl_step *s) {
+static void keep(fake_track *t, const kl_step *s) {
     if (t->steps == t->cap_rows) {
         t->cap_rows = t->cap_rows ? 2 * t->cap_rows : 64;
-        fake_step *more = KL_ARRAY(t->arena, fake_step, t->cap_rows);
+        fake_step *more = KL_ARRAY(t->base.arena, fake_step, t->cap_rows);
         if (t->steps) memcpy(more, t->rows, sizeof *more * (size_t)t->steps);
         t->rows = more;
     }
@@ -215,12 +208,31 @@ static void keep(kl_track *t, const kl_step *s) {
     snprintf(row->verdict_key, sizeof row->verdict_key, "%.*s", KL_STR_ARG(s->verdict_key));
 }
 
-kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e) {
+static kl_err fake_step_keep(kl_track *base, const kl_step *s, kl_str kernel_source, kl_error *e) {
+    fake_track *t = fake_of(base);
     (void)kernel_source, (void)e;
     const int letter = s->accepted ? toupper((unsigned char)s->phase[0]) : s->phase[0];
     keep(t, s);
-    t->phases = kl_arena_printf(t->arena, "%.*s%c", KL_STR_ARG(t->phases), letter);
+    t->phases = kl_arena_printf(t->base.arena, "%.*s%c", KL_STR_ARG(t->phases), letter);
     t->steps++;
     t->accepted += s->accepted;
     return KL_OK;
+}
+
+static const kl_effects fake_effects = {
+    .name = "fake",
+    .ask = fake_ask,
+    .judge = fake_judge,
+    .refuse = fake_refuse,
+    .foresee = fake_foresee,
+    .step = fake_step_keep,
+    .seed = fake_seed,
+    .say = fake_say,
+    .model = fake_model,
+    .recorded_next = fake_recorded_next,
+};
+
+void fake_track_open(fake_track *t, kl_arena *a) {
+    *t = (fake_track){.model = "fake", .moves_at = 1 << 30, .ask_fails = -1, .judge_fails = -1};
+    t->base = (kl_track){.effects = &fake_effects, .arena = a, .gate = &t->opts, .phase = ""};
 }

@@ -1,4 +1,4 @@
-/* spool.c - a folder that carries jobs to a host without a network, or serves several workers on one disk.
+/* spool.c - executor spool: a folder that carries jobs to a host without a network, or serves several workers on one disk.
  *
  *   DIR/tasks/HASH/                 the task folder, copied once
  *   DIR/cache/                      compiled artefacts: the sender compiles for the target, the worker finds them by content
@@ -7,13 +7,14 @@
  *   DIR/done/ID/                    + verdict.json, or error.json when the host could not judge it
  *
  * Edges of a job, each one rename:      todo -> taken   take()          taken -> done   finish()
- *                                       taken -> todo   take_back()     when its worker is dead or silent for SILENT_SECONDS
+ *                                       taken -> todo   take_back()     when its worker is dead or silent for KLI_SPOOL_SILENT_SECONDS
  * A job done twice (a worker that was only slow) loses the second rename: done/ID exists.  Nothing is ever half-written: folders are filled
  * under tmp/ and renamed into place.  Everything read from a spool is data: names and hashes are checked, JSON is parsed, links are not
  * followed and pipes not waited for.  One trust is left: a task brings its oracle and baselines, which run unconfined, so a spool is as
  * trusted as the tasks of those who may write to it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "gate_impl.h"
+#include "executors.h"
+#include "spool_impl.h"
 
 #include "base/fs.h"
 #include "base/hash.h"
@@ -22,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +34,9 @@
 
 /* Versions of job.json. */
 enum { PLAIN = 1, WITH_RIVAL = 2 };
-enum { ID_CHARS = 64, SILENT_SECONDS = 900, MAX_JOB_BYTES = 1 << 20, MAX_JOB_SECONDS = 3600 };
+enum { ID_CHARS = 64 };
 
-static bool is_id(kl_str s) {
+bool kli_spool_is_id(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
         if (!((s.ptr[i] >= '0' && s.ptr[i] <= '9') || (s.ptr[i] >= 'a' && s.ptr[i] <= 'f'))) return false;
     return s.len == ID_CHARS;
@@ -292,11 +294,11 @@ static kl_err put_verdict(kl_arena *a, const char *folder, const kl_verdict *v, 
     return err;
 }
 
-kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                    const kl_gate_opts *o, kl_error *e) {
-    const kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
+kl_err kl_spool_put(char id[65], const char *dir, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    const kl_task *t = j->task;
+    const kl_kernel *k = j->kernel;
+    const kl_gate_opts opts = j->opts;
     kl_verdict v;
-    (void)g; /* nothing of this host's devices makes it another job */
     if (opts.against && opts.against->surface != k->surface)
         return kl_fail(e, KL_EINVAL, dir, "the kernel to compare with is of surface %s, not %s",
                        opts.against->surface->name, k->surface->name);
@@ -322,11 +324,12 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_gate *g, kl_arena *a, const
 static kl_err carried_error(kl_arena *a, const char *path, kl_error *e) {
     kl_str text;
     json_t *o;
-    kl_err err = read_plain(&text, a, path, MAX_JOB_BYTES, e);
+    kl_err err = read_plain(&text, a, path, KLI_SPOOL_JOB_BYTES, e);
     if (!err) err = kl_json_parse(&o, text, kl_str_of(path), e);
     if (err) return err;
     const int64_t code = kl_json_int_or(o, "code", KL_EIO);
-    kl_fail(e, code < 0 && code > KL_PENDING ? (kl_err)code : KL_EIO, path, "on the worker's host: %.*s",
+    const bool known = code < 0 && code >= KL_EBASELINE && code != KL_PENDING;
+    kl_fail(e, known ? (kl_err)code : KL_EIO, path, "on the worker's host: %.*s",
             KL_STR_ARG(kl_json_text_or(o, "message", KL_S("unknown"))));
     const kl_str hint = kl_json_text_or(o, "hint", (kl_str){0});
     if (hint.len)
@@ -338,13 +341,13 @@ static kl_err carried_error(kl_arena *a, const char *path, kl_error *e) {
 }
 
 kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e) {
-    if (!is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, dir, "'%.80s' is not a job id", id);
+    if (!kli_spool_is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, dir, "'%.80s' is not a job id", id);
     const kl_str done = in(a, dir, "done", id);
     const kl_str verdict = kl_fs_join(a, done.ptr, "verdict.json"), failed = kl_fs_join(a, done.ptr, "error.json");
     if (is_folder(done.ptr) && kl_fs_exists(failed.ptr)) return carried_error(a, failed.ptr, e);
     if (!is_folder(done.ptr) || !kl_fs_exists(verdict.ptr)) {
-        kl_fail(e, KL_PENDING, dir, "job %.16s is not done yet", id);
-        return kl_hint(e, "on the other host: klineage-worker --spool %s", dir);
+        kl_fail(e, KL_PENDING, dir, "job %.12s has no verdict yet", id);
+        return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then ask again", dir);
     }
     kl_str text;
     const kl_err err = read_plain(&text, a, verdict.ptr, KL_MAX_JSON_BYTES, e);
@@ -355,7 +358,8 @@ kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *i
 
 typedef struct {
     const char *dir;
-    char who[160]; /* @HOST@PID */
+    kl_executor *executor; /* judges */
+    char who[160];         /* @HOST@PID */
     char mine[4096];
     int *done, *failed;
 } worker;
@@ -366,21 +370,6 @@ static void heartbeat(void *ctx, kl_stage stage, const char *text) {
     (void)utimensat(AT_FDCWD, w->mine, NULL, 0);
     kl_progress("%s %s", kl_stage_name(stage), text ? text : "");
 }
-
-/* What job.json says, checked: anybody may have written it. */
-typedef struct {
-    kl_str hash; /* empty: there is none */
-    kl_str path; /* as the sender knew it; only shown */
-    const kl_surface *surface;
-    const char **params;
-} carried_kernel;
-
-typedef struct {
-    char id[65];
-    kl_str task; /* hash */
-    carried_kernel kernel, rival;
-    kl_gate_opts opts;
-} carried_job;
 
 static double number_of(const json_t *job, const char *key, double most) {
     const double v = kl_json_real_or(job, key, 0);
@@ -423,8 +412,8 @@ static kl_gate_opts options_of(kl_arena *a, const json_t *job) {
                           .check_only = kl_json_bool_or(job, "check_only", false),
                           .quick = kl_json_bool_or(job, "quick", false),
                           .min_pairs = number_of(job, "min_pairs", 1e6),
-                          .min_seconds = number_of(job, "min_seconds", MAX_JOB_SECONDS),
-                          .max_seconds = number_of(job, "max_seconds", MAX_JOB_SECONDS),
+                          .min_seconds = number_of(job, "min_seconds", KLI_SPOOL_JOB_SECONDS),
+                          .max_seconds = number_of(job, "max_seconds", KLI_SPOOL_JOB_SECONDS),
                           .half_width = number_of(job, "half_width", 1),
                           .abandon_below = number_of(job, "abandon_below", 1e6),
                           .seed = seed_of(job)};
@@ -438,7 +427,7 @@ static kl_err read_rival(carried_job *out, kl_arena *a, const json_t *job, kl_er
                        "not a job of version %d, nor of version %d with a kernel to compare with", PLAIN, WITH_RIVAL);
     if (!rival) return KL_OK;
     out->rival = kernel_of(a, rival);
-    if (!is_id(out->rival.hash) || out->rival.surface != out->kernel.surface)
+    if (!kli_spool_is_id(out->rival.hash) || out->rival.surface != out->kernel.surface)
         return kl_fail(e, KL_EPARSE, "job.json", "the kernel to compare with has no hash, or is of another surface");
     return KL_OK;
 }
@@ -449,7 +438,7 @@ static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_erro
                          .kernel = kernel_of(a, job),
                          .opts = options_of(a, job)};
     if (assurance.len) out->opts.require_assurance = assurance.ptr[0];
-    if (!json_is_object(job) || !is_id(out->task) || !is_id(out->kernel.hash))
+    if (!json_is_object(job) || !kli_spool_is_id(out->task) || !kli_spool_is_id(out->kernel.hash))
         return kl_fail(e, KL_EPARSE, "job.json", "not a job: it names no task and kernel by their hashes");
     if (!out->kernel.surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
     if (assurance.len && !kl_str_eq(assurance, KL_S("A")) && !kl_str_eq(assurance, KL_S("B")))
@@ -459,7 +448,7 @@ static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_erro
     return err;
 }
 
-static kl_err parse_job(carried_job *out, kl_arena *a, kl_str text, kl_error *e) {
+kl_err kli_spool_parse(carried_job *out, kl_arena *a, kl_str text, kl_error *e) {
     json_t *job;
     kl_err err = kl_json_parse(&job, text, KL_S("job.json"), e);
     if (err) return err;
@@ -492,26 +481,31 @@ static kl_err load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const wo
     return kl_fail(e, KL_EINVAL, path.ptr, "the content of %s%s is not what job.json says", name, c->surface->suffix);
 }
 
+static kl_err judge_once(kl_verdict *v, kl_executor *x, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    char id[65];
+    const kl_err err = kl_executor_submit(id, x, a, j, e);
+    return err ? err : kl_executor_wait(v, x, a, id, e);
+}
+
 /* A visit to the host costs more than a minute of it, and a busy minute is no property of a kernel. */
-static kl_err run_gate(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                       kl_gate_opts o, kl_error *e) {
-    o.progress = heartbeat;
-    o.progress_ctx = w;
-    o.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
-    o.compile.carried = true;
-    kl_err err = kl_gate_run(v, g, a, t, k, &o, e);
-    if (err == KL_EBUSY || (!err && v->outcome == KL_UNSTABLE)) err = kl_gate_run(v, g, a, t, k, &o, e);
+static kl_err judge_settled(kl_verdict *v, worker *w, kl_arena *a, kl_gate_job *j, kl_error *e) {
+    j->opts.progress = heartbeat;
+    j->opts.progress_ctx = w;
+    j->opts.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
+    j->opts.compile.carried = true;
+    kl_err err = judge_once(v, w->executor, a, j, e);
+    if (err == KL_EBUSY || (!err && v->outcome == KL_UNSTABLE)) err = judge_once(v, w->executor, a, j, e);
     return err;
 }
 
-static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const char *id, kl_error *e) {
+static kl_err judge_job(kl_verdict *v, worker *w, kl_arena *a, const char *id, kl_error *e) {
     kl_str text;
     carried_job j;
     kl_task *t;
     kl_kernel *k = NULL, *rival = NULL;
     bool unreadable = false;
-    kl_err err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, MAX_JOB_BYTES, e);
-    if (!err) err = parse_job(&j, a, text, e);
+    kl_err err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, KLI_SPOOL_JOB_BYTES, e);
+    if (!err) err = kli_spool_parse(&j, a, text, e);
     if (!err && strcmp(j.id, id) != 0)
         err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
     if (!err) err = load_task(&t, a, w, &j, e);
@@ -520,7 +514,7 @@ static kl_err judge_job(kl_verdict *v, worker *w, kl_gate *g, kl_arena *a, const
     if (!err && j.rival.hash.len) err = load_kernel(&rival, &unreadable, a, w, &j.rival, "against", e);
     if (err) return err;
     j.opts.against = rival;
-    return run_gate(v, w, g, a, t, k, j.opts, e);
+    return judge_settled(v, w, a, &(kl_gate_job){t, k, j.opts}, e);
 }
 
 static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl_verdict *v, const kl_error *why,
@@ -540,11 +534,11 @@ static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl
 }
 
 /* Judge the job that was taken and move it to done/.  An interrupted job goes back to todo/. */
-static kl_err do_job(worker *w, kl_gate *g, const char *id, kl_error *e) {
+static kl_err do_job(worker *w, const char *id, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_verdict *v = KL_NEW(a, kl_verdict);
     kl_error why = {0};
-    const kl_err judged = judge_job(v, w, g, a, id, &why);
+    const kl_err judged = judge_job(v, w, a, id, &why);
     kl_err err = KL_OK;
     if (judged == KL_EINTR) {
         (void)rename(w->mine, in(a, w->dir, "todo", id).ptr);
@@ -579,7 +573,7 @@ static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host)
     if (!pid_at || stat(in(a, w->dir, "taken", name.ptr).ptr, &st)) return false;
     const bool here = (size_t)(pid_at - at - 1) == strlen(host) && memcmp(at + 1, host, strlen(host)) == 0;
     if (here && kill((pid_t)atol(pid_at + 1), 0) && errno == ESRCH) return true;
-    return time(NULL) - st.st_mtime > SILENT_SECONDS;
+    return time(NULL) - st.st_mtime > KLI_SPOOL_SILENT_SECONDS;
 }
 
 static void take_back(const worker *w, kl_arena *a, const char *host) {
@@ -588,7 +582,7 @@ static void take_back(const worker *w, kl_arena *a, const char *host) {
     if (kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "taken").ptr, kl_ignored())) return;
     for (size_t i = 0; i < n; i++) {
         const kl_str id = {names[i].ptr, names[i].len < ID_CHARS ? names[i].len : ID_CHARS};
-        if (!is_id(id) || !is_dead(w, a, names[i], host)) continue;
+        if (!kli_spool_is_id(id) || !is_dead(w, a, names[i], host)) continue;
         const kl_str id_text = kl_arena_copy(a, id);
         if (rename(in(a, w->dir, "taken", names[i].ptr).ptr, in(a, w->dir, "todo", id_text.ptr).ptr) == 0)
             kl_warn("took back job %.16s from a worker that is gone", id.ptr);
@@ -596,7 +590,7 @@ static void take_back(const worker *w, kl_arena *a, const char *host) {
 }
 
 /* One pass over todo/; `*any` when a job was done. */
-static kl_err work_once(worker *w, kl_gate *g, const char *host, bool *any, kl_error *e) {
+static kl_err work_once(worker *w, const char *host, bool *any, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_str *names;
     size_t n;
@@ -604,19 +598,18 @@ static kl_err work_once(worker *w, kl_gate *g, const char *host, bool *any, kl_e
     take_back(w, a, host);
     kl_err err = kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "todo").ptr, e);
     for (size_t i = 0; !err && i < n; i++) {
-        if (!is_id(names[i]) || !take(w, a, names[i].ptr)) continue;
+        if (!kli_spool_is_id(names[i]) || !take(w, a, names[i].ptr)) continue;
         *any = true;
-        err = do_job(w, g, names[i].ptr, e);
+        err = do_job(w, names[i].ptr, e);
         if (!err && kl_interrupted()) err = kl_fail(e, KL_EINTR, w->dir, "interrupted");
     }
     kl_arena_free(a);
     return err;
 }
 
-kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e) {
+kl_err kl_spool_work(const char *dir, kl_executor *x, int *done, int *failed, kl_error *e) {
     char host[64] = "host";
-    worker w = {.dir = dir, .done = done, .failed = failed};
-    kl_gate *g;
+    worker w = {.dir = dir, .executor = x, .done = done, .failed = failed};
     bool any = true;
     *done = *failed = 0;
     if (!kl_fs_is_dir(dir)) {
@@ -628,9 +621,80 @@ kl_err kl_spool_work(const char *dir, int *done, int *failed, kl_error *e) {
         if (*p == '@' || *p == '/') *p = '-';
     snprintf(w.who, sizeof w.who, "@%s@%ld", host, (long)getpid());
     kl_err err = make_folders(dir, e);
-    if (!err) err = kl_gate_open(&g, e);
-    if (err) return err;
-    while (!err && any) err = work_once(&w, g, host, &any, e);
-    kl_gate_close(g);
+    while (!err && any) err = work_once(&w, host, &any, e);
     return err;
 }
+
+/* ---- the row of the table -------------------------------------------------------------------------------------------- */
+
+static kl_err spool_open(void **self, kl_arena *a, const char *dir, kl_error *e) {
+    if (!*dir) return kl_fail(e, KL_EINVAL, NULL, "executor spool needs a folder: spool:DIR");
+    *self = (void *)(uintptr_t)kl_arena_copy(a, kl_str_of(dir)).ptr;
+    return KL_OK;
+}
+
+/* The device is somebody else's, so only what is sent can be the question. */
+static kl_err spool_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    const kl_gate_opts *o = &j->opts;
+    kl_hasher h;
+    (void)self, (void)e;
+    kl_hasher_init(&h);
+    kl_hasher_add(&h, KL_S("klineage/run/spool/1"));
+    kl_hasher_add(&h, kl_str_of(j->task->hash));
+    kl_hasher_add(&h, kl_str_of(j->kernel->hash));
+    kl_hasher_add(&h, kl_str_of(o->workload));
+    kl_hasher_add(&h, kl_str_of(o->baseline));
+    kl_hasher_add(&h, kl_str_of(o->arch));
+    kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed));
+    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds, o->max_seconds, o->half_width,
+                                      o->abandon_below));
+    if (o->against) kl_hasher_add(&h, kl_str_of(o->against->hash));
+    memcpy(key, kl_hasher_end(&h).hex, 65);
+    return KL_OK;
+}
+
+static kl_err spool_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    return kl_spool_put(id, self, a, j, e);
+}
+
+static kl_err spool_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
+    return kl_spool_get(out, a, self, id, e);
+}
+
+/* Out of todo/ by one rename: a worker that takes it meanwhile has it. */
+static kl_err spool_cancel(void *self, kl_arena *a, const char *id, kl_error *e) {
+    if (!kli_spool_is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, self, "'%.80s' is not a job id", id);
+    const kl_str away = kl_arena_printf(a, "%s/tmp/cancel-%.16s-%ld", (const char *)self, id, (long)getpid());
+    if (rename(in(a, self, "todo", id).ptr, away.ptr) == 0) kl_fs_remove_tree(away.ptr);
+    return KL_OK;
+}
+
+static int spool_capacity(void *self) {
+    (void)self;
+    return INT_MAX; /* who works on it, and how many, shows only in what is taken */
+}
+
+static size_t count_in(kl_arena *a, const char *dir, const char *folder) {
+    kl_str *names;
+    size_t n = 0;
+    return kl_fs_list(&names, &n, a, kl_fs_join(a, dir, folder).ptr, kl_ignored()) ? 0 : n;
+}
+
+static kl_str spool_describe(void *self, kl_arena *a) {
+    return kl_arena_printf(a, "spool %s: %zu wait, %zu taken, %zu done", (const char *)self,
+                           count_in(a, self, "todo"), count_in(a, self, "taken"), count_in(a, self, "done"));
+}
+
+const kl_executor_ops kli_executor_spool = {
+    .name = "spool",
+    .spec = "spool:DIR",
+    .doc = "a folder whose jobs klineage-worker --spool DIR does, on this host or another",
+    .keeps = true,
+    .open = spool_open,
+    .key = spool_key,
+    .submit = spool_submit,
+    .poll = spool_poll,
+    .cancel = spool_cancel,
+    .capacity = spool_capacity,
+    .describe = spool_describe,
+};

@@ -1,75 +1,98 @@
-/* spool_test.c - jobs that are carried, shared, interrupted, abandoned and forged.  The gate is a stand-in: no device, no compiler.
+/* spool_test.c - jobs that are carried, shared, interrupted, abandoned and forged.  Who judges is a stand-in, and so is
+ * nvcc; there is no compiler for C.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "executors.h"
+#include "spool_impl.h"
+#include "base/fs.h"
+#include "base/log.h"
 #include "base/test.h"
 
-#define kl_gate_run fake_gate_run /* before the headers: declarations and calls alike */
-#define kl_device_target fake_device_target
-#define kl_compile fake_compile
-#define kl_compile_plugin fake_compile_plugin
-#include "spool.c"
-
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #define TASK KL_TEST_ROOT "/tasks/softmax"
 
-/* ---- the stand-in ------------------------------------------------------------------------------------------------ */
+/* ---- who judges ---------------------------------------------------------------------------------------------------- */
 
 static kl_err gate_says;       /* KL_OK: pass */
 static int unstable;           /* so many times before it */
 static char gate_log[4096];    /* one line a run, shared by the workers of a test */
-static char take_over[4096];   /* todo folder to which a judged job goes while it is judged; empty: none */
-static kl_gate_opts gate_opts; /* of the last run */
+static char spool_dir[4096];
+static bool take_over;         /* the job goes back to todo while it is judged */
+static double taken_age;       /* seconds since the last sign of life when judging began */
+static kl_gate_job asked;      /* the last job */
 static char rival_hash[65];    /* of its `against`; empty: none */
 static char rival_path[256];
 
-static bool compiler_says_no; /* and it is there */
-
-kl_err fake_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e) {
-    (void)a, (void)id, (void)arch;
-    *out = (kl_device){.platform = KL_S("nvidia-sm_90a")};
-    return compiler_says_no ? KL_OK : kl_fail(e, KL_ENODEV, "test", "no compiler in this test");
-}
-
-kl_err fake_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t,
-                    const kl_workload *w, const kl_compile_opts *o, kl_error *e) {
-    (void)a, (void)d, (void)k, (void)t, (void)w, (void)o, (void)e;
-    *out = (kl_artefact){.log = KL_S("one\nkernel.cu(2): error: expected an expression\n")};
+static kl_err judge_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
+    (void)a, (void)rest, (void)e;
+    *self = &asked;
     return KL_OK;
 }
 
-kl_err fake_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d, const char *path,
-                           const kl_compile_opts *o, kl_error *e) {
-    (void)out, (void)a, (void)d, (void)path, (void)o;
-    return kl_fail(e, KL_ENODEV, "test", "no compiler for plugins in this test");
+static kl_err judge_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+    (void)self, (void)a, (void)e;
+    asked = *j;
+    memcpy(id, j->kernel->hash, 65);
+    return KL_OK;
 }
 
-kl_err fake_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                     const kl_gate_opts *o, kl_error *e) {
-    (void)g, (void)a;
-    const worker *w = o->progress_ctx;
-    gate_opts = *o;
-    snprintf(rival_hash, sizeof rival_hash, "%s", o->against ? o->against->hash : "");
-    if (o->against) snprintf(rival_path, sizeof rival_path, "%.*s", KL_STR_ARG(o->against->path));
-    o->progress(o->progress_ctx, KL_STAGE_TINY, NULL);
-    usleep(2000);
+/* The folder of the only job that is taken. */
+static kl_str taken_folder(kl_arena *a) {
+    const char *taken = kl_fs_join(a, spool_dir, "taken").ptr;
+    kl_str *names;
+    size_t n;
+    kl_error e = {0};
+    assert_ok(kl_fs_list(&names, &n, a, taken, &e));
+    return n == 1 ? kl_fs_join(a, taken, names[0].ptr) : (kl_str){0};
+}
+
+static void meddle(kl_arena *a) {
+    const kl_str mine = taken_folder(a);
+    struct stat st;
+    if (!mine.len) return;
+    if (stat(mine.ptr, &st) == 0) taken_age = difftime(time(NULL), st.st_mtime);
+    if (!take_over) return;
+    take_over = false;
+    const kl_str id = {strrchr(mine.ptr, '/') + 1, 64};
+    (void)rename(mine.ptr, kl_arena_printf(a, "%s/todo/%.*s", spool_dir, KL_STR_ARG(id)).ptr);
+}
+
+static void note_run(void) {
     const int fd = open(gate_log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (fd >= 0) {
-        (void)!write(fd, ".\n", 2);
-        close(fd);
-    }
-    if (take_over[0]) {
-        (void)rename(w->mine, take_over);
-        take_over[0] = '\0';
-    }
+    if (fd < 0) return;
+    (void)!write(fd, ".\n", 2);
+    close(fd);
+}
+
+static kl_err judge_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
+    const kl_kernel *rival = asked.opts.against;
+    (void)self, (void)id;
+    snprintf(rival_hash, sizeof rival_hash, "%s", rival ? rival->hash : "");
+    if (rival) snprintf(rival_path, sizeof rival_path, "%.*s", KL_STR_ARG(rival->path));
+    meddle(a);
+    asked.opts.progress(asked.opts.progress_ctx, KL_STAGE_TINY, NULL);
+    usleep(2000);
+    note_run();
     *out = (kl_verdict){.outcome = unstable-- > 0 ? KL_UNSTABLE : KL_PASS,
                         .stage = KL_STAGE_DONE,
                         .assurance = 'B',
-                        .task = t->name,
-                        .kernel_hash = kl_str_of(k->hash),
-                        .kernel_path = k->path};
+                        .task = asked.task->name,
+                        .kernel_hash = kl_str_of(asked.kernel->hash),
+                        .kernel_path = asked.kernel->path};
     if (gate_says) kl_hint(e, "hint%d", (int)kl_fail(e, gate_says, "test", "as told"));
     return gate_says;
 }
+
+static const kl_executor_ops JUDGE = {
+    .name = "judge", .open = judge_open, .key = judge_submit, .submit = judge_submit, .poll = judge_poll};
 
 static size_t runs(void) {
     struct stat st;
@@ -85,6 +108,7 @@ typedef struct {
     kl_kernel *kernel;
     const char *dir;
     kl_gate_opts opts;
+    kl_executor *judge;
     char id[65];
 } fixture;
 #define e (f->error)
@@ -98,27 +122,32 @@ static int setup(void **state) {
     f->dir = dir.ptr;
     assert_ok(kl_task_load(&f->task, f->arena, TASK, &e));
     assert_ok(kl_kernel_load(&f->kernel, f->arena, TASK "/naive.c", NULL, &e));
+    assert_ok(kl_executor_open_ops(&f->judge, &JUDGE, "", &e));
+    snprintf(spool_dir, sizeof spool_dir, "%s", f->dir);
     snprintf(gate_log, sizeof gate_log, "%s/log", f->dir);
     gate_says = KL_OK;
     unstable = 0;
-    take_over[0] = '\0';
+    take_over = false;
     *state = f;
     return 0;
 }
 
 static int teardown(void **state) {
     fixture *f = *state;
+    kl_executor_close(f->judge);
     kl_fs_remove_tree(f->dir);
     kl_arena_free(f->arena);
     return 0;
 }
 
-static void put(fixture *f) {
-    assert_ok(kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e));
+static kl_err try_put(fixture *f) {
+    return kl_spool_put(f->id, f->dir, f->arena, &(kl_gate_job){f->task, f->kernel, f->opts}, &e);
 }
 
+static void put(fixture *f) { assert_ok(try_put(f)); }
+
 static const char *at(fixture *f, const char *folder, const char *name) {
-    return in(f->arena, f->dir, folder, name).ptr;
+    return kl_arena_printf(f->arena, "%s/%s/%s", f->dir, folder, name).ptr;
 }
 static const char *file(fixture *f, const char *name) { return kl_fs_join(f->arena, at(f, "todo", f->id), name).ptr; }
 
@@ -131,7 +160,7 @@ static size_t count(fixture *f, const char *folder) {
 
 static void work(fixture *f, int want_done, int want_failed) {
     int done, failed;
-    assert_ok(kl_spool_work(f->dir, &done, &failed, &e));
+    assert_ok(kl_spool_work(f->dir, f->judge, &done, &failed, &e));
     assert_int_equal(done, want_done);
     assert_int_equal(failed, want_failed);
 }
@@ -142,7 +171,7 @@ static void overwrite(fixture *f, const char *path, const char *text) {
 
 /* ---- putting and getting ------------------------------------------------------------------------------------------- */
 
-static void test_gate_spool__carries_a_job_there_and_back(void **state) {
+static void test_executor_spool__carries_a_job_there_and_back(void **state) {
     fixture *f = *state;
     kl_verdict v;
     f->opts = (kl_gate_opts){
@@ -154,12 +183,12 @@ static void test_gate_spool__carries_a_job_there_and_back(void **state) {
     assert_int_equal(v.outcome, KL_PASS);
     assert_str(v.kernel_hash, f->kernel->hash);
     assert_str(v.kernel_path, TASK "/naive.c");
-    assert_true(gate_opts.seed == UINT64_MAX && gate_opts.max_seconds == 2.5 && gate_opts.check_only &&
-                gate_opts.require_assurance == 'B');
+    assert_true(asked.opts.seed == UINT64_MAX && asked.opts.max_seconds == 2.5 && asked.opts.check_only &&
+                asked.opts.require_assurance == 'B');
     assert_int_equal(count(f, "todo") + count(f, "taken") + count(f, "tmp"), 0);
 }
 
-static void test_gate_spool__putting_twice_is_one_job(void **state) {
+static void test_executor_spool__putting_twice_is_one_job(void **state) {
     fixture *f = *state;
     put(f);
     put(f);
@@ -175,7 +204,7 @@ static void test_gate_spool__putting_twice_is_one_job(void **state) {
     assert_int_equal(count(f, "todo"), 0);
 }
 
-static void test_gate_spool__the_id_is_what_is_asked_not_where_it_lay(void **state) {
+static void test_executor_spool__the_id_is_what_is_asked_not_where_it_lay(void **state) {
     fixture *f = *state;
     char first[65];
     put(f);
@@ -200,7 +229,7 @@ static void oppose(fixture *f) {
     f->opts.against = rival;
 }
 
-static void test_gate_spool__carries_a_rival(void **state) {
+static void test_executor_spool__carries_a_rival(void **state) {
     fixture *f = *state;
     kl_verdict v;
     oppose(f);
@@ -213,7 +242,7 @@ static void test_gate_spool__carries_a_rival(void **state) {
     assert_string_equal(rival_path, "old/rival.c");
 }
 
-static void test_gate_spool__a_rival_is_part_of_the_question_and_its_place_is_not(void **state) {
+static void test_executor_spool__a_rival_is_part_of_the_question_and_its_place_is_not(void **state) {
     fixture *f = *state;
     char alone[65], first[65];
     put(f);
@@ -231,44 +260,61 @@ static void test_gate_spool__a_rival_is_part_of_the_question_and_its_place_is_no
     assert_int_equal(count(f, "todo"), 3);
 }
 
-static void test_gate_spool__a_worker_that_knows_no_rivals_refuses_one(void **state) {
+static void test_executor_spool__a_worker_that_knows_no_rivals_refuses_one(void **state) {
     fixture *f = *state;
     kl_str text;
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
+    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     assert_contains(text.ptr, "\"version\": 1,");
     oppose(f);
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
+    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     assert_contains(text.ptr, "\"version\": 2,");
 }
 
-static void test_gate_spool__a_rival_is_of_the_same_surface(void **state) {
+static void test_executor_spool__a_rival_is_of_the_same_surface(void **state) {
     fixture *f = *state;
     kl_kernel *rival;
     assert_ok(kl_kernel_load(&rival, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
     f->opts.against = rival;
-    assert_err(KL_EINVAL, kl_spool_put(f->id, f->dir, NULL, f->arena, f->task, f->kernel, &f->opts, &e));
+    assert_err(KL_EINVAL, try_put(f));
+}
+
+/* A toolkit whose nvcc refuses everything. */
+static void install_nvcc(fixture *f) {
+    const char *home = kl_fs_join(f->arena, f->dir, "cuda").ptr;
+    const char *bin = kl_fs_join(f->arena, home, "bin").ptr;
+    assert_ok(kl_fs_mkdirs(bin, &e));
+    const char *nvcc = kl_fs_join(f->arena, bin, "nvcc").ptr;
+    overwrite(f, nvcc,
+              "#!/bin/sh\n"
+              "[ \"$1\" = --version ] && echo 'release 12.0, V12.0.1' && exit\n"
+              "echo one >&2\n"
+              "echo 'kernel.cu(2): error: expected an expression' >&2\n"
+              "exit 1\n");
+    const char *const seen[] = {f->dir, home, bin, nvcc}; /* a compiler's jail may be another user's */
+    for (size_t i = 0; i < KL_COUNT(seen); i++) assert_int_equal(chmod(seen[i], 0755), 0);
+    setenv("CUDA_HOME", home, 1);
 }
 
 /* Nothing of it could run there: no visit is needed.  What a CPU's compiler says here, it says of this CPU. */
-static void test_gate_spool__device_code_that_does_not_compile_is_answered_at_once(void **state) {
+static void test_executor_spool__device_code_that_does_not_compile_is_answered_at_once(void **state) {
     fixture *f = *state;
     kl_verdict v;
-    compiler_says_no = true;
+    install_nvcc(f);
     put(f);
     assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
     f->opts.arch = "sm_90a";
     assert_ok(kl_kernel_load(&f->kernel, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
     put(f);
-    compiler_says_no = false;
+    unsetenv("CUDA_HOME");
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
     assert_int_equal(v.outcome, KL_NO_COMPILE);
     assert_str(v.why, "kernel.cu(2): error: expected an expression");
     work(f, 1, 0); /* the job of before alone */
 }
 
-static void test_gate_spool__a_time_that_does_not_settle_is_taken_once_more(void **state) {
+static void test_executor_spool__a_time_that_does_not_settle_is_taken_once_more(void **state) {
     fixture *f = *state;
     kl_verdict v;
     put(f);
@@ -286,14 +332,34 @@ static void test_gate_spool__a_time_that_does_not_settle_is_taken_once_more(void
     assert_int_equal(v.outcome, KL_UNSTABLE);
 }
 
-static void test_gate_spool__a_strange_id_is_no_path(void **state) {
+static void test_executor_spool__only_what_nobody_began_is_cancelled(void **state) {
+    fixture *f = *state;
+    kl_executor *x;
+    kl_verdict v;
+    assert_ok(kl_executor_open_ops(&x, &kli_executor_spool, f->dir, &e));
+    put(f);
+    assert_ok(kl_executor_cancel(x, f->arena, f->id, &e));
+    assert_int_equal(count(f, "todo") + count(f, "tmp"), 0);
+    put(f);
+    assert_int_equal(rename(at(f, "todo", f->id), at(f, "taken", "x@elsewhere@1")), 0);
+    assert_ok(kl_executor_cancel(x, f->arena, f->id, &e));
+    assert_int_equal(count(f, "taken"), 1);
+    assert_int_equal(rename(at(f, "taken", "x@elsewhere@1"), at(f, "todo", f->id)), 0);
+    work(f, 1, 0);
+    assert_ok(kl_executor_cancel(x, f->arena, f->id, &e));
+    assert_ok(kl_executor_poll(&v, x, f->arena, f->id, &e));
+    assert_err(KL_EINVAL, kl_executor_cancel(x, f->arena, "../taken", &e));
+    kl_executor_close(x);
+}
+
+static void test_executor_spool__a_strange_id_is_no_path(void **state) {
     fixture *f = *state;
     kl_verdict v;
     assert_err(KL_EINVAL, kl_spool_get(&v, f->arena, f->dir, "../../etc/passwd", &e));
     assert_err(KL_EINVAL, kl_spool_get(&v, f->arena, f->dir, "", &e));
 }
 
-static void test_gate_spool__an_error_of_the_host_comes_back(void **state) {
+static void test_executor_spool__an_error_of_the_host_comes_back(void **state) {
     fixture *f = *state;
     kl_verdict v;
     put(f);
@@ -304,15 +370,15 @@ static void test_gate_spool__an_error_of_the_host_comes_back(void **state) {
     assert_contains(e.hint, "hint-5");
 }
 
-static void test_gate_spool__no_spool_is_said(void **state) {
+static void test_executor_spool__no_spool_is_said(void **state) {
     fixture *f = *state;
     int done, failed;
-    assert_err(KL_ENOENT, kl_spool_work("/nonexistent/spool", &done, &failed, &e));
+    assert_err(KL_ENOENT, kl_spool_work("/nonexistent/spool", f->judge, &done, &failed, &e));
 }
 
 /* ---- workers ------------------------------------------------------------------------------------------------------------ */
 
-static void test_gate_spool__two_workers_do_every_job_once(void **state) {
+static void test_executor_spool__two_workers_do_every_job_once(void **state) {
     enum { JOBS = 24, WORKERS = 2 };
     fixture *f = *state;
     pid_t child[WORKERS];
@@ -325,7 +391,7 @@ static void test_gate_spool__two_workers_do_every_job_once(void **state) {
         if ((child[i] = fork()) == 0) {
             int done, failed;
             kl_error own = {0};
-            const kl_err err = kl_spool_work(f->dir, &done, &failed, &own);
+            const kl_err err = kl_spool_work(f->dir, f->judge, &done, &failed, &own);
             _exit(err || failed ? 100 : done);
         }
     for (int i = 0; i < WORKERS; i++) {
@@ -362,7 +428,7 @@ static void host_name(char host[64]) {
         if (*p == '@' || *p == '/') *p = '-';
 }
 
-static void test_gate_spool__a_dead_workers_job_is_taken_back(void **state) {
+static void test_executor_spool__a_dead_workers_job_is_taken_back(void **state) {
     fixture *f = *state;
     char host[64];
     host_name(host);
@@ -371,7 +437,7 @@ static void test_gate_spool__a_dead_workers_job_is_taken_back(void **state) {
     work(f, 1, 0);
 }
 
-static void test_gate_spool__a_living_workers_job_is_left_alone(void **state) {
+static void test_executor_spool__a_living_workers_job_is_left_alone(void **state) {
     fixture *f = *state;
     char host[64];
     host_name(host);
@@ -381,49 +447,48 @@ static void test_gate_spool__a_living_workers_job_is_left_alone(void **state) {
     assert_int_equal(count(f, "taken"), 1);
 }
 
-static void test_gate_spool__another_hosts_job_is_taken_back_after_silence(void **state) {
+static void test_executor_spool__another_hosts_job_is_taken_back_after_silence(void **state) {
     fixture *f = *state;
     put(f);
-    hand_to(f, "elsewhere", 1, SILENT_SECONDS - 60);
+    hand_to(f, "elsewhere", 1, KLI_SPOOL_SILENT_SECONDS - 60);
     work(f, 0, 0);
     assert_int_equal(
         rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
-    hand_to(f, "elsewhere", 1, SILENT_SECONDS + 60);
+    hand_to(f, "elsewhere", 1, KLI_SPOOL_SILENT_SECONDS + 60);
     work(f, 1, 0);
 }
 
-static void test_gate_spool__a_job_that_waited_long_is_not_abandoned_when_taken(void **state) {
+static void test_executor_spool__a_job_that_waited_long_is_not_abandoned_when_taken(void **state) {
     fixture *f = *state;
-    worker w = {.dir = f->dir, .who = "@elsewhere@1"};
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     put(f);
     assert_int_equal(utimensat(AT_FDCWD, at(f, "todo", f->id), old, 0), 0);
-    assert_true(take(&w, f->arena, f->id));
-    assert_false(is_dead(&w, f->arena, kl_fs_basename(w.mine), "here"));
+    work(f, 1, 0);
+    assert_true(taken_age < KLI_SPOOL_SILENT_SECONDS / 2.0); /* a rename alone keeps the old time */
 }
 
-static void test_gate_spool__an_interrupted_worker_gives_its_job_back(void **state) {
+static void test_executor_spool__an_interrupted_worker_gives_its_job_back(void **state) {
     fixture *f = *state;
     int done, failed;
     put(f);
     gate_says = KL_EINTR;
-    assert_err(KL_EINTR, kl_spool_work(f->dir, &done, &failed, &e));
+    assert_err(KL_EINTR, kl_spool_work(f->dir, f->judge, &done, &failed, &e));
     assert_int_equal(done + failed, 0);
     assert_int_equal(count(f, "todo"), 1);
     gate_says = KL_OK;
     work(f, 1, 0);
 }
 
-static void test_gate_spool__a_slow_worker_that_lost_its_job_goes_on(void **state) {
+static void test_executor_spool__a_slow_worker_that_lost_its_job_goes_on(void **state) {
     fixture *f = *state;
     put(f);
-    snprintf(take_over, sizeof take_over, "%s", at(f, "todo", f->id));
+    take_over = true;
     work(f, 1, 0); /* judged twice, answered once */
     assert_int_equal(runs(), 2);
     assert_int_equal(count(f, "done"), 1);
 }
 
-static void test_gate_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer(void **state) {
+static void test_executor_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer(void **state) {
     fixture *f = *state;
     put(f);
     assert_ok(kl_fs_mkdirs(at(f, "done", f->id), &e));
@@ -433,7 +498,7 @@ static void test_gate_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answ
     assert_int_equal(count(f, "todo") + count(f, "taken"), 0);
 }
 
-static void test_gate_spool__the_answer_of_a_worker_that_died_is_replaced(void **state) {
+static void test_executor_spool__the_answer_of_a_worker_that_died_is_replaced(void **state) {
     fixture *f = *state;
     kl_verdict v;
     put(f);
@@ -445,7 +510,7 @@ static void test_gate_spool__the_answer_of_a_worker_that_died_is_replaced(void *
 
 /* ---- hostile content ------------------------------------------------------------------------------------------------------ */
 
-static void test_gate_spool__odd_jobs_are_refused(void **state) {
+static void test_executor_spool__odd_jobs_are_refused(void **state) {
     fixture *f = *state;
     char zeros[65] = {0};
     memset(zeros, '0', 64);
@@ -483,12 +548,12 @@ static void test_gate_spool__odd_jobs_are_refused(void **state) {
                 kl_buf_printf(&text, "\"%s\"", zeros);
             else
                 kl_buf_add(&text, (kl_str){p, 1});
-        assert_err(KL_EPARSE, parse_job(&j, f->arena, kl_buf_str(&text), &e));
+        assert_err(KL_EPARSE, kli_spool_parse(&j, f->arena, kl_buf_str(&text), &e));
         kl_buf_fini(&text);
     }
 }
 
-static void test_gate_spool__odd_options_are_bounded(void **state) {
+static void test_executor_spool__odd_options_are_bounded(void **state) {
     fixture *f = *state;
     carried_job j;
     char id[65] = {0};
@@ -499,21 +564,21 @@ static void test_gate_spool__odd_options_are_bounded(void **state) {
                                         " \"half_width\": -1, \"min_pairs\": [], \"seed\": \"18446744073709551615x\", "
                                         "\"params\": {\"a\": 1}, \"quick\": \"yes\"}",
                                         id, id);
-    assert_ok(parse_job(&j, f->arena, text, &e));
-    assert_true(j.opts.max_seconds == MAX_JOB_SECONDS && j.opts.min_seconds == 0 && j.opts.half_width == 0 &&
+    assert_ok(kli_spool_parse(&j, f->arena, text, &e));
+    assert_true(j.opts.max_seconds == KLI_SPOOL_JOB_SECONDS && j.opts.min_seconds == 0 && j.opts.half_width == 0 &&
                 j.opts.min_pairs == 0);
     assert_true(j.opts.seed == UINT64_MAX && !j.opts.quick);
     assert_null(j.kernel.params[0]);
 }
 
-static void test_gate_spool__what_job_json_says_is_what_put_wrote(void **state) {
+static void test_executor_spool__what_job_json_says_is_what_put_wrote(void **state) {
     fixture *f = *state;
     carried_job j;
     kl_str text;
     f->opts = (kl_gate_opts){.workload = "cpu", .baseline = "all", .half_width = 0.01, .min_pairs = 12, .quick = true};
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
-    assert_ok(parse_job(&j, f->arena, text, &e));
+    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
+    assert_ok(kli_spool_parse(&j, f->arena, text, &e));
     assert_string_equal(j.id, f->id);
     assert_string_equal(j.opts.workload, "cpu");
     assert_string_equal(j.opts.baseline, "all");
@@ -529,7 +594,7 @@ static void expect_refused(fixture *f, const char *words) {
     assert_contains(e.message, words);
 }
 
-static void test_gate_spool__links_are_not_followed(void **state) {
+static void test_executor_spool__links_are_not_followed(void **state) {
     fixture *f = *state;
     put(f);
     unlink(file(f, "kernel.c"));
@@ -537,7 +602,7 @@ static void test_gate_spool__links_are_not_followed(void **state) {
     expect_refused(f, "not a plain file");
 }
 
-static void test_gate_spool__pipes_are_not_waited_for(void **state) {
+static void test_executor_spool__pipes_are_not_waited_for(void **state) {
     fixture *f = *state;
     put(f);
     unlink(file(f, "job.json"));
@@ -545,7 +610,7 @@ static void test_gate_spool__pipes_are_not_waited_for(void **state) {
     expect_refused(f, "not a plain file");
 }
 
-static void test_gate_spool__a_linked_folder_is_no_job(void **state) {
+static void test_executor_spool__a_linked_folder_is_no_job(void **state) {
     fixture *f = *state;
     put(f);
     const char *aside = kl_fs_join(f->arena, f->dir, "aside").ptr;
@@ -556,7 +621,7 @@ static void test_gate_spool__a_linked_folder_is_no_job(void **state) {
     assert_int_equal(count(f, "todo") + count(f, "taken"), 0);
 }
 
-static void test_gate_spool__strange_names_are_ignored(void **state) {
+static void test_executor_spool__strange_names_are_ignored(void **state) {
     fixture *f = *state;
     put(f);
     assert_ok(kl_fs_mkdirs(at(f, "todo", "not-an-id"), &e));
@@ -566,14 +631,14 @@ static void test_gate_spool__strange_names_are_ignored(void **state) {
     assert_int_equal(count(f, "todo"), 1);
 }
 
-static void test_gate_spool__huge_files_are_refused(void **state) {
+static void test_executor_spool__huge_files_are_refused(void **state) {
     fixture *f = *state;
     put(f);
     assert_int_equal(truncate(file(f, "job.json"), 64 << 20), 0);
     expect_refused(f, "limit");
 }
 
-static void test_gate_spool__a_changed_kernel_is_not_the_job(void **state) {
+static void test_executor_spool__a_changed_kernel_is_not_the_job(void **state) {
     fixture *f = *state;
     put(f);
     overwrite(f, file(f, "kernel.c"),
@@ -581,7 +646,7 @@ static void test_gate_spool__a_changed_kernel_is_not_the_job(void **state) {
     expect_refused(f, "the content of kernel.c");
 }
 
-static void test_gate_spool__a_changed_rival_is_not_the_job(void **state) {
+static void test_executor_spool__a_changed_rival_is_not_the_job(void **state) {
     fixture *f = *state;
     oppose(f);
     put(f);
@@ -589,7 +654,7 @@ static void test_gate_spool__a_changed_rival_is_not_the_job(void **state) {
     expect_refused(f, "the content of against.c");
 }
 
-static void test_gate_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict(void **state) {
+static void test_executor_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict(void **state) {
     fixture *f = *state;
     oppose(f);
     put(f);
@@ -601,11 +666,11 @@ static void test_gate_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_
     expect_refused(f, "lunch");
 }
 
-static void test_gate_spool__a_changed_job_is_not_the_job(void **state) {
+static void test_executor_spool__a_changed_job_is_not_the_job(void **state) {
     fixture *f = *state;
     kl_str text;
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), MAX_JOB_BYTES, &e));
+    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     char *quick = strstr(text.ptr, "\"quick\": false");
     assert_non_null(quick);
     memcpy(quick, "\"quick\": true ", 14);
@@ -613,7 +678,7 @@ static void test_gate_spool__a_changed_job_is_not_the_job(void **state) {
     expect_refused(f, "job's name");
 }
 
-static void test_gate_spool__a_changed_task_is_not_the_task(void **state) {
+static void test_executor_spool__a_changed_task_is_not_the_task(void **state) {
     fixture *f = *state;
     put(f);
     const char *oracle = kl_arena_printf(f->arena, "%s/tasks/%s/oracle.c", f->dir, f->task->hash).ptr;
@@ -622,7 +687,7 @@ static void test_gate_spool__a_changed_task_is_not_the_task(void **state) {
     expect_refused(f, "the task's content");
 }
 
-static void test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict(void **state) {
+static void test_executor_spool__a_kernel_that_does_not_parse_is_a_verdict(void **state) {
     fixture *f = *state;
     kl_verdict v;
     put(f);
@@ -634,7 +699,7 @@ static void test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict(void **st
     assert_null(strstr(v.detail.ptr, f->dir)); /* the sender's path, not the worker's */
 }
 
-static void test_gate_spool__a_forged_answer_is_read_with_care(void **state) {
+static void test_executor_spool__a_forged_answer_is_read_with_care(void **state) {
     fixture *f = *state;
     kl_verdict v;
     put(f);
@@ -653,42 +718,44 @@ static void test_gate_spool__a_forged_answer_is_read_with_care(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        test_of(test_gate_spool__carries_a_job_there_and_back),
-        test_of(test_gate_spool__putting_twice_is_one_job),
-        test_of(test_gate_spool__the_id_is_what_is_asked_not_where_it_lay),
-        test_of(test_gate_spool__carries_a_rival),
-        test_of(test_gate_spool__a_rival_is_part_of_the_question_and_its_place_is_not),
-        test_of(test_gate_spool__a_worker_that_knows_no_rivals_refuses_one),
-        test_of(test_gate_spool__a_rival_is_of_the_same_surface),
-        test_of(test_gate_spool__device_code_that_does_not_compile_is_answered_at_once),
-        test_of(test_gate_spool__a_time_that_does_not_settle_is_taken_once_more),
-        test_of(test_gate_spool__a_strange_id_is_no_path),
-        test_of(test_gate_spool__an_error_of_the_host_comes_back),
-        test_of(test_gate_spool__no_spool_is_said),
-        test_of(test_gate_spool__two_workers_do_every_job_once),
-        test_of(test_gate_spool__a_dead_workers_job_is_taken_back),
-        test_of(test_gate_spool__a_living_workers_job_is_left_alone),
-        test_of(test_gate_spool__another_hosts_job_is_taken_back_after_silence),
-        test_of(test_gate_spool__a_job_that_waited_long_is_not_abandoned_when_taken),
-        test_of(test_gate_spool__an_interrupted_worker_gives_its_job_back),
-        test_of(test_gate_spool__a_slow_worker_that_lost_its_job_goes_on),
-        test_of(test_gate_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer),
-        test_of(test_gate_spool__the_answer_of_a_worker_that_died_is_replaced),
-        test_of(test_gate_spool__odd_jobs_are_refused),
-        test_of(test_gate_spool__odd_options_are_bounded),
-        test_of(test_gate_spool__what_job_json_says_is_what_put_wrote),
-        test_of(test_gate_spool__links_are_not_followed),
-        test_of(test_gate_spool__pipes_are_not_waited_for),
-        test_of(test_gate_spool__a_linked_folder_is_no_job),
-        test_of(test_gate_spool__strange_names_are_ignored),
-        test_of(test_gate_spool__huge_files_are_refused),
-        test_of(test_gate_spool__a_changed_kernel_is_not_the_job),
-        test_of(test_gate_spool__a_changed_rival_is_not_the_job),
-        test_of(test_gate_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict),
-        test_of(test_gate_spool__a_changed_job_is_not_the_job),
-        test_of(test_gate_spool__a_changed_task_is_not_the_task),
-        test_of(test_gate_spool__a_kernel_that_does_not_parse_is_a_verdict),
-        test_of(test_gate_spool__a_forged_answer_is_read_with_care),
+        test_of(test_executor_spool__carries_a_job_there_and_back),
+        test_of(test_executor_spool__putting_twice_is_one_job),
+        test_of(test_executor_spool__the_id_is_what_is_asked_not_where_it_lay),
+        test_of(test_executor_spool__carries_a_rival),
+        test_of(test_executor_spool__a_rival_is_part_of_the_question_and_its_place_is_not),
+        test_of(test_executor_spool__a_worker_that_knows_no_rivals_refuses_one),
+        test_of(test_executor_spool__a_rival_is_of_the_same_surface),
+        test_of(test_executor_spool__device_code_that_does_not_compile_is_answered_at_once),
+        test_of(test_executor_spool__a_time_that_does_not_settle_is_taken_once_more),
+        test_of(test_executor_spool__only_what_nobody_began_is_cancelled),
+        test_of(test_executor_spool__a_strange_id_is_no_path),
+        test_of(test_executor_spool__an_error_of_the_host_comes_back),
+        test_of(test_executor_spool__no_spool_is_said),
+        test_of(test_executor_spool__two_workers_do_every_job_once),
+        test_of(test_executor_spool__a_dead_workers_job_is_taken_back),
+        test_of(test_executor_spool__a_living_workers_job_is_left_alone),
+        test_of(test_executor_spool__another_hosts_job_is_taken_back_after_silence),
+        test_of(test_executor_spool__a_job_that_waited_long_is_not_abandoned_when_taken),
+        test_of(test_executor_spool__an_interrupted_worker_gives_its_job_back),
+        test_of(test_executor_spool__a_slow_worker_that_lost_its_job_goes_on),
+        test_of(test_executor_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer),
+        test_of(test_executor_spool__the_answer_of_a_worker_that_died_is_replaced),
+        test_of(test_executor_spool__odd_jobs_are_refused),
+        test_of(test_executor_spool__odd_options_are_bounded),
+        test_of(test_executor_spool__what_job_json_says_is_what_put_wrote),
+        test_of(test_executor_spool__links_are_not_followed),
+        test_of(test_executor_spool__pipes_are_not_waited_for),
+        test_of(test_executor_spool__a_linked_folder_is_no_job),
+        test_of(test_executor_spool__strange_names_are_ignored),
+        test_of(test_executor_spool__huge_files_are_refused),
+        test_of(test_executor_spool__a_changed_kernel_is_not_the_job),
+        test_of(test_executor_spool__a_changed_rival_is_not_the_job),
+        test_of(test_executor_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict),
+        test_of(test_executor_spool__a_changed_job_is_not_the_job),
+        test_of(test_executor_spool__a_changed_task_is_not_the_task),
+        test_of(test_executor_spool__a_kernel_that_does_not_parse_is_a_verdict),
+        test_of(test_executor_spool__a_forged_answer_is_read_with_care),
     };
+    setenv("KLINEAGE_CC", "/nonexistent/cc", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

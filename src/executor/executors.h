@@ -1,0 +1,9 @@
+/* executors.h - the rows of the table.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_EXECUTOR_EXECUTORS_H
+#define KL_EXECUTOR_EXECUTORS_H
+#include <klineage/executor.h>
+
+extern const kl_executor_ops kli_executor_local; /* local.c */
+extern const kl_executor_ops kli_executor_spool; /* spool.c */
+
+#endif
