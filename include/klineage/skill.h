@@ -24,7 +24,7 @@ typedef struct {
 /* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what trials showed). */
 typedef struct { kl_str *cases, *languages, *platforms, *prior; int n_cases, n_languages, n_platforms, n_prior; } kl_scope;
 
-/* One attempt to apply the card: the edge that it was born from, or a held-out start.  Declared in skill.def. */
+/* One attempt to apply the card: the edge that it was lifted from, or a held-out start.  Declared in skill.def. */
 typedef struct {
 #define KL_DEF_TRIAL KL_MEMBER
 #include <klineage/skill.def>
