@@ -20,7 +20,7 @@ static const char *const CALL_NAMES[] = {
 #define KL_DEF_CALL(id, name) [id] = name,
 #include <klineage/gate.def>
 };
-static const kl_names TERMINATIONS = KL_NAMES(TERMINATION_NAMES), CALLS = KL_NAMES(CALL_NAMES);
+static const kl_names TERMINATIONS = KL_NAMES(TERMINATION_NAMES), EDGE_CALLS = KL_NAMES(CALL_NAMES);
 
 const char *kl_termination_name(kl_termination t) { return kl_name_of(&TERMINATIONS, (int)t); }
 
