@@ -16,10 +16,10 @@ foreach(name jansson md xxhash seccomp sqlite3 zstd fyaml)
 endforeach()
 set(support ${KL_SHARED_jansson} ${KL_SHARED_md} ${KL_SHARED_xxhash} Threads::Threads m ${CMAKE_DL_LIBS})
 
-kl_library(klgate base support task kernel backend gate)
+kl_library(klgate base support task kernel jail backend gate)
 target_link_libraries(libklgate PRIVATE ${support} ${KL_SHARED_seccomp} INTERFACE jansson)
-kl_library(klineage support store rewrite model run lineage skill search experiment report)
-target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARED_sqlite3} ${KL_SHARED_zstd} ${KL_SHARED_fyaml})
+kl_library(klineage support jail store rewrite model run lineage skill search experiment report)
+target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARED_seccomp} ${KL_SHARED_sqlite3} ${KL_SHARED_zstd} ${KL_SHARED_fyaml})
 
 # ---- programs and libraries ----------------------------------------------------------------------------------
 
