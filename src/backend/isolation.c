@@ -1,8 +1,8 @@
-/* isolation.c - files, users, namespaces and limits; and the honest answer to what holds here.
+/* isolation.c - files, users, namespaces and limits.
  *
  * Landlock is spoken to by its system calls: its numbers and structures are younger than the headers that stable
  * distributions ship.  Everything degrades one by one: a kernel without Landlock still has the filter, a host that
- * forbids user namespaces still has both.  kl_isolation_probe tries each for real in a child and reports what worked.
+ * forbids user namespaces still has both.  What holds on this host: isolation_probe.c.
  * Not here: cgroups (their layout differs from host to host) and the system call lists (filters.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "isolation.h"
@@ -80,7 +80,7 @@ bool kli_landlock_enter(int ruleset) {
 
 /* ---- users and limits ---------------------------------------------------------------------------------------- */
 
-static bool set_limit(int which, uint64_t value) {
+bool kli_set_limit(int which, uint64_t value) {
     struct rlimit now;
     if (getrlimit((__rlimit_resource_t)which, &now) != 0) return false;
     if (now.rlim_max != RLIM_INFINITY && now.rlim_max < value) value = now.rlim_max;
@@ -97,7 +97,7 @@ static void limit_cpu(uint64_t seconds) {
 
 /* Root becomes nobody; anybody else stays who he is, which is not a switch.  Raw calls: the C library's own versions signal every
  * thread, which is not for a child of a threaded process between fork and exec. */
-static bool become_nobody(void) {
+bool kli_become_nobody(void) {
     if (geteuid() != 0) return false;
     if (syscall(SYS_setgroups, 0, NULL) != 0 && errno != EPERM) return false;
     return syscall(SYS_setresgid, KLI_NOBODY, KLI_NOBODY, KLI_NOBODY) == 0 &&
@@ -107,7 +107,7 @@ static bool become_nobody(void) {
 /* Processes are counted per user and user namespace, so a bound is only ours to set where we are the only ones counted: as nobody, or
  * (an unmapped user looks like nobody) in a namespace of our own. */
 static void limit_processes(bool alone) {
-    if (alone) set_limit(RLIMIT_NPROC, MAX_PROCESSES);
+    if (alone) kli_set_limit(RLIMIT_NPROC, MAX_PROCESSES);
 }
 
 /* ---- compilers ----------------------------------------------------------------------------------------------- */
@@ -131,12 +131,12 @@ void kli_jail_open(kli_jail *j, const char *dir, const char *const *more) {
 int kli_jail_enter(void *jail) {
     const kli_jail *j = jail;
     limit_cpu(j->cpu_seconds);
-    set_limit(RLIMIT_AS, j->memory_bytes * 8); /* address space, of which compilers reserve much more than they touch */
-    set_limit(RLIMIT_DATA, j->memory_bytes);
-    set_limit(RLIMIT_FSIZE, j->file_bytes);
-    set_limit(RLIMIT_CORE, 0);
+    kli_set_limit(RLIMIT_AS, j->memory_bytes * 8); /* address space, of which compilers reserve much more than they touch */
+    kli_set_limit(RLIMIT_DATA, j->memory_bytes);
+    kli_set_limit(RLIMIT_FSIZE, j->file_bytes);
+    kli_set_limit(RLIMIT_CORE, 0);
     if (unshare(kli_namespace_flags() & ~CLONE_NEWPID) != 0 && geteuid() == 0) (void)unshare(CLONE_NEWNET);
-    if (j->switch_user && !become_nobody()) return 1;
+    if (j->switch_user && !kli_become_nobody()) return 1;
     limit_processes(geteuid() == KLI_NOBODY);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it */
     if (j->ruleset >= 0 && !kli_landlock_enter(j->ruleset)) return 1;
@@ -158,9 +158,9 @@ int kli_namespace_flags(void) {
 
 void kli_confine_runner(kl_isolation *applied, const char *const *readable, const char *const *writable) {
     int ruleset = kli_landlock_ruleset(readable, writable);
-    applied->rlimits = set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_DATA, 2 * KL_COMPILE_MEMORY) &&
-                       set_limit(RLIMIT_FSIZE, 256u << 20) && set_limit(RLIMIT_NOFILE, 256);
-    applied->user_switch = become_nobody();
+    applied->rlimits = kli_set_limit(RLIMIT_CORE, 0) && kli_set_limit(RLIMIT_DATA, 2 * KL_COMPILE_MEMORY) &&
+                       kli_set_limit(RLIMIT_FSIZE, 256u << 20) && kli_set_limit(RLIMIT_NOFILE, 256);
+    applied->user_switch = kli_become_nobody();
     limit_processes(geteuid() == KLI_NOBODY);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* After a change of user /proc/self belongs to root, and artefacts are opened through it. */
@@ -168,46 +168,4 @@ void kli_confine_runner(kl_isolation *applied, const char *const *readable, cons
     applied->landlock = kli_landlock_enter(ruleset);
     applied->landlock_abi = applied->landlock ? kli_landlock_abi() : 0;
     if (ruleset >= 0) close(ruleset);
-}
-
-/* ---- probe --------------------------------------------------------------------------------------------------- */
-
-enum { HAS_SECCOMP = 1, HAS_LANDLOCK = 2, HAS_NAMESPACES = 4, HAS_USER = 8, HAS_LIMITS = 16 };
-
-static int try_everything(int ruleset, const kli_filter *filter) {
-    int found = 0;
-    if (unshare(kli_namespace_flags()) == 0) found |= HAS_NAMESPACES;
-    if (set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_CPU, KL_COMPILE_SECONDS)) found |= HAS_LIMITS;
-    if (become_nobody()) found |= HAS_USER;
-    if (kli_landlock_enter(ruleset)) found |= HAS_LANDLOCK;
-    if (kli_filter_enter(filter)) found |= HAS_SECCOMP;
-    return found;
-}
-
-void kl_isolation_probe(kl_isolation *out) {
-    static const char *const readable[] = {"/usr", NULL};
-    kli_filter               filter;
-    int                      status = 0, ruleset = kli_landlock_ruleset(readable, NULL);
-    *out = (kl_isolation){0};
-    (void)kli_filter_build(&filter, KLI_FILTER_KERNEL);
-    pid_t child = fork();
-    /* Not _exit: a sanitizer wraps it in calls that the filter does not know. */
-    if (child == 0) (void)syscall(SYS_exit_group, try_everything(ruleset, &filter));
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    int found = child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    *out = (kl_isolation){.seccomp = found & HAS_SECCOMP, .landlock = found & HAS_LANDLOCK, .namespaces = found & HAS_NAMESPACES,
-                          .user_switch = found & HAS_USER, .rlimits = found & HAS_LIMITS};
-    if (out->landlock) out->landlock_abi = kli_landlock_abi();
-    if (ruleset >= 0) close(ruleset);
-    kli_filter_fini(&filter);
-}
-
-const char *kl_isolation_text(const kl_isolation *i, char *buf, size_t n) {
-    char landlock[32] = "";
-    if (i->landlock) (void)snprintf(landlock, sizeof landlock, "+landlock%d", i->landlock_abi);
-    (void)snprintf(buf, n, "%s%s%s%s%s", i->seccomp ? "+seccomp" : "", landlock, i->namespaces ? "+ns" : "",
-                   i->user_switch ? "+nobody" : "", i->rlimits ? "+rlimits" : "");
-    if (buf[0] == '+') memmove(buf, buf + 1, strlen(buf));
-    if (!buf[0]) (void)snprintf(buf, n, "none");
-    return buf;
 }

@@ -40,6 +40,10 @@ typedef struct {
     uint64_t   cpu_seconds, memory_bytes, file_bytes;
 } kli_jail;
 
+/* One limit, soft and hard; another user than root.  Both say whether that came to hold. */
+bool kli_set_limit(int which, uint64_t value);
+bool kli_become_nobody(void);
+
 /* `dir` is the one folder that may be written; it is given to the user the jail switches to.  `more`: readable besides the system's
  * programs, libraries and headers; NULL-terminated, may be NULL. */
 void kli_jail_open(kli_jail *j, const char *dir, const char *const *more);
