@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 HEADERS, LIBDIR = map(pathlib.Path, sys.argv[1:])
-GATE = ["base", "task", "surface", "kernel", "backend", "gate"]
+GATE = ["base", "task", "surface", "kernel", "backend", "gate", "executor"]
 NOT_OURS = ["klineage", "limits", "plugin"]  # of plugin.h, a plugin defines what is declared
 
 
