@@ -84,7 +84,7 @@ def test_verdicts_to_begin_with(p):
 
 def test_dry_run_asks_nobody(p):
     file = plan(p)
-    answer = p.run("experiment", file, "--dry-run", "--model", HAIKU).is_("ok", *TRACKS, "4 tracks", "at most $0.2000", "$0.0500 each")
+    answer = p.run("experiment", file, "--dry-run", "--model", HAIKU).is_("ok", *TRACKS, "4 tracks", "at most $0.2000", "$0.0500 per track")
     assert not database(p).exists(), answer
     document = p.run("experiment", file, "--dry-run", "--model", HAIKU, "--budget-total", "0.07", "--json").is_("ok").json()
     assert document["schema"] == "klineage/experiment-plan" and document["most_microusd"] == 70000
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_found_before_anything_is_paid(p):
     p.write("x.yaml", HEAD + ROWS)
     p.run("experiment", "x.yaml").is_("usage", "no model given")
     p.run("experiment", "x.yaml", "--model", HAIKU, "--budget", "0").is_("usage", "--budget", "no budget")
-    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs must be from 1")
+    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs is at least 1")
     p.run("experiment", "x.yaml", "--model", "openai:nobody-knows-it").is_("usage", "nobody-knows-it")
     p.run("experiment", "x.yaml", "--model", HAIKU, env={"ANTHROPIC_API_KEY": ""}).is_("usage", "ANTHROPIC_API_KEY")
     p.run("experiment", "nowhere.yaml", "--model", HAIKU).is_("usage", "nowhere.yaml", "examples/experiment.yaml")
@@ -234,7 +234,7 @@ def test_one_answer_at_a_time(p):
         answer = calm(p, experiment(p, *words))
         if answer.status != EXIT["pending"]:
             break
-    answer.is_("ok", "2 of 2 tracks ended")
+    answer.is_("ok", "2 of 2 tracks finished")
     assert len(list((p.folder / "out/best").glob("*.c"))) == 2
     assert all((p.folder / "out/best" / f.name).read_text() == "" for f in (p.folder / "out/best").glob("*.diff")), "nothing changed"
 

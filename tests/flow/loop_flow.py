@@ -450,8 +450,8 @@ def test_two_tasks_in_one_run(p):
     assert states(p, budget=0.2) == ["settled"] * 4
     page(p, only_run(p))
     for twice in ((TASK, TASK), (TASK, str(TASK) + "/definition.json")):
-        p.run("optimize", *twice, "--policy", "generate", "--quick", "--model", "builtin").is_("usage", "twice")
-    p.run("optimize", TASK, "--policy", "generate,generate", "--quick", "--model", "builtin").is_("usage", "twice")
+        p.run("optimize", *twice, "--policy", "generate", "--quick", "--model", "builtin").is_("usage", "duplicate track")
+    p.run("optimize", TASK, "--policy", "generate,generate", "--quick", "--model", "builtin").is_("usage", "duplicate track")
 
 
 # ---- libraries -----------------------------------------------------------------------------------------------------------------
