@@ -381,7 +381,7 @@ def test_edges_are_derived_apart_through_a_spool(p):
         p.run(*again).is_("pending", "klineage-worker --spool s")
         settled(p.run("spool", "s", "--work", limit=200)).is_("ok", f"{jobs} judged")
     done = settled(p.run(*again))
-    assert done.status in (EXIT["ok"], EXIT["no"]) and "of 1 edges that pay" in done.out, str(done)
+    assert done.status in (EXIT["ok"], EXIT["no"]) and "of 1 profitable edges" in done.out, str(done)
 
 
 def test_mailbox_answers_that_are_no_text(p):
