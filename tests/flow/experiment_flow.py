@@ -249,7 +249,7 @@ def test_long_edges_that_were_derived_stay_when_another_fails(p):
              dict(slot=f"rederive/{one + 1}/rederive {edge['to']}/0", text=whole(edge["forward"]["source"], edge["action"])),
              dict(slot=f"rederive/{one + 1}/rederive 1/0", text=whole(edge["forward"]["source"], edge["action"]))]
     model = "replay:" + p.write("edges.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    answer = p.run("lineage", "rederive", lineage, "--quick", "--model", model, "--out", "l.json", "--json", limit=230)
+    answer = p.run("lineage", "rederive", lineage, "--quick", "--model", model, "--out", "l.json", limit=230)
     if "platform" in answer.err or "does not pass the gate here" in answer.err:
         raise Skip("the lineage was walked on another kind of machine")
     calm(p, answer).is_("usage", f"edge {paying[1] + 1} was not re-derived", "the recording has no answer for the slot")

@@ -15,7 +15,7 @@ import time
 
 import flow
 from flow import EXIT, Skip
-from loop_place import TASK, begin_with, bytes_of, database, kept, page, rows, start
+from loop_place import TASK, begin_with, bytes_of, database, keep_verdicts_alone, kept, page, rows, start
 
 STEPS = 8
 PRICED = ("--priced-as", "claude-haiku-5-5")
