@@ -48,7 +48,7 @@ def test_demo_beside_a_heavy_load(p):
     assert done.returncode == 0, said
     for word in ("== In short", "7 steps from naive", "register_block_simd", f"Everything on one page: {place}/report.html"):
         assert word in said, f"'{word}' was not said: {said}"
-    for never in ("the recording has no answer", "defect of klineage", "klineage: bug:", "Sanitizer"):
+    for never in ("the recording has no answer for the slot", "defect of klineage", "klineage: bug:", "Sanitizer"):
         assert never not in said, said
     walk = json.loads((place / "gemm.json").read_text())
     assert walk["termination"]["how"] == "complete" and walk["model"] == "replay of mailbox", walk["termination"]
