@@ -52,23 +52,23 @@ static void draw_anew(char *text, kl_stream draws) {
         const bool fraction = digits && at > text && at[-1] == '.', is_long = digits > 9;
         if (hex >= HASH_DIGITS)
             for (size_t i = 0; i < hex; i++)
-                at[i] = "0123456789abcdef"[kl_stream_below(draws, turn++, 16)];
+                at[i] = "0123456789abcdef"[kli_stream_below(draws, turn++, 16)];
         else if (fraction || is_long)
             for (size_t i = 1; i < digits; i++)
-                at[i] = (char)('0' + kl_stream_below(draws, turn++, 10));
+                at[i] = (char)('0' + kli_stream_below(draws, turn++, 10));
         at += hex ? hex : 1;
     }
 }
 
 static kl_str key_of(kl_arena *a, int64_t i) {
     return kl_arena_copy(a,
-                         kl_str_of(kl_hash_of(kl_arena_printf(a, "row %lld", (long long)i)).hex));
+                         kl_str_of(kli_hash_of(kl_arena_printf(a, "row %lld", (long long)i)).hex));
 }
 
 static kl_store_verdict row_of(const bench *b, kl_arena *a, int64_t i) {
     kl_store_verdict v = b->verdicts[(size_t)i % b->n];
     const kl_str text = kl_arena_copy(a, v.json);
-    draw_anew((char *)(uintptr_t)text.ptr, kl_stream_of((uint64_t)i, "row"));
+    draw_anew((char *)(uintptr_t)text.ptr, kli_stream_of((uint64_t)i, "row"));
     v.key = key_of(a, i);
     v.json = text;
     return v;
@@ -98,23 +98,23 @@ static void fill(const bench *b, kl_store *s, bool packed) {
 
 static void look_up(const bench *b, kl_store *s, json_t *o) {
     static double us[LOOKS];
-    const kl_stream draws = kl_stream_of(1, "looks");
+    const kl_stream draws = kli_stream_of(1, "looks");
     kl_error e = {0};
     for (uint64_t i = 0; i < LOOKS; i++) {
         kl_arena *a = kl_arena_new();
-        const kl_str key = key_of(a, (int64_t)kl_stream_below(draws, i, (uint64_t)b->count));
+        const kl_str key = key_of(a, (int64_t)kli_stream_below(draws, i, (uint64_t)b->count));
         kl_str text;
-        const int64_t start = kl_now_ns();
+        const int64_t start = kli_now_ns();
         if (kl_store_verdict_get(&text, s, a, key.ptr, &e)) die(&e);
-        us[i] = (double)(kl_now_ns() - start) * 1e-3;
+        us[i] = (double)(kli_now_ns() - start) * 1e-3;
         kl_arena_free(a);
     }
-    json_object_set_new(o, "look_up_us_median", json_real(kl_median(us, LOOKS)));
-    json_object_set_new(o, "look_up_us_p95", json_real(kl_quantile(us, LOOKS, 0.95)));
+    json_object_set_new(o, "look_up_us_median", json_real(kli_median(us, LOOKS)));
+    json_object_set_new(o, "look_up_us_p95", json_real(kli_quantile(us, LOOKS, 0.95)));
 }
 
 static json_t *measure(const bench *b, bool packed) {
-    const char *path = kl_fs_join(b->arena, b->folder, packed ? "packed.db" : "plain.db").ptr;
+    const char *path = kli_fs_join(b->arena, b->folder, packed ? "packed.db" : "plain.db").ptr;
     kl_error e = {0};
     kl_store *s;
     struct stat file;
@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
     json_object_set_new(o, "made_from", json_integer((json_int_t)b.n));
     json_object_set_new(o, "plain", measure(&b, false));
     json_object_set_new(o, "packed", measure(&b, true));
-    puts(kl_json_dump(b.arena, o, true).ptr);
+    puts(kli_json_dump(b.arena, o, true).ptr);
     json_decref(o);
     kl_arena_free(b.arena);
     return 0;

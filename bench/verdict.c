@@ -1,9 +1,11 @@
-/* verdict.c - what a verdict costs beyond compile and the kernel's own runs, and what a journaled one costs.
+/* verdict.c - what a verdict costs beyond compile and the kernel's own runs, and what a journaled
+ * one costs.
  *
  *   bench_verdict TASK KERNEL [WORKLOAD] [COUNT]
  *
- * One gate, COUNT verdicts of the same kernel (warm oracle, baselines and compile cache; the candidate's process is new every time), then
- * COUNT look-ups of the same verdict in a journal.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0 */
+ * One gate, COUNT verdicts of the same kernel (warm oracle, baselines and compile cache; the
+ * candidate's process is new every time), then COUNT look-ups of the same verdict in a journal.
+ * Prints one JSON object.  SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/klineage.h>
 
 #include "base/fs.h"
@@ -32,19 +34,19 @@ static KL_NORETURN void die(const kl_error *e) {
 
 static void put_interval(json_t *o, const char *key, const double *x, int n) {
     json_t *i = json_object();
-    json_object_set_new(i, "median", json_real(kl_median(x, (size_t)n)));
-    json_object_set_new(i, "p95", json_real(kl_quantile(x, (size_t)n, 0.95)));
+    json_object_set_new(i, "median", json_real(kli_median(x, (size_t)n)));
+    json_object_set_new(i, "p95", json_real(kli_quantile(x, (size_t)n, 0.95)));
     json_object_set_new(o, key, i);
 }
 
 static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *keep) {
     static double overhead[MAX_COUNT], total[MAX_COUNT];
-    const int64_t start = kl_now_ns();
+    const int64_t start = kli_now_ns();
     for (int i = 0; i <= b->count; i++) { /* the first warms the caches and is not counted */
         kl_error e = {0};
         kl_arena *a = i == b->count ? keep : kl_arena_new();
         if (kl_gate_run(last, b->gate, a, b->task, b->kernel, &b->opts, &e)) die(&e);
-        if (last->outcome != KL_PASS) {
+        if (last->outcome != KL_OUTCOME_PASS) {
             fprintf(stderr, "not a pass: %s: %s\n", kl_outcome_name(last->outcome), last->why.ptr);
             exit(1);
         }
@@ -54,7 +56,8 @@ static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *
         }
         if (a != keep) kl_arena_free(a);
     }
-    json_object_set_new(o, "verdicts_per_minute", json_real(60e9 * (b->count + 1) / (double)(kl_now_ns() - start)));
+    json_object_set_new(o, "verdicts_per_minute",
+                        json_real(60e9 * (b->count + 1) / (double)(kli_now_ns() - start)));
     put_interval(o, "overhead_ms", overhead, b->count);
     put_interval(o, "total_ms", total, b->count);
 }
@@ -66,7 +69,9 @@ static void run_journal(const bench *b, json_t *o, const kl_verdict *v) {
     kl_store *store;
     kl_str dir, text;
     char key[65];
-    if (kl_fs_temp_dir(&dir, a, &e) || kl_store_open(&store, kl_fs_join(a, dir.ptr, "bench.db").ptr, &e)) die(&e);
+    if (kli_fs_temp_dir(&dir, a, &e) ||
+        kl_store_open(&store, kli_fs_join(a, dir.ptr, "bench.db").ptr, &e))
+        die(&e);
     json_t *json = kl_verdict_json(v);
     if (kl_gate_key(key, b->gate, a, b->task, b->kernel, &b->opts, &e)) die(&e);
     const kl_store_verdict row = {.key = kl_str_of(key),
@@ -74,24 +79,24 @@ static void run_journal(const bench *b, json_t *o, const kl_verdict *v) {
                                   .kernel = v->kernel_hash,
                                   .platform = v->platform,
                                   .outcome = kl_str_of(kl_outcome_name(v->outcome)),
-                                  .json = kl_json_dump(a, json, false),
+                                  .json = kli_json_dump(a, json, false),
                                   .created = v->created};
     if (kl_store_verdict_put(store, &row, &e)) die(&e);
     for (int i = 0; i < b->count; i++) {
         kl_arena *scratch = kl_arena_new();
         kl_verdict found;
-        const int64_t start = kl_now_ns();
+        const int64_t start = kli_now_ns();
         if (kl_gate_key(key, b->gate, scratch, b->task, b->kernel, &b->opts, &e) ||
             kl_store_verdict_get(&text, store, scratch, key, &e) ||
             kl_verdict_parse(&found, scratch, text, KL_S("journal"), &e))
             die(&e);
-        us[i] = (double)(kl_now_ns() - start) * 1e-3;
+        us[i] = (double)(kli_now_ns() - start) * 1e-3;
         kl_arena_free(scratch);
     }
     put_interval(o, "journaled_us", us, b->count);
     json_decref(json);
     kl_store_close(store);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -104,7 +109,8 @@ int main(int argc, char **argv) {
     bench b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20};
     kl_verdict *v = KL_NEW(a, kl_verdict);
     if (argc < 3 || b.count < 1 || b.count > MAX_COUNT) {
-        fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d]\n", MAX_COUNT);
+        fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d]\n",
+                MAX_COUNT);
         return 2;
     }
     b.opts.workload = argc > 3 ? argv[3] : NULL;
@@ -114,13 +120,13 @@ int main(int argc, char **argv) {
     b.task = task;
     b.kernel = kernel;
     json_t *o = json_object();
-    json_object_set_new(o, "task", kl_json_str(task->name));
+    json_object_set_new(o, "task", kli_json_str(task->name));
     json_object_set_new(o, "count", json_integer(b.count));
     run_verdicts(&b, o, v, a);
-    json_object_set_new(o, "workload", kl_json_str(v->workload));
-    json_object_set_new(o, "platform", kl_json_str(v->platform));
+    json_object_set_new(o, "workload", kli_json_str(v->workload));
+    json_object_set_new(o, "platform", kli_json_str(v->platform));
     run_journal(&b, o, v);
-    puts(kl_json_dump(a, o, true).ptr);
+    puts(kli_json_dump(a, o, true).ptr);
     json_decref(o);
     kl_gate_close(b.gate);
     kl_arena_free(a);

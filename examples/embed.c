@@ -21,8 +21,8 @@ int main(int argc, char **argv) {
     if (err)
         fprintf(stderr, "%s: %s\n%s\n", e.where, e.message, e.hint);
     else
-        printf("%s in %lld ns %.*s\n", kl_outcome_name(verdict.outcome), (long long)verdict.median_ns,
-               KL_STR_ARG(verdict.why));
+        printf("%s in %lld ns %.*s\n", kl_outcome_name(verdict.outcome),
+               (long long)verdict.median_ns, KL_STR_ARG(verdict.why));
     kl_gate_close(gate);
     kl_arena_free(arena);
     return err ? 2 : kl_verdict_exit_code(&verdict);

@@ -1,7 +1,7 @@
 /* search.h - spending a budget on one kernel: policies that propose, the gate that decides.
  *
- * Owns the policies (src/search/policies.c, one row each).  *best* changes only by a verdict; a correct but slower
- * preparation may become *current*.  SPDX-License-Identifier: Apache-2.0 */
+ * Owns the policies (src/search/policies.c, one row each).  *best* changes only by a verdict; a
+ * correct but slower preparation may become *current*.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_SEARCH_H
 #define KLINEAGE_SEARCH_H
 
@@ -10,55 +10,71 @@
 KL_API_BEGIN
 
 /* One of a policy's own numbers, by name: "beam" = 2. */
-typedef struct { kl_str name; double value; } kl_setting;
+typedef struct {
+    kl_str name;
+    double value;
+} kl_setting;
 
 typedef struct {
     const kl_task *task;
     const kl_workload *workload;
-    const kl_kernel *start;       /* K_0 of the search */
-    const kl_library *library;    /* NULL: none */
-    const kl_setting *settings; int n_settings; /* instead of the policy's defaults; names that it does not have are ignored */
-    int    max_steps;             /* proposals; 0: 24 */
-    int    patience;              /* stop after so many without a new best; 0: 8, and never for a policy whose attempts say nothing of each other */
-    double roof;                  /* stop at this share of the roofline; 0: 0.9 */
-    double goal;                  /* stop when the ratio to the primary baseline surely is at least this; 0: none */
-    const kl_kernel *reference;   /* what the best is compared with, an expert's kernel: judged once, its own step; NULL: none */
-    double recover;               /* stop when the best's ratio surely is at least this share of the reference's; 0: none */
+    const kl_kernel *start;    /* K_0 of the search */
+    const kl_library *library; /* NULL: none */
+    const kl_setting *settings;
+    int n_settings; /* instead of the policy's defaults; names that it does not have are ignored */
+    int max_steps;  /* proposals; 0: 24 */
+    int patience;   /* stop after so many without a new best; 0: 8, and never for a policy whose
+                       attempts say nothing of each other */
+    double roof;    /* stop at this share of the roofline; 0: 0.9 */
+    double goal; /* stop when the ratio to the primary baseline surely is at least this; 0: none */
+    const kl_kernel *target_kernel; /* what the best is compared with, an expert's kernel: judged
+                                       once, its own step; NULL: none */
+    double recover; /* stop when the best's ratio surely is at least this share of the reference's;
+                       0: none */
 } kl_search_opts;
 
 typedef struct {
-    kl_kernel *best;              /* the start when nothing was better */
-    kl_verdict start_verdict, verdict;  /* of the start; of the best, full */
-    double reference_ratio;       /* to the same baseline; 0: no reference */
-    double gain, gain_low, gain_high;   /* best over start, interleaved; from their two verdicts where that cannot be; 1 when it is the start */
-    kl_call call;                 /* what `gain` means; KL_SAME when the best is the start, which it is wherever it did not prove to be faster */
-    bool   gain_timed;            /* the two were timed side by side when the search ended */
-    kl_str stopped;               /* "budget" "steps" "patience" "roof" "goal" "recovered" "model says done" "recording ended" */
-    int    proposals, gated, passed, improved;
-    kl_str cards;                 /* names of those whose application became part of the best, in order */
+    kl_kernel *best;                   /* the start when nothing was better */
+    kl_verdict start_verdict, verdict; /* of the start; of the best, full */
+    double target_ratio;               /* to the same baseline; 0: no reference */
+    double gain, gain_low, gain_high; /* best over start, interleaved; from their two verdicts where
+                                         that cannot be; 1 when it is the start */
+    kl_decision call; /* what `gain` means; KL_DECISION_SAME when the best is the start, which it is
+                         wherever it did not prove to be faster */
+    bool gain_timed;  /* the two were timed side by side when the search ended */
+    kl_str stopped;   /* "budget" "steps" "patience" "roof" "goal" "recovered" "model says done"
+                         "recording ended" */
+    int proposals, gated, passed, improved;
+    kl_str cards; /* names of those whose application became part of the best, in order */
     int64_t spent_microusd;
 } kl_search_result;
 
-/* What a quotient [low, high] of two ratios to one baseline means.  That baseline drifts between two measurements, on a shared machine by a half, so
- * it says faster or slower only where the two are further apart than that, and never the same. */
-kl_call kl_search_far_apart(double low, double high);
+/* What a quotient [low, high] of two ratios to one baseline means.  That baseline drifts between
+ * two measurements, on a shared machine by a half, so it says faster or slower only where the two
+ * are further apart than that, and never the same. */
+kl_decision kl_search_far_apart(double low, double high);
 
 /* A number that a policy can be given. */
-typedef struct { const char *name; double otherwise, least, most; const char *doc; } kl_policy_param;
+typedef struct {
+    const char *name;
+    double otherwise, least, most;
+    const char *doc;
+} kl_policy_param;
 
 /* One row of the table: a policy is one function, straight-line over kl_ask and kl_judge. */
 typedef struct {
-    const char *name;             /* "klineage" */
+    const char *name; /* "klineage" */
     const char *doc;
-    const char *source;           /* the paper or program that it follows */
-    bool        uses_library;
+    const char *source; /* the paper or program that it follows */
+    bool uses_library;
     const kl_policy_param *params; /* ends with a name of NULL; NULL: none */
     kl_err (*run)(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
 } kl_policy;
 
-const kl_policy *kl_policy_each(int i);      /* NULL past the end */
+const kl_policy *kl_policy_each(int i); /* NULL past the end */
 const kl_policy *kl_policy_find(kl_str name);
-const kl_policy_param *kl_policy_param_find(const kl_policy *p, kl_str name); /* NULL: it has none of that name */
+const kl_policy_param *kl_policy_param_find(const kl_policy *p,
+                                            kl_str name); /* NULL: it has none of that name */
 
 KL_API_END
 #endif

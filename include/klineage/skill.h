@@ -1,8 +1,9 @@
 /* skill.h - what lineages teach: SkillCards, how they are lifted, admitted, kept and found again.
  *
- * Owns the card format and the library folder.  Only kl_skill_admit writes an admitted card (law 5); a life is LIFTED -> TRIAL ->
- * ADMITTED | REJECTED -> RETIRED.  A card that was edited by hand after its admission is not used until it is admitted again.
- * Formats: docs/formats/card.md.  Source: KLineage paper, sections 3.3 and 3.4.  SPDX-License-Identifier: Apache-2.0 */
+ * Owns the card format and the library folder.  Only kl_skill_admit writes an admitted card (law
+ * 5); a life is LIFTED -> TRIAL -> ADMITTED | REJECTED -> RETIRED.  A card that was edited by hand
+ * after its admission is not used until it is admitted again. Formats: docs/formats/card.md.
+ * Source: KLineage paper, sections 3.3 and 3.4.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_SKILL_H
 #define KLINEAGE_SKILL_H
 
@@ -10,21 +11,39 @@
 
 KL_API_BEGIN
 
-typedef enum { KL_CARD_LIFTED, KL_CARD_TRIAL, KL_CARD_ADMITTED, KL_CARD_REJECTED, KL_CARD_RETIRED } kl_card_status;
-const char *kl_card_status_name(kl_card_status s); /* also the folder of the library in which it lies */
+typedef enum {
+    KL_CARD_LIFTED,
+    KL_CARD_TRIAL,
+    KL_CARD_ADMITTED,
+    KL_CARD_REJECTED,
+    KL_CARD_RETIRED
+} kl_card_status;
+const char *
+kl_card_status_name(kl_card_status s); /* also the folder of the library in which it lies */
 
 /* "source.buffers >= 1", "dtype == float32", "simd_bits >= 256": about a target's facts. */
-typedef enum { KL_PRE_DATA, KL_PRE_LAYOUT, KL_PRE_STORAGE, KL_PRE_PIPELINE, KL_PRE_HARDWARE } kl_pre_kind;
+typedef enum {
+    KL_PRE_DATA,
+    KL_PRE_LAYOUT,
+    KL_PRE_STORAGE,
+    KL_PRE_PIPELINE,
+    KL_PRE_HARDWARE
+} kl_pre_kind;
 typedef struct {
     kl_pre_kind kind;
-    kl_str fact, op, value;   /* op: == != < <= > >= ; fact empty: prose alone */
+    kl_str fact, op, value; /* op: == != < <= > >= ; fact empty: prose alone */
     kl_str prose;
 } kl_predicate;
 
-/* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what trials showed). */
-typedef struct { kl_str *cases, *languages, *platforms, *prior; int n_cases, n_languages, n_platforms, n_prior; } kl_scope;
+/* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what
+ * trials showed). */
+typedef struct {
+    kl_str *cases, *surfaces, *platforms, *prior;
+    int n_cases, n_surfaces, n_platforms, n_prior;
+} kl_scope;
 
-/* One attempt to apply the card: the edge that it was lifted from, or a held-out start.  Declared in skill.def. */
+/* One attempt to apply the card: the edge that it was lifted from, or a held-out start.  Declared
+ * in skill.def. */
 typedef struct {
 #define KL_DEF_TRIAL KL_MEMBER
 #include <klineage/skill.def>
@@ -32,147 +51,187 @@ typedef struct {
 extern const kl_record KL_CARD_EVIDENCE;
 
 typedef struct {
-    kl_str name;              /* [a-z0-9-], at most 64; folder name */
-    kl_str description;       /* Agent Skills: what and when, at most 1024 */
-    kl_str action;            /* vocabulary id */
+    kl_str name;        /* [a-z0-9-], at most 64; folder name */
+    kl_str description; /* Agent Skills: what and when, at most 1024 */
+    kl_str action;      /* vocabulary id */
     kl_card_status status;
     /* sections of the body, Markdown */
     kl_str intent, anchor, carrier, effect, risks, verification;
-    kl_predicate *pre; int n_pre;
-    kl_str required, provides, conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
+    kl_predicate *pre;
+    int n_pre;
+    kl_str required, provides,
+        conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
     kl_scope declared, verified;
-    kl_trial_record *trials; int n_trials; /* births first */
-    kl_str patch;             /* forward edits of the best birth: the mechanical carrier */
-    kl_traits before;         /* of the state that the best birth began from: starts like it are tried first */
-    kl_str lineages;          /* ids it was lifted from, separated by spaces */
-    double expected_gain;     /* smallest gain among births that pay */
-    char   body_hash[65];     /* of SKILL.md at admission */
-    bool   edited;            /* SKILL.md does not match body_hash any more */
-    kl_str folder;            /* where it lies; empty when nowhere yet */
+    kl_trial_record *trials;
+    int n_trials; /* births first */
+    kl_str patch; /* forward edits of the best birth: the mechanical carrier */
+    kl_traits
+        before; /* of the state that the best birth began from: starts like it are tried first */
+    kl_str lineages;      /* ids it was lifted from, separated by spaces */
+    double expected_gain; /* smallest gain among births that pay */
+    char body_hash[65];   /* of SKILL.md at admission */
+    bool edited;          /* SKILL.md does not match body_hash any more */
+    kl_str folder;        /* where it lies; empty when nowhere yet */
 } kl_card;
 
-/* What the gate's rule says of a trial's interval beside its floor; a floor that was not recorded counts as 0.  Computed, whatever `call` says. */
-kl_call kl_trial_call(const kl_trial_record *r);
+/* What the gate's rule says of a trial's interval beside its floor; a floor that was not recorded
+ * counts as 0.  Computed, whatever `call` says. */
+kl_decision kl_trial_call(const kl_trial_record *r);
 /* Did it show anything?  A trial that could not be measured is neither a success nor a failure. */
-bool    kl_trial_decided(const kl_trial_record *r);
+bool kl_trial_decided(const kl_trial_record *r);
 /* Every held-out trial of `before` stays with a card that takes its place. */
-void   kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before);
+void kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before);
 /* SKILL.md and evidence.json. */
-void   kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json);
+void kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json);
 KL_MUST_USE kl_err kl_card_load(kl_card *out, kl_arena *a, const char *folder, kl_error *e);
 /* The card as a prompt holds it: all nine fields, carrier verbatim, stable bytes. */
 kl_str kl_card_prompt(kl_arena *a, const kl_card *c);
-/* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md with YAML skill_id): status lifted. */
+/* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md
+ * with YAML skill_id): status lifted. */
 KL_MUST_USE kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, kl_error *e);
 
-/* ---- library --------------------------------------------------------------------------------------------------------------- */
+/* ---- library ----------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_str   dir;
-    kl_card *cards; int n_cards;         /* sorted by name; broken ones are left out */
-    struct { kl_str folder; kl_str why; } *broken; int n_broken;
+    kl_str dir;
+    kl_card *cards;
+    int n_cards; /* sorted by name; broken ones are left out */
+    struct {
+        kl_str folder;
+        kl_str why;
+    } * broken;
+    int n_broken;
 } kl_library;
 
 /* $KLINEAGE_LIBRARY, else library/ above the program or here. */
-KL_MUST_USE kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e);
+KL_MUST_USE kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *requested, kl_error *e);
 KL_MUST_USE kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
 const kl_card *kl_library_card(const kl_library *l, kl_str name);
-/* Into the folder of its status, out of any other.  Errors: KL_EINVAL for an admitted card, and for one that would take an admitted one's place
- * (law 5); KL_ELIMIT for one that would be too long to be read again. */
+/* Into the folder of its status, out of any other.  Errors: KL_EINVAL for an admitted card, and for
+ * one that would take an admitted one's place (law 5); KL_ELIMIT for one that would be too long to
+ * be read again. */
 KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e);
 
-/* ---- judge: accepted trials decided again by the gate's rule ----------------------------------------------------------------- */
+/* ---- judge: accepted trials decided again by the gate's rule ----------------------------- */
 
-#define KL_MAX_FLOORS 65536
+#define KL_MAX_NOISE_RECORDS 65536
 /* A/A noise of verdicts that lie beside the lineages of a library, by receipt. */
-typedef struct { kl_str *receipts; double *floors; int n; } kl_floors;
+typedef struct {
+    kl_str *receipts;
+    double *noises;
+    int n;
+} kl_noise_records;
 /* Errors: KL_EPARSE, KL_EIO; a library without lineages has none. */
-KL_MUST_USE kl_err kl_floors_load(kl_floors *out, kl_arena *a, const char *library, kl_error *e);
+KL_MUST_USE kl_err kl_noise_records_load(kl_noise_records *out, kl_arena *a, const char *library,
+                                         kl_error *e);
 
 typedef struct {
     const kl_card *card;
-    kl_trial_record *trials; int n;    /* the accepted ones that have an interval, each with the floor and the call it was decided by now */
-    int  stand, unknown;               /* faster still; without a floor anywhere, decided by their interval alone */
-    int  held_out, held_out_stand;
-    bool falls;                        /* alive, and none of them stands */
+    kl_trial_record *trials;
+    int n; /* the accepted ones that have an interval, each with the floor and the call it was
+              decided by now */
+    int stand,
+        unknown; /* faster still; without a floor anywhere, decided by their interval alone */
+    int held_out, held_out_stand;
+    bool falls; /* alive, and none of them stands */
 } kl_card_judgement;
-void kl_card_judge(kl_card_judgement *out, kl_arena *a, const kl_card *c, const kl_floors *f);
+void kl_card_judge(kl_card_judgement *out, kl_arena *a, const kl_card *c,
+                   const kl_noise_records *f);
 /* A card that falls goes to the retired ones, with its floors.  Errors: as kl_library_put. */
-KL_MUST_USE kl_err kl_card_retire(const char *dir, kl_arena *a, const kl_card_judgement *j, kl_error *e);
+KL_MUST_USE kl_err kl_card_retire(const char *dir, kl_arena *a, const kl_card_judgement *j,
+                                  kl_error *e);
 
-/* ---- lift -------------------------------------------------------------------------------------------------------------------- */
+/* ---- lift -------------------------------------------------------------------------------- */
 
 /* Edges that teach the same: one action, one surface, the same visible rise. */
 typedef struct {
-    const kl_action *action;             /* NULL for other:<slug> */
-    kl_str id, surface, raised;          /* action id; traits that rose in all of them */
-    struct { const kl_lineage *lineage; int edge; } *births;
+    const kl_action *action;    /* NULL for other:<slug> */
+    kl_str id, surface, raised; /* action id; traits that rose in all of them */
+    struct {
+        const kl_lineage *lineage;
+        int edge;
+    } * births;
     int n_births;
-    kl_str name;                         /* of the card it would become, unique among the groups */
+    kl_str name; /* of the card it would become, unique among the groups */
 } kl_group;
 
-/* Group the edges that are profitable and re-derived.  Borrows the lineages; the array lives in the arena. */
-void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *lineages, int n_lineages);
-/* Have a group written up as a candidate card.  The machine part (contract, scope, evidence, patch) is computed, never asked for; prose comes
- * from the model, and from the text of the walk where the model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
+/* Group the edges that are profitable and re-derived.  Borrows the lineages; the array lives in the
+ * arena. */
+void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *lineages,
+                    int n_lineages);
+/* Have a group written up as a candidate card.  The machine part (contract, scope, evidence, patch)
+ * is computed, never asked for; prose comes from the model, and from the text of the walk where the
+ * model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
 KL_MUST_USE kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e);
 
-/* ---- materialize ---------------------------------------------------------------------------------------------- */
+/* ---- materialize ------------------------------------------------------------------------- */
 
 /* A kernel to try a card on. */
-typedef struct { const kl_task *task; const kl_workload *workload; kl_str name; kl_str source; const kl_surface *surface;
-                 kl_str lineage; /* id of the one it is a state of; empty: of none */ } kl_start;
-
-/* Apply one card to `start`: the model sees the card and the start alone, and has up to `tries` proposals and the gate's words in one append-only conversation. */
 typedef struct {
-    kl_kernel *kernel;            /* the last correct one; NULL when none passed */
-    kl_verdict verdict;           /* of it, or of the last attempt */
-    char       verdict_key[65];
-    double     gain, low, high;   /* over the start, interleaved; 0 when none passed */
-    double     floor;             /* A/A noise of that comparison */
-    kl_call    call;              /* what it means */
-    int        tries;
-    bool       undecided;         /* a correct kernel was made, and its time over the start's could not be told: asking on would not help */
-    bool       ended;             /* a recording has no further answer */
-    bool       bad_start;         /* the start itself does not pass the gate: nothing was tried, and nothing says anything of the card */
-    bool       estimated;         /* a call's tokens were counted from bytes */
-    kl_str     why;               /* of the last failure */
+    const kl_task *task;
+    const kl_workload *workload;
+    kl_str name;
+    kl_str source;
+    const kl_surface *surface;
+    kl_str lineage; /* id of the one it is a state of; empty: of none */
+} kl_start;
+
+/* Apply one card to `start`: the model sees the card and the start alone, and has up to `tries`
+ * proposals and the gate's words in one append-only conversation. */
+typedef struct {
+    kl_kernel *kernel;  /* the last correct one; NULL when none passed */
+    kl_verdict verdict; /* of it, or of the last attempt */
+    char verdict_key[65];
+    double gain, low, high; /* over the start, interleaved; 0 when none passed */
+    double noise;           /* A/A noise of that comparison */
+    kl_decision call;       /* what it means */
+    int tries;
+    bool undecided; /* a correct kernel was made, and its time over the start's could not be told:
+                       asking on would not help */
+    bool ended;     /* a recording has no further answer */
+    bool bad_start; /* the start itself does not pass the gate: nothing was tried, and nothing says
+                       anything of the card */
+    bool estimated; /* a call's tokens were counted from bytes */
+    kl_str why;     /* of the last failure */
 } kl_materialized;
 
-/* `tries`: at most KL_MAX_TRIES.  `reach`: stop trying when the gain is at least this and the gate calls it faster (0: anything faster).
- * Errors: as kl_ask and kl_judge; the end of a recording is none. */
-KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card, const kl_start *start, int tries, double reach,
+/* `tries`: at most KL_MAX_TRIES.  `reach`: stop trying when the gain is at least this and the gate
+ * calls it faster (0: anything faster). Errors: as kl_ask and kl_judge; the end of a recording is
+ * none. */
+KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card,
+                                        const kl_start *start, int tries, double reach,
                                         kl_error *e);
 
-/* ---- admit -------------------------------------------------------------------------------------------------------------------- */
+/* ---- admit ------------------------------------------------------------------------------- */
 
 typedef struct {
-    int    trials;            /* held-out starts to try until one succeeds; 0: 3 */
-    int    tries;             /* proposals per start; 0: 3 */
-    double reproduce;         /* share of the expected log-gain; 0: 0.9 */
-    const char *run;          /* id of the run, for the records; NULL: none */
+    int trials;       /* held-out starts to try until one succeeds; 0: 3 */
+    int tries;        /* proposals per start; 0: 3 */
+    double reproduce; /* share of the expected log-gain; 0: 0.9 */
+    const char *run;  /* id of the run, for the records; NULL: none */
 } kl_admit_opts;
 
-/* Did this run decide on the card already?  The same command again then leaves it as it is: what it asked once it does not ask again. */
+/* Did this run decide on the card already?  The same command again then leaves it as it is: what it
+ * asked once it does not ask again. */
 bool kl_card_decided(const kl_card *c, const char *run);
 
+/* Held-out round trips: the model sees the card and a start it was not lifted from, nothing else.
+ * Every trial is logged in the card, failures too; the card ends ADMITTED or REJECTED in `dir`, or
+ * TRIAL when a trial could not be measured or a recording ended before it was decided (one that was
+ * admitted stays so then).  KL_OK with REJECTED when no start fits its contract (says so). */
+KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts,
+                                  int n_starts, const kl_admit_opts *o, kl_error *e);
 
-/* Held-out round trips: the model sees the card and a start it was not lifted from, nothing else.  Every trial is logged in the
- * card, failures too; the card ends ADMITTED or REJECTED in `dir`, or TRIAL when a trial could not be measured or a recording ended
- * before it was decided (one that was admitted stays so then).  KL_OK with REJECTED when no start fits its contract (says so). */
-KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts, const kl_admit_opts *o,
-                                  kl_error *e);
-
-/* ---- retrieve ------------------------------------------------------------------------------------------------------------------ */
+/* ---- retrieve ---------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_str case_name, language, platform, dtype;
+    kl_str case_name, surface, platform, dtype;
     kl_str prior;             /* action ids already applied, separated by spaces */
     const kl_traits *traits;  /* of the current kernel */
     int64_t simd_bits, cores; /* of the device; 0 unknown */
 } kl_target;
 
-typedef enum { KL_FITS, KL_UNKNOWN, KL_VIOLATED } kl_fit;
+typedef enum { KL_FIT_MET, KL_FIT_UNKNOWN, KL_FIT_VIOLATED } kl_fit;
 
 typedef struct {
     const kl_card *card;
@@ -184,10 +243,15 @@ typedef struct {
     double score;             /* expected log-gain per dollar */
 } kl_match;
 
-typedef struct { int top; /* per dimension; 0: 4 */ bool all; /* violated ones too, last */ } kl_retrieve_opts;
+typedef struct {
+    int top;  /* per dimension; 0: 4 */
+    bool all; /* violated ones too, last */
+} kl_retrieve_opts;
 
-/* Union of the top-k of each dimension over verified scope, contracts applied, best score first.  Admitted, unedited cards only. */
-void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target, const kl_retrieve_opts *o);
+/* Union of the top-k of each dimension over verified scope, contracts applied, best score first.
+ * Admitted, unedited cards only. */
+void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
+                         const kl_target *target, const kl_retrieve_opts *o);
 
 KL_API_END
 #endif

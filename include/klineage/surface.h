@@ -93,16 +93,17 @@ typedef struct kl_surface {
 
     /* ---- from text to what runs */
 
-    /* Rows of src/backend/backends.c that run it, by name, the preferred one first; may be empty. */
+    /* Rows of src/backend/backends.c that run it, by name, the preferred one first; may be empty.
+     */
     const char *const *backends;
 
     /* What this machine lacks to compile it, and how to get that: one line in `a`, empty when
      * nothing is missing.  Looks at files alone.  Called by doctor.  NULL: it needs no program. */
     kl_str (*missing)(kl_arena *a);
 
-    /* What its compiler must know of a shape's plan, as text: kl_plan_classes, or more.  Shapes with
-     * the same text share an artefact; it is part of the key, and job->classes.  Called before each
-     * compile.  NULL: one artefact serves all shapes. */
+    /* What its compiler must know of a shape's plan, as text: kl_plan_classes, or more.  Shapes
+     * with the same text share an artefact; it is part of the key, and job->classes.  Called before
+     * each compile.  NULL: one artefact serves all shapes. */
     kl_str (*specialize)(kl_arena *a, const kl_kernel *k, const kl_plan *plan);
 
     /* Compile job->kernel.  Called once per miss of the cache; may take KL_COMPILE_SECONDS.  Runs

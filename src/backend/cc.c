@@ -31,7 +31,7 @@ void kli_cc_link(kli_command *c, const char *from) {
 
 kl_err kli_cc_run(kl_artefact *out, kl_arena *a, const kli_command *c, const char *makes,
                   const char *dir, kl_error *e) {
-    kl_proc_result r;
+    kli_proc_result r;
     const kl_str warned = out->log;
     kl_err code = kli_compile_run(&r, a, c->words, dir, NULL, 0, e);
     if (code) return code;
@@ -48,12 +48,12 @@ kl_err kli_plugin_compile(kl_artefact *out, kl_arena *a, kl_str source, const ch
     kli_command_add(&c, kli_cc());
     kli_command_add_all(&c, WORDS);
     kli_cc_link(&c, "kernel.c");
-    kl_str folder = kl_fs_join(a, dir, "klineage");
-    kl_err code = kl_fs_mkdirs(folder.ptr, e);
+    kl_str folder = kli_fs_join(a, dir, "klineage");
+    kl_err code = kli_fs_mkdirs(folder.ptr, e);
     if (!code)
-        code =
-            kl_fs_write(kl_fs_join(a, folder.ptr, "plugin.h").ptr, kl_str_of(KLI_PLUGIN_HEADER), e);
+        code = kli_fs_write(kli_fs_join(a, folder.ptr, "plugin.h").ptr,
+                            kl_str_of(KLI_PLUGIN_HEADER), e);
     out->kind = KL_ARTEFACT_PLUGIN;
-    if (!code) code = kl_fs_write(kl_fs_join(a, dir, "kernel.c").ptr, source, e);
+    if (!code) code = kli_fs_write(kli_fs_join(a, dir, "kernel.c").ptr, source, e);
     return code ? code : kli_cc_run(out, a, &c, KLI_CC_SHARED, dir, e);
 }

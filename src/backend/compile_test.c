@@ -1,11 +1,14 @@
-/* compile_test.c - the cache, the log, and sources that attack the compiler.  SPDX-License-Identifier: Apache-2.0 */
+/* compile_test.c - the cache, the log, and sources that attack the compiler.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
 #include "compile.h"
 #include "isolation.h"
 #include "base/fs.h"
 #include <signal.h>
 
-#define GOOD "//! launch k args(x, s, y, N)\nvoid k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1]; }\n"
+#define GOOD                                                                                       \
+    "//! launch k args(x, s, y, N)\nvoid k(const float *x, float s, float *y, int n) { y[0] = s "  \
+    "* x[n - 1]; }\n"
 
 static void test_compile__is_cached_by_content(void **state) {
     fixture f;
@@ -18,7 +21,8 @@ static void test_compile__is_cached_by_content(void **state) {
     assert_true(f.artefact.ok && f.artefact.cached);
     assert_string_equal(f.artefact.hash, first.hash);
     assert_int_equal(f.artefact.n_features, first.n_features);
-    assert_true(f.artefact.kind == KL_ARTEFACT_SHARED_OBJECT && kl_str_eq(f.artefact.toolchain, first.toolchain));
+    assert_true(f.artefact.kind == KL_ARTEFACT_SHARED_OBJECT &&
+                kl_str_eq(f.artefact.toolchain, first.toolchain));
     fixture_compile_for(&f, GOOD "/* another */\n", false);
     assert_false(f.artefact.cached);
     assert_string_equal(f.artefact.hash, first.hash); /* comments leave no trace in the object */
@@ -26,25 +30,30 @@ static void test_compile__is_cached_by_content(void **state) {
 }
 
 static void test_compile__a_changed_cache_is_compiled_again(void **state) {
-    fixture  f;
+    fixture f;
     kl_error e = {0};
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_compile_for(&f, GOOD, false);
-    assert_ok(kl_fs_write(f.artefact.path.ptr, KL_S("something else"), &e));
+    assert_ok(kli_fs_write(f.artefact.path.ptr, KL_S("something else"), &e));
     fixture_compile_for(&f, GOOD, false);
     assert_true(f.artefact.ok && !f.artefact.cached);
     /* and one that changes between compile and load is not run */
-    assert_ok(kl_fs_write(f.artefact.path.ptr, KL_S("something else"), &e));
+    assert_ok(kli_fs_write(f.artefact.path.ptr, KL_S("something else"), &e));
     fixture_start(&f, false);
     assert_err(KL_EIO, kl_runner_load(f.runner, &f.fault, f.resources, &f.artefact, &f.plan, &e));
     fixture_close(&f);
 }
 
 static void test_compile__what_confined_it_is_part_of_the_key(void **state) {
-    fixture      f;
-    kl_isolation full = {.seccomp = true, .landlock = true, .namespaces = true, .user_switch = true, .rlimits = true, .landlock_abi = 3};
-    kl_hash      keys[6];
+    fixture f;
+    kl_isolation full = {.seccomp = true,
+                         .landlock = true,
+                         .namespaces = true,
+                         .user_switch = true,
+                         .rlimits = true,
+                         .landlock_abi = 3};
+    kl_hash keys[6];
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_compile_for(&f, GOOD, false);
@@ -55,39 +64,47 @@ static void test_compile__what_confined_it_is_part_of_the_key(void **state) {
         keys[i] = kli_compile_key(&job, &less[i], false);
         for (int k = 0; k < i; k++) assert_string_not_equal(keys[i].hex, keys[k].hex);
     }
-    assert_string_equal(kli_compile_key(&job, &full, true).hex, kli_compile_key(&job, &less[5], true).hex);
+    assert_string_equal(kli_compile_key(&job, &full, true).hex,
+                        kli_compile_key(&job, &less[5], true).hex);
     job.classes = KL_S("ptr i32/16"); /* another shape, where the compiler looks at shapes */
     assert_string_not_equal(kli_compile_key(&job, &full, false).hex, keys[0].hex);
     fixture_close(&f);
 }
 
 static void compile_carried(fixture *f, const char *source) {
-    kl_error              e = {0};
-    const kl_kernel_opts  how = {0};
+    kl_error e = {0};
+    const kl_kernel_opts how = {0};
     const kl_compile_opts compile = {.cache_dir = "carried", .carried = true};
-    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), kl_surface_of_host(KL_ON_CPU), &how, &e));
-    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload, &compile, &e));
+    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"),
+                              kl_surface_of_host(KL_ON_CPU), &how, &e));
+    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload,
+                         &compile, &e));
 }
 
-/* The sender's word for the code that he brings is no word: a forged entry calls a kernel clean that forks. */
+/* The sender's word for the code that he brings is no word: a forged entry calls a kernel clean
+ * that forks. */
 static void test_compile__a_carried_artefact_is_inspected_again(void **state) {
-    fixture  f;
+    fixture f;
     kl_error e = {0};
-    kl_str   text;
+    kl_str text;
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
     compile_carried(&f, "#include <unistd.h>\n//! launch k args(x, s, y, N)\n"
-                        "void k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1] * (float)fork(); }\n");
+                        "void k(const float *x, float s, float *y, int n) { y[0] = s * x[n - 1] * "
+                        "(float)fork(); }\n");
     assert_contains(f.artefact.suspicious.ptr, "calls fork");
-    kl_str json = kl_arena_printf(f.arena, "%.*sjson", (int)f.artefact.path.len - 3, f.artefact.path.ptr); /* KEY.bin */
-    assert_ok(kl_fs_read(&text, f.arena, json.ptr, 1 << 20, &e));
+    kl_str json = kl_arena_printf(f.arena, "%.*sjson", (int)f.artefact.path.len - 3,
+                                  f.artefact.path.ptr); /* KEY.bin */
+    assert_ok(kli_fs_read(&text, f.arena, json.ptr, 1 << 20, &e));
     char *lie = strstr(text.ptr, "it calls");
     assert_non_null(lie);
-    kl_str forged = kl_arena_printf(f.arena, "%.*s%s", (int)(lie - text.ptr), text.ptr, strchr(lie, '"'));
-    assert_ok(kl_fs_write(json.ptr, forged, &e));
+    kl_str forged =
+        kl_arena_printf(f.arena, "%.*s%s", (int)(lie - text.ptr), text.ptr, strchr(lie, '"'));
+    assert_ok(kli_fs_write(json.ptr, forged, &e));
     compile_carried(&f, f.kernel->source.ptr);
     assert_true(f.artefact.cached);
-    assert_contains(f.artefact.suspicious.len ? f.artefact.suspicious.ptr : "(clean)", "calls fork");
+    assert_contains(f.artefact.suspicious.len ? f.artefact.suspicious.ptr : "(clean)",
+                    "calls fork");
     fixture_close(&f);
 }
 
@@ -96,7 +113,9 @@ static void test_compile__a_refusal_has_a_log_without_paths(void **state) {
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
     for (int round = 0; round < 2; round++) {
-        fixture_compile_for(&f, "//! launch k args(x)\nvoid k(const float *x) {\n    return no_such_thing; }\n", false);
+        fixture_compile_for(
+            &f, "//! launch k args(x)\nvoid k(const float *x) {\n    return no_such_thing; }\n",
+            false);
         assert_false(f.artefact.ok);
         assert_int_equal(f.artefact.cached, round);
         assert_contains(f.artefact.log.ptr, "kernel.c:3:");
@@ -120,7 +139,7 @@ static void test_compile__sources_read_nothing(void **state) {
     if (!here.landlock) skip();
     for (size_t i = 0; i < KL_COUNT(ATTACKS); i++) {
         fixture f;
-        char    source[512];
+        char source[512];
         (void)snprintf(source, sizeof source, "%s%s", GOOD, ATTACKS[i]);
         fixture_open(&f, KL_BACKEND_CPU);
         fixture_compile_for(&f, source, false);
@@ -130,49 +149,55 @@ static void test_compile__sources_read_nothing(void **state) {
     }
 }
 
-/* ---- a busy machine -------------------------------------------------------------------------------------------- */
+/* ---- a busy machine ---------------------------------------------------------------------- */
 
-static kl_err run_shell(kl_proc_result *r, kl_arena *a, const char *script, kl_error *why) {
+static kl_err run_shell(kli_proc_result *r, kl_arena *a, const char *script, kl_error *why) {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    kl_error          e = {0};
-    kl_str            dir;
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    kl_error e = {0};
+    kl_str dir;
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     const kl_err code = kli_compile_run(r, a, argv, dir.ptr, NULL, 0, why);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     return code;
 }
 
-/* What was stopped from outside says nothing about a source: an error of the world, with a hint, and never a row of the cache. */
+/* What was stopped from outside says nothing about a source: an error of the world, with a hint,
+ * and never a row of the cache. */
 static void test_compile__a_compiler_that_was_killed_is_no_refusal(void **state) {
-    kl_arena      *a = kl_arena_new();
-    kl_proc_result r;
-    kl_error       e = {0};
+    kl_arena *a = kl_arena_new();
+    kli_proc_result r;
+    kl_error e = {0};
     (void)state;
     assert_err(KL_EBUSY, run_shell(&r, a, "kill -KILL $$", &e));
     assert_contains(e.message, "out of memory");
     assert_contains(e.hint, "uptime");
-    assert_err(KL_EBUSY, run_shell(&r, a, "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1", &e));
+    assert_err(
+        KL_EBUSY,
+        run_shell(&r, a,
+                  "echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1", &e));
     kl_arena_free(a);
 }
 
-/* Its own limits are its own: processor time that a template bomb used up, and what it says itself. */
+/* Its own limits are its own: processor time that a template bomb used up, and what it says itself.
+ */
 static void test_compile__a_compiler_that_used_up_its_time_is_a_refusal(void **state) {
-    kl_arena      *a = kl_arena_new();
-    kl_proc_result r;
-    kl_error       e = {0};
+    kl_arena *a = kl_arena_new();
+    kli_proc_result r;
+    kl_error e = {0};
     (void)state;
     assert_ok(run_shell(&r, a, "kill -XCPU $$", &e));
     assert_int_equal(r.signal, SIGXCPU);
     assert_contains(kli_compile_log(a, &r, "/tmp").ptr, "SIGXCPU");
-    assert_ok(run_shell(&r, a, "echo 'CPU time limit exceeded signal terminated program cc1' >&2; exit 1", &e));
+    assert_ok(run_shell(
+        &r, a, "echo 'CPU time limit exceeded signal terminated program cc1' >&2; exit 1", &e));
     assert_int_equal(r.exit_code, 1);
     kl_arena_free(a);
 }
 
 static void test_compile__wall_time_alone_blames_the_machine(void **state) {
-    const kl_proc_result late = {.exit_code = -1, .signal = SIGKILL, .timed_out = true};
-    const kl_proc_result well = {.exit_code = 1, .err = KL_S("kernel.c:3: error: no\n")};
-    kl_error             e = {0};
+    const kli_proc_result late = {.exit_code = -1, .signal = SIGKILL, .timed_out = true};
+    const kli_proc_result well = {.exit_code = 1, .err = KL_S("kernel.c:3: error: no\n")};
+    kl_error e = {0};
     (void)state;
     assert_err(KL_EBUSY, kli_compile_blame(&late, "gcc", &e));
     assert_contains(e.message, "the machine is overloaded");
@@ -191,7 +216,7 @@ int main(void) {
         cmocka_unit_test(test_compile__a_compiler_that_used_up_its_time_is_a_refusal),
         cmocka_unit_test(test_compile__wall_time_alone_blames_the_machine),
     };
-    kl_fs_remove_tree("cache");
-    kl_fs_remove_tree("carried");
+    kli_fs_remove_tree("cache");
+    kli_fs_remove_tree("carried");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* cpu_call.h - call a C function whose arguments are known at run time only.  SPDX-License-Identifier: Apache-2.0 */
+/* cpu_call.h - call a C function whose arguments are known at run time only.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_CPU_CALL_H
 #define KL_BACKEND_CPU_CALL_H
 #include <klineage/kernel.h>
@@ -14,18 +15,19 @@
 
 /* One call, ready to be made: filling it is not part of any timed interval. */
 typedef struct {
-    void   (*entry)(void);
+    void (*entry)(void);
     uint64_t ints[KLI_INT_REGISTERS];
-    double   floats[KLI_FLOAT_REGISTERS];
+    double floats[KLI_FLOAT_REGISTERS];
     uint64_t stack[KL_MAX_ARGS];
     uint32_t n_ints, n_floats, n_stack;
-} kli_call;
+} kli_backend_call;
 
-void kli_call_init(kli_call *c, void (*entry)(void));
-void kli_call_add_int(kli_call *c, uint64_t value);      /* pointers and integers, already widened by their sign */
-void kli_call_add_float(kli_call *c, float value);
-void kli_call_add_double(kli_call *c, double value);
-void kli_call_add_half(kli_call *c, uint16_t bits);      /* _Float16 */
-void kli_call_make(const kli_call *c);
+void kli_call_init(kli_backend_call *c, void (*entry)(void));
+void kli_call_add_int(kli_backend_call *c,
+                      uint64_t value); /* pointers and integers, already widened by their sign */
+void kli_call_add_float(kli_backend_call *c, float value);
+void kli_call_add_double(kli_backend_call *c, double value);
+void kli_call_add_half(kli_backend_call *c, uint16_t bits); /* _Float16 */
+void kli_call_make(const kli_backend_call *c);
 
 #endif

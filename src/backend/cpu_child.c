@@ -1,9 +1,10 @@
-/* cpu_child.c - a forked process in which one candidate's code runs: how it begins, how its end is understood.
+/* cpu_child.c - a forked process in which one candidate's code runs: how it begins, how its end is
+ * understood.
  *
  *   runner (never runs candidate code)       child (one run, or one timed batch)
  *   fork ---------------------------------->  close descriptors, settle pages, enter the filter
- *   waitpid                                   call the kernel; a fault writes the report and ends the process
- *   report + status -> fault kind and text
+ *   waitpid                                   call the kernel; a fault writes the report and ends
+ * the process report + status -> fault kind and text
  *
  * Not here: what is called (runner_cpu.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_child.h"
@@ -20,32 +21,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
+#ifndef CPU_CHILD_MADV_POPULATE_READ
+#define CPU_CHILD_MADV_POPULATE_READ 22
+#define CPU_CHILD_MADV_POPULATE_WRITE 23
 #endif
 #define EXIT_CAUGHT 97
 #define STACK_SETTLED (128u << 10)
 #define PAGE 4096u
 
-/* ---- faults -------------------------------------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------------------ */
 
 static kli_child_report *caught;
-static bool              ends_quietly;
+static bool ends_quietly;
 
 kli_child_report *kli_child_report_open(void) {
     void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
-static void on_fault(int sig, siginfo_t *info, void *context) {
+static void cpu_child_on_fault(int sig, siginfo_t *info, void *context) {
     if (caught && !caught->signal) {
         caught->signal = (uint32_t)sig;
         caught->address = sig == SIGSYS ? 0 : (uint64_t)(uintptr_t)info->si_addr;
         caught->code = sig == SIGSYS ? (uint32_t)info->si_syscall : (uint32_t)info->si_code;
 #if defined(__x86_64__)
         const ucontext_t *machine = context;
-        caught->is_write = (machine->uc_mcontext.gregs[REG_ERR] & 2) != 0; /* page fault error code: bit 1 is a write */
+        caught->is_write = (machine->uc_mcontext.gregs[REG_ERR] & 2) !=
+                           0; /* page fault error code: bit 1 is a write */
 #else
         (void)context;
 #endif
@@ -57,35 +59,43 @@ static void on_fault(int sig, siginfo_t *info, void *context) {
 
 void kli_child_catch(kli_child_report *report, bool contained) {
     static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
-    static char      stack[64u << 10]; /* a stack overflow needs another stack to be told */
+    static char stack[64u << 10]; /* a stack overflow needs another stack to be told */
     caught = report;
     ends_quietly = contained;
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = cpu_child_on_fault,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < KL_COUNT(SIGNALS); i++) sigaction(SIGNALS[i], &action, NULL);
 }
 
 static int forbidden_call(uint32_t number, kl_msg_reply *reply) {
     char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number);
-    int   code = kl_reply_fault(reply, KL_FAULT_CRASH, SIGSYS, "forbidden system call %s", name ? name : "of unknown number");
+    int code = kli_reply_fault(reply, KL_FAULT_CRASH, SIGSYS, "forbidden system call %s",
+                               name ? name : "of unknown number");
     free(name);
     return code;
 }
 
-int kli_child_wait(const kl_runner_ctx *c, pid_t child, const kli_child_report *report, uint32_t sequence, kl_msg_reply *reply) {
+int kli_child_wait(const kli_runner_ctx *c, pid_t child, const kli_child_report *report,
+                   uint32_t sequence, kl_msg_reply *reply) {
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
     reply->wall_ns = report->wall_ns;
-    if (WIFSIGNALED(status)) return kl_ctx_fault_at(c, WTERMSIG(status), UINTPTR_MAX, false, reply);
-    if (WEXITSTATUS(status) == EXIT_CAUGHT && report->signal == SIGSYS) return forbidden_call(report->code, reply);
+    if (WIFSIGNALED(status))
+        return kli_ctx_fault_at(c, WTERMSIG(status), UINTPTR_MAX, false, reply);
+    if (WEXITSTATUS(status) == EXIT_CAUGHT && report->signal == SIGSYS)
+        return forbidden_call(report->code, reply);
     if (WEXITSTATUS(status) == EXIT_CAUGHT && report->signal && report->signal < 64)
-        return kl_ctx_fault_at(c, (int)report->signal, (uintptr_t)report->address, report->is_write, reply);
+        return kli_ctx_fault_at(c, (int)report->signal, (uintptr_t)report->address,
+                                report->is_write, reply);
     if (atomic_load(&report->finished) != sequence || WEXITSTATUS(status) != 0)
-        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "the kernel ended its process instead of returning");
+        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
+                               "the kernel ended its process instead of returning");
     return 0;
 }
 
-/* ---- beginning ----------------------------------------------------------------------------------------------- */
+/* ---- beginning --------------------------------------------------------------------------- */
 
 pid_t kli_child_fork(kli_child_report *report) {
     memset(report, 0, PAGE); /* the whole page: one child must not leave notes for the next */
@@ -99,41 +109,51 @@ pid_t kli_child_fork(kli_child_report *report) {
 
 void kli_child_enter(void) {
     prctl(PR_SET_DUMPABLE, 0);
-    (void)close_range(0, ~0u, 0); /* the socket above all: a kernel must not answer for its runner */
+    (void)close_range(0, ~0u,
+                      0); /* the socket above all: a kernel must not answer for its runner */
 }
 
-/* Read a byte of every page too: populating fills page tables, only a touch fills the translation buffers. */
-static void settle(char *from, char *to, bool writable) {
-    if (madvise(from, (size_t)(to - from), writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0 && errno != EINVAL) return;
+/* Read a byte of every page too: populating fills page tables, only a touch fills the translation
+ * buffers. */
+static void cpu_child_settle(char *from, char *to, bool writable) {
+    if (madvise(from, (size_t)(to - from),
+                writable ? CPU_CHILD_MADV_POPULATE_WRITE : CPU_CHILD_MADV_POPULATE_READ) != 0 &&
+        errno != EINVAL)
+        return;
     for (volatile char *p = from; p < to; p += PAGE) (void)*p;
 }
 
-static void settle_tensors(const kl_runner_ctx *c, uint32_t set, uint32_t slot) {
+static void settle_tensors(const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
     for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
         if (t->role == KLI_ROLE_SCALAR) continue;
-        char    *data = kl_ctx_tensor(c, i, set, slot);
+        char *data = kli_ctx_tensor(c, i, set, slot);
         kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        settle(data - (z.data - z.page), data + (z.page_end - z.data), t->role != KLI_ROLE_INPUT);
+        cpu_child_settle(data - (z.data - z.page), data + (z.page_end - z.data),
+                         t->role != KLI_ROLE_INPUT);
     }
     for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
-        char    *data = kl_ctx_buffer(c, i, slot);
+        char *data = kli_ctx_buffer(c, i, slot);
         kli_zone z = kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes);
-        settle(data - (z.data - z.page), data + (z.page_end - z.data), true);
+        cpu_child_settle(data - (z.data - z.page), data + (z.page_end - z.data), true);
     }
 }
 
-/* Code and data of every loaded library: a fork shares them, so the first write to a page copies it and the first call maps it. */
+/* Code and data of every loaded library: a fork shares them, so the first write to a page copies it
+ * and the first call maps it. */
 static int settle_library(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
         if (h->p_type != PT_LOAD || !h->p_memsz) continue;
         uintptr_t from = (info->dlpi_addr + h->p_vaddr) & ~(uintptr_t)(PAGE - 1);
-        uintptr_t to = (info->dlpi_addr + h->p_vaddr + h->p_memsz + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-        /* Write-populating fails where relocated data was made read-only; the rest of the segment is then read. */
-        if (!(h->p_flags & PF_W) || madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0)
-            (void)madvise((void *)from, to - from, MADV_POPULATE_READ);
+        uintptr_t to =
+            (info->dlpi_addr + h->p_vaddr + h->p_memsz + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+        /* Write-populating fails where relocated data was made read-only; the rest of the segment
+         * is then read. */
+        if (!(h->p_flags & PF_W) ||
+            madvise((void *)from, to - from, CPU_CHILD_MADV_POPULATE_WRITE) != 0)
+            (void)madvise((void *)from, to - from, CPU_CHILD_MADV_POPULATE_READ);
     }
     return 0;
 }
@@ -143,10 +163,11 @@ static void __attribute__((noinline)) settle_stack(void) {
     for (size_t i = 0; i < sizeof room; i += PAGE) room[i] = 0;
 }
 
-void kli_child_settle(const kl_runner_ctx *c, uint32_t first, uint32_t calls) {
+void kli_child_prefault(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     settle_stack();
     (void)dl_iterate_phdr(settle_library, NULL);
-    uint32_t distinct = calls < c->layout.n_slots * c->layout.n_sets ? calls : c->layout.n_slots * c->layout.n_sets;
+    uint32_t distinct =
+        calls < c->layout.n_slots * c->layout.n_sets ? calls : c->layout.n_slots * c->layout.n_sets;
     for (uint32_t j = 0; j < distinct; j++)
         settle_tensors(c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots);
 }

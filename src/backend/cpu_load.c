@@ -5,12 +5,13 @@
  *   imports, keep address space for it        enter the filter
  *   fork ---------------------------------->  relocate, call
  *
- * The system's loader obeys what it finds in an object: resolvers, constructors, search paths, and needs open and mprotect to do so.
- * This one knows segments and six relocations.  It runs nothing of a candidate, looks names up among those that any kernel may call,
- * and interprets the object only where every filter is already on; a child costs no system call beyond the mapping.
- * The libraries behind those names are ours to load: by the system's loader, in the runner, before any child.
- * Not here: versions of symbols (the default is taken), thread-local storage of the static model, debuggers.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The system's loader obeys what it finds in an object: resolvers, constructors, search paths, and
+ * needs open and mprotect to do so. This one knows segments and six relocations.  It runs nothing
+ * of a candidate, looks names up among those that any kernel may call, and interprets the object
+ * only where every filter is already on; a child costs no system call beyond the mapping. The
+ * libraries behind those names are ours to load: by the system's loader, in the runner, before any
+ * child. Not here: versions of symbols (the default is taken), thread-local storage of the static
+ * model, debuggers. SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_load.h"
 #include "compile.h"
 #include <dlfcn.h>
@@ -21,15 +22,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
+#ifndef CPU_LOAD_MADV_POPULATE_READ
+#define CPU_LOAD_MADV_POPULATE_READ 22
+#define CPU_LOAD_MADV_POPULATE_WRITE 23
 #endif
-#define MAX_OBJECT_BYTES ((size_t)1 << 30)
+#define CPU_LOAD_MAX_OBJECT_BYTES ((size_t)1 << 30)
 
-static const char *const LIBRARIES[KLI_N_LIBRARIES] = {"libc.so.6", "libm.so.6", "libmvec.so.1", "libgomp.so.1"};
+static const char *const CPU_LOAD_LIBRARIES[KLI_N_LIBRARIES] = {"libc.so.6", "libm.so.6",
+                                                                "libmvec.so.1", "libgomp.so.1"};
 
-/* ---- thread-local storage -------------------------------------------------------------------------------------- */
+/* ---- thread-local storage ---------------------------------------------------------------- */
 
 /* A runner holds one object, so there is one block a thread. */
 static const char *tls_image;
@@ -40,7 +42,8 @@ typedef struct {
     uint64_t module, offset;
 } tls_index;
 
-/* What compiled code calls for each access; some compilers call it with a stack that is only half aligned. */
+/* What compiled code calls for each access; some compilers call it with a stack that is only half
+ * aligned. */
 #if defined(__x86_64__)
 __attribute__((force_align_arg_pointer))
 #endif
@@ -56,24 +59,26 @@ tls_address(const tls_index *i) {
     return tls_block + i->offset;
 }
 
-static void set_tls(const kli_image *m, const char *bytes) {
+static void cpu_load_set_tls(const kli_image *m, const char *bytes) {
     tls_image = bytes + m->tls_offset;
     tls_file_bytes = m->tls_file_bytes;
     tls_bytes = m->tls_bytes;
     tls_align = m->tls_align < 16 ? 16 : m->tls_align;
 }
 
-/* ---- in the runner --------------------------------------------------------------------------------------------- */
+/* ---- in the runner ----------------------------------------------------------------------- */
 
-static int read_object(kl_str *out, kl_arena *a, int fd, kl_msg_reply *reply) {
+static int cpu_load_read_object(kl_str *out, kl_arena *a, int fd, kl_msg_reply *reply) {
     struct stat info;
-    if (fstat(fd, &info) != 0 || info.st_size < 1 || (size_t)info.st_size > MAX_OBJECT_BYTES)
-        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the artefact cannot be read");
+    if (fstat(fd, &info) != 0 || info.st_size < 1 ||
+        (size_t)info.st_size > CPU_LOAD_MAX_OBJECT_BYTES)
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the artefact cannot be read");
     char *bytes = kl_arena_alloc(a, 1, (size_t)info.st_size);
     size_t done = 0;
     while (done < (size_t)info.st_size) {
         ssize_t n = pread(fd, bytes + done, (size_t)info.st_size - done, (off_t)done);
-        if (n <= 0) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the artefact cannot be read");
+        if (n <= 0)
+            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the artefact cannot be read");
         done += (size_t)n;
     }
     *out = (kl_str){bytes, done};
@@ -86,13 +91,15 @@ static bool imports_openmp(const kli_image *m) {
     return false;
 }
 
-static void open_libraries(kli_object *o, const kl_runner_ctx *c) {
+static void open_libraries(kli_object *o, const kli_runner_ctx *c) {
     const bool openmp = c->threads > 1 || imports_openmp(&o->image);
     for (int i = 0; i < KLI_N_LIBRARIES; i++)
-        if (i != KLI_LIBRARY_OPENMP || openmp) o->libraries[i] = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_LOCAL);
+        if (i != KLI_LIBRARY_OPENMP || openmp)
+            o->libraries[i] = dlopen(CPU_LOAD_LIBRARIES[i], RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Inspection has judged the names already; this is the list again, so that nothing else can be bound whatever it has overlooked. */
+/* Inspection has judged the names already; this is the list again, so that nothing else can be
+ * bound whatever it has overlooked. */
 static uintptr_t import(const kli_object *o, const char *name) {
     void *found = NULL;
     if (strcmp(name, "__tls_get_addr") == 0) return (uintptr_t)&tls_address;
@@ -103,46 +110,52 @@ static uintptr_t import(const kli_object *o, const char *name) {
     return (uintptr_t)found;
 }
 
-static int look_up(kli_object *o, kl_msg_reply *reply) {
+static int cpu_load_look_up(kli_object *o, kl_msg_reply *reply) {
     const kli_image *m = &o->image;
     o->addresses = KL_ARRAY(o->arena, uintptr_t, m->n_symbols + 1);
     for (uint32_t i = 1; i < m->n_symbols; i++) {
         const kli_image_symbol *s = &m->symbols[i];
-        o->addresses[i] = s->thread_local ? s->value : s->defined ? (uintptr_t)o->base + s->value : import(o, s->name);
+        o->addresses[i] = s->thread_local ? s->value
+                          : s->defined    ? (uintptr_t)o->base + s->value
+                                          : import(o, s->name);
         if (!o->addresses[i] && !s->defined && !s->weak)
-            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "it needs `%.100s`, which kernels are not offered here",
-                                  s->name);
+            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                                   "it needs `%.100s`, which kernels are not offered here",
+                                   s->name);
     }
     return 0;
 }
 
-static int reserve(kli_object *o, kl_msg_reply *reply) {
+static int cpu_load_reserve(kli_object *o, kl_msg_reply *reply) {
     const uint64_t align = o->image.align;
     o->reserved_bytes = o->image.span + align;
-    o->reserved = mmap(NULL, o->reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    o->reserved = mmap(NULL, o->reserved_bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (o->reserved == MAP_FAILED) {
         o->reserved = NULL;
-        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no room for %.1f MiB of code and data: %s",
-                              (double)o->image.span / 1048576.0, strerror(errno));
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                               "no room for %.1f MiB of code and data: %s",
+                               (double)o->image.span / 1048576.0, strerror(errno));
     }
     const uintptr_t from = (uintptr_t)o->reserved;
     o->base = o->reserved + (((from + align - 1) & ~(uintptr_t)(align - 1)) - from);
     return 0;
 }
 
-int kli_object_open(kli_object *o, const kl_runner_ctx *c, kl_msg_reply *reply) {
+int kli_object_open(kli_object *o, const kli_runner_ctx *c, kl_msg_reply *reply) {
     kl_str bytes;
     kl_error e = {0};
     *o = (kli_object){.arena = kl_arena_new(), .fd = c->artefact_fd};
-    if (read_object(&bytes, o->arena, o->fd, reply)) return 1;
+    if (cpu_load_read_object(&bytes, o->arena, o->fd, reply)) return 1;
     if (kli_image_read(&o->image, o->arena, bytes, &e))
-        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "it has %s", e.message);
-    set_tls(&o->image, bytes.ptr);
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "it has %s", e.message);
+    cpu_load_set_tls(&o->image, bytes.ptr);
     open_libraries(o, c);
-    return reserve(o, reply) ? 1 : look_up(o, reply);
+    return cpu_load_reserve(o, reply) ? 1 : cpu_load_look_up(o, reply);
 }
 
-/* OpenMP's library alone is closed with the object: it reads its limits when it is opened.  No thread of it ever starts in the runner. */
+/* OpenMP's library alone is closed with the object: it reads its limits when it is opened.  No
+ * thread of it ever starts in the runner. */
 void kli_object_close(kli_object *o) {
     if (o->libraries[KLI_LIBRARY_OPENMP]) (void)dlclose(o->libraries[KLI_LIBRARY_OPENMP]);
     if (o->reserved) munmap(o->reserved, o->reserved_bytes);
@@ -163,22 +176,26 @@ void *kli_object_openmp(const kli_object *o, const char *name) {
     return o->libraries[KLI_LIBRARY_OPENMP] ? dlsym(o->libraries[KLI_LIBRARY_OPENMP], name) : NULL;
 }
 
-/* ---- in a child ------------------------------------------------------------------------------------------------ */
+/* ---- in a child -------------------------------------------------------------------------- */
 
-static uint64_t page_up(uint64_t x) { return (x + KLI_IMAGE_PAGE - 1) & ~(uint64_t)(KLI_IMAGE_PAGE - 1); }
+static uint64_t page_up(uint64_t x) {
+    return (x + KLI_IMAGE_PAGE - 1) & ~(uint64_t)(KLI_IMAGE_PAGE - 1);
+}
 
 static bool map_segment(const kli_object *o, const kli_segment *s) {
     const int protection = PROT_READ | (s->write ? PROT_WRITE : 0) | (s->execute ? PROT_EXEC : 0);
     const uint64_t lead = s->address % KLI_IMAGE_PAGE, from = s->address - lead;
-    const uint64_t file_end = page_up(s->address + s->file_bytes), end = page_up(s->address + s->bytes);
-    if (s->file_bytes && mmap(o->base + from, file_end - from, protection, MAP_PRIVATE | MAP_FIXED, o->fd,
-                              (off_t)(s->offset - lead)) == MAP_FAILED)
+    const uint64_t file_end = page_up(s->address + s->file_bytes),
+                   end = page_up(s->address + s->bytes);
+    if (s->file_bytes && mmap(o->base + from, file_end - from, protection, MAP_PRIVATE | MAP_FIXED,
+                              o->fd, (off_t)(s->offset - lead)) == MAP_FAILED)
         return false;
     const uint64_t zeros = s->file_bytes ? file_end : from;
-    if (end > zeros &&
-        mmap(o->base + zeros, end - zeros, protection, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+    if (end > zeros && mmap(o->base + zeros, end - zeros, protection,
+                            MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         return false;
-    (void)madvise(o->base + from, end - from, s->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    (void)madvise(o->base + from, end - from,
+                  s->write ? CPU_LOAD_MADV_POPULATE_WRITE : CPU_LOAD_MADV_POPULATE_READ);
     return true;
 }
 
@@ -188,7 +205,8 @@ bool kli_object_map(const kli_object *o) {
     return true;
 }
 
-/* The last page of the file's part shows what lies behind it in the file: those bytes are zero by definition. */
+/* The last page of the file's part shows what lies behind it in the file: those bytes are zero by
+ * definition. */
 static void clear_tails(const kli_object *o) {
     for (int i = 0; i < o->image.n_segments; i++) {
         const kli_segment *s = &o->image.segments[i];

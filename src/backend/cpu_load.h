@@ -1,4 +1,5 @@
-/* cpu_load.h - load a candidate's shared object without the system's loader.  SPDX-License-Identifier: Apache-2.0 */
+/* cpu_load.h - load a candidate's shared object without the system's loader.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_CPU_LOAD_H
 #define KL_BACKEND_CPU_LOAD_H
 #include "image.h"
@@ -6,19 +7,21 @@
 
 enum { KLI_LIBRARY_C, KLI_LIBRARY_MATH, KLI_LIBRARY_VECTOR, KLI_LIBRARY_OPENMP, KLI_N_LIBRARIES };
 
-/* One object: read, and its imports looked up, in the runner; its bytes are mapped and its pointers filled in by each child. */
+/* One object: read, and its imports looked up, in the runner; its bytes are mapped and its pointers
+ * filled in by each child. */
 typedef struct {
     kl_arena *arena;
     kli_image image;
     int fd;                /* the runner context's, borrowed */
-    char *base, *reserved; /* address space that is kept free for it; nothing is mapped there in the runner */
+    char *base, *reserved; /* address space that is kept free for it; nothing is mapped there in the
+                              runner */
     size_t reserved_bytes;
     uintptr_t *addresses;             /* of its symbols */
     void *libraries[KLI_N_LIBRARIES]; /* NULL: not needed or not here */
 } kli_object;
 
 /* In the runner.  Nonzero after filling the reply. */
-int kli_object_open(kli_object *o, const kl_runner_ctx *c, kl_msg_reply *reply);
+int kli_object_open(kli_object *o, const kli_runner_ctx *c, kl_msg_reply *reply);
 void kli_object_close(kli_object *o); /* accepts one that is all zero */
 /* Address of a function that it defines and exports; NULL when it does not. */
 void (*kli_object_entry(const kli_object *o, const char *name))(void);

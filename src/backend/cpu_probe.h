@@ -3,7 +3,7 @@
 #define KL_BACKEND_CPU_PROBE_H
 #include <klineage/backend.h>
 
-int  kli_cpu_probe(void); /* kl_runner_ops.probe */
+int kli_cpu_probe(void); /* kli_runner_ops.probe */
 /* Arch, limits and upper bounds that OpenCL on a CPU shares with the C surface. */
 void kli_cpu_describe(kl_device *d, kl_arena *a);
 

@@ -1,7 +1,9 @@
-/* cuda_cubin.h - what a cubin's symbol table says: which kernels it has, and which state of it outlives a launch.
+/* cuda_cubin.h - what a cubin's symbol table says: which kernels it has, and which state of it
+ * outlives a launch.
  *
- * The file is the compiler's output for hostile source, so every offset is checked; a table that does not fit its file is
- * read as empty.  Not here: machine code.  SPDX-License-Identifier: Apache-2.0 */
+ * The file is the compiler's output for hostile source, so every offset is checked; a table that
+ * does not fit its file is read as empty.  Not here: machine code.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef KL_BACKEND_CUDA_CUBIN_H
 #define KL_BACKEND_CUDA_CUBIN_H
 #include <stdbool.h>
@@ -29,6 +31,6 @@ typedef struct {
 
 void kli_cubin_begin(kli_cubin_walk *w, const void *data, size_t bytes);
 bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out); /* false past the last */
-bool kli_cubin_valid(const void *data, size_t bytes);          /* an ELF file for an NVIDIA device */
+bool kli_cubin_valid(const void *data, size_t bytes); /* an ELF file for an NVIDIA device */
 
 #endif

@@ -1,4 +1,5 @@
-/* device.c - what a device is, asked of the worker once: this process loads no driver.  SPDX-License-Identifier: Apache-2.0 */
+/* device.c - what a device is, asked of the worker once: this process loads no driver.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "device_json.h"
 #include "base/fs.h"
@@ -7,49 +8,56 @@
 #include <signal.h>
 #include <string.h>
 
-#define PROBE_NS 60000000000ll
+#define DEVICE_PROBE_NS 60000000000ll
 
 static struct {
     pthread_mutex_t lock;
-    kl_arena       *arena;
-    kl_device       devices[KL_BACKEND_CUDA + 1];
-    bool            known[KL_BACKEND_CUDA + 1];
+    kl_arena *arena;
+    kl_device devices[KL_BACKEND_CUDA + 1];
+    bool known[KL_BACKEND_CUDA + 1];
 } probed = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *hint_for(kl_backend_id id) {
+static const char *device_hint_for(kl_backend_id id) {
     switch (id) {
-    case KL_BACKEND_CPU: return "on Debian: apt-get install gcc libc6-dev; or name a C compiler in KLINEAGE_CC";
-    case KL_BACKEND_OPENCL: return "on Debian: apt install pocl-opencl-icd ocl-icd-libopencl1";
-    case KL_BACKEND_CUDA: return "nvidia-smi shows whether the driver sees a GPU; --spool DIR carries the job to a host that has one";
+    case KL_BACKEND_CPU:
+        return "on Debian: apt-get install gcc libc6-dev; or name a C compiler in KLINEAGE_CC";
+    case KL_BACKEND_OPENCL:
+        return "on Debian: apt install pocl-opencl-icd ocl-icd-libopencl1";
+    case KL_BACKEND_CUDA:
+        return "nvidia-smi shows whether the driver sees a GPU; --spool DIR carries the job to a "
+               "host that has one";
     }
     return "";
 }
 
 /* No answer is not the answer "nothing there". */
-static bool gave_no_answer(const kl_proc_result *r) {
+static bool gave_no_answer(const kli_proc_result *r) {
     return r->timed_out || r->signal == SIGKILL || r->exit_code == KLI_PROBE_BUSY;
 }
 
-static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *e) {
-    kl_str         worker = kli_worker_path(a);
-    const char    *argv[] = {worker.ptr, "probe", b->probe_verb, NULL};
-    kl_proc_spec   spec = {.argv = argv, .timeout_ns = PROBE_NS};
-    kl_proc_result r;
-    if (!kl_fs_exists(worker.ptr)) {
+static kl_err device_probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *e) {
+    kl_str worker = kli_worker_path(a);
+    const char *argv[] = {worker.ptr, "probe", b->probe_verb, NULL};
+    kli_proc_spec spec = {.argv = argv, .timeout_ns = DEVICE_PROBE_NS};
+    kli_proc_result r;
+    if (!kli_fs_exists(worker.ptr)) {
         kl_fail(e, KL_ENODEV, worker.ptr, "the runner program is missing");
         return kl_hint(e, "klineage-worker must be in the same folder as klineage");
     }
-    kl_err code = kl_proc_run(&r, a, &spec, e);
+    kl_err code = kli_proc_run(&r, a, &spec, e);
     if (code) return code;
     if (gave_no_answer(&r)) {
         kl_str why = kl_str_trim(r.err);
-        kl_fail(e, KL_EBUSY, b->name, "%.*s: the machine is overloaded", why.len ? (int)why.len : 24, why.len ? why.ptr : "the device did not answer");
-        return kl_hint(e, "re-run the same command when the machine is less loaded; uptime shows the load, free -h the memory");
+        kl_fail(e, KL_EBUSY, b->name, "%.*s: the machine is overloaded",
+                why.len ? (int)why.len : 24, why.len ? why.ptr : "the device did not answer");
+        return kl_hint(e, "re-run the same command when the machine is less loaded; uptime shows "
+                          "the load, free -h the memory");
     }
     if (r.exit_code != 0) {
         kl_str why = kl_str_trim(r.err);
-        kl_fail(e, KL_ENODEV, b->name, "%.*s", why.len ? (int)why.len : 9, why.len ? why.ptr : "no device");
-        return kl_hint(e, "%s", hint_for(b->id));
+        kl_fail(e, KL_ENODEV, b->name, "%.*s", why.len ? (int)why.len : 9,
+                why.len ? why.ptr : "no device");
+        return kl_hint(e, "%s", device_hint_for(b->id));
     }
     *out = (kl_device){.backend = b->id};
     return kli_device_parse(out, a, r.out, e);
@@ -57,12 +65,12 @@ static kl_err probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *
 
 kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e) {
     const kl_backend *b = kl_backend_get(id);
-    kl_err            code = KL_OK;
+    kl_err code = KL_OK;
     (void)a; /* the text of a device lives as long as the process */
     KL_ASSERT(b);
     pthread_mutex_lock(&probed.lock);
     if (!probed.arena) probed.arena = kl_arena_new();
-    if (!probed.known[id]) code = probe(&probed.devices[id], probed.arena, b, e);
+    if (!probed.known[id]) code = device_probe(&probed.devices[id], probed.arena, b, e);
     if (!code) {
         probed.known[id] = true;
         *out = probed.devices[id];
@@ -71,10 +79,14 @@ kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *
     return code;
 }
 
-kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch, kl_error *e) {
+kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch,
+                        kl_error *e) {
     if (id != KL_BACKEND_CUDA) return kl_device_probe(out, a, id, e);
     const char *name = arch && *arch ? arch : "sm_90a";
-    *out = (kl_device){.backend = id, .name = KL_S("target"), .arch = kl_arena_copy(a, kl_str_of(name)), .toolchain = KL_S("unknown")};
+    *out = (kl_device){.backend = id,
+                       .name = KL_S("target"),
+                       .arch = kl_arena_copy(a, kl_str_of(name)),
+                       .toolchain = KL_S("unknown")};
     out->platform = kl_arena_printf(a, "nvidia-%s", name);
     return KL_OK;
 }

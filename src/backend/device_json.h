@@ -1,4 +1,5 @@
-/* device_json.h - a device as the JSON that `klineage-worker probe` prints.  SPDX-License-Identifier: Apache-2.0 */
+/* device_json.h - a device as the JSON that `klineage-worker probe` prints.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_DEVICE_JSON_H
 #define KL_BACKEND_DEVICE_JSON_H
 #include <klineage/backend.h>

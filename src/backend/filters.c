@@ -1,8 +1,9 @@
 /* filters.c - which system calls are left to whom.
  *
- * libseccomp writes the BPF once per process; entering a filter is then two system calls, cheap enough for every timed
- * batch.  A violation raises SIGSYS instead of returning an error, so that what a kernel tried is seen and named.
- * Not here: files (Landlock decides by path, which a filter cannot see).  SPDX-License-Identifier: Apache-2.0 */
+ * libseccomp writes the BPF once per process; entering a filter is then two system calls, cheap
+ * enough for every timed batch.  A violation raises SIGSYS instead of returning an error, so that
+ * what a kernel tried is seen and named. Not here: files (Landlock decides by path, which a filter
+ * cannot see).  SPDX-License-Identifier: Apache-2.0 */
 #include "isolation.h"
 #include <errno.h>
 #include <seccomp.h>
@@ -17,36 +18,98 @@
 #include <unistd.h>
 
 /* Every call that a native kernel may make, and what it could do with it:
- *   brk, mmap     more memory of its own: anonymous, private, never executable, never over something that is there
- *   munmap        less memory of its own; what it takes away of the shared pages stays with the gate
- *   mremap        denied with an error: it would grow shared pages past their guards; realloc then copies
- *   futex         waiting and waking; the operations that write elsewhere are not among them
- *   exit          an end without a result
- *   clock_gettime the clock where the kernel does not map one */
-static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(clock_gettime)};
+ *   brk, mmap     more memory of its own: anonymous, private, never executable, never over
+ * something that is there munmap        less memory of its own; what it takes away of the shared
+ * pages stays with the gate mremap        denied with an error: it would grow shared pages past
+ * their guards; realloc then copies futex         waiting and waking; the operations that write
+ * elsewhere are not among them exit          an end without a result clock_gettime the clock where
+ * the kernel does not map one */
+static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(exit),
+                                   SCMP_SYS(exit_group), SCMP_SYS(clock_gettime)};
 
 /* A pool that exists already yields while it waits. */
 static const int THREAD_CALLS[] = {SCMP_SYS(sched_yield)};
 
 /* What PoCL and its threads do once every kernel has been compiled. */
-static const int DRIVER_CALLS[] = {
-    SCMP_SYS(futex), SCMP_SYS(rt_sigreturn), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(gettid),
-    SCMP_SYS(madvise), SCMP_SYS(read), SCMP_SYS(pread64), SCMP_SYS(readv), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
-    SCMP_SYS(statx), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(getcwd), SCMP_SYS(getpid), SCMP_SYS(getuid), SCMP_SYS(geteuid),
-    SCMP_SYS(getgid), SCMP_SYS(getegid), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep),
-    SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_setaffinity), SCMP_SYS(getcpu),
-    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(sigaltstack), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(getrandom),
-    SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(recvmsg), SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(restart_syscall),
-    SCMP_SYS(fcntl), SCMP_SYS(getrlimit), SCMP_SYS(dup)};
+static const int DRIVER_CALLS[] = {SCMP_SYS(futex),
+                                   SCMP_SYS(rt_sigreturn),
+                                   SCMP_SYS(set_robust_list),
+                                   SCMP_SYS(rseq),
+                                   SCMP_SYS(gettid),
+                                   SCMP_SYS(madvise),
+                                   SCMP_SYS(read),
+                                   SCMP_SYS(pread64),
+                                   SCMP_SYS(readv),
+                                   SCMP_SYS(lseek),
+                                   SCMP_SYS(close),
+                                   SCMP_SYS(fstat),
+                                   SCMP_SYS(newfstatat),
+                                   SCMP_SYS(statx),
+                                   SCMP_SYS(stat),
+                                   SCMP_SYS(lstat),
+                                   SCMP_SYS(access),
+                                   SCMP_SYS(faccessat),
+                                   SCMP_SYS(faccessat2),
+                                   SCMP_SYS(readlink),
+                                   SCMP_SYS(readlinkat),
+                                   SCMP_SYS(getdents64),
+                                   SCMP_SYS(getcwd),
+                                   SCMP_SYS(getpid),
+                                   SCMP_SYS(getuid),
+                                   SCMP_SYS(geteuid),
+                                   SCMP_SYS(getgid),
+                                   SCMP_SYS(getegid),
+                                   SCMP_SYS(clock_getres),
+                                   SCMP_SYS(clock_nanosleep),
+                                   SCMP_SYS(nanosleep),
+                                   SCMP_SYS(gettimeofday),
+                                   SCMP_SYS(sched_getaffinity),
+                                   SCMP_SYS(sched_setaffinity),
+                                   SCMP_SYS(getcpu),
+                                   SCMP_SYS(rt_sigprocmask),
+                                   SCMP_SYS(rt_sigaction),
+                                   SCMP_SYS(sigaltstack),
+                                   SCMP_SYS(poll),
+                                   SCMP_SYS(ppoll),
+                                   SCMP_SYS(getrandom),
+                                   SCMP_SYS(uname),
+                                   SCMP_SYS(sysinfo),
+                                   SCMP_SYS(recvmsg),
+                                   SCMP_SYS(sendto),
+                                   SCMP_SYS(sendmsg),
+                                   SCMP_SYS(restart_syscall),
+                                   SCMP_SYS(fcntl),
+                                   SCMP_SYS(getrlimit),
+                                   SCMP_SYS(dup)};
 
 /* A compiler never needs these; the network is gone with its namespace where there is one. */
-static const int COMPILE_DENIED[] = {
-    SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
-    SCMP_SYS(io_uring_setup), SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(mount),
-    SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns), SCMP_SYS(unshare), SCMP_SYS(init_module),
-    SCMP_SYS(finit_module), SCMP_SYS(kexec_load), SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(open_by_handle_at),
-    SCMP_SYS(personality), SCMP_SYS(pidfd_getfd), SCMP_SYS(shmget), SCMP_SYS(msgget), SCMP_SYS(semget)};
+static const int COMPILE_DENIED[] = {SCMP_SYS(ptrace),
+                                     SCMP_SYS(process_vm_readv),
+                                     SCMP_SYS(process_vm_writev),
+                                     SCMP_SYS(bpf),
+                                     SCMP_SYS(perf_event_open),
+                                     SCMP_SYS(io_uring_setup),
+                                     SCMP_SYS(userfaultfd),
+                                     SCMP_SYS(keyctl),
+                                     SCMP_SYS(add_key),
+                                     SCMP_SYS(request_key),
+                                     SCMP_SYS(mount),
+                                     SCMP_SYS(umount2),
+                                     SCMP_SYS(pivot_root),
+                                     SCMP_SYS(chroot),
+                                     SCMP_SYS(setns),
+                                     SCMP_SYS(unshare),
+                                     SCMP_SYS(init_module),
+                                     SCMP_SYS(finit_module),
+                                     SCMP_SYS(kexec_load),
+                                     SCMP_SYS(reboot),
+                                     SCMP_SYS(swapon),
+                                     SCMP_SYS(open_by_handle_at),
+                                     SCMP_SYS(personality),
+                                     SCMP_SYS(pidfd_getfd),
+                                     SCMP_SYS(shmget),
+                                     SCMP_SYS(msgget),
+                                     SCMP_SYS(semget)};
 
 static bool add_all(scmp_filter_ctx f, uint32_t action, const int *calls, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -58,9 +121,10 @@ static bool add_all(scmp_filter_ctx f, uint32_t action, const int *calls, size_t
 
 static bool allow_memory(scmp_filter_ctx f) {
     const uint64_t harmless = MAP_NORESERVE | MAP_STACK | MAP_POPULATE;
-    int failed = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
-                                  SCMP_A2(SCMP_CMP_MASKED_EQ, ANY_OTHER(PROT_READ | PROT_WRITE), 0),
-                                  SCMP_A3(SCMP_CMP_MASKED_EQ, ANY_OTHER(harmless), MAP_PRIVATE | MAP_ANONYMOUS));
+    int failed = seccomp_rule_add(
+        f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+        SCMP_A2(SCMP_CMP_MASKED_EQ, ANY_OTHER(PROT_READ | PROT_WRITE), 0),
+        SCMP_A3(SCMP_CMP_MASKED_EQ, ANY_OTHER(harmless), MAP_PRIVATE | MAP_ANONYMOUS));
     failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOMEM), SCMP_SYS(mremap), 0);
     return failed == 0;
 }
@@ -68,11 +132,12 @@ static bool allow_memory(scmp_filter_ctx f) {
 /* With or without the flags that say "of this process" and "by the wall clock". */
 static bool allow_waiting(scmp_filter_ctx f) {
     static const int OPERATIONS[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET};
-    const uint64_t   flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
-    int              failed = 0;
+    const uint64_t flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+    int failed = 0;
     for (size_t i = 0; i < KL_COUNT(OPERATIONS); i++)
-        failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
-                                   SCMP_A1(SCMP_CMP_MASKED_EQ, (uint32_t)~flags, (uint64_t)OPERATIONS[i]));
+        failed |= seccomp_rule_add(
+            f, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
+            SCMP_A1(SCMP_CMP_MASKED_EQ, (uint32_t)~flags, (uint64_t)OPERATIONS[i]));
     return failed == 0;
 }
 
@@ -81,11 +146,15 @@ static bool allow_driver(scmp_filter_ctx f) {
     failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 0); /* libraries too */
     failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOMEM), SCMP_SYS(mremap), 0);
     failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 0);
-    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
-    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                               SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+                               SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDONLY));
     /* A cache that cannot be written is a slower start, not a fault. */
-    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_WRONLY, O_WRONLY));
-    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_RDWR, O_RDWR));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(openat), 1,
+                               SCMP_A2(SCMP_CMP_MASKED_EQ, O_WRONLY, O_WRONLY));
+    failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(openat), 1,
+                               SCMP_A2(SCMP_CMP_MASKED_EQ, O_RDWR, O_RDWR));
     failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(mkdir), 0);
     failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(unlink), 0);
     failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EROFS), SCMP_SYS(rename), 0);
@@ -96,16 +165,18 @@ static bool fill(scmp_filter_ctx f, kli_filter_kind kind) {
     if (kind == KLI_FILTER_COMPILE)
         return add_all(f, SCMP_ACT_ERRNO(EPERM), COMPILE_DENIED, KL_COUNT(COMPILE_DENIED));
     bool ok = add_all(f, SCMP_ACT_ALLOW, MEMORY_CALLS, KL_COUNT(MEMORY_CALLS));
-    if (ok && kind != KLI_FILTER_KERNEL) ok = add_all(f, SCMP_ACT_ALLOW, THREAD_CALLS, KL_COUNT(THREAD_CALLS));
-    return ok && (kind == KLI_FILTER_DRIVER ? allow_driver(f) : allow_memory(f) && allow_waiting(f));
+    if (ok && kind != KLI_FILTER_KERNEL)
+        ok = add_all(f, SCMP_ACT_ALLOW, THREAD_CALLS, KL_COUNT(THREAD_CALLS));
+    return ok &&
+           (kind == KLI_FILTER_DRIVER ? allow_driver(f) : allow_memory(f) && allow_waiting(f));
 }
 
 /* libseccomp exports to a descriptor only. */
 static bool export(kli_filter *out, scmp_filter_ctx f) {
     struct stat info;
-    int         fd = memfd_create("filter", MFD_CLOEXEC);
-    bool        ok = fd >= 0 && seccomp_export_bpf(f, fd) == 0 && fstat(fd, &info) == 0 && info.st_size > 0 &&
-              (size_t)info.st_size / sizeof(struct sock_filter) <= 4096;
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+    bool ok = fd >= 0 && seccomp_export_bpf(f, fd) == 0 && fstat(fd, &info) == 0 &&
+              info.st_size > 0 && (size_t)info.st_size / sizeof(struct sock_filter) <= 4096;
     if (ok) {
         out->program.filter = malloc((size_t)info.st_size);
         if (!out->program.filter) kl_oom((size_t)info.st_size);
@@ -128,7 +199,8 @@ bool kli_filter_build(kli_filter *out, kli_filter_kind kind) {
 
 bool kli_filter_enter(const kli_filter *f) {
     if (!f->program.len || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &f->program) == 0;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &f->program) ==
+           0;
 }
 
 void kli_filter_fini(kli_filter *f) {

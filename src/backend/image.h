@@ -1,4 +1,5 @@
-/* image.h - a kernel's shared object as our loader sees it (image.c reads, cpu_load.c maps).  SPDX-License-Identifier: Apache-2.0 */
+/* image.h - a kernel's shared object as our loader sees it (image.c reads, cpu_load.c maps).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_IMAGE_H
 #define KL_BACKEND_IMAGE_H
 #include <klineage/base.h>
@@ -6,7 +7,8 @@
 #define KLI_MAX_SEGMENTS 8
 #define KLI_IMAGE_PAGE 4096u
 
-/* [address, address + bytes) of the image; the first `file_bytes` come from the file, the rest is zero. */
+/* [address, address + bytes) of the image; the first `file_bytes` come from the file, the rest is
+ * zero. */
 typedef struct {
     uint64_t address, bytes, offset, file_bytes;
     bool write, execute;
@@ -40,10 +42,12 @@ typedef struct {
     uint32_t n_symbols;
     kli_relocation *relocations;
     uint32_t n_relocations;
-    uint64_t tls_offset, tls_file_bytes, tls_bytes, tls_align; /* thread-local block; tls_bytes 0: none */
+    uint64_t tls_offset, tls_file_bytes, tls_bytes,
+        tls_align; /* thread-local block; tls_bytes 0: none */
 } kli_image;
 
-/* Errors: KL_EPARSE; the message is what "it has" too much ("two dynamic tables").  Points into `bytes`, which stay the caller's. */
+/* Errors: KL_EPARSE; the message is what "it has" too much ("two dynamic tables").  Points into
+ * `bytes`, which stay the caller's. */
 KL_MUST_USE kl_err kli_image_read(kli_image *out, kl_arena *a, kl_str bytes, kl_error *e);
 
 #endif

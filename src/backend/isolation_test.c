@@ -1,5 +1,6 @@
-/* isolation_test.c - what a confined process can still do: nothing outside its folder.  Layers that this host lacks are reported as
- * lacking, and their part is skipped.  SPDX-License-Identifier: Apache-2.0 */
+/* isolation_test.c - what a confined process can still do: nothing outside its folder.  Layers that
+ * this host lacks are reported as lacking, and their part is skipped.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "backend/compile.h"
 #include "backend/isolation.h"
 #include "base/fs.h"
@@ -11,19 +12,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct { kl_arena *arena; kl_isolation here; kl_str dir; } g;
+static struct {
+    kl_arena *arena;
+    kl_isolation here;
+    kl_str dir;
+} g;
 
-static kl_proc_result run_confined(const char *program, const char *argument) {
-    kl_error       e = {0};
-    kl_proc_result r;
-    const char    *argv[] = {program, "-c", argument, NULL};
+static kli_proc_result run_confined(const char *program, const char *argument) {
+    kl_error e = {0};
+    kli_proc_result r;
+    const char *argv[] = {program, "-c", argument, NULL};
     assert_ok(kli_compile_run(&r, g.arena, argv, g.dir.ptr, NULL, 0, &e));
     return r;
 }
 
 static void test_isolation__works_in_its_folder(void **state) {
     (void)state;
-    kl_proc_result r = run_confined("/bin/sh", "echo hello > here && cat here && echo $TMPDIR");
+    kli_proc_result r = run_confined("/bin/sh", "echo hello > here && cat here && echo $TMPDIR");
     assert_int_equal(r.exit_code, 0);
     assert_contains(r.out.ptr, "hello");
     assert_contains(r.out.ptr, g.dir.ptr);
@@ -34,7 +39,7 @@ static void test_isolation__cannot_leave_its_folder(void **state) {
     if (!g.here.landlock) skip();
     assert_int_not_equal(run_confined("/bin/sh", "cat /etc/passwd").exit_code, 0);
     assert_int_not_equal(run_confined("/bin/sh", "echo x > /tmp/klineage-escape").exit_code, 0);
-    assert_false(kl_fs_exists("/tmp/klineage-escape"));
+    assert_false(kli_fs_exists("/tmp/klineage-escape"));
     assert_int_not_equal(run_confined("/bin/sh", "cat /proc/1/environ").exit_code, 0);
     assert_int_not_equal(run_confined("/bin/sh", "ls /root /home").exit_code, 0);
 }
@@ -48,14 +53,16 @@ static void test_isolation__has_no_environment(void **state) {
 /* A port that listens here: reachable for us, not for it. */
 static void test_isolation__has_no_network(void **state) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t          n = sizeof address;
-    char               connect_to[64];
+    socklen_t n = sizeof address;
+    char connect_to[64];
     (void)state;
-    if (!g.here.namespaces || !kl_fs_find_program(g.arena, "bash").len) skip();
+    if (!g.here.namespaces || !kli_fs_find_program(g.arena, "bash").len) skip();
     int port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(port >= 0 && bind(port, (struct sockaddr *)&address, n) == 0 && listen(port, 1) == 0);
+    assert_true(port >= 0 && bind(port, (struct sockaddr *)&address, n) == 0 &&
+                listen(port, 1) == 0);
     assert_int_equal(getsockname(port, (struct sockaddr *)&address, &n), 0);
-    (void)snprintf(connect_to, sizeof connect_to, ": < /dev/tcp/127.0.0.1/%d", ntohs(address.sin_port));
+    (void)snprintf(connect_to, sizeof connect_to, ": < /dev/tcp/127.0.0.1/%d",
+                   ntohs(address.sin_port));
     assert_int_not_equal(run_confined("/bin/bash", connect_to).exit_code, 0);
     close(port);
 }
@@ -76,7 +83,7 @@ static void test_isolation__has_limits(void **state) {
 }
 
 static void test_isolation__text(void **state) {
-    char               text[64];
+    char text[64];
     const kl_isolation none = {0}, some = {.seccomp = true, .landlock = true, .landlock_abi = 3};
     (void)state;
     assert_string_equal(kl_isolation_text(&none, text, sizeof text), "none");
@@ -95,19 +102,23 @@ static void test_isolation__every_filter_builds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_isolation__works_in_its_folder), cmocka_unit_test(test_isolation__cannot_leave_its_folder),
-        cmocka_unit_test(test_isolation__has_no_environment),  cmocka_unit_test(test_isolation__has_no_network),
-        cmocka_unit_test(test_isolation__is_nobody),           cmocka_unit_test(test_isolation__has_limits),
-        cmocka_unit_test(test_isolation__text),                cmocka_unit_test(test_isolation__every_filter_builds),
+        cmocka_unit_test(test_isolation__works_in_its_folder),
+        cmocka_unit_test(test_isolation__cannot_leave_its_folder),
+        cmocka_unit_test(test_isolation__has_no_environment),
+        cmocka_unit_test(test_isolation__has_no_network),
+        cmocka_unit_test(test_isolation__is_nobody),
+        cmocka_unit_test(test_isolation__has_limits),
+        cmocka_unit_test(test_isolation__text),
+        cmocka_unit_test(test_isolation__every_filter_builds),
     };
-    char     text[64];
+    char text[64];
     kl_error e = {0};
     g.arena = kl_arena_new();
     kl_isolation_probe(&g.here);
     print_message("here: %s\n", kl_isolation_text(&g.here, text, sizeof text));
-    if (kl_fs_temp_dir(&g.dir, g.arena, &e)) return 1;
+    if (kli_fs_temp_dir(&g.dir, g.arena, &e)) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    kl_fs_remove_tree(g.dir.ptr);
+    kli_fs_remove_tree(g.dir.ptr);
     kl_arena_free(g.arena);
     return failed;
 }

@@ -3,10 +3,11 @@
  *      page        page ...                               page
  *   | guard  | front slack | data ................ | <256 | guard  | front slack | data ...
  *
- * Data ends as close to its upper guard page as 256-byte alignment allows, so that a kernel that runs past its end meets
- * PROT_NONE at once; a kernel that runs before its beginning meets the slack's canaries, or the lower guard page.
- * Input pages are sealed against new writable mappings once the gate has its own, so no runner can ever write them.
- * Not here: who poisons when (runner.c and the rows of runners.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Data ends as close to its upper guard page as 256-byte alignment allows, so that a kernel that
+ * runs past its end meets PROT_NONE at once; a kernel that runs before its beginning meets the
+ * slack's canaries, or the lower guard page. Input pages are sealed against new writable mappings
+ * once the gate has its own, so no runner can ever write them. Not here: who poisons when (runner.c
+ * and the rows of runners.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ALIGNMENT 256u
+#define LAYOUT_ALIGNMENT 256u
 #define MAX_SLOTS 4096u /* KL_WIRE_MAX_SAMPLES: one per call of the longest batch */
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -23,45 +24,54 @@
 
 static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-/* Put one copy of `bytes` behind `cursor`, which stands at a guard page, and move the cursor to the next guard page. */
-static kl_err place(uint64_t *offset, uint64_t *cursor, uint64_t bytes, kl_error *e) {
-    if (bytes > KL_MAX_TENSOR_BYTES) return kl_fail(e, KL_ELIMIT, NULL, "one tensor of %llu bytes is above the limit", (unsigned long long)bytes);
-    uint64_t aligned = round_up(bytes ? bytes : 1, ALIGNMENT), pages = round_up(aligned, KL_GUARD_BYTES);
+/* Put one copy of `bytes` behind `cursor`, which stands at a guard page, and move the cursor to the
+ * next guard page. */
+static kl_err layout_place(uint64_t *offset, uint64_t *cursor, uint64_t bytes, kl_error *e) {
+    if (bytes > KL_MAX_TENSOR_BYTES)
+        return kl_fail(e, KL_ELIMIT, NULL, "one tensor of %llu bytes is above the limit",
+                       (unsigned long long)bytes);
+    uint64_t aligned = round_up(bytes ? bytes : 1, LAYOUT_ALIGNMENT),
+             pages = round_up(aligned, KL_GUARD_BYTES);
     *offset = *cursor + KL_GUARD_BYTES + pages - aligned;
     *cursor += KL_GUARD_BYTES + pages;
-    KL_ASSERT(*offset % ALIGNMENT == 0);
+    KL_ASSERT(*offset % LAYOUT_ALIGNMENT == 0);
     return KL_OK;
 }
 
 static uint64_t closed(uint64_t cursor) { return cursor ? cursor + KL_GUARD_BYTES : 0; }
 
-kl_err kl_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint32_t n_slots, kl_error *e) {
+kl_err kl_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint32_t n_slots,
+                      kl_error *e) {
     *out = (kl_layout){.n_sets = n_sets, .n_slots = n_slots};
     if (n_sets < 1 || n_sets > KL_MAX_SETS || n_slots < 1 || n_slots > MAX_SLOTS)
-        return kl_fail(e, KL_EINVAL, "layout", "%u input sets and %u output slots are not possible", n_sets, n_slots);
+        return kl_fail(e, KL_EINVAL, "layout", "%u input sets and %u output slots are not possible",
+                       n_sets, n_slots);
     if (plan->n_tensors > KL_MAX_TENSORS || plan->n_buffers > KL_MAX_BUFFERS)
         return kl_fail(e, KL_ELIMIT, "layout", "the plan has too many tensors or buffers");
     uint64_t set = 0, slot = 0, scratch = 0;
     for (uint32_t i = 0; i < plan->n_tensors; i++) {
         const kl_plan_tensor *t = &plan->tensors[i];
         if (t->role == KLI_ROLE_SCALAR) continue;
-        kl_err code = place(&out->tensor_offset[i], t->role == KLI_ROLE_INPUT ? &set : &slot, t->bytes, e);
+        kl_err code = layout_place(&out->tensor_offset[i], t->role == KLI_ROLE_INPUT ? &set : &slot,
+                                   t->bytes, e);
         if (code) return code;
     }
     for (uint32_t i = 0; i < plan->n_buffers; i++) {
-        kl_err code = place(&out->buffer_offset[i], &scratch, plan->buffers[i].bytes, e);
+        kl_err code = layout_place(&out->buffer_offset[i], &scratch, plan->buffers[i].bytes, e);
         if (code) return code;
     }
     out->set_bytes = closed(set);
     out->slot_bytes = closed(slot);
     out->scratch_bytes = closed(scratch);
-    double total = (double)out->set_bytes * n_sets + (double)(out->slot_bytes + out->scratch_bytes) * n_slots;
+    double total =
+        (double)out->set_bytes * n_sets + (double)(out->slot_bytes + out->scratch_bytes) * n_slots;
     if (total > (double)KL_MAX_TOTAL_BYTES)
-        return kl_fail(e, KL_ELIMIT, "layout", "%u sets and %u slots of this shape take %.1f GiB", n_sets, n_slots, total / 1073741824.0);
+        return kl_fail(e, KL_ELIMIT, "layout", "%u sets and %u slots of this shape take %.1f GiB",
+                       n_sets, n_slots, total / 1073741824.0);
     return KL_OK;
 }
 
-/* ---- canaries ----------------------------------------------------------------------------------------------- */
+/* ---- canaries ---------------------------------------------------------------------------- */
 
 kli_zone kli_zone_of(uint64_t offset, uint64_t bytes) {
     kli_zone z = {.data = offset, .data_end = offset + bytes};
@@ -83,10 +93,11 @@ void kli_slack_fill(char *base, kli_zone z, uint8_t value) {
 }
 
 bool kli_slack_whole(const char *base, kli_zone z, uint8_t value) {
-    return all_bytes(base + z.page, z.data - z.page, value) && all_bytes(base + z.data_end, z.page_end - z.data_end, value);
+    return all_bytes(base + z.page, z.data - z.page, value) &&
+           all_bytes(base + z.data_end, z.page_end - z.data_end, value);
 }
 
-/* ---- shared pages ------------------------------------------------------------------------------------------- */
+/* ---- shared pages ------------------------------------------------------------------------ */
 
 static int make_pages(const char *name, size_t bytes) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -97,8 +108,9 @@ static int make_pages(const char *name, size_t bytes) {
     return fd;
 }
 
-static char *map_pages(int fd, size_t bytes) {
-    void *p = mmap(NULL, bytes ? bytes : KL_GUARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+static char *layout_map_pages(int fd, size_t bytes) {
+    void *p = mmap(NULL, bytes ? bytes : KL_GUARD_BYTES, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_NORESERVE, fd, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -109,8 +121,8 @@ static bool open_pages(kl_memory *m) {
     m->inputs_fd = make_pages("klineage-inputs", m->inputs_bytes);
     m->outputs_fd = make_pages("klineage-outputs", m->outputs_bytes);
     if (m->inputs_fd < 0 || m->outputs_fd < 0) return false;
-    m->inputs = map_pages(m->inputs_fd, m->inputs_bytes);
-    m->outputs = map_pages(m->outputs_fd, m->outputs_bytes);
+    m->inputs = layout_map_pages(m->inputs_fd, m->inputs_bytes);
+    m->outputs = layout_map_pages(m->outputs_fd, m->outputs_bytes);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
     m->inputs_ro_fd = open(path, O_RDONLY | O_CLOEXEC);
     /* An old kernel without this seal still hands out a read-only descriptor. */
@@ -120,10 +132,11 @@ static bool open_pages(kl_memory *m) {
 }
 
 static kl_err no_room(kl_memory *m, kl_error *e) {
-    int    cause = errno;
+    int cause = errno;
     double mib = (double)(m->inputs_bytes + m->outputs_bytes) / 1048576.0;
     kl_memory_close(m);
-    return kl_fail(e, KL_EIO, "shared memory", "no room for %.1f MiB of tensors: %s", mib, strerror(cause));
+    return kl_fail(e, KL_EIO, "shared memory", "no room for %.1f MiB of tensors: %s", mib,
+                   strerror(cause));
 }
 
 kl_err kl_memory_open(kl_memory *out, const kl_layout *l, kl_error *e) {
@@ -133,21 +146,27 @@ kl_err kl_memory_open(kl_memory *out, const kl_layout *l, kl_error *e) {
     return open_pages(out) ? KL_OK : no_room(out, e);
 }
 
-kl_err kl_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memory *inputs_of, kl_error *e) {
-    *out = (kl_memory){.inputs_fd = -1, .inputs_ro_fd = -1, .outputs_fd = -1, .layout = *l, .borrows_inputs = true};
+kl_err kl_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memory *inputs_of,
+                             kl_error *e) {
+    *out = (kl_memory){.inputs_fd = -1,
+                       .inputs_ro_fd = -1,
+                       .outputs_fd = -1,
+                       .layout = *l,
+                       .borrows_inputs = true};
     if (l->set_bytes * l->n_sets != inputs_of->inputs_bytes)
-        return kl_fail(e, KL_EINVAL, "shared memory", "two plans that share inputs must have the same inputs");
+        return kl_fail(e, KL_EINVAL, "shared memory",
+                       "two plans that share inputs must have the same inputs");
     out->inputs_fd = inputs_of->inputs_fd;
     out->inputs_ro_fd = inputs_of->inputs_ro_fd;
     out->inputs = inputs_of->inputs;
     out->inputs_bytes = inputs_of->inputs_bytes;
     out->outputs_bytes = l->slot_bytes * l->n_slots;
     out->outputs_fd = make_pages("klineage-outputs", out->outputs_bytes);
-    if (out->outputs_fd >= 0) out->outputs = map_pages(out->outputs_fd, out->outputs_bytes);
+    if (out->outputs_fd >= 0) out->outputs = layout_map_pages(out->outputs_fd, out->outputs_bytes);
     return out->outputs ? KL_OK : no_room(out, e);
 }
 
-static void close_fd(int *fd) {
+static void layout_close_fd(int *fd) {
     if (*fd > 0) close(*fd);
     *fd = -1;
 }
@@ -157,26 +176,28 @@ void kl_memory_close(kl_memory *m) {
     if (m->inputs) munmap(m->inputs, m->inputs_bytes ? m->inputs_bytes : KL_GUARD_BYTES);
     if (m->outputs) munmap(m->outputs, m->outputs_bytes ? m->outputs_bytes : KL_GUARD_BYTES);
     m->inputs = m->outputs = NULL;
-    close_fd(&m->inputs_fd);
-    close_fd(&m->inputs_ro_fd);
-    close_fd(&m->outputs_fd);
+    layout_close_fd(&m->inputs_fd);
+    layout_close_fd(&m->inputs_ro_fd);
+    layout_close_fd(&m->outputs_fd);
 }
 
 void *kl_memory_input(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t set) {
-    KL_ASSERT(tensor < p->n_tensors && p->tensors[tensor].role == KLI_ROLE_INPUT && set < m->layout.n_sets);
+    KL_ASSERT(tensor < p->n_tensors && p->tensors[tensor].role == KLI_ROLE_INPUT &&
+              set < m->layout.n_sets);
     return m->inputs + m->layout.set_bytes * set + m->layout.tensor_offset[tensor];
 }
 
 void *kl_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t slot) {
     KL_ASSERT(tensor < p->n_tensors && slot < m->layout.n_slots);
-    KL_ASSERT(p->tensors[tensor].role == KLI_ROLE_OUTPUT || p->tensors[tensor].role == KLI_ROLE_MUTABLE);
+    KL_ASSERT(p->tensors[tensor].role == KLI_ROLE_OUTPUT ||
+              p->tensors[tensor].role == KLI_ROLE_MUTABLE);
     return m->outputs + m->layout.slot_bytes * slot + m->layout.tensor_offset[tensor];
 }
 
 void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
     uint8_t guard = (uint8_t)(byte ^ 0xFF);
-    char   *base = m->outputs + m->layout.slot_bytes * slot;
+    char *base = m->outputs + m->layout.slot_bytes * slot;
     for (uint32_t i = 0; i < p->n_tensors; i++) {
         const kl_plan_tensor *t = &p->tensors[i];
         if (t->role != KLI_ROLE_OUTPUT && t->role != KLI_ROLE_MUTABLE) continue;
@@ -192,18 +213,20 @@ void kl_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uin
     char *base = m->inputs + m->layout.set_bytes * set;
     for (uint32_t i = 0; i < p->n_tensors; i++)
         if (p->tensors[i].role == KLI_ROLE_INPUT && (only < 0 || (uint32_t)only == i))
-            kli_slack_fill(base, kli_zone_of(m->layout.tensor_offset[i], p->tensors[i].bytes), byte);
+            kli_slack_fill(base, kli_zone_of(m->layout.tensor_offset[i], p->tensors[i].bytes),
+                           byte);
 }
 
 int kl_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
-    uint8_t     guard = (uint8_t)(byte ^ 0xFF);
+    uint8_t guard = (uint8_t)(byte ^ 0xFF);
     const char *base = m->outputs + m->layout.slot_bytes * slot;
     for (uint32_t i = 0; i < p->n_tensors; i++) {
         const kl_plan_tensor *t = &p->tensors[i];
         if (t->role != KLI_ROLE_OUTPUT && t->role != KLI_ROLE_MUTABLE) continue;
         kli_zone z = kli_zone_of(m->layout.tensor_offset[i], t->bytes);
-        if (!all_bytes(base + z.low, z.data - z.low, guard) || !all_bytes(base + z.data_end, z.high - z.data_end, guard))
+        if (!all_bytes(base + z.low, z.data - z.low, guard) ||
+            !all_bytes(base + z.data_end, z.high - z.data_end, guard))
             return (int)i;
     }
     return -1;

@@ -1,13 +1,16 @@
-/* layout_test.c - where tensors lie: alignment, guards, canaries, shared pages.  SPDX-License-Identifier: Apache-2.0 */
+/* layout_test.c - where tensors lie: alignment, guards, canaries, shared pages.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "backend/layout.h"
 #include "base/test.h"
 #include <stdio.h>
 #include <sys/mman.h>
 
 static kl_plan plan_of(const uint64_t *bytes, const uint32_t *roles, uint32_t n) {
-    kl_plan p = {.magic = KL_PLAN_MAGIC, .version = KL_PLAN_VERSION, .n_tensors = n, .n_buffers = 2};
+    kl_plan p = {
+        .magic = KL_PLAN_MAGIC, .version = KL_PLAN_VERSION, .n_tensors = n, .n_buffers = 2};
     for (uint32_t i = 0; i < n; i++) {
-        p.tensors[i] = (kl_plan_tensor){.dtype = KL_U8, .role = roles[i], .ndim = 1, .bytes = bytes[i]};
+        p.tensors[i] =
+            (kl_plan_tensor){.dtype = KL_U8, .role = roles[i], .ndim = 1, .bytes = bytes[i]};
         (void)snprintf(p.tensors[i].name, sizeof p.tensors[i].name, "t%u", i);
     }
     p.buffers[0] = (kl_plan_buffer){.bytes = 100, .name = "b0"};
@@ -16,19 +19,21 @@ static kl_plan plan_of(const uint64_t *bytes, const uint32_t *roles, uint32_t n)
 }
 
 static const uint64_t BYTES[] = {1, 255, 256, 257, 4095, 4096, 4097, 70000, 8};
-static const uint32_t ROLES[] = {KLI_ROLE_INPUT, KLI_ROLE_OUTPUT, KLI_ROLE_INPUT, KLI_ROLE_MUTABLE, KLI_ROLE_OUTPUT,
-                                 KLI_ROLE_INPUT, KLI_ROLE_OUTPUT, KLI_ROLE_INPUT, KLI_ROLE_SCALAR};
+static const uint32_t ROLES[] = {KLI_ROLE_INPUT,   KLI_ROLE_OUTPUT, KLI_ROLE_INPUT,
+                                 KLI_ROLE_MUTABLE, KLI_ROLE_OUTPUT, KLI_ROLE_INPUT,
+                                 KLI_ROLE_OUTPUT,  KLI_ROLE_INPUT,  KLI_ROLE_SCALAR};
 
 static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
-    kl_error  e = {0};
+    kl_error e = {0};
     kl_layout l;
-    kl_plan   p = plan_of(BYTES, ROLES, 9);
-    uint64_t  set_end = 0, slot_end = 0;
+    kl_plan p = plan_of(BYTES, ROLES, 9);
+    uint64_t set_end = 0, slot_end = 0;
     (void)state;
     assert_ok(kl_layout_make(&l, &p, 3, 5, &e));
-    assert_true(l.set_bytes % KL_GUARD_BYTES == 0 && l.slot_bytes % KL_GUARD_BYTES == 0 && l.scratch_bytes % KL_GUARD_BYTES == 0);
+    assert_true(l.set_bytes % KL_GUARD_BYTES == 0 && l.slot_bytes % KL_GUARD_BYTES == 0 &&
+                l.scratch_bytes % KL_GUARD_BYTES == 0);
     for (uint32_t i = 0; i < 8; i++) {
-        kli_zone  z = kli_zone_of(l.tensor_offset[i], BYTES[i]);
+        kli_zone z = kli_zone_of(l.tensor_offset[i], BYTES[i]);
         uint64_t *end = ROLES[i] == KLI_ROLE_INPUT ? &set_end : &slot_end;
         assert_int_equal(z.data % 256, 0);
         assert_true(z.page_end - z.data_end < 256);
@@ -40,9 +45,9 @@ static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
 }
 
 static void test_layout__refuses_what_is_impossible(void **state) {
-    kl_error  e = {0};
+    kl_error e = {0};
     kl_layout l;
-    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    kl_plan p = plan_of(BYTES, ROLES, 9);
     (void)state;
     assert_err(KL_EINVAL, kl_layout_make(&l, &p, 0, 1, &e));
     assert_err(KL_EINVAL, kl_layout_make(&l, &p, KL_MAX_SETS + 1, 1, &e));
@@ -56,10 +61,10 @@ static void test_layout__refuses_what_is_impossible(void **state) {
 }
 
 static void test_memory__finds_a_damaged_guard(void **state) {
-    kl_error  e = {0};
+    kl_error e = {0};
     kl_layout l;
     kl_memory m;
-    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    kl_plan p = plan_of(BYTES, ROLES, 9);
     (void)state;
     assert_ok(kl_layout_make(&l, &p, 2, 3, &e));
     assert_ok(kl_memory_open(&m, &l, &e));
@@ -85,14 +90,16 @@ static void test_memory__finds_a_damaged_guard(void **state) {
 }
 
 static void test_memory__nobody_else_can_write_inputs(void **state) {
-    kl_error  e = {0};
+    kl_error e = {0};
     kl_layout l;
     kl_memory m, beside;
-    kl_plan   p = plan_of(BYTES, ROLES, 9);
+    kl_plan p = plan_of(BYTES, ROLES, 9);
     (void)state;
     assert_ok(kl_layout_make(&l, &p, 2, 3, &e));
     assert_ok(kl_memory_open(&m, &l, &e));
-    assert_ptr_equal(mmap(NULL, m.inputs_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.inputs_ro_fd, 0), MAP_FAILED);
+    assert_ptr_equal(
+        mmap(NULL, m.inputs_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.inputs_ro_fd, 0),
+        MAP_FAILED);
     void *read_only = mmap(NULL, m.inputs_bytes, PROT_READ, MAP_SHARED, m.inputs_ro_fd, 0);
     assert_ptr_not_equal(read_only, MAP_FAILED);
     assert_int_equal(mprotect(read_only, m.inputs_bytes, PROT_READ | PROT_WRITE), -1);
@@ -106,12 +113,13 @@ static void test_memory__nobody_else_can_write_inputs(void **state) {
 }
 
 static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state) {
-    kl_plan   plan = {.n_tensors = 2};
+    kl_plan plan = {.n_tensors = 2};
     kl_layout layout;
     kl_memory m;
-    kl_error  e = {0};
+    kl_error e = {0};
     (void)state;
-    for (int i = 0; i < 2; i++) plan.tensors[i] = (kl_plan_tensor){.role = KLI_ROLE_INPUT, .bytes = 1000};
+    for (int i = 0; i < 2; i++)
+        plan.tensors[i] = (kl_plan_tensor){.role = KLI_ROLE_INPUT, .bytes = 1000};
     assert_ok(kl_layout_make(&layout, &plan, 2, 1, &e));
     assert_ok(kl_memory_open(&m, &layout, &e));
     unsigned char *x[2] = {kl_memory_input(&m, &plan, 0, 1), kl_memory_input(&m, &plan, 1, 1)};
@@ -121,7 +129,8 @@ static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state
     kl_memory_slack(&m, &plan, 1, 1, 0);
     assert_true(x[0][-1] == 0xFF && x[0][0] == 7 && x[0][999] == 7 && x[0][1000] == 0xFF);
     assert_true(x[1][-1] == 0 && x[1][0] == 8 && x[1][999] == 8 && x[1][1000] == 0);
-    assert_int_equal(((unsigned char *)kl_memory_input(&m, &plan, 0, 0))[1000], 0); /* another set */
+    assert_int_equal(((unsigned char *)kl_memory_input(&m, &plan, 0, 0))[1000],
+                     0); /* another set */
     kl_memory_close(&m);
 }
 

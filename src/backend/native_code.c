@@ -1,8 +1,9 @@
-/* native_code.c - what any surface that ends in native code is looked at for: names it may call, and its instructions.
+/* native_code.c - what any surface that ends in native code is looked at for: names it may call,
+ * and its instructions.
  *
- * Forbidden are instructions that enter the kernel or read a clock.  A linear disassembly can be deceived; what it misses
- * meets the system call filter when it runs.  Without objdump the features are missing and say so
- * (features.disassembled = 0).  SPDX-License-Identifier: Apache-2.0 */
+ * Forbidden are instructions that enter the kernel or read a clock.  A linear disassembly can be
+ * deceived; what it misses meets the system call filter when it runs.  Without objdump the features
+ * are missing and say so (features.disassembled = 0).  SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "base/fs.h"
 #include <ctype.h>
@@ -10,24 +11,78 @@
 
 #define MAX_DISASSEMBLY ((size_t)64 << 20)
 
-/* ---- symbols ------------------------------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------------- */
 
-static const char *const MEMORY[] = {
-    "memcpy", "memmove", "memset", "memcmp", "mempcpy", "memccpy", "memchr", "memrchr", "memmem", "rawmemchr", "bcmp", "bcopy", "bzero", "swab",
-    "malloc", "calloc", "realloc", "reallocarray", "free", "aligned_alloc", "posix_memalign", "memalign", "strlen", "strnlen", "strcmp",
-    "strncmp", "strcpy", "strncpy", "stpcpy", "strcat", "strchr", "strrchr", "strstr", "qsort", "qsort_r", "bsearch", "abort", "abs", "labs",
-    "llabs", "div", "ldiv", "lldiv", "ffs", "ffsl", "ffsll", "rand_r", "__errno_location", "__tls_get_addr", "__memcpy_chk", "__memset_chk",
-    "__memmove_chk", "__mempcpy_chk", "__strcpy_chk", "__stack_chk_fail", "__assert_fail"};
+static const char *const MEMORY[] = {"memcpy",
+                                     "memmove",
+                                     "memset",
+                                     "memcmp",
+                                     "mempcpy",
+                                     "memccpy",
+                                     "memchr",
+                                     "memrchr",
+                                     "memmem",
+                                     "rawmemchr",
+                                     "bcmp",
+                                     "bcopy",
+                                     "bzero",
+                                     "swab",
+                                     "malloc",
+                                     "calloc",
+                                     "realloc",
+                                     "reallocarray",
+                                     "free",
+                                     "aligned_alloc",
+                                     "posix_memalign",
+                                     "memalign",
+                                     "strlen",
+                                     "strnlen",
+                                     "strcmp",
+                                     "strncmp",
+                                     "strcpy",
+                                     "strncpy",
+                                     "stpcpy",
+                                     "strcat",
+                                     "strchr",
+                                     "strrchr",
+                                     "strstr",
+                                     "qsort",
+                                     "qsort_r",
+                                     "bsearch",
+                                     "abort",
+                                     "abs",
+                                     "labs",
+                                     "llabs",
+                                     "div",
+                                     "ldiv",
+                                     "lldiv",
+                                     "ffs",
+                                     "ffsl",
+                                     "ffsll",
+                                     "rand_r",
+                                     "__errno_location",
+                                     "__tls_get_addr",
+                                     "__memcpy_chk",
+                                     "__memset_chk",
+                                     "__memmove_chk",
+                                     "__mempcpy_chk",
+                                     "__strcpy_chk",
+                                     "__stack_chk_fail",
+                                     "__assert_fail"};
 /* Each also with the suffixes f and l, and as __NAME_finite. */
-static const char *const MATH[] = {
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp",
-    "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "hypot", "ilogb", "ldexp", "lgamma",
-    "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround", "modf", "nan", "nearbyint", "nextafter", "pow",
-    "remainder", "remquo", "rint", "round", "roundeven", "scalbln", "scalbn", "sin", "sincos", "sinh", "sqrt", "tan", "tanh",
-    "tgamma", "trunc", "isnan", "isinf", "finite", "j0", "j1", "jn", "y0", "y1", "yn", "cabs", "carg", "cexp", "clog", "cpow", "csqrt", "conj",
-    "creal", "cimag", "signbit"};
+static const char *const NATIVE_CODE_MATH[] = {
+    "acos",      "acosh",     "asin",      "asinh", "atan",      "atan2",  "atanh",  "cbrt",
+    "ceil",      "copysign",  "cos",       "cosh",  "erf",       "erfc",   "exp",    "exp10",
+    "exp2",      "expm1",     "fabs",      "fdim",  "floor",     "fma",    "fmax",   "fmin",
+    "fmod",      "frexp",     "hypot",     "ilogb", "ldexp",     "lgamma", "llrint", "llround",
+    "log",       "log10",     "log1p",     "log2",  "logb",      "lrint",  "lround", "modf",
+    "nan",       "nearbyint", "nextafter", "pow",   "remainder", "remquo", "rint",   "round",
+    "roundeven", "scalbln",   "scalbn",    "sin",   "sincos",    "sinh",   "sqrt",   "tan",
+    "tanh",      "tgamma",    "trunc",     "isnan", "isinf",     "finite", "j0",     "j1",
+    "jn",        "y0",        "y1",        "yn",    "cabs",      "carg",   "cexp",   "clog",
+    "cpow",      "csqrt",     "conj",      "creal", "cimag",     "signbit"};
 
-static bool is_one_of(const char *name, const char *const *list, size_t n) {
+static bool native_code_is_one_of(const char *name, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (strcmp(name, list[i]) == 0) return true;
     return false;
@@ -36,9 +91,9 @@ static bool is_one_of(const char *name, const char *const *list, size_t n) {
 static bool is_math(const char *name) {
     if (strncmp(name, "_ZGV", 4) == 0) return true; /* libmvec: vector versions of the same */
     if (strncmp(name, "__", 2) == 0) name += 2;
-    for (size_t i = 0; i < KL_COUNT(MATH); i++) {
-        size_t n = strlen(MATH[i]);
-        if (strncmp(name, MATH[i], n) != 0) continue;
+    for (size_t i = 0; i < KL_COUNT(NATIVE_CODE_MATH); i++) {
+        size_t n = strlen(NATIVE_CODE_MATH[i]);
+        if (strncmp(name, NATIVE_CODE_MATH[i], n) != 0) continue;
         const char *rest = name + n;
         if (*rest == 'f' || *rest == 'l') rest++;
         if (!*rest || strcmp(rest, "_finite") == 0) return true;
@@ -46,28 +101,36 @@ static bool is_math(const char *name) {
     return false;
 }
 
-bool kli_symbol_is_harmless(const char *name) { return is_one_of(name, MEMORY, KL_COUNT(MEMORY)) || is_math(name); }
+bool kli_symbol_is_harmless(const char *name) {
+    return native_code_is_one_of(name, MEMORY, KL_COUNT(MEMORY)) || is_math(name);
+}
 
-bool kli_symbol_is_openmp(const char *name) { return strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "omp_", 4) == 0; }
+bool kli_symbol_is_openmp(const char *name) {
+    return strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "omp_", 4) == 0;
+}
 
-/* ---- instructions -------------------------------------------------------------------------------------------- */
+/* ---- instructions ------------------------------------------------------------------------ */
 
 typedef struct {
-    double instructions, vector128, vector256, vector512, scalar_float, fma, gather, prefetch, calls, branches, store_nt, spills,
-        pauses, clocks, atomics;
+    double instructions, vector128, vector256, vector512, scalar_float, fma, gather, prefetch,
+        calls, branches, store_nt, spills, pauses, clocks, atomics;
     char forbidden[32];
 } counts;
 
-static bool begins(kl_str s, const char *prefix) { return kl_str_starts(s, kl_str_of(prefix)); }
+static bool native_code_begins(kl_str s, const char *prefix) {
+    return kl_str_starts(s, kl_str_of(prefix));
+}
 
-static bool contains(kl_str s, const char *needle) { return s.len && memmem(s.ptr, s.len, needle, strlen(needle)) != NULL; }
+static bool native_code_contains(kl_str s, const char *needle) {
+    return s.len && memmem(s.ptr, s.len, needle, strlen(needle)) != NULL;
+}
 
 static void count_width(counts *n, kl_str op, kl_str args) {
-    if (contains(args, "%zmm"))
+    if (native_code_contains(args, "%zmm"))
         n->vector512++;
-    else if (contains(args, "%ymm"))
+    else if (native_code_contains(args, "%ymm"))
         n->vector256++;
-    else if (!contains(args, "%xmm"))
+    else if (!native_code_contains(args, "%xmm"))
         return;
     else if (kl_str_ends(op, KL_S("ss")) || kl_str_ends(op, KL_S("sd")))
         n->scalar_float++;
@@ -77,19 +140,27 @@ static void count_width(counts *n, kl_str op, kl_str args) {
 
 static void count_memory(counts *n, kl_str op, kl_str args) {
     bool to_stack = kl_str_ends(args, KL_S("(%rsp)")) || kl_str_ends(args, KL_S("(%rbp)"));
-    if (to_stack && (begins(op, "vmov") || begins(op, "mov"))) n->spills++;
-    if (begins(op, "prefetch")) n->prefetch++;
-    if (begins(op, "vgather") || begins(op, "vpgather")) n->gather++;
-    if (begins(op, "movnt") || begins(op, "vmovnt")) n->store_nt++;
-    if (begins(op, "lock") || (begins(op, "xchg") && contains(args, "("))) n->atomics++;
+    if (to_stack && (native_code_begins(op, "vmov") || native_code_begins(op, "mov"))) n->spills++;
+    if (native_code_begins(op, "prefetch")) n->prefetch++;
+    if (native_code_begins(op, "vgather") || native_code_begins(op, "vpgather")) n->gather++;
+    if (native_code_begins(op, "movnt") || native_code_begins(op, "vmovnt")) n->store_nt++;
+    if (native_code_begins(op, "lock") ||
+        (native_code_begins(op, "xchg") && native_code_contains(args, "(")))
+        n->atomics++;
 }
 
-static void forbid(counts *n, kl_str op, kl_str args) {
-    bool enters = begins(op, "syscall") || begins(op, "sysenter") || (begins(op, "int") && begins(args, "$0x80"));
-    bool odd = begins(op, "wrfsbase") || begins(op, "wrgsbase") || begins(op, "wrpkru") || begins(op, "lcall") || begins(op, "ljmp");
-    if (begins(op, "rdtsc") || begins(op, "rdpmc")) n->clocks++;
-    if (begins(op, "pause") || begins(op, "tpause") || begins(op, "umwait") || begins(op, "hlt")) n->pauses++;
-    if ((enters || odd) && !n->forbidden[0]) memcpy(n->forbidden, op.ptr, op.len < 31 ? op.len : 31);
+static void native_code_forbid(counts *n, kl_str op, kl_str args) {
+    bool enters = native_code_begins(op, "syscall") || native_code_begins(op, "sysenter") ||
+                  (native_code_begins(op, "int") && native_code_begins(args, "$0x80"));
+    bool odd = native_code_begins(op, "wrfsbase") || native_code_begins(op, "wrgsbase") ||
+               native_code_begins(op, "wrpkru") || native_code_begins(op, "lcall") ||
+               native_code_begins(op, "ljmp");
+    if (native_code_begins(op, "rdtsc") || native_code_begins(op, "rdpmc")) n->clocks++;
+    if (native_code_begins(op, "pause") || native_code_begins(op, "tpause") ||
+        native_code_begins(op, "umwait") || native_code_begins(op, "hlt"))
+        n->pauses++;
+    if ((enters || odd) && !n->forbidden[0])
+        memcpy(n->forbidden, op.ptr, op.len < 31 ? op.len : 31);
 }
 
 /* "    1139:\tvfmadd231ps (%rdi),%zmm1,%zmm0" */
@@ -102,30 +173,48 @@ static void count_line(counts *n, kl_str line) {
     kl_str args = kl_str_trim((kl_str){op.ptr + k, op.len - k});
     op.len = k;
     n->instructions++;
-    if (begins(op, "call")) n->calls++;
-    if (begins(op, "j")) n->branches++;
-    if (begins(op, "vfmadd") || begins(op, "vfmsub") || begins(op, "vfnmadd") || begins(op, "vfnmsub")) n->fma++;
+    if (native_code_begins(op, "call")) n->calls++;
+    if (native_code_begins(op, "j")) n->branches++;
+    if (native_code_begins(op, "vfmadd") || native_code_begins(op, "vfmsub") ||
+        native_code_begins(op, "vfnmadd") || native_code_begins(op, "vfnmsub"))
+        n->fma++;
     count_width(n, op, args);
     count_memory(n, op, args);
-    forbid(n, op, args);
+    native_code_forbid(n, op, args);
 }
 
-static void record(kl_artefact *out, kl_arena *a, const counts *n) {
-    const struct { const char *name; double value; } rows[] = {
-        {"instructions", n->instructions}, {"vector128", n->vector128}, {"vector256", n->vector256}, {"vector512", n->vector512},
-        {"scalar_float", n->scalar_float}, {"fma", n->fma}, {"gather", n->gather}, {"prefetch", n->prefetch}, {"calls", n->calls},
-        {"branches", n->branches}, {"store_nt", n->store_nt}, {"spills", n->spills}, {"pauses", n->pauses}, {"atomics", n->atomics}};
+static void native_code_record(kl_artefact *out, kl_arena *a, const counts *n) {
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"instructions", n->instructions},
+                {"vector128", n->vector128},
+                {"vector256", n->vector256},
+                {"vector512", n->vector512},
+                {"scalar_float", n->scalar_float},
+                {"fma", n->fma},
+                {"gather", n->gather},
+                {"prefetch", n->prefetch},
+                {"calls", n->calls},
+                {"branches", n->branches},
+                {"store_nt", n->store_nt},
+                {"spills", n->spills},
+                {"pauses", n->pauses},
+                {"atomics", n->atomics}};
     double widest = n->vector512 > 0 ? 512 : n->vector256 > 0 ? 256 : n->vector128 > 0 ? 128 : 0;
-    for (size_t i = 0; i < KL_COUNT(rows); i++) kli_feature_set(out, a, rows[i].name, rows[i].value);
+    for (size_t i = 0; i < KL_COUNT(rows); i++)
+        kli_feature_set(out, a, rows[i].name, rows[i].value);
     kli_feature_set(out, a, "vector_bits", widest);
-    if (n->forbidden[0]) out->suspicious = kl_arena_printf(a, "it holds the instruction %s", n->forbidden);
-    if (n->clocks > 0 && !out->suspicious.len) out->suspicious = KL_S("it reads a clock or a counter");
+    if (n->forbidden[0])
+        out->suspicious = kl_arena_printf(a, "it holds the instruction %s", n->forbidden);
+    if (n->clocks > 0 && !out->suspicious.len)
+        out->suspicious = KL_S("it reads a clock or a counter");
 }
 
-static void count_text(counts *n, kl_str rest) {
+static void native_code_count_text(counts *n, kl_str rest) {
     while (rest.len) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
-        size_t      len = end ? (size_t)(end - rest.ptr) : rest.len;
+        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
         count_line(n, (kl_str){rest.ptr, len});
         rest.ptr += len + (end != NULL);
         rest.len -= len + (end != NULL);
@@ -133,16 +222,18 @@ static void count_text(counts *n, kl_str rest) {
 }
 
 kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e) {
-    const char    *argv[KLI_MAX_OBJECTS + 4] = {"objdump", "-d", "--no-show-raw-insn"}; /* every executable section */
-    kl_proc_result r;
-    counts         n = {0};
+    const char *argv[KLI_MAX_OBJECTS + 4] = {"objdump", "-d",
+                                             "--no-show-raw-insn"}; /* every executable section */
+    kli_proc_result r;
+    counts n = {0};
     for (int i = 0; names[i] && i < KLI_MAX_OBJECTS; i++) argv[3 + i] = names[i];
-    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, NULL, MAX_DISASSEMBLY, e);
-    bool   read = code == KL_OK && r.exit_code == 0;
+    kl_err code = kli_compile_run(&r, a, argv, kli_fs_dirname(a, out->path.ptr).ptr, NULL,
+                                  MAX_DISASSEMBLY, e);
+    bool read = code == KL_OK && r.exit_code == 0;
     kli_feature_set(out, a, "disassembled", read);
     if (code == KL_ENODEV) return KL_OK; /* no binutils here */
     if (code || !read) return code;
-    count_text(&n, r.out);
-    record(out, a, &n);
+    native_code_count_text(&n, r.out);
+    native_code_record(out, a, &n);
     return KL_OK;
 }

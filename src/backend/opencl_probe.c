@@ -1,4 +1,5 @@
-/* opencl_probe.c - the OpenCL CPU device as the worker's probe prints it.  SPDX-License-Identifier: Apache-2.0 */
+/* opencl_probe.c - the OpenCL CPU device as the worker's probe prints it.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "opencl_probe.h"
 #include "cpu_probe.h"
 #include "device_json.h"
@@ -9,7 +10,8 @@
 
 static kl_str text_of_device(const kli_opencl_device *d, kl_arena *a, cl_uint what) {
     char text[512] = "";
-    if (d->api->clGetDeviceInfo(d->device, what, sizeof text - 1, text, NULL) != CL_SUCCESS) return (kl_str){0};
+    if (d->api->clGetDeviceInfo(d->device, what, sizeof text - 1, text, NULL) != CL_SUCCESS)
+        return (kl_str){0};
     return kl_arena_copy(a, kl_str_trim(kl_str_of(text)));
 }
 
@@ -21,7 +23,8 @@ static int64_t number_of_device(const kli_opencl_device *d, cl_uint what, size_t
 /* "OpenCL 3.0 PoCL 3.1+debian  Linux, ..." -> "pocl-3.1" */
 static kl_str short_platform(const kli_opencl_device *d, kl_arena *a) {
     char version[256] = "";
-    (void)d->api->clGetPlatformInfo(d->platform, CL_PLATFORM_VERSION_ID, sizeof version - 1, version, NULL);
+    (void)d->api->clGetPlatformInfo(d->platform, CL_PLATFORM_VERSION_ID, sizeof version - 1,
+                                    version, NULL);
     const char *pocl = strcasestr(version, "pocl ");
     if (!pocl) return KL_S("opencl");
     size_t n = 5;
@@ -30,11 +33,11 @@ static kl_str short_platform(const kli_opencl_device *d, kl_arena *a) {
 }
 
 int kli_opencl_probe(void) {
-    char              why[256] = "";
+    char why[256] = "";
     kli_opencl_device d;
-    kl_arena         *a = kl_arena_new();
-    kl_device         out = {.backend = KL_BACKEND_OPENCL};
-    int               status = 1;
+    kl_arena *a = kl_arena_new();
+    kl_device out = {.backend = KL_BACKEND_OPENCL};
+    int status = 1;
     if (kli_opencl_open(&d, 0, false, why, sizeof why)) {
         kli_cpu_describe(&out, a);
         kl_str platform = short_platform(&d, a), name = text_of_device(&d, a, CL_DEVICE_NAME_ID);

@@ -2,6 +2,6 @@
 #ifndef KL_BACKEND_OPENCL_PROBE_H
 #define KL_BACKEND_OPENCL_PROBE_H
 
-int kli_opencl_probe(void); /* kl_runner_ops.probe */
+int kli_opencl_probe(void); /* kli_runner_ops.probe */
 
 #endif

@@ -1,9 +1,10 @@
 /* runner.c - the gate's side of a runner: one process, one kernel, one request in flight.
  *
- * A runner's word is data.  Replies are bounded and matched against the request; an end of the process, a late reply and a
- * reply that makes no sense are faults of the kernel in it, never errors of ours.  A runner that ended stays ended: the caller
- * starts another.  READY is awaited at the first request, so that runners can be started long before they are needed.
- * Not here: clocks (runner_time.c), the process's beginning (spawn.c).  SPDX-License-Identifier: Apache-2.0 */
+ * A runner's word is data.  Replies are bounded and matched against the request; an end of the
+ * process, a late reply and a reply that makes no sense are faults of the kernel in it, never
+ * errors of ours.  A runner that ended stays ended: the caller starts another.  READY is awaited at
+ * the first request, so that runners can be started long before they are needed. Not here: clocks
+ * (runner_time.c), the process's beginning (spawn.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -21,17 +22,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECOND 1000000000ll
-#define READY_NS (60 * SECOND) /* a device context on a busy machine */
-#define LOAD_NS (120 * SECOND) /* OpenCL finishes its compilation here */
-#define BIND_NS (120 * SECOND)
-#define UPLOAD_NS (120 * SECOND)
+#define RUNNER_SECOND 1000000000ll
+#define READY_NS (60 * RUNNER_SECOND) /* a device context on a busy machine */
+#define LOAD_NS (120 * RUNNER_SECOND) /* OpenCL finishes its compilation here */
+#define BIND_NS (120 * RUNNER_SECOND)
+#define UPLOAD_NS (120 * RUNNER_SECOND)
 
-/* ---- protocol ------------------------------------------------------------------------------------------------ */
+/* ---- protocol ---------------------------------------------------------------------------- */
 
 kl_err kli_runner_usable(const kl_runner *r, kl_error *e) {
     if (r->pid > 0) return KL_OK;
-    return kl_fail(e, KL_ESPAWN, r->backend->name, "this runner has ended; its kernel needs another");
+    return kl_fail(e, KL_ESPAWN, r->backend->name,
+                   "this runner has ended; its kernel needs another");
 }
 
 int kli_runner_kill(kl_runner *r) {
@@ -39,7 +41,8 @@ int kli_runner_kill(kl_runner *r) {
     if (r->pid <= 0) return 0;
     kill(-r->pid, SIGKILL);
     kill(r->pid, SIGKILL);
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
+    }
     r->pid = -1;
     r->ready = r->loaded = r->bound = false;
     return status;
@@ -51,7 +54,8 @@ static void set_fault(kl_fault *fault, kl_fault_kind kind, int sig, const char *
     (void)snprintf(fault->text, sizeof fault->text, "%s", text);
 }
 
-/* It hung up.  The end that it chose for itself tells more than a kill of ours, so give it a moment to be reaped. */
+/* It hung up.  The end that it chose for itself tells more than a kill of ours, so give it a moment
+ * to be reaped. */
 static void fault_of_end(kl_runner *r, kl_fault *fault) {
     int status = 0;
     for (int i = 0; i < 5000 && waitpid(r->pid, &status, WNOHANG) == 0; i++) (void)usleep(1000);
@@ -64,14 +68,16 @@ static void fault_of_end(kl_runner *r, kl_fault *fault) {
         (void)snprintf(text, sizeof text, "SIG%s ended the runner", sigabbrev_np(WTERMSIG(status)));
         set_fault(fault, KL_FAULT_CRASH, WTERMSIG(status), text);
     } else {
-        (void)snprintf(text, sizeof text, "the runner ended by itself with status %d", WEXITSTATUS(status));
+        (void)snprintf(text, sizeof text, "the runner ended by itself with status %d",
+                       WEXITSTATUS(status));
         set_fault(fault, KL_FAULT_PROTOCOL, 0, text);
     }
 }
 
-kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const int *fds, int n_fds, kl_error *e) {
-    char          control[CMSG_SPACE(4 * sizeof(int))] = {0};
-    struct iovec  part = {.iov_base = (void *)(uintptr_t)message, .iov_len = bytes};
+kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const int *fds, int n_fds,
+                       kl_error *e) {
+    char control[CMSG_SPACE(4 * sizeof(int))] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)message, .iov_len = bytes};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     KL_ASSERT(n_fds >= 0 && n_fds <= 4);
     if (n_fds) {
@@ -85,8 +91,10 @@ kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const in
     }
     while (sendmsg(r->socket, &m, MSG_NOSIGNAL) < 0) {
         if (errno == EINTR) continue;
-        if (errno == EPIPE || errno == ECONNRESET) return KL_OK; /* its end is what the receive that follows reports */
-        return kl_fail(e, KL_EIO, r->backend->name, "cannot write to a runner: %s", strerror(errno));
+        if (errno == EPIPE || errno == ECONNRESET)
+            return KL_OK; /* its end is what the receive that follows reports */
+        return kl_fail(e, KL_EIO, r->backend->name, "cannot write to a runner: %s",
+                       strerror(errno));
     }
     return KL_OK;
 }
@@ -96,30 +104,34 @@ bool kli_runner_has_reply(kl_runner *r) {
     return poll(&p, 1, 0) > 0;
 }
 
-/* ---- patience ------------------------------------------------------------------------------------------------ */
+/* ---- patience ---------------------------------------------------------------------------- */
 
 /* A kernel hangs when it had its time on a core, never because it waited for one:
  *
  *   wall >= limit         the limit's time on every core that it may use  -> hangs
  *   wall >= 4 x limit     the limit's time on one core                    -> hangs
  *                         asleep: it waits for itself                     -> hangs
- *   wall >= 20 x limit    ready to run or waiting for a disk              -> this machine is busy   (or 10 minutes beyond 4 x)
+ *   wall >= 20 x limit    ready to run or waiting for a disk              -> this machine is busy
+ * (or 10 minutes beyond 4 x)
  *
- * Of a device's kernel only the wait of its host process can be seen: that alone extends its time. */
+ * Of a device's kernel only the wait of its host process can be seen: that alone extends its time.
+ */
 #define LONGER 4
-#define LONGEST 20
-#define LONGEST_NS (600 * SECOND)
-#define LOOK_AGAIN_NS (SECOND / 10)
+#define RUNNER_LONGEST 20
+#define LONGEST_NS (600 * RUNNER_SECOND)
+#define LOOK_AGAIN_NS (RUNNER_SECOND / 10)
 
 kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns) {
-    return (kli_patience){.start_ns = kl_now_ns(), .limit_ns = limit_ns, .before = kli_watch_progress(r->pid)};
+    return (kli_patience){
+        .start_ns = kli_now_ns(), .limit_ns = limit_ns, .before = kli_watch_progress(r->pid)};
 }
 
 static kli_verdict patience_of(const kl_runner *r, const kli_patience *p, int64_t wall_ns) {
     const kli_progress now = kli_watch_progress(r->pid);
-    const int64_t      cpu = now.cpu_ns - p->before.cpu_ns, delay = now.delay_ns - p->before.delay_ns;
-    const int64_t      beyond = wall_ns - LONGER * p->limit_ns;
-    const bool         waited = delay > wall_ns / 2, longest = beyond >= (LONGEST - LONGER) * p->limit_ns || beyond >= LONGEST_NS;
+    const int64_t cpu = now.cpu_ns - p->before.cpu_ns, delay = now.delay_ns - p->before.delay_ns;
+    const int64_t beyond = wall_ns - LONGER * p->limit_ns;
+    const bool waited = delay > wall_ns / 2,
+               longest = beyond >= (RUNNER_LONGEST - LONGER) * p->limit_ns || beyond >= LONGEST_NS;
     if (!now.known || !p->before.known) return KLI_HANGS;
     if (!r->backend->parent_clock) return !waited ? KLI_HANGS : longest ? KLI_BUSY : KLI_WAIT;
     if (cpu >= p->limit_ns * r->opts.threads) return KLI_HANGS;
@@ -129,15 +141,16 @@ static kli_verdict patience_of(const kl_runner *r, const kli_patience *p, int64_
 }
 
 kli_verdict kli_patience_look(const kl_runner *r, kli_patience *p) {
-    const int64_t now = kl_now_ns(), wall = now - p->start_ns;
+    const int64_t now = kli_now_ns(), wall = now - p->start_ns;
     if (p->verdict || wall < p->limit_ns || now < p->look_ns) return p->verdict;
     p->look_ns = now + LOOK_AGAIN_NS;
     return p->verdict = patience_of(r, p, wall);
 }
 
 static kl_err too_busy(const kl_runner *r, const kli_patience *p, kl_error *e) {
-    kl_fail(e, KL_EBUSY, r->backend->name, "the machine is overloaded: a kernel with a limit of %.3g s hardly ran in %.3g s",
-            (double)p->limit_ns * 1e-9, (double)(kl_now_ns() - p->start_ns) * 1e-9);
+    kl_fail(e, KL_EBUSY, r->backend->name,
+            "the machine is overloaded: a kernel with a limit of %.3g s hardly ran in %.3g s",
+            (double)p->limit_ns * 1e-9, (double)(kli_now_ns() - p->start_ns) * 1e-9);
     return kl_hint(e, "re-run when the machine is less loaded (uptime shows the load)");
 }
 
@@ -145,29 +158,32 @@ static kl_err too_busy(const kl_runner *r, const kli_patience *p, kl_error *e) {
 static int wait_readable(kl_runner *r, kli_patience *p) {
     for (;;) {
         struct pollfd f = {.fd = r->socket, .events = POLLIN};
-        int64_t       left_ms = (p->limit_ns - (kl_now_ns() - p->start_ns)) / 1000000 + 1;
-        if (kl_interrupted()) return -1;
+        int64_t left_ms = (p->limit_ns - (kli_now_ns() - p->start_ns)) / 1000000 + 1;
+        if (kli_interrupted()) return -1;
         if (p->verdict) return 0;
         if (poll(&f, 1, (int)(left_ms < 1 || left_ms > 100 ? 100 : left_ms)) > 0) return 1;
         (void)kli_patience_look(r, p);
     }
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------------- */
+/* ---- replies ----------------------------------------------------------------------------- */
 
 /* Printable ASCII of a text that a kernel may have written. */
 static void copy_text(char *to, size_t room, const char *from, size_t n) {
     size_t k = 0;
-    for (size_t i = 0; i < n && from[i] && k + 1 < room; i++) to[k++] = from[i] >= 32 && from[i] < 127 ? from[i] : '?';
+    for (size_t i = 0; i < n && from[i] && k + 1 < room; i++)
+        to[k++] = from[i] >= 32 && from[i] < 127 ? from[i] : '?';
     to[k] = '\0';
 }
 
 static bool acceptable(const kl_msg_reply *m, ssize_t n, uint32_t kind) {
-    return n == (ssize_t)sizeof *m && m->head.kind == kind && m->head.version == KL_WIRE_VERSION && m->fault <= KL_FAULT_INPUT &&
-           m->n_samples <= KL_WIRE_MAX_SAMPLES && m->n_resources <= KL_MAX_LAUNCHES && m->n_digests <= KL_WIRE_MAX_SAMPLES;
+    return n == (ssize_t)sizeof *m && m->head.kind == kind && m->head.version == KL_WIRE_VERSION &&
+           m->fault <= KL_FAULT_INPUT && m->n_samples <= KL_WIRE_MAX_SAMPLES &&
+           m->n_resources <= KL_MAX_LAUNCHES && m->n_digests <= KL_WIRE_MAX_SAMPLES;
 }
 
-kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_patience *p, kl_error *e) {
+kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_patience *p,
+                          kl_error *e) {
     int readable = wait_readable(r, p);
     *fault = (kl_fault){0};
     if (readable < 0) {
@@ -196,31 +212,40 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_pati
     return KL_OK;
 }
 
-static kl_err ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes, uint32_t reply, int64_t timeout_ns, kl_error *e) {
+static kl_err runner_ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes,
+                         uint32_t reply, int64_t timeout_ns, kl_error *e) {
     kli_patience p = kli_patience_for(r, timeout_ns);
-    kl_err       code = kli_runner_send(r, message, bytes, NULL, 0, e);
+    kl_err code = kli_runner_send(r, message, bytes, NULL, 0, e);
     return code ? code : kli_runner_receive(r, fault, reply, &p, e);
 }
 
-/* ---- start --------------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------- */
 
 /* OpenCL implementations write a cache; native runners of candidates may write nowhere else. */
 static kl_err make_scratch_dir(kl_runner *r, kl_error *e) {
     kl_str dir = {0};
     r->scratch_dir = "";
     if (r->opts.backend != KL_BACKEND_OPENCL) return KL_OK;
-    kl_err code = kl_fs_temp_dir(&dir, r->arena, e);
+    kl_err code = kli_fs_temp_dir(&dir, r->arena, e);
     if (code) return code;
     if (geteuid() == 0 && !r->opts.trusted && chown(dir.ptr, 65534, 65534) != 0)
-        return kl_fail(e, KL_EIO, dir.ptr, "cannot give the folder to the runner: %s", strerror(errno));
+        return kl_fail(e, KL_EIO, dir.ptr, "cannot give the folder to the runner: %s",
+                       strerror(errno));
     r->scratch_dir = (char *)(uintptr_t)dir.ptr;
     return KL_OK;
 }
 
 kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
-    kl_arena  *a = kl_arena_new();
+    kl_arena *a = kl_arena_new();
     kl_runner *r = KL_NEW(a, kl_runner);
-    *r = (kl_runner){.opts = *o, .arena = a, .pid = -1, .socket = -1, .artefact_fd = -1, .control_fd = -1, .slack = KL_WIRE_ANY_SLACK, .handshake_ns = -1,
+    *r = (kl_runner){.opts = *o,
+                     .arena = a,
+                     .pid = -1,
+                     .socket = -1,
+                     .artefact_fd = -1,
+                     .control_fd = -1,
+                     .slack = KL_WIRE_ANY_SLACK,
+                     .handshake_ns = -1,
                      .handshake_sleep_ns = -1};
     *out = NULL;
     r->backend = kl_backend_get(o->backend);
@@ -238,20 +263,25 @@ kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
 
 static void note_isolation(kl_runner *r) {
     uint32_t bits = r->reply.isolation;
-    r->isolation = (kl_isolation){.seccomp = bits & KLI_ISOLATED_SECCOMP, .landlock = bits & KLI_ISOLATED_LANDLOCK,
-                                  .namespaces = r->namespaces, .user_switch = bits & KLI_ISOLATED_USER,
-                                  .rlimits = bits & KLI_ISOLATED_LIMITS, .landlock_abi = (int)(bits >> 8 & 0xFF)};
+    r->isolation = (kl_isolation){.seccomp = bits & KLI_ISOLATED_SECCOMP,
+                                  .landlock = bits & KLI_ISOLATED_LANDLOCK,
+                                  .namespaces = r->namespaces,
+                                  .user_switch = bits & KLI_ISOLATED_USER,
+                                  .rlimits = bits & KLI_ISOLATED_LIMITS,
+                                  .landlock_abi = (int)(bits >> 8 & 0xFF)};
 }
 
 static kl_err await_ready(kl_runner *r, kl_error *e) {
     kl_fault fault;
-    kl_err   code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, e);
     if (code || r->ready) return code;
     kli_patience p = kli_patience_for(r, READY_NS);
     code = kli_runner_receive(r, &fault, KL_MSG_READY, &p, e);
     if (code) return code;
-    if (fault.kind == KL_FAULT_DEVICE || fault.kind == KL_FAULT_REFUSED) return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
-    if (fault.kind) return kl_fail(e, KL_ESPAWN, r->backend->name, "the runner did not start: %s", fault.text);
+    if (fault.kind == KL_FAULT_DEVICE || fault.kind == KL_FAULT_REFUSED)
+        return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
+    if (fault.kind)
+        return kl_fail(e, KL_ESPAWN, r->backend->name, "the runner did not start: %s", fault.text);
     copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
     note_isolation(r);
     r->ready = true;
@@ -259,24 +289,27 @@ static kl_err await_ready(kl_runner *r, kl_error *e) {
 }
 
 kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e) {
-    if (threads < 1 || threads > 4096) return kl_fail(e, KL_EINVAL, r->backend->name, "%d threads are not possible", threads);
+    if (threads < 1 || threads > 4096)
+        return kl_fail(e, KL_EINVAL, r->backend->name, "%d threads are not possible", threads);
     r->opts.cpu = cpu;
     r->opts.threads = threads;
     return KL_OK;
 }
 
-/* ---- load, bind ---------------------------------------------------------------------------------------------- */
+/* ---- load, bind -------------------------------------------------------------------------- */
 
-/* A sealed copy in memory: what runs is what was inspected, whatever happens to the cache in between. */
+/* A sealed copy in memory: what runs is what was inspected, whatever happens to the cache in
+ * between. */
 static kl_err open_artefact(kl_runner *r, const kl_artefact *artefact, kl_error *e) {
     kl_str bytes;
     if (r->artefact_fd >= 0 && strcmp(r->artefact_hash, artefact->hash) == 0) return KL_OK;
     if (r->artefact_fd >= 0) close(r->artefact_fd);
     r->artefact_fd = -1;
     kl_arena *a = kl_arena_new();
-    kl_err    code = kl_fs_read(&bytes, a, artefact->path.ptr, (size_t)1 << 30, e);
-    if (!code && strcmp(kl_hash_of(bytes).hex, artefact->hash) != 0)
-        code = kl_fail(e, KL_EIO, artefact->path.ptr, "the file in the compile cache is not what was compiled");
+    kl_err code = kli_fs_read(&bytes, a, artefact->path.ptr, (size_t)1 << 30, e);
+    if (!code && strcmp(kli_hash_of(bytes).hex, artefact->hash) != 0)
+        code = kl_fail(e, KL_EIO, artefact->path.ptr,
+                       "the file in the compile cache is not what was compiled");
     int fd = code ? -1 : memfd_create("artefact", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     for (size_t done = 0; !code && done < bytes.len;) {
         ssize_t n = fd < 0 ? -1 : write(fd, bytes.ptr + done, bytes.len - done);
@@ -294,11 +327,14 @@ static kl_err open_artefact(kl_runner *r, const kl_artefact *artefact, kl_error 
     return KL_OK;
 }
 
-/* PoCL fixes its threads when it starts, and compiles for a shape before the filter closes: another shape is another process.  Its
- * cache stays, so that what was compiled once is not compiled again. */
-static kl_err restart_for_shape(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
+/* PoCL fixes its threads when it starts, and compiles for a shape before the filter closes: another
+ * shape is another process.  Its cache stays, so that what was compiled once is not compiled again.
+ */
+static kl_err restart_for_shape(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan,
+                                kl_error *e) {
     if (r->opts.backend != KL_BACKEND_OPENCL || !r->loaded_threads) return KL_OK;
-    if (r->loaded_threads == r->opts.threads && strcmp(r->artefact_hash, artefact->hash) == 0 && memcmp(&r->plan, plan, sizeof *plan) == 0)
+    if (r->loaded_threads == r->opts.threads && strcmp(r->artefact_hash, artefact->hash) == 0 &&
+        memcmp(&r->plan, plan, sizeof *plan) == 0)
         return KL_OK;
     kli_runner_kill(r);
     close(r->socket);
@@ -307,8 +343,8 @@ static kl_err restart_for_shape(kl_runner *r, const kl_artefact *artefact, const
     return kli_runner_spawn(r, e);
 }
 
-kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, const kl_artefact *artefact, const kl_plan *plan,
-                      kl_error *e) {
+kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
+                      const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
     *fault = (kl_fault){0};
     kl_err code = kli_runner_usable(r, e);
     if (!code) code = restart_for_shape(r, artefact, plan, e);
@@ -317,8 +353,12 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, co
     if (code) return code;
     kl_msg_load *m = calloc(1, sizeof *m);
     if (!m) kl_oom(sizeof *m);
-    *m = (kl_msg_load){.head = {KL_MSG_LOAD, KL_WIRE_VERSION}, .artefact_kind = artefact->kind, .trusted = r->opts.trusted,
-                       .cpu = r->opts.cpu, .threads = r->opts.threads, .plan = *plan};
+    *m = (kl_msg_load){.head = {KL_MSG_LOAD, KL_WIRE_VERSION},
+                       .artefact_kind = artefact->kind,
+                       .trusted = r->opts.trusted,
+                       .cpu = r->opts.cpu,
+                       .threads = r->opts.threads,
+                       .plan = *plan};
     kli_patience p = kli_patience_for(r, LOAD_NS);
     code = kli_runner_send(r, m, sizeof *m, &r->artefact_fd, 1, e);
     free(m);
@@ -330,7 +370,8 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources, co
     r->loaded_threads = r->opts.threads;
     for (uint32_t i = 0; i < plan->n_launches && resources; i++)
         resources[i] = i < r->reply.n_resources ? r->reply.resources[i] : (kl_resources){0};
-    if (r->reply.text[0]) copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    if (r->reply.text[0])
+        copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
     return KL_OK;
 }
 
@@ -338,8 +379,10 @@ static kl_err open_control(kl_runner *r, kl_error *e) {
     if (r->control) return KL_OK;
     r->control_fd = kli_memory_make("control", sizeof *r->control);
     void *p = r->control_fd < 0 ? MAP_FAILED
-                                : mmap(NULL, sizeof *r->control, PROT_READ | PROT_WRITE, MAP_SHARED, r->control_fd, 0);
-    if (p == MAP_FAILED) return kl_fail(e, KL_EIO, "shared memory", "no control page: %s", strerror(errno));
+                                : mmap(NULL, sizeof *r->control, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                       r->control_fd, 0);
+    if (p == MAP_FAILED)
+        return kl_fail(e, KL_EIO, "shared memory", "no control page: %s", strerror(errno));
     r->control = p;
     return KL_OK;
 }
@@ -348,9 +391,12 @@ static kl_err open_control(kl_runner *r, kl_error *e) {
 static kl_err adopt_layout(kl_runner *r, const kl_memory *m, kl_error *e) {
     kl_err code = kl_layout_make(&r->layout, &r->plan, m->layout.n_sets, m->layout.n_slots, e);
     if (code) return code;
-    if (r->layout.set_bytes != m->layout.set_bytes || r->layout.slot_bytes != m->layout.slot_bytes ||
-        memcmp(r->layout.tensor_offset, m->layout.tensor_offset, sizeof m->layout.tensor_offset) != 0)
-        return kl_fail(e, KL_EINVAL, r->backend->name, "the plan's tensors do not fit the shared pages");
+    if (r->layout.set_bytes != m->layout.set_bytes ||
+        r->layout.slot_bytes != m->layout.slot_bytes ||
+        memcmp(r->layout.tensor_offset, m->layout.tensor_offset, sizeof m->layout.tensor_offset) !=
+            0)
+        return kl_fail(e, KL_EINVAL, r->backend->name,
+                       "the plan's tensors do not fit the shared pages");
     return KL_OK;
 }
 
@@ -362,9 +408,12 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
     if (!code) code = open_control(r, e);
     if (code) return code;
     bool scratch_is_ours = r->backend->shared_memory;
-    int  scratch = kli_memory_make("scratch", scratch_is_ours ? r->layout.scratch_bytes * r->layout.n_slots : 0);
-    if (scratch < 0) return kl_fail(e, KL_EIO, "shared memory", "no room for scratch buffers: %s", strerror(errno));
-    const int         fds[4] = {m->inputs_ro_fd, m->outputs_fd, scratch, r->control_fd};
+    int scratch = kli_memory_make(
+        "scratch", scratch_is_ours ? r->layout.scratch_bytes * r->layout.n_slots : 0);
+    if (scratch < 0)
+        return kl_fail(e, KL_EIO, "shared memory", "no room for scratch buffers: %s",
+                       strerror(errno));
+    const int fds[4] = {m->inputs_ro_fd, m->outputs_fd, scratch, r->control_fd};
     const kl_msg_bind message = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}, .layout = r->layout};
     kli_patience p = kli_patience_for(r, BIND_NS);
     code = kli_runner_send(r, &message, sizeof message, fds, 4, e);
@@ -374,11 +423,12 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
     if (!r->bound) return code;
     r->memory = *m;
     r->handshake_ns = r->handshake_sleep_ns = -1;
-    if (r->reply.text[0]) copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    if (r->reply.text[0])
+        copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
     return KL_OK;
 }
 
-/* ---- upload, run, stop --------------------------------------------------------------------------------------- */
+/* ---- upload, run, stop ------------------------------------------------------------------- */
 
 kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e) {
     *fault = (kl_fault){0};
@@ -386,16 +436,20 @@ kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t 
     KL_ASSERT(code || (r->bound && first < r->layout.n_sets && n <= r->layout.n_sets - first));
     if (code || r->backend->shared_memory) return code;
     const kl_msg_upload m = {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, first, n};
-    return ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
+    return runner_ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
 }
 
 void kl_runner_slack(kl_runner *r, uint8_t byte) { r->slack = byte; }
 
 const uint64_t *kl_runner_digests(const kl_runner *r, uint32_t calls) {
-    return !r->backend->shared_memory && r->control && calls && r->reply.n_digests == calls ? r->control->digests : NULL;
+    return !r->backend->shared_memory && r->control && calls && r->reply.n_digests == calls
+               ? r->control->digests
+               : NULL;
 }
 
-uint64_t kl_runner_blank_digest(const kl_runner *r) { return r->backend->shared_memory || !r->control ? 0 : r->control->blank_digest; }
+uint64_t kl_runner_blank_digest(const kl_runner *r) {
+    return r->backend->shared_memory || !r->control ? 0 : r->control->blank_digest;
+}
 
 kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e) {
     *fault = (kl_fault){0};
@@ -403,18 +457,18 @@ kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poi
     KL_ASSERT(code || (r->bound && slot < r->layout.n_slots));
     if (code || r->backend->shared_memory) return code;
     const kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, slot, poison};
-    return ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
+    return runner_ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
 }
 
-kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns, int64_t *wall_ns,
-                     kl_error *e) {
+kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison,
+                     int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
     *fault = (kl_fault){0};
     kl_err code = kli_runner_usable(r, e);
     if (code) return code;
     KL_ASSERT(r->bound && set < r->layout.n_sets && slot < r->layout.n_slots);
     if (r->backend->shared_memory) kl_memory_poison(&r->memory, &r->plan, slot, poison);
     const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, r->slack};
-    code = ask(r, fault, &m, sizeof m, KL_MSG_DONE, timeout_ns, e);
+    code = runner_ask(r, fault, &m, sizeof m, KL_MSG_DONE, timeout_ns, e);
     if (wall_ns) *wall_ns = !code && !fault->kind && r->reply.wall_ns > 0 ? r->reply.wall_ns : 0;
     return code;
 }
@@ -430,6 +484,6 @@ void kl_runner_stop(kl_runner *r) {
     if (r->artefact_fd >= 0) close(r->artefact_fd);
     if (r->control) munmap(r->control, sizeof *r->control);
     if (r->control_fd >= 0) close(r->control_fd);
-    if (r->scratch_dir && r->scratch_dir[0]) kl_fs_remove_tree(r->scratch_dir);
+    if (r->scratch_dir && r->scratch_dir[0]) kli_fs_remove_tree(r->scratch_dir);
     kl_arena_free(r->arena);
 }

@@ -1,19 +1,23 @@
-/* runner_cpu.c - runs shared objects: candidates in forked children, trusted code and plugins in the runner itself.
+/* runner_cpu.c - runs shared objects: candidates in forked children, trusted code and plugins in
+ * the runner itself.
  *
  *   candidate   RUN   fork -> map -> filter -> relocate -> calls -> exit
- *               TIME  fork -> map, private view of the outputs -> filter -> relocate -> warm calls -> exit   (warms caches, leaves no trace)
- *                     fork -> map, settle pages -> filter -> relocate -> armed .. go -> calls -> done -> exit
- *   plugin      the same calls in this process, so that a library keeps its threads and its packing buffers
- *   trusted     kernels RUN here and are timed like candidates, without the filter
+ *               TIME  fork -> map, private view of the outputs -> filter -> relocate -> warm calls
+ * -> exit   (warms caches, leaves no trace) fork -> map, settle pages -> filter -> relocate ->
+ * armed .. go -> calls -> done -> exit plugin      the same calls in this process, so that a
+ * library keeps its threads and its packing buffers trusted     kernels RUN here and are timed like
+ * candidates, without the filter
  *
- * Warm calls of a candidate run in a process of their own: caches know physical pages, so they are as warm afterwards, but
- * nothing the kernel computed or kept is there when the timed calls begin.  For the same reason the pool of OpenMP threads is
- * started by us, before the filter that forbids new threads.
+ * Warm calls of a candidate run in a process of their own: caches know physical pages, so they are
+ * as warm afterwards, but nothing the kernel computed or kept is there when the timed calls begin.
+ * For the same reason the pool of OpenMP threads is started by us, before the filter that forbids
+ * new threads.
  *
- * The runner itself never holds candidate code (cpu_load.c).  What a child could write and the next could read: nothing.  Its own slots
- * are filled anew before each request, every other slot is hidden, the report and the handshake's page are cleared at every fork, the page
- * of samples is not there, and all else is its private copy.
- * Not here: what an end of a child means (cpu_child.c), the handshake (runners.c).  SPDX-License-Identifier: Apache-2.0 */
+ * The runner itself never holds candidate code (cpu_load.c).  What a child could write and the next
+ * could read: nothing.  Its own slots are filled anew before each request, every other slot is
+ * hidden, the report and the handshake's page are cleared at every fork, the page of samples is not
+ * there, and all else is its private copy. Not here: what an end of a child means (cpu_child.c),
+ * the handshake (runners.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_call.h"
 #include "cpu_child.h"
 #include "cpu_load.h"
@@ -32,61 +36,69 @@
 #include <unistd.h>
 
 typedef struct {
-    kli_object        object;         /* of a candidate */
-    void             *library;        /* of a trusted kernel */
-    void            (*entries[KL_MAX_LAUNCHES])(void);
-    kli_plugin        plugin;
-    bool              is_plugin;
-    kli_filter        kernel_filter, threads_filter;
+    kli_object object; /* of a candidate */
+    void *library;     /* of a trusted kernel */
+    void (*entries[KL_MAX_LAUNCHES])(void);
+    kli_plugin plugin;
+    bool is_plugin;
+    kli_filter kernel_filter, threads_filter;
     kli_child_report *report;
-    uint32_t          sequence;
+    uint32_t sequence;
 } cpu_state;
 
 /* One call of everything the plan launches, or of a plugin, with all arguments in place. */
 typedef struct {
-    kli_call        *launches;
+    kli_backend_call *launches;
     kli_plugin_frame *frame;
 } prepared;
 
-/* ---- open, load ---------------------------------------------------------------------------------------------- */
+/* ---- open, load -------------------------------------------------------------------------- */
 
-/* Some functions that kernels may call ask the system something the first time, which no filter would allow: they ask now. */
-static int compare_bytes(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
+/* Some functions that kernels may call ask the system something the first time, which no filter
+ * would allow: they ask now. */
+static int compare_bytes(const void *a, const void *b) {
+    return *(const char *)a - *(const char *)b;
+}
 
 static void ask_beforehand(void) {
     char many[4096] = {1};
     qsort(many, sizeof many, 1, compare_bytes);
 }
 
-static int cpu_open(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int cpu_open(kli_runner_ctx *c, kl_msg_reply *reply) {
     cpu_state *s = calloc(1, sizeof *s);
     if (!s) kl_oom(sizeof *s);
     c->state = s;
     s->report = kli_child_report_open();
-    if (!s->report) return kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "no shared page: %s", strerror(errno));
+    if (!s->report)
+        return kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "no shared page: %s", strerror(errno));
     kli_child_catch(s->report, !c->trusted);
     if (c->trusted) return 0;
     ask_beforehand();
-    if (kli_filter_build(&s->kernel_filter, KLI_FILTER_KERNEL) && kli_filter_build(&s->threads_filter, KLI_FILTER_THREADS))
+    if (kli_filter_build(&s->kernel_filter, KLI_FILTER_KERNEL) &&
+        kli_filter_build(&s->threads_filter, KLI_FILTER_THREADS))
         reply->isolation |= KLI_ISOLATED_SECCOMP;
     return 0;
 }
 
-static void set_threads(const kl_runner_ctx *c, void *symbol) {
+static void set_threads(const kli_runner_ctx *c, void *symbol) {
     void (*omp_set_num_threads)(int);
     memcpy(&omp_set_num_threads, &symbol, sizeof symbol);
     if (symbol) omp_set_num_threads(c->threads);
 }
 
-/* OpenMP's threads outlive the kernel that started them: their library stays when the kernel's is closed. */
+/* OpenMP's threads outlive the kernel that started them: their library stays when the kernel's is
+ * closed. */
 static void keep_openmp(void) {
     static const char *const RUNTIMES[] = {"libgomp.so.1", "libomp.so.5"};
-    for (size_t i = 0; i < KL_COUNT(RUNTIMES); i++) (void)dlopen(RUNTIMES[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    for (size_t i = 0; i < KL_COUNT(RUNTIMES); i++)
+        (void)dlopen(RUNTIMES[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-static int load_trusted(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+static int load_trusted(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
     s->library = kli_dlopen_fd(c->artefact_fd, false);
-    if (!s->library) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "cannot be loaded: %s", dlerror());
+    if (!s->library)
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "cannot be loaded: %s", dlerror());
     keep_openmp();
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         void *symbol = dlsym(s->library, c->plan.launches[i].entry);
@@ -96,24 +108,27 @@ static int load_trusted(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
     return 0;
 }
 
-static int load_candidate(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+static int load_candidate(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
     if (kli_object_open(&s->object, c, reply)) return 1;
-    for (uint32_t i = 0; i < c->plan.n_launches; i++) s->entries[i] = kli_object_entry(&s->object, c->plan.launches[i].entry);
+    for (uint32_t i = 0; i < c->plan.n_launches; i++)
+        s->entries[i] = kli_object_entry(&s->object, c->plan.launches[i].entry);
     set_threads(c, kli_object_openmp(&s->object, "omp_set_num_threads"));
     return 0;
 }
 
-static int load_kernel(cpu_state *s, kl_runner_ctx *c, kl_msg_reply *reply) {
+static int runner_cpu_load_kernel(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
     if (c->trusted ? load_trusted(s, c, reply) : load_candidate(s, c, reply)) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
-        if (!s->entries[i]) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel", c->plan.launches[i].entry);
+        if (!s->entries[i])
+            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel",
+                                   c->plan.launches[i].entry);
         reply->resources[i] = (kl_resources){.max_threads = (uint32_t)c->threads};
     }
     reply->n_resources = c->plan.n_launches;
     return 0;
 }
 
-static int cpu_load(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int cpu_load(kli_runner_ctx *c, kl_msg_reply *reply) {
     cpu_state *s = c->state;
     if (s->library) dlclose(s->library);
     s->library = NULL;
@@ -121,17 +136,23 @@ static int cpu_load(kl_runner_ctx *c, kl_msg_reply *reply) {
     kli_plugin_close(&s->plugin);
     s->is_plugin = c->artefact_kind == KL_ARTEFACT_PLUGIN;
     if (!s->is_plugin && c->artefact_kind != KL_ARTEFACT_SHARED_OBJECT)
-        return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs shared objects and plugins only");
-    return s->is_plugin ? kli_plugin_load(&s->plugin, c, reply) : load_kernel(s, c, reply);
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                               "this runner runs shared objects and plugins only");
+    return s->is_plugin ? kli_plugin_load(&s->plugin, c, reply)
+                        : runner_cpu_load_kernel(s, c, reply);
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------- */
 
-static void add_scalar(kli_call *call, kl_dtype type, double value) {
+static void add_scalar(kli_backend_call *call, kl_dtype type, double value) {
     uint64_t bits = 0;
     switch (type) {
-    case KL_F64: kli_call_add_double(call, value); return;
-    case KL_F32: kli_call_add_float(call, (float)value); return;
+    case KL_F64:
+        kli_call_add_double(call, value);
+        return;
+    case KL_F32:
+        kli_call_add_float(call, (float)value);
+        return;
     case KL_F16:
     case KL_BF16:
     case KL_F8E4M3:
@@ -140,22 +161,40 @@ static void add_scalar(kli_call *call, kl_dtype type, double value) {
         if (type == KL_F16)
             kli_call_add_half(call, (uint16_t)bits);
         else
-            kli_call_add_int(call, bits); /* C has no such type: its bits travel as an unsigned integer */
+            kli_call_add_int(call,
+                             bits); /* C has no such type: its bits travel as an unsigned integer */
         return;
-    default: kli_call_add_int(call, (uint64_t)(int64_t)value);
+    default:
+        kli_call_add_int(call, (uint64_t)(int64_t)value);
     }
 }
 
-static int add_argument(kli_call *call, const kl_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot) {
+static int add_argument(kli_backend_call *call, const kli_runner_ctx *c, const kl_value *v,
+                        uint32_t set, uint32_t slot) {
     switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR: kli_call_add_int(call, (uintptr_t)kl_ctx_tensor(c, v->index, set, slot)); return 0;
-    case KL_VALUE_BUFFER: kli_call_add_int(call, (uintptr_t)kl_ctx_buffer(c, v->index, slot)); return 0;
-    case KL_VALUE_I32: kli_call_add_int(call, (uint64_t)(int64_t)(int32_t)v->i); return 0;
-    case KL_VALUE_I64: kli_call_add_int(call, (uint64_t)v->i); return 0;
-    case KL_VALUE_F32: kli_call_add_float(call, (float)v->f); return 0;
-    case KL_VALUE_F64: kli_call_add_double(call, v->f); return 0;
-    case KL_VALUE_SCALAR: add_scalar(call, (kl_dtype)c->plan.tensors[v->index].dtype, v->f); return 0;
-    default: return -1;
+    case KL_VALUE_TENSOR:
+        kli_call_add_int(call, (uintptr_t)kli_ctx_tensor(c, v->index, set, slot));
+        return 0;
+    case KL_VALUE_BUFFER:
+        kli_call_add_int(call, (uintptr_t)kli_ctx_buffer(c, v->index, slot));
+        return 0;
+    case KL_VALUE_I32:
+        kli_call_add_int(call, (uint64_t)(int64_t)(int32_t)v->i);
+        return 0;
+    case KL_VALUE_I64:
+        kli_call_add_int(call, (uint64_t)v->i);
+        return 0;
+    case KL_VALUE_F32:
+        kli_call_add_float(call, (float)v->f);
+        return 0;
+    case KL_VALUE_F64:
+        kli_call_add_double(call, v->f);
+        return 0;
+    case KL_VALUE_SCALAR:
+        add_scalar(call, (kl_dtype)c->plan.tensors[v->index].dtype, v->f);
+        return 0;
+    default:
+        return -1;
     }
 }
 
@@ -165,16 +204,18 @@ static void prepared_free(prepared *p) {
     *p = (prepared){0};
 }
 
-static int prepare_plugin(prepared *p, const kl_runner_ctx *c, uint32_t set, uint32_t slot) {
+static int prepare_plugin(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
     p->frame = malloc(sizeof *p->frame);
     if (!p->frame) kl_oom(sizeof *p->frame);
     kli_plugin_frame_init(p->frame, c, NULL);
     for (uint32_t i = 0; i < c->plan.n_tensors; i++)
-        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR) p->frame->tensors[i].data = kl_ctx_tensor(c, i, set, slot);
+        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR)
+            p->frame->tensors[i].data = kli_ctx_tensor(c, i, set, slot);
     return 0;
 }
 
-static int prepare(prepared *p, const kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+static int runner_cpu_prepare(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot,
+                              kl_msg_reply *reply) {
     const cpu_state *s = c->state;
     *p = (prepared){0};
     if (s->is_plugin) return prepare_plugin(p, c, set, slot);
@@ -185,44 +226,48 @@ static int prepare(prepared *p, const kl_runner_ctx *c, uint32_t set, uint32_t s
         kli_call_init(&p->launches[i], s->entries[i]);
         for (uint32_t k = 0; k < l->n_args; k++)
             if (add_argument(&p->launches[i], c, &l->args[k], set, slot) != 0)
-                return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "argument %u of `%s` means nothing on a CPU", k + 1, l->entry);
+                return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                                       "argument %u of `%s` means nothing on a CPU", k + 1,
+                                       l->entry);
     }
     return 0;
 }
 
-static int call_all(const kl_runner_ctx *c, const prepared *p) {
+static int runner_cpu_call_all(const kli_runner_ctx *c, const prepared *p) {
     const cpu_state *s = c->state;
     if (s->is_plugin) return s->plugin.run(s->plugin.state, &p->frame->call);
     for (uint32_t i = 0; i < c->plan.n_launches; i++) kli_call_make(&p->launches[i]);
     return 0;
 }
 
-static int cpu_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int cpu_bind(kli_runner_ctx *c, kl_msg_reply *reply) {
     cpu_state *s = c->state;
-    prepared   p;
-    char       why[256] = "";
+    prepared p;
+    char why[256] = "";
     if (!s->is_plugin) return 0;
-    if (prepare(&p, c, 0, 0, reply)) return 1;
+    if (runner_cpu_prepare(&p, c, 0, 0, reply)) return 1;
     int refused = s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why);
     prepared_free(&p);
-    if (refused) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why[0] ? why : "the plugin refuses this shape");
+    if (refused)
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s",
+                               why[0] ? why : "the plugin refuses this shape");
     const char *says = s->plugin.describe(s->plugin.state);
     if (says) (void)strncpy(reply->text, says, sizeof reply->text - 1);
     return 0;
 }
 
-/* ---- children ------------------------------------------------------------------------------------------------ */
+/* ---- children ---------------------------------------------------------------------------- */
 
 /* A core for each thread of a pool. */
 typedef struct {
-    cpu_set_t  cores;
+    cpu_set_t cores;
     atomic_int taken;
 } core_share;
 
 static void take_a_core(void *data) {
     core_share *share = data;
-    int         skip = atomic_fetch_add(&share->taken, 1);
-    cpu_set_t   one;
+    int skip = atomic_fetch_add(&share->taken, 1);
+    cpu_set_t one;
     CPU_ZERO(&one);
     for (size_t core = 0; core < CPU_SETSIZE && !CPU_COUNT(&one); core++)
         if (CPU_ISSET(core, &share->cores) && skip-- == 0) CPU_SET(core, &one);
@@ -231,22 +276,25 @@ static void take_a_core(void *data) {
 
 static void take_what_comes(void *data) { (void)data; }
 
-/* Have libgomp make its threads now, by a parallel region of ours, before new threads are forbidden; each on its core where there are
- * enough: two that spin at one barrier on one core take a time slice for every step. */
-static void start_thread_pool(const kl_runner_ctx *c) {
+/* Have libgomp make its threads now, by a parallel region of ours, before new threads are
+ * forbidden; each on its core where there are enough: two that spin at one barrier on one core take
+ * a time slice for every step. */
+static void start_thread_pool(const kli_runner_ctx *c) {
     const cpu_state *s = c->state;
-    core_share       share = {0};
+    core_share share = {0};
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
-    void *symbol = c->trusted ? dlsym(s->library, "GOMP_parallel") : kli_object_openmp(&s->object, "GOMP_parallel");
+    void *symbol = c->trusted ? dlsym(s->library, "GOMP_parallel")
+                              : kli_object_openmp(&s->object, "GOMP_parallel");
     memcpy(&parallel, &symbol, sizeof symbol);
     (void)sched_getaffinity(0, sizeof share.cores, &share.cores);
     const bool enough = CPU_COUNT(&share.cores) >= c->threads;
     if (symbol) parallel(enough ? take_a_core : take_what_comes, &share, (unsigned)c->threads, 0);
 }
 
-/* The last steps before candidate code, whose bytes are looked at behind the filter alone.  Where no filter can be had the gate has
- * been told so (READY).  A trusted kernel was loaded with its runner. */
-static void confine_child(const kl_runner_ctx *c) {
+/* The last steps before candidate code, whose bytes are looked at behind the filter alone.  Where
+ * no filter can be had the gate has been told so (READY).  A trusted kernel was loaded with its
+ * runner. */
+static void confine_child(const kli_runner_ctx *c) {
     const cpu_state *s = c->state;
     if (!c->trusted && !kli_object_map(&s->object)) _exit(1);
     kli_child_enter();
@@ -256,21 +304,24 @@ static void confine_child(const kl_runner_ctx *c) {
     if (!c->trusted) kli_object_relocate(&s->object);
 }
 
-static _Noreturn void finish_child(const kl_runner_ctx *c, uint32_t sequence) {
+static _Noreturn void finish_child(const kli_runner_ctx *c, uint32_t sequence) {
     const cpu_state *s = c->state;
     atomic_store(&s->report->finished, sequence);
     _exit(0);
 }
 
-/* Notes of an earlier child between the words; `armed` is awaited by the gate, which has cleared it. */
-static void clear_handshake(const kl_runner_ctx *c) { memset((void *)c->control, 0, offsetof(kl_control, samples_ns)); }
+/* Notes of an earlier child between the words; `armed` is awaited by the gate, which has cleared
+ * it. */
+static void clear_handshake(const kli_runner_ctx *c) {
+    memset((void *)c->control, 0, offsetof(kl_control, samples_ns));
+}
 
-static pid_t fork_child(kl_runner_ctx *c, uint32_t *sequence, kl_msg_reply *reply) {
+static pid_t fork_child(kli_runner_ctx *c, uint32_t *sequence, kl_msg_reply *reply) {
     cpu_state *s = c->state;
     *sequence = ++s->sequence;
     clear_handshake(c);
     pid_t child = kli_child_fork(s->report);
-    if (child < 0) kl_reply_fault(reply, KL_FAULT_DEVICE, 0, "cannot fork: %s", strerror(errno));
+    if (child < 0) kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "cannot fork: %s", strerror(errno));
     return child;
 }
 
@@ -280,157 +331,191 @@ static void *map_at(char *where, size_t bytes, int protection, int fd, uint64_t 
 }
 
 static bool hide(char *base, uint64_t stride, uint32_t from, uint32_t to) {
-    return !base || !stride || from >= to || map_at(base + stride * from, stride * (to - from), PROT_NONE, -1, 0) != MAP_FAILED;
+    return !base || !stride || from >= to ||
+           map_at(base + stride * from, stride * (to - from), PROT_NONE, -1, 0) != MAP_FAILED;
 }
 
-/* Only the call's own slots stay: the others hold answers of the baseline and could keep notes from batch to batch. */
-static bool hide_other_slots(const kl_runner_ctx *c, uint32_t first, uint32_t calls) {
+/* Only the call's own slots stay: the others hold answers of the baseline and could keep notes from
+ * batch to batch. */
+static bool hide_other_slots(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     const uint32_t n = c->layout.n_slots, from = first % n, to = from + calls;
     if (calls >= n) return true;
-    char          *base[2] = {c->outputs, c->scratch_bytes ? c->scratch : NULL};
+    char *base[2] = {c->outputs, c->scratch_bytes ? c->scratch : NULL};
     const uint64_t stride[2] = {c->layout.slot_bytes, c->layout.scratch_bytes};
-    bool           ok = true;
+    bool ok = true;
     for (int i = 0; i < 2 && ok; i++)
-        ok = to <= n ? hide(base[i], stride[i], 0, from) && hide(base[i], stride[i], to, n) : hide(base[i], stride[i], to - n, from);
+        ok = to <= n ? hide(base[i], stride[i], 0, from) && hide(base[i], stride[i], to, n)
+                     : hide(base[i], stride[i], to - n, from);
     return ok;
 }
 
 /* Samples are for devices that time themselves; the handshake is for a timed batch. */
-static bool hide_control(const kl_runner_ctx *c, bool keep_handshake) {
+static bool hide_control(const kli_runner_ctx *c, bool keep_handshake) {
     size_t kept = keep_handshake ? offsetof(kl_control, samples_ns) : 0;
     return munmap((char *)c->control + kept, sizeof *c->control - kept) == 0;
 }
 
-static int run_in_child(kl_runner_ctx *c, uint32_t slot, const prepared *p, kl_msg_reply *reply) {
+static int run_in_child(kli_runner_ctx *c, uint32_t slot, const prepared *p, kl_msg_reply *reply) {
     const cpu_state *s = c->state;
-    uint32_t         sequence;
-    pid_t            child = fork_child(c, &sequence, reply);
+    uint32_t sequence;
+    pid_t child = fork_child(c, &sequence, reply);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
-    kli_child_settle(c, 0, 0);
+    kli_child_prefault(c, 0, 0);
     if (!hide_other_slots(c, slot, 1) || !hide_control(c, false)) _exit(1);
     confine_child(c);
-    int64_t start = kl_now_ns();
-    (void)call_all(c, p);
-    s->report->wall_ns = kl_now_ns() - start;
+    int64_t start = kli_now_ns();
+    (void)runner_cpu_call_all(c, p);
+    s->report->wall_ns = kli_now_ns() - start;
     finish_child(c, sequence);
 }
 
-static int run_here(kl_runner_ctx *c, const prepared *p, kl_msg_reply *reply) {
-    int64_t start = kl_now_ns();
-    int     code = call_all(c, p);
-    reply->wall_ns = kl_now_ns() - start;
-    return code ? kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", code) : 0;
+static int runner_cpu_run_here(kli_runner_ctx *c, const prepared *p, kl_msg_reply *reply) {
+    int64_t start = kli_now_ns();
+    int code = runner_cpu_call_all(c, p);
+    reply->wall_ns = kli_now_ns() - start;
+    return code ? kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", code)
+                : 0;
 }
 
 /* Outputs of the slot were poisoned by the gate, through its own mapping. */
-static int cpu_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
+static int cpu_run(kli_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
     prepared p;
-    kl_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
-    int failed = prepare(&p, c, m->set, m->slot, reply);
-    if (!failed) failed = c->trusted ? run_here(c, &p, reply) : run_in_child(c, m->slot, &p, reply);
+    kli_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
+    int failed = runner_cpu_prepare(&p, c, m->set, m->slot, reply);
+    if (!failed)
+        failed =
+            c->trusted ? runner_cpu_run_here(c, &p, reply) : run_in_child(c, m->slot, &p, reply);
     prepared_free(&p);
-    return failed ? failed : kl_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
+    return failed ? failed : kli_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------- */
 
 static void free_calls(prepared *calls, uint32_t n) {
     for (uint32_t j = 0; j < n; j++) prepared_free(&calls[j]);
     free(calls);
 }
 
-static int make_calls(prepared **out, kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply) {
+static int make_calls(prepared **out, kli_runner_ctx *c, uint32_t first, uint32_t n,
+                      kl_msg_reply *reply) {
     int failed = 0;
     *out = calloc(n ? n : 1, sizeof **out);
     if (!*out) kl_oom(n * sizeof **out);
     for (uint32_t j = 0; j < n && !failed; j++)
-        failed = prepare(&(*out)[j], c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots, reply);
+        failed = runner_cpu_prepare(&(*out)[j], c, (first + j) % c->layout.n_sets,
+                                    (first + j) % c->layout.n_slots, reply);
     return failed;
 }
 
-/* Copy-on-write views of the slots that warm calls use, at the same addresses; nothing where the other slots and the control words
- * were.  A warm call sees what a timed one will and leaves nothing. */
-static bool make_private(const kl_runner_ctx *c, uint32_t first, uint32_t calls) {
+/* Copy-on-write views of the slots that warm calls use, at the same addresses; nothing where the
+ * other slots and the control words were.  A warm call sees what a timed one will and leaves
+ * nothing. */
+static bool make_private(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     const kl_layout *l = &c->layout;
-    bool             ok = map_at(c->outputs, c->outputs_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
-    if (ok && c->scratch_bytes) ok = map_at(c->scratch, c->scratch_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
+    bool ok = map_at(c->outputs, c->outputs_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
+    if (ok && c->scratch_bytes)
+        ok = map_at(c->scratch, c->scratch_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
     for (uint32_t j = 0; ok && j < calls && j < l->n_slots; j++) {
-        uint64_t slot = (first + j) % l->n_slots, output = slot * l->slot_bytes, scratch = slot * l->scratch_bytes;
-        ok = map_at(c->outputs + output, l->slot_bytes, PROT_READ | PROT_WRITE, c->outputs_fd, output) != MAP_FAILED;
-        if (ok && c->scratch_bytes) ok = map_at(c->scratch + scratch, l->scratch_bytes, PROT_READ | PROT_WRITE, -1, 0) != MAP_FAILED;
+        uint64_t slot = (first + j) % l->n_slots, output = slot * l->slot_bytes,
+                 scratch = slot * l->scratch_bytes;
+        ok = map_at(c->outputs + output, l->slot_bytes, PROT_READ | PROT_WRITE, c->outputs_fd,
+                    output) != MAP_FAILED;
+        if (ok && c->scratch_bytes)
+            ok = map_at(c->scratch + scratch, l->scratch_bytes, PROT_READ | PROT_WRITE, -1, 0) !=
+                 MAP_FAILED;
     }
     return ok && hide_control(c, false);
 }
 
-static int warm_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
+static int warm_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls,
+                         kl_msg_reply *reply) {
     const cpu_state *s = c->state;
-    uint32_t         sequence;
+    uint32_t sequence;
     if (!m->warm || !m->calls) return 0;
     pid_t child = fork_child(c, &sequence, reply);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
-    if (!make_private(c, m->first, m->warm < m->calls ? m->warm : m->calls)) finish_child(c, sequence); /* no room: not warmed */
+    if (!make_private(c, m->first, m->warm < m->calls ? m->warm : m->calls))
+        finish_child(c, sequence); /* no room: not warmed */
     confine_child(c);
-    for (uint32_t j = 0; j < m->warm; j++) (void)call_all(c, &calls[j % m->calls]);
+    for (uint32_t j = 0; j < m->warm; j++) (void)runner_cpu_call_all(c, &calls[j % m->calls]);
     finish_child(c, sequence);
 }
 
-static int time_in_child(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
+static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls,
+                         kl_msg_reply *reply) {
     const cpu_state *s = c->state;
-    uint32_t         sequence;
+    uint32_t sequence;
     if (warm_in_child(c, m, calls, reply)) return 1;
     pid_t child = fork_child(c, &sequence, reply);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
-    kli_child_settle(c, m->first, m->calls);
+    kli_child_prefault(c, m->first, m->calls);
     if (!hide_other_slots(c, m->first, m->calls) || !hide_control(c, true)) _exit(1);
     confine_child(c);
-    kl_control_arm(c->control, m->sequence, m->spin);
-    for (uint32_t j = 0; j < m->calls; j++) (void)call_all(c, &calls[j]);
-    kl_control_done(c->control, m->sequence, m->spin);
+    kli_control_arm(c->control, m->sequence, m->spin);
+    for (uint32_t j = 0; j < m->calls; j++) (void)runner_cpu_call_all(c, &calls[j]);
+    kli_control_done(c->control, m->sequence, m->spin);
     finish_child(c, sequence);
 }
 
 /* Trusted warm calls use the sets and slots behind the batch's own. */
-static int time_here(kl_runner_ctx *c, const kl_msg_time *m, const prepared *calls, kl_msg_reply *reply) {
+static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls,
+                     kl_msg_reply *reply) {
     prepared *warm;
-    int       failed = make_calls(&warm, c, m->first + m->calls, m->warm, reply);
-    for (uint32_t j = 0; j < m->warm && !failed; j++) failed = call_all(c, &warm[j]);
+    int failed = make_calls(&warm, c, m->first + m->calls, m->warm, reply);
+    for (uint32_t j = 0; j < m->warm && !failed; j++) failed = runner_cpu_call_all(c, &warm[j]);
     if (!failed) {
-        kli_child_settle(c, m->first, m->calls); /* fresh pages fault in outside the interval, as they do for a child */
-        kl_control_arm(c->control, m->sequence, m->spin);
-        for (uint32_t j = 0; j < m->calls; j++) failed |= call_all(c, &calls[j]);
-        kl_control_done(c->control, m->sequence, m->spin);
+        kli_child_prefault(
+            c, m->first,
+            m->calls); /* fresh pages fault in outside the interval, as they do for a child */
+        kli_control_arm(c->control, m->sequence, m->spin);
+        for (uint32_t j = 0; j < m->calls; j++) failed |= runner_cpu_call_all(c, &calls[j]);
+        kli_control_done(c->control, m->sequence, m->spin);
     }
     free_calls(warm, m->warm);
-    return failed ? kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", failed) : 0;
+    return failed
+               ? kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", failed)
+               : 0;
 }
 
-/* A library keeps its threads and packing buffers from call to call, as it would for its user.  A trusted kernel is timed as a candidate
- * is, in a child: what a fork costs the first microseconds must not tell the two apart. */
-static bool stays_here(const kl_runner_ctx *c) {
+/* A library keeps its threads and packing buffers from call to call, as it would for its user.  A
+ * trusted kernel is timed as a candidate is, in a child: what a fork costs the first microseconds
+ * must not tell the two apart. */
+static bool stays_here(const kli_runner_ctx *c) {
     const cpu_state *s = c->state;
     return c->trusted && s->is_plugin;
 }
 
-static int cpu_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int cpu_time(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
     prepared *calls;
-    if (m->method != KL_TIME_BATCH) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "a CPU is timed in batches only");
+    if (m->method != KL_TIME_BATCH)
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "a CPU is timed in batches only");
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
-    for (uint32_t j = 0; j < slots; j++) kl_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
+    for (uint32_t j = 0; j < slots; j++)
+        kli_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
     int failed = make_calls(&calls, c, m->first, m->calls, reply);
-    if (!failed) failed = stays_here(c) ? time_here(c, m, calls, reply) : time_in_child(c, m, calls, reply);
+    if (!failed)
+        failed = stays_here(c) ? time_here(c, m, calls, reply) : time_in_child(c, m, calls, reply);
     free_calls(calls, m->calls);
     for (uint32_t j = 0; j < slots && !failed; j++)
-        failed = kl_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);
+        failed =
+            kli_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);
     return failed;
 }
 
-static int cpu_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
+static int cpu_upload(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
     (void)c, (void)m, (void)reply;
     return 0;
 }
 
-const kl_runner_ops kl_runner_cpu = {.name = "cpu", .shared_memory = true, .probe = kli_cpu_probe, .open = cpu_open, .load = cpu_load,
-                                     .bind = cpu_bind, .upload = cpu_upload, .run = cpu_run, .time = cpu_time};
+const kli_runner_ops kli_runner_cpu = {.name = "cpu",
+                                       .shared_memory = true,
+                                       .probe = kli_cpu_probe,
+                                       .open = cpu_open,
+                                       .load = cpu_load,
+                                       .bind = cpu_bind,
+                                       .upload = cpu_upload,
+                                       .run = cpu_run,
+                                       .time = cpu_time};

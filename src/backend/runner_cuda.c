@@ -1,17 +1,20 @@
 /* runner_cuda.c - run one cubin on one GPU through the driver: open, load, launch, run.
  *
  *   open   driver, primary context, stream, our own helper kernels
- *   load   module, functions, limits; refuses what the device or the kernel's signature cannot take, with numbers
- *   run    reset state -> poison -> launch and wait, one launch at a time -> guards -> inputs -> outputs back
+ *   load   module, functions, limits; refuses what the device or the kernel's signature cannot
+ * take, with numbers run    reset state -> poison -> launch and wait, one launch at a time ->
+ * guards -> inputs -> outputs back
  *
- * State that outlives a launch is undone before every run and batch: module variables and constants go back to their first
- * bytes, and shared memory of every multiprocessor is cleared (30 MB on a large GPU, which hardware keeps from launch to launch), and so are
- * the frames of local memory, where the kernel has any.
- * Device code can still reach any address of this process where the device can read pageable memory; that is why
- * expected values and clocks live in the gate.  A sticky error ends the context, so every reply after one is a fault too.
+ * State that outlives a launch is undone before every run and batch: module variables and constants
+ * go back to their first bytes, and shared memory of every multiprocessor is cleared (30 MB on a
+ * large GPU, which hardware keeps from launch to launch), and so are the frames of local memory,
+ * where the kernel has any. Device code can still reach any address of this process where the
+ * device can read pageable memory; that is why expected values and clocks live in the gate.  A
+ * sticky error ends the context, so every reply after one is a fault too.
  *
- * Deliberately not here: cooperative launches, dynamic parallelism, programmatic dependent launch (a tail that overlaps the next
- * call would not be timed), access-policy windows.  SPDX-License-Identifier: Apache-2.0 */
+ * Deliberately not here: cooperative launches, dynamic parallelism, programmatic dependent launch
+ * (a tail that overlaps the next call would not be timed), access-policy windows.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "cuda_cubin.h"
 #include "layout.h"
@@ -23,11 +26,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_ARTEFACT_BYTES (256u << 20) /* a cubin; 64 KB is usual */
+#define RUNNER_CUDA_MAX_ARTEFACT_BYTES (256u << 20) /* a cubin; 64 KB is usual */
 #define MAX_GLOBALS 1024
 #define MAX_GLOBAL_BYTES (64u << 20) /* saved and restored before every run */
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 /* Errors that say "this launch or request is impossible here" rather than "the kernel broke". */
 static bool is_refusal(kl_cu_result error) {
@@ -45,65 +48,72 @@ static bool is_refusal(kl_cu_result error) {
     }
 }
 
-int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error, const char *doing, ...) {
+int kli_cuda_fail(const kli_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error,
+                  const char *doing, ...) {
     char what[192], text[224];
     va_list args;
     va_start(args, doing);
     (void)vsnprintf(what, sizeof what, doing, args);
     va_end(args);
-    kl_cuda_error_text(kli_cuda_of(c)->api, error, text, sizeof text);
-    return kl_reply_fault(reply, is_refusal(error) ? KL_FAULT_REFUSED : KL_FAULT_DEVICE, 0, "%s: %s", what, text);
+    kli_cuda_error_text(kli_cuda_of(c)->api, error, text, sizeof text);
+    return kli_reply_fault(reply, is_refusal(error) ? KL_FAULT_REFUSED : KL_FAULT_DEVICE, 0,
+                           "%s: %s", what, text);
 }
 
-/* ---- open ----------------------------------------------------------------------------------------------------------- */
+/* ---- open -------------------------------------------------------------------------------- */
 
-static int attribute(const kli_cuda *r, int which) {
+static int runner_cuda_attribute(const kli_cuda *r, int which) {
     int value = 0;
     return r->api->device_attribute(&value, which, r->device) == KL_CU_OK ? value : 0;
 }
 
-static void read_limits(kli_cuda *r) {
-    r->sms = attribute(r, KL_CU_ATTR_SMS);
-    r->sm_threads = attribute(r, KL_CU_ATTR_SM_THREADS);
-    r->smem_max = attribute(r, KL_CU_ATTR_SMEM_OPTIN);
-    r->l2_bytes = attribute(r, KL_CU_ATTR_L2_BYTES);
-    for (int i = 0; i < 3; i++) r->max_grid[i] = attribute(r, KL_CU_ATTR_MAX_GRID_X + i);
+static void runner_cuda_read_limits(kli_cuda *r) {
+    r->sms = runner_cuda_attribute(r, KL_CU_ATTR_SMS);
+    r->sm_threads = runner_cuda_attribute(r, KL_CU_ATTR_SM_THREADS);
+    r->smem_max = runner_cuda_attribute(r, KL_CU_ATTR_SMEM_OPTIN);
+    r->l2_bytes = runner_cuda_attribute(r, KL_CU_ATTR_L2_BYTES);
+    for (int i = 0; i < 3; i++)
+        r->max_grid[i] = runner_cuda_attribute(r, KL_CU_ATTR_MAX_GRID_X + i);
 }
 
-/* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does not know are not errors: they only
- * make less room for state (device heap, printf buffer, L2 lines that would survive a flush). */
+/* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does
+ * not know are not errors: they only make less room for state (device heap, printf buffer, L2 lines
+ * that would survive a flush). */
 static kl_cu_result open_context(kli_cuda *r) {
-    const kl_cuda_api *api = r->api;
+    const kli_cuda_api *api = r->api;
     kl_cu_context context;
     kl_cu_result error = api->device_get(&r->device, 0);
     if (error) return error;
     (void)api->primary_flags(r->device, KL_CU_SCHED_SPIN);
-    if ((error = api->primary_retain(&context, r->device)) || (error = api->context_use(context))) return error;
+    if ((error = api->primary_retain(&context, r->device)) || (error = api->context_use(context)))
+        return error;
     (void)api->context_limit(KL_CU_LIMIT_PRINTF_FIFO, 0);
     (void)api->context_limit(KL_CU_LIMIT_MALLOC_HEAP, 0);
     (void)api->context_limit(KL_CU_LIMIT_PERSISTING_L2, 0);
     return api->stream_new(&r->stream, KL_CU_STREAM_NON_BLOCKING);
 }
 
-static int cuda_open(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int cuda_open(kli_runner_ctx *c, kl_msg_reply *reply) {
     static kli_cuda state;
     char why[256] = "", name[128] = "";
     c->state = &state;
-    state.api = kl_cuda_api_load(why, sizeof why);
-    if (!state.api) return kl_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why);
+    state.api = kli_cuda_api_load(why, sizeof why);
+    if (!state.api) return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why);
     kl_cu_result error = open_context(&state);
     if (error) return kli_cuda_fail(c, reply, error, "opening the GPU");
-    read_limits(&state);
+    runner_cuda_read_limits(&state);
     bool helpers = kli_cuda_open_helpers(c) == 0;
     (void)state.api->device_name(name, (int)sizeof name, state.device);
-    (void)snprintf(reply->text, sizeof reply->text, "%s%s%s", state.api->fake ? "fake device " : "", name,
-                   !helpers ? " (no helper kernels: inputs are compared on the host, shared memory is not cleared)"
-                   : !state.clears_local ? " (local memory is not cleared)"
-                                         : "");
+    (void)snprintf(
+        reply->text, sizeof reply->text, "%s%s%s", state.api->fake ? "fake device " : "", name,
+        !helpers
+            ? " (no helper kernels: inputs are compared on the host, shared memory is not cleared)"
+        : !state.clears_local ? " (local memory is not cleared)"
+                              : "");
     return 0;
 }
 
-/* ---- load: the module ----------------------------------------------------------------------------------------------- */
+/* ---- load: the module -------------------------------------------------------------------- */
 
 void kli_cuda_drop_graphs(kli_cuda *r) {
     for (int i = 0; i < KLI_CUDA_GRAPHS; i++) {
@@ -126,9 +136,10 @@ static void unload(kli_cuda *r) {
     r->n_globals = 0, r->reload = false, r->is_plugin = false;
 }
 
-static char *read_artefact(int fd, size_t *bytes) {
+static char *runner_cuda_read_artefact(int fd, size_t *bytes) {
     struct stat s;
-    if (fstat(fd, &s) != 0 || s.st_size <= 0 || s.st_size > MAX_ARTEFACT_BYTES) return NULL;
+    if (fstat(fd, &s) != 0 || s.st_size <= 0 || s.st_size > RUNNER_CUDA_MAX_ARTEFACT_BYTES)
+        return NULL;
     *bytes = (size_t)s.st_size;
     char *image = malloc(*bytes + 1); /* the driver reads text images up to a NUL */
     if (!image) kl_oom(*bytes + 1);
@@ -145,7 +156,7 @@ static char *read_artefact(int fd, size_t *bytes) {
     return image;
 }
 
-static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int load_functions(kli_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->module_load(&r->module, r->image);
     if (error) return kli_cuda_fail(c, reply, error, "loading the compiled kernel");
@@ -153,19 +164,21 @@ static int load_functions(kl_runner_ctx *c, kl_msg_reply *reply) {
         const char *entry = c->plan.launches[i].entry;
         error = r->api->module_function(&r->functions[i], r->module, entry);
         if (error == KL_CU_NOT_FOUND)
-            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                                  "there is no kernel named `%s`; declare it extern \"C\" __global__", entry);
+            return kli_reply_fault(
+                reply, KL_FAULT_REFUSED, 0,
+                "there is no kernel named `%s`; declare it extern \"C\" __global__", entry);
         if (error) return kli_cuda_fail(c, reply, error, "kernel `%s`", entry);
     }
     return 0;
 }
 
-/* Variables whose address the driver does not give (string literals, sometimes) are restored by loading the module again. */
-static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply) {
+/* Variables whose address the driver does not give (string literals, sometimes) are restored by
+ * loading the module again. */
+static int save_global(kli_runner_ctx *c, const char *name, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cuda_global g = {.name = name};
-    if (r->api->module_global(&g.data, &g.bytes, r->module, name) != KL_CU_OK || g.bytes > MAX_GLOBAL_BYTES ||
-        r->n_globals >= MAX_GLOBALS) {
+    if (r->api->module_global(&g.data, &g.bytes, r->module, name) != KL_CU_OK ||
+        g.bytes > MAX_GLOBAL_BYTES || r->n_globals >= MAX_GLOBALS) {
         r->reload = true;
         return 0;
     }
@@ -177,7 +190,7 @@ static int save_global(kl_runner_ctx *c, const char *name, kl_msg_reply *reply) 
     return error ? kli_cuda_fail(c, reply, error, "reading variable `%s`", name) : 0;
 }
 
-static int save_globals(kl_runner_ctx *c, size_t image_bytes, kl_msg_reply *reply) {
+static int save_globals(kli_runner_ctx *c, size_t image_bytes, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cubin_walk walk;
     kli_cubin_symbol symbol;
@@ -191,20 +204,20 @@ static int save_globals(kl_runner_ctx *c, size_t image_bytes, kl_msg_reply *repl
     return 0;
 }
 
-/* ---- load: what the device and the kernel's signature allow ----------------------------------------------------------- */
+/* ---- load: what the device and the kernel's signature allow ------------------------------ */
 
 static int function_number(const kli_cuda *r, kl_cu_function f, int which) {
     int value = 0;
     return r->api->function_get(&value, which, f) == KL_CU_OK ? value : 0;
 }
 
-static size_t argument_bytes(const kl_runner_ctx *c, const kl_value *v) {
+static size_t argument_bytes(const kli_runner_ctx *c, const kl_value *v) {
     switch ((kl_value_kind)v->kind) {
     case KL_VALUE_TENSOR:
     case KL_VALUE_BUFFER:
         return sizeof(kl_cu_ptr);
     case KL_VALUE_TENSORMAP:
-        return sizeof(kl_cu_tensormap);
+        return sizeof(kli_cu_tensormap);
     case KL_VALUE_I32:
         return sizeof(int32_t);
     case KL_VALUE_I64:
@@ -221,44 +234,51 @@ static size_t argument_bytes(const kl_runner_ctx *c, const kl_value *v) {
     return 0;
 }
 
-/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too few would make it read
- * past our array, so number and sizes must agree before anything is launched. */
-static int check_signature(kl_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
+/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too
+ * few would make it read past our array, so number and sizes must agree before anything is
+ * launched. */
+static int check_signature(kli_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
     size_t offset, bytes, n = 0;
     while (r->api->function_parameter(r->functions[launch], n, &offset, &bytes) == KL_CU_OK) {
         if (n < l->n_args && bytes != argument_bytes(c, &l->args[n]))
-            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                                  "launch `%s`: argument %zu has %zu bytes in the directive and %zu in the kernel",
-                                  l->entry, n + 1, argument_bytes(c, &l->args[n]), bytes);
+            return kli_reply_fault(
+                reply, KL_FAULT_REFUSED, 0,
+                "launch `%s`: argument %zu has %zu bytes in the directive and %zu in the kernel",
+                l->entry, n + 1, argument_bytes(c, &l->args[n]), bytes);
         n++;
     }
     if (n == l->n_args) return 0;
-    return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                          "launch `%s`: the directive passes %u arguments, the kernel takes %zu", l->entry, l->n_args,
-                          n);
+    return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                           "launch `%s`: the directive passes %u arguments, the kernel takes %zu",
+                           l->entry, l->n_args, n);
 }
 
-static int check_shape(kl_runner_ctx *c, uint32_t launch, const kl_resources *have, kl_msg_reply *reply) {
+static int runner_cuda_check_shape(kli_runner_ctx *c, uint32_t launch, const kl_resources *have,
+                                   kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], smem = (uint64_t)l->smem + have->static_smem;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
+             smem = (uint64_t)l->smem + have->static_smem;
     if (threads > have->max_threads)
-        return kl_reply_fault(
-            reply, KL_FAULT_REFUSED, 0,
-            "launch `%s`: a block of %llu threads, but with %u registers a thread the kernel allows %u", l->entry,
-            (unsigned long long)threads, have->registers, have->max_threads);
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                               "launch `%s`: a block of %llu threads, but with %u registers a "
+                               "thread the kernel allows %u",
+                               l->entry, (unsigned long long)threads, have->registers,
+                               have->max_threads);
     if (smem > (uint64_t)r->smem_max)
-        return kl_reply_fault(
-            reply, KL_FAULT_REFUSED, 0,
-            "launch `%s`: %llu bytes of shared memory (%u dynamic + %u static), but the device allows %d", l->entry,
-            (unsigned long long)smem, l->smem, have->static_smem, r->smem_max);
+        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
+                               "launch `%s`: %llu bytes of shared memory (%u dynamic + %u static), "
+                               "but the device allows %d",
+                               l->entry, (unsigned long long)smem, l->smem, have->static_smem,
+                               r->smem_max);
     for (int i = 0; i < 3; i++)
         if (l->grid[i] == 0 || l->grid[i] > (uint32_t)r->max_grid[i])
-            return kl_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                                  "launch `%s`: grid dimension %d is %u, the device allows 1 to %d", l->entry, i + 1,
-                                  l->grid[i], r->max_grid[i]);
+            return kli_reply_fault(
+                reply, KL_FAULT_REFUSED, 0,
+                "launch `%s`: grid dimension %d is %u, the device allows 1 to %d", l->entry, i + 1,
+                l->grid[i], r->max_grid[i]);
     return 0;
 }
 
@@ -268,7 +288,7 @@ static uint32_t cluster_blocks(const kl_plan_launch *l) {
     return n;
 }
 
-static int load_launch(kl_runner_ctx *c, uint32_t i, kl_msg_reply *reply) {
+static int load_launch(kli_runner_ctx *c, uint32_t i, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_function f = r->functions[i];
     const kl_plan_launch *l = &c->plan.launches[i];
@@ -278,38 +298,43 @@ static int load_launch(kl_runner_ctx *c, uint32_t i, kl_msg_reply *reply) {
                          .max_threads = (uint32_t)function_number(r, f, KL_CU_FUNC_MAX_THREADS)};
     reply->resources[i] = have;
     reply->n_resources = i + 1;
-    if (check_shape(c, i, &have, reply) || check_signature(c, i, reply)) return 1;
+    if (runner_cuda_check_shape(c, i, &have, reply) || check_signature(c, i, reply)) return 1;
     kl_cu_result error = r->api->function_set(f, KL_CU_FUNC_MAX_DYNAMIC_SMEM, (int)l->smem);
-    if (error) return kli_cuda_fail(c, reply, error, "launch `%s`: %u bytes of shared memory", l->entry, l->smem);
+    if (error)
+        return kli_cuda_fail(c, reply, error, "launch `%s`: %u bytes of shared memory", l->entry,
+                             l->smem);
     if (cluster_blocks(l) > 8) error = r->api->function_set(f, KL_CU_FUNC_LARGE_CLUSTERS, 1);
-    return error ? kli_cuda_fail(c, reply, error, "launch `%s`: clusters of %u blocks", l->entry, cluster_blocks(l))
+    return error ? kli_cuda_fail(c, reply, error, "launch `%s`: clusters of %u blocks", l->entry,
+                                 cluster_blocks(l))
                  : 0;
 }
 
-static int cuda_load(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int cuda_load(kli_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     size_t bytes = 0;
     unload(r);
     if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c, reply);
     if (c->artefact_kind != KL_ARTEFACT_CUBIN)
-        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "a CUDA runner loads cubins and plugins");
-    r->image = read_artefact(c->artefact_fd, &bytes);
+        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
+                               "a CUDA runner loads cubins and plugins");
+    r->image = runner_cuda_read_artefact(c->artefact_fd, &bytes);
     if (!r->image || !kli_cubin_valid(r->image, bytes))
-        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "the artefact is not a cubin");
+        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "the artefact is not a cubin");
     if (load_functions(c, reply)) return 1;
     uint32_t frames[KL_MAX_LAUNCHES];
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (load_launch(c, i, reply)) return 1;
         frames[i] = reply->resources[i].local_bytes;
     }
-    return kli_cuda_make_brooms(c, frames, c->plan.n_launches, reply) || save_globals(c, bytes, reply);
+    return kli_cuda_make_brooms(c, frames, c->plan.n_launches, reply) ||
+           save_globals(c, bytes, reply);
 }
 
-/* ---- launch --------------------------------------------------------------------------------------------------------- */
+/* ---- launch ------------------------------------------------------------------------------ */
 
 typedef struct {
-    _Alignas(64) char bytes[sizeof(kl_cu_tensormap)];
-} cell;
+    _Alignas(64) char bytes[sizeof(kli_cu_tensormap)];
+} runner_cuda_cell;
 
 static int encode_dtype(uint32_t dtype) {
     switch ((kl_dtype)dtype) { /* the driver's numbers: u8 u16 u32 i32 u64 i64 f16 f32 f64 bf16 */
@@ -333,24 +358,27 @@ static int encode_dtype(uint32_t dtype) {
 }
 
 /* The descriptor contains the address, so each call has its own. */
-static int encode_tensormap(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot, cell *out,
-                            kl_msg_reply *reply) {
+static int encode_tensormap(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot,
+                            runner_cuda_cell *out, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_tensormap *m = &c->plan.tensormaps[index];
     static const uint32_t ones[5] = {1, 1, 1, 1, 1};
-    if (m->rank < 1 || m->rank > 5 || m->index >= (m->of_buffer ? c->plan.n_buffers : c->plan.n_tensors))
-        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "tensormap %u describes nothing", index + 1);
-    uintptr_t base =
-        (uintptr_t)(m->of_buffer ? kli_cuda_buffer(c, m->index, slot) : kli_cuda_tensor(c, m->index, set, slot));
-    int swizzle = m->swizzle == 128 ? 3 : (int)(m->swizzle / 32), l2 = m->l2 == 256 ? 3 : (int)(m->l2 / 64);
-    kl_cu_result error = r->api->tensormap_encode((kl_cu_tensormap *)(void *)out->bytes, encode_dtype(m->dtype),
-                                                  m->rank, (kl_cu_ptr)base, m->dims, m->strides + 1, m->box, ones,
-                                                  (int)(m->interleave / 16), swizzle, l2, 0);
+    if (m->rank < 1 || m->rank > 5 ||
+        m->index >= (m->of_buffer ? c->plan.n_buffers : c->plan.n_tensors))
+        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "tensormap %u describes nothing",
+                               index + 1);
+    uintptr_t base = (uintptr_t)(m->of_buffer ? kli_cuda_buffer(c, m->index, slot)
+                                              : kli_cuda_tensor(c, m->index, set, slot));
+    int swizzle = m->swizzle == 128 ? 3 : (int)(m->swizzle / 32),
+        l2 = m->l2 == 256 ? 3 : (int)(m->l2 / 64);
+    kl_cu_result error = r->api->tensormap_encode(
+        (kli_cu_tensormap *)(void *)out->bytes, encode_dtype(m->dtype), m->rank, (kl_cu_ptr)base,
+        m->dims, m->strides + 1, m->box, ones, (int)(m->interleave / 16), swizzle, l2, 0);
     return error ? kli_cuda_fail(c, reply, error, "encoding tensormap %u", index + 1) : 0;
 }
 
-static int fill_argument(kl_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot, cell *out,
-                         kl_msg_reply *reply) {
+static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot,
+                         runner_cuda_cell *out, kl_msg_reply *reply) {
     kl_cu_ptr data;
     int32_t narrow = (int32_t)v->i;
     float single = (float)v->f;
@@ -372,21 +400,24 @@ static int fill_argument(kl_runner_ctx *c, const kl_value *v, uint32_t set, uint
     case KL_VALUE_F64:
         return memcpy(out->bytes, &v->f, sizeof v->f), 0;
     case KL_VALUE_SCALAR:
-        if (c->plan.tensors[v->index].dtype == KL_I64) return memcpy(out->bytes, &v->i, sizeof v->i), 0;
+        if (c->plan.tensors[v->index].dtype == KL_I64)
+            return memcpy(out->bytes, &v->i, sizeof v->i), 0;
         return kl_dtype_store((kl_dtype)c->plan.tensors[v->index].dtype, out->bytes, 0, v->f), 0;
     case KL_VALUE_LOCAL:
         break;
     }
-    return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "an argument of kind %u has no place in a CUDA launch", v->kind);
+    return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
+                           "an argument of kind %u has no place in a CUDA launch", v->kind);
 }
 
-static int launch_one(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot,
+                      kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[index];
-    cell cells[KL_MAX_ARGS];
+    runner_cuda_cell cells[KL_MAX_ARGS];
     void *arguments[KL_MAX_ARGS];
-    kl_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
-    kl_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
+    kli_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
+    kli_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
     for (uint32_t i = 0; i < l->n_args; i++) {
         if (fill_argument(c, &l->args[i], set, slot, &cells[i], reply)) return 1;
         arguments[i] = cells[i].bytes;
@@ -404,18 +435,19 @@ static int launch_one(kl_runner_ctx *c, uint32_t index, uint32_t set, uint32_t s
     return error ? kli_cuda_fail(c, reply, error, "launch `%s`", l->entry) : 0;
 }
 
-int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
     if (kli_cuda_of(c)->is_plugin) return kli_cuda_plugin_enqueue(c, set, slot, reply);
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
         if (launch_one(c, i, set, slot, reply)) return 1;
     return 0;
 }
 
-/* ---- state between runs --------------------------------------------------------------------------------------------- */
+/* ---- state between runs ------------------------------------------------------------------ */
 
-static int reload_module(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int reload_module(kli_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = r->api->stream_sync(r->stream); /* nothing of the old module may still be queued */
+    kl_cu_result error =
+        r->api->stream_sync(r->stream); /* nothing of the old module may still be queued */
     if (error) return kli_cuda_fail(c, reply, error, "loading the module again");
     kli_cuda_drop_graphs(r);
     (void)r->api->module_unload(r->module);
@@ -436,12 +468,14 @@ static kl_cu_result scrub_shared_memory(kli_cuda *r) {
     if (!r->scrub) return KL_CU_OK;
     uint32_t bytes = (uint32_t)r->smem_max & ~15u;
     void *arguments[] = {&bytes};
-    kl_cu_launch_config config = {
-        .grid = {(unsigned)r->sms, 1, 1}, .block = {512, 1, 1}, .shared_bytes = bytes, .stream = r->stream};
+    kli_cu_launch_config config = {.grid = {(unsigned)r->sms, 1, 1},
+                                   .block = {512, 1, 1},
+                                   .shared_bytes = bytes,
+                                   .stream = r->stream};
     return r->api->launch(&config, r->scrub, arguments, NULL);
 }
 
-int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply) {
+int kli_cuda_reset(kli_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) return 0;
     if (r->reload && reload_module(c, reply)) return 1;
@@ -452,15 +486,16 @@ int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply) {
     }
     kl_cu_result error = scrub_shared_memory(r);
     if (error) return kli_cuda_fail(c, reply, error, "clearing shared memory");
-    if ((error = kli_cuda_clear_tails(r))) return kli_cuda_fail(c, reply, error, "clearing the ends of device memory");
+    if ((error = kli_cuda_clear_tails(r)))
+        return kli_cuda_fail(c, reply, error, "clearing the ends of device memory");
     error = kli_cuda_sweep_local(r);
     return error ? kli_cuda_fail(c, reply, error, "clearing local memory") : 0;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------ */
+/* ---- run --------------------------------------------------------------------------------- */
 
 /* Wait after every launch, so that a fault has the name of its launch. */
-static int run_launches(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+static int run_launches(kli_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) {
         if (kli_cuda_plugin_enqueue(c, set, slot, reply)) return 1;
@@ -471,39 +506,42 @@ static int run_launches(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_re
         if (launch_one(c, i, set, slot, reply)) return 1;
         kl_cu_result error = r->api->stream_sync(r->stream);
         if (error)
-            return kli_cuda_fail(c, reply, error, "launch `%s` (%u of %u)", c->plan.launches[i].entry, i + 1,
-                                 c->plan.n_launches);
+            return kli_cuda_fail(c, reply, error, "launch `%s` (%u of %u)",
+                                 c->plan.launches[i].entry, i + 1, c->plan.n_launches);
     }
     return 0;
 }
 
-static int cuda_run(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
+static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     uint8_t poison = (uint8_t)m->poison;
     if (!r->uploaded[m->set])
-        return kl_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded", m->set);
-    if (m->slack != KL_WIRE_ANY_SLACK && kli_cuda_slack(c, m->set, (uint8_t)m->slack, reply)) return 1;
+        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded",
+                               m->set);
+    if (m->slack != KL_WIRE_ANY_SLACK && kli_cuda_slack(c, m->set, (uint8_t)m->slack, reply))
+        return 1;
     if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slots(c, m->slot, 1, poison, reply)) return 1;
     kl_cu_result error = r->api->stream_sync(r->stream);
     if (error) return kli_cuda_fail(c, reply, error, "preparing a run");
-    int64_t begin = kl_now_ns();
+    int64_t begin = kli_now_ns();
     if (run_launches(c, m->set, m->slot, reply)) return 1;
-    reply->wall_ns = kl_now_ns() - begin;
+    reply->wall_ns = kli_now_ns() - begin;
     /* Damage first: it explains wrong outputs better than their values do. */
-    if (kli_cuda_check_guards(c, m->slot, poison, reply) || kli_cuda_check_inputs(c, m->set, reply)) return 1;
+    if (kli_cuda_check_guards(c, m->slot, poison, reply) || kli_cuda_check_inputs(c, m->set, reply))
+        return 1;
     return kli_cuda_fetch_slot(c, m->slot, reply);
 }
 
-/* ---- the row -------------------------------------------------------------------------------------------------------- */
+/* ---- the row ----------------------------------------------------------------------------- */
 
-static int cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply) {
+static int cuda_bind(kli_runner_ctx *c, kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cuda_drop_graphs(r);
     if (kli_cuda_bind(c, reply)) return 1;
     return r->is_plugin ? kli_cuda_plugin_prepare(c, reply) : 0;
 }
 
-const kl_runner_ops kl_runner_cuda = {
+const kli_runner_ops kli_runner_cuda = {
     .name = "cuda",
     .shared_memory = false,
     .probe = kli_cuda_probe,

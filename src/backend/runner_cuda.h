@@ -1,4 +1,5 @@
-/* runner_cuda.h - what the files of the CUDA runner share: one process, one primary context, one stream, one artefact.
+/* runner_cuda.h - what the files of the CUDA runner share: one process, one primary context, one
+ * stream, one artefact.
  *
  *   runner_cuda.c         open, load, launch, run: the table's row
  *   runner_cuda_memory.c  device memory: guards, poison, upload, download, digests
@@ -7,18 +8,20 @@
  *   runner_cuda_plugin.c  trusted host plugins on the same stream
  *   runner_cuda_probe.c   the device as JSON
  *
- * A candidate is device code only: every line that runs on the host is ours.  Functions return 0, or 1 after filling
- * the reply. SPDX-License-Identifier: Apache-2.0 */
+ * A candidate is device code only: every line that runs on the host is ours.  Functions return 0,
+ * or 1 after filling the reply. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_RUNNER_CUDA_H
 #define KL_BACKEND_RUNNER_CUDA_H
 #include "cuda_api.h"
 #include "runner_ops.h"
 #include "runner_plugin.h"
 
-#define KLI_CUDA_GRAPHS 8          /* captured batches kept; a comparison uses two or three sizes */
-#define KLI_CUDA_INPUT_GUARD 0xC3u /* canary around inputs that were uploaded; a checked run puts others there */
+#define KLI_CUDA_GRAPHS 8 /* captured batches kept; a comparison uses two or three sizes */
+#define KLI_CUDA_INPUT_GUARD                                                                       \
+    0xC3u /* canary around inputs that were uploaded; a checked run puts others there */
 
-/* A variable of the module that outlives a launch, with the bytes it had when the module was loaded. */
+/* A variable of the module that outlives a launch, with the bytes it had when the module was
+ * loaded. */
 typedef struct {
     kl_cu_ptr data;
     size_t bytes;
@@ -26,11 +29,18 @@ typedef struct {
     const char *name; /* inside the image */
 } kli_cuda_global;
 
-/* Device memory is handed out in pages of 2 MB.  We take whole ones, so that no byte of ours has neighbours, and know what lies behind the
- * bytes that are used. */
+/* Device memory is handed out in pages of 2 MB.  We take whole ones, so that no byte of ours has
+ * neighbours, and know what lies behind the bytes that are used. */
 #define KLI_CUDA_PAGE (2ull << 20)
 
-enum { KLI_CUDA_INPUTS, KLI_CUDA_OUTPUTS, KLI_CUDA_SCRATCH, KLI_CUDA_FLUSH, KLI_CUDA_SUMS, KLI_CUDA_ALLOCATIONS };
+enum {
+    KLI_CUDA_INPUTS,
+    KLI_CUDA_OUTPUTS,
+    KLI_CUDA_SCRATCH,
+    KLI_CUDA_FLUSH,
+    KLI_CUDA_SUMS,
+    KLI_CUDA_ALLOCATIONS
+};
 
 typedef struct {
     kl_cu_ptr base;
@@ -44,20 +54,20 @@ typedef struct {
 } kli_cuda_graph;
 
 typedef struct {
-    const kl_cuda_api *api;
+    const kli_cuda_api *api;
     kl_cu_device device;
     kl_cu_stream stream;
     int sms, sm_threads, smem_max, l2_bytes, max_grid[3];
 
     /* Our own device code; all NULL where the driver cannot compile PTX. */
     kl_cu_function digest, scrub, wait;
-    bool clears_local;      /* a broom for local memory compiles here */
-    kl_cu_module brooms;    /* one for each size of frame that the candidate's launches have */
+    bool clears_local;   /* a broom for local memory compiles here */
+    kl_cu_module brooms; /* one for each size of frame that the candidate's launches have */
     kl_cu_function broom[KL_MAX_LAUNCHES];
     uint32_t n_brooms;
     kl_cu_ptr digest_sum;   /* of an input set */
     kl_cu_ptr slot_digests; /* one word per call of a batch */
-    uint64_t digest_key; /* random, passed as a parameter: no other kernel can read it */
+    uint64_t digest_key;    /* random, passed as a parameter: no other kernel can read it */
 
     kl_cu_module module;
     kl_cu_function functions[KL_MAX_LAUNCHES];
@@ -82,52 +92,64 @@ typedef struct {
     uint32_t n_events;
 } kli_cuda;
 
-static inline kli_cuda *kli_cuda_of(const kl_runner_ctx *c) { return c->state; }
+static inline kli_cuda *kli_cuda_of(const kli_runner_ctx *c) { return c->state; }
 
-/* Fill the reply for a driver error met while `doing`: refusals of the driver are KL_FAULT_REFUSED, everything else
- * KL_FAULT_DEVICE. */
-int kli_cuda_fail(const kl_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error, const char *doing, ...)
-    KL_PRINTF(4, 5);
+/* Fill the reply for a driver error met while `doing`: refusals of the driver are KL_FAULT_REFUSED,
+ * everything else KL_FAULT_DEVICE. */
+int kli_cuda_fail(const kli_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error,
+                  const char *doing, ...) KL_PRINTF(4, 5);
 
 /* runner_cuda.c */
-int kli_cuda_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply); /* all launches of one call */
-int kli_cuda_reset(kl_runner_ctx *c, kl_msg_reply *reply); /* globals and shared memory */
+int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot,
+                     kl_msg_reply *reply);                  /* all launches of one call */
+int kli_cuda_reset(kli_runner_ctx *c, kl_msg_reply *reply); /* globals and shared memory */
 void kli_cuda_drop_graphs(kli_cuda *r);
-int kli_cuda_open_helpers(kl_runner_ctx *c);
-/* runner_cuda_helpers.c: local memory of every thread that fits on the device, for frames of these sizes; the old ones go. */
-int kli_cuda_make_brooms(kl_runner_ctx *c, const uint32_t *frames, uint32_t n, kl_msg_reply *reply);
+int kli_cuda_open_helpers(kli_runner_ctx *c);
+/* runner_cuda_helpers.c: local memory of every thread that fits on the device, for frames of these
+ * sizes; the old ones go. */
+int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n,
+                         kl_msg_reply *reply);
 kl_cu_result kli_cuda_sweep_local(kli_cuda *r);
 void kli_cuda_drop_brooms(kli_cuda *r);
 
 /* runner_cuda_memory.c */
-int kli_cuda_bind(kl_runner_ctx *c, kl_msg_reply *reply);
-kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used); /* those it had go */
-kl_cu_result kli_cuda_clear_tails(kli_cuda *r); /* what lies behind the used bytes of every allocation */
-int kli_cuda_upload(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
-kl_cu_ptr kli_cuda_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
-kl_cu_ptr kli_cuda_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
+int kli_cuda_bind(kli_runner_ctx *c, kl_msg_reply *reply);
+kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out,
+                                 uint64_t used); /* those it had go */
+kl_cu_result
+kli_cuda_clear_tails(kli_cuda *r); /* what lies behind the used bytes of every allocation */
+int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
+kl_cu_ptr kli_cuda_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
+kl_cu_ptr kli_cuda_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot);
 /* Poison outputs and scratch of a slot, set its guards, restore mutable inputs; asynchronous. */
-int kli_cuda_prepare_slots(kl_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison, kl_msg_reply *reply);
-int kli_cuda_fetch_slot(kl_runner_ctx *c, uint32_t slot, kl_msg_reply *reply);
-int kli_cuda_check_guards(kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
-/* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the stream; and read by the host. */
-int kli_cuda_digest_slots(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call, kl_msg_reply *reply);
-int kli_cuda_read_digests(kl_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
-int kli_cuda_read_blank(kl_runner_ctx *c, kl_msg_reply *reply); /* the one behind those of all calls */
-/* Digests of n slots from `slot` on into `out`: n of outputs, then n of scratch (zeros where there is none). */
-int kli_cuda_digest_idle(kl_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out, kl_msg_reply *reply);
-int kli_cuda_slack(kl_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply); /* other guard bytes around a set */
-int kli_cuda_fetch(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply);
-int kli_cuda_check_inputs(kl_runner_ctx *c, uint32_t set, kl_msg_reply *reply);
-int kli_cuda_flush(kl_runner_ctx *c, kl_msg_reply *reply); /* write 2 x L2 */
+int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison,
+                           kl_msg_reply *reply);
+int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot, kl_msg_reply *reply);
+int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
+/* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the
+ * stream; and read by the host. */
+int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call,
+                          kl_msg_reply *reply);
+int kli_cuda_read_digests(kli_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
+int kli_cuda_read_blank(kli_runner_ctx *c,
+                        kl_msg_reply *reply); /* the one behind those of all calls */
+/* Digests of n slots from `slot` on into `out`: n of outputs, then n of scratch (zeros where there
+ * is none). */
+int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out,
+                         kl_msg_reply *reply);
+int kli_cuda_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte,
+                   kl_msg_reply *reply); /* other guard bytes around a set */
+int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply);
+int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set, kl_msg_reply *reply);
+int kli_cuda_flush(kli_runner_ctx *c, kl_msg_reply *reply); /* write 2 x L2 */
 
 /* runner_cuda_time.c */
-int kli_cuda_time(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
+int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
 
 /* runner_cuda_plugin.c */
-int kli_cuda_plugin_load(kl_runner_ctx *c, kl_msg_reply *reply);
-int kli_cuda_plugin_prepare(kl_runner_ctx *c, kl_msg_reply *reply);
-int kli_cuda_plugin_enqueue(kl_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply);
+int kli_cuda_plugin_load(kli_runner_ctx *c, kl_msg_reply *reply);
+int kli_cuda_plugin_prepare(kli_runner_ctx *c, kl_msg_reply *reply);
+int kli_cuda_plugin_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply);
 
 /* runner_cuda_probe.c */
 int kli_cuda_probe(void);

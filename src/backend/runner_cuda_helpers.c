@@ -1,19 +1,22 @@
-/* runner_cuda_helpers.c - the runner's own device code: a digest of input sets, a broom for shared memory, and a wait.
+/* runner_cuda_helpers.c - the runner's own device code: a digest of input sets, a broom for shared
+ * memory, and a wait.
  *
- * Written in PTX, which every driver compiles for its own device, so that the worker needs no compiler to be built or
- * to run. The digest is tested on the device before it is trusted: where the digest of a known pattern is not the number
- * that the host computes, or the driver cannot compile PTX, the runner does without them and says so.
+ * Written in PTX, which every driver compiles for its own device, so that the worker needs no
+ * compiler to be built or to run. The digest is tested on the device before it is trusted: where
+ * the digest of a known pattern is not the number that the host computes, or the driver cannot
+ * compile PTX, the runner does without them and says so.
  *
- *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of blocks.  Row y of the grid takes the bytes
- *            `pitch` further on into the next word of sums
- *   scrub    one block a multiprocessor, all of its shared memory, zeros
- *   broom    every thread that the device can hold at once, all of a frame of local memory as large as the candidate's, ones.  Its text is
- *            made for the size: which bytes of the device a frame lies in depends on it.  Blocks linger until all are there, so that
- *            each has a place of its own
- *   wait     one thread, for so many nanoseconds: the host gets ahead of the stream while the cache stays as it is
+ *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of
+ * blocks.  Row y of the grid takes the bytes `pitch` further on into the next word of sums scrub
+ * one block a multiprocessor, all of its shared memory, zeros broom    every thread that the device
+ * can hold at once, all of a frame of local memory as large as the candidate's, ones.  Its text is
+ *            made for the size: which bytes of the device a frame lies in depends on it.  Blocks
+ * linger until all are there, so that each has a place of its own wait     one thread, for so many
+ * nanoseconds: the host gets ahead of the stream while the cache stays as it is
  *
- * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is random, so a kernel
- * cannot prepare a change that keeps the digest.  SPDX-License-Identifier: Apache-2.0 */
+ * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is
+ * random, so a kernel cannot prepare a change that keeps the digest.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "runner_cuda.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,68 +29,84 @@
 #define SUM_BYTES 256u      /* of input sets and of the self test; the digests of slots follow */
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
-/* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte load. */
-#define PTX_MIX(word, index)                                                                                           \
-    "  add.u64 %d10, " word ", %d5;\n  mul.lo.u64 %d11, " index ", 0x9E3779B97F4A7C15;\n  xor.b64 %d10, %d10, %d11;\n" \
-    "  mul.lo.u64 %d10, %d10, 0xFF51AFD7ED558CCD;\n  shr.u64 %d11, %d10, 32;\n  xor.b64 %d10, %d10, %d11;\n"           \
-    "  mul.lo.u64 %d10, %d10, 0xC4CEB9FE1A85EC53;\n  shr.u64 %d11, %d10, 29;\n  xor.b64 %d10, %d10, %d11;\n"           \
+/* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte
+ * load. */
+#define PTX_MIX(word, index)                                                                       \
+    "  add.u64 %d10, " word ", %d5;\n  mul.lo.u64 %d11, " index ", 0x9E3779B97F4A7C15;\n  "        \
+    "xor.b64 %d10, %d10, %d11;\n"                                                                  \
+    "  mul.lo.u64 %d10, %d10, 0xFF51AFD7ED558CCD;\n  shr.u64 %d11, %d10, 32;\n  xor.b64 %d10, "    \
+    "%d10, %d11;\n"                                                                                \
+    "  mul.lo.u64 %d10, %d10, 0xC4CEB9FE1A85EC53;\n  shr.u64 %d11, %d10, 29;\n  xor.b64 %d10, "    \
+    "%d10, %d11;\n"                                                                                \
     "  add.u64 %d6, %d6, %d10;\n"
 
-#define PTX_FOLD(lanes)                                                                                                \
-    "  mov.b64 {%r4, %r5}, %d6;\n  shfl.sync.down.b32 %r6, %r4, " lanes ", 31, -1;\n"                                  \
-    "  shfl.sync.down.b32 %r7, %r5, " lanes ", 31, -1;\n  mov.b64 %d7, {%r6, %r7};\n  add.u64 %d6, %d6, %d7;\n"
+#define PTX_FOLD(lanes)                                                                            \
+    "  mov.b64 {%r4, %r5}, %d6;\n  shfl.sync.down.b32 %r6, %r4, " lanes ", 31, -1;\n"              \
+    "  shfl.sync.down.b32 %r7, %r5, " lanes                                                        \
+    ", 31, -1;\n  mov.b64 %d7, {%r6, %r7};\n  add.u64 %d6, %d6, %d7;\n"
 
 static const char HELPERS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".visible .entry kl_digest(.param .u64 base, .param .u64 words, .param .u64 key, .param .u64 sum, .param .u64 "
+    ".visible .entry kl_digest(.param .u64 base, .param .u64 words, .param .u64 key, .param .u64 "
+    "sum, .param .u64 "
     "pitch)\n{\n"
     "  .reg .pred %p<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<12>;\n"
-    "  ld.param.u64 %d0, [base];\n  ld.param.u64 %d4, [words];\n  ld.param.u64 %d5, [key];\n  ld.param.u64 %d9, "
+    "  ld.param.u64 %d0, [base];\n  ld.param.u64 %d4, [words];\n  ld.param.u64 %d5, [key];\n  "
+    "ld.param.u64 %d9, "
     "[sum];\n"
-    "  ld.param.u64 %d7, [pitch];\n  mov.u32 %r4, %ctaid.y;\n  cvt.u64.u32 %d8, %r4;\n  mad.lo.u64 %d0, %d7, %d8, "
+    "  ld.param.u64 %d7, [pitch];\n  mov.u32 %r4, %ctaid.y;\n  cvt.u64.u32 %d8, %r4;\n  mad.lo.u64 "
+    "%d0, %d7, %d8, "
     "%d0;\n"
     "  shl.b64 %d8, %d8, 3;\n  add.u64 %d9, %d9, %d8;\n"
-    "  mov.u32 %r0, %ctaid.x;\n  mov.u32 %r1, %ntid.x;\n  mov.u32 %r2, %tid.x;\n  mov.u32 %r3, %nctaid.x;\n"
-    "  cvt.u64.u32 %d2, %r2;\n  mad.wide.u32 %d2, %r0, %r1, %d2;\n  mul.wide.u32 %d3, %r1, %r3;\n  mov.u64 %d6, 0;\n"
+    "  mov.u32 %r0, %ctaid.x;\n  mov.u32 %r1, %ntid.x;\n  mov.u32 %r2, %tid.x;\n  mov.u32 %r3, "
+    "%nctaid.x;\n"
+    "  cvt.u64.u32 %d2, %r2;\n  mad.wide.u32 %d2, %r0, %r1, %d2;\n  mul.wide.u32 %d3, %r1, %r3;\n  "
+    "mov.u64 %d6, 0;\n"
     "AGAIN:\n  setp.ge.u64 %p0, %d2, %d4;\n  @%p0 bra DONE;\n"
-    "  shl.b64 %d1, %d2, 4;\n  add.u64 %d1, %d0, %d1;\n  ld.global.v2.u64 {%d7, %d8}, [%d1];\n  shl.b64 %d1, %d2, "
+    "  shl.b64 %d1, %d2, 4;\n  add.u64 %d1, %d0, %d1;\n  ld.global.v2.u64 {%d7, %d8}, [%d1];\n  "
+    "shl.b64 %d1, %d2, "
     "1;\n" PTX_MIX("%d7", "%d1") "  add.u64 %d1, %d1, 1;\n" PTX_MIX(
-        "%d8", "%d1") "  add.u64 %d2, %d2, %d3;\n  bra AGAIN;\nDONE:\n" PTX_FOLD("16") PTX_FOLD("8") PTX_FOLD("4")
-        PTX_FOLD("2") PTX_FOLD("1") "  and.b32 %r2, %r2, 31;\n  setp.ne.u32 %p1, %r2, 0;\n  @%p1 ret;\n  "
-                                    "red.global.add.u64 [%d9], %d6;\n  ret;\n}\n"
-                                    ".extern .shared .align 16 .b8 everything[];\n"
-                                    ".visible .entry kl_scrub(.param .u32 bytes)\n{\n"
-                                    "  .reg .pred %p<2>;\n  .reg .b32 %r<6>;\n"
-                                    "  ld.param.u32 %r0, [bytes];\n  mov.u32 %r1, %tid.x;\n  mov.u32 %r2, %ntid.x;\n  "
-                                    "shl.b32 %r1, %r1, 4;\n  shl.b32 %r2, %r2, 4;\n"
-                                    "  mov.u32 %r3, everything;\n  mov.u32 %r5, 0;\n"
-                                    "AGAIN:\n  setp.ge.u32 %p0, %r1, %r0;\n  @%p0 ret;\n  add.u32 %r4, %r3, %r1;\n"
-                                    "  st.volatile.shared.v4.u32 [%r4], {%r5, %r5, %r5, %r5};\n  add.u32 %r1, %r1, "
-                                    "%r2;\n  bra AGAIN;\n}\n"
-                                    ".visible .entry kl_wait(.param .u64 ns)\n{\n"
-                                    "  .reg .pred %p<1>;\n  .reg .b64 %d<4>;\n"
-                                    "  ld.param.u64 %d0, [ns];\n  mov.u64 %d1, %globaltimer;\n"
-                                    "AGAIN:\n  mov.u64 %d2, %globaltimer;\n  sub.u64 %d3, %d2, %d1;\n  setp.lt.u64 "
-                                    "%p0, %d3, %d0;\n  @%p0 bra AGAIN;\n  ret;\n}\n";
+        "%d8", "%d1") "  add.u64 %d2, %d2, %d3;\n  bra AGAIN;\nDONE:\n" PTX_FOLD("16") PTX_FOLD("8")
+        PTX_FOLD("4") PTX_FOLD("2") PTX_FOLD(
+            "1") "  and.b32 %r2, %r2, 31;\n  setp.ne.u32 %p1, %r2, 0;\n  @%p1 ret;\n  "
+                 "red.global.add.u64 [%d9], %d6;\n  ret;\n}\n"
+                 ".extern .shared .align 16 .b8 everything[];\n"
+                 ".visible .entry kl_scrub(.param .u32 bytes)\n{\n"
+                 "  .reg .pred %p<2>;\n  .reg .b32 %r<6>;\n"
+                 "  ld.param.u32 %r0, [bytes];\n  mov.u32 %r1, %tid.x;\n  mov.u32 %r2, %ntid.x;\n  "
+                 "shl.b32 %r1, %r1, 4;\n  shl.b32 %r2, %r2, 4;\n"
+                 "  mov.u32 %r3, everything;\n  mov.u32 %r5, 0;\n"
+                 "AGAIN:\n  setp.ge.u32 %p0, %r1, %r0;\n  @%p0 ret;\n  add.u32 %r4, %r3, %r1;\n"
+                 "  st.volatile.shared.v4.u32 [%r4], {%r5, %r5, %r5, %r5};\n  add.u32 %r1, %r1, "
+                 "%r2;\n  bra AGAIN;\n}\n"
+                 ".visible .entry kl_wait(.param .u64 ns)\n{\n"
+                 "  .reg .pred %p<1>;\n  .reg .b64 %d<4>;\n"
+                 "  ld.param.u64 %d0, [ns];\n  mov.u64 %d1, %globaltimer;\n"
+                 "AGAIN:\n  mov.u64 %d2, %globaltimer;\n  sub.u64 %d3, %d2, %d1;\n  setp.lt.u64 "
+                 "%p0, %d3, %d0;\n  @%p0 bra AGAIN;\n  ret;\n}\n";
 
 #define BROOM_THREADS 256u
 #define BROOM_LINGER_NS 20000u
 #define BROOM_TEXT_BYTES 1536
 
-/* Volatile through a generic address: so the assembler cannot leave the frame out, however small. */
+/* Volatile through a generic address: so the assembler cannot leave the frame out, however small.
+ */
 static int broom_text(char *out, size_t room, uint32_t index, uint32_t frame) {
-    return snprintf(
-        out, room,
-        ".visible .entry kl_broom_%u(.param .u64 ns)\n{\n"
-        "  .local .align 8 .b8 frame[%u];\n  .reg .pred %%p<1>;\n  .reg .b32 %%r<2>;\n  .reg .b64 %%d<6>;\n"
-        "  ld.param.u64 %%d0, [ns];\n  mov.u64 %%d1, frame;\n  cvta.local.u64 %%d2, %%d1;\n  mov.u64 %%d4, "
-        "%%globaltimer;\n"
-        "  mov.u32 %%r0, 0;\n  mov.u32 %%r1, -1;\n"
-        "AGAIN:\n  cvt.u64.u32 %%d3, %%r0;\n  add.u64 %%d3, %%d2, %%d3;\n  st.volatile.u32 [%%d3], %%r1;\n"
-        "  add.u32 %%r0, %%r0, 4;\n  setp.lt.u32 %%p0, %%r0, %u;\n  @%%p0 bra AGAIN;\n"
-        "LINGER:\n  mov.u64 %%d5, %%globaltimer;\n  sub.u64 %%d5, %%d5, %%d4;\n  setp.lt.u64 %%p0, %%d5, %%d0;\n"
-        "  @%%p0 bra LINGER;\n  ret;\n}\n",
-        index, frame, frame);
+    return snprintf(out, room,
+                    ".visible .entry kl_broom_%u(.param .u64 ns)\n{\n"
+                    "  .local .align 8 .b8 frame[%u];\n  .reg .pred %%p<1>;\n  .reg .b32 %%r<2>;\n "
+                    " .reg .b64 %%d<6>;\n"
+                    "  ld.param.u64 %%d0, [ns];\n  mov.u64 %%d1, frame;\n  cvta.local.u64 %%d2, "
+                    "%%d1;\n  mov.u64 %%d4, "
+                    "%%globaltimer;\n"
+                    "  mov.u32 %%r0, 0;\n  mov.u32 %%r1, -1;\n"
+                    "AGAIN:\n  cvt.u64.u32 %%d3, %%r0;\n  add.u64 %%d3, %%d2, %%d3;\n  "
+                    "st.volatile.u32 [%%d3], %%r1;\n"
+                    "  add.u32 %%r0, %%r0, 4;\n  setp.lt.u32 %%p0, %%r0, %u;\n  @%%p0 bra AGAIN;\n"
+                    "LINGER:\n  mov.u64 %%d5, %%globaltimer;\n  sub.u64 %%d5, %%d5, %%d4;\n  "
+                    "setp.lt.u64 %%p0, %%d5, %%d0;\n"
+                    "  @%%p0 bra LINGER;\n  ret;\n}\n",
+                    index, frame, frame);
 }
 
 static kl_cu_result load_brooms(kli_cuda *r, const uint32_t *frames, uint32_t n) {
@@ -112,7 +131,8 @@ void kli_cuda_drop_brooms(kli_cuda *r) {
     r->n_brooms = 0;
 }
 
-int kli_cuda_make_brooms(kl_runner_ctx *c, const uint32_t *frames, uint32_t n, kl_msg_reply *reply) {
+int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n,
+                         kl_msg_reply *reply) {
     kli_cuda *r = kli_cuda_of(c);
     uint32_t sizes[KL_MAX_LAUNCHES], n_sizes = 0;
     kli_cuda_drop_brooms(r);
@@ -131,10 +151,11 @@ kl_cu_result kli_cuda_sweep_local(kli_cuda *r) {
     uint64_t ns = BROOM_LINGER_NS;
     void *arguments[] = {&ns};
     const unsigned blocks = (unsigned)r->sms * ((unsigned)r->sm_threads / BROOM_THREADS);
-    kl_cu_launch_config config = {
+    kli_cu_launch_config config = {
         .grid = {blocks ? blocks : 1, 1, 1}, .block = {BROOM_THREADS, 1, 1}, .stream = r->stream};
     kl_cu_result error = KL_CU_OK;
-    for (uint32_t i = 0; i < r->n_brooms && !error; i++) error = r->api->launch(&config, r->broom[i], arguments, NULL);
+    for (uint32_t i = 0; i < r->n_brooms && !error; i++)
+        error = r->api->launch(&config, r->broom[i], arguments, NULL);
     return error;
 }
 
@@ -165,7 +186,7 @@ static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint6
     uint64_t pairs = PATTERN_WORDS / 4, pitch = PATTERN_WORDS / 2 * sizeof *pattern; /* two rows */
     kl_cu_result error = r->api->memory_alloc(&data, PATTERN_WORDS * sizeof *pattern);
     void *arguments[] = {&data, &pairs, &r->digest_key, &r->digest_sum, &pitch};
-    kl_cu_launch_config config = {.grid = {3, 2, 1}, .block = {256, 1, 1}, .stream = r->stream};
+    kli_cu_launch_config config = {.grid = {3, 2, 1}, .block = {256, 1, 1}, .stream = r->stream};
     if (error) return error;
     error = r->api->copy_in(data, pattern, PATTERN_WORDS * sizeof *pattern, r->stream);
     if (!error) error = r->api->fill(r->digest_sum, 0, 2 * sizeof *out, r->stream);
@@ -185,17 +206,22 @@ static bool digest_works(kli_cuda *r) {
 }
 
 /* Nonzero: there are none; the runner works without. */
-int kli_cuda_open_helpers(kl_runner_ctx *c) {
+int kli_cuda_open_helpers(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_module module;
-    if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key) return 1;
-    if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS], SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t))) return 1;
+    if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key)
+        return 1;
+    if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS],
+                            SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t)))
+        return 1;
     r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
     r->slot_digests = r->digest_sum + SUM_BYTES;
-    if (r->api->module_load(&module, HELPERS) || r->api->module_function(&r->digest, module, "kl_digest") ||
+    if (r->api->module_load(&module, HELPERS) ||
+        r->api->module_function(&r->digest, module, "kl_digest") ||
         r->api->module_function(&r->scrub, module, "kl_scrub") ||
         r->api->module_function(&r->wait, module, "kl_wait") ||
-        r->api->function_set(r->scrub, KL_CU_FUNC_MAX_DYNAMIC_SMEM, r->smem_max & ~15) || !digest_works(r)) {
+        r->api->function_set(r->scrub, KL_CU_FUNC_MAX_DYNAMIC_SMEM, r->smem_max & ~15) ||
+        !digest_works(r)) {
         r->digest = r->scrub = r->wait = NULL;
         return 1;
     }

@@ -1,9 +1,11 @@
-/* runner_cuda_probe.c - the first GPU as a kl_device: what it is, which compiler will serve it, and what no kernel on it can exceed.
+/* runner_cuda_probe.c - the first GPU as a kl_device: what it is, which compiler will serve it, and
+ * what no kernel on it can exceed.
  *
- * Bounds are for refusing the impossible, so they err upward: the fastest unit that may serve a data type (tensor cores, and TF32 for
- * float32), dense, at the highest clock the driver names, plus 5 %.  A chip that the table does not know has no bound.
- * Source of the table: NVIDIA's architecture white papers (operations of one multiprocessor per clock).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Bounds are for refusing the impossible, so they err upward: the fastest unit that may serve a
+ * data type (tensor cores, and TF32 for float32), dense, at the highest clock the driver names,
+ * plus 5 %.  A chip that the table does not know has no bound. Source of the table: NVIDIA's
+ * architecture white papers (operations of one multiprocessor per clock). SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "cuda_api.h"
 #include "cuda_toolkit.h"
 #include "device_json.h"
@@ -44,42 +46,44 @@ static void bound(kl_device *d, int major, int minor, double clocks) {
 
 /* NVRTC needs the folder of cuda_fp16.h to be of use. */
 static kl_str choose_toolchain(kl_arena *a, char *cuda, size_t cuda_bytes) {
-    kl_cuda_toolkit t;
+    kli_cuda_toolkit t;
     char why[256];
     int major = 0, minor = 0;
-    kl_cuda_toolkit_find(&t, a);
-    const kl_nvrtc_api *nvrtc =
-        t.include.len ? kl_nvrtc_api_load(t.nvrtc.len ? t.nvrtc.ptr : NULL, why, sizeof why) : NULL;
+    kli_cuda_toolkit_find(&t, a);
+    const kli_nvrtc_api *nvrtc =
+        t.include.len ? kli_nvrtc_api_load(t.nvrtc.len ? t.nvrtc.ptr : NULL, why, sizeof why)
+                      : NULL;
     if (nvrtc && nvrtc->version(&major, &minor) == 0) {
         (void)snprintf(cuda, cuda_bytes, "%d.%d", major, minor);
         return kl_arena_printf(a, "nvrtc %d.%d", major, minor);
     }
-    kl_str version = kl_cuda_nvcc_version(a, &t);
+    kl_str version = kli_cuda_nvcc_version(a, &t);
     if (version.len && sscanf(version.ptr, "nvcc %d.%d", &major, &minor) == 2)
         (void)snprintf(cuda, cuda_bytes, "%d.%d", major, minor);
     return version;
 }
 
-static int attribute(const kl_cuda_api *api, int which) {
+static int runner_cuda_probe_attribute(const kli_cuda_api *api, int which) {
     int value = 0;
     return api->device_attribute(&value, which, 0) == KL_CU_OK ? value : 0;
 }
 
-static void read_limits(kl_device *d, const kl_cuda_api *api) {
+static void runner_cuda_probe_read_limits(kl_device *d, const kli_cuda_api *api) {
     size_t memory = 0;
     (void)api->device_memory(&memory, 0);
-    d->limits.sms = attribute(api, KL_CU_ATTR_SMS);
+    d->limits.sms = runner_cuda_probe_attribute(api, KL_CU_ATTR_SMS);
     d->limits.cores = d->limits.sms;
-    d->limits.smem_max = attribute(api, KL_CU_ATTR_SMEM_OPTIN);
-    d->limits.max_threads = attribute(api, KL_CU_ATTR_MAX_THREADS);
+    d->limits.smem_max = runner_cuda_probe_attribute(api, KL_CU_ATTR_SMEM_OPTIN);
+    d->limits.max_threads = runner_cuda_probe_attribute(api, KL_CU_ATTR_MAX_THREADS);
     d->limits.memory = (int64_t)memory;
-    d->l2_bytes = attribute(api, KL_CU_ATTR_L2_BYTES);
-    d->pageable_access = attribute(api, KL_CU_ATTR_PAGEABLE_ACCESS) != 0;
+    d->l2_bytes = runner_cuda_probe_attribute(api, KL_CU_ATTR_L2_BYTES);
+    d->pageable_access = runner_cuda_probe_attribute(api, KL_CU_ATTR_PAGEABLE_ACCESS) != 0;
 }
 
-static void describe(kl_device *d, kl_arena *a, const kl_cuda_api *api) {
+static void runner_cuda_probe_describe(kl_device *d, kl_arena *a, const kli_cuda_api *api) {
     char name[128] = "", cuda[16] = "";
-    int version = 0, major = attribute(api, KL_CU_ATTR_MAJOR), minor = attribute(api, KL_CU_ATTR_MINOR);
+    int version = 0, major = runner_cuda_probe_attribute(api, KL_CU_ATTR_MAJOR),
+        minor = runner_cuda_probe_attribute(api, KL_CU_ATTR_MINOR);
     (void)api->device_name(name, (int)sizeof name, 0);
     (void)api->driver_version(&version);
     (void)snprintf(cuda, sizeof cuda, "%d.%d", version / 1000, version % 1000 / 10);
@@ -90,27 +94,28 @@ static void describe(kl_device *d, kl_arena *a, const kl_cuda_api *api) {
     d->name = kl_arena_printf(a, "%s%s", api->fake ? "fake device: " : "", name);
     d->arch = kl_arena_printf(a, "sm_%s", arch + 2);
     d->platform = kl_arena_printf(a, "%s-%s/cuda-%s", api->fake ? "fake" : "nvidia", arch, cuda);
-    read_limits(d, api);
-    bound(d, major, minor, (double)d->limits.sms * attribute(api, KL_CU_ATTR_CLOCK_KHZ) * 1e3);
+    runner_cuda_probe_read_limits(d, api);
+    bound(d, major, minor,
+          (double)d->limits.sms * runner_cuda_probe_attribute(api, KL_CU_ATTR_CLOCK_KHZ) * 1e3);
 }
 
 int kli_cuda_probe(void) {
     char why[256];
     kl_cu_device device;
-    const kl_cuda_api *api = kl_cuda_api_load(why, sizeof why);
+    const kli_cuda_api *api = kli_cuda_api_load(why, sizeof why);
     if (!api) {
         (void)fprintf(stderr, "%s\n", why);
         return 1;
     }
     kl_cu_result error = api->device_get(&device, 0);
     if (error) {
-        kl_cuda_error_text(api, error, why, sizeof why);
+        kli_cuda_error_text(api, error, why, sizeof why);
         (void)fprintf(stderr, "no GPU: %s\n", why);
         return 1;
     }
     kl_arena *a = kl_arena_new();
     kl_device d = {.backend = KL_BACKEND_CUDA};
-    describe(&d, a, api);
+    runner_cuda_probe_describe(&d, a, api);
     int status = 1;
     if (d.toolchain.len)
         status = kli_device_print(&d);

@@ -1,5 +1,5 @@
-/* runner_fixture.h - what the tests of runners share: a one-line task (y = f(x), N floats), compile, load, bind, run.
- * SPDX-License-Identifier: Apache-2.0 */
+/* runner_fixture.h - what the tests of runners share: a one-line task (y = f(x), N floats),
+ * compile, load, bind, run. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_RUNNER_FIXTURE_H
 #define KL_BACKEND_RUNNER_FIXTURE_H
 #include "base/test.h"
@@ -17,22 +17,26 @@
 #define SECOND 1000000000ll
 
 typedef struct {
-    kl_arena    *arena;
-    kl_task      task;
-    kl_workload  workload;
-    kl_device    device;
-    kl_kernel   *kernel;
-    kl_artefact  artefact;
-    kl_plan      plan;
-    kl_memory    memory;
-    kl_runner   *runner;
+    kl_arena *arena;
+    kl_task task;
+    kl_workload workload;
+    kl_device device;
+    kl_kernel *kernel;
+    kl_artefact artefact;
+    kl_plan plan;
+    kl_memory memory;
+    kl_runner *runner;
     kl_resources resources[KL_MAX_LAUNCHES];
-    kl_fault     fault;
-    kl_error     e;
+    kl_fault fault;
+    kl_error e;
 } fixture;
 
 static inline kl_tensor tensor_of(const char *name, bool output, bool scalar) {
-    return (kl_tensor){.name = kl_str_of(name), .dtype = KL_F32, .is_output = output, .is_scalar = scalar, .ndim = scalar ? 0 : 1,
+    return (kl_tensor){.name = kl_str_of(name),
+                       .dtype = KL_F32,
+                       .is_output = output,
+                       .is_scalar = scalar,
+                       .ndim = scalar ? 0 : 1,
                        .dims = {scalar ? (kl_str){0} : KL_S("N")}};
 }
 
@@ -45,24 +49,29 @@ static inline void fixture_open(fixture *f, kl_backend_id backend) {
     f->task.tensors[0] = tensor_of("x", false, false);
     f->task.tensors[1] = tensor_of("s", false, true);
     f->task.tensors[2] = tensor_of("y", true, false);
-    f->workload = (kl_workload){.axes = {N_FLOATS}, .dtypes = {KL_F32, KL_F32, KL_F32}, .scalars = {0, 2.5, 0}};
+    f->workload = (kl_workload){
+        .axes = {N_FLOATS}, .dtypes = {KL_F32, KL_F32, KL_F32}, .scalars = {0, 2.5, 0}};
     assert_ok(kl_device_probe(&f->device, f->arena, backend, &e));
 }
 
 static inline void fixture_compile_for(fixture *f, const char *source, bool trusted) {
-    kl_error             e = {0};
+    kl_error e = {0};
     const kl_kernel_opts how = {.trusted = trusted};
     const kl_compile_opts compile = {.cache_dir = "cache"};
-    const kl_surface    *surface = kl_surface_by_name(f->device.backend == KL_BACKEND_CPU ? KL_S("c") : KL_S("opencl"));
-    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), surface, &how, &e));
+    const kl_surface *surface =
+        kl_surface_by_name(f->device.backend == KL_BACKEND_CPU ? KL_S("c") : KL_S("opencl"));
+    assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), surface,
+                              &how, &e));
     assert_ok(kl_kernel_plan(&f->plan, f->kernel, &f->task, &f->workload, &f->device.limits, &e));
-    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload, &compile, &e));
+    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload,
+                         &compile, &e));
 }
 
 static inline void fixture_start(fixture *f, bool trusted) {
-    kl_error             e = {0};
-    kl_layout            layout;
-    const kl_runner_opts how = {.backend = f->device.backend, .trusted = trusted, .cpu = -1, .threads = 1};
+    kl_error e = {0};
+    kl_layout layout;
+    const kl_runner_opts how = {
+        .backend = f->device.backend, .trusted = trusted, .cpu = -1, .threads = 1};
     assert_ok(kl_runner_start(&f->runner, &how, &e));
     assert_ok(kl_layout_make(&layout, &f->plan, N_SETS, N_SLOTS, &e));
     assert_ok(kl_memory_open(&f->memory, &layout, &e));
@@ -74,7 +83,8 @@ static inline void fixture_start(fixture *f, bool trusted) {
 
 static inline void fixture_load(fixture *f) {
     kl_error e = {0};
-    assert_ok(kl_runner_place(f->runner, f->runner && f->plan.threads == 1 ? 1 : -1, (int)f->plan.threads, &e));
+    assert_ok(kl_runner_place(f->runner, f->runner && f->plan.threads == 1 ? 1 : -1,
+                              (int)f->plan.threads, &e));
     assert_ok(kl_runner_load(f->runner, &f->fault, f->resources, &f->artefact, &f->plan, &e));
     if (f->fault.kind) return;
     assert_ok(kl_runner_bind(f->runner, &f->fault, &f->memory, &e));
@@ -91,26 +101,30 @@ static inline void fixture_ready(fixture *f, const char *source, bool trusted) {
 
 static inline void fixture_run(fixture *f, uint32_t set, uint32_t slot) {
     kl_error e = {0};
-    int64_t  wall;
+    int64_t wall;
     assert_ok(kl_runner_run(f->runner, &f->fault, set, slot, 0xA5, 20 * SECOND, &wall, &e));
 }
 
 static inline void fixture_expect_fault(fixture *f, kl_fault_kind kind, int sig, const char *text) {
     if (f->fault.kind != kind || f->fault.signal != sig || !strstr(f->fault.text, text))
-        fail_msg("fault %d signal %d \"%s\", not %d %d \"%s\"", f->fault.kind, f->fault.signal, f->fault.text, kind, sig, text);
+        fail_msg("fault %d signal %d \"%s\", not %d %d \"%s\"", f->fault.kind, f->fault.signal,
+                 f->fault.text, kind, sig, text);
 }
 
-/* Everything mapped in the worker that this process has started: the calls `each` for every line of its maps. */
-typedef void fixture_mapping(void *to, uintptr_t from, uintptr_t end, const char *permissions, const char *name);
+/* Everything mapped in the worker that this process has started: the calls `each` for every line of
+ * its maps. */
+typedef void fixture_mapping(void *to, uintptr_t from, uintptr_t end, const char *permissions,
+                             const char *name);
 
 static inline bool fixture_is_our_worker(const char *pid) {
-    char  path[64], text[256] = "";
+    char path[64], text[256] = "";
     (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
     FILE *f = fopen(path, "re");
-    bool  read = f && fgets(text, sizeof text, f);
+    bool read = f && fgets(text, sizeof text, f);
     char *after = read ? strrchr(text, ')') : NULL;
     if (f) (void)fclose(f);
-    return after && strstr(text, "(klineage-worker") && strtol(after + 4, NULL, 10) == (long)getpid();
+    return after && strstr(text, "(klineage-worker") &&
+           strtol(after + 4, NULL, 10) == (long)getpid();
 }
 
 static inline bool fixture_each_mapping(fixture_mapping *each, void *to) {
@@ -122,9 +136,9 @@ static inline bool fixture_each_mapping(fixture_mapping *each, void *to) {
         (void)snprintf(path, sizeof path, "/proc/%.20s/maps", d->d_name);
         FILE *maps = fopen(path, "re");
         while (maps && fgets(line, sizeof line, maps)) {
-            char     *at = line;
+            char *at = line;
             uintptr_t from = strtoul(at, &at, 16), end = strtoul(at + 1, &at, 16);
-            char     *name = strchr(at, '/') ? strchr(at, '/') : strchr(at, '[');
+            char *name = strchr(at, '/') ? strchr(at, '/') : strchr(at, '[');
             each(to, from, end, at + 1, name ? name : "");
             found = true;
         }
@@ -134,12 +148,15 @@ static inline bool fixture_each_mapping(fixture_mapping *each, void *to) {
     return found;
 }
 
-static inline const float *fixture_y(const fixture *f, uint32_t slot) { return kl_memory_output(&f->memory, &f->plan, 2, slot); }
+static inline const float *fixture_y(const fixture *f, uint32_t slot) {
+    return kl_memory_output(&f->memory, &f->plan, 2, slot);
+}
 
 static inline void fixture_expect_scaled(const fixture *f, uint32_t set, uint32_t slot) {
     const float *y = fixture_y(f, slot);
     for (int i = 0; i < N_FLOATS; i++)
-        if (y[i] != 2.5f * (float)(i + 1000 * (int)set)) fail_msg("y[%d] of slot %u is %g", i, slot, (double)y[i]);
+        if (y[i] != 2.5f * (float)(i + 1000 * (int)set))
+            fail_msg("y[%d] of slot %u is %g", i, slot, (double)y[i]);
 }
 
 static inline void fixture_close(fixture *f) {

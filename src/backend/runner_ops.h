@@ -1,66 +1,79 @@
-/* runner_ops.h - the inside of a runner: one table row per thing that can execute kernels.  src/backend/worker.c owns the
- * socket loop and calls these; it validates every message before a slot sees it.
+/* runner_ops.h - the inside of a runner: one table row per thing that can execute kernels.
+ * src/backend/worker.c owns the socket loop and calls these; it validates every message before a
+ * slot sees it.
  *
- * Slots return 0, or nonzero after filling `reply->fault` and `reply->text`; they never print and never exit.  All may block; the
- * gate kills the process when it waited long enough.  Memory passed in stays owned by the loop until the process ends.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Slots return 0, or nonzero after filling `reply->fault` and `reply->text`; they never print and
+ * never exit.  All may block; the gate kills the process when it waited long enough.  Memory passed
+ * in stays owned by the loop until the process ends. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_RUNNER_OPS_H
 #define KL_BACKEND_RUNNER_OPS_H
 #include "wire.h"
 
 /* What the loop knows; a row keeps its own state behind `state`. */
 typedef struct {
-    bool           trusted;
-    int            cpu, threads;
-    kl_plan        plan;
-    kl_layout      layout;
-    char          *inputs;      /* read-only mapping unless trusted says otherwise */
-    char          *outputs;
-    char          *scratch;     /* shared-memory backends only */
-    size_t         inputs_bytes, outputs_bytes, scratch_bytes;
-    int            outputs_fd;  /* shared-memory backends only: a private view of the outputs can be made */
-    int            artefact_fd; /* sealed memfd or file, opened read-only */
-    uint32_t       artefact_kind;
-    kl_control    *control;
-    void          *state;
-} kl_runner_ctx;
+    bool trusted;
+    int cpu, threads;
+    kl_plan plan;
+    kl_layout layout;
+    char *inputs; /* read-only mapping unless trusted says otherwise */
+    char *outputs;
+    char *scratch; /* shared-memory backends only */
+    size_t inputs_bytes, outputs_bytes, scratch_bytes;
+    int outputs_fd;  /* shared-memory backends only: a private view of the outputs can be made */
+    int artefact_fd; /* sealed memfd or file, opened read-only */
+    uint32_t artefact_kind;
+    kl_control *control;
+    void *state;
+} kli_runner_ctx;
 
 typedef struct {
-    const char *name;                                                   /* "cpu" "opencl" "cuda" */
-    bool        shared_memory;  /* kernels work on the mappings themselves: candidates get PROT_NONE guard pages, the gate poisons outputs */
-    /* Print the device as one JSON object on stdout (fields of kl_device); exit status. May load drivers. */
+    const char *name;   /* "cpu" "opencl" "cuda" */
+    bool shared_memory; /* kernels work on the mappings themselves: candidates get PROT_NONE guard
+                           pages, the gate poisons outputs */
+    /* Print the device as one JSON object on stdout (fields of kl_device); exit status. May load
+     * drivers. */
     int (*probe)(void);
-    int (*open)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* device context; nothing of a candidate yet */
-    int (*load)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* artefact + plan -> launches ready, resources filled */
-    int (*bind)(kl_runner_ctx *c, kl_msg_reply *reply);                 /* layout and mappings are set; allocate device memory */
-    int (*upload)(kl_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
-    int (*run)(kl_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply);
-    int (*fetch)(kl_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply); /* NULL: outputs are in the shared pages */
-    int (*time)(kl_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
-} kl_runner_ops;
+    int (*open)(kli_runner_ctx *c,
+                kl_msg_reply *reply); /* device context; nothing of a candidate yet */
+    int (*load)(kli_runner_ctx *c,
+                kl_msg_reply *reply); /* artefact + plan -> launches ready, resources filled */
+    int (*bind)(kli_runner_ctx *c,
+                kl_msg_reply *reply); /* layout and mappings are set; allocate device memory */
+    int (*upload)(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
+    int (*run)(kli_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply);
+    int (*fetch)(kli_runner_ctx *c, const kl_msg_fetch *m,
+                 kl_msg_reply *reply); /* NULL: outputs are in the shared pages */
+    int (*time)(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
+} kli_runner_ops;
 
-const kl_runner_ops *kl_runner_ops_each(int i); /* NULL past the end; src/backend/runners.c */
+const kli_runner_ops *kli_runner_ops_each(int i); /* NULL past the end; src/backend/runners.c */
 
 /* Fill a reply's fault and return 1. */
-int kl_reply_fault(kl_msg_reply *reply, kl_fault_kind kind, int sig, const char *fmt, ...) KL_PRINTF(4, 5);
+int kli_reply_fault(kl_msg_reply *reply, kl_fault_kind kind, int sig, const char *fmt, ...)
+    KL_PRINTF(4, 5);
 
 /* Address of a tensor or buffer for (set, slot) in the mappings above. */
-char *kl_ctx_tensor(const kl_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
-char *kl_ctx_buffer(const kl_runner_ctx *c, uint32_t buffer, uint32_t slot);
+char *kli_ctx_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
+char *kli_ctx_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot);
 
-/* A guard page is more than a canary: reading it ends the kernel too.  Only the first copies have them: each splits a mapping, and the
- * hundreds of a timed batch would make every fork slow.  Shapes are checked on a few copies before they are timed on many. */
+/* A guard page is more than a canary: reading it ends the kernel too.  Only the first copies have
+ * them: each splits a mapping, and the hundreds of a timed batch would make every fork slow. Shapes
+ * are checked on a few copies before they are timed on many. */
 #define KLI_FORBIDDEN_COPIES 8
 
-/* Shared-memory rows.  Scratch of a slot: poison (or zero) it and set its canaries; and look at them afterwards: nonzero after filling
- * the reply with KL_FAULT_GUARD and the buffer's name. */
-void kl_ctx_scratch_fill(const kl_runner_ctx *c, uint32_t slot, uint8_t poison);
-int  kl_ctx_scratch_check(const kl_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
-/* What an address that a kernel stumbled over belongs to: fills the reply with KL_FAULT_GUARD, KL_FAULT_INPUT or KL_FAULT_CRASH. */
-int  kl_ctx_fault_at(const kl_runner_ctx *c, int sig, uintptr_t address, bool is_write, kl_msg_reply *reply);
+/* Shared-memory rows.  Scratch of a slot: poison (or zero) it and set its canaries; and look at
+ * them afterwards: nonzero after filling the reply with KL_FAULT_GUARD and the buffer's name. */
+void kli_ctx_scratch_fill(const kli_runner_ctx *c, uint32_t slot, uint8_t poison);
+int kli_ctx_scratch_check(const kli_runner_ctx *c, uint32_t slot, uint8_t poison,
+                          kl_msg_reply *reply);
+/* What an address that a kernel stumbled over belongs to: fills the reply with KL_FAULT_GUARD,
+ * KL_FAULT_INPUT or KL_FAULT_CRASH. */
+int kli_ctx_fault_at(const kli_runner_ctx *c, int sig, uintptr_t address, bool is_write,
+                     kl_msg_reply *reply);
 
-/* BATCH handshake, the runner's side: say that all is ready and wait for the gate; say that the calls are done. */
-void kl_control_arm(kl_control *c, uint32_t sequence, bool spin);
-void kl_control_done(kl_control *c, uint32_t sequence, bool spin);
+/* BATCH handshake, the runner's side: say that all is ready and wait for the gate; say that the
+ * calls are done. */
+void kli_control_arm(kl_control *c, uint32_t sequence, bool spin);
+void kli_control_done(kl_control *c, uint32_t sequence, bool spin);
 
 #endif

@@ -1,5 +1,5 @@
-/* runner_watch_test.c - a runner beside programs that want its core: what is subtracted, what is noticed, what is never a hang.
- * SPDX-License-Identifier: Apache-2.0 */
+/* runner_watch_test.c - a runner beside programs that want its core: what is subtracted, what is
+ * noticed, what is never a hang. SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
 #include "runner_impl.h"
 #include "base/fs.h"
@@ -8,8 +8,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define HEAD "//! launch scale args(x, s, y, N)\nvoid scale(const float *x, float s, float *y, int n) "
-#define WORK "{ for (volatile int i = 0; i < ROUNDS; i++) { } for (int i = 0; i < n; i++) y[i] = s * x[i]; }\n"
+#define HEAD                                                                                       \
+    "//! launch scale args(x, s, y, N)\nvoid scale(const float *x, float s, float *y, int n) "
+#define WORK                                                                                       \
+    "{ for (volatile int i = 0; i < ROUNDS; i++) { } for (int i = 0; i < n; i++) y[i] = s * "      \
+    "x[i]; }\n"
 
 enum { CORE = 1, HOGS = 3 }; /* the fixture pins its runner to core 1 */
 
@@ -24,7 +27,8 @@ static void hogs_start(pid_t *hogs) {
         CPU_SET(CORE, &one);
         (void)sched_setaffinity(0, sizeof one, &one);
         alarm(60);
-        for (volatile int k = 0;; k = k + 1) {}
+        for (volatile int k = 0;; k = k + 1) {
+        }
     }
 }
 
@@ -37,21 +41,25 @@ static void hogs_end(const pid_t *hogs) {
 
 static bool two_cores(void) {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_ISSET(CORE, &set) && CPU_COUNT(&set) > 1;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_ISSET(CORE, &set) &&
+           CPU_COUNT(&set) > 1;
 }
 
-/* ---- what is subtracted ---------------------------------------------------------------------------------------- */
+/* ---- what is subtracted ------------------------------------------------------------------ */
 
 static void test_runner_time__the_handshake_never_eats_a_batch(void **state) {
     (void)state;
-    static const struct { double interval, handshake, net; } ROWS[] = {
+    static const struct {
+        double interval, handshake, net;
+    } ROWS[] = {
         {5e6, 300, 5e6 - 300}, /* as measured */
         {1000, 300, 950},      /* a twentieth at most */
         {16e6, 20e6, 15.2e6},  /* an exchange that somebody interrupted */
     };
     for (size_t i = 0; i < KL_COUNT(ROWS); i++) {
         kl_sample s = {0};
-        assert_true(fabs(kli_runner_net(&s, ROWS[i].interval, ROWS[i].handshake) - ROWS[i].net) < 1e-6);
+        assert_true(fabs(kli_runner_net(&s, ROWS[i].interval, ROWS[i].handshake) - ROWS[i].net) <
+                    1e-6);
         assert_false(s.late);
         assert_true(fabs(s.handshake_share - ROWS[i].handshake / ROWS[i].interval) < 1e-9);
     }
@@ -60,13 +68,13 @@ static void test_runner_time__the_handshake_never_eats_a_batch(void **state) {
     assert_true(s.late); /* no time at all, and said so */
 }
 
-/* ---- what is noticed ------------------------------------------------------------------------------------------- */
+/* ---- what is noticed --------------------------------------------------------------------- */
 
 static int disturbed_of(fixture *f, int rounds) {
     const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 4, .poison = 0xA5};
-    int                   disturbed = 0;
-    double                ns;
-    kl_error              e = {0};
+    int disturbed = 0;
+    double ns;
+    kl_error e = {0};
     for (int i = 0; i < rounds; i++) {
         assert_ok(kl_runner_time(f->runner, &f->fault, &ns, &q, 20 * SECOND, &e));
         if (f->fault.kind) fail_msg("%s", f->fault.text);
@@ -79,11 +87,12 @@ static int disturbed_of(fixture *f, int rounds) {
 
 static void test_runner_watch__a_batch_that_lost_its_core_is_noticed(void **state) {
     fixture f;
-    pid_t   hogs[HOGS];
+    pid_t hogs[HOGS];
     (void)state;
     if (!two_cores()) skip();
     fixture_open(&f, KL_BACKEND_CPU);
-    fixture_ready(&f, "#define ROUNDS 20000000\n" HEAD WORK, false); /* tens of milliseconds: longer than any slice */
+    fixture_ready(&f, "#define ROUNDS 20000000\n" HEAD WORK,
+                  false); /* tens of milliseconds: longer than any slice */
     hogs_start(hogs);
     const int among_hogs = disturbed_of(&f, 4);
     hogs_end(hogs);
@@ -97,17 +106,18 @@ static void test_runner_watch__a_short_batch_on_a_free_core_is_left_alone(void *
     if (!two_cores()) skip();
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_ready(&f, "#define ROUNDS 1\n" HEAD WORK, false);
-    assert_true(disturbed_of(&f, 100) < 100); /* microseconds: even beside many other programs some are whole */
+    assert_true(disturbed_of(&f, 100) <
+                100); /* microseconds: even beside many other programs some are whole */
     fixture_close(&f);
 }
 
-/* ---- what is never a hang -------------------------------------------------------------------------------------- */
+/* ---- what is never a hang ---------------------------------------------------------------- */
 
 static void test_runner_watch__waiting_for_a_core_is_no_hang(void **state) {
-    fixture  f;
-    pid_t    hogs[HOGS];
+    fixture f;
+    pid_t hogs[HOGS];
     kl_error e = {0};
-    int64_t  wall;
+    int64_t wall;
     (void)state;
     if (!two_cores()) skip();
     fixture_open(&f, KL_BACKEND_CPU);
@@ -123,12 +133,14 @@ static void test_runner_watch__waiting_for_a_core_is_no_hang(void **state) {
 }
 
 static void test_runner_watch__a_kernel_that_sleeps_hangs(void **state) {
-    fixture  f;
+    fixture f;
     kl_error e = {0};
-    int64_t  wall;
+    int64_t wall;
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
-    fixture_ready(&f, "#include <unistd.h>\n" HEAD "{ (void)x; (void)s; (void)n; (void)y; sleep(60); }\n", true);
+    fixture_ready(
+        &f, "#include <unistd.h>\n" HEAD "{ (void)x; (void)s; (void)n; (void)y; sleep(60); }\n",
+        true);
     assert_ok(kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 5, &wall, &e));
     fixture_expect_fault(&f, KL_FAULT_HANG, 0, "time allowed");
     fixture_close(&f);
@@ -142,6 +154,6 @@ int main(void) {
         cmocka_unit_test(test_runner_watch__waiting_for_a_core_is_no_hang),
         cmocka_unit_test(test_runner_watch__a_kernel_that_sleeps_hangs),
     };
-    kl_fs_remove_tree("cache");
+    kli_fs_remove_tree("cache");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* wire.h - what the gate and a runner say to each other: fixed structs over a SOCK_SEQPACKET pair, file descriptors beside them.
+/* wire.h - what the gate and a runner say to each other: fixed structs over a SOCK_SEQPACKET pair,
+ * file descriptors beside them.
  *
  *   gate                                   runner (klineage-worker run BACKEND)
  *   ----                                   ------
@@ -9,35 +10,56 @@
  *   UPLOAD {first, n}                  ->  DONE
  *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages
  *   TIME {request}                     ->  DONE     samples are in the control page
- *   FETCH {slot}                       ->  DONE     as after RUN; devices with memory of their own alone
- *   (closing the socket ends the runner)
+ *   FETCH {slot}                       ->  DONE     as after RUN; devices with memory of their own
+ * alone (closing the socket ends the runner)
  *
- * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan and artefact, a new BIND replaces
- * the mappings; device memory of the old binding is freed), so that what is timed was checked in the same worker.
- * One request, one reply, never two in flight.  The gate trusts no field of a reply: counts are bounded, text is copied with a limit.
- * Both ends are one build, so structs cross as they are; `version` refuses anything else.  The Python script runner speaks
- * the same bytes: wire_python.c writes its structs from wire.def when klineage is built.
- * SPDX-License-Identifier: Apache-2.0 */
+ * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan
+ * and artefact, a new BIND replaces the mappings; device memory of the old binding is freed), so
+ * that what is timed was checked in the same worker. One request, one reply, never two in flight.
+ * The gate trusts no field of a reply: counts are bounded, text is copied with a limit. Both ends
+ * are one build, so structs cross as they are; `version` refuses anything else.  The Python script
+ * runner speaks the same bytes: wire_python.c writes its structs from wire.def when klineage is
+ * built. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_WIRE_H
 #define KL_BACKEND_WIRE_H
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
 #define KL_WIRE_VERSION 3u
-#define KL_WIRE_FD 3                /* the socket in the runner */
+#define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
 
-typedef enum { KL_MSG_READY = 1, KL_MSG_LOAD, KL_MSG_LOADED, KL_MSG_BIND, KL_MSG_BOUND, KL_MSG_UPLOAD, KL_MSG_RUN, KL_MSG_TIME, KL_MSG_DONE, KL_MSG_FETCH } kl_msg_kind;
+typedef enum {
+    KL_MSG_READY = 1,
+    KL_MSG_LOAD,
+    KL_MSG_LOADED,
+    KL_MSG_BIND,
+    KL_MSG_BOUND,
+    KL_MSG_UPLOAD,
+    KL_MSG_RUN,
+    KL_MSG_TIME,
+    KL_MSG_DONE,
+    KL_MSG_FETCH
+} kl_msg_kind;
 
-enum { KLI_ISOLATED_SECCOMP = 1, KLI_ISOLATED_LANDLOCK = 2, KLI_ISOLATED_NAMESPACES = 4, KLI_ISOLATED_USER = 8, KLI_ISOLATED_LIMITS = 16 };
+enum {
+    KLI_ISOLATED_SECCOMP = 1,
+    KLI_ISOLATED_LANDLOCK = 2,
+    KLI_ISOLATED_NAMESPACES = 4,
+    KLI_ISOLATED_USER = 8,
+    KLI_ISOLATED_LIMITS = 16
+};
 
 /* The messages and the control page, declared in wire.def. */
 #define KL_DEF_STRUCT(name) typedef struct name {
 #define KL_DEF_FIELD(type, member, dims) type member dims;
-#define KL_DEF_END(name) } name;
+#define KL_DEF_END(name)                                                                           \
+    }                                                                                              \
+    name;
 #include "backend/wire.def"
 
-_Static_assert(sizeof(kl_msg_load) < 200 << 10, "one message is sent at once, and Linux gives a socket 208 KiB");
+_Static_assert(sizeof(kl_msg_load) < 200 << 10,
+               "one message is sent at once, and Linux gives a socket 208 KiB");
 
 #endif

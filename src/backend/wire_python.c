@@ -1,29 +1,31 @@
-/* wire_python.c - runs when klineage is built: copies a Python script, and puts the structs and enums that cross between
- * gate and runner in place of its line `#wire`.  usage: wire_python IN OUT
+/* wire_python.c - runs when klineage is built: copies a Python script, and puts the structs and
+ * enums that cross between gate and runner in place of its line `#wire`.  usage: wire_python IN OUT
  *
- * Offsets and sizes are this compiler's.  What it writes checks the sizes again with ctypes when it is imported.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Offsets and sizes are this compiler's.  What it writes checks the sizes again with ctypes when it
+ * is imported. SPDX-License-Identifier: Apache-2.0 */
 #include "backend/layout.h"
 #include "backend/wire.h"
 #include <stdio.h>
 #include <string.h>
 
 static FILE *out;
-static size_t at; /* end of the field before */
+static size_t wire_python_at; /* end of the field before */
 
-static void begin(const char *name) {
+static void wire_python_begin(const char *name) {
     fprintf(out, "class %s(C.Structure):\n    _fields_ = [\n", name);
-    at = 0;
+    wire_python_at = 0;
 }
 
 static void fill_to(size_t offset) {
-    if (offset > at) fprintf(out, "        (\"_%zu\", C.c_char * %zu),\n", at, offset - at);
-    at = offset;
+    if (offset > wire_python_at)
+        fprintf(out, "        (\"_%zu\", C.c_char * %zu),\n", wire_python_at,
+                offset - wire_python_at);
+    wire_python_at = offset;
 }
 
 /* A number has its ctypes name, a struct its own. */
-static void put_field(const char *type, const char *member, size_t offset, size_t bytes,
-                      size_t item_bytes) {
+static void wire_python_put_field(const char *type, const char *member, size_t offset, size_t bytes,
+                                  size_t item_bytes) {
     static const char *const NUMBERS[][2] = {
         {"uint32_t", "C.c_uint32"}, {"_Atomic uint32_t", "C.c_uint32"}, {"int32_t", "C.c_int32"},
         {"uint64_t", "C.c_uint64"}, {"int64_t", "C.c_int64"},           {"double", "C.c_double"},
@@ -34,21 +36,22 @@ static void put_field(const char *type, const char *member, size_t offset, size_
     fprintf(out, "        (\"%s\", %s", member, type);
     if (bytes != item_bytes) fprintf(out, " * %zu", bytes / item_bytes);
     fprintf(out, "),\n");
-    at += bytes;
+    wire_python_at += bytes;
 }
 
-static void end(const char *name, size_t bytes) {
+static void wire_python_end(const char *name, size_t bytes) {
     fprintf(out, "    ]\n\n\nassert C.sizeof(%s) == %zu\n\n\n", name, bytes);
 }
 
 #define STRUCT(name)                                                                               \
-    begin(#name);                                                                                  \
+    wire_python_begin(#name);                                                                      \
     {                                                                                              \
         typedef name self;
 #define FIELD(type, member, dims)                                                                  \
-    put_field(#type, #member, offsetof(self, member), sizeof(((self *)0)->member), sizeof(type));
+    wire_python_put_field(#type, #member, offsetof(self, member), sizeof(((self *)0)->member),     \
+                          sizeof(type));
 #define END(name)                                                                                  \
-    end(#name, sizeof(name));                                                                      \
+    wire_python_end(#name, sizeof(name));                                                          \
     }
 
 static void put_resources(void) {

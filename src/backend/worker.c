@@ -6,9 +6,9 @@
  *   build-cuda ...            one CUDA build through NVRTC, for surface/cuda (likewise)
  *   --spool DIR               gate the requests of a spool folder
  *
- * A runner of native candidates confines itself before it is told of any artefact.  It is one loop: every message is
- * validated here, then a row of runners.c acts on it.  It links neither the store nor a model, and needs libc alone.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A runner of native candidates confines itself before it is told of any artefact.  It is one loop:
+ * every message is validated here, then a row of runners.c acts on it.  It links neither the store
+ * nor a model, and needs libc alone. SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_build.h"
 #include "isolation.h"
 #include "layout.h"
@@ -32,35 +32,37 @@
 #define OMP_STACK "16M" /* of each thread of a pool; the first thread has KLI_STACK_BYTES */
 
 typedef struct {
-    const kl_runner_ops *ops;
-    kl_runner_ctx        ctx;
-    kl_msg_reply         reply;
-    bool                 loaded, bound;
-    int                  fds[4], n_fds;
-    size_t               bytes;
+    const kli_runner_ops *ops;
+    kli_runner_ctx ctx;
+    kl_msg_reply reply;
+    bool loaded, bound;
+    int fds[4], n_fds;
+    size_t bytes;
     union {
-        kl_msg_head   head;
-        kl_msg_load   load;
-        kl_msg_bind   bind;
+        kl_msg_head head;
+        kl_msg_load load;
+        kl_msg_bind bind;
         kl_msg_upload upload;
-        kl_msg_fetch  fetch;
-        kl_msg_run    run;
-        kl_msg_time   time;
+        kl_msg_fetch fetch;
+        kl_msg_run run;
+        kl_msg_time time;
     } message;
-} worker;
+} worker_worker;
 
-static const kl_runner_ops *ops_named(const char *name) {
-    for (int i = 0; kl_runner_ops_each(i); i++)
-        if (strcmp(kl_runner_ops_each(i)->name, name) == 0) return kl_runner_ops_each(i);
+static const kli_runner_ops *ops_named(const char *name) {
+    for (int i = 0; kli_runner_ops_each(i); i++)
+        if (strcmp(kli_runner_ops_each(i)->name, name) == 0) return kli_runner_ops_each(i);
     return NULL;
 }
 
-/* ---- confinement --------------------------------------------------------------------------------------------- */
+/* ---- confinement ------------------------------------------------------------------------- */
 
-static void confine(worker *w) {
-    static const char *const READABLE[] = {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/OpenCL", "/sys/devices", "/proc/cpuinfo",
-                                           "/proc/meminfo", "/proc/self", "/dev/urandom", "/dev/null", NULL};
-    const char  *writable[] = {getenv("KLINEAGE_SCRATCH"), "/dev/null", NULL};
+static void worker_confine(worker_worker *w) {
+    static const char *const READABLE[] = {
+        "/usr",        "/lib",         "/lib64",        "/etc/ld.so.cache",
+        "/etc/OpenCL", "/sys/devices", "/proc/cpuinfo", "/proc/meminfo",
+        "/proc/self",  "/dev/urandom", "/dev/null",     NULL};
+    const char *writable[] = {getenv("KLINEAGE_SCRATCH"), "/dev/null", NULL};
     kl_isolation applied = {0};
     kli_confine_runner(&applied, READABLE, writable[0] ? writable : writable + 1);
     (void)mallopt(M_ARENA_MAX, 1); /* another arena would need mprotect, which kernels do not get */
@@ -71,31 +73,36 @@ static void confine(worker *w) {
     w->reply.isolation = bits;
 }
 
-static void place(const kl_runner_ctx *c) {
+static void worker_place(const kli_runner_ctx *c) {
     char number[16];
     (void)snprintf(number, sizeof number, "%d", c->threads);
     (void)setenv("OMP_NUM_THREADS", number, 1);
     (void)setenv("OMP_DYNAMIC", "false", 1);
-    if (!c->trusted) (void)setenv("OMP_THREAD_LIMIT", number, 1); /* asking for more gives what there is, not a forbidden call */
+    if (!c->trusted)
+        (void)setenv("OMP_THREAD_LIMIT", number,
+                     1); /* asking for more gives what there is, not a forbidden call */
     (void)setenv("OMP_STACKSIZE", OMP_STACK, 0);
     (void)setenv("OPENBLAS_NUM_THREADS", number, 1);
     (void)setenv("MKL_NUM_THREADS", number, 1);
     (void)setenv("BLIS_NUM_THREADS", number, 1);
     static cpu_set_t all;
-    cpu_set_t        one;
+    cpu_set_t one;
     if (!CPU_COUNT(&all)) (void)sched_getaffinity(0, sizeof all, &all);
     CPU_ZERO(&one);
     if (c->cpu >= 0 && c->cpu < CPU_SETSIZE) CPU_SET((size_t)c->cpu, &one);
     (void)sched_setaffinity(0, sizeof one, c->cpu >= 0 ? &one : &all);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------- */
 
-static bool receive(worker *w) {
-    char          control[CMSG_SPACE(sizeof w->fds)];
-    struct iovec  part = {.iov_base = &w->message, .iov_len = sizeof w->message};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    ssize_t       n;
+static bool receive(worker_worker *w) {
+    char control[CMSG_SPACE(sizeof w->fds)];
+    struct iovec part = {.iov_base = &w->message, .iov_len = sizeof w->message};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof control};
+    ssize_t n;
     do n = recvmsg(KL_WIRE_FD, &m, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     w->n_fds = 0;
@@ -108,34 +115,40 @@ static bool receive(worker *w) {
     return n >= (ssize_t)sizeof w->message.head && w->message.head.version == KL_WIRE_VERSION;
 }
 
-static bool answer(worker *w, uint32_t kind) {
+static bool worker_answer(worker_worker *w, uint32_t kind) {
     w->reply.head = (kl_msg_head){kind, KL_WIRE_VERSION};
     return send(KL_WIRE_FD, &w->reply, sizeof w->reply, MSG_NOSIGNAL) == (ssize_t)sizeof w->reply;
 }
 
-static int misunderstood(worker *w, const char *what) {
-    return kl_reply_fault(&w->reply, KL_FAULT_PROTOCOL, 0, "the runner was sent a bad %s", what);
+static int misunderstood(worker_worker *w, const char *what) {
+    return kli_reply_fault(&w->reply, KL_FAULT_PROTOCOL, 0, "the runner was sent a bad %s", what);
 }
 
 static bool terminated(const char *text) { return memchr(text, '\0', KL_MAX_NAME) != NULL; }
 
 static bool argument_is_valid(const kl_plan *p, const kl_value *v) {
     switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR: return v->index < p->n_tensors && p->tensors[v->index].role != KLI_ROLE_SCALAR;
-    case KL_VALUE_SCALAR: return v->index < p->n_tensors;
-    case KL_VALUE_BUFFER: return v->index < p->n_buffers;
-    case KL_VALUE_TENSORMAP: return v->index < p->n_tensormaps;
-    default: return v->kind <= KL_VALUE_SCALAR;
+    case KL_VALUE_TENSOR:
+        return v->index < p->n_tensors && p->tensors[v->index].role != KLI_ROLE_SCALAR;
+    case KL_VALUE_SCALAR:
+        return v->index < p->n_tensors;
+    case KL_VALUE_BUFFER:
+        return v->index < p->n_buffers;
+    case KL_VALUE_TENSORMAP:
+        return v->index < p->n_tensormaps;
+    default:
+        return v->kind <= KL_VALUE_SCALAR;
     }
 }
 
 static bool plan_is_valid(const kl_plan *p) {
-    if (p->magic != KL_PLAN_MAGIC || p->version != KL_PLAN_VERSION || p->n_tensors > KL_MAX_TENSORS || p->n_buffers > KL_MAX_BUFFERS ||
+    if (p->magic != KL_PLAN_MAGIC || p->version != KL_PLAN_VERSION ||
+        p->n_tensors > KL_MAX_TENSORS || p->n_buffers > KL_MAX_BUFFERS ||
         p->n_tensormaps > KL_MAX_TENSORMAPS || p->n_launches > KL_MAX_LAUNCHES)
         return false;
     for (uint32_t i = 0; i < p->n_tensors; i++)
-        if (!terminated(p->tensors[i].name) || p->tensors[i].role > KLI_ROLE_SCALAR || p->tensors[i].dtype < KL_F64 ||
-            p->tensors[i].dtype >= KL_DTYPE_END)
+        if (!terminated(p->tensors[i].name) || p->tensors[i].role > KLI_ROLE_SCALAR ||
+            p->tensors[i].dtype < KL_F64 || p->tensors[i].dtype >= KL_DTYPE_END)
             return false;
     for (uint32_t i = 0; i < p->n_buffers; i++)
         if (!terminated(p->buffers[i].name)) return false;
@@ -147,32 +160,33 @@ static bool plan_is_valid(const kl_plan *p) {
     return true;
 }
 
-/* ---- load ---------------------------------------------------------------------------------------------------- */
+/* ---- load -------------------------------------------------------------------------------- */
 
-static int on_load(worker *w) {
-    kl_runner_ctx     *c = &w->ctx;
+static int on_load(worker_worker *w) {
+    kli_runner_ctx *c = &w->ctx;
     const kl_msg_load *m = &w->message.load;
-    if (w->bytes != sizeof *m || w->n_fds != 1 || !plan_is_valid(&m->plan) || m->threads < 1) return misunderstood(w, "plan");
+    if (w->bytes != sizeof *m || w->n_fds != 1 || !plan_is_valid(&m->plan) || m->threads < 1)
+        return misunderstood(w, "plan");
     if (c->artefact_fd >= 0) close(c->artefact_fd);
     c->artefact_fd = w->fds[0];
     c->artefact_kind = m->artefact_kind;
     c->plan = m->plan;
     c->cpu = m->cpu;
     c->threads = m->threads;
-    place(c);
+    worker_place(c);
     w->bound = false;
     w->loaded = w->ops->load(c, &w->reply) == 0;
     return 0;
 }
 
-/* ---- bind ---------------------------------------------------------------------------------------------------- */
+/* ---- bind -------------------------------------------------------------------------------- */
 
 static void unmap(char **p, size_t bytes) {
     if (*p && bytes) munmap(*p, bytes);
     *p = NULL;
 }
 
-static void release_pages(kl_runner_ctx *c) {
+static void release_pages(kli_runner_ctx *c) {
     unmap(&c->inputs, c->inputs_bytes);
     unmap(&c->outputs, c->outputs_bytes);
     unmap(&c->scratch, c->scratch_bytes);
@@ -184,7 +198,7 @@ static void release_pages(kl_runner_ctx *c) {
 
 static bool map(void *slot, size_t bytes, int protection, int fd) {
     struct stat info;
-    void       *p = NULL;
+    void *p = NULL;
     if (bytes) {
         if (fstat(fd, &info) != 0 || info.st_size < 0 || (size_t)info.st_size < bytes) return false;
         p = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -194,8 +208,8 @@ static bool map(void *slot, size_t bytes, int protection, int fd) {
     return true;
 }
 
-static bool map_pages(worker *w) {
-    kl_runner_ctx *c = &w->ctx;
+static bool worker_map_pages(worker_worker *w) {
+    kli_runner_ctx *c = &w->ctx;
     c->inputs_bytes = c->layout.set_bytes * c->layout.n_sets;
     c->outputs_bytes = c->layout.slot_bytes * c->layout.n_slots;
     c->scratch_bytes = w->ops->shared_memory ? c->layout.scratch_bytes * c->layout.n_slots : 0;
@@ -210,116 +224,136 @@ static bool map_pages(worker *w) {
     return mapped;
 }
 
-static void forbid(char *base, kli_zone z) {
+static void worker_forbid(char *base, kli_zone z) {
     (void)mprotect(base + z.low, z.page - z.low, PROT_NONE);
     (void)mprotect(base + z.page_end, z.high - z.page_end, PROT_NONE);
 }
 
-static uint32_t forbidden(uint32_t copies) { return copies < KLI_FORBIDDEN_COPIES ? copies : KLI_FORBIDDEN_COPIES; }
+static uint32_t forbidden(uint32_t copies) {
+    return copies < KLI_FORBIDDEN_COPIES ? copies : KLI_FORBIDDEN_COPIES;
+}
 
-static void forbid_guards(const kl_runner_ctx *c) {
+static void forbid_guards(const kli_runner_ctx *c) {
     for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &c->plan.tensors[i];
         if (t->role == KLI_ROLE_SCALAR) continue;
-        bool     input = t->role == KLI_ROLE_INPUT;
+        bool input = t->role == KLI_ROLE_INPUT;
         kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
         for (uint32_t k = 0; k < forbidden(input ? c->layout.n_sets : c->layout.n_slots); k++)
-            forbid((input ? c->inputs : c->outputs) + k * (input ? c->layout.set_bytes : c->layout.slot_bytes), z);
+            worker_forbid((input ? c->inputs : c->outputs) +
+                              k * (input ? c->layout.set_bytes : c->layout.slot_bytes),
+                          z);
     }
     for (uint32_t i = 0; i < c->plan.n_buffers; i++)
         for (uint32_t k = 0; k < forbidden(c->layout.n_slots); k++)
-            forbid(c->scratch + k * c->layout.scratch_bytes, kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes));
+            worker_forbid(c->scratch + k * c->layout.scratch_bytes,
+                          kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes));
 }
 
 /* The layout that this plan must have; whatever differs was not made by our gate. */
-static bool layout_is_valid(const worker *w) {
-    kl_layout        own;
+static bool layout_is_valid(const worker_worker *w) {
+    kl_layout own;
     const kl_layout *l = &w->message.bind.layout;
-    return kl_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, kl_ignored()) == KL_OK && memcmp(&own, l, sizeof own) == 0;
+    return kl_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, kl_ignored()) == KL_OK &&
+           memcmp(&own, l, sizeof own) == 0;
 }
 
-static int on_bind(worker *w) {
-    if (!w->loaded || w->bytes != sizeof w->message.bind || w->n_fds != 4 || !layout_is_valid(w)) return misunderstood(w, "layout");
+static int on_bind(worker_worker *w) {
+    if (!w->loaded || w->bytes != sizeof w->message.bind || w->n_fds != 4 || !layout_is_valid(w))
+        return misunderstood(w, "layout");
     release_pages(&w->ctx);
     w->ctx.layout = w->message.bind.layout;
     w->bound = false;
-    if (!map_pages(w)) return kl_reply_fault(&w->reply, KL_FAULT_DEVICE, 0, "cannot map the shared pages: %s", strerror(errno));
+    if (!worker_map_pages(w))
+        return kli_reply_fault(&w->reply, KL_FAULT_DEVICE, 0, "cannot map the shared pages: %s",
+                               strerror(errno));
     if (w->ops->shared_memory && !w->ctx.trusted) forbid_guards(&w->ctx);
     w->bound = w->ops->bind(&w->ctx, &w->reply) == 0;
     return 0;
 }
 
-/* ---- upload, run, time --------------------------------------------------------------------------------------- */
+/* ---- upload, run, time ------------------------------------------------------------------- */
 
-static int on_upload(worker *w) {
+static int on_upload(worker_worker *w) {
     const kl_msg_upload *m = &w->message.upload;
-    if (!w->bound || w->bytes != sizeof *m || m->first >= w->ctx.layout.n_sets || m->n > w->ctx.layout.n_sets - m->first)
+    if (!w->bound || w->bytes != sizeof *m || m->first >= w->ctx.layout.n_sets ||
+        m->n > w->ctx.layout.n_sets - m->first)
         return misunderstood(w, "upload");
     return w->ops->upload(&w->ctx, m, &w->reply);
 }
 
-static int on_run(worker *w) {
+static int on_run(worker_worker *w) {
     const kl_msg_run *m = &w->message.run;
-    if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets || m->slot >= w->ctx.layout.n_slots || m->poison > 255 ||
-        m->slack > KL_WIRE_ANY_SLACK)
+    if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets ||
+        m->slot >= w->ctx.layout.n_slots || m->poison > 255 || m->slack > KL_WIRE_ANY_SLACK)
         return misunderstood(w, "run");
     return w->ops->run(&w->ctx, m, &w->reply);
 }
 
-static int on_fetch(worker *w) {
+static int on_fetch(worker_worker *w) {
     const kl_msg_fetch *m = &w->message.fetch;
-    if (!w->bound || w->bytes != sizeof *m || m->slot >= w->ctx.layout.n_slots || m->poison > 255) return misunderstood(w, "fetch");
+    if (!w->bound || w->bytes != sizeof *m || m->slot >= w->ctx.layout.n_slots || m->poison > 255)
+        return misunderstood(w, "fetch");
     return w->ops->fetch ? w->ops->fetch(&w->ctx, m, &w->reply) : 0;
 }
 
-static int on_time(worker *w) {
+static int on_time(worker_worker *w) {
     const kl_msg_time *m = &w->message.time;
-    if (!w->bound || w->bytes != sizeof *m || m->calls > KL_WIRE_MAX_SAMPLES || m->warm > KL_WIRE_MAX_SAMPLES || m->poison > 255)
+    if (!w->bound || w->bytes != sizeof *m || m->calls > KL_WIRE_MAX_SAMPLES ||
+        m->warm > KL_WIRE_MAX_SAMPLES || m->poison > 255)
         return misunderstood(w, "time");
     return w->ops->time(&w->ctx, m, &w->reply);
 }
 
-static uint32_t dispatch(worker *w) {
+static uint32_t dispatch(worker_worker *w) {
     memset(&w->reply, 0, sizeof w->reply);
     switch ((kl_msg_kind)w->message.head.kind) {
-    case KL_MSG_LOAD: return (void)on_load(w), KL_MSG_LOADED;
-    case KL_MSG_BIND: return (void)on_bind(w), KL_MSG_BOUND;
-    case KL_MSG_UPLOAD: return (void)on_upload(w), KL_MSG_DONE;
-    case KL_MSG_RUN: return (void)on_run(w), KL_MSG_DONE;
-    case KL_MSG_FETCH: return (void)on_fetch(w), KL_MSG_DONE;
-    case KL_MSG_TIME: return (void)on_time(w), KL_MSG_DONE;
-    default: return (void)misunderstood(w, "message"), KL_MSG_DONE;
+    case KL_MSG_LOAD:
+        return (void)on_load(w), KL_MSG_LOADED;
+    case KL_MSG_BIND:
+        return (void)on_bind(w), KL_MSG_BOUND;
+    case KL_MSG_UPLOAD:
+        return (void)on_upload(w), KL_MSG_DONE;
+    case KL_MSG_RUN:
+        return (void)on_run(w), KL_MSG_DONE;
+    case KL_MSG_FETCH:
+        return (void)on_fetch(w), KL_MSG_DONE;
+    case KL_MSG_TIME:
+        return (void)on_time(w), KL_MSG_DONE;
+    default:
+        return (void)misunderstood(w, "message"), KL_MSG_DONE;
     }
 }
 
-static int run(const char *backend, bool trusted) {
-    static worker w; /* a plan is too large for a comfortable stack */
+static int worker_run(const char *backend, bool trusted) {
+    static worker_worker w; /* a plan is too large for a comfortable stack */
     w.ops = ops_named(backend);
     if (!w.ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
-    w.ctx = (kl_runner_ctx){.trusted = trusted, .cpu = -1, .threads = 1, .artefact_fd = -1, .outputs_fd = -1};
+    w.ctx = (kli_runner_ctx){
+        .trusted = trusted, .cpu = -1, .threads = 1, .artefact_fd = -1, .outputs_fd = -1};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (w.ops->shared_memory && !trusted) confine(&w);
+    if (w.ops->shared_memory && !trusted) worker_confine(&w);
     (void)w.ops->open(&w.ctx, &w.reply);
-    if (!answer(&w, KL_MSG_READY)) return 1;
+    if (!worker_answer(&w, KL_MSG_READY)) return 1;
     while (receive(&w))
-        if (!answer(&w, dispatch(&w))) return 1;
+        if (!worker_answer(&w, dispatch(&w))) return 1;
     return 0;
 }
 
-/* ---- main ---------------------------------------------------------------------------------------------------- */
+/* ---- main -------------------------------------------------------------------------------- */
 
-static int probe(const char *backend) {
-    const kl_runner_ops *ops = ops_named(backend);
+static int worker_probe(const char *backend) {
+    const kli_runner_ops *ops = ops_named(backend);
     if (!ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
     return ops->probe();
 }
 
 static int spool(const char *dir) {
     kl_error e = {0};
-    int      done = 0, failed = 0;
-    kl_terminal_watch(KL_NORMAL);
+    int done = 0, failed = 0;
+    kli_terminal_watch(KL_NORMAL);
     kl_executor *here = NULL;
-    kl_err   code = kl_executor_open(&here, "local", &e);
+    kl_err code = kl_executor_open(&here, "local", &e);
     if (!code) code = kl_spool_work(dir, here, &done, &failed, &e);
     kl_executor_close(here);
     (void)fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
@@ -332,11 +366,13 @@ static int spool(const char *dir) {
 }
 
 static int usage(FILE *to) {
-    (void)fputs("usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
-                "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
-                "       klineage-worker --version\n"
-                "\n"
-                "Started by klineage from its own folder; `run` and `build-...` are internal.\n", to);
+    (void)fputs(
+        "usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
+        "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
+        "       klineage-worker --version\n"
+        "\n"
+        "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
+        to);
     return to == stdout ? 0 : 2;
 }
 
@@ -344,8 +380,9 @@ int main(int argc, char **argv) {
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "--help") == 0) return usage(stdout);
     if (strcmp(verb, "--version") == 0) return puts("klineage-worker " KL_VERSION) < 0;
-    if (strcmp(verb, "run") == 0 && argc > 2) return run(argv[2], argc > 3 && strcmp(argv[3], "--trusted") == 0);
-    if (strcmp(verb, "probe") == 0 && argc == 3) return probe(argv[2]);
+    if (strcmp(verb, "run") == 0 && argc > 2)
+        return worker_run(argv[2], argc > 3 && strcmp(argv[3], "--trusted") == 0);
+    if (strcmp(verb, "probe") == 0 && argc == 3) return worker_probe(argv[2]);
     if (strcmp(verb, "build-opencl") == 0) return kli_opencl_build_main(argc - 2, argv + 2);
     if (strcmp(verb, "build-cuda") == 0) return kli_cuda_build_main(argc - 2, argv + 2);
     if (strcmp(verb, "--spool") == 0 && argc == 3) return spool(argv[2]);

@@ -1,9 +1,9 @@
 /* arena.c - memory with one lifetime.
  *
- * A list of chunks that double from 16 KiB to 1 MiB; an allocation that is large for its chunk gets one of its own, so
- * that the rest of the current chunk stays usable.  Chunks come from calloc: fresh pages are zero for free.
- * Not here: freeing one thing, resizing, threads (an arena belongs to one).
- * SPDX-License-Identifier: Apache-2.0 */
+ * A list of chunks that double from 16 KiB to 1 MiB; an allocation that is large for its chunk gets
+ * one of its own, so that the rest of the current chunk stays usable.  Chunks come from calloc:
+ * fresh pages are zero for free. Not here: freeing one thing, resizing, threads (an arena belongs
+ * to one). SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/base.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define FIRST_CHUNK ((size_t)16 << 10)
 #define LARGEST_CHUNK ((size_t)1 << 20)
-#define ALIGNMENT ((size_t)16)
+#define ARENA_ALIGNMENT ((size_t)16)
 
 typedef struct chunk chunk;
 struct chunk {
@@ -22,7 +22,7 @@ _Static_assert(sizeof(chunk) % 16 == 0, "the memory behind a chunk's head is ali
 
 struct kl_arena {
     chunk *chunks;
-    char  *cursor;
+    char *cursor;
     size_t left, next_size;
 };
 
@@ -59,7 +59,7 @@ static char *add_chunk(kl_arena *a, size_t bytes) {
 void *kl_arena_alloc(kl_arena *a, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) kl_oom(SIZE_MAX);
-    bytes = bytes ? (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1) : ALIGNMENT;
+    bytes = bytes ? (bytes + ARENA_ALIGNMENT - 1) & ~(ARENA_ALIGNMENT - 1) : ARENA_ALIGNMENT;
     if (bytes > a->left) {
         if (bytes > a->next_size / 4) return add_chunk(a, bytes);
         a->cursor = add_chunk(a, a->next_size);

@@ -18,7 +18,7 @@ static void test_base_arena__gives_zeroed_aligned_memory_of_every_size(void **st
 static void test_base_arena__keeps_what_was_written_before_growth(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_str    kept[200];
+    kl_str kept[200];
     for (int i = 0; i < 200; i++) {
         kept[i] = kl_arena_printf(a, "text %d", i);
         (void)KL_ARRAY(a, char, 4000 * (i % 7));
@@ -35,7 +35,7 @@ static void test_base_arena__free_accepts_null(void **state) {
 static void test_base_arena__copy_ends_with_nul_and_takes_empty_text(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_str    copy = kl_arena_copy(a, (kl_str){"abcdef", 3});
+    kl_str copy = kl_arena_copy(a, (kl_str){"abcdef", 3});
     assert_string_equal(copy.ptr, "abc");
     assert_string_equal(kl_arena_copy(a, (kl_str){0}).ptr, "");
     kl_arena_free(a);
@@ -61,7 +61,7 @@ static void test_base_buf__grows_and_stays_terminated(void **state) {
 static void test_base_arena__an_array_grows_by_pushing(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    int      *squares = NULL, n = 0;
+    int *squares = NULL, n = 0;
     for (int i = 0; i < 1000; i++) {
         int *last = KL_PUSH(a, squares, n);
         assert_int_equal(*last, 0);

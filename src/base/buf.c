@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Room for `more` bytes and the final NUL. */
-static void reserve(kl_buf *b, size_t more) {
+static void buf_reserve(kl_buf *b, size_t more) {
     if (more >= SIZE_MAX / 2 - b->len) kl_oom(more);
     size_t need = b->len + more + 1;
     if (need <= b->cap) return;
@@ -19,7 +19,7 @@ static void reserve(kl_buf *b, size_t more) {
 }
 
 void kl_buf_add(kl_buf *b, kl_str s) {
-    reserve(b, s.len);
+    buf_reserve(b, s.len);
     if (s.len) memcpy(b->ptr + b->len, s.ptr, s.len);
     b->len += s.len;
     b->ptr[b->len] = '\0';
@@ -31,7 +31,7 @@ void kl_buf_printf(kl_buf *b, const char *fmt, ...) {
     int len = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
     KL_ASSERT(len >= 0);
-    reserve(b, (size_t)len);
+    buf_reserve(b, (size_t)len);
     va_start(args, fmt);
     vsnprintf(b->ptr + b->len, (size_t)len + 1, fmt, args);
     va_end(args);

@@ -39,8 +39,10 @@ static void test_base_dtype__every_narrow_code_round_trips(void **state) {
 /* Halfway between neighbours goes to the even code, a hair more or less to the nearer one. */
 static void test_base_dtype__ties_go_to_even_everywhere(void **state) {
     (void)state;
-    const struct { kl_dtype type; uint32_t largest; } cases[] = {
-        {KL_F16, 0x7bff}, {KL_BF16, 0x7f7f}, {KL_F8E4M3, 0x7e}, {KL_F8E5M2, 0x7b}};
+    const struct {
+        kl_dtype type;
+        uint32_t largest;
+    } cases[] = {{KL_F16, 0x7bff}, {KL_BF16, 0x7f7f}, {KL_F8E4M3, 0x7e}, {KL_F8E5M2, 0x7b}};
     for (size_t k = 0; k < KL_COUNT(cases); k++)
         for (uint32_t code = 0; code < cases[k].largest; code++) {
             double low = value_of(cases[k].type, code), high = value_of(cases[k].type, code + 1);
@@ -104,7 +106,7 @@ static void test_base_dtype__integers_round_and_saturate(void **state) {
     assert_true(wide == ((int64_t)1 << 53) + 2);
     int8_t small[5];
     const double values[] = {2.5, 3.5, -2.5, 200, -200};
-    const int    wanted[] = {2, 4, -2, 127, -128};
+    const int wanted[] = {2, 4, -2, 127, -128};
     for (size_t i = 0; i < 5; i++) {
         kl_dtype_store(KL_I8, small, i, values[i]);
         assert_int_equal(small[i], wanted[i]);
@@ -130,7 +132,7 @@ static void test_base_dtype__elements_do_not_touch_their_neighbours(void **state
     (void)state;
     for (int t = 1; t < KL_DTYPE_END; t++) {
         unsigned char cells[24];
-        size_t        bytes = kl_dtype_bytes((kl_dtype)t);
+        size_t bytes = kl_dtype_bytes((kl_dtype)t);
         memset(cells, 0x5a, sizeof cells);
         kl_dtype_store((kl_dtype)t, cells, 1, 1);
         for (size_t i = 0; i < sizeof cells; i++)

@@ -14,8 +14,9 @@ static void expect_rendered(const kl_error *e, const char *wanted) {
 static void test_base_error__points_at_line_and_column(void **state) {
     (void)state;
     kl_error e = {0};
-    size_t   offset = (size_t)(strstr(kernel.ptr, "BK") - kernel.ptr);
-    assert_err(KL_EPARSE, kl_fail_at(&e, KL_EPARSE, KL_S("naive.cu"), kernel, offset, "unknown name '%s'", "BK"));
+    size_t offset = (size_t)(strstr(kernel.ptr, "BK") - kernel.ptr);
+    assert_err(KL_EPARSE, kl_fail_at(&e, KL_EPARSE, KL_S("naive.cu"), kernel, offset,
+                                     "unknown name '%s'", "BK"));
     kl_hint(&e, "declare it with `//! param BK = 64`");
     expect_rendered(&e, "naive.cu:3:30: error: unknown name 'BK'\n"
                         "  3 | //! launch gemm grid(cdiv(M, BK)) block(256)\n"
@@ -42,14 +43,14 @@ static void test_base_error__keeps_tabs_before_the_caret(void **state) {
 static void test_base_error__shows_a_window_of_a_huge_line(void **state) {
     (void)state;
     static char line[100000];
-    kl_error    e = {0};
+    kl_error e = {0};
     memset(line, 'a', sizeof line);
     line[50000] = '!';
     kl_fail_at(&e, KL_EPARSE, KL_S("a"), (kl_str){line, sizeof line}, 50000, "no");
     assert_string_equal(e.where, "a:1:50001");
     assert_true(strlen(e.detail) < 400);
     const char *caret_line = strchr(e.detail, '\n') + 1;
-    size_t      column = (size_t)(strchr(caret_line, '^') - caret_line);
+    size_t column = (size_t)(strchr(caret_line, '^') - caret_line);
     assert_int_equal(e.detail[column], '!');
 }
 

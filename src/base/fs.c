@@ -1,9 +1,9 @@
 /* fs.c - files and folders.
  *
- * Writing is replace-by-rename: a reader sees the old file or the new one, and a full disk or a crash leaves the old.
- * A temporary folder is locked as long as its process lives, so that one whose process was killed is told apart and removed.
- * Not here: watching, permissions beyond "private" and "as the umask says".
- * SPDX-License-Identifier: Apache-2.0 */
+ * Writing is replace-by-rename: a reader sees the old file or the new one, and a full disk or a
+ * crash leaves the old. A temporary folder is locked as long as its process lives, so that one
+ * whose process was killed is told apart and removed. Not here: watching, permissions beyond
+ * "private" and "as the umask says". SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/rng.h"
 #include <dirent.h>
@@ -22,26 +22,32 @@
 #include <unistd.h>
 
 #define MAX_TREE_DEPTH 200 /* of a folder that is removed: each level holds a descriptor open */
-#define MAX_TEMP 256       /* temporary folders of one process at a time; beyond it a lock lasts until the process ends */
+#define MAX_TEMP                                                                                   \
+    256 /* temporary folders of one process at a time; beyond it a lock lasts until the process    \
+           ends */
 #define TEMP_PREFIX "klineage-"
-#define STALE_SECONDS 60   /* a folder is locked right after it was made; before that nobody may take it for an orphan */
+#define STALE_SECONDS                                                                              \
+    60 /* a folder is locked right after it was made; before that nobody may take it for an orphan \
+        */
 #define SANDBOX_USER 65534 /* a privileged gate gives folders to this user */
 
 static kl_err os_fail(kl_error *e, const char *path, const char *what) {
-    int    why = errno;
+    int why = errno;
     kl_err code = why == ENOENT || why == ENOTDIR ? KL_ENOENT : KL_EIO;
     kl_fail(e, code, path, "cannot %s: %s", what, strerror(why));
-    if (why == ENOSPC || why == EDQUOT) kl_hint(e, "free some space on that disk, then run the same command again");
+    if (why == ENOSPC || why == EDQUOT)
+        kl_hint(e, "free some space on that disk, then run the same command again");
     return code;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-/* Until the end, or until more than `max_bytes` came: the size that fstat says is 0 for /proc, and may grow. */
+/* Until the end, or until more than `max_bytes` came: the size that fstat says is 0 for /proc, and
+ * may grow. */
 static kl_err read_all(kl_buf *text, int fd, const char *path, size_t max_bytes, kl_error *e) {
     static const size_t piece = 64 << 10;
-    char               *block = malloc(piece);
-    kl_err              err = KL_OK;
+    char *block = malloc(piece);
+    kl_err err = KL_OK;
     if (!block) kl_oom(piece);
     for (;;) {
         ssize_t n = read(fd, block, piece);
@@ -58,7 +64,7 @@ static kl_err read_all(kl_buf *text, int fd, const char *path, size_t max_bytes,
     return err;
 }
 
-kl_err kl_fs_read(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e) {
+kl_err kli_fs_read(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return os_fail(e, path, "open");
     kl_buf text = {0};
@@ -69,7 +75,7 @@ kl_err kl_fs_read(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, 
     return err;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 static bool write_all(int fd, kl_str data) {
     while (data.len) {
@@ -82,25 +88,27 @@ static bool write_all(int fd, kl_str data) {
     return true;
 }
 
-/* The rename itself must survive a power cut; file systems that cannot do this say EINVAL, and that is fine. */
+/* The rename itself must survive a power cut; file systems that cannot do this say EINVAL, and that
+ * is fine. */
 static void sync_folder_of(kl_arena *a, const char *path) {
-    int fd = open(kl_fs_dirname(a, path).ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(kli_fs_dirname(a, path).ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     (void)fsync(fd);
     close(fd);
 }
 
-kl_err kl_fs_write(const char *path, kl_str data, kl_error *e) {
-    kl_arena   *scratch = kl_arena_new();
-    const char *temporary = kl_arena_printf(scratch, "%s.%016llx.tmp", path, (unsigned long long)kl_seed_fresh()).ptr;
-    kl_err      err = KL_OK;
-    int         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+kl_err kli_fs_write(const char *path, kl_str data, kl_error *e) {
+    kl_arena *scratch = kl_arena_new();
+    const char *temporary =
+        kl_arena_printf(scratch, "%s.%016llx.tmp", path, (unsigned long long)kli_seed_fresh()).ptr;
+    kl_err err = KL_OK;
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
         err = os_fail(e, path, "create");
         goto done;
     }
     bool written = write_all(fd, data) && fsync(fd) == 0;
-    int  why = errno;
+    int why = errno;
     if (close(fd) != 0 && written) {
         written = false;
         why = errno;
@@ -117,35 +125,41 @@ done:
     return err;
 }
 
-static bool make_folder(const char *path) { return mkdir(path, 0777) == 0 || (errno == EEXIST && kl_fs_is_dir(path)); }
+static bool make_folder(const char *path) {
+    return mkdir(path, 0777) == 0 || (errno == EEXIST && kli_fs_is_dir(path));
+}
 
-kl_err kl_fs_mkdirs(const char *path, kl_error *e) {
+kl_err kli_fs_mkdirs(const char *path, kl_error *e) {
     kl_arena *scratch = kl_arena_new();
-    kl_err    err = KL_OK;
-    char     *part = KL_ARRAY(scratch, char, strlen(path) + 1);
+    kl_err err = KL_OK;
+    char *part = KL_ARRAY(scratch, char, strlen(path) + 1);
     for (size_t i = 0; path[i] && !err; i++) {
         part[i] = path[i];
         bool ends_here = path[i] != '/' && (path[i + 1] == '/' || path[i + 1] == '\0');
         if (ends_here && !make_folder(part)) {
-            err = kl_fail(e, KL_EIO, path, "cannot create the folder %s: %s", part, strerror(errno));
+            err =
+                kl_fail(e, KL_EIO, path, "cannot create the folder %s: %s", part, strerror(errno));
         }
     }
     kl_arena_free(scratch);
     return err;
 }
 
-/* ---- temporary folders: their locks ---------------------------------------------------------------------------- */
+/* ---- temporary folders: their locks ------------------------------------------------------ */
 
 static struct {
     pthread_mutex_t mutex;
-    struct { ino_t inode; int fd; } held[MAX_TEMP];
-    int  n;
+    struct {
+        ino_t inode;
+        int fd;
+    } held[MAX_TEMP];
+    int n;
     char swept[256]; /* the folder that was last looked through for orphans */
 } temp = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void lock_temp(const char *path) {
     struct stat s;
-    int         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &s) != 0) {
         if (fd >= 0) close(fd);
         return;
@@ -171,7 +185,7 @@ static void unlock_temp(const char *path) {
     pthread_mutex_unlock(&temp.mutex);
 }
 
-/* ---- removing ----------------------------------------------------------------------------------------------- */
+/* ---- removing ---------------------------------------------------------------------------- */
 
 static void remove_contents(int fd, unsigned depth);
 
@@ -199,27 +213,29 @@ static void remove_contents(int fd, unsigned depth) {
     closedir(dir);
 }
 
-void kl_fs_remove_tree(const char *path) {
+void kli_fs_remove_tree(const char *path) {
     if (!path || !path[0]) return;
     unlock_temp(path);
     remove_entry(AT_FDCWD, path, 0);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------ */
+/* ---- looking ----------------------------------------------------------------------------- */
 
-bool kl_fs_exists(const char *path) {
+bool kli_fs_exists(const char *path) {
     struct stat s;
     return stat(path, &s) == 0;
 }
 
-bool kl_fs_is_dir(const char *path) {
+bool kli_fs_is_dir(const char *path) {
     struct stat s;
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static int by_bytes(const void *a, const void *b) { return strcmp(((const kl_str *)a)->ptr, ((const kl_str *)b)->ptr); }
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(((const kl_str *)a)->ptr, ((const kl_str *)b)->ptr);
+}
 
-kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_error *e) {
+kl_err kli_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_error *e) {
     *names = NULL;
     *n = 0;
     DIR *stream = opendir(dir);
@@ -235,9 +251,9 @@ kl_err kl_fs_list(kl_str **names, size_t *n, kl_arena *a, const char *dir, kl_er
     return err;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
-kl_str kl_fs_join(kl_arena *a, const char *dir, const char *name) {
+kl_str kli_fs_join(kl_arena *a, const char *dir, const char *name) {
     if (name[0] == '/' || !dir[0]) return kl_arena_copy(a, kl_str_of(name));
     bool slash = kl_str_ends(kl_str_of(dir), KL_S("/"));
     return kl_arena_printf(a, "%s%s%s", dir, slash ? "" : "/", name);
@@ -249,14 +265,14 @@ static kl_str without_end_slashes(const char *path) {
     return s;
 }
 
-kl_str kl_fs_basename(const char *path) {
+kl_str kli_fs_basename(const char *path) {
     kl_str s = without_end_slashes(path);
     size_t from = s.len;
     while (from > 0 && s.ptr[from - 1] != '/') from--;
     return from == s.len ? s : (kl_str){s.ptr + from, s.len - from};
 }
 
-kl_str kl_fs_dirname(kl_arena *a, const char *path) {
+kl_str kli_fs_dirname(kl_arena *a, const char *path) {
     kl_str s = without_end_slashes(path);
     while (s.len > 0 && s.ptr[s.len - 1] != '/') s.len--;
     if (s.len == 0) return kl_arena_copy(a, KL_S("."));
@@ -269,15 +285,15 @@ static const char *environment(const char *name) {
     return value && value[0] ? value : NULL;
 }
 
-/* Made by kl_fs_temp_dir for us, a minute ago or more, and locked by nobody? */
+/* Made by kli_fs_temp_dir for us, a minute ago or more, and locked by nobody? */
 static bool is_orphan(int parent, const char *name) {
     struct stat s;
-    size_t      prefix = strlen(TEMP_PREFIX);
+    size_t prefix = strlen(TEMP_PREFIX);
     if (strncmp(name, TEMP_PREFIX, prefix) != 0 || strlen(name) != prefix + 6) return false;
     if (fstatat(parent, name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(s.st_mode)) return false;
     if (s.st_uid != geteuid() && !(geteuid() == 0 && s.st_uid == SANDBOX_USER)) return false;
     if (time(NULL) - s.st_mtime < STALE_SECONDS) return false;
-    int  fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool unlocked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (fd >= 0) close(fd);
     return unlocked;
@@ -296,9 +312,9 @@ static void sweep(const char *base) {
     closedir(dir);
 }
 
-kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
+kl_err kli_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
     const char *base = environment("TMPDIR");
-    kl_str      path = kl_fs_join(a, base ? base : "/tmp", TEMP_PREFIX "XXXXXX");
+    kl_str path = kli_fs_join(a, base ? base : "/tmp", TEMP_PREFIX "XXXXXX");
     sweep(base ? base : "/tmp");
     if (!mkdtemp((char *)path.ptr)) { /* the arena's own copy, so writing to it is fine */
         kl_err err = os_fail(e, base ? base : "/tmp", "create a temporary folder");
@@ -311,50 +327,54 @@ kl_err kl_fs_temp_dir(kl_str *out, kl_arena *a, kl_error *e) {
 }
 
 static kl_str program_dir(kl_arena *a) {
-    char    path[PATH_MAX];
+    char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n < 0) return kl_arena_copy(a, KL_S("."));
     path[n] = '\0';
-    return kl_fs_dirname(a, path);
+    return kli_fs_dirname(a, path);
 }
 
 /* The file this code was loaded from; NULL when that is the program itself. */
 static const char *own_library(void) {
     Dl_info program, own;
-    void   *here = (void *)(uintptr_t)own_library, *entry = (void *)(uintptr_t)getauxval(AT_ENTRY);
-    if (!dladdr(here, &own) || !dladdr(entry, &program) || own.dli_fbase == program.dli_fbase) return NULL;
+    void *here = (void *)(uintptr_t)own_library, *entry = (void *)(uintptr_t)getauxval(AT_ENTRY);
+    if (!dladdr(here, &own) || !dladdr(entry, &program) || own.dli_fbase == program.dli_fbase)
+        return NULL;
     return own.dli_fname;
 }
 
 /* A library lies in lib/ or lib/TRIPLET/ beside bin/. */
-kl_str kl_fs_self_dir(kl_arena *a) {
+kl_str kli_fs_self_dir(kl_arena *a) {
     const char *library = own_library();
-    kl_str      above = library ? kl_fs_dirname(a, library) : (kl_str){0};
+    kl_str above = library ? kli_fs_dirname(a, library) : (kl_str){0};
     for (int level = 0; level < 2 && above.len > 1; level++) {
-        above = kl_fs_dirname(a, above.ptr);
-        kl_str bin = kl_fs_join(a, above.ptr, "bin");
-        if (kl_fs_exists(kl_fs_join(a, bin.ptr, "klineage-worker").ptr)) return bin;
+        above = kli_fs_dirname(a, above.ptr);
+        kl_str bin = kli_fs_join(a, above.ptr, "bin");
+        if (kli_fs_exists(kli_fs_join(a, bin.ptr, "klineage-worker").ptr)) return bin;
     }
     return program_dir(a);
 }
 
-kl_str kl_fs_find_part(kl_arena *a, const char *name) {
-    static const char *const FOLDERS[] = {"", "/../bin", "/../share/klineage"}; /* tests lie beside bin/ in a build tree */
-    kl_str                   self = kl_fs_self_dir(a), found;
+kl_str kli_fs_find_part(kl_arena *a, const char *name) {
+    static const char *const FOLDERS[] = {
+        "", "/../bin", "/../share/klineage"}; /* tests lie beside bin/ in a build tree */
+    kl_str self = kli_fs_self_dir(a), found;
     for (size_t i = 0; i < KL_COUNT(FOLDERS); i++) {
         found = kl_arena_printf(a, "%s%s/%s", self.ptr, FOLDERS[i], name);
-        if (kl_fs_exists(found.ptr)) return found;
+        if (kli_fs_exists(found.ptr)) return found;
     }
-    found = kl_fs_find_program(a, name);
-    return found.len ? found : kl_fs_join(a, self.ptr, name);
+    found = kli_fs_find_program(a, name);
+    return found.len ? found : kli_fs_join(a, self.ptr, name);
 }
 
 kl_str kl_fs_cache_dir(kl_arena *a) {
-    const char *own = environment("KLINEAGE_CACHE"), *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
+    const char *own = environment("KLINEAGE_CACHE"), *xdg = environment("XDG_CACHE_HOME"),
+               *home = environment("HOME");
     if (own) return kl_arena_copy(a, kl_str_of(own));
-    if (xdg && xdg[0] == '/') return kl_fs_join(a, xdg, "klineage");
-    if (home) return kl_fs_join(a, home, ".cache/klineage");
-    return kl_arena_copy(a, KL_S(".klineage-cache")); /* somebody else could have prepared one in a shared /tmp */
+    if (xdg && xdg[0] == '/') return kli_fs_join(a, xdg, "klineage");
+    if (home) return kli_fs_join(a, home, ".cache/klineage");
+    return kl_arena_copy(
+        a, KL_S(".klineage-cache")); /* somebody else could have prepared one in a shared /tmp */
 }
 
 static bool is_program(const char *path) {
@@ -362,13 +382,14 @@ static bool is_program(const char *path) {
     return stat(path, &s) == 0 && S_ISREG(s.st_mode) && access(path, X_OK) == 0;
 }
 
-kl_str kl_fs_find_program(kl_arena *a, const char *name) {
+kl_str kli_fs_find_program(kl_arena *a, const char *name) {
     if (!name[0]) return (kl_str){0};
-    if (strchr(name, '/')) return is_program(name) ? kl_arena_copy(a, kl_str_of(name)) : (kl_str){0};
+    if (strchr(name, '/'))
+        return is_program(name) ? kl_arena_copy(a, kl_str_of(name)) : (kl_str){0};
     const char *path = environment("PATH");
     for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; *p;) {
         size_t len = strcspn(p, ":");
-        kl_str found = kl_fs_join(a, len ? kl_arena_copy(a, (kl_str){p, len}).ptr : ".", name);
+        kl_str found = kli_fs_join(a, len ? kl_arena_copy(a, (kl_str){p, len}).ptr : ".", name);
         if (is_program(found.ptr)) return found;
         p += len + (p[len] == ':');
     }

@@ -12,22 +12,22 @@ static void update(kl_hasher *h, const void *bytes, size_t n) {
     if (n) SHA256Update(context_of(h), bytes, n);
 }
 
-void kl_hasher_init(kl_hasher *h) {
+void kli_hasher_init(kl_hasher *h) {
     memset(h, 0, sizeof *h);
     SHA256Init(context_of(h));
 }
 
-void kl_hasher_add(kl_hasher *h, kl_str part) {
+void kli_hasher_add(kl_hasher *h, kl_str part) {
     unsigned char length[8]; /* little-endian, so that every platform agrees */
     for (unsigned i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)part.len >> (8 * i));
     update(h, length, sizeof length);
     update(h, part.ptr, part.len);
 }
 
-kl_hash kl_hasher_end(kl_hasher *h) {
+kl_hash kli_hasher_end(kl_hasher *h) {
     static const char digits[] = "0123456789abcdef";
-    uint8_t           digest[SHA256_DIGEST_LENGTH];
-    kl_hash           hash;
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    kl_hash hash;
     SHA256Final(digest, context_of(h));
     for (size_t i = 0; i < sizeof digest; i++) {
         hash.hex[2 * i] = digits[digest[i] >> 4];
@@ -37,11 +37,11 @@ kl_hash kl_hasher_end(kl_hasher *h) {
     return hash;
 }
 
-kl_hash kl_hash_of(kl_str data) {
+kl_hash kli_hash_of(kl_str data) {
     kl_hasher h;
-    kl_hasher_init(&h);
+    kli_hasher_init(&h);
     update(&h, data.ptr, data.len);
-    return kl_hasher_end(&h);
+    return kli_hasher_end(&h);
 }
 
-uint64_t kl_hash_bulk(const void *data, size_t bytes) { return XXH3_64bits(data, bytes); }
+uint64_t kli_hash_bulk(const void *data, size_t bytes) { return XXH3_64bits(data, bytes); }

@@ -4,10 +4,10 @@
 #define KL_BASE_LOG_H
 #include <klineage/base.h>
 
-void kl_say(const char *fmt, ...) KL_PRINTF(1, 2);
-void kl_warn(const char *fmt, ...) KL_PRINTF(1, 2);
-void kl_debug(const char *fmt, ...) KL_PRINTF(1, 2);
+void kli_say(const char *fmt, ...) KL_PRINTF(1, 2);
+void kli_warn(const char *fmt, ...) KL_PRINTF(1, 2);
+void kli_debug(const char *fmt, ...) KL_PRINTF(1, 2);
 /* One line that replaces the one before; an empty text clears it. */
-void kl_progress(const char *fmt, ...) KL_PRINTF(1, 2);
-bool kl_interrupted(void); /* long loops look at it, and end with KL_EINTR */
+void kli_base_progress(const char *fmt, ...) KL_PRINTF(1, 2);
+bool kli_interrupted(void); /* long loops look at it, and end with KL_EINTR */
 #endif

@@ -4,7 +4,8 @@
 
 static void test_memory__lines_are_read(void **state) {
     (void)state;
-    const char *info = "MemTotal:       24567890 kB\nMemFree:          123 kB\nMemAvailable:   2048 kB\n";
+    const char *info =
+        "MemTotal:       24567890 kB\nMemFree:          123 kB\nMemAvailable:   2048 kB\n";
     assert_int_equal(kli_meminfo(info, "MemAvailable:"), 2048 * 1024);
     assert_int_equal(kli_meminfo(info, "SwapTotal:"), -1);
     const char *stat = "anon 1\ninactive_file_x 9\ninactive_file 4096\n";
@@ -14,7 +15,7 @@ static void test_memory__lines_are_read(void **state) {
 
 static void test_memory__there_is_some(void **state) {
     (void)state;
-    const kl_memory_room m = kl_memory_room_now();
+    const kli_memory_room m = kli_memory_room_now();
     assert_true(m.total >= 64 << 20);
     assert_true(m.available > 0 && m.available <= m.total);
 }

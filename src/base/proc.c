@@ -1,18 +1,16 @@
 /* proc.c - run a program to its end with limits.
  *
  *   parent                         child (own process group, dies with the parent)
- *   input -> memfd --------------> stdin     a file, not a pipe: no deadlock, no SIGPIPE, nothing to poll
- *   poll  <- pipe <--------------- stdout
- *   poll  <- pipe <--------------- stderr
- *   read  <- pipe (close on exec)  errno of a failed exec; end of file means it runs
+ *   input -> memfd --------------> stdin     a file, not a pipe: no deadlock, no SIGPIPE, nothing
+ * to poll poll  <- pipe <--------------- stdout poll  <- pipe <--------------- stderr read  <- pipe
+ * (close on exec)  errno of a failed exec; end of file means it runs
  *
- * The group is killed before its leader is reaped, so its number cannot have been given to somebody else; whatever the
- * program left running in the background ends with it.  A grandchild that left the group and holds a pipe open is not
- * waited for.
- * Should we be killed, the kernel kills the program, but not what it started (the compiler proper behind a compiler's driver).  A
- * guard in the same group does: a second child that does nothing but learn of our end.
- * Not here: confinement (the caller's hook), resource limits, terminals.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The group is killed before its leader is reaped, so its number cannot have been given to somebody
+ * else; whatever the program left running in the background ends with it.  A grandchild that left
+ * the group and holds a pipe open is not waited for. Should we be killed, the kernel kills the
+ * program, but not what it started (the compiler proper behind a compiler's driver).  A guard in
+ * the same group does: a second child that does nothing but learn of our end. Not here: confinement
+ * (the caller's hook), resource limits, terminals. SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -34,13 +32,14 @@
 #endif
 #define DEFAULT_OUTPUT ((size_t)1 << 20)
 #define LONGEST_POLL_MS 100 /* a signal that lands just before poll() is seen this much later */
-#define BLIND_POLL_MS 2     /* where pidfd_open is missing, the end of a silent program is looked for this often */
+#define BLIND_POLL_MS                                                                              \
+    2 /* where pidfd_open is missing, the end of a silent program is looked for this often */
 
 extern char **environ;
 
-/* ---- descriptors -------------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------- */
 
-static void close_fd(int *fd) {
+static void proc_close_fd(int *fd) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
 }
@@ -61,7 +60,7 @@ static bool make_pipe(int *read_end, int *write_end) {
     return *read_end >= 0 && *write_end >= 0;
 }
 
-static int make_input(kl_str input) {
+static int proc_make_input(kl_str input) {
     if (!input.len) return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
     int fd = above_standard(memfd_create("stdin", MFD_CLOEXEC));
     while (fd >= 0 && input.len) {
@@ -78,16 +77,18 @@ static int make_input(kl_str input) {
     return fd;
 }
 
-/* ---- child -------------------------------------------------------------------------------------------------- */
+/* ---- child ------------------------------------------------------------------------------- */
 
 typedef struct {
-    int   input, out_write, err_write, exec_write; /* handed to the child */
-    int   out_read, err_read, exec_read, pidfd;    /* ours */
-    pid_t pid, parent, guard;                      /* guard -1: none could be started */
-} process;
+    int input, out_write, err_write, exec_write; /* handed to the child */
+    int out_read, err_read, exec_read, pidfd;    /* ours */
+    pid_t pid, parent, guard;                    /* guard -1: none could be started */
+} proc_process;
 
 enum { STAGE_CHDIR = 1, STAGE_EXEC };
-typedef struct { int stage, error; } exec_failure;
+typedef struct {
+    int stage, error;
+} exec_failure;
 
 static KL_NORETURN void child_fails(int fd, int where) {
     exec_failure failure = {where, errno};
@@ -95,8 +96,10 @@ static KL_NORETURN void child_fails(int fd, int where) {
     _exit(127);
 }
 
-/* Async-signal-safe calls only: the parent may have threads, and one of them may hold malloc's lock. */
-static KL_NORETURN void become_program(const process *p, const kl_proc_spec *spec, const char *program) {
+/* Async-signal-safe calls only: the parent may have threads, and one of them may hold malloc's
+ * lock. */
+static KL_NORETURN void become_program(const proc_process *p, const kli_proc_spec *spec,
+                                       const char *program) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != p->parent) _exit(127); /* the parent was gone before the line above */
@@ -105,24 +108,28 @@ static KL_NORETURN void become_program(const process *p, const kl_proc_spec *spe
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL); /* an ignored signal stays ignored across exec */
     signal(SIGXFSZ, SIG_DFL);
-    bool joined = dup2(p->input, 0) >= 0 && dup2(p->out_write, 1) >= 0 && dup2(p->err_write, 2) >= 0;
+    bool joined =
+        dup2(p->input, 0) >= 0 && dup2(p->out_write, 1) >= 0 && dup2(p->err_write, 2) >= 0;
     if (!joined) child_fails(p->exec_write, STAGE_EXEC);
-    (void)syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); /* also what we inherited ourselves; Linux 5.11 */
+    (void)syscall(SYS_close_range, 3u, ~0u,
+                  CLOSE_RANGE_CLOEXEC); /* also what we inherited ourselves; Linux 5.11 */
     if (spec->cwd && chdir(spec->cwd) != 0) child_fails(p->exec_write, STAGE_CHDIR);
     if (spec->confine && spec->confine(spec->confine_ctx) != 0) _exit(126);
-    execve(program, (char *const *)(uintptr_t)spec->argv, spec->envp ? (char *const *)(uintptr_t)spec->envp : environ);
+    execve(program, (char *const *)(uintptr_t)spec->argv,
+           spec->envp ? (char *const *)(uintptr_t)spec->envp : environ);
     child_fails(p->exec_write, STAGE_EXEC);
 }
 
-/* ---- guard -------------------------------------------------------------------------------------------------- */
+/* ---- guard ------------------------------------------------------------------------------- */
 
 static void on_parent_gone(int signal_number) {
     (void)signal_number;
     kill(0, SIGKILL);
 }
 
-/* Holds nothing open: a lock or a pipe of ours must end when we let go of it.  Async-signal-safe calls only, as above. */
-static KL_NORETURN void be_guard(const process *p) {
+/* Holds nothing open: a lock or a pipe of ours must end when we let go of it.  Async-signal-safe
+ * calls only, as above. */
+static KL_NORETURN void be_guard(const proc_process *p) {
     sigset_t none;
     if (setpgid(0, p->pid) != 0) _exit(0); /* the program is gone already */
     (void)syscall(SYS_close_range, 0u, ~0u, 0u);
@@ -135,73 +142,77 @@ static KL_NORETURN void be_guard(const process *p) {
     for (;;) pause();
 }
 
-/* ---- parent ------------------------------------------------------------------------------------------------- */
+/* ---- parent ------------------------------------------------------------------------------ */
 
 /* A path is meant from here, not from the child's folder. */
-static const char *program_path(kl_arena *a, const kl_proc_spec *spec) {
-    kl_str found = kl_fs_find_program(a, spec->argv[0]);
+static const char *program_path(kl_arena *a, const kli_proc_spec *spec) {
+    kl_str found = kli_fs_find_program(a, spec->argv[0]);
     if (!found.len) return NULL;
     if (found.ptr[0] == '/' || !spec->cwd) return found.ptr;
-    char       *here = getcwd(NULL, 0);
-    const char *path = here ? kl_fs_join(a, here, found.ptr).ptr : found.ptr;
+    char *here = getcwd(NULL, 0);
+    const char *path = here ? kli_fs_join(a, here, found.ptr).ptr : found.ptr;
     free(here);
     return path;
 }
 
-static bool open_descriptors(process *p, kl_str input) {
-    p->input = make_input(input);
-    return p->input >= 0 && make_pipe(&p->out_read, &p->out_write) && make_pipe(&p->err_read, &p->err_write) &&
-           make_pipe(&p->exec_read, &p->exec_write) && fcntl(p->out_read, F_SETFL, O_NONBLOCK) == 0 &&
+static bool open_descriptors(proc_process *p, kl_str input) {
+    p->input = proc_make_input(input);
+    return p->input >= 0 && make_pipe(&p->out_read, &p->out_write) &&
+           make_pipe(&p->err_read, &p->err_write) && make_pipe(&p->exec_read, &p->exec_write) &&
+           fcntl(p->out_read, F_SETFL, O_NONBLOCK) == 0 &&
            fcntl(p->err_read, F_SETFL, O_NONBLOCK) == 0;
 }
 
-static void close_child_ends(process *p) {
-    close_fd(&p->input);
-    close_fd(&p->out_write);
-    close_fd(&p->err_write);
-    close_fd(&p->exec_write);
+static void close_child_ends(proc_process *p) {
+    proc_close_fd(&p->input);
+    proc_close_fd(&p->out_write);
+    proc_close_fd(&p->err_write);
+    proc_close_fd(&p->exec_write);
 }
 
-static void close_all(process *p) {
+static void close_all(proc_process *p) {
     close_child_ends(p);
-    close_fd(&p->out_read);
-    close_fd(&p->err_read);
-    close_fd(&p->exec_read);
-    close_fd(&p->pidfd);
+    proc_close_fd(&p->out_read);
+    proc_close_fd(&p->err_read);
+    proc_close_fd(&p->exec_read);
+    proc_close_fd(&p->pidfd);
 }
 
-static int reap(pid_t pid) {
+static int proc_reap(pid_t pid) {
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     return status;
 }
 
 /* Kill whatever is left of the group, then reap the leader. */
-static int end_group(const process *p) {
+static int proc_end_group(const proc_process *p) {
     kill(-p->pid, SIGKILL);
     kill(p->pid, SIGKILL); /* should it not have reached setpgid */
     if (p->guard > 0) kill(p->guard, SIGKILL);
-    if (p->guard > 0) reap(p->guard);
-    return reap(p->pid);
+    if (p->guard > 0) proc_reap(p->guard);
+    return proc_reap(p->pid);
 }
 
 /* Waits for exec: end of file when it worked. */
-static kl_err exec_outcome(process *p, const kl_proc_spec *spec, kl_error *e) {
+static kl_err exec_outcome(proc_process *p, const kli_proc_spec *spec, kl_error *e) {
     exec_failure failure = {0};
-    ssize_t      n;
+    ssize_t n;
     do n = read(p->exec_read, &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof failure) return KL_OK;
-    end_group(p);
+    proc_end_group(p);
     if (failure.stage == STAGE_CHDIR)
         return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot enter the folder %s: %s", spec->cwd,
                        strerror(failure.error));
     return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot be started: %s", strerror(failure.error));
 }
 
-static kl_err start(process *p, const kl_proc_spec *spec, const char *program, kl_error *e) {
+static kl_err proc_start(proc_process *p, const kli_proc_spec *spec, const char *program,
+                         kl_error *e) {
     if (!open_descriptors(p, spec->input))
-        return kl_fail(e, KL_ESPAWN, spec->argv[0], "no descriptors for its input and output: %s", strerror(errno));
+        return kl_fail(e, KL_ESPAWN, spec->argv[0], "no descriptors for its input and output: %s",
+                       strerror(errno));
     p->parent = getpid();
     p->pid = fork();
     if (p->pid < 0) return kl_fail(e, KL_ESPAWN, spec->argv[0], "cannot fork: %s", strerror(errno));
@@ -214,7 +225,8 @@ static kl_err start(process *p, const kl_proc_spec *spec, const char *program, k
     return exec_outcome(p, spec, e);
 }
 
-/* Takes what is there.  Closes `*fd` at end of file; keeps at most `*room` bytes and drops the rest. */
+/* Takes what is there.  Closes `*fd` at end of file; keeps at most `*room` bytes and drops the
+ * rest. */
 static void drain(int *fd, kl_buf *text, size_t *room) {
     char block[16 << 10];
     while (*fd >= 0) {
@@ -222,13 +234,14 @@ static void drain(int *fd, kl_buf *text, size_t *room) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n <= 0) {
-            close_fd(fd);
+            proc_close_fd(fd);
             return;
         }
         size_t keep = (size_t)n < *room ? (size_t)n : *room;
         kl_buf_add(text, (kl_str){block, keep});
         *room -= keep;
-        if ((size_t)n < sizeof block) return; /* let poll decide: endless output must still meet its timeout */
+        if ((size_t)n < sizeof block)
+            return; /* let poll decide: endless output must still meet its timeout */
     }
 }
 
@@ -237,23 +250,25 @@ static bool has_ended(pid_t pid) {
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-static int poll_slice_ms(const process *p, int64_t deadline_ns) {
+static int poll_slice_ms(const proc_process *p, int64_t deadline_ns) {
     int64_t slice = p->pidfd < 0 ? BLIND_POLL_MS : LONGEST_POLL_MS;
     if (deadline_ns) {
-        int64_t left = (deadline_ns - kl_now_ns() + 999999) / 1000000;
+        int64_t left = (deadline_ns - kli_now_ns() + 999999) / 1000000;
         if (left < slice) slice = left < 0 ? 0 : left;
     }
     return (int)slice;
 }
 
-typedef enum { ENDED, TIMED_OUT, INTERRUPTED } finish;
+typedef enum { ENDED, TIMED_OUT, INTERRUPTED } proc_finish;
 
-static finish watch(process *p, int64_t deadline_ns, kl_buf *out, kl_buf *err, size_t *room) {
+static proc_finish watch(proc_process *p, int64_t deadline_ns, kl_buf *out, kl_buf *err,
+                         size_t *room) {
     for (;;) {
         if (has_ended(p->pid)) return ENDED;
-        if (kl_interrupted()) return INTERRUPTED;
-        if (deadline_ns && kl_now_ns() >= deadline_ns) return TIMED_OUT;
-        struct pollfd fds[] = {{p->out_read, POLLIN, 0}, {p->err_read, POLLIN, 0}, {p->pidfd, POLLIN, 0}};
+        if (kli_interrupted()) return INTERRUPTED;
+        if (deadline_ns && kli_now_ns() >= deadline_ns) return TIMED_OUT;
+        struct pollfd fds[] = {
+            {p->out_read, POLLIN, 0}, {p->err_read, POLLIN, 0}, {p->pidfd, POLLIN, 0}};
         /* Negative descriptors are skipped. */
         if (poll(fds, KL_COUNT(fds), poll_slice_ms(p, deadline_ns)) <= 0) continue;
         if (fds[0].revents) drain(&p->out_read, out, room);
@@ -261,7 +276,8 @@ static finish watch(process *p, int64_t deadline_ns, kl_buf *out, kl_buf *err, s
     }
 }
 
-/* What the dead left in the pipes: at most their capacity, so this ends even if a stray grandchild goes on writing. */
+/* What the dead left in the pipes: at most their capacity, so this ends even if a stray grandchild
+ * goes on writing. */
 static void drain_rest(int *fd, kl_buf *text, size_t *room) {
     for (int i = 0; *fd >= 0 && i < 256; i++) {
         struct pollfd ready = {*fd, POLLIN, 0};
@@ -270,26 +286,26 @@ static void drain_rest(int *fd, kl_buf *text, size_t *room) {
     }
 }
 
-static void describe(kl_proc_result *result, int status) {
+static void proc_describe(kli_proc_result *result, int status) {
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-kl_err kl_proc_run(kl_proc_result *result, kl_arena *a, const kl_proc_spec *spec, kl_error *e) {
+kl_err kli_proc_run(kli_proc_result *result, kl_arena *a, const kli_proc_spec *spec, kl_error *e) {
     KL_ASSERT(spec->argv && spec->argv[0]);
-    *result = (kl_proc_result){.exit_code = -1};
-    if (kl_interrupted()) return kl_fail(e, KL_EINTR, spec->argv[0], "interrupted");
+    *result = (kli_proc_result){.exit_code = -1};
+    if (kli_interrupted()) return kl_fail(e, KL_EINTR, spec->argv[0], "interrupted");
     const char *program = program_path(a, spec);
     if (!program) return kl_fail(e, KL_ENOENT, spec->argv[0], "no such program");
-    process p = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, -1};
-    int64_t began = kl_now_ns();
-    kl_buf  out = {0}, err = {0};
-    size_t  room = spec->max_output ? spec->max_output : DEFAULT_OUTPUT;
-    kl_err  code = start(&p, spec, program, e);
+    proc_process p = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, -1};
+    int64_t began = kli_now_ns();
+    kl_buf out = {0}, err = {0};
+    size_t room = spec->max_output ? spec->max_output : DEFAULT_OUTPUT;
+    kl_err code = proc_start(&p, spec, program, e);
     if (code) goto done;
-    finish how = watch(&p, spec->timeout_ns ? began + spec->timeout_ns : 0, &out, &err, &room);
-    describe(result, end_group(&p));
-    result->wall_ns = kl_now_ns() - began;
+    proc_finish how = watch(&p, spec->timeout_ns ? began + spec->timeout_ns : 0, &out, &err, &room);
+    proc_describe(result, proc_end_group(&p));
+    result->wall_ns = kli_now_ns() - began;
     result->timed_out = how == TIMED_OUT;
     drain_rest(&p.out_read, &out, &room);
     drain_rest(&p.err_read, &err, &room);

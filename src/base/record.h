@@ -1,14 +1,16 @@
 /* record.h - one table of fields for JSON in and out, JSON Schema and documentation.
  *
  *   #define KL_RECORD kl_comparison
- *   static const kl_field comparison_fields[] = {
+ *   static const kli_field comparison_fields[] = {
  *   #define KL_DEF_COMPARISON KL_ROW
  *   #include <klineage/gate.def>
  *       KL_ROWS_END};
  *
- * Behind the meaning a row may say more: `.when = F`: the field is there only where F(record) holds; `.younger = true`: documents
- * that were made before it lack it; `.keyed = true`: a list becomes an object whose keys are the first field of its
- * records and whose values are the second.  An OPEN, a RECORD with `.when` is null where that does not hold.  SPDX-License-Identifier: Apache-2.0 */
+ * Behind the meaning a row may say more: `.when = F`: the field is there only where F(record)
+ * holds; `.younger = true`: documents that were made before it lack it; `.keyed = true`: a list
+ * becomes an object whose keys are the first field of its records and whose values are the second.
+ * An OPEN, a RECORD with `.when` is null where that does not hold.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef KL_BASE_RECORD_H
 #define KL_BASE_RECORD_H
 #include "base/json.h"
@@ -33,60 +35,60 @@ typedef enum {
     KL_FIELD_OWN,
     KL_FIELD_LIST,
     KL_FIELD_ARRAY
-} kl_field_kind;
+} kli_field_kind;
 
 /* The names of an enum, in its order; of a bool, false first. */
 typedef struct {
     const char *const *text;
     int n;
-} kl_names;
+} kli_names;
 #define KL_NAMES(array)                                                                            \
     { array, (int)KL_COUNT(array) }
-const char *kl_name_of(const kl_names *names, int value);
-int kl_name_find(const kl_names *names, kl_str name); /* -1: none of them */
+const char *kli_name_of(const kli_names *names, int value);
+int kli_name_find(const kli_names *names, kl_str name); /* -1: none of them */
 
-/* How a member is written and read that no kind fits.  `record`: the struct that it is a member of.  A strict reader
- * refuses a value that `read` refuses. */
+/* How a member is written and read that no kind fits.  `record`: the struct that it is a member of.
+ * A strict reader refuses a value that `read` refuses. */
 typedef struct {
     json_t *(*write)(const void *record);
     bool (*read)(void *record, kl_arena *a, const json_t *value);
     const char *schema;
-} kl_codec;
+} kli_codec;
 
 typedef struct {
     const char *key;
-    kl_field_kind kind;
+    kli_field_kind kind;
     size_t at, count_at;        /* of the member, and of the number of its items */
     int most;                   /* items */
     bool younger, keyed, minus; /* minus: a whole number that may be negative */
-    const kl_names *names;
+    const kli_names *names;
     const kl_record *of; /* RECORD; LIST and ARRAY: NULL is text */
-    const kl_codec *codec;
+    const kli_codec *codec;
     bool (*when)(const void *record);
     const char *doc;
-} kl_field;
+} kli_field;
 
 struct kl_record {
     const char *name; /* "verdict"; a document says "schema": "klineage/<name>", "version": 1 */
-    const kl_field *fields;
+    const kli_field *fields;
     size_t size;
     const void *defaults; /* what the struct holds before it is read; NULL: zero */
     bool document;        /* stands alone; else it is part of one */
-    bool
-        strict; /* a reader refuses what is missing and not `when` or BOOL, of another type, or negative */
+    bool strict; /* a reader refuses what is missing and not `when` or BOOL, of another type, or
+                    negative */
     const char *rules; /* keywords of JSON Schema that no row can say; NULL: none */
     const char *doc;   /* one line */
 };
 
-json_t *kl_record_json(const kl_record *r, const void *in); /* caller json_decref's */
+json_t *kli_record_json(const kl_record *r, const void *in); /* caller json_decref's */
 /* Text and lists live in the arena.  Errors: KL_EPARSE, naming `file` and the place within it. */
-KL_MUST_USE kl_err kl_record_read(void *out, const kl_record *r, kl_arena *a, const json_t *o,
-                                  kl_str file, kl_error *e);
+KL_MUST_USE kl_err kli_record_read(void *out, const kl_record *r, kl_arena *a, const json_t *o,
+                                   kl_str file, kl_error *e);
 
-json_t *kl_record_schema(const kl_record *r);         /* draft 2020-12 */
-void kl_record_page(kl_buf *out, const kl_record *r); /* tables of it and its parts, in Markdown */
+json_t *kli_record_schema(const kl_record *r);         /* draft 2020-12 */
+void kli_record_page(kl_buf *out, const kl_record *r); /* tables of it and its parts, in Markdown */
 
-/* ---- rows ------------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 #define KL_ROW(kind, ...) KL_ROW_##kind(__VA_ARGS__)
 #define KL_ROWS_END                                                                                \

@@ -1,12 +1,12 @@
-/* record_schema.c - the fields of a table as JSON Schema and as a section of docs/formats/records.md.
- * SPDX-License-Identifier: Apache-2.0 */
+/* record_schema.c - the fields of a table as JSON Schema and as a section of
+ * docs/formats/records.md. SPDX-License-Identifier: Apache-2.0 */
 #include "base/record.h"
 #include <stdio.h>
 
 #define HEX "[0-9a-f]{64}"
 enum { MAX_RECORDS = 16 }; /* in one document */
 
-static json_t *object_schema(const kl_field **at, bool strict);
+static json_t *object_schema(const kli_field **at, bool strict);
 
 static json_t *parsed(const char *text) {
     json_t *o = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -18,14 +18,14 @@ static json_t *either(const char *one, json_t *other) {
     return json_pack("{s[oo]}", "anyOf", parsed(one), other);
 }
 
-static json_t *names_schema(const kl_names *names) {
+static json_t *names_schema(const kli_names *names) {
     json_t *all = json_array();
     for (int i = 0; i < names->n; i++) json_array_append_new(all, json_string(names->text[i]));
     return json_pack("{so}", "enum", all);
 }
 
 static json_t *record_schema(const kl_record *r, bool strict) {
-    const kl_field *f = r->fields;
+    const kli_field *f = r->fields;
     json_t *o = object_schema(&f, strict);
     if (r->rules) {
         json_t *rules = parsed(r->rules);
@@ -35,9 +35,9 @@ static json_t *record_schema(const kl_record *r, bool strict) {
     return o;
 }
 
-static json_t *list_schema(const kl_field *f, bool strict);
+static json_t *list_schema(const kli_field *f, bool strict);
 
-static json_t *value_schema(const kl_field *f, bool strict) {
+static json_t *value_schema(const kli_field *f, bool strict) {
     switch (f->kind) {
     case KL_FIELD_HASH:
         return parsed("{\"type\": \"string\", \"pattern\": \"^" HEX "$\"}");
@@ -72,7 +72,7 @@ static json_t *value_schema(const kl_field *f, bool strict) {
     }
 }
 
-static json_t *list_schema(const kl_field *f, bool strict) {
+static json_t *list_schema(const kli_field *f, bool strict) {
     if (f->keyed)
         return json_pack("{ss so}", "type", "object", "additionalProperties",
                          value_schema(&f->of->fields[1], strict));
@@ -81,11 +81,11 @@ static json_t *list_schema(const kl_field *f, bool strict) {
 }
 
 /* The fields from `*at` to their CLOSE, where it is left. */
-static json_t *object_schema(const kl_field **at, bool strict) {
+static json_t *object_schema(const kli_field **at, bool strict) {
     json_t *required = json_array(), *properties = json_object();
-    const kl_field *f = *at;
+    const kli_field *f = *at;
     for (; f->kind != KL_FIELD_CLOSE; f++) {
-        const kl_field *row = f;
+        const kli_field *row = f;
         const bool object = f->kind == KL_FIELD_OPEN || f->kind == KL_FIELD_RECORD;
         if (f->kind == KL_FIELD_OPEN) f++;
         json_t *value =
@@ -101,7 +101,7 @@ static json_t *object_schema(const kl_field **at, bool strict) {
                      properties);
 }
 
-json_t *kl_record_schema(const kl_record *r) {
+json_t *kli_record_schema(const kl_record *r) {
     char id[128], schema[64];
     snprintf(id, sizeof id, "https://klineage.invalid/schema/%s.schema.json", r->name);
     snprintf(schema, sizeof schema, "klineage/%s", r->name);
@@ -118,17 +118,17 @@ json_t *kl_record_schema(const kl_record *r) {
     return o;
 }
 
-/* ---- documentation ----------------------------------------------------------------------------- */
+/* ---- documentation ----------------------------------------------------------------------- */
 
-static void add_names(kl_buf *out, const kl_names *names) {
+static void add_names(kl_buf *out, const kli_names *names) {
     for (int i = 0; i < names->n; i++) kl_buf_printf(out, "%s`%s`", i ? " " : "", names->text[i]);
 }
 
-static bool may_be_null(const kl_field *f) {
+static bool may_be_null(const kli_field *f) {
     return f->kind == KL_FIELD_OPEN || f->kind == KL_FIELD_RECORD;
 }
 
-static void add_type(kl_buf *out, const kl_field *f) {
+static void add_type(kl_buf *out, const kli_field *f) {
     static const char *const WORDS[] = {
         [KL_FIELD_OPEN] = "object",        [KL_FIELD_TEXT] = "text",
         [KL_FIELD_HASH] = "hash",          [KL_FIELD_KEY] = "hash or empty",
@@ -152,14 +152,14 @@ static void add_type(kl_buf *out, const kl_field *f) {
     if (f->younger) kl_buf_add(out, KL_S(", absent in older documents"));
 }
 
-static size_t count_rows(const kl_field *fields) {
+static size_t record_schema_count_rows(const kli_field *fields) {
     size_t n = 0;
     for (int depth = 1; depth; n++)
         depth += (fields[n].kind == KL_FIELD_OPEN) - (fields[n].kind == KL_FIELD_CLOSE);
     return n;
 }
 
-static const kl_field *add_rows(kl_buf *out, const kl_field *f, const char *within) {
+static const kli_field *add_rows(kl_buf *out, const kli_field *f, const char *within) {
     for (; f->kind != KL_FIELD_CLOSE; f++) {
         char path[128];
         snprintf(path, sizeof path, "%s%s%s", within, *within ? "." : "", f->key);
@@ -185,11 +185,12 @@ static void add_page(kl_buf *out, const kl_record *r, const kl_record **seen, in
                       "added, never renamed |\n",
                       r->name);
     add_rows(out, r->fields, "");
-    for (const kl_field *f = r->fields, *end = r->fields + count_rows(r->fields); f < end; f++)
+    for (const kli_field *f = r->fields, *end = r->fields + record_schema_count_rows(r->fields);
+         f < end; f++)
         if (f->of && !f->keyed) add_page(out, f->of, seen, n);
 }
 
-void kl_record_page(kl_buf *out, const kl_record *r) {
+void kli_record_page(kl_buf *out, const kl_record *r) {
     const kl_record *seen[MAX_RECORDS];
     int n = 0;
     add_page(out, r, seen, &n);

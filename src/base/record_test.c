@@ -28,7 +28,7 @@ typedef struct {
 } sample;
 
 static const char *const KIND_NAMES[] = {"plain", "fancy"}, *const COLD_NAMES[] = {"warm", "cold"};
-static const kl_names KINDS = KL_NAMES(KIND_NAMES), COLD = KL_NAMES(COLD_NAMES);
+static const kli_names KINDS = KL_NAMES(KIND_NAMES), COLD = KL_NAMES(COLD_NAMES);
 
 static bool is_there(const void *s) { return ((const sample *)s)->there; }
 static bool has_note(const void *s) { return ((const sample *)s)->note.len != 0; }
@@ -39,11 +39,11 @@ static bool read_letter(void *s, kl_arena *a, const json_t *value) {
     ((sample *)s)->letter = text ? *text : '?';
     return text && strlen(text) == 1;
 }
-static const kl_codec LETTER = {letter_json, read_letter, "{\"maxLength\": 1}"};
+static const kli_codec LETTER = {letter_json, read_letter, "{\"maxLength\": 1}"};
 
 #define KL_RECORD mark
-static const kl_field MARK_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
-                                           KL_ROW(REAL, value, "value", "") KL_ROWS_END};
+static const kli_field MARK_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
+                                            KL_ROW(REAL, value, "value", "") KL_ROWS_END};
 #undef KL_RECORD
 static const mark MARK_DEFAULTS = {.value = 7};
 static const kl_record MARK = {.name = "mark",
@@ -54,7 +54,7 @@ static const kl_record MARK = {.name = "mark",
 
 #define KL_RECORD sample
 /* clang-format off */
-static const kl_field FIELDS[] = {
+static const kli_field FIELDS[] = {
     KL_ROW(TEXT, text, "text", "words")
     KL_ROW(OPEN, "group", "an object", .when = is_there)
     KL_ROW( HASH, hash, "hash", "")
@@ -121,15 +121,15 @@ static int tear_down(void **state) {
 
 static kl_err read_as(sample *out, const kl_record *r, const char *text) {
     json_t *o = NULL;
-    assert_ok(kl_json_parse(&o, kl_str_of(text), KL_S("x.json"), &e));
-    const kl_err err = kl_record_read(out, r, arena, o, KL_S("x.json"), &e);
+    assert_ok(kli_json_parse(&o, kl_str_of(text), KL_S("x.json"), &e));
+    const kl_err err = kli_record_read(out, r, arena, o, KL_S("x.json"), &e);
     json_decref(o);
     return err;
 }
 
 static kl_str written(const sample *s) {
-    json_t *o = kl_record_json(&LENIENT, s);
-    const kl_str text = kl_json_dump(arena, o, false);
+    json_t *o = kli_record_json(&LENIENT, s);
+    const kl_str text = kli_json_dump(arena, o, false);
     json_decref(o);
     return text;
 }
@@ -214,8 +214,8 @@ static void test_record__a_lenient_reader_keeps_what_fits(void **state) {
 
 static void test_record__its_schema_says_the_same(void **state) {
     (void)state;
-    json_t *schema = kl_record_schema(&STRICT);
-    const char *const text = kl_json_dump(arena, schema, false).ptr;
+    json_t *schema = kli_record_schema(&STRICT);
+    const char *const text = kli_json_dump(arena, schema, false).ptr;
     assert_contains(text, "\"kind\":{\"enum\":[\"plain\",\"fancy\"]");
     assert_contains(text, "\"group\":{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"object\","
                           "\"required\":[\"hash\",\"inner\"");
@@ -229,7 +229,7 @@ static void test_record__its_schema_says_the_same(void **state) {
 static void test_record__its_page_has_a_row_a_field(void **state) {
     (void)state;
     kl_buf page = {0};
-    kl_record_page(&page, &LENIENT);
+    kli_record_page(&page, &LENIENT);
     assert_contains(page.ptr, "| `text` | text | words |");
     assert_contains(page.ptr, "| `group` | object, or null | an object |");
     assert_contains(page.ptr, "| `group.inner.maybe_hash` | hash or empty |");

@@ -1,5 +1,5 @@
-/* terminal.c - the monitor of a program that a person started.  Its state belongs to the process, as stderr and signals
- * do.  SPDX-License-Identifier: Apache-2.0 */
+/* terminal.c - the monitor of a program that a person started.  Its state belongs to the process,
+ * as stderr and signals do.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/terminal.h"
 #include "base/json.h"
 #include <signal.h>
@@ -7,9 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static kl_verbosity          said;
-static bool                  as_json;
-static bool                  progress_shown;
+static kl_verbosity said;
+static bool as_json;
+static bool progress_shown;
 static volatile sig_atomic_t interrupt_seen;
 
 static void clear_progress(void) {
@@ -21,16 +21,17 @@ static void log_json(kl_log_level level, const char *line) {
     static const char *const LEVEL[] = {
         [KL_LOG_DEBUG] = "debug", [KL_LOG_INFO] = "info", [KL_LOG_WARNING] = "warning"};
     kl_arena *a = kl_arena_new();
-    json_t   *o = json_pack("{ss si ss so}", "schema", "klineage/message", "version", 1, "level", LEVEL[level], "text",
-                            kl_json_str(kl_str_of(line)));
-    fprintf(stderr, "%s\n", kl_json_dump(a, o, false).ptr);
+    json_t *o = json_pack("{ss si ss so}", "schema", "klineage/message", "version", 1, "level",
+                          LEVEL[level], "text", kli_json_str(kl_str_of(line)));
+    fprintf(stderr, "%s\n", kli_json_dump(a, o, false).ptr);
     json_decref(o);
     kl_arena_free(a);
 }
 
 static void log_line(void *ctx, kl_log_level level, const char *line) {
-    static const char *const PREFIX[] = {
-        [KL_LOG_DEBUG] = "klineage: ", [KL_LOG_INFO] = "", [KL_LOG_WARNING] = "klineage: warning: "};
+    static const char *const PREFIX[] = {[KL_LOG_DEBUG] = "klineage: ",
+                                         [KL_LOG_INFO] = "",
+                                         [KL_LOG_WARNING] = "klineage: warning: "};
     (void)ctx;
     if (said == KL_QUIET || (level == KL_LOG_DEBUG && said != KL_VERBOSE)) return;
     flockfile(stderr);
@@ -48,7 +49,7 @@ static int terminal_columns(void) {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
 }
 
-static void show_progress(void *ctx, const char *line) {
+static void terminal_show_progress(void *ctx, const char *line) {
     (void)ctx;
     if (said == KL_QUIET || as_json || !isatty(STDERR_FILENO)) return;
     flockfile(stderr);
@@ -61,21 +62,22 @@ static void show_progress(void *ctx, const char *line) {
     funlockfile(stderr);
 }
 
-static bool interrupted(void *ctx) {
+static bool terminal_interrupted(void *ctx) {
     (void)ctx;
     return interrupt_seen != 0;
 }
 
-static const kl_monitor TERMINAL = {.log = log_line, .progress = show_progress, .cancelled = interrupted};
+static const kl_monitor TERMINAL = {
+    .log = log_line, .progress = terminal_show_progress, .cancelled = terminal_interrupted};
 
-void kl_terminal_json(bool on) { as_json = on; }
+void kli_terminal_json(bool on) { as_json = on; }
 
-void kl_terminal_watch(kl_verbosity verbosity) {
+void kli_terminal_watch(kl_verbosity verbosity) {
     said = verbosity;
     kl_monitor_use(&TERMINAL);
 }
 
-/* ---- interrupt ---------------------------------------------------------------------------------------------- */
+/* ---- interrupt --------------------------------------------------------------------------- */
 
 static void on_interrupt(int signal_number) {
     if (interrupt_seen) {
@@ -86,11 +88,12 @@ static void on_interrupt(int signal_number) {
 }
 
 /* Without SA_RESTART: a blocking call must come back and look. */
-void kl_interrupt_install(void) {
+void kli_interrupt_install(void) {
     struct sigaction action = {.sa_handler = on_interrupt}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup: go on without a terminal */
+    if (sigaction(SIGHUP, NULL, &before) == 0 &&
+        before.sa_handler != SIG_IGN) /* nohup: go on without a terminal */
         sigaction(SIGHUP, &action, NULL);
 }

@@ -1,4 +1,5 @@
-/* case_test.c - runs tests/cases/cli: every line is what follows `klineage`, and what is understood of it.
+/* case_test.c - runs tests/cases/cli: every line is what follows `klineage`, and what is understood
+ * of it.
  *
  * Words are separated by blanks; '' is an empty word.  SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
@@ -10,29 +11,31 @@ static int split(char **argv, int most, kl_str line) {
     int n = 0;
     for (kl_str w; (w = kit_word(&line)).len; n++) {
         assert_true(n < most);
-        argv[n] = (char *)(uintptr_t)kl_arena_copy(arena, kl_str_eq(w, KL_S("''")) ? KL_S("") : w).ptr;
+        argv[n] =
+            (char *)(uintptr_t)kl_arena_copy(arena, kl_str_eq(w, KL_S("''")) ? KL_S("") : w).ptr;
     }
     return n;
 }
 
-static void print_args(kl_buf *out, const kl_args *args) {
-    const kl_command *c = kl_command_at(args->command);
+static void print_args(kl_buf *out, const kli_args *args) {
+    const kl_command *c = kli_command_at(args->command);
     kl_buf_printf(out, "  %s", c ? c->words : "(no command)");
     for (int i = 0; i < args->n_words; i++) kl_buf_printf(out, " [%s]", args->words[i]);
-    for (int i = 0; kl_option_at(i); i++)
-        if (args->values[i] && kl_option_at(i)->kind != KL_OPTION_IS_REPEAT)
-            kl_buf_printf(out, " %s%s%s", kl_option_at(i)->name, *args->values[i] ? "=" : "", args->values[i]);
+    for (int i = 0; kli_option_at(i); i++)
+        if (args->values[i] && kli_option_at(i)->kind != KL_OPTION_IS_REPEAT)
+            kl_buf_printf(out, " %s%s%s", kli_option_at(i)->name, *args->values[i] ? "=" : "",
+                          args->values[i]);
     for (int i = 0; i < args->n_params; i++) kl_buf_printf(out, " param %s", args->params[i]);
     kl_buf_add(out, args->short_help ? KL_S(" short\n") : KL_S("\n"));
 }
 
 static void run_line(kl_buf *out, kl_str line) {
     char *argv[KL_MAX_PARAMS + 32];
-    kl_args args;
+    kli_args args;
     int argc = split(argv, (int)KL_COUNT(argv), line);
     e = (kl_error){0};
     kl_buf_printf(out, "$ %.*s\n", KL_STR_ARG(line));
-    if (kl_cli_args(&args, arena, argc, argv, &e))
+    if (kli_cli_args(&args, arena, argc, argv, &e))
         kl_buf_printf(out, "  error: %s%s%s\n", e.message, e.hint[0] ? "\n  hint: " : "", e.hint);
     else
         print_args(out, &args);
@@ -52,10 +55,11 @@ static void test_cli_args__every_case_is_understood(void **state) {
     kit_run_cases(KL_TEST_ROOT "/tests/cases/cli", 5, run_case);
 }
 
-/* ---- what reaches a terminal -------------------------------------------------------------------------------- */
+/* ---- what reaches a terminal ------------------------------------------------------------- */
 
 /* What is written to `fd` while `act` runs. */
-static const char *written(int fd, int (*act)(const kl_args *), const kl_args *args, int *status) {
+static const char *written(int fd, int (*act)(const kli_args *), const kli_args *args,
+                           int *status) {
     static char text[4096];
     FILE *file = tmpfile();
     int kept = dup(fd);
@@ -72,50 +76,53 @@ static const char *written(int fd, int (*act)(const kl_args *), const kl_args *a
     return text;
 }
 
-static int show_hostile(const kl_args *args) {
-    kl_result r = {.exit_code = 4};
-    kl_buf_add(&r.text, KL_S("a\033[2Jb\033[31mred\033[0m\ttab\x7f \xc2\x9b" "c\n"));
-    int status = kl_cli_show_result(args, arena, &r);
-    kl_result_fini(&r);
+static int show_hostile(const kli_args *args) {
+    kli_command_result r = {.exit_code = 4};
+    kl_buf_add(&r.text, KL_S("a\033[2Jb\033[31mred\033[0m\ttab\x7f \xc2\x9b"
+                             "c\n"));
+    int status = kli_cli_show_result(args, arena, &r);
+    kli_result_fini(&r);
     return status;
 }
 
 static void test_cli_render__only_colours_reach_a_terminal(void **state) {
     (void)state;
-    kl_args args = {.command = -1};
+    kli_args args = {.command = -1};
     int status;
     args.values[KL_OPTION_COLOR] = "never";
-    assert_string_equal(written(STDOUT_FILENO, show_hostile, &args, &status), "a [2Jb [31mred [0m\ttab    c\n");
+    assert_string_equal(written(STDOUT_FILENO, show_hostile, &args, &status),
+                        "a [2Jb [31mred [0m\ttab    c\n");
     assert_int_equal(status, 4);
     args.values[KL_OPTION_COLOR] = "always";
     assert_string_equal(written(STDOUT_FILENO, show_hostile, &args, &status),
                         "a [2Jb\033[31mred\033[0m\ttab    c\n");
 }
 
-static int show_json(const kl_args *args) {
-    kl_result r = {.json = json_pack("{s:s}", "schema", "klineage/x")};
+static int show_json(const kli_args *args) {
+    kli_command_result r = {.json = json_pack("{s:s}", "schema", "klineage/x")};
     kl_buf_add(&r.text, KL_S("for people\n"));
-    int status = kl_cli_show_result(args, arena, &r);
-    kl_result_fini(&r);
+    int status = kli_cli_show_result(args, arena, &r);
+    kli_result_fini(&r);
     return status;
 }
 
-static int show_trouble(const kl_args *args) {
-    kl_result r = {.exit_code = 0};
+static int show_trouble(const kli_args *args) {
+    kli_command_result r = {.exit_code = 0};
     kl_fail(&r.trouble, KL_EIO, "journal.db", "disk full");
     kl_hint(&r.trouble, "df");
-    return kl_cli_show_result(args, arena, &r);
+    return kli_cli_show_result(args, arena, &r);
 }
 
 static void test_cli_render__json_is_one_line_and_errors_have_a_status(void **state) {
     (void)state;
-    kl_args args = {.command = -1};
+    kli_args args = {.command = -1};
     int status;
     assert_string_equal(written(STDOUT_FILENO, show_json, &args, &status), "for people\n");
     args.values[KL_OPTION_JSON] = "";
-    assert_string_equal(written(STDOUT_FILENO, show_json, &args, &status), "{\"schema\":\"klineage/x\"}\n");
+    assert_string_equal(written(STDOUT_FILENO, show_json, &args, &status),
+                        "{\"schema\":\"klineage/x\"}\n");
     const char *said = written(STDERR_FILENO, show_trouble, &args, &status);
-    assert_int_equal(status, kl_exit_of_error(KL_EIO));
+    assert_int_equal(status, kli_exit_of_error(KL_EIO));
     assert_contains(said, "\"message\":\"disk full\"");
     assert_contains(said, "\"hint\":\"df\"");
     args.values[KL_OPTION_JSON] = NULL;

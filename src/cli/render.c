@@ -15,19 +15,19 @@ static bool is_set(const char *variable) {
     return value && *value;
 }
 
-bool kl_cli_colour(const kl_args *args, int fd) {
-    const char *wish = args->values[KL_OPTION_COLOR];
-    if (wish && strcmp(wish, "always") == 0) return true;
-    if (wish && strcmp(wish, "never") == 0) return false;
+bool kli_cli_colour(const kli_args *args, int fd) {
+    const char *requested = args->values[KL_OPTION_COLOR];
+    if (requested && strcmp(requested, "always") == 0) return true;
+    if (requested && strcmp(requested, "never") == 0) return false;
     const char *terminal = getenv("TERM");
     return !is_set("NO_COLOR") && isatty(fd) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static bool wants_json(const kl_args *args) {
-    return kl_args_has(args, KL_OPTION_JSON) || kl_args_has(args, KL_OPTION_JSON_PRETTY);
+static bool wants_json(const kli_args *args) {
+    return kli_args_has(args, KL_OPTION_JSON) || kli_args_has(args, KL_OPTION_JSON_PRETTY);
 }
 
-static bool put(FILE *stream, kl_str text) {
+static bool render_put(FILE *stream, kl_str text) {
     if (text.len) fwrite(text.ptr, 1, text.len, stream);
     return fflush(stream) == 0 && !ferror(stream);
 }
@@ -40,14 +40,16 @@ static size_t colour_at(kl_str s) {
     return i < s.len && s.ptr[i] == 'm' ? i + 1 : 0;
 }
 
-/* Words of models, cards and files are among the text: line ends, tabs and colours are all that may reach a terminal of control
- * characters, those of two bytes (U+0080 to U+009F) included. */
-static kl_str tame(kl_arena *a, kl_str text, bool colour) {
+/* Words of models, cards and files are among the text: line ends, tabs and colours are all that may
+ * reach a terminal of control characters, those of two bytes (U+0080 to U+009F) included. */
+static kl_str render_tame(kl_arena *a, kl_str text, bool colour) {
     char *out = kl_arena_alloc(a, text.len + 1, 1);
     for (size_t i = 0; i < text.len; i++) {
-        const unsigned char c = (unsigned char)text.ptr[i], next = i + 1 < text.len ? (unsigned char)text.ptr[i + 1] : 0;
+        const unsigned char c = (unsigned char)text.ptr[i],
+                            next = i + 1 < text.len ? (unsigned char)text.ptr[i + 1] : 0;
         const size_t sgr = colour ? colour_at((kl_str){text.ptr + i, text.len - i}) : 0;
-        const bool one = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f, two = c == 0xc2 && next >= 0x80 && next < 0xa0;
+        const bool one = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f,
+                   two = c == 0xc2 && next >= 0x80 && next < 0xa0;
         memcpy(out + i, one ? " " : two ? "  " : text.ptr + i, two ? 2 : 1);
         if (sgr) memcpy(out + i, text.ptr + i, sgr);
         i += sgr ? sgr - 1 : two;
@@ -55,48 +57,49 @@ static kl_str tame(kl_arena *a, kl_str text, bool colour) {
     return (kl_str){out, text.len};
 }
 
-int kl_cli_show_error(const kl_args *args, kl_arena *a, const kl_error *e) {
-    kl_progress("%s", "");
-    int code = kl_exit_of_error(e->code);
+int kli_cli_show_error(const kli_args *args, kl_arena *a, const kl_error *e) {
+    kli_base_progress("%s", "");
+    int code = kli_exit_of_error(e->code);
     if (wants_json(args)) {
         json_t *o = json_object();
         json_object_set_new(o, "schema", json_string("klineage/error"));
         json_object_set_new(o, "version", json_integer(1));
         json_object_set_new(o, "error", json_string(kl_err_name(e->code)));
         json_object_set_new(o, "exit_code", json_integer(code));
-        json_object_set_new(o, "where", kl_json_str(kl_str_of(e->where)));
-        json_object_set_new(o, "message", kl_json_str(kl_str_of(e->message)));
-        json_object_set_new(o, "detail", kl_json_str(kl_str_of(e->detail)));
-        json_object_set_new(o, "hint", kl_json_str(kl_str_of(e->hint)));
-        kl_str line = kl_json_dump(a, o, false);
+        json_object_set_new(o, "where", kli_json_str(kl_str_of(e->where)));
+        json_object_set_new(o, "message", kli_json_str(kl_str_of(e->message)));
+        json_object_set_new(o, "detail", kli_json_str(kl_str_of(e->detail)));
+        json_object_set_new(o, "hint", kli_json_str(kl_str_of(e->hint)));
+        kl_str line = kli_json_dump(a, o, false);
         json_decref(o);
         fprintf(stderr, "%.*s\n", KL_STR_ARG(line));
         return code;
     }
     kl_buf text = {0};
     kl_error_render(e, &text);
-    bool colour = kl_cli_colour(args, STDERR_FILENO);
+    bool colour = kli_cli_colour(args, STDERR_FILENO);
     fputs(colour ? "\033[31mklineage:\033[0m " : "klineage: ", stderr);
-    put(stderr, kl_buf_str(&text));
+    render_put(stderr, kl_buf_str(&text));
     kl_buf_fini(&text);
     return code;
 }
 
-int kl_cli_show_result(const kl_args *args, kl_arena *a, const kl_result *r) {
-    kl_progress("%s", "");
-    bool pretty = kl_args_has(args, KL_OPTION_JSON_PRETTY), ok;
+int kli_cli_show_result(const kli_args *args, kl_arena *a, const kli_command_result *r) {
+    kli_base_progress("%s", "");
+    bool pretty = kli_args_has(args, KL_OPTION_JSON_PRETTY), ok;
     if (wants_json(args) && r->json) {
-        ok = put(stdout, kl_json_dump(a, r->json, pretty));
-        if (ok && !pretty) ok = put(stdout, KL_S("\n"));
+        ok = render_put(stdout, kli_json_dump(a, r->json, pretty));
+        if (ok && !pretty) ok = render_put(stdout, KL_S("\n"));
     } else {
-        ok = put(stdout, tame(a, kl_buf_str(&r->text), kl_cli_colour(args, STDOUT_FILENO)));
+        ok = render_put(stdout,
+                        render_tame(a, kl_buf_str(&r->text), kli_cli_colour(args, STDOUT_FILENO)));
     }
     if (!ok) {
         if (errno == EPIPE) return 2; /* the reader went away and does not want to hear of it */
         kl_error e = {0};
         kl_fail(&e, KL_EIO, "stdout", "cannot write: %s", strerror(errno));
-        return kl_cli_show_error(args, a, &e);
+        return kli_cli_show_error(args, a, &e);
     }
-    if (r->trouble.code) return kl_cli_show_error(args, a, &r->trouble);
+    if (r->trouble.code) return kli_cli_show_error(args, a, &r->trouble);
     return r->exit_code;
 }

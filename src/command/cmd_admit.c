@@ -1,8 +1,11 @@
-/* cmd_admit.c - `klineage admit CARD...`: held-out round trips decide whether candidates become SkillCards.
+/* cmd_admit.c - `klineage admit CARD...`: held-out round trips decide whether candidates become
+ * SkillCards.
  *
- * Starts are the states of the lineages that lie in the library, and with --starts DIR the kernels of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of
- * states that no card was born from), named by their path within DIR: a recording answers wherever DIR lies.  One track a card.  The run's identity holds no list of cards: those that are done fall out of --all, and the rest goes on
- * where it was.  SPDX-License-Identifier: Apache-2.0 */
+ * Starts are the states of the lineages that lie in the library, and with --starts DIR the kernels
+ * of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of states that no card was born
+ * from), named by their path within DIR: a recording answers wherever DIR lies.  One track a card.
+ * The run's identity holds no list of cards: those that are done fall out of --all, and the rest
+ * goes on where it was.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
 #include "base/fs.h"
@@ -25,76 +28,85 @@ typedef struct {
     const char *workload;
     kl_start *starts;
     int n;
-} gathering;
+} gather_ctx;
 
-/* ---- starts ---------------------------------------------------------------------------------------------------------------- */
+/* ---- starts ------------------------------------------------------------------------------ */
 
-static void add_start(gathering *g, kl_task *task, kl_str name, kl_str source, const kl_surface *surface,
-                      kl_str lineage) {
+static void add_start(gather_ctx *g, kl_task *task, kl_str name, kl_str source,
+                      const kl_surface *surface, kl_str lineage) {
     const kl_workload *w = kl_task_workload(task, kl_str_of(g->workload), surface->on);
     if (!w) w = kl_task_workload(task, KL_S(""), surface->on);
     if (w && g->n < MAX_STARTS)
-        g->starts[g->n++] = (kl_start){
-            .task = task, .workload = w, .name = name, .source = source, .surface = surface, .lineage = lineage};
+        g->starts[g->n++] = (kl_start){.task = task,
+                                       .workload = w,
+                                       .name = name,
+                                       .source = source,
+                                       .surface = surface,
+                                       .lineage = lineage};
 }
 
-static kl_err from_lineage(gathering *g, const char *path, kl_error *e) {
+static kl_err from_lineage(gather_ctx *g, const char *path, kl_error *e) {
     kl_lineage l;
     kl_task *task;
     kl_err err = kl_lineage_load(&l, g->arena, NULL, path, e);
-    if (!err) err = kl_request_task(&task, g->arena, l.task.ptr, e);
+    if (!err) err = kli_request_task(&task, g->arena, l.task.ptr, e);
     const kl_surface *surface = err ? NULL : kl_surface_by_name(l.surface);
     for (int i = 0; surface && i < l.n_states; i++)
-        add_start(g, task, kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name), KL_STR_ARG(l.states[i].name)),
+        add_start(g, task,
+                  kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name),
+                                  KL_STR_ARG(l.states[i].name)),
                   l.states[i].source, surface, l.id);
     return err;
 }
 
-static kl_err from_library(gathering *g, const char *dir, kl_error *e) {
-    kl_str *names, folder = kl_fs_join(g->arena, dir, "lineages");
+static kl_err from_library(gather_ctx *g, const char *dir, kl_error *e) {
+    kl_str *names, folder = kli_fs_join(g->arena, dir, "lineages");
     size_t n;
-    kl_err err = kl_fs_list(&names, &n, g->arena, folder.ptr, e);
+    kl_err err = kli_fs_list(&names, &n, g->arena, folder.ptr, e);
     for (size_t i = 0; !err && i < n; i++)
         if (kl_str_ends(names[i], KL_S(".json")))
-            err = from_lineage(g, kl_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
+            err = from_lineage(g, kli_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
     return err;
 }
 
 /* `name`: of the folder within --starts. */
-static kl_err from_ladder(gathering *g, kl_task *task, const kl_surface *surface, const char *folder, const char *name,
-                          kl_error *e) {
+static kl_err from_ladder(gather_ctx *g, kl_task *task, const kl_surface *surface,
+                          const char *folder, const char *name, kl_error *e) {
     kl_str *names;
     size_t n;
     kl_err err = kl_kernel_list(&names, &n, g->arena, folder, e);
     for (size_t i = 0; !err && i < n; i++) {
-        kl_str source, path = kl_fs_join(g->arena, folder, names[i].ptr);
+        kl_str source, path = kli_fs_join(g->arena, folder, names[i].ptr);
         if (!kl_str_ends(names[i], kl_str_of(surface->suffix))) continue;
         err = kl_kernel_read(&source, &path, g->arena, e);
-        if (!err) add_start(g, task, kl_fs_join(g->arena, name, names[i].ptr), source, surface, KL_S(""));
+        if (!err)
+            add_start(g, task, kli_fs_join(g->arena, name, names[i].ptr), source, surface,
+                      KL_S(""));
     }
     return err;
 }
 
 /* DIR/TASK/SURFACE/kernels. */
-static kl_err from_folder(gathering *g, const char *dir, kl_error *e) {
+static kl_err from_folder(gather_ctx *g, const char *dir, kl_error *e) {
     kl_str *tasks, *surfaces;
     size_t n, m;
-    kl_err err = kl_fs_list(&tasks, &n, g->arena, dir, e);
+    kl_err err = kli_fs_list(&tasks, &n, g->arena, dir, e);
     for (size_t i = 0; !err && i < n; i++) {
         kl_task *task;
-        kl_str folder = kl_fs_join(g->arena, dir, tasks[i].ptr);
-        if (!kl_fs_is_dir(folder.ptr)) continue;
-        err = kl_request_task(&task, g->arena, tasks[i].ptr, e);
-        if (!err) err = kl_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
+        kl_str folder = kli_fs_join(g->arena, dir, tasks[i].ptr);
+        if (!kli_fs_is_dir(folder.ptr)) continue;
+        err = kli_request_task(&task, g->arena, tasks[i].ptr, e);
+        if (!err) err = kli_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
         for (size_t j = 0; !err && j < m; j++)
             if (kl_surface_by_name(surfaces[j]))
-                err = from_ladder(g, task, kl_surface_by_name(surfaces[j]), kl_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr,
-                                  kl_fs_join(g->arena, tasks[i].ptr, surfaces[j].ptr).ptr, e);
+                err = from_ladder(g, task, kl_surface_by_name(surfaces[j]),
+                                  kli_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr,
+                                  kli_fs_join(g->arena, tasks[i].ptr, surfaces[j].ptr).ptr, e);
     }
     return err;
 }
 
-static kl_err gather(gathering *g, const kl_args *args, const char *dir, kl_error *e) {
+static kl_err gather(gather_ctx *g, const kli_args *args, const char *dir, kl_error *e) {
     const char *folder = args->values[KL_OPTION_STARTS];
     g->starts = KL_ARRAY(g->arena, kl_start, MAX_STARTS);
     kl_err err = folder ? from_folder(g, folder, e) : KL_OK;
@@ -102,9 +114,11 @@ static kl_err gather(gathering *g, const kl_args *args, const char *dir, kl_erro
     return err;
 }
 
-/* ---- cards ------------------------------------------------------------------------------------------------------------------ */
+/* ---- cards ------------------------------------------------------------------------------- */
 
-static bool waits(const kl_card *c) { return c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL; }
+static bool waits(const kl_card *c) {
+    return c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL;
+}
 
 static bool chosen(const admit_job *jobs, int n, const char *name) {
     for (int i = 0; i < n; i++)
@@ -112,9 +126,10 @@ static bool chosen(const admit_job *jobs, int n, const char *name) {
     return false;
 }
 
-static kl_err choose(admit_job *jobs, int *n, const kl_library *l, const kl_args *args, kl_error *e) {
+static kl_err cmd_admit_choose(admit_job *jobs, int *n, const kl_library *l, const kli_args *args,
+                               kl_error *e) {
     *n = 0;
-    for (int i = 0; kl_args_has(args, KL_OPTION_ALL) && i < l->n_cards; i++)
+    for (int i = 0; kli_args_has(args, KL_OPTION_ALL) && i < l->n_cards; i++)
         if (waits(&l->cards[i])) jobs[(*n)++].card = l->cards[i];
     for (int i = 0; i < args->n_words; i++) {
         if (chosen(jobs, *n, args->words[i])) continue;
@@ -126,14 +141,16 @@ static kl_err choose(admit_job *jobs, int *n, const kl_library *l, const kl_args
     }
     if (*n) return KL_OK;
     kl_fail(e, KL_EINVAL, l->dir.ptr, "no card was named, and none is waiting for admission");
-    return kl_hint(e, "klineage admit CARD, or --all for every lifted one; klineage library list"), KL_EINVAL;
+    return kl_hint(e, "klineage admit CARD, or --all for every lifted one; klineage library list"),
+           KL_EINVAL;
 }
 
-/* ---- run ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- run --------------------------------------------------------------------------------- */
 
-static kl_err line(kl_track *t, void *ctx, kl_error *e) {
+static kl_err cmd_admit_body(kl_track *t, void *ctx, kl_error *e) {
     admit_job *job = ctx;
-    kl_card card = job->card; /* the line runs again from its beginning: the card it was given stays as it was */
+    kl_card card = job->card; /* the line runs again from its beginning: the card it was given stays
+                                 as it was */
     kl_err err = kl_skill_admit(&card, t, job->dir, job->starts, job->n_starts, &job->opts, e);
     if (!err) job->card = card;
     return err;
@@ -144,56 +161,63 @@ static void show_card(kl_buf *out, const admit_job *j) {
     const kl_trial_record *last = c->n_trials ? &c->trials[c->n_trials - 1] : NULL;
     kl_buf_printf(out, "%-9s %-34.*s", kl_card_status_name(c->status), KL_STR_ARG(c->name));
     if (j->error.code) {
-        kl_buf_printf(out, " not decided: %s%s%s\n", j->error.where, j->error.where[0] ? ": " : "", j->error.message);
+        kl_buf_printf(out, " not decided: %s%s%s\n", j->error.where, j->error.where[0] ? ": " : "",
+                      j->error.message);
         return;
     }
     if (last && last->held_out && last->gain > 0)
-        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s,, expected %.3gx, on %.*s", last->gain, last->low, last->high,
-                      KL_STR_ARG(last->call), last->expected, KL_STR_ARG(last->start_name));
-    kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0, last ? last->why.ptr : "");
+        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s,, expected %.3gx, on %.*s", last->gain,
+                      last->low, last->high, KL_STR_ARG(last->call), last->expected,
+                      KL_STR_ARG(last->start_name));
+    kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0,
+                  last ? last->why.ptr : "");
     if (c->status == KL_CARD_TRIAL || (last && !kl_trial_decided(last)))
         kl_buf_printf(out, "          %.*s\n", KL_STR_ARG(c->verification));
 }
 
-static int show_cards(kl_result *out, json_t *rows, const admit_job *jobs, int n) {
+static int show_cards(kli_command_result *out, json_t *rows, const admit_job *jobs, int n) {
     int admitted = 0;
     for (int i = 0; i < n; i++) {
         const kl_card *c = &jobs[i].card;
         admitted += c->status == KL_CARD_ADMITTED;
         show_card(&out->text, &jobs[i]);
-        json_array_append_new(rows, json_pack("{so ss si so}", "name", kl_json_str(c->name), "status",
-                                              kl_card_status_name(c->status), "trials", c->n_trials, "error",
-                                              jobs[i].error.code ? json_string(jobs[i].error.message) : json_null()));
+        json_array_append_new(
+            rows, json_pack("{so ss si so}", "name", kli_json_str(c->name), "status",
+                            kl_card_status_name(c->status), "trials", c->n_trials, "error",
+                            jobs[i].error.code ? json_string(jobs[i].error.message) : json_null()));
     }
     return admitted;
 }
 
-/* A replay that came to its end has shown what it can, whatever this machine could measure of it. */
-static void show(kl_result *out, const admit_job *jobs, int n, bool replays) {
+/* A replay that came to its end has shown what it can, whatever this machine could measure of it.
+ */
+static void cmd_admit_show(kli_command_result *out, const admit_job *jobs, int n, bool replays) {
     json_t *rows = json_array();
     int admitted = show_cards(out, rows, jobs, n);
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
     if (replays && admitted < n)
-        kl_buf_add(&out->text,
-                   KL_S("replay finished; continue with a live model: klineage admit CARD --model MODEL\n"));
-    out->json =
-        json_pack("{ss si si so}", "schema", "klineage/admitted", "version", 1, "admitted", admitted, "cards", rows);
+        kl_buf_add(&out->text, KL_S("replay finished; continue with a live model: klineage admit "
+                                    "CARD --model MODEL\n"));
+    out->json = json_pack("{ss si si so}", "schema", "klineage/admitted", "version", 1, "admitted",
+                          admitted, "cards", rows);
     out->exit_code = admitted == n || replays ? 0 : 1;
 }
 
 /* Cards that an earlier pass of this run decided on are shown and left alone. */
-static kl_err run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a, const kl_args *args, kl_result *out,
-                         kl_error *e) {
-    kl_track_opts how = kl_effort_tracks(args);
+static kl_err cmd_admit_run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a,
+                                   const kli_args *args, kli_command_result *out, kl_error *e) {
+    kl_track_opts how = kli_effort_tracks(args);
     kl_track_spec *tracks = KL_ARRAY(a, kl_track_spec, n + 1);
     int open = 0;
     for (int i = 0; i < n; i++) {
         if (kl_card_decided(&jobs[i].card, kl_run_id(run))) continue;
         tracks[open++] = (kl_track_spec){
             .name = kl_arena_printf(a, "admit/%.*s", KL_STR_ARG(jobs[i].card.name)).ptr,
-            .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task : KL_S("imported")).ptr,
+            .workload = kl_arena_copy(a, jobs[i].card.n_trials ? jobs[i].card.trials[0].task
+                                                               : KL_S("imported"))
+                            .ptr,
             .policy = "admit",
-            .line = line,
+            .body = cmd_admit_body,
             .ctx = &jobs[i],
             .result = &jobs[i].error};
     }
@@ -202,30 +226,32 @@ static kl_err run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena *a, const
         out->trouble = *e; /* what was decided of the others stands */
         err = KL_OK;
     }
-    if (!err) show(out, jobs, n, kl_effort_replays(args->values[KL_OPTION_MODEL]));
-    if (!err && open < n) kl_buf_printf(&out->text, "%d already decided by this run; --trial N tests them again\n", n - open);
+    if (!err) cmd_admit_show(out, jobs, n, kli_effort_replays(args->values[KL_OPTION_MODEL]));
+    if (!err && open < n)
+        kl_buf_printf(&out->text, "%d already decided by this run; --trial N tests them again\n",
+                      n - open);
     return err;
 }
 
-kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_run_opts o;
     kl_library l;
     kl_str dir;
     int n = 0;
-    gathering g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
+    gather_ctx g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts = {0};
-    kl_err err = kl_effort_run(&o, c->arena, args, "admit", e);
+    kl_err err = kli_effort_run(&o, c->arena, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
-    if (!err) err = kl_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, MAX_STARTS, e);
-    if (!err) err = kl_effort_count(&opts.tries, args, KL_OPTION_TRIES, 0, KL_MAX_TRIES, e);
-    if (!err) err = kl_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
+    if (!err) err = kli_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, MAX_STARTS, e);
+    if (!err) err = kli_effort_count(&opts.tries, args, KL_OPTION_TRIES, 0, KL_MAX_TRIES, e);
+    if (!err) err = kli_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
     if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
     if (!err) err = kl_library_load(&l, c->arena, dir.ptr, e);
     if (!err) err = gather(&g, args, dir.ptr, e);
     if (err) return err;
     admit_job *jobs = KL_ARRAY(c->arena, admit_job, l.n_cards + KL_MAX_WORDS);
-    err = choose(jobs, &n, &l, args, e);
+    err = cmd_admit_choose(jobs, &n, &l, args, e);
     if (err) return err;
     kl_run *run = NULL;
     err = kl_run_open(&run, &o, e);
@@ -237,8 +263,8 @@ kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error
         jobs[i].n_starts = g.n;
         jobs[i].opts = opts;
     }
-    err = kl_effort_quiet(args, run, e);
-    if (!err) err = run_tracks(run, jobs, n, c->arena, args, out, e);
+    err = kli_effort_quiet(args, run, e);
+    if (!err) err = cmd_admit_run_tracks(run, jobs, n, c->arena, args, out, e);
     kl_run_close(run);
     return err;
 }

@@ -7,27 +7,28 @@
 static const char *const state_names[] = {"ok", "weak", "missing"};
 static const char *const state_colours[] = {"\033[32m", "\033[33m", "\033[31m"};
 
-static void rows_text(kl_buf *out, const kl_doctor *d, bool colour) {
+static void rows_text(kl_buf *out, const kli_doctor *d, bool colour) {
     const char *group = "";
     for (int i = 0; i < d->n_rows; i++) {
-        const kl_doctor_row *r = &d->rows[i];
+        const kli_doctor_row *r = &d->rows[i];
         if (strcmp(group, r->group) != 0) kl_buf_printf(out, "%s%s\n", i ? "\n" : "", r->group);
         group = r->group;
-        kl_buf_printf(out, "  %s%-7s%s %-13s %.*s\n", colour ? state_colours[r->state] : "", state_names[r->state],
-                      colour ? "\033[0m" : "", r->name, KL_STR_ARG(r->found));
+        kl_buf_printf(out, "  %s%-7s%s %-13s %.*s\n", colour ? state_colours[r->state] : "",
+                      state_names[r->state], colour ? "\033[0m" : "", r->name,
+                      KL_STR_ARG(r->found));
         if (r->mend) kl_buf_printf(out, "          -> %s\n", r->mend);
     }
 }
 
-static json_t *rows_json(const kl_doctor *d) {
+static json_t *rows_json(const kli_doctor *d) {
     json_t *list = json_array();
     for (int i = 0; i < d->n_rows; i++) {
-        const kl_doctor_row *r = &d->rows[i];
+        const kli_doctor_row *r = &d->rows[i];
         json_t *o = json_object();
         json_object_set_new(o, "group", json_string(r->group));
         json_object_set_new(o, "name", json_string(r->name));
         json_object_set_new(o, "state", json_string(state_names[r->state]));
-        json_object_set_new(o, "found", kl_json_str(r->found));
+        json_object_set_new(o, "found", kli_json_str(r->found));
         json_object_set_new(o, "mend", r->mend ? json_string(r->mend) : json_null());
         json_array_append_new(list, o);
     }
@@ -35,7 +36,7 @@ static json_t *rows_json(const kl_doctor *d) {
 }
 
 /* The first of a surface's back ends that has a device here. */
-static const kl_backend *backend_here(const kl_doctor *d, const kl_surface *s) {
+static const kl_backend *backend_here(const kli_doctor *d, const kl_surface *s) {
     const kl_backend *b;
     int i = 0;
     while ((b = kl_backend_of_surface(s, i++)) != NULL && !d->has_device[b->id]) {
@@ -44,7 +45,7 @@ static const kl_backend *backend_here(const kl_doctor *d, const kl_surface *s) {
 }
 
 /* Why kernels of a surface cannot be judged here; empty when they can. */
-static kl_str missing(const kl_doctor *d, const kl_surface *s) {
+static kl_str missing(const kli_doctor *d, const kl_surface *s) {
     if (!s->backends[0]) return KL_S("files parse and plan, and nothing in this build runs them");
     if (!d->has_worker) return KL_S("klineage-worker is missing");
     const kl_str compiler = s->missing ? s->missing(d->arena) : (kl_str){0};
@@ -52,19 +53,21 @@ static kl_str missing(const kl_doctor *d, const kl_surface *s) {
     return kl_arena_printf(d->arena, "no device: %s", s->backends[0]);
 }
 
-/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is weaker. */
-static char assurance_of(const kl_doctor *d, const kl_surface *s) {
-    if (s->assurance == 'A' && !backend_here(d, s)->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
+/* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is
+ * weaker. */
+static char cmd_doctor_assurance_of(const kli_doctor *d, const kl_surface *s) {
+    if (s->assurance == 'A' && !backend_here(d, s)->shared_memory)
+        return 'A'; /* OpenCL on a CPU is native code */
     return d->isolation.seccomp && d->isolation.landlock && d->isolation.rlimits ? 'B' : 'C';
 }
 
-static json_t *surfaces(kl_buf *out, const kl_doctor *d) {
+static json_t *cmd_doctor_surfaces(kl_buf *out, const kli_doctor *d) {
     json_t *o = json_object();
     kl_buf_add(out, KL_S("\nkernels that this machine can judge\n"));
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
         const kl_str why_not = missing(d, s);
-        const char assurance = why_not.len ? 0 : assurance_of(d, s);
+        const char assurance = why_not.len ? 0 : cmd_doctor_assurance_of(d, s);
         if (assurance)
             kl_buf_printf(out, "  yes  %-9s assurance %c\n", s->name, assurance);
         else
@@ -74,24 +77,24 @@ static json_t *surfaces(kl_buf *out, const kl_doctor *d) {
     return o;
 }
 
-kl_err kl_cmd_doctor(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     (void)args;
     (void)e;
-    kl_doctor *d = KL_NEW(c->arena, kl_doctor);
+    kli_doctor *d = KL_NEW(c->arena, kli_doctor);
     d->arena = c->arena;
-    kl_doctor_compilers(d);
-    kl_doctor_devices(d);
-    kl_doctor_sandbox(d);
-    kl_doctor_libraries(d);
-    kl_doctor_machine(d);
-    kl_doctor_environment(d);
+    kli_doctor_compilers(d);
+    kli_doctor_devices(d);
+    kli_doctor_sandbox(d);
+    kli_doctor_libraries(d);
+    kli_doctor_machine(d);
+    kli_doctor_environment(d);
     rows_text(&out->text, d, c->colour);
     bool works = d->has_compiler && d->has_worker && d->has_device[KL_BACKEND_CPU];
     out->json = json_object();
     json_object_set_new(out->json, "schema", json_string("klineage/doctor"));
     json_object_set_new(out->json, "version", json_integer(1));
     json_object_set_new(out->json, "works", json_boolean(works));
-    json_object_set_new(out->json, "surfaces", surfaces(&out->text, d));
+    json_object_set_new(out->json, "surfaces", cmd_doctor_surfaces(&out->text, d));
     json_object_set_new(out->json, "rows", rows_json(d));
     out->exit_code = works ? 0 : 1;
     return KL_OK;

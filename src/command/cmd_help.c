@@ -3,15 +3,15 @@
 #include "command/command.h"
 #include <string.h>
 
-static int find_command(kl_str words) {
-    for (int i = 0; kl_command_at(i); i++)
-        if (kl_str_eq(words, kl_str_of(kl_command_at(i)->words))) return i;
+static int cmd_help_find_command(kl_str words) {
+    for (int i = 0; kli_command_at(i); i++)
+        if (kl_str_eq(words, kl_str_of(kli_command_at(i)->words))) return i;
     return -1;
 }
 
-static const kl_topic *find_topic(kl_str name) {
-    for (int i = 0; kl_topic_at(i); i++)
-        if (kl_str_eq(name, kl_str_of(kl_topic_at(i)->name))) return kl_topic_at(i);
+static const kli_topic *find_topic(kl_str name) {
+    for (int i = 0; kli_topic_at(i); i++)
+        if (kl_str_eq(name, kl_str_of(kli_topic_at(i)->name))) return kli_topic_at(i);
     return NULL;
 }
 
@@ -19,27 +19,29 @@ static const kl_topic *find_topic(kl_str name) {
 static bool show_family(kl_buf *out, kl_arena *a, kl_str noun) {
     kl_str prefix = kl_arena_printf(a, "%.*s ", KL_STR_ARG(noun));
     size_t before = out->len;
-    for (int i = 0; kl_command_at(i); i++) {
-        if (!kl_str_starts(kl_str_of(kl_command_at(i)->words), prefix)) continue;
+    for (int i = 0; kli_command_at(i); i++) {
+        if (!kl_str_starts(kl_str_of(kli_command_at(i)->words), prefix)) continue;
         if (out->len > before) kl_buf_add(out, KL_S("\n"));
-        kl_page_command(out, i, false);
+        kli_page_command(out, i, false);
     }
     return out->len > before;
 }
 
-kl_err kl_cmd_help(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
-    if (args->n_words == 0) return kl_page_overview(&out->text), KL_OK;
-    kl_str wanted = kl_arena_printf(c->arena, "%s%s%s", args->words[0], args->n_words > 1 ? " " : "",
-                                    args->n_words > 1 ? args->words[1] : "");
-    int command = find_command(wanted);
-    const kl_topic *topic = find_topic(wanted);
-    if (command >= 0) return kl_page_command(&out->text, command, true), KL_OK;
-    if (topic) return kl_page_topic(&out->text, topic), KL_OK;
+kl_err kli_cmd_help(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
+    if (args->n_words == 0) return kli_page_overview(&out->text), KL_OK;
+    kl_str wanted =
+        kl_arena_printf(c->arena, "%s%s%s", args->words[0], args->n_words > 1 ? " " : "",
+                        args->n_words > 1 ? args->words[1] : "");
+    int command = cmd_help_find_command(wanted);
+    const kli_topic *topic = find_topic(wanted);
+    if (command >= 0) return kli_page_command(&out->text, command, true), KL_OK;
+    if (topic) return kli_page_topic(&out->text, topic), KL_OK;
     if (show_family(&out->text, c->arena, wanted)) return KL_OK;
-    kl_suggestion s;
-    kl_suggest_start(&s, wanted);
-    for (int i = 0; kl_command_at(i); i++) kl_suggest_offer(&s, kl_str_of(kl_command_at(i)->words));
-    for (int i = 0; kl_topic_at(i); i++) kl_suggest_offer(&s, kl_str_of(kl_topic_at(i)->name));
+    kli_suggestion s;
+    kli_suggest_start(&s, wanted);
+    for (int i = 0; kli_command_at(i); i++)
+        kli_suggest_offer(&s, kl_str_of(kli_command_at(i)->words));
+    for (int i = 0; kli_topic_at(i); i++) kli_suggest_offer(&s, kl_str_of(kli_topic_at(i)->name));
     kl_fail(e, KL_EINVAL, NULL, "no help on '%.*s'", KL_STR_ARG(wanted));
     if (s.best.ptr) return kl_hint(e, "did you mean klineage help %.*s?", KL_STR_ARG(s.best));
     return kl_hint(e, "klineage help lists commands and topics");

@@ -1,12 +1,14 @@
-/* cmd_kernel.c - `klineage kernel show|source|diff`: what a kernel file says, without compiling or running it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* cmd_kernel.c - `klineage kernel show|source|diff`: what a kernel file says, without compiling or
+ * running it. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "base/json.h"
 #include <string.h>
 
-static void put(json_t *o, const char *key, json_t *value) { json_object_set_new(o, key, value); }
+static void cmd_kernel_put(json_t *o, const char *key, json_t *value) {
+    json_object_set_new(o, key, value);
+}
 
-/* ---- directives ------------------------------------------------------------------------------------------------- */
+/* ---- directives -------------------------------------------------------------------------- */
 
 static json_t *params_json(kl_buf *text, const kl_kernel *k) {
     json_t *list = json_array();
@@ -19,9 +21,9 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
             json_array_append_new(values, json_integer(p->values[j]));
         }
         kl_buf_add(text, KL_S("\n"));
-        put(o, "name", kl_json_str(p->name));
-        put(o, "value", json_integer(p->value));
-        put(o, "values", values);
+        cmd_kernel_put(o, "name", kli_json_str(p->name));
+        cmd_kernel_put(o, "value", json_integer(p->value));
+        cmd_kernel_put(o, "values", values);
         json_array_append_new(list, o);
     }
     return list;
@@ -29,11 +31,14 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
 
 static void lets_text(kl_buf *text, const kl_kernel *k) {
     for (int i = 0; i < k->n_lets; i++)
-        kl_buf_printf(text, "  let       %.*s = %.*s\n", KL_STR_ARG(k->lets[i].name), KL_STR_ARG(k->lets[i].expr.text));
-    for (int i = 0; i < k->n_required; i++) kl_buf_printf(text, "  require   %.*s\n", KL_STR_ARG(k->required[i].text));
+        kl_buf_printf(text, "  let       %.*s = %.*s\n", KL_STR_ARG(k->lets[i].name),
+                      KL_STR_ARG(k->lets[i].expr.text));
+    for (int i = 0; i < k->n_required; i++)
+        kl_buf_printf(text, "  require   %.*s\n", KL_STR_ARG(k->required[i].text));
     for (int i = 0; i < k->n_buffers; i++)
         kl_buf_printf(text, "  buffer    %.*s: %s%s\n", KL_STR_ARG(k->buffers[i].name),
-                      kl_dtype_name(k->buffers[i].dtype), k->buffers[i].zero ? ", cleared before every run" : "");
+                      kl_dtype_name(k->buffers[i].dtype),
+                      k->buffers[i].zero ? ", cleared before every run" : "");
     for (int i = 0; i < k->n_tensormaps; i++)
         kl_buf_printf(text, "  tensormap %.*s of %.*s\n", KL_STR_ARG(k->tensormaps[i].name),
                       KL_STR_ARG(k->tensormaps[i].tensor));
@@ -48,7 +53,7 @@ static json_t *flags_json(kl_buf *text, const kl_kernel *k) {
     if (k->n_flags) kl_buf_add(text, KL_S("  flags    "));
     for (int i = 0; i < k->n_flags; i++) {
         kl_buf_printf(text, " %.*s", KL_STR_ARG(k->flags[i]));
-        json_array_append_new(list, kl_json_str(k->flags[i]));
+        json_array_append_new(list, kli_json_str(k->flags[i]));
     }
     if (k->n_flags) kl_buf_add(text, KL_S("\n"));
     return list;
@@ -56,24 +61,25 @@ static json_t *flags_json(kl_buf *text, const kl_kernel *k) {
 
 static json_t *directives_json(kl_buf *text, const kl_kernel *k) {
     json_t *o = json_object(), *launches = json_array();
-    put(o, "schema", json_string("klineage/kernel"));
-    put(o, "version", json_integer(1));
-    put(o, "path", kl_json_str(k->path));
-    put(o, "surface", json_string(k->surface->name));
-    put(o, "hash", json_string(k->hash));
-    put(o, "best_assurance", json_stringn(&k->surface->assurance, 1));
-    put(o, "source_bytes", json_integer((json_int_t)k->source.len));
-    kl_buf_printf(text, "%.*s\n  surface   %s, assurance %c at best\n  identity  %.16s\n", KL_STR_ARG(k->path),
-                  k->surface->name, k->surface->assurance, k->hash);
-    put(o, "params", params_json(text, k));
-    put(o, "flags", flags_json(text, k));
+    cmd_kernel_put(o, "schema", json_string("klineage/kernel"));
+    cmd_kernel_put(o, "version", json_integer(1));
+    cmd_kernel_put(o, "path", kli_json_str(k->path));
+    cmd_kernel_put(o, "surface", json_string(k->surface->name));
+    cmd_kernel_put(o, "hash", json_string(k->hash));
+    cmd_kernel_put(o, "best_assurance", json_stringn(&k->surface->assurance, 1));
+    cmd_kernel_put(o, "source_bytes", json_integer((json_int_t)k->source.len));
+    kl_buf_printf(text, "%.*s\n  surface   %s, assurance %c at best\n  identity  %.16s\n",
+                  KL_STR_ARG(k->path), k->surface->name, k->surface->assurance, k->hash);
+    cmd_kernel_put(o, "params", params_json(text, k));
+    cmd_kernel_put(o, "flags", flags_json(text, k));
     lets_text(text, k);
-    for (int i = 0; i < k->n_launches; i++) json_array_append_new(launches, kl_json_str(k->launches[i].entry));
-    put(o, "launches", launches);
+    for (int i = 0; i < k->n_launches; i++)
+        json_array_append_new(launches, kli_json_str(k->launches[i].entry));
+    cmd_kernel_put(o, "launches", launches);
     return o;
 }
 
-/* ---- plan ------------------------------------------------------------------------------------------------------- */
+/* ---- plan -------------------------------------------------------------------------------- */
 
 static void value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
     switch ((kl_value_kind)v->kind) {
@@ -107,12 +113,14 @@ static void value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
     }
 }
 
-static json_t *triple(const uint32_t v[3]) { return json_pack("[i, i, i]", (int)v[0], (int)v[1], (int)v[2]); }
+static json_t *triple(const uint32_t v[3]) {
+    return json_pack("[i, i, i]", (int)v[0], (int)v[1], (int)v[2]);
+}
 
 static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch *l) {
     json_t *o = json_object(), *args = json_array();
-    kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                  l->block[1], l->block[2]);
+    kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1],
+                  l->grid[2], l->block[0], l->block[1], l->block[2]);
     if (l->smem) kl_buf_printf(text, " smem %u", l->smem);
     if (l->warps) kl_buf_printf(text, " warps %u stages %u", l->warps, l->stages);
     kl_buf_add(text, KL_S(" args("));
@@ -120,31 +128,33 @@ static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch 
         kl_buf one = {0};
         value_text(&one, p, &l->args[i]);
         kl_buf_printf(text, "%s%s", i ? ", " : "", one.ptr);
-        json_array_append_new(args, kl_json_str(kl_buf_str(&one)));
+        json_array_append_new(args, kli_json_str(kl_buf_str(&one)));
         kl_buf_fini(&one);
     }
     kl_buf_add(text, KL_S(")\n"));
-    put(o, "entry", json_string(l->entry));
-    put(o, "grid", triple(l->grid));
-    put(o, "block", triple(l->block));
-    put(o, "cluster", triple(l->cluster));
-    put(o, "smem", json_integer(l->smem));
-    put(o, "args", args);
+    cmd_kernel_put(o, "entry", json_string(l->entry));
+    cmd_kernel_put(o, "grid", triple(l->grid));
+    cmd_kernel_put(o, "block", triple(l->block));
+    cmd_kernel_put(o, "cluster", triple(l->cluster));
+    cmd_kernel_put(o, "smem", json_integer(l->smem));
+    cmd_kernel_put(o, "args", args);
     return o;
 }
 
 static json_t *plan_json(kl_buf *text, const kl_plan *p, kl_str workload) {
     json_t *o = json_object(), *launches = json_array(), *buffers = json_array();
     kl_buf_printf(text, "plan at %.*s\n", KL_STR_ARG(workload));
-    for (uint32_t i = 0; i < p->n_launches; i++) json_array_append_new(launches, launch_json(text, p, &p->launches[i]));
+    for (uint32_t i = 0; i < p->n_launches; i++)
+        json_array_append_new(launches, launch_json(text, p, &p->launches[i]));
     for (uint32_t i = 0; i < p->n_buffers; i++) {
-        kl_buf_printf(text, "  scratch %s, %llu bytes\n", p->buffers[i].name, (unsigned long long)p->buffers[i].bytes);
-        json_array_append_new(
-            buffers, json_pack("{s:s, s:I}", "name", p->buffers[i].name, "bytes", (json_int_t)p->buffers[i].bytes));
+        kl_buf_printf(text, "  scratch %s, %llu bytes\n", p->buffers[i].name,
+                      (unsigned long long)p->buffers[i].bytes);
+        json_array_append_new(buffers, json_pack("{s:s, s:I}", "name", p->buffers[i].name, "bytes",
+                                                 (json_int_t)p->buffers[i].bytes));
     }
-    put(o, "workload", kl_json_str(workload));
-    put(o, "launches", launches);
-    put(o, "buffers", buffers);
+    cmd_kernel_put(o, "workload", kli_json_str(workload));
+    cmd_kernel_put(o, "launches", launches);
+    cmd_kernel_put(o, "buffers", buffers);
     return o;
 }
 
@@ -159,79 +169,89 @@ static json_t *defines_json(kl_buf *text, const char **defines) {
     return list;
 }
 
-/* The limits of the device that is here; none when there is none, so that a plan can be read anywhere. */
+/* The limits of the device that is here; none when there is none, so that a plan can be read
+ * anywhere. */
 static kl_device_limits limits_here(kl_arena *a, const kl_kernel *k) {
     const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
     kl_device device = {0};
-    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return (kl_device_limits){0};
+    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored()))
+        return (kl_device_limits){0};
     return device.limits;
 }
 
-static kl_err add_plan(kl_context *c, const kl_args *args, const kl_kernel *k, kl_result *out, kl_error *e) {
+static kl_err add_plan(kli_context *c, const kli_args *args, const kl_kernel *k,
+                       kli_command_result *out, kl_error *e) {
     kl_task *t;
     const kl_workload *w;
-    kl_err err = kl_request_task(&t, c->arena, args->values[KL_OPTION_TASK], e);
-    if (!err) err = kl_request_workload(&w, c->arena, t, k->surface->on, args->values[KL_OPTION_WORKLOAD], e);
+    kl_err err = kli_request_task(&t, c->arena, args->values[KL_OPTION_TASK], e);
+    if (!err)
+        err = kli_request_workload(&w, c->arena, t, k->surface->on,
+                                   args->values[KL_OPTION_WORKLOAD], e);
     if (err) return err;
     kl_device_limits limits = limits_here(c->arena, k);
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
     err = kl_kernel_plan(plan, k, t, w, &limits, e);
     if (err) return err;
-    put(out->json, "plan", plan_json(&out->text, plan, w->label.len ? w->label : w->uuid));
-    put(out->json, "defines", defines_json(&out->text, kl_kernel_defines(c->arena, k, t, w)));
+    cmd_kernel_put(out->json, "plan",
+                   plan_json(&out->text, plan, w->label.len ? w->label : w->uuid));
+    cmd_kernel_put(out->json, "defines",
+                   defines_json(&out->text, kl_kernel_defines(c->arena, k, t, w)));
     return KL_OK;
 }
 
-/* ---- commands -----------------------------------------------------------------------------------------------------
- */
+/* ---- commands ---------------------------------------------------------------------------- */
 
-static kl_err load(kl_kernel **out, kl_arena *a, const char *path, const char *const *params, kl_error *e) {
+static kl_err cmd_kernel_load(kl_kernel **out, kl_arena *a, const char *path,
+                              const char *const *params, kl_error *e) {
     kl_error refusal = {0};
-    kl_err err = kl_request_kernel(out, &refusal, a, path, params, e);
+    kl_err err = kli_request_kernel(out, &refusal, a, path, params, e);
     if (err || *out) return err;
     *e = refusal;
     return refusal.code;
 }
 
-kl_err kl_cmd_kernel_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                           kl_error *e) {
     kl_kernel *k;
-    if (kl_args_has(args, KL_OPTION_WORKLOAD) && !kl_args_has(args, KL_OPTION_TASK))
+    if (kli_args_has(args, KL_OPTION_WORKLOAD) && !kli_args_has(args, KL_OPTION_TASK))
         return kl_fail(e, KL_EINVAL, NULL, "--workload needs --task TASK");
-    kl_err err = load(&k, c->arena, args->words[0], args->params, e);
+    kl_err err = cmd_kernel_load(&k, c->arena, args->words[0], args->params, e);
     if (err) return err;
     out->json = directives_json(&out->text, k);
-    return kl_args_has(args, KL_OPTION_TASK) ? add_plan(c, args, k, out, e) : KL_OK;
+    return kli_args_has(args, KL_OPTION_TASK) ? add_plan(c, args, k, out, e) : KL_OK;
 }
 
-kl_err kl_cmd_kernel_source(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e) {
     kl_kernel *k;
-    kl_err err = load(&k, c->arena, args->words[0], NULL, e);
+    kl_err err = cmd_kernel_load(&k, c->arena, args->words[0], NULL, e);
     if (err) return err;
     kl_buf_add(&out->text, k->source);
     out->json = json_object();
-    put(out->json, "schema", json_string("klineage/kernel-source"));
-    put(out->json, "version", json_integer(1));
-    put(out->json, "path", kl_json_str(k->path));
-    put(out->json, "hash", json_string(k->hash));
-    put(out->json, "source", kl_json_str(k->source));
+    cmd_kernel_put(out->json, "schema", json_string("klineage/kernel-source"));
+    cmd_kernel_put(out->json, "version", json_integer(1));
+    cmd_kernel_put(out->json, "path", kli_json_str(k->path));
+    cmd_kernel_put(out->json, "hash", json_string(k->hash));
+    cmd_kernel_put(out->json, "source", kli_json_str(k->source));
     return KL_OK;
 }
 
-kl_err kl_cmd_kernel_diff(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_kernel_diff(kli_context *c, const kli_args *args, kli_command_result *out,
+                           kl_error *e) {
     kl_kernel *from, *to;
-    kl_err err = load(&from, c->arena, args->words[0], NULL, e);
-    if (!err) err = load(&to, c->arena, args->words[1], NULL, e);
+    kl_err err = cmd_kernel_load(&from, c->arena, args->words[0], NULL, e);
+    if (!err) err = cmd_kernel_load(&to, c->arena, args->words[1], NULL, e);
     if (err) return err;
     bool same = strcmp(from->hash, to->hash) == 0;
     kl_str diff = kl_kernel_diff(c->arena, from, to);
     kl_buf_add(&out->text, diff);
     out->json = json_object();
-    put(out->json, "schema", json_string("klineage/kernel-diff"));
-    put(out->json, "version", json_integer(1));
-    put(out->json, "same", json_boolean(same));
-    put(out->json, "from", json_string(from->hash));
-    put(out->json, "to", json_string(to->hash));
-    put(out->json, "diff", kl_json_str(diff));
+    cmd_kernel_put(out->json, "schema", json_string("klineage/kernel-diff"));
+    cmd_kernel_put(out->json, "version", json_integer(1));
+    cmd_kernel_put(out->json, "same", json_boolean(same));
+    cmd_kernel_put(out->json, "from", json_string(from->hash));
+    cmd_kernel_put(out->json, "to", json_string(to->hash));
+    cmd_kernel_put(out->json, "diff", kli_json_str(diff));
     out->exit_code = same ? 0 : 1;
     return KL_OK;
 }

@@ -1,11 +1,11 @@
-/* cmd_library.c - `klineage library list|check|judge|import` and `klineage card show`: the cards as they lie in their folder.
- * SPDX-License-Identifier: Apache-2.0 */
+/* cmd_library.c - `klineage library list|check|judge|import` and `klineage card show`: the cards as
+ * they lie in their folder. SPDX-License-Identifier: Apache-2.0 */
 #include "command/command.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include <klineage/skill.h>
 
-static kl_err load(kl_library *out, kl_arena *a, const kl_args *args, kl_error *e) {
+static kl_err cmd_library_load(kl_library *out, kl_arena *a, const kli_args *args, kl_error *e) {
     kl_str dir;
     kl_err err = kl_library_find(&dir, a, args->values[KL_OPTION_LIBRARY], e);
     return err ? err : kl_library_load(out, a, dir.ptr, e);
@@ -13,57 +13,65 @@ static kl_err load(kl_library *out, kl_arena *a, const kl_args *args, kl_error *
 
 static int trials_of(const kl_card *c, bool accepted) {
     int n = 0;
-    for (int i = 0; i < c->n_trials; i++) n += c->trials[i].held_out && c->trials[i].accepted == accepted;
+    for (int i = 0; i < c->n_trials; i++)
+        n += c->trials[i].held_out && c->trials[i].accepted == accepted;
     return n;
 }
 
-static json_t *row_json(const kl_card *c) {
-    return json_pack("{so so so ss sf si si sb so}", "name", kl_json_str(c->name), "action", kl_json_str(c->action),
-                     "description", kl_json_str(c->description), "status", kl_card_status_name(c->status),
-                     "expected_gain", c->expected_gain, "held_out_accepted", trials_of(c, true), "held_out_failed",
-                     trials_of(c, false), "edited", c->edited, "folder", kl_json_str(c->folder));
+static json_t *cmd_library_row_json(const kl_card *c) {
+    return json_pack("{so so so ss sf si si sb so}", "name", kli_json_str(c->name), "action",
+                     kli_json_str(c->action), "description", kli_json_str(c->description), "status",
+                     kl_card_status_name(c->status), "expected_gain", c->expected_gain,
+                     "held_out_accepted", trials_of(c, true), "held_out_failed",
+                     trials_of(c, false), "edited", c->edited, "folder", kli_json_str(c->folder));
 }
 
 static json_t *broken_json(const kl_library *l) {
     json_t *rows = json_array();
     for (int i = 0; i < l->n_broken; i++)
-        json_array_append_new(rows, json_pack("{so so}", "folder", kl_json_str(l->broken[i].folder), "why",
-                                              kl_json_str(l->broken[i].why)));
+        json_array_append_new(rows,
+                              json_pack("{so so}", "folder", kli_json_str(l->broken[i].folder),
+                                        "why", kli_json_str(l->broken[i].why)));
     return rows;
 }
 
-static void show_rows(kl_result *out, const kl_library *l) {
+static void show_rows(kli_command_result *out, const kl_library *l) {
     json_t *rows = json_array();
     for (int i = 0; i < l->n_cards; i++) {
         const kl_card *c = &l->cards[i];
-        kl_buf_printf(&out->text, "%-9s %-34.*s %6.3gx  held out %d of %d%s\n", kl_card_status_name(c->status),
-                      KL_STR_ARG(c->name), c->expected_gain, trials_of(c, true),
-                      trials_of(c, true) + trials_of(c, false),
-                      c->edited ? "  edited by hand: not used until klineage admit accepts it again" : "");
-        json_array_append_new(rows, row_json(c));
+        kl_buf_printf(&out->text, "%-9s %-34.*s %6.3gx  held out %d of %d%s\n",
+                      kl_card_status_name(c->status), KL_STR_ARG(c->name), c->expected_gain,
+                      trials_of(c, true), trials_of(c, true) + trials_of(c, false),
+                      c->edited ? "  edited by hand: not used until klineage admit accepts it again"
+                                : "");
+        json_array_append_new(rows, cmd_library_row_json(c));
     }
     for (int i = 0; i < l->n_broken; i++)
         kl_buf_printf(&out->text, "broken    %.*s: %.*s\n", KL_STR_ARG(l->broken[i].folder),
                       KL_STR_ARG(l->broken[i].why));
-    out->json = json_pack("{ss si so so so}", "schema", "klineage/library", "version", 1, "dir", kl_json_str(l->dir),
-                          "cards", rows, "broken", broken_json(l));
+    out->json = json_pack("{ss si so so so}", "schema", "klineage/library", "version", 1, "dir",
+                          kli_json_str(l->dir), "cards", rows, "broken", broken_json(l));
 }
 
-kl_err kl_cmd_library_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e) {
     kl_library l;
-    kl_err err = load(&l, c->arena, args, e);
+    kl_err err = cmd_library_load(&l, c->arena, args, e);
     if (err) return err;
     show_rows(out, &l);
-    if (!l.n_cards && !l.n_broken) kl_buf_add(&out->text, KL_S("no cards; create some with klineage lift LINEAGE\n"));
+    if (!l.n_cards && !l.n_broken)
+        kl_buf_add(&out->text, KL_S("no cards; create some with klineage lift LINEAGE\n"));
     return KL_OK;
 }
 
-kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e) {
     kl_library l;
-    kl_err err = load(&l, c->arena, args, e);
+    kl_err err = cmd_library_load(&l, c->arena, args, e);
     if (err) return err;
     int edited = 0;
-    for (int i = 0; i < l.n_cards; i++) edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
+    for (int i = 0; i < l.n_cards; i++)
+        edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
     const bool good = l.n_broken == 0 && edited == 0;
     show_rows(out, &l);
     kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",
@@ -74,51 +82,56 @@ kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, 
     return KL_OK;
 }
 
-/* ---- judge ----------------------------------------------------------------------------------------------------------------- */
+/* ---- judge ------------------------------------------------------------------------------- */
 
 static json_t *judged_json(const kl_card_judgement *j, bool retired) {
     json_t *trials = json_array();
     for (int i = 0; i < j->n; i++) {
         const kl_trial_record *r = &j->trials[i];
-        json_array_append_new(trials,
-                              json_pack("{so so sf sf sf so so sb}", "kind", kl_json_str(r->kind), "start",
-                                        kl_json_str(r->start_name), "gain", r->gain, "low", r->low, "high", r->high,
-                                        "floor", r->floor > 0 ? kl_json_real(r->floor) : json_null(), "call",
-                                        kl_json_str(r->call), "stands", kl_str_eq(r->call, KL_S("faster"))));
+        json_array_append_new(
+            trials,
+            json_pack("{so so sf sf sf so so sb}", "kind", kli_json_str(r->kind), "start",
+                      kli_json_str(r->start_name), "gain", r->gain, "low", r->low, "high", r->high,
+                      "floor", r->noise > 0 ? kli_json_real(r->noise) : json_null(), "call",
+                      kli_json_str(r->call), "stands", kl_str_eq(r->call, KL_S("faster"))));
     }
-    return json_pack("{so ss sb sb so}", "card", kl_json_str(j->card->name), "status",
-                     kl_card_status_name(retired ? KL_CARD_RETIRED : j->card->status), "falls", j->falls, "retired",
-                     retired, "trials", trials);
+    return json_pack("{so ss sb sb so}", "card", kli_json_str(j->card->name), "status",
+                     kl_card_status_name(retired ? KL_CARD_RETIRED : j->card->status), "falls",
+                     j->falls, "retired", retired, "trials", trials);
 }
 
 static void show_judged(kl_buf *out, kl_arena *a, const kl_card_judgement *j, bool retired) {
-    const char *word = retired                             ? ": retired"
-                       : j->falls                          ? ": falls"
-                       : j->held_out && !j->held_out_stand ? ": no held-out trial holds; klineage admit tests it again"
-                                                           : "";
-    kl_buf_printf(out, "%-9s %-34.*s %d of %d accepted trials hold%s\n", kl_card_status_name(j->card->status),
-                  KL_STR_ARG(j->card->name), j->stand, j->n, word);
+    const char *word = retired    ? ": retired"
+                       : j->falls ? ": falls"
+                       : j->held_out && !j->held_out_stand
+                           ? ": no held-out trial holds; klineage admit tests it again"
+                           : "";
+    kl_buf_printf(out, "%-9s %-34.*s %d of %d accepted trials hold%s\n",
+                  kl_card_status_name(j->card->status), KL_STR_ARG(j->card->name), j->stand, j->n,
+                  word);
     for (int i = 0; i < j->n; i++) {
         const kl_trial_record *r = &j->trials[i];
-        const char *floor =
-            r->floor > 0 ? kl_arena_printf(a, "floor %.1f %%", r->floor * 100).ptr : "floor not recorded";
+        const char *noise = r->noise > 0 ? kl_arena_printf(a, "floor %.1f %%", r->noise * 100).ptr
+                                         : "floor not recorded";
         kl_buf_printf(out, "  %-6s  %-6.*s %-32.*s %.3gx [%.4g, %.4g], %s: %.*s\n",
                       kl_str_eq(r->call, KL_S("faster")) ? "stands" : "falls", KL_STR_ARG(r->kind),
-                      KL_STR_ARG(r->start_name), r->gain, r->low, r->high, floor, KL_STR_ARG(r->call));
+                      KL_STR_ARG(r->start_name), r->gain, r->low, r->high, noise,
+                      KL_STR_ARG(r->call));
     }
 }
 
 typedef struct {
     kl_library library;
-    kl_floors floors;
+    kl_noise_records noises;
     bool retire;
     json_t *rows;
     int cards, fallen, retired, trials, stand, unknown;
-} judging;
+} cmd_library_judge_ctx;
 
-static kl_err judge_card(judging *x, kl_context *c, const kl_card *card, kl_result *out, kl_error *e) {
+static kl_err judge_card(cmd_library_judge_ctx *x, kli_context *c, const kl_card *card,
+                         kli_command_result *out, kl_error *e) {
     kl_card_judgement j;
-    kl_card_judge(&j, c->arena, card, &x->floors);
+    kl_card_judge(&j, c->arena, card, &x->noises);
     const bool retire = x->retire && j.falls && !card->edited;
     kl_err err = retire ? kl_card_retire(x->library.dir.ptr, c->arena, &j, e) : KL_OK;
     if (err || !j.n) return err;
@@ -133,13 +146,14 @@ static kl_err judge_card(judging *x, kl_context *c, const kl_card *card, kl_resu
     return KL_OK;
 }
 
-static bool asked_for(const kl_args *args, kl_str name) {
+static bool asked_for(const kli_args *args, kl_str name) {
     for (int i = 0; i < args->n_words; i++)
         if (kl_str_eq(name, kl_str_of(args->words[i]))) return true;
     return args->n_words == 0;
 }
 
-static kl_err check_names(const judging *x, const kl_args *args, kl_error *e) {
+static kl_err cmd_library_check_names(const cmd_library_judge_ctx *x, const kli_args *args,
+                                      kl_error *e) {
     for (int i = 0; i < args->n_words; i++)
         if (!kl_library_card(&x->library, kl_str_of(args->words[i]))) {
             kl_fail(e, KL_ENOENT, x->library.dir.ptr, "no card named %s", args->words[i]);
@@ -148,66 +162,81 @@ static kl_err check_names(const judging *x, const kl_args *args, kl_error *e) {
     return KL_OK;
 }
 
-kl_err kl_cmd_library_judge(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
-    judging x = {.retire = kl_args_has(args, KL_OPTION_RETIRE)};
-    kl_err err = load(&x.library, c->arena, args, e);
-    if (!err) err = check_names(&x, args, e);
-    if (!err) err = kl_floors_load(&x.floors, c->arena, x.library.dir.ptr, e);
+kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e) {
+    cmd_library_judge_ctx x = {.retire = kli_args_has(args, KL_OPTION_RETIRE)};
+    kl_err err = cmd_library_load(&x.library, c->arena, args, e);
+    if (!err) err = cmd_library_check_names(&x, args, e);
+    if (!err) err = kl_noise_records_load(&x.noises, c->arena, x.library.dir.ptr, e);
     if (err) return err;
     x.rows = json_array();
     for (int i = 0; !err && i < x.library.n_cards; i++)
-        if (asked_for(args, x.library.cards[i].name)) err = judge_card(&x, c, &x.library.cards[i], out, e);
+        if (asked_for(args, x.library.cards[i].name))
+            err = judge_card(&x, c, &x.library.cards[i], out, e);
     kl_buf_printf(&out->text,
-                  "%d cards, %d without a valid trial, %d retired; %d of %d accepted trials hold, %d of them without a noise floor\n",
+                  "%d cards, %d without a valid trial, %d retired; %d of %d accepted trials hold, "
+                  "%d of them without a noise floor\n",
                   x.cards, x.fallen, x.retired, x.stand, x.trials, x.unknown);
     if (x.fallen > x.retired && !x.retire)
-        kl_buf_add(&out->text, KL_S("klineage library judge --retire retires cards without a valid trial\n"));
-    out->json = json_pack("{ss si so si si}", "schema", "klineage/judgement", "version", 1, "cards", x.rows, "fall",
-                          x.fallen, "retired", x.retired);
+        kl_buf_add(&out->text,
+                   KL_S("klineage library judge --retire retires cards without a valid trial\n"));
+    out->json = json_pack("{ss si so si si}", "schema", "klineage/judgement", "version", 1, "cards",
+                          x.rows, "fall", x.fallen, "retired", x.retired);
     out->exit_code = x.fallen > x.retired ? 1 : 0;
     return err;
 }
 
-kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_library_import(kli_context *c, const kli_args *args, kli_command_result *out,
+                              kl_error *e) {
     kl_card card;
     kl_str dir;
-    if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored())) dir = KL_S("library");
+    if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored()))
+        dir = KL_S("library");
     kl_err err = kl_card_import(&card, c->arena, args->words[0], e);
     if (!err) err = kl_library_put(dir.ptr, &card, e);
     if (err) return err;
     kl_buf_printf(&out->text,
-                  "%.*s is in %.*s/lifted, without verified scope until it is admitted:\n  klineage admit %.*s\n",
+                  "%.*s is in %.*s/lifted, without verified scope until it is admitted:\n  "
+                  "klineage admit %.*s\n",
                   KL_STR_ARG(card.name), KL_STR_ARG(dir), KL_STR_ARG(card.name));
-    out->json = json_pack("{ss si so}", "schema", "klineage/card", "version", 1, "card", row_json(&card));
+    out->json = json_pack("{ss si so}", "schema", "klineage/card", "version", 1, "card",
+                          cmd_library_row_json(&card));
     return KL_OK;
 }
 
-/* ---- card show ---------------------------------------------------------------------------------------------------------------- */
+/* ---- card show --------------------------------------------------------------------------- */
 
-/* As it lies there, byte for byte: what it would look like if it were written again is another thing. */
-kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+/* As it lies there, byte for byte: what it would look like if it were written again is another
+ * thing. */
+kl_err kli_cmd_card_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                         kl_error *e) {
     kl_library l;
     kl_str text, evidence;
     json_t *proof = NULL;
-    kl_err err = load(&l, c->arena, args, e);
+    kl_err err = cmd_library_load(&l, c->arena, args, e);
     if (err) return err;
     const kl_card *card = kl_library_card(&l, kl_str_of(args->words[0]));
     if (!card) {
-        kl_suggestion s;
-        kl_suggest_start(&s, kl_str_of(args->words[0]));
-        for (int i = 0; i < l.n_cards; i++) kl_suggest_offer(&s, l.cards[i].name);
+        kli_suggestion s;
+        kli_suggest_start(&s, kl_str_of(args->words[0]));
+        for (int i = 0; i < l.n_cards; i++) kli_suggest_offer(&s, l.cards[i].name);
         kl_fail(e, KL_ENOENT, l.dir.ptr, "no card named %s", args->words[0]);
-        if (s.best.ptr) return kl_hint(e, "did you mean %.*s? klineage library list shows all", KL_STR_ARG(s.best));
+        if (s.best.ptr)
+            return kl_hint(e, "did you mean %.*s? klineage library list shows all",
+                           KL_STR_ARG(s.best));
         return kl_hint(e, "klineage library list shows their names");
     }
-    err = kl_fs_read(&text, c->arena, kl_fs_join(c->arena, card->folder.ptr, "SKILL.md").ptr, KL_MAX_CARD_BYTES, e);
+    err = kli_fs_read(&text, c->arena, kli_fs_join(c->arena, card->folder.ptr, "SKILL.md").ptr,
+                      KL_MAX_CARD_BYTES, e);
     if (!err)
-        err = kl_fs_read(&evidence, c->arena, kl_fs_join(c->arena, card->folder.ptr, "evidence.json").ptr,
-                         KL_MAX_JSON_BYTES, e);
-    if (!err) err = kl_json_parse(&proof, evidence, card->folder, e);
+        err = kli_fs_read(&evidence, c->arena,
+                          kli_fs_join(c->arena, card->folder.ptr, "evidence.json").ptr,
+                          KL_MAX_JSON_BYTES, e);
+    if (!err) err = kli_json_parse(&proof, evidence, card->folder, e);
     if (err) return err;
     kl_buf_add(&out->text, text);
-    out->json = json_pack("{ss si so so so}", "schema", "klineage/card", "version", 1, "card", row_json(card), "text",
-                          kl_json_str(text), "evidence", proof);
+    out->json =
+        json_pack("{ss si so so so}", "schema", "klineage/card", "version", 1, "card",
+                  cmd_library_row_json(card), "text", kli_json_str(text), "evidence", proof);
     return KL_OK;
 }

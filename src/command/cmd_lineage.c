@@ -1,64 +1,70 @@
-/* cmd_lineage.c - `klineage lineage list|show|export|import`: the lineages that walks left in the store.
- * SPDX-License-Identifier: Apache-2.0 */
+/* cmd_lineage.c - `klineage lineage list|show|export|import`: the lineages that walks left in the
+ * store. SPDX-License-Identifier: Apache-2.0 */
 #include "command/journal.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include <klineage/lineage.h>
 
-/* ---- list ---------------------------------------------------------------------------------------------------- */
+/* ---- list -------------------------------------------------------------------------------- */
 
-/* A look at the document without checking it: one that is broken is listed too, and `show` says what is wrong with
- * it. */
-static void list_row(kl_result *out, json_t *rows, const kl_store_record *row) {
+/* A look at the document without checking it: one that is broken is listed too, and `show` says
+ * what is wrong with it. */
+static void cmd_lineage_list_row(kli_command_result *out, json_t *rows,
+                                 const kl_store_record *row) {
     json_t *o = json_object(), *document = NULL;
-    if (kl_json_parse(&document, row->json, row->id, kl_ignored())) document = json_object();
+    if (kli_json_parse(&document, row->json, row->id, kl_ignored())) document = json_object();
     const size_t steps = json_array_size(json_object_get(document, "edges"));
-    const kl_str how = kl_json_text_or(json_object_get(document, "termination"), "how", KL_S("?"));
-    const kl_str surface = kl_json_text_or(document, "surface", KL_S("?")),
-                 model = kl_json_text_or(document, "model", KL_S("?"));
-    kl_buf_printf(&out->text, "%.12s  %.*s  %-28.*s %-12.*s %-8.*s %2zu steps  %-15.*s by %.*s\n", row->id.ptr,
-                  KL_STR_ARG(row->created), KL_STR_ARG(row->name), KL_STR_ARG(row->task), KL_STR_ARG(surface), steps,
-                  KL_STR_ARG(how), KL_STR_ARG(model));
-    json_object_set_new(o, "id", kl_json_str(row->id));
-    json_object_set_new(o, "name", kl_json_str(row->name));
-    json_object_set_new(o, "task", kl_json_str(row->task));
-    json_object_set_new(o, "surface", kl_json_str(surface));
-    json_object_set_new(o, "model", kl_json_str(model));
+    const kl_str how = kli_json_text_or(json_object_get(document, "termination"), "how", KL_S("?"));
+    const kl_str surface = kli_json_text_or(document, "surface", KL_S("?")),
+                 model = kli_json_text_or(document, "model", KL_S("?"));
+    kl_buf_printf(&out->text, "%.12s  %.*s  %-28.*s %-12.*s %-8.*s %2zu steps  %-15.*s by %.*s\n",
+                  row->id.ptr, KL_STR_ARG(row->created), KL_STR_ARG(row->name),
+                  KL_STR_ARG(row->task), KL_STR_ARG(surface), steps, KL_STR_ARG(how),
+                  KL_STR_ARG(model));
+    json_object_set_new(o, "id", kli_json_str(row->id));
+    json_object_set_new(o, "name", kli_json_str(row->name));
+    json_object_set_new(o, "task", kli_json_str(row->task));
+    json_object_set_new(o, "surface", kli_json_str(surface));
+    json_object_set_new(o, "model", kli_json_str(model));
     json_object_set_new(o, "steps", json_integer((json_int_t)steps));
-    json_object_set_new(o, "termination", kl_json_str(how));
-    json_object_set_new(o, "created", kl_json_str(row->created));
+    json_object_set_new(o, "termination", kli_json_str(how));
+    json_object_set_new(o, "created", kli_json_str(row->created));
     json_array_append_new(rows, o);
     json_decref(document);
 }
 
-kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_lineage_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e) {
     kl_store *store = NULL;
     kl_store_record *rows = NULL;
     size_t n = 0;
-    kl_err err = kl_journal_open(&store, c->arena, args, e);
+    kl_err err = kli_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_store_record_list(&rows, &n, store, c->arena, "lineage", e);
     kl_store_close(store);
     if (err) return err;
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) list_row(out, list, &rows[i]);
-    if (n == 0) kl_buf_add(&out->text, KL_S("no lineages; create one with klineage walk TASK KERNEL\n"));
-    out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/lineages", "version", 1, "lineages", list);
+    for (size_t i = 0; i < n; i++) cmd_lineage_list_row(out, list, &rows[i]);
+    if (n == 0)
+        kl_buf_add(&out->text, KL_S("no lineages; create one with klineage walk TASK KERNEL\n"));
+    out->json =
+        json_pack("{s:s, s:i, s:o}", "schema", "klineage/lineages", "version", 1, "lineages", list);
     return KL_OK;
 }
 
-/* ---- show, export, import ------------------------------------------------------------------------------------ */
+/* ---- show, export, import ---------------------------------------------------------------- */
 
-static kl_err load(kl_lineage *out, kl_context *c, const kl_args *args, kl_error *e) {
+static kl_err cmd_lineage_load(kl_lineage *out, kli_context *c, const kli_args *args, kl_error *e) {
     kl_store *store = NULL;
-    kl_err err = kl_journal_open(&store, c->arena, args, e);
-    if (!err) err = kl_journal_lineage(out, c->arena, store, args->words[0], e);
+    kl_err err = kli_journal_open(&store, c->arena, args, e);
+    if (!err) err = kli_journal_lineage(out, c->arena, store, args->words[0], e);
     kl_store_close(store);
     return err;
 }
 
-kl_err kl_cmd_lineage_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_lineage_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e) {
     kl_lineage l;
-    const kl_err err = load(&l, c, args, e);
+    const kl_err err = cmd_lineage_load(&l, c, args, e);
     if (err) return err;
     kl_lineage_render(&l, &out->text, c->colour);
     out->json = kl_lineage_json(&l);
@@ -67,41 +73,47 @@ kl_err kl_cmd_lineage_show(kl_context *c, const kl_args *args, kl_result *out, k
 
 static kl_err write_document(const kl_lineage *l, kl_arena *a, const char *path, kl_error *e) {
     json_t *o = kl_lineage_json(l);
-    const kl_err err = kl_fs_write(path, kl_json_dump(a, o, true), e);
+    const kl_err err = kli_fs_write(path, kli_json_dump(a, o, true), e);
     json_decref(o);
     return err;
 }
 
-kl_err kl_cmd_lineage_export(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_result *out,
+                              kl_error *e) {
     const char *dir = args->values[KL_OPTION_GIT], *file = args->values[KL_OPTION_OUT];
     kl_lineage l;
-    if (!dir == !file) return kl_fail(e, KL_EINVAL, NULL, "name a destination: --git DIR or --out FILE");
-    kl_err err = load(&l, c, args, e);
+    if (!dir == !file)
+        return kl_fail(e, KL_EINVAL, NULL, "name a destination: --git DIR or --out FILE");
+    kl_err err = cmd_lineage_load(&l, c, args, e);
     if (!err) err = dir ? kl_lineage_export_git(&l, dir, e) : write_document(&l, c->arena, file, e);
     if (err) return err;
     if (dir)
-        kl_buf_printf(&out->text, "%d commits in %s\n  git -C %s log -p --reverse\n", l.n_states, dir, dir);
+        kl_buf_printf(&out->text, "%d commits in %s\n  git -C %s log -p --reverse\n", l.n_states,
+                      dir, dir);
     else
         kl_buf_printf(&out->text, "lineage %.12s in %s\n", l.id.ptr, file);
-    out->json = json_pack("{s:s, s:i, s:s, s:s}", "schema", "klineage/export", "version", 1, "lineage", l.id.ptr,
-                          dir ? "git" : "file", dir ? dir : file);
+    out->json = json_pack("{s:s, s:i, s:s, s:s}", "schema", "klineage/export", "version", 1,
+                          "lineage", l.id.ptr, dir ? "git" : "file", dir ? dir : file);
     return KL_OK;
 }
 
-kl_err kl_cmd_lineage_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_lineage_import(kli_context *c, const kli_args *args, kli_command_result *out,
+                              kl_error *e) {
     const char *file = args->words[0];
     kl_store *store = NULL;
     kl_lineage l;
     kl_str text;
-    kl_err err = kl_fs_read(&text, c->arena, file, KL_MAX_JSON_BYTES, e);
+    kl_err err = kli_fs_read(&text, c->arena, file, KL_MAX_JSON_BYTES, e);
     if (!err) err = kl_lineage_parse(&l, c->arena, text, kl_str_of(file), e);
-    if (!err) err = kl_journal_open(&store, c->arena, args, e);
+    if (!err) err = kli_journal_open(&store, c->arena, args, e);
     if (!err) err = kl_lineage_keep(&l, store, e);
     kl_store_close(store);
     if (err) return err;
     kl_buf_printf(&out->text,
-                  "imported lineage %.12s; its verdicts are not part of the file\n  klineage lineage show %.12s\n",
+                  "imported lineage %.12s; its verdicts are not part of the file\n  klineage "
+                  "lineage show %.12s\n",
                   l.id.ptr, l.id.ptr);
-    out->json = json_pack("{s:s, s:i, s:s}", "schema", "klineage/import", "version", 1, "lineage", l.id.ptr);
+    out->json = json_pack("{s:s, s:i, s:s}", "schema", "klineage/import", "version", 1, "lineage",
+                          l.id.ptr);
     return KL_OK;
 }

@@ -1,7 +1,8 @@
-/* cmd_retrieve.c - `klineage retrieve TASK KERNEL`: which cards fit a kernel, best expected gain per dollar first.
+/* cmd_retrieve.c - `klineage retrieve TASK KERNEL`: which cards fit a kernel, best expected gain
+ * per dollar first.
  *
- * Costs nothing: the kernel is parsed, neither compiled nor run, so what only compiled code shows stays unknown.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Costs nothing: the kernel is parsed, neither compiled nor run, so what only compiled code shows
+ * stays unknown. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "base/json.h"
 #include <klineage/skill.h>
@@ -10,40 +11,50 @@
 static const char *const fit_names[] = {"fits", "unknown", "violated"};
 
 static json_t *match_json(const kl_match *m) {
-    return json_pack("{so so ss so sf sf sf s[ffff]}", "card", kl_json_str(m->card->name), "action",
-                     kl_json_str(m->card->action), "fit", fit_names[m->fit], "why", kl_json_str(m->why),
-                     "expected_gain", exp(m->expected_log_gain), "cost_usd", m->cost_usd, "score", m->score,
-                     "similarity", m->similarity[0], m->similarity[1], m->similarity[2], m->similarity[3]);
+    return json_pack("{so so ss so sf sf sf s[ffff]}", "card", kli_json_str(m->card->name),
+                     "action", kli_json_str(m->card->action), "fit", fit_names[m->fit], "why",
+                     kli_json_str(m->why), "expected_gain", exp(m->expected_log_gain), "cost_usd",
+                     m->cost_usd, "score", m->score, "similarity", m->similarity[0],
+                     m->similarity[1], m->similarity[2], m->similarity[3]);
 }
 
-static void show(kl_result *out, const kl_match *m, int n) {
+static void cmd_retrieve_show(kli_command_result *out, const kl_match *m, int n) {
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
-        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%s%.*s\n", fit_names[m[i].fit],
-                      KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain), m[i].cost_usd, m[i].why.len ? "; " : "",
-                      KL_STR_ARG(m[i].why));
+        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%s%.*s\n",
+                      fit_names[m[i].fit], KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain),
+                      m[i].cost_usd, m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
         json_array_append_new(rows, match_json(&m[i]));
     }
-    if (!n) kl_buf_add(&out->text, KL_S("no admitted card fits; --all also shows cards whose preconditions are not met\n"));
-    out->json = json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
+    if (!n)
+        kl_buf_add(
+            &out->text,
+            KL_S(
+                "no admitted card fits; --all also shows cards whose preconditions are not met\n"));
+    out->json =
+        json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
 }
 
-static void leave_out(kl_result *out, json_t *rows, kl_str card, kl_str why) {
+static void leave_out(kli_command_result *out, json_t *rows, kl_str card, kl_str why) {
     kl_buf_printf(&out->text, "skipped %.*s: %.*s\n", KL_STR_ARG(card), KL_STR_ARG(why));
-    json_array_append_new(rows, json_pack("{so so}", "card", kl_json_str(card), "why", kl_json_str(why)));
+    json_array_append_new(
+        rows, json_pack("{so so}", "card", kli_json_str(card), "why", kli_json_str(why)));
 }
 
 /* What the library holds and retrieval passes over. */
-static void show_left_out(kl_result *out, const kl_library *l) {
+static void show_left_out(kli_command_result *out, const kl_library *l) {
     json_t *rows = json_array();
     for (int i = 0; i < l->n_cards; i++)
         if (l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED)
-            leave_out(out, rows, l->cards[i].name, KL_S("edited by hand after admission; klineage admit tests it again"));
-    for (int i = 0; i < l->n_broken; i++) leave_out(out, rows, l->broken[i].folder, l->broken[i].why);
+            leave_out(out, rows, l->cards[i].name,
+                      KL_S("edited by hand after admission; klineage admit tests it again"));
+    for (int i = 0; i < l->n_broken; i++)
+        leave_out(out, rows, l->broken[i].folder, l->broken[i].why);
     json_object_set_new(out->json, "left_out", rows);
 }
 
-kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result *out,
+                        kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
     kl_library library;
@@ -51,10 +62,12 @@ kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_er
     kl_error refusal = {0};
     kl_traits traits;
     const kl_workload *w;
-    kl_err err = kl_request_task(&task, c->arena, args->words[0], e);
-    if (!err) err = kl_request_kernel(&kernel, &refusal, c->arena, args->words[1], NULL, e);
+    kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
+    if (!err) err = kli_request_kernel(&kernel, &refusal, c->arena, args->words[1], NULL, e);
     if (!err && !kernel) return *e = refusal, refusal.code;
-    if (!err) err = kl_request_workload(&w, c->arena, task, kernel->surface->on, args->values[KL_OPTION_WORKLOAD], e);
+    if (!err)
+        err = kli_request_workload(&w, c->arena, task, kernel->surface->on,
+                                   args->values[KL_OPTION_WORKLOAD], e);
     if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
     if (!err) err = kl_library_load(&library, c->arena, dir.ptr, e);
     if (err) return err;
@@ -62,17 +75,18 @@ kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_er
     kl_traits_of(&traits, c->arena, kernel, NULL);
     const char *platform = args->values[KL_OPTION_PLATFORM];
     kl_target target = {.case_name = task->case_name,
-                        .language = kl_str_of(kernel->surface->name),
+                        .surface = kl_str_of(kernel->surface->name),
                         .platform = kl_str_of(platform),
                         .dtype = w ? kl_str_of(kl_dtype_name(w->dtypes[0])) : KL_S(""),
                         .prior = kl_str_of(args->values[KL_OPTION_PRIOR]),
                         .traits = &traits};
     kl_match *m;
     int n;
-    uint64_t top = kl_args_number(args, KL_OPTION_TOP, 0);
-    kl_retrieve_opts o = {.top = top < KL_MAX_CARDS ? (int)top : KL_MAX_CARDS, .all = kl_args_has(args, KL_OPTION_ALL)};
+    uint64_t top = kli_args_number(args, KL_OPTION_TOP, 0);
+    kl_retrieve_opts o = {.top = top < KL_MAX_CARDS ? (int)top : KL_MAX_CARDS,
+                          .all = kli_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
-    show(out, m, n);
+    cmd_retrieve_show(out, m, n);
     show_left_out(out, &library);
     out->exit_code = n ? 0 : 1;
     return KL_OK;

@@ -5,14 +5,14 @@
 #include "base/json.h"
 #include "base/log.h"
 
-static json_t *begin(const char *schema) {
+static json_t *cmd_task_begin(const char *schema) {
     json_t *o = json_object();
     json_object_set_new(o, "schema", json_string(schema));
     json_object_set_new(o, "version", json_integer(1));
     return o;
 }
 
-/* ---- list ----------------------------------------------------------------------------------------------------- */
+/* ---- list -------------------------------------------------------------------------------- */
 
 #define SUMMARY_BYTES 64 /* keeps a row within a terminal; `task show` has the rest */
 
@@ -27,45 +27,49 @@ static kl_str summary_of(kl_arena *a, kl_str text) {
     return kl_arena_printf(a, "%.*s ...", (int)n, text.ptr);
 }
 
-static json_t *list_row(kl_buf *text, kl_arena *a, const kl_task *t, kl_str path) {
+static json_t *cmd_task_list_row(kl_buf *text, kl_arena *a, const kl_task *t, kl_str path) {
     int hidden = 0;
     for (int i = 0; i < t->n_workloads; i++) hidden += t->workloads[i].hidden;
-    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n", KL_STR_ARG(kl_fs_basename(path.ptr)),
-                  t->n_workloads - hidden, hidden, KL_STR_ARG(summary_of(a, t->description)));
+    kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n",
+                  KL_STR_ARG(kli_fs_basename(path.ptr)), t->n_workloads - hidden, hidden,
+                  KL_STR_ARG(summary_of(a, t->description)));
     json_t *o = json_object();
-    json_object_set_new(o, "name", kl_json_str(t->name));
-    json_object_set_new(o, "path", kl_json_str(path));
-    json_object_set_new(o, "case", kl_json_str(t->case_name));
-    json_object_set_new(o, "description", kl_json_str(t->description));
+    json_object_set_new(o, "name", kli_json_str(t->name));
+    json_object_set_new(o, "path", kli_json_str(path));
+    json_object_set_new(o, "case", kli_json_str(t->case_name));
+    json_object_set_new(o, "description", kli_json_str(t->description));
     json_object_set_new(o, "workloads", json_integer(t->n_workloads));
     json_object_set_new(o, "hash", json_string(t->hash));
     return o;
 }
 
-kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_task_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                         kl_error *e) {
     (void)args;
     kl_str *paths;
     size_t n;
-    kl_err err = kl_request_tasks(&paths, &n, c->arena, e);
+    kl_err err = kli_request_tasks(&paths, &n, c->arena, e);
     if (err) return err;
     json_t *tasks = json_array();
     for (size_t i = 0; i < n; i++) {
         kl_task *t;
         kl_error why = {0};
         if (kl_task_load(&t, c->arena, paths[i].ptr, &why))
-            kl_warn("%s: %s", why.where[0] ? why.where : paths[i].ptr, why.message);
+            kli_warn("%s: %s", why.where[0] ? why.where : paths[i].ptr, why.message);
         else
-            json_array_append_new(tasks, list_row(&out->text, c->arena, t, paths[i]));
+            json_array_append_new(tasks, cmd_task_list_row(&out->text, c->arena, t, paths[i]));
     }
-    out->json = begin("klineage/tasks");
+    out->json = cmd_task_begin("klineage/tasks");
     json_object_set_new(out->json, "tasks", tasks);
-    if (n == 0) kl_warn("no tasks found; set KLINEAGE_TASKS to their folder");
+    if (n == 0) kli_warn("no tasks found; set KLINEAGE_TASKS to their folder");
     return KL_OK;
 }
 
-/* ---- show ----------------------------------------------------------------------------------------------------- */
+/* ---- show -------------------------------------------------------------------------------- */
 
-static const char *host_text(kl_host_kind on) { return on == KL_ON_ANY ? "any" : on == KL_ON_CPU ? "cpu" : "gpu"; }
+static const char *host_text(kl_host_kind on) {
+    return on == KL_ON_ANY ? "any" : on == KL_ON_CPU ? "cpu" : "gpu";
+}
 
 static json_t *axes_json(kl_buf *text, const kl_task *t) {
     json_t *list = json_array();
@@ -73,14 +77,14 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
     for (int i = 0; i < t->n_axes; i++) {
         const kl_axis *x = &t->axes[i];
         json_t *o = json_object();
-        json_object_set_new(o, "name", kl_json_str(x->name));
+        json_object_set_new(o, "name", kli_json_str(x->name));
         kl_buf_printf(text, "  %-12.*s ", KL_STR_ARG(x->name));
         if (x->kind == KL_AXIS_CONST) {
             kl_buf_printf(text, "= %lld\n", (long long)x->value);
             json_object_set_new(o, "value", json_integer(x->value));
         } else if (x->kind == KL_AXIS_EXPR) {
             kl_buf_printf(text, "= %.*s\n", KL_STR_ARG(x->expr));
-            json_object_set_new(o, "expr", kl_json_str(x->expr));
+            json_object_set_new(o, "expr", kli_json_str(x->expr));
         } else {
             kl_buf_add(text, KL_S("varies by workload\n"));
         }
@@ -89,7 +93,7 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
     return list;
 }
 
-static void check_text(kl_buf *out, const kl_tensor *x) {
+static void cmd_task_check_text(kl_buf *out, const kl_tensor *x) {
     if (x->check.kind == KL_CHECK_EXACT)
         kl_buf_add(out, KL_S("exact"));
     else if (x->check.kind == KL_CHECK_TOPK)
@@ -97,26 +101,30 @@ static void check_text(kl_buf *out, const kl_tensor *x) {
     else
         kl_buf_printf(out, "error at most %g x that of the naive kernel", x->check.budget);
     if (x->check.kind == KL_CHECK_BUDGET && (x->check.rtol > 0 || x->check.atol > 0))
-        kl_buf_printf(out, ", rtol %g, atol %g", x->check.rtol, x->check.atol); /* else those of each workload's type */
+        kl_buf_printf(out, ", rtol %g, atol %g", x->check.rtol,
+                      x->check.atol); /* else those of each workload's type */
 }
 
 static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
-    const char *role = x->is_output ? "output" : x->is_scalar ? "scalar" : x->is_mutable ? "in place" : "input";
+    const char *role = x->is_output    ? "output"
+                       : x->is_scalar  ? "scalar"
+                       : x->is_mutable ? "in place"
+                                       : "input";
     json_t *o = json_object(), *dims = json_array();
     kl_buf shape = {0};
     for (int i = 0; i < x->ndim; i++) {
         kl_buf_printf(&shape, "%s%.*s", i ? ", " : "", KL_STR_ARG(x->dims[i]));
-        json_array_append_new(dims, kl_json_str(x->dims[i]));
+        json_array_append_new(dims, kli_json_str(x->dims[i]));
     }
-    kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name), kl_dtype_name(x->dtype),
-                  shape.len ? shape.ptr : "");
+    kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name),
+                  kl_dtype_name(x->dtype), shape.len ? shape.ptr : "");
     if (x->is_output) {
         kl_buf_add(text, KL_S("  "));
-        check_text(text, x);
+        cmd_task_check_text(text, x);
     }
     kl_buf_add(text, KL_S("\n"));
     kl_buf_fini(&shape);
-    json_object_set_new(o, "name", kl_json_str(x->name));
+    json_object_set_new(o, "name", kli_json_str(x->name));
     json_object_set_new(o, "role", json_string(role));
     json_object_set_new(o, "dtype", json_string(kl_dtype_name(x->dtype)));
     json_object_set_new(o, "shape", dims);
@@ -125,14 +133,16 @@ static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
 
 static json_t *workload_json(kl_buf *text, const kl_task *t, const kl_workload *w) {
     json_t *o = json_object(), *axes = json_object();
-    kl_buf_printf(text, "  %-12.*s %-3s %s", KL_STR_ARG(w->label), host_text(w->on), w->hidden ? "hidden" : "      ");
+    kl_buf_printf(text, "  %-12.*s %-3s %s", KL_STR_ARG(w->label), host_text(w->on),
+                  w->hidden ? "hidden" : "      ");
     for (int i = 0; i < t->n_axes; i++) {
         kl_buf_printf(text, " %.*s=%lld", KL_STR_ARG(t->axes[i].name), (long long)w->axes[i]);
-        json_object_setn_new(axes, t->axes[i].name.ptr, t->axes[i].name.len, json_integer(w->axes[i]));
+        json_object_setn_new(axes, t->axes[i].name.ptr, t->axes[i].name.len,
+                             json_integer(w->axes[i]));
     }
     kl_buf_add(text, KL_S("\n"));
-    json_object_set_new(o, "uuid", kl_json_str(w->uuid));
-    json_object_set_new(o, "label", kl_json_str(w->label));
+    json_object_set_new(o, "uuid", kli_json_str(w->uuid));
+    json_object_set_new(o, "label", kli_json_str(w->label));
     json_object_set_new(o, "on", json_string(host_text(w->on)));
     json_object_set_new(o, "hidden", json_boolean(w->hidden));
     json_object_set_new(o, "axes", axes);
@@ -141,27 +151,31 @@ static json_t *workload_json(kl_buf *text, const kl_task *t, const kl_workload *
 
 static json_t *baseline_json(kl_buf *text, const kl_baseline *b) {
     json_t *o = json_object();
-    kl_buf_printf(text, "  %-12.*s %-3s %.*s\n", KL_STR_ARG(b->name), host_text(b->on), KL_STR_ARG(b->file));
-    json_object_set_new(o, "name", kl_json_str(b->name));
+    kl_buf_printf(text, "  %-12.*s %-3s %.*s\n", KL_STR_ARG(b->name), host_text(b->on),
+                  KL_STR_ARG(b->file));
+    json_object_set_new(o, "name", kli_json_str(b->name));
     json_object_set_new(o, "on", json_string(host_text(b->on)));
-    json_object_set_new(o, "file", kl_json_str(b->file));
+    json_object_set_new(o, "file", kli_json_str(b->file));
     return o;
 }
 
-kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                         kl_error *e) {
     kl_task *t;
-    kl_err err = kl_request_task(&t, c->arena, args->words[0], e);
+    kl_err err = kli_request_task(&t, c->arena, args->words[0], e);
     if (err) return err;
-    json_t *o = begin("klineage/task"), *tensors = json_array(), *workloads = json_array(), *baselines = json_array();
+    json_t *o = cmd_task_begin("klineage/task"), *tensors = json_array(), *workloads = json_array(),
+           *baselines = json_array();
     kl_buf_printf(&out->text, "%.*s  %.*s\n", KL_STR_ARG(t->name), KL_STR_ARG(t->description));
-    json_object_set_new(o, "name", kl_json_str(t->name));
-    json_object_set_new(o, "description", kl_json_str(t->description));
-    json_object_set_new(o, "case", kl_json_str(t->case_name));
-    json_object_set_new(o, "path", kl_json_str(t->dir));
+    json_object_set_new(o, "name", kli_json_str(t->name));
+    json_object_set_new(o, "description", kli_json_str(t->description));
+    json_object_set_new(o, "case", kli_json_str(t->case_name));
+    json_object_set_new(o, "path", kli_json_str(t->dir));
     json_object_set_new(o, "hash", json_string(t->hash));
     json_object_set_new(o, "axes", axes_json(&out->text, t));
     kl_buf_add(&out->text, KL_S("\ntensors, in argument order\n"));
-    for (int i = 0; i < t->n_tensors; i++) json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
+    for (int i = 0; i < t->n_tensors; i++)
+        json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
     kl_buf_add(&out->text, KL_S("\nworkloads\n"));
     for (int i = 0; i < t->n_workloads; i++)
         json_array_append_new(workloads, workload_json(&out->text, t, &t->workloads[i]));
@@ -176,7 +190,7 @@ kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_e
     return KL_OK;
 }
 
-/* ---- check ---------------------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------- */
 
 /* Why a wrong answer failed is no news; why a right one failed, or a wrong one passed, is. */
 static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
@@ -189,10 +203,10 @@ static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
                                      : "but must fail");
     if (!right && r->why.len) kl_buf_printf(text, ": %.*s", KL_STR_ARG(r->why));
     kl_buf_add(text, KL_S("\n"));
-    json_object_set_new(o, "name", kl_json_str(r->name));
+    json_object_set_new(o, "name", kli_json_str(r->name));
     json_object_set_new(o, "expected_pass", json_boolean(r->expected_pass));
     json_object_set_new(o, "passed", json_boolean(r->passed));
-    json_object_set_new(o, "why", kl_json_str(r->why));
+    json_object_set_new(o, "why", kli_json_str(r->why));
     return o;
 }
 
@@ -201,11 +215,13 @@ static bool has_gpu(kl_arena *a) {
     return kl_device_probe(&device, a, KL_BACKEND_CUDA, kl_ignored()) == KL_OK;
 }
 
-static bool has_shapes(const kl_task *t, kl_host_kind on) { return kl_task_workload(t, (kl_str){0}, on) != NULL; }
+static bool has_shapes(const kl_task *t, kl_host_kind on) {
+    return kl_task_workload(t, (kl_str){0}, on) != NULL;
+}
 
 /* Admit on every kind of host that this machine is and the task has shapes for. */
-static kl_err admit(kl_context *c, const kl_task *t, kl_host_kind on, kl_gate *gate, json_t *rows, bool *sound,
-                    kl_buf *text, kl_error *e) {
+static kl_err admit(kli_context *c, const kl_task *t, kl_host_kind on, kl_gate *gate, json_t *rows,
+                    bool *sound, kl_buf *text, kl_error *e) {
     kl_admission_row *row;
     int n;
     if (!has_shapes(t, on)) return KL_OK;
@@ -219,12 +235,13 @@ static kl_err admit(kl_context *c, const kl_task *t, kl_host_kind on, kl_gate *g
     return KL_OK;
 }
 
-kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e) {
+kl_err kli_cmd_task_check(kli_context *c, const kli_args *args, kli_command_result *out,
+                          kl_error *e) {
     kl_task *t;
     kl_gate *gate = NULL;
     json_t *rows = json_array();
     bool sound = true;
-    kl_err err = kl_request_task(&t, c->arena, args->words[0], e);
+    kl_err err = kli_request_task(&t, c->arena, args->words[0], e);
     if (!err) err = kl_gate_open(&gate, e);
     if (!err) err = admit(c, t, KL_ON_CPU, gate, rows, &sound, &out->text, e);
     if (!err && has_gpu(c->arena)) err = admit(c, t, KL_ON_GPU, gate, rows, &sound, &out->text, e);
@@ -233,10 +250,10 @@ kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_
                       "the task has no shape for this machine, so it was not checked");
     kl_gate_close(gate);
     if (err) return json_decref(rows), err;
-    kl_buf_printf(&out->text,
-                  sound ? "admitted: its check rejects wrong kernels\n" : "NOT admitted: see the lines marked BAD\n");
-    out->json = begin("klineage/admission");
-    json_object_set_new(out->json, "task", kl_json_str(t->name));
+    kl_buf_printf(&out->text, sound ? "admitted: its check rejects wrong kernels\n"
+                                    : "NOT admitted: see the lines marked BAD\n");
+    out->json = cmd_task_begin("klineage/admission");
+    json_object_set_new(out->json, "task", kli_json_str(t->name));
     json_object_set_new(out->json, "hash", json_string(t->hash));
     json_object_set_new(out->json, "admitted", json_boolean(sound));
     json_object_set_new(out->json, "rows", rows);

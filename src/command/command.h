@@ -1,9 +1,10 @@
-/* command.h - the inside of every face: what can be asked, how an answer looks, one function a command.
+/* command.h - the inside of every face: what can be asked, how an answer looks, one function a
+ * command.
  *
- * A face (the command line today) turns its input into kl_args, calls the command's function and shows the kl_result.
- * Commands print nothing: a result is text for people and the same as JSON for programs.  Progress and warnings go
- * through base/log.h.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A face (the command line today) turns its input into kli_args, calls the command's function and
+ * shows the kli_command_result. Commands print nothing: a result is text for people and the same as
+ * JSON for programs.  Progress and warnings go through base/log.h. SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef KL_COMMAND_COMMAND_H
 #define KL_COMMAND_COMMAND_H
 
@@ -14,13 +15,13 @@ typedef enum {
 #define COMMAND(id, function, words, usage, min, max, summary, text) KL_COMMAND_##id,
 #include "command/commands.def"
     KL_COMMAND_COUNT
-} kl_command_id;
+} kli_command_id;
 
 typedef enum {
 #define OPTION(id, name, letter, kind, value, commands, doc) KL_OPTION_##id,
 #include "command/commands.def"
     KL_OPTION_COUNT
-} kl_option_id;
+} kli_option_id;
 
 typedef enum {
     KL_OPTION_IS_FLAG,
@@ -29,64 +30,65 @@ typedef enum {
     KL_OPTION_IS_CHOICE,
     KL_OPTION_IS_REPEAT,
     KL_OPTION_IS_MAYBE /* a whole number, only joined: --name or --name=N */
-} kl_option_kind;
+} kli_option_kind;
 
 typedef struct {
     const char *name; /* "check-only" */
     char letter;      /* 0: none */
-    kl_option_kind kind;
+    kli_option_kind kind;
     const char *value; /* "N", "A|B"; the alternatives of a CHOICE */
-    uint64_t commands; /* bit per kl_command_id; KL_ALONE: without a command; KL_EVERY */
+    uint64_t commands; /* bit per kli_command_id; KL_ALONE: without a command; KL_EVERY */
     const char *doc;
-} kl_option;
+} kli_option;
 
 #define KL_ALONE (UINT64_C(1) << 63)
 #define KL_EVERY UINT64_MAX
 _Static_assert(KL_COMMAND_COUNT < 63, "kl_option.commands has a bit for each command");
 
-typedef struct kl_args kl_args;
-typedef struct kl_result kl_result;
-typedef struct kl_context kl_context;
+typedef struct kli_args kli_args;
+typedef struct kli_command_result kli_command_result;
+typedef struct kli_context kli_context;
 
 typedef struct {
     const char *words; /* "task list" */
     const char *usage; /* "TASK KERNEL" */
     int min_words, max_words;
     const char *summary, *text;
-    kl_err (*run)(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+    kl_err (*run)(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
 } kl_command;
 
 typedef struct {
     int code;
     const char *name, *doc;
-} kl_exit;
+} kli_exit;
 typedef struct {
-    kl_command_id command;
+    kli_command_id command;
     const char *line, *doc;
-} kl_example;
+} kli_example;
 typedef struct {
     const char *name, *summary, *text;
-} kl_topic;
+} kli_topic;
 typedef struct {
     const char *name, *doc;
-} kl_variable;
+} kli_variable;
 
 /* The table, one accessor a column; NULL past the end. */
-const kl_command *kl_command_at(int id);
-const kl_option *kl_option_at(int id);
-const kl_exit *kl_exit_at(int i);
-const kl_example *kl_example_at(int i);
-const kl_topic *kl_topic_at(int i);
-const kl_variable *kl_variable_at(int i);
-bool kl_option_fits(const kl_option *o, int command);
+const kl_command *kli_command_at(int id);
+const kli_option *kli_option_at(int id);
+const kli_exit *kli_exit_at(int i);
+const kli_example *kli_example_at(int i);
+const kli_topic *kli_topic_at(int i);
+const kli_variable *kli_variable_at(int i);
+bool kli_option_fits(const kli_option *o, int command);
 
-/* ---- a request -------------------------------------------------------------------------------------------- */
+/* ---- a request --------------------------------------------------------------------------- */
 
 #define KL_MAX_WORDS 8
 
-struct kl_args {
-    int command;                     /* kl_command_id, or -1: none was named */
-    const char *words[KL_MAX_WORDS]; /* positional, without those of the command; NULL past n_words */
+struct kli_args {
+    int command; /* kli_command_id, or -1: none was named */
+    const char
+        *words[KL_MAX_WORDS]; /* positional, without those of the command; NULL past n_words */
     int n_words;
     const char *values[KL_OPTION_COUNT];   /* NULL: not given; "" for a flag; the last one given */
     const char *params[KL_MAX_PARAMS + 1]; /* every --param or --set, NULL-terminated */
@@ -94,89 +96,116 @@ struct kl_args {
     bool short_help; /* -h rather than --help */
 };
 
-static inline bool kl_args_has(const kl_args *a, kl_option_id id) { return a->values[id] != NULL; }
-uint64_t kl_args_number(const kl_args *a, kl_option_id id, uint64_t otherwise); /* faces checked the digits */
+static inline bool kli_args_has(const kli_args *a, kli_option_id id) {
+    return a->values[id] != NULL;
+}
+uint64_t kli_args_number(const kli_args *a, kli_option_id id,
+                         uint64_t otherwise); /* faces checked the digits */
 
-struct kl_context {
+struct kli_context {
     kl_arena *arena; /* lives as long as the result is looked at */
     bool colour;     /* the text may hold terminal colours */
 };
 
-/* ---- an answer -------------------------------------------------------------------------------------------- */
+/* ---- an answer --------------------------------------------------------------------------- */
 
-struct kl_result {
+struct kli_command_result {
     int exit_code;
     kl_buf text;      /* for people */
     json_t *json;     /* the same for programs; NULL: the command has only text */
-    kl_error trouble; /* the result stands, and this went wrong after it (a journal that could not be written) */
+    kl_error trouble; /* the result stands, and this went wrong after it (a journal that could not
+                         be written) */
 };
 
-void kl_result_fini(kl_result *r);
+void kli_result_fini(kli_command_result *r);
 /* Exit status of a command that failed; commands.def lists them. */
-int kl_exit_of_error(kl_err code);
+int kli_exit_of_error(kl_err code);
 
-kl_err kl_cmd_gate(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_tune(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_task_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_task_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_task_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_kernel_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_kernel_source(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_kernel_diff(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_verdict_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_verdict_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_spool(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_walk(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lineage_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lineage_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lineage_export(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lineage_rederive(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lineage_judge(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lineage_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_lift(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_admit(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_library_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_library_check(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_library_judge(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_library_import(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_card_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_retrieve(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_optimize(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_experiment(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_cost(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_run_list(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_run_show(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_run_record(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_report(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_doctor(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
-kl_err kl_cmd_help(kl_context *c, const kl_args *args, kl_result *out, kl_error *e);
+kl_err kli_cmd_gate(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_tune(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_task_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                         kl_error *e);
+kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                         kl_error *e);
+kl_err kli_cmd_task_check(kli_context *c, const kli_args *args, kli_command_result *out,
+                          kl_error *e);
+kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                           kl_error *e);
+kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e);
+kl_err kli_cmd_kernel_diff(kli_context *c, const kli_args *args, kli_command_result *out,
+                           kl_error *e);
+kl_err kli_cmd_verdict_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e);
+kl_err kli_cmd_verdict_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e);
+kl_err kli_cmd_spool(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_walk(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_lineage_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e);
+kl_err kli_cmd_lineage_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e);
+kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_result *out,
+                              kl_error *e);
+kl_err kli_cmd_lineage_rederive(kli_context *c, const kli_args *args, kli_command_result *out,
+                                kl_error *e);
+kl_err kli_cmd_lineage_judge(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e);
+kl_err kli_cmd_lineage_import(kli_context *c, const kli_args *args, kli_command_result *out,
+                              kl_error *e);
+kl_err kli_cmd_lift(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e);
+kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e);
+kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_result *out,
+                             kl_error *e);
+kl_err kli_cmd_library_import(kli_context *c, const kli_args *args, kli_command_result *out,
+                              kl_error *e);
+kl_err kli_cmd_card_show(kli_context *c, const kli_args *args, kli_command_result *out,
+                         kl_error *e);
+kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_optimize(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_experiment(kli_context *c, const kli_args *args, kli_command_result *out,
+                          kl_error *e);
+kl_err kli_cmd_cost(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_run_list(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_run_show(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_run_record(kli_context *c, const kli_args *args, kli_command_result *out,
+                          kl_error *e);
+kl_err kli_cmd_report(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+kl_err kli_cmd_help(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
 
-/* ---- pages made from the table ------------------------------------------------------------------------------ */
+/* ---- pages made from the table ----------------------------------------------------------- */
 
-void kl_page_overview(kl_buf *out); /* `klineage help` */
-void kl_page_command(kl_buf *out, int command, bool full);
-void kl_page_topic(kl_buf *out, const kl_topic *topic);
-void kl_page_reference(kl_buf *out); /* docs/reference.md */
-void kl_page_man(kl_buf *out);
-void kl_page_bash(kl_buf *out);
-void kl_page_zsh(kl_buf *out);
-void kl_page_fish(kl_buf *out);
-void kl_page_records(kl_buf *out);                    /* docs/formats/records.md */
-bool kl_page_schema(kl_buf *out, const char *name);   /* docs/schema/NAME.schema.json; false when unknown */
-bool kl_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */
-/* Break `text` into lines of at most 80 columns, each behind `indent` spaces.  A paragraph that begins with two
- * spaces is kept as it is. */
-void kl_page_wrap(kl_buf *out, int indent, kl_str text);
+void kli_page_overview(kl_buf *out); /* `klineage help` */
+void kli_page_command(kl_buf *out, int command, bool full);
+void kli_page_topic(kl_buf *out, const kli_topic *topic);
+void kli_page_reference(kl_buf *out); /* docs/reference.md */
+void kli_page_man(kl_buf *out);
+void kli_page_bash(kl_buf *out);
+void kli_page_zsh(kl_buf *out);
+void kli_page_fish(kl_buf *out);
+void kli_page_records(kl_buf *out); /* docs/formats/records.md */
+bool kli_page_schema(kl_buf *out,
+                     const char *name); /* docs/schema/NAME.schema.json; false when unknown */
+bool kli_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */
+/* Break `text` into lines of at most 80 columns, each behind `indent` spaces.  A paragraph that
+ * begins with two spaces is kept as it is. */
+void kli_page_wrap(kl_buf *out, int indent, kl_str text);
 
-/* ---- "did you mean" ------------------------------------------------------------------------------------------ */
+/* ---- "did you mean" ---------------------------------------------------------------------- */
 
-/* Offer candidates one at a time; `best` stays NULL unless one is near enough to be a slip of the fingers. */
+/* Offer candidates one at a time; `best` stays NULL unless one is near enough to be a slip of the
+ * fingers. */
 typedef struct {
     kl_str wanted;
     kl_str best;
     size_t distance;
-} kl_suggestion;
-void kl_suggest_start(kl_suggestion *s, kl_str wanted);
-void kl_suggest_offer(kl_suggestion *s, kl_str candidate);
+} kli_suggestion;
+void kli_suggest_start(kli_suggestion *s, kl_str wanted);
+void kli_suggest_offer(kli_suggestion *s, kl_str candidate);
 
 #endif

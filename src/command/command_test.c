@@ -1,45 +1,47 @@
-/* command_test.c - the table is sound and the pages made from it are whole.  SPDX-License-Identifier: Apache-2.0 */
+/* command_test.c - the table is sound and the pages made from it are whole.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 #include "command/effort.h"
 
 static void test_command_table__every_command_has_an_example(void **state) {
     (void)state;
-    for (int i = 0; kl_command_at(i); i++) {
+    for (int i = 0; kli_command_at(i); i++) {
         bool found = false;
-        for (int j = 0; kl_example_at(j); j++) found |= (int)kl_example_at(j)->command == i;
-        if (!found) fail_msg("%s has no example", kl_command_at(i)->words);
-        assert_non_null(kl_command_at(i)->run);
-        assert_true(kl_command_at(i)->min_words <= kl_command_at(i)->max_words);
+        for (int j = 0; kli_example_at(j); j++) found |= (int)kli_example_at(j)->command == i;
+        if (!found) fail_msg("%s has no example", kli_command_at(i)->words);
+        assert_non_null(kli_command_at(i)->run);
+        assert_true(kli_command_at(i)->min_words <= kli_command_at(i)->max_words);
     }
 }
 
 static void test_command_table__option_names_and_letters_are_unique(void **state) {
     (void)state;
-    for (int i = 0; kl_option_at(i); i++)
+    for (int i = 0; kli_option_at(i); i++)
         for (int j = 0; j < i; j++) {
-            assert_string_not_equal(kl_option_at(i)->name, kl_option_at(j)->name);
-            if (kl_option_at(i)->letter) assert_int_not_equal(kl_option_at(i)->letter, kl_option_at(j)->letter);
+            assert_string_not_equal(kli_option_at(i)->name, kli_option_at(j)->name);
+            if (kli_option_at(i)->letter)
+                assert_int_not_equal(kli_option_at(i)->letter, kli_option_at(j)->letter);
         }
 }
 
 static void test_command_exits__codes_of_errors_and_verdicts_are_documented(void **state) {
     (void)state;
     int codes[64], n = 0;
-    for (int code = KL_EMODEL; code <= KL_OK; code++) codes[n++] = kl_exit_of_error((kl_err)code);
-    for (int outcome = KL_PASS; outcome <= KL_REFUSED; outcome++)
+    for (int code = KL_EMODEL; code <= KL_OK; code++) codes[n++] = kli_exit_of_error((kl_err)code);
+    for (int outcome = KL_OUTCOME_PASS; outcome <= KL_OUTCOME_REFUSED; outcome++)
         codes[n++] = kl_verdict_exit_code(&(kl_verdict){.outcome = (kl_outcome)outcome});
     for (int i = 0; i < n; i++) {
         bool found = false;
-        for (int j = 0; kl_exit_at(j); j++) found |= kl_exit_at(j)->code == codes[i];
+        for (int j = 0; kli_exit_at(j); j++) found |= kli_exit_at(j)->code == codes[i];
         if (!found) fail_msg("exit status %d is not in commands.def", codes[i]);
     }
 }
 
 static void suggests(const char *wanted, const char *a, const char *b, const char *expected) {
-    kl_suggestion s;
-    kl_suggest_start(&s, kl_str_of(wanted));
-    kl_suggest_offer(&s, kl_str_of(a));
-    kl_suggest_offer(&s, kl_str_of(b));
+    kli_suggestion s;
+    kli_suggest_start(&s, kl_str_of(wanted));
+    kli_suggest_offer(&s, kl_str_of(a));
+    kli_suggest_offer(&s, kl_str_of(b));
     if (expected)
         assert_str(s.best, expected);
     else
@@ -60,25 +62,28 @@ static void test_command_suggest__finds_slips_and_nothing_else(void **state) {
 static void test_command_wrap__breaks_at_words_and_keeps_code(void **state) {
     (void)state;
     kl_buf out = {0};
-    kl_page_wrap(&out, 4, KL_S("one two\n\n  code   as it is"));
+    kli_page_wrap(&out, 4, KL_S("one two\n\n  code   as it is"));
     assert_str(kl_buf_str(&out), "    one two\n\n      code   as it is\n");
     kl_buf_fini(&out);
-    kl_page_wrap(&out, 0,
-                 KL_S("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc"));
-    assert_str(kl_buf_str(&out),
-               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc\n");
+    kli_page_wrap(&out, 0,
+                  KL_S("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa "
+                       "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc"));
+    assert_str(
+        kl_buf_str(&out),
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb ccc\n");
     kl_buf_fini(&out);
 }
 
 static void test_command_pages__name_every_command_and_option(void **state) {
     (void)state;
-    static const char *const kinds[] = {"man", "complete-bash", "complete-zsh", "complete-fish", "reference"};
+    static const char *const kinds[] = {"man", "complete-bash", "complete-zsh", "complete-fish",
+                                        "reference"};
     for (size_t k = 0; k < KL_COUNT(kinds); k++) {
         kl_buf page = {0};
-        assert_true(kl_page_generate(&page, kl_str_of(kinds[k])));
-        for (int i = 0; kl_option_at(i); i++) {
+        assert_true(kli_page_generate(&page, kl_str_of(kinds[k])));
+        for (int i = 0; kli_option_at(i); i++) {
             char name[64], *to = name;
-            for (const char *from = kl_option_at(i)->name; *from; from++) {
+            for (const char *from = kli_option_at(i)->name; *from; from++) {
                 if (*from == '-' && k == 0) *to++ = '\\'; /* roff writes a minus so */
                 *to++ = *from;
             }
@@ -87,7 +92,7 @@ static void test_command_pages__name_every_command_and_option(void **state) {
         }
         kl_buf_fini(&page);
     }
-    assert_false(kl_page_generate(&(kl_buf){0}, KL_S("pdf")));
+    assert_false(kli_page_generate(&(kl_buf){0}, KL_S("pdf")));
 }
 
 /* A number is what was typed or refused, never what is left of it in a few bits. */
@@ -95,22 +100,22 @@ static void test_command_effort__counts_are_not_wrapped(void **state) {
     (void)state;
     kl_error e = {0};
     int n;
-    kl_args args = {0};
-    assert_ok(kl_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
+    kli_args args = {0};
+    assert_ok(kli_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
     assert_int_equal(n, 3);
     args.values[KL_OPTION_TRIES] = "30";
-    assert_ok(kl_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
+    assert_ok(kli_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
     assert_int_equal(n, 30);
     static const char *const refused[] = {"0", "31", "256", "4294967297", "18446744073709551615"};
     for (size_t i = 0; i < KL_COUNT(refused); i++) {
         args.values[KL_OPTION_TRIES] = refused[i];
-        assert_err(KL_EINVAL, kl_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
+        assert_err(KL_EINVAL, kli_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
         assert_contains(e.message, "--tries");
     }
     args.values[KL_OPTION_JOBS] = "256";
-    assert_int_equal(kl_effort_tracks(&args).jobs, 256);
+    assert_int_equal(kli_effort_tracks(&args).jobs, 256);
     args.values[KL_OPTION_JOBS] = "4294967300";
-    assert_int_equal(kl_effort_tracks(&args).jobs, 256);
+    assert_int_equal(kli_effort_tracks(&args).jobs, 256);
 }
 
 int main(void) {

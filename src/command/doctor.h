@@ -8,35 +8,35 @@ typedef enum {
     KL_DOCTOR_OK,
     KL_DOCTOR_WEAK,
     KL_DOCTOR_MISSING
-} kl_doctor_state; /* weak: works, and makes verdicts worth less */
+} kli_doctor_state; /* weak: works, and makes verdicts worth less */
 
 typedef struct {
     const char *group, *name;
-    kl_doctor_state state;
+    kli_doctor_state state;
     kl_str found;     /* version, path, number; why not */
     const char *mend; /* what to type or do on Debian and Ubuntu; NULL: nothing to mend */
-} kl_doctor_row;
+} kli_doctor_row;
 
 #define KL_DOCTOR_MAX_ROWS 64
 
 typedef struct {
     kl_arena *arena;
-    kl_doctor_row rows[KL_DOCTOR_MAX_ROWS];
+    kli_doctor_row rows[KL_DOCTOR_MAX_ROWS];
     int n_rows;
     kl_str loader_cache; /* what `ldconfig -p` says; empty when it cannot be asked */
     bool has_compiler, has_worker;
     bool has_device[4]; /* by kl_backend_id */
     kl_isolation isolation;
-} kl_doctor;
+} kli_doctor;
 
-void kl_doctor_add(kl_doctor *d, const char *group, const char *name, kl_doctor_state state, kl_str found,
-                   const char *mend);
+void kli_doctor_add(kli_doctor *d, const char *group, const char *name, kli_doctor_state state,
+                    kl_str found, const char *mend);
 
-void kl_doctor_compilers(kl_doctor *d);
-void kl_doctor_devices(kl_doctor *d);
-void kl_doctor_sandbox(kl_doctor *d);
-void kl_doctor_libraries(kl_doctor *d);
-void kl_doctor_machine(kl_doctor *d);
-void kl_doctor_environment(kl_doctor *d);
+void kli_doctor_compilers(kli_doctor *d);
+void kli_doctor_devices(kli_doctor *d);
+void kli_doctor_sandbox(kli_doctor *d);
+void kli_doctor_libraries(kli_doctor *d);
+void kli_doctor_machine(kli_doctor *d);
+void kli_doctor_environment(kli_doctor *d);
 
 #endif

@@ -11,91 +11,102 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- devices ------------------------------------------------------------------------------------------------------
- */
+/* ---- devices ----------------------------------------------------------------------------- */
 
 static kl_str device_text(kl_arena *a, const kl_device *v) {
     return kl_arena_printf(a, "%.*s (%.*s)", KL_STR_ARG(v->name), KL_STR_ARG(v->platform));
 }
 
-static void device(kl_doctor *d, kl_backend_id id, const char *name, const char *mend) {
+static void device(kli_doctor *d, kl_backend_id id, const char *name, const char *mend) {
     kl_device v = {0};
     kl_error e = {0};
     d->has_device[id] = kl_device_probe(&v, d->arena, id, &e) == KL_OK;
-    if (d->has_device[id]) return kl_doctor_add(d, "devices", name, KL_DOCTOR_OK, device_text(d->arena, &v), NULL);
-    kl_doctor_add(d, "devices", name, KL_DOCTOR_MISSING, kl_arena_copy(d->arena, kl_str_of(e.message)), mend);
+    if (d->has_device[id])
+        return kli_doctor_add(d, "devices", name, KL_DOCTOR_OK, device_text(d->arena, &v), NULL);
+    kli_doctor_add(d, "devices", name, KL_DOCTOR_MISSING,
+                   kl_arena_copy(d->arena, kl_str_of(e.message)), mend);
 }
 
-void kl_doctor_devices(kl_doctor *d) {
-    kl_str worker = kl_fs_find_part(d->arena, "klineage-worker");
+void kli_doctor_devices(kli_doctor *d) {
+    kl_str worker = kli_fs_find_part(d->arena, "klineage-worker");
     d->has_worker = access(worker.ptr, X_OK) == 0;
-    kl_doctor_add(d, "devices", "worker", d->has_worker ? KL_DOCTOR_OK : KL_DOCTOR_MISSING, worker,
-                  "build again and keep klineage-worker beside klineage: ./run build");
+    kli_doctor_add(d, "devices", "worker", d->has_worker ? KL_DOCTOR_OK : KL_DOCTOR_MISSING, worker,
+                   "build again and keep klineage-worker beside klineage: ./run build");
     device(d, KL_BACKEND_CPU, "cpu", "apt-get install gcc libc6-dev");
     device(d, KL_BACKEND_OPENCL, "opencl", "apt-get install ocl-icd-libopencl1 pocl-opencl-icd");
     device(d, KL_BACKEND_CUDA, "cuda",
            "needs an NVIDIA GPU and driver; to use a GPU of another host: klineage help spool");
 }
 
-/* ---- sandbox ------------------------------------------------------------------------------------------------------
- */
+/* ---- sandbox ----------------------------------------------------------------------------- */
 
-static void level(kl_doctor *d, const char *name, bool has, kl_str found, const char *mend) {
-    kl_doctor_add(d, "sandbox", name, has ? KL_DOCTOR_OK : KL_DOCTOR_WEAK, has ? found : KL_S("not available"), mend);
+static void doctor_machine_level(kli_doctor *d, const char *name, bool has, kl_str found,
+                                 const char *mend) {
+    kli_doctor_add(d, "sandbox", name, has ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
+                   has ? found : KL_S("not available"), mend);
 }
 
-void kl_doctor_sandbox(kl_doctor *d) {
+void kli_doctor_sandbox(kli_doctor *d) {
     kl_isolation *i = &d->isolation;
     kl_isolation_probe(i);
-    level(d, "seccomp", i->seccomp, KL_S("yes"),
-          "a Linux kernel with CONFIG_SECCOMP_FILTER; in a container: a profile that allows seccomp");
-    level(d, "landlock", i->landlock, kl_arena_printf(d->arena, "version %d", i->landlock_abi),
-          "Linux 5.13 or newer with landlock in the lsm= boot parameter");
-    level(d, "namespaces", i->namespaces, KL_S("yes"),
-          "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or kernel.apparmor_restrict_unprivileged_userns=0 "
-          "(Ubuntu)");
-    level(d, "user switch", i->user_switch, KL_S("yes"),
-          "only root can run candidates as another user; namespaces do the same");
-    level(d, "limits", i->rlimits, KL_S("yes"), "setrlimit is refused here");
+    doctor_machine_level(
+        d, "seccomp", i->seccomp, KL_S("yes"),
+        "a Linux kernel with CONFIG_SECCOMP_FILTER; in a container: a profile that allows seccomp");
+    doctor_machine_level(d, "landlock", i->landlock,
+                         kl_arena_printf(d->arena, "version %d", i->landlock_abi),
+                         "Linux 5.13 or newer with landlock in the lsm= boot parameter");
+    doctor_machine_level(d, "namespaces", i->namespaces, KL_S("yes"),
+                         "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or "
+                         "kernel.apparmor_restrict_unprivileged_userns=0 "
+                         "(Ubuntu)");
+    doctor_machine_level(d, "user switch", i->user_switch, KL_S("yes"),
+                         "only root can run candidates as another user; namespaces do the same");
+    doctor_machine_level(d, "limits", i->rlimits, KL_S("yes"), "setrlimit is refused here");
 }
 
-/* ---- machine ------------------------------------------------------------------------------------------------------
- */
+/* ---- machine ----------------------------------------------------------------------------- */
 
-static void cores(kl_doctor *d) {
+static void cores(kli_doctor *d) {
     cpu_set_t set;
     CPU_ZERO(&set);
     bool got = sched_getaffinity(0, sizeof set, &set) == 0;
     int n = got ? CPU_COUNT(&set) : 1;
-    kl_doctor_add(d, "machine", "cores", n > 1 ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
-                  kl_arena_printf(d->arena, "%d usable", n),
-                  "give this machine or container two cores: one for the kernel, one for the clock of the gate");
+    kli_doctor_add(d, "machine", "cores", n > 1 ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
+                   kl_arena_printf(d->arena, "%d usable", n),
+                   "give this machine or container two cores: one for the kernel, one for the "
+                   "clock of the gate");
     bool pins = got && sched_setaffinity(0, sizeof set, &set) == 0;
-    kl_doctor_add(d, "machine", "pinning", pins ? KL_DOCTOR_OK : KL_DOCTOR_WEAK, pins ? KL_S("yes") : KL_S("refused"),
-                  "allow sched_setaffinity in the container's seccomp profile");
+    kli_doctor_add(d, "machine", "pinning", pins ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
+                   pins ? KL_S("yes") : KL_S("refused"),
+                   "allow sched_setaffinity in the container's seccomp profile");
 }
 
-static const char *const known_sets[] = {"avx2",        "fma",      "f16c", "avx512f", "avx512_bf16",
-                                         "avx512_fp16", "amx_tile", "sve",  "sve2",    "asimd"};
+static const char *const known_sets[] = {"avx2",        "fma",         "f16c",     "avx512f",
+                                         "avx512_bf16", "avx512_fp16", "amx_tile", "sve",
+                                         "sve2",        "asimd"};
 
-/* The first line of /proc/cpuinfo that names instruction sets ("flags" on x86, "Features" on Arm). */
-static void instruction_sets(kl_doctor *d) {
+/* The first line of /proc/cpuinfo that names instruction sets ("flags" on x86, "Features" on Arm).
+ */
+static void instruction_sets(kli_doctor *d) {
     char line[8192];
     kl_buf found = {0};
     FILE *f = fopen("/proc/cpuinfo", "re");
     while (f && !found.len && fgets(line, sizeof line, f)) {
         if (strncmp(line, "flags", 5) != 0 && strncmp(line, "Features", 8) != 0) continue;
-        for (char *save = NULL, *word = strtok_r(line, " \t\n:", &save); word; word = strtok_r(NULL, " \t\n:", &save))
+        for (char *save = NULL, *word = strtok_r(line, " \t\n:", &save); word;
+             word = strtok_r(NULL, " \t\n:", &save))
             for (size_t i = 0; i < KL_COUNT(known_sets); i++)
-                if (strcmp(word, known_sets[i]) == 0) kl_buf_printf(&found, "%s%s", found.len ? " " : "", word);
+                if (strcmp(word, known_sets[i]) == 0)
+                    kl_buf_printf(&found, "%s%s", found.len ? " " : "", word);
     }
     if (f) fclose(f);
-    kl_doctor_add(d, "machine", "instructions", KL_DOCTOR_OK,
-                  found.len ? kl_arena_copy(d->arena, kl_buf_str(&found)) : KL_S("base set only"), NULL);
+    kli_doctor_add(d, "machine", "instructions", KL_DOCTOR_OK,
+                   found.len ? kl_arena_copy(d->arena, kl_buf_str(&found)) : KL_S("base set only"),
+                   NULL);
     kl_buf_fini(&found);
 }
 
-static void counters(kl_doctor *d) {
+static void counters(kli_doctor *d) {
     struct perf_event_attr attr = {.size = sizeof attr,
                                    .type = PERF_TYPE_HARDWARE,
                                    .config = PERF_COUNT_HW_CPU_CYCLES,
@@ -104,42 +115,47 @@ static void counters(kl_doctor *d) {
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd >= 0) {
         close(fd);
-        return kl_doctor_add(d, "machine", "counters", KL_DOCTOR_OK, KL_S("hardware counters can be read"), NULL);
+        return kli_doctor_add(d, "machine", "counters", KL_DOCTOR_OK,
+                              KL_S("hardware counters can be read"), NULL);
     }
     bool denied = errno == EACCES || errno == EPERM;
-    kl_doctor_add(d, "machine", "counters", KL_DOCTOR_WEAK, kl_arena_copy(d->arena, kl_str_of(strerror(errno))),
-                  denied ? "sysctl -w kernel.perf_event_paranoid=1"
-                         : "no hardware counters on this machine; timing works without them");
+    kli_doctor_add(d, "machine", "counters", KL_DOCTOR_WEAK,
+                   kl_arena_copy(d->arena, kl_str_of(strerror(errno))),
+                   denied ? "sysctl -w kernel.perf_event_paranoid=1"
+                          : "no hardware counters on this machine; timing works without them");
 }
 
 /* The same look that walk, optimize, experiment and admit take before they spend anything. */
-static void quiet(kl_doctor *d) {
+static void quiet(kli_doctor *d) {
     kl_noise n;
     char text[160];
-    if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] || kl_gate_noise(&n, kl_ignored())) return;
-    kl_doctor_add(d, "machine", "quiet", n.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
-                  kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&n, text, sizeof text))),
-                  "close other programs, or use --wait-quiet");
+    if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] ||
+        kl_gate_noise(&n, kl_ignored()))
+        return;
+    kli_doctor_add(d, "machine", "quiet", n.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
+                   kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&n, text, sizeof text))),
+                   "close other programs, or use --wait-quiet");
 }
 
-void kl_doctor_machine(kl_doctor *d) {
+void kli_doctor_machine(kli_doctor *d) {
     cores(d);
     quiet(d);
     instruction_sets(d);
     counters(d);
 }
 
-/* ---- environment --------------------------------------------------------------------------------------------------
- */
+/* ---- environment ------------------------------------------------------------------------- */
 
-void kl_doctor_environment(kl_doctor *d) {
+void kli_doctor_environment(kli_doctor *d) {
     static const char *const cripplers[][2] = {
-        {"OPENBLAS_CORETYPE", "unset OPENBLAS_CORETYPE: it makes OpenBLAS use another core's kernels"},
+        {"OPENBLAS_CORETYPE",
+         "unset OPENBLAS_CORETYPE: it makes OpenBLAS use another core's kernels"},
         {"BLIS_ARCH_TYPE", "unset BLIS_ARCH_TYPE: it makes BLIS use another core's kernels"}};
     for (size_t i = 0; i < KL_COUNT(cripplers); i++) {
         const char *value = getenv(cripplers[i][0]);
         if (value)
-            kl_doctor_add(d, "environment", cripplers[i][0], KL_DOCTOR_WEAK,
-                          kl_arena_printf(d->arena, "%s; the gate clears it for baselines", value), cripplers[i][1]);
+            kli_doctor_add(d, "environment", cripplers[i][0], KL_DOCTOR_WEAK,
+                           kl_arena_printf(d->arena, "%s; the gate clears it for baselines", value),
+                           cripplers[i][1]);
     }
 }

@@ -1,40 +1,44 @@
-/* effort.h - what the commands that spend have in common: model, budget, trial, store, as given on the command line.
- * SPDX-License-Identifier: Apache-2.0 */
+/* effort.h - what the commands that spend have in common: model, budget, trial, store, as given on
+ * the command line. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_COMMAND_EFFORT_H
 #define KL_COMMAND_EFFORT_H
 #include "command/command.h"
 #include <klineage/run.h>
 
 /* Errors: KL_EINVAL for --jobs 0. */
-KL_MUST_USE kl_err kl_effort_jobs(const kl_args *args, kl_error *e);
+KL_MUST_USE kl_err kli_effort_jobs(const kli_args *args, kl_error *e);
 /* --trial --store --spool --quick --arch --jobs: a run in which no model is asked. */
-KL_MUST_USE kl_err kl_effort_gates(kl_run_opts *out, kl_arena *a, const kl_args *args, const char *command,
-                                   kl_error *e);
-/* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the caller's to fill. */
-KL_MUST_USE kl_err kl_effort_run(kl_run_opts *out, kl_arena *a, const kl_args *args, const char *command, kl_error *e);
+KL_MUST_USE kl_err kli_effort_gates(kl_run_opts *out, kl_arena *a, const kli_args *args,
+                                    const char *command, kl_error *e);
+/* --model --priced-as --budget --budget-total --trial --store --spool --quick.  The identity is the
+ * caller's to fill. */
+KL_MUST_USE kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args *args,
+                                  const char *command, kl_error *e);
 /* Who judges: "local", or "spool:DIR" with --spool DIR. */
-const char *kl_effort_executor(kl_arena *a, const kl_args *args);
+const char *kli_effort_executor(kl_arena *a, const kli_args *args);
 /* Answers come out of a recording: its end is an end in order. */
-bool kl_effort_replays(const char *model);
-/* How alike does identical code run here now?  Says so when little will be decided, and goes on; with --wait-quiet it waits first.  To be
- * asked before anything is paid for.  Nothing is measured where the kernels run elsewhere (--spool), nor
- * for a run that goes on, to which it was said before: `run` NULL is none.  Errors: KL_EINTR. */
-KL_MUST_USE kl_err kl_effort_quiet(const kl_args *args, const kl_run *run, kl_error *e);
+bool kli_effort_replays(const char *model);
+/* How alike does identical code run here now?  Says so when little will be decided, and goes on;
+ * with --wait-quiet it waits first.  To be asked before anything is paid for.  Nothing is measured
+ * where the kernels run elsewhere (--spool), nor for a run that goes on, to which it was said
+ * before: `run` NULL is none.  Errors: KL_EINTR. */
+KL_MUST_USE kl_err kli_effort_quiet(const kli_args *args, const kl_run *run, kl_error *e);
 /* --wait-quiet alone, for commands that spend nothing. */
-KL_MUST_USE kl_err kl_effort_wait_quiet(const kl_args *args, kl_error *e);
+KL_MUST_USE kl_err kli_effort_wait_quiet(const kli_args *args, kl_error *e);
 /* --jobs --once. */
-kl_track_opts kl_effort_tracks(const kl_args *args);
+kl_track_opts kli_effort_tracks(const kli_args *args);
 /* Dollars of an option as micro-dollars; `otherwise` when it is not given.  Errors: KL_EINVAL. */
-KL_MUST_USE kl_err kl_effort_dollars(int64_t *microusd, const kl_args *args, kl_option_id id, int64_t otherwise,
-                                     kl_error *e);
+KL_MUST_USE kl_err kli_effort_dollars(int64_t *microusd, const kli_args *args, kli_option_id id,
+                                      int64_t otherwise, kl_error *e);
 /* A real number of an option. */
-KL_MUST_USE kl_err kl_effort_real(double *out, const kl_args *args, kl_option_id id, double otherwise, kl_error *e);
+KL_MUST_USE kl_err kli_effort_real(double *out, const kli_args *args, kli_option_id id,
+                                   double otherwise, kl_error *e);
 /* A count of an option, from 1 to `most`; `otherwise` when it is not given.  Errors: KL_EINVAL. */
-KL_MUST_USE kl_err kl_effort_count(int *out, const kl_args *args, kl_option_id id, int otherwise, int most,
-                                   kl_error *e);
+KL_MUST_USE kl_err kli_effort_count(int *out, const kli_args *args, kli_option_id id, int otherwise,
+                                    int most, kl_error *e);
 /* Does the ledger of the run hold a call whose tokens were counted from bytes? */
-KL_MUST_USE kl_err kl_effort_estimated(bool *out, kl_run *r, kl_arena *a, kl_error *e);
+KL_MUST_USE kl_err kli_effort_estimated(bool *out, kl_run *r, kl_arena *a, kl_error *e);
 /* "$1.23", with the run to look it up in. */
-void kl_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated);
+void kli_effort_spent(kl_buf *out, const kl_run *r, int64_t microusd, bool estimated);
 
 #endif

@@ -2,7 +2,7 @@
 #include "command/journal.h"
 #include <string.h>
 
-kl_err kl_journal_open(kl_store **out, kl_arena *a, const kl_args *args, kl_error *e) {
+kl_err kli_journal_open(kl_store **out, kl_arena *a, const kli_args *args, kl_error *e) {
     const char *named = args->values[KL_OPTION_STORE];
     return kl_store_open(out, named ? named : kl_store_default_path(a).ptr, e);
 }
@@ -10,14 +10,16 @@ kl_err kl_journal_open(kl_store **out, kl_arena *a, const kl_args *args, kl_erro
 static void suggest_lineage(kl_arena *a, kl_store *s, const char *what, kl_error *e) {
     kl_store_record *rows;
     size_t n;
-    kl_suggestion near;
+    kli_suggestion near;
     if (strchr(what, '/') || kl_store_record_list(&rows, &n, s, a, "lineage", kl_ignored())) return;
-    kl_suggest_start(&near, kl_str_of(what));
-    for (size_t i = 0; i < n; i++) kl_suggest_offer(&near, rows[i].name);
-    if (near.best.ptr) kl_hint(e, "did you mean %.*s? klineage lineage list shows all", KL_STR_ARG(near.best));
+    kli_suggest_start(&near, kl_str_of(what));
+    for (size_t i = 0; i < n; i++) kli_suggest_offer(&near, rows[i].name);
+    if (near.best.ptr)
+        kl_hint(e, "did you mean %.*s? klineage lineage list shows all", KL_STR_ARG(near.best));
 }
 
-kl_err kl_journal_lineage(kl_lineage *out, kl_arena *a, kl_store *s, const char *what, kl_error *e) {
+kl_err kli_journal_lineage(kl_lineage *out, kl_arena *a, kl_store *s, const char *what,
+                           kl_error *e) {
     const kl_err err = kl_lineage_load(out, a, s, what, e);
     if (err == KL_ENOENT) suggest_lineage(a, s, what, e);
     return err;

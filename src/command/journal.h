@@ -1,5 +1,5 @@
-/* journal.h - the store, as commands name it.  What is in it: klineage/store.h, and run/verdicts.h for verdicts.
- * SPDX-License-Identifier: Apache-2.0 */
+/* journal.h - the store, as commands name it.  What is in it: klineage/store.h, and run/verdicts.h
+ * for verdicts. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_COMMAND_JOURNAL_H
 #define KL_COMMAND_JOURNAL_H
 #include "command/command.h"
@@ -7,9 +7,10 @@
 #include <klineage/lineage.h>
 
 /* The file named by --store, or the default place; made when it is missing. */
-KL_MUST_USE kl_err kl_journal_open(kl_store **out, kl_arena *a, const kl_args *args, kl_error *e);
+KL_MUST_USE kl_err kli_journal_open(kl_store **out, kl_arena *a, const kli_args *args, kl_error *e);
 
 /* A lineage by file, name or id.  Errors: KL_ENOENT with the nearest name. */
-KL_MUST_USE kl_err kl_journal_lineage(kl_lineage *out, kl_arena *a, kl_store *s, const char *what, kl_error *e);
+KL_MUST_USE kl_err kli_journal_lineage(kl_lineage *out, kl_arena *a, kl_store *s, const char *what,
+                                       kl_error *e);
 
 #endif

@@ -1,9 +1,10 @@
 /* page_complete.c - completion scripts for bash, zsh and fish, from the table.
  *
- * Commands, options and the alternatives of choices are written into the script.  Names of tasks are asked for when
- * TAB is pressed (`klineage task list -q`, first word of each line), because they are data; so are the workloads of the
- * task that was typed.  Policies and providers of models are written into the script.  Everything else completes as a
- * file. SPDX-License-Identifier: Apache-2.0 */
+ * Commands, options and the alternatives of choices are written into the script.  Names of tasks
+ * are asked for when TAB is pressed (`klineage task list -q`, first word of each line), because
+ * they are data; so are the workloads of the task that was typed.  Policies and providers of models
+ * are written into the script.  Everything else completes as a file. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "command/command.h"
 #include <klineage/search.h>
 #include <string.h>
@@ -12,10 +13,12 @@ static void alternatives(kl_buf *out, const char *choice) {
     for (const char *p = choice; *p; p++) kl_buf_printf(out, "%c", *p == '|' ? ' ' : *p);
 }
 
-/* What the values of an option are, where the program knows them and the table does not; false: it does not either. */
-static bool known_values(kl_buf *out, const kl_option *o) {
+/* What the values of an option are, where the program knows them and the table does not; false: it
+ * does not either. */
+static bool known_values(kl_buf *out, const kli_option *o) {
     const bool policies = strcmp(o->name, "policy") == 0, models = strcmp(o->name, "model") == 0;
-    for (int i = 0; policies && kl_policy_each(i); i++) kl_buf_printf(out, "%s%s", i ? " " : "", kl_policy_each(i)->name);
+    for (int i = 0; policies && kl_policy_each(i); i++)
+        kl_buf_printf(out, "%s%s", i ? " " : "", kl_policy_each(i)->name);
     for (int i = 0; models && kl_provider_each(i); i++) {
         const kl_provider *p = kl_provider_each(i);
         kl_buf_printf(out, "%s%s%s", i ? " " : "", p->name, strchr(p->spec, ':') ? ":" : "");
@@ -23,38 +26,45 @@ static bool known_values(kl_buf *out, const kl_option *o) {
     return policies || models;
 }
 
-static bool takes_task(const kl_command *c) { return kl_str_starts(kl_str_of(c->usage), KL_S("TASK")); }
+static bool takes_task(const kl_command *c) {
+    return kl_str_starts(kl_str_of(c->usage), KL_S("TASK"));
+}
 
-/* ---- bash ----------------------------------------------------------------------------------------------------- */
+/* ---- bash -------------------------------------------------------------------------------- */
 
 static void bash_options(kl_buf *out, int command) {
-    for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_fits(kl_option_at(i), command)) kl_buf_printf(out, " --%s", kl_option_at(i)->name);
+    for (int i = 0; kli_option_at(i); i++)
+        if (kli_option_fits(kli_option_at(i), command))
+            kl_buf_printf(out, " --%s", kli_option_at(i)->name);
 }
 
 static void bash_choices(kl_buf *out) {
     kl_buf_add(out, KL_S("    case $previous in\n"));
-    for (int i = 0; kl_option_at(i); i++) {
-        const kl_option *o = kl_option_at(i);
+    for (int i = 0; kli_option_at(i); i++) {
+        const kli_option *o = kli_option_at(i);
         if (o->kind != KL_OPTION_IS_CHOICE) continue;
         kl_buf_printf(out, "    --%s) COMPREPLY=($(compgen -W \"", o->name);
         alternatives(out, o->value);
         kl_buf_add(out, KL_S("\" -- \"$word\")); return ;;\n"));
     }
-    for (int i = 0; kl_option_at(i); i++) {
+    for (int i = 0; kli_option_at(i); i++) {
         kl_buf values = {0};
-        if (known_values(&values, kl_option_at(i)))
-            kl_buf_printf(out, "    --%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); compopt -o nospace; return ;;\n",
-                          kl_option_at(i)->name, values.ptr);
+        if (known_values(&values, kli_option_at(i)))
+            kl_buf_printf(out,
+                          "    --%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); compopt -o "
+                          "nospace; return ;;\n",
+                          kli_option_at(i)->name, values.ptr);
         kl_buf_fini(&values);
     }
-    kl_buf_add(out, KL_S("    --task | -t) COMPREPLY=($(compgen -W \"$(_klineage_tasks)\" -- \"$word\")); return ;;\n"
-                         "    --workload) COMPREPLY=($(compgen -W \"$(_klineage_workloads $said)\" -- \"$word\")); return ;;\n"
+    kl_buf_add(out, KL_S("    --task | -t) COMPREPLY=($(compgen -W \"$(_klineage_tasks)\" -- "
+                         "\"$word\")); return ;;\n"
+                         "    --workload) COMPREPLY=($(compgen -W \"$(_klineage_workloads $said)\" "
+                         "-- \"$word\")); return ;;\n"
                          "    esac\n"));
 }
 
 static void bash_row(kl_buf *out, int command) {
-    const kl_command *c = kl_command_at(command);
+    const kl_command *c = kli_command_at(command);
     kl_buf_printf(out, "    \"%s \"*) options=\"", c->words);
     bash_options(out, command);
     kl_buf_printf(out, "\"; tasks=%d ;;\n", takes_task(c));
@@ -65,47 +75,54 @@ static void bash_words(kl_buf *out) {
     kl_buf_add(out, KL_S("        options=\""));
     bash_options(out, -1);
     kl_buf_add(out, KL_S("\"\n        local names=\"\n"));
-    for (int i = 0; kl_command_at(i); i++) kl_buf_printf(out, "%s\n", kl_command_at(i)->words);
+    for (int i = 0; kli_command_at(i); i++) kl_buf_printf(out, "%s\n", kli_command_at(i)->words);
     kl_buf_add(out, KL_S("\"\n        if [[ $word != -* ]]; then\n"
-                         "            names=$(grep \"^$said\" <<<\"$names\" | cut -c\"$((${#said} + 1))\"- | cut -d' ' "
+                         "            names=$(grep \"^$said\" <<<\"$names\" | cut -c\"$((${#said} "
+                         "+ 1))\"- | cut -d' ' "
                          "-f1 | sort -u)\n"
                          "            COMPREPLY=($(compgen -W \"$names\" -- \"$word\"))\n"
                          "            return\n        fi ;;\n"));
 }
 
-void kl_page_bash(kl_buf *out) {
-    kl_buf_add(out, KL_S("# bash completion for klineage; generated by `klineage --generate complete-bash`\n"
-                         "_klineage_program() { \"${COMP_WORDS[0]/#\\~/$HOME}\" \"$@\" 2>/dev/null; }\n"
-                         "_klineage_tasks() { _klineage_program task list -q | cut -d' ' -f1; }\n"
-                         "_klineage_workloads() { # the words typed so far: the first that is a task has them\n"
-                         "    local name\n"
-                         "    for name in \"$@\"; do\n"
-                         "        _klineage_program task show \"$name\" | awk '/^workloads/{on=1; next} /^$/{on=0} on && !/hidden/{print $1}'\n"
-                         "    done\n"
-                         "}\n"
-                         "_klineage() {\n"
-                         "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} said=\"\" "
-                         "options=\"\" tasks=0 i\n"
-                         "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-                         "        [[ ${COMP_WORDS[i]} == -* ]] || said+=\"${COMP_WORDS[i]} \"\n"
-                         "    done\n"));
+void kli_page_bash(kl_buf *out) {
+    kl_buf_add(
+        out,
+        KL_S("# bash completion for klineage; generated by `klineage --generate complete-bash`\n"
+             "_klineage_program() { \"${COMP_WORDS[0]/#\\~/$HOME}\" \"$@\" 2>/dev/null; }\n"
+             "_klineage_tasks() { _klineage_program task list -q | cut -d' ' -f1; }\n"
+             "_klineage_workloads() { # the words typed so far: the first that is a task has them\n"
+             "    local name\n"
+             "    for name in \"$@\"; do\n"
+             "        _klineage_program task show \"$name\" | awk '/^workloads/{on=1; next} "
+             "/^$/{on=0} on && !/hidden/{print $1}'\n"
+             "    done\n"
+             "}\n"
+             "_klineage() {\n"
+             "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} "
+             "said=\"\" "
+             "options=\"\" tasks=0 i\n"
+             "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+             "        [[ ${COMP_WORDS[i]} == -* ]] || said+=\"${COMP_WORDS[i]} \"\n"
+             "    done\n"));
     bash_choices(out);
     kl_buf_add(out, KL_S("    case $said in\n"));
-    for (int i = 0; kl_command_at(i); i++) bash_row(out, i);
+    for (int i = 0; kli_command_at(i); i++) bash_row(out, i);
     kl_buf_add(out, KL_S("    *)\n"));
     bash_words(out);
-    kl_buf_add(out, KL_S("    esac\n"
-                         "    if [[ $word == -* ]]; then\n"
-                         "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-                         "        return\n"
-                         "    fi\n"
-                         "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
-                         "    ((tasks)) && COMPREPLY+=($(compgen -W \"$(_klineage_tasks)\" -- \"$word\"))\n"
-                         "}\n"
-                         "complete -o filenames -F _klineage klineage\n"));
+    kl_buf_add(
+        out,
+        KL_S("    esac\n"
+             "    if [[ $word == -* ]]; then\n"
+             "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+             "        return\n"
+             "    fi\n"
+             "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+             "    ((tasks)) && COMPREPLY+=($(compgen -W \"$(_klineage_tasks)\" -- \"$word\"))\n"
+             "}\n"
+             "complete -o filenames -F _klineage klineage\n"));
 }
 
-/* ---- zsh ------------------------------------------------------------------------------------------------------ */
+/* ---- zsh --------------------------------------------------------------------------------- */
 
 /* Brackets end a description, colons separate fields, a quote ends the word. */
 static void zsh_text(kl_buf *out, const char *text) {
@@ -119,7 +136,7 @@ static void zsh_text(kl_buf *out, const char *text) {
     }
 }
 
-static void zsh_option(kl_buf *out, const kl_option *o) {
+static void zsh_option(kl_buf *out, const kli_option *o) {
     kl_buf_printf(out, " \\\n        '%s--%s[", o->kind == KL_OPTION_IS_REPEAT ? "*" : "", o->name);
     zsh_text(out, o->doc);
     kl_buf_add(out, KL_S("]"));
@@ -133,29 +150,31 @@ static void zsh_option(kl_buf *out, const kl_option *o) {
         for (const char *v = values.ptr; *v; v++) kl_buf_printf(out, *v == ':' ? "\\:" : "%c", *v);
         kl_buf_add(out, KL_S(")"));
     } else if (o->kind != KL_OPTION_IS_FLAG) {
-        kl_buf_printf(out, ":%s:%s", o->name, strcmp(o->name, "task") == 0 ? "_klineage_tasks" : "_files");
+        kl_buf_printf(out, ":%s:%s", o->name,
+                      strcmp(o->name, "task") == 0 ? "_klineage_tasks" : "_files");
     }
     kl_buf_fini(&values);
     kl_buf_add(out, KL_S("'"));
 }
 
 static void zsh_row(kl_buf *out, int command) {
-    const kl_command *c = kl_command_at(command);
+    const kl_command *c = kli_command_at(command);
     kl_buf_printf(out, "    '%s') _arguments", c->words);
-    for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_fits(kl_option_at(i), command)) zsh_option(out, kl_option_at(i));
+    for (int i = 0; kli_option_at(i); i++)
+        if (kli_option_fits(kli_option_at(i), command)) zsh_option(out, kli_option_at(i));
     if (takes_task(c)) kl_buf_add(out, KL_S(" \\\n        '1:task:_klineage_tasks'"));
     kl_buf_add(out, KL_S(" \\\n        '*:file:_files' ;;\n"));
 }
 
-void kl_page_zsh(kl_buf *out) {
+void kli_page_zsh(kl_buf *out) {
     kl_buf_add(out, KL_S("#compdef klineage\n# generated by `klineage --generate complete-zsh`\n"
-                         "_klineage_tasks() { _files -/; compadd -- ${(f)\"$(klineage task list -q 2>/dev/null | cut "
+                         "_klineage_tasks() { _files -/; compadd -- ${(f)\"$(klineage task list -q "
+                         "2>/dev/null | cut "
                          "-d' ' -f1)\"} }\n"
                          "_klineage() {\n    local -a names\n    names=(\n"));
-    for (int i = 0; kl_command_at(i); i++) {
-        kl_buf_printf(out, "        '%s:", kl_command_at(i)->words);
-        zsh_text(out, kl_command_at(i)->summary);
+    for (int i = 0; kli_command_at(i); i++) {
+        kl_buf_printf(out, "        '%s:", kli_command_at(i)->words);
+        zsh_text(out, kli_command_at(i)->summary);
         kl_buf_add(out, KL_S("'\n"));
     }
     kl_buf_add(out, KL_S("    )\n"
@@ -176,14 +195,14 @@ void kl_page_zsh(kl_buf *out) {
                          "        words=(${words[2,-1]}); (( CURRENT -= 1 ))\n"
                          "    fi\n"
                          "    case $said in\n"));
-    for (int i = 0; kl_command_at(i); i++) zsh_row(out, i);
+    for (int i = 0; kli_command_at(i); i++) zsh_row(out, i);
     kl_buf_add(out, KL_S("    *) _arguments"));
-    for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_fits(kl_option_at(i), -1)) zsh_option(out, kl_option_at(i));
+    for (int i = 0; kli_option_at(i); i++)
+        if (kli_option_fits(kli_option_at(i), -1)) zsh_option(out, kli_option_at(i));
     kl_buf_add(out, KL_S(" ;;\n    esac\n}\n_klineage \"$@\"\n"));
 }
 
-/* ---- fish ----------------------------------------------------------------------------------------------------- */
+/* ---- fish -------------------------------------------------------------------------------- */
 
 static void fish_text(kl_buf *out, const char *text) {
     kl_buf_add(out, KL_S("'"));
@@ -200,7 +219,7 @@ static void fish_condition(kl_buf *out, const char *words) {
     kl_buf_add(out, KL_S("'"));
 }
 
-static void fish_option(kl_buf *out, const kl_option *o, const char *words) {
+static void fish_option(kl_buf *out, const kli_option *o, const char *words) {
     kl_buf_add(out, KL_S("complete -c klineage "));
     if (words) fish_condition(out, words);
     kl_buf_printf(out, " -l %s", o->name);
@@ -224,18 +243,19 @@ static void fish_option(kl_buf *out, const kl_option *o, const char *words) {
 }
 
 static void fish_command(kl_buf *out, int command) {
-    const kl_command *c = kl_command_at(command);
+    const kl_command *c = kli_command_at(command);
     const char *gap = strchr(c->words, ' ');
     kl_buf_add(out, KL_S("complete -c klineage -f "));
     if (gap)
-        kl_buf_printf(out, "-n '__fish_seen_subcommand_from %.*s' -a %s -d ", (int)(gap - c->words), c->words, gap + 1);
+        kl_buf_printf(out, "-n '__fish_seen_subcommand_from %.*s' -a %s -d ", (int)(gap - c->words),
+                      c->words, gap + 1);
     else
         kl_buf_printf(out, "-n __fish_use_subcommand -a %s -d ", c->words);
     fish_text(out, c->summary);
     kl_buf_add(out, KL_S("\n"));
-    for (int i = 0; kl_option_at(i); i++) {
-        const kl_option *o = kl_option_at(i);
-        if (o->commands != KL_EVERY && kl_option_fits(o, command)) fish_option(out, o, c->words);
+    for (int i = 0; kli_option_at(i); i++) {
+        const kli_option *o = kli_option_at(i);
+        if (o->commands != KL_EVERY && kli_option_fits(o, command)) fish_option(out, o, c->words);
     }
     if (!takes_task(c)) return;
     kl_buf_add(out, KL_S("complete -c klineage "));
@@ -243,13 +263,15 @@ static void fish_command(kl_buf *out, int command) {
     kl_buf_add(out, KL_S(" -a '(__klineage_tasks)'\n"));
 }
 
-void kl_page_fish(kl_buf *out) {
-    kl_buf_add(out,
-               KL_S("# fish completion for klineage; generated by `klineage --generate complete-fish`\n"
-                    "function __klineage_tasks\n    klineage task list -q 2>/dev/null | string split -f1 ' '\nend\n"
-                    "complete -c klineage -f -n __fish_use_subcommand -a 'task kernel verdict'\n"));
-    for (int i = 0; kl_command_at(i); i++) fish_command(out, i);
-    for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_at(i)->commands == UINT64_MAX || kl_option_at(i)->commands == KL_ALONE)
-            fish_option(out, kl_option_at(i), NULL);
+void kli_page_fish(kl_buf *out) {
+    kl_buf_add(
+        out,
+        KL_S("# fish completion for klineage; generated by `klineage --generate complete-fish`\n"
+             "function __klineage_tasks\n    klineage task list -q 2>/dev/null | string split -f1 "
+             "' '\nend\n"
+             "complete -c klineage -f -n __fish_use_subcommand -a 'task kernel verdict'\n"));
+    for (int i = 0; kli_command_at(i); i++) fish_command(out, i);
+    for (int i = 0; kli_option_at(i); i++)
+        if (kli_option_at(i)->commands == UINT64_MAX || kli_option_at(i)->commands == KL_ALONE)
+            fish_option(out, kli_option_at(i), NULL);
 }

@@ -1,8 +1,8 @@
 /* page_help.c - help on a terminal: the overview, one command, one topic.
  *
- * Examples come before options, because most readers copy a line.  Not here: the same text for man, markdown and shells
- * (page_man.c, page_reference.c, page_complete.c).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Examples come before options, because most readers copy a line.  Not here: the same text for man,
+ * markdown and shells (page_man.c, page_reference.c, page_complete.c). SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "command/command.h"
 #include <klineage/search.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
     }
 }
 
-void kl_page_wrap(kl_buf *out, int indent, kl_str text) {
+void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
     for (bool first = true; text.len; first = false) {
         const char *gap = memmem(text.ptr, text.len, "\n\n", 2);
         kl_str paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
@@ -77,40 +77,43 @@ static void two_columns(kl_buf *out, kl_str left, size_t column, const char *rig
     wrap_words(out, column, column, kl_str_of(right));
 }
 
-static void option_row(kl_buf *out, const kl_option *o) {
+static void option_row(kl_buf *out, const kli_option *o) {
     kl_buf left = {0};
     if (o->letter) kl_buf_printf(&left, "-%c, ", o->letter);
-    kl_buf_printf(&left, "--%s%s%s", o->name, o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "", o->value);
+    kl_buf_printf(&left, "--%s%s%s", o->name,
+                  o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "", o->value);
     two_columns(out, kl_buf_str(&left), OPTION_COLUMN, o->doc);
     kl_buf_fini(&left);
 }
 
-static void options_of(kl_buf *out, int command, bool common) {
-    for (int i = 0; kl_option_at(i); i++) {
-        const kl_option *o = kl_option_at(i);
-        if (kl_option_fits(o, command) && (o->commands == KL_EVERY) == common) option_row(out, o);
+static void page_help_options_of(kl_buf *out, int command, bool common) {
+    for (int i = 0; kli_option_at(i); i++) {
+        const kli_option *o = kli_option_at(i);
+        if (kli_option_fits(o, command) && (o->commands == KL_EVERY) == common) option_row(out, o);
     }
 }
 
 static bool has_own_options(int command) {
-    for (int i = 0; kl_option_at(i); i++)
-        if (kl_option_at(i)->commands != KL_EVERY && kl_option_fits(kl_option_at(i), command)) return true;
+    for (int i = 0; kli_option_at(i); i++)
+        if (kli_option_at(i)->commands != KL_EVERY && kli_option_fits(kli_option_at(i), command))
+            return true;
     return false;
 }
 
-void kl_page_overview(kl_buf *out) {
-    kl_buf_add(out,
-               KL_S("klineage - a referee for compute kernels: compiles, checks and times a candidate, and accepts "
-                   "or rejects it\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
-    for (int i = 0; kl_command_at(i); i++) {
-        const kl_command *c = kl_command_at(i);
+void kli_page_overview(kl_buf *out) {
+    kl_buf_add(out, KL_S("klineage - a referee for compute kernels: compiles, checks and times a "
+                         "candidate, and accepts "
+                         "or rejects it\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
+    for (int i = 0; kli_command_at(i); i++) {
+        const kl_command *c = kli_command_at(i);
         two_columns(out, kl_str_of(c->words), 18, c->summary);
     }
     kl_buf_add(out, KL_S("\ntopics (klineage help TOPIC)\n"));
-    for (int i = 0; kl_topic_at(i); i++) two_columns(out, kl_str_of(kl_topic_at(i)->name), 18, kl_topic_at(i)->summary);
+    for (int i = 0; kli_topic_at(i); i++)
+        two_columns(out, kl_str_of(kli_topic_at(i)->name), 18, kli_topic_at(i)->summary);
     kl_buf_add(out, KL_S("\noptions of every command\n"));
-    options_of(out, KL_COMMAND_HELP, true);
-    options_of(out, -1, false);
+    page_help_options_of(out, KL_COMMAND_HELP, true);
+    page_help_options_of(out, -1, false);
     kl_buf_add(out, KL_S("\nfirst steps\n"));
     two_columns(out, KL_S("klineage doctor"), 44, "what this machine can do");
     two_columns(out, KL_S("klineage gate gemm tasks/gemm/naive.c"), 44, "a first verdict");
@@ -118,34 +121,34 @@ void kl_page_overview(kl_buf *out) {
 
 static void examples_of(kl_buf *out, int command) {
     kl_buf_add(out, KL_S("\nexamples\n"));
-    for (int i = 0; kl_example_at(i); i++) {
-        const kl_example *x = kl_example_at(i);
+    for (int i = 0; kli_example_at(i); i++) {
+        const kli_example *x = kli_example_at(i);
         if ((int)x->command == command) kl_buf_printf(out, "  # %s\n  %s\n", x->doc, x->line);
     }
 }
 
-void kl_page_command(kl_buf *out, int command, bool full) {
-    const kl_command *c = kl_command_at(command);
+void kli_page_command(kl_buf *out, int command, bool full) {
+    const kl_command *c = kli_command_at(command);
     KL_ASSERT(c != NULL);
-    kl_buf_printf(out, "klineage %s - %s\n\nusage: klineage %s%s%s [OPTIONS]\n", c->words, c->summary, c->words,
-                  c->usage[0] ? " " : "", c->usage);
+    kl_buf_printf(out, "klineage %s - %s\n\nusage: klineage %s%s%s [OPTIONS]\n", c->words,
+                  c->summary, c->words, c->usage[0] ? " " : "", c->usage);
     if (full) examples_of(out, command);
     if (full) {
         kl_buf_add(out, KL_S("\n"));
-        kl_page_wrap(out, 0, kl_str_of(c->text));
+        kli_page_wrap(out, 0, kl_str_of(c->text));
     }
     if (has_own_options(command)) {
         kl_buf_add(out, KL_S("\noptions\n"));
-        options_of(out, command, false);
+        page_help_options_of(out, command, false);
     }
     kl_buf_add(out, full ? KL_S("\noptions of every command\n")
                          : KL_S("\nmore: --help; options of every command: klineage help\n"));
-    if (full) options_of(out, command, true);
+    if (full) page_help_options_of(out, command, true);
 }
 
 static void exit_codes(kl_buf *out) {
-    for (int i = 0; kl_exit_at(i); i++) {
-        const kl_exit *x = kl_exit_at(i);
+    for (int i = 0; kli_exit_at(i); i++) {
+        const kli_exit *x = kli_exit_at(i);
         kl_buf left = {0};
         kl_buf_printf(&left, "%3d  %s", x->code, x->name);
         two_columns(out, kl_buf_str(&left), 22, x->doc);
@@ -153,7 +156,7 @@ static void exit_codes(kl_buf *out) {
     }
 }
 
-static void policies(kl_buf *out) {
+static void page_help_policies(kl_buf *out) {
     for (int i = 0; kl_policy_each(i); i++) {
         const kl_policy *p = kl_policy_each(i);
         kl_buf_printf(out, "%s%s (%s)\n", i ? "\n" : "", p->name, p->source);
@@ -168,34 +171,36 @@ static void policies(kl_buf *out) {
     }
 }
 
-static void surfaces(kl_buf *out) {
+static void page_help_surfaces(kl_buf *out) {
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
         kl_buf left = {0}, right = {0};
         kl_buf_printf(&left, "%-9s %s", s->name, s->suffix);
         if (s->backends[0])
-            kl_buf_printf(&right, "for a %s; assurance %c at best", s->on == KL_ON_GPU ? "gpu" : "cpu", s->assurance);
+            kl_buf_printf(&right, "for a %s; assurance %c at best",
+                          s->on == KL_ON_GPU ? "gpu" : "cpu", s->assurance);
         else
             kl_buf_add(&right, KL_S("files parse and plan; nothing in this build runs them"));
-        if (kl_surface_has_directive(s, KL_S("surface"))) kl_buf_printf(&right, "; a file says `%s surface %s`", s->comment, s->name);
+        if (kl_surface_has_directive(s, KL_S("surface")))
+            kl_buf_printf(&right, "; a file says `%s surface %s`", s->comment, s->name);
         two_columns(out, kl_buf_str(&left), 18, right.ptr);
         kl_buf_fini(&left);
         kl_buf_fini(&right);
     }
 }
 
-void kl_page_topic(kl_buf *out, const kl_topic *topic) {
+void kli_page_topic(kl_buf *out, const kli_topic *topic) {
     kl_buf_printf(out, "%s - %s\n\n", topic->name, topic->summary);
     if (topic->text) {
-        kl_page_wrap(out, 0, kl_str_of(topic->text));
+        kli_page_wrap(out, 0, kl_str_of(topic->text));
     } else if (strcmp(topic->name, "exit-codes") == 0) {
         exit_codes(out);
     } else if (strcmp(topic->name, "policies") == 0) {
-        policies(out);
+        page_help_policies(out);
     } else if (strcmp(topic->name, "surfaces") == 0) {
-        surfaces(out);
+        page_help_surfaces(out);
     } else {
-        for (int i = 0; kl_variable_at(i); i++)
-            two_columns(out, kl_str_of(kl_variable_at(i)->name), 18, kl_variable_at(i)->doc);
+        for (int i = 0; kli_variable_at(i); i++)
+            two_columns(out, kl_str_of(kli_variable_at(i)->name), 18, kli_variable_at(i)->doc);
     }
 }

@@ -1,29 +1,30 @@
-/* request_test.c - what is named on the command line is found, and what is not comes with the word that was meant.
- * SPDX-License-Identifier: Apache-2.0 */
+/* request_test.c - what is named on the command line is found, and what is not comes with the word
+ * that was meant. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "base/fs.h"
 #include "kit/kit.h"
 #include <stdlib.h>
 
-#define KERNEL "//! param BM = 8 {8, 16}\n//! launch gemm args(x, weight, y, M, N, K)\nvoid gemm(void) {}\n"
+#define KERNEL                                                                                     \
+    "//! param BM = 8 {8, 16}\n//! launch gemm args(x, weight, y, M, N, K)\nvoid gemm(void) {}\n"
 
 static kl_task *gemm;
 
 static int set_up(void **state) {
     kit_set_up(state);
     setenv("KLINEAGE_TASKS", KL_TEST_ROOT "/tasks", 1);
-    assert_ok(kl_request_task(&gemm, arena, "gemm", &e));
+    assert_ok(kli_request_task(&gemm, arena, "gemm", &e));
     return 0;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
-/* ---- kernels ------------------------------------------------------------------------------------------------ */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static kl_err kernel(kl_kernel **out, kl_error *refusal, const char *path, const char *param) {
     const char *params[] = {param, NULL};
     e = *refusal = (kl_error){0};
-    return kl_request_kernel(out, refusal, arena, path, param ? params : NULL, &e);
+    return kli_request_kernel(out, refusal, arena, path, param ? params : NULL, &e);
 }
 
 static void test_request_kernel__a_file_is_read(void **state) {
@@ -53,8 +54,9 @@ static void test_request_kernel__a_wrong_request_is_an_error(void **state) {
     static const struct {
         kl_err err;
         const char *path, *param;
-    } rows[] = {{KL_ENOENT, "nowhere.c", NULL},    {KL_EINVAL, ".", NULL},         {KL_EINVAL, "notes.txt", NULL},
-                {KL_EINVAL, "k.c", "CM=16"},       {KL_EINVAL, "k.c", "BM=many"},  {KL_ENOENT, "4-nothing.diff", NULL}};
+    } rows[] = {{KL_ENOENT, "nowhere.c", NULL}, {KL_EINVAL, ".", NULL},
+                {KL_EINVAL, "notes.txt", NULL}, {KL_EINVAL, "k.c", "CM=16"},
+                {KL_EINVAL, "k.c", "BM=many"},  {KL_ENOENT, "4-nothing.diff", NULL}};
     kl_kernel *k;
     kl_error refusal;
     kit_write("k.c", KERNEL);
@@ -73,26 +75,26 @@ static void test_request_kernel__params_of_a_malformed_kernel_are_not_the_mistak
     assert_null(k);
 }
 
-/* ---- tasks and shapes --------------------------------------------------------------------------------------- */
+/* ---- tasks and shapes -------------------------------------------------------------------- */
 
 static void test_request_task__the_nearest_name_is_offered(void **state) {
     (void)state;
     kl_task *t;
     kl_str *paths;
     size_t n;
-    assert_err(KL_ENOENT, kl_request_task(&t, arena, "gemmm", &e));
+    assert_err(KL_ENOENT, kli_request_task(&t, arena, "gemmm", &e));
     assert_contains(e.hint, "gemm");
     e = (kl_error){0};
-    assert_err(KL_ENOENT, kl_request_task(&t, arena, "nothing_like_it", &e));
+    assert_err(KL_ENOENT, kli_request_task(&t, arena, "nothing_like_it", &e));
     assert_contains(e.hint, "klineage task list");
-    assert_ok(kl_request_tasks(&paths, &n, arena, &e));
+    assert_ok(kli_request_tasks(&paths, &n, arena, &e));
     assert_true(n >= 8);
-    for (size_t i = 0; i < n; i++) assert_ok(kl_request_task(&t, arena, paths[i].ptr, &e));
+    for (size_t i = 0; i < n; i++) assert_ok(kli_request_task(&t, arena, paths[i].ptr, &e));
 }
 
-static kl_err workload(const kl_workload **out, kl_host_kind on, const char *wish) {
+static kl_err workload(const kl_workload **out, kl_host_kind on, const char *requested) {
     e = (kl_error){0};
-    return kl_request_workload(out, arena, gemm, on, wish, &e);
+    return kli_request_workload(out, arena, gemm, on, requested, &e);
 }
 
 static void test_request_workload__by_name_by_sizes_or_the_first(void **state) {
@@ -120,13 +122,13 @@ static void test_request_workload__refuses_what_is_not_there(void **state) {
     }
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------ */
+/* ---- options ----------------------------------------------------------------------------- */
 
-static kl_err options(kl_gate_opts *out, kl_option_id id, const char *value) {
-    kl_args args = {.command = KL_COMMAND_GATE};
+static kl_err options(kl_gate_opts *out, kli_option_id id, const char *value) {
+    kli_args args = {.command = KL_COMMAND_GATE};
     args.values[id] = value;
     e = (kl_error){0};
-    return kl_request_options(out, arena, &args, gemm, KL_ON_CPU, &e);
+    return kli_request_options(out, arena, &args, gemm, KL_ON_CPU, &e);
 }
 
 static void test_request_options__say_what_was_typed(void **state) {

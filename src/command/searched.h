@@ -11,12 +11,12 @@ typedef struct {
     bool estimated;         /* tokens of a call were counted from bytes */
     bool improved;          /* one of them proved to be faster than its start */
     int ended, failed, waiting;
-} kl_searched;
+} kli_searched;
 
 /* A line and a row for each track, those that failed or wait included. */
-KL_MUST_USE kl_err kl_searched_show(kl_searched *out, kl_buf *text, kl_arena *a, kl_run *run,
-                                    const kl_experiment_track *tracks, int n, kl_error *e);
+KL_MUST_USE kl_err kli_searched_show(kli_searched *out, kl_buf *text, kl_arena *a, kl_run *run,
+                                     const kl_experiment_track *tracks, int n, kl_error *e);
 /* Name of the file for a track's best kernel: "softmax-klineage-1.c". */
-kl_str kl_searched_file(kl_arena *a, const kl_experiment_track *t);
+kl_str kli_searched_file(kl_arena *a, const kl_experiment_track *t);
 
 #endif

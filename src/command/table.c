@@ -8,7 +8,8 @@
 #define ALONE KL_ALONE
 
 static const kl_command command_table[] = {
-#define COMMAND(id, function, words, usage, min, max, summary, text) {words, usage, min, max, summary, text, function},
+#define COMMAND(id, function, words, usage, min, max, summary, text)                               \
+    {words, usage, min, max, summary, text, function},
 #include "command/commands.def"
 };
 
@@ -20,54 +21,57 @@ static const char surface_names[] =
     ;
 #define SURFACES (surface_names + 1)
 
-static const kl_option option_table[] = {
-#define OPTION(id, name, letter, kind, value, commands, doc) {name, letter, KL_OPTION_IS_##kind, value, commands, doc},
+static const kli_option table_option_table[] = {
+#define OPTION(id, name, letter, kind, value, commands, doc)                                       \
+    {name, letter, KL_OPTION_IS_##kind, value, commands, doc},
 #include "command/commands.def"
 };
 
-static const kl_exit exit_table[] = {
+static const kli_exit exit_table[] = {
 #define EXIT(code, name, doc) {code, name, doc},
 #include "command/commands.def"
 };
 
-static const kl_example example_table[] = {
+static const kli_example example_table[] = {
 #define EXAMPLE(id, line, doc) {KL_COMMAND_##id, line, doc},
 #include "command/commands.def"
 };
 
-static const kl_topic topic_table[] = {
+static const kli_topic topic_table[] = {
 #define TOPIC(name, summary, text) {name, summary, text},
 #include "command/commands.def"
 };
 
-static const kl_variable variable_table[] = {
+static const kli_variable variable_table[] = {
 #define VARIABLE(name, doc) {name, doc},
 #include "command/commands.def"
 };
 
 #define ROW(table, i) ((i) >= 0 && (size_t)(i) < KL_COUNT(table) ? &(table)[i] : NULL)
 
-const kl_command *kl_command_at(int id) { return ROW(command_table, id); }
-const kl_option *kl_option_at(int id) { return ROW(option_table, id); }
-const kl_exit *kl_exit_at(int i) { return ROW(exit_table, i); }
-const kl_example *kl_example_at(int i) { return ROW(example_table, i); }
-const kl_topic *kl_topic_at(int i) { return ROW(topic_table, i); }
-const kl_variable *kl_variable_at(int i) { return ROW(variable_table, i); }
+const kl_command *kli_command_at(int id) { return ROW(command_table, id); }
+const kli_option *kli_option_at(int id) { return ROW(table_option_table, id); }
+const kli_exit *kli_exit_at(int i) { return ROW(exit_table, i); }
+const kli_example *kli_example_at(int i) { return ROW(example_table, i); }
+const kli_topic *kli_topic_at(int i) { return ROW(topic_table, i); }
+const kli_variable *kli_variable_at(int i) { return ROW(variable_table, i); }
 
-bool kl_option_fits(const kl_option *o, int command) { return o->commands & (command < 0 ? KL_ALONE : UINT64_C(1) << command); }
+bool kli_option_fits(const kli_option *o, int command) {
+    return o->commands & (command < 0 ? KL_ALONE : UINT64_C(1) << command);
+}
 
-uint64_t kl_args_number(const kl_args *a, kl_option_id id, uint64_t otherwise) {
+uint64_t kli_args_number(const kli_args *a, kli_option_id id, uint64_t otherwise) {
     return a->values[id] ? strtoull(a->values[id], NULL, 10) : otherwise;
 }
 
-void kl_result_fini(kl_result *r) {
+void kli_result_fini(kli_command_result *r) {
     if (!r) return;
     kl_buf_fini(&r->text);
     json_decref(r->json);
     r->json = NULL;
 }
 
-int kl_exit_of_error(kl_err code) {
+int kli_exit_of_error(kl_err code) {
     switch (code) {
     case KL_OK:
         return 0;

@@ -1,5 +1,6 @@
-/* conformance_test.c - what every executor owes, whoever judges for it: the same verdicts on the same kernels, ids that
- * name one job, answers that wait to be fetched.  Rows of the table, and 64 simulated workers.
+/* conformance_test.c - what every executor owes, whoever judges for it: the same verdicts on the
+ * same kernels, ids that name one job, answers that wait to be fetched.  Rows of the table, and 64
+ * simulated workers.
  *
  * A new row is tested by being one; where a worker is needed, open_row says who.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -28,7 +29,7 @@ static struct {
 } s;
 static kl_error e;
 
-/* ---- who works for whom -------------------------------------------------------------------------------------------- */
+/* ---- who works for whom ------------------------------------------------------------------ */
 
 /* A worker that does what comes until it is ended. */
 static void work_on_spool(const char *dir) {
@@ -37,7 +38,7 @@ static void work_on_spool(const char *dir) {
     for (;;) {
         int done, failed;
         kl_error own = {0};
-        if (kl_fs_is_dir(dir) && !kl_executor_open(&here, "local", &own)) {
+        if (kli_fs_is_dir(dir) && !kl_executor_open(&here, "local", &own)) {
             (void)!kl_spool_work(dir, here, &done, &failed, &own);
             kl_executor_close(here);
         }
@@ -48,7 +49,7 @@ static void work_on_spool(const char *dir) {
 /* Open a row in the test's own folder, with somebody to work for it. */
 static void open_row(const kl_executor_ops *ops) {
     const bool folder = strcmp(ops->name, "spool") == 0;
-    const char *dir = kl_fs_join(s.arena, s.dir, ops->name).ptr;
+    const char *dir = kli_fs_join(s.arena, s.dir, ops->name).ptr;
     s.ops = ops;
     assert_ok(kl_executor_open_ops(&s.x, ops, folder ? dir : "", &e));
     if (!folder) return;
@@ -66,11 +67,13 @@ static void close_row(void) {
     kl_executor_close(s.x);
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------------------------------ */
+/* ---- jobs -------------------------------------------------------------------------------- */
 
 static kl_gate_job job_of(const kl_kernel *k, uint64_t seed) {
     return (kl_gate_job){
-        .task = s.task, .kernel = k, .opts = {.workload = "tiny", .check_only = true, .quick = true, .seed = seed}};
+        .task = s.task,
+        .kernel = k,
+        .opts = {.workload = "tiny", .check_only = true, .quick = true, .seed = seed}};
 }
 
 static void submit(char id[65], const kl_kernel *k, uint64_t seed) {
@@ -92,13 +95,13 @@ static void expect(const char *id, const kl_kernel *k, kl_outcome outcome) {
     kl_verdict v;
     assert_ok(fetch(&v, id));
     if (v.outcome != outcome)
-        fail_msg("%s: %s, not %s: %.*s", s.ops->name, kl_outcome_name(v.outcome), kl_outcome_name(outcome),
-                 KL_STR_ARG(v.why));
+        fail_msg("%s: %s, not %s: %.*s", s.ops->name, kl_outcome_name(v.outcome),
+                 kl_outcome_name(outcome), KL_STR_ARG(v.why));
     assert_str(v.kernel_hash, k->hash);
     assert_str(v.task, "gemm");
 }
 
-/* ---- what every row owes --------------------------------------------------------------------------------------------- */
+/* ---- what every row owes ----------------------------------------------------------------- */
 
 static void keys_name_the_question(void) {
     const kl_gate_job jobs[] = {job_of(s.right, 1), job_of(s.wrong, 1), job_of(s.right, 2)};
@@ -116,9 +119,9 @@ static void verdicts_are_the_gates(void) {
     submit(right, s.right, 1);
     submit(wrong, s.wrong, 1);
     submit(broken, s.broken, 1);
-    expect(broken, s.broken, KL_NO_COMPILE); /* not in the order of submission */
-    expect(wrong, s.wrong, KL_WRONG);
-    expect(right, s.right, KL_PASS);
+    expect(broken, s.broken, KL_OUTCOME_NO_COMPILE); /* not in the order of submission */
+    expect(wrong, s.wrong, KL_OUTCOME_WRONG);
+    expect(right, s.right, KL_OUTCOME_PASS);
 }
 
 static void one_job_however_often_it_is_submitted(void) {
@@ -128,9 +131,10 @@ static void one_job_however_often_it_is_submitted(void) {
     submit(second, s.right, 3);
     assert_string_equal(first, second);
     assert_ok(fetch(&v, first));
-    assert_int_equal(v.outcome, KL_PASS);
+    assert_int_equal(v.outcome, KL_OUTCOME_PASS);
     if (!s.ops->keeps) {
-        assert_err(KL_ENOENT, kl_executor_poll(&w, s.x, s.arena, first, &e)); /* the next one measures anew */
+        assert_err(KL_ENOENT,
+                   kl_executor_poll(&w, s.x, s.arena, first, &e)); /* the next one measures anew */
         return;
     }
     assert_ok(kl_executor_poll(&w, s.x, s.arena, first, &e));
@@ -149,7 +153,7 @@ static void cancelled_jobs_can_be_submitted_again(void) {
     unknown[64] = '\0';
     assert_ok(kl_executor_cancel(s.x, s.arena, unknown, &e));
     submit(id, s.wrong, 4);
-    expect(id, s.wrong, KL_WRONG);
+    expect(id, s.wrong, KL_OUTCOME_WRONG);
 }
 
 static void what_no_gate_can_answer_is_an_error(void) {
@@ -210,7 +214,8 @@ static void test_executor__jobs_share_64_workers_and_each_is_answered(void **sta
     open_row(&executor_simulated);
     const simulated_cluster *c = simulated_last;
     for (int i = 0; i < MANY; i++) submit(ids[i], i % 3 ? s.right : s.wrong, (uint64_t)i + 1);
-    for (int i = MANY - 1; i >= 0; i--) expect(ids[i], i % 3 ? s.right : s.wrong, i % 3 ? KL_PASS : KL_WRONG);
+    for (int i = MANY - 1; i >= 0; i--)
+        expect(ids[i], i % 3 ? s.right : s.wrong, i % 3 ? KL_OUTCOME_PASS : KL_OUTCOME_WRONG);
     assert_int_equal(c->most_running, SIMULATED_WORKERS);
     assert_int_equal(c->n, MANY);
     assert_int_equal(c->n_answers, 2);
@@ -223,7 +228,8 @@ static void test_executor__specs_name_rows(void **state) {
     const kl_executor_ops *ops;
     for (int i = 0; (ops = kl_executor_each(i)); i++) {
         const bool takes = strchr(ops->spec, ':') != NULL;
-        const kl_str spec = kl_arena_printf(s.arena, "%s%s%s", ops->name, takes ? ":" : "", takes ? s.dir : "");
+        const kl_str spec =
+            kl_arena_printf(s.arena, "%s%s%s", ops->name, takes ? ":" : "", takes ? s.dir : "");
         assert_ok(kl_executor_open(&x, spec.ptr, &e));
         assert_ptr_equal(kl_executor_ops_of(x), ops);
         kl_executor_close(x);
@@ -242,7 +248,7 @@ static int set_up(void **state) {
     kl_str dir;
     s.arena = kl_arena_new();
     e = (kl_error){0};
-    assert_ok(kl_fs_temp_dir(&dir, s.arena, &e));
+    assert_ok(kli_fs_temp_dir(&dir, s.arena, &e));
     s.dir = dir.ptr;
     assert_ok(kl_task_load(&s.task, s.arena, TASK, &e));
     assert_ok(kl_kernel_load(&s.right, s.arena, TASK "/naive.c", NULL, &e));
@@ -254,7 +260,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     if (s.worker) close_row();
-    kl_fs_remove_tree(s.dir);
+    kli_fs_remove_tree(s.dir);
     kl_arena_free(s.arena);
     return 0;
 }

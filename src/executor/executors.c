@@ -1,11 +1,13 @@
-/* executors.c - the table of executors, and one that is open.  SPDX-License-Identifier: Apache-2.0 */
+/* executors.c - the table of executors, and one that is open.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "executors.h"
 #include "base/log.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
+#define EXECUTORS_POLL_NS                                                                          \
+    300000000 /* a person does not notice, and a shared file system does not suffer */
 
 static const kl_executor_ops *const EXECUTORS[] = {&kli_executor_local, &kli_executor_spool};
 
@@ -25,7 +27,7 @@ static const kl_executor_ops *named(kl_str name) {
     return NULL;
 }
 
-static kl_err unknown(const char *spec, kl_error *e) {
+static kl_err executors_unknown(const char *spec, kl_error *e) {
     kl_buf all = {0};
     for (size_t i = 0; i < KL_COUNT(EXECUTORS); i++)
         kl_buf_printf(&all, "%s%s", i ? ", " : "", EXECUTORS[i]->spec);
@@ -39,10 +41,12 @@ kl_err kl_executor_open(kl_executor **out, const char *spec, kl_error *e) {
     const kl_str name = {spec, strcspn(spec, ":")};
     const kl_executor_ops *ops = named(name);
     *out = NULL;
-    return ops ? kl_executor_open_ops(out, ops, spec[name.len] ? spec + name.len + 1 : "", e) : unknown(spec, e);
+    return ops ? kl_executor_open_ops(out, ops, spec[name.len] ? spec + name.len + 1 : "", e)
+               : executors_unknown(spec, e);
 }
 
-kl_err kl_executor_open_ops(kl_executor **out, const kl_executor_ops *ops, const char *rest, kl_error *e) {
+kl_err kl_executor_open_ops(kl_executor **out, const kl_executor_ops *ops, const char *rest,
+                            kl_error *e) {
     kl_executor *x = calloc(1, sizeof *x);
     if (!x) kl_oom(sizeof *x);
     *x = (kl_executor){.ops = ops, .arena = kl_arena_new()};
@@ -66,11 +70,13 @@ void kl_executor_close(kl_executor *x) {
 
 const kl_executor_ops *kl_executor_ops_of(const kl_executor *x) { return x->ops; }
 
-kl_err kl_executor_key(char key[65], kl_executor *x, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+kl_err kl_executor_key(char key[65], kl_executor *x, kl_arena *a, const kl_gate_job *j,
+                       kl_error *e) {
     return x->ops->key(key, x->self, a, j, e);
 }
 
-kl_err kl_executor_submit(char id[65], kl_executor *x, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+kl_err kl_executor_submit(char id[65], kl_executor *x, kl_arena *a, const kl_gate_job *j,
+                          kl_error *e) {
     return x->ops->submit(id, x->self, a, j, e);
 }
 
@@ -87,18 +93,20 @@ int kl_executor_capacity(kl_executor *x) { return x->ops->capacity(x->self); }
 kl_str kl_executor_describe(kl_executor *x, kl_arena *a) { return x->ops->describe(x->self, a); }
 
 /* One look at where it stands, then a rest. */
-static kl_err rest(kl_executor *x, const char *id, kl_error *e) {
+static kl_err executors_rest(kl_executor *x, const char *id, kl_error *e) {
     kl_arena *scratch = kl_arena_new();
-    kl_progress("waiting for job %.12s: %.*s", id, KL_STR_ARG(kl_executor_describe(x, scratch)));
+    kli_base_progress("waiting for job %.12s: %.*s", id,
+                      KL_STR_ARG(kl_executor_describe(x, scratch)));
     kl_arena_free(scratch);
-    if (kl_interrupted()) return kl_fail(e, KL_EINTR, x->ops->name, "interrupted; the job stays where it is");
-    nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    if (kli_interrupted())
+        return kl_fail(e, KL_EINTR, x->ops->name, "interrupted; the job stays where it is");
+    nanosleep(&(struct timespec){.tv_nsec = EXECUTORS_POLL_NS}, NULL);
     return KL_OK;
 }
 
 kl_err kl_executor_wait(kl_verdict *out, kl_executor *x, kl_arena *a, const char *id, kl_error *e) {
     kl_err err;
     while ((err = kl_executor_poll(out, x, a, id, e)) == KL_PENDING)
-        if ((err = rest(x, id, e))) return err;
+        if ((err = executors_rest(x, id, e))) return err;
     return err;
 }

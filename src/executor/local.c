@@ -1,7 +1,8 @@
-/* local.c - executor local: the gate of this process.  A job is judged when it is polled, and then forgotten.
+/* local.c - executor local: the gate of this process.  A job is judged when it is polled, and then
+ * forgotten.
  *
- * The gate is opened when a question first needs one: probing devices takes a while, and who only looks up what is
- * known asks no device for long.  SPDX-License-Identifier: Apache-2.0 */
+ * The gate is opened when a question first needs one: probing devices takes a while, and who only
+ * looks up what is known asks no device for long.  SPDX-License-Identifier: Apache-2.0 */
 #include "executors.h"
 #include <string.h>
 
@@ -19,7 +20,9 @@ typedef struct {
 
 static kl_err local_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
     local_executor *l = KL_NEW(a, local_executor);
-    if (*rest) return kl_fail(e, KL_EINVAL, NULL, "executor local takes nothing behind a colon, not '%.80s'", rest);
+    if (*rest)
+        return kl_fail(e, KL_EINVAL, NULL,
+                       "executor local takes nothing behind a colon, not '%.80s'", rest);
     *l = (local_executor){.arena = a};
     *self = l;
     return KL_OK;
@@ -47,8 +50,10 @@ static waiting_job *free_place(local_executor *l) {
     return w ? w : KL_PUSH(l->arena, l->jobs, l->n);
 }
 
-/* The same question with other demands (an assurance, say) has the same key: the last one counts. */
-static kl_err local_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+/* The same question with other demands (an assurance, say) has the same key: the last one counts.
+ */
+static kl_err local_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j,
+                           kl_error *e) {
     local_executor *l = self;
     const kl_err err = local_key(id, self, a, j, e);
     if (err) return err;

@@ -1,8 +1,8 @@
 /* simulated.h - an executor for tests: 64 workers that are not there, and their queue.
  *
- * Every poll is a moment: each job that runs comes one moment nearer to its end, after one to four of them, and free
- * workers take what waits.  Verdicts are real: the gate of this process gives one per question, whatever its seed.
- * Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
+ * Every poll is a moment: each job that runs comes one moment nearer to its end, after one to four
+ * of them, and free workers take what waits.  Verdicts are real: the gate of this process gives one
+ * per question, whatever its seed. Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_EXECUTOR_SIMULATED_H
 #define KL_EXECUTOR_SIMULATED_H
 #include "base/hash.h"
@@ -48,17 +48,20 @@ static inline kl_err simulated_open(void **self, kl_arena *a, const char *rest, 
     return kl_executor_open(&c->gate, "local", e);
 }
 
-static inline void simulated_close(void *self) { kl_executor_close(((simulated_cluster *)self)->gate); }
+static inline void simulated_close(void *self) {
+    kl_executor_close(((simulated_cluster *)self)->gate);
+}
 
 /* Like a spool's, the key names no device. */
-static inline kl_err simulated_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+static inline kl_err simulated_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j,
+                                   kl_error *e) {
     const kl_gate_opts *o = &j->opts;
     (void)self, (void)e;
-    const kl_str text = kl_arena_printf(a, "%s %s %s %s %s %d %d %llu", j->task->hash, j->kernel->hash,
-                                        o->workload ? o->workload : "", o->baseline ? o->baseline : "",
-                                        o->against ? o->against->hash : "", o->check_only, o->quick,
-                                        (unsigned long long)o->seed);
-    memcpy(key, kl_hash_of(text).hex, 65);
+    const kl_str text = kl_arena_printf(
+        a, "%s %s %s %s %s %d %d %llu", j->task->hash, j->kernel->hash,
+        o->workload ? o->workload : "", o->baseline ? o->baseline : "",
+        o->against ? o->against->hash : "", o->check_only, o->quick, (unsigned long long)o->seed);
+    memcpy(key, kli_hash_of(text).hex, 65);
     return KL_OK;
 }
 
@@ -69,7 +72,8 @@ static inline simulated_job *simulated_find(simulated_cluster *c, const char *id
 }
 
 /* The gate's word on a question, asked once whatever the seed. */
-static inline kl_err simulated_judge(kl_str *out, simulated_cluster *c, const kl_gate_job *j, kl_error *e) {
+static inline kl_err simulated_judge(kl_str *out, simulated_cluster *c, const kl_gate_job *j,
+                                     kl_error *e) {
     kl_gate_job unseeded = *j;
     kl_verdict v;
     char key[65], id[65];
@@ -81,7 +85,7 @@ static inline kl_err simulated_judge(kl_str *out, simulated_cluster *c, const kl
     if (!err) err = kl_executor_poll(&v, c->gate, c->arena, id, e);
     if (err) return err;
     json_t *o = kl_verdict_json(&v);
-    *out = kl_json_dump(c->arena, o, false);
+    *out = kli_json_dump(c->arena, o, false);
     json_decref(o);
     simulated_answer *kept = KL_PUSH(c->arena, c->answers, c->n_answers);
     memcpy(kept->key, key, sizeof kept->key);
@@ -89,7 +93,8 @@ static inline kl_err simulated_judge(kl_str *out, simulated_cluster *c, const kl
     return KL_OK;
 }
 
-static inline kl_err simulated_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+static inline kl_err simulated_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j,
+                                      kl_error *e) {
     simulated_cluster *c = self;
     const kl_err err = simulated_key(id, self, a, j, e);
     if (err || simulated_find(c, id)) return err;
@@ -114,12 +119,14 @@ static inline void simulated_moment(simulated_cluster *c) {
     if (c->running > c->most_running) c->most_running = c->running;
 }
 
-static inline kl_err simulated_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
+static inline kl_err simulated_poll(kl_verdict *out, void *self, kl_arena *a, const char *id,
+                                    kl_error *e) {
     simulated_cluster *c = self;
     simulated_moment(c);
     const simulated_job *job = *id ? simulated_find(c, id) : NULL;
     if (!job) return kl_fail(e, KL_ENOENT, "simulated", "no job %.12s", id);
-    if (job->state != SIMULATED_DONE) return kl_fail(e, KL_PENDING, "simulated", "job %.12s is not done yet", id);
+    if (job->state != SIMULATED_DONE)
+        return kl_fail(e, KL_PENDING, "simulated", "job %.12s is not done yet", id);
     if (job->err) return *e = job->error, job->err;
     return kl_verdict_parse(out, a, job->verdict, KL_S("simulated"), e);
 }

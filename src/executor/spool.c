@@ -1,18 +1,21 @@
-/* spool.c - executor spool: a folder that carries jobs to a host without a network, or serves several workers on one disk.
+/* spool.c - executor spool: a folder that carries jobs to a host without a network, or serves
+ * several workers on one disk.
  *
  *   DIR/tasks/HASH/                 the task folder, copied once
- *   DIR/cache/                      compiled artefacts: the sender compiles for the target, the worker finds them by content
- *   DIR/todo/ID/                    job.json + the kernel's source, and that of the kernel to compare with, if any
- *   DIR/taken/ID@HOST@PID/          todo -> taken is one rename: whoever's rename succeeds has the job
- *   DIR/done/ID/                    + verdict.json, or error.json when the host could not judge it
+ *   DIR/cache/                      compiled artefacts: the sender compiles for the target, the
+ * worker finds them by content DIR/todo/ID/                    job.json + the kernel's source, and
+ * that of the kernel to compare with, if any DIR/taken/ID@HOST@PID/          todo -> taken is one
+ * rename: whoever's rename succeeds has the job DIR/done/ID/                    + verdict.json, or
+ * error.json when the host could not judge it
  *
  * Edges of a job, each one rename:      todo -> taken   take()          taken -> done   finish()
- *                                       taken -> todo   take_back()     when its worker is dead or silent for KLI_SPOOL_SILENT_SECONDS
- * A job done twice (a worker that was only slow) loses the second rename: done/ID exists.  Nothing is ever half-written: folders are filled
- * under tmp/ and renamed into place.  Everything read from a spool is data: names and hashes are checked, JSON is parsed, links are not
- * followed and pipes not waited for.  One trust is left: a task brings its oracle and baselines, which run unconfined, so a spool is as
- * trusted as the tasks of those who may write to it.
- * SPDX-License-Identifier: Apache-2.0 */
+ *                                       taken -> todo   spool_take_back()     when its worker is
+ * dead or silent for KLI_SPOOL_SILENT_SECONDS A job done twice (a worker that was only slow) loses
+ * the second rename: done/ID exists.  Nothing is ever half-written: folders are filled under tmp/
+ * and renamed into place.  Everything read from a spool is data: names and hashes are checked, JSON
+ * is parsed, links are not followed and pipes not waited for.  One trust is left: a task brings its
+ * oracle and baselines, which run unconfined, so a spool is as trusted as the tasks of those who
+ * may write to it. SPDX-License-Identifier: Apache-2.0 */
 #include "executors.h"
 #include "spool_impl.h"
 
@@ -33,12 +36,13 @@
 #include <unistd.h>
 
 /* Versions of job.json. */
-enum { PLAIN = 1, WITH_RIVAL = 2 };
+enum { SPOOL_PLAIN = 1, WITH_OPPONENT = 2 };
 enum { ID_CHARS = 64 };
 
 bool kli_spool_is_id(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
-        if (!((s.ptr[i] >= '0' && s.ptr[i] <= '9') || (s.ptr[i] >= 'a' && s.ptr[i] <= 'f'))) return false;
+        if (!((s.ptr[i] >= '0' && s.ptr[i] <= '9') || (s.ptr[i] >= 'a' && s.ptr[i] <= 'f')))
+            return false;
     return s.len == ID_CHARS;
 }
 
@@ -52,18 +56,20 @@ static bool is_folder(const char *path) {
 }
 
 /* A plain file, whatever somebody may have put there instead. */
-static kl_err read_plain(kl_str *out, kl_arena *a, const char *path, size_t max_bytes, kl_error *e) {
+static kl_err read_plain(kl_str *out, kl_arena *a, const char *path, size_t max_bytes,
+                         kl_error *e) {
     struct stat st;
     char self[64];
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno != ELOOP)
-        return kl_fail(e, errno == ENOENT ? KL_ENOENT : KL_EIO, path, "cannot open: %s", strerror(errno));
+        return kl_fail(e, errno == ENOENT ? KL_ENOENT : KL_EIO, path, "cannot open: %s",
+                       strerror(errno));
     if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
         if (fd >= 0) close(fd);
         return kl_fail(e, KL_EINVAL, path, "not a plain file");
     }
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    const kl_err err = kl_fs_read(out, a, self, max_bytes, e);
+    const kl_err err = kli_fs_read(out, a, self, max_bytes, e);
     close(fd);
     return err;
 }
@@ -73,27 +79,28 @@ static kl_err make_folders(const char *dir, kl_error *e) {
     for (size_t i = 0; i < KL_COUNT(FOLDERS); i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", dir, FOLDERS[i]);
-        const kl_err err = kl_fs_mkdirs(path, e);
+        const kl_err err = kli_fs_mkdirs(path, e);
         if (err) return err;
     }
     return KL_OK;
 }
 
-/* ---- copying a task ------------------------------------------------------------------------------------------------ */
+/* ---- copying a task ---------------------------------------------------------------------- */
 
 static kl_err copy_folder(kl_arena *a, const char *from, const char *to, int depth, kl_error *e) {
     kl_str *names;
     size_t n;
-    kl_err err = kl_fs_mkdirs(to, e);
-    if (!err) err = kl_fs_list(&names, &n, a, from, e);
+    kl_err err = kli_fs_mkdirs(to, e);
+    if (!err) err = kli_fs_list(&names, &n, a, from, e);
     for (size_t i = 0; !err && i < n; i++) {
-        const kl_str source = kl_fs_join(a, from, names[i].ptr), target = kl_fs_join(a, to, names[i].ptr);
+        const kl_str source = kli_fs_join(a, from, names[i].ptr),
+                     target = kli_fs_join(a, to, names[i].ptr);
         kl_str data;
-        if (kl_fs_is_dir(source.ptr)) {
+        if (kli_fs_is_dir(source.ptr)) {
             if (depth < 2) err = copy_folder(a, source.ptr, target.ptr, depth + 1, e);
         } else {
-            err = kl_fs_read(&data, a, source.ptr, KL_MAX_JSON_BYTES, e);
-            if (!err) err = kl_fs_write(target.ptr, data, e);
+            err = kli_fs_read(&data, a, source.ptr, KL_MAX_JSON_BYTES, e);
+            if (!err) err = kli_fs_write(target.ptr, data, e);
         }
     }
     return err;
@@ -103,59 +110,63 @@ static kl_err copy_folder(kl_arena *a, const char *from, const char *to, int dep
 static kl_err move_into_place(const char *from, const char *to, kl_error *e) {
     if (rename(from, to) == 0) return KL_OK;
     const int why = errno;
-    kl_fs_remove_tree(from);
+    kli_fs_remove_tree(from);
     if (why == EEXIST || why == ENOTEMPTY) return KL_OK;
-    return kl_fail(e, KL_EIO, to, "cannot move a finished folder into the spool: %s", strerror(why));
+    return kl_fail(e, KL_EIO, to, "cannot move a finished folder into the spool: %s",
+                   strerror(why));
 }
 
 static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error *e) {
     const kl_str to = in(a, dir, "tasks", t->hash);
-    if (kl_fs_is_dir(to.ptr)) return KL_OK;
-    if (!kl_fs_exists(kl_fs_join(a, t->dir.ptr, "definition.json").ptr))
+    if (kli_fs_is_dir(to.ptr)) return KL_OK;
+    if (!kli_fs_exists(kli_fs_join(a, t->dir.ptr, "definition.json").ptr))
         return kl_fail(e, KL_EINVAL, t->dir.ptr,
                        "only a task folder can be carried, not a definition out of a data set");
     const kl_str tmp = kl_arena_printf(a, "%s/tmp/task-%.16s-%ld", dir, t->hash, (long)getpid());
     const kl_err err = copy_folder(a, t->dir.ptr, tmp.ptr, 0, e);
-    if (err) kl_fs_remove_tree(tmp.ptr);
+    if (err) kli_fs_remove_tree(tmp.ptr);
     return err ? err : move_into_place(tmp.ptr, to.ptr, e);
 }
 
-/* ---- job.json -------------------------------------------------------------------------------------------------------- */
+/* ---- job.json ---------------------------------------------------------------------------- */
 
 static void put_opt(json_t *o, const char *key, const char *value) {
-    if (value) json_object_set_new(o, key, kl_json_str(kl_str_of(value)));
+    if (value) json_object_set_new(o, key, kli_json_str(kl_str_of(value)));
 }
 
 static void put_number(json_t *o, const char *key, double value) {
-    if (value > 0) json_object_set_new(o, key, kl_json_real(value));
+    if (value > 0) json_object_set_new(o, key, kli_json_real(value));
 }
 
 static void put_kernel(json_t *o, const kl_kernel *k) {
     json_t *params = json_array();
     json_object_set_new(o, "kernel", json_string(k->hash));
     json_object_set_new(o, "surface", json_string(k->surface->name));
-    json_object_set_new(o, "path", kl_json_str(k->path));
+    json_object_set_new(o, "path", kli_json_str(k->path));
     for (int i = 0; i < k->n_params; i++) {
         char text[KL_MAX_NAME + 32];
-        snprintf(text, sizeof text, "%.*s=%lld", KL_STR_ARG(k->params[i].name), (long long)k->params[i].value);
+        snprintf(text, sizeof text, "%.*s=%lld", KL_STR_ARG(k->params[i].name),
+                 (long long)k->params[i].value);
         json_array_append_new(params, json_string(text));
     }
     json_object_set_new(o, "params", params);
 }
 
-/* A worker that knows nothing of rivals must not time against a baseline instead: the version makes it refuse. */
+/* A worker that knows nothing of opponents must not time against a baseline instead: the version
+ * makes it refuse. */
 static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
-    json_t *job = json_object(), *rival = o->against ? json_object() : NULL;
+    json_t *job = json_object(), *opponent = o->against ? json_object() : NULL;
     json_object_set_new(job, "schema", json_string("klineage/job"));
-    json_object_set_new(job, "version", json_integer(rival ? WITH_RIVAL : PLAIN));
+    json_object_set_new(job, "version", json_integer(opponent ? WITH_OPPONENT : SPOOL_PLAIN));
     json_object_set_new(job, "task", json_string(t->hash));
     put_kernel(job, k);
-    if (rival) put_kernel(rival, o->against);
-    if (rival) json_object_set_new(job, "against", rival);
+    if (opponent) put_kernel(opponent, o->against);
+    if (opponent) json_object_set_new(job, "against", opponent);
     put_opt(job, "workload", o->workload);
     put_opt(job, "baseline", o->baseline);
     put_opt(job, "arch", o->arch);
-    if (o->require_assurance) put_opt(job, "require_assurance", (const char[2]){o->require_assurance, 0});
+    if (o->require_assurance)
+        put_opt(job, "require_assurance", (const char[2]){o->require_assurance, 0});
     json_object_set_new(job, "check_only", json_boolean(o->check_only));
     json_object_set_new(job, "quick", json_boolean(o->quick));
     put_number(job, "min_pairs", o->min_pairs);
@@ -173,7 +184,7 @@ static void job_id(char id[65], kl_arena *a, const json_t *job) {
     json_t *named = json_deep_copy(job);
     json_object_del(named, "path"); /* where the file lay does not make another job */
     json_object_del(json_object_get(named, "against"), "path");
-    const kl_hash h = kl_hash_of(kl_json_dump(a, named, false));
+    const kl_hash h = kli_hash_of(kli_json_dump(a, named, false));
     json_decref(named);
     memcpy(id, h.hex, 65);
 }
@@ -189,15 +200,18 @@ typedef struct {
 /* False when the compiler was there and said no. */
 static bool compile_ahead(kl_artefact *out, const ahead *p, const kl_kernel *k) {
     kl_error e = {0};
-    if (!kl_compile(out, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e)) return out->ok;
-    kl_debug("%.*s was not compiled here: %s", KL_STR_ARG(k->path), e.message);
+    if (!kl_compile(out, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e))
+        return out->ok;
+    kli_debug("%.*s was not compiled here: %s", KL_STR_ARG(k->path), e.message);
     return true;
 }
 
-/* The verdict on device code that does not compile needs no visit to the other host: what would run there is compiled here. */
-static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *k, const kl_artefact *artefact) {
+/* The verdict on device code that does not compile needs no visit to the other host: what would run
+ * there is compiled here. */
+static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *k,
+                                const kl_artefact *artefact) {
     const kl_device *d = &p->device;
-    *v = (kl_verdict){.outcome = KL_NO_COMPILE,
+    *v = (kl_verdict){.outcome = KL_OUTCOME_NO_COMPILE,
                       .stage = KL_STAGE_COMPILE,
                       .assurance = 'A',
                       .why = kl_first_error(p->arena, artefact->log),
@@ -211,9 +225,10 @@ static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *
                       .platform = d->platform,
                       .device = d->name,
                       .toolchain = artefact->toolchain,
-                      .created = kl_utc_now(p->arena),
+                      .created = kli_utc_now(p->arena),
                       .n_degradations = 1};
-    v->degradations[0] = KL_S("compiled for another host, which was not asked: the compiler refused it here");
+    v->degradations[0] =
+        KL_S("compiled for another host, which was not asked: the compiler refused it here");
 }
 
 /* The task's own device code. */
@@ -223,10 +238,11 @@ static void compile_own(const ahead *p, kl_host_kind on) {
     for (size_t i = 0; i < KL_COUNT(files); i++) {
         if (!files[i]) continue;
         const kl_kernel_opts trusted = {.trusted = true, .oracle = i == 0};
-        const kl_str path = kl_fs_join(p->arena, p->task->dir.ptr, files[i]);
+        const kl_str path = kli_fs_join(p->arena, p->task->dir.ptr, files[i]);
         kl_artefact artefact;
         kl_kernel *own;
-        if (kl_fs_exists(path.ptr) && !kl_kernel_load(&own, p->arena, path.ptr, &trusted, kl_ignored()))
+        if (kli_fs_exists(path.ptr) &&
+            !kl_kernel_load(&own, p->arena, path.ptr, &trusted, kl_ignored()))
             (void)compile_ahead(&artefact, p, own);
     }
 }
@@ -238,23 +254,25 @@ static void compile_baselines(const ahead *p, kl_host_kind on) {
     for (int i = 0; i < t->n_baselines; i++)
         if (t->baselines[i].on == on && kl_str_ends(t->baselines[i].file, KL_S(".c")) &&
             kl_compile_plugin(&artefact, p->arena, &p->device,
-                              kl_fs_join(p->arena, t->dir.ptr, t->baselines[i].file.ptr).ptr, &p->compile, &e))
-            kl_debug("a baseline was not compiled here: %s", e.message);
+                              kli_fs_join(p->arena, t->dir.ptr, t->baselines[i].file.ptr).ptr,
+                              &p->compile, &e))
+            kli_debug("a baseline was not compiled here: %s", e.message);
 }
 
-/* Compile everything of the job that this host can compile; what it cannot, the worker compiles itself.  True when that settles it: `v` says no. */
-static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_task *t, const kl_kernel *k,
-                       const kl_gate_opts *o) {
+/* Compile everything of the job that this host can compile; what it cannot, the worker compiles
+ * itself.  True when that settles it: `v` says no. */
+static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_task *t,
+                       const kl_kernel *k, const kl_gate_opts *o) {
     const kl_backend *b = kl_backend_of_surface(k->surface, 0);
     ahead p = {.arena = a, .task = t, .compile = o->compile};
     kl_artefact artefact;
     if (!b || kl_device_target(&p.device, a, b->id, o->arch, kl_ignored())) return false;
-    p.compile.cache_dir = kl_fs_join(a, dir, "cache").ptr;
+    p.compile.cache_dir = kli_fs_join(a, dir, "cache").ptr;
     p.compile.carried = true;
     p.workload = kl_task_workload(t, kl_str_of(o->workload), b->on);
     if (!p.workload) p.workload = kl_task_workload(t, (kl_str){0}, b->on);
-    /* A no counts where the other host's device was named, and where it is the compiler's word: not for code for a CPU, which is compiled for
-     * this one, and not when time ran out. */
+    /* A no counts where the other host's device was named, and where it is the compiler's word: not
+     * for code for a CPU, which is compiled for this one, and not when time ran out. */
     const bool settles = b->on == KL_ON_GPU && o->arch;
     if (p.workload && !compile_ahead(&artefact, &p, k) && settles &&
         memmem(artefact.log.ptr, artefact.log.len, "error", 5))
@@ -265,31 +283,35 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
     return false;
 }
 
-static bool is_taken(kl_arena *a, const char *dir, const char *id) {
+static bool spool_is_taken(kl_arena *a, const char *dir, const char *id) {
     kl_str *names;
     size_t n;
-    if (kl_fs_list(&names, &n, a, kl_fs_join(a, dir, "taken").ptr, kl_ignored())) return false;
+    if (kli_fs_list(&names, &n, a, kli_fs_join(a, dir, "taken").ptr, kl_ignored())) return false;
     for (size_t i = 0; i < n; i++)
         if (kl_str_starts(names[i], kl_str_of(id))) return true;
     return false;
 }
 
-static kl_err put_source(kl_arena *a, const char *folder, const char *name, const kl_kernel *k, kl_error *e) {
-    return kl_fs_write(kl_arena_printf(a, "%s/%s%s", folder, name, k->surface->suffix).ptr, k->source, e);
+static kl_err put_source(kl_arena *a, const char *folder, const char *name, const kl_kernel *k,
+                         kl_error *e) {
+    return kli_fs_write(kl_arena_printf(a, "%s/%s%s", folder, name, k->surface->suffix).ptr,
+                        k->source, e);
 }
 
-static kl_err put_job(kl_arena *a, const char *folder, const json_t *job, const kl_kernel *k, const kl_kernel *rival,
-                      kl_error *e) {
-    kl_err err = kl_fs_mkdirs(folder, e);
+static kl_err put_job(kl_arena *a, const char *folder, const json_t *job, const kl_kernel *k,
+                      const kl_kernel *opponent, kl_error *e) {
+    kl_err err = kli_fs_mkdirs(folder, e);
     if (!err) err = put_source(a, folder, "kernel", k, e);
-    if (!err && rival) err = put_source(a, folder, "against", rival, e);
-    if (!err) err = kl_fs_write(kl_fs_join(a, folder, "job.json").ptr, kl_json_dump(a, job, true), e);
+    if (!err && opponent) err = put_source(a, folder, "against", opponent, e);
+    if (!err)
+        err = kli_fs_write(kli_fs_join(a, folder, "job.json").ptr, kli_json_dump(a, job, true), e);
     return err;
 }
 
 static kl_err put_verdict(kl_arena *a, const char *folder, const kl_verdict *v, kl_error *e) {
     json_t *o = kl_verdict_json(v);
-    const kl_err err = kl_fs_write(kl_fs_join(a, folder, "verdict.json").ptr, kl_json_dump(a, o, true), e);
+    const kl_err err =
+        kli_fs_write(kli_fs_join(a, folder, "verdict.json").ptr, kli_json_dump(a, o, true), e);
     json_decref(o);
     return err;
 }
@@ -306,32 +328,33 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_arena *a, const kl_gate_job
     job_id(id, a, job);
     kl_err err = make_folders(dir, e);
     const kl_str todo = in(a, dir, "todo", id), done = in(a, dir, "done", id);
-    if (!err && !kl_fs_is_dir(todo.ptr) && !kl_fs_is_dir(done.ptr) && !is_taken(a, dir, id)) {
+    if (!err && !kli_fs_is_dir(todo.ptr) && !kli_fs_is_dir(done.ptr) &&
+        !spool_is_taken(a, dir, id)) {
         const kl_str tmp = kl_arena_printf(a, "%s/tmp/job-%.16s-%ld", dir, id, (long)getpid());
         err = put_task(a, dir, t, e);
         const bool settled = !err && precompile(&v, a, dir, t, k, &opts);
         if (!err) err = put_job(a, tmp.ptr, job, k, opts.against, e);
         if (!err && settled) err = put_verdict(a, tmp.ptr, &v, e);
         if (!err) err = move_into_place(tmp.ptr, settled ? done.ptr : todo.ptr, e);
-        if (err) kl_fs_remove_tree(tmp.ptr);
+        if (err) kli_fs_remove_tree(tmp.ptr);
     }
     json_decref(job);
     return err;
 }
 
-/* ---- reading a verdict --------------------------------------------------------------------------------------------------- */
+/* ---- reading a verdict ------------------------------------------------------------------- */
 
 static kl_err carried_error(kl_arena *a, const char *path, kl_error *e) {
     kl_str text;
     json_t *o;
     kl_err err = read_plain(&text, a, path, KLI_SPOOL_JOB_BYTES, e);
-    if (!err) err = kl_json_parse(&o, text, kl_str_of(path), e);
+    if (!err) err = kli_json_parse(&o, text, kl_str_of(path), e);
     if (err) return err;
-    const int64_t code = kl_json_int_or(o, "code", KL_EIO);
+    const int64_t code = kli_json_int_or(o, "code", KL_EIO);
     const bool known = code < 0 && code >= KL_EBASELINE && code != KL_PENDING;
     kl_fail(e, known ? (kl_err)code : KL_EIO, path, "on the worker's host: %.*s",
-            KL_STR_ARG(kl_json_text_or(o, "message", KL_S("unknown"))));
-    const kl_str hint = kl_json_text_or(o, "hint", (kl_str){0});
+            KL_STR_ARG(kli_json_text_or(o, "message", KL_S("unknown"))));
+    const kl_str hint = kli_json_text_or(o, "hint", (kl_str){0});
     if (hint.len)
         kl_hint(e, "%.*s", KL_STR_ARG(hint));
     else
@@ -341,20 +364,23 @@ static kl_err carried_error(kl_arena *a, const char *path, kl_error *e) {
 }
 
 kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *id, kl_error *e) {
-    if (!kli_spool_is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, dir, "'%.80s' is not a job id", id);
+    if (!kli_spool_is_id(kl_str_of(id)))
+        return kl_fail(e, KL_EINVAL, dir, "'%.80s' is not a job id", id);
     const kl_str done = in(a, dir, "done", id);
-    const kl_str verdict = kl_fs_join(a, done.ptr, "verdict.json"), failed = kl_fs_join(a, done.ptr, "error.json");
-    if (is_folder(done.ptr) && kl_fs_exists(failed.ptr)) return carried_error(a, failed.ptr, e);
-    if (!is_folder(done.ptr) || !kl_fs_exists(verdict.ptr)) {
+    const kl_str verdict = kli_fs_join(a, done.ptr, "verdict.json"),
+                 failed = kli_fs_join(a, done.ptr, "error.json");
+    if (is_folder(done.ptr) && kli_fs_exists(failed.ptr)) return carried_error(a, failed.ptr, e);
+    if (!is_folder(done.ptr) || !kli_fs_exists(verdict.ptr)) {
         kl_fail(e, KL_PENDING, dir, "job %.12s has no verdict yet", id);
-        return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then ask again", dir);
+        return kl_hint(e, "on the host with the device: klineage-worker --spool %s; then ask again",
+                       dir);
     }
     kl_str text;
     const kl_err err = read_plain(&text, a, verdict.ptr, KL_MAX_JSON_BYTES, e);
     return err ? err : kl_verdict_parse(out, a, text, verdict, e);
 }
 
-/* ---- working ------------------------------------------------------------------------------------------------------------------ */
+/* ---- working ----------------------------------------------------------------------------- */
 
 typedef struct {
     const char *dir;
@@ -362,29 +388,30 @@ typedef struct {
     char who[160];         /* @HOST@PID */
     char mine[4096];
     int *done, *failed;
-} worker;
+} spool_worker;
 
 /* Touch the job's folder: a sign of life for other hosts. */
 static void heartbeat(void *ctx, kl_stage stage, const char *text) {
-    const worker *w = ctx;
+    const spool_worker *w = ctx;
     (void)utimensat(AT_FDCWD, w->mine, NULL, 0);
-    kl_progress("%s %s", kl_stage_name(stage), text ? text : "");
+    kli_base_progress("%s %s", kl_stage_name(stage), text ? text : "");
 }
 
-static double number_of(const json_t *job, const char *key, double most) {
-    const double v = kl_json_real_or(job, key, 0);
+static double spool_number_of(const json_t *job, const char *key, double most) {
+    const double v = kli_json_real_or(job, key, 0);
     return v > 0 ? v < most ? v : most : 0; /* NaN and nonsense are "not said" */
 }
 
-static uint64_t seed_of(const json_t *job) {
-    const kl_str s = kl_json_text_or(job, "seed", (kl_str){0});
+static uint64_t spool_seed_of(const json_t *job) {
+    const kl_str s = kli_json_text_or(job, "seed", (kl_str){0});
     uint64_t v = 0;
-    for (size_t i = 0; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++) v = v * 10 + (uint64_t)(s.ptr[i] - '0');
+    for (size_t i = 0; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++)
+        v = v * 10 + (uint64_t)(s.ptr[i] - '0');
     return v;
 }
 
-static const char *text_or_null(kl_arena *a, const json_t *job, const char *key) {
-    const kl_str s = kl_json_text_or(job, key, (kl_str){0});
+static const char *spool_text_or_null(kl_arena *a, const json_t *job, const char *key) {
+    const kl_str s = kli_json_text_or(job, key, (kl_str){0});
     return s.len ? kl_arena_copy(a, s).ptr : NULL;
 }
 
@@ -395,51 +422,56 @@ static const char **params_of(kl_arena *a, const json_t *job) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (json_is_string(json_array_get(list, i)))
-            out[kept++] = kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
+            out[kept++] =
+                kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
     return out;
 }
 
-static carried_kernel kernel_of(kl_arena *a, const json_t *o) {
-    return (carried_kernel){.hash = kl_arena_copy(a, kl_json_text_or(o, "kernel", (kl_str){0})),
-                            .path = kl_arena_copy(a, kl_json_text_or(o, "path", KL_S("kernel"))),
-                            .surface = kl_surface_by_name(kl_json_text_or(o, "surface", (kl_str){0})),
+static carried_kernel spool_kernel_of(kl_arena *a, const json_t *o) {
+    return (carried_kernel){.hash = kl_arena_copy(a, kli_json_text_or(o, "kernel", (kl_str){0})),
+                            .path = kl_arena_copy(a, kli_json_text_or(o, "path", KL_S("kernel"))),
+                            .surface =
+                                kl_surface_by_name(kli_json_text_or(o, "surface", (kl_str){0})),
                             .params = params_of(a, o)};
 }
 
-static kl_gate_opts options_of(kl_arena *a, const json_t *job) {
-    return (kl_gate_opts){.workload = text_or_null(a, job, "workload"),
-                          .baseline = text_or_null(a, job, "baseline"),
-                          .check_only = kl_json_bool_or(job, "check_only", false),
-                          .quick = kl_json_bool_or(job, "quick", false),
-                          .min_pairs = number_of(job, "min_pairs", 1e6),
-                          .min_seconds = number_of(job, "min_seconds", KLI_SPOOL_JOB_SECONDS),
-                          .max_seconds = number_of(job, "max_seconds", KLI_SPOOL_JOB_SECONDS),
-                          .half_width = number_of(job, "half_width", 1),
-                          .abandon_below = number_of(job, "abandon_below", 1e6),
-                          .seed = seed_of(job)};
+static kl_gate_opts spool_options_of(kl_arena *a, const json_t *job) {
+    return (kl_gate_opts){.workload = spool_text_or_null(a, job, "workload"),
+                          .baseline = spool_text_or_null(a, job, "baseline"),
+                          .check_only = kli_json_bool_or(job, "check_only", false),
+                          .quick = kli_json_bool_or(job, "quick", false),
+                          .min_pairs = spool_number_of(job, "min_pairs", 1e6),
+                          .min_seconds = spool_number_of(job, "min_seconds", KLI_SPOOL_JOB_SECONDS),
+                          .max_seconds = spool_number_of(job, "max_seconds", KLI_SPOOL_JOB_SECONDS),
+                          .half_width = spool_number_of(job, "half_width", 1),
+                          .abandon_below = spool_number_of(job, "abandon_below", 1e6),
+                          .seed = spool_seed_of(job)};
 }
 
 /* One version for each shape of a job, so that nothing that is said is left out in silence. */
 static kl_err read_rival(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
-    const json_t *rival = json_object_get(job, "against");
-    if (kl_json_int_or(job, "version", 0) != (rival ? WITH_RIVAL : PLAIN))
+    const json_t *opponent = json_object_get(job, "against");
+    if (kli_json_int_or(job, "version", 0) != (opponent ? WITH_OPPONENT : SPOOL_PLAIN))
         return kl_fail(e, KL_EPARSE, "job.json",
-                       "not a job of version %d, nor of version %d with a kernel to compare with", PLAIN, WITH_RIVAL);
-    if (!rival) return KL_OK;
-    out->rival = kernel_of(a, rival);
-    if (!kli_spool_is_id(out->rival.hash) || out->rival.surface != out->kernel.surface)
-        return kl_fail(e, KL_EPARSE, "job.json", "the kernel to compare with has no hash, or is of another surface");
+                       "not a job of version %d, nor of version %d with a kernel to compare with",
+                       SPOOL_PLAIN, WITH_OPPONENT);
+    if (!opponent) return KL_OK;
+    out->opponent = spool_kernel_of(a, opponent);
+    if (!kli_spool_is_id(out->opponent.hash) || out->opponent.surface != out->kernel.surface)
+        return kl_fail(e, KL_EPARSE, "job.json",
+                       "the kernel to compare with has no hash, or is of another surface");
     return KL_OK;
 }
 
 static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
-    const kl_str assurance = kl_json_text_or(job, "require_assurance", (kl_str){0});
-    *out = (carried_job){.task = kl_arena_copy(a, kl_json_text_or(job, "task", (kl_str){0})),
-                         .kernel = kernel_of(a, job),
-                         .opts = options_of(a, job)};
+    const kl_str assurance = kli_json_text_or(job, "require_assurance", (kl_str){0});
+    *out = (carried_job){.task = kl_arena_copy(a, kli_json_text_or(job, "task", (kl_str){0})),
+                         .kernel = spool_kernel_of(a, job),
+                         .opts = spool_options_of(a, job)};
     if (assurance.len) out->opts.require_assurance = assurance.ptr[0];
     if (!json_is_object(job) || !kli_spool_is_id(out->task) || !kli_spool_is_id(out->kernel.hash))
-        return kl_fail(e, KL_EPARSE, "job.json", "not a job: it names no task and kernel by their hashes");
+        return kl_fail(e, KL_EPARSE, "job.json",
+                       "not a job: it names no task and kernel by their hashes");
     if (!out->kernel.surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
     if (assurance.len && !kl_str_eq(assurance, KL_S("A")) && !kl_str_eq(assurance, KL_S("B")))
         return kl_fail(e, KL_EPARSE, "job.json", "the assurance that can be required is A or B");
@@ -450,7 +482,7 @@ static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_erro
 
 kl_err kli_spool_parse(carried_job *out, kl_arena *a, kl_str text, kl_error *e) {
     json_t *job;
-    kl_err err = kl_json_parse(&job, text, KL_S("job.json"), e);
+    kl_err err = kli_json_parse(&job, text, KL_S("job.json"), e);
     if (err) return err;
     err = read_job(out, a, job, e);
     json_decref(job);
@@ -458,17 +490,19 @@ kl_err kli_spool_parse(carried_job *out, kl_arena *a, kl_str text, kl_error *e) 
 }
 
 /* A copy that was cut short, or changed on its way, is another task under this one's name. */
-static kl_err load_task(kl_task **t, kl_arena *a, const worker *w, const carried_job *j, kl_error *e) {
+static kl_err spool_load_task(kl_task **t, kl_arena *a, const spool_worker *w, const carried_job *j,
+                              kl_error *e) {
     const kl_str path = in(a, w->dir, "tasks", j->task.ptr);
-    if (!is_folder(path.ptr)) return kl_fail(e, KL_ENOENT, path.ptr, "the job's task is not in the spool");
+    if (!is_folder(path.ptr))
+        return kl_fail(e, KL_ENOENT, path.ptr, "the job's task is not in the spool");
     const kl_err err = kl_task_load(t, a, path.ptr, e);
     if (err || kl_str_eq(kl_str_of((*t)->hash), j->task)) return err;
     return kl_fail(e, KL_EINVAL, path.ptr, "the task's content is not what its name says");
 }
 
 /* `*unreadable`: the file is there, and its text is no kernel. */
-static kl_err load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const worker *w, const carried_kernel *c,
-                          const char *name, kl_error *e) {
+static kl_err spool_load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const spool_worker *w,
+                                const carried_kernel *c, const char *name, kl_error *e) {
     const kl_kernel_opts with = {.params = c->params};
     const kl_str path = kl_arena_printf(a, "%s/%s%s", w->mine, name, c->surface->suffix);
     kl_str source;
@@ -478,63 +512,72 @@ static kl_err load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const wo
     err = kl_kernel_parse(k, a, source, c->path, c->surface, &with, e);
     *unreadable = err == KL_EPARSE || err == KL_ELIMIT;
     if (err || kl_str_eq(kl_str_of((*k)->hash), c->hash)) return err;
-    return kl_fail(e, KL_EINVAL, path.ptr, "the content of %s%s is not what job.json says", name, c->surface->suffix);
+    return kl_fail(e, KL_EINVAL, path.ptr, "the content of %s%s is not what job.json says", name,
+                   c->surface->suffix);
 }
 
-static kl_err judge_once(kl_verdict *v, kl_executor *x, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+static kl_err judge_once(kl_verdict *v, kl_executor *x, kl_arena *a, const kl_gate_job *j,
+                         kl_error *e) {
     char id[65];
     const kl_err err = kl_executor_submit(id, x, a, j, e);
     return err ? err : kl_executor_wait(v, x, a, id, e);
 }
 
-/* A visit to the host costs more than a minute of it, and a busy minute is no property of a kernel. */
-static kl_err judge_settled(kl_verdict *v, worker *w, kl_arena *a, kl_gate_job *j, kl_error *e) {
+/* A visit to the host costs more than a minute of it, and a busy minute is no property of a kernel.
+ */
+static kl_err judge_settled(kl_verdict *v, spool_worker *w, kl_arena *a, kl_gate_job *j,
+                            kl_error *e) {
     j->opts.progress = heartbeat;
     j->opts.progress_ctx = w;
-    j->opts.compile.cache_dir = kl_fs_join(a, w->dir, "cache").ptr;
+    j->opts.compile.cache_dir = kli_fs_join(a, w->dir, "cache").ptr;
     j->opts.compile.carried = true;
     kl_err err = judge_once(v, w->executor, a, j, e);
-    if (err == KL_EBUSY || (!err && v->outcome == KL_UNSTABLE)) err = judge_once(v, w->executor, a, j, e);
+    if (err == KL_EBUSY || (!err && v->outcome == KL_OUTCOME_UNSTABLE))
+        err = judge_once(v, w->executor, a, j, e);
     return err;
 }
 
-static kl_err judge_job(kl_verdict *v, worker *w, kl_arena *a, const char *id, kl_error *e) {
+static kl_err judge_job(kl_verdict *v, spool_worker *w, kl_arena *a, const char *id, kl_error *e) {
     kl_str text;
     carried_job j;
     kl_task *t;
-    kl_kernel *k = NULL, *rival = NULL;
+    kl_kernel *k = NULL, *opponent = NULL;
     bool unreadable = false;
-    kl_err err = read_plain(&text, a, kl_fs_join(a, w->mine, "job.json").ptr, KLI_SPOOL_JOB_BYTES, e);
+    kl_err err =
+        read_plain(&text, a, kli_fs_join(a, w->mine, "job.json").ptr, KLI_SPOOL_JOB_BYTES, e);
     if (!err) err = kli_spool_parse(&j, a, text, e);
     if (!err && strcmp(j.id, id) != 0)
         err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
-    if (!err) err = load_task(&t, a, w, &j, e);
-    if (!err) err = load_kernel(&k, &unreadable, a, w, &j.kernel, "kernel", e);
+    if (!err) err = spool_load_task(&t, a, w, &j, e);
+    if (!err) err = spool_load_kernel(&k, &unreadable, a, w, &j.kernel, "kernel", e);
     if (unreadable) return kl_verdict_refused(v, a, t, j.kernel.path.ptr, e), KL_OK;
-    if (!err && j.rival.hash.len) err = load_kernel(&rival, &unreadable, a, w, &j.rival, "against", e);
+    if (!err && j.opponent.hash.len)
+        err = spool_load_kernel(&opponent, &unreadable, a, w, &j.opponent, "against", e);
     if (err) return err;
-    j.opts.against = rival;
+    j.opts.against = opponent;
     return judge_settled(v, w, a, &(kl_gate_job){t, k, j.opts}, e);
 }
 
-static kl_err write_answer(const worker *w, kl_arena *a, kl_err judged, const kl_verdict *v, const kl_error *why,
-                           kl_error *e) {
+static kl_err spool_write_answer(const spool_worker *w, kl_arena *a, kl_err judged,
+                                 const kl_verdict *v, const kl_error *why, kl_error *e) {
     json_t *o = judged ? json_object() : kl_verdict_json(v);
     const char *name = judged ? "error.json" : "verdict.json";
     if (judged) {
         json_object_set_new(o, "code", json_integer(judged));
-        json_object_set_new(o, "message", kl_json_str(kl_str_of(why->message)));
-        json_object_set_new(o, "hint", kl_json_str(kl_str_of(why->hint)));
+        json_object_set_new(o, "message", kli_json_str(kl_str_of(why->message)));
+        json_object_set_new(o, "hint", kli_json_str(kl_str_of(why->hint)));
     }
-    kl_fs_remove_tree(kl_fs_join(a, w->mine, "verdict.json").ptr); /* of a worker that died between answer and rename */
-    kl_fs_remove_tree(kl_fs_join(a, w->mine, "error.json").ptr);
-    const kl_err err = kl_fs_write(kl_fs_join(a, w->mine, name).ptr, kl_json_dump(a, o, true), e);
+    kli_fs_remove_tree(kli_fs_join(a, w->mine, "verdict.json")
+                           .ptr); /* of a worker that died between answer and rename */
+    kli_fs_remove_tree(kli_fs_join(a, w->mine, "error.json").ptr);
+    const kl_err err =
+        kli_fs_write(kli_fs_join(a, w->mine, name).ptr, kli_json_dump(a, o, true), e);
     json_decref(o);
     return err;
 }
 
 /* Judge the job that was taken and move it to done/.  An interrupted job goes back to todo/. */
-static kl_err do_job(worker *w, const char *id, kl_error *e) {
+static kl_err do_job(spool_worker *w, const char *id, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_verdict *v = KL_NEW(a, kl_verdict);
     kl_error why = {0};
@@ -544,64 +587,69 @@ static kl_err do_job(worker *w, const char *id, kl_error *e) {
         (void)rename(w->mine, in(a, w->dir, "todo", id).ptr);
         err = kl_fail(e, KL_EINTR, w->dir, "interrupted; the job went back to todo");
     } else if (!is_folder(w->mine)) {
-        kl_warn("job %.16s was taken over while it was judged here", id); /* whoever has it now will answer */
+        kli_warn("job %.16s was taken over while it was judged here",
+                 id); /* whoever has it now will answer */
     } else {
-        err = write_answer(w, a, judged, v, &why, e);
+        err = spool_write_answer(w, a, judged, v, &why, e);
         if (!err) err = move_into_place(w->mine, in(a, w->dir, "done", id).ptr, e);
         if (!err) ++*(judged ? w->failed : w->done);
-        kl_say("%.16s %s %.*s", id, judged ? "error" : kl_outcome_name(v->outcome),
-               judged ? (int)strlen(why.message) : (int)v->why.len, judged ? why.message : v->why.ptr);
+        kli_say("%.16s %s %.*s", id, judged ? "error" : kl_outcome_name(v->outcome),
+                judged ? (int)strlen(why.message) : (int)v->why.len,
+                judged ? why.message : v->why.ptr);
     }
     kl_arena_free(a);
     return err;
 }
 
-/* The sign of life comes first: a rename keeps the folder's old time, and a job that waited long must not look abandoned at once. */
-static bool take(worker *w, kl_arena *a, const char *id) {
+/* The sign of life comes first: a rename keeps the folder's old time, and a job that waited long
+ * must not look abandoned at once. */
+static bool spool_take(spool_worker *w, kl_arena *a, const char *id) {
     const kl_str todo = in(a, w->dir, "todo", id);
     snprintf(w->mine, sizeof w->mine, "%s/taken/%s%s", w->dir, id, w->who);
     (void)utimensat(AT_FDCWD, todo.ptr, NULL, AT_SYMLINK_NOFOLLOW);
     if (rename(todo.ptr, w->mine)) return false;
     if (is_folder(w->mine) && !is_folder(in(a, w->dir, "done", id).ptr)) return true;
-    kl_fs_remove_tree(w->mine); /* not a job, or one that was put again after its answer */
+    kli_fs_remove_tree(w->mine); /* not a job, or one that was put again after its answer */
     return false;
 }
 
-static bool is_dead(const worker *w, kl_arena *a, kl_str name, const char *host) {
+static bool is_dead(const spool_worker *w, kl_arena *a, kl_str name, const char *host) {
     const char *at = memchr(name.ptr, '@', name.len), *pid_at = at ? strchr(at + 1, '@') : NULL;
     struct stat st;
     if (!pid_at || stat(in(a, w->dir, "taken", name.ptr).ptr, &st)) return false;
-    const bool here = (size_t)(pid_at - at - 1) == strlen(host) && memcmp(at + 1, host, strlen(host)) == 0;
+    const bool here =
+        (size_t)(pid_at - at - 1) == strlen(host) && memcmp(at + 1, host, strlen(host)) == 0;
     if (here && kill((pid_t)atol(pid_at + 1), 0) && errno == ESRCH) return true;
     return time(NULL) - st.st_mtime > KLI_SPOOL_SILENT_SECONDS;
 }
 
-static void take_back(const worker *w, kl_arena *a, const char *host) {
+static void spool_take_back(const spool_worker *w, kl_arena *a, const char *host) {
     kl_str *names;
     size_t n;
-    if (kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "taken").ptr, kl_ignored())) return;
+    if (kli_fs_list(&names, &n, a, kli_fs_join(a, w->dir, "taken").ptr, kl_ignored())) return;
     for (size_t i = 0; i < n; i++) {
         const kl_str id = {names[i].ptr, names[i].len < ID_CHARS ? names[i].len : ID_CHARS};
         if (!kli_spool_is_id(id) || !is_dead(w, a, names[i], host)) continue;
         const kl_str id_text = kl_arena_copy(a, id);
-        if (rename(in(a, w->dir, "taken", names[i].ptr).ptr, in(a, w->dir, "todo", id_text.ptr).ptr) == 0)
-            kl_warn("took back job %.16s from a worker that is gone", id.ptr);
+        if (rename(in(a, w->dir, "taken", names[i].ptr).ptr,
+                   in(a, w->dir, "todo", id_text.ptr).ptr) == 0)
+            kli_warn("took back job %.16s from a worker that is gone", id.ptr);
     }
 }
 
 /* One pass over todo/; `*any` when a job was done. */
-static kl_err work_once(worker *w, const char *host, bool *any, kl_error *e) {
+static kl_err work_once(spool_worker *w, const char *host, bool *any, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_str *names;
     size_t n;
     *any = false;
-    take_back(w, a, host);
-    kl_err err = kl_fs_list(&names, &n, a, kl_fs_join(a, w->dir, "todo").ptr, e);
+    spool_take_back(w, a, host);
+    kl_err err = kli_fs_list(&names, &n, a, kli_fs_join(a, w->dir, "todo").ptr, e);
     for (size_t i = 0; !err && i < n; i++) {
-        if (!kli_spool_is_id(names[i]) || !take(w, a, names[i].ptr)) continue;
+        if (!kli_spool_is_id(names[i]) || !spool_take(w, a, names[i].ptr)) continue;
         *any = true;
         err = do_job(w, names[i].ptr, e);
-        if (!err && kl_interrupted()) err = kl_fail(e, KL_EINTR, w->dir, "interrupted");
+        if (!err && kli_interrupted()) err = kl_fail(e, KL_EINTR, w->dir, "interrupted");
     }
     kl_arena_free(a);
     return err;
@@ -609,10 +657,10 @@ static kl_err work_once(worker *w, const char *host, bool *any, kl_error *e) {
 
 kl_err kl_spool_work(const char *dir, kl_executor *x, int *done, int *failed, kl_error *e) {
     char host[64] = "host";
-    worker w = {.dir = dir, .executor = x, .done = done, .failed = failed};
+    spool_worker w = {.dir = dir, .executor = x, .done = done, .failed = failed};
     bool any = true;
     *done = *failed = 0;
-    if (!kl_fs_is_dir(dir)) {
+    if (!kli_fs_is_dir(dir)) {
         kl_fail(e, KL_ENOENT, dir, "no such spool folder");
         return kl_hint(e, "fill one first: klineage gate TASK KERNEL --spool %s", dir);
     }
@@ -625,7 +673,7 @@ kl_err kl_spool_work(const char *dir, kl_executor *x, int *done, int *failed, kl
     return err;
 }
 
-/* ---- the row of the table -------------------------------------------------------------------------------------------- */
+/* ---- the row of the table ---------------------------------------------------------------- */
 
 static kl_err spool_open(void **self, kl_arena *a, const char *dir, kl_error *e) {
     if (!*dir) return kl_fail(e, KL_EINVAL, NULL, "executor spool needs a folder: spool:DIR");
@@ -638,22 +686,24 @@ static kl_err spool_key(char key[65], void *self, kl_arena *a, const kl_gate_job
     const kl_gate_opts *o = &j->opts;
     kl_hasher h;
     (void)self, (void)e;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, KL_S("klineage/run/spool/1"));
-    kl_hasher_add(&h, kl_str_of(j->task->hash));
-    kl_hasher_add(&h, kl_str_of(j->kernel->hash));
-    kl_hasher_add(&h, kl_str_of(o->workload));
-    kl_hasher_add(&h, kl_str_of(o->baseline));
-    kl_hasher_add(&h, kl_str_of(o->arch));
-    kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed));
-    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds, o->max_seconds, o->half_width,
-                                      o->abandon_below));
-    if (o->against) kl_hasher_add(&h, kl_str_of(o->against->hash));
-    memcpy(key, kl_hasher_end(&h).hex, 65);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, KL_S("klineage/run/spool/1"));
+    kli_hasher_add(&h, kl_str_of(j->task->hash));
+    kli_hasher_add(&h, kl_str_of(j->kernel->hash));
+    kli_hasher_add(&h, kl_str_of(o->workload));
+    kli_hasher_add(&h, kl_str_of(o->baseline));
+    kli_hasher_add(&h, kl_str_of(o->arch));
+    kli_hasher_add(
+        &h, kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed));
+    kli_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds,
+                                       o->max_seconds, o->half_width, o->abandon_below));
+    if (o->against) kli_hasher_add(&h, kl_str_of(o->against->hash));
+    memcpy(key, kli_hasher_end(&h).hex, 65);
     return KL_OK;
 }
 
-static kl_err spool_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+static kl_err spool_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j,
+                           kl_error *e) {
     return kl_spool_put(id, self, a, j, e);
 }
 
@@ -663,9 +713,11 @@ static kl_err spool_poll(kl_verdict *out, void *self, kl_arena *a, const char *i
 
 /* Out of todo/ by one rename: a worker that takes it meanwhile has it. */
 static kl_err spool_cancel(void *self, kl_arena *a, const char *id, kl_error *e) {
-    if (!kli_spool_is_id(kl_str_of(id))) return kl_fail(e, KL_EINVAL, self, "'%.80s' is not a job id", id);
-    const kl_str away = kl_arena_printf(a, "%s/tmp/cancel-%.16s-%ld", (const char *)self, id, (long)getpid());
-    if (rename(in(a, self, "todo", id).ptr, away.ptr) == 0) kl_fs_remove_tree(away.ptr);
+    if (!kli_spool_is_id(kl_str_of(id)))
+        return kl_fail(e, KL_EINVAL, self, "'%.80s' is not a job id", id);
+    const kl_str away =
+        kl_arena_printf(a, "%s/tmp/cancel-%.16s-%ld", (const char *)self, id, (long)getpid());
+    if (rename(in(a, self, "todo", id).ptr, away.ptr) == 0) kli_fs_remove_tree(away.ptr);
     return KL_OK;
 }
 
@@ -677,12 +729,13 @@ static int spool_capacity(void *self) {
 static size_t count_in(kl_arena *a, const char *dir, const char *folder) {
     kl_str *names;
     size_t n = 0;
-    return kl_fs_list(&names, &n, a, kl_fs_join(a, dir, folder).ptr, kl_ignored()) ? 0 : n;
+    return kli_fs_list(&names, &n, a, kli_fs_join(a, dir, folder).ptr, kl_ignored()) ? 0 : n;
 }
 
 static kl_str spool_describe(void *self, kl_arena *a) {
     return kl_arena_printf(a, "spool %s: %zu wait, %zu taken, %zu done", (const char *)self,
-                           count_in(a, self, "todo"), count_in(a, self, "taken"), count_in(a, self, "done"));
+                           count_in(a, self, "todo"), count_in(a, self, "taken"),
+                           count_in(a, self, "done"));
 }
 
 const kl_executor_ops kli_executor_spool = {

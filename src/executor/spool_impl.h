@@ -1,10 +1,16 @@
-/* spool_impl.h - what the spool reads from others, for its tests.  SPDX-License-Identifier: Apache-2.0 */
+/* spool_impl.h - what the spool reads from others, for its tests.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef KL_EXECUTOR_SPOOL_IMPL_H
 #define KL_EXECUTOR_SPOOL_IMPL_H
 #include <klineage/executor.h>
 
-/* A worker on another host that shows no life for so long has lost its job.  Bounds of what a job may say. */
-enum { KLI_SPOOL_SILENT_SECONDS = 900, KLI_SPOOL_JOB_BYTES = 1 << 20, KLI_SPOOL_JOB_SECONDS = 3600 };
+/* A worker on another host that shows no life for so long has lost its job.  Bounds of what a job
+ * may say. */
+enum {
+    KLI_SPOOL_SILENT_SECONDS = 900,
+    KLI_SPOOL_JOB_BYTES = 1 << 20,
+    KLI_SPOOL_JOB_SECONDS = 3600
+};
 
 /* What job.json says, checked: anybody may have written it. */
 typedef struct {
@@ -17,7 +23,7 @@ typedef struct {
 typedef struct {
     char id[65];
     kl_str task; /* hash */
-    carried_kernel kernel, rival;
+    carried_kernel kernel, opponent;
     kl_gate_opts opts;
 } carried_job;
 

@@ -1,6 +1,5 @@
-/* spool_test.c - jobs that are carried, shared, interrupted, abandoned and forged.  Who judges is a stand-in, and so is
- * nvcc; there is no compiler for C.
- * SPDX-License-Identifier: Apache-2.0 */
+/* spool_test.c - jobs that are carried, shared, interrupted, abandoned and forged.  Who judges is a
+ * stand-in, and so is nvcc; there is no compiler for C. SPDX-License-Identifier: Apache-2.0 */
 #include "executors.h"
 #include "spool_impl.h"
 #include "base/fs.h"
@@ -19,17 +18,17 @@
 
 #define TASK KL_TEST_ROOT "/tasks/softmax"
 
-/* ---- who judges ---------------------------------------------------------------------------------------------------- */
+/* ---- who judges -------------------------------------------------------------------------- */
 
-static kl_err gate_says;       /* KL_OK: pass */
-static int unstable;           /* so many times before it */
-static char gate_log[4096];    /* one line a run, shared by the workers of a test */
+static kl_err gate_says;    /* KL_OK: pass */
+static int unstable;        /* so many times before it */
+static char gate_log[4096]; /* one line a run, shared by the workers of a test */
 static char spool_dir[4096];
 static bool take_over;         /* the job goes back to todo while it is judged */
 static double taken_age;       /* seconds since the last sign of life when judging began */
 static kl_gate_job asked;      /* the last job */
-static char rival_hash[65];    /* of its `against`; empty: none */
-static char rival_path[256];
+static char opponent_hash[65]; /* of its `against`; empty: none */
+static char opponent_path[256];
 
 static kl_err judge_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
     (void)a, (void)rest, (void)e;
@@ -37,7 +36,8 @@ static kl_err judge_open(void **self, kl_arena *a, const char *rest, kl_error *e
     return KL_OK;
 }
 
-static kl_err judge_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+static kl_err judge_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j,
+                           kl_error *e) {
     (void)self, (void)a, (void)e;
     asked = *j;
     memcpy(id, j->kernel->hash, 65);
@@ -46,12 +46,12 @@ static kl_err judge_submit(char id[65], void *self, kl_arena *a, const kl_gate_j
 
 /* The folder of the only job that is taken. */
 static kl_str taken_folder(kl_arena *a) {
-    const char *taken = kl_fs_join(a, spool_dir, "taken").ptr;
+    const char *taken = kli_fs_join(a, spool_dir, "taken").ptr;
     kl_str *names;
     size_t n;
     kl_error e = {0};
-    assert_ok(kl_fs_list(&names, &n, a, taken, &e));
-    return n == 1 ? kl_fs_join(a, taken, names[0].ptr) : (kl_str){0};
+    assert_ok(kli_fs_list(&names, &n, a, taken, &e));
+    return n == 1 ? kli_fs_join(a, taken, names[0].ptr) : (kl_str){0};
 }
 
 static void meddle(kl_arena *a) {
@@ -73,15 +73,15 @@ static void note_run(void) {
 }
 
 static kl_err judge_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
-    const kl_kernel *rival = asked.opts.against;
+    const kl_kernel *opponent = asked.opts.against;
     (void)self, (void)id;
-    snprintf(rival_hash, sizeof rival_hash, "%s", rival ? rival->hash : "");
-    if (rival) snprintf(rival_path, sizeof rival_path, "%.*s", KL_STR_ARG(rival->path));
+    snprintf(opponent_hash, sizeof opponent_hash, "%s", opponent ? opponent->hash : "");
+    if (opponent) snprintf(opponent_path, sizeof opponent_path, "%.*s", KL_STR_ARG(opponent->path));
     meddle(a);
     asked.opts.progress(asked.opts.progress_ctx, KL_STAGE_TINY, NULL);
     usleep(2000);
     note_run();
-    *out = (kl_verdict){.outcome = unstable-- > 0 ? KL_UNSTABLE : KL_PASS,
+    *out = (kl_verdict){.outcome = unstable-- > 0 ? KL_OUTCOME_UNSTABLE : KL_OUTCOME_PASS,
                         .stage = KL_STAGE_DONE,
                         .assurance = 'B',
                         .task = asked.task->name,
@@ -91,15 +91,18 @@ static kl_err judge_poll(kl_verdict *out, void *self, kl_arena *a, const char *i
     return gate_says;
 }
 
-static const kl_executor_ops JUDGE = {
-    .name = "judge", .open = judge_open, .key = judge_submit, .submit = judge_submit, .poll = judge_poll};
+static const kl_executor_ops JUDGE = {.name = "judge",
+                                      .open = judge_open,
+                                      .key = judge_submit,
+                                      .submit = judge_submit,
+                                      .poll = judge_poll};
 
 static size_t runs(void) {
     struct stat st;
     return stat(gate_log, &st) ? 0 : (size_t)st.st_size / 2;
 }
 
-/* ---- one spool a test ------------------------------------------------------------------------------------------------ */
+/* ---- one spool a test -------------------------------------------------------------------- */
 
 typedef struct {
     kl_arena *arena;
@@ -118,7 +121,7 @@ static int setup(void **state) {
     fixture *f = &shared;
     kl_str dir;
     *f = (fixture){.arena = kl_arena_new()};
-    assert_ok(kl_fs_temp_dir(&dir, f->arena, &e));
+    assert_ok(kli_fs_temp_dir(&dir, f->arena, &e));
     f->dir = dir.ptr;
     assert_ok(kl_task_load(&f->task, f->arena, TASK, &e));
     assert_ok(kl_kernel_load(&f->kernel, f->arena, TASK "/naive.c", NULL, &e));
@@ -135,7 +138,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     fixture *f = *state;
     kl_executor_close(f->judge);
-    kl_fs_remove_tree(f->dir);
+    kli_fs_remove_tree(f->dir);
     kl_arena_free(f->arena);
     return 0;
 }
@@ -149,12 +152,14 @@ static void put(fixture *f) { assert_ok(try_put(f)); }
 static const char *at(fixture *f, const char *folder, const char *name) {
     return kl_arena_printf(f->arena, "%s/%s/%s", f->dir, folder, name).ptr;
 }
-static const char *file(fixture *f, const char *name) { return kl_fs_join(f->arena, at(f, "todo", f->id), name).ptr; }
+static const char *file(fixture *f, const char *name) {
+    return kli_fs_join(f->arena, at(f, "todo", f->id), name).ptr;
+}
 
 static size_t count(fixture *f, const char *folder) {
     kl_str *names;
     size_t n;
-    assert_ok(kl_fs_list(&names, &n, f->arena, kl_fs_join(f->arena, f->dir, folder).ptr, &e));
+    assert_ok(kli_fs_list(&names, &n, f->arena, kli_fs_join(f->arena, f->dir, folder).ptr, &e));
     return n;
 }
 
@@ -166,25 +171,28 @@ static void work(fixture *f, int want_done, int want_failed) {
 }
 
 static void overwrite(fixture *f, const char *path, const char *text) {
-    assert_ok(kl_fs_write(path, kl_str_of(text), &e));
+    assert_ok(kli_fs_write(path, kl_str_of(text), &e));
 }
 
-/* ---- putting and getting ------------------------------------------------------------------------------------------- */
+/* ---- putting and getting ----------------------------------------------------------------- */
 
 static void test_executor_spool__carries_a_job_there_and_back(void **state) {
     fixture *f = *state;
     kl_verdict v;
-    f->opts = (kl_gate_opts){
-        .workload = "cpu", .seed = UINT64_MAX, .max_seconds = 2.5, .require_assurance = 'B', .check_only = true};
+    f->opts = (kl_gate_opts){.workload = "cpu",
+                             .seed = UINT64_MAX,
+                             .max_seconds = 2.5,
+                             .require_assurance = 'B',
+                             .check_only = true};
     put(f);
     assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
     work(f, 1, 0);
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    assert_int_equal(v.outcome, KL_PASS);
+    assert_int_equal(v.outcome, KL_OUTCOME_PASS);
     assert_str(v.kernel_hash, f->kernel->hash);
     assert_str(v.kernel_path, TASK "/naive.c");
-    assert_true(asked.opts.seed == UINT64_MAX && asked.opts.max_seconds == 2.5 && asked.opts.check_only &&
-                asked.opts.require_assurance == 'B');
+    assert_true(asked.opts.seed == UINT64_MAX && asked.opts.max_seconds == 2.5 &&
+                asked.opts.check_only && asked.opts.require_assurance == 'B');
     assert_int_equal(count(f, "todo") + count(f, "taken") + count(f, "tmp"), 0);
 }
 
@@ -194,11 +202,14 @@ static void test_executor_spool__putting_twice_is_one_job(void **state) {
     put(f);
     assert_int_equal(count(f, "todo"), 1);
     assert_int_equal(
-        rename(at(f, "todo", f->id), kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr), 0);
+        rename(at(f, "todo", f->id),
+               kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr),
+        0);
     put(f); /* while somebody has it */
     assert_int_equal(count(f, "todo"), 0);
-    assert_int_equal(
-        rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
+    assert_int_equal(rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr,
+                            at(f, "todo", f->id)),
+                     0);
     work(f, 1, 0);
     put(f); /* after its answer */
     assert_int_equal(count(f, "todo"), 0);
@@ -223,10 +234,12 @@ static void test_executor_spool__the_id_is_what_is_asked_not_where_it_lay(void *
 
 /* The same sums over twice as many lines of comment: another kernel. */
 static void oppose(fixture *f) {
-    const kl_str source = kl_arena_printf(f->arena, "%.*s\n// a rival\n", KL_STR_ARG(f->kernel->source));
-    kl_kernel *rival;
-    assert_ok(kl_kernel_parse(&rival, f->arena, source, KL_S("old/rival.c"), f->kernel->surface, NULL, &e));
-    f->opts.against = rival;
+    const kl_str source =
+        kl_arena_printf(f->arena, "%.*s\n// a rival\n", KL_STR_ARG(f->kernel->source));
+    kl_kernel *opponent;
+    assert_ok(kl_kernel_parse(&opponent, f->arena, source, KL_S("old/rival.c"), f->kernel->surface,
+                              NULL, &e));
+    f->opts.against = opponent;
 }
 
 static void test_executor_spool__carries_a_rival(void **state) {
@@ -234,15 +247,16 @@ static void test_executor_spool__carries_a_rival(void **state) {
     kl_verdict v;
     oppose(f);
     put(f);
-    assert_true(kl_fs_exists(file(f, "against.c")));
+    assert_true(kli_fs_exists(file(f, "against.c")));
     work(f, 1, 0);
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
     assert_str(v.kernel_hash, f->kernel->hash);
-    assert_string_equal(rival_hash, f->opts.against->hash);
-    assert_string_equal(rival_path, "old/rival.c");
+    assert_string_equal(opponent_hash, f->opts.against->hash);
+    assert_string_equal(opponent_path, "old/rival.c");
 }
 
-static void test_executor_spool__a_rival_is_part_of_the_question_and_its_place_is_not(void **state) {
+static void
+test_executor_spool__a_rival_is_part_of_the_question_and_its_place_is_not(void **state) {
     fixture *f = *state;
     char alone[65], first[65];
     put(f);
@@ -264,52 +278,57 @@ static void test_executor_spool__a_worker_that_knows_no_rivals_refuses_one(void 
     fixture *f = *state;
     kl_str text;
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
+    assert_ok(kli_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     assert_contains(text.ptr, "\"version\": 1,");
     oppose(f);
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
+    assert_ok(kli_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     assert_contains(text.ptr, "\"version\": 2,");
 }
 
 static void test_executor_spool__a_rival_is_of_the_same_surface(void **state) {
     fixture *f = *state;
-    kl_kernel *rival;
-    assert_ok(kl_kernel_load(&rival, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
-    f->opts.against = rival;
+    kl_kernel *opponent;
+    assert_ok(
+        kl_kernel_load(&opponent, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
+    f->opts.against = opponent;
     assert_err(KL_EINVAL, try_put(f));
 }
 
 /* A toolkit whose nvcc refuses everything. */
 static void install_nvcc(fixture *f) {
-    const char *home = kl_fs_join(f->arena, f->dir, "cuda").ptr;
-    const char *bin = kl_fs_join(f->arena, home, "bin").ptr;
-    assert_ok(kl_fs_mkdirs(bin, &e));
-    const char *nvcc = kl_fs_join(f->arena, bin, "nvcc").ptr;
+    const char *home = kli_fs_join(f->arena, f->dir, "cuda").ptr;
+    const char *bin = kli_fs_join(f->arena, home, "bin").ptr;
+    assert_ok(kli_fs_mkdirs(bin, &e));
+    const char *nvcc = kli_fs_join(f->arena, bin, "nvcc").ptr;
     overwrite(f, nvcc,
               "#!/bin/sh\n"
               "[ \"$1\" = --version ] && echo 'release 12.0, V12.0.1' && exit\n"
               "echo one >&2\n"
               "echo 'kernel.cu(2): error: expected an expression' >&2\n"
               "exit 1\n");
-    const char *const seen[] = {f->dir, home, bin, nvcc}; /* a compiler's jail may be another user's */
+    const char *const seen[] = {f->dir, home, bin,
+                                nvcc}; /* a compiler's jail may be another user's */
     for (size_t i = 0; i < KL_COUNT(seen); i++) assert_int_equal(chmod(seen[i], 0755), 0);
     setenv("CUDA_HOME", home, 1);
 }
 
-/* Nothing of it could run there: no visit is needed.  What a CPU's compiler says here, it says of this CPU. */
-static void test_executor_spool__device_code_that_does_not_compile_is_answered_at_once(void **state) {
+/* Nothing of it could run there: no visit is needed.  What a CPU's compiler says here, it says of
+ * this CPU. */
+static void
+test_executor_spool__device_code_that_does_not_compile_is_answered_at_once(void **state) {
     fixture *f = *state;
     kl_verdict v;
     install_nvcc(f);
     put(f);
     assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
     f->opts.arch = "sm_90a";
-    assert_ok(kl_kernel_load(&f->kernel, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
+    assert_ok(
+        kl_kernel_load(&f->kernel, f->arena, KL_TEST_ROOT "/tasks/softmax/naive.cu", NULL, &e));
     put(f);
     unsetenv("CUDA_HOME");
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    assert_int_equal(v.outcome, KL_NO_COMPILE);
+    assert_int_equal(v.outcome, KL_OUTCOME_NO_COMPILE);
     assert_str(v.why, "kernel.cu(2): error: expected an expression");
     work(f, 1, 0); /* the job of before alone */
 }
@@ -322,14 +341,14 @@ static void test_executor_spool__a_time_that_does_not_settle_is_taken_once_more(
     work(f, 1, 0);
     assert_int_equal(runs(), 2);
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    assert_int_equal(v.outcome, KL_PASS);
+    assert_int_equal(v.outcome, KL_OUTCOME_PASS);
     f->opts.seed = 5;
     put(f);
     unstable = 3;
     work(f, 1, 0);
     assert_int_equal(runs(), 4);
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    assert_int_equal(v.outcome, KL_UNSTABLE);
+    assert_int_equal(v.outcome, KL_OUTCOME_UNSTABLE);
 }
 
 static void test_executor_spool__only_what_nobody_began_is_cancelled(void **state) {
@@ -376,7 +395,7 @@ static void test_executor_spool__no_spool_is_said(void **state) {
     assert_err(KL_ENOENT, kl_spool_work("/nonexistent/spool", f->judge, &done, &failed, &e));
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------------------ */
+/* ---- workers ----------------------------------------------------------------------------- */
 
 static void test_executor_spool__two_workers_do_every_job_once(void **state) {
     enum { JOBS = 24, WORKERS = 2 };
@@ -409,7 +428,8 @@ static void test_executor_spool__two_workers_do_every_job_once(void **state) {
 /* The job in the hands of `who`, seen alive `seconds` ago. */
 static void hand_to(fixture *f, const char *host, long pid, time_t seconds) {
     const char *to = kl_arena_printf(f->arena, "%s/taken/%s@%s@%ld", f->dir, f->id, host, pid).ptr;
-    const struct timespec then[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
+    const struct timespec then[2] = {{.tv_sec = time(NULL) - seconds},
+                                     {.tv_sec = time(NULL) - seconds}};
     assert_int_equal(rename(at(f, "todo", f->id), to), 0);
     assert_int_equal(utimensat(AT_FDCWD, to, then, 0), 0);
 }
@@ -452,8 +472,9 @@ static void test_executor_spool__another_hosts_job_is_taken_back_after_silence(v
     put(f);
     hand_to(f, "elsewhere", 1, KLI_SPOOL_SILENT_SECONDS - 60);
     work(f, 0, 0);
-    assert_int_equal(
-        rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr, at(f, "todo", f->id)), 0);
+    assert_int_equal(rename(kl_arena_printf(f->arena, "%s/taken/%s@elsewhere@1", f->dir, f->id).ptr,
+                            at(f, "todo", f->id)),
+                     0);
     hand_to(f, "elsewhere", 1, KLI_SPOOL_SILENT_SECONDS + 60);
     work(f, 1, 0);
 }
@@ -488,11 +509,12 @@ static void test_executor_spool__a_slow_worker_that_lost_its_job_goes_on(void **
     assert_int_equal(count(f, "done"), 1);
 }
 
-static void test_executor_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer(void **state) {
+static void
+test_executor_spool__a_job_done_elsewhere_meanwhile_keeps_its_first_answer(void **state) {
     fixture *f = *state;
     put(f);
-    assert_ok(kl_fs_mkdirs(at(f, "done", f->id), &e));
-    overwrite(f, kl_fs_join(f->arena, at(f, "done", f->id), "verdict.json").ptr, "{}");
+    assert_ok(kli_fs_mkdirs(at(f, "done", f->id), &e));
+    overwrite(f, kli_fs_join(f->arena, at(f, "done", f->id), "verdict.json").ptr, "{}");
     work(f, 0, 0);
     assert_int_equal(runs(), 0);
     assert_int_equal(count(f, "todo") + count(f, "taken"), 0);
@@ -505,10 +527,10 @@ static void test_executor_spool__the_answer_of_a_worker_that_died_is_replaced(vo
     overwrite(f, file(f, "error.json"), "{\"code\": -5, \"message\": \"old\"}");
     work(f, 1, 0);
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    assert_int_equal(v.outcome, KL_PASS);
+    assert_int_equal(v.outcome, KL_OUTCOME_PASS);
 }
 
-/* ---- hostile content ------------------------------------------------------------------------------------------------------ */
+/* ---- hostile content --------------------------------------------------------------------- */
 
 static void test_executor_spool__odd_jobs_are_refused(void **state) {
     fixture *f = *state;
@@ -527,18 +549,27 @@ static void test_executor_spool__odd_jobs_are_refused(void **state) {
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": {}, \"surface\": \"c\"}",
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"../c\"}",
         "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": 3}",
-        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"require_assurance\": \"Z\"}",
-        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\", "
+        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", "
+        "\"require_assurance\": \"Z\"}",
+        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "{\"kernel\": \"ID\", "
         "\"surface\": \"c\"}}",
-        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": null}",
-        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": null}",
-        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": []}",
-        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": "
+        "{\"version\": 1, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "null}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "null}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "[]}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "{\"kernel\": "
         "\"../x\", \"surface\": \"c\"}}",
-        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\"}}",
-        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\", "
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "{\"kernel\": \"ID\"}}",
+        "{\"version\": 2, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "{\"kernel\": \"ID\", "
         "\"surface\": \"cuda\"}}",
-        "{\"version\": 3, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": {\"kernel\": \"ID\", "
+        "{\"version\": 3, \"task\": \"ID\", \"kernel\": \"ID\", \"surface\": \"c\", \"against\": "
+        "{\"kernel\": \"ID\", "
         "\"surface\": \"c\"}}"};
     for (size_t i = 0; i < KL_COUNT(odd); i++) {
         carried_job j;
@@ -558,15 +589,16 @@ static void test_executor_spool__odd_options_are_bounded(void **state) {
     carried_job j;
     char id[65] = {0};
     memset(id, 'a', 64);
-    const kl_str text = kl_arena_printf(f->arena,
-                                        "{\"version\": 1, \"task\": \"%s\", \"kernel\": \"%s\", \"surface\": \"c\", "
-                                        "\"max_seconds\": 1e300, \"min_seconds\": \"NaN\","
-                                        " \"half_width\": -1, \"min_pairs\": [], \"seed\": \"18446744073709551615x\", "
-                                        "\"params\": {\"a\": 1}, \"quick\": \"yes\"}",
-                                        id, id);
+    const kl_str text = kl_arena_printf(
+        f->arena,
+        "{\"version\": 1, \"task\": \"%s\", \"kernel\": \"%s\", \"surface\": \"c\", "
+        "\"max_seconds\": 1e300, \"min_seconds\": \"NaN\","
+        " \"half_width\": -1, \"min_pairs\": [], \"seed\": \"18446744073709551615x\", "
+        "\"params\": {\"a\": 1}, \"quick\": \"yes\"}",
+        id, id);
     assert_ok(kli_spool_parse(&j, f->arena, text, &e));
-    assert_true(j.opts.max_seconds == KLI_SPOOL_JOB_SECONDS && j.opts.min_seconds == 0 && j.opts.half_width == 0 &&
-                j.opts.min_pairs == 0);
+    assert_true(j.opts.max_seconds == KLI_SPOOL_JOB_SECONDS && j.opts.min_seconds == 0 &&
+                j.opts.half_width == 0 && j.opts.min_pairs == 0);
     assert_true(j.opts.seed == UINT64_MAX && !j.opts.quick);
     assert_null(j.kernel.params[0]);
 }
@@ -575,9 +607,10 @@ static void test_executor_spool__what_job_json_says_is_what_put_wrote(void **sta
     fixture *f = *state;
     carried_job j;
     kl_str text;
-    f->opts = (kl_gate_opts){.workload = "cpu", .baseline = "all", .half_width = 0.01, .min_pairs = 12, .quick = true};
+    f->opts = (kl_gate_opts){
+        .workload = "cpu", .baseline = "all", .half_width = 0.01, .min_pairs = 12, .quick = true};
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
+    assert_ok(kli_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     assert_ok(kli_spool_parse(&j, f->arena, text, &e));
     assert_string_equal(j.id, f->id);
     assert_string_equal(j.opts.workload, "cpu");
@@ -613,7 +646,7 @@ static void test_executor_spool__pipes_are_not_waited_for(void **state) {
 static void test_executor_spool__a_linked_folder_is_no_job(void **state) {
     fixture *f = *state;
     put(f);
-    const char *aside = kl_fs_join(f->arena, f->dir, "aside").ptr;
+    const char *aside = kli_fs_join(f->arena, f->dir, "aside").ptr;
     assert_int_equal(rename(at(f, "todo", f->id), aside), 0);
     assert_int_equal(symlink(aside, at(f, "todo", f->id)), 0);
     work(f, 0, 0);
@@ -624,9 +657,9 @@ static void test_executor_spool__a_linked_folder_is_no_job(void **state) {
 static void test_executor_spool__strange_names_are_ignored(void **state) {
     fixture *f = *state;
     put(f);
-    assert_ok(kl_fs_mkdirs(at(f, "todo", "not-an-id"), &e));
-    assert_ok(kl_fs_mkdirs(at(f, "taken", "x@y@z"), &e));
-    assert_ok(kl_fs_mkdirs(at(f, "taken", "@@@"), &e));
+    assert_ok(kli_fs_mkdirs(at(f, "todo", "not-an-id"), &e));
+    assert_ok(kli_fs_mkdirs(at(f, "taken", "x@y@z"), &e));
+    assert_ok(kli_fs_mkdirs(at(f, "taken", "@@@"), &e));
     work(f, 1, 0);
     assert_int_equal(count(f, "todo"), 1);
 }
@@ -654,13 +687,14 @@ static void test_executor_spool__a_changed_rival_is_not_the_job(void **state) {
     expect_refused(f, "the content of against.c");
 }
 
-static void test_executor_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict(void **state) {
+static void test_executor_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict(
+    void **state) {
     fixture *f = *state;
     oppose(f);
     put(f);
     unlink(file(f, "against.c"));
     expect_refused(f, "cannot open");
-    kl_fs_remove_tree(at(f, "done", f->id));
+    kli_fs_remove_tree(at(f, "done", f->id));
     put(f);
     overwrite(f, file(f, "against.c"), "//! lunch f\n");
     expect_refused(f, "lunch");
@@ -670,7 +704,7 @@ static void test_executor_spool__a_changed_job_is_not_the_job(void **state) {
     fixture *f = *state;
     kl_str text;
     put(f);
-    assert_ok(kl_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
+    assert_ok(kli_fs_read(&text, f->arena, file(f, "job.json"), KLI_SPOOL_JOB_BYTES, &e));
     char *quick = strstr(text.ptr, "\"quick\": false");
     assert_non_null(quick);
     memcpy(quick, "\"quick\": true ", 14);
@@ -681,8 +715,9 @@ static void test_executor_spool__a_changed_job_is_not_the_job(void **state) {
 static void test_executor_spool__a_changed_task_is_not_the_task(void **state) {
     fixture *f = *state;
     put(f);
-    const char *oracle = kl_arena_printf(f->arena, "%s/tasks/%s/oracle.c", f->dir, f->task->hash).ptr;
-    assert_true(kl_fs_exists(oracle));
+    const char *oracle =
+        kl_arena_printf(f->arena, "%s/tasks/%s/oracle.c", f->dir, f->task->hash).ptr;
+    assert_true(kli_fs_exists(oracle));
     overwrite(f, oracle, "//! launch f args()\nvoid f(void) {}\n");
     expect_refused(f, "the task's content");
 }
@@ -694,7 +729,7 @@ static void test_executor_spool__a_kernel_that_does_not_parse_is_a_verdict(void 
     overwrite(f, file(f, "kernel.c"), "//! lunch f\n");
     work(f, 1, 0);
     assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    assert_int_equal(v.outcome, KL_REFUSED);
+    assert_int_equal(v.outcome, KL_OUTCOME_REFUSED);
     assert_int_equal(v.stage, KL_STAGE_PARSE);
     assert_null(strstr(v.detail.ptr, f->dir)); /* the sender's path, not the worker's */
 }
@@ -704,13 +739,13 @@ static void test_executor_spool__a_forged_answer_is_read_with_care(void **state)
     kl_verdict v;
     put(f);
     const char *done = at(f, "done", f->id);
-    assert_ok(kl_fs_mkdirs(done, &e));
-    assert_int_equal(symlink("/etc/passwd", kl_fs_join(f->arena, done, "verdict.json").ptr), 0);
+    assert_ok(kli_fs_mkdirs(done, &e));
+    assert_int_equal(symlink("/etc/passwd", kli_fs_join(f->arena, done, "verdict.json").ptr), 0);
     assert_err(KL_EINVAL, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    unlink(kl_fs_join(f->arena, done, "verdict.json").ptr);
-    overwrite(f, kl_fs_join(f->arena, done, "verdict.json").ptr, "{\"outcome\": \"pass\"}");
+    unlink(kli_fs_join(f->arena, done, "verdict.json").ptr);
+    overwrite(f, kli_fs_join(f->arena, done, "verdict.json").ptr, "{\"outcome\": \"pass\"}");
     assert_err(KL_EPARSE, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
-    overwrite(f, kl_fs_join(f->arena, done, "error.json").ptr, "{\"code\": 0, \"message\": [1]}");
+    overwrite(f, kli_fs_join(f->arena, done, "error.json").ptr, "{\"code\": 0, \"message\": [1]}");
     assert_err(KL_EIO, kl_spool_get(&v, f->arena, f->dir, f->id, &e)); /* never "ok" */
 }
 
@@ -750,7 +785,8 @@ int main(void) {
         test_of(test_executor_spool__huge_files_are_refused),
         test_of(test_executor_spool__a_changed_kernel_is_not_the_job),
         test_of(test_executor_spool__a_changed_rival_is_not_the_job),
-        test_of(test_executor_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict),
+        test_of(
+            test_executor_spool__a_rival_that_is_not_there_or_no_kernel_is_an_error_not_a_verdict),
         test_of(test_executor_spool__a_changed_job_is_not_the_job),
         test_of(test_executor_spool__a_changed_task_is_not_the_task),
         test_of(test_executor_spool__a_kernel_that_does_not_parse_is_a_verdict),

@@ -14,9 +14,10 @@ typedef struct {
 
 /* Fill what the steps of the run say; name and state are the caller's. */
 void kli_standings_read(kli_standing *rows, int n, const kl_store_step *steps, size_t n_steps);
-/* At most `lines` lines of at most `columns` bytes, the last one a sum; running tracks first where not all have room.  Gives the number of lines. */
-int kli_standings_render(kl_buf *out, const kli_standing *rows, int n, int lines, int columns, int64_t most_microusd,
-                         int64_t elapsed_ns);
+/* At most `lines` lines of at most `columns` bytes, the last one a sum; running tracks first where
+ * not all have room.  Gives the number of lines. */
+int kli_standings_render(kl_buf *out, const kli_standing *rows, int n, int lines, int columns,
+                         int64_t most_microusd, int64_t elapsed_ns);
 
 /* The table on stderr while tracks run. */
 typedef struct {
@@ -24,9 +25,9 @@ typedef struct {
     kli_standing *rows;
     int n, drawn; /* tracks; lines on the screen */
     int64_t most_microusd, start_ns, next_ns;
-} kli_table;
+} kli_experiment_table;
 
 void kli_table_tick(void *table, const kl_track_state *states, int n); /* for kl_track_opts */
-void kli_table_clear(kli_table *t);
+void kli_table_clear(kli_experiment_table *t);
 
 #endif

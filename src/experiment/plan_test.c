@@ -1,5 +1,5 @@
-/* plan_test.c - experiment files, good and bad: what is wrong is told with its line, and nothing of it is taken.
- * SPDX-License-Identifier: Apache-2.0 */
+/* plan_test.c - experiment files, good and bad: what is wrong is told with its line, and nothing of
+ * it is taken. SPDX-License-Identifier: Apache-2.0 */
 #include "experiment_impl.h"
 #include "base/fs.h"
 #include "kit/kit.h"
@@ -13,12 +13,12 @@ static int set_up(void **state) {
     setenv("KLINEAGE_TASKS", KL_TEST_ROOT "/tasks", 1);
     unsetenv("KLINEAGE_PRICES");
     dir = kit_folder();
-    file = kl_fs_join(arena, dir, "x.yaml").ptr;
+    file = kli_fs_join(arena, dir, "x.yaml").ptr;
     return 0;
 }
 
 static kl_err load(kl_experiment *x, kl_str text) {
-    assert_ok(kl_fs_write(file, text, &e));
+    assert_ok(kli_fs_write(file, text, &e));
     e = (kl_error){0};
     return kl_experiment_load(x, arena, file, &e);
 }
@@ -26,29 +26,29 @@ static kl_err load(kl_experiment *x, kl_str text) {
 #define HEAD "schema: klineage/experiment\nversion: 1\n" /* two lines */
 #define ROWS "policies: [generate]\nworkloads: [softmax]\n"
 
-/* ---- what a file says -------------------------------------------------------------------------------------------------------- */
+/* ---- what a file says -------------------------------------------------------------------- */
 
-static const char whole[] =
-    HEAD "title: Does it help?\n"
-         "model: builtin\n"
-         "priced-as: claude-opus-4-6\n"
-         "budget: 1.5\n"
-         "budget-total: 40\n"
-         "policies:\n"
-         "  - generate\n"
-         "  - {policy: bestofn, name: more, trials: 3, max-steps: 40}\n"
-         "trials: 2 # also of the policies above\n"
-         "patience: 5\n"
-         "max-steps: 12\n"
-         "quick: true\n"
-         "workloads:\n"
-         "  - softmax\n"
-         "  - {task: softmax, kernel: start.c, reference: start.c, recover: 0.9, name: again, goal: 2}\n";
+static const char whole[] = HEAD "title: Does it help?\n"
+                                 "model: builtin\n"
+                                 "priced-as: claude-opus-4-6\n"
+                                 "budget: 1.5\n"
+                                 "budget-total: 40\n"
+                                 "policies:\n"
+                                 "  - generate\n"
+                                 "  - {policy: bestofn, name: more, trials: 3, max-steps: 40}\n"
+                                 "trials: 2 # also of the policies above\n"
+                                 "patience: 5\n"
+                                 "max-steps: 12\n"
+                                 "quick: true\n"
+                                 "workloads:\n"
+                                 "  - softmax\n"
+                                 "  - {task: softmax, kernel: start.c, reference: start.c, "
+                                 "recover: 0.9, name: again, goal: 2}\n";
 
 static void copy_naive(const char *name) {
     kl_str source;
-    assert_ok(kl_fs_read(&source, arena, KL_TEST_ROOT "/tasks/softmax/naive.c", 1 << 20, &e));
-    assert_ok(kl_fs_write(kl_fs_join(arena, dir, name).ptr, source, &e));
+    assert_ok(kli_fs_read(&source, arena, KL_TEST_ROOT "/tasks/softmax/naive.c", 1 << 20, &e));
+    assert_ok(kli_fs_write(kli_fs_join(arena, dir, name).ptr, source, &e));
 }
 
 static void test_experiment_plan__says_what_the_file_says(void **state) {
@@ -73,10 +73,11 @@ static void test_experiment_plan__says_what_the_file_says(void **state) {
     assert_int_equal(x.policies[1].max_steps, 40);
     assert_int_equal(x.n_workloads, 2);
     assert_str(x.workloads[0].name, "softmax");
-    assert_null(x.workloads[0].reference);
+    assert_null(x.workloads[0].target_kernel);
     assert_str(x.workloads[1].name, "again");
-    assert_true(x.workloads[1].recover > 0.89 && x.workloads[1].recover < 0.91 && x.workloads[1].goal > 1.9);
-    assert_string_equal(x.workloads[1].start->hash, x.workloads[1].reference->hash);
+    assert_true(x.workloads[1].recover > 0.89 && x.workloads[1].recover < 0.91 &&
+                x.workloads[1].goal > 1.9);
+    assert_string_equal(x.workloads[1].start->hash, x.workloads[1].target_kernel->hash);
 }
 
 static void test_experiment_plan__tracks_are_workloads_times_policies_times_trials(void **state) {
@@ -92,7 +93,7 @@ static void test_experiment_plan__tracks_are_workloads_times_policies_times_tria
     assert_string_equal(tracks[4].name, "softmax/more/3");
     assert_string_equal(tracks[9].name, "again/more/3");
     assert_int_equal(tracks[9].opts.max_steps, 40);
-    assert_ptr_equal(tracks[9].opts.reference, x.workloads[1].reference);
+    assert_ptr_equal(tracks[9].opts.target_kernel, x.workloads[1].target_kernel);
     assert_int_equal(kl_experiment_most(&x, n), 15000000);
     x.total_microusd = 7;
     assert_int_equal(kl_experiment_most(&x, n), 7);
@@ -105,7 +106,8 @@ static void test_experiment_plan__several_surfaces_are_told_apart(void **state) 
     int n;
     kl_experiment x;
     kl_experiment_track *tracks;
-    assert_ok(load(&x, KL_S(HEAD "surfaces: [c, opencl]\npolicies: [generate]\nworkloads: [softmax]\n")));
+    assert_ok(
+        load(&x, KL_S(HEAD "surfaces: [c, opencl]\npolicies: [generate]\nworkloads: [softmax]\n")));
     assert_ok(kl_experiment_tracks(&tracks, &n, arena, &x, &e));
     assert_int_equal(n, 2);
     assert_string_equal(tracks[0].name, "softmax-c/generate/1");
@@ -116,13 +118,16 @@ static void test_experiment_plan__several_surfaces_are_told_apart(void **state) 
 static void test_experiment_plan__a_shape_by_label_and_by_sizes(void **state) {
     (void)state;
     kl_experiment x;
-    assert_ok(load(&x, KL_S(HEAD "policies: [generate]\nworkloads:\n  - {task: gemm, workload: 'M=64,N=64,K=64'}\n"
-                                 "  - {task: gemm, workload: cpu, name: labelled}\n")));
-    assert_int_equal(x.workloads[0].workload->axes[kl_task_axis(x.workloads[0].task, KL_S("M"))], 64);
+    assert_ok(load(
+        &x,
+        KL_S(HEAD "policies: [generate]\nworkloads:\n  - {task: gemm, workload: 'M=64,N=64,K=64'}\n"
+                  "  - {task: gemm, workload: cpu, name: labelled}\n")));
+    assert_int_equal(x.workloads[0].workload->axes[kl_task_axis(x.workloads[0].task, KL_S("M"))],
+                     64);
     assert_str(x.workloads[1].workload->label, "cpu");
 }
 
-/* ---- what makes it this one ---------------------------------------------------------------------------------------------------- */
+/* ---- what makes it this one -------------------------------------------------------------- */
 
 static kl_str identity_of(kl_str text) {
     int n;
@@ -139,24 +144,29 @@ static kl_str identity_of(kl_str text) {
 
 static void test_experiment_plan__identity_is_what_is_compared(void **state) {
     (void)state;
-    const char *const same[] = {HEAD ROWS "title: Another\nbudget: 3\nbudget-total: 9\nmodel: builtin\n",
-                                HEAD "workloads:\n- task: softmax\npolicies:\n- {policy: generate}\n",
-                                HEAD ROWS "trials: 1\nquick: false\nsurfaces: [c]\n# a remark\n"};
-    const char *const other[] = {HEAD ROWS "trials: 2\n",
-                                 HEAD ROWS "quick: true\n",
-                                 HEAD ROWS "max-steps: 3\n",
-                                 HEAD "policies: [bestofn]\nworkloads: [softmax]\n",
-                                 HEAD "policies: [generate]\nworkloads: [gemm]\n",
-                                 HEAD "policies: [{policy: generate, name: other}]\nworkloads: [softmax]\n",
-                                 HEAD "policies: [generate]\nworkloads: [{task: softmax, goal: 2}]\n"};
+    const char *const same[] = {
+        HEAD ROWS "title: Another\nbudget: 3\nbudget-total: 9\nmodel: builtin\n",
+        HEAD "workloads:\n- task: softmax\npolicies:\n- {policy: generate}\n",
+        HEAD ROWS "trials: 1\nquick: false\nsurfaces: [c]\n# a remark\n"};
+    const char *const other[] = {
+        HEAD ROWS "trials: 2\n",
+        HEAD ROWS "quick: true\n",
+        HEAD ROWS "max-steps: 3\n",
+        HEAD "policies: [bestofn]\nworkloads: [softmax]\n",
+        HEAD "policies: [generate]\nworkloads: [gemm]\n",
+        HEAD "policies: [{policy: generate, name: other}]\nworkloads: [softmax]\n",
+        HEAD "policies: [generate]\nworkloads: [{task: softmax, goal: 2}]\n"};
     kl_str base = identity_of(KL_S(HEAD ROWS));
-    for (size_t i = 0; i < KL_COUNT(same); i++) assert_str(identity_of(kl_str_of(same[i])), base.ptr);
-    for (size_t i = 0; i < KL_COUNT(other); i++) assert_false(kl_str_eq(identity_of(kl_str_of(other[i])), base));
-    assert_str(identity_of(KL_S(HEAD "policies: [generate, bestofn]\nworkloads: [softmax, gemm]\n")),
-               identity_of(KL_S(HEAD "policies: [bestofn, generate]\nworkloads: [gemm, softmax]\n")).ptr);
+    for (size_t i = 0; i < KL_COUNT(same); i++)
+        assert_str(identity_of(kl_str_of(same[i])), base.ptr);
+    for (size_t i = 0; i < KL_COUNT(other); i++)
+        assert_false(kl_str_eq(identity_of(kl_str_of(other[i])), base));
+    assert_str(
+        identity_of(KL_S(HEAD "policies: [generate, bestofn]\nworkloads: [softmax, gemm]\n")),
+        identity_of(KL_S(HEAD "policies: [bestofn, generate]\nworkloads: [gemm, softmax]\n")).ptr);
 }
 
-/* ---- what is wrong -------------------------------------------------------------------------------------------------------------- */
+/* ---- what is wrong ----------------------------------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -179,25 +189,34 @@ static const struct {
     {HEAD "policies:\nworkloads: [softmax]\n", 3, "expected a list"},
     {HEAD "policies: [generate, greedy]\nworkloads: [softmax]\n", 3,
      "no policy named 'greedy': there are klineage, generate"},
-    {HEAD "policies: [generate, generate]\nworkloads: [softmax]\n", 3, "two policies named 'generate'"},
+    {HEAD "policies: [generate, generate]\nworkloads: [softmax]\n", 3,
+     "two policies named 'generate'"},
     {HEAD "policies:\n- {name: x, trials: 1}\nworkloads: [softmax]\n", 4, "missing key policy"},
-    {HEAD "policies:\n- policy: generate\n  warmth: 3\nworkloads: [softmax]\n", 5, "has no parameter 'warmth'"},
-    {HEAD "policies:\n- policy: generate\n  trials: 0\nworkloads: [softmax]\n", 5, "whole number from 1"},
+    {HEAD "policies:\n- policy: generate\n  warmth: 3\nworkloads: [softmax]\n", 5,
+     "has no parameter 'warmth'"},
+    {HEAD "policies:\n- policy: generate\n  trials: 0\nworkloads: [softmax]\n", 5,
+     "whole number from 1"},
     {HEAD "policies:\n- policy: generate\n  name: ../x\nworkloads: [softmax]\n", 5, "a name is"},
     {HEAD "policies:\n- policy: generate\n  name: .hidden\nworkloads: [softmax]\n", 5, "a name is"},
     {HEAD "policies: [generate]\nworkloads: [softmex]\n", 4, "no task named 'softmex'"},
-    {HEAD "policies: [generate]\nworkloads: [softmax, softmax]\n", 4, "two workloads named 'softmax'"},
+    {HEAD "policies: [generate]\nworkloads: [softmax, softmax]\n", 4,
+     "two workloads named 'softmax'"},
     {HEAD "policies: [generate]\nworkloads:\n- workload: cpu\n", 5, "missing key task"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  shape: cpu\n", 6,
      "no key 'shape' here: there are task, workload"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  workload: vast\n", 6,
      "no workload 'vast' for a cpu: there are"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  workload: Q=3\n", 6, "Q"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: none.c\n", 6, "no kernel there"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: x.yaml\n", 6, "extension of a kernel file"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  reference: none.c\n", 6, "no kernel there"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  recover: 0.9\n", 6, "recover needs reference"},
-    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  goal: fast\n", 6, "'fast' is not a number"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: none.c\n", 6,
+     "no kernel there"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  kernel: x.yaml\n", 6,
+     "extension of a kernel file"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  reference: none.c\n", 6,
+     "no kernel there"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  recover: 0.9\n", 6,
+     "recover needs reference"},
+    {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  goal: fast\n", 6,
+     "'fast' is not a number"},
     {HEAD "policies: [generate]\nworkloads:\n- task: softmax\n  goal: -1\n", 6, "above 0"},
     {HEAD "surfaces: [c, brainfuck]\n" ROWS, 3, "no surface named 'brainfuck'"},
     {HEAD "surfaces: [c, c]\n" ROWS, 3, "duplicate surface"},
@@ -227,9 +246,10 @@ static void test_experiment_plan__what_is_wrong_is_told_with_its_line(void **sta
         const char *at = strrchr(e.where, '/');
         int line = 0;
         if (at) (void)sscanf(at, "/x.yaml:%d:", &line);
-        if (!err || !strstr(e.message, wrong[i].message) || (wrong[i].line && line != wrong[i].line) || !e.hint[0])
-            fail_msg("%s\ngave %s: %s: %s (%s), not line %d: %s", wrong[i].text, kl_err_name(err), e.where, e.message,
-                     e.hint, wrong[i].line, wrong[i].message);
+        if (!err || !strstr(e.message, wrong[i].message) ||
+            (wrong[i].line && line != wrong[i].line) || !e.hint[0])
+            fail_msg("%s\ngave %s: %s: %s (%s), not line %d: %s", wrong[i].text, kl_err_name(err),
+                     e.where, e.message, e.hint, wrong[i].line, wrong[i].message);
     }
 }
 
@@ -243,11 +263,13 @@ static void test_experiment_plan__parameters_are_known_and_within_bounds(void **
     if (!p) return;
     const kl_policy_param *q = p->params;
     const char *form = HEAD "workloads: [softmax]\npolicies:\n- policy: %s\n  %s: %s\n";
-    assert_ok(load(&x, kl_arena_printf(arena, form, p->name, q->name, kl_arena_printf(arena, "%g", q->most).ptr)));
+    assert_ok(load(&x, kl_arena_printf(arena, form, p->name, q->name,
+                                       kl_arena_printf(arena, "%g", q->most).ptr)));
     assert_int_equal(x.policies[0].n_settings, 1);
-    assert_true(x.policies[0].settings[0].value >= q->most && x.policies[0].settings[0].value <= q->most);
-    assert_err(KL_EINVAL,
-               load(&x, kl_arena_printf(arena, form, p->name, q->name, kl_arena_printf(arena, "%g", q->most + 1).ptr)));
+    assert_true(x.policies[0].settings[0].value >= q->most &&
+                x.policies[0].settings[0].value <= q->most);
+    assert_err(KL_EINVAL, load(&x, kl_arena_printf(arena, form, p->name, q->name,
+                                                   kl_arena_printf(arena, "%g", q->most + 1).ptr)));
     assert_contains(e.message, "must be from");
     assert_contains(e.where, "x.yaml:6:");
     assert_err(KL_EINVAL, load(&x, kl_arena_printf(arena, form, p->name, q->name, "lots")));
@@ -256,13 +278,15 @@ static void test_experiment_plan__parameters_are_known_and_within_bounds(void **
     assert_contains(e.hint, q->name);
 }
 
-static void test_experiment_plan__a_start_that_does_not_parse_is_told_with_its_own_line(void **state) {
+static void
+test_experiment_plan__a_start_that_does_not_parse_is_told_with_its_own_line(void **state) {
     (void)state;
     kl_experiment x;
-    assert_ok(kl_fs_write(kl_fs_join(arena, dir, "bad.c").ptr,
-                          KL_S("//! launch softmax args(x, y\nvoid softmax(void) {}\n"), &e));
-    assert_int_not_equal(load(&x, KL_S(HEAD "policies: [generate]\nworkloads:\n- {task: softmax, kernel: bad.c}\n")),
-                         KL_OK);
+    assert_ok(kli_fs_write(kli_fs_join(arena, dir, "bad.c").ptr,
+                           KL_S("//! launch softmax args(x, y\nvoid softmax(void) {}\n"), &e));
+    assert_int_not_equal(
+        load(&x, KL_S(HEAD "policies: [generate]\nworkloads:\n- {task: softmax, kernel: bad.c}\n")),
+        KL_OK);
     assert_contains(e.where, "bad.c:1");
 }
 
@@ -278,7 +302,8 @@ static void test_experiment_plan__hostile_files_end(void **state) {
     assert_err(KL_ELIMIT, load(&x, kl_buf_str(&b)));
     b.len = 0;
     kl_buf_add(&b, KL_S(HEAD "a0: &a0 [x, x]\n"));
-    for (int i = 1; i < 60; i++) kl_buf_printf(&b, "a%d: &a%d [*a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1, i - 1);
+    for (int i = 1; i < 60; i++)
+        kl_buf_printf(&b, "a%d: &a%d [*a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1, i - 1);
     assert_int_not_equal(load(&x, kl_buf_str(&b)), KL_OK);
     b.len = 0;
     kl_buf_add(&b, KL_S(HEAD "workloads: [softmax]\npolicies:\n"));
@@ -292,7 +317,7 @@ static void test_experiment_plan__hostile_files_end(void **state) {
     assert_contains(e.hint, "examples/experiment.yaml");
 }
 
-/* ---- money -------------------------------------------------------------------------------------------------------------------- */
+/* ---- money ------------------------------------------------------------------------------- */
 
 static void test_experiment_plan__no_call_without_a_price_and_a_budget(void **state) {
     (void)state;

@@ -1,21 +1,27 @@
-/* table_test.c - what the journal's rows say of a track, and how much of it has room.  SPDX-License-Identifier: Apache-2.0 */
+/* table_test.c - what the journal's rows say of a track, and how much of it has room.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "experiment_impl.h"
 #include "base/test.h"
 
-#define STEP(track, n, json)                                                                                           \
+#define STEP(track, n, json)                                                                       \
     { KL_S("run"), KL_S(track), n, KL_S(json) }
 
 static void test_experiment_table__says_what_the_steps_say(void **state) {
     (void)state;
     const kl_store_step steps[] = {
-        STEP("a", 0, "{\"action\": \"start\", \"best\": true, \"ratio\": 0.5, \"spent_microusd\": 0}"),
-        STEP("a", 1, "{\"action\": \"reference\", \"best\": false, \"ratio\": 3, \"spent_microusd\": 0}"),
+        STEP("a", 0,
+             "{\"action\": \"start\", \"best\": true, \"ratio\": 0.5, \"spent_microusd\": 0}"),
+        STEP("a", 1,
+             "{\"action\": \"reference\", \"best\": false, \"ratio\": 3, \"spent_microusd\": 0}"),
         STEP("a", 2,
-             "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25, \"spent_microusd\": 40}"),
+             "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25, "
+             "\"spent_microusd\": 40}"),
         STEP("a", 3,
-             "{\"action\": \"fuse\", \"parent\": \"a0\", \"best\": false, \"ratio\": 1.1, \"spent_microusd\": 90}"),
+             "{\"action\": \"fuse\", \"parent\": \"a0\", \"best\": false, \"ratio\": 1.1, "
+             "\"spent_microusd\": 90}"),
         STEP("a", 4,
-             "{\"action\": \"end\", \"best\": false, \"accepted\": true, \"ratio\": 2.5, \"spent_microusd\": 90}"),
+             "{\"action\": \"end\", \"best\": false, \"accepted\": true, \"ratio\": 2.5, "
+             "\"spent_microusd\": 90}"),
         STEP("c", 0, "{\"action\": \"start\", \"best\": true, \"ratio\": 0.5}"),
         STEP("c", 1, "{\"action\": \"tile\", \"parent\": \"a0\", \"best\": true, \"ratio\": 1.25}"),
         STEP("c", 2, "{\"action\": \"end\", \"ratio\": 1.01, \"accepted\": false}"),
@@ -28,7 +34,8 @@ static void test_experiment_table__says_what_the_steps_say(void **state) {
     assert_true(rows[0].best > 1.24 && rows[0].best < 1.26);
     assert_int_equal(rows[0].spent_microusd, 90);
     assert_int_equal(rows[1].proposals, 0);
-    assert_true(rows[2].best > 0.49 && rows[2].best < 0.51); /* side by side it was not faster: the start stays */
+    assert_true(rows[2].best > 0.49 &&
+                rows[2].best < 0.51); /* side by side it was not faster: the start stays */
 }
 
 static int lines_of(const char *text) {
@@ -39,7 +46,8 @@ static int lines_of(const char *text) {
 
 static size_t longest(const char *text) {
     size_t most = 0;
-    for (size_t n; *text; text += n + (text[n] == '\n')) most = (n = strcspn(text, "\n")) > most ? n : most;
+    for (size_t n; *text; text += n + (text[n] == '\n'))
+        most = (n = strcspn(text, "\n")) > most ? n : most;
     return most;
 }
 
@@ -47,13 +55,14 @@ static void test_experiment_table__never_is_larger_than_its_window(void **state)
     (void)state;
     kli_standing rows[40];
     for (int i = 0; i < 40; i++)
-        rows[i] = (kli_standing){.name = "a-rather-long-name-of-a-workload-that-somebody-thought-of/klineage-deep/12",
-                                 .state = i == 37 ? KL_TRACK_RUNS
-                                          : i < 5 ? KL_TRACK_ENDED
-                                                  : KL_TRACK_WAITS,
-                                 .proposals = 100000,
-                                 .best = 1234.5,
-                                 .spent_microusd = 99999999999};
+        rows[i] = (kli_standing){
+            .name = "a-rather-long-name-of-a-workload-that-somebody-thought-of/klineage-deep/12",
+            .state = i == 37 ? KL_TRACK_RUNS
+                     : i < 5 ? KL_TRACK_ENDED
+                             : KL_TRACK_WAITS,
+            .proposals = 100000,
+            .best = 1234.5,
+            .spent_microusd = 99999999999};
     for (int lines = 5; lines < 60; lines += 3)
         for (int columns = 41; columns < 400; columns += 13) {
             kl_buf b = {0};
@@ -67,7 +76,8 @@ static void test_experiment_table__never_is_larger_than_its_window(void **state)
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_experiment_table__says_what_the_steps_say),
-                                       cmocka_unit_test(test_experiment_table__never_is_larger_than_its_window)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_experiment_table__says_what_the_steps_say),
+        cmocka_unit_test(test_experiment_table__never_is_larger_than_its_window)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

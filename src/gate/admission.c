@@ -1,128 +1,141 @@
 /* admission.c - is the task's own check strong enough to be trusted?
  *
- * For every small shape: the oracle's answer rounded to the output types must pass; with one output replaced by zeros, ones, a copy of an
- * input, its own mean, or itself moved by one element, it must fail.  Then every naive kernel must pass the whole gate.
- * SPDX-License-Identifier: Apache-2.0 */
+ * For every small shape: the oracle's answer rounded to the output types must pass; with one output
+ * replaced by zeros, ones, a copy of an input, its own mean, or itself moved by one element, it
+ * must fail.  Then every naive kernel must pass the whole gate. SPDX-License-Identifier: Apache-2.0
+ */
 #include "gate_impl.h"
 
 #include "base/fs.h"
 
 #include <string.h>
 
-enum { MAX_ROWS = 512 };
+enum { ADMISSION_MAX_ROWS = 512 };
 
 typedef struct {
-    kl_case *c;
-    kl_scene *s;
+    kli_evaluation *c;
+    kli_problem *s;
     kl_admission_row *rows;
     int n;
 } admission;
 
-static kl_dtype type_of(const kl_scene *s, uint32_t i) { return (kl_dtype)s->plan.tensors[i].dtype; }
-static size_t elems_of(const kl_scene *s, uint32_t i) {
-    return s->plan.tensors[i].bytes / kl_dtype_bytes(type_of(s, i));
+static kl_dtype admission_type_of(const kli_problem *s, uint32_t i) {
+    return (kl_dtype)s->plan.tensors[i].dtype;
 }
-static bool is_output(const kl_scene *s, uint32_t i) {
+static size_t admission_elems_of(const kli_problem *s, uint32_t i) {
+    return s->plan.tensors[i].bytes / kl_dtype_bytes(admission_type_of(s, i));
+}
+static bool admission_is_output(const kli_problem *s, uint32_t i) {
     return s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2;
 }
 
-static void write_answer(kl_scene *s) {
+static void admission_write_answer(kli_problem *s) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!is_output(s, i)) continue;
+        if (!admission_is_output(s, i)) continue;
         void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
-        for (size_t j = 0; j < elems_of(s, i); j++)
-            kl_dtype_store(type_of(s, i), out, j,
-                           kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j));
+        for (size_t j = 0; j < admission_elems_of(s, i); j++)
+            kl_dtype_store(
+                admission_type_of(s, i), out, j,
+                kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j));
     }
 }
 
-/* ---- degenerate answers: each overwrites output `i` --------------------------------------------------------------- */
+/* ---- degenerate answers: each overwrites output `i` -------------------------------------- */
 
-static void fill_with(kl_scene *s, uint32_t i, double value) {
+static void fill_with(kli_problem *s, uint32_t i, double value) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
-    for (size_t j = 0; j < elems_of(s, i); j++) kl_dtype_store(type_of(s, i), out, j, value);
+    for (size_t j = 0; j < admission_elems_of(s, i); j++)
+        kl_dtype_store(admission_type_of(s, i), out, j, value);
 }
 
-static void make_zeros(kl_scene *s, uint32_t i) { fill_with(s, i, 0); }
-static void make_ones(kl_scene *s, uint32_t i) { fill_with(s, i, 1); }
+static void make_zeros(kli_problem *s, uint32_t i) { fill_with(s, i, 0); }
+static void make_ones(kli_problem *s, uint32_t i) { fill_with(s, i, 1); }
 
-static void make_mean(kl_scene *s, uint32_t i) {
+static void make_mean(kli_problem *s, uint32_t i) {
     double sum = 0;
-    const size_t n = elems_of(s, i);
+    const size_t n = admission_elems_of(s, i);
     for (size_t j = 0; j < n; j++)
         sum += kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j);
     fill_with(s, i, sum / (double)n);
 }
 
-static void make_input(kl_scene *s, uint32_t i) {
+static void admission_make_input(kli_problem *s, uint32_t i) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
     for (uint32_t in = 0; in < s->plan.n_tensors; in++) {
         if (s->plan.tensors[in].role != 0) continue;
         const void *data = kl_memory_input(&s->memory, &s->plan, in, 0);
-        for (size_t j = 0; j < elems_of(s, i); j++)
-            kl_dtype_store(type_of(s, i), out, j, kl_dtype_load(type_of(s, in), data, j % elems_of(s, in)));
+        for (size_t j = 0; j < admission_elems_of(s, i); j++)
+            kl_dtype_store(
+                admission_type_of(s, i), out, j,
+                kl_dtype_load(admission_type_of(s, in), data, j % admission_elems_of(s, in)));
         return;
     }
 }
 
-static void make_moved(kl_scene *s, uint32_t i) {
+static void make_moved(kli_problem *s, uint32_t i) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
-    const size_t n = elems_of(s, i);
+    const size_t n = admission_elems_of(s, i);
     for (size_t j = 0; j < n; j++)
-        kl_dtype_store(type_of(s, i), out, j,
-                       kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], (j + 1) % n));
+        kl_dtype_store(admission_type_of(s, i), out, j,
+                       kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i],
+                                     (j + 1) % n));
 }
 
 static const struct {
     const char *name;
-    void (*make)(kl_scene *s, uint32_t i);
+    void (*make)(kli_problem *s, uint32_t i);
 } DEGENERATE[] = {{"zeros", make_zeros},
                   {"ones", make_ones},
-                  {"a copy of an input", make_input},
+                  {"a copy of an input", admission_make_input},
                   {"the mean", make_mean},
                   {"a moved answer", make_moved}};
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------- */
 
-static void add_row(admission *m, kl_str name, bool expected_pass, bool passed, kl_str why) {
-    if (m->n < MAX_ROWS) m->rows[m->n++] = (kl_admission_row){name, expected_pass, passed, why};
+static void admission_add_row(admission *m, kl_str name, bool expected_pass, bool passed,
+                              kl_str why) {
+    if (m->n < ADMISSION_MAX_ROWS)
+        m->rows[m->n++] = (kl_admission_row){name, expected_pass, passed, why};
 }
 
 static kl_err judge_row(admission *m, kl_str name, bool expected_pass, kl_error *e) {
-    kl_finding f = {.ok = true};
-    const kl_err err = kl_check_slot(m->c, m->s, 0, 0, 0xFF, false, &f, e);
-    if (!err) add_row(m, name, expected_pass, f.ok, f.why);
+    kli_check_outcome f = {.ok = true};
+    const kl_err err = kli_check_slot(m->c, m->s, 0, 0, 0xFF, false, &f, e);
+    if (!err) admission_add_row(m, name, expected_pass, f.ok, f.why);
     return err;
 }
 
-/* One element has no wrong order, and a one-element mean is the answer: such outputs prove nothing here, nor does a copy of no input. */
-static bool tells(const kl_scene *s, uint32_t i, void (*make)(kl_scene *s, uint32_t i)) {
+/* One element has no wrong order, and a one-element mean is the answer: such outputs prove nothing
+ * here, nor does a copy of no input. */
+static bool tells(const kli_problem *s, uint32_t i, void (*make)(kli_problem *s, uint32_t i)) {
     bool has_input = false;
     for (uint32_t in = 0; in < s->plan.n_tensors; in++) has_input |= s->plan.tensors[in].role == 0;
-    if (make == make_input && !has_input) return false;
-    return elems_of(s, i) >= 4 || make == make_zeros;
+    if (make == admission_make_input && !has_input) return false;
+    return admission_elems_of(s, i) >= 4 || make == make_zeros;
 }
 
 static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e) {
-    kl_scene *s = KL_NEW(m->c->arena, kl_scene);
-    kl_err err = kl_scene_open(s, m->c, w, 1, 1, 1, e);
+    kli_problem *s = KL_NEW(m->c->arena, kli_problem);
+    kl_err err = kli_problem_open(s, m->c, w, 1, 1, 1, e);
     if (err) return err;
     m->s = s;
-    err = kl_scene_expect(s, m->c, 0, e);
+    err = kli_problem_expect(s, m->c, 0, e);
     kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
-    if (!err) write_answer(s);
-    if (!err) err = judge_row(m, kl_arena_printf(m->c->arena, "%s: the oracle's answer", w->label.ptr), true, e);
+    if (!err) admission_write_answer(s);
+    if (!err)
+        err = judge_row(m, kl_arena_printf(m->c->arena, "%s: the oracle's answer", w->label.ptr),
+                        true, e);
     for (uint32_t i = 0; !err && i < s->plan.n_tensors; i++)
-        for (size_t d = 0; !err && is_output(s, i) && d < KL_COUNT(DEGENERATE); d++) {
+        for (size_t d = 0; !err && admission_is_output(s, i) && d < KL_COUNT(DEGENERATE); d++) {
             if (!tells(s, i, DEGENERATE[d].make)) continue;
-            write_answer(s);
+            admission_write_answer(s);
             DEGENERATE[d].make(s, i);
-            err = judge_row(
-                m,
-                kl_arena_printf(m->c->arena, "%s: %s in %s", w->label.ptr, DEGENERATE[d].name, s->plan.tensors[i].name),
-                false, e);
+            err = judge_row(m,
+                            kl_arena_printf(m->c->arena, "%s: %s in %s", w->label.ptr,
+                                            DEGENERATE[d].name, s->plan.tensors[i].name),
+                            false, e);
         }
-    kl_scene_close(s);
+    kli_problem_close(s);
     return err;
 }
 
@@ -131,43 +144,49 @@ static kl_err try_naive(admission *m, kl_gate *g, const kl_task *t, kl_str file,
     kl_kernel *k;
     kl_verdict *v = KL_NEW(a, kl_verdict);
     const kl_gate_opts check = {.check_only = true};
-    kl_err err = kl_kernel_load(&k, a, kl_fs_join(a, t->dir.ptr, file.ptr).ptr, NULL, e);
+    kl_err err = kl_kernel_load(&k, a, kli_fs_join(a, t->dir.ptr, file.ptr).ptr, NULL, e);
     if (!err) err = kl_gate_run(v, g, a, t, k, &check, e);
     if (err == KL_ENODEV) {
-        add_row(m, kl_arena_printf(a, "%s (skipped: no device)", file.ptr), true, true, (kl_str){0});
+        admission_add_row(m, kl_arena_printf(a, "%s (skipped: no device)", file.ptr), true, true,
+                          (kl_str){0});
         return KL_OK;
     }
-    if (!err) add_row(m, file, true, v->outcome == KL_PASS, v->why);
+    if (!err) admission_add_row(m, file, true, v->outcome == KL_OUTCOME_PASS, v->why);
     return err;
 }
 
-kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena *a, const kl_task *t, kl_host_kind on,
-                          kl_error *e) {
+kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena *a,
+                          const kl_task *t, kl_host_kind on, kl_error *e) {
     kl_gate_opts opts = {0};
     kl_kernel *k;
     kl_verdict *v = KL_NEW(a, kl_verdict);
     const kl_surface *host = kl_surface_of_host(on), *s;
     const char *naive = host->naive;
-    const kl_str path = kl_fs_join(a, t->dir.ptr, naive);
-    if (!kl_fs_exists(path.ptr)) {
-        kl_fail(e, KL_ENOENT, t->dir.ptr,
-                "there is no %s, and a check is only known to be fair when a plain kernel passes it", naive);
+    const kl_str path = kli_fs_join(a, t->dir.ptr, naive);
+    if (!kli_fs_exists(path.ptr)) {
+        kl_fail(
+            e, KL_ENOENT, t->dir.ptr,
+            "there is no %s, and a check is only known to be fair when a plain kernel passes it",
+            naive);
         return kl_hint(e, "write one: docs/how-to/add-a-task.md");
     }
     kl_err err = kl_kernel_load(&k, a, path.ptr, NULL, e);
     if (err) return err;
-    kl_case *c = KL_NEW(a, kl_case);
-    *c = (kl_case){.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = v};
+    kli_evaluation *c = KL_NEW(a, kli_evaluation);
+    *c = (kli_evaluation){
+        .gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = v};
     c->candidate.kernel = k;
-    admission m = {.c = c, .rows = KL_ARRAY(a, kl_admission_row, MAX_ROWS)};
-    err = kl_case_prepare(c, &opts, e);
+    admission m = {.c = c, .rows = KL_ARRAY(a, kl_admission_row, ADMISSION_MAX_ROWS)};
+    err = kli_evaluation_prepare(c, &opts, e);
     for (int i = 0; !err && i < t->n_workloads; i++) {
         const kl_workload *w = &t->workloads[i];
-        if (kl_workload_fits(w, on) && (w->hidden || kl_str_eq(w->label, KL_S("tiny")))) err = try_shape(&m, w, e);
+        if (kl_workload_fits(w, on) && (w->hidden || kl_str_eq(w->label, KL_S("tiny"))))
+            err = try_shape(&m, w, e);
     }
     if (!err) err = try_naive(&m, g, t, kl_str_of(naive), e);
     for (int i = 0; !err && (s = kl_surface_each(i)) != NULL; i++)
-        if (s != host && s->on == on && s->naive && kl_fs_exists(kl_fs_join(a, t->dir.ptr, s->naive).ptr))
+        if (s != host && s->on == on && s->naive &&
+            kli_fs_exists(kli_fs_join(a, t->dir.ptr, s->naive).ptr))
             err = try_naive(&m, g, t, kl_str_of(s->naive), e);
     *rows = m.rows;
     *n = m.n;

@@ -1,12 +1,14 @@
 /* check.c - does the kernel compute the right thing, wherever a user could ask for it?
  *
- *   tiny shape      1 seed, then the stress scales       cheap shapes first: most wrong kernels end here
- *   hidden shapes   1 seed each, odd sizes with tails    never shown to whoever wrote the kernel
+ *   tiny shape      1 seed, then the stress scales       cheap shapes first: most wrong kernels end
+ * here hidden shapes   1 seed each, odd sizes with tails    never shown to whoever wrote the kernel
  *   real shape      3 seeds, then the stress scales      its pages and inputs stay for the profile
  *
- * Every checked input is run twice, over two poisons (a NaN pattern and 0xA5): what was not written stays poison in one of them, and two
- * runs that differ in a bit are a race or a read of something nobody wrote.  The seeds are substreams of a root drawn after the compile.
- * Deliberately not here: arithmetic on outputs (compare.c), processes (actor.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Every checked input is run twice, over two poisons (a NaN pattern and 0xA5): what was not written
+ * stays poison in one of them, and two runs that differ in a bit are a race or a read of something
+ * nobody wrote.  The seeds are substreams of a root drawn after the compile. Deliberately not here:
+ * arithmetic on outputs (compare.c), processes (executable.c).  SPDX-License-Identifier: Apache-2.0
+ */
 #include "gate_impl.h"
 
 #include "base/fs.h"
@@ -15,55 +17,68 @@
 #include <math.h>
 #include <string.h>
 
-static const int64_t SECOND = 1000000000;
+static const int64_t CHECK_SECOND = 1000000000;
 static const double MOST_BUDGET = 0.5;
-static const int64_t LONG_ORACLE_NS = 2000000000; /* a call at the real shape: above it the stress scales are left to tiny */
+static const int64_t LONG_ORACLE_NS =
+    2000000000; /* a call at the real shape: above it the stress scales are left to tiny */
 
-static kl_dtype type_of(const kl_plan *p, uint32_t i) { return (kl_dtype)p->tensors[i].dtype; }
-static int64_t elems_of(const kl_plan *p, uint32_t i) {
-    return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(type_of(p, i)));
+static kl_dtype check_type_of(const kl_plan *p, uint32_t i) {
+    return (kl_dtype)p->tensors[i].dtype;
 }
-static bool is_output(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 1 || p->tensors[i].role == 2; }
+static int64_t check_elems_of(const kl_plan *p, uint32_t i) {
+    return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(check_type_of(p, i)));
+}
+static bool check_is_output(const kl_plan *p, uint32_t i) {
+    return p->tensors[i].role == 1 || p->tensors[i].role == 2;
+}
 
-static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...) KL_PRINTF(4, 5);
-static void reject(kl_finding *f, kl_case *c, kl_outcome outcome, const char *fmt, ...) {
+static void check_reject(kli_check_outcome *f, kli_evaluation *c, kl_outcome outcome,
+                         const char *fmt, ...) KL_PRINTF(4, 5);
+static void check_reject(kli_check_outcome *f, kli_evaluation *c, kl_outcome outcome,
+                         const char *fmt, ...) {
     char text[600];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    *f = (kl_finding){.ok = false, .outcome = outcome, .why = kl_arena_copy(c->arena, kl_str_of(text))};
+    *f = (kli_check_outcome){
+        .ok = false, .outcome = outcome, .why = kl_arena_copy(c->arena, kl_str_of(text))};
 }
 
-void kl_finding_of_fault(kl_finding *f, kl_case *c, const kl_fault *fault, const char *when) {
+void kli_check_outcome_of_fault(kli_check_outcome *f, kli_evaluation *c, const kl_fault *fault,
+                                const char *when) {
     switch (fault->kind) {
     case KL_FAULT_NONE:
         return;
     case KL_FAULT_HANG:
-        reject(f, c, KL_HANG, "%s: %s", when, fault->text);
+        check_reject(f, c, KL_OUTCOME_HANG, "%s: %s", when, fault->text);
         return;
     case KL_FAULT_REFUSED:
-        reject(f, c, KL_REFUSED, "%s: %s", when, fault->text);
+        check_reject(f, c, KL_OUTCOME_REFUSED, "%s: %s", when, fault->text);
         return;
     case KL_FAULT_INPUT:
-        reject(f, c, KL_CHEAT, "%s: it changed an input: %s", when, fault->text);
+        check_reject(f, c, KL_OUTCOME_CHEAT, "%s: it changed an input: %s", when, fault->text);
         return;
     case KL_FAULT_GUARD:
-        reject(f, c, KL_WRONG, "%s: it wrote outside a buffer: %s", when, fault->text);
+        check_reject(f, c, KL_OUTCOME_WRONG, "%s: it wrote outside a buffer: %s", when,
+                     fault->text);
         return;
-    case KL_FAULT_PROTOCOL: /* native code that leaves its process, answers for it or works on behind "done"; device code cannot */
-        reject(f, c, c->verdict->assurance == 'A' ? KL_CRASH : KL_CHEAT, "%s: %s", when, fault->text);
+    case KL_FAULT_PROTOCOL: /* native code that leaves its process, answers for it or works on
+                               behind "done"; device code cannot */
+        check_reject(f, c, c->verdict->assurance == 'A' ? KL_OUTCOME_CRASH : KL_OUTCOME_CHEAT,
+                     "%s: %s", when, fault->text);
         return;
     case KL_FAULT_CRASH:
     case KL_FAULT_DEVICE:
-        reject(f, c, KL_CRASH, "%s: %s", when, fault->text);
+        check_reject(f, c, KL_OUTCOME_CRASH, "%s: %s", when, fault->text);
         return;
     }
 }
 
-/* ---- judging one slot ---------------------------------------------------------------------------------------- */
+/* ---- judging one slot -------------------------------------------------------------------- */
 
-/* Of a hidden shape the record keeps whether and how far, never where or how many: those tell its sizes. */
+/* Of a hidden shape the record keeps whether and how far, never where or how many: those tell its
+ * sizes. */
 static kl_check_result without_sizes(const kl_check_result *r) {
     kl_check_result said = *r;
     said.workload = KL_S("hidden");
@@ -73,7 +88,7 @@ static kl_check_result without_sizes(const kl_check_result *r) {
     return said;
 }
 
-static void record_check(kl_case *c, const kl_check_result *r) {
+static void record_check(kli_evaluation *c, const kl_check_result *r) {
     kl_verdict *v = c->verdict;
     kl_check_result *row = KL_PUSH(c->arena, v->checks, v->n_checks);
     *row = *r;
@@ -81,39 +96,45 @@ static void record_check(kl_case *c, const kl_check_result *r) {
     row->output = kl_arena_copy(c->arena, r->output);
 }
 
-/* Rounding that the task permits: to the output's type, and inside to its stated precision, though never coarser than the coarsest
- * input (a float32 workload of a bfloat16 task is computed in float32). */
-static double permitted_rounding(const kl_scene *s, uint32_t i) {
+/* Rounding that the task permits: to the output's type, and inside to its stated precision, though
+ * never coarser than the coarsest input (a float32 workload of a bfloat16 task is computed in
+ * float32). */
+static double permitted_rounding(const kli_problem *s, uint32_t i) {
     double coarsest = 0;
     for (uint32_t j = 0; j < s->plan.n_tensors; j++) {
-        const double epsilon = s->plan.tensors[j].role == 1 ? 0 : kl_dtype_epsilon(type_of(&s->plan, j));
+        const double epsilon =
+            s->plan.tensors[j].role == 1 ? 0 : kl_dtype_epsilon(check_type_of(&s->plan, j));
         if (s->plan.tensors[j].role != 3 && epsilon > coarsest) coarsest = epsilon;
     }
     const double stated = s->task->precision ? kl_dtype_epsilon(s->task->precision) : 0;
-    const double inside = stated < coarsest ? stated : coarsest, outside = kl_dtype_epsilon(type_of(&s->plan, i));
-    return inside > outside   ? inside
-           : inside < outside ? outside
-                              : 2 * outside; /* computed and stored in one type: it rounds more than once */
+    const double inside = stated < coarsest ? stated : coarsest,
+                 outside = kl_dtype_epsilon(check_type_of(&s->plan, i));
+    return inside > outside ? inside
+           : inside < outside
+               ? outside
+               : 2 * outside; /* computed and stored in one type: it rounds more than once */
 }
 
-/* k x the baseline's own error, and never below what permitted rounding alone costs.  A reference that overflows or is simply wrong must
- * not open the gate for everybody: zeros have a relative error of 1, so its part of the budget ends at half of that. */
-static double budget_of(const kl_scene *s, uint32_t set, uint32_t i, const kl_check *how) {
-    const double k = how->budget > 0 ? how->budget : 4, own = s->reference_error[set][i];
+/* k x the baseline's own error, and never below what permitted rounding alone costs.  A reference
+ * that overflows or is simply wrong must not open the gate for everybody: zeros have a relative
+ * error of 1, so its part of the budget ends at half of that. */
+static double budget_of(const kli_problem *s, uint32_t set, uint32_t i, const kl_check *how) {
+    const double k = how->budget > 0 ? how->budget : 4, own = s->naive_error[set][i];
     const double by_rounding = k * permitted_rounding(s, i),
                  by_reference = isfinite(own) && own > 0 ? fmin(k * own, MOST_BUDGET) : 0;
     return fmax(by_rounding, by_reference);
 }
 
-static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index, uint8_t poison) {
-    const size_t size = kl_dtype_bytes(type_of(p, i));
+static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index,
+                         uint8_t poison) {
+    const size_t size = kl_dtype_bytes(check_type_of(p, i));
     const unsigned char *at = (const unsigned char *)data + (size_t)index * size;
     for (size_t b = 0; b < size; b++)
         if (at[b] != poison) return false;
     return true;
 }
 
-static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat) {
+static kl_str position(kli_evaluation *c, const kl_plan *p, uint32_t i, int64_t flat) {
     kl_buf b = {0};
     int64_t index[KL_MAX_DIMS] = {0};
     for (int d = p->tensors[i].ndim - 1; d >= 0; d--) {
@@ -121,37 +142,43 @@ static kl_str position(kl_case *c, const kl_plan *p, uint32_t i, int64_t flat) {
         flat /= p->tensors[i].dims[d];
     }
     kl_buf_printf(&b, "%s[", p->tensors[i].name);
-    for (int d = 0; d < p->tensors[i].ndim; d++) kl_buf_printf(&b, "%s%lld", d ? "," : "", (long long)index[d]);
+    for (int d = 0; d < p->tensors[i].ndim; d++)
+        kl_buf_printf(&b, "%s%lld", d ? "," : "", (long long)index[d]);
     kl_buf_printf(&b, "]");
     const kl_str s = kl_arena_copy(c->arena, kl_buf_str(&b));
     kl_buf_fini(&b);
     return s;
 }
 
-static void explain(kl_finding *f, kl_case *c, kl_scene *s, uint32_t i, const kl_check_result *r, const void *got,
-                    uint8_t poison) {
+static void explain(kli_check_outcome *f, kli_evaluation *c, kli_problem *s, uint32_t i,
+                    const kl_check_result *r, const void *got, uint8_t poison) {
     const char *where = s->workload->hidden ? "a hidden shape" : s->workload->label.ptr;
     if (r->first_bad >= 0 && s->workload->hidden) {
         const bool poisoned = still_poison(&s->plan, i, got, r->first_bad, poison);
-        reject(f, c, KL_WRONG, "at %s: elements of %s %s", where, s->plan.tensors[i].name,
-               poisoned ? "were not written" : "are wrong");
+        check_reject(f, c, KL_OUTCOME_WRONG, "at %s: elements of %s %s", where,
+                     s->plan.tensors[i].name, poisoned ? "were not written" : "are wrong");
         return;
     }
     if (r->first_bad >= 0) {
         const kl_str at = position(c, &s->plan, i, r->first_bad);
         if (still_poison(&s->plan, i, got, r->first_bad, poison))
-            reject(f, c, KL_WRONG, "at %s: %s was not written (%lld elements wrong)", where, at.ptr, (long long)r->bad);
+            check_reject(f, c, KL_OUTCOME_WRONG, "at %s: %s was not written (%lld elements wrong)",
+                         where, at.ptr, (long long)r->bad);
         else
-            reject(f, c, KL_WRONG, "at %s: %s is %.9g, expected %.9g (%lld elements wrong)", where, at.ptr, r->got,
-                   r->expected, (long long)r->bad);
+            check_reject(f, c, KL_OUTCOME_WRONG,
+                         "at %s: %s is %.9g, expected %.9g (%lld elements wrong)", where, at.ptr,
+                         r->got, r->expected, (long long)r->bad);
         return;
     }
-    reject(f, c, KL_WRONG, "at %s%s: %s has relative RMS error %.3g, the budget is %.3g", where,
-           s->scale == 1 ? "" : " under a stress scale", s->plan.tensors[i].name, r->rms_error, r->budget);
+    check_reject(f, c, KL_OUTCOME_WRONG,
+                 "at %s%s: %s has relative RMS error %.3g, the budget is %.3g", where,
+                 s->scale == 1 ? "" : " under a stress scale", s->plan.tensors[i].name,
+                 r->rms_error, r->budget);
 }
 
-/* Is this output the `values` half of a top-k pair?  Then its order is free and the pair is judged with the indices. */
-static bool belongs_to_topk(const kl_scene *s, uint32_t i) {
+/* Is this output the `values` half of a top-k pair?  Then its order is free and the pair is judged
+ * with the indices. */
+static bool belongs_to_topk(const kli_problem *s, uint32_t i) {
     for (int j = 0; j < s->task->n_tensors; j++)
         if (s->workload->checks[j].kind == KL_CHECK_TOPK && s->task->tensors[j].is_output &&
             kl_task_tensor(s->task, s->workload->checks[j].values) == (int)i)
@@ -159,44 +186,47 @@ static bool belongs_to_topk(const kl_scene *s, uint32_t i) {
     return false;
 }
 
-static void judge_output(kl_check_result *r, const kl_scene *s, uint32_t i, uint32_t set, const void *got,
-                         uint32_t slot) {
+static void judge_output(kl_check_result *r, const kli_problem *s, uint32_t i, uint32_t set,
+                         const void *got, uint32_t slot) {
     const kl_check *how = &s->workload->checks[i];
     if (how->kind != KL_CHECK_TOPK) {
-        kl_compare(r, type_of(&s->plan, i), got, type_of(&s->oracle_plan, i), s->expected[set][i],
-                   elems_of(&s->plan, i), how);
+        kli_gate_compare(r, check_type_of(&s->plan, i), got, check_type_of(&s->oracle_plan, i),
+                         s->expected[set][i], check_elems_of(&s->plan, i), how);
         return;
     }
-    const int values = kl_task_tensor(s->task, how->values), ranked = kl_task_tensor(s->task, how->input);
+    const int values = kl_task_tensor(s->task, how->values),
+              ranked = kl_task_tensor(s->task, how->input);
     KL_ASSERT(values >= 0 && ranked >= 0);
     kl_arena *scratch = kl_arena_new();
-    kl_compare_topk(r, scratch, &s->plan, values, (int)i, ranked,
-                    kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
-                    type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
-                    kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
+    kli_compare_topk(r, scratch, &s->plan, values, (int)i, ranked,
+                     kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
+                     check_type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
+                     kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
     kl_arena_free(scratch);
 }
 
-/* Elements as they may be and only their sum over the budget: the budget may rest on a lucky draw. */
-static kl_err judge_fairly(kl_check_result *r, kl_case *c, kl_scene *s, uint32_t i, uint32_t set, const void *got,
-                           uint32_t slot, kl_error *e) {
+/* Elements as they may be and only their sum over the budget: the budget may rest on a lucky draw.
+ */
+static kl_err judge_fairly(kl_check_result *r, kli_evaluation *c, kli_problem *s, uint32_t i,
+                           uint32_t set, const void *got, uint32_t slot, kl_error *e) {
     const kl_check *how = &s->workload->checks[i];
     bool wider = false;
     r->budget = budget_of(s, set, i, how);
     judge_output(r, s, i, set, got, slot);
-    const double permitted = how->matched > 0 ? (1 - how->matched) * (double)elems_of(&s->plan, i) : 0;
+    const double permitted =
+        how->matched > 0 ? (1 - how->matched) * (double)check_elems_of(&s->plan, i) : 0;
     if ((double)r->bad > permitted || r->rms_error <= r->budget) return KL_OK;
-    const kl_err err = kl_scene_pair(s, c, set, &wider, e);
+    const kl_err err = kli_problem_pair(s, c, set, &wider, e);
     if (err || !wider) return err;
     r->budget = budget_of(s, set, i, how);
     judge_output(r, s, i, set, got, slot);
     return KL_OK;
 }
 
-kl_err kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f,
-                     kl_error *e) {
+kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                      uint8_t poison, bool record, kli_check_outcome *f, kl_error *e) {
     for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
-        if (!is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
+        if (!check_is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
         const void *got = kl_memory_output(&s->memory, &s->plan, i, slot);
         kl_check_result r = {.workload = s->workload->label,
                              .scale = s->scale,
@@ -211,69 +241,78 @@ kl_err kl_check_slot(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8
     if (!f->ok || !c->backend->shared_memory) return KL_OK;
     const int damaged = kl_memory_guard_damage(&s->memory, &s->plan, slot, poison);
     if (damaged >= 0)
-        reject(f, c, KL_WRONG, "it wrote outside a buffer: the guard beside `%s` changed",
-               s->plan.tensors[damaged].name);
+        check_reject(f, c, KL_OUTCOME_WRONG,
+                     "it wrote outside a buffer: the guard beside `%s` changed",
+                     s->plan.tensors[damaged].name);
     return KL_OK;
 }
 
-/* ---- running a scene ------------------------------------------------------------------------------------------- */
+/* ---- running a problem ------------------------------------------------------------------- */
 
-static int64_t patience(const kl_scene *s, int64_t least) {
+static int64_t patience(const kli_problem *s, int64_t least) {
     const int64_t t = 50 * s->oracle_ns;
-    return t < least ? least : t > 120 * SECOND ? 120 * SECOND : t;
+    return t < least ? least : t > 120 * CHECK_SECOND ? 120 * CHECK_SECOND : t;
 }
 
-uint64_t kl_slot_print(const kl_scene *s, uint32_t slot) {
+uint64_t kli_slot_print(const kli_problem *s, uint32_t slot) {
     uint64_t h = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (is_output(&s->plan, i))
+        if (check_is_output(&s->plan, i))
             h = h * 0x9E3779B97F4A7C15ull +
-                kl_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot), s->plan.tensors[i].bytes);
+                kli_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot),
+                              s->plan.tensors[i].bytes);
     return h;
 }
 
 /* Bytes beside the data of input `only`, or of all. */
-static void put_beside(kl_case *c, kl_scene *s, uint32_t set, int only, uint8_t byte) {
+static void put_beside(kli_evaluation *c, kli_problem *s, uint32_t set, int only, uint8_t byte) {
     kl_memory_slack(&s->memory, &s->plan, set, only, byte);
     kl_runner_slack(c->candidate.runner, byte);
 }
 
 /* One poisoned run of the candidate and its judgement. */
-static kl_err run_poisoned(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record,
-                           int64_t timeout_ns, kl_fault *fault, kl_finding *f, kl_error *e) {
+static kl_err run_poisoned(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                           uint8_t poison, bool record, int64_t timeout_ns, kl_fault *fault,
+                           kli_check_outcome *f, kl_error *e) {
     int64_t wall = 0;
-    kl_scene_ready_slot(s, set, slot, poison);
-    const kl_err err = kl_runner_run(c->candidate.runner, fault, set, slot, poison, timeout_ns, &wall, e);
+    kli_problem_ready_slot(s, set, slot, poison);
+    const kl_err err =
+        kl_runner_run(c->candidate.runner, fault, set, slot, poison, timeout_ns, &wall, e);
     c->run_ns += wall;
     if (err) return err;
-    kl_finding_of_fault(f, c, fault, s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
-    return f->ok ? kl_check_slot(c, s, set, slot, poison, record, f, e) : KL_OK;
+    kli_check_outcome_of_fault(f, c, fault,
+                               s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
+    return f->ok ? kli_check_slot(c, s, set, slot, poison, record, f, e) : KL_OK;
 }
 
-/* ---- reads beside an input -------------------------------------------------------------------------------------- */
+/* ---- reads beside an input --------------------------------------------------------------- */
 
 /* Is the answer wrong with NaNs beside input `only` (-1: any), and zeros beside the others? */
-static kl_err is_wrong_with(bool *wrong, kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, int only, uint8_t byte,
-                            int64_t timeout_ns, kl_error *e) {
-    kl_finding own = {.ok = true};
+static kl_err is_wrong_with(bool *wrong, kli_evaluation *c, kli_problem *s, uint32_t set,
+                            uint32_t slot, int only, uint8_t byte, int64_t timeout_ns,
+                            kl_error *e) {
+    kli_check_outcome own = {.ok = true};
     kl_fault fault = {0};
     put_beside(c, s, set, -1, 0);
     put_beside(c, s, set, only, byte);
-    const kl_err err = run_poisoned(c, s, set, slot, KL_POISON_NAN, false, timeout_ns, &fault, &own, e);
+    const kl_err err =
+        run_poisoned(c, s, set, slot, KL_POISON_NAN, false, timeout_ns, &fault, &own, e);
     *wrong = !own.ok && !fault.kind;
     return err;
 }
 
-/* A wrong answer that is right with zeros beside the inputs, and wrong again with NaNs there, comes from a read outside of one.  Which
- * one is found where the gate fills the pages itself. */
-static kl_err blame_slack(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, int64_t timeout_ns, kl_finding *f,
-                          kl_error *e) {
+/* A wrong answer that is right with zeros beside the inputs, and wrong again with NaNs there, comes
+ * from a read outside of one.  Which one is found where the gate fills the pages itself. */
+static kl_err blame_slack(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                          int64_t timeout_ns, kli_check_outcome *f, kl_error *e) {
     const char *name = NULL;
     bool zeros = true, nans = false;
     const int checks = c->verdict->n_checks;
     kl_err err = is_wrong_with(&zeros, c, s, set, slot, -1, 0, timeout_ns, e);
-    if (!err && !zeros) err = is_wrong_with(&nans, c, s, set, slot, -1, KL_POISON_NAN, timeout_ns, e);
-    for (uint32_t i = 0; !err && nans && !name && c->backend->shared_memory && i < s->plan.n_tensors; i++) {
+    if (!err && !zeros)
+        err = is_wrong_with(&nans, c, s, set, slot, -1, KL_POISON_NAN, timeout_ns, e);
+    for (uint32_t i = 0;
+         !err && nans && !name && c->backend->shared_memory && i < s->plan.n_tensors; i++) {
         bool this_one = false;
         if (s->plan.tensors[i].role != 0) continue;
         err = is_wrong_with(&this_one, c, s, set, slot, (int)i, KL_POISON_NAN, timeout_ns, e);
@@ -281,15 +320,18 @@ static kl_err blame_slack(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, 
     }
     c->verdict->n_checks = checks; /* what was tried to understand it is no check */
     if (err || !nans) return err;
-    reject(f, c, KL_WRONG, "at %s: over-read: the result depends on the bytes beside %s%s%s",
-           s->workload->hidden ? "a hidden shape" : s->workload->label.ptr, name ? "input `" : "an input",
-           name ? name : "", name ? "`" : "");
+    check_reject(f, c, KL_OUTCOME_WRONG,
+                 "at %s: over-read: the result depends on the bytes beside %s%s%s",
+                 s->workload->hidden ? "a hidden shape" : s->workload->label.ptr,
+                 name ? "input `" : "an input", name ? name : "", name ? "`" : "");
     return KL_OK;
 }
 
-/* Beside the inputs lies what lies in the poisoned outputs: NaNs in one run, a tiny number in the other. */
-static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record,
-                       int64_t timeout_ns, kl_finding *f, kl_error *e) {
+/* Beside the inputs lies what lies in the poisoned outputs: NaNs in one run, a tiny number in the
+ * other. */
+static kl_err run_once(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                       uint8_t poison, bool record, int64_t timeout_ns, kli_check_outcome *f,
+                       kl_error *e) {
     kl_fault fault = {0};
     put_beside(c, s, set, -1, poison);
     const kl_err err = run_poisoned(c, s, set, slot, poison, record, timeout_ns, &fault, f, e);
@@ -297,139 +339,162 @@ static kl_err run_once(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uin
     return blame_slack(c, s, set, slot, timeout_ns, f, e);
 }
 
-/* Two right answers that differ: from the bytes beside an input, if the first comes again with the first's bytes there. */
-static kl_err explain_difference(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint64_t first,
-                                 int64_t timeout_ns, kl_finding *f, kl_error *e) {
-    const uint8_t poison = set % 2 ? KL_POISON_NAN : KL_POISON_BITS, other = set % 2 ? KL_POISON_BITS : KL_POISON_NAN;
-    kl_finding own = {.ok = true};
+/* Two right answers that differ: from the bytes beside an input, if the first comes again with the
+ * first's bytes there. */
+static kl_err explain_difference(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                                 uint64_t first, int64_t timeout_ns, kli_check_outcome *f,
+                                 kl_error *e) {
+    const uint8_t poison = set % 2 ? KL_POISON_NAN : KL_POISON_BITS,
+                  other = set % 2 ? KL_POISON_BITS : KL_POISON_NAN;
+    kli_check_outcome own = {.ok = true};
     kl_fault fault = {0};
     put_beside(c, s, set, -1, other);
     const kl_err err = run_poisoned(c, s, set, slot, poison, false, timeout_ns, &fault, &own, e);
     if (err) return err;
-    if (own.ok && kl_slot_print(s, slot) == first)
-        reject(f, c, KL_WRONG, "over-read: two runs on the same input differ with the bytes that lie beside an input");
+    if (own.ok && kli_slot_print(s, slot) == first)
+        check_reject(
+            f, c, KL_OUTCOME_WRONG,
+            "over-read: two runs on the same input differ with the bytes that lie beside an input");
     else
-        reject(f, c, KL_WRONG, "two runs on the same input differ: a race, or a read of memory that nothing wrote");
+        check_reject(
+            f, c, KL_OUTCOME_WRONG,
+            "two runs on the same input differ: a race, or a read of memory that nothing wrote");
     return KL_OK;
 }
 
-static kl_err check_set(kl_case *c, kl_scene *s, uint32_t set, int64_t least, bool twice, kl_finding *f, kl_error *e) {
+static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
+                        kli_check_outcome *f, kl_error *e) {
     const uint32_t slot = set % s->n_slots;
     kl_fault fault = {0};
-    kl_err err = kl_scene_expect(s, c, set, e);
-    if (!err) err = kl_actor_enter(&c->candidate, s, c, &fault, e);
+    kl_err err = kli_problem_expect(s, c, set, e);
+    if (!err) err = kli_executable_enter(&c->candidate, s, c, &fault, e);
     if (!err && !fault.kind) err = kl_runner_upload(c->candidate.runner, &fault, set, 1, e);
-    kl_finding_of_fault(f, c, &fault, "on loading");
+    kli_check_outcome_of_fault(f, c, &fault, "on loading");
     if (err || !f->ok) return err;
-    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_BITS : KL_POISON_NAN, true, patience(s, least), f, e);
+    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_BITS : KL_POISON_NAN, true,
+                   patience(s, least), f, e);
     if (err || !f->ok || !twice) return err;
-    const uint64_t first = kl_slot_print(s, slot);
-    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_NAN : KL_POISON_BITS, false, patience(s, least), f, e);
+    const uint64_t first = kli_slot_print(s, slot);
+    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_NAN : KL_POISON_BITS, false,
+                   patience(s, least), f, e);
     if (err || !f->ok) return err;
-    if (first == kl_slot_print(s, slot) || c->kernel->nondeterministic) return KL_OK;
+    if (first == kli_slot_print(s, slot) || c->kernel->nondeterministic) return KL_OK;
     return explain_difference(c, s, set, slot, first, patience(s, least), f, e);
 }
 
 /* Where the compiler looks at shapes, each has code of its own, and all of it is inspected. */
-static kl_err specialize(kl_case *c, const kl_workload *w, kl_finding *f, kl_error *e) {
+static kl_err check_specialize(kli_evaluation *c, const kl_workload *w, kli_check_outcome *f,
+                               kl_error *e) {
     kl_artefact *made = &c->candidate.artefact;
     if (!kl_compile_depends_on_shape(c->kernel)) return KL_OK;
-    const kl_err err = kl_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
+    const kl_err err =
+        kl_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
     if (err) return err;
     if (!made->ok)
-        reject(f, c, KL_NO_COMPILE, "%s", kl_first_error(c->arena, made->log).ptr);
+        check_reject(f, c, KL_OUTCOME_NO_COMPILE, "%s", kl_first_error(c->arena, made->log).ptr);
     else if (made->suspicious.len)
-        reject(f, c, KL_CHEAT, "%s", made->suspicious.ptr);
+        check_reject(f, c, KL_OUTCOME_CHEAT, "%s", made->suspicious.ptr);
     else if (made->refused.len)
-        reject(f, c, KL_REFUSED, "%s", made->refused.ptr);
+        check_reject(f, c, KL_OUTCOME_REFUSED, "%s", made->refused.ptr);
     return KL_OK;
 }
 
-/* A shape whose copies no memory can hold is the candidate's (or the user's) wish, not a failure of this machine. */
-static kl_err open_or_refuse(kl_scene *s, kl_case *c, const kl_workload *w, uint32_t n, double scale, kl_finding *f,
-                             kl_error *e) {
+/* A shape whose copies no memory can hold is the candidate's (or the user's) wish, not a failure of
+ * this machine. */
+static kl_err open_or_refuse(kli_problem *s, kli_evaluation *c, const kl_workload *w, uint32_t n,
+                             double scale, kli_check_outcome *f, kl_error *e) {
     kl_error own = {0};
-    kl_err err = specialize(c, w, f, &own);
-    if (!err && f->ok) err = kl_scene_open(s, c, w, n, n, scale, &own);
+    kl_err err = check_specialize(c, w, f, &own);
+    if (!err && f->ok) err = kli_problem_open(s, c, w, n, n, scale, &own);
     if (err == KL_ELIMIT || err == KL_EINVAL) {
-        reject(f, c, KL_REFUSED, "%s", own.message);
+        check_reject(f, c, KL_OUTCOME_REFUSED, "%s", own.message);
         return KL_OK;
     }
     if (err && e) *e = own;
     return err;
 }
 
-static kl_err check_shape(kl_case *c, const kl_workload *w, double scale, kl_finding *f, kl_error *e) {
-    kl_scene *s = KL_NEW(c->arena, kl_scene);
+static kl_err check_check_shape(kli_evaluation *c, const kl_workload *w, double scale,
+                                kli_check_outcome *f, kl_error *e) {
+    kli_problem *s = KL_NEW(c->arena, kli_problem);
     kl_err err = open_or_refuse(s, c, w, 1, scale, f, e);
     if (err || !f->ok) return err;
-    err = check_set(c, s, 0, 5 * SECOND, true, f, e);
-    kl_scene_close(s);
+    err = check_set(c, s, 0, 5 * CHECK_SECOND, true, f, e);
+    kli_problem_close(s);
     return err;
 }
 
-/* The candidate was compiled for the real shape's data types; a shape in others is another kernel's business. */
-static bool same_types(const kl_case *c, const kl_workload *w) {
-    return memcmp(w->dtypes, c->workload->dtypes, (size_t)c->task->n_tensors * sizeof w->dtypes[0]) == 0;
+/* The candidate was compiled for the real shape's data types; a shape in others is another kernel's
+ * business. */
+static bool same_types(const kli_evaluation *c, const kl_workload *w) {
+    return memcmp(w->dtypes, c->workload->dtypes,
+                  (size_t)c->task->n_tensors * sizeof w->dtypes[0]) == 0;
 }
 
 /* A shape outside the kernel's declared domain, or beyond the device, is skipped and said. */
-static kl_err check_or_skip(kl_case *c, const kl_workload *w, double scale, int *checked, kl_finding *f, kl_error *e) {
+static kl_err check_or_skip(kli_evaluation *c, const kl_workload *w, double scale, int *checked,
+                            kli_check_outcome *f, kl_error *e) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
     if (!same_types(c, w)) return KL_OK;
     const kl_err planned = kl_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
-    if (planned == KL_EINVAL || planned == KL_ELIMIT) { /* of a hidden shape the reason would tell the sizes */
+    if (planned == KL_EINVAL ||
+        planned == KL_ELIMIT) { /* of a hidden shape the reason would tell the sizes */
         if (w->hidden)
-            kl_case_degrade(c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
+            kli_evaluation_degrade(
+                c, "a hidden shape was not checked: it lies outside the kernel's declared domain");
         else
-            kl_case_degrade(c, "%s was not checked: %s", w->label.ptr, e->message);
+            kli_evaluation_degrade(c, "%s was not checked: %s", w->label.ptr, e->message);
         return KL_OK;
     }
     if (planned) return planned;
     (*checked)++;
-    return check_shape(c, w, scale, f, e);
+    return check_check_shape(c, w, scale, f, e);
 }
 
 /* `*stressed`: the stress scales were checked at the real shape already. */
-static kl_err check_tiny(kl_case *c, bool *stressed, kl_finding *f, kl_error *e) {
+static kl_err check_tiny(kli_evaluation *c, bool *stressed, kli_check_outcome *f, kl_error *e) {
     const kl_workload *w = kl_task_workload(c->task, KL_S("tiny"), c->backend->on);
     int checked = 0;
     kl_err err = KL_OK;
     if (!w) {
-        kl_case_degrade(c, "the task has no tiny shape");
+        kli_evaluation_degrade(c, "the task has no tiny shape");
         return KL_OK;
     }
     err = check_or_skip(c, w, 1, &checked, f, e);
     *stressed = !checked || w == c->workload;
     /* A declared domain may leave the tiny shape out, but not the scales. */
     for (int i = 0; !err && f->ok && i < c->task->n_stress; i++)
-        err = check_shape(c, checked ? w : c->workload, c->task->stress[i], f, e);
+        err = check_check_shape(c, checked ? w : c->workload, c->task->stress[i], f, e);
     return err;
 }
 
-static bool draws_otherwise(const kl_case *c, const kl_workload *w) {
+static bool draws_otherwise(const kli_evaluation *c, const kl_workload *w) {
     for (int i = 0; i < c->task->n_inputs; i++) {
         const kl_dist *a = &c->workload->dists[i], *b = &w->dists[i];
-        if (b->kind == KL_DIST_FILE || a->kind == KL_DIST_FILE) return false; /* a file has one size */
+        if (b->kind == KL_DIST_FILE || a->kind == KL_DIST_FILE)
+            return false; /* a file has one size */
         if (a->kind != b->kind || a->scale != b->scale || a->low != b->low || a->high != b->high ||
-            a->value != b->value || a->active != b->active || a->l2norm != b->l2norm || a->even != b->even)
+            a->value != b->value || a->active != b->active || a->l2norm != b->l2norm ||
+            a->even != b->even)
             return true;
     }
     return false;
 }
 
 /* A hidden shape outside the declared domain lends its distributions to the real shape. */
-static kl_err check_lent(kl_case *c, const kl_workload *w, kl_finding *f, kl_error *e) {
+static kl_err check_lent(kli_evaluation *c, const kl_workload *w, kli_check_outcome *f,
+                         kl_error *e) {
     kl_workload *lent = KL_NEW(c->arena, kl_workload);
     if (!draws_otherwise(c, w)) return KL_OK;
     *lent = *c->workload;
     lent->hidden = true;
-    lent->uuid = kl_arena_printf(c->arena, "%.*s+%.*s", KL_STR_ARG(lent->uuid), KL_STR_ARG(w->uuid));
+    lent->uuid =
+        kl_arena_printf(c->arena, "%.*s+%.*s", KL_STR_ARG(lent->uuid), KL_STR_ARG(w->uuid));
     memcpy(lent->dists, w->dists, sizeof lent->dists);
-    return check_shape(c, lent, 1, f, e);
+    return check_check_shape(c, lent, 1, f, e);
 }
 
-static kl_err check_hidden(kl_case *c, kl_finding *f, kl_error *e) {
+static kl_err check_hidden(kli_evaluation *c, kli_check_outcome *f, kl_error *e) {
     int checked = 0, present = 0;
     kl_err err = KL_OK;
     for (int i = 0; !err && f->ok && i < c->task->n_workloads; i++) {
@@ -441,57 +506,62 @@ static kl_err check_hidden(kl_case *c, kl_finding *f, kl_error *e) {
         if (!err && f->ok && checked == before) err = check_lent(c, w, f, e);
     }
     if (!err && f->ok && !checked)
-        kl_case_degrade(c, present ? "no hidden shape lies in the kernel's declared domain"
-                                   : "the task has no hidden shapes");
+        kli_evaluation_degrade(c, present ? "no hidden shape lies in the kernel's declared domain"
+                                          : "the task has no hidden shapes");
     return err;
 }
 
 /* Does the task's own naive kernel pass the very check that the candidate failed? */
-static kl_err reference_holds(bool *holds, kl_case *c, kl_scene *s, kl_error *e) {
-    kl_finding own = {.ok = true};
+static kl_err reference_holds(bool *holds, kli_evaluation *c, kli_problem *s, kl_error *e) {
+    kli_check_outcome own = {.ok = true};
     kl_fault fault = {0};
     int64_t wall = 0;
-    kl_err err = kl_actor_enter(c->reference, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->reference->runner, &fault, 0, 1, e);
+    kl_err err = kli_executable_enter(c->naive_kernel, s, c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(c->naive_kernel->runner, &fault, 0, 1, e);
     if (err || fault.kind) return err;
-    kl_scene_ready_slot(s, 0, 0, KL_POISON_NAN);
-    err = kl_runner_run(c->reference->runner, &fault, 0, 0, KL_POISON_NAN, 120 * SECOND, &wall, e);
-    if (!err && !fault.kind) err = kl_check_slot(c, s, 0, 0, KL_POISON_NAN, false, &own, e);
+    kli_problem_ready_slot(s, 0, 0, KL_POISON_NAN);
+    err = kl_runner_run(c->naive_kernel->runner, &fault, 0, 0, KL_POISON_NAN, 120 * CHECK_SECOND,
+                        &wall, e);
+    if (!err && !fault.kind) err = kli_check_slot(c, s, 0, 0, KL_POISON_NAN, false, &own, e);
     *holds = own.ok && !fault.kind;
     return err;
 }
 
-/* A scale that suits a small shape may leave no right digit at a large one (a long recurrence): there the naive kernel is wrong too, and
- * nobody is blamed. */
-static kl_err stress_real(kl_case *c, double scale, kl_finding *f, kl_error *e) {
-    kl_scene *s = KL_NEW(c->arena, kl_scene);
+/* A scale that suits a small shape may leave no right digit at a large one (a long recurrence):
+ * there the naive kernel is wrong too, and nobody is blamed. */
+static kl_err stress_real(kli_evaluation *c, double scale, kli_check_outcome *f, kl_error *e) {
+    kli_problem *s = KL_NEW(c->arena, kli_problem);
     const int checks = c->verdict->n_checks;
     bool holds = true;
     kl_err err = open_or_refuse(s, c, c->workload, 1, scale, f, e);
     if (err || !f->ok) return err;
-    err = check_set(c, s, 0, 10 * SECOND, false, f, e); /* once: both poisons were seen at this shape */
-    if (!err && !f->ok && f->outcome == KL_WRONG && c->reference) {
+    err = check_set(c, s, 0, 10 * CHECK_SECOND, false, f,
+                    e); /* once: both poisons were seen at this shape */
+    if (!err && !f->ok && f->outcome == KL_OUTCOME_WRONG && c->naive_kernel) {
         const int failed = c->verdict->n_checks;
         err = reference_holds(&holds, c, s, e);
         c->verdict->n_checks = holds ? failed : checks;
     }
     if (!err && !holds) {
-        kl_case_degrade(c, "stress scale %g was not checked at %s: the task's naive kernel is wrong there", scale,
-                        c->workload->label.ptr);
-        *f = (kl_finding){.ok = true};
+        kli_evaluation_degrade(
+            c, "stress scale %g was not checked at %s: the task's naive kernel is wrong there",
+            scale, c->workload->label.ptr);
+        *f = (kli_check_outcome){.ok = true};
     }
-    kl_scene_close(s);
+    kli_problem_close(s);
     return err;
 }
 
 /* What is left out for long rows shows at the tiny shape as little as with inputs of one scale. */
-static kl_err check_stress_at_real(kl_case *c, const kl_scene *real, kl_finding *f, kl_error *e) {
+static kl_err check_stress_at_real(kli_evaluation *c, const kli_problem *real, kli_check_outcome *f,
+                                   kl_error *e) {
     const kl_task *t = c->task;
     double largest = 0;
     kl_err err = KL_OK;
     if (t->n_stress && real->oracle_ns > LONG_ORACLE_NS) {
-        kl_case_degrade(c, "the stress scales were not checked at %s: the oracle takes %.1f s a call there",
-                        c->workload->label.ptr, (double)real->oracle_ns * 1e-9);
+        kli_evaluation_degrade(
+            c, "the stress scales were not checked at %s: the oracle takes %.1f s a call there",
+            c->workload->label.ptr, (double)real->oracle_ns * 1e-9);
         return KL_OK;
     }
     for (int i = 0; i < t->n_stress; i++) largest = fmax(largest, t->stress[i]);
@@ -501,22 +571,22 @@ static kl_err check_stress_at_real(kl_case *c, const kl_scene *real, kl_finding 
 }
 
 /* Tiny, hidden, real.  `real` is opened here and stays open on success for the profile. */
-kl_err kl_check_stages(kl_case *c, kl_scene *real, kl_finding *f, kl_error *e) {
-    kl_case_stage(c, KL_STAGE_TINY, "tiny shape");
+kl_err kli_check_stages(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e) {
+    kli_evaluation_stage(c, KL_STAGE_TINY, "tiny shape");
     bool stressed = false;
     kl_err err = check_tiny(c, &stressed, f, e);
-    kl_case_lap(c, "tiny");
+    kli_evaluation_stage_end(c, "tiny");
     if (err || !f->ok) return err;
-    kl_case_stage(c, KL_STAGE_HIDDEN, "hidden shapes");
+    kli_evaluation_stage(c, KL_STAGE_HIDDEN, "hidden shapes");
     err = check_hidden(c, f, e);
-    kl_case_lap(c, "hidden");
+    kli_evaluation_stage_end(c, "hidden");
     if (err || !f->ok) return err;
-    kl_case_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
+    kli_evaluation_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
     const uint32_t seeds = c->opts->quick ? 1 : 3;
     err = open_or_refuse(real, c, c->workload, seeds, 1, f, e);
     for (uint32_t set = 0; !err && f->ok && set < seeds; set++)
-        err = check_set(c, real, set, 10 * SECOND, set == 0, f, e);
+        err = check_set(c, real, set, 10 * CHECK_SECOND, set == 0, f, e);
     if (!err && f->ok && !stressed) err = check_stress_at_real(c, real, f, e);
-    kl_case_lap(c, "real");
+    kli_evaluation_stage_end(c, "real");
     return err;
 }

@@ -1,9 +1,11 @@
 /* compare.c - is an output right?  Pure functions over bytes: no processes, no files.
  *
- * An element is good when |got - want| <= atol' + rtol |want|, with atol' = atol x min(1, rms(want)): an absolute constant alone would let
- * zeros pass wherever the answer is small.  Under a stress scale above 1 it grows with the answer too.  NaN is never a wildcard: it must meet NaN, an infinity the same infinity.
- * The output as a whole is good when its relative RMS error is within the budget, which the caller derives from the baseline's own error.
- * Deliberately not here: where the budget comes from (check.c) and what a failure is called (check.c).
+ * An element is good when |got - want| <= atol' + rtol |want|, with atol' = atol x min(1,
+ * rms(want)): an absolute constant alone would let zeros pass wherever the answer is small.  Under
+ * a stress scale above 1 it grows with the answer too.  NaN is never a wildcard: it must meet NaN,
+ * an infinity the same infinity. The output as a whole is good when its relative RMS error is
+ * within the budget, which the caller derives from the baseline's own error. Deliberately not here:
+ * where the budget comes from (check.c) and what a failure is called (check.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
@@ -12,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 2048, MAX_SPANS = 16, SPAN_ELEMENTS = 1 << 20 };
+enum { COMPARE_BLOCK = 2048, MAX_SPANS = 16, SPAN_ELEMENTS = 1 << 20 };
 
 /* Widen `n` elements from index `start`; the common types without a call per element. */
-static void widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n) {
+static void compare_widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n) {
     const size_t first = (size_t)start;
     if (t == KL_F32) {
         const float *x = (const float *)base + first;
@@ -37,10 +39,10 @@ static void widen(double *out, kl_dtype t, const void *base, int64_t start, int6
 
 /* Root mean square of the finite expected values; 0 for none. */
 static double rms_of(kl_dtype t, const void *base, int64_t n) {
-    double sum = 0, x[BLOCK];
-    for (int64_t start = 0; start < n; start += BLOCK) {
-        const int64_t m = n - start < BLOCK ? n - start : BLOCK;
-        widen(x, t, base, start, m);
+    double sum = 0, x[COMPARE_BLOCK];
+    for (int64_t start = 0; start < n; start += COMPARE_BLOCK) {
+        const int64_t m = n - start < COMPARE_BLOCK ? n - start : COMPARE_BLOCK;
+        compare_widen(x, t, base, start, m);
         for (int64_t i = 0; i < m; i++) sum += isfinite(x[i]) ? x[i] * x[i] : 0;
     }
     return n ? sqrt(sum / (double)n) : 0;
@@ -55,7 +57,8 @@ static bool element_ok(double got, double want, double atol, double rtol, double
     return *difference <= atol + rtol * fabs(want);
 }
 
-/* Where the exact answer passes the range of the output's type, the right answer is what rounding makes of it. */
+/* Where the exact answer passes the range of the output's type, the right answer is what rounding
+ * makes of it. */
 static double as_type(kl_dtype t, double want) {
     _Alignas(8) char one[8];
     kl_dtype_store(t, one, 0, want);
@@ -70,7 +73,8 @@ static void note_bad(kl_check_result *out, int64_t index, double got, double wan
     }
 }
 
-/* What one thread finds in its range; merged in order, so that the first bad element is the first of all. */
+/* What one thread finds in its range; merged in order, so that the first bad element is the first
+ * of all. */
 typedef struct {
     kl_dtype got_type, want_type;
     const void *got, *want;
@@ -97,22 +101,25 @@ static void judge_element(span *s, int64_t index, double got, double want) {
 
 static void *judge_span(void *argument) {
     span *s = argument;
-    double g[BLOCK], w[BLOCK];
-    for (int64_t start = s->from; start < s->to; start += BLOCK) {
-        const int64_t m = s->to - start < BLOCK ? s->to - start : BLOCK;
-        widen(g, s->got_type, s->got, start, m);
-        widen(w, s->want_type, s->want, start, m);
+    double g[COMPARE_BLOCK], w[COMPARE_BLOCK];
+    for (int64_t start = s->from; start < s->to; start += COMPARE_BLOCK) {
+        const int64_t m = s->to - start < COMPARE_BLOCK ? s->to - start : COMPARE_BLOCK;
+        compare_widen(g, s->got_type, s->got, start, m);
+        compare_widen(w, s->want_type, s->want, start, m);
         for (int64_t i = 0; i < m; i++)
-            judge_element(s, start + i, g[i], !isfinite(g[i]) && isfinite(w[i]) ? as_type(s->got_type, w[i]) : w[i]);
+            judge_element(s, start + i, g[i],
+                          !isfinite(g[i]) && isfinite(w[i]) ? as_type(s->got_type, w[i]) : w[i]);
     }
     return NULL;
 }
 
-/* Large outputs are shared out among threads; where a thread cannot be had, its range is judged here. */
+/* Large outputs are shared out among threads; where a thread cannot be had, its range is judged
+ * here. */
 static void judge_spans(span *spans, int n) {
     pthread_t threads[MAX_SPANS];
     bool started[MAX_SPANS] = {false};
-    for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, judge_span, &spans[i]) == 0;
+    for (int i = 1; i < n; i++)
+        started[i] = pthread_create(&threads[i], NULL, judge_span, &spans[i]) == 0;
     judge_span(&spans[0]);
     for (int i = 1; i < n; i++) {
         if (started[i])
@@ -122,11 +129,12 @@ static void judge_spans(span *spans, int n) {
     }
 }
 
-static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type,
-                           const void *want, int64_t n, const kl_check *how) {
+static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got,
+                           kl_dtype want_type, const void *want, int64_t n, const kl_check *how) {
     const double rms = rms_of(want_type, want, n);
     span spans[MAX_SPANS];
-    const int most = n / SPAN_ELEMENTS < MAX_SPANS ? (int)(n / SPAN_ELEMENTS) : MAX_SPANS, count = most < 1 ? 1 : most;
+    const int most = n / SPAN_ELEMENTS < MAX_SPANS ? (int)(n / SPAN_ELEMENTS) : MAX_SPANS,
+              count = most < 1 ? 1 : most;
     for (int i = 0; i < count; i++)
         spans[i] = (span){.got_type = got_type,
                           .want_type = want_type,
@@ -153,10 +161,11 @@ static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *
     out->rms_error = isinf(out->max_abs_error) ? INFINITY : rms > 0 ? error / rms : error;
 }
 
-static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type,
-                          const void *want, int64_t n) {
+static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got,
+                          kl_dtype want_type, const void *want, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        const double g = kl_dtype_load(got_type, got, (size_t)i), w = kl_dtype_load(want_type, want, (size_t)i);
+        const double g = kl_dtype_load(got_type, got, (size_t)i),
+                     w = kl_dtype_load(want_type, want, (size_t)i);
         if (g != w && !(isnan(g) && isnan(w))) {
             note_bad(out, i, g, w);
             if (fabs(g - w) > out->max_abs_error) out->max_abs_error = fabs(g - w);
@@ -165,9 +174,10 @@ static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *g
     out->rms_error = out->bad ? INFINITY : 0;
 }
 
-/* Judge one output of `n` elements.  `out->budget` is set by the caller before; out->ok says the whole. */
-void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type, const void *want,
-                int64_t n, const kl_check *how) {
+/* Judge one output of `n` elements.  `out->budget` is set by the caller before; out->ok says the
+ * whole. */
+void kli_gate_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dtype want_type,
+                      const void *want, int64_t n, const kl_check *how) {
     out->bad = 0;
     out->first_bad = -1;
     out->max_abs_error = 0;
@@ -182,9 +192,9 @@ void kl_compare(kl_check_result *out, kl_dtype got_type, const void *got, kl_dty
               (how->max_error <= 0 || out->max_abs_error <= how->max_error);
 }
 
-/* ---- top-k: any order, unique indices, selected values exactly those of the oracle ------------------------- */
+/* ---- top-k: any order, unique indices, selected values exactly those of the oracle ------- */
 
-static int by_value(const void *a, const void *b) {
+static int compare_by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -211,12 +221,13 @@ static int64_t topk_row(const topk *t, int64_t row, double *got_out, double *wan
         *want_out = NAN;
         if (j < 0 || t->seen[j]) return i;
         t->seen[j] = 1;
-        *want_out = kl_dtype_load((kl_dtype)t->ranked->dtype, t->input, (size_t)(row * t->length + j));
+        *want_out =
+            kl_dtype_load((kl_dtype)t->ranked->dtype, t->input, (size_t)(row * t->length + j));
         *got_out = t->got[i];
         if (!(*want_out == t->got[i])) return i;
     }
-    qsort(t->got, (size_t)t->k, sizeof *t->got, by_value);
-    qsort(t->want, (size_t)t->k, sizeof *t->want, by_value);
+    qsort(t->got, (size_t)t->k, sizeof *t->got, compare_by_value);
+    qsort(t->want, (size_t)t->k, sizeof *t->want, compare_by_value);
     for (int64_t i = 0; i < t->k; i++) {
         *got_out = t->got[i];
         *want_out = t->want[i];
@@ -225,10 +236,11 @@ static int64_t topk_row(const topk *t, int64_t row, double *got_out, double *wan
     return -1;
 }
 
-/* Judge a (values, indices) pair against the oracle's values and the ranked input; tensors are indices into the plan. */
-bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int values, int indices, int input,
-                     const void *got_values, const void *got_indices, kl_dtype want_type, const void *want_values,
-                     const void *ranked) {
+/* Judge a (values, indices) pair against the oracle's values and the ranked input; tensors are
+ * indices into the plan. */
+bool kli_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int values,
+                      int indices, int input, const void *got_values, const void *got_indices,
+                      kl_dtype want_type, const void *want_values, const void *ranked) {
     topk t = {.values = &plan->tensors[values],
               .indices = &plan->tensors[indices],
               .ranked = &plan->tensors[input],
@@ -242,7 +254,8 @@ bool kl_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, int
     t.got = KL_ARRAY(a, double, t.k);
     t.want = KL_ARRAY(a, double, t.k);
     t.seen = KL_ARRAY(a, unsigned char, t.length);
-    const int64_t rows = (int64_t)(t.values->bytes / kl_dtype_bytes((kl_dtype)t.values->dtype)) / t.k;
+    const int64_t rows =
+        (int64_t)(t.values->bytes / kl_dtype_bytes((kl_dtype)t.values->dtype)) / t.k;
     out->bad = 0;
     out->first_bad = -1;
     for (int64_t row = 0; row < rows; row++) {

@@ -5,11 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-static const kl_check BUDGET = {.kind = KL_CHECK_BUDGET, .rtol = 0.01, .atol = 0.01, .matched = 1, .budget = 4};
+static const kl_check BUDGET = {
+    .kind = KL_CHECK_BUDGET, .rtol = 0.01, .atol = 0.01, .matched = 1, .budget = 4};
 
 static kl_check_result judge(const float *got, const double *want, int64_t n) {
     kl_check_result r = {.budget = 1e-3};
-    kl_compare(&r, KL_F32, got, KL_F64, want, n, &BUDGET);
+    kli_gate_compare(&r, KL_F32, got, KL_F64, want, n, &BUDGET);
     return r;
 }
 
@@ -47,7 +48,8 @@ static void test_gate_compare__infinity_must_match_its_sign(void **state) {
     assert_false(judge(minus, want, 1).ok);
 }
 
-/* 1e6 is beyond float16: infinity is the right answer there, and a NaN or a finite number is none. */
+/* 1e6 is beyond float16: infinity is the right answer there, and a NaN or a finite number is none.
+ */
 static void test_gate_compare__overflow_of_the_outputs_type_is_right(void **state) {
     (void)state;
     const double want[] = {1e6, 1};
@@ -58,7 +60,7 @@ static void test_gate_compare__overflow_of_the_outputs_type_is_right(void **stat
         kl_check_result r = {.budget = 1e-3};
         kl_dtype_store(KL_F16, got, 0, answers[i]);
         kl_dtype_store(KL_F16, got, 1, 1);
-        kl_compare(&r, KL_F16, got, KL_F64, want, 2, &BUDGET);
+        kli_gate_compare(&r, KL_F16, got, KL_F64, want, 2, &BUDGET);
         assert_true(r.ok == right[i]);
     }
 }
@@ -72,7 +74,8 @@ static void test_gate_compare__zeros_fail_where_answers_are_tiny(void **state) {
 
 static void test_gate_compare__budget_catches_what_elements_allow(void **state) {
     (void)state;
-    const float got[] = {1.005f, 2.01f, 3.015f}; /* 0.5 % off everywhere: inside rtol, far over the budget */
+    const float got[] = {1.005f, 2.01f,
+                         3.015f}; /* 0.5 % off everywhere: inside rtol, far over the budget */
     const double want[] = {1, 2, 3};
     const kl_check_result r = judge(got, want, 3);
     assert_int_equal(r.bad, 0);
@@ -84,12 +87,12 @@ static void test_gate_compare__exact_counts_every_difference(void **state) {
     const int32_t got[] = {1, 2, 3}, want[] = {1, 5, 3};
     const kl_check exact = {.kind = KL_CHECK_EXACT};
     kl_check_result r = {0};
-    kl_compare(&r, KL_I32, got, KL_I32, want, 3, &exact);
+    kli_gate_compare(&r, KL_I32, got, KL_I32, want, 3, &exact);
     assert_int_equal(r.bad, 1);
     assert_int_equal(r.first_bad, 1);
 }
 
-/* ---- top-k: 2 rows of 4, k = 2 --------------------------------------------------------------------------------- */
+/* ---- top-k: 2 rows of 4, k = 2 ----------------------------------------------------------- */
 
 static bool topk(const float *values, const int64_t *indices) {
     static const float x[] = {5, 7, 1, 7, 2, 9, 8, 3};
@@ -100,7 +103,7 @@ static bool topk(const float *values, const int64_t *indices) {
     p.tensors[2] = (kl_plan_tensor){.dtype = KL_I64, .ndim = 2, .dims = {2, 2}, .bytes = 32};
     kl_arena *a = kl_arena_new();
     kl_check_result r = {0};
-    const bool ok = kl_compare_topk(&r, a, &p, 1, 2, 0, values, indices, KL_F64, want, x);
+    const bool ok = kli_compare_topk(&r, a, &p, 1, 2, 0, values, indices, KL_F64, want, x);
     kl_arena_free(a);
     return ok;
 }

@@ -1,17 +1,22 @@
 /* digest.c - every call of every timed batch of the candidate is looked at.
  *
- *   batch -> a digest per slot: outputs and the guards around them (hashed in the shared pages, or on the device by our own code)
- *         -> known: the oracle found a slot of this input set with these very bits right          nothing to do
- *         -> not known: compared in full with the oracle                                          right: known from now on
+ *   batch -> a digest per slot: outputs and the guards around them (hashed in the shared pages, or
+ * on the device by our own code)
+ *         -> known: the oracle found a slot of this input set with these very bits right nothing to
+ * do
+ *         -> not known: compared in full with the oracle right: known from now on
  *
- * After the first batches every set of a deterministic kernel is known, and a call that was skipped, cut short or answered from another
- * call's slot is seen in the batch in which it happens.  A kernel whose bits differ from call to call (atomics) is compared in full
- * again and again, which is slower and no accusation: comparing ends for a batch where it took its share of the race, and goes on
- * with a few calls drawn at random.  A slot that still holds poison is never left out.
+ * After the first batches every set of a deterministic kernel is known, and a call that was
+ * skipped, cut short or answered from another call's slot is seen in the batch in which it happens.
+ * A kernel whose bits differ from call to call (atomics) is compared in full again and again, which
+ * is slower and no accusation: comparing ends for a batch where it took its share of the
+ * comparison, and goes on with a few calls drawn at random.  A slot that still holds poison is
+ * never left out.
  *
- * A timed answer that is wrong is asked for once more outside the clock: wrong there too, the kernel is wrong on these inputs; right
- * there, it works when it is looked at.
- * Deliberately not here: how a batch is timed (profile.c), arithmetic (compare.c).  SPDX-License-Identifier: Apache-2.0 */
+ * A timed answer that is wrong is asked for once more outside the clock: wrong there too, the
+ * kernel is wrong on these inputs; right there, it works when it is looked at. Deliberately not
+ * here: how a batch is timed (profile.c), arithmetic (compare.c).  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "gate_impl.h"
 
 #include "base/fs.h"
@@ -19,68 +24,84 @@
 
 #include <string.h>
 
-enum { LEAST_CALLS = 4 };                               /* compared in any batch, if so many are not known */
-static const int64_t FREE_NS = 500000000;               /* comparing and asking the oracle: so much at once ... */
-static const int64_t SHARE = 4;                         /* ... and this part of the time that the race has taken */
-static const uint64_t KEPT_BYTES = 1ull << 30;          /* of the oracle's answers; what goes is asked for again */
+enum { LEAST_CALLS = 4 };                 /* compared in any batch, if so many are not known */
+static const int64_t FREE_NS = 500000000; /* comparing and asking the oracle: so much at once ... */
+static const int64_t DIGEST_SHARE =
+    4; /* ... and this part of the time that the comparison has taken */
+static const uint64_t KEPT_BYTES =
+    1ull << 30; /* of the oracle's answers; what goes is asked for again */
 static const int64_t CONFIRM_NS = 120ll * 1000000000ll; /* the run that confirms a wrong answer */
 
-void kl_digests_begin(kl_digests *d, kl_case *c, const char *name) {
-    *d = (kl_digests){.draws = {kl_seed_derive(c->schedule.key, name, 1)}, .start_ns = kl_now_ns()};
+void kli_digests_begin(kli_digests *d, kli_evaluation *c, const char *name) {
+    *d = (kli_digests){.draws = {kli_seed_derive(c->schedule.key, name, 1)},
+                       .start_ns = kli_now_ns()};
 }
 
 static uint32_t kind_of(uint8_t poison) { return poison == KL_POISON_NAN; }
-static uint32_t slot_of(const kl_scene *s, const kl_batch *b, uint32_t call) { return (b->first + call) % s->n_slots; }
-static uint32_t set_of(const kl_scene *s, const kl_batch *b, uint32_t call) { return (b->first + call) % s->n_sets; }
-
-/* Where there are more calls than slots, the last ones are what lies in them. */
-static bool still_there(const kl_scene *s, const kl_batch *b, uint32_t call) { return call + s->n_slots >= b->calls; }
-
-static uint64_t digest_of(const kl_scene *s, const kl_batch *b, uint32_t call) {
-    const uint64_t bytes = s->memory.layout.slot_bytes;
-    if (b->digests) return b->digests[call];
-    return kl_hash_bulk(s->memory.outputs + bytes * slot_of(s, b, call), bytes);
+static uint32_t digest_slot_of(const kli_problem *s, const kli_batch *b, uint32_t call) {
+    return (b->first + call) % s->n_slots;
+}
+static uint32_t digest_set_of(const kli_problem *s, const kli_batch *b, uint32_t call) {
+    return (b->first + call) % s->n_sets;
 }
 
-static bool is_known(const kl_digests *d, const kl_scene *s, const kl_batch *b, uint32_t call, uint64_t digest) {
-    const uint32_t set = set_of(s, b, call), kind = kind_of(b->poison);
+/* Where there are more calls than slots, the last ones are what lies in them. */
+static bool still_there(const kli_problem *s, const kli_batch *b, uint32_t call) {
+    return call + s->n_slots >= b->calls;
+}
+
+static uint64_t digest_of(const kli_problem *s, const kli_batch *b, uint32_t call) {
+    const uint64_t bytes = s->memory.layout.slot_bytes;
+    if (b->digests) return b->digests[call];
+    return kli_hash_bulk(s->memory.outputs + bytes * digest_slot_of(s, b, call), bytes);
+}
+
+static bool digest_is_known(const kli_digests *d, const kli_problem *s, const kli_batch *b,
+                            uint32_t call, uint64_t digest) {
+    const uint32_t set = digest_set_of(s, b, call), kind = kind_of(b->poison);
     return d->known[kind][set] && d->good[kind][set] == digest;
 }
 
 /* An output of which no byte was written, here. */
-static bool holds_poison(const kl_scene *s, uint32_t slot, uint8_t poison) {
+static bool holds_poison(const kli_problem *s, uint32_t slot, uint8_t poison) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (s->plan.tensors[i].role != 1 || !s->plan.tensors[i].bytes) continue;
         const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
-        if (data[0] == poison && memcmp(data, data + 1, s->plan.tensors[i].bytes - 1) == 0) return true;
+        if (data[0] == poison && memcmp(data, data + 1, s->plan.tensors[i].bytes - 1) == 0)
+            return true;
     }
     return false;
 }
 
-/* A call that wrote nothing.  A right answer may look so, therefore it is compared and not condemned. */
-static bool is_blank(const kl_scene *s, const kl_batch *b, uint32_t call) {
-    if (b->here) return holds_poison(s, slot_of(s, b, call), b->poison);
+/* A call that wrote nothing.  A right answer may look so, therefore it is compared and not
+ * condemned. */
+static bool is_blank(const kli_problem *s, const kli_batch *b, uint32_t call) {
+    if (b->here) return holds_poison(s, digest_slot_of(s, b, call), b->poison);
     return b->blank && digest_of(s, b, call) == b->blank;
 }
 
-bool kl_slot_is_ready(const kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
+bool kli_slot_is_ready(const kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &s->plan.tensors[i];
         if ((t->role != 1 && t->role != 2) || !t->bytes) continue;
         const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
         if (t->role == 2 && memcmp(data, s->pristine[set][i], t->bytes) != 0) return false;
-        if (t->role == 1 && (data[0] != poison || memcmp(data, data + 1, t->bytes - 1) != 0)) return false;
+        if (t->role == 1 && (data[0] != poison || memcmp(data, data + 1, t->bytes - 1) != 0))
+            return false;
     }
     return kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
 
-/* The calls whose digest is not known and whose outputs are there: in random order, blank ones first. */
-static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kl_digests *d, const kl_scene *s, const kl_batch *b) {
+/* The calls whose digest is not known and whose outputs are there: in random order, blank ones
+ * first. */
+static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kli_digests *d,
+                             const kli_problem *s, const kli_batch *b) {
     uint32_t n = 0;
     *n_blank = 0;
     for (uint32_t j = 0; j < b->calls; j++)
-        if (still_there(s, b, j) && !is_known(d, s, b, j, digest_of(s, b, j))) calls[n++] = j;
-    kl_stream_shuffle((kl_stream){kl_stream_u64(d->draws, d->batches)}, calls, n);
+        if (still_there(s, b, j) && !digest_is_known(d, s, b, j, digest_of(s, b, j)))
+            calls[n++] = j;
+    kli_stream_shuffle((kl_stream){kli_stream_u64(d->draws, d->batches)}, calls, n);
     for (uint32_t k = 0; k < n; k++) {
         if (!is_blank(s, b, calls[k])) continue;
         const uint32_t blank = calls[k];
@@ -90,88 +111,96 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kl_digests *d, 
     return n;
 }
 
-static uint64_t answer_bytes(const kl_scene *s) {
+static uint64_t answer_bytes(const kli_problem *s) {
     uint64_t one = 0, all = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2) one += s->oracle_plan.tensors[i].bytes;
-    for (uint32_t set = 0; set < s->n_sets; set++) all += kl_scene_answered(s, set) ? one : 0;
+        if (s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2)
+            one += s->oracle_plan.tensors[i].bytes;
+    for (uint32_t set = 0; set < s->n_sets; set++) all += kli_problem_answered(s, set) ? one : 0;
     return all;
 }
 
 /* The same inputs, the same slot, no clock. */
-static kl_err confirm(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, kl_finding *f,
-                      kl_error *e) {
-    kl_finding again = {.ok = true};
+static kl_err confirm(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                      uint8_t poison, kli_check_outcome *f, kl_error *e) {
+    kli_check_outcome again = {.ok = true};
     kl_fault fault = {0};
     int64_t wall = 0;
-    kl_scene_ready_slot(s, set, slot, poison);
-    kl_err err = kl_runner_run(c->candidate.runner, &fault, set, slot, poison, CONFIRM_NS, &wall, e);
-    if (!err && !fault.kind) err = kl_check_slot(c, s, set, slot, poison, false, &again, e);
+    kli_problem_ready_slot(s, set, slot, poison);
+    kl_err err =
+        kl_runner_run(c->candidate.runner, &fault, set, slot, poison, CONFIRM_NS, &wall, e);
+    if (!err && !fault.kind) err = kli_check_slot(c, s, set, slot, poison, false, &again, e);
     if (err) return err;
     if (!fault.kind && again.ok) {
-        f->why = kl_arena_printf(c->arena, "a timed run went wrong where the checked runs were right: %s", f->why.ptr);
-        if (f->outcome == KL_WRONG) f->outcome = KL_CHEAT;
+        f->why = kl_arena_printf(
+            c->arena, "a timed run went wrong where the checked runs were right: %s", f->why.ptr);
+        if (f->outcome == KL_OUTCOME_WRONG) f->outcome = KL_OUTCOME_CHEAT;
     } else {
-        f->why = kl_arena_printf(c->arena, "on inputs that were drawn for the profile: %s", f->why.ptr);
+        f->why =
+            kl_arena_printf(c->arena, "on inputs that were drawn for the profile: %s", f->why.ptr);
     }
     return KL_OK;
 }
 
 /* The data of a right answer over the other poison: only the guards are new. */
-static bool is_right_as_before(const kl_digests *d, const kl_case *c, const kl_scene *s, uint32_t set, uint32_t slot,
-                               uint8_t poison) {
-    if (!d->has_print[set] || d->print[set] != kl_slot_print(s, slot)) return false;
-    return !c->backend->shared_memory || kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
+static bool is_right_as_before(const kli_digests *d, const kli_evaluation *c, const kli_problem *s,
+                               uint32_t set, uint32_t slot, uint8_t poison) {
+    if (!d->has_print[set] || d->print[set] != kli_slot_print(s, slot)) return false;
+    return !c->backend->shared_memory ||
+           kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
 
 /* Bring the slot back where it is on a device, have the oracle answer for its inputs, compare. */
-static kl_err compare_call(kl_digests *d, kl_case *c, kl_scene *s, const kl_batch *b, uint32_t call, kl_finding *f,
-                           kl_error *e) {
-    const uint32_t set = set_of(s, b, call), slot = slot_of(s, b, call), kind = kind_of(b->poison);
-    const uint64_t digest = digest_of(s, b, call); /* before the oracle runs: nothing it does may be in there */
+static kl_err compare_call(kli_digests *d, kli_evaluation *c, kli_problem *s, const kli_batch *b,
+                           uint32_t call, kli_check_outcome *f, kl_error *e) {
+    const uint32_t set = digest_set_of(s, b, call), slot = digest_slot_of(s, b, call),
+                   kind = kind_of(b->poison);
+    const uint64_t digest =
+        digest_of(s, b, call); /* before the oracle runs: nothing it does may be in there */
     kl_fault fault = {0};
     kl_err err = b->here ? KL_OK : kl_runner_fetch(c->candidate.runner, &fault, slot, b->poison, e);
     if (err) return err;
-    kl_finding_of_fault(f, c, &fault, "while it was timed");
+    kli_check_outcome_of_fault(f, c, &fault, "while it was timed");
     if (!f->ok) return KL_OK;
     if (!is_right_as_before(d, c, s, set, slot, b->poison)) {
-        err = kl_scene_answer(s, c, set, e);
-        if (!err) err = kl_check_slot(c, s, set, slot, b->poison, false, f, e);
+        err = kli_problem_answer(s, c, set, e);
+        if (!err) err = kli_check_slot(c, s, set, slot, b->poison, false, f, e);
         if (err) return err;
         if (!f->ok) return confirm(c, s, set, slot, b->poison, f, e);
-        d->print[set] = kl_slot_print(s, slot);
+        d->print[set] = kli_slot_print(s, slot);
         d->has_print[set] = true;
     }
     d->good[kind][set] = digest;
     d->known[kind][set] = true;
-    if (set > 0 && answer_bytes(s) > KEPT_BYTES) kl_scene_forget(s, set);
+    if (set > 0 && answer_bytes(s) > KEPT_BYTES) kli_problem_forget(s, set);
     return KL_OK;
 }
 
-static bool may_go_on(const kl_digests *d) {
-    const int64_t race = kl_now_ns() - d->start_ns - d->spent_ns;
-    return d->spent_ns < FREE_NS + race / SHARE;
+static bool may_go_on(const kli_digests *d) {
+    const int64_t benchmark_ns = kli_now_ns() - d->start_ns - d->spent_ns;
+    return d->spent_ns < FREE_NS + benchmark_ns / DIGEST_SHARE;
 }
 
-kl_err kl_digests_judge(kl_digests *d, kl_case *c, kl_scene *s, const kl_batch *b, kl_finding *f, kl_error *e) {
+kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, const kli_batch *b,
+                         kli_check_outcome *f, kl_error *e) {
     uint32_t unknown[KL_MAX_SETS], n_blank;
     KL_ASSERT(b->calls <= KL_MAX_SETS && (b->digests || b->here));
     if (!c->oracle) return KL_OK;
-    if (d->scene != s) { /* other inputs under the same numbers */
+    if (d->problem != s) { /* other inputs under the same numbers */
         memset(d->known, 0, sizeof d->known);
         memset(d->has_print, 0, sizeof d->has_print);
     }
-    d->scene = s;
+    d->problem = s;
     const uint32_t n = list_unknown(unknown, &n_blank, d, s, b);
     d->batches++;
     for (uint32_t k = 0; k < n && f->ok; k++) {
         if (k >= LEAST_CALLS && k >= n_blank && !may_go_on(d)) break;
-        const int64_t start = kl_now_ns();
+        const int64_t start = kli_now_ns();
         const kl_err err = compare_call(d, c, s, b, unknown[k], f, e);
-        d->spent_ns += kl_now_ns() - start;
+        d->spent_ns += kli_now_ns() - start;
         if (err) return err;
     }
     for (uint32_t j = 0; j < b->calls && f->ok && !d->differs; j++)
-        d->differs = !still_there(s, b, j) && !is_known(d, s, b, j, digest_of(s, b, j));
+        d->differs = !still_there(s, b, j) && !digest_is_known(d, s, b, j, digest_of(s, b, j));
     return KL_OK;
 }

@@ -1,14 +1,15 @@
-/* digest_test.c - timed calls on made-up pages: what is compared, what is known, what is said of a call that is wrong.
- * SPDX-License-Identifier: Apache-2.0 */
+/* digest_test.c - timed calls on made-up pages: what is compared, what is known, what is said of a
+ * call that is wrong. SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 
-#define kl_check_slot fake_check /* before the headers: declarations and calls alike */
-#define kl_scene_answer fake_answer
+#define kli_check_slot fake_check /* before the headers: declarations and calls alike */
+#define kli_problem_answer fake_answer
 #define kl_runner_run fake_run
 #define kl_runner_fetch fake_fetch
 #include "digest.c"
 
-/* ---- a made-up kernel: the right answer of set k is k + 1 in the first byte; the second may be anything ----------------- */
+/* ---- a made-up kernel: the right answer of set k is k + 1 in the first byte; the second may be
+ * anything --- */
 
 enum { SETS = 16, SLOTS = 17, BYTES = 64 };
 
@@ -17,21 +18,23 @@ static struct {
     bool rerun_is_right;
 } did;
 
-static kl_scene *scene_now;
+static kli_problem *scene_now;
 static kl_memory pages;
 
-static uint8_t *output(uint32_t slot) { return kl_memory_output(&pages, &scene_now->plan, 0, slot); }
+static uint8_t *output(uint32_t slot) {
+    return kl_memory_output(&pages, &scene_now->plan, 0, slot);
+}
 
-kl_err fake_check(kl_case *c, kl_scene *s, uint32_t set, uint32_t slot, uint8_t poison, bool record, kl_finding *f,
-                  kl_error *e) {
+kl_err fake_check(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison,
+                  bool record, kli_check_outcome *f, kl_error *e) {
     (void)c, (void)s, (void)record, (void)e;
     did.compared++;
     if (output(slot)[0] == set + 1 && output(slot)[1] != poison) return KL_OK;
-    *f = (kl_finding){.outcome = KL_WRONG, .why = KL_S("y[0] is wrong")};
+    *f = (kli_check_outcome){.outcome = KL_OUTCOME_WRONG, .why = KL_S("y[0] is wrong")};
     return KL_OK;
 }
 
-kl_err fake_answer(kl_scene *s, kl_case *c, uint32_t set, kl_error *e) {
+kl_err fake_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     (void)s, (void)c, (void)set, (void)e;
     did.answered++;
     return KL_OK;
@@ -43,8 +46,8 @@ kl_err fake_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, 
     return KL_OK;
 }
 
-kl_err fake_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison, int64_t timeout_ns,
-                int64_t *wall_ns, kl_error *e) {
+kl_err fake_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison,
+                int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
     (void)r, (void)fault, (void)poison, (void)timeout_ns, (void)wall_ns, (void)e;
     did.reruns++;
     output(slot)[0] = (uint8_t)(did.rerun_is_right ? set + 1 : 0);
@@ -52,77 +55,81 @@ kl_err fake_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint
     return KL_OK;
 }
 
-/* ---- a world with shared pages --------------------------------------------------------------------------------------- */
+/* ---- a world with shared pages ----------------------------------------------------------- */
 
 static const kl_backend CPU = {.on = KL_ON_CPU, .shared_memory = true};
 
 typedef struct {
-    kl_case c;
-    kl_scene scene;
+    kli_evaluation c;
+    kli_problem problem;
     kl_gate_opts opts;
     kl_verdict verdict;
-    kl_actor oracle;
-    kl_digests digests;
-    kl_finding finding;
+    kli_executable oracle;
+    kli_digests digests;
+    kli_check_outcome checked;
 } world;
 
 static void world_open(world *w) {
     kl_layout layout;
     kl_error e = {0};
-    *w = (world){.finding = {.ok = true}};
-    w->c = (kl_case){.arena = kl_arena_new(),
-                     .opts = &w->opts,
-                     .verdict = &w->verdict,
-                     .backend = &CPU,
-                     .schedule = {7},
-                     .oracle = &w->oracle};
-    w->scene = (kl_scene){.n_sets = SETS, .n_slots = SLOTS, .plan = {.n_tensors = 1}};
-    w->scene.plan.tensors[0] = (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {BYTES}, .bytes = BYTES};
-    assert_ok(kl_layout_make(&layout, &w->scene.plan, SETS, SLOTS, &e));
-    assert_ok(kl_memory_open(&w->scene.memory, &layout, &e));
-    scene_now = &w->scene;
-    pages = w->scene.memory;
+    *w = (world){.checked = {.ok = true}};
+    w->c = (kli_evaluation){.arena = kl_arena_new(),
+                            .opts = &w->opts,
+                            .verdict = &w->verdict,
+                            .backend = &CPU,
+                            .schedule = {7},
+                            .oracle = &w->oracle};
+    w->problem = (kli_problem){.n_sets = SETS, .n_slots = SLOTS, .plan = {.n_tensors = 1}};
+    w->problem.plan.tensors[0] =
+        (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {BYTES}, .bytes = BYTES};
+    assert_ok(kl_layout_make(&layout, &w->problem.plan, SETS, SLOTS, &e));
+    assert_ok(kl_memory_open(&w->problem.memory, &layout, &e));
+    scene_now = &w->problem;
+    pages = w->problem.memory;
     memset(&did, 0, sizeof did);
-    kl_digests_begin(&w->digests, &w->c, "base");
+    kli_digests_begin(&w->digests, &w->c, "base");
 }
 
 static void world_close(world *w) {
-    kl_memory_close(&w->scene.memory);
+    kl_memory_close(&w->problem.memory);
     kl_arena_free(w->c.arena);
 }
 
 /* A batch in which every call did its work; `noise` differs from batch to batch. */
-static void run_batch(world *w, const kl_batch *b, uint8_t noise) {
+static void run_batch(world *w, const kli_batch *b, uint8_t noise) {
     for (uint32_t j = 0; j < b->calls; j++) {
         const uint32_t slot = (b->first + j) % SLOTS;
-        kl_memory_poison(&w->scene.memory, &w->scene.plan, slot, b->poison);
+        kl_memory_poison(&w->problem.memory, &w->problem.plan, slot, b->poison);
         memset(output(slot), noise, BYTES);
         output(slot)[0] = (uint8_t)((b->first + j) % SETS + 1);
     }
 }
 
-static void judge(world *w, const kl_batch *b) {
+static void judge(world *w, const kli_batch *b) {
     kl_error e = {0};
-    assert_ok(kl_digests_judge(&w->digests, &w->c, &w->scene, b, &w->finding, &e));
+    assert_ok(kli_digests_judge(&w->digests, &w->c, &w->problem, b, &w->checked, &e));
 }
 
-static kl_batch batch_of(uint32_t first, uint32_t calls, uint8_t poison) {
-    return (kl_batch){.first = first, .calls = calls, .poison = poison, .here = true};
+static kli_batch batch_of(uint32_t first, uint32_t calls, uint8_t poison) {
+    return (kli_batch){.first = first, .calls = calls, .poison = poison, .here = true};
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------- */
 
 static void test_gate_digest__each_input_set_is_compared_once(void **state) {
     (void)state;
     static world w;
     world_open(&w);
-    for (uint32_t turn = 0; turn < 6; turn++) {
-        const kl_batch b = batch_of(5 * turn, SETS, turn % 2 ? KL_POISON_NAN : KL_POISON_BITS);
+    for (uint32_t batch_index = 0; batch_index < 6; batch_index++) {
+        const kli_batch b =
+            batch_of(5 * batch_index, SETS, batch_index % 2 ? KL_POISON_NAN : KL_POISON_BITS);
         run_batch(&w, &b, 1);
         judge(&w, &b);
     }
-    assert_true(w.finding.ok);
-    assert_int_equal(did.compared, SETS); /* over the other poison the data is the same, and the guards are whole */
+    assert_true(w.checked.ok);
+    assert_int_equal(
+        did.compared,
+        SETS); /* over the other poison the data is the same, and the guards are whole */
     assert_int_equal(did.reruns, 0);
     world_close(&w);
 }
@@ -134,7 +141,7 @@ static void test_gate_digest__one_skipped_call_of_a_batch_is_a_cheat(void **stat
     for (uint32_t skipped = 0; skipped < SETS; skipped++) {
         world_open(&w);
         did.rerun_is_right = true;
-        kl_batch b = batch_of(3, SETS, KL_POISON_NAN);
+        kli_batch b = batch_of(3, SETS, KL_POISON_NAN);
         run_batch(&w, &b, 1);
         judge(&w, &b);
         b.first = 11;
@@ -142,8 +149,8 @@ static void test_gate_digest__one_skipped_call_of_a_batch_is_a_cheat(void **stat
         output((b.first + skipped) % SLOTS)[0] = 99; /* something that is no poison */
         w.digests.spent_ns = INT64_MAX / 2;          /* however long comparing took */
         judge(&w, &b);
-        assert_false(w.finding.ok);
-        assert_int_equal(w.finding.outcome, KL_CHEAT);
+        assert_false(w.checked.ok);
+        assert_int_equal(w.checked.outcome, KL_OUTCOME_CHEAT);
         assert_int_equal(did.reruns, 1);
         world_close(&w);
     }
@@ -153,7 +160,7 @@ static void test_gate_digest__damaged_guards_make_another_digest(void **state) {
     (void)state;
     static world w;
     world_open(&w);
-    kl_batch b = batch_of(0, SETS, KL_POISON_NAN);
+    kli_batch b = batch_of(0, SETS, KL_POISON_NAN);
     run_batch(&w, &b, 1);
     judge(&w, &b);
     const int before = did.compared;
@@ -167,11 +174,11 @@ static void test_gate_digest__wrong_outside_the_clock_too_is_wrong(void **state)
     (void)state;
     static world w;
     world_open(&w);
-    kl_batch b = batch_of(0, SETS, KL_POISON_NAN);
+    kli_batch b = batch_of(0, SETS, KL_POISON_NAN);
     run_batch(&w, &b, 1);
     output(2)[0] = 99;
     judge(&w, &b);
-    assert_int_equal(w.finding.outcome, KL_WRONG);
+    assert_int_equal(w.checked.outcome, KL_OUTCOME_WRONG);
     world_close(&w);
 }
 
@@ -179,18 +186,18 @@ static void test_gate_digest__other_bits_are_no_accusation_and_have_a_bound(void
     (void)state;
     static world w;
     world_open(&w);
-    for (uint32_t turn = 0; turn < 8; turn++) {
-        const kl_batch b = batch_of(turn, SETS, KL_POISON_NAN);
-        run_batch(&w, &b, (uint8_t)(turn + 1));
+    for (uint32_t batch_index = 0; batch_index < 8; batch_index++) {
+        const kli_batch b = batch_of(batch_index, SETS, KL_POISON_NAN);
+        run_batch(&w, &b, (uint8_t)(batch_index + 1));
         judge(&w, &b);
     }
-    assert_true(w.finding.ok);
+    assert_true(w.checked.ok);
     assert_int_equal(did.compared, 8 * SETS);
     w.digests.spent_ns = INT64_MAX / 2;
-    const kl_batch b = batch_of(0, SETS, KL_POISON_NAN);
+    const kli_batch b = batch_of(0, SETS, KL_POISON_NAN);
     run_batch(&w, &b, 77);
     judge(&w, &b);
-    assert_true(w.finding.ok);
+    assert_true(w.checked.ok);
     assert_int_equal(did.compared, 8 * SETS + LEAST_CALLS);
     world_close(&w);
 }
@@ -201,11 +208,11 @@ static void test_gate_digest__poison_is_never_left_out(void **state) {
     for (uint32_t skipped = 0; skipped < SETS; skipped++) {
         world_open(&w);
         w.digests.spent_ns = INT64_MAX / 2;
-        const kl_batch b = batch_of(0, SETS, KL_POISON_BITS);
+        const kli_batch b = batch_of(0, SETS, KL_POISON_BITS);
         run_batch(&w, &b, 1);
         memset(output(skipped), KL_POISON_BITS, BYTES);
         judge(&w, &b);
-        assert_false(w.finding.ok);
+        assert_false(w.checked.ok);
         world_close(&w);
     }
 }
@@ -217,12 +224,13 @@ static void test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest(vo
         uint64_t digests[SETS];
         world_open(&w);
         w.digests.spent_ns = INT64_MAX / 2;
-        const kl_batch b = {.calls = SETS, .poison = KL_POISON_NAN, .digests = digests, .blank = 7};
+        const kli_batch b = {
+            .calls = SETS, .poison = KL_POISON_NAN, .digests = digests, .blank = 7};
         run_batch(&w, &b, 1);
         for (uint32_t j = 0; j < SETS; j++) digests[j] = j == skipped ? b.blank : 1000 + j;
         memset(output(skipped), KL_POISON_NAN, BYTES);
         judge(&w, &b);
-        assert_false(w.finding.ok);
+        assert_false(w.checked.ok);
         world_close(&w);
     }
 }
@@ -232,16 +240,17 @@ static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests
     static world w;
     uint64_t digests[3 * SLOTS];
     world_open(&w);
-    w.scene.n_sets = SLOTS; /* so that a slot always has the same inputs */
-    const kl_batch b = {.first = 0, .calls = 3 * SLOTS, .poison = KL_POISON_NAN, .digests = digests};
+    w.problem.n_sets = SLOTS; /* so that a slot always has the same inputs */
+    const kli_batch b = {
+        .first = 0, .calls = 3 * SLOTS, .poison = KL_POISON_NAN, .digests = digests};
     for (uint32_t j = 0; j < b.calls; j++) digests[j] = 1000 + j % SLOTS;
     for (uint32_t j = 0; j < SLOTS; j++) output(j)[0] = (uint8_t)(j + 1), output(j)[1] = 1;
     judge(&w, &b);
-    assert_true(w.finding.ok && !w.digests.differs);
+    assert_true(w.checked.ok && !w.digests.differs);
     assert_int_equal(did.fetched, SLOTS);
     digests[5] = 1; /* overwritten long since */
     judge(&w, &b);
-    assert_true(w.finding.ok && w.digests.differs);
+    assert_true(w.checked.ok && w.digests.differs);
     assert_int_equal(did.fetched, SLOTS);
     world_close(&w);
 }
@@ -254,10 +263,10 @@ static void test_gate_digest__a_slot_is_ready_until_a_byte_changes(void **state)
     for (size_t i = 0; i < KL_COUNT(touched); i++)
         for (int kind = 0; kind < 2; kind++) {
             const uint8_t poison = kind ? KL_POISON_NAN : KL_POISON_BITS;
-            kl_scene_ready_slot(&w.scene, 2, 5, poison);
-            assert_true(kl_slot_is_ready(&w.scene, 2, 5, poison));
+            kli_problem_ready_slot(&w.problem, 2, 5, poison);
+            assert_true(kli_slot_is_ready(&w.problem, 2, 5, poison));
             output(5)[touched[i]] ^= 1;
-            assert_false(kl_slot_is_ready(&w.scene, 2, 5, poison));
+            assert_false(kli_slot_is_ready(&w.problem, 2, 5, poison));
         }
     world_close(&w);
 }
@@ -268,15 +277,16 @@ static void test_gate_digest__calls_that_would_be_done_later_are_a_cheat(void **
     static world w;
     world_open(&w);
     did.rerun_is_right = true;
-    const kl_batch whole = batch_of(0, SETS, KL_POISON_NAN), cut = batch_of(3, 5, KL_POISON_NAN);
+    const kli_batch whole = batch_of(0, SETS, KL_POISON_NAN), cut = batch_of(3, 5, KL_POISON_NAN);
     run_batch(&w, &whole, 1);
     judge(&w, &whole);
-    assert_true(w.finding.ok);
+    assert_true(w.checked.ok);
     run_batch(&w, &cut, 1);
-    for (uint32_t j = 3; j < cut.calls; j++) kl_memory_poison(&w.scene.memory, &w.scene.plan, cut.first + j, cut.poison);
+    for (uint32_t j = 3; j < cut.calls; j++)
+        kl_memory_poison(&w.problem.memory, &w.problem.plan, cut.first + j, cut.poison);
     judge(&w, &cut);
-    assert_false(w.finding.ok);
-    assert_int_equal(w.finding.outcome, KL_CHEAT);
+    assert_false(w.checked.ok);
+    assert_int_equal(w.checked.outcome, KL_OUTCOME_CHEAT);
     world_close(&w);
 }
 

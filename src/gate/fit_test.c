@@ -1,24 +1,25 @@
-/* fit_test.c - sizes of a shape against the memory of a machine.  SPDX-License-Identifier: Apache-2.0 */
+/* fit_test.c - sizes of a shape against the memory of a machine.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "gate_impl.h"
 #include "base/test.h"
 
 static const double GIB = 1 << 30;
 
 /* x[1 GiB of f32], y[0.5 GiB of f32], scratch of `scratch` GiB */
-static kl_needs sample(double scratch) {
+static kli_needs sample(double scratch) {
     static kl_plan p;
     p = (kl_plan){.n_tensors = 2, .n_buffers = 1};
     p.tensors[0] = (kl_plan_tensor){.dtype = KL_F32, .role = 0, .bytes = 1 << 30};
     p.tensors[1] = (kl_plan_tensor){.dtype = KL_F32, .role = 1, .bytes = 1 << 29};
     p.buffers[0] = (kl_plan_buffer){.bytes = (uint64_t)(scratch * GIB)};
-    return kl_needs_of(&p, 3, true);
+    return kli_needs_of(&p, 3, true);
 }
 
 static kl_err fit(double total, double available, double scratch, kl_str *refused, kl_error *e) {
-    const kl_memory_room room = {(int64_t)(total * GIB), (int64_t)(available * GIB)};
-    const kl_needs n = sample(scratch);
+    const kli_memory_room room = {(int64_t)(total * GIB), (int64_t)(available * GIB)};
+    const kli_needs n = sample(scratch);
     kl_arena *a = kl_arena_new();
-    const kl_err err = kl_needs_fit(&n, &room, a, "cpu", refused, e);
+    const kl_err err = kli_needs_fit(&n, &room, a, "cpu", refused, e);
     if (refused->len) assert_contains(refused->ptr, "scratch buffers do not fit");
     kl_arena_free(a);
     return err;
@@ -26,7 +27,7 @@ static kl_err fit(double total, double available, double scratch, kl_str *refuse
 
 static void test_gate_fit__every_copy_counts(void **state) {
     (void)state;
-    const kl_needs n = sample(0.25);
+    const kli_needs n = sample(0.25);
     assert_true(n.inputs == 3 * GIB && n.outputs == 1.5 * GIB && n.scratch == 0.75 * GIB);
     assert_true(n.answers == 4 * GIB); /* in float64: three sets and the oracle's page */
 }
@@ -38,7 +39,8 @@ static void test_gate_fit__says_whose_doing_it_is(void **state) {
     assert_ok(fit(16, 12, 0.25, &refused, &e));
     assert_int_equal(refused.len, 0);
     assert_err(KL_ELIMIT, fit(8, 8, 0, &refused, &e)); /* never here */
-    assert_contains(e.message, "needs 8.5 GiB of memory, and there are 8 GiB: inputs 3, outputs 1.5, answers 4, scratch 0 GiB");
+    assert_contains(e.message, "needs 8.5 GiB of memory, and there are 8 GiB: inputs 3, outputs "
+                               "1.5, answers 4, scratch 0 GiB");
     assert_err(KL_EBUSY, fit(16, 6, 0, &refused, &e)); /* not now */
     assert_contains(e.message, "6 GiB are free now");
     assert_ok(fit(16, 16, 4, &refused, &e)); /* the kernel's own wish: a verdict */

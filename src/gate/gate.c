@@ -1,7 +1,9 @@
-/* gate.c - one verdict from beginning to end: parse -> compile -> inspect -> check -> profile, stopping at the first no.
+/* gate.c - one verdict from beginning to end: parse -> compile -> inspect -> check -> profile,
+ * stopping at the first no.
  *
- * Policy only: what is compared is in check.c and compare.c, what is timed in profile.c, who runs it in actor.c.
- * The root seed is drawn after the compile, so no source can know an input.  SPDX-License-Identifier: Apache-2.0 */
+ * Policy only: what is compared is in check.c and compare.c, what is timed in profile.c, who runs
+ * it in executable.c. The root seed is drawn after the compile, so no source can know an input.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include "base/fs.h"
@@ -16,7 +18,7 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
     kl_gate *g = calloc(1, sizeof *g);
     if (!g) kl_oom(sizeof *g);
     g->arena = kl_arena_new();
-    g->core = kl_last_core();
+    g->core = kli_last_core();
     kl_isolation_probe(&g->isolation);
     *out = g;
     return KL_OK;
@@ -24,15 +26,15 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
 
 void kl_gate_close(kl_gate *g) {
     if (!g) return;
-    for (int i = 0; i < g->n_actors; i++) kl_actor_stop(g->actors[i]);
+    for (int i = 0; i < g->n_executables; i++) kli_executable_stop(g->executables[i]);
     for (size_t i = 0; i < KL_COUNT(g->spare); i++) kl_runner_stop(g->spare[i]);
     kl_arena_free(g->arena);
     free(g);
 }
 
-/* ---- the record of a verdict in the making --------------------------------------------------------------------- */
+/* ---- the record of a verdict in the making ----------------------------------------------- */
 
-void kl_case_degrade(kl_case *c, const char *fmt, ...) {
+void kli_evaluation_degrade(kli_evaluation *c, const char *fmt, ...) {
     char text[512];
     va_list ap;
     kl_verdict *v = c->verdict;
@@ -45,14 +47,14 @@ void kl_case_degrade(kl_case *c, const char *fmt, ...) {
         v->degradations[v->n_degradations++] = kl_arena_copy(c->arena, kl_str_of(text));
 }
 
-void kl_case_stage(kl_case *c, kl_stage stage, const char *text) {
+void kli_evaluation_stage(kli_evaluation *c, kl_stage stage, const char *text) {
     c->verdict->stage = stage;
     if (c->opts->progress) c->opts->progress(c->opts->progress_ctx, stage, text);
 }
 
-void kl_case_lap(kl_case *c, const char *name) {
+void kli_evaluation_stage_end(kli_evaluation *c, const char *name) {
     kl_verdict *v = c->verdict;
-    const int64_t now = kl_now_ns();
+    const int64_t now = kli_now_ns();
     if (v->n_stages < (int)KL_COUNT(v->stages)) {
         v->stages[v->n_stages].name = kl_str_of(name);
         v->stages[v->n_stages++].ns = now - c->clock;
@@ -60,9 +62,10 @@ void kl_case_lap(kl_case *c, const char *name) {
     c->clock = now;
 }
 
-static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail) {
-    char *line =
-        KL_ARRAY(c->arena, char, why.len + 1); /* it may quote a source: no control character may reach a terminal */
+static void reject_candidate(kli_evaluation *c, kl_outcome outcome, kl_str why, kl_str detail) {
+    char *line = KL_ARRAY(
+        c->arena, char,
+        why.len + 1); /* it may quote a source: no control character may reach a terminal */
     for (size_t i = 0; i < why.len; i++)
         line[i] = (unsigned char)why.ptr[i] < 0x20 || why.ptr[i] == 0x7f ? ' ' : why.ptr[i];
     c->verdict->outcome = outcome;
@@ -70,10 +73,10 @@ static void say_no(kl_case *c, kl_outcome outcome, kl_str why, kl_str detail) {
     c->verdict->detail = detail;
 }
 
-/* ---- before anything runs ----------------------------------------------------------------------------------------- */
+/* ---- before anything runs ---------------------------------------------------------------- */
 
-static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const char *wanted, kl_host_kind on,
-                                          kl_error *e) {
+static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const char *wanted,
+                                          kl_host_kind on, kl_error *e) {
     const kl_workload *w = kl_task_workload(t, kl_str_of(wanted), on);
     if (w) return w;
     if (wanted && strchr(wanted, '=')) {
@@ -94,24 +97,28 @@ static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const c
     return NULL;
 }
 
-/* What can be promised about a candidate here: A device code only, B native code in a full sandbox, C anything less. */
-static char assurance_of(const kl_kernel *k, const kl_backend *b, const kl_isolation *i) {
-    if (k->surface->assurance == 'A' && !b->shared_memory) return 'A'; /* OpenCL on a CPU is native code */
+/* What can be promised about a candidate here: A device code only, B native code in a full sandbox,
+ * C anything less. */
+static char gate_assurance_of(const kl_kernel *k, const kl_backend *b, const kl_isolation *i) {
+    if (k->surface->assurance == 'A' && !b->shared_memory)
+        return 'A'; /* OpenCL on a CPU is native code */
     return i->seccomp && i->landlock && i->rlimits ? 'B' : 'C';
 }
 
-static kl_err require_assurance(const kl_case *c, kl_error *e) {
+static kl_err require_assurance(const kli_evaluation *c, kl_error *e) {
     const char want = c->opts->require_assurance, have = c->verdict->assurance;
     if (!want || have <= want) return KL_OK;
-    kl_fail(e, KL_EISOLATION, c->kernel->path.ptr, "assurance %c is required, this machine gives %c for surface %s",
-            want, have, c->kernel->surface->name);
+    kl_fail(e, KL_EISOLATION, c->kernel->path.ptr,
+            "assurance %c is required, this machine gives %c for surface %s", want, have,
+            c->kernel->surface->name);
     return kl_hint(e, "klineage doctor shows what is missing");
 }
 
-static void describe(kl_case *c) {
+static void gate_describe(kli_evaluation *c) {
     kl_verdict *v = c->verdict;
     char isolation[128];
-    v->task = kl_arena_copy(c->arena, c->task->name); /* copies: the verdict may outlive task, kernel and gate */
+    v->task = kl_arena_copy(
+        c->arena, c->task->name); /* copies: the verdict may outlive task, kernel and gate */
     v->task_hash = kl_arena_copy(c->arena, kl_str_of(c->task->hash));
     v->kernel_path = kl_arena_copy(c->arena, c->kernel->path);
     v->kernel_hash = kl_arena_copy(c->arena, kl_str_of(c->kernel->hash));
@@ -121,37 +128,41 @@ static void describe(kl_case *c) {
     v->device = kl_arena_copy(c->arena, c->device->name);
     v->toolchain = kl_arena_copy(c->arena, c->device->toolchain);
     v->driver = kl_arena_copy(c->arena, c->device->driver);
-    v->isolation =
-        kl_arena_copy(c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
-    v->assurance = assurance_of(c->kernel, c->backend, &c->gate->isolation);
-    v->created = kl_utc_now(c->arena);
-    if (!c->gate->isolation.seccomp) kl_case_degrade(c, "no seccomp on this machine");
-    if (!c->gate->isolation.landlock) kl_case_degrade(c, "no landlock on this machine");
+    v->isolation = kl_arena_copy(
+        c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
+    v->assurance = gate_assurance_of(c->kernel, c->backend, &c->gate->isolation);
+    v->created = kli_utc_now(c->arena);
+    if (!c->gate->isolation.seccomp) kli_evaluation_degrade(c, "no seccomp on this machine");
+    if (!c->gate->isolation.landlock) kli_evaluation_degrade(c, "no landlock on this machine");
     if (!c->gate->isolation.namespaces && c->backend->shared_memory)
-        kl_case_degrade(c, "no namespaces on this machine: system call filters alone keep native code from its network");
+        kli_evaluation_degrade(c, "no namespaces on this machine: system call filters alone keep "
+                                  "native code from its network");
     if (c->device->pageable_access)
-        kl_case_degrade(c, "device code can read host memory here; the runner holds no secrets");
-    if (c->opts->quick) kl_case_degrade(c, "quick: one seed and a short profile");
-    if (c->opts->seed) kl_case_degrade(c, "the seed was given, not fresh");
+        kli_evaluation_degrade(
+            c, "device code can read host memory here; the runner holds no secrets");
+    if (c->opts->quick) kli_evaluation_degrade(c, "quick: one seed and a short profile");
+    if (c->opts->seed) kli_evaluation_degrade(c, "the seed was given, not fresh");
 }
 
-/* ---- stages ---------------------------------------------------------------------------------------------------------- */
+/* ---- stages ------------------------------------------------------------------------------ */
 
-static kl_err stage_fit(kl_case *c, const kl_plan *plan, bool *go, kl_error *e) {
+static kl_err stage_fit(kli_evaluation *c, const kl_plan *plan, bool *go, kl_error *e) {
     kl_str refused;
-    const kl_err err = kl_case_fit(c, plan, &refused, e);
+    const kl_err err = kli_evaluation_fit(c, plan, &refused, e);
     *go = !err && !refused.len;
-    if (!err && refused.len) say_no(c, KL_REFUSED, refused, (kl_str){0});
+    if (!err && refused.len) reject_candidate(c, KL_OUTCOME_REFUSED, refused, (kl_str){0});
     return err;
 }
 
-/* A plan that the kernel's own domain or the device forbids is a refusal, said before a compiler is asked. */
-static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
+/* A plan that the kernel's own domain or the device forbids is a refusal, said before a compiler is
+ * asked. */
+static kl_err stage_parse(kli_evaluation *c, bool *go, kl_error *e) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
     kl_error local = {0};
-    kl_case_stage(c, KL_STAGE_PARSE, "directives");
-    const kl_err err = kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
-    kl_case_lap(c, "parse");
+    kli_evaluation_stage(c, KL_STAGE_PARSE, "directives");
+    const kl_err err =
+        kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
+    kli_evaluation_stage_end(c, "parse");
     *go = err == KL_OK;
     if (!err) return stage_fit(c, plan, go, e);
     if (err != KL_EINVAL && err != KL_ELIMIT && err != KL_EPARSE) {
@@ -160,7 +171,8 @@ static kl_err stage_parse(kl_case *c, bool *go, kl_error *e) {
     }
     kl_buf b = {0};
     kl_error_render(&local, &b);
-    say_no(c, KL_REFUSED, kl_arena_copy(c->arena, kl_str_of(local.message)), kl_arena_copy(c->arena, kl_buf_str(&b)));
+    reject_candidate(c, KL_OUTCOME_REFUSED, kl_arena_copy(c->arena, kl_str_of(local.message)),
+                     kl_arena_copy(c->arena, kl_buf_str(&b)));
     kl_buf_fini(&b);
     return KL_OK;
 }
@@ -173,38 +185,44 @@ kl_str kl_first_error(kl_arena *a, kl_str log) {
     return kl_arena_printf(a, "%.*s", (int)strcspn(start, "\n"), start);
 }
 
-static kl_err stage_compile(kl_case *c, bool *go, kl_error *e) {
+static kl_err stage_compile(kli_evaluation *c, bool *go, kl_error *e) {
     kl_artefact *artefact = &c->candidate.artefact;
-    kl_case_stage(c, KL_STAGE_COMPILE, "compile");
-    const kl_err err = kl_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload, &c->opts->compile, e);
-    kl_case_lap(c, artefact->cached ? "compile_cached" : "compile");
+    kli_evaluation_stage(c, KL_STAGE_COMPILE, "compile");
+    const kl_err err = kl_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload,
+                                  &c->opts->compile, e);
+    kli_evaluation_stage_end(c, artefact->cached ? "compile_cached" : "compile");
     *go = !err && artefact->ok;
     if (err) return err;
     c->verdict->toolchain = artefact->toolchain;
-    if (!artefact->ok) say_no(c, KL_NO_COMPILE, kl_first_error(c->arena, artefact->log), artefact->log);
+    if (!artefact->ok)
+        reject_candidate(c, KL_OUTCOME_NO_COMPILE, kl_first_error(c->arena, artefact->log),
+                         artefact->log);
     return KL_OK;
 }
 
-static void stage_inspect(kl_case *c, bool *go) {
+static void stage_inspect(kli_evaluation *c, bool *go) {
     const kl_artefact *artefact = &c->candidate.artefact;
-    kl_case_stage(c, KL_STAGE_INSPECT, "binary");
+    kli_evaluation_stage(c, KL_STAGE_INSPECT, "binary");
     c->verdict->features = (kl_feature *)KL_ARRAY(c->arena, kl_feature, artefact->n_features + 1);
-    memcpy(c->verdict->features, artefact->features, (size_t)artefact->n_features * sizeof *artefact->features);
+    memcpy(c->verdict->features, artefact->features,
+           (size_t)artefact->n_features * sizeof *artefact->features);
     c->verdict->n_features = artefact->n_features;
     c->verdict->artefact_hash = kl_arena_copy(c->arena, kl_str_of(artefact->hash));
     *go = artefact->suspicious.len == 0 && artefact->refused.len == 0;
     if (artefact->suspicious.len)
-        say_no(c, KL_CHEAT, artefact->suspicious, (kl_str){0});
+        reject_candidate(c, KL_OUTCOME_CHEAT, artefact->suspicious, (kl_str){0});
     else if (artefact->refused.len)
-        say_no(c, KL_REFUSED, artefact->refused, (kl_str){0});
+        reject_candidate(c, KL_OUTCOME_REFUSED, artefact->refused, (kl_str){0});
 }
 
-/* The first of the surface's back ends that has a device here; without one, why the preferred has none. */
-static kl_err choose_backend(kl_case *c, kl_error *e) {
+/* The first of the surface's back ends that has a device here; without one, why the preferred has
+ * none. */
+static kl_err choose_backend(kli_evaluation *c, kl_error *e) {
     const kl_surface *s = c->kernel->surface;
     kl_err first = KL_OK;
     for (int i = 0; (c->backend = kl_backend_of_surface(s, i)) != NULL; i++) {
-        const kl_err err = kl_gate_device(&c->device, c->gate, c->backend->id, first ? kl_ignored() : e);
+        const kl_err err =
+            kli_gate_device(&c->device, c->gate, c->backend->id, first ? kl_ignored() : e);
         if (!err) return KL_OK;
         if (!first) first = err;
     }
@@ -213,7 +231,7 @@ static kl_err choose_backend(kl_case *c, kl_error *e) {
     return kl_hint(e, "surfaces that run: %s", kl_surface_names(c->arena, true).ptr);
 }
 
-static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
+static kl_err case_open(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
     if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     const kl_err err = choose_backend(c, e);
     if (err) return err;
@@ -221,99 +239,114 @@ static kl_err case_open(kl_case *c, kl_gate_opts *opts, kl_error *e) {
     return c->workload ? KL_OK : e->code;
 }
 
-/* ---- the task's own kernels -------------------------------------------------------------------------------------------- */
+/* ---- the task's own kernels -------------------------------------------------------------- */
 
-/* A definition without a native oracle brings Python: its text becomes a script beside the compile cache. */
-kl_str kl_case_reference_script(kl_case *c, kl_error *e) {
-    if (!c->task->reference.len) return (kl_str){0};
-    const kl_hash h = kl_hash_of(c->task->reference);
+/* A definition without a native oracle brings Python: its text becomes a script beside the compile
+ * cache. */
+kl_str kli_evaluation_python_script(kli_evaluation *c, kl_error *e) {
+    if (!c->task->python_reference.len) return (kl_str){0};
+    const kl_hash h = kli_hash_of(c->task->python_reference);
     const kl_str dir = kl_fs_cache_dir(c->arena);
     const kl_str path = kl_arena_printf(c->gate->arena, "%s/reference-%.16s.py", dir.ptr, h.hex);
-    if (kl_fs_exists(path.ptr)) return path;
-    if (kl_fs_mkdirs(dir.ptr, e) || kl_fs_write(path.ptr, c->task->reference, e)) return (kl_str){0};
+    if (kli_fs_exists(path.ptr)) return path;
+    if (kli_fs_mkdirs(dir.ptr, e) || kli_fs_write(path.ptr, c->task->python_reference, e))
+        return (kl_str){0};
     return path;
 }
 
-static bool has_file(const kl_case *c, const char *name) {
-    return name && kl_fs_exists(kl_fs_join(c->arena, c->task->dir.ptr, name).ptr);
+static bool has_file(const kli_evaluation *c, const char *name) {
+    return name && kli_fs_exists(kli_fs_join(c->arena, c->task->dir.ptr, name).ptr);
 }
 
-kl_err kl_oracle_missing(const kl_case *c, kl_str why, kl_error *e) {
+kl_err kli_oracle_missing(const kli_evaluation *c, kl_str why, kl_error *e) {
     const kl_str reason = kl_arena_copy(c->arena, why); /* it may lie in `e` */
-    kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s", KL_STR_ARG(reason));
-    return kl_hint(e, "a task without %s needs Python with torch: python3 -m pip install torch, or name another in "
-                      "KLINEAGE_PYTHON", kl_surface_of_host(KL_ON_CPU)->oracle);
+    kl_fail(e, KL_ENODEV, c->task->dir.ptr, "the task's oracle cannot run here: %.*s",
+            KL_STR_ARG(reason));
+    return kl_hint(e,
+                   "a task without %s needs Python with torch: python3 -m pip install torch, or "
+                   "name another in "
+                   "KLINEAGE_PYTHON",
+                   kl_surface_of_host(KL_ON_CPU)->oracle);
 }
 
-/* In the candidate's own surface, in that of its host, in that of every host, or in the definition's Python. */
-static kl_str oracle_file(kl_case *c, kl_error *e) {
-    const char *const files[] = {c->kernel->surface->oracle, kl_surface_of_host(c->backend->on)->oracle,
+/* In the candidate's own surface, in that of its host, in that of every host, or in the
+ * definition's Python. */
+static kl_str oracle_file(kli_evaluation *c, kl_error *e) {
+    const char *const files[] = {c->kernel->surface->oracle,
+                                 kl_surface_of_host(c->backend->on)->oracle,
                                  kl_surface_of_host(KL_ON_CPU)->oracle};
     for (size_t i = 0; i < KL_COUNT(files); i++)
         if (has_file(c, files[i])) return kl_str_of(files[i]);
-    return kl_case_reference_script(c, e);
+    return kli_evaluation_python_script(c, e);
 }
 
-static kl_err find_oracle(kl_case *c, kl_error *e) {
+static kl_err find_oracle(kli_evaluation *c, kl_error *e) {
     kl_str why_not = {0};
     const kl_str file = oracle_file(c, e);
     if (!file.len) {
-        kl_fail(e, KL_EINVAL, c->task->dir.ptr, "the task has no oracle: neither %s nor a Python reference",
+        kl_fail(e, KL_EINVAL, c->task->dir.ptr,
+                "the task has no oracle: neither %s nor a Python reference",
                 kl_surface_of_host(c->backend->on)->oracle);
         return kl_hint(e, "write one: docs/how-to/add-a-task.md");
     }
-    kl_err err = kl_actor_trusted(&c->oracle, &why_not, c, KL_S("oracle"), file, c->workload, e);
+    kl_err err =
+        kli_executable_trusted(&c->oracle, &why_not, c, KL_S("oracle"), file, c->workload, e);
     if (err || c->oracle) {
         if (!err && kl_str_ends(file, KL_S(".py")))
-            kl_case_degrade(c, "the oracle is the definition's Python reference, in its own precision");
+            kli_evaluation_degrade(
+                c, "the oracle is the definition's Python reference, in its own precision");
         return err;
     }
-    return kl_oracle_missing(c, why_not, e);
+    return kli_oracle_missing(c, why_not, e);
 }
 
-static kl_err find_reference(kl_case *c, kl_error *e) {
+static kl_err find_reference(kli_evaluation *c, kl_error *e) {
     kl_str why_not = {0};
     const kl_str file = kl_str_of(kl_surface_of_host(c->backend->on)->naive);
     if (!has_file(c, file.ptr)) {
-        kl_case_degrade(c, "no naive kernel: the error budget rests on rounding to the output's type alone");
+        kli_evaluation_degrade(
+            c, "no naive kernel: the error budget rests on rounding to the output's type alone");
         return KL_OK;
     }
-    const kl_err err = kl_actor_trusted(&c->reference, &why_not, c, KL_S("naive"), file, c->workload, e);
-    if (!err && !c->reference) kl_case_degrade(c, "the naive kernel cannot run here: %.*s", KL_STR_ARG(why_not));
+    const kl_err err =
+        kli_executable_trusted(&c->naive_kernel, &why_not, c, KL_S("naive"), file, c->workload, e);
+    if (!err && !c->naive_kernel)
+        kli_evaluation_degrade(c, "the naive kernel cannot run here: %.*s", KL_STR_ARG(why_not));
     return err;
 }
 
-/* Inputs and schedule have keys of their own: a kernel reads its inputs, from which their generator's state can be computed back, and
- * what it reads must not tell when it is looked at.  A given seed gives both again; without one the schedule rests on a secret that is
- * written nowhere. */
-void kl_case_seed(kl_case *c, uint64_t given) {
-    const uint64_t secret = given ? kl_seed_derive(given, "secret", 0) : kl_seed_fresh();
-    c->root = c->verdict->seed = given ? given : kl_seed_fresh();
-    c->schedule = (kl_stream){kl_seed_derive(secret, "schedule", c->root)};
+/* Inputs and schedule have keys of their own: a kernel reads its inputs, from which their
+ * generator's state can be computed back, and what it reads must not tell when it is looked at.  A
+ * given seed gives both again; without one the schedule rests on a secret that is written nowhere.
+ */
+void kli_evaluation_seed(kli_evaluation *c, uint64_t given) {
+    const uint64_t secret = given ? kli_seed_derive(given, "secret", 0) : kli_seed_fresh();
+    c->root = c->verdict->seed = given ? given : kli_seed_fresh();
+    c->schedule = (kl_stream){kli_seed_derive(secret, "schedule", c->root)};
 }
 
 /* A case without a candidate, for questions about the task itself: `k` lends its surface. */
-kl_err kl_case_prepare(kl_case *c, kl_gate_opts *opts, kl_error *e) {
+kl_err kli_evaluation_prepare(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
     kl_err err = case_open(c, opts, e);
     if (err) return err;
-    kl_case_seed(c, opts->seed);
+    kli_evaluation_seed(c, opts->seed);
     err = find_oracle(c, e);
     return err ? err : find_reference(c, e);
 }
 
-/* ---- the verdict ----------------------------------------------------------------------------------------------------------- */
+/* ---- the verdict ------------------------------------------------------------------------- */
 
 /* Every process that will be needed; their device contexts come up while the compiler works. */
-static kl_err start_actors(kl_case *c, kl_error *e) {
-    kl_err err = kl_actor_restart(&c->candidate, c, e);
+static kl_err start_actors(kli_evaluation *c, kl_error *e) {
+    kl_err err = kli_executable_restart(&c->candidate, c, e);
     if (!err) err = find_oracle(c, e);
     if (!err) err = find_reference(c, e);
-    if (!err) kl_profile_prepare(c);
-    kl_case_lap(c, "prepare");
+    if (!err) kli_profile_prepare(c);
+    kli_evaluation_stage_end(c, "prepare");
     return err;
 }
 
-static kl_err judge(kl_case *c, kl_error *e) {
+static kl_err gate_judge(kli_evaluation *c, kl_error *e) {
     bool go = false;
     kl_err err = stage_parse(c, &go, e);
     if (err || !go) return err;
@@ -322,22 +355,22 @@ static kl_err judge(kl_case *c, kl_error *e) {
     if (err || !go) return err;
     stage_inspect(c, &go);
     if (!go) return KL_OK;
-    kl_case_seed(c, c->opts->seed);
-    kl_finding f = {.ok = true};
-    kl_scene *real = KL_NEW(c->arena, kl_scene);
+    kli_evaluation_seed(c, c->opts->seed);
+    kli_check_outcome f = {.ok = true};
+    kli_problem *real = KL_NEW(c->arena, kli_problem);
     real->memory.inputs_fd = real->oracle_memory.inputs_fd = -1;
-    if (!err) err = kl_check_stages(c, real, &f, e);
+    if (!err) err = kli_check_stages(c, real, &f, e);
     if (!err && f.ok && !c->opts->check_only) {
-        kl_case_stage(c, KL_STAGE_PROFILE, "profile");
-        err = kl_profile(c, real, &f, e);
-        kl_case_lap(c, "profile");
+        kli_evaluation_stage(c, KL_STAGE_PROFILE, "profile");
+        err = kli_profile(c, real, &f, e);
+        kli_evaluation_stage_end(c, "profile");
     }
-    kl_scene_close(real);
+    kli_problem_close(real);
     if (err) return err;
     if (!f.ok)
-        say_no(c, f.outcome, f.why, (kl_str){0});
+        reject_candidate(c, f.outcome, f.why, (kl_str){0});
     else {
-        c->verdict->outcome = KL_PASS;
+        c->verdict->outcome = KL_OUTCOME_PASS;
         c->verdict->stage = KL_STAGE_DONE;
     }
     return KL_OK;
@@ -347,50 +380,61 @@ static kl_err judge(kl_case *c, kl_error *e) {
 static int64_t foreign_ns(const kl_verdict *v) {
     int64_t sum = 0;
     for (int i = 0; i < v->n_stages; i++)
-        if (kl_str_starts(v->stages[i].name, KL_S("compile")) || kl_str_eq(v->stages[i].name, KL_S("wait")) ||
+        if (kl_str_starts(v->stages[i].name, KL_S("compile")) ||
+            kl_str_eq(v->stages[i].name, KL_S("wait")) ||
             kl_str_eq(v->stages[i].name, KL_S("queue")))
             sum += v->stages[i].ns;
     return sum;
 }
 
-static void finish(kl_case *c, int64_t start_ns) {
+static void gate_finish(kli_evaluation *c, int64_t start_ns) {
     kl_verdict *v = c->verdict;
     v->n_resources = (int)c->candidate.plan.n_launches;
     memcpy(v->resources, c->candidate.resources, sizeof v->resources);
-    v->total_ns = kl_now_ns() - start_ns;
+    v->total_ns = kli_now_ns() - start_ns;
     v->overhead_ns = v->total_ns - foreign_ns(v) - c->run_ns;
 }
 
 /* Without a lock the profile says so. */
-static void queue_up(kl_case *c) {
-    kl_turn_open(&c->turn, kl_arena_printf(c->arena, "gate %.*s", KL_STR_ARG(c->task->name)).ptr, c->backend->on == KL_ON_GPU);
-    c->turn.progress = c->opts->progress;
-    c->turn.progress_ctx = c->opts->progress_ctx;
-    if (kl_turn_share(&c->turn) == KL_TURN_TOO_LONG)
-        kl_case_degrade(c, "no turn: checked beside %s", c->turn.holder);
+static void queue_up(kli_evaluation *c) {
+    kli_machine_lock_open(&c->machine_lock,
+                          kl_arena_printf(c->arena, "gate %.*s", KL_STR_ARG(c->task->name)).ptr,
+                          c->backend->on == KL_ON_GPU);
+    c->machine_lock.progress = c->opts->progress;
+    c->machine_lock.progress_ctx = c->opts->progress_ctx;
+    if (kli_machine_lock_shared(&c->machine_lock) == KL_MACHINE_LOCK_TOO_LONG)
+        kli_evaluation_degrade(c, "no turn: checked beside %s", c->machine_lock.holder);
 }
 
-static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
-                          const kl_gate_opts *o, kl_error *e) {
-    const int64_t start = kl_now_ns();
+static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t,
+                          const kl_kernel *k, const kl_gate_opts *o, kl_error *e) {
+    const int64_t start = kli_now_ns();
     kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
-    kl_case *c = KL_NEW(a, kl_case);
+    kli_evaluation *c = KL_NEW(a, kli_evaluation);
     *out = (kl_verdict){0};
-    *c = (kl_case){.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = out, .clock = start};
+    *c = (kli_evaluation){.gate = g,
+                          .arena = a,
+                          .task = t,
+                          .kernel = k,
+                          .opts = &opts,
+                          .verdict = out,
+                          .clock = start};
     c->candidate.name = KL_S("candidate");
     c->candidate.kernel = k;
     kl_err err = case_open(c, &opts, e);
     if (err) return err;
-    describe(c);
+    gate_describe(c);
     queue_up(c);
-    kl_case_lap(c, "queue");
+    kli_evaluation_stage_end(c, "queue");
     err = require_assurance(c, e);
-    if (!err) err = judge(c, e);
-    kl_turn_close(&c->turn);
-    kl_actor_stop(&c->candidate);
-    if (opts.more_to_come && !err && !g->spare[c->backend->id] && kl_gate_start_ahead(g, c->backend->id, kl_ignored()))
-        g->spare[c->backend->id] = NULL; /* the next verdict will say what is wrong; this one stands */
-    finish(c, start);
+    if (!err) err = gate_judge(c, e);
+    kli_machine_lock_close(&c->machine_lock);
+    kli_executable_stop(&c->candidate);
+    if (opts.more_to_come && !err && !g->spare[c->backend->id] &&
+        kli_gate_start_ahead(g, c->backend->id, kl_ignored()))
+        g->spare[c->backend->id] =
+            NULL; /* the next verdict will say what is wrong; this one stands */
+    gate_finish(c, start);
     return err;
 }
 
@@ -402,28 +446,30 @@ kl_err kl_gate_run(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_task *t, c
     return err;
 }
 
-kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o,
-                   kl_error *e) {
+kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, const kl_kernel *k,
+                   const kl_gate_opts *o, kl_error *e) {
     kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
-    kl_case c = {.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts};
+    kli_evaluation c = {.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts};
     const kl_err err = case_open(&c, &opts, e);
     if (err) return err;
     kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, kl_str_of("klineage/verdict/1"));
-    kl_hasher_add(&h, kl_str_of(t->hash));
-    kl_hasher_add(&h, kl_str_of(k->hash));
-    kl_hasher_add(&h, c.workload->uuid);
-    for (int i = 0; i < t->n_axes; i++) kl_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)c.workload->axes[i]));
-    kl_hasher_add(&h, kl_str_of(opts.baseline ? opts.baseline : ""));
-    kl_hasher_add(&h, kl_str_of(opts.against ? opts.against->hash : ""));
-    kl_hasher_add(&h, c.device->platform);
-    kl_hasher_add(&h, c.device->toolchain);
-    kl_hasher_add(&h, c.device->name);
-    kl_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", opts.check_only, opts.quick, (unsigned long long)opts.seed));
-    kl_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", opts.min_pairs, opts.min_seconds, opts.max_seconds,
-                                      opts.half_width, opts.abandon_below));
-    const kl_hash hash = kl_hasher_end(&h);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, kl_str_of("klineage/verdict/1"));
+    kli_hasher_add(&h, kl_str_of(t->hash));
+    kli_hasher_add(&h, kl_str_of(k->hash));
+    kli_hasher_add(&h, c.workload->uuid);
+    for (int i = 0; i < t->n_axes; i++)
+        kli_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)c.workload->axes[i]));
+    kli_hasher_add(&h, kl_str_of(opts.baseline ? opts.baseline : ""));
+    kli_hasher_add(&h, kl_str_of(opts.against ? opts.against->hash : ""));
+    kli_hasher_add(&h, c.device->platform);
+    kli_hasher_add(&h, c.device->toolchain);
+    kli_hasher_add(&h, c.device->name);
+    kli_hasher_add(&h, kl_arena_printf(a, "%d %d %llu", opts.check_only, opts.quick,
+                                       (unsigned long long)opts.seed));
+    kli_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", opts.min_pairs, opts.min_seconds,
+                                       opts.max_seconds, opts.half_width, opts.abandon_below));
+    const kl_hash hash = kli_hasher_end(&h);
     memcpy(key, hash.hex, 65);
     return KL_OK;
 }

@@ -1,8 +1,9 @@
 /* noise.c - how far apart does this machine put two timings of one and the same code?
  *
- * A small kernel of ours goes the way of every candidate (compiler, sandbox, runner, handshake, watch) and is timed against itself for
- * less than a second.  The interval of the pairs' ratios around 1 is the A/A floor that a gate would find now: nothing is decided below
- * twice that.  Not here: what is done about it (command/effort.c).  SPDX-License-Identifier: Apache-2.0 */
+ * A small kernel of ours goes the way of every candidate (compiler, sandbox, runner, handshake,
+ * watch) and is timed against itself for less than a second.  The interval of the pairs' ratios
+ * around 1 is the A/A noise that a gate would find now: nothing is decided below twice that.  Not
+ * here: what is done about it (command/effort.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include "base/fs.h"
@@ -23,9 +24,10 @@ enum {
     STEPS = 64
 };
 
-static const double SECONDS = 0.6; /* of pairs; what comes before takes the rest of a second */
-static const int64_t TURN_NS = 5ll * 1000000000ll;
-static const int64_t PATIENCE_NS = 5ll * 1000000000ll;
+static const double NOISE_SECONDS =
+    0.6; /* of pairs; what comes before takes the rest of a second */
+static const int64_t MACHINE_LOCK_NS = 5ll * 1000000000ll;
+static const int64_t NOISE_PATIENCE_NS = 5ll * 1000000000ll;
 
 static const char SOURCE[] = "//! launch steady args(x, y, N)\n"
                              "void steady(const float *restrict x, float *restrict y, int n) {\n"
@@ -47,9 +49,9 @@ const char *kl_host_load(char *text, size_t n) {
 }
 
 const char *kl_noise_text(const kl_noise *n, char *text, size_t room) {
-    char floor[32] = "above 100 %", host[64];
-    if (n->floor <= 1) snprintf(floor, sizeof floor, "%.2g %%", 100 * n->floor);
-    snprintf(text, room, "A/A noise %s, %d of %d pairs disturbed, %s", floor, n->left_out, n->pairs,
+    char noise[32] = "above 100 %", host[64];
+    if (n->noise <= 1) snprintf(noise, sizeof noise, "%.2g %%", 100 * n->noise);
+    snprintf(text, room, "A/A noise %s, %d of %d pairs disturbed, %s", noise, n->left_out, n->pairs,
              kl_host_load(host, sizeof host));
     return text;
 }
@@ -67,23 +69,29 @@ typedef struct {
     int n_whole, n_all;
 } bench;
 
-static kl_tensor line(const char *name, bool output) {
-    return (kl_tensor){.name = kl_str_of(name), .dtype = KL_F32, .is_output = output, .ndim = 1, .dims = {KL_S("N")}};
+static kl_tensor noise_line(const char *name, bool output) {
+    return (kl_tensor){.name = kl_str_of(name),
+                       .dtype = KL_F32,
+                       .is_output = output,
+                       .ndim = 1,
+                       .dims = {KL_S("N")}};
 }
 
-static kl_err build(bench *b, kl_error *e) {
+static kl_err noise_build(bench *b, kl_error *e) {
     kl_kernel *k;
     b->task = (kl_task){.name = KL_S("noise"), .n_axes = 1, .n_inputs = 1, .n_tensors = 2};
     b->task.axes[0] = (kl_axis){.name = KL_S("N"), .kind = KL_AXIS_VAR};
-    b->task.tensors[0] = line("x", false);
-    b->task.tensors[1] = line("y", true);
+    b->task.tensors[0] = noise_line("x", false);
+    b->task.tensors[1] = noise_line("y", true);
     b->workload = (kl_workload){.axes = {N_FLOATS}, .dtypes = {KL_F32, KL_F32}};
     kl_err err = kl_device_probe(&b->device, b->arena, KL_BACKEND_CPU, e);
     if (!err)
         err = kl_kernel_parse(&k, b->arena, kl_str_of(SOURCE), KL_S("noise.c"), NULL, NULL, e);
     if (!err) err = kl_kernel_plan(&b->plan, k, &b->task, &b->workload, &b->device.limits, e);
-    if (!err) err = kl_compile(&b->artefact, b->arena, &b->device, k, &b->task, &b->workload, NULL, e);
-    if (!err && !b->artefact.ok) err = kl_fail(e, KL_ENODEV, "noise", "%.300s", b->artefact.log.ptr);
+    if (!err)
+        err = kl_compile(&b->artefact, b->arena, &b->device, k, &b->task, &b->workload, NULL, e);
+    if (!err && !b->artefact.ok)
+        err = kl_fail(e, KL_ENODEV, "noise", "%.300s", b->artefact.log.ptr);
     return err;
 }
 
@@ -91,39 +99,42 @@ static kl_err fault_error(const kl_fault *fault, kl_error *e) {
     return kl_fail(e, KL_ESPAWN, "noise", "a kernel of klineage's own failed: %s", fault->text);
 }
 
-static kl_err start(bench *b, kl_error *e) {
+static kl_err noise_start(bench *b, kl_error *e) {
     const kl_runner_opts how = {.backend = KL_BACKEND_CPU, .cpu = -1, .threads = 1};
     kl_layout layout;
     kl_fault fault = {0};
     kl_err err = kl_runner_start(&b->runner, &how, e);
     if (!err) err = kl_layout_make(&layout, &b->plan, N_CALLS, N_CALLS + 1, e);
     if (!err) err = kl_memory_open(&b->memory, &layout, e);
-    if (!err) err = kl_runner_place(b->runner, kl_last_core(), 1, e);
+    if (!err) err = kl_runner_place(b->runner, kli_last_core(), 1, e);
     if (!err) err = kl_runner_load(b->runner, &fault, NULL, &b->artefact, &b->plan, e);
     if (!err && !fault.kind) err = kl_runner_bind(b->runner, &fault, &b->memory, e);
     return err || !fault.kind ? err : fault_error(&fault, e);
 }
 
-/* Nothing is timed that was not checked, this neither: 64 steps towards the fixed point 2 leave nothing of x = 0. */
-static kl_err check(bench *b, kl_error *e) {
+/* Nothing is timed that was not checked, this neither: 64 steps towards the fixed point 2 leave
+ * nothing of x = 0. */
+static kl_err noise_check(bench *b, kl_error *e) {
     kl_fault fault = {0};
     int64_t wall;
-    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, 0xFF, PATIENCE_NS, &wall, e);
+    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, 0xFF, NOISE_PATIENCE_NS, &wall, e);
     if (err || fault.kind) return err ? err : fault_error(&fault, e);
     const float *y = kl_memory_output(&b->memory, &b->plan, 1, 0);
     for (int i = 0; i < N_FLOATS; i++)
         if (!(fabsf(y[i] - 2) < 1e-5f))
-            return kl_fail(e, KL_ESPAWN, "noise", "a kernel of klineage's own computed %g", (double)y[i]);
+            return kl_fail(e, KL_ESPAWN, "noise", "a kernel of klineage's own computed %g",
+                           (double)y[i]);
     return KL_OK;
 }
 
 static kl_err pair(bench *b, kl_error *e) {
-    const kl_time_request q = {.method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = 0xFF};
+    const kl_time_request q = {
+        .method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = 0xFF};
     double ns[2] = {0};
     bool whole = true;
     for (int half = 0; half < 2; half++) {
         kl_fault fault = {0};
-        const kl_err err = kl_runner_time(b->runner, &fault, &ns[half], &q, PATIENCE_NS, e);
+        const kl_err err = kl_runner_time(b->runner, &fault, &ns[half], &q, NOISE_PATIENCE_NS, e);
         if (err || fault.kind) return err ? err : fault_error(&fault, e);
         const kl_sample clock = kl_runner_sample(b->runner);
         whole &= !clock.preempted && !clock.late && !clock.stolen;
@@ -134,44 +145,48 @@ static kl_err pair(bench *b, kl_error *e) {
     return KL_OK;
 }
 
-/* Pairs that kept their core tell the floor; where there are hardly any, all do, and that alone is noisy. */
-void kl_noise_judge(kl_noise *out, const double *whole, int n_whole, const double *all, int n_all) {
+/* Pairs that kept their core tell the floor; where there are hardly any, all do, and that alone is
+ * noisy. */
+void kli_noise_judge(kl_noise *out, const double *whole, int n_whole, const double *all,
+                     int n_all) {
     const bool enough = n_whole >= KL_NOISE_LEAST_PAIRS;
-    const kl_interval aa = kl_bootstrap_median(enough ? whole : all, (size_t)(enough ? n_whole : n_all), 1000, 0.95,
-                                               kl_stream_of(1, "noise"));
-    out->floor = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
+    const kl_interval aa =
+        kli_bootstrap_median(enough ? whole : all, (size_t)(enough ? n_whole : n_all), 1000, 0.95,
+                             kli_stream_of(1, "noise"));
+    out->noise = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
     out->pairs = n_all;
     out->left_out = n_all - n_whole;
-    out->noisy = out->floor > KL_NOISY || !enough;
+    out->noisy = out->noise > KL_NOISY || !enough;
 }
 
-static kl_err measure(kl_noise *out, bench *b, kl_error *e) {
-    const int64_t begin = kl_now_ns();
+static kl_err noise_measure(kl_noise *out, bench *b, kl_error *e) {
+    const int64_t begin = kli_now_ns();
     kl_err err = KL_OK;
     while (!err && b->n_all < MAX_NOISE_PAIRS && b->n_whole < ENOUGH_PAIRS &&
-           (b->n_all < TRIED_PAIRS || (double)(kl_now_ns() - begin) < SECONDS * 1e9)) {
+           (b->n_all < TRIED_PAIRS || (double)(kli_now_ns() - begin) < NOISE_SECONDS * 1e9)) {
         err = pair(b, e);
-        if (kl_interrupted()) return kl_fail(e, KL_EINTR, "noise", "interrupted");
+        if (kli_interrupted()) return kl_fail(e, KL_EINTR, "noise", "interrupted");
     }
-    if (!err) kl_noise_judge(out, b->whole, b->n_whole, b->all, b->n_all);
+    if (!err) kli_noise_judge(out, b->whole, b->n_whole, b->all, b->n_all);
     return err;
 }
 
 kl_err kl_gate_noise(kl_noise *out, kl_error *e) {
     bench *b = calloc(1, sizeof *b);
-    kl_turn turn;
+    kli_machine_lock machine_lock;
     if (!b) kl_oom(sizeof *b);
     *out = (kl_noise){0};
     b->arena = kl_arena_new();
     b->memory.inputs_fd = -1;
-    kl_turn_open(&turn, "noise", false);
-    turn.limit_ns = TURN_NS;
-    kl_err err = build(b, e);
-    if (!err) err = start(b, e);
-    if (!err) err = check(b, e);
-    (void)kl_turn_alone(&turn); /* a gate that works on meanwhile is part of what this machine is like */
-    if (!err) err = measure(out, b, e);
-    kl_turn_close(&turn);
+    kli_machine_lock_open(&machine_lock, "noise", false);
+    machine_lock.limit_ns = MACHINE_LOCK_NS;
+    kl_err err = noise_build(b, e);
+    if (!err) err = noise_start(b, e);
+    if (!err) err = noise_check(b, e);
+    (void)kli_machine_lock_exclusive(
+        &machine_lock); /* a gate that works on meanwhile is part of what this machine is like */
+    if (!err) err = noise_measure(out, b, e);
+    kli_machine_lock_close(&machine_lock);
     kl_runner_stop(b->runner);
     if (b->memory.inputs_fd >= 0) kl_memory_close(&b->memory);
     kl_arena_free(b->arena);

@@ -1,4 +1,5 @@
-/* noise_test.c - what makes a machine noisy, and one real look at this one.  SPDX-License-Identifier: Apache-2.0 */
+/* noise_test.c - what makes a machine noisy, and one real look at this one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 #include "base/test.h"
 
@@ -13,14 +14,15 @@ static void test_gate_noise__pairs_that_kept_their_core_tell_the_floor(void **st
     (void)state;
     kl_noise n = {0};
     pairs b = {0};
-    for (int i = 0; i < KL_NOISE_LEAST_PAIRS; i++) b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.001 : 0.999;
+    for (int i = 0; i < KL_NOISE_LEAST_PAIRS; i++)
+        b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.001 : 0.999;
     for (int i = 0; i < 3 * KL_NOISE_LEAST_PAIRS; i++) b.all[b.n_all++] = 7;
-    kl_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
+    kli_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
     assert_false(n.noisy);
-    assert_true(n.floor < 0.01 && n.pairs == MOST && n.left_out == 3 * KL_NOISE_LEAST_PAIRS);
+    assert_true(n.noise < 0.01 && n.pairs == MOST && n.left_out == 3 * KL_NOISE_LEAST_PAIRS);
     b.n_whole--;
-    kl_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
-    assert_true(n.noisy && n.floor > 1);
+    kli_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
+    assert_true(n.noisy && n.noise > 1);
 }
 
 static void test_gate_noise__a_wide_floor_is_noisy(void **state) {
@@ -29,7 +31,7 @@ static void test_gate_noise__a_wide_floor_is_noisy(void **state) {
     pairs b = {0};
     char text[160];
     for (int i = 0; i < MOST; i++) b.whole[b.n_whole++] = b.all[b.n_all++] = i % 2 ? 1.6 : 0.6;
-    kl_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
+    kli_noise_judge(&n, b.whole, b.n_whole, b.all, b.n_all);
     assert_true(n.noisy && n.left_out == 0);
     assert_contains(kl_noise_text(&n, text, sizeof text), "load ");
 }
@@ -40,9 +42,9 @@ static void test_gate_noise__says_a_floor(void **state) {
     kl_noise n;
     char text[160];
     assert_ok(kl_gate_noise(&n, &e));
-    assert_true(n.pairs >= 4 && n.floor >= 0 && n.left_out <= n.pairs);
-    assert_true(n.noisy || n.floor <= KL_NOISY);
-    n.floor = 56;
+    assert_true(n.pairs >= 4 && n.noise >= 0 && n.left_out <= n.pairs);
+    assert_true(n.noisy || n.noise <= KL_NOISY);
+    n.noise = 56;
     assert_contains(kl_noise_text(&n, text, sizeof text), "A/A noise above 100 %");
 }
 

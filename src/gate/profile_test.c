@@ -1,5 +1,5 @@
-/* profile_test.c - the race without a device: a clock that is made up, so that order, pairing and the stop rule can be seen.
- * SPDX-License-Identifier: Apache-2.0 */
+/* profile_test.c - the comparison without a device: a clock that is made up, so that order, pairing
+ * and the stop rule can be seen. SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 
 #define kl_runner_time fake_time /* before the headers: declarations and calls alike */
@@ -8,10 +8,10 @@
 #define kl_runner_blank_digest fake_blank_digest
 #define kl_runner_sample fake_sample
 #define kl_runner_handshake_ns fake_handshake_ns
-#define kl_actor_stop fake_actor_stop
+#define kli_executable_stop fake_actor_stop
 #include "profile.c"
 
-/* ---- a made-up runner --------------------------------------------------------------------------------------- */
+/* ---- a made-up runner -------------------------------------------------------------------- */
 
 enum { MAX_SAMPLES = 40000 };
 
@@ -36,21 +36,22 @@ static int n_seen;
 static kl_time_request shorts[64]; /* batches that ended early */
 static int shorts_after[64];       /* samples seen before each */
 static int n_shorts;
-static kl_scene *pages_of; /* shared pages that the made-up kernel works in; NULL: a device */
-static double drift; /* per sample, relative: a machine that warms up */
+static kli_problem *pages_of; /* shared pages that the made-up kernel works in; NULL: a device */
+static double drift;          /* per sample, relative: a machine that warms up */
 
 static void fill_slot(uint32_t slot, uint8_t value) {
-    memset(kl_memory_output(&pages_of->memory, &pages_of->plan, 0, slot % pages_of->n_slots), value, 64);
+    memset(kl_memory_output(&pages_of->memory, &pages_of->plan, 0, slot % pages_of->n_slots), value,
+           64);
 }
 
 static void work_in_pages(const kl_runner *r, const kl_time_request *q) {
     if (!pages_of) return;
-    for (uint32_t j = 0; j < q->calls; j++)
-        fill_slot(q->first + j, 7);
+    for (uint32_t j = 0; j < q->calls; j++) fill_slot(q->first + j, 7);
     if (r->ahead && q->alone) fill_slot(q->first + q->calls, 7);
 }
 
-kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
+kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
+                 int64_t timeout_ns, kl_error *e) {
     (void)timeout_ns, (void)e;
     *fault = (kl_fault){.kind = r->fault};
     if (r->fault) return KL_OK;
@@ -63,10 +64,11 @@ kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_reques
         return KL_OK;
     }
     assert_true(n_seen < MAX_SAMPLES);
-    const double luck = kl_stream_uniform(kl_stream_of(1, "luck"), (uint64_t)n_seen) - 0.5;
+    const double luck = kli_stream_uniform(kli_stream_of(1, "luck"), (uint64_t)n_seen) - 0.5;
     seen[n_seen] = (sample_seen){r, *q};
-    r->sample = (kl_sample){.preempted =
-                                (int)kl_stream_below(kl_stream_of(2, "switch"), (uint64_t)n_seen, 8) < r->disturbed_in};
+    r->sample =
+        (kl_sample){.preempted = (int)kli_stream_below(kli_stream_of(2, "switch"), (uint64_t)n_seen,
+                                                       8) < r->disturbed_in};
     ns[0] = r->true_ns * (1 + r->noise * luck) * (1 + drift * n_seen);
     if (r->sample.preempted) ns[0] *= r->when_disturbed;
     for (uint32_t i = 1; q->method == KL_TIME_EVENTS && i < q->calls; i++) ns[i] = ns[0];
@@ -81,9 +83,11 @@ double fake_handshake_ns(const kl_runner *r) { return (void)r, 300; }
 const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
 
 uint64_t fake_blank_digest(const kl_runner *r) { return (void)r, 0; }
-const uint64_t *fake_digests(const kl_runner *r, uint32_t calls) { return (void)r, (void)calls, NULL; }
+const uint64_t *fake_digests(const kl_runner *r, uint32_t calls) {
+    return (void)r, (void)calls, NULL;
+}
 
-void fake_actor_stop(kl_actor *a) {
+void fake_actor_stop(kli_executable *a) {
     if (a->runner) a->runner->stopped++;
     a->runner = NULL;
 }
@@ -92,13 +96,13 @@ void fake_actor_stop(kl_actor *a) {
 static const kl_backend DEVICE = {.on = KL_ON_GPU};
 
 typedef struct {
-    kl_case c;
-    kl_scene scene;
+    kli_evaluation c;
+    kli_problem problem;
     kl_gate_opts opts;
     kl_verdict verdict;
     kl_runner fast, slow;
-    kl_actor baseline;
-    kl_finding finding;
+    kli_executable baseline;
+    kli_check_outcome checked;
     kl_comparison result;
     bool stable;
 } world;
@@ -106,44 +110,44 @@ typedef struct {
 static void world_open(world *w, double candidate_ns, double baseline_ns, double noise) {
     *w = (world){.fast = {.true_ns = candidate_ns, .noise = noise},
                  .slow = {.true_ns = baseline_ns, .noise = noise},
-                 .finding = {.ok = true}};
-    w->c = (kl_case){.arena = kl_arena_new(),
-                     .opts = &w->opts,
-                     .verdict = &w->verdict,
-                     .backend = &DEVICE,
-                     .schedule = kl_stream_of(3, "gate")};
-    w->c.candidate = (kl_actor){.name = KL_S("candidate"), .runner = &w->fast};
-    w->baseline = (kl_actor){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
-    w->scene = (kl_scene){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
+                 .checked = {.ok = true}};
+    w->c = (kli_evaluation){.arena = kl_arena_new(),
+                            .opts = &w->opts,
+                            .verdict = &w->verdict,
+                            .backend = &DEVICE,
+                            .schedule = kli_stream_of(3, "gate")};
+    w->c.candidate = (kli_executable){.name = KL_S("candidate"), .runner = &w->fast};
+    w->baseline = (kli_executable){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
+    w->problem = (kli_problem){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
     n_seen = n_shorts = 0;
     pages_of = NULL;
     drift = 0;
 }
 
-static kl_err run_race(world *w, race *r, kl_error *e) {
-    *r = race_new(&w->c, &w->scene, &w->baseline, KL_TIME_GRAPH);
+static kl_err run_benchmark(world *w, benchmark *r, kl_error *e) {
+    *r = benchmark_new(&w->c, &w->problem, &w->baseline, KL_TIME_GRAPH);
     r->candidate.calls = r->baseline.calls = 4;
     r->candidate.estimate_ns = w->fast.true_ns;
     r->baseline.estimate_ns = w->slow.true_ns;
-    kl_err err = race_to_end(r, &w->stable, &w->finding, e);
-    if (!err && w->finding.ok) conclude(r, &w->result, w->stable);
+    kl_err err = benchmark_run(r, &w->stable, &w->checked, e);
+    if (!err && w->checked.ok) profile_conclude(r, &w->result, w->stable);
     return err;
 }
 
 static void world_close(world *w) { kl_arena_free(w->c.arena); }
 
-/* ---- results ----------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------- */
 
 static void test_gate_profile__finds_a_two_percent_gain(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2.04e6, 0.01);
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_true(w.stable);
     assert_true(fabs(w.result.ratio - 1.02) < 0.003);
-    assert_int_equal(w.result.call, KL_FASTER);
+    assert_int_equal(w.result.call, KL_DECISION_FASTER);
     assert_true(w.result.low <= w.result.ratio && w.result.ratio <= w.result.high);
     world_close(&w);
 }
@@ -152,11 +156,11 @@ static void test_gate_profile__calls_the_same_the_same(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.01);
-    assert_ok(run_race(&w, &r, &e));
-    assert_int_equal(w.result.call, KL_SAME);
-    assert_true(w.result.floor < 0.01);
+    assert_ok(run_benchmark(&w, &r, &e));
+    assert_int_equal(w.result.call, KL_DECISION_SAME);
+    assert_true(w.result.noise < 0.01);
     world_close(&w);
 }
 
@@ -164,10 +168,10 @@ static void test_gate_profile__calls_a_loss_slower(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2.1e6, 2e6, 0.005);
-    assert_ok(run_race(&w, &r, &e));
-    assert_int_equal(w.result.call, KL_SLOWER);
+    assert_ok(run_benchmark(&w, &r, &e));
+    assert_int_equal(w.result.call, KL_DECISION_SLOWER);
     world_close(&w);
 }
 
@@ -175,12 +179,12 @@ static void test_gate_profile__drift_of_the_machine_cancels(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.002);
     drift = 0.002; /* every sample 0.2 % slower than the one before: a third slower at the end */
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_true(fabs(w.result.ratio - 1) < 0.004);
-    assert_true(w.result.call == KL_SAME);
+    assert_true(w.result.call == KL_DECISION_SAME);
     world_close(&w);
 }
 
@@ -188,12 +192,12 @@ static void test_gate_profile__noise_that_never_settles_is_unstable(void **state
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 1.5);
     w.opts.max_seconds = 0.05;
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_false(w.stable);
-    assert_int_equal(w.result.call, KL_UNDECIDED);
+    assert_int_equal(w.result.call, KL_DECISION_UNDECIDED);
     world_close(&w);
 }
 
@@ -201,11 +205,11 @@ static void test_gate_profile__far_apart_ends_early(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 1e7, 1e8, 0.05);
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_true(w.stable && r.pairs < 20);
-    assert_int_equal(w.result.call, KL_FASTER);
+    assert_int_equal(w.result.call, KL_DECISION_FASTER);
     world_close(&w);
 }
 
@@ -213,24 +217,24 @@ static void test_gate_profile__a_lost_race_is_abandoned(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2.2e6, 2e6, 0.01);
     w.opts.abandon_below = 1.0;
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_true(r.pairs < 12);
     world_close(&w);
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 static void test_gate_profile__every_two_pairs_are_balanced(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     int candidate_first = 0, first_of_two = 0;
     world_open(&w, 2e6, 2e6, 0.001);
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     for (int i = 0; i + 6 <= n_seen; i += 6) { /* two pairs and a control */
         const bool one = seen[i].runner == &w.fast, two = seen[i + 2].runner == &w.fast;
         assert_ptr_not_equal(seen[i].runner, seen[i + 1].runner);
@@ -241,7 +245,8 @@ static void test_gate_profile__every_two_pairs_are_balanced(void **state) {
         candidate_first += one + two;
     }
     assert_int_equal(candidate_first, n_seen / 6);
-    assert_in_range(first_of_two, n_seen / 24, n_seen / 8); /* which one begins is drawn, not fixed */
+    assert_in_range(first_of_two, n_seen / 24,
+                    n_seen / 8); /* which one begins is drawn, not fixed */
     world_close(&w);
 }
 
@@ -249,9 +254,9 @@ static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void 
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.001);
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     for (int i = 0; i + 6 <= n_seen; i += 2) {
         assert_int_equal(seen[i].request.first, seen[i + 1].request.first);
         assert_int_equal(seen[i].request.poison, seen[i + 1].request.poison);
@@ -264,10 +269,10 @@ static void test_gate_profile__the_last_timed_batch_is_fetched(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     int fetched = 0;
     world_open(&w, 2e6, 2e6, 0.001);
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_true(r.checked_last);
     for (int i = 0; i < n_seen; i++) {
         fetched += seen[i].request.fetch;
@@ -277,17 +282,17 @@ static void test_gate_profile__the_last_timed_batch_is_fetched(void **state) {
     world_close(&w);
 }
 
-/* ---- batches that end early ------------------------------------------------------------------------------------------- */
+/* ---- batches that end early -------------------------------------------------------------- */
 
 static void test_gate_profile__some_batches_end_early_and_are_no_samples(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     for (int quick = 0; quick < 2; quick++) {
         world_open(&w, 2e6, 2.04e6, 0.01);
         w.opts.quick = quick;
-        assert_ok(run_race(&w, &r, &e));
+        assert_ok(run_benchmark(&w, &r, &e));
         assert_int_equal(n_shorts, quick ? SHORT_BATCHES_QUICK : SHORT_BATCHES);
         for (int i = 0; i < n_shorts; i++) {
             assert_in_range(shorts[i].calls, 1, r.candidate.calls - 1);
@@ -295,7 +300,8 @@ static void test_gate_profile__some_batches_end_early_and_are_no_samples(void **
             if (i % 2) assert_int_equal(abs((int)shorts[i].calls - (int)shorts[i - 1].calls), 1);
         }
         assert_true(shorts_after[0] > 0 && shorts_after[0] < n_seen);
-        assert_true(shorts_after[n_shorts - 1] >= n_seen - 2); /* at the end; a pair that is fetched may follow */
+        assert_true(shorts_after[n_shorts - 1] >=
+                    n_seen - 2); /* at the end; a pair that is fetched may follow */
         assert_true(fabs(w.result.ratio - 1.02) < 0.01 && w.result.candidate_ns < 3e6);
         world_close(&w);
     }
@@ -306,9 +312,9 @@ static void test_gate_profile__single_calls_cannot_end_early(void **state) {
     static world w;
     kl_error e = {0};
     world_open(&w, 2e6, 2e6, 0.001);
-    race r = race_new(&w.c, &w.scene, &w.baseline, KL_TIME_GRAPH);
+    benchmark r = benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_GRAPH);
     r.candidate.calls = r.baseline.calls = 1;
-    assert_ok(race_to_end(&r, &w.stable, &w.finding, &e));
+    assert_ok(benchmark_run(&r, &w.stable, &w.checked, &e));
     assert_int_equal(n_shorts, 0);
     world_close(&w);
 }
@@ -319,45 +325,46 @@ static void race_in_pages(world *w, bool ahead) {
     kl_layout layout;
     kl_error e = {0};
     world_open(w, 2e6, 2e6, 0.001);
-    w->scene.plan.n_tensors = 1;
-    w->scene.plan.tensors[0] = (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {64}, .bytes = 64, .name = "y"};
-    assert_ok(kl_layout_make(&layout, &w->scene.plan, w->scene.n_sets, w->scene.n_slots, &e));
-    assert_ok(kl_memory_open(&w->scene.memory, &layout, &e));
-    pages_of = &w->scene;
+    w->problem.plan.n_tensors = 1;
+    w->problem.plan.tensors[0] = (kl_plan_tensor){
+        .dtype = KL_U8, .role = 1, .ndim = 1, .dims = {64}, .bytes = 64, .name = "y"};
+    assert_ok(kl_layout_make(&layout, &w->problem.plan, w->problem.n_sets, w->problem.n_slots, &e));
+    assert_ok(kl_memory_open(&w->problem.memory, &layout, &e));
+    pages_of = &w->problem;
     w->c.backend = &CPU;
     w->fast.ahead = ahead;
-    race r = race_new(&w->c, &w->scene, &w->baseline, KL_TIME_BATCH);
+    benchmark r = benchmark_new(&w->c, &w->problem, &w->baseline, KL_TIME_BATCH);
     r.candidate.calls = r.baseline.calls = 4;
     r.candidate.estimate_ns = r.baseline.estimate_ns = 2e6;
-    for (r.shorts = 0; r.shorts < 8 && w->finding.ok;) assert_ok(short_batch(&r, &w->finding, &e));
-    kl_memory_close(&w->scene.memory);
+    for (r.shorts = 0; r.shorts < 8 && w->checked.ok;) assert_ok(short_batch(&r, &w->checked, &e));
+    kl_memory_close(&w->problem.memory);
 }
 
 static void test_gate_profile__work_ahead_shows_where_a_batch_ends_early(void **state) {
     (void)state;
     static world w;
     race_in_pages(&w, false);
-    assert_true(w.finding.ok);
+    assert_true(w.checked.ok);
     world_close(&w);
     race_in_pages(&w, true);
-    assert_false(w.finding.ok);
-    assert_int_equal(w.finding.outcome, KL_WRONG);
-    assert_contains(w.finding.why.ptr, "a call that was not made");
+    assert_false(w.checked.ok);
+    assert_int_equal(w.checked.outcome, KL_OUTCOME_WRONG);
+    assert_contains(w.checked.why.ptr, "a call that was not made");
     world_close(&w);
 }
 
-/* ---- faults --------------------------------------------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------------------ */
 
 static void test_gate_profile__a_crash_while_timed_is_a_finding(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.fast.fault = KL_FAULT_CRASH;
-    assert_ok(run_race(&w, &r, &e));
-    assert_false(w.finding.ok);
-    assert_int_equal(w.finding.outcome, KL_CRASH);
+    assert_ok(run_benchmark(&w, &r, &e));
+    assert_false(w.checked.ok);
+    assert_int_equal(w.checked.outcome, KL_OUTCOME_CRASH);
     world_close(&w);
 }
 
@@ -368,10 +375,10 @@ static void test_gate_profile__a_crash_while_timed_against_itself_is_one_too(voi
     double ns = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     w.fast.fault = KL_FAULT_CRASH;
-    race r = race_new(&w.c, &w.scene, &w.c.candidate, KL_TIME_GRAPH);
+    benchmark r = benchmark_new(&w.c, &w.problem, &w.c.candidate, KL_TIME_GRAPH);
     r.candidate.calls = r.baseline.calls = 1;
-    assert_ok(timed_half(&r, &r.baseline, 0, false, &ns, &w.finding, &e));
-    assert_int_equal(w.finding.outcome, KL_CRASH);
+    assert_ok(sample_half(&r, &r.baseline, 0, false, &ns, &w.checked, &e));
+    assert_int_equal(w.checked.outcome, KL_OUTCOME_CRASH);
     world_close(&w);
 }
 
@@ -379,27 +386,28 @@ static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.slow.fault = KL_FAULT_CRASH;
-    assert_err(KL_EBASELINE, run_race(&w, &r, &e));
+    assert_err(KL_EBASELINE, run_benchmark(&w, &r, &e));
     assert_int_equal(w.slow.stopped, 1);
     assert_null(w.baseline.runner);
     world_close(&w);
 }
 
-/* ---- samples that were disturbed ----------------------------------------------------------------------------------- */
+/* ---- samples that were disturbed --------------------------------------------------------- */
 
 static void test_gate_profile__preempted_pairs_are_left_out_and_counted(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.002);
     w.fast.disturbed_in = w.slow.disturbed_in = 2;
-    w.fast.when_disturbed = 3; /* and the other side not: were they counted, the ratio would be far off */
+    w.fast.when_disturbed =
+        3; /* and the other side not: were they counted, the ratio would be far off */
     w.slow.when_disturbed = 1;
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_true(w.stable);
     assert_true(fabs(w.result.ratio - 1) < 0.002);
     assert_in_range(w.result.left_out, w.result.pairs / 4, 2 * w.result.pairs);
@@ -407,15 +415,16 @@ static void test_gate_profile__preempted_pairs_are_left_out_and_counted(void **s
     world_close(&w);
 }
 
-/* What the scheduler says decides, never how long a sample took: outliers of an undisturbed kernel are its own. */
+/* What the scheduler says decides, never how long a sample took: outliers of an undisturbed kernel
+ * are its own. */
 static void test_gate_profile__slow_samples_count_when_nobody_disturbed_them(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 1.5);
     w.opts.max_seconds = 0.05;
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_int_equal(w.result.left_out, 0);
     assert_false(w.stable);
     world_close(&w);
@@ -425,38 +434,44 @@ static void test_gate_profile__where_all_are_preempted_the_machine_is_busy(void 
     (void)state;
     static world w;
     kl_error e = {0};
-    race r;
+    benchmark r;
     world_open(&w, 2e6, 2e6, 0.002);
     w.fast.disturbed_in = w.slow.disturbed_in = 8;
     w.fast.when_disturbed = w.slow.when_disturbed = 2;
     w.opts.max_seconds = 0.05;
-    assert_ok(run_race(&w, &r, &e));
+    assert_ok(run_benchmark(&w, &r, &e));
     assert_false(w.stable);
     assert_true(w.result.left_out >= CAP_PAIRS);
     assert_true(w.result.pairs >= CAP_PAIRS && w.result.ratio > 0.9 &&
                 w.result.ratio < 1.1); /* what is known is shown */
-    unsettled(&w.c, &w.result, &w.finding);
-    assert_int_equal(w.finding.outcome, KL_UNSTABLE);
-    assert_contains(w.finding.why.ptr, "this machine is busy (");
-    assert_contains(w.finding.why.ptr, "pairs left out");
+    unsettled(&w.c, &w.result, &w.checked);
+    assert_int_equal(w.checked.outcome, KL_OUTCOME_UNSTABLE);
+    assert_contains(w.checked.why.ptr, "this machine is busy (");
+    assert_contains(w.checked.why.ptr, "pairs left out");
     world_close(&w);
 }
 
 static void test_gate_profile__a_spread_of_its_own_is_told_from_a_busy_machine(void **state) {
     (void)state;
     static world w;
-    kl_comparison m = {
-        .ratio = 0.93, .low = 0.92, .high = 0.945, .floor = 0.004, .pairs = 200, .controls = 100, .bimodal = true};
+    kl_comparison m = {.ratio = 0.93,
+                       .low = 0.92,
+                       .high = 0.945,
+                       .noise = 0.004,
+                       .pairs = 200,
+                       .controls = 100,
+                       .bimodal = true};
     world_open(&w, 1, 1, 0);
-    unsettled(&w.c, &m, &w.finding);
-    assert_contains(w.finding.why.ptr,
-                    "the kernel's own times fall into two groups: identical code agrees within 0.4 % here");
+    unsettled(&w.c, &m, &w.checked);
+    assert_contains(
+        w.checked.why.ptr,
+        "the kernel's own times fall into two groups: identical code agrees within 0.4 % here");
     m.bimodal = false;
-    unsettled(&w.c, &m, &w.finding);
-    assert_contains(w.finding.why.ptr, "the kernel's own times spread");
-    m.floor = 0.14;
-    unsettled(&w.c, &m, &w.finding);
-    assert_contains(w.finding.why.ptr, "this machine is busy");
+    unsettled(&w.c, &m, &w.checked);
+    assert_contains(w.checked.why.ptr, "the kernel's own times spread");
+    m.noise = 0.14;
+    unsettled(&w.c, &m, &w.checked);
+    assert_contains(w.checked.why.ptr, "this machine is busy");
     world_close(&w);
 }
 
@@ -464,9 +479,9 @@ static void test_gate_profile__crowded_batches_become_shorter(void **state) {
     (void)state;
     static world w;
     world_open(&w, 1e4, 1e5, 0);
-    race r = race_new(&w.c, &w.scene, &w.baseline, KL_TIME_BATCH);
-    r.candidate = (side){.actor = &w.c.candidate, .calls = 500, .estimate_ns = 1e4};
-    r.baseline = (side){.actor = &w.baseline, .calls = 50, .estimate_ns = 1e5};
+    benchmark r = benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_BATCH);
+    r.candidate = (side){.executable = &w.c.candidate, .calls = 500, .estimate_ns = 1e4};
+    r.baseline = (side){.executable = &w.baseline, .calls = 50, .estimate_ns = 1e5};
     r.pairs = 3, r.left_out = 5; /* not crowded enough */
     make_way(&r);
     assert_int_equal(r.candidate.calls, 500);
@@ -476,54 +491,58 @@ static void test_gate_profile__crowded_batches_become_shorter(void **state) {
     assert_int_equal(r.baseline.calls, 12);
     assert_int_equal(r.pairs + r.left_out + r.n_controls, 0); /* it begins again */
     for (int i = 0; i < 5; i++) r.left_out = CROWDED_PAIRS, make_way(&r);
-    assert_true(r.candidate.calls * 1e4 >= SHORTEST_BATCH_NS && r.baseline.calls * 1e5 >= SHORTEST_BATCH_NS);
+    assert_true(r.candidate.calls * 1e4 >= SHORTEST_BATCH_NS &&
+                r.baseline.calls * 1e5 >= SHORTEST_BATCH_NS);
     world_close(&w);
 }
 
-/* ---- what a device cannot do ----------------------------------------------------------------------------------------- */
+/* ---- what a device cannot do ------------------------------------------------------------- */
 
 static kl_outcome outcome_of(int64_t median_ns, const kl_comparison *m) {
     static world w;
     world_open(&w, 1, 1, 0);
     w.verdict.median_ns = median_ns;
-    w.verdict.floor_ns = 73728;
+    w.verdict.roofline_ns = 73728;
     w.verdict.comparisons[0] = *m;
-    impossible(&w.c, &w.finding);
-    const kl_outcome outcome = w.finding.outcome;
-    assert_contains(w.finding.why.ptr, "less than this device can do (73728 ns)");
+    impossible(&w.c, &w.checked);
+    const kl_outcome outcome = w.checked.outcome;
+    assert_contains(w.checked.why.ptr, "less than this device can do (73728 ns)");
     world_close(&w);
     return outcome;
 }
 
 static void test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_clock(void **state) {
     (void)state;
-    const kl_comparison good = {.pairs = 30, .controls = 15, .floor = 0.004, .handshake = 0.001};
-    assert_int_equal(outcome_of(1000, &good), KL_CHEAT);
-    assert_int_equal(outcome_of(73000, &good), KL_UNSTABLE); /* within the clock's own error */
+    const kl_comparison good = {.pairs = 30, .controls = 15, .noise = 0.004, .handshake = 0.001};
+    assert_int_equal(outcome_of(1000, &good), KL_OUTCOME_CHEAT);
+    assert_int_equal(outcome_of(73000, &good),
+                     KL_OUTCOME_UNSTABLE); /* within the clock's own error */
     kl_comparison bad = good;
-    bad.floor = 0.216;
-    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    bad.noise = 0.216;
+    assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);
     bad = good, bad.pairs = 4;
-    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
-    bad = good, bad.controls = 0, bad.floor = 0;
-    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);
+    bad = good, bad.controls = 0, bad.noise = 0;
+    assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);
     bad = good, bad.left_out = 20;
-    assert_int_equal(outcome_of(1, &bad), KL_UNSTABLE);
+    assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);
     bad = good, bad.handshake = 100; /* a batch of a nanosecond: all of it was exchange */
-    assert_int_equal(outcome_of(1000, &bad), KL_UNSTABLE);
+    assert_int_equal(outcome_of(1000, &bad), KL_OUTCOME_UNSTABLE);
 }
 
-/* ---- the stop rule --------------------------------------------------------------------------------------------------- */
+/* ---- the stop rule ----------------------------------------------------------------------- */
 
-static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread, const kl_gate_opts *o) {
+static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread,
+                         const kl_gate_opts *o) {
     static double ratios[MAX_PAIRS];
-    const race r = {.ratios = ratios,
-                    .pairs = pairs,
-                    .n_controls = pairs / 2,
-                    .timed_ns = timed_s * 1e9,
-                    .start_ns = kl_now_ns() - (int64_t)(elapsed_s * 1e9),
-                    .order = kl_stream_of(5, "order")};
-    for (int i = 0; i < pairs; i++) ratios[i] = 1 + spread * (kl_stream_uniform(r.order, (uint64_t)i) - 0.5);
+    const benchmark r = {.ratios = ratios,
+                         .pairs = pairs,
+                         .n_controls = pairs / 2,
+                         .timed_ns = timed_s * 1e9,
+                         .start_ns = kli_now_ns() - (int64_t)(elapsed_s * 1e9),
+                         .order = kli_stream_of(5, "order")};
+    for (int i = 0; i < pairs; i++)
+        ratios[i] = 1 + spread * (kli_stream_uniform(r.order, (uint64_t)i) - 0.5);
     return stop_rule(&r, o);
 }
 
@@ -548,9 +567,11 @@ static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void
 static void test_gate_profile__stop_rule_does_not_starve_slow_kernels(void **state) {
     (void)state;
     const kl_gate_opts o = {0};
-    assert_int_equal(rule_after(11, 9, 6, 0.001, &o), GO_ON); /* 0.5 s a run: 6 pairs at the cap, a few more will do */
+    assert_int_equal(rule_after(11, 9, 6, 0.001, &o),
+                     GO_ON); /* 0.5 s a run: 6 pairs at the cap, a few more will do */
     assert_int_equal(rule_after(16, 14, 10, 0.001, &o), ENOUGH);
-    assert_int_equal(rule_after(40, 38, 4, 0.001, &o), GIVE_UP); /* 5 s a run: four pairs bound nothing */
+    assert_int_equal(rule_after(40, 38, 4, 0.001, &o),
+                     GIVE_UP); /* 5 s a run: four pairs bound nothing */
     const kl_gate_opts patient = {.max_seconds = 120};
     assert_int_equal(rule_after(80, 70, 4, 0.001, &patient), GO_ON);
 }
@@ -558,15 +579,18 @@ static void test_gate_profile__stop_rule_does_not_starve_slow_kernels(void **sta
 static void test_gate_profile__stop_rule_ends_for_good(void **state) {
     (void)state;
     const kl_gate_opts o = {.max_seconds = 1};
-    for (int pairs = 4; pairs <= 64; pairs += 2) assert_int_not_equal(rule_after(4, 3, pairs, 0.5, &o), GO_ON);
-    const race without_noise = {.pairs = 30, .timed_ns = 1e9, .start_ns = kl_now_ns() - 2000000000ll};
+    for (int pairs = 4; pairs <= 64; pairs += 2)
+        assert_int_not_equal(rule_after(4, 3, pairs, 0.5, &o), GO_ON);
+    const benchmark without_noise = {
+        .pairs = 30, .timed_ns = 1e9, .start_ns = kli_now_ns() - 2000000000ll};
     assert_int_equal(stop_rule(&without_noise, &o), GIVE_UP);
-    const race crowded = {.left_out = CAP_PAIRS, .timed_ns = 1e9, .start_ns = kl_now_ns() - 2000000000ll};
+    const benchmark crowded = {
+        .left_out = CAP_PAIRS, .timed_ns = 1e9, .start_ns = kli_now_ns() - 2000000000ll};
     assert_int_equal(stop_rule(&crowded, &o), GIVE_UP);
     assert_int_not_equal(rule_after(0.5, 0.2, MAX_PAIRS, 0.5, &o), GO_ON);
 }
 
-/* ---- arithmetic --------------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------- */
 
 static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     (void)state;

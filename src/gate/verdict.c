@@ -1,5 +1,5 @@
-/* verdict.c - the verdict as JSON, as text for a terminal, as an exit code.  Its fields are the rows of gate.def; formats:
- * docs/formats/verdict.md, docs/formats/records.md and docs/schema/.
+/* verdict.c - the verdict as JSON, as text for a terminal, as an exit code.  Its fields are the
+ * rows of gate.def; formats: docs/formats/verdict.md, docs/formats/records.md and docs/schema/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
@@ -21,21 +21,21 @@ static const char *const STAGE_NAMES[] = {
 #define KL_DEF_STAGE(id, name) [id] = name,
 #include <klineage/gate.def>
 };
-static const char *const CALL_NAMES[] = {
+static const char *const VERDICT_CALL_NAMES[] = {
 #define KL_DEF_CALL(id, name) [id] = name,
 #include <klineage/gate.def>
 };
 static const char *const CACHE_NAMES[] = {"warm", "cold"};
-static const kl_names OUTCOMES = KL_NAMES(OUTCOME_NAMES), STAGES = KL_NAMES(STAGE_NAMES),
-                      CACHES = KL_NAMES(CACHE_NAMES);
-static const kl_names CALLS = KL_NAMES(CALL_NAMES);
+static const kli_names OUTCOMES = KL_NAMES(OUTCOME_NAMES), STAGES = KL_NAMES(STAGE_NAMES),
+                       CACHES = KL_NAMES(CACHE_NAMES);
+static const kli_names CALLS = KL_NAMES(VERDICT_CALL_NAMES);
 
-const char *kl_outcome_name(kl_outcome o) { return kl_name_of(&OUTCOMES, (int)o); }
-const char *kl_stage_name(kl_stage s) { return kl_name_of(&STAGES, (int)s); }
-const char *kl_call_name(kl_call c) { return kl_name_of(&CALLS, (int)c); }
+const char *kl_outcome_name(kl_outcome o) { return kli_name_of(&OUTCOMES, (int)o); }
+const char *kl_stage_name(kl_stage s) { return kli_name_of(&STAGES, (int)s); }
+const char *kl_decision_name(kl_decision c) { return kli_name_of(&CALLS, (int)c); }
 int kl_verdict_exit_code(const kl_verdict *v) { return EXIT_STATUS[v->outcome]; }
 
-/* ---- the record ------------------------------------------------------------------------------- */
+/* ---- the record -------------------------------------------------------------------------- */
 
 static bool has_bad(const void *check) { return ((const kl_check_result *)check)->first_bad >= 0; }
 static bool is_timed(const void *verdict) { return ((const kl_verdict *)verdict)->median_ns != 0; }
@@ -54,11 +54,11 @@ static bool read_assurance(void *verdict, kl_arena *a, const json_t *value) {
     return true;
 }
 
-static const kl_codec ASSURANCE = {assurance_json, read_assurance,
-                                   "{\"enum\": [\"A\", \"B\", \"C\"]}"};
+static const kli_codec ASSURANCE = {assurance_json, read_assurance,
+                                    "{\"enum\": [\"A\", \"B\", \"C\"]}"};
 
 #define KL_RECORD kl_check_result
-static const kl_field CHECK_FIELDS[] = {
+static const kli_field CHECK_FIELDS[] = {
 #define KL_DEF_CHECK KL_ROW
 #include <klineage/gate.def>
     KL_ROWS_END};
@@ -73,12 +73,12 @@ static const kl_record CHECK_RECORD = {.name = "check",
                                        .doc = "One output of one checked run."};
 
 #define KL_RECORD kl_comparison
-static const kl_field COMPARISON_FIELDS[] = {
+static const kli_field COMPARISON_FIELDS[] = {
 #define KL_DEF_COMPARISON KL_ROW
 #include <klineage/gate.def>
     KL_ROWS_END};
 #undef KL_RECORD
-static const kl_comparison COMPARISON_DEFAULTS = {.call = KL_UNDECIDED};
+static const kl_comparison COMPARISON_DEFAULTS = {.call = KL_DECISION_UNDECIDED};
 static const kl_record COMPARISON_RECORD = {
     .name = "comparison",
     .fields = COMPARISON_FIELDS,
@@ -87,21 +87,21 @@ static const kl_record COMPARISON_RECORD = {
     .doc = "The candidate against one baseline, timed interleaved."};
 
 #define KL_RECORD kl_feature
-static const kl_field FEATURE_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
-                                              KL_ROW(REAL, value, "value", "") KL_ROWS_END};
+static const kli_field FEATURE_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
+                                               KL_ROW(REAL, value, "value", "") KL_ROWS_END};
 #undef KL_RECORD
 static const kl_record FEATURE_RECORD = {
     .name = "feature", .fields = FEATURE_FIELDS, .size = sizeof(kl_feature)};
 
 #define KL_RECORD kl_stage_time
-static const kl_field STAGE_TIME_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
-                                                 KL_ROW(I64, ns, "ns", "") KL_ROWS_END};
+static const kli_field STAGE_TIME_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
+                                                  KL_ROW(I64, ns, "ns", "") KL_ROWS_END};
 #undef KL_RECORD
 static const kl_record STAGE_TIME_RECORD = {
     .name = "stage", .fields = STAGE_TIME_FIELDS, .size = sizeof(kl_stage_time)};
 
 #define KL_RECORD kl_resources
-static const kl_field RESOURCES_FIELDS[] = {
+static const kli_field RESOURCES_FIELDS[] = {
 #define KL_DEF_RESOURCES KL_ROW
 #include <klineage/backend.def>
     KL_ROWS_END};
@@ -113,7 +113,7 @@ static const kl_record RESOURCES_RECORD = {
     .doc = "What one launch takes; zero where the device does not say."};
 
 #define KL_RECORD kl_verdict
-static const kl_field VERDICT_FIELDS[] = {
+static const kli_field VERDICT_FIELDS[] = {
 #define KL_DEF_VERDICT KL_ROW
 #include <klineage/gate.def>
     KL_ROWS_END};
@@ -134,12 +134,12 @@ const kl_record KL_VERDICT = {.name = "verdict",
 
 /* The receipt covers what was found, not whether it was read back from a journal. */
 json_t *kl_verdict_json(const kl_verdict *v) {
-    json_t *o = kl_record_json(&KL_VERDICT, v);
+    json_t *o = kli_record_json(&KL_VERDICT, v);
     if (v->journaled && v->receipt[0]) return o;
     kl_arena *a = kl_arena_new();
     json_object_del(o, "receipt");
     json_object_del(o, "journaled");
-    const kl_hash receipt = kl_hash_of(kl_json_dump(a, o, false));
+    const kl_hash receipt = kli_hash_of(kli_json_dump(a, o, false));
     kl_arena_free(a);
     json_object_set_new(o, "receipt", json_string(receipt.hex));
     json_object_set_new(o, "journaled", json_boolean(v->journaled));
@@ -149,9 +149,9 @@ json_t *kl_verdict_json(const kl_verdict *v) {
 kl_err kl_verdict_parse(kl_verdict *out, kl_arena *a, kl_str json, kl_str name, kl_error *e) {
     json_t *o;
     *out = (kl_verdict){0};
-    kl_err err = kl_json_parse(&o, json, name, e);
+    kl_err err = kli_json_parse(&o, json, name, e);
     if (err) return err;
-    err = kl_record_read(out, &KL_VERDICT, a, o, name, e);
+    err = kli_record_read(out, &KL_VERDICT, a, o, name, e);
     if (!err && (out->outcome == VERDICT_DEFAULTS.outcome || out->stage == VERDICT_DEFAULTS.stage))
         err = kl_fail(e, KL_EPARSE, name.ptr, "a verdict without an outcome or a stage");
     if (err)
@@ -162,10 +162,11 @@ kl_err kl_verdict_parse(kl_verdict *out, kl_arena *a, kl_str json, kl_str name, 
     return err;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------------ */
+/* ---- for people -------------------------------------------------------------------------- */
 
-/* Text that a source or another host may have had a hand in: control characters must not reach a terminal. */
-static void add_plain(kl_buf *b, kl_str s) {
+/* Text that a source or another host may have had a hand in: control characters must not reach a
+ * terminal. */
+static void verdict_add_plain(kl_buf *b, kl_str s) {
     for (size_t i = 0; i < s.len; i++) {
         const char c = s.ptr[i];
         const bool plain = (unsigned char)c >= 0x20 ? c != 0x7f : c == '\n' || c == '\t';
@@ -173,7 +174,7 @@ static void add_plain(kl_buf *b, kl_str s) {
     }
 }
 
-static const char *paint(bool colour, const char *code) { return colour ? code : ""; }
+static const char *verdict_paint(bool colour, const char *code) { return colour ? code : ""; }
 
 static void duration(kl_buf *b, double ns) {
     if (ns < 1e3)
@@ -189,17 +190,18 @@ static void duration(kl_buf *b, double ns) {
 static void render_comparison(kl_buf *b, const kl_comparison *m) {
     kl_buf_printf(b, "  vs %.*s ", KL_STR_ARG(m->baseline));
     duration(b, m->baseline_ns);
-    kl_buf_printf(b, ": %.4gx [%.4g, %.4g] %s", m->ratio, m->low, m->high, kl_call_name(m->call));
+    kl_buf_printf(b, ": %.4gx [%.4g, %.4g] %s", m->ratio, m->low, m->high,
+                  kl_decision_name(m->call));
     kl_buf_printf(b, "  (%d pairs", m->pairs);
     if (m->left_out) kl_buf_printf(b, ", %d left out", m->left_out);
-    if (m->controls || m->floor > 0) kl_buf_printf(b, ", A/A noise %.2f %%", 100 * m->floor);
+    if (m->controls || m->noise > 0) kl_buf_printf(b, ", A/A noise %.2f %%", 100 * m->noise);
     kl_buf_printf(b, "%s)\n", m->stable ? "" : ", not stable");
 }
 
 /* What to type after a measurement that told too little. */
 static void render_next(kl_buf *b, const kl_verdict *v) {
     const bool busy = !v->n_comparisons || kl_comparison_busy(&v->comparisons[0]);
-    if (v->outcome != KL_UNSTABLE) return;
+    if (v->outcome != KL_OUTCOME_UNSTABLE) return;
     kl_buf_printf(b, "  next: klineage gate %.*s %.*s%s%.*s%s%s\n", KL_STR_ARG(v->task),
                   KL_STR_ARG(v->kernel_path), v->workload.len ? " --workload " : "",
                   KL_STR_ARG(v->workload), busy ? " --wait-quiet" : " --check-only",
@@ -228,8 +230,10 @@ static void render_worst(kl_buf *b, const kl_verdict *v) {
 
 void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour) {
     kl_buf text = {0};
-    kl_buf_printf(out, "%s%s%s", paint(colour, v->outcome == KL_PASS ? "\033[1;32m" : "\033[1;31m"),
-                  kl_outcome_name(v->outcome), paint(colour, "\033[0m"));
+    kl_buf_printf(
+        out, "%s%s%s",
+        verdict_paint(colour, v->outcome == KL_OUTCOME_PASS ? "\033[1;32m" : "\033[1;31m"),
+        kl_outcome_name(v->outcome), verdict_paint(colour, "\033[0m"));
     kl_buf_printf(&text, "  %.*s  %.*s%s%.*s", KL_STR_ARG(v->kernel_path), KL_STR_ARG(v->task),
                   v->workload.len ? "  " : "", KL_STR_ARG(v->workload));
     if (v->platform.len) kl_buf_printf(&text, "  assurance %c", v->assurance ? v->assurance : 'C');
@@ -254,14 +258,14 @@ void kl_verdict_render(const kl_verdict *v, kl_buf *out, bool colour) {
         kl_buf_printf(&text, "  on %.*s (%.*s), %.2f s in all, %.0f ms beyond compile and runs\n",
                       KL_STR_ARG(v->device), KL_STR_ARG(v->platform), (double)v->total_ns * 1e-9,
                       (double)v->overhead_ns * 1e-6);
-    add_plain(out, kl_buf_str(&text));
+    verdict_add_plain(out, kl_buf_str(&text));
     kl_buf_fini(&text);
 }
 
 void kl_verdict_refused(kl_verdict *out, kl_arena *a, const kl_task *t, const char *path,
                         const kl_error *why) {
     kl_buf b = {0};
-    *out = (kl_verdict){.outcome = KL_REFUSED,
+    *out = (kl_verdict){.outcome = KL_OUTCOME_REFUSED,
                         .stage = KL_STAGE_PARSE,
                         .assurance = 'C',
                         .kernel_path = kl_arena_copy(a, kl_str_of(path))};

@@ -1,4 +1,5 @@
-/* verdict_test.c - a verdict survives its JSON, and what is no verdict is said to be none.  SPDX-License-Identifier: Apache-2.0 */
+/* verdict_test.c - a verdict survives its JSON, and what is no verdict is said to be none.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/test.h"
@@ -30,11 +31,12 @@ static kl_check_result CHECKS[] = {
      .got = NAN,
      .expected = -1.5},
 };
-static kl_feature FEATURES[] = {{KL_S("fma"), 12}, {KL_S("vector_bits"), 256}, {KL_S("share"), 0.1}};
+static kl_feature FEATURES[] = {
+    {KL_S("fma"), 12}, {KL_S("vector_bits"), 256}, {KL_S("share"), 0.1}};
 
 /* Every field that JSON carries holds something of its own. */
 static kl_verdict full(void) {
-    kl_verdict v = {.outcome = KL_WRONG,
+    kl_verdict v = {.outcome = KL_OUTCOME_WRONG,
                     .stage = KL_STAGE_REAL,
                     .why = KL_S("y[0,12] is nan"),
                     .detail = KL_S("line 1\nline 2"),
@@ -54,7 +56,7 @@ static kl_verdict full(void) {
                     .checks = CHECKS,
                     .n_checks = 2,
                     .median_ns = 123456,
-                    .floor_ns = 99,
+                    .roofline_ns = 99,
                     .method = KL_S("batches"),
                     .cache_cold = true,
                     .n_sets = 3,
@@ -73,18 +75,18 @@ static kl_verdict full(void) {
                                                        .ratio = 1.05,
                                                        .low = 1.04,
                                                        .high = 1.06,
-                                                       .floor = 0.001,
+                                                       .noise = 0.001,
                                                        .aa_low = 0.999,
                                                        .aa_high = 1.001,
                                                        .pairs = 30,
                                                        .controls = 15,
                                                        .left_out = 4,
                                                        .handshake = 0.0005,
-                                                       .call = KL_FASTER,
+                                                       .call = KL_DECISION_FASTER,
                                                        .stable = true,
                                                        .bimodal = true};
-    v.resources[v.n_resources++] =
-        (kl_resources){.registers = 255, .static_smem = 1, .local_bytes = 2, .max_threads = UINT32_MAX};
+    v.resources[v.n_resources++] = (kl_resources){
+        .registers = 255, .static_smem = 1, .local_bytes = 2, .max_threads = UINT32_MAX};
     v.degradations[v.n_degradations++] = KL_S("no landlock on this machine");
     v.stages[v.n_stages].name = KL_S("compile");
     v.stages[v.n_stages++].ns = 42;
@@ -93,14 +95,14 @@ static kl_verdict full(void) {
 
 static kl_str dumped(kl_arena *a, const kl_verdict *v) {
     json_t *o = kl_verdict_json(v);
-    const kl_str text = kl_json_dump(a, o, false);
+    const kl_str text = kli_json_dump(a, o, false);
     json_decref(o);
     return text;
 }
 
 static kl_str receipt(kl_arena *a, const kl_verdict *v) {
     json_t *o = kl_verdict_json(v);
-    const kl_str text = kl_arena_copy(a, kl_json_text_or(o, "receipt", (kl_str){0}));
+    const kl_str text = kl_arena_copy(a, kli_json_text_or(o, "receipt", (kl_str){0}));
     json_decref(o);
     return text;
 }
@@ -118,15 +120,17 @@ static void test_gate_verdict__survives_its_json(void **state) {
     assert_int_equal(back.checks[0].seed, UINT64_MAX);
     assert_true(isnan(back.checks[1].got) && isinf(back.checks[1].rms_error));
     assert_int_equal(back.resources[0].max_threads, UINT32_MAX);
-    assert_int_equal(back.comparisons[0].call, KL_FASTER);
+    assert_int_equal(back.comparisons[0].call, KL_DECISION_FASTER);
     back.journaled = false; /* the one thing that reading changes */
     assert_str(dumped(a, &back), first.ptr);
     kl_arena_free(a);
 }
 
-/* What no shipped verdict has: fields that are younger than it, and what `tools/evidence` took away or wrote anew. */
+/* What no shipped verdict has: fields that are younger than it, and what `tools/evidence` took away
+ * or wrote anew. */
 static bool is_younger(const char *key) {
-    return !strcmp(key, "left_out") || !strcmp(key, "handshake") || !strcmp(key, "path") || !strcmp(key, "checks");
+    return !strcmp(key, "left_out") || !strcmp(key, "handshake") || !strcmp(key, "path") ||
+           !strcmp(key, "checks");
 }
 
 /* Every value of `was` is in `is`, written the same; `is` has nothing else. */
@@ -137,27 +141,33 @@ static void assert_written(kl_arena *a, const json_t *was, const json_t *is) {
     assert_int_equal(json_typeof(is), json_typeof(was));
     json_array_foreach((json_t *)was, i, value) assert_written(a, value, json_array_get(is, i));
     json_object_foreach((json_t *)was, key, value) {
-        if (!is_younger(key) && strcmp(key, "checks_passed") != 0) assert_written(a, value, json_object_get(is, key));
+        if (!is_younger(key) && strcmp(key, "checks_passed") != 0)
+            assert_written(a, value, json_object_get(is, key));
     }
-    json_object_foreach((json_t *)is, key, value) assert_true(is_younger(key) || json_object_get(was, key));
-    if (!json_is_object(was) && !json_is_array(was)) assert_str(kl_json_dump(a, is, false), kl_json_dump(a, was, false).ptr);
+    json_object_foreach((json_t *)is, key, value)
+        assert_true(is_younger(key) || json_object_get(was, key));
+    if (!json_is_object(was) && !json_is_array(was))
+        assert_str(kli_json_dump(a, is, false), kli_json_dump(a, was, false).ptr);
 }
 
 /* Verdicts that the library rests on, by several versions of the gate. */
 static void test_gate_verdict__shipped_ones_are_written_as_they_lie_there(void **state) {
-    static const char *const FILES[] = {"conv2d-c", "fmha-c", "gdn-c", "gemm-c", "gemm-cuda", "topk-c", "topk-cuda"};
+    static const char *const FILES[] = {"conv2d-c",  "fmha-c", "gdn-c",    "gemm-c",
+                                        "gemm-cuda", "topk-c", "topk-cuda"};
     int verdicts = 0;
     (void)state;
     for (size_t i = 0; i < KL_COUNT(FILES); i++) {
         kl_arena *a = kl_arena_new();
         kl_error e = {0};
         kl_str text;
-        const kl_str path = kl_arena_printf(a, KL_TEST_ROOT "/library/lineages/%s.evidence.jsonl", FILES[i]);
-        assert_ok(kl_fs_read(&text, a, path.ptr, KL_MAX_JSON_BYTES, &e));
-        for (char *line = strtok((char *)text.ptr, "\n"); line; line = strtok(NULL, "\n"), verdicts++) {
+        const kl_str path =
+            kl_arena_printf(a, KL_TEST_ROOT "/library/lineages/%s.evidence.jsonl", FILES[i]);
+        assert_ok(kli_fs_read(&text, a, path.ptr, KL_MAX_JSON_BYTES, &e));
+        for (char *line = strtok((char *)text.ptr, "\n"); line;
+             line = strtok(NULL, "\n"), verdicts++) {
             kl_verdict v;
             json_t *row = json_loads(line, 0, NULL), *was = json_object_get(row, "verdict");
-            assert_ok(kl_verdict_parse(&v, a, kl_json_dump(a, was, false), KL_S("evidence"), &e));
+            assert_ok(kl_verdict_parse(&v, a, kli_json_dump(a, was, false), KL_S("evidence"), &e));
             json_t *is = kl_verdict_json(&v);
             assert_written(a, was, is);
             json_decref(is);
@@ -174,10 +184,11 @@ static void test_gate_verdict__one_without_younger_fields_is_read(void **state) 
     kl_arena *a = kl_arena_new();
     kl_error e = {0};
     kl_verdict v = full(), back;
-    json_t *o = kl_verdict_json(&v), *vs = json_array_get(json_object_get(json_object_get(o, "time"), "vs"), 0);
+    json_t *o = kl_verdict_json(&v),
+           *vs = json_array_get(json_object_get(json_object_get(o, "time"), "vs"), 0);
     assert_int_equal(json_object_del(vs, "left_out"), 0);
     assert_int_equal(json_object_del(vs, "handshake"), 0);
-    assert_ok(kl_verdict_parse(&back, a, kl_json_dump(a, o, false), KL_S("old.json"), &e));
+    assert_ok(kl_verdict_parse(&back, a, kli_json_dump(a, o, false), KL_S("old.json"), &e));
     assert_int_equal(back.comparisons[0].left_out, 0);
     assert_int_equal(back.comparisons[0].pairs, 30);
     json_decref(o);
@@ -196,13 +207,14 @@ static void test_gate_verdict__an_unstable_one_says_what_to_type(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_verdict v = full();
-    v.outcome = KL_UNSTABLE;
-    v.comparisons[0].floor = 0.216;
-    assert_contains(shown(a, &v).ptr, "1.05x [1.04, 1.06] faster  (30 pairs, 4 left out, A/A noise 21.60 %)");
+    v.outcome = KL_OUTCOME_UNSTABLE;
+    v.comparisons[0].noise = 0.216;
+    assert_contains(shown(a, &v).ptr,
+                    "1.05x [1.04, 1.06] faster  (30 pairs, 4 left out, A/A noise 21.60 %)");
     assert_contains(shown(a, &v).ptr, "next: klineage gate gemm k.c --workload M=64 --wait-quiet");
-    v.comparisons[0].floor = 0.004; /* the machine is quiet: waiting would change nothing */
+    v.comparisons[0].noise = 0.004; /* the machine is quiet: waiting would change nothing */
     assert_contains(shown(a, &v).ptr, "next: klineage gate gemm k.c --workload M=64 --check-only");
-    v.outcome = KL_PASS;
+    v.outcome = KL_OUTCOME_PASS;
     assert_null(strstr(shown(a, &v).ptr, "next:"));
     kl_arena_free(a);
 }
@@ -229,7 +241,7 @@ static void test_gate_verdict__receipt_covers_the_findings(void **state) {
     v.comparisons[0].ratio = 1.0500001;
     assert_false(kl_str_eq(receipt(a, &v), before));
     v = full();
-    v.outcome = KL_PASS;
+    v.outcome = KL_OUTCOME_PASS;
     assert_false(kl_str_eq(receipt(a, &v), before));
     v = full();
     v.seed++;
@@ -256,10 +268,12 @@ static void test_gate_verdict__exit_codes_tell_outcomes_apart(void **state) {
     const struct {
         kl_outcome outcome;
         int code;
-    } rows[] = {{KL_PASS, 0}, {KL_NO_COMPILE, 3}, {KL_WRONG, 4},     {KL_CHEAT, 6},
-                {KL_HANG, 5}, {KL_CRASH, 9},      {KL_UNSTABLE, 14}, {KL_REFUSED, 10}};
+    } rows[] = {{KL_OUTCOME_PASS, 0},      {KL_OUTCOME_NO_COMPILE, 3}, {KL_OUTCOME_WRONG, 4},
+                {KL_OUTCOME_CHEAT, 6},     {KL_OUTCOME_HANG, 5},       {KL_OUTCOME_CRASH, 9},
+                {KL_OUTCOME_UNSTABLE, 14}, {KL_OUTCOME_REFUSED, 10}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
-        assert_int_equal(kl_verdict_exit_code(&(kl_verdict){.outcome = rows[i].outcome}), rows[i].code);
+        assert_int_equal(kl_verdict_exit_code(&(kl_verdict){.outcome = rows[i].outcome}),
+                         rows[i].code);
 }
 
 static void test_gate_verdict__refusal_shows_the_place(void **state) {
@@ -268,10 +282,11 @@ static void test_gate_verdict__refusal_shows_the_place(void **state) {
     kl_error e = {0};
     kl_buf text = {0};
     kl_verdict v;
-    kl_fail_at(&e, KL_EPARSE, KL_S("k.c"), KL_S("//! launch f gird(1)"), 13, "unknown clause 'gird'");
+    kl_fail_at(&e, KL_EPARSE, KL_S("k.c"), KL_S("//! launch f gird(1)"), 13,
+               "unknown clause 'gird'");
     kl_verdict_refused(&v, a, NULL, "k.c", &e);
     kl_verdict_render(&v, &text, false);
-    assert_int_equal(v.outcome, KL_REFUSED);
+    assert_int_equal(v.outcome, KL_OUTCOME_REFUSED);
     assert_contains(text.ptr, "refused  k.c");
     assert_contains(text.ptr, "parse: unknown clause 'gird'");
     assert_contains(text.ptr, "^");
@@ -288,7 +303,8 @@ static void test_gate_verdict__no_control_character_reaches_a_terminal(void **st
     v.why = KL_S("error: \033]0;title\007");
     v.detail = KL_S("k.c:1: \r\033[1A hidden");
     kl_verdict_render(&v, &text, false);
-    for (size_t i = 0; i < text.len; i++) assert_true(text.ptr[i] == '\n' || (unsigned char)text.ptr[i] >= 0x20);
+    for (size_t i = 0; i < text.len; i++)
+        assert_true(text.ptr[i] == '\n' || (unsigned char)text.ptr[i] >= 0x20);
     kl_buf_fini(&text);
     kl_verdict_render(&v, &text, true); /* our own colour stays */
     assert_contains(text.ptr, "\033[1;31mwrong\033[0m");
@@ -299,8 +315,9 @@ static void test_gate_verdict__an_exact_output_is_not_the_tightest(void **state)
     (void)state;
     kl_buf text = {0};
     kl_verdict v = full();
-    kl_check_result checks[] = {{.output = KL_S("index"), .ok = true},
-                                {.output = KL_S("value"), .ok = true, .rms_error = 1e-7, .budget = 1e-6}};
+    kl_check_result checks[] = {
+        {.output = KL_S("index"), .ok = true},
+        {.output = KL_S("value"), .ok = true, .rms_error = 1e-7, .budget = 1e-6}};
     v.checks = checks;
     kl_verdict_render(&v, &text, false);
     assert_contains(text.ptr, "value)");
@@ -309,17 +326,18 @@ static void test_gate_verdict__an_exact_output_is_not_the_tightest(void **state)
 
 static void test_gate_verdict__garbage_is_refused(void **state) {
     (void)state;
-    static const char *const bad[] = {"",
-                                      "[]",
-                                      "1",
-                                      "null",
-                                      "{}",
-                                      "{\"outcome\":\"pass\"}",
-                                      "{\"outcome\":1,\"stage\":\"done\",\"version\":1}",
-                                      "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":2}",
-                                      "{\"outcome\":\"great\",\"stage\":\"done\",\"version\":1}",
-                                      "{\"outcome\":\"pass\",\"stage\":\"nowhere\",\"version\":1}",
-                                      "{\"outcome\":\"pass\",\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1}"};
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "1",
+        "null",
+        "{}",
+        "{\"outcome\":\"pass\"}",
+        "{\"outcome\":1,\"stage\":\"done\",\"version\":1}",
+        "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":2}",
+        "{\"outcome\":\"great\",\"stage\":\"done\",\"version\":1}",
+        "{\"outcome\":\"pass\",\"stage\":\"nowhere\",\"version\":1}",
+        "{\"outcome\":\"pass\",\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1}"};
     kl_arena *a = kl_arena_new();
     kl_verdict v;
     for (size_t i = 0; i < KL_COUNT(bad); i++) {
@@ -332,19 +350,21 @@ static void test_gate_verdict__garbage_is_refused(void **state) {
 
 static void test_gate_verdict__wrong_types_inside_are_harmless(void **state) {
     (void)state;
-    static const char *const odd[] = {"1",    "\"x\"", "[]", "[1, [], {}]", "{}", "{\"vs\": [0, {}], \"a\": \"NaN\"}",
-                                      "null", "true"};
-    static const char *const keys[] = {"checks",    "time",      "features", "resources", "degradations",
-                                       "stages_ns", "task",      "kernel",   "platform",  "seed",
-                                       "receipt",   "assurance", "why",      "total_ns"};
+    static const char *const odd[] = {"1",           "\"x\"", "[]",
+                                      "[1, [], {}]", "{}",    "{\"vs\": [0, {}], \"a\": \"NaN\"}",
+                                      "null",        "true"};
+    static const char *const keys[] = {
+        "checks", "time",     "features", "resources", "degradations", "stages_ns", "task",
+        "kernel", "platform", "seed",     "receipt",   "assurance",    "why",       "total_ns"};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(odd); i++)
         for (size_t k = 0; k < KL_COUNT(keys); k++) {
             kl_error e = {0};
             kl_verdict v;
             kl_buf text = {0};
-            const kl_str json = kl_arena_printf(a, "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1,\"%s\":%s}",
-                                                keys[k], odd[i]);
+            const kl_str json = kl_arena_printf(
+                a, "{\"outcome\":\"pass\",\"stage\":\"done\",\"version\":1,\"%s\":%s}", keys[k],
+                odd[i]);
             assert_ok(kl_verdict_parse(&v, a, json, KL_S("v.json"), &e));
             kl_verdict_render(&v, &text, false);
             assert_int_equal(v.assurance, 'C');
@@ -361,7 +381,8 @@ static void test_gate_verdict__every_cut_is_noticed(void **state) {
     for (size_t n = 0; n < whole.len; n++) {
         kl_error e = {0};
         kl_verdict back;
-        assert_err(KL_EPARSE, kl_verdict_parse(&back, a, (kl_str){whole.ptr, n}, KL_S("v.json"), &e));
+        assert_err(KL_EPARSE,
+                   kl_verdict_parse(&back, a, (kl_str){whole.ptr, n}, KL_S("v.json"), &e));
     }
     kl_arena_free(a);
 }

@@ -90,7 +90,7 @@ static void test_plan_complete__one_launch_may_become_several(void **state) {
 #define MAP(dims, strides)                                                                         \
     "{\"version\": 1, \"tensormaps\": [{\"tensor\": \"A\", \"dims\": " dims                        \
     ", \"strides\": " strides ", \"box\": [64, 8], \"swizzle\": 128, \"l2\": 128}], "              \
-                              "\"launches\": [{\"args\": [{\"tensormap\": 0}]}]}"
+    "\"launches\": [{\"args\": [{\"tensormap\": 0}]}]}"
 
 static void test_plan_complete__descriptors_stay_inside_their_tensor(void **state) {
     (void)state;

@@ -5,9 +5,10 @@
 #include "kernel_impl.h"
 
 static const char *const macros[KL_DTYPE_END] = {
-    [KL_F64] = "KL_F64",       [KL_F32] = "KL_F32", [KL_F16] = "KL_F16", [KL_BF16] = "KL_BF16",
-    [KL_F8E4M3] = "KL_F8E4M3", [KL_F8E5M2] = "KL_F8E5M2", [KL_I64] = "KL_I64", [KL_I32] = "KL_I32",
-    [KL_I16] = "KL_I16",       [KL_I8] = "KL_I8",   [KL_U8] = "KL_U8",   [KL_BOOL] = "KL_BOOL",
+    [KL_F64] = "KL_F64",   [KL_F32] = "KL_F32",       [KL_F16] = "KL_F16",
+    [KL_BF16] = "KL_BF16", [KL_F8E4M3] = "KL_F8E4M3", [KL_F8E5M2] = "KL_F8E5M2",
+    [KL_I64] = "KL_I64",   [KL_I32] = "KL_I32",       [KL_I16] = "KL_I16",
+    [KL_I8] = "KL_I8",     [KL_U8] = "KL_U8",         [KL_BOOL] = "KL_BOOL",
 };
 
 typedef struct {
@@ -17,22 +18,23 @@ typedef struct {
 } flag_list;
 
 /* Names that are no C identifier (a foreign data set may have them) get no macro. */
-static void define(flag_list *l, const char *prefix, kl_str name, const char *value)
-{
+static void define(flag_list *l, const char *prefix, kl_str name, const char *value) {
     if (!kli_is_name(name)) return;
-    l->flags[l->n++] = kl_arena_printf(l->arena, "-D%s%.*s=%s", prefix, KL_STR_ARG(name), value).ptr;
+    l->flags[l->n++] =
+        kl_arena_printf(l->arena, "-D%s%.*s=%s", prefix, KL_STR_ARG(name), value).ptr;
 }
 
-static void define_int(flag_list *l, kl_str name, int64_t value)
-{
+static void define_int(flag_list *l, kl_str name, int64_t value) {
     define(l, "KL_", name, kl_arena_printf(l->arena, "%lld", (long long)value).ptr);
 }
 
-const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w)
-{
+const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t,
+                               const kl_workload *w) {
     flag_list l = {.arena = a};
-    l.flags = KL_ARRAY(a, const char *, KL_DTYPE_END + 2 * KL_MAX_TENSORS + KL_MAX_PARAMS + KL_MAX_AXES + 1);
-    for (int d = 1; d < KL_DTYPE_END; d++) l.flags[l.n++] = kl_arena_printf(a, "-D%s=%d", macros[d], d).ptr;
+    l.flags = KL_ARRAY(a, const char *,
+                       KL_DTYPE_END + 2 * KL_MAX_TENSORS + KL_MAX_PARAMS + KL_MAX_AXES + 1);
+    for (int d = 1; d < KL_DTYPE_END; d++)
+        l.flags[l.n++] = kl_arena_printf(a, "-D%s=%d", macros[d], d).ptr;
     for (int i = 0; i < t->n_tensors; i++) {
         kl_dtype d = kli_tensor_dtype(k, t, w, i);
         KL_ASSERT(d > 0 && d < KL_DTYPE_END);

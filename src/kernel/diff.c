@@ -1,12 +1,14 @@
 /* diff.c - what one kernel changed against another, as a unified diff for people and for models.
  *
- * Two parts: the directives, then the rest of the source; most edits touch one of them.  Params whose value was chosen
- * from outside (`--param`) appear among the directives as "chosen" lines, since the file does not show them.
- * Line numbers are those of the files.  The result is for reading; `patch` is not meant to apply it.
+ * Two parts: the directives, then the rest of the source; most edits touch one of them.  Params
+ * whose value was chosen from outside (`--param`) appear among the directives as "chosen" lines,
+ * since the file does not show them. Line numbers are those of the files.  The result is for
+ * reading; `patch` is not meant to apply it.
  *
- * Source of the method: E. Myers, "An O(ND) difference algorithm and its variations", the greedy form with its trace
- * kept.  Time and memory grow with the square of the number of changed lines, so beyond MAX_EDITS of them the part
- * between the common beginning and end counts as replaced as a whole.  SPDX-License-Identifier: Apache-2.0 */
+ * Source of the method: E. Myers, "An O(ND) difference algorithm and its variations", the greedy
+ * form with its trace kept.  Time and memory grow with the square of the number of changed lines,
+ * so beyond MAX_EDITS of them the part between the common beginning and end counts as replaced as a
+ * whole.  SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
 #include "base/hash.h"
@@ -29,7 +31,8 @@ typedef struct {
     int n;
 } diff_text;
 
-/* One row of the result: ' ' both, '-' only old, '+' only new.  The indices say where both texts stand at this row. */
+/* One row of the result: ' ' both, '-' only old, '+' only new.  The indices say where both texts
+ * stand at this row. */
 typedef struct {
     char kind;
     int old_index, new_index;
@@ -45,14 +48,15 @@ static bool same_line(const diff_line *a, const diff_line *b) {
     return a->hash == b->hash && kl_str_eq(a->text, b->text);
 }
 
-/* ---- shortest edit script --------------------------------------------------------------------------------- */
+/* ---- shortest edit script ---------------------------------------------------------------- */
 
 typedef struct {
     diff_text a, b;
     int *trace[MAX_EDITS + 1]; /* trace[d][k + d]: furthest x on diagonal k = x - y after d edits */
 } edit_search;
 
-/* The diagonal from which diagonal `k` is best reached by edit `d`: k + 1 inserts a line, k - 1 deletes one. */
+/* The diagonal from which diagonal `k` is best reached by edit `d`: k + 1 inserts a line, k - 1
+ * deletes one. */
 static int came_from(const edit_search *s, int d, int k) {
     const int *before = s->trace[d - 1] + (d - 1);
     return k == -d || (k != d && before[k - 1] < before[k + 1]) ? k + 1 : k - 1;
@@ -79,7 +83,8 @@ static int find_edits(edit_search *s) {
     return -1;
 }
 
-/* Rows in reverse order, from the end of both texts to their beginning; `base` is added to every index. */
+/* Rows in reverse order, from the end of both texts to their beginning; `base` is added to every
+ * index. */
 static int walk_back(const edit_search *s, int edits, int base, diff_row *rows) {
     int x = s->a.n, y = s->b.n, n = 0;
     for (int d = edits; d >= 0; d--) {
@@ -117,9 +122,13 @@ static int diff_middle(diff_text a, diff_text b, int base, diff_row *rows) {
 static void diff_texts(diff_script *out, kl_arena *arena, diff_text a, diff_text b) {
     int head = 0, tail = 0;
     while (head < a.n && head < b.n && same_line(&a.at[head], &b.at[head])) head++;
-    while (tail < a.n - head && tail < b.n - head && same_line(&a.at[a.n - 1 - tail], &b.at[b.n - 1 - tail])) tail++;
-    diff_text middle_a = {a.at + head, a.n - head - tail}, middle_b = {b.at + head, b.n - head - tail};
-    *out = (diff_script){.old_text = a, .new_text = b, .rows = KL_ARRAY(arena, diff_row, a.n + b.n + 1)};
+    while (tail < a.n - head && tail < b.n - head &&
+           same_line(&a.at[a.n - 1 - tail], &b.at[b.n - 1 - tail]))
+        tail++;
+    diff_text middle_a = {a.at + head, a.n - head - tail},
+              middle_b = {b.at + head, b.n - head - tail};
+    *out = (diff_script){
+        .old_text = a, .new_text = b, .rows = KL_ARRAY(arena, diff_row, a.n + b.n + 1)};
     diff_row *rows = out->rows;
     for (int i = 0; i < head; i++) rows[out->n_rows++] = (diff_row){' ', i, i};
     int n = diff_middle(middle_a, middle_b, head, rows + head);
@@ -132,9 +141,10 @@ static void diff_texts(diff_script *out, kl_arena *arena, diff_text a, diff_text
     for (int i = tail; i > 0; i--) rows[out->n_rows++] = (diff_row){' ', a.n - i, b.n - i};
 }
 
-/* ---- output ----------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------ */
 
-/* First line number of a hunk: of the line it begins with, or of the line before when it holds none of this text. */
+/* First line number of a hunk: of the line it begins with, or of the line before when it holds none
+ * of this text. */
 static int hunk_start(diff_text t, int index, int count) {
     if (count > 0) return t.at[index].number;
     return index > 0 ? t.at[index - 1].number : 0;
@@ -146,18 +156,21 @@ static void print_hunk(kl_buf *out, const diff_script *s, int from, int to, cons
         old_count += s->rows[i].kind != '+';
         new_count += s->rows[i].kind != '-';
     }
-    kl_buf_printf(out, "@@ -%d,%d +%d,%d @@%s\n", hunk_start(s->old_text, s->rows[from].old_index, old_count),
-                  old_count, hunk_start(s->new_text, s->rows[from].new_index, new_count), new_count, heading);
+    kl_buf_printf(out, "@@ -%d,%d +%d,%d @@%s\n",
+                  hunk_start(s->old_text, s->rows[from].old_index, old_count), old_count,
+                  hunk_start(s->new_text, s->rows[from].new_index, new_count), new_count, heading);
     for (int i = from; i < to; i++) {
         const diff_row *row = &s->rows[i];
-        const diff_line *line = row->kind == '+' ? &s->new_text.at[row->new_index] : &s->old_text.at[row->old_index];
+        const diff_line *line =
+            row->kind == '+' ? &s->new_text.at[row->new_index] : &s->old_text.at[row->old_index];
         kl_buf_add(out, (kl_str){&row->kind, 1});
         kl_buf_add(out, line->text);
         kl_buf_add(out, KL_S("\n"));
     }
 }
 
-/* End of the hunk whose first change is row `i`: changes with at most 2 * CONTEXT equal rows between them. */
+/* End of the hunk whose first change is row `i`: changes with at most 2 * CONTEXT equal rows
+ * between them. */
 static int hunk_end(const diff_script *s, int i) {
     int last = i;
     for (int j = i; j < s->n_rows && j - last <= 2 * CONTEXT + 1; j++)
@@ -174,10 +187,10 @@ static void print_script(kl_buf *out, const diff_script *s, const char *heading)
     }
 }
 
-/* ---- the two parts of a kernel ---------------------------------------------------------------------------- */
+/* ---- the two parts of a kernel ----------------------------------------------------------- */
 
-static diff_line line_of(kl_str text, int number) {
-    return (diff_line){text, kl_hash_bulk(text.ptr, text.len), number};
+static diff_line diff_line_of(kl_str text, int number) {
+    return (diff_line){text, kli_hash_bulk(text.ptr, text.len), number};
 }
 
 /* A value that came from outside stands in no line of the file; values[0] is the declared one. */
@@ -185,8 +198,9 @@ static void add_chosen(kl_arena *a, const kl_kernel *k, diff_line *lines, int *n
     for (int i = 0; i < k->n_params; i++) {
         const kl_param *p = &k->params[i];
         if (p->value == p->values[0]) continue;
-        kl_str text = kl_arena_printf(a, "chosen %.*s = %lld", KL_STR_ARG(p->name), (long long)p->value);
-        lines[(*n)++] = line_of(text, kli_line_number(k->source, p->offset));
+        kl_str text =
+            kl_arena_printf(a, "chosen %.*s = %lld", KL_STR_ARG(p->name), (long long)p->value);
+        lines[(*n)++] = diff_line_of(text, kli_line_number(k->source, p->offset));
     }
 }
 
@@ -203,7 +217,8 @@ static diff_text part_of(kl_arena *a, const kl_kernel *k, const kli_scan *scan, 
         number++;
         while (directive < scan->n_lines && scan->lines[directive].next <= pos) directive++;
         bool inside = directive < scan->n_lines && pos >= scan->lines[directive].begin;
-        if (inside == directives) lines[n++] = line_of((kl_str){source.ptr + pos, end - pos}, number);
+        if (inside == directives)
+            lines[n++] = diff_line_of((kl_str){source.ptr + pos, end - pos}, number);
         pos = end + 1;
     }
     if (directives) add_chosen(a, k, lines, &n);
@@ -214,16 +229,19 @@ kl_str kl_kernel_diff(kl_arena *a, const kl_kernel *from, const kl_kernel *to) {
     kli_scan *old_scan = KL_NEW(a, kli_scan), *new_scan = KL_NEW(a, kli_scan);
     diff_script directives, rest;
     kl_buf body = {0};
-    /* What was parsed was scanned without an error; a text that was refused may be compared all the same, or cannot be. */
-    if (kli_scan_source(old_scan, a, from, kl_ignored()) || kli_scan_source(new_scan, a, to, kl_ignored())) return (kl_str){0};
+    /* What was parsed was scanned without an error; a text that was refused may be compared all the
+     * same, or cannot be. */
+    if (kli_scan_source(old_scan, a, from, kl_ignored()) ||
+        kli_scan_source(new_scan, a, to, kl_ignored()))
+        return (kl_str){0};
     diff_texts(&directives, a, part_of(a, from, old_scan, true), part_of(a, to, new_scan, true));
     diff_texts(&rest, a, part_of(a, from, old_scan, false), part_of(a, to, new_scan, false));
     print_script(&body, &directives, " directives");
     print_script(&body, &rest, "");
     kl_str text = {0};
     if (body.len)
-        text = kl_arena_printf(a, "--- %.*s\n+++ %.*s\n%.*s", KL_STR_ARG(from->path), KL_STR_ARG(to->path),
-                               KL_STR_ARG(kl_buf_str(&body)));
+        text = kl_arena_printf(a, "--- %.*s\n+++ %.*s\n%.*s", KL_STR_ARG(from->path),
+                               KL_STR_ARG(to->path), KL_STR_ARG(kl_buf_str(&body)));
     kl_buf_fini(&body);
     return text;
 }

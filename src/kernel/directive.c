@@ -1,9 +1,10 @@
-/* directive.c - the grammar of directive lines: one function per directive, its production above it.
+/* directive.c - the grammar of directive lines: one function per directive, its production above
+ * it.
  *
- * A reader walks one directive's text and fills the kernel.  Every failure points at the byte that is wrong, and says
- * what would be right: read_one adds the directive's form to errors that have no better hint.  Expressions are only
- * checked for syntax here (names need a task: plan.c).  What a directive may contain is never a path.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A reader walks one directive's text and fills the kernel.  Every failure points at the byte that
+ * is wrong, and says what would be right: read_one adds the directive's form to errors that have no
+ * better hint.  Expressions are only checked for syntax here (names need a task: plan.c).  What a
+ * directive may contain is never a path. SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
 #include <float.h>
@@ -17,99 +18,99 @@ typedef struct {
     const char *pos, *end; /* in scan->clean */
     bool oracle, result_seen;
     kl_error *error;
-} reader;
+} directive_reader;
 
 typedef struct {
     const char *name, *form;
     bool own; /* not every surface has it: kl_surface_has_directive says which do */
-    kl_err (*read)(reader *r);
+    kl_err (*read)(directive_reader *r);
 } directive;
 
-/* ---- words ------------------------------------------------------------------------------------------------ */
+/* ---- words ------------------------------------------------------------------------------- */
 
-static size_t offset_of(const reader *r, const char *at)
-{
+static size_t directive_offset_of(const directive_reader *r, const char *at) {
     return (size_t)(at - r->scan->clean);
 }
 
-KL_PRINTF(4, 5) static kl_err fail(reader *r, kl_err code, const char *at, const char *fmt, ...)
-{
+KL_PRINTF(4, 5)
+static kl_err directive_fail(directive_reader *r, kl_err code, const char *at, const char *fmt,
+                             ...) {
     char text[512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return kl_fail_at(r->error, code, r->kernel->path, r->kernel->source, offset_of(r, at), "%s", text);
+    return kl_fail_at(r->error, code, r->kernel->path, r->kernel->source,
+                      directive_offset_of(r, at), "%s", text);
 }
 
 /* A slice of the source itself, so that it outlives the scan and shows where it stands. */
-static kl_str slice(const reader *r, const char *from, const char *to)
-{
-    return (kl_str){r->kernel->source.ptr + offset_of(r, from), (size_t)(to - from)};
+static kl_str slice(const directive_reader *r, const char *from, const char *to) {
+    return (kl_str){r->kernel->source.ptr + directive_offset_of(r, from), (size_t)(to - from)};
 }
 
-static void skip_space(reader *r)
-{
+static void directive_skip_space(directive_reader *r) {
     while (r->pos < r->end && kli_is_space(*r->pos)) r->pos++;
 }
 
-static bool take(reader *r, char c)
-{
-    skip_space(r);
+static bool directive_take(directive_reader *r, char c) {
+    directive_skip_space(r);
     if (r->pos == r->end || *r->pos != c) return false;
     r->pos++;
     return true;
 }
 
-static kl_err expect(reader *r, char c)
-{
-    if (take(r, c)) return KL_OK;
-    if (r->pos == r->end) return fail(r, KL_EPARSE, r->pos, "expected '%c' before the end of the directive", c);
-    return fail(r, KL_EPARSE, r->pos, "expected '%c', found '%s'", c, kli_show((kl_str){r->pos, 1}).text);
+static kl_err directive_expect(directive_reader *r, char c) {
+    if (directive_take(r, c)) return KL_OK;
+    if (r->pos == r->end)
+        return directive_fail(r, KL_EPARSE, r->pos, "expected '%c' before the end of the directive",
+                              c);
+    return directive_fail(r, KL_EPARSE, r->pos, "expected '%c', found '%s'", c,
+                          kli_show((kl_str){r->pos, 1}).text);
 }
 
-static kl_err read_name(reader *r, kl_str *out, const char *of_what)
-{
-    skip_space(r);
+static kl_err read_name(directive_reader *r, kl_str *out, const char *of_what) {
+    directive_skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && kli_is_name_part(*r->pos)) r->pos++;
     if (r->pos == start || !kli_is_name_start(*start))
-        return fail(r, KL_EPARSE, start, "expected the name of %s", of_what);
+        return directive_fail(r, KL_EPARSE, start, "expected the name of %s", of_what);
     if (r->pos - start >= KL_MAX_NAME)
-        return fail(r, KL_ELIMIT, start, "a name longer than %d characters", KL_MAX_NAME - 1);
+        return directive_fail(r, KL_ELIMIT, start, "a name longer than %d characters",
+                              KL_MAX_NAME - 1);
     *out = slice(r, start, r->pos);
     return KL_OK;
 }
 
-static kl_err read_int(reader *r, int64_t *out)
-{
-    skip_space(r);
+static kl_err read_int(directive_reader *r, int64_t *out) {
+    directive_skip_space(r);
     const char *start = r->pos;
-    while (r->pos < r->end && (kli_is_name_part(*r->pos) || *r->pos == '-' || *r->pos == '.')) r->pos++;
+    while (r->pos < r->end && (kli_is_name_part(*r->pos) || *r->pos == '-' || *r->pos == '.'))
+        r->pos++;
     kl_str word = {start, (size_t)(r->pos - start)};
     if (kli_parse_int(out, word)) return KL_OK;
-    if (word.len == 0) return fail(r, KL_EPARSE, start, "expected an integer");
-    return fail(r, KL_EPARSE, start, "'%s' is not a 64-bit integer", kli_show(word).text);
+    if (word.len == 0) return directive_fail(r, KL_EPARSE, start, "expected an integer");
+    return directive_fail(r, KL_EPARSE, start, "'%s' is not a 64-bit integer", kli_show(word).text);
 }
 
-static kl_err expect_end(reader *r)
-{
-    skip_space(r);
+static kl_err expect_end(directive_reader *r) {
+    directive_skip_space(r);
     if (r->pos == r->end) return KL_OK;
-    return fail(r, KL_EPARSE, r->pos, "unexpected text after the directive: '%s'",
-                kli_show((kl_str){r->pos, (size_t)(r->end - r->pos)}).text);
+    return directive_fail(r, KL_EPARSE, r->pos, "unexpected text after the directive: '%s'",
+                          kli_show((kl_str){r->pos, (size_t)(r->end - r->pos)}).text);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------- */
 
-/* Words of the expression language and of arguments; a param called so could not be told from them. */
-static const char *const reserved[] = {"cdiv",     "min",   "max", "pow2", "i64", "f32", "f64",  "local", "sms",
-                                       "smem_max", "cores", "and", "or",   "not", "if",  "else", "in",    "is"};
+/* Words of the expression language and of arguments; a param called so could not be told from them.
+ */
+static const char *const reserved[] = {"cdiv", "min",   "max", "pow2",     "i64",   "f32",
+                                       "f64",  "local", "sms", "smem_max", "cores", "and",
+                                       "or",   "not",   "if",  "else",     "in",    "is"};
 static const char *const reserved_macros[] = {"F64", "F32", "F16", "BF16", "F8E4M3", "F8E5M2",
                                               "I64", "I32", "I16", "I8",   "U8",     "BOOL"};
 
-static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found)
-{
+static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found) {
     int i = kli_param_index(k, name);
     if (i >= 0) return *found = k->params[i].name, true;
     if ((i = kli_let_index(k, name)) >= 0) return *found = k->lets[i].name, true;
@@ -119,51 +120,50 @@ static bool find_declared(const kl_kernel *k, kl_str name, kl_str *found)
 }
 
 /* Params become macros, and some of those names are taken: KL_F32, KL_DTYPE_<tensor>. */
-static bool is_own_macro(kl_str name)
-{
+static bool is_own_macro(kl_str name) {
     for (size_t i = 0; i < KL_COUNT(reserved_macros); i++)
         if (kl_str_eq(name, kl_str_of(reserved_macros[i]))) return true;
     return kl_str_starts(name, KL_S("DTYPE_"));
 }
 
-static kl_err refuse_reserved(reader *r, const char *at, kl_str name)
-{
+static kl_err refuse_reserved(directive_reader *r, const char *at, kl_str name) {
     bool taken = false;
-    for (size_t i = 0; i < KL_COUNT(reserved); i++) taken = taken || kl_str_eq(name, kl_str_of(reserved[i]));
+    for (size_t i = 0; i < KL_COUNT(reserved); i++)
+        taken = taken || kl_str_eq(name, kl_str_of(reserved[i]));
     if (!taken) return KL_OK;
-    kl_err err = fail(r, KL_EPARSE, at, "'%.*s' is a word of the directive language", KL_STR_ARG(name));
+    kl_err err = directive_fail(r, KL_EPARSE, at, "'%.*s' is a word of the directive language",
+                                KL_STR_ARG(name));
     kl_hint(r->error, "call it something else");
     return err;
 }
 
-/* Read the name that a directive declares: params, lets, buffers and tensormaps share one name space. */
-static kl_err read_new_name(reader *r, kl_str *out, const char *of_what)
-{
+/* Read the name that a directive declares: params, lets, buffers and tensormaps share one name
+ * space. */
+static kl_err read_new_name(directive_reader *r, kl_str *out, const char *of_what) {
     kl_err err = read_name(r, out, of_what);
     if (err) return err;
     const char *at = r->pos - out->len;
     kl_str first;
     if ((err = refuse_reserved(r, at, *out)) != KL_OK) return err;
     if (!find_declared(r->kernel, *out, &first)) return KL_OK;
-    err = fail(r, KL_EPARSE, at, "'%.*s' is declared twice", KL_STR_ARG(*out));
+    err = directive_fail(r, KL_EPARSE, at, "'%.*s' is declared twice", KL_STR_ARG(*out));
     size_t where = (size_t)(first.ptr - r->kernel->source.ptr);
-    kl_hint(r->error, "the first is on line %d; params, lets, buffers and tensormaps share one set of names",
+    kl_hint(r->error,
+            "the first is on line %d; params, lets, buffers and tensormaps share one set of names",
             kli_line_number(r->kernel->source, where));
     return err;
 }
 
-static kl_err refuse_full(reader *r, int have, int most, const char *plural)
-{
+static kl_err refuse_full(directive_reader *r, int have, int most, const char *plural) {
     if (have < most) return KL_OK;
-    kl_err err = fail(r, KL_ELIMIT, r->pos, "more than %d %s", most, plural);
+    kl_err err = directive_fail(r, KL_ELIMIT, r->pos, "more than %d %s", most, plural);
     kl_hint(r->error, "one kernel may have at most %d %s", most, plural);
     return err;
 }
 
-/* ---- expressions ------------------------------------------------------------------------------------------ */
+/* ---- expressions ------------------------------------------------------------------------- */
 
-static bool any_name(void *ctx, kl_str name, int64_t *value)
-{
+static bool any_name(void *ctx, kl_str name, int64_t *value) {
     (void)ctx;
     (void)name;
     *value = 1;
@@ -171,8 +171,7 @@ static bool any_name(void *ctx, kl_str name, int64_t *value)
 }
 
 /* Syntax only: with every name 1 a division by zero says nothing about real shapes. */
-static kl_err check_syntax(reader *r, const kl_expr *expr)
-{
+static kl_err check_syntax(directive_reader *r, const kl_expr *expr) {
     int64_t ignored;
     kl_err err = kl_expr_eval(&ignored, expr->text, any_name, NULL, r->error);
     if (err == KL_EPARSE || err == KL_ELIMIT) return kli_rebase(r->error, r->kernel, expr);
@@ -181,9 +180,8 @@ static kl_err check_syntax(reader *r, const kl_expr *expr)
 }
 
 /* Text up to a top-level ',' or `close`; to the end of the directive when `close` is 0. */
-static kl_err read_span(reader *r, char close, kl_expr *out)
-{
-    skip_space(r);
+static kl_err read_span(directive_reader *r, char close, kl_expr *out) {
+    directive_skip_space(r);
     const char *start = r->pos;
     int depth = 0;
     for (; r->pos < r->end; r->pos++) {
@@ -191,92 +189,91 @@ static kl_err read_span(reader *r, char close, kl_expr *out)
         depth += (*r->pos == '(') - (*r->pos == ')');
     }
     if (close && r->pos == r->end)
-        return fail(r, KL_EPARSE, r->end, "expected '%c' before the end of the directive", close);
+        return directive_fail(r, KL_EPARSE, r->end, "expected '%c' before the end of the directive",
+                              close);
     const char *stop = r->pos;
     while (stop > start && kli_is_space(stop[-1])) stop--;
-    *out = (kl_expr){{start, (size_t)(stop - start)}, offset_of(r, start)};
-    return stop > start ? KL_OK : fail(r, KL_EPARSE, start, "expected an expression");
+    *out = (kl_expr){{start, (size_t)(stop - start)}, directive_offset_of(r, start)};
+    return stop > start ? KL_OK : directive_fail(r, KL_EPARSE, start, "expected an expression");
 }
 
-static kl_err read_expr(reader *r, char close, kl_expr *out)
-{
+static kl_err read_expr(directive_reader *r, char close, kl_expr *out) {
     kl_err err = read_span(r, close, out);
     return err ? err : check_syntax(r, out);
 }
 
 /* list = expr { "," expr } close */
-static kl_err read_list(reader *r, char close, kl_expr *out, int most, int *n, const char *what)
-{
+static kl_err read_list(directive_reader *r, char close, kl_expr *out, int most, int *n,
+                        const char *what) {
     *n = 0;
     do {
-        skip_space(r);
+        directive_skip_space(r);
         if (*n == most)
-            return fail(r, KL_EPARSE, r->pos, "%s takes at most %d value%s", what, most, most == 1 ? "" : "s");
+            return directive_fail(r, KL_EPARSE, r->pos, "%s takes at most %d value%s", what, most,
+                                  most == 1 ? "" : "s");
         kl_err err = read_expr(r, close, &out[*n]);
         if (err) return err;
         ++*n;
-    } while (take(r, ','));
-    return expect(r, close);
+    } while (directive_take(r, ','));
+    return directive_expect(r, close);
 }
 
-/* ---- the directives --------------------------------------------------------------------------------------- */
+/* ---- the directives ---------------------------------------------------------------------- */
 
-static void add_value(kl_param *p, int64_t value)
-{
+static void add_value(kl_param *p, int64_t value) {
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i] == value) return;
     p->values[p->n_values++] = value;
 }
 
 /* values = "{" INT { "," INT } "}" */
-static kl_err read_values(reader *r, kl_param *p)
-{
+static kl_err read_values(directive_reader *r, kl_param *p) {
     do {
         int64_t value;
         kl_err err = refuse_full(r, p->n_values, (int)KL_COUNT(p->values), "values of one param");
         if (err || (err = read_int(r, &value)) != KL_OK) return err;
         add_value(p, value);
-    } while (take(r, ','));
-    return expect(r, '}');
+    } while (directive_take(r, ','));
+    return directive_expect(r, '}');
 }
 
 /* "param" NAME "=" INT [ values ] */
-static kl_err read_param(reader *r)
-{
+static kl_err read_param(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_err err = refuse_full(r, k->n_params, KL_MAX_PARAMS, "params");
     if (err) return err;
     kl_param p = {0};
     if ((err = read_new_name(r, &p.name, "a param")) != KL_OK) return err;
     if (is_own_macro(p.name)) {
-        err = fail(r, KL_EPARSE, r->pos - p.name.len, "a param '%.*s' would redefine the macro KL_%.*s",
-                   KL_STR_ARG(p.name), KL_STR_ARG(p.name));
+        err = directive_fail(r, KL_EPARSE, r->pos - p.name.len,
+                             "a param '%.*s' would redefine the macro KL_%.*s", KL_STR_ARG(p.name),
+                             KL_STR_ARG(p.name));
         kl_hint(r->error, "that macro names a data type; call the param something else");
         return err;
     }
-    if ((err = expect(r, '=')) != KL_OK || (err = read_int(r, &p.value)) != KL_OK) return err;
+    if ((err = directive_expect(r, '=')) != KL_OK || (err = read_int(r, &p.value)) != KL_OK)
+        return err;
     add_value(&p, p.value);
-    if (take(r, '{') && (err = read_values(r, &p)) != KL_OK) return err;
+    if (directive_take(r, '{') && (err = read_values(r, &p)) != KL_OK) return err;
     p.offset = (size_t)(p.name.ptr - k->source.ptr);
     k->params[k->n_params++] = p;
     return expect_end(r);
 }
 
 /* "let" NAME "=" expr */
-static kl_err read_let(reader *r)
-{
+static kl_err read_let(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_err err = refuse_full(r, k->n_lets, KL_MAX_LETS, "lets");
     kl_let let = {0};
     if (err || (err = read_new_name(r, &let.name, "a let")) != KL_OK) return err;
-    if ((err = expect(r, '=')) != KL_OK || (err = read_expr(r, 0, &let.expr)) != KL_OK) return err;
+    if ((err = directive_expect(r, '=')) != KL_OK || (err = read_expr(r, 0, &let.expr)) != KL_OK)
+        return err;
     k->lets[k->n_lets++] = let;
     return KL_OK;
 }
 
 /* "require" expr */
-static kl_err read_require(reader *r)
-{
+static kl_err read_require(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_err err = refuse_full(r, k->n_required, (int)KL_COUNT(k->required), "require lines");
     if (err || (err = read_expr(r, 0, &k->required[k->n_required])) != KL_OK) return err;
@@ -284,29 +281,29 @@ static kl_err read_require(reader *r)
     return KL_OK;
 }
 
-static kl_err read_dtype(reader *r, kl_dtype *out)
-{
+static kl_err read_dtype(directive_reader *r, kl_dtype *out) {
     kl_str name;
     kl_err err = read_name(r, &name, "a data type");
     if (err) return err;
     if (kl_dtype_parse(out, name)) return KL_OK;
-    err = fail(r, KL_EPARSE, r->pos - name.len, "unknown data type '%s'", kli_show(name).text);
+    err = directive_fail(r, KL_EPARSE, r->pos - name.len, "unknown data type '%s'",
+                         kli_show(name).text);
     kl_hint(r->error, "data types: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 bool");
     return err;
 }
 
 /* "buffer" NAME ":" DTYPE "[" list "]" [ "zero" ] */
-static kl_err read_buffer(reader *r)
-{
+static kl_err read_buffer(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_err err = refuse_full(r, k->n_buffers, KL_MAX_BUFFERS, "buffers");
     kl_buffer b = {0};
     if (err || (err = read_new_name(r, &b.name, "a buffer")) != KL_OK) return err;
     b.offset = (size_t)(b.name.ptr - k->source.ptr);
-    if ((err = expect(r, ':')) != KL_OK || (err = read_dtype(r, &b.dtype)) != KL_OK) return err;
-    if ((err = expect(r, '[')) != KL_OK) return err;
+    if ((err = directive_expect(r, ':')) != KL_OK || (err = read_dtype(r, &b.dtype)) != KL_OK)
+        return err;
+    if ((err = directive_expect(r, '[')) != KL_OK) return err;
     if ((err = read_list(r, ']', b.dims, KL_MAX_DIMS, &b.ndim, "a buffer")) != KL_OK) return err;
-    skip_space(r);
+    directive_skip_space(r);
     kl_str rest = {r->pos, (size_t)(r->end - r->pos)};
     if (kl_str_eq(rest, KL_S("zero"))) {
         b.zero = true;
@@ -319,13 +316,16 @@ static kl_err read_buffer(reader *r)
 static const struct {
     const char *name;
     int most;
-} options[KL_OPT_COUNT] = {
-    [KL_OPT_BOX] = {"box", 5},         [KL_OPT_SWIZZLE] = {"swizzle", 1},       [KL_OPT_DIMS] = {"dims", 5},
-    [KL_OPT_STRIDES] = {"strides", 4}, [KL_OPT_INTERLEAVE] = {"interleave", 1}, [KL_OPT_L2] = {"l2", 1},
+} directive_options[KL_OPT_COUNT] = {
+    [KL_OPT_BOX] = {"box", 5},
+    [KL_OPT_SWIZZLE] = {"swizzle", 1},
+    [KL_OPT_DIMS] = {"dims", 5},
+    [KL_OPT_STRIDES] = {"strides", 4},
+    [KL_OPT_INTERLEAVE] = {"interleave", 1},
+    [KL_OPT_L2] = {"l2", 1},
 };
 
-static void hint_known(reader *r, kl_str word, const kl_str *known, int n)
-{
+static void hint_known(directive_reader *r, kl_str word, const kl_str *known, int n) {
     char list[256] = "";
     int close = kli_closest(word, known, n);
     if (close >= 0) snprintf(list, sizeof list, "did you mean '%.*s'?  ", KL_STR_ARG(known[close]));
@@ -336,79 +336,81 @@ static void hint_known(reader *r, kl_str word, const kl_str *known, int n)
     kl_hint(r->error, "%s", list);
 }
 
-static kl_err unknown_word(reader *r, kl_str word, const char *kind, const kl_str *known, int n)
-{
-    kl_err err = fail(r, KL_EPARSE, r->pos - word.len, "unknown %s '%s'", kind, kli_show(word).text);
+static kl_err unknown_word(directive_reader *r, kl_str word, const char *kind, const kl_str *known,
+                           int n) {
+    kl_err err = directive_fail(r, KL_EPARSE, r->pos - word.len, "unknown %s '%s'", kind,
+                                kli_show(word).text);
     hint_known(r, word, known, n);
     return err;
 }
 
 /* option = ( "box" | "swizzle" | "dims" | "strides" | "interleave" | "l2" ) "(" list ")" */
-static kl_err read_option(reader *r, kl_tensormap *map)
-{
+static kl_err read_option(directive_reader *r, kl_tensormap *map) {
     kl_str word;
     kl_err err = read_name(r, &word, "a tensormap option");
     if (err) return err;
     kl_str known[KL_OPT_COUNT];
     int which = -1;
     for (int i = 0; i < KL_OPT_COUNT; i++) {
-        known[i] = kl_str_of(options[i].name);
+        known[i] = kl_str_of(directive_options[i].name);
         if (kl_str_eq(word, known[i])) which = i;
     }
     if (which < 0) return unknown_word(r, word, "tensormap option", known, KL_OPT_COUNT);
-    if (map->n_options[which]) return fail(r, KL_EPARSE, r->pos - word.len, "%s() is given twice", options[which].name);
-    if ((err = expect(r, '(')) != KL_OK) return err;
-    return read_list(r, ')', map->options[which], options[which].most, &map->n_options[which], options[which].name);
+    if (map->n_options[which])
+        return directive_fail(r, KL_EPARSE, r->pos - word.len, "%s() is given twice",
+                              directive_options[which].name);
+    if ((err = directive_expect(r, '(')) != KL_OK) return err;
+    return read_list(r, ')', map->options[which], directive_options[which].most,
+                     &map->n_options[which], directive_options[which].name);
 }
 
 /* "tensormap" NAME ":" NAME { option } */
-static kl_err read_tensormap(reader *r)
-{
+static kl_err read_tensormap(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_tensormap map = {0};
     kl_err err = refuse_full(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps");
     if (err || (err = read_new_name(r, &map.name, "a tensormap")) != KL_OK) return err;
     map.offset = (size_t)(map.name.ptr - k->source.ptr);
-    if ((err = expect(r, ':')) != KL_OK) return err;
+    if ((err = directive_expect(r, ':')) != KL_OK) return err;
     if ((err = read_name(r, &map.tensor, "a tensor or buffer")) != KL_OK) return err;
-    for (skip_space(r); r->pos < r->end; skip_space(r))
+    for (directive_skip_space(r); r->pos < r->end; directive_skip_space(r))
         if ((err = read_option(r, &map)) != KL_OK) return err;
     if (!map.n_options[KL_OPT_BOX])
-        return fail(r, KL_EPARSE, r->end, "tensormap '%.*s' has no box(...)", KL_STR_ARG(map.name));
+        return directive_fail(r, KL_EPARSE, r->end, "tensormap '%.*s' has no box(...)",
+                              KL_STR_ARG(map.name));
     k->tensormaps[k->n_tensormaps++] = map;
     return KL_OK;
 }
 
 /* "threads" expr */
-static kl_err read_threads(reader *r)
-{
-    if (r->kernel->threads.text.len) return fail(r, KL_EPARSE, r->pos, "threads is given twice");
+static kl_err read_threads(directive_reader *r) {
+    if (r->kernel->threads.text.len)
+        return directive_fail(r, KL_EPARSE, r->pos, "threads is given twice");
     return read_expr(r, 0, &r->kernel->threads);
 }
 
 /* As many of the allowed flags as a hint holds. */
-static void hint_flags(reader *r, const kl_str *known, int n)
-{
+static void hint_flags(directive_reader *r, const kl_str *known, int n) {
     char list[440] = "";
     size_t used = 0;
     int shown = 0;
     for (; shown < n && used + known[shown].len + 2 < sizeof list; shown++)
-        used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[shown]));
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[shown]));
     if (n == 0)
         kl_hint(r->error, "surface %s takes no compile flags", r->kernel->surface->name);
     else
         kl_hint(r->error, "allowed:%s%s", list, shown < n ? " and more" : "");
 }
 
-static kl_err refuse_flag(reader *r, const char *at, kl_str word)
-{
-    enum { MOST = 96 };
-    kl_str known[MOST];
+static kl_err refuse_flag(directive_reader *r, const char *at, kl_str word) {
+    enum { DIRECTIVE_MOST = 96 };
+    kl_str known[DIRECTIVE_MOST];
     int n = 0;
     const char *const *allowed = r->kernel->surface->flags;
-    for (; allowed[n] && n < MOST; n++) known[n] = kl_str_of(allowed[n]);
-    kl_err err = fail(r, KL_EPARSE, at, "flag '%s' is not on the allow-list of %s", kli_show(word).text,
-                      r->kernel->surface->name);
+    for (; allowed[n] && n < DIRECTIVE_MOST; n++) known[n] = kl_str_of(allowed[n]);
+    kl_err err = directive_fail(r, KL_EPARSE, at, "flag '%s' is not on the allow-list of %s",
+                                kli_show(word).text, r->kernel->surface->name);
     int close = kli_closest(word, known, n);
     if (close >= 0)
         kl_hint(r->error, "did you mean '%.*s'?", KL_STR_ARG(known[close]));
@@ -417,21 +419,19 @@ static kl_err refuse_flag(reader *r, const char *at, kl_str word)
     return err;
 }
 
-static kl_str read_word(reader *r)
-{
-    skip_space(r);
+static kl_str read_word(directive_reader *r) {
+    directive_skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && !kli_is_space(*r->pos)) r->pos++;
     return slice(r, start, r->pos);
 }
 
 /* "flags" WORD { WORD }; "-Xptxas -O3" counts as the one word "-Xptxas=-O3" */
-static kl_err read_flags(reader *r)
-{
+static kl_err read_flags(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    skip_space(r);
-    if (r->pos == r->end) return fail(r, KL_EPARSE, r->pos, "expected a compile flag");
-    for (; r->pos < r->end; skip_space(r)) {
+    directive_skip_space(r);
+    if (r->pos == r->end) return directive_fail(r, KL_EPARSE, r->pos, "expected a compile flag");
+    for (; r->pos < r->end; directive_skip_space(r)) {
         const char *at = r->pos;
         kl_err err = refuse_full(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags");
         if (err) return err;
@@ -446,71 +446,75 @@ static kl_err read_flags(reader *r)
     return KL_OK;
 }
 
-/* "surface" NAME, of those whose files end alike; kernel.c has already obeyed it, before the first directive was read */
-static kl_err read_surface(reader *r)
-{
-    enum { MOST = 16 };
-    kl_str name, known[MOST];
+/* "surface" NAME, of those whose files end alike; kernel.c has already obeyed it, before the first
+ * directive was read */
+static kl_err directive_read_surface(directive_reader *r) {
+    enum { DIRECTIVE_MOST = 16 };
+    kl_str name, known[DIRECTIVE_MOST];
     const kl_surface *s, *meant = NULL;
     int n = 0;
     kl_err err = read_name(r, &name, "a surface");
     if (err) return err;
-    for (; n < MOST && (s = kl_surface_of_path(kl_str_of(r->kernel->surface->suffix), n)) != NULL; n++) {
+    for (; n < DIRECTIVE_MOST &&
+           (s = kl_surface_of_path(kl_str_of(r->kernel->surface->suffix), n)) != NULL;
+         n++) {
         known[n] = kl_str_of(s->name);
         if (kl_str_eq(name, known[n])) meant = s;
     }
     if (!meant) return unknown_word(r, name, "surface of such a file", known, n);
     if (meant != r->kernel->surface)
-        return fail(r, KL_EPARSE, r->pos - name.len, "surface %s, but this file was given as %s", meant->name,
-                    r->kernel->surface->name);
+        return directive_fail(r, KL_EPARSE, r->pos - name.len,
+                              "surface %s, but this file was given as %s", meant->name,
+                              r->kernel->surface->name);
     return expect_end(r);
 }
 
 /* "nondeterministic" */
-static kl_err read_nondeterministic(reader *r)
-{
+static kl_err read_nondeterministic(directive_reader *r) {
     r->kernel->nondeterministic = true;
     return expect_end(r);
 }
 
 /* "result" ( "f32" | "f64" ) */
-static kl_err read_result(reader *r)
-{
-    skip_space(r);
+static kl_err read_result(directive_reader *r) {
+    directive_skip_space(r);
     const char *at = r->pos;
     kl_dtype dtype = 0;
     kl_err err = read_dtype(r, &dtype);
     if (err) return err;
-    if (dtype != KL_F32 && dtype != KL_F64) return fail(r, KL_EPARSE, at, "a result is f32 or f64");
+    if (dtype != KL_F32 && dtype != KL_F64)
+        return directive_fail(r, KL_EPARSE, at, "a result is f32 or f64");
     if (!r->oracle) {
-        err = fail(r, KL_EPARSE, at, "only an oracle chooses its result type");
-        kl_hint(r->error, "drop the line: outputs have the task's data types, see the macros kl_t_<tensor>");
+        err = directive_fail(r, KL_EPARSE, at, "only an oracle chooses its result type");
+        kl_hint(r->error,
+                "drop the line: outputs have the task's data types, see the macros kl_t_<tensor>");
         return err;
     }
-    if (r->result_seen) return fail(r, KL_EPARSE, at, "result is given twice");
+    if (r->result_seen) return directive_fail(r, KL_EPARSE, at, "result is given twice");
     r->result_seen = true;
     r->kernel->result = dtype;
     return expect_end(r);
 }
 
-/* ---- launch ----------------------------------------------------------------------------------------------- */
+/* ---- launch ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;
     int most;
 } clauses[KL_CLAUSE_COUNT] = {
-    [KL_CLAUSE_GRID] = {"grid", 3},     [KL_CLAUSE_BLOCK] = {"block", 3},   [KL_CLAUSE_CLUSTER] = {"cluster", 3},
-    [KL_CLAUSE_GLOBAL] = {"global", 3}, [KL_CLAUSE_LOCAL] = {"local", 3},   [KL_CLAUSE_SMEM] = {"smem", 1},
-    [KL_CLAUSE_WARPS] = {"warps", 1},   [KL_CLAUSE_STAGES] = {"stages", 1},
+    [KL_CLAUSE_GRID] = {"grid", 3},       [KL_CLAUSE_BLOCK] = {"block", 3},
+    [KL_CLAUSE_CLUSTER] = {"cluster", 3}, [KL_CLAUSE_GLOBAL] = {"global", 3},
+    [KL_CLAUSE_LOCAL] = {"local", 3},     [KL_CLAUSE_SMEM] = {"smem", 1},
+    [KL_CLAUSE_WARPS] = {"warps", 1},     [KL_CLAUSE_STAGES] = {"stages", 1},
 };
 
 /* For "i64(...)" and its like: the kind, and `inner` what stands between the parentheses. */
-static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner)
-{
+static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner) {
     static const struct {
         const char *name;
         kl_arg_kind kind;
-    } wrappers[] = {{"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL}};
+    } wrappers[] = {
+        {"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL}};
     size_t n = 0;
     while (n < text.len && kli_is_name_part(text.ptr[n])) n++;
     size_t open = n;
@@ -526,8 +530,7 @@ static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner)
 }
 
 /* Does the parenthesis that opened before `s` close at the last byte of `s`? */
-static bool closes_at_end(kl_str s)
-{
+static bool closes_at_end(kl_str s) {
     int depth = 1;
     for (size_t i = 0; i < s.len; i++) {
         depth += (s.ptr[i] == '(') - (s.ptr[i] == ')');
@@ -536,43 +539,49 @@ static bool closes_at_end(kl_str s)
     return false;
 }
 
-static kl_err check_real(reader *r, const kl_arg *arg)
-{
+static kl_err check_real(directive_reader *r, const kl_arg *arg) {
     double value = 0;
     kl_str text = arg->expr.text;
     bool number = kli_parse_real(&value, text);
     if (number && arg->kind == KL_ARG_F32 && (value > FLT_MAX || value < -FLT_MAX))
-        return fail(r, KL_EPARSE, text.ptr, "'%s' does not fit float32", kli_show(text).text);
+        return directive_fail(r, KL_EPARSE, text.ptr, "'%s' does not fit float32",
+                              kli_show(text).text);
     if (number || kli_is_name(text)) return KL_OK;
-    kl_err err = fail(r, KL_EPARSE, text.ptr, "expected a number or a name, found '%s'", kli_show(text).text);
-    kl_hint(r->error, "f32(...) and f64(...) take a decimal number, or one axis, param, let or scalar input; "
-                      "a `let` can name an integer expression");
+    kl_err err = directive_fail(r, KL_EPARSE, text.ptr, "expected a number or a name, found '%s'",
+                                kli_show(text).text);
+    kl_hint(r->error,
+            "f32(...) and f64(...) take a decimal number, or one axis, param, let or scalar input; "
+            "a `let` can name an integer expression");
     return err;
 }
 
-static kl_err check_wrapped(reader *r, kl_arg *arg, kl_str inner)
-{
+static kl_err check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     const char *at = arg->expr.text.ptr;
-    if (!closes_at_end(inner)) return fail(r, KL_EPARSE, at, "a type such as f32(...) must enclose the whole argument");
+    if (!closes_at_end(inner))
+        return directive_fail(r, KL_EPARSE, at,
+                              "a type such as f32(...) must enclose the whole argument");
     inner.len--;
     inner = kl_str_trim(inner);
-    if (inner.len == 0) return fail(r, KL_EPARSE, at, "nothing between the parentheses");
-    arg->expr = (kl_expr){inner, offset_of(r, inner.ptr)};
+    if (inner.len == 0) return directive_fail(r, KL_EPARSE, at, "nothing between the parentheses");
+    arg->expr = (kl_expr){inner, directive_offset_of(r, inner.ptr)};
     if (arg->kind == KL_ARG_F32 || arg->kind == KL_ARG_F64) return check_real(r, arg);
     if (arg->kind == KL_ARG_LOCAL && !r->kernel->surface->local_args) {
-        kl_err err = fail(r, KL_EPARSE, at, "surface %s has no local(...) arguments", r->kernel->surface->name);
+        kl_err err = directive_fail(r, KL_EPARSE, at, "surface %s has no local(...) arguments",
+                                    r->kernel->surface->name);
         const bool smem = kl_surface_has_clause(r->kernel->surface, KL_S("smem"));
-        kl_hint(r->error, "%s", smem ? "shared memory is a clause of the launch: smem(bytes)"
-                                     : "memory of its own is a directive: buffer NAME: f32[N]");
+        kl_hint(r->error, "%s",
+                smem ? "shared memory is a clause of the launch: smem(bytes)"
+                     : "memory of its own is a directive: buffer NAME: f32[N]");
         return err;
     }
     return check_syntax(r, &arg->expr);
 }
 
-/* arg = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr ")" */
-static kl_err read_arg(reader *r, kl_launch *launch)
-{
-    if (launch->n_args == KL_MAX_ARGS) return refuse_full(r, launch->n_args, KL_MAX_ARGS, "arguments");
+/* arg = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr
+ * ")" */
+static kl_err read_arg(directive_reader *r, kl_launch *launch) {
+    if (launch->n_args == KL_MAX_ARGS)
+        return refuse_full(r, launch->n_args, KL_MAX_ARGS, "arguments");
     kl_arg *arg = &launch->args[launch->n_args];
     kl_str inner;
     kl_err err = read_span(r, ')', &arg->expr);
@@ -584,20 +593,19 @@ static kl_err read_arg(reader *r, kl_launch *launch)
 }
 
 /* "args" "(" [ arg { "," arg } ] ")" */
-static kl_err read_args(reader *r, kl_launch *launch)
-{
-    kl_err err = expect(r, '(');
-    if (err || take(r, ')')) return err;
+static kl_err read_args(directive_reader *r, kl_launch *launch) {
+    kl_err err = directive_expect(r, '(');
+    if (err || directive_take(r, ')')) return err;
     do {
         if ((err = read_arg(r, launch)) != KL_OK) return err;
-    } while (take(r, ','));
-    return expect(r, ')');
+    } while (directive_take(r, ','));
+    return directive_expect(r, ')');
 }
 
-static kl_err refuse_clause(reader *r, kl_str word)
-{
+static kl_err refuse_clause(directive_reader *r, kl_str word) {
     const kl_surface *s = r->kernel->surface;
-    kl_err err = fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no %.*s(...)", s->name, KL_STR_ARG(word));
+    kl_err err = directive_fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no %.*s(...)",
+                                s->name, KL_STR_ARG(word));
     char list[128] = "";
     size_t used = 0;
     for (const char *const *c = s->clauses; *c; c++)
@@ -607,8 +615,7 @@ static kl_err refuse_clause(reader *r, kl_str word)
 }
 
 /* clause = NAME "(" list ")" | args; `*has_args` tells that args were there, empty or not */
-static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args)
-{
+static kl_err read_clause(directive_reader *r, kl_launch *launch, bool *has_args) {
     kl_str word, known[KL_CLAUSE_COUNT + 1];
     kl_err err = read_name(r, &word, "a launch clause");
     if (err) return err;
@@ -619,42 +626,41 @@ static kl_err read_clause(reader *r, kl_launch *launch, bool *has_args)
     }
     known[KL_CLAUSE_COUNT] = KL_S("args");
     bool is_args = kl_str_eq(word, KL_S("args"));
-    if (which < 0 && !is_args) return unknown_word(r, word, "launch clause", known, KL_CLAUSE_COUNT + 1);
+    if (which < 0 && !is_args)
+        return unknown_word(r, word, "launch clause", known, KL_CLAUSE_COUNT + 1);
     if (!is_args && !kl_surface_has_clause(r->kernel->surface, word)) return refuse_clause(r, word);
     if (is_args ? *has_args : launch->n_clauses[which] > 0)
-        return fail(r, KL_EPARSE, r->pos - word.len, "%.*s(...) is given twice", KL_STR_ARG(word));
+        return directive_fail(r, KL_EPARSE, r->pos - word.len, "%.*s(...) is given twice",
+                              KL_STR_ARG(word));
     if (is_args) {
         *has_args = true;
         return read_args(r, launch);
     }
-    if ((err = expect(r, '(')) != KL_OK) return err;
+    if ((err = directive_expect(r, '(')) != KL_OK) return err;
     return read_list(r, ')', launch->clauses[which], clauses[which].most, &launch->n_clauses[which],
                      clauses[which].name);
 }
 
-static bool has_clause(const kl_launch *launch, const char *name)
-{
+static bool has_clause(const kl_launch *launch, const char *name) {
     for (int i = 0; i < KL_CLAUSE_COUNT; i++)
         if (strcmp(clauses[i].name, name) == 0) return launch->n_clauses[i] > 0;
     return false;
 }
 
 /* The clauses that a surface cannot do without. */
-static kl_err check_complete(reader *r, const kl_launch *launch, bool has_args)
-{
+static kl_err check_complete(directive_reader *r, const kl_launch *launch, bool has_args) {
     const kl_surface *s = r->kernel->surface;
     const char *const *missing = s->required;
     while (*missing && has_clause(launch, *missing)) missing++;
     if (!*missing && has_args) return KL_OK;
-    kl_err err = fail(r, KL_EPARSE, r->end, "launch '%.*s' has no %s(...)", KL_STR_ARG(launch->entry),
-                      *missing ? *missing : "args");
+    kl_err err = directive_fail(r, KL_EPARSE, r->end, "launch '%.*s' has no %s(...)",
+                                KL_STR_ARG(launch->entry), *missing ? *missing : "args");
     kl_hint(r->error, "for example: %s launch f %s", s->comment, s->example);
     return err;
 }
 
 /* "launch" NAME { clause } */
-static kl_err read_launch(reader *r)
-{
+static kl_err read_launch(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_err err = refuse_full(r, k->n_launches, KL_MAX_LAUNCHES, "launches");
     if (err) return err;
@@ -662,30 +668,30 @@ static kl_err read_launch(reader *r)
     if ((err = read_name(r, &launch->entry, "a function")) != KL_OK) return err;
     launch->offset = (size_t)(launch->entry.ptr - k->source.ptr);
     bool has_args = false;
-    for (skip_space(r); r->pos < r->end; skip_space(r))
+    for (directive_skip_space(r); r->pos < r->end; directive_skip_space(r))
         if ((err = read_clause(r, launch, &has_args)) != KL_OK) return err;
     return check_complete(r, launch, has_args);
 }
 
-/* ---- which directive -------------------------------------------------------------------------------------- */
+/* ---- which directive --------------------------------------------------------------------- */
 
 static const directive directives[] = {
     {"param", "param NAME = INT {INT, INT, ...}", false, read_param},
     {"let", "let NAME = expression", false, read_let},
     {"require", "require expression", false, read_require},
     {"buffer", "buffer NAME: DTYPE[expression, ...] zero (`zero` is optional)", false, read_buffer},
-    {"tensormap", "tensormap NAME: TENSOR box(...) swizzle(...) dims(...) strides(...) interleave(...) l2(...)", true,
-     read_tensormap},
+    {"tensormap",
+     "tensormap NAME: TENSOR box(...) swizzle(...) dims(...) strides(...) interleave(...) l2(...)",
+     true, read_tensormap},
     {"threads", "threads expression", true, read_threads},
     {"flags", "flags -FLAG -FLAG ...", false, read_flags},
-    {"surface", "surface NAME", true, read_surface},
+    {"surface", "surface NAME", true, directive_read_surface},
     {"nondeterministic", "nondeterministic", false, read_nondeterministic},
     {"result", "result f32 or result f64", false, read_result},
     {"launch", "launch FUNCTION clause(...) ... args(...)", false, read_launch},
 };
 
-static const directive *find_directive(reader *r, kl_str word, kl_err *err)
-{
+static const directive *directive_find_directive(directive_reader *r, kl_str word, kl_err *err) {
     kl_str known[KL_COUNT(directives)];
     int n = 0;
     bool elsewhere = false;
@@ -698,37 +704,40 @@ static const directive *find_directive(reader *r, kl_str word, kl_err *err)
         elsewhere = true;
     }
     if (elsewhere)
-        *err = fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no directive '%.*s'", r->kernel->surface->name,
-                    KL_STR_ARG(word));
+        *err = directive_fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no directive '%.*s'",
+                              r->kernel->surface->name, KL_STR_ARG(word));
     else
-        *err = fail(r, KL_EPARSE, r->pos - word.len, "unknown directive '%s'", kli_show(word).text);
+        *err = directive_fail(r, KL_EPARSE, r->pos - word.len, "unknown directive '%s'",
+                              kli_show(word).text);
     hint_known(r, word, known, n);
     return NULL;
 }
 
-static kl_err read_one(reader *r, int line)
-{
+static kl_err read_one(directive_reader *r, int line) {
     const kli_line *l = &r->scan->lines[line];
     kl_str word = kli_line_word(r->scan, line);
     kl_err err = KL_OK;
     r->pos = r->scan->clean + l->text + word.len;
     r->end = r->scan->clean + l->end;
     if (word.len == 0) {
-        err = fail(r, KL_EPARSE, r->pos, "expected a directive after '%s'", r->kernel->surface->comment);
-        kl_hint(r->error, "write an ordinary comment without the '!', or a directive such as `%s launch`",
+        err = directive_fail(r, KL_EPARSE, r->pos, "expected a directive after '%s'",
+                             r->kernel->surface->comment);
+        kl_hint(r->error,
+                "write an ordinary comment without the '!', or a directive such as `%s launch`",
                 r->kernel->surface->comment);
         return err;
     }
-    const directive *d = find_directive(r, word, &err);
+    const directive *d = directive_find_directive(r, word, &err);
     if (!d) return err;
     err = d->read(r);
-    if (err && !r->error->hint[0]) kl_hint(r->error, "the form is `%s %s`", r->kernel->surface->comment, d->form);
+    if (err && !r->error->hint[0])
+        kl_hint(r->error, "the form is `%s %s`", r->kernel->surface->comment, d->form);
     return err;
 }
 
-kl_err kli_read_directives(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool oracle, kl_error *e)
-{
-    reader r = {.arena = a, .kernel = k, .scan = scan, .oracle = oracle, .error = e};
+kl_err kli_read_directives(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool oracle,
+                           kl_error *e) {
+    directive_reader r = {.arena = a, .kernel = k, .scan = scan, .oracle = oracle, .error = e};
     for (int i = 0; i < scan->n_lines; i++) {
         kl_err err = read_one(&r, i);
         if (err) return err;

@@ -1,5 +1,6 @@
-/* directive_test.c - reading directives: what whole files can do to the reader, every bound, and exact messages.
- * Grammar case by case is in tests/cases/directive.  SPDX-License-Identifier: Apache-2.0 */
+/* directive_test.c - reading directives: what whole files can do to the reader, every bound, and
+ * exact messages. Grammar case by case is in tests/cases/directive.  SPDX-License-Identifier:
+ * Apache-2.0 */
 
 #include "kernel_impl.h"
 #include "kit/kit.h"
@@ -12,18 +13,14 @@
 
 static kl_kernel *kernel;
 
-static kl_err parse_as(kl_str text, const char *path)
-{
+static kl_err parse_as(kl_str text, const char *path) {
     return kl_kernel_parse(&kernel, arena, text, kl_str_of(path), NULL, NULL, &e);
 }
 
-static kl_err parse(const char *text)
-{
-    return parse_as(kl_str_of(text), "k.cu");
-}
+static kl_err parse(const char *text) { return parse_as(kl_str_of(text), "k.cu"); }
 
-static void assert_rendered(kl_err wanted, const char *path, const char *text, const char *rendered)
-{
+static void assert_rendered(kl_err wanted, const char *path, const char *text,
+                            const char *rendered) {
     kl_buf out = {0};
     assert_err(wanted, parse_as(kl_str_of(text), path));
     kl_error_render(&e, &out);
@@ -31,42 +28,40 @@ static void assert_rendered(kl_err wanted, const char *path, const char *text, c
     kl_buf_fini(&out);
 }
 
-/* ---- whole files ------------------------------------------------------------------------------------------- */
+/* ---- whole files ------------------------------------------------------------------------- */
 
-static void test_kernel_directive__empty_file_has_no_launch(void **state)
-{
+static void test_kernel_directive__empty_file_has_no_launch(void **state) {
     (void)state;
     assert_rendered(KL_EPARSE, "k.cl", "",
                     "k.cl:1:1: error: no launch directive: nothing says which function to run\n"
                     "  1 | \n    | ^\n"
-                    "hint: add a line such as `//! launch NAME global(cdiv(N, 64) * 64) local(64) args(A, B, C, M, N)`\n");
+                    "hint: add a line such as `//! launch NAME global(cdiv(N, 64) * 64) local(64) "
+                    "args(A, B, C, M, N)`\n");
     assert_null(kernel);
 }
 
-static void test_kernel_directive__nul_byte_is_refused_where_it_stands(void **state)
-{
+static void test_kernel_directive__nul_byte_is_refused_where_it_stands(void **state) {
     (void)state;
     assert_err(KL_EPARSE, parse_as(KL_S(LAUNCH "int x;\0int y;\n"), "k.cu"));
     assert_string_equal(e.where, "k.cu:2:7");
     assert_string_equal(e.message, "a NUL byte: this is not a text file");
 }
 
-static void test_kernel_directive__binary_garbage_is_refused(void **state)
-{
+static void test_kernel_directive__binary_garbage_is_refused(void **state) {
     (void)state;
     char junk[4096];
     uint32_t x = 1;
-    for (size_t i = 0; i < sizeof junk; i++) junk[i] = (char)((x = x * 1664525u + 1013904223u) >> 24 | 1);
+    for (size_t i = 0; i < sizeof junk; i++)
+        junk[i] = (char)((x = x * 1664525u + 1013904223u) >> 24 | 1);
     for (int i = 0; kl_surface_each(i); i++)
-        assert_err(KL_EPARSE, kl_kernel_parse(&kernel, arena, (kl_str){junk, sizeof junk}, KL_S("junk"),
-                                              kl_surface_each(i), NULL, &e));
+        assert_err(KL_EPARSE, kl_kernel_parse(&kernel, arena, (kl_str){junk, sizeof junk},
+                                              KL_S("junk"), kl_surface_each(i), NULL, &e));
 }
 
-static void test_kernel_directive__crlf_and_missing_last_newline(void **state)
-{
+static void test_kernel_directive__crlf_and_missing_last_newline(void **state) {
     (void)state;
-    assert_ok(
-        parse("//! param BM = 4 {4, 8}\r\n//! let x = BM \\\r\n//!   + 1\r\n//! launch f grid(x) block(32) args(A)"));
+    assert_ok(parse("//! param BM = 4 {4, 8}\r\n//! let x = BM \\\r\n//!   + 1\r\n//! launch f "
+                    "grid(x) block(32) args(A)"));
     assert_int_equal(kernel->params[0].n_values, 2);
     assert_str(kernel->launches[0].entry, "f");
     assert_int_equal(kernel->n_lets, 1);
@@ -74,22 +69,19 @@ static void test_kernel_directive__crlf_and_missing_last_newline(void **state)
     assert_ok(parse("//! launch f grid(1) block(32) args(A) \\\n"));
 }
 
-static void test_kernel_directive__byte_order_mark_is_white_space(void **state)
-{
+static void test_kernel_directive__byte_order_mark_is_white_space(void **state) {
     (void)state;
     assert_ok(parse("\xef\xbb\xbf" LAUNCH));
 }
 
-static void test_kernel_directive__other_encodings_pass_outside_directives(void **state)
-{
+static void test_kernel_directive__other_encodings_pass_outside_directives(void **state) {
     (void)state;
     assert_ok(parse("// \xe4\xf6\xfc \xff\n" LAUNCH));
     assert_err(KL_EPARSE, parse("//! let x = \xe4\n" LAUNCH));
     assert_string_equal(e.where, "k.cu:1:13");
 }
 
-static void test_kernel_directive__source_size_is_bounded(void **state)
-{
+static void test_kernel_directive__source_size_is_bounded(void **state) {
     (void)state;
     size_t n = KL_MAX_SOURCE_BYTES;
     char *big = malloc(n + 1);
@@ -100,8 +92,7 @@ static void test_kernel_directive__source_size_is_bounded(void **state)
     free(big);
 }
 
-static void test_kernel_directive__huge_file_is_refused_without_reading_it(void **state)
-{
+static void test_kernel_directive__huge_file_is_refused_without_reading_it(void **state) {
     (void)state;
     char name[] = "huge_XXXXXX.cu";
     int fd = mkstemps(name, 3);
@@ -114,8 +105,7 @@ static void test_kernel_directive__huge_file_is_refused_without_reading_it(void 
     assert_err(KL_ENOENT, kl_kernel_load(&kernel, arena, "absent.cu", NULL, &e));
 }
 
-static void test_kernel_directive__very_long_lines_have_short_messages(void **state)
-{
+static void test_kernel_directive__very_long_lines_have_short_messages(void **state) {
     (void)state;
     kl_buf text = {0};
     kl_buf_add(&text, KL_S("//! let x = "));
@@ -126,17 +116,19 @@ static void test_kernel_directive__very_long_lines_have_short_messages(void **st
     kl_buf_fini(&text);
 }
 
-static void test_kernel_directive__null_error_and_options_are_fine(void **state)
-{
+static void test_kernel_directive__null_error_and_options_are_fine(void **state) {
     (void)state;
-    assert_int_equal(kl_kernel_parse(&kernel, arena, KL_S("//! lauch"), KL_S("k.cu"), NULL, NULL, kl_ignored()), KL_EPARSE);
-    assert_int_equal(kl_kernel_parse(&kernel, arena, KL_S(LAUNCH), KL_S("k.cu"), NULL, NULL, kl_ignored()), KL_OK);
+    assert_int_equal(
+        kl_kernel_parse(&kernel, arena, KL_S("//! lauch"), KL_S("k.cu"), NULL, NULL, kl_ignored()),
+        KL_EPARSE);
+    assert_int_equal(
+        kl_kernel_parse(&kernel, arena, KL_S(LAUNCH), KL_S("k.cu"), NULL, NULL, kl_ignored()),
+        KL_OK);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------------ */
+/* ---- bounds ------------------------------------------------------------------------------ */
 
-static kl_err parse_many(const char *line, int n)
-{
+static kl_err parse_many(const char *line, int n) {
     kl_buf text = {0};
     for (int i = 0; i < n; i++) {
         kl_buf_printf(&text, line, i);
@@ -148,8 +140,7 @@ static kl_err parse_many(const char *line, int n)
     return err;
 }
 
-static void test_kernel_directive__every_count_is_bounded(void **state)
-{
+static void test_kernel_directive__every_count_is_bounded(void **state) {
     (void)state;
     static const struct {
         const char *line, *message;
@@ -162,7 +153,8 @@ static void test_kernel_directive__every_count_is_bounded(void **state)
         {"//! tensormap p%d: A box(64)", "more than 16 tensormaps", KL_MAX_TENSORMAPS},
         {"//! launch p%d grid(1) block(1) args()", "more than 32 launches", KL_MAX_LAUNCHES - 1},
         {"//! flags --maxrregcount=%d", "more than 32 compile flags", 32},
-        {"//! nondeterministic \\\n//! \\\n//!", "more than 512 directives in one file", KLI_MAX_DIRECTIVES - 1},
+        {"//! nondeterministic \\\n//! \\\n//!", "more than 512 directives in one file",
+         KLI_MAX_DIRECTIVES - 1},
     };
     for (size_t i = 0; i < KL_COUNT(rows); i++) {
         assert_ok(parse_many(rows[i].line, rows[i].most));
@@ -171,8 +163,7 @@ static void test_kernel_directive__every_count_is_bounded(void **state)
     }
 }
 
-static void test_kernel_directive__values_of_a_param_are_bounded(void **state)
-{
+static void test_kernel_directive__values_of_a_param_are_bounded(void **state) {
     (void)state;
     kl_buf text = {0};
     kl_buf_add(&text, KL_S("//! param p = 0 {0, 0, 0"));
@@ -187,8 +178,7 @@ static void test_kernel_directive__values_of_a_param_are_bounded(void **state)
     kl_buf_fini(&text);
 }
 
-static void test_kernel_directive__deep_parentheses_are_refused(void **state)
-{
+static void test_kernel_directive__deep_parentheses_are_refused(void **state) {
     (void)state;
     kl_buf text = {0};
     kl_buf_add(&text, KL_S("//! let x = "));
@@ -200,32 +190,30 @@ static void test_kernel_directive__deep_parentheses_are_refused(void **state)
     kl_buf_fini(&text);
 }
 
-/* ---- messages, exactly ------------------------------------------------------------------------------------- */
+/* ---- messages, exactly ------------------------------------------------------------------- */
 
-static void test_kernel_directive__unknown_directive_suggests(void **state)
-{
+static void test_kernel_directive__unknown_directive_suggests(void **state) {
     (void)state;
-    assert_rendered(
-        KL_EPARSE, "k.cu", "int x;\n  //! parm BM = 1\n",
-        "k.cu:2:7: error: unknown directive 'parm'\n"
-        "  2 |   //! parm BM = 1\n"
-        "    |       ^\n"
-        "hint: did you mean 'param'?  known: param let require buffer tensormap flags nondeterministic result "
-        "launch\n");
+    assert_rendered(KL_EPARSE, "k.cu", "int x;\n  //! parm BM = 1\n",
+                    "k.cu:2:7: error: unknown directive 'parm'\n"
+                    "  2 |   //! parm BM = 1\n"
+                    "    |       ^\n"
+                    "hint: did you mean 'param'?  known: param let require buffer tensormap flags "
+                    "nondeterministic result "
+                    "launch\n");
 }
 
-static void test_kernel_directive__duplicate_names_the_first_line(void **state)
-{
+static void test_kernel_directive__duplicate_names_the_first_line(void **state) {
     (void)state;
     assert_rendered(KL_EPARSE, "k.cu", "//! buffer t: f32[4]\n\n//! tensormap t: t box(4)\n",
                     "k.cu:3:15: error: 't' is declared twice\n"
                     "  3 | //! tensormap t: t box(4)\n"
                     "    |               ^\n"
-                    "hint: the first is on line 1; params, lets, buffers and tensormaps share one set of names\n");
+                    "hint: the first is on line 1; params, lets, buffers and tensormaps share one "
+                    "set of names\n");
 }
 
-static void test_kernel_directive__c_launch_has_no_grid(void **state)
-{
+static void test_kernel_directive__c_launch_has_no_grid(void **state) {
     (void)state;
     assert_rendered(KL_EPARSE, "naive.c", "//! launch f args(A) grid(2)\n",
                     "naive.c:1:22: error: surface c has no grid(...)\n"
@@ -234,18 +222,17 @@ static void test_kernel_directive__c_launch_has_no_grid(void **state)
                     "hint: a launch of c takes args(...)\n");
 }
 
-static void test_kernel_directive__missing_clause_shows_an_example(void **state)
-{
+static void test_kernel_directive__missing_clause_shows_an_example(void **state) {
     (void)state;
-    assert_rendered(KL_EPARSE, "k.cl", "//! launch f args(A)\n",
-                    "k.cl:1:21: error: launch 'f' has no global(...)\n"
-                    "  1 | //! launch f args(A)\n"
-                    "    |                     ^\n"
-                    "hint: for example: //! launch f global(cdiv(N, 64) * 64) local(64) args(A, B, C, M, N)\n");
+    assert_rendered(
+        KL_EPARSE, "k.cl", "//! launch f args(A)\n",
+        "k.cl:1:21: error: launch 'f' has no global(...)\n"
+        "  1 | //! launch f args(A)\n"
+        "    |                     ^\n"
+        "hint: for example: //! launch f global(cdiv(N, 64) * 64) local(64) args(A, B, C, M, N)\n");
 }
 
-static void test_kernel_directive__bad_expression_points_into_its_line(void **state)
-{
+static void test_kernel_directive__bad_expression_points_into_its_line(void **state) {
     (void)state;
     assert_rendered(KL_EPARSE, "k.cu", "//! launch f grid(1) \\\n//!   block(M +) args(A)\n",
                     "k.cu:2:16: error: expected a number, a name or '('\n"
@@ -254,8 +241,7 @@ static void test_kernel_directive__bad_expression_points_into_its_line(void **st
                     "hint: the form is `//! launch FUNCTION clause(...) ... args(...)`\n");
 }
 
-static void test_kernel_directive__tabs_keep_the_caret_in_place(void **state)
-{
+static void test_kernel_directive__tabs_keep_the_caret_in_place(void **state) {
     (void)state;
     assert_rendered(KL_EPARSE, "k.cu", "\t//! param\tBM\t= x\n",
                     "k.cu:1:17: error: 'x' is not a 64-bit integer\n"
@@ -264,41 +250,39 @@ static void test_kernel_directive__tabs_keep_the_caret_in_place(void **state)
                     "hint: the form is `//! param NAME = INT {INT, INT, ...}`\n");
 }
 
-static void test_kernel_directive__escape_sequences_do_not_reach_the_terminal(void **state)
-{
+static void test_kernel_directive__escape_sequences_do_not_reach_the_terminal(void **state) {
     (void)state;
     assert_err(KL_EPARSE, parse("//! flags \x1b[2J\x07\n" LAUNCH));
     assert_null(strchr(e.message, 0x1b));
     assert_null(strchr(e.detail, 0x1b));
 }
 
-static void test_kernel_directive__flag_refusal_lists_what_is_allowed(void **state)
-{
+static void test_kernel_directive__flag_refusal_lists_what_is_allowed(void **state) {
     (void)state;
-    assert_rendered(
-        KL_EPARSE, "k.cl", "//! flags -cl-mad-enable -Dx=1\n",
-        "k.cl:1:26: error: flag '-Dx=1' is not on the allow-list of opencl\n"
-        "  1 | //! flags -cl-mad-enable -Dx=1\n"
-        "    |                          ^\n"
-        "hint: allowed: -cl-std=CL1.1 -cl-std=CL1.2 -cl-std=CL2.0 -cl-std=CL3.0 -cl-fast-relaxed-math -cl-mad-enable "
-        "-cl-unsafe-math-optimizations -cl-finite-math-only -cl-no-signed-zeros -cl-denorms-are-zero "
-        "-cl-single-precision-constant -cl-fp32-correctly-rounded-divide-sqrt -cl-uniform-work-group-size "
-        "-cl-strict-aliasing -cl-opt-disable\n");
+    assert_rendered(KL_EPARSE, "k.cl", "//! flags -cl-mad-enable -Dx=1\n",
+                    "k.cl:1:26: error: flag '-Dx=1' is not on the allow-list of opencl\n"
+                    "  1 | //! flags -cl-mad-enable -Dx=1\n"
+                    "    |                          ^\n"
+                    "hint: allowed: -cl-std=CL1.1 -cl-std=CL1.2 -cl-std=CL2.0 -cl-std=CL3.0 "
+                    "-cl-fast-relaxed-math -cl-mad-enable "
+                    "-cl-unsafe-math-optimizations -cl-finite-math-only -cl-no-signed-zeros "
+                    "-cl-denorms-are-zero "
+                    "-cl-single-precision-constant -cl-fp32-correctly-rounded-divide-sqrt "
+                    "-cl-uniform-work-group-size "
+                    "-cl-strict-aliasing -cl-opt-disable\n");
 }
 
-static void test_kernel_directive__surface_conflict(void **state)
-{
+static void test_kernel_directive__surface_conflict(void **state) {
     (void)state;
     kl_str text = KL_S("#! surface tilelang\n#! launch f args(A)\n");
-    assert_err(KL_EPARSE,
-               kl_kernel_parse(&kernel, arena, text, KL_S("k.py"), kl_surface_by_name(KL_S("triton")), NULL, &e));
+    assert_err(KL_EPARSE, kl_kernel_parse(&kernel, arena, text, KL_S("k.py"),
+                                          kl_surface_by_name(KL_S("triton")), NULL, &e));
     assert_string_equal(e.message, "surface tilelang, but this file was given as triton");
     assert_ok(parse_as(text, "k.py"));
     assert_ptr_equal(kernel->surface, kl_surface_by_name(KL_S("tilelang")));
 }
 
-static void test_kernel_directive__override_errors_name_the_params(void **state)
-{
+static void test_kernel_directive__override_errors_name_the_params(void **state) {
     (void)state;
     const char *params[] = {"BLOKM=4", NULL};
     kl_kernel_opts o = {.params = params};
@@ -314,10 +298,9 @@ static void test_kernel_directive__override_errors_name_the_params(void **state)
     assert_int_equal(kernel->params[0].values[0], 1);
 }
 
-/* ---- trust, surfaces, identity ----------------------------------------------------------------------------- */
+/* ---- trust, surfaces, identity ----------------------------------------------------------- */
 
-static void test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result(void **state)
-{
+static void test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result(void **state) {
     (void)state;
     kl_str flags = KL_S("//! flags -lopenblas\n//! launch f args(A)\n"),
            result = KL_S("//! result f32\n//! launch f args(A)\n");
@@ -333,8 +316,7 @@ static void test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result
     assert_int_equal(kernel->result, KL_F64);
 }
 
-static void test_kernel_surfaces__table_is_complete(void **state)
-{
+static void test_kernel_surfaces__table_is_complete(void **state) {
     (void)state;
     int n = 0;
     for (const kl_surface *s; (s = kl_surface_each(n)) != NULL; n++) {
@@ -355,8 +337,7 @@ static void test_kernel_surfaces__table_is_complete(void **state)
     assert_null(kl_surface_of_path(KL_S("k.py"), 2));
 }
 
-static void test_kernel_surfaces__flags_carry_no_path_and_no_list(void **state)
-{
+static void test_kernel_surfaces__flags_carry_no_path_and_no_list(void **state) {
     (void)state;
     static const char *const bad[] = {"-fplugin=x",
                                       "-B/tmp",
@@ -378,15 +359,16 @@ static void test_kernel_surfaces__flags_carry_no_path_and_no_list(void **state)
                                       "-DX",
                                       "-fopenmp=libx",
                                       "-mavx512f -fplugin=x"};
-    static const char *const good[] = {"-O3", "-mavx512f", "-ffp-contract=off", "-mprefer-vector-width=512"};
+    static const char *const good[] = {"-O3", "-mavx512f", "-ffp-contract=off",
+                                       "-mprefer-vector-width=512"};
     for (size_t i = 0; i < KL_COUNT(bad); i++)
-        for (int s = 0; kl_surface_each(s); s++) assert_false(kl_surface_has_flag(kl_surface_each(s), kl_str_of(bad[i])));
+        for (int s = 0; kl_surface_each(s); s++)
+            assert_false(kl_surface_has_flag(kl_surface_each(s), kl_str_of(bad[i])));
     for (size_t i = 0; i < KL_COUNT(good); i++)
         assert_true(kl_surface_has_flag(kl_surface_of_host(KL_ON_CPU), kl_str_of(good[i])));
 }
 
-static const char *hash_of(const char *path, const char *text, const char *param)
-{
+static const char *hash_of(const char *path, const char *text, const char *param) {
     const char *params[] = {param, NULL};
     kl_kernel_opts o = {.params = param ? params : NULL};
     assert_ok(kl_kernel_parse(&kernel, arena, kl_str_of(text), kl_str_of(path), NULL, &o, &e));
@@ -394,21 +376,29 @@ static const char *hash_of(const char *path, const char *text, const char *param
     return kernel->hash;
 }
 
-static void test_kernel_ident__ignores_directive_white_space_and_path_alone(void **state)
-{
+static void test_kernel_ident__ignores_directive_white_space_and_path_alone(void **state) {
     (void)state;
-    const char *base = hash_of("k.cl", "//! param B = 1\n//! launch f global(M) args(A, B)\nint x;\n", NULL);
+    const char *base =
+        hash_of("k.cl", "//! param B = 1\n//! launch f global(M) args(A, B)\nint x;\n", NULL);
     assert_string_equal(
-        base, hash_of("dir/other.cl", "  //! param B=1\r\n//!launch f global( M ) \\\n//!  args(A,B)\nint x;\n", NULL));
-    assert_string_equal(base, hash_of("k.cl", "//! param B = 1\n//! launch f global(M) args(A, B)\nint x;\n", "B=1"));
+        base,
+        hash_of("dir/other.cl",
+                "  //! param B=1\r\n//!launch f global( M ) \\\n//!  args(A,B)\nint x;\n", NULL));
+    assert_string_equal(
+        base,
+        hash_of("k.cl", "//! param B = 1\n//! launch f global(M) args(A, B)\nint x;\n", "B=1"));
     static const struct {
         const char *path, *text, *param;
     } others[] = {
         {"k.cl", "//! param B = 1\n//! launch f global(M) args(A, B)\nint  x;\n", NULL},
         {"k.cl", "//! param B = 1\n//! launch f global(N) args(A, B)\nint x;\n", NULL},
         {"k.cl", "//! param B = 1\n//! launch f global(M) args(A, B)\nint x;\n", "B=2"},
-        {"k.cl", "//! param B = 1\n//! flags -cl-mad-enable\n//! launch f global(M) args(A, B)\nint x;\n", NULL},
-        {"k.cl", "//! param B = 1\n//! nondeterministic\n//! launch f global(M) args(A, B)\nint x;\n", NULL},
+        {"k.cl",
+         "//! param B = 1\n//! flags -cl-mad-enable\n//! launch f global(M) args(A, B)\nint x;\n",
+         NULL},
+        {"k.cl",
+         "//! param B = 1\n//! nondeterministic\n//! launch f global(M) args(A, B)\nint x;\n",
+         NULL},
     };
     for (size_t i = 0; i < KL_COUNT(others); i++)
         assert_string_not_equal(base, hash_of(others[i].path, others[i].text, others[i].param));
@@ -416,9 +406,7 @@ static void test_kernel_ident__ignores_directive_white_space_and_path_alone(void
     assert_string_not_equal(c, hash_of("k.cu", "//! launch f grid(1) block(1) args(A)\n", NULL));
 }
 
-
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_kernel_directive__empty_file_has_no_launch),
         KIT_TEST(test_kernel_directive__nul_byte_is_refused_where_it_stands),

@@ -1,6 +1,8 @@
-/* fixture.h - a small task in memory, for tests and the fuzzer of this folder: planning needs one and no file should.
+/* fixture.h - a small task in memory, for tests and the fuzzer of this folder: planning needs one
+ * and no file should.
  *
- * C = alpha * A B^T with the kinds of tensors and axes that directives can meet.  SPDX-License-Identifier: Apache-2.0
+ * C = alpha * A B^T with the kinds of tensors and axes that directives can meet.
+ * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef KL_KERNEL_FIXTURE_H
 #define KL_KERNEL_FIXTURE_H
@@ -12,10 +14,19 @@ typedef struct {
     kl_workload workload;
 } kl_fixture;
 
-enum { FIXTURE_A, FIXTURE_B, FIXTURE_IDX, FIXTURE_ALPHA, FIXTURE_LIMIT, FIXTURE_STATE, FIXTURE_C, FIXTURE_TENSORS };
+enum {
+    FIXTURE_A,
+    FIXTURE_B,
+    FIXTURE_IDX,
+    FIXTURE_ALPHA,
+    FIXTURE_LIMIT,
+    FIXTURE_STATE,
+    FIXTURE_C,
+    FIXTURE_TENSORS
+};
 
-static inline void fixture_tensor(kl_fixture *f, int i, kl_str name, kl_dtype dtype, int ndim, kl_str d0, kl_str d1)
-{
+static inline void fixture_tensor(kl_fixture *f, int i, kl_str name, kl_dtype dtype, int ndim,
+                                  kl_str d0, kl_str d1) {
     kl_tensor *t = &f->task.tensors[i];
     t->name = name;
     t->dtype = f->workload.dtypes[i] = dtype;
@@ -24,8 +35,7 @@ static inline void fixture_tensor(kl_fixture *f, int i, kl_str name, kl_dtype dt
     t->dims[1] = d1;
 }
 
-static inline void fixture_init(kl_fixture *f, int64_t m, int64_t n)
-{
+static inline void fixture_init(kl_fixture *f, int64_t m, int64_t n) {
     const kl_str none = {0};
     *f = (kl_fixture){0};
     f->task.name = KL_S("small");

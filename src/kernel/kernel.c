@@ -6,44 +6,37 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INDEX_BY_NAME(k, name, list, count)                                                                            \
-    for (int i = 0; i < (k)->count; i++)                                                                               \
-        if (kl_str_eq((k)->list[i].name, name)) return i;                                                              \
+#define INDEX_BY_NAME(k, name, list, count)                                                        \
+    for (int i = 0; i < (k)->count; i++)                                                           \
+        if (kl_str_eq((k)->list[i].name, name)) return i;                                          \
     return -1
 
-int kli_param_index(const kl_kernel *k, kl_str name)
-{
-    INDEX_BY_NAME(k, name, params, n_params);
-}
-int kli_let_index(const kl_kernel *k, kl_str name)
-{
-    INDEX_BY_NAME(k, name, lets, n_lets);
-}
-int kli_buffer_index(const kl_kernel *k, kl_str name)
-{
+int kli_param_index(const kl_kernel *k, kl_str name) { INDEX_BY_NAME(k, name, params, n_params); }
+int kli_let_index(const kl_kernel *k, kl_str name) { INDEX_BY_NAME(k, name, lets, n_lets); }
+int kli_buffer_index(const kl_kernel *k, kl_str name) {
     INDEX_BY_NAME(k, name, buffers, n_buffers);
 }
-int kli_tensormap_index(const kl_kernel *k, kl_str name)
-{
+int kli_tensormap_index(const kl_kernel *k, kl_str name) {
     INDEX_BY_NAME(k, name, tensormaps, n_tensormaps);
 }
 
-static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name)
-{
+static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name) {
     kl_str known[KL_MAX_PARAMS];
     char list[384] = "";
     size_t used = 0;
     for (int i = 0; i < k->n_params; i++) {
         known[i] = k->params[i].name;
         if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[i]));
+            used +=
+                (size_t)snprintf(list + used, sizeof list - used, " %.*s", KL_STR_ARG(known[i]));
     }
     char path[256];
     snprintf(path, sizeof path, "%.*s", KL_STR_ARG(k->path));
     kl_err err = kl_fail(e, KL_EINVAL, path, "no param '%s'", kli_show(name).text);
     int close = kli_closest(name, known, k->n_params);
     if (k->n_params == 0)
-        kl_hint(e, "this kernel has no params; declare one: `%s param BM = 64 {32, 64}`", k->surface->comment);
+        kl_hint(e, "this kernel has no params; declare one: `%s param BM = 64 {32, 64}`",
+                k->surface->comment);
     else if (close >= 0)
         kl_hint(e, "did you mean '%.*s'?  params:%s", KL_STR_ARG(known[close]), list);
     else
@@ -51,9 +44,9 @@ static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name)
     return err;
 }
 
-/* override = NAME "=" INT; values outside the declared set are allowed, since a tuner may try any */
-static kl_err override_param(kl_kernel *k, const char *text, kl_error *e)
-{
+/* override = NAME "=" INT; values outside the declared set are allowed, since a tuner may try any
+ */
+static kl_err override_param(kl_kernel *k, const char *text, kl_error *e) {
     const char *equals = strchr(text, '=');
     kl_str name = kl_str_trim((kl_str){text, equals ? (size_t)(equals - text) : strlen(text)});
     int i = kli_param_index(k, name);
@@ -62,14 +55,16 @@ static kl_err override_param(kl_kernel *k, const char *text, kl_error *e)
     if (kli_parse_int(&k->params[i].value, value)) return KL_OK;
     char path[256];
     snprintf(path, sizeof path, "%.*s", KL_STR_ARG(k->path));
-    kl_fail(e, KL_EINVAL, path, "param %.*s: '%s' is not a 64-bit integer", KL_STR_ARG(name), kli_show(value).text);
+    kl_fail(e, KL_EINVAL, path, "param %.*s: '%s' is not a 64-bit integer", KL_STR_ARG(name),
+            kli_show(value).text);
     kl_hint(e, "write %.*s=%lld", KL_STR_ARG(name), (long long)k->params[i].values[0]);
     return KL_EINVAL;
 }
 
-/* `surface NAME` decides between those whose files end alike; a name that is none of them is refused when it is read. */
-static kl_err choose_surface(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool given, kl_error *e)
-{
+/* `surface NAME` decides between those whose files end alike; a name that is none of them is
+ * refused when it is read. */
+static kl_err choose_surface(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool given,
+                             kl_error *e) {
     const kl_str path = kl_str_of(k->surface->suffix);
     const kl_surface *s;
     if (given || !kl_surface_of_path(path, 1)) return KL_OK;
@@ -84,22 +79,24 @@ static kl_err choose_surface(kl_kernel *k, kl_arena *a, const kli_scan *scan, bo
     }
     kl_str lines = {0};
     for (int c = 0; (s = kl_surface_of_path(path, c)) != NULL; c++)
-        lines = kl_arena_printf(a, "%s%s`%s surface %s`", lines.len ? lines.ptr : "", c ? " or " : "", s->comment, s->name);
-    kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "a %s file must name its surface", k->surface->suffix);
+        lines = kl_arena_printf(a, "%s%s`%s surface %s`", lines.len ? lines.ptr : "",
+                                c ? " or " : "", s->comment, s->name);
+    kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "a %s file must name its surface",
+               k->surface->suffix);
     kl_hint(e, "add the line %s", lines.ptr);
     return KL_EPARSE;
 }
 
-static kl_err require_launch(const kl_kernel *k, kl_error *e)
-{
+static kl_err require_launch(const kl_kernel *k, kl_error *e) {
     if (k->n_launches) return KL_OK;
-    kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "no launch directive: nothing says which function to run");
+    kl_fail_at(e, KL_EPARSE, k->path, k->source, 0,
+               "no launch directive: nothing says which function to run");
     kl_hint(e, "add a line such as `%s launch NAME %s`", k->surface->comment, k->surface->example);
     return KL_EPARSE;
 }
 
-static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel_opts *o, kl_error *e)
-{
+static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel_opts *o,
+                          kl_error *e) {
     kli_scan *scan = KL_NEW(a, kli_scan);
     kl_err err = kli_scan_source(scan, a, k, e);
     if (err || (err = choose_surface(k, a, scan, given, e)) != KL_OK) return err;
@@ -111,17 +108,16 @@ static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel
     return KL_OK;
 }
 
-kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, const kl_surface *surface,
-                       const kl_kernel_opts *o, kl_error *e)
-{
+kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path,
+                       const kl_surface *surface, const kl_kernel_opts *o, kl_error *e) {
     static const kl_kernel_opts defaults = {0};
     if (!o) o = &defaults;
     *out = NULL;
     kl_kernel *k = KL_NEW(a, kl_kernel);
     k->path = kl_arena_copy(a, path);
     if (text.len > KL_MAX_SOURCE_BYTES)
-        return kl_fail(e, KL_ELIMIT, k->path.ptr, "%zu bytes; a kernel file has at most %u", text.len,
-                       KL_MAX_SOURCE_BYTES);
+        return kl_fail(e, KL_ELIMIT, k->path.ptr, "%zu bytes; a kernel file has at most %u",
+                       text.len, KL_MAX_SOURCE_BYTES);
     k->source = kl_arena_copy(a, text);
     k->surface = surface ? surface : kl_surface_of_path(k->path, 0);
     if (!k->surface) {
@@ -136,8 +132,8 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path, c
     return err;
 }
 
-kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o, kl_error *e)
-{
+kl_err kl_kernel_load(kl_kernel **out, kl_arena *a, const char *path, const kl_kernel_opts *o,
+                      kl_error *e) {
     kl_str text, name = kl_str_of(path);
     kl_err err = kl_kernel_read(&text, &name, a, e);
     return err ? err : kl_kernel_parse(out, a, text, name, NULL, o, e);

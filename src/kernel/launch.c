@@ -1,41 +1,42 @@
 /* launch.c - launch directives become grids and argument values.
  *
- * Limits that every device of a surface shares are checked always; what differs (threads of a block, shared memory) is
- * checked when the device said so.  SPDX-License-Identifier: Apache-2.0 */
+ * Limits that every device of a surface shares are checked always; what differs (threads of a
+ * block, shared memory) is checked when the device said so.  SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
 #include <float.h>
 #include <string.h>
 
-/* ---- arguments -------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------- */
 
-static kl_err scalar_argument(kli_planner *p, const kl_arg *arg, int tensor, kl_value *out)
-{
+static kl_err scalar_argument(kli_planner *p, const kl_arg *arg, int tensor, kl_value *out) {
     double value = p->workload->scalars[tensor];
     out->kind = KL_VALUE_SCALAR;
     out->index = (uint32_t)tensor;
     out->f = value;
     if (kl_dtype_is_float(p->workload->dtypes[tensor])) return KL_OK;
     if (!(value > -0x1p63 && value < 0x1p63))
-        return kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "scalar input is %g, which is not an integer", value);
+        return kli_plan_fail(p, KL_EINVAL, arg->expr.offset,
+                             "scalar input is %g, which is not an integer", value);
     out->i = (int64_t)value;
     return KL_OK;
 }
 
-static kl_err int32_argument(kli_planner *p, const kl_arg *arg, int64_t value, kl_value *out)
-{
+static kl_err int32_argument(kli_planner *p, const kl_arg *arg, int64_t value, kl_value *out) {
     out->kind = KL_VALUE_I32;
     out->i = value;
     if (value >= INT32_MIN && value <= INT32_MAX) return KL_OK;
-    kl_err err = kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer", (long long)value);
+    kl_err err = kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer",
+                               (long long)value);
     int n = arg->expr.text.len < 80 ? (int)arg->expr.text.len : 80;
-    kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide", n, arg->expr.text.ptr);
+    kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide", n,
+            arg->expr.text.ptr);
     return err;
 }
 
-/* A NAME is, in this order: a tensor or a buffer, a tensormap, an axis, param, let or device constant. */
-static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
-{
+/* A NAME is, in this order: a tensor or a buffer, a tensormap, an axis, param, let or device
+ * constant. */
+static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     kl_str name = arg->expr.text;
     int i = kl_task_tensor(p->task, name);
     if (i >= 0 && p->task->tensors[i].is_scalar) return scalar_argument(p, arg, i, out);
@@ -49,8 +50,7 @@ static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
     return int32_argument(p, arg, value, out);
 }
 
-static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
-{
+static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     kl_str text = arg->expr.text;
     int64_t whole;
     out->kind = arg->kind == KL_ARG_F32 ? KL_VALUE_F32 : KL_VALUE_F64;
@@ -65,8 +65,7 @@ static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
     return KL_OK;
 }
 
-static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
-{
+static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     kl_err err = KL_OK;
     switch (arg->kind) {
     case KL_ARG_NAME:
@@ -90,18 +89,14 @@ static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out)
     return err;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 const int64_t kli_cuda_grid_most[3] = {INT32_MAX, 65535, 65535};
 
-const kl_device_limits *kli_plan_limits(const kli_planner *p)
-{
-    return &p->limits;
-}
+const kl_device_limits *kli_plan_limits(const kli_planner *p) { return &p->limits; }
 
-kl_err kli_plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, const int64_t most[3],
-                      uint32_t absent, uint32_t out[3])
-{
+kl_err kli_plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what,
+                      const int64_t most[3], uint32_t absent, uint32_t out[3]) {
     for (int d = 0; d < 3; d++) {
         int64_t value = absent;
         if (d < l->n_clauses[clause]) {
@@ -113,55 +108,54 @@ kl_err kli_plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, cons
     return KL_OK;
 }
 
-kl_err kli_plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what, int64_t low,
-                    int64_t high, int64_t absent, uint32_t *out)
-{
+kl_err kli_plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what,
+                    int64_t low, int64_t high, int64_t absent, uint32_t *out) {
     int64_t value = absent;
     kl_err err = KL_OK;
-    if (l->n_clauses[clause]) err = kli_eval_range(p, &value, &l->clauses[clause][0], what, low, high);
+    if (l->n_clauses[clause])
+        err = kli_eval_range(p, &value, &l->clauses[clause][0], what, low, high);
     *out = (uint32_t)value;
     return err;
 }
 
-kl_err kli_plan_threads(kli_planner *p, const kl_launch *l, kl_clause clause, const uint32_t size[3], int64_t most,
-                        const char *what)
-{
+kl_err kli_plan_threads(kli_planner *p, const kl_launch *l, kl_clause clause,
+                        const uint32_t size[3], int64_t most, const char *what) {
     double threads = (double)size[0] * size[1] * size[2];
     if (!most || threads <= (double)most) return KL_OK;
     kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[clause][0].offset,
-                               "%s of %.0f threads; at most %lld are possible", what, threads, (long long)most);
+                               "%s of %.0f threads; at most %lld are possible", what, threads,
+                               (long long)most);
     kl_hint(p->error, "here it is %u x %u x %u", size[0], size[1], size[2]);
     return err;
 }
 
-kl_err kli_plan_divides(kli_planner *p, const kl_launch *l, kl_clause part, const uint32_t whole_size[3],
-                        const uint32_t part_size[3], const char *whole_name, const char *part_name)
-{
+kl_err kli_plan_divides(kli_planner *p, const kl_launch *l, kl_clause part,
+                        const uint32_t whole_size[3], const uint32_t part_size[3],
+                        const char *whole_name, const char *part_name) {
     for (int d = 0; d < l->n_clauses[part]; d++) {
         if (whole_size[d] % part_size[d] == 0) continue;
-        kl_err err =
-            kli_plan_fail(p, KL_EINVAL, l->clauses[part][d].offset, "%s %u is not a multiple of %s %u (dimension %d)",
-                          whole_name, whole_size[d], part_name, part_size[d], d + 1);
-        kl_hint(p->error, "round it up, cdiv(n, %u) * %u, and let the extra ones do nothing", part_size[d],
-                part_size[d]);
+        kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[part][d].offset,
+                                   "%s %u is not a multiple of %s %u (dimension %d)", whole_name,
+                                   whole_size[d], part_name, part_size[d], d + 1);
+        kl_hint(p->error, "round it up, cdiv(n, %u) * %u, and let the extra ones do nothing",
+                part_size[d], part_size[d]);
         return err;
     }
     return KL_OK;
 }
 
 /* Local arguments share one memory. */
-static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_launch *out)
-{
+static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_launch *out) {
     int64_t total = 0; /* n_args times INT32_MAX fits */
     for (uint32_t i = 0; i < out->n_args; i++)
         if (out->args[i].kind == KL_VALUE_LOCAL) total += out->args[i].i;
     if (!p->limits.smem_max || total <= p->limits.smem_max) return KL_OK;
-    return kli_plan_fail(p, KL_EINVAL, l->offset, "local arguments need %lld bytes together; the device has %lld",
+    return kli_plan_fail(p, KL_EINVAL, l->offset,
+                         "local arguments need %lld bytes together; the device has %lld",
                          (long long)total, (long long)p->limits.smem_max);
 }
 
-static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *out)
-{
+static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
     KL_ASSERT(l->entry.len < KL_MAX_NAME);
     memcpy(out->entry, l->entry.ptr, l->entry.len);
     const kl_surface *s = p->kernel->surface;
@@ -172,8 +166,7 @@ static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *ou
     return err ? err : check_local(p, l, out);
 }
 
-kl_err kli_plan_launches(kli_planner *p)
-{
+kl_err kli_plan_launches(kli_planner *p) {
     kl_err err = KL_OK;
     p->plan->n_launches = (uint32_t)p->kernel->n_launches;
     for (int i = 0; i < p->kernel->n_launches && !err; i++)

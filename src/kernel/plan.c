@@ -1,18 +1,18 @@
 /* plan.c - a kernel and a workload become numbers: what a worker allocates, encodes and launches.
  *
- * Names are resolved here because only now is there a task.  Everything a directive asks for is bounded before anybody
- * allocates it: by limits.h (KL_ELIMIT) and by the device (KL_EINVAL).  The order is the order in which a reader would
- * ask: do names fit the task, lets, requires, threads, buffers, total memory, tensormaps, launches.
- * Launches are in launch.c, tensormaps in tensormap.c.  SPDX-License-Identifier: Apache-2.0 */
+ * Names are resolved here because only now is there a task.  Everything a directive asks for is
+ * bounded before anybody allocates it: by limits.h (KL_ELIMIT) and by the device (KL_EINVAL).  The
+ * order is the order in which a reader would ask: do names fit the task, lets, requires, threads,
+ * buffers, total memory, tensormaps, launches. Launches are in launch.c, tensormaps in tensormap.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- failing with a caret --------------------------------------------------------------------------------- */
+/* ---- failing with a caret ---------------------------------------------------------------- */
 
-kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt, ...)
-{
+kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt, ...) {
     char text[512];
     va_list args;
     va_start(args, fmt);
@@ -21,10 +21,9 @@ kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt
     return kl_fail_at(p->error, code, p->kernel->path, p->kernel->source, offset, "%s", text);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------- */
 
-static bool device_constant(const kl_device_limits *limits, kl_str name, int64_t *out)
-{
+static bool device_constant(const kl_device_limits *limits, kl_str name, int64_t *out) {
     int64_t value = 0;
     if (kl_str_eq(name, KL_S("sms")))
         value = limits->sms;
@@ -36,8 +35,7 @@ static bool device_constant(const kl_device_limits *limits, kl_str name, int64_t
     return value != 0; /* 0 is "unknown", and a guess would plan for another device */
 }
 
-bool kli_value_of(kli_planner *p, kl_str name, int64_t *out)
-{
+bool kli_value_of(kli_planner *p, kl_str name, int64_t *out) {
     int i = kl_task_axis(p->task, name);
     if (i >= 0) return *out = p->workload->axes[i], true;
     if ((i = kli_param_index(p->kernel, name)) >= 0) return *out = p->kernel->params[i].value, true;
@@ -46,15 +44,14 @@ bool kli_value_of(kli_planner *p, kl_str name, int64_t *out)
     return i < 0 && device_constant(&p->limits, name, out);
 }
 
-static bool look_up(void *ctx, kl_str name, int64_t *value)
-{
+static bool plan_look_up(void *ctx, kl_str name, int64_t *value) {
     kli_planner *p = ctx;
     if (kli_value_of(p, name, value)) return true;
     p->unknown = name;
     return false;
 }
 
-/* ---- hints about names ------------------------------------------------------------------------------------ */
+/* ---- hints about names ------------------------------------------------------------------- */
 
 typedef struct {
     char *out;
@@ -62,16 +59,16 @@ typedef struct {
     bool in_group;
 } name_list;
 
-static void list_name(name_list *l, const char *group, kl_str name)
-{
+static void list_name(name_list *l, const char *group, kl_str name) {
     const char *lead = l->in_group ? "" : group, *comma = l->in_group || l->used == 0 ? "" : "; ";
-    if (l->used + strlen(comma) + strlen(lead) + name.len + 2 > l->bytes) return; /* a hint is short */
-    l->used += (size_t)snprintf(l->out + l->used, l->bytes - l->used, "%s%s %.*s", comma, lead, KL_STR_ARG(name));
+    if (l->used + strlen(comma) + strlen(lead) + name.len + 2 > l->bytes)
+        return; /* a hint is short */
+    l->used += (size_t)snprintf(l->out + l->used, l->bytes - l->used, "%s%s %.*s", comma, lead,
+                                KL_STR_ARG(name));
     l->in_group = true;
 }
 
-static void add_pointers(kli_planner *p, name_list *l)
-{
+static void add_pointers(kli_planner *p, name_list *l) {
     const kl_kernel *k = p->kernel;
     l->in_group = false;
     for (int i = 0; i < p->task->n_tensors; i++) list_name(l, "tensors", p->task->tensors[i].name);
@@ -79,21 +76,20 @@ static void add_pointers(kli_planner *p, name_list *l)
     for (int i = 0; i < k->n_buffers; i++) list_name(l, "buffers", k->buffers[i].name);
 }
 
-void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes)
-{
+void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes) {
     name_list l = {.out = out, .bytes = out_bytes};
     out[0] = '\0';
     add_pointers(p, &l);
 }
 
-static void list_names(kli_planner *p, bool with_pointers, char *out, size_t out_bytes)
-{
+static void list_names(kli_planner *p, bool with_pointers, char *out, size_t out_bytes) {
     const kl_kernel *k = p->kernel;
     name_list l = {.out = out, .bytes = out_bytes};
     out[0] = '\0';
     if (with_pointers) add_pointers(p, &l);
     l.in_group = false;
-    for (int i = 0; i < k->n_tensormaps && with_pointers; i++) list_name(&l, "tensormaps", k->tensormaps[i].name);
+    for (int i = 0; i < k->n_tensormaps && with_pointers; i++)
+        list_name(&l, "tensormaps", k->tensormaps[i].name);
     l.in_group = false;
     for (int i = 0; i < p->task->n_axes; i++) list_name(&l, "axes", p->task->axes[i].name);
     l.in_group = false;
@@ -102,8 +98,7 @@ static void list_names(kli_planner *p, bool with_pointers, char *out, size_t out
     for (int i = 0; i < k->n_lets; i++) list_name(&l, "lets", k->lets[i].name);
 }
 
-static int collect_names(const kli_planner *p, bool with_pointers, kl_str *names)
-{
+static int collect_names(const kli_planner *p, bool with_pointers, kl_str *names) {
     const kl_kernel *k = p->kernel;
     int n = 0;
     for (int i = 0; i < p->task->n_axes; i++) names[n++] = p->task->axes[i].name;
@@ -117,37 +112,43 @@ static int collect_names(const kli_planner *p, bool with_pointers, kl_str *names
 }
 
 /* What is special about this name, most telling first; false when nothing is. */
-static bool explain_name(kli_planner *p, kl_str name, bool with_pointers)
-{
+static bool explain_name(kli_planner *p, kl_str name, bool with_pointers) {
     const kl_kernel *k = p->kernel;
     int let = kli_let_index(k, name), tensor = kl_task_tensor(p->task, name);
     int64_t ignored;
     kl_device_limits every = {1, 1, 1, 1, 1};
     if (let >= 0)
-        kl_hint(p->error, "the let '%.*s' is on line %d and may be used below it only", KL_STR_ARG(name),
+        kl_hint(p->error, "the let '%.*s' is on line %d and may be used below it only",
+                KL_STR_ARG(name),
                 kli_line_number(k->source, (size_t)(k->lets[let].name.ptr - k->source.ptr)));
     else if (device_constant(&every, name, &ignored))
-        kl_hint(p->error, "'%.*s' is a constant of the device, and this device does not have it", KL_STR_ARG(name));
+        kl_hint(p->error, "'%.*s' is a constant of the device, and this device does not have it",
+                KL_STR_ARG(name));
     else if (!with_pointers && tensor >= 0)
         kl_hint(p->error,
-                "'%.*s' is a tensor; expressions are over axes, params and lets: its value or address is "
+                "'%.*s' is a tensor; expressions are over axes, params and lets: its value or "
+                "address is "
                 "passed by its name alone in args(...)",
                 KL_STR_ARG(name));
-    else if (!with_pointers && (kli_buffer_index(k, name) >= 0 || kli_tensormap_index(k, name) >= 0))
+    else if (!with_pointers &&
+             (kli_buffer_index(k, name) >= 0 || kli_tensormap_index(k, name) >= 0))
         kl_hint(p->error, "'%.*s' is passed by its name alone in args(...)", KL_STR_ARG(name));
     else
         return false;
     return true;
 }
 
-kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_pointers)
-{
-    enum { MOST = KL_MAX_AXES + KL_MAX_PARAMS + KL_MAX_LETS + KL_MAX_TENSORS + KL_MAX_BUFFERS + KL_MAX_TENSORMAPS };
-    kl_str known[MOST];
+kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_pointers) {
+    enum {
+        PLAN_MOST = KL_MAX_AXES + KL_MAX_PARAMS + KL_MAX_LETS + KL_MAX_TENSORS + KL_MAX_BUFFERS +
+                    KL_MAX_TENSORMAPS
+    };
+    kl_str known[PLAN_MOST];
     char list[360];
     const char *prefix = p->kernel->surface->comment;
     kl_err err = kli_plan_fail(p, KL_EINVAL, offset,
-                               with_pointers ? "unknown name '%s' in args" : "unknown name '%s' in an expression",
+                               with_pointers ? "unknown name '%s' in args"
+                                             : "unknown name '%s' in an expression",
                                kli_show(name).text);
     if (explain_name(p, name, with_pointers)) return err;
     int n = collect_names(p, with_pointers, known), close = kli_closest(name, known, n);
@@ -155,16 +156,15 @@ kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_po
     if (close >= 0)
         kl_hint(p->error, "did you mean '%.*s'?  %s", KL_STR_ARG(known[close]), list);
     else
-        kl_hint(p->error, "declare it with `%s param %s = 64 {32, 64}` or use one of: %s", prefix, kli_show(name).text,
-                list);
+        kl_hint(p->error, "declare it with `%s param %s = 64 {32, 64}` or use one of: %s", prefix,
+                kli_show(name).text, list);
     return err;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* "M = 65, BM = 128": the values of every name in `expr`, each once. */
-static void list_values(kli_planner *p, const kl_expr *expr, char *out, size_t bytes)
-{
+static void list_values(kli_planner *p, const kl_expr *expr, char *out, size_t bytes) {
     size_t used = 0;
     kl_str text = expr->text, seen[16];
     size_t n_seen = 0;
@@ -179,46 +179,44 @@ static void list_values(kli_planner *p, const kl_expr *expr, char *out, size_t b
         for (size_t j = 0; j < n_seen && fresh; j++) fresh = !kl_str_eq(seen[j], name);
         if (!fresh || used + name.len + 28 > bytes) continue;
         seen[n_seen++] = name;
-        used += (size_t)snprintf(out + used, bytes - used, "%s%.*s = %lld", used ? ", " : "", KL_STR_ARG(name),
-                                 (long long)value);
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.*s = %lld", used ? ", " : "",
+                                 KL_STR_ARG(name), (long long)value);
     }
 }
 
-kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr)
-{
+kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr) {
     char values[256];
     list_values(p, expr, values, sizeof values);
     if (err && !p->error->hint[0] && values[0]) kl_hint(p->error, "here %s", values);
     return err;
 }
 
-kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr)
-{
+kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr) {
     p->unknown = (kl_str){0};
-    kl_err err = kl_expr_eval(out, expr->text, look_up, p, p->error);
+    kl_err err = kl_expr_eval(out, expr->text, plan_look_up, p, p->error);
     if (!err) return KL_OK;
     if (p->unknown.ptr)
-        return kli_unknown_name(p, p->unknown, expr->offset + (size_t)(p->unknown.ptr - expr->text.ptr), false);
+        return kli_unknown_name(p, p->unknown,
+                                expr->offset + (size_t)(p->unknown.ptr - expr->text.ptr), false);
     return kli_hint_values(p, kli_rebase(p->error, p->kernel, expr), expr);
 }
 
-kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what, int64_t low, int64_t high)
-{
+kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what,
+                      int64_t low, int64_t high) {
     kl_err err = kli_eval(p, out, expr);
     if (err || (*out >= low && *out <= high)) return err;
     if (*out < low)
-        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at least %lld", what, (long long)*out,
-                            (long long)low);
+        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at least %lld",
+                            what, (long long)*out, (long long)low);
     else
-        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at most %lld", what, (long long)*out,
-                            (long long)high);
+        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at most %lld", what,
+                            (long long)*out, (long long)high);
     return kli_hint_values(p, err, expr);
 }
 
-/* ---- does the kernel fit the task? ------------------------------------------------------------------------ */
+/* ---- does the kernel fit the task? ------------------------------------------------------- */
 
-static kl_err refuse_shadow(kli_planner *p, kl_str name, const char *what)
-{
+static kl_err refuse_shadow(kli_planner *p, kl_str name, const char *what) {
     bool axis = kl_task_axis(p->task, name) >= 0;
     if (!axis && kl_task_tensor(p->task, name) < 0) return KL_OK;
     kl_err err = kli_plan_fail(p, KL_EINVAL, (size_t)(name.ptr - p->kernel->source.ptr),
@@ -228,40 +226,40 @@ static kl_err refuse_shadow(kli_planner *p, kl_str name, const char *what)
     return err;
 }
 
-static kl_err check_names(kli_planner *p)
-{
+static kl_err plan_check_names(kli_planner *p) {
     const kl_kernel *k = p->kernel;
     kl_err err = KL_OK;
-    for (int i = 0; i < k->n_params && !err; i++) err = refuse_shadow(p, k->params[i].name, "param");
+    for (int i = 0; i < k->n_params && !err; i++)
+        err = refuse_shadow(p, k->params[i].name, "param");
     for (int i = 0; i < k->n_lets && !err; i++) err = refuse_shadow(p, k->lets[i].name, "let");
-    for (int i = 0; i < k->n_buffers && !err; i++) err = refuse_shadow(p, k->buffers[i].name, "buffer");
-    for (int i = 0; i < k->n_tensormaps && !err; i++) err = refuse_shadow(p, k->tensormaps[i].name, "tensormap");
+    for (int i = 0; i < k->n_buffers && !err; i++)
+        err = refuse_shadow(p, k->buffers[i].name, "buffer");
+    for (int i = 0; i < k->n_tensormaps && !err; i++)
+        err = refuse_shadow(p, k->tensormaps[i].name, "tensormap");
     return err;
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------- */
 
-kl_dtype kli_tensor_dtype(const kl_kernel *k, const kl_task *t, const kl_workload *w, int i)
-{
+kl_dtype kli_tensor_dtype(const kl_kernel *k, const kl_task *t, const kl_workload *w, int i) {
     bool widened = k->result != 0 && t->tensors[i].is_output && kl_dtype_is_float(w->dtypes[i]);
     return widened ? k->result : w->dtypes[i];
 }
 
-static void copy_name(char out[KL_MAX_NAME], kl_str name)
-{
+static void copy_name(char out[KL_MAX_NAME], kl_str name) {
     size_t n = name.len < KL_MAX_NAME - 1 ? name.len : KL_MAX_NAME - 1;
     if (n) memcpy(out, name.ptr, n);
     out[n] = '\0';
 }
 
-static kl_err plan_tensor(kli_planner *p, int i)
-{
+static kl_err plan_tensor(kli_planner *p, int i) {
     const kl_tensor *tensor = &p->task->tensors[i];
     kl_plan_tensor *out = &p->plan->tensors[i];
     kl_shape shape;
     if (tensor->name.len >= KL_MAX_NAME)
-        return kl_fail(p->error, KL_ELIMIT, p->kernel->path.ptr, "tensor %s: a name longer than %d characters",
-                       kli_show(tensor->name).text, KL_MAX_NAME - 1);
+        return kl_fail(p->error, KL_ELIMIT, p->kernel->path.ptr,
+                       "tensor %s: a name longer than %d characters", kli_show(tensor->name).text,
+                       KL_MAX_NAME - 1);
     kl_err err = kl_task_shape(&shape, p->task, p->workload, i, p->error);
     if (err) return err;
     out->dtype = kli_tensor_dtype(p->kernel, p->task, p->workload, i);
@@ -270,25 +268,24 @@ static kl_err plan_tensor(kli_planner *p, int i)
     out->ndim = shape.ndim;
     memcpy(out->dims, shape.dims, sizeof out->dims);
     copy_name(out->name, tensor->name);
-    bool overflow = __builtin_mul_overflow((uint64_t)shape.elems, (uint64_t)kl_dtype_bytes(out->dtype), &out->bytes);
+    bool overflow = __builtin_mul_overflow((uint64_t)shape.elems,
+                                           (uint64_t)kl_dtype_bytes(out->dtype), &out->bytes);
     if (overflow || out->bytes > KL_MAX_TENSOR_BYTES)
-        return kl_fail(p->error, KL_ELIMIT, p->kernel->path.ptr, "tensor %s is larger than %llu bytes", out->name,
-                       KL_MAX_TENSOR_BYTES);
+        return kl_fail(p->error, KL_ELIMIT, p->kernel->path.ptr,
+                       "tensor %s is larger than %llu bytes", out->name, KL_MAX_TENSOR_BYTES);
     return KL_OK;
 }
 
-static kl_err plan_tensors(kli_planner *p)
-{
+static kl_err plan_tensors(kli_planner *p) {
     kl_err err = KL_OK;
     p->plan->n_tensors = (uint32_t)p->task->n_tensors;
     for (int i = 0; i < p->task->n_tensors && !err; i++) err = plan_tensor(p, i);
     return err;
 }
 
-/* ---- lets, requires, threads ------------------------------------------------------------------------------ */
+/* ---- lets, requires, threads ------------------------------------------------------------- */
 
-static kl_err plan_lets(kli_planner *p)
-{
+static kl_err plan_lets(kli_planner *p) {
     kl_err err = KL_OK;
     for (int i = 0; i < p->kernel->n_lets && !err; i++) {
         err = kli_eval(p, &p->lets[i], &p->kernel->lets[i].expr);
@@ -297,8 +294,7 @@ static kl_err plan_lets(kli_planner *p)
     return err;
 }
 
-static kl_err plan_requires(kli_planner *p)
-{
+static kl_err plan_requires(kli_planner *p) {
     const kl_kernel *k = p->kernel;
     for (int i = 0; i < k->n_required; i++) {
         const kl_expr *expr = &k->required[i];
@@ -306,21 +302,22 @@ static kl_err plan_requires(kli_planner *p)
         kl_err err = kli_eval(p, &holds, expr);
         if (err) return err;
         if (holds) continue;
-        err = kli_plan_fail(p, KL_EINVAL, expr->offset, "this shape is outside the kernel's domain: %.*s does not hold",
+        err = kli_plan_fail(p, KL_EINVAL, expr->offset,
+                            "this shape is outside the kernel's domain: %.*s does not hold",
                             (int)(expr->text.len < 200 ? expr->text.len : 200), expr->text.ptr);
         return kli_hint_values(p, err, expr);
     }
     return KL_OK;
 }
 
-/* The directive says how many threads a kernel may start, so a smaller machine gives it fewer instead of refusing it.
+/* The directive says how many threads a kernel may start, so a smaller machine gives it fewer
+ * instead of refusing it.
  */
-static kl_err plan_threads(kli_planner *p)
-{
-    enum { MOST = 4096 };
+static kl_err plan_threads(kli_planner *p) {
+    enum { PLAN_MOST = 4096 };
     int64_t threads = 1;
     if (p->kernel->threads.text.len) {
-        kl_err err = kli_eval_range(p, &threads, &p->kernel->threads, "threads", 1, MOST);
+        kl_err err = kli_eval_range(p, &threads, &p->kernel->threads, "threads", 1, PLAN_MOST);
         if (err) return err;
     }
     if (p->limits.cores && threads > p->limits.cores) threads = p->limits.cores;
@@ -328,10 +325,9 @@ static kl_err plan_threads(kli_planner *p)
     return KL_OK;
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------- */
 
-static kl_err plan_buffer(kli_planner *p, int i)
-{
+static kl_err plan_buffer(kli_planner *p, int i) {
     const kl_buffer *b = &p->kernel->buffers[i];
     kl_plan_buffer *out = &p->plan->buffers[i];
     uint64_t bytes = kl_dtype_bytes(b->dtype);
@@ -343,8 +339,8 @@ static kl_err plan_buffer(kli_planner *p, int i)
         if (__builtin_mul_overflow(bytes, (uint64_t)dim, &bytes) || bytes > KL_MAX_TENSOR_BYTES)
             return kli_hint_values(p,
                                    kli_plan_fail(p, KL_ELIMIT, b->dims[d].offset,
-                                                 "buffer '%.*s' is larger than %llu GiB", KL_STR_ARG(b->name),
-                                                 KL_MAX_TENSOR_BYTES >> 30),
+                                                 "buffer '%.*s' is larger than %llu GiB",
+                                                 KL_STR_ARG(b->name), KL_MAX_TENSOR_BYTES >> 30),
                                    &b->dims[d]);
     }
     *out = (kl_plan_buffer){.bytes = bytes, .zero = b->zero, .dtype = b->dtype};
@@ -353,8 +349,7 @@ static kl_err plan_buffer(kli_planner *p, int i)
 }
 
 /* Sums cannot overflow: at most KL_MAX_TENSORS + KL_MAX_BUFFERS times KL_MAX_TENSOR_BYTES. */
-static kl_err check_total(kli_planner *p)
-{
+static kl_err check_total(kli_planner *p) {
     const kl_plan *plan = p->plan;
     const kl_kernel *k = p->kernel;
     uint64_t total = 0, tensors = 0, memory = (uint64_t)p->limits.memory;
@@ -368,33 +363,33 @@ static kl_err check_total(kli_planner *p)
     size_t offset = k->n_buffers ? k->buffers[largest].offset : k->launches[0].offset;
     kl_err err = KL_OK;
     if (total > KL_MAX_TOTAL_BYTES)
-        err = kli_plan_fail(p, KL_ELIMIT, offset, "tensors and buffers together need %llu bytes; the limit is %llu",
+        err = kli_plan_fail(p, KL_ELIMIT, offset,
+                            "tensors and buffers together need %llu bytes; the limit is %llu",
                             (unsigned long long)total, KL_MAX_TOTAL_BYTES);
     else if (memory && total > memory)
-        err = kli_plan_fail(p, KL_EINVAL, offset, "tensors and buffers together need %llu bytes; the device has %llu",
+        err = kli_plan_fail(p, KL_EINVAL, offset,
+                            "tensors and buffers together need %llu bytes; the device has %llu",
                             (unsigned long long)total, (unsigned long long)memory);
     if (err)
-        kl_hint(p->error, "the task's tensors take %llu bytes, this kernel's buffers %llu", (unsigned long long)tensors,
-                (unsigned long long)(total - tensors));
+        kl_hint(p->error, "the task's tensors take %llu bytes, this kernel's buffers %llu",
+                (unsigned long long)tensors, (unsigned long long)(total - tensors));
     return err;
 }
 
-static kl_err plan_buffers(kli_planner *p)
-{
+static kl_err plan_buffers(kli_planner *p) {
     kl_err err = KL_OK;
     p->plan->n_buffers = (uint32_t)p->kernel->n_buffers;
     for (int i = 0; i < p->kernel->n_buffers && !err; i++) err = plan_buffer(p, i);
     return err ? err : check_total(p);
 }
 
-/* ---- entry ------------------------------------------------------------------------------------------------ */
+/* ---- entry ------------------------------------------------------------------------------- */
 
 kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const kl_workload *w,
-                      const kl_device_limits *limits, kl_error *e)
-{
-    static kl_err (*const steps[])(kli_planner *) = {check_names,         plan_tensors,     plan_lets,
-                                                     plan_requires,       plan_threads,     plan_buffers,
-                                                     kli_plan_tensormaps, kli_plan_launches};
+                      const kl_device_limits *limits, kl_error *e) {
+    static kl_err (*const steps[])(kli_planner *) = {
+        plan_check_names, plan_tensors, plan_lets,           plan_requires,
+        plan_threads,     plan_buffers, kli_plan_tensormaps, kli_plan_launches};
     kli_planner p = {.kernel = k, .task = t, .workload = w, .plan = out, .error = e};
     if (limits) p.limits = *limits;
     KL_ASSERT(k->n_launches > 0);

@@ -1,5 +1,5 @@
-/* plan_test.c - what planning promises beyond the single cases of tests/cases/directive: plain bytes, bounds, every
- * tensor type.  SPDX-License-Identifier: Apache-2.0 */
+/* plan_test.c - what planning promises beyond the single cases of tests/cases/directive: plain
+ * bytes, bounds, every tensor type.  SPDX-License-Identifier: Apache-2.0 */
 
 #include "fixture.h"
 #include "kit/kit.h"
@@ -10,22 +10,19 @@ static kl_kernel *kernel;
 static kl_plan *plan;
 static kl_fixture fixture;
 
-static int set_up(void **state)
-{
+static int set_up(void **state) {
     kit_set_up(state);
     plan = KL_NEW(arena, kl_plan);
     fixture_init(&fixture, 128, 256);
     return 0;
 }
 
-static kl_err plan_of(const char *text, const char *path, const kl_device_limits *limits)
-{
+static kl_err plan_of(const char *text, const char *path, const kl_device_limits *limits) {
     assert_ok(kl_kernel_parse(&kernel, arena, kl_str_of(text), kl_str_of(path), NULL, NULL, &e));
     return kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, limits, &e);
 }
 
-static void test_kernel_plan__same_inputs_give_same_bytes(void **state)
-{
+static void test_kernel_plan__same_inputs_give_same_bytes(void **state) {
     (void)state;
     const char *text = "//! buffer t: f32[M, N] zero\n//! tensormap m: t box(32, 8) swizzle(128)\n"
                        "//! launch f grid(M) block(N) args(m, t, A, alpha, f32(2.5), i64(K))\n";
@@ -38,32 +35,35 @@ static void test_kernel_plan__same_inputs_give_same_bytes(void **state)
     assert_int_equal(plan->version, KL_PLAN_VERSION);
 }
 
-static void test_kernel_plan__null_error_keeps_the_code(void **state)
-{
+static void test_kernel_plan__null_error_keeps_the_code(void **state) {
     (void)state;
     assert_ok(plan_of("//! launch f grid(M) block(N) args(A)\n", "k.cu", NULL));
-    assert_ok(
-        kl_kernel_parse(&kernel, arena, KL_S("//! launch f grid(q) block(1) args(A)\n"), KL_S("k.cu"), NULL, NULL, &e));
-    assert_int_equal(kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, kl_ignored()), KL_EINVAL);
+    assert_ok(kl_kernel_parse(&kernel, arena, KL_S("//! launch f grid(q) block(1) args(A)\n"),
+                              KL_S("k.cu"), NULL, NULL, &e));
+    assert_int_equal(
+        kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, kl_ignored()),
+        KL_EINVAL);
 }
 
-static void test_kernel_plan__total_memory_is_bounded(void **state)
-{
+static void test_kernel_plan__total_memory_is_bounded(void **state) {
     (void)state;
-    const char *two = "//! buffer a: u8[60 * 1024 * 1024 * 1024]\n//! buffer b: u8[K * 1024 * 1024 * 1024]\n"
-                      "//! launch f args(a, b)\n";
+    const char *two =
+        "//! buffer a: u8[60 * 1024 * 1024 * 1024]\n//! buffer b: u8[K * 1024 * 1024 * 1024]\n"
+        "//! launch f args(a, b)\n";
     assert_err(KL_ELIMIT, plan_of(two, "k.c", NULL));
     assert_string_equal(e.where, "k.c:2:12");
-    assert_ok(plan_of("//! buffer b: u8[K * 1024 * 1024 * 1024]\n//! launch f args(b)\n", "k.c", NULL));
+    assert_ok(
+        plan_of("//! buffer b: u8[K * 1024 * 1024 * 1024]\n//! launch f args(b)\n", "k.c", NULL));
     assert_true(plan->buffers[0].bytes == KL_MAX_TENSOR_BYTES);
-    assert_err(KL_ELIMIT, plan_of("//! buffer b: u8[K * 1024 * 1024 * 1024 + 1]\n//! launch f args(b)\n", "k.c", NULL));
     assert_err(KL_ELIMIT,
-               plan_of("//! buffer b: f64[M * 72057594037927935, 3037000500, 3037000500]\n//! launch f args(b)\n",
+               plan_of("//! buffer b: u8[K * 1024 * 1024 * 1024 + 1]\n//! launch f args(b)\n",
                        "k.c", NULL));
+    assert_err(KL_ELIMIT, plan_of("//! buffer b: f64[M * 72057594037927935, 3037000500, "
+                                  "3037000500]\n//! launch f args(b)\n",
+                                  "k.c", NULL));
 }
 
-static void test_kernel_plan__device_constants_come_from_the_device(void **state)
-{
+static void test_kernel_plan__device_constants_come_from_the_device(void **state) {
     (void)state;
     const char *text = "//! launch f grid(sms) block(cores) smem(smem_max) args(A)\n";
     kl_device_limits limits = {.sms = 132, .cores = 16, .smem_max = 232448};
@@ -75,14 +75,13 @@ static void test_kernel_plan__device_constants_come_from_the_device(void **state
     assert_err(KL_EINVAL, plan_of(text, "k.cu", &limits));
 }
 
-static void test_kernel_plan__short_circuit_guards_a_division(void **state)
-{
+static void test_kernel_plan__short_circuit_guards_a_division(void **state) {
     (void)state;
-    assert_ok(plan_of("//! param Q = 0\n//! require Q == 0 || M % Q == 0\n//! launch f args(A)\n", "k.c", NULL));
+    assert_ok(plan_of("//! param Q = 0\n//! require Q == 0 || M % Q == 0\n//! launch f args(A)\n",
+                      "k.c", NULL));
 }
 
-static void test_kernel_plan__every_dtype_has_a_name_on_every_surface(void **state)
-{
+static void test_kernel_plan__every_dtype_has_a_name_on_every_surface(void **state) {
     (void)state;
     static const char *const texts[][2] = {{"//! launch f args(A)\n", "k.c"},
                                            {"//! launch f global(1) args(A)\n", "k.cl"},
@@ -98,12 +97,12 @@ static void test_kernel_plan__every_dtype_has_a_name_on_every_surface(void **sta
             assert_non_null(type);
             assert_true(strlen(type) > 2);
             assert_null(strstr(type, "null"));
-            if (s == 1) assert_null(strchr(type, ' ')); /* options of clBuildProgram are split at spaces */
+            if (s == 1)
+                assert_null(strchr(type, ' ')); /* options of clBuildProgram are split at spaces */
         }
 }
 
-static void test_kernel_plan__foreign_names_get_no_macro(void **state)
-{
+static void test_kernel_plan__foreign_names_get_no_macro(void **state) {
     (void)state;
     fixture.task.tensors[FIXTURE_B].name = KL_S("weird name=1 -DX");
     assert_ok(plan_of("//! launch f args(A)\n", "k.c", NULL));
@@ -111,12 +110,13 @@ static void test_kernel_plan__foreign_names_get_no_macro(void **state)
     for (; *flags; flags++) assert_null(strstr(*flags, "weird"));
 }
 
-static void test_kernel_plan__default_view_of_every_rank(void **state)
-{
+static void test_kernel_plan__default_view_of_every_rank(void **state) {
     (void)state;
     assert_ok(plan_of("//! buffer b: f32[2, 3, 5, 7, 8]\n"
-                      "//! tensormap r1: b box(8)\n//! tensormap r2: b box(8, 1)\n//! tensormap r3: b box(8, 7, 5)\n"
-                      "//! tensormap r5: b box(8, 7, 5, 3, 2)\n//! launch f grid(1) block(1) args(r1, r2, r3, r5)\n",
+                      "//! tensormap r1: b box(8)\n//! tensormap r2: b box(8, 1)\n//! tensormap "
+                      "r3: b box(8, 7, 5)\n"
+                      "//! tensormap r5: b box(8, 7, 5, 3, 2)\n//! launch f grid(1) block(1) "
+                      "args(r1, r2, r3, r5)\n",
                       "k.cu", NULL));
     static const uint64_t dims[4][5] = {{1680}, {8, 210}, {8, 7, 30}, {8, 7, 5, 3, 2}};
     for (int i = 0; i < 4; i++) {
@@ -132,8 +132,7 @@ static void test_kernel_plan__default_view_of_every_rank(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, kit_tear_down)
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_kernel_plan__same_inputs_give_same_bytes),
         TEST(test_kernel_plan__null_error_keeps_the_code),

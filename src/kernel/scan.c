@@ -1,13 +1,15 @@
 /* scan.c - which lines of a source are directives.
  *
- * A directive is a line whose first non-blank characters are the surface's prefix and which starts outside a block
- * comment and outside a string.  So the scanner follows just enough of each language to know where those end:
+ * A directive is a line whose first non-blank characters are the surface's prefix and which starts
+ * outside a block comment and outside a string.  So the scanner follows just enough of each
+ * language to know where those end:
  *
  *     CODE -- "/ *" --> BLOCK        CODE -- "//" or "#" --> COMMENT (ends with its line)
  *     CODE -- quote --> STRING (ends with its line unless that ends in a backslash)
  *     CODE -- R"x( --> RAW (C++)     CODE -- three quotes --> TRIPLE (Python)
  *
- * Preprocessor conditions are not followed: a directive inside #if 0 counts.  SPDX-License-Identifier: Apache-2.0 */
+ * Preprocessor conditions are not followed: a directive inside #if 0 counts.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
 #include <string.h>
@@ -27,33 +29,28 @@ typedef struct {
     kl_str raw_end; /* the x of R"x( ... )x" */
 } scanner;
 
-static size_t line_end(const scanner *s, size_t from)
-{
+static size_t line_end(const scanner *s, size_t from) {
     const char *newline = from < s->len ? memchr(s->clean + from, '\n', s->len - from) : NULL;
     return newline ? (size_t)(newline - s->clean) : s->len;
 }
 
-static size_t skip_blank(const scanner *s, size_t from, size_t end)
-{
+static size_t skip_blank(const scanner *s, size_t from, size_t end) {
     while (from < end && kli_is_space(s->clean[from])) from++;
     return from;
 }
 
-static size_t trim_end(const scanner *s, size_t from, size_t end)
-{
+static size_t trim_end(const scanner *s, size_t from, size_t end) {
     while (end > from && kli_is_space(s->clean[end - 1])) end--;
     return end;
 }
 
-static bool at(const scanner *s, size_t i, size_t end, const char *text)
-{
+static bool scan_at(const scanner *s, size_t i, size_t end, const char *text) {
     size_t n = strlen(text);
     return end - i >= n && memcmp(s->clean + i, text, n) == 0;
 }
 
 /* R"x( : C++ puts at most 16 characters before the parenthesis. */
-static size_t enter_raw(scanner *s, size_t i, size_t end)
-{
+static size_t enter_raw(scanner *s, size_t i, size_t end) {
     size_t open = i + 1;
     while (open < end && open - i <= 17 && s->clean[open] != '(') open++;
     if (open == end || s->clean[open] != '(') return i + 1;
@@ -62,27 +59,28 @@ static size_t enter_raw(scanner *s, size_t i, size_t end)
     return open + 1;
 }
 
-/* A name or a number as one step, so that a digit separator (1'000) or a string prefix is not taken for a quote. */
-static size_t step_word(scanner *s, size_t i, size_t end)
-{
+/* A name or a number as one step, so that a digit separator (1'000) or a string prefix is not taken
+ * for a quote. */
+static size_t step_word(scanner *s, size_t i, size_t end) {
     bool number = kli_is_digit(s->clean[i]);
     size_t start = i;
-    while (i < end && (kli_is_name_part(s->clean[i]) || (number && s->clean[i] == '\'' && !s->python && i + 1 < end &&
-                                                         kli_is_name_part(s->clean[i + 1]))))
+    while (i < end &&
+           (kli_is_name_part(s->clean[i]) || (number && s->clean[i] == '\'' && !s->python &&
+                                              i + 1 < end && kli_is_name_part(s->clean[i + 1]))))
         i++;
-    bool raw = !s->python && i < end && s->clean[i] == '"' && s->clean[i - 1] == 'R' && i - start <= 3;
+    bool raw =
+        !s->python && i < end && s->clean[i] == '"' && s->clean[i - 1] == 'R' && i - start <= 3;
     return raw ? enter_raw(s, i, end) : i;
 }
 
-static size_t step_code(scanner *s, size_t i, size_t end)
-{
+static size_t step_code(scanner *s, size_t i, size_t end) {
     char c = s->clean[i];
     if (kli_is_name_part(c)) return step_word(s, i, end);
-    if (s->python ? c == '#' : at(s, i, end, "//")) {
+    if (s->python ? c == '#' : scan_at(s, i, end, "//")) {
         s->state = IN_COMMENT;
         return end;
     }
-    if (!s->python && at(s, i, end, "/*")) {
+    if (!s->python && scan_at(s, i, end, "/*")) {
         s->state = IN_BLOCK;
         return i + 2;
     }
@@ -96,8 +94,7 @@ static size_t step_code(scanner *s, size_t i, size_t end)
     return i + 1;
 }
 
-static size_t step_string(scanner *s, size_t i, size_t end)
-{
+static size_t step_string(scanner *s, size_t i, size_t end) {
     if (s->clean[i] == '\\') return i + 2 < end ? i + 2 : end;
     if (s->clean[i] != s->quote) return i + 1;
     if (s->state == IN_STRING) {
@@ -109,24 +106,22 @@ static size_t step_string(scanner *s, size_t i, size_t end)
     return closes ? i + 3 : i + 1;
 }
 
-static size_t step_raw(scanner *s, size_t i, size_t end)
-{
+static size_t step_raw(scanner *s, size_t i, size_t end) {
     size_t n = s->raw_end.len;
-    bool closes = s->clean[i] == ')' && end - i >= n + 2 && memcmp(s->clean + i + 1, s->raw_end.ptr, n) == 0 &&
-                  s->clean[i + 1 + n] == '"';
+    bool closes = s->clean[i] == ')' && end - i >= n + 2 &&
+                  memcmp(s->clean + i + 1, s->raw_end.ptr, n) == 0 && s->clean[i + 1 + n] == '"';
     if (closes) s->state = IN_CODE;
     return closes ? i + n + 2 : i + 1;
 }
 
-static size_t step(scanner *s, size_t i, size_t end)
-{
+static size_t scan_step(scanner *s, size_t i, size_t end) {
     switch (s->state) {
     case IN_CODE:
         return step_code(s, i, end);
     case IN_COMMENT:
         return end;
     case IN_BLOCK:
-        if (!at(s, i, end, "*/")) return i + 1;
+        if (!scan_at(s, i, end, "*/")) return i + 1;
         s->state = IN_CODE;
         return i + 2;
     case IN_STRING:
@@ -138,40 +133,41 @@ static size_t step(scanner *s, size_t i, size_t end)
     return end;
 }
 
-/* Follow one line that is no directive; comments and strings go on behind a backslash at its end. */
-static void skip_line(scanner *s)
-{
+/* Follow one line that is no directive; comments and strings go on behind a backslash at its end.
+ */
+static void skip_line(scanner *s) {
     size_t end = line_end(s, s->pos), text_end = trim_end(s, s->pos, end);
-    bool continued = text_end > s->pos && s->clean[text_end - 1] == '\\' && !(s->python && s->state == IN_COMMENT);
-    for (size_t i = s->pos; i < end;) i = step(s, i, end);
+    bool continued = text_end > s->pos && s->clean[text_end - 1] == '\\' &&
+                     !(s->python && s->state == IN_COMMENT);
+    for (size_t i = s->pos; i < end;) i = scan_step(s, i, end);
     if (s->state == IN_COMMENT && (s->python || !continued)) s->state = IN_CODE;
     if (s->state == IN_STRING && !continued) s->state = IN_CODE;
     s->pos = end < s->len ? end + 1 : end;
 }
 
 /* "#!/usr/bin/env python3" on the first line belongs to the shell. */
-static bool is_shebang(const scanner *s, size_t text, size_t end)
-{
+static bool is_shebang(const scanner *s, size_t text, size_t end) {
     size_t after = skip_blank(s, text, end);
     return s->python && s->pos == 0 && after < end && s->clean[after] == '/';
 }
 
 /* Does the line at s->pos begin a directive?  `text` is then the offset behind its prefix. */
-static bool starts_directive(const scanner *s, size_t *text)
-{
+static bool starts_directive(const scanner *s, size_t *text) {
     if (s->state != IN_CODE && s->state != IN_COMMENT) return false;
     size_t end = line_end(s, s->pos), i = skip_blank(s, s->pos, end);
-    if (end - i < s->prefix.len || memcmp(s->clean + i, s->prefix.ptr, s->prefix.len) != 0) return false;
+    if (end - i < s->prefix.len || memcmp(s->clean + i, s->prefix.ptr, s->prefix.len) != 0)
+        return false;
     *text = i + s->prefix.len;
     return !is_shebang(s, *text, end);
 }
 
-/* Join the next physical line: blank what lies between the two texts.  Python does not continue a comment, so there the
- * prefix must be repeated; in C the backslash has already made the next line part of the comment. */
-static kl_err join_next(scanner *s, size_t backslash, size_t end)
-{
+/* Join the next physical line: blank what lies between the two texts.  Python does not continue a
+ * comment, so there the prefix must be repeated; in C the backslash has already made the next line
+ * part of the comment. */
+static kl_err join_next(scanner *s, size_t backslash, size_t end) {
     size_t next = end + 1, next_end = line_end(s, next), text = skip_blank(s, next, next_end);
-    bool prefixed = next_end - text >= s->prefix.len && memcmp(s->clean + text, s->prefix.ptr, s->prefix.len) == 0;
+    bool prefixed = next_end - text >= s->prefix.len &&
+                    memcmp(s->clean + text, s->prefix.ptr, s->prefix.len) == 0;
     if (prefixed)
         text += s->prefix.len;
     else if (s->python) {
@@ -184,8 +180,7 @@ static kl_err join_next(scanner *s, size_t backslash, size_t end)
     return KL_OK;
 }
 
-static kl_err take_directive(scanner *s, size_t text)
-{
+static kl_err take_directive(scanner *s, size_t text) {
     kli_line line = {.begin = s->pos, .text = text};
     for (;;) {
         size_t end = line_end(s, s->pos), text_end = trim_end(s, text, end);
@@ -211,17 +206,16 @@ static kl_err take_directive(scanner *s, size_t text)
     return KL_OK;
 }
 
-static kl_err refuse_nul(const kl_kernel *k, kl_error *e)
-{
+static kl_err refuse_nul(const kl_kernel *k, kl_error *e) {
     const char *nul = k->source.len ? memchr(k->source.ptr, '\0', k->source.len) : NULL;
     if (!nul) return KL_OK;
-    kl_fail_at(e, KL_EPARSE, k->path, k->source, (size_t)(nul - k->source.ptr), "a NUL byte: this is not a text file");
+    kl_fail_at(e, KL_EPARSE, k->path, k->source, (size_t)(nul - k->source.ptr),
+               "a NUL byte: this is not a text file");
     kl_hint(e, "a kernel is source text; give the source, not what it compiles to");
     return KL_EPARSE;
 }
 
-kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error *e)
-{
+kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_err err = refuse_nul(k, e);
     if (err) return err;
     scanner s = {.kernel = k, .out = out, .error = e, .len = k->source.len};
@@ -231,7 +225,7 @@ kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error 
     s.python = (k->surface->families & KL_FAMILY_PYTHON) != 0;
     out->clean = s.clean;
     out->n_lines = 0;
-    if (at(&s, 0, s.len, "\xef\xbb\xbf")) memset(s.clean, ' ', 3); /* byte order mark */
+    if (scan_at(&s, 0, s.len, "\xef\xbb\xbf")) memset(s.clean, ' ', 3); /* byte order mark */
     while (s.pos < s.len) {
         size_t text;
         if (!starts_directive(&s, &text))
@@ -242,8 +236,7 @@ kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error 
     return KL_OK;
 }
 
-kl_str kli_line_word(const kli_scan *scan, int line)
-{
+kl_str kli_line_word(const kli_scan *scan, int line) {
     const kli_line *l = &scan->lines[line];
     size_t end = l->text;
     while (end < l->end && kli_is_name_part(scan->clean[end])) end++;

@@ -1,6 +1,7 @@
-/* attempt.c - one proposal, from a reply to a judged kernel; whatever stops it on the way is its symptom.
+/* attempt.c - one proposal, from a reply to a judged kernel; whatever stops it on the way is its
+ * symptom.
  *
- *   ask -> read -> apply -> gate -> race against a proven kernel
+ *   ask -> read -> apply -> gate -> comparison against a proven kernel
  *
  * A rejection is a result with one line that says why; only the world failing is an error.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -9,7 +10,8 @@
 #include <string.h>
 
 #define SYMPTOM_BYTES 600
-/* Quick asks whether it works: a state is timed for its place in a table, a race for steps that are worth something. */
+/* Quick asks whether it works: a state is timed for its place in a table, a comparison for steps
+ * that are worth something. */
 #define QUICK_STATE_HALF_WIDTH 0.05
 #define QUICK_STATE_SECONDS 2
 #define QUICK_RACE_SECONDS 4
@@ -27,13 +29,15 @@ void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, 
 /* The same for an error of the rewriting, whose detail shows the model where it went wrong. */
 static void reject_edit(kli_attempt *x, kli_walk *w, const kl_error *why) {
     kli_reject(x, w, "no_edit", "%s", why->message);
-    x->advice = kl_arena_printf(w->a, "%s%s%s", why->message, why->detail[0] ? "\n" : "", why->detail);
+    x->advice =
+        kl_arena_printf(w->a, "%s%s%s", why->message, why->detail[0] ? "\n" : "", why->detail);
 }
 
-kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel *base, kl_error *e) {
+kl_err kli_propose(kli_attempt *x, kli_walk_dialog *talk, kli_walk *w, const kl_kernel *base,
+                   kl_error *e) {
     kl_error own = {0};
     if (kli_recorded_ends(w)) return kl_fail(e, KL_ENOENT, NULL, "the recording ends here");
-    const kl_err err = kli_talk_ask(x, talk, w, base, e);
+    const kl_err err = kli_walk_dialog_ask(x, talk, w, base, e);
     if (err || !kli_alive(x)) return err;
     if (kl_proposal_parse(&x->proposal, w->a, x->reply, w->surface, &own))
         reject_edit(x, w, &own);
@@ -43,20 +47,24 @@ kl_err kli_propose(kli_attempt *x, kli_talk *talk, kli_walk *w, const kl_kernel 
     return KL_OK;
 }
 
-/* ---- the gate ------------------------------------------------------------------------------------------------ */
+/* ---- the gate ---------------------------------------------------------------------------- */
 
-/* Law 4: every state of a lineage was judged for one task version, on one platform with one toolchain.  They can
- * differ when a journal was carried to another machine between two halves of a walk. */
-static kl_err same_place(const kli_walk *w, const kl_verdict *v, kl_error *e) {
+/* Law 4: every state of a lineage was judged for one task version, on one platform with one
+ * toolchain.  They can differ when a journal was carried to another machine between two halves of a
+ * walk. */
+static kl_err attempt_same_place(const kli_walk *w, const kl_verdict *v, kl_error *e) {
     const kl_lineage *l = w->out;
     if (kl_str_eq(v->task_hash, l->task_hash) && kl_str_eq(v->platform, l->platform) &&
         kl_str_eq(v->toolchain, l->toolchain))
         return KL_OK;
     kl_fail(e, KL_EINVAL, "walk",
-            "the lineage belongs to %.*s (%.*s), and this kernel was judged on %.*s (%.*s) or for another version of "
+            "the lineage belongs to %.*s (%.*s), and this kernel was judged on %.*s (%.*s) or for "
+            "another version of "
             "the task",
-            KL_STR_ARG(l->platform), KL_STR_ARG(l->toolchain), KL_STR_ARG(v->platform), KL_STR_ARG(v->toolchain));
-    return kl_hint(e, "a lineage belongs to one platform: continue there, or walk the expert here with --trial N");
+            KL_STR_ARG(l->platform), KL_STR_ARG(l->toolchain), KL_STR_ARG(v->platform),
+            KL_STR_ARG(v->toolchain));
+    return kl_hint(e, "a lineage belongs to one platform: continue there, or walk the expert here "
+                      "with --trial N");
 }
 
 /* A time that jumped can leave an interval without an end, which says nothing. */
@@ -64,23 +72,24 @@ static bool has_interval(const kl_comparison *c) {
     return isfinite(c->high) && c->low > 0 && c->low <= c->ratio && c->ratio <= c->high;
 }
 
-static void evidence(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v) {
+static void attempt_evidence(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v) {
     *out = (kl_state){.hash = k ? kl_arena_copy(w->a, kl_str_of(k->hash)) : (kl_str){0},
                       .source = k ? k->source : (kl_str){0},
                       .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
                       .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt)),
                       .median_ns = v->median_ns};
-    out->unsettled = v->outcome == KL_UNSTABLE;
+    out->unsettled = v->outcome == KL_OUTCOME_UNSTABLE;
     if (v->n_comparisons == 0 || !has_interval(&v->comparisons[0])) return;
     out->ratio = v->comparisons[0].ratio;
     out->low = v->comparisons[0].low;
     out->high = v->comparisons[0].high;
 }
 
-kl_err kli_state_of(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v, kl_error *e) {
-    evidence(out, w, k, v);
+kl_err kli_state_of(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v,
+                    kl_error *e) {
+    attempt_evidence(out, w, k, v);
     kl_traits_of(&out->traits, w->a, k, v);
-    return same_place(w, v, e);
+    return attempt_same_place(w, v, e);
 }
 
 kl_gate_opts kli_state_opts(const kli_walk *w) {
@@ -100,59 +109,65 @@ static kl_gate_opts rival_opts(const kli_walk *w, const kl_kernel *proven) {
     return opts;
 }
 
-void kli_foresee_race(const kli_attempt *x, kli_walk *w, const kl_kernel *proven) {
+void kli_prefetch_comparison(const kli_attempt *x, kli_walk *w, const kl_kernel *proven) {
     const kl_gate_opts opts = rival_opts(w, proven);
     const kl_str path = kl_arena_printf(w->a, "candidate%s", w->surface->suffix);
     kl_kernel *k;
-    if (kl_kernel_parse(&k, w->a, x->source, path, w->surface, NULL, kl_ignored())) return; /* the gate will say why */
-    if (strcmp(k->hash, proven->hash) != 0) kl_foresee(w->track, w->task, k, &opts);
+    if (kl_kernel_parse(&k, w->a, x->source, path, w->surface, NULL, kl_ignored()))
+        return; /* the gate will say why */
+    if (strcmp(k->hash, proven->hash) != 0) kl_prefetch(w->track, w->task, k, &opts);
 }
 
 kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
     const kl_gate_opts opts = kli_state_opts(w);
-    const kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source, w->surface, &opts, e);
+    const kl_err err = kl_judge_text(&x->verdict, &x->kernel, w->track, w->a, w->task, x->source,
+                                     w->surface, &opts, e);
     if (err) return err;
     x->judged = true;
     if (kli_correct(&x->verdict)) return kli_state_of(&x->state, w, x->kernel, &x->verdict, e);
     x->failed = true;
-    evidence(&x->state, w, x->kernel, &x->verdict);
+    attempt_evidence(&x->state, w, x->kernel, &x->verdict);
     kli_reject(x, w, kl_outcome_name(x->verdict.outcome), "%.*s", KL_STR_ARG(x->verdict.why));
     x->advice = kl_rewrite_feedback(w->a, &x->verdict);
     return KL_OK;
 }
 
-/* A comparison that did not settle is kept as wide as it is, with what the gate's rule makes of it. */
-static void result_of(kli_race *out, kli_walk *w, const kl_verdict *v) {
+/* A comparison that did not settle is kept as wide as it is, with what the gate's rule makes of it.
+ */
+static void result_of(kli_pairwise *out, kli_walk *w, const kl_verdict *v) {
     const kl_comparison *c = &v->comparisons[0];
-    *out = (kli_race){.call = KL_UNDECIDED,
-                      .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
-                      .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt))};
+    *out = (kli_pairwise){.call = KL_DECISION_UNDECIDED,
+                          .verdict_key =
+                              kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
+                          .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt))};
     if (v->n_comparisons == 0 || !has_interval(c)) return;
     out->ratio = c->ratio;
     out->low = c->low;
     out->high = c->high;
-    out->floor = isfinite(c->floor) && c->floor > 0 ? c->floor : 0;
+    out->noise = isfinite(c->noise) && c->noise > 0 ? c->noise : 0;
     out->call = c->call;
 }
 
-/* The newer kernel is the candidate, which is checked in full, and the proven one its rival: a kernel that fails
- * only now is then a verdict, not an error. */
-kl_err kli_compare(kli_race *out, kli_attempt *x, kli_walk *w, const kl_kernel *proven, kl_error *e) {
+/* The newer kernel is the candidate, which is checked in full, and the proven one its opponent: a
+ * kernel that fails only now is then a verdict, not an error. */
+kl_err kli_compare(kli_pairwise *out, kli_attempt *x, kli_walk *w, const kl_kernel *proven,
+                   kl_error *e) {
     const kl_gate_opts opts = rival_opts(w, proven);
     kl_verdict v;
     const kl_err err = kl_judge(&v, w->track, w->a, w->task, x->kernel, &opts, e);
     if (err) return err;
     if (!kli_correct(&v)) {
         x->failed = true;
-        kli_reject(x, w, kl_outcome_name(v.outcome), "when timed against the kernel before: %.*s", KL_STR_ARG(v.why));
+        kli_reject(x, w, kl_outcome_name(v.outcome), "when timed against the kernel before: %.*s",
+                   KL_STR_ARG(v.why));
         x->advice = kl_rewrite_feedback(w->a, &v);
         return KL_OK;
     }
     result_of(out, w, &v);
-    return same_place(w, &v, e);
+    return attempt_same_place(w, &v, e);
 }
 
-/* ---- what is kept of it -------------------------------------------------------------------------------------- */
+/* ---- what is kept of it ------------------------------------------------------------------ */
 
 void kli_keep_rejection(kli_walk *w, const kli_attempt *x) {
     KL_ASSERT(w->n_rejections < w->cap_rejections);
@@ -172,7 +187,8 @@ kl_err kli_record(kli_walk *w, const kli_attempt *x, kl_str parent, kl_error *e)
                           .parent = parent,
                           .kernel = x->state.hash,
                           .verdict_key = x->state.verdict_key,
-                          .outcome = x->judged ? kl_str_of(kl_outcome_name(x->verdict.outcome)) : KL_S("no_edit"),
+                          .outcome = x->judged ? kl_str_of(kl_outcome_name(x->verdict.outcome))
+                                               : KL_S("no_edit"),
                           .ratio = x->state.ratio,
                           .low = x->state.low,
                           .high = x->state.high,

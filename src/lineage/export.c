@@ -2,12 +2,12 @@
  *
  *   lineage -> text for `git fast-import` -> repository -> working tree
  *
- * One commit for the simplest kernel, one for each edge; two files, kernel.SUFFIX and README.md.  Everything that ends up
- * in a commit id comes from the lineage: authors are fixed, dates are its created time plus the number of the commit, and
- * git sees none of the user's settings or variables.  So the same lineage makes the same ids everywhere.
- * fast-import takes every text with its length in front, so no word of a model can be a command of the stream; file
- * names are ours alone; Markdown of a model is escaped (law 7).
- * SPDX-License-Identifier: Apache-2.0 */
+ * One commit for the simplest kernel, one for each edge; two files, kernel.SUFFIX and README.md.
+ * Everything that ends up in a commit id comes from the lineage: authors are fixed, dates are its
+ * created time plus the number of the commit, and git sees none of the user's settings or
+ * variables.  So the same lineage makes the same ids everywhere. fast-import takes every text with
+ * its length in front, so no word of a model can be a command of the stream; file names are ours
+ * alone; Markdown of a model is escaped (law 7). SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
 #include "base/fs.h"
 #include "base/proc.h"
@@ -18,10 +18,10 @@
 #define GIT_SECONDS 60
 #define WHO "klineage <klineage@localhost>"
 
-/* ---- words --------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------- */
 
 /* One line of Markdown that says what `text` says and marks up nothing. */
-static kl_str plain(kl_arena *a, kl_str text) {
+static kl_str export_plain(kl_arena *a, kl_str text) {
     const kl_str line = kli_shown_line(a, text, 400);
     char *out = KL_ARRAY(a, char, 2 * line.len + 1);
     size_t n = 0;
@@ -34,17 +34,20 @@ static kl_str plain(kl_arena *a, kl_str text) {
 
 static void add_receipt(kl_buf *b, const char *of, kl_str key, kl_str receipt) {
     if (key.len)
-        kl_buf_printf(b, "  %-12s verdict %.*s\n  %-12s receipt %.*s\n", of, KL_STR_ARG(key), "", KL_STR_ARG(receipt));
+        kl_buf_printf(b, "  %-12s verdict %.*s\n  %-12s receipt %.*s\n", of, KL_STR_ARG(key), "",
+                      KL_STR_ARG(receipt));
 }
 
 static void add_rejections(kl_buf *b, kl_arena *a, const kl_rejection *r, int n) {
     if (n) kl_buf_add(b, KL_S("\nRejected on the way:\n"));
     for (int i = 0; i < n; i++) {
-        const kl_str action = kli_shown_line(a, r[i].action, 64), locus = kli_shown_line(a, r[i].locus, 100);
+        const kl_str action = kli_shown_line(a, r[i].action, 64),
+                     locus = kli_shown_line(a, r[i].locus, 100);
         const kl_str symptom = kli_shown_line(a, r[i].symptom, 300);
         kl_buf_printf(b, "- %.*s %.*s%s%.*s: %.*s\n", KL_STR_ARG(r[i].stage), KL_STR_ARG(action),
                       locus.len ? " at " : "", KL_STR_ARG(locus), KL_STR_ARG(symptom));
-        if (r[i].verdict_key.len) kl_buf_printf(b, "  verdict %.*s\n", KL_STR_ARG(r[i].verdict_key));
+        if (r[i].verdict_key.len)
+            kl_buf_printf(b, "  verdict %.*s\n", KL_STR_ARG(r[i].verdict_key));
     }
 }
 
@@ -53,36 +56,45 @@ static void add_forward(kl_buf *b, const kl_lineage *l, const kl_edge *d) {
     if (!d->forward.len && kl_str_eq(d->witness, KL_S("none")))
         kl_buf_add(b, KL_S("Forward: not derived yet.\n"));
     else if (!d->forward.len)
-        kl_buf_add(b, KL_S("Forward: none was found; this is a sound simplification and nothing to apply.\n"));
+        kl_buf_add(
+            b,
+            KL_S(
+                "Forward: none was found; this is a sound simplification and nothing to apply.\n"));
     else if (kl_str_eq(d->forward_hash, l->states[d->to].hash))
         kl_buf_printf(b, "Forward: %s, makes this very kernel.\n", how);
     else if (!d->recovered_verdict_key.len)
-        kl_buf_printf(b, "Forward: %s, correct, not compared because the step does not pay.\n", how);
+        kl_buf_printf(b, "Forward: %s, correct, not compared because the step does not pay.\n",
+                      how);
     else
-        kl_buf_printf(b, "Forward: %s, reaches %.4f [%.4f, %.4f] of this kernel's speed.\n", how, d->recovered,
-                      d->recovered_low, d->recovered_high);
+        kl_buf_printf(b, "Forward: %s, reaches %.4f [%.4f, %.4f] of this kernel's speed.\n", how,
+                      d->recovered, d->recovered_low, d->recovered_high);
 }
 
 static const char *pays_words(const kl_edge *d) {
-    return d->pays ? "" : d->call == KL_UNDECIDED ? ", could not be measured" : ", does not pay";
+    return d->pays                            ? ""
+           : d->call == KL_DECISION_UNDECIDED ? ", could not be measured"
+                                              : ", does not pay";
 }
 
 static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
     kl_buf b = {0};
-    const kl_str action = kli_shown_line(a, d->action, 64), locus = kli_shown_line(a, d->locus, 200),
-                 why = kli_shown_line(a, d->why, 1000), bundle = kli_shown_line(a, d->bundle, 200);
+    const kl_str action = kli_shown_line(a, d->action, 64),
+                 locus = kli_shown_line(a, d->locus, 200), why = kli_shown_line(a, d->why, 1000),
+                 bundle = kli_shown_line(a, d->bundle, 200);
     const kl_state *to = &l->states[d->to];
     kl_buf_printf(&b, "%.*s: %.3fx\n\n", KL_STR_ARG(action), d->gain);
     if (bundle.len) kl_buf_printf(&b, "With: %.*s\n", KL_STR_ARG(bundle));
     if (locus.len) kl_buf_printf(&b, "Locus: %.*s\n", KL_STR_ARG(locus));
     if (why.len) kl_buf_printf(&b, "Why: %.*s\n", KL_STR_ARG(why));
-    kl_buf_printf(&b, "Gain: %.4f [%.4f, %.4f] over K%d, interleaved%s\n", d->gain, d->gain_low, d->gain_high, d->from,
-                  pays_words(d));
+    kl_buf_printf(&b, "Gain: %.4f [%.4f, %.4f] over K%d, interleaved%s\n", d->gain, d->gain_low,
+                  d->gain_high, d->from, pays_words(d));
     if (d->decided.len)
-        kl_buf_printf(&b, "Decided: by the recording; here: %.*s\n", KL_STR_ARG(kli_shown_line(a, d->here, 600)));
-    kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n", to->ratio, to->low, to->high,
-                  (long long)to->median_ns);
-    if (d->raised.len) kl_buf_printf(&b, "Raised: %.*s\n", KL_STR_ARG(kli_shown_line(a, d->raised, 1000)));
+        kl_buf_printf(&b, "Decided: by the recording; here: %.*s\n",
+                      KL_STR_ARG(kli_shown_line(a, d->here, 600)));
+    kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n", to->ratio, to->low,
+                  to->high, (long long)to->median_ns);
+    if (d->raised.len)
+        kl_buf_printf(&b, "Raised: %.*s\n", KL_STR_ARG(kli_shown_line(a, d->raised, 1000)));
     add_forward(&b, l, d);
     kl_buf_add(&b, KL_S("\nEvidence:\n"));
     add_receipt(&b, "kernel", to->verdict_key, to->receipt);
@@ -100,8 +112,8 @@ static kl_str first_message(kl_arena *a, const kl_lineage *l) {
     const kl_state *s = &l->states[0];
     kl_buf_printf(&b, "%s: the simplest kernel that was reached\n\n",
                   l->termination == KL_WALK_COMPLETE ? "naive" : "start");
-    kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n\nEvidence:\n", s->ratio, s->low, s->high,
-                  (long long)s->median_ns);
+    kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n\nEvidence:\n", s->ratio,
+                  s->low, s->high, (long long)s->median_ns);
     add_receipt(&b, "kernel", s->verdict_key, s->receipt);
     add_rejections(&b, a, l->rejections, l->n_rejections);
     const kl_str message = kl_arena_copy(a, kl_buf_str(&b));
@@ -110,13 +122,17 @@ static kl_str first_message(kl_arena *a, const kl_lineage *l) {
 }
 
 static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
-    kl_buf_add(b, KL_S("| kernel | of the baseline | by | gain | where |\n| --- | --- | --- | --- | --- |\n"));
+    kl_buf_add(
+        b,
+        KL_S(
+            "| kernel | of the baseline | by | gain | where |\n| --- | --- | --- | --- | --- |\n"));
     for (int i = 0; i < l->n_states; i++) {
         const kl_edge *d = i ? &l->edges[i - 1] : NULL;
         kl_buf_printf(b, "| K%d | %.3f |", i, l->states[i].ratio);
         if (d)
-            kl_buf_printf(b, " %.*s | %.3f [%.3f, %.3f]%s | %.*s |\n", KL_STR_ARG(plain(a, d->action)), d->gain,
-                          d->gain_low, d->gain_high, pays_words(d), KL_STR_ARG(plain(a, d->locus)));
+            kl_buf_printf(b, " %.*s | %.3f [%.3f, %.3f]%s | %.*s |\n",
+                          KL_STR_ARG(export_plain(a, d->action)), d->gain, d->gain_low,
+                          d->gain_high, pays_words(d), KL_STR_ARG(export_plain(a, d->locus)));
         else
             kl_buf_add(b, KL_S(" | | |\n"));
     }
@@ -124,12 +140,12 @@ static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
 
 static kl_str readme(kl_arena *a, const kl_lineage *l) {
     kl_buf b = {0};
-    kl_buf_printf(
-        &b, "# %.*s\n\nA lineage of klineage: from a simple kernel to an expert's, one proven optimization a commit.\n",
-        KL_STR_ARG(plain(a, l->name)));
-    kl_buf_add(
-        &b,
-        KL_S("`git log -p --reverse` reads it from the beginning; each message holds the evidence of its step.\n\n"));
+    kl_buf_printf(&b,
+                  "# %.*s\n\nA lineage of klineage: from a simple kernel to an expert's, one "
+                  "proven optimization a commit.\n",
+                  KL_STR_ARG(export_plain(a, l->name)));
+    kl_buf_add(&b, KL_S("`git log -p --reverse` reads it from the beginning; each message holds "
+                        "the evidence of its step.\n\n"));
     readme_rows(&b, a, l);
     const struct {
         const char *name;
@@ -142,15 +158,15 @@ static kl_str readme(kl_arena *a, const kl_lineage *l) {
                 {"created", l->created}};
     kl_buf_add(&b, KL_S("\n"));
     for (size_t i = 0; i < KL_COUNT(rows); i++)
-        kl_buf_printf(&b, "- %s: %.*s\n", rows[i].name, KL_STR_ARG(plain(a, rows[i].value)));
+        kl_buf_printf(&b, "- %s: %.*s\n", rows[i].name, KL_STR_ARG(export_plain(a, rows[i].value)));
     kl_buf_printf(&b, "- the walk ended: %s, %.*s\n", kl_termination_name(l->termination),
-                  KL_STR_ARG(plain(a, l->termination_why)));
+                  KL_STR_ARG(export_plain(a, l->termination_why)));
     const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
     kl_buf_fini(&b);
     return text;
 }
 
-/* ---- the stream of git fast-import --------------------------------------------------------------------------- */
+/* ---- the stream of git fast-import ------------------------------------------------------- */
 
 static void add_data(kl_buf *b, kl_str text) {
     kl_buf_printf(b, "data %zu\n", text.len);
@@ -159,8 +175,9 @@ static void add_data(kl_buf *b, kl_str text) {
 }
 
 static void add_commit(kl_buf *b, long long seconds, kl_str message) {
-    kl_buf_printf(b, "commit refs/heads/main\nauthor " WHO " %lld +0000\ncommitter " WHO " %lld +0000\n", seconds,
-                  seconds);
+    kl_buf_printf(
+        b, "commit refs/heads/main\nauthor " WHO " %lld +0000\ncommitter " WHO " %lld +0000\n",
+        seconds, seconds);
     add_data(b, message);
 }
 
@@ -169,8 +186,9 @@ static void add_kernel(kl_buf *b, const kl_surface *surface, kl_str source) {
     add_data(b, source);
 }
 
-/* "2026-01-31T12:00:00Z"; anything else is the epoch: a date is not worth refusing an export for. */
-static long long seconds_of(kl_arena *a, kl_str utc) {
+/* "2026-01-31T12:00:00Z"; anything else is the epoch: a date is not worth refusing an export for.
+ */
+static long long export_seconds_of(kl_arena *a, kl_str utc) {
     struct tm tm = {0};
     const kl_str text = kl_arena_copy(a, utc);
     const char *end = strptime(text.ptr, "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -180,7 +198,7 @@ static long long seconds_of(kl_arena *a, kl_str utc) {
 
 static void stream(kl_buf *b, kl_arena *a, const kl_lineage *l) {
     const kl_surface *surface = kl_surface_by_name(l->surface);
-    const long long begin = seconds_of(a, l->created);
+    const long long begin = export_seconds_of(a, l->created);
     add_commit(b, begin, first_message(a, l));
     kl_buf_add(b, KL_S("M 100644 inline README.md\n"));
     add_data(b, readme(a, l));
@@ -192,9 +210,10 @@ static void stream(kl_buf *b, kl_arena *a, const kl_lineage *l) {
     kl_buf_add(b, KL_S("done\n"));
 }
 
-/* ---- git -------------------------------------------------------------------------------------------------------- ---- */
+/* ---- git --------------------------------------------------------------------------------- */
 
-static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str input, kl_error *e) {
+static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str input,
+                  kl_error *e) {
     const char *path = getenv("PATH");
     const char *const env[] = {kl_arena_printf(a, "PATH=%s", path ? path : "/usr/bin:/bin").ptr,
                                "HOME=/nonexistent",
@@ -203,17 +222,22 @@ static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str
                                "GIT_CONFIG_NOSYSTEM=1",
                                "GIT_CONFIG_GLOBAL=/dev/null",
                                NULL};
-    const kl_proc_spec spec = {
-        .argv = words, .envp = env, .cwd = dir, .input = input, .timeout_ns = GIT_SECONDS * 1000000000ll};
-    kl_proc_result result;
-    kl_err err = kl_proc_run(&result, a, &spec, e);
+    const kli_proc_spec spec = {.argv = words,
+                                .envp = env,
+                                .cwd = dir,
+                                .input = input,
+                                .timeout_ns = GIT_SECONDS * 1000000000ll};
+    kli_proc_result result;
+    kl_err err = kli_proc_run(&result, a, &spec, e);
     if (err == KL_ENOENT) {
         kl_fail(e, KL_ENODEV, dir, "the export needs the git program, which is not installed");
-        return kl_hint(e, "on Debian: apt install git; klineage lineage export NAME --out FILE does without");
+        return kl_hint(
+            e, "on Debian: apt install git; klineage lineage export NAME --out FILE does without");
     }
     if (err || (result.exit_code == 0 && !result.timed_out)) return err;
     return kl_fail(e, KL_EIO, dir, "git %s failed: %.600s", words[1],
-                   result.timed_out ? "it did not finish in time" : kli_shown_line(a, result.err, 600).ptr);
+                   result.timed_out ? "it did not finish in time"
+                                    : kli_shown_line(a, result.err, 600).ptr);
 }
 
 static kl_err make(const kl_lineage *l, kl_arena *a, const char *dir, kl_error *e) {
@@ -233,15 +257,15 @@ static kl_err make(const kl_lineage *l, kl_arena *a, const char *dir, kl_error *
 
 kl_err kl_lineage_export_git(const kl_lineage *l, const char *dir, kl_error *e) {
     KL_ASSERT(l->n_states > 0 && kl_surface_by_name(l->surface));
-    if (kl_fs_exists(dir)) {
+    if (kli_fs_exists(dir)) {
         kl_fail(e, KL_EIO, dir, "the folder exists, and an export does not overwrite");
         return kl_hint(e, "name a new folder");
     }
-    kl_err err = kl_fs_mkdirs(dir, e);
+    kl_err err = kli_fs_mkdirs(dir, e);
     if (err) return err;
     kl_arena *a = kl_arena_new();
     err = make(l, a, dir, e);
     kl_arena_free(a);
-    if (err) kl_fs_remove_tree(dir); /* ours alone: it was not there before */
+    if (err) kli_fs_remove_tree(dir); /* ours alone: it was not there before */
     return err;
 }

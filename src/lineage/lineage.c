@@ -1,10 +1,10 @@
 /* lineage.c - the document: a lineage as JSON, its identity, and its place in the store.
  *
- * Self-contained: sources, traits and every measured number with its interval and the key and receipt of the
- * verdict that it was read from, so that a lineage can be checked, lifted and exported where no journal is.  The id
- * is the hash of the document, so the same walk over the same journal is the same lineage.
- * Not here: reading one back (parse.c), showing it (render.c, export.c).  Format: docs/formats/lineage.md.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Self-contained: sources, traits and every measured number with its interval and the key and
+ * receipt of the verdict that it was read from, so that a lineage can be checked, lifted and
+ * exported where no journal is.  The id is the hash of the document, so the same walk over the same
+ * journal is the same lineage. Not here: reading one back (parse.c), showing it (render.c,
+ * export.c).  Format: docs/formats/lineage.md. SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -16,17 +16,18 @@ static const char *const TERMINATION_NAMES[] = {
 #define KL_DEF_TERMINATION(id, name, meaning) [id] = name,
 #include <klineage/lineage.def>
 };
-static const char *const CALL_NAMES[] = {
+static const char *const LINEAGE_CALL_NAMES[] = {
 #define KL_DEF_CALL(id, name) [id] = name,
 #include <klineage/gate.def>
 };
-static const kl_names TERMINATIONS = KL_NAMES(TERMINATION_NAMES), EDGE_CALLS = KL_NAMES(CALL_NAMES);
+static const kli_names TERMINATIONS = KL_NAMES(TERMINATION_NAMES),
+                       EDGE_CALLS = KL_NAMES(LINEAGE_CALL_NAMES);
 
-const char *kl_termination_name(kl_termination t) { return kl_name_of(&TERMINATIONS, (int)t); }
+const char *kl_termination_name(kl_termination t) { return kli_name_of(&TERMINATIONS, (int)t); }
 
-/* ---- text ---------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------- */
 
-static kl_str shown(kl_arena *a, kl_str text, size_t max, bool lines) {
+static kl_str lineage_shown(kl_arena *a, kl_str text, size_t max, bool lines) {
     size_t n = text.len < max ? text.len : max;
     while (n < text.len && n > 0 && ((unsigned char)text.ptr[n] & 0xc0) == 0x80)
         n--; /* not within a character */
@@ -43,10 +44,10 @@ static kl_str shown(kl_arena *a, kl_str text, size_t max, bool lines) {
 }
 
 kl_str kli_shown_line(kl_arena *a, kl_str text, size_t max) {
-    return kl_str_trim(shown(a, text, max, false));
+    return kl_str_trim(lineage_shown(a, text, max, false));
 }
 
-kl_str kli_shown_lines(kl_arena *a, kl_str text) { return shown(a, text, text.len, true); }
+kl_str kli_shown_lines(kl_arena *a, kl_str text) { return lineage_shown(a, text, text.len, true); }
 
 bool kli_list_has(kl_str list, kl_str word) {
     for (size_t at = 0; at < list.len;) {
@@ -58,7 +59,7 @@ bool kli_list_has(kl_str list, kl_str word) {
     return false;
 }
 
-/* ---- the record ------------------------------------------------------------------------------- */
+/* ---- the record -------------------------------------------------------------------------- */
 
 enum { MAX_REJECTIONS = 4096 }; /* of one list; a walk of 64 steps with 8 rejections each has 512 */
 
@@ -91,12 +92,12 @@ static bool read_traits(void *state, kl_arena *a, const json_t *value) {
     return json_is_object(value);
 }
 
-static const kl_codec STATE_TRAITS = {
+static const kli_codec STATE_TRAITS = {
     traits_json, read_traits,
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"number\"}}"};
 
 #define KL_RECORD kl_state
-static const kl_field STATE_FIELDS[] = {
+static const kli_field STATE_FIELDS[] = {
 #define KL_DEF_STATE KL_ROW
 #include <klineage/lineage.def>
     KL_ROWS_END};
@@ -107,7 +108,7 @@ static const kl_record STATE_RECORD = {.name = "state",
                                        .doc = "One kernel of the chain."};
 
 #define KL_RECORD kl_rejection
-static const kl_field REJECTION_FIELDS[] = {
+static const kli_field REJECTION_FIELDS[] = {
 #define KL_DEF_REJECTION KL_ROW
 #include <klineage/lineage.def>
     KL_ROWS_END};
@@ -118,13 +119,13 @@ static const kl_record REJECTION_RECORD = {.name = "rejection",
                                            .doc = "An attempt that failed."};
 
 #define KL_RECORD kl_edge
-static const kl_field EDGE_FIELDS[] = {
+static const kli_field EDGE_FIELDS[] = {
 #define KL_DEF_EDGE KL_ROW
 #include <klineage/lineage.def>
     KL_ROWS_END};
 #undef KL_RECORD
 /* How parse.c sees that a document has neither floor nor call. */
-const kl_edge KLI_EDGE_DEFAULTS = {.floor = -1, .call = (kl_call)-1};
+const kl_edge KLI_EDGE_DEFAULTS = {.noise = -1, .call = (kl_decision)-1};
 static const kl_record EDGE_RECORD = {
     .name = "edge",
     .fields = EDGE_FIELDS,
@@ -133,7 +134,7 @@ static const kl_record EDGE_RECORD = {
     .doc = "A step of the chain, from one state to the next, with its evidence."};
 
 #define KL_RECORD kl_lineage
-static const kl_field LINEAGE_FIELDS[] = {
+static const kli_field LINEAGE_FIELDS[] = {
 #define KL_DEF_LINEAGE KL_ROW
 #include <klineage/lineage.def>
     KL_ROWS_END};
@@ -145,18 +146,18 @@ const kl_record KL_LINEAGE = {.name = "lineage",
                               .strict = true,
                               .doc = "The proven chain from a simple kernel to an expert's."};
 
-json_t *kl_lineage_json(const kl_lineage *l) { return kl_record_json(&KL_LINEAGE, l); }
+json_t *kl_lineage_json(const kl_lineage *l) { return kli_record_json(&KL_LINEAGE, l); }
 
 kl_str kli_lineage_id(kl_arena *a, const json_t *document) {
     json_t *bare = json_copy(
         (json_t *)document); /* jansson takes no const, and a shallow copy changes nothing */
     json_object_del(bare, "id");
-    const kl_hash h = kl_hash_of(kl_json_dump(a, bare, false));
+    const kl_hash h = kli_hash_of(kli_json_dump(a, bare, false));
     json_decref(bare);
     return kl_arena_copy(a, kl_str_of(h.hex));
 }
 
-/* ---- the store ----------------------------------------------------------------------------------------------- */
+/* ---- the store --------------------------------------------------------------------------- */
 
 kl_err kl_lineage_keep(const kl_lineage *l, kl_store *s, kl_error *e) {
     kl_arena *scratch = kl_arena_new();
@@ -169,7 +170,7 @@ kl_err kl_lineage_keep(const kl_lineage *l, kl_store *s, kl_error *e) {
                                  .id = l->id,
                                  .name = l->name,
                                  .task = l->task,
-                                 .json = kl_json_dump(scratch, o, false)};
+                                 .json = kli_json_dump(scratch, o, false)};
     if (!err) err = kl_store_record_put(s, &row, e);
     json_decref(o);
     kl_arena_free(scratch);
@@ -181,19 +182,20 @@ static kl_err load_record(kl_lineage *out, kl_arena *a, kl_store *s, const char 
     kl_store_record row;
     const kl_err err = kl_store_record_find(&row, s, a, "lineage", what, e);
     if (err == KL_ENOENT)
-        kl_hint(e, "klineage lineage list shows the lineages in the journal; a file path works too");
+        kl_hint(e,
+                "klineage lineage list shows the lineages in the journal; a file path works too");
     return err ? err : kl_lineage_parse(out, a, row.json, kl_str_of(what), e);
 }
 
 kl_err kl_lineage_load(kl_lineage *out, kl_arena *a, kl_store *s, const char *what, kl_error *e) {
     const bool path = strchr(what, '/') || kl_str_ends(kl_str_of(what), KL_S(".json"));
-    if (path && !kl_fs_exists(what)) {
+    if (path && !kli_fs_exists(what)) {
         kl_fail(e, KL_ENOENT, what, "no such file");
         return kl_hint(e, "klineage walk ... --out FILE writes a lineage; klineage lineage list "
                           "shows those in the journal");
     }
-    if (!kl_fs_exists(what) || kl_fs_is_dir(what)) return load_record(out, a, s, what, e);
+    if (!kli_fs_exists(what) || kli_fs_is_dir(what)) return load_record(out, a, s, what, e);
     kl_str text;
-    const kl_err err = kl_fs_read(&text, a, what, KL_MAX_JSON_BYTES, e);
+    const kl_err err = kli_fs_read(&text, a, what, KL_MAX_JSON_BYTES, e);
     return err ? err : kl_lineage_parse(out, a, text, kl_str_of(what), e);
 }

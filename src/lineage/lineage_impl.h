@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include <klineage/lineage.h>
 
-/* Text of a model or a candidate as one line that a terminal may show: no control characters, at most `max` bytes,
- * cut between characters. */
+/* Text of a model or a candidate as one line that a terminal may show: no control characters, at
+ * most `max` bytes, cut between characters. */
 kl_str kli_shown_line(kl_arena *a, kl_str text, size_t max);
 /* The same for text that may have several lines. */
 kl_str kli_shown_lines(kl_arena *a, kl_str text);

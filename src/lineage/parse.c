@@ -1,10 +1,10 @@
 /* parse.c - a lineage back from its document, and whether it can be one.
  *
- * What is checked is what every later step takes for granted: the id is the hash of the document, edge i joins
- * state i to state i + 1, each hash is the identity of the source beside it, the edits lead where they say, every
- * number has the key and the receipt of a verdict (law 10), every state has a verdict (law 4), an edge that pays
- * has a forward edit. Whether the verdicts say so too is the journal's to know.  A document may come from anywhere:
- * nothing in it is trusted.
+ * What is checked is what every later step takes for granted: the id is the hash of the document,
+ * edge i joins state i to state i + 1, each hash is the identity of the source beside it, the edits
+ * lead where they say, every number has the key and the receipt of a verdict (law 10), every state
+ * has a verdict (law 4), an edge that pays has a forward edit. Whether the verdicts say so too is
+ * the journal's to know.  A document may come from anywhere: nothing in it is trusted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
 #include "base/record.h"
@@ -19,8 +19,8 @@ typedef struct {
     const char *at; /* "states[2]" */
 } checking;
 
-static void wrong(checking *p, const char *fmt, ...) KL_PRINTF(2, 3);
-static void wrong(checking *p, const char *fmt, ...) {
+static void parse_wrong(checking *p, const char *fmt, ...) KL_PRINTF(2, 3);
+static void parse_wrong(checking *p, const char *fmt, ...) {
     if (p->err) return;
     char text[400];
     va_list args;
@@ -32,12 +32,12 @@ static void wrong(checking *p, const char *fmt, ...) {
         kl_fail(p->e, KL_EINVAL, file.ptr, "%s%s%s", p->at ? p->at : "", p->at ? ": " : "", text);
 }
 
-static void enter(checking *p, const char *list, int i) {
+static void parse_enter(checking *p, const char *list, int i) {
     p->at = kl_arena_printf(p->a, "%s[%d]", list, i).ptr;
 }
 
 static void check_interval(checking *p, double ratio, double low, double high) {
-    if (!(low <= ratio && ratio <= high)) wrong(p, "the ratio is not within its interval");
+    if (!(low <= ratio && ratio <= high)) parse_wrong(p, "the ratio is not within its interval");
 }
 
 /* The kernel's text must have the identity that is written beside it. */
@@ -46,9 +46,9 @@ static void check_source(checking *p, kl_str source, kl_str identity) {
     kl_error e = {0};
     if (p->err) return;
     if (kl_kernel_parse(&k, p->a, source, KL_S("source"), p->surface, NULL, &e))
-        wrong(p, "its source is no kernel: %s", e.message);
+        parse_wrong(p, "its source is no kernel: %s", e.message);
     else if (!kl_str_eq(kl_str_of(k->hash), identity))
-        wrong(p, "its hash is not that of its source");
+        parse_wrong(p, "its hash is not that of its source");
 }
 
 /* Edits as they are kept are a proposal without words. */
@@ -62,7 +62,7 @@ static void check_edits(checking *p, const char *which, kl_str edits, kl_str fro
         err = kl_fail(&e, KL_EPARSE, NULL, "they are no edits");
     if (!err) err = kl_edits_apply(&made, p->a, from, proposal.edits, proposal.n_edits, &e);
     if (!err && !kl_str_eq(made, to)) err = kl_fail(&e, KL_EINVAL, NULL, "they make another text");
-    if (err) wrong(p, "its %s edits do not lead where it says: %s", which, e.message);
+    if (err) parse_wrong(p, "its %s edits do not lead where it says: %s", which, e.message);
 }
 
 static void check_state(checking *p, const kl_state *s) {
@@ -77,27 +77,28 @@ static void check_forward(checking *p, const kl_edge *d) {
     check_edits(p, "forward", d->forward, p->l->states[d->from].source, d->forward_source);
 }
 
-/* What the comparison means.  A document without floor and call was made by the rule's first form: the interval alone. */
+/* What the comparison means.  A document without floor and call was made by the rule's first form:
+ * the interval alone. */
 static void settle_call(checking *p, kl_edge *d) {
     d->has_call = d->call != KLI_EDGE_DEFAULTS.call;
-    if (d->has_call != (d->floor >= 0))
-        return wrong(p, "its gain has a floor without a call, or a call without a floor");
-    if (!d->has_call) d->floor = 0;
-    const kl_call most = kl_decide(d->gain_low, d->gain_high, d->floor, true);
+    if (d->has_call != (d->noise >= 0))
+        return parse_wrong(p, "its gain has a floor without a call, or a call without a floor");
+    if (!d->has_call) d->noise = 0;
+    const kl_decision most = kl_decide(d->gain_low, d->gain_high, d->noise, true);
     if (!d->has_call) d->call = most;
-    if ((d->call == KL_FASTER || d->call == KL_SLOWER) && d->call != most)
-        wrong(p, "its gain is called %s, and its interval and floor do not say so",
-              kl_call_name(d->call));
+    if ((d->call == KL_DECISION_FASTER || d->call == KL_DECISION_SLOWER) && d->call != most)
+        parse_wrong(p, "its gain is called %s, and its interval and floor do not say so",
+                    kl_decision_name(d->call));
 }
 
 static void check_gain(checking *p, kl_edge *d) {
     if (!d->gain_verdict_key.len)
-        return wrong(p, "an edge was compared with nothing: \"gain\" is null");
+        return parse_wrong(p, "an edge was compared with nothing: \"gain\" is null");
     check_interval(p, d->gain, d->gain_low, d->gain_high);
     settle_call(p, d);
-    if (!p->err && d->pays != (d->call == KL_FASTER))
-        wrong(p, "it says that it %s, and its gain is %s", d->pays ? "pays" : "does not pay",
-              kl_call_name(d->call));
+    if (!p->err && d->pays != (d->call == KL_DECISION_FASTER))
+        parse_wrong(p, "it says that it %s, and its gain is %s", d->pays ? "pays" : "does not pay",
+                    kl_decision_name(d->call));
 }
 
 static void check_edge(checking *p, kl_edge *d, int i) {
@@ -105,26 +106,26 @@ static void check_edge(checking *p, kl_edge *d, int i) {
     d->before = from->traits;
     d->after = to->traits;
     if (d->from != i || d->to != i + 1)
-        return wrong(p, "it does not join state %d to state %d", i, i + 1);
-    if (!kl_action_valid(d->action)) wrong(p, "its action is no word of the vocabulary");
+        return parse_wrong(p, "it does not join state %d to state %d", i, i + 1);
+    if (!kl_action_valid(d->action)) parse_wrong(p, "its action is no word of the vocabulary");
     check_edits(p, "backward", d->backward, to->source, from->source);
     check_gain(p, d);
     if (d->forward_hash.len)
         check_forward(p, d);
     else if (d->pays && !d->witness.len)
-        wrong(p, "it pays and has no forward edit");
+        parse_wrong(p, "it pays and has no forward edit");
 }
 
 static void check_chain(checking *p) {
     kl_lineage *l = p->l;
     if (l->n_states != l->n_edges + 1)
-        return wrong(p, "%d states cannot be joined by %d edges", l->n_states, l->n_edges);
+        return parse_wrong(p, "%d states cannot be joined by %d edges", l->n_states, l->n_edges);
     for (int i = 0; !p->err && i < l->n_states; i++) {
-        enter(p, "states", i);
+        parse_enter(p, "states", i);
         check_state(p, &l->states[i]);
     }
     for (int i = 0; !p->err && i < l->n_edges; i++) {
-        enter(p, "edges", i);
+        parse_enter(p, "edges", i);
         check_edge(p, &l->edges[i], i);
     }
     p->at = "naive";
@@ -134,11 +135,11 @@ static void check_chain(checking *p) {
 static void check_document(checking *p, const json_t *o) {
     const kl_lineage *l = p->l;
     if (!l->name.len || !l->platform.len)
-        wrong(p, "a lineage has a name and a platform, and this one has not");
+        parse_wrong(p, "a lineage has a name and a platform, and this one has not");
     p->surface = kl_surface_by_name(l->surface);
-    if (!p->surface) wrong(p, "the surface '%.60s' is unknown", l->surface.ptr);
+    if (!p->surface) parse_wrong(p, "the surface '%.60s' is unknown", l->surface.ptr);
     if (!kl_str_eq(l->id, kli_lineage_id(p->a, o)))
-        wrong(p, "its id is not the hash of the document: it was changed after it was made");
+        parse_wrong(p, "its id is not the hash of the document: it was changed after it was made");
     if (!p->err) check_chain(p);
 }
 
@@ -146,9 +147,9 @@ kl_err kl_lineage_parse(kl_lineage *out, kl_arena *a, kl_str json, kl_str file, 
     json_t *o = NULL;
     checking p = {.l = out, .a = a, .file = file, .e = e};
     *out = (kl_lineage){0};
-    kl_err err = kl_json_parse(&o, json, file, e);
+    kl_err err = kli_json_parse(&o, json, file, e);
     if (err) return err;
-    err = kl_record_read(out, &KL_LINEAGE, a, o, file, e);
+    err = kli_record_read(out, &KL_LINEAGE, a, o, file, e);
     if (!err) check_document(&p, o);
     json_decref(o);
     return err ? err : p.err;

@@ -1,10 +1,11 @@
 /* rederive.c - the forward edit of a step, found without sight of the kernel that it leads to.
  *
- * A fresh conversation sees the simpler kernel, the action and the locus.  What it makes must pass the gate, bring
- * the action's traits back, and be as fast as the kernel that the step came from (KLineage paper, section 3.2).
- * Where it makes the very kernel that the step came from, there is nothing to compare. A step that does not pay has
- * nothing to reach: one try, correctness and traits alone; without success it is kept as a simplification.  Where
- * nobody can derive (the builtin provider) the backward edit is turned round, gated like any other, and marked as
+ * A fresh conversation sees the simpler kernel, the action and the locus.  What it makes must pass
+ * the gate, bring the action's traits back, and be as fast as the kernel that the step came from
+ * (KLineage paper, section 3.2). Where it makes the very kernel that the step came from, there is
+ * nothing to compare. A step that does not pay has nothing to reach: one try, correctness and
+ * traits alone; without success it is kept as a simplification.  Where nobody can derive (the
+ * builtin provider) the backward edit is turned round, gated like any other, and marked as
  * mechanical.  SPDX-License-Identifier: Apache-2.0 */
 #include "walk_impl.h"
 #include <string.h>
@@ -19,7 +20,8 @@ static void restored(kli_attempt *x, kli_walk *w, const kl_edge *edge, const kli
         if (len && kli_list_has(edge->raised, (kl_str){again.ptr + at, len})) return;
         at += len + 1;
     }
-    kli_reject(x, w, "not_restored", "it is correct, and none of these rose again: %.*s", KL_STR_ARG(edge->raised));
+    kli_reject(x, w, "not_restored", "it is correct, and none of these rose again: %.*s",
+               KL_STR_ARG(edge->raised));
 }
 
 /* The very kernel that was to be reached: timing it against itself would measure the machine. */
@@ -27,16 +29,18 @@ static bool is_current(const kli_attempt *x, const kli_walk *w) {
     return kl_str_eq(x->state.hash, kl_str_of(w->current->hash));
 }
 
-static kl_err race(kli_race *r, kli_attempt *x, kli_walk *w, kl_error *e) {
+static kl_err rederive_race(kli_pairwise *r, kli_attempt *x, kli_walk *w, kl_error *e) {
     const kl_err err = kli_compare(r, x, w, w->current, e);
-    if (!err && kli_alive(x) && r->call == KL_SLOWER && r->high < w->opts.recover)
-        kli_reject(x, w, "not_recovered",
-                   "it is correct and runs at %.4f [%.4f, %.4f] of the speed that has to be reached", r->ratio, r->low,
-                   r->high);
+    if (!err && kli_alive(x) && r->call == KL_DECISION_SLOWER && r->high < w->opts.recover)
+        kli_reject(
+            x, w, "not_recovered",
+            "it is correct and runs at %.4f [%.4f, %.4f] of the speed that has to be reached",
+            r->ratio, r->low, r->high);
     return err;
 }
 
-static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, const kli_race *r) {
+static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back,
+                  const kli_pairwise *r) {
     x->accepted = true;
     edge->forward = kl_edits_between(w->a, back->state.source, x->state.source);
     edge->forward_hash = x->state.hash;
@@ -53,25 +57,30 @@ static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt 
     edge->recovered_receipt = r->receipt;
 }
 
-/* The recording has no answer to a time that cannot be told here; that it was fast enough then is what counts. */
-static void untold(kl_edge *edge, kli_walk *w, const kli_race *r) {
+/* The recording has no answer to a time that cannot be told here; that it was fast enough then is
+ * what counts. */
+static void untold(kl_edge *edge, kli_walk *w, const kli_pairwise *r) {
     kli_mark_recorded(
         edge, w,
-        kl_arena_printf(w->a, "undecided: %.4f [%.4f, %.4f] of the speed that has to be reached, A/A floor %.1f %%",
-                        r->ratio, r->low, r->high, 100 * r->floor));
+        kl_arena_printf(
+            w->a,
+            "undecided: %.4f [%.4f, %.4f] of the speed that has to be reached, A/A floor %.1f %%",
+            r->ratio, r->low, r->high, 100 * r->noise));
 }
 
-/* From a proposed text to the edge's forward part, or a symptom.  `then`: what became of the try when it was recorded. */
-static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back, kli_recorded then,
-                    kl_error *e) {
-    kli_race r = {0};
-    if (kli_alive(x) && edge->pays) kli_foresee_race(x, w, w->current);
+/* From a proposed text to the edge's forward part, or a symptom.  `then`: what became of the try
+ * when it was recorded. */
+static kl_err prove(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back,
+                    kli_recorded then, kl_error *e) {
+    kli_pairwise r = {0};
+    if (kli_alive(x) && edge->pays) kli_prefetch_comparison(x, w, w->current);
     kl_err err = kli_alive(x) ? kli_judge(x, w, e) : KL_OK;
     if (!err && kli_alive(x)) restored(x, w, edge, back);
     if (!err && x->judged) kli_follow(edge, x, w, then);
-    if (!err && kli_alive(x) && edge->pays && !is_current(x, w)) err = race(&r, x, w, e);
+    if (!err && kli_alive(x) && edge->pays && !is_current(x, w)) err = rederive_race(&r, x, w, e);
     if (!err && x->judged) kli_follow(edge, x, w, then);
-    if (!err && kli_alive(x) && then == KLI_ACCEPTED && r.verdict_key.len && r.call == KL_UNDECIDED)
+    if (!err && kli_alive(x) && then == KLI_ACCEPTED && r.verdict_key.len &&
+        r.call == KL_DECISION_UNDECIDED)
         untold(edge, w, &r);
     if (!err && kli_alive(x)) adopt(edge, x, w, back, &r);
     return err;
@@ -98,46 +107,51 @@ static kl_err mechanical(kl_edge *edge, const kli_attempt *back, kli_walk *w, kl
     return prove(edge, x, w, back, KLI_UNKNOWN, e); /* nobody was asked */
 }
 
-static kl_err derived(kl_edge *edge, kli_talk *talk, const kli_attempt *back, kli_walk *w, kl_error *e) {
+static kl_err derived(kl_edge *edge, kli_walk_dialog *talk, const kli_attempt *back, kli_walk *w,
+                      kl_error *e) {
     kli_attempt *x = new_try(w);
     const kl_err err = kli_propose(x, talk, w, back->kernel, e);
     if (err) return w->n_tries--, kli_ends(w, err, e) ? KL_OK : err;
     if (kli_alive(x) && x->proposal.kind == KL_PROPOSAL_DONE)
-        kli_reject(x, w, "no_edit", "an edit was asked for, and the reply says that there is nothing to do");
+        kli_reject(x, w, "no_edit",
+                   "an edit was asked for, and the reply says that there is nothing to do");
     x->proposal.action = back->proposal.action; /* given, whatever the reply calls it */
     if (!x->proposal.locus.len) x->proposal.locus = back->proposal.locus;
     return prove(edge, x, w, back, kli_recorded_try(w), e);
 }
 
-/* No try brought the step back: without a forward edit only one that does not pay is kept, or one that the recording kept. */
+/* No try brought the step back: without a forward edit only one that does not pay is kept, or one
+ * that the recording kept. */
 static void given_up(kl_edge *edge, kli_attempt *back, kli_walk *w) {
     const kli_recorded then = kli_recorded_step(w);
-    const kl_str symptom = w->n_tries ? w->tries[w->n_tries - 1]->symptom : KL_S("nobody was asked to");
+    const kl_str symptom =
+        w->n_tries ? w->tries[w->n_tries - 1]->symptom : KL_S("nobody was asked to");
     edge->mechanical = false;
     if (edge->pays)
-        edge->witness = w->n_tries ? KL_S("failed") : KL_S("none"); /* only a recording keeps such an edge */
+        edge->witness =
+            w->n_tries ? KL_S("failed") : KL_S("none"); /* only a recording keeps such an edge */
     if (edge->pays) kli_reject(back, w, "not_rederived", "%.*s", KL_STR_ARG(symptom));
     kli_follow(edge, back, w, then);
     if (kli_alive(back)) return;
-    back->advice =
-        KL_S("The simpler kernel is correct, but this step could not be derived again from it. Propose another step.");
+    back->advice = KL_S("The simpler kernel is correct, but this step could not be derived again "
+                        "from it. Propose another step.");
     back->stage = "rederive";
 }
 
 kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) {
     const bool by_model = !kli_is_mechanical(w);
     const int tries = by_model && edge->pays ? w->opts.max_rederive : 1;
-    kli_talk talk = {0};
+    kli_walk_dialog talk = {0};
     kl_err err = KL_OK;
     w->n_tries = 0;
     if (w->opts.backward_only) return edge->witness = KL_S("none"), KL_OK;
     kl_track_phase(w->track, "rederive");
-    if (by_model) kli_talk_open_rederive(&talk, w, back);
+    if (by_model) kli_walk_dialog_open_rederive(&talk, w, back);
     for (int i = 0; !err && !w->over && !edge->forward.len && kli_another_try(w, i, tries); i++) {
-        if (i) kli_talk_rejected(&talk, w, w->tries[w->n_tries - 1]);
+        if (i) kli_walk_dialog_rejected(&talk, w, w->tries[w->n_tries - 1]);
         err = by_model ? derived(edge, &talk, back, w, e) : mechanical(edge, back, w, e);
         if (err || w->over || edge->forward.len) continue;
-        kl_track_say(w->track, "  re-derive: %.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
+        kl_track_log(w->track, "  re-derive: %.*s", KL_STR_ARG(w->tries[w->n_tries - 1]->symptom));
         kli_keep_rejection(w, w->tries[w->n_tries - 1]);
     }
     if (!err && !w->over && !edge->forward.len) given_up(edge, back, w);

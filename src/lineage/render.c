@@ -4,55 +4,62 @@
  *    + cache_block       3.10x  [3.08, 3.12]   recovered 1.00
  *   K1                              1.31x
  *
- * Words of a model are shown as one line without control characters (law 7).  SPDX-License-Identifier: Apache-2.0 */
+ * Words of a model are shown as one line without control characters (law 7).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lineage_impl.h"
 
 #define LOCUS_BYTES 60
-#define WHY_BYTES 160
+#define RENDER_WHY_BYTES 160
 
 typedef struct {
     kl_buf *out;
     kl_arena *a;
     bool colour;
-} page;
+} render_page;
 
-static const char *paint(const page *p, const char *code) { return p->colour ? code : ""; }
+static const char *render_paint(const render_page *p, const char *code) {
+    return p->colour ? code : "";
+}
 
-static void state_line(const page *p, const kl_state *s) {
-    kl_buf_printf(p->out, "%s%-4.*s%s", paint(p, "\x1b[1m"), KL_STR_ARG(s->name), paint(p, "\x1b[0m"));
+static void state_line(const render_page *p, const kl_state *s) {
+    kl_buf_printf(p->out, "%s%-4.*s%s", render_paint(p, "\x1b[1m"), KL_STR_ARG(s->name),
+                  render_paint(p, "\x1b[0m"));
     if (s->ratio > 0)
-        kl_buf_printf(p->out, " %9.3fx of the baseline  %10.4g ms  %.12s%s\n", s->ratio, (double)s->median_ns * 1e-6,
-                      s->verdict_key.ptr, s->unsettled ? "  did not settle" : "");
+        kl_buf_printf(p->out, " %9.3fx of the baseline  %10.4g ms  %.12s%s\n", s->ratio,
+                      (double)s->median_ns * 1e-6, s->verdict_key.ptr,
+                      s->unsettled ? "  did not settle" : "");
     else
         kl_buf_printf(p->out, " %34s  %.12s\n", "correct, time not known", s->verdict_key.ptr);
 }
 
-static void forward_words(const page *p, const kl_lineage *l, const kl_edge *d) {
+static void forward_words(const render_page *p, const kl_lineage *l, const kl_edge *d) {
     const bool same = kl_str_eq(d->forward_hash, l->states[d->to].hash);
     if (!d->forward.len && kl_str_eq(d->witness, KL_S("none")))
         kl_buf_add(p->out, KL_S("  not re-derived yet"));
     else if (!d->forward.len)
         kl_buf_add(p->out, KL_S("  simplification only: no forward edit"));
     else if (d->recovered_verdict_key.len)
-        kl_buf_printf(p->out, "  re-derived: %.3f [%.3f, %.3f] of it%s", d->recovered, d->recovered_low,
-                      d->recovered_high, d->mechanical ? " (mechanical reverse)" : "");
+        kl_buf_printf(p->out, "  re-derived: %.3f [%.3f, %.3f] of it%s", d->recovered,
+                      d->recovered_low, d->recovered_high,
+                      d->mechanical ? " (mechanical reverse)" : "");
     else
         kl_buf_printf(p->out, "  re-derived%s%s", same ? ", the same kernel" : ", correct",
                       d->mechanical ? " (mechanical reverse)" : "");
 }
 
-static void call_words(const page *p, const kl_edge *d) {
-    if (d->call == KL_UNDECIDED)
-        kl_buf_printf(p->out, "  not measurable: A/A noise %.1f %%", 100 * d->floor);
+static void call_words(const render_page *p, const kl_edge *d) {
+    if (d->call == KL_DECISION_UNDECIDED)
+        kl_buf_printf(p->out, "  not measurable: A/A noise %.1f %%", 100 * d->noise);
     else if (!d->pays)
         kl_buf_add(p->out, KL_S("  does not pay"));
     if (d->decided.len) kl_buf_add(p->out, KL_S("  (decided by the recording)"));
 }
 
-static void edge_line(const page *p, const kl_lineage *l, const kl_edge *d) {
-    const kl_str action = kli_shown_line(p->a, d->action, 64), locus = kli_shown_line(p->a, d->locus, LOCUS_BYTES);
-    kl_buf_printf(p->out, "  %s+ %-22.*s%s", paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"), KL_STR_ARG(action),
-                  paint(p, "\x1b[0m"));
+static void render_edge_line(const render_page *p, const kl_lineage *l, const kl_edge *d) {
+    const kl_str action = kli_shown_line(p->a, d->action, 64),
+                 locus = kli_shown_line(p->a, d->locus, LOCUS_BYTES);
+    kl_buf_printf(p->out, "  %s+ %-22.*s%s", render_paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"),
+                  KL_STR_ARG(action), render_paint(p, "\x1b[0m"));
     if (d->gain > 0)
         kl_buf_printf(p->out, " %8.3fx [%.3f, %.3f]", d->gain, d->gain_low, d->gain_high);
     else
@@ -60,35 +67,39 @@ static void edge_line(const page *p, const kl_lineage *l, const kl_edge *d) {
     forward_words(p, l, d);
     call_words(p, d);
     kl_buf_printf(p->out, "\n      %.*s", KL_STR_ARG(locus));
-    if (d->n_rejections) kl_buf_printf(p->out, "%s%d rejected attempts", locus.len ? "; " : "", d->n_rejections);
+    if (d->n_rejections)
+        kl_buf_printf(p->out, "%s%d rejected attempts", locus.len ? "; " : "", d->n_rejections);
     kl_buf_add(p->out, KL_S("\n"));
 }
 
-static void rejection_lines(const page *p, const kl_lineage *l) {
+static void rejection_lines(const render_page *p, const kl_lineage *l) {
     if (l->n_rejections) kl_buf_add(p->out, KL_S("\nrejected after the last accepted step\n"));
     for (int i = 0; i < l->n_rejections; i++) {
         const kl_rejection *r = &l->rejections[i];
         const kl_str action = kli_shown_line(p->a, r->action, 64),
-                     symptom = kli_shown_line(p->a, r->symptom, WHY_BYTES);
+                     symptom = kli_shown_line(p->a, r->symptom, RENDER_WHY_BYTES);
         kl_buf_printf(p->out, "  %-11.*s %-22.*s %.*s\n", KL_STR_ARG(r->stage), KL_STR_ARG(action),
                       KL_STR_ARG(symptom));
     }
 }
 
 void kl_lineage_render(const kl_lineage *l, kl_buf *out, bool colour) {
-    const page p = {.out = out, .a = kl_arena_new(), .colour = colour};
-    const kl_str name = kli_shown_line(p.a, l->name, 128), why = kli_shown_line(p.a, l->termination_why, 400);
+    const render_page p = {.out = out, .a = kl_arena_new(), .colour = colour};
+    const kl_str name = kli_shown_line(p.a, l->name, 128),
+                 why = kli_shown_line(p.a, l->termination_why, 400);
     const kl_str model = kli_shown_line(p.a, l->model, 128);
-    kl_buf_printf(out, "%s%.*s%s  %.*s on %.*s, shape %.*s, by %.*s\n\n", paint(&p, "\x1b[1m"), KL_STR_ARG(name),
-                  paint(&p, "\x1b[0m"), KL_STR_ARG(l->task), KL_STR_ARG(l->platform), KL_STR_ARG(l->workload),
+    kl_buf_printf(out, "%s%.*s%s  %.*s on %.*s, shape %.*s, by %.*s\n\n",
+                  render_paint(&p, "\x1b[1m"), KL_STR_ARG(name), render_paint(&p, "\x1b[0m"),
+                  KL_STR_ARG(l->task), KL_STR_ARG(l->platform), KL_STR_ARG(l->workload),
                   KL_STR_ARG(model));
     for (int i = 0; i < l->n_states; i++) {
         state_line(&p, &l->states[i]);
-        if (i < l->n_edges) edge_line(&p, l, &l->edges[i]);
+        if (i < l->n_edges) render_edge_line(&p, l, &l->edges[i]);
     }
     rejection_lines(&p, l);
     kl_buf_printf(out, "\n%s: %.*s\n", kl_termination_name(l->termination), KL_STR_ARG(why));
     kl_buf_printf(out, "%d steps, %s$%.4f, lineage %.12s\n", l->n_edges,
-                  l->estimated && l->spent_microusd ? "about " : "", (double)l->spent_microusd * 1e-6, l->id.ptr);
+                  l->estimated && l->spent_microusd ? "about " : "",
+                  (double)l->spent_microusd * 1e-6, l->id.ptr);
     kl_arena_free(p.a);
 }

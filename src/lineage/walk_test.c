@@ -1,5 +1,5 @@
-/* walk_test.c - the straight line with replies and verdicts that are told beforehand: what is accepted, what is
- * rejected and why, and what ends a walk.  SPDX-License-Identifier: Apache-2.0 */
+/* walk_test.c - the straight line with replies and verdicts that are told beforehand: what is
+ * accepted, what is rejected and why, and what ends a walk.  SPDX-License-Identifier: Apache-2.0 */
 #include "sample.h"
 #include "walk_impl.h"
 #include <math.h>
@@ -29,7 +29,8 @@ static void test_lineage_walk__goes_from_expert_to_naive(void **state) {
     assert_str(s->track.phases, "WRWr");
 }
 
-/* Steps without their way back: a document that can be read again, and says that nobody derived them. */
+/* Steps without their way back: a document that can be read again, and says that nobody derived
+ * them. */
 static void test_lineage_walk__backward_only_leaves_the_edges_to_others(void **state) {
     kl_error e = {0};
     kl_lineage back;
@@ -43,18 +44,21 @@ static void test_lineage_walk__backward_only_leaves_the_edges_to_others(void **s
     assert_true(s->lineage.edges[1].pays);
     assert_str(s->lineage.edges[1].witness, "none");
     json_t *o = kl_lineage_json(&s->lineage);
-    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    assert_ok(
+        kl_lineage_parse(&back, s->arena, kli_json_dump(s->arena, o, true), KL_S("test"), &e));
     json_decref(o);
     assert_str(back.edges[1].witness, "none");
     assert_int_equal(back.edges[1].forward.len, 0);
 }
 
-/* The naive kernel with the expert, and every race with the verdict that it waits for: one visit to another host instead of two. */
+/* The naive kernel with the expert, and every comparison with the verdict that it waits for: one
+ * visit to another host instead of two. */
 static void test_lineage_walk__says_ahead_what_it_will_ask(void **state) {
     kl_error e = {0};
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
-    assert_int_equal(s->track.foreseen, 4); /* naive, two steps back, one forward; the other step does not pay */
+    assert_int_equal(s->track.prefetched,
+                     4); /* naive, two steps back, one forward; the other step does not pay */
     assert_int_equal(s->track.came_true, 4);
 }
 
@@ -92,7 +96,8 @@ static void test_lineage_walk__the_second_conversation_sees_nothing_of_the_first
     assert_contains(rederive, "weight[j * K + k]");
     assert_contains(rederive, "pack_b");
     assert_null(strstr(rederive, "packed"));
-    assert_null(strstr(rederive, "it is simpler")); /* the words of who undid it may give the answer away */
+    assert_null(
+        strstr(rederive, "it is simpler")); /* the words of who undid it may give the answer away */
     assert_int_equal(s->track.turns[1], 2);
 }
 
@@ -105,7 +110,7 @@ static void test_lineage_walk__conversation_only_grows(void **state) {
     assert_contains(s->track.said[0].ptr, "pack_b simd_pragma");
 }
 
-/* ---- rejections ---------------------------------------------------------------------------------------------- */
+/* ---- rejections -------------------------------------------------------------------------- */
 
 static void reject_one(void **state, const char *symptom, bool gated) {
     kl_error e = {0};
@@ -163,7 +168,8 @@ static void test_lineage_walk__a_wrong_kernel_is_rejected_with_its_verdict(void 
     reject_one(state, "wrong: as the source says", true);
 }
 
-static void test_lineage_walk__a_kernel_that_does_not_parse_is_rejected_with_its_verdict(void **state) {
+static void
+test_lineage_walk__a_kernel_that_does_not_parse_is_rejected_with_its_verdict(void **state) {
     sample_says(s, "pack_b", SAMPLE_EXPERT, "//! lunch gemm\n" SAMPLE_MIDDLE);
     reject_one(state, "refused: ", true);
 }
@@ -174,7 +180,8 @@ static void test_lineage_walk__what_was_named_must_be_gone(void **state) {
 }
 
 static void test_lineage_walk__slower_than_twice_naive_is_sabotage(void **state) {
-    sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("610", SAMPLE_PRAGMA)); /* naive.c says nothing: 300 */
+    sample_says(s, "pack_b", SAMPLE_EXPERT,
+                SAMPLE_DIRECT("610", SAMPLE_PRAGMA)); /* naive.c says nothing: 300 */
     reject_one(state, "sabotage: ", true);
 }
 
@@ -194,9 +201,11 @@ static void test_lineage_walk__a_kernel_that_was_there_is_no_step(void **state) 
     assert_int_equal(s->lineage.rejections[1].verdict_key.len, 0);
 }
 
-#define UNSTABLE_MIDDLE SAMPLE_DIRECT("200 // outcome unstable // wide 0.2 // floor 0.2", SAMPLE_PRAGMA)
+#define UNSTABLE_MIDDLE                                                                            \
+    SAMPLE_DIRECT("200 // outcome unstable // wide 0.2 // floor 0.2", SAMPLE_PRAGMA)
 
-/* A state needs correctness; a race that stays wide decides all the same when it is far beyond its own noise. */
+/* A state needs correctness; a comparison that stays wide decides all the same when it is far
+ * beyond its own noise. */
 static void test_lineage_walk__a_time_that_does_not_settle_is_no_rejection(void **state) {
     kl_error e = {0};
     s->opts.max_steps = 1;
@@ -206,32 +215,36 @@ static void test_lineage_walk__a_time_that_does_not_settle_is_no_rejection(void 
     assert_int_equal(s->lineage.n_edges, 1);
     assert_true(s->lineage.states[0].unsettled);
     assert_int_equal(s->lineage.states[0].median_ns, 200);
-    assert_int_equal(s->lineage.edges[0].call, KL_FASTER);
+    assert_int_equal(s->lineage.edges[0].call, KL_DECISION_FASTER);
     assert_true(s->lineage.edges[0].pays);
 }
 
 static void test_lineage_walk__an_undecided_race_is_kept_and_does_not_pay(void **state) {
     kl_error e = {0};
     kl_lineage back;
-    const char *slow = SAMPLE_DIRECT("130 // outcome unstable // wide 0.2 // floor 0.2", SAMPLE_PRAGMA); /* 1.3x within 20 %, floor 20 % */
+    const char *slow = SAMPLE_DIRECT("130 // outcome unstable // wide 0.2 // floor 0.2",
+                                     SAMPLE_PRAGMA); /* 1.3x within 20 %, floor 20 % */
     s->opts.max_steps = 1;
     sample_says(s, "pack_b", SAMPLE_EXPERT, slow);
-    sample_says(s, "pack_b", slow,
-                SAMPLE_PACKED("150", "depth")); /* correct, and not held to a speed that nobody could measure */
+    sample_says(
+        s, "pack_b", slow,
+        SAMPLE_PACKED("150",
+                      "depth")); /* correct, and not held to a speed that nobody could measure */
     assert_ok(sample_walk(s, &e));
     const kl_edge *d = &s->lineage.edges[0];
     assert_int_equal(s->lineage.n_edges, 1);
-    assert_int_equal(d->call, KL_UNDECIDED);
+    assert_int_equal(d->call, KL_DECISION_UNDECIDED);
     assert_false(d->pays);
     near(d->gain, 1.3);
-    near(d->floor, 0.2);
+    near(d->noise, 0.2);
     assert_true(d->forward.len > 0);
     assert_int_equal(d->recovered_verdict_key.len, 0);
     assert_contains(s->lineage.termination_why.ptr, "1 steps");
     json_t *o = kl_lineage_json(&s->lineage);
-    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    assert_ok(
+        kl_lineage_parse(&back, s->arena, kli_json_dump(s->arena, o, true), KL_S("test"), &e));
     json_decref(o);
-    assert_int_equal(back.edges[0].call, KL_UNDECIDED);
+    assert_int_equal(back.edges[0].call, KL_DECISION_UNDECIDED);
     assert_true(kl_str_eq(back.id, s->lineage.id));
     kl_lineage_sign(&back, s->arena);
     assert_true(kl_str_eq(back.id, s->lineage.id));
@@ -241,7 +254,9 @@ static void test_lineage_walk__a_recovery_that_cannot_be_told_is_no_rejection(vo
     kl_error e = {0};
     s->opts.max_steps = 1;
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("130 // outcome unstable // wide 0.2 // floor 0.2", "depth")); /* 0.77 [0.62, 0.92] */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE,
+                SAMPLE_PACKED("130 // outcome unstable // wide 0.2 // floor 0.2",
+                              "depth")); /* 0.77 [0.62, 0.92] */
     assert_ok(sample_walk(s, &e));
     assert_int_equal(s->lineage.n_edges, 1);
     assert_true(s->lineage.edges[0].pays && s->lineage.edges[0].forward.len > 0);
@@ -251,8 +266,8 @@ static void test_lineage_walk__a_recovery_that_cannot_be_told_is_no_rejection(vo
 static void breaks_off(void **state, kl_err err, kl_termination how) {
     kl_error e = {0};
     sample_whole_walk(s);
-    s->track.judge_fails =
-        7; /* expert, naive; back, race, forward, race; then the second step back passes and its race does not */
+    s->track.judge_fails = 7; /* expert, naive; back, comparison, forward, comparison; then the
+                                 second step back passes and its comparison does not */
     s->track.fails = err;
     assert_err(err, sample_walk(s, &e));
     assert_int_equal(s->lineage.n_edges, 1);
@@ -262,7 +277,8 @@ static void breaks_off(void **state, kl_err err, kl_termination how) {
     assert_int_equal(s->lineage.id.len, 64);
     json_t *o = kl_lineage_json(&s->lineage);
     kl_lineage back;
-    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    assert_ok(
+        kl_lineage_parse(&back, s->arena, kli_json_dump(s->arena, o, true), KL_S("test"), &e));
     json_decref(o);
     assert_int_equal(back.termination, how);
 }
@@ -307,14 +323,15 @@ static void test_lineage_walk__rejections_count_in_a_row_and_stay_with_the_next_
     assert_str(s->track.phases, "wWRww");
 }
 
-/* ---- re-derivation ------------------------------------------------------------------------------------------- */
+/* ---- re-derivation ----------------------------------------------------------------------- */
 
 static void test_lineage_walk__a_paying_step_that_is_not_recovered_is_no_edge(void **state) {
     kl_error e = {0};
     s->opts.max_rejections = 1;
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("120", "depth"));       /* too slow */
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_DIRECT("100", SAMPLE_PRAGMA)); /* fast, and without the buffer */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("120", "depth")); /* too slow */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE,
+                SAMPLE_DIRECT("100", SAMPLE_PRAGMA)); /* fast, and without the buffer */
     assert_ok(sample_walk(s, &e));
     assert_int_equal(s->lineage.n_edges, 0);
     assert_int_equal(s->lineage.n_rejections, 3);
@@ -332,7 +349,8 @@ static void test_lineage_walk__surely_slower_is_held_against_the_upper_end(void 
     s->opts.max_steps = 1;
     s->opts.recover = 0.98;
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("102.1", "depth")); /* 0.9794 [0.9775, 0.9814] */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE,
+                SAMPLE_PACKED("102.1", "depth")); /* 0.9794 [0.9775, 0.9814] */
     assert_ok(sample_walk(s, &e));
     assert_int_equal(s->lineage.n_edges, 1);
     assert_true(s->lineage.edges[0].recovered < 0.98);
@@ -351,7 +369,8 @@ static void test_lineage_walk__builtin_turns_the_edit_round_and_says_so(void **s
         assert_true(d->mechanical);
         assert_true(kl_str_eq(d->forward_source, s->lineage.states[i + 1].source));
         assert_true(kl_str_eq(d->forward_hash, s->lineage.states[i + 1].hash));
-        assert_int_equal(d->recovered_verdict_key.len, 0); /* a kernel is not timed against itself */
+        assert_int_equal(d->recovered_verdict_key.len,
+                         0); /* a kernel is not timed against itself */
     }
 }
 
@@ -367,19 +386,21 @@ static void test_lineage_walk__a_step_back_that_is_faster_is_kept_and_does_not_p
     assert_true(s->lineage.edges[0].forward.len > 0);
 }
 
-/* ---- replayed ------------------------------------------------------------------------------------------------ */
+/* ---- replayed ---------------------------------------------------------------------------- */
 
 static void recorded(sample *x, const char *const *slots) {
     for (int i = 0; slots[i]; i++) x->track.recorded[i] = slots[i];
 }
 
-/* It was fast enough then, and is not here: the recording has nothing else to say, and the walk goes its way. */
+/* It was fast enough then, and is not here: the recording has nothing else to say, and the walk
+ * goes its way. */
 static void test_lineage_walk__a_replay_goes_the_recorded_way(void **state) {
     kl_error e = {0};
-    recorded(s, (const char *[]){"deoptimize 1/0", "rederive 1/0", "deoptimize 2/0", "rederive 2/0", "deoptimize 3/0",
-                                 NULL});
+    recorded(s, (const char *[]){"deoptimize 1/0", "rederive 1/0", "deoptimize 2/0", "rederive 2/0",
+                                 "deoptimize 3/0", NULL});
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
-    sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("120", "depth")); /* 0.83 of what was needed */
+    sample_says(s, "pack_b", SAMPLE_MIDDLE,
+                SAMPLE_PACKED("120", "depth")); /* 0.83 of what was needed */
     sample_says(s, "simd_pragma", SAMPLE_MIDDLE, SAMPLE_SIMPLE);
     fake_says(&s->track, KL_S("hm"));
     fake_says(&s->track, KL_S("DONE: three plain loops"));
@@ -387,7 +408,8 @@ static void test_lineage_walk__a_replay_goes_the_recorded_way(void **state) {
     assert_int_equal(s->lineage.termination, KL_WALK_COMPLETE);
     const kl_edge *d = &s->lineage.edges[1];
     assert_str(d->decided, "recorded");
-    assert_contains(kl_arena_copy(s->arena, d->here).ptr, "not_recovered: it is correct and runs at 0.83");
+    assert_contains(kl_arena_copy(s->arena, d->here).ptr,
+                    "not_recovered: it is correct and runs at 0.83");
     assert_str(d->forward_source, SAMPLE_PACKED("120", "depth"));
     assert_true(d->recovered < 0.84);
     assert_int_equal(s->lineage.edges[0].decided.len, 0);
@@ -395,8 +417,8 @@ static void test_lineage_walk__a_replay_goes_the_recorded_way(void **state) {
 
 static void test_lineage_walk__a_replay_rejects_what_was_rejected(void **state) {
     kl_error e = {0};
-    recorded(s, (const char *[]){"deoptimize 1/0", "deoptimize 1/1", "rederive 1/0", "rederive 1/1", "deoptimize 2/0",
-                                 NULL});
+    recorded(s, (const char *[]){"deoptimize 1/0", "deoptimize 1/1", "rederive 1/0", "rederive 1/1",
+                                 "deoptimize 2/0", NULL});
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_DIRECT("200", ""));
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
     sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("100", "deep"));
@@ -406,16 +428,18 @@ static void test_lineage_walk__a_replay_rejects_what_was_rejected(void **state) 
     assert_int_equal(s->lineage.n_edges, 1);
     assert_str(s->lineage.edges[0].forward_source, SAMPLE_PACKED("100", "depth"));
     assert_int_equal(s->lineage.edges[0].n_rejections, 2);
-    assert_contains(kl_arena_copy(s->arena, s->lineage.edges[0].rejections[0].symptom).ptr, "recorded: ");
+    assert_contains(kl_arena_copy(s->arena, s->lineage.edges[0].rejections[0].symptom).ptr,
+                    "recorded: ");
     assert_int_equal(s->lineage.termination, KL_WALK_STOPPED);
     assert_contains(s->lineage.termination_why.ptr, "the recording ends here");
 }
 
-/* A re-derivation that is wrong here is not taken, however it went then; the step back is sound all the same. */
+/* A re-derivation that is wrong here is not taken, however it went then; the step back is sound all
+ * the same. */
 static void test_lineage_walk__a_replay_takes_no_wrong_kernel(void **state) {
     kl_error e = {0};
-    recorded(s, (const char *[]){"deoptimize 1/0", "rederive 1/0", "deoptimize 2/0", "deoptimize 3/0", "rederive 3/0",
-                                 NULL});
+    recorded(s, (const char *[]){"deoptimize 1/0", "rederive 1/0", "deoptimize 2/0",
+                                 "deoptimize 3/0", "rederive 3/0", NULL});
     sample_says(s, "pack_b", SAMPLE_EXPERT, SAMPLE_MIDDLE);
     sample_says(s, "pack_b", SAMPLE_MIDDLE, SAMPLE_PACKED("100 // outcome wrong", "depth"));
     sample_says(s, "simd_pragma", SAMPLE_MIDDLE, SAMPLE_DIRECT("200 // outcome wrong", ""));
@@ -431,10 +455,11 @@ static void test_lineage_walk__a_replay_takes_no_wrong_kernel(void **state) {
     assert_str(pack->witness, "failed");
     assert_str(pack->decided, "recorded");
     assert_str(s->lineage.states[0].source, SAMPLE_SIMPLE);
-    assert_contains(kl_arena_copy(s->arena, s->lineage.edges[0].rejections[0].symptom).ptr, "wrong: ");
+    assert_contains(kl_arena_copy(s->arena, s->lineage.edges[0].rejections[0].symptom).ptr,
+                    "wrong: ");
 }
 
-/* ---- what ends a walk ---------------------------------------------------------------------------------------- */
+/* ---- what ends a walk -------------------------------------------------------------------- */
 
 static void test_lineage_walk__an_exhausted_budget_keeps_what_there_is(void **state) {
     kl_error e = {0};
@@ -453,7 +478,8 @@ static void test_lineage_walk__a_recording_that_ends_stops_it(void **state) {
     fake_says(&s->track, KL_S("hm"));
     assert_ok(sample_walk(s, &e));
     assert_int_equal(s->lineage.termination, KL_WALK_STOPPED);
-    assert_contains(kl_arena_copy(s->arena, s->lineage.termination_why).ptr, "the recording has no answer");
+    assert_contains(kl_arena_copy(s->arena, s->lineage.termination_why).ptr,
+                    "the recording has no answer");
     assert_int_equal(s->lineage.n_rejections, 1);
 }
 
@@ -471,8 +497,8 @@ static void test_lineage_walk__a_model_that_never_answers_is_an_error(void **sta
 
 static void test_lineage_walk__the_expert_must_pass(void **state) {
     kl_error e = {0};
-    assert_ok(kl_kernel_parse(&s->expert, s->arena, KL_S("// outcome cheat\n" SAMPLE_EXPERT), KL_S("expert.c"), NULL,
-                              NULL, &e));
+    assert_ok(kl_kernel_parse(&s->expert, s->arena, KL_S("// outcome cheat\n" SAMPLE_EXPERT),
+                              KL_S("expert.c"), NULL, NULL, &e));
     assert_err(KL_EINVAL, sample_walk(s, &e));
     assert_contains(e.message, "fails the gate: cheat");
 }
@@ -504,7 +530,7 @@ static void test_lineage_walk__again_makes_the_same_document(void **state) {
     assert_true(kl_str_eq(first, s->lineage.id));
 }
 
-/* ---- judged again -------------------------------------------------------------------------------------------- */
+/* ---- judged again ------------------------------------------------------------------------ */
 
 static void test_lineage_judge__an_edge_is_what_the_gate_says_today(void **state) {
     kl_error e = {0};
@@ -512,9 +538,10 @@ static void test_lineage_judge__an_edge_is_what_the_gate_says_today(void **state
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
     kl_edge *pack = &s->lineage.edges[1], *pragma = &s->lineage.edges[0];
-    pack->gain = 9, pack->gain_low = 8, pack->gain_high = 10, pack->recovered = pack->recovered_low = 0.5;
+    pack->gain = 9, pack->gain_low = 8, pack->gain_high = 10,
+    pack->recovered = pack->recovered_low = 0.5;
     pragma->gain = pragma->gain_low = pragma->gain_high = 1.5;
-    pragma->call = KL_FASTER;
+    pragma->call = KL_DECISION_FASTER;
     pragma->pays = true;
     assert_ok(kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
     near(now.edges[1].gain, 2.0);
@@ -522,7 +549,8 @@ static void test_lineage_judge__an_edge_is_what_the_gate_says_today(void **state
     assert_true(now.edges[1].pays && !now.edges[0].pays);
     assert_true(s->lineage.edges[0].pays); /* what was given stays as it was */
     json_t *o = kl_lineage_json(&now);
-    assert_ok(kl_lineage_parse(&back, s->arena, kl_json_dump(s->arena, o, true), KL_S("test"), &e));
+    assert_ok(
+        kl_lineage_parse(&back, s->arena, kli_json_dump(s->arena, o, true), KL_S("test"), &e));
     json_decref(o);
 }
 
@@ -532,7 +560,8 @@ static void test_lineage_judge__stays_on_its_platform(void **state) {
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
     s->track.moves_at = s->track.judged;
-    assert_err(KL_EINVAL, kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
+    assert_err(KL_EINVAL,
+               kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
     assert_contains(e.message, "elsewhere");
     assert_contains(e.hint, "belongs to one platform");
 }
@@ -542,9 +571,10 @@ static void test_lineage_judge__waits_when_an_answer_is_missing(void **state) {
     kl_lineage now;
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
-    s->track.judge_fails = s->track.judged + 1; /* the first race is there */
+    s->track.judge_fails = s->track.judged + 1; /* the first comparison is there */
     s->track.fails = KL_PENDING;
-    assert_err(KL_PENDING, kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
+    assert_err(KL_PENDING,
+               kl_lineage_judge(&now, &s->track.base, s->task, s->workload, &s->lineage, &e));
 }
 
 #undef s

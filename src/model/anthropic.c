@@ -1,28 +1,27 @@
 /* anthropic.c - the Messages wire shape, also spoken by vLLM, SGLang, llama.cpp and Ollama.
  *
- *   POST {base}/v1/messages    {"model", "max_tokens", "system": [blocks], "messages": [{"role", "content": [blocks]}],
- *                               "stream": true}
- *   message_start              usage of the prompt, model
- *   content_block_delta        delta.type text_delta: text; other deltas (thinking) are not the answer
- *   message_delta              stop_reason, cumulative usage
- *   message_stop               the end; ping, error at any time; what is unknown is ignored
+ *   POST {base}/v1/messages    {"model", "max_tokens", "system": [blocks], "messages": [{"role",
+ * "content": [blocks]}], "stream": true} message_start              usage of the prompt, model
+ *   content_block_delta        delta.type text_delta: text; other deltas (thinking) are not the
+ * answer message_delta              stop_reason, cumulative usage message_stop               the
+ * end; ping, error at any time; what is unknown is ignored
  *
- * Keys are written in one order and nothing in the body depends on time or place, so that the provider's prompt cache,
- * which compares bytes, holds from turn to turn.  `input_tokens` is the uncached rest of the prompt, as in kl_usage.
- * Not here: tools, images, sampling parameters (the newest models refuse them).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Keys are written in one order and nothing in the body depends on time or place, so that the
+ * provider's prompt cache, which compares bytes, holds from turn to turn.  `input_tokens` is the
+ * uncached rest of the prompt, as in kl_usage. Not here: tools, images, sampling parameters (the
+ * newest models refuse them). SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
 
 #define MAX_BREAKPOINTS 4
 
-/* The n-th wish for a breakpoint of `wishes` is granted: the first, which is what all conversations share, and the
- * last three. */
+/* The n-th wish for a breakpoint of `wishes` is granted: the first, which is what all conversations
+ * share, and the last three. */
 static bool granted(int n, int wishes) { return n == 0 || n > wishes - MAX_BREAKPOINTS; }
 
-static json_t *block(kl_str text, bool cache) {
+static json_t *anthropic_block(kl_str text, bool cache) {
     json_t *o = json_object();
     json_object_set_new(o, "type", json_string("text"));
-    json_object_set_new(o, "text", kl_json_str(kli_said(text)));
+    json_object_set_new(o, "text", kli_json_str(kli_said(text)));
     if (cache) {
         json_t *mark = json_object();
         json_object_set_new(mark, "type", json_string("ephemeral"));
@@ -31,13 +30,13 @@ static json_t *block(kl_str text, bool cache) {
     return o;
 }
 
-static json_t *body(const char *model, const kl_request *q) {
+static json_t *anthropic_body(const char *model, const kl_request *q) {
     json_t *o = json_object(), *system = json_array(), *messages = json_array();
     int wishes = 0, seen = 0;
     for (int i = 0; i < q->n; i++) wishes += q->messages[i].cache;
     for (int i = 0; i < q->n; i++) {
         const kl_message *m = &q->messages[i];
-        json_t *text = block(m->text, m->cache && granted(seen, wishes));
+        json_t *text = anthropic_block(m->text, m->cache && granted(seen, wishes));
         seen += m->cache;
         if (m->role == KL_ROLE_SYSTEM) {
             json_array_append_new(system, text);
@@ -49,7 +48,7 @@ static json_t *body(const char *model, const kl_request *q) {
         json_object_set_new(turn, "content", content);
         json_array_append_new(messages, turn);
     }
-    json_object_set_new(o, "model", kl_json_str(kl_str_of(model)));
+    json_object_set_new(o, "model", kli_json_str(kl_str_of(model)));
     json_object_set_new(o, "max_tokens", json_integer(q->max_tokens));
     if (json_array_size(system))
         json_object_set_new(o, "system", system);
@@ -61,7 +60,7 @@ static json_t *body(const char *model, const kl_request *q) {
 }
 
 /* Cumulative: what a later event says replaces what an earlier one said. */
-static void take_usage(kli_stream *s, const json_t *usage) {
+static void anthropic_take_usage(kli_stream *s, const json_t *usage) {
     const json_t *split = json_object_get(usage, "cache_creation");
     int64_t written;
     if (kli_tokens(&s->usage.input, usage, "input_tokens")) s->has_input = true;
@@ -73,54 +72,59 @@ static void take_usage(kli_stream *s, const json_t *usage) {
 }
 
 static kl_stop stop_of(kl_str reason) {
-    if (kl_str_eq(reason, KL_S("max_tokens")) || kl_str_eq(reason, KL_S("model_context_window_exceeded")))
+    if (kl_str_eq(reason, KL_S("max_tokens")) ||
+        kl_str_eq(reason, KL_S("model_context_window_exceeded")))
         return KL_STOP_TRUNCATED;
     return kl_str_eq(reason, KL_S("refusal")) ? KL_STOP_REFUSED : KL_STOP_END;
 }
 
-static void on_error(kli_stream *s, const json_t *error) {
-    static const char *const PASSING[] = {"overloaded_error", "rate_limit_error", "api_error", "timeout_error"};
-    const kl_str type = kl_json_text_or(error, "type", KL_S("error"));
+static void anthropic_on_error(kli_stream *s, const json_t *error) {
+    static const char *const PASSING[] = {"overloaded_error", "rate_limit_error", "api_error",
+                                          "timeout_error"};
+    const kl_str type = kli_json_text_or(error, "type", KL_S("error"));
     bool passing = false;
-    for (size_t i = 0; i < KL_COUNT(PASSING); i++) passing = passing || kl_str_eq(type, kl_str_of(PASSING[i]));
-    kli_stream_fail(s, passing, type, kl_json_text_or(error, "message", KL_S("no reason given")));
+    for (size_t i = 0; i < KL_COUNT(PASSING); i++)
+        passing = passing || kl_str_eq(type, kl_str_of(PASSING[i]));
+    kli_stream_fail(s, passing, type, kli_json_text_or(error, "message", KL_S("no reason given")));
 }
 
 static void on_message_delta(kli_stream *s, const json_t *data) {
     const json_t *usage = json_object_get(data, "usage");
-    const kl_str reason = kl_json_text_or(json_object_get(data, "delta"), "stop_reason", (kl_str){0});
+    const kl_str reason =
+        kli_json_text_or(json_object_get(data, "delta"), "stop_reason", (kl_str){0});
     if (reason.len) {
         s->stop = stop_of(reason);
         s->finished = true;
     }
-    take_usage(s, usage);
+    anthropic_take_usage(s, usage);
     if (kli_tokens(&s->usage.output, usage, "output_tokens")) s->has_output = true;
 }
 
-static void event(kli_stream *s, const json_t *data) {
-    const kl_str type = kl_json_text_or(data, "type", (kl_str){0});
+static void anthropic_event(kli_stream *s, const json_t *data) {
+    const kl_str type = kli_json_text_or(data, "type", (kl_str){0});
     if (kl_str_eq(type, KL_S("message_start"))) {
         const json_t *message = json_object_get(data, "message");
         s->begun = true;
         kli_stream_model(s, json_object_get(message, "model"));
-        take_usage(s, json_object_get(message, "usage"));
-    } else if (kl_str_eq(type, KL_S("content_block_start")) || kl_str_eq(type, KL_S("content_block_delta"))) {
+        anthropic_take_usage(s, json_object_get(message, "usage"));
+    } else if (kl_str_eq(type, KL_S("content_block_start")) ||
+               kl_str_eq(type, KL_S("content_block_delta"))) {
         const json_t *part = json_object_get(data, type.len == 19 ? "delta" : "content_block");
-        const kl_str kind = kl_json_text_or(part, "type", (kl_str){0});
+        const kl_str kind = kli_json_text_or(part, "type", (kl_str){0});
         s->begun = true;
         kli_stream_count(s, part);
         if (kl_str_eq(kind, KL_S("text_delta")) || kl_str_eq(kind, KL_S("text")))
-            kl_buf_add(&s->text, kl_json_text_or(part, "text", (kl_str){0}));
+            kl_buf_add(&s->text, kli_json_text_or(part, "text", (kl_str){0}));
     } else if (kl_str_eq(type, KL_S("message_delta"))) {
         on_message_delta(s, data);
     } else if (kl_str_eq(type, KL_S("message_stop"))) {
         s->ended = s->begun && s->finished;
     } else if (kl_str_eq(type, KL_S("error"))) {
-        on_error(s, json_object_get(data, "error"));
+        anthropic_on_error(s, json_object_get(data, "error"));
     }
 }
 
-static const kli_shape SHAPE = {
+static const kli_shape ANTHROPIC_SHAPE = {
     .name = "anthropic",
     .key_variable = "ANTHROPIC_API_KEY",
     .key_file_variable = "ANTHROPIC_API_KEY_FILE",
@@ -129,12 +133,12 @@ static const kli_shape SHAPE = {
     .path = "/v1/messages",
     .key_header = "x-api-key: ",
     .header = "anthropic-version: 2023-06-01",
-    .body = body,
-    .event = event,
+    .body = anthropic_body,
+    .event = anthropic_event,
 };
 
 static kl_err anthropic_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
-    return kli_http_open(self, a, &SHAPE, rest, e);
+    return kli_http_open(self, a, &ANTHROPIC_SHAPE, rest, e);
 }
 
 const kl_provider kli_anthropic = {

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 static const kl_message TURNS[] = {{KL_ROLE_SYSTEM, {"Be terse.", 9}, true},
                                    {KL_ROLE_USER, {"What is $HOME; `ls`?", 20}, false}};
 static const kl_request ASK = {.messages = TURNS, .n = 2, .purpose = "generate"};
@@ -24,7 +23,9 @@ static void test_model_command__text_in_text_out(void **state) {
     kl_reply r;
     assert_ok(ask(&r, "command:cat"));
     assert_true(kl_str_starts(r.text, KL_S("Answer the last turn")));
-    assert_contains(r.text.ptr, "# Turn 1 of 2: system\n\nBe terse.\n\n# Turn 2 of 2: user\n\nWhat is $HOME; `ls`?\n");
+    assert_contains(
+        r.text.ptr,
+        "# Turn 1 of 2: system\n\nBe terse.\n\n# Turn 2 of 2: user\n\nWhat is $HOME; `ls`?\n");
     assert_true(r.usage.estimated);
     assert_int_equal(r.billed_microusd, -1);
     assert_ok(ask(&r, "command:echo  $HOME  ; `ls`"));
@@ -38,10 +39,10 @@ static void test_model_command__it_runs_in_an_empty_folder(void **state) {
     assert_non_null(getcwd(here, sizeof here));
     assert_ok(ask(&r, "command:pwd"));
     assert_false(kl_str_eq(kl_str_trim(r.text), kl_str_of(here)));
-    assert_false(kl_fs_exists(kl_arena_copy(arena, kl_str_trim(r.text)).ptr)); /* and it is gone */
+    assert_false(kli_fs_exists(kl_arena_copy(arena, kl_str_trim(r.text)).ptr)); /* and it is gone */
     assert_err(KL_EMODEL, ask(&r, "command:ls -A"));
     assert_contains(e.message, "printed nothing");
-    assert_ok(kl_fs_write("agent.sh", KL_S("#!/bin/sh\necho hello\n"), &e));
+    assert_ok(kli_fs_write("agent.sh", KL_S("#!/bin/sh\necho hello\n"), &e));
     assert_int_equal(chmod("agent.sh", 0755), 0);
     assert_ok(ask(&r, "command:./agent.sh"));
     assert_str(r.text, "hello\n");
@@ -67,8 +68,10 @@ static void test_model_command__the_name_is_that_of_the_model(void **state) {
     static const struct {
         const char *spec, *name;
     } CASES[] = {
-        {"command:cat", "command"},         {"command:cat --model claude-opus-4-6", "claude-opus-4-6"},
-        {"command:cat --model=x -p", "x"},  {"command:cat -m gpt-6-sol", "gpt-6-sol"},
+        {"command:cat", "command"},
+        {"command:cat --model claude-opus-4-6", "claude-opus-4-6"},
+        {"command:cat --model=x -p", "x"},
+        {"command:cat -m gpt-6-sol", "gpt-6-sol"},
         {"command:cat --model", "command"},
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
@@ -79,19 +82,23 @@ static void test_model_command__the_name_is_that_of_the_model(void **state) {
     }
 }
 
-/* ---- what agents print --------------------------------------------------------------------------------------- */
+/* ---- what agents print ------------------------------------------------------------------- */
 
-#define CLAUDE                                                                                                         \
-    "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,\"result\":\"hi\\n\",\"total_"    \
-    "cost_usd\":0.0123456001,"                                                                                         \
-    "\"usage\":{\"input_tokens\":3,\"cache_creation_input_tokens\":40,\"cache_read_input_tokens\":500,\"output_"       \
-    "tokens\":60,"                                                                                                     \
-    "\"cache_creation\":{\"ephemeral_1h_input_tokens\":30,\"ephemeral_5m_input_tokens\":10}},"                         \
-    "\"modelUsage\":{\"claude-haiku-4-5\":{\"costUSD\":0.001},\"claude-opus-4-6\":{\"costUSD\":0.011}}}"
-#define CODEX                                                                                                          \
-    "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n"                                 \
-    "{\"type\":\"item.completed\",\"item\":{\"type\":\"reasoning\",\"text\":\"hmm\"}}\n"                               \
-    "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"first\"}}\nnot json\n"               \
+#define CLAUDE                                                                                     \
+    "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,\"result\":"  \
+    "\"hi\\n\",\"total_"                                                                           \
+    "cost_usd\":0.0123456001,"                                                                     \
+    "\"usage\":{\"input_tokens\":3,\"cache_creation_input_tokens\":40,\"cache_read_input_"         \
+    "tokens\":500,\"output_"                                                                       \
+    "tokens\":60,"                                                                                 \
+    "\"cache_creation\":{\"ephemeral_1h_input_tokens\":30,\"ephemeral_5m_input_tokens\":10}},"     \
+    "\"modelUsage\":{\"claude-haiku-4-5\":{\"costUSD\":0.001},\"claude-opus-4-6\":{\"costUSD\":0." \
+    "011}}}"
+#define CODEX                                                                                      \
+    "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n"             \
+    "{\"type\":\"item.completed\",\"item\":{\"type\":\"reasoning\",\"text\":\"hmm\"}}\n"           \
+    "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"first\"}}\nnot " \
+    "json\n"                                                                                       \
     "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"hi\\n\"}}\n"
 
 typedef struct {
@@ -107,14 +114,16 @@ typedef struct {
 
 static void test_model_command__agents_are_recognised(void **state) {
     (void)state;
-    const kl_usage claude = {.input = 3, .cache_read = 500, .cache_write_5m = 10, .cache_write_1h = 30, .output = 60};
+    const kl_usage claude = {
+        .input = 3, .cache_read = 500, .cache_write_5m = 10, .cache_write_1h = 30, .output = 60};
     const kl_usage codex = {.input = 300, .cache_read = 900, .output = 70};
     const reply_case CASES[] = {
         {CLAUDE "\n", KL_OK, "hi\n", "claude-opus-4-6", claude, 12346},
-        {"{\"type\":\"system\"}\n{\"type\":\"assistant\"}\n" CLAUDE "\n", KL_OK, "hi\n", "claude-opus-4-6", claude,
-         12346},
+        {"{\"type\":\"system\"}\n{\"type\":\"assistant\"}\n" CLAUDE "\n", KL_OK, "hi\n",
+         "claude-opus-4-6", claude, 12346},
         {"[{\"type\":\"system\"}," CLAUDE "]", KL_OK, "hi\n", "claude-opus-4-6", claude, 12346},
-        {"{\"type\":\"result\",\"result\":\"hi\",\"total_cost_usd\":0.1,\"usage\":{\"input_tokens\":1,\"output_"
+        {"{\"type\":\"result\",\"result\":\"hi\",\"total_cost_usd\":0.1,\"usage\":{\"input_"
+         "tokens\":1,\"output_"
          "tokens\":2}}",
          KL_OK,
          "hi",
@@ -133,12 +142,23 @@ static void test_model_command__agents_are_recognised(void **state) {
          "",
          {0},
          -1},
-        {"{\"type\":\"result\",\"subtype\":\"error_max_turns\"}", KL_EMODEL, "error_max_turns", "", {0}, -1},
-        {CODEX "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1200,\"cached_input_tokens\":900,\"output_"
+        {"{\"type\":\"result\",\"subtype\":\"error_max_turns\"}",
+         KL_EMODEL,
+         "error_max_turns",
+         "",
+         {0},
+         -1},
+        {CODEX "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1200,\"cached_input_"
+               "tokens\":900,\"output_"
                "tokens\":70}}\n",
          KL_OK, "hi\n", "", codex, -1},
         {CODEX, KL_OK, "hi\n", "", {BOUND, .output = 2, .estimated = true}, -1},
-        {CODEX "{\"type\":\"turn.failed\",\"error\":{\"message\":\"quota\"}}\n", KL_EMODEL, "quota", "", {0}, -1},
+        {CODEX "{\"type\":\"turn.failed\",\"error\":{\"message\":\"quota\"}}\n",
+         KL_EMODEL,
+         "quota",
+         "",
+         {0},
+         -1},
         {"{\"type\":\"thread.started\"}\n", KL_EMODEL, "no message", "", {0}, -1},
         {"plain\n", KL_OK, "plain\n", "", {BOUND, .output = 3, .estimated = true}, -1},
         {" {\"a\": 1}\n", KL_OK, " {\"a\": 1}\n", "", {BOUND, .output = 5, .estimated = true}, -1},
@@ -147,7 +167,8 @@ static void test_model_command__agents_are_recognised(void **state) {
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
         kl_reply r = {.billed_microusd = -1};
-        assert_err(CASES[i].code, kli_command_reply(&r, arena, kl_str_of(CASES[i].output), &ASK, &e));
+        assert_err(CASES[i].code,
+                   kli_command_reply(&r, arena, kl_str_of(CASES[i].output), &ASK, &e));
         assert_int_equal(r.billed_microusd, CASES[i].billed);
         if (CASES[i].code) {
             assert_contains(e.message, CASES[i].text);
@@ -162,9 +183,11 @@ static void test_model_command__agents_are_recognised(void **state) {
 static void test_model_command__an_agent_that_fails_says_why(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(kl_fs_write(
-        "fails.sh",
-        KL_S("#!/bin/sh\necho '{\"type\":\"result\",\"is_error\":true,\"result\":\"no credit\"}'\nexit 1\n"), &e));
+    assert_ok(
+        kli_fs_write("fails.sh",
+                     KL_S("#!/bin/sh\necho '{\"type\":\"result\",\"is_error\":true,\"result\":\"no "
+                          "credit\"}'\nexit 1\n"),
+                     &e));
     assert_int_equal(chmod("fails.sh", 0755), 0);
     assert_err(KL_EMODEL, ask(&r, "command:./fails.sh"));
     assert_contains(e.message, "no credit");

@@ -1,9 +1,8 @@
 /* conversation.c - a conversation as text, and the words for what came back.
  *
- * The text is for people and for agents that read a page instead of JSON.  It depends on nothing but the turns, so
- * that the same question is the same bytes.
- * Not here: the wire formats (anthropic.c, openai.c), what any of it means.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The text is for people and for agents that read a page instead of JSON.  It depends on nothing
+ * but the turns, so that the same question is the same bytes. Not here: the wire formats
+ * (anthropic.c, openai.c), what any of it means. SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
 #include <string.h>
 
@@ -24,7 +23,8 @@ kl_str kli_said(kl_str text) { return kl_str_trim(text).len ? text : KL_S("(noth
 void kli_conversation_text(kl_buf *out, const kl_request *q) {
     for (int i = 0; i < q->n; i++) {
         const kl_str text = kli_said(q->messages[i].text);
-        kl_buf_printf(out, "# Turn %d of %d: %s\n\n", i + 1, q->n, kli_role_name(q->messages[i].role));
+        kl_buf_printf(out, "# Turn %d of %d: %s\n\n", i + 1, q->n,
+                      kli_role_name(q->messages[i].role));
         kl_buf_add(out, text);
         kl_buf_add(out, kl_str_ends(text, KL_S("\n")) ? KL_S("\n") : KL_S("\n\n"));
     }
@@ -68,18 +68,20 @@ json_t *kl_usage_json(const kl_usage *u) {
     return o;
 }
 
-#define MOST_TOKENS                                                                                                    \
-    1000000000 /* of one class in one call: far above any context window, far below overflow when priced */
+#define MOST_TOKENS                                                                                \
+    1000000000 /* of one class in one call: far above any context window, far below overflow when  \
+                  priced */
 
 bool kli_tokens(int64_t *out, const json_t *o, const char *key) {
     const json_t *v = json_object_get(o, key);
-    if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > MOST_TOKENS) return false;
+    if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > MOST_TOKENS)
+        return false;
     *out = json_integer_value(v);
     return true;
 }
 
 void kl_usage_parse(kl_usage *out, const json_t *o) {
-    *out = (kl_usage){.estimated = kl_json_bool_or(o, "estimated", false)};
+    *out = (kl_usage){.estimated = kli_json_bool_or(o, "estimated", false)};
     (void)kli_tokens(&out->input, o, "input");
     (void)kli_tokens(&out->cache_read, o, "cache_read");
     (void)kli_tokens(&out->cache_write_5m, o, "cache_write_5m");
@@ -97,7 +99,8 @@ static int64_t tokens_of(const kl_request *q, int from, int to) {
 }
 
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply) {
-    return (kl_usage){.input = tokens_of(q, 0, q->n), .output = ((int64_t)reply.len + 3) / 4, .estimated = true};
+    return (kl_usage){
+        .input = tokens_of(q, 0, q->n), .output = ((int64_t)reply.len + 3) / 4, .estimated = true};
 }
 
 /* Asked for this purpose before, in this track: then the system turn has been sent already. */
@@ -107,9 +110,11 @@ static bool asked_before(const kl_request *q) {
 }
 
 kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply) {
-    int marked = 0, sent = q->n > 2
-                               ? q->n - 2
-                               : asked_before(q); /* a conversation only grows: all but its last two turns were there */
+    int marked = 0,
+        sent = q->n > 2
+                   ? q->n - 2
+                   : asked_before(
+                         q); /* a conversation only grows: all but its last two turns were there */
     for (int i = 0; i < q->n; i++)
         if (q->messages[i].cache) marked = i + 1;
     if (sent > marked) sent = marked;

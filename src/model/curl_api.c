@@ -1,8 +1,7 @@
 /* curl_api.c - load libcurl.
  *
- * dlopen instead of linking: the build needs none, the program starts where there is none, and what it loads is the
- * system's own, with the system's certificates.
- * Not here: how it is used (http.c).
+ * dlopen instead of linking: the build needs none, the program starts where there is none, and what
+ * it loads is the system's own, with the system's certificates. Not here: how it is used (http.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "curl_api.h"
 
@@ -16,7 +15,8 @@ static void *open_library(void) {
     const char *named = getenv("KLINEAGE_LIBCURL");
     if (named && *named) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
     void *library = NULL;
-    for (size_t i = 0; !library && i < KL_COUNT(NAMES); i++) library = dlopen(NAMES[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; !library && i < KL_COUNT(NAMES); i++)
+        library = dlopen(NAMES[i], RTLD_NOW | RTLD_LOCAL);
     return library;
 }
 
@@ -28,13 +28,15 @@ kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
     void *library = open_library();
     if (!library) {
         const char *why = dlerror();
-        kl_fail(e, KL_ENODEV, "libcurl", "libcurl is missing, and network models need it: %s", why ? why : "unknown");
-        return kl_hint(e, "on Debian: apt install libcurl4; without a network: --model mailbox:DIR or --model builtin");
+        kl_fail(e, KL_ENODEV, "libcurl", "libcurl is missing, and network models need it: %s",
+                why ? why : "unknown");
+        return kl_hint(e, "on Debian: apt install libcurl4; without a network: --model mailbox:DIR "
+                          "or --model builtin");
     }
     void *symbol;
-#define TAKE(result, name, parameters)                                                                                 \
-    symbol = dlsym(library, "curl_" #name);                                                                            \
-    if (!symbol) return kl_fail(e, KL_ENODEV, "libcurl", "this libcurl lacks curl_%s", #name);                         \
+#define TAKE(result, name, parameters)                                                             \
+    symbol = dlsym(library, "curl_" #name);                                                        \
+    if (!symbol) return kl_fail(e, KL_ENODEV, "libcurl", "this libcurl lacks curl_%s", #name);     \
     memcpy(&api.name, &symbol, sizeof symbol);
     KLI_CURL_FUNCTIONS(TAKE)
 #undef TAKE
@@ -50,8 +52,8 @@ kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
     *out = NULL;
     kl_fail(e, KL_ENODEV, "libcurl",
             "this klineage was built without libcurl, so network models are not available");
-    return kl_hint(
-        e, "apt install libcurl4-openssl-dev and build again; or use --model command:PROGRAM, mailbox:DIR or builtin");
+    return kl_hint(e, "apt install libcurl4-openssl-dev and build again; or use --model "
+                      "command:PROGRAM, mailbox:DIR or builtin");
 }
 
 #endif

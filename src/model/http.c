@@ -1,19 +1,20 @@
-/* http.c - one question over HTTP: a streaming POST, read event by event, asked again only where that is free.
+/* http.c - one question over HTTP: a streaming POST, read event by event, asked again only where
+ * that is free.
  *
  *   ask -> attempt -> libcurl -> on_header  status, retry-after
- *    ^        |                  on_body    2xx: sse.c -> the shape's event(); else: the start of an error's JSON
+ *    ^        |                  on_body    2xx: sse.c -> the shape's event(); else: the start of
+ * an error's JSON
  *    +- wait -+                  on_tick    ^C
  *
- * Asked again: a server that was not reached, a status that says "later" (x-should-retry wins, else 408 409 429 and
- * from 500), an error event before the answer began.  Never from here once an answer has begun: its tokens are charged,
- * and a second one would pass what was reserved.  Such a reply is given back as broken off, with the most that it can
- * have cost, and who pays may ask again (run/ask.c).  A stream that ends without its end mark is no reply, however
- * complete it looks.
- * The key is in one header and nowhere else; should a server send it back in an error, it is taken out.  Redirects are
- * not followed: the key is for one host.
- * Not here: the wire shapes (anthropic.c, openai.c), prices, batching; one connection per call, because a track may be
- * a forked process.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Asked again: a server that was not reached, a status that says "later" (x-should-retry wins, else
+ * 408 409 429 and from 500), an error event before the answer began.  Never from here once an
+ * answer has begun: its tokens are charged, and a second one would pass what was reserved.  Such a
+ * reply is given back as broken off, with the most that it can have cost, and who pays may ask
+ * again (run/ask.c).  A stream that ends without its end mark is no reply, however complete it
+ * looks. The key is in one header and nowhere else; should a server send it back in an error, it is
+ * taken out.  Redirects are not followed: the key is for one host. Not here: the wire shapes
+ * (anthropic.c, openai.c), prices, batching; one connection per call, because a track may be a
+ * forked process. SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -36,19 +37,21 @@ typedef struct {
     const char *key_from; /* the variable or file that holds it, for messages */
 } provider;
 
-/* ---- settings ------------------------------------------------------------------------------------------------ */
+/* ---- settings ---------------------------------------------------------------------------- */
 
 static const char *variable(const char *name) {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* A key goes into a header: white space around it is a slip, a control character inside would be a second header. */
+/* A key goes into a header: white space around it is a slip, a control character inside would be a
+ * second header. */
 static kl_err take_key(provider *p, kl_arena *a, kl_str raw, const char *from, kl_error *e) {
     const kl_str key = kl_str_trim(raw);
     for (size_t i = 0; i < key.len; i++)
         if ((unsigned char)key.ptr[i] <= 0x20 || (unsigned char)key.ptr[i] >= 0x7f)
-            return kl_fail(e, KL_EINVAL, from, "does not hold a key: white space or control characters in it");
+            return kl_fail(e, KL_EINVAL, from,
+                           "does not hold a key: white space or control characters in it");
     if (!key.len || key.len > MAX_KEY_BYTES)
         return kl_fail(e, KL_EINVAL, from, "holds no key, or far too much for one");
     p->key = kl_arena_copy(a, key).ptr;
@@ -63,14 +66,19 @@ static kl_err find_key(provider *p, kl_arena *a, kl_error *e) {
     p->key = p->key_from = "";
     if (key) return take_key(p, a, kl_str_of(key), s->key_variable, e);
     if (file) {
-        const kl_err err = kl_fs_read(&text, a, file, MAX_KEY_BYTES, e);
-        if (err) return kl_hint(e, "%s names this file; it holds the key and nothing else", s->key_file_variable), err;
+        const kl_err err = kli_fs_read(&text, a, file, MAX_KEY_BYTES, e);
+        if (err)
+            return kl_hint(e, "%s names this file; it holds the key and nothing else",
+                           s->key_file_variable),
+                   err;
         return take_key(p, a, text, file, e);
     }
     if (variable(s->base_variable)) return KL_OK; /* a server of one's own may want none */
-    kl_fail(e, KL_ENOENT, s->name, "no key: neither %s nor %s is set", s->key_variable, s->key_file_variable);
-    return kl_hint(e, "export %s=FILE (a file with the key alone), or --model builtin, which needs none",
-                   s->key_file_variable);
+    kl_fail(e, KL_ENOENT, s->name, "no key: neither %s nor %s is set", s->key_variable,
+            s->key_file_variable);
+    return kl_hint(
+        e, "export %s=FILE (a file with the key alone), or --model builtin, which needs none",
+        s->key_file_variable);
 }
 
 static bool is_loopback(const char *host) {
@@ -86,21 +94,24 @@ static kl_err make_url(provider *p, kl_arena *a, kl_error *e) {
     size_t len = strlen(base);
     const bool plain = !strncasecmp(base, "http://", 7), secure = !strncasecmp(base, "https://", 8);
     if ((!plain && !secure) || len > MAX_URL_BYTES)
-        return kl_fail(e, KL_EINVAL, s->base_variable, "must be a URL that begins with https:// or http://");
+        return kl_fail(e, KL_EINVAL, s->base_variable,
+                       "must be a URL that begins with https:// or http://");
     const char *host = base + (plain ? 7 : 8);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)base[i] <= 0x20 || base[i] == '?' || base[i] == '#' || base[i] == '@')
-            return kl_fail(e, KL_EINVAL, s->base_variable,
-                           "must be a plain URL: no white space, query or user in it; the key goes into %s",
-                           s->key_variable);
+            return kl_fail(
+                e, KL_EINVAL, s->base_variable,
+                "must be a plain URL: no white space, query or user in it; the key goes into %s",
+                s->key_variable);
     if (plain && *p->key && !is_loopback(host))
-        kl_warn("%s: the key travels to %s unencrypted", s->base_variable, host);
+        kli_warn("%s: the key travels to %s unencrypted", s->base_variable, host);
     while (len && base[len - 1] == '/') len--;
     p->url = kl_arena_printf(a, "%.*s%s", (int)len, base, s->path).ptr;
     return KL_OK;
 }
 
-kl_err kli_http_open(void **self, kl_arena *a, const kli_shape *shape, const char *rest, kl_error *e) {
+kl_err kli_http_open(void **self, kl_arena *a, const kli_shape *shape, const char *rest,
+                     kl_error *e) {
     provider *p = KL_NEW(a, provider);
     *p = (provider){.shape = shape, .model = rest};
     kl_err err = kli_curl_load(&p->curl, e);
@@ -112,13 +123,14 @@ kl_err kli_http_open(void **self, kl_arena *a, const kli_shape *shape, const cha
 
 const char *kli_http_model_name(const void *self) { return ((const provider *)self)->model; }
 
-/* ---- what the shapes write into ------------------------------------------------------------------------------ */
+/* ---- what the shapes write into ---------------------------------------------------------- */
 
 void kli_stream_fail(kli_stream *s, bool passing, kl_str type, kl_str message) {
     s->failed = true;
     s->passing = passing;
-    snprintf(s->error, sizeof s->error, "%.*s: %.*s", (int)(type.len < 80 ? type.len : 80), type.ptr ? type.ptr : "",
-             (int)(message.len < 400 ? message.len : 400), message.ptr ? message.ptr : "");
+    snprintf(s->error, sizeof s->error, "%.*s: %.*s", (int)(type.len < 80 ? type.len : 80),
+             type.ptr ? type.ptr : "", (int)(message.len < 400 ? message.len : 400),
+             message.ptr ? message.ptr : "");
 }
 
 void kli_stream_model(kli_stream *s, const json_t *name) {
@@ -128,19 +140,22 @@ void kli_stream_model(kli_stream *s, const json_t *name) {
 void kli_stream_count(kli_stream *s, const json_t *part) {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)part, key, value) if (strcmp(key, "type") != 0 && strcmp(key, "role") != 0)
+    json_object_foreach((json_t *)(uintptr_t)part, key,
+                        value) if (strcmp(key, "type") != 0 && strcmp(key, "role") != 0)
         s->arrived += json_string_length(value);
 }
 
 #if KL_HAVE_CURL
 
-#define MAX_STREAM_BYTES                                                                                               \
-    (64u * KL_MAX_REPLY_BYTES) /* a delta of a few letters travels in an envelope of some 150 bytes */
+#define MAX_STREAM_BYTES                                                                           \
+    (64u *                                                                                         \
+     KL_MAX_REPLY_BYTES) /* a delta of a few letters travels in an envelope of some 150 bytes */
 #define MAX_ERROR_BYTES (64u << 10)
 #define CONNECT_SECONDS 10L
-#define UNREACHED_RETRIES 2    /* a wrong address stays wrong; a network that comes up needs a second */
+#define UNREACHED_RETRIES                                                                          \
+    2 /* a wrong address stays wrong; a network that comes up needs a second */
 #define MOST_WAIT_SECONDS 60.0 /* a server that wants longer is down for us */
-#define SLICE_NS 50000000      /* ^C is seen this soon while waiting */
+#define HTTP_SLICE_NS 50000000 /* ^C is seen this soon while waiting */
 
 /* One attempt. */
 typedef struct {
@@ -155,14 +170,14 @@ typedef struct {
     double retry_after; /* seconds; 0: not said */
     char network[CURL_ERROR_SIZE];
     CURLcode code;
-} attempt;
+} http_attempt;
 
 static kl_err on_event(void *ctx, kl_str name, kl_str data) {
-    attempt *t = ctx;
+    http_attempt *t = ctx;
     (void)name; /* both shapes repeat it inside, or have none */
     if (kl_str_eq(data, KL_S("[DONE]"))) return t->p->shape->event(&t->stream, NULL), KL_OK;
     json_t *o = NULL;
-    if (kl_json_parse(&o, data, KL_S("event"), kl_ignored())) {
+    if (kli_json_parse(&o, data, KL_S("event"), kl_ignored())) {
         t->stream.begun = true; /* nobody knows what this server counted */
         kli_stream_fail(&t->stream, true, KL_S("garbage in the stream"), data);
         return KL_EMODEL;
@@ -174,7 +189,7 @@ static kl_err on_event(void *ctx, kl_str name, kl_str data) {
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *ctx) {
-    attempt *t = ctx;
+    http_attempt *t = ctx;
     const kl_str piece = {bytes, size * n};
     t->taken += piece.len;
     if (t->taken > MAX_STREAM_BYTES) t->too_large = true;
@@ -183,17 +198,20 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx) {
     if (t->status / 100 != 2) return t->too_large ? 0 : piece.len;
     const kl_err err = kli_sse_feed(&t->sse, piece);
     t->too_large = t->too_large || err == KL_ELIMIT;
-    return err || t->too_large || t->stream.ended ? 0 : piece.len; /* 0 ends the transfer; some servers never close */
+    return err || t->too_large || t->stream.ended
+               ? 0
+               : piece.len; /* 0 ends the transfer; some servers never close */
 }
 
 static bool header_is(kl_str line, const char *name, kl_str *value) {
     const size_t len = strlen(name);
-    if (line.len <= len || strncasecmp(line.ptr, name, len) != 0 || line.ptr[len] != ':') return false;
+    if (line.len <= len || strncasecmp(line.ptr, name, len) != 0 || line.ptr[len] != ':')
+        return false;
     *value = kl_str_trim((kl_str){line.ptr + len + 1, line.len - len - 1});
     return true;
 }
 
-static double seconds_of(kl_str s) {
+static double http_seconds_of(kl_str s) {
     char number[32];
     snprintf(number, sizeof number, "%.*s", (int)(s.len < 31 ? s.len : 31), s.ptr);
     const double v = strtod(number, NULL);
@@ -201,7 +219,7 @@ static double seconds_of(kl_str s) {
 }
 
 static size_t on_header(char *bytes, size_t size, size_t n, void *ctx) {
-    attempt *t = ctx;
+    http_attempt *t = ctx;
     const kl_str line = {bytes, size * n};
     kl_str value;
     if (kl_str_starts(line, KL_S("HTTP/"))) {
@@ -211,18 +229,20 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *ctx) {
         t->should_retry = 0;
         t->retry_after = 0;
     } else if (header_is(line, "x-should-retry", &value)) {
-        t->should_retry = kl_str_eq(value, KL_S("true")) ? 1 : kl_str_eq(value, KL_S("false")) ? -1 : 0;
+        t->should_retry = kl_str_eq(value, KL_S("true"))    ? 1
+                          : kl_str_eq(value, KL_S("false")) ? -1
+                                                            : 0;
     } else if (header_is(line, "retry-after-ms", &value)) {
-        t->retry_after = seconds_of(value) / 1000;
+        t->retry_after = http_seconds_of(value) / 1000;
     } else if (header_is(line, "retry-after", &value) && t->retry_after <= 0) {
-        t->retry_after = seconds_of(value);
+        t->retry_after = http_seconds_of(value);
     }
     return line.len;
 }
 
 static int on_tick(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
     (void)ctx, (void)a, (void)b, (void)c, (void)d;
-    return kl_interrupted();
+    return kli_interrupted();
 }
 
 static struct curl_slist *headers_of(const provider *p) {
@@ -240,7 +260,7 @@ static struct curl_slist *headers_of(const provider *p) {
     return list;
 }
 
-static void perform(attempt *t, kl_str body, long seconds) {
+static void perform(http_attempt *t, kl_str body, long seconds) {
     const kli_curl *c = t->p->curl;
     struct curl_slist *headers = headers_of(t->p);
     CURL *h = c->easy_init();
@@ -264,33 +284,34 @@ static void perform(attempt *t, kl_str body, long seconds) {
     c->easy_setopt(h, CURLOPT_TIMEOUT, seconds);
     c->easy_setopt(h, CURLOPT_ERRORBUFFER, t->network);
     t->code = c->easy_perform(h);
-    if (t->code != CURLE_OK && !t->network[0]) snprintf(t->network, sizeof t->network, "%s", c->easy_strerror(t->code));
+    if (t->code != CURLE_OK && !t->network[0])
+        snprintf(t->network, sizeof t->network, "%s", c->easy_strerror(t->code));
     c->easy_cleanup(h);
     c->slist_free_all(headers);
 }
 
-static void attempt_fini(attempt *t) {
+static void attempt_fini(http_attempt *t) {
     kl_buf_fini(&t->stream.text);
     kl_buf_fini(&t->other);
     kli_sse_fini(&t->sse);
 }
 
-/* ---- what became of it --------------------------------------------------------------------------------------- */
+/* ---- what became of it ------------------------------------------------------------------- */
 
-static bool not_reached(const attempt *t) {
+static bool not_reached(const http_attempt *t) {
     return t->code == CURLE_COULDNT_RESOLVE_HOST || t->code == CURLE_COULDNT_RESOLVE_PROXY ||
            t->code == CURLE_COULDNT_CONNECT || t->code == CURLE_SSL_CONNECT_ERROR ||
            t->code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
-static bool turned_away(const attempt *t) { return t->status >= 300; }
+static bool turned_away(const http_attempt *t) { return t->status >= 300; }
 
 /* Certain that nothing was charged. */
-static bool is_free(const attempt *t) {
+static bool http_is_free(const http_attempt *t) {
     return not_reached(t) || turned_away(t) || (t->stream.failed && !t->stream.begun);
 }
 
-static bool may_pass(const attempt *t) {
+static bool may_pass(const http_attempt *t) {
     if (turned_away(t)) {
         if (t->should_retry) return t->should_retry > 0;
         return t->status == 408 || t->status == 409 || t->status == 429 || t->status >= 500;
@@ -299,10 +320,11 @@ static bool may_pass(const attempt *t) {
     return t->stream.failed && t->stream.passing && !t->stream.begun;
 }
 
-/* Sent, and no whole answer came: the same request may fare better.  What is too large or no stream at all will be so again. */
-static bool broke_off(const attempt *t) {
+/* Sent, and no whole answer came: the same request may fare better.  What is too large or no stream
+ * at all will be so again. */
+static bool broke_off(const http_attempt *t) {
     const bool no_stream = t->code == CURLE_OK && t->taken && !t->stream.begun;
-    if (t->too_large || turned_away(t) || not_reached(t) || kl_interrupted()) return false;
+    if (t->too_large || turned_away(t) || not_reached(t) || kli_interrupted()) return false;
     return t->stream.failed ? t->stream.passing && t->stream.begun : !t->stream.ended && !no_stream;
 }
 
@@ -311,96 +333,107 @@ static kl_str without_key(kl_arena *a, const provider *p, kl_str text) {
     const size_t len = strlen(p->key);
     kl_str said = kli_tame(a, text, 400);
     char *at = (char *)(uintptr_t)said.ptr, *end = at + said.len;
-    while (len && at && (at = memmem(at, (size_t)(end - at), p->key, len)) != NULL) memset(at, '*', len);
+    while (len && at && (at = memmem(at, (size_t)(end - at), p->key, len)) != NULL)
+        memset(at, '*', len);
     return said;
 }
 
-static kl_str error_text(kl_arena *a, const attempt *t) {
+static kl_str error_text(kl_arena *a, const http_attempt *t) {
     json_t *o = NULL;
     kl_str text = kl_str_trim(kl_buf_str(&t->other));
-    if (kl_json_parse(&o, text, KL_S("error"), kl_ignored()) == KL_OK) {
+    if (kli_json_parse(&o, text, KL_S("error"), kl_ignored()) == KL_OK) {
         const json_t *error = json_object_get(o, "error");
-        const kl_str message = json_is_object(error) ? kl_json_text_or(error, "message", (kl_str){0})
-                                                     : kl_json_text_or(o, "error", (kl_str){0});
-        const kl_str type = kl_json_text_or(error, "type", KL_S("error"));
-        if (message.len) text = kl_arena_printf(a, "%.*s: %.*s", KL_STR_ARG(type), KL_STR_ARG(message));
+        const kl_str message = json_is_object(error)
+                                   ? kli_json_text_or(error, "message", (kl_str){0})
+                                   : kli_json_text_or(o, "error", (kl_str){0});
+        const kl_str type = kli_json_text_or(error, "type", KL_S("error"));
+        if (message.len)
+            text = kl_arena_printf(a, "%.*s: %.*s", KL_STR_ARG(type), KL_STR_ARG(message));
     }
     text = without_key(a, t->p, text);
     json_decref(o);
     return text.len ? text : KL_S("no reason given");
 }
 
-static kl_err hint_for(const attempt *t, kl_error *e) {
+static kl_err http_hint_for(const http_attempt *t, kl_error *e) {
     const kli_shape *s = t->p->shape;
     switch (t->status) {
     case 401:
     case 403:
         if (!*t->p->key)
-            return kl_hint(e, "no key was sent: set %s, or %s to a file that holds it", s->key_variable,
-                           s->key_file_variable);
-        return kl_hint(e, "the key came from %s; set %s, or %s to a file that holds the right one", t->p->key_from,
-                       s->key_variable, s->key_file_variable);
+            return kl_hint(e, "no key was sent: set %s, or %s to a file that holds it",
+                           s->key_variable, s->key_file_variable);
+        return kl_hint(e, "the key came from %s; set %s, or %s to a file that holds the right one",
+                       t->p->key_from, s->key_variable, s->key_file_variable);
     case 404:
-        return kl_hint(e, "is '%.60s' a model of this server? %s says which server is asked", t->p->model,
-                       s->base_variable);
+        return kl_hint(e, "is '%.60s' a model of this server? %s says which server is asked",
+                       t->p->model, s->base_variable);
     case 400:
     case 413:
     case 422:
-        return kl_hint(e, "the request itself was refused; another model may take it: --model %s:MODEL", s->name);
+        return kl_hint(
+            e, "the request itself was refused; another model may take it: --model %s:MODEL",
+            s->name);
     default:
         break;
     }
     return kl_hint(e, "run the same command again later; completed calls are not repeated");
 }
 
-static kl_err refused(const attempt *t, kl_arena *a, int tries, kl_error *e) {
+static kl_err refused(const http_attempt *t, kl_arena *a, int tries, kl_error *e) {
     const kl_str text = error_text(a, t);
     char again[32] = "";
     if (tries > 1) snprintf(again, sizeof again, " (%d times)", tries);
-    kl_fail(e, KL_EMODEL, t->p->shape->name, "the server answered HTTP %d%s: %.*s", t->status, again, KL_STR_ARG(text));
-    hint_for(t, e);
+    kl_fail(e, KL_EMODEL, t->p->shape->name, "the server answered HTTP %d%s: %.*s", t->status,
+            again, KL_STR_ARG(text));
+    http_hint_for(t, e);
     return KL_EMODEL;
 }
 
-static kl_err too_large(const attempt *t, kl_error *e) {
-    return kl_fail(e, KL_ELIMIT, t->p->shape->name, "the reply is larger than %u bytes and was dropped",
-                   KL_MAX_REPLY_BYTES);
+static kl_err too_large(const http_attempt *t, kl_error *e) {
+    return kl_fail(e, KL_ELIMIT, t->p->shape->name,
+                   "the reply is larger than %u bytes and was dropped", KL_MAX_REPLY_BYTES);
 }
 
-static kl_err unreachable(const attempt *t, kl_error *e) {
+static kl_err unreachable(const http_attempt *t, kl_error *e) {
     kl_fail(e, KL_EIO, t->p->shape->name, "the server was not reached: %.300s", t->network);
-    kl_hint(e, "%s says which server is asked; klineage tried %.200s", t->p->shape->base_variable, t->p->url);
+    kl_hint(e, "%s says which server is asked; klineage tried %.200s", t->p->shape->base_variable,
+            t->p->url);
     return KL_EIO;
 }
 
-static kl_err broken_off(const attempt *t, kl_error *e) {
+static kl_err broken_off(const http_attempt *t, kl_error *e) {
     const char *why = t->code == CURLE_OPERATION_TIMEDOUT ? "the call exceeded its time limit"
                       : t->code                           ? t->network
                                                           : "it just ended";
-    kl_fail(e, KL_EIO, t->p->shape->name, "the reply broke off after %zu bytes of text and was dropped: %.300s",
+    kl_fail(e, KL_EIO, t->p->shape->name,
+            "the reply broke off after %zu bytes of text and was dropped: %.300s",
             t->stream.text.len, why);
     kl_hint(e, "run the same command again; what arrived counts against the budget");
     return KL_EIO;
 }
 
-static kl_err no_stream(const attempt *t, kl_arena *a, kl_error *e) {
-    const kl_str text =
-        without_key(a, t->p, kl_str_trim((kl_str){t->other.ptr, t->other.len < 160 ? t->other.len : 160}));
-    kl_fail(e, KL_EMODEL, t->p->shape->name, "the server does not speak this wire shape; it answered: %.*s",
-            KL_STR_ARG(text));
-    kl_hint(e, "%s must name a server with the API of %s", t->p->shape->base_variable, t->p->shape->name);
+static kl_err no_stream(const http_attempt *t, kl_arena *a, kl_error *e) {
+    const kl_str text = without_key(
+        a, t->p, kl_str_trim((kl_str){t->other.ptr, t->other.len < 160 ? t->other.len : 160}));
+    kl_fail(e, KL_EMODEL, t->p->shape->name,
+            "the server does not speak this wire shape; it answered: %.*s", KL_STR_ARG(text));
+    kl_hint(e, "%s must name a server with the API of %s", t->p->shape->base_variable,
+            t->p->shape->name);
     return KL_EMODEL;
 }
 
-static kl_err outcome(const attempt *t, kl_arena *a, int tries, kl_error *e) {
-    if (kl_interrupted() && !t->stream.ended)
+static kl_err outcome(const http_attempt *t, kl_arena *a, int tries, kl_error *e) {
+    if (kli_interrupted() && !t->stream.ended)
         return kl_fail(e, KL_EINTR, t->p->shape->name, "interrupted while waiting for the model");
     if (t->too_large || t->stream.text.len > KL_MAX_REPLY_BYTES) return too_large(t, e);
     if (turned_away(t)) return refused(t, a, tries, e);
     if (t->stream.failed) {
         const kl_str said = without_key(a, t->p, kl_str_of(t->stream.error));
-        kl_fail(e, KL_EMODEL, t->p->shape->name, "the stream brought an error: %.*s", KL_STR_ARG(said));
-        return kl_hint(e, "run the same command again later; completed calls are not repeated"), KL_EMODEL;
+        kl_fail(e, KL_EMODEL, t->p->shape->name, "the stream brought an error: %.*s",
+                KL_STR_ARG(said));
+        return kl_hint(e, "run the same command again later; completed calls are not repeated"),
+               KL_EMODEL;
     }
     if (t->stream.ended) return KL_OK;
     if (not_reached(t)) return unreachable(t, e);
@@ -408,26 +441,27 @@ static kl_err outcome(const attempt *t, kl_arena *a, int tries, kl_error *e) {
     return broken_off(t, e);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------ */
 
-static double wait_before(const attempt *t, int tries) {
+static double wait_before(const http_attempt *t, int tries) {
     if (t->retry_after > 0 && t->retry_after <= MOST_WAIT_SECONDS) return t->retry_after;
     double seconds = 0.5;
     for (int i = 1; i < tries; i++) seconds *= 2;
     if (seconds > 8) seconds = 8;
-    return seconds * (1 - 0.25 * kl_stream_uniform(kl_stream_of(kl_seed_fresh(), "retry"), 0));
+    return seconds * (1 - 0.25 * kli_stream_uniform(kli_stream_of(kli_seed_fresh(), "retry"), 0));
 }
 
 /* False when the call's time would be over first, or somebody pressed ^C. */
 static bool wait_for(double seconds, int64_t deadline_ns) {
-    const int64_t until = kl_now_ns() + (int64_t)(seconds * 1e9);
+    const int64_t until = kli_now_ns() + (int64_t)(seconds * 1e9);
     if (until >= deadline_ns) return false;
-    while (kl_now_ns() < until && !kl_interrupted()) nanosleep(&(struct timespec){.tv_nsec = SLICE_NS}, NULL);
-    return !kl_interrupted();
+    while (kli_now_ns() < until && !kli_interrupted())
+        nanosleep(&(struct timespec){.tv_nsec = HTTP_SLICE_NS}, NULL);
+    return !kli_interrupted();
 }
 
 /* What the server said, and where it did not, the most that it can have been. */
-static kl_usage usage_of(const attempt *t, const kl_request *q) {
+static kl_usage usage_of(const http_attempt *t, const kl_request *q) {
     const kli_stream *s = &t->stream;
     kl_usage u = kl_usage_bound(q, s->arrived);
     const int64_t output = s->has_output ? s->usage.output : u.output;
@@ -437,7 +471,7 @@ static kl_usage usage_of(const attempt *t, const kl_request *q) {
     return u;
 }
 
-static void take_reply(kl_reply *out, kl_arena *a, const attempt *t) {
+static void take_reply(kl_reply *out, kl_arena *a, const http_attempt *t) {
     const kli_stream *s = &t->stream;
     out->text = kl_arena_copy(a, kl_buf_str(&s->text));
     out->stop = s->stop;
@@ -446,28 +480,30 @@ static void take_reply(kl_reply *out, kl_arena *a, const attempt *t) {
 
 kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e) {
     provider *p = self;
-    const int64_t deadline = kl_now_ns() + (int64_t)KL_MODEL_SECONDS * 1000000000;
+    const int64_t deadline = kli_now_ns() + (int64_t)KL_MODEL_SECONDS * 1000000000;
     json_t *request = p->shape->body(p->model, q);
-    const kl_str body = kl_json_dump(a, request, false);
+    const kl_str body = kli_json_dump(a, request, false);
     json_decref(request);
     for (int tries = 1;; tries++) {
-        attempt t = {.p = p, .sse = {.event = on_event}};
+        http_attempt t = {.p = p, .sse = {.event = on_event}};
         t.sse.ctx = &t;
-        perform(&t, body, (long)((deadline - kl_now_ns()) / 1000000000) + 1);
+        perform(&t, body, (long)((deadline - kli_now_ns()) / 1000000000) + 1);
         const kl_err err = outcome(&t, a, tries, e);
         const int most = not_reached(&t) ? UNREACHED_RETRIES : KL_MODEL_RETRIES;
-        const bool again = err && err != KL_EINTR && err != KL_ELIMIT && may_pass(&t) && tries <= most;
+        const bool again =
+            err && err != KL_EINTR && err != KL_ELIMIT && may_pass(&t) && tries <= most;
         const double seconds = again ? wait_before(&t, tries) : 0;
-        const bool free_of_charge = err && is_free(&t);
+        const bool free_of_charge = err && http_is_free(&t);
         if (!err) take_reply(out, a, &t);
         if (!free_of_charge) out->usage = usage_of(&t, q);
         out->billed_microusd = free_of_charge ? 0 : -1;
         out->again = err && broke_off(&t);
         attempt_fini(&t);
-        if (again) kl_progress("%s: %s; asking again", p->shape->name, e->message);
+        if (again) kli_base_progress("%s: %s; asking again", p->shape->name, e->message);
         if (again && wait_for(seconds, deadline)) continue;
-        return again && kl_interrupted() ? kl_fail(e, KL_EINTR, p->shape->name, "interrupted between two attempts")
-                                         : err;
+        return again && kli_interrupted()
+                   ? kl_fail(e, KL_EINTR, p->shape->name, "interrupted between two attempts")
+                   : err;
     }
 }
 

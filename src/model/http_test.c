@@ -1,5 +1,6 @@
-/* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage, errors, what was sent
- * and how often.  Skipped where there is no python3 or no libcurl.  SPDX-License-Identifier: Apache-2.0 */
+/* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage,
+ * errors, what was sent and how often.  Skipped where there is no python3 or no libcurl.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/terminal.h"
 #include "curl_api.h"
@@ -17,7 +18,7 @@
 
 static int server_stdin = -1;
 
-/* ---- the server ---------------------------------------------------------------------------------------------- */
+/* ---- the server -------------------------------------------------------------------------- */
 
 static int start_server(void) {
     int to[2], from[2];
@@ -27,13 +28,15 @@ static int start_server(void) {
         dup2(to[0], 0);
         dup2(from[1], 1);
         close(to[1]);
-        execlp("python3", "python3", KL_TEST_ROOT "/tests/flow/model_server.py", "--log", LOG, (char *)NULL);
+        execlp("python3", "python3", KL_TEST_ROOT "/tests/flow/model_server.py", "--log", LOG,
+               (char *)NULL);
         _exit(127);
     }
     close(to[0]);
     close(from[1]);
-    server_stdin = to[1];              /* it ends when this closes */
-    FILE *said = fdopen(from[0], "r"); /* stays open: the server may not be left with a broken pipe */
+    server_stdin = to[1]; /* it ends when this closes */
+    FILE *said =
+        fdopen(from[0], "r"); /* stays open: the server may not be left with a broken pipe */
     int port = 0;
     if (!said || fscanf(said, "port %d", &port) != 1) return -1;
     return port;
@@ -59,7 +62,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------ */
 
 static const kl_message TURNS[] = {
     {KL_ROLE_SYSTEM, {"You are terse.", 14}, true},
@@ -67,7 +70,8 @@ static const kl_message TURNS[] = {
     {KL_ROLE_ASSISTANT, {"", 0}, false},
     {KL_ROLE_USER, {"second \x01 \xff question", 19}, true},
 };
-static const kl_request ASK = {.messages = TURNS, .n = 4, .max_tokens = 1234, .purpose = "generate"};
+static const kl_request ASK = {
+    .messages = TURNS, .n = 4, .max_tokens = 1234, .purpose = "generate"};
 
 static kl_err ask(kl_reply *r, const char *spec) {
     kl_model *m = NULL;
@@ -84,11 +88,11 @@ static kl_err ask(kl_reply *r, const char *spec) {
 static json_t *seen(void) {
     kl_str text;
     json_t *list = json_array();
-    if (kl_fs_read(&text, arena, LOG, 64 << 20, kl_ignored())) return list;
+    if (kli_fs_read(&text, arena, LOG, 64 << 20, kl_ignored())) return list;
     while (text.len) {
         const size_t n = strcspn(text.ptr, "\n");
         json_t *o;
-        assert_ok(kl_json_parse(&o, (kl_str){text.ptr, n}, KL_S(LOG), &e));
+        assert_ok(kli_json_parse(&o, (kl_str){text.ptr, n}, KL_S(LOG), &e));
         json_array_append_new(list, o);
         text = (kl_str){text.ptr + n + 1, text.len - n - 1};
     }
@@ -102,7 +106,7 @@ static size_t times_asked(void) {
     return n;
 }
 
-/* ---- replies ------------------------------------------------------------------------------------------------- */
+/* ---- replies ----------------------------------------------------------------------------- */
 
 static void check_usage(const kl_reply *r, bool openai) {
     assert_false(r->usage.estimated);
@@ -132,7 +136,8 @@ static void test_model_http__replies(void **state) {
         const char *model = CASES[i / 2].model;
         kl_reply r;
         unlink(LOG);
-        assert_ok(ask(&r, kl_arena_printf(arena, "%s:%s", openai ? "openai" : "anthropic", model).ptr));
+        assert_ok(
+            ask(&r, kl_arena_printf(arena, "%s:%s", openai ? "openai" : "anthropic", model).ptr));
         assert_str(r.text, TEXT);
         assert_int_equal(r.stop, CASES[i / 2].stop);
         assert_str(r.model, model);
@@ -144,14 +149,15 @@ static void test_model_http__replies(void **state) {
 
 static void test_model_http__missing_or_mad_usage_is_charged_at_its_bound(void **state) {
     (void)state;
-    static const char *const specs[] = {"anthropic:no-usage", "openai:no-usage", "anthropic:bad-usage",
-                                        "openai:bad-usage"};
+    static const char *const specs[] = {"anthropic:no-usage", "openai:no-usage",
+                                        "anthropic:bad-usage", "openai:bad-usage"};
     for (size_t i = 0; i < KL_COUNT(specs); i++) {
         kl_reply r;
         assert_ok(ask(&r, specs[i]));
         assert_true(r.usage.estimated);
         assert_int_equal(r.usage.cache_write_5m,
-                         7 + 9 + 0 + 10 + 4 * 16); /* all that may be cached: a token of two bytes */
+                         7 + 9 + 0 + 10 +
+                             4 * 16); /* all that may be cached: a token of two bytes */
         assert_int_equal(r.usage.input, 0);
         const int64_t thought = i % 2 ? 0 : sizeof "hmm"; /* is generated and charged as well */
         assert_in_range(r.usage.output, (sizeof TEXT - 1) / 2, (sizeof TEXT + (size_t)thought) / 2);
@@ -159,7 +165,7 @@ static void test_model_http__missing_or_mad_usage_is_charged_at_its_bound(void *
     }
 }
 
-/* ---- trouble ------------------------------------------------------------------------------------------------- */
+/* ---- trouble ----------------------------------------------------------------------------- */
 
 static void test_model_http__trouble(void **state) {
     (void)state;
@@ -202,7 +208,8 @@ static void test_model_http__trouble(void **state) {
     }
 }
 
-/* What arrived is what is known: the prompt where the server said so, else its bound; of the answer the bytes that came. */
+/* What arrived is what is known: the prompt where the server said so, else its bound; of the answer
+ * the bytes that came. */
 static void test_model_http__what_broke_off_counts_for_what_arrived(void **state) {
     (void)state;
     static const struct {
@@ -210,22 +217,30 @@ static void test_model_http__what_broke_off_counts_for_what_arrived(void **state
         bool again;
         int64_t input, cache_read, written, most_output;
     } CASES[] = {
-        {"anthropic:cut", true, 12, 52000, 300, 8},      {"anthropic:inside", true, 12, 52000, 300, 8},
-        {"openai:cut", true, 0, 0, 26 + 64, 6},          {"openai:inside", true, 0, 0, 26 + 64, 6},
-        {"anthropic:cut-early", true, 0, 0, 26 + 64, 0}, {"openai:cut-early", true, 0, 0, 26 + 64, 0},
-        {"anthropic:garbage", true, 0, 0, 26 + 64, 0},   {"anthropic:no-end", true, 12, 52000, 300, 900},
-        {"openai:html", false, 0, 0, 26 + 64, 0},        {"openai:huge", false, 0, 0, 26 + 64, 1234},
-        {"anthropic:huge", false, 12, 52000, 300, 1234}, {"anthropic:401", false, 0, 0, 0, 0},
+        {"anthropic:cut", true, 12, 52000, 300, 8},
+        {"anthropic:inside", true, 12, 52000, 300, 8},
+        {"openai:cut", true, 0, 0, 26 + 64, 6},
+        {"openai:inside", true, 0, 0, 26 + 64, 6},
+        {"anthropic:cut-early", true, 0, 0, 26 + 64, 0},
+        {"openai:cut-early", true, 0, 0, 26 + 64, 0},
+        {"anthropic:garbage", true, 0, 0, 26 + 64, 0},
+        {"anthropic:no-end", true, 12, 52000, 300, 900},
+        {"openai:html", false, 0, 0, 26 + 64, 0},
+        {"openai:huge", false, 0, 0, 26 + 64, 1234},
+        {"anthropic:huge", false, 12, 52000, 300, 1234},
+        {"anthropic:401", false, 0, 0, 0, 0},
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
         kl_reply r;
         assert_true(ask(&r, CASES[i].spec) != KL_OK);
         const kl_usage *u = &r.usage;
-        if (r.again != CASES[i].again || u->input != CASES[i].input || u->cache_read != CASES[i].cache_read ||
-            u->cache_write_5m + u->cache_write_1h != CASES[i].written || u->output > CASES[i].most_output)
-            fail_msg("%s: again %d, input %lld, read %lld, written %lld, output %lld", CASES[i].spec, r.again,
-                     (long long)u->input, (long long)u->cache_read, (long long)(u->cache_write_5m + u->cache_write_1h),
-                     (long long)u->output);
+        if (r.again != CASES[i].again || u->input != CASES[i].input ||
+            u->cache_read != CASES[i].cache_read ||
+            u->cache_write_5m + u->cache_write_1h != CASES[i].written ||
+            u->output > CASES[i].most_output)
+            fail_msg("%s: again %d, input %lld, read %lld, written %lld, output %lld",
+                     CASES[i].spec, r.again, (long long)u->input, (long long)u->cache_read,
+                     (long long)(u->cache_write_5m + u->cache_write_1h), (long long)u->output);
     }
 }
 
@@ -235,7 +250,8 @@ static void test_model_http__names_and_texts_of_a_server_are_data(void **state) 
     for (size_t i = 0; i < KL_COUNT(specs); i++) {
         kl_reply r;
         assert_ok(ask(&r, specs[i]));
-        assert_str(r.text, "a\x1b[2Jb"); /* a reply is kept as it is; who shows it makes it harmless */
+        assert_str(r.text,
+                   "a\x1b[2Jb"); /* a reply is kept as it is; who shows it makes it harmless */
         assert_null(memchr(r.model.ptr, '\x1b', r.model.len));
         assert_true(r.model.len < 128);
     }
@@ -245,12 +261,12 @@ static void test_model_http__a_server_that_is_not_there(void **state) {
     (void)state;
     kl_reply r;
     point_to(1);
-    const int64_t began = kl_now_ns();
+    const int64_t began = kli_now_ns();
     assert_err(KL_EIO, ask(&r, "anthropic:ok"));
     assert_contains(e.message, "not reached");
     assert_contains(e.hint, "ANTHROPIC_BASE_URL");
     assert_int_equal(r.billed_microusd, 0);
-    assert_true(kl_now_ns() - began < 5000000000);
+    assert_true(kli_now_ns() - began < 5000000000);
 }
 
 /* ^C while the server is silent; in a process of its own, because the flag stays. */
@@ -260,25 +276,26 @@ static void test_model_http__an_interrupt_ends_the_wait(void **state) {
     const pid_t pid = fork();
     if (pid == 0) {
         kl_reply r;
-        kl_terminal_watch(KL_QUIET);
-        kl_interrupt_install();
+        kli_terminal_watch(KL_QUIET);
+        kli_interrupt_install();
         const bool ended = ask(&r, "anthropic:never") == KL_EINTR && r.billed_microusd == -1;
-        const bool not_begun = ask(&r, "anthropic:ok") == KL_EINTR && r.billed_microusd == 0; /* the flag stays */
+        const bool not_begun =
+            ask(&r, "anthropic:ok") == KL_EINTR && r.billed_microusd == 0; /* the flag stays */
         _exit(ended && not_begun ? 0 : 1);
     }
     usleep(700000);
     kill(pid, SIGINT);
     int status = -1;
-    const int64_t began = kl_now_ns();
+    const int64_t began = kli_now_ns();
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_true(kl_now_ns() - began < 5000000000);
+    assert_true(kli_now_ns() - began < 5000000000);
 }
 
-/* ---- what is sent -------------------------------------------------------------------------------------------- */
+/* ---- what is sent ------------------------------------------------------------------------ */
 
 static kl_str header(const json_t *request, const char *name) {
-    return kl_json_text_or(json_object_get(request, "headers"), name, (kl_str){0});
+    return kli_json_text_or(json_object_get(request, "headers"), name, (kl_str){0});
 }
 
 static void test_model_http__the_anthropic_request_is_stable_to_the_byte(void **state) {
@@ -289,21 +306,22 @@ static void test_model_http__the_anthropic_request_is_stable_to_the_byte(void **
     json_t *list = seen();
     assert_int_equal(json_array_size(list), 2);
     const json_t *one = json_array_get(list, 0);
-    assert_str(kl_json_text_or(one, "path", (kl_str){0}), "/v1/messages");
+    assert_str(kli_json_text_or(one, "path", (kl_str){0}), "/v1/messages");
     assert_str(header(one, "x-api-key"), KEY);
     assert_str(header(one, "authorization"), "");
     assert_str(header(one, "anthropic-version"), "2023-06-01");
-    assert_str(kl_json_text_or(one, "raw", (kl_str){0}),
-               "{\"model\":\"ok\",\"max_tokens\":1234,\"system\":[{\"type\":\"text\",\"text\":\"You are "
-               "terse.\",\"cache_control\":{\"type\":\"ephemeral\"}}],"
-               "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"first "
-               "\\\"question\\\"\\n\",\"cache_control\":{\"type\":\"ephemeral\"}}]},"
-               "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"(nothing)\"}]},"
-               "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"second \\u0001 \xef\xbf\xbd "
-               "question\",\"cache_control\":{\"type\":\"ephemeral\"}}]}],"
-               "\"stream\":true}");
-    assert_str(kl_json_text_or(one, "raw", (kl_str){0}),
-               kl_json_text_or(json_array_get(list, 1), "raw", (kl_str){0}).ptr);
+    assert_str(
+        kli_json_text_or(one, "raw", (kl_str){0}),
+        "{\"model\":\"ok\",\"max_tokens\":1234,\"system\":[{\"type\":\"text\",\"text\":\"You are "
+        "terse.\",\"cache_control\":{\"type\":\"ephemeral\"}}],"
+        "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"first "
+        "\\\"question\\\"\\n\",\"cache_control\":{\"type\":\"ephemeral\"}}]},"
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"(nothing)\"}]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"second \\u0001 \xef\xbf\xbd "
+        "question\",\"cache_control\":{\"type\":\"ephemeral\"}}]}],"
+        "\"stream\":true}");
+    assert_str(kli_json_text_or(one, "raw", (kl_str){0}),
+               kli_json_text_or(json_array_get(list, 1), "raw", (kl_str){0}).ptr);
     json_decref(list);
 }
 
@@ -313,21 +331,24 @@ static void test_model_http__the_openai_request_is_stable_to_the_byte(void **sta
     assert_ok(ask(&r, "openai:ok"));
     json_t *list = seen();
     const json_t *one = json_array_get(list, 0);
-    assert_str(kl_json_text_or(one, "path", (kl_str){0}), "/v1/chat/completions");
+    assert_str(kli_json_text_or(one, "path", (kl_str){0}), "/v1/chat/completions");
     assert_str(header(one, "authorization"), "Bearer " KEY);
-    assert_str(kl_json_text_or(one, "raw", (kl_str){0}),
+    assert_str(kli_json_text_or(one, "raw", (kl_str){0}),
                "{\"model\":\"ok\",\"messages\":[{\"role\":\"system\",\"content\":\"You are "
                "terse.\"},{\"role\":\"user\",\"content\":\"first \\\"question\\\"\\n\"},"
-               "{\"role\":\"assistant\",\"content\":\"(nothing)\"},{\"role\":\"user\",\"content\":\"second \\u0001 "
+               "{\"role\":\"assistant\",\"content\":\"(nothing)\"},{\"role\":\"user\",\"content\":"
+               "\"second \\u0001 "
                "\xef\xbf\xbd question\"}],"
-               "\"max_completion_tokens\":1234,\"stream\":true,\"stream_options\":{\"include_usage\":true}}");
+               "\"max_completion_tokens\":1234,\"stream\":true,\"stream_options\":{\"include_"
+               "usage\":true}}");
     json_decref(list);
 }
 
 static void test_model_http__at_most_four_breakpoints_the_first_and_the_last(void **state) {
     (void)state;
     kl_message many[9];
-    for (int i = 0; i < 9; i++) many[i] = (kl_message){i % 2 ? KL_ROLE_ASSISTANT : KL_ROLE_USER, KL_S("x"), true};
+    for (int i = 0; i < 9; i++)
+        many[i] = (kl_message){i % 2 ? KL_ROLE_ASSISTANT : KL_ROLE_USER, KL_S("x"), true};
     const kl_request q = {.messages = many, .n = 9};
     kl_model *m;
     kl_reply r;
@@ -338,22 +359,23 @@ static void test_model_http__at_most_four_breakpoints_the_first_and_the_last(voi
     const json_t *body = json_object_get(json_array_get(list, 0), "body"),
                  *messages = json_object_get(body, "messages");
     for (size_t i = 0; i < 9; i++) {
-        const json_t *block = json_array_get(json_object_get(json_array_get(messages, i), "content"), 0);
+        const json_t *block =
+            json_array_get(json_object_get(json_array_get(messages, i), "content"), 0);
         assert_int_equal(json_object_get(block, "cache_control") != NULL, i == 0 || i > 5);
     }
-    assert_int_equal(kl_json_int_or(body, "max_tokens", 0), KL_MODEL_MAX_TOKENS);
+    assert_int_equal(kli_json_int_or(body, "max_tokens", 0), KL_MODEL_MAX_TOKENS);
     assert_null(json_object_get(body, "system"));
     json_decref(list);
 }
 
-/* ---- keys and addresses -------------------------------------------------------------------------------------- */
+/* ---- keys and addresses ------------------------------------------------------------------ */
 
 static void test_model_http__where_the_key_comes_from(void **state) {
     (void)state;
     kl_reply r;
     unsetenv("ANTHROPIC_API_KEY");
     assert_ok(ask(&r, "anthropic:ok")); /* a server of one's own may want none */
-    assert_ok(kl_fs_write("key", KL_S("  " KEY "\n"), &e));
+    assert_ok(kli_fs_write("key", KL_S("  " KEY "\n"), &e));
     setenv("ANTHROPIC_API_KEY_FILE", "key", 1);
     assert_ok(ask(&r, "anthropic:ok"));
     json_t *list = seen();
@@ -381,8 +403,9 @@ static void test_model_http__where_the_key_comes_from(void **state) {
 
 static void test_model_http__addresses_that_are_refused(void **state) {
     (void)state;
-    static const char *const bad[] = {"ftp://x",    "file:///etc/passwd", "127.0.0.1", "http://user:secret@host",
-                                      "http://a b", "https://x/?key=1",   "http://x#y"};
+    static const char *const bad[] = {
+        "ftp://x",    "file:///etc/passwd", "127.0.0.1", "http://user:secret@host",
+        "http://a b", "https://x/?key=1",   "http://x#y"};
     for (size_t i = 0; i < KL_COUNT(bad); i++) {
         kl_reply r;
         setenv("ANTHROPIC_BASE_URL", bad[i], 1);
@@ -408,12 +431,14 @@ int main(void) {
         TEST(where_the_key_comes_from),
         TEST(addresses_that_are_refused),
     };
-    static const char *const PROXIES[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    static const char *const PROXIES[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                          "ALL_PROXY"};
     for (size_t i = 0; i < KL_COUNT(PROXIES); i++) unsetenv(PROXIES[i]);
     const kli_curl *curl;
-    if (kli_curl_load(&curl, &e)) return (void)fprintf(stderr, "skipped: %s: %s\n", e.where, e.message), 77;
+    if (kli_curl_load(&curl, &e))
+        return (void)fprintf(stderr, "skipped: %s: %s\n", e.where, e.message), 77;
     arena = kl_arena_new();
-    const bool python = kl_fs_find_program(arena, "python3").len > 0;
+    const bool python = kli_fs_find_program(arena, "python3").len > 0;
     kl_arena_free(arena);
     if (!python) return (void)fprintf(stderr, "skipped: there is no python3\n"), 77;
     server_port = start_server();

@@ -1,4 +1,5 @@
-/* Tests of mailbox.c: what is asked, what counts as an answer.  SPDX-License-Identifier: Apache-2.0 */
+/* Tests of mailbox.c: what is asked, what counts as an answer.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "base/fs.h"
 #include "model_impl.h"
 #include "kit/kit.h"
@@ -12,7 +13,7 @@ static kl_model *model;
 
 static int set_up(void **state) {
     kit_set_up(state);
-    kl_fs_remove_tree("box");
+    kli_fs_remove_tree("box");
     return kl_model_open(&model, "mailbox:box", &e);
 }
 
@@ -27,12 +28,16 @@ static const kl_message TURNS[] = {{KL_ROLE_SYSTEM, {"Be terse.\n", 10}, true},
                                    {KL_ROLE_USER, {"../../etc --- key: x", 20}, false}};
 
 static kl_err ask(kl_reply *r, const char *key) {
-    const kl_request q = {
-        .messages = TURNS, .n = 4, .max_tokens = 500, .purpose = "deoptimize", .key = key, .slot = "gemm/walk/0"};
+    const kl_request q = {.messages = TURNS,
+                          .n = 4,
+                          .max_tokens = 500,
+                          .purpose = "deoptimize",
+                          .key = key,
+                          .slot = "gemm/walk/0"};
     return kl_model_ask(r, model, arena, &q, &e);
 }
 
-static void answer(kl_str text) { assert_ok(kl_fs_write("box/replies/" KEY ".md", text, &e)); }
+static void answer(kl_str text) { assert_ok(kli_fs_write("box/replies/" KEY ".md", text, &e)); }
 
 static void test_model_mailbox__the_question_is_a_readable_file(void **state) {
     (void)state;
@@ -41,15 +46,17 @@ static void test_model_mailbox__the_question_is_a_readable_file(void **state) {
     assert_err(KL_PENDING, ask(&r, KEY));
     assert_int_equal(r.billed_microusd, 0);
     assert_contains(e.hint, "requests/" KEY ".md");
-    assert_ok(kl_fs_read(&text, arena, "box/requests/" KEY ".md", 1 << 20, &e));
-    assert_string_equal(text.ptr,
-                        "---\nschema: klineage/request\nversion: 1\nkey: " KEY
-                        "\npurpose: deoptimize\nslot: gemm/walk/0\nmax_tokens: 500\n"
-                        "answer: ../replies/" KEY ".md\n---\n\n"
-                        "Answer the last turn: write the answer, and nothing else, into `../replies/" KEY ".md`.\n\n"
-                        "# Turn 1 of 4: system\n\nBe terse.\n\n# Turn 2 of 4: user\n\nSimplify.\n\n# Turn 3 of 4: "
-                        "assistant\n\n(nothing)\n\n"
-                        "# Turn 4 of 4: user\n\n../../etc --- key: x\n\n");
+    assert_ok(kli_fs_read(&text, arena, "box/requests/" KEY ".md", 1 << 20, &e));
+    assert_string_equal(
+        text.ptr,
+        "---\nschema: klineage/request\nversion: 1\nkey: " KEY
+        "\npurpose: deoptimize\nslot: gemm/walk/0\nmax_tokens: 500\n"
+        "answer: ../replies/" KEY ".md\n---\n\n"
+        "Answer the last turn: write the answer, and nothing else, into `../replies/" KEY
+        ".md`.\n\n"
+        "# Turn 1 of 4: system\n\nBe terse.\n\n# Turn 2 of 4: user\n\nSimplify.\n\n# Turn 3 of 4: "
+        "assistant\n\n(nothing)\n\n"
+        "# Turn 4 of 4: user\n\n../../etc --- key: x\n\n");
     assert_err(KL_PENDING, ask(&r, KEY)); /* asking again changes nothing */
 }
 
@@ -100,14 +107,15 @@ static void test_model_mailbox__links_pipes_and_folders_are_no_answer(void **sta
 
 static void test_model_mailbox__names_come_from_keys_alone(void **state) {
     (void)state;
-    static const char *const bad[] = {"", "../../x", "00112233", KEY "0",
-                                      "0011223344556677889900112233445566778899001122334455667788990011/./"};
+    static const char *const bad[] = {
+        "", "../../x", "00112233", KEY "0",
+        "0011223344556677889900112233445566778899001122334455667788990011/./"};
     kl_reply r;
     for (size_t i = 0; i < KL_COUNT(bad); i++) assert_err(KL_EINVAL, ask(&r, bad[i]));
     kl_str *names;
     size_t n;
     assert_err(KL_PENDING, ask(&r, NULL)); /* outside of a run: the conversation's own hash */
-    assert_ok(kl_fs_list(&names, &n, arena, "box/requests", &e));
+    assert_ok(kli_fs_list(&names, &n, arena, "box/requests", &e));
     assert_int_equal(n, 1);
     assert_int_equal(names[0].len, 67);
 }

@@ -5,19 +5,21 @@
 #include <klineage/limits.h>
 #include <klineage/model.h>
 
-extern const kl_provider kli_anthropic, kli_openai, kli_command, kli_mailbox, kli_replay, kli_builtin, kli_mutate;
+extern const kl_provider kli_anthropic, kli_openai, kli_command, kli_mailbox, kli_replay,
+    kli_builtin, kli_mutate;
 
-/* ---- conversation.c ------------------------------------------------------------------------------------------ */
+/* ---- conversation.c ---------------------------------------------------------------------- */
 
 /* What a provider is told where a turn has no text: the wire formats refuse an empty one. */
 kl_str kli_said(kl_str text);
 const char *kli_role_name(kl_role r); /* "system" "user" "assistant" */
 /* Every turn under a heading, byte-stable, for those who read text instead of JSON. */
 void kli_conversation_text(kl_buf *out, const kl_request *q);
-/* Control characters become spaces, at most `max` bytes: text of a stranger on its way into a message or a name. */
+/* Control characters become spaces, at most `max` bytes: text of a stranger on its way into a
+ * message or a name. */
 kl_str kli_tame(kl_arena *a, kl_str s, size_t max);
 
-/* ---- sse.c: server-sent events, one piece of any size at a time ---------------------------------------------- */
+/* ---- sse.c: server-sent events, one piece of any size at a time -------------------------- */
 
 /* Calls back for every complete event; a nonzero return stops and is returned. */
 typedef struct {
@@ -27,10 +29,12 @@ typedef struct {
     bool has_data, skip_newline, started;
 } kli_sse;
 
-kl_err kli_sse_feed(kli_sse *s, kl_str piece); /* KL_ELIMIT when a line or an event is larger than a reply may be */
+kl_err
+kli_sse_feed(kli_sse *s,
+             kl_str piece); /* KL_ELIMIT when a line or an event is larger than a reply may be */
 void kli_sse_fini(kli_sse *s);
 
-/* ---- http.c: a streaming POST, the same for both wire shapes ------------------------------------------------- */
+/* ---- http.c: a streaming POST, the same for both wire shapes ----------------------------- */
 
 /* A reply while it comes in. */
 typedef struct {
@@ -42,7 +46,7 @@ typedef struct {
     bool finished;              /* it said why it stopped */
     bool begun;                 /* it has begun to answer: from here on the call may cost */
     bool ended;                 /* it said that this was all; without it nothing counts */
-    bool failed, passing;       /* it reported an error; `passing`: one that asking again may mend */
+    bool failed, passing; /* it reported an error; `passing`: one that asking again may mend */
     char error[512];
     char model[128];
 } kli_stream;
@@ -55,30 +59,36 @@ typedef struct {
     const char *key_header;  /* "x-api-key: " */
     const char *header;      /* one more, NULL: none */
     json_t *(*body)(const char *model, const kl_request *q);
-    void (*event)(kli_stream *s, const json_t *data); /* `data` NULL: the shape's own end mark, [DONE] */
+    void (*event)(kli_stream *s,
+                  const json_t *data); /* `data` NULL: the shape's own end mark, [DONE] */
 } kli_shape;
 
-KL_MUST_USE kl_err kli_http_open(void **self, kl_arena *a, const kli_shape *shape, const char *rest, kl_error *e);
-KL_MUST_USE kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e);
+KL_MUST_USE kl_err kli_http_open(void **self, kl_arena *a, const kli_shape *shape, const char *rest,
+                                 kl_error *e);
+KL_MUST_USE kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q,
+                                kl_error *e);
 const char *kli_http_model_name(const void *self);
 
 void kli_stream_fail(kli_stream *s, bool passing, kl_str type, kl_str message);
 void kli_stream_model(kli_stream *s, const json_t *name);
-void kli_stream_count(kli_stream *s, const json_t *part); /* every text in it was generated, and is charged */
+void kli_stream_count(kli_stream *s,
+                      const json_t *part); /* every text in it was generated, and is charged */
 /* An integer that can be a number of tokens; false leaves `out` alone. */
 bool kli_tokens(int64_t *out, const json_t *o, const char *key);
 
-/* ---- price.c ------------------------------------------------------------------------------------------------- */
+/* ---- price.c ----------------------------------------------------------------------------- */
 
-/* As kl_price_of, from one table's text on one day ("2026-01-31").  `peak`: each rate is the dearest of the tiers that
- * a prompt up to that size can fall into.  Errors: KL_ENOENT when the model is not in the table, KL_EPARSE. */
-KL_MUST_USE kl_err kli_price_in(kl_price *out, kl_str table, kl_str file, const char *model, int64_t prompt_tokens,
-                                const char *day, bool peak, kl_error *e);
+/* As kl_price_of, from one table's text on one day ("2026-01-31").  `peak`: each rate is the
+ * dearest of the tiers that a prompt up to that size can fall into.  Errors: KL_ENOENT when the
+ * model is not in the table, KL_EPARSE. */
+KL_MUST_USE kl_err kli_price_in(kl_price *out, kl_str table, kl_str file, const char *model,
+                                int64_t prompt_tokens, const char *day, bool peak, kl_error *e);
 
-/* ---- command_reply.c: what agent programs print -------------------------------------------------------------- */
+/* ---- command_reply.c: what agent programs print ------------------------------------------ */
 
-/* The reply in the output of `claude -p --output-format json` or `codex exec --json`; any other output is the reply.
- * Errors: KL_EMODEL when the agent says that it failed. */
-KL_MUST_USE kl_err kli_command_reply(kl_reply *out, kl_arena *a, kl_str output, const kl_request *q, kl_error *e);
+/* The reply in the output of `claude -p --output-format json` or `codex exec --json`; any other
+ * output is the reply. Errors: KL_EMODEL when the agent says that it failed. */
+KL_MUST_USE kl_err kli_command_reply(kl_reply *out, kl_arena *a, kl_str output, const kl_request *q,
+                                     kl_error *e);
 
 #endif

@@ -1,16 +1,16 @@
 /* models.c - the table of providers, and the one door through which every question goes.
  *
- * What holds for all of them is checked here: a conversation that makes sense on the way in, text of a bearable size
- * on the way out.
- * Not here: whether a call may be paid (run/), what a reply means (rewrite/).
- * SPDX-License-Identifier: Apache-2.0 */
+ * What holds for all of them is checked here: a conversation that makes sense on the way in, text
+ * of a bearable size on the way out. Not here: whether a call may be paid (run/), what a reply
+ * means (rewrite/). SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/log.h"
 #include "model_impl.h"
 #include <string.h>
 
-static const kl_provider *const PROVIDERS[] = {&kli_anthropic, &kli_openai,  &kli_command, &kli_mailbox,
-                                               &kli_replay,    &kli_builtin, &kli_mutate};
+static const kl_provider *const PROVIDERS[] = {&kli_anthropic, &kli_openai, &kli_command,
+                                               &kli_mailbox,   &kli_replay, &kli_builtin,
+                                               &kli_mutate};
 
 struct kl_model {
     kl_arena *arena;
@@ -18,9 +18,11 @@ struct kl_model {
     void *self;
 };
 
-const kl_provider *kl_provider_each(int i) { return i >= 0 && (size_t)i < KL_COUNT(PROVIDERS) ? PROVIDERS[i] : NULL; }
+const kl_provider *kl_provider_each(int i) {
+    return i >= 0 && (size_t)i < KL_COUNT(PROVIDERS) ? PROVIDERS[i] : NULL;
+}
 
-static const kl_provider *find(kl_str name) {
+static const kl_provider *models_find(kl_str name) {
     for (size_t i = 0; i < KL_COUNT(PROVIDERS); i++)
         if (kl_str_eq(name, kl_str_of(PROVIDERS[i]->name))) return PROVIDERS[i];
     return NULL;
@@ -33,39 +35,46 @@ static const char *guess(const char *spec) {
     } FAMILIES[] = {{"claude ", "command"}, {"codex", "command"}, {"claude", "anthropic"},
                     {"gpt", "openai"},      {"./", "command"},    {"/", "mailbox"}};
     for (size_t i = 0; i < KL_COUNT(FAMILIES); i++)
-        if (!strncmp(spec, FAMILIES[i].starts, strlen(FAMILIES[i].starts))) return FAMILIES[i].provider;
+        if (!strncmp(spec, FAMILIES[i].starts, strlen(FAMILIES[i].starts)))
+            return FAMILIES[i].provider;
     return NULL;
 }
 
-static kl_err unknown(const char *spec, kl_str name, kl_error *e) {
+static kl_err models_unknown(const char *spec, kl_str name, kl_error *e) {
     kl_buf list = {0};
-    for (size_t i = 0; i < KL_COUNT(PROVIDERS); i++) kl_buf_printf(&list, "%s%s", i ? ", " : "", PROVIDERS[i]->spec);
-    kl_fail(e, KL_EINVAL, "--model", "unknown model provider '%.*s'; known: %s",
-            KL_STR_ARG(name), list.ptr);
+    for (size_t i = 0; i < KL_COUNT(PROVIDERS); i++)
+        kl_buf_printf(&list, "%s%s", i ? ", " : "", PROVIDERS[i]->spec);
+    kl_fail(e, KL_EINVAL, "--model", "unknown model provider '%.*s'; known: %s", KL_STR_ARG(name),
+            list.ptr);
     kl_buf_fini(&list);
     const char *meant = guess(spec);
     for (size_t i = 0; !meant && name.len >= 2 && i < KL_COUNT(PROVIDERS); i++)
         if (!strncmp(PROVIDERS[i]->name, name.ptr, 2)) {
             const char *colon = strchr(spec, ':');
-            return kl_hint(e, "did you mean --model '%s%s'?", PROVIDERS[i]->name, colon ? colon : "");
+            return kl_hint(e, "did you mean --model '%s%s'?", PROVIDERS[i]->name,
+                           colon ? colon : "");
         }
-    if (meant && !strchr(spec, ':')) return kl_hint(e, "did you mean --model '%s:%s'?", meant, spec);
+    if (meant && !strchr(spec, ':'))
+        return kl_hint(e, "did you mean --model '%s:%s'?", meant, spec);
     return kl_hint(e, "without a network or a key: --model builtin");
 }
 
 kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e) {
     const char *colon = strchr(spec, ':');
     const kl_str name = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
-    const kl_provider *p = find(name);
-    if (!p) return unknown(spec, name, e);
+    const kl_provider *p = models_find(name);
+    if (!p) return models_unknown(spec, name, e);
     const bool wants_rest = strchr(p->spec, ':') != NULL;
     if (wants_rest && (!colon || !colon[1]))
-        return kl_fail(e, KL_EINVAL, "--model", "'%s' is incomplete; the form is %s", spec, p->spec);
-    if (!wants_rest && colon) return kl_fail(e, KL_EINVAL, "--model", "nothing follows '%s'", p->name);
+        return kl_fail(e, KL_EINVAL, "--model", "'%s' is incomplete; the form is %s", spec,
+                       p->spec);
+    if (!wants_rest && colon)
+        return kl_fail(e, KL_EINVAL, "--model", "nothing follows '%s'", p->name);
     kl_arena *a = kl_arena_new();
     kl_model *m = KL_NEW(a, kl_model);
     *m = (kl_model){.arena = a, .provider = p};
-    const kl_err err = p->open(&m->self, a, kl_arena_copy(a, kl_str_of(colon ? colon + 1 : "")).ptr, e);
+    const kl_err err =
+        p->open(&m->self, a, kl_arena_copy(a, kl_str_of(colon ? colon + 1 : "")).ptr, e);
     if (err)
         kl_arena_free(a);
     else
@@ -103,7 +112,8 @@ static void check_request(const kl_request *q) {
 
 static kl_err check_reply(const kl_model *m, const kl_reply *r, kl_error *e) {
     if (r->text.len > KL_MAX_REPLY_BYTES)
-        return kl_fail(e, KL_ELIMIT, m->provider->name, "the reply has %zu bytes; at most %u are taken", r->text.len,
+        return kl_fail(e, KL_ELIMIT, m->provider->name,
+                       "the reply has %zu bytes; at most %u are taken", r->text.len,
                        KL_MAX_REPLY_BYTES);
     if (r->text.len && memchr(r->text.ptr, '\0', r->text.len))
         return kl_fail(e, m->provider->slow ? KL_EINVAL : KL_EMODEL, m->provider->name,
@@ -116,32 +126,35 @@ kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q
     kl_request asked = *q;
     if (!asked.max_tokens) asked.max_tokens = KL_MODEL_MAX_TOKENS;
     if (!asked.purpose) asked.purpose = "";
-    const int64_t began = kl_now_ns();
+    const int64_t began = kli_now_ns();
     *out = (kl_reply){.billed_microusd = -1};
-    if (kl_interrupted() && !m->provider->repeatable) { /* nothing was sent, so nothing is charged */
+    if (kli_interrupted() &&
+        !m->provider->repeatable) { /* nothing was sent, so nothing is charged */
         out->billed_microusd = 0;
         return kl_fail(e, KL_EINTR, m->provider->name, "interrupted before the model was asked");
     }
     kl_err err = m->provider->ask(out, m->self, a, &asked, e);
     if (!err) err = check_reply(m, out, e);
     if (err) /* a part of a reply is no reply */
-        *out = (kl_reply){.usage = out->usage, .billed_microusd = out->billed_microusd, .again = out->again};
-    out->wall_ns = kl_now_ns() - began;
+        *out = (kl_reply){
+            .usage = out->usage, .billed_microusd = out->billed_microusd, .again = out->again};
+    out->wall_ns = kli_now_ns() - began;
     return err;
 }
 
-static bool is_free(const kl_price *p) {
+static bool models_is_free(const kl_price *p) {
     return !p->input && !p->output && !p->cache_read && !p->cache_write_5m && !p->cache_write_1h;
 }
 
-kl_err kl_model_check(const char *spec, const char *priced_as, int64_t budget_microusd, kl_error *e) {
+kl_err kl_model_check(const char *spec, const char *priced_as, int64_t budget_microusd,
+                      kl_error *e) {
     kl_model *m = NULL;
     kl_price price;
     kl_err err = kl_model_open(&m, spec, e);
     if (err) return err;
     const char *name = priced_as ? priced_as : kl_model_name(m);
     err = kl_price_of(&price, name, 0, e);
-    if (!err && !is_free(&price) && budget_microusd <= 0) {
+    if (!err && !models_is_free(&price) && budget_microusd <= 0) {
         err = kl_fail(e, KL_EINVAL, "--budget", "%s charges for calls, and the budget is $0", name);
         kl_hint(e, "--budget 5 spends at most five dollars");
     }

@@ -1,8 +1,8 @@
-/* Tests of models.c and builtin.c: every row of the table answers for itself.  SPDX-License-Identifier: Apache-2.0 */
+/* Tests of models.c and builtin.c: every row of the table answers for itself.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
 #include "kit/kit.h"
 #include <stdlib.h>
-
 
 static void test_model_models__every_provider_conforms(void **state) {
     (void)state;
@@ -10,7 +10,8 @@ static void test_model_models__every_provider_conforms(void **state) {
     for (const kl_provider *p; (p = kl_provider_each(n)); n++) {
         assert_true(*p->name && *p->doc && p->open && p->ask);
         assert_true(kl_str_starts(kl_str_of(p->spec), kl_str_of(p->name)));
-        assert_true(!p->slow || p->repeatable); /* what may be asked again later must be free to ask again */
+        assert_true(!p->slow ||
+                    p->repeatable); /* what may be asked again later must be free to ask again */
         if (!strchr(p->spec, ':')) continue;
         kl_model *m;
         assert_err(KL_EINVAL, kl_model_open(&m, p->name, &e));
@@ -58,7 +59,7 @@ static void test_model_models__without_libcurl_it_says_so(void **state) {
     unsetenv("KLINEAGE_LIBCURL");
 }
 
-/* ---- builtin ------------------------------------------------------------------------------------------------- */
+/* ---- builtin ----------------------------------------------------------------------------- */
 
 static const char KERNEL[] = "//! launch scale args(x, y, N)\n"
                              "void scale(const float *restrict x, float *restrict y, int n) {\n"
@@ -99,9 +100,10 @@ static void test_model_builtin__undoings_one_after_the_other(void **state) {
         kl_str source;
         const kl_str edits = kl_str_trim(kl_edits_between(arena, k->source, all[i].source));
         if (!edits.len) continue;
-        assert_contains(r.text.ptr, kl_arena_printf(arena, "ACTION: %.*s\nLOCUS: %.*s\nWHY: ",
-                                                    KL_STR_ARG(all[i].action), KL_STR_ARG(all[i].locus))
-                                        .ptr);
+        assert_contains(r.text.ptr,
+                        kl_arena_printf(arena, "ACTION: %.*s\nLOCUS: %.*s\nWHY: ",
+                                        KL_STR_ARG(all[i].action), KL_STR_ARG(all[i].locus))
+                            .ptr);
         assert_ok(kl_proposal_parse(&proposal, arena, r.text, k->surface, &e));
         assert_ok(kl_proposal_apply(&source, arena, k->source, &proposal, &e));
         assert_str(source, kl_arena_copy(arena, all[i].source).ptr);
@@ -120,7 +122,8 @@ static void test_model_builtin__knows_what_it_cannot(void **state) {
                  {"deoptimize", "DONE: "},     {NULL, "DONE: "},       {"lift", "## Intent\n"}};
     const kl_message turn = {KL_ROLE_USER, KL_S("x"), false};
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
-        const kl_reply r = ask(&(kl_request){.messages = &turn, .n = 1, .purpose = CASES[i].purpose});
+        const kl_reply r =
+            ask(&(kl_request){.messages = &turn, .n = 1, .purpose = CASES[i].purpose});
         assert_true(kl_str_starts(r.text, kl_str_of(CASES[i].starts)));
         assert_int_equal(r.usage.input + r.usage.output, 0);
     }

@@ -1,8 +1,7 @@
-/* Tests of mutate.c: an edit that applies, drawn anew for every key, and nothing but a sentence where prose is wanted.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Tests of mutate.c: an edit that applies, drawn anew for every key, and nothing but a sentence
+ * where prose is wanted. SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
 #include "kit/kit.h"
-
 
 static const char KERNEL[] = "//! param BM = 32 {32, 64}\n"
                              "//! launch f args(x, y, N)\n"
@@ -18,13 +17,17 @@ static kl_kernel *parsed(const char *text) {
 }
 
 /* What `model` answers to a conversation under `system` about `k`, in the place `key` of a run. */
-static kl_str said(const char *model, kl_str system, const kl_kernel *k, const char *purpose, const char *key) {
+static kl_str said(const char *model, kl_str system, const kl_kernel *k, const char *purpose,
+                   const char *key) {
     kl_model *m;
     kl_reply r;
-    const kl_message turns[] = {{KL_ROLE_SYSTEM, system, true}, {KL_ROLE_USER, KL_S("Make it faster."), false}};
+    const kl_message turns[] = {{KL_ROLE_SYSTEM, system, true},
+                                {KL_ROLE_USER, KL_S("Make it faster."), false}};
     assert_ok(kl_model_open(&m, model, &e));
-    assert_ok(kl_model_ask(&r, m, arena,
-                           &(kl_request){.messages = turns, .n = 2, .purpose = purpose, .subject = k, .key = key}, &e));
+    assert_ok(kl_model_ask(
+        &r, m, arena,
+        &(kl_request){.messages = turns, .n = 2, .purpose = purpose, .subject = k, .key = key},
+        &e));
     assert_contains(kl_arena_copy(arena, r.model).ptr, "no language model");
     assert_string_equal(kl_arena_copy(arena, r.model).ptr, kl_model_name(m));
     assert_int_equal(r.usage.input + r.usage.output, 0);
@@ -46,7 +49,8 @@ static void test_model_mutate__every_answer_is_an_edit_that_applies(void **state
         kl_str source;
         kl_kernel *after;
         seen[i] = said("mutate:1", rules(k), k, i % 2 ? "generate" : "mutation", key);
-        assert_str(said("mutate:1", rules(k), k, i % 2 ? "generate" : "mutation", key), seen[i].ptr);
+        assert_str(said("mutate:1", rules(k), k, i % 2 ? "generate" : "mutation", key),
+                   seen[i].ptr);
         assert_ok(kl_proposal_parse(&p, arena, seen[i], k->surface, &e));
         assert_true(p.kind == KL_PROPOSAL_EDITS && p.locus.len > 0);
         assert_contains(kl_arena_copy(arena, p.why).ptr, "no language model");
@@ -56,11 +60,13 @@ static void test_model_mutate__every_answer_is_an_edit_that_applies(void **state
         for (int n = 0; n < i; n++) known = known || kl_str_eq(seen[n], seen[i]);
         distinct += !known;
         if (!memmem(actions.ptr, actions.len, p.action.ptr, p.action.len))
-            actions = kl_arena_printf(arena, "%.*s %.*s", KL_STR_ARG(actions), KL_STR_ARG(p.action));
+            actions =
+                kl_arena_printf(arena, "%.*s %.*s", KL_STR_ARG(actions), KL_STR_ARG(p.action));
     }
     assert_true(distinct > 20);
-    for (const char *const *a = (const char *const[]){"autotune", "other:flags", "unroll", "simd_pragma", "loop_order",
-                                                      "restrict_alias", "cache_block", NULL};
+    for (const char *const *a =
+             (const char *const[]){"autotune", "other:flags", "unroll", "simd_pragma", "loop_order",
+                                   "restrict_alias", "cache_block", NULL};
          *a; a++)
         assert_contains(actions.ptr, *a);
 }
@@ -71,8 +77,9 @@ static void test_model_mutate__kinds_have_equal_shares(void **state) {
     const kl_kernel *k = parsed(KERNEL);
     int tuned = 0;
     for (int i = 0; i < 700; i++)
-        tuned += kl_str_starts(said("mutate:5", rules(k), k, "generate", kl_arena_printf(arena, "%d", i).ptr),
-                               KL_S("ACTION: autotune"));
+        tuned += kl_str_starts(
+            said("mutate:5", rules(k), k, "generate", kl_arena_printf(arena, "%d", i).ptr),
+            KL_S("ACTION: autotune"));
     assert_in_range(tuned, 65, 140); /* of seven kinds one: 100, standard deviation 9 */
 }
 
@@ -82,11 +89,12 @@ static void test_model_mutate__another_seed_is_another_proposer(void **state) {
     int same = 0;
     for (int i = 0; i < 40; i++) {
         const char *key = kl_arena_printf(arena, "key %d", i).ptr;
-        same +=
-            kl_str_eq(said("mutate:1", rules(k), k, "generate", key), said("mutate:2", rules(k), k, "generate", key));
+        same += kl_str_eq(said("mutate:1", rules(k), k, "generate", key),
+                          said("mutate:2", rules(k), k, "generate", key));
     }
     assert_true(same < 20);
-    assert_true(kl_str_starts(said("mutate:18446744073709551615", rules(k), k, "generate", NULL), KL_S("ACTION: ")));
+    assert_true(kl_str_starts(said("mutate:18446744073709551615", rules(k), k, "generate", NULL),
+                              KL_S("ACTION: ")));
 }
 
 static void test_model_mutate__prose_is_a_sentence(void **state) {
@@ -101,9 +109,11 @@ static void test_model_mutate__prose_is_a_sentence(void **state) {
     }
     assert_str(said("mutate:1", rules(k), k, "rule", "key"), "no guidance\n");
     assert_err(KL_EPARSE,
-               kl_proposal_parse(&p, arena, said("mutate:1", KL_S("You judge."), k, "judge", "key"), k->surface, &e));
+               kl_proposal_parse(&p, arena, said("mutate:1", KL_S("You judge."), k, "judge", "key"),
+                                 k->surface, &e));
     assert_err(KL_EPARSE,
-               kl_proposal_parse(&p, arena, said("mutate:1", rules(k), NULL, "generate", "key"), k->surface, &e));
+               kl_proposal_parse(&p, arena, said("mutate:1", rules(k), NULL, "generate", "key"),
+                                 k->surface, &e));
 }
 
 static void test_model_mutate__it_is_done_when_nothing_can_be_varied(void **state) {
@@ -116,7 +126,8 @@ static void test_model_mutate__it_is_done_when_nothing_can_be_varied(void **stat
 
 static void test_model_mutate__a_seed_is_a_number(void **state) {
     (void)state;
-    static const char *const BAD[] = {"mutate:x", "mutate:-1", "mutate: 1", "mutate:1x", "mutate:99999999999999999999"};
+    static const char *const BAD[] = {"mutate:x", "mutate:-1", "mutate: 1", "mutate:1x",
+                                      "mutate:99999999999999999999"};
     for (size_t i = 0; i < KL_COUNT(BAD); i++) {
         kl_model *m;
         assert_err(KL_EINVAL, kl_model_open(&m, BAD[i], &e));

@@ -1,27 +1,26 @@
 /* openai.c - the Chat Completions wire shape, spoken by nearly every server of models.
  *
- *   POST {base}/chat/completions   {"model", "messages": [{"role", "content"}], "max_completion_tokens",
- *                                   "stream": true, "stream_options": {"include_usage": true}}
- *   data: {"choices": [{"delta": {"content"}, "finish_reason"}], "usage": null}
- *   data: {"choices": [], "usage": {...}}     once, last, because it was asked for
- *   data: [DONE]
+ *   POST {base}/chat/completions   {"model", "messages": [{"role", "content"}],
+ * "max_completion_tokens", "stream": true, "stream_options": {"include_usage": true}} data:
+ * {"choices": [{"delta": {"content"}, "finish_reason"}], "usage": null} data: {"choices": [],
+ * "usage": {...}}     once, last, because it was asked for data: [DONE]
  *
- * `cached_tokens` and `cache_write_tokens` are inside `prompt_tokens`, unlike in kl_usage, so they are taken out here.
- * Caching needs no marks: the provider compares prefixes, and the body's bytes are stable.
- * Not here: the Responses API, tools, sampling parameters.
- * SPDX-License-Identifier: Apache-2.0 */
+ * `cached_tokens` and `cache_write_tokens` are inside `prompt_tokens`, unlike in kl_usage, so they
+ * are taken out here. Caching needs no marks: the provider compares prefixes, and the body's bytes
+ * are stable. Not here: the Responses API, tools, sampling parameters. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "model_impl.h"
 
-static json_t *body(const char *model, const kl_request *q) {
+static json_t *openai_body(const char *model, const kl_request *q) {
     json_t *o = json_object(), *messages = json_array(), *options = json_object();
     for (int i = 0; i < q->n; i++) {
         json_t *turn = json_object();
         json_object_set_new(turn, "role", json_string(kli_role_name(q->messages[i].role)));
-        json_object_set_new(turn, "content", kl_json_str(kli_said(q->messages[i].text)));
+        json_object_set_new(turn, "content", kli_json_str(kli_said(q->messages[i].text)));
         json_array_append_new(messages, turn);
     }
     json_object_set_new(options, "include_usage", json_true());
-    json_object_set_new(o, "model", kl_json_str(kl_str_of(model)));
+    json_object_set_new(o, "model", kli_json_str(kl_str_of(model)));
     json_object_set_new(o, "messages", messages);
     json_object_set_new(o, "max_completion_tokens", json_integer(q->max_tokens));
     json_object_set_new(o, "stream", json_true());
@@ -31,7 +30,7 @@ static json_t *body(const char *model, const kl_request *q) {
 
 static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
 
-static void take_usage(kli_stream *s, const json_t *usage) {
+static void openai_take_usage(kli_stream *s, const json_t *usage) {
     const json_t *details = json_object_get(usage, "prompt_tokens_details");
     int64_t prompt, cached = 0, written = 0;
     if (kli_tokens(&s->usage.output, usage, "completion_tokens")) s->has_output = true;
@@ -46,10 +45,11 @@ static void take_usage(kli_stream *s, const json_t *usage) {
 
 static void on_choice(kli_stream *s, const json_t *choice) {
     const json_t *delta = json_object_get(choice, "delta");
-    const kl_str reason = kl_json_text_or(choice, "finish_reason", (kl_str){0});
+    const kl_str reason = kli_json_text_or(choice, "finish_reason", (kl_str){0});
     kli_stream_count(s, delta);
-    kl_buf_add(&s->text, kl_json_text_or(delta, "content", (kl_str){0}));
-    if (kl_json_text_or(delta, "refusal", (kl_str){0}).len || kl_str_eq(reason, KL_S("content_filter")))
+    kl_buf_add(&s->text, kli_json_text_or(delta, "content", (kl_str){0}));
+    if (kli_json_text_or(delta, "refusal", (kl_str){0}).len ||
+        kl_str_eq(reason, KL_S("content_filter")))
         s->stop = KL_STOP_REFUSED;
     else if (kl_str_eq(reason, KL_S("length")))
         s->stop = KL_STOP_TRUNCATED;
@@ -57,33 +57,36 @@ static void on_choice(kli_stream *s, const json_t *choice) {
 }
 
 /* Some servers report trouble inside the stream: {"error": {"message", "type", "code"}}. */
-static void on_error(kli_stream *s, const json_t *error) {
-    static const char *const PASSING[] = {"server_error", "rate_limit_error", "rate_limit_exceeded", "overloaded_error",
-                                          "overloaded"};
-    const kl_str type = kl_json_text_or(error, "type", kl_json_text_or(error, "code", KL_S("error")));
+static void openai_on_error(kli_stream *s, const json_t *error) {
+    static const char *const PASSING[] = {"server_error", "rate_limit_error", "rate_limit_exceeded",
+                                          "overloaded_error", "overloaded"};
+    const kl_str type =
+        kli_json_text_or(error, "type", kli_json_text_or(error, "code", KL_S("error")));
     bool passing = false;
-    for (size_t i = 0; i < KL_COUNT(PASSING); i++) passing = passing || kl_str_eq(type, kl_str_of(PASSING[i]));
-    kli_stream_fail(s, passing, type, kl_json_text_or(error, "message", KL_S("no reason given")));
+    for (size_t i = 0; i < KL_COUNT(PASSING); i++)
+        passing = passing || kl_str_eq(type, kl_str_of(PASSING[i]));
+    kli_stream_fail(s, passing, type, kli_json_text_or(error, "message", KL_S("no reason given")));
 }
 
-static void event(kli_stream *s, const json_t *data) {
+static void openai_event(kli_stream *s, const json_t *data) {
     if (!data) {
         s->ended = s->finished;
         return;
     }
-    const json_t *error = json_object_get(data, "error"), *choices = json_object_get(data, "choices");
+    const json_t *error = json_object_get(data, "error"),
+                 *choices = json_object_get(data, "choices");
     if (json_is_object(error)) {
-        on_error(s, error);
+        openai_on_error(s, error);
         return;
     }
     if (!json_is_array(choices)) return;
     s->begun = true;
     kli_stream_model(s, json_object_get(data, "model"));
     if (json_array_size(choices)) on_choice(s, json_array_get(choices, 0));
-    take_usage(s, json_object_get(data, "usage"));
+    openai_take_usage(s, json_object_get(data, "usage"));
 }
 
-static const kli_shape SHAPE = {
+static const kli_shape OPENAI_SHAPE = {
     .name = "openai",
     .key_variable = "OPENAI_API_KEY",
     .key_file_variable = "OPENAI_API_KEY_FILE",
@@ -91,12 +94,12 @@ static const kli_shape SHAPE = {
     .base = "https://api.openai.com/v1",
     .path = "/chat/completions",
     .key_header = "authorization: Bearer ",
-    .body = body,
-    .event = event,
+    .body = openai_body,
+    .event = openai_event,
 };
 
 static kl_err openai_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
-    return kli_http_open(self, a, &SHAPE, rest, e);
+    return kli_http_open(self, a, &OPENAI_SHAPE, rest, e);
 }
 
 const kl_provider kli_openai = {

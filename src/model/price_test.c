@@ -1,4 +1,5 @@
-/* Tests of price.c: the table that is built in, one of the user's, bounds.  SPDX-License-Identifier: Apache-2.0 */
+/* Tests of price.c: the table that is built in, one of the user's, bounds. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "base/fs.h"
 #include "model_impl.h"
 #include "kit/kit.h"
@@ -7,7 +8,6 @@
 extern const unsigned char kl_model_prices[];
 extern const size_t kl_model_prices_bytes;
 
-
 static int set_up(void **state) {
     kit_set_up(state);
     unsetenv("KLINEAGE_PRICES");
@@ -15,7 +15,9 @@ static int set_up(void **state) {
     return 0;
 }
 
-static kl_str built_in(void) { return (kl_str){(const char *)kl_model_prices, kl_model_prices_bytes}; }
+static kl_str built_in(void) {
+    return (kl_str){(const char *)kl_model_prices, kl_model_prices_bytes};
+}
 
 static void test_model_price__table(void **state) {
     (void)state;
@@ -24,8 +26,10 @@ static void test_model_price__table(void **state) {
         int64_t prompt, input, read, w5m, w1h, output;
     } CASES[] = {
         {"claude-opus-4-6", "2026-11-21", 1000, 5000000, 500000, 6250000, 10000000, 25000000},
-        {"claude-opus-4-5-20251101", "2026-11-21", 1000, 5000000, 500000, 6250000, 10000000, 25000000},
-        {"claude-opus-4-20250514", "2026-11-21", 1000, 15000000, 1500000, 18750000, 30000000, 75000000},
+        {"claude-opus-4-5-20251101", "2026-11-21", 1000, 5000000, 500000, 6250000, 10000000,
+         25000000},
+        {"claude-opus-4-20250514", "2026-11-21", 1000, 15000000, 1500000, 18750000, 30000000,
+         75000000},
         {"claude-opus-5", "2026-11-21", 1, 5000000, 500000, 6250000, 10000000, 25000000},
         {"claude-opus-5-5", "2026-11-21", 1, 4000000, 200000, 5000000, 8000000, 20000000},
         {"claude-fable-5-1", "2026-11-21", 1, 10000000, 250000, 12500000, 20000000, 50000000},
@@ -47,8 +51,8 @@ static void test_model_price__table(void **state) {
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
         kl_price p;
-        assert_ok(kli_price_in(&p, built_in(), KL_S("prices.json"), CASES[i].model, CASES[i].prompt, CASES[i].day,
-                               false, &e));
+        assert_ok(kli_price_in(&p, built_in(), KL_S("prices.json"), CASES[i].model, CASES[i].prompt,
+                               CASES[i].day, false, &e));
         assert_int_equal(p.input, CASES[i].input);
         assert_int_equal(p.cache_read, CASES[i].read);
         assert_int_equal(p.cache_write_5m, CASES[i].w5m);
@@ -101,11 +105,16 @@ static void test_model_price__costs_round_up_once(void **state) {
         {{.cache_read = 1}, 1}, /* 0.5 */
         {{.cache_read = 2}, 1},
         {{.cache_write_5m = 1, .cache_read = 1}, 7}, /* 6.75 */
-        {{.input = 12, .cache_read = 52000, .cache_write_5m = 200, .cache_write_1h = 100, .output = 900},
+        {{.input = 12,
+          .cache_read = 52000,
+          .cache_write_5m = 200,
+          .cache_write_1h = 100,
+          .output = 900},
          60 + 26000 + 1250 + 1000 + 22500},
         {{.input = 1000000, .output = 1000000}, 30000000},
     };
-    for (size_t i = 0; i < KL_COUNT(CASES); i++) assert_int_equal(kl_price_cost(&p, &CASES[i].u), CASES[i].cost);
+    for (size_t i = 0; i < KL_COUNT(CASES); i++)
+        assert_int_equal(kl_price_cost(&p, &CASES[i].u), CASES[i].cost);
     const kl_price hostile = {.input = INT64_MAX};
     const kl_usage many = {.input = INT64_MAX};
     assert_int_equal(kl_price_cost(&hostile, &many), INT64_MAX);
@@ -122,24 +131,29 @@ static int64_t bound_of(const char *model, size_t bytes, int64_t max_tokens) {
 
 static void test_model_price__bound(void **state) {
     (void)state;
-    /* 1000 bytes: 500 tokens; 7 bytes: 4; 16 a turn; at a cache write's 6.25 dollars, and output at 25. */
+    /* 1000 bytes: 500 tokens; 7 bytes: 4; 16 a turn; at a cache write's 6.25 dollars, and output
+     * at 25. */
     assert_int_equal(bound_of("claude-opus-4-6", 1000, 100), (500 + 4 + 32) * 25 / 4 + 100 * 25);
-    assert_int_equal(bound_of("claude-opus-4-6", 1000, 0), (500 + 4 + 32) * 25 / 4 + KL_MODEL_MAX_TOKENS * 25);
+    assert_int_equal(bound_of("claude-opus-4-6", 1000, 0),
+                     (500 + 4 + 32) * 25 / 4 + KL_MODEL_MAX_TOKENS * 25);
     assert_int_equal(bound_of("gpt-5.6-sol", 0, 1), (4 + 32) * 25 / 4 + 30);
     assert_int_equal(bound_of("mailbox", 100000, 100), 0);
     /* Which tier counts is decided by the bound's own size. */
-    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 72, 0), 100000 / 8 + KL_MODEL_MAX_TOKENS / 2);
-    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 70, 0), 100001 * 5 / 8 + 1 + KL_MODEL_MAX_TOKENS * 5 / 2);
+    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 72, 0),
+                     100000 / 8 + KL_MODEL_MAX_TOKENS / 2);
+    assert_int_equal(bound_of("claude-haiku-5-5", 200000 - 70, 0),
+                     100001 * 5 / 8 + 1 + KL_MODEL_MAX_TOKENS * 5 / 2);
 }
 
 #define HEAD "{\"schema\":\"klineage/prices\",\"version\":1,\"date\":\"2030-01-01\",\"rows\":["
-#define RATES(i, o)                                                                                                    \
-    "\"input\":" #i ",\"cache_read\":0.1,\"cache_write_5m\":0.2,\"cache_write_1h\":0.3,\"output\":" #o "}"
+#define RATES(i, o)                                                                                \
+    "\"input\":" #i                                                                                \
+    ",\"cache_read\":0.1,\"cache_write_5m\":0.2,\"cache_write_1h\":0.3,\"output\":" #o "}"
 
 static void test_model_price__a_dearer_small_tier_is_in_the_bound(void **state) {
     (void)state;
-    const kl_str table =
-        KL_S(HEAD "{\"model\":\"m\",\"max_prompt_tokens\":10," RATES(9, 90) ",{\"model\":\"m\"," RATES(1, 10) "]}");
+    const kl_str table = KL_S(HEAD "{\"model\":\"m\",\"max_prompt_tokens\":10," RATES(
+        9, 90) ",{\"model\":\"m\"," RATES(1, 10) "]}");
     kl_price p;
     assert_ok(kli_price_in(&p, table, KL_S("t"), "m", 11, "2030-01-01", false, &e));
     assert_int_equal(p.output, 10000000);
@@ -154,9 +168,10 @@ static void test_model_price__a_dearer_small_tier_is_in_the_bound(void **state) 
 static void test_model_price__the_users_table_comes_first(void **state) {
     (void)state;
     kl_price p;
-    assert_ok(kl_fs_write(
-        "mine.json", KL_S(HEAD "{\"model\":\"claude-opus-4-6\"," RATES(1, 2) ",{\"model\":\"my-*\"," RATES(3, 4) "]}"),
-        &e));
+    assert_ok(kli_fs_write("mine.json",
+                           KL_S(HEAD "{\"model\":\"claude-opus-4-6\"," RATES(
+                               1, 2) ",{\"model\":\"my-*\"," RATES(3, 4) "]}"),
+                           &e));
     setenv("KLINEAGE_PRICES", "mine.json", 1);
     assert_ok(kl_price_of(&p, "claude-opus-4-6", 1, &e));
     assert_int_equal(p.output, 2000000);
@@ -169,8 +184,9 @@ static void test_model_price__the_users_table_comes_first(void **state) {
     assert_err(KL_EIO, kl_price_of(&p, "claude-opus-4-6", 1, &e));
     assert_contains(e.hint, "KLINEAGE_PRICES");
     unsetenv("KLINEAGE_PRICES");
-    assert_ok(kl_fs_mkdirs("config/klineage", &e));
-    assert_ok(kl_fs_write("config/klineage/prices.json", KL_S(HEAD "{\"model\":\"my-model\"," RATES(7, 8) "]}"), &e));
+    assert_ok(kli_fs_mkdirs("config/klineage", &e));
+    assert_ok(kli_fs_write("config/klineage/prices.json",
+                           KL_S(HEAD "{\"model\":\"my-model\"," RATES(7, 8) "]}"), &e));
     setenv("XDG_CONFIG_HOME", "config", 1);
     assert_ok(kl_price_of(&p, "my-model", 1, &e));
     assert_int_equal(p.output, 8000000);
@@ -191,7 +207,8 @@ static void test_model_price__a_table_that_is_wrong_is_no_table(void **state) {
     };
     for (size_t i = 0; i < KL_COUNT(bad); i++) {
         kl_price p;
-        assert_err(KL_EPARSE, kli_price_in(&p, kl_str_of(bad[i]), KL_S("t.json"), "m", 1, "2030-01-01", false, &e));
+        assert_err(KL_EPARSE, kli_price_in(&p, kl_str_of(bad[i]), KL_S("t.json"), "m", 1,
+                                           "2030-01-01", false, &e));
     }
 }
 
@@ -217,8 +234,10 @@ static void test_model_price__usage_as_with_a_cache(void **state) {
     assert_int_equal(u.cache_read, 2100);
     assert_int_equal(u.cache_write_5m, 200);
     assert_int_equal(u.input, 0);
-    const kl_message brief[] = {{KL_ROLE_SYSTEM, short_turn, true}, {KL_ROLE_USER, short_turn, true}};
-    u = kl_usage_estimate_cached(&(kl_request){.messages = brief, .n = 2}, short_turn); /* too short to be kept */
+    const kl_message brief[] = {{KL_ROLE_SYSTEM, short_turn, true},
+                                {KL_ROLE_USER, short_turn, true}};
+    u = kl_usage_estimate_cached(&(kl_request){.messages = brief, .n = 2},
+                                 short_turn); /* too short to be kept */
     assert_int_equal(u.input, 200);
     assert_int_equal(u.cache_write_5m, 0);
     assert_true(u.estimated);
@@ -226,7 +245,8 @@ static void test_model_price__usage_as_with_a_cache(void **state) {
 
 static void test_model_price__usage_from_bytes(void **state) {
     (void)state;
-    const kl_message m[] = {{KL_ROLE_SYSTEM, KL_S("12345"), false}, {KL_ROLE_USER, KL_S("6789"), false}};
+    const kl_message m[] = {{KL_ROLE_SYSTEM, KL_S("12345"), false},
+                            {KL_ROLE_USER, KL_S("6789"), false}};
     const kl_request q = {.messages = m, .n = 2};
     const kl_usage u = kl_usage_estimate(&q, KL_S("12345"));
     assert_int_equal(u.input, 3);

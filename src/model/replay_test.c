@@ -5,10 +5,10 @@
 
 #define HEAD "{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"claude-opus-4-6\"}\n"
 
-
 static kl_err ask(kl_reply *r, const char *spec, const char *slot, const char *key) {
     static const kl_message turn = {KL_ROLE_USER, {"whatever", 8}, false};
-    const kl_request q = {.messages = &turn, .n = 1, .purpose = "deoptimize", .slot = slot, .key = key};
+    const kl_request q = {
+        .messages = &turn, .n = 1, .purpose = "deoptimize", .slot = slot, .key = key};
     kl_model *m = NULL;
     kl_err err = kl_model_open(&m, spec, &e);
     if (!err) err = kl_model_ask(r, m, arena, &q, &e);
@@ -62,19 +62,22 @@ static void test_model_replay__the_same_calls_are_the_same_bytes(void **state) {
     (void)state;
     kl_str text;
     assert_ok(kl_recording_write("b.jsonl", "m", "walk", NULL, CALLS, 1, &e));
-    assert_ok(kl_fs_read(&text, arena, "b.jsonl", 1 << 20, &e));
+    assert_ok(kli_fs_read(&text, arena, "b.jsonl", 1 << 20, &e));
     assert_string_equal(
-        text.ptr,
-        "{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"m\",\"command\":\"walk\",\"note\":\"\"}\n"
-        "{\"slot\":\"t/deoptimize/0\",\"key\":\"k0\",\"purpose\":\"deoptimize\",\"text\":\"one\\n\\\"x\\\" "
-        "\xc3\xa4\",\"stop\":\"end\","
-        "\"usage\":{\"input\":1,\"cache_read\":2,\"cache_write_5m\":3,\"cache_write_1h\":4,\"output\":5,\"estimated\":"
-        "false},"
-        "\"model\":\"claude-opus-4-6\",\"billed_microusd\":77}\n");
+        text.ptr, "{\"schema\":\"klineage/"
+                  "recording\",\"version\":1,\"model\":\"m\",\"command\":\"walk\",\"note\":\"\"}\n"
+                  "{\"slot\":\"t/deoptimize/"
+                  "0\",\"key\":\"k0\",\"purpose\":\"deoptimize\",\"text\":\"one\\n\\\"x\\\" "
+                  "\xc3\xa4\",\"stop\":\"end\","
+                  "\"usage\":{\"input\":1,\"cache_read\":2,\"cache_write_5m\":3,\"cache_write_1h\":"
+                  "4,\"output\":5,\"estimated\":"
+                  "false},"
+                  "\"model\":\"claude-opus-4-6\",\"billed_microusd\":77}\n");
     const kl_recorded twice[] = {CALLS[0], CALLS[0]};
     assert_err(KL_EINVAL, kl_recording_write("c.jsonl", "m", "walk", "", twice, 2, &e));
-    assert_false(kl_fs_exists("c.jsonl"));
-    assert_err(KL_ENOENT, kl_recording_write("no/such/folder/c.jsonl", "m", "walk", "", CALLS, 1, &e));
+    assert_false(kli_fs_exists("c.jsonl"));
+    assert_err(KL_ENOENT,
+               kl_recording_write("no/such/folder/c.jsonl", "m", "walk", "", CALLS, 1, &e));
 }
 
 static void test_model_replay__what_is_not_recorded_is_named(void **state) {
@@ -93,16 +96,18 @@ static void test_model_replay__what_is_not_recorded_is_named(void **state) {
     assert_contains(e.hint, "run record");
 }
 
-/* Recorded from one folder, replayed from another: what a call is about is named by the end of its path. */
+/* Recorded from one folder, replayed from another: what a call is about is named by the end of its
+ * path. */
 static void test_model_replay__a_path_in_a_slot_is_known_by_its_end(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(kl_fs_write("p.jsonl", KL_S(HEAD "{\"slot\":\"t/make old/gemm/k.c/0\",\"text\":\"yes\"}\n"), &e));
+    assert_ok(kli_fs_write(
+        "p.jsonl", KL_S(HEAD "{\"slot\":\"t/make old/gemm/k.c/0\",\"text\":\"yes\"}\n"), &e));
     assert_ok(ask(&r, "replay:p.jsonl", "t/make old/gemm/k.c/0", NULL));
     assert_ok(ask(&r, "replay:p.jsonl", "t/make gemm/k.c/0", NULL));
     assert_str(r.text, "yes");
-    static const char *const others[] = {"t/make emm/k.c/0", "t/make gemm/k.c/1", "t/take gemm/k.c/0",
-                                         "u/make gemm/k.c/0", "gemm/k.c/0"};
+    static const char *const others[] = {"t/make emm/k.c/0", "t/make gemm/k.c/1",
+                                         "t/take gemm/k.c/0", "u/make gemm/k.c/0", "gemm/k.c/0"};
     for (size_t i = 0; i < KL_COUNT(others); i++) {
         e = (kl_error){0};
         assert_err(KL_ENOENT, ask(&r, "replay:p.jsonl", others[i], NULL));
@@ -115,14 +120,15 @@ static void test_model_replay__a_path_in_a_slot_is_known_by_its_end(void **state
 static void test_model_replay__a_file_by_hand_needs_slots_and_texts_alone(void **state) {
     (void)state;
     kl_reply r;
-    assert_ok(kl_fs_write("h.jsonl", KL_S("\n" HEAD "\n{\"slot\":\"a\",\"text\":\"hello\"}"), &e));
+    assert_ok(kli_fs_write("h.jsonl", KL_S("\n" HEAD "\n{\"slot\":\"a\",\"text\":\"hello\"}"), &e));
     assert_ok(ask(&r, "replay:h.jsonl", "a", NULL));
     assert_str(r.text, "hello");
     assert_str(r.model, "claude-opus-4-6");
     assert_true(r.usage.estimated);
     assert_int_equal(r.usage.output, 2);
-    assert_ok(kl_fs_write("n.jsonl",
-                          KL_S("{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"\\u001b[31m\"}\n"), &e));
+    assert_ok(kli_fs_write(
+        "n.jsonl",
+        KL_S("{\"schema\":\"klineage/recording\",\"version\":1,\"model\":\"\\u001b[31m\"}\n"), &e));
     kl_model *m;
     assert_ok(kl_model_open(&m, "replay:n.jsonl", &e));
     assert_string_equal(kl_model_name(m), "replay of [31m");
@@ -150,7 +156,7 @@ static void test_model_replay__a_file_that_is_wrong_is_refused_as_a_whole(void *
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
         kl_reply r;
-        assert_ok(kl_fs_write("w.jsonl", kl_str_of(CASES[i].text), &e));
+        assert_ok(kli_fs_write("w.jsonl", kl_str_of(CASES[i].text), &e));
         assert_err(KL_EPARSE, ask(&r, "replay:w.jsonl", "a", NULL));
         assert_contains(e.message, CASES[i].words);
     }
@@ -160,11 +166,12 @@ static void test_model_replay__a_file_that_is_wrong_is_refused_as_a_whole(void *
 static void test_model_replay__what_came_next_is_in_the_file(void **state) {
     (void)state;
     kl_model *m;
-    assert_ok(kl_fs_write("n.jsonl",
-                          KL_S(HEAD "{\"slot\":\"w/deoptimize 2/0\",\"key\":\"a\",\"text\":\"x\"}\n"
-                                    "{\"slot\":\"wide/deoptimize 1/0\",\"key\":\"b\",\"text\":\"x\"}\n"
-                                    "{\"slot\":\"w/deoptimize 1/0\",\"key\":\"c\",\"text\":\"x\"}\n"),
-                          &e));
+    assert_ok(
+        kli_fs_write("n.jsonl",
+                     KL_S(HEAD "{\"slot\":\"w/deoptimize 2/0\",\"key\":\"a\",\"text\":\"x\"}\n"
+                               "{\"slot\":\"wide/deoptimize 1/0\",\"key\":\"b\",\"text\":\"x\"}\n"
+                               "{\"slot\":\"w/deoptimize 1/0\",\"key\":\"c\",\"text\":\"x\"}\n"),
+                     &e));
     assert_ok(kl_model_open(&m, "replay:n.jsonl", &e));
     assert_string_equal(kl_model_next_slot(m, "w", "w/deoptimize 2/0"), "w/deoptimize 1/0");
     assert_string_equal(kl_model_next_slot(m, "w", "w/deoptimize 1/0"), "");

@@ -63,9 +63,11 @@ static void test_model_sse__a_callback_that_fails_ends_it(void **state) {
 static void test_model_sse__lines_and_events_are_bounded(void **state) {
     (void)state;
     kl_buf long_line = {0}, many = {0};
-    for (int i = 0; i < 50000; i++) kl_buf_add(&long_line, KL_S("data: 0123456789012345678901234567890123456789"));
+    for (int i = 0; i < 50000; i++)
+        kl_buf_add(&long_line, KL_S("data: 0123456789012345678901234567890123456789"));
     assert_int_equal(feed(kl_buf_str(&long_line), 4096), KL_ELIMIT);
-    for (int i = 0; i < 60000; i++) kl_buf_add(&many, KL_S("data: 0123456789012345678901234567890123456789\n"));
+    for (int i = 0; i < 60000; i++)
+        kl_buf_add(&many, KL_S("data: 0123456789012345678901234567890123456789\n"));
     assert_int_equal(feed(kl_buf_str(&many), 4096), KL_ELIMIT);
     kl_buf_fini(&long_line);
     kl_buf_fini(&many);

@@ -6,40 +6,42 @@
 
 #define MAX_VERDICTS 8192
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------- */
 
-static kl_str copied(kl_arena *a, const json_t *o, const char *key) {
-    return kl_arena_copy(a, kl_json_text_or(o, key, KL_S("")));
+static kl_str facts_copied(kl_arena *a, const json_t *o, const char *key) {
+    return kl_arena_copy(a, kli_json_text_or(o, key, KL_S("")));
 }
 
-static kli_row row_of(kl_arena *a, int64_t n, const json_t *o) {
+static kli_row facts_row_of(kl_arena *a, int64_t n, const json_t *o) {
     return (kli_row){.n = n,
-                     .phase = copied(a, o, "phase"),
-                     .action = copied(a, o, "action"),
-                     .locus = copied(a, o, "locus"),
-                     .parent = copied(a, o, "parent"),
-                     .kernel = copied(a, o, "kernel"),
-                     .source = copied(a, o, "source"),
-                     .verdict = copied(a, o, "verdict"),
-                     .outcome = copied(a, o, "outcome"),
-                     .why = copied(a, o, "why"),
-                     .ratio = kl_json_real_or(o, "ratio", 0),
-                     .low = kl_json_real_or(o, "low", 0),
-                     .high = kl_json_real_or(o, "high", 0),
-                     .median_ns = kl_json_int_or(o, "median_ns", 0),
-                     .spent_microusd = kl_json_int_or(o, "spent_microusd", 0),
-                     .accepted = kl_json_bool_or(o, "accepted", false),
-                     .best = kl_json_bool_or(o, "best", false)};
+                     .phase = facts_copied(a, o, "phase"),
+                     .action = facts_copied(a, o, "action"),
+                     .locus = facts_copied(a, o, "locus"),
+                     .parent = facts_copied(a, o, "parent"),
+                     .kernel = facts_copied(a, o, "kernel"),
+                     .source = facts_copied(a, o, "source"),
+                     .verdict = facts_copied(a, o, "verdict"),
+                     .outcome = facts_copied(a, o, "outcome"),
+                     .why = facts_copied(a, o, "why"),
+                     .ratio = kli_json_real_or(o, "ratio", 0),
+                     .low = kli_json_real_or(o, "low", 0),
+                     .high = kli_json_real_or(o, "high", 0),
+                     .median_ns = kli_json_int_or(o, "median_ns", 0),
+                     .spent_microusd = kli_json_int_or(o, "spent_microusd", 0),
+                     .accepted = kli_json_bool_or(o, "accepted", false),
+                     .best = kli_json_bool_or(o, "best", false)};
 }
 
-static kli_track_rows *track_of(kli_facts *f, kl_arena *a, const kl_store_step *s, const json_t *o, size_t most) {
+static kli_track_rows *facts_track_of(kli_facts *f, kl_arena *a, const kl_store_step *s,
+                                      const json_t *o, size_t most) {
     for (int i = 0; i < f->n_tracks; i++)
-        if (kl_str_eq(f->tracks[i].run, s->run) && kl_str_eq(f->tracks[i].name, s->track)) return &f->tracks[i];
+        if (kl_str_eq(f->tracks[i].run, s->run) && kl_str_eq(f->tracks[i].name, s->track))
+            return &f->tracks[i];
     kli_track_rows *t = &f->tracks[f->n_tracks++];
     *t = (kli_track_rows){.run = s->run,
                           .name = s->track,
-                          .workload = copied(a, o, "workload"),
-                          .policy = copied(a, o, "policy"),
+                          .workload = facts_copied(a, o, "workload"),
+                          .policy = facts_copied(a, o, "policy"),
                           .rows = KL_ARRAY(a, kli_row, most)};
     return t;
 }
@@ -54,10 +56,10 @@ static kl_err load_steps(kli_facts *f, kl_arena *a, kl_store *s, const char *run
     f->tracks = longer;
     for (size_t i = 0; !err && i < n; i++) {
         json_t *o = NULL;
-        err = kl_json_parse(&o, steps[i].json, KL_S("journal: step"), e);
+        err = kli_json_parse(&o, steps[i].json, KL_S("journal: step"), e);
         if (!err) {
-            kli_track_rows *t = track_of(f, a, &steps[i], o, n);
-            t->rows[t->n_rows++] = row_of(a, steps[i].n, o);
+            kli_track_rows *t = facts_track_of(f, a, &steps[i], o, n);
+            t->rows[t->n_rows++] = facts_row_of(a, steps[i].n, o);
         }
         json_decref(o);
     }
@@ -71,24 +73,32 @@ const kli_row *kli_track_best(const kli_track_rows *t) {
     return best;
 }
 
-/* A proposal has a parent: what a model calls its own edit makes it neither a start nor a reference. */
+/* A proposal has a parent: what a model calls its own edit makes it neither a start nor a
+ * reference. */
 const kli_row *kli_track_row(const kli_track_rows *t, const char *action) {
     for (int i = 0; i < t->n_rows; i++)
-        if (!t->rows[i].parent.len && kl_str_eq(t->rows[i].action, kl_str_of(action))) return &t->rows[i];
+        if (!t->rows[i].parent.len && kl_str_eq(t->rows[i].action, kl_str_of(action)))
+            return &t->rows[i];
     return NULL;
 }
 
-bool kli_is_proposal(const kli_row *r) { return r->parent.len > 0 && !kl_str_eq(r->outcome, KL_S("done")); }
+bool kli_is_proposal(const kli_row *r) {
+    return r->parent.len > 0 && !kl_str_eq(r->outcome, KL_S("done"));
+}
 
-/* An experiment names its policies as it likes, so that no table says whether a track is a search; its first row does. */
-bool kli_is_search(const kli_track_rows *t) { return t->n_rows && kli_track_row(t, "start") == &t->rows[0]; }
+/* An experiment names its policies as it likes, so that no table says whether a track is a search;
+ * its first row does. */
+bool kli_is_search(const kli_track_rows *t) {
+    return t->n_rows && kli_track_row(t, "start") == &t->rows[0];
+}
 
 const char *kli_simplest(const kl_lineage *l) {
     return l->termination == KL_WALK_COMPLETE ? "naive" : "simplest reached";
 }
 
 /* Text of a row's kernel; empty where the journal does not have it. */
-static kl_err source_of(kl_str *out, const kli_row *r, kl_arena *a, kl_store *s, kl_error *e) {
+static kl_err facts_source_of(kl_str *out, const kli_row *r, kl_arena *a, kl_store *s,
+                              kl_error *e) {
     kl_error missing = {0};
     *out = KL_S("");
     if (!r || !r->source.len) return KL_OK;
@@ -103,13 +113,13 @@ static kl_err load_sources(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) 
     for (int i = 0; !err && i < f->n_tracks; i++) {
         kli_track_rows *t = &f->tracks[i];
         if (!kli_is_search(t)) continue;
-        err = source_of(&t->start_source, kli_track_row(t, "start"), a, s, e);
-        if (!err) err = source_of(&t->best_source, kli_track_best(t), a, s, e);
+        err = facts_source_of(&t->start_source, kli_track_row(t, "start"), a, s, e);
+        if (!err) err = facts_source_of(&t->best_source, kli_track_best(t), a, s, e);
     }
     return err;
 }
 
-/* ---- verdicts --------------------------------------------------------------------------------------------------------- */
+/* ---- verdicts ---------------------------------------------------------------------------- */
 
 const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key) {
     for (int i = 0; i < f->n_verdicts; i++)
@@ -117,7 +127,8 @@ const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key) {
     return NULL;
 }
 
-/* A verdict that is not in this journal (a lineage from elsewhere) is left out: its numbers then carry the receipt alone. */
+/* A verdict that is not in this journal (a lineage from elsewhere) is left out: its numbers then
+ * carry the receipt alone. */
 static kl_err want(kli_facts *f, kl_arena *a, kl_store *s, kl_str key, kl_error *e) {
     kl_str json;
     kl_error missing = {0};
@@ -143,16 +154,18 @@ static kl_err load_verdicts(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e)
     f->verdicts = KL_ARRAY(a, kl_verdict, MAX_VERDICTS);
     f->verdict_keys = KL_ARRAY(a, kl_str, MAX_VERDICTS);
     for (int i = 0; i < f->n_tracks; i++)
-        for (int j = 0; !err && j < f->tracks[i].n_rows; j++) err = want(f, a, s, f->tracks[i].rows[j].verdict, e);
+        for (int j = 0; !err && j < f->tracks[i].n_rows; j++)
+            err = want(f, a, s, f->tracks[i].rows[j].verdict, e);
     for (int i = 0; i < f->n_lineages; i++) {
         for (int j = 0; !err && j < f->lineages[i].n_states; j++)
             err = want(f, a, s, f->lineages[i].states[j].verdict_key, e);
-        for (int j = 0; !err && j < f->lineages[i].n_edges; j++) err = want_edge(f, a, s, &f->lineages[i].edges[j], e);
+        for (int j = 0; !err && j < f->lineages[i].n_edges; j++)
+            err = want_edge(f, a, s, &f->lineages[i].edges[j], e);
     }
     return err;
 }
 
-/* ---- everything ---------------------------------------------------------------------------------------------------------- */
+/* ---- everything -------------------------------------------------------------------------- */
 
 static kl_err load_charges(kli_facts *f, kl_arena *a, kl_store *s, const char *run, kl_error *e) {
     kl_store_charge *rows;
@@ -190,24 +203,26 @@ static bool is_of(const kli_facts *f, kl_str run) {
     return false;
 }
 
-/* Whose run a document names, without checking the rest: one that is broken, and of another run, is no matter of this report. */
+/* Whose run a document names, without checking the rest: one that is broken, and of another run, is
+ * no matter of this report. */
 static bool is_ours(const kli_facts *f, kl_str json) {
     json_t *o = NULL;
-    bool ours =
-        kl_json_parse(&o, json, KL_S("journal"), kl_ignored()) == KL_OK && is_of(f, kl_json_text_or(o, "run", KL_S("")));
+    bool ours = kli_json_parse(&o, json, KL_S("journal"), kl_ignored()) == KL_OK &&
+                is_of(f, kli_json_text_or(o, "run", KL_S("")));
     json_decref(o);
     return ours;
 }
 
 /* The lineages that these runs made. */
-static kl_err load_lineages(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) {
+static kl_err facts_load_lineages(kli_facts *f, kl_arena *a, kl_store *s, kl_error *e) {
     kl_store_record *rows;
     size_t n;
     kl_err err = kl_store_record_list(&rows, &n, s, a, "lineage", e);
     f->lineages = KL_ARRAY(a, kl_lineage, n + 1);
     for (size_t i = 0; !err && i < n; i++) {
         if (!is_ours(f, rows[i].json)) continue;
-        err = kl_lineage_parse(&f->lineages[f->n_lineages], a, rows[i].json, KL_S("journal: lineage"), e);
+        err = kl_lineage_parse(&f->lineages[f->n_lineages], a, rows[i].json,
+                               KL_S("journal: lineage"), e);
         f->n_lineages += !err;
     }
     return err;
@@ -222,12 +237,13 @@ static kl_err load_run(kli_facts *f, kl_arena *a, kl_store *s, const char *prefi
     return err ? err : load_charges(f, a, s, run->id.ptr, e);
 }
 
-kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o, kl_error *e) {
+kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o,
+                      kl_error *e) {
     kl_err err = KL_OK;
     *out = (kli_facts){.runs = KL_ARRAY(a, kl_store_run, o->n_runs + 1)};
     for (int i = 0; !err && i < o->n_runs; i++) err = load_run(out, a, s, o->runs[i], e);
     if (!err) err = load_sources(out, a, s, e);
-    if (!err) err = load_lineages(out, a, s, e);
+    if (!err) err = facts_load_lineages(out, a, s, e);
     if (!err) err = load_verdicts(out, a, s, e);
     if (!err && o->library) {
         err = kl_library_load(&out->library, a, o->library, e);

@@ -1,13 +1,13 @@
-/* page_compare.c - the part of the page that stands several trials side by side, and the kernels that came out.
- * SPDX-License-Identifier: Apache-2.0 */
+/* page_compare.c - the part of the page that stands several trials side by side, and the kernels
+ * that came out. SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include <string.h>
 
 #define MAX_STEP_FIGURES 32 /* 20 KB and 50 ms each */
 
-/* ---- comparison --------------------------------------------------------------------------------------------------------------- */
+/* ---- comparison -------------------------------------------------------------------------- */
 
-static void heading(kl_buf *out, const char *tag, kl_str text) {
+static void page_compare_heading(kl_buf *out, const char *tag, kl_str text) {
     kl_buf_printf(out, "<%s>", tag);
     kli_text(out, text);
     kl_buf_printf(out, "</%s>\n", tag);
@@ -15,7 +15,7 @@ static void heading(kl_buf *out, const char *tag, kl_str text) {
 
 static void curves(kl_buf *out, kl_arena *a, const kli_results *r) {
     for (int i = 0; i < r->n_targets; i++) {
-        heading(out, "h3", r->targets[i].label);
+        page_compare_heading(out, "h3", r->targets[i].label);
         kli_figure_bands(out, a, r, i);
     }
 }
@@ -25,9 +25,10 @@ static void step_figures(kl_buf *out, kl_arena *a, const kli_results *r) {
     kl_buf_printf(out, "<details><summary>every step, one trial per policy%s</summary>\n",
                   n < r->n_groups ? "; only the first" : "");
     for (int i = 0; i < n; i++) {
-        heading(out, "h4",
-                kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(r->targets[r->groups[i].target].label),
-                                KL_STR_ARG(r->contenders[r->groups[i].contender].label)));
+        page_compare_heading(
+            out, "h4",
+            kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(r->targets[r->groups[i].target].label),
+                            KL_STR_ARG(r->contenders[r->groups[i].contender].label)));
         kli_figure_steps(out, a, r, &r->groups[i]);
     }
     kl_buf_add(out, KL_S("</details>\n"));
@@ -49,7 +50,7 @@ void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
     json_decref(document);
 }
 
-/* ---- best kernels --------------------------------------------------------------------------------------------------------------- */
+/* ---- best kernels ------------------------------------------------------------------------ */
 
 static void diff_lines(kl_buf *out, kl_str diff) {
     kl_buf_add(out, KL_S("<pre>"));
@@ -73,9 +74,8 @@ static void diff(kl_buf *out, kl_arena *a, const kli_results *r, const kli_resul
     if (!s || !t->rows->start_source.len || !t->rows->best_source.len ||
         kl_kernel_parse(&from, a, t->rows->start_source, KL_S("start"), s, NULL, kl_ignored()) ||
         kl_kernel_parse(&to, a, t->rows->best_source, KL_S("best"), s, NULL, kl_ignored())) {
-        kl_buf_add(
-            out,
-            KL_S("<p class=missing>The journal lacks one of the sources, so no diff can be shown.</p>\n"));
+        kl_buf_add(out, KL_S("<p class=missing>The journal lacks one of the sources, so no diff "
+                             "can be shown.</p>\n"));
         return;
     }
     kl_buf_add(out, KL_S("<details><summary>diff from the start to the best</summary>"));
@@ -93,9 +93,11 @@ static void path(kl_buf *out, kl_arena *a, const kli_results *r, const kli_resul
         kl_buf_add(out, card ? KL_S("<li>card <strong>") : KL_S("<li><strong>"));
         kli_text(out, row->action);
         kl_buf_add(out, KL_S("</strong> at step "));
-        kli_text(out, kl_arena_printf(a, "%lld, %s: ", (long long)row->n,
-                                      kli_dollars(a, row->spent_microusd, t->money.sum.estimated).ptr));
-        kli_link_verdict(out, r->facts, row->verdict, kl_arena_printf(a, "%.3g \xc3\x97", row->ratio));
+        kli_text(out,
+                 kl_arena_printf(a, "%lld, %s: ", (long long)row->n,
+                                 kli_dollars(a, row->spent_microusd, t->money.sum.estimated).ptr));
+        kli_link_verdict(out, r->facts, row->verdict,
+                         kl_arena_printf(a, "%.3g \xc3\x97", row->ratio));
         kl_buf_add(out, KL_S("</li>"));
     }
     kl_buf_add(out, KL_S("</ol>\n"));
@@ -106,16 +108,19 @@ static void best_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kl
     kli_text(out, t->rows->name);
     kl_buf_add(out, KL_S("</h3>\n<p>"));
     kli_link_verdict(out, r->facts, t->best->verdict,
-                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->best->ratio, t->best->low, t->best->high));
+                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->best->ratio, t->best->low,
+                                     t->best->high));
     kl_buf_add(out, t->baseline.len ? KL_S(" over ") : KL_S(" over the start"));
     kli_text(out, t->baseline);
     kl_buf_add(out, KL_S(", "));
-    kli_link_verdict(out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
-                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
-    kl_buf_add(out, t->timed ? KL_S(" over the start, side by side") : KL_S(" over the start, from the ratios of both"));
+    kli_link_verdict(
+        out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
+        kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
+    kl_buf_add(out, t->timed ? KL_S(" over the start, side by side")
+                             : KL_S(" over the start, from the ratios of both"));
     if (t->disagrees)
-        kl_buf_add(out,
-                   KL_S(" (the ratios to the baseline contradict this beyond both intervals: the baseline has drifted)"));
+        kl_buf_add(out, KL_S(" (the ratios to the baseline contradict this beyond both intervals: "
+                             "the baseline has drifted)"));
     kl_buf_add(out, KL_S(". Steps that led to it:</p>\n"));
     path(out, a, r, t);
     diff(out, a, r, t);
@@ -124,10 +129,11 @@ static void best_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kl
 static void undecided_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
     kl_buf_add(out, KL_S("<h3>"));
     kli_text(out, t->rows->name);
-    kl_buf_add(out,
-               KL_S("</h3>\n<p>Not measurable: the last candidate is correct, but not measurably different from the start, "));
-    kli_link_verdict(out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
-                     kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
+    kl_buf_add(out, KL_S("</h3>\n<p>Not measurable: the last candidate is correct, but not "
+                         "measurably different from the start, "));
+    kli_link_verdict(
+        out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
+        kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
     kl_buf_add(out, KL_S(".</p>\n"));
     diff(out, a, r, t);
 }
@@ -136,7 +142,8 @@ void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r) {
     bool first = true;
     for (int i = 0; i < r->n_tracks; i++) {
         const kli_result *t = &r->tracks[i];
-        if (!t->best || t->best == t->start || (!t->solved && t->call != KL_UNDECIDED)) continue;
+        if (!t->best || t->best == t->start || (!t->solved && t->call != KL_DECISION_UNDECIDED))
+            continue;
         if (first) kl_buf_add(out, KL_S("<h2 id=kernels>Best kernels</h2>\n"));
         first = false;
         t->solved ? best_kernel(out, a, r, t) : undecided_kernel(out, a, r, t);

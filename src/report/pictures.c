@@ -1,6 +1,7 @@
 /* pictures.c - the figures of a comparison as files of their own, with Markdown that shows them.
  *
- * What they draw is figure_compare.c's business; a file holds the same SVG that stands in the page.  SPDX-License-Identifier: Apache-2.0 */
+ * What they draw is figure_compare.c's business; a file holds the same SVG that stands in the page.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/fs.h"
 #include <ctype.h>
@@ -21,10 +22,11 @@ static bool known(const album *x, kl_str name) {
     return false;
 }
 
-/* Nothing in a name of a file but letters, digits and dashes; labels that differ in other signs alone get a number. */
+/* Nothing in a name of a file but letters, digits and dashes; labels that differ in other signs
+ * alone get a number. */
 static kl_str file_name(album *x, const char *what, kl_str target, kl_str policy) {
-    kl_str name = kl_arena_printf(x->arena, "%s%s%.*s%s%.*s", what, target.len ? "-" : "", KL_STR_ARG(target),
-                                  policy.len ? "-" : "", KL_STR_ARG(policy));
+    kl_str name = kl_arena_printf(x->arena, "%s%s%.*s%s%.*s", what, target.len ? "-" : "",
+                                  KL_STR_ARG(target), policy.len ? "-" : "", KL_STR_ARG(policy));
     for (char *p = (char *)name.ptr; *p; p++)
         if (!isalnum((unsigned char)*p)) *p = '-';
     if (known(x, name)) name = kl_arena_printf(x->arena, "%.*s-%d", KL_STR_ARG(name), x->n_names);
@@ -41,17 +43,19 @@ static kl_str between(kl_str text, const char *from, const char *to, bool with_t
 }
 
 /* `drawn`: a figure as the page has it; empty when there was nothing to draw. */
-static kl_err keep(album *x, kl_buf *drawn, kl_str name, const char *title, kl_error *e) {
+static kl_err pictures_keep(album *x, kl_buf *drawn, kl_str name, const char *title, kl_error *e) {
     const kl_str all = kl_buf_str(drawn), svg = between(all, "<svg", "</svg>", true);
     kl_err err = KL_OK;
     if (all.len && !svg.len) {
         kl_fail(e, KL_ENOENT, "gnuplot", "no figure was drawn");
         err = kl_hint(e, "apt-get install gnuplot-nox");
     } else if (all.len) {
-        kl_str text = kl_arena_printf(x->arena, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n%.*s\n", KL_STR_ARG(svg));
+        kl_str text = kl_arena_printf(
+            x->arena, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n%.*s\n", KL_STR_ARG(svg));
         kl_str caption = between(all, "<figcaption>", "</figcaption>", false);
-        err = kl_fs_write(kl_fs_join(x->arena, x->dir, name.ptr).ptr, text, e);
-        kl_buf_printf(x->markdown, "![%s](%s/%.*s)\n\n%.*s\n\n", title, x->link, KL_STR_ARG(name), KL_STR_ARG(caption));
+        err = kli_fs_write(kli_fs_join(x->arena, x->dir, name.ptr).ptr, text, e);
+        kl_buf_printf(x->markdown, "![%s](%s/%.*s)\n\n%.*s\n\n", title, x->link, KL_STR_ARG(name),
+                      KL_STR_ARG(caption));
     }
     kl_buf_fini(drawn);
     return err;
@@ -61,28 +65,32 @@ static kl_err keep_all(album *x, kl_error *e) {
     const kli_results *r = x->results;
     kl_buf drawn = {0};
     kli_figure_contenders(&drawn, x->arena, r);
-    kl_err err = keep(x, &drawn, file_name(x, "policies", KL_S(""), KL_S("")), "Best kernel by policy", e);
+    kl_err err = pictures_keep(x, &drawn, file_name(x, "policies", KL_S(""), KL_S("")),
+                               "Best kernel by policy", e);
     for (int i = 0; !err && i < r->n_targets; i++) {
         kl_buf_printf(x->markdown, "#### %s\n\n", kli_figure_label(x->arena, r->targets[i].label));
         kli_figure_bands(&drawn, x->arena, r, i);
-        err = keep(x, &drawn, file_name(x, "dollars", r->targets[i].label, KL_S("")), "Best so far against dollars", e);
+        err = pictures_keep(x, &drawn, file_name(x, "dollars", r->targets[i].label, KL_S("")),
+                            "Best so far against dollars", e);
         for (int j = 0; !err && j < r->n_groups; j++) {
             const kli_group *g = &r->groups[j];
             if (g->target != i) continue;
             kli_figure_steps(&drawn, x->arena, r, g);
-            err = keep(x, &drawn, file_name(x, "steps", r->targets[i].label, r->contenders[g->contender].label),
-                       "Every step", e);
+            err = pictures_keep(
+                x, &drawn,
+                file_name(x, "steps", r->targets[i].label, r->contenders[g->contender].label),
+                "Every step", e);
         }
     }
     return err;
 }
 
-kl_err kl_report_pictures(kl_buf *markdown, const char *dir, const char *link, kl_store *s, const kl_report_opts *o,
-                          kl_error *e) {
+kl_err kl_report_pictures(kl_buf *markdown, const char *dir, const char *link, kl_store *s,
+                          const kl_report_opts *o, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kli_facts *f = KL_NEW(a, kli_facts);
     kli_results r;
-    kl_err err = kl_fs_mkdirs(dir, e);
+    kl_err err = kli_fs_mkdirs(dir, e);
     if (!err) err = kli_facts_load(f, a, s, o, e);
     if (!err) {
         kli_results_of(&r, a, f);

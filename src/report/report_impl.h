@@ -1,9 +1,10 @@
-/* report_impl.h - the rows that a report is made from, what they come to, and how that is written.  SPDX-License-Identifier: Apache-2.0 */
+/* report_impl.h - the rows that a report is made from, what they come to, and how that is written.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_REPORT_REPORT_IMPL_H
 #define KL_REPORT_REPORT_IMPL_H
 #include <klineage/report.h>
 
-/* ---- facts: what the journal says -------------------------------------------------------------------------------------- */
+/* ---- facts: what the journal says -------------------------------------------------------- */
 
 /* One gated attempt, as the journal holds it. */
 typedef struct {
@@ -18,7 +19,8 @@ typedef struct {
     kl_str run, name, workload, policy;
     kli_row *rows;
     int n_rows;
-    kl_str start_source, best_source; /* of a search; empty when the journal does not have the text */
+    kl_str start_source,
+        best_source; /* of a search; empty when the journal does not have the text */
 } kli_track_rows;
 
 typedef struct {
@@ -37,9 +39,11 @@ typedef struct {
     int n_verdicts; /* everything that a number on the page comes from */
 } kli_facts;
 
-KL_MUST_USE kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o, kl_error *e);
+KL_MUST_USE kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_opts *o,
+                                  kl_error *e);
 const kl_verdict *kli_facts_verdict(const kli_facts *f, kl_str key); /* NULL when it is not there */
-bool kli_is_proposal(const kli_row *r);      /* not the start, a reference, the end, or a model that says it is done */
+bool kli_is_proposal(
+    const kli_row *r); /* not the start, a reference, the end, or a model that says it is done */
 bool kli_is_search(const kli_track_rows *t); /* a policy's, and no walk, lift or admission */
 /* The last best of a track; NULL when nothing passed. */
 const kli_row *kli_track_best(const kli_track_rows *t);
@@ -54,9 +58,10 @@ int64_t kli_track_spent(const kli_facts *f, const kli_track_rows *t, bool *estim
 /* What K0 is: naive only when the walk was complete. */
 const char *kli_simplest(const kl_lineage *l);
 
-/* ---- results: what the rows of searches come to (docs/formats/results.md) ------------------------------------------------- */
+/* ---- results: what the rows of searches come to (docs/formats/results.md) ---------------- */
 
-#define KLI_RECOVERED 0.9 /* share of the reference that counts as recovered: KLineage paper, section 4.4 */
+#define KLI_RECOVERED                                                                              \
+    0.9 /* share of the reference that counts as recovered: KLineage paper, section 4.4 */
 
 typedef struct {
     double ratio, low, high;
@@ -78,10 +83,10 @@ typedef enum {
     KLI_REFUSED,
     KLI_NOTHING,
     KLI_OTHER,
-    KLI_FATES
-} kli_fate;
-const char *kli_fate_name(kli_fate f); /* as in the journal's `outcome` */
-kli_fate kli_fate_of(kl_str outcome);
+    KLI_STEP_OUTCOMES
+} kli_step_outcome;
+const char *kli_step_outcome_name(kli_step_outcome f); /* as in the journal's `outcome` */
+kli_step_outcome kli_step_outcome_of(kl_str outcome);
 
 /* Calls of one phase, or of a whole track. */
 typedef struct {
@@ -97,11 +102,13 @@ typedef struct {
     int64_t unanswered_microusd; /* part of the sum: reserved for calls that never were answered */
 } kli_money;
 
-/* What was to be made faster, and where.  `label`: as much of it as tells it from the others of the document. */
+/* What was to be made faster, and where.  `label`: as much of it as tells it from the others of the
+ * document. */
 typedef struct {
     kl_str label, workload, shape, surface, platform;
 } kli_target;
-/* Who tried.  `run` only where two runs have the same trial, so that they are no trials of one experiment. */
+/* Who tried.  `run` only where two runs have the same trial, so that they are no trials of one
+ * experiment. */
 typedef struct {
     kl_str label, policy, model, run;
 } kli_contender;
@@ -111,15 +118,17 @@ typedef struct {
     int target, contender, trial; /* trial 0: the name says none */
     kl_str model, baseline;       /* baseline empty: ratios are over the start */
     const kli_row *start, *reference, *best, *reached,
-        *end; /* best: the last one; end: why, and the best timed against the start */
-    const kli_row
-        *shown; /* what may be called the best: `best` where it proved to be faster than the start, else the start */
-    kli_span gain, recovered; /* gain: side by side where `timed`, else the quotient of two ratios */
-    kl_call call;             /* what the gain means */
-    bool timed, solved;       /* solved: the call is faster */
-    bool disagrees;   /* the ratios to the baseline say another gain, beyond both intervals: the baseline has moved */
-    bool never_asked; /* no money for a first question: no trial */
-    int proposals, fates[KLI_FATES];
+        *end;             /* best: the last one; end: why, and the best timed against the start */
+    const kli_row *shown; /* what may be called the best: `best` where it proved to be faster than
+                             the start, else the start */
+    kli_span gain,
+        recovered;      /* gain: side by side where `timed`, else the quotient of two ratios */
+    kl_decision call;   /* what the gain means */
+    bool timed, solved; /* solved: the call is faster */
+    bool disagrees;     /* the ratios to the baseline say another gain, beyond both intervals: the
+                           baseline has moved */
+    bool never_asked;   /* no money for a first question: no trial */
+    int proposals, outcomes[KLI_STEP_OUTCOMES];
     kli_money money;
     kli_curve_point *curve; /* every new best; the last point is the end */
     int n_curve;
@@ -137,9 +146,11 @@ typedef struct {
 
 /* All trials of one contender at one target. */
 typedef struct {
-    int target, contender, *tracks, n, middle; /* middle: the track of the median best, the lower of two */
-    int solved, undecided, never_asked, referenced, recovered; /* those never asked are not among the tracks */
-    bool baseline;                                             /* every best is a ratio to a baseline */
+    int target, contender, *tracks, n,
+        middle; /* middle: the track of the median best, the lower of two */
+    int solved, undecided, never_asked, referenced,
+        recovered; /* those never asked are not among the tracks */
+    bool baseline; /* every best is a ratio to a baseline */
     kli_spread best, gain, recovery;
     double solved_best, solved_gain; /* medians over the trials that succeeded */
     kli_band_point *band;
@@ -148,9 +159,10 @@ typedef struct {
 
 /* One contender over its targets. */
 typedef struct {
-    int targets, trials, solved, undecided, never_asked, referenced, recovered, proposals, gated, fates[KLI_FATES];
-    double share;                         /* mean over targets of the share of trials that succeeded */
-    double geomean, gain_geomean;         /* success only; 0: no success */
+    int targets, trials, solved, undecided, never_asked, referenced, recovered, proposals, gated,
+        outcomes[KLI_STEP_OUTCOMES];
+    double share;                 /* mean over targets of the share of trials that succeeded */
+    double geomean, gain_geomean; /* success only; 0: no success */
     double fast_1, fast_2, amsr, correct; /* -1: cannot be said */
     int baselined;                        /* targets that have a baseline */
     double baselined_share;               /* share, over these */
@@ -173,15 +185,17 @@ typedef struct {
 void kli_results_of(kli_results *out, kl_arena *a, const kli_facts *f);
 void kli_result_of(kli_result *out, kl_arena *a, const kli_facts *f,
                    const kli_track_rows *t); /* but for target and contender */
-/* What a row's interval means over so many times its rival, beside the floor of its verdict; without the verdict, a floor of 0. */
-kl_call kli_row_call(const kli_facts *f, const kli_row *r, double times);
+/* What a row's interval means over so many times its opponent, beside the floor of its verdict;
+ * without the verdict, a floor of 0. */
+kl_decision kli_row_call(const kli_facts *f, const kli_row *r, double times);
 void kli_results_compare(kli_results *r, kl_arena *a); /* groups and overall, from the tracks */
-const kli_group *kli_group_of(const kli_results *r, int target, int contender); /* NULL: it was not tried */
+const kli_group *kli_group_of(const kli_results *r, int target,
+                              int contender); /* NULL: it was not tried */
 void kli_money_add(kli_money *to, kl_arena *a, const kli_money *from);
 json_t *kli_results_json(const kli_results *r);
 kl_str kli_dollars(kl_arena *a, int64_t microusd, bool estimated); /* "~$0.3496" */
 
-/* ---- tables: the same for Markdown and HTML ----------------------------------------------------------------------------- */
+/* ---- tables: the same for Markdown and HTML ---------------------------------------------- */
 
 typedef struct kli_part {
     kl_str text, verdict;
@@ -189,44 +203,52 @@ typedef struct kli_part {
 } kli_part; /* verdict empty: not one number's */
 typedef struct {
     kli_part *first, *last;
-} kli_cell;
+} kli_report_cell;
 typedef struct {
     const char *id, *question, *note;
     kl_str *heads;
     bool *numbers; /* right-aligned */
     int n_columns;
-    kli_cell *cells;
+    kli_report_cell *cells;
     int n_cells;
 } kli_report_table;
 
 #define KLI_TABLES 6
-int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a, const json_t *results); /* those that have rows */
+int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a,
+                      const json_t *results); /* those that have rows */
 void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t);
 
-/* ---- pictures: inline SVG, or a sentence why there is none ---------------------------------------------------------- */
+/* ---- pictures: inline SVG, or a sentence why there is none ------------------------------- */
 
 /* Whiskers of gnuplot's own error bars have a white disc in the middle. */
 #define WHISKERS "vectors heads size graph 0.006,90 lc rgb '#222222'"
 void kli_figure_begin(kl_buf *script, int width, int height);
 void kli_figure_slots(kl_buf *script, int n);
 void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script,
-                     const char *caption);                          /* caption is markup; ends the script */
-const char *kli_figure_label(kl_arena *a, kl_str s);                /* that cannot be a command */
-void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f); /* best of every track against the baseline */
-void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str workload); /* best so far against dollars */
-void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l);              /* speed of every state */
+                     const char *caption);           /* caption is markup; ends the script */
+const char *kli_figure_label(kl_arena *a, kl_str s); /* that cannot be a command */
+void kli_figure_bars(kl_buf *out, kl_arena *a,
+                     const kli_facts *f); /* best of every track against the baseline */
+void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f,
+                     kl_str workload); /* best so far against dollars */
+void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l); /* speed of every state */
 
-void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r); /* bars by policy, KLineage's figure 3 */
-void kli_figure_bands(kl_buf *out, kl_arena *a, const kli_results *r, int target);         /* its figure 4 */
-void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_group *g); /* its figure 6 */
+void kli_figure_contenders(kl_buf *out, kl_arena *a,
+                           const kli_results *r); /* bars by policy, KLineage's figure 3 */
+void kli_figure_bands(kl_buf *out, kl_arena *a, const kli_results *r,
+                      int target); /* its figure 4 */
+void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r,
+                      const kli_group *g); /* its figure 6 */
 
-/* ---- HTML -------------------------------------------------------------------------------------------------------------- */
+/* ---- HTML -------------------------------------------------------------------------------- */
 
 void kli_text(kl_buf *out, kl_str s); /* escaped */
-/* A number with its evidence: a link where the journal has the verdict, else its key as a tooltip. */
+/* A number with its evidence: a link where the journal has the verdict, else its key as a tooltip.
+ */
 void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number);
-void kli_comparison(kl_buf *out, kl_arena *a,
-                    const kli_results *r); /* pictures and tables, where there is something to compare */
+void kli_comparison(
+    kl_buf *out, kl_arena *a,
+    const kli_results *r); /* pictures and tables, where there is something to compare */
 void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r);
 
 #endif

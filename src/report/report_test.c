@@ -1,5 +1,5 @@
-/* report_test.c - a page out of a journal whose every word is hostile: nothing of it becomes markup, links resolve, money is the ledger's.
- * SPDX-License-Identifier: Apache-2.0 */
+/* report_test.c - a page out of a journal whose every word is hostile: nothing of it becomes
+ * markup, links resolve, money is the ledger's. SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -20,15 +20,18 @@ typedef struct {
 
 static scene x;
 
-/* ---- a journal ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a journal --------------------------------------------------------------------------- */
 
 static void put_step(int64_t n, const char *verdict, double ratio, bool best) {
     kl_error e = {0};
-    json_t *o = json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", EVIL, "policy", "generate",
-                          "phase", EVIL, "action", n ? EVIL : "start", "locus", EVIL, "kernel", "k", "verdict", verdict,
-                          "outcome", n ? EVIL : "pass", "ratio", ratio, "low", ratio, "high", ratio, "median_ns", 7,
-                          "accepted", best, "best", best, "spent_microusd", (json_int_t)0, "why", EVIL);
-    kl_store_step row = {.run = KL_S(RUN), .track = KL_S(EVIL), .n = n, .json = kl_json_dump(x.a, o, false)};
+    json_t *o =
+        json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", EVIL, "policy",
+                  "generate", "phase", EVIL, "action", n ? EVIL : "start", "locus", EVIL, "kernel",
+                  "k", "verdict", verdict, "outcome", n ? EVIL : "pass", "ratio", ratio, "low",
+                  ratio, "high", ratio, "median_ns", 7, "accepted", best, "best", best,
+                  "spent_microusd", (json_int_t)0, "why", EVIL);
+    kl_store_step row = {
+        .run = KL_S(RUN), .track = KL_S(EVIL), .n = n, .json = kli_json_dump(x.a, o, false)};
     assert_ok(kl_store_step_put(x.store, &row, &e));
     json_decref(o);
 }
@@ -45,14 +48,15 @@ static void put_verdict(void) {
                     .kernel_hash = KL_S(KEY),
                     .created = KL_S("2026-01-31T12:00:00Z"),
                     .n_comparisons = 1};
-    v.comparisons[0] = (kl_comparison){.baseline = KL_S(EVIL), .ratio = 1.5, .low = 1.4, .high = 1.6};
+    v.comparisons[0] =
+        (kl_comparison){.baseline = KL_S(EVIL), .ratio = 1.5, .low = 1.4, .high = 1.6};
     json_t *o = kl_verdict_json(&v);
     kl_store_verdict row = {.key = KL_S(KEY),
                             .task = v.task,
                             .kernel = v.kernel_hash,
                             .platform = v.platform,
                             .outcome = KL_S("pass"),
-                            .json = kl_json_dump(x.a, o, false)};
+                            .json = kli_json_dump(x.a, o, false)};
     assert_ok(kl_store_verdict_put(x.store, &row, &e));
     json_decref(o);
 }
@@ -99,7 +103,7 @@ static void put_lineage(const char *run) {
     l->states[0].name = l->edges[0].locus = KL_S(EVIL);
     json_t *o = kl_lineage_json(l);
     json_object_del(o, "id");
-    l->id = kl_arena_copy(x.a, kl_str_of(kl_hash_of(kl_json_dump(x.a, o, false)).hex));
+    l->id = kl_arena_copy(x.a, kl_str_of(kli_hash_of(kli_json_dump(x.a, o, false)).hex));
     json_decref(o);
     assert_ok(kl_lineage_keep(l, x.store, &e));
 }
@@ -108,9 +112,10 @@ static int set_up(void **state) {
     kl_error e = {0};
     assert_int_equal(sample_setup(state), 0);
     x = (scene){.s = *state, .a = ((sample *)*state)->arena};
-    assert_ok(kl_fs_temp_dir(&x.dir, x.a, &e));
-    assert_ok(kl_store_open(&x.store, kl_fs_join(x.a, x.dir.ptr, "klineage.db").ptr, &e));
-    kl_store_run run = {.id = KL_S(RUN), .command = KL_S(EVIL), .json = KL_S("{\"model\": \"<script>\"}")};
+    assert_ok(kli_fs_temp_dir(&x.dir, x.a, &e));
+    assert_ok(kl_store_open(&x.store, kli_fs_join(x.a, x.dir.ptr, "klineage.db").ptr, &e));
+    kl_store_run run = {
+        .id = KL_S(RUN), .command = KL_S(EVIL), .json = KL_S("{\"model\": \"<script>\"}")};
     assert_ok(kl_store_run_put(x.store, &run, &e));
     return 0;
 }
@@ -118,7 +123,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     kl_buf_fini(&x.html);
     kl_store_close(x.store);
-    kl_fs_remove_tree(x.dir.ptr);
+    kli_fs_remove_tree(x.dir.ptr);
     return sample_teardown(state);
 }
 
@@ -143,7 +148,7 @@ static void check_links(void) {
     }
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------- */
 
 static void test_report__hostile_words_are_words(void **state) {
     (void)state;
@@ -177,10 +182,11 @@ static void test_report__money_is_what_the_ledger_says(void **state) {
     put_step(0, KEY, 1, true);
     put_charges();
     write_page(runs, 1, NULL);
-    assert_contains(x.html.ptr, "<p>1 model calls, $0.0100. 1 more without an answer, up to $0.5000");
-    assert_contains(
-        x.html.ptr,
-        "<td class=n>0 of 0</td><td class=n>$0.5100</td>"); /* although no step was written after the call */
+    assert_contains(x.html.ptr,
+                    "<p>1 model calls, $0.0100. 1 more without an answer, up to $0.5000");
+    assert_contains(x.html.ptr,
+                    "<td class=n>0 of 0</td><td class=n>$0.5100</td>"); /* although no step was
+                                                                           written after the call */
     assert_contains(x.html.ptr, "<td class=n>$0.000000</td><td>released</td>");
 }
 
@@ -219,9 +225,10 @@ static void test_report__shows_a_card_as_it_lies_there(void **state) {
                  .intent = KL_S(EVIL),
                  .description = KL_S(EVIL)};
     assert_ok(kl_library_put(x.dir.ptr, &c, &e));
-    kl_str text, path = kl_fs_join(x.a, x.dir.ptr, "lifted/pack/SKILL.md");
-    assert_ok(kl_fs_read(&text, x.a, path.ptr, KL_MAX_CARD_BYTES, &e));
-    assert_ok(kl_fs_write(path.ptr, kl_arena_printf(x.a, "%.*s\nby hand " EVIL "\n", KL_STR_ARG(text)), &e));
+    kl_str text, path = kli_fs_join(x.a, x.dir.ptr, "lifted/pack/SKILL.md");
+    assert_ok(kli_fs_read(&text, x.a, path.ptr, KL_MAX_CARD_BYTES, &e));
+    assert_ok(kli_fs_write(path.ptr,
+                           kl_arena_printf(x.a, "%.*s\nby hand " EVIL "\n", KL_STR_ARG(text)), &e));
     write_page(runs, 1, x.dir.ptr);
     assert_contains(x.html.ptr, "by hand &lt;script&gt;");
     assert_contains(x.html.ptr, "edited by hand: not used");
@@ -232,7 +239,8 @@ static void test_report__no_such_run(void **state) {
     (void)state;
     kl_error e = {0};
     const char *runs[] = {"dddd"};
-    assert_err(KL_ENOENT, kl_report_write(&x.html, x.store, &(kl_report_opts){.runs = runs, .n_runs = 1}, &e));
+    assert_err(KL_ENOENT,
+               kl_report_write(&x.html, x.store, &(kl_report_opts){.runs = runs, .n_runs = 1}, &e));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

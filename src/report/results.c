@@ -1,24 +1,27 @@
 /* results.c - what one track of a search came to, out of its rows and its charges.
  *
- * Ratios are read from rows, never computed anew; only a recovery, and a gain that nobody timed side by side, are quotients of two of them, and
- * their intervals take the worst of both.  Not here: anything about several tracks (compare.c), JSON (document.c).  SPDX-License-Identifier: Apache-2.0 */
+ * Ratios are read from rows, never computed anew; only a recovery, and a gain that nobody timed
+ * side by side, are quotients of two of them, and their intervals take the worst of both.  Not
+ * here: anything about several tracks (compare.c), JSON (document.c).  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "report_impl.h"
 #include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const fate_names[KLI_FATES] = {"pass",     "wrong", "no_compile", "crash",   "hang",
-                                                  "unstable", "cheat", "refused",    "no_edit", "other"};
+static const char *const fate_names[KLI_STEP_OUTCOMES] = {
+    "pass",     "wrong", "no_compile", "crash",   "hang",
+    "unstable", "cheat", "refused",    "no_edit", "other"};
 
-const char *kli_fate_name(kli_fate f) { return fate_names[f]; }
+const char *kli_step_outcome_name(kli_step_outcome f) { return fate_names[f]; }
 
-kli_fate kli_fate_of(kl_str outcome) {
+kli_step_outcome kli_step_outcome_of(kl_str outcome) {
     for (int i = 0; i < KLI_OTHER; i++)
-        if (kl_str_eq(outcome, kl_str_of(fate_names[i]))) return (kli_fate)i;
+        if (kl_str_eq(outcome, kl_str_of(fate_names[i]))) return (kli_step_outcome)i;
     return KLI_OTHER;
 }
 
-/* ---- money ------------------------------------------------------------------------------------------------------------------ */
+/* ---- money ------------------------------------------------------------------------------- */
 
 static void add_bill(kli_bill *to, const kli_bill *from) {
     to->calls += from->calls;
@@ -50,7 +53,7 @@ void kli_money_add(kli_money *to, kl_arena *a, const kli_money *from) {
 }
 
 /* A released reservation was no call. */
-static void add_charge(kli_money *m, kl_arena *a, const kl_store_charge *c) {
+static void results_add_charge(kli_money *m, kl_arena *a, const kl_store_charge *c) {
     if (kl_str_eq(c->state, KL_S("released"))) return;
     kli_bill b = {.phase = c->phase,
                   .calls = 1,
@@ -69,7 +72,8 @@ static void add_charge(kli_money *m, kl_arena *a, const kl_store_charge *c) {
 static void fill_money(kli_result *r, kl_arena *a, const kli_facts *f) {
     for (int i = 0; i < f->n_charges; i++) {
         const kl_store_charge *c = &f->charges[i];
-        if (kl_str_eq(c->run, r->rows->run) && kl_str_eq(c->track, r->rows->name)) add_charge(&r->money, a, c);
+        if (kl_str_eq(c->run, r->rows->run) && kl_str_eq(c->track, r->rows->name))
+            results_add_charge(&r->money, a, c);
     }
 }
 
@@ -77,42 +81,53 @@ kl_str kli_dollars(kl_arena *a, int64_t microusd, bool estimated) {
     return kl_arena_printf(a, "%s$%.4f", estimated ? "~" : "", (double)microusd / 1e6);
 }
 
-/* ---- ratios ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ratios ------------------------------------------------------------------------------ */
 
 static kli_span over(const kli_row *of, const kli_row *by) {
     if (!of || !by || !(of->ratio > 0) || !(by->low > 0)) return (kli_span){0};
     return (kli_span){of->ratio / by->ratio, of->low / by->high, of->high / by->low};
 }
 
-kl_call kli_row_call(const kli_facts *f, const kli_row *r, double times) {
+kl_decision kli_row_call(const kli_facts *f, const kli_row *r, double times) {
     const kl_verdict *v = kli_facts_verdict(f, r->verdict);
-    const double floor = v && v->n_comparisons ? v->comparisons[0].floor : 0;
-    return kl_decide(r->low / times, r->high / times, floor, !v || v->outcome == KL_PASS);
+    const double noise = v && v->n_comparisons ? v->comparisons[0].noise : 0;
+    return kl_decide(r->low / times, r->high / times, noise, !v || v->outcome == KL_OUTCOME_PASS);
 }
 
-/* Could a row stand for the best?  What did not prove to be faster than the start in the end never was. */
-static bool holds(const kli_result *r, const kli_row *row) { return row->best && (r->solved || row == r->start); }
+/* Could a row stand for the best?  What did not prove to be faster than the start in the end never
+ * was. */
+static bool results_holds(const kli_result *r, const kli_row *row) {
+    return row->best && (r->solved || row == r->start);
+}
 
-/* As a search decides it (search.c: kli_search_over), so that a run which stopped because it had recovered is one that has. */
+/* As a search decides it (search.c: kli_search_over), so that a run which stopped because it had
+ * recovered is one that has. */
 static const kli_row *first_recovered(const kli_result *r) {
     const kli_track_rows *t = r->rows;
-    if (!r->reference || !(r->reference->ratio > 0) || !kl_str_eq(r->reference->outcome, KL_S("pass"))) return NULL;
+    if (!r->reference || !(r->reference->ratio > 0) ||
+        !kl_str_eq(r->reference->outcome, KL_S("pass")))
+        return NULL;
     for (int i = 0; i < t->n_rows; i++)
-        if (holds(r, &t->rows[i]) && t->rows[i].low >= KLI_RECOVERED * r->reference->ratio) return &t->rows[i];
+        if (results_holds(r, &t->rows[i]) && t->rows[i].low >= KLI_RECOVERED * r->reference->ratio)
+            return &t->rows[i];
     return NULL;
 }
 
-static bool apart(kli_span x, kli_span y) { return x.ratio > 0 && y.ratio > 0 && (x.low > y.high || x.high < y.low); }
+static bool apart(kli_span x, kli_span y) {
+    return x.ratio > 0 && y.ratio > 0 && (x.low > y.high || x.high < y.low);
+}
 
-/* The best is what the end says of it: timed against the start, side by side.  Without that, the quotient of two ratios to a baseline that
- * drifts, which is far from 1 or says nothing. */
+/* The best is what the end says of it: timed against the start, side by side.  Without that, the
+ * quotient of two ratios to a baseline that drifts, which is far from 1 or says nothing. */
 static void decide_gain(kli_result *r, const kli_facts *f) {
     const kli_span quotient = over(r->best, r->start);
     r->timed = r->end && r->end->ratio > 0;
     r->gain = r->timed ? (kli_span){r->end->ratio, r->end->low, r->end->high} : quotient;
-    r->call = r->timed ? kli_row_call(f, r->end, 1) : kl_search_far_apart(quotient.low, quotient.high);
-    if (!r->best || r->best == r->start) r->gain = (kli_span){1, 1, 1}, r->call = KL_SAME, r->timed = false;
-    r->solved = r->call == KL_FASTER;
+    r->call =
+        r->timed ? kli_row_call(f, r->end, 1) : kl_search_far_apart(quotient.low, quotient.high);
+    if (!r->best || r->best == r->start)
+        r->gain = (kli_span){1, 1, 1}, r->call = KL_DECISION_SAME, r->timed = false;
+    r->solved = r->call == KL_DECISION_FASTER;
     r->disagrees = r->timed && apart(quotient, r->gain);
     r->shown = r->solved || !r->start ? r->best : r->start;
 }
@@ -127,7 +142,7 @@ static void fill_ratios(kli_result *r, const kli_facts *f) {
     r->recovered = over(r->shown, r->reference);
 }
 
-/* ---- the running best -------------------------------------------------------------------------------------------------------- */
+/* ---- the running best -------------------------------------------------------------------- */
 
 static void fill_curve(kli_result *r, kl_arena *a) {
     const kli_track_rows *t = r->rows;
@@ -138,16 +153,17 @@ static void fill_curve(kli_result *r, kl_arena *a) {
         const kli_row *row = &t->rows[i];
         if (row->spent_microusd > spent) spent = row->spent_microusd;
         step = row->n;
-        if (!holds(r, row) || !(row->ratio > 0)) continue;
+        if (!results_holds(r, row) || !(row->ratio > 0)) continue;
         if (row->ratio > best)
-            best = row->ratio; /* one that won against the best may have a lower ratio to a baseline that drifted */
+            best = row->ratio; /* one that won against the best may have a lower ratio to a baseline
+                                  that drifted */
         r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
     }
     if (r->money.sum.microusd > spent) spent = r->money.sum.microusd; /* calls after the last row */
     if (r->n_curve) r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
 }
 
-/* ---- how the best came about ---------------------------------------------------------------------------------------------------- */
+/* ---- how the best came about ------------------------------------------------------------- */
 
 static const kli_row *row_that_made(const kli_track_rows *t, const kli_row *before) {
     for (int i = (int)(before - t->rows) - 1; i >= 0; i--)
@@ -157,7 +173,8 @@ static const kli_row *row_that_made(const kli_track_rows *t, const kli_row *befo
 
 static void fill_path(kli_result *r, kl_arena *a) {
     r->path = KL_ARRAY(a, const kli_row *, r->rows->n_rows + 1);
-    for (const kli_row *at = r->shown; at && at != r->start; at = row_that_made(r->rows, at)) r->path[r->n_path++] = at;
+    for (const kli_row *at = r->shown; at && at != r->start; at = row_that_made(r->rows, at))
+        r->path[r->n_path++] = at;
     for (int i = 0; i < r->n_path / 2; i++) {
         const kli_row *swap = r->path[i];
         r->path[i] = r->path[r->n_path - 1 - i];
@@ -165,14 +182,14 @@ static void fill_path(kli_result *r, kl_arena *a) {
     }
 }
 
-/* ---- one track ------------------------------------------------------------------------------------------------------------------- */
+/* ---- one track --------------------------------------------------------------------------- */
 
 static void count_proposals(kli_result *r) {
     for (int i = 0; i < r->rows->n_rows; i++) {
         const kli_row *row = &r->rows->rows[i];
         if (!kli_is_proposal(row)) continue;
         r->proposals++;
-        r->fates[kli_fate_of(row->outcome)]++;
+        r->outcomes[kli_step_outcome_of(row->outcome)]++;
     }
 }
 
@@ -184,11 +201,13 @@ static int trial_of(kl_str name) {
     return there ? atoi(kl_str_of(name.ptr + at).ptr) : 0;
 }
 
-/* Empty where the start was timed against itself: nothing that the task names could run, and ratios are over the start. */
+/* Empty where the start was timed against itself: nothing that the task names could run, and ratios
+ * are over the start. */
 static kl_str baseline_of(const kli_facts *f, const kli_row *start, const kli_row *best) {
     const kl_verdict *v = start ? kli_facts_verdict(f, start->verdict) : NULL;
     if (!v && best) v = kli_facts_verdict(f, best->verdict);
-    if (!v || !v->n_comparisons || kl_str_eq(v->comparisons[0].baseline, KL_S("candidate"))) return KL_S("");
+    if (!v || !v->n_comparisons || kl_str_eq(v->comparisons[0].baseline, KL_S("candidate")))
+        return KL_S("");
     return v->comparisons[0].baseline;
 }
 
@@ -196,7 +215,7 @@ static kl_str model_of(const kli_facts *f, kl_arena *a, kl_str run) {
     for (int i = 0; i < f->n_runs; i++) {
         if (!kl_str_eq(f->runs[i].id, run)) continue;
         json_t *o = json_loads(f->runs[i].json.ptr, 0, NULL);
-        kl_str model = kl_arena_copy(a, kl_json_text_or(o, "model", KL_S("")));
+        kl_str model = kl_arena_copy(a, kli_json_text_or(o, "model", KL_S("")));
         json_decref(o);
         return model;
     }

@@ -1,5 +1,5 @@
-/* results_test.c - small journals whose results were worked out by hand, and documents that nobody wrote well.
- * SPDX-License-Identifier: Apache-2.0 */
+/* results_test.c - small journals whose results were worked out by hand, and documents that nobody
+ * wrote well. SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -17,7 +17,7 @@ typedef struct {
     kl_str dir;
     kl_buf text;
     json_t *results;
-    double floor;       /* of the verdicts to come */
+    double noise;       /* of the verdicts to come */
     kl_outcome outcome; /* likewise */
     int n_verdicts, n_charges;
     int64_t n_rows;
@@ -25,14 +25,14 @@ typedef struct {
 
 static world w;
 
-/* ---- a journal ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a journal --------------------------------------------------------------------------- */
 
 static int set_up(void **state) {
     kl_error e = {0};
     (void)state;
     w = (world){.a = kl_arena_new()};
-    assert_ok(kl_fs_temp_dir(&w.dir, w.a, &e));
-    assert_ok(kl_store_open(&w.store, kl_fs_join(w.a, w.dir.ptr, "klineage.db").ptr, &e));
+    assert_ok(kli_fs_temp_dir(&w.dir, w.a, &e));
+    assert_ok(kl_store_open(&w.store, kli_fs_join(w.a, w.dir.ptr, "klineage.db").ptr, &e));
     return 0;
 }
 
@@ -41,7 +41,7 @@ static int tear_down(void **state) {
     json_decref(w.results);
     kl_buf_fini(&w.text);
     kl_store_close(w.store);
-    kl_fs_remove_tree(w.dir.ptr);
+    kli_fs_remove_tree(w.dir.ptr);
     kl_arena_free(w.a);
     return 0;
 }
@@ -49,7 +49,8 @@ static int tear_down(void **state) {
 static void put_run(const char *id, const char *model) {
     kl_error e = {0};
     json_t *o = json_pack("{ss}", "model", model);
-    kl_store_run run = {.id = kl_str_of(id), .command = KL_S("experiment"), .json = kl_json_dump(w.a, o, false)};
+    kl_store_run run = {
+        .id = kl_str_of(id), .command = KL_S("experiment"), .json = kli_json_dump(w.a, o, false)};
     assert_ok(kl_store_run_put(w.store, &run, &e));
     json_decref(o);
 }
@@ -68,15 +69,15 @@ static const char *put_verdict(const char *surface, const char *platform, const 
                     .median_ns = 7,
                     .outcome = w.outcome,
                     .n_comparisons = 1};
-    v.comparisons[0] =
-        (kl_comparison){.baseline = kl_str_of(baseline), .ratio = 1, .low = 1, .high = 1, .floor = w.floor};
+    v.comparisons[0] = (kl_comparison){
+        .baseline = kl_str_of(baseline), .ratio = 1, .low = 1, .high = 1, .noise = w.noise};
     json_t *o = kl_verdict_json(&v);
     kl_store_verdict row = {.key = kl_str_of(key),
                             .task = v.task,
                             .kernel = v.kernel_hash,
                             .platform = v.platform,
                             .outcome = KL_S("pass"),
-                            .json = kl_json_dump(w.a, o, false)};
+                            .json = kli_json_dump(w.a, o, false)};
     assert_ok(kl_store_verdict_put(w.store, &row, &e));
     json_decref(o);
     return key;
@@ -102,24 +103,30 @@ static line line_of(const char *run, const char *workload, const char *policy, i
 static const char *stopped_by = "";
 
 /* ratio 0: nothing was timed.  Every proposal is made from the start. */
-static void row(line *l, const char *action, const char *outcome, double ratio, bool best, int64_t microusd) {
+static void row(line *l, const char *action, const char *outcome, double ratio, bool best,
+                int64_t microusd) {
     kl_error e = {0};
     const char *verdict = ratio > 0 ? put_verdict(l->surface, l->platform, l->baseline) : "";
-    bool given = strcmp(action, "start") == 0 || strcmp(action, "reference") == 0 || strcmp(action, "end") == 0;
+    bool given = strcmp(action, "start") == 0 || strcmp(action, "reference") == 0 ||
+                 strcmp(action, "end") == 0;
     const char *parent = given ? "" : "kernel-0";
     const char *name = kl_arena_printf(w.a, "kernel-%lld", (long long)l->n).ptr;
-    json_t *o = json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload", l->workload, "policy",
-                          l->policy, "phase", "search", "action", action, "parent", parent, "kernel", name, "verdict",
-                          verdict, "outcome", outcome, "ratio", ratio, "low", ratio * (1 - l->error), "high",
-                          ratio * (1 + l->error), "median_ns", 7, "accepted", best, "best", best, "spent_microusd",
-                          (json_int_t)microusd, "why", given ? stopped_by : "");
-    kl_store_step s = {
-        .run = kl_str_of(l->run), .track = kl_str_of(l->track), .n = l->n++, .json = kl_json_dump(w.a, o, false)};
+    json_t *o = json_pack("{ss ss ss ss ss ss ss ss sf sf sf si sb sb sI ss}", "workload",
+                          l->workload, "policy", l->policy, "phase", "search", "action", action,
+                          "parent", parent, "kernel", name, "verdict", verdict, "outcome", outcome,
+                          "ratio", ratio, "low", ratio * (1 - l->error), "high",
+                          ratio * (1 + l->error), "median_ns", 7, "accepted", best, "best", best,
+                          "spent_microusd", (json_int_t)microusd, "why", given ? stopped_by : "");
+    kl_store_step s = {.run = kl_str_of(l->run),
+                       .track = kl_str_of(l->track),
+                       .n = l->n++,
+                       .json = kli_json_dump(w.a, o, false)};
     assert_ok(kl_store_step_put(w.store, &s, &e));
     json_decref(o);
 }
 
-static void charge(const line *l, const char *phase, int64_t microusd, bool estimated, bool answered) {
+static void charge(const line *l, const char *phase, int64_t microusd, bool estimated,
+                   bool answered) {
     kl_error e = {0};
     const char *key = kl_arena_printf(w.a, "%064x", 1000 + ++w.n_charges).ptr;
     kl_store_charge c = {.effect = kl_str_of(key),
@@ -151,8 +158,8 @@ static void charge(const line *l, const char *phase, int64_t microusd, bool esti
 }
 
 /* A start at 0.5, then one new best, unless it is nothing; the money is spent in one call. */
-static void trial(const char *run, const char *workload, const char *policy, int number, double best,
-                  int64_t microusd) {
+static void trial(const char *run, const char *workload, const char *policy, int number,
+                  double best, int64_t microusd) {
     line l = line_of(run, workload, policy, number);
     row(&l, "start", "pass", 0.5, true, 0);
     if (best > 0)
@@ -162,11 +169,12 @@ static void trial(const char *run, const char *workload, const char *policy, int
     charge(&l, "search", microusd, false, true);
 }
 
-/* ---- what comes out ------------------------------------------------------------------------------------------------------------- */
+/* ---- what comes out ---------------------------------------------------------------------- */
 
 static void compute(const char *const *runs, int n) {
     kl_error e = {0};
-    assert_ok(kl_report_results(&w.results, w.store, &(kl_report_opts){.runs = runs, .n_runs = n}, &e));
+    assert_ok(
+        kl_report_results(&w.results, w.store, &(kl_report_opts){.runs = runs, .n_runs = n}, &e));
     kl_report_results_markdown(&w.text, w.results);
 }
 
@@ -190,7 +198,8 @@ static const json_t *at(const char *path) {
 static void number_is(const char *path, double wanted) {
     const json_t *o = at(path);
     if (!json_is_number(o) || fabs(json_number_value(o) - wanted) > 1e-9 * fabs(wanted) + 1e-12)
-        fail_msg("%s is %s, not %g", path, o ? kl_json_dump(w.a, json_pack("[O]", o), false).ptr : "missing", wanted);
+        fail_msg("%s is %s, not %g", path,
+                 o ? kli_json_dump(w.a, json_pack("[O]", o), false).ptr : "missing", wanted);
 }
 
 static void text_is(const char *path, const char *wanted) {
@@ -210,7 +219,7 @@ static void write_page(void) {
     assert_ok(kl_report_write(&w.text, w.store, &(kl_report_opts){.runs = runs, .n_runs = 1}, &e));
 }
 
-/* ---- one track ------------------------------------------------------------------------------------------------------------------- */
+/* ---- one track --------------------------------------------------------------------------- */
 
 static void whole_track(void) {
     line l = line_of(RUN_A, "softmax", "generate", 3);
@@ -285,8 +294,10 @@ static void test_results__money_by_phase(void **state) {
     text_is("tracks.0.phases.1.phase", "repair");
     number_is("tracks.0.phases.1.microusd", 1020000);
     assert_true(json_is_false(at("tracks.0.phases.0.estimated")));
-    assert_contains(w.text.ptr, "| generate | repair | 2 | 100 | 300 | 600 | 50 | 30 % | ~$1.0200 |");
-    assert_contains(w.text.ptr, "| generate | generate | 1 | 100 | 300 | 600 | 50 | 30 % | $0.0500 |");
+    assert_contains(w.text.ptr,
+                    "| generate | repair | 2 | 100 | 300 | 600 | 50 | 30 % | ~$1.0200 |");
+    assert_contains(w.text.ptr,
+                    "| generate | generate | 1 | 100 | 300 | 600 | 50 | 30 % | $0.0500 |");
 }
 
 /* The measured middle is at 0.905 of the reference, the lower end is not. */
@@ -303,10 +314,13 @@ static void test_results__ninety_percent_must_be_sure(void **state) {
     null_is("tracks.0.reached");
     number_is("groups.0.recovered", 0);
     number_is("groups.0.referenced", 1);
-    assert_contains(w.text.ptr, "| softmax | generate | 0/1 | 0.905 \xc3\x97 | 0.905 \\[0.887, 0.923\\] | never |");
+    assert_contains(
+        w.text.ptr,
+        "| softmax | generate | 0/1 | 0.905 \xc3\x97 | 0.905 \\[0.887, 0.923\\] | never |");
 }
 
-/* Its words are the model's: a slow "reference" of its own would make it look as if it had recovered. */
+/* Its words are the model's: a slow "reference" of its own would make it look as if it had
+ * recovered. */
 static void test_results__a_proposal_cannot_call_itself_the_reference(void **state) {
     (void)state;
     line l = line_of(RUN_A, "softmax", "generate", 1);
@@ -321,7 +335,7 @@ static void test_results__a_proposal_cannot_call_itself_the_reference(void **sta
         assert_ok(kl_store_step_list(&steps, &n, w.store, w.a, RUN_A, &e));
         json_t *o = json_loads(steps[i].json.ptr, 0, NULL);
         json_object_set_new(o, "parent", json_string("kernel-0"));
-        steps[i].json = kl_json_dump(w.a, o, false);
+        steps[i].json = kli_json_dump(w.a, o, false);
         assert_ok(kl_store_step_put(w.store, &steps[i], &e));
         json_decref(o);
     }
@@ -367,8 +381,8 @@ static void test_results__a_best_that_is_not_faster_in_the_end_is_the_start(void
     number_is("groups.0.band.0.1", 0.5);
     assert_null(at("groups.0.band.2"));
     assert_null(at("tracks.0.path.0"));
-    assert_contains(w.text.ptr,
-                    "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 \\[0.499, 0.5\\] \xe2\x89\xa0 | 0/1 |");
+    assert_contains(w.text.ptr, "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 "
+                                "\\[0.499, 0.5\\] \xe2\x89\xa0 | 0/1 |");
     write_page();
     assert_null(strstr(w.text.ptr, "id=kernels"));
 }
@@ -380,7 +394,7 @@ static void test_results__a_best_within_the_noise_is_not_measurable(void **state
     put_run(RUN_A, "x");
     row(&l, "start", "pass", 0.5, true, 0);
     row(&l, "tile", "pass", 2, true, 5);
-    w.floor = 0.5, w.outcome = KL_UNSTABLE, l.error = 0.1;
+    w.noise = 0.5, w.outcome = KL_OUTCOME_UNSTABLE, l.error = 0.1;
     row(&l, "end", "pass", 1.8, false, 7);
     compute_a();
     text_is("tracks.0.call", "undecided");
@@ -419,19 +433,21 @@ static void test_results__a_track_without_money_for_a_question_is_no_trial(void 
     assert_contains(w.text.ptr, "never asked");
 }
 
-/* One that was kept by a version without floors and calls: its intervals decide, and no quotient close to 1 does. */
+/* One that was kept by a version without floors and calls: its intervals decide, and no quotient
+ * close to 1 does. */
 static void test_results__an_old_document_is_decided_by_its_intervals(void **state) {
     (void)state;
     kl_buf text = {0};
-    json_t *old =
-        json_loads("{\"targets\": [{\"label\": \"t\"}], \"contenders\": [{\"label\": \"p\"}], \"groups\": "
-                   "[{\"target\": 0, \"contender\": 0, "
-                   "\"tracks\": [0, 1, 2, 3], \"gain\": {\"median\": 1, \"min\": 1, \"max\": 2}}], \"tracks\": ["
-                   "{\"gain_timed\": true, \"gain\": {\"ratio\": 1.004, \"low\": 0.99, \"high\": 1.02}},"
-                   "{\"gain_timed\": false, \"gain\": {\"ratio\": 1.2, \"low\": 1.15, \"high\": 1.25}},"
-                   "{\"gain_timed\": true, \"gain\": {\"ratio\": 1.2, \"low\": 1.15, \"high\": 1.25}},"
-                   "{\"gain_timed\": false, \"gain\": {\"ratio\": 1.0, \"low\": 1.0, \"high\": 1.0}}]}",
-                   0, NULL);
+    json_t *old = json_loads(
+        "{\"targets\": [{\"label\": \"t\"}], \"contenders\": [{\"label\": \"p\"}], \"groups\": "
+        "[{\"target\": 0, \"contender\": 0, "
+        "\"tracks\": [0, 1, 2, 3], \"gain\": {\"median\": 1, \"min\": 1, \"max\": 2}}], "
+        "\"tracks\": ["
+        "{\"gain_timed\": true, \"gain\": {\"ratio\": 1.004, \"low\": 0.99, \"high\": 1.02}},"
+        "{\"gain_timed\": false, \"gain\": {\"ratio\": 1.2, \"low\": 1.15, \"high\": 1.25}},"
+        "{\"gain_timed\": true, \"gain\": {\"ratio\": 1.2, \"low\": 1.15, \"high\": 1.25}},"
+        "{\"gain_timed\": false, \"gain\": {\"ratio\": 1.0, \"low\": 1.0, \"high\": 1.0}}]}",
+        0, NULL);
     kl_report_results_markdown(&text, old);
     assert_contains(text.ptr, "| 1, not measurable \\[1.15, 1.25\\], 1.2 \\[1.15, 1.25\\], 1 |");
     kl_buf_fini(&text);
@@ -484,19 +500,21 @@ static void test_results__nothing_but_no_edits(void **state) {
     number_is("tracks.0.proposals", 1);
     null_is("contenders.0.correct");
     null_is("contenders.0.tokens.cache_hit_rate");
-    assert_contains(w.text.ptr,
-                    "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 \\[0.499, 0.5\\] | 0/1 | $0.0000 |");
+    assert_contains(w.text.ptr, "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 "
+                                "\\[0.499, 0.5\\] | 0/1 | $0.0000 |");
 }
 
-/* ---- policies ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- policies ---------------------------------------------------------------------------- */
 
 static void three_by_two(void) {
     put_run(RUN_A, "x");
-    const double best[2][2][3] = {{{1.2, 1.6, 2.5}, {0, 0.8, 1.5}}, {{4, 0, 0}, {0, 0, 0}}}; /* target, policy, trial */
+    const double best[2][2][3] = {{{1.2, 1.6, 2.5}, {0, 0.8, 1.5}},
+                                  {{4, 0, 0}, {0, 0, 0}}}; /* target, policy, trial */
     const char *targets[] = {"gemm", "topk"}, *policies[] = {"klineage", "generate"};
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
-            for (int k = 0; k < 3; k++) trial(RUN_A, targets[i], policies[j], k + 1, best[i][j][k], 100000 * (k + 1));
+            for (int k = 0; k < 3; k++)
+                trial(RUN_A, targets[i], policies[j], k + 1, best[i][j][k], 100000 * (k + 1));
 }
 
 static void test_results__policies_by_hand(void **state) {
@@ -532,8 +550,10 @@ static void test_results__groups_by_hand(void **state) {
     number_is("groups.2.best.median", 0.5); /* those that failed stay at the start */
     number_is("groups.2.solved", 1);
     assert_contains(w.text.ptr, "| gemm | 1.6 \xc3\x97 3/3 | 0.8 \xc3\x97 2/3 |");
-    assert_contains(w.text.ptr, "| gemm | klineage | 3.2 \xc3\x97 (2.4\xe2\x80\x93"
-                                "5) | 2.4 \\[2.4, 2.4\\], 3.2 \\[3.19, 3.21\\], 5 \\[4.99, 5.01\\] | 1.6 \xc3\x97");
+    assert_contains(
+        w.text.ptr,
+        "| gemm | klineage | 3.2 \xc3\x97 (2.4\xe2\x80\x93"
+        "5) | 2.4 \\[2.4, 2.4\\], 3.2 \\[3.19, 3.21\\], 5 \\[4.99, 5.01\\] | 1.6 \xc3\x97");
 }
 
 /* Steps at 0.1, 0.2 and 0.3 dollars, one of each trial: the median rises with the second. */
@@ -541,9 +561,11 @@ static void test_results__a_band_over_dollars(void **state) {
     (void)state;
     three_by_two();
     compute_a();
-    const double wanted[][4] = {{0, 0.5, 0.5, 0.5}, {0.1, 0.5, 0.5, 1.2}, {0.2, 1.2, 0.5, 1.6}, {0.3, 1.6, 1.2, 2.5}};
+    const double wanted[][4] = {
+        {0, 0.5, 0.5, 0.5}, {0.1, 0.5, 0.5, 1.2}, {0.2, 1.2, 0.5, 1.6}, {0.3, 1.6, 1.2, 2.5}};
     for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) number_is(kl_arena_printf(w.a, "groups.0.band.%d.%d", i, j).ptr, wanted[i][j]);
+        for (int j = 0; j < 4; j++)
+            number_is(kl_arena_printf(w.a, "groups.0.band.%d.%d", i, j).ptr, wanted[i][j]);
     assert_null(at("groups.0.band.4"));
 }
 
@@ -567,7 +589,8 @@ static void test_results__surfaces_and_platforms_are_targets_of_their_own(void *
     (void)state;
     line cuda = line_of(RUN_A, "gemm", "generate", 1), tile = line_of(RUN_A, "gemm", "generate", 2);
     put_run(RUN_A, "x");
-    cuda.surface = "cuda", tile.surface = "tilelang", cuda.platform = tile.platform = "nvidia-sm90a/cuda-13.0";
+    cuda.surface = "cuda", tile.surface = "tilelang",
+    cuda.platform = tile.platform = "nvidia-sm90a/cuda-13.0";
     row(&cuda, "start", "pass", 1, true, 0);
     row(&cuda, "edit", "wrong", 0, false, 0);
     row(&tile, "start", "pass", 1, true, 0);
@@ -636,19 +659,21 @@ static void test_results__a_walk_is_no_search(void **state) {
     assert_string_equal(w.text.ptr, "These runs contain no search.\n");
 }
 
-/* ---- words from elsewhere -------------------------------------------------------------------------------------------------------- */
+/* ---- words from elsewhere ---------------------------------------------------------------- */
 
 static void test_results__hostile_words_are_no_markdown(void **state) {
     (void)state;
     put_run(RUN_A, "x");
     trial(RUN_A, EVIL, "generate", 1, 2, 1);
     compute_a();
-    assert_contains(w.text.ptr,
-                    "| a\\|b\\`c\\` \\# \\<script\\>alert(1)\\</script\\> \\[x\\](http://y) \\~\\~z\\~\\~ |");
+    assert_contains(
+        w.text.ptr,
+        "| a\\|b\\`c\\` \\# \\<script\\>alert(1)\\</script\\> \\[x\\](http://y) \\~\\~z\\~\\~ |");
     assert_null(strstr(w.text.ptr, " <script"));
 }
 
-/* A document may come from a file.  Every value of a good one is replaced by something that it should not be. */
+/* A document may come from a file.  Every value of a good one is replaced by something that it
+ * should not be. */
 static void spoil(json_t *o, int *at_value, int chosen, const json_t *with) {
     const char *key;
     json_t *value;
@@ -671,7 +696,8 @@ static void spoil(json_t *o, int *at_value, int chosen, const json_t *with) {
 
 static void test_results__a_spoilt_document_is_still_read(void **state) {
     (void)state;
-    static const char *const values[] = {"null", "-1", "99999999999", "\"x\"", "[]", "{}", "[[1], -5, {}]", "\"NaN\""};
+    static const char *const values[] = {"null", "-1", "99999999999",   "\"x\"",
+                                         "[]",   "{}", "[[1], -5, {}]", "\"NaN\""};
     three_by_two();
     compute_a();
     for (size_t v = 0; v < KL_COUNT(values); v++) {
@@ -692,7 +718,7 @@ static void test_results__a_spoilt_document_is_still_read(void **state) {
     kl_report_results_markdown(&w.text, NULL);
 }
 
-/* ---- the page -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the page ---------------------------------------------------------------------------- */
 
 static void test_page__numbers_of_a_comparison_lead_to_verdicts(void **state) {
     (void)state;

@@ -1,7 +1,9 @@
-/* tables.c - the questions that results answer, one table each, for Markdown and for the page alike.
+/* tables.c - the questions that results answer, one table each, for Markdown and for the page
+ * alike.
  *
- * Tables are made from the document alone, so that they can be made again from one that was kept.  It may come from elsewhere: what lacks is a
- * dash, indexes are checked, words are data until a face escapes them.  SPDX-License-Identifier: Apache-2.0 */
+ * Tables are made from the document alone, so that they can be made again from one that was kept.
+ * It may come from elsewhere: what lacks is a dash, indexes are checked, words are data until a
+ * face escapes them.  SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include "base/json.h"
 #include <stdio.h>
@@ -16,28 +18,30 @@ typedef struct {
     const json_t *results, *targets, *contenders, *groups, *tracks;
 } document;
 
-/* ---- building ------------------------------------------------------------------------------------------------------------------ */
+/* ---- building ---------------------------------------------------------------------------- */
 
 /* A head that begins with '>' is one of numbers. */
-static void begin(kli_report_table *t, const document *d, const char *id, const char *question, const char *note,
-                  const char *const *heads, int n, size_t rows) {
+static void tables_begin(kli_report_table *t, const document *d, const char *id,
+                         const char *question, const char *note, const char *const *heads, int n,
+                         size_t rows) {
     *t = (kli_report_table){.id = id,
                             .question = question,
                             .note = note,
                             .heads = KL_ARRAY(d->a, kl_str, n),
                             .numbers = KL_ARRAY(d->a, bool, n),
                             .n_columns = n,
-                            .cells = KL_ARRAY(d->a, kli_cell, (rows + 1) * (size_t)n)};
+                            .cells = KL_ARRAY(d->a, kli_report_cell, (rows + 1) * (size_t)n)};
     for (int i = 0; i < n; i++) {
         t->numbers[i] = heads[i][0] == '>';
         t->heads[i] = kl_arena_copy(d->a, kl_str_of(heads[i] + t->numbers[i]));
     }
 }
 
-#define BEGIN(t, d, id, question, note, heads, rows) begin(t, d, id, question, note, heads, (int)KL_COUNT(heads), rows)
+#define BEGIN(t, d, id, question, note, heads, rows)                                               \
+    tables_begin(t, d, id, question, note, heads, (int)KL_COUNT(heads), rows)
 
 static void more(kli_report_table *t, const document *d, kl_str text, kl_str verdict) {
-    kli_cell *c = &t->cells[t->n_cells - 1];
+    kli_report_cell *c = &t->cells[t->n_cells - 1];
     kli_part *p = KL_NEW(d->a, kli_part);
     *p = (kli_part){.text = text, .verdict = verdict};
     *(c->last ? &c->last->next : &c->first) = p;
@@ -51,35 +55,39 @@ static void linked(kli_report_table *t, const document *d, kl_str text, kl_str v
 
 static void text(kli_report_table *t, const document *d, kl_str s) { linked(t, d, s, KL_S("")); }
 
-static kl_str count_text(const document *d, int64_t n) { return kl_arena_printf(d->a, "%lld", (long long)n); }
-static void count(kli_report_table *t, const document *d, const json_t *o, const char *key) {
-    text(t, d, count_text(d, kl_json_int_or(o, key, 0)));
+static kl_str tables_count_text(const document *d, int64_t n) {
+    return kl_arena_printf(d->a, "%lld", (long long)n);
+}
+static void tables_count(kli_report_table *t, const document *d, const json_t *o, const char *key) {
+    text(t, d, tables_count_text(d, kli_json_int_or(o, key, 0)));
 }
 
-static void part(kli_report_table *t, const document *d, const json_t *o, const char *some, const char *all) {
+static void tables_part(kli_report_table *t, const document *d, const json_t *o, const char *some,
+                        const char *all) {
     text(t, d,
-         kl_arena_printf(d->a, "%lld/%lld", (long long)kl_json_int_or(o, some, 0),
-                         (long long)kl_json_int_or(o, all, 0)));
+         kl_arena_printf(d->a, "%lld/%lld", (long long)kli_json_int_or(o, some, 0),
+                         (long long)kli_json_int_or(o, all, 0)));
 }
 
-static kl_str number(const document *d, double v, const char *unit) {
+static kl_str tables_number(const document *d, double v, const char *unit) {
     return v > 0 ? kl_arena_printf(d->a, "%.3g%s", v, unit) : KL_S(DASH);
 }
 
 static void percent(kli_report_table *t, const document *d, const json_t *o, const char *key) {
-    double v = kl_json_real_or(o, key, -1);
+    double v = kli_json_real_or(o, key, -1);
     text(t, d, v < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.0f %%", v * 100));
 }
 
 static void money(kli_report_table *t, const document *d, const json_t *o, const char *key) {
-    text(t, d, kli_dollars(d->a, kl_json_int_or(o, key, 0), kl_json_bool_or(o, "estimated", false)));
+    text(t, d,
+         kli_dollars(d->a, kli_json_int_or(o, key, 0), kli_json_bool_or(o, "estimated", false)));
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static kl_str label_at(const json_t *list, const json_t *o, const char *key) {
-    int64_t i = kl_json_int_or(o, key, -1);
-    return kl_json_text_or(i < 0 ? NULL : json_array_get(list, (size_t)i), "label", KL_S("?"));
+    int64_t i = kli_json_int_or(o, key, -1);
+    return kli_json_text_or(i < 0 ? NULL : json_array_get(list, (size_t)i), "label", KL_S("?"));
 }
 
 /* The i-th track of a group. */
@@ -89,26 +97,30 @@ static const json_t *track_at(const document *d, const json_t *group, size_t i) 
     return at < 0 ? NULL : json_array_get(d->tracks, (size_t)at);
 }
 
-static size_t n_tracks(const json_t *group) { return json_array_size(json_object_get(group, "tracks")); }
+static size_t n_tracks(const json_t *group) {
+    return json_array_size(json_object_get(group, "tracks"));
+}
 
 /* "1.31 x (1.28-1.35)"; one trial has no spread. */
 static kl_str spread(const document *d, const json_t *o, size_t trials) {
-    double median = kl_json_real_or(o, "median", 0);
+    double median = kli_json_real_or(o, "median", 0);
     if (!(median > 0)) return KL_S(DASH);
-    if (trials < 2) return number(d, median, TIMES);
-    return kl_arena_printf(d->a, "%.3g" TIMES " (%.3g" DASH "%.3g)", median, kl_json_real_or(o, "min", 0),
-                           kl_json_real_or(o, "max", 0));
+    if (trials < 2) return tables_number(d, median, TIMES);
+    return kl_arena_printf(d->a, "%.3g" TIMES " (%.3g" DASH "%.3g)", median,
+                           kli_json_real_or(o, "min", 0), kli_json_real_or(o, "max", 0));
 }
 
 /* "1.31 [1.28, 1.35]" */
-static kl_str interval(const document *d, const json_t *o) {
-    const double ratio = kl_json_real_or(o, "ratio", 0);
+static kl_str tables_interval(const document *d, const json_t *o) {
+    const double ratio = kli_json_real_or(o, "ratio", 0);
     if (!(ratio > 0)) return KL_S(DASH);
-    return kl_arena_printf(d->a, "%.3g [%.3g, %.3g]", ratio, kl_json_real_or(o, "low", 0),
-                           kl_json_real_or(o, "high", 0));
+    return kl_arena_printf(d->a, "%.3g [%.3g, %.3g]", ratio, kli_json_real_or(o, "low", 0),
+                           kli_json_real_or(o, "high", 0));
 }
 
-static kl_str verdict_of(const json_t *row) { return kl_json_text_or(row, "verdict", KL_S("")); }
+static kl_str tables_verdict_of(const json_t *row) {
+    return kli_json_text_or(row, "verdict", KL_S(""));
+}
 
 /* What may be called the best of a track; a document of before this key has the last best alone. */
 static const json_t *shown_of(const json_t *track) {
@@ -116,42 +128,48 @@ static const json_t *shown_of(const json_t *track) {
     return json_is_object(shown) ? shown : json_object_get(track, "best");
 }
 
-/* The trials' own numbers, each with its interval and its evidence: what the median beside them is made from. */
+/* The trials' own numbers, each with its interval and its evidence: what the median beside them is
+ * made from. */
 static void each_ratio(kli_report_table *t, const document *d, const json_t *group) {
     text(t, d, KL_S(""));
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i), *row = shown_of(track);
         if (i) more(t, d, KL_S(", "), KL_S(""));
-        more(t, d, interval(d, row), verdict_of(row));
-        if (kl_json_bool_or(track, "disagrees", false)) more(t, d, KL_S(" " UNEQUAL), KL_S(""));
+        more(t, d, tables_interval(d, row), tables_verdict_of(row));
+        if (kli_json_bool_or(track, "disagrees", false)) more(t, d, KL_S(" " UNEQUAL), KL_S(""));
     }
 }
 
 /* A document of before this key has no floors either: its intervals decide. */
 static kl_str call_of(const json_t *track) {
     const json_t *gain = json_object_get(track, "gain");
-    const double low = kl_json_real_or(gain, "low", 0), high = kl_json_real_or(gain, "high", 0);
-    const bool timed = kl_json_bool_or(track, "gain_timed", false);
-    const kl_call decided = timed ? kl_decide(low, high, 0, true) : kl_search_far_apart(low, high);
+    const double low = kli_json_real_or(gain, "low", 0), high = kli_json_real_or(gain, "high", 0);
+    const bool timed = kli_json_bool_or(track, "gain_timed", false);
+    const kl_decision decided =
+        timed ? kl_decide(low, high, 0, true) : kl_search_far_apart(low, high);
     const bool start = !timed && low >= 1 && high <= 1; /* the best is the start */
-    return kl_json_text_or(track, "call", kl_str_of(kl_call_name(start ? KL_SAME : decided)));
+    return kli_json_text_or(track, "call",
+                            kl_str_of(kl_decision_name(start ? KL_DECISION_SAME : decided)));
 }
 
-/* The same over the start: 1 where nothing proved to be faster, and in words where that could not be told. */
+/* The same over the start: 1 where nothing proved to be faster, and in words where that could not
+ * be told. */
 static void each_gain(kli_report_table *t, const document *d, const json_t *group) {
     text(t, d, KL_S(""));
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i), *gain = json_object_get(track, "gain"),
                      *end = json_object_get(track, "end");
         const kl_str call = call_of(track);
-        const kl_str evidence = verdict_of(json_is_object(end) ? end : json_object_get(track, "best"));
+        const kl_str evidence =
+            tables_verdict_of(json_is_object(end) ? end : json_object_get(track, "best"));
         if (i) more(t, d, KL_S(", "), KL_S(""));
         if (kl_str_eq(call, KL_S("faster")))
-            more(t, d, interval(d, gain), evidence);
+            more(t, d, tables_interval(d, gain), evidence);
         else if (kl_str_eq(call, KL_S("undecided")))
             more(t, d,
-                 kl_arena_printf(d->a, "not measurable [%.3g, %.3g]", kl_json_real_or(gain, "low", 0),
-                                 kl_json_real_or(gain, "high", 0)),
+                 kl_arena_printf(d->a, "not measurable [%.3g, %.3g]",
+                                 kli_json_real_or(gain, "low", 0),
+                                 kli_json_real_or(gain, "high", 0)),
                  evidence);
         else
             more(t, d, KL_S("1"), KL_S(""));
@@ -163,26 +181,29 @@ static void each_recovery(kli_report_table *t, const document *d, const json_t *
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i);
         if (i) more(t, d, KL_S(", "), KL_S(""));
-        more(t, d, interval(d, json_object_get(track, "recovered")), verdict_of(shown_of(track)));
+        more(t, d, tables_interval(d, json_object_get(track, "recovered")),
+             tables_verdict_of(shown_of(track)));
     }
 }
 
 /* "2/3, 1 not measurable, 1 never asked" */
 static kl_str solved_of(const document *d, const json_t *o) {
-    const long long undecided = kl_json_int_or(o, "undecided", 0), never = kl_json_int_or(o, "never_asked", 0);
-    const char *more_text = undecided ? kl_arena_printf(d->a, ", %lld not measurable", undecided).ptr : "";
+    const long long undecided = kli_json_int_or(o, "undecided", 0),
+                    never = kli_json_int_or(o, "never_asked", 0);
+    const char *more_text =
+        undecided ? kl_arena_printf(d->a, ", %lld not measurable", undecided).ptr : "";
     if (never) more_text = kl_arena_printf(d->a, "%s, %lld never asked", more_text, never).ptr;
-    return kl_arena_printf(d->a, "%lld/%lld%s", (long long)kl_json_int_or(o, "solved", 0),
-                           (long long)kl_json_int_or(o, "trials", 0), more_text);
+    return kl_arena_printf(d->a, "%lld/%lld%s", (long long)kli_json_int_or(o, "solved", 0),
+                           (long long)kli_json_int_or(o, "trials", 0), more_text);
 }
 
-/* ---- who is best at what? --------------------------------------------------------------------------------------------------------- */
+/* ---- who is best at what? ---------------------------------------------------------------- */
 
 static const json_t *group_of(const document *d, size_t target, size_t contender) {
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
         const json_t *g = json_array_get(d->groups, i);
-        if (kl_json_int_or(g, "target", -1) == (int64_t)target &&
-            kl_json_int_or(g, "contender", -1) == (int64_t)contender)
+        if (kli_json_int_or(g, "target", -1) == (int64_t)target &&
+            kli_json_int_or(g, "contender", -1) == (int64_t)contender)
             return g;
     }
     return NULL;
@@ -190,9 +211,9 @@ static const json_t *group_of(const document *d, size_t target, size_t contender
 
 /* Evidence of a median: the verdict of the trial that has it. */
 static kl_str middle_verdict(const document *d, const json_t *group) {
-    int64_t i = kl_json_int_or(group, "middle", -1);
+    int64_t i = kli_json_int_or(group, "middle", -1);
     const json_t *track = i < 0 ? NULL : json_array_get(d->tracks, (size_t)i);
-    return verdict_of(shown_of(track));
+    return tables_verdict_of(shown_of(track));
 }
 
 static void matrix(kli_report_table *t, const document *d) {
@@ -200,45 +221,55 @@ static void matrix(kli_report_table *t, const document *d) {
     const char **heads = KL_ARRAY(d->a, const char *, n + 1);
     heads[0] = "target";
     for (size_t i = 0; i < n; i++)
-        heads[i + 1] =
-            kl_arena_printf(d->a, ">%.*s",
-                            KL_STR_ARG(kl_json_text_or(json_array_get(d->contenders, i), "label", KL_S("?"))))
-                .ptr;
-    begin(t, d, "matrix", "Which policy is fastest at what?",
-          "Median over trials of the best kernel's speed over the baseline (over the start "
-              "without a baseline), and how many trials were faster than their start by the gate's "
-              "rule, timed side by side at the end. A best that was not faster counts as the start.",
-          heads, (int)n + 1, json_array_size(d->targets));
+        heads[i + 1] = kl_arena_printf(d->a, ">%.*s",
+                                       KL_STR_ARG(kli_json_text_or(json_array_get(d->contenders, i),
+                                                                   "label", KL_S("?"))))
+                           .ptr;
+    tables_begin(
+        t, d, "matrix", "Which policy is fastest at what?",
+        "Median over trials of the best kernel's speed over the baseline (over the start "
+        "without a baseline), and how many trials were faster than their start by the gate's "
+        "rule, timed side by side at the end. A best that was not faster counts as the start.",
+        heads, (int)n + 1, json_array_size(d->targets));
     for (size_t i = 0; n > 1 && i < json_array_size(d->targets); i++) {
-        text(t, d, kl_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
+        text(t, d, kli_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
         for (size_t j = 0; j < n; j++) {
             const json_t *g = group_of(d, i, j);
-            double median = kl_json_real_or(json_object_get(g, "best"), "median", 0);
-            kl_str speed = number(d, median, TIMES);
+            double median = kli_json_real_or(json_object_get(g, "best"), "median", 0);
+            kl_str speed = tables_number(d, median, TIMES);
             linked(t, d, g ? speed : KL_S(DASH), g && median > 0 ? middle_verdict(d, g) : KL_S(""));
-            if (g) more(t, d, kl_arena_printf(d->a, " %.*s", KL_STR_ARG(solved_of(d, g))), KL_S(""));
+            if (g)
+                more(t, d, kl_arena_printf(d->a, " %.*s", KL_STR_ARG(solved_of(d, g))), KL_S(""));
         }
     }
 }
 
 static void comparison(kli_report_table *t, const document *d) {
-    static const char *const heads[] = {
-        "target",  "policy", ">best over the start", ">every trial", ">over the baseline", ">every trial",
-        ">solved", ">spent"};
+    static const char *const heads[] = {"target",
+                                        "policy",
+                                        ">best over the start",
+                                        ">every trial",
+                                        ">over the baseline",
+                                        ">every trial",
+                                        ">solved",
+                                        ">spent"};
     BEGIN(t, d, "comparison", "How fast did every policy get, and how certain is that?",
-          "Median (least" DASH "most) over trials, and every trial with its 95 % interval. Over the start: the last best and the start timed side by side at the end; 1 where "
-              "it was not measurably faster. Over the baseline: its own verdict, above 1 is "
-              "faster; over the start if the task's baseline is not available. " UNEQUAL ": the two contradict each other beyond both intervals, so the baseline has drifted. "
-                  "Solved: trials that are faster than their start by the gate's rule; a track that "
-                  "could not afford a first call is not a trial.",
+          "Median (least" DASH
+          "most) over trials, and every trial with its 95 % interval. Over the start: the last "
+          "best and the start timed side by side at the end; 1 where "
+          "it was not measurably faster. Over the baseline: its own verdict, above 1 is "
+          "faster; over the start if the task's baseline is not available. " UNEQUAL
+          ": the two contradict each other beyond both intervals, so the baseline has drifted. "
+          "Solved: trials that are faster than their start by the gate's rule; a track that "
+          "could not afford a first call is not a trial.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
         const json_t *g = json_array_get(d->groups, i);
         int64_t spent = 0;
         bool estimated = false;
         for (size_t j = 0; j < n_tracks(g); j++) {
-            spent += kl_json_int_or(track_at(d, g, j), "spent_microusd", 0);
-            estimated |= kl_json_bool_or(track_at(d, g, j), "estimated", false);
+            spent += kli_json_int_or(track_at(d, g, j), "spent_microusd", 0);
+            estimated |= kli_json_bool_or(track_at(d, g, j), "estimated", false);
         }
         text(t, d, label_at(d->targets, g, "target"));
         text(t, d, label_at(d->contenders, g, "contender"));
@@ -251,7 +282,7 @@ static void comparison(kli_report_table *t, const document *d) {
     }
 }
 
-/* ---- how much of the expert came back? ---------------------------------------------------------------------------------------------- */
+/* ---- how much of the expert came back? --------------------------------------------------- */
 
 /* The cheapest trial that got there: "$0.1200, step 4". */
 static kl_str first_reached(const document *d, const json_t *group) {
@@ -260,54 +291,59 @@ static kl_str first_reached(const document *d, const json_t *group) {
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i), *at = json_object_get(track, "reached");
         if (!json_is_object(at)) continue;
-        if (!first || kl_json_int_or(at, "microusd", 0) < kl_json_int_or(first, "microusd", 0)) {
+        if (!first || kli_json_int_or(at, "microusd", 0) < kli_json_int_or(first, "microusd", 0)) {
             first = at;
-            estimated = kl_json_bool_or(track, "estimated", false);
+            estimated = kli_json_bool_or(track, "estimated", false);
         }
     }
     if (!first) return KL_S("never");
-    return kl_arena_printf(d->a, "%.*s, step %lld",
-                           KL_STR_ARG(kli_dollars(d->a, kl_json_int_or(first, "microusd", 0), estimated)),
-                           (long long)kl_json_int_or(first, "step", 0));
+    return kl_arena_printf(
+        d->a, "%.*s, step %lld",
+        KL_STR_ARG(kli_dollars(d->a, kli_json_int_or(first, "microusd", 0), estimated)),
+        (long long)kli_json_int_or(first, "step", 0));
 }
 
 static void recovery(kli_report_table *t, const document *d) {
-    static const char *const heads[] = {"target",       "policy",   ">recovered", ">of the expert's speed",
-                                        ">every trial", ">earliest"};
+    static const char *const heads[] = {
+        "target", "policy", ">recovered", ">of the expert's speed", ">every trial", ">earliest"};
     BEGIN(t, d, "recovery", "How much of the expert's speed was recovered?",
-          "Recovered: trials whose best reached 90 % of the reference kernel's speed with confidence, both timed against the "
+          "Recovered: trials whose best reached 90 % of the reference kernel's speed with "
+          "confidence, both timed against the "
           "same baseline. The share is "
           "the median (least" DASH
           "most); 1 is all of it. Earliest: the lowest cost and step at which a trial reached it.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
         const json_t *g = json_array_get(d->groups, i);
-        if (!kl_json_int_or(g, "referenced", 0)) continue;
+        if (!kli_json_int_or(g, "referenced", 0)) continue;
         text(t, d, label_at(d->targets, g, "target"));
         text(t, d, label_at(d->contenders, g, "contender"));
-        part(t, d, g, "recovered", "referenced");
+        tables_part(t, d, g, "recovered", "referenced");
         text(t, d, spread(d, json_object_get(g, "recovery"), n_tracks(g)));
         each_recovery(t, d, g);
         text(t, d, first_reached(d, g));
     }
 }
 
-/* ---- policies over all targets -------------------------------------------------------------------------------------------------------- */
+/* ---- policies over all targets ----------------------------------------------------------- */
 
 static void mean_cells(kli_report_table *t, const document *d, const json_t *o) {
-    text(t, d, number(d, kl_json_real_or(o, "geomean", 0), TIMES));
-    double zero = kl_json_real_or(o, "fail_as_zero", -1);
+    text(t, d, tables_number(d, kli_json_real_or(o, "geomean", 0), TIMES));
+    double zero = kli_json_real_or(o, "fail_as_zero", -1);
     text(t, d, zero < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g" TIMES, zero));
 }
 
 static void overall(kli_report_table *t, const document *d) {
-    static const char *const heads[] = {"policy",         ">targets",        ">solved",        ">over the baseline",
-                                        ">failures as 0", ">over the start", ">failures as 0", ">fast_1",
-                                        ">fast_2",        ">corr",           ">avg amsr",      ">spent"};
+    static const char *const heads[] = {
+        "policy",         ">targets",        ">solved",        ">over the baseline",
+        ">failures as 0", ">over the start", ">failures as 0", ">fast_1",
+        ">fast_2",        ">corr",           ">avg amsr",      ">spent"};
     BEGIN(t, d, "policies", "Which policy is best overall?",
-          "Geometric means over targets of the median successful trial, then the same times the share of trials that "
+          "Geometric means over targets of the median successful trial, then the same times the "
+          "share of trials that "
           "succeeded. fast_p: share of "
-          "trials faster than p times the baseline by the gate's rule. corr: share of gated submissions that passed, "
+          "trials faster than p times the baseline by the gate's rule. corr: share of gated "
+          "submissions that passed, "
           "without those whose time did not converge. "
           "avg amsr: mean "
           "speed over the baseline, those below 1 as "
@@ -315,9 +351,9 @@ static void overall(kli_report_table *t, const document *d) {
           heads, json_array_size(d->contenders));
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
         const json_t *c = json_array_get(d->contenders, i);
-        double amsr = kl_json_real_or(c, "amsr", -1);
-        text(t, d, kl_json_text_or(c, "label", KL_S("?")));
-        count(t, d, c, "targets");
+        double amsr = kli_json_real_or(c, "amsr", -1);
+        text(t, d, kli_json_text_or(c, "label", KL_S("?")));
+        tables_count(t, d, c, "targets");
         text(t, d, solved_of(d, c));
         mean_cells(t, d, json_object_get(c, "best"));
         mean_cells(t, d, json_object_get(c, "gain"));
@@ -329,16 +365,19 @@ static void overall(kli_report_table *t, const document *d) {
     }
 }
 
-/* ---- money and submissions --------------------------------------------------------------------------------------------------------- */
+/* ---- money and submissions --------------------------------------------------------------- */
 
-static void phase_row(kli_report_table *t, const document *d, kl_str who, kl_str phase, const json_t *o) {
+static void phase_row(kli_report_table *t, const document *d, kl_str who, kl_str phase,
+                      const json_t *o) {
     text(t, d, who);
     text(t, d, phase);
-    count(t, d, o, "calls");
-    count(t, d, o, "input");
-    count(t, d, o, "cache_read");
-    text(t, d, count_text(d, kl_json_int_or(o, "cache_write_5m", 0) + kl_json_int_or(o, "cache_write_1h", 0)));
-    count(t, d, o, "output");
+    tables_count(t, d, o, "calls");
+    tables_count(t, d, o, "input");
+    tables_count(t, d, o, "cache_read");
+    text(t, d,
+         tables_count_text(d, kli_json_int_or(o, "cache_write_5m", 0) +
+                                  kli_json_int_or(o, "cache_write_1h", 0)));
+    tables_count(t, d, o, "output");
     percent(t, d, o, "cache_hit_rate");
     money(t, d, o, "microusd");
 }
@@ -350,38 +389,42 @@ static void costs(kli_report_table *t, const document *d) {
     for (size_t i = 0; i < json_array_size(d->contenders); i++)
         rows += 1 + json_array_size(json_object_get(json_array_get(d->contenders, i), "phases"));
     BEGIN(t, d, "costs", "What did it cost?",
-          "Model calls and tokens of every phase, over all targets and trials. Cache hits: share of input tokens that the provider had cached. ~: estimated from "
-              "bytes, because the provider did not report tokens.",
+          "Model calls and tokens of every phase, over all targets and trials. Cache hits: share "
+          "of input tokens that the provider had cached. ~: estimated from "
+          "bytes, because the provider did not report tokens.",
           heads, rows);
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
         const json_t *c = json_array_get(d->contenders, i), *phases = json_object_get(c, "phases");
-        kl_str who = kl_json_text_or(c, "label", KL_S("?"));
+        kl_str who = kli_json_text_or(c, "label", KL_S("?"));
         for (size_t j = 0; j < json_array_size(phases); j++)
-            phase_row(t, d, who, kl_json_text_or(json_array_get(phases, j), "phase", KL_S("?")),
+            phase_row(t, d, who, kli_json_text_or(json_array_get(phases, j), "phase", KL_S("?")),
                       json_array_get(phases, j));
-        if (json_array_size(phases) != 1) phase_row(t, d, who, KL_S("all"), json_object_get(c, "tokens"));
+        if (json_array_size(phases) != 1)
+            phase_row(t, d, who, KL_S("all"), json_object_get(c, "tokens"));
     }
 }
 
 static void submissions(kli_report_table *t, const document *d) {
-    static const char *const heads[] = {"policy", ">proposals", ">pass",  ">wrong",   ">no_compile", ">crash",
-                                        ">hang",  ">unstable",  ">cheat", ">refused", ">no_edit"};
+    static const char *const heads[] = {"policy",      ">proposals", ">pass",   ">wrong",
+                                        ">no_compile", ">crash",     ">hang",   ">unstable",
+                                        ">cheat",      ">refused",   ">no_edit"};
     BEGIN(t, d, "submissions", "What were the outcomes of the proposals?",
           "The gate's outcome for every proposal. cheat: computed by something other than the "
-              "kernel, or not computed; refused and no_edit: no kernel that could be judged. None "
-              "of these three counts as a speed.",
+          "kernel, or not computed; refused and no_edit: no kernel that could be judged. None "
+          "of these three counts as a speed.",
           heads, json_array_size(d->contenders));
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
-        const json_t *c = json_array_get(d->contenders, i), *fates = json_object_get(c, "outcomes");
-        text(t, d, kl_json_text_or(c, "label", KL_S("?")));
-        count(t, d, c, "proposals");
-        for (size_t j = 2; j < KL_COUNT(heads); j++) count(t, d, fates, heads[j] + 1);
+        const json_t *c = json_array_get(d->contenders, i),
+                     *outcomes = json_object_get(c, "outcomes");
+        text(t, d, kli_json_text_or(c, "label", KL_S("?")));
+        tables_count(t, d, c, "proposals");
+        for (size_t j = 2; j < KL_COUNT(heads); j++) tables_count(t, d, outcomes, heads[j] + 1);
     }
 }
 
 int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a, const json_t *results) {
-    static void (*const makers[KLI_TABLES])(kli_report_table *, const document *) = {matrix,  comparison, recovery,
-                                                                                     overall, costs,      submissions};
+    static void (*const makers[KLI_TABLES])(kli_report_table *, const document *) = {
+        matrix, comparison, recovery, overall, costs, submissions};
     const document d = {.a = a,
                         .results = results,
                         .targets = json_object_get(results, "targets"),
@@ -396,10 +439,11 @@ int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a, const json_
     return n;
 }
 
-/* ---- Markdown ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- Markdown ---------------------------------------------------------------------------- */
 
-/* Words are data (law 7): nothing of them is markup, a link, HTML or a new cell.  An underscore within a word is none anyway. */
-static void markdown_text(kl_buf *out, kl_str s) {
+/* Words are data (law 7): nothing of them is markup, a link, HTML or a new cell.  An underscore
+ * within a word is none anyway. */
+static void tables_markdown_text(kl_buf *out, kl_str s) {
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.ptr[i];
         bool estimate = c == '~' && i + 1 < s.len && s.ptr[i + 1] == '$';
@@ -412,9 +456,9 @@ static void markdown_text(kl_buf *out, kl_str s) {
     }
 }
 
-static void markdown_cell(kl_buf *out, const kli_cell *c) {
+static void markdown_cell(kl_buf *out, const kli_report_cell *c) {
     kl_buf_add(out, KL_S(" "));
-    for (const kli_part *p = c->first; p; p = p->next) markdown_text(out, p->text);
+    for (const kli_part *p = c->first; p; p = p->next) tables_markdown_text(out, p->text);
     kl_buf_add(out, KL_S(" |"));
 }
 
@@ -422,11 +466,12 @@ static void markdown_table(kl_buf *out, const kli_report_table *t) {
     kl_buf_printf(out, "### %s\n\n%s\n\n|", t->question, t->note);
     for (int i = 0; i < t->n_columns; i++) {
         kl_buf_add(out, KL_S(" "));
-        markdown_text(out, t->heads[i]);
+        tables_markdown_text(out, t->heads[i]);
         kl_buf_add(out, KL_S(" |"));
     }
     kl_buf_add(out, KL_S("\n|"));
-    for (int i = 0; i < t->n_columns; i++) kl_buf_add(out, t->numbers[i] ? KL_S(" ---: |") : KL_S(" --- |"));
+    for (int i = 0; i < t->n_columns; i++)
+        kl_buf_add(out, t->numbers[i] ? KL_S(" ---: |") : KL_S(" --- |"));
     for (int i = 0; i < t->n_cells; i++) {
         if (i % t->n_columns == 0) kl_buf_add(out, KL_S("\n|"));
         markdown_cell(out, &t->cells[i]);
@@ -435,11 +480,12 @@ static void markdown_table(kl_buf *out, const kli_report_table *t) {
 }
 
 /* most 0: all of it; what is cut is ASCII. */
-static void markdown_words(kl_buf *out, const char *before, const json_t *o, const char *key, size_t most) {
-    const kl_str s = kl_json_text_or(o, key, KL_S(""));
+static void markdown_words(kl_buf *out, const char *before, const json_t *o, const char *key,
+                           size_t most) {
+    const kl_str s = kli_json_text_or(o, key, KL_S(""));
     if (!s.len) return;
     kl_buf_printf(out, "%s", before);
-    markdown_text(out, (kl_str){s.ptr, most && most < s.len ? most : s.len});
+    tables_markdown_text(out, (kl_str){s.ptr, most && most < s.len ? most : s.len});
 }
 
 /* Where the numbers come from: a page that was copied elsewhere still says it. */
@@ -473,9 +519,9 @@ void kl_report_results_markdown(kl_buf *out, const json_t *results) {
     kl_arena_free(a);
 }
 
-/* ---- HTML ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- HTML -------------------------------------------------------------------------------- */
 
-static void html_cell(kl_buf *out, const kli_facts *f, const kli_cell *c, bool is_number) {
+static void html_cell(kl_buf *out, const kli_facts *f, const kli_report_cell *c, bool is_number) {
     kl_buf_add(out, is_number ? KL_S("<td class=n>") : KL_S("<td>"));
     for (const kli_part *p = c->first; p; p = p->next)
         if (p->verdict.len)
@@ -486,7 +532,8 @@ static void html_cell(kl_buf *out, const kli_facts *f, const kli_cell *c, bool i
 }
 
 void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t) {
-    kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n<div class=scroll><table><tr>", t->id, t->question);
+    kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n<div class=scroll><table><tr>", t->id,
+                  t->question);
     for (int i = 0; i < t->n_columns; i++) {
         kl_buf_add(out, t->numbers[i] ? KL_S("<th class=n>") : KL_S("<th>"));
         kli_text(out, t->heads[i]);

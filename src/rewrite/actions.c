@@ -1,4 +1,5 @@
-/* actions.c - the vocabulary of optimizations as a table.  The rows are actions.def.  SPDX-License-Identifier: Apache-2.0 */
+/* actions.c - the vocabulary of optimizations as a table.  The rows are actions.def.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 enum {
@@ -10,14 +11,16 @@ enum {
 };
 
 static const kl_action ACTIONS[] = {
-#define ACTION(id, families, forward, backward, needs, witness, follows, after, risks)                                 \
+#define ACTION(id, families, forward, backward, needs, witness, follows, after, risks)             \
     {#id, forward, backward, needs, families, witness, after, risks, follows},
 #include "actions.def"
 };
 
 enum { MAX_SLUG = 40 };
 
-const kl_action *kl_action_each(int i) { return i >= 0 && (size_t)i < KL_COUNT(ACTIONS) ? &ACTIONS[i] : NULL; }
+const kl_action *kl_action_each(int i) {
+    return i >= 0 && (size_t)i < KL_COUNT(ACTIONS) ? &ACTIONS[i] : NULL;
+}
 
 const kl_action *kl_action_find(kl_str id) {
     for (size_t i = 0; i < KL_COUNT(ACTIONS); i++)
@@ -28,9 +31,11 @@ const kl_action *kl_action_find(kl_str id) {
 bool kl_action_valid(kl_str id) {
     const kl_str other = KL_S("other:");
     if (kl_action_find(id)) return true;
-    if (!kl_str_starts(id, other) || id.len == other.len || id.len - other.len > MAX_SLUG) return false;
+    if (!kl_str_starts(id, other) || id.len == other.len || id.len - other.len > MAX_SLUG)
+        return false;
     for (size_t i = other.len; i < id.len; i++)
-        if (!((id.ptr[i] >= 'a' && id.ptr[i] <= 'z') || (id.ptr[i] >= '0' && id.ptr[i] <= '9') || id.ptr[i] == '_'))
+        if (!((id.ptr[i] >= 'a' && id.ptr[i] <= 'z') || (id.ptr[i] >= '0' && id.ptr[i] <= '9') ||
+              id.ptr[i] == '_'))
             return false;
     return true;
 }
@@ -39,7 +44,8 @@ kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s) {
     kl_buf b = {0};
     for (size_t i = 0; i < KL_COUNT(ACTIONS); i++)
         if (ACTIONS[i].families & s->families)
-            kl_buf_printf(&b, "- %s: %s. Undone: %s.\n", ACTIONS[i].id, ACTIONS[i].forward, ACTIONS[i].backward);
+            kl_buf_printf(&b, "- %s: %s. Undone: %s.\n", ACTIONS[i].id, ACTIONS[i].forward,
+                          ACTIONS[i].backward);
     kl_buf_printf(&b, "- other:<slug>: anything else; the slug names it in a-z, 0-9 and _.\n");
     const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
     kl_buf_fini(&b);

@@ -1,16 +1,17 @@
-/* between.c - blocks that turn one text into another: a change as something that can be carried and applied.
+/* between.c - blocks that turn one text into another: a change as something that can be carried and
+ * applied.
  *
- * Lines are matched by a longest common subsequence between the common beginning and end; where that would take more
- * than MAX_CELLS, the part between them is replaced as a whole.  Every block gets lines of context until its SEARCH is
- * unique in the text as the blocks before it leave it, so that applying them in order gives the other text exactly.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Lines are matched by a longest common subsequence between the common beginning and end; where
+ * that would take more than MAX_CELLS, the part between them is replaced as a whole.  Every block
+ * gets lines of context until its SEARCH is unique in the text as the blocks before it leave it, so
+ * that applying them in order gives the other text exactly. SPDX-License-Identifier: Apache-2.0 */
 #include "edits_impl.h"
 
 #include <string.h>
 
 enum {
-    MAX_CELLS = 4 << 20, /* of the table: 8 MB */
-    MAX_CONTEXT = 64,    /* lines on each side; beyond that the whole text is one block */
+    MAX_CELLS = 4 << 20,      /* of the table: 8 MB */
+    BETWEEN_MAX_CONTEXT = 64, /* lines on each side; beyond that the whole text is one block */
     MAX_BLOCKS = KL_MAX_EDITS
 };
 
@@ -23,18 +24,21 @@ typedef struct {
     int n;
 } hunks;
 
-/* ---- difference --------------------------------------------------------------------------------------------------------- */
+/* ---- difference -------------------------------------------------------------------------- */
 
-static bool same(const kli_lines *x, int i, const kli_lines *y, int j) { return kl_str_eq(x->at[i], y->at[j]); }
+static bool same(const kli_lines *x, int i, const kli_lines *y, int j) {
+    return kl_str_eq(x->at[i], y->at[j]);
+}
 
 static void add_hunk(hunks *h, int a, int a_end, int b, int b_end) {
     if (a == a_end && b == b_end) return;
     h->at[h->n++] = (hunk){a, a_end, b, b_end};
 }
 
-/* length[i * width + j]: of the longest common subsequence of from[head + i ..) and to[head + j ..) */
-static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int head, int rows, int columns,
-                   const uint16_t *length) {
+/* length[i * width + j]: of the longest common subsequence of from[head + i ..) and to[head + j ..)
+ */
+static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int head, int rows,
+                   int columns, const uint16_t *length) {
     const int width = columns + 1;
     int i = 0, j = 0, a = 0, b = 0;
     while (i < rows && j < columns) {
@@ -51,10 +55,12 @@ static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int h
     add_hunk(out, head + a, head + rows, head + b, head + columns);
 }
 
-static void compare(hunks *out, kl_arena *a, const kli_lines *from, const kli_lines *to) {
+static void between_compare(hunks *out, kl_arena *a, const kli_lines *from, const kli_lines *to) {
     int head = 0, tail = 0;
     while (head < from->n && head < to->n && same(from, head, to, head)) head++;
-    while (tail < from->n - head && tail < to->n - head && same(from, from->n - 1 - tail, to, to->n - 1 - tail)) tail++;
+    while (tail < from->n - head && tail < to->n - head &&
+           same(from, from->n - 1 - tail, to, to->n - 1 - tail))
+        tail++;
     const int rows = from->n - head - tail, columns = to->n - head - tail;
     out->at = KL_ARRAY(a, hunk, (rows < columns ? rows : columns) + 2);
     if (((int64_t)rows + 1) * ((int64_t)columns + 1) > MAX_CELLS) {
@@ -67,9 +73,10 @@ static void compare(hunks *out, kl_arena *a, const kli_lines *from, const kli_li
         for (int j = columns - 1; j >= 0; j--) {
             const uint16_t *below = &length[(size_t)(i + 1) * width + (size_t)j],
                            *right = &length[(size_t)i * width + (size_t)j + 1];
-            length[(size_t)i * width + (size_t)j] = same(from, head + i, to, head + j) ? (uint16_t)(below[1] + 1)
-                                                    : *below > *right                  ? *below
-                                                                                       : *right;
+            length[(size_t)i * width + (size_t)j] = same(from, head + i, to, head + j)
+                                                        ? (uint16_t)(below[1] + 1)
+                                                    : *below > *right ? *below
+                                                                      : *right;
         }
     follow(out, from, to, head, rows, columns, length);
 }
@@ -87,7 +94,7 @@ static void join(hunks *h, int gap) {
     h->n = n;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 typedef struct {
     kl_arena *arena;
@@ -102,18 +109,19 @@ typedef struct {
 static bool is_unique(const kli_lines *text, int begin, int end) {
     for (int at = 0; at + (end - begin) <= text->n; at++) {
         int i = 0;
-        while (at != begin && i < end - begin && kl_str_eq(text->at[at + i], text->at[begin + i])) i++;
+        while (at != begin && i < end - begin && kl_str_eq(text->at[at + i], text->at[begin + i]))
+            i++;
         if (at != begin && i == end - begin) return false;
     }
     return true;
 }
 
-static void line_of(writer *w, char c, const char *word) {
+static void between_line_of(writer *w, char c, const char *word) {
     for (int i = 0; i < w->mark; i++) kl_buf_add(&w->out, (kl_str){&c, 1});
     kl_buf_printf(&w->out, "%s\n", word);
 }
 
-static void lines_of(writer *w, const kl_str *at, int n) {
+static void between_lines_of(writer *w, const kl_str *at, int n) {
     for (int i = 0; i < n; i++) {
         kl_buf_add(&w->out, at[i]);
         kl_buf_add(&w->out, KL_S("\n"));
@@ -123,16 +131,16 @@ static void lines_of(writer *w, const kl_str *at, int n) {
 /* Replace now[begin, end) by `lines`; `last`: the end of the text belongs to it. */
 static void write_block(writer *w, int begin, int end, const kl_str *lines, int n, bool last) {
     const bool marks = last && w->ends_differ;
-    line_of(w, '<', " SEARCH");
-    lines_of(w, w->now.at + begin, end - begin);
+    between_line_of(w, '<', " SEARCH");
+    between_lines_of(w, w->now.at + begin, end - begin);
     if (marks && !w->from_ended) kl_buf_printf(&w->out, "%s\n", KLI_NO_NEWLINE);
-    line_of(w, '=', "");
-    lines_of(w, lines, n);
+    between_line_of(w, '=', "");
+    between_lines_of(w, lines, n);
     if (marks && !w->to->ended) kl_buf_printf(&w->out, "%s\n", KLI_NO_NEWLINE);
-    line_of(w, '>', " REPLACE");
+    between_line_of(w, '>', " REPLACE");
 }
 
-static void replace(writer *w, int begin, int end, const kl_str *lines, int n) {
+static void between_replace(writer *w, int begin, int end, const kl_str *lines, int n) {
     kli_lines now = {.at = KL_ARRAY(w->arena, kl_str, w->now.n + n + 1), .ended = w->now.ended};
     for (int i = 0; i < begin; i++) now.at[now.n++] = w->now.at[i];
     for (int i = 0; i < n; i++) now.at[now.n++] = lines[i];
@@ -143,17 +151,20 @@ static void replace(writer *w, int begin, int end, const kl_str *lines, int n) {
 /* False: no context makes it unique. */
 static bool write_hunk(writer *w, const hunk *h, int moved, bool last) {
     const int begin = h->a + moved, end = h->a_end + moved, n_new = h->b_end - h->b;
-    const bool whole_end = last && w->ends_differ; /* then the block must reach the end of the text */
-    for (int context = 1; context <= MAX_CONTEXT; context *= 2) {
+    const bool whole_end =
+        last && w->ends_differ; /* then the block must reach the end of the text */
+    for (int context = 1; context <= BETWEEN_MAX_CONTEXT; context *= 2) {
         const int before = begin < context ? begin : context;
-        const int behind = whole_end ? w->now.n - end : w->now.n - end < context ? w->now.n - end : context;
+        const int behind = whole_end                  ? w->now.n - end
+                           : w->now.n - end < context ? w->now.n - end
+                                                      : context;
         if (!is_unique(&w->now, begin - before, end + behind)) continue;
         kl_str *lines = KL_ARRAY(w->arena, kl_str, before + n_new + behind + 1);
         for (int i = 0; i < before; i++) lines[i] = w->now.at[begin - before + i];
         for (int i = 0; i < n_new; i++) lines[before + i] = w->to->at[h->b + i];
         for (int i = 0; i < behind; i++) lines[before + n_new + i] = w->now.at[end + i];
         write_block(w, begin - before, end + behind, lines, before + n_new + behind, last);
-        replace(w, begin - before, end + behind, lines, before + n_new + behind);
+        between_replace(w, begin - before, end + behind, lines, before + n_new + behind);
         return true;
     }
     return false;
@@ -192,9 +203,10 @@ kl_str kl_edits_between(kl_arena *a, kl_str from, kl_str to) {
                 .mark = free_mark(&old_lines, &new_lines),
                 .ends_differ = old_lines.ended != new_lines.ended,
                 .from_ended = old_lines.ended};
-    compare(&h, a, &old_lines, &new_lines);
+    between_compare(&h, a, &old_lines, &new_lines);
     for (int gap = 2; gap == 2 || h.n > MAX_BLOCKS; gap *= 2) join(&h, gap);
-    if (w.ends_differ && (!h.n || h.at[h.n - 1].a_end != old_lines.n)) /* only the end changes there */
+    if (w.ends_differ &&
+        (!h.n || h.at[h.n - 1].a_end != old_lines.n)) /* only the end changes there */
         h.at[h.n++] = (hunk){old_lines.n, old_lines.n, new_lines.n, new_lines.n};
     if (h.n > MAX_BLOCKS || !write_hunks(&w, &h)) {
         w.out.len = 0;

@@ -1,9 +1,10 @@
-/* edits_test.c - replies become proposals, proposals become text.  SPDX-License-Identifier: Apache-2.0 */
+/* edits_test.c - replies become proposals, proposals become text.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "fixture.h"
 
 static const kl_surface *c_surface(void) { return kl_surface_of_host(KL_ON_CPU); }
 
-/* ---- replies --------------------------------------------------------------------------------------------------------- */
+/* ---- replies ----------------------------------------------------------------------------- */
 
 #define BLOCK "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 
@@ -17,17 +18,17 @@ static const struct {
     {"Sure! Here it is.\r\n\r\n**ACTION:** pack_b\r\n**LOCUS:** `gemm()`\r\n```c\r\n<<<<<<< "
      "SEARCH\r\na\r\n=======\r\nb\r\n>>>>>>> REPLACE\r\n```\r\nDone.",
      KL_PROPOSAL_EDITS, "pack_b", "", "gemm()", 1},
-    {"- **ACTION**: `Pack_B` (the packing)\nBUNDLE: cache_block, prefetch and none\n" BLOCK BLOCK, KL_PROPOSAL_EDITS,
-     "pack_b", "cache_block prefetch", "", 2},
-    {"ACTION: other:early_stop\nWHY: x\n```c\n//! launch f args(x)\nint a;\n```\n", KL_PROPOSAL_FILE,
-     "other:early_stop", "", "", 0},
+    {"- **ACTION**: `Pack_B` (the packing)\nBUNDLE: cache_block, prefetch and none\n" BLOCK BLOCK,
+     KL_PROPOSAL_EDITS, "pack_b", "cache_block prefetch", "", 2},
+    {"ACTION: other:early_stop\nWHY: x\n```c\n//! launch f args(x)\nint a;\n```\n",
+     KL_PROPOSAL_FILE, "other:early_stop", "", "", 0},
     {"old:\n```c\nint old;\n```\nnew:\n```c\nint new;\n```\n", KL_PROPOSAL_FILE, "", "", "", 0},
     {"```\n//! launch f args(x)\nint a;\n```", KL_PROPOSAL_FILE, "", "", "", 0},
     {"DONE: this is the textbook's algorithm", KL_PROPOSAL_DONE, "", "", "", 0},
     {"**DONE:** nothing left", KL_PROPOSAL_DONE, "", "", "", 0},
     {"ACTION: unroll\n" BLOCK "DONE: one change", KL_PROPOSAL_EDITS, "unroll", "", "", 1},
-    {"BUNDLE: none\n<<<<<<<<< SEARCH\na\n=======\nb\n=========\nc\n>>>>>>>>> REPLACE\n", KL_PROPOSAL_EDITS, "", "", "",
-     1},
+    {"BUNDLE: none\n<<<<<<<<< SEARCH\na\n=======\nb\n=========\nc\n>>>>>>>>> REPLACE\n",
+     KL_PROPOSAL_EDITS, "", "", "", 1},
 };
 
 static void test_replies(void **state) {
@@ -65,7 +66,8 @@ static void test_unusable_replies_say_why(void **state) {
     for (size_t i = 0; i < KL_COUNT(UNUSABLE); i++) {
         kl_proposal p;
         kl_error e = {0};
-        assert_err(KL_EPARSE, kl_proposal_parse(&p, a, kl_str_of(UNUSABLE[i].reply), c_surface(), &e));
+        assert_err(KL_EPARSE,
+                   kl_proposal_parse(&p, a, kl_str_of(UNUSABLE[i].reply), c_surface(), &e));
         assert_contains(e.message, UNUSABLE[i].says);
     }
     kl_buf b = {0};
@@ -96,7 +98,7 @@ static void test_headers_are_plain_text(void **state) {
     kl_arena_free(a);
 }
 
-/* ---- edits ------------------------------------------------------------------------------------------------------------ */
+/* ---- edits ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *source, *search, *replace, *result, *says;
@@ -108,9 +110,10 @@ static const struct {
     {"a  \nb\n", "a\nb\n", "x\nb\n", "x\nb\n", NULL},
     {"a\r\nb\r\n", "a\n", "x\n", "x\r\nb\r\n", NULL},
     {"a\nb\n", "a\r\n", "x\r\n", "x\nb\n", NULL},
-    {"  if (x)\n    y();\n\n  z();\n", "if (x)\n  y();\n\nz();\n", "if (w)\n  y();\n\n", "  if (w)\n    y();\n\n",
+    {"  if (x)\n    y();\n\n  z();\n", "if (x)\n  y();\n\nz();\n", "if (w)\n  y();\n\n",
+     "  if (w)\n    y();\n\n", NULL},
+    {"if (x)\n  y();\n", "    if (x)\n      y();\n", "    if (w)\n      y();\n", "if (w)\n  y();\n",
      NULL},
-    {"if (x)\n  y();\n", "    if (x)\n      y();\n", "    if (w)\n      y();\n", "if (w)\n  y();\n", NULL},
     {"if (x)\n  y();\n", "    if (x)\n    y();\n", "z\n", NULL, "nowhere"},
     {"a\nb\na\n", "a\n", "x\n", NULL, "2 places (at lines 1, 3)"},
     {"  a\n    a\n", "a\n", "x\n", NULL, "2 places"},
@@ -131,7 +134,8 @@ static void test_edits(void **state) {
         kl_error e = {0};
         const kl_edit edit = {kl_str_of(EDITS[i].search), kl_str_of(EDITS[i].replace), 0};
         const kl_err err = kl_edits_apply(&out, a, kl_str_of(EDITS[i].source), &edit, 1, &e);
-        if (err != (EDITS[i].says ? KL_EINVAL : KL_OK)) fail_msg("row %zu: %s: %s", i, kl_err_name(err), e.message);
+        if (err != (EDITS[i].says ? KL_EINVAL : KL_OK))
+            fail_msg("row %zu: %s: %s", i, kl_err_name(err), e.message);
         if (EDITS[i].says)
             assert_contains(e.message, EDITS[i].says);
         else
@@ -145,8 +149,9 @@ static void test_blocks_apply_in_order_and_all_or_nothing(void **state) {
     kl_arena *a = kl_arena_new();
     kl_str out = KL_S("untouched");
     kl_error e = {0};
-    const kl_edit edits[] = {
-        {KL_S("a\n"), KL_S("b1\n"), 0}, {KL_S("b1\n"), KL_S("c\n"), 0}, {KL_S("missing line\n"), KL_S("x\n"), 0}};
+    const kl_edit edits[] = {{KL_S("a\n"), KL_S("b1\n"), 0},
+                             {KL_S("b1\n"), KL_S("c\n"), 0},
+                             {KL_S("missing line\n"), KL_S("x\n"), 0}};
     assert_ok(kl_edits_apply(&out, a, KL_S("a\nb\n"), edits, 2, &e));
     assert_str(out, "c\nb\n");
     out = KL_S("untouched");
@@ -172,7 +177,7 @@ static void test_white_space_alone_is_no_proposal(void **state) {
     kl_arena_free(a);
 }
 
-/* ---- blocks between two texts ------------------------------------------------------------------------------------------------ */
+/* ---- blocks between two texts ------------------------------------------------------------ */
 
 static void round_trip(kl_arena *a, kl_str from, kl_str to) {
     kl_proposal p;
@@ -206,7 +211,8 @@ static void test_blocks_between_texts(void **state) {
                                  "  a\n\ta\n a\n",
                                  "q\n\n\n\nq\n\n\n\nr"};
     for (size_t i = 0; i < KL_COUNT(texts); i++)
-        for (size_t j = 0; j < KL_COUNT(texts); j++) round_trip(a, kl_str_of(texts[i]), kl_str_of(texts[j]));
+        for (size_t j = 0; j < KL_COUNT(texts); j++)
+            round_trip(a, kl_str_of(texts[i]), kl_str_of(texts[j]));
     kl_arena_free(a);
 }
 
@@ -260,15 +266,16 @@ static void test_large_texts_end(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies),
-                                       cmocka_unit_test(test_unusable_replies_say_why),
-                                       cmocka_unit_test(test_headers_are_plain_text),
-                                       cmocka_unit_test(test_edits),
-                                       cmocka_unit_test(test_blocks_apply_in_order_and_all_or_nothing),
-                                       cmocka_unit_test(test_white_space_alone_is_no_proposal),
-                                       cmocka_unit_test(test_blocks_between_texts),
-                                       cmocka_unit_test(test_blocks_between_ambiguous_texts),
-                                       cmocka_unit_test(test_blocks_between_real_kernels),
-                                       cmocka_unit_test(test_large_texts_end)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_unusable_replies_say_why),
+        cmocka_unit_test(test_headers_are_plain_text),
+        cmocka_unit_test(test_edits),
+        cmocka_unit_test(test_blocks_apply_in_order_and_all_or_nothing),
+        cmocka_unit_test(test_white_space_alone_is_no_proposal),
+        cmocka_unit_test(test_blocks_between_texts),
+        cmocka_unit_test(test_blocks_between_ambiguous_texts),
+        cmocka_unit_test(test_blocks_between_real_kernels),
+        cmocka_unit_test(test_large_texts_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

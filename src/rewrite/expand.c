@@ -25,13 +25,13 @@ typedef struct {
     int steps; /* tokens looked at, but for those of the source itself */
 } expander;
 
-static kli_tokens part(const kli_tokens *t, int begin, int end) {
+static kli_tokens expand_part(const kli_tokens *t, int begin, int end) {
     return (kli_tokens){t->at + begin, begin < end ? end - begin : 0, 0};
 }
 
-/* ---- definitions --------------------------------------------------------------------------- */
+/* ---- definitions ------------------------------------------------------------------------- */
 
-static bool is_known(const expander *x, int m, kl_str text) {
+static bool expand_is_known(const expander *x, int m, kl_str text) {
     while (m >= 0 && !kl_str_eq(x->macros[m].text, text)) m = x->macros[m].next;
     return m >= 0;
 }
@@ -50,21 +50,22 @@ static void add_macro(expander *x, kl_str line) {
     const int body = params ? kli_match(&t, 1, t.n) + 1 : 1;
     if (body > t.n) return;
     kli_symbol *s = kli_symbol_of(&x->names, t.at[0].text, true);
-    if (is_known(x, s->first, text)) return;
-    x->macros[x->n_macros] = (macro){.text = text,
-                                     .params = params ? part(&t, 2, body - 1) : (kli_tokens){0},
-                                     .body = part(&t, body, t.n),
-                                     .function_like = params,
-                                     .next = s->first};
+    if (expand_is_known(x, s->first, text)) return;
+    x->macros[x->n_macros] =
+        (macro){.text = text,
+                .params = params ? expand_part(&t, 2, body - 1) : (kli_tokens){0},
+                .body = expand_part(&t, body, t.n),
+                .function_like = params,
+                .next = s->first};
     s->first = x->n_macros++;
 }
 
-/* ---- uses ---------------------------------------------------------------------------------- */
+/* ---- uses -------------------------------------------------------------------------------- */
 
 typedef struct {
     int n, close;
     kli_tokens at[MAX_ARGUMENTS];
-} arguments;
+} expand_arguments;
 
 static int depth_change(const kli_token *t) {
     if (t->kind != KLI_TOKEN_PUNCT || t->text.len != 1) return 0;
@@ -73,14 +74,14 @@ static int depth_change(const kli_token *t) {
 }
 
 /* Behind the name at `i`; false where no bracket closes. */
-static bool read_arguments(expander *x, arguments *a, const kli_tokens *t, int i) {
+static bool read_arguments(expander *x, expand_arguments *a, const kli_tokens *t, int i) {
     int begin = i + 2, depth = 0;
     if (i + 1 >= t->n || !kli_token_is(&t->at[i + 1], "(")) return false;
     for (a->n = 0, i++; i < t->n && x->steps < MAX_STEPS; i++, x->steps++) {
         depth += depth_change(&t->at[i]);
         const bool comma = depth == 1 && kli_token_is(&t->at[i], ",");
         if (depth && !(comma && a->n < MAX_ARGUMENTS - 1)) continue;
-        a->at[a->n++] = part(t, begin, i);
+        a->at[a->n++] = expand_part(t, begin, i);
         begin = i + 1;
         a->close = i;
         if (!depth) return true;
@@ -106,7 +107,7 @@ static void copy(expander *x, kli_tokens *out, const kli_tokens *t) {
 }
 
 /* The body with the arguments in the places of the params; the last takes all that are left. */
-static kli_tokens with_arguments(expander *x, const macro *m, const arguments *a) {
+static kli_tokens with_arguments(expander *x, const macro *m, const expand_arguments *a) {
     kli_tokens out = {0};
     for (int i = 0; i < m->body.n && x->steps < MAX_STEPS; i++, x->steps++) {
         const kli_token *t = &m->body.at[i];
@@ -119,8 +120,8 @@ static kli_tokens with_arguments(expander *x, const macro *m, const arguments *a
     return out;
 }
 
-static void expand(expander *x, kli_tokens *out, const kli_tokens *t, int depth) {
-    arguments a;
+static void expand_expand(expander *x, kli_tokens *out, const kli_tokens *t, int depth) {
+    expand_arguments a;
     for (int i = 0; i < t->n; i++) {
         const bool open = x->steps < MAX_STEPS && depth < MAX_MACRO_DEPTH;
         const bool name = open && t->at[i].kind == KLI_TOKEN_NAME;
@@ -135,7 +136,7 @@ static void expand(expander *x, kli_tokens *out, const kli_tokens *t, int depth)
         for (int n = s->first; n >= 0; n = x->macros[n].next) {
             const bool filled = n == s->first && m->function_like; /* arguments count once */
             const kli_tokens body = filled ? with_arguments(x, m, &a) : x->macros[n].body;
-            expand(x, out, &body, depth + 1);
+            expand_expand(x, out, &body, depth + 1);
         }
     }
 }
@@ -147,5 +148,5 @@ void kli_expand(kli_tokens *out, kl_arena *a, const kli_tokens *source) {
     for (int i = 0; i < source->n; i++)
         if (source->at[i].kind == KLI_TOKEN_LINE) add_macro(&x, source->at[i].text);
     *out = (kli_tokens){0};
-    expand(&x, out, source, 0);
+    expand_expand(&x, out, source, 0);
 }

@@ -1,5 +1,5 @@
-/* fixture.h - kernels for the tests of src/rewrite: text in, kernel out; and the real ones of tasks/ and experts/.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fixture.h - kernels for the tests of src/rewrite: text in, kernel out; and the real ones of
+ * tasks/ and experts/. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_REWRITE_FIXTURE_H
 #define KL_REWRITE_FIXTURE_H
 
@@ -20,9 +20,10 @@ static inline kl_kernel *kernel_c(kl_arena *a, const char *body) {
 
 typedef void each_kernel(kl_arena *a, const kl_kernel *k, const kl_kernel *before, void *ctx);
 
-/* Every kernel of a folder in the order of its names; `before` is the one before it, NULL for the first. */
+/* Every kernel of a folder in the order of its names; `before` is the one before it, NULL for the
+ * first. */
 static inline int kernels_of(const char *dir, each_kernel *each, void *ctx) {
-    if (!kl_fs_is_dir(dir)) return 0;
+    if (!kli_fs_is_dir(dir)) return 0;
     kl_arena *a = kl_arena_new();
     kl_error e = {0};
     kl_str *names;
@@ -33,7 +34,7 @@ static inline int kernels_of(const char *dir, each_kernel *each, void *ctx) {
     for (size_t i = 0; i < n; i++) {
         kl_kernel *k;
         if (kl_str_starts(names[i], KL_S("oracle"))) continue;
-        assert_ok(kl_kernel_load(&k, a, kl_fs_join(a, dir, names[i].ptr).ptr, NULL, &e));
+        assert_ok(kl_kernel_load(&k, a, kli_fs_join(a, dir, names[i].ptr).ptr, NULL, &e));
         each(a, k, before, ctx);
         before = k;
         seen++;
@@ -49,15 +50,16 @@ static inline int all_kernels(each_kernel *each, void *ctx) {
     kl_str *names;
     size_t n;
     int seen = 0;
-    assert_ok(kl_fs_list(&names, &n, a, KL_TEST_ROOT "/tasks", &e));
+    assert_ok(kli_fs_list(&names, &n, a, KL_TEST_ROOT "/tasks", &e));
     for (size_t i = 0; i < n; i++)
-        seen += kernels_of(kl_fs_join(a, KL_TEST_ROOT "/tasks", names[i].ptr).ptr, each, ctx);
-    assert_ok(kl_fs_list(&names, &n, a, KL_TEST_ROOT "/experts", &e));
+        seen += kernels_of(kli_fs_join(a, KL_TEST_ROOT "/tasks", names[i].ptr).ptr, each, ctx);
+    assert_ok(kli_fs_list(&names, &n, a, KL_TEST_ROOT "/experts", &e));
     for (size_t i = 0; i < n; i++) {
         const char *const surfaces[] = {"c", "cuda", "opencl"};
         for (size_t s = 0; s < KL_COUNT(surfaces); s++)
-            seen +=
-                kernels_of(kl_arena_printf(a, KL_TEST_ROOT "/experts/%s/%s", names[i].ptr, surfaces[s]).ptr, each, ctx);
+            seen += kernels_of(
+                kl_arena_printf(a, KL_TEST_ROOT "/experts/%s/%s", names[i].ptr, surfaces[s]).ptr,
+                each, ctx);
     }
     kl_arena_free(a);
     return seen;
@@ -67,9 +69,10 @@ static inline int all_kernels(each_kernel *each, void *ctx) {
 static inline kl_task *task_of(kl_arena *a, const kl_kernel *k) {
     kl_task *t;
     kl_error e = {0};
-    kl_str dir = kl_fs_dirname(a, k->path.ptr);
-    if (memmem(dir.ptr, dir.len, "/experts/", 9)) dir = kl_fs_dirname(a, dir.ptr);
-    assert_ok(kl_task_load(&t, a, kl_arena_printf(a, KL_TEST_ROOT "/tasks/%s", kl_fs_basename(dir.ptr).ptr).ptr, &e));
+    kl_str dir = kli_fs_dirname(a, k->path.ptr);
+    if (memmem(dir.ptr, dir.len, "/experts/", 9)) dir = kli_fs_dirname(a, dir.ptr);
+    assert_ok(kl_task_load(
+        &t, a, kl_arena_printf(a, KL_TEST_ROOT "/tasks/%s", kli_fs_basename(dir.ptr).ptr).ptr, &e));
     return t;
 }
 

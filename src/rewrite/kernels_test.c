@@ -30,7 +30,7 @@ static uint64_t hash_of(const kl_undoing *list, int n) {
     for (int i = 0; i < n; i++)
         kl_buf_printf(&all, "%.*s\n%.*s\n%.*s\n", KL_STR_ARG(list[i].action),
                       KL_STR_ARG(list[i].locus), KL_STR_ARG(list[i].source));
-    const uint64_t hash = kl_hash_bulk(all.ptr ? all.ptr : "", all.len);
+    const uint64_t hash = kli_hash_bulk(all.ptr ? all.ptr : "", all.len);
     kl_buf_fini(&all);
     return hash;
 }
@@ -85,18 +85,18 @@ static void test_kernels_read_as_recorded(void **state) {
     kl_error e = {0};
     kl_str rest, part, path;
     int n = 0;
-    assert_ok(kl_fs_read(&rest, a, recorded, 1 << 20, &e));
+    assert_ok(kli_fs_read(&rest, a, recorded, 1 << 20, &e));
     for (; next_part(&part, &path, &rest); n++) {
         const char *name = kl_arena_copy(a, path).ptr;
         kl_kernel *k;
-        assert_ok(kl_kernel_load(&k, a, kl_fs_join(a, KL_TEST_ROOT, name).ptr, NULL, &e));
+        assert_ok(kl_kernel_load(&k, a, kli_fs_join(a, KL_TEST_ROOT, name).ptr, NULL, &e));
         const kl_str now = text_of(a, k, path);
         if (!update && !kl_str_eq(now, part))
             fail_msg("recorded:\n%.*sread:\n%.*s", KL_STR_ARG(part), KL_STR_ARG(now));
         kl_buf_add(&all, now);
     }
     assert_true(n > 0);
-    if (update) assert_ok(kl_fs_write(recorded, kl_buf_str(&all), &e));
+    if (update) assert_ok(kli_fs_write(recorded, kl_buf_str(&all), &e));
     kl_buf_fini(&all);
     kl_arena_free(a);
 }

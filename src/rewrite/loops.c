@@ -1,9 +1,11 @@
-/* loops.c - the loops of a source: how many, how deep, which go in steps, which have a fixed number of turns, which only pass the time.
+/* loops.c - the loops of a source: how many, how deep, which go in steps, which have a fixed number
+ * of turns, which only pass the time.
  *
  * A walk over statements, by their shape:
  *
- *     statement = "{" { statement } "}" | "for" "(" [init] ";" [condition] ";" [step] ")" statement | "while" "(" ... ")" statement
- *               | "do" statement "while" "(" ... ")" ";" | ("if" | "switch") "(" ... ")" statement [ "else" statement ] | ... ";"
+ *     statement = "{" { statement } "}" | "for" "(" [init] ";" [condition] ";" [step] ")" statement
+ * | "while" "(" ... ")" statement | "do" statement "while" "(" ... ")" ";" | ("if" | "switch") "("
+ * ... ")" statement [ "else" statement ] | ... ";"
  *
  * Macros are expanded already.  Statements inside an expression (a lambda's) are found as well.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -13,7 +15,7 @@
 
 #include <string.h>
 
-enum { MAX_ACCUMULATORS = 64, MAX_HEADER = 400, MAX_BODY = 1 << 14, MAX_TARGET = 32 };
+enum { MAX_ACCUMULATORS = 64, LOOPS_MAX_HEADER = 400, MAX_BODY = 1 << 14, MAX_TARGET = 32 };
 
 typedef struct {
     kli_reader *r;
@@ -24,37 +26,44 @@ typedef struct {
     int seen;   /* loops met so far: to know whether one has another in it */
 } walker;
 
-static const kli_token *token(const walker *w, int i) { return &w->r->tokens.at[i]; }
-static bool is(const walker *w, int i, const char *text) { return i < w->end && kli_token_is(token(w, i), text); }
+static const kli_token *loops_token(const walker *w, int i) { return &w->r->tokens.at[i]; }
+static bool loops_is(const walker *w, int i, const char *text) {
+    return i < w->end && kli_token_is(loops_token(w, i), text);
+}
 
 static int statement(walker *w, int i);
 
-/* ---- one loop ------------------------------------------------------------------------------------------------------- */
+/* ---- one loop ---------------------------------------------------------------------------- */
 
 static bool is_one(const kli_token *t) {
     const kl_str s = t->text;
-    return s.len && s.ptr[0] == '1' && (s.len == 1 || ((s.ptr[1] | 32) == 'u') || ((s.ptr[1] | 32) == 'l'));
+    return s.len && s.ptr[0] == '1' &&
+           (s.len == 1 || ((s.ptr[1] | 32) == 'u') || ((s.ptr[1] | 32) == 'l'));
 }
 
-/* Does it advance by more than one?  A part of the step that counts by one settles it: pointers may go along in strides. */
+/* Does it advance by more than one?  A part of the step that counts by one settles it: pointers may
+ * go along in strides. */
 static bool is_blocked(const walker *w, const kli_loop *l) {
     bool strides = false;
     for (int i = l->step; i < l->close; i++) {
-        if (is(w, i, "++") || is(w, i, "--")) return false;
-        const bool jumps =
-            is(w, i, "+=") || is(w, i, "-=") || is(w, i, "*=") || is(w, i, "/=") || is(w, i, "<<=") || is(w, i, ">>=");
-        if (jumps && is_one(token(w, i + 1)) && i + 2 >= l->close && i == l->step + 1) return false;
-        strides =
-            strides || jumps ||
-            (is(w, i, "=") && i + 2 < l->close && (is(w, i + 2, "+") || is(w, i + 2, "-")) && !is_one(token(w, i + 3)));
+        if (loops_is(w, i, "++") || loops_is(w, i, "--")) return false;
+        const bool jumps = loops_is(w, i, "+=") || loops_is(w, i, "-=") || loops_is(w, i, "*=") ||
+                           loops_is(w, i, "/=") || loops_is(w, i, "<<=") || loops_is(w, i, ">>=");
+        if (jumps && is_one(loops_token(w, i + 1)) && i + 2 >= l->close && i == l->step + 1)
+            return false;
+        strides = strides || jumps ||
+                  (loops_is(w, i, "=") && i + 2 < l->close &&
+                   (loops_is(w, i + 2, "+") || loops_is(w, i + 2, "-")) &&
+                   !is_one(loops_token(w, i + 3)));
     }
     return strides;
 }
 
 static bool is_parameter(const walker *w, kl_str name) {
-    const int begin = w->f->name, end = w->f->body - begin < MAX_HEADER ? w->f->body : begin + MAX_HEADER;
+    const int begin = w->f->name,
+              end = w->f->body - begin < LOOPS_MAX_HEADER ? w->f->body : begin + LOOPS_MAX_HEADER;
     for (int i = begin; i < end; i++)
-        if (kl_str_eq(token(w, i)->text, name)) return true;
+        if (kl_str_eq(loops_token(w, i)->text, name)) return true;
     return false;
 }
 
@@ -70,14 +79,15 @@ static bool is_constant(const walker *w, kl_str name) {
 
 static bool names_in(const walker *w, int begin, int end, kl_str name) {
     for (int i = begin; i < end; i++)
-        if (kl_str_eq(token(w, i)->text, name)) return true;
+        if (kl_str_eq(loops_token(w, i)->text, name)) return true;
     return false;
 }
 
 static bool has_constant_bound(const walker *w, const kli_loop *l) {
     for (int i = l->condition; i < l->step - 1; i++) {
-        const kli_token *t = token(w, i);
-        if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) && !is_constant(w, t->text))
+        const kli_token *t = loops_token(w, i);
+        if (t->kind == KLI_TOKEN_NAME && !names_in(w, l->step, l->close, t->text) &&
+            !is_constant(w, t->text))
             return false;
     }
     return l->step - 1 > l->condition;
@@ -86,7 +96,8 @@ static bool has_constant_bound(const walker *w, const kli_loop *l) {
 static bool is_changed(const walker *w, int i, const kli_loop *l) {
     static const char *const CHANGES[] = {"++", "--", "+=", "-=", "*=", "/=", "<<=", ">>=", "="};
     for (size_t n = 0; n < KL_COUNT(CHANGES); n++)
-        if ((i + 1 < l->close && is(w, i + 1, CHANGES[n])) || (n < 2 && i > l->step && is(w, i - 1, CHANGES[n])))
+        if ((i + 1 < l->close && loops_is(w, i + 1, CHANGES[n])) ||
+            (n < 2 && i > l->step && loops_is(w, i - 1, CHANGES[n])))
             return true;
     return false;
 }
@@ -96,21 +107,22 @@ static bool is_idle(const walker *w, const kli_loop *l) {
     bool any = false;
     if (l->after - l->body > MAX_BODY) return false; /* much work is hardly none */
     for (int i = l->step; i < l->close; i++) {
-        if (token(w, i)->kind != KLI_TOKEN_NAME || !is_changed(w, i, l)) continue;
+        if (loops_token(w, i)->kind != KLI_TOKEN_NAME || !is_changed(w, i, l)) continue;
         any = true;
-        if (names_in(w, l->body, l->after, token(w, i)->text)) return false;
+        if (names_in(w, l->body, l->after, loops_token(w, i)->text)) return false;
     }
     return any;
 }
 
 static bool is_empty(const walker *w, const kli_loop *l) {
-    return is(w, l->body, ";") || (is(w, l->body, "{") && is(w, l->body + 1, "}"));
+    return loops_is(w, l->body, ";") ||
+           (loops_is(w, l->body, "{") && loops_is(w, l->body + 1, "}"));
 }
 
 static uint64_t hash_of(const walker *w, int begin, int end) {
     uint64_t hash = 0;
     for (int i = begin; i < end; i++)
-        hash = hash * 31 + kl_hash_bulk(token(w, i)->text.ptr, token(w, i)->text.len);
+        hash = hash * 31 + kli_hash_bulk(loops_token(w, i)->text.ptr, loops_token(w, i)->text.len);
     return hash;
 }
 
@@ -119,10 +131,11 @@ static int accumulators(const walker *w, const kli_loop *l) {
     uint64_t seen[MAX_ACCUMULATORS];
     int n = 0;
     for (int i = l->body; i < l->after && n < MAX_ACCUMULATORS; i++) {
-        if (!is(w, i, "+=") && !is(w, i, "-=")) continue;
+        if (!loops_is(w, i, "+=") && !loops_is(w, i, "-=")) continue;
         int begin = i;
-        while (begin > l->body && i - begin < MAX_TARGET && !is(w, begin - 1, ";") && !is(w, begin - 1, "{") &&
-               !is(w, begin - 1, "}") && !is(w, begin - 1, ")"))
+        while (begin > l->body && i - begin < MAX_TARGET && !loops_is(w, begin - 1, ";") &&
+               !loops_is(w, begin - 1, "{") && !loops_is(w, begin - 1, "}") &&
+               !loops_is(w, begin - 1, ")"))
             begin--;
         const uint64_t hash = hash_of(w, begin, i);
         bool known = false;
@@ -157,19 +170,19 @@ static int body_of(walker *w, kli_loop *l) {
     return l->after;
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------------ */
+/* ---- statements -------------------------------------------------------------------------- */
 
 static void note_call(walker *w, int i) {
     kli_reader *r = w->r;
-    const kli_symbol *s = kli_symbol_of(&r->names, token(w, i)->text, false);
+    const kli_symbol *s = kli_symbol_of(&r->names, loops_token(w, i)->text, false);
     if (!s || s->first < 0) return;
     if (r->n_calls == r->cap_calls) {
-        kli_call *more = KL_ARRAY(r->arena, kli_call, r->cap_calls * 2 + 64);
+        kli_rewrite_call *more = KL_ARRAY(r->arena, kli_rewrite_call, r->cap_calls * 2 + 64);
         if (r->n_calls) memcpy(more, r->calls, sizeof *more * (size_t)r->n_calls);
         r->calls = more;
         r->cap_calls = r->cap_calls * 2 + 64;
     }
-    r->calls[r->n_calls] = (kli_call){s->first, w->loops, w->f->first_call};
+    r->calls[r->n_calls] = (kli_rewrite_call){s->first, w->loops, w->f->first_call};
     w->f->first_call = r->n_calls++;
 }
 
@@ -177,7 +190,7 @@ static void note_call(walker *w, int i) {
 static void note_calls(walker *w, int begin, int end, int loops) {
     w->loops += loops;
     for (int i = begin; i < end; i++)
-        if (token(w, i)->kind == KLI_TOKEN_NAME) note_call(w, i);
+        if (loops_token(w, i)->kind == KLI_TOKEN_NAME) note_call(w, i);
     w->loops -= loops;
 }
 
@@ -204,26 +217,26 @@ static int do_loop(walker *w, int i) {
     kli_loop l = {.body = i + 1};
     int after = body_of(w, &l);
     w->r->out->empty_loops += is_empty(w, &l);
-    if (is(w, after, "while")) {
+    if (loops_is(w, after, "while")) {
         const int close = kli_match(&w->r->tokens, after + 1, w->end);
         note_calls(w, after, close, 1);
         after = close + 1;
     }
-    return is(w, after, ";") ? after + 1 : after;
+    return loops_is(w, after, ";") ? after + 1 : after;
 }
 
 static int branch(walker *w, int i) {
     int open = i + 1;
-    if (is(w, open, "constexpr")) open++;
+    if (loops_is(w, open, "constexpr")) open++;
     const int close = kli_match(&w->r->tokens, open, w->end);
     note_calls(w, open, close, 0);
     int after = statement(w, close + 1);
-    if (is(w, after, "else")) after = statement(w, after + 1);
+    if (loops_is(w, after, "else")) after = statement(w, after + 1);
     return after;
 }
 
-static int block(walker *w, int i) {
-    for (i++; i < w->end && !is(w, i, "}");) {
+static int loops_block(walker *w, int i) {
+    for (i++; i < w->end && !loops_is(w, i, "}");) {
         const int after = statement(w, i);
         i = after > i ? after : i + 1;
     }
@@ -232,53 +245,54 @@ static int block(walker *w, int i) {
 
 static bool starts_statement(const walker *w, int i) {
     static const char *const WORDS[] = {"for", "while", "do", "if", "switch", "else"};
-    if (token(w, i)->kind != KLI_TOKEN_NAME) return false;
+    if (loops_token(w, i)->kind != KLI_TOKEN_NAME) return false;
     for (size_t n = 0; n < KL_COUNT(WORDS); n++)
-        if (is(w, i, WORDS[n])) return true;
+        if (loops_is(w, i, WORDS[n])) return true;
     return false;
 }
 
 /* Up to its semicolon, or to the statement that a macro or a label stands before. */
-static int plain(walker *w, int i) {
+static int loops_plain(walker *w, int i) {
     int depth = 0;
     for (; i < w->end; i++) {
-        const kli_token *t = token(w, i);
+        const kli_token *t = loops_token(w, i);
         if (t->kind == KLI_TOKEN_NAME) note_call(w, i);
-        if (depth == 0 && (is(w, i, "}") || starts_statement(w, i))) return i;
-        if (is(w, i, "{")) i = block(w, i) - 1;
-        depth += is(w, i, "(") + is(w, i, "[") - is(w, i, ")") - is(w, i, "]");
-        if (depth <= 0 && is(w, i, ";")) return i + 1;
+        if (depth == 0 && (loops_is(w, i, "}") || starts_statement(w, i))) return i;
+        if (loops_is(w, i, "{")) i = loops_block(w, i) - 1;
+        depth +=
+            loops_is(w, i, "(") + loops_is(w, i, "[") - loops_is(w, i, ")") - loops_is(w, i, "]");
+        if (depth <= 0 && loops_is(w, i, ";")) return i + 1;
     }
     return i;
 }
 
 static int statement(walker *w, int i) {
-    while (i < w->end && token(w, i)->kind == KLI_TOKEN_LINE) i++;
+    while (i < w->end && loops_token(w, i)->kind == KLI_TOKEN_LINE) i++;
     if (i >= w->end || w->nested == KLI_MAX_DEPTH) return w->end;
     w->nested++;
-    if (is(w, i, "{"))
-        i = block(w, i);
-    else if (is(w, i, "for"))
+    if (loops_is(w, i, "{"))
+        i = loops_block(w, i);
+    else if (loops_is(w, i, "for"))
         i = for_loop(w, i);
-    else if (is(w, i, "while"))
+    else if (loops_is(w, i, "while"))
         i = while_loop(w, i);
-    else if (is(w, i, "do"))
+    else if (loops_is(w, i, "do"))
         i = do_loop(w, i);
-    else if (is(w, i, "if") || is(w, i, "switch"))
+    else if (loops_is(w, i, "if") || loops_is(w, i, "switch"))
         i = branch(w, i);
-    else if (is(w, i, "else"))
+    else if (loops_is(w, i, "else"))
         i = statement(w, i + 1);
     else {
         const int begin = i;
-        i = plain(w, i);
-        const bool unfinished = i > begin && !is(w, i - 1, ";"); /* a label, UNROLL for ... */
+        i = loops_plain(w, i);
+        const bool unfinished = i > begin && !loops_is(w, i - 1, ";"); /* a label, UNROLL for ... */
         if (i < w->end && unfinished && starts_statement(w, i)) i = statement(w, i);
     }
     w->nested--;
     return i;
 }
 
-/* ---- depth through calls ------------------------------------------------------------------------------------------------ */
+/* ---- depth through calls ----------------------------------------------------------------- */
 
 static int depth_of(kli_reader *r, int f, int level) {
     kli_function *at = &r->functions[f];
@@ -301,7 +315,7 @@ void kli_read_loops(kli_reader *r) {
         kli_function *at = &r->functions[f];
         at->first_call = -1;
         walker w = {.r = r, .f = at, .end = at->end};
-        if (at->reached) block(&w, at->body);
+        if (at->reached) loops_block(&w, at->body);
     }
     for (int f = 0; f < r->n_functions; f++) {
         const int d = r->functions[f].reached ? depth_of(r, f, 0) : 0;

@@ -170,8 +170,8 @@ static shape parsed(kl_arena *a, const kl_kernel *k) {
     return found;
 }
 
-/* A kernel in C as it is compiled for its task: with headers, axes and types.  Without OpenMP, whose
- * regions libclang does not show; what only gcc knows (__builtin_shuffle) it cannot read. */
+/* A kernel in C as it is compiled for its task: with headers, axes and types.  Without OpenMP,
+ * whose regions libclang does not show; what only gcc knows (__builtin_shuffle) it cannot read. */
 static void check_compiled(kl_arena *a, const kl_kernel *k, const kl_kernel *before, void *ctx) {
     (void)before;
     const char *argv[128] = {"-xc", "-std=gnu17", "-w", "-march=native"};

@@ -1,9 +1,10 @@
 /* mechanical.c - undoing without a model: simplifications that are a matter of words.
  *
- * Each row of the table at the end takes words out of the text, or puts plainer ones in their place, over the tokens
- * of the source; comments and strings are never touched.  A loop or condition that is left with nothing to do goes as
- * well.  What is inside a macro stays.  A result is offered only when it parses and passes kl_rewrite_check_undo;
- * whether it is still correct is the gate's question. Not here: anything that needs to know types or values.
+ * Each row of the table at the end takes words out of the text, or puts plainer ones in their
+ * place, over the tokens of the source; comments and strings are never touched.  A loop or
+ * condition that is left with nothing to do goes as well.  What is inside a macro stays.  A result
+ * is offered only when it parses and passes kl_rewrite_check_undo; whether it is still correct is
+ * the gate's question. Not here: anything that needs to know types or values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "source_impl.h"
 
@@ -29,21 +30,23 @@ typedef struct {
     int changes;
 } undoer;
 
-static const kli_token *token(const undoer *u, int i) { return &u->tokens.at[i]; }
-static bool is(const undoer *u, int i, const char *text) {
-    return i >= 0 && i < u->tokens.n && kli_token_is(token(u, i), text);
+static const kli_token *mechanical_token(const undoer *u, int i) { return &u->tokens.at[i]; }
+static bool mechanical_is(const undoer *u, int i, const char *text) {
+    return i >= 0 && i < u->tokens.n && kli_token_is(mechanical_token(u, i), text);
 }
-static size_t end_of(const undoer *u, int i) { return token(u, i)->offset + token(u, i)->text.len; }
+static size_t mechanical_end_of(const undoer *u, int i) {
+    return mechanical_token(u, i)->offset + mechanical_token(u, i)->text.len;
+}
 
-static bool one_of(kl_str s, const char *const *list) {
+static bool mechanical_one_of(kl_str s, const char *const *list) {
     for (; *list; list++)
         if (kl_str_eq(s, kl_str_of(*list))) return true;
     return false;
 }
 
-/* ---- changing bytes ------------------------------------------------------------------------------------------------- */
+/* ---- changing bytes ---------------------------------------------------------------------- */
 
-static void drop(undoer *u, size_t begin, size_t end) {
+static void mechanical_drop(undoer *u, size_t begin, size_t end) {
     memset(u->gone + begin, 1, end - begin);
     if (begin < u->first) u->first = begin;
     u->changes++;
@@ -52,12 +55,13 @@ static void drop(undoer *u, size_t begin, size_t end) {
 /* A word and the blanks behind it, where a blank or a bracket stands before it as well. */
 static void drop_word(undoer *u, size_t begin, size_t end) {
     const char before = begin ? u->source.ptr[begin - 1] : ' ';
-    drop(u, begin, end);
+    mechanical_drop(u, begin, end);
     if (before != ' ' && before != '\n' && before != '(' && before != '*') return;
-    while (end < u->source.len && (u->source.ptr[end] == ' ' || u->source.ptr[end] == '\t')) u->gone[end++] = true;
+    while (end < u->source.len && (u->source.ptr[end] == ' ' || u->source.ptr[end] == '\t'))
+        u->gone[end++] = true;
 }
 
-static void put(undoer *u, size_t at, kl_str text) {
+static void mechanical_put(undoer *u, size_t at, kl_str text) {
     if (u->n_inserts < MAX_INSERTS) u->inserts[u->n_inserts++] = (insert){at, text};
 }
 
@@ -76,8 +80,8 @@ static bool all_blank(kl_str s) {
 /* Blank, or a comment on what is gone. */
 static bool is_nothing(const undoer *u, kl_str line) {
     const kl_str rest = kl_str_trim(line);
-    return all_blank(line) ||
-           (kl_str_starts(rest, KL_S("//")) && !kl_str_starts(rest, kl_str_of(u->kernel->surface->comment)));
+    return all_blank(line) || (kl_str_starts(rest, KL_S("//")) &&
+                               !kl_str_starts(rest, kl_str_of(u->kernel->surface->comment)));
 }
 
 /* The source with its changes; a line that lost all it had goes as a whole. */
@@ -90,7 +94,8 @@ static kl_str changed(undoer *u) {
         while (n < u->n_inserts && u->inserts[n].at == i) kl_buf_add(&line, u->inserts[n++].text);
         const bool newline = i < u->source.len && u->source.ptr[i] == '\n';
         lost = lost || (i < u->source.len && u->gone[i]);
-        if (i < u->source.len && !u->gone[i] && !newline) kl_buf_add(&line, (kl_str){&u->source.ptr[i], 1});
+        if (i < u->source.len && !u->gone[i] && !newline)
+            kl_buf_add(&line, (kl_str){&u->source.ptr[i], 1});
         if (!newline && i < u->source.len) continue;
         kl_str text = kl_buf_str(&line);
         if (lost)
@@ -108,7 +113,7 @@ static kl_str changed(undoer *u) {
     return text;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 /* -1: none. */
 static int closing(const undoer *u, int open) {
@@ -119,7 +124,7 @@ static int closing(const undoer *u, int open) {
 static int opening(const undoer *u, int close) {
     int depth = 0;
     for (int i = close; i >= 0; i--) {
-        depth += is(u, i, ")") - is(u, i, "(");
+        depth += mechanical_is(u, i, ")") - mechanical_is(u, i, "(");
         if (!depth) return i;
     }
     return -1;
@@ -130,14 +135,15 @@ typedef struct {
     struct {
         int begin, end;
     } arg[MAX_LIST];
-} call;
+} mechanical_call;
 
-static bool read_call(const undoer *u, int i, call *c) {
-    *c = (call){.name = i, .open = i + 1};
-    if (!is(u, i + 1, "(") || (c->close = closing(u, i + 1)) < 0) return false;
+static bool read_call(const undoer *u, int i, mechanical_call *c) {
+    *c = (mechanical_call){.name = i, .open = i + 1};
+    if (!mechanical_is(u, i + 1, "(") || (c->close = closing(u, i + 1)) < 0) return false;
     for (int k = i + 2, begin = k, depth = 0; k <= c->close; k++) {
-        depth += is(u, k, "(") + is(u, k, "{") + is(u, k, "[") - is(u, k, ")") - is(u, k, "}") - is(u, k, "]");
-        if (!((depth == 0 && is(u, k, ",")) || k == c->close)) continue;
+        depth += mechanical_is(u, k, "(") + mechanical_is(u, k, "{") + mechanical_is(u, k, "[") -
+                 mechanical_is(u, k, ")") - mechanical_is(u, k, "}") - mechanical_is(u, k, "]");
+        if (!((depth == 0 && mechanical_is(u, k, ",")) || k == c->close)) continue;
         if (k == begin || c->n == MAX_LIST) return false;
         c->arg[c->n].begin = begin;
         c->arg[c->n++].end = k;
@@ -147,32 +153,34 @@ static bool read_call(const undoer *u, int i, call *c) {
 }
 
 /* An argument as an operand: in brackets unless it is one name, number, element or call. */
-static kl_str operand(undoer *u, const call *c, int n) {
+static kl_str operand(undoer *u, const mechanical_call *c, int n) {
     const int begin = c->arg[n].begin, end = c->arg[n].end;
-    const size_t from = token(u, begin)->offset;
-    const kl_str text = {u->source.ptr + from, end_of(u, end - 1) - from};
-    bool simple =
-        token(u, begin)->kind == KLI_TOKEN_NAME || token(u, begin)->kind == KLI_TOKEN_NUMBER || is(u, begin, "(");
-    for (int i = begin + !is(u, begin, "("); i < end && simple; i++) {
-        if (is(u, i, "[") || is(u, i, "("))
+    const size_t from = mechanical_token(u, begin)->offset;
+    const kl_str text = {u->source.ptr + from, mechanical_end_of(u, end - 1) - from};
+    bool simple = mechanical_token(u, begin)->kind == KLI_TOKEN_NAME ||
+                  mechanical_token(u, begin)->kind == KLI_TOKEN_NUMBER ||
+                  mechanical_is(u, begin, "(");
+    for (int i = begin + !mechanical_is(u, begin, "("); i < end && simple; i++) {
+        if (mechanical_is(u, i, "[") || mechanical_is(u, i, "("))
             i = closing(u, i);
-        else if (is(u, i, ".") || is(u, i, "->"))
+        else if (mechanical_is(u, i, ".") || mechanical_is(u, i, "->"))
             i++;
         else
             simple = false;
-        if (i < 0 || (is(u, begin, "(") && i + 1 < end)) simple = false; /* (a) + b, or a cast */
+        if (i < 0 || (mechanical_is(u, begin, "(") && i + 1 < end))
+            simple = false; /* (a) + b, or a cast */
     }
     return simple ? text : kl_arena_printf(u->arena, "(%.*s)", KL_STR_ARG(text));
 }
 
-static void replace_call(undoer *u, const call *c, kl_str text) {
-    drop(u, token(u, c->name)->offset, end_of(u, c->close));
-    put(u, token(u, c->name)->offset, text);
+static void replace_call(undoer *u, const mechanical_call *c, kl_str text) {
+    mechanical_drop(u, mechanical_token(u, c->name)->offset, mechanical_end_of(u, c->close));
+    mechanical_put(u, mechanical_token(u, c->name)->offset, text);
 }
 
-/* ---- statements that go ---------------------------------------------------------------------------------------------------- */
+/* ---- statements that go ------------------------------------------------------------------ */
 
-static bool is_gone(const undoer *u, int i) { return u->gone[token(u, i)->offset]; }
+static bool is_gone(const undoer *u, int i) { return u->gone[mechanical_token(u, i)->offset]; }
 
 static bool is_launched(const undoer *u, kl_str name) {
     for (int i = 0; i < u->kernel->n_launches; i++)
@@ -180,36 +188,49 @@ static bool is_launched(const undoer *u, kl_str name) {
     return false;
 }
 
-static void drop_tokens(undoer *u, int begin, int end) { drop(u, token(u, begin)->offset, end_of(u, end)); }
-
-/* The statement around token `i` is a call that ends in a semicolon: which tokens? */
-static bool is_call_statement(const undoer *u, const call *c) {
-    const bool begins = c->name == 0 || is(u, c->name - 1, ";") || is(u, c->name - 1, "{") || is(u, c->name - 1, "}") ||
-                        is(u, c->name - 1, ")") || is(u, c->name - 1, "else") ||
-                        token(u, c->name - 1)->kind == KLI_TOKEN_LINE;
-    return begins && is(u, c->close + 1, ";");
+static void drop_tokens(undoer *u, int begin, int end) {
+    mechanical_drop(u, mechanical_token(u, begin)->offset, mechanical_end_of(u, end));
 }
 
-/* for (...) or if (...) before a body of which nothing is left; `begin` .. `end` are the body's tokens. */
+/* The statement around token `i` is a call that ends in a semicolon: which tokens? */
+static bool is_call_statement(const undoer *u, const mechanical_call *c) {
+    const bool begins = c->name == 0 || mechanical_is(u, c->name - 1, ";") ||
+                        mechanical_is(u, c->name - 1, "{") || mechanical_is(u, c->name - 1, "}") ||
+                        mechanical_is(u, c->name - 1, ")") ||
+                        mechanical_is(u, c->name - 1, "else") ||
+                        mechanical_token(u, c->name - 1)->kind == KLI_TOKEN_LINE;
+    return begins && mechanical_is(u, c->close + 1, ";");
+}
+
+/* for (...) or if (...) before a body of which nothing is left; `begin` .. `end` are the body's
+ * tokens. */
 static bool drop_header(undoer *u, int begin, int end) {
-    if (!is(u, begin - 1, ")")) return false;
+    if (!mechanical_is(u, begin - 1, ")")) return false;
     const int open = opening(u, begin - 1);
-    if (open < 1 || !(is(u, open - 1, "for") || is(u, open - 1, "if"))) return false;
-    if (is(u, open - 1, "if") && (is(u, end + 1, "else") || is(u, open - 2, "else"))) return false;
+    if (open < 1 || !(mechanical_is(u, open - 1, "for") || mechanical_is(u, open - 1, "if")))
+        return false;
+    if (mechanical_is(u, open - 1, "if") &&
+        (mechanical_is(u, end + 1, "else") || mechanical_is(u, open - 2, "else")))
+        return false;
     int from = open - 1;
-    if (from > 0 && token(u, from - 1)->kind == KLI_TOKEN_LINE && kli_contains(token(u, from - 1)->text, "unroll")) from--;
-    if (is(u, open - 1, "for") && from > 0 && token(u, from - 1)->kind == KLI_TOKEN_NAME &&
-        is(u, from - 2, "{") + is(u, from - 2, ";") + is(u, from - 2, "}"))
+    if (from > 0 && mechanical_token(u, from - 1)->kind == KLI_TOKEN_LINE &&
+        kli_contains(mechanical_token(u, from - 1)->text, "unroll"))
+        from--;
+    if (mechanical_is(u, open - 1, "for") && from > 0 &&
+        mechanical_token(u, from - 1)->kind == KLI_TOKEN_NAME &&
+        mechanical_is(u, from - 2, "{") + mechanical_is(u, from - 2, ";") +
+            mechanical_is(u, from - 2, "}"))
         from--; /* UNROLL for */
     drop_tokens(u, from, end);
     drop_header(u, from, end); /* for (...) for (...) nothing */
     return true;
 }
 
-static void drop_statement(undoer *u, const call *c) {
+static void drop_statement(undoer *u, const mechanical_call *c) {
     drop_tokens(u, c->name, c->close + 1);
-    if (!is(u, c->name - 1, ")") && !is(u, c->name - 1, "else")) return;
-    if (!drop_header(u, c->name, c->close + 1)) put(u, token(u, c->name)->offset, KL_S(";"));
+    if (!mechanical_is(u, c->name - 1, ")") && !mechanical_is(u, c->name - 1, "else")) return;
+    if (!drop_header(u, c->name, c->close + 1))
+        mechanical_put(u, mechanical_token(u, c->name)->offset, KL_S(";"));
 }
 
 /* Lines of comment right above `at`, which is the beginning of a line; directives are none. */
@@ -218,7 +239,9 @@ static size_t above(const undoer *u, size_t at) {
         size_t begin = at - 1;
         while (begin > 0 && u->source.ptr[begin - 1] != '\n') begin--;
         const kl_str line = kl_str_trim((kl_str){u->source.ptr + begin, at - begin});
-        if (!kl_str_starts(line, KL_S("//")) || kl_str_starts(line, kl_str_of(u->kernel->surface->comment))) break;
+        if (!kl_str_starts(line, KL_S("//")) ||
+            kl_str_starts(line, kl_str_of(u->kernel->surface->comment)))
+            break;
         at = begin;
     }
     return at;
@@ -226,32 +249,35 @@ static size_t above(const undoer *u, size_t at) {
 
 /* A helper of which nothing is left, with its calls; `open` and `close` are its braces. */
 static bool drop_helper(undoer *u, int open, int close) {
-    call c;
-    const int bracket = is(u, open - 1, ")") ? opening(u, open - 1) : -1;
-    if (bracket < 1 || token(u, bracket - 1)->kind != KLI_TOKEN_NAME || is_launched(u, token(u, bracket - 1)->text))
+    mechanical_call c;
+    const int bracket = mechanical_is(u, open - 1, ")") ? opening(u, open - 1) : -1;
+    if (bracket < 1 || mechanical_token(u, bracket - 1)->kind != KLI_TOKEN_NAME ||
+        is_launched(u, mechanical_token(u, bracket - 1)->text))
         return false;
-    const kl_str name = token(u, bracket - 1)->text;
+    const kl_str name = mechanical_token(u, bracket - 1)->text;
     for (int i = 0; i < u->tokens.n; i++)
-        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(token(u, i)->text, name) &&
+        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(mechanical_token(u, i)->text, name) &&
             !(read_call(u, i, &c) && is_call_statement(u, &c)))
             return false;
     int begin = bracket - 1;
-    while (begin > 0 && !is(u, begin - 1, ";") && !is(u, begin - 1, "}") && token(u, begin - 1)->kind != KLI_TOKEN_LINE)
+    while (begin > 0 && !mechanical_is(u, begin - 1, ";") && !mechanical_is(u, begin - 1, "}") &&
+           mechanical_token(u, begin - 1)->kind != KLI_TOKEN_LINE)
         begin--;
-    if (!is(u, begin, "static")) return false;
+    if (!mechanical_is(u, begin, "static")) return false;
     for (int i = 0; i < u->tokens.n; i++)
-        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(token(u, i)->text, name) && read_call(u, i, &c))
+        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(mechanical_token(u, i)->text, name) &&
+            read_call(u, i, &c))
             drop_statement(u, &c);
     drop_tokens(u, begin, close);
-    const size_t from = token(u, begin)->offset;
-    if (from && u->source.ptr[from - 1] == '\n') drop(u, above(u, from), from);
+    const size_t from = mechanical_token(u, begin)->offset;
+    if (from && u->source.ptr[from - 1] == '\n') mechanical_drop(u, above(u, from), from);
     return true;
 }
 
 static bool clean_round(undoer *u) {
     bool more = false;
     for (int i = 1; i < u->tokens.n; i++) {
-        if (is_gone(u, i) || !is(u, i, "{")) continue;
+        if (is_gone(u, i) || !mechanical_is(u, i, "{")) continue;
         const int close = closing(u, i);
         bool empty = close > i + 1;
         for (int k = i + 1; k < close && empty; k++) empty = is_gone(u, k);
@@ -260,15 +286,15 @@ static bool clean_round(undoer *u) {
     return more;
 }
 
-/* ---- directives -------------------------------------------------------------------------------------------------------------- */
+/* ---- directives -------------------------------------------------------------------------- */
 
-static bool find_directive(const undoer *u, const char *word, kli_directive *d) {
+static bool mechanical_find_directive(const undoer *u, const char *word, kli_directive *d) {
     return kli_next_directive(d, u->source, u->kernel->surface, word);
 }
 
-static void drop_flags(undoer *u, const char *const *parts) {
+static void mechanical_drop_flags(undoer *u, const char *const *parts) {
     kli_directive d = {0};
-    while (find_directive(u, "flags", &d)) {
+    while (mechanical_find_directive(u, "flags", &d)) {
         int left = 0, dropped = 0;
         for (size_t i = d.words; i < d.end;) {
             while (i < d.end && kli_is_blank(u->source.ptr[i])) i++;
@@ -281,20 +307,22 @@ static void drop_flags(undoer *u, const char *const *parts) {
             dropped += hit;
             if (hit) drop_word(u, begin, i);
         }
-        if (dropped && !left) drop(u, d.line, d.end);
+        if (dropped && !left) mechanical_drop(u, d.line, d.end);
     }
 }
 
-/* ---- the rows ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the rows ---------------------------------------------------------------------------- */
 
 static void drop_pragmas(undoer *u, const char *with, const char *without) {
     for (int i = 0; i < u->tokens.n; i++) {
-        const kl_str s = token(u, i)->text;
-        if (token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "pragma") && kli_contains(s, with) && !(without && kli_contains(s, without)))
-            drop(u, token(u, i)->offset, end_of(u, i));
-        if (is(u, i, "_Pragma") && is(u, i + 3, ")") && kli_contains(token(u, i + 2)->text, with) &&
-            !(without && kli_contains(token(u, i + 2)->text, without)))
-            drop_word(u, token(u, i)->offset, end_of(u, i + 3));
+        const kl_str s = mechanical_token(u, i)->text;
+        if (mechanical_token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "pragma") &&
+            kli_contains(s, with) && !(without && kli_contains(s, without)))
+            mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
+        if (mechanical_is(u, i, "_Pragma") && mechanical_is(u, i + 3, ")") &&
+            kli_contains(mechanical_token(u, i + 2)->text, with) &&
+            !(without && kli_contains(mechanical_token(u, i + 2)->text, without)))
+            drop_word(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i + 3));
     }
 }
 
@@ -302,13 +330,15 @@ static void undo_omp(undoer *u) {
     static const char *const FLAGS[] = {"-fopenmp", NULL};
     kli_directive d = {0};
     for (int i = 0; i < u->tokens.n; i++)
-        if (kl_str_starts(token(u, i)->text, KL_S("omp_"))) return; /* the code asks who it is: no matter of words */
+        if (kl_str_starts(mechanical_token(u, i)->text, KL_S("omp_")))
+            return; /* the code asks who it is: no matter of words */
     drop_pragmas(u, "omp ", "omp simd");
-    while (find_directive(u, "threads", &d)) drop(u, d.line, d.end);
-    drop_flags(u, FLAGS);
+    while (mechanical_find_directive(u, "threads", &d)) mechanical_drop(u, d.line, d.end);
+    mechanical_drop_flags(u, FLAGS);
     for (int i = 0; i < u->tokens.n; i++)
-        if (token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(token(u, i)->text, "<omp.h>"))
-            drop(u, token(u, i)->offset, end_of(u, i));
+        if (mechanical_token(u, i)->kind == KLI_TOKEN_LINE &&
+            kli_contains(mechanical_token(u, i)->text, "<omp.h>"))
+            mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
 }
 
 static void undo_simd_pragma(undoer *u) {
@@ -316,31 +346,35 @@ static void undo_simd_pragma(undoer *u) {
     drop_pragmas(u, "omp simd", NULL);
     drop_pragmas(u, "omp declare simd", NULL);
     drop_pragmas(u, "ivdep", NULL);
-    if (u->changes) drop_flags(u, FLAGS);
+    if (u->changes) mechanical_drop_flags(u, FLAGS);
 }
 
 /* Also in the definition of a macro: #define UNROLL _Pragma("GCC unroll 8") */
 static void undo_unroll(undoer *u) {
     drop_pragmas(u, "unroll", NULL);
     for (int i = 0; i < u->tokens.n; i++) {
-        const kl_str s = token(u, i)->text;
-        const char *at =
-            token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "define") ? memmem(s.ptr, s.len, "_Pragma", 7) : NULL;
+        const kl_str s = mechanical_token(u, i)->text;
+        const char *at = mechanical_token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "define")
+                             ? memmem(s.ptr, s.len, "_Pragma", 7)
+                             : NULL;
         if (!at) continue;
         const kl_str rest = {at, s.len - (size_t)(at - s.ptr)};
         const char *close = memmem(rest.ptr, rest.len, "\")", 2);
         if (!close || !kli_contains((kl_str){at, (size_t)(close - at)}, "unroll")) continue;
-        const size_t from = token(u, i)->offset + (size_t)(at - s.ptr);
+        const size_t from = mechanical_token(u, i)->offset + (size_t)(at - s.ptr);
         drop_word(u, from, from + (size_t)(close + 2 - at));
     }
 }
 
 static void undo_prefetch(undoer *u) {
     static const char *const NAMES[] = {"__builtin_prefetch", "_mm_prefetch", "prefetch", NULL};
-    call c;
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (!one_of(token(u, i)->text, NAMES) || !read_call(u, i, &c) || !is_call_statement(u, &c)) continue;
-        if (is(u, i, "prefetch") && !(u->kernel->surface->families & KL_FAMILY_OPENCL)) continue;
+        if (!mechanical_one_of(mechanical_token(u, i)->text, NAMES) || !read_call(u, i, &c) ||
+            !is_call_statement(u, &c))
+            continue;
+        if (mechanical_is(u, i, "prefetch") && !(u->kernel->surface->families & KL_FAMILY_OPENCL))
+            continue;
         drop_statement(u, &c);
     }
     for (int round = 0; round < MAX_LIST && clean_round(u); round++) {
@@ -348,41 +382,51 @@ static void undo_prefetch(undoer *u) {
 }
 
 static void undo_nt_store(undoer *u) {
-    call c;
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        const kl_str s = token(u, i)->text;
-        if (is(u, i, "__builtin_nontemporal_store") && read_call(u, i, &c) && c.n == 2)
+        const kl_str s = mechanical_token(u, i)->text;
+        if (mechanical_is(u, i, "__builtin_nontemporal_store") && read_call(u, i, &c) && c.n == 2)
             replace_call(u, &c,
                          kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 1)),
                                          KL_STR_ARG(operand(u, &c, 0))));
-        else if ((is(u, i, "_mm_stream_si32") || is(u, i, "_mm_stream_si64")) && read_call(u, i, &c) && c.n == 2)
+        else if ((mechanical_is(u, i, "_mm_stream_si32") ||
+                  mechanical_is(u, i, "_mm_stream_si64")) &&
+                 read_call(u, i, &c) && c.n == 2)
             replace_call(u, &c,
                          kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 0)),
                                          KL_STR_ARG(operand(u, &c, 1))));
-        else if (kl_str_starts(s, KL_S("_mm")) && kli_contains(s, "_stream_") && is(u, i + 1, "(")) {
+        else if (kl_str_starts(s, KL_S("_mm")) && kli_contains(s, "_stream_") &&
+                 mechanical_is(u, i + 1, "(")) {
             const char *at = memmem(s.ptr, s.len, "_stream_", 8);
             const bool load = kli_contains(s, "_stream_load_");
-            const size_t from = token(u, i)->offset + (size_t)(at - s.ptr);
-            drop(u, from, from + (load ? 13 : 8));
-            put(u, from, load ? KL_S("_load_") : KL_S("_store_"));
+            const size_t from = mechanical_token(u, i)->offset + (size_t)(at - s.ptr);
+            mechanical_drop(u, from, from + (load ? 13 : 8));
+            mechanical_put(u, from, load ? KL_S("_load_") : KL_S("_store_"));
         }
     }
 }
 
 static void undo_cache_hint(undoer *u) {
-    static const char *const LOADS[] = {"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", NULL};
+    static const char *const LOADS[] = {"__ldg",  "__ldcs", "__ldcg", "__ldca",
+                                        "__ldlu", "__ldcv", NULL};
     static const char *const STORES[] = {"__stcs", "__stcg", "__stwt", "__stwb", NULL};
-    call c;
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (one_of(token(u, i)->text, LOADS) && read_call(u, i, &c) && c.n == 1) {
-            if (is(u, i + 2, "&")) c.arg[0].begin++;
+        if (mechanical_one_of(mechanical_token(u, i)->text, LOADS) && read_call(u, i, &c) &&
+            c.n == 1) {
+            if (mechanical_is(u, i + 2, "&")) c.arg[0].begin++;
             const kl_str what = operand(u, &c, 0);
-            replace_call(u, &c, is(u, i + 2, "&") ? what : kl_arena_printf(u->arena, "*%.*s", KL_STR_ARG(what)));
-        } else if (one_of(token(u, i)->text, STORES) && read_call(u, i, &c) && c.n == 2) {
-            const bool address = is(u, i + 2, "&");
+            replace_call(u, &c,
+                         mechanical_is(u, i + 2, "&")
+                             ? what
+                             : kl_arena_printf(u->arena, "*%.*s", KL_STR_ARG(what)));
+        } else if (mechanical_one_of(mechanical_token(u, i)->text, STORES) && read_call(u, i, &c) &&
+                   c.n == 2) {
+            const bool address = mechanical_is(u, i + 2, "&");
             if (address) c.arg[0].begin++;
             replace_call(u, &c,
-                         kl_arena_printf(u->arena, "%s%.*s = %.*s", address ? "" : "*", KL_STR_ARG(operand(u, &c, 0)),
+                         kl_arena_printf(u->arena, "%s%.*s = %.*s", address ? "" : "*",
+                                         KL_STR_ARG(operand(u, &c, 0)),
                                          KL_STR_ARG(operand(u, &c, 1))));
         }
     }
@@ -390,12 +434,13 @@ static void undo_cache_hint(undoer *u) {
 
 /* name(x, ...) becomes x. */
 static void unwrap(undoer *u, const char *name) {
-    call c;
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (!is(u, i, name) || !read_call(u, i, &c) || c.n < 2 || is_gone(u, i)) continue;
-        drop(u, token(u, i)->offset, end_of(u, i));
-        const size_t comma = token(u, c.arg[0].end)->offset;
-        drop(u, comma, token(u, c.close)->offset); /* the brackets stay */
+        if (!mechanical_is(u, i, name) || !read_call(u, i, &c) || c.n < 2 || is_gone(u, i))
+            continue;
+        mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
+        const size_t comma = mechanical_token(u, c.arg[0].end)->offset;
+        mechanical_drop(u, comma, mechanical_token(u, c.close)->offset); /* the brackets stay */
     }
 }
 
@@ -403,29 +448,35 @@ static void undo_expect(undoer *u) { unwrap(u, "__builtin_expect"); }
 static void undo_align(undoer *u) { unwrap(u, "__builtin_assume_aligned"); }
 
 static void undo_launch_bounds(undoer *u) {
-    call c;
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++)
-        if (is(u, i, "__launch_bounds__") && read_call(u, i, &c)) drop_word(u, token(u, i)->offset, end_of(u, c.close));
+        if (mechanical_is(u, i, "__launch_bounds__") && read_call(u, i, &c))
+            drop_word(u, mechanical_token(u, i)->offset, mechanical_end_of(u, c.close));
 }
 
 static void undo_inline_hint(undoer *u) {
     for (int i = 0; i < u->tokens.n; i++) {
-        if (is(u, i, "__forceinline__")) {
-            drop(u, token(u, i)->offset, end_of(u, i));
-            put(u, token(u, i)->offset, KL_S("inline"));
+        if (mechanical_is(u, i, "__forceinline__")) {
+            mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
+            mechanical_put(u, mechanical_token(u, i)->offset, KL_S("inline"));
         }
-        if (!is(u, i, "always_inline") && !is(u, i, "__always_inline__")) continue;
-        if (is(u, i - 1, "(") && is(u, i + 1, ")") && is(u, i - 2, "(") && is(u, i + 2, ")") && i >= 3)
-            drop_word(u, token(u, i - 3)->offset, end_of(u, i + 2));
+        if (!mechanical_is(u, i, "always_inline") && !mechanical_is(u, i, "__always_inline__"))
+            continue;
+        if (mechanical_is(u, i - 1, "(") && mechanical_is(u, i + 1, ")") &&
+            mechanical_is(u, i - 2, "(") && mechanical_is(u, i + 2, ")") && i >= 3)
+            drop_word(u, mechanical_token(u, i - 3)->offset, mechanical_end_of(u, i + 2));
         else
-            drop_word(u, token(u, i)->offset, is(u, i + 1, ",") ? end_of(u, i + 1) : end_of(u, i));
+            drop_word(u, mechanical_token(u, i)->offset,
+                      mechanical_is(u, i + 1, ",") ? mechanical_end_of(u, i + 1)
+                                                   : mechanical_end_of(u, i));
     }
 }
 
 static void undo_restrict(undoer *u) {
     static const char *const NAMES[] = {"restrict", "__restrict", "__restrict__", NULL};
     for (int i = 0; i < u->tokens.n; i++)
-        if (one_of(token(u, i)->text, NAMES)) drop_word(u, token(u, i)->offset, end_of(u, i));
+        if (mechanical_one_of(mechanical_token(u, i)->text, NAMES))
+            drop_word(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
 }
 
 static void undo_fast_math(undoer *u) {
@@ -434,20 +485,25 @@ static void undo_fast_math(undoer *u) {
         "-ffinite-math",   "-Ofast",          "use_fast_math",       "-cl-fast-relaxed-math",
         "-cl-unsafe-math", "-cl-finite-math", "-fno-signed-zeros",   "ftz=true",
         "prec-div=false",  "prec-sqrt=false", "-cl-no-signed-zeros", NULL};
-    drop_flags(u, FLAGS);
+    mechanical_drop_flags(u, FLAGS);
 }
 
-/* A call inside another's argument is left for the next undoing: the outer text is copied as it stands. */
+/* A call inside another's argument is left for the next undoing: the outer text is copied as it
+ * stands. */
 static void undo_fma(undoer *u) {
-    static const char *const NAMES[] = {"fma", "fmaf", "mad", "__builtin_fma", "__builtin_fmaf", "__fmaf_rn", NULL};
-    call c;
+    static const char *const NAMES[] = {
+        "fma", "fmaf", "mad", "__builtin_fma", "__builtin_fmaf", "__fmaf_rn", NULL};
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (!one_of(token(u, i)->text, NAMES) || !read_call(u, i, &c) || c.n != 3) continue;
+        if (!mechanical_one_of(mechanical_token(u, i)->text, NAMES) || !read_call(u, i, &c) ||
+            c.n != 3)
+            continue;
         const kl_str x = operand(u, &c, 0), y = operand(u, &c, 1), z = operand(u, &c, 2);
-        const bool alone = is(u, i - 1, "=") && is(u, c.close + 1, ";");
+        const bool alone = mechanical_is(u, i - 1, "=") && mechanical_is(u, c.close + 1, ";");
         replace_call(u, &c,
-                     kl_arena_printf(u->arena, alone ? "%.*s * %.*s + %.*s" : "(%.*s * %.*s + %.*s)", KL_STR_ARG(x),
-                                     KL_STR_ARG(y), KL_STR_ARG(z)));
+                     kl_arena_printf(u->arena,
+                                     alone ? "%.*s * %.*s + %.*s" : "(%.*s * %.*s + %.*s)",
+                                     KL_STR_ARG(x), KL_STR_ARG(y), KL_STR_ARG(z)));
         i = c.close;
     }
 }
@@ -455,47 +511,58 @@ static void undo_fma(undoer *u) {
 /* NAME = 16 in an enum, or #define NAME 16: one lane instead. */
 static void set_to_one(undoer *u, kl_str name) {
     for (int i = 0; i < u->tokens.n; i++) {
-        if (kl_str_eq(token(u, i)->text, name) && is(u, i + 1, "=") && token(u, i + 2)->kind == KLI_TOKEN_NUMBER) {
-            drop(u, token(u, i + 2)->offset, end_of(u, i + 2));
-            put(u, token(u, i + 2)->offset, KL_S("1"));
+        if (kl_str_eq(mechanical_token(u, i)->text, name) && mechanical_is(u, i + 1, "=") &&
+            mechanical_token(u, i + 2)->kind == KLI_TOKEN_NUMBER) {
+            mechanical_drop(u, mechanical_token(u, i + 2)->offset, mechanical_end_of(u, i + 2));
+            mechanical_put(u, mechanical_token(u, i + 2)->offset, KL_S("1"));
         }
-        if (token(u, i)->kind != KLI_TOKEN_LINE || !kli_contains(token(u, i)->text, "define")) continue;
+        if (mechanical_token(u, i)->kind != KLI_TOKEN_LINE ||
+            !kli_contains(mechanical_token(u, i)->text, "define"))
+            continue;
         kli_tokens t;
-        const kl_str s = token(u, i)->text;
+        const kl_str s = mechanical_token(u, i)->text;
         kli_tokens_of(&t, u->arena, (kl_str){s.ptr + 1, s.len - 1});
-        if (t.n != 3 || !kl_str_eq(t.at[1].text, name) || t.at[2].kind != KLI_TOKEN_NUMBER) continue;
-        const size_t from = token(u, i)->offset + 1 + t.at[2].offset;
-        drop(u, from, from + t.at[2].text.len);
-        put(u, from, KL_S("1"));
+        if (t.n != 3 || !kl_str_eq(t.at[1].text, name) || t.at[2].kind != KLI_TOKEN_NUMBER)
+            continue;
+        const size_t from = mechanical_token(u, i)->offset + 1 + t.at[2].offset;
+        mechanical_drop(u, from, from + t.at[2].text.len);
+        mechanical_put(u, from, KL_S("1"));
     }
 }
 
 static bool counts_by_sizeof(const undoer *u) {
     for (int i = 0; i + 5 < u->tokens.n; i++)
-        if (is(u, i, "sizeof") && is(u, i + 1, "(") && is(u, i + 3, ")") && is(u, i + 4, "/") && is(u, i + 5, "sizeof"))
+        if (mechanical_is(u, i, "sizeof") && mechanical_is(u, i + 1, "(") &&
+            mechanical_is(u, i + 3, ")") && mechanical_is(u, i + 4, "/") &&
+            mechanical_is(u, i + 5, "sizeof"))
             return true;
     return false;
 }
 
-/* Vectors of one lane, where the number of lanes stands in one place: a name in vector_size(4 * NAME), or sizeof (vector) / sizeof (float). */
+/* Vectors of one lane, where the number of lanes stands in one place: a name in vector_size(4 *
+ * NAME), or sizeof (vector) / sizeof (float). */
 static void undo_vectors(undoer *u) {
     for (int i = 0; i < u->tokens.n;
          i++) { /* lanes that are moved about, or words for a fixed width, need more than this */
-        const kl_str s = token(u, i)->text;
-        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) || kli_contains(s, "__builtin_shuffle") ||
-            kl_str_starts(s, KL_S("__builtin_ia32")))
+        const kl_str s = mechanical_token(u, i)->text;
+        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) ||
+            kli_contains(s, "__builtin_shuffle") || kl_str_starts(s, KL_S("__builtin_ia32")))
             return;
     }
     const bool by_sizeof = counts_by_sizeof(u);
-    call c;
+    mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (!(is(u, i, "vector_size") || is(u, i, "__vector_size__")) || !read_call(u, i, &c) || c.n != 1) continue;
+        if (!(mechanical_is(u, i, "vector_size") || mechanical_is(u, i, "__vector_size__")) ||
+            !read_call(u, i, &c) || c.n != 1)
+            continue;
         const int begin = c.arg[0].begin, n = c.arg[0].end - begin;
-        if (n == 3 && is(u, begin, "4") && is(u, begin + 1, "*") && token(u, begin + 2)->kind == KLI_TOKEN_NAME)
-            set_to_one(u, token(u, begin + 2)->text);
-        else if (n == 1 && token(u, begin)->kind == KLI_TOKEN_NUMBER && by_sizeof && !is(u, begin, "4")) {
-            drop(u, token(u, begin)->offset, end_of(u, begin));
-            put(u, token(u, begin)->offset, KL_S("4"));
+        if (n == 3 && mechanical_is(u, begin, "4") && mechanical_is(u, begin + 1, "*") &&
+            mechanical_token(u, begin + 2)->kind == KLI_TOKEN_NAME)
+            set_to_one(u, mechanical_token(u, begin + 2)->text);
+        else if (n == 1 && mechanical_token(u, begin)->kind == KLI_TOKEN_NUMBER && by_sizeof &&
+                 !mechanical_is(u, begin, "4")) {
+            mechanical_drop(u, mechanical_token(u, begin)->offset, mechanical_end_of(u, begin));
+            mechanical_put(u, mechanical_token(u, begin)->offset, KL_S("4"));
         }
     }
 }
@@ -505,7 +572,7 @@ static const struct {
     const char *action;
     void (*undo)(undoer *);
     unsigned families;
-} ROWS[] = {
+} MECHANICAL_ROWS[] = {
     {"omp_parallel", undo_omp, KL_FAMILY_C},
     {"nt_store", undo_nt_store, KL_FAMILY_C},
     {"cache_hint", undo_cache_hint, KL_FAMILY_CUDA},
@@ -523,32 +590,38 @@ static const struct {
 };
 
 /* Does the result still read as a kernel, and is it what its action says? */
-static bool holds(kl_arena *a, const kl_kernel *k, const kl_undoing *u) {
+static bool mechanical_holds(kl_arena *a, const kl_kernel *k, const kl_undoing *u) {
     kl_kernel *after;
     kl_traits t_before, t_after;
     const kl_kernel_opts opts = {.trusted = k->trusted};
-    if (kl_kernel_parse(&after, a, u->source, k->path, k->surface, &opts, kl_ignored()) != KL_OK) return false;
+    if (kl_kernel_parse(&after, a, u->source, k->path, k->surface, &opts, kl_ignored()) != KL_OK)
+        return false;
     kl_traits_of(&t_before, a, k, NULL);
     kl_traits_of(&t_after, a, after, NULL);
-    return kl_rewrite_check_undo(u->action, KL_S(""), k, &t_before, after, &t_after, kl_ignored()) == KL_OK;
+    return kl_rewrite_check_undo(u->action, KL_S(""), k, &t_before, after, &t_after,
+                                 kl_ignored()) == KL_OK;
 }
 
-static bool undo_one(kl_undoing *out, kl_arena *a, const kl_kernel *k, const kli_tokens *tokens, size_t row) {
+static bool undo_one(kl_undoing *out, kl_arena *a, const kl_kernel *k, const kli_tokens *tokens,
+                     size_t row) {
     undoer u = {.kernel = k, .arena = a, .source = k->source, .tokens = *tokens, .first = SIZE_MAX};
     u.gone = KL_ARRAY(a, bool, k->source.len + 1);
     u.inserts = KL_ARRAY(a, insert, MAX_INSERTS);
-    ROWS[row].undo(&u);
+    MECHANICAL_ROWS[row].undo(&u);
     if (!u.changes || u.n_inserts == MAX_INSERTS) return false;
     const kl_str source = changed(&u);
-    *out = (kl_undoing){kl_str_of(ROWS[row].action), kli_locus(a, k->source, u.first), source};
-    return !kl_str_eq(source, k->source) && holds(a, k, out);
+    *out = (kl_undoing){kl_str_of(MECHANICAL_ROWS[row].action), kli_locus(a, k->source, u.first),
+                        source};
+    return !kl_str_eq(source, k->source) && mechanical_holds(a, k, out);
 }
 
 int kl_rewrite_undo(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     int n = 0;
     kli_tokens tokens;
     kli_tokens_of(&tokens, a, k->source);
-    for (size_t row = 0; row < KL_COUNT(ROWS) && n < max; row++)
-        if ((ROWS[row].families & k->surface->families) && undo_one(&out[n], a, k, &tokens, row)) n++;
+    for (size_t row = 0; row < KL_COUNT(MECHANICAL_ROWS) && n < max; row++)
+        if ((MECHANICAL_ROWS[row].families & k->surface->families) &&
+            undo_one(&out[n], a, k, &tokens, row))
+            n++;
     return n;
 }

@@ -1,23 +1,26 @@
-/* mutate.c - every mechanical variation of a kernel's text, each by one small step: what can be tried without knowing anything.
+/* mutate.c - every mechanical variation of a kernel's text, each by one small step: what can be
+ * tried without knowing anything.
  *
- * Values of params, compile flags, hints before loops, the order of two loops, a loop cut into tiles, promises of no aliasing, and
- * the undoings of mechanical.c.  A variation reads as the surface's language, by the shape of its tokens; whether it compiles,
- * is right or pays is the gate's question.  Applied again and again they compose: a loop that was cut can change places with
- * the loop around it, which is blocking.
- * Not here: which one to try (a policy, or --model mutate); loops inside macros; Python beyond its directives.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Values of params, compile flags, hints before loops, the order of two loops, a loop cut into
+ * tiles, promises of no aliasing, and the undoings of mechanical.c.  A variation reads as the
+ * surface's language, by the shape of its tokens; whether it compiles, is right or pays is the
+ * gate's question.  Applied again and again they compose: a loop that was cut can change places
+ * with the loop around it, which is blocking. Not here: which one to try (a policy, or --model
+ * mutate); loops inside macros; Python beyond its directives. SPDX-License-Identifier: Apache-2.0
+ */
 #include "source_impl.h"
 
 #include <string.h>
 
-/* Each for and each head of a function looks for its bracket through the rest of the text: MAX_TRIES bounds that in a text made to be slow. */
+/* Each for and each head of a function looks for its bracket through the rest of the text:
+ * MAX_TRIES bounds that in a text made to be slow. */
 enum { MAX_LOOPS = 256, MAX_TRIES = 1024, MAX_PATCHES = 48, MAX_NESTED = 64 };
 
 /* Bytes [begin, end) of the source become `text`. */
 typedef struct {
     size_t begin, end;
     kl_str text;
-} patch;
+} mutate_patch;
 
 typedef struct {
     kl_undoing *out;
@@ -28,28 +31,36 @@ typedef struct {
     kli_tokens tokens;
     kli_loop *loops;
     int n_loops;
-} mutator;
+} rewrite_mutate_mutator;
 
-static const kli_token *token(const mutator *m, int i) { return &m->tokens.at[i]; }
-static bool is(const mutator *m, int i, const char *text) {
-    return i >= 0 && i < m->tokens.n && kli_token_is(token(m, i), text);
+static const kli_token *mutate_token(const rewrite_mutate_mutator *m, int i) {
+    return &m->tokens.at[i];
 }
-static bool is_name(const mutator *m, int i) {
-    return i >= 0 && i < m->tokens.n && token(m, i)->kind == KLI_TOKEN_NAME;
+static bool mutate_is(const rewrite_mutate_mutator *m, int i, const char *text) {
+    return i >= 0 && i < m->tokens.n && kli_token_is(mutate_token(m, i), text);
 }
-static size_t begin_of(const mutator *m, int i) { return token(m, i)->offset; }
-static size_t end_of(const mutator *m, int i) { return token(m, i)->offset + token(m, i)->text.len; }
+static bool mutate_is_name(const rewrite_mutate_mutator *m, int i) {
+    return i >= 0 && i < m->tokens.n && mutate_token(m, i)->kind == KLI_TOKEN_NAME;
+}
+static size_t begin_of(const rewrite_mutate_mutator *m, int i) {
+    return mutate_token(m, i)->offset;
+}
+static size_t mutate_end_of(const rewrite_mutate_mutator *m, int i) {
+    return mutate_token(m, i)->offset + mutate_token(m, i)->text.len;
+}
 
 /* The text of tokens [from, to). */
-static kl_str text_of(const mutator *m, int from, int to) {
+static kl_str mutate_text_of(const rewrite_mutate_mutator *m, int from, int to) {
     if (from >= to) return (kl_str){0};
-    return (kl_str){m->source.ptr + begin_of(m, from), end_of(m, to - 1) - begin_of(m, from)};
+    return (kl_str){m->source.ptr + begin_of(m, from),
+                    mutate_end_of(m, to - 1) - begin_of(m, from)};
 }
 
-/* ---- one variation --------------------------------------------------------------------------------------------------- */
+/* ---- one variation ----------------------------------------------------------------------- */
 
 /* Patches in the order of their places, which do not overlap. */
-static void vary(mutator *m, const char *action, const patch *p, int n) {
+static void rewrite_mutate_vary(rewrite_mutate_mutator *m, const char *action,
+                                const mutate_patch *p, int n) {
     kl_buf b = {0};
     size_t at = 0;
     if (m->n == m->max) return;
@@ -61,14 +72,16 @@ static void vary(mutator *m, const char *action, const patch *p, int n) {
     kl_buf_add(&b, (kl_str){m->source.ptr + at, m->source.len - at});
     const kl_str source = kl_buf_str(&b);
     if (source.len <= KL_MAX_SOURCE_BYTES && !kl_str_eq(source, m->source))
-        m->out[m->n++] = (kl_undoing){kl_str_of(action), kli_locus(m->arena, m->source, p[0].begin), kl_arena_copy(m->arena, source)};
+        m->out[m->n++] = (kl_undoing){kl_str_of(action), kli_locus(m->arena, m->source, p[0].begin),
+                                      kl_arena_copy(m->arena, source)};
     kl_buf_fini(&b);
 }
 
-/* ---- directives --------------------------------------------------------------------------------------------------------- */
+/* ---- directives -------------------------------------------------------------------------- */
 
-/* The number behind `NAME =`; false where it is written in a way that is not worth understanding. */
-static bool find_value(const mutator *m, const kl_param *p, patch *out) {
+/* The number behind `NAME =`; false where it is written in a way that is not worth understanding.
+ */
+static bool find_value(const rewrite_mutate_mutator *m, const kl_param *p, mutate_patch *out) {
     const kl_str s = m->source;
     size_t i = p->offset + p->name.len;
     while (i < s.len && kli_is_blank(s.ptr[i])) i++;
@@ -78,17 +91,19 @@ static bool find_value(const mutator *m, const kl_param *p, patch *out) {
     if (i < s.len && s.ptr[i] == '-') i++;
     while (i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9') i++;
     out->end = i;
-    return i > out->begin && (i == s.len || kli_is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
+    return i > out->begin &&
+           (i == s.len || kli_is_blank(s.ptr[i]) || s.ptr[i] == '\n' || s.ptr[i] == '{');
 }
 
-static void vary_params(mutator *m) {
-    patch p;
+static void vary_params(rewrite_mutate_mutator *m) {
+    mutate_patch p;
     for (int i = 0; i < m->kernel->n_params; i++) {
         const kl_param *param = &m->kernel->params[i];
         if (!find_value(m, param, &p)) continue;
         for (int v = 0; v < param->n_values; v++) {
             p.text = kl_arena_printf(m->arena, "%lld", (long long)param->values[v]);
-            vary(m, "autotune", &p, 1); /* the value that is there changes nothing and is dropped */
+            rewrite_mutate_vary(m, "autotune", &p,
+                                1); /* the value that is there changes nothing and is dropped */
         }
     }
 }
@@ -110,7 +125,7 @@ static const struct {
                   {"-prec-sqrt=", "false"},
                   {"-maxrregcount=", "64 128 255"}};
 
-static bool has_flag(const kl_kernel *k, kl_str flag) {
+static bool mutate_has_flag(const kl_kernel *k, kl_str flag) {
     for (int i = 0; i < k->n_flags; i++)
         if (kl_str_eq(k->flags[i], flag)) return true;
     return false;
@@ -126,22 +141,25 @@ static bool is_idle_flag(const char *flag) {
 }
 
 /* Beginning of the line of the first launch: directives may stand before it. */
-static bool above_launch(const mutator *m, size_t *at) {
+static bool above_launch(const rewrite_mutate_mutator *m, size_t *at) {
     if (!m->kernel->n_launches) return false;
     *at = kli_line_begin(m->source, m->kernel->launches[0].offset);
-    const kl_str line = kl_str_trim((kl_str){m->source.ptr + *at, kli_line_end(m->source, *at) - *at});
-    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) && kli_contains(line, "launch");
+    const kl_str line =
+        kl_str_trim((kl_str){m->source.ptr + *at, kli_line_end(m->source, *at) - *at});
+    return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) &&
+           kli_contains(line, "launch");
 }
 
-static void add_flag(mutator *m, kl_str flag) {
-    patch p;
-    if (has_flag(m->kernel, flag) || !above_launch(m, &p.begin)) return;
+static void add_flag(rewrite_mutate_mutator *m, kl_str flag) {
+    mutate_patch p;
+    if (mutate_has_flag(m->kernel, flag) || !above_launch(m, &p.begin)) return;
     p.end = p.begin;
-    p.text = kl_arena_printf(m->arena, "%s flags %.*s\n", m->kernel->surface->comment, KL_STR_ARG(flag));
-    vary(m, "other:flags", &p, 1);
+    p.text =
+        kl_arena_printf(m->arena, "%s flags %.*s\n", m->kernel->surface->comment, KL_STR_ARG(flag));
+    rewrite_mutate_vary(m, "other:flags", &p, 1);
 }
 
-static void add_flags(mutator *m) {
+static void add_flags(rewrite_mutate_mutator *m) {
     for (const char *const *f = m->kernel->surface->flags; *f; f++) {
         const size_t len = strlen(*f);
         if (is_idle_flag(*f)) continue;
@@ -153,67 +171,75 @@ static void add_flags(mutator *m) {
             kl_str words = kl_str_of(FLAG_WORDS[w].words), word;
             if (strcmp(FLAG_WORDS[w].flag, *f) != 0) continue;
             while (kli_next_word(&word, &words))
-                add_flag(m, kl_arena_printf(m->arena, "%.*s%.*s", (int)(len - ((*f)[len - 1] == '*')), *f,
-                                            KL_STR_ARG(word)));
+                add_flag(m,
+                         kl_arena_printf(m->arena, "%.*s%.*s", (int)(len - ((*f)[len - 1] == '*')),
+                                         *f, KL_STR_ARG(word)));
         }
     }
 }
 
 /* Each word of one `flags` line away; the last one takes the line with it. */
-static void drop_words(mutator *m, size_t line, size_t words, size_t end) {
+static void drop_words(rewrite_mutate_mutator *m, size_t line, size_t words, size_t end) {
     const size_t first = words;
     for (size_t i = first; i < end;) {
         while (i < end && kli_is_blank(m->source.ptr[i])) i++;
         const size_t begin = i;
         while (i < end && !kli_is_blank(m->source.ptr[i])) i++;
         if (i == begin) return;
-        patch p = {begin, i, {0}};
+        mutate_patch p = {begin, i, {0}};
         while (p.begin > first && kli_is_blank(m->source.ptr[p.begin - 1])) p.begin--;
-        const kl_str before = {m->source.ptr + first, begin - first}, behind = {m->source.ptr + i, end - i};
-        if (!kl_str_trim(before).len && !kl_str_trim(behind).len) p = (patch){line, end + (end < m->source.len), {0}};
-        vary(m, "other:flags", &p, 1);
+        const kl_str before = {m->source.ptr + first, begin - first},
+                     behind = {m->source.ptr + i, end - i};
+        if (!kl_str_trim(before).len && !kl_str_trim(behind).len)
+            p = (mutate_patch){line, end + (end < m->source.len), {0}};
+        rewrite_mutate_vary(m, "other:flags", &p, 1);
     }
 }
 
-static void drop_flags(mutator *m) {
+static void mutate_drop_flags(rewrite_mutate_mutator *m) {
     kli_directive d = {0};
     while (m->kernel->n_flags && kli_next_directive(&d, m->source, m->kernel->surface, "flags"))
         drop_words(m, d.line, d.words, d.end);
 }
 
-static void vary_flags(mutator *m) {
-    drop_flags(m);
+static void vary_flags(rewrite_mutate_mutator *m) {
+    mutate_drop_flags(m);
     add_flags(m);
 }
 
-/* ---- loops --------------------------------------------------------------------------------------------------------------- */
+/* ---- loops ------------------------------------------------------------------------------- */
 
-static int statement_end(const mutator *m, int i, int level) {
+static int statement_end(const rewrite_mutate_mutator *m, int i, int level) {
     const int n = m->tokens.n;
-    while (i < n && token(m, i)->kind == KLI_TOKEN_LINE) i++;
+    while (i < n && mutate_token(m, i)->kind == KLI_TOKEN_LINE) i++;
     if (i >= n || level == MAX_NESTED) return n;
-    if (is(m, i, "{")) return kli_match(&m->tokens, i, n) + 1;
-    if (is(m, i, "for") || is(m, i, "while") || is(m, i, "if") || is(m, i, "switch")) {
+    if (mutate_is(m, i, "{")) return kli_match(&m->tokens, i, n) + 1;
+    if (mutate_is(m, i, "for") || mutate_is(m, i, "while") || mutate_is(m, i, "if") ||
+        mutate_is(m, i, "switch")) {
         const int after = statement_end(m, kli_match(&m->tokens, i + 1, n) + 1, level + 1);
-        return is(m, i, "if") && is(m, after, "else") ? statement_end(m, after + 1, level + 1) : after;
+        return mutate_is(m, i, "if") && mutate_is(m, after, "else")
+                   ? statement_end(m, after + 1, level + 1)
+                   : after;
     }
-    const bool again = is(m, i, "do");
+    const bool again = mutate_is(m, i, "do");
     if (again) i = statement_end(m, i + 1, level + 1);
-    while (i < n && !is(m, i, ";"))
-        i = is(m, i, "(") || is(m, i, "{") || is(m, i, "[") ? kli_match(&m->tokens, i, n) + 1 : i + 1;
+    while (i < n && !mutate_is(m, i, ";"))
+        i = mutate_is(m, i, "(") || mutate_is(m, i, "{") || mutate_is(m, i, "[")
+                ? kli_match(&m->tokens, i, n) + 1
+                : i + 1;
     return i < n ? i + 1 : n;
 }
 
-static bool any_of(const mutator *m, int from, int to, const char *const *words) {
+static bool any_of(const rewrite_mutate_mutator *m, int from, int to, const char *const *words) {
     for (int i = from; i < to; i++)
         for (const char *const *w = words; *w; w++)
-            if (is(m, i, *w)) return true;
+            if (mutate_is(m, i, *w)) return true;
     return false;
 }
 
-static bool read_loop(const mutator *m, int i, kli_loop *l) {
+static bool read_loop(const rewrite_mutate_mutator *m, int i, kli_loop *l) {
     static const char *const LOOPS[] = {"for", "while", "do", NULL};
-    if (!is(m, i + 1, "(")) return false;
+    if (!mutate_is(m, i + 1, "(")) return false;
     kli_read_header(l, &m->tokens, i, m->tokens.n);
     l->after = l->close < m->tokens.n ? statement_end(m, l->body, 0) : 0;
     if (!l->step || l->after > m->tokens.n || l->body >= m->tokens.n) return false;
@@ -221,43 +247,46 @@ static bool read_loop(const mutator *m, int i, kli_loop *l) {
     return true;
 }
 
-static void find_loops(mutator *m) {
+static void find_loops(rewrite_mutate_mutator *m) {
     m->loops = KL_ARRAY(m->arena, kli_loop, MAX_LOOPS);
     int tries = 0;
     for (int i = 0; i < m->tokens.n && m->n_loops < MAX_LOOPS && tries < MAX_TRIES; i++) {
-        if (!is(m, i, "for")) continue;
+        if (!mutate_is(m, i, "for")) continue;
         tries++;
         if (read_loop(m, i, &m->loops[m->n_loops])) m->n_loops++;
     }
 }
 
 /* The pragma right above the loop that says `word`; -1: none. */
-static int pragma_above(const mutator *m, const kli_loop *l, const char *word) {
-    for (int i = l->at - 1; i >= 0 && token(m, i)->kind == KLI_TOKEN_LINE && kli_contains(token(m, i)->text, "pragma"); i--)
-        if (kli_contains(token(m, i)->text, word)) return i;
+static int pragma_above(const rewrite_mutate_mutator *m, const kli_loop *l, const char *word) {
+    for (int i = l->at - 1; i >= 0 && mutate_token(m, i)->kind == KLI_TOKEN_LINE &&
+                            kli_contains(mutate_token(m, i)->text, "pragma");
+         i--)
+        if (kli_contains(mutate_token(m, i)->text, word)) return i;
     return -1;
 }
 
-static bool begins_line(const mutator *m, int i) {
+static bool begins_line(const rewrite_mutate_mutator *m, int i) {
     size_t at = begin_of(m, i);
     while (at > 0 && kli_is_blank(m->source.ptr[at - 1])) at--;
     return at == 0 || m->source.ptr[at - 1] == '\n';
 }
 
 /* `line` becomes a line of its own above the loop, or takes the place of the pragma `old`. */
-static void vary_pragma(mutator *m, const char *action, const kli_loop *l, int old, kl_str line) {
-    patch p = {begin_of(m, l->at), begin_of(m, l->at), {0}};
+static void vary_pragma(rewrite_mutate_mutator *m, const char *action, const kli_loop *l, int old,
+                        kl_str line) {
+    mutate_patch p = {begin_of(m, l->at), begin_of(m, l->at), {0}};
     if (old >= 0)
-        p = (patch){begin_of(m, old), end_of(m, old), line};
+        p = (mutate_patch){begin_of(m, old), mutate_end_of(m, old), line};
     else if (begins_line(m, l->at)) {
         p.begin = p.end = kli_line_begin(m->source, p.begin);
         p.text = kl_arena_printf(m->arena, "%.*s\n", KL_STR_ARG(line));
     } else
         p.text = kl_arena_printf(m->arena, "\n%.*s\n", KL_STR_ARG(line));
-    vary(m, action, &p, 1);
+    rewrite_mutate_vary(m, action, &p, 1);
 }
 
-static void vary_unroll(mutator *m) {
+static void vary_unroll(rewrite_mutate_mutator *m) {
     static const int TURNS[] = {1, 2, 4, 8};
     const char *word = m->kernel->surface->families & KL_FAMILY_C ? "GCC unroll" : "unroll";
     for (int i = 0; i < m->n_loops; i++)
@@ -266,86 +295,92 @@ static void vary_unroll(mutator *m) {
                         kl_arena_printf(m->arena, "#pragma %s %d", word, TURNS[n]));
 }
 
-static void vary_ivdep(mutator *m) {
+static void vary_ivdep(rewrite_mutate_mutator *m) {
     for (int i = 0; i < m->n_loops; i++)
         if (m->loops[i].innermost && pragma_above(m, &m->loops[i], "ivdep") < 0)
             vary_pragma(m, "simd_pragma", &m->loops[i], -1, KL_S("#pragma GCC ivdep"));
 }
 
 /* The name before the first `=` of the loop's beginning; -1: none. */
-static int variable_of(const mutator *m, const kli_loop *l) {
+static int variable_of(const rewrite_mutate_mutator *m, const kli_loop *l) {
     for (int i = l->open + 2; i < l->condition - 1; i++)
-        if (is(m, i, "=")) return is_name(m, i - 1) ? i - 1 : -1;
+        if (mutate_is(m, i, "=")) return mutate_is_name(m, i - 1) ? i - 1 : -1;
     return -1;
 }
 
-static bool mentions(const mutator *m, int from, int to, kl_str name) {
+static bool mentions(const rewrite_mutate_mutator *m, int from, int to, kl_str name) {
     for (int i = from; i < to; i++)
-        if (kl_str_eq(token(m, i)->text, name)) return true;
+        if (kl_str_eq(mutate_token(m, i)->text, name)) return true;
     return false;
 }
 
 /* Nothing but `in` is in `out`. */
-static bool is_perfect(const mutator *m, const kli_loop *out, const kli_loop *in) {
+static bool is_perfect(const rewrite_mutate_mutator *m, const kli_loop *out, const kli_loop *in) {
     if (in->at == out->body) return true;
-    return is(m, out->body, "{") && in->at == out->body + 1 && is(m, in->after, "}") && in->after + 1 == out->after;
+    return mutate_is(m, out->body, "{") && in->at == out->body + 1 &&
+           mutate_is(m, in->after, "}") && in->after + 1 == out->after;
 }
 
-static void vary_order(mutator *m) {
+static void vary_order(rewrite_mutate_mutator *m) {
     for (int i = 0; i + 1 < m->n_loops; i++) {
         const kli_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
         const int variable = variable_of(m, out);
         if (!is_perfect(m, out, in) || variable < 0) continue;
-        if (mentions(m, in->open, in->close, token(m, variable)->text)) continue;
-        const patch p[] = {{end_of(m, out->open), begin_of(m, out->close), text_of(m, in->open + 1, in->close)},
-                           {end_of(m, in->open), begin_of(m, in->close), text_of(m, out->open + 1, out->close)}};
-        vary(m, "loop_order", p, 2);
+        if (mentions(m, in->open, in->close, mutate_token(m, variable)->text)) continue;
+        const mutate_patch p[] = {{mutate_end_of(m, out->open), begin_of(m, out->close),
+                                   mutate_text_of(m, in->open + 1, in->close)},
+                                  {mutate_end_of(m, in->open), begin_of(m, in->close),
+                                   mutate_text_of(m, out->open + 1, out->close)}};
+        rewrite_mutate_vary(m, "loop_order", p, 2);
     }
 }
 
-/* ---- tiles -------------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------- */
 
 /* for (TYPE NAME = FIRST; NAME < END; NAME++), or NAME += STEP. */
 typedef struct {
     kl_str type, name, first, end, step, advance;
-} counting;
+} count_ctx;
 
-static bool is_flat(const mutator *m, int from, int to) {
+static bool is_flat(const rewrite_mutate_mutator *m, int from, int to) {
     static const char *const BREAKS[] = {",", "&&", "||", "?", "=", NULL};
     for (int i = from; i < to; i++) {
-        if (is(m, i, "(") || is(m, i, "[") || is(m, i, "{")) i = kli_match(&m->tokens, i, to);
+        if (mutate_is(m, i, "(") || mutate_is(m, i, "[") || mutate_is(m, i, "{"))
+            i = kli_match(&m->tokens, i, to);
         if (i < to && any_of(m, i, i + 1, BREAKS)) return false;
     }
     return from < to;
 }
 
-static bool read_step(const mutator *m, const kli_loop *l, counting *c) {
+static bool read_step(const rewrite_mutate_mutator *m, const kli_loop *l, count_ctx *c) {
     const int n = l->close - l->step, at = l->step;
-    c->advance = text_of(m, l->step, l->close);
+    c->advance = mutate_text_of(m, l->step, l->close);
     c->step = (kl_str){0};
     if (n == 2)
-        return (is(m, at, "++") && mentions(m, at + 1, at + 2, c->name)) ||
-               (is(m, at + 1, "++") && mentions(m, at, at + 1, c->name));
-    if (n != 3 || !is(m, at + 1, "+=") || !mentions(m, at, at + 1, c->name)) return false;
-    c->step = token(m, at + 2)->text;
-    return token(m, at + 2)->kind == KLI_TOKEN_NAME || token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
+        return (mutate_is(m, at, "++") && mentions(m, at + 1, at + 2, c->name)) ||
+               (mutate_is(m, at + 1, "++") && mentions(m, at, at + 1, c->name));
+    if (n != 3 || !mutate_is(m, at + 1, "+=") || !mentions(m, at, at + 1, c->name)) return false;
+    c->step = mutate_token(m, at + 2)->text;
+    return mutate_token(m, at + 2)->kind == KLI_TOKEN_NAME ||
+           mutate_token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
 }
 
-static bool read_counting(const mutator *m, const kli_loop *l, counting *c) {
+static bool read_counting(const rewrite_mutate_mutator *m, const kli_loop *l, count_ctx *c) {
     static const char *const LEAVES[] = {"break", "goto", NULL}, *const STAR[] = {"*", NULL};
     const int variable = variable_of(m, l);
     if (variable <= l->open + 1 || any_of(m, l->open + 1, variable, STAR)) return false;
-    *c = (counting){.type = text_of(m, l->open + 1, variable),
-                    .name = token(m, variable)->text,
-                    .first = text_of(m, variable + 2, l->condition - 1),
-                    .end = text_of(m, l->condition + 2, l->step - 1)};
-    return mentions(m, l->condition, l->condition + 1, c->name) && is(m, l->condition + 1, "<") &&
-           is_flat(m, variable + 2, l->condition - 1) && is_flat(m, l->condition + 2, l->step - 1) &&
-           read_step(m, l, c) && !any_of(m, l->body, l->after, LEAVES);
+    *c = (count_ctx){.type = mutate_text_of(m, l->open + 1, variable),
+                     .name = mutate_token(m, variable)->text,
+                     .first = mutate_text_of(m, variable + 2, l->condition - 1),
+                     .end = mutate_text_of(m, l->condition + 2, l->step - 1)};
+    return mentions(m, l->condition, l->condition + 1, c->name) &&
+           mutate_is(m, l->condition + 1, "<") && is_flat(m, variable + 2, l->condition - 1) &&
+           is_flat(m, l->condition + 2, l->step - 1) && read_step(m, l, c) &&
+           !any_of(m, l->body, l->after, LEAVES);
 }
 
 /* A name that nothing in the source has; empty: none was found. */
-static kl_str free_name(const mutator *m, kl_str stem) {
+static kl_str free_name(const rewrite_mutate_mutator *m, kl_str stem) {
     for (int i = 1; i < 10; i++) {
         const kl_str name = i == 1 ? kl_arena_printf(m->arena, "%.*s_tile", KL_STR_ARG(stem))
                                    : kl_arena_printf(m->arena, "%.*s_tile%d", KL_STR_ARG(stem), i);
@@ -354,84 +389,107 @@ static kl_str free_name(const mutator *m, kl_str stem) {
     return (kl_str){0};
 }
 
-static kl_str tiled(const mutator *m, const kli_loop *l, const counting *c, kl_str tile, int turns) {
+static kl_str tiled(const rewrite_mutate_mutator *m, const kli_loop *l, const count_ctx *c,
+                    kl_str tile, int turns) {
     const size_t line = kli_line_begin(m->source, begin_of(m, l->at));
     const int indent = begins_line(m, l->at) ? (int)(begin_of(m, l->at) - line) : 0;
-    const kl_str width = c->step.len ? kl_arena_printf(m->arena, "%d * %.*s", turns, KL_STR_ARG(c->step))
-                                     : kl_arena_printf(m->arena, "%d", turns);
+    const kl_str width = c->step.len
+                             ? kl_arena_printf(m->arena, "%d * %.*s", turns, KL_STR_ARG(c->step))
+                             : kl_arena_printf(m->arena, "%d", turns);
     kl_buf b = {0};
-    kl_buf_printf(&b, "for (%.*s %.*s = %.*s; %.*s < %.*s; %.*s += %.*s)\n%.*s", KL_STR_ARG(c->type), KL_STR_ARG(tile),
-                  KL_STR_ARG(c->first), KL_STR_ARG(tile), KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width),
-                  indent, m->source.ptr + line);
-    kl_buf_printf(&b, "for (%.*s %.*s = %.*s; %.*s < ((%.*s) - %.*s < %.*s ? (%.*s) : %.*s + %.*s); %.*s)",
-                  KL_STR_ARG(c->type), KL_STR_ARG(c->name), KL_STR_ARG(tile), KL_STR_ARG(c->name), KL_STR_ARG(c->end),
-                  KL_STR_ARG(tile), KL_STR_ARG(width), KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width),
-                  KL_STR_ARG(c->advance));
+    kl_buf_printf(&b, "for (%.*s %.*s = %.*s; %.*s < %.*s; %.*s += %.*s)\n%.*s",
+                  KL_STR_ARG(c->type), KL_STR_ARG(tile), KL_STR_ARG(c->first), KL_STR_ARG(tile),
+                  KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width), indent,
+                  m->source.ptr + line);
+    kl_buf_printf(
+        &b, "for (%.*s %.*s = %.*s; %.*s < ((%.*s) - %.*s < %.*s ? (%.*s) : %.*s + %.*s); %.*s)",
+        KL_STR_ARG(c->type), KL_STR_ARG(c->name), KL_STR_ARG(tile), KL_STR_ARG(c->name),
+        KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width), KL_STR_ARG(c->end),
+        KL_STR_ARG(tile), KL_STR_ARG(width), KL_STR_ARG(c->advance));
     const kl_str text = kl_arena_copy(m->arena, kl_buf_str(&b));
     kl_buf_fini(&b);
     return text;
 }
 
-static void vary_tiles(mutator *m) {
+static void vary_tiles(rewrite_mutate_mutator *m) {
     static const int TURNS[] = {16, 64, 256};
     for (int i = 0; i < m->n_loops; i++) {
         const kli_loop *l = &m->loops[i];
-        counting c;
+        count_ctx c;
         if (!read_counting(m, l, &c)) continue;
         const kl_str tile = free_name(m, c.name);
         for (size_t n = 0; tile.len && n < KL_COUNT(TURNS); n++) {
-            const patch p = {begin_of(m, l->at), end_of(m, l->close), tiled(m, l, &c, tile, TURNS[n])};
-            vary(m, "cache_block", &p, 1);
+            const mutate_patch p = {begin_of(m, l->at), mutate_end_of(m, l->close),
+                                    tiled(m, l, &c, tile, TURNS[n])};
+            rewrite_mutate_vary(m, "cache_block", &p, 1);
         }
     }
 }
 
-/* ---- parameters of functions ------------------------------------------------------------------------------------------- */
+/* ---- parameters of functions ------------------------------------------------------------- */
 
-/* `float *x` as a whole between begin and end: where a qualifier of the pointer goes; -1: nowhere. */
-static int pointer_name(const mutator *m, int begin, int end) {
-    const bool fits = end - begin >= 3 && is(m, end - 2, "*") && is_name(m, end - 1) &&
-                      !kl_str_starts(token(m, end - 1)->text, KL_S("__restrict")) && !is(m, end - 1, "restrict");
+/* `float *x` as a whole between begin and end: where a qualifier of the pointer goes; -1: nowhere.
+ */
+static int pointer_name(const rewrite_mutate_mutator *m, int begin, int end) {
+    const bool fits = end - begin >= 3 && mutate_is(m, end - 2, "*") &&
+                      mutate_is_name(m, end - 1) &&
+                      !kl_str_starts(mutate_token(m, end - 1)->text, KL_S("__restrict")) &&
+                      !mutate_is(m, end - 1, "restrict");
     return fits ? end - 1 : -1;
 }
 
-static void vary_restrict(mutator *m) {
+static void vary_restrict(rewrite_mutate_mutator *m) {
     static const char *const NO_FUNCTIONS[] = {"for", "while", "if", "switch", NULL};
-    const kl_str word = m->kernel->surface->families & KL_FAMILY_CUDA ? KL_S("__restrict__ ") : KL_S("restrict ");
+    const kl_str word =
+        m->kernel->surface->families & KL_FAMILY_CUDA ? KL_S("__restrict__ ") : KL_S("restrict ");
     for (int i = 1, tries = 0; i + 1 < m->tokens.n && tries < MAX_TRIES; i++) {
-        const bool typed = is_name(m, i - 1) || is(m, i - 1, "*"); /* what it returns; a call has none before it */
-        if (!is_name(m, i) || !typed || !is(m, i + 1, "(") || any_of(m, i, i + 1, NO_FUNCTIONS)) continue;
+        const bool typed =
+            mutate_is_name(m, i - 1) ||
+            mutate_is(m, i - 1, "*"); /* what it returns; a call has none before it */
+        if (!mutate_is_name(m, i) || !typed || !mutate_is(m, i + 1, "(") ||
+            any_of(m, i, i + 1, NO_FUNCTIONS))
+            continue;
         tries++;
         const int close = kli_match(&m->tokens, i + 1, m->tokens.n);
-        patch p[MAX_PATCHES];
+        mutate_patch p[MAX_PATCHES];
         int n = 0;
-        if (!is(m, close + 1, "{")) continue;
+        if (!mutate_is(m, close + 1, "{")) continue;
         for (int k = i + 2, begin = k; k <= close && n < MAX_PATCHES; k++) {
-            if (!is(m, k, ",") && k != close) continue;
+            if (!mutate_is(m, k, ",") && k != close) continue;
             const int name = pointer_name(m, begin, k);
-            if (name >= 0) p[n++] = (patch){begin_of(m, name), begin_of(m, name), word};
+            if (name >= 0) p[n++] = (mutate_patch){begin_of(m, name), begin_of(m, name), word};
             begin = k + 1;
         }
-        if (n) vary(m, "restrict_alias", p, n);
+        if (n) rewrite_mutate_vary(m, "restrict_alias", p, n);
     }
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------- */
 
-enum { C = KL_FAMILY_C, CL = KL_FAMILY_OPENCL, CU = KL_FAMILY_CUDA, ANY = KL_FAMILY_ANY };
+enum {
+    MUTATE_C = KL_FAMILY_C,
+    MUTATE_CL = KL_FAMILY_OPENCL,
+    MUTATE_CU = KL_FAMILY_CUDA,
+    ANY = KL_FAMILY_ANY
+};
 
 static const struct {
-    void (*vary)(mutator *);
+    void (*vary)(rewrite_mutate_mutator *);
     unsigned families;
-} ROWS[] = {{vary_params, ANY},       {vary_flags, ANY},         {vary_unroll, C | CL | CU},
-            {vary_ivdep, C},          {vary_order, C | CL | CU}, {vary_restrict, C | CL | CU},
-            {vary_tiles, C | CL | CU}};
+} MUTATE_ROWS[] = {{vary_params, ANY},
+                   {vary_flags, ANY},
+                   {vary_unroll, MUTATE_C | MUTATE_CL | MUTATE_CU},
+                   {vary_ivdep, MUTATE_C},
+                   {vary_order, MUTATE_C | MUTATE_CL | MUTATE_CU},
+                   {vary_restrict, MUTATE_C | MUTATE_CL | MUTATE_CU},
+                   {vary_tiles, MUTATE_C | MUTATE_CL | MUTATE_CU}};
 
 int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
-    mutator m = {.out = out, .max = max, .arena = a, .kernel = k, .source = k->source};
+    rewrite_mutate_mutator m = {
+        .out = out, .max = max, .arena = a, .kernel = k, .source = k->source};
     kli_tokens_of(&m.tokens, a, k->source);
     find_loops(&m);
-    for (size_t row = 0; row < KL_COUNT(ROWS); row++)
-        if (ROWS[row].families & k->surface->families) ROWS[row].vary(&m);
+    for (size_t row = 0; row < KL_COUNT(MUTATE_ROWS); row++)
+        if (MUTATE_ROWS[row].families & k->surface->families) MUTATE_ROWS[row].vary(&m);
     return m.n + kl_rewrite_undo(out + m.n, max - m.n, a, k);
 }

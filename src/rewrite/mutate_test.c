@@ -1,5 +1,5 @@
-/* mutate_test.c - every kind of variation on a small text, and all of them on every kernel that we have: they differ, they parse.
- * SPDX-License-Identifier: Apache-2.0 */
+/* mutate_test.c - every kind of variation on a small text, and all of them on every kernel that we
+ * have: they differ, they parse. SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
 #include <time.h>
@@ -20,50 +20,73 @@ static const struct {
      "//! param  BM = 128 {32, 64, 128}\n//! param U=2{1,2}\n" C "int f;\n"},
     {"k.c", "autotune", 2, "//! param  BM = 64 {32, 64, 128}\n//! param U=2{1,2}\n" C "int f;\n",
      "//! param  BM = 64 {32, 64, 128}\n//! param U=1{1,2}\n" C "int f;\n"},
-    {"k.c", "autotune", 0, "//! param P = -3 {4}\n" C "int f;\n", "//! param P = 4 {4}\n" C "int f;\n"},
+    {"k.c", "autotune", 0, "//! param P = -3 {4}\n" C "int f;\n",
+     "//! param P = 4 {4}\n" C "int f;\n"},
     {"k.py", "autotune", 0,
-     "#! surface triton\n#! param B = 64 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    pass\n",
-     "#! surface triton\n#! param B = 32 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    pass\n"},
-    {"k.c", "other:flags", 0, "//! flags -O2  -ffast-math\n" C "int f;\n", "//! flags  -ffast-math\n" C "int f;\n"},
-    {"k.c", "other:flags", 1, "//! flags -O2  -ffast-math\n" C "int f;\n", "//! flags -O2\n" C "int f;\n"},
+     "#! surface triton\n#! param B = 64 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    "
+     "pass\n",
+     "#! surface triton\n#! param B = 32 {64, 32}\n#! launch f grid(1) args(x)\ndef f(x):\n    "
+     "pass\n"},
+    {"k.c", "other:flags", 0, "//! flags -O2  -ffast-math\n" C "int f;\n",
+     "//! flags  -ffast-math\n" C "int f;\n"},
+    {"k.c", "other:flags", 1, "//! flags -O2  -ffast-math\n" C "int f;\n",
+     "//! flags -O2\n" C "int f;\n"},
     {"k.c", "other:flags", 2, "//! flags -O2  -ffast-math\n" C "int f;\n",
      "//! flags -O2  -ffast-math\n//! flags -O1\n" C "int f;\n"},
     {"k.c", "other:flags", 0, "// k\n//! flags -O1\n" C "int f;\n", "// k\n" C "int f;\n"},
-    {"k.c", "unroll", 1, C "void f(void) {\n    for (;;)\n        for (int i = 0; i < 9; i++) g();\n}\n",
-     C "void f(void) {\n    for (;;)\n#pragma GCC unroll 2\n        for (int i = 0; i < 9; i++) g();\n}\n"},
-    {"k.c", "unroll", 0, C "void f(void) {\n#pragma GCC unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n",
+    {"k.c", "unroll", 1,
+     C "void f(void) {\n    for (;;)\n        for (int i = 0; i < 9; i++) g();\n}\n",
+     C "void f(void) {\n    for (;;)\n#pragma GCC unroll 2\n        for (int i = 0; i < 9; i++) "
+       "g();\n}\n"},
+    {"k.c", "unroll", 0,
+     C "void f(void) {\n#pragma GCC unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n",
      C "void f(void) {\n#pragma GCC unroll 1\n    for (int i = 0; i < 9; i++) g();\n}\n"},
     {"k.c", "unroll", 3, C "void f(void) { if (1) for (int i = 0; i < 9; i++) g(); }\n",
      C "void f(void) { if (1) \n#pragma GCC unroll 8\nfor (int i = 0; i < 9; i++) g(); }\n"},
-    {"k.cu", "unroll", 2, CU "__global__ void f(float *x) {\n    for (int i = 0; i < 9; i++) g();\n}\n",
-     CU "__global__ void f(float *x) {\n#pragma unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n"},
-    {"k.c", "simd_pragma", 0, C "void f(void) {\n#pragma GCC unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n",
-     C "void f(void) {\n#pragma GCC unroll 4\n#pragma GCC ivdep\n    for (int i = 0; i < 9; i++) g();\n}\n"},
+    {"k.cu", "unroll", 2,
+     CU "__global__ void f(float *x) {\n    for (int i = 0; i < 9; i++) g();\n}\n",
+     CU
+     "__global__ void f(float *x) {\n#pragma unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n"},
+    {"k.c", "simd_pragma", 0,
+     C "void f(void) {\n#pragma GCC unroll 4\n    for (int i = 0; i < 9; i++) g();\n}\n",
+     C "void f(void) {\n#pragma GCC unroll 4\n#pragma GCC ivdep\n    for (int i = 0; i < 9; i++) "
+       "g();\n}\n"},
     {"k.c", "loop_order", 0,
-     C "void f(void) {\n    for (int i = 0; i < 9; i++) {\n        for (int j = 1; j < 8; j += 2) g(i, j);\n    }\n}\n",
-     C
-     "void f(void) {\n    for (int j = 1; j < 8; j += 2) {\n        for (int i = 0; i < 9; i++) g(i, j);\n    }\n}\n"},
+     C "void f(void) {\n    for (int i = 0; i < 9; i++) {\n        for (int j = 1; j < 8; j += 2) "
+       "g(i, j);\n    }\n}\n",
+     C "void f(void) {\n    for (int j = 1; j < 8; j += 2) {\n        for (int i = 0; i < 9; i++) "
+       "g(i, j);\n    }\n}\n"},
     {"k.c", "loop_order", 0,
-     C "void f(void) { for (int i = 0; i < 9; i++) for (int j = 0; j < 8; j++) for (int k = j; k < 7; k++) g(); }\n",
-     C "void f(void) { for (int j = 0; j < 8; j++) for (int i = 0; i < 9; i++) for (int k = j; k < 7; k++) g(); }\n"},
+     C "void f(void) { for (int i = 0; i < 9; i++) for (int j = 0; j < 8; j++) for (int k = j; k < "
+       "7; k++) g(); }\n",
+     C "void f(void) { for (int j = 0; j < 8; j++) for (int i = 0; i < 9; i++) for (int k = j; k < "
+       "7; k++) g(); }\n"},
     {"k.c", "restrict_alias", 0,
-     C "static int h(int n) { return n; }\nvoid f(const float *x, float *restrict y, float *z, int N) { g(x); }\n",
-     C "static int h(int n) { return n; }\nvoid f(const float *restrict x, float *restrict y, float *restrict z, int "
+     C "static int h(int n) { return n; }\nvoid f(const float *x, float *restrict y, float *z, int "
+       "N) { g(x); }\n",
+     C "static int h(int n) { return n; }\nvoid f(const float *restrict x, float *restrict y, "
+       "float *restrict z, int "
        "N) { g(x); }\n"},
     {"k.cu", "restrict_alias", 0, CU "extern \"C\" __global__ void f(float *x) { g(x); }\n",
      CU "extern \"C\" __global__ void f(float *__restrict__ x) { g(x); }\n"},
-    {"k.c", "cache_block", 1, C "void f(int N) {\n    for (int i = 0; i < N; i++)\n        g(i);\n}\n",
-     C "void f(int N) {\n    for (int i_tile = 0; i_tile < N; i_tile += 64)\n    for (int i = i_tile; i < ((N) - "
+    {"k.c", "cache_block", 1,
+     C "void f(int N) {\n    for (int i = 0; i < N; i++)\n        g(i);\n}\n",
+     C "void f(int N) {\n    for (int i_tile = 0; i_tile < N; i_tile += 64)\n    for (int i = "
+       "i_tile; i < ((N) - "
        "i_tile < 64 ? (N) : i_tile + "
        "64); i++)\n        g(i);\n}\n"},
-    {"k.c", "cache_block", 0, C "void f(int N) { for (size_t i = (N + 1) / 2; i < N * 2; i += MR) g(i_tile); }\n",
-     C "void f(int N) { for (size_t i_tile2 = (N + 1) / 2; i_tile2 < N * 2; i_tile2 += 16 * MR)\nfor (size_t i = "
+    {"k.c", "cache_block", 0,
+     C "void f(int N) { for (size_t i = (N + 1) / 2; i < N * 2; i += MR) g(i_tile); }\n",
+     C "void f(int N) { for (size_t i_tile2 = (N + 1) / 2; i_tile2 < N * 2; i_tile2 += 16 * "
+       "MR)\nfor (size_t i = "
        "i_tile2; i < ((N * 2) - "
        "i_tile2 < 16 * MR ? (N * 2) : i_tile2 + 16 * MR); i += MR) g(i_tile); }\n"},
     {"k.c", "prefetch", 0, C "void f(float *x) {\n    __builtin_prefetch(x);\n    x[0] = 1;\n}\n",
      C "void f(float *x) {\n    x[0] = 1;\n}\n"},
-    {"k.cl", "restrict_alias", 0, CL "__kernel void f(__global float *x, __global float *y, int N) { y[0] = x[0]; }\n",
-     CL "__kernel void f(__global float *restrict x, __global float *restrict y, int N) { y[0] = x[0]; }\n"},
+    {"k.cl", "restrict_alias", 0,
+     CL "__kernel void f(__global float *x, __global float *y, int N) { y[0] = x[0]; }\n",
+     CL "__kernel void f(__global float *restrict x, __global float *restrict y, int N) { y[0] = "
+        "x[0]; }\n"},
 };
 
 static const kl_undoing *find(const kl_undoing *list, int n, const char *action, int which) {
@@ -77,7 +100,8 @@ static void test_rows(void **state) {
     kl_arena *a = kl_arena_new();
     kl_undoing *list = KL_ARRAY(a, kl_undoing, MOST);
     for (size_t i = 0; i < KL_COUNT(ROWS); i++) {
-        const int n = kl_rewrite_mutate(list, MOST, a, kernel_named(a, ROWS[i].file, ROWS[i].before));
+        const int n =
+            kl_rewrite_mutate(list, MOST, a, kernel_named(a, ROWS[i].file, ROWS[i].before));
         const kl_undoing *u = find(list, n, ROWS[i].action, ROWS[i].which);
         if (!u) fail_msg("row %zu: %s is not offered", i, ROWS[i].action);
         assert_str(u->source, ROWS[i].after);
@@ -91,9 +115,12 @@ static void test_what_is_left_alone(void **state) {
     static const struct {
         const char *action, *text;
     } NOT[] = {
-        {"loop_order", "void f(void) { for (int i = 0; i < 9; i++) for (int j = i; j < 8; j++) g(); }"},
-        {"loop_order", "void f(void) { for (int i = 0; i < 9; i++) { g(); for (int j = 0; j < 8; j++) g(); } }"},
-        {"loop_order", "void f(void) { for (int i = 0; i < 9; i++) { for (int j = 0; j < 8; j++) g(); g(); } }"},
+        {"loop_order",
+         "void f(void) { for (int i = 0; i < 9; i++) for (int j = i; j < 8; j++) g(); }"},
+        {"loop_order",
+         "void f(void) { for (int i = 0; i < 9; i++) { g(); for (int j = 0; j < 8; j++) g(); } }"},
+        {"loop_order",
+         "void f(void) { for (int i = 0; i < 9; i++) { for (int j = 0; j < 8; j++) g(); g(); } }"},
         {"cache_block", "void f(void) { for (int i = 0; i < 9; i++) if (g()) break; }"},
         {"cache_block", "void f(int i) { for (i = 0; i < 9; i++) g(); }"},
         {"cache_block", "void f(void) { for (int i = 9; i > 0; i--) g(); }"},
@@ -119,16 +146,17 @@ static void test_variations_compose(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_undoing *list = KL_ARRAY(a, kl_undoing, MOST);
-    const kl_kernel *k = kernel_c(a, "void f(int M, int N) {\n    for (int i = 0; i < M; i++)\n        for (int j = 0; "
-                                     "j < N; j++)\n            g(i, j);\n}\n");
+    const kl_kernel *k = kernel_c(
+        a, "void f(int M, int N) {\n    for (int i = 0; i < M; i++)\n        for (int j = 0; "
+           "j < N; j++)\n            g(i, j);\n}\n");
     int n = kl_rewrite_mutate(list, MOST, a, k);
     const kl_undoing *tiled = find(list, n, "cache_block", 3);
     assert_non_null(tiled);
     n = kl_rewrite_mutate(list, MOST, a, kernel_named(a, "k.c", tiled->source.ptr));
     const kl_undoing *blocked = find(list, n, "loop_order", 0);
     assert_non_null(blocked);
-    assert_contains(blocked->source.ptr,
-                    "    for (int j_tile = 0; j_tile < N; j_tile += 16)\n        for (int i = 0; i < M; i++)\n");
+    assert_contains(blocked->source.ptr, "    for (int j_tile = 0; j_tile < N; j_tile += 16)\n     "
+                                         "   for (int i = 0; i < M; i++)\n");
     kl_arena_free(a);
 }
 
@@ -139,7 +167,8 @@ static void test_at_most_as_many_as_asked(void **state) {
                           {.action = KL_S("untouched")},
                           {.action = KL_S("untouched")},
                           {.action = KL_S("untouched")}};
-    const kl_kernel *k = kernel_c(a, "void f(float *restrict x) { for (int i = 0; i < 9; i++) x[i] = 0; }\n");
+    const kl_kernel *k =
+        kernel_c(a, "void f(float *restrict x) { for (int i = 0; i < 9; i++) x[i] = 0; }\n");
     for (int max = 0; max < 4; max++) assert_int_equal(kl_rewrite_mutate(list, max, a, k), max);
     assert_str(list[3].action, "untouched");
     kl_arena_free(a);
@@ -178,7 +207,7 @@ static void test_hostile_texts(void **state) {
     assert_true((double)(clock() - begin) / CLOCKS_PER_SEC < 60);
 }
 
-/* ---- real kernels ---------------------------------------------------------------------------------------------------- */
+/* ---- real kernels ------------------------------------------------------------------------ */
 
 typedef struct {
     int kernels, variations;

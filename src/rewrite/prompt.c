@@ -1,15 +1,16 @@
 /* prompt.c - the texts that models are sent.
  *
- * The texts are files, src/rewrite/prompts/NAME.md, built into the library; only {{name}} in them is replaced, once,
- * by values that are never looked into again.  The same values give the same bytes, so that a provider's cache and a
- * recording hold: no date, no order of a hash table, nothing of the machine.  SPDX-License-Identifier: Apache-2.0 */
+ * The texts are files, src/rewrite/prompts/NAME.md, built into the library; only {{name}} in them
+ * is replaced, once, by values that are never looked into again.  The same values give the same
+ * bytes, so that a provider's cache and a recording hold: no date, no order of a hash table,
+ * nothing of the machine.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PROMPT(name)                                                                                                   \
-    extern const unsigned char kl_prompt_text_##name[];                                                                \
+#define PROMPT(name)                                                                               \
+    extern const unsigned char kl_prompt_text_##name[];                                            \
     extern const size_t kl_prompt_text_##name##_bytes;
 #include "prompts.def"
 #undef PROMPT
@@ -24,9 +25,10 @@ static const struct {
 #undef PROMPT
 };
 
-static kl_str text_of(const char *name) {
+static kl_str prompt_text_of(const char *name) {
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++)
-        if (strcmp(PROMPTS[i].name, name) == 0) return (kl_str){(const char *)PROMPTS[i].text, *PROMPTS[i].bytes};
+        if (strcmp(PROMPTS[i].name, name) == 0)
+            return (kl_str){(const char *)PROMPTS[i].text, *PROMPTS[i].bytes};
     kl_bug("a prompt that exists", __FILE__, __LINE__);
     return (kl_str){0};
 }
@@ -40,7 +42,7 @@ static size_t placeholder(kl_str s, kl_str *name) {
     return n > 2 && kl_str_starts((kl_str){s.ptr + n, s.len - n}, KL_S("}}")) ? n + 2 : 0;
 }
 
-static kl_str value_of(kl_str name, const kl_prompt_value *values, int n) {
+static kl_str prompt_value_of(kl_str name, const kl_prompt_value *values, int n) {
     for (int i = 0; i < n; i++)
         if (kl_str_eq(kl_str_of(values[i].name), name)) return values[i].value;
     kl_bug("a value for every placeholder", __FILE__, __LINE__);
@@ -48,11 +50,11 @@ static kl_str value_of(kl_str name, const kl_prompt_value *values, int n) {
 }
 
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n) {
-    kl_str rest = text_of(name), key;
+    kl_str rest = prompt_text_of(name), key;
     kl_buf b = {0};
     while (rest.len) {
         size_t used = placeholder(rest, &key);
-        kl_buf_add(&b, used ? value_of(key, values, n) : (kl_str){rest.ptr, 1});
+        kl_buf_add(&b, used ? prompt_value_of(key, values, n) : (kl_str){rest.ptr, 1});
         if (!used) used = 1;
         rest = (kl_str){rest.ptr + used, rest.len - used};
     }
@@ -61,7 +63,7 @@ kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, i
     return text;
 }
 
-/* ---- the system prompt ------------------------------------------------------------------------------------------------ */
+/* ---- the system prompt ------------------------------------------------------------------- */
 
 static kl_str list(kl_arena *a, const char *const *items) {
     kl_buf b = {0};
@@ -74,14 +76,15 @@ static kl_str list(kl_arena *a, const char *const *items) {
 const char *kl_prompt_tag(const kl_surface *s) { return s->fences[0]; }
 
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s) {
-    const kl_prompt_value values[] = {{"surface", kl_str_of(s->name)},      {"prefix", kl_str_of(s->comment)},
-                                      {"tag", kl_str_of(kl_prompt_tag(s))}, {"clauses", list(a, s->clauses)},
-                                      {"flags", list(a, s->flags)},         {"actions", kl_prompt_actions(a, s)},
-                                      {"own", kl_str_of(s->note)}};
+    const kl_prompt_value values[] = {
+        {"surface", kl_str_of(s->name)},      {"prefix", kl_str_of(s->comment)},
+        {"tag", kl_str_of(kl_prompt_tag(s))}, {"clauses", list(a, s->clauses)},
+        {"flags", list(a, s->flags)},         {"actions", kl_prompt_actions(a, s)},
+        {"own", kl_str_of(s->note)}};
     return kl_prompt(a, "rules", values, (int)KL_COUNT(values));
 }
 
-/* ---- the task --------------------------------------------------------------------------------------------------------------- */
+/* ---- the task ---------------------------------------------------------------------------- */
 
 static void add_tensor(kl_buf *b, const kl_task *t, const kl_workload *w, int i) {
     const kl_tensor *x = &t->tensors[i];
@@ -96,11 +99,13 @@ static void add_tensor(kl_buf *b, const kl_task *t, const kl_workload *w, int i)
         return;
     }
     kl_buf_printf(b, "[");
-    for (int d = 0; d < x->ndim; d++) kl_buf_printf(b, "%s%.*s", d ? ", " : "", KL_STR_ARG(x->dims[d]));
+    for (int d = 0; d < x->ndim; d++)
+        kl_buf_printf(b, "%s%.*s", d ? ", " : "", KL_STR_ARG(x->dims[d]));
     kl_buf_printf(b, "]");
     if (kl_task_shape(&shape, t, w, i, kl_ignored()) == KL_OK) {
         kl_buf_printf(b, " = [");
-        for (int d = 0; d < shape.ndim; d++) kl_buf_printf(b, "%s%lld", d ? ", " : "", (long long)shape.dims[d]);
+        for (int d = 0; d < shape.ndim; d++)
+            kl_buf_printf(b, "%s%lld", d ? ", " : "", (long long)shape.dims[d]);
         kl_buf_printf(b, "]");
     }
     kl_buf_printf(b, ", row-major, contiguous");
@@ -119,7 +124,8 @@ static void add_axes(kl_buf *b, const kl_task *t, const kl_workload *w) {
         kl_buf_printf(b, " %.*s = %lld%s", KL_STR_ARG(t->axes[i].name), (long long)w->axes[i],
                       t->axes[i].kind == KL_AXIS_CONST ? " (always)" : "");
     kl_buf_printf(b, "\n");
-    for (int i = 0; i < t->n_constraints; i++) kl_buf_printf(b, "Always: %.*s\n", KL_STR_ARG(t->constraints[i]));
+    for (int i = 0; i < t->n_constraints; i++)
+        kl_buf_printf(b, "Always: %.*s\n", KL_STR_ARG(t->constraints[i]));
 }
 
 /* The task's naive kernel of this surface; nothing where it has none. */
@@ -129,26 +135,31 @@ static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface
     if (!s->naive) return;
     const kl_str path = kl_arena_printf(a, "%.*s/%s", KL_STR_ARG(t->dir), s->naive);
     if (kl_kernel_load(&k, a, path.ptr, &opts, kl_ignored()) != KL_OK || k->surface != s) return;
-    kl_buf_printf(b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n",
-                  kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
+    kl_buf_printf(
+        b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n",
+        kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
 }
 
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s) {
     kl_buf b = {0};
     double flops = 0, bytes = 0;
-    kl_buf_printf(&b, "%.*s (%.*s)", KL_STR_ARG(t->name), KL_STR_ARG(t->case_name.len ? t->case_name : t->op_type));
+    kl_buf_printf(&b, "%.*s (%.*s)", KL_STR_ARG(t->name),
+                  KL_STR_ARG(t->case_name.len ? t->case_name : t->op_type));
     if (t->description.len) kl_buf_printf(&b, ": %.*s", KL_STR_ARG(t->description));
     kl_buf_printf(&b, "\n\n");
     add_axes(&b, t, w);
     kl_buf_printf(&b, "\nTensors, in the order of the task; a launch passes them by name:\n");
     for (int i = 0; i < t->n_tensors; i++) add_tensor(&b, t, w, i);
-    if (t->precision) kl_buf_printf(&b, "Lowest precision allowed inside: %s\n", kl_dtype_name(t->precision));
+    if (t->precision)
+        kl_buf_printf(&b, "Lowest precision allowed inside: %s\n", kl_dtype_name(t->precision));
     if (kl_task_work(&flops, &bytes, t, w, kl_ignored()) == KL_OK)
-        kl_buf_printf(&b, "Work at this shape: %.4g operations, %.4g bytes when everything is moved once\n", flops,
-                      bytes);
-    if (t->reference.len)
-        kl_buf_printf(&b, "\nReference, in Python:\n\n```python\n%.*s%s```\n", KL_STR_ARG(t->reference),
-                      kl_str_ends(t->reference, KL_S("\n")) ? "" : "\n");
+        kl_buf_printf(
+            &b, "Work at this shape: %.4g operations, %.4g bytes when everything is moved once\n",
+            flops, bytes);
+    if (t->python_reference.len)
+        kl_buf_printf(&b, "\nReference, in Python:\n\n```python\n%.*s%s```\n",
+                      KL_STR_ARG(t->python_reference),
+                      kl_str_ends(t->python_reference, KL_S("\n")) ? "" : "\n");
     add_naive(&b, a, t, s);
     const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
     kl_buf_fini(&b);

@@ -1,9 +1,10 @@
-/* prompt_test.c - the vocabulary, the texts that models are sent, and what they are told of a verdict.  SPDX-License-Identifier: Apache-2.0 */
+/* prompt_test.c - the vocabulary, the texts that models are sent, and what they are told of a
+ * verdict.  SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
 #include <math.h>
 
-/* ---- the vocabulary -------------------------------------------------------------------------------------------------- */
+/* ---- the vocabulary ---------------------------------------------------------------------- */
 
 static void test_the_core_is_there(void **state) {
     (void)state;
@@ -85,12 +86,13 @@ static void test_other_ids(void **state) {
     assert_false(kl_action_valid(KL_S("")));
 }
 
-/* ---- prompts --------------------------------------------------------------------------------------------------------------- */
+/* ---- prompts ----------------------------------------------------------------------------- */
 
 static void test_values_are_not_looked_into(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    const kl_prompt_value values[] = {{"error", KL_S("{{detail}}")}, {"detail", KL_S("vf sum[2] = {{0}};")}};
+    const kl_prompt_value values[] = {{"error", KL_S("{{detail}}")},
+                                      {"detail", KL_S("vf sum[2] = {{0}};")}};
     const kl_str text = kl_prompt(a, "repair", values, 2);
     assert_contains(text.ptr, "\n{{detail}}\n");
     assert_contains(text.ptr, "vf sum[2] = {{0}};");
@@ -98,36 +100,40 @@ static void test_values_are_not_looked_into(void **state) {
     kl_arena_free(a);
 }
 
-/* Every prompt with the values that its line in rewrite.h lists: nothing is missing, nothing is left. */
+/* Every prompt with the values that its line in rewrite.h lists: nothing is missing, nothing is
+ * left. */
 static void test_every_prompt(void **state) {
     (void)state;
     static const struct {
         const char *name, *keys[12];
-    } PROMPTS[] = {
-        {"rules", {"surface", "prefix", "tag", "clauses", "flags", "actions", "own"}},
-        {"deoptimize", {"task", "tag", "kernel", "traits", "feedback", "done"}},
-        {"deoptimize_rejected", {"why", "feedback", "left"}},
-        {"rederive", {"task", "tag", "kernel", "feedback", "action", "forward", "needs", "bundle", "locus", "goal"}},
-        {"rederive_rejected", {"why", "feedback", "left"}},
-        {"lift", {"action", "forward", "needs", "risks", "facts", "edges"}},
-        {"materialize", {"task", "card", "tag", "kernel", "feedback"}},
-        {"generate", {"task", "tag", "kernel", "feedback", "memory"}},
-        {"repair", {"error", "detail"}},
-        {"step", {"outcome", "feedback", "state", "next"}},
-        {"lift_rules", {NULL}},
-        {"search_library", {"library"}},
-        {"search_cards", {"cards"}},
-        {"search_next", {"cards", "kernel"}},
-        {"search_once", {"task", "tag", "kernel", "feedback"}}};
+    } PROMPTS[] = {{"rules", {"surface", "prefix", "tag", "clauses", "flags", "actions", "own"}},
+                   {"deoptimize", {"task", "tag", "kernel", "traits", "feedback", "done"}},
+                   {"deoptimize_rejected", {"why", "feedback", "left"}},
+                   {"rederive",
+                    {"task", "tag", "kernel", "feedback", "action", "forward", "needs", "bundle",
+                     "locus", "goal"}},
+                   {"rederive_rejected", {"why", "feedback", "left"}},
+                   {"lift", {"action", "forward", "needs", "risks", "facts", "edges"}},
+                   {"materialize", {"task", "card", "tag", "kernel", "feedback"}},
+                   {"generate", {"task", "tag", "kernel", "feedback", "memory"}},
+                   {"repair", {"error", "detail"}},
+                   {"step", {"outcome", "feedback", "state", "next"}},
+                   {"lift_rules", {NULL}},
+                   {"search_library", {"library"}},
+                   {"search_cards", {"cards"}},
+                   {"search_next", {"cards", "kernel"}},
+                   {"search_once", {"task", "tag", "kernel", "feedback"}}};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++) {
         kl_prompt_value values[12];
         int n = 0;
         for (; n < 12 && PROMPTS[i].keys[n]; n++)
-            values[n] = (kl_prompt_value){PROMPTS[i].keys[n], kl_arena_printf(a, "<%s>", PROMPTS[i].keys[n])};
+            values[n] = (kl_prompt_value){PROMPTS[i].keys[n],
+                                          kl_arena_printf(a, "<%s>", PROMPTS[i].keys[n])};
         const kl_str text = kl_prompt(a, PROMPTS[i].name, values, n);
         assert_null(strstr(text.ptr, "{{"));
-        for (int k = 0; k < n; k++) assert_contains(text.ptr, values[k].value.ptr); /* and every value is used */
+        for (int k = 0; k < n; k++)
+            assert_contains(text.ptr, values[k].value.ptr); /* and every value is used */
     }
     kl_arena_free(a);
 }
@@ -164,33 +170,40 @@ static void test_a_task_as_a_model_is_told_of_it(void **state) {
     kl_arena_free(a);
 }
 
-/* ---- feedback ----------------------------------------------------------------------------------------------------------------- */
+/* ---- feedback ---------------------------------------------------------------------------- */
 
 static void test_feedback_of_a_pass(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_verdict v = {.outcome = KL_PASS,
+    kl_verdict v = {.outcome = KL_OUTCOME_PASS,
                     .stage = KL_STAGE_DONE,
                     .median_ns = 1500000,
                     .n_comparisons = 1,
                     .kernel_path = KL_S("/home/me/k.c")};
-    v.comparisons[0] =
-        (kl_comparison){.baseline = KL_S("openblas"), .ratio = 0.5, .low = 0.49, .high = 0.51, .call = KL_SLOWER};
-    assert_str(kl_rewrite_feedback(a, &v),
-               "outcome: pass\ntime: 1500 us\nspeed relative to openblas: 0.5 [0.49, 0.51], slower\n");
+    v.comparisons[0] = (kl_comparison){.baseline = KL_S("openblas"),
+                                       .ratio = 0.5,
+                                       .low = 0.49,
+                                       .high = 0.51,
+                                       .call = KL_DECISION_SLOWER};
+    assert_str(
+        kl_rewrite_feedback(a, &v),
+        "outcome: pass\ntime: 1500 us\nspeed relative to openblas: 0.5 [0.49, 0.51], slower\n");
     kl_arena_free(a);
 }
 
 static void test_feedback_has_no_folders(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
-    kl_verdict v = {.outcome = KL_NO_COMPILE,
-                    .stage = KL_STAGE_COMPILE,
-                    .why = KL_S("the compiler said no"),
-                    .detail = KL_S("/tmp/kl-1234/kernel.c:3:5: error: 'y'\n  3 | a / b / c; // x/y/z\nIn file included "
-                                   "from /usr/lib/gcc/x.h\x1b[0m")};
+    kl_verdict v = {
+        .outcome = KL_OUTCOME_NO_COMPILE,
+        .stage = KL_STAGE_COMPILE,
+        .why = KL_S("the compiler said no"),
+        .detail = KL_S(
+            "/tmp/kl-1234/kernel.c:3:5: error: 'y'\n  3 | a / b / c; // x/y/z\nIn file included "
+            "from /usr/lib/gcc/x.h\x1b[0m")};
     assert_str(kl_rewrite_feedback(a, &v),
-               "outcome: no_compile (at stage compile)\nwhy: the compiler said no\nkernel.c:3:5: error: 'y'\n"
+               "outcome: no_compile (at stage compile)\nwhy: the compiler said no\nkernel.c:3:5: "
+               "error: 'y'\n"
                "  3 | a / b / c; // x/y/z\nIn file included from x.h [0m\n");
     kl_arena_free(a);
 }
@@ -208,10 +221,13 @@ static void test_feedback_of_a_wrong_kernel_names_the_element(void **state) {
                                  .first_bad = 7,
                                  .got = NAN,
                                  .expected = 2}};
-    kl_verdict v = {.outcome = KL_WRONG, .stage = KL_STAGE_TINY, .checks = checks, .n_checks = 2};
+    kl_verdict v = {
+        .outcome = KL_OUTCOME_WRONG, .stage = KL_STAGE_TINY, .checks = checks, .n_checks = 2};
     const kl_str text = kl_rewrite_feedback(a, &v);
-    assert_contains(text.ptr, "output y, shape tiny: relative RMS error inf of 1e-06 allowed, 3 elements outside their "
-                              "bound; first at flat index 7: got");
+    assert_contains(
+        text.ptr,
+        "output y, shape tiny: relative RMS error inf of 1e-06 allowed, 3 elements outside their "
+        "bound; first at flat index 7: got");
     assert_contains(text.ptr, "expected 2\n");
     kl_arena_free(a);
 }
@@ -221,23 +237,25 @@ static void test_feedback_is_bounded(void **state) {
     kl_arena *a = kl_arena_new();
     kl_buf b = {0};
     for (int i = 0; i < 5000; i++) kl_buf_printf(&b, "/a/b/c error %d\n", i);
-    kl_verdict v = {.outcome = KL_NO_COMPILE, .why = kl_buf_str(&b), .detail = kl_buf_str(&b)};
+    kl_verdict v = {
+        .outcome = KL_OUTCOME_NO_COMPILE, .why = kl_buf_str(&b), .detail = kl_buf_str(&b)};
     assert_true(kl_rewrite_feedback(a, &v).len <= 4096);
     kl_buf_fini(&b);
     kl_arena_free(a);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_core_is_there),
-                                       cmocka_unit_test(test_rows_are_whole),
-                                       cmocka_unit_test(test_other_ids),
-                                       cmocka_unit_test(test_values_are_not_looked_into),
-                                       cmocka_unit_test(test_every_prompt),
-                                       cmocka_unit_test(test_rules_for_every_surface),
-                                       cmocka_unit_test(test_a_task_as_a_model_is_told_of_it),
-                                       cmocka_unit_test(test_feedback_of_a_pass),
-                                       cmocka_unit_test(test_feedback_has_no_folders),
-                                       cmocka_unit_test(test_feedback_of_a_wrong_kernel_names_the_element),
-                                       cmocka_unit_test(test_feedback_is_bounded)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_core_is_there),
+        cmocka_unit_test(test_rows_are_whole),
+        cmocka_unit_test(test_other_ids),
+        cmocka_unit_test(test_values_are_not_looked_into),
+        cmocka_unit_test(test_every_prompt),
+        cmocka_unit_test(test_rules_for_every_surface),
+        cmocka_unit_test(test_a_task_as_a_model_is_told_of_it),
+        cmocka_unit_test(test_feedback_of_a_pass),
+        cmocka_unit_test(test_feedback_has_no_folders),
+        cmocka_unit_test(test_feedback_of_a_wrong_kernel_names_the_element),
+        cmocka_unit_test(test_feedback_is_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,21 @@
 /* proposal.c - what a model answered, as a proposal.
  *
- *   ACTION: pack_b                       header lines, in any order, before or between the blocks; bold, quoted or listed ones too
- *   LOCUS: the loop over kc in gemm()
- *   WHY: one line
- *   BUNDLE: prefetch                     optional
- *   CARD: name                           optional
+ *   ACTION: pack_b                       header lines, in any order, before or between the blocks;
+ * bold, quoted or listed ones too LOCUS: the loop over kc in gemm() WHY: one line BUNDLE: prefetch
+ * optional CARD: name                           optional
  *   <<<<<<< SEARCH
  *   lines as they are
  *   =======
  *   lines as they shall be
  *   >>>>>>> REPLACE
  *
- * or one fenced file, or DONE: reason.  Everything else is talk.  Nothing in a reply is ever a path, a command or
- * markup (law 7).  SPDX-License-Identifier: Apache-2.0 */
+ * or one fenced file, or DONE: reason.  Everything else is talk.  Nothing in a reply is ever a
+ * path, a command or markup (law 7).  SPDX-License-Identifier: Apache-2.0 */
 #include "edits_impl.h"
 
 #include <string.h>
 
-enum { MAX_HEADER = 600, MAX_ACTION = 64 };
+enum { PROPOSAL_MAX_HEADER = 600, MAX_ACTION = 64 };
 
 typedef struct {
     kl_proposal *out;
@@ -28,17 +26,19 @@ typedef struct {
     kl_str done, tagged, untagged;
     bool is_done;
     int around; /* a fence of this length is open around SEARCH blocks; 0: none */
-} reader;
+} proposal_reader;
 
-static size_t offset_of(const reader *r, kl_str part) { return (size_t)(part.ptr - r->reply.ptr); }
+static size_t proposal_offset_of(const proposal_reader *r, kl_str part) {
+    return (size_t)(part.ptr - r->reply.ptr);
+}
 
-static int line_number(const reader *r, kl_str line) {
+static int line_number(const proposal_reader *r, kl_str line) {
     int n = 1;
     for (const char *c = r->reply.ptr; c < line.ptr; c++) n += *c == '\n';
     return n;
 }
 
-/* ---- marks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------- */
 
 int kli_mark_length(kl_str line, char c, kl_str *word) {
     int n = 0;
@@ -59,18 +59,19 @@ static kl_str without_fences(kl_str text) {
         if (!n++) first = line;
         last = line;
     }
-    if (n < 2 || !kl_str_starts(first, KL_S("```")) || !kl_str_eq(kl_str_trim(last), KL_S("```"))) return text;
+    if (n < 2 || !kl_str_starts(first, KL_S("```")) || !kl_str_eq(kl_str_trim(last), KL_S("```")))
+        return text;
     const char *begin = first.ptr + first.len + 1;
     return (kl_str){begin, (size_t)(last.ptr - begin)};
 }
 
-static kl_err block_error(reader *r, kl_str opener, const char *what) {
-    return kl_fail(r->error, KL_EPARSE, "reply", "the SEARCH block at line %d of the reply %s", line_number(r, opener),
-                   what);
+static kl_err block_error(proposal_reader *r, kl_str opener, const char *what) {
+    return kl_fail(r->error, KL_EPARSE, "reply", "the SEARCH block at line %d of the reply %s",
+                   line_number(r, opener), what);
 }
 
 /* Lines up to the mark of `c`, as one piece of the reply; its mark line is eaten. */
-static bool read_side(reader *r, kl_str *out, char c, int length) {
+static bool read_side(proposal_reader *r, kl_str *out, char c, int length) {
     const char *begin = r->rest.ptr;
     kl_str line, word;
     while (kli_next_line(&line, &r->rest, NULL)) {
@@ -82,25 +83,27 @@ static bool read_side(reader *r, kl_str *out, char c, int length) {
     return false;
 }
 
-static kl_err read_block(reader *r, kl_str opener, int length, kl_str word) {
-    kl_edit edit = {.offset = offset_of(r, opener)};
+static kl_err proposal_read_block(proposal_reader *r, kl_str opener, int length, kl_str word) {
+    kl_edit edit = {.offset = proposal_offset_of(r, opener)};
     if (!kl_str_eq(word, KL_S("SEARCH")))
-        return block_error(
-            r, opener,
-            "names something behind its mark; a block begins with `<<<<<<< SEARCH` alone, and there is only one file");
+        return block_error(r, opener,
+                           "names something behind its mark; a block begins with `<<<<<<< SEARCH` "
+                           "alone, and there is only one file");
     if (r->out->n_edits == KL_MAX_EDITS)
-        return kl_fail(r->error, KL_ELIMIT, "reply", "more than %d SEARCH/REPLACE blocks", KL_MAX_EDITS);
+        return kl_fail(r->error, KL_ELIMIT, "reply", "more than %d SEARCH/REPLACE blocks",
+                       KL_MAX_EDITS);
     if (!read_side(r, &edit.search, '=', length))
         return block_error(r, opener, "has no ======= line of the same length");
     if (!read_side(r, &edit.replace, '>', length))
-        return block_error(r, opener, "does not end with >>>>>>> REPLACE; the reply may have been cut off");
+        return block_error(r, opener,
+                           "does not end with >>>>>>> REPLACE; the reply may have been cut off");
     edit.search = kl_arena_copy(r->arena, without_fences(edit.search));
     edit.replace = kl_arena_copy(r->arena, without_fences(edit.replace));
     r->out->edits[r->out->n_edits++] = edit;
     return KL_OK;
 }
 
-/* ---- fenced files ------------------------------------------------------------------------------------------------------------ */
+/* ---- fenced files ------------------------------------------------------------------------ */
 
 static int fence_length(kl_str line) {
     int n = 0;
@@ -122,16 +125,18 @@ static bool has_launch(kl_str text, const kl_surface *s) {
     while (kli_next_line(&line, &text, NULL)) {
         line = kl_str_trim(line);
         if (kl_str_starts(line, prefix) &&
-            kl_str_starts(kl_str_trim((kl_str){line.ptr + prefix.len, line.len - prefix.len}), KL_S("launch")))
+            kl_str_starts(kl_str_trim((kl_str){line.ptr + prefix.len, line.len - prefix.len}),
+                          KL_S("launch")))
             return true;
     }
     return false;
 }
 
 /* A fence around SEARCH blocks is no file: then reading goes on inside it. */
-static kl_err read_fence(reader *r, kl_str opener, int length) {
+static kl_err read_fence(proposal_reader *r, kl_str opener, int length) {
     const kl_str info = kl_str_trim(opener), inside = r->rest;
-    kl_str tag = kl_str_trim((kl_str){info.ptr + length, info.len - (size_t)length}), line, rest = r->rest;
+    kl_str tag = kl_str_trim((kl_str){info.ptr + length, info.len - (size_t)length}), line,
+           rest = r->rest;
     while (kli_next_line(&line, &rest, NULL)) {
         if (kli_mark_length(line, '<', NULL)) {
             r->around = length;
@@ -151,15 +156,17 @@ static kl_err read_fence(reader *r, kl_str opener, int length) {
         return KL_OK;
     }
     if (r->out->n_edits) return KL_OK; /* a stray fence behind the blocks */
-    return kl_fail(r->error, KL_EPARSE, "reply",
-                   "the fenced block at line %d of the reply does not end; the reply may have been cut off",
-                   line_number(r, opener));
+    return kl_fail(
+        r->error, KL_EPARSE, "reply",
+        "the fenced block at line %d of the reply does not end; the reply may have been cut off",
+        line_number(r, opener));
 }
 
-/* ---- header lines --------------------------------------------------------------------------------------------------------------- */
+/* ---- header lines ------------------------------------------------------------------------ */
 
 static bool is_decoration(char c) {
-    return c == ' ' || c == '\t' || c == '*' || c == '#' || c == '>' || c == '`' || c == '_' || c == '-' || c == '\r';
+    return c == ' ' || c == '\t' || c == '*' || c == '#' || c == '>' || c == '`' || c == '_' ||
+           c == '-' || c == '\r';
 }
 
 static kl_str strip(kl_str s) {
@@ -169,14 +176,17 @@ static kl_str strip(kl_str s) {
 }
 
 /* The value of a header as plain text: no control characters, not endless. */
-static kl_str plain(kl_arena *a, kl_str s) {
-    const size_t len = s.len < MAX_HEADER ? s.len : MAX_HEADER;
+static kl_str proposal_plain(kl_arena *a, kl_str s) {
+    const size_t len = s.len < PROPOSAL_MAX_HEADER ? s.len : PROPOSAL_MAX_HEADER;
     char *out = KL_ARRAY(a, char, len + 1);
-    for (size_t i = 0; i < len; i++) out[i] = (unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f ? ' ' : s.ptr[i];
+    for (size_t i = 0; i < len; i++)
+        out[i] = (unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f ? ' ' : s.ptr[i];
     return (kl_str){out, len};
 }
 
-static bool is_id_char(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ':'; }
+static bool is_id_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == ':';
+}
 
 /* Ids in `s`, as the table writes them, separated by one blank; at most `most` of them. */
 static kl_str ids(kl_arena *a, kl_str s, int most) {
@@ -201,57 +211,58 @@ static kl_str ids(kl_arena *a, kl_str s, int most) {
     return out;
 }
 
-static bool header(kl_str line, const char *key, kl_str *value) {
+static bool proposal_header(kl_str line, const char *key, kl_str *value) {
     const size_t n = strlen(key);
     line = strip(line);
     if (!kl_str_starts(line, (kl_str){key, n})) return false;
     line = (kl_str){line.ptr + n, line.len - n};
-    while (line.len && (line.ptr[0] == '*' || line.ptr[0] == '`' || line.ptr[0] == ' ' || line.ptr[0] == '_'))
+    while (line.len &&
+           (line.ptr[0] == '*' || line.ptr[0] == '`' || line.ptr[0] == ' ' || line.ptr[0] == '_'))
         line = (kl_str){line.ptr + 1, line.len - 1};
     if (!line.len || line.ptr[0] != ':') return false;
     *value = strip((kl_str){line.ptr + 1, line.len - 1});
     return true;
 }
 
-static void keep(kl_str *slot, kl_str value) {
+static void proposal_keep(kl_str *slot, kl_str value) {
     if (!slot->len) *slot = value;
 }
 
-static void read_header(reader *r, kl_str line) {
+static void proposal_read_header(proposal_reader *r, kl_str line) {
     kl_proposal *p = r->out;
     kl_str value;
-    if (header(line, "ACTION", &value))
-        keep(&p->action, ids(r->arena, value, 1));
-    else if (header(line, "BUNDLE", &value))
-        keep(&p->bundle, ids(r->arena, value, 8));
-    else if (header(line, "LOCUS", &value))
-        keep(&p->locus, plain(r->arena, value));
-    else if (header(line, "WHY", &value))
-        keep(&p->why, plain(r->arena, value));
-    else if (header(line, "CARD", &value))
-        keep(&p->card, plain(r->arena, value));
-    else if (header(line, "DONE", &value)) {
+    if (proposal_header(line, "ACTION", &value))
+        proposal_keep(&p->action, ids(r->arena, value, 1));
+    else if (proposal_header(line, "BUNDLE", &value))
+        proposal_keep(&p->bundle, ids(r->arena, value, 8));
+    else if (proposal_header(line, "LOCUS", &value))
+        proposal_keep(&p->locus, proposal_plain(r->arena, value));
+    else if (proposal_header(line, "WHY", &value))
+        proposal_keep(&p->why, proposal_plain(r->arena, value));
+    else if (proposal_header(line, "CARD", &value))
+        proposal_keep(&p->card, proposal_plain(r->arena, value));
+    else if (proposal_header(line, "DONE", &value)) {
         r->is_done = true;
-        keep(&r->done, plain(r->arena, value));
+        proposal_keep(&r->done, proposal_plain(r->arena, value));
     }
 }
 
-/* ---- the whole reply -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole reply --------------------------------------------------------------------- */
 
-static kl_err read_line(reader *r, kl_str line) {
+static kl_err read_line(proposal_reader *r, kl_str line) {
     kl_str word;
     const int mark = kli_mark_length(line, '<', &word), fence = fence_length(line);
-    if (mark) return read_block(r, line, mark, word);
+    if (mark) return proposal_read_block(r, line, mark, word);
     if (fence && r->around && kl_str_trim(line).len == (size_t)fence)
         r->around = 0; /* its end */
     else if (fence)
         return read_fence(r, line, fence);
     else
-        read_header(r, line);
+        proposal_read_header(r, line);
     return KL_OK;
 }
 
-static kl_err settle(reader *r) {
+static kl_err proposal_settle(proposal_reader *r) {
     kl_proposal *p = r->out;
     const kl_str file = r->tagged.len ? r->tagged : r->untagged;
     if (p->n_edits) {
@@ -264,43 +275,50 @@ static kl_err settle(reader *r) {
         return KL_OK;
     }
     if (!r->is_done)
-        return kl_fail(r->error, KL_EPARSE, "reply",
-                       "no SEARCH/REPLACE block, no file in a ```%s fence and no DONE line in the reply",
-                       r->surface->name);
+        return kl_fail(
+            r->error, KL_EPARSE, "reply",
+            "no SEARCH/REPLACE block, no file in a ```%s fence and no DONE line in the reply",
+            r->surface->name);
     p->kind = KL_PROPOSAL_DONE;
-    keep(&p->why, r->done);
+    proposal_keep(&p->why, r->done);
     return KL_OK;
 }
 
-kl_err kl_proposal_parse(kl_proposal *out, kl_arena *a, kl_str reply, const kl_surface *surface, kl_error *e) {
+kl_err kl_proposal_parse(kl_proposal *out, kl_arena *a, kl_str reply, const kl_surface *surface,
+                         kl_error *e) {
     *out = (kl_proposal){0};
     if (reply.len > KL_MAX_REPLY_BYTES)
-        return kl_fail(e, KL_ELIMIT, "reply", "the reply is longer than %u bytes", KL_MAX_REPLY_BYTES);
-    reader r = {.out = out, .arena = a, .reply = reply, .rest = reply, .surface = surface, .error = e};
+        return kl_fail(e, KL_ELIMIT, "reply", "the reply is longer than %u bytes",
+                       KL_MAX_REPLY_BYTES);
+    proposal_reader r = {
+        .out = out, .arena = a, .reply = reply, .rest = reply, .surface = surface, .error = e};
     kl_str line;
     kl_err err = KL_OK;
     out->edits = KL_ARRAY(a, kl_edit, KL_MAX_EDITS);
     while (!err && kli_next_line(&line, &r.rest, NULL)) err = read_line(&r, line);
-    return err ? err : settle(&r);
+    return err ? err : proposal_settle(&r);
 }
 
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool proposal_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static bool same_but_white_space(kl_str a, kl_str b) {
     size_t i = 0, j = 0;
     for (;;) {
-        while (i < a.len && is_space(a.ptr[i])) i++;
-        while (j < b.len && is_space(b.ptr[j])) j++;
+        while (i < a.len && proposal_is_space(a.ptr[i])) i++;
+        while (j < b.len && proposal_is_space(b.ptr[j])) j++;
         if (i == a.len || j == b.len) return i == a.len && j == b.len;
         if (a.ptr[i++] != b.ptr[j++]) return false;
     }
 }
 
-kl_err kl_proposal_apply(kl_str *out, kl_arena *a, kl_str source, const kl_proposal *p, kl_error *e) {
+kl_err kl_proposal_apply(kl_str *out, kl_arena *a, kl_str source, const kl_proposal *p,
+                         kl_error *e) {
     kl_str text = p->file;
     if (p->kind == KL_PROPOSAL_DONE)
         return kl_fail(e, KL_EINVAL, "reply", "the proposal says DONE and changes nothing");
-    kl_err err = p->kind == KL_PROPOSAL_EDITS ? kl_edits_apply(&text, a, source, p->edits, p->n_edits, e) : KL_OK;
+    kl_err err = p->kind == KL_PROPOSAL_EDITS
+                     ? kl_edits_apply(&text, a, source, p->edits, p->n_edits, e)
+                     : KL_OK;
     if (err) return err;
     if (same_but_white_space(text, source))
         return kl_fail(e, KL_EINVAL, "reply", "the proposal changes nothing but white space");

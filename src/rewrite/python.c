@@ -28,7 +28,7 @@ static void set_number(kli_source *out, kl_str name, double value) {
     if (kl_str_eq(name, KL_S("empty_loops"))) out->empty_loops = value;
 }
 
-static double number_of(kl_str digits) {
+static double python_number_of(kl_str digits) {
     double value = 0;
     for (size_t i = 0; i < digits.len && digits.ptr[i] >= '0' && digits.ptr[i] <= '9'; i++)
         value = value * 10 + (digits.ptr[i] - '0');
@@ -46,14 +46,14 @@ static void take_fact(kli_source *out, kl_str line, const kl_surface *surface) {
     else if (kl_str_eq(kind, KL_S("asm")))
         kli_count_asm(out, rest);
     else
-        set_number(out, kind, number_of(rest));
+        set_number(out, kind, python_number_of(rest));
 }
 
-static const char *const *arguments(kl_arena *a, const kl_kernel *k) {
+static const char *const *python_arguments(kl_arena *a, const kl_kernel *k) {
     const char **argv = KL_ARRAY(a, const char *, k->n_launches + 6);
     const kl_str script = {(const char *)kl_rewrite_python, kl_rewrite_python_bytes};
     int n = 0;
-    argv[n++] = kl_fs_exists(SYSTEM_PYTHON) ? SYSTEM_PYTHON : "python3";
+    argv[n++] = kli_fs_exists(SYSTEM_PYTHON) ? SYSTEM_PYTHON : "python3";
     argv[n++] = "-IS"; /* no variable and no file of anybody's changes what it does */
     argv[n++] = "-c";
     argv[n++] = kl_arena_copy(a, script).ptr;
@@ -61,33 +61,33 @@ static const char *const *arguments(kl_arena *a, const kl_kernel *k) {
     return argv;
 }
 
-static bool run(kl_proc_result *r, kl_arena *a, const kl_kernel *k, kl_error *e) {
+static bool python_run(kli_proc_result *r, kl_arena *a, const kl_kernel *k, kl_error *e) {
     static const char *const ENVIRONMENT[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};
     kli_jail jail;
     kli_jail_open(&jail, "", NULL); /* it writes nowhere */
     jail.cpu_seconds = CPU_SECONDS;
     jail.memory_bytes = MEMORY_BYTES;
-    const kl_err err = kl_proc_run(r, a,
-                                   &(kl_proc_spec){.argv = arguments(a, k),
-                                                   .envp = ENVIRONMENT,
-                                                   .cwd = "/",
-                                                   .input = k->source,
-                                                   .timeout_ns = WALL_NS,
-                                                   .max_output = MAX_FACTS_BYTES,
-                                                   .confine = kli_jail_enter,
-                                                   .confine_ctx = &jail},
-                                   e);
+    const kl_err err = kli_proc_run(r, a,
+                                    &(kli_proc_spec){.argv = python_arguments(a, k),
+                                                     .envp = ENVIRONMENT,
+                                                     .cwd = "/",
+                                                     .input = k->source,
+                                                     .timeout_ns = WALL_NS,
+                                                     .max_output = MAX_FACTS_BYTES,
+                                                     .confine = kli_jail_enter,
+                                                     .confine_ctx = &jail},
+                                    e);
     kli_jail_close(&jail);
     return !err && r->exit_code == 0;
 }
 
 void kli_python_read(kli_source *out, kl_arena *a, const kl_kernel *k) {
-    kl_proc_result r = {0};
+    kli_proc_result r = {0};
     kl_error e = {0};
     kl_str line;
-    if (!run(&r, a, k, &e)) {
-        kl_debug("%.*s: only its directives are read: %s%.*s", KL_STR_ARG(k->path), e.message,
-                 KL_STR_ARG(kl_str_trim(r.err)));
+    if (!python_run(&r, a, k, &e)) {
+        kli_debug("%.*s: only its directives are read: %s%.*s", KL_STR_ARG(k->path), e.message,
+                  KL_STR_ARG(kl_str_trim(r.err)));
         return;
     }
     for (kl_str rest = r.out; kli_next_line(&line, &rest, NULL);) take_fact(out, line, k->surface);

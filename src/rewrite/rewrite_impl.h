@@ -5,9 +5,15 @@
 
 #include <klineage/rewrite.h>
 
-/* ---- tokens.c: a source without its comments ------------------------------------------------------------------- */
+/* ---- tokens.c: a source without its comments --------------------------------------------- */
 
-typedef enum { KLI_TOKEN_NAME, KLI_TOKEN_NUMBER, KLI_TOKEN_STRING, KLI_TOKEN_PUNCT, KLI_TOKEN_LINE } kli_token_kind;
+typedef enum {
+    KLI_TOKEN_NAME,
+    KLI_TOKEN_NUMBER,
+    KLI_TOKEN_STRING,
+    KLI_TOKEN_PUNCT,
+    KLI_TOKEN_LINE
+} kli_token_kind;
 
 /* A preprocessor line is one KLI_TOKEN_LINE. */
 typedef struct {
@@ -27,7 +33,7 @@ void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source);
 void kli_tokens_add(kli_tokens *t, kl_arena *a, const kli_token *token);
 bool kli_token_is(const kli_token *t, const char *text);
 
-/* ---- source.c: what a source does ------------------------------------------------------------------------------------ */
+/* ---- source.c: what a source does -------------------------------------------------------- */
 
 typedef enum {
 #define TRAIT(id, name, role) KLI_TRAIT_##id,
@@ -53,12 +59,13 @@ typedef enum {
 const char *kli_trait_name(kli_trait t);
 kli_trait_role kli_trait_role_of(kli_trait t);
 
-/* ---- small things -------------------------------------------------------------------------------------------------------- */
+/* ---- small things ------------------------------------------------------------------------ */
 
 /* Next of the words of `list`, which are separated by blanks; false at the end. */
 bool kli_next_word(kl_str *word, kl_str *list);
 bool kli_has_word(const char *list, kl_str word);
-/* The next line of `rest` without its line end; false at the end.  `*ended` (may be NULL): it had one. */
+/* The next line of `rest` without its line end; false at the end.  `*ended` (may be NULL): it had
+ * one. */
 bool kli_next_line(kl_str *line, kl_str *rest, bool *ended);
 
 bool kli_is_blank(char c); /* no line end */
@@ -73,6 +80,7 @@ typedef struct {
 } kli_directive;
 
 /* The next one behind *d, at first {0}; a line that is continued is left out. */
-bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface, const char *word);
+bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface,
+                        const char *word);
 
 #endif

@@ -1,4 +1,5 @@
-/* source.c - the numbers that are read from a kernel's text: which words it uses, and which loops it runs.
+/* source.c - the numbers that are read from a kernel's text: which words it uses, and which loops
+ * it runs.
  *
  * Only what can be reached counts: functions that a launch names, what those mention, and so on;
  * macros count where they are used (expand.c).  Branches of #if are all counted, except `#if 0`.
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- symbols ------------------------------------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------------- */
 
 void kli_symbols_init(kli_symbols *out, kl_arena *a, int most) {
     out->n = 64;
@@ -25,7 +26,7 @@ void kli_symbols_init(kli_symbols *out, kl_arena *a, int most) {
 }
 
 kli_symbol *kli_symbol_of(const kli_symbols *s, kl_str name, bool add) {
-    size_t i = kl_hash_bulk(name.ptr, name.len) & (s->n - 1);
+    size_t i = kli_hash_bulk(name.ptr, name.len) & (s->n - 1);
     while (s->slots[i].name.ptr && !kl_str_eq(s->slots[i].name, name)) i = (i + 1) & (s->n - 1);
     if (s->slots[i].name.ptr) return &s->slots[i];
     if (!add) return NULL;
@@ -56,12 +57,13 @@ void kli_read_header(kli_loop *l, const kli_tokens *t, int at, int end) {
     }
 }
 
-/* ---- functions -------------------------------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------- */
 
 static bool is_attribute(const kli_token *t) {
     static const char *const WORDS[] = {
-        "__attribute__", "__attribute",          "__launch_bounds__", "alignas",          "_Alignas", "__align__",
-        "__declspec",    "reqd_work_group_size", "_Pragma",           "__cluster_dims__", "decltype"};
+        "__attribute__", "__attribute",      "__launch_bounds__", "alignas",
+        "_Alignas",      "__align__",        "__declspec",        "reqd_work_group_size",
+        "_Pragma",       "__cluster_dims__", "decltype"};
     for (size_t i = 0; i < KL_COUNT(WORDS); i++)
         if (kli_token_is(t, WORDS[i])) return true;
     return false;
@@ -70,7 +72,8 @@ static bool is_attribute(const kli_token *t) {
 static void add_function(kli_reader *r, int name, int body, int end) {
     kli_symbol *s = kli_symbol_of(&r->names, r->tokens.at[name].text, true);
     if (r->n_functions == KLI_MAX_FUNCTIONS) return;
-    r->functions[r->n_functions] = (kli_function){.name = name, .body = body, .end = end, .next = s->first};
+    r->functions[r->n_functions] =
+        (kli_function){.name = name, .body = body, .end = end, .next = s->first};
     s->first = r->n_functions++;
 }
 
@@ -107,7 +110,7 @@ static void find_functions(kli_reader *r) {
     }
 }
 
-/* ---- types of vectors ------------------------------------------------------------------------------------------------- */
+/* ---- types of vectors -------------------------------------------------------------------- */
 
 /* A 1, or a name that every enum of the source says is 1. */
 static bool means_one(kli_reader *r, kl_str name) {
@@ -123,7 +126,8 @@ static bool means_one(kli_reader *r, kl_str name) {
     return any;
 }
 
-/* vector_size(4), vector_size(4 * LANES) with LANES = 1: a float by another name.  `open` is the bracket. */
+/* vector_size(4), vector_size(4 * LANES) with LANES = 1: a float by another name.  `open` is the
+ * bracket. */
 static bool has_one_lane(kli_reader *r, int open) {
     const kli_token *at = r->tokens.at + open;
     if (open + 4 >= r->tokens.n || !kli_token_is(at + 1, "4")) return false;
@@ -138,13 +142,15 @@ static void find_vector_types(kli_reader *r) {
         if (!kli_token_is(&t->at[i], "typedef")) continue;
         int name = -1, j = i + 1;
         bool vector = false;
-        for (int depth = 0; j < t->n && !kli_token_is(&t->at[j], ";") && !kli_token_is(&t->at[j], "{"); j++) {
+        for (int depth = 0;
+             j < t->n && !kli_token_is(&t->at[j], ";") && !kli_token_is(&t->at[j], "{"); j++) {
             const kli_token *k = &t->at[j];
             depth += kli_token_is(k, "(") - kli_token_is(k, ")");
             if (k->kind != KLI_TOKEN_NAME) continue;
             const kli_symbol *s = kli_symbol_of(&r->names, k->text, false);
             const bool sized = kli_token_is(k, "vector_size") || kli_token_is(k, "__vector_size__");
-            vector = vector || (sized && !has_one_lane(r, j + 1)) || kli_token_is(k, "ext_vector_type") ||
+            vector = vector || (sized && !has_one_lane(r, j + 1)) ||
+                     kli_token_is(k, "ext_vector_type") ||
                      kli_is_vector_type(k->text, r->kernel->surface) || (s && s->vector);
             if (!depth && !is_attribute(k)) name = j;
         }
@@ -154,7 +160,7 @@ static void find_vector_types(kli_reader *r) {
     }
 }
 
-/* ---- what can be reached --------------------------------------------------------------------------------------------- */
+/* ---- what can be reached ----------------------------------------------------------------- */
 
 static void reach(kli_reader *r, kl_str name) {
     const kli_symbol *s = kli_symbol_of(&r->names, name, false);
@@ -181,56 +187,63 @@ static void find_reached(kli_reader *r) {
         for (int i = f->name; i < f->end; i++)
             if (r->tokens.at[i].kind == KLI_TOKEN_NAME) reach(r, r->tokens.at[i].text);
     }
-    if (!known) reach_everything(r); /* an entry that a macro spells: better too much than nothing */
+    if (!known)
+        reach_everything(r); /* an entry that a macro spells: better too much than nothing */
 }
 
-/* ---- counting words ----------------------------------------------------------------------------------------------------- */
+/* ---- counting words ---------------------------------------------------------------------- */
 
 typedef struct {
     int asm_end; /* strings before it are assembler */
     bool body;   /* inside a function's braces */
-} place;
+} source_place;
 
 static bool is_asm(const kli_token *t) {
     return kli_token_is(t, "asm") || kli_token_is(t, "__asm__") || kli_token_is(t, "__asm");
 }
 
-static void count_asm(kli_reader *r, place *p, int i) {
+static void count_asm(kli_reader *r, source_place *p, int i) {
     const kli_tokens *t = &r->tokens;
     int open = i + 1;
-    while (open < t->n && open < i + 4 && t->at[open].kind == KLI_TOKEN_NAME) open++; /* volatile, goto */
+    while (open < t->n && open < i + 4 && t->at[open].kind == KLI_TOKEN_NAME)
+        open++; /* volatile, goto */
     r->out->asms++;
     if (i >= p->asm_end && open < t->n && kli_token_is(&t->at[open], "("))
         p->asm_end = kli_match(t, open, t->n);
 }
 
 /* TYPE NAME [ : an array of a function's own. */
-static bool declares_array(const kli_reader *r, const place *p, int i) {
-    static const char *const NOT_TYPES[] = {"return", "else", "case", "goto", "sizeof", "do", "throw", "new", "delete"};
+static bool declares_array(const kli_reader *r, const source_place *p, int i) {
+    static const char *const NOT_TYPES[] = {"return", "else",  "case", "goto",  "sizeof",
+                                            "do",     "throw", "new",  "delete"};
     const kli_token *t = &r->tokens.at[i];
-    if (!p->body || i < 1 || i + 1 >= r->tokens.n || !kli_token_is(t + 1, "[") || t[-1].kind != KLI_TOKEN_NAME)
+    if (!p->body || i < 1 || i + 1 >= r->tokens.n || !kli_token_is(t + 1, "[") ||
+        t[-1].kind != KLI_TOKEN_NAME)
         return false;
     for (size_t n = 0; n < KL_COUNT(NOT_TYPES); n++)
         if (kli_token_is(t - 1, NOT_TYPES[n])) return false;
     for (int back = i - 1; back >= 0 && r->tokens.at[back].kind == KLI_TOKEN_NAME; back--)
-        if (kli_token_is(&r->tokens.at[back], "__shared__") || kli_token_is(&r->tokens.at[back], "__local"))
+        if (kli_token_is(&r->tokens.at[back], "__shared__") ||
+            kli_token_is(&r->tokens.at[back], "__local"))
             return false;
     return true;
 }
 
-/* aligned(4) takes alignment away: only 16 and more, or a name, promise some.  True of any other word. */
+/* aligned(4) takes alignment away: only 16 and more, or a name, promise some.  True of any other
+ * word. */
 static bool gives_alignment(const kli_tokens *t, int i) {
     if (!kli_token_is(&t->at[i], "aligned") || i + 2 >= t->n) return true;
     const kl_str s = t->at[i + 2].text;
     return t->at[i + 2].kind != KLI_TOKEN_NUMBER || (s.len > 1 && !kl_str_eq(s, KL_S("0")));
 }
 
-static void count_name(kli_reader *r, place *p, int i) {
+static void count_name(kli_reader *r, source_place *p, int i) {
     const kli_token *t = &r->tokens.at[i];
     const kli_symbol *s = kli_symbol_of(&r->names, t->text, false);
     const bool call = i + 1 < r->tokens.n && kli_token_is(t + 1, "(");
     if (is_asm(t)) count_asm(r, p, i);
-    if ((kli_token_is(t, "volatile") || kli_token_is(t, "__volatile__")) && !(i > 0 && is_asm(t - 1)))
+    if ((kli_token_is(t, "volatile") || kli_token_is(t, "__volatile__")) &&
+        !(i > 0 && is_asm(t - 1)))
         r->out->volatiles++;
     if (kli_token_is(t, "_Pragma") && i + 2 < r->tokens.n) kli_count_pragma(r->out, t[2].text);
     if (s && s->vector && p->body) r->out->count[KLI_TRAIT_VECTOR_TYPES]++;
@@ -239,7 +252,7 @@ static void count_name(kli_reader *r, place *p, int i) {
         kli_count_name(r->out, t->text, call, p->body, r->kernel->surface);
 }
 
-static void count_range(kli_reader *r, place *p, int begin, int end) {
+static void count_range(kli_reader *r, source_place *p, int begin, int end) {
     for (int i = begin; i < end; i++) {
         const kli_token *t = &r->tokens.at[i];
         if (t->kind == KLI_TOKEN_NAME) count_name(r, p, i);
@@ -253,11 +266,11 @@ static void count_functions(kli_reader *r) {
     for (int f = 0; f < r->n_functions; f++) {
         const kli_function *at = &r->functions[f];
         if (!at->reached) continue;
-        place head = {0}, body = {.body = true};
+        source_place head = {0}, body = {.body = true};
         int begin = at->name; /* the attributes before the name belong to it */
         while (begin > 0 && !kli_token_is(&r->tokens.at[begin - 1], ";") &&
-               !kli_token_is(&r->tokens.at[begin - 1], "}") && r->tokens.at[begin - 1].kind != KLI_TOKEN_LINE &&
-               at->name - begin < 64)
+               !kli_token_is(&r->tokens.at[begin - 1], "}") &&
+               r->tokens.at[begin - 1].kind != KLI_TOKEN_LINE && at->name - begin < 64)
             begin--;
         r->out->count[KLI_TRAIT_FUNCTIONS]++;
         count_range(r, &head, begin, at->body);
@@ -267,7 +280,7 @@ static void count_functions(kli_reader *r) {
 
 /* What stands between the functions: OpenMP and compiler pragmas, arrays in shared memory. */
 static void count_outside(kli_reader *r) {
-    place p = {0};
+    source_place p = {0};
     int from = 0;
     for (int f = 0; f < r->n_functions; f++) { /* in the order of the text */
         for (int i = from; i < r->functions[f].name; i++)
@@ -277,32 +290,37 @@ static void count_outside(kli_reader *r) {
     }
 }
 
-/* ---- directives ----------------------------------------------------------------------------------------------------------- */
+/* ---- directives -------------------------------------------------------------------------- */
 
-static double number_of(kl_str text) {
+static double source_number_of(kl_str text) {
     const kl_str s = kl_str_trim(text);
     double v = 0;
     for (size_t i = 0; i < s.len; i++) {
-        if (s.ptr[i] < '0' || s.ptr[i] > '9' || i > 6) return 2; /* an expression: more than one, usually */
+        if (s.ptr[i] < '0' || s.ptr[i] > '9' || i > 6)
+            return 2; /* an expression: more than one, usually */
         v = v * 10 + (s.ptr[i] - '0');
     }
     return v;
 }
 
 static void count_flags(kli_reader *r) {
-    static const char *const FAST[] = {"fast-math",   "unsafe-math",    "associative-math", "reciprocal-math",
-                                       "finite-math", "fast_math",      "relaxed-math",     "Ofast",
-                                       "ftz=true",    "prec-div=false", "prec-sqrt=false",  "signed-zeros"};
-    static const char *const SLOW[] = {"-O0",         "-O1",   "-Os",          "-fno-inline", "-fno-tree",
-                                       "-fno-unroll", "-mno-", "-opt-disable", "O0",          "-dlcm"};
+    static const char *const FAST[] = {"fast-math",       "unsafe-math",     "associative-math",
+                                       "reciprocal-math", "finite-math",     "fast_math",
+                                       "relaxed-math",    "Ofast",           "ftz=true",
+                                       "prec-div=false",  "prec-sqrt=false", "signed-zeros"};
+    static const char *const SLOW[] = {"-O0",       "-O1",         "-Os",   "-fno-inline",
+                                       "-fno-tree", "-fno-unroll", "-mno-", "-opt-disable",
+                                       "O0",        "-dlcm"};
     for (int i = 0; i < r->kernel->n_flags; i++) {
         for (size_t n = 0; n < KL_COUNT(FAST); n++)
             if (kli_contains(r->kernel->flags[i], FAST[n])) {
                 r->out->count[KLI_TRAIT_FAST_MATH]++;
                 break;
             }
-        for (size_t n = 0; n < KL_COUNT(SLOW); n++) r->out->slow_flags += kli_contains(r->kernel->flags[i], SLOW[n]);
-        if (kl_str_eq(r->kernel->flags[i], KL_S("-fopenmp"))) r->out->count[KLI_TRAIT_OMP_PRAGMAS]++;
+        for (size_t n = 0; n < KL_COUNT(SLOW); n++)
+            r->out->slow_flags += kli_contains(r->kernel->flags[i], SLOW[n]);
+        if (kl_str_eq(r->kernel->flags[i], KL_S("-fopenmp")))
+            r->out->count[KLI_TRAIT_OMP_PRAGMAS]++;
     }
 }
 
@@ -313,15 +331,17 @@ static void count_directives(kli_reader *r) {
     count[KLI_TRAIT_LAUNCHES] = k->n_launches;
     count[KLI_TRAIT_PARAMS] = k->n_params;
     count[KLI_TRAIT_TENSORMAPS] = k->n_tensormaps;
-    const double threads = k->threads.text.len ? number_of(k->threads.text) : 0;
+    const double threads = k->threads.text.len ? source_number_of(k->threads.text) : 0;
     count[KLI_TRAIT_THREADS] = threads > 1 ? threads : 0;
     for (int i = 0; i < k->n_params; i++)
-        if (kli_contains(k->params[i].name, "STAGE") && (double)k->params[i].value > count[KLI_TRAIT_STAGES])
+        if (kli_contains(k->params[i].name, "STAGE") &&
+            (double)k->params[i].value > count[KLI_TRAIT_STAGES])
             count[KLI_TRAIT_STAGES] = (double)k->params[i].value;
     for (int i = 0; i < k->n_launches; i++) {
         count[KLI_TRAIT_CLUSTERS] += k->launches[i].n_clauses[KL_CLAUSE_CLUSTER] > 0;
         if (k->launches[i].n_clauses[KL_CLAUSE_STAGES])
-            count[KLI_TRAIT_STAGES] = number_of(k->launches[i].clauses[KL_CLAUSE_STAGES][0].text);
+            count[KLI_TRAIT_STAGES] =
+                source_number_of(k->launches[i].clauses[KL_CLAUSE_STAGES][0].text);
         for (int n = 0; n < k->launches[i].n_args; n++)
             count[KLI_TRAIT_SHARED_ARRAYS] += k->launches[i].args[n].kind == KL_ARG_LOCAL;
     }

@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
     int callee, depth, next;
-} kli_call;
+} kli_rewrite_call;
 
 typedef struct {
     const kl_kernel *kernel;
@@ -49,11 +49,12 @@ typedef struct {
     int n_functions;
     int queue[KLI_MAX_FUNCTIONS];
     int n_queue;
-    kli_call *calls;
+    kli_rewrite_call *calls;
     int n_calls, cap_calls;
 } kli_reader;
 
-int kli_match(const kli_tokens *t, int open, int end); /* the bracket that closes `open`; `end` when none does */
+int kli_match(const kli_tokens *t, int open,
+              int end); /* the bracket that closes `open`; `end` when none does */
 
 /* A loop by its tokens: for ( init ; condition ; step ) body, and what stands behind its body.
  * Where there is none of them, condition and step are 0. */

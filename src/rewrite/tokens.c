@@ -1,8 +1,9 @@
 /* tokens.c - a source as tokens, without comments, white space and what `#if 0` hides.
  *
- * Enough of C, C++, OpenCL C and CUDA to count words and to follow loops; it is no parser and never fails.  A
- * preprocessor line with its continuations is one token, because what stands in a macro is code only where the macro
- * is used.  Conditions other than `#if 0` are not followed: all branches count.  SPDX-License-Identifier: Apache-2.0 */
+ * Enough of C, C++, OpenCL C and CUDA to count words and to follow loops; it is no parser and never
+ * fails.  A preprocessor line with its continuations is one token, because what stands in a macro
+ * is code only where the macro is used.  Conditions other than `#if 0` are not followed: all
+ * branches count.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
 #include <string.h>
@@ -15,13 +16,13 @@ typedef struct {
     kl_arena *arena;
 } lexer;
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool tokens_is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || is_digit(c) ||
-           (unsigned char)c >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+           tokens_is_digit(c) || (unsigned char)c >= 0x80;
 }
 
-static char peek(const lexer *l, size_t ahead) {
+static char tokens_peek(const lexer *l, size_t ahead) {
     return l->pos + ahead < l->src.len ? l->src.ptr[l->pos + ahead] : '\0';
 }
 
@@ -59,7 +60,8 @@ static bool skip_comment(lexer *l) {
         return true;
     }
     if (!here(l, "//")) return false;
-    while (l->pos < l->src.len && peek(l, 0) != '\n') l->pos += peek(l, 0) == '\\' && peek(l, 1) == '\n' ? 2 : 1;
+    while (l->pos < l->src.len && tokens_peek(l, 0) != '\n')
+        l->pos += tokens_peek(l, 0) == '\\' && tokens_peek(l, 1) == '\n' ? 2 : 1;
     if (l->pos > l->src.len) l->pos = l->src.len;
     return true;
 }
@@ -68,42 +70,47 @@ static bool skip_comment(lexer *l) {
 static void raw_string(lexer *l) {
     char end[20] = ")";
     size_t n = 0;
-    while (n < 16 && peek(l, 1 + n) && peek(l, 1 + n) != '(') n++;
+    while (n < 16 && tokens_peek(l, 1 + n) && tokens_peek(l, 1 + n) != '(') n++;
     memcpy(end + 1, l->src.ptr + l->pos + 1, n);
     end[n + 1] = '"';
     skip_to(l, end);
 }
 
-static void quoted(lexer *l) {
-    const char quote = peek(l, 0);
-    for (l->pos++; l->pos < l->src.len && peek(l, 0) != quote && peek(l, 0) != '\n'; l->pos++)
-        if (peek(l, 0) == '\\' && l->pos + 1 < l->src.len) l->pos++;
-    if (peek(l, 0) == quote) l->pos++;
+static void tokens_quoted(lexer *l) {
+    const char quote = tokens_peek(l, 0);
+    for (l->pos++; l->pos < l->src.len && tokens_peek(l, 0) != quote && tokens_peek(l, 0) != '\n';
+         l->pos++)
+        if (tokens_peek(l, 0) == '\\' && l->pos + 1 < l->src.len) l->pos++;
+    if (tokens_peek(l, 0) == quote) l->pos++;
     if (l->pos > l->src.len) l->pos = l->src.len;
 }
 
 static void word(lexer *l) {
     const size_t begin = l->pos;
-    const bool number = is_digit(peek(l, 0)) || (peek(l, 0) == '.' && is_digit(peek(l, 1)));
+    const bool number = tokens_is_digit(tokens_peek(l, 0)) ||
+                        (tokens_peek(l, 0) == '.' && tokens_is_digit(tokens_peek(l, 1)));
     while (l->pos < l->src.len) {
-        const char c = peek(l, 0), before = l->pos > begin ? l->src.ptr[l->pos - 1] : ' ';
-        const bool sign = (c == '+' || c == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
+        const char c = tokens_peek(l, 0), before = l->pos > begin ? l->src.ptr[l->pos - 1] : ' ';
+        const bool sign = (c == '+' || c == '-') &&
+                          (before == 'e' || before == 'E' || before == 'p' || before == 'P');
         const bool hex = l->pos - begin > 1 && (l->src.ptr[begin + 1] | 32) == 'x';
-        if (is_word(c) || (number && (c == '.' || (c == '\'' && is_word(peek(l, 1))))))
+        if (is_word(c) || (number && (c == '.' || (c == '\'' && is_word(tokens_peek(l, 1))))))
             l->pos++;
         else if (number && sign && (!hex || (before | 32) == 'p'))
             l->pos++;
         else
             break;
     }
-    const bool raw = !number && peek(l, 0) == '"' && l->src.ptr[l->pos - 1] == 'R' && l->pos - begin <= 3;
+    const bool raw =
+        !number && tokens_peek(l, 0) == '"' && l->src.ptr[l->pos - 1] == 'R' && l->pos - begin <= 3;
     if (raw) raw_string(l);
     emit(l, raw ? KLI_TOKEN_STRING : number ? KLI_TOKEN_NUMBER : KLI_TOKEN_NAME, begin);
 }
 
 static void punct(lexer *l) {
-    static const char *const LONG[] = {"<<=", ">>=", "...", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
-                                       "==",  "!=",  "<=",  ">=", "&&", "||", "->", "::", "<<", ">>", "**"};
+    static const char *const LONG[] = {
+        "<<=", ">>=", "...", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+        "^=",  "==",  "!=",  "<=", ">=", "&&", "||", "->", "::", "<<", ">>", "**"};
     const size_t begin = l->pos;
     for (size_t i = 0; i < KL_COUNT(LONG) && l->pos == begin; i++)
         if (here(l, LONG[i])) l->pos += strlen(LONG[i]);
@@ -114,14 +121,14 @@ static void punct(lexer *l) {
 /* To the end of the preprocessor line, its continuations and the comments in it included. */
 static void preprocessor(lexer *l) {
     const size_t begin = l->pos;
-    while (l->pos < l->src.len && peek(l, 0) != '\n') {
-        const bool quote = peek(l, 0) == '"';
-        if (peek(l, 0) == '\\' && peek(l, 1) == '\r' && peek(l, 2) == '\n')
+    while (l->pos < l->src.len && tokens_peek(l, 0) != '\n') {
+        const bool quote = tokens_peek(l, 0) == '"';
+        if (tokens_peek(l, 0) == '\\' && tokens_peek(l, 1) == '\r' && tokens_peek(l, 2) == '\n')
             l->pos += 3;
-        else if (peek(l, 0) == '\\' && peek(l, 1))
+        else if (tokens_peek(l, 0) == '\\' && tokens_peek(l, 1))
             l->pos += 2;
         else if (quote)
-            quoted(l);
+            tokens_quoted(l);
         else if (!skip_comment(l))
             l->pos++;
     }
@@ -138,8 +145,10 @@ static kl_str directive_of(kl_str line) {
 static bool is_if_zero(kl_str line) {
     const kl_str name = directive_of(line);
     if (!kl_str_eq(name, KL_S("if"))) return false;
-    const kl_str rest = kl_str_trim((kl_str){name.ptr + name.len, line.len - (size_t)(name.ptr + name.len - line.ptr)});
-    return rest.len && rest.ptr[0] == '0' && (rest.len == 1 || kli_is_blank(rest.ptr[1]) || rest.ptr[1] == '/');
+    const kl_str rest = kl_str_trim(
+        (kl_str){name.ptr + name.len, line.len - (size_t)(name.ptr + name.len - line.ptr)});
+    return rest.len && rest.ptr[0] == '0' &&
+           (rest.len == 1 || kli_is_blank(rest.ptr[1]) || rest.ptr[1] == '/');
 }
 
 /* From behind `#if 0` to the #else, #elif or #endif that ends it. */
@@ -160,24 +169,24 @@ static void skip_hidden(lexer *l) {
     l->line_start = true;
 }
 
-static void step(lexer *l) {
-    const char c = peek(l, 0);
+static void tokens_step(lexer *l) {
+    const char c = tokens_peek(l, 0);
     if (c == '\n') {
         l->pos++;
         l->line_start = true;
     } else if (kli_is_blank(c))
         l->pos++;
-    else if (c == '\\' && peek(l, 1) == '\n')
+    else if (c == '\\' && tokens_peek(l, 1) == '\n')
         l->pos += 2;
     else if (!skip_comment(l)) {
         if (c == '#' && l->line_start) {
             preprocessor(l);
             if (is_if_zero(l->out->at[l->out->n - 1].text)) skip_hidden(l);
-        } else if (is_word(c) || (c == '.' && is_digit(peek(l, 1))))
+        } else if (is_word(c) || (c == '.' && tokens_is_digit(tokens_peek(l, 1))))
             word(l);
         else if (c == '"' || c == '\'') {
             const size_t begin = l->pos;
-            quoted(l);
+            tokens_quoted(l);
             emit(l, KLI_TOKEN_STRING, begin);
         } else
             punct(l);
@@ -187,12 +196,14 @@ static void step(lexer *l) {
 void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source) {
     lexer l = {.src = source, .out = out, .arena = a, .line_start = true};
     *out = (kli_tokens){0};
-    while (l.pos < l.src.len) step(&l);
+    while (l.pos < l.src.len) tokens_step(&l);
 }
 
-bool kli_token_is(const kli_token *t, const char *text) { return kl_str_eq(t->text, kl_str_of(text)); }
+bool kli_token_is(const kli_token *t, const char *text) {
+    return kl_str_eq(t->text, kl_str_of(text));
+}
 
-/* ---- words and lines ------------------------------------------------------------------------------------------------------ */
+/* ---- words and lines --------------------------------------------------------------------- */
 
 bool kli_next_word(kl_str *out, kl_str *list) {
     *list = kl_str_trim(*list);
@@ -213,7 +224,8 @@ bool kli_has_word(const char *list, kl_str wanted) {
 bool kli_next_line(kl_str *line, kl_str *rest, bool *ended) {
     if (!rest->len) return false;
     const char *newline = memchr(rest->ptr, '\n', rest->len);
-    const size_t n = newline ? (size_t)(newline - rest->ptr) : rest->len, step_over = n + (newline != NULL);
+    const size_t n = newline ? (size_t)(newline - rest->ptr) : rest->len,
+                 step_over = n + (newline != NULL);
     *line = (kl_str){rest->ptr, n};
     *rest = (kl_str){rest->ptr + step_over, rest->len - step_over};
     if (ended) *ended = newline != NULL;
@@ -244,14 +256,17 @@ kl_str kli_locus(kl_arena *a, kl_str source, size_t at) {
     return kl_arena_printf(a, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
 }
 
-bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface, const char *word) {
+bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface,
+                        const char *word) {
     const kl_str prefix = kl_str_of(surface->comment), wanted = kl_str_of(word);
     for (size_t at = d->end ? d->end + 1 : 0; at < source.len; at = d->end + 1) {
         d->end = kli_line_end(source, at);
         kl_str text = kl_str_trim((kl_str){source.ptr + at, d->end - at});
         if (kl_str_ends(text, KL_S("\\")) || !kl_str_starts(text, prefix)) continue;
         text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
-        if (!kl_str_starts(text, wanted) || (text.len > wanted.len && !kli_is_blank(text.ptr[wanted.len]))) continue;
+        if (!kl_str_starts(text, wanted) ||
+            (text.len > wanted.len && !kli_is_blank(text.ptr[wanted.len])))
+            continue;
         d->line = at;
         d->words = (size_t)(text.ptr - source.ptr) + wanted.len;
         return true;

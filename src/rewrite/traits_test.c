@@ -1,83 +1,110 @@
-/* traits_test.c - what is read from a source, and what an undoing may do.  SPDX-License-Identifier: Apache-2.0 */
+/* traits_test.c - what is read from a source, and what an undoing may do.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "fixture.h"
 
 #include "base/json.h"
 
-/* ---- one row: a source and a trait --------------------------------------------------------------------------------- */
+/* ---- one row: a source and a trait ------------------------------------------------------- */
 
 static const struct {
     const char *file, *text, *trait;
     double value;
 } ROWS[] = {
-    {"k.c", "void f(float *x) { for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) x[i] = j; }",
+    {"k.c",
+     "void f(float *x) { for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) x[i] = j; }",
      "source.loop_depth", 2},
-    {"k.c", "void f(float *x) { for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) x[i] = j; }", "source.loops",
-     2},
-    {"k.c", "static void g(float *x) { for (;;) x[0] = 1; }\nvoid f(float *x) { for (;;) g(x); }", "source.loop_depth",
-     2},
-    {"k.c", "static void g(float *x) { g(x); for (;;) g(x); }\nvoid f(float *x) { g(x); }", "source.loop_depth", 1},
+    {"k.c",
+     "void f(float *x) { for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) x[i] = j; }",
+     "source.loops", 2},
+    {"k.c", "static void g(float *x) { for (;;) x[0] = 1; }\nvoid f(float *x) { for (;;) g(x); }",
+     "source.loop_depth", 2},
+    {"k.c", "static void g(float *x) { g(x); for (;;) g(x); }\nvoid f(float *x) { g(x); }",
+     "source.loop_depth", 1},
     {"k.c", "void f(int n) { for (int i = 0; i < n; i += 8) n--; }", "source.blocked_loops", 1},
-    {"k.c", "void f(int n) { for (int i = 0; i < n; i = i + LANES) n--; }", "source.blocked_loops", 1},
+    {"k.c", "void f(int n) { for (int i = 0; i < n; i = i + LANES) n--; }", "source.blocked_loops",
+     1},
     {"k.c", "void f(int n) { for (int i = 0; i < n; i += 1) n--; }", "source.blocked_loops", 0},
-    {"k.c", "void f(int n, float *a) { for (int k = 0; k < n; k++, a += 6) n--; }", "source.blocked_loops", 0},
+    {"k.c", "void f(int n, float *a) { for (int k = 0; k < n; k++, a += 6) n--; }",
+     "source.blocked_loops", 0},
     {"k.c", "void f(int n) { for (int i = 0; i < LANES; i++) n--; }", "source.const_loops", 1},
     {"k.c", "void f(int N) { for (int i = 0; i < N; i++) N--; }", "source.const_loops", 0},
     {"k.c", "void f(float *x) { __builtin_prefetch(x); }", "source.prefetches", 1},
-    {"k.c", "/* __builtin_prefetch(x); */ void f(float *x) { x[0] = 1; } // __builtin_prefetch(x)", "source.prefetches",
-     0},
-    {"k.c", "static void g(float *x) { __builtin_prefetch(x); }\nvoid f(float *x) { x[0] = 1; }", "source.prefetches",
-     0},
-    {"k.c", "#if 0\nvoid h(float *x) { __builtin_prefetch(x); }\n#endif\nvoid f(float *x) { x[0] = 1; }",
+    {"k.c", "/* __builtin_prefetch(x); */ void f(float *x) { x[0] = 1; } // __builtin_prefetch(x)",
      "source.prefetches", 0},
-    {"k.c", "#define AHEAD(p) __builtin_prefetch(p)\nvoid f(float *x) { AHEAD(x); AHEAD(x + 1); }", "source.prefetches",
-     2},
-    {"k.c", "#define AHEAD(p) __builtin_prefetch(p)\nvoid f(float *x) { x[0] = 0; }", "source.prefetches", 0},
-    {"k.c", "const char *s = \"__builtin_prefetch(x)\"; void f(float *x) { x[0] = 0; }", "source.prefetches", 0},
+    {"k.c", "static void g(float *x) { __builtin_prefetch(x); }\nvoid f(float *x) { x[0] = 1; }",
+     "source.prefetches", 0},
     {"k.c",
-     "typedef float vf __attribute__((vector_size(32)));\nvoid f(float *x) { vf a = {0}; vf b = a; x[0] = b[0]; }",
+     "#if 0\nvoid h(float *x) { __builtin_prefetch(x); }\n#endif\nvoid f(float *x) { x[0] = 1; }",
+     "source.prefetches", 0},
+    {"k.c", "#define AHEAD(p) __builtin_prefetch(p)\nvoid f(float *x) { AHEAD(x); AHEAD(x + 1); }",
+     "source.prefetches", 2},
+    {"k.c", "#define AHEAD(p) __builtin_prefetch(p)\nvoid f(float *x) { x[0] = 0; }",
+     "source.prefetches", 0},
+    {"k.c", "const char *s = \"__builtin_prefetch(x)\"; void f(float *x) { x[0] = 0; }",
+     "source.prefetches", 0},
+    {"k.c",
+     "typedef float vf __attribute__((vector_size(32)));\nvoid f(float *x) { vf a = {0}; vf b = a; "
+     "x[0] = b[0]; }",
      "source.vector_types", 2},
-    {"k.c", "typedef float vf __attribute__((vector_size(32)));\nvoid f(float *x) { x[0] = 0; }", "source.vector_types",
-     0},
-    {"k.c", "void f(float *x) { __m256 a = _mm256_loadu_ps(x); _mm256_storeu_ps(x, a); }", "source.intrinsics", 2},
-    {"k.c", "#define UNROLL _Pragma(\"GCC unroll 4\")\nvoid f(int n) { UNROLL for (int i = 0; i < n; i++) n--; }",
+    {"k.c", "typedef float vf __attribute__((vector_size(32)));\nvoid f(float *x) { x[0] = 0; }",
+     "source.vector_types", 0},
+    {"k.c", "void f(float *x) { __m256 a = _mm256_loadu_ps(x); _mm256_storeu_ps(x, a); }",
+     "source.intrinsics", 2},
+    {"k.c",
+     "#define UNROLL _Pragma(\"GCC unroll 4\")\nvoid f(int n) { UNROLL for (int i = 0; i < n; i++) "
+     "n--; }",
      "source.unrolls", 1},
-    {"k.c", "#define UNROLL _Pragma(\"GCC unroll 4\")\nvoid f(int n) { UNROLL for (int i = 0; i < n; i++) n--; }",
+    {"k.c",
+     "#define UNROLL _Pragma(\"GCC unroll 4\")\nvoid f(int n) { UNROLL for (int i = 0; i < n; i++) "
+     "n--; }",
      "source.loops", 1},
-    {"k.c", "void f(float *x) {\n#pragma omp simd\nfor (int i = 0; i < 4; i++) x[i] = 0; }", "source.simd_pragmas", 1},
+    {"k.c", "void f(float *x) {\n#pragma omp simd\nfor (int i = 0; i < 4; i++) x[i] = 0; }",
+     "source.simd_pragmas", 1},
     {"k.c", "void f(float *x) {\n#pragma omp parallel for\nfor (int i = 0; i < 4; i++) x[i] = 0; }",
      "source.omp_pragmas", 1},
     {"k.c", "//! threads 4\nvoid f(float *x) { x[0] = 0; }", "source.threads", 4},
     {"k.c", "//! flags -ffast-math -O3\nvoid f(float *x) { x[0] = 0; }", "source.fast_math", 1},
     {"k.c", "//! buffer t: f32[8]\nvoid f(float *x) { x[0] = 0; }", "source.buffers", 1},
     {"k.c",
-     "void f(float *x) { float a = 0, b = 0; for (int i = 0; i < 8; i += 2) { a += x[i]; b += x[i + 1]; } x[0] = a + "
+     "void f(float *x) { float a = 0, b = 0; for (int i = 0; i < 8; i += 2) { a += x[i]; b += x[i "
+     "+ 1]; } x[0] = a + "
      "b; }",
      "source.accumulators", 2},
     {"k.c", "void f(float *x) { float t[8]; t[0] = x[0]; x[0] = t[0]; }", "source.local_arrays", 1},
     {"k.c", "void f(float *x) { x[0] = x[1] * 0.0096755413f + 1e-6f; }", "source.constants", 1},
-    {"k.c", "void f(float *x) { float *p = __builtin_assume_aligned(x, 64); p[0] = 0; }", "source.aligned", 1},
+    {"k.c", "void f(float *x) { float *p = __builtin_assume_aligned(x, 64); p[0] = 0; }",
+     "source.aligned", 1},
     {"k.c", "void f(float *x) { x[0] = expf(x[0]); }", "source.exp_calls", 1},
     {"k.c", "void f(float *x, __m512 v) { _mm512_stream_ps(x, v); }", "source.nt_stores", 1},
     {"k.cu",
-     "extern \"C\" __global__ void __launch_bounds__(128) f(float *x) { __shared__ float t[32]; __syncthreads(); x[0] "
+     "extern \"C\" __global__ void __launch_bounds__(128) f(float *x) { __shared__ float t[32]; "
+     "__syncthreads(); x[0] "
      "= t[0]; }",
      "source.shared_arrays", 1},
-    {"k.cu", "__global__ void __launch_bounds__(128) f(float *x) { x[0] = 1; }", "source.launch_bounds", 1},
-    {"k.cu", "__global__ void f(float *x) { asm volatile(\"mma.sync.aligned.m16n8k16 {%0};\" : \"+f\"(x[0])); }",
+    {"k.cu", "__global__ void __launch_bounds__(128) f(float *x) { x[0] = 1; }",
+     "source.launch_bounds", 1},
+    {"k.cu",
+     "__global__ void f(float *x) { asm volatile(\"mma.sync.aligned.m16n8k16 {%0};\" : "
+     "\"+f\"(x[0])); }",
      "source.mma", 1},
-    {"k.cu", "__global__ void f(float *x) { asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\"); }",
+    {"k.cu",
+     "__global__ void f(float *x) { asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\"); }",
      "source.atomics", 0},
-    {"k.cu", "__global__ void f(float *x) { float4 a = *(float4 *)x; x[0] = a.x; }", "source.vector_types", 2},
-    {"k.cu", "__global__ void f(float *x) { x[0] = __shfl_xor_sync(~0u, x[0], 1); }", "source.shuffles", 1},
+    {"k.cu", "__global__ void f(float *x) { float4 a = *(float4 *)x; x[0] = a.x; }",
+     "source.vector_types", 2},
+    {"k.cu", "__global__ void f(float *x) { x[0] = __shfl_xor_sync(~0u, x[0], 1); }",
+     "source.shuffles", 1},
     {"k.cl",
-     "__kernel void f(__global float *x) { __local float t[8]; float4 v = vload4(0, x); t[0] = v.x; x[0] = t[0]; }",
+     "__kernel void f(__global float *x) { __local float t[8]; float4 v = vload4(0, x); t[0] = "
+     "v.x; x[0] = t[0]; }",
      "source.vector_types", 2},
 };
 
 static kl_kernel *row_kernel(kl_arena *a, const char *file, const char *text) {
-    const char *launch = kl_str_ends(kl_str_of(file), KL_S("u"))    ? "//! launch f grid(1) block(32) args(x)\n"
-                         : kl_str_ends(kl_str_of(file), KL_S("cl")) ? "//! launch f global(1) args(x)\n"
-                                                                    : "//! launch f args(x)\n";
+    const char *launch =
+        kl_str_ends(kl_str_of(file), KL_S("u"))    ? "//! launch f grid(1) block(32) args(x)\n"
+        : kl_str_ends(kl_str_of(file), KL_S("cl")) ? "//! launch f global(1) args(x)\n"
+                                                   : "//! launch f args(x)\n";
     return kernel_named(a, file, kl_arena_printf(a, "%s%s\n", launch, text).ptr);
 }
 
@@ -89,7 +116,8 @@ static void test_traits_of_small_sources(void **state) {
         kl_traits_of(&t, a, row_kernel(a, ROWS[i].file, ROWS[i].text), NULL);
         const double got = kl_trait(&t, kl_str_of(ROWS[i].trait));
         if (got != ROWS[i].value)
-            fail_msg("row %zu: %s is %g, not %g, in %s", i, ROWS[i].trait, got, ROWS[i].value, ROWS[i].text);
+            fail_msg("row %zu: %s is %g, not %g, in %s", i, ROWS[i].trait, got, ROWS[i].value,
+                     ROWS[i].text);
     }
     kl_arena_free(a);
 }
@@ -114,8 +142,8 @@ static const struct {
     {"def g(x):\n  return g(x)\ndef f(x):\n  for i in x: g(f(x))\n", "source.loop_depth", 1},
     {"def unused(x):\n  for i in x: tl.dot(x, x)\ndef f(x): pass\n", "source.loops", 0},
     {"def unused(x):\n  for i in x: tl.dot(x, x)\ndef f(x): pass\n", "source.functions", 1},
-    {"def f(x):\n  s = 'tl.dot(x, x)'  # tl.dot(x, x)\n  return tl.dot(x, x) + dot\n",
-     "source.mma", 1},
+    {"def f(x):\n  s = 'tl.dot(x, x)'  # tl.dot(x, x)\n  return tl.dot(x, x) + dot\n", "source.mma",
+     1},
     {"def f(x):\n  for i in x:\n    a[i] += 1; b += 2; a[i] += 3\n", "source.accumulators", 2},
     {"def f(x):\n  return x * 0.0096755413 + 1e-6\n", "source.constants", 1},
     {"def f(x): tl.load(x, mask=x < 3)\n", "source.masked", 1},
@@ -140,7 +168,7 @@ static void test_python(void **state) {
 
 static void test_hostile_python_ends(void **state) {
     (void)state;
-    static const char *const UNITS[] = {"(",       "-",  "f(",      "[x for x in ",
+    static const char *const UNITS[] = {"(",       "-",  "f(",     "[x for x in ",
                                         "lambda:", "x.", "if x: ", "'''"};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(UNITS); i++) {
@@ -161,11 +189,18 @@ static void test_hostile_sources_end(void **state) {
     const struct {
         const char *unit;
         int times;
-    } rows[] = {{"for (", 40000}, {"if (x) ", 40000}, {"{", 40000},
-                {"asm ", 60000},  {"x += ", 60000},   {"#define A A A\nA ", 4000},
-                {"f(", 40000},    {"do ", 40000},     {"\"", 40000},
-                {"/*", 40000},   {"#define A(x) x x\nA(A(", 4000},
-              {"#define E\n#define F E E E E E E E E\nF F ", 4000}};
+    } rows[] = {{"for (", 40000},
+                {"if (x) ", 40000},
+                {"{", 40000},
+                {"asm ", 60000},
+                {"x += ", 60000},
+                {"#define A A A\nA ", 4000},
+                {"f(", 40000},
+                {"do ", 40000},
+                {"\"", 40000},
+                {"/*", 40000},
+                {"#define A(x) x x\nA(A(", 4000},
+                {"#define E\n#define F E E E E E E E E\nF F ", 4000}};
     for (size_t i = 0; i < KL_COUNT(rows); i++) {
         kl_buf b = {0};
         kl_traits t;
@@ -206,7 +241,7 @@ static void test_json_and_code_features(void **state) {
     kl_arena_free(a);
 }
 
-/* ---- naive and raised --------------------------------------------------------------------------------------------------- */
+/* ---- naive and raised -------------------------------------------------------------------- */
 
 static void read_file(kl_traits *t, kl_arena *a, const char *path) {
     kl_kernel *k;
@@ -222,20 +257,23 @@ static void test_naive_kernels_are_naive_and_others_are_not(void **state) {
     kl_str why = {0};
     read_file(&naive, a, KL_TEST_ROOT "/tasks/gemm/naive.c");
     assert_true(kl_traits_naive(&naive, &naive, &why, a));
-    kl_traits_of(&vector, a, kernel_c(a, "void f(float *x) { float t[4]; for (int i = 0; i < 4; i++) x[i] = t[i]; }"),
-                 NULL);
+    kl_traits_of(
+        &vector, a,
+        kernel_c(a, "void f(float *x) { float t[4]; for (int i = 0; i < 4; i++) x[i] = t[i]; }"),
+        NULL);
     assert_false(kl_traits_naive(&vector, &naive, &why, a));
     assert_str(why, "source.const_loops is 1, the naive kernel has 0");
     assert_str(kl_traits_raised(a, &naive, &vector), "source.const_loops source.local_arrays");
     /* more loops and more text are no optimization */
     kl_traits_of(&vector, a,
-                 kernel_c(a, "void f(float *x, int n) { while (n--) while (n--) while (n--) while (n--) *x++ = n; }"),
+                 kernel_c(a, "void f(float *x, int n) { while (n--) while (n--) while (n--) while "
+                             "(n--) *x++ = n; }"),
                  NULL);
     assert_true(kl_traits_naive(&vector, &naive, NULL, a));
     kl_arena_free(a);
 }
 
-/* ---- undoing --------------------------------------------------------------------------------------------------------------- */
+/* ---- undoing ----------------------------------------------------------------------------- */
 
 #define VECTOR "typedef float vf __attribute__((vector_size(32)));\n"
 #define LOOP "for (int i = 0; i < n; i++) y[i] = x[i];"
@@ -250,16 +288,21 @@ static const struct {
     {"pack_b", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "void f(float *x, float *y, int n) { " LOOP " n = 0; }", "still there"},
     {"prefetch", "", "void f(float *x, float *y, int n) { " LOOP " }",
-     "void f(float *x, float *y, int n) { for (int k = 0; k < n; k++) y[k] = x[k]; }", "not visible"},
-    {"prefetch", "", VECTOR "void f(vf *x, vf *y, int n) { __builtin_prefetch(x); vf a = *x; *y = a; }",
+     "void f(float *x, float *y, int n) { for (int k = 0; k < n; k++) y[k] = x[k]; }",
+     "not visible"},
+    {"prefetch", "",
+     VECTOR "void f(vf *x, vf *y, int n) { __builtin_prefetch(x); vf a = *x; *y = a; }",
      "void f(float *x, float *y, int n) { " LOOP " }", "source.vector_types from 1 to 0"},
-    {"prefetch", "fma_simd", VECTOR "void f(vf *x, vf *y, int n) { __builtin_prefetch(x); vf a = *x; *y = a; }",
+    {"prefetch", "fma_simd",
+     VECTOR "void f(vf *x, vf *y, int n) { __builtin_prefetch(x); vf a = *x; *y = a; }",
      "void f(float *x, float *y, int n) { " LOOP " }", NULL},
     {"cache_block", "",
-     "//! buffer t: f32[8]\nvoid f(float *x, float *y, int n) { for (int i = 0; i < n; i += 64) y[i] = x[i]; }",
+     "//! buffer t: f32[8]\nvoid f(float *x, float *y, int n) { for (int i = 0; i < n; i += 64) "
+     "y[i] = x[i]; }",
      "void f(float *x, float *y, int n) { " LOOP " }", "source.buffers from 1 to 0"},
     {"cache_block", "pack_a",
-     "//! buffer t: f32[8]\nvoid f(float *x, float *y, int n) { for (int i = 0; i < n; i += 64) y[i] = x[i]; }",
+     "//! buffer t: f32[8]\nvoid f(float *x, float *y, int n) { for (int i = 0; i < n; i += 64) "
+     "y[i] = x[i]; }",
      "void f(float *x, float *y, int n) { " LOOP " }", NULL},
     {"other:thing", "", "void f(float *x, float *y, int n) { int k = 2; " LOOP " }",
      "void f(float *x, float *y, int n) { " LOOP " }", NULL},
@@ -274,15 +317,18 @@ static const struct {
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "#define W __rdtsc\nvoid f(float *x, float *y, int n) { W(); " LOOP " }", "only takes time"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
-     "#define W(n) for (int k = 0; k < n; k++) {}\nvoid f(float *x, float *y, int n) { W(9) " LOOP " }",
+     "#define W(n) for (int k = 0; k < n; k++) {}\nvoid f(float *x, float *y, int n) { W(9) " LOOP
+     " }",
      "empty body"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
-     "#define W(n) for (int k = 0; k < n; k++)\nvoid f(float *x, float *y, int n) { W(9) { " LOOP " } }",
+     "#define W(n) for (int k = 0; k < n; k++)\nvoid f(float *x, float *y, int n) { W(9) { " LOOP
+     " } }",
      "repeats the same work"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "void f(float *x, float *y, int n) { for (int k = 0; k < 9; k++); " LOOP " }", "empty body"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
-     "void f(float *x, float *y, int n) { for (int r = 0; r < 3; r++) { " LOOP " } }", "repeats the same work"},
+     "void f(float *x, float *y, int n) { for (int r = 0; r < 3; r++) { " LOOP " } }",
+     "repeats the same work"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
      "//! flags -O0\nvoid f(float *x, float *y, int n) { " LOOP " }", "optimize less"},
     {"loop_order", "", "void f(float *x, float *y, int n) { " LOOP " }",
@@ -295,18 +341,21 @@ static void test_undoing_is_checked(void **state) {
     for (size_t i = 0; i < KL_COUNT(UNDOINGS); i++) {
         kl_error e = {0};
         kl_traits t_before, t_after;
-        const kl_kernel *before = kernel_c(a, UNDOINGS[i].before), *after = kernel_c(a, UNDOINGS[i].after);
+        const kl_kernel *before = kernel_c(a, UNDOINGS[i].before),
+                        *after = kernel_c(a, UNDOINGS[i].after);
         kl_traits_of(&t_before, a, before, NULL);
         kl_traits_of(&t_after, a, after, NULL);
-        const kl_err err = kl_rewrite_check_undo(kl_str_of(UNDOINGS[i].action), kl_str_of(UNDOINGS[i].bundle), before,
-                                                 &t_before, after, &t_after, &e);
-        if (err != (UNDOINGS[i].says ? KL_EINVAL : KL_OK)) fail_msg("row %zu: %s: %s", i, kl_err_name(err), e.message);
+        const kl_err err =
+            kl_rewrite_check_undo(kl_str_of(UNDOINGS[i].action), kl_str_of(UNDOINGS[i].bundle),
+                                  before, &t_before, after, &t_after, &e);
+        if (err != (UNDOINGS[i].says ? KL_EINVAL : KL_OK))
+            fail_msg("row %zu: %s: %s", i, kl_err_name(err), e.message);
         if (UNDOINGS[i].says) assert_contains(e.message, UNDOINGS[i].says);
     }
     kl_arena_free(a);
 }
 
-/* ---- the real ones ------------------------------------------------------------------------------------------------------------ */
+/* ---- the real ones ----------------------------------------------------------------------- */
 
 static void check_real(kl_arena *a, const kl_kernel *k, const kl_kernel *before, void *ctx) {
     (void)before;
@@ -327,13 +376,14 @@ static void test_real_kernels(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traits_of_small_sources),
-                                       cmocka_unit_test(test_python),
-                                       cmocka_unit_test(test_hostile_python_ends),
-                                       cmocka_unit_test(test_hostile_sources_end),
-                                       cmocka_unit_test(test_json_and_code_features),
-                                       cmocka_unit_test(test_naive_kernels_are_naive_and_others_are_not),
-                                       cmocka_unit_test(test_undoing_is_checked),
-                                       cmocka_unit_test(test_real_kernels)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_traits_of_small_sources),
+        cmocka_unit_test(test_python),
+        cmocka_unit_test(test_hostile_python_ends),
+        cmocka_unit_test(test_hostile_sources_end),
+        cmocka_unit_test(test_json_and_code_features),
+        cmocka_unit_test(test_naive_kernels_are_naive_and_others_are_not),
+        cmocka_unit_test(test_undoing_is_checked),
+        cmocka_unit_test(test_real_kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

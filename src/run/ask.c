@@ -1,14 +1,18 @@
-/* ask.c - a question to a model: looked up, else reserved, asked, kept and settled, and only then used.
+/* ask.c - a question to a model: looked up, else reserved, asked, kept and settled, and only then
+ * used.
  *
- *   key -> journal ----------------------------------------------> reply        a hit costs nothing, and counts what it cost then
+ *   key -> journal ----------------------------------------------> reply        a hit costs
+ * nothing, and counts what it cost then
  *           '-> price -> reserve -> ask -> settle -> journal -----> reply        law 6, law 8
  *                           ^        |-> nothing was charged: release
- *                           |        |-> it broke off: counts for what arrived, and is asked again (a reservation of its own)
+ *                           |        |-> it broke off: counts for what arrived, and is asked again
+ * (a reservation of its own)
  *                           '--------'-> perhaps charged: lost, counts in full
  *
- * A reply is always read back from the journal, also the first time, so that nobody can use one that was not kept.  Messages and
- * replies are blobs: a conversation that only grows is stored once.
- * Not here: prices, wires (model/), the sums against the caps (store/charge.c).  SPDX-License-Identifier: Apache-2.0 */
+ * A reply is always read back from the journal, also the first time, so that nobody can use one
+ * that was not kept.  Messages and replies are blobs: a conversation that only grows is stored
+ * once. Not here: prices, wires (model/), the sums against the caps (store/charge.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -18,10 +22,11 @@
 #include <string.h>
 #include <time.h>
 
-#define BUSY_TRIES 12             /* of 5 s each: many tracks may write at once, and an answer is paid for */
+#define BUSY_TRIES 12 /* of 5 s each: many tracks may write at once, and an answer is paid for */
 #define MAX_TOKENS_SAID (1 << 30) /* of one class; what is above is no count of tokens */
-#define FIRST_PAUSE_NS 500000000  /* before a reply that broke off is asked for again; twice as long each time */
-#define SLICE_NS 50000000         /* ^C is seen this soon meanwhile */
+#define FIRST_PAUSE_NS                                                                             \
+    500000000 /* before a reply that broke off is asked for again; twice as long each time */
+#define ASK_SLICE_NS 50000000 /* ^C is seen this soon meanwhile */
 
 typedef struct {
     kli_track *t;
@@ -32,41 +37,44 @@ typedef struct {
     int64_t ordinal;
     int64_t longest; /* tokens of the reply that the line asks for; what is sent may say less */
     char key[65];
-} question;
+} ask_question;
 
 static const char *const ROLES[] = {"system", "user", "assistant"};
 
-/* ---- what is asked -------------------------------------------------------------------------------------------------- */
+/* ---- what is asked ----------------------------------------------------------------------- */
 
-static kl_str content_of(kl_arena *a, const kl_request *q) {
+static kl_str ask_content_of(kl_arena *a, const kl_request *q) {
     kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, kl_str_of(q->purpose));
-    kl_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)q->max_tokens));
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, kl_str_of(q->purpose));
+    kli_hasher_add(&h, kl_arena_printf(a, "%lld", (long long)q->max_tokens));
     for (int i = 0; i < q->n; i++) {
-        kl_hasher_add(&h, kl_str_of(ROLES[q->messages[i].role]));
-        kl_hasher_add(&h, q->messages[i].cache ? KL_S("cache") : KL_S(""));
-        kl_hasher_add(&h, q->messages[i].text);
+        kli_hasher_add(&h, kl_str_of(ROLES[q->messages[i].role]));
+        kli_hasher_add(&h, q->messages[i].cache ? KL_S("cache") : KL_S(""));
+        kli_hasher_add(&h, q->messages[i].text);
     }
-    return kl_arena_copy(a, kl_str_of(kl_hasher_end(&h).hex));
+    return kl_arena_copy(a, kl_str_of(kli_hasher_end(&h).hex));
 }
 
-static question question_of(kli_track *t, const kl_request *q) {
-    question c = {.t = t, .q = *q};
+static ask_question question_of(kli_track *t, const kl_request *q) {
+    ask_question c = {.t = t, .q = *q};
     if (!c.q.max_tokens) c.q.max_tokens = KL_MODEL_MAX_TOKENS;
     if (!c.q.purpose) c.q.purpose = "";
     c.longest = c.q.max_tokens;
-    c.content = content_of(t->base.arena, &c.q);
-    c.counted = kl_arena_printf(t->base.arena, "%s%s%s", c.q.purpose, c.q.place ? " " : "", c.q.place ? c.q.place : "");
+    c.content = ask_content_of(t->base.arena, &c.q);
+    c.counted = kl_arena_printf(t->base.arena, "%s%s%s", c.q.purpose, c.q.place ? " " : "",
+                                c.q.place ? c.q.place : "");
     c.purpose = kl_arena_printf(t->base.arena, "purpose %s", c.counted.ptr);
     c.ordinal = kli_count_of(t, c.purpose);
     kli_effect_key(c.key, t, "ask", c.content);
     c.q.key = kl_arena_copy(t->base.arena, kl_str_of(c.key)).ptr;
-    c.q.slot = kl_arena_printf(t->base.arena, "%s/%s/%lld", t->spec->name, c.counted.ptr, (long long)c.ordinal).ptr;
+    c.q.slot = kl_arena_printf(t->base.arena, "%s/%s/%lld", t->spec->name, c.counted.ptr,
+                               (long long)c.ordinal)
+                   .ptr;
     return c;
 }
 
-static kl_err keep_request(kl_str *json, const question *c, kl_error *e) {
+static kl_err keep_request(kl_str *json, const ask_question *c, kl_error *e) {
     json_t *o = json_object(), *messages = json_array();
     kl_err err = KL_OK;
     for (int i = 0; !err && i < c->q.n; i++) {
@@ -78,44 +86,46 @@ static kl_err keep_request(kl_str *json, const question *c, kl_error *e) {
         if (c->q.messages[i].cache) json_object_set_new(m, "cache", json_true());
         json_array_append_new(messages, m);
     }
-    json_object_set_new(o, "purpose", kl_json_str(kl_str_of(c->q.purpose)));
+    json_object_set_new(o, "purpose", kli_json_str(kl_str_of(c->q.purpose)));
     json_object_set_new(o, "max_tokens", json_integer(c->q.max_tokens));
     json_object_set_new(o, "messages", messages);
-    *json = kl_json_dump(c->t->base.arena, o, false);
+    *json = kli_json_dump(c->t->base.arena, o, false);
     json_decref(o);
     return err;
 }
 
-/* ---- what came back --------------------------------------------------------------------------------------------------- */
+/* ---- what came back ---------------------------------------------------------------------- */
 
-static kl_err read_answer(kl_reply *out, int64_t *cost, kli_track *t, kl_arena *a, const kl_store_effect *f,
-                          kl_error *e) {
+static kl_err ask_read_answer(kl_reply *out, int64_t *cost, kli_track *t, kl_arena *a,
+                              const kl_store_effect *f, kl_error *e) {
     json_t *o;
     kl_str text;
-    kl_err err = kl_json_parse(&o, f->answer, KL_S("journal"), e);
+    kl_err err = kli_json_parse(&o, f->answer, KL_S("journal"), e);
     if (err) return err;
-    *out = (kl_reply){.model = kl_arena_copy(a, kl_json_text_or(o, "model", (kl_str){0})),
-                      .billed_microusd = kl_json_int_or(o, "billed_microusd", -1),
-                      .wall_ns = kl_json_int_or(o, "wall_ns", 0)};
-    *cost = kl_json_int_or(o, "cost_microusd", 0);
+    *out = (kl_reply){.model = kl_arena_copy(a, kli_json_text_or(o, "model", (kl_str){0})),
+                      .billed_microusd = kli_json_int_or(o, "billed_microusd", -1),
+                      .wall_ns = kli_json_int_or(o, "wall_ns", 0)};
+    *cost = kli_json_int_or(o, "cost_microusd", 0);
     kl_usage_parse(&out->usage, json_object_get(o, "usage"));
-    if (!kl_stop_parse(&out->stop, kl_json_text_or(o, "stop", (kl_str){0})))
-        err = kl_fail(e, KL_EPARSE, "journal", "effect %.12s has no stop that is known", f->key.ptr);
-    if (!err) err = kl_json_text(&text, o, "text", KL_S("journal"), e);
+    if (!kl_stop_parse(&out->stop, kli_json_text_or(o, "stop", (kl_str){0})))
+        err =
+            kl_fail(e, KL_EPARSE, "journal", "effect %.12s has no stop that is known", f->key.ptr);
+    if (!err) err = kli_json_text(&text, o, "text", KL_S("journal"), e);
     if (!err) err = kl_store_blob_get(&out->text, t->run->store, a, text, e);
     json_decref(o);
     return err;
 }
 
 /* Errors: KL_ENOENT when it was not answered yet. */
-static kl_err from_journal(kl_reply *out, question *c, kl_arena *a, kl_error *e) {
+static kl_err ask_from_journal(kl_reply *out, ask_question *c, kl_arena *a, kl_error *e) {
     kl_store_effect f;
     int64_t cost = 0;
     kl_err err = kl_store_effect_get(&f, c->t->run->store, c->t->base.arena, c->key, e);
     if (err) return err;
-    err = read_answer(out, &cost, c->t, a, &f, e);
+    err = ask_read_answer(out, &cost, c->t, a, &f, e);
     if (err == KL_ENOENT)
-        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was answered, but its text is gone", c->key);
+        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was answered, but its text is gone",
+                      c->key);
     if (err) return err;
     kli_count_up(c->t, c->content);
     kli_count_up(c->t, c->purpose);
@@ -127,19 +137,19 @@ static kl_str answer_json(kl_arena *a, const kl_reply *r, const char *text, int6
     json_t *o = json_object();
     json_object_set_new(o, "text", json_string(text));
     json_object_set_new(o, "stop", json_string(kl_stop_name(r->stop)));
-    json_object_set_new(o, "model", kl_json_str(r->model));
+    json_object_set_new(o, "model", kli_json_str(r->model));
     json_object_set_new(o, "usage", kl_usage_json(&r->usage));
     json_object_set_new(o, "billed_microusd", json_integer(r->billed_microusd));
     json_object_set_new(o, "cost_microusd", json_integer(cost));
     json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
-    kl_str json = kl_json_dump(a, o, false);
+    kl_str json = kli_json_dump(a, o, false);
     json_decref(o);
     return json;
 }
 
-/* ---- who answers ----------------------------------------------------------------------------------------------------------- */
+/* ---- who answers ------------------------------------------------------------------------- */
 
-static kl_err open_own(kli_track *t, kl_error *e) {
+static kl_err ask_open_own(kli_track *t, kl_error *e) {
     const char *colon = t->run->opts.model ? strchr(t->run->opts.model, ':') : NULL;
     const kl_provider *p = t->run->opts.provider;
     if (t->own_open) return KL_OK;
@@ -149,13 +159,13 @@ static kl_err open_own(kli_track *t, kl_error *e) {
 }
 
 static kl_err open_model(kli_track *t, kl_error *e) {
-    if (t->run->opts.provider) return open_own(t, e);
+    if (t->run->opts.provider) return ask_open_own(t, e);
     if (t->model) return KL_OK;
     if (t->no_model->code) return *e = *t->no_model, e->code;
     if (!t->run->opts.model) {
         kl_fail(e, KL_EINVAL, t->spec->name, "this step needs a model, and none was named");
-        return kl_hint(e,
-                       "--model anthropic:NAME, or without a network or a key: --model builtin; klineage help models");
+        return kl_hint(e, "--model anthropic:NAME, or without a network or a key: --model builtin; "
+                          "klineage help models");
     }
     return kl_model_open(&t->model, t->run->opts.model, e);
 }
@@ -164,7 +174,7 @@ static const kl_provider *provider_of(const kli_track *t) {
     return t->run->opts.provider ? t->run->opts.provider : kl_model_provider(t->model);
 }
 
-static const char *model_name(const kli_track *t) {
+static const char *ask_model_name(const kli_track *t) {
     const kl_provider *p = t->run->opts.provider;
     if (!p) return kl_model_name(t->model);
     return p->model_name ? p->model_name(t->own) : p->name;
@@ -183,7 +193,7 @@ const char *kli_effect_model(const kl_track *base) {
     const char *spec = t->run->opts.model;
     kl_model *m = NULL;
     if (!spec) return "";
-    if (t->model || t->own_open) return model_name(t);
+    if (t->model || t->own_open) return ask_model_name(t);
     if (t->run->opts.provider) return t->run->opts.provider->name;
     if (name_in_spec(spec)) return name_in_spec(spec);
     if (kl_model_open(&m, spec, t->no_model))
@@ -193,21 +203,23 @@ const char *kli_effect_model(const kl_track *base) {
     return name;
 }
 
-static kl_err ask_provider(kl_reply *out, question *c, kl_error *e) {
+static kl_err ask_provider(kl_reply *out, ask_question *c, kl_error *e) {
     const kl_provider *own = c->t->run->opts.provider;
     if (!own) return kl_model_ask(out, c->t->model, c->t->base.arena, &c->q, e);
     *out = (kl_reply){.billed_microusd = -1};
     return own->ask(out, c->t->own, c->t->base.arena, &c->q, e);
 }
 
-/* ---- money ------------------------------------------------------------------------------------------------------------------- */
+/* ---- money ------------------------------------------------------------------------------- */
 
 static void clamp(int64_t *n) { *n = *n < 0 ? 0 : *n > MAX_TOKENS_SAID ? MAX_TOKENS_SAID : *n; }
 
-/* What a provider says of itself is checked: an answer without a single token would be free by mistake. */
+/* What a provider says of itself is checked: an answer without a single token would be free by
+ * mistake. */
 static void mend_usage(kl_reply *r, const kl_request *q) {
     kl_usage *u = &r->usage;
-    int64_t *classes[] = {&u->input, &u->cache_read, &u->cache_write_5m, &u->cache_write_1h, &u->output};
+    int64_t *classes[] = {&u->input, &u->cache_read, &u->cache_write_5m, &u->cache_write_1h,
+                          &u->output};
     int64_t sum = 0;
     for (size_t i = 0; i < KL_COUNT(classes); i++) {
         clamp(classes[i]);
@@ -217,8 +229,9 @@ static void mend_usage(kl_reply *r, const kl_request *q) {
     if (r->billed_microusd < -1) r->billed_microusd = -1;
 }
 
-/* The provider's own bill, else the table; what was reserved where neither can be had.  `price` outlives the charge. */
-static int64_t cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
+/* The provider's own bill, else the table; what was reserved where neither can be had.  `price`
+ * outlives the charge. */
+static int64_t ask_cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
     const kl_usage *u = &r->usage;
     int64_t prompt = u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h;
     kl_err err = kl_price_of(price, c->priced_as.ptr, prompt, kl_ignored());
@@ -227,16 +240,20 @@ static int64_t cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
     return err ? c->reserved_microusd : kl_price_cost(price, u);
 }
 
-static kl_err bound_of(int64_t *microusd, const question *q, const kl_store_charge *c, int64_t tokens, kl_error *e) {
+static kl_err bound_of(int64_t *microusd, const ask_question *q, const kl_store_charge *c,
+                       int64_t tokens, kl_error *e) {
     kl_request r = q->q;
     r.max_tokens = tokens;
-    return (provider_of(q->t)->counted ? kl_price_bound_counted : kl_price_bound)(microusd, c->priced_as.ptr, &r, e);
+    return (provider_of(q->t)->counted ? kl_price_bound_counted
+                                       : kl_price_bound)(microusd, c->priced_as.ptr, &r, e);
 }
 
-/* The longest reply that was asked for, or as long a one as the money left pays for: a bound grows evenly with its tokens. */
-static kl_err reserve(kl_store_charge *c, question *q, kl_error *e) {
+/* The longest reply that was asked for, or as long a one as the money left pays for: a bound grows
+ * evenly with its tokens. */
+static kl_err ask_reserve(kl_store_charge *c, ask_question *q, kl_error *e) {
     const kl_run_opts *o = &q->t->run->opts;
-    const int64_t most = q->longest, least = most < KL_MODEL_LEAST_TOKENS ? most : KL_MODEL_LEAST_TOKENS;
+    const int64_t most = q->longest,
+                  least = most < KL_MODEL_LEAST_TOKENS ? most : KL_MODEL_LEAST_TOKENS;
     int64_t full = 0;
     kl_err err = bound_of(&full, q, c, most, e);
     if (!err) err = bound_of(&c->least_microusd, q, c, least, e);
@@ -244,19 +261,20 @@ static kl_err reserve(kl_store_charge *c, question *q, kl_error *e) {
     c->reserved_microusd = full;
     err = KL_EBUSY;
     for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++)
-        err = kl_store_reserve(q->t->run->store, c, provider_of(q->t)->repeatable, o->budget_microusd,
-                               o->total_microusd, e);
+        err = kl_store_reserve(q->t->run->store, c, provider_of(q->t)->repeatable,
+                               o->budget_microusd, o->total_microusd, e);
     const double share = full > c->least_microusd
-                             ? (double)(c->reserved_microusd - c->least_microusd) / (double)(full - c->least_microusd)
+                             ? (double)(c->reserved_microusd - c->least_microusd) /
+                                   (double)(full - c->least_microusd)
                              : 1;
     q->q.max_tokens = least + (int64_t)(share * (double)(most - least));
     return err;
 }
 
 /* What the call used and cost.  `price` outlives the charge. */
-static void take_cost(kl_store_charge *c, const question *q, kl_reply *r, kl_price *price) {
+static void ask_take_cost(kl_store_charge *c, const ask_question *q, kl_reply *r, kl_price *price) {
     mend_usage(r, &q->q);
-    c->settled_microusd = cost_of(c, r, price);
+    c->settled_microusd = ask_cost_of(c, r, price);
     c->input = r->usage.input;
     c->cache_read = r->usage.cache_read;
     c->cache_write_5m = r->usage.cache_write_5m;
@@ -265,12 +283,13 @@ static void take_cost(kl_store_charge *c, const question *q, kl_reply *r, kl_pri
     c->estimated = r->usage.estimated;
 }
 
-static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str request, kl_error *e) {
+static kl_err ask_settle(ask_question *q, kl_store_charge *c, kl_reply *r, kl_str request,
+                         kl_error *e) {
     char text[65];
     kl_price price;
     kli_track *t = q->t;
     kl_err err = KL_EBUSY;
-    take_cost(c, q, r, &price);
+    ask_take_cost(c, q, r, &price);
     kl_store_effect f = {.key = kl_str_of(q->key),
                          .run = c->run,
                          .track = c->track,
@@ -284,18 +303,20 @@ static kl_err settle(question *q, kl_store_charge *c, kl_reply *r, kl_str reques
         f.answer = answer_json(t->base.arena, r, text, c->settled_microusd);
         err = kl_store_settle(t->run->store, &f, c, e);
     }
-    if (err && !e->hint[0]) kl_hint(e, "the answer was paid for but could not be stored; its reservation remains");
+    if (err && !e->hint[0])
+        kl_hint(e, "the answer was paid for but could not be stored; its reservation remains");
     return err;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------ */
 
 static bool used_something(const kl_usage *u) {
     return u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h + u->output > 0;
 }
 
-/* The call failed.  What surely was not charged goes; where it is known what arrived, the most that this can have cost stays; else all. */
-static void give_up(const question *q, kl_store_charge *c, kl_err why, kl_reply *r) {
+/* The call failed.  What surely was not charged goes; where it is known what arrived, the most that
+ * this can have cost stays; else all. */
+static void give_up(const ask_question *q, kl_store_charge *c, kl_err why, kl_reply *r) {
     kl_error unused = {0};
     kl_price price;
     kl_store *s = q->t->run->store;
@@ -303,45 +324,48 @@ static void give_up(const question *q, kl_store_charge *c, kl_err why, kl_reply 
     if (why == KL_PENDING || provider_of(q->t)->repeatable || r->billed_microusd == 0) {
         err = kl_store_release(s, q->key, &unused);
     } else if (used_something(&r->usage)) {
-        take_cost(c, q, r, &price);
+        ask_take_cost(c, q, r, &price);
         err = kl_store_break_off(s, c, &unused);
     } else {
         err = kl_store_lose(s, q->key, &unused);
     }
-    if (err) kl_debug("%s: %s", unused.where, unused.message); /* still reserved, which is the careful side */
+    if (err)
+        kli_debug("%s: %s", unused.where,
+                  unused.message); /* still reserved, which is the careful side */
 }
 
 /* Before the next try.  Errors: KL_EINTR. */
 static kl_err pause_before(const kli_track *t, int tries, kl_error *e) {
-    const int64_t until = kl_now_ns() + ((int64_t)FIRST_PAUSE_NS << (tries - 1));
+    const int64_t until = kli_now_ns() + ((int64_t)FIRST_PAUSE_NS << (tries - 1));
     kl_err err;
-    while (!(err = kli_check_interrupt(t, e)) && kl_now_ns() < until)
-        nanosleep(&(struct timespec){.tv_nsec = SLICE_NS}, NULL);
+    while (!(err = kli_check_interrupt(t, e)) && kli_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = ASK_SLICE_NS}, NULL);
     return err;
 }
 
 /* Each try has a reservation of its own, so no number of them passes a cap. */
-static kl_err ask_until_whole(question *q, kl_store_charge *c, kl_str request, kl_error *e) {
+static kl_err ask_until_whole(ask_question *q, kl_store_charge *c, kl_str request, kl_error *e) {
     for (int tries = 1;; tries++) {
         kl_reply reply;
-        kl_err err = reserve(c, q, e);
+        kl_err err = ask_reserve(c, q, e);
         if (err) return err;
         err = ask_provider(&reply, q, e);
-        if (!err) return settle(q, c, &reply, request, e);
+        if (!err) return ask_settle(q, c, &reply, request, e);
         give_up(q, c, err, &reply);
         if (!reply.again || tries > KL_MODEL_RETRIES) return err;
-        kl_track_say(&q->t->base, "%s; asking again (%d of %d)", e->message, tries, KL_MODEL_RETRIES);
+        kl_track_log(&q->t->base, "%s; asking again (%d of %d)", e->message, tries,
+                     KL_MODEL_RETRIES);
         err = pause_before(q->t, tries, e);
         if (err) return err;
         *e = (kl_error){0};
     }
 }
 
-static kl_err ask_live(question *q, kl_error *e) {
+static kl_err ask_live(ask_question *q, kl_error *e) {
     kli_track *t = q->t;
     kl_str request;
     kl_err err = kli_check_interrupt(t, e);
-    if (!err) err = kli_doubt_settle(t, e);
+    if (!err) err = kli_pending_check_write(t, e);
     if (!err) err = open_model(t, e);
     if (err) return err;
     const kl_run_opts *o = &t->run->opts;
@@ -351,18 +375,19 @@ static kl_err ask_live(question *q, kl_error *e) {
                               .workload = kl_str_of(t->spec->workload),
                               .policy = kl_str_of(t->spec->policy),
                               .phase = kl_str_of(t->base.phase),
-                              .model = kl_str_of(model_name(t)),
+                              .model = kl_str_of(ask_model_name(t)),
                               .lease = t->lease};
     charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
     err = keep_request(&request, q, e);
     return err ? err : ask_until_whole(q, &charge, request, e);
 }
 
-kl_err kli_effect_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_request *q, kl_error *e) {
+kl_err kli_effect_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_request *q,
+                      kl_error *e) {
     kli_track *t = kli_of(base);
     kl_error local = {0};
-    question c = question_of(t, q);
-    kl_err err = from_journal(out, &c, a, &local);
+    ask_question c = question_of(t, q);
+    kl_err err = ask_from_journal(out, &c, a, &local);
     if (err == KL_ENOENT) {
         local = (kl_error){0};
         if (t->journal_only) return kli_fail_recall(t, c.key, e);
@@ -371,22 +396,24 @@ kl_err kli_effect_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_reque
         if (err)
             kli_fail_remember(t, c.key, err, &local);
         else
-            err = from_journal(out, &c, a, &local);
+            err = ask_from_journal(out, &c, a, &local);
     }
     if (!err) t->slot = c.q.slot;
     if (err && e) *e = local;
     return err;
 }
 
-/* ---- what a recording shows ------------------------------------------------------------------------------------------------------ */
+/* ---- what a recording shows -------------------------------------------------------------- */
 
-/* Providers that replay nothing are not opened for it: a key may be missing where the journal answers everything. */
+/* Providers that replay nothing are not opened for it: a key may be missing where the journal
+ * answers everything. */
 static bool may_replay(const kli_track *t) {
     const char *spec = t->run->opts.model;
     const kl_provider *p = t->run->opts.provider;
     if (p) return p->next_slot != NULL;
     for (int i = 0; spec && (p = kl_provider_each(i)); i++)
-        if (kl_str_eq(kl_str_of(p->name), (kl_str){spec, strcspn(spec, ":")})) return p->next_slot != NULL;
+        if (kl_str_eq(kl_str_of(p->name), (kl_str){spec, strcspn(spec, ":")}))
+            return p->next_slot != NULL;
     return false;
 }
 

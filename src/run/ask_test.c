@@ -1,5 +1,5 @@
-/* ask_test.c - one track and a model that does as it is told: what is asked, paid, kept and given back.
- * SPDX-License-Identifier: Apache-2.0 */
+/* ask_test.c - one track and a model that does as it is told: what is asked, paid, kept and given
+ * back. SPDX-License-Identifier: Apache-2.0 */
 #include "kit/fake_provider.h"
 #include "run/run_impl.h"
 #include "kit/kit.h"
@@ -20,7 +20,7 @@ static kl_err no_line(kl_track *t, void *ctx, kl_error *error) {
 }
 
 static const kl_track_spec spec = {
-    .name = "gemm/generate/1", .workload = "gemm", .policy = "generate", .line = no_line};
+    .name = "gemm/generate/1", .workload = "gemm", .policy = "generate", .body = no_line};
 
 static void open_run(void) {
     assert_ok(kl_run_open(&run, &opts, &e));
@@ -44,9 +44,9 @@ static void again(void) {
 static int set_up(void **state) {
     kit_set_up(state);
     dir = kit_folder();
-    log_path = kl_fs_join(arena, dir, "calls").ptr;
+    log_path = kli_fs_join(arena, dir, "calls").ptr;
     opts = (kl_run_opts){.command = "optimize",
-                         .store = kl_fs_join(arena, dir, "k.db").ptr,
+                         .store = kli_fs_join(arena, dir, "k.db").ptr,
                          .model = kl_arena_printf(arena, "fake:%s", log_path).ptr,
                          .priced_as = "claude-opus-4-6",
                          .provider = &fake_paid,
@@ -70,7 +70,7 @@ static kl_store_charge *charges(size_t wanted) {
 
 static int calls(void) { return fake_calls(arena, log_path); }
 
-/* ---- the journal ---------------------------------------------------------------------------------------------------- */
+/* ---- the journal ------------------------------------------------------------------------- */
 
 static void test_run_ask__is_paid_once_and_found_again(void **state) {
     (void)state;
@@ -84,7 +84,8 @@ static void test_run_ask__is_paid_once_and_found_again(void **state) {
     assert_true(kl_str_eq(second.text, KL_S("answer to hello")));
     assert_int_equal(second.usage.output, 20);
     assert_str(second.model, "fake-1");
-    assert_int_equal(kl_track_spent(&track.base), spent); /* the line sees the numbers of the first time */
+    assert_int_equal(kl_track_spent(&track.base),
+                     spent); /* the line sees the numbers of the first time */
     assert_int_equal(calls(), 1);
     kl_store_charge *c = charges(1);
     assert_str(c->state, "settled");
@@ -104,23 +105,29 @@ static void test_run_ask__the_same_question_again_is_another_call(void **state) 
     kl_store_effect *rows;
     size_t n;
     for (int pass = 0; pass < 2; pass++, again())
-        for (int i = 0; i < 3; i++) assert_ok(fake_question(&r, &track.base, i == 1 ? "other" : "same", &e));
+        for (int i = 0; i < 3; i++)
+            assert_ok(fake_question(&r, &track.base, i == 1 ? "other" : "same", &e));
     assert_int_equal(calls(), 3);
     assert_ok(kl_store_effect_list(&rows, &n, run->store, arena, run->id, spec.name, &e));
     assert_int_equal(n, 3);
     assert_int_equal(rows[2].ordinal, 2);
     assert_str(rows[2].purpose, "deoptimize");
     kl_str log;
-    assert_ok(kl_fs_read(&log, arena, log_path, 1 << 20, &e));
-    assert_str(log, "gemm/generate/1/deoptimize/0\ngemm/generate/1/deoptimize/1\ngemm/generate/1/deoptimize/2\n");
+    assert_ok(kli_fs_read(&log, arena, log_path, 1 << 20, &e));
+    assert_str(log, "gemm/generate/1/deoptimize/0\ngemm/generate/1/deoptimize/1\ngemm/generate/1/"
+                    "deoptimize/2\n");
 }
 
 static void test_run_ask__everything_that_is_said_makes_the_key(void **state) {
     (void)state;
-    const kl_message base[] = {{KL_ROLE_SYSTEM, KL_S("ab"), false}, {KL_ROLE_USER, KL_S("c"), false}};
-    const kl_message moved[] = {{KL_ROLE_SYSTEM, KL_S("a"), false}, {KL_ROLE_USER, KL_S("bc"), false}};
-    const kl_message cached[] = {{KL_ROLE_SYSTEM, KL_S("ab"), true}, {KL_ROLE_USER, KL_S("c"), false}};
-    const kl_message roles[] = {{KL_ROLE_USER, KL_S("ab"), false}, {KL_ROLE_USER, KL_S("c"), false}};
+    const kl_message base[] = {{KL_ROLE_SYSTEM, KL_S("ab"), false},
+                               {KL_ROLE_USER, KL_S("c"), false}};
+    const kl_message moved[] = {{KL_ROLE_SYSTEM, KL_S("a"), false},
+                                {KL_ROLE_USER, KL_S("bc"), false}};
+    const kl_message cached[] = {{KL_ROLE_SYSTEM, KL_S("ab"), true},
+                                 {KL_ROLE_USER, KL_S("c"), false}};
+    const kl_message roles[] = {{KL_ROLE_USER, KL_S("ab"), false},
+                                {KL_ROLE_USER, KL_S("c"), false}};
     const kl_request requests[] = {
         {.messages = base, .n = 2, .purpose = "lift"},
         {.messages = moved, .n = 2, .purpose = "lift"},
@@ -130,10 +137,12 @@ static void test_run_ask__everything_that_is_said_makes_the_key(void **state) {
         {.messages = base, .n = 2, .purpose = "lift", .max_tokens = 9},
     };
     kl_reply r;
-    for (size_t i = 0; i < KL_COUNT(requests); i++) assert_ok(kl_ask(&r, &track.base, arena, &requests[i], &e));
+    for (size_t i = 0; i < KL_COUNT(requests); i++)
+        assert_ok(kl_ask(&r, &track.base, arena, &requests[i], &e));
     assert_int_equal(calls(), KL_COUNT(requests));
     kli_track_begin(&track);
-    const kl_request spelled = {.messages = base, .n = 2, .purpose = "lift", .max_tokens = KL_MODEL_MAX_TOKENS};
+    const kl_request spelled = {
+        .messages = base, .n = 2, .purpose = "lift", .max_tokens = KL_MODEL_MAX_TOKENS};
     assert_ok(kl_ask(&r, &track.base, arena, &spelled, &e)); /* the default, spelled out */
     assert_int_equal(calls(), KL_COUNT(requests));
 }
@@ -158,7 +167,7 @@ static void test_run_ask__other_runs_and_tracks_ask_for_themselves(void **state)
     assert_int_equal(calls(), 3);
 }
 
-/* ---- replies of every kind --------------------------------------------------------------------------------------------- */
+/* ---- replies of every kind --------------------------------------------------------------- */
 
 static void test_run_ask__an_unfinished_reply_is_kept_with_its_stop(void **state) {
     (void)state;
@@ -177,7 +186,8 @@ static void test_run_ask__hostile_bytes_are_data(void **state) {
     kl_reply r;
     for (int pass = 0; pass < 2; pass++, again()) {
         assert_ok(fake_question(&r, &track.base, "!bytes", &e));
-        assert_true(kl_str_eq(r.text, KL_S("\xff\xfe'; DROP TABLE effect; -- \x1b[2J ../../etc/passwd \0 end")));
+        assert_true(kl_str_eq(
+            r.text, KL_S("\xff\xfe'; DROP TABLE effect; -- \x1b[2J ../../etc/passwd \0 end")));
     }
     assert_int_equal(calls(), 1);
 }
@@ -193,11 +203,12 @@ static void test_run_ask__what_the_provider_says_of_its_cost_is_checked(void **s
     kl_store_charge *c = charges(3);
     assert_true(c[0].settled_microusd > 0 && c[0].estimated);
     assert_int_equal(c[1].settled_microusd, 777);
-    assert_true(c[2].settled_microusd > c[2].reserved_microusd);    /* the truth ... */
-    assert_err(KL_EBUDGET, fake_question(&r, &track.base, "hello", &e)); /* ... and the next one sees it */
+    assert_true(c[2].settled_microusd > c[2].reserved_microusd); /* the truth ... */
+    assert_err(KL_EBUDGET,
+               fake_question(&r, &track.base, "hello", &e)); /* ... and the next one sees it */
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 static void test_run_ask__an_error_keeps_the_money_unless_it_surely_cost_nothing(void **state) {
     (void)state;
@@ -225,7 +236,8 @@ static void test_run_ask__an_error_keeps_the_money_unless_it_surely_cost_nothing
     }
 }
 
-/* Every try is a row of its own; what broke off counts for what arrived of it, and the money that it does not need is free again. */
+/* Every try is a row of its own; what broke off counts for what arrived of it, and the money that
+ * it does not need is free again. */
 static void test_run_ask__a_reply_that_broke_off_is_asked_for_again(void **state) {
     (void)state;
     kl_reply r;
@@ -235,7 +247,8 @@ static void test_run_ask__a_reply_that_broke_off_is_asked_for_again(void **state
     for (int i = 0; i < 2; i++) {
         assert_str(c[i].state, "lost");
         assert_int_equal(c[i].attempt, i);
-        assert_int_equal(c[i].reserved_microusd, 30 * 5 + 7 * 25); /* micro-dollars of the tokens that arrived */
+        assert_int_equal(c[i].reserved_microusd,
+                         30 * 5 + 7 * 25); /* micro-dollars of the tokens that arrived */
         assert_int_equal(c[i].output, 7);
         assert_true(c[i].estimated);
     }
@@ -259,7 +272,8 @@ static void test_run_ask__a_line_that_always_breaks_ends_and_never_passes_the_ca
     assert_str(charges(1)->state, "lost");
 }
 
-/* Less is asked for where the money left does not pay for the longest reply, down to a reply that is worth having. */
+/* Less is asked for where the money left does not pay for the longest reply, down to a reply that
+ * is worth having. */
 static void test_run_ask__the_last_money_buys_a_shorter_reply(void **state) {
     (void)state;
     const kl_message messages[] = {{KL_ROLE_USER, KL_S("!long"), false}};
@@ -284,9 +298,11 @@ static void test_run_ask__what_a_crash_left_is_lost_or_taken_over(void **state) 
         opts.provider = repeatable ? &fake_repeatable : &fake_paid;
         opts.trial = 200 + (uint64_t)repeatable;
         again();
-        assert_err(KL_PENDING, fake_question(&r, &track.base, "!wait later", &e)); /* leaves a row to be played with */
+        assert_err(KL_PENDING, fake_question(&r, &track.base, "!wait later",
+                                             &e)); /* leaves a row to be played with */
         kl_store_charge *c = charges(1);
-        assert_ok(kl_store_reserve(run->store, c, true, BUDGET, 0, kl_ignored())); /* as if killed while it asked */
+        assert_ok(kl_store_reserve(run->store, c, true, BUDGET, 0,
+                                   kl_ignored())); /* as if killed while it asked */
         assert_err(KL_PENDING, fake_question(&r, &track.base, "!wait later", &e));
         c = charges(repeatable ? 1 : 2);
         assert_str(c[0].state, repeatable ? "released" : "lost");
@@ -305,7 +321,8 @@ static void test_run_ask__a_full_disk_takes_the_answer_but_not_the_money(void **
     assert_int_equal(err, KL_EIO);
     assert_contains(e.hint, "space left");
     assert_str(charges(1)->state, "reserved");
-    err = fake_question(&r, &track.base, "!full", &e); /* there is room again, until this call too fills the disk */
+    err = fake_question(&r, &track.base, "!full",
+                        &e); /* there is room again, until this call too fills the disk */
     setrlimit(RLIMIT_FSIZE, &old);
     assert_int_equal(err, KL_EIO);
     assert_str(charges(2)->state, "lost");
@@ -368,7 +385,7 @@ static void test_run_ask__the_journal_alone_asks_nobody(void **state) {
     assert_int_equal(calls(), 1);
 }
 
-/* ---- a conversation, steps, seeds ------------------------------------------------------------------------------------------ */
+/* ---- a conversation, steps, seeds -------------------------------------------------------- */
 
 static void test_run_ask__a_growing_conversation_is_stored_once(void **state) {
     (void)state;
@@ -418,7 +435,8 @@ static void test_run_step__rows_are_numbered_and_the_same_again(void **state) {
 
 static void test_run_seed__is_the_runs_and_the_tracks_own(void **state) {
     (void)state;
-    uint64_t a = kl_track_seed(&track.base, "mutation"), b = kl_track_seed(&track.base, "selection");
+    uint64_t a = kl_track_seed(&track.base, "mutation"),
+             b = kl_track_seed(&track.base, "selection");
     assert_true(a && b && a != b);
     again();
     assert_true(a == kl_track_seed(&track.base, "mutation"));

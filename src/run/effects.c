@@ -8,23 +8,24 @@ kl_err kl_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_e
     return t->effects->ask(out, t, a, q, e);
 }
 
-static kl_gate_job job_of(const kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o) {
+static kl_gate_job effects_job_of(const kl_track *t, const kl_task *task, const kl_kernel *k,
+                                  const kl_gate_opts *o) {
     return (kl_gate_job){task, k, o ? *o : *t->gate};
 }
 
 kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
                 const kl_gate_opts *o, kl_error *e) {
-    const kl_gate_job j = job_of(t, task, k, o);
+    const kl_gate_job j = effects_job_of(t, task, k, o);
     return t->effects->judge(out, t, a, &j, e);
 }
 
-void kl_foresee(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o) {
-    const kl_gate_job j = job_of(t, task, k, o);
-    t->effects->foresee(t, &j);
+void kl_prefetch(kl_track *t, const kl_task *task, const kl_kernel *k, const kl_gate_opts *o) {
+    const kl_gate_job j = effects_job_of(t, task, k, o);
+    t->effects->prefetch(t, &j);
 }
 
-kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task, kl_str source,
-                     const kl_surface *s, const kl_gate_opts *o, kl_error *e) {
+kl_err kl_judge_text(kl_verdict *out, kl_kernel **k, kl_track *t, kl_arena *a, const kl_task *task,
+                     kl_str source, const kl_surface *s, const kl_gate_opts *o, kl_error *e) {
     kl_error why = {0};
     kl_str path = kl_arena_printf(a, "candidate%s", s->suffix);
     kl_kernel *parsed = NULL;
@@ -45,9 +46,11 @@ uint64_t kl_track_seed(const kl_track *t, const char *name) { return t->effects-
 
 const char *kl_track_model(const kl_track *t) { return t->effects->model(t); }
 
-const char *kl_track_recorded_next(kl_track *t, const char *slot) { return t->effects->recorded_next(t, slot); }
+const char *kl_track_recorded_next(kl_track *t, const char *slot) {
+    return t->effects->recorded_next(t, slot);
+}
 
-void kl_track_say(kl_track *t, const char *fmt, ...) {
+void kl_track_log(kl_track *t, const char *fmt, ...) {
     char text[1024];
     va_list args;
     va_start(args, fmt);
@@ -59,7 +62,7 @@ void kl_track_say(kl_track *t, const char *fmt, ...) {
     t->effects->say(t, text);
 }
 
-/* ---- what every track keeps ---------------------------------------------------------------------------------- */
+/* ---- what every track keeps -------------------------------------------------------------- */
 
 kl_arena *kl_track_arena(kl_track *t) { return t->arena; }
 const kl_gate_opts *kl_track_gate_opts(const kl_track *t) { return t->gate; }

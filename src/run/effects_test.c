@@ -1,5 +1,5 @@
-/* effects_test.c - what every row of effects owes a line, and that a line does not see who judges for it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* effects_test.c - what every row of effects owes a line, and that a line does not see who judges
+ * for it. SPDX-License-Identifier: Apache-2.0 */
 #include "executor/simulated.h"
 #include "run/fake_track.h"
 #include "run/run_impl.h"
@@ -22,25 +22,27 @@ static const kl_gate_opts QUICK = {.workload = "tiny", .check_only = true, .quic
 
 static int set_up(void **state) {
     (void)state;
-    static const char *const files[] = {TASK "/naive.c", KERNELS "/gemm_wrong.c", KERNELS "/gemm_syntax.c"};
+    static const char *const files[] = {TASK "/naive.c", KERNELS "/gemm_wrong.c",
+                                        KERNELS "/gemm_syntax.c"};
     kl_str dir;
     s.arena = kl_arena_new();
     e = (kl_error){0};
-    assert_ok(kl_fs_temp_dir(&dir, s.arena, &e));
+    assert_ok(kli_fs_temp_dir(&dir, s.arena, &e));
     s.dir = dir.ptr;
     assert_ok(kl_task_load(&s.task, s.arena, TASK, &e));
-    for (size_t i = 0; i < KL_COUNT(files); i++) assert_ok(kl_kernel_load(&s.kernels[i], s.arena, files[i], NULL, &e));
+    for (size_t i = 0; i < KL_COUNT(files); i++)
+        assert_ok(kl_kernel_load(&s.kernels[i], s.arena, files[i], NULL, &e));
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    kl_fs_remove_tree(s.dir);
+    kli_fs_remove_tree(s.dir);
     kl_arena_free(s.arena);
     return 0;
 }
 
-/* ---- what every row owes ------------------------------------------------------------------------------------------- */
+/* ---- what every row owes ----------------------------------------------------------------- */
 
 static void seeds_are_named(const kl_track *t) {
     const uint64_t seed = kl_track_seed(t, "draws");
@@ -49,9 +51,13 @@ static void seeds_are_named(const kl_track *t) {
 }
 
 static void asking_is_counted(kl_track *t) {
-    const kl_message messages[] = {{KL_ROLE_SYSTEM, KL_S("rules"), true}, {KL_ROLE_USER, KL_S("question"), false}};
-    const kl_request q = {
-        .messages = messages, .n = 2, .max_tokens = 100, .purpose = "deoptimize", .subject = s.kernels[0]};
+    const kl_message messages[] = {{KL_ROLE_SYSTEM, KL_S("rules"), true},
+                                   {KL_ROLE_USER, KL_S("question"), false}};
+    const kl_request q = {.messages = messages,
+                          .n = 2,
+                          .max_tokens = 100,
+                          .purpose = "deoptimize",
+                          .subject = s.kernels[0]};
     kl_reply r;
     assert_int_equal(kl_track_spent(t), 0);
     assert_ok(kl_ask(&r, t, kl_track_arena(t), &q, &e));
@@ -63,7 +69,7 @@ static void asking_is_counted(kl_track *t) {
 
 static const char *judged(kl_track *t, const kl_kernel *k, kl_outcome outcome) {
     kl_verdict v;
-    kl_foresee(t, s.task, k, &QUICK);
+    kl_prefetch(t, s.task, k, &QUICK);
     assert_ok(kl_judge(&v, t, kl_track_arena(t), s.task, k, &QUICK, &e));
     assert_int_equal(v.outcome, outcome);
     assert_int_equal(strspn(kl_track_verdict_key(t), "0123456789abcdef"), 64);
@@ -71,27 +77,30 @@ static const char *judged(kl_track *t, const kl_kernel *k, kl_outcome outcome) {
 }
 
 static void verdicts_have_keys(kl_track *t) {
-    const char *first = judged(t, s.kernels[0], KL_PASS), *other;
+    const char *first = judged(t, s.kernels[0], KL_OUTCOME_PASS), *other;
     kl_verdict v;
     kl_kernel *k;
-    assert_string_equal(judged(t, s.kernels[0], KL_PASS), first);
-    assert_ok(kl_judge_text(&v, &k, t, kl_track_arena(t), s.task, KL_S("//! lauch typo"), s.kernels[0]->surface, &QUICK, &e));
+    assert_string_equal(judged(t, s.kernels[0], KL_OUTCOME_PASS), first);
+    assert_ok(kl_judge_text(&v, &k, t, kl_track_arena(t), s.task, KL_S("//! lauch typo"),
+                            s.kernels[0]->surface, &QUICK, &e));
     assert_null(k);
-    assert_int_equal(v.outcome, KL_REFUSED);
+    assert_int_equal(v.outcome, KL_OUTCOME_REFUSED);
     assert_true(v.why.len > 0);
     other = kl_arena_copy(s.arena, kl_str_of(kl_track_verdict_key(t))).ptr;
     assert_string_not_equal(other, first);
-    assert_ok(kl_judge_text(&v, &k, t, kl_track_arena(t), s.task, s.kernels[0]->source, s.kernels[0]->surface, &QUICK, &e));
+    assert_ok(kl_judge_text(&v, &k, t, kl_track_arena(t), s.task, s.kernels[0]->source,
+                            s.kernels[0]->surface, &QUICK, &e));
     assert_non_null(k);
     assert_string_equal(kl_track_verdict_key(t), first);
 }
 
 static void steps_are_taken(kl_track *t) {
-    const kl_step step = {.phase = "walk", .outcome = KL_S("pass"), .kernel = kl_str_of(s.kernels[0]->hash)};
+    const kl_step step = {
+        .phase = "walk", .outcome = KL_S("pass"), .kernel = kl_str_of(s.kernels[0]->hash)};
     for (int i = 0; i < 3; i++) assert_ok(kl_track_step(t, &step, s.kernels[0]->source, &e));
     kl_track_phase(t, "walk");
     kl_track_best(t, 1.5);
-    kl_track_say(t, "%d steps \x1b[2J", 3);
+    kl_track_log(t, "%d steps \x1b[2J", 3);
 }
 
 static void owes(kl_track *t) {
@@ -104,27 +113,32 @@ static void owes(kl_track *t) {
     steps_are_taken(t);
 }
 
-/* ---- the rows -------------------------------------------------------------------------------------------------------- */
+/* ---- the rows ---------------------------------------------------------------------------- */
 
-static kl_err answers(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *error) {
+static kl_err answers(kl_reply *out, void *self, kl_arena *a, const kl_request *q,
+                      kl_error *error) {
     (void)self, (void)a, (void)q, (void)error;
     out->text = KL_S("an answer");
     out->usage = (kl_usage){.input = 20, .output = 50};
     return KL_OK;
 }
 
-static const kl_provider PROVIDER = {.name = "answers", .spec = "answers", .repeatable = true, .ask = answers};
+static const kl_provider PROVIDER = {
+    .name = "answers", .spec = "answers", .repeatable = true, .ask = answers};
 
-static kl_err no_line(kl_track *t, void *ctx, kl_error *error) { return (void)t, (void)ctx, (void)error, KL_OK; }
+static kl_err no_line(kl_track *t, void *ctx, kl_error *error) {
+    return (void)t, (void)ctx, (void)error, KL_OK;
+}
 
 static void test_run_effects__journaled(void **state) {
     (void)state;
     const kl_run_opts o = {.command = "walk",
-                           .store = kl_fs_join(s.arena, s.dir, "k.db").ptr,
+                           .store = kli_fs_join(s.arena, s.dir, "k.db").ptr,
                            .provider = &PROVIDER,
                            .priced_as = "claude-opus-4-6",
                            .budget_microusd = 1000000};
-    const kl_track_spec spec = {.name = "gemm/walk", .workload = "tiny", .policy = "walk", .line = no_line};
+    const kl_track_spec spec = {
+        .name = "gemm/walk", .workload = "tiny", .policy = "walk", .body = no_line};
     kl_run *run;
     kli_track t;
     for (int pass = 0; pass < 2; pass++) { /* once live, once out of the journal */
@@ -149,7 +163,7 @@ static void test_run_effects__fake(void **state) {
     fake_track_close(&t);
 }
 
-/* ---- who judges is not seen -------------------------------------------------------------------------------------------- */
+/* ---- who judges is not seen -------------------------------------------------------------- */
 
 enum { TRACKS = 2 };
 
@@ -163,7 +177,8 @@ static kl_err judge_all(kl_track *t, void *ctx, kl_error *error) {
     findings *f = ctx;
     for (f->n = 0; f->n < (int)KL_COUNT(s.kernels); f->n++) {
         kl_verdict v;
-        const kl_err err = kl_judge(&v, t, kl_track_arena(t), s.task, s.kernels[f->n], &QUICK, error);
+        const kl_err err =
+            kl_judge(&v, t, kl_track_arena(t), s.task, s.kernels[f->n], &QUICK, error);
         if (err) return err;
         f->outcomes[f->n] = v.outcome;
         snprintf(f->kernels[f->n], sizeof f->kernels[0], "%.*s", KL_STR_ARG(v.kernel_hash));
@@ -172,7 +187,8 @@ static kl_err judge_all(kl_track *t, void *ctx, kl_error *error) {
 }
 
 static void run_on(findings found[TRACKS], const char *store, const kl_executor_ops *ops) {
-    const kl_run_opts o = {.command = "walk", .store = kl_fs_join(s.arena, s.dir, store).ptr, .executor_ops = ops};
+    const kl_run_opts o = {
+        .command = "walk", .store = kli_fs_join(s.arena, s.dir, store).ptr, .executor_ops = ops};
     kl_track_spec specs[TRACKS];
     kl_run *run;
     memset(found, 0, TRACKS * sizeof *found);
@@ -180,10 +196,11 @@ static void run_on(findings found[TRACKS], const char *store, const kl_executor_
         specs[i] = (kl_track_spec){.name = kl_arena_printf(s.arena, "gemm/%d", i).ptr,
                                    .workload = "tiny",
                                    .policy = "walk",
-                                   .line = judge_all,
+                                   .body = judge_all,
                                    .ctx = &found[i]};
     assert_ok(kl_run_open(&run, &o, &e));
-    assert_ok(kl_run_tracks(run, specs, TRACKS, &(kl_track_opts){.jobs = TRACKS, .hush = true}, &e));
+    assert_ok(
+        kl_run_tracks(run, specs, TRACKS, &(kl_track_opts){.jobs = TRACKS, .quiet = true}, &e));
     kl_run_close(run);
 }
 
@@ -195,9 +212,9 @@ static void test_run_effects__a_line_is_the_same_here_and_on_64_workers(void **s
     assert_memory_equal(here, there, sizeof here);
     for (int i = 0; i < TRACKS; i++) {
         assert_int_equal(here[i].n, KL_COUNT(s.kernels));
-        assert_int_equal(here[i].outcomes[0], KL_PASS);
-        assert_int_equal(here[i].outcomes[1], KL_WRONG);
-        assert_int_equal(here[i].outcomes[2], KL_NO_COMPILE);
+        assert_int_equal(here[i].outcomes[0], KL_OUTCOME_PASS);
+        assert_int_equal(here[i].outcomes[1], KL_OUTCOME_WRONG);
+        assert_int_equal(here[i].outcomes[2], KL_OUTCOME_NO_COMPILE);
     }
 }
 

@@ -1,5 +1,5 @@
-/* fake_track.c - see fake_track.h.  Tests of this folder and of later ones link it, and nothing else does.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fake_track.c - see fake_track.h.  Tests of this folder and of later ones link it, and nothing
+ * else does. SPDX-License-Identifier: Apache-2.0 */
 #include "fake_track.h"
 #include "base/hash.h"
 #include "base/rng.h"
@@ -28,15 +28,20 @@ void fake_answers(fake_track *t, fake_answer *answer, void *ctx) {
     t->answer_ctx = ctx;
 }
 
-static bool fails(const fake_track *t, int n, int from) { return from >= 0 && n >= from && t->fails; }
+static bool fails(const fake_track *t, int n, int from) {
+    return from >= 0 && n >= from && t->fails;
+}
 
 static fake_track *fake_of(kl_track *t) { return (fake_track *)t; } /* base comes first */
 
 static const char *fake_model(const kl_track *t) { return ((const fake_track *)t)->model; }
-static uint64_t fake_seed(const kl_track *t, const char *name) { return (void)t, kl_stream_of(1, name).key; }
+static uint64_t fake_seed(const kl_track *t, const char *name) {
+    return (void)t, kli_stream_of(1, name).key;
+}
 static void fake_say(kl_track *t, const char *text) { (void)t, (void)text; }
 
-/* Tests write the recording as a list of slots; what was asked last is counted as src/run counts it. */
+/* Tests write the recording as a list of slots; what was asked last is counted as src/run counts
+ * it. */
 static const char *fake_recorded_next(kl_track *base, const char *slot) {
     const fake_track *t = fake_of(base);
     const char *asked = slot ? slot : t->slot;
@@ -62,23 +67,25 @@ static void listen(fake_track *t, const kl_request *q) {
     t->turns[which] = q->n;
     for (int i = 0; i < q->n; i++) {
         const kl_role wanted = i == 0 ? KL_ROLE_SYSTEM : i % 2 ? KL_ROLE_USER : KL_ROLE_ASSISTANT;
-        KL_ASSERT(q->messages[i].role == wanted && (q->messages[i].text.len > 0 || wanted == KL_ROLE_ASSISTANT));
+        KL_ASSERT(q->messages[i].role == wanted &&
+                  (q->messages[i].text.len > 0 || wanted == KL_ROLE_ASSISTANT));
         kl_buf_add(&t->said[which], q->messages[i].text);
         kl_buf_add(&t->said[which], KL_S("\n"));
     }
     kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, kl_str_of(t->heard));
-    kl_hasher_add(&h, kl_str_of(q->purpose));
-    kl_hasher_add(&h, kl_buf_str(&t->said[which]));
-    memcpy(t->heard, kl_hasher_end(&h).hex, sizeof t->heard);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, kl_str_of(t->heard));
+    kli_hasher_add(&h, kl_str_of(q->purpose));
+    kli_hasher_add(&h, kl_buf_str(&t->said[which]));
+    memcpy(t->heard, kli_hasher_end(&h).hex, sizeof t->heard);
 }
 
 /* From the list or the function; the list ends as a recording does. */
 static kl_err next_reply(fake_reply *out, fake_track *t, const kl_request *q, kl_error *e) {
     *out = (fake_reply){0};
     if (!t->answer && t->next == t->n_replies)
-        return kl_fail(e, KL_ENOENT, "fake", "the recording has no answer for this: the recording ended");
+        return kl_fail(e, KL_ENOENT, "fake",
+                       "the recording has no answer for this: the recording ended");
     if (fails(t, t->next, t->ask_fails)) return kl_fail(e, t->fails, "fake", "as told");
     if (t->answer)
         t->answer(out, &t->base, q, t->next, t->answer_ctx);
@@ -88,21 +95,25 @@ static kl_err next_reply(fake_reply *out, fake_track *t, const kl_request *q, kl
     return out->err ? kl_fail(e, out->err, "fake", "as told") : KL_OK;
 }
 
-static kl_err fake_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_request *q, kl_error *e) {
+static kl_err fake_ask(kl_reply *out, kl_track *base, kl_arena *a, const kl_request *q,
+                       kl_error *e) {
     fake_track *t = fake_of(base);
-    KL_ASSERT((q->subject || strcmp(q->purpose, "lift") == 0) && q->messages[q->n - 1].role == KL_ROLE_USER);
+    KL_ASSERT((q->subject || strcmp(q->purpose, "lift") == 0) &&
+              q->messages[q->n - 1].role == KL_ROLE_USER);
     fake_reply r;
     listen(t, q);
     const kl_err err = next_reply(&r, t, q, e);
     if (err) return err;
     note_slot(t, q);
     base->spent_microusd += 1000;
-    *out = (kl_reply){
-        .text = kl_arena_copy(a, r.text), .stop = r.stop, .model = kl_str_of(t->model), .billed_microusd = -1};
+    *out = (kl_reply){.text = kl_arena_copy(a, r.text),
+                      .stop = r.stop,
+                      .model = kl_str_of(t->model),
+                      .billed_microusd = -1};
     return KL_OK;
 }
 
-/* ---- the gate ------------------------------------------------------------------------------------------------ */
+/* ---- the gate ---------------------------------------------------------------------------- */
 
 /* The word after `name` in the source. */
 static kl_str word_after(kl_str source, const char *name, const char *otherwise) {
@@ -114,27 +125,29 @@ static kl_str word_after(kl_str source, const char *name, const char *otherwise)
     return (kl_str){at, n};
 }
 
-static double ns_of(const kl_kernel *k) { return strtod(word_after(k->source, "// ns ", "300").ptr, NULL); }
+static double ns_of(const kl_kernel *k) {
+    return strtod(word_after(k->source, "// ns ", "300").ptr, NULL);
+}
 
 static kl_outcome outcome_of(const kl_kernel *k) {
     const kl_str word = word_after(k->source, "// outcome ", "pass");
-    for (int o = KL_PASS; o <= KL_REFUSED; o++)
+    for (int o = KL_OUTCOME_PASS; o <= KL_OUTCOME_REFUSED; o++)
         if (kl_str_eq(word, kl_str_of(kl_outcome_name((kl_outcome)o)))) return (kl_outcome)o;
-    return KL_PASS;
+    return KL_OUTCOME_PASS;
 }
 
 static void key_of(char key[65], const char *kernel, const char *against) {
     kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, kl_str_of(kernel));
-    kl_hasher_add(&h, kl_str_of(against));
-    memcpy(key, kl_hasher_end(&h).hex, 65);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, kl_str_of(kernel));
+    kli_hasher_add(&h, kl_str_of(against));
+    memcpy(key, kli_hasher_end(&h).hex, 65);
 }
 
 static void sign(kl_verdict *v, fake_track *t, const char *kernel, const char *against) {
     key_of(t->base.verdict_key, kernel, against);
     t->came_true += strcmp(t->base.verdict_key, t->ahead) == 0;
-    memcpy(v->receipt, kl_hash_of(kl_str_of(t->base.verdict_key)).hex, sizeof v->receipt);
+    memcpy(v->receipt, kli_hash_of(kl_str_of(t->base.verdict_key)).hex, sizeof v->receipt);
 }
 
 static void fill(kl_verdict *v, fake_track *t, const kl_task *task) {
@@ -148,11 +161,12 @@ static void fill(kl_verdict *v, fake_track *t, const kl_task *task) {
 
 static void fake_foresee(kl_track *base, const kl_gate_job *j) {
     fake_track *t = fake_of(base);
-    t->foreseen++;
+    t->prefetched++;
     key_of(t->ahead, j->kernel->hash, j->opts.against ? j->opts.against->hash : "");
 }
 
-static kl_err fake_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_gate_job *j, kl_error *e) {
+static kl_err fake_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_gate_job *j,
+                         kl_error *e) {
     fake_track *t = fake_of(base);
     const kl_gate_opts *o = &j->opts;
     const kl_kernel *k = j->kernel;
@@ -163,32 +177,33 @@ static kl_err fake_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_
     sign(out, t, k->hash, o->against ? o->against->hash : "");
     out->outcome = outcome_of(k);
     const double wide = o->against ? strtod(word_after(k->source, "// wide ", "0").ptr, NULL) : 0;
-    if (wide > 0 && out->outcome == KL_PASS) out->outcome = KL_UNSTABLE;
-    if (out->outcome != KL_PASS && out->outcome != KL_UNSTABLE) return KL_OK;
+    if (wide > 0 && out->outcome == KL_OUTCOME_PASS) out->outcome = KL_OUTCOME_UNSTABLE;
+    if (out->outcome != KL_OUTCOME_PASS && out->outcome != KL_OUTCOME_UNSTABLE) return KL_OK;
     const double ratio = (o->against ? ns_of(o->against) : BASELINE_NS) / ns_of(k);
     const double own = strtod(word_after(k->source, "// spread ", "0.002").ptr, NULL);
     const double spread = wide > 0 ? wide : o->against ? 0.002 : own;
-    out->comparisons[0] = (kl_comparison){.baseline = word_after(k->source, "// baseline ", "blas"),
-                                          .ratio = ratio,
-                                          .low = ratio * (1 - spread),
-                                          .high = ratio * (1 + spread),
-                                          .floor = strtod(word_after(k->source, "// floor ", "0.001").ptr, NULL),
-                                          .stable = out->outcome == KL_PASS};
+    out->comparisons[0] =
+        (kl_comparison){.baseline = word_after(k->source, "// baseline ", "blas"),
+                        .ratio = ratio,
+                        .low = ratio * (1 - spread),
+                        .high = ratio * (1 + spread),
+                        .noise = strtod(word_after(k->source, "// floor ", "0.001").ptr, NULL),
+                        .stable = out->outcome == KL_OUTCOME_PASS};
     kl_comparison *c = &out->comparisons[0];
-    c->call = kl_decide(c->low, c->high, c->floor, c->stable);
+    c->call = kl_decide(c->low, c->high, c->noise, c->stable);
     out->n_comparisons = 1;
     out->median_ns = (int64_t)ns_of(k);
     return KL_OK;
 }
 
-static kl_err fake_refuse(kl_verdict *out, kl_track *base, kl_arena *a, const kl_task *task, kl_str source, kl_str path,
-                          const kl_error *why, kl_error *e) {
+static kl_err fake_refuse(kl_verdict *out, kl_track *base, kl_arena *a, const kl_task *task,
+                          kl_str source, kl_str path, const kl_error *why, kl_error *e) {
     fake_track *t = fake_of(base);
     (void)path;
     if (fails(t, t->judged, t->judge_fails)) return kl_fail(e, t->fails, "fake", "as told");
     fill(out, t, task);
-    sign(out, t, "refused", kl_hash_of(source).hex);
-    out->outcome = KL_REFUSED;
+    sign(out, t, "refused", kli_hash_of(source).hex);
+    out->outcome = KL_OUTCOME_REFUSED;
     out->why = kl_arena_copy(a, kl_str_of(why->message));
     return KL_OK;
 }
@@ -219,12 +234,12 @@ static kl_err fake_step_keep(kl_track *base, const kl_step *s, kl_str kernel_sou
     return KL_OK;
 }
 
-static const kl_effects fake_effects = {
+static const kli_run_effects fake_effects = {
     .name = "fake",
     .ask = fake_ask,
     .judge = fake_judge,
     .refuse = fake_refuse,
-    .foresee = fake_foresee,
+    .prefetch = fake_foresee,
     .step = fake_step_keep,
     .seed = fake_seed,
     .say = fake_say,

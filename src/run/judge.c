@@ -1,14 +1,20 @@
-/* judge.c - a question to the gate: looked up, else judged by the run's executor, kept, and only then used.
+/* judge.c - a question to the gate: looked up, else judged by the run's executor, kept, and only
+ * then used.
  *
- *   effect of this run -> verdict                           a resumed line sees the verdict of the first time, whatever was measured since
- *    '-> verdict of the same question, by anybody           free; this run's effect then names it; not where jobs keep their own
- *         '-> executor (again if it was unstable)           kept, named, used; a quick look with a cap of its own is taken once
+ *   effect of this run -> verdict                           a resumed line sees the verdict of the
+ * first time, whatever was measured since
+ *    '-> verdict of the same question, by anybody           free; this run's effect then names it;
+ * not where jobs keep their own
+ *         '-> executor (again if it was unstable)           kept, named, used; a quick look with a
+ * cap of its own is taken once
  *
- * A verdict that stays unstable is named only when the line goes on from it: until then nothing rests on it, and a run that gave up
- * because the machine was busy measures anew when it is resumed.  Where a job keeps its verdict, that is another job.
+ * A verdict that stays unstable is named only when the line goes on from it: until then nothing
+ * rests on it, and a run that gave up because the machine was busy measures anew when it is
+ * resumed.  Where a job keeps its verdict, that is another job.
  *
- * The verdict is read back from the store, also the first time.  Not here: who judges and where (executor/), what a verdict says (gate/),
- * which one is newest (verdicts.c).  SPDX-License-Identifier: Apache-2.0 */
+ * The verdict is read back from the store, also the first time.  Not here: who judges and where
+ * (executor/), what a verdict says (gate/), which one is newest (verdicts.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
 #include "run/verdicts.h"
 #include "base/hash.h"
@@ -17,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_REPEATS 64 /* of a question whose answer never settles */
+#define JUDGE_MAX_REPEATS 64 /* of a question whose answer never settles */
 
 typedef struct {
     kli_track *t;
@@ -29,7 +35,7 @@ typedef struct {
     bool unsettled;    /* unstable, twice */
 } judgement;
 
-/* ---- what is asked ------------------------------------------------------------------------------------------------- */
+/* ---- what is asked ----------------------------------------------------------------------- */
 
 static kl_err open_executor(kli_track *t, kl_error *e) {
     const kl_run_opts *o = &t->run->opts;
@@ -42,7 +48,7 @@ static kl_err open_executor(kli_track *t, kl_error *e) {
 static bool keeps(const judgement *j) { return kl_executor_ops_of(j->t->executor)->keeps; }
 
 /* The question and what else is demanded of an answer. */
-static kl_str content_of(const judgement *j) {
+static kl_str judge_content_of(const judgement *j) {
     const char required[2] = {j->job.opts.require_assurance, 0};
     return kl_arena_printf(j->t->base.arena, "%s %s", j->question, required);
 }
@@ -51,25 +57,27 @@ static kl_err ask_what(judgement *j, kl_error *e) {
     kli_track *t = j->t;
     kl_err err = open_executor(t, e);
     if (!err) err = kl_executor_key(j->question, t->executor, t->base.arena, &j->job, e);
-    if (!err) kli_effect_key(j->key, t, "judge", content_of(j));
+    if (!err) kli_effect_key(j->key, t, "judge", judge_content_of(j));
     return err;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------------------ */
+/* ---- the answer -------------------------------------------------------------------------- */
 
-static kl_err read_verdict(kl_verdict *out, judgement *j, kl_arena *a, const char *key, kl_error *e) {
+static kl_err read_verdict(kl_verdict *out, judgement *j, kl_arena *a, const char *key,
+                           kl_error *e) {
     kli_track *t = j->t;
-    kl_err err = kl_verdicts_get(out, t->run->store, a, key, e);
+    kl_err err = kli_verdicts_get(out, t->run->store, a, key, e);
     if (err == KL_ENOENT)
-        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was judged, but its verdict is gone", j->key);
+        err = kl_fail(e, KL_EIO, "journal", "effect %.12s was judged, but its verdict is gone",
+                      j->key);
     if (err) return err;
-    kli_count_up(t, content_of(j));
+    kli_count_up(t, judge_content_of(j));
     memcpy(t->base.verdict_key, key, sizeof t->base.verdict_key);
     return KL_OK;
 }
 
 /* Errors: KL_ENOENT when this run has none yet. */
-static kl_err from_journal(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
+static kl_err judge_from_journal(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
     kl_store_effect f;
     kli_track *t = j->t;
     kl_err err = kl_store_effect_get(&f, t->run->store, t->base.arena, j->key, e);
@@ -77,7 +85,7 @@ static kl_err from_journal(kl_verdict *out, judgement *j, kl_arena *a, kl_error 
     return read_verdict(out, j, a, f.answer.ptr, e);
 }
 
-static kl_err write_down(kli_track *t, const kli_doubt *d, kl_error *e) {
+static kl_err judge_write_down(kli_track *t, const kli_pending_check *d, kl_error *e) {
     kl_store_effect f = {.key = kl_str_of(d->key),
                          .run = kl_str_of(t->run->id),
                          .track = kl_str_of(t->spec->name),
@@ -89,31 +97,33 @@ static kl_err write_down(kli_track *t, const kli_doubt *d, kl_error *e) {
     return kl_store_effect_put(t->run->store, &f, e);
 }
 
-kl_err kli_doubt_settle(kli_track *t, kl_error *e) {
-    if (!t->doubt.there) return KL_OK;
-    kl_err err = write_down(t, &t->doubt, e);
-    if (!err) t->doubt.there = false;
+kl_err kli_pending_check_write(kli_track *t, kl_error *e) {
+    if (!t->pending_check.there) return KL_OK;
+    kl_err err = judge_write_down(t, &t->pending_check, e);
+    if (!err) t->pending_check.there = false;
     return err;
 }
 
-static kl_err answer(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
+static kl_err judge_answer(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
     kli_track *t = j->t;
-    kli_doubt d = {.purpose = kl_str_of(j->job.opts.workload ? j->job.opts.workload : t->spec->workload),
-                   .ordinal = kli_count_of(t, KL_S("judged"))};
+    kli_pending_check d = {
+        .purpose = kl_str_of(j->job.opts.workload ? j->job.opts.workload : t->spec->workload),
+        .ordinal = kli_count_of(t, KL_S("judged"))};
     memcpy(d.key, j->key, sizeof d.key);
     memcpy(d.question, j->question, sizeof d.question);
     memcpy(d.verdict, j->verdict, sizeof d.verdict);
     if (!j->unsettled) {
-        kl_err err = write_down(t, &d, e);
-        return err ? err : from_journal(out, j, a, e); /* another process may have been first */
+        kl_err err = judge_write_down(t, &d, e);
+        return err ? err
+                   : judge_from_journal(out, j, a, e); /* another process may have been first */
     }
     d.purpose = kl_arena_copy(t->base.arena, d.purpose);
     d.there = true;
-    t->doubt = d;
+    t->pending_check = d;
     return read_verdict(out, j, a, d.verdict, e);
 }
 
-/* ---- what is submitted ahead ------------------------------------------------------------------------------------------- */
+/* ---- what is submitted ahead ------------------------------------------------------------- */
 
 static void note_ahead(kli_track *t, const char *id) {
     for (size_t i = 0; i < t->n_ahead; i++)
@@ -126,13 +136,14 @@ static void note_asked(kli_track *t, const char *id) {
         if (strcmp(t->ahead[i].id, id) == 0) t->ahead[i].id[0] = '\0';
 }
 
-/* One visit to another host answers this question and the one that is foreseen.  What fails here fails again when its turn comes. */
+/* One visit to another host answers this question and the one that is prefetched.  What fails here
+ * fails again when its turn comes. */
 static void submit_foreseen(kli_track *t) {
     kl_error e = {0};
     char id[65];
-    if (!t->foreseen.kernel || kl_executor_capacity(t->executor) < 2) return;
-    if (kl_executor_submit(id, t->executor, t->base.arena, &t->foreseen, &e))
-        kl_debug("not submitted ahead: %s", e.message);
+    if (!t->prefetched.kernel || kl_executor_capacity(t->executor) < 2) return;
+    if (kl_executor_submit(id, t->executor, t->base.arena, &t->prefetched, &e))
+        kli_debug("not submitted ahead: %s", e.message);
     else
         note_ahead(t, id);
 }
@@ -142,15 +153,15 @@ void kli_ahead_cancel(kli_track *t) {
     for (size_t i = 0; i < t->n_ahead; i++) {
         kl_error e = {0};
         if (t->ahead[i].id[0] && kl_executor_cancel(t->executor, t->base.arena, t->ahead[i].id, &e))
-            kl_debug("not cancelled: %s", e.message);
+            kli_debug("not cancelled: %s", e.message);
     }
     t->n_ahead = 0;
 }
 
-/* ---- judging ----------------------------------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------- */
 
 /* The verdict of one job, kept once however often the executor gives it. */
-static kl_err take(kl_verdict *v, judgement *j, const kl_gate_job *job, kl_error *e) {
+static kl_err judge_take(kl_verdict *v, judgement *j, const kl_gate_job *job, kl_error *e) {
     kli_track *t = j->t;
     kl_verdict kept = {0};
     bool found = false;
@@ -159,88 +170,94 @@ static kl_err take(kl_verdict *v, judgement *j, const kl_gate_job *job, kl_error
     note_asked(t, j->verdict);
     err = kl_executor_poll(v, t->executor, t->base.arena, j->verdict, e);
     if (err == KL_PENDING) submit_foreseen(t);
-    if (!err) err = kl_verdicts_find(&kept, &found, t->run->store, t->base.arena, j->verdict, e);
+    if (!err) err = kli_verdicts_find(&kept, &found, t->run->store, t->base.arena, j->verdict, e);
     j->fresh = !err && !(found && strcmp(kept.receipt, v->receipt) == 0);
     if (err || !j->fresh) return err;
     v->journaled = false;
-    return kl_verdicts_keep(j->verdict, t->run->store, t->base.arena, v, e);
+    return kli_verdicts_keep(j->verdict, t->run->store, t->base.arena, v, e);
 }
 
-/* The same question as the n-th job: the root of its random numbers tells it apart from the one before. */
+/* The same question as the n-th job: the root of its random numbers tells it apart from the one
+ * before. */
 static uint64_t seed_of_repeat(const judgement *j, int n) {
     char digits[17];
     kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, KL_S("klineage/run/repeat/1"));
-    kl_hasher_add(&h, kl_str_of(j->question));
-    kl_hasher_add(&h, kl_arena_printf(j->t->base.arena, "%d", n));
-    snprintf(digits, sizeof digits, "%.16s", kl_hasher_end(&h).hex);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, KL_S("klineage/run/repeat/1"));
+    kli_hasher_add(&h, kl_str_of(j->question));
+    kli_hasher_add(&h, kl_arena_printf(j->t->base.arena, "%d", n));
+    snprintf(digits, sizeof digits, "%.16s", kli_hasher_end(&h).hex);
     const uint64_t seed = strtoull(digits, NULL, 16);
     return seed ? seed : 1; /* 0 means "fresh" */
 }
 
-/* A busy minute is no property of a kernel; who asked for a short look has had it.  Where a job keeps its verdict, the workers measured
- * twice: one that comes in now is this line's answer, and one that was there before is what somebody gave up on. */
+/* A busy minute is no property of a kernel; who asked for a short look has had it.  Where a job
+ * keeps its verdict, the workers measured twice: one that comes in now is this line's answer, and
+ * one that was there before is what somebody gave up on. */
 static bool worth_another(const judgement *j, const kl_verdict *v, int times) {
     const kl_gate_opts *o = &j->job.opts;
-    if (v->outcome != KL_UNSTABLE) return false;
-    if (keeps(j)) return !j->fresh && !o->seed && times <= MAX_REPEATS;
+    if (v->outcome != KL_OUTCOME_UNSTABLE) return false;
+    if (keeps(j)) return !j->fresh && !o->seed && times <= JUDGE_MAX_REPEATS;
     return times == 1 && !(o->quick && o->max_seconds > 0);
 }
 
-static kl_err measure(judgement *j, kl_error *e) {
+static kl_err judge_measure(judgement *j, kl_error *e) {
     kl_gate_job job = j->job;
     kl_verdict v = {0};
-    kl_err err = take(&v, j, &job, e);
+    kl_err err = judge_take(&v, j, &job, e);
     for (int n = 1; !err && worth_another(j, &v, n); n++) {
         if (keeps(j)) job.opts.seed = seed_of_repeat(j, n);
-        err = take(&v, j, &job, e);
+        err = judge_take(&v, j, &job, e);
     }
-    j->unsettled = v.outcome == KL_UNSTABLE;
+    j->unsettled = v.outcome == KL_OUTCOME_UNSTABLE;
     return err;
 }
 
-static kl_err look_up(bool *found, judgement *j, kl_error *e) {
+static kl_err judge_look_up(bool *found, judgement *j, kl_error *e) {
     kl_verdict v = {0};
     *found = false;
     if (keeps(j)) return KL_OK;
     memcpy(j->verdict, j->question, sizeof j->verdict);
-    const kl_err err = kl_verdicts_find(&v, found, j->t->run->store, j->t->base.arena, j->verdict, e);
-    *found = !err && *found && kl_verdicts_answer(&v, j->job.task, &j->job.opts);
+    const kl_err err =
+        kli_verdicts_find(&v, found, j->t->run->store, j->t->base.arena, j->verdict, e);
+    *found = !err && *found && kli_verdicts_answer(&v, j->job.task, &j->job.opts);
     return err;
 }
 
 static kl_err judge_live(judgement *j, kl_error *e) {
     bool found = false;
     kl_err err = kli_check_interrupt(j->t, e);
-    if (!err) err = kli_doubt_settle(j->t, e);
-    if (!err) err = look_up(&found, j, e);
-    return err || found ? err : measure(j, e);
+    if (!err) err = kli_pending_check_write(j->t, e);
+    if (!err) err = judge_look_up(&found, j, e);
+    return err || found ? err : judge_measure(j, e);
 }
 
 static void show_stage(void *ctx, kl_stage stage, const char *text) {
     kli_track *t = ctx;
-    if (!t->many) kl_progress("%s: %s %s", t->spec->name, kl_stage_name(stage), text ? text : "");
+    if (!t->many)
+        kli_base_progress("%s: %s %s", t->spec->name, kl_stage_name(stage), text ? text : "");
 }
 
-static kl_err judge(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
+static kl_err judge_judge(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
     kli_track *t = j->t;
     kl_err err = ask_what(j, e);
-    if (!err) err = from_journal(out, j, a, e);
-    if (err == KL_ENOENT && j->key[0]) { /* without a key it is the gate that found no such workload */
+    if (!err) err = judge_from_journal(out, j, a, e);
+    if (err == KL_ENOENT &&
+        j->key[0]) { /* without a key it is the gate that found no such workload */
         if (t->journal_only) return kli_fail_recall(t, j->key, e);
         *e = (kl_error){0};
         t->live = true;
         err = judge_live(j, e);
         if (err) return kli_fail_remember(t, j->key, err, e);
-        err = answer(out, j, a, e);
+        err = judge_answer(out, j, a, e);
         if (!err) out->journaled = !j->fresh;
     }
     if (!err) kli_count_up(t, KL_S("judged"));
     return err;
 }
 
-kl_err kli_effect_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_gate_job *job, kl_error *e) {
+kl_err kli_effect_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_gate_job *job,
+                        kl_error *e) {
     kl_error local = {0};
     judgement j = {.t = kli_of(base), .job = *job};
     j.job.opts.more_to_come = true;
@@ -248,38 +265,38 @@ kl_err kli_effect_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_g
         j.job.opts.progress = show_stage;
         j.job.opts.progress_ctx = j.t;
     }
-    kl_err err = judge(out, &j, a, &local);
-    j.t->foreseen = (kl_gate_job){0};
+    kl_err err = judge_judge(out, &j, a, &local);
+    j.t->prefetched = (kl_gate_job){0};
     if (err) *e = local;
     return err;
 }
 
 void kli_effect_foresee(kl_track *base, const kl_gate_job *job) {
-    if (!kli_of(base)->journal_only) kli_of(base)->foreseen = *job;
+    if (!kli_of(base)->journal_only) kli_of(base)->prefetched = *job;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------- */
 
 /* A refusal depends on the text alone; it is kept all the same, because it is evidence. */
-kl_err kli_effect_refuse(kl_verdict *out, kl_track *base, kl_arena *a, const kl_task *task, kl_str source, kl_str path,
-                  const kl_error *why, kl_error *e) {
+kl_err kli_effect_refuse(kl_verdict *out, kl_track *base, kl_arena *a, const kl_task *task,
+                         kl_str source, kl_str path, const kl_error *why, kl_error *e) {
     kli_track *t = kli_of(base);
     kl_verdict made = {0};
     kl_hasher h;
     char key[65];
     bool found = false;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, KL_S("klineage/verdict/refused/1"));
-    kl_hasher_add(&h, kl_str_of(task->hash));
-    kl_hasher_add(&h, path);
-    kl_hasher_add(&h, source);
-    memcpy(key, kl_hasher_end(&h).hex, sizeof key);
-    kl_err err = kl_verdicts_find(out, &found, t->run->store, a, key, e);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, KL_S("klineage/verdict/refused/1"));
+    kli_hasher_add(&h, kl_str_of(task->hash));
+    kli_hasher_add(&h, path);
+    kli_hasher_add(&h, source);
+    memcpy(key, kli_hasher_end(&h).hex, sizeof key);
+    kl_err err = kli_verdicts_find(out, &found, t->run->store, a, key, e);
     if (!err && !found) {
         kl_verdict_refused(&made, t->base.arena, task, path.ptr, why);
-        made.kernel_hash = kl_arena_copy(t->base.arena, kl_str_of(kl_hash_of(source).hex));
-        err = kl_verdicts_keep(key, t->run->store, t->base.arena, &made, e);
-        if (!err) err = kl_verdicts_get(out, t->run->store, a, key, e);
+        made.kernel_hash = kl_arena_copy(t->base.arena, kl_str_of(kli_hash_of(source).hex));
+        err = kli_verdicts_keep(key, t->run->store, t->base.arena, &made, e);
+        if (!err) err = kli_verdicts_get(out, t->run->store, a, key, e);
         if (!err) out->journaled = false;
     }
     if (!err) memcpy(base->verdict_key, key, sizeof base->verdict_key);

@@ -1,5 +1,5 @@
-/* judge_test.c - what is asked of an executor, and when it is not asked.  It is a stand-in: no device, no compiler.
- * SPDX-License-Identifier: Apache-2.0 */
+/* judge_test.c - what is asked of an executor, and when it is not asked.  It is a stand-in: no
+ * device, no compiler. SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
 #include "run/verdicts.h"
 #include "base/fs.h"
@@ -10,7 +10,7 @@
 
 #define TASK KL_TEST_ROOT "/tasks/softmax"
 
-/* ---- the stand-in --------------------------------------------------------------------------------------------------- */
+/* ---- the stand-in ------------------------------------------------------------------------ */
 
 static int gate_runs, submits;
 static kl_outcome gate_script[8]; /* one after the other; past the end: pass */
@@ -32,8 +32,12 @@ static kl_err fake_open(void **self, kl_arena *a, const char *rest, kl_error *e)
 static kl_err fake_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
     const char *workload = j->opts.workload ? j->opts.workload : "";
     (void)self;
-    if (strcmp(workload, "nowhere") == 0) return kl_fail(e, KL_ENOENT, "gate", "no workload 'nowhere'");
-    memcpy(key, kl_hash_of(kl_arena_printf(a, "%s %s %s", j->task->hash, j->kernel->hash, workload)).hex, 65);
+    if (strcmp(workload, "nowhere") == 0)
+        return kl_fail(e, KL_ENOENT, "gate", "no workload 'nowhere'");
+    memcpy(
+        key,
+        kli_hash_of(kl_arena_printf(a, "%s %s %s", j->task->hash, j->kernel->hash, workload)).hex,
+        65);
     return KL_OK;
 }
 
@@ -61,7 +65,8 @@ static kl_err fake_submit(char id[65], void *self, kl_arena *a, const kl_gate_jo
 
 static kl_err fake_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
     (void)self, (void)a, (void)id;
-    fill(out, gate_job.task, gate_job.kernel, gate_runs < (int)KL_COUNT(gate_script) ? gate_script[gate_runs] : KL_PASS);
+    fill(out, gate_job.task, gate_job.kernel,
+         gate_runs < (int)KL_COUNT(gate_script) ? gate_script[gate_runs] : KL_OUTCOME_PASS);
     gate_runs++;
     return gate_error ? kl_fail(e, gate_error, "gate", "as told") : KL_OK;
 }
@@ -89,10 +94,10 @@ static const kl_executor_ops MEASURES = {.name = "measures",
 static kl_err kept_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
     const kl_gate_opts *o = &j->opts;
     (void)self, (void)e;
-    const kl_str text = kl_arena_printf(a, "%s %s %s %s %llu", j->task->hash, j->kernel->hash,
-                                        o->workload ? o->workload : "", o->against ? o->against->hash : "",
-                                        (unsigned long long)o->seed);
-    memcpy(key, kl_hash_of(text).hex, 65);
+    const kl_str text = kl_arena_printf(
+        a, "%s %s %s %s %llu", j->task->hash, j->kernel->hash, o->workload ? o->workload : "",
+        o->against ? o->against->hash : "", (unsigned long long)o->seed);
+    memcpy(key, kli_hash_of(text).hex, 65);
     return KL_OK;
 }
 
@@ -110,10 +115,12 @@ static kl_err kept_poll(kl_verdict *out, void *self, kl_arena *a, const char *id
     (void)self;
     if (!kept_done) return kl_fail(e, KL_PENDING, "elsewhere", "job %.12s is not done yet", id);
     fill(&made, kept_task, kept_kernel, kept_says);
-    memcpy(made.receipt, kl_hash_of(kl_str_of(id)).hex, sizeof made.receipt); /* another job, another receipt */
+    memcpy(made.receipt, kli_hash_of(kl_str_of(id)).hex,
+           sizeof made.receipt); /* another job, another receipt */
     made.created = KL_S("2026-01-31T12:00:00Z");
     json_t *o = kl_verdict_json(&made);
-    const kl_err err = kl_verdict_parse(out, a, kl_json_dump(a, o, false), KL_S("verdict.json"), e);
+    const kl_err err =
+        kl_verdict_parse(out, a, kli_json_dump(a, o, false), KL_S("verdict.json"), e);
     json_decref(o);
     return err;
 }
@@ -128,7 +135,7 @@ static const kl_executor_ops KEEPS = {.name = "keeps",
                                       .capacity = many,
                                       .describe = nothing};
 
-/* ---- one track a test --------------------------------------------------------------------------------------------------- */
+/* ---- one track a test -------------------------------------------------------------------- */
 
 static kl_arena *arena;
 static kl_error e;
@@ -144,7 +151,8 @@ static kl_err no_line(kl_track *t, void *ctx, kl_error *error) {
     return KL_OK;
 }
 
-static const kl_track_spec spec = {.name = "softmax/walk", .workload = "cpu", .policy = "walk", .line = no_line};
+static const kl_track_spec spec = {
+    .name = "softmax/walk", .workload = "cpu", .policy = "walk", .body = no_line};
 
 static void open_run(void) {
     assert_ok(kl_run_open(&run, &opts, &e));
@@ -166,17 +174,19 @@ static int set_up(void **state) {
     gate_runs = submits = cancels = 0;
     gate_error = KL_OK;
     kept_done = false;
-    kept_says = KL_PASS;
+    kept_says = KL_OUTCOME_PASS;
     n_jobs = 0;
     memset(gate_script, 0, sizeof gate_script);
-    KL_ASSERT(KL_PASS == 0);
-    if (kl_fs_temp_dir(&folder, arena, &e)) return -1;
+    KL_ASSERT(KL_OUTCOME_PASS == 0);
+    if (kli_fs_temp_dir(&folder, arena, &e)) return -1;
     dir = folder.ptr;
     assert_ok(kl_task_load(&task, arena, TASK, &e));
     assert_ok(kl_kernel_load(&kernel, arena, TASK "/naive.c", NULL, &e));
     kept_task = task;
     kept_kernel = kernel;
-    opts = (kl_run_opts){.command = "walk", .store = kl_fs_join(arena, dir, "k.db").ptr, .gate = {.baseline = "none"},
+    opts = (kl_run_opts){.command = "walk",
+                         .store = kli_fs_join(arena, dir, "k.db").ptr,
+                         .gate = {.baseline = "none"},
                          .executor_ops = &MEASURES};
     open_run();
     return 0;
@@ -186,7 +196,7 @@ static int tear_down(void **state) {
     (void)state;
     kli_track_fini(&track);
     kl_run_close(run);
-    kl_fs_remove_tree(dir);
+    kli_fs_remove_tree(dir);
     kl_arena_free(arena);
     return 0;
 }
@@ -204,7 +214,7 @@ static size_t effects(void) {
     return n;
 }
 
-/* ---- here ------------------------------------------------------------------------------------------------------------------ */
+/* ---- here -------------------------------------------------------------------------------- */
 
 static void test_run_judge__is_measured_once(void **state) {
     (void)state;
@@ -232,15 +242,16 @@ static void test_run_judge__another_runs_verdict_is_free(void **state) {
     assert_int_equal(effects(), 1); /* of this run: it says which verdict it used */
 }
 
-static void test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measured_since(void **state) {
+static void
+test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measured_since(void **state) {
     (void)state;
     kl_verdict newer;
     char key[65];
     uint64_t first = judged(NULL).seed;
-    fill(&newer, task, kernel, KL_WRONG);
+    fill(&newer, task, kernel, KL_OUTCOME_WRONG);
     newer.seed = 99;
     assert_ok(fake_key(key, NULL, arena, &(kl_gate_job){task, kernel, opts.gate}, &e));
-    assert_ok(kl_verdicts_keep(key, run->store, arena, &newer, &e));
+    assert_ok(kli_verdicts_keep(key, run->store, arena, &newer, &e));
     again();
     assert_true(judged(NULL).seed == first);
     opts.trial = 2;
@@ -251,46 +262,47 @@ static void test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measure
 
 static void test_run_judge__unstable_is_tried_once_more_and_then_kept(void **state) {
     (void)state;
-    gate_script[0] = gate_script[1] = KL_UNSTABLE;
-    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    gate_script[0] = gate_script[1] = KL_OUTCOME_UNSTABLE;
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_UNSTABLE);
     assert_int_equal(gate_runs, 2);
-    assert_int_equal(effects(), 0);          /* nothing rests on it yet */
-    assert_ok(kli_doubt_settle(&track, &e)); /* as the next question does, or a good end */
+    assert_int_equal(effects(), 0);                 /* nothing rests on it yet */
+    assert_ok(kli_pending_check_write(&track, &e)); /* as the next question does, or a good end */
     assert_int_equal(effects(), 1);
     again();
-    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE); /* this run goes on as it went */
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_UNSTABLE); /* this run goes on as it went */
     assert_int_equal(gate_runs, 2);
     opts.trial = 2;
     again();
-    assert_int_equal(judged(NULL).outcome, KL_PASS); /* another one asks again */
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_PASS); /* another one asks again */
     assert_int_equal(gate_runs, 3);
 }
 
 static void test_run_judge__a_line_that_gave_up_on_unstable_measures_again(void **state) {
     (void)state;
-    gate_script[0] = gate_script[1] = KL_UNSTABLE;
-    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    gate_script[0] = gate_script[1] = KL_OUTCOME_UNSTABLE;
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_UNSTABLE);
     again();
-    assert_int_equal(judged(NULL).outcome, KL_PASS);
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_PASS);
     assert_int_equal(gate_runs, 3);
     assert_int_equal(effects(), 1);
 }
 
 static void test_run_judge__the_next_question_settles_a_doubt(void **state) {
     (void)state;
-    gate_script[0] = gate_script[1] = KL_UNSTABLE;
+    gate_script[0] = gate_script[1] = KL_OUTCOME_UNSTABLE;
     judged(NULL);
     judged(&(kl_gate_opts){.baseline = "none", .workload = "other"});
     assert_int_equal(effects(), 2);
     again();
-    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_UNSTABLE);
     assert_int_equal(gate_runs, 3);
 }
 
 static void test_run_judge__options_that_matter_are_other_questions(void **state) {
     (void)state;
     judged(NULL);
-    judged(&(kl_gate_opts){.baseline = "none", .require_assurance = 'B'}); /* B is what the first one had */
+    judged(&(kl_gate_opts){.baseline = "none",
+                           .require_assurance = 'B'}); /* B is what the first one had */
     assert_int_equal(gate_runs, 1);
     judged(&(kl_gate_opts){.baseline = "none", .require_assurance = 'A'});
     assert_int_equal(gate_runs, 2);
@@ -308,7 +320,8 @@ static void test_run_judge__the_worlds_failure_is_not_kept(void **state) {
     again();
     judged(NULL);
     assert_int_equal(effects(), 1);
-    assert_err(KL_ENOENT, kl_judge(&v, &track.base, arena, task, kernel, &(kl_gate_opts){.workload = "nowhere"}, &e));
+    assert_err(KL_ENOENT, kl_judge(&v, &track.base, arena, task, kernel,
+                                   &(kl_gate_opts){.workload = "nowhere"}, &e));
     assert_contains(e.message, "no workload");
 }
 
@@ -319,11 +332,12 @@ static void test_run_judge__the_journal_alone_measures_nothing(void **state) {
     again();
     track.journal_only = true;
     judged(NULL);
-    assert_err(KL_EIO, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e)); /* a second time was never asked */
+    assert_err(KL_EIO, kl_judge(&v, &track.base, arena, task, kernel, NULL,
+                                &e)); /* a second time was never asked */
     assert_int_equal(gate_runs, 1);
 }
 
-/* ---- there ------------------------------------------------------------------------------------------------------------------ */
+/* ---- there ------------------------------------------------------------------------------- */
 
 static void test_run_judge__elsewhere_is_pending_until_it_is_done(void **state) {
     (void)state;
@@ -335,7 +349,7 @@ static void test_run_judge__elsewhere_is_pending_until_it_is_done(void **state) 
     assert_int_equal(effects(), 0);
     kept_done = true;
     again();
-    assert_int_equal(judged(NULL).outcome, KL_PASS);
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_PASS);
     int puts = submits;
     again();
     judged(NULL);
@@ -345,7 +359,8 @@ static void test_run_judge__elsewhere_is_pending_until_it_is_done(void **state) 
     judged(NULL);
     kl_store_verdict *rows;
     size_t n;
-    assert_ok(kl_store_verdict_list(&rows, &n, run->store, arena, &(kl_store_verdict_query){0}, &e));
+    assert_ok(
+        kl_store_verdict_list(&rows, &n, run->store, arena, &(kl_store_verdict_query){0}, &e));
     assert_int_equal(n, 1); /* the same verdict is kept once */
     assert_int_equal(gate_runs, 0);
 }
@@ -378,24 +393,26 @@ static void test_run_judge__what_is_foreseen_goes_with_what_waits(void **state) 
     (void)state;
     kl_verdict v;
     const kl_gate_opts race = {.against = kernel};
-    kl_foresee(&track.base, task, kernel, &race);
+    kl_prefetch(&track.base, task, kernel, &race);
     judged(NULL);
     assert_int_equal(submits, 1); /* one after the other: there is nothing to gain */
     opts.trial = 2;
     n_jobs = 0;
     begin_elsewhere();
-    kl_foresee(&track.base, task, kernel, &race);
+    kl_prefetch(&track.base, task, kernel, &race);
     assert_int_equal(n_jobs, 0); /* nobody waits yet */
     assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
     assert_int_equal(n_jobs, 2);
     assert_true(was_put(0, &opts.gate) && was_put(1, &race));
     assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
-    assert_int_equal(n_jobs, 3); /* it is foreseen once */
+    assert_int_equal(n_jobs, 3); /* it is prefetched once */
     kept_done = true;
     again();
-    kl_foresee(&track.base, task, kernel, &race);
+    kl_prefetch(&track.base, task, kernel, &race);
     judged(NULL);
-    assert_int_equal(n_jobs, 4); /* an answer that is there may be no good one: what was foreseen may never be asked */
+    assert_int_equal(
+        n_jobs,
+        4); /* an answer that is there may be no good one: what was prefetched may never be asked */
 }
 
 static void test_run_judge__what_was_foreseen_in_vain_is_cancelled(void **state) {
@@ -406,40 +423,43 @@ static void test_run_judge__what_was_foreseen_in_vain_is_cancelled(void **state)
         opts.trial = 2 + (uint64_t)asked;
         begin_elsewhere();
         for (int pass = 0; pass < 3; pass++) {
-            kl_foresee(&track.base, task, kernel, &race);
+            kl_prefetch(&track.base, task, kernel, &race);
             assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, NULL, &e));
         }
-        if (asked) assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, &race, &e));
+        if (asked)
+            assert_err(KL_PENDING, kl_judge(&v, &track.base, arena, task, kernel, &race, &e));
         kli_ahead_cancel(&track); /* as a line that ended well does */
         assert_int_equal(cancels, 1);
     }
 }
 
-static void test_run_judge__a_job_that_keeps_an_unstable_verdict_is_followed_by_another(void **state) {
+static void
+test_run_judge__a_job_that_keeps_an_unstable_verdict_is_followed_by_another(void **state) {
     (void)state;
     kl_verdict v;
     begin_elsewhere();
     kept_done = true;
-    kept_says = KL_UNSTABLE;
-    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE);
+    kept_says = KL_OUTCOME_UNSTABLE;
+    assert_int_equal(judged(NULL).outcome, KL_OUTCOME_UNSTABLE);
     assert_int_equal(n_jobs, 1);
     assert_int_equal(effects(), 0); /* as here: nothing rests on it yet */
     again();
-    assert_int_equal(judged(NULL).outcome, KL_UNSTABLE); /* the line gave up on the first; this is the second */
+    assert_int_equal(judged(NULL).outcome,
+                     KL_OUTCOME_UNSTABLE); /* the line gave up on the first; this is the second */
     assert_int_equal(n_jobs, 3);
     assert_string_equal(jobs[0], jobs[1]);
     assert_string_not_equal(jobs[1], jobs[2]);
-    assert_ok(kli_doubt_settle(&track, &e));
+    assert_ok(kli_pending_check_write(&track, &e));
     again();
     judged(NULL); /* this line went on from it */
     assert_int_equal(n_jobs, 3);
     opts.trial = 2;
-    kept_says = KL_PASS;
+    kept_says = KL_OUTCOME_PASS;
     again();
     v = judged(NULL);
-    assert_int_equal(v.outcome, KL_PASS);
+    assert_int_equal(v.outcome, KL_OUTCOME_PASS);
     const kl_gate_opts pinned = {.seed = 7};
-    kept_says = KL_UNSTABLE;
+    kept_says = KL_OUTCOME_UNSTABLE;
     judged(&pinned);
     again();
     n_jobs = 0;
@@ -448,7 +468,7 @@ static void test_run_judge__a_job_that_keeps_an_unstable_verdict_is_followed_by_
     assert_int_equal(n_jobs, 1);
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------- */
 
 static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **state) {
     (void)state;
@@ -461,17 +481,18 @@ static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **
         for (size_t i = 0; i < KL_COUNT(texts); i++) {
             assert_ok(kl_judge_text(&v, &k, &track.base, arena, task, texts[i], c, NULL, &e));
             assert_null(k);
-            assert_int_equal(v.outcome, KL_REFUSED);
+            assert_int_equal(v.outcome, KL_OUTCOME_REFUSED);
             assert_true(v.journaled == (pass == 1));
             kl_str json;
-            assert_ok(kl_store_verdict_get(&json, run->store, arena, kl_track_verdict_key(&track.base), &e));
+            assert_ok(kl_store_verdict_get(&json, run->store, arena,
+                                           kl_track_verdict_key(&track.base), &e));
         }
     assert_int_equal(gate_runs, 0);
     kl_str text;
-    assert_ok(kl_fs_read(&text, arena, TASK "/naive.c", 1 << 20, &e));
+    assert_ok(kli_fs_read(&text, arena, TASK "/naive.c", 1 << 20, &e));
     assert_ok(kl_judge_text(&v, &k, &track.base, arena, task, text, c, NULL, &e));
     assert_non_null(k);
-    assert_int_equal(v.outcome, KL_PASS);
+    assert_int_equal(v.outcome, KL_OUTCOME_PASS);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

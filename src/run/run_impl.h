@@ -22,7 +22,8 @@ typedef struct {
     int64_t n;
 } kli_count;
 
-/* An effect that ended in an error: carried to the process that goes through the line again out of the journal. */
+/* An effect that ended in an error: carried to the process that goes through the line again out of
+ * the journal. */
 typedef struct {
     char key[65];
     kl_error error;
@@ -31,14 +32,14 @@ typedef struct {
 /* Failures beyond these are not carried; a line that goes on after so many would not be a line. */
 enum { KLI_MAX_FAILURES = 256 };
 
-/* An effect whose verdict did not settle: written down when the line goes on from it.  A line that gives up on it measures again when it is
- * resumed. */
+/* An effect whose verdict did not settle: written down when the line goes on from it.  A line that
+ * gives up on it measures again when it is resumed. */
 typedef struct {
     bool there;
     char key[65], question[65], verdict[65];
     kl_str purpose;
     int64_t ordinal;
-} kli_doubt;
+} kli_pending_check;
 
 /* A job that was submitted before anybody asked for it; an empty id: somebody did. */
 typedef struct {
@@ -59,14 +60,16 @@ typedef struct {
     size_t n_counts;
     int64_t steps;
     bool live; /* something was asked or judged: from here on there is something to say */
-    kli_doubt doubt;
-    kl_gate_job foreseen; /* comes next if the question that is asked now is answered well; no kernel: nothing is */
-    const char *slot; /* of the call that was answered last; NULL: none was */
+    kli_pending_check pending_check;
+    kl_gate_job prefetched; /* comes next if the question that is asked now is answered well; no
+                               kernel: nothing is */
+    const char *slot;       /* of the call that was answered last; NULL: none was */
 
     /* opened on first use, kept from pass to pass */
     kl_model *model;
-    kl_error *no_model; /* why it could not be opened to say its name: then it is not asked under another one */
-    void *own; /* self of run->opts.provider */
+    kl_error *no_model; /* why it could not be opened to say its name: then it is not asked under
+                           another one */
+    void *own;          /* self of run->opts.provider */
     bool own_open;
     kl_executor *executor;
     kli_ahead *ahead;
@@ -79,15 +82,18 @@ typedef struct {
     size_t n_failures;
 } kli_track;
 
-extern const kl_effects kli_journaled; /* track.c */
-static inline kli_track *kli_of(kl_track *t) { return (kli_track *)t; } /* of a track whose effects are these */
+extern const kli_run_effects kli_journaled; /* track.c */
+static inline kli_track *kli_of(kl_track *t) {
+    return (kli_track *)t;
+} /* of a track whose effects are these */
 static inline const kli_track *kli_of_const(const kl_track *t) { return (const kli_track *)t; }
 
 /* The operations; see effects.h. */
 kl_err kli_effect_ask(kl_reply *out, kl_track *t, kl_arena *a, const kl_request *q, kl_error *e);
-kl_err kli_effect_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_gate_job *j, kl_error *e);
-kl_err kli_effect_refuse(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, kl_str source, kl_str path,
-                  const kl_error *why, kl_error *e);
+kl_err kli_effect_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_gate_job *j,
+                        kl_error *e);
+kl_err kli_effect_refuse(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task,
+                         kl_str source, kl_str path, const kl_error *why, kl_error *e);
 void kli_effect_foresee(kl_track *t, const kl_gate_job *j);
 kl_err kli_effect_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e);
 const char *kli_effect_model(const kl_track *t);
@@ -112,13 +118,14 @@ void kli_effect_key(char key[65], const kli_track *t, const char *kind, kl_str c
 
 /* An effect failed: remember it, and give the error back. */
 kl_err kli_fail_remember(kli_track *t, const char *key, kl_err err, const kl_error *e);
-/* What the effect ended in, as the process that tried it said; a line that asks for something else is a bug in it. */
+/* What the effect ended in, as the process that tried it said; a line that asks for something else
+ * is a bug in it. */
 kl_err kli_fail_recall(const kli_track *t, const char *key, kl_error *e);
 /* The user asked to stop: nothing new is begun. */
 KL_MUST_USE kl_err kli_check_interrupt(const kli_track *t, kl_error *e);
 
 /* The line goes on: what it goes on from is written down. */
-KL_MUST_USE kl_err kli_doubt_settle(kli_track *t, kl_error *e);
+KL_MUST_USE kl_err kli_pending_check_write(kli_track *t, kl_error *e);
 
 /* One pass after the other until the line ends; `once`: not if it waits. */
 KL_MUST_USE kl_err kli_track_run(kli_track *t, bool once, kl_error *e);

@@ -1,8 +1,9 @@
 /* track.c - one line of work: where it stands, what it says, what its effects are called.
  *
- * A line is gone through from its beginning as often as it takes.  Everything counted here starts anew with each pass, and
- * everything counted comes from answers, never from the clock: so each pass meets the same keys, steps and amounts.
- * Not here: effects (ask.c, judge.c, step.c), processes (tracks.c).  SPDX-License-Identifier: Apache-2.0 */
+ * A line is gone through from its beginning as often as it takes.  Everything counted here starts
+ * anew with each pass, and everything counted comes from answers, never from the clock: so each
+ * pass meets the same keys, steps and amounts. Not here: effects (ask.c, judge.c, step.c),
+ * processes (tracks.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "run/run_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -13,17 +14,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS 300000000 /* a person does not notice, and a shared file system does not suffer */
+#define TRACK_POLL_NS                                                                              \
+    300000000 /* a person does not notice, and a shared file system does not suffer */
 #define POLL_MOST_NS 4000000000
-#define LEASE_WAIT_NS 3000000000 /* for a taken track: a killed process takes a moment to be gone */
+#define LEASE_WAIT_NS                                                                              \
+    3000000000 /* for a taken track: a killed process takes a moment to be gone                    \
+                */
 #define LEASE_LOOK_NS 50000000
-#define POLL_SHARE 50 /* of the time a waiting line goes through its journal at most once: who waits must not disturb who measures */
+#define POLL_SHARE                                                                                 \
+    50 /* of the time a waiting line goes through its journal at most once: who waits must not     \
+          disturb who measures */
 
-/* ---- from beginning to end ---------------------------------------------------------------------------------------- */
+/* ---- from beginning to end --------------------------------------------------------------- */
 
 void kli_track_init(kli_track *t, kl_run *r, const kl_track_spec *spec) {
-    KL_ASSERT(spec->name && spec->name[0] && spec->line);
-    *t = (kli_track){.run = r, .spec = spec, .start_ns = kl_now_ns()};
+    KL_ASSERT(spec->name && spec->name[0] && spec->body);
+    *t = (kli_track){.run = r, .spec = spec, .start_ns = kli_now_ns()};
     t->base = (kl_track){.effects = &kli_journaled,
                          .gate = &r->opts.gate,
                          .phase = "",
@@ -63,21 +69,23 @@ void kli_track_begin(kli_track *t) {
     t->n_counts = 0;
     t->live = false;
     t->slot = NULL;
-    t->doubt.there = false;
-    t->foreseen = (kl_gate_job){0};
+    t->pending_check.there = false;
+    t->prefetched = (kl_gate_job){0};
     if (!t->journal_only) t->n_failures = 0;
 }
 
 static bool is_leased(kl_err err, const char *owner) { return err == KL_EBUSY && owner[0]; }
 
-/* One that was killed is gone in a moment, so it is given one before it is said that somebody works on this track. */
+/* One that was killed is gone in a moment, so it is given one before it is said that somebody works
+ * on this track. */
 kl_err kli_track_lease(kli_track *t, kl_error *e) {
     const char *name = kl_arena_printf(t->keep, "%s/%s", t->run->id, t->spec->name).ptr;
-    const int64_t until = kl_now_ns() + LEASE_WAIT_NS;
+    const int64_t until = kli_now_ns() + LEASE_WAIT_NS;
     char owner[KL_LEASE_OWNER_BYTES];
     kl_err err = kl_lease_take(&t->lease, t->run->store, name, owner, e);
-    if (is_leased(err, owner) && !t->many) kl_progress("%s: waiting for %s", t->spec->name, owner);
-    while (is_leased(err, owner) && kl_now_ns() < until) {
+    if (is_leased(err, owner) && !t->many)
+        kli_base_progress("%s: waiting for %s", t->spec->name, owner);
+    while (is_leased(err, owner) && kli_now_ns() < until) {
         nanosleep(&(struct timespec){.tv_nsec = LEASE_LOOK_NS}, NULL);
         const kl_err stop = kli_check_interrupt(t, e);
         if (stop) return stop;
@@ -85,49 +93,51 @@ kl_err kli_track_lease(kli_track *t, kl_error *e) {
     }
     if (!is_leased(err, owner)) return err;
     kl_fail(e, KL_EBUSY, t->spec->name, "%s is running this track of run %.12s", owner, t->run->id);
-    return kl_hint(e, "let it finish, then run the same command again; klineage run show %.12s shows its progress",
+    return kl_hint(e,
+                   "let it finish, then run the same command again; klineage run show %.12s shows "
+                   "its progress",
                    t->run->id);
 }
 
 kl_err kli_check_interrupt(const kli_track *t, kl_error *e) {
-    if (!kl_interrupted()) return KL_OK;
+    if (!kli_interrupted()) return KL_OK;
     kl_fail(e, KL_EINTR, t->spec->name, "interrupted");
     return kl_hint(e, "re-run the same command to resume; completed calls are not repeated");
 }
 
 /* What is waited for, once as a plain line or over and over in place. */
-static void show_waiting(kli_track *t, const kl_error *e) {
+static void track_show_waiting(kli_track *t, const kl_error *e) {
     t->live = true;
-    if (!t->many) kl_progress("waiting: %s", e->message);
+    if (!t->many) kli_base_progress("waiting: %s", e->message);
     if (kl_str_eq(t->waiting, kl_str_of(e->message))) return;
     t->waiting = kl_arena_copy(t->keep, kl_str_of(e->message));
-    if (t->many || !isatty(STDERR_FILENO)) kl_say("[%s] waiting: %s", t->spec->name, e->message);
+    if (t->many || !isatty(STDERR_FILENO)) kli_say("[%s] waiting: %s", t->spec->name, e->message);
 }
 
 /* Until it is worth looking again, after a pass that took so long.  ^C ends it. */
-static void rest(int64_t pass_ns) {
+static void track_rest(int64_t pass_ns) {
     int64_t ns = pass_ns * POLL_SHARE;
-    ns = ns < POLL_NS ? POLL_NS : ns > POLL_MOST_NS ? POLL_MOST_NS : ns;
+    ns = ns < TRACK_POLL_NS ? TRACK_POLL_NS : ns > POLL_MOST_NS ? POLL_MOST_NS : ns;
     nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
 kl_err kli_track_run(kli_track *t, bool once, kl_error *e) {
     for (;;) {
-        const int64_t begun_ns = kl_now_ns();
+        const int64_t begun_ns = kli_now_ns();
         *e = (kl_error){0};
         kli_track_begin(t);
-        kl_err err = t->spec->line(&t->base, t->spec->ctx, e);
-        if (!err) err = kli_doubt_settle(t, e);
+        kl_err err = t->spec->body(&t->base, t->spec->ctx, e);
+        if (!err) err = kli_pending_check_write(t, e);
         if (!err) kli_ahead_cancel(t);
         if (err != KL_PENDING || once || t->journal_only) return err;
-        show_waiting(t, e);
-        rest(kl_now_ns() - begun_ns);
+        track_show_waiting(t, e);
+        track_rest(kli_now_ns() - begun_ns);
         err = kli_check_interrupt(t, e);
         if (err) return err;
     }
 }
 
-/* ---- keys --------------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 static kli_count *count_at(const kli_track *t, kl_str what) {
     for (size_t i = 0; i < t->n_counts; i++)
@@ -153,31 +163,31 @@ void kli_effect_key(char key[65], const kli_track *t, const char *kind, kl_str c
     char n[24];
     kl_hasher h;
     snprintf(n, sizeof n, "%lld", (long long)kli_count_of(t, content));
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, KL_S("klineage/effect/1"));
-    kl_hasher_add(&h, kl_str_of(t->run->id));
-    kl_hasher_add(&h, kl_str_of(t->spec->name));
-    kl_hasher_add(&h, kl_str_of(kind));
-    kl_hasher_add(&h, content);
-    kl_hasher_add(&h, kl_str_of(n));
-    memcpy(key, kl_hasher_end(&h).hex, 65);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, KL_S("klineage/effect/1"));
+    kli_hasher_add(&h, kl_str_of(t->run->id));
+    kli_hasher_add(&h, kl_str_of(t->spec->name));
+    kli_hasher_add(&h, kl_str_of(kind));
+    kli_hasher_add(&h, content);
+    kli_hasher_add(&h, kl_str_of(n));
+    memcpy(key, kli_hasher_end(&h).hex, 65);
 }
 
 static uint64_t track_seed(const kl_track *base, const char *name) {
     const kli_track *t = kli_of_const(base);
     char digits[17];
     kl_hasher h;
-    kl_hasher_init(&h);
-    kl_hasher_add(&h, KL_S("klineage/seed/1"));
-    kl_hasher_add(&h, kl_str_of(t->run->id));
-    kl_hasher_add(&h, kl_str_of(t->spec->name));
-    kl_hasher_add(&h, kl_str_of(name));
-    snprintf(digits, sizeof digits, "%.16s", kl_hasher_end(&h).hex);
+    kli_hasher_init(&h);
+    kli_hasher_add(&h, KL_S("klineage/seed/1"));
+    kli_hasher_add(&h, kl_str_of(t->run->id));
+    kli_hasher_add(&h, kl_str_of(t->spec->name));
+    kli_hasher_add(&h, kl_str_of(name));
+    snprintf(digits, sizeof digits, "%.16s", kli_hasher_end(&h).hex);
     const uint64_t drawn = strtoull(digits, NULL, 16);
     return drawn ? drawn : 1; /* 0 means "fresh" elsewhere */
 }
 
-/* ---- errors on their way to another process -------------------------------------------------------------------------- */
+/* ---- errors on their way to another process ---------------------------------------------- */
 
 kl_err kli_fail_remember(kli_track *t, const char *key, kl_err err, const kl_error *e) {
     if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
@@ -194,35 +204,37 @@ kl_err kli_fail_recall(const kli_track *t, const char *key, kl_error *e) {
         *e = t->failures[i].error;
         return t->failures[i].error.code;
     }
-    kl_fail(e, KL_EIO, t->spec->name, "effect %.12s is not in the journal: this line did not ask for it the first time",
-            key);
-    return kl_hint(
-        e, "a line must depend on its answers and its seeds alone, not on the clock or on what it left in memory");
+    kl_fail(e, KL_EIO, t->spec->name,
+            "effect %.12s is not in the journal: this line did not ask for it the first time", key);
+    return kl_hint(e, "a line must depend on its answers and its seeds alone, not on the clock or "
+                      "on what it left in memory");
 }
 
-/* ---- what is said ------------------------------------------------------------------------------------------------------ */
+/* ---- what is said ------------------------------------------------------------------------ */
 
 static void track_say(kl_track *base, const char *text) {
     const kli_track *t = kli_of(base);
     char best[48] = "";
     if (!t->live) return;
-    long long seconds = (long long)((kl_now_ns() - t->start_ns) / 1000000000);
+    long long seconds = (long long)((kli_now_ns() - t->start_ns) / 1000000000);
     if (base->best > 0) snprintf(best, sizeof best, "  best %.3gx", base->best);
     double spent = (double)base->spent_microusd * 1e-6;
     if (!t->many && isatty(STDERR_FILENO))
-        kl_progress("%lld:%02lld  $%.2f%s  %s", seconds / 60, seconds % 60, spent, best, text);
+        kli_base_progress("%lld:%02lld  $%.2f%s  %s", seconds / 60, seconds % 60, spent, best,
+                          text);
     else
-        kl_say("%lld:%02lld  $%.2f%s  [%s] %s", seconds / 60, seconds % 60, spent, best, t->spec->name, text);
+        kli_say("%lld:%02lld  $%.2f%s  [%s] %s", seconds / 60, seconds % 60, spent, best,
+                t->spec->name, text);
 }
 
-/* ---- the row ------------------------------------------------------------------------------------------------------------ */
+/* ---- the row ----------------------------------------------------------------------------- */
 
-const kl_effects kli_journaled = {
+const kli_run_effects kli_journaled = {
     .name = "journaled",
     .ask = kli_effect_ask,
     .judge = kli_effect_judge,
     .refuse = kli_effect_refuse,
-    .foresee = kli_effect_foresee,
+    .prefetch = kli_effect_foresee,
     .step = kli_effect_step,
     .seed = track_seed,
     .say = track_say,

@@ -1,5 +1,5 @@
-/* tracks_test.c - lines in processes of their own: killed anywhere, stopped, out of money, waiting, at the same time.
- * SPDX-License-Identifier: Apache-2.0 */
+/* tracks_test.c - lines in processes of their own: killed anywhere, stopped, out of money, waiting,
+ * at the same time. SPDX-License-Identifier: Apache-2.0 */
 #include "kit/fake_provider.h"
 #include "run/run_impl.h"
 #include "base/terminal.h"
@@ -20,9 +20,9 @@ static int set_up(void **state) {
     kit_set_up(state);
     test_process = getpid();
     dir = kit_folder();
-    log_path = kl_fs_join(arena, dir, "calls").ptr;
+    log_path = kli_fs_join(arena, dir, "calls").ptr;
     opts = (kl_run_opts){.command = "optimize",
-                         .store = kl_fs_join(arena, dir, "k.db").ptr,
+                         .store = kli_fs_join(arena, dir, "k.db").ptr,
                          .model = kl_arena_printf(arena, "fake:%s", log_path).ptr,
                          .priced_as = "claude-opus-4-6",
                          .provider = &fake_repeatable,
@@ -32,7 +32,7 @@ static int set_up(void **state) {
 
 static int calls(void) { return fake_calls(arena, log_path); }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 enum { CALLS = 6 };
 
@@ -51,19 +51,20 @@ static kl_err chain(kl_track *t, void *ctx, kl_error *error) {
     kl_str before = KL_S("start");
     for (int i = 0; i < CALLS; i++) {
         kl_reply r;
-        kl_err err =
-            fake_question(&r, t, kl_arena_printf(kl_track_arena(t), "%d %.*s", i, KL_STR_ARG(before)).ptr, error);
+        kl_err err = fake_question(
+            &r, t, kl_arena_printf(kl_track_arena(t), "%d %.*s", i, KL_STR_ARG(before)).ptr, error);
         if (err == KL_EBUDGET) {
             out->stopped = err;
             break;
         }
         if (err) return err;
         before = r.text;
-        const kl_step s = {.phase = "walk", .outcome = KL_S("pass"), .kernel = r.text, .accepted = i % 2};
+        const kl_step s = {
+            .phase = "walk", .outcome = KL_S("pass"), .kernel = r.text, .accepted = i % 2};
         err = kl_track_step(t, &s, r.text, error);
         if (err) return err;
         out->answers++;
-        kl_track_say(t, "%d of %d", i + 1, CALLS);
+        kl_track_log(t, "%d of %d", i + 1, CALLS);
     }
     out->last = before;
     out->spent = kl_track_spent(t);
@@ -86,7 +87,8 @@ static kl_err fails(kl_track *t, void *ctx, kl_error *error) {
 static kl_err fickle(kl_track *t, void *ctx, kl_error *error) {
     (void)ctx;
     kl_reply r;
-    return fake_question(&r, t, kl_arena_printf(kl_track_arena(t), "I am %d", (int)getpid()).ptr, error);
+    return fake_question(&r, t, kl_arena_printf(kl_track_arena(t), "I am %d", (int)getpid()).ptr,
+                         error);
 }
 
 /* ctx: what to ask */
@@ -97,8 +99,10 @@ static kl_err asks(kl_track *t, void *ctx, kl_error *error) {
 
 static void *asked(const char *text) { return (void *)(uintptr_t)text; } /* a ctx is not const */
 
-static kl_track_spec spec_of(const char *name, kl_err (*line)(kl_track *, void *, kl_error *), void *ctx) {
-    return (kl_track_spec){.name = name, .workload = "gemm", .policy = "generate", .line = line, .ctx = ctx};
+static kl_track_spec spec_of(const char *name, kl_err (*body)(kl_track *, void *, kl_error *),
+                             void *ctx) {
+    return (kl_track_spec){
+        .name = name, .workload = "gemm", .policy = "generate", .body = body, .ctx = ctx};
 }
 
 static kl_err run_all(const kl_track_spec *specs, int n, int jobs, bool once) {
@@ -110,7 +114,7 @@ static kl_err run_all(const kl_track_spec *specs, int n, int jobs, bool once) {
     return err;
 }
 
-/* ---- what is on disk ------------------------------------------------------------------------------------------------------ */
+/* ---- what is on disk --------------------------------------------------------------------- */
 
 /* Everything but dates and lost attempts, as one text: two stores are the same when these are. */
 static kl_str rows_of(const char *store, int *lost) {
@@ -128,17 +132,20 @@ static kl_str rows_of(const char *store, int *lost) {
     const char *id = runs[0].id.ptr;
     assert_ok(kl_store_effect_list(&effects, &n, s, arena, id, NULL, &e));
     for (size_t i = 0; i < n; i++)
-        kl_buf_printf(&b, "%s %s %s %lld %s %s\n", effects[i].key.ptr, effects[i].track.ptr, effects[i].purpose.ptr,
-                      (long long)effects[i].ordinal, effects[i].request.ptr, effects[i].answer.ptr);
+        kl_buf_printf(&b, "%s %s %s %lld %s %s\n", effects[i].key.ptr, effects[i].track.ptr,
+                      effects[i].purpose.ptr, (long long)effects[i].ordinal, effects[i].request.ptr,
+                      effects[i].answer.ptr);
     assert_ok(kl_store_step_list(&steps, &n, s, arena, id, &e));
     for (size_t i = 0; i < n; i++)
-        kl_buf_printf(&b, "%s %lld %s\n", steps[i].track.ptr, (long long)steps[i].n, steps[i].json.ptr);
+        kl_buf_printf(&b, "%s %lld %s\n", steps[i].track.ptr, (long long)steps[i].n,
+                      steps[i].json.ptr);
     assert_ok(kl_store_charge_list(&charges, &n, s, arena, id, &e));
     for (size_t i = 0; i < n; i++) {
         bool settled = kl_str_eq(charges[i].state, KL_S("settled"));
         *lost += !settled;
         if (settled)
-            kl_buf_printf(&b, "%s %lld %lld %lld\n", charges[i].effect.ptr, (long long)charges[i].reserved_microusd,
+            kl_buf_printf(&b, "%s %lld %lld %lld\n", charges[i].effect.ptr,
+                          (long long)charges[i].reserved_microusd,
                           (long long)charges[i].settled_microusd, (long long)charges[i].input);
     }
     kl_store_close(s);
@@ -147,10 +154,10 @@ static kl_str rows_of(const char *store, int *lost) {
     return text;
 }
 
-/* ---- kill -9 ------------------------------------------------------------------------------------------------------------------ */
+/* ---- kill -9 ----------------------------------------------------------------------------- */
 
 static int64_t one_run(int64_t kill_after_ns, int *status) {
-    int64_t began = kl_now_ns();
+    int64_t began = kli_now_ns();
     pid_t pid = fork();
     if (pid == 0) {
         result got;
@@ -163,32 +170,37 @@ static int64_t one_run(int64_t kill_after_ns, int *status) {
         kill(pid, SIGKILL);
     }
     assert_int_equal(waitpid(pid, status, 0), pid);
-    return kl_now_ns() - began;
+    return kli_now_ns() - began;
 }
 
-/* Killed at random moments until it is through, on a fresh store; the rows must be those of a run that nobody disturbed. */
+/* Killed at random moments until it is through, on a fresh store; the rows must be those of a run
+ * that nobody disturbed. */
 static void kill_and_compare(const kl_provider *provider, const char *what) {
     int status, lost, kills = 0;
     opts.provider = provider;
-    opts.store = kl_fs_join(arena, dir, kl_arena_printf(arena, "%s-calm.db", what).ptr).ptr;
+    opts.store = kli_fs_join(arena, dir, kl_arena_printf(arena, "%s-calm.db", what).ptr).ptr;
     int64_t whole_ns = one_run(-1, &status);
     assert_int_equal(status, 0);
     kl_str calm = rows_of(opts.store, &lost);
     assert_int_equal(lost, 0);
-    kl_stream random = kl_stream_of(7, what);
+    kl_stream random = kli_stream_of(7, what);
     for (int round = 0; round < 5; round++) {
-        opts.store = kl_fs_join(arena, dir, kl_arena_printf(arena, "%s-%d.db", what, round).ptr).ptr;
+        opts.store =
+            kli_fs_join(arena, dir, kl_arena_printf(arena, "%s-%d.db", what, round).ptr).ptr;
         unlink(log_path);
         for (int i = 0; i < 8; i++, kills++)
-            one_run((int64_t)kl_stream_below(random, (uint64_t)kills, (uint64_t)whole_ns), &status);
+            one_run((int64_t)kli_stream_below(random, (uint64_t)kills, (uint64_t)whole_ns),
+                    &status);
         one_run(-1, &status);
         assert_int_equal(status, 0);
         kl_str rows = rows_of(opts.store, &lost);
-        if (!kl_str_eq(rows, calm)) fail_msg("%s, round %d:\n%s\nis not\n%s", what, round, rows.ptr, calm.ptr);
+        if (!kl_str_eq(rows, calm))
+            fail_msg("%s, round %d:\n%s\nis not\n%s", what, round, rows.ptr, calm.ptr);
         if (provider->repeatable)
             assert_int_equal(lost, 0);
         else
-            assert_true(calls() <= CALLS + lost); /* the ledger never knows of less than was asked */
+            assert_true(calls() <=
+                        CALLS + lost); /* the ledger never knows of less than was asked */
     }
 }
 
@@ -198,7 +210,8 @@ static void test_run__killed_anywhere_it_ends_with_the_same_rows(void **state) {
     kill_and_compare(&fake_paid, "paid");
 }
 
-/* Between the question and its answer: perhaps it was charged, so it counts, unless asking again costs nothing. */
+/* Between the question and its answer: perhaps it was charged, so it counts, unless asking again
+ * costs nothing. */
 static void test_run__killed_while_it_asks_the_money_stays_counted(void **state) {
     (void)state;
     const kl_provider *const providers[] = {&fake_paid, &fake_repeatable};
@@ -206,7 +219,7 @@ static void test_run__killed_while_it_asks_the_money_stays_counted(void **state)
     for (int i = 0; i < 2; i++) {
         int lost;
         opts.provider = providers[i];
-        opts.store = kl_fs_join(arena, dir, kl_arena_printf(arena, "%d.db", i).ptr).ptr;
+        opts.store = kli_fs_join(arena, dir, kl_arena_printf(arena, "%d.db", i).ptr).ptr;
         unlink(log_path);
         pid_t pid = fork();
         if (pid == 0) _exit(run_all(&s, 1, 1, false) ? 1 : 0);
@@ -223,7 +236,8 @@ static void test_run__killed_while_it_asks_the_money_stays_counted(void **state)
 static void test_run__killed_with_children_it_ends_with_the_same_rows(void **state) {
     (void)state;
     result got[3] = {0};
-    kl_track_spec specs[] = {spec_of("a", chain, &got[0]), spec_of("b", chain, &got[1]), spec_of("c", chain, &got[2])};
+    kl_track_spec specs[] = {spec_of("a", chain, &got[0]), spec_of("b", chain, &got[1]),
+                             spec_of("c", chain, &got[2])};
     for (int i = 0; i < 6; i++) {
         pid_t pid = fork();
         if (pid == 0) _exit(run_all(specs, 3, 2, false) ? 1 : 0);
@@ -241,7 +255,7 @@ static void test_run__killed_with_children_it_ends_with_the_same_rows(void **sta
     for (int i = 0; i < 3; i++) assert_int_equal(got[i].answers, CALLS);
 }
 
-/* ---- several at a time ---------------------------------------------------------------------------------------------------------- */
+/* ---- several at a time ------------------------------------------------------------------- */
 
 static void test_run_tracks__bring_their_results_home(void **state) {
     (void)state;
@@ -322,7 +336,8 @@ static void test_run_tracks__each_track_is_told_apart(void **state) {
     (void)state;
     result got = {0}, alone = {0};
     kl_error told[3] = {{.code = KL_EINVAL}, {0}, {0}};
-    kl_track_spec specs[] = {spec_of("good", chain, &got), spec_of("bad", fails, NULL), spec_of("dead", dies, NULL)};
+    kl_track_spec specs[] = {spec_of("good", chain, &got), spec_of("bad", fails, NULL),
+                             spec_of("dead", dies, NULL)};
     for (int i = 0; i < 3; i++) specs[i].result = &told[i];
     opts.provider = &fake_paid;
     assert_err(KL_EIO, run_all(specs, 3, 3, false));
@@ -367,10 +382,12 @@ static void test_run_tracks__the_parent_may_look_at_the_journal_meanwhile(void *
     result got[3] = {0};
     watch w = {0};
     kl_run *r;
-    kl_track_spec specs[] = {spec_of("a", chain, &got[0]), spec_of("b", chain, &got[1]), spec_of("c", chain, &got[2])};
+    kl_track_spec specs[] = {spec_of("a", chain, &got[0]), spec_of("b", chain, &got[1]),
+                             spec_of("c", chain, &got[2])};
     assert_ok(kl_run_open(&r, &opts, &e));
     w.store = kl_run_store(r);
-    assert_ok(kl_run_tracks(r, specs, 3, &(kl_track_opts){.jobs = 1, .hush = true, .tick = look, .tick_ctx = &w}, &e));
+    assert_ok(kl_run_tracks(
+        r, specs, 3, &(kl_track_opts){.jobs = 1, .quiet = true, .tick = look, .tick_ctx = &w}, &e));
     kl_run_close(r);
     assert_true(w.ticks > 2 && w.waiting > 0 && w.running > 0 && w.ended > 0 && w.most > CALLS);
     for (int i = 0; i < 3; i++) assert_int_equal(got[i].answers, CALLS);
@@ -387,11 +404,11 @@ static void test_run_tracks__a_line_that_depends_on_more_than_answers_is_caught(
     assert_contains(e.message, "did not ask for it the first time");
 }
 
-/* ---- waiting, stopping, meeting ---------------------------------------------------------------------------------------------------- */
+/* ---- waiting, stopping, meeting ---------------------------------------------------------- */
 
 static void test_run_tracks__pump_returns_what_is_waited_for(void **state) {
     (void)state;
-    kl_str mail = kl_fs_join(arena, dir, "mail");
+    kl_str mail = kli_fs_join(arena, dir, "mail");
     result got = {0};
     const char *question = kl_arena_printf(arena, "!wait %s", mail.ptr).ptr;
     kl_track_spec specs[] = {spec_of("waits", asks, asked(question)), spec_of("good", chain, &got)};
@@ -400,19 +417,20 @@ static void test_run_tracks__pump_returns_what_is_waited_for(void **state) {
     assert_err(KL_PENDING, run_all(specs, 2, 2, true));
     assert_int_equal(got.answers, CALLS); /* the others go on */
     assert_int_equal(calls(), CALLS);
-    assert_ok(kl_fs_write(mail.ptr, KL_S("x"), &e));
+    assert_ok(kli_fs_write(mail.ptr, KL_S("x"), &e));
     assert_ok(run_all(specs, 2, 2, true));
     assert_int_equal(calls(), CALLS + 1);
 }
 
 static void test_run_tracks__without_pump_it_waits(void **state) {
     (void)state;
-    kl_str mail = kl_fs_join(arena, dir, "mail");
-    kl_track_spec s = spec_of("waits", asks, asked(kl_arena_printf(arena, "!wait %s", mail.ptr).ptr));
+    kl_str mail = kli_fs_join(arena, dir, "mail");
+    kl_track_spec s =
+        spec_of("waits", asks, asked(kl_arena_printf(arena, "!wait %s", mail.ptr).ptr));
     pid_t pid = fork();
     if (pid == 0) {
         usleep(500000);
-        _exit(kl_fs_write(mail.ptr, KL_S("x"), &e) ? 1 : 0);
+        _exit(kli_fs_write(mail.ptr, KL_S("x"), &e) ? 1 : 0);
     }
     assert_ok(run_all(&s, 1, 1, false));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -421,12 +439,13 @@ static void test_run_tracks__without_pump_it_waits(void **state) {
 
 static void test_run_tracks__an_interrupt_is_passed_on_and_loses_nothing(void **state) {
     (void)state;
-    kl_track_spec specs[] = {spec_of("a", asks, asked("!slow one")), spec_of("b", asks, asked("!slow two")),
+    kl_track_spec specs[] = {spec_of("a", asks, asked("!slow one")),
+                             spec_of("b", asks, asked("!slow two")),
                              spec_of("c", asks, asked("!slow three"))};
     pid_t pid = fork();
     if (pid == 0) {
-        kl_terminal_watch(KL_QUIET);
-        kl_interrupt_install();
+        kli_terminal_watch(KL_QUIET);
+        kli_interrupt_install();
         kl_err err = run_all(specs, 3, 1, false);
         _exit(err == KL_EINTR && strstr(e.hint, "resume") ? 0 : 1);
     }
@@ -440,7 +459,8 @@ static void test_run_tracks__an_interrupt_is_passed_on_and_loses_nothing(void **
     int lost;
     rows_of(opts.store, &lost);
     assert_int_equal(lost, 0);
-    assert_true(calls() <= 4); /* a call that was cut off is asked again; a repeatable one costs nothing */
+    assert_true(calls() <=
+                4); /* a call that was cut off is asked again; a repeatable one costs nothing */
 }
 
 static void test_run_tracks__two_processes_do_not_work_on_one_track(void **state) {
@@ -474,7 +494,8 @@ static void test_run_tracks__a_track_that_stays_taken_is_refused_by_its_process(
     }
     assert_int_equal(read(ready[0], &mark, 1), 1);
     assert_err(KL_EBUSY, run_all(&s, 1, 1, false));
-    assert_contains(e.message, kl_arena_printf(arena, "process %d is running this track", (int)pid).ptr);
+    assert_contains(e.message,
+                    kl_arena_printf(arena, "process %d is running this track", (int)pid).ptr);
     assert_contains(e.hint, "klineage run show");
     kill(pid, SIGKILL);
     assert_ok(run_all(&s, 1, 1, false));

@@ -1,20 +1,24 @@
-/* accelopt.c - policy accelopt: a beam of candidates, plans written out several times each, and a memory of slow and fast pairs.
+/* accelopt.c - policy accelopt: a beam of candidates, plans written out several times each, and a
+ * memory of slow and fast pairs.
  *
  * Source: AccelOpt (arXiv 2511.15915) and its release; defaults of its H100 setting.
  *
- *   candidate -- planner --> plan --> executor --> sample      `plans` plans a candidate, `samples` samples a plan
- *                              ^                      |
- *                           memory <-- summarizer -- pairs that gained more than t_pos or lost more than t_neg
+ *   candidate -- planner --> plan --> executor --> sample      `plans` plans a candidate, `samples`
+ * samples a plan ^                      | memory <-- summarizer -- pairs that gained more than
+ * t_pos or lost more than t_neg
  *
- * Of every plan the best sample counts; where all lost, the worst is what its summary is about, slow and fast swapped.  The next candidates are
- * the fastest samples of this round alone, so a lost lead stays lost: the best of all is kept apart, by the search.
+ * Of every plan the best sample counts; where all lost, the worst is what its summary is about,
+ * slow and fast swapped.  The next candidates are the fastest samples of this round alone, so a
+ * lost lead stays lost: the best of all is kept apart, by the search.
  *
- * Deviations.  The release's 2 candidates x 4 plans x 2 samples are 44 calls in two rounds, more than small budgets hold: what is not set is derived,
- * so that two rounds fit into the money and the steps that are left.  Rounds go on until an end of the search instead of 16.  The summarizer is told the
- * measured speed-up (the release's template has a place for it that is never filled).  Speed is compared by ratios to the same baseline, not by latencies
- * of different minutes.  Samples that did not pass have no speed and teach nothing.  A plan that never came is an empty one, and is executed.
- * No temperature, no thinking budget.  A recording of a run with derived numbers is replayed with those numbers set.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Deviations.  The release's 2 candidates x 4 plans x 2 samples are 44 calls in two rounds, more
+ * than small budgets hold: what is not set is derived, so that two rounds fit into the money and
+ * the steps that are left.  Rounds go on until an end of the search instead of 16.  The summarizer
+ * is told the measured speed-up (the release's template has a place for it that is never filled).
+ * Speed is compared by ratios to the same baseline, not by latencies of different minutes.  Samples
+ * that did not pass have no speed and teach nothing.  A plan that never came is an empty one, and
+ * is executed. No temperature, no thinking budget.  A recording of a run with derived numbers is
+ * replayed with those numbers set. SPDX-License-Identifier: Apache-2.0 */
 #include "peers.h"
 #include "base/rng.h"
 #include <string.h>
@@ -22,16 +26,18 @@
 #define BEAM 2
 #define PLANS 4
 #define SAMPLES 2
-#define DEFAULT_STEPS 24 /* two rounds of the setting above */
+#define ACCELOPT_DEFAULT_STEPS 24 /* two rounds of the setting above */
 
-/* Before the first call its cost is not known: that of a large model, so that the first round is rather too small.  Constants, not the price
- * table: a resumed line must take the same way after the table changed. */
+/* Before the first call its cost is not known: that of a large model, so that the first round is
+ * rather too small.  Constants, not the price table: a resumed line must take the same way after
+ * the table changed. */
 #define NOMINAL_INPUT_MICROUSD 5.0 /* a token */
 #define NOMINAL_OUTPUT_MICROUSD 25.0
 #define NOMINAL_REPLY_TOKENS 3000
 #define BYTES_PER_TOKEN 4.0
-#define RESERVED_CALLS                                                                                                 \
-    (KL_MODEL_MAX_TOKENS / NOMINAL_REPLY_TOKENS) /* a call leaves only when its longest reply could be paid */
+#define RESERVED_CALLS                                                                             \
+    (KL_MODEL_MAX_TOKENS /                                                                         \
+     NOMINAL_REPLY_TOKENS) /* a call leaves only when its longest reply could be paid */
 
 const kl_policy_param kli_accelopt_params[] = {
     {"beam", 0, 0, 16, "candidates; 0: 2, fewer where money or steps are short"},
@@ -47,7 +53,7 @@ const kl_policy_param kli_accelopt_params[] = {
 /* What came of one plan for one candidate: its correct samples. */
 typedef struct {
     const kli_point *from, *best, *worst; /* NULL: none was correct */
-} trial;
+} accelopt_trial;
 
 /* How wide a round is. */
 typedef struct {
@@ -59,24 +65,26 @@ typedef struct {
     kl_str task;
     const kli_point **candidates; /* fastest first; a round takes as many as its beam is wide */
     int n_candidates;
-    trial *trials;
+    accelopt_trial *trials;
     int n_trials;
     kl_str *memory;
     int n_memory, rounds, calls;
 } accelopt;
 
-static int param(const accelopt *x, const char *name) { return (int)kli_search_param(&x->s, name); }
+static int accelopt_param(const accelopt *x, const char *name) {
+    return (int)kli_search_param(&x->s, name);
+}
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* ---- how wide a round may be --------------------------------------------------------------------------------------------------- */
+/* ---- how wide a round may be ------------------------------------------------------------- */
 
 static int samples_of(const accelopt *x, int candidates, width w) {
-    return candidates * w.plans * w.samples * (1 + param(x, "fixer_steps"));
+    return candidates * w.plans * w.samples * (1 + accelopt_param(x, "fixer_steps"));
 }
 
 static int calls_of(const accelopt *x, int candidates, width w) {
     const int plans = candidates * w.plans;
-    return plans + samples_of(x, candidates, w) + least(plans, param(x, "topk"));
+    return plans + samples_of(x, candidates, w) + least(plans, accelopt_param(x, "topk"));
 }
 
 /* Of a call, in micro-dollars. */
@@ -84,7 +92,8 @@ static double expected_cost(const accelopt *x) {
     const kli_search *s = &x->s;
     const size_t bytes = kli_search_rules(s).len + x->task.len + 2 * s->start.kernel->source.len;
     if (x->calls) return (double)kl_track_spent(s->track) / x->calls;
-    return (double)bytes / BYTES_PER_TOKEN * NOMINAL_INPUT_MICROUSD + NOMINAL_REPLY_TOKENS * NOMINAL_OUTPUT_MICROUSD;
+    return (double)bytes / BYTES_PER_TOKEN * NOMINAL_INPUT_MICROUSD +
+           NOMINAL_REPLY_TOKENS * NOMINAL_OUTPUT_MICROUSD;
 }
 
 static int steps_left(const accelopt *x) { return x->s.o->max_steps - x->s.out->proposals; }
@@ -104,10 +113,10 @@ static bool fits(const accelopt *x, width w) {
 }
 
 /* A second sample says least that is new, then further plans; a beam of one is a plain climb. */
-static width narrower(width w, width floor) {
-    if (w.samples > floor.samples)
+static width narrower(width w, width noise) {
+    if (w.samples > noise.samples)
         w.samples--;
-    else if (w.plans > floor.plans && (w.plans > 2 || w.beam == floor.beam))
+    else if (w.plans > noise.plans && (w.plans > 2 || w.beam == noise.beam))
         w.plans--;
     else
         w.beam--;
@@ -115,44 +124,52 @@ static width narrower(width w, width floor) {
 }
 
 static width derive(const accelopt *x) {
-    const width set = {param(x, "beam"), param(x, "plans"), param(x, "samples")};
-    const width floor = {set.beam ? set.beam : 1, set.plans ? set.plans : 1, set.samples ? set.samples : 1};
-    width w = {set.beam ? set.beam : BEAM, set.plans ? set.plans : PLANS, set.samples ? set.samples : SAMPLES};
-    while (!fits(x, w) && (w.beam > floor.beam || w.plans > floor.plans || w.samples > floor.samples))
-        w = narrower(w, floor);
+    const width set = {accelopt_param(x, "beam"), accelopt_param(x, "plans"),
+                       accelopt_param(x, "samples")};
+    const width noise = {set.beam ? set.beam : 1, set.plans ? set.plans : 1,
+                         set.samples ? set.samples : 1};
+    width w = {set.beam ? set.beam : BEAM, set.plans ? set.plans : PLANS,
+               set.samples ? set.samples : SAMPLES};
+    while (!fits(x, w) &&
+           (w.beam > noise.beam || w.plans > noise.plans || w.samples > noise.samples))
+        w = narrower(w, noise);
     return w;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------- */
 
-static kl_str memory_text(const accelopt *x) {
+static kl_str accelopt_memory_text(const accelopt *x) {
     kl_buf b = {0};
-    for (int i = 0; i < x->n_memory; i++) kl_buf_printf(&b, "%s%.*s\n", i ? "\n" : "", KL_STR_ARG(x->memory[i]));
-    const kl_str text = b.len ? kl_arena_copy(x->s.arena, kl_str_trim(kl_buf_str(&b))) : KL_S("None so far.");
+    for (int i = 0; i < x->n_memory; i++)
+        kl_buf_printf(&b, "%s%.*s\n", i ? "\n" : "", KL_STR_ARG(x->memory[i]));
+    const kl_str text =
+        b.len ? kl_arena_copy(x->s.arena, kl_str_trim(kl_buf_str(&b))) : KL_S("None so far.");
     kl_buf_fini(&b);
     return text;
 }
 
 static kl_err plan(accelopt *x, kl_str *out, const kli_point *from, kl_error *e) {
-    kl_prompt_value memory[] = {{"memory", memory_text(x)}};
+    kl_prompt_value memory[] = {{"memory", accelopt_memory_text(x)}};
     kl_prompt_value values[] = {{"task", x->task},
                                 {"platform", x->s.start.verdict.platform},
                                 {"tag", kli_search_tag(&x->s)},
                                 {"kernel", from->kernel->source},
                                 {"profile", kli_search_describe(&x->s, from)}};
     kl_str text;
-    kl_err err = kli_prose_ask(&x->s, &text, "plan", kl_prompt(x->s.arena, "accelopt_plan_rules", memory, 1),
-                               kl_prompt(x->s.arena, "accelopt_plan", values, (int)KL_COUNT(values)), from->kernel,
-                               KLI_PROSE_BYTES, e);
+    kl_err err =
+        kli_prose_ask(&x->s, &text, "plan", kl_prompt(x->s.arena, "accelopt_plan_rules", memory, 1),
+                      kl_prompt(x->s.arena, "accelopt_plan", values, (int)KL_COUNT(values)),
+                      from->kernel, KLI_PROSE_BYTES, e);
     x->calls += !err;
-    *out = text.len ? kli_prose_quote(x->s.arena, text) : KL_S("None was given: choose one step yourself.");
+    *out = text.len ? kli_prose_quote(x->s.arena, text)
+                    : KL_S("None was given: choose one step yourself.");
     return err;
 }
 
-/* ---- samples --------------------------------------------------------------------------------------------------------------------- */
+/* ---- samples ----------------------------------------------------------------------------- */
 
-static kl_err propose(accelopt *x, kli_outcome *o, const char *purpose, kl_str question, const kli_point *base,
-                      kl_error *e) {
+static kl_err propose(accelopt *x, kli_outcome *o, const char *purpose, kl_str question,
+                      const kli_point *base, kl_error *e) {
     kl_reply reply;
     kl_err err = kli_code_ask(&x->s, &reply, purpose, question, base->kernel, e);
     x->calls += !err;
@@ -163,20 +180,21 @@ static kl_err propose(accelopt *x, kli_outcome *o, const char *purpose, kl_str q
 static kl_err fix(accelopt *x, kli_outcome *o, const kli_point *from, kl_error *e) {
     kli_point base = *from, failed;
     kl_err err = KL_OK;
-    for (int i = param(x, "fixer_steps"); i > 0 && !err; i--) {
-        if (o->done || o->fate >= KLI_UNDECIDED || kli_search_over(&x->s)) return KL_OK;
+    for (int i = accelopt_param(x, "fixer_steps"); i > 0 && !err; i--) {
+        if (o->done || o->ended >= KLI_UNDECIDED || kli_search_over(&x->s)) return KL_OK;
         if (kli_point_failed(&x->s, &failed, o, &base)) base = failed;
         kl_prompt_value values[] = {{"task", x->task},
                                     {"tag", kli_search_tag(&x->s)},
                                     {"kernel", base.kernel->source},
                                     {"feedback", o->feedback}};
-        const kl_str question = kl_prompt(x->s.arena, "accelopt_fix", values, (int)KL_COUNT(values));
+        const kl_str question =
+            kl_prompt(x->s.arena, "accelopt_fix", values, (int)KL_COUNT(values));
         err = propose(x, o, "fix", question, &base, e);
     }
     return err;
 }
 
-static void count_sample(accelopt *x, trial *t, const kli_outcome *o) {
+static void count_sample(accelopt *x, accelopt_trial *t, const kli_outcome *o) {
     if (!kli_point_timed(o)) return;
     kli_point *p = KL_NEW(x->s.arena, kli_point);
     *p = o->point;
@@ -184,14 +202,15 @@ static void count_sample(accelopt *x, trial *t, const kli_outcome *o) {
     if (!t->worst || p->ratio < t->worst->ratio) t->worst = p;
 }
 
-static kl_err sample(accelopt *x, trial *t, kl_str planned, kl_error *e) {
+static kl_err accelopt_sample(accelopt *x, accelopt_trial *t, kl_str planned, kl_error *e) {
     kli_outcome o;
     kl_prompt_value values[] = {{"task", x->task},
                                 {"tag", kli_search_tag(&x->s)},
                                 {"kernel", t->from->kernel->source},
                                 {"profile", kli_search_describe(&x->s, t->from)},
                                 {"plan", planned}};
-    const kl_str question = kl_prompt(x->s.arena, "accelopt_execute", values, (int)KL_COUNT(values));
+    const kl_str question =
+        kl_prompt(x->s.arena, "accelopt_execute", values, (int)KL_COUNT(values));
     kl_err err = propose(x, &o, "execute", question, t->from, e);
     if (!err) err = fix(x, &o, t->from, e);
     if (!err) count_sample(x, t, &o);
@@ -199,31 +218,37 @@ static kl_err sample(accelopt *x, trial *t, kl_str planned, kl_error *e) {
 }
 
 /* One plan and its samples. */
-static kl_err attempt(accelopt *x, const kli_point *from, int samples, kl_error *e) {
+static kl_err accelopt_attempt(accelopt *x, const kli_point *from, int samples, kl_error *e) {
     kl_str planned;
-    trial *t = &x->trials[x->n_trials++];
-    *t = (trial){.from = from};
+    accelopt_trial *t = &x->trials[x->n_trials++];
+    *t = (accelopt_trial){.from = from};
     kl_err err = plan(x, &planned, from, e);
-    for (int k = 0; k < samples && !err && !kli_search_over(&x->s); k++) err = sample(x, t, planned, e);
+    for (int k = 0; k < samples && !err && !kli_search_over(&x->s); k++)
+        err = accelopt_sample(x, t, planned, e);
     return err;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 /* The sample that a trial is remembered by: the best where one gained, the worst where all lost. */
-static const kli_point *telling(const trial *t) {
+static const kli_point *telling(const accelopt_trial *t) {
     if (!t->best) return NULL;
-    return t->best->ratio > t->from->ratio ? t->best : t->best->ratio < t->from->ratio ? t->worst : NULL;
+    return t->best->ratio > t->from->ratio   ? t->best
+           : t->best->ratio < t->from->ratio ? t->worst
+                                             : NULL;
 }
 
-static double speedup(const trial *t) { return telling(t) ? telling(t)->ratio / t->from->ratio : 1; }
+static double speedup(const accelopt_trial *t) {
+    return telling(t) ? telling(t)->ratio / t->from->ratio : 1;
+}
 
-/* The trial that gained most (or lost most) among those not taken yet and beyond the threshold; NULL: none is left. */
-static const trial *next_telling(const accelopt *x, const bool *taken, bool gained) {
+/* The trial that gained most (or lost most) among those not taken yet and beyond the threshold;
+ * NULL: none is left. */
+static const accelopt_trial *next_telling(const accelopt *x, const bool *taken, bool gained) {
     const double t_pos = kli_search_param(&x->s, "t_pos"), t_neg = kli_search_param(&x->s, "t_neg");
-    const trial *found = NULL;
+    const accelopt_trial *found = NULL;
     for (int i = 0; i < x->n_trials; i++) {
-        const trial *t = &x->trials[i];
+        const accelopt_trial *t = &x->trials[i];
         const double s = speedup(t);
         const bool beyond = gained ? s > t_pos : s < 1 / t_neg;
         const bool further = !found || (gained ? s > speedup(found) : s < speedup(found));
@@ -233,44 +258,48 @@ static const trial *next_telling(const accelopt *x, const bool *taken, bool gain
 }
 
 /* Puts one more experience behind the `*n` that there are; one that explains nothing is none. */
-static kl_err summarize(accelopt *x, kl_str *items, int *n, const trial *t, kl_error *e) {
+static kl_err summarize(accelopt *x, kl_str *items, int *n, const accelopt_trial *t, kl_error *e) {
     const kli_point *to = telling(t), *slow = to->ratio < t->from->ratio ? to : t->from;
     const kli_point *fast = slow == to ? t->from : to;
-    kl_prompt_value values[] = {{"tag", kli_search_tag(&x->s)},
-                                {"slow", slow->kernel->source},
-                                {"fast", fast->kernel->source},
-                                {"speedup", kl_arena_printf(x->s.arena, "%.3g", fast->ratio / slow->ratio)}};
+    kl_prompt_value values[] = {
+        {"tag", kli_search_tag(&x->s)},
+        {"slow", slow->kernel->source},
+        {"fast", fast->kernel->source},
+        {"speedup", kl_arena_printf(x->s.arena, "%.3g", fast->ratio / slow->ratio)}};
     kl_str text;
-    kl_err err = kli_prose_ask(&x->s, &text, "summarize", kl_prompt(x->s.arena, "accelopt_summarize_rules", NULL, 0),
-                               kl_prompt(x->s.arena, "accelopt_summarize", values, (int)KL_COUNT(values)), fast->kernel,
-                               KLI_PROSE_BYTES, e);
+    kl_err err = kli_prose_ask(
+        &x->s, &text, "summarize", kl_prompt(x->s.arena, "accelopt_summarize_rules", NULL, 0),
+        kl_prompt(x->s.arena, "accelopt_summarize", values, (int)KL_COUNT(values)), fast->kernel,
+        KLI_PROSE_BYTES, e);
     x->calls += !err;
     if (err || !text.len || strcasestr(text.ptr, "no optimization found")) return err;
-    items[(*n)++] = kl_arena_printf(x->s.arena, "A difference of %.3g times:\n%.*s", fast->ratio / slow->ratio,
-                                    KL_STR_ARG(kli_prose_quote(x->s.arena, text)));
+    items[(*n)++] =
+        kl_arena_printf(x->s.arena, "A difference of %.3g times:\n%.*s", fast->ratio / slow->ratio,
+                        KL_STR_ARG(kli_prose_quote(x->s.arena, text)));
     return KL_OK;
 }
 
 /* Of the old ones a random choice survives, in its order (Knuth's algorithm S). */
 static void retain(accelopt *x, kl_str *items, int n) {
-    const kl_stream stream =
-        kl_stream_of(kl_track_seed(x->s.track, "accelopt"), kl_arena_printf(x->s.arena, "memory %d", x->rounds).ptr);
-    int room = param(x, "exp_n") - n, kept = 0;
+    const kl_stream stream = kli_stream_of(kl_track_seed(x->s.track, "accelopt"),
+                                           kl_arena_printf(x->s.arena, "memory %d", x->rounds).ptr);
+    int room = accelopt_param(x, "exp_n") - n, kept = 0;
     for (int i = 0; i < x->n_memory && kept < room; i++)
-        if (kl_stream_uniform(stream, (uint64_t)i) * (x->n_memory - i) < room - kept) items[n + kept++] = x->memory[i];
+        if (kli_stream_uniform(stream, (uint64_t)i) * (x->n_memory - i) < room - kept)
+            items[n + kept++] = x->memory[i];
     x->memory = items;
     x->n_memory = n + kept;
 }
 
-static kl_err learn(accelopt *x, kl_error *e) {
-    const int topk = param(x, "topk"), keep = param(x, "exp_n");
+static kl_err accelopt_learn(accelopt *x, kl_error *e) {
+    const int topk = accelopt_param(x, "topk"), keep = accelopt_param(x, "exp_n");
     bool *taken = KL_ARRAY(x->s.arena, bool, x->n_trials);
     kl_str *items = KL_ARRAY(x->s.arena, kl_str, topk + keep);
     int n = 0, asked = 0;
     kl_err err = KL_OK;
     for (int gained = 1; gained >= 0; gained--) {
         const int most = gained ? topk / 2 : topk;
-        const trial *t;
+        const accelopt_trial *t;
         while (!err && asked < most && (t = next_telling(x, taken, gained != 0))) {
             taken[t - x->trials] = true;
             asked++;
@@ -281,7 +310,7 @@ static kl_err learn(accelopt *x, kl_error *e) {
     return err;
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------ */
 
 /* The best of every trial, fastest first; behind them, for each that failed, its candidate. */
 static void select_candidates(accelopt *x) {
@@ -304,27 +333,28 @@ static kl_err make_round(accelopt *x, kl_error *e) {
     const width w = derive(x);
     const int n = least(x->n_candidates, w.beam);
     kl_err err = KL_OK;
-    x->trials = KL_ARRAY(x->s.arena, trial, n * w.plans);
+    x->trials = KL_ARRAY(x->s.arena, accelopt_trial, n * w.plans);
     x->n_trials = 0;
     for (int c = 0; c < n; c++)
         for (int i = 0; i < w.plans && !err && !kli_search_over(&x->s); i++) {
-            kl_track_say(x->s.track, "round %d, candidate %d of %d, plan %d of %d", x->rounds + 1, c + 1, n, i + 1,
-                         w.plans);
-            err = attempt(x, x->candidates[c], w.samples, e);
+            kl_track_log(x->s.track, "round %d, candidate %d of %d, plan %d of %d", x->rounds + 1,
+                         c + 1, n, i + 1, w.plans);
+            err = accelopt_attempt(x, x->candidates[c], w.samples, e);
         }
     if (err || kli_search_over(&x->s)) return err;
-    err = learn(x, e);
+    err = accelopt_learn(x, e);
     select_candidates(x);
     x->rounds++;
     return err;
 }
 
-kl_err kli_policy_accelopt(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e) {
+kl_err kli_policy_accelopt(kl_search_result *out, kl_track *t, const kl_search_opts *o,
+                           kl_error *e) {
     accelopt *x = KL_NEW(kl_track_arena(t), accelopt);
     const kli_point *start = &x->s.start;
     kl_search_opts all = *o;
     all.library = NULL;
-    if (all.max_steps <= 0) all.max_steps = DEFAULT_STEPS;
+    if (all.max_steps <= 0) all.max_steps = ACCELOPT_DEFAULT_STEPS;
     all.patience = KL_MAX_PROPOSALS; /* a round of losses is what the memory learns from */
     kl_err err = kli_search_begin(&x->s, "accelopt", out, t, &all, e);
     if (err) return err;

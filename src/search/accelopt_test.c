@@ -1,13 +1,15 @@
-/* accelopt_test.c - beam, memory and widths of policy accelopt, with replies and verdicts that are told beforehand.
- * A candidate's time stands in its comment; a call costs a thousandth of a dollar.  SPDX-License-Identifier: Apache-2.0 */
+/* accelopt_test.c - beam, memory and widths of policy accelopt, with replies and verdicts that are
+ * told beforehand. A candidate's time stands in its comment; a call costs a thousandth of a dollar.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include "run/fake_track.h"
 #include "base/test.h"
 
-#define HEAD                                                                                                           \
-    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                    \
+#define HEAD                                                                                       \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                \
     "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
-#define REPLY(from, to) "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
+#define REPLY(from, to)                                                                            \
+    "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
 
 typedef struct {
     kl_arena *arena;
@@ -29,7 +31,8 @@ static int set_up(void **state) {
     s->arena = a;
     fake_track_open(&s->track, a);
     assert_ok(kl_task_load(&s->task, a, KL_TEST_ROOT "/tasks/gemm", &e));
-    assert_ok(kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
+    assert_ok(
+        kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
     s->opts = (kl_search_opts){.task = s->task,
                                .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU),
                                .start = s->start,
@@ -56,7 +59,9 @@ static void set_width(int beam, int plans, int samples) {
     set("samples", samples);
 }
 
-static kl_err runs(kl_error *e) { return kl_policy_find(KL_S("accelopt"))->run(&s->result, &s->track.base, &s->opts, e); }
+static kl_err runs(kl_error *e) {
+    return kl_policy_find(KL_S("accelopt"))->run(&s->result, &s->track.base, &s->opts, e);
+}
 
 /* Money ends here: what was asked last can be looked at. */
 static const char *last_asked(void) {
@@ -72,7 +77,7 @@ static void not_in(const char *text, const char *what) {
     if (strstr(text, what)) fail_msg("\"%s\" is in:\n%s", what, text);
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------- */
 
 static void test_accelopt_plan__is_quoted_data_for_who_executes_it(void **state) {
     (void)state;
@@ -101,7 +106,7 @@ static void test_accelopt_plan__that_never_came_is_executed_all_the_same(void **
     not_in(asked, "refused\n\n# ");
 }
 
-/* ---- the beam --------------------------------------------------------------------------------------------------------- */
+/* ---- the beam ---------------------------------------------------------------------------- */
 
 static void test_accelopt_beam__goes_on_from_the_fastest_of_the_round(void **state) {
     (void)state;
@@ -116,8 +121,8 @@ static void test_accelopt_beam__goes_on_from_the_fastest_of_the_round(void **sta
     says("**Two thirds**");
     const char *asked = last_asked();
     assert_contains(asked, "// ns 100");
-    assert_contains(asked,
-                    "A difference of 3 times:\n> **Third the time**\n\nA difference of 1.5 times:\n> **Two thirds**");
+    assert_contains(asked, "A difference of 3 times:\n> **Third the time**\n\nA difference of 1.5 "
+                           "times:\n> **Two thirds**");
     assert_contains(s->result.best->source.ptr, "// ns 100");
 }
 
@@ -136,7 +141,8 @@ static void test_accelopt_beam__loses_a_lead_and_the_search_keeps_it(void **stat
     assert_contains(s->result.best->source.ptr, "// ns 100");
 }
 
-/* The failed plan's candidate stands behind those that have something correct, slower though it is faster. */
+/* The failed plan's candidate stands behind those that have something correct, slower though it is
+ * faster. */
 static void test_accelopt_beam__a_failure_leaves_its_candidate_at_the_end(void **state) {
     (void)state;
     set_width(2, 2, 1);
@@ -154,7 +160,7 @@ static void test_accelopt_beam__a_failure_leaves_its_candidate_at_the_end(void *
     assert_int_equal(s->result.gated, 3);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 static void test_accelopt_memory__shows_a_loss_with_slow_and_fast_swapped(void **state) {
     (void)state;
@@ -186,7 +192,8 @@ static void test_accelopt_memory__takes_gains_to_half_and_losses_to_the_whole(vo
     set_width(1, 3, 1);
     set("topk", 2);
     for (int i = 0; i < 3; i++) {
-        static const char *const times[] = {REPLY("// ns 300", "// ns 200"), REPLY("// ns 300", "// ns 100"),
+        static const char *const times[] = {REPLY("// ns 300", "// ns 200"),
+                                            REPLY("// ns 300", "// ns 100"),
                                             REPLY("// ns 300", "// ns 900")};
         says("plan");
         says(times[i]);
@@ -232,7 +239,7 @@ static void test_accelopt_memory__forgets_the_old_for_the_new(void **state) {
     not_in(asked, "**First**");
 }
 
-/* ---- repairs ---------------------------------------------------------------------------------------------------------- */
+/* ---- repairs ----------------------------------------------------------------------------- */
 
 static void test_accelopt_fix__goes_on_from_what_was_rejected(void **state) {
     (void)state;
@@ -250,7 +257,7 @@ static void test_accelopt_fix__goes_on_from_what_was_rejected(void **state) {
     assert_str(s->result.stopped, "steps");
 }
 
-/* ---- widths ------------------------------------------------------------------------------------------------------------ */
+/* ---- widths ------------------------------------------------------------------------------ */
 
 /* Nothing works, so that there are no summaries: calls are plans and samples. */
 static void test_accelopt_width__follows_steps_and_money(void **state) {
@@ -283,8 +290,9 @@ static void test_accelopt_width__follows_steps_and_money(void **state) {
     }
 }
 
-/* By the estimate nothing fits, and one plan is tried.  Of the money that is left then, that of five calls has to be there for the last one's
- * reservation: two plans with a sample and a summary each need six calls more, one needs three. */
+/* By the estimate nothing fits, and one plan is tried.  Of the money that is left then, that of
+ * five calls has to be there for the last one's reservation: two plans with a sample and a summary
+ * each need six calls more, one needs three. */
 static void test_accelopt_width__a_round_is_cut_to_the_money_that_is_left(void **state) {
     for (int wide = 0; wide < 2; wide++) {
         if (wide) tear_down(state), set_up(state);
@@ -298,7 +306,7 @@ static void test_accelopt_width__a_round_is_cut_to_the_money_that_is_left(void *
     }
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------- */
 
 static void test_accelopt_end__whatever_is_said_steps_end_it(void **state) {
     static const char *const always[] = {"",

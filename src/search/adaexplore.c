@@ -1,22 +1,30 @@
-/* adaexplore.c - policy adaexplore: a tree of kernels, large steps that write anew, small steps that edit, and rules learned from failures.
+/* adaexplore.c - policy adaexplore: a tree of kernels, large steps that write anew, small steps
+ * that edit, and rules learned from failures.
  *
  * Source: AdaExplore (arXiv 2604.16625) and its release; defaults as released.
  *
- *   root (no kernel) -- large --> K1 -- small --> K2 -- small --> K3        choose(): down the tree by UCB; stop where widening is worth more
- *         '--------- large --> K4 ...                                       step():   one child there, its reward to every ancestor
+ *   root (no kernel) -- large --> K1 -- small --> K2 -- small --> K3        choose(): down the tree
+ * by UCB; stop where widening is worth more
+ *         '--------- large --> K4 ...                                       step():   one child
+ * there, its reward to every ancestor
  *
- *   reward   0 when it does not compile, 0.05 when it is not correct, else 0.4 + 1.2 (clip(speedup, 0.1, 10) - 0.1) / 9.9
- *   Q        alpha max + (1 - alpha) mean        widen   best child's Q + c ratio sqrt(ln visits / children^2)
+ *   reward   0 when it does not compile, 0.05 when it is not correct, else 0.4 + 1.2 (clip(speedup,
+ * 0.1, 10) - 0.1) / 9.9 Q        alpha max + (1 - alpha) mean        widen   best child's Q + c
+ * ratio sqrt(ln visits / children^2)
  *
- * A large step shows the pool: for every large step on the path the best correct kernel among it and the small steps from it.  A small step shows the
- * rounds since the last large step; a reviewer names improvements (unless nothing there is correct), and they are written as edits.
- * Failures become rules "You cannot ...", which stand in later prompts as pitfalls.
+ * A large step shows the pool: for every large step on the path the best correct kernel among it
+ * and the small steps from it.  A small step shows the rounds since the last large step; a reviewer
+ * names improvements (unless nothing there is correct), and they are written as edits. Failures
+ * become rules "You cannot ...", which stand in later prompts as pitfalls.
  *
- * Deviations.  Rules are learned at once and forgotten with the track, injected from their first sight on (the release learns after a run, and its
- * threshold of 3 with an empty memory would show none); duplicates are found by their words, not by a judge model.  Speed is that over the start, by
- * ratios to the same baseline.  The kernel before the first large step is the start.  A step without a usable edit makes no child (the release
- * evaluates an unchanged one); then the other kind of step is tried.  A time that did not settle counts as not correct: nothing was measured.
- * No temperature, no one-shot example: the surface's rules take its place.  SPDX-License-Identifier: Apache-2.0 */
+ * Deviations.  Rules are learned at once and forgotten with the track, injected from their first
+ * sight on (the release learns after a run, and its threshold of 3 with an empty memory would show
+ * none); duplicates are found by their words, not by a judge model.  Speed is that over the start,
+ * by ratios to the same baseline.  The kernel before the first large step is the start.  A step
+ * without a usable edit makes no child (the release evaluates an unchanged one); then the other
+ * kind of step is tried.  A time that did not settle counts as not correct: nothing was measured.
+ * No temperature, no one-shot example: the surface's rules take its place. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "peers.h"
 #include "base/rng.h"
 #include <ctype.h>
@@ -26,9 +34,9 @@
 #define ROOT 0
 #define NONE (-1)
 #define SOFTMAX_TEMPERATURE 1.0
-#define MAX_RULES 256      /* kept: more failures than any budget buys */
-#define MAX_SHOWN 64       /* in one prompt: 4k tokens */
-#define MAX_RULE_BYTES 240 /* one sentence; what is longer explains or generalises */
+#define MAX_RULES 256           /* kept: more failures than any budget buys */
+#define ADAEXPLORE_MAX_SHOWN 64 /* in one prompt: 4k tokens */
+#define MAX_RULE_BYTES 240      /* one sentence; what is longer explains or generalises */
 
 const kl_policy_param kli_adaexplore_params[] = {
     {"exploration", 0.3, 0, 10, "weight of the bonus for kernels that were tried seldom"},
@@ -75,11 +83,15 @@ typedef struct {
     double exploration, expand_ratio, alpha;
 } explorer;
 
-static double param(const explorer *x, const char *name) { return kli_search_param(&x->s, name); }
-static int whole(const explorer *x, const char *name) { return (int)param(x, name); }
-static double draw(explorer *x) { return kl_stream_uniform(x->stream, x->draws++); }
+static double adaexplore_param(const explorer *x, const char *name) {
+    return kli_search_param(&x->s, name);
+}
+static int adaexplore_whole(const explorer *x, const char *name) {
+    return (int)adaexplore_param(x, name);
+}
+static double adaexplore_draw(explorer *x) { return kli_stream_uniform(x->stream, x->draws++); }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the tree ---------------------------------------------------------------------------- */
 
 static int add_node(explorer *x, const node *as) {
     *KL_PUSH(x->s.arena, x->nodes, x->n) = *as;
@@ -108,18 +120,20 @@ static double reward(const node *n) {
     return 0.4 + 1.2 * (fmin(fmax(n->speedup, 0.1), 10) - 0.1) / 9.9;
 }
 
-static double value(const explorer *x, const node *n) {
+static double adaexplore_value(const explorer *x, const node *n) {
     return x->alpha * n->max + (1 - x->alpha) * n->total / n->visits;
 }
 
 static double ucb(const explorer *x, const node *n) {
-    return value(x, n) + x->exploration * sqrt(log(x->nodes[n->parent].visits) / n->visits);
+    return adaexplore_value(x, n) +
+           x->exploration * sqrt(log(x->nodes[n->parent].visits) / n->visits);
 }
 
 /* What one more child of `n` promises; it has some. */
-static double widen(const explorer *x, const node *n) {
+static double adaexplore_widen(const explorer *x, const node *n) {
     double best = -INFINITY;
-    for (int c = n->first; c != NONE; c = x->nodes[c].next) best = fmax(best, value(x, &x->nodes[c]));
+    for (int c = n->first; c != NONE; c = x->nodes[c].next)
+        best = fmax(best, adaexplore_value(x, &x->nodes[c]));
     return best + x->exploration * x->expand_ratio * sqrt(log(n->visits)) / n->children;
 }
 
@@ -131,11 +145,11 @@ static int best_child(const explorer *x, const node *n) {
 }
 
 /* The kernel to go on from. */
-static int choose(const explorer *x) {
+static int adaexplore_choose(const explorer *x) {
     int at = ROOT;
     while (x->nodes[at].first != NONE) {
         const int child = best_child(x, &x->nodes[at]);
-        if (widen(x, &x->nodes[at]) > ucb(x, &x->nodes[child])) break;
+        if (adaexplore_widen(x, &x->nodes[at]) > ucb(x, &x->nodes[child])) break;
         at = child;
     }
     return at;
@@ -151,24 +165,27 @@ static void back_propagate(explorer *x, int child) {
     }
 }
 
-/* ---- the pool of a large step -------------------------------------------------------------------------------------------------- */
+/* ---- the pool of a large step ------------------------------------------------------------ */
 
 /* The best correct kernel on a large step and the small ones from it. */
 static int best_at_home(const explorer *x, int home) {
     int best = NONE;
     for (int i = home; i < x->n; i++) {
         const node *n = &x->nodes[i];
-        if (n->home == home && n->correct && (best == NONE || n->speedup > x->nodes[best].speedup)) best = i;
+        if (n->home == home && n->correct && (best == NONE || n->speedup > x->nodes[best].speedup))
+            best = i;
     }
     return best;
 }
 
 static bool on_path(const explorer *x, int home, int at) {
-    while (x->nodes[at].home != ROOT && x->nodes[at].home != home) at = x->nodes[x->nodes[at].home].parent;
+    while (x->nodes[at].home != ROOT && x->nodes[at].home != home)
+        at = x->nodes[x->nodes[at].home].parent;
     return x->nodes[at].home == home;
 }
 
-/* The best of every large step that is on the way to `at`, or of every one that is not; eldest first. */
+/* The best of every large step that is on the way to `at`, or of every one that is not; eldest
+ * first. */
 static int bests(const explorer *x, int *out, int at, bool wanted) {
     int n = 0;
     for (int home = 1; home < x->n; home++) {
@@ -179,20 +196,21 @@ static int bests(const explorer *x, int *out, int at, bool wanted) {
     return n;
 }
 
-/* Keeps `most` of them, every choice as likely as any other, in their order (Knuth's algorithm S). */
-static int sample(explorer *x, int *at, int n, int most) {
+/* Keeps `most` of them, every choice as likely as any other, in their order (Knuth's algorithm S).
+ */
+static int adaexplore_sample(explorer *x, int *at, int n, int most) {
     int kept = 0;
     for (int i = 0; i < n && kept < most; i++)
-        if (draw(x) * (n - i) < most - kept) at[kept++] = at[i];
+        if (adaexplore_draw(x) * (n - i) < most - kept) at[kept++] = at[i];
     return kept;
 }
 
 /* 0..most with chances falling off geometrically. */
 static int how_many(explorer *x, int most) {
-    const double q = 1 - param(x, "geometric");
+    const double q = 1 - adaexplore_param(x, "geometric");
     double sum = 0;
     for (int k = 0; k <= most; k++) sum += pow(q, k);
-    double left = draw(x) * sum;
+    double left = adaexplore_draw(x) * sum;
     for (int k = 0; k < most; k++)
         if ((left -= pow(q, k)) < 0) return k;
     return most;
@@ -203,9 +221,12 @@ static int take_by_speed(explorer *x, int *from, int *n) {
     double most = 0, sum = 0;
     int i = 0;
     for (int k = 0; k < *n; k++) most = fmax(most, x->nodes[from[k]].speedup);
-    for (int k = 0; k < *n; k++) sum += exp((x->nodes[from[k]].speedup - most) / SOFTMAX_TEMPERATURE);
-    double left = draw(x) * sum;
-    while (i < *n - 1 && (left -= exp((x->nodes[from[i]].speedup - most) / SOFTMAX_TEMPERATURE)) >= 0) i++;
+    for (int k = 0; k < *n; k++)
+        sum += exp((x->nodes[from[k]].speedup - most) / SOFTMAX_TEMPERATURE);
+    double left = adaexplore_draw(x) * sum;
+    while (i < *n - 1 &&
+           (left -= exp((x->nodes[from[i]].speedup - most) / SOFTMAX_TEMPERATURE)) >= 0)
+        i++;
     const int taken = from[i];
     memmove(from + i, from + i + 1, (size_t)(--*n - i) * sizeof *from);
     return taken;
@@ -214,21 +235,22 @@ static int take_by_speed(explorer *x, int *from, int *n) {
 static int add_others(explorer *x, int *pool, int n, int at, int room) {
     int *others = KL_ARRAY(x->s.arena, int, x->n);
     int left = bests(x, others, at, false);
-    int most = whole(x, "pool_extra");
+    int most = adaexplore_whole(x, "pool_extra");
     if (most > room) most = room;
     if (most > left) most = left;
-    for (int k = most ? how_many(x, most) : 0; k > 0; k--) pool[n++] = take_by_speed(x, others, &left);
+    for (int k = most ? how_many(x, most) : 0; k > 0; k--)
+        pool[n++] = take_by_speed(x, others, &left);
     return n;
 }
 
 /* `pool` has room for every node. */
 static int pool_of(explorer *x, int *pool, int at) {
-    const int size = whole(x, "pool_size"), n = bests(x, pool, at, true);
-    if (n > size) return sample(x, pool, n, size);
-    return whole(x, "pool_extra") ? add_others(x, pool, n, at, size - n) : n;
+    const int size = adaexplore_whole(x, "pool_size"), n = bests(x, pool, at, true);
+    if (n > size) return adaexplore_sample(x, pool, n, size);
+    return adaexplore_whole(x, "pool_extra") ? add_others(x, pool, n, at, size - n) : n;
 }
 
-/* ---- rules -------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------- */
 
 /* Faults of the machine that may come in a kernel's verdict: what they teach is wrong elsewhere. */
 static bool of_the_machine(explorer *x, kl_str text) {
@@ -248,29 +270,31 @@ static bool of_the_machine(explorer *x, kl_str text) {
     return false;
 }
 
-static bool teaches(explorer *x, const kl_verdict *v) {
+static bool adaexplore_teaches(explorer *x, const kl_verdict *v) {
     switch (v->outcome) {
-    case KL_NO_COMPILE:
-    case KL_CRASH:
-    case KL_HANG:
-    case KL_CHEAT:
-    case KL_REFUSED:
+    case KL_OUTCOME_NO_COMPILE:
+    case KL_OUTCOME_CRASH:
+    case KL_OUTCOME_HANG:
+    case KL_OUTCOME_CHEAT:
+    case KL_OUTCOME_REFUSED:
         return !of_the_machine(x, v->why) && !of_the_machine(x, v->detail);
-    case KL_WRONG:
-        return whole(x, "rule_wrong") != 0;
-    case KL_PASS:
-    case KL_UNSTABLE:
+    case KL_OUTCOME_WRONG:
+        return adaexplore_whole(x, "rule_wrong") != 0;
+    case KL_OUTCOME_PASS:
+    case KL_OUTCOME_UNSTABLE:
         break;
     }
     return false;
 }
 
-/* "You cannot ..." up to its full stop: a new sentence begins with a capital.  Empty when the line is none. */
+/* "You cannot ..." up to its full stop: a new sentence begins with a capital.  Empty when the line
+ * is none. */
 static kl_str sentence_of(kl_str line) {
     while (line.len && strchr("-*>\"` \t", *line.ptr)) line = (kl_str){line.ptr + 1, line.len - 1};
     if (!kl_str_starts(line, KL_S("You cannot "))) return (kl_str){0};
     for (size_t i = 0; i + 2 < line.len; i++)
-        if (strchr(".!?", line.ptr[i]) && line.ptr[i + 1] == ' ' && isupper((unsigned char)line.ptr[i + 2]))
+        if (strchr(".!?", line.ptr[i]) && line.ptr[i + 1] == ' ' &&
+            isupper((unsigned char)line.ptr[i + 2]))
             line.len = i + 1;
     while (line.len && strchr("\"` \t", line.ptr[line.len - 1])) line.len--;
     return line.len <= MAX_RULE_BYTES ? line : (kl_str){0};
@@ -288,7 +312,7 @@ static kl_str rule_in(kl_str text) {
 }
 
 /* Its words in lower case, one space between them. */
-static kl_str words_of(kl_arena *a, kl_str text) {
+static kl_str adaexplore_words_of(kl_arena *a, kl_str text) {
     kl_buf b = {0};
     bool gap = false;
     for (size_t i = 0; i < text.len; i++) {
@@ -304,21 +328,22 @@ static kl_str words_of(kl_arena *a, kl_str text) {
 }
 
 /* Seen before: counts once more. */
-static void remember(explorer *x, kl_str text) {
-    const kl_str words = words_of(x->s.arena, text);
+static void adaexplore_remember(explorer *x, kl_str text) {
+    const kl_str words = adaexplore_words_of(x->s.arena, text);
     for (int i = 0; i < x->n_rules; i++)
         if (kl_str_eq(x->rules[i].words, words)) {
             x->rules[i].score++;
             return;
         }
-    if (x->n_rules < MAX_RULES) x->rules[x->n_rules++] = (rule){.text = text, .words = words, .score = 1};
+    if (x->n_rules < MAX_RULES)
+        x->rules[x->n_rules++] = (rule){.text = text, .words = words, .score = 1};
 }
 
 static kl_str pitfalls(const explorer *x) {
     kl_buf b = {0};
     int shown = 0;
-    for (int i = 0; i < x->n_rules && shown < MAX_SHOWN; i++) {
-        if (x->rules[i].score < whole(x, "rule_threshold")) continue;
+    for (int i = 0; i < x->n_rules && shown < ADAEXPLORE_MAX_SHOWN; i++) {
+        if (x->rules[i].score < adaexplore_whole(x, "rule_threshold")) continue;
         kl_buf_printf(&b, "- %.*s\n", KL_STR_ARG(x->rules[i].text));
         shown++;
     }
@@ -336,41 +361,48 @@ static kl_str kernel_text(const explorer *x, const kli_point *p) {
 }
 
 /* A rule that comes after the last step helps nobody. */
-static kl_err learn(explorer *x, int child, kl_error *e) {
+static kl_err adaexplore_learn(explorer *x, int child, kl_error *e) {
     const kli_point *p = x->nodes[child].point;
     kl_str text;
-    if (x->nodes[child].correct || !teaches(x, &p->verdict) || kli_search_over(&x->s)) return KL_OK;
+    if (x->nodes[child].correct || !adaexplore_teaches(x, &p->verdict) || kli_search_over(&x->s))
+        return KL_OK;
     kl_prompt_value values[] = {{"kernel", kernel_text(x, p)}};
-    kl_err err = kli_prose_ask(&x->s, &text, "rule", kl_prompt(x->s.arena, "adaexplore_rule_rules", NULL, 0),
-                               kl_prompt(x->s.arena, "adaexplore_rule", values, 1), p->kernel, KLI_PROSE_BYTES, e);
+    kl_err err = kli_prose_ask(
+        &x->s, &text, "rule", kl_prompt(x->s.arena, "adaexplore_rule_rules", NULL, 0),
+        kl_prompt(x->s.arena, "adaexplore_rule", values, 1), p->kernel, KLI_PROSE_BYTES, e);
     const kl_str found = err ? (kl_str){0} : rule_in(text);
-    if (found.len && !of_the_machine(x, found)) remember(x, found);
+    if (found.len && !of_the_machine(x, found)) adaexplore_remember(x, found);
     return err;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------- */
 
 /* The reply as a child of `parent`; `*child` is NONE when nothing could be gated. */
-static kl_err take(explorer *x, int *child, const kl_reply *reply, int parent, bool large, const kli_point *base,
-                   kl_error *e) {
+static kl_err adaexplore_take(explorer *x, int *child, const kl_reply *reply, int parent,
+                              bool large, const kli_point *base, kl_error *e) {
     kli_outcome o;
     kli_point *p = KL_NEW(x->s.arena, kli_point);
     *child = NONE;
     kl_err err = kli_search_take(&x->s, &o, reply, base, e);
-    if (err || o.done || o.fate == KLI_NO_EDIT) return err;
-    node made = {.point = p, .compiled = o.verdict.outcome != KL_NO_COMPILE && o.verdict.outcome != KL_REFUSED};
-    if (o.fate == KLI_FAILED) {
+    if (err || o.done || o.ended == KLI_NO_EDIT) return err;
+    node made = {.point = p,
+                 .compiled = o.verdict.outcome != KL_OUTCOME_NO_COMPILE &&
+                             o.verdict.outcome != KL_OUTCOME_REFUSED};
+    if (o.ended == KLI_FAILED) {
         if (!kli_point_failed(&x->s, p, &o, base)) return KL_OK;
     } else {
         *p = o.point;
         made.correct = true;
-        made.speedup = o.verdict.outcome != KL_PASS ? 1 : x->s.start.ratio > 0 ? p->ratio / x->s.start.ratio : p->ratio;
+        made.speedup = o.verdict.outcome != KL_OUTCOME_PASS ? 1
+                       : x->s.start.ratio > 0               ? p->ratio / x->s.start.ratio
+                                                            : p->ratio;
     }
     *child = add_child(x, parent, large, made);
     return KL_OK;
 }
 
-/* Before there is a pool, the start is what has to be outperformed.  `*base`: what edits of a reply that has them refer to. */
+/* Before there is a pool, the start is what has to be outperformed.  `*base`: what edits of a reply
+ * that has them refer to. */
 static kl_str pool_text(explorer *x, int at, const kli_point **base) {
     kl_buf b = {0};
     int *pool = KL_ARRAY(x->s.arena, int, x->n);
@@ -379,7 +411,8 @@ static kl_str pool_text(explorer *x, int at, const kli_point **base) {
     for (int i = 0; i < n || i == 0; i++) {
         const kli_point *p = n ? x->nodes[pool[i]].point : &x->s.start;
         if (p->ratio > (*base)->ratio) *base = p;
-        kl_buf_printf(&b, "%s## Kernel %d: %.*s\n\n", i ? "\n" : "", i + 1, KL_STR_ARG(kli_search_describe(&x->s, p)));
+        kl_buf_printf(&b, "%s## Kernel %d: %.*s\n\n", i ? "\n" : "", i + 1,
+                      KL_STR_ARG(kli_search_describe(&x->s, p)));
         kli_show_kernel(&x->s, &b, p);
     }
     const kl_str text = kl_str_trim(kl_arena_copy(x->s.arena, kl_buf_str(&b)));
@@ -395,17 +428,17 @@ static kl_err large_step(explorer *x, int *child, int at, kl_error *e) {
                                 {"tag", kli_search_tag(&x->s)},
                                 {"pitfalls", pitfalls(x)},
                                 {"pool", pool_text(x, at, &base)}};
-    kl_track_say(x->s.track, "large step %d", x->s.out->proposals + 1);
-    kl_err err =
-        kli_code_ask(&x->s, &reply, "large_step",
-                     kl_prompt(x->s.arena, "adaexplore_large", values, (int)KL_COUNT(values)), base->kernel, e);
-    return err ? err : take(x, child, &reply, at, true, base, e);
+    kl_track_log(x->s.track, "large step %d", x->s.out->proposals + 1);
+    kl_err err = kli_code_ask(
+        &x->s, &reply, "large_step",
+        kl_prompt(x->s.arena, "adaexplore_large", values, (int)KL_COUNT(values)), base->kernel, e);
+    return err ? err : adaexplore_take(x, child, &reply, at, true, base, e);
 }
 
 /* The kernel and up to memory_rounds before it, back to the large step, eldest first. */
 static int rounds_of(const explorer *x, int *out, int at) {
     int n = x->nodes[at].depth + 1;
-    if (n > whole(x, "memory_rounds")) n = whole(x, "memory_rounds");
+    if (n > adaexplore_whole(x, "memory_rounds")) n = adaexplore_whole(x, "memory_rounds");
     for (int i = n - 1; i >= 0; i--, at = x->nodes[at].parent) out[i] = at;
     return n;
 }
@@ -428,24 +461,27 @@ static kl_err guidance(explorer *x, kl_str *out, const int *rounds, int n, kl_er
     const kli_point *p = x->nodes[rounds[n - 1]].point;
     *out = kl_str_trim(kl_prompt(x->s.arena, "adaexplore_fix", NULL, 0));
     for (int i = 0; i < n; i++) any |= x->nodes[rounds[i]].correct;
-    if (!any || !whole(x, "reviser")) return KL_OK;
-    kl_prompt_value values[] = {
-        {"task", x->task}, {"platform", x->s.start.verdict.platform}, {"kernel", kernel_text(x, p)}};
-    kl_err err = kli_prose_ask(&x->s, &text, "review", kl_prompt(x->s.arena, "adaexplore_review_rules", NULL, 0),
-                               kl_prompt(x->s.arena, "adaexplore_review", values, (int)KL_COUNT(values)), p->kernel,
-                               KLI_PROSE_BYTES, e);
+    if (!any || !adaexplore_whole(x, "reviser")) return KL_OK;
+    kl_prompt_value values[] = {{"task", x->task},
+                                {"platform", x->s.start.verdict.platform},
+                                {"kernel", kernel_text(x, p)}};
+    kl_err err = kli_prose_ask(
+        &x->s, &text, "review", kl_prompt(x->s.arena, "adaexplore_review_rules", NULL, 0),
+        kl_prompt(x->s.arena, "adaexplore_review", values, (int)KL_COUNT(values)), p->kernel,
+        KLI_PROSE_BYTES, e);
     if (!err && text.len)
-        *out = kl_arena_printf(x->s.arena, "A reviewer says:\n\n%.*s", KL_STR_ARG(kli_prose_quote(x->s.arena, text)));
+        *out = kl_arena_printf(x->s.arena, "A reviewer says:\n\n%.*s",
+                               KL_STR_ARG(kli_prose_quote(x->s.arena, text)));
     return err;
 }
 
 static kl_err small_step(explorer *x, int *child, int at, kl_error *e) {
     kl_reply reply;
     kl_str guide;
-    int *rounds = KL_ARRAY(x->s.arena, int, whole(x, "memory_rounds"));
+    int *rounds = KL_ARRAY(x->s.arena, int, adaexplore_whole(x, "memory_rounds"));
     const int n = rounds_of(x, rounds, at);
     const kli_point *base = x->nodes[at].point;
-    kl_track_say(x->s.track, "small step %d", x->s.out->proposals + 1);
+    kl_track_log(x->s.track, "small step %d", x->s.out->proposals + 1);
     kl_err err = guidance(x, &guide, rounds, n, e);
     if (err) return err;
     kl_prompt_value values[] = {{"task", x->task},
@@ -454,39 +490,43 @@ static kl_err small_step(explorer *x, int *child, int at, kl_error *e) {
                                 {"rounds", rounds_text(x, rounds, n)},
                                 {"guidance", guide}};
     err = kli_code_ask(&x->s, &reply, "small_step",
-                       kl_prompt(x->s.arena, "adaexplore_small", values, (int)KL_COUNT(values)), base->kernel, e);
-    return err ? err : take(x, child, &reply, at, false, base, e);
+                       kl_prompt(x->s.arena, "adaexplore_small", values, (int)KL_COUNT(values)),
+                       base->kernel, e);
+    return err ? err : adaexplore_take(x, child, &reply, at, false, base, e);
 }
 
-/* ---- the line ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the line ---------------------------------------------------------------------------- */
 
-static kl_err expand(explorer *x, int *child, int at, bool large, kl_error *e) {
+static kl_err adaexplore_expand(explorer *x, int *child, int at, bool large, kl_error *e) {
     return large ? large_step(x, child, at, e) : small_step(x, child, at, e);
 }
 
-static kl_err step(explorer *x, kl_error *e) {
+static kl_err adaexplore_step(explorer *x, kl_error *e) {
     int child;
-    const int at = choose(x);
-    const bool large =
-        at == ROOT || x->nodes[at].small_children >= whole(x, "small_step_limit") || draw(x) < param(x, "p_large");
-    kl_err err = expand(x, &child, at, large, e);
-    if (!err && child == NONE && at != ROOT && !kli_search_over(&x->s)) err = expand(x, &child, at, !large, e);
+    const int at = adaexplore_choose(x);
+    const bool large = at == ROOT ||
+                       x->nodes[at].small_children >= adaexplore_whole(x, "small_step_limit") ||
+                       adaexplore_draw(x) < adaexplore_param(x, "p_large");
+    kl_err err = adaexplore_expand(x, &child, at, large, e);
+    if (!err && child == NONE && at != ROOT && !kli_search_over(&x->s))
+        err = adaexplore_expand(x, &child, at, !large, e);
     if (err || child == NONE) return err;
     back_propagate(x, child);
-    return learn(x, child, e);
+    return adaexplore_learn(x, child, e);
 }
 
 static void open_tree(explorer *x) {
     kli_search *s = &x->s;
     x->task = kli_search_task(s);
-    x->stream = kl_stream_of(kl_track_seed(s->track, "adaexplore"), "tree");
-    x->exploration = param(x, "exploration");
-    x->expand_ratio = param(x, "expand_ratio");
-    x->alpha = param(x, "reward_alpha");
+    x->stream = kli_stream_of(kl_track_seed(s->track, "adaexplore"), "tree");
+    x->exploration = adaexplore_param(x, "exploration");
+    x->expand_ratio = adaexplore_param(x, "expand_ratio");
+    x->alpha = adaexplore_param(x, "reward_alpha");
     add_node(x, &(node){.parent = NONE, .first = NONE, .last = NONE, .next = NONE, .home = ROOT});
 }
 
-kl_err kli_policy_adaexplore(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e) {
+kl_err kli_policy_adaexplore(kl_search_result *out, kl_track *t, const kl_search_opts *o,
+                             kl_error *e) {
     explorer *x = KL_NEW(kl_track_arena(t), explorer);
     kl_search_opts all = *o;
     all.library = NULL;
@@ -494,6 +534,6 @@ kl_err kli_policy_adaexplore(kl_search_result *out, kl_track *t, const kl_search
     kl_err err = kli_search_begin(&x->s, "adaexplore", out, t, &all, e);
     if (err) return err;
     open_tree(x);
-    while (!err && !kli_search_over(&x->s)) err = step(x, e);
+    while (!err && !kli_search_over(&x->s)) err = adaexplore_step(x, e);
     return kli_search_end(&x->s, err, e);
 }

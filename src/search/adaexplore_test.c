@@ -1,13 +1,15 @@
-/* adaexplore_test.c - the tree, the pool and the rules of policy adaexplore, with replies and verdicts that are told beforehand.
- * A candidate's time stands in its comment; the start takes 300 ns.  SPDX-License-Identifier: Apache-2.0 */
+/* adaexplore_test.c - the tree, the pool and the rules of policy adaexplore, with replies and
+ * verdicts that are told beforehand. A candidate's time stands in its comment; the start takes 300
+ * ns.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include "run/fake_track.h"
 #include "base/test.h"
 
-#define HEAD                                                                                                           \
-    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                    \
+#define HEAD                                                                                       \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                \
     "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
-#define REPLY(from, to) "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
+#define REPLY(from, to)                                                                            \
+    "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
 #define WHOLE(comment) "ACTION: tile_block\nWHY: test\n```c\n" HEAD comment "\n```\n"
 
 typedef struct {
@@ -30,7 +32,8 @@ static int set_up(void **state) {
     s->arena = a;
     fake_track_open(&s->track, a);
     assert_ok(kl_task_load(&s->task, a, KL_TEST_ROOT "/tasks/gemm", &e));
-    assert_ok(kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
+    assert_ok(
+        kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
     s->opts = (kl_search_opts){.task = s->task,
                                .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU),
                                .start = s->start,
@@ -51,7 +54,9 @@ static void set(const char *name, double value) {
     s->settings[s->opts.n_settings++] = (kl_setting){kl_str_of(name), value};
 }
 
-static kl_err runs(kl_error *e) { return kl_policy_find(KL_S("adaexplore"))->run(&s->result, &s->track.base, &s->opts, e); }
+static kl_err runs(kl_error *e) {
+    return kl_policy_find(KL_S("adaexplore"))->run(&s->result, &s->track.base, &s->opts, e);
+}
 
 /* Money ends here: what was asked last can be looked at. */
 static const char *last_asked(void) {
@@ -70,7 +75,7 @@ static void not_in(const char *text, const char *what) {
 #define LARGE "outperform every kernel"
 #define SMALL "by a few exact edits"
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------- */
 
 static void test_adaexplore_step__the_first_is_large_and_from_the_start(void **state) {
     (void)state;
@@ -170,10 +175,11 @@ static void test_adaexplore_step__past_the_limit_of_small_ones_it_is_large(void 
     assert_contains(last_asked(), LARGE);
 }
 
-/* ---- the tree ---------------------------------------------------------------------------------------------------------- */
+/* ---- the tree ---------------------------------------------------------------------------- */
 
-/* All as fast as each other: the bonus alone decides.  Visits of the root and its two: 6, 3, 3.  One more child of the root would be worth
- * sqrt(ln 6) / 2 = 0.67 by children squared, and sqrt(ln 6 / 2) = 0.95 by children; going deeper sqrt(ln 6 / 3) = 0.77. */
+/* All as fast as each other: the bonus alone decides.  Visits of the root and its two: 6, 3, 3. One
+ * more child of the root would be worth sqrt(ln 6) / 2 = 0.67 by children squared, and sqrt(ln 6 /
+ * 2) = 0.95 by children; going deeper sqrt(ln 6 / 3) = 0.77. */
 static void test_adaexplore_tree__widens_by_children_squared(void **state) {
     static const char *const kinds[] = {LARGE, SMALL, LARGE, SMALL, SMALL, SMALL, SMALL};
     static const char *const replies[] = {WHOLE("// a"), WHOLE("// b"), WHOLE("// c"),
@@ -189,7 +195,8 @@ static void test_adaexplore_tree__widens_by_children_squared(void **state) {
     }
 }
 
-/* Without a bonus the mean decides: 200 ns, made worse twice, still beats 280 ns; and one look at each is enough. */
+/* Without a bonus the mean decides: 200 ns, made worse twice, still beats 280 ns; and one look at
+ * each is enough. */
 static void test_adaexplore_tree__without_a_bonus_it_follows_the_best_mean(void **state) {
     (void)state;
     set("p_large", 0);
@@ -203,9 +210,10 @@ static void test_adaexplore_tree__without_a_bonus_it_follows_the_best_mean(void 
     assert_contains(asked, "// ns 5000");
 }
 
-/* A kernel and an edit of it, then another large step; where the next one goes tells what the three were worth. */
-static const char *fourth_step(double exploration, double alpha, const char *first, const char *edited,
-                               const char *other) {
+/* A kernel and an edit of it, then another large step; where the next one goes tells what the three
+ * were worth. */
+static const char *fourth_step(double exploration, double alpha, const char *first,
+                               const char *edited, const char *other) {
     set("p_large", 0);
     set("reviser", 0);
     set("exploration", exploration);
@@ -217,13 +225,16 @@ static const char *fourth_step(double exploration, double alpha, const char *fir
     return last_asked();
 }
 
-/* Twice 1.5 times the start is 0.5697 in the mean of two visits; the other is gone to when it is worth more than that less 0.307 x 1.77 = 0.543. */
-static void test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_no_kernel_nothing(void **state) {
-    assert_contains(fourth_step(1.77, 0, WHOLE("// ns 200"), WHOLE("// ns 200 // again"), WHOLE("// outcome wrong")),
+/* Twice 1.5 times the start is 0.5697 in the mean of two visits; the other is gone to when it is
+ * worth more than that less 0.307 x 1.77 = 0.543. */
+static void
+test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_no_kernel_nothing(void **state) {
+    assert_contains(fourth_step(1.77, 0, WHOLE("// ns 200"), WHOLE("// ns 200 // again"),
+                                WHOLE("// outcome wrong")),
                     "// outcome wrong");
     tear_down(state), set_up(state);
-    const char *asked =
-        fourth_step(1.77, 0, WHOLE("// ns 200"), WHOLE("// ns 200 // again"), WHOLE("// outcome no_compile"));
+    const char *asked = fourth_step(1.77, 0, WHOLE("// ns 200"), WHOLE("// ns 200 // again"),
+                                    WHOLE("// outcome no_compile"));
     assert_contains(asked, "## Round 2 of 2");
     assert_contains(asked, "// again");
     not_in(asked, "no_compile");
@@ -231,15 +242,17 @@ static void test_adaexplore_tree__a_wrong_kernel_is_worth_a_little_and_no_kernel
 
 /* Three times the start and a failure: 0.40 in the mean, 0.75 at best; the other is 0.57. */
 static void test_adaexplore_tree__alpha_follows_the_best_instead_of_the_mean(void **state) {
-    assert_contains(fourth_step(0.3, 0, WHOLE("// ns 100"), WHOLE("// outcome wrong"), WHOLE("// ns 200")),
-                    "// ns 200");
+    assert_contains(
+        fourth_step(0.3, 0, WHOLE("// ns 100"), WHOLE("// outcome wrong"), WHOLE("// ns 200")),
+        "// ns 200");
     tear_down(state), set_up(state);
-    const char *asked = fourth_step(0.3, 1, WHOLE("// ns 100"), WHOLE("// outcome wrong"), WHOLE("// ns 200"));
+    const char *asked =
+        fourth_step(0.3, 1, WHOLE("// ns 100"), WHOLE("// outcome wrong"), WHOLE("// ns 200"));
     assert_contains(asked, "## Round 2 of 2");
     assert_contains(asked, "// outcome wrong");
 }
 
-/* ---- the pool ---------------------------------------------------------------------------------------------------------- */
+/* ---- the pool ---------------------------------------------------------------------------- */
 
 static void test_adaexplore_pool__has_the_best_correct_kernel_of_each_large_step(void **state) {
     (void)state;
@@ -259,8 +272,9 @@ static void test_adaexplore_pool__has_the_best_correct_kernel_of_each_large_step
 }
 
 static void large_steps(int n, int size, int extra, double geometric) {
-    static const char *const replies[] = {WHOLE("// ns 200"), WHOLE("// ns 190"), WHOLE("// ns 180"),
-                                          WHOLE("// ns 170"), WHOLE("// ns 160"), WHOLE("// ns 150")};
+    static const char *const replies[] = {WHOLE("// ns 200"), WHOLE("// ns 190"),
+                                          WHOLE("// ns 180"), WHOLE("// ns 170"),
+                                          WHOLE("// ns 160"), WHOLE("// ns 150")};
     set("p_large", 1);
     set("pool_size", size);
     set("pool_extra", extra);
@@ -287,8 +301,8 @@ static void test_adaexplore_pool__is_never_larger_than_asked_for(void **state) {
     not_in(asked, "## Kernel 3");
 }
 
-/* From the third step on the root is always worth widening: its path is empty, and everything else is elsewhere.  How many of those are shown
- * is drawn, evenly where nothing falls off. */
+/* From the third step on the root is always worth widening: its path is empty, and everything else
+ * is elsewhere.  How many of those are shown is drawn, evenly where nothing falls off. */
 static void test_adaexplore_pool__further_kernels_come_from_elsewhere(void **state) {
     int with_others = 0;
     for (int n = 3; n <= 6; n++) {
@@ -297,7 +311,8 @@ static void test_adaexplore_pool__further_kernels_come_from_elsewhere(void **sta
         set("exploration", 10);
         set("expand_ratio", 100);
         const char *asked = last_asked();
-        const bool others = strstr(asked, "// ns 300") == NULL; /* the start stands in for an empty pool alone */
+        const bool others =
+            strstr(asked, "// ns 300") == NULL; /* the start stands in for an empty pool alone */
         with_others += others;
         if (!others) not_in(asked, "## Kernel 2");
     }
@@ -314,7 +329,7 @@ static void test_adaexplore_pool__falls_off_to_none(void **state) {
     not_in(asked, "## Kernel 2");
 }
 
-/* ---- rules -------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------- */
 
 #define CRASH WHOLE("// outcome crash")
 
@@ -336,8 +351,8 @@ static void test_adaexplore_rule__is_asked_for_with_the_kernel_and_the_error(voi
 
 static void test_adaexplore_rule__becomes_a_pitfall(void **state) {
     (void)state;
-    fails_and_learns(
-        "Here it is:\n- \"You cannot write past the end of y, e.g. with a tile. Use a tail loop instead.\"\n");
+    fails_and_learns("Here it is:\n- \"You cannot write past the end of y, e.g. with a tile. Use a "
+                     "tail loop instead.\"\n");
     const char *asked = last_asked();
     assert_contains(asked, SMALL);
     assert_contains(asked, "# Common pitfalls");
@@ -406,7 +421,7 @@ static void test_adaexplore_rule__after_the_last_step_is_not_paid_for(void **sta
     assert_int_equal(s->track.next, 1);
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------------- */
 
 static void test_adaexplore_end__whatever_is_said_steps_end_it(void **state) {
     static const char *const always[] = {"",

@@ -1,4 +1,5 @@
-/* archive_test.c - who holds a cell, who is drawn, who goes where; invariants after every call.  SPDX-License-Identifier: Apache-2.0 */
+/* archive_test.c - who holds a cell, who is drawn, who goes where; invariants after every call.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "archive.h"
 #include "base/test.h"
 #include <stdio.h>
@@ -30,9 +31,9 @@ static kli_member member(const char *hash, double size, double score) {
     return m;
 }
 
-static kli_place add(int island, const char *hash, double size, double score) {
+static kli_archive_change add(int island, const char *hash, double size, double score) {
     const kli_member m = member(hash, size, score);
-    const kli_place place = kli_archive_add(x, island, &m, NULL);
+    const kli_archive_change place = kli_archive_add(x, island, &m, NULL);
     kli_archive_check(x);
     return place;
 }
@@ -46,7 +47,7 @@ static kl_str members(int island) {
     return text;
 }
 
-/* ---- cells --------------------------------------------------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------------------- */
 
 static void test_search_archive__bins_are_those_of_the_edges(void **state) {
     (void)state;
@@ -54,7 +55,8 @@ static void test_search_archive__bins_are_those_of_the_edges(void **state) {
         double value;
         int bin;
     } ROWS[] = {{-1e300, 0}, {7.999, 0}, {8, 1}, {8.5, 1}, {9, 2}, {10, 3}, {1e300, 3}};
-    for (size_t i = 0; i < KL_COUNT(ROWS); i++) assert_int_equal(kli_axis_bin(&AXES[0], ROWS[i].value), ROWS[i].bin);
+    for (size_t i = 0; i < KL_COUNT(ROWS); i++)
+        assert_int_equal(kli_axis_bin(&AXES[0], ROWS[i].value), ROWS[i].bin);
 }
 
 static void test_search_archive__a_holder_leaves_for_a_better_one_alone(void **state) {
@@ -95,7 +97,8 @@ static void test_search_archive__a_clone_is_never_added_twice(void **state) {
 static void test_search_archive__cells_do_not_drift(void **state) {
     (void)state;
     add(0, "a", 8.4, 1.2);
-    for (int i = 0; i < 200; i++) add(0, kl_arena_printf(arena, "x%d", i).ptr, 20.0 + i * i, 5.0 + i);
+    for (int i = 0; i < 200; i++)
+        add(0, kl_arena_printf(arena, "x%d", i).ptr, 20.0 + i * i, 5.0 + i);
     assert_int_equal(add(0, "b", 8.6, 1.1), KLI_LOST);
     assert_int_equal(add(0, "c", 8.6, 1.3), KLI_WON);
     assert_int_equal(kli_archive_size(x, 0), 2);
@@ -109,7 +112,7 @@ static void test_search_archive__of_equals_the_older_comes_first(void **state) {
     assert_str(members(0), "a b c");
 }
 
-/* ---- islands --------------------------------------------------------------------------------------------------------------------- */
+/* ---- islands ----------------------------------------------------------------------------- */
 
 static void test_search_archive__islands_keep_apart_what_is_added(void **state) {
     (void)state;
@@ -127,11 +130,12 @@ static void test_search_archive__the_best_go_one_island_on(void **state) {
     add(0, "a", 8, 3);
     add(0, "a2", 9, 2.5);
     add(1, "b", 8, 1.5);
-    assert_int_equal(kli_archive_migrate(x, 0.1), 2); /* a and b, one each; nothing from the empty island */
+    assert_int_equal(kli_archive_migrate(x, 0.1),
+                     2); /* a and b, one each; nothing from the empty island */
     kli_archive_check(x);
     assert_str(members(0), "a a2");
     assert_str(members(1), "a b");
-    assert_str(members(2), "b");                      /* a arrived on 1 in this call and stays there until the next */
+    assert_str(members(2), "b"); /* a arrived on 1 in this call and stays there until the next */
     assert_int_equal(kli_archive_migrate(x, 0.1), 2); /* a on 2, b on 0; a was on 1 already */
     assert_str(members(0), "a a2 b");
     assert_str(members(2), "a b");
@@ -154,12 +158,13 @@ static void test_search_archive__one_island_has_nowhere_to_go(void **state) {
     assert_str(members(0), "a");
 }
 
-/* ---- parents ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- parents ----------------------------------------------------------------------------- */
 
 static void grow_ten(void) {
     static const double SIZE[] = {7, 8, 9, 10};
     for (int i = 0; i < 10; i++)
-        add(0, kl_arena_printf(arena, "p%d", i).ptr, SIZE[i % 4], (const double[]){0.1, 0.7, 1.5}[i / 4] + i * 0.01);
+        add(0, kl_arena_printf(arena, "p%d", i).ptr, SIZE[i % 4],
+            (const double[]){0.1, 0.7, 1.5}[i / 4] + i * 0.01);
     assert_int_equal(kli_archive_size(x, 0), 10);
 }
 
@@ -192,7 +197,8 @@ static void test_search_archive__a_new_holder_is_drawn_first(void **state) {
     grow_ten();
     for (uint64_t i = 0; i < 20; i++) kli_archive_parent(x, 0, &mix, STREAM, i);
     assert_int_equal(add(0, "new", 7, 0.2), KLI_WON);
-    for (uint64_t i = 0; i < 2; i++) assert_int_equal(kli_archive_parent(x, 0, &mix, STREAM, 20 + i), 10);
+    for (uint64_t i = 0; i < 2; i++)
+        assert_int_equal(kli_archive_parent(x, 0, &mix, STREAM, 20 + i), 10);
 }
 
 static void test_search_archive__the_rest_is_uniform(void **state) {
@@ -218,14 +224,15 @@ static void test_search_archive__never_a_program_of_another_island(void **state)
     const kli_mix mix = {.top = 0.3, .diverse = 0.3, .share = 1};
     grow_ten();
     add(1, "only", 8, 1.6);
-    for (uint64_t i = 0; i < 50; i++) assert_int_equal(kli_archive_parent(x, 1, &mix, STREAM, i), 10);
+    for (uint64_t i = 0; i < 50; i++)
+        assert_int_equal(kli_archive_parent(x, 1, &mix, STREAM, i), 10);
 }
 
-/* ---- what is shown -------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown ----------------------------------------------------------------------- */
 
 static void test_search_archive__shows_the_best_and_the_far(void **state) {
     (void)state;
-    kli_shown shown;
+    kli_search_shown shown;
     add(0, "parent", 7, 3);
     add(0, "near", 8, 2.5);
     add(0, "far", 10, 0.1);
@@ -242,7 +249,7 @@ static void test_search_archive__shows_the_best_and_the_far(void **state) {
 
 static void test_search_archive__shows_no_more_than_there_is(void **state) {
     (void)state;
-    kli_shown shown;
+    kli_search_shown shown;
     add(0, "parent", 7, 3);
     kli_archive_show(&shown, x, 0, 0, 0, 3, 2);
     assert_int_equal(shown.n_top + shown.n_diverse, 0);
@@ -254,7 +261,7 @@ static void test_search_archive__shows_no_more_than_there_is(void **state) {
 
 static void test_search_archive__shows_nothing_below_the_least(void **state) {
     (void)state;
-    kli_shown shown;
+    kli_search_shown shown;
     add(0, "parent", 7, 3);
     add(0, "fine", 8, 0.6);
     add(0, "failed", 10, 0);
@@ -266,9 +273,9 @@ static void test_search_archive__shows_nothing_below_the_least(void **state) {
     assert_string_equal(kli_archive_get(x, shown.diverse[0])->hash, "fine");
 }
 
-/* ---- everything at once ------------------------------------------------------------------------------------------------------------------ */
+/* ---- everything at once ------------------------------------------------------------------ */
 
-static void assert_distinct(const kli_shown *s, int parent) {
+static void assert_distinct(const kli_search_shown *s, int parent) {
     int all[2 * KLI_MAX_SHOWN + 1] = {parent}, n = 1;
     for (int i = 0; i < s->n_top; i++) all[n++] = s->top[i];
     for (int i = 0; i < s->n_diverse; i++) all[n++] = s->diverse[i];
@@ -279,17 +286,21 @@ static void assert_distinct(const kli_shown *s, int parent) {
 /* A2 from outside: the best score of a cell never falls. */
 static void test_search_archive__a_long_life(void **state) {
     (void)state;
-    const kl_stream s = kl_stream_of(1, "life");
+    const kl_stream s = kli_stream_of(1, "life");
     const kli_mix mix = {.top = 0.5, .diverse = 0.3, .share = 0.2};
     double best[3] = {0};
     for (uint64_t i = 0; i < 3000; i++) {
-        const int island = (int)kl_stream_below(s, 4 * i, 3);
-        const double score = kl_stream_uniform(s, 4 * i + 1) * 3, size = 7 + kl_stream_uniform(s, 4 * i + 2) * 5;
-        add(island, kl_arena_printf(arena, "h%llu", (unsigned long long)kl_stream_below(s, 4 * i + 3, 2000)).ptr, size,
-            score);
+        const int island = (int)kli_stream_below(s, 4 * i, 3);
+        const double score = kli_stream_uniform(s, 4 * i + 1) * 3,
+                     size = 7 + kli_stream_uniform(s, 4 * i + 2) * 5;
+        add(island,
+            kl_arena_printf(arena, "h%llu",
+                            (unsigned long long)kli_stream_below(s, 4 * i + 3, 2000))
+                .ptr,
+            size, score);
         if (i % 50 == 49) kli_archive_migrate(x, 0.1);
         if (!kli_archive_size(x, island)) continue;
-        kli_shown shown;
+        kli_search_shown shown;
         const int parent = kli_archive_parent(x, island, &mix, STREAM, i);
         assert_true(kli_archive_has(x, island, parent));
         kli_archive_show(&shown, x, island, parent, 0, 3, 2);

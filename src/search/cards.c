@@ -1,5 +1,5 @@
-/* cards.c - the library as a search sees it: which cards may come into play, which fit a kernel as it is.
- * Not here: how they are ranked (skill/retrieve.c).  SPDX-License-Identifier: Apache-2.0 */
+/* cards.c - the library as a search sees it: which cards may come into play, which fit a kernel as
+ * it is. Not here: how they are ranked (skill/retrieve.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include <math.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #define MAX_LINES 8
 #define TOP 8 /* per dimension of the scope */
 
-static kl_target target_of(const kli_search *s, const kli_point *p, kl_str prior) {
+static kl_target cards_target_of(const kli_search *s, const kli_point *p, kl_str prior) {
     const kl_search_opts *o = s->o;
     return (kl_target){.case_name = o->task->case_name,
-                       .language = kl_str_of(o->start->surface->name),
+                       .surface = kl_str_of(o->start->surface->name),
                        .platform = s->start.verdict.platform,
                        .dtype = kl_str_of(kl_dtype_name(o->workload->dtypes[0])),
                        .prior = prior,
@@ -21,8 +21,9 @@ static kl_target target_of(const kli_search *s, const kli_point *p, kl_str prior
 static int retrieve(kli_search *s, kl_match **out, const kli_point *p, kl_str prior, bool all) {
     int n = 0;
     if (!s->o->library) return 0;
-    kl_target target = target_of(s, p, prior);
-    kl_library_retrieve(out, &n, s->arena, s->o->library, &target, &(kl_retrieve_opts){.top = TOP, .all = all});
+    kl_target target = cards_target_of(s, p, prior);
+    kl_library_retrieve(out, &n, s->arena, s->o->library, &target,
+                        &(kl_retrieve_opts){.top = TOP, .all = all});
     return n;
 }
 
@@ -36,7 +37,8 @@ kl_str kli_cards_text(kli_search *s) {
     kl_buf b = {0};
     int n = retrieve(s, &m, &s->start, KL_S(""), true);
     if (!n) return KL_S("");
-    for (int i = 0; i < n && i < MAX_CARDS; i++) kl_buf_add(&b, kl_card_prompt(s->arena, m[i].card));
+    for (int i = 0; i < n && i < MAX_CARDS; i++)
+        kl_buf_add(&b, kl_card_prompt(s->arena, m[i].card));
     kl_prompt_value values[] = {{"library", kl_arena_copy(s->arena, kl_buf_str(&b))}};
     kl_buf_fini(&b);
     return kl_prompt(s->arena, "search_library", values, 1);
@@ -49,27 +51,28 @@ kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior) {
     int n = retrieve(s, &m, p, prior, false);
     for (int i = 0; i < n && i < MAX_LINES; i++)
         kl_buf_printf(&b, "- %.*s: %s, expected %.3gx%s%.*s\n", KL_STR_ARG(m[i].card->name),
-                      m[i].fit == KL_FITS ? "fits" : "may fit", exp(m[i].expected_log_gain), m[i].why.len ? "; " : "",
-                      KL_STR_ARG(m[i].why));
+                      m[i].fit == KL_FIT_MET ? "fits" : "may fit", exp(m[i].expected_log_gain),
+                      m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
     if (!n) kl_buf_add(&b, KL_S("- none: rely on your own judgement\n"));
     kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
     kl_buf_fini(&b);
     return text;
 }
 
-static bool was_said(const kli_talk *talk, kl_str text) {
+static bool cards_was_said(const kli_search_dialog *talk, kl_str text) {
     for (int i = 0; i < talk->n; i++)
         if (memmem(talk->at[i].text.ptr, talk->at[i].text.len, text.ptr, text.len)) return true;
     return !text.len;
 }
 
-kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior, const kli_talk *talk) {
+kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior,
+                        const kli_search_dialog *talk) {
     kl_match *m;
     kl_buf b = {0};
     int n = retrieve(s, &m, p, prior, false);
     for (int i = 0; i < n && i < MAX_LINES; i++) {
         const kl_str card = kl_card_prompt(s->arena, m[i].card);
-        if (!was_said(talk, card)) kl_buf_printf(&b, "\n%.*s", KL_STR_ARG(card));
+        if (!cards_was_said(talk, card)) kl_buf_printf(&b, "\n%.*s", KL_STR_ARG(card));
     }
     kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
     kl_buf_fini(&b);
@@ -83,5 +86,6 @@ const kl_card *kli_cards_named(const kli_search *s, kl_str name) {
 
 kl_str kli_with_word(kl_arena *a, kl_str words, kl_str word) {
     if (!word.len) return words;
-    return words.len ? kl_arena_printf(a, "%.*s %.*s", KL_STR_ARG(words), KL_STR_ARG(word)) : kl_arena_copy(a, word);
+    return words.len ? kl_arena_printf(a, "%.*s %.*s", KL_STR_ARG(words), KL_STR_ARG(word))
+                     : kl_arena_copy(a, word);
 }

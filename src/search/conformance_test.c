@@ -1,8 +1,10 @@
-/* conformance_test.c - what every policy of the table owes, whatever it proposes: ends that are ends, no best without a verdict, a journal
- * without gaps, errors passed on, and the same steps for the same answers.
+/* conformance_test.c - what every policy of the table owes, whatever it proposes: ends that are
+ * ends, no best without a verdict, a journal without gaps, errors passed on, and the same steps for
+ * the same answers.
  *
- * Proposers are functions: policies ask for plans, kernels and rules in orders of their own, so no list of replies would fit them all.  No policy
- * is named here: a new row is tested by being one.  SPDX-License-Identifier: Apache-2.0 */
+ * Proposers are functions: policies ask for plans, kernels and rules in orders of their own, so no
+ * list of replies would fit them all.  No policy is named here: a new row is tested by being one.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include "run/fake_track.h"
 #include "base/test.h"
@@ -10,11 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD                                                                                                           \
-    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                    \
+#define HEAD                                                                                       \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                \
     "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
 
-enum { STEPS = 24, MAX_PARAMS = 32, MAX_ASKS = 60 * STEPS /* plans, summaries and reviews included */ };
+enum {
+    STEPS = 24,
+    MAX_PARAMS = 32,
+    MAX_ASKS = 60 * STEPS /* plans, summaries and reviews included */
+};
 
 typedef enum { DEFAULTS, LEAST, MOST, SETTINGS } settings;
 
@@ -37,14 +43,16 @@ static struct {
     char what[200]; /* which row, which proposer */
 } s;
 
-#define CHECK(cond)                                                                                                    \
-    do                                                                                                                 \
-        if (!(cond)) fail_msg("%s: %s", s.what, #cond);                                                                \
+#define CHECK(cond)                                                                                \
+    do                                                                                             \
+        if (!(cond)) fail_msg("%s: %s", s.what, #cond);                                            \
     while (0)
 
-/* ---- proposers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- proposers --------------------------------------------------------------------------- */
 
-static bool wants_code(const kl_request *q) { return q->subject && kl_str_starts(q->messages[0].text, s.rules); }
+static bool wants_code(const kl_request *q) {
+    return q->subject && kl_str_starts(q->messages[0].text, s.rules);
+}
 
 /* The line of the subject that says how fast it is. */
 static kl_str line_of(const kl_request *q) {
@@ -57,11 +65,11 @@ static kl_str line_of(const kl_request *q) {
 
 /* That line becomes another one; the number makes every kernel another one. */
 static kl_str edit(kl_track *t, const kl_request *q, int n, double ns, const char *rest) {
-    return kl_arena_printf(
-        kl_track_arena(t),
-        "ACTION: unroll\nLOCUS: the last line\nWHY: test\n<<<<<<< SEARCH\n%.*s\n=======\n// ns %.4f %s // try "
-        "%d\n>>>>>>> REPLACE\n",
-        KL_STR_ARG(line_of(q)), ns, rest, n);
+    return kl_arena_printf(kl_track_arena(t),
+                           "ACTION: unroll\nLOCUS: the last line\nWHY: test\n<<<<<<< "
+                           "SEARCH\n%.*s\n=======\n// ns %.4f %s // try "
+                           "%d\n>>>>>>> REPLACE\n",
+                           KL_STR_ARG(line_of(q)), ns, rest, n);
 }
 
 static void talks(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
@@ -102,11 +110,12 @@ static void does_not_parse(fake_reply *out, kl_track *t, const kl_request *q, in
 
 static void says_the_same(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
     (void)t, (void)q, (void)n, (void)ctx;
-    out->text =
-        KL_S("ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n// ns 300\n=======\n// ns 300 // again\n>>>>>>> REPLACE\n");
+    out->text = KL_S("ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n// ns 300\n=======\n// ns 300 // "
+                     "again\n>>>>>>> REPLACE\n");
 }
 
-/* A model as they are: better, wrong, slower, idle, broken.  Times are powers of 0.8 of the start's, so that none is nearly as fast as another. */
+/* A model as they are: better, wrong, slower, idle, broken.  Times are powers of 0.8 of the
+ * start's, so that none is nearly as fast as another. */
 static void varies(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
     (void)ctx;
     if (!wants_code(q)) {
@@ -155,7 +164,7 @@ static const struct {
     {"always says the same", says_the_same, NULL},
 };
 
-/* ---- a search ------------------------------------------------------------------------------------------------------------------- */
+/* ---- a search ---------------------------------------------------------------------------- */
 
 static void set_out(trip *r, const kl_policy *p, fake_answer *answer, const char *gets) {
     *r = (trip){.arena = kl_arena_new()};
@@ -171,7 +180,8 @@ static int all_at(kl_setting *out, const kl_policy *p, settings where) {
     return n;
 }
 
-/* Ends that are none: a policy that asks for ever is stopped by an error, and then fails its test. */
+/* Ends that are none: a policy that asks for ever is stopped by an error, and then fails its test.
+ */
 static void go(trip *r, const kl_policy *p) {
     kl_setting numbers[MAX_PARAMS];
     const int n_numbers = all_at(numbers, p, r->settings);
@@ -198,12 +208,14 @@ static void come_back(trip *r) {
 /* The last row says why it ended and what was reached, and is no proposal. */
 static void check_end(const trip *r) {
     const fake_step *end = &r->track.rows[r->track.steps - 1];
-    CHECK(strcmp(end->action, "end") == 0 && !end->best && strcmp(end->kernel, r->result.best->hash) == 0);
+    CHECK(strcmp(end->action, "end") == 0 && !end->best &&
+          strcmp(end->kernel, r->result.best->hash) == 0);
     CHECK(r->result.best == s.start ||
           (end->verdict_key[0] && end->ratio >= r->result.gain && end->ratio <= r->result.gain));
 }
 
-/* Every gated proposal has its row and no row comes from nowhere; best only rises, and is the fastest that passed. */
+/* Every gated proposal has its row and no row comes from nowhere; best only rises, and is the
+ * fastest that passed. */
 static void check_journal(const trip *r) {
     const kl_search_result *out = &r->result;
     const fake_step *rows = r->track.rows;
@@ -213,7 +225,8 @@ static void check_journal(const trip *r) {
     check_end(r);
     for (int i = 0; i < r->track.steps - 1; i++) {
         const bool pass = strcmp(rows[i].outcome, "pass") == 0,
-                   edited = strcmp(rows[i].outcome, "no_edit") != 0 && strcmp(rows[i].outcome, "done") != 0;
+                   edited = strcmp(rows[i].outcome, "no_edit") != 0 &&
+                            strcmp(rows[i].outcome, "done") != 0;
         no_edit += !edited;
         passed += pass;
         CHECK(edited == (rows[i].verdict_key[0] != '\0'));
@@ -233,7 +246,7 @@ static void check_journal(const trip *r) {
 
 static const kl_policy *row(int i) { return kl_policy_each(i); }
 
-/* ---- what every row owes ----------------------------------------------------------------------------------------------------------- */
+/* ---- what every row owes ----------------------------------------------------------------- */
 
 static void test_search_policies__a_row_is_complete(void **state) {
     (void)state;
@@ -245,7 +258,8 @@ static void test_search_policies__a_row_is_complete(void **state) {
         for (const char *c = p->name; *c; c++)
             CHECK((*c >= 'a' && *c <= 'z') || *c == '-'); /* part of names of tracks and files */
         for (const kl_policy_param *q = p->params; q && q->name; q++) {
-            CHECK(q - p->params < MAX_PARAMS && *q->doc && q->least <= q->otherwise && q->otherwise <= q->most);
+            CHECK(q - p->params < MAX_PARAMS && *q->doc && q->least <= q->otherwise &&
+                  q->otherwise <= q->most);
             CHECK(kl_policy_param_find(p, kl_str_of(q->name)) == q);
         }
     }
@@ -259,12 +273,14 @@ static void test_search_policies__a_proposer_that_is_never_better_leaves_the_sta
         for (size_t n = 0; n < KL_COUNT(NEVER_BETTER); n++) {
             trip r;
             set_out(&r, p, NEVER_BETTER[n].answer, NEVER_BETTER[n].gets);
-            snprintf(s.what, sizeof s.what, "policy %s, a model that %s", p->name, NEVER_BETTER[n].name);
+            snprintf(s.what, sizeof s.what, "policy %s, a model that %s", p->name,
+                     NEVER_BETTER[n].name);
             go(&r, p);
             if (r.err) fail_msg("%s: %s: %s", s.what, kl_err_name(r.err), r.error.message);
             check_journal(&r);
             CHECK(r.result.best == s.start && r.result.improved == 0 && r.result.stopped.len > 0);
-            CHECK(r.result.gain >= 1 && r.result.gain <= 1 && r.result.gain_low >= 1 && r.result.gain_high <= 1);
+            CHECK(r.result.gain >= 1 && r.result.gain <= 1 && r.result.gain_low >= 1 &&
+                  r.result.gain_high <= 1);
             CHECK(r.result.proposals <= STEPS && r.track.next > 0);
             come_back(&r);
         }
@@ -340,14 +356,16 @@ static void test_search_policies__money_that_ends_is_an_end(void **state) {
             CHECK(kl_str_eq(r.result.stopped, KL_S("budget")) && r.error.code == KL_OK);
             CHECK(r.track.next == n);
             check_journal(&r);
-            CHECK(same_rows(&r, &whole, r.track.steps - 1)); /* what was paid for was put to the same use */
+            CHECK(same_rows(&r, &whole,
+                            r.track.steps - 1)); /* what was paid for was put to the same use */
             come_back(&r);
         }
         come_back(&whole);
     }
 }
 
-/* Whatever is not an end is handed up as it is: the line is gone through again, or the run says what happened. */
+/* Whatever is not an end is handed up as it is: the line is gone through again, or the run says
+ * what happened. */
 static void test_search_policies__errors_are_passed_on(void **state) {
     (void)state;
     static const kl_err ERRORS[] = {KL_PENDING, KL_EINTR, KL_EMODEL};
@@ -366,8 +384,9 @@ static void test_search_policies__errors_are_passed_on(void **state) {
                     r.track.judge_fails = n - whole.track.next;
                 r.track.fails = ERRORS[k];
                 go(&r, p);
-                snprintf(s.what, sizeof s.what, "policy %s, %s at %s %d", p->name, kl_err_name(ERRORS[k]),
-                         ask ? "question" : "verdict", ask ? n : n - whole.track.next);
+                snprintf(s.what, sizeof s.what, "policy %s, %s at %s %d", p->name,
+                         kl_err_name(ERRORS[k]), ask ? "question" : "verdict",
+                         ask ? n : n - whole.track.next);
                 CHECK(r.err == ERRORS[k]);
                 CHECK(r.error.code == ERRORS[k]);
                 CHECK(same_rows(&r, &whole, r.track.steps));
@@ -377,10 +396,10 @@ static void test_search_policies__errors_are_passed_on(void **state) {
     }
 }
 
-/* ---- the scene ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the scene --------------------------------------------------------------------------- */
 
 static void make_library(void) {
-    static kl_str cases[] = {{"gemm", 4}}, languages[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
+    static kl_str cases[] = {{"gemm", 4}}, surfaces[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
     kl_card *c = KL_NEW(s.arena, kl_card);
     *c = (kl_card){.name = KL_S("unroll-c"),
                    .action = KL_S("unroll"),
@@ -389,8 +408,8 @@ static void make_library(void) {
                    .expected_gain = 1.5,
                    .verified = {.cases = cases,
                                 .n_cases = 1,
-                                .languages = languages,
-                                .n_languages = 1,
+                                .surfaces = surfaces,
+                                .n_surfaces = 1,
                                 .platforms = platforms,
                                 .n_platforms = 1}};
     s.library = (kl_library){.cards = c, .n_cards = 1};
@@ -401,7 +420,8 @@ static int set_up(void **state) {
     kl_error e = {0};
     s.arena = kl_arena_new();
     assert_ok(kl_task_load(&s.task, s.arena, KL_TEST_ROOT "/tasks/gemm", &e));
-    assert_ok(kl_kernel_parse(&s.start, s.arena, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
+    assert_ok(kl_kernel_parse(&s.start, s.arena, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL,
+                              NULL, &e));
     s.rules = kl_prompt_rules(s.arena, s.start->surface);
     make_library();
     return 0;

@@ -1,14 +1,15 @@
-/* evolve_test.c - a population out of replies and verdicts that are told beforehand: who is shown, who is changed, what is told.
- * SPDX-License-Identifier: Apache-2.0 */
+/* evolve_test.c - a population out of replies and verdicts that are told beforehand: who is shown,
+ * who is changed, what is told. SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include "run/fake_track.h"
 #include "base/test.h"
 
-#define HEAD                                                                                                           \
-    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                    \
+#define HEAD                                                                                       \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                \
     "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
 #define FILE(rest) "ACTION: unroll\n```c\n" HEAD rest "\n```\n" /* applies to every parent */
-#define EDIT(from, to) "ACTION: unroll\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
+#define EDIT(from, to)                                                                             \
+    "ACTION: unroll\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
 
 typedef struct {
     kl_arena *arena;
@@ -36,8 +37,9 @@ static int set_up(void **state) {
     s->arena = a;
     fake_track_open(&s->track, a);
     assert_ok(kl_task_load(&s->task, a, KL_TEST_ROOT "/tasks/gemm", &e));
-    s->opts = (kl_search_opts){
-        .task = s->task, .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU), .settings = s->settings};
+    s->opts = (kl_search_opts){.task = s->task,
+                               .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU),
+                               .settings = s->settings};
     starts(HEAD "// ns 300\n");
     return 0;
 }
@@ -67,7 +69,7 @@ static void one_line(void) {
     set("top_share", 0);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------ */
 
 static void test_search_evolve__best_is_the_fastest_that_passed(void **state) {
     (void)state;
@@ -80,7 +82,8 @@ static void test_search_evolve__best_is_the_fastest_that_passed(void **state) {
     assert_contains(s->result.best->source.ptr, "// ns 150");
     assert_str(s->result.stopped, "steps");
     assert_int_equal(s->result.passed, 3);
-    assert_int_equal(s->track.turns[0], 2); /* every child is asked for in a conversation of its own */
+    assert_int_equal(s->track.turns[0],
+                     2); /* every child is asked for in a conversation of its own */
 }
 
 static void test_search_evolve__forty_rounds_and_no_patience(void **state) {
@@ -127,7 +130,7 @@ static void test_search_evolve__no_money_is_an_end(void **state) {
     assert_contains(s->result.best->source.ptr, "// ns 200");
 }
 
-/* ---- prompts ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- prompts ----------------------------------------------------------------------------- */
 
 static void test_search_evolve__a_parent_is_shown_with_what_was_measured(void **state) {
     (void)state;
@@ -140,7 +143,9 @@ static void test_search_evolve__a_parent_is_shown_with_what_was_measured(void **
     assert_contains(last_prompt(), "2 x the start's speed");
     assert_contains(last_prompt(), "outcome: pass");
     assert_contains(last_prompt(), "speed relative to blas: 6.667");
-    assert_contains(last_prompt(), "Among the fastest. 1 x the start's speed"); /* the start is still of another kind */
+    assert_contains(
+        last_prompt(),
+        "Among the fastest. 1 x the start's speed"); /* the start is still of another kind */
     assert_contains(last_prompt(), "From the current program to it:\n\n```diff\n@@");
     assert_contains(last_prompt(), "+// ns 300");
 }
@@ -154,11 +159,13 @@ static void test_search_evolve__a_parent_is_told_of_its_last_failed_child(void *
     says(FILE("// ns 90 // outcome crash"));
     says("nothing");
     runs("evolve");
-    assert_contains(last_prompt(), "# Its last child that was not kept\n\n`unroll`: rejected by the gate");
+    assert_contains(last_prompt(),
+                    "# Its last child that was not kept\n\n`unroll`: rejected by the gate");
     assert_contains(last_prompt(), "> outcome: crash");
     assert_contains(last_prompt(), "+// ns 90 // outcome crash");
-    assert_null(strstr(last_prompt(), "start.c"));        /* no paths */
-    assert_null(strstr(last_prompt(), "Other programs")); /* failures hold cells, and are nothing to follow */
+    assert_null(strstr(last_prompt(), "start.c")); /* no paths */
+    assert_null(strstr(last_prompt(),
+                       "Other programs")); /* failures hold cells, and are nothing to follow */
 }
 
 static void test_search_evolve__what_could_not_be_applied_is_told(void **state) {
@@ -193,7 +200,8 @@ static void test_search_evolve__no_better_than_its_kind_is_told(void **state) {
     says("nothing");
     runs("evolve");
     assert_contains(last_prompt(), "correct, and no better than what is known of its kind");
-    assert_null(strstr(last_prompt(), "Built differently")); /* it lost its cell: it is not in the population */
+    assert_null(strstr(last_prompt(),
+                       "Built differently")); /* it lost its cell: it is not in the population */
 }
 
 /* What a model writes is never expanded, and other programs are cut. */
@@ -222,7 +230,9 @@ static void test_search_evolve__the_same_answers_give_the_same_prompts(void **st
         fake_track_close(&s->track);
         fake_track_open(&s->track, s->arena);
         for (int j = 0; j < 12; j++)
-            says(kl_arena_printf(s->arena, FILE("// ns %d%s"), 290 - 13 * j, j % 3 ? "" : " // outcome wrong").ptr);
+            says(kl_arena_printf(s->arena, FILE("// ns %d%s"), 290 - 13 * j,
+                                 j % 3 ? "" : " // outcome wrong")
+                     .ptr);
         s->opts.max_steps = 12;
         runs("evolve");
         first[i] = kl_arena_copy(s->arena, kl_buf_str(&s->track.said[0]));
@@ -230,7 +240,7 @@ static void test_search_evolve__the_same_answers_give_the_same_prompts(void **st
     assert_true(kl_str_eq(first[0], first[1]));
 }
 
-/* ---- repairing ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- repairing --------------------------------------------------------------------------- */
 
 static void test_search_evolve__a_failed_program_is_repaired(void **state) {
     (void)state;
@@ -257,7 +267,8 @@ static void test_search_evolve__what_does_not_parse_is_repaired_as_well(void **s
     assert_contains(s->result.best->source.ptr, "// ns 100");
 }
 
-static void test_search_evolve__nothing_is_repaired_by_preference_once_something_is_correct(void **state) {
+static void
+test_search_evolve__nothing_is_repaired_by_preference_once_something_is_correct(void **state) {
     (void)state;
     one_line();
     set("p_fix", 1);
@@ -269,7 +280,7 @@ static void test_search_evolve__nothing_is_repaired_by_preference_once_something
     assert_contains(last_prompt(), "Make the current program faster");
 }
 
-/* ---- islands --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- islands ----------------------------------------------------------------------------- */
 
 /* Round 1 makes something fast on the first island; round 5 is the second one's. */
 static void fast_on_the_first(double every) {
@@ -301,18 +312,22 @@ static void test_search_evolve__features_can_be_the_axes(void **state) {
     one_line();
     set("axes", 1);
     s->opts.max_steps = 3;
-    says("ACTION: unroll\n```c\n//! buffer t: f32[64]\n//! launch gemm args(x, weight, y, t, M, N, K)\n"
-         "void gemm(const float *x, const float *weight, float *y, float *t, int M, int N, int K) { (void)x; }\n// ns "
+    says("ACTION: unroll\n```c\n//! buffer t: f32[64]\n//! launch gemm args(x, weight, y, t, M, N, "
+         "K)\n"
+         "void gemm(const float *x, const float *weight, float *y, float *t, int M, int N, int K) "
+         "{ (void)x; }\n// ns "
          "290\n```\n");
     says(FILE("// ns 100"));
     says("nothing");
     runs("evolve");
     assert_contains(
         last_prompt(),
-        "//! buffer t: f32[64]\n//! launch gemm args(x, weight, y, t, M"); /* slower, of about the same size, and of another kind */
+        "//! buffer t: f32[64]\n//! launch gemm args(x, weight, y, t, M"); /* slower, of about the
+                                                                              same size, and of
+                                                                              another kind */
 }
 
-/* ---- ranges ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------------------------ */
 
 #define RANGES HEAD "// EVOLVE-BLOCK-START\n// ns 300\n// EVOLVE-BLOCK-END\n// tail\n"
 
@@ -325,7 +340,8 @@ static void test_search_evolve__only_the_ranges_may_change(void **state) {
         starts(RANGES);
         s->opts.max_steps = 3;
         says(EDIT("// tail", "// ns 50"));
-        says(FILE("// EVOLVE-BLOCK-START\n// ns 60\n// EVOLVE-BLOCK-END")); /* a whole file without its tail */
+        says(FILE("// EVOLVE-BLOCK-START\n// ns 60\n// EVOLVE-BLOCK-END")); /* a whole file without
+                                                                               its tail */
         says(EDIT("// ns 300", "// ns 200"));
         runs(POLICIES[i]);
         assert_int_equal(s->result.gated, 1);
@@ -343,7 +359,8 @@ static void test_search_evolve__a_refused_change_is_told(void **state) {
     says(EDIT("// tail", "// ns 50"));
     says("nothing");
     runs("evolve");
-    assert_contains(last_prompt(), "only the lines between EVOLVE-BLOCK-START and EVOLVE-BLOCK-END may change");
+    assert_contains(last_prompt(),
+                    "only the lines between EVOLVE-BLOCK-START and EVOLVE-BLOCK-END may change");
     assert_contains(last_prompt(), "the line that has to be there: // tail");
 }
 
@@ -351,18 +368,20 @@ static void test_search_evolve__ranges_of_a_start_are_whole(void **state) {
     (void)state;
     kl_error e = {0};
     starts(HEAD "// EVOLVE-BLOCK-START\n// ns 300\n");
-    assert_err(KL_EPARSE, kl_policy_find(KL_S("evolve"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EPARSE,
+               kl_policy_find(KL_S("evolve"))->run(&s->result, &s->track.base, &s->opts, &e));
     assert_contains(e.message, "without its EVOLVE-BLOCK-END");
     assert_int_equal(s->track.judged, 0);
 }
 
-/* ---- cards --------------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- cards ------------------------------------------------------------------------------- */
 
 static kl_library one_card(const char *patch) {
     kl_card *c = KL_NEW(s->arena, kl_card);
     kl_trial_record *trial = KL_NEW(s->arena, kl_trial_record);
-    static kl_str cases[] = {{"gemm", 4}}, languages[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
-    *trial = (kl_trial_record){.platform = KL_S("fake"), .surface = KL_S("c"), .accepted = true, .gain = 2};
+    static kl_str cases[] = {{"gemm", 4}}, surfaces[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
+    *trial = (kl_trial_record){
+        .platform = KL_S("fake"), .surface = KL_S("c"), .accepted = true, .gain = 2};
     *c = (kl_card){.name = KL_S("unroll-c"),
                    .action = KL_S("unroll"),
                    .status = KL_CARD_ADMITTED,
@@ -371,14 +390,15 @@ static kl_library one_card(const char *patch) {
                    .patch = kl_str_of(patch),
                    .trials = trial,
                    .n_trials = 1,
-                   .verified = {cases, languages, platforms, NULL, 1, 1, 1, 0}};
+                   .verified = {cases, surfaces, platforms, NULL, 1, 1, 1, 0}};
     return (kl_library){.cards = c, .n_cards = 1};
 }
 
 static void test_search_evolve_cards__needs_a_library(void **state) {
     (void)state;
     kl_error e = {0};
-    assert_err(KL_EINVAL, kl_policy_find(KL_S("evolve-cards"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EINVAL,
+               kl_policy_find(KL_S("evolve-cards"))->run(&s->result, &s->track.base, &s->opts, &e));
 }
 
 static void test_search_evolve_cards__a_card_is_the_mutation(void **state) {
@@ -419,14 +439,15 @@ static void test_search_evolve_cards__a_patch_that_fits_costs_nothing(void **sta
     assert_contains(s->result.best->source.ptr, "// ns 110");
     assert_int_equal(s->result.proposals, 1);
     assert_int_equal(s->result.gated, 2);
-    assert_str(s->result.cards, "unroll-c unroll-c"); /* the reply did the action that it was asked for */
+    assert_str(s->result.cards,
+               "unroll-c unroll-c"); /* the reply did the action that it was asked for */
 }
 
 /* It inserts a faster time at the top, again and again: it never costs anything, and it ends. */
 static void test_search_evolve_cards__patches_end(void **state) {
     (void)state;
-    kl_library l = one_card(
-        EDIT("//! launch gemm args(x, weight, y, M, N, K)", "//! launch gemm args(x, weight, y, M, N, K)\n// x"));
+    kl_library l = one_card(EDIT("//! launch gemm args(x, weight, y, M, N, K)",
+                                 "//! launch gemm args(x, weight, y, M, N, K)\n// x"));
     s->opts.library = &l;
     s->opts.max_steps = 2;
     set("p_free", 0);
@@ -447,7 +468,8 @@ static void test_search_evolve_cards__a_failure_is_a_risk_of_the_card(void **sta
     says("CARD: unroll-c\n" FILE("// ns 100 // outcome wrong"));
     says("CARD: made-up\n" FILE("// ns 100 // outcome crash"));
     runs("evolve-cards");
-    assert_contains(last_prompt(), "- unroll-c: failed 1 of 1 times; the last time: wrong: as the source says");
+    assert_contains(last_prompt(),
+                    "- unroll-c: failed 1 of 1 times; the last time: wrong: as the source says");
 }
 
 static void test_search_evolve__sees_no_card(void **state) {

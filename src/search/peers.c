@@ -1,15 +1,16 @@
 /* peers.c - what the policies that follow other programs share.
  *
- * Prose that a model writes - a plan, a review, a summary, a rule - goes into later prompts.  It is data (law 7): printable, bounded, quoted.
- * Not here: what to ask and what becomes of the answer.  SPDX-License-Identifier: Apache-2.0 */
+ * Prose that a model writes - a plan, a review, a summary, a rule - goes into later prompts.  It is
+ * data (law 7): printable, bounded, quoted. Not here: what to ask and what becomes of the answer.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "peers.h"
 #include "base/hash.h"
 #include <string.h>
 
-/* ---- prose ------------------------------------------------------------------------------------------------------------------- */
+/* ---- prose ------------------------------------------------------------------------------- */
 
 /* Not in the middle of a character. */
-static kl_str cut(kl_str s, size_t most) {
+static kl_str peers_cut(kl_str s, size_t most) {
     if (s.len <= most) return s;
     while (most && ((unsigned char)s.ptr[most] & 0xc0) == 0x80) most--;
     return (kl_str){s.ptr, most};
@@ -17,10 +18,11 @@ static kl_str cut(kl_str s, size_t most) {
 
 kl_str kli_prose_clean(kl_arena *a, kl_str text, size_t most) {
     kl_buf b = {0};
-    const kl_str kept = cut(kl_str_trim(text), most);
+    const kl_str kept = peers_cut(kl_str_trim(text), most);
     for (size_t i = 0; i < kept.len; i++) {
         const unsigned char c = (unsigned char)kept.ptr[i];
-        if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t') kl_buf_add(&b, (kl_str){kept.ptr + i, 1});
+        if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t')
+            kl_buf_add(&b, (kl_str){kept.ptr + i, 1});
     }
     const kl_str clean = kl_arena_copy(a, kl_str_trim(kl_buf_str(&b)));
     kl_buf_fini(&b);
@@ -40,12 +42,12 @@ kl_str kli_prose_quote(kl_arena *a, kl_str text) {
     return quoted;
 }
 
-static kl_err ask(kli_search *s, kl_reply *reply, const char *purpose, kl_str rules, kl_str question,
-                  const kl_kernel *subject, kl_error *e) {
-    kli_talk talk = {0};
+static kl_err peers_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_str rules,
+                        kl_str question, const kl_kernel *subject, kl_error *e) {
+    kli_search_dialog talk = {0};
     kl_track_phase(s->track, purpose);
-    kli_talk_say(&talk, s->arena, KL_ROLE_SYSTEM, rules);
-    kli_talk_say(&talk, s->arena, KL_ROLE_USER, question);
+    kli_search_dialog_add(&talk, s->arena, KL_ROLE_SYSTEM, rules);
+    kli_search_dialog_add(&talk, s->arena, KL_ROLE_USER, question);
     return kli_search_ask(s, reply, &talk, purpose, subject, e);
 }
 
@@ -54,45 +56,50 @@ kl_err kli_prose_ask(kli_search *s, kl_str *out, const char *purpose, kl_str rul
                      const kl_kernel *subject, size_t most, kl_error *e) {
     kl_reply reply;
     *out = (kl_str){0};
-    kl_err err = ask(s, &reply, purpose, rules, question, subject, e);
+    kl_err err = peers_ask(s, &reply, purpose, rules, question, subject, e);
     if (!err && reply.stop != KL_STOP_REFUSED) *out = kli_prose_clean(s->arena, reply.text, most);
     return err;
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
-kl_err kli_code_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_str question, const kl_kernel *subject,
-                    kl_error *e) {
-    return ask(s, reply, purpose, kli_search_rules(s), question, subject, e);
+kl_err kli_code_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_str question,
+                    const kl_kernel *subject, kl_error *e) {
+    return peers_ask(s, reply, purpose, kli_search_rules(s), question, subject, e);
 }
 
 void kli_show_kernel(const kli_search *s, kl_buf *b, const kli_point *p) {
-    kl_buf_printf(b, "```%.*s\n%.*s%s```\n\nWhat the gate says of it:\n\n%.*s\n", KL_STR_ARG(kli_search_tag(s)),
-                  KL_STR_ARG(p->kernel->source), kl_str_ends(p->kernel->source, KL_S("\n")) ? "" : "\n",
+    kl_buf_printf(b, "```%.*s\n%.*s%s```\n\nWhat the gate says of it:\n\n%.*s\n",
+                  KL_STR_ARG(kli_search_tag(s)), KL_STR_ARG(p->kernel->source),
+                  kl_str_ends(p->kernel->source, KL_S("\n")) ? "" : "\n",
                   KL_STR_ARG(kl_rewrite_feedback(s->arena, &p->verdict)));
 }
 
-/* Text that does not even parse is a base for edits as well; then it has nothing but its source and an identity. */
-static kl_kernel *kernel_of(kli_search *s, kl_str source) {
+/* Text that does not even parse is a base for edits as well; then it has nothing but its source and
+ * an identity. */
+static kl_kernel *peers_kernel_of(kli_search *s, kl_str source) {
     kl_kernel *k = NULL;
     const kl_surface *surface = s->o->start->surface;
-    if (kl_kernel_parse(&k, s->arena, source, KL_S("candidate"), surface, NULL, kl_ignored()) == KL_OK) return k;
+    if (kl_kernel_parse(&k, s->arena, source, KL_S("candidate"), surface, NULL, kl_ignored()) ==
+        KL_OK)
+        return k;
     k = KL_NEW(s->arena, kl_kernel);
     k->surface = surface;
     k->path = KL_S("candidate");
     k->source = source;
-    memcpy(k->hash, kl_hash_of(source).hex, sizeof k->hash);
+    memcpy(k->hash, kli_hash_of(source).hex, sizeof k->hash);
     return k;
 }
 
 bool kli_point_failed(kli_search *s, kli_point *out, const kli_outcome *o, const kli_point *base) {
     kl_str source;
-    if (o->fate != KLI_FAILED || kl_proposal_apply(&source, s->arena, base->kernel->source, &o->proposal, kl_ignored()))
+    if (o->ended != KLI_FAILED ||
+        kl_proposal_apply(&source, s->arena, base->kernel->source, &o->proposal, kl_ignored()))
         return false;
-    *out = (kli_point){.kernel = kernel_of(s, source), .verdict = o->verdict};
+    *out = (kli_point){.kernel = peers_kernel_of(s, source), .verdict = o->verdict};
     return true;
 }
 
 bool kli_point_timed(const kli_outcome *o) {
-    return o->fate >= KLI_UNDECIDED && o->verdict.outcome == KL_PASS && o->point.ratio > 0;
+    return o->ended >= KLI_UNDECIDED && o->verdict.outcome == KL_OUTCOME_PASS && o->point.ratio > 0;
 }

@@ -1,58 +1,69 @@
-/* search.c - the part that every policy shares: one proposal through the gate, best by verdict alone, when to stop.
+/* search.c - the part that every policy shares: one proposal through the gate, best by verdict
+ * alone, when to stop.
  *
- * A kernel is better when the gate calls it faster than the best.  Ratios to a baseline tell only what is worth a closer look: that baseline drifts, on
- * a shared machine by a half, so unless the ratios are further apart the two are timed against each other.  Where that stays open, so does the
- * proposal: correct, not timed, and no new best.
- * Proposals that do not parse, do not apply, do not pass or are slower are results and cost what they cost.  What to propose next is a policy's
+ * A kernel is better when the gate calls it faster than the best.  Ratios to a baseline tell only
+ * what is worth a closer look: that baseline drifts, on a shared machine by a half, so unless the
+ * ratios are further apart the two are timed against each other.  Where that stays open, so does
+ * the proposal: correct, not timed, and no new best. Proposals that do not parse, do not apply, do
+ * not pass or are slower are results and cost what they cost.  What to propose next is a policy's
  * business.  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include <math.h>
 #include <string.h>
 
-#define DRIFT 1.5 /* of a baseline between two measurements; ratios further apart are decided by themselves */
+#define DRIFT                                                                                      \
+    1.5 /* of a baseline between two measurements; ratios further apart are decided by themselves  \
+         */
 #define QUICK_HALF_WIDTH 0.03
-#define QUICK_SECONDS 4      /* on a busy machine nothing settles: each question then costs its cap, twice */
+#define SEARCH_QUICK_SECONDS                                                                       \
+    4 /* on a busy machine nothing settles: each question then costs its cap, twice */
 #define END_HALF_WIDTH 0.005 /* finer than what chose the best, so that it is measured anew */
 #define QUICK_END_HALF_WIDTH 0.02
 #define START_HALF_WIDTH 0.05
 #define START_SECONDS 30
 #define QUICK_START_SECONDS 8
-#define DEFAULT_STEPS 24
+#define SEARCH_DEFAULT_STEPS 24
 #define DEFAULT_PATIENCE 8
 #define DEFAULT_ROOF 0.9
 
-kl_call kl_search_far_apart(double low, double high) {
-    if (!(low > 0) || !(low <= high) || !isfinite(high)) return KL_UNDECIDED;
-    return low > DRIFT ? KL_FASTER : high < 1 / DRIFT ? KL_SLOWER : KL_UNDECIDED;
+kl_decision kl_search_far_apart(double low, double high) {
+    if (!(low > 0) || !(low <= high) || !isfinite(high)) return KL_DECISION_UNDECIDED;
+    return low > DRIFT        ? KL_DECISION_FASTER
+           : high < 1 / DRIFT ? KL_DECISION_SLOWER
+                              : KL_DECISION_UNDECIDED;
 }
 
 static int or_default(int given, int otherwise) { return given > 0 ? given : otherwise; }
 
-/* ---- conversations --------------------------------------------------------------------------------------------------------- */
+/* ---- conversations ----------------------------------------------------------------------- */
 
-void kli_talk_say(kli_talk *talk, kl_arena *a, kl_role role, kl_str text) {
+void kli_search_dialog_add(kli_search_dialog *talk, kl_arena *a, kl_role role, kl_str text) {
     *KL_PUSH(a, talk->at, talk->n) = (kl_message){.role = role, .text = text};
 }
 
 /* Cache breakpoints: behind the library, behind the task, and behind the last turn. */
-kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_talk *talk, const char *purpose,
-                      const kl_kernel *subject, kl_error *e) {
+kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_search_dialog *talk,
+                      const char *purpose, const kl_kernel *subject, kl_error *e) {
     for (int i = 0; i < talk->n; i++) talk->at[i].cache = i < 2 || i == talk->n - 1;
     kl_request q = {.messages = talk->at, .n = talk->n, .purpose = purpose, .subject = subject};
     return kl_ask(reply, s->track, s->arena, &q, e);
 }
 
-kl_str kli_search_rules(const kli_search *s) { return kl_prompt_rules(s->arena, s->o->start->surface); }
+kl_str kli_search_rules(const kli_search *s) {
+    return kl_prompt_rules(s->arena, s->o->start->surface);
+}
 kl_str kli_search_task(const kli_search *s) {
     kl_str task = kl_prompt_task(s->arena, s->o->task, s->o->workload, s->o->start->surface);
     if (!kli_blocks_any(s->o->start->source)) return task;
     kl_str blocks = kl_prompt(s->arena, "search_blocks", NULL, 0);
     return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(task), KL_STR_ARG(blocks));
 }
-kl_str kli_search_tag(const kli_search *s) { return kl_str_of(kl_prompt_tag(s->o->start->surface)); }
+kl_str kli_search_tag(const kli_search *s) {
+    return kl_str_of(kl_prompt_tag(s->o->start->surface));
+}
 
-const char *kli_fate_words(kli_fate fate) {
-    switch (fate) {
+const char *kli_step_result_words(kli_step_result ended) {
+    switch (ended) {
     case KLI_NO_EDIT:
         return "not gated: nothing could be applied";
     case KLI_FAILED:
@@ -67,7 +78,7 @@ const char *kli_fate_words(kli_fate fate) {
     return "";
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------- */
 
 double kli_search_param(const kli_search *s, const char *name) {
     const kl_policy_param *p = s->params;
@@ -79,21 +90,21 @@ double kli_search_param(const kli_search *s, const char *name) {
     return value < p->least ? p->least : value > p->most ? p->most : value;
 }
 
-/* ---- points ------------------------------------------------------------------------------------------------------------------ */
+/* ---- points ------------------------------------------------------------------------------ */
 
-static kl_gate_opts options(const kli_search *s) {
+static kl_gate_opts search_options(const kli_search *s) {
     kl_gate_opts o = *kl_track_gate_opts(s->track);
     o.workload = s->o->workload->label.ptr;
     if (o.quick) {
         o.half_width = QUICK_HALF_WIDTH;
-        o.max_seconds = QUICK_SECONDS;
+        o.max_seconds = SEARCH_QUICK_SECONDS;
     }
     if (s->against_start) o.against = s->start.kernel;
     return o;
 }
 
-/* Timed against what the start was timed against?  A baseline that fails for once leaves a verdict with another one, or with the kernel against
- * itself; its ratio says nothing here. */
+/* Timed against what the start was timed against?  A baseline that fails for once leaves a verdict
+ * with another one, or with the kernel against itself; its ratio says nothing here. */
 static bool comparable(const kli_search *s, const kl_verdict *v) {
     const kl_verdict *start = &s->out->start_verdict;
     if (!v->n_comparisons) return false;
@@ -112,12 +123,12 @@ static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdi
 
 kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
     const kl_verdict *v = &p->verdict;
-    kl_str rival = s->against_start   ? KL_S("the start")
-                   : v->n_comparisons ? v->comparisons[0].baseline
-                                      : KL_S("nothing");
+    kl_str opponent = s->against_start   ? KL_S("the start")
+                      : v->n_comparisons ? v->comparisons[0].baseline
+                                         : KL_S("nothing");
     if (!(p->ratio > 0)) return KL_S("correct, not timed against the baseline");
-    return kl_arena_printf(s->arena, "%.4g x %.*s [%.4g, %.4g], %.4g us a run", p->ratio, KL_STR_ARG(rival), p->low,
-                           p->high, (double)v->median_ns / 1e3);
+    return kl_arena_printf(s->arena, "%.4g x %.*s [%.4g, %.4g], %.4g us a run", p->ratio,
+                           KL_STR_ARG(opponent), p->low, p->high, (double)v->median_ns / 1e3);
 }
 
 static kl_str last_key(const kli_search *s) {
@@ -125,28 +136,34 @@ static kl_str last_key(const kli_search *s) {
 }
 
 /* Every check passed; a time that did not settle is the machine's doing. */
-static bool is_correct(const kl_verdict *v) { return v->outcome == KL_PASS || v->outcome == KL_UNSTABLE; }
+static bool is_correct(const kl_verdict *v) {
+    return v->outcome == KL_OUTCOME_PASS || v->outcome == KL_OUTCOME_UNSTABLE;
+}
 
 static void say_untimed(const kli_search *s, const char *what, const kl_verdict *v) {
-    if (v->outcome == KL_UNSTABLE) kl_track_say(s->track, "%s is correct, not timed: %.*s", what, KL_STR_ARG(v->why));
+    if (v->outcome == KL_OUTCOME_UNSTABLE)
+        kl_track_log(s->track, "%s is correct, not timed: %.*s", what, KL_STR_ARG(v->why));
 }
 
 static bool lacks_baseline(const kl_verdict *v) {
     return !v->n_comparisons || kl_str_eq(v->comparisons[0].baseline, KL_S("candidate"));
 }
 
-/* What was given.  A naive kernel may be too slow for many pairs: how slow exactly does not matter. */
+/* What was given.  A naive kernel may be too slow for many pairs: how slow exactly does not matter.
+ */
 static kl_err judge_given(kli_search *s, kl_verdict *v, const kl_kernel *k, kl_error *e) {
-    kl_gate_opts o = options(s);
+    kl_gate_opts o = search_options(s);
     kl_err err = kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
-    if (err || v->outcome != KL_UNSTABLE) return err;
+    if (err || v->outcome != KL_OUTCOME_UNSTABLE) return err;
     o.half_width = START_HALF_WIDTH;
     o.max_seconds = o.quick ? QUICK_START_SECONDS : START_SECONDS;
     return kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
 }
 
-static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
-    kl_kernel *start = (kl_kernel *)s->o->start; /* points hold kernels of the search and this one; none is changed */
+static kl_err search_judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
+    kl_kernel *start =
+        (kl_kernel *)
+            s->o->start; /* points hold kernels of the search and this one; none is changed */
     kl_err err = judge_given(s, v, start, e);
     if (err || !is_correct(v) || !lacks_baseline(v)) return err;
     s->start.kernel = start;
@@ -154,42 +171,46 @@ static kl_err judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
     return KL_OK;
 }
 
-static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e);
+static kl_err search_step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent,
+                          kl_str action, kl_error *e);
 
 /* What others reached, in a row of its own: never a best of this search. */
 static kl_err judge_reference(kli_search *s, kl_error *e) {
-    kl_kernel *reference = (kl_kernel *)s->o->reference;
-    kli_outcome out = {.fate = KLI_FAILED};
-    kl_err err = judge_given(s, &out.verdict, reference, e);
+    kl_kernel *target_kernel = (kl_kernel *)s->o->target_kernel;
+    kli_outcome out = {.ended = KLI_FAILED};
+    kl_err err = judge_given(s, &out.verdict, target_kernel, e);
     if (err) return err;
     if (!is_correct(&out.verdict))
-        return kl_fail(e, KL_EINVAL, reference->path.ptr, "the reference kernel does not pass the gate: %s: %.*s",
+        return kl_fail(e, KL_EINVAL, target_kernel->path.ptr,
+                       "the reference kernel does not pass the gate: %s: %.*s",
                        kl_outcome_name(out.verdict.outcome), KL_STR_ARG(out.verdict.why));
-    fill_point(s, &out.point, reference, &out.verdict);
+    fill_point(s, &out.point, target_kernel, &out.verdict);
     out.verdict_key = last_key(s);
     say_untimed(s, "the reference", &out.verdict);
-    s->out->reference_ratio = out.verdict.outcome == KL_PASS ? out.point.ratio : 0;
-    return step(s, &out, reference->source, KL_S(""), KL_S("reference"), e);
+    s->out->target_ratio = out.verdict.outcome == KL_OUTCOME_PASS ? out.point.ratio : 0;
+    return search_step(s, &out, target_kernel->source, KL_S(""), KL_S("reference"), e);
 }
 
-kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                        kl_error *e) {
+kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t,
+                        const kl_search_opts *o, kl_error *e) {
     kl_verdict v;
     *s = (kli_search){.o = o,
                       .track = t,
                       .arena = kl_track_arena(t),
                       .out = out,
                       .params = kl_policy_find(kl_str_of(policy))->params};
-    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1, .call = KL_SAME};
+    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1, .call = KL_DECISION_SAME};
     kl_track_phase(t, "start");
-    kl_track_say(t, "judging the start");
+    kl_track_log(t, "judging the start");
     kl_err err = kli_blocks_valid(o->start->source, o->start->path, e);
-    if (!err) err = judge_start(s, &v, e);
+    if (!err) err = search_judge_start(s, &v, e);
     if (err) return err;
     if (!is_correct(&v)) {
-        kl_fail(e, KL_EINVAL, o->start->path.ptr, "the start kernel does not pass the gate: %s: %.*s",
-                kl_outcome_name(v.outcome), KL_STR_ARG(v.why));
-        return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(o->task->name), KL_STR_ARG(o->start->path));
+        kl_fail(e, KL_EINVAL, o->start->path.ptr,
+                "the start kernel does not pass the gate: %s: %.*s", kl_outcome_name(v.outcome),
+                KL_STR_ARG(v.why));
+        return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(o->task->name),
+                       KL_STR_ARG(o->start->path));
     }
     say_untimed(s, "the start", &v);
     fill_point(s, &s->start, (kl_kernel *)o->start, &v);
@@ -197,16 +218,18 @@ kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out
     s->best = s->start;
     out->start_verdict = out->verdict = v;
     out->best = s->start.kernel;
-    const kli_outcome begun = {.fate = KLI_BETTER, .verdict = v, .verdict_key = last_key(s), .point = s->start};
-    err = step(s, &begun, o->start->source, KL_S(""), KL_S("start"), e);
-    return err || !o->reference ? err : judge_reference(s, e);
+    const kli_outcome begun = {
+        .ended = KLI_BETTER, .verdict = v, .verdict_key = last_key(s), .point = s->start};
+    err = search_step(s, &begun, o->start->source, KL_S(""), KL_S("start"), e);
+    return err || !o->target_kernel ? err : judge_reference(s, e);
 }
 
-/* ---- one proposal ------------------------------------------------------------------------------------------------------------ */
+/* ---- one proposal ------------------------------------------------------------------------ */
 
-static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent, kl_str action, kl_error *e) {
+static kl_err search_step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent,
+                          kl_str action, kl_error *e) {
     const kl_verdict *v = &o->verdict;
-    bool gated = o->fate != KLI_NO_EDIT, open = o->fate == KLI_UNDECIDED && !v->why.len;
+    bool gated = o->ended != KLI_NO_EDIT, open = o->ended == KLI_UNDECIDED && !v->why.len;
     kl_step row = {.phase = "search",
                    .action = action,
                    .locus = o->proposal.locus,
@@ -220,8 +243,8 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
                    .low = o->point.low,
                    .high = o->point.high,
                    .median_ns = v->median_ns,
-                   .accepted = o->fate == KLI_BETTER,
-                   .best = o->fate == KLI_BETTER,
+                   .accepted = o->ended == KLI_BETTER,
+                   .best = o->ended == KLI_BETTER,
                    .why = !gated ? o->feedback
                           : open ? KL_S("undecided: could not be told from the best")
                                  : v->why};
@@ -229,65 +252,70 @@ static kl_err step(kli_search *s, const kli_outcome *o, kl_str source, kl_str pa
 }
 
 static kl_gate_opts rival_options(const kli_search *s) {
-    kl_gate_opts o = options(s);
+    kl_gate_opts o = search_options(s);
     o.against = s->best.kernel;
     return o;
 }
 
 /* Through a spool both questions go at once. */
-static void foresee_duel(kli_search *s, kl_str source) {
+static void prefetch_comparison(kli_search *s, kl_str source) {
     const kl_surface *surface = s->o->start->surface;
     kl_gate_opts *o = KL_NEW(s->arena, kl_gate_opts);
     kl_kernel *k;
     *o = rival_options(s);
-    if (kl_kernel_parse(&k, s->arena, source, kl_arena_printf(s->arena, "candidate%s", surface->suffix), surface, NULL,
+    if (kl_kernel_parse(&k, s->arena, source,
+                        kl_arena_printf(s->arena, "candidate%s", surface->suffix), surface, NULL,
                         kl_ignored()))
         return; /* the gate will say why */
-    if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_foresee(s->track, s->o->task, k, o);
+    if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_prefetch(s->track, s->o->task, k, o);
 }
 
 static const kl_comparison *compared(const kl_verdict *v) {
     return is_correct(v) && v->n_comparisons > 0 ? &v->comparisons[0] : NULL;
 }
 
-static kl_call by_ratios(const kli_point *p, const kli_point *best) {
-    if (!(p->low > 0) || !(best->low > 0)) return KL_UNDECIDED;
+static kl_decision by_ratios(const kli_point *p, const kli_point *best) {
+    if (!(p->low > 0) || !(best->low > 0)) return KL_DECISION_UNDECIDED;
     return kl_search_far_apart(p->low / best->high, p->high / best->low);
 }
 
-/* Timed against the best.  A duel that cannot be held leaves it undecided. */
-static kl_err duel(kli_search *s, kl_call *call, const kli_point *p, kl_error *e) {
+/* Timed against the best.  A comparison that cannot be held leaves it undecided. */
+static kl_err compare_with_best(kli_search *s, kl_decision *call, const kli_point *p, kl_error *e) {
     kl_verdict v;
     kl_error own = {0};
     kl_gate_opts o = rival_options(s);
-    *call = KL_UNDECIDED;
+    *call = KL_DECISION_UNDECIDED;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, &own);
     if (err == KL_EBASELINE) {
-        kl_track_say(s->track, "not timed against the best: %s", own.message);
+        kl_track_log(s->track, "not timed against the best: %s", own.message);
         return KL_OK;
     }
     if (err && e) *e = own;
     const kl_comparison *c = err ? NULL : compared(&v);
-    const bool passed =
-        p->verdict.outcome == KL_PASS || (c && v.outcome == KL_PASS); /* a best has passed once at least */
+    const bool passed = p->verdict.outcome == KL_OUTCOME_PASS ||
+                        (c && v.outcome == KL_OUTCOME_PASS); /* a best has passed once at least */
     if (c && passed) *call = c->call;
-    if (c && *call == KL_UNDECIDED)
-        kl_track_say(s->track, "undecided: %.3gx of the best [%.3g, %.3g] with A/A noise of %.1f %%", c->ratio, c->low,
-                     c->high, c->floor * 100);
+    if (c && *call == KL_DECISION_UNDECIDED)
+        kl_track_log(s->track,
+                     "undecided: %.3gx of the best [%.3g, %.3g] with A/A noise of %.1f %%",
+                     c->ratio, c->low, c->high, c->noise * 100);
     return err;
 }
 
-static kl_err against_best(kli_search *s, kli_fate *out, const kli_point *p, kl_error *e) {
+static kl_err against_best(kli_search *s, kli_step_result *out, const kli_point *p, kl_error *e) {
     kl_err err = KL_OK;
     *out = KLI_SLOWER;
     if (strcmp(p->kernel->hash, s->best.kernel->hash) == 0) return KL_OK;
-    kl_call call = p->verdict.outcome == KL_PASS ? by_ratios(p, &s->best) : KL_UNDECIDED;
-    if (call == KL_UNDECIDED) err = duel(s, &call, p, e);
-    *out = call == KL_FASTER ? KLI_BETTER : call == KL_UNDECIDED ? KLI_UNDECIDED : KLI_SLOWER;
+    kl_decision call =
+        p->verdict.outcome == KL_OUTCOME_PASS ? by_ratios(p, &s->best) : KL_DECISION_UNDECIDED;
+    if (call == KL_DECISION_UNDECIDED) err = compare_with_best(s, &call, p, e);
+    *out = call == KL_DECISION_FASTER      ? KLI_BETTER
+           : call == KL_DECISION_UNDECIDED ? KLI_UNDECIDED
+                                           : KLI_SLOWER;
     return err;
 }
 
-static void remember(kli_search *s, kl_kernel *k) {
+static void search_remember(kli_search *s, kl_kernel *k) {
     kl_kernel **longer = KL_ARRAY(s->arena, kl_kernel *, s->n_correct + 1);
     if (s->n_correct) memcpy(longer, s->correct, (size_t)s->n_correct * sizeof *longer);
     longer[s->n_correct++] = k;
@@ -308,53 +336,60 @@ static bool replays(const kli_search *s) {
 }
 
 /* Nothing could be gated: says why, to the model and in the journal. */
-static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why, kl_error *e) {
-    out->fate = KLI_NO_EDIT;
-    out->feedback = kl_arena_printf(s->arena, "%s%s%s", why->message, *why->detail ? "\n" : "", why->detail);
-    return step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
+static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why,
+                      kl_error *e) {
+    out->ended = KLI_NO_EDIT;
+    out->feedback =
+        kl_arena_printf(s->arena, "%s%s%s", why->message, *why->detail ? "\n" : "", why->detail);
+    return search_step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
 }
 
-kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base, kl_str action,
-                       kl_error *e) {
-    kl_gate_opts o = options(s);
+kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base,
+                       kl_str action, kl_error *e) {
+    kl_gate_opts o = search_options(s);
     kl_kernel *k = NULL;
     kl_error refused = {0};
-    if (kli_blocks_check(s->o->start->source, source, &refused)) return no_edit(s, out, base, &refused, e);
-    kl_track_say(s->track, "gating %.*s", KL_STR_ARG(action));
-    foresee_duel(s, source);
+    if (kli_blocks_check(s->o->start->source, source, &refused))
+        return no_edit(s, out, base, &refused, e);
+    kl_track_log(s->track, "gating %.*s", KL_STR_ARG(action));
+    prefetch_comparison(s, source);
     kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source,
                                s->o->start->surface, &o, e);
     if (err) return err;
     s->out->gated++;
     out->verdict_key = last_key(s);
-    out->fate = KLI_FAILED;
+    out->ended = KLI_FAILED;
     out->feedback = kl_rewrite_feedback(s->arena, &out->verdict);
     if (k && is_correct(&out->verdict)) {
-        s->out->passed += out->verdict.outcome == KL_PASS;
+        s->out->passed += out->verdict.outcome == KL_OUTCOME_PASS;
         fill_point(s, &out->point, k, &out->verdict);
-        remember(s, k);
-        err = against_best(s, &out->fate, &out->point, e);
+        search_remember(s, k);
+        err = against_best(s, &out->ended, &out->point, e);
         if (err) return err;
     }
-    if (out->fate == KLI_BETTER) new_best(s, &out->point);
+    if (out->ended == KLI_BETTER) new_best(s, &out->point);
     if (out->point.ratio > 0)
-        kl_track_say(s->track, "%.*s: %s, %.4gx", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome),
-                     out->point.ratio);
+        kl_track_log(s->track, "%.*s: %s, %.4gx", KL_STR_ARG(action),
+                     kl_outcome_name(out->verdict.outcome), out->point.ratio);
     else
-        kl_track_say(s->track, "%.*s: %s", KL_STR_ARG(action), kl_outcome_name(out->verdict.outcome));
-    return step(s, out, source, kl_str_of(base->kernel->hash), action, e);
+        kl_track_log(s->track, "%.*s: %s", KL_STR_ARG(action),
+                     kl_outcome_name(out->verdict.outcome));
+    return search_step(s, out, source, kl_str_of(base->kernel->hash), action, e);
 }
 
-/* To `base`.  A recorded edit that does not fit it was made for a kernel that was current then: where it fits one of this line, that one is what it
- * changes.  Returns what it was applied to. */
-static const kli_point *apply(kli_search *s, kl_str *source, kli_point *elsewhere, const kli_outcome *o,
-                              const kli_point *base, kl_error *refused) {
+/* To `base`.  A recorded edit that does not fit it was made for a kernel that was current then:
+ * where it fits one of this line, that one is what it changes.  Returns what it was applied to. */
+static const kli_point *search_apply(kli_search *s, kl_str *source, kli_point *elsewhere,
+                                     const kli_outcome *o, const kli_point *base,
+                                     kl_error *refused) {
     kl_err err = kl_proposal_apply(source, s->arena, base->kernel->source, &o->proposal, refused);
     for (int i = s->n_correct - 1; err && replays(s) && i >= -1; i--) {
         kl_kernel *k = i < 0 ? s->start.kernel : s->correct[i];
         if (kl_proposal_apply(source, s->arena, k->source, &o->proposal, kl_ignored())) continue;
-        kl_track_say(s->track, "the recording went on from another kernel of this line, which was decided otherwise "
-                               "now: its edit is applied to that");
+        kl_track_log(
+            s->track,
+            "the recording went on from another kernel of this line, which was decided otherwise "
+            "now: its edit is applied to that");
         *refused = (kl_error){0};
         *elsewhere = (kli_point){.kernel = k};
         return elsewhere;
@@ -362,34 +397,37 @@ static const kli_point *apply(kli_search *s, kl_str *source, kli_point *elsewher
     return base;
 }
 
-kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply, const kli_point *base, kl_error *e) {
+kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply,
+                       const kli_point *base, kl_error *e) {
     kl_error refused = {0};
     kl_str source = {0};
     kli_point elsewhere;
     *out = (kli_outcome){0};
     s->out->proposals++;
     if (reply->stop == KL_STOP_TRUNCATED)
-        kl_fail(
-            &refused, KL_EPARSE, "reply",
-            "your reply was cut off at the token limit, so nothing of it was used; answer with fewer, smaller edits");
+        kl_fail(&refused, KL_EPARSE, "reply",
+                "your reply was cut off at the token limit, so nothing of it was used; answer with "
+                "fewer, smaller edits");
     else if (reply->stop == KL_STOP_REFUSED)
         kl_fail(&refused, KL_EPARSE, "reply", "the reply was refused by the provider");
-    else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface, &refused) &&
+    else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface,
+                                &refused) &&
              !(out->done = out->proposal.kind == KL_PROPOSAL_DONE))
-        base = apply(s, &source, &elsewhere, out, base, &refused);
+        base = search_apply(s, &source, &elsewhere, out, base, &refused);
     if (out->done) {
         kl_fail(&refused, KL_EPARSE, "reply", "the model says that there is nothing left to do");
         out->proposal.action = KL_S("done");
     }
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
-    kl_err err = refused.code ? no_edit(s, out, base, &refused, e)
-                              : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
-    if (!err && out->fate != KLI_BETTER && !out->done)
+    kl_err err = refused.code
+                     ? no_edit(s, out, base, &refused, e)
+                     : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
+    if (!err && out->ended != KLI_BETTER && !out->done)
         s->since_best++; /* a card's patch costs nothing and is no proposal */
     return err;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 static bool stop(kli_search *s, const char *why) { return s->out->stopped = kl_str_of(why), true; }
 
@@ -397,9 +435,11 @@ static bool stop(kli_search *s, const char *why) { return s->out->stopped = kl_s
 static bool fast_enough(kli_search *s) {
     const kl_search_opts *o = s->o;
     const kl_verdict *v = &s->best.verdict;
-    const double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF, recovered = o->recover * s->out->reference_ratio;
-    if (v->outcome != KL_PASS) return false;
-    if (v->floor_ns > 0 && v->median_ns > 0 && (double)v->floor_ns >= roof * (double)v->median_ns)
+    const double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF,
+                 recovered = o->recover * s->out->target_ratio;
+    if (v->outcome != KL_OUTCOME_PASS) return false;
+    if (v->roofline_ns > 0 && v->median_ns > 0 &&
+        (double)v->roofline_ns >= roof * (double)v->median_ns)
         return stop(s, "roof");
     if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
     return recovered > 0 && s->best.low >= recovered && stop(s, "recovered");
@@ -408,11 +448,13 @@ static bool fast_enough(kli_search *s) {
 bool kli_search_over(kli_search *s) {
     const kl_search_opts *o = s->o;
     if (fast_enough(s)) return true;
-    if (s->out->proposals >= or_default(o->max_steps, DEFAULT_STEPS)) return stop(s, "steps");
+    if (s->out->proposals >= or_default(o->max_steps, SEARCH_DEFAULT_STEPS))
+        return stop(s, "steps");
     return s->since_best >= or_default(o->patience, DEFAULT_PATIENCE) && stop(s, "patience");
 }
 
-/* What the two verdicts against the same baseline say: wider than a comparison, and there also where that cannot be held. */
+/* What the two verdicts against the same baseline say: wider than a comparison, and there also
+ * where that cannot be held. */
 static void bound_gain(kli_search *s) {
     const kli_point *from = &s->start, *to = &s->best;
     s->out->call = by_ratios(to, from);
@@ -431,18 +473,19 @@ static void take_gain(kli_search *s, kl_step *row, const kl_comparison *c) {
     s->out->gain_timed = true;
 }
 
-/* The best and the start side by side; `row` gets what was measured, and stays without a ratio where that could not be. */
+/* The best and the start side by side; `row` gets what was measured, and stays without a ratio
+ * where that could not be. */
 static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     kl_verdict v;
     kl_error own = {0};
-    kl_gate_opts o = options(s);
+    kl_gate_opts o = search_options(s);
     if (s->best.kernel == s->start.kernel) return KL_OK;
     bound_gain(s);
     o.against = s->start.kernel;
     o.half_width = o.quick ? QUICK_END_HALF_WIDTH : END_HALF_WIDTH;
     kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, &own);
     if (err == KL_EBASELINE) {
-        kl_track_say(s->track, "the best was not timed against the start: %s", own.message);
+        kl_track_log(s->track, "the best was not timed against the start: %s", own.message);
         return KL_OK;
     }
     if (err && e) *e = own;
@@ -450,16 +493,21 @@ static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     return err;
 }
 
-/* What does not prove to be faster than the start in the end is none: duels on a busy machine add up their luck. */
+/* What does not prove to be faster than the start in the end is none: comparison on a busy machine
+ * add up their luck. */
 static void settle_best(kli_search *s) {
     kl_search_result *out = s->out;
-    if (s->best.kernel == s->start.kernel || out->call == KL_FASTER || out->call == KL_UNDECIDED) return;
-    kl_track_say(s->track, "the best is not measurably faster than the start: %.3gx [%.3g, %.3g]; keeping the start", out->gain,
-                 out->gain_low, out->gain_high);
+    if (s->best.kernel == s->start.kernel || out->call == KL_DECISION_FASTER ||
+        out->call == KL_DECISION_UNDECIDED)
+        return;
+    kl_track_log(
+        s->track,
+        "the best is not measurably faster than the start: %.3gx [%.3g, %.3g]; keeping the start",
+        out->gain, out->gain_low, out->gain_high);
     out->best = s->start.kernel;
     out->verdict = s->start.verdict;
     out->gain = out->gain_low = out->gain_high = 1;
-    out->call = KL_SAME;
+    out->call = KL_DECISION_SAME;
     out->cards = KL_S("");
 }
 
@@ -471,27 +519,28 @@ static kl_err journal_end(kli_search *s, kl_error *e) {
                    .median_ns = s->best.verdict.median_ns,
                    .why = s->out->stopped};
     kl_err err = measure_gain(s, &row, e);
-    row.accepted = row.ratio > 0 && s->out->call == KL_FASTER;
+    row.accepted = row.ratio > 0 && s->out->call == KL_DECISION_FASTER;
     if (!err) settle_best(s);
     return err ? err : kl_track_step(s->track, &row, KL_S(""), e);
 }
 
-/* A recording is over in order, also one that holds nothing for this line: whoever replays sees what it holds. */
-static bool recording_ended(kli_search *s, kl_err err, const kl_error *e) {
+/* A recording is over in order, also one that holds nothing for this line: whoever replays sees
+ * what it holds. */
+static bool search_recording_ended(kli_search *s, kl_err err, const kl_error *e) {
     if (err != KL_ENOENT || !kl_model_recording_ended(e)) return false;
-    kl_track_say(s->track, "replay finished after %d proposals", s->out->proposals);
+    kl_track_log(s->track, "replay finished after %d proposals", s->out->proposals);
     return stop(s, "recording ended");
 }
 
 kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
     if (err == KL_EBUDGET) err = (stop(s, "budget"), KL_OK);
-    if (recording_ended(s, err, e)) err = KL_OK;
+    if (search_recording_ended(s, err, e)) err = KL_OK;
     if (!err) kl_track_phase(s->track, "end");
     if (!err) err = journal_end(s, e);
     s->out->spent_microusd = kl_track_spent(s->track);
     if (!err)
-        kl_track_say(s->track, "ended, %.*s: %.4gx after %d proposals", KL_STR_ARG(s->out->stopped), s->best.ratio,
-                     s->out->proposals);
+        kl_track_log(s->track, "ended, %.*s: %.4gx after %d proposals", KL_STR_ARG(s->out->stopped),
+                     s->best.ratio, s->out->proposals);
     if (!err && e) *e = (kl_error){0};
     return err;
 }

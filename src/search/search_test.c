@@ -1,13 +1,14 @@
-/* search_test.c - what policies make of replies and verdicts that are told beforehand: best by verdict alone, ends that are ends.
- * SPDX-License-Identifier: Apache-2.0 */
+/* search_test.c - what policies make of replies and verdicts that are told beforehand: best by
+ * verdict alone, ends that are ends. SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
 #include "run/fake_track.h"
 #include "base/test.h"
 
-#define HEAD                                                                                                           \
-    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                                    \
+#define HEAD                                                                                       \
+    "//! launch gemm args(x, weight, y, M, N, K)\n"                                                \
     "void gemm(const float *x, const float *weight, float *y, int M, int N, int K) { (void)x; }\n"
-#define REPLY(from, to) "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
+#define REPLY(from, to)                                                                            \
+    "ACTION: unroll\nWHY: test\n<<<<<<< SEARCH\n" from "\n=======\n" to "\n>>>>>>> REPLACE\n"
 
 typedef struct {
     kl_arena *arena;
@@ -28,9 +29,11 @@ static int set_up(void **state) {
     s->arena = a;
     fake_track_open(&s->track, a);
     assert_ok(kl_task_load(&s->task, a, KL_TEST_ROOT "/tasks/gemm", &e));
-    assert_ok(kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
-    s->opts = (kl_search_opts){
-        .task = s->task, .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU), .start = s->start};
+    assert_ok(
+        kl_kernel_parse(&s->start, a, KL_S(HEAD "// ns 300\n"), KL_S("start.c"), NULL, NULL, &e));
+    s->opts = (kl_search_opts){.task = s->task,
+                               .workload = kl_task_workload(s->task, KL_S("tiny"), KL_ON_CPU),
+                               .start = s->start};
     return 0;
 }
 
@@ -57,9 +60,9 @@ static void test_search_gate__overlapping_intervals_end_in_a_duel(void **state) 
     runs("generate");
     assert_int_equal(s->result.improved, 1);
     assert_contains(s->result.best->source.ptr, "// ns 250");
-    assert_int_equal(
-        s->track.judged,
-        6); /* the start, two proposals, a duel for each, and the best against the start, which is the first duel once more */
+    assert_int_equal(s->track.judged,
+                     6); /* the start, two proposals, a comparison for each, and the best against
+                            the start, which is the first comparison once more */
 }
 
 static void test_search_generate__best_is_the_fastest_that_passed(void **state) {
@@ -124,7 +127,8 @@ static void test_search_generate__a_recording_of_something_else_ends_in_order(vo
 }
 
 /* Then the first edit was no new best, and the second began from the start again. */
-static void test_search_generate__a_recorded_edit_finds_the_kernel_that_it_was_made_for(void **state) {
+static void
+test_search_generate__a_recorded_edit_finds_the_kernel_that_it_was_made_for(void **state) {
     (void)state;
     s->track.model = "replay of fake";
     says(REPLY("// ns 300", "// ns 290"));
@@ -144,7 +148,7 @@ static void test_search_generate__a_live_edit_that_does_not_fit_is_no_edit(void 
     assert_contains(s->result.best->source.ptr, "// ns 290");
 }
 
-/* ---- the gate's call decides -------------------------------------------------------------------------------------------------- */
+/* ---- the gate's call decides ------------------------------------------------------------- */
 
 static void test_search_gate__a_duel_that_stays_open_is_undecided(void **state) {
     (void)state;
@@ -153,7 +157,7 @@ static void test_search_gate__a_duel_that_stays_open_is_undecided(void **state) 
     runs("generate");
     assert_ptr_equal(s->result.best, s->start);
     assert_int_equal(s->result.passed, 1);
-    assert_int_equal(s->result.call, KL_SAME);
+    assert_int_equal(s->result.call, KL_DECISION_SAME);
     assert_contains(s->track.said[0].ptr, "could not be told");
 }
 
@@ -180,7 +184,8 @@ static void test_search_gate__an_unstable_proposal_is_correct_and_no_best(void *
 
 static void starts_from(const char *source) {
     kl_error e = {0};
-    assert_ok(kl_kernel_parse(&s->start, s->arena, kl_str_of(source), KL_S("start.c"), NULL, NULL, &e));
+    assert_ok(
+        kl_kernel_parse(&s->start, s->arena, kl_str_of(source), KL_S("start.c"), NULL, NULL, &e));
     s->opts.start = s->start;
 }
 
@@ -192,30 +197,32 @@ static void test_search_start__whose_time_does_not_settle_is_one(void **state) {
     runs("generate");
     assert_contains(s->result.best->source.ptr, "// ns 100");
     assert_string_equal(s->track.rows[0].outcome, "unstable");
-    assert_int_equal(s->result.call, KL_FASTER);
+    assert_int_equal(s->result.call, KL_DECISION_FASTER);
 }
 
 static void test_search_reference__whose_time_does_not_settle_ends_nothing(void **state) {
     (void)state;
     kl_error e = {0};
-    kl_kernel *reference;
-    assert_ok(kl_kernel_parse(&reference, s->arena, KL_S(HEAD "// ns 90 // outcome unstable\n"), KL_S("r.c"), NULL,
-                              NULL, &e));
-    s->opts.reference = reference;
+    kl_kernel *target_kernel;
+    assert_ok(kl_kernel_parse(&target_kernel, s->arena, KL_S(HEAD "// ns 90 // outcome unstable\n"),
+                              KL_S("r.c"), NULL, NULL, &e));
+    s->opts.target_kernel = target_kernel;
     s->opts.recover = 0.9;
     says(REPLY("// ns 300", "// ns 60"));
     says("DONE: enough");
     runs("generate");
-    assert_str(s->result.stopped, "model says done"); /* a time that is not known is not recovered */
+    assert_str(s->result.stopped,
+               "model says done"); /* a time that is not known is not recovered */
 }
 
-/* Far from the best by ratios to the baseline, and in the end not measurably faster than the start. */
+/* Far from the best by ratios to the baseline, and in the end not measurably faster than the start.
+ */
 static void test_search_end__a_best_that_cannot_be_told_from_the_start_says_so(void **state) {
     (void)state;
     says(REPLY("// ns 300", "// ns 100 // wide 0.9"));
     says("DONE: enough");
     runs("generate");
-    assert_int_equal(s->result.call, KL_UNDECIDED);
+    assert_int_equal(s->result.call, KL_DECISION_UNDECIDED);
     assert_true(s->result.gain_timed);
     assert_contains(s->result.best->source.ptr, "// ns 100");
 }
@@ -225,7 +232,7 @@ static void test_search_end__a_best_that_is_not_faster_gives_way_to_the_start(vo
     says(REPLY("// ns 300", "// ns 100 // floor 5"));
     says("DONE: enough");
     runs("generate");
-    assert_int_equal(s->result.call, KL_SAME);
+    assert_int_equal(s->result.call, KL_DECISION_SAME);
     assert_ptr_equal(s->result.best, s->start);
     assert_true(s->result.gain >= 1 && s->result.gain <= 1);
 }
@@ -234,7 +241,8 @@ static void test_search_generate__a_provider_that_fails_is_an_error(void **state
     (void)state;
     kl_error e = {0};
     fake_fails(&s->track, KL_EMODEL);
-    assert_err(KL_EMODEL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EMODEL,
+               kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
 }
 
 static void test_search_generate__a_reply_that_was_cut_off_is_not_used(void **state) {
@@ -271,17 +279,19 @@ static void test_search_bestofn__attempts_know_nothing_of_each_other(void **stat
 static void test_search_start__has_to_pass(void **state) {
     (void)state;
     kl_error e = {0};
-    assert_ok(kl_kernel_parse(&s->start, s->arena, KL_S(HEAD "// outcome wrong\n"), KL_S("start.c"), NULL, NULL, &e));
+    assert_ok(kl_kernel_parse(&s->start, s->arena, KL_S(HEAD "// outcome wrong\n"), KL_S("start.c"),
+                              NULL, NULL, &e));
     s->opts.start = s->start;
-    assert_err(KL_EINVAL, kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EINVAL,
+               kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
     assert_contains(e.message, "wrong");
 }
 
-/* ---- with cards ---------------------------------------------------------------------------------------------------------------- */
+/* ---- with cards -------------------------------------------------------------------------- */
 
 static kl_library one_card(const char *patch) {
     kl_card *c = KL_NEW(s->arena, kl_card);
-    static kl_str cases[] = {{"gemm", 4}}, languages[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
+    static kl_str cases[] = {{"gemm", 4}}, surfaces[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
     *c = (kl_card){.name = KL_S("unroll-c"),
                    .action = KL_S("unroll"),
                    .status = KL_CARD_ADMITTED,
@@ -290,8 +300,8 @@ static kl_library one_card(const char *patch) {
                    .patch = kl_str_of(patch),
                    .verified = {.cases = cases,
                                 .n_cases = 1,
-                                .languages = languages,
-                                .n_languages = 1,
+                                .surfaces = surfaces,
+                                .n_surfaces = 1,
                                 .platforms = platforms,
                                 .n_platforms = 1}};
     return (kl_library){.cards = c, .n_cards = 1};
@@ -300,7 +310,8 @@ static kl_library one_card(const char *patch) {
 static void test_search_klineage__needs_a_library(void **state) {
     (void)state;
     kl_error e = {0};
-    assert_err(KL_EINVAL, kl_policy_find(KL_S("klineage"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EINVAL,
+               kl_policy_find(KL_S("klineage"))->run(&s->result, &s->track.base, &s->opts, &e));
 }
 
 static void test_search_klineage__shows_cards_and_names_those_that_were_used(void **state) {
@@ -326,7 +337,8 @@ static void test_search_klineage__names_no_card_that_is_not_there(void **state) 
     assert_str(s->result.cards, "");
 }
 
-/* For once the baseline could not be timed, and the kernel was timed against another one: ratios say nothing, side by side they do. */
+/* For once the baseline could not be timed, and the kernel was timed against another one: ratios
+ * say nothing, side by side they do. */
 static void test_search_generate__a_ratio_to_something_else_leads_to_a_duel(void **state) {
     (void)state;
     says(REPLY("// ns 300", "// ns 250 // baseline other"));

@@ -1,8 +1,12 @@
-/* admit.c - held-out round trips decide whether a candidate becomes a SkillCard: the only writer of an admitted card (law 5).
+/* admit.c - held-out round trips decide whether a candidate becomes a SkillCard: the only writer of
+ * an admitted card (law 5).
  *
- * A start is held out when it is none of the states that the card was born from.  An agent gets the card and the start; what it makes has to be
- * correct, to have what the card provides, and to reproduce the share of the expected log-gain.  One success admits; every trial stays in the
- * card.  A trial that could not be measured is no vote: the card waits for a quieter machine, and its start may be tried again.  Source: KLineage paper, section 3.3, "Roundtrip admission".  SPDX-License-Identifier: Apache-2.0 */
+ * A start is held out when it is none of the states that the card was born from.  An agent gets the
+ * card and the start; what it makes has to be correct, to have what the card provides, and to
+ * reproduce the share of the expected log-gain.  One success admits; every trial stays in the card.
+ * A trial that could not be measured is no vote: the card waits for a quieter machine, and its
+ * start may be tried again.  Source: KLineage paper, section 3.3, "Roundtrip admission".
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include <math.h>
@@ -28,28 +32,30 @@ typedef struct {
     double reach;
     bool was_admitted; /* and is as it was then */
     bool ended;        /* a recording has no further answer */
-} admitting;
+} admit_ctx;
 
-/* ---- which starts ---------------------------------------------------------------------------------------------------------- */
+/* ---- which starts ------------------------------------------------------------------------ */
 
 static bool born_from(const kl_card *c, const char *hash) {
     for (int i = 0; i < c->n_trials; i++)
-        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) && (kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)) ||
-                                                            kl_str_eq(c->trials[i].result_hash, kl_str_of(hash))))
+        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) &&
+            (kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)) ||
+             kl_str_eq(c->trials[i].result_hash, kl_str_of(hash))))
             return true;
     return false;
 }
 
-static kl_target target_of(const candidate *x, const kl_card *c) {
+static kl_target admit_target_of(const candidate *x, const kl_card *c) {
     return (kl_target){.case_name = x->start->task->case_name,
-                       .language = kl_str_of(x->start->surface->name),
+                       .surface = kl_str_of(x->start->surface->name),
                        .platform = c->verified.n_platforms ? c->verified.platforms[0] : KL_S(""),
                        .dtype = kl_str_of(kl_dtype_name(x->start->workload->dtypes[0])),
                        .traits = &x->traits};
 }
 
-/* How differently two kernels are built: sum over source traits of |log of their ratio|, each counted from one. */
-static double distance(const kl_traits *a, const kl_traits *b) {
+/* How differently two kernels are built: sum over source traits of |log of their ratio|, each
+ * counted from one. */
+static double admit_distance(const kl_traits *a, const kl_traits *b) {
     double sum = 0;
     for (int i = 0; i < a->n; i++)
         if (kl_str_starts(a->at[i].name, KL_S("source.")))
@@ -61,9 +67,9 @@ static double distance(const kl_traits *a, const kl_traits *b) {
 }
 
 /* What was verified, else what is declared: an imported card comes with no verified scope. */
-static bool speaks(const kl_card *c, kl_str language) {
-    const kl_scope *s = c->verified.n_languages ? &c->verified : &c->declared;
-    return !s->n_languages || kli_array_has(s->languages, s->n_languages, language);
+static bool supports_surface(const kl_card *c, kl_str surface) {
+    const kl_scope *s = c->verified.n_surfaces ? &c->verified : &c->declared;
+    return !s->n_surfaces || kli_array_has(s->surfaces, s->n_surfaces, surface);
 }
 
 /* A start that was tried already gives no second vote, unless the card says something else now. */
@@ -81,8 +87,8 @@ static kl_str lineage_name(kl_str state) {
     return slash ? (kl_str){state.ptr, (size_t)(slash - state.ptr)} : state;
 }
 
-/* Any state of a lineage that the card was lifted from has seen the expert that it is to lead to; by name too, since edges that were derived
- * anew give the lineage another id. */
+/* Any state of a lineage that the card was lifted from has seen the expert that it is to lead to;
+ * by name too, since edges that were derived anew give the lineage another id. */
 static bool is_held_out(const kl_card *c, const kl_start *start, const char *hash) {
     if (born_from(c, hash)) return false;
     if (!start->lineage.len) return true;
@@ -104,21 +110,24 @@ static bool has_room(const kl_card *c, const kl_traits *t) {
 }
 
 /* Is the start one that the card could be tried on? */
-static bool consider(admitting *m, candidate *x, const kl_start *start, int place) {
+static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int place) {
     kl_str why;
     *x = (candidate){.start = start, .place = place};
-    if (kl_kernel_parse(&x->kernel, m->arena, start->source, start->name, start->surface, NULL, kl_ignored())) return false;
+    if (kl_kernel_parse(&x->kernel, m->arena, start->source, start->name, start->surface, NULL,
+                        kl_ignored()))
+        return false;
     kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
-    kl_target t = target_of(x, m->card);
+    kl_target t = admit_target_of(x, m->card);
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->room = has_room(m->card, &x->traits);
-    x->distance = distance(&m->card->before, &x->traits);
+    x->distance = admit_distance(&m->card->before, &x->traits);
     x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
-    return speaks(m->card, t.language) && x->fit != KL_VIOLATED && is_held_out(m->card, start, x->kernel->hash) &&
-           !was_tried(m->card, x->kernel->hash);
+    return supports_surface(m->card, t.surface) && x->fit != KL_FIT_VIOLATED &&
+           is_held_out(m->card, start, x->kernel->hash) && !was_tried(m->card, x->kernel->hash);
 }
 
-/* Kernels of the case that the card comes from have what it is about; of those, the ones that lack what it brings. */
+/* Kernels of the case that the card comes from have what it is about; of those, the ones that lack
+ * what it brings. */
 static int promise(const candidate *x) { return 2 * x->same_case + x->room; }
 
 static int nearest_first(const void *a, const void *b) {
@@ -129,7 +138,7 @@ static int nearest_first(const void *a, const void *b) {
     return x->place - y->place;
 }
 
-static int choose(admitting *m, candidate **out, const kl_start *starts, int n) {
+static int admit_choose(admit_ctx *m, candidate **out, const kl_start *starts, int n) {
     int found = 0;
     *out = KL_ARRAY(m->arena, candidate, n + 1);
     for (int i = 0; i < n; i++) found += consider(m, &(*out)[found], &starts[i], i);
@@ -137,16 +146,18 @@ static int choose(admitting *m, candidate **out, const kl_start *starts, int n) 
     return found;
 }
 
-/* ---- one trial ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one trial --------------------------------------------------------------------------- */
 
-static kl_str outcome_of(const kl_materialized *made) {
+static kl_str admit_outcome_of(const kl_materialized *made) {
     const kl_verdict *v = &made->verdict;
     const bool open = made->undecided || made->ended;
-    if (open && v->outcome != KL_UNSTABLE) return KL_S(KLI_NO_VOTE);
-    return made->kernel || open || v->why.len ? kl_str_of(kl_outcome_name(v->outcome)) : KL_S("no_edit");
+    if (open && v->outcome != KL_OUTCOME_UNSTABLE) return KL_S(KLI_NO_VOTE);
+    return made->kernel || open || v->why.len ? kl_str_of(kl_outcome_name(v->outcome))
+                                              : KL_S("no_edit");
 }
 
-static kl_trial_record record_of(const admitting *m, const candidate *x, const kl_materialized *made, int64_t spent) {
+static kl_trial_record admit_record_of(const admit_ctx *m, const candidate *x,
+                                       const kl_materialized *made, int64_t spent) {
     const kl_verdict *v = &made->verdict;
     return (kl_trial_record){
         .kind = KL_S("admit"),
@@ -157,66 +168,76 @@ static kl_trial_record record_of(const admitting *m, const candidate *x, const k
         .start_hash = kl_str_of(x->kernel->hash),
         .start_name = x->start->name,
         .result_hash = made->kernel ? kl_str_of(made->kernel->hash) : KL_S(""),
-        .verdict_key = made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
+        .verdict_key =
+            made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
         .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
         .model = kl_str_of(kl_track_model(m->track)),
         .held_out = true,
-        .outcome = outcome_of(made),
+        .outcome = admit_outcome_of(made),
         .why = made->why,
         .gain = made->gain,
         .low = made->low,
         .high = made->high,
-        .floor = made->floor,
-        .call = made->gain > 0 ? kl_str_of(kl_call_name(made->call)) : KL_S(""),
+        .noise = made->noise,
+        .call = made->gain > 0 ? kl_str_of(kl_decision_name(made->call)) : KL_S(""),
         .expected = m->card->expected_gain,
         .tries = made->tries,
         .spent_microusd = spent,
         .estimated = made->estimated,
         .created = v->created,
-        .run = m->opts && m->opts->run ? kl_arena_copy(m->arena, kl_str_of(m->opts->run)) : KL_S("")};
+        .run =
+            m->opts && m->opts->run ? kl_arena_copy(m->arena, kl_str_of(m->opts->run)) : KL_S("")};
 }
 
-static bool succeeded(const admitting *m, const candidate *x, const kl_materialized *made, kl_str *why) {
+static bool succeeded(const admit_ctx *m, const candidate *x, const kl_materialized *made,
+                      kl_str *why) {
     kl_traits result;
     if (!made->kernel || made->undecided) return *why = made->why, false;
     kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
-    if (made->call != KL_FASTER)
-        return *why = kl_arena_printf(m->arena, "not faster: the gate calls it %s", kl_call_name(made->call)), false;
+    if (made->call != KL_DECISION_FASTER)
+        return *why = kl_arena_printf(m->arena, "not faster: the gate calls it %s",
+                                      kl_decision_name(made->call)),
+               false;
     if (made->gain < m->reach)
-        return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed", made->gain, m->reach),
+        return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed",
+                                      made->gain, m->reach),
                false;
     if (!kli_card_provided(m->card, &x->traits, &result))
         return *why = KL_S("faster, but without what the card provides"), false;
     return *why = KL_S(""), true;
 }
 
-/* The same run again tries the same start from the journal: what it left open is one trial, however often it is told. */
+/* The same run again tries the same start from the journal: what it left open is one trial, however
+ * often it is told. */
 static void forget_same(kl_card *c, kl_arena *a, const kl_trial_record *r) {
     kl_trial_record *kept = KL_ARRAY(a, kl_trial_record, c->n_trials + 1);
     int n = 0;
     for (int i = 0; i < c->n_trials; i++) {
         const kl_trial_record *t = &c->trials[i];
-        bool same = r->run.len && kl_str_eq(t->run, r->run) && kl_str_eq(t->start_hash, r->start_hash);
+        bool same =
+            r->run.len && kl_str_eq(t->run, r->run) && kl_str_eq(t->start_hash, r->start_hash);
         if (!same || kl_trial_decided(t)) kept[n++] = *t;
     }
     c->trials = kept;
     c->n_trials = n;
 }
 
-typedef enum { NO_TRIAL, FAILED, UNDECIDED, SUCCEEDED } fate;
+typedef enum { NO_TRIAL, FAILED, UNDECIDED, SUCCEEDED } admit_fate;
 
-/* What the trial showed.  A start that is none, and a question that nobody answers, are no trial of the card. */
-static kl_err trial(admitting *m, const candidate *x, fate *out, kl_error *e) {
+/* What the trial showed.  A start that is none, and a question that nobody answers, are no trial of
+ * the card. */
+static kl_err admit_trial(admit_ctx *m, const candidate *x, admit_fate *out, kl_error *e) {
     kl_materialized made;
     int64_t before = kl_track_spent(m->track);
     int tries = m->opts && m->opts->tries ? m->opts->tries : 3;
     *out = NO_TRIAL;
     kl_err err = kl_skill_materialize(&made, m->track, m->card, x->start, tries, m->reach, e);
     if (err) return err;
-    if (made.bad_start) kl_track_say(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
+    if (made.bad_start)
+        kl_track_log(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
     m->ended = made.ended;
     if (made.bad_start || !made.tries) return KL_OK;
-    kl_trial_record r = record_of(m, x, &made, kl_track_spent(m->track) - before);
+    kl_trial_record r = admit_record_of(m, x, &made, kl_track_spent(m->track) - before);
     r.accepted = succeeded(m, x, &made, &r.why);
     if (r.accepted) r.outcome = kl_str_of(kl_outcome_name(made.verdict.outcome));
     if (!r.accepted && made.ended) r.why = made.why;
@@ -232,68 +253,77 @@ bool kl_card_decided(const kl_card *c, const char *run) {
     return over && !c->edited && last && last->run.len && kl_str_eq(last->run, kl_str_of(run));
 }
 
-/* ---- the verdict on a card ------------------------------------------------------------------------------------------------------ */
+/* ---- the verdict on a card --------------------------------------------------------------- */
 
-static void widen_scope(admitting *m, const candidate *x, kl_str platform) {
+static void widen_scope(admit_ctx *m, const candidate *x, kl_str platform) {
     kl_scope *s = &m->card->verified;
     kli_array_add(&s->cases, &s->n_cases, m->arena, x->start->task->case_name);
-    kli_array_add(&s->languages, &s->n_languages, m->arena, kl_str_of(x->start->surface->name));
+    kli_array_add(&s->surfaces, &s->n_surfaces, m->arena, kl_str_of(x->start->surface->name));
     kli_array_add(&s->platforms, &s->n_platforms, m->arena, platform);
 }
 
 /* Not decided: a card that was admitted and not changed since stays what it is, any other waits. */
-static void leave_open(admitting *m, int open) {
+static void leave_open(admit_ctx *m, int open) {
     kl_card *c = m->card;
     c->status = m->was_admitted ? KL_CARD_ADMITTED : KL_CARD_TRIAL;
-    const char *untimed = open ? kl_arena_printf(m->arena, "%d of its trials could not be measured", open).ptr : "";
+    const char *untimed =
+        open ? kl_arena_printf(m->arena, "%d of its trials could not be measured", open).ptr : "";
     const char *ended = m->ended ? "the recording has no further answer" : "";
-    c->verification = kl_arena_printf(m->arena,
-                                      "Not decided: %s%s%s. Next, on a quiet machine: klineage admit %.*s --trial N, "
-                                      "with an N that was not used before%s",
-                                      untimed, open && m->ended ? ", and " : "", ended, KL_STR_ARG(c->name),
-                                      m->was_admitted ? "; it stays admitted." : ".");
+    c->verification = kl_arena_printf(
+        m->arena,
+        "Not decided: %s%s%s. Next, on a quiet machine: klineage admit %.*s --trial N, "
+        "with an N that was not used before%s",
+        untimed, open && m->ended ? ", and " : "", ended, KL_STR_ARG(c->name),
+        m->was_admitted ? "; it stays admitted." : ".");
 }
 
-static void conclude(admitting *m, bool success, int failed, int open) {
+static void admit_conclude(admit_ctx *m, bool success, int failed, int open) {
     kl_card *c = m->card;
     if (!success && (open || m->ended)) return leave_open(m, open);
     c->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
-    c->verification = success  ? KL_S("Admitted by a held-out round trip.")
-                      : failed ? KL_S("Rejected: no held-out round trip reproduced its effect.")
-                               : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
+    c->verification =
+        success  ? KL_S("Admitted by a held-out round trip.")
+        : failed ? KL_S("Rejected: no held-out round trip reproduced its effect.")
+                 : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
 }
 
-static kl_err try_all(admitting *m, const kl_start *starts, int n, kl_error *e) {
+static kl_err try_all(admit_ctx *m, const kl_start *starts, int n, kl_error *e) {
     candidate *chosen;
-    int found = choose(m, &chosen, starts, n), limit = m->opts && m->opts->trials ? m->opts->trials : 3;
+    int found = admit_choose(m, &chosen, starts, n),
+        limit = m->opts && m->opts->trials ? m->opts->trials : 3;
     int counts[SUCCEEDED + 1] = {0};
     kl_err err = KL_OK;
-    for (int i = 0; !err && !counts[SUCCEEDED] && !m->ended && i < found && counts[FAILED] + counts[UNDECIDED] < limit;
+    for (int i = 0; !err && !counts[SUCCEEDED] && !m->ended && i < found &&
+                    counts[FAILED] + counts[UNDECIDED] < limit;
          i++) {
-        fate what;
-        err = trial(m, &chosen[i], &what, e);
+        admit_fate what;
+        err = admit_trial(m, &chosen[i], &what, e);
         if (err) return err;
         counts[what]++;
-        if (what == SUCCEEDED) widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
+        if (what == SUCCEEDED)
+            widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
     }
-    conclude(m, counts[SUCCEEDED] > 0, counts[FAILED], counts[UNDECIDED]);
+    admit_conclude(m, counts[SUCCEEDED] > 0, counts[FAILED], counts[UNDECIDED]);
     return KL_OK;
 }
 
-kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts, int n_starts,
-                      const kl_admit_opts *o, kl_error *e) {
+kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts,
+                      int n_starts, const kl_admit_opts *o, kl_error *e) {
     double share = o && o->reproduce > 0 ? o->reproduce : 0.9;
-    admitting m = {.card = c,
+    admit_ctx m = {.card = c,
                    .track = t,
                    .arena = kl_track_arena(t),
                    .opts = o,
                    .was_admitted = c->status == KL_CARD_ADMITTED && !c->edited,
                    .reach = exp(share * log(fmax(c->expected_gain, 1)))};
-    if (c->status == KL_CARD_RETIRED) return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
+    if (c->status == KL_CARD_RETIRED)
+        return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
     kl_track_phase(t, "admit");
     c->status = KL_CARD_TRIAL;
     kl_err err = try_all(&m, starts, n_starts, e);
-    if (err) return err; /* the card on disk is as it was; the trials that were paid for are in the journal */
-    kl_track_say(t, "%.*s: %s", KL_STR_ARG(c->name), kl_card_status_name(c->status));
+    if (err)
+        return err; /* the card on disk is as it was; the trials that were paid for are in the
+                       journal */
+    kl_track_log(t, "%.*s: %s", KL_STR_ARG(c->name), kl_card_status_name(c->status));
     return kli_library_write(dir, c, e);
 }

@@ -1,7 +1,8 @@
 /* card_read.c - a SkillCard out of its folder.
  *
- * The frontmatter is YAML and anybody may have written it: libfyaml reads it, and only scalars under known keys are taken.  What a person changed by
- * hand is loaded and marked `edited`; who may use it is not decided here.  SPDX-License-Identifier: Apache-2.0 */
+ * The frontmatter is YAML and anybody may have written it: libfyaml reads it, and only scalars
+ * under known keys are taken.  What a person changed by hand is loaded and marked `edited`; who may
+ * use it is not decided here.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -9,14 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- frontmatter ------------------------------------------------------------------------------------------------------ */
+/* ---- frontmatter ------------------------------------------------------------------------- */
 
 /* Text between the two `---` lines; what follows is the body. */
-kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const char *file, kl_error *e) {
+kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const char *file,
+                             kl_error *e) {
     if (!kl_str_starts(text, KL_S("---\n")))
         return kl_fail(e, KL_EPARSE, file, "no frontmatter: the first line is not ---");
     const char *end = strstr(text.ptr + 3, "\n---\n");
-    if (!end) return kl_fail(e, KL_EPARSE, file, "the frontmatter does not end: no second --- line");
+    if (!end)
+        return kl_fail(e, KL_EPARSE, file, "the frontmatter does not end: no second --- line");
     *front = (kl_str){text.ptr + 4, (size_t)(end - text.ptr) - 3};
     *body = (kl_str){end + 5, (size_t)(text.ptr + text.len - end) - 5};
     return KL_OK;
@@ -64,23 +67,26 @@ static kl_scope scope_of(kl_arena *a, struct fy_document *d, const char *prefix)
         kl_str **list;
         int *n;
     } rows[] = {{"cases", &s.cases, &s.n_cases},
-                {"languages", &s.languages, &s.n_languages},
+                {"languages", &s.surfaces, &s.n_surfaces},
                 {"platforms", &s.platforms, &s.n_platforms},
                 {"prior", &s.prior, &s.n_prior}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         *rows[i].n = kli_words_split(
             rows[i].list, a,
-            kli_yaml_text(a, d, kl_arena_printf(a, "/metadata/klineage-%s-%s", prefix, rows[i].name).ptr));
+            kli_yaml_text(
+                a, d, kl_arena_printf(a, "/metadata/klineage-%s-%s", prefix, rows[i].name).ptr));
     return s;
 }
 
 static bool parse_status(kl_card_status *out, kl_str name) {
     for (int s = KL_CARD_LIFTED; s <= KL_CARD_RETIRED; s++)
-        if (kl_str_eq(name, kl_str_of(kl_card_status_name((kl_card_status)s)))) return *out = (kl_card_status)s, true;
+        if (kl_str_eq(name, kl_str_of(kl_card_status_name((kl_card_status)s))))
+            return *out = (kl_card_status)s, true;
     return false;
 }
 
-static kl_err read_frontmatter(kl_card *c, kl_arena *a, struct fy_document *d, const char *file, kl_error *e) {
+static kl_err read_frontmatter(kl_card *c, kl_arena *a, struct fy_document *d, const char *file,
+                               kl_error *e) {
     c->name = kli_yaml_text(a, d, "/name");
     c->description = kli_yaml_text(a, d, "/description");
     c->action = kli_yaml_text(a, d, "/metadata/klineage-action");
@@ -91,24 +97,28 @@ static kl_err read_frontmatter(kl_card *c, kl_arena *a, struct fy_document *d, c
     c->verified = scope_of(a, d, "verified");
     c->declared = scope_of(a, d, "declared");
     if (!c->name.len || !kl_str_eq(c->name, kli_slug(a, c->name)))
-        return kl_fail(e, KL_EPARSE, file, "`name` is missing or not lower-case letters, digits and single hyphens");
+        return kl_fail(e, KL_EPARSE, file,
+                       "`name` is missing or not lower-case letters, digits and single hyphens");
     if (!kl_action_valid(c->action))
         return kl_fail(e, KL_EPARSE, file, "klineage-action is no action of the vocabulary");
     if (!parse_status(&c->status, kli_yaml_text(a, d, "/metadata/klineage-status")))
-        return kl_fail(e, KL_EPARSE, file, "klineage-status is none of lifted, trial, admitted, rejected, retired");
+        return kl_fail(e, KL_EPARSE, file,
+                       "klineage-status is none of lifted, trial, admitted, rejected, retired");
     return KL_OK;
 }
 
-/* ---- body ---------------------------------------------------------------------------------------------------------------- */
+/* ---- body -------------------------------------------------------------------------------- */
 
-static kl_str copied(kl_arena *a, kl_str body, const char *name) { return kl_arena_copy(a, kli_section(body, name)); }
+static kl_str card_read_copied(kl_arena *a, kl_str body, const char *name) {
+    return kl_arena_copy(a, kli_section(body, name));
+}
 
 static void read_body(kl_card *c, kl_arena *a, kl_str body) {
-    c->intent = copied(a, body, "Intent");
-    c->anchor = copied(a, body, "Anchor");
-    c->carrier = copied(a, body, "Carrier");
-    c->effect = copied(a, body, "Effect");
-    c->risks = copied(a, body, "Risks");
+    c->intent = card_read_copied(a, body, "Intent");
+    c->anchor = card_read_copied(a, body, "Anchor");
+    c->carrier = card_read_copied(a, body, "Carrier");
+    c->effect = card_read_copied(a, body, "Effect");
+    c->risks = card_read_copied(a, body, "Risks");
     c->n_pre = kli_predicates_parse(&c->pre, a, kli_section(body, "Preconditions"));
 }
 
@@ -124,14 +134,16 @@ static kl_err read_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *fi
 }
 
 kl_err kl_card_load(kl_card *out, kl_arena *a, const char *folder, kl_error *e) {
-    kl_str text, json, skill = kl_fs_join(a, folder, "SKILL.md"), evidence = kl_fs_join(a, folder, "evidence.json");
+    kl_str text, json, skill = kli_fs_join(a, folder, "SKILL.md"),
+                       evidence = kli_fs_join(a, folder, "evidence.json");
     *out = (kl_card){.folder = kl_arena_copy(a, kl_str_of(folder))};
-    kl_err err = kl_fs_read(&text, a, skill.ptr, KL_MAX_CARD_BYTES, e);
+    kl_err err = kli_fs_read(&text, a, skill.ptr, KL_MAX_CARD_BYTES, e);
     if (!err) err = read_skill_md(out, a, text, skill.ptr, e);
-    if (!err) err = kl_fs_read(&json, a, evidence.ptr, KL_MAX_JSON_BYTES, e);
+    if (!err) err = kli_fs_read(&json, a, evidence.ptr, KL_MAX_JSON_BYTES, e);
     if (!err) err = kli_evidence_parse(out, a, json, evidence, e);
-    if (!err) out->edited = strcmp(out->body_hash, kl_hash_of(text).hex) != 0;
-    if (!err && !kl_str_eq(kl_fs_basename(folder), out->name))
-        err = kl_fail(e, KL_EPARSE, skill.ptr, "the folder is not named like the card, `%.*s`", KL_STR_ARG(out->name));
+    if (!err) out->edited = strcmp(out->body_hash, kli_hash_of(text).hex) != 0;
+    if (!err && !kl_str_eq(kli_fs_basename(folder), out->name))
+        err = kl_fail(e, KL_EPARSE, skill.ptr, "the folder is not named like the card, `%.*s`",
+                      KL_STR_ARG(out->name));
     return err;
 }

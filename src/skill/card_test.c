@@ -1,5 +1,5 @@
-/* card_test.c - a card survives its files; what was changed by hand is seen; both generations of the authors' cards can be read.
- * SPDX-License-Identifier: Apache-2.0 */
+/* card_test.c - a card survives its files; what was changed by hand is seen; both generations of
+ * the authors' cards can be read. SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -23,12 +23,12 @@ static kl_card sample(kl_arena *a) {
                  .patch = KL_S("<<<<<<< SEARCH\na\n"),
                  .lineages = KL_S("abc"),
                  .expected_gain = 1.25};
-    c.n_pre = kli_predicates_parse(
-        &c.pre, a,
-        KL_S("- data: [dtype == float32] - only floats\n- storage: contiguous\nnoise\n- hardware: [simd_bits >= 256]"));
+    c.n_pre = kli_predicates_parse(&c.pre, a,
+                                   KL_S("- data: [dtype == float32] - only floats\n- storage: "
+                                        "contiguous\nnoise\n- hardware: [simd_bits >= 256]"));
     kli_array_add(&c.verified.cases, &c.verified.n_cases, a, KL_S("gemm"));
     kli_array_add(&c.verified.platforms, &c.verified.n_platforms, a, KL_S("x86-64-v4/gcc-12"));
-    kli_array_add(&c.verified.languages, &c.verified.n_languages, a, KL_S("c"));
+    kli_array_add(&c.verified.surfaces, &c.verified.n_surfaces, a, KL_S("c"));
     kl_trial_record r = {.kind = KL_S("birth"),
                          .task = KL_S("gemm"),
                          .start_hash = KL_S("s"),
@@ -49,7 +49,7 @@ static void test_skill_card__survives_its_files(void **state) {
     kl_str dir;
     kl_library l;
     kl_card c = sample(a);
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     assert_ok(kl_library_put(dir.ptr, &c, &e));
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l.n_cards, 1);
@@ -66,7 +66,7 @@ static void test_skill_card__survives_its_files(void **state) {
     assert_int_equal(back->n_trials, 1);
     assert_true(back->trials[0].gain > 1.24 && back->trials[0].gain < 1.26);
     assert_false(back->edited);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -77,15 +77,15 @@ static void test_skill_card__an_edit_by_hand_is_seen(void **state) {
     kl_str dir, text, path;
     kl_library l;
     kl_card c = sample(a);
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     assert_ok(kl_library_put(dir.ptr, &c, &e));
-    path = kl_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md");
-    assert_ok(kl_fs_read(&text, a, path.ptr, KL_MAX_CARD_BYTES, &e));
-    assert_ok(kl_fs_write(path.ptr, kl_arena_printf(a, "%.*s\nmore\n", KL_STR_ARG(text)), &e));
+    path = kli_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md");
+    assert_ok(kli_fs_read(&text, a, path.ptr, KL_MAX_CARD_BYTES, &e));
+    assert_ok(kli_fs_write(path.ptr, kl_arena_printf(a, "%.*s\nmore\n", KL_STR_ARG(text)), &e));
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l.n_cards, 1);
     assert_true(l.cards[0].edited);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -107,7 +107,7 @@ static void test_skill_library__a_candidate_does_not_take_an_admitted_cards_plac
     kl_str dir;
     kl_library l;
     kl_card c = sample(a);
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     c.status = KL_CARD_ADMITTED;
     assert_ok(kli_library_write(dir.ptr, &c, &e));
     c.status = KL_CARD_LIFTED;
@@ -119,7 +119,7 @@ static void test_skill_library__a_candidate_does_not_take_an_admitted_cards_plac
     assert_ok(kl_library_put(dir.ptr, &c, &e));
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l.cards[0].status, KL_CARD_RETIRED);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -133,11 +133,11 @@ static void test_skill_library__writes_nothing_that_it_could_not_read(void **sta
     char *many = KL_ARRAY(a, char, KL_MAX_CARD_BYTES + 1);
     memset(many, 'x', KL_MAX_CARD_BYTES);
     c.intent = kl_str_of(many);
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     assert_err(KL_ELIMIT, kl_library_put(dir.ptr, &c, &e));
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l.n_cards + l.n_broken, 0);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -155,9 +155,10 @@ static void test_skill_card__counts_are_the_sum_of_its_trials(void **state) {
                             .low = 1.9,
                             .high = 2.1,
                             .spent_microusd = 70},
-                    none = {.kind = KL_S("admit"), .held_out = true, .spent_microusd = 5}, noise = good;
+                    none = {.kind = KL_S("admit"), .held_out = true, .spent_microusd = 5},
+                    noise = good;
     noise.accepted = false;
-    noise.floor = 0.6;
+    noise.noise = 0.6;
     noise.outcome = KL_S("undecided");
     noise.spent_microusd = 0;
     kli_card_add_trial(&c, a, &good);
@@ -177,28 +178,33 @@ static void test_skill_card__counts_are_the_sum_of_its_trials(void **state) {
     kl_arena_free(a);
 }
 
-/* As cards were written before a floor was kept: decided by the interval alone, and said so by the floor of 0. */
+/* As cards were written before a floor was kept: decided by the interval alone, and said so by the
+ * floor of 0. */
 static void test_skill_card__a_trial_without_a_floor_is_decided_by_its_interval(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_error e = {0};
     kl_card c = {0};
     kl_str json = KL_S("{\"schema\": \"klineage/card-evidence\", \"version\": 1, \"trials\": ["
-                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.02, \"high\": 1.08},"
-                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.005, \"high\": 1.08},"
-                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.02, \"high\": 1.08, "
+                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.02, "
+                       "\"high\": 1.08},"
+                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": "
+                       "1.005, \"high\": 1.08},"
+                       "{\"outcome\": \"pass\", \"accepted\": true, \"gain\": 1.05, \"low\": 1.02, "
+                       "\"high\": 1.08, "
                        "\"floor\": 0.02}]}");
     assert_ok(kli_evidence_parse(&c, a, json, KL_S("evidence.json"), &e));
     assert_str(c.trials[0].call, "faster");
-    assert_int_equal(kl_trial_call(&c.trials[0]), KL_FASTER);
-    assert_int_equal(kl_trial_call(&c.trials[1]), KL_SAME);
-    assert_int_equal(kl_trial_call(&c.trials[2]), KL_SAME); /* 2 % x 2 above 1 is not cleared */
+    assert_int_equal(kl_trial_call(&c.trials[0]), KL_DECISION_FASTER);
+    assert_int_equal(kl_trial_call(&c.trials[1]), KL_DECISION_SAME);
+    assert_int_equal(kl_trial_call(&c.trials[2]),
+                     KL_DECISION_SAME); /* 2 % x 2 above 1 is not cleared */
     kl_arena_free(a);
 }
 
-/* ---- judged again ---------------------------------------------------------------------------------------------------------- */
+/* ---- judged again ------------------------------------------------------------------------ */
 
-static kl_trial_record accepted(const char *kind, double low, double floor, const char *receipt) {
+static kl_trial_record accepted(const char *kind, double low, double noise, const char *receipt) {
     return (kl_trial_record){.kind = kl_str_of(kind),
                              .held_out = strcmp(kind, "admit") == 0,
                              .accepted = true,
@@ -206,11 +212,12 @@ static kl_trial_record accepted(const char *kind, double low, double floor, cons
                              .gain = low + 0.01,
                              .low = low,
                              .high = low + 0.02,
-                             .floor = floor,
+                             .noise = noise,
                              .receipt = kl_str_of(receipt)};
 }
 
-/* An admitted card in `dir` with these trials, and what lies beside its lineages: a verdict of receipt r1 with a floor of 5 %. */
+/* An admitted card in `dir` with these trials, and what lies beside its lineages: a verdict of
+ * receipt r1 with a floor of 5 %. */
 static void put_judged(kl_arena *a, const char *dir, const kl_trial_record *trials, int n) {
     kl_error e = {0};
     kl_card c = sample(a);
@@ -218,21 +225,21 @@ static void put_judged(kl_arena *a, const char *dir, const kl_trial_record *tria
     for (int i = 0; i < n; i++) kli_card_add_trial(&c, a, &trials[i]);
     c.status = KL_CARD_ADMITTED;
     assert_ok(kli_library_write(dir, &c, &e));
-    assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir, "lineages").ptr, &e));
-    assert_ok(kl_fs_write(
-        kl_fs_join(a, dir, "lineages/x.evidence.jsonl").ptr,
-        KL_S("{\"key\": \"k\", \"verdict\": {\"receipt\": \"r1\", \"time\": {\"vs\": [{\"floor\": 0.05}]}}}\n"
-             "{\"key\": \"l\", \"verdict\": {\"receipt\": \"r2\"}}\n"),
-        &e));
+    assert_ok(kli_fs_mkdirs(kli_fs_join(a, dir, "lineages").ptr, &e));
+    assert_ok(kli_fs_write(kli_fs_join(a, dir, "lineages/x.evidence.jsonl").ptr,
+                           KL_S("{\"key\": \"k\", \"verdict\": {\"receipt\": \"r1\", \"time\": "
+                                "{\"vs\": [{\"floor\": 0.05}]}}}\n"
+                                "{\"key\": \"l\", \"verdict\": {\"receipt\": \"r2\"}}\n"),
+                           &e));
 }
 
 static void judge(kl_card_judgement *out, kl_library *l, kl_arena *a, const char *dir) {
     kl_error e = {0};
-    kl_floors floors;
+    kl_noise_records noises;
     assert_ok(kl_library_load(l, a, dir, &e));
     assert_int_equal(l->n_cards, 1);
-    assert_ok(kl_floors_load(&floors, a, dir, &e));
-    kl_card_judge(out, a, &l->cards[0], &floors);
+    assert_ok(kl_noise_records_load(&noises, a, dir, &e));
+    kl_card_judge(out, a, &l->cards[0], &noises);
 }
 
 static void test_skill_judge__the_noise_of_the_run_decides(void **state) {
@@ -242,10 +249,11 @@ static void test_skill_judge__the_noise_of_the_run_decides(void **state) {
     kl_str dir;
     kl_library l;
     kl_card_judgement j;
-    const kl_trial_record trials[] = {accepted("birth", 1.08, 0, "r1"),    /* 5 % x 2 are not cleared */
-                                      accepted("birth", 1.08, 0.01, "r1"), /* its own floor is nearer */
-                                      accepted("admit", 1.08, 0, "r2")};   /* none is known: the interval alone */
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    const kl_trial_record trials[] = {
+        accepted("birth", 1.08, 0, "r1"),    /* 5 % x 2 are not cleared */
+        accepted("birth", 1.08, 0.01, "r1"), /* its own floor is nearer */
+        accepted("admit", 1.08, 0, "r2")};   /* none is known: the interval alone */
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     put_judged(a, dir.ptr, trials, 3);
     judge(&j, &l, a, dir.ptr);
     assert_int_equal(j.n, 3);
@@ -253,9 +261,9 @@ static void test_skill_judge__the_noise_of_the_run_decides(void **state) {
     assert_int_equal(j.unknown, 1);
     assert_int_equal(j.held_out_stand, 1);
     assert_str(j.trials[0].call, "same");
-    assert_true(j.trials[0].floor > 0.049 && j.trials[0].floor < 0.051);
+    assert_true(j.trials[0].noise > 0.049 && j.trials[0].noise < 0.051);
     assert_false(j.falls);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -269,7 +277,7 @@ static void test_skill_judge__a_card_of_which_nothing_stands_is_retired(void **s
     kl_trial_record trials[] = {accepted("birth", 1.08, 0, "r1"), accepted("admit", 1.005, 0, ""),
                                 accepted("admit", 1.5, 0, "")};
     trials[2].accepted = false; /* it may be fast; nobody rests on it */
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     put_judged(a, dir.ptr, trials, 3);
     judge(&j, &l, a, dir.ptr);
     assert_true(j.falls);
@@ -278,8 +286,8 @@ static void test_skill_judge__a_card_of_which_nothing_stands_is_retired(void **s
     assert_int_equal(l.cards[0].status, KL_CARD_RETIRED);
     assert_false(l.cards[0].edited);
     assert_false(j.falls); /* once is enough */
-    assert_true(l.cards[0].trials[0].floor > 0.049);
-    kl_fs_remove_tree(dir.ptr);
+    assert_true(l.cards[0].trials[0].noise > 0.049);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -290,25 +298,29 @@ static void test_skill_library__names_what_is_broken(void **state) {
     kl_str dir;
     kl_library l;
     kl_card c = sample(a);
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
     assert_ok(kl_library_put(dir.ptr, &c, &e));
-    assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir.ptr, "admitted/x").ptr, &e));
-    assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/x/SKILL.md").ptr, KL_S("---\nname: [\n---\n"), &e));
+    assert_ok(kli_fs_mkdirs(kli_fs_join(a, dir.ptr, "admitted/x").ptr, &e));
+    assert_ok(kli_fs_write(kli_fs_join(a, dir.ptr, "admitted/x/SKILL.md").ptr,
+                           KL_S("---\nname: [\n---\n"), &e));
     kl_str whole;
-    assert_ok(kl_fs_mkdirs(kl_fs_join(a, dir.ptr, "admitted/pack-b-c").ptr, &e));
-    assert_ok(kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md").ptr, KL_MAX_CARD_BYTES, &e));
-    assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/pack-b-c/SKILL.md").ptr, whole, &e));
+    assert_ok(kli_fs_mkdirs(kli_fs_join(a, dir.ptr, "admitted/pack-b-c").ptr, &e));
+    assert_ok(kli_fs_read(&whole, a, kli_fs_join(a, dir.ptr, "lifted/pack-b-c/SKILL.md").ptr,
+                          KL_MAX_CARD_BYTES, &e));
+    assert_ok(kli_fs_write(kli_fs_join(a, dir.ptr, "admitted/pack-b-c/SKILL.md").ptr, whole, &e));
+    assert_ok(kli_fs_read(&whole, a, kli_fs_join(a, dir.ptr, "lifted/pack-b-c/evidence.json").ptr,
+                          KL_MAX_JSON_BYTES, &e));
     assert_ok(
-        kl_fs_read(&whole, a, kl_fs_join(a, dir.ptr, "lifted/pack-b-c/evidence.json").ptr, KL_MAX_JSON_BYTES, &e));
-    assert_ok(kl_fs_write(kl_fs_join(a, dir.ptr, "admitted/pack-b-c/evidence.json").ptr, whole, &e));
+        kli_fs_write(kli_fs_join(a, dir.ptr, "admitted/pack-b-c/evidence.json").ptr, whole, &e));
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l.n_cards, 1); /* the one that lies where it says */
     assert_int_equal(l.n_broken, 2);
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
-/* A card may come from anybody, and stderr is a terminal: what is wrong with it is said by us, as an error. */
+/* A card may come from anybody, and stderr is a terminal: what is wrong with it is said by us, as
+ * an error. */
 static void test_skill_card__a_broken_one_writes_nothing_by_itself(void **state) {
     (void)state;
     kl_error e = {0};
@@ -329,21 +341,22 @@ static void test_skill_card__a_broken_one_writes_nothing_by_itself(void **state)
 static void import_text(kl_card *c, kl_arena *a, const char *name, const char *text) {
     kl_error e = {0};
     kl_str dir;
-    assert_ok(kl_fs_temp_dir(&dir, a, &e));
-    kl_str path = kl_fs_join(a, dir.ptr, name);
-    assert_ok(kl_fs_write(path.ptr, kl_str_of(text), &e));
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
+    kl_str path = kli_fs_join(a, dir.ptr, name);
+    assert_ok(kli_fs_write(path.ptr, kl_str_of(text), &e));
     assert_ok(kl_card_import(c, a, path.ptr, &e));
-    kl_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(dir.ptr);
 }
 
 static void test_skill_import__both_generations(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_card c;
-    import_text(&c, a, "one.json",
-                "{\"skill_id\": \"gemm.tma_load\", \"intent\": \"load by TMA\", \"carrier\": \"code\", "
-                "\"precondition\": [\"aligned\"],"
-                " \"risk\": [\"hang\"], \"scope\": {\"cases\": [\"gemm\"], \"languages\": [\"cuda\"]}}");
+    import_text(
+        &c, a, "one.json",
+        "{\"skill_id\": \"gemm.tma_load\", \"intent\": \"load by TMA\", \"carrier\": \"code\", "
+        "\"precondition\": [\"aligned\"],"
+        " \"risk\": [\"hang\"], \"scope\": {\"cases\": [\"gemm\"], \"languages\": [\"cuda\"]}}");
     assert_str(c.name, "gemm-tma-load");
     assert_str(c.action, "tma_load");
     assert_int_equal(c.status, KL_CARD_LIFTED);
@@ -351,7 +364,8 @@ static void test_skill_import__both_generations(void **state) {
     assert_int_equal(c.verified.n_cases, 0);
     assert_str(c.declared.cases[0], "gemm");
     import_text(&c, a, "SKILL.md",
-                "---\nskill_id: fmha.warp_specialize\nintent: split producer and consumer\npreconditions:\n  Hardware: "
+                "---\nskill_id: fmha.warp_specialize\nintent: split producer and "
+                "consumer\npreconditions:\n  Hardware: "
                 "[sm90a]\n"
                 "scope:\n  cases: [fmha]\n  languages: [cuda]\n---\n# Overview\ntext\n");
     assert_str(c.action, "warp_specialize");
@@ -361,7 +375,7 @@ static void test_skill_import__both_generations(void **state) {
     kl_arena_free(a);
 }
 
-/* ---- contract ------------------------------------------------------------------------------------------------------------ */
+/* ---- contract ---------------------------------------------------------------------------- */
 
 static void fits(const char *traits_json, const char *dtype, int64_t simd_bits, kl_fit expected) {
     kl_arena *a = kl_arena_new();
@@ -371,26 +385,28 @@ static void fits(const char *traits_json, const char *dtype, int64_t simd_bits, 
     json_t *o = json_loads(traits_json, 0, NULL);
     kl_traits_parse(&t, a, o);
     kl_target target = {.case_name = KL_S("gemm"),
-                        .language = KL_S("c"),
+                        .surface = KL_S("c"),
                         .platform = KL_S("riscv64/gcc-12"),
                         .dtype = kl_str_of(dtype),
                         .traits = &t,
                         .simd_bits = simd_bits};
     kl_fit fit = kli_card_fits(&c, &target, a, &why);
     if (fit != expected)
-        fail_msg("%s %s %d: %d, not %d: %s", traits_json, dtype, (int)simd_bits, fit, expected, why.len ? why.ptr : "");
+        fail_msg("%s %s %d: %d, not %d: %s", traits_json, dtype, (int)simd_bits, fit, expected,
+                 why.len ? why.ptr : "");
     json_decref(o);
     kl_arena_free(a);
 }
 
 static void test_skill_contract__traits_then_facts(void **state) {
     (void)state;
-    fits("{\"source.vector_types\": 2}", "float32", 512, KL_FITS);
-    fits("{\"source.vector_types\": 2}", "f32", 512, KL_FITS); /* another name of the same type */
-    fits("{}", "float32", 512, KL_VIOLATED);                   /* requires vector types */
-    fits("{\"source.vector_types\": 2}", "float16", 512, KL_VIOLATED);
-    fits("{\"source.vector_types\": 2}", "float32", 128, KL_VIOLATED);
-    fits("{\"source.vector_types\": 2}", "float32", 0, KL_UNKNOWN); /* nobody said how wide */
+    fits("{\"source.vector_types\": 2}", "float32", 512, KL_FIT_MET);
+    fits("{\"source.vector_types\": 2}", "f32", 512,
+         KL_FIT_MET);                            /* another name of the same type */
+    fits("{}", "float32", 512, KL_FIT_VIOLATED); /* requires vector types */
+    fits("{\"source.vector_types\": 2}", "float16", 512, KL_FIT_VIOLATED);
+    fits("{\"source.vector_types\": 2}", "float32", 128, KL_FIT_VIOLATED);
+    fits("{\"source.vector_types\": 2}", "float32", 0, KL_FIT_UNKNOWN); /* nobody said how wide */
 }
 
 static void test_skill_contract__a_platform_that_nobody_named_is_unknown(void **state) {
@@ -401,11 +417,11 @@ static void test_skill_contract__a_platform_that_nobody_named_is_unknown(void **
     kl_card c = {0};
     kl_target target = {.traits = &t};
     c.n_pre = kli_predicates_parse(&c.pre, a, KL_S("- hardware: [arch == x86-64-v4]"));
-    assert_int_equal(kli_card_fits(&c, &target, a, &why), KL_UNKNOWN);
+    assert_int_equal(kli_card_fits(&c, &target, a, &why), KL_FIT_UNKNOWN);
     kl_arena_free(a);
 }
 
-/* ---- retrieve ------------------------------------------------------------------------------------------------------------ */
+/* ---- retrieve ---------------------------------------------------------------------------- */
 
 static void test_skill_retrieve__only_admitted_and_unedited(void **state) {
     (void)state;
@@ -419,8 +435,10 @@ static void test_skill_retrieve__only_admitted_and_unedited(void **state) {
     cards[1].edited = true;
     for (int i = 0; i < 3; i++) cards[i].required = KL_S(""), cards[i].n_pre = 0;
     kl_library l = {.cards = cards, .n_cards = 3};
-    kl_target target = {
-        .case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v3/gcc-13"), .traits = &t};
+    kl_target target = {.case_name = KL_S("gemm"),
+                        .surface = KL_S("c"),
+                        .platform = KL_S("x86-64-v3/gcc-13"),
+                        .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 1);
     assert_ptr_equal(m[0].card, &cards[0]);
@@ -436,13 +454,17 @@ static void test_skill_retrieve__failures_lower_the_expectation(void **state) {
     kl_traits t = {0};
     kl_match *m;
     int n;
-    for (int i = 0; i < 2; i++) cards[i].status = KL_CARD_ADMITTED, cards[i].required = KL_S(""), cards[i].n_pre = 0;
+    for (int i = 0; i < 2; i++)
+        cards[i].status = KL_CARD_ADMITTED, cards[i].required = KL_S(""), cards[i].n_pre = 0;
     cards[0].name = KL_S("fails");
-    kl_trial_record failed = {.kind = KL_S("admit"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
+    kl_trial_record failed = {
+        .kind = KL_S("admit"), .surface = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12")};
     kli_card_add_trial(&cards[0], a, &failed);
     kl_library l = {.cards = cards, .n_cards = 2};
-    kl_target target = {
-        .case_name = KL_S("gemm"), .language = KL_S("c"), .platform = KL_S("x86-64-v4/gcc-12"), .traits = &t};
+    kl_target target = {.case_name = KL_S("gemm"),
+                        .surface = KL_S("c"),
+                        .platform = KL_S("x86-64-v4/gcc-12"),
+                        .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 2);
     assert_ptr_equal(m[0].card, &cards[1]);
@@ -462,8 +484,10 @@ static void test_skill_retrieve__similarity_is_a_share(void **state) {
     kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("unroll"));
     kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("fma_simd"));
     kl_library l = {.cards = &c, .n_cards = 1};
-    kl_target target = {
-        .case_name = KL_S("gemm"), .language = KL_S("c"), .prior = KL_S("unroll unroll unroll"), .traits = &t};
+    kl_target target = {.case_name = KL_S("gemm"),
+                        .surface = KL_S("c"),
+                        .prior = KL_S("unroll unroll unroll"),
+                        .traits = &t};
     kl_library_retrieve(&m, &n, a, &l, &target, NULL);
     assert_int_equal(n, 1);
     assert_true(m[0].similarity[3] > 0.49 && m[0].similarity[3] < 0.51);

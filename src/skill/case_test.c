@@ -1,24 +1,25 @@
 /* case_test.c - runs tests/cases/lift and tests/cases/retrieve.
  *
- * Lists are written with commas: raised=code.fma,source.vector_types; traits with their values: before=source.loops:3.
+ * Lists are written with commas: raised=code.fma,source.vector_types; traits with their values:
+ * before=source.loops:3.
  *
- * lift: lineages and their edges, in order; printed are the candidate cards, their computed part alone.
- *   lineage: name=gemm-c surface=c case=gemm platform=x86-64-v4/gcc-12
- *   edge: action=fma_simd gain=2.1 raised=LIST before=TRAITS call=faster witness=alone pays=no forward=none
+ * lift: lineages and their edges, in order; printed are the candidate cards, their computed part
+ * alone. lineage: name=gemm-c surface=c case=gemm platform=x86-64-v4/gcc-12 edge: action=fma_simd
+ * gain=2.1 raised=LIST before=TRAITS call=faster witness=alone pays=no forward=none
  *
- * retrieve: a target and the cards of a library; printed are the matches, best first, with their similarities.
- *   target: case=gemm language=c platform=x86-64-v4/gcc-12 dtype=float32 prior=LIST simd_bits=512 traits=TRAITS
- *   options: top=4 all=yes
- *   card: name=a case=gemm language=c platform=x86-64-v4/gcc-12 prior=LIST requires=LIST provides=LIST conflicts=LIST
- *         gains=2.1,1.0 failed=1 status=admitted edited=yes pre=dtype:==:float32     (one line)
- * SPDX-License-Identifier: Apache-2.0 */
+ * retrieve: a target and the cards of a library; printed are the matches, best first, with their
+ * similarities. target: case=gemm language=c platform=x86-64-v4/gcc-12 dtype=float32 prior=LIST
+ * simd_bits=512 traits=TRAITS options: top=4 all=yes card: name=a case=gemm language=c
+ * platform=x86-64-v4/gcc-12 prior=LIST requires=LIST provides=LIST conflicts=LIST gains=2.1,1.0
+ * failed=1 status=admitted edited=yes pre=dtype:==:float32     (one line) SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "skill_impl.h"
 #include "run/fake_track.h"
 #include "kit/case.h"
 #include <math.h>
 #include <stdio.h>
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 /* "a,b" of the field as "a b", which is how cards keep lists. */
 static kl_str list_of(kl_str words, const char *key) {
@@ -42,7 +43,8 @@ static void read_traits(kl_traits *out, kl_str list) {
         const char *colon = memchr(w.ptr, ':', w.len);
         assert_non_null(colon);
         kl_str name = kl_arena_copy(arena, (kl_str){w.ptr, (size_t)(colon - w.ptr)});
-        json_object_set_new(o, name.ptr, json_real(kit_number((kl_str){colon + 1, w.len - name.len - 1}, 0)));
+        json_object_set_new(o, name.ptr,
+                            json_real(kit_number((kl_str){colon + 1, w.len - name.len - 1}, 0)));
     }
     kl_traits_parse(out, arena, o);
     json_decref(o);
@@ -52,14 +54,14 @@ static void add_names(kl_str **list, int *n, kl_str names) {
     for (kl_str w; (w = kit_word(&names)).len;) kli_array_add(list, n, arena, w);
 }
 
-/* ---- lift --------------------------------------------------------------------------------------------------- */
+/* ---- lift -------------------------------------------------------------------------------- */
 
 enum { MOST = 16 };
 
-static kl_call call_of(kl_str name) {
-    for (kl_call c = KL_SAME; c <= KL_UNDECIDED; c++)
-        if (kl_str_eq(name, kl_str_of(kl_call_name(c)))) return c;
-    return KL_FASTER;
+static kl_decision call_of(kl_str name) {
+    for (kl_decision c = KL_DECISION_SAME; c <= KL_DECISION_UNDECIDED; c++)
+        if (kl_str_eq(name, kl_str_of(kl_decision_name(c)))) return c;
+    return KL_DECISION_FASTER;
 }
 
 static void add_edge(kl_lineage *l, kl_str words) {
@@ -67,22 +69,36 @@ static void add_edge(kl_lineage *l, kl_str words) {
     double gain = number_of(words, "gain", 2);
     kl_edge *edge = &l->edges[i];
     assert_true(i + 1 < MOST);
-    *edge = (kl_edge){.from = i, .to = i + 1, .action = kit_field(words, "action"), .raised = list_of(words, "raised"),
-                      .witness = kit_field(words, "witness"), .gain = gain, .gain_low = gain - 0.01,
-                      .gain_high = gain + 0.01, .call = call_of(kit_field(words, "call")),
-                      .pays = !says(words, "pays", "no"), .forward = KL_S("an edit")};
+    *edge = (kl_edge){.from = i,
+                      .to = i + 1,
+                      .action = kit_field(words, "action"),
+                      .raised = list_of(words, "raised"),
+                      .witness = kit_field(words, "witness"),
+                      .gain = gain,
+                      .gain_low = gain - 0.01,
+                      .gain_high = gain + 0.01,
+                      .call = call_of(kit_field(words, "call")),
+                      .pays = !says(words, "pays", "no"),
+                      .forward = KL_S("an edit")};
     if (!says(words, "forward", "none")) edge->forward_source = KL_S("the kernel");
     read_traits(&edge->before, list_of(words, "before"));
     for (int s = l->n_states; s < i + 2; s++)
-        l->states[s] = (kl_state){.name = kl_arena_printf(arena, "K%d", s), .hash = kl_arena_printf(arena, "h%d", s)};
+        l->states[s] = (kl_state){.name = kl_arena_printf(arena, "K%d", s),
+                                  .hash = kl_arena_printf(arena, "h%d", s)};
     l->n_states = i + 2;
 }
 
 static kl_lineage new_lineage(kl_str words) {
     kl_str name = kit_field(words, "name");
-    return (kl_lineage){.id = name, .name = name, .surface = kit_field(words, "surface"), .task = KL_S("a task"),
-                        .case_name = kit_field(words, "case"), .platform = kit_field(words, "platform"),
-                        .workload = KL_S("cpu"), .dtype = KL_S("float32"), .edges = KL_ARRAY(arena, kl_edge, MOST),
+    return (kl_lineage){.id = name,
+                        .name = name,
+                        .surface = kit_field(words, "surface"),
+                        .task = KL_S("a task"),
+                        .case_name = kit_field(words, "case"),
+                        .platform = kit_field(words, "platform"),
+                        .workload = KL_S("cpu"),
+                        .dtype = KL_S("float32"),
+                        .edges = KL_ARRAY(arena, kl_edge, MOST),
                         .states = KL_ARRAY(arena, kl_state, MOST + 1)};
 }
 
@@ -128,11 +144,15 @@ static void run_lift(kl_buf *out, const kit_case *c) {
     fake_track_close(track);
 }
 
-/* ---- retrieve ----------------------------------------------------------------------------------------------- */
+/* ---- retrieve ---------------------------------------------------------------------------- */
 
 static void add_trial(kl_card *c, kl_str words, double gain) {
-    kl_trial_record r = {.kind = KL_S("birth"), .surface = kit_field(words, "language"), .outcome = KL_S("pass"),
-                         .platform = kit_field(words, "platform"), .accepted = gain > 0, .gain = gain};
+    kl_trial_record r = {.kind = KL_S("birth"),
+                         .surface = kit_field(words, "language"),
+                         .outcome = KL_S("pass"),
+                         .platform = kit_field(words, "platform"),
+                         .accepted = gain > 0,
+                         .gain = gain};
     kli_card_add_trial(c, arena, &r);
 }
 
@@ -147,31 +167,37 @@ static void read_precondition(kl_card *c, kl_str text) {
     char fact[64], op[4], value[64];
     if (!text.len) return;
     assert_int_equal(sscanf(text.ptr, "%63[^:]:%3[^:]:%63s", fact, op, value), 3);
-    c->n_pre = kli_predicates_parse(&c->pre, arena, kl_arena_printf(arena, "- data: [%s %s %s]", fact, op, value));
+    c->n_pre = kli_predicates_parse(&c->pre, arena,
+                                    kl_arena_printf(arena, "- data: [%s %s %s]", fact, op, value));
     assert_int_equal(c->n_pre, 1);
 }
 
 static kl_card read_card(kl_str words) {
-    kl_card c = {.name = kit_field(words, "name"), .status = status_of(words), .edited = says(words, "edited", "yes"),
-                 .required = list_of(words, "requires"), .provides = list_of(words, "provides"),
+    kl_card c = {.name = kit_field(words, "name"),
+                 .status = status_of(words),
+                 .edited = says(words, "edited", "yes"),
+                 .required = list_of(words, "requires"),
+                 .provides = list_of(words, "provides"),
                  .conflicts = list_of(words, "conflicts")};
     kl_scope *s = &c.verified;
     add_names(&s->cases, &s->n_cases, list_of(words, "case"));
-    add_names(&s->languages, &s->n_languages, list_of(words, "language"));
+    add_names(&s->surfaces, &s->n_surfaces, list_of(words, "language"));
     add_names(&s->platforms, &s->n_platforms, list_of(words, "platform"));
     add_names(&s->prior, &s->n_prior, list_of(words, "prior"));
     read_precondition(&c, kit_field(words, "pre"));
-    for (kl_str w, rest = list_of(words, "gains"); (w = kit_word(&rest)).len;) add_trial(&c, words, kit_number(w, 0));
+    for (kl_str w, rest = list_of(words, "gains"); (w = kit_word(&rest)).len;)
+        add_trial(&c, words, kit_number(w, 0));
     for (int i = (int)number_of(words, "failed", 0); i > 0; i--) add_trial(&c, words, 0);
     return c;
 }
 
 static void print_match(kl_buf *out, const kl_match *m) {
     static const char *const fits[] = {"fits", "unknown", "violated"};
-    kl_buf_printf(out, "%.*s %s, expected %.3fx, case %.2g language %.2g platform %.2g prior %.2g\n",
-                  KL_STR_ARG(m->card->name), fits[m->fit], exp(m->expected_log_gain), m->similarity[0],
-                  m->similarity[1], m->similarity[2], m->similarity[3]);
-    if (m->fit != KL_FITS) kl_buf_printf(out, "  %.*s\n", KL_STR_ARG(m->why));
+    kl_buf_printf(out,
+                  "%.*s %s, expected %.3fx, case %.2g language %.2g platform %.2g prior %.2g\n",
+                  KL_STR_ARG(m->card->name), fits[m->fit], exp(m->expected_log_gain),
+                  m->similarity[0], m->similarity[1], m->similarity[2], m->similarity[3]);
+    if (m->fit != KL_FIT_MET) kl_buf_printf(out, "  %.*s\n", KL_STR_ARG(m->why));
 }
 
 static void run_retrieve(kl_buf *out, const kit_case *c) {
@@ -182,11 +208,15 @@ static void run_retrieve(kl_buf *out, const kit_case *c) {
     for (int i = 0; i < c->n_keys; i++)
         if (kl_str_eq(c->keys[i], KL_S("card"))) cards[library.n_cards++] = read_card(c->values[i]);
     read_traits(traits, list_of(t, "traits"));
-    const kl_target target = {.case_name = kit_field(t, "case"), .language = kit_field(t, "language"),
-                              .platform = kit_field(t, "platform"), .dtype = kit_field(t, "dtype"),
-                              .prior = list_of(t, "prior"), .traits = traits,
+    const kl_target target = {.case_name = kit_field(t, "case"),
+                              .surface = kit_field(t, "language"),
+                              .platform = kit_field(t, "platform"),
+                              .dtype = kit_field(t, "dtype"),
+                              .prior = list_of(t, "prior"),
+                              .traits = traits,
                               .simd_bits = (int64_t)number_of(t, "simd_bits", 0)};
-    const kl_retrieve_opts o = {.top = (int)number_of(options, "top", 0), .all = says(options, "all", "yes")};
+    const kl_retrieve_opts o = {.top = (int)number_of(options, "top", 0),
+                                .all = says(options, "all", "yes")};
     kl_match *matches;
     int n;
     kl_library_retrieve(&matches, &n, arena, &library, &target, &o);
@@ -194,7 +224,7 @@ static void run_retrieve(kl_buf *out, const kit_case *c) {
     if (!n) kl_buf_add(out, KL_S("nothing\n"));
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------ */
+/* ---- running ----------------------------------------------------------------------------- */
 
 static void test_skill_lift__every_case_gives_what_it_says(void **state) {
     (void)state;
@@ -207,7 +237,8 @@ static void test_skill_retrieve__every_case_gives_what_it_says(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_skill_lift__every_case_gives_what_it_says),
-                                       cmocka_unit_test(test_skill_retrieve__every_case_gives_what_it_says)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_skill_lift__every_case_gives_what_it_says),
+        cmocka_unit_test(test_skill_retrieve__every_case_gives_what_it_says)};
     return cmocka_run_group_tests_name("skill_case", tests, NULL, NULL);
 }

@@ -1,14 +1,16 @@
-/* contract.c - does a card fit a target?  Set algebra over traits, then predicates over facts; both three-valued.
+/* contract.c - does a card fit a target?  Set algebra over traits, then predicates over facts; both
+ * three-valued.
  *
- * requires: traits that must be there.  provides: what the card adds; when it is there already, there is nothing to do.  conflicts: traits that
- * must not be there.  "NAME+" speaks of a rise and cannot be seen on one state.  A fact that nobody knows leaves a predicate unknown: the gate decides then, not a guess.
- * SPDX-License-Identifier: Apache-2.0 */
+ * requires: traits that must be there.  provides: what the card adds; when it is there already,
+ * there is nothing to do.  conflicts: traits that must not be there.  "NAME+" speaks of a rise and
+ * cannot be seen on one state.  A fact that nobody knows leaves a predicate unknown: the gate
+ * decides then, not a guess. SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- facts ---------------------------------------------------------------------------------------------------------------- */
+/* ---- facts ------------------------------------------------------------------------------- */
 
 typedef struct {
     bool known, is_number;
@@ -20,36 +22,38 @@ static fact of_text(kl_str text) { return (fact){.known = text.len != 0, .text =
 static fact of_number(double v) { return (fact){.known = v > 0, .is_number = true, .number = v}; }
 
 /* The architecture is the platform up to the slash. */
-static kl_str arch_of(kl_str platform) {
+static kl_str contract_arch_of(kl_str platform) {
     const char *slash = platform.len ? memchr(platform.ptr, '/', platform.len) : NULL;
     return slash ? (kl_str){platform.ptr, (size_t)(slash - platform.ptr)} : platform;
 }
 
 /* What an x86-64 level promises (the psABI's levels); other architectures have to be told. */
 static int64_t simd_bits(const kl_target *t) {
-    kl_str arch = arch_of(t->platform);
+    kl_str arch = contract_arch_of(t->platform);
     if (t->simd_bits) return t->simd_bits;
     if (kl_str_eq(arch, KL_S("x86-64-v4"))) return 512;
     if (kl_str_eq(arch, KL_S("x86-64-v3"))) return 256;
     return kl_str_starts(arch, KL_S("x86-64")) ? 128 : 0;
 }
 
-static fact look_up(const kl_target *t, kl_str name) {
+static fact contract_look_up(const kl_target *t, kl_str name) {
     if (kl_str_eq(name, KL_S("dtype"))) return of_text(t->dtype);
     if (kl_str_eq(name, KL_S("case"))) return of_text(t->case_name);
-    if (kl_str_eq(name, KL_S("language"))) return of_text(t->language);
+    if (kl_str_eq(name, KL_S("language"))) return of_text(t->surface);
     if (kl_str_eq(name, KL_S("platform"))) return of_text(t->platform);
-    if (kl_str_eq(name, KL_S("arch"))) return of_text(arch_of(t->platform));
+    if (kl_str_eq(name, KL_S("arch"))) return of_text(contract_arch_of(t->platform));
     if (kl_str_eq(name, KL_S("simd_bits"))) return of_number((double)simd_bits(t));
     if (kl_str_eq(name, KL_S("cores"))) return of_number((double)t->cores);
-    bool compiled = kl_str_starts(name, KL_S("code.")), trait = compiled || kl_str_starts(name, KL_S("source."));
+    bool compiled = kl_str_starts(name, KL_S("code.")),
+         trait = compiled || kl_str_starts(name, KL_S("source."));
     if (compiled && t->traits && !(kl_trait(t->traits, KL_S("code.instructions")) > 0))
         return (fact){0}; /* never compiled */
-    if (trait && t->traits) return (fact){.known = true, .is_number = true, .number = kl_trait(t->traits, name)};
+    if (trait && t->traits)
+        return (fact){.known = true, .is_number = true, .number = kl_trait(t->traits, name)};
     return (fact){0};
 }
 
-/* ---- predicates ------------------------------------------------------------------------------------------------------------ */
+/* ---- predicates -------------------------------------------------------------------------- */
 
 static bool ordered(kl_str op, double x, double y) {
     if (kl_str_eq(op, KL_S("=="))) return x == y;
@@ -63,29 +67,32 @@ static bool ordered(kl_str op, double x, double y) {
 /* "f32" and "float32" are one type. */
 static bool same_text(kl_str fact_name, kl_str a, kl_str b) {
     kl_dtype x, y;
-    bool types = kl_str_eq(fact_name, KL_S("dtype")) && kl_dtype_parse(&x, a) && kl_dtype_parse(&y, b);
+    bool types =
+        kl_str_eq(fact_name, KL_S("dtype")) && kl_dtype_parse(&x, a) && kl_dtype_parse(&y, b);
     return types ? x == y : kl_str_eq(a, b);
 }
 
 static kl_fit test(const kl_predicate *p, const kl_target *t) {
-    fact f = look_up(t, p->fact);
-    if (!f.known) return KL_UNKNOWN;
+    fact f = contract_look_up(t, p->fact);
+    if (!f.known) return KL_FIT_UNKNOWN;
     if (f.is_number) {
         char *end = NULL;
         double wanted = strtod(p->value.ptr, &end);
-        if (end == p->value.ptr) return KL_UNKNOWN;
-        return ordered(p->op, f.number, wanted) ? KL_FITS : KL_VIOLATED;
+        if (end == p->value.ptr) return KL_FIT_UNKNOWN;
+        return ordered(p->op, f.number, wanted) ? KL_FIT_MET : KL_FIT_VIOLATED;
     }
     bool same = same_text(p->fact, f.text, p->value);
-    if (kl_str_eq(p->op, KL_S("=="))) return same ? KL_FITS : KL_VIOLATED;
-    if (kl_str_eq(p->op, KL_S("!="))) return same ? KL_VIOLATED : KL_FITS;
-    return KL_UNKNOWN; /* texts have no order */
+    if (kl_str_eq(p->op, KL_S("=="))) return same ? KL_FIT_MET : KL_FIT_VIOLATED;
+    if (kl_str_eq(p->op, KL_S("!="))) return same ? KL_FIT_VIOLATED : KL_FIT_MET;
+    return KL_FIT_UNKNOWN; /* texts have no order */
 }
 
-/* ---- contract --------------------------------------------------------------------------------------------------------------- */
+/* ---- contract ---------------------------------------------------------------------------- */
 
 static bool rises(kl_str word) { return kl_str_ends(word, KL_S("+")); }
-static kl_str plain(kl_str word) { return rises(word) ? (kl_str){word.ptr, word.len - 1} : word; }
+static kl_str contract_plain(kl_str word) {
+    return rises(word) ? (kl_str){word.ptr, word.len - 1} : word;
+}
 
 /* First trait of `words` that is (or, with `missing`, is not) there; empty when none. */
 static kl_str first(kl_str words, const kl_traits *t, bool missing) {
@@ -103,22 +110,27 @@ static bool all_there(kl_str provides, const kl_traits *t) {
 }
 
 static kl_fit contract(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
-    kl_str missing = first(c->required, t->traits, true), clash = first(c->conflicts, t->traits, false);
+    kl_str missing = first(c->required, t->traits, true),
+           clash = first(c->conflicts, t->traits, false);
     if (missing.len)
-        return *why = kl_arena_printf(a, "requires %.*s, which is not there", KL_STR_ARG(missing)), KL_VIOLATED;
-    if (clash.len) return *why = kl_arena_printf(a, "conflicts with %.*s", KL_STR_ARG(clash)), KL_VIOLATED;
-    if (all_there(c->provides, t->traits)) return *why = KL_S("what it provides is there already"), KL_VIOLATED;
-    return KL_FITS;
+        return *why = kl_arena_printf(a, "requires %.*s, which is not there", KL_STR_ARG(missing)),
+               KL_FIT_VIOLATED;
+    if (clash.len)
+        return *why = kl_arena_printf(a, "conflicts with %.*s", KL_STR_ARG(clash)), KL_FIT_VIOLATED;
+    if (all_there(c->provides, t->traits))
+        return *why = KL_S("what it provides is there already"), KL_FIT_VIOLATED;
+    return KL_FIT_MET;
 }
 
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
-    kl_fit worst = t->traits ? contract(c, t, a, why) : KL_UNKNOWN;
-    for (int i = 0; i < c->n_pre && worst != KL_VIOLATED; i++) {
+    kl_fit worst = t->traits ? contract(c, t, a, why) : KL_FIT_UNKNOWN;
+    for (int i = 0; i < c->n_pre && worst != KL_FIT_VIOLATED; i++) {
         const kl_predicate *p = &c->pre[i];
-        kl_fit fit = p->fact.len ? test(p, t) : KL_FITS;
+        kl_fit fit = p->fact.len ? test(p, t) : KL_FIT_MET;
         if (fit <= worst) continue;
         worst = fit;
-        *why = kl_arena_printf(a, "%s that %.*s %.*s %.*s", fit == KL_VIOLATED ? "needs" : "unknown whether it holds",
+        *why = kl_arena_printf(a, "%s that %.*s %.*s %.*s",
+                               fit == KL_FIT_VIOLATED ? "needs" : "unknown whether it holds",
                                KL_STR_ARG(p->fact), KL_STR_ARG(p->op), KL_STR_ARG(p->value));
     }
     return worst;
@@ -126,11 +138,12 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
 
 static bool any_rose(kl_str words, const kl_traits *start, const kl_traits *result) {
     for (kl_str w; (w = kli_word(&words)).len;)
-        if (kl_trait(result, plain(w)) > kl_trait(start, plain(w))) return true;
+        if (kl_trait(result, contract_plain(w)) > kl_trait(start, contract_plain(w))) return true;
     return false;
 }
 
-/* What rose in all births, or any other sign of the action: another code may show the same optimization by another of its traits. */
+/* What rose in all births, or any other sign of the action: another code may show the same
+ * optimization by another of its traits. */
 bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result) {
     const kl_action *action = kl_action_find(c->action);
     kl_str witness = kl_str_of(action ? action->witness : "");

@@ -1,26 +1,29 @@
-/* evidence.c - evidence.json of a card: every trial, good or bad, the counts, the patch, and the SKILL.md they speak of.
- * SPDX-License-Identifier: Apache-2.0 */
+/* evidence.c - evidence.json of a card: every trial, good or bad, the counts, the patch, and the
+ * SKILL.md they speak of. SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/record.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- what a trial says ---------------------------------------------------------------------------------------------------- */
+/* ---- what a trial says ------------------------------------------------------------------- */
 
 static bool timed(const kl_trial_record *r) { return r->gain > 0; }
 static bool outcome_is(const kl_trial_record *r, kl_outcome o) {
     return kl_str_eq(r->outcome, kl_str_of(kl_outcome_name(o)));
 }
 
-kl_call kl_trial_call(const kl_trial_record *r) {
-    return timed(r) ? kl_decide(r->low, r->high, r->floor, outcome_is(r, KL_PASS)) : KL_UNDECIDED;
+kl_decision kl_trial_call(const kl_trial_record *r) {
+    return timed(r) ? kl_decide(r->low, r->high, r->noise, outcome_is(r, KL_OUTCOME_PASS))
+                    : KL_DECISION_UNDECIDED;
 }
 
 bool kl_trial_decided(const kl_trial_record *r) {
-    return r->accepted || !(outcome_is(r, KL_UNSTABLE) || kl_str_eq(r->outcome, KL_S(KLI_NO_VOTE)));
+    return r->accepted ||
+           !(outcome_is(r, KL_OUTCOME_UNSTABLE) || kl_str_eq(r->outcome, KL_S(KLI_NO_VOTE)));
 }
 
-/* What became of the attempts to apply the card: a sum over its trials for whoever reads the file, never read back. */
+/* What became of the attempts to apply the card: a sum over its trials for whoever reads the file,
+ * never read back. */
 static json_t *counts_json(const void *card) {
     const kl_card *c = card;
     int attempted = 0, correct = 0, improved = 0, undecided = 0;
@@ -31,13 +34,13 @@ static json_t *counts_json(const void *card) {
         if (!r->held_out) continue;
         attempted++;
         correct += r->result_hash.len != 0;
-        improved += kl_trial_call(r) == KL_FASTER;
+        improved += kl_trial_call(r) == KL_DECISION_FASTER;
         undecided += !kl_trial_decided(r);
         sum += timed(r) && kl_trial_decided(r) ? log(r->gain) : 0;
         spent += r->spent_microusd;
     }
     return json_pack("{si si si si so sI}", "attempted", attempted, "correct", correct, "improved",
-                     improved, "undecided", undecided, "sum_log_gain", kl_json_real(sum),
+                     improved, "undecided", undecided, "sum_log_gain", kli_json_real(sum),
                      "spent_microusd", (json_int_t)spent);
 }
 
@@ -46,7 +49,7 @@ static bool read_nothing(void *card, kl_arena *a, const json_t *value) {
     return true;
 }
 
-static const kl_codec COUNTS = {
+static const kli_codec COUNTS = {
     counts_json, read_nothing,
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"number\"}}"};
 
@@ -59,12 +62,12 @@ static bool read_before(void *card, kl_arena *a, const json_t *value) {
     return true;
 }
 
-static const kl_codec BEFORE = {
+static const kli_codec BEFORE = {
     before_json, read_before,
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"number\"}}"};
 
 #define KL_RECORD kl_trial_record
-static const kl_field TRIAL_FIELDS[] = {
+static const kli_field TRIAL_FIELDS[] = {
 #define KL_DEF_TRIAL KL_ROW
 #include <klineage/skill.def>
     KL_ROWS_END};
@@ -76,7 +79,7 @@ static const kl_record TRIAL_RECORD = {.name = "trial",
 
 #define MAX_TRIALS 65536 /* of one card; an admission adds a handful */
 #define KL_RECORD kl_card
-static const kl_field EVIDENCE_FIELDS[] = {
+static const kli_field EVIDENCE_FIELDS[] = {
 #define KL_DEF_EVIDENCE KL_ROW
 #include <klineage/skill.def>
     KL_ROWS_END};
@@ -88,18 +91,18 @@ const kl_record KL_CARD_EVIDENCE = {
     .document = true,
     .doc = "What is known of a card: evidence.json beside its SKILL.md."};
 
-json_t *kli_evidence_json(const kl_card *c) { return kl_record_json(&KL_CARD_EVIDENCE, c); }
+json_t *kli_evidence_json(const kl_card *c) { return kli_record_json(&KL_CARD_EVIDENCE, c); }
 
 /* A record that names no call was written without a floor too. */
 static void name_call(kl_trial_record *r) {
-    if (!r->call.len && timed(r)) r->call = kl_str_of(kl_call_name(kl_trial_call(r)));
+    if (!r->call.len && timed(r)) r->call = kl_str_of(kl_decision_name(kl_trial_call(r)));
 }
 
 kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_error *e) {
     json_t *o = NULL;
     kl_card *read = KL_NEW(a, kl_card);
-    kl_err err = kl_json_parse(&o, json, file, e);
-    if (!err) err = kl_record_read(read, &KL_CARD_EVIDENCE, a, o, file, e);
+    kl_err err = kli_json_parse(&o, json, file, e);
+    if (!err) err = kli_record_read(read, &KL_CARD_EVIDENCE, a, o, file, e);
     json_decref(o);
     if (err) return err;
     for (int i = 0; i < read->n_trials; i++) name_call(&read->trials[i]);

@@ -1,8 +1,10 @@
 /* import.c - cards of the authors' release, both generations, as candidates of ours.
  *
- * First generation: a JSON object with skill_id, intent, anchor, carrier, precondition[], effect[], risk[], scope{}.  Second: a SKILL.md with YAML skill_id,
- * intent, preconditions, scope and a body.  Their evidence was measured by another gate, so nothing of it becomes a trial: an imported card is lifted, has no
- * verified scope, and has to be admitted here.  SPDX-License-Identifier: Apache-2.0 */
+ * First generation: a JSON object with skill_id, intent, anchor, carrier, precondition[], effect[],
+ * risk[], scope{}.  Second: a SKILL.md with YAML skill_id, intent, preconditions, scope and a body.
+ * Their evidence was measured by another gate, so nothing of it becomes a trial: an imported card
+ * is lifted, has no verified scope, and has to be admitted here.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -11,7 +13,7 @@
 
 #define MAX_TEXT 12000
 
-/* ---- shared ------------------------------------------------------------------------------------------------------------------ */
+/* ---- shared ------------------------------------------------------------------------------ */
 
 static kl_str slug_action(kl_arena *a, kl_str id) {
     const kl_action *known = NULL;
@@ -21,7 +23,8 @@ static kl_str slug_action(kl_arena *a, kl_str id) {
         if (longer && memmem(id.ptr, id.len, name, strlen(name))) known = kl_action_each(i);
     }
     if (known) return kl_str_of(known->id);
-    kl_str slug = kli_slug(a, id), word = kl_arena_copy(a, (kl_str){slug.ptr, slug.len < 40 ? slug.len : 40});
+    kl_str slug = kli_slug(a, id),
+           word = kl_arena_copy(a, (kl_str){slug.ptr, slug.len < 40 ? slug.len : 40});
     for (char *p = (char *)word.ptr; *p; p++)
         if (*p == '-') *p = '_';
     return kl_arena_printf(a, "other:%.*s", KL_STR_ARG(word));
@@ -31,9 +34,10 @@ static void name_card(kl_card *c, kl_arena *a, kl_str id) {
     c->name = kli_slug(a, id);
     c->action = slug_action(a, id);
     c->status = KL_CARD_LIFTED;
-    c->description =
-        kl_arena_printf(a, "%.*s Imported; not admitted here yet.", KL_STR_ARG(kli_text_cut(c->intent, 900)));
-    c->verification = KL_S("Imported from another library; its evidence was not measured by this gate.");
+    c->description = kl_arena_printf(a, "%.*s Imported; not admitted here yet.",
+                                     KL_STR_ARG(kli_text_cut(c->intent, 900)));
+    c->verification =
+        KL_S("Imported from another library; its evidence was not measured by this gate.");
 }
 
 static void prose_predicate(kl_card *c, kl_arena *a, kl_pre_kind kind, kl_str prose) {
@@ -43,14 +47,15 @@ static void prose_predicate(kl_card *c, kl_arena *a, kl_pre_kind kind, kl_str pr
     c->pre = longer;
 }
 
-/* ---- first generation: JSON --------------------------------------------------------------------------------------------------- */
+/* ---- first generation: JSON -------------------------------------------------------------- */
 
-static kl_str lines_of(kl_arena *a, const json_t *list) {
+static kl_str import_lines_of(kl_arena *a, const json_t *list) {
     kl_buf b = {0};
     size_t i;
     const json_t *one;
     if (json_is_string(list)) kl_buf_printf(&b, "%s", json_string_value(list));
-    json_array_foreach(list, i, one) if (json_is_string(one)) kl_buf_printf(&b, "- %s\n", json_string_value(one));
+    json_array_foreach(list, i, one) if (json_is_string(one))
+        kl_buf_printf(&b, "- %s\n", json_string_value(one));
     kl_str text = kli_section_clean(a, kl_buf_str(&b), MAX_TEXT);
     kl_buf_fini(&b);
     return text;
@@ -64,26 +69,29 @@ static void names_of(kl_str **list, int *n, kl_arena *a, const json_t *from) {
 }
 
 static void from_json(kl_card *c, kl_arena *a, const json_t *o) {
-    const json_t *scope = json_object_get(o, "scope"), *pre = json_object_get(o, "precondition"), *one;
+    const json_t *scope = json_object_get(o, "scope"), *pre = json_object_get(o, "precondition"),
+                 *one;
     size_t i;
-    c->intent = lines_of(a, json_object_get(o, "intent"));
-    c->anchor = lines_of(a, json_object_get(o, "anchor"));
-    c->carrier = lines_of(a, json_object_get(o, "carrier"));
-    c->effect = lines_of(a, json_object_get(o, "effect"));
-    c->risks = lines_of(a, json_object_get(o, "risk"));
+    c->intent = import_lines_of(a, json_object_get(o, "intent"));
+    c->anchor = import_lines_of(a, json_object_get(o, "anchor"));
+    c->carrier = import_lines_of(a, json_object_get(o, "carrier"));
+    c->effect = import_lines_of(a, json_object_get(o, "effect"));
+    c->risks = import_lines_of(a, json_object_get(o, "risk"));
     json_array_foreach(pre, i, one) if (json_is_string(one))
         prose_predicate(c, a, KL_PRE_PIPELINE, kl_str_of(json_string_value(one)));
     names_of(&c->declared.cases, &c->declared.n_cases, a, json_object_get(scope, "cases"));
-    names_of(&c->declared.languages, &c->declared.n_languages, a, json_object_get(scope, "languages"));
-    names_of(&c->declared.platforms, &c->declared.n_platforms, a, json_object_get(scope, "platforms"));
+    names_of(&c->declared.surfaces, &c->declared.n_surfaces, a,
+             json_object_get(scope, "languages"));
+    names_of(&c->declared.platforms, &c->declared.n_platforms, a,
+             json_object_get(scope, "platforms"));
     names_of(&c->declared.prior, &c->declared.n_prior, a, json_object_get(scope, "prior_actions"));
 }
 
 static kl_err import_json(kl_card *c, kl_arena *a, kl_str text, kl_str file, kl_error *e) {
     json_t *o = NULL;
     kl_str id;
-    kl_err err = kl_json_parse(&o, text, file, e);
-    if (!err) err = kl_json_text(&id, o, "skill_id", file, e);
+    kl_err err = kli_json_parse(&o, text, file, e);
+    if (!err) err = kli_json_text(&id, o, "skill_id", file, e);
     if (!err) {
         from_json(c, a, o);
         name_card(c, a, id);
@@ -92,12 +100,13 @@ static kl_err import_json(kl_card *c, kl_arena *a, kl_str text, kl_str file, kl_
     return err;
 }
 
-/* ---- second generation: SKILL.md ------------------------------------------------------------------------------------------------ */
+/* ---- second generation: SKILL.md --------------------------------------------------------- */
 
 /* Their preconditions come as a mapping or list under the five names that ours have too. */
 static void yaml_preconditions(kl_card *c, kl_arena *a, struct fy_document *d) {
-    static const char *const theirs[] = {"/preconditions/Data types", "/preconditions/Layout", "/preconditions/Storage",
-                                         "/preconditions/Pipeline", "/preconditions/Hardware"};
+    static const char *const theirs[] = {"/preconditions/Data types", "/preconditions/Layout",
+                                         "/preconditions/Storage", "/preconditions/Pipeline",
+                                         "/preconditions/Hardware"};
     for (int kind = 0; kind < (int)KL_COUNT(theirs); kind++) {
         kl_str *list;
         int n = kli_yaml_list(&list, a, d, theirs[kind]);
@@ -115,14 +124,15 @@ static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *
     if (!err) err = kli_yaml_open(&d, front, file, e);
     kl_str id = err ? KL_S("") : kli_yaml_text(a, d, "/skill_id");
     if (!err && !id.len)
-        err = kl_fail(e, KL_EPARSE, file, "no skill_id in the frontmatter: this is no card of the authors' release");
+        err = kl_fail(e, KL_EPARSE, file,
+                      "no skill_id in the frontmatter: this is no card of the authors' release");
     if (!err) {
         c->intent = kli_section_clean(a, kli_yaml_text(a, d, "/intent"), 1000);
         c->anchor = KL_S("See the carrier.");
         c->carrier = kli_section_clean(a, body, MAX_TEXT);
         yaml_preconditions(c, a, d);
         c->declared.n_cases = kli_yaml_list(&c->declared.cases, a, d, "/scope/cases");
-        c->declared.n_languages = kli_yaml_list(&c->declared.languages, a, d, "/scope/languages");
+        c->declared.n_surfaces = kli_yaml_list(&c->declared.surfaces, a, d, "/scope/languages");
         c->declared.n_platforms = kli_yaml_list(&c->declared.platforms, a, d, "/scope/platforms");
         name_card(c, a, id);
     }
@@ -133,8 +143,8 @@ static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *
 kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, kl_error *e) {
     kl_str text, file = kl_arena_copy(a, kl_str_of(path));
     *out = (kl_card){0};
-    if (kl_fs_is_dir(path)) file = kl_fs_join(a, path, "SKILL.md");
-    kl_err err = kl_fs_read(&text, a, file.ptr, KL_MAX_CARD_BYTES * 4, e);
+    if (kli_fs_is_dir(path)) file = kli_fs_join(a, path, "SKILL.md");
+    kl_err err = kli_fs_read(&text, a, file.ptr, KL_MAX_CARD_BYTES * 4, e);
     if (err) return err;
     return kl_str_starts(kl_str_trim(text), KL_S("{")) ? import_json(out, a, text, file, e)
                                                        : import_skill_md(out, a, text, file.ptr, e);

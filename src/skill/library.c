@@ -1,33 +1,35 @@
 /* library.c - the folder of cards: DIR/<status>/<name>/{SKILL.md,evidence.json}.
  *
- * The folder is the library: it can be read, reviewed and merged with git.  A broken card is named and left out, never guessed at.  Writing
- * goes into the folder of the card's status and takes it out of every other.  SPDX-License-Identifier: Apache-2.0 */
+ * The folder is the library: it can be read, reviewed and merged with git.  A broken card is named
+ * and left out, never guessed at.  Writing goes into the folder of the card's status and takes it
+ * out of every other.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- find ---------------------------------------------------------------------------------------------------------------- */
+/* ---- find -------------------------------------------------------------------------------- */
 
-kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *wish, kl_error *e) {
-    const char *named = wish ? wish : getenv("KLINEAGE_LIBRARY");
+kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *requested, kl_error *e) {
+    const char *named = requested ? requested : getenv("KLINEAGE_LIBRARY");
     if (named && *named) return *dir = kl_arena_copy(a, kl_str_of(named)), KL_OK;
-    kl_str at = kl_fs_self_dir(a);
-    for (int up = 0; up < 4; up++, at = kl_fs_dirname(a, at.ptr)) {
-        *dir = kl_fs_join(a, at.ptr, "library");
-        if (kl_fs_is_dir(dir->ptr)) return KL_OK;
-        *dir = kl_fs_join(a, at.ptr, "share/klineage/library");
-        if (kl_fs_is_dir(dir->ptr)) return KL_OK;
+    kl_str at = kli_fs_self_dir(a);
+    for (int up = 0; up < 4; up++, at = kli_fs_dirname(a, at.ptr)) {
+        *dir = kli_fs_join(a, at.ptr, "library");
+        if (kli_fs_is_dir(dir->ptr)) return KL_OK;
+        *dir = kli_fs_join(a, at.ptr, "share/klineage/library");
+        if (kli_fs_is_dir(dir->ptr)) return KL_OK;
     }
     *dir = KL_S("library");
-    if (kl_fs_is_dir("library")) return KL_OK;
-    kl_fail(e, KL_ENOENT, "library", "no library of SkillCards found, neither here nor above the program");
+    if (kli_fs_is_dir("library")) return KL_OK;
+    kl_fail(e, KL_ENOENT, "library",
+            "no library of SkillCards found, neither here nor above the program");
     return kl_hint(e, "name one with --library DIR or $KLINEAGE_LIBRARY; klineage lift creates it");
 }
 
-/* ---- load ---------------------------------------------------------------------------------------------------------------- */
+/* ---- load -------------------------------------------------------------------------------- */
 
-static int by_name(const void *x, const void *y) {
+static int library_by_name(const void *x, const void *y) {
     const kl_card *a = x, *b = y;
     int order = strcmp(a->name.ptr, b->name.ptr);
     return order ? order : (int)a->status - (int)b->status;
@@ -54,11 +56,11 @@ static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_st
 static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {
     kl_str *names;
     size_t n;
-    kl_str dir = kl_fs_join(a, l->dir.ptr, kl_card_status_name(status));
-    kl_err err = kl_fs_list(&names, &n, a, dir.ptr, e);
+    kl_str dir = kli_fs_join(a, l->dir.ptr, kl_card_status_name(status));
+    kl_err err = kli_fs_list(&names, &n, a, dir.ptr, e);
     for (size_t i = 0; !err && i < n; i++) {
-        kl_str folder = kl_fs_join(a, dir.ptr, names[i].ptr);
-        if (!kl_fs_is_dir(folder.ptr)) continue;
+        kl_str folder = kli_fs_join(a, dir.ptr, names[i].ptr);
+        if (!kli_fs_is_dir(folder.ptr)) continue;
         if (l->n_cards + l->n_broken >= KL_MAX_CARDS)
             return kl_fail(e, KL_ELIMIT, dir.ptr, "a library holds at most %d cards", KL_MAX_CARDS);
         load_card(l, a, folder.ptr, status);
@@ -68,15 +70,16 @@ static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_
 
 kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
     *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
-    if (!kl_fs_is_dir(dir)) {
+    if (!kli_fs_is_dir(dir)) {
         kl_fail(e, KL_ENOENT, dir, "no such library");
         return kl_hint(e, "create one with klineage lift LINEAGE --library %s", dir);
     }
     out->cards = KL_ARRAY(a, kl_card, KL_MAX_CARDS);
     out->broken = kl_arena_alloc(a, KL_MAX_CARDS, sizeof *out->broken);
     kl_err err = KL_OK;
-    for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++) err = load_status(out, a, (kl_card_status)s, e);
-    qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, by_name);
+    for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
+        err = load_status(out, a, (kl_card_status)s, e);
+    qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
     return err;
 }
 
@@ -86,21 +89,24 @@ const kl_card *kl_library_card(const kl_library *l, kl_str name) {
     return NULL;
 }
 
-/* ---- write --------------------------------------------------------------------------------------------------------------- */
+/* ---- write ------------------------------------------------------------------------------- */
 
-static kl_str place(kl_arena *a, const char *dir, int status, kl_str name) {
-    return kl_fs_join(a, kl_fs_join(a, dir, kl_card_status_name((kl_card_status)status)).ptr, name.ptr);
+static kl_str library_place(kl_arena *a, const char *dir, int status, kl_str name) {
+    return kli_fs_join(a, kli_fs_join(a, dir, kl_card_status_name((kl_card_status)status)).ptr,
+                       name.ptr);
 }
 
 static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_error *e) {
     kl_buf skill = {0}, evidence = {0};
     kl_card_render(c, &skill, &evidence);
-    kl_err err = skill.len > KL_MAX_CARD_BYTES
-                     ? kl_fail(e, KL_ELIMIT, folder, "a card holds at most %u bytes, and this one has %zu",
-                               KL_MAX_CARD_BYTES, skill.len)
-                     : kl_fs_mkdirs(folder, e);
-    if (!err) err = kl_fs_write(kl_fs_join(a, folder, "evidence.json").ptr, kl_buf_str(&evidence), e);
-    if (!err) err = kl_fs_write(kl_fs_join(a, folder, "SKILL.md").ptr, kl_buf_str(&skill), e);
+    kl_err err =
+        skill.len > KL_MAX_CARD_BYTES
+            ? kl_fail(e, KL_ELIMIT, folder, "a card holds at most %u bytes, and this one has %zu",
+                      KL_MAX_CARD_BYTES, skill.len)
+            : kli_fs_mkdirs(folder, e);
+    if (!err)
+        err = kli_fs_write(kli_fs_join(a, folder, "evidence.json").ptr, kl_buf_str(&evidence), e);
+    if (!err) err = kli_fs_write(kli_fs_join(a, folder, "SKILL.md").ptr, kl_buf_str(&skill), e);
     kl_buf_fini(&skill);
     kl_buf_fini(&evidence);
     return err;
@@ -108,19 +114,21 @@ static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_
 
 kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e) {
     kl_arena *a = kl_arena_new();
-    kl_str name = kl_arena_copy(a, c->name), mine = place(a, dir, (int)c->status, name);
+    kl_str name = kl_arena_copy(a, c->name), mine = library_place(a, dir, (int)c->status, name);
     KL_ASSERT(kl_str_eq(name, kli_slug(a, name)));
     kl_err err = write_files(mine.ptr, c, a, e);
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
-        if (s != (int)c->status) kl_fs_remove_tree(place(a, dir, s, name).ptr);
+        if (s != (int)c->status) kli_fs_remove_tree(library_place(a, dir, s, name).ptr);
     kl_arena_free(a);
     return err;
 }
 
 static bool is_admitted(const char *dir, kl_str name) {
     kl_arena *a = kl_arena_new();
-    bool there =
-        kl_fs_exists(kl_fs_join(a, place(a, dir, KL_CARD_ADMITTED, kl_arena_copy(a, name)).ptr, "SKILL.md").ptr);
+    bool there = kli_fs_exists(
+        kli_fs_join(a, library_place(a, dir, KL_CARD_ADMITTED, kl_arena_copy(a, name)).ptr,
+                    "SKILL.md")
+            .ptr);
     kl_arena_free(a);
     return there;
 }
@@ -129,8 +137,10 @@ kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e) {
     if (c->status == KL_CARD_ADMITTED)
         return kl_fail(e, KL_EINVAL, c->name.ptr, "only klineage admit writes an admitted card");
     if (c->status != KL_CARD_RETIRED && is_admitted(dir, c->name)) {
-        kl_fail(e, KL_EINVAL, c->name.ptr, "an admitted card has this name, and a candidate cannot replace it");
-        return kl_hint(e, "klineage card show %.*s; use another --library DIR to keep both", KL_STR_ARG(c->name));
+        kl_fail(e, KL_EINVAL, c->name.ptr,
+                "an admitted card has this name, and a candidate cannot replace it");
+        return kl_hint(e, "klineage card show %.*s; use another --library DIR to keep both",
+                       KL_STR_ARG(c->name));
     }
     return kli_library_write(dir, c, e);
 }

@@ -1,23 +1,27 @@
 /* retrieve.c - which cards fit a target, best first.
  *
- * Source: KLineage paper, section 3.4: the union of the top-k of each dimension (case, language, platform, prior actions), over verified
- * scope.  Then contracts, then expected log-gain per dollar.  The gain is an empirical-Bayes estimate: outcomes of a card are shrunk
- * towards the mean of all cards, the more the fewer there are; a failed trial counts as no gain, and one that could not be measured not at all.  Gains of several cards are never
- * multiplied.  What is not here: any opinion on whether to apply; the gate has it.  SPDX-License-Identifier: Apache-2.0 */
+ * Source: KLineage paper, section 3.4: the union of the top-k of each dimension (case, language,
+ * platform, prior actions), over verified scope.  Then contracts, then expected log-gain per
+ * dollar.  The gain is an empirical-Bayes estimate: outcomes of a card are shrunk towards the mean
+ * of all cards, the more the fewer there are; a failed trial counts as no gain, and one that could
+ * not be measured not at all.  Gains of several cards are never multiplied.  What is not here: any
+ * opinion on whether to apply; the gate has it.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASE, LANGUAGE, PLATFORM, PRIOR, DIMENSIONS };
+enum { CASE, SURFACE, PLATFORM, PRIOR, DIMENSIONS };
 
 #define SHRINK 2.0              /* trials that the prior weighs: two of a card's own outweigh it */
 #define TOKENS_PER_ATTEMPT 3000 /* output of one proposal, the dearest part */
-#define DOLLARS_PER_TOKEN 25e-6 /* of output, the paper's backbone; only the order of cards depends on it */
+#define DOLLARS_PER_TOKEN                                                                          \
+    25e-6 /* of output, the paper's backbone; only the order of cards depends on it */
 
-/* ---- similarity ---------------------------------------------------------------------------------------------------------- */
+/* ---- similarity -------------------------------------------------------------------------- */
 
-/* Shared beginning of two platform names, in parts: same all 1, same architecture 2/3, same vendor 1/3. */
+/* Shared beginning of two platform names, in parts: same all 1, same architecture 2/3, same vendor
+ * 1/3. */
 static double platform_similarity(kl_str a, kl_str b) {
     if (kl_str_eq(a, b)) return 1;
     size_t n = 0;
@@ -28,7 +32,8 @@ static double platform_similarity(kl_str a, kl_str b) {
 
 static double best_platform(const kl_scope *s, kl_str platform) {
     double best = 0;
-    for (int i = 0; i < s->n_platforms; i++) best = fmax(best, platform_similarity(s->platforms[i], platform));
+    for (int i = 0; i < s->n_platforms; i++)
+        best = fmax(best, platform_similarity(s->platforms[i], platform));
     return best;
 }
 
@@ -48,23 +53,28 @@ static double prior_similarity(const kl_scope *s, kl_str prior) {
 static void similarities(kl_match *m, const kl_target *t) {
     const kl_scope *s = &m->card->verified;
     m->similarity[CASE] = kli_array_has(s->cases, s->n_cases, t->case_name);
-    m->similarity[LANGUAGE] = kli_array_has(s->languages, s->n_languages, t->language);
+    m->similarity[SURFACE] = kli_array_has(s->surfaces, s->n_surfaces, t->surface);
     m->similarity[PLATFORM] = best_platform(s, t->platform);
     m->similarity[PRIOR] = prior_similarity(s, t->prior);
 }
 
-/* ---- expected gain ------------------------------------------------------------------------------------------------------- */
+/* ---- expected gain ----------------------------------------------------------------------- */
 
-static double log_gain(const kl_trial_record *r) { return r->gain > 1 && r->accepted ? log(r->gain) : 0; }
+static double log_gain(const kl_trial_record *r) {
+    return r->gain > 1 && r->accepted ? log(r->gain) : 0;
+}
 
-static bool usable(const kl_card *c) { return c->status == KL_CARD_ADMITTED && !c->edited; }
+static bool retrieve_usable(const kl_card *c) {
+    return c->status == KL_CARD_ADMITTED && !c->edited;
+}
 
-/* Of those that may be used alone: what is expected stands in prompts, and candidates come and go while a run is resumed (law 8). */
+/* Of those that may be used alone: what is expected stands in prompts, and candidates come and go
+ * while a run is resumed (law 8). */
 static double mean_of_all(const kl_library *l) {
     double sum = 0;
     int n = 0;
     for (int i = 0; i < l->n_cards; i++)
-        for (int j = 0; usable(&l->cards[i]) && j < l->cards[i].n_trials; j++) {
+        for (int j = 0; retrieve_usable(&l->cards[i]) && j < l->cards[i].n_trials; j++) {
             const kl_trial_record *r = &l->cards[i].trials[j];
             if (!kl_trial_decided(r)) continue;
             sum += log_gain(r);
@@ -79,20 +89,21 @@ static double expected(const kl_card *c, const kl_target *t, double prior) {
     for (int i = 0; i < c->n_trials; i++) {
         const kl_trial_record *r = &c->trials[i];
         if (!kl_trial_decided(r)) continue;
-        double w = kl_str_eq(r->platform, t->platform) && kl_str_eq(r->surface, t->language) ? 1 : 0.5;
+        double w =
+            kl_str_eq(r->platform, t->platform) && kl_str_eq(r->surface, t->surface) ? 1 : 0.5;
         sum += w * log_gain(r);
         weight += w;
     }
     return sum / weight;
 }
 
-static double cost_of(const kl_card *c) {
-    double tokens = TOKENS_PER_ATTEMPT +
-                    (double)(c->carrier.len + c->intent.len + c->risks.len) / 4 / 10; /* cached input: a tenth */
+static double retrieve_cost_of(const kl_card *c) {
+    double tokens = TOKENS_PER_ATTEMPT + (double)(c->carrier.len + c->intent.len + c->risks.len) /
+                                             4 / 10; /* cached input: a tenth */
     return tokens * DOLLARS_PER_TOKEN;
 }
 
-/* ---- choose -------------------------------------------------------------------------------------------------------------- */
+/* ---- choose ------------------------------------------------------------------------------ */
 
 static _Thread_local int sort_dimension; /* qsort has no context */
 
@@ -100,19 +111,22 @@ static int by_dimension(const void *x, const void *y) {
     const kl_match *a = x, *b = y;
     double da = a->similarity[sort_dimension], db = b->similarity[sort_dimension];
     if (da != db) return da < db ? 1 : -1;
-    if (a->expected_log_gain != b->expected_log_gain) return a->expected_log_gain < b->expected_log_gain ? 1 : -1;
+    if (a->expected_log_gain != b->expected_log_gain)
+        return a->expected_log_gain < b->expected_log_gain ? 1 : -1;
     return strcmp(a->card->name.ptr, b->card->name.ptr);
 }
 
 /* A card of another language: its idea may carry over, its code does not. */
 static bool foreign(const kl_card *c, const kl_target *t) {
-    return t->language.len && c->verified.n_languages && !kli_array_has(c->verified.languages, c->verified.n_languages, t->language);
+    return t->surface.len && c->verified.n_surfaces &&
+           !kli_array_has(c->verified.surfaces, c->verified.n_surfaces, t->surface);
 }
 
 static int by_score(const void *x, const void *y) {
     const kl_match *a = x, *b = y;
     if (a->fit != b->fit) return (int)a->fit - (int)b->fit;
-    if ((a->similarity[LANGUAGE] > 0) != (b->similarity[LANGUAGE] > 0)) return a->similarity[LANGUAGE] > 0 ? -1 : 1;
+    if ((a->similarity[SURFACE] > 0) != (b->similarity[SURFACE] > 0))
+        return a->similarity[SURFACE] > 0 ? -1 : 1;
     if (a->score != b->score) return a->score < b->score ? 1 : -1;
     return strcmp(a->card->name.ptr, b->card->name.ptr);
 }
@@ -131,13 +145,15 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
     int n = 0;
     for (int i = 0; i < l->n_cards; i++) {
         const kl_card *c = &l->cards[i];
-        if (!usable(c)) continue;
-        m[n] = (kl_match){.card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = cost_of(c)};
+        if (!retrieve_usable(c)) continue;
+        m[n] = (kl_match){
+            .card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = retrieve_cost_of(c)};
         m[n].fit = kli_card_fits(c, t, a, &m[n].why);
-        if (m[n].fit == KL_FITS && foreign(c, t)) {
-            m[n].fit = KL_UNKNOWN;
-            m[n].why = kl_arena_printf(a, "verified for %.*s alone: its idea may carry over, its code does not",
-                                       KL_STR_ARG(c->verified.languages[0]));
+        if (m[n].fit == KL_FIT_MET && foreign(c, t)) {
+            m[n].fit = KL_FIT_UNKNOWN;
+            m[n].why = kl_arena_printf(
+                a, "verified for %.*s alone: its idea may carry over, its code does not",
+                KL_STR_ARG(c->verified.surfaces[0]));
         }
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
         similarities(&m[n], t);
@@ -146,15 +162,16 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
     return n;
 }
 
-void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l, const kl_target *target,
-                         const kl_retrieve_opts *o) {
-    kl_match *all = KL_ARRAY(a, kl_match, l->n_cards + 1), *kept = KL_ARRAY(a, kl_match, l->n_cards + 1);
+void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
+                         const kl_target *target, const kl_retrieve_opts *o) {
+    kl_match *all = KL_ARRAY(a, kl_match, l->n_cards + 1),
+             *kept = KL_ARRAY(a, kl_match, l->n_cards + 1);
     bool *chosen = KL_ARRAY(a, bool, l->n_cards + 1);
     int top = o && o->top ? o->top : 4, total = usable_ones(all, a, l, target);
     /* Violated contracts drop out before the ranking, so that they do not take places. */
     int m = 0;
     for (int i = 0; i < total; i++)
-        if (all[i].fit != KL_VIOLATED || (o && o->all)) kept[m++] = all[i];
+        if (all[i].fit != KL_FIT_VIOLATED || (o && o->all)) kept[m++] = all[i];
     mark_union(chosen, l->cards, kept, m, top);
     *n = 0;
     *out = all;

@@ -1,7 +1,8 @@
-/* text.c - the Markdown of a card: sections, precondition lines, names; and what a model wrote made safe to stand in one.
+/* text.c - the Markdown of a card: sections, precondition lines, names; and what a model wrote made
+ * safe to stand in one.
  *
- * A section is the text below one of eight known headings at the beginning of a line; headings inside fences are code.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A section is the text below one of eight known headings at the beginning of a line; headings
+ * inside fences are code. SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <ctype.h>
 #include <string.h>
@@ -11,7 +12,7 @@ const char *const kli_pre_names[5] = {"data", "layout", "storage", "pipeline", "
 static const char *const section_names[] = {"Intent", "Anchor", "Carrier", "Preconditions",
                                             "Effect", "Risks",  "Scope",   "Verification"};
 
-static kl_str next_line(kl_str *rest) {
+static kl_str text_next_line(kl_str *rest) {
     const char *end = memchr(rest->ptr, '\n', rest->len);
     size_t n = end ? (size_t)(end - rest->ptr) : rest->len;
     kl_str line = {rest->ptr, n};
@@ -22,10 +23,10 @@ static kl_str next_line(kl_str *rest) {
 
 static bool is_fence(kl_str line) { return kl_str_starts(kl_str_trim(line), KL_S("```")); }
 
-/* ---- sections ------------------------------------------------------------------------------------------------------ */
+/* ---- sections ---------------------------------------------------------------------------- */
 
 /* Which of the eight a line is the heading of; -1: none. */
-static int heading(kl_str line) {
+static int text_heading(kl_str line) {
     if (!kl_str_starts(line, KL_S("## "))) return -1;
     kl_str name = kl_str_trim((kl_str){line.ptr + 3, line.len - 3});
     for (int i = 0; i < (int)KL_COUNT(section_names); i++)
@@ -37,8 +38,8 @@ kl_str kli_section(kl_str body, const char *name) {
     kl_str rest = body, found = {0};
     bool fenced = false, inside = false;
     while (rest.len) {
-        kl_str line = next_line(&rest);
-        int which = fenced ? -1 : heading(line);
+        kl_str line = text_next_line(&rest);
+        int which = fenced ? -1 : text_heading(line);
         if (is_fence(line)) fenced = !fenced;
         if (which >= 0 && inside) break;
         if (which >= 0) {
@@ -62,7 +63,7 @@ kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max) {
     bool fenced = false;
     kl_str rest = kli_text_cut(kl_str_trim(text), max);
     while (rest.len) {
-        kl_str line = next_line(&rest);
+        kl_str line = text_next_line(&rest);
         if (is_fence(line)) fenced = !fenced;
         if (!fenced && line.len && *line.ptr == '#') kl_buf_add(&b, KL_S("\\"));
         for (size_t i = 0; i < line.len; i++) {
@@ -77,10 +78,10 @@ kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max) {
     return clean;
 }
 
-/* ---- preconditions ------------------------------------------------------------------------------------------------- */
+/* ---- preconditions ----------------------------------------------------------------------- */
 
-#define MAX_WORD 64   /* bytes of a fact's name or value */
-#define MAX_PROSE 500 /* of one precondition: 32 of them leave room for the rest of a card */
+#define MAX_WORD 64        /* bytes of a fact's name or value */
+#define TEXT_MAX_PROSE 500 /* of one precondition: 32 of them leave room for the rest of a card */
 
 static int pre_kind(kl_str word) {
     for (int i = 0; i < (int)KL_COUNT(kli_pre_names); i++)
@@ -118,9 +119,10 @@ static bool parse_predicate(kl_predicate *out, kl_arena *a, kl_str line) {
     if (close) {
         parse_test(out, a, (kl_str){rest.ptr + 1, (size_t)(close - rest.ptr) - 1});
         rest = kl_str_trim((kl_str){close + 1, (size_t)(rest.ptr + rest.len - close) - 1});
-        if (kl_str_starts(rest, KL_S("- "))) rest = kl_str_trim((kl_str){rest.ptr + 2, rest.len - 2});
+        if (kl_str_starts(rest, KL_S("- ")))
+            rest = kl_str_trim((kl_str){rest.ptr + 2, rest.len - 2});
     }
-    out->prose = kl_arena_copy(a, kli_text_cut(rest, MAX_PROSE));
+    out->prose = kl_arena_copy(a, kli_text_cut(rest, TEXT_MAX_PROSE));
     return out->fact.len || out->prose.len;
 }
 
@@ -130,7 +132,7 @@ int kli_predicates_parse(kl_predicate **out, kl_arena *a, kl_str text) {
     int n = 0;
     *out = KL_ARRAY(a, kl_predicate, MAX_PREDICATES);
     while (text.len && n < MAX_PREDICATES)
-        if (parse_predicate(&(*out)[n], a, next_line(&text))) n++;
+        if (parse_predicate(&(*out)[n], a, text_next_line(&text))) n++;
     return n;
 }
 
@@ -138,13 +140,13 @@ void kli_predicates_render(kl_buf *out, const kl_predicate *p, int n) {
     for (int i = 0; i < n; i++) {
         kl_buf_printf(out, "- %s: ", kli_pre_names[p[i].kind]);
         if (p[i].fact.len)
-            kl_buf_printf(out, "[%.*s %.*s %.*s]%s", KL_STR_ARG(p[i].fact), KL_STR_ARG(p[i].op), KL_STR_ARG(p[i].value),
-                          p[i].prose.len ? " - " : "");
+            kl_buf_printf(out, "[%.*s %.*s %.*s]%s", KL_STR_ARG(p[i].fact), KL_STR_ARG(p[i].op),
+                          KL_STR_ARG(p[i].value), p[i].prose.len ? " - " : "");
         kl_buf_printf(out, "%.*s\n", KL_STR_ARG(p[i].prose));
     }
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 kl_str kli_slug(kl_arena *a, kl_str text) {
     char slug[65];

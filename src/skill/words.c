@@ -1,5 +1,5 @@
-/* words.c - lists of names as text separated by spaces: what frontmatter, headers and traits all use.
- * SPDX-License-Identifier: Apache-2.0 */
+/* words.c - lists of names as text separated by spaces: what frontmatter, headers and traits all
+ * use. SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <ctype.h>
 #include <string.h>

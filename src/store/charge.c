@@ -21,7 +21,7 @@
 static const kl_str RESERVED = {"reserved", 8}, SETTLED = {"settled", 7}, LOST = {"lost", 4},
                     RELEASED = {"released", 8};
 
-static bool is(const kl_store_charge *c, kl_str state) { return kl_str_eq(c->state, state); }
+static bool charge_is(const kl_store_charge *c, kl_str state) { return kl_str_eq(c->state, state); }
 
 /* The newest attempt of an effect; without a state where there is none. */
 static kl_err last_attempt(kl_store_charge *last, kl_store *s, kl_arena *a, kl_str effect,
@@ -38,7 +38,9 @@ static kl_err last_attempt(kl_store_charge *last, kl_store *s, kl_arena *a, kl_s
 /* What a charge takes from the caps: nobody knows what a lost call cost, so what is still reserved
  * for it counts. */
 static int64_t counts_for(const kl_store_charge *c) {
-    return is(c, SETTLED) ? c->settled_microusd : is(c, RELEASED) ? 0 : c->reserved_microusd;
+    return charge_is(c, SETTLED)    ? c->settled_microusd
+           : charge_is(c, RELEASED) ? 0
+                                    : c->reserved_microusd;
 }
 
 typedef struct {
@@ -47,27 +49,27 @@ typedef struct {
 } sums;
 
 /* Amounts are not negative.  What calls cost may be above every cap: a sum ends, not wraps. */
-static void add(int64_t *sum, int64_t amount) {
+static void charge_add(int64_t *sum, int64_t amount) {
     *sum = amount > INT64_MAX - *sum ? INT64_MAX : *sum + amount;
 }
 
-static kl_err add_charge(void *ctx, const void *row) {
+static kl_err charge_add_charge(void *ctx, const void *row) {
     sums *so_far = ctx;
     const kl_store_charge *c = row, *but = so_far->but;
     if (c->attempt == but->attempt && kl_str_eq(c->effect, but->effect)) return KL_OK;
-    add(&so_far->run, counts_for(c));
-    if (kl_str_eq(c->track, but->track)) add(&so_far->track, counts_for(c));
+    charge_add(&so_far->run, counts_for(c));
+    if (kl_str_eq(c->track, but->track)) charge_add(&so_far->track, counts_for(c));
     return KL_OK;
 }
 
 static kl_err sum_committed(sums *out, kl_store *s, const kl_store_charge *but, kl_error *e) {
     const kli_query q = {.table = &kli_charges, .match = {{"run", .text = but->run}}};
     *out = (sums){.but = but};
-    return s->ops->each(s->self, &q, add_charge, out, e);
+    return s->ops->each(s->self, &q, charge_add_charge, out, e);
 }
 
 /* What it cost and for what, into the row that was reserved. */
-static void take_cost(kl_store_charge *row, const kl_store_charge *c) {
+static void charge_take_cost(kl_store_charge *row, const kl_store_charge *c) {
     row->settled_microusd = c->settled_microusd;
     row->input = c->input;
     row->cache_read = c->cache_read;
@@ -94,8 +96,8 @@ static kl_err fit_cap(kl_store_charge *c, int64_t spent, int64_t cap, const char
     kl_fail(e, KL_EBUDGET, NULL,
             "the next call could cost $%.4f, and of the %s's $%.2f only $%.4f is left",
             (double)asked * 1e-6, whose, (double)cap * 1e-6, (double)left * 1e-6);
-    return kl_hint(
-        e, "re-run with a larger --budget to continue; completed calls are not repeated");
+    return kl_hint(e,
+                   "re-run with a larger --budget to continue; completed calls are not repeated");
 }
 
 static kl_err fit_caps(kl_store_charge *c, kl_store *s, int64_t track_cap, int64_t run_cap,
@@ -115,20 +117,20 @@ static kl_err put_state(kl_store *s, kl_store_charge *c, kl_str state, kl_error 
     return kli_put(s, &kli_charges, c, e);
 }
 
-static kl_err reserve(kl_store *s, kl_arena *a, kl_store_charge *c, bool repeatable,
-                      int64_t track_cap, int64_t run_cap, kl_error *e) {
+static kl_err charge_reserve(kl_store *s, kl_arena *a, kl_store_charge *c, bool repeatable,
+                             int64_t track_cap, int64_t run_cap, kl_error *e) {
     kl_store_charge last;
     kl_err err = c->lease ? kli_lease_check(s, c->lease, e) : KL_OK;
     if (!err) err = last_attempt(&last, s, a, c->effect, e);
     if (err) return err;
-    if (is(&last, SETTLED))
+    if (charge_is(&last, SETTLED))
         return kl_fail(e, KL_EINVAL, s->where, "the call %.*s was answered already",
                        KL_STR_ARG(c->effect));
-    if (is(&last, RESERVED) && !repeatable) err = put_state(s, &last, LOST, e);
+    if (charge_is(&last, RESERVED) && !repeatable) err = put_state(s, &last, LOST, e);
     kl_store_charge next = *c;
-    take_cost(&next,
-              &(kl_store_charge){.price_date = c->price_date}); /* of an attempt before, if any */
-    next.attempt = last.attempt + is(&last, LOST);
+    charge_take_cost(
+        &next, &(kl_store_charge){.price_date = c->price_date}); /* of an attempt before, if any */
+    next.attempt = last.attempt + charge_is(&last, LOST);
     if (!err) err = fit_caps(&next, s, track_cap, run_cap, e);
     if (!err) err = put_state(s, &next, RESERVED, e);
     if (!err) c->reserved_microusd = next.reserved_microusd;
@@ -142,7 +144,7 @@ kl_err kl_store_reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_
     kl_err err = kli_begin(s, "reserve money", e);
     if (err) return err;
     kl_arena *scratch = kl_arena_new();
-    err = reserve(s, scratch, c, repeatable, track_cap, run_cap, e);
+    err = charge_reserve(s, scratch, c, repeatable, track_cap, run_cap, e);
     kl_arena_free(scratch);
     if (err != KL_EBUDGET) return kli_end(s, err, "reserve money", e);
     kl_error why = {0}; /* that an earlier attempt was lost is true, whatever this one may cost */
@@ -153,15 +155,17 @@ kl_err kl_store_reserve(kl_store *s, kl_store_charge *c, bool repeatable, int64_
 
 /* ---- leaving `reserved` -------------------------------------------------------------- */
 
-static kl_err settle(kl_store *s, kl_arena *a, const kl_store_effect *f, const kl_store_charge *c,
-                     kl_error *e) {
+static kl_err charge_settle(kl_store *s, kl_arena *a, const kl_store_effect *f,
+                            const kl_store_charge *c, kl_error *e) {
     kl_store_charge last;
     kl_err err = last_attempt(&last, s, a, c->effect, e);
-    if (err || is(&last, SETTLED)) return err;    /* somebody else was first; his answer stands */
-    if (!is(&last, RESERVED) && !is(&last, LOST)) /* lost: it was answered after all */
+    if (err || charge_is(&last, SETTLED))
+        return err; /* somebody else was first; his answer stands */
+    if (!charge_is(&last, RESERVED) &&
+        !charge_is(&last, LOST)) /* lost: it was answered after all */
         return kl_fail(e, KL_EINVAL, s->where, "nothing is reserved for the call %.*s",
                        KL_STR_ARG(c->effect));
-    take_cost(&last, c);
+    charge_take_cost(&last, c);
     err = kl_store_effect_put(s, f, e);
     return err ? err : put_state(s, &last, SETTLED, e);
 }
@@ -172,23 +176,23 @@ kl_err kl_store_settle(kl_store *s, const kl_store_effect *f, const kl_store_cha
     const kl_err err = kli_begin(s, "settle a call", e);
     if (err) return err;
     kl_arena *scratch = kl_arena_new();
-    const kl_err settled = settle(s, scratch, f, c, e);
+    const kl_err settled = charge_settle(s, scratch, f, c, e);
     kl_arena_free(scratch);
     return kli_end(s, settled, "settle a call", e);
 }
 
 /* To another state; a charge that is not reserved is left alone.  `cost`: what a broken answer can
  * have cost; NULL: nothing is known. */
-static kl_err leave(kl_store *s, kl_str effect, kl_str state, const kl_store_charge *cost,
-                    kl_error *e) {
+static kl_err charge_leave(kl_store *s, kl_str effect, kl_str state, const kl_store_charge *cost,
+                           kl_error *e) {
     kl_store_charge last;
     kl_err err = kli_begin(s, "write the ledger", e);
     if (err) return err;
     kl_arena *scratch = kl_arena_new();
     err = last_attempt(&last, s, scratch, effect, e);
-    if (!err && is(&last, RESERVED)) {
+    if (!err && charge_is(&last, RESERVED)) {
         if (cost) {
-            take_cost(&last, cost);
+            charge_take_cost(&last, cost);
             last.settled_microusd = 0;
             if (cost->settled_microusd < last.reserved_microusd)
                 last.reserved_microusd = cost->settled_microusd;
@@ -200,15 +204,15 @@ static kl_err leave(kl_store *s, kl_str effect, kl_str state, const kl_store_cha
 }
 
 kl_err kl_store_release(kl_store *s, const char *effect, kl_error *e) {
-    return leave(s, kl_str_of(effect), RELEASED, NULL, e);
+    return charge_leave(s, kl_str_of(effect), RELEASED, NULL, e);
 }
 
 kl_err kl_store_lose(kl_store *s, const char *effect, kl_error *e) {
-    return leave(s, kl_str_of(effect), LOST, NULL, e);
+    return charge_leave(s, kl_str_of(effect), LOST, NULL, e);
 }
 
 kl_err kl_store_break_off(kl_store *s, const kl_store_charge *c, kl_error *e) {
-    return leave(s, c->effect, LOST, c, e);
+    return charge_leave(s, c->effect, LOST, c, e);
 }
 
 /* ---- list ---------------------------------------------------------------------------- */

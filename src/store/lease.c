@@ -53,7 +53,7 @@ typedef struct {
     char boot[40], host[65];
     uint64_t namespace, start;
     int pid, serial;
-} process;
+} lease_process;
 
 /* When a process started, in ticks since boot, and its state.  False where this cannot be read. */
 static bool read_stat(uint64_t *start, char *state, int pid) {
@@ -64,7 +64,7 @@ static bool read_stat(uint64_t *start, char *state, int pid) {
     kl_arena *a = kl_arena_new();
     unsigned long long ticks = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const bool there = kl_fs_read(&text, a, path, 4096, kl_ignored()) == KL_OK;
+    const bool there = kli_fs_read(&text, a, path, 4096, kl_ignored()) == KL_OK;
     /* The program's name, in brackets, may hold anything. */
     const char *behind = there ? strrchr(text.ptr, ')') : NULL;
     const bool read = behind && sscanf(behind + 1, format, state, &ticks) == 2;
@@ -75,21 +75,21 @@ static bool read_stat(uint64_t *start, char *state, int pid) {
 
 /* Where there is no such file an owner is never in sight; where it cannot be read now, nothing is
  * taken under a wrong name. */
-static kl_err read_boot(process *p, kl_error *e) {
+static kl_err read_boot(lease_process *p, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_str boot = KL_S("?");
-    const kl_err err = kl_fs_read(&boot, a, "/proc/sys/kernel/random/boot_id", 64, e);
+    const kl_err err = kli_fs_read(&boot, a, "/proc/sys/kernel/random/boot_id", 64, e);
     if (!err || err == KL_ENOENT)
         snprintf(p->boot, sizeof p->boot, "%.*s", KL_STR_ARG(kl_str_trim(boot)));
     kl_arena_free(a);
     return err == KL_ENOENT ? KL_OK : err;
 }
 
-static kl_err read_myself(process *p, kl_error *e) {
+static kl_err read_myself(lease_process *p, kl_error *e) {
     static atomic_int serials;
     struct stat pids;
     char state;
-    *p = (process){.pid = (int)getpid(), .serial = serials++};
+    *p = (lease_process){.pid = (int)getpid(), .serial = serials++};
     if (stat("/proc/self/ns/pid", &pids) == 0) p->namespace = (uint64_t)pids.st_ino;
     if (!read_stat(&p->start, &state, p->pid)) p->start = 0;
     if (gethostname(p->host, sizeof p->host - 1) != 0 || !p->host[0])
@@ -97,14 +97,14 @@ static kl_err read_myself(process *p, kl_error *e) {
     return read_boot(p, e);
 }
 
-static kl_str owner_text(kl_arena *a, const process *p) {
+static kl_str owner_text(kl_arena *a, const lease_process *p) {
     return kl_arena_printf(a, "%s %llu %d %llu %d %s", p->boot, (unsigned long long)p->namespace,
                            p->pid, (unsigned long long)p->start, p->serial, p->host);
 }
 
-static bool parse_owner(process *p, kl_str text) {
+static bool parse_owner(lease_process *p, kl_str text) {
     unsigned long long namespace, start;
-    *p = (process){0};
+    *p = (lease_process){0};
     const bool read = sscanf(text.ptr, "%39s %llu %d %llu %d %64s", p->boot, &namespace, &p->pid,
                              &start, &p->serial, p->host) == 6;
     p->namespace = read ? namespace : 0;
@@ -113,14 +113,14 @@ static bool parse_owner(process *p, kl_str text) {
 }
 
 /* Can this process see that one, if it lives? */
-static bool in_sight(const process *p, const process *me) {
+static bool in_sight(const lease_process *p, const lease_process *me) {
     return p->namespace && p->namespace == me->namespace && p->boot[0] != '?' &&
            strcmp(p->boot, me->boot) == 0;
 }
 
 /* One that was killed and not yet waited for does nothing more.  Where the system hides processes
  * of others, it lives. */
-static bool is_alive(const process *p) {
+static bool is_alive(const lease_process *p) {
     uint64_t start;
     char state;
     if (kill(p->pid, 0) != 0 && errno == ESRCH) return false;
@@ -128,11 +128,12 @@ static bool is_alive(const process *p) {
     return state != 'Z' && state != 'X' && (!p->start || start == p->start);
 }
 
-static bool is_held(const process *owner, const process *me, int64_t deadline_ms) {
+static bool is_held(const lease_process *owner, const lease_process *me, int64_t deadline_ms) {
     return in_sight(owner, me) ? is_alive(owner) : now_ms() < deadline_ms;
 }
 
-static void name_process(char who[KL_LEASE_OWNER_BYTES], const process *p, const process *me) {
+static void name_process(char who[KL_LEASE_OWNER_BYTES], const lease_process *p,
+                         const lease_process *me) {
     if (strcmp(p->host, me->host) == 0)
         snprintf(who, KL_LEASE_OWNER_BYTES, "process %d", p->pid);
     else
@@ -157,10 +158,10 @@ static bool is_mine(const kli_lease_row *row, const kl_lease *l) {
     return kl_str_eq(row->owner, kl_str_of(l->owner));
 }
 
-static kl_err take(kl_store *s, kl_arena *a, const kl_lease *l, char who[KL_LEASE_OWNER_BYTES],
-                   kl_error *e) {
+static kl_err lease_take(kl_store *s, kl_arena *a, const kl_lease *l,
+                         char who[KL_LEASE_OWNER_BYTES], kl_error *e) {
     kli_lease_row row;
-    process owner, me;
+    lease_process owner, me;
     const kl_err err = find_lease(&row, s, a, l->name, e);
     if (err && err != KL_ENOENT) return err;
     if (err == KL_ENOENT || !parse_owner(&owner, row.owner)) return put_lease(s, l, e);
@@ -188,7 +189,7 @@ static kl_err drop_lease(kl_store *s, const kl_lease *l, kl_error *e) {
 
 kl_err kli_lease_check(kl_store *s, const kl_lease *l, kl_error *e) {
     kli_lease_row row;
-    process owner = {0}, me;
+    lease_process owner = {0}, me;
     char who[KL_LEASE_OWNER_BYTES] = "another process";
     kl_arena *scratch = kl_arena_new();
     kl_err err = find_lease(&row, s, scratch, l->name, e);
@@ -228,14 +229,14 @@ static bool paused(kl_lease *l) {
 
 /* A store that cannot be written now may be the next time.  A lease that somebody took is not taken
  * back: with_own looks. */
-static void *keep(void *lease) {
+static void *lease_keep(void *lease) {
     kl_lease *l = lease;
     kl_store *own = NULL;
     while (paused(l)) {
         kl_error why = {0};
         kl_err err = own ? KL_OK : kli_store_open(&own, l->ops, l->where, &why);
         if (!err) err = with_own(own, l, put_lease, &why);
-        if (err) kl_debug("lease %s: %s", l->name, why.message);
+        if (err) kli_debug("lease %s: %s", l->name, why.message);
     }
     kl_store_close(own);
     return NULL;
@@ -252,7 +253,7 @@ static bool start_keeper(kl_lease *l) {
     pthread_cond_init(&l->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&l->keeper, NULL, keep, l) == 0;
+    const bool started = pthread_create(&l->keeper, NULL, lease_keep, l) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -278,7 +279,7 @@ static void free_lease(kl_lease *l) {
 
 static kl_err new_lease(kl_lease **out, kl_store *s, const char *name, int64_t milliseconds,
                         kl_error *e) {
-    process me;
+    lease_process me;
     const kl_err err = read_myself(&me, e);
     if (err) return err;
     kl_arena *scratch = kl_arena_new();
@@ -299,7 +300,7 @@ static kl_err take_alone(kl_store *s, const kl_lease *l, char who[KL_LEASE_OWNER
     const kl_err err = kli_begin(s, "take the lease", e);
     if (err) return err;
     kl_arena *scratch = kl_arena_new();
-    const kl_err taken = take(s, scratch, l, who, e);
+    const kl_err taken = lease_take(s, scratch, l, who, e);
     kl_arena_free(scratch);
     return kli_end(s, taken, "take the lease", e);
 }
@@ -336,6 +337,6 @@ void kl_lease_release(kl_lease *l) {
     stop_keeper(l);
     l->store->leases--;
     if (with_own(l->store, l, drop_lease, &why))
-        kl_debug("lease %s: %s", l->name, why.message); /* it ends by itself */
+        kli_debug("lease %s: %s", l->name, why.message); /* it ends by itself */
     free_lease(l);
 }

@@ -156,7 +156,7 @@ static void test_lease__processes_have_it_one_after_the_other(void **state) {
     (void)state;
     enum { PROCESSES = 5 };
     pid_t pids[PROCESSES];
-    const char *mark = kl_fs_join(arena, dir, "mark").ptr;
+    const char *mark = kli_fs_join(arena, dir, "mark").ptr;
     for (int p = 0; p < PROCESSES; p++) {
         if ((pids[p] = kl_store_fork(s)) != 0) continue;
         kl_lease *mine;

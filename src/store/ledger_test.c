@@ -345,8 +345,8 @@ static void compare(model *m, const char *run) {
 
 /* Answers cost at most what was reserved. */
 static void take_turn(model *m, kl_stream draws, uint64_t turn, const char *run) {
-    const int call = (int)kl_stream_below(draws, 4 * turn, CALLS);
-    const int64_t amount = (int64_t)kl_stream_below(draws, 4 * turn + 1, MOST);
+    const int call = (int)kli_stream_below(draws, 4 * turn, CALLS);
+    const int64_t amount = (int64_t)kli_stream_below(draws, 4 * turn + 1, MOST);
     const attempt *a = newest(m, call);
     kl_store_charge c =
         charge(kl_arena_printf(arena, "%s/%d", run, call).ptr, call % TRACKS ? "t1" : "t0", amount);
@@ -354,7 +354,7 @@ static void take_turn(model *m, kl_stream draws, uint64_t turn, const char *run)
     c.model = kl_arena_printf(arena, "%d", call);
     c.least_microusd = amount % 3 ? 0 : amount / 2;
     c.settled_microusd = a && amount > a->reserved ? a->reserved : amount;
-    switch (kl_stream_below(draws, 4 * turn + 2, 12)) {
+    switch (kli_stream_below(draws, 4 * turn + 2, 12)) {
     case 0:
         model_settle(m, call, &c);
         break;
@@ -369,7 +369,7 @@ static void take_turn(model *m, kl_stream draws, uint64_t turn, const char *run)
         model_leave(m, call, &c, false);
         break;
     default:
-        model_reserve(m, call, &c, kl_stream_below(draws, 4 * turn + 3, 2));
+        model_reserve(m, call, &c, kli_stream_below(draws, 4 * turn + 3, 2));
         break;
     }
 }
@@ -386,7 +386,7 @@ static void test_ledger__no_order_of_anything_passes_a_cap(void **state) {
         for (int c = 0; c < CALLS; c++) m->last[c] = -1;
         for (uint64_t turn = 0; turn < TURNS; turn++) {
             s = handles[turn % 2];
-            take_turn(m, kl_stream_of(seed, "ledger"), turn, run);
+            take_turn(m, kli_stream_of(seed, "ledger"), turn, run);
             for (int t = 0; t < TRACKS; t++) assert_true(committed(m, t, 0, false) <= TRACK_CAP);
             assert_true(committed(m, -1, 0, false) <= RUN_CAP);
         }

@@ -42,7 +42,7 @@ static inline int tear_down(void **state) {
 }
 
 static inline kl_str key_of(const char *name) {
-    return kl_arena_copy(arena, kl_str_of(kl_hash_of(kl_str_of(name)).hex));
+    return kl_arena_copy(arena, kl_str_of(kli_hash_of(kl_str_of(name)).hex));
 }
 
 #define ON_SQLITE(test) cmocka_unit_test_setup_teardown(test, set_up_sqlite, tear_down)

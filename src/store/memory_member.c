@@ -12,7 +12,7 @@
 enum { MOST_ROWS = 4096, MOST_PLACES = 16 };
 
 typedef struct {
-    const kli_table *table;
+    const kli_store_table *table;
     const void *row; /* never changed: another one takes its place */
 } entry;
 
@@ -27,16 +27,16 @@ typedef struct {
     contents now, before; /* before: as the open transaction found it */
     kl_arena *arena;
     pthread_mutex_t lock; /* recursive: a transaction holds it over its operations */
-} place;
+} memory_member_place;
 
-static place *places[MOST_PLACES];
+static memory_member_place *places[MOST_PLACES];
 static pthread_mutex_t lock_of_places = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- places -------------------------------------------------------------------------- */
 
-static place *new_place(const char *name) {
+static memory_member_place *new_place(const char *name) {
     pthread_mutexattr_t recursive;
-    place *p = calloc(1, sizeof *p);
+    memory_member_place *p = calloc(1, sizeof *p);
     if (!p || !(p->name = strdup(name))) kl_oom(sizeof *p);
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -46,8 +46,8 @@ static place *new_place(const char *name) {
     return p;
 }
 
-static place **slot_of(const char *name) {
-    place **empty = NULL;
+static memory_member_place **memory_member_slot_of(const char *name) {
+    memory_member_place **empty = NULL;
     for (int i = 0; i < MOST_PLACES; i++) {
         if (places[i] && strcmp(places[i]->name, name) == 0) return &places[i];
         if (!places[i] && !empty) empty = &places[i];
@@ -59,7 +59,7 @@ static place **slot_of(const char *name) {
 static kl_err open_place(void **self, const char *where, kl_error *e) {
     (void)e;
     pthread_mutex_lock(&lock_of_places);
-    place **slot = slot_of(where);
+    memory_member_place **slot = memory_member_slot_of(where);
     if (!*slot) *slot = new_place(where);
     (*slot)->handles++;
     *self = *slot;
@@ -68,10 +68,10 @@ static kl_err open_place(void **self, const char *where, kl_error *e) {
 }
 
 static void close_place(void *self) {
-    place *p = self;
+    memory_member_place *p = self;
     pthread_mutex_lock(&lock_of_places);
     if (!--p->handles) {
-        *slot_of(p->name) = NULL;
+        *memory_member_slot_of(p->name) = NULL;
         kl_arena_free(p->arena);
         pthread_mutex_destroy(&p->lock);
         free(p->name);
@@ -80,22 +80,22 @@ static void close_place(void *self) {
     pthread_mutex_unlock(&lock_of_places);
 }
 
-static void detach(void *self) {
+static void memory_member_detach(void *self) {
     (void)self; /* memory is not shared with a child, so no test forks with this member */
 }
 
 /* ---- transactions -------------------------------------------------------------------- */
 
-static kl_err begin(void *self, const char *doing, kl_error *e) {
-    place *p = self;
+static kl_err memory_member_begin(void *self, const char *doing, kl_error *e) {
+    memory_member_place *p = self;
     (void)doing, (void)e;
     pthread_mutex_lock(&p->lock);
     p->before = p->now;
     return KL_OK;
 }
 
-static kl_err end(void *self, kl_err err, const char *doing, kl_error *e) {
-    place *p = self;
+static kl_err memory_member_end(void *self, kl_err err, const char *doing, kl_error *e) {
+    memory_member_place *p = self;
     (void)doing, (void)e;
     if (err) p->now = p->before;
     pthread_mutex_unlock(&p->lock);
@@ -104,7 +104,8 @@ static kl_err end(void *self, kl_err err, const char *doing, kl_error *e) {
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-static const void *copy_of(kl_arena *a, const kli_table *t, const void *row, const void *known) {
+static const void *copy_of(kl_arena *a, const kli_store_table *t, const void *row,
+                           const void *known) {
     void *copy = kl_arena_alloc(a, 1, t->row_bytes);
     memcpy(copy, row, t->row_bytes);
     for (int i = 0; i < t->n_columns; i++) {
@@ -116,7 +117,7 @@ static const void *copy_of(kl_arena *a, const kli_table *t, const void *row, con
     return copy;
 }
 
-static bool same_key(const kli_table *t, const void *one, const void *other) {
+static bool same_key(const kli_store_table *t, const void *one, const void *other) {
     bool same = true;
     for (int i = 0; same && i < t->n_key; i++) {
         const kli_column *c = &t->columns[i];
@@ -126,17 +127,18 @@ static bool same_key(const kli_table *t, const void *one, const void *other) {
     return same;
 }
 
-static entry *find(contents *in, const kli_table *t, const void *row) {
+static entry *memory_member_find(contents *in, const kli_store_table *t, const void *row) {
     for (int i = 0; i < in->n; i++)
         if (in->rows[i].table == t && same_key(t, in->rows[i].row, row)) return &in->rows[i];
     return NULL;
 }
 
-static kl_err put(void *self, const kli_table *t, const void *row, kl_error *e) {
-    place *p = self;
+static kl_err memory_member_put(void *self, const kli_store_table *t, const void *row,
+                                kl_error *e) {
+    memory_member_place *p = self;
     (void)e;
     pthread_mutex_lock(&p->lock);
-    entry *known = find(&p->now, t, row);
+    entry *known = memory_member_find(&p->now, t, row);
     if (!known) {
         KL_ASSERT(p->now.n < MOST_ROWS);
         p->now.rows[p->now.n++] = (entry){t, copy_of(p->arena, t, row, NULL)};
@@ -147,7 +149,7 @@ static kl_err put(void *self, const kli_table *t, const void *row, kl_error *e) 
     return KL_OK;
 }
 
-static bool matches(const kli_query *q, const entry *found) {
+static bool memory_member_matches(const kli_query *q, const entry *found) {
     if (found->table != q->table) return false;
     for (int i = 0; i < KLI_MAX_MATCHES && q->match[i].column; i++) {
         const kli_match *m = &q->match[i];
@@ -178,15 +180,16 @@ static int by_key(const void *one, const void *other) {
     return 0;
 }
 
-static kl_err each(void *self, const kli_query *q, kli_visit *visit, void *ctx, kl_error *e) {
-    place *p = self;
+static kl_err memory_member_each(void *self, const kli_query *q, kli_visit *visit, void *ctx,
+                                 kl_error *e) {
+    memory_member_place *p = self;
     kl_err err = KL_OK;
     (void)e;
     pthread_mutex_lock(&p->lock);
     contents *found = calloc(1, sizeof *found);
     if (!found) kl_oom(sizeof *found);
     for (int i = 0; i < p->now.n; i++)
-        if (matches(q, &p->now.rows[i])) found->rows[found->n++] = p->now.rows[i];
+        if (memory_member_matches(q, &p->now.rows[i])) found->rows[found->n++] = p->now.rows[i];
     if (q->order == KLI_BY_KEY) qsort(found->rows, (size_t)found->n, sizeof *found->rows, by_key);
     const int most = q->limit > 0 && q->limit < found->n ? (int)q->limit : found->n;
     for (int i = 0; !err && i < most; i++)
@@ -196,13 +199,13 @@ static kl_err each(void *self, const kli_query *q, kli_visit *visit, void *ctx, 
     return err;
 }
 
-static kl_err drop(void *self, const kli_query *q, kl_error *e) {
-    place *p = self;
+static kl_err memory_member_drop(void *self, const kli_query *q, kl_error *e) {
+    memory_member_place *p = self;
     int kept = 0;
     (void)e;
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->now.n; i++)
-        if (!matches(q, &p->now.rows[i])) p->now.rows[kept++] = p->now.rows[i];
+        if (!memory_member_matches(q, &p->now.rows[i])) p->now.rows[kept++] = p->now.rows[i];
     p->now.n = kept;
     pthread_mutex_unlock(&p->lock);
     return KL_OK;
@@ -213,10 +216,10 @@ const kli_store_ops kli_memory = {
     .name = "memory",
     .open = open_place,
     .close = close_place,
-    .detach = detach,
-    .begin = begin,
-    .end = end,
-    .put = put,
-    .each = each,
-    .drop = drop,
+    .detach = memory_member_detach,
+    .begin = memory_member_begin,
+    .end = memory_member_end,
+    .put = memory_member_put,
+    .each = memory_member_each,
+    .drop = memory_member_drop,
 };

@@ -73,14 +73,14 @@ kl_str kli_pack(kl_store *s, kl_arena *a, kl_str text) {
     return (kl_str){frame, bytes};
 }
 
-static kl_err damaged(const kl_store *s, const char *why, kl_error *e) {
+static kl_err pack_damaged(const kl_store *s, const char *why, kl_error *e) {
     return kl_fail(e, KL_EIO, s->where, "a packed verdict cannot be read: %s", why);
 }
 
 kl_err kli_unpack(kl_str *text, kl_store *s, kl_arena *a, kl_str frame, kl_error *e) {
     const unsigned long long bytes = ZSTD_getFrameContentSize(frame.ptr, frame.len);
     if (bytes > KL_MAX_JSON_BYTES)
-        return damaged(s, "it is no frame of known size", e); /* errors are huge numbers */
+        return pack_damaged(s, "it is no frame of known size", e); /* errors are huge numbers */
     const unsigned wanted = ZSTD_getDictID_fromFrame(frame.ptr, frame.len);
     const kli_packer *p = to_unpack(s);
     if (wanted != ZSTD_getDictID_fromDDict(p->from)) {
@@ -92,7 +92,7 @@ kl_err kli_unpack(kl_str *text, kl_store *s, kl_arena *a, kl_str frame, kl_error
     char *room = KL_ARRAY(a, char, bytes + 1);
     const size_t got =
         ZSTD_decompress_usingDDict(p->unpacks, room, bytes, frame.ptr, frame.len, p->from);
-    if (ZSTD_isError(got)) return damaged(s, ZSTD_getErrorName(got), e);
+    if (ZSTD_isError(got)) return pack_damaged(s, ZSTD_getErrorName(got), e);
     *text = (kl_str){room, got};
     return KL_OK;
 }

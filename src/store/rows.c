@@ -21,7 +21,7 @@ kl_err kl_store_blob_put(char hash[65], kl_store *s, kl_str text, kl_error *e) {
     if (text.len > KL_MAX_JSON_BYTES)
         return kl_fail(e, KL_ELIMIT, s->where, "a text of %zu bytes; the limit is %u", text.len,
                        KL_MAX_JSON_BYTES);
-    memcpy(hash, kl_hash_of(text).hex, 65);
+    memcpy(hash, kli_hash_of(text).hex, 65);
     return kli_put(s, &kli_blobs, &(kli_blob_row){.hash = kl_str_of(hash), .text = text}, e);
 }
 

@@ -12,7 +12,7 @@
 static kl_store_verdict sample(int i) {
     kl_str name = kl_arena_printf(arena, "verdict %d", i);
     return (kl_store_verdict){
-        .key = kl_arena_copy(arena, kl_str_of(kl_hash_of(name).hex)),
+        .key = kl_arena_copy(arena, kl_str_of(kli_hash_of(name).hex)),
         .task = i % 2 ? KL_S("gemm") : KL_S("softmax"),
         .kernel = KL_S("0123456789abcdef"),
         .platform = KL_S("x86-64-v4/gcc-12"),
@@ -200,7 +200,7 @@ static void test_store_blob__any_bytes_come_back(void **state) {
         char hash[65];
         kl_str back;
         assert_ok(kl_store_blob_put(hash, s, texts[i], &e));
-        assert_string_equal(hash, kl_hash_of(texts[i]).hex);
+        assert_string_equal(hash, kli_hash_of(texts[i]).hex);
         assert_ok(kl_store_blob_put(hash, s, texts[i], &e)); /* once more is the same row */
         assert_ok(kl_store_blob_get(&back, s, arena, kl_str_of(hash), &e));
         assert_true(kl_str_eq(back, texts[i]));
@@ -416,7 +416,7 @@ static void make_version_2(void) {
     kl_str dump;
     sqlite3 *db;
     char *why = NULL;
-    assert_ok(kl_fs_read(&dump, arena, KL_TEST_ROOT "/tests/data/journal-2.sql", 1 << 20, &e));
+    assert_ok(kli_fs_read(&dump, arena, KL_TEST_ROOT "/tests/data/journal-2.sql", 1 << 20, &e));
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     sqlite3_exec(db, dump.ptr, NULL, NULL, &why);
     if (why) fail_msg("%s", why);

@@ -26,7 +26,7 @@ extern const size_t kl_store_schema_bytes;
 
 /* Not `.recover`, which the sqlite3 of some distributions is built without.  A dump of a damaged
  * file ends with ROLLBACK, and never says whose file it is. */
-static kl_err damaged(const kli_sqlite_file *f, const char *doing, kl_error *e) {
+static kl_err sqlite_damaged(const kli_sqlite_file *f, const char *doing, kl_error *e) {
     kl_fail(e, KL_EIO, f->path, "cannot %s: the file is damaged or not a journal (%s)", doing,
             sqlite3_errmsg(f->db));
     return kl_hint(e,
@@ -50,7 +50,7 @@ kl_err kli_sqlite_fail(const kli_sqlite_file *f, const char *doing, kl_error *e)
         return KL_EBUSY;
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-        return damaged(f, doing, e);
+        return sqlite_damaged(f, doing, e);
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
         return kl_fail(e, KL_EINVAL, f->path, "cannot %s: %s", doing, why);
@@ -70,11 +70,10 @@ kl_err kli_sqlite_fail(const kli_sqlite_file *f, const char *doing, kl_error *e)
             e,
             "check that the disk works and has space left (df '%s'), or use another: --store PATH",
             f->path);
-    else if (kl_fs_is_dir(f->path))
+    else if (kli_fs_is_dir(f->path))
         kl_hint(e, "this is a folder; the journal is a file: --store %s/journal.db", f->path);
     else
-        kl_hint(e,
-                "make the file and its folder writable, or use another journal: --store PATH");
+        kl_hint(e, "make the file and its folder writable, or use another journal: --store PATH");
     return KL_EIO;
 }
 
@@ -182,8 +181,7 @@ static kl_err prepare_file(kli_sqlite_file *f, const char *schema, kl_error *e) 
     if (!err && version) f->version = (int)version;
     if (!err && sqlite3_db_readonly(f->db, "main") == 1) {
         kl_fail(e, KL_EIO, f->path, "the journal is not writable");
-        kl_hint(e,
-                "make the file and its folder writable, or use another journal: --store PATH");
+        kl_hint(e, "make the file and its folder writable, or use another journal: --store PATH");
         return KL_EIO;
     }
     if (!err) err = enter_log(f, e);
@@ -216,7 +214,7 @@ static kl_err open_prepared(kli_sqlite_file *f, kl_error *e) {
     return err;
 }
 
-static void detach(void *self) {
+static void sqlite_detach(void *self) {
     kli_sqlite_file *f = self;
     for (int i = 0; i < f->n_statements; i++) {
         sqlite3_finalize(f->statements[i].prepared);
@@ -229,14 +227,14 @@ static void detach(void *self) {
 
 static void close_self(void *self) {
     kli_sqlite_file *f = self;
-    detach(f);
+    sqlite_detach(f);
     free(f->path);
     free(f);
 }
 
 kl_err kli_sqlite_attach(kli_sqlite_file *f, kl_error *e) {
     kl_err err = f->db ? KL_OK : open_prepared(f, e);
-    if (err) detach(f);
+    if (err) sqlite_detach(f);
     return err;
 }
 
@@ -245,7 +243,7 @@ static kl_err open_self(void **self, const char *path, kl_error *e) {
     kli_sqlite_file *f = calloc(1, sizeof *f);
     if (!f || !(f->path = strdup(path))) kl_oom(sizeof *f);
     f->version = KLI_SQLITE_SCHEMA;
-    kl_err err = kl_fs_mkdirs(kl_fs_dirname(scratch, path).ptr, e);
+    kl_err err = kli_fs_mkdirs(kli_fs_dirname(scratch, path).ptr, e);
     if (err) kl_hint(e, "use another journal: --store PATH");
     if (!err) err = kli_sqlite_attach(f, e);
     if (err)
@@ -259,12 +257,12 @@ static kl_err open_self(void **self, const char *path, kl_error *e) {
 /* ---- transactions -------------------------------------------------------------------- */
 
 /* It may write from its beginning on, so that what it reads cannot change under it. */
-static kl_err begin(void *self, const char *doing, kl_error *e) {
+static kl_err sqlite_begin(void *self, const char *doing, kl_error *e) {
     const kl_err err = kli_sqlite_attach(self, e);
     return err ? err : execute(self, "BEGIN IMMEDIATE", doing, e);
 }
 
-static kl_err end(void *self, kl_err err, const char *doing, kl_error *e) {
+static kl_err sqlite_end(void *self, kl_err err, const char *doing, kl_error *e) {
     const kli_sqlite_file *f = self;
     if (!err) err = execute(f, "COMMIT", doing, e);
     /* Says no when SQLite did so by itself. */
@@ -276,9 +274,9 @@ const kli_store_ops kli_sqlite = {
     .name = "sqlite",
     .open = open_self,
     .close = close_self,
-    .detach = detach,
-    .begin = begin,
-    .end = end,
+    .detach = sqlite_detach,
+    .begin = sqlite_begin,
+    .end = sqlite_end,
     .put = kli_sqlite_put,
     .each = kli_sqlite_each,
     .drop = kli_sqlite_drop,

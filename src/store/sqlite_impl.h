@@ -30,7 +30,7 @@ KL_MUST_USE kl_err kli_sqlite_attach(kli_sqlite_file *f, kl_error *e);
 kl_err kli_sqlite_fail(const kli_sqlite_file *f, const char *doing, kl_error *e);
 
 /* The ops over rows: sqlite_rows.c */
-kl_err kli_sqlite_put(void *self, const kli_table *t, const void *row, kl_error *e);
+kl_err kli_sqlite_put(void *self, const kli_store_table *t, const void *row, kl_error *e);
 kl_err kli_sqlite_each(void *self, const kli_query *q, kli_visit *visit, void *ctx, kl_error *e);
 kl_err kli_sqlite_drop(void *self, const kli_query *q, kl_error *e);
 

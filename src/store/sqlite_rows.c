@@ -11,7 +11,8 @@
 
 /* ---- statements ---------------------------------------------------------------------- */
 
-static kl_err prepare(sqlite3_stmt **out, kli_sqlite_file *f, const char *sql, kl_error *e) {
+static kl_err sqlite_rows_prepare(sqlite3_stmt **out, kli_sqlite_file *f, const char *sql,
+                                  kl_error *e) {
     kl_err err = kli_sqlite_attach(f, e);
     if (err) return err;
     for (int i = 0; i < f->n_statements; i++)
@@ -29,27 +30,27 @@ static kl_err prepare(sqlite3_stmt **out, kli_sqlite_file *f, const char *sql, k
 }
 
 /* The statement that `sql` says, which is freed. */
-static kl_err take(sqlite3_stmt **out, kli_sqlite_file *f, kl_buf *sql, kl_error *e) {
-    const kl_err err = prepare(out, f, sql->ptr, e);
+static kl_err sqlite_rows_take(sqlite3_stmt **out, kli_sqlite_file *f, kl_buf *sql, kl_error *e) {
+    const kl_err err = sqlite_rows_prepare(out, f, sql->ptr, e);
     kl_buf_fini(sql);
     return err;
 }
 
 /* Always after the last step: ends the read transaction that would keep the log file from being
  * folded back. */
-static void release(sqlite3_stmt *statement) {
+static void sqlite_rows_release(sqlite3_stmt *statement) {
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
 }
 
 /* Step a statement that gives no rows, and release it. */
-static kl_err run(kli_sqlite_file *f, sqlite3_stmt *statement, const kli_table *t, const char *what,
-                  kl_error *e) {
+static kl_err sqlite_rows_run(kli_sqlite_file *f, sqlite3_stmt *statement, const kli_store_table *t,
+                              const char *what, kl_error *e) {
     char doing[64];
     snprintf(doing, sizeof doing, "%s a %s", what, t->name);
     const kl_err err =
         sqlite3_step(statement) == SQLITE_DONE ? KL_OK : kli_sqlite_fail(f, doing, e);
-    release(statement);
+    sqlite_rows_release(statement);
     return err;
 }
 
@@ -89,7 +90,7 @@ static void read_cell(void *row, const kli_column *c, sqlite3_stmt *statement, i
 
 /* "a, b, c" of the columns from one to before another, each behind `prefix`; dates are left out
  * where they stay. */
-static void add_columns(kl_buf *sql, const kli_table *t, int from, int to, const char *prefix,
+static void add_columns(kl_buf *sql, const kli_store_table *t, int from, int to, const char *prefix,
                         bool dates) {
     const char *comma = "";
     for (int i = from; i < to; i++) {
@@ -100,7 +101,7 @@ static void add_columns(kl_buf *sql, const kli_table *t, int from, int to, const
 }
 
 /* A row that says the same is not written again. */
-static void add_replacement(kl_buf *sql, const kli_table *t) {
+static void add_replacement(kl_buf *sql, const kli_store_table *t) {
     const char *comma = "";
     kl_buf_printf(sql, "UPDATE SET ");
     for (int i = t->n_key; i < t->n_columns; i++) {
@@ -115,7 +116,7 @@ static void add_replacement(kl_buf *sql, const kli_table *t) {
     kl_buf_printf(sql, ")");
 }
 
-static kl_buf put_text(const kli_table *t) {
+static kl_buf sqlite_rows_put_text(const kli_store_table *t) {
     kl_buf sql = {0};
     kl_buf_printf(&sql, "INSERT INTO %s (", t->name);
     add_columns(&sql, t, 0, t->n_columns, "", true);
@@ -131,13 +132,13 @@ static kl_buf put_text(const kli_table *t) {
     return sql;
 }
 
-kl_err kli_sqlite_put(void *self, const kli_table *t, const void *row, kl_error *e) {
+kl_err kli_sqlite_put(void *self, const kli_store_table *t, const void *row, kl_error *e) {
     sqlite3_stmt *put;
-    kl_buf sql = put_text(t);
-    const kl_err err = take(&put, self, &sql, e);
+    kl_buf sql = sqlite_rows_put_text(t);
+    const kl_err err = sqlite_rows_take(&put, self, &sql, e);
     if (err) return err;
     for (int i = 0; i < t->n_columns; i++) bind_cell(put, i + 1, row, &t->columns[i]);
-    return run(self, put, t, "keep", e);
+    return sqlite_rows_run(self, put, t, "keep", e);
 }
 
 /* ---- which rows ---------------------------------------------------------------------- */
@@ -196,11 +197,11 @@ static kl_buf each_text(const kli_query *q) {
 
 kl_err kli_sqlite_each(void *self, const kli_query *q, kli_visit *visit, void *ctx, kl_error *e) {
     _Alignas(max_align_t) char row[KLI_ROW_BYTES] = {0};
-    const kli_table *t = q->table;
+    const kli_store_table *t = q->table;
     sqlite3_stmt *each;
     KL_ASSERT(t->row_bytes <= sizeof row);
     kl_buf sql = each_text(q);
-    kl_err err = take(&each, self, &sql, e);
+    kl_err err = sqlite_rows_take(&each, self, &sql, e);
     if (err) return err;
     bind_matches(each, q);
     sqlite3_bind_int64(each, LIMIT_AT, q->limit > 0 ? q->limit : -1);
@@ -214,7 +215,7 @@ kl_err kli_sqlite_each(void *self, const kli_query *q, kli_visit *visit, void *c
         snprintf(doing, sizeof doing, "read a %s", t->name);
         err = kli_sqlite_fail(self, doing, e);
     }
-    release(each);
+    sqlite_rows_release(each);
     return err;
 }
 
@@ -223,8 +224,8 @@ kl_err kli_sqlite_drop(void *self, const kli_query *q, kl_error *e) {
     kl_buf sql = {0};
     kl_buf_printf(&sql, "DELETE FROM %s", q->table->name);
     add_matches(&sql, q);
-    const kl_err err = take(&drop, self, &sql, e);
+    const kl_err err = sqlite_rows_take(&drop, self, &sql, e);
     if (err) return err;
     bind_matches(drop, q);
-    return run(self, drop, q->table, "drop", e);
+    return sqlite_rows_run(self, drop, q->table, "drop", e);
 }

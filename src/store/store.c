@@ -52,8 +52,8 @@ kl_str kl_store_default_path(kl_arena *a) {
     const char *own = getenv("KLINEAGE_STORE"), *state = getenv("XDG_STATE_HOME"),
                *home = getenv("HOME");
     if (own && own[0]) return kl_arena_copy(a, kl_str_of(own));
-    if (state && state[0] == '/') return kl_fs_join(a, state, "klineage/klineage.db");
-    if (home && home[0]) return kl_fs_join(a, home, ".local/state/klineage/klineage.db");
+    if (state && state[0] == '/') return kli_fs_join(a, state, "klineage/klineage.db");
+    if (home && home[0]) return kli_fs_join(a, home, ".local/state/klineage/klineage.db");
     return kl_arena_copy(a, KL_S("klineage.db"));
 }
 
@@ -77,8 +77,8 @@ bool kli_is_json(kl_str text) {
 }
 
 /* Lengths before bytes: what is too long is never read. */
-static kl_err check_text(const kl_store *s, const kli_table *t, const kli_column *c, kl_str text,
-                         kl_error *e) {
+static kl_err store_check_text(const kl_store *s, const kli_store_table *t, const kli_column *c,
+                               kl_str text, kl_error *e) {
     if (text.len > KL_MAX_JSON_BYTES)
         return kl_fail(e, KL_ELIMIT, s->where, "the %s of a %s has %zu bytes; the limit is %u",
                        c->name, t->name, text.len, KL_MAX_JSON_BYTES);
@@ -90,12 +90,12 @@ static kl_err check_text(const kl_store *s, const kli_table *t, const kli_column
     return KL_OK;
 }
 
-static kl_err check_row(const kl_store *s, const kli_table *t, const void *row, kl_error *e) {
+static kl_err check_row(const kl_store *s, const kli_store_table *t, const void *row, kl_error *e) {
     kl_err err = KL_OK;
     for (int i = 0; !err && i < t->n_columns; i++) {
         const kli_column *c = &t->columns[i];
         if (kli_is_text(c))
-            err = check_text(s, t, c, *kli_text_of(row, c), e);
+            err = store_check_text(s, t, c, *kli_text_of(row, c), e);
         else if (kli_number_of(row, c) < 0)
             err = kl_fail(e, KL_EINVAL, s->where, "the %s of a %s is below 0", c->name, t->name);
     }
@@ -104,7 +104,7 @@ static kl_err check_row(const kl_store *s, const kli_table *t, const void *row, 
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-kl_err kli_put(kl_store *s, const kli_table *t, const void *row, kl_error *e) {
+kl_err kli_put(kl_store *s, const kli_store_table *t, const void *row, kl_error *e) {
     _Alignas(max_align_t) char dated[KLI_ROW_BYTES];
     KL_ASSERT(t->row_bytes <= sizeof dated);
     const kl_err err = check_row(s, t, row, e);
@@ -113,20 +113,20 @@ kl_err kli_put(kl_store *s, const kli_table *t, const void *row, kl_error *e) {
     memcpy(dated, row, t->row_bytes);
     for (int i = 0; i < t->n_columns; i++)
         if (t->columns[i].cell == KLI_DATE)
-            *kli_text_of(dated, &t->columns[i]) = kl_utc_now(scratch);
+            *kli_text_of(dated, &t->columns[i]) = kli_utc_now(scratch);
     const kl_err put = s->ops->put(s->self, t, dated, e);
     kl_arena_free(scratch);
     return put;
 }
 
 typedef struct {
-    const kli_table *table;
+    const kli_store_table *table;
     kl_arena *arena;
     char *rows;
     size_t n, cap;
 } collection;
 
-static void copy_row(kl_arena *a, const kli_table *t, void *to, const void *row) {
+static void copy_row(kl_arena *a, const kli_store_table *t, void *to, const void *row) {
     memcpy(to, row, t->row_bytes);
     for (int i = 0; i < t->n_columns; i++)
         if (kli_is_text(&t->columns[i])) {
@@ -135,7 +135,7 @@ static void copy_row(kl_arena *a, const kli_table *t, void *to, const void *row)
         }
 }
 
-static kl_err collect(void *ctx, const void *row) {
+static kl_err store_collect(void *ctx, const void *row) {
     collection *c = ctx;
     const size_t bytes = c->table->row_bytes;
     if (c->n == c->cap) {
@@ -150,7 +150,7 @@ static kl_err collect(void *ctx, const void *row) {
 
 kl_err kli_list(void *rows, size_t *n, kl_store *s, kl_arena *a, const kli_query *q, kl_error *e) {
     collection c = {.table = q->table, .arena = a};
-    const kl_err err = s->ops->each(s->self, q, collect, &c, e);
+    const kl_err err = s->ops->each(s->self, q, store_collect, &c, e);
     memcpy(rows, &c.rows, sizeof c.rows); /* whatever it points to, it is a pointer to a struct */
     *n = c.n;
     return err;

@@ -33,14 +33,14 @@ typedef struct {
     int64_t deadline_ms;
 } kli_lease_row;
 
-extern const kli_table kli_verdicts, kli_blobs, kli_runs, kli_effects, kli_charges, kli_steps,
+extern const kli_store_table kli_verdicts, kli_blobs, kli_runs, kli_effects, kli_charges, kli_steps,
     kli_records, kli_leases;
 
 /* ---- rows of any table --------------------------------------------------------------- */
 
 /* Check every cell, fill the date, and put.  Errors: KL_EINVAL (no hash, no JSON, a number below
  * 0), KL_ELIMIT. */
-KL_MUST_USE kl_err kli_put(kl_store *s, const kli_table *t, const void *row, kl_error *e);
+KL_MUST_USE kl_err kli_put(kl_store *s, const kli_store_table *t, const void *row, kl_error *e);
 /* The first row that matches, copied into the arena.  Errors: KL_ENOENT, without words. */
 KL_MUST_USE kl_err kli_first(void *row, kl_store *s, kl_arena *a, const kli_query *q, kl_error *e);
 /* All that match, copied into the arena: `*rows` is an array of the table's structs. */

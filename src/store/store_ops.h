@@ -21,11 +21,11 @@ typedef enum {
     KLI_BYTES,  /* kl_str: any bytes; empty where the row is older than its column */
     KLI_NUMBER, /* int64_t, not negative */
     KLI_FLAG,   /* bool */
-} kli_cell;
+} kli_store_cell;
 
 typedef struct {
     const char *name;
-    kli_cell cell;
+    kli_store_cell cell;
     size_t offset; /* in the row, a plain struct */
 } kli_column;
 
@@ -36,7 +36,7 @@ typedef struct {
     bool
         replaces; /* a known key gets the new cells and keeps its place; else the first row stays */
     size_t row_bytes;
-} kli_table;
+} kli_store_table;
 
 enum { KLI_ROW_BYTES = 512, KLI_MAX_MATCHES = 4 }; /* no row and no query is larger: asserted */
 
@@ -48,7 +48,7 @@ static inline bool kli_is_text(const kli_column *c) { return c->cell < KLI_NUMBE
 
 int64_t kli_number_of(const void *row, const kli_column *c);
 void kli_set_number(void *row, const kli_column *c, int64_t value);
-const kli_column *kli_column_named(const kli_table *t,
+const kli_column *kli_column_named(const kli_store_table *t,
                                    const char *name); /* there is one, or it is a bug */
 
 /* ---- which rows ---------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ typedef enum {
 } kli_order; /* oldest: by the first put */
 
 typedef struct {
-    const kli_table *table;
+    const kli_store_table *table;
     kli_match match[KLI_MAX_MATCHES]; /* all of them; up to the first without a column */
     kli_order order;
     int64_t limit; /* 0: none */
@@ -100,7 +100,7 @@ typedef struct {
     kl_err (*end)(void *self, kl_err err, const char *doing, kl_error *e);
     /* Insert; a known key is replaced or kept as the table says, KL_OK in either case.  Outside of
      * a transaction it is one. */
-    kl_err (*put)(void *self, const kli_table *t, const void *row, kl_error *e);
+    kl_err (*put)(void *self, const kli_store_table *t, const void *row, kl_error *e);
     /* The visitor uses no other op of the same store. */
     kl_err (*each)(void *self, const kli_query *q, kli_visit *visit, void *ctx, kl_error *e);
     kl_err (*drop)(void *self, const kli_query *q, kl_error *e);

@@ -23,7 +23,7 @@ static const char *dir, *path;
 static int set_up(void **state) {
     kit_set_up(state);
     dir = kit_folder();
-    path = kl_fs_join(arena, dir, "sub/klineage.db").ptr;
+    path = kli_fs_join(arena, dir, "sub/klineage.db").ptr;
     return 0;
 }
 
@@ -36,7 +36,7 @@ static kl_store *opened(void) {
 static kl_store_verdict sample(int i) {
     kl_str name = kl_arena_printf(arena, "verdict %d", i);
     return (kl_store_verdict){
-        .key = kl_arena_copy(arena, kl_str_of(kl_hash_of(name).hex)),
+        .key = kl_arena_copy(arena, kl_str_of(kli_hash_of(name).hex)),
         .task = i % 2 ? KL_S("gemm") : KL_S("softmax"),
         .kernel = KL_S("0123456789abcdef"),
         .platform = KL_S("x86-64-v4/gcc-12"),
@@ -87,19 +87,19 @@ static void test_store__refuses_a_newer_schema_and_leaves_it_alone(void **state)
     kl_store_close(s);
     sql("PRAGMA user_version = 7");
     kl_str before, after;
-    assert_ok(kl_fs_read(&before, arena, path, 1 << 24, &e));
+    assert_ok(kli_fs_read(&before, arena, path, 1 << 24, &e));
     assert_err(KL_EINVAL, kl_store_open(&s, path, &e));
     assert_null(s);
     assert_contains(e.message, "newer klineage: schema 7, this program knows 3");
     assert_contains(e.hint, "upgrade");
-    assert_ok(kl_fs_read(&after, arena, path, 1 << 24, &e));
+    assert_ok(kli_fs_read(&after, arena, path, 1 << 24, &e));
     assert_true(kl_str_eq(before, after));
 }
 
 static void test_store__refuses_another_programs_file(void **state) {
     (void)state;
     kl_store *s;
-    assert_ok(kl_fs_mkdirs(kl_fs_dirname(arena, path).ptr, &e));
+    assert_ok(kli_fs_mkdirs(kli_fs_dirname(arena, path).ptr, &e));
     sql("CREATE TABLE bookmarks (x)");
     assert_err(KL_EINVAL, kl_store_open(&s, path, &e));
     assert_contains(e.message, "another program");
@@ -114,13 +114,13 @@ static void test_store__refuses_a_file_that_is_no_database(void **state) {
         text = KL_S(
             "dear diary, this file is longer than the head of a database file, and yet it is none "
             "at all; it only wants to be kept as it is, please.\n");
-    assert_ok(kl_fs_mkdirs(kl_fs_dirname(arena, path).ptr, &e));
-    assert_ok(kl_fs_write(path, text, &e));
+    assert_ok(kli_fs_mkdirs(kli_fs_dirname(arena, path).ptr, &e));
+    assert_ok(kli_fs_write(path, text, &e));
     assert_err(KL_EIO, kl_store_open(&s, path, &e));
     assert_contains(e.hint, "ledger");
     assert_contains(e.hint, ".dump | sed");
     assert_null(strstr(e.hint, "again"));
-    assert_ok(kl_fs_read(&after, arena, path, 1 << 20, &e));
+    assert_ok(kli_fs_read(&after, arena, path, 1 << 20, &e));
     assert_true(kl_str_eq(text, after));
 }
 
@@ -156,8 +156,8 @@ static void test_store__a_full_disk_is_reported_and_keeps_what_was_there(void **
     kl_store_verdict v = sample(1), big = sample(2);
     assert_ok(kl_store_verdict_put(s, &v, &e));
     char *filler = KL_ARRAY(arena, char, 1 << 20);
-    const kl_stream noise = kl_stream_of(1, "filler"); /* nothing packs it */
-    for (size_t i = 0; i < 1 << 20; i++) filler[i] = (char)('0' + kl_stream_below(noise, i, 64));
+    const kl_stream noise = kli_stream_of(1, "filler"); /* nothing packs it */
+    for (size_t i = 0; i < 1 << 20; i++) filler[i] = (char)('0' + kli_stream_below(noise, i, 64));
     memcpy(filler, "[\"", 2);
     for (size_t i = 2; i < 1 << 20; i++)
         if (filler[i] == '\\') filler[i] = '-';
@@ -196,7 +196,7 @@ static int open_as_nobody(void) {
 static void test_store__a_file_that_cannot_be_written_is_reported(void **state) {
     (void)state;
     kl_store_close(opened());
-    const char *folder = kl_fs_dirname(arena, path).ptr;
+    const char *folder = kli_fs_dirname(arena, path).ptr;
     assert_int_equal(chmod(dir, 0755) | chmod(path, 0444) | chmod(folder, 0555), 0);
     assert_int_equal(open_as_nobody(), 0);
     assert_int_equal(chmod(folder, 0755), 0);
@@ -209,7 +209,7 @@ static void test_store__a_file_that_cannot_be_written_is_reported(void **state) 
 static void test_store__a_folder_that_cannot_exist_is_reported(void **state) {
     (void)state;
     kl_store *s;
-    assert_ok(kl_fs_write(kl_fs_join(arena, dir, "sub").ptr, KL_S("a file"), &e));
+    assert_ok(kli_fs_write(kli_fs_join(arena, dir, "sub").ptr, KL_S("a file"), &e));
     assert_err(KL_EIO, kl_store_open(&s, path, &e));
     assert_contains(e.hint, "--store PATH");
     assert_err(KL_EIO, kl_store_open(&s, dir, &e)); /* a folder where the file should be */

@@ -26,13 +26,13 @@ static const kli_column kli_verdict_row_columns[] = {
     VERDICT(created, KLI_DATE),
     COLUMN(kli_verdict_row, packed, KLI_BYTES),
 };
-const kli_table kli_verdicts = TABLE("verdict", kli_verdict_row, 1, false);
+const kli_store_table kli_verdicts = TABLE("verdict", kli_verdict_row, 1, false);
 
 static const kli_column kli_blob_row_columns[] = {
     COLUMN(kli_blob_row, hash, KLI_HASH),
     COLUMN(kli_blob_row, text, KLI_BYTES),
 };
-const kli_table kli_blobs = TABLE("blob", kli_blob_row, 1, false);
+const kli_store_table kli_blobs = TABLE("blob", kli_blob_row, 1, false);
 
 #define RUN(field, cell) COLUMN(kl_store_run, field, cell)
 static const kli_column kl_store_run_columns[] = {
@@ -41,7 +41,7 @@ static const kli_column kl_store_run_columns[] = {
     RUN(json, KLI_JSON),
     RUN(created, KLI_DATE),
 };
-const kli_table kli_runs = TABLE("run", kl_store_run, 1, false);
+const kli_store_table kli_runs = TABLE("run", kl_store_run, 1, false);
 
 #define EFFECT(field, cell) COLUMN(kl_store_effect, field, cell)
 static const kli_column kl_store_effect_columns[] = {
@@ -49,7 +49,7 @@ static const kli_column kl_store_effect_columns[] = {
     EFFECT(kind, KLI_TEXT),    EFFECT(purpose, KLI_TEXT), EFFECT(ordinal, KLI_NUMBER),
     EFFECT(request, KLI_TEXT), EFFECT(answer, KLI_TEXT),  EFFECT(created, KLI_DATE),
 };
-const kli_table kli_effects = TABLE("effect", kl_store_effect, 1, false);
+const kli_store_table kli_effects = TABLE("effect", kl_store_effect, 1, false);
 
 #define CHARGE(field, cell) COLUMN(kl_store_charge, field, cell)
 static const kli_column kl_store_charge_columns[] = {
@@ -74,7 +74,7 @@ static const kli_column kl_store_charge_columns[] = {
     CHARGE(estimated, KLI_FLAG),
     CHARGE(created, KLI_DATE),
 };
-const kli_table kli_charges = TABLE("charge", kl_store_charge, 2, true);
+const kli_store_table kli_charges = TABLE("charge", kl_store_charge, 2, true);
 
 #define STEP(field, cell) COLUMN(kl_store_step, field, cell)
 static const kli_column kl_store_step_columns[] = {
@@ -83,21 +83,21 @@ static const kli_column kl_store_step_columns[] = {
     STEP(n, KLI_NUMBER),
     STEP(json, KLI_JSON),
 };
-const kli_table kli_steps = TABLE("step", kl_store_step, 3, true);
+const kli_store_table kli_steps = TABLE("step", kl_store_step, 3, true);
 
 #define RECORD(field, cell) COLUMN(kl_store_record, field, cell)
 static const kli_column kl_store_record_columns[] = {
     RECORD(kind, KLI_TEXT), RECORD(id, KLI_TEXT),   RECORD(name, KLI_TEXT),
     RECORD(task, KLI_TEXT), RECORD(json, KLI_JSON), RECORD(created, KLI_DATE),
 };
-const kli_table kli_records = TABLE("record", kl_store_record, 2, true);
+const kli_store_table kli_records = TABLE("record", kl_store_record, 2, true);
 
 static const kli_column kli_lease_row_columns[] = {
     COLUMN(kli_lease_row, name, KLI_TEXT),
     COLUMN(kli_lease_row, owner, KLI_TEXT),
     COLUMN(kli_lease_row, deadline_ms, KLI_NUMBER),
 };
-const kli_table kli_leases = TABLE("lease", kli_lease_row, 1, true);
+const kli_store_table kli_leases = TABLE("lease", kli_lease_row, 1, true);
 
 /* ---- cells --------------------------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ void kli_set_number(void *row, const kli_column *c, int64_t value) {
         *(int64_t *)(void *)at = value;
 }
 
-const kli_column *kli_column_named(const kli_table *t, const char *name) {
+const kli_column *kli_column_named(const kli_store_table *t, const char *name) {
     for (int i = 0; i < t->n_columns; i++)
         if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
     kl_bug(name, __FILE__, __LINE__);

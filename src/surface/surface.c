@@ -14,37 +14,38 @@
 #include KLI_SURFACES
 #undef SURFACE
 
-static const kl_surface *const ROWS[] = {
+static const kl_surface *const SURFACE_ROWS[] = {
 #define SURFACE(name) &kli_surface_##name,
 #include KLI_SURFACES
 #undef SURFACE
 };
 
 const kl_surface *kl_surface_each(int i) {
-    return i >= 0 && (size_t)i < KL_COUNT(ROWS) ? ROWS[i] : NULL;
+    return i >= 0 && (size_t)i < KL_COUNT(SURFACE_ROWS) ? SURFACE_ROWS[i] : NULL;
 }
 
 const kl_surface *kl_surface_by_name(kl_str name) {
-    for (size_t i = 0; i < KL_COUNT(ROWS); i++)
-        if (kl_str_eq(name, kl_str_of(ROWS[i]->name))) return ROWS[i];
+    for (size_t i = 0; i < KL_COUNT(SURFACE_ROWS); i++)
+        if (kl_str_eq(name, kl_str_of(SURFACE_ROWS[i]->name))) return SURFACE_ROWS[i];
     return NULL;
 }
 
 const kl_surface *kl_surface_of_path(kl_str path, int i) {
-    for (size_t row = 0; row < KL_COUNT(ROWS); row++)
-        if (kl_str_ends(path, kl_str_of(ROWS[row]->suffix)) && i-- == 0) return ROWS[row];
+    for (size_t row = 0; row < KL_COUNT(SURFACE_ROWS); row++)
+        if (kl_str_ends(path, kl_str_of(SURFACE_ROWS[row]->suffix)) && i-- == 0)
+            return SURFACE_ROWS[row];
     return NULL;
 }
 
 const kl_surface *kl_surface_of_host(kl_host_kind on) {
-    for (size_t i = 0; i < KL_COUNT(ROWS); i++)
-        if (ROWS[i]->on == on) return ROWS[i];
-    return ROWS[0];
+    for (size_t i = 0; i < KL_COUNT(SURFACE_ROWS); i++)
+        if (SURFACE_ROWS[i]->on == on) return SURFACE_ROWS[i];
+    return SURFACE_ROWS[0];
 }
 
-/* ---- one row -------------------------------------------------------------------------------- */
+/* ---- one row ----------------------------------------------------------------------------- */
 
-static bool is_listed(const char *const *list, kl_str word) {
+static bool surface_is_listed(const char *const *list, kl_str word) {
     for (; *list; list++)
         if (kl_str_eq(word, kl_str_of(*list))) return true;
     return false;
@@ -78,18 +79,18 @@ bool kl_surface_has_flag(const kl_surface *s, kl_str flag) {
 }
 
 bool kl_surface_has_clause(const kl_surface *s, kl_str clause) {
-    return is_listed(s->clauses, clause);
+    return surface_is_listed(s->clauses, clause);
 }
 
 bool kl_surface_has_directive(const kl_surface *s, kl_str name) {
     if (kl_str_eq(name, KL_S("surface")))
         return kl_surface_of_path(kl_str_of(s->suffix), 1) != NULL;
-    return is_listed(s->directives, name);
+    return surface_is_listed(s->directives, name);
 }
 
-/* ---- lists for messages --------------------------------------------------------------------- */
+/* ---- lists for messages ------------------------------------------------------------------ */
 
-static kl_str taken(kl_arena *a, kl_buf *b) {
+static kl_str surface_taken(kl_arena *a, kl_buf *b) {
     const kl_str text = kl_arena_copy(a, kl_buf_str(b));
     kl_buf_fini(b);
     return text;
@@ -97,10 +98,10 @@ static kl_str taken(kl_arena *a, kl_buf *b) {
 
 kl_str kl_surface_names(kl_arena *a, bool that_run) {
     kl_buf b = {0};
-    for (size_t i = 0; i < KL_COUNT(ROWS); i++)
-        if (!that_run || ROWS[i]->backends[0])
-            kl_buf_printf(&b, "%s%s", b.len ? " " : "", ROWS[i]->name);
-    return taken(a, &b);
+    for (size_t i = 0; i < KL_COUNT(SURFACE_ROWS); i++)
+        if (!that_run || SURFACE_ROWS[i]->backends[0])
+            kl_buf_printf(&b, "%s%s", b.len ? " " : "", SURFACE_ROWS[i]->name);
+    return surface_taken(a, &b);
 }
 
 static void add_ending(kl_buf *b, const kl_surface *s) {
@@ -112,7 +113,8 @@ static void add_ending(kl_buf *b, const kl_surface *s) {
 
 kl_str kl_surface_endings(kl_arena *a) {
     kl_buf b = {0};
-    for (size_t i = 0; i < KL_COUNT(ROWS); i++)
-        if (kl_surface_of_path(kl_str_of(ROWS[i]->suffix), 0) == ROWS[i]) add_ending(&b, ROWS[i]);
-    return taken(a, &b);
+    for (size_t i = 0; i < KL_COUNT(SURFACE_ROWS); i++)
+        if (kl_surface_of_path(kl_str_of(SURFACE_ROWS[i]->suffix), 0) == SURFACE_ROWS[i])
+            add_ending(&b, SURFACE_ROWS[i]);
+    return surface_taken(a, &b);
 }

@@ -7,7 +7,8 @@
 static const char *plain(fixture *f) { return definition_with(f, AXES, INPUTS, OUTPUTS, ""); }
 
 static const char *with_section(fixture *f, const char *section) {
-    return definition_with(f, AXES, INPUTS, OUTPUTS, kl_arena_printf(f->arena, ", \"klineage\": {%s}", section).ptr);
+    return definition_with(f, AXES, INPUTS, OUTPUTS,
+                           kl_arena_printf(f->arena, ", \"klineage\": {%s}", section).ptr);
 }
 
 /* `text` is refused with `code`, and the caret stands at the first occurrence of `at`. */
@@ -17,7 +18,8 @@ static void expect_refused(fixture *f, const char *text, kl_err code, const char
     assert_err(code, parse_definition(f, text));
     assert_non_null(found);
     (void)snprintf(where, sizeof where, "definition.json:1:%d", (int)(found - text) + 1);
-    if (strcmp(f->error.where, where) != 0) fail_msg("%s (%s), not %s", f->error.where, f->error.message, where);
+    if (strcmp(f->error.where, where) != 0)
+        fail_msg("%s (%s), not %s", f->error.where, f->error.message, where);
 }
 
 static void test_task_definition__reads_axes_and_tensors_in_order(void **state) {
@@ -45,11 +47,14 @@ static void test_task_definition__reads_axes_and_tensors_in_order(void **state) 
 static void test_task_definition__reads_both_foreign_dialects(void **state) {
     fixture *f = *state;
     assert_ok(parse_definition(
-        f, definition_with(f, AXES ", \"half\": {\"type\": \"expr\", \"expression\": \"(M + N) // 2\"}",
-                           "\"x\": {\"shape\": [\"half\", \"1\", 2], \"dtype\": \"int32\", \"description\": null}",
-                           "\"y\": {\"shape\": [], \"dtype\": \"bool\"}",
-                           ", \"op_type\": null, \"custom_inputs_entrypoint\": \"make\", \"tags\": [1], "
-                           "\"reference\": \"def run(x): pass\", \"unknown\": {}, \"constraints\": [\"M % 2 == 0\"]")));
+        f,
+        definition_with(
+            f, AXES ", \"half\": {\"type\": \"expr\", \"expression\": \"(M + N) // 2\"}",
+            "\"x\": {\"shape\": [\"half\", \"1\", 2], \"dtype\": \"int32\", \"description\": null}",
+            "\"y\": {\"shape\": [], \"dtype\": \"bool\"}",
+            ", \"op_type\": null, \"custom_inputs_entrypoint\": \"make\", \"tags\": [1], "
+            "\"reference\": \"def run(x): pass\", \"unknown\": {}, \"constraints\": [\"M % 2 == "
+            "0\"]")));
     const kl_task *t = f->task;
     assert_int_equal(t->axes[3].kind, KL_AXIS_EXPR);
     assert_str(t->axes[3].expr, "(M + N) // 2");
@@ -65,23 +70,29 @@ static void test_task_definition__reads_both_foreign_dialects(void **state) {
 
 static void test_task_definition__keeps_constraints_it_cannot_read(void **state) {
     fixture *f = *state;
-    assert_ok(
-        parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS,
-                                            ", \"constraints\": [\"M == x[-1].item()\", \"0 < M < 9\", \"s > 0\"]")));
+    assert_ok(parse_definition(
+        f,
+        definition_with(f, AXES, INPUTS, OUTPUTS,
+                        ", \"constraints\": [\"M == x[-1].item()\", \"0 < M < 9\", \"s > 0\"]")));
     assert_int_equal(f->task->n_constraints, 3);
-    expect_refused(f, definition_with(f, AXES, INPUTS, OUTPUTS, ", \"constraints\": [\"M % BK == 0\"]"), KL_EINVAL,
-                   "BK");
+    expect_refused(
+        f, definition_with(f, AXES, INPUTS, OUTPUTS, ", \"constraints\": [\"M % BK == 0\"]"),
+        KL_EINVAL, "BK");
 }
 
 static void test_task_definition__reads_the_section(void **state) {
     fixture *f = *state;
     assert_ok(parse_definition(
-        f, with_section(f, "\"case\": \"c\", \"flops\": \"2*M*N*K\", \"mutable\": [\"x\"], \"precision\": \"float32\", "
-                           "\"stress\": [0.001, 64],"
-                           "\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": \"M + 1\"}, \"s\": {\"dist\": "
-                           "\"constant\", \"value\": 1e-6}},"
-                           "\"check\": {\"y\": {\"rtol\": 0.02, \"budget\": 3, \"max_error\": 1}},"
-                           "\"baselines\": [{\"name\": \"a\", \"on\": \"gpu\", \"file\": \"baseline/a.c\"}]")));
+        f,
+        with_section(
+            f, "\"case\": \"c\", \"flops\": \"2*M*N*K\", \"mutable\": [\"x\"], \"precision\": "
+               "\"float32\", "
+               "\"stress\": [0.001, 64],"
+               "\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": \"M + 1\"}, \"s\": "
+               "{\"dist\": "
+               "\"constant\", \"value\": 1e-6}},"
+               "\"check\": {\"y\": {\"rtol\": 0.02, \"budget\": 3, \"max_error\": 1}},"
+               "\"baselines\": [{\"name\": \"a\", \"on\": \"gpu\", \"file\": \"baseline/a.c\"}]")));
     const kl_task *t = f->task;
     assert_str(t->case_name, "c");
     assert_true(t->tensors[0].is_mutable);
@@ -96,23 +107,24 @@ static void test_task_definition__reads_the_section(void **state) {
 
 static void test_task_definition__reads_a_topk_check(void **state) {
     fixture *f = *state;
-    const char *outputs =
-        "\"v\": {\"shape\": [\"M\"], \"dtype\": \"float32\"}, \"i\": {\"shape\": [\"M\"], \"dtype\": \"int64\"}";
-    assert_ok(parse_definition(
-        f, definition_with(
-               f, AXES, INPUTS, outputs,
-               ", \"klineage\": {\"check\": {\"i\": {\"kind\": \"topk\", \"values\": \"v\", \"input\": \"x\"}}}")));
+    const char *outputs = "\"v\": {\"shape\": [\"M\"], \"dtype\": \"float32\"}, \"i\": {\"shape\": "
+                          "[\"M\"], \"dtype\": \"int64\"}";
+    assert_ok(
+        parse_definition(f, definition_with(f, AXES, INPUTS, outputs,
+                                            ", \"klineage\": {\"check\": {\"i\": {\"kind\": "
+                                            "\"topk\", \"values\": \"v\", \"input\": \"x\"}}}")));
     assert_int_equal(f->task->tensors[3].check.kind, KL_CHECK_TOPK);
     assert_str(f->task->tensors[3].check.values, "v");
     assert_err(
         KL_EINVAL,
+        parse_definition(f, definition_with(f, AXES, INPUTS, outputs,
+                                            ", \"klineage\": {\"check\": {\"i\": {\"kind\": "
+                                            "\"topk\", \"values\": \"v\", \"input\": \"v\"}}}")));
+    assert_err(
+        KL_EINVAL,
         parse_definition(
-            f, definition_with(
-                   f, AXES, INPUTS, outputs,
-                   ", \"klineage\": {\"check\": {\"i\": {\"kind\": \"topk\", \"values\": \"v\", \"input\": \"v\"}}}")));
-    assert_err(KL_EINVAL,
-               parse_definition(f, definition_with(f, AXES, INPUTS, outputs,
-                                                   ", \"klineage\": {\"check\": {\"i\": {\"kind\": \"budget\"}}}")));
+            f, definition_with(f, AXES, INPUTS, outputs,
+                               ", \"klineage\": {\"check\": {\"i\": {\"kind\": \"budget\"}}}")));
 }
 
 static void test_task_definition__refuses_bad_json_with_line_and_caret(void **state) {
@@ -122,12 +134,12 @@ static void test_task_definition__refuses_bad_json_with_line_and_caret(void **st
     assert_err(KL_EPARSE, parse_definition(f, "{\"name\": NaN}"));
     assert_err(KL_EPARSE, parse_definition(f, "{\"name\": \"\xff\xfe\"}"));
     assert_err(KL_EPARSE, parse_definition(f, "{\"name\": \"a\\u0000b\"}"));
-    assert_err(KL_EPARSE, parse_definition(f, "{\"name\": \"a\",\n \"axes\": {},\n \"name\": \"b\"}"));
+    assert_err(KL_EPARSE,
+               parse_definition(f, "{\"name\": \"a\",\n \"axes\": {},\n \"name\": \"b\"}"));
     assert_contains(f->error.where, "definition.json:3:");
     assert_err(KL_EPARSE, parse_definition(f, "{\"name\": \"a\"} trailing"));
-    assert_err(KL_EPARSE,
-               parse_definition(
-                   f, "{\"name\": \"a\", \"axes\": {\"M\": {\"type\": \"const\", \"value\": 9223372036854775808}}}"));
+    assert_err(KL_EPARSE, parse_definition(f, "{\"name\": \"a\", \"axes\": {\"M\": {\"type\": "
+                                              "\"const\", \"value\": 9223372036854775808}}}"));
 }
 
 static void test_task_definition__survives_deep_nesting(void **state) {
@@ -149,34 +161,47 @@ static void test_task_definition__survives_deep_nesting(void **state) {
 
 static void test_task_definition__refuses_impossible_axes(void **state) {
     fixture *f = *state;
-    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"const\", \"value\": 0}", INPUTS, OUTPUTS, ""), KL_EINVAL,
-                   "0}");
-    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"const\", \"value\": -5}", INPUTS, OUTPUTS, ""), KL_EINVAL,
-                   "-5}");
-    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"const\", \"value\": 1.5}", INPUTS, OUTPUTS, ""),
-                   KL_EPARSE, "1.5");
-    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"const\"}", INPUTS, OUTPUTS, ""), KL_EPARSE, "{\"type");
-    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"free\"}", INPUTS, OUTPUTS, ""), KL_EPARSE, "\"free");
+    expect_refused(
+        f, definition_with(f, "\"M\": {\"type\": \"const\", \"value\": 0}", INPUTS, OUTPUTS, ""),
+        KL_EINVAL, "0}");
+    expect_refused(
+        f, definition_with(f, "\"M\": {\"type\": \"const\", \"value\": -5}", INPUTS, OUTPUTS, ""),
+        KL_EINVAL, "-5}");
+    expect_refused(
+        f, definition_with(f, "\"M\": {\"type\": \"const\", \"value\": 1.5}", INPUTS, OUTPUTS, ""),
+        KL_EPARSE, "1.5");
+    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"const\"}", INPUTS, OUTPUTS, ""),
+                   KL_EPARSE, "{\"type");
+    expect_refused(f, definition_with(f, "\"M\": {\"type\": \"free\"}", INPUTS, OUTPUTS, ""),
+                   KL_EPARSE, "\"free");
     expect_refused(f, definition_with(f, "\"M\": 7", INPUTS, OUTPUTS, ""), KL_EPARSE, "7");
-    expect_refused(
-        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M + Q\"}", INPUTS, OUTPUTS, ""),
-        KL_EINVAL, "Q\"");
-    expect_refused(
-        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"E + 1\"}", INPUTS, OUTPUTS, ""),
-        KL_EINVAL, "E + 1");
-    expect_refused(
-        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M +\"}", INPUTS, OUTPUTS, ""),
-        KL_EPARSE, "\"}}, \"inputs");
+    expect_refused(f,
+                   definition_with(f,
+                                   AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M + Q\"}",
+                                   INPUTS, OUTPUTS, ""),
+                   KL_EINVAL, "Q\"");
+    expect_refused(f,
+                   definition_with(f,
+                                   AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"E + 1\"}",
+                                   INPUTS, OUTPUTS, ""),
+                   KL_EINVAL, "E + 1");
+    expect_refused(f,
+                   definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M +\"}",
+                                   INPUTS, OUTPUTS, ""),
+                   KL_EPARSE, "\"}}, \"inputs");
 }
 
 static void test_task_definition__refuses_names_that_are_no_identifiers(void **state) {
     fixture *f = *state;
     static const char *const names[] = {
-        "a-b",       "1a",       "a b", "",
-        "a\\\"; rm", "\xc3\xa9", "a.b", "a123456789012345678901234567890123456789012345678901234567890123"};
+        "a-b",       "1a",
+        "a b",       "",
+        "a\\\"; rm", "\xc3\xa9",
+        "a.b",       "a123456789012345678901234567890123456789012345678901234567890123"};
     for (size_t i = 0; i < KL_COUNT(names); i++) {
         const char *axis = kl_arena_printf(f->arena, "\"%s\": {\"type\": \"var\"}", names[i]).ptr;
-        const char *tensor = kl_arena_printf(f->arena, "\"%s\": {\"shape\": [], \"dtype\": \"bool\"}", names[i]).ptr;
+        const char *tensor =
+            kl_arena_printf(f->arena, "\"%s\": {\"shape\": [], \"dtype\": \"bool\"}", names[i]).ptr;
         assert_err(KL_EINVAL, parse_definition(f, definition_with(f, axis, INPUTS, OUTPUTS, "")));
         assert_err(KL_EINVAL, parse_definition(f, definition_with(f, AXES, tensor, OUTPUTS, "")));
         assert_err(KL_EINVAL, parse_definition(f, definition_with(f, AXES, INPUTS, tensor, "")));
@@ -185,8 +210,10 @@ static void test_task_definition__refuses_names_that_are_no_identifiers(void **s
     assert_int_equal(strlen(longest), KL_MAX_NAME - 1);
     assert_ok(parse_definition(
         f,
-        definition_with(f, AXES, INPUTS,
-                        kl_arena_printf(f->arena, "\"%s\": {\"shape\": [], \"dtype\": \"bool\"}", longest).ptr, "")));
+        definition_with(
+            f, AXES, INPUTS,
+            kl_arena_printf(f->arena, "\"%s\": {\"shape\": [], \"dtype\": \"bool\"}", longest).ptr,
+            "")));
     assert_err(KL_EINVAL, parse_definition(f, "{\"name\": \"a/b\"}"));
     assert_err(KL_EINVAL, parse_definition(f, "{\"name\": \"\"}"));
     assert_err(KL_EINVAL, parse_definition(f, "{\"name\": \"a\\nb\"}"));
@@ -195,25 +222,35 @@ static void test_task_definition__refuses_names_that_are_no_identifiers(void **s
 static void test_task_definition__refuses_impossible_tensors(void **state) {
     fixture *f = *state;
     expect_refused(f,
-                   definition_with(f, AXES, "\"x\": {\"shape\": [\"M\", \"Q\"], \"dtype\": \"float32\"}", OUTPUTS, ""),
+                   definition_with(f, AXES,
+                                   "\"x\": {\"shape\": [\"M\", \"Q\"], \"dtype\": \"float32\"}",
+                                   OUTPUTS, ""),
                    KL_EINVAL, "\"Q\"");
-    expect_refused(f, definition_with(f, AXES, "\"x\": {\"shape\": [\"M\"], \"dtype\": \"float4_e2m1\"}", OUTPUTS, ""),
+    expect_refused(f,
+                   definition_with(f, AXES,
+                                   "\"x\": {\"shape\": [\"M\"], \"dtype\": \"float4_e2m1\"}",
+                                   OUTPUTS, ""),
                    KL_EINVAL, "\"float4");
-    expect_refused(f, definition_with(f, AXES, "\"x\": {\"shape\": [\"M\"]}", OUTPUTS, ""), KL_EPARSE,
-                   "{\"shape\": [\"M\"]}");
-    expect_refused(f, definition_with(f, AXES, "\"x\": {\"shape\": [0], \"dtype\": \"bool\"}", OUTPUTS, ""), KL_EINVAL,
-                   "0]");
-    expect_refused(f, definition_with(f, AXES, "\"x\": {\"shape\": [\"0\"], \"dtype\": \"bool\"}", OUTPUTS, ""),
-                   KL_EINVAL, "\"0");
+    expect_refused(f, definition_with(f, AXES, "\"x\": {\"shape\": [\"M\"]}", OUTPUTS, ""),
+                   KL_EPARSE, "{\"shape\": [\"M\"]}");
     expect_refused(
-        f, definition_with(f, AXES, "\"x\": {\"shape\": [1,1,1,1,1,1,1,1,1], \"dtype\": \"bool\"}", OUTPUTS, ""),
-        KL_ELIMIT, "[1,1");
+        f, definition_with(f, AXES, "\"x\": {\"shape\": [0], \"dtype\": \"bool\"}", OUTPUTS, ""),
+        KL_EINVAL, "0]");
     expect_refused(
         f,
-        definition_with(f, AXES, "\"y\": {\"shape\": [], \"dtype\": \"bool\"}",
-                        "\"z\": {\"shape\": [], \"dtype\": \"bool\"}, \"y\": {\"shape\": null, \"dtype\": \"bool\"}",
-                        ""),
-        KL_EINVAL, "\"y\": {\"shape\": null");
+        definition_with(f, AXES, "\"x\": {\"shape\": [\"0\"], \"dtype\": \"bool\"}", OUTPUTS, ""),
+        KL_EINVAL, "\"0");
+    expect_refused(f,
+                   definition_with(f, AXES,
+                                   "\"x\": {\"shape\": [1,1,1,1,1,1,1,1,1], \"dtype\": \"bool\"}",
+                                   OUTPUTS, ""),
+                   KL_ELIMIT, "[1,1");
+    expect_refused(f,
+                   definition_with(f, AXES, "\"y\": {\"shape\": [], \"dtype\": \"bool\"}",
+                                   "\"z\": {\"shape\": [], \"dtype\": \"bool\"}, \"y\": "
+                                   "{\"shape\": null, \"dtype\": \"bool\"}",
+                                   ""),
+                   KL_EINVAL, "\"y\": {\"shape\": null");
     assert_err(KL_EINVAL, parse_definition(f, definition_with(f, AXES, INPUTS, "", "")));
     assert_err(KL_EPARSE, parse_definition(f, "{\"name\": \"a\", \"axes\": {}, \"inputs\": {}}"));
 }
@@ -221,9 +258,11 @@ static void test_task_definition__refuses_impossible_tensors(void **state) {
 static void test_task_definition__refuses_what_passes_a_limit(void **state) {
     fixture *f = *state;
     kl_buf axes = {0}, tensors = {0};
-    for (int i = 0; i <= KL_MAX_AXES; i++) kl_buf_printf(&axes, "%s\"a%d\": {\"type\": \"var\"}", i > 0 ? "," : "", i);
+    for (int i = 0; i <= KL_MAX_AXES; i++)
+        kl_buf_printf(&axes, "%s\"a%d\": {\"type\": \"var\"}", i > 0 ? "," : "", i);
     for (int i = 0; i < KL_MAX_TENSORS; i++)
-        kl_buf_printf(&tensors, "%s\"t%d\": {\"shape\": [], \"dtype\": \"bool\"}", i > 0 ? "," : "", i);
+        kl_buf_printf(&tensors, "%s\"t%d\": {\"shape\": [], \"dtype\": \"bool\"}", i > 0 ? "," : "",
+                      i);
     assert_err(KL_ELIMIT, parse_definition(f, definition_with(f, axes.ptr, INPUTS, OUTPUTS, "")));
     assert_err(KL_ELIMIT, parse_definition(f, definition_with(f, AXES, tensors.ptr, OUTPUTS, "")));
     assert_err(KL_ELIMIT, parse_definition(f, with_section(f, "\"stress\": [1,2,3,4,5,6,7,8,9]")));
@@ -248,7 +287,8 @@ static void test_task_definition__refuses_errors_in_the_section(void **state) {
         {"\"inputs\": {\"x\": {\"scale\": \"1\"}}", KL_EPARSE, "\"1\""},
         {"\"inputs\": {\"x\": {\"scale\": 0}}", KL_EINVAL, "{\"scale\""},
         {"\"inputs\": {\"x\": {\"active\": 1.5}}", KL_EINVAL, "1.5"},
-        {"\"inputs\": {\"x\": {\"dist\": \"uniform\", \"low\": 2, \"high\": 2}}", KL_EINVAL, "{\"dist\""},
+        {"\"inputs\": {\"x\": {\"dist\": \"uniform\", \"low\": 2, \"high\": 2}}", KL_EINVAL,
+         "{\"dist\""},
         {"\"inputs\": {\"x\": {\"dist\": \"uniform_int\"}}", KL_EPARSE, "{\"dist\""},
         {"\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": 2.5}}", KL_EINVAL, "2.5"},
         {"\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": \"V\"}}", KL_EINVAL, "V\"}}"},
@@ -268,7 +308,8 @@ static void test_task_definition__refuses_errors_in_the_section(void **state) {
         {"\"baselines\": [{\"name\": \"a\", \"file\": \"/etc/passwd\"}]", KL_EINVAL, "\"/etc"},
         {"\"baselines\": [{\"name\": \"a\", \"file\": \"b/../../c\"}]", KL_EINVAL, "\"b/.."},
         {"\"baselines\": [{\"name\": \"a\"}]", KL_EPARSE, "{\"name\": \"a\"}"},
-        {"\"baselines\": [{\"name\": \"a\", \"file\": \"b\", \"on\": \"tpu\"}]", KL_EPARSE, "\"tpu\""},
+        {"\"baselines\": [{\"name\": \"a\", \"file\": \"b\", \"on\": \"tpu\"}]", KL_EPARSE,
+         "\"tpu\""},
     };
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         expect_refused(f, with_section(f, rows[i].section), rows[i].code, rows[i].at);
@@ -276,10 +317,11 @@ static void test_task_definition__refuses_errors_in_the_section(void **state) {
 
 static void test_task_definition__points_past_other_values(void **state) {
     fixture *f = *state;
-    expect_refused(f,
-                   "{ \"tags\" : [ \"}]{[\", \"\\\"\", [1, {\"axes\": 3}], -1e5, true ] , \"name\":\"n\","
-                   " \"axes\" : {\t} , \"inputs\" : 9 }",
-                   KL_EPARSE, "9 }");
+    expect_refused(
+        f,
+        "{ \"tags\" : [ \"}]{[\", \"\\\"\", [1, {\"axes\": 3}], -1e5, true ] , \"name\":\"n\","
+        " \"axes\" : {\t} , \"inputs\" : 9 }",
+        KL_EPARSE, "9 }");
 }
 
 int main(void) {

@@ -1,17 +1,17 @@
 /* document.c - JSON with positions: typed members whose errors carry line and caret.
  *
- * jansson keeps no positions.  When an error needs one, the path (kli_place) is followed again through the text, which
- * is known to be valid JSON by then; one scan of the text per error, nothing per success.
- * Deliberately not here: parsing itself (src/base/json.h) and what the members mean.
- * SPDX-License-Identifier: Apache-2.0 */
+ * jansson keeps no positions.  When an error needs one, the path (kli_doc_path) is followed again
+ * through the text, which is known to be valid JSON by then; one scan of the text per error,
+ * nothing per success. Deliberately not here: parsing itself (src/base/json.h) and what the members
+ * mean. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
 #include "task_impl.h"
 
-/* ---- finding a place in the text --------------------------------------------------------------------------- */
+/* ---- finding a place in the text --------------------------------------------------------- */
 
-static size_t skip_space(kl_str text, size_t at) {
+static size_t document_skip_space(kl_str text, size_t at) {
     while (at < text.len && memchr(" \t\r\n", text.ptr[at], 4) != NULL) at++;
     return at;
 }
@@ -23,7 +23,8 @@ static size_t skip_string(kl_str text, size_t at) {
     return at < text.len ? at + 1 : text.len;
 }
 
-/* From the first byte of a value to behind its last.  Counts brackets instead of recursing: depth is the file's choice.
+/* From the first byte of a value to behind its last.  Counts brackets instead of recursing: depth
+ * is the file's choice.
  */
 static size_t skip_value(kl_str text, size_t at) {
     size_t depth = 0;
@@ -48,36 +49,38 @@ static bool is_member(kl_str text, size_t begin, size_t end, kl_str key) {
     return end - begin == key.len + 2 && memcmp(text.ptr + begin + 1, key.ptr, key.len) == 0;
 }
 
-/* The child of the container at `at`; `at` itself when it is not found (an escaped name, a missing member). */
-static size_t find_child(kl_str text, size_t at, const kli_place *p) {
+/* The child of the container at `at`; `at` itself when it is not found (an escaped name, a missing
+ * member). */
+static size_t find_child(kl_str text, size_t at, const kli_doc_path *p) {
     const size_t container = at;
     const bool is_object = at < text.len && text.ptr[at] == '{';
     size_t index = 0;
-    at = skip_space(text, at + 1);
+    at = document_skip_space(text, at + 1);
     while (at < text.len && text.ptr[at] != '}' && text.ptr[at] != ']') {
         const size_t name = at;
         size_t name_end = at;
         if (is_object) {
             name_end = skip_string(text, at);
-            at = skip_space(text, skip_space(text, name_end) + 1);
+            at = document_skip_space(text, document_skip_space(text, name_end) + 1);
         }
-        const bool hit = p->key.len > 0 ? is_object && is_member(text, name, name_end, p->key) : index == p->index;
+        const bool hit = p->key.len > 0 ? is_object && is_member(text, name, name_end, p->key)
+                                        : index == p->index;
         if (hit) return p->at_name ? name : at;
-        at = skip_space(text, skip_value(text, at));
-        if (at < text.len && text.ptr[at] == ',') at = skip_space(text, at + 1);
+        at = document_skip_space(text, skip_value(text, at));
+        if (at < text.len && text.ptr[at] == ',') at = document_skip_space(text, at + 1);
         index++;
     }
     return container;
 }
 
-static size_t find_place(const kli_doc *d, const kli_place *p) {
-    if (p == NULL) return skip_space(d->text, d->start);
+static size_t find_place(const kli_doc *d, const kli_doc_path *p) {
+    if (p == NULL) return document_skip_space(d->text, d->start);
     const size_t container = find_place(d, p->up);
     return find_child(d->text, container, p);
 }
 
-static kl_err fail_with(const kli_doc *d, const kli_place *p, size_t inside, kl_err code, const char *fmt,
-                        va_list args) {
+static kl_err fail_with(const kli_doc *d, const kli_doc_path *p, size_t inside, kl_err code,
+                        const char *fmt, va_list args) {
     char message[1024];
     if (d->e == NULL) return code;
     (void)vsnprintf(message, sizeof message, fmt, args);
@@ -86,7 +89,7 @@ static kl_err fail_with(const kli_doc *d, const kli_place *p, size_t inside, kl_
     return kl_fail_at(d->e, code, d->file, d->text, offset, "%s", message);
 }
 
-kl_err kli_doc_fail(const kli_doc *d, const kli_place *p, kl_err code, const char *fmt, ...) {
+kl_err kli_doc_fail(const kli_doc *d, const kli_doc_path *p, kl_err code, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     const kl_err err = fail_with(d, p, 0, code, fmt, args);
@@ -94,9 +97,11 @@ kl_err kli_doc_fail(const kli_doc *d, const kli_place *p, kl_err code, const cha
     return err;
 }
 
-/* `inside` counts from the first byte of a string value, behind its quote.  Escapes before it shift the caret a little.
+/* `inside` counts from the first byte of a string value, behind its quote.  Escapes before it shift
+ * the caret a little.
  */
-kl_err kli_doc_fail_inside(const kli_doc *d, const kli_place *p, size_t inside, kl_err code, const char *fmt, ...) {
+kl_err kli_doc_fail_inside(const kli_doc *d, const kli_doc_path *p, size_t inside, kl_err code,
+                           const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     const kl_err err = fail_with(d, p, inside + 1, code, fmt, args);
@@ -104,19 +109,21 @@ kl_err kli_doc_fail_inside(const kli_doc *d, const kli_place *p, size_t inside, 
     return err;
 }
 
-/* ---- typed members ----------------------------------------------------------------------------------------- */
+/* ---- typed members ----------------------------------------------------------------------- */
 
 static json_t *member(const json_t *o, const char *key) {
     json_t *value = json_object_get(o, key);
     return json_is_null(value) ? NULL : value;
 }
 
-static kl_err wrong_type(const kli_doc *d, const kli_place *up, const char *key, const char *wanted) {
-    const kli_place here = {.up = up, .key = kl_str_of(key)};
+static kl_err wrong_type(const kli_doc *d, const kli_doc_path *up, const char *key,
+                         const char *wanted) {
+    const kli_doc_path here = {.up = up, .key = kl_str_of(key)};
     return kli_doc_fail(d, &here, KL_EPARSE, "\"%s\" must be %s", key, wanted);
 }
 
-kl_err kli_doc_text(kl_str *out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key) {
+kl_err kli_doc_text(kl_str *out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
+                    const char *key) {
     const json_t *value = member(o, key);
     if (value == NULL) return KL_OK;
     if (!json_is_string(value)) return wrong_type(d, up, key, "text");
@@ -124,7 +131,8 @@ kl_err kli_doc_text(kl_str *out, const kli_doc *d, const kli_place *up, const js
     return KL_OK;
 }
 
-kl_err kli_doc_real(double *out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key) {
+kl_err kli_doc_real(double *out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
+                    const char *key) {
     const json_t *value = member(o, key);
     if (value == NULL) return KL_OK;
     if (!json_is_number(value)) return wrong_type(d, up, key, "a number");
@@ -132,7 +140,8 @@ kl_err kli_doc_real(double *out, const kli_doc *d, const kli_place *up, const js
     return KL_OK;
 }
 
-kl_err kli_doc_bool(bool *out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key) {
+kl_err kli_doc_bool(bool *out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
+                    const char *key) {
     const json_t *value = member(o, key);
     if (value == NULL) return KL_OK;
     if (!json_is_boolean(value)) return wrong_type(d, up, key, "true or false");
@@ -140,7 +149,7 @@ kl_err kli_doc_bool(bool *out, const kli_doc *d, const kli_place *up, const json
     return KL_OK;
 }
 
-kl_err kli_doc_host(kl_host_kind *out, const kli_doc *d, const kli_place *up, const json_t *o) {
+kl_err kli_doc_host(kl_host_kind *out, const kli_doc *d, const kli_doc_path *up, const json_t *o) {
     kl_str text = {0};
     const kl_err err = kli_doc_text(&text, d, up, o, "on");
     if (err != KL_OK || text.ptr == NULL) return err;
@@ -150,31 +159,34 @@ kl_err kli_doc_host(kl_host_kind *out, const kli_doc *d, const kli_place *up, co
     return KL_OK;
 }
 
-kl_err kli_doc_object(json_t **out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key,
-                      bool required) {
+kl_err kli_doc_object(json_t **out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
+                      const char *key, bool required) {
     *out = member(o, key);
     if (*out == NULL && required) return kli_doc_fail(d, up, KL_EPARSE, "\"%s\" is missing", key);
     return *out == NULL || json_is_object(*out) ? KL_OK : wrong_type(d, up, key, "an object");
 }
 
-kl_err kli_doc_array(json_t **out, const kli_doc *d, const kli_place *up, const json_t *o, const char *key) {
+kl_err kli_doc_array(json_t **out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
+                     const char *key) {
     *out = member(o, key);
     return *out == NULL || json_is_array(*out) ? KL_OK : wrong_type(d, up, key, "an array");
 }
 
-static bool has_word(const char *words, const char *word) {
+static bool document_has_word(const char *words, const char *word) {
     const size_t length = strchr(word, ' ') == NULL ? strlen(word) : 0;
     for (const char *at = strstr(words, word); length > 0 && at != NULL; at = strstr(at + 1, word))
-        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
     return false;
 }
 
-kl_err kli_doc_known(const kli_doc *d, const kli_place *p, json_t *o, const char *known) {
+kl_err kli_doc_known(const kli_doc *d, const kli_doc_path *p, json_t *o, const char *known) {
     for (void *i = json_object_iter(o); i != NULL; i = json_object_iter_next(o, i)) {
         const char *key = json_object_iter_key(i);
-        if (has_word(known, key)) continue;
-        const kli_place here = {.up = p, .key = kl_str_of(key), .at_name = true};
-        return kli_doc_fail(d, &here, KL_EPARSE, "unknown key \"%.64s\"; there are: %s", key, known);
+        if (document_has_word(known, key)) continue;
+        const kli_doc_path here = {.up = p, .key = kl_str_of(key), .at_name = true};
+        return kli_doc_fail(d, &here, KL_EPARSE, "unknown key \"%.64s\"; there are: %s", key,
+                            known);
     }
     return KL_OK;
 }
@@ -187,7 +199,9 @@ bool kli_is_printable(kl_str s, size_t max) {
 }
 
 bool kli_is_inside(kl_str file) {
-    if (!kli_is_printable(file, 255) || file.ptr[0] == '/' || memchr(file.ptr, '\\', file.len) != NULL) return false;
+    if (!kli_is_printable(file, 255) || file.ptr[0] == '/' ||
+        memchr(file.ptr, '\\', file.len) != NULL)
+        return false;
     const char *at = file.ptr;
     while ((at = strstr(at, "..")) != NULL) {
         const bool whole = (at == file.ptr || at[-1] == '/') && (at[2] == '/' || at[2] == '\0');

@@ -8,7 +8,8 @@ static bool lookup(void *ctx, kl_str name, int64_t *value) {
     static const struct {
         const char *name;
         int64_t value;
-    } names[] = {{"M", 100}, {"N", 7}, {"zero", 0}, {"big", INT64_MAX}, {"small", INT64_MIN}, {"min", 3}};
+    } names[] = {{"M", 100},           {"N", 7},  {"zero", 0}, {"big", INT64_MAX},
+                 {"small", INT64_MIN}, {"min", 3}};
     for (size_t i = 0; i < KL_COUNT(names); i++)
         if (kl_str_eq(name, kl_str_of(names[i].name))) {
             *value = names[i].value;
@@ -20,7 +21,8 @@ static bool lookup(void *ctx, kl_str name, int64_t *value) {
 static void expect_result(fixture *f, const char *expr, int64_t wanted) {
     int64_t value = -99;
     assert_ok(kl_expr_eval(&value, kl_str_of(expr), lookup, NULL, &f->error));
-    if (value != wanted) fail_msg("%s gave %lld, not %lld", expr, (long long)value, (long long)wanted);
+    if (value != wanted)
+        fail_msg("%s gave %lld, not %lld", expr, (long long)value, (long long)wanted);
 }
 
 static void expect_fault(fixture *f, const char *expr, kl_err code, int column) {

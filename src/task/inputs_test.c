@@ -1,5 +1,5 @@
-/* Tests of inputs.c: moments and promises of every distribution, and bytes that do not depend on threads.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Tests of inputs.c: moments and promises of every distribution, and bytes that do not depend on
+ * threads. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,8 +14,10 @@ typedef struct {
 } drawn;
 
 static void use_dist(fixture *f, const char *dtype, const char *shape, const char *dist) {
-    const char *x = kl_arena_printf(f->arena, "\"x\": {\"shape\": %s, \"dtype\": \"%s\"}", shape, dtype).ptr;
-    const char *section = kl_arena_printf(f->arena, ", \"klineage\": {\"inputs\": {\"x\": %s}}", dist).ptr;
+    const char *x =
+        kl_arena_printf(f->arena, "\"x\": {\"shape\": %s, \"dtype\": \"%s\"}", shape, dtype).ptr;
+    const char *section =
+        kl_arena_printf(f->arena, ", \"klineage\": {\"inputs\": {\"x\": %s}}", dist).ptr;
     assert_ok(parse_definition(f, definition_with(f, AXES, x, OUTPUTS, section)));
     assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 100, \"N\": 1}}"));
 }
@@ -24,7 +26,8 @@ static drawn draw_seeded(fixture *f, uint64_t seed, double scale, int threads) {
     drawn d = {.dtype = f->task->workloads[0].dtypes[0]};
     assert_ok(kl_task_shape(&d.shape, f->task, f->task->workloads, 0, &f->error));
     d.data = kl_arena_alloc(f->arena, d.shape.bytes, 1);
-    assert_ok(kl_task_fill(d.data, f->task, f->task->workloads, 0, seed, scale, threads, &f->error));
+    assert_ok(
+        kl_task_fill(d.data, f->task, f->task->workloads, 0, seed, scale, threads, &f->error));
     return d;
 }
 
@@ -63,13 +66,15 @@ static void expect_near(double got, double wanted, double within) {
 
 static void test_task_inputs__normal_has_mean_0_and_the_variance_of_its_scale(void **state) {
     fixture *f = *state;
-    static const char *const dtypes[] = {"float64", "float32", "float16", "bfloat16", "float8_e4m3fn"};
+    static const char *const dtypes[] = {"float64", "float32", "float16", "bfloat16",
+                                         "float8_e4m3fn"};
     for (size_t i = 0; i < KL_COUNT(dtypes); i++) {
         const drawn d = draw(f, dtypes[i], "[400, 500]", "{\"dist\": \"normal\", \"scale\": 2}");
         const moments m = moments_of(&d);
         expect_near(m.mean, 0, 0.02);
         expect_near(m.variance, 4, 0.05);
-        expect_near(m.fourth / (m.variance * m.variance), 2.85, 0.1); /* eight uniforms: 3 - 1.2 / 8 */
+        expect_near(m.fourth / (m.variance * m.variance), 2.85,
+                    0.1); /* eight uniforms: 3 - 1.2 / 8 */
         assert_true(m.high < 9.8 + 0.5 && m.low > -9.8 - 0.5 && m.high > 6);
     }
 }
@@ -78,7 +83,8 @@ static void test_task_inputs__stress_scales_only_normal_inputs(void **state) {
     fixture *f = *state;
     use_dist(f, "float32", "[400, 500]", "{\"dist\": \"normal\"}");
     const drawn one = draw_seeded(f, 5, 1, 1), many = draw_seeded(f, 5, 64, 1);
-    for (int64_t i = 0; i < one.shape.elems; i += 997) assert_true(at(&many, i) == 64 * at(&one, i));
+    for (int64_t i = 0; i < one.shape.elems; i += 997)
+        assert_true(at(&many, i) == 64 * at(&one, i));
     use_dist(f, "float32", "[400, 500]", "{\"dist\": \"uniform\"}");
     const drawn plain = draw_seeded(f, 5, 1, 1), same = draw_seeded(f, 5, 64, 1);
     assert_memory_equal(plain.data, same.data, plain.shape.bytes);
@@ -86,7 +92,8 @@ static void test_task_inputs__stress_scales_only_normal_inputs(void **state) {
 
 static void test_task_inputs__uniform_stays_in_its_bounds(void **state) {
     fixture *f = *state;
-    const drawn d = draw(f, "float32", "[400, 500]", "{\"dist\": \"uniform\", \"low\": 80, \"high\": \"M\"}");
+    const drawn d =
+        draw(f, "float32", "[400, 500]", "{\"dist\": \"uniform\", \"low\": 80, \"high\": \"M\"}");
     const moments m = moments_of(&d);
     assert_true(m.low >= 80 && m.high < 100);
     expect_near(m.mean, 90, 0.1);
@@ -97,15 +104,15 @@ static void test_task_inputs__uniform_int_reaches_every_value(void **state) {
     fixture *f = *state;
     static const char *const dtypes[] = {"int64", "int32", "int16", "int8", "float32"};
     for (size_t k = 0; k < KL_COUNT(dtypes); k++) {
-        const drawn d =
-            draw(f, dtypes[k], "[400, 50]", "{\"dist\": \"uniform_int\", \"low\": -3, \"high\": \"M - 93\"}");
+        const drawn d = draw(f, dtypes[k], "[400, 50]",
+                             "{\"dist\": \"uniform_int\", \"low\": -3, \"high\": \"M - 93\"}");
         int counts[10] = {0};
         for (int64_t i = 0; i < d.shape.elems; i++) counts[(int)at(&d, i) + 3]++;
         for (int i = 0; i < 10; i++) expect_near(counts[i], 2000, 250);
     }
-    const drawn wide =
-        draw(f, "int64", "[100]",
-             "{\"dist\": \"uniform_int\", \"low\": \"-9223372036854775807 - 1\", \"high\": \"9223372036854775807\"}");
+    const drawn wide = draw(f, "int64", "[100]",
+                            "{\"dist\": \"uniform_int\", \"low\": \"-9223372036854775807 - 1\", "
+                            "\"high\": \"9223372036854775807\"}");
     int64_t any = 0;
     for (int i = 0; i < 100; i++) any |= ((const int64_t *)wide.data)[i];
     assert_true((any & 0xff) == 0xff && any < 0); /* low bits too: not through a double */
@@ -114,7 +121,8 @@ static void test_task_inputs__uniform_int_reaches_every_value(void **state) {
 static void test_task_inputs__defaults_for_integers_are_their_usual_ranges(void **state) {
     fixture *f = *state;
     assert_ok(parse_definition(
-        f, definition_with(f, AXES, "\"x\": {\"shape\": [40000], \"dtype\": \"uint8\"}", OUTPUTS, "")));
+        f, definition_with(f, AXES, "\"x\": {\"shape\": [40000], \"dtype\": \"uint8\"}", OUTPUTS,
+                           "")));
     assert_ok(parse_workloads(f, WORKLOAD));
     const drawn d = draw_seeded(f, 3, 1, 1);
     const moments m = moments_of(&d);
@@ -142,7 +150,8 @@ static void test_task_inputs__offsets_rise_to_the_total(void **state) {
     drawn d = draw(f, "int32", "[101]", "{\"dist\": \"offsets\", \"total\": \"M * 1000\"}");
     expect_offsets(&d, 100000, &shortest, &longest);
     assert_true(longest > 2 * 1000 && shortest < 500);
-    d = draw(f, "int64", "[101]", "{\"dist\": \"offsets\", \"total\": \"M * 1000\", \"even\": true}");
+    d = draw(f, "int64", "[101]",
+             "{\"dist\": \"offsets\", \"total\": \"M * 1000\", \"even\": true}");
     expect_offsets(&d, 100000, &shortest, &longest);
     assert_true(longest == 1000 && shortest == 1000);
     d = draw(f, "int32", "[101]", "{\"dist\": \"offsets\", \"total\": 100}");
@@ -178,7 +187,8 @@ static void test_task_inputs__gates_lie_in_their_range(void **state) {
 
 static void test_task_inputs__inactive_columns_are_zero_in_every_row(void **state) {
     fixture *f = *state;
-    const drawn d = draw(f, "float32", "[30, 48]", "{\"dist\": \"logsigmoid\", \"scale\": 0.0625, \"active\": 0.75}");
+    const drawn d = draw(f, "float32", "[30, 48]",
+                         "{\"dist\": \"logsigmoid\", \"scale\": 0.0625, \"active\": 0.75}");
     int active = 0;
     for (int column = 0; column < 48; column++) {
         const bool on = at(&d, column) != 0;
@@ -198,13 +208,15 @@ static void expect_distinct(fixture *f, const char *dtype, int rows, int columns
         int64_t inversions = 0;
         for (int i = 0; i < columns; i++)
             for (int k = i + 1; k < columns; k++) {
-                const double x = at(&d, (int64_t)row * columns + i), y = at(&d, (int64_t)row * columns + k);
+                const double x = at(&d, (int64_t)row * columns + i),
+                             y = at(&d, (int64_t)row * columns + k);
                 if (x == y) fail_msg("%s: two of a row of %d are %g", dtype, columns, x);
                 inversions += x > y ? 1 : 0;
             }
         for (int i = 0; row > 0 && i < columns; i++)
             differs = differs || at(&d, i) != at(&d, (int64_t)row * columns + i);
-        if (columns > 60) /* in random order: a quarter of all pairs of indices, within seven deviations */
+        if (columns >
+            60) /* in random order: a quarter of all pairs of indices, within seven deviations */
             expect_near((double)inversions, columns * (columns - 1) / 4.0,
                         7 * sqrt(columns * (columns - 1.0) * (2.0 * columns + 5) / 72));
     }
@@ -216,10 +228,11 @@ static void test_task_inputs__distinct_has_no_ties_in_a_row(void **state) {
     static const struct {
         const char *dtype;
         int columns;
-    } rows[] = {{"float32", 2000},    {"float64", 999},   {"float16", 1000},     {"float16", 9000},
-                {"bfloat16", 500},    {"bfloat16", 4096}, {"float8_e4m3fn", 32}, {"float8_e4m3fn", 158},
-                {"float8_e5m2", 142}, {"int32", 1000},    {"int8", 256},         {"uint8", 256},
-                {"bool", 2},          {"int64", 1},       {"float32", 1},        {"float32", 3}};
+    } rows[] = {
+        {"float32", 2000},    {"float64", 999},   {"float16", 1000},     {"float16", 9000},
+        {"bfloat16", 500},    {"bfloat16", 4096}, {"float8_e4m3fn", 32}, {"float8_e4m3fn", 158},
+        {"float8_e5m2", 142}, {"int32", 1000},    {"int8", 256},         {"uint8", 256},
+        {"bool", 2},          {"int64", 1},       {"float32", 1},        {"float32", 3}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         expect_distinct(f, rows[i].dtype, rows[i].columns > 4000 ? 1 : 3, rows[i].columns);
 }
@@ -241,7 +254,8 @@ static void test_task_inputs__l2norm_gives_rows_of_length_1(void **state) {
     fixture *f = *state;
     static const char *const shapes[] = {"[100, 128]", "[3, 5000]", "[7, 1024]", "[4, 1]"};
     for (size_t k = 0; k < KL_COUNT(shapes); k++) {
-        const drawn d = draw(f, "float32", shapes[k], "{\"dist\": \"normal\", \"l2norm\": true, \"scale\": 0.5}");
+        const drawn d = draw(f, "float32", shapes[k],
+                             "{\"dist\": \"normal\", \"l2norm\": true, \"scale\": 0.5}");
         const int64_t row = d.shape.dims[1];
         for (int64_t i = 0; i < d.shape.elems / row; i++) {
             double squares = 0;
@@ -276,7 +290,8 @@ static void test_task_inputs__bytes_depend_on_seed_name_and_index_alone(void **s
             assert_memory_equal(one.data, many.data, one.shape.bytes);
         }
         const drawn other = draw_seeded(f, 18, 1, 1);
-        if (strstr(rows[k].dist, "constant") == NULL) assert_memory_not_equal(one.data, other.data, one.shape.bytes);
+        if (strstr(rows[k].dist, "constant") == NULL)
+            assert_memory_not_equal(one.data, other.data, one.shape.bytes);
     }
     use_dist(f, "float32", "[601, 523]", "{}");
     const drawn large = draw_seeded(f, 17, 1, 2);
@@ -287,8 +302,8 @@ static void test_task_inputs__bytes_depend_on_seed_name_and_index_alone(void **s
 
 static void test_task_inputs__tensors_of_one_task_differ(void **state) {
     fixture *f = *state;
-    const char *inputs =
-        "\"a\": {\"shape\": [100], \"dtype\": \"float32\"}, \"b\": {\"shape\": [100], \"dtype\": \"float32\"}";
+    const char *inputs = "\"a\": {\"shape\": [100], \"dtype\": \"float32\"}, \"b\": {\"shape\": "
+                         "[100], \"dtype\": \"float32\"}";
     float a[100], b[100];
     assert_ok(parse_definition(f, definition_with(f, AXES, inputs, OUTPUTS, "")));
     assert_ok(parse_workloads(f, WORKLOAD));
@@ -303,13 +318,15 @@ static void test_task_inputs__scalars_are_stored_in_their_dtype(void **state) {
     fixture *f = *state;
     float value = 0;
     assert_ok(parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, "")));
-    assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"s\": {\"type\": "
-                                 "\"scalar\", \"value\": 0.125}}}"));
+    assert_ok(parse_workloads(
+        f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"s\": {\"type\": "
+           "\"scalar\", \"value\": 0.125}}}"));
     assert_ok(kl_task_fill(&value, f->task, f->task->workloads, 1, 1, 1, 1, &f->error));
     assert_true(value == 0.125f);
 }
 
-/* The fast paths against base's careful one, through values of every size: scale reaches subnormals and overflow. */
+/* The fast paths against base's careful one, through values of every size: scale reaches subnormals
+ * and overflow. */
 static void test_task_inputs__fast_stores_round_like_kl_dtype_store(void **state) {
     fixture *f = *state;
     static const char *const dtypes[] = {"float16", "bfloat16"};

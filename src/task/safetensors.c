@@ -1,13 +1,14 @@
 /* safetensors.c - one tensor out of a safetensors file.
  *
  *   8 bytes: little-endian length of the header | header: JSON | data
- *   header = {"__metadata__"?: {TEXT: TEXT}, NAME: {"dtype", "shape": [INT], "data_offsets": [BEGIN, END]}, ...}
+ *   header = {"__metadata__"?: {TEXT: TEXT}, NAME: {"dtype", "shape": [INT], "data_offsets":
+ * [BEGIN, END]}, ...}
  *
- * The whole header is judged before one byte of data is read: the format promises that tensors cover the data without
- * holes or overlaps, and a file that breaks the promise is damaged or crafted.  The file is read, never mapped, so that
- * one which shrinks meanwhile gives an error and not a signal.
- * Deliberately not here: writing, and types that no kernel of ours takes (they are placed, not decoded).
- * SPDX-License-Identifier: Apache-2.0 */
+ * The whole header is judged before one byte of data is read: the format promises that tensors
+ * cover the data without holes or overlaps, and a file that breaks the promise is damaged or
+ * crafted.  The file is read, never mapped, so that one which shrinks meanwhile gives an error and
+ * not a signal. Deliberately not here: writing, and types that no kernel of ours takes (they are
+ * placed, not decoded). SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,18 +32,19 @@ typedef struct {
     kl_error *e;
 } source;
 
-static kl_err damaged(const source *s, const char *what) {
+static kl_err safetensors_damaged(const source *s, const char *what) {
     return kl_fail(s->e, KL_EIO, s->path, "not a sound safetensors file: %s", what);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static kl_err read_at(const source *s, void *out, size_t bytes, int64_t offset) {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t n = pread(s->fd, (char *)out + done, bytes - done, (off_t)(offset + (int64_t)done));
+        const ssize_t n =
+            pread(s->fd, (char *)out + done, bytes - done, (off_t)(offset + (int64_t)done));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return kl_fail(s->e, KL_EIO, s->path, "%s", strerror(errno));
-        if (n == 0) return damaged(s, "it ends early");
+        if (n == 0) return safetensors_damaged(s, "it ends early");
         done += (size_t)n;
     }
     return KL_OK;
@@ -50,14 +52,16 @@ static kl_err read_at(const source *s, void *out, size_t bytes, int64_t offset) 
 
 static kl_err open_source(source *s, int64_t *file_bytes) {
     struct stat info;
-    s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* non-blocking: opening a pipe must not hang */
+    s->fd = open(s->path, O_RDONLY | O_CLOEXEC |
+                              O_NONBLOCK); /* non-blocking: opening a pipe must not hang */
     if (s->fd < 0) return kl_fail(s->e, KL_EIO, s->path, "%s", strerror(errno));
-    if (fstat(s->fd, &info) != 0 || !S_ISREG(info.st_mode)) return kl_fail(s->e, KL_EIO, s->path, "not a file");
+    if (fstat(s->fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return kl_fail(s->e, KL_EIO, s->path, "not a file");
     *file_bytes = info.st_size;
     return KL_OK;
 }
 
-static kl_err read_header(source *s) {
+static kl_err safetensors_read_header(source *s) {
     unsigned char prefix[8];
     uint64_t length = 0;
     int64_t file_bytes = 0;
@@ -66,14 +70,16 @@ static kl_err read_header(source *s) {
     if (err != KL_OK || (err = read_at(s, prefix, sizeof prefix, 0)) != KL_OK) return err;
     for (int i = 7; i >= 0; i--) length = length << 8 | prefix[i];
     if (length < 2 || length > MAX_HEADER_BYTES || (int64_t)length > file_bytes - 8)
-        return damaged(s, "the length of the header is impossible");
+        return safetensors_damaged(s, "the length of the header is impossible");
     char *text = malloc(length);
     if (text == NULL) kl_oom(length);
     err = read_at(s, text, length, 8);
     if (err == KL_OK) {
         s->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
-        err = json_is_object(s->header) ? KL_OK
-                                        : damaged(s, s->header != NULL ? "the header is not an object" : why.text);
+        err = json_is_object(s->header)
+                  ? KL_OK
+                  : safetensors_damaged(s, s->header != NULL ? "the header is not an object"
+                                                             : why.text);
     }
     free(text);
     s->data_start = 8 + (int64_t)length;
@@ -81,7 +87,7 @@ static kl_err read_header(source *s) {
     return err;
 }
 
-/* ---- judging ----------------------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -107,7 +113,7 @@ static const struct {
 };
 
 /* Row of `types`, or -1 for one that is newer than this table. */
-static int type_of(const json_t *entry) {
+static int safetensors_type_of(const json_t *entry) {
     const char *name = json_string_value(json_object_get(entry, "dtype"));
     for (size_t i = 0; name != NULL && i < KL_COUNT(types); i++)
         if (strcmp(name, types[i].name) == 0) return (int)i;
@@ -118,8 +124,8 @@ static bool offsets_of(extent *out, const json_t *entry) {
     const json_t *pair = json_object_get(entry, "data_offsets");
     const json_t *begin = json_array_get(pair, 0), *end = json_array_get(pair, 1);
     *out = (extent){json_integer_value(begin), json_integer_value(end)};
-    return json_array_size(pair) == 2 && json_is_integer(begin) && json_is_integer(end) && out->begin >= 0 &&
-           out->begin <= out->end;
+    return json_array_size(pair) == 2 && json_is_integer(begin) && json_is_integer(end) &&
+           out->begin >= 0 && out->begin <= out->end;
 }
 
 /* Elements of an entry; -1 when its shape is not one. */
@@ -137,17 +143,17 @@ static int64_t elements_of(const json_t *entry) {
 }
 
 static kl_err judge_entry(extent *out, const source *s, const json_t *entry) {
-    const int type = type_of(entry);
+    const int type = safetensors_type_of(entry);
     const int64_t elements = elements_of(entry);
     int64_t bytes = 0;
     if (!json_is_object(entry) || !json_is_string(json_object_get(entry, "dtype")) || elements < 0)
-        return damaged(s, "an entry has no dtype and shape");
+        return safetensors_damaged(s, "an entry has no dtype and shape");
     if (!offsets_of(out, entry) || out->end > s->data_bytes)
-        return damaged(s, "the offsets of an entry are outside the data");
+        return safetensors_damaged(s, "the offsets of an entry are outside the data");
     const bool is_known = type >= 0;
-    if (is_known &&
-        (__builtin_mul_overflow(elements, (int64_t)types[type].bytes, &bytes) || bytes != out->end - out->begin))
-        return damaged(s, "the offsets of an entry do not match its shape");
+    if (is_known && (__builtin_mul_overflow(elements, (int64_t)types[type].bytes, &bytes) ||
+                     bytes != out->end - out->begin))
+        return safetensors_damaged(s, "the offsets of an entry do not match its shape");
     return KL_OK;
 }
 
@@ -169,10 +175,12 @@ static kl_err judge_cover(const source *s, extent *extents, size_t n) {
     int64_t at = 0;
     qsort(extents, n, sizeof *extents, by_begin);
     for (size_t i = 0; i < n; i++) {
-        if (extents[i].begin != at) return damaged(s, "its tensors overlap or leave holes");
+        if (extents[i].begin != at)
+            return safetensors_damaged(s, "its tensors overlap or leave holes");
         at = extents[i].end;
     }
-    return at == s->data_bytes ? KL_OK : damaged(s, "its tensors do not cover the data");
+    return at == s->data_bytes ? KL_OK
+                               : safetensors_damaged(s, "its tensors do not cover the data");
 }
 
 static kl_err judge_header(const source *s) {
@@ -186,7 +194,7 @@ static kl_err judge_header(const source *s) {
         if (strcmp(key, "__metadata__") != 0)
             err = judge_entry(&extents[n++], s, value);
         else if (!is_metadata(value))
-            err = damaged(s, "its metadata is not text");
+            err = safetensors_damaged(s, "its metadata is not text");
         if (err != KL_OK) break;
     }
     if (err == KL_OK) err = judge_cover(s, extents, n);
@@ -194,12 +202,14 @@ static kl_err judge_header(const source *s) {
     return err;
 }
 
-/* ---- the tensor -------------------------------------------------------------------------------------------- */
+/* ---- the tensor -------------------------------------------------------------------------- */
 
-static kl_err match(const source *s, const json_t *entry, const char *key, kl_dtype dtype, const kl_shape *shape) {
-    const int type = type_of(entry);
+static kl_err match(const source *s, const json_t *entry, const char *key, kl_dtype dtype,
+                    const kl_shape *shape) {
+    const int type = safetensors_type_of(entry);
     const json_t *sizes = json_object_get(entry, "shape");
-    if (entry == NULL) return kl_fail(s->e, KL_EINVAL, s->path, "there is no tensor '%.128s' in this file", key);
+    if (entry == NULL)
+        return kl_fail(s->e, KL_EINVAL, s->path, "there is no tensor '%.128s' in this file", key);
     if (type < 0 || types[type].dtype != dtype)
         return kl_fail(s->e, KL_EINVAL, s->path, "tensor '%.128s' is %.16s; the task wants %s", key,
                        json_string_value(json_object_get(entry, "dtype")), kl_dtype_name(dtype));
@@ -207,7 +217,8 @@ static kl_err match(const source *s, const json_t *entry, const char *key, kl_dt
     for (int i = 0; i < shape->ndim && same; i++)
         same = json_integer_value(json_array_get(sizes, (size_t)i)) == shape->dims[i];
     if (!same)
-        return kl_fail(s->e, KL_EINVAL, s->path, "the shape of tensor '%.128s' is not that of the workload", key);
+        return kl_fail(s->e, KL_EINVAL, s->path,
+                       "the shape of tensor '%.128s' is not that of the workload", key);
     return KL_OK;
 }
 
@@ -216,20 +227,22 @@ static void clean_bools(unsigned char *data, size_t n) {
     for (size_t i = 0; i < n; i++) data[i] = data[i] != 0;
 }
 
-static kl_err read_tensor(void *data, source *s, const char *key, kl_dtype dtype, const kl_shape *shape) {
-    kl_err err = read_header(s);
+static kl_err read_tensor(void *data, source *s, const char *key, kl_dtype dtype,
+                          const kl_shape *shape) {
+    kl_err err = safetensors_read_header(s);
     if (err != KL_OK || (err = judge_header(s)) != KL_OK) return err;
     const json_t *entry = strcmp(key, "__metadata__") == 0 ? NULL : json_object_get(s->header, key);
     extent where;
     if ((err = match(s, entry, key, dtype, shape)) != KL_OK) return err;
     KL_ASSERT(offsets_of(&where, entry) && (size_t)(where.end - where.begin) == shape->bytes);
-    if ((err = read_at(s, data, shape->bytes, s->data_start + where.begin)) == KL_OK && dtype == KL_BOOL)
+    if ((err = read_at(s, data, shape->bytes, s->data_start + where.begin)) == KL_OK &&
+        dtype == KL_BOOL)
         clean_bools(data, shape->bytes);
     return err;
 }
 
-kl_err kli_safetensors_read(void *data, const char *path, kl_str key, kl_dtype dtype, const kl_shape *shape,
-                            kl_error *e) {
+kl_err kli_safetensors_read(void *data, const char *path, kl_str key, kl_dtype dtype,
+                            const kl_shape *shape, kl_error *e) {
     source s = {.path = path, .fd = -1, .e = e};
     const kl_err err = read_tensor(data, &s, key.ptr, dtype, shape);
     json_decref(s.header);

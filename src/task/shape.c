@@ -1,8 +1,9 @@
-/* shape.c - sizes: axes and expressions become dimensions, elements, bytes and operations, all of them checked.
+/* shape.c - sizes: axes and expressions become dimensions, elements, bytes and operations, all of
+ * them checked.
  *
- * A workload is settled once, after its var axes are known: derived axes, constraints, every tensor's size, and whether
- * each distribution can be drawn at that size.  What passes here cannot overflow later.
- * Deliberately not here: where the axes come from (workload.c).
+ * A workload is settled once, after its var axes are known: derived axes, constraints, every
+ * tensor's size, and whether each distribution can be drawn at that size.  What passes here cannot
+ * overflow later. Deliberately not here: where the axes come from (workload.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
@@ -12,48 +13,54 @@
 bool kli_axes_lookup(void *axes, kl_str name, int64_t *value) {
     const kli_axes *names = axes;
     const int index = kl_task_axis(names->task, name);
-    if (index < 0 || (names->task->axes[index].kind == KL_AXIS_EXPR && index >= names->known)) return false;
+    if (index < 0 || (names->task->axes[index].kind == KL_AXIS_EXPR && index >= names->known))
+        return false;
     *value = names->workload == NULL ? 1 : names->workload->axes[index];
     return true;
 }
 
-static kl_err eval(int64_t *out, kl_str expr, const char *what, const kl_task *t, const kl_workload *w, int known,
-                   kl_error *e) {
+static kl_err eval(int64_t *out, kl_str expr, const char *what, const kl_task *t,
+                   const kl_workload *w, int known, kl_error *e) {
     kli_axes axes = {t, w, known};
     kli_fault fault;
     if (kli_expr_run(out, expr, false, kli_axes_lookup, &axes, &fault) == KL_OK) return KL_OK;
     return kl_fail(e, fault.code, what, "%s in \"%.*s\"", fault.message, KL_STR_ARG(expr));
 }
 
-kl_err kli_dist_bound(int64_t *out, kl_str expr, double number, const kl_task *t, const kl_workload *w, kl_error *e) {
+kl_err kli_dist_bound(int64_t *out, kl_str expr, double number, const kl_task *t,
+                      const kl_workload *w, kl_error *e) {
     if (expr.len > 0) return eval(out, expr, "distribution", t, w, t->n_axes, e);
     *out = (int64_t)number; /* section.c keeps numeric bounds of integers within 2^53 */
     return KL_OK;
 }
 
-/* ---- one tensor -------------------------------------------------------------------------------------------- */
+/* ---- one tensor -------------------------------------------------------------------------- */
 
-static kl_err dim_size(int64_t *out, const kl_task *t, const kl_workload *w, kl_str dim, kl_error *e) {
+static kl_err dim_size(int64_t *out, const kl_task *t, const kl_workload *w, kl_str dim,
+                       kl_error *e) {
     const int index = kl_task_axis(t, dim);
     if (index < 0) return eval(out, dim, "shape", t, w, t->n_axes, e);
     *out = w->axes[index];
     if (*out < 1)
-        return kl_fail(e, KL_EINVAL, "shape", "axis '%.*s' is %lld; the smallest size is 1", KL_STR_ARG(dim),
-                       (long long)*out);
+        return kl_fail(e, KL_EINVAL, "shape", "axis '%.*s' is %lld; the smallest size is 1",
+                       KL_STR_ARG(dim), (long long)*out);
     return KL_OK;
 }
 
-kl_err kl_task_shape(kl_shape *out, const kl_task *t, const kl_workload *w, int tensor, kl_error *e) {
-    if (tensor < 0 || tensor >= t->n_tensors) return kl_fail(e, KL_EINVAL, "shape", "there is no tensor %d", tensor);
+kl_err kl_task_shape(kl_shape *out, const kl_task *t, const kl_workload *w, int tensor,
+                     kl_error *e) {
+    if (tensor < 0 || tensor >= t->n_tensors)
+        return kl_fail(e, KL_EINVAL, "shape", "there is no tensor %d", tensor);
     const kl_tensor *which = &t->tensors[tensor];
     int64_t bytes = (int64_t)kl_dtype_bytes(w->dtypes[tensor]);
     *out = (kl_shape){.ndim = which->ndim, .elems = 1};
     for (int i = 0; i < which->ndim; i++) {
         const kl_err err = dim_size(&out->dims[i], t, w, which->dims[i], e);
         if (err != KL_OK) return err;
-        if (__builtin_mul_overflow(bytes, out->dims[i], &bytes) || (uint64_t)bytes > KL_MAX_TENSOR_BYTES) {
-            kl_fail(e, KL_EINVAL, "shape", "tensor '%.*s' is larger than %llu GiB", KL_STR_ARG(which->name),
-                    KL_MAX_TENSOR_BYTES >> 30);
+        if (__builtin_mul_overflow(bytes, out->dims[i], &bytes) ||
+            (uint64_t)bytes > KL_MAX_TENSOR_BYTES) {
+            kl_fail(e, KL_EINVAL, "shape", "tensor '%.*s' is larger than %llu GiB",
+                    KL_STR_ARG(which->name), KL_MAX_TENSOR_BYTES >> 30);
             return kl_hint(e, "choose smaller sizes for the axes of its shape");
         }
         out->elems *= out->dims[i]; /* not above `bytes` */
@@ -62,13 +69,15 @@ kl_err kl_task_shape(kl_shape *out, const kl_task *t, const kl_workload *w, int 
     return KL_OK;
 }
 
-kl_err kl_task_work(double *flops, double *bytes, const kl_task *t, const kl_workload *w, kl_error *e) {
+kl_err kl_task_work(double *flops, double *bytes, const kl_task *t, const kl_workload *w,
+                    kl_error *e) {
     int64_t operations = 0;
     *flops = *bytes = 0;
     if (t->flops.len > 0) {
         const kl_err err = eval(&operations, t->flops, "flops", t, w, t->n_axes, e);
         if (err != KL_OK) return err;
-        if (operations < 0) return kl_fail(e, KL_EINVAL, "flops", "\"%.*s\" is negative", KL_STR_ARG(t->flops));
+        if (operations < 0)
+            return kl_fail(e, KL_EINVAL, "flops", "\"%.*s\" is negative", KL_STR_ARG(t->flops));
     }
     for (int i = 0; i < t->n_tensors; i++) {
         kl_shape shape;
@@ -80,7 +89,7 @@ kl_err kl_task_work(double *flops, double *bytes, const kl_task *t, const kl_wor
     return KL_OK;
 }
 
-/* ---- can its values be drawn? ------------------------------------------------------------------------------- */
+/* ---- can its values be drawn? ------------------------------------------------------------ */
 
 void kli_integer_range(kl_dtype dtype, int64_t *low, int64_t *high) {
     switch (dtype) {
@@ -105,8 +114,9 @@ void kli_integer_range(kl_dtype dtype, int64_t *low, int64_t *high) {
     }
 }
 
-static kl_err misfit(kl_error *e, const kl_task *t, int tensor, const char *what) {
-    return kl_fail(e, KL_EINVAL, "distribution", "input '%.*s': %s", KL_STR_ARG(t->tensors[tensor].name), what);
+static kl_err shape_misfit(kl_error *e, const kl_task *t, int tensor, const char *what) {
+    return kl_fail(e, KL_EINVAL, "distribution", "input '%.*s': %s",
+                   KL_STR_ARG(t->tensors[tensor].name), what);
 }
 
 static kl_err check_constant(const kl_task *t, const kl_workload *w, int tensor, kl_error *e) {
@@ -115,7 +125,7 @@ static kl_err check_constant(const kl_task *t, const kl_workload *w, int tensor,
     if (kl_dtype_is_float(w->dtypes[tensor])) return KL_OK;
     kli_integer_range(w->dtypes[tensor], &low, &high);
     if (value != floor(value) || value < (double)low || value > (double)high)
-        return misfit(e, t, tensor, "the value does not fit the dtype");
+        return shape_misfit(e, t, tensor, "the value does not fit the dtype");
     return KL_OK;
 }
 
@@ -123,35 +133,39 @@ static kl_err check_bounds(const kl_task *t, const kl_workload *w, int tensor, k
     const kl_dist *dist = &w->dists[tensor];
     int64_t first = 0, end = 0, low, high;
     kl_err err = kli_dist_bound(&first, dist->low_expr, dist->low, t, w, e);
-    if (err != KL_OK || (err = kli_dist_bound(&end, dist->high_expr, dist->high, t, w, e)) != KL_OK) return err;
+    if (err != KL_OK || (err = kli_dist_bound(&end, dist->high_expr, dist->high, t, w, e)) != KL_OK)
+        return err;
     if (dist->kind == KL_DIST_UNIFORM) {
         const double from = dist->low_expr.len > 0 ? (double)first : dist->low;
         const double to = dist->high_expr.len > 0 ? (double)end : dist->high;
-        return from < to ? KL_OK : misfit(e, t, tensor, "\"low\" is not below \"high\"");
+        return from < to ? KL_OK : shape_misfit(e, t, tensor, "\"low\" is not below \"high\"");
     }
-    if (first >= end) return misfit(e, t, tensor, "\"low\" is not below \"high\"");
+    if (first >= end) return shape_misfit(e, t, tensor, "\"low\" is not below \"high\"");
     kli_integer_range(w->dtypes[tensor], &low, &high);
     if (!kl_dtype_is_float(w->dtypes[tensor]) && (first < low || end - 1 > high))
-        return misfit(e, t, tensor, "the bounds do not fit the dtype");
+        return shape_misfit(e, t, tensor, "the bounds do not fit the dtype");
     return KL_OK;
 }
 
-static kl_err check_offsets(const kl_task *t, const kl_workload *w, int tensor, const kl_shape *shape, kl_error *e) {
+static kl_err check_offsets(const kl_task *t, const kl_workload *w, int tensor,
+                            const kl_shape *shape, kl_error *e) {
     int64_t total = 0, low, high;
     const kl_err err = kli_dist_bound(&total, w->dists[tensor].total, 0, t, w, e);
     if (err != KL_OK) return err;
     if (kl_dtype_is_float(w->dtypes[tensor]) || shape->ndim != 1 || shape->elems < 2)
-        return misfit(e, t, tensor, "offsets need one dimension of at least 2 integers");
-    if (total < shape->elems - 1) return misfit(e, t, tensor, "the total is smaller than the number of cuts");
+        return shape_misfit(e, t, tensor, "offsets need one dimension of at least 2 integers");
+    if (total < shape->elems - 1)
+        return shape_misfit(e, t, tensor, "the total is smaller than the number of cuts");
     kli_integer_range(w->dtypes[tensor], &low, &high);
-    return total <= high ? KL_OK : misfit(e, t, tensor, "the total does not fit the dtype");
+    return total <= high ? KL_OK : shape_misfit(e, t, tensor, "the total does not fit the dtype");
 }
 
-static kl_err check_dist(const kl_task *t, const kl_workload *w, int tensor, const kl_shape *shape, kl_error *e) {
+static kl_err shape_check_dist(const kl_task *t, const kl_workload *w, int tensor,
+                               const kl_shape *shape, kl_error *e) {
     const kl_dist *dist = &w->dists[tensor];
     const int64_t row = shape->ndim > 0 ? shape->dims[shape->ndim - 1] : 1;
     if (dist->l2norm && (!kl_dtype_is_float(w->dtypes[tensor]) || shape->ndim == 0))
-        return misfit(e, t, tensor, "only rows of floats can be normalised");
+        return shape_misfit(e, t, tensor, "only rows of floats can be normalised");
     switch (dist->kind) {
     case KL_DIST_CONSTANT:
         return check_constant(t, w, tensor, e);
@@ -163,13 +177,14 @@ static kl_err check_dist(const kl_task *t, const kl_workload *w, int tensor, con
     case KL_DIST_DISTINCT:
         return row <= kli_distinct_capacity(w->dtypes[tensor])
                    ? KL_OK
-                   : misfit(e, t, tensor, "the dtype has fewer distinct values than the last axis");
+                   : shape_misfit(e, t, tensor,
+                                  "the dtype has fewer distinct values than the last axis");
     default:
         return KL_OK;
     }
 }
 
-/* ---- a workload -------------------------------------------------------------------------------------------- */
+/* ---- a workload -------------------------------------------------------------------------- */
 
 static kl_err settle_axes(kl_workload *w, const kl_task *t, kl_error *e) {
     for (int i = 0; i < t->n_axes; i++) {
@@ -180,19 +195,21 @@ static kl_err settle_axes(kl_workload *w, const kl_task *t, kl_error *e) {
             if (err != KL_OK) return err;
         }
         if (w->axes[i] < 1)
-            return kl_fail(e, KL_EINVAL, "axis", "axis '%.*s' is %lld; the smallest size is 1", KL_STR_ARG(axis->name),
-                           (long long)w->axes[i]);
+            return kl_fail(e, KL_EINVAL, "axis", "axis '%.*s' is %lld; the smallest size is 1",
+                           KL_STR_ARG(axis->name), (long long)w->axes[i]);
     }
     return KL_OK;
 }
 
-/* A constraint that cannot be read was warned about when the definition was loaded (definition.c). */
+/* A constraint that cannot be read was warned about when the definition was loaded (definition.c).
+ */
 static kl_err check_constraints(const kl_workload *w, const kl_task *t, kl_error *e) {
     for (int i = 0; i < t->n_constraints; i++) {
         kli_axes axes = {t, w, t->n_axes};
         kli_fault fault;
         int64_t holds = 1;
-        if (kli_expr_run(&holds, t->constraints[i], true, kli_axes_lookup, &axes, &fault) != KL_OK) continue;
+        if (kli_expr_run(&holds, t->constraints[i], true, kli_axes_lookup, &axes, &fault) != KL_OK)
+            continue;
         const kl_err err = eval(&holds, t->constraints[i], "constraint", t, w, t->n_axes, e);
         if (err != KL_OK) return err;
         if (holds == 0)
@@ -203,7 +220,7 @@ static kl_err check_constraints(const kl_workload *w, const kl_task *t, kl_error
 }
 
 /* Plain axes first: an expression may use one that is declared behind it. */
-kl_err kli_workload_settle(kl_workload *w, const kl_task *t, kl_error *e) {
+kl_err kli_workload_complete(kl_workload *w, const kl_task *t, kl_error *e) {
     double flops, bytes;
     kl_err err;
     for (int i = 0; i < t->n_axes; i++)
@@ -213,7 +230,8 @@ kl_err kli_workload_settle(kl_workload *w, const kl_task *t, kl_error *e) {
         return err;
     for (int i = 0; i < t->n_inputs; i++) {
         kl_shape shape;
-        if ((err = kl_task_shape(&shape, t, w, i, e)) != KL_OK || (err = check_dist(t, w, i, &shape, e)) != KL_OK)
+        if ((err = kl_task_shape(&shape, t, w, i, e)) != KL_OK ||
+            (err = shape_check_dist(t, w, i, &shape, e)) != KL_OK)
             return err;
         const kl_dist *dist = &w->dists[i];
         if (t->tensors[i].is_scalar)

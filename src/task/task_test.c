@@ -1,5 +1,5 @@
-/* Tests of task.c, and every task and foreign document that lies in this repository.  SPDX-License-Identifier:
- * Apache-2.0 */
+/* Tests of task.c, and every task and foreign document that lies in this repository.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include "fixtures.h"
 
 static void put(fixture *f, const char *path, const char *text) {
-    const kl_str folder = kl_fs_dirname(f->arena, path);
-    assert_ok(kl_fs_mkdirs(folder.ptr, &f->error));
-    assert_ok(kl_fs_write(path, kl_str_of(text), &f->error));
+    const kl_str folder = kli_fs_dirname(f->arena, path);
+    assert_ok(kli_fs_mkdirs(folder.ptr, &f->error));
+    assert_ok(kli_fs_write(path, kl_str_of(text), &f->error));
 }
 
 static const char *hash_of(fixture *f, const char *path) {
@@ -21,9 +21,10 @@ static const char *hash_of(fixture *f, const char *path) {
 }
 
 static void put_task(fixture *f, const char *folder) {
-    kl_fs_remove_tree(folder);
-    put(f, kl_fs_join(f->arena, folder, "definition.json").ptr, definition_with(f, AXES, INPUTS, OUTPUTS, ""));
-    put(f, kl_fs_join(f->arena, folder, "workloads.jsonl").ptr, WORKLOAD "\n");
+    kli_fs_remove_tree(folder);
+    put(f, kli_fs_join(f->arena, folder, "definition.json").ptr,
+        definition_with(f, AXES, INPUTS, OUTPUTS, ""));
+    put(f, kli_fs_join(f->arena, folder, "workloads.jsonl").ptr, WORKLOAD "\n");
 }
 
 static void test_task_load__reads_a_folder(void **state) {
@@ -49,8 +50,9 @@ static void test_task_load__says_what_is_missing(void **state) {
     assert_err(KL_ENOENT, kl_task_load(&t, f->arena, "two", &f->error));
     put_task(f, "two");
     put(f, "two/definition.json",
-        definition_with(f, AXES, INPUTS, OUTPUTS,
-                        ", \"klineage\": {\"baselines\": [{\"name\": \"b\", \"file\": \"baseline/b.c\"}]}"));
+        definition_with(
+            f, AXES, INPUTS, OUTPUTS,
+            ", \"klineage\": {\"baselines\": [{\"name\": \"b\", \"file\": \"baseline/b.c\"}]}"));
     assert_err(KL_ENOENT, kl_task_load(&t, f->arena, "two", &f->error));
     assert_contains(f->error.message, "baseline/b.c");
     assert_null(t);
@@ -60,7 +62,8 @@ static void test_task_load__finds_the_workloads_of_a_data_set(void **state) {
     fixture *f = *state;
     kl_task *t = NULL;
     put(f, "set/definitions/op/t.json", definition_with(f, AXES, INPUTS, OUTPUTS, ""));
-    put(f, "set/workloads/op/t.jsonl", "{\"definition\": \"t\", \"workload\": " WORKLOAD ", \"solution\": null}");
+    put(f, "set/workloads/op/t.jsonl",
+        "{\"definition\": \"t\", \"workload\": " WORKLOAD ", \"solution\": null}");
     assert_ok(kl_task_load(&t, f->arena, "set/definitions/op/t.json", &f->error));
     assert_int_equal(t->n_workloads, 1);
     char here[4096];
@@ -160,25 +163,28 @@ static void test_task_load__reads_every_task_of_the_repository(void **state) {
     kl_str *names;
     size_t n;
     int bad = 0;
-    assert_ok(kl_fs_list(&names, &n, f->arena, KL_SOURCE_DIR "/tasks", &f->error));
+    assert_ok(kli_fs_list(&names, &n, f->arena, KL_SOURCE_DIR "/tasks", &f->error));
     for (size_t i = 0; i < n; i++) {
-        const kl_str path = kl_fs_join(f->arena, KL_SOURCE_DIR "/tasks", names[i].ptr);
-        if (kl_fs_exists(kl_fs_join(f->arena, path.ptr, "definition.json").ptr)) bad += try_task(f, path.ptr);
+        const kl_str path = kli_fs_join(f->arena, KL_SOURCE_DIR "/tasks", names[i].ptr);
+        if (kli_fs_exists(kli_fs_join(f->arena, path.ptr, "definition.json").ptr))
+            bad += try_task(f, path.ptr);
     }
     assert_int_equal(bad, 0);
 }
 
-/* Every definition below `folder`: a folder with definition.json, or a .json file below a folder named definitions. */
+/* Every definition below `folder`: a folder with definition.json, or a .json file below a folder
+ * named definitions. */
 static int try_below(fixture *f, const char *folder, bool in_definitions) {
     kl_str *names;
     size_t n;
     int bad = 0;
-    if (kl_fs_exists(kl_fs_join(f->arena, folder, "definition.json").ptr)) return try_task(f, folder);
-    assert_ok(kl_fs_list(&names, &n, f->arena, folder, &f->error));
+    if (kli_fs_exists(kli_fs_join(f->arena, folder, "definition.json").ptr))
+        return try_task(f, folder);
+    assert_ok(kli_fs_list(&names, &n, f->arena, folder, &f->error));
     for (size_t i = 0; i < n; i++) {
-        const kl_str path = kl_fs_join(f->arena, folder, names[i].ptr);
+        const kl_str path = kli_fs_join(f->arena, folder, names[i].ptr);
         const bool definitions = in_definitions || kl_str_eq(names[i], KL_S("definitions"));
-        if (kl_fs_is_dir(path.ptr))
+        if (kli_fs_is_dir(path.ptr))
             bad += try_below(f, path.ptr, definitions);
         else if (in_definitions && kl_str_ends(names[i], KL_S(".json")))
             bad += try_task(f, path.ptr);
@@ -188,7 +194,7 @@ static int try_below(fixture *f, const char *folder, bool in_definitions) {
 
 static void test_task_load__reads_foreign_documents_unchanged(void **state) {
     fixture *f = *state;
-    if (kl_fs_is_dir(KL_SOURCE_DIR "/tests/data/foreign"))
+    if (kli_fs_is_dir(KL_SOURCE_DIR "/tests/data/foreign"))
         assert_int_equal(try_below(f, KL_SOURCE_DIR "/tests/data/foreign", false), 0);
 }
 

@@ -1,13 +1,14 @@
-/* workload.c - workloads.jsonl: one FlashInfer-Trace workload a line, with SOL-ExecBench's tolerance and our section.
+/* workload.c - workloads.jsonl: one FlashInfer-Trace workload a line, with SOL-ExecBench's
+ * tolerance and our section.
  *
- *   {"uuid", "axes": {NAME: SIZE}, "inputs": {NAME: {"type": "random" | "scalar" | "safetensors" | "custom", ...}},
- *    "tolerance"?, "klineage"?: {"label", "on", "hidden", "dtypes", "inputs"}}
- *   or {"definition", "workload": {the above}, ...}: a line of a FlashInfer-Trace data set
+ *   {"uuid", "axes": {NAME: SIZE}, "inputs": {NAME: {"type": "random" | "scalar" | "safetensors" |
+ * "custom", ...}}, "tolerance"?, "klineage"?: {"label", "on", "hidden", "dtypes", "inputs"}} or
+ * {"definition", "workload": {the above}, ...}: a line of a FlashInfer-Trace data set
  *
- * The order in which things override each other: definition, then dtypes, then "inputs" of the workload, then "inputs"
- * of our section.  Every workload is settled (shape.c) while its line is at hand, so that errors point into it.
- * Deliberately not here: choosing a workload by host beyond first-fit, reading tensors (safetensors.c).
- * SPDX-License-Identifier: Apache-2.0 */
+ * The order in which things override each other: definition, then dtypes, then "inputs" of the
+ * workload, then "inputs" of our section.  Every workload is settled (shape.c) while its line is at
+ * hand, so that errors point into it. Deliberately not here: choosing a workload by host beyond
+ * first-fit, reading tensors (safetensors.c). SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,22 @@
 #include "base/fs.h"
 #include "task_impl.h"
 
-/* ---- axes -------------------------------------------------------------------------------------------------- */
+/* ---- axes -------------------------------------------------------------------------------- */
 
-static kl_err parse_axis_value(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *p,
-                               const json_t *value) {
+static kl_err parse_axis_value(kl_workload *w, const kl_task *t, const kli_doc *d,
+                               const kli_doc_path *p, const json_t *value) {
     const int index = kl_task_axis(t, p->key);
     if (index < 0) {
-        const kli_place name = {.up = p->up, .key = p->key, .at_name = true};
+        const kli_doc_path name = {.up = p->up, .key = p->key, .at_name = true};
         return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an axis of this task", p->key.ptr);
     }
-    if (!json_is_integer(value)) return kli_doc_fail(d, p, KL_EPARSE, "the size of an axis is an integer");
+    if (!json_is_integer(value))
+        return kli_doc_fail(d, p, KL_EPARSE, "the size of an axis is an integer");
     const kl_axis *axis = &t->axes[index];
     const long long size = json_integer_value(value);
     if (size < 1)
-        return kli_doc_fail(d, p, KL_EINVAL, "axis '%.*s' is %lld; the smallest size is 1", KL_STR_ARG(axis->name),
-                            size);
+        return kli_doc_fail(d, p, KL_EINVAL, "axis '%.*s' is %lld; the smallest size is 1",
+                            KL_STR_ARG(axis->name), size);
     if (axis->kind == KL_AXIS_CONST && size != axis->value)
         return kli_doc_fail(d, p, KL_EINVAL, "axis '%.*s' is always %lld", KL_STR_ARG(axis->name),
                             (long long)axis->value);
@@ -37,111 +39,124 @@ static kl_err parse_axis_value(kl_workload *w, const kl_task *t, const kli_doc *
     return KL_OK;
 }
 
-static kl_err parse_axes(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up, const json_t *o) {
-    const kli_place here = {.up = up, .key = KL_S("axes")};
+static kl_err workload_parse_axes(kl_workload *w, const kl_task *t, const kli_doc *d,
+                                  const kli_doc_path *up, const json_t *o) {
+    const kli_doc_path here = {.up = up, .key = KL_S("axes")};
     json_t *axes;
     kl_err err = kli_doc_object(&axes, d, up, o, "axes", false);
     if (err != KL_OK) return err;
     const char *key;
     json_t *value;
     json_object_foreach(axes, key, value) {
-        const kli_place axis = {.up = &here, .key = kl_str_of(key)};
+        const kli_doc_path axis = {.up = &here, .key = kl_str_of(key)};
         if ((err = parse_axis_value(w, t, d, &axis, value)) != KL_OK) return err;
     }
     for (int i = 0; i < t->n_axes; i++)
         if (t->axes[i].kind == KL_AXIS_VAR && w->axes[i] == 0)
-            return kli_doc_fail(d, axes == NULL ? up : &here, KL_EINVAL, "the size of axis '%.*s' is missing",
-                                KL_STR_ARG(t->axes[i].name));
+            return kli_doc_fail(d, axes == NULL ? up : &here, KL_EINVAL,
+                                "the size of axis '%.*s' is missing", KL_STR_ARG(t->axes[i].name));
     return KL_OK;
 }
 
 /* A workload may repeat the value of an expr axis; it must be the same value. */
-static kl_err check_repeated(const kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up,
-                             const json_t *o) {
-    const kli_place here = {.up = up, .key = KL_S("axes")};
+static kl_err check_repeated(const kl_workload *w, const kl_task *t, const kli_doc *d,
+                             const kli_doc_path *up, const json_t *o) {
+    const kli_doc_path here = {.up = up, .key = KL_S("axes")};
     const json_t *axes = json_object_get(o, "axes");
     for (int i = 0; i < t->n_axes; i++) {
-        const kli_place axis = {.up = &here, .key = t->axes[i].name};
+        const kli_doc_path axis = {.up = &here, .key = t->axes[i].name};
         const json_t *value = json_object_get(axes, t->axes[i].name.ptr);
         if (value != NULL && json_integer_value(value) != w->axes[i])
-            return kli_doc_fail(d, &axis, KL_EINVAL, "axis '%.*s' is %lld by its expression", KL_STR_ARG(axis.key),
-                                (long long)w->axes[i]);
+            return kli_doc_fail(d, &axis, KL_EINVAL, "axis '%.*s' is %lld by its expression",
+                                KL_STR_ARG(axis.key), (long long)w->axes[i]);
     }
     return KL_OK;
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------ */
+/* ---- inputs ------------------------------------------------------------------------------ */
 
-/* Data sets name blobs relative to their root, above definitions/OP/; tasks relative to their folder. */
+/* Data sets name blobs relative to their root, above definitions/OP/; tasks relative to their
+ * folder. */
 static kl_str resolve_file(const kl_task *t, kl_arena *a, kl_str file) {
     static const char *const above[] = {"", "../", "../../", "../../../"};
     if (t->dir.len == 0) return file;
     for (size_t i = 0; i < KL_COUNT(above); i++) {
-        const kl_str path = kl_arena_printf(a, "%.*s/%s%.*s", KL_STR_ARG(t->dir), above[i], KL_STR_ARG(file));
-        if (kl_fs_exists(path.ptr)) return path;
+        const kl_str path =
+            kl_arena_printf(a, "%.*s/%s%.*s", KL_STR_ARG(t->dir), above[i], KL_STR_ARG(file));
+        if (kli_fs_exists(path.ptr)) return path;
     }
-    return kl_fs_join(a, t->dir.ptr, file.ptr);
+    return kli_fs_join(a, t->dir.ptr, file.ptr);
 }
 
-static kl_err parse_file_input(kl_dist *dist, const kl_task *t, const kli_doc *d, const kli_place *p, const json_t *o) {
-    const kli_place path = {.up = p, .key = KL_S("path")};
+static kl_err parse_file_input(kl_dist *dist, const kl_task *t, const kli_doc *d,
+                               const kli_doc_path *p, const json_t *o) {
+    const kli_doc_path path = {.up = p, .key = KL_S("path")};
     kl_err err;
     *dist = (kl_dist){.kind = KL_DIST_FILE};
     if ((err = kli_doc_text(&dist->file, d, p, o, "path")) != KL_OK ||
         (err = kli_doc_text(&dist->tensor_key, d, p, o, "tensor_key")) != KL_OK)
         return err;
     if (dist->file.len == 0 || dist->tensor_key.len == 0)
-        return kli_doc_fail(d, p, KL_EPARSE, "a safetensors input needs \"path\" and \"tensor_key\"");
+        return kli_doc_fail(d, p, KL_EPARSE,
+                            "a safetensors input needs \"path\" and \"tensor_key\"");
     if (!kli_is_inside(dist->file))
         return kli_doc_fail(d, &path, KL_EINVAL, "the path must be relative and without \"..\"");
     dist->file = resolve_file(t, d->arena, dist->file);
     return KL_OK;
 }
 
-static kl_err parse_scalar_input(kl_dist *dist, const kl_tensor *tensor, const kli_doc *d, const kli_place *p,
-                                 const json_t *o) {
+static kl_err parse_scalar_input(kl_dist *dist, const kl_tensor *tensor, const kli_doc *d,
+                                 const kli_doc_path *p, const json_t *o) {
     const json_t *value = json_object_get(o, "value");
     if (tensor->ndim > 0)
-        return kli_doc_fail(d, p, KL_EINVAL, "input '%.*s' is a tensor, not a scalar", KL_STR_ARG(tensor->name));
+        return kli_doc_fail(d, p, KL_EINVAL, "input '%.*s' is a tensor, not a scalar",
+                            KL_STR_ARG(tensor->name));
     if (!json_is_number(value) && !json_is_boolean(value))
-        return kli_doc_fail(d, p, KL_EPARSE, "a scalar input needs a \"value\": a number, true or false");
+        return kli_doc_fail(d, p, KL_EPARSE,
+                            "a scalar input needs a \"value\": a number, true or false");
     *dist = (kl_dist){.kind = KL_DIST_CONSTANT, .scale = 1, .active = 1};
     dist->value = json_is_true(value) ? 1 : json_number_value(value);
     return KL_OK;
 }
 
-static kl_err parse_input(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *p, const json_t *o) {
-    const kli_place name = {.up = p->up, .key = p->key, .at_name = true};
-    const kli_place type_place = {.up = p, .key = KL_S("type")};
+static kl_err parse_input(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_doc_path *p,
+                          const json_t *o) {
+    const kli_doc_path name = {.up = p->up, .key = p->key, .at_name = true};
+    const kli_doc_path type_place = {.up = p, .key = KL_S("type")};
     const int index = kl_task_tensor(t, p->key);
     kl_str type = {0};
     if (index < 0 || t->tensors[index].is_output)
-        return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an input of this task", p->key.ptr);
-    if (!json_is_object(o)) return kli_doc_fail(d, p, KL_EPARSE, "an input is an object with a \"type\"");
+        return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an input of this task",
+                            p->key.ptr);
+    if (!json_is_object(o))
+        return kli_doc_fail(d, p, KL_EPARSE, "an input is an object with a \"type\"");
     const kl_err err = kli_doc_text(&type, d, p, o, "type");
     if (err != KL_OK || kl_str_eq(type, KL_S("random"))) return err;
-    if (kl_str_eq(type, KL_S("scalar"))) return parse_scalar_input(&w->dists[index], &t->tensors[index], d, p, o);
+    if (kl_str_eq(type, KL_S("scalar")))
+        return parse_scalar_input(&w->dists[index], &t->tensors[index], d, p, o);
     if (kl_str_eq(type, KL_S("safetensors")) && !t->tensors[index].is_scalar)
         return parse_file_input(&w->dists[index], t, d, p, o);
     if (!kl_str_eq(type, KL_S("custom")))
-        return kli_doc_fail(
-            d, &type_place, KL_EPARSE,
-            "the type of an input is \"random\", \"scalar\", \"safetensors\" (tensors only) or \"custom\"");
+        return kli_doc_fail(d, &type_place, KL_EPARSE,
+                            "the type of an input is \"random\", \"scalar\", \"safetensors\" "
+                            "(tensors only) or \"custom\"");
     if (t->custom_inputs.len == 0)
-        return kli_doc_fail(d, &type_place, KL_EINVAL, "the definition has no \"custom_inputs_entrypoint\"");
+        return kli_doc_fail(d, &type_place, KL_EINVAL,
+                            "the definition has no \"custom_inputs_entrypoint\"");
     w->dists[index] = (kl_dist){.kind = KL_DIST_CUSTOM, .scale = 1, .active = 1};
     return KL_OK;
 }
 
-static kl_err parse_inputs(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up, const json_t *o) {
-    const kli_place here = {.up = up, .key = KL_S("inputs")};
+static kl_err parse_inputs(kl_workload *w, const kl_task *t, const kli_doc *d,
+                           const kli_doc_path *up, const json_t *o) {
+    const kli_doc_path here = {.up = up, .key = KL_S("inputs")};
     json_t *inputs;
     kl_err err = kli_doc_object(&inputs, d, up, o, "inputs", false);
     if (err != KL_OK) return err;
     const char *key;
     json_t *value;
     json_object_foreach(inputs, key, value) {
-        const kli_place input = {.up = &here, .key = kl_str_of(key)};
+        const kli_doc_path input = {.up = &here, .key = kl_str_of(key)};
         if ((err = parse_input(w, t, d, &input, value)) != KL_OK) return err;
     }
     int custom = 0;
@@ -151,36 +166,38 @@ static kl_err parse_inputs(kl_workload *w, const kl_task *t, const kli_doc *d, c
     return KL_OK;
 }
 
-/* ---- our section ------------------------------------------------------------------------------------------- */
+/* ---- our section ------------------------------------------------------------------------- */
 
-static kl_err parse_dtypes(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up, const json_t *o) {
-    const kli_place here = {.up = up, .key = KL_S("dtypes")};
+static kl_err parse_dtypes(kl_workload *w, const kl_task *t, const kli_doc *d,
+                           const kli_doc_path *up, const json_t *o) {
+    const kli_doc_path here = {.up = up, .key = KL_S("dtypes")};
     json_t *dtypes;
     kl_err err = kli_doc_object(&dtypes, d, up, o, "dtypes", false);
     if (err != KL_OK) return err;
     const char *key;
     json_t *value;
     json_object_foreach(dtypes, key, value) {
-        const kli_place name = {.up = &here, .key = kl_str_of(key), .at_name = true};
-        const kli_place dtype = {.up = &here, .key = kl_str_of(key)};
+        const kli_doc_path name = {.up = &here, .key = kl_str_of(key), .at_name = true};
+        const kli_doc_path dtype = {.up = &here, .key = kl_str_of(key)};
         const int index = kl_task_tensor(t, name.key);
-        if (index < 0) return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not a tensor of this task", key);
+        if (index < 0)
+            return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not a tensor of this task", key);
         if ((err = kli_dtype_at(&w->dtypes[index], d, &dtype, value)) != KL_OK) return err;
     }
     return KL_OK;
 }
 
-static kl_err parse_section_inputs(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up,
-                                   const json_t *o) {
-    const kli_place here = {.up = up, .key = KL_S("inputs")};
+static kl_err parse_section_inputs(kl_workload *w, const kl_task *t, const kli_doc *d,
+                                   const kli_doc_path *up, const json_t *o) {
+    const kli_doc_path here = {.up = up, .key = KL_S("inputs")};
     json_t *inputs;
     kl_err err = kli_doc_object(&inputs, d, up, o, "inputs", false);
     if (err != KL_OK) return err;
     const char *key;
     json_t *value;
     json_object_foreach(inputs, key, value) {
-        const kli_place name = {.up = &here, .key = kl_str_of(key), .at_name = true};
-        const kli_place dist = {.up = &here, .key = kl_str_of(key)};
+        const kli_doc_path name = {.up = &here, .key = kl_str_of(key), .at_name = true};
+        const kli_doc_path dist = {.up = &here, .key = kl_str_of(key)};
         const int index = kl_task_tensor(t, name.key);
         if (index < 0 || t->tensors[index].is_output)
             return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an input of this task", key);
@@ -189,19 +206,20 @@ static kl_err parse_section_inputs(kl_workload *w, const kl_task *t, const kli_d
     return KL_OK;
 }
 
-static kl_err parse_label(kl_workload *w, const kli_doc *d, const kli_place *up, json_t *o) {
-    const kli_place label = {.up = up, .key = KL_S("label")};
+static kl_err parse_label(kl_workload *w, const kli_doc *d, const kli_doc_path *up, json_t *o) {
+    const kli_doc_path label = {.up = up, .key = KL_S("label")};
     kl_err err;
     if ((err = kli_doc_known(d, up, o, "label on hidden dtypes inputs")) != KL_OK ||
-        (err = kli_doc_text(&w->label, d, up, o, "label")) != KL_OK || (err = kli_doc_host(&w->on, d, up, o)) != KL_OK)
+        (err = kli_doc_text(&w->label, d, up, o, "label")) != KL_OK ||
+        (err = kli_doc_host(&w->on, d, up, o)) != KL_OK)
         return err;
     if (w->label.ptr != NULL && !kli_is_printable(w->label, KL_MAX_NAME - 1))
-        return kli_doc_fail(d, &label, KL_EINVAL, "a label is 1 to %d bytes without control characters",
-                            KL_MAX_NAME - 1);
+        return kli_doc_fail(d, &label, KL_EINVAL,
+                            "a label is 1 to %d bytes without control characters", KL_MAX_NAME - 1);
     return kli_doc_bool(&w->hidden, d, up, o, "hidden");
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------ */
+/* ---- checks ------------------------------------------------------------------------------ */
 
 static void set_defaults(kl_workload *w, const kl_task *t) {
     for (int i = 0; i < t->n_tensors; i++) {
@@ -215,28 +233,31 @@ static void set_defaults(kl_workload *w, const kl_task *t) {
 static bool is_usual(const kl_dist *dist, kl_dtype dtype) {
     const kl_dist usual = kli_dist_default(dtype);
     return dist->kind == usual.kind && dist->low == usual.low && dist->high == usual.high &&
-           dist->scale == usual.scale && dist->active == usual.active && !dist->l2norm && dist->low_expr.len == 0 &&
-           dist->high_expr.len == 0;
+           dist->scale == usual.scale && dist->active == usual.active && !dist->l2norm &&
+           dist->low_expr.len == 0 && dist->high_expr.len == 0;
 }
 
 /* What the definition left to the dtype follows the workload's dtype. */
 static void follow_dtypes(kl_workload *w, const kl_task *t) {
     for (int i = 0; i < t->n_inputs; i++)
-        if (is_usual(&w->dists[i], t->tensors[i].dtype)) w->dists[i] = kli_dist_default(w->dtypes[i]);
+        if (is_usual(&w->dists[i], t->tensors[i].dtype))
+            w->dists[i] = kli_dist_default(w->dtypes[i]);
     for (int i = t->n_inputs; i < t->n_tensors; i++) {
         kl_check *check = &w->checks[i];
-        if (check->kind != KL_CHECK_TOPK && kl_dtype_is_float(t->tensors[i].dtype) != kl_dtype_is_float(w->dtypes[i]))
+        if (check->kind != KL_CHECK_TOPK &&
+            kl_dtype_is_float(t->tensors[i].dtype) != kl_dtype_is_float(w->dtypes[i]))
             *check = kli_check_default(w->dtypes[i]);
         if (check->kind == KL_CHECK_BUDGET && check->rtol == 0 && check->atol == 0)
             check->rtol = check->atol = kli_check_tolerance(w->dtypes[i]);
     }
 }
 
-/* SOL-ExecBench's tolerance holds for every float output.  "allow_negative_inf" needs nothing: equal infinities match.
+/* SOL-ExecBench's tolerance holds for every float output.  "allow_negative_inf" needs nothing:
+ * equal infinities match.
  */
-static kl_err parse_tolerance(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up,
-                              const json_t *o) {
-    const kli_place here = {.up = up, .key = KL_S("tolerance")};
+static kl_err parse_tolerance(kl_workload *w, const kl_task *t, const kli_doc *d,
+                              const kli_doc_path *up, const json_t *o) {
+    const kli_doc_path here = {.up = up, .key = KL_S("tolerance")};
     double rtol = -1, atol = -1, matched = -1, cap = -1;
     json_t *tolerance;
     kl_err err = kli_doc_object(&tolerance, d, up, o, "tolerance", false);
@@ -247,7 +268,8 @@ static kl_err parse_tolerance(kl_workload *w, const kl_task *t, const kli_doc *d
         (err = kli_doc_real(&cap, d, &here, tolerance, "max_error_cap")) != KL_OK)
         return err;
     if (matched == 0 || matched > 1)
-        return kli_doc_fail(d, &here, KL_EINVAL, "\"required_matched_ratio\" is a share: above 0, at most 1");
+        return kli_doc_fail(d, &here, KL_EINVAL,
+                            "\"required_matched_ratio\" is a share: above 0, at most 1");
     for (int i = t->n_inputs; i < t->n_tensors; i++) {
         kl_check *check = &w->checks[i];
         if (check->kind != KL_CHECK_BUDGET) continue;
@@ -259,54 +281,63 @@ static kl_err parse_tolerance(kl_workload *w, const kl_task *t, const kli_doc *d
     return KL_OK;
 }
 
-/* ---- one line ---------------------------------------------------------------------------------------------- */
+/* ---- one line ---------------------------------------------------------------------------- */
 
-static kl_err parse_body(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_place *up, const json_t *o,
-                         const kli_place *section_up, const json_t *section_holder) {
-    const kli_place section = {.up = section_up, .key = KL_S("klineage")};
-    const kli_place axes = {.up = up, .key = KL_S("axes")};
+static kl_err parse_body(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_doc_path *up,
+                         const json_t *o, const kli_doc_path *section_up,
+                         const json_t *section_holder) {
+    const kli_doc_path section = {.up = section_up, .key = KL_S("klineage")};
+    const kli_doc_path axes = {.up = up, .key = KL_S("axes")};
     json_t *ours;
     kl_err err;
     kl_error why = {0};
     set_defaults(w, t);
     if ((err = kli_doc_object(&ours, d, section_up, section_holder, "klineage", false)) != KL_OK ||
-        (err = parse_axes(w, t, d, up, o)) != KL_OK)
+        (err = workload_parse_axes(w, t, d, up, o)) != KL_OK)
         return err;
-    if (ours != NULL &&
-        ((err = parse_label(w, d, &section, ours)) != KL_OK || (err = parse_dtypes(w, t, d, &section, ours)) != KL_OK))
+    if (ours != NULL && ((err = parse_label(w, d, &section, ours)) != KL_OK ||
+                         (err = parse_dtypes(w, t, d, &section, ours)) != KL_OK))
         return err;
     follow_dtypes(w, t);
-    if ((err = parse_inputs(w, t, d, up, o)) != KL_OK || (err = parse_tolerance(w, t, d, up, o)) != KL_OK) return err;
+    if ((err = parse_inputs(w, t, d, up, o)) != KL_OK ||
+        (err = parse_tolerance(w, t, d, up, o)) != KL_OK)
+        return err;
     if (ours != NULL && (err = parse_section_inputs(w, t, d, &section, ours)) != KL_OK) return err;
-    if ((err = kli_workload_settle(w, t, &why)) != KL_OK)
-        return kli_doc_fail(d, json_object_get(o, "axes") != NULL ? &axes : up, err, "%s", why.message);
+    if ((err = kli_workload_complete(w, t, &why)) != KL_OK)
+        return kli_doc_fail(d, json_object_get(o, "axes") != NULL ? &axes : up, err, "%s",
+                            why.message);
     return check_repeated(w, t, d, up, o);
 }
 
-static kl_err parse_uuid(kl_workload *w, const kli_doc *d, const kli_place *up, const json_t *o) {
-    const kli_place uuid = {.up = up, .key = KL_S("uuid")};
+static kl_err parse_uuid(kl_workload *w, const kli_doc *d, const kli_doc_path *up,
+                         const json_t *o) {
+    const kli_doc_path uuid = {.up = up, .key = KL_S("uuid")};
     const kl_err err = kli_doc_text(&w->uuid, d, up, o, "uuid");
     if (err != KL_OK) return err;
     if (w->uuid.ptr == NULL) return kli_doc_fail(d, up, KL_EPARSE, "\"uuid\" is missing");
     if (!kli_is_printable(w->uuid, 127))
-        return kli_doc_fail(d, &uuid, KL_EINVAL, "a uuid is 1 to 127 bytes without control characters");
+        return kli_doc_fail(d, &uuid, KL_EINVAL,
+                            "a uuid is 1 to 127 bytes without control characters");
     return KL_OK;
 }
 
 static kl_err parse_line(kl_workload *w, const kl_task *t, const kli_doc *d, const json_t *root) {
-    const kli_place inner = {.key = KL_S("workload")};
-    const kli_place definition = {.key = KL_S("definition")};
+    const kli_doc_path inner = {.key = KL_S("workload")};
+    const kli_doc_path definition = {.key = KL_S("definition")};
     json_t *body;
     kl_str name = {0};
     kl_err err;
-    if (!json_is_object(root)) return kli_doc_fail(d, NULL, KL_EPARSE, "a workload is a JSON object on one line");
+    if (!json_is_object(root))
+        return kli_doc_fail(d, NULL, KL_EPARSE, "a workload is a JSON object on one line");
     if ((err = kli_doc_object(&body, d, NULL, root, "workload", false)) != KL_OK) return err;
-    if (body != NULL && (err = kli_doc_text(&name, d, NULL, root, "definition")) != KL_OK) return err;
+    if (body != NULL && (err = kli_doc_text(&name, d, NULL, root, "definition")) != KL_OK)
+        return err;
     if (name.ptr != NULL && !kl_str_eq(name, t->name))
-        return kli_doc_fail(d, &definition, KL_EINVAL, "this workload is of another definition, not of '%.*s'",
+        return kli_doc_fail(d, &definition, KL_EINVAL,
+                            "this workload is of another definition, not of '%.*s'",
                             KL_STR_ARG(t->name));
     const bool nested = body != NULL && json_object_get(root, "klineage") == NULL;
-    const kli_place *up = body != NULL ? &inner : NULL;
+    const kli_doc_path *up = body != NULL ? &inner : NULL;
     const json_t *o = body != NULL ? body : root;
     if ((err = parse_uuid(w, d, up, o)) != KL_OK ||
         (err = parse_body(w, t, d, up, o, nested ? up : NULL, nested ? o : root)) != KL_OK)
@@ -314,14 +345,15 @@ static kl_err parse_line(kl_workload *w, const kl_task *t, const kli_doc *d, con
     w->label = w->label.ptr == NULL ? w->uuid : w->label;
     for (const kl_workload *other = t->workloads; other < w; other++)
         if (kl_str_eq(other->uuid, w->uuid))
-            return kli_doc_fail(d, up, KL_EINVAL, "another workload has the uuid '%.*s'", KL_STR_ARG(w->uuid));
+            return kli_doc_fail(d, up, KL_EINVAL, "another workload has the uuid '%.*s'",
+                                KL_STR_ARG(w->uuid));
     return KL_OK;
 }
 
-/* ---- the file ---------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------- */
 
 /* The next line that holds more than white space, from `*at` on; empty at the end. */
-static kl_str next_line(kl_str text, size_t *at) {
+static kl_str workload_next_line(kl_str text, size_t *at) {
     while (*at < text.len) {
         const char *begin = text.ptr + *at;
         const char *newline = memchr(begin, '\n', text.len - *at);
@@ -349,12 +381,13 @@ kl_err kli_workloads_parse(kl_task *t, kl_arena *a, kl_str text, kl_str file, kl
     kli_doc d = {.arena = a, .file = file, .text = text, .e = e};
     size_t at = 0;
     int count = 0;
-    while (count <= KL_MAX_WORKLOADS && next_line(text, &at).len > 0) count++;
+    while (count <= KL_MAX_WORKLOADS && workload_next_line(text, &at).len > 0) count++;
     if (count > KL_MAX_WORKLOADS)
         return kl_fail_at(e, KL_ELIMIT, file, text, at, "more than %d workloads", KL_MAX_WORKLOADS);
     t->workloads = KL_ARRAY(a, kl_workload, count > 0 ? count : 1);
     at = 0;
-    for (kl_str line = next_line(text, &at); line.len > 0; line = next_line(text, &at)) {
+    for (kl_str line = workload_next_line(text, &at); line.len > 0;
+         line = workload_next_line(text, &at)) {
         const kl_err err = parse_text_line(&t->workloads[t->n_workloads], t, &d, line);
         if (err != KL_OK) return err;
         t->n_workloads++;
@@ -362,7 +395,7 @@ kl_err kli_workloads_parse(kl_task *t, kl_arena *a, kl_str text, kl_str file, kl
     return KL_OK;
 }
 
-/* ---- choosing and making ----------------------------------------------------------------------------------- */
+/* ---- choosing and making ----------------------------------------------------------------- */
 
 bool kl_workload_fits(const kl_workload *w, kl_host_kind on) {
     return w->on == KL_ON_ANY || on == KL_ON_ANY || w->on == on;
@@ -379,10 +412,12 @@ const kl_workload *kl_task_workload(const kl_task *t, kl_str label, kl_host_kind
 }
 
 /* "M=64": sets one axis.  `rest` starts at the assignment; `all` is shown with the caret. */
-static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str all, kl_str part, kl_error *e) {
+static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str all, kl_str part,
+                          kl_error *e) {
     const size_t offset = (size_t)(part.ptr - all.ptr);
     const char *equals = part.len > 0 ? memchr(part.ptr, '=', part.len) : NULL;
-    if (equals == NULL) return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "expected NAME=SIZE");
+    if (equals == NULL)
+        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "expected NAME=SIZE");
     const size_t split = (size_t)(equals - part.ptr);
     const kl_str name = kl_str_trim((kl_str){part.ptr, split});
     const kl_str size = {equals + 1, part.len - split - 1};
@@ -390,13 +425,14 @@ static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str 
     kli_fault fault;
     int64_t value = 0;
     if (axis < 0)
-        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "'%.*s' is not an axis of this task",
-                          KL_STR_ARG(name));
+        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset,
+                          "'%.*s' is not an axis of this task", KL_STR_ARG(name));
     if (t->axes[axis].kind != KL_AXIS_VAR || given[axis])
-        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "axis '%.*s' %s", KL_STR_ARG(name),
-                          given[axis] ? "is given twice" : "is not variable");
+        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "axis '%.*s' %s",
+                          KL_STR_ARG(name), given[axis] ? "is given twice" : "is not variable");
     if (kli_expr_run(&value, size, false, NULL, NULL, &fault) != KL_OK)
-        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1 + fault.offset, "%s", fault.message);
+        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1 + fault.offset, "%s",
+                          fault.message);
     if (value < 1) {
         kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1, "the smallest size is 1");
         return kl_hint(e, "sizes are whole numbers above 0, as in --workload M=64,N=64");
@@ -406,14 +442,15 @@ static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str 
     return KL_OK;
 }
 
-kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t, const kl_workload *base,
-                             kl_str assignments, kl_error *e) {
+kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t,
+                             const kl_workload *base, kl_str assignments, kl_error *e) {
     kl_workload *w = KL_NEW(a, kl_workload);
     bool given[KL_MAX_AXES] = {false};
     *w = *base;
     if (assignments.len == 0) return kl_fail(e, KL_EINVAL, "axes", "expected NAME=SIZE");
     for (size_t at = 0; at <= assignments.len;) {
-        const char *comma = at < assignments.len ? memchr(assignments.ptr + at, ',', assignments.len - at) : NULL;
+        const char *comma =
+            at < assignments.len ? memchr(assignments.ptr + at, ',', assignments.len - at) : NULL;
         const size_t end = comma == NULL ? assignments.len : (size_t)(comma - assignments.ptr);
         const kl_str part = {assignments.ptr + at, end - at};
         const kl_err err = assign_axis(w, given, t, assignments, part, e);
@@ -422,11 +459,12 @@ kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t, c
     }
     for (int i = 0; i < t->n_inputs; i++)
         if (w->dists[i].kind == KL_DIST_FILE)
-            return kl_fail(e, KL_EINVAL, "axes", "input '%.*s' comes from a file, which has one size",
+            return kl_fail(e, KL_EINVAL, "axes",
+                           "input '%.*s' comes from a file, which has one size",
                            KL_STR_ARG(t->tensors[i].name));
     w->hidden = false;
     w->label = kl_arena_copy(a, assignments);
     w->uuid = kl_arena_printf(a, "%.*s[%.*s]", KL_STR_ARG(base->uuid), KL_STR_ARG(assignments));
     *out = w;
-    return kli_workload_settle(w, t, e);
+    return kli_workload_complete(w, t, e);
 }

@@ -4,7 +4,9 @@
 
 #include "fixtures.h"
 
-static void use_plain(fixture *f) { assert_ok(parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, ""))); }
+static void use_plain(fixture *f) {
+    assert_ok(parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, "")));
+}
 
 static void expect_refused(fixture *f, const char *text, kl_err code, const char *where) {
     assert_err(code, parse_workloads(f, text));
@@ -14,18 +16,22 @@ static void expect_refused(fixture *f, const char *text, kl_err code, const char
 
 /* A definition whose x has the given shape text, and one workload with M = `m`. */
 static kl_err size_of(fixture *f, const char *shape, const char *dtype, const char *m) {
-    const char *x = kl_arena_printf(f->arena, "\"x\": {\"shape\": %s, \"dtype\": \"%s\"}", shape, dtype).ptr;
-    assert_ok(parse_definition(f, definition_with(f, AXES, x, "\"y\": {\"shape\": [], \"dtype\": \"bool\"}", "")));
-    return parse_workloads(f, kl_arena_printf(f->arena, "{\"uuid\": \"u\", \"axes\": {\"M\": %s, \"N\": 1}}", m).ptr);
+    const char *x =
+        kl_arena_printf(f->arena, "\"x\": {\"shape\": %s, \"dtype\": \"%s\"}", shape, dtype).ptr;
+    assert_ok(parse_definition(
+        f, definition_with(f, AXES, x, "\"y\": {\"shape\": [], \"dtype\": \"bool\"}", "")));
+    return parse_workloads(
+        f, kl_arena_printf(f->arena, "{\"uuid\": \"u\", \"axes\": {\"M\": %s, \"N\": 1}}", m).ptr);
 }
 
 static void test_task_workload__reads_lines_and_skips_blank_ones(void **state) {
     fixture *f = *state;
     use_plain(f);
-    assert_ok(
-        parse_workloads(f, "\n  \r\n" WORKLOAD "\r\n\n{\"uuid\": \"u2\", \"axes\": {\"M\": 1, \"N\": 1, \"K\": 64},"
-                           "\"inputs\": {\"x\": {\"type\": \"random\"}, \"s\": {\"type\": \"scalar\", \"value\": 0.5}},"
-                           "\"klineage\": {\"label\": \"tiny\", \"on\": \"cpu\", \"hidden\": true}}"));
+    assert_ok(parse_workloads(
+        f, "\n  \r\n" WORKLOAD "\r\n\n{\"uuid\": \"u2\", \"axes\": {\"M\": 1, \"N\": 1, \"K\": 64},"
+           "\"inputs\": {\"x\": {\"type\": \"random\"}, \"s\": {\"type\": \"scalar\", \"value\": "
+           "0.5}},"
+           "\"klineage\": {\"label\": \"tiny\", \"on\": \"cpu\", \"hidden\": true}}"));
     assert_int_equal(f->task->n_workloads, 2);
     const kl_workload *w = f->task->workloads;
     assert_str(w[0].label, "u1");
@@ -44,39 +50,45 @@ static void test_task_workload__reads_a_line_of_a_data_set(void **state) {
     fixture *f = *state;
     use_plain(f);
     assert_ok(parse_workloads(
-        f, "{\"definition\": \"t\", \"solution\": null, \"evaluation\": null, \"workload\": " WORKLOAD "}"));
+        f,
+        "{\"definition\": \"t\", \"solution\": null, \"evaluation\": null, \"workload\": " WORKLOAD
+        "}"));
     assert_str(f->task->workloads[0].uuid, "u1");
-    expect_refused(f, "{\"definition\": \"other\", \"workload\": " WORKLOAD "}", KL_EINVAL, "workloads.jsonl:1:16");
+    expect_refused(f, "{\"definition\": \"other\", \"workload\": " WORKLOAD "}", KL_EINVAL,
+                   "workloads.jsonl:1:16");
 }
 
 static void test_task_workload__derives_axes_from_expressions(void **state) {
     fixture *f = *state;
-    assert_ok(
-        parse_definition(f, definition_with(f,
-                                            "\"E\": {\"type\": \"expr\", \"expression\": \"cdiv(M, 2) + N\"}, " AXES
-                                            ", \"F\": {\"type\": \"expr\", \"expression\": \"E * K\"}",
-                                            INPUTS, OUTPUTS, "")));
+    assert_ok(parse_definition(
+        f, definition_with(f,
+                           "\"E\": {\"type\": \"expr\", \"expression\": \"cdiv(M, 2) + N\"}, " AXES
+                           ", \"F\": {\"type\": \"expr\", \"expression\": \"E * K\"}",
+                           INPUTS, OUTPUTS, "")));
     assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5, \"E\": 7}}"));
     assert_int_equal(f->task->workloads[0].axes[0], 7);
     assert_int_equal(f->task->workloads[0].axes[4], 7 * 64);
-    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5, \"E\": 8}}", KL_EINVAL, "workloads.jsonl:1:45");
+    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5, \"E\": 8}}", KL_EINVAL,
+                   "workloads.jsonl:1:45");
     assert_ok(parse_definition(
-        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M - 3\"}", INPUTS, OUTPUTS, "")));
+        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M - 3\"}",
+                           INPUTS, OUTPUTS, "")));
     expect_refused(f, WORKLOAD, KL_EINVAL, "workloads.jsonl:1:24"); /* 0 */
-    assert_ok(
-        parse_definition(f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M * M * M\"}",
-                                            INPUTS, OUTPUTS, "")));
-    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 4611686018427387904, \"N\": 1}}", KL_EINVAL,
-                   "workloads.jsonl:1:");
+    assert_ok(parse_definition(
+        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M * M * M\"}",
+                           INPUTS, OUTPUTS, "")));
+    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 4611686018427387904, \"N\": 1}}",
+                   KL_EINVAL, "workloads.jsonl:1:");
     assert_contains(f->error.message, "overflows 64 bits");
 }
 
 static void test_task_workload__applies_dtypes_and_distributions(void **state) {
     fixture *f = *state;
     use_plain(f);
-    assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"klineage\": {"
-                                 "\"dtypes\": {\"x\": \"int8\", \"y\": \"float32\"}, \"inputs\": {\"s\": {\"dist\": "
-                                 "\"constant\", \"value\": 2}}}}"));
+    assert_ok(parse_workloads(
+        f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"klineage\": {"
+           "\"dtypes\": {\"x\": \"int8\", \"y\": \"float32\"}, \"inputs\": {\"s\": {\"dist\": "
+           "\"constant\", \"value\": 2}}}}"));
     const kl_workload *w = f->task->workloads;
     assert_int_equal(w->dtypes[0], KL_I8);
     assert_int_equal(w->dists[0].kind, KL_DIST_UNIFORM_INT);
@@ -85,37 +97,41 @@ static void test_task_workload__applies_dtypes_and_distributions(void **state) {
     assert_true(w->checks[2].rtol == 1e-4 && w->checks[2].atol == 1e-4);
     assert_ok(parse_workloads(f, WORKLOAD));
     assert_true(f->task->workloads[0].checks[2].rtol == 2e-2);
-    assert_ok(parse_workloads(
-        f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"klineage\": {\"dtypes\": {\"y\": \"int32\"}}}"));
+    assert_ok(parse_workloads(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"klineage\": "
+                                 "{\"dtypes\": {\"y\": \"int32\"}}}"));
     assert_int_equal(f->task->workloads[0].checks[2].kind, KL_CHECK_EXACT);
 }
 
 static void test_task_workload__applies_the_sol_tolerance(void **state) {
     fixture *f = *state;
     use_plain(f);
-    assert_ok(parse_workloads(f,
-                              "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"tolerance\": {\"max_atol\": 0.03, "
-                              "\"max_rtol\": 0.04, \"required_matched_ratio\": 0.9, \"max_error_cap\": null, "
-                              "\"allow_negative_inf\": false}}"));
+    assert_ok(parse_workloads(
+        f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"tolerance\": {\"max_atol\": 0.03, "
+           "\"max_rtol\": 0.04, \"required_matched_ratio\": 0.9, \"max_error_cap\": null, "
+           "\"allow_negative_inf\": false}}"));
     const kl_check *check = &f->task->workloads[0].checks[2];
-    assert_true(check->atol == 0.03 && check->rtol == 0.04 && check->matched == 0.9 && check->max_error == 0);
+    assert_true(check->atol == 0.03 && check->rtol == 0.04 && check->matched == 0.9 &&
+                check->max_error == 0);
     expect_refused(f,
-                   "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"tolerance\": {\"required_matched_ratio\": 2}}",
+                   "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"tolerance\": "
+                   "{\"required_matched_ratio\": 2}}",
                    KL_EINVAL, "workloads.jsonl:1:");
 }
 
 static void test_task_workload__accepts_custom_inputs_only_all_together(void **state) {
     fixture *f = *state;
-    const char *both = "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"x\": {\"type\": \"custom\"}, "
+    const char *both = "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"x\": "
+                       "{\"type\": \"custom\"}, "
                        "\"s\": {\"type\": \"custom\"}}}";
     float data[3 * 64];
-    assert_ok(
-        parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, ", \"custom_inputs_entrypoint\": \"make\"")));
+    assert_ok(parse_definition(
+        f, definition_with(f, AXES, INPUTS, OUTPUTS, ", \"custom_inputs_entrypoint\": \"make\"")));
     assert_ok(parse_workloads(f, both));
     assert_int_equal(f->task->workloads[0].dists[0].kind, KL_DIST_CUSTOM);
     assert_err(KL_EINVAL, kl_task_fill(data, f->task, f->task->workloads, 0, 1, 1, 1, &f->error));
     expect_refused(f,
-                   "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"x\": {\"type\": \"custom\"}, "
+                   "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 5}, \"inputs\": {\"x\": "
+                   "{\"type\": \"custom\"}, "
                    "\"s\": {\"type\": \"random\"}}}",
                    KL_EINVAL, "workloads.jsonl:1:");
     use_plain(f);
@@ -143,58 +159,73 @@ static const struct {
     {"{\"uuid\": \"u\"}", KL_EINVAL, "{\"uuid\""},
     {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1, \"Q\": 1}}", KL_EINVAL, "\"Q\""},
     {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1, \"K\": 65}}", KL_EINVAL, "65"},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"z\": {}}}", KL_EINVAL, "\"z\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"ones\"}}}", KL_EPARSE,
-     "\"ones\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"scalar\", \"value\": 1}}}",
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"z\": {}}}", KL_EINVAL,
+     "\"z\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"ones\"}}}",
+     KL_EPARSE, "\"ones\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"scalar\", "
+     "\"value\": 1}}}",
      KL_EINVAL, "{\"type\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": \"scalar\"}}}", KL_EPARSE,
-     "{\"type\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": \"safetensors\", \"path\": "
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": "
+     "\"scalar\"}}}",
+     KL_EPARSE, "{\"type\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"s\": {\"type\": "
+     "\"safetensors\", \"path\": "
      "\"a\", \"tensor_key\": \"k\"}}}",
      KL_EPARSE, "\"safet"},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": "
+     "\"safetensors\", \"path\": "
      "\"a\"}}}",
      KL_EPARSE, "{\"type\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": "
+     "\"safetensors\", \"path\": "
      "\"../a\", \"tensor_key\": \"k\"}}}",
      KL_EINVAL, "\"../a"},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": \"safetensors\", \"path\": "
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"inputs\": {\"x\": {\"type\": "
+     "\"safetensors\", \"path\": "
      "\"/a\", \"tensor_key\": \"k\"}}}",
      KL_EINVAL, "\"/a"},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"lable\": \"a\"}}", KL_EPARSE, "\"lable\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"on\": \"tpu\"}}", KL_EPARSE, "\"tpu\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"x\": \"float7\"}}}",
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"lable\": \"a\"}}",
+     KL_EPARSE, "\"lable\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"on\": \"tpu\"}}",
+     KL_EPARSE, "\"tpu\""},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"x\": "
+     "\"float7\"}}}",
      KL_EINVAL, "\"float7\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"q\": \"float32\"}}}",
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"dtypes\": {\"q\": "
+     "\"float32\"}}}",
      KL_EINVAL, "\"q\""},
-    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"label\": \"a\\u0007\"}}", KL_EINVAL,
-     "\"a\\u"},
+    {"{\"uuid\": \"u\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {\"label\": \"a\\u0007\"}}",
+     KL_EINVAL, "\"a\\u"},
 };
 
 static void test_task_workload__refuses_bad_lines_where_they_are(void **state) {
     fixture *f = *state;
     use_plain(f);
     for (size_t i = 0; i < KL_COUNT(refused_rows); i++) {
-        const char *found = refused_rows[i].at == NULL ? NULL : strstr(refused_rows[i].line, refused_rows[i].at);
+        const char *found =
+            refused_rows[i].at == NULL ? NULL : strstr(refused_rows[i].line, refused_rows[i].at);
         const int column = found == NULL ? 0 : (int)(found - refused_rows[i].line) + 1;
-        const char *where =
-            found == NULL ? "workloads.jsonl:2:" : kl_arena_printf(f->arena, "workloads.jsonl:2:%d", column).ptr;
+        const char *where = found == NULL
+                                ? "workloads.jsonl:2:"
+                                : kl_arena_printf(f->arena, "workloads.jsonl:2:%d", column).ptr;
         assert_int_equal(found == NULL, refused_rows[i].at == NULL);
-        expect_refused(f, kl_arena_printf(f->arena, "%s\n%s\n", WORKLOAD, refused_rows[i].line).ptr, refused_rows[i].code, where);
+        expect_refused(f, kl_arena_printf(f->arena, "%s\n%s\n", WORKLOAD, refused_rows[i].line).ptr,
+                       refused_rows[i].code, where);
     }
 }
 
 static void test_task_workload__evaluates_constraints(void **state) {
     fixture *f = *state;
-    assert_ok(parse_definition(
-        f,
-        definition_with(f, AXES, INPUTS, OUTPUTS,
-                        ", \"constraints\": [\"M % 4 == 0 or N == 5\", \"x.is_contiguous()\", \"M / (N - 1) >= 0\"]")));
+    assert_ok(parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS,
+                                                  ", \"constraints\": [\"M % 4 == 0 or N == 5\", "
+                                                  "\"x.is_contiguous()\", \"M / (N - 1) >= 0\"]")));
     assert_ok(parse_workloads(f, WORKLOAD));
-    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 6}}", KL_EINVAL, "workloads.jsonl:1:23");
+    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 6}}", KL_EINVAL,
+                   "workloads.jsonl:1:23");
     assert_contains(f->error.message, "M % 4 == 0 or N == 5");
-    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 4, \"N\": 1}}", KL_EINVAL, "workloads.jsonl:1:23");
+    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 4, \"N\": 1}}", KL_EINVAL,
+                   "workloads.jsonl:1:23");
     assert_contains(f->error.message, "division by zero");
 }
 
@@ -202,21 +233,26 @@ static void test_task_workload__refuses_distributions_that_do_not_fit(void **sta
     fixture *f = *state;
     static const char *const sections[] = {
         "{\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": \"M - 3\"}}}",
-        "{\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": 129}}, \"dtypes\": {\"x\": \"int8\"}}",
+        "{\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": 129}}, \"dtypes\": {\"x\": "
+        "\"int8\"}}",
         "{\"inputs\": {\"x\": {\"dist\": \"uniform_int\", \"high\": \"9223372036854775807 * M\"}}}",
-        "{\"inputs\": {\"x\": {\"dist\": \"offsets\", \"total\": 1000}}, \"dtypes\": {\"x\": \"int32\"}}",
+        "{\"inputs\": {\"x\": {\"dist\": \"offsets\", \"total\": 1000}}, \"dtypes\": {\"x\": "
+        "\"int32\"}}",
         "{\"inputs\": {\"x\": {\"l2norm\": true}}, \"dtypes\": {\"x\": \"int32\"}}",
         "{\"inputs\": {\"s\": {\"l2norm\": true}}}",
-        "{\"inputs\": {\"s\": {\"dist\": \"constant\", \"value\": 1.5}}, \"dtypes\": {\"s\": \"int32\"}}",
+        "{\"inputs\": {\"s\": {\"dist\": \"constant\", \"value\": 1.5}}, \"dtypes\": {\"s\": "
+        "\"int32\"}}",
         "{\"inputs\": {\"x\": {\"dist\": \"distinct\"}}, \"dtypes\": {\"x\": \"bool\"}}",
     };
     use_plain(f);
     for (size_t i = 0; i < KL_COUNT(sections); i++)
-        expect_refused(f,
-                       kl_arena_printf(f->arena, "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 6}, \"klineage\": %s}",
-                                       sections[i])
-                           .ptr,
-                       KL_EINVAL, "workloads.jsonl:1:23");
+        expect_refused(
+            f,
+            kl_arena_printf(f->arena,
+                            "{\"uuid\": \"u\", \"axes\": {\"M\": 3, \"N\": 6}, \"klineage\": %s}",
+                            sections[i])
+                .ptr,
+            KL_EINVAL, "workloads.jsonl:1:23");
 }
 
 static void test_task_workload__bounds_sizes(void **state) {
@@ -238,14 +274,14 @@ static void test_task_workload__bounds_sizes(void **state) {
 static void test_task_workload__counts_work(void **state) {
     fixture *f = *state;
     double flops, bytes;
-    assert_ok(
-        parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, ", \"klineage\": {\"flops\": \"2*M*N*K\"}")));
+    assert_ok(parse_definition(
+        f, definition_with(f, AXES, INPUTS, OUTPUTS, ", \"klineage\": {\"flops\": \"2*M*N*K\"}")));
     assert_ok(parse_workloads(f, WORKLOAD));
     assert_ok(kl_task_work(&flops, &bytes, f->task, f->task->workloads, &f->error));
     assert_true(flops == 2 * 3 * 5 * 64);
     assert_true(bytes == 3 * 64 * 4 + 4 + 3 * 5 * 2);
-    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 100000000, \"N\": 4611686018427387904}}", KL_EINVAL,
-                   "workloads.jsonl:1:23");
+    expect_refused(f, "{\"uuid\": \"u\", \"axes\": {\"M\": 100000000, \"N\": 4611686018427387904}}",
+                   KL_EINVAL, "workloads.jsonl:1:23");
     use_plain(f);
     assert_ok(parse_workloads(f, WORKLOAD));
     assert_ok(kl_task_work(&flops, &bytes, f->task, f->task->workloads, &f->error));
@@ -254,12 +290,15 @@ static void test_task_workload__counts_work(void **state) {
 
 static void test_task_workload__is_chosen_by_label_host_and_order(void **state) {
     fixture *f = *state;
-    static const char *const rows[] = {"\"label\": \"paper\", \"on\": \"gpu\"", "\"label\": \"tiny\", \"on\": \"cpu\"",
-                                       "\"label\": \"tails\", \"hidden\": true", "\"label\": \"cpu\", \"on\": \"cpu\"",
-                                       "\"label\": \"tiny\", \"on\": \"gpu\""};
+    static const char *const rows[] = {
+        "\"label\": \"paper\", \"on\": \"gpu\"", "\"label\": \"tiny\", \"on\": \"cpu\"",
+        "\"label\": \"tails\", \"hidden\": true", "\"label\": \"cpu\", \"on\": \"cpu\"",
+        "\"label\": \"tiny\", \"on\": \"gpu\""};
     kl_buf text = {0};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
-        kl_buf_printf(&text, "{\"uuid\": \"u%zu\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {%s}}\n", i, rows[i]);
+        kl_buf_printf(&text,
+                      "{\"uuid\": \"u%zu\", \"axes\": {\"M\": 1, \"N\": 1}, \"klineage\": {%s}}\n",
+                      i, rows[i]);
     use_plain(f);
     assert_ok(parse_workloads(f, text.ptr));
     kl_buf_fini(&text);
@@ -273,7 +312,8 @@ static void test_task_workload__is_chosen_by_label_host_and_order(void **state) 
 
 static void expect_axes_refused(fixture *f, const char *text, const char *where) {
     kl_workload *w = NULL;
-    assert_err(KL_EINVAL, kl_workload_with_axes(&w, f->arena, f->task, f->task->workloads, kl_str_of(text), &f->error));
+    assert_err(KL_EINVAL, kl_workload_with_axes(&w, f->arena, f->task, f->task->workloads,
+                                                kl_str_of(text), &f->error));
     if (strncmp(f->error.where, where, strlen(where)) != 0)
         fail_msg("%s gave %s (%s)", text, f->error.where, f->error.message);
 }
@@ -281,15 +321,18 @@ static void expect_axes_refused(fixture *f, const char *text, const char *where)
 static void test_task_workload__is_made_from_assignments(void **state) {
     fixture *f = *state;
     kl_workload *w = NULL;
-    assert_ok(parse_definition(f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M + 1\"}",
-                                                  INPUTS, OUTPUTS, ", \"constraints\": [\"M != 13\"]")));
+    assert_ok(parse_definition(
+        f, definition_with(f, AXES ", \"E\": {\"type\": \"expr\", \"expression\": \"M + 1\"}",
+                           INPUTS, OUTPUTS, ", \"constraints\": [\"M != 13\"]")));
     assert_ok(parse_workloads(f, WORKLOAD));
-    assert_ok(kl_workload_with_axes(&w, f->arena, f->task, f->task->workloads, KL_S(" M = 65,N=2*3"), &f->error));
+    assert_ok(kl_workload_with_axes(&w, f->arena, f->task, f->task->workloads,
+                                    KL_S(" M = 65,N=2*3"), &f->error));
     assert_int_equal(w->axes[0], 65);
     assert_int_equal(w->axes[1], 6);
     assert_int_equal(w->axes[3], 66);
     assert_str(w->uuid, "u1[ M = 65,N=2*3]");
-    assert_ok(kl_workload_with_axes(&w, f->arena, f->task, f->task->workloads, KL_S("M=7"), &f->error));
+    assert_ok(
+        kl_workload_with_axes(&w, f->arena, f->task, f->task->workloads, KL_S("M=7"), &f->error));
     assert_int_equal(w->axes[1], 5);
     expect_axes_refused(f, "", "axes");
     expect_axes_refused(f, "M", "axes:1:1");

@@ -1,5 +1,6 @@
 /* gate.c - a program outside the tree that gates one kernel with libklgate, and cancels it.
- * usage: gate KERNEL WORKLOAD; the task is found by its name.  SPDX-License-Identifier: Apache-2.0 */
+ * usage: gate KERNEL WORKLOAD; the task is found by its name.  SPDX-License-Identifier: Apache-2.0
+ */
 #include <klineage/gate.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +25,11 @@ int main(int argc, char **argv) {
     if (!err) err = kl_gate_open(&gate, &e);
     if (!err) err = kl_gate_run(&verdict, gate, arena, task, kernel, &opts, &e);
     printf("%s %s %s\n", err ? e.message : kl_outcome_name(verdict.outcome), e.where, e.hint);
-    bool passed = !err && verdict.outcome == KL_PASS;
+    bool passed = !err && verdict.outcome == KL_OUTCOME_PASS;
     opts.monitor = &impatient;
-    if (passed) passed = kl_gate_run(&verdict, gate, arena, task, kernel, &opts, &e) == KL_EINTR && asked > 0;
+    if (passed)
+        passed =
+            kl_gate_run(&verdict, gate, arena, task, kernel, &opts, &e) == KL_EINTR && asked > 0;
     if (!passed) printf("a cancelled gate went on: %s\n", e.message);
     kl_gate_close(gate);
     kl_arena_free(arena);

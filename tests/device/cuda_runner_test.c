@@ -1,8 +1,9 @@
-/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake device of fake_cuda.c.
+/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake device of
+ * fake_cuda.c.
  *
- * What this shows is that loading, binding, running, timing and every refusal and fault take the path they should;
- * nothing here says anything about a GPU.  Real kernels on real devices: README.md beside this.
- * SPDX-License-Identifier: Apache-2.0 */
+ * What this shows is that loading, binding, running, timing and every refusal and fault take the
+ * path they should; nothing here says anything about a GPU.  Real kernels on real devices:
+ * README.md beside this. SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 #include "base/test.h"
 #include "fake_cubin.h"
@@ -76,7 +77,7 @@ static void make_artefact(scene *s) {
     fake_cubin_write(&image, "fake.cubin");
     s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_CUBIN, .path = KL_S("fake.cubin")};
     (void)snprintf(s->artefact.hash, sizeof s->artefact.hash, "%s",
-                   kl_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
+                   kli_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
 }
 
 static void load(scene *s) {
@@ -93,9 +94,11 @@ static void bind(scene *s) {
     assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
     assert_ok(kl_memory_open(&s->memory, &layout, &e));
     for (uint32_t set = 0; set < SETS; set++)
-        for (int i = 0; i < N; i++) ((float *)kl_memory_input(&s->memory, &s->plan, 0, set))[i] = input(set, i);
+        for (int i = 0; i < N; i++)
+            ((float *)kl_memory_input(&s->memory, &s->plan, 0, set))[i] = input(set, i);
     assert_ok(kl_runner_bind(s->runner, &s->fault, &s->memory, &e));
-    if (s->fault.kind == KL_FAULT_NONE) assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
+    if (s->fault.kind == KL_FAULT_NONE)
+        assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
 }
 
 static void open_scene(scene *s, const char *entry, const char *faults) {
@@ -123,16 +126,19 @@ static void assert_output(scene *s, uint32_t set, uint32_t slot) {
     const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
     for (int i = 0; i < N; i++)
         if (y[i] != 2.5f * input(set, i))
-            fail_msg("slot %u, element %d is %g, not %g", slot, i, (double)y[i], (double)(2.5f * input(set, i)));
+            fail_msg("slot %u, element %d is %g, not %g", slot, i, (double)y[i],
+                     (double)(2.5f * input(set, i)));
 }
 
 static void assert_fault(scene *s, kl_fault_kind kind, const char *text) {
     if (s->fault.kind != kind || !strstr(s->fault.text, text))
-        fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s->fault.kind, s->fault.text);
+        fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s->fault.kind,
+                 s->fault.text);
 }
 
 /* ---- running
- * ---------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused) {
     scene s = {0};
@@ -144,7 +150,8 @@ static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused) {
         run(&s, i % SETS, i % SLOTS, i % 2 ? 0xA5 : 0xFF);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, i % SETS, i % SLOTS);
-        assert_int_equal(kl_memory_guard_damage(&s.memory, &s.plan, i % SLOTS, i % 2 ? 0xA5 : 0xFF), -1);
+        assert_int_equal(kl_memory_guard_damage(&s.memory, &s.plan, i % SLOTS, i % 2 ? 0xA5 : 0xFF),
+                         -1);
     }
     close_scene(&s);
 }
@@ -161,7 +168,8 @@ static void test_cuda_runner__leaves_poison_where_nothing_was_written(void **unu
     close_scene(&s);
 }
 
-static void expect_run_fault(const char *entry, const char *faults, kl_fault_kind kind, const char *text) {
+static void expect_run_fault(const char *entry, const char *faults, kl_fault_kind kind,
+                             const char *text) {
     scene s = {0};
     open_scene(&s, entry, faults);
     run(&s, 1, 2, 0xFF);
@@ -227,15 +235,26 @@ static void test_cuda_runner__clears_local_memory_between_runs_and_batches(void 
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, i, i);
     }
-    for (uint32_t i = 0; i < 2; i++) { /* the first call of a graph finds nothing; the second finds the first's note */
-        const kl_time_request q = {.method = KL_TIME_GRAPH, .first = 0, .calls = 2, .warm = 1, .poison = 0xFF, .fetch = true};
+    for (uint32_t i = 0; i < 2;
+         i++) { /* the first call of a graph finds nothing; the second finds the first's note */
+        const kl_time_request q = {.method = KL_TIME_GRAPH,
+                                   .first = 0,
+                                   .calls = 2,
+                                   .warm = 1,
+                                   .poison = 0xFF,
+                                   .fetch = true};
         kl_error e = {0};
         assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, 0, 0);
         assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
     }
-    const kl_time_request q = {.method = KL_TIME_EVENTS, .first = 0, .calls = SLOTS, .warm = 1, .poison = 0xFF, .fetch = true};
+    const kl_time_request q = {.method = KL_TIME_EVENTS,
+                               .first = 0,
+                               .calls = SLOTS,
+                               .warm = 1,
+                               .poison = 0xFF,
+                               .fetch = true};
     kl_error e = {0};
     assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
     for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
@@ -259,7 +278,8 @@ static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     (void)unused;
     plan_for(&s.plan, "through_map");
     s.plan.n_tensormaps = 1;
-    s.plan.tensormaps[0] = (kl_plan_tensormap){.index = 0, .dtype = KL_F32, .rank = 1, .dims = {N}, .box = {64}};
+    s.plan.tensormaps[0] =
+        (kl_plan_tensormap){.index = 0, .dtype = KL_F32, .rank = 1, .dims = {N}, .box = {64}};
     s.plan.launches[0].args[0] = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = 0};
     start(&s, "");
     load(&s);
@@ -331,9 +351,11 @@ static void test_cuda_runner__refuses_impossible_launches(void **unused) {
     kl_plan p;
     (void)unused;
     plan_for(&p, "many_registers"), p.launches[0].block[0] = 512;
-    expect_load_fault(p, "a block of 512 threads, but with 168 registers a thread the kernel allows 384");
+    expect_load_fault(
+        p, "a block of 512 threads, but with 168 registers a thread the kernel allows 384");
     plan_for(&p, "much_static"), p.launches[0].smem = 200000;
-    expect_load_fault(p, "240000 bytes of shared memory (200000 dynamic + 40000 static), but the device allows 232448");
+    expect_load_fault(p, "240000 bytes of shared memory (200000 dynamic + 40000 static), but the "
+                         "device allows 232448");
     plan_for(&p, "scale"), p.launches[0].grid[1] = 70000;
     expect_load_fault(p, "grid dimension 2 is 70000");
     plan_for(&p, "scale"), p.launches[0].n_args = 3;
@@ -345,13 +367,21 @@ static void test_cuda_runner__refuses_impossible_launches(void **unused) {
 }
 
 /* ---- timing
- * ------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
-static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls, double *ns) {
+static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls,
+                       double *ns) {
     kl_error e = {0};
-    const kl_time_request q = {
-        .method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true, .fetch = true};
-    for (uint32_t slot = 0; slot < SLOTS; slot++) kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
+    const kl_time_request q = {.method = method,
+                               .first = first,
+                               .calls = calls,
+                               .warm = 2,
+                               .poison = 0xFF,
+                               .flush = true,
+                               .fetch = true};
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
     assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
 }
 
@@ -361,20 +391,22 @@ static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused) {
     for (int m = 0; m < 2; m++) {
         scene s = {0};
         open_scene(&s, "scale", "");
-        for (uint32_t first = 0; first < 20; first += 4) { /* more places in the rotation than graphs are kept */
+        for (uint32_t first = 0; first < 20;
+             first += 4) { /* more places in the rotation than graphs are kept */
             double ns[SLOTS] = {0};
             time_calls(&s, methods[m], first, SLOTS, ns);
             assert_int_equal(s.fault.kind, KL_FAULT_NONE);
             for (uint32_t j = 0; j < (methods[m] == KL_TIME_EVENTS ? SLOTS : 1); j++)
                 assert_true(ns[j] > 0 && isfinite(ns[j]));
-            for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, (first + j) % SETS, (first + j) % SLOTS);
+            for (uint32_t j = 0; j < SLOTS; j++)
+                assert_output(&s, (first + j) % SETS, (first + j) % SLOTS);
         }
         close_scene(&s);
     }
 }
 
-/* In a graph the variable is restored once, so calls after the first find it changed: the poison in their slots shows
- * it. */
+/* In a graph the variable is restored once, so calls after the first find it changed: the poison in
+ * their slots shows it. */
 static void test_cuda_runner__shows_state_inside_a_batch(void **unused) {
     scene s = {0};
     double ns[SLOTS];
@@ -434,10 +466,12 @@ static void open_with_distance(scene *s, const kl_plan *plan, bool of_scratch) {
     assert_int_equal(s->fault.kind, KL_FAULT_NONE);
 }
 
-static void time_alone(scene *s, kl_time_method method, uint32_t first, uint32_t calls, bool alone) {
+static void time_alone(scene *s, kl_time_method method, uint32_t first, uint32_t calls,
+                       bool alone) {
     kl_error e = {0};
     double ns[SLOTS];
-    const kl_time_request q = {.method = method, .first = first, .calls = calls, .poison = 0xFF, .alone = alone};
+    const kl_time_request q = {
+        .method = method, .first = first, .calls = calls, .poison = 0xFF, .alone = alone};
     assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
 }
 
@@ -540,22 +574,30 @@ static void test_cuda_runner__reports_faults_in_timed_calls(void **unused) {
 }
 
 /* ---- plugins
- * ---------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
-/* y = x, enqueued on the stream as a vendor library would; or done at once by the host, which no graph can see. */
+/* y = x, enqueued on the stream as a vendor library would; or done at once by the host, which no
+ * graph can see. */
 static const char PLUGIN[] =
-    "#include <klineage/plugin.h>\n#include <dlfcn.h>\n#include <stdlib.h>\n#include <stdio.h>\n#include <string.h>\n"
+    "#include <klineage/plugin.h>\n#include <dlfcn.h>\n#include <stdlib.h>\n#include "
+    "<stdio.h>\n#include <string.h>\n"
     "static int (*copy)(unsigned long, unsigned long, size_t, void *);\n"
-    "int kl_plugin_open(void **s, char *why, size_t n)\n{\n    void *l = dlopen(getenv(\"KLINEAGE_LIBCUDA\"), "
+    "int kl_plugin_open(void **s, char *why, size_t n)\n{\n    void *l = "
+    "dlopen(getenv(\"KLINEAGE_LIBCUDA\"), "
     "RTLD_NOW), *f;\n"
-    "    *s = NULL;\n    f = l ? dlsym(l, \"cuMemcpyDtoDAsync_v2\") : NULL;\n    memcpy(&copy, &f, sizeof f);\n"
+    "    *s = NULL;\n    f = l ? dlsym(l, \"cuMemcpyDtoDAsync_v2\") : NULL;\n    memcpy(&copy, &f, "
+    "sizeof f);\n"
     "    if (!f) snprintf(why, n, \"no library\");\n    return f == NULL;\n}\n"
-    "int kl_plugin_prepare(void *s, const kl_plugin_call *c, char *why, size_t n)\n{\n    (void)s;\n"
-    "    if (c->n_tensors != 3 || c->tensors[0].dims[0] != 1000 || *(float *)c->tensors[1].data != 2.5f) {\n"
+    "int kl_plugin_prepare(void *s, const kl_plugin_call *c, char *why, size_t n)\n{\n    "
+    "(void)s;\n"
+    "    if (c->n_tensors != 3 || c->tensors[0].dims[0] != 1000 || *(float *)c->tensors[1].data != "
+    "2.5f) {\n"
     "        snprintf(why, n, \"bad call\");\n        return 1;\n    }\n    return 0;\n}\n"
     "int kl_plugin_run(void *s, const kl_plugin_call *c)\n{\n    (void)s;\n"
     "    if (HOST) return memcpy(c->tensors[2].data, c->tensors[0].data, 4000) == NULL;\n"
-    "    return copy((unsigned long)c->tensors[2].data, (unsigned long)c->tensors[0].data, 4000, c->stream);\n}\n"
+    "    return copy((unsigned long)c->tensors[2].data, (unsigned long)c->tensors[0].data, 4000, "
+    "c->stream);\n}\n"
     "const char *kl_plugin_describe(void *s) { (void)s; return \"copies 1.0\"; }\n";
 
 static void open_plugin(scene *s, bool on_host) {
@@ -564,7 +606,8 @@ static void open_plugin(scene *s, bool on_host) {
     char source[4096];
     const kl_device device = {.backend = KL_BACKEND_CUDA};
     const kl_compile_opts how = {.cache_dir = "cache"};
-    const kl_runner_opts trusted = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1, .trusted = true};
+    const kl_runner_opts trusted = {
+        .backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1, .trusted = true};
     FILE *f = fopen("plugin.c", "w");
     assert_non_null(f);
     (void)snprintf(source, sizeof source, "#define HOST %d\n%s", on_host, PLUGIN);
@@ -585,8 +628,8 @@ static void open_plugin(scene *s, bool on_host) {
 }
 
 static void assert_copied(scene *s, uint32_t set, uint32_t slot) {
-    assert_memory_equal(kl_memory_output(&s->memory, &s->plan, 2, slot), kl_memory_input(&s->memory, &s->plan, 0, set),
-                        N * 4);
+    assert_memory_equal(kl_memory_output(&s->memory, &s->plan, 2, slot),
+                        kl_memory_input(&s->memory, &s->plan, 0, set), N * 4);
 }
 
 static void test_cuda_runner__calls_plugins_on_its_stream(void **unused) {
@@ -617,7 +660,8 @@ static void test_cuda_runner__refuses_work_outside_the_graph(void **unused) {
 }
 
 /* ---- the fake itself
- * --------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static void test_cuda_runner__fake_device_names_itself(void **unused) {
     kl_arena *a = kl_arena_new();
@@ -632,7 +676,8 @@ static void test_cuda_runner__fake_device_names_itself(void **unused) {
         assert_true(kl_str_eq(d.arch, KL_S("sm_90a")));
         assert_int_equal(d.limits.smem_max, 232448);
     } else {
-        assert_non_null(strstr(e.message, "no CUDA compiler")); /* the only other answer: a host without the toolkit */
+        assert_non_null(strstr(
+            e.message, "no CUDA compiler")); /* the only other answer: a host without the toolkit */
     }
     kl_arena_free(a);
 }
@@ -646,7 +691,8 @@ static void test_cuda_runner__has_no_device_without_a_driver(void **unused) {
     assert_ok(kl_runner_start(&s.runner, &how, &e));
     plan_for(&s.plan, "scale");
     make_artefact(&s);
-    assert_int_equal(kl_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e), KL_ENODEV);
+    assert_int_equal(kl_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e),
+                     KL_ENODEV);
     assert_non_null(strstr(e.message, "no CUDA driver"));
     kl_runner_stop(s.runner);
 }

@@ -1,5 +1,5 @@
-/* fake_cubin.h - a cubin with names and no code, for the fake device: kernels and one variable, in ELF as the compiler writes it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* fake_cubin.h - a cubin with names and no code, for the fake device: kernels and one variable, in
+ * ELF as the compiler writes it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_TEST_FAKE_CUBIN_H
 #define KL_TEST_FAKE_CUBIN_H
 #include <elf.h>
@@ -22,33 +22,40 @@ static inline uint32_t fake_name(char *table, size_t bytes, size_t *used, const 
     return (uint32_t)at;
 }
 
-static inline void fake_section(fake_cubin *c, int i, uint32_t name, uint32_t type, size_t offset, size_t bytes,
-                                uint32_t link) {
-    c->sections[i] =
-        (Elf64_Shdr){.sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = bytes, .sh_link = link};
+static inline void fake_section(fake_cubin *c, int i, uint32_t name, uint32_t type, size_t offset,
+                                size_t bytes, uint32_t link) {
+    c->sections[i] = (Elf64_Shdr){
+        .sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = bytes, .sh_link = link};
 }
 
 /* `kernels` is NULL-terminated, at most 6; `variable` may be NULL. */
-static inline void fake_cubin_make(fake_cubin *c, const char *const *kernels, const char *variable) {
+static inline void fake_cubin_make(fake_cubin *c, const char *const *kernels,
+                                   const char *variable) {
     size_t names = 1, sections = 1, n = 1;
     memset(c, 0, sizeof *c);
     for (; *kernels; kernels++)
-        c->symbols[n++] = (Elf64_Sym){.st_name = fake_name(c->names, sizeof c->names, &names, *kernels),
-                                      .st_other = 0x10,
-                                      .st_shndx = 4,
-                                      .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-                                      .st_size = 128};
+        c->symbols[n++] =
+            (Elf64_Sym){.st_name = fake_name(c->names, sizeof c->names, &names, *kernels),
+                        .st_other = 0x10,
+                        .st_shndx = 4,
+                        .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+                        .st_size = 128};
     if (variable)
-        c->symbols[n++] = (Elf64_Sym){.st_name = fake_name(c->names, sizeof c->names, &names, variable),
-                                      .st_shndx = 5,
-                                      .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT),
-                                      .st_size = 4};
-    static const char *const titles[] = {"", ".shstrtab", ".strtab", ".symtab", ".text.k", ".nv.global"};
+        c->symbols[n++] =
+            (Elf64_Sym){.st_name = fake_name(c->names, sizeof c->names, &names, variable),
+                        .st_shndx = 5,
+                        .st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT),
+                        .st_size = 4};
+    static const char *const titles[] = {"",        ".shstrtab", ".strtab",
+                                         ".symtab", ".text.k",   ".nv.global"};
     uint32_t title[6] = {0};
-    for (int i = 1; i < 6; i++) title[i] = fake_name(c->section_names, sizeof c->section_names, &sections, titles[i]);
-    fake_section(c, 1, title[1], SHT_STRTAB, offsetof(fake_cubin, section_names), sizeof c->section_names, 0);
+    for (int i = 1; i < 6; i++)
+        title[i] = fake_name(c->section_names, sizeof c->section_names, &sections, titles[i]);
+    fake_section(c, 1, title[1], SHT_STRTAB, offsetof(fake_cubin, section_names),
+                 sizeof c->section_names, 0);
     fake_section(c, 2, title[2], SHT_STRTAB, offsetof(fake_cubin, names), sizeof c->names, 0);
-    fake_section(c, 3, title[3], SHT_SYMTAB, offsetof(fake_cubin, symbols), n * sizeof(Elf64_Sym), 2);
+    fake_section(c, 3, title[3], SHT_SYMTAB, offsetof(fake_cubin, symbols), n * sizeof(Elf64_Sym),
+                 2);
     fake_section(c, 4, title[4], SHT_PROGBITS, 0, 0, 0);
     fake_section(c, 5, title[5], SHT_NOBITS, 0, 4, 0);
     memcpy(c->header.e_ident, ELFMAG, SELFMAG);

@@ -1,20 +1,24 @@
-/* fake_cuda.c - NOT A GPU: a stand-in for libcuda.so.1 on host memory, for testing the error paths of the CUDA runner.
+/* fake_cuda.c - NOT A GPU: a stand-in for libcuda.so.1 on host memory, for testing the error paths
+ * of the CUDA runner.
  *
- * It can be reached through $KLINEAGE_LIBCUDA alone, and whatever is loaded that way calls itself "fake" in device, platform and
- * describe texts, so that no number from here can pass for a measurement.
+ * It can be reached through $KLINEAGE_LIBCUDA alone, and whatever is loaded that way calls itself
+ * "fake" in device, platform and describe texts, so that no number from here can pass for a
+ * measurement.
  *
- * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered below under the kernel's name, and a
- * graph is a list of what was enqueued while it was captured.  Modules are real ELF files: their kernels must be known here, their
- * variables get memory.  Faults are injected by $KLINEAGE_FAKE_CUDA, a comma list of
+ * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered
+ * below under the kernel's name, and a graph is a list of what was enqueued while it was captured.
+ * Modules are real ELF files: their kernels must be known here, their variables get memory.  Faults
+ * are injected by $KLINEAGE_FAKE_CUDA, a comma list of
  *
- *   illegal_address@N   candidate launch N (from 1) and everything after it fails as a kernel's bad access does
- *   no_memory@BYTES     allocations above BYTES are refused
- *   hang@N              candidate launch N never comes back
- *   no_ptx              PTX images do not load: the runner must do without its helper kernels
- *   hidden_variables    addresses of variables are not given: the runner must reload the module
- *   distance@BYTES      from one slot to the next, for the kernels that work in slots of other calls
+ *   illegal_address@N   candidate launch N (from 1) and everything after it fails as a kernel's bad
+ * access does no_memory@BYTES     allocations above BYTES are refused hang@N              candidate
+ * launch N never comes back no_ptx              PTX images do not load: the runner must do without
+ * its helper kernels hidden_variables    addresses of variables are not given: the runner must
+ * reload the module distance@BYTES      from one slot to the next, for the kernels that work in
+ * slots of other calls
  *
- * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier: Apache-2.0 */
+ * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "backend/cuda_api.h"
 #include "backend/cuda_cubin.h"
 #include <elf.h>
@@ -52,11 +56,12 @@ struct kl_cu_context_st {
     int unused;
 };
 
-/* ---- the kernels this device knows ------------------------------------------------------------------------------------ */
+/* ---- the kernels this device knows
+ * ------------------------------------------------------------------------------------ */
 
 typedef struct {
     const module *module;
-    const kl_cu_launch_config *config;
+    const kli_cu_launch_config *config;
     void **a;
 } call;
 struct kl_cu_function_st {
@@ -71,10 +76,12 @@ struct kl_cu_function_st {
 #define ARG(type, i) (*(type *)c->a[i])
 
 static void scale(call *c) {
-    for (int i = 0; i < ARG(int, 3); i++) ARG(float *, 2)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
+    for (int i = 0; i < ARG(int, 3); i++)
+        ARG(float *, 2)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
 }
 static void scale_half(call *c) {
-    for (int i = 0; i < ARG(int, 3) / 2; i++) ARG(float *, 2)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
+    for (int i = 0; i < ARG(int, 3) / 2; i++)
+        ARG(float *, 2)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
 }
 static void scale_past_end(call *c) { scale(c), ARG(float *, 2)[ARG(int, 3)] = 1; }
 static void scale_before(call *c) { scale(c), ARG(float *, 2)[-1] = 1; }
@@ -83,7 +90,8 @@ static void past_input(call *c) { scale(c), ARG(float *, 0)[ARG(int, 3)] = 0; }
 
 /* x, s, y, tmp, n */
 static void through_buffer(call *c) {
-    for (int i = 0; i < ARG(int, 4); i++) ARG(float *, 3)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
+    for (int i = 0; i < ARG(int, 4); i++)
+        ARG(float *, 3)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
     memcpy(ARG(float *, 2), ARG(float *, 3), (size_t)ARG(int, 4) * sizeof(float));
 }
 static void past_buffer(call *c) { through_buffer(c), ARG(float *, 3)[ARG(int, 4)] = 0; }
@@ -98,7 +106,8 @@ static void counting(call *c) {
     scale(c);
 }
 
-/* All threads' local memory, which nobody clears but the runner; the kernel answers only where it finds no note of its own. */
+/* All threads' local memory, which nobody clears but the runner; the kernel answers only where it
+ * finds no note of its own. */
 enum { FRAME = 64 };
 static char local_memory[FRAME];
 
@@ -109,12 +118,13 @@ static void note_in_local(call *c) {
 }
 
 static void sweep(call *c) {
-    if (c->config->grid[0] * c->config->block[0] >= 4096) memset(local_memory, 0xFF, FRAME); /* 2 x 2048 threads */
+    if (c->config->grid[0] * c->config->block[0] >= 4096)
+        memset(local_memory, 0xFF, FRAME); /* 2 x 2048 threads */
 }
 
 /* map, s, y, n: the descriptor of this device is the address and nothing else */
 static void through_map(call *c) {
-    const float *x = (const float *)(uintptr_t)ARG(kl_cu_tensormap, 0).opaque[0];
+    const float *x = (const float *)(uintptr_t)ARG(kli_cu_tensormap, 0).opaque[0];
     if ((uintptr_t)c->a[0] % 64 != 0) abort();
     for (int i = 0; i < ARG(int, 3); i++) ARG(float *, 2)[i] = x[i] * ARG(float, 1);
 }
@@ -133,8 +143,8 @@ static uint64_t digest_row(const call *c, const uint64_t *words) {
     return sum;
 }
 static void digest(call *c) {
-    for (uint32_t row = 0; row < c->config->grid[1]; row++)
-        ARG(uint64_t *, 3)[row] += digest_row(c, ARG(const uint64_t *, 0) + ARG(uint64_t, 4) / 8 * row);
+    for (uint32_t row = 0; row < c->config->grid[1]; row++) ARG(uint64_t *, 3)
+    [row] += digest_row(c, ARG(const uint64_t *, 0) + ARG(uint64_t, 4) / 8 * row);
 }
 static void scrub(call *c) { (void)c; } /* also kl_wait: neither leaves a trace */
 
@@ -184,7 +194,9 @@ static function FUNCTIONS[] = {
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 
-/* ---- injected faults --------------------------------------------------------------------------------------------------- */
+/* ---- injected faults
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static int launches; /* of candidates */
 static bool sticky;  /* a kernel broke the context */
@@ -207,14 +219,15 @@ static void count_launch(void) {
     if (fault("illegal_address", &at) && at == launches) sticky = true;
 }
 
-/* ---- graphs: what was enqueued during capture -------------------------------------------------------------------------- */
+/* ---- graphs: what was enqueued during capture
+ * -------------------------------------------------------------------------- */
 
 typedef enum { NODE_LAUNCH, NODE_FILL, NODE_COPY } node_kind;
 typedef struct node {
     node_kind kind;
     function *function;
     const module *module;
-    kl_cu_launch_config config;
+    kli_cu_launch_config config;
     _Alignas(64) char parameters[MAX_PARAMETERS][128];
     void *to;
     const void *from;
@@ -262,7 +275,8 @@ static kl_cu_result enqueue(kl_cu_stream stream, const node *what) {
     return KL_CU_OK;
 }
 
-/* ---- the driver's functions -------------------------------------------------------------------------------------------- */
+/* ---- the driver's functions
+ * -------------------------------------------------------------------------------------------- */
 
 static struct kl_cu_context_st only_context;
 static const module *loaded; /* the candidate's; kernels ask it for variables */
@@ -278,7 +292,8 @@ EXPORT kl_cu_result cuGetErrorName(kl_cu_result error, const char **name) {
 }
 
 EXPORT kl_cu_result cuGetErrorString(kl_cu_result error, const char **text) {
-    *text = error == KL_CU_ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "an error of the fake device";
+    *text = error == KL_CU_ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+                                           : "an error of the fake device";
     return KL_CU_OK;
 }
 
@@ -341,11 +356,14 @@ EXPORT kl_cu_result cuDevicePrimaryCtxRetain(kl_cu_context *context, kl_cu_devic
 EXPORT kl_cu_result cuCtxSetCurrent(kl_cu_context context) {
     return context == &only_context ? KL_CU_OK : KL_CU_INVALID_VALUE;
 }
-EXPORT kl_cu_result cuCtxSetLimit(int limit, size_t value) { return (void)limit, (void)value, KL_CU_OK; }
+EXPORT kl_cu_result cuCtxSetLimit(int limit, size_t value) {
+    return (void)limit, (void)value, KL_CU_OK;
+}
 EXPORT kl_cu_result cuCtxSynchronize(void) { return state(); }
 EXPORT kl_cu_result cuCtxResetPersistingL2Cache(void) { return state(); }
 
-/* The image's length is not told: a cubin ends with its section headers, or with the program headers behind them. */
+/* The image's length is not told: a cubin ends with its section headers, or with the program
+ * headers behind them. */
 static size_t image_bytes(const void *image) {
     Elf64_Ehdr h;
     memcpy(&h, image, sizeof h);
@@ -387,7 +405,8 @@ EXPORT kl_cu_result cuModuleGetFunction(kl_cu_function *out, kl_cu_module m, con
     return KL_CU_NOT_FOUND;
 }
 
-EXPORT kl_cu_result cuModuleGetGlobal_v2(kl_cu_ptr *data, size_t *bytes, kl_cu_module m, const char *name) {
+EXPORT kl_cu_result cuModuleGetGlobal_v2(kl_cu_ptr *data, size_t *bytes, kl_cu_module m,
+                                         const char *name) {
     for (int i = 0; i < m->n && !fault("hidden_variables", NULL); i++) {
         if (strcmp(m->variables[i].name, name) != 0) continue;
         *data = (kl_cu_ptr)(uintptr_t)m->variables[i].data;
@@ -408,7 +427,8 @@ EXPORT kl_cu_result cuFuncGetAttribute(int *value, int attribute, kl_cu_function
 
 EXPORT kl_cu_result cuFuncSetAttribute(kl_cu_function f, int attribute, int value) {
     (void)f;
-    return attribute == KL_CU_FUNC_MAX_DYNAMIC_SMEM && value > 232448 ? KL_CU_INVALID_VALUE : KL_CU_OK;
+    return attribute == KL_CU_FUNC_MAX_DYNAMIC_SMEM && value > 232448 ? KL_CU_INVALID_VALUE
+                                                                      : KL_CU_OK;
 }
 
 EXPORT kl_cu_result cuFuncGetParamInfo(kl_cu_function f, size_t i, size_t *offset, size_t *bytes) {
@@ -441,25 +461,31 @@ static kl_cu_result copy(void *to, const void *from, size_t bytes, kl_cu_stream 
     return error ? error : state();
 }
 
-EXPORT kl_cu_result cuMemcpyHtoDAsync_v2(kl_cu_ptr to, const void *from, size_t bytes, kl_cu_stream stream) {
+EXPORT kl_cu_result cuMemcpyHtoDAsync_v2(kl_cu_ptr to, const void *from, size_t bytes,
+                                         kl_cu_stream stream) {
     return copy((void *)(uintptr_t)to, from, bytes, stream);
 }
-EXPORT kl_cu_result cuMemcpyDtoHAsync_v2(void *to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream) {
+EXPORT kl_cu_result cuMemcpyDtoHAsync_v2(void *to, kl_cu_ptr from, size_t bytes,
+                                         kl_cu_stream stream) {
     return copy(to, (void *)(uintptr_t)from, bytes, stream);
 }
-EXPORT kl_cu_result cuMemcpyDtoDAsync_v2(kl_cu_ptr to, kl_cu_ptr from, size_t bytes, kl_cu_stream stream) {
+EXPORT kl_cu_result cuMemcpyDtoDAsync_v2(kl_cu_ptr to, kl_cu_ptr from, size_t bytes,
+                                         kl_cu_stream stream) {
     return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes, stream);
 }
 
-EXPORT kl_cu_result cuMemsetD8Async(kl_cu_ptr to, unsigned char byte, size_t bytes, kl_cu_stream stream) {
+EXPORT kl_cu_result cuMemsetD8Async(kl_cu_ptr to, unsigned char byte, size_t bytes,
+                                    kl_cu_stream stream) {
     node n = {.kind = NODE_FILL, .to = (void *)(uintptr_t)to, .byte = byte, .bytes = bytes};
     kl_cu_result error = enqueue(stream, &n);
     return error ? error : state();
 }
 
-EXPORT kl_cu_result cuMemsetD2D8Async(kl_cu_ptr to, size_t pitch, unsigned char byte, size_t width, size_t height, kl_cu_stream stream) {
+EXPORT kl_cu_result cuMemsetD2D8Async(kl_cu_ptr to, size_t pitch, unsigned char byte, size_t width,
+                                      size_t height, kl_cu_stream stream) {
     kl_cu_result error = KL_CU_OK;
-    for (size_t row = 0; row < height && !error; row++) error = cuMemsetD8Async(to + row * pitch, byte, width, stream);
+    for (size_t row = 0; row < height && !error; row++)
+        error = cuMemsetD8Async(to + row * pitch, byte, width, stream);
     return error;
 }
 
@@ -493,15 +519,20 @@ EXPORT kl_cu_result cuEventElapsedTime(float *milliseconds, kl_cu_event first, k
     return *milliseconds = (float)((double)(second->ns - first->ns) * 1e-6), state();
 }
 
-EXPORT kl_cu_result cuGraphGetNodes(kl_cu_graph g, void **nodes, size_t *n) { return (void)nodes, *n = g->n, KL_CU_OK; }
-EXPORT kl_cu_result cuGraphInstantiateWithFlags(kl_cu_exec *out, kl_cu_graph g, unsigned long long flags) {
+EXPORT kl_cu_result cuGraphGetNodes(kl_cu_graph g, void **nodes, size_t *n) {
+    return (void)nodes, *n = g->n, KL_CU_OK;
+}
+EXPORT kl_cu_result cuGraphInstantiateWithFlags(kl_cu_exec *out, kl_cu_graph g,
+                                                unsigned long long flags) {
     (void)flags;
     *out = calloc(1, sizeof **out);
     if (!*out) abort();
     (*out)->of = g;
     return state();
 }
-EXPORT kl_cu_result cuGraphUpload(kl_cu_exec exec, kl_cu_stream stream) { return (void)exec, (void)stream, state(); }
+EXPORT kl_cu_result cuGraphUpload(kl_cu_exec exec, kl_cu_stream stream) {
+    return (void)exec, (void)stream, state();
+}
 
 EXPORT kl_cu_result cuGraphLaunch(kl_cu_exec exec, kl_cu_stream stream) {
     (void)stream;
@@ -519,25 +550,29 @@ EXPORT kl_cu_result cuGraphDestroy(kl_cu_graph g) {
 }
 EXPORT kl_cu_result cuGraphExecDestroy(kl_cu_exec exec) { return free(exec), KL_CU_OK; }
 
-/* The real driver copies as many bytes of each parameter as the kernel declares; so does this one. */
-EXPORT kl_cu_result cuLaunchKernelEx(const kl_cu_launch_config *config, kl_cu_function f, void **arguments,
-                                     void **extra) {
+/* The real driver copies as many bytes of each parameter as the kernel declares; so does this one.
+ */
+EXPORT kl_cu_result cuLaunchKernelEx(const kli_cu_launch_config *config, kl_cu_function f,
+                                     void **arguments, void **extra) {
     node n = {.kind = NODE_LAUNCH, .function = f, .module = loaded, .config = *config};
     uint64_t threads = (uint64_t)config->block[0] * config->block[1] * config->block[2];
     (void)extra;
     if (sticky) return state();
     if (threads == 0 || threads > (uint64_t)f->max_threads) return KL_CU_INVALID_VALUE;
-    for (int i = 0; i < MAX_PARAMETERS && f->sizes[i]; i++) memcpy(n.parameters[i], arguments[i], (size_t)f->sizes[i]);
+    for (int i = 0; i < MAX_PARAMETERS && f->sizes[i]; i++)
+        memcpy(n.parameters[i], arguments[i], (size_t)f->sizes[i]);
     return enqueue(config->stream, &n);
 }
 
-EXPORT kl_cu_result cuTensorMapEncodeTiled(kl_cu_tensormap *map, int dtype, uint32_t rank, kl_cu_ptr base,
-                                           const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
-                                           const uint32_t *element_strides, int interleave, int swizzle, int l2,
-                                           int oob_fill) {
-    (void)dtype, (void)dims, (void)strides, (void)box, (void)element_strides, (void)interleave, (void)swizzle, (void)l2,
-        (void)oob_fill;
-    if ((uintptr_t)map % 64 != 0 || rank < 1 || rank > 5 || base % 16 != 0) return KL_CU_INVALID_VALUE;
-    *map = (kl_cu_tensormap){.opaque = {base}};
+EXPORT kl_cu_result cuTensorMapEncodeTiled(kli_cu_tensormap *map, int dtype, uint32_t rank,
+                                           kl_cu_ptr base, const uint64_t *dims,
+                                           const uint64_t *strides, const uint32_t *box,
+                                           const uint32_t *element_strides, int interleave,
+                                           int swizzle, int l2, int oob_fill) {
+    (void)dtype, (void)dims, (void)strides, (void)box, (void)element_strides, (void)interleave,
+        (void)swizzle, (void)l2, (void)oob_fill;
+    if ((uintptr_t)map % 64 != 0 || rank < 1 || rank > 5 || base % 16 != 0)
+        return KL_CU_INVALID_VALUE;
+    *map = (kli_cu_tensormap){.opaque = {base}};
     return KL_CU_OK;
 }

@@ -1,6 +1,6 @@
-/* script_runner_test.c - runner_script.py speaks the same bytes as the gate; and, where PyTorch is installed, runs
- * scripts on the CPU. $KLINEAGE_PYTHON chooses the interpreter, as for klineage itself.  SPDX-License-Identifier:
- * Apache-2.0 */
+/* script_runner_test.c - runner_script.py speaks the same bytes as the gate; and, where PyTorch is
+ * installed, runs scripts on the CPU. $KLINEAGE_PYTHON chooses the interpreter, as for klineage
+ * itself.  SPDX-License-Identifier: Apache-2.0 */
 #include "backend/wire.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -22,16 +22,17 @@ static const char *python(void) {
 /* Exit code of python, or -1 where there is none. */
 static int ask_python(kl_arena *a, const char *first, const char *second, kl_str *out) {
     const char *argv[] = {python(), first, second, NULL};
-    kl_proc_spec spec = {.argv = argv, .timeout_ns = 60 * SECOND};
-    kl_proc_result r;
-    if (kl_proc_run(&r, a, &spec, kl_ignored()) != KL_OK) return -1;
+    kli_proc_spec spec = {.argv = argv, .timeout_ns = 60 * SECOND};
+    kli_proc_result r;
+    if (kli_proc_run(&r, a, &spec, kl_ignored()) != KL_OK) return -1;
     if (out) *out = r.out;
     return r.exit_code;
 }
 
 /* ---- the structs ----------------------------------------------------------------------------- */
 
-/* The script checks its structs against the sizes that C has when it is imported, before it looks at its words. */
+/* The script checks its structs against the sizes that C has when it is imported, before it looks
+ * at its words. */
 static void test_script_runner__has_the_structs_of_wire_def(void **unused) {
     kl_arena *a = kl_arena_new();
     kl_str text;
@@ -40,14 +41,16 @@ static void test_script_runner__has_the_structs_of_wire_def(void **unused) {
     const int status = ask_python(a, KL_RUNNER_SCRIPT, "--help", NULL);
     if (status < 0) skip();
     assert_int_equal(status, 2);
-    assert_ok(kl_fs_read(&text, a, KL_RUNNER_SCRIPT, 1 << 20, &e));
-    const char *size = kl_arena_printf(a, "assert C.sizeof(kl_msg_load) == %zu\n", sizeof(kl_msg_load)).ptr;
+    assert_ok(kli_fs_read(&text, a, KL_RUNNER_SCRIPT, 1 << 20, &e));
+    const char *size =
+        kl_arena_printf(a, "assert C.sizeof(kl_msg_load) == %zu\n", sizeof(kl_msg_load)).ptr;
     assert_contains(text.ptr, size);
     kl_arena_free(a);
 }
 
 /* ---- runs
- * ------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     kl_plan plan;
@@ -85,17 +88,19 @@ static kl_err begin(scene *s, const char *source, kl_error *error) {
     kl_error e = {0};
     static int number;
     kl_layout layout;
-    const kl_runner_opts how = {.backend = KL_BACKEND_CPU, .trusted = true, .script = true, .cpu = -1, .threads = 1};
+    const kl_runner_opts how = {
+        .backend = KL_BACKEND_CPU, .trusted = true, .script = true, .cpu = -1, .threads = 1};
     (void)snprintf(s->path, sizeof s->path, "script%d.py", number++);
     make_plan(&s->plan);
-    assert_int_equal(kl_fs_write(s->path, kl_str_of(source), kl_ignored()), KL_OK);
+    assert_int_equal(kli_fs_write(s->path, kl_str_of(source), kl_ignored()), KL_OK);
     s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_SCRIPT, .path = kl_str_of(s->path)};
-    memcpy(s->artefact.hash, kl_hash_of(kl_str_of(source)).hex, sizeof s->artefact.hash);
+    memcpy(s->artefact.hash, kli_hash_of(kl_str_of(source)).hex, sizeof s->artefact.hash);
     assert_ok(kl_layout_make(&layout, &s->plan, 2, 4, &e));
     assert_ok(kl_memory_open(&s->memory, &layout, &e));
     for (uint32_t set = 0; set < 2; set++) {
         for (size_t i = 0; i < N; i++)
-            kl_dtype_store(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i, input(set, i));
+            kl_dtype_store(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i,
+                           input(set, i));
         *(float *)kl_memory_input(&s->memory, &s->plan, 2, set) = 1.0f;
     }
     kl_resources none[KL_MAX_LAUNCHES];
@@ -149,15 +154,17 @@ static void test_script_runner__may_not_take_all_memory(void **unused) {
     kl_arena *a = kl_arena_new();
     kl_str said;
     (void)unused;
-    assert_ok(kl_fs_write("limited", KL_S("#!/bin/sh\nulimit -d >limit.txt\nexec python3 \"$@\"\n"), &e));
+    assert_ok(kli_fs_write("limited",
+                           KL_S("#!/bin/sh\nulimit -d >limit.txt\nexec python3 \"$@\"\n"), &e));
     assert_int_equal(chmod("limited", 0755), 0);
     setenv("KLINEAGE_PYTHON", "./limited", 1);
     (void)!begin(&s, "def run(x, s, t): return x\n", &e); /* without torch it goes no further */
     unsetenv("KLINEAGE_PYTHON");
     end(&s);
-    assert_ok(kl_fs_read(&said, a, "limit.txt", 64, &e));
+    assert_ok(kli_fs_read(&said, a, "limit.txt", 64, &e));
     const long long kib = strtoll(said.ptr, NULL, 10);
-    if (kib <= 0 || kib * 1024 > kl_memory_room_now().total) fail_msg("it may take %s KiB", said.ptr);
+    if (kib <= 0 || kib * 1024 > kli_memory_room_now().total)
+        fail_msg("it may take %s KiB", said.ptr);
     kl_arena_free(a);
 }
 
@@ -196,8 +203,13 @@ static void test_script_runner__times_batches_by_the_gates_clock(void **unused) 
     (void)unused;
     if (!have_torch()) skip();
     assert_ok(begin(&s, STYLES[1], &e));
-    const kl_time_request q = {
-        .method = KL_TIME_BATCH, .first = 1, .calls = 4, .warm = 2, .poison = 0xFF, .fetch = true, .freeze = true};
+    const kl_time_request q = {.method = KL_TIME_BATCH,
+                               .first = 1,
+                               .calls = 4,
+                               .warm = 2,
+                               .poison = 0xFF,
+                               .fetch = true,
+                               .freeze = true};
     for (uint32_t k = 0; k < 4; k++) kl_memory_poison(&s.memory, &s.plan, k, 0xFF);
     assert_ok(kl_runner_time(s.runner, &s.fault, &ns, &q, 20 * SECOND, &e));
     if (s.fault.kind) fail_msg("%s", s.fault.text);
@@ -211,7 +223,8 @@ static void expect_fault(const char *source, kl_fault_kind kind, const char *tex
     kl_error e = {0};
     int64_t wall = 0;
     assert_ok(begin(&s, source, &e));
-    if (!s.fault.kind) assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, 20 * SECOND, &wall, &e));
+    if (!s.fault.kind)
+        assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, 20 * SECOND, &wall, &e));
     if (s.fault.kind != kind || !strstr(s.fault.text, text))
         fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s.fault.kind, s.fault.text);
     end(&s);
@@ -223,8 +236,10 @@ static void test_script_runner__turns_exceptions_into_faults(void **unused) {
     expect_fault("import no_such_library\ndef run(x, s, t): return x\n", KL_FAULT_REFUSED,
                  "not installed: No module named 'no_such_library'");
     expect_fault("def other(): pass\n", KL_FAULT_REFUSED, "no function `run`");
-    expect_fault("def run(x, s, t): raise ValueError('no such shape')\n", KL_FAULT_DEVICE, "ValueError: no such shape");
-    expect_fault("def run(x, s, t): return x[:5]\n", KL_FAULT_DEVICE, "`y` has shape (5,), not (1000,)");
+    expect_fault("def run(x, s, t): raise ValueError('no such shape')\n", KL_FAULT_DEVICE,
+                 "ValueError: no such shape");
+    expect_fault("def run(x, s, t): return x[:5]\n", KL_FAULT_DEVICE,
+                 "`y` has shape (5,), not (1000,)");
     expect_fault("def run(**inputs): return {}\n", KL_FAULT_DEVICE, "did not return `y`");
 }
 

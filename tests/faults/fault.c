@@ -1,14 +1,16 @@
-/* fault.c - a library to be preloaded: makes the n-th call of a kind fail, fall short, or be the last one, and lets the clock jump.
+/* fault.c - a library to be preloaded: makes the n-th call of a kind fail, fall short, or be the
+ * last one, and lets the clock jump.
  *
  *   FAULT=CALL:N:WHAT     CALL  write fsync rename mmap fork open read, or any
- *                         N     the n-th, counted from 1 over the process and all it forks; "5+": that one and every later one
- *                         WHAT  an errno (ENOSPC), short (half of the bytes), kill (SIGKILL instead of the call)
- *   FAULT_CLOCK=back|ahead|wild   the time of day goes back an hour at each look, lies 300 days ahead, or jumps either way
- *   FAULT_COUNTS=FILE     where the calls are counted: one 64-bit number a kind, in the order above
- *   FAULT_PROGRAM=NAME    only in programs of that name; compilers and runners are left alone
+ *                         N     the n-th, counted from 1 over the process and all it forks; "5+":
+ * that one and every later one WHAT  an errno (ENOSPC), short (half of the bytes), kill (SIGKILL
+ * instead of the call) FAULT_CLOCK=back|ahead|wild   the time of day goes back an hour at each
+ * look, lies 300 days ahead, or jumps either way FAULT_COUNTS=FILE     where the calls are counted:
+ * one 64-bit number a kind, in the order above FAULT_PROGRAM=NAME    only in programs of that name;
+ * compilers and runners are left alone
  *
- * What libc calls by itself (stdio, malloc) does not come by here; SQLite and klineage call write and fsync by name.
- * SPDX-License-Identifier: Apache-2.0 */
+ * What libc calls by itself (stdio, malloc) does not come by here; SQLite and klineage call write
+ * and fsync by name. SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +30,15 @@
 #include <unistd.h>
 
 typedef enum { WRITE, FSYNC, RENAME, MMAP, FORK, OPEN, READ, CALLS } call;
-static const char *const NAMES[CALLS] = {"write", "fsync", "rename", "mmap", "fork", "open", "read"};
+static const char *const NAMES[CALLS] = {"write", "fsync", "rename", "mmap",
+                                         "fork",  "open",  "read"};
 enum { SHORT = -1, KILL = -2 };
 static const struct {
     const char *name;
     int what;
-} FAULTS[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EINTR", EINTR}, {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN},
-              {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"short", SHORT}, {"kill", KILL}};
+} FAULTS[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EINTR", EINTR},
+              {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN}, {"EMFILE", EMFILE},
+              {"EACCES", EACCES}, {"short", SHORT},   {"kill", KILL}};
 
 static struct {
     bool on, any, from_then_on;
@@ -45,7 +49,9 @@ static struct {
 } plan;
 static _Atomic int64_t looks;
 
-/* ---- setting up ---------------------------------------------------------------------------------------------------- */
+/* ---- setting up
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static bool is_program(const char *name) {
     char path[4096];
@@ -72,7 +78,8 @@ static void read_fault(const char *text) {
     for (plan.which = 0; plan.which < CALLS && strcmp(kind, NAMES[plan.which]) != 0;) plan.which++;
     for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++)
         if (strcmp(what, FAULTS[i].name) == 0) plan.what = FAULTS[i].what;
-    if ((plan.which == CALLS && !plan.any) || !plan.n || !plan.what) fail("FAULT names no call, number or fault that is known");
+    if ((plan.which == CALLS && !plan.any) || !plan.n || !plan.what)
+        fail("FAULT names no call, number or fault that is known");
 }
 
 /* The calls go to the kernel directly: ours would count themselves. */
@@ -88,7 +95,8 @@ static void open_counts(const char *path) {
 
 __attribute__((constructor)) static void set_up(void) {
     static _Atomic uint64_t own[CALLS];
-    const char *fault = getenv("FAULT"), *counts = getenv("FAULT_COUNTS"), *jump = getenv("FAULT_CLOCK");
+    const char *fault = getenv("FAULT"), *counts = getenv("FAULT_COUNTS"),
+               *jump = getenv("FAULT_CLOCK");
     if (!is_program(getenv("FAULT_PROGRAM"))) return;
     plan.counts = own;
     if (fault) read_fault(fault);
@@ -97,7 +105,8 @@ __attribute__((constructor)) static void set_up(void) {
     plan.on = true;
 }
 
-/* ---- whether this is the one --------------------------------------------------------------------------------------- */
+/* ---- whether this is the one
+ * --------------------------------------------------------------------------------------- */
 
 /* 0: the call goes through; SHORT; else an errno. */
 static int fate(call which) {
@@ -115,13 +124,15 @@ static int fate(call which) {
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define FAILS(which)                                                                                                   \
-    const int what = fate(which);                                                                                      \
+#define FAILS(which)                                                                               \
+    const int what = fate(which);                                                                  \
     if (what > 0) return errno = what, -1
 
 static size_t cut(int what, size_t n) { return what == SHORT && n > 1 ? n / 2 : n; }
 
-/* ---- the calls ----------------------------------------------------------------------------------------------------- */
+/* ---- the calls
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 ssize_t write(int fd, const void *data, size_t n) {
     FAILS(WRITE);
@@ -168,14 +179,16 @@ int rename(const char *from, const char *to) {
     return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-static int open_mode(int flags, va_list args) { return flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0; }
+static int open_mode(int flags, va_list args) {
+    return flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0;
+}
 
-#define OPENS(folder)                                                                                                  \
-    FAILS(OPEN);                                                                                                       \
-    va_list args;                                                                                                      \
-    va_start(args, flags);                                                                                             \
-    const int mode = open_mode(flags, args);                                                                           \
-    va_end(args);                                                                                                      \
+#define OPENS(folder)                                                                              \
+    FAILS(OPEN);                                                                                   \
+    va_list args;                                                                                  \
+    va_start(args, flags);                                                                         \
+    const int mode = open_mode(flags, args);                                                       \
+    va_end(args);                                                                                  \
     return (int)syscall(SYS_openat, folder, path, flags, mode)
 
 int open(const char *path, int flags, ...) { OPENS(AT_FDCWD); }
@@ -212,15 +225,20 @@ long syscall(long number, ...) {
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* ---- the time of day: what only goes forward by contract is left alone ---------------------------------------------- */
+/* ---- the time of day: what only goes forward by contract is left alone
+ * ---------------------------------------------- */
 
 static int64_t jump_seconds(void) {
     const int64_t look = atomic_fetch_add(&looks, 1);
     switch (plan.clock) {
-    case 'b': return -3600 * (look + 1);
-    case 'a': return 300 * 86400;
-    case 'w': return (look % 2 ? 1 : -1) * 86400 * (look % 7);
-    default: return 0;
+    case 'b':
+        return -3600 * (look + 1);
+    case 'a':
+        return 300 * 86400;
+    case 'w':
+        return (look % 2 ? 1 : -1) * 86400 * (look % 7);
+    default:
+        return 0;
     }
 }
 

@@ -1,8 +1,9 @@
-/* definition_fuzz.c - any bytes as a definition, its workloads and an expression; a line "---" divides the first two.
+/* definition_fuzz.c - any bytes as a definition, its workloads and an expression; a line "---"
+ * divides the first two.
  *
- * What must hold besides "no crash": a failure has a code that says whose fault it is and a place in the file, and what
- * was accepted can be used: every tensor has a size, and every small input can be drawn.
- * SPDX-License-Identifier: Apache-2.0 */
+ * What must hold besides "no crash": a failure has a code that says whose fault it is and a place
+ * in the file, and what was accepted can be used: every tensor has a size, and every small input
+ * can be drawn. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ static void use_task(kl_arena *a, const kl_task *t) {
         double flops, bytes;
         kl_workload *other = NULL;
         kl_error e = {0};
-        KL_ASSERT(kl_task_work(&flops, &bytes, t, &t->workloads[i], &e) == KL_OK && flops >= 0 && bytes > 0);
+        KL_ASSERT(kl_task_work(&flops, &bytes, t, &t->workloads[i], &e) == KL_OK && flops >= 0 &&
+                  bytes > 0);
         for (int k = 0; k < t->n_inputs; k++) use_input(t, &t->workloads[i], k);
         const kl_err err = kl_workload_with_axes(&other, a, t, &t->workloads[i], t->name, &e);
         KL_ASSERT(err == KL_OK || e.code == err);
@@ -47,7 +49,8 @@ static void use_task(kl_arena *a, const kl_task *t) {
 static void try_expression(kl_str text) {
     kl_error e = {0};
     int64_t value;
-    if (kl_expr_eval(&value, text, NULL, NULL, &e) != KL_OK) check_failure(e.code, &e, "expression");
+    if (kl_expr_eval(&value, text, NULL, NULL, &e) != KL_OK)
+        check_failure(e.code, &e, "expression");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -58,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *divider = size > 0 ? memmem(text, size, "\n---\n", 5) : NULL;
     const size_t split = divider == NULL ? size : (size_t)(divider - text);
     const kl_str definition = {text, split};
-    const kl_str workloads = {text + (divider == NULL ? size : split + 5), divider == NULL ? 0 : size - split - 5};
+    const kl_str workloads = {text + (divider == NULL ? size : split + 5),
+                              divider == NULL ? 0 : size - split - 5};
     try_expression(definition);
     kl_err err = kli_definition_parse(t, a, definition, KL_S("d.json"), &e);
     if (err != KL_OK)

@@ -1,13 +1,14 @@
-/* directive_fuzz.c - any bytes as a kernel of each surface: parse, plan for a small task, make defines, diff.
+/* directive_fuzz.c - any bytes as a kernel of each surface: parse, plan for a small task, make
+ * defines, diff.
  *
- * What must hold besides "no crash": a failure has a code and a message, a plan stays inside its bounds, and the same
- * text parsed twice is the same kernel.  SPDX-License-Identifier: Apache-2.0 */
+ * What must hold besides "no crash": a failure has a code and a message, a plan stays inside its
+ * bounds, and the same text parsed twice is the same kernel.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "kernel/fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_plan(const kl_plan *p, const kl_kernel *k)
-{
+static void check_plan(const kl_plan *p, const kl_kernel *k) {
     KL_ASSERT(p->n_launches == (uint32_t)k->n_launches && p->n_launches <= KL_MAX_LAUNCHES);
     KL_ASSERT(p->n_buffers <= KL_MAX_BUFFERS && p->n_tensormaps <= KL_MAX_TENSORMAPS);
     for (uint32_t i = 0; i < p->n_buffers; i++)
@@ -25,8 +26,7 @@ static void check_plan(const kl_plan *p, const kl_kernel *k)
     }
 }
 
-static void try_surface(kl_arena *a, kl_str text, const kl_surface *surface, const kl_fixture *f)
-{
+static void try_surface(kl_arena *a, kl_str text, const kl_surface *surface, const kl_fixture *f) {
     static const kl_device_limits limits = {
         .sms = 132, .cores = 2, .smem_max = 232448, .max_threads = 1024, .memory = 1 << 30};
     kl_error e = {0};
@@ -45,8 +45,7 @@ static void try_surface(kl_arena *a, kl_str text, const kl_surface *surface, con
     if (!err) check_plan(plan, k);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static kl_fixture fixture;
     kl_arena *a = kl_arena_new();
     fixture_init(&fixture, 128, 256);

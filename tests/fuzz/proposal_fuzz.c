@@ -1,17 +1,21 @@
 /* proposal_fuzz.c - any bytes as a model's reply, and as the source that it changes.
  *
- * Up to a line of percent signs the input is a source, behind it a reply.  What parses either applies or says why;
- * what it gives can be turned back into blocks that give the same text again.  Reading the traits of any source, and
- * undoing what is in it, ends.  SPDX-License-Identifier: Apache-2.0 */
+ * Up to a line of percent signs the input is a source, behind it a reply.  What parses either
+ * applies or says why; what it gives can be turned back into blocks that give the same text again.
+ * Reading the traits of any source, and undoing what is in it, ends.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <klineage/rewrite.h>
 
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool contains(kl_str s, const char *part) { return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL; }
+static bool contains(kl_str s, const char *part) {
+    return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL;
+}
 
-/* What marks the parts of blocks is data like any other in a source, but three spellings of it are taken for the reply's own. */
+/* What marks the parts of blocks is data like any other in a source, but three spellings of it are
+ * taken for the reply's own. */
 static bool is_ordinary(kl_str s) {
     return !contains(s, "\\ No newline") && !contains(s, "```") && !contains(s, "<<<<<<<<<<<<") &&
            !contains(s, "============") && !contains(s, ">>>>>>>>>>>>");
@@ -22,7 +26,9 @@ static void check_between(kl_arena *a, kl_str from, kl_str to, const kl_surface 
     kl_str out;
     kl_error e = {0};
     const kl_str text = kl_edits_between(a, from, to);
-    if (kl_str_eq(from, to) || text.len > KL_MAX_REPLY_BYTES || !is_ordinary(from) || !is_ordinary(to)) return;
+    if (kl_str_eq(from, to) || text.len > KL_MAX_REPLY_BYTES || !is_ordinary(from) ||
+        !is_ordinary(to))
+        return;
     KL_ASSERT(kl_proposal_parse(&p, a, text, s, &e) == KL_OK);
     KL_ASSERT(kl_edits_apply(&out, a, from, p.edits, p.n_edits, &e) == KL_OK);
     KL_ASSERT(kl_str_eq(out, to));
@@ -36,7 +42,8 @@ static void check_reply(kl_arena *a, kl_str source, kl_str reply, const kl_surfa
     KL_ASSERT(err == KL_OK || ((err == KL_EPARSE || err == KL_ELIMIT) && e.message[0]));
     if (err) return;
     for (size_t i = 0; i < p.action.len; i++)
-        KL_ASSERT((p.action.ptr[i] >= 'a' && p.action.ptr[i] <= 'z') || strchr("0123456789_:", p.action.ptr[i]));
+        KL_ASSERT((p.action.ptr[i] >= 'a' && p.action.ptr[i] <= 'z') ||
+                  strchr("0123456789_:", p.action.ptr[i]));
     for (size_t i = 0; i < p.why.len; i++) KL_ASSERT((unsigned char)p.why.ptr[i] >= 0x20);
     err = kl_proposal_apply(&out, a, source, &p, &e);
     KL_ASSERT(err == KL_OK || ((err == KL_EINVAL || err == KL_ELIMIT) && e.message[0]));

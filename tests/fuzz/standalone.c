@@ -1,6 +1,6 @@
-/* standalone.c - replays a corpus without libFuzzer: every file, and every file of every folder, that is named.
- * Each input lies in a block of exactly its size, so that a sanitizer sees the first byte read behind it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* standalone.c - replays a corpus without libFuzzer: every file, and every file of every folder,
+ * that is named. Each input lies in a block of exactly its size, so that a sanitizer sees the first
+ * byte read behind it. SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static int complain(const kl_error *e) {
 
 static int replay(kl_arena *a, const char *path) {
     kl_error e = {0};
-    kl_str   text;
-    if (kl_fs_read(&text, a, path, MAX_INPUT_BYTES, &e)) return complain(&e);
+    kl_str text;
+    if (kli_fs_read(&text, a, path, MAX_INPUT_BYTES, &e)) return complain(&e);
     uint8_t *exact = malloc(text.len ? text.len : 1);
     if (!exact) kl_oom(text.len);
     if (text.len) memcpy(exact, text.ptr, text.len);
@@ -33,22 +33,24 @@ static int replay(kl_arena *a, const char *path) {
 
 int main(int argc, char **argv) {
     kl_arena *a = kl_arena_new();
-    int       failed = 0;
-    size_t    replayed = 0;
+    int failed = 0;
+    size_t replayed = 0;
     for (int i = 1; i < argc; i++) {
         kl_error e = {0};
-        kl_str  *names;
-        size_t   n;
-        if (!kl_fs_is_dir(argv[i])) {
+        kl_str *names;
+        size_t n;
+        if (!kli_fs_is_dir(argv[i])) {
             failed |= replay(a, argv[i]);
             replayed++;
             continue;
         }
-        if (kl_fs_list(&names, &n, a, argv[i], &e)) failed |= complain(&e);
-        for (size_t k = 0; k < n; k++) failed |= replay(a, kl_fs_join(a, argv[i], names[k].ptr).ptr);
+        if (kli_fs_list(&names, &n, a, argv[i], &e)) failed |= complain(&e);
+        for (size_t k = 0; k < n; k++)
+            failed |= replay(a, kli_fs_join(a, argv[i], names[k].ptr).ptr);
         replayed += n;
     }
     kl_arena_free(a);
-    if (!replayed) fprintf(stderr, "no corpus; put at least one valid example into tests/fuzz/corpora\n");
+    if (!replayed)
+        fprintf(stderr, "no corpus; put at least one valid example into tests/fuzz/corpora\n");
     return failed || !replayed;
 }

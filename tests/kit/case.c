@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- reading ---------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ---------------------------------------------------------------------------------------------- */
 
 static kl_str take_line(kl_str *rest) {
     const char *newline = rest->len ? memchr(rest->ptr, '\n', rest->len) : NULL;
@@ -28,7 +29,7 @@ static void read_key(kit_case *c, kl_str line) {
 
 static void read_case(kit_case *c, kl_str path) {
     kl_str text, rest, line;
-    assert_ok(kl_fs_read(&text, arena, path.ptr, 1 << 20, &e));
+    assert_ok(kli_fs_read(&text, arena, path.ptr, 1 << 20, &e));
     *c = (kit_case){.path = path};
     for (rest = text; !kl_str_starts(line = take_line(&rest), KL_S("--- "));) {
         if (!rest.len) fail_msg("%s: no section 'expect'", path.ptr);
@@ -71,7 +72,8 @@ double kit_number(kl_str text, double absent) {
     return text.len ? strtod(kl_arena_copy(arena, text).ptr, NULL) : absent;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------- */
+/* ---- running
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool run_case(kl_str path, kit_run_case *run) {
     kl_buf got = {0};
@@ -82,11 +84,13 @@ static bool run_case(kl_str path, kit_run_case *run) {
     run(&got, c);
     bool same = kl_str_eq(kl_buf_str(&got), c->expect);
     if (!same && getenv("KL_UPDATE_CASES"))
-        assert_ok(kl_fs_write(
+        assert_ok(kli_fs_write(
             c->path.ptr,
-            kl_arena_printf(arena, "%.*s%.*s", KL_STR_ARG(c->head), KL_STR_ARG(kl_buf_str(&got))), &e));
+            kl_arena_printf(arena, "%.*s%.*s", KL_STR_ARG(c->head), KL_STR_ARG(kl_buf_str(&got))),
+            &e));
     else if (!same)
-        printf("%s\n--- expected\n%.*s--- got\n%.*s", c->path.ptr, KL_STR_ARG(c->expect), KL_STR_ARG(kl_buf_str(&got)));
+        printf("%s\n--- expected\n%.*s--- got\n%.*s", c->path.ptr, KL_STR_ARG(c->expect),
+               KL_STR_ARG(kl_buf_str(&got)));
     kl_buf_fini(&got);
     kit_tear_down(NULL);
     return same;
@@ -97,10 +101,10 @@ void kit_run_cases(const char *dir, int least, kit_run_case *run) {
     kl_str *names;
     size_t n;
     int ran = 0, wrong = 0;
-    assert_ok(kl_fs_list(&names, &n, a, dir, &e));
+    assert_ok(kli_fs_list(&names, &n, a, dir, &e));
     for (size_t i = 0; i < n; i++) {
         if (!kl_str_ends(names[i], KL_S(".case"))) continue;
-        wrong += !run_case(kl_fs_join(a, dir, names[i].ptr), run);
+        wrong += !run_case(kli_fs_join(a, dir, names[i].ptr), run);
         ran++;
     }
     kl_arena_free(a);

@@ -1,4 +1,5 @@
-/* case.h - text files that say an input and what must come of it, one folder of tests/cases/ for each kind.
+/* case.h - text files that say an input and what must come of it, one folder of tests/cases/ for
+ * each kind.
  *
  *   # what the case shows
  *   KEY: VALUE                 as often as needed, in any order
@@ -7,8 +8,8 @@
  *   --- expect
  *   ...
  *
- * With KL_UPDATE_CASES=1 in the environment the expected part is rewritten; read the difference before you keep it.
- * SPDX-License-Identifier: Apache-2.0 */
+ * With KL_UPDATE_CASES=1 in the environment the expected part is rewritten; read the difference
+ * before you keep it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KIT_CASE_H
 #define KIT_CASE_H
 #include "kit.h"
@@ -23,7 +24,8 @@ typedef struct {
 /* Print what comes of the case; `arena` and `e` are fresh. */
 typedef void kit_run_case(kl_buf *out, const kit_case *c);
 
-/* Every NAME.case of `dir`, sorted by name; fails when one gives something else, or when there are fewer than `least`. */
+/* Every NAME.case of `dir`, sorted by name; fails when one gives something else, or when there are
+ * fewer than `least`. */
 void kit_run_cases(const char *dir, int least, kit_run_case *run);
 /* Value of `key`; `absent` when the case does not say. */
 kl_str kit_value(const kit_case *c, const char *key, const char *absent);

@@ -1,9 +1,12 @@
-/* fake_provider.h - a model for tests: what it does is written in the question, and every call leaves a line in a file.
+/* fake_provider.h - a model for tests: what it does is written in the question, and every call
+ * leaves a line in a file.
  *
- * "fake:FILE" as the run's model names that file.  The first word of the last message: !eio (the line broke), !free (turned away for
- * nothing), !model, !truncated, !refused, !silent (no usage), !wild (impossible usage), !bill (its own bill), !bytes (a hostile reply),
- * !wait FILE (pending until FILE is there), !slow (takes 300 ms),
- * !full (from now on the disk is full), !cut N (the first N replies break off), !long (says how long it may be).  Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
+ * "fake:FILE" as the run's model names that file.  The first word of the last message: !eio (the
+ * line broke), !free (turned away for nothing), !model, !truncated, !refused, !silent (no usage),
+ * !wild (impossible usage), !bill (its own bill), !bytes (a hostile reply), !wait FILE (pending
+ * until FILE is there), !slow (takes 300 ms), !full (from now on the disk is full), !cut N (the
+ * first N replies break off), !long (says how long it may be).  Only tests include it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KIT_FAKE_PROVIDER_H
 #define KIT_FAKE_PROVIDER_H
 #include "base/fs.h"
@@ -39,7 +42,7 @@ static inline int fake_calls(kl_arena *a, const char *path) {
     kl_str text;
     kl_error unused = {0};
     int n = 0;
-    if (kl_fs_read(&text, a, path, 1 << 24, &unused)) return 0;
+    if (kli_fs_read(&text, a, path, 1 << 24, &unused)) return 0;
     for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
     return n;
 }
@@ -65,7 +68,8 @@ static void fake_reply(kl_reply *out, kl_arena *a, const kl_request *q) {
 static kl_err fake_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e) {
     kl_str last = q->messages[q->n - 1].text;
     KL_ASSERT(q->key && q->slot && q->max_tokens > 0);
-    if (fake_says(q, "!wait ") && !kl_fs_exists(kl_arena_copy(a, (kl_str){last.ptr + 6, last.len - 6}).ptr))
+    if (fake_says(q, "!wait ") &&
+        !kli_fs_exists(kl_arena_copy(a, (kl_str){last.ptr + 6, last.len - 6}).ptr))
         return kl_fail(e, KL_PENDING, "fake", "no answer in the mailbox yet");
     fake_log(self, q->slot);
     usleep(fake_says(q, "!slow") ? 300000 : 500);
@@ -85,13 +89,15 @@ static kl_err fake_ask(kl_reply *out, void *self, kl_arena *a, const kl_request 
     return KL_OK;
 }
 
-static const kl_provider fake_paid = {.name = "fake", .spec = "fake:FILE", .open = fake_open, .ask = fake_ask};
+static const kl_provider fake_paid = {
+    .name = "fake", .spec = "fake:FILE", .open = fake_open, .ask = fake_ask};
 static const kl_provider fake_repeatable = {
     .name = "fake", .spec = "fake:FILE", .repeatable = true, .open = fake_open, .ask = fake_ask};
 
 /* Ask one thing; the whole conversation is a rule and this text. */
 static inline kl_err fake_question(kl_reply *out, kl_track *t, const char *text, kl_error *e) {
-    const kl_message messages[] = {{KL_ROLE_SYSTEM, KL_S("the rules"), true}, {KL_ROLE_USER, kl_str_of(text), false}};
+    const kl_message messages[] = {{KL_ROLE_SYSTEM, KL_S("the rules"), true},
+                                   {KL_ROLE_USER, kl_str_of(text), false}};
     const kl_request q = {.messages = messages, .n = 2, .max_tokens = 100, .purpose = "deoptimize"};
     return kl_ask(out, t, kl_track_arena(t), &q, e);
 }

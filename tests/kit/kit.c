@@ -17,7 +17,7 @@ int kit_set_up(void **state) {
 
 int kit_tear_down(void **state) {
     (void)state;
-    if (folder) kl_fs_remove_tree(folder);
+    if (folder) kli_fs_remove_tree(folder);
     kl_arena_free(arena);
     arena = NULL;
     return 0;
@@ -26,20 +26,20 @@ int kit_tear_down(void **state) {
 const char *kit_folder(void) {
     kl_str path;
     if (folder) return folder;
-    assert_ok(kl_fs_temp_dir(&path, arena, &e));
+    assert_ok(kli_fs_temp_dir(&path, arena, &e));
     return folder = path.ptr;
 }
 
-const char *kit_path(const char *name) { return kl_fs_join(arena, kit_folder(), name).ptr; }
+const char *kit_path(const char *name) { return kli_fs_join(arena, kit_folder(), name).ptr; }
 
 const char *kit_write(const char *name, const char *text) {
     const char *path = kit_path(name);
-    assert_ok(kl_fs_write(path, kl_str_of(text), &e));
+    assert_ok(kli_fs_write(path, kl_str_of(text), &e));
     return path;
 }
 
 const char *kit_read(const char *path) {
     kl_str text;
-    assert_ok(kl_fs_read(&text, arena, path, 1 << 24, &e));
+    assert_ok(kli_fs_read(&text, arena, path, 1 << 24, &e));
     return text.len ? text.ptr : "";
 }

@@ -236,16 +236,16 @@ static kl_task *softmax_here(void) {
     static const char BODY[] = "int rows, int cols)\n{\n";
     kl_str dir, text;
     kl_task *task;
-    assert_ok(kl_fs_temp_dir(&dir, arena, &e));
-    assert_ok(kl_fs_mkdirs(kl_fs_join(arena, dir.ptr, "baseline").ptr, &e));
+    assert_ok(kli_fs_temp_dir(&dir, arena, &e));
+    assert_ok(kli_fs_mkdirs(kli_fs_join(arena, dir.ptr, "baseline").ptr, &e));
     for (size_t i = 0; i < KL_COUNT(FILES); i++) {
-        const kl_str from = kl_fs_join(arena, KL_TEST_ROOT "/tasks/softmax", FILES[i]);
-        const kl_str to = kl_fs_join(arena, dir.ptr, FILES[i]);
-        assert_ok(kl_fs_read(&text, arena, from.ptr, KL_MAX_SOURCE_BYTES, &e));
-        assert_ok(kl_fs_write(to.ptr, text, &e));
+        const kl_str from = kli_fs_join(arena, KL_TEST_ROOT "/tasks/softmax", FILES[i]);
+        const kl_str to = kli_fs_join(arena, dir.ptr, FILES[i]);
+        assert_ok(kli_fs_read(&text, arena, from.ptr, KL_MAX_SOURCE_BYTES, &e));
+        assert_ok(kli_fs_write(to.ptr, text, &e));
         if (!kl_str_ends(to, KL_S("oracle.c")) && !kl_str_ends(to, KL_S("naive.c"))) continue;
         const kl_str plain = kl_arena_printf(arena, "%.*s.plain", (int)to.len - 2, to.ptr);
-        assert_ok(kl_fs_write(plain.ptr, in_plain(text.ptr, BODY), &e));
+        assert_ok(kli_fs_write(plain.ptr, in_plain(text.ptr, BODY), &e));
     }
     assert_ok(kl_task_load(&task, arena, dir.ptr, &e));
     return task;
@@ -276,11 +276,11 @@ static void test_surface_gate__judges_what_runs_and_says_what_does_not(void **st
             assert_contains(e.hint, "plain");
             continue;
         }
-        const kl_str path = kl_fs_join(arena, task->dir.ptr, s->naive);
-        if (!has_device(s) || !kl_fs_exists(path.ptr)) continue;
+        const kl_str path = kli_fs_join(arena, task->dir.ptr, s->naive);
+        if (!has_device(s) || !kli_fs_exists(path.ptr)) continue;
         assert_ok(kl_kernel_load(&k, arena, path.ptr, NULL, &e));
         assert_ok(kl_gate_run(&v, gate, arena, task, k, &check, &e));
-        assert_int_equal(v.outcome, KL_PASS);
+        assert_int_equal(v.outcome, KL_OUTCOME_PASS);
         assert_str(v.surface, s->name);
         judged++;
     }
@@ -303,7 +303,7 @@ static void test_surface_gate__finds_the_sixth_wrong_when_it_is(void **state) {
     assert_ok(kl_kernel_parse(&k, arena, kl_str_of(SOURCE), KL_S("k.plain"), NULL, NULL, &e));
     assert_ok(kl_gate_open(&gate, &e));
     assert_ok(kl_gate_run(&v, gate, arena, task, k, &check, &e));
-    assert_int_equal(v.outcome, KL_WRONG);
+    assert_int_equal(v.outcome, KL_OUTCOME_WRONG);
     kl_gate_close(gate);
 }
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool has_flag(const kl_kernel *k, const char *prefix) {
+static bool c_compile_has_flag(const kl_kernel *k, const char *prefix) {
     for (int i = 0; i < k->n_flags; i++)
         if (kl_str_starts(k->flags[i], kl_str_of(prefix))) return true;
     return false;
@@ -36,12 +36,13 @@ static kli_command kernel_command(const kl_compile_job *job) {
     const kl_kernel *k = job->kernel;
     kli_command c = {0};
     kli_command_add(&c, kli_cc());
-    if (!has_flag(k, "-std=")) kli_command_add(&c, "-std=gnu17");
-    if (!has_flag(k, "-O")) kli_command_add(&c, "-O3");
-    if (!has_flag(k, "-march=") && !has_flag(k, "-mcpu=")) kli_command_add(&c, "-march=native");
+    if (!c_compile_has_flag(k, "-std=")) kli_command_add(&c, "-std=gnu17");
+    if (!c_compile_has_flag(k, "-O")) kli_command_add(&c, "-O3");
+    if (!c_compile_has_flag(k, "-march=") && !c_compile_has_flag(k, "-mcpu="))
+        kli_command_add(&c, "-march=native");
     for (int i = 0; i < k->n_flags; i++)
         kli_command_add(&c, kl_arena_copy(job->arena, k->flags[i]).ptr);
-    if (k->threads.text.len && !has_flag(k, "-fopenmp")) kli_command_add(&c, "-fopenmp");
+    if (k->threads.text.len && !c_compile_has_flag(k, "-fopenmp")) kli_command_add(&c, "-fopenmp");
     kli_command_add_all(&c, job->defines);
     kli_command_add(&c, "-fno-stack-protector");
     return c;
@@ -53,7 +54,7 @@ kl_err kli_c_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     add_object(&object);
     kli_cc_link(&shared, KLI_OBJECT_NAME);
     out->kind = KL_ARTEFACT_SHARED_OBJECT;
-    kl_err code = kl_fs_write(kl_fs_join(a, job->dir, "kernel.c").ptr, job->kernel->source, e);
+    kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.c").ptr, job->kernel->source, e);
     if (!code) code = kli_cc_run(out, a, &object, KLI_OBJECT_NAME, job->dir, e);
     return code || !out->ok ? code : kli_cc_run(out, a, &shared, KLI_CC_SHARED, job->dir, e);
 }

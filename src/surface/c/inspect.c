@@ -10,14 +10,14 @@
 #include "base/fs.h"
 #include <string.h>
 
-/* ---- symbols -------------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------------- */
 
-static const char *const LIBRARIES[] = {"libc.so.6",
-                                        "libm.so.6",
-                                        "libmvec.so.1",
-                                        "libgomp.so.1",
-                                        "ld-linux-x86-64.so.2",
-                                        "ld-linux-aarch64.so.1"};
+static const char *const INSPECT_LIBRARIES[] = {"libc.so.6",
+                                                "libm.so.6",
+                                                "libmvec.so.1",
+                                                "libgomp.so.1",
+                                                "ld-linux-x86-64.so.2",
+                                                "ld-linux-aarch64.so.1"};
 
 /* Beginnings of what reaches outside a kernel: time, files, processes, threads, libraries, other
  * memory.  Nobody needs them to compute; whatever is in neither list is merely not offered. */
@@ -43,7 +43,7 @@ static const char *const FORBIDDEN[] = {
     "_Unwind"};
 // clang-format on
 
-static bool is_one_of(const char *name, const char *const *list, size_t n) {
+static bool inspect_is_one_of(const char *name, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (strcmp(name, list[i]) == 0) return true;
     return false;
@@ -94,7 +94,8 @@ static void check_structure(kl_artefact *out, kl_arena *a, const kl_kernel *k, c
         out->suspicious = KL_S("it has code that can be written");
     if (f->soname) out->suspicious = KL_S("it names itself or a search path for libraries");
     for (int i = 0; f->needed[i]; i++) {
-        if (is_one_of(f->needed[i], LIBRARIES, KL_COUNT(LIBRARIES))) continue;
+        if (inspect_is_one_of(f->needed[i], INSPECT_LIBRARIES, KL_COUNT(INSPECT_LIBRARIES)))
+            continue;
         if (strncmp(f->needed[i], "libomp", 6) == 0)
             out->refused = KL_S("it is compiled for LLVM's OpenMP, which kernels are not offered: "
                                 "compile with gcc (unset KLINEAGE_CC)");
@@ -115,7 +116,7 @@ static void check_image(kl_artefact *out, kl_arena *a, kl_str bytes) {
 kl_err kli_c_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_str bytes;
     kli_elf f;
-    kl_err code = kl_fs_read(&bytes, a, out->path.ptr, (size_t)1 << 30, e);
+    kl_err code = kli_fs_read(&bytes, a, out->path.ptr, (size_t)1 << 30, e);
     if (!code) code = kli_elf_read(&f, a, bytes, e);
     if (code) return code;
     kli_feature_set(out, a, "text_bytes", (double)f.text_bytes);
@@ -128,5 +129,5 @@ kl_err kli_c_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error
     return out->suspicious.len || out->refused.len
                ? KL_OK
                : kli_inspect_code(
-                     out, a, (const char *const[]){kl_fs_basename(out->path.ptr).ptr, NULL}, e);
+                     out, a, (const char *const[]){kli_fs_basename(out->path.ptr).ptr, NULL}, e);
 }

@@ -17,9 +17,9 @@
 #include <string.h>
 
 #define MAX_LIST_BYTES ((size_t)4 << 20)
-#define MAX_OBJECT_BYTES ((size_t)1 << 30)
+#define MADE_MAX_OBJECT_BYTES ((size_t)1 << 30)
 
-/* ---- files that were read ------------------------------------------------------------------- */
+/* ---- files that were read ---------------------------------------------------------------- */
 
 /* The next name of a make rule; spaces within names are escaped.  False at the end. */
 static bool next_name(kl_str *rest, char *name, size_t room) {
@@ -57,7 +57,7 @@ static bool is_own(const char *name, kl_str dir) {
 static kl_str foreign_file(kl_arena *a, kl_str dir, const char *list, bool headers) {
     kl_str text;
     char name[4096];
-    if (kl_fs_read(&text, a, kl_fs_join(a, dir.ptr, list).ptr, MAX_LIST_BYTES, kl_ignored()))
+    if (kli_fs_read(&text, a, kli_fs_join(a, dir.ptr, list).ptr, MAX_LIST_BYTES, kl_ignored()))
         return kl_str_of(list);
     const char *colon = text.len ? memchr(text.ptr, ':', text.len) : NULL;
     if (!colon) return kl_str_of(list);
@@ -79,9 +79,9 @@ static void check_files(kl_artefact *out, kl_arena *a, kl_str dir) {
             kl_arena_printf(a, "its assembler code takes in the file %.100s", data.ptr);
 }
 
-/* ---- the object before the linker ----------------------------------------------------------- */
+/* ---- the object before the linker -------------------------------------------------------- */
 
-static bool begins_with_any(const char *name, const char *const *prefixes, size_t n) {
+static bool made_begins_with_any(const char *name, const char *const *prefixes, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return true;
     return false;
@@ -91,7 +91,7 @@ static void check_symbol(kl_artefact *out, kl_arena *a, const char *name) {
     static const char *const INSTRUMENTED[] = {"__cyg_profile_", "__gcov",  "__sanitizer_",
                                                "__asan",         "__tsan",  "__ubsan",
                                                "mcount",         "_mcount", "__fentry__"};
-    if (begins_with_any(name, INSTRUMENTED, KL_COUNT(INSTRUMENTED)))
+    if (made_begins_with_any(name, INSTRUMENTED, KL_COUNT(INSTRUMENTED)))
         out->suspicious = kl_arena_printf(a, "it is instrumented: it holds %.60s", name);
     if (strcmp(name, "__cpu_model") == 0 || strcmp(name, "__cpu_indicator_init") == 0)
         out->refused = KL_S("it asks at run time which processor this is (__builtin_cpu_supports, "
@@ -113,11 +113,11 @@ static void check_object(kl_artefact *out, kl_arena *a, const kli_elf_object *o)
 }
 
 kl_err kli_inspect_making(kl_artefact *out, kl_arena *a, kl_error *e) {
-    const kl_str dir = kl_fs_dirname(a, out->path.ptr);
+    const kl_str dir = kli_fs_dirname(a, out->path.ptr);
     kl_str bytes;
     kli_elf_object object;
-    kl_err code =
-        kl_fs_read(&bytes, a, kl_fs_join(a, dir.ptr, KLI_OBJECT_NAME).ptr, MAX_OBJECT_BYTES, e);
+    kl_err code = kli_fs_read(&bytes, a, kli_fs_join(a, dir.ptr, KLI_OBJECT_NAME).ptr,
+                              MADE_MAX_OBJECT_BYTES, e);
     if (!code) code = kli_elf_read_object(&object, a, bytes, e);
     if (code) return code;
     check_object(out, a, &object);

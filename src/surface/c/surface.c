@@ -34,7 +34,7 @@ static const char *const c_types[KL_DTYPE_END] = {
 // clang-format on
 
 static kl_str c_missing(kl_arena *a) {
-    if (kl_fs_find_program(a, kli_cc()).len) return (kl_str){0};
+    if (kli_fs_find_program(a, kli_cc()).len) return (kl_str){0};
     return kl_arena_printf(
         a, "%s was not found: apt-get install gcc libc6-dev, or name a C compiler in KLINEAGE_CC",
         kli_cc());

@@ -21,7 +21,7 @@
 #define MAX_CUBIN_BYTES ((size_t)256 << 20)
 
 /* "-std=" also stands for "--std=". */
-static bool has_flag(const kl_kernel *k, const char *prefix) {
+static bool cuda_compile_has_flag(const kl_kernel *k, const char *prefix) {
     for (int i = 0; i < k->n_flags; i++) {
         kl_str flag = k->flags[i];
         if (kl_str_starts(flag, KL_S("--"))) flag.ptr++, flag.len--;
@@ -30,7 +30,7 @@ static bool has_flag(const kl_kernel *k, const char *prefix) {
     return false;
 }
 
-/* ---- the two compilers ---------------------------------------------------------------------- */
+/* ---- the two compilers ------------------------------------------------------------------- */
 
 /* nvcc's spelling to NVRTC's.  NULL: NVRTC needs no such flag (host optimisation, what it allows
  * anyway). */
@@ -42,7 +42,7 @@ static const char *nvrtc_flag(kl_arena *a, const char *flag) {
     return flag;
 }
 
-static kli_command nvrtc_command(const kl_compile_job *job, const kl_cuda_toolkit *t) {
+static kli_command nvrtc_command(const kl_compile_job *job, const kli_cuda_toolkit *t) {
     kl_arena *a = job->arena;
     const kl_kernel *k = job->kernel;
     const char *const words[] = {
@@ -56,12 +56,12 @@ static kli_command nvrtc_command(const kl_compile_job *job, const kl_cuda_toolki
         NULL};
     kli_command c = {0};
     kli_command_add_all(&c, words);
-    if (!has_flag(k, "-std=")) kli_command_add(&c, "-std=c++17");
+    if (!cuda_compile_has_flag(k, "-std=")) kli_command_add(&c, "-std=c++17");
     kli_command_add(&c, "--ptxas-options=-v");
     kli_command_add(&c, "--pre-include=klineage_prelude.h"); /* from cuda_build.c */
     kli_command_add(&c, kl_arena_printf(a, "-I%s", t->include.ptr).ptr);
-    const kl_str cccl = kl_fs_join(a, t->include.ptr, "cccl");
-    if (kl_fs_is_dir(cccl.ptr)) kli_command_add(&c, kl_arena_printf(a, "-I%s", cccl.ptr).ptr);
+    const kl_str cccl = kli_fs_join(a, t->include.ptr, "cccl");
+    if (kli_fs_is_dir(cccl.ptr)) kli_command_add(&c, kl_arena_printf(a, "-I%s", cccl.ptr).ptr);
     for (int i = 0; i < k->n_flags; i++) {
         const char *flag = nvrtc_flag(a, kl_arena_copy(a, k->flags[i]).ptr);
         if (flag) kli_command_add(&c, flag);
@@ -70,7 +70,7 @@ static kli_command nvrtc_command(const kl_compile_job *job, const kl_cuda_toolki
     return c;
 }
 
-static kli_command nvcc_command(const kl_compile_job *job, const kl_cuda_toolkit *t) {
+static kli_command nvcc_command(const kl_compile_job *job, const kli_cuda_toolkit *t) {
     static const char *const MAKE[] = {"-Xptxas=-v", "--keep" /* the PTX, for inspection */,
                                        "-cubin", NULL};
     static const char *const FILES[] = {"-o", CUBIN, "kernel.cu", NULL};
@@ -81,8 +81,8 @@ static kli_command nvcc_command(const kl_compile_job *job, const kl_cuda_toolkit
     kli_command c = {0};
     kli_command_add(&c, t->nvcc.ptr);
     kli_command_add(&c, kl_arena_printf(a, "-gencode=arch=compute_%s,code=sm_%s", code, code).ptr);
-    if (!has_flag(k, "-std=")) kli_command_add(&c, "-std=c++17");
-    if (!has_flag(k, "-O")) kli_command_add(&c, "-O3");
+    if (!cuda_compile_has_flag(k, "-std=")) kli_command_add(&c, "-std=c++17");
+    if (!cuda_compile_has_flag(k, "-O")) kli_command_add(&c, "-O3");
     kli_command_add_all(&c, MAKE);
     for (int i = 0; i < k->n_flags; i++) kli_command_add(&c, kl_arena_copy(a, k->flags[i]).ptr);
     kli_command_add_all(&c, job->defines);
@@ -90,7 +90,7 @@ static kli_command nvcc_command(const kl_compile_job *job, const kl_cuda_toolkit
     return c;
 }
 
-/* ---- entry points --------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------ */
 
 static bool has_kernel(kl_str cubin, kl_str name) {
     kli_cubin_walk walk;
@@ -111,7 +111,7 @@ static void list_kernels(kl_buf *to, kl_str cubin) {
     if (n == 0) kl_buf_printf(to, " none");
 }
 
-static int line_of(const kl_kernel *k, size_t offset) {
+static int compile_line_of(const kl_kernel *k, size_t offset) {
     int line = 1;
     for (size_t i = 0; i < offset && i < k->source.len; i++) line += k->source.ptr[i] == '\n';
     return line;
@@ -126,7 +126,7 @@ static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_
         kl_buf_printf(
             &text,
             "kernel.cu:%d: error: there is no kernel named '%.*s'; the compiled kernels are:",
-            line_of(k, l->offset), KL_STR_ARG(l->entry));
+            compile_line_of(k, l->offset), KL_STR_ARG(l->entry));
         list_kernels(&text, cubin);
         kl_buf_printf(&text, "\nhint: declare it  extern \"C\" __global__ void %.*s(...)\n",
                       KL_STR_ARG(l->entry));
@@ -137,50 +137,50 @@ static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_
     }
 }
 
-/* ---- compile -------------------------------------------------------------------------------- */
+/* ---- compile ----------------------------------------------------------------------------- */
 
-static kl_err run(kl_artefact *out, const kl_compile_job *job, const kl_cuda_toolkit *t,
-                  const kli_command *c, kl_proc_result *r, kl_error *e) {
+static kl_err compile_run(kl_artefact *out, const kl_compile_job *job, const kli_cuda_toolkit *t,
+                          const kli_command *c, kli_proc_result *r, kl_error *e) {
     const bool with_worker = c->words[0] != t->nvcc.ptr;
     const char *readable[4] = {0};
     int n = 0;
     if (t->root.len) readable[n++] = t->root.ptr;
-    if (with_worker) readable[n++] = kl_fs_dirname(job->arena, c->words[0]).ptr;
+    if (with_worker) readable[n++] = kli_fs_dirname(job->arena, c->words[0]).ptr;
     kl_err code = kli_compile_run(r, job->arena, c->words, job->dir, readable, 0, e);
     if (!code) kli_compile_took(out, job->arena, r, job->dir, CUBIN);
     return code;
 }
 
 /* `*tried` stays false where there is no NVRTC: whoever calls must have another compiler. */
-static kl_err try_nvrtc(kl_artefact *out, const kl_compile_job *job, const kl_cuda_toolkit *t,
+static kl_err try_nvrtc(kl_artefact *out, const kl_compile_job *job, const kli_cuda_toolkit *t,
                         bool *tried, kl_error *e) {
-    kl_proc_result r;
+    kli_proc_result r;
     *tried = false;
     if (!t->include.len || kl_str_starts(job->device->toolchain, KL_S("nvcc")) ||
-        !kl_fs_exists(kli_worker_path(job->arena).ptr))
+        !kli_fs_exists(kli_worker_path(job->arena).ptr))
         return KL_OK;
     const kli_command c = nvrtc_command(job, t);
-    kl_err code = run(out, job, t, &c, &r, e);
+    kl_err code = compile_run(out, job, t, &c, &r, e);
     *tried = !code && r.exit_code != 2;
     if (!code && out->ok && !kl_str_starts(out->toolchain, KL_S("nvrtc")))
         out->toolchain = KL_S("nvrtc");
     return code;
 }
 
-static kl_err try_nvcc(kl_artefact *out, const kl_compile_job *job, const kl_cuda_toolkit *t,
+static kl_err try_nvcc(kl_artefact *out, const kl_compile_job *job, const kli_cuda_toolkit *t,
                        kl_error *e) {
-    kl_proc_result r;
+    kli_proc_result r;
     const kli_command c = nvcc_command(job, t);
-    kl_err code = run(out, job, t, &c, &r, e);
-    kl_str version = code ? (kl_str){0} : kl_cuda_nvcc_version(job->arena, t);
+    kl_err code = compile_run(out, job, t, &c, &r, e);
+    kl_str version = code ? (kl_str){0} : kli_cuda_nvcc_version(job->arena, t);
     if (version.len) out->toolchain = version;
     return code;
 }
 
 static kl_err make_cubin(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
-    kl_cuda_toolkit toolkit;
+    kli_cuda_toolkit toolkit;
     bool tried = false;
-    kl_cuda_toolkit_find(&toolkit, job->arena);
+    kli_cuda_toolkit_find(&toolkit, job->arena);
     kl_err code = try_nvrtc(out, job, &toolkit, &tried, e);
     if (!code && !out->ok && toolkit.nvcc.len) return try_nvcc(out, job, &toolkit, e);
     if (code || tried) return code;
@@ -192,10 +192,10 @@ kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e
     kl_arena *a = job->arena;
     kl_str cubin;
     out->kind = KL_ARTEFACT_CUBIN;
-    kl_err code = kl_fs_write(kl_fs_join(a, job->dir, "kernel.cu").ptr, job->kernel->source, e);
+    kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.cu").ptr, job->kernel->source, e);
     if (!code) code = make_cubin(out, job, e);
     if (code || !out->ok) return code;
-    code = kl_fs_read(&cubin, a, out->path.ptr, MAX_CUBIN_BYTES, e);
+    code = kli_fs_read(&cubin, a, out->path.ptr, MAX_CUBIN_BYTES, e);
     if (!code) check_entries(out, a, job->kernel, cubin);
     return code;
 }

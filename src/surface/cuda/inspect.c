@@ -17,55 +17,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CODE_BYTES ((size_t)64 << 20) /* of text; a kernel of 64 KB of source has below 1 MB   \
-                                           */
+#define MAX_CODE_BYTES                                                                             \
+    ((size_t)64 << 20) /* of text; a kernel of 64 KB of source has below 1 MB                      \
+                        */
 
 /* An instruction whose opcode begins with `begins` and, where given, contains `contains` counts as
  * `feature`. */
 typedef struct {
     const char *begins, *contains, *feature;
-} row;
+} inspect_row;
 
 // clang-format off
-static const row PTX[] = {
-    {"wgmma.mma_async", NULL, "wgmma"}, {"mma.sync", NULL, "mma_sync"}, {"wmma.mma", NULL, "mma_sync"},
+static const inspect_row PTX[] = {
+    {"wgmma.mma_async", NULL, "wgmma"}, {"mma.sync", NULL, "mma_sync"}, {"wmma.mma", NULL,
+    "mma_sync"},
     {"cp.async.c", NULL, "cp_async"}, /* .ca .cg; also .commit_group, taken out below */
-    {"cp.async.bulk.tensor", NULL, "tma"}, {"cp.async.bulk.shared", NULL, "tma"}, {"cp.async.bulk.global", NULL, "tma"},
-    {"cp.async.bulk", ".multicast", "tma_multicast"}, {"cp.reduce.async.bulk", NULL, "tma"}, {"ldmatrix", NULL, "ldmatrix"},
-    {"stmatrix", NULL, "stmatrix"}, {"ld.", ".v4.b32", "vector128"}, {"ld.", ".v4.u32", "vector128"}, {"ld.", ".v4.f32", "vector128"},
-    {"ld.", ".v4.s32", "vector128"}, {"ld.", ".v2.b64", "vector128"}, {"ld.", ".v2.u64", "vector128"}, {"ld.", ".v2.s64", "vector128"},
-    {"ld.", ".v2.f64", "vector128"}, {"ld.", ".b128", "vector128"}, {"st.", ".v4.b32", "vector128"}, {"st.", ".v4.u32", "vector128"},
-    {"st.", ".v4.f32", "vector128"}, {"st.", ".v4.s32", "vector128"}, {"st.", ".v2.b64", "vector128"}, {"st.", ".v2.u64", "vector128"},
-    {"st.", ".v2.s64", "vector128"}, {"st.", ".v2.f64", "vector128"}, {"st.", ".b128", "vector128"}, {"shfl.", NULL, "shuffles"},
-    {"redux.", NULL, "shuffles"}, {"bar.", NULL, "barriers"}, {"barrier.", NULL, "barriers"}, {"barrier.cluster", NULL, "cluster"},
-    {"mapa", NULL, "cluster"}, {"mbarrier.", NULL, "mbarriers"}, {"atom.", NULL, "atomics"}, {"red.", NULL, "atomics"},
-    {"setmaxnreg", NULL, "setmaxnreg"}, {"prefetch", NULL, "prefetch"}, {"fma.", NULL, "fma"}, {"bra", NULL, "branches"},
-    {"call", NULL, "calls"}, {"nanosleep", NULL, "pauses"}, {"createpolicy", NULL, "cache_policy"}, {"griddepcontrol", NULL, "pdl"},
-    {"trap", NULL, "traps"}, {"ld.local", NULL, "local"}, {"st.local", NULL, "local"}, {"ex2.", NULL, "special"}, {"rsqrt.", NULL, "special"},
-    {"lg2.", NULL, "special"}, {"sin.", NULL, "special"}, {"cos.", NULL, "special"}, {"tanh.", NULL, "special"}, {"rcp.", NULL, "special"}};
+    {"cp.async.bulk.tensor", NULL, "tma"}, {"cp.async.bulk.shared", NULL, "tma"},
+    {"cp.async.bulk.global", NULL, "tma"},
+    {"cp.async.bulk", ".multicast", "tma_multicast"}, {"cp.reduce.async.bulk", NULL, "tma"},
+    {"ldmatrix", NULL, "ldmatrix"},
+    {"stmatrix", NULL, "stmatrix"}, {"ld.", ".v4.b32", "vector128"}, {"ld.", ".v4.u32",
+    "vector128"}, {"ld.", ".v4.f32", "vector128"},
+    {"ld.", ".v4.s32", "vector128"}, {"ld.", ".v2.b64", "vector128"}, {"ld.", ".v2.u64",
+    "vector128"}, {"ld.", ".v2.s64", "vector128"},
+    {"ld.", ".v2.f64", "vector128"}, {"ld.", ".b128", "vector128"}, {"st.", ".v4.b32",
+    "vector128"}, {"st.", ".v4.u32", "vector128"},
+    {"st.", ".v4.f32", "vector128"}, {"st.", ".v4.s32", "vector128"}, {"st.", ".v2.b64",
+    "vector128"}, {"st.", ".v2.u64", "vector128"},
+    {"st.", ".v2.s64", "vector128"}, {"st.", ".v2.f64", "vector128"}, {"st.", ".b128",
+    "vector128"}, {"shfl.", NULL, "shuffles"},
+    {"redux.", NULL, "shuffles"}, {"bar.", NULL, "barriers"}, {"barrier.", NULL, "barriers"},
+    {"barrier.cluster", NULL, "cluster"},
+    {"mapa", NULL, "cluster"}, {"mbarrier.", NULL, "mbarriers"}, {"atom.", NULL, "atomics"},
+    {"red.", NULL, "atomics"},
+    {"setmaxnreg", NULL, "setmaxnreg"}, {"prefetch", NULL, "prefetch"}, {"fma.", NULL, "fma"},
+    {"bra", NULL, "branches"},
+    {"call", NULL, "calls"}, {"nanosleep", NULL, "pauses"}, {"createpolicy", NULL, "cache_policy"},
+    {"griddepcontrol", NULL, "pdl"},
+    {"trap", NULL, "traps"}, {"ld.local", NULL, "local"}, {"st.local", NULL, "local"}, {"ex2.",
+    NULL, "special"}, {"rsqrt.", NULL, "special"},
+    {"lg2.", NULL, "special"}, {"sin.", NULL, "special"}, {"cos.", NULL, "special"}, {"tanh.",
+    NULL, "special"}, {"rcp.", NULL, "special"}};
 
-static const row SASS[] = {
-    {"HGMMA", NULL, "wgmma"}, {"QGMMA", NULL, "wgmma"}, {"IGMMA", NULL, "wgmma"}, {"BGMMA", NULL, "wgmma"}, {"HMMA", NULL, "mma_sync"},
-    {"IMMA", NULL, "mma_sync"}, {"DMMA", NULL, "mma_sync"}, {"QMMA", NULL, "mma_sync"}, {"LDGSTS", NULL, "cp_async"},
-    {"UTMALDG", NULL, "tma"}, {"UTMASTG", NULL, "tma"}, {"UTMAREDG", NULL, "tma"}, {"UBLKCP", NULL, "tma"},
-    {"UTMALDG", ".MULTICAST", "tma_multicast"}, {"LDSM", NULL, "ldmatrix"}, {"STSM", NULL, "stmatrix"}, {"LD", ".128", "vector128"},
-    {"ST", ".128", "vector128"}, {"SHFL", NULL, "shuffles"}, {"REDUX", NULL, "shuffles"}, {"BAR.", NULL, "barriers"},
-    {"UCGABAR", NULL, "cluster"}, {"MAPA", NULL, "cluster"}, {"SYNCS", NULL, "mbarriers"}, {"ATOM", NULL, "atomics"},
-    {"RED.", NULL, "atomics"}, {"REDG", NULL, "atomics"}, {"USETMAXREG", NULL, "setmaxnreg"}, {"CCTL", NULL, "prefetch"},
-    {"UTMAPF", NULL, "prefetch"}, {"FFMA", NULL, "fma"}, {"DFMA", NULL, "fma"}, {"HFMA2", NULL, "fma"}, {"BRA", NULL, "branches"},
-    {"CALL", NULL, "calls"}, {"NANOSLEEP", NULL, "pauses"}, {"BPT", NULL, "traps"}, {"LDL", NULL, "local"}, {"STL", NULL, "local"},
+static const inspect_row SASS[] = {
+    {"HGMMA", NULL, "wgmma"}, {"QGMMA", NULL, "wgmma"}, {"IGMMA", NULL, "wgmma"}, {"BGMMA", NULL,
+    "wgmma"}, {"HMMA", NULL, "mma_sync"},
+    {"IMMA", NULL, "mma_sync"}, {"DMMA", NULL, "mma_sync"}, {"QMMA", NULL, "mma_sync"}, {"LDGSTS",
+    NULL, "cp_async"},
+    {"UTMALDG", NULL, "tma"}, {"UTMASTG", NULL, "tma"}, {"UTMAREDG", NULL, "tma"}, {"UBLKCP", NULL,
+    "tma"},
+    {"UTMALDG", ".MULTICAST", "tma_multicast"}, {"LDSM", NULL, "ldmatrix"}, {"STSM", NULL,
+    "stmatrix"}, {"LD", ".128", "vector128"},
+    {"ST", ".128", "vector128"}, {"SHFL", NULL, "shuffles"}, {"REDUX", NULL, "shuffles"}, {"BAR.",
+    NULL, "barriers"},
+    {"UCGABAR", NULL, "cluster"}, {"MAPA", NULL, "cluster"}, {"SYNCS", NULL, "mbarriers"}, {"ATOM",
+    NULL, "atomics"},
+    {"RED.", NULL, "atomics"}, {"REDG", NULL, "atomics"}, {"USETMAXREG", NULL, "setmaxnreg"},
+    {"CCTL", NULL, "prefetch"},
+    {"UTMAPF", NULL, "prefetch"}, {"FFMA", NULL, "fma"}, {"DFMA", NULL, "fma"}, {"HFMA2", NULL,
+    "fma"}, {"BRA", NULL, "branches"},
+    {"CALL", NULL, "calls"}, {"NANOSLEEP", NULL, "pauses"}, {"BPT", NULL, "traps"}, {"LDL", NULL,
+    "local"}, {"STL", NULL, "local"},
     {"MUFU", NULL, "special"}, {"ACQBULK", NULL, "pdl"}, {"PREEXIT", NULL, "pdl"}};
 // clang-format on
 
-static void count(kl_artefact *out, kl_arena *a, const char *feature) {
+static void inspect_count(kl_artefact *out, kl_arena *a, const char *feature) {
     kli_feature_set(out, a, feature, kli_feature_get(out, feature) + 1);
 }
 
-static bool contains(kl_str text, const char *needle) {
+static bool inspect_contains(kl_str text, const char *needle) {
     return memmem(text.ptr, text.len, needle, strlen(needle)) != NULL;
 }
 
-/* ---- instructions --------------------------------------------------------------------------- */
+/* ---- instructions ------------------------------------------------------------------------ */
 
 /* The first word after a guard ("@%p1 bra", "@!P0 BRA"). */
 static kl_str opcode(kl_str line) {
@@ -80,11 +104,12 @@ static kl_str opcode(kl_str line) {
     return (kl_str){line.ptr, n};
 }
 
-static void count_rows(kl_artefact *out, kl_arena *a, kl_str op, const row *rows, size_t n) {
+static void inspect_count_rows(kl_artefact *out, kl_arena *a, kl_str op, const inspect_row *rows,
+                               size_t n) {
     for (size_t i = 0; i < n; i++)
         if (kl_str_starts(op, kl_str_of(rows[i].begins)) &&
-            (!rows[i].contains || contains(op, rows[i].contains)))
-            count(out, a, rows[i].feature);
+            (!rows[i].contains || inspect_contains(op, rows[i].contains)))
+            inspect_count(out, a, rows[i].feature);
 }
 
 /* A PTX instruction ends with a semicolon and begins with a small letter; directives, labels and
@@ -92,11 +117,12 @@ static void count_rows(kl_artefact *out, kl_arena *a, kl_str op, const row *rows
 static void count_ptx(kl_artefact *out, kl_arena *a, kl_str line) {
     kl_str op = opcode(line);
     if (!op.len || !islower((unsigned char)op.ptr[0]) || op.ptr[op.len - 1] == ':') return;
-    count(out, a, "instructions");
-    if (contains(line, "%clock") || contains(line, "%globaltimer")) count(out, a, "clocks");
-    if (contains(line, "evict_last")) count(out, a, "cache_policy");
+    inspect_count(out, a, "instructions");
+    if (inspect_contains(line, "%clock") || inspect_contains(line, "%globaltimer"))
+        inspect_count(out, a, "clocks");
+    if (inspect_contains(line, "evict_last")) inspect_count(out, a, "cache_policy");
     if (kl_str_starts(op, KL_S("cp.async.commit"))) return;
-    count_rows(out, a, op, PTX, KL_COUNT(PTX));
+    inspect_count_rows(out, a, op, PTX, KL_COUNT(PTX));
 }
 
 /* "        /0070/                   LDG.E.128 R4, [R2] ;      / 0x... /": the address comment, the
@@ -107,9 +133,10 @@ static void count_sass(kl_artefact *out, kl_arena *a, kl_str line) {
     if (!kl_str_starts(line, KL_S("/*")) || !end) return;
     kl_str op = opcode((kl_str){end + 2, (size_t)(line.ptr + line.len - (end + 2))});
     if (!op.len || !isupper((unsigned char)op.ptr[0])) return;
-    count(out, a, "instructions");
-    if (contains(line, "SR_CLOCK") || contains(line, "SR_GLOBALTIMER")) count(out, a, "clocks");
-    count_rows(out, a, op, SASS, KL_COUNT(SASS));
+    inspect_count(out, a, "instructions");
+    if (inspect_contains(line, "SR_CLOCK") || inspect_contains(line, "SR_GLOBALTIMER"))
+        inspect_count(out, a, "clocks");
+    inspect_count_rows(out, a, op, SASS, KL_COUNT(SASS));
 }
 
 static void each_line(kl_artefact *out, kl_arena *a, kl_str text,
@@ -125,28 +152,28 @@ static void each_line(kl_artefact *out, kl_arena *a, kl_str text,
 
 /* False where there is no disassembler. */
 static bool disassemble(kl_artefact *out, kl_arena *a) {
-    kl_cuda_toolkit t;
-    kl_proc_result r;
-    kl_cuda_toolkit_find(&t, a);
-    kl_str program = t.root.len ? kl_fs_join(a, t.root.ptr, "bin/cuobjdump") : (kl_str){0};
-    if (!program.len || !kl_fs_exists(program.ptr)) program = kl_fs_find_program(a, "cuobjdump");
+    kli_cuda_toolkit t;
+    kli_proc_result r;
+    kli_cuda_toolkit_find(&t, a);
+    kl_str program = t.root.len ? kli_fs_join(a, t.root.ptr, "bin/cuobjdump") : (kl_str){0};
+    if (!program.len || !kli_fs_exists(program.ptr)) program = kli_fs_find_program(a, "cuobjdump");
     if (!program.len) return false;
-    const char *argv[] = {program.ptr, "-sass", kl_fs_basename(out->path.ptr).ptr, NULL};
+    const char *argv[] = {program.ptr, "-sass", kli_fs_basename(out->path.ptr).ptr, NULL};
     const char *readable[] = {t.root.len ? t.root.ptr : "/usr", NULL};
-    kl_err code = kli_compile_run(&r, a, argv, kl_fs_dirname(a, out->path.ptr).ptr, readable,
+    kl_err code = kli_compile_run(&r, a, argv, kli_fs_dirname(a, out->path.ptr).ptr, readable,
                                   MAX_CODE_BYTES, kl_ignored());
-    if (code || r.exit_code != 0 || !contains(r.out, "Function :")) return false;
+    if (code || r.exit_code != 0 || !inspect_contains(r.out, "Function :")) return false;
     each_line(out, a, r.out, count_sass);
     return true;
 }
 
 static void read_ptx(kl_artefact *out, kl_arena *a) {
-    kl_str text, path = kl_fs_join(a, kl_fs_dirname(a, out->path.ptr).ptr, "kernel.ptx");
-    if (kl_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored()) == KL_OK)
+    kl_str text, path = kli_fs_join(a, kli_fs_dirname(a, out->path.ptr).ptr, "kernel.ptx");
+    if (kli_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored()) == KL_OK)
         each_line(out, a, text, count_ptx);
 }
 
-/* ---- ptxas report --------------------------------------------------------------------------- */
+/* ---- ptxas report ------------------------------------------------------------------------ */
 
 static double number_before(kl_str line, const char *what) {
     const char *at = memmem(line.ptr, line.len, what, strlen(what));
@@ -162,7 +189,7 @@ static void raise_feature(kl_artefact *out, kl_arena *a, const char *name, doubl
 
 /* "ptxas info    : Used 24 registers, used 1 barriers, 128 bytes smem" and
  * "    8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" */
-static void read_report(kl_artefact *out, kl_arena *a, kl_str line) {
+static void inspect_read_report(kl_artefact *out, kl_arena *a, kl_str line) {
     double spills =
         number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
     raise_feature(out, a, "registers", number_before(line, " registers"));
@@ -171,7 +198,7 @@ static void read_report(kl_artefact *out, kl_arena *a, kl_str line) {
     raise_feature(out, a, "static_smem_bytes", number_before(line, " bytes smem"));
 }
 
-/* ---- symbols -------------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------------- */
 
 static const char *verdict_on_external(const char *name) {
     if (strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0)
@@ -182,7 +209,7 @@ static const char *verdict_on_external(const char *name) {
     return NULL;
 }
 
-static void read_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_str cubin) {
+static void inspect_read_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_str cubin) {
     double kernels = 0, text = 0, variables = 0, state = 0, constants = 0, prints = 0;
     kli_cubin_walk walk;
     kli_cubin_symbol s;
@@ -207,15 +234,15 @@ static void read_symbols(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_s
 
 kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_str cubin;
-    kl_err code = kl_fs_read(&cubin, a, out->path.ptr, MAX_CODE_BYTES * 4, e);
+    kl_err code = kli_fs_read(&cubin, a, out->path.ptr, MAX_CODE_BYTES * 4, e);
     if (code) return code;
     if (!kli_cubin_valid(cubin.ptr, cubin.len))
         return kl_fail(e, KL_EIO, "compile", "the compiler's output is not a cubin");
-    read_symbols(out, a, k, cubin);
+    inspect_read_symbols(out, a, k, cubin);
     static const char *const always[] = {"registers", "spill_bytes", "stack_bytes",
                                          "static_smem_bytes", "instructions"};
     for (size_t i = 0; i < KL_COUNT(always); i++) kli_feature_set(out, a, always[i], 0);
-    each_line(out, a, out->log, read_report);
+    each_line(out, a, out->log, inspect_read_report);
     bool read = disassemble(out, a);
     kli_feature_set(out, a, "disassembled", read);
     if (!read) read_ptx(out, a);

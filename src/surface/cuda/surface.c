@@ -58,8 +58,8 @@ static kl_err cuda_shape(kli_planner *p, const kl_launch *l, kl_plan_launch *out
 }
 
 static kl_str cuda_missing(kl_arena *a) {
-    kl_cuda_toolkit toolkit;
-    kl_cuda_toolkit_find(&toolkit, a);
+    kli_cuda_toolkit toolkit;
+    kli_cuda_toolkit_find(&toolkit, a);
     if (toolkit.nvcc.len || toolkit.include.len) return (kl_str){0};
     return KL_S("neither nvcc nor NVRTC with its headers: install CUDA 12.4 or newer, or set "
                 "CUDA_HOME to its folder");

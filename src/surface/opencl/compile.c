@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include <string.h>
 
-static kl_str options_of(kl_arena *a, const kl_kernel *k, const char *const *defines) {
+static kl_str compile_options_of(kl_arena *a, const kl_kernel *k, const char *const *defines) {
     kl_buf text = {0};
     bool standard = false;
     for (int i = 0; i < k->n_flags; i++) {
@@ -29,7 +29,7 @@ static const char REFUSED[] = "#pragma GCC poison asm __asm __asm__ ifunc __ifun
                               "__constructor__ destructor __destructor__\n"
                               "#line 1\n";
 
-static kl_str source_of(kl_arena *a, const kl_kernel *k) {
+static kl_str compile_source_of(kl_arena *a, const kl_kernel *k) {
     return k->trusted ? k->source : kl_arena_printf(a, "%s%.*s", REFUSED, KL_STR_ARG(k->source));
 }
 
@@ -43,16 +43,16 @@ static kl_str without_our_trap(kl_arena *a, kl_str log) {
 
 kl_err kli_opencl_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     kl_arena *a = job->arena;
-    kl_proc_result r;
+    kli_proc_result r;
     const char *argv[] = {kli_worker_path(a).ptr,
                           "build-opencl",
                           "kernel.cl",
                           "kernel.bin",
-                          options_of(a, job->kernel, job->defines).ptr,
+                          compile_options_of(a, job->kernel, job->defines).ptr,
                           NULL};
     out->kind = KL_ARTEFACT_OPENCL;
-    kl_err code =
-        kl_fs_write(kl_fs_join(a, job->dir, "kernel.cl").ptr, source_of(a, job->kernel), e);
+    kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.cl").ptr,
+                               compile_source_of(a, job->kernel), e);
     if (!code) code = kli_compile_run_worker(&r, a, argv, job->dir, e);
     if (code) return code;
     if (r.exit_code == 2)

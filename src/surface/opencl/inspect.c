@@ -13,7 +13,7 @@
 
 #define STATE_BYTES 16 /* what PoCL's own support code keeps at most */
 
-static void check(kl_artefact *out, kl_arena *a, const kli_elf *f) {
+static void inspect_check(kl_artefact *out, kl_arena *a, const kli_elf *f) {
     if (f->initialisers || f->ifuncs)
         out->suspicious = KL_S("it has code that runs when it is loaded");
     if (f->data_bytes + f->bss_bytes > STATE_BYTES + f->linkage_bytes)
@@ -33,20 +33,20 @@ static kl_err take_object(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_
     kli_elf f;
     if (kli_elf_read(&f, a, object, kl_ignored()) != KL_OK)
         return KL_OK; /* these four bytes were something else */
-    if (!k->trusted) check(out, a, &f);
+    if (!k->trusted) inspect_check(out, a, &f);
     kli_feature_set(out, a, "text_bytes",
                     kli_feature_get(out, "text_bytes") + (double)f.text_bytes);
     kli_feature_set(out, a, "static_bytes",
                     kli_feature_get(out, "static_bytes") + (double)(f.data_bytes + f.bss_bytes));
     *name = kl_arena_printf(a, "object%d.so", number).ptr;
-    return kl_fs_write(kl_fs_join(a, kl_fs_dirname(a, out->path.ptr).ptr, *name).ptr, object, e);
+    return kli_fs_write(kli_fs_join(a, kli_fs_dirname(a, out->path.ptr).ptr, *name).ptr, object, e);
 }
 
 kl_err kli_opencl_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_str bytes;
     const char *names[KLI_MAX_OBJECTS + 1] = {0};
     int n = 0;
-    kl_err code = kl_fs_read(&bytes, a, out->path.ptr, (size_t)1 << 30, e);
+    kl_err code = kli_fs_read(&bytes, a, out->path.ptr, (size_t)1 << 30, e);
     for (kl_str rest = bytes; !code && rest.len && n < KLI_MAX_OBJECTS;) {
         const char *magic = memmem(rest.ptr, rest.len, "\177ELF", 4);
         if (!magic) break;

@@ -1,5 +1,6 @@
-/* loaded.c - the gate through dlopen, as another language's foreign functions call it; links nothing of klineage.
- * usage: loaded LIBRARY... KERNEL WORKLOAD; the first library that opens is used.  SPDX-License-Identifier: Apache-2.0 */
+/* loaded.c - the gate through dlopen, as another language's foreign functions call it; links
+ * nothing of klineage. usage: loaded LIBRARY... KERNEL WORKLOAD; the first library that opens is
+ * used.  SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <klineage/gate.h>
 #include <stdio.h>
@@ -19,11 +20,13 @@ static struct {
 
 static bool load(void *library) {
 #define LOAD(name) ((*(void **)&api.name##_ptr = dlsym(library, #name)) != NULL)
-    return LOAD(kl_arena_new) && LOAD(kl_arena_free) && LOAD(kl_task_find) && LOAD(kl_task_load) && LOAD(kl_kernel_load) &&
-           LOAD(kl_gate_open) && LOAD(kl_gate_run) && LOAD(kl_gate_close) && LOAD(kl_outcome_name);
+    return LOAD(kl_arena_new) && LOAD(kl_arena_free) && LOAD(kl_task_find) && LOAD(kl_task_load) &&
+           LOAD(kl_kernel_load) && LOAD(kl_gate_open) && LOAD(kl_gate_run) && LOAD(kl_gate_close) &&
+           LOAD(kl_outcome_name);
 }
 
-static kl_err gate_one(kl_verdict *out, kl_arena *a, const char *path, const char *workload, kl_error *e) {
+static kl_err gate_one(kl_verdict *out, kl_arena *a, const char *path, const char *workload,
+                       kl_error *e) {
     kl_str folder;
     kl_task *task;
     kl_kernel *kernel;
@@ -43,11 +46,12 @@ int main(int argc, char **argv) {
     kl_verdict verdict = {0};
     void *library = argc > 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library || !load(library)) return printf("%s\n", dlerror()), 1;
-    if (dlsym(library, "kl_fs_read") || dlsym(library, "kl_gate_device")) return printf("a private symbol is visible\n"), 1;
+    if (dlsym(library, "kli_fs_read") || dlsym(library, "kli_gate_device"))
+        return printf("a private symbol is visible\n"), 1;
     kl_arena *arena = api.kl_arena_new_ptr();
     kl_err err = gate_one(&verdict, arena, argv[argc - 2], argv[argc - 1], &e);
     printf("%s %s\n", err ? e.message : api.kl_outcome_name_ptr(verdict.outcome), e.hint);
-    bool passed = !err && verdict.outcome == KL_PASS;
+    bool passed = !err && verdict.outcome == KL_OUTCOME_PASS;
     api.kl_arena_free_ptr(arena);
     return passed ? 0 : 1;
 }

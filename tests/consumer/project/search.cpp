@@ -61,5 +61,5 @@ int main(int argc, char **argv) {
     kl_store_close(store);
     std::printf("%s, %s a search by policy %s could follow\n", kl_outcome_name(verdict.outcome),
                 same ? "kept;" : "lost;", kl_policy_each(0)->name);
-    return verdict.outcome == KL_PASS && same ? 0 : 1;
+    return verdict.outcome == KL_OUTCOME_PASS && same ? 0 : 1;
 }

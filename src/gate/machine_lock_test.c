@@ -1,4 +1,5 @@
-/* turn_test.c - who waits for whom, how long, and what is said meanwhile.  SPDX-License-Identifier: Apache-2.0 */
+/* machine_lock_test.c - who waits for whom, how long, and what is said meanwhile.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 #include "base/test.h"
 #include "base/fs.h"
@@ -25,11 +26,13 @@ static pid_t other_gate(bool alone, int cpu, bool on_gpu) {
     assert_int_equal(pipe(ready), 0);
     const pid_t pid = fork();
     if (pid == 0) {
-        kl_turn t;
+        kli_machine_lock t;
         if (cpu >= 0) stay_on(cpu);
         alarm(60);
-        kl_turn_open(&t, "gate gemm", on_gpu);
-        if ((alone ? kl_turn_alone(&t) : kl_turn_share(&t)) != KL_TURN_TAKEN) _exit(1);
+        kli_machine_lock_open(&t, "gate gemm", on_gpu);
+        if ((alone ? kli_machine_lock_exclusive(&t) : kli_machine_lock_shared(&t)) !=
+            KL_MACHINE_LOCK_TAKEN)
+            _exit(1);
         (void)!write(ready[1], "", 1);
         for (;;) pause();
     }
@@ -44,9 +47,9 @@ static void end(pid_t pid) {
     waitpid(pid, NULL, 0);
 }
 
-static kl_turn impatient(bool on_gpu) {
-    kl_turn t;
-    kl_turn_open(&t, "gate softmax", on_gpu);
+static kli_machine_lock impatient(bool on_gpu) {
+    kli_machine_lock t;
+    kli_machine_lock_open(&t, "gate softmax", on_gpu);
     t.limit_ns = SECOND / 4;
     return t;
 }
@@ -54,9 +57,9 @@ static kl_turn impatient(bool on_gpu) {
 static void test_gate_turn__checking_is_shared(void **state) {
     (void)state;
     const pid_t other = other_gate(false, -1, false);
-    kl_turn t = impatient(false);
-    assert_int_equal(kl_turn_share(&t), KL_TURN_TAKEN);
-    kl_turn_close(&t);
+    kli_machine_lock t = impatient(false);
+    assert_int_equal(kli_machine_lock_shared(&t), KL_MACHINE_LOCK_TAKEN);
+    kli_machine_lock_close(&t);
     end(other);
 }
 
@@ -64,16 +67,16 @@ static void test_gate_turn__timing_is_alone_and_waiting_has_a_bound(void **state
     (void)state;
     char wanted[64];
     const pid_t other = other_gate(true, -1, false);
-    kl_turn t = impatient(false);
-    const int64_t begin = kl_now_ns();
-    assert_int_equal(kl_turn_share(&t), KL_TURN_TOO_LONG);
-    assert_true(kl_now_ns() - begin < 10 * SECOND);
+    kli_machine_lock t = impatient(false);
+    const int64_t begin = kli_now_ns();
+    assert_int_equal(kli_machine_lock_shared(&t), KL_MACHINE_LOCK_TOO_LONG);
+    assert_true(kli_now_ns() - begin < 10 * SECOND);
     snprintf(wanted, sizeof wanted, "PID %ld (gate gemm), since ", (long)other);
     assert_contains(t.holder, wanted);
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TOO_LONG);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TOO_LONG);
     end(other); /* its locks end with it */
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TAKEN);
-    kl_turn_close(&t);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TAKEN);
+    kli_machine_lock_close(&t);
 }
 
 static char said[200];
@@ -86,13 +89,13 @@ static void test_gate_turn__waiting_is_shown(void **state) {
     (void)state;
     char wanted[64];
     const pid_t other = other_gate(true, -1, false);
-    kl_turn t = impatient(false);
+    kli_machine_lock t = impatient(false);
     t.limit_ns = 2 * SECOND;
     t.progress = hear;
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TOO_LONG);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TOO_LONG);
     snprintf(wanted, sizeof wanted, "waiting for PID %ld (gate gemm), since ", (long)other);
     assert_contains(said, wanted);
-    kl_turn_close(&t);
+    kli_machine_lock_close(&t);
     end(other);
 }
 
@@ -103,13 +106,13 @@ static void test_gate_turn__other_cores_are_another_room(void **state) {
     if (!CPU_ISSET(0, &before) || !CPU_ISSET(1, &before)) skip();
     const pid_t other = other_gate(true, 0, false);
     stay_on(1);
-    kl_turn t = impatient(false);
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TAKEN);
-    kl_turn_close(&t);
+    kli_machine_lock t = impatient(false);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TAKEN);
+    kli_machine_lock_close(&t);
     stay_on(0);
     t = impatient(false);
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TOO_LONG);
-    kl_turn_close(&t);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TOO_LONG);
+    kli_machine_lock_close(&t);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     end(other);
 }
@@ -117,16 +120,16 @@ static void test_gate_turn__other_cores_are_another_room(void **state) {
 static void test_gate_turn__who_times_on_a_gpu_leaves_the_cores_to_others(void **state) {
     (void)state;
     const pid_t other = other_gate(true, -1, true);
-    kl_turn t = impatient(false);
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TAKEN);
-    kl_turn_close(&t);
+    kli_machine_lock t = impatient(false);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TAKEN);
+    kli_machine_lock_close(&t);
     t = impatient(true);
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TOO_LONG); /* the same GPU */
-    kl_turn_close(&t);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TOO_LONG); /* the same GPU */
+    kli_machine_lock_close(&t);
     setenv("CUDA_VISIBLE_DEVICES", "3,1", 1);
     t = impatient(true);
-    assert_int_equal(kl_turn_alone(&t), KL_TURN_TAKEN);
-    kl_turn_close(&t);
+    assert_int_equal(kli_machine_lock_exclusive(&t), KL_MACHINE_LOCK_TAKEN);
+    kli_machine_lock_close(&t);
     unsetenv("CUDA_VISIBLE_DEVICES");
     end(other);
 }

@@ -1,4 +1,5 @@
-/* scene_test.c - what is remembered of a reference's error.  SPDX-License-Identifier: Apache-2.0 */
+/* problem_test.c - what is remembered of a reference's error.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "gate_impl.h"
 #include "base/test.h"
 #include <math.h>
@@ -8,16 +9,16 @@ static void errors_of(double *rms, double first) {
     rms[0] = first;
 }
 
-static void remember_one(kl_reference_error *m, double error) {
+static void remember_one(kli_naive_error *m, double error) {
     double rms[KL_MAX_TENSORS];
     errors_of(rms, error);
-    kl_reference_remember(m, rms);
+    kli_reference_remember(m, rms);
 }
 
 /* A lucky draw of few rows must not make the budget of every later kernel. */
 static void test_gate_scene__the_largest_error_of_several_draws_counts(void **state) {
     (void)state;
-    kl_reference_error m = {0};
+    kli_naive_error m = {0};
     remember_one(&m, 2e-7);
     assert_true(m.rms[0] == 2e-7 && m.rms[1] == -1);
     remember_one(&m, 9e-7);
@@ -27,7 +28,7 @@ static void test_gate_scene__the_largest_error_of_several_draws_counts(void **st
 
 static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not(void **state) {
     (void)state;
-    kl_reference_error m = {0};
+    kli_naive_error m = {0};
     remember_one(&m, INFINITY);
     assert_true(isinf(m.rms[0]));
     remember_one(&m, 1e-6);
@@ -37,20 +38,23 @@ static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_
     assert_true(m.rms[0] == 1e-6);
 }
 
-/* Who knows every input knows the root at most: not when it is looked at.  A given seed gives both again. */
+/* Who knows every input knows the root at most: not when it is looked at.  A given seed gives both
+ * again. */
 static void test_gate_scene__the_schedule_is_not_in_the_inputs(void **state) {
     (void)state;
     kl_verdict v[4] = {0};
-    kl_case c[4] = {0};
+    kli_evaluation c[4] = {0};
     for (int i = 0; i < 4; i++) {
         c[i].verdict = &v[i];
-        kl_case_seed(&c[i], i < 2 ? 99 : 0);
+        kli_evaluation_seed(&c[i], i < 2 ? 99 : 0);
     }
-    assert_true(c[0].root == 99 && c[0].root == c[1].root && c[0].schedule.key == c[1].schedule.key);
+    assert_true(c[0].root == 99 && c[0].root == c[1].root &&
+                c[0].schedule.key == c[1].schedule.key);
     assert_true(c[2].root != c[3].root && v[2].seed == c[2].root);
     c[3].verdict->seed = c[2].root;
-    assert_true(c[2].schedule.key != kl_seed_derive(c[2].root, "schedule", c[2].root)); /* there is a secret in it */
-    kl_case_seed(&c[3], c[2].root);
+    assert_true(c[2].schedule.key !=
+                kli_seed_derive(c[2].root, "schedule", c[2].root)); /* there is a secret in it */
+    kli_evaluation_seed(&c[3], c[2].root);
     assert_true(c[3].root == c[2].root && c[3].schedule.key != c[2].schedule.key);
 }
 

@@ -1,0 +1,247 @@
+/* executable.c - one kernel, plugin or script in one runner process, moved from shape to shape.
+ *
+ * Trusted executables (oracle, baselines) stay warm in the gate: the second verdict for a task
+ * starts none of them.  A candidate's executable lives for one verdict; its runner may have been
+ * started ahead, before anything of the candidate existed. SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+
+#include <sched.h>
+#include <string.h>
+
+kl_err kli_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_error *e) {
+    KL_ASSERT(id > 0 && (size_t)id < KL_COUNT(g->devices));
+    if (!g->probed[id]) {
+        const kl_err err = kl_device_probe(&g->devices[id], g->arena, id, e);
+        if (err) return err;
+        g->probed[id] = true;
+    }
+    *out = &g->devices[id];
+    return KL_OK;
+}
+
+/* The gate itself stays on the others and keeps the clock.  Asked when a gate is opened and never
+ * while it times: it leaves that core then, and the two sides of a pair would lie on different
+ * cores. */
+int kli_last_core(void) {
+    cpu_set_t set;
+    int last = -1;
+    if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) >= 2)
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET((size_t)cpu, &set)) last = cpu;
+    return last;
+}
+
+int kli_runner_core(const kl_gate *g, const kl_plan *plan) {
+    return plan->threads > 1 ? -1 : g->core;
+}
+
+static bool is_script(kl_str file) { return kl_str_ends(file, KL_S(".py")); }
+
+/* ---- trusted executables ----------------------------------------------------------------- */
+
+/* Data types change what is compiled, so an executable serves one combination of them.  The name
+ * belongs to it: the naive kernel may be the reference and, under its own name, a baseline. */
+static kl_str actor_key(kli_evaluation *c, kl_str name, kl_str file, const kl_workload *w) {
+    kl_buf types = {0};
+    for (int i = 0; i < c->task->n_tensors; i++) kl_buf_printf(&types, ".%d", (int)w->dtypes[i]);
+    const kl_str key =
+        kl_arena_printf(c->arena, "%s/%.*s=%.*s/%d%s", c->task->hash, KL_STR_ARG(name),
+                        KL_STR_ARG(file), (int)c->backend->id, types.ptr ? types.ptr : "");
+    kl_buf_fini(&types);
+    return key;
+}
+
+/* Beside the candidate where that can be, else where its surface prefers to run: an oracle in C for
+ * a GPU. */
+static const kl_backend *home_backend(const kl_kernel *k, const kli_evaluation *c) {
+    for (int i = 0; kl_backend_of_surface(k->surface, i); i++)
+        if (kl_backend_of_surface(k->surface, i) == c->backend) return c->backend;
+    return kl_backend_of_surface(k->surface, 0);
+}
+
+static bool mentions_plugin(kl_str source) {
+    return memmem(source.ptr, source.len, "klineage/plugin.h", 17) != NULL;
+}
+
+static kl_err compile_kernel(kli_executable *a, kli_evaluation *c, const kl_workload *w,
+                             kl_error *e) {
+    const kl_backend *home = home_backend(a->kernel, c);
+    const kl_device *device = c->device;
+    kl_err err = KL_OK;
+    if (home && home != c->backend) err = kli_gate_device(&device, c->gate, home->id, e);
+    return err ? err
+               : kl_compile(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
+                            &c->opts->compile, e);
+}
+
+/* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
+static kl_err compile_trusted(kli_executable *a, kl_str *why_not, kli_evaluation *c, kl_str path,
+                              const kl_workload *w, kl_error *e) {
+    kl_arena *arena = c->gate->arena;
+    kl_str source;
+    kl_err err = kli_fs_read(&source, arena, path.ptr, KL_MAX_SOURCE_BYTES, e);
+    if (err) return err;
+    a->plugin = is_script(path) || mentions_plugin(source);
+    if (a->plugin) {
+        err = kl_compile_plugin(&a->artefact, arena, c->device, path.ptr, &c->opts->compile, e);
+    } else {
+        kl_kernel *k;
+        const kl_kernel_opts trusted = {.trusted = true,
+                                        .oracle = kl_str_eq(a->name, KL_S("oracle"))};
+        err = kl_kernel_load(&k, arena, path.ptr, &trusted, e);
+        if (err) return err;
+        a->kernel = k;
+        err = compile_kernel(a, c, w, e);
+    }
+    if (!err && !a->artefact.ok)
+        *why_not = kl_arena_printf(arena, "it does not compile here: %.200s", a->artefact.log.ptr);
+    return err;
+}
+
+static kl_backend_id home_of(const kli_executable *a, const kli_evaluation *c) {
+    if (a->kernel) return home_backend(a->kernel, c)->id;
+    /* A plugin runs where its data is: host pages for anything on the CPU, device memory on a GPU.
+     */
+    return c->backend->on == KL_ON_CPU ? KL_BACKEND_CPU : c->backend->id;
+}
+
+static kl_err start_runner(kli_executable *a, kli_evaluation *c, kl_error *e) {
+    const kl_runner_opts o = {.backend = home_of(a, c),
+                              .trusted = a->trusted,
+                              .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
+                              .cpu = -1,
+                              .threads = 1};
+    return kl_runner_start(&a->runner, &o, e);
+}
+
+/* Make room: the oldest goes, but none that this case holds. */
+static void forget_oldest(kl_gate *g, const kli_evaluation *c) {
+    int i = 0;
+    while (g->executables[i] == c->oracle || g->executables[i] == c->naive_kernel) i++;
+    kli_executable_stop(g->executables[i]);
+    g->n_executables--;
+    memmove(&g->executables[i], &g->executables[i + 1],
+            (size_t)(g->n_executables - i) * sizeof g->executables[0]);
+    memmove(&g->executable_keys[i], &g->executable_keys[i + 1],
+            (size_t)(g->n_executables - i) * sizeof g->executable_keys[0]);
+}
+
+kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
+                              kl_str file, const kl_workload *w, kl_error *e) {
+    kl_gate *g = c->gate;
+    *out = NULL;
+    *why_not = (kl_str){0};
+    const kl_str key = actor_key(c, name, file, w);
+    for (int i = 0; i < g->n_executables; i++)
+        if (kl_str_eq(g->executable_keys[i], key)) {
+            *out = g->executables[i];
+            return (*out)->runner ? KL_OK : start_runner(*out, c, e);
+        }
+    const kl_str path = kli_fs_join(c->arena, c->task->dir.ptr, file.ptr);
+    if (!kli_fs_exists(path.ptr)) {
+        *why_not = kl_arena_printf(c->arena, "%.*s does not exist", KL_STR_ARG(file));
+        return KL_OK;
+    }
+    kli_executable *a = KL_NEW(g->arena, kli_executable);
+    a->name = kl_arena_copy(g->arena, name);
+    a->trusted = true;
+    kl_err err = compile_trusted(a, why_not, c, path, w, e);
+    if (!err && !why_not->len) err = start_runner(a, c, e);
+    if (err == KL_ENODEV) { /* not installed: the caller goes on without it and says so */
+        *why_not = kl_arena_printf(g->arena, "%s", e->message);
+        return KL_OK;
+    }
+    if (err || why_not->len) return err;
+    if (g->n_executables == (int)KL_COUNT(g->executables)) forget_oldest(g, c);
+    g->executables[g->n_executables] = a;
+    g->executable_keys[g->n_executables++] = kl_arena_copy(g->arena, key);
+    *out = a;
+    return KL_OK;
+}
+
+/* ---- any executable ---------------------------------------------------------------------- */
+
+/* The limits of the device that the executable runs on; an oracle in C knows none of a GPU's. */
+const kl_device_limits *kli_executable_limits(const kli_executable *a, const kli_evaluation *c) {
+    static const kl_device_limits NONE = {0};
+    return a->kernel && home_backend(a->kernel, c) == c->backend ? &c->device->limits : &NONE;
+}
+
+/* The code of a trusted executable for this shape, and its launches as that code wants them. */
+kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, const kl_workload *w,
+                           kl_error *e) {
+    const kl_device_limits *limits = kli_executable_limits(a, c);
+    kl_err err = kl_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
+    if (!err && !a->artefact.ok)
+        err = kl_fail(e, KL_EINVAL, a->name.ptr, "it does not compile for this shape: %.200s",
+                      a->artefact.log.ptr);
+    if (!err) err = kl_kernel_plan(out, a->kernel, c->task, w, limits, e);
+    return err ? err
+               : kl_plan_complete(out, a->artefact.completion, a->kernel, c->task, w, limits, e);
+}
+
+static kl_err plan_for(kli_executable *a, const kli_problem *s, kli_evaluation *c, kl_error *e) {
+    if (a == c->oracle) {
+        a->plan = s->oracle_plan;
+        return KL_OK;
+    }
+    if (a->kernel && a != &c->candidate) {
+        return kli_executable_plan(&a->plan, a, c, s->workload, e);
+    }
+    a->plan = s->plan;
+    if (a->plugin) {
+        a->plan.n_buffers = a->plan.n_tensormaps = a->plan.n_launches = 0;
+        a->plan.threads = s->plan.threads; /* a library may use as many threads as the candidate */
+    }
+    return KL_OK;
+}
+
+/* Load and bind for this problem unless that was done already.  A fault is a finding about the
+ * executable's kernel; a trusted executable that failed starts afresh the next time, so that one
+ * bad moment does not spoil every later verdict. */
+kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
+                            kl_error *e) {
+    fault->kind = KL_FAULT_NONE;
+    if (a->problem == s->id) return KL_OK;
+    a->problem = 0;
+    kl_err err = plan_for(a, s, c, e);
+    if (!err && !a->runner) err = kli_executable_restart(a, c, e);
+    const kl_plan *load =
+        a == c->oracle ? &a->plan
+                       : &s->plan; /* the oracle is never timed: it may use all its threads */
+    if (!err)
+        err = kl_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
+    if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
+    if (!err && !fault->kind)
+        err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
+    if (!err && !fault->kind)
+        a->problem = s->id;
+    else if (a->trusted)
+        kli_executable_stop(a);
+    return err;
+}
+
+kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
+    const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
+    return kl_runner_start(&g->spare[id], &o, e);
+}
+
+/* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking
+ * the spare one if there is). */
+kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e) {
+    kli_executable_stop(a);
+    if (a->trusted) return start_runner(a, c, e);
+    kl_runner **spare = &c->gate->spare[c->backend->id];
+    const kl_err err = *spare ? KL_OK : kli_gate_start_ahead(c->gate, c->backend->id, e);
+    a->runner = *spare;
+    *spare = NULL;
+    return err;
+}
+
+void kli_executable_stop(kli_executable *a) {
+    kl_runner_stop(a->runner);
+    a->runner = NULL;
+    a->problem = 0;
+}

@@ -1,0 +1,305 @@
+/* problem.c - one shape with its fresh inputs and the oracle's answers.
+ *
+ *   gate's private heap          shared pages (memory)                oracle's own pages
+ *   -------------------          ---------------------                ------------------
+ *   expected[set][output]        inputs   set 0..n_sets   read-only   outputs  slot 0 (float64)
+ *   pristine[set][mutable]       outputs  slot 0..n_slots
+ *
+ * The expected answers are copied out of the oracle's pages into this process; no candidate ever
+ * maps those pages. SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "base/fs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SMALL_DRAWS = 4 }; /* input sets on which the reference's error is measured */
+static const uint64_t SMALL_BYTES =
+    4ull << 20; /* at shapes below this; a naive kernel takes milliseconds there */
+
+static bool is_mutable(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 2; }
+static bool is_input(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 0; }
+static bool problem_is_output(const kl_plan *p, uint32_t i) {
+    return p->tensors[i].role == 1 || p->tensors[i].role == 2;
+}
+
+static void *heap(size_t bytes) {
+    void *p = malloc(bytes ? bytes : 1);
+    if (!p) kl_oom(bytes);
+    return p;
+}
+
+/* Draw one set.  Plain inputs go to the shared pages, mutable ones to private memory, from where
+ * every run restores them. */
+static kl_err fill_set(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        void *data = NULL;
+        if (is_mutable(&s->plan, i)) {
+            if (!s->pristine[set][i]) s->pristine[set][i] = heap(s->plan.tensors[i].bytes);
+            data = s->pristine[set][i];
+        } else if (is_input(&s->plan, i)) {
+            data = kl_memory_input(&s->memory, &s->plan, i, set);
+        }
+        if (!data) continue;
+        const kl_err err = kl_task_fill(data, s->task, s->workload, (int)i, s->seeds[set], s->scale,
+                                        c->opts->threads, e);
+        if (err) return err;
+    }
+    return KL_OK;
+}
+
+/* The oracle's plan: the same tensors with its own output types, and its own pages for outputs. */
+static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) {
+    if (!c->oracle) return KL_OK;
+    s->oracle_plan = s->plan;
+    if (c->oracle->kernel) {
+        const kl_err err = kli_executable_plan(&s->oracle_plan, c->oracle, c, s->workload, e);
+        if (err) return err;
+    } else {
+        s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
+    }
+    kl_layout layout;
+    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
+    if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
+    return err;
+}
+
+kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w, uint32_t n_sets,
+                        uint32_t n_slots, double scale, kl_error *e) {
+    *s = (kli_problem){.id = ++c->gate->problems,
+                       .task = c->task,
+                       .workload = w,
+                       .n_sets = n_sets,
+                       .n_slots = n_slots,
+                       .scale = scale};
+    s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
+    c->problems++; /* seeds count from the case's beginning, so that one root seed means the same
+                      inputs in every gate */
+    const kl_device_limits *limits = &c->device->limits;
+    kl_err err = kl_kernel_plan(&s->plan, c->kernel, c->task, w, limits, e);
+    if (!err)
+        err = kl_plan_complete(&s->plan, c->candidate.artefact.completion, c->kernel, c->task, w,
+                               limits, e);
+    if (err) return err;
+    kl_layout layout;
+    err = kl_layout_make(&layout, &s->plan, n_sets, n_slots, e);
+    if (!err) err = kl_memory_open(&s->memory, &layout, e);
+    if (!err) err = open_oracle_pages(s, c, e);
+    for (uint32_t set = 0; !err && set < n_sets; set++) {
+        s->seeds[set] = kli_seed_derive(c->root, "inputs", c->problems * KL_MAX_SETS + set);
+        for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->naive_error[set][i] = -1;
+        err = fill_set(s, c, set, e);
+        kl_memory_slack(&s->memory, &s->plan, set, -1, KL_POISON_NAN);
+    }
+    if (err) kli_problem_close(s);
+    return err;
+}
+
+/* Physical placement of pages decides a few percent of a CPU kernel's time; new pages with the same
+ * bytes average it out. */
+kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
+    kl_memory fresh;
+    kl_err err = kl_memory_open(&fresh, &s->memory.layout, e);
+    if (err) return err;
+    memcpy(fresh.inputs, s->memory.inputs, s->memory.inputs_bytes);
+    kl_memory_close(&s->oracle_memory);
+    kl_memory_close(&s->memory);
+    s->memory = fresh;
+    s->id = ++c->gate->problems;
+    return open_oracle_pages(s, c, e);
+}
+
+void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (is_mutable(&s->plan, i))
+            memcpy(kl_memory_output(&s->memory, &s->plan, i, slot), s->pristine[set][i],
+                   s->plan.tensors[i].bytes);
+}
+
+/* ---- expectations ------------------------------------------------------------------------ */
+
+static int64_t oracle_timeout(const kli_problem *s) {
+    (void)s;
+    return 600ll * 1000000000ll; /* trusted code at sizes the task chose: only a broken machine
+                                    takes longer */
+}
+
+static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e) {
+    kli_executable_stop(a); /* the next verdict starts it afresh */
+    kl_fail(e, KL_EINVAL, a->name.ptr, "the task's own %.*s failed: %s", KL_STR_ARG(a->name),
+            fault->text);
+    return kl_hint(e, "klineage task check shows whether the task is sound here");
+}
+
+static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    kl_fault fault = {0};
+    kl_err err = kli_executable_enter(c->oracle, s, c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(c->oracle->runner, &fault, set, 1, e);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (is_mutable(&s->plan, i))
+            memcpy(kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0), s->pristine[set][i],
+                   s->plan.tensors[i].bytes);
+    int64_t wall = 0;
+    if (!err && !fault.kind)
+        err = kl_runner_run(c->oracle->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+    if (err) kli_executable_stop(c->oracle);
+    if (err == KL_ENODEV) return kli_oracle_missing(c, kl_str_of(e->message), e);
+    if (err) return err;
+    if (fault.kind) return trusted_fault(c->oracle, &fault, e);
+    if (wall > s->oracle_ns) s->oracle_ns = wall;
+    c->run_ns += wall;
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        if (!problem_is_output(&s->plan, i)) continue;
+        const size_t bytes = s->oracle_plan.tensors[i].bytes;
+        s->expected[set][i] = heap(bytes);
+        memcpy(s->expected[set][i], kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0),
+               bytes);
+    }
+    return KL_OK;
+}
+
+static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
+    kl_gate *g = c->gate;
+    const kl_str key =
+        kl_arena_printf(c->arena, "%s/%s/%.*s/%d/%g", c->task->hash, c->naive_kernel->name.ptr,
+                        KL_STR_ARG(s->workload->uuid), (int)c->backend->id, s->scale);
+    for (int i = 0; i < g->n_errors; i++)
+        if (kl_str_eq(g->errors[i].key, key)) return &g->errors[i];
+    const int at = g->n_errors < (int)KL_COUNT(g->errors) ? g->n_errors++ : 0;
+    g->errors[at] = (kli_naive_error){.key = kl_arena_copy(g->arena, key)};
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) g->errors[at].rms[i] = -1;
+    return &g->errors[at];
+}
+
+/* The reference's own error is what the budget multiplies, the largest of what was measured; it
+ * runs in slot 0, which is poisoned again before any candidate. */
+static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set, double *rms,
+                                kl_error *e) {
+    kl_fault fault = {0};
+    s->paired[set] = true;
+    kl_err err = kli_executable_enter(c->naive_kernel, s, c, &fault, e);
+    if (!err && !fault.kind) err = kl_runner_upload(c->naive_kernel->runner, &fault, set, 1, e);
+    kli_problem_ready_slot(s, set, 0, 0xFF);
+    int64_t wall = 0;
+    if (!err && !fault.kind)
+        err = kl_runner_run(c->naive_kernel->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall,
+                            e);
+    if (err) kli_executable_stop(c->naive_kernel);
+    if (err) return err;
+    if (fault.kind) return trusted_fault(c->naive_kernel, &fault, e);
+    c->run_ns += wall;
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) rms[i] = -1;
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        if (!problem_is_output(&s->plan, i) ||
+            !kl_dtype_is_float((kl_dtype)s->plan.tensors[i].dtype))
+            continue;
+        kl_check_result r = {.budget = 1e30};
+        const kl_check any = {.kind = KL_CHECK_BUDGET, .rtol = 1e30, .atol = 1e30, .matched = 1};
+        const int64_t n = (int64_t)(s->plan.tensors[i].bytes /
+                                    kl_dtype_bytes((kl_dtype)s->plan.tensors[i].dtype));
+        kli_gate_compare(&r, (kl_dtype)s->plan.tensors[i].dtype,
+                         kl_memory_output(&s->memory, &s->plan, i, 0),
+                         (kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[set][i], n, &any);
+        rms[i] = r.rms_error;
+    }
+    kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
+    return KL_OK;
+}
+
+void kli_reference_remember(kli_naive_error *m, const double *rms) {
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++)
+        if (m->draws == 0 || !isfinite(m->rms[i]) || (isfinite(rms[i]) && rms[i] > m->rms[i]))
+            m->rms[i] = rms[i];
+    m->draws++;
+}
+
+/* With few rows the error depends on the draw: on one input set in ten a naive layernorm errs five
+ * times as much as on another.  So the first verdicts for a small shape measure it again; a large
+ * one is its own average. */
+static kl_err run_reference(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    double rms[KL_MAX_TENSORS];
+    if (!c->naive_kernel) return KL_OK;
+    kli_naive_error *m = remembered_error(s, c);
+    const bool small = s->memory.layout.set_bytes + s->memory.layout.slot_bytes <= SMALL_BYTES;
+    if (m->draws < (small ? SMALL_DRAWS : 1)) {
+        const kl_err err = measure_reference(s, c, set, rms, e);
+        if (err) return err;
+        kli_reference_remember(m, rms);
+    }
+    memcpy(s->naive_error[set], m->rms, sizeof s->naive_error[set]);
+    return KL_OK;
+}
+
+/* Some kernels' errors are walks that differ ten times from draw to draw (a running sum): what
+ * looks too inexact is judged by what the reference makes of the very same inputs, so that the
+ * reference itself never fails. */
+kl_err kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *wider, kl_error *e) {
+    double rms[KL_MAX_TENSORS];
+    const size_t bytes = s->memory.layout.slot_bytes;
+    *wider = false;
+    if (!c->naive_kernel || s->paired[set]) return KL_OK;
+    char *kept = heap(bytes); /* slot 0 with its guards: what the candidate left there may not have
+                                 been looked at yet */
+    memcpy(kept, s->memory.outputs, bytes);
+    kl_error own = {0};
+    const kl_err err = measure_reference(s, c, set, rms, &own);
+    memcpy(s->memory.outputs, kept, bytes);
+    free(kept);
+    if (err == KL_EINTR) {
+        *e = own;
+        return err;
+    }
+    if (err) { /* no room beside the candidate, say: the finding stands as it was */
+        kli_evaluation_degrade(c, "the reference was not run on the inputs that failed: %s",
+                               s->workload->hidden ? "no room beside the candidate" : own.message);
+        return KL_OK;
+    }
+    /* For this set alone: what failures draw must not widen the budget of others. */
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++)
+        if (isfinite(rms[i]) && rms[i] > s->naive_error[set][i]) s->naive_error[set][i] = rms[i];
+    *wider = true;
+    return KL_OK;
+}
+
+bool kli_problem_answered(const kli_problem *s, uint32_t set) {
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (s->expected[set][i]) return true;
+    return false;
+}
+
+void kli_problem_forget(kli_problem *s, uint32_t set) {
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
+        free(s->expected[set][i]);
+        s->expected[set][i] = NULL;
+    }
+}
+
+kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    if (!c->oracle || kli_problem_answered(s, set)) return KL_OK;
+    const kl_err err = run_oracle(s, c, set, e);
+    return err ? err : run_reference(s, c, set, e);
+}
+
+/* The oracle alone, for a set whose outputs lie in a slot now: the reference would run in one.  Its
+ * error is taken from set 0, which was asked for when the problem was opened. */
+kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    if (!c->oracle || kli_problem_answered(s, set)) return KL_OK;
+    if (!s->paired[set]) memcpy(s->naive_error[set], s->naive_error[0], sizeof s->naive_error[set]);
+    return run_oracle(s, c, set, e);
+}
+
+void kli_problem_close(kli_problem *s) {
+    for (uint32_t set = 0; set < KL_MAX_SETS; set++)
+        for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
+            free(s->expected[set][i]);
+            free(s->pristine[set][i]);
+            s->expected[set][i] = s->pristine[set][i] = NULL;
+        }
+    if (s->oracle_memory.inputs_fd >= 0) kl_memory_close(&s->oracle_memory);
+    if (s->memory.inputs_fd >= 0) kl_memory_close(&s->memory);
+    s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
+}
