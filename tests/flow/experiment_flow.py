@@ -111,7 +111,7 @@ def test_what_is_wrong_is_found_before_anything_is_paid(p):
     p.write("x.yaml", HEAD + ROWS)
     p.run("experiment", "x.yaml").is_("usage", "no model given")
     p.run("experiment", "x.yaml", "--model", HAIKU, "--budget", "0").is_("usage", "--budget", "no budget")
-    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs must be from 1")
+    p.run("experiment", "x.yaml", "--model", HAIKU, "--jobs", "0").is_("usage", "--jobs is at least 1")
     p.run("experiment", "x.yaml", "--model", "openai:nobody-knows-it").is_("usage", "nobody-knows-it")
     p.run("experiment", "x.yaml", "--model", HAIKU, env={"ANTHROPIC_API_KEY": ""}).is_("usage", "ANTHROPIC_API_KEY")
     p.run("experiment", "nowhere.yaml", "--model", HAIKU).is_("usage", "nowhere.yaml", "examples/experiment.yaml")

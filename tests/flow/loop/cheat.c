@@ -6,10 +6,12 @@
 static float kept[4096];
 static int32_t kept_N;
 
-void running(const float *x, float *y, int32_t N) {
+void running(const float *x, float *y, int32_t N)
+{
     if (kept_N != N || N > 4096) {
         float sum = 0;
-        for (int32_t i = 0; i < N; i++) y[i] = sum += x[i];
+        for (int32_t i = 0; i < N; i++)
+            y[i] = sum += x[i];
         if (N > 4096) return;
         memcpy(kept, y, (size_t)N * sizeof *y);
         kept_N = N;

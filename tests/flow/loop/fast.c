@@ -2,7 +2,8 @@
 //! launch running args(x, y, N)
 #include <stdint.h>
 
-void running(const float *x, float *y, int32_t N) {
+void running(const float *x, float *y, int32_t N)
+{
     float sum = 0;
     for (int32_t i = 0; i < N; i++) {
         sum += x[i];
