@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) const request *find_request(void)
         const uintptr_t at = word[i];
         if (at % 4 || at < home - (1u << 21) || at > home + (1u << 21)) continue;
         const request *r = (const request *)at;
-        if (r->kind == 8 && r->version == 2 && r->method == 0 && (r->poison == 0xA5 || r->poison == 0xFF)) return r;
+        if (r->kind == 8 && r->version < 16 && r->method == 0 && (r->poison == 0xA5 || r->poison == 0xFF)) return r;
     }
     return NULL;
 }
