@@ -6,7 +6,7 @@
  *
  * The one place that holds an interval against a threshold (law 11): gate, walk, search, admission,
  * tables and figures ask here. Not here: how an interval comes about and when it is narrow enough
- * (profile.c).  SPDX-License-Identifier: Apache-2.0 */
+ * (benchmark.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include <math.h>

@@ -15,7 +15,7 @@
  *
  * A timed answer that is wrong is asked for once more outside the clock: wrong there too, the
  * kernel is wrong on these inputs; right there, it works when it is looked at. Deliberately not
- * here: how a batch is timed (profile.c), arithmetic (compare.c).  SPDX-License-Identifier:
+ * here: how a batch is timed (benchmark.c), arithmetic (compare.c).  SPDX-License-Identifier:
  * Apache-2.0 */
 #include "gate_impl.h"
 
@@ -24,7 +24,6 @@
 
 #include <string.h>
 
-enum { LEAST_CALLS = 4 };                 /* compared in any batch, if so many are not known */
 static const int64_t FREE_NS = 500000000; /* comparing and asking the oracle: so much at once ... */
 static const int64_t DIGEST_SHARE =
     4; /* ... and this part of the time that the comparison has taken */
@@ -194,7 +193,7 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
     const uint32_t n = list_unknown(unknown, &n_blank, d, s, b);
     d->batches++;
     for (uint32_t k = 0; k < n && f->ok; k++) {
-        if (k >= LEAST_CALLS && k >= n_blank && !may_go_on(d)) break;
+        if (k >= KLI_LEAST_CALLS && k >= n_blank && !may_go_on(d)) break;
         const int64_t start = kli_now_ns();
         const kl_err err = compare_call(d, c, s, b, unknown[k], f, e);
         d->spent_ns += kli_now_ns() - start;

@@ -1,7 +1,7 @@
 /* gate.c - one verdict from beginning to end: parse -> compile -> inspect -> check -> profile,
  * stopping at the first no.
  *
- * Policy only: what is compared is in check.c and compare.c, what is timed in profile.c, who runs
+ * Policy only: what is compared is in check.c and compare.c, what is timed in benchmark.c, who runs
  * it in executable.c. The root seed is drawn after the compile, so no source can know an input.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"

@@ -184,6 +184,7 @@ void kli_check_outcome_of_fault(kli_check_outcome *f, kli_evaluation *c, const k
 /* digest.c */
 #define KL_POISON_NAN 0xFF /* every float type reads it as a NaN, every integer as -1 */
 #define KL_POISON_BITS 0xA5
+enum { KLI_LEAST_CALLS = 4 }; /* compared in any batch, if so many are not known */
 
 /* What is known of the candidate's outputs in one race. */
 typedef struct {

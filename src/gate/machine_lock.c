@@ -12,7 +12,7 @@
  * KL_MACHINE_LOCK_SECONDS: then the gate goes on, says so, and its A/A noise tells what that did.
  * The locks end with their process.  Files lie where every gate of the user finds them, whatever
  * its cache is. Not here: other programs; the scheduler's word on every sample shows those
- * (profile.c).  SPDX-License-Identifier: Apache-2.0 */
+ * (benchmark.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include "base/fs.h"
