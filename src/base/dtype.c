@@ -86,6 +86,7 @@ static uint32_t encode(const narrow *f, double v) {
     uint64_t significand = fraction | (uint64_t)1 << 52;
     int shift = 52 - f->mantissa + (exponent < f->least ? f->least - exponent : 0);
     if (shift > 53) return sign; /* below half of the smallest subnormal */
+    KL_ASSERT(shift > 0);
     uint64_t kept = significand >> shift;
     uint64_t rest = significand & (((uint64_t)1 << shift) - 1);
     uint64_t half = (uint64_t)1 << (shift - 1);

@@ -176,6 +176,7 @@ static void unlock_temp(const char *path) {
     struct stat s;
     if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode)) return;
     pthread_mutex_lock(&temp.mutex);
+    KL_ASSERT(temp.n >= 0 && temp.n <= MAX_TEMP);
     for (int i = 0; i < temp.n; i++) {
         if (temp.held[i].inode != s.st_ino) continue;
         close(temp.held[i].fd);

@@ -138,6 +138,7 @@ static size_t sequence_length(kl_str s, size_t at) {
 json_t *kli_json_str(kl_str s) {
     kl_buf clean = {0};
     size_t from = 0, at = 0;
+    KL_ASSERT(s.ptr || s.len == 0);
     while (at < s.len) {
         size_t n = sequence_length(s, at);
         if (!n) {

@@ -187,6 +187,7 @@ static int proc_reap(pid_t pid) {
 
 /* Kill whatever is left of the group, then reap the leader. */
 static int proc_end_group(const proc_process *p) {
+    KL_ASSERT(p->pid > 1); /* 0 and -1 would be our own group, and everybody */
     kill(-p->pid, SIGKILL);
     kill(p->pid, SIGKILL); /* should it not have reached setpgid */
     if (p->guard > 0) kill(p->guard, SIGKILL);

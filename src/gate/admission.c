@@ -54,6 +54,7 @@ static void make_ones(kli_problem *s, uint32_t i) { fill_with(s, i, 1); }
 static void make_mean(kli_problem *s, uint32_t i) {
     double sum = 0;
     const size_t n = admission_elems_of(s, i);
+    KL_ASSERT(n > 0);
     for (size_t j = 0; j < n; j++)
         sum += kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j);
     fill_with(s, i, sum / (double)n);

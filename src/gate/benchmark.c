@@ -95,6 +95,7 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
                          .flush = r->method == KL_TIME_EVENTS,
                          .fetch = fetch,
                          .freeze = fetch};
+    KL_ASSERT(s->calls >= 1 && (s->calls <= MAX_EVENTS || r->method != KL_TIME_EVENTS));
     double values[MAX_EVENTS];
     ready_slots(r, s, first, warm, poison);
     const int64_t start = kli_now_ns();
@@ -174,6 +175,7 @@ static void one_slot_a_call(kli_benchmark *r) {
 
 static void record_pair(kli_benchmark *r, double candidate_ns, double baseline_ns) {
     const bool left = r->disturbed && r->left_out < MAX_PAIRS;
+    KL_ASSERT(r->pairs < MAX_PAIRS + 2);
     const int at = left ? r->left_out++ : r->pairs++;
     (left ? r->left_ratios : r->ratios)[at] = candidate_ns > 0 ? baseline_ns / candidate_ns : 1;
     (left ? r->left_candidate_ns : r->candidate_ns)[at] = candidate_ns;
@@ -216,6 +218,7 @@ static kl_err run_control(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     if (!err && f->ok) err = kli_benchmark_half(r, s, first, false, &b, f, e);
     r->pair_index += 2; /* keep the parity that balances the order */
     if (err || !f->ok || !(a > 0 && b > 0)) return err;
+    KL_ASSERT(r->n_controls < MAX_PAIRS + 2);
     if (!r->disturbed)
         r->controls[r->n_controls++] = a / b;
     else if (r->n_left_controls < MAX_PAIRS)
@@ -228,6 +231,7 @@ static kl_err run_control(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
 /* Two in a row differ by one call: work that is done in groups of calls, ahead or late, cannot end
  * with a group in both. */
 static uint32_t short_calls(const kli_benchmark *r) {
+    KL_ASSERT(r->candidate.calls > 1);
     const uint32_t most = r->candidate.calls - 1;
     const uint32_t calls =
         1 + (uint32_t)kli_stream_below(r->digests.draws, SHORT_CALLS + r->shorts / 2, most);
@@ -420,6 +424,7 @@ static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
 static bool shorten(kli_side *s) {
     const uint32_t calls = s->calls / SHORTER;
     if (calls < 1 || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
+    KL_ASSERT(calls < s->calls);
     s->calls = calls;
     return true;
 }
@@ -448,6 +453,7 @@ kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, k
     kl_err err = KL_OK;
     kli_advice a = GO_ON;
     r->start_ns = kli_now_ns();
+    KL_ASSERT(r->pairs == 0 && r->candidate.calls >= 1 && r->baseline.calls >= 1);
     while (!err && f->ok && (a = kli_benchmark_advice(r, r->c->opts)) == GO_ON) {
         err = fresh_pages(r, f, e);
         if (!err && f->ok) err = run_pair(r, false, f, e);
@@ -550,6 +556,7 @@ static kl_err scene_for(kli_benchmark *r, kli_problem *real, kli_problem *own, k
     if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
     kl_err err = kli_problem_open(own, r->c, r->c->workload, calls, calls + 1, 1, e);
     if (!err) err = kli_problem_expect(own, r->c, 0, e);
+    KL_ASSERT(err || (own->n_sets >= calls && own->n_slots > calls)); /* a slot for every call */
     if (!err) r->problem = own;
     return err;
 }

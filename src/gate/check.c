@@ -90,6 +90,7 @@ static kl_check_result without_sizes(const kl_check_result *r) {
 
 static void record_check(kli_evaluation *c, const kl_check_result *r) {
     kl_verdict *v = c->verdict;
+    KL_ASSERT((r->first_bad >= 0) <= (r->bad > 0));
     kl_check_result *row = KL_PUSH(c->arena, v->checks, v->n_checks);
     *row = *r;
     row->workload = kl_arena_copy(c->arena, r->workload); /* a verdict outlives its task */
@@ -122,12 +123,14 @@ static double budget_of(const kli_problem *s, uint32_t set, uint32_t i, const kl
     const double k = how->budget > 0 ? how->budget : 4, own = s->naive_error[set][i];
     const double by_rounding = k * permitted_rounding(s, i),
                  by_reference = isfinite(own) && own > 0 ? fmin(k * own, MOST_BUDGET) : 0;
+    KL_ASSERT(by_rounding >= 0 && by_reference <= MOST_BUDGET);
     return fmax(by_rounding, by_reference);
 }
 
 static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index,
                          uint8_t poison) {
     const size_t size = kl_dtype_bytes(check_type_of(p, i));
+    KL_ASSERT(index >= 0 && index < check_elems_of(p, i));
     const unsigned char *at = (const unsigned char *)data + (size_t)index * size;
     for (size_t b = 0; b < size; b++)
         if (at[b] != poison) return false;
@@ -141,6 +144,7 @@ static kl_str position(kli_evaluation *c, const kl_plan *p, uint32_t i, int64_t 
         index[d] = flat % p->tensors[i].dims[d];
         flat /= p->tensors[i].dims[d];
     }
+    KL_ASSERT(flat == 0);
     kl_buf_printf(&b, "%s[", p->tensors[i].name);
     for (int d = 0; d < p->tensors[i].ndim; d++)
         kl_buf_printf(&b, "%s%lld", d ? "," : "", (long long)index[d]);
@@ -189,6 +193,7 @@ static bool belongs_to_topk(const kli_problem *s, uint32_t i) {
 static void judge_output(kl_check_result *r, const kli_problem *s, uint32_t i, uint32_t set,
                          const void *got, uint32_t slot) {
     const kl_check *how = &s->workload->checks[i];
+    KL_ASSERT(s->expected[set][i]); /* nothing is right that the oracle did not answer */
     if (how->kind != KL_CHECK_TOPK) {
         kli_gate_compare(r, check_type_of(&s->plan, i), got, check_type_of(&s->oracle_plan, i),
                          s->expected[set][i], check_elems_of(&s->plan, i), how);
@@ -196,7 +201,7 @@ static void judge_output(kl_check_result *r, const kli_problem *s, uint32_t i, u
     }
     const int values = kl_task_tensor(s->task, how->values),
               ranked = kl_task_tensor(s->task, how->input);
-    KL_ASSERT(values >= 0 && ranked >= 0);
+    KL_ASSERT(values >= 0 && ranked >= 0 && s->expected[set][values]);
     kl_arena *scratch = kl_arena_new();
     kli_compare_topk(r, scratch, &s->plan, values, (int)i, ranked,
                      kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
@@ -225,6 +230,7 @@ static kl_err judge_fairly(kl_check_result *r, kli_evaluation *c, kli_problem *s
 
 kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
                       uint8_t poison, bool record, kli_check_outcome *f, kl_error *e) {
+    KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
         if (!check_is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
         const void *got = kl_memory_output(&s->memory, &s->plan, i, slot);
@@ -275,6 +281,7 @@ static kl_err run_poisoned(kli_evaluation *c, kli_problem *s, uint32_t set, uint
                            uint8_t poison, bool record, int64_t timeout_ns, kl_fault *fault,
                            kli_check_outcome *f, kl_error *e) {
     int64_t wall = 0;
+    KL_ASSERT(f->ok && timeout_ns > 0);
     kli_problem_ready_slot(s, set, slot, poison);
     const kl_err err =
         kl_runner_run(c->candidate.runner, fault, set, slot, poison, timeout_ns, &wall, e);
@@ -364,6 +371,7 @@ static kl_err explain_difference(kli_evaluation *c, kli_problem *s, uint32_t set
 
 static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
                         kli_check_outcome *f, kl_error *e) {
+    KL_ASSERT(f->ok && set < s->n_sets);
     const uint32_t slot = set % s->n_slots;
     kl_fault fault = {0};
     kl_err err = kli_problem_expect(s, c, set, e);

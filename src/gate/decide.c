@@ -23,6 +23,7 @@ kl_decision kl_decide(double low, double high, double noise, bool settled) {
         return KL_DECISION_UNDECIDED; /* a wide interval counts only beside the noise of its own run
                                        */
     const double margin = kl_decide_margin(noise);
+    KL_ASSERT(margin >= LEAST && 1 / (1 + margin) < 1 + margin);
     if (low > 1 + margin) return KL_DECISION_FASTER;
     if (high < 1 / (1 + margin)) return KL_DECISION_SLOWER;
     return settled ? KL_DECISION_SAME : KL_DECISION_UNDECIDED;

@@ -57,6 +57,7 @@ static uint64_t digest_of(const kli_problem *s, const kli_batch *b, uint32_t cal
 
 static bool digest_is_known(const kli_digests *d, const kli_problem *s, const kli_batch *b,
                             uint32_t call, uint64_t digest) {
+    KL_ASSERT(call < b->calls);
     const uint32_t set = digest_set_of(s, b, call), kind = kind_of(b->poison);
     return d->known[kind][set] && d->good[kind][set] == digest;
 }
@@ -80,6 +81,7 @@ static bool is_blank(const kli_problem *s, const kli_batch *b, uint32_t call) {
 }
 
 bool kli_slot_is_ready(const kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &s->plan.tensors[i];
         if ((t->role != 1 && t->role != 2) || !t->bytes) continue;
@@ -100,6 +102,7 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kli_digests *d,
     for (uint32_t j = 0; j < b->calls; j++)
         if (still_there(s, b, j) && !digest_is_known(d, s, b, j, digest_of(s, b, j)))
             calls[n++] = j;
+    KL_ASSERT(n <= b->calls && n <= s->n_slots); /* a slot holds one answer */
     kli_stream_shuffle((kl_stream){kli_stream_u64(d->draws, d->batches)}, calls, n);
     for (uint32_t k = 0; k < n; k++) {
         if (!is_blank(s, b, calls[k])) continue;
@@ -156,6 +159,7 @@ static kl_err compare_call(kli_digests *d, kli_evaluation *c, kli_problem *s, co
                    kind = kind_of(b->poison);
     const uint64_t digest =
         digest_of(s, b, call); /* before the oracle runs: nothing it does may be in there */
+    KL_ASSERT(f->ok && set < s->n_sets && slot < s->n_slots);
     kl_fault fault = {0};
     kl_err err = b->here ? KL_OK : kl_runner_fetch(c->candidate.runner, &fault, slot, b->poison, e);
     if (err) return err;
@@ -184,6 +188,8 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
                          kli_check_outcome *f, kl_error *e) {
     uint32_t unknown[KL_MAX_SETS], n_blank;
     KL_ASSERT(b->calls <= KL_MAX_SETS && (b->digests || b->here));
+    KL_ASSERT(s->n_sets >= 1 && s->n_sets <= KL_MAX_SETS && s->n_slots >= 1);
+    KL_ASSERT(b->poison == KL_POISON_NAN || b->poison == KL_POISON_BITS);
     if (!c->oracle) return KL_OK;
     if (d->problem != s) { /* other inputs under the same numbers */
         memset(d->known, 0, sizeof d->known);

@@ -108,6 +108,7 @@ static kl_backend_id home_of(const kli_executable *a, const kli_evaluation *c) {
 }
 
 static kl_err start_runner(kli_executable *a, kli_evaluation *c, kl_error *e) {
+    KL_ASSERT(a->trusted && !a->runner);
     const kl_runner_opts o = {.backend = home_of(a, c),
                               .trusted = a->trusted,
                               .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
@@ -120,6 +121,7 @@ static kl_err start_runner(kli_executable *a, kli_evaluation *c, kl_error *e) {
 static void forget_oldest(kl_gate *g, const kli_evaluation *c) {
     int i = 0;
     while (g->executables[i] == c->oracle || g->executables[i] == c->naive_kernel) i++;
+    KL_ASSERT(i < g->n_executables);
     kli_executable_stop(g->executables[i]);
     g->n_executables--;
     memmove(&g->executables[i], &g->executables[i + 1],
@@ -155,6 +157,7 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     }
     if (err || why_not->len) return err;
     if (g->n_executables == (int)KL_COUNT(g->executables)) forget_oldest(g, c);
+    KL_ASSERT(a->trusted && g->n_executables < (int)KL_COUNT(g->executables));
     g->executables[g->n_executables] = a;
     g->executable_keys[g->n_executables++] = kl_arena_copy(g->arena, key);
     *out = a;
@@ -203,6 +206,7 @@ static kl_err plan_for(kli_executable *a, const kli_problem *s, kli_evaluation *
  * bad moment does not spoil every later verdict. */
 kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
                             kl_error *e) {
+    KL_ASSERT(s->id > 0 && (a != &c->candidate || !a->trusted));
     fault->kind = KL_FAULT_NONE;
     if (a->problem == s->id) return KL_OK;
     a->problem = 0;
@@ -214,6 +218,7 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
     if (!err)
         err = kl_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
     if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
+    KL_ASSERT(a != c->oracle || a->trusted); /* law 2: no candidate maps the oracle's pages */
     if (!err && !fault->kind)
         err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
     if (!err && !fault->kind)
@@ -224,6 +229,7 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
 }
 
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
+    KL_ASSERT((size_t)id < KL_COUNT(g->spare) && !g->spare[id]);
     const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
     return kl_runner_start(&g->spare[id], &o, e);
 }

@@ -14,6 +14,7 @@ static const double FIT_SHARE =
     0.9; /* of what there is: compilers, runners and the rest of the machine live too */
 
 kli_needs kli_needs_of(const kl_plan *p, uint32_t copies, bool shared) {
+    KL_ASSERT(copies >= 1);
     kli_needs n = {0};
     for (uint32_t i = 0; i < p->n_tensors; i++) {
         const kl_plan_tensor *t = &p->tensors[i];
@@ -42,6 +43,7 @@ static kl_str fit_sizes(kl_arena *a, const kli_needs *n) {
 
 kl_err kli_needs_fit(const kli_needs *n, const kli_memory_room *room, kl_arena *a,
                      const char *where, kl_str *refused, kl_error *e) {
+    KL_ASSERT(n->inputs >= 0 && n->outputs >= 0 && n->answers >= n->outputs && n->scratch >= 0);
     const double gib = 1 << 30, all = of_task(n) + n->scratch;
     *refused = (kl_str){0};
     if (of_task(n) > FIT_SHARE * (double)room->total) {

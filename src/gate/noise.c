@@ -140,6 +140,7 @@ static kl_err pair(bench *b, kl_error *e) {
         whole &= !clock.preempted && !clock.late && !clock.stolen;
     }
     if (!(ns[0] > 0) || !(ns[1] > 0)) return KL_OK;
+    KL_ASSERT(b->n_whole <= b->n_all && b->n_all < MAX_NOISE_PAIRS);
     b->all[b->n_all++] = ns[0] / ns[1];
     if (whole) b->whole[b->n_whole++] = ns[0] / ns[1];
     return KL_OK;
@@ -150,6 +151,7 @@ static kl_err pair(bench *b, kl_error *e) {
 void kli_noise_judge(kl_noise *out, const double *whole, int n_whole, const double *all,
                      int n_all) {
     const bool enough = n_whole >= KL_NOISE_LEAST_PAIRS;
+    KL_ASSERT(n_whole >= 0 && n_whole <= n_all && n_all > 0);
     const kl_interval aa =
         kli_bootstrap_median(enough ? whole : all, (size_t)(enough ? n_whole : n_all), 1000, 0.95,
                              kli_stream_of(1, "noise"));

@@ -67,11 +67,15 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
     kl_layout layout;
     kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
     if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
+    /* Law 2: the answers are written where no candidate can read. */
+    KL_ASSERT(err || (s->oracle_memory.outputs != s->memory.outputs &&
+                      s->oracle_memory.outputs_fd != s->memory.outputs_fd));
     return err;
 }
 
 kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w, uint32_t n_sets,
                         uint32_t n_slots, double scale, kl_error *e) {
+    KL_ASSERT(n_sets >= 1 && n_sets <= KL_MAX_SETS && n_slots >= 1);
     *s = (kli_problem){.id = ++c->gate->problems,
                        .task = c->task,
                        .workload = w,
@@ -107,6 +111,7 @@ kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
     kl_memory fresh;
     kl_err err = kl_memory_open(&fresh, &s->memory.layout, e);
     if (err) return err;
+    KL_ASSERT(fresh.inputs_bytes == s->memory.inputs_bytes);
     memcpy(fresh.inputs, s->memory.inputs, s->memory.inputs_bytes);
     kl_memory_close(&s->oracle_memory);
     kl_memory_close(&s->memory);
@@ -116,6 +121,7 @@ kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
 }
 
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     kl_memory_poison(&s->memory, &s->plan, slot, poison);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (is_mutable(&s->plan, i))
@@ -158,6 +164,7 @@ static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_err
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (!problem_is_output(&s->plan, i)) continue;
         const size_t bytes = s->oracle_plan.tensors[i].bytes;
+        KL_ASSERT(!s->expected[set][i]);
         s->expected[set][i] = heap(bytes);
         memcpy(s->expected[set][i], kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0),
                bytes);
@@ -173,6 +180,7 @@ static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
     for (int i = 0; i < g->n_errors; i++)
         if (kl_str_eq(g->errors[i].key, key)) return &g->errors[i];
     const int at = g->n_errors < (int)KL_COUNT(g->errors) ? g->n_errors++ : 0;
+    KL_ASSERT(at < g->n_errors && g->n_errors <= (int)KL_COUNT(g->errors));
     g->errors[at] = (kli_naive_error){.key = kl_arena_copy(g->arena, key)};
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) g->errors[at].rms[i] = -1;
     return &g->errors[at];
@@ -307,6 +315,7 @@ kl_err kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *w
 }
 
 bool kli_problem_answered(const kli_problem *s, uint32_t set) {
+    KL_ASSERT(set < s->n_sets);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (s->expected[set][i]) return true;
     return false;

@@ -92,6 +92,7 @@ static kl_err enter_baseline(kli_executable **executable, kl_str *why_not, kli_e
 static kl_err one_baseline(kli_evaluation *c, kli_problem *real, kl_str name, kl_str file,
                            kli_check_outcome *f, kl_error *e) {
     kl_verdict *v = c->verdict;
+    KL_ASSERT(v->n_comparisons < (int)KL_COUNT(v->comparisons));
     kli_executable *executable;
     kl_str why_not;
     kl_err err = kli_executable_trusted(&executable, &why_not, c, name, file, c->workload, e);
@@ -132,6 +133,7 @@ static void leave_core(int cpu, cpu_set_t *old) {
     cpu_set_t set;
     sched_getaffinity(0, sizeof *old, old);
     set = *old;
+    KL_ASSERT(cpu < CPU_SETSIZE);
     if (cpu < 0) return;
     CPU_CLR((size_t)cpu, &set);
     sched_setaffinity(0, sizeof set, &set);
@@ -148,6 +150,7 @@ static bool clock_was_good(const kl_comparison *m) {
 void kli_profile_impossible(kli_evaluation *c, kli_check_outcome *f) {
     const kl_verdict *v = c->verdict;
     const kl_comparison *m = &v->comparisons[0];
+    KL_ASSERT(v->median_ns > 0 && v->median_ns < v->roofline_ns);
     const bool surely = (double)v->median_ns * (1 + kl_decide_margin(m->noise) + m->handshake) <
                         (double)v->roofline_ns;
     *f = (kli_check_outcome){.outcome = clock_was_good(m) && surely ? KL_OUTCOME_CHEAT
@@ -201,6 +204,9 @@ static void await_turn(kli_evaluation *c) {
 }
 
 kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e) {
+    /* Law 1: the candidate was checked at this shape, on every set that may be timed first. */
+    KL_ASSERT(f->ok && !c->opts->check_only && c->verdict->stage == KL_STAGE_PROFILE);
+    KL_ASSERT(!c->oracle || (c->verdict->n_checks > 0 && kli_problem_answered(real, 0)));
     await_turn(c);
     kli_evaluation_stage_end(c, "wait");
     kl_verdict *v = c->verdict;

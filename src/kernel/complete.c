@@ -68,6 +68,7 @@ static bool complete_field(completer *c, const json_t *o, const char *key, int64
     int64_t value = *out;
     const json_t *v = json_object_get(o, key);
     const bool ok = !v || complete_number(c, v, key, low, high, &value);
+    KL_ASSERT(low >= 0 && high <= UINT32_MAX);
     if (ok) *out = (uint32_t)value;
     return ok;
 }
@@ -127,6 +128,7 @@ static bool launch_of(completer *c, const json_t *o) {
 /* ---- hidden buffers ---------------------------------------------------------------------- */
 
 static bool complete_buffer(completer *c, const json_t *o) {
+    KL_ASSERT(c->plan->n_buffers < KL_MAX_BUFFERS);
     kl_plan_buffer *out = &c->plan->buffers[c->plan->n_buffers];
     int64_t bytes = 0;
     *out = (kl_plan_buffer){.dtype = KL_U8, .zero = kli_json_bool_or(o, "zero", false)};
@@ -187,6 +189,7 @@ static bool check_map(completer *c, const kl_plan_tensormap *m, uint64_t bytes) 
 }
 
 static bool complete_map(completer *c, const json_t *o) {
+    KL_ASSERT(c->plan->n_tensormaps < KL_MAX_TENSORMAPS);
     kl_plan_tensormap *out = &c->plan->tensormaps[c->plan->n_tensormaps];
     const size_t rank = json_array_size(json_object_get(o, "box"));
     uint64_t box[5] = {0}, bytes = 0;
@@ -270,6 +273,7 @@ static bool complete_check_shape(completer *c, const kl_plan_launch *l) {
 static bool complete_launch(completer *c, const json_t *o) {
     static const int64_t BLOCK[3] = {1024, 1024, 64}, CLUSTER[3] = {16, 16, 16};
     const int64_t smem = c->limits.smem_max ? c->limits.smem_max : 1 << 20;
+    KL_ASSERT(c->plan->n_launches < KL_MAX_LAUNCHES);
     kl_plan_launch *out = &c->plan->launches[c->plan->n_launches];
     if (!launch_of(c, o)) return false;
     *out = *c->about;

@@ -45,6 +45,7 @@ static bool directive_fail(directive_reader *r, const char *at, const char *fmt,
 
 /* A slice of the source itself, so that it outlives the scan and shows where it stands. */
 static kl_str slice(const directive_reader *r, const char *from, const char *to) {
+    KL_ASSERT(r->scan->clean <= from && from <= to && to <= r->end);
     return (kl_str){r->kernel->source.ptr + directive_offset_of(r, from), (size_t)(to - from)};
 }
 
@@ -151,7 +152,7 @@ static bool read_new_name(directive_reader *r, kl_str *out, const char *of_what)
     return false;
 }
 
-static bool has_room(directive_reader *r, int have, int most, const char *plural) {
+static bool directive_has_room(directive_reader *r, int have, int most, const char *plural) {
     KL_ASSERT(have >= 0 && have <= most);
     if (have < most) return true;
     kl_fail_at(r->error, KL_ELIMIT, r->kernel->path, r->kernel->source,
@@ -219,6 +220,7 @@ static bool read_list(directive_reader *r, char close, kl_expr *out, int most, i
 static void add_value(kl_param *p, int64_t value) {
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i] == value) return;
+    KL_ASSERT(p->n_values < (int)KL_COUNT(p->values));
     p->values[p->n_values++] = value;
 }
 
@@ -226,7 +228,7 @@ static void add_value(kl_param *p, int64_t value) {
 static bool read_values(directive_reader *r, kl_param *p) {
     do {
         int64_t value;
-        if (!has_room(r, p->n_values, (int)KL_COUNT(p->values), "values of one param") ||
+        if (!directive_has_room(r, p->n_values, (int)KL_COUNT(p->values), "values of one param") ||
             !read_int(r, &value))
             return false;
         add_value(p, value);
@@ -237,7 +239,7 @@ static bool read_values(directive_reader *r, kl_param *p) {
 /* "param" NAME "=" INT [ values ] */
 static bool read_param(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    if (!has_room(r, k->n_params, KL_MAX_PARAMS, "params")) return false;
+    if (!directive_has_room(r, k->n_params, KL_MAX_PARAMS, "params")) return false;
     kl_param p = {0};
     if (!read_new_name(r, &p.name, "a param")) return false;
     if (is_own_macro(p.name)) {
@@ -258,8 +260,9 @@ static bool read_param(directive_reader *r) {
 static bool read_let(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_let let = {0};
-    if (!has_room(r, k->n_lets, KL_MAX_LETS, "lets") || !read_new_name(r, &let.name, "a let") ||
-        !directive_expect(r, '=') || !read_expr(r, 0, &let.expr))
+    if (!directive_has_room(r, k->n_lets, KL_MAX_LETS, "lets") ||
+        !read_new_name(r, &let.name, "a let") || !directive_expect(r, '=') ||
+        !read_expr(r, 0, &let.expr))
         return false;
     k->lets[k->n_lets++] = let;
     return true;
@@ -268,7 +271,7 @@ static bool read_let(directive_reader *r) {
 /* "require" expr */
 static bool read_require(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    return has_room(r, k->n_required, (int)KL_COUNT(k->required), "require lines") &&
+    return directive_has_room(r, k->n_required, (int)KL_COUNT(k->required), "require lines") &&
            read_expr(r, 0, &k->required[k->n_required++]);
 }
 
@@ -285,7 +288,7 @@ static bool read_dtype(directive_reader *r, kl_dtype *out) {
 static bool read_buffer(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_buffer b = {0};
-    if (!has_room(r, k->n_buffers, KL_MAX_BUFFERS, "buffers") ||
+    if (!directive_has_room(r, k->n_buffers, KL_MAX_BUFFERS, "buffers") ||
         !read_new_name(r, &b.name, "a buffer") || !directive_expect(r, ':') ||
         !read_dtype(r, &b.dtype) || !directive_expect(r, '[') ||
         !read_list(r, ']', b.dims, KL_MAX_DIMS, &b.ndim, "a buffer"))
@@ -363,7 +366,7 @@ static bool read_option(directive_reader *r, kl_tensormap *map) {
 static bool read_tensormap(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_tensormap map = {0};
-    if (!has_room(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps") ||
+    if (!directive_has_room(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps") ||
         !read_new_name(r, &map.name, "a tensormap") || !directive_expect(r, ':') ||
         !read_name(r, &map.tensor, "a tensor or buffer"))
         return false;
@@ -426,7 +429,8 @@ static bool read_flags(directive_reader *r) {
     if (r->pos == r->end) return directive_fail(r, r->pos, "expected a compile flag");
     for (; r->pos < r->end; directive_skip_space(r)) {
         const char *at = r->pos;
-        if (!has_room(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags")) return false;
+        if (!directive_has_room(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags"))
+            return false;
         kl_str word = read_word(r);
         if (kl_str_eq(word, KL_S("-Xptxas"))) {
             kl_str value = read_word(r);
@@ -561,7 +565,7 @@ static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
 /* arg = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr
  * ")" */
 static bool read_arg(directive_reader *r, kl_launch *launch) {
-    if (!has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;
+    if (!directive_has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;
     kl_arg *arg = &launch->args[launch->n_args];
     kl_str inner;
     if (!read_span(r, ')', &arg->expr)) return false;
@@ -634,7 +638,7 @@ static bool check_complete(directive_reader *r, const kl_launch *launch, bool ha
 /* "launch" NAME { clause } */
 static bool read_launch(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    if (!has_room(r, k->n_launches, KL_MAX_LAUNCHES, "launches")) return false;
+    if (!directive_has_room(r, k->n_launches, KL_MAX_LAUNCHES, "launches")) return false;
     kl_launch *launch = &k->launches[k->n_launches++];
     if (!read_name(r, &launch->entry, "a function")) return false;
     launch->offset = (size_t)(launch->entry.ptr - k->source.ptr);

@@ -128,6 +128,7 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path,
     k->trusted = o->trusted || o->oracle;
     k->result = o->oracle ? KL_F64 : 0;
     kl_err err = read_kernel(k, a, surface != NULL, o, e);
+    KL_ASSERT(err || (k->n_launches > 0 && k->hash[0]));
     *out = err ? NULL : k;
     return err;
 }

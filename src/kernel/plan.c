@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A plan is written and compared as bytes: its parts have no padding but the one before the first.
+ */
+_Static_assert(sizeof(kl_value) == 2 * sizeof(uint32_t) + 2 * 8, "kl_value has no padding");
+_Static_assert(sizeof(kl_plan_launch) % 8 == 0 && sizeof(kl_plan_tensormap) % 8 == 0,
+               "plans are laid out alike everywhere");
+
 /* ---- failing with a caret ---------------------------------------------------------------- */
 
 kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt, ...) {
@@ -203,6 +209,7 @@ kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr) {
 
 kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what,
                       int64_t low, int64_t high) {
+    KL_ASSERT(low <= high);
     kl_err err = kli_eval(p, out, expr);
     if (err || (*out >= low && *out <= high)) return err;
     if (*out < low)
@@ -247,7 +254,8 @@ kl_dtype kli_tensor_dtype(const kl_kernel *k, const kl_task *t, const kl_workloa
 }
 
 static void copy_name(char out[KL_MAX_NAME], kl_str name) {
-    size_t n = name.len < KL_MAX_NAME - 1 ? name.len : KL_MAX_NAME - 1;
+    size_t n = name.len;
+    KL_ASSERT(n < KL_MAX_NAME); /* longer ones were refused */
     if (n) memcpy(out, name.ptr, n);
     out[n] = '\0';
 }
@@ -289,6 +297,7 @@ static kl_err plan_lets(kli_planner *p) {
     kl_err err = KL_OK;
     for (int i = 0; i < p->kernel->n_lets && !err; i++) {
         err = kli_eval(p, &p->lets[i], &p->kernel->lets[i].expr);
+        KL_ASSERT(p->n_lets == i); /* a let sees those above it */
         if (!err) p->n_lets = i + 1;
     }
     return err;
@@ -321,6 +330,7 @@ static kl_err plan_threads(kli_planner *p) {
         if (err) return err;
     }
     if (p->limits.cores && threads > p->limits.cores) threads = p->limits.cores;
+    KL_ASSERT(threads >= 1 && threads <= PLAN_MOST);
     p->plan->threads = (uint32_t)threads;
     return KL_OK;
 }
@@ -392,8 +402,9 @@ kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const 
         plan_threads,     plan_buffers, kli_plan_tensormaps, kli_plan_launches};
     kli_planner p = {.kernel = k, .task = t, .workload = w, .plan = out, .error = e};
     if (limits) p.limits = *limits;
-    KL_ASSERT(k->n_launches > 0);
-    KL_ASSERT(t->n_tensors <= KL_MAX_TENSORS);
+    KL_ASSERT(k->n_launches > 0 && k->n_launches <= KL_MAX_LAUNCHES);
+    KL_ASSERT(k->n_buffers <= KL_MAX_BUFFERS && k->n_tensormaps <= KL_MAX_TENSORMAPS);
+    KL_ASSERT(t->n_tensors <= KL_MAX_TENSORS && t->n_inputs <= t->n_tensors);
     memset(out, 0, sizeof *out); /* padding too: plans are compared and written as bytes */
     out->magic = KL_PLAN_MAGIC;
     out->version = KL_PLAN_VERSION;

@@ -139,7 +139,10 @@ static void skip_line(scanner *s) {
     size_t end = line_end(s, s->pos), text_end = trim_end(s, s->pos, end);
     bool continued = text_end > s->pos && s->clean[text_end - 1] == '\\' &&
                      !(s->python && s->state == IN_COMMENT);
-    for (size_t i = s->pos; i < end;) i = scan_step(s, i, end);
+    for (size_t i = s->pos, next; i < end; i = next) {
+        next = scan_step(s, i, end);
+        KL_ASSERT(next > i && next <= end);
+    }
     if (s->state == IN_COMMENT && (s->python || !continued)) s->state = IN_CODE;
     if (s->state == IN_STRING && !continued) s->state = IN_CODE;
     s->pos = end < s->len ? end + 1 : end;
@@ -176,6 +179,7 @@ static kl_err join_next(scanner *s, size_t backslash, size_t end) {
         kl_hint(s->error, "begin the next line with `#!`, or drop the backslash");
         return KL_EPARSE;
     }
+    KL_ASSERT(backslash < text && text <= s->len);
     memset(s->clean + backslash, ' ', text - backslash);
     return KL_OK;
 }
@@ -198,6 +202,7 @@ static kl_err take_directive(scanner *s, size_t text) {
     }
     s->state = IN_CODE;
     line.text = skip_blank(s, line.text, line.end);
+    KL_ASSERT(line.begin < line.text && line.text <= line.end && line.end <= line.next);
     if (line.text == line.end) return KL_OK; /* a bare prefix separates groups of directives */
     if (s->out->n_lines == KLI_MAX_DIRECTIVES)
         return kl_fail_at(s->error, KL_ELIMIT, s->kernel->path, s->kernel->source, line.text,
@@ -237,6 +242,7 @@ kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error 
 }
 
 kl_str kli_line_word(const kli_scan *scan, int line) {
+    KL_ASSERT(line >= 0 && line < scan->n_lines);
     const kli_line *l = &scan->lines[line];
     size_t end = l->text;
     while (end < l->end && kli_is_name_part(scan->clean[end])) end++;

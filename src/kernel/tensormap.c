@@ -167,12 +167,14 @@ static kl_err plan_strides(kli_planner *p, const kl_tensormap *m, kl_plan_tensor
         }
         kl_err err = check_stride(p, offset, d, stride, granule);
         if (err) return err;
+        KL_ASSERT(stride > 0 && stride < MAX_STRIDE);
         out->strides[d] = (uint64_t)stride;
     }
     return KL_OK;
 }
 
 unsigned __int128 kli_tensormap_end(const kl_plan_tensormap *m) {
+    KL_ASSERT(m->rank >= 1 && m->rank <= MAX_RANK);
     unsigned __int128 end = (unsigned __int128)m->dims[0] * kl_dtype_bytes(m->dtype);
     for (uint32_t d = 1; d < m->rank; d++)
         end += (unsigned __int128)(m->dims[d] - 1) * m->strides[d];
