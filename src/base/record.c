@@ -23,12 +23,6 @@ int kli_name_find(const kli_names *names, kl_str name) {
 
 static const kli_field *put_fields(json_t *o, const kli_field *f, const char *in);
 
-static json_t *seed_json(uint64_t seed) {
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-    return json_string(text);
-}
-
 static size_t size_of_item(const kli_field *f) { return f->of ? f->of->size : sizeof(kl_str); }
 
 /* Where the items are: the struct itself, or what its pointer points to. */
@@ -77,7 +71,7 @@ static json_t *value_json(const kli_field *f, const char *in) {
     case KL_FIELD_U32:
         return json_integer(*(const uint32_t *)at);
     case KL_FIELD_SEED:
-        return seed_json(*(const uint64_t *)at);
+        return json_sprintf("%llu", (unsigned long long)*(const uint64_t *)at);
     case KL_FIELD_BOOL:
         return json_boolean(*(const bool *)at);
     case KL_FIELD_EITHER:
@@ -132,9 +126,7 @@ static const kli_field *put_fields(json_t *o, const kli_field *f, const char *in
 json_t *kli_record_json(const kl_record *r, const void *in) {
     json_t *o = json_object();
     if (r->document) {
-        char schema[64];
-        snprintf(schema, sizeof schema, "klineage/%s", r->name);
-        json_object_set_new(o, "schema", json_string(schema));
+        json_object_set_new(o, "schema", json_sprintf("klineage/%s", r->name));
         json_object_set_new(o, "version", json_integer(1));
     }
     put_fields(o, r->fields, in);

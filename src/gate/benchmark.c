@@ -64,7 +64,7 @@ static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise
  * last results. */
 static bool has_mutable(const kl_plan *p) {
     for (uint32_t i = 0; i < p->n_tensors; i++)
-        if (p->tensors[i].role == 2) return true;
+        if (kli_is_mutable(p, i)) return true;
     return false;
 }
 
@@ -402,14 +402,11 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
 
 static kl_err enter_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     kl_fault fault = {0};
-    kl_err err = kli_executable_enter(&r->c->candidate, r->problem, r->c, &fault, e);
-    if (!err && !fault.kind)
-        err = kl_runner_upload(r->c->candidate.runner, &fault, 0, r->problem->n_sets, e);
+    const uint32_t sets = r->problem->n_sets;
+    kl_err err = kli_executable_enter(&r->c->candidate, r->problem, r->c, 0, sets, &fault, e);
     kli_check_outcome_of_fault(f, r->c, &fault, "on loading for the profile");
     if (err || !f->ok || r->baseline.executable == &r->c->candidate) return err;
-    err = kli_executable_enter(r->baseline.executable, r->problem, r->c, &fault, e);
-    if (!err && !fault.kind)
-        err = kl_runner_upload(r->baseline.executable->runner, &fault, 0, r->problem->n_sets, e);
+    err = kli_executable_enter(r->baseline.executable, r->problem, r->c, 0, sets, &fault, e);
     return !err && fault.kind ? baseline_fault(r, &fault, e) : err;
 }
 
@@ -516,7 +513,7 @@ uint32_t kli_calls_for(double one_ns, uint32_t most) {
 uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most) {
     uint64_t bytes = 2 * KL_GUARD_BYTES;
     for (uint32_t i = 0; i < p->n_tensors; i++)
-        if ((p->tensors[i].role == 0) == inputs) bytes += p->tensors[i].bytes + 2 * KL_GUARD_BYTES;
+        if (kli_is_input(p, i) == inputs) bytes += p->tensors[i].bytes + 2 * KL_GUARD_BYTES;
     for (uint32_t i = 0; !inputs && i < p->n_buffers; i++)
         bytes += p->buffers[i].bytes + 2 * KL_GUARD_BYTES;
     const uint64_t fit = room / bytes;

@@ -15,7 +15,6 @@ __typeof__(kli_problem_expect) __wrap_kli_problem_expect;
 __typeof__(kli_problem_ready_slot) __wrap_kli_problem_ready_slot;
 __typeof__(kli_problem_pair) __wrap_kli_problem_pair;
 __typeof__(kli_executable_enter) __wrap_kli_executable_enter;
-__typeof__(kl_runner_upload) __wrap_kl_runner_upload;
 __typeof__(kl_runner_run) __wrap_kl_runner_run;
 __typeof__(kl_runner_slack) __wrap_kl_runner_slack;
 
@@ -149,15 +148,9 @@ kl_err __wrap_kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set
 }
 
 kl_err __wrap_kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c,
-                                   kl_fault *fault, kl_error *e) {
-    (void)a, (void)c, (void)fault, (void)e;
+                                   uint32_t first, uint32_t n, kl_fault *fault, kl_error *e) {
+    (void)a, (void)c, (void)first, (void)n, (void)fault, (void)e;
     entered = s;
-    return KL_OK;
-}
-
-kl_err __wrap_kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n,
-                               kl_error *e) {
-    (void)r, (void)fault, (void)first, (void)n, (void)e;
     return KL_OK;
 }
 

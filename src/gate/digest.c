@@ -62,12 +62,16 @@ static bool digest_is_known(const kli_digests *d, const kli_problem *s, const kl
     return d->known[kind][set] && d->good[kind][set] == digest;
 }
 
+static bool is_all(const uint8_t *data, uint8_t byte, uint64_t bytes) {
+    return data[0] == byte && memcmp(data, data + 1, bytes - 1) == 0;
+}
+
 /* An output of which no byte was written, here. */
 static bool holds_poison(const kli_problem *s, uint32_t slot, uint8_t poison) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (s->plan.tensors[i].role != 1 || !s->plan.tensors[i].bytes) continue;
-        const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
-        if (data[0] == poison && memcmp(data, data + 1, s->plan.tensors[i].bytes - 1) == 0)
+        const kl_plan_tensor *t = &s->plan.tensors[i];
+        if (t->role == KL_ROLE_OUTPUT && t->bytes &&
+            is_all(kl_memory_output(&s->memory, &s->plan, i, slot), poison, t->bytes))
             return true;
     }
     return false;
@@ -83,12 +87,13 @@ static bool is_blank(const kli_problem *s, const kli_batch *b, uint32_t call) {
 bool kli_slot_is_ready(const kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &s->plan.tensors[i];
-        if ((t->role != 1 && t->role != 2) || !t->bytes) continue;
+        const uint64_t bytes = s->plan.tensors[i].bytes;
+        if (!kli_is_output(&s->plan, i) || !bytes) continue;
         const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
-        if (t->role == 2 && memcmp(data, s->pristine[set][i], t->bytes) != 0) return false;
-        if (t->role == 1 && (data[0] != poison || memcmp(data, data + 1, t->bytes - 1) != 0))
-            return false;
+        const bool as_it_was = kli_is_mutable(&s->plan, i)
+                                   ? memcmp(data, s->pristine[set][i], bytes) == 0
+                                   : is_all(data, poison, bytes);
+        if (!as_it_was) return false;
     }
     return kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
@@ -116,8 +121,7 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kli_digests *d,
 static uint64_t answer_bytes(const kli_problem *s) {
     uint64_t one = 0, all = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2)
-            one += s->oracle_plan.tensors[i].bytes;
+        if (kli_is_output(&s->plan, i)) one += s->oracle_plan.tensors[i].bytes;
     for (uint32_t set = 0; set < s->n_sets; set++) all += kli_problem_answered(s, set) ? one : 0;
     return all;
 }

@@ -167,7 +167,7 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
 /* ---- any executable ---------------------------------------------------------------------- */
 
 /* The limits of the device that the executable runs on; an oracle in C knows none of a GPU's. */
-const kl_device_limits *kli_executable_limits(const kli_executable *a, const kli_evaluation *c) {
+static const kl_device_limits *limits_of(const kli_executable *a, const kli_evaluation *c) {
     static const kl_device_limits NONE = {0};
     return a->kernel && home_backend(a->kernel, c) == c->backend ? &c->device->limits : &NONE;
 }
@@ -175,7 +175,7 @@ const kl_device_limits *kli_executable_limits(const kli_executable *a, const kli
 /* The code of a trusted executable for this shape, and its launches as that code wants them. */
 kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, const kl_workload *w,
                            kl_error *e) {
-    const kl_device_limits *limits = kli_executable_limits(a, c);
+    const kl_device_limits *limits = limits_of(a, c);
     kl_err err = kl_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
     if (!err && !a->artefact.ok)
         err = kl_fail(e, KL_EINVAL, a->name.ptr, "it does not compile for this shape: %.200s",
@@ -204,10 +204,9 @@ static kl_err plan_for(kli_executable *a, const kli_problem *s, kli_evaluation *
 /* Load and bind for this problem unless that was done already.  A fault is a finding about the
  * executable's kernel; a trusted executable that failed starts afresh the next time, so that one
  * bad moment does not spoil every later verdict. */
-kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
+static kl_err load_and_bind(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
                             kl_error *e) {
     KL_ASSERT(s->id > 0 && (a != &c->candidate || !a->trusted));
-    fault->kind = KL_FAULT_NONE;
     if (a->problem == s->id) return KL_OK;
     a->problem = 0;
     kl_err err = plan_for(a, s, c, e);
@@ -226,6 +225,14 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
     else if (a->trusted)
         kli_executable_stop(a);
     return err;
+}
+
+kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, uint32_t first,
+                            uint32_t n, kl_fault *fault, kl_error *e) {
+    KL_ASSERT(n >= 1 && first + n <= s->n_sets);
+    fault->kind = KL_FAULT_NONE;
+    const kl_err err = load_and_bind(a, s, c, fault, e);
+    return err || fault->kind ? err : kl_runner_upload(a->runner, fault, first, n, e);
 }
 
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {

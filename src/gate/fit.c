@@ -20,13 +20,13 @@ kli_needs kli_needs_of(const kl_plan *p, uint32_t copies, bool shared) {
         const kl_plan_tensor *t = &p->tensors[i];
         const double bytes = (double)t->bytes,
                      elements = bytes / (double)kl_dtype_bytes((kl_dtype)t->dtype);
-        if (t->role == 0) n.inputs += bytes * copies;
-        if (t->role == 1 || t->role == 2) {
+        if (kli_is_input(p, i)) n.inputs += bytes * copies;
+        if (kli_is_output(p, i)) {
             n.outputs += bytes * copies;
             n.answers +=
                 (copies + 1) * (kl_dtype_is_float((kl_dtype)t->dtype) ? 8 * elements : bytes);
         }
-        if (t->role == 2) n.answers += bytes * copies; /* as drawn, to restore it from */
+        if (kli_is_mutable(p, i)) n.answers += bytes * copies; /* as drawn, to restore it from */
     }
     for (uint32_t i = 0; shared && i < p->n_buffers; i++)
         n.scratch += (double)p->buffers[i].bytes * copies;

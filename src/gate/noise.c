@@ -117,7 +117,7 @@ static kl_err noise_start(bench *b, kl_error *e) {
 static kl_err noise_check(bench *b, kl_error *e) {
     kl_fault fault = {0};
     int64_t wall;
-    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, 0xFF, NOISE_PATIENCE_NS, &wall, e);
+    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, KL_POISON_NAN, NOISE_PATIENCE_NS, &wall, e);
     if (err || fault.kind) return err ? err : fault_error(&fault, e);
     const float *y = kl_memory_output(&b->memory, &b->plan, 1, 0);
     for (int i = 0; i < N_FLOATS; i++)
@@ -129,7 +129,7 @@ static kl_err noise_check(bench *b, kl_error *e) {
 
 static kl_err pair(bench *b, kl_error *e) {
     const kl_time_request q = {
-        .method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = 0xFF};
+        .method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = KL_POISON_NAN};
     double ns[2] = {0};
     bool whole = true;
     for (int half = 0; half < 2; half++) {

@@ -23,12 +23,6 @@ enum {
 static const uint64_t SMALL_BYTES =
     4ull << 20; /* at shapes below this; a naive kernel takes milliseconds there */
 
-static bool is_mutable(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 2; }
-static bool is_input(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 0; }
-static bool problem_is_output(const kl_plan *p, uint32_t i) {
-    return p->tensors[i].role == 1 || p->tensors[i].role == 2;
-}
-
 static void *heap(size_t bytes) {
     void *p = malloc(bytes ? bytes : 1);
     if (!p) kl_oom(bytes);
@@ -40,10 +34,10 @@ static void *heap(size_t bytes) {
 static kl_err fill_set(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         void *data = NULL;
-        if (is_mutable(&s->plan, i)) {
+        if (kli_is_mutable(&s->plan, i)) {
             if (!s->pristine[set][i]) s->pristine[set][i] = heap(s->plan.tensors[i].bytes);
             data = s->pristine[set][i];
-        } else if (is_input(&s->plan, i)) {
+        } else if (kli_is_input(&s->plan, i)) {
             data = kl_memory_input(&s->memory, &s->plan, i, set);
         }
         if (!data) continue;
@@ -120,22 +114,25 @@ kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
     return open_oracle_pages(s, c, e);
 }
 
+/* Of `plan`, the candidate's or the oracle's: inputs have one type in both. */
+static void problem_restore_mutable(const kli_problem *s, kl_memory *m, const kl_plan *plan,
+                                    uint32_t set, uint32_t slot) {
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (kli_is_mutable(plan, i))
+            memcpy(kl_memory_output(m, plan, i, slot), s->pristine[set][i],
+                   s->plan.tensors[i].bytes);
+}
+
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     kl_memory_poison(&s->memory, &s->plan, slot, poison);
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (is_mutable(&s->plan, i))
-            memcpy(kl_memory_output(&s->memory, &s->plan, i, slot), s->pristine[set][i],
-                   s->plan.tensors[i].bytes);
+    problem_restore_mutable(s, &s->memory, &s->plan, set, slot);
 }
 
 /* ---- expectations ------------------------------------------------------------------------ */
 
-static int64_t oracle_timeout(const kli_problem *s) {
-    (void)s;
-    return 600ll * 1000000000ll; /* trusted code at sizes the task chose: only a broken machine
-                                    takes longer */
-}
+/* Of trusted code at sizes the task chose: only a broken machine takes longer. */
+static const int64_t TRUSTED_NS = 600ll * 1000000000ll;
 
 static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e) {
     kli_executable_stop(a); /* the next verdict starts it afresh */
@@ -146,15 +143,11 @@ static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *
 
 static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     kl_fault fault = {0};
-    kl_err err = kli_executable_enter(c->oracle, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->oracle->runner, &fault, set, 1, e);
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (is_mutable(&s->plan, i))
-            memcpy(kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0), s->pristine[set][i],
-                   s->plan.tensors[i].bytes);
+    kl_err err = kli_executable_enter(c->oracle, s, c, set, 1, &fault, e);
+    problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, 0);
     int64_t wall = 0;
     if (!err && !fault.kind)
-        err = kl_runner_run(c->oracle->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+        err = kl_runner_run(c->oracle->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS, &wall, e);
     if (err) kli_executable_stop(c->oracle);
     if (err == KL_ENODEV) return kli_oracle_missing(c, kl_str_of(e->message), e);
     if (err) return err;
@@ -162,7 +155,7 @@ static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_err
     if (wall > s->oracle_ns) s->oracle_ns = wall;
     c->run_ns += wall;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!problem_is_output(&s->plan, i)) continue;
+        if (!kli_is_output(&s->plan, i)) continue;
         const size_t bytes = s->oracle_plan.tensors[i].bytes;
         KL_ASSERT(!s->expected[set][i]);
         s->expected[set][i] = heap(bytes);
@@ -192,32 +185,27 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
                                 kl_error *e) {
     kl_fault fault = {0};
     s->paired[set] = true;
-    kl_err err = kli_executable_enter(c->naive_kernel, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->naive_kernel->runner, &fault, set, 1, e);
-    kli_problem_ready_slot(s, set, 0, 0xFF);
+    kl_err err = kli_executable_enter(c->naive_kernel, s, c, set, 1, &fault, e);
+    kli_problem_ready_slot(s, set, 0, KL_POISON_NAN);
     int64_t wall = 0;
     if (!err && !fault.kind)
-        err = kl_runner_run(c->naive_kernel->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall,
-                            e);
+        err = kl_runner_run(c->naive_kernel->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS,
+                            &wall, e);
     if (err) kli_executable_stop(c->naive_kernel);
     if (err) return err;
     if (fault.kind) return trusted_fault(c->naive_kernel, &fault, e);
     c->run_ns += wall;
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) rms[i] = -1;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!problem_is_output(&s->plan, i) ||
-            !kl_dtype_is_float((kl_dtype)s->plan.tensors[i].dtype))
-            continue;
+        if (!kli_is_output(&s->plan, i) || !kl_dtype_is_float(kli_type_of(&s->plan, i))) continue;
         kl_check_result r = {.budget = 1e30};
         const kl_check any = {.kind = KL_CHECK_BUDGET, .rtol = 1e30, .atol = 1e30, .matched = 1};
-        const int64_t n = (int64_t)(s->plan.tensors[i].bytes /
-                                    kl_dtype_bytes((kl_dtype)s->plan.tensors[i].dtype));
-        kli_gate_compare(&r, (kl_dtype)s->plan.tensors[i].dtype,
-                         kl_memory_output(&s->memory, &s->plan, i, 0),
-                         (kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[set][i], n, &any);
+        kli_gate_compare(&r, kli_type_of(&s->plan, i), kl_memory_output(&s->memory, &s->plan, i, 0),
+                         kli_type_of(&s->oracle_plan, i), s->expected[set][i],
+                         kli_elements_of(&s->plan, i), &any);
         rms[i] = r.rms_error;
     }
-    kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
+    kl_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
     return KL_OK;
 }
 

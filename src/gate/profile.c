@@ -60,12 +60,12 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
                        opponent.artefact.ok ? opponent.artefact.suspicious.ptr
                                             : opponent.artefact.log.ptr);
     err = kli_executable_restart(&opponent, c, e);
-    if (!err) err = kli_executable_enter(&opponent, real, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(opponent.runner, &fault, 0, 1, e);
-    kli_problem_ready_slot(real, 0, 0, 0xFF);
+    if (!err) err = kli_executable_enter(&opponent, real, c, 0, 1, &fault, e);
+    kli_problem_ready_slot(real, 0, 0, KL_POISON_NAN);
     if (!err && !fault.kind)
-        err = kl_runner_run(opponent.runner, &fault, 0, 0, 0xFF, PROFILE_PATIENCE_NS, &wall, e);
-    if (!err && !fault.kind) err = kli_check_slot(c, real, 0, 0, 0xFF, false, &own, e);
+        err = kl_runner_run(opponent.runner, &fault, 0, 0, KL_POISON_NAN, PROFILE_PATIENCE_NS,
+                            &wall, e);
+    if (!err && !fault.kind) err = kli_check_slot(c, real, 0, 0, KL_POISON_NAN, false, &own, e);
     if (!err && (fault.kind || !own.ok))
         err = kl_fail(e, KL_EBASELINE, opponent.name.ptr, "the --against kernel fails the gate: %s",
                       fault.kind ? fault.text : own.why.ptr);
@@ -81,7 +81,7 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
 static kl_err enter_baseline(kli_executable **executable, kl_str *why_not, kli_evaluation *c,
                              kli_problem *real, kl_error *e) {
     kl_fault fault = {0};
-    const kl_err err = kli_executable_enter(*executable, real, c, &fault, e);
+    const kl_err err = kli_executable_enter(*executable, real, c, 0, 1, &fault, e);
     if (err ? err != KL_ENODEV : fault.kind != KL_FAULT_REFUSED) return err;
     *why_not = kl_arena_copy(c->arena, kl_str_of(err ? e->message : fault.text));
     kli_executable_stop(*executable);

@@ -26,12 +26,11 @@ static kl_err int32_argument(kli_planner *p, const kl_arg *arg, int64_t value, k
     out->kind = KL_VALUE_I32;
     out->i = value;
     if (value >= INT32_MIN && value <= INT32_MAX) return KL_OK;
-    kl_err err = kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer",
-                               (long long)value);
+    kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer",
+                  (long long)value);
     int n = arg->expr.text.len < 80 ? (int)arg->expr.text.len : 80;
-    kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide", n,
-            arg->expr.text.ptr);
-    return err;
+    return kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide",
+                   n, arg->expr.text.ptr);
 }
 
 /* A NAME is, in this order: a tensor or a buffer, a tensormap, an axis, param, let or device

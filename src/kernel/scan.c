@@ -158,8 +158,7 @@ static bool is_shebang(const scanner *s, size_t text, size_t end) {
 static bool starts_directive(const scanner *s, size_t *text) {
     if (s->state != IN_CODE && s->state != IN_COMMENT) return false;
     size_t end = line_end(s, s->pos), i = skip_blank(s, s->pos, end);
-    if (end - i < s->prefix.len || memcmp(s->clean + i, s->prefix.ptr, s->prefix.len) != 0)
-        return false;
+    if (!scan_at(s, i, end, s->prefix.ptr)) return false;
     *text = i + s->prefix.len;
     return !is_shebang(s, *text, end);
 }
@@ -169,15 +168,12 @@ static bool starts_directive(const scanner *s, size_t *text) {
  * part of the comment. */
 static kl_err join_next(scanner *s, size_t backslash, size_t end) {
     size_t next = end + 1, next_end = line_end(s, next), text = skip_blank(s, next, next_end);
-    bool prefixed = next_end - text >= s->prefix.len &&
-                    memcmp(s->clean + text, s->prefix.ptr, s->prefix.len) == 0;
-    if (prefixed)
+    if (scan_at(s, text, next_end, s->prefix.ptr))
         text += s->prefix.len;
     else if (s->python) {
         kl_fail_at(s->error, KL_EPARSE, s->kernel->path, s->kernel->source, backslash,
                    "this directive goes on, but the next line does not begin with '#!'");
-        kl_hint(s->error, "begin the next line with `#!`, or drop the backslash");
-        return KL_EPARSE;
+        return kl_hint(s->error, "begin the next line with `#!`, or drop the backslash");
     }
     KL_ASSERT(backslash < text && text <= s->len);
     memset(s->clean + backslash, ' ', text - backslash);
@@ -216,8 +212,7 @@ static kl_err refuse_nul(const kl_kernel *k, kl_error *e) {
     if (!nul) return KL_OK;
     kl_fail_at(e, KL_EPARSE, k->path, k->source, (size_t)(nul - k->source.ptr),
                "a NUL byte: this is not a text file");
-    kl_hint(e, "a kernel is source text; give the source, not what it compiles to");
-    return KL_EPARSE;
+    return kl_hint(e, "a kernel is source text; give the source, not what it compiles to");
 }
 
 kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
