@@ -160,6 +160,9 @@ typedef enum {
     KL_VALUE_SCALAR
 } kl_value_kind;
 
+/* kl_plan_tensor.role: who writes it, and when. */
+typedef enum { KL_ROLE_INPUT, KL_ROLE_OUTPUT, KL_ROLE_MUTABLE, KL_ROLE_SCALAR } kl_tensor_role;
+
 /* kl_plan and its parts, declared in kernel.def. */
 #define KL_DEF_STRUCT(name) typedef struct name {
 #define KL_DEF_FIELD(type, member, dims) type member dims;

@@ -14,7 +14,7 @@
  * away shows as steal in /proc/stat, in ticks of 10 ms.  All are the kernel's counts, outside the
  * reach of the code that is timed.  After "done" the process still has to end and to be reaped, so
  * the second reading finds it; where it does not, this thread came late, which is as much of a
- * reason. Not here: what becomes of such a sample (gate/profile.c).  SPDX-License-Identifier:
+ * reason. Not here: what becomes of such a sample (gate/benchmark.c).  SPDX-License-Identifier:
  * Apache-2.0 */
 #include "runner_watch.h"
 #include <fcntl.h>

@@ -67,13 +67,14 @@ void *kl_arena_alloc(kl_arena *a, size_t count, size_t size) {
         if (a->next_size < LARGEST_CHUNK) a->next_size *= 2;
     }
     void *memory = a->cursor;
+    KL_ASSERT((uintptr_t)memory % ARENA_ALIGNMENT == 0 && bytes <= a->left);
     a->cursor += bytes;
     a->left -= bytes;
     return memory;
 }
 
 kl_str kl_arena_copy(kl_arena *a, kl_str s) {
-    KL_ASSERT(s.len < SIZE_MAX);
+    KL_ASSERT(s.len < SIZE_MAX && (s.ptr || s.len == 0));
     char *text = kl_arena_alloc(a, s.len + 1, 1);
     if (s.len) memcpy(text, s.ptr, s.len);
     return (kl_str){text, s.len};
@@ -94,6 +95,7 @@ kl_str kl_arena_printf(kl_arena *a, const char *fmt, ...) {
 
 /* Room is 16 elements, then twice as many whenever it is full: at 16, 32, 64 ... */
 void *kl_arena_grow(kl_arena *a, void *array, size_t n, size_t size) {
+    KL_ASSERT(array || n == 0);
     bool full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);
     if (!full) return array;
     void *grown = kl_arena_alloc(a, n ? 2 * n : 16, size);

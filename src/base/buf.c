@@ -22,6 +22,7 @@ void kl_buf_add(kl_buf *b, kl_str s) {
     buf_reserve(b, s.len);
     if (s.len) memcpy(b->ptr + b->len, s.ptr, s.len);
     b->len += s.len;
+    KL_ASSERT(b->len < b->cap);
     b->ptr[b->len] = '\0';
 }
 

@@ -11,28 +11,6 @@
 #include <string.h>
 
 typedef struct {
-    const char *name, *brief;
-    uint8_t bytes;
-    bool is_float;
-    double epsilon;
-} dtype_row;
-
-static const dtype_row rows[KL_DTYPE_END] = {
-    [KL_F64] = {"float64", "f64", 8, true, 0x1p-53},
-    [KL_F32] = {"float32", "f32", 4, true, 0x1p-24},
-    [KL_F16] = {"float16", "f16", 2, true, 0x1p-11},
-    [KL_BF16] = {"bfloat16", "bf16", 2, true, 0x1p-8},
-    [KL_F8E4M3] = {"float8_e4m3fn", "f8e4m3", 1, true, 0x1p-4},
-    [KL_F8E5M2] = {"float8_e5m2", "f8e5m2", 1, true, 0x1p-3},
-    [KL_I64] = {"int64", "i64", 8, false, 0},
-    [KL_I32] = {"int32", "i32", 4, false, 0},
-    [KL_I16] = {"int16", "i16", 2, false, 0},
-    [KL_I8] = {"int8", "i8", 1, false, 0},
-    [KL_U8] = {"uint8", "u8", 1, false, 0},
-    [KL_BOOL] = {"bool", "bool", 1, false, 0},
-};
-
-typedef struct {
     int mantissa; /* stored bits */
     int least;    /* exponent of the smallest normal number */
     uint32_t sign;
@@ -41,10 +19,28 @@ typedef struct {
     uint32_t nan;
 } narrow;
 
-static const narrow narrow_f16 = {10, -14, 0x8000, 0x7bff, 0x7c00, 0x7e00};
-static const narrow narrow_bf16 = {7, -126, 0x8000, 0x7f7f, 0x7f80, 0x7fc0};
-static const narrow narrow_f8e4m3 = {3, -6, 0x80, 0x7e, 0x7f, 0x7f};
-static const narrow narrow_f8e5m2 = {2, -14, 0x80, 0x7b, 0x7c, 0x7e};
+typedef struct {
+    const char *name, *brief;
+    uint8_t bytes;
+    bool is_float;
+    double epsilon;
+    narrow narrow; /* of the floats of two bytes and one */
+} dtype_row;
+
+static const dtype_row rows[KL_DTYPE_END] = {
+    [KL_F64] = {"float64", "f64", 8, true, 0x1p-53},
+    [KL_F32] = {"float32", "f32", 4, true, 0x1p-24},
+    [KL_F16] = {"float16", "f16", 2, true, 0x1p-11, {10, -14, 0x8000, 0x7bff, 0x7c00, 0x7e00}},
+    [KL_BF16] = {"bfloat16", "bf16", 2, true, 0x1p-8, {7, -126, 0x8000, 0x7f7f, 0x7f80, 0x7fc0}},
+    [KL_F8E4M3] = {"float8_e4m3fn", "f8e4m3", 1, true, 0x1p-4, {3, -6, 0x80, 0x7e, 0x7f, 0x7f}},
+    [KL_F8E5M2] = {"float8_e5m2", "f8e5m2", 1, true, 0x1p-3, {2, -14, 0x80, 0x7b, 0x7c, 0x7e}},
+    [KL_I64] = {"int64", "i64", 8},
+    [KL_I32] = {"int32", "i32", 4},
+    [KL_I16] = {"int16", "i16", 2},
+    [KL_I8] = {"int8", "i8", 1},
+    [KL_U8] = {"uint8", "u8", 1},
+    [KL_BOOL] = {"bool", "bool", 1},
+};
 
 static const dtype_row *dtype_row_of(kl_dtype t) {
     KL_ASSERT(t > 0 && t < KL_DTYPE_END);
@@ -86,6 +82,7 @@ static uint32_t encode(const narrow *f, double v) {
     uint64_t significand = fraction | (uint64_t)1 << 52;
     int shift = 52 - f->mantissa + (exponent < f->least ? f->least - exponent : 0);
     if (shift > 53) return sign; /* below half of the smallest subnormal */
+    KL_ASSERT(shift > 0);
     uint64_t kept = significand >> shift;
     uint64_t rest = significand & (((uint64_t)1 << shift) - 1);
     uint64_t half = (uint64_t)1 << (shift - 1);
@@ -132,13 +129,11 @@ double kl_dtype_load(kl_dtype t, const void *base, size_t index) {
     case KL_F32:
         return (double)LOAD(float);
     case KL_F16:
-        return decode(&narrow_f16, LOAD(uint16_t));
     case KL_BF16:
-        return decode(&narrow_bf16, LOAD(uint16_t));
+        return decode(&rows[t].narrow, LOAD(uint16_t));
     case KL_F8E4M3:
-        return decode(&narrow_f8e4m3, LOAD(uint8_t));
     case KL_F8E5M2:
-        return decode(&narrow_f8e5m2, LOAD(uint8_t));
+        return decode(&rows[t].narrow, LOAD(uint8_t));
     case KL_I64:
         return (double)LOAD(int64_t);
     case KL_I32:
@@ -169,16 +164,12 @@ void kl_dtype_store(kl_dtype t, void *base, size_t index, double value) {
         STORE(float, value);
         return;
     case KL_F16:
-        STORE(uint16_t, encode(&narrow_f16, value));
-        return;
     case KL_BF16:
-        STORE(uint16_t, encode(&narrow_bf16, value));
+        STORE(uint16_t, encode(&rows[t].narrow, value));
         return;
     case KL_F8E4M3:
-        STORE(uint8_t, encode(&narrow_f8e4m3, value));
-        return;
     case KL_F8E5M2:
-        STORE(uint8_t, encode(&narrow_f8e5m2, value));
+        STORE(uint8_t, encode(&rows[t].narrow, value));
         return;
     case KL_I64:
         STORE(int64_t, to_integer(value, INT64_MIN, INT64_MAX));

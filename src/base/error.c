@@ -71,7 +71,7 @@ static void keep_printable(char *text, bool multi_line) {
 
 static KL_PRINTF(4, 0) kl_err
     fail_v(kl_error *e, kl_err code, const char *where, const char *fmt, va_list args) {
-    KL_ASSERT(e);
+    KL_ASSERT(e && code != KL_OK);
     e->code = code;
     e->detail[0] = e->hint[0] = '\0';
     snprintf(e->where, sizeof e->where, "%s", where ? where : "");
@@ -123,6 +123,7 @@ static void show_line(kl_error *e, kl_str text, line_span line, size_t offset) {
     size_t from =
         offset - line.start > SHOWN_LINE_BYTES / 2 ? offset - SHOWN_LINE_BYTES / 2 : line.start;
     size_t end = line.end - from > SHOWN_LINE_BYTES ? from + SHOWN_LINE_BYTES : line.end;
+    KL_ASSERT(line.start <= from && from <= offset && offset <= line.end);
     char caret[SHOWN_LINE_BYTES + 1];
     size_t n = 0;
     for (size_t i = from; i < offset && n < SHOWN_LINE_BYTES; i++) {

@@ -77,7 +77,7 @@ kl_err kli_fs_read(kl_str *out, kl_arena *a, const char *path, size_t max_bytes,
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-static bool write_all(int fd, kl_str data) {
+bool kli_fs_write_all(int fd, kl_str data) {
     while (data.len) {
         ssize_t n = write(fd, data.ptr, data.len);
         if (n < 0 && errno == EINTR) continue;
@@ -107,7 +107,7 @@ kl_err kli_fs_write(const char *path, kl_str data, kl_error *e) {
         err = os_fail(e, path, "create");
         goto done;
     }
-    bool written = write_all(fd, data) && fsync(fd) == 0;
+    bool written = kli_fs_write_all(fd, data) && fsync(fd) == 0;
     int why = errno;
     if (close(fd) != 0 && written) {
         written = false;
@@ -176,6 +176,7 @@ static void unlock_temp(const char *path) {
     struct stat s;
     if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode)) return;
     pthread_mutex_lock(&temp.mutex);
+    KL_ASSERT(temp.n >= 0 && temp.n <= MAX_TEMP);
     for (int i = 0; i < temp.n; i++) {
         if (temp.held[i].inode != s.st_ino) continue;
         close(temp.held[i].fd);

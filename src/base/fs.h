@@ -10,6 +10,7 @@ KL_MUST_USE kl_err kli_fs_read(kl_str *out, kl_arena *a, const char *path, size_
 /* Atomically replace `path`: temporary file beside it, fsync, rename.  A full disk leaves the old
  * file. */
 KL_MUST_USE kl_err kli_fs_write(const char *path, kl_str data, kl_error *e);
+bool kli_fs_write_all(int fd, kl_str data); /* false: errno says why */
 KL_MUST_USE kl_err kli_fs_mkdirs(const char *path, kl_error *e);
 bool kli_fs_exists(const char *path);
 bool kli_fs_is_dir(const char *path);

@@ -5,6 +5,8 @@
 #include <xxhash.h>
 
 _Static_assert(sizeof(SHA2_CTX) <= sizeof(kl_hasher), "libmd's context fits");
+_Static_assert(_Alignof(SHA2_CTX) <= _Alignof(kl_hasher), "and is aligned");
+_Static_assert(sizeof((kl_hash){0}.hex) == 2 * SHA256_DIGEST_LENGTH + 1, "two digits a byte");
 
 static SHA2_CTX *context_of(kl_hasher *h) { return (SHA2_CTX *)(void *)h->state; }
 

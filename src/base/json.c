@@ -3,7 +3,7 @@
  * Not here: a schema language.  A reader asks for the fields it needs and the getters say which one
  * is missing. SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include <stdlib.h>
+#include <stdio.h>
 
 kl_err kli_json_parse(json_t **out, kl_str text, kl_str file, kl_error *e) {
     json_error_t why;
@@ -36,41 +36,20 @@ const char *kli_json_kind(const json_t *value) {
     return "unknown";
 }
 
-static kl_err field_error(const json_t *o, const char *key, const char *wanted, kl_str file,
-                          kl_error *e) {
-    const json_t *value = json_object_get(o, key);
-    char where[256];
-    size_t len = file.len < sizeof where - 1 ? file.len : sizeof where - 1;
-    for (size_t i = 0; i < len; i++) where[i] = file.ptr[i];
-    where[len] = '\0';
-    if (!json_is_object(o))
-        return kl_fail(e, KL_EPARSE, where, "expected an object with the key \"%s\"", key);
-    return kl_fail(e, KL_EPARSE, where, "the key \"%s\" is %s; it must be %s", key,
-                   kli_json_kind(value), wanted);
-}
-
 static kl_str json_text_of(const json_t *s) {
     return (kl_str){json_string_value(s), json_string_length(s)};
 }
 
 kl_err kli_json_text(kl_str *out, const json_t *o, const char *key, kl_str file, kl_error *e) {
     const json_t *value = json_object_get(o, key);
-    if (!json_is_string(value)) return field_error(o, key, "a string", file, e);
+    char where[256];
+    snprintf(where, sizeof where, "%.*s", KL_STR_ARG(file));
+    if (!json_is_object(o))
+        return kl_fail(e, KL_EPARSE, where, "expected an object with the key \"%s\"", key);
+    if (!json_is_string(value))
+        return kl_fail(e, KL_EPARSE, where, "the key \"%s\" is %s; it must be a string", key,
+                       kli_json_kind(value));
     *out = json_text_of(value);
-    return KL_OK;
-}
-
-kl_err kli_json_int(int64_t *out, const json_t *o, const char *key, kl_str file, kl_error *e) {
-    const json_t *value = json_object_get(o, key);
-    if (!json_is_integer(value)) return field_error(o, key, "an integer", file, e);
-    *out = json_integer_value(value);
-    return KL_OK;
-}
-
-kl_err kli_json_object(json_t **out, const json_t *o, const char *key, kl_str file, kl_error *e) {
-    json_t *value = json_object_get(o, key);
-    if (!json_is_object(value)) return field_error(o, key, "an object", file, e);
-    *out = value;
     return KL_OK;
 }
 
@@ -138,6 +117,7 @@ static size_t sequence_length(kl_str s, size_t at) {
 json_t *kli_json_str(kl_str s) {
     kl_buf clean = {0};
     size_t from = 0, at = 0;
+    KL_ASSERT(s.ptr || s.len == 0);
     while (at < s.len) {
         size_t n = sequence_length(s, at);
         if (!n) {

@@ -12,10 +12,6 @@ KL_MUST_USE kl_err kli_json_parse(json_t **out, kl_str text, kl_str file, kl_err
  * Borrowed. */
 KL_MUST_USE kl_err kli_json_text(kl_str *out, const json_t *o, const char *key, kl_str file,
                                  kl_error *e);
-KL_MUST_USE kl_err kli_json_int(int64_t *out, const json_t *o, const char *key, kl_str file,
-                                kl_error *e);
-KL_MUST_USE kl_err kli_json_object(json_t **out, const json_t *o, const char *key, kl_str file,
-                                   kl_error *e);
 const char *kli_json_kind(const json_t *value); /* "a string"; NULL: "missing" */
 kl_str kli_json_text_or(const json_t *o, const char *key, kl_str otherwise);
 double kli_json_real_or(const json_t *o, const char *key, double otherwise);

@@ -63,17 +63,8 @@ static bool make_pipe(int *read_end, int *write_end) {
 static int proc_make_input(kl_str input) {
     if (!input.len) return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
     int fd = above_standard(memfd_create("stdin", MFD_CLOEXEC));
-    while (fd >= 0 && input.len) {
-        ssize_t n = write(fd, input.ptr, input.len);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            close(fd);
-            return -1;
-        }
-        input.ptr += n;
-        input.len -= (size_t)n;
-    }
-    if (fd >= 0) lseek(fd, 0, SEEK_SET);
+    if (fd >= 0 && (!kli_fs_write_all(fd, input) || lseek(fd, 0, SEEK_SET) != 0))
+        proc_close_fd(&fd);
     return fd;
 }
 
@@ -187,6 +178,7 @@ static int proc_reap(pid_t pid) {
 
 /* Kill whatever is left of the group, then reap the leader. */
 static int proc_end_group(const proc_process *p) {
+    KL_ASSERT(p->pid > 1); /* 0 and -1 would be our own group, and everybody */
     kill(-p->pid, SIGKILL);
     kill(p->pid, SIGKILL); /* should it not have reached setpgid */
     if (p->guard > 0) kill(p->guard, SIGKILL);

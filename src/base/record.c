@@ -23,12 +23,6 @@ int kli_name_find(const kli_names *names, kl_str name) {
 
 static const kli_field *put_fields(json_t *o, const kli_field *f, const char *in);
 
-static json_t *seed_json(uint64_t seed) {
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-    return json_string(text);
-}
-
 static size_t size_of_item(const kli_field *f) { return f->of ? f->of->size : sizeof(kl_str); }
 
 /* Where the items are: the struct itself, or what its pointer points to. */
@@ -53,6 +47,7 @@ static void put_item(json_t *list, const kli_field *f, const char *item) {
 static json_t *list_json(const kli_field *f, const char *in) {
     const int n = *(const int *)(const void *)(in + f->count_at);
     const char *items = items_of(f, in);
+    KL_ASSERT(n >= 0 && (n <= f->most || f->kind == KL_FIELD_LIST));
     json_t *list = f->keyed ? json_object() : json_array();
     for (int i = 0; i < n; i++) put_item(list, f, items + (size_t)i * size_of_item(f));
     return list;
@@ -76,7 +71,7 @@ static json_t *value_json(const kli_field *f, const char *in) {
     case KL_FIELD_U32:
         return json_integer(*(const uint32_t *)at);
     case KL_FIELD_SEED:
-        return seed_json(*(const uint64_t *)at);
+        return json_sprintf("%llu", (unsigned long long)*(const uint64_t *)at);
     case KL_FIELD_BOOL:
         return json_boolean(*(const bool *)at);
     case KL_FIELD_EITHER:
@@ -131,9 +126,7 @@ static const kli_field *put_fields(json_t *o, const kli_field *f, const char *in
 json_t *kli_record_json(const kl_record *r, const void *in) {
     json_t *o = json_object();
     if (r->document) {
-        char schema[64];
-        snprintf(schema, sizeof schema, "klineage/%s", r->name);
-        json_object_set_new(o, "schema", json_string(schema));
+        json_object_set_new(o, "schema", json_sprintf("klineage/%s", r->name));
         json_object_set_new(o, "version", json_integer(1));
     }
     put_fields(o, r->fields, in);
@@ -174,6 +167,7 @@ static void record_wrong(record_reader *r, const char *fmt, ...) {
 /* Go into a part; returns how to come back. */
 static size_t record_enter(record_reader *r, const char *key, int index) {
     const size_t n = strlen(r->at);
+    KL_ASSERT(n < sizeof r->at);
     snprintf(r->at + n, sizeof r->at - n, "%s%s", n ? "." : "", key);
     if (index >= 0) snprintf(r->at + strlen(r->at), sizeof r->at - strlen(r->at), "[%d]", index);
     return n;
@@ -280,6 +274,7 @@ static void read_items(record_reader *r, const kli_field *f, char *out, const js
     if (f->kind == KL_FIELD_LIST)
         memcpy(out + f->at, &(void *){kl_arena_alloc(r->a, n + 1, size)}, sizeof(void *));
     char *items = items_of(f, out);
+    KL_ASSERT(n <= (size_t)f->most);
     for (size_t i = 0; i < n && !r->err; i++) {
         const size_t back = record_enter(r, f->key, (int)i);
         read_item(r, f, items + i * size, cursor ? json_object_iter_key(cursor) : NULL,
@@ -384,6 +379,7 @@ static void read_head(record_reader *r, const kl_record *d, const json_t *o) {
 kl_err kli_record_read(void *out, const kl_record *d, kl_arena *a, const json_t *o, kl_str file,
                        kl_error *e) {
     record_reader r = {.a = a, .file = file, .e = e, .strict = d->strict};
+    KL_ASSERT(d->size > 0 && (!d->document || d->name));
     memset(out, 0, d->size);
     if (d->document) read_head(&r, d, o);
     if (!r.err) read_record(&r, d, out, o);

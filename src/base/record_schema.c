@@ -102,12 +102,12 @@ static json_t *object_schema(const kli_field **at, bool strict) {
 }
 
 json_t *kli_record_schema(const kl_record *r) {
-    char id[128], schema[64];
-    snprintf(id, sizeof id, "https://klineage.invalid/schema/%s.schema.json", r->name);
+    char schema[64];
     snprintf(schema, sizeof schema, "klineage/%s", r->name);
     json_t *o =
-        json_pack("{ss ss ss ss}", "$schema", "https://json-schema.org/draft/2020-12/schema", "$id",
-                  id, "title", schema, "description", r->doc);
+        json_pack("{ss so ss ss}", "$schema", "https://json-schema.org/draft/2020-12/schema", "$id",
+                  json_sprintf("https://klineage.invalid/schema/%s.schema.json", r->name), "title",
+                  schema, "description", r->doc);
     json_t *body = record_schema(r, r->strict), *properties = json_object_get(body, "properties");
     json_object_set_new(properties, "schema", json_pack("{ss}", "const", schema));
     json_object_set_new(properties, "version", json_pack("{si}", "const", 1));

@@ -29,6 +29,7 @@ static double *sorted_copy(const double *x, size_t n) {
 
 /* Linear between the two nearest ranks. */
 static double sorted_quantile(const double *x, size_t n, double q) {
+    KL_ASSERT(n > 0 && q >= 0 && q <= 1);
     double position = q * (double)(n - 1);
     size_t low = position <= 0 ? 0 : (size_t)position;
     if (low >= n - 1) return x[n - 1];
@@ -58,6 +59,7 @@ double kli_mad(const double *x, size_t n) {
 static double counted_median(const double *x, const uint32_t *counts, size_t n) {
     size_t lower_rank = (n - 1) / 2, upper_rank = n / 2, i = 0, seen = counts[0];
     while (seen <= lower_rank) seen += counts[++i];
+    KL_ASSERT(i < n);
     double lower = x[i];
     while (seen <= upper_rank) seen += counts[++i];
     return lower + 0.5 * (x[i] - lower);
@@ -65,7 +67,7 @@ static double counted_median(const double *x, const uint32_t *counts, size_t n) 
 
 kl_interval kli_bootstrap_median(const double *x, size_t n, size_t resamples, double confidence,
                                  kl_stream s) {
-    KL_ASSERT(resamples > 0 && n <= UINT32_MAX);
+    KL_ASSERT(resamples > 0 && n <= UINT32_MAX && confidence > 0 && confidence < 1);
     double *sorted = sorted_copy(x, n);
     double *medians = stats_allocate(resamples, sizeof *medians);
     uint32_t *counts = stats_allocate(n, sizeof *counts);
@@ -79,6 +81,7 @@ kl_interval kli_bootstrap_median(const double *x, size_t n, size_t resamples, do
     kl_interval interval = {.median = sorted_quantile(sorted, n, 0.5),
                             .low = sorted_quantile(medians, resamples, tail),
                             .high = sorted_quantile(medians, resamples, 1 - tail)};
+    KL_ASSERT(!(interval.low > interval.high));
     free(sorted);
     free(medians);
     free(counts);
@@ -111,6 +114,7 @@ bool kli_bimodal(const double *x, size_t n, double gap) {
     if (n < 8) return false;
     double *sorted = sorted_copy(x, n);
     size_t cut = best_cut(sorted, n, least);
+    KL_ASSERT(cut >= least && cut <= n - least);
     double low = sorted_quantile(sorted, cut, 0.5),
            high = sorted_quantile(sorted + cut, n - cut, 0.5);
     double spread = kli_mad(sorted, cut) + kli_mad(sorted + cut, n - cut);

@@ -33,6 +33,7 @@ static void log_line(void *ctx, kl_log_level level, const char *line) {
                                          [KL_LOG_INFO] = "",
                                          [KL_LOG_WARNING] = "klineage: warning: "};
     (void)ctx;
+    KL_ASSERT((size_t)level < KL_COUNT(PREFIX));
     if (said == KL_QUIET || (level == KL_LOG_DEBUG && said != KL_VERBOSE)) return;
     flockfile(stderr);
     clear_progress();

@@ -19,24 +19,17 @@ typedef struct {
     int n;
 } admission;
 
-static kl_dtype admission_type_of(const kli_problem *s, uint32_t i) {
-    return (kl_dtype)s->plan.tensors[i].dtype;
-}
-static size_t admission_elems_of(const kli_problem *s, uint32_t i) {
-    return s->plan.tensors[i].bytes / kl_dtype_bytes(admission_type_of(s, i));
-}
-static bool admission_is_output(const kli_problem *s, uint32_t i) {
-    return s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2;
+static size_t admission_elements_of(const kli_problem *s, uint32_t i) {
+    return (size_t)kli_elements_of(&s->plan, i);
 }
 
 static void admission_write_answer(kli_problem *s) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!admission_is_output(s, i)) continue;
+        if (!kli_is_output(&s->plan, i)) continue;
         void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
-        for (size_t j = 0; j < admission_elems_of(s, i); j++)
-            kl_dtype_store(
-                admission_type_of(s, i), out, j,
-                kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j));
+        for (size_t j = 0; j < admission_elements_of(s, i); j++)
+            kl_dtype_store(kli_type_of(&s->plan, i), out, j,
+                           kl_dtype_load(kli_type_of(&s->oracle_plan, i), s->expected[0][i], j));
     }
 }
 
@@ -44,8 +37,8 @@ static void admission_write_answer(kli_problem *s) {
 
 static void fill_with(kli_problem *s, uint32_t i, double value) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
-    for (size_t j = 0; j < admission_elems_of(s, i); j++)
-        kl_dtype_store(admission_type_of(s, i), out, j, value);
+    for (size_t j = 0; j < admission_elements_of(s, i); j++)
+        kl_dtype_store(kli_type_of(&s->plan, i), out, j, value);
 }
 
 static void make_zeros(kli_problem *s, uint32_t i) { fill_with(s, i, 0); }
@@ -53,32 +46,33 @@ static void make_ones(kli_problem *s, uint32_t i) { fill_with(s, i, 1); }
 
 static void make_mean(kli_problem *s, uint32_t i) {
     double sum = 0;
-    const size_t n = admission_elems_of(s, i);
+    const size_t n = admission_elements_of(s, i);
+    KL_ASSERT(n > 0);
     for (size_t j = 0; j < n; j++)
-        sum += kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i], j);
+        sum += kl_dtype_load(kli_type_of(&s->oracle_plan, i), s->expected[0][i], j);
     fill_with(s, i, sum / (double)n);
 }
 
 static void admission_make_input(kli_problem *s, uint32_t i) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
     for (uint32_t in = 0; in < s->plan.n_tensors; in++) {
-        if (s->plan.tensors[in].role != 0) continue;
+        if (!kli_is_input(&s->plan, in)) continue;
         const void *data = kl_memory_input(&s->memory, &s->plan, in, 0);
-        for (size_t j = 0; j < admission_elems_of(s, i); j++)
+        for (size_t j = 0; j < admission_elements_of(s, i); j++)
             kl_dtype_store(
-                admission_type_of(s, i), out, j,
-                kl_dtype_load(admission_type_of(s, in), data, j % admission_elems_of(s, in)));
+                kli_type_of(&s->plan, i), out, j,
+                kl_dtype_load(kli_type_of(&s->plan, in), data, j % admission_elements_of(s, in)));
         return;
     }
 }
 
 static void make_moved(kli_problem *s, uint32_t i) {
     void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
-    const size_t n = admission_elems_of(s, i);
+    const size_t n = admission_elements_of(s, i);
     for (size_t j = 0; j < n; j++)
-        kl_dtype_store(admission_type_of(s, i), out, j,
-                       kl_dtype_load((kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[0][i],
-                                     (j + 1) % n));
+        kl_dtype_store(
+            kli_type_of(&s->plan, i), out, j,
+            kl_dtype_load(kli_type_of(&s->oracle_plan, i), s->expected[0][i], (j + 1) % n));
 }
 
 static const struct {
@@ -100,7 +94,7 @@ static void admission_add_row(admission *m, kl_str name, bool expected_pass, boo
 
 static kl_err judge_row(admission *m, kl_str name, bool expected_pass, kl_error *e) {
     kli_check_outcome f = {.ok = true};
-    const kl_err err = kli_check_slot(m->c, m->s, 0, 0, 0xFF, false, &f, e);
+    const kl_err err = kli_check_slot(m->c, m->s, 0, 0, KL_POISON_NAN, false, &f, e);
     if (!err) admission_add_row(m, name, expected_pass, f.ok, f.why);
     return err;
 }
@@ -109,9 +103,9 @@ static kl_err judge_row(admission *m, kl_str name, bool expected_pass, kl_error 
  * here, nor does a copy of no input. */
 static bool tells(const kli_problem *s, uint32_t i, void (*make)(kli_problem *s, uint32_t i)) {
     bool has_input = false;
-    for (uint32_t in = 0; in < s->plan.n_tensors; in++) has_input |= s->plan.tensors[in].role == 0;
+    for (uint32_t in = 0; in < s->plan.n_tensors; in++) has_input |= kli_is_input(&s->plan, in);
     if (make == admission_make_input && !has_input) return false;
-    return admission_elems_of(s, i) >= 4 || make == make_zeros;
+    return admission_elements_of(s, i) >= 4 || make == make_zeros;
 }
 
 static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e) {
@@ -120,13 +114,13 @@ static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e) {
     if (err) return err;
     m->s = s;
     err = kli_problem_expect(s, m->c, 0, e);
-    kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
+    kl_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
     if (!err) admission_write_answer(s);
     if (!err)
         err = judge_row(m, kl_arena_printf(m->c->arena, "%s: the oracle's answer", w->label.ptr),
                         true, e);
     for (uint32_t i = 0; !err && i < s->plan.n_tensors; i++)
-        for (size_t d = 0; !err && admission_is_output(s, i) && d < KL_COUNT(DEGENERATE); d++) {
+        for (size_t d = 0; !err && kli_is_output(&s->plan, i) && d < KL_COUNT(DEGENERATE); d++) {
             if (!tells(s, i, DEGENERATE[d].make)) continue;
             admission_write_answer(s);
             DEGENERATE[d].make(s, i);

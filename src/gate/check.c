@@ -22,16 +22,6 @@ static const double MOST_BUDGET = 0.5;
 static const int64_t LONG_ORACLE_NS =
     2000000000; /* a call at the real shape: above it the stress scales are left to tiny */
 
-static kl_dtype check_type_of(const kl_plan *p, uint32_t i) {
-    return (kl_dtype)p->tensors[i].dtype;
-}
-static int64_t check_elems_of(const kl_plan *p, uint32_t i) {
-    return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(check_type_of(p, i)));
-}
-static bool check_is_output(const kl_plan *p, uint32_t i) {
-    return p->tensors[i].role == 1 || p->tensors[i].role == 2;
-}
-
 static void check_reject(kli_check_outcome *f, kli_evaluation *c, kl_outcome outcome,
                          const char *fmt, ...) KL_PRINTF(4, 5);
 static void check_reject(kli_check_outcome *f, kli_evaluation *c, kl_outcome outcome,
@@ -90,6 +80,7 @@ static kl_check_result without_sizes(const kl_check_result *r) {
 
 static void record_check(kli_evaluation *c, const kl_check_result *r) {
     kl_verdict *v = c->verdict;
+    KL_ASSERT((r->first_bad >= 0) <= (r->bad > 0));
     kl_check_result *row = KL_PUSH(c->arena, v->checks, v->n_checks);
     *row = *r;
     row->workload = kl_arena_copy(c->arena, r->workload); /* a verdict outlives its task */
@@ -102,13 +93,12 @@ static void record_check(kli_evaluation *c, const kl_check_result *r) {
 static double permitted_rounding(const kli_problem *s, uint32_t i) {
     double coarsest = 0;
     for (uint32_t j = 0; j < s->plan.n_tensors; j++) {
-        const double epsilon =
-            s->plan.tensors[j].role == 1 ? 0 : kl_dtype_epsilon(check_type_of(&s->plan, j));
-        if (s->plan.tensors[j].role != 3 && epsilon > coarsest) coarsest = epsilon;
+        const bool read = kli_is_input(&s->plan, j) || kli_is_mutable(&s->plan, j);
+        if (read) coarsest = fmax(coarsest, kl_dtype_epsilon(kli_type_of(&s->plan, j)));
     }
     const double stated = s->task->precision ? kl_dtype_epsilon(s->task->precision) : 0;
     const double inside = stated < coarsest ? stated : coarsest,
-                 outside = kl_dtype_epsilon(check_type_of(&s->plan, i));
+                 outside = kl_dtype_epsilon(kli_type_of(&s->plan, i));
     return inside > outside ? inside
            : inside < outside
                ? outside
@@ -122,12 +112,14 @@ static double budget_of(const kli_problem *s, uint32_t set, uint32_t i, const kl
     const double k = how->budget > 0 ? how->budget : 4, own = s->naive_error[set][i];
     const double by_rounding = k * permitted_rounding(s, i),
                  by_reference = isfinite(own) && own > 0 ? fmin(k * own, MOST_BUDGET) : 0;
+    KL_ASSERT(by_rounding >= 0 && by_reference <= MOST_BUDGET);
     return fmax(by_rounding, by_reference);
 }
 
 static bool still_poison(const kl_plan *p, uint32_t i, const void *data, int64_t index,
                          uint8_t poison) {
-    const size_t size = kl_dtype_bytes(check_type_of(p, i));
+    const size_t size = kl_dtype_bytes(kli_type_of(p, i));
+    KL_ASSERT(index >= 0 && index < kli_elements_of(p, i));
     const unsigned char *at = (const unsigned char *)data + (size_t)index * size;
     for (size_t b = 0; b < size; b++)
         if (at[b] != poison) return false;
@@ -141,6 +133,7 @@ static kl_str position(kli_evaluation *c, const kl_plan *p, uint32_t i, int64_t 
         index[d] = flat % p->tensors[i].dims[d];
         flat /= p->tensors[i].dims[d];
     }
+    KL_ASSERT(flat == 0);
     kl_buf_printf(&b, "%s[", p->tensors[i].name);
     for (int d = 0; d < p->tensors[i].ndim; d++)
         kl_buf_printf(&b, "%s%lld", d ? "," : "", (long long)index[d]);
@@ -189,18 +182,19 @@ static bool belongs_to_topk(const kli_problem *s, uint32_t i) {
 static void judge_output(kl_check_result *r, const kli_problem *s, uint32_t i, uint32_t set,
                          const void *got, uint32_t slot) {
     const kl_check *how = &s->workload->checks[i];
+    KL_ASSERT(s->expected[set][i]); /* nothing is right that the oracle did not answer */
     if (how->kind != KL_CHECK_TOPK) {
-        kli_gate_compare(r, check_type_of(&s->plan, i), got, check_type_of(&s->oracle_plan, i),
-                         s->expected[set][i], check_elems_of(&s->plan, i), how);
+        kli_gate_compare(r, kli_type_of(&s->plan, i), got, kli_type_of(&s->oracle_plan, i),
+                         s->expected[set][i], kli_elements_of(&s->plan, i), how);
         return;
     }
     const int values = kl_task_tensor(s->task, how->values),
               ranked = kl_task_tensor(s->task, how->input);
-    KL_ASSERT(values >= 0 && ranked >= 0);
+    KL_ASSERT(values >= 0 && ranked >= 0 && s->expected[set][values]);
     kl_arena *scratch = kl_arena_new();
     kli_compare_topk(r, scratch, &s->plan, values, (int)i, ranked,
                      kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
-                     check_type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
+                     kli_type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
                      kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
     kl_arena_free(scratch);
 }
@@ -214,7 +208,7 @@ static kl_err judge_fairly(kl_check_result *r, kli_evaluation *c, kli_problem *s
     r->budget = budget_of(s, set, i, how);
     judge_output(r, s, i, set, got, slot);
     const double permitted =
-        how->matched > 0 ? (1 - how->matched) * (double)check_elems_of(&s->plan, i) : 0;
+        how->matched > 0 ? (1 - how->matched) * (double)kli_elements_of(&s->plan, i) : 0;
     if ((double)r->bad > permitted || r->rms_error <= r->budget) return KL_OK;
     const kl_err err = kli_problem_pair(s, c, set, &wider, e);
     if (err || !wider) return err;
@@ -225,8 +219,9 @@ static kl_err judge_fairly(kl_check_result *r, kli_evaluation *c, kli_problem *s
 
 kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
                       uint8_t poison, bool record, kli_check_outcome *f, kl_error *e) {
+    KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
-        if (!check_is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
+        if (!kli_is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
         const void *got = kl_memory_output(&s->memory, &s->plan, i, slot);
         kl_check_result r = {.workload = s->workload->label,
                              .scale = s->scale,
@@ -257,7 +252,7 @@ static int64_t patience(const kli_problem *s, int64_t least) {
 uint64_t kli_slot_print(const kli_problem *s, uint32_t slot) {
     uint64_t h = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (check_is_output(&s->plan, i))
+        if (kli_is_output(&s->plan, i))
             h = h * 0x9E3779B97F4A7C15ull +
                 kli_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot),
                               s->plan.tensors[i].bytes);
@@ -275,6 +270,7 @@ static kl_err run_poisoned(kli_evaluation *c, kli_problem *s, uint32_t set, uint
                            uint8_t poison, bool record, int64_t timeout_ns, kl_fault *fault,
                            kli_check_outcome *f, kl_error *e) {
     int64_t wall = 0;
+    KL_ASSERT(f->ok && timeout_ns > 0);
     kli_problem_ready_slot(s, set, slot, poison);
     const kl_err err =
         kl_runner_run(c->candidate.runner, fault, set, slot, poison, timeout_ns, &wall, e);
@@ -314,7 +310,7 @@ static kl_err blame_slack(kli_evaluation *c, kli_problem *s, uint32_t set, uint3
     for (uint32_t i = 0;
          !err && nans && !name && c->backend->shared_memory && i < s->plan.n_tensors; i++) {
         bool this_one = false;
-        if (s->plan.tensors[i].role != 0) continue;
+        if (!kli_is_input(&s->plan, i)) continue;
         err = is_wrong_with(&this_one, c, s, set, slot, (int)i, KL_POISON_NAN, timeout_ns, e);
         if (this_one) name = s->plan.tensors[i].name;
     }
@@ -364,11 +360,11 @@ static kl_err explain_difference(kli_evaluation *c, kli_problem *s, uint32_t set
 
 static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
                         kli_check_outcome *f, kl_error *e) {
+    KL_ASSERT(f->ok && set < s->n_sets);
     const uint32_t slot = set % s->n_slots;
     kl_fault fault = {0};
     kl_err err = kli_problem_expect(s, c, set, e);
-    if (!err) err = kli_executable_enter(&c->candidate, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->candidate.runner, &fault, set, 1, e);
+    if (!err) err = kli_executable_enter(&c->candidate, s, c, set, 1, &fault, e);
     kli_check_outcome_of_fault(f, c, &fault, "on loading");
     if (err || !f->ok) return err;
     err = run_once(c, s, set, slot, set % 2 ? KL_POISON_BITS : KL_POISON_NAN, true,
@@ -516,8 +512,7 @@ static kl_err reference_holds(bool *holds, kli_evaluation *c, kli_problem *s, kl
     kli_check_outcome own = {.ok = true};
     kl_fault fault = {0};
     int64_t wall = 0;
-    kl_err err = kli_executable_enter(c->naive_kernel, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->naive_kernel->runner, &fault, 0, 1, e);
+    kl_err err = kli_executable_enter(c->naive_kernel, s, c, 0, 1, &fault, e);
     if (err || fault.kind) return err;
     kli_problem_ready_slot(s, 0, 0, KL_POISON_NAN);
     err = kl_runner_run(c->naive_kernel->runner, &fault, 0, 0, KL_POISON_NAN, 120 * CHECK_SECOND,

@@ -145,6 +145,7 @@ static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *
                           .atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1),
                           .rtol = how->rtol,
                           .first_bad = -1};
+    KL_ASSERT(count <= MAX_SPANS && spans[0].from == 0 && spans[count - 1].to == n);
     judge_spans(spans, count);
     double sum = 0;
     for (int i = 0; i < count; i++) {
@@ -158,6 +159,7 @@ static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *
         out->bad += spans[i].bad;
     }
     const double error = n ? sqrt(sum / (double)n) : 0;
+    KL_ASSERT((out->first_bad >= 0) == (out->bad > 0) && out->bad <= n);
     out->rms_error = isinf(out->max_abs_error) ? INFINITY : rms > 0 ? error / rms : error;
 }
 
@@ -181,6 +183,7 @@ void kli_gate_compare(kl_check_result *out, kl_dtype got_type, const void *got, 
     out->bad = 0;
     out->first_bad = -1;
     out->max_abs_error = 0;
+    KL_ASSERT(n >= 0 && got && want && how->kind != KL_CHECK_TOPK);
     if (how->kind == KL_CHECK_EXACT) {
         compare_exact(out, got_type, got, want_type, want, n);
         out->ok = out->bad == 0;
@@ -249,8 +252,10 @@ bool kli_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, in
               .want_values = want_values,
               .input = ranked,
               .want_type = want_type};
+    KL_ASSERT(t.values->ndim > 0 && t.ranked->ndim > 0);
     t.k = t.values->dims[t.values->ndim - 1];
     t.length = t.ranked->dims[t.ranked->ndim - 1];
+    KL_ASSERT(t.k > 0 && t.length > 0);
     t.got = KL_ARRAY(a, double, t.k);
     t.want = KL_ARRAY(a, double, t.k);
     t.seen = KL_ARRAY(a, unsigned char, t.length);

@@ -6,7 +6,7 @@
  *
  * The one place that holds an interval against a threshold (law 11): gate, walk, search, admission,
  * tables and figures ask here. Not here: how an interval comes about and when it is narrow enough
- * (profile.c).  SPDX-License-Identifier: Apache-2.0 */
+ * (benchmark.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include <math.h>
@@ -23,6 +23,7 @@ kl_decision kl_decide(double low, double high, double noise, bool settled) {
         return KL_DECISION_UNDECIDED; /* a wide interval counts only beside the noise of its own run
                                        */
     const double margin = kl_decide_margin(noise);
+    KL_ASSERT(margin >= LEAST && 1 / (1 + margin) < 1 + margin);
     if (low > 1 + margin) return KL_DECISION_FASTER;
     if (high < 1 / (1 + margin)) return KL_DECISION_SLOWER;
     return settled ? KL_DECISION_SAME : KL_DECISION_UNDECIDED;

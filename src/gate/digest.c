@@ -15,7 +15,7 @@
  *
  * A timed answer that is wrong is asked for once more outside the clock: wrong there too, the
  * kernel is wrong on these inputs; right there, it works when it is looked at. Deliberately not
- * here: how a batch is timed (profile.c), arithmetic (compare.c).  SPDX-License-Identifier:
+ * here: how a batch is timed (benchmark.c), arithmetic (compare.c).  SPDX-License-Identifier:
  * Apache-2.0 */
 #include "gate_impl.h"
 
@@ -24,7 +24,6 @@
 
 #include <string.h>
 
-enum { LEAST_CALLS = 4 };                 /* compared in any batch, if so many are not known */
 static const int64_t FREE_NS = 500000000; /* comparing and asking the oracle: so much at once ... */
 static const int64_t DIGEST_SHARE =
     4; /* ... and this part of the time that the comparison has taken */
@@ -58,16 +57,21 @@ static uint64_t digest_of(const kli_problem *s, const kli_batch *b, uint32_t cal
 
 static bool digest_is_known(const kli_digests *d, const kli_problem *s, const kli_batch *b,
                             uint32_t call, uint64_t digest) {
+    KL_ASSERT(call < b->calls);
     const uint32_t set = digest_set_of(s, b, call), kind = kind_of(b->poison);
     return d->known[kind][set] && d->good[kind][set] == digest;
+}
+
+static bool is_all(const uint8_t *data, uint8_t byte, uint64_t bytes) {
+    return data[0] == byte && memcmp(data, data + 1, bytes - 1) == 0;
 }
 
 /* An output of which no byte was written, here. */
 static bool holds_poison(const kli_problem *s, uint32_t slot, uint8_t poison) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (s->plan.tensors[i].role != 1 || !s->plan.tensors[i].bytes) continue;
-        const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
-        if (data[0] == poison && memcmp(data, data + 1, s->plan.tensors[i].bytes - 1) == 0)
+        const kl_plan_tensor *t = &s->plan.tensors[i];
+        if (t->role == KL_ROLE_OUTPUT && t->bytes &&
+            is_all(kl_memory_output(&s->memory, &s->plan, i, slot), poison, t->bytes))
             return true;
     }
     return false;
@@ -81,13 +85,15 @@ static bool is_blank(const kli_problem *s, const kli_batch *b, uint32_t call) {
 }
 
 bool kli_slot_is_ready(const kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &s->plan.tensors[i];
-        if ((t->role != 1 && t->role != 2) || !t->bytes) continue;
+        const uint64_t bytes = s->plan.tensors[i].bytes;
+        if (!kli_is_output(&s->plan, i) || !bytes) continue;
         const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
-        if (t->role == 2 && memcmp(data, s->pristine[set][i], t->bytes) != 0) return false;
-        if (t->role == 1 && (data[0] != poison || memcmp(data, data + 1, t->bytes - 1) != 0))
-            return false;
+        const bool as_it_was = kli_is_mutable(&s->plan, i)
+                                   ? memcmp(data, s->pristine[set][i], bytes) == 0
+                                   : is_all(data, poison, bytes);
+        if (!as_it_was) return false;
     }
     return kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
@@ -101,6 +107,7 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kli_digests *d,
     for (uint32_t j = 0; j < b->calls; j++)
         if (still_there(s, b, j) && !digest_is_known(d, s, b, j, digest_of(s, b, j)))
             calls[n++] = j;
+    KL_ASSERT(n <= b->calls && n <= s->n_slots); /* a slot holds one answer */
     kli_stream_shuffle((kl_stream){kli_stream_u64(d->draws, d->batches)}, calls, n);
     for (uint32_t k = 0; k < n; k++) {
         if (!is_blank(s, b, calls[k])) continue;
@@ -114,8 +121,7 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kli_digests *d,
 static uint64_t answer_bytes(const kli_problem *s) {
     uint64_t one = 0, all = 0;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (s->plan.tensors[i].role == 1 || s->plan.tensors[i].role == 2)
-            one += s->oracle_plan.tensors[i].bytes;
+        if (kli_is_output(&s->plan, i)) one += s->oracle_plan.tensors[i].bytes;
     for (uint32_t set = 0; set < s->n_sets; set++) all += kli_problem_answered(s, set) ? one : 0;
     return all;
 }
@@ -157,6 +163,7 @@ static kl_err compare_call(kli_digests *d, kli_evaluation *c, kli_problem *s, co
                    kind = kind_of(b->poison);
     const uint64_t digest =
         digest_of(s, b, call); /* before the oracle runs: nothing it does may be in there */
+    KL_ASSERT(f->ok && set < s->n_sets && slot < s->n_slots);
     kl_fault fault = {0};
     kl_err err = b->here ? KL_OK : kl_runner_fetch(c->candidate.runner, &fault, slot, b->poison, e);
     if (err) return err;
@@ -185,6 +192,8 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
                          kli_check_outcome *f, kl_error *e) {
     uint32_t unknown[KL_MAX_SETS], n_blank;
     KL_ASSERT(b->calls <= KL_MAX_SETS && (b->digests || b->here));
+    KL_ASSERT(s->n_sets >= 1 && s->n_sets <= KL_MAX_SETS && s->n_slots >= 1);
+    KL_ASSERT(b->poison == KL_POISON_NAN || b->poison == KL_POISON_BITS);
     if (!c->oracle) return KL_OK;
     if (d->problem != s) { /* other inputs under the same numbers */
         memset(d->known, 0, sizeof d->known);
@@ -194,7 +203,7 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
     const uint32_t n = list_unknown(unknown, &n_blank, d, s, b);
     d->batches++;
     for (uint32_t k = 0; k < n && f->ok; k++) {
-        if (k >= LEAST_CALLS && k >= n_blank && !may_go_on(d)) break;
+        if (k >= KLI_LEAST_CALLS && k >= n_blank && !may_go_on(d)) break;
         const int64_t start = kli_now_ns();
         const kl_err err = compare_call(d, c, s, b, unknown[k], f, e);
         d->spent_ns += kli_now_ns() - start;

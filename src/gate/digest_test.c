@@ -2,14 +2,15 @@
  * call that is wrong. SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 
-#define kli_check_slot fake_check /* before the headers: declarations and calls alike */
-#define kli_problem_answer fake_answer
-#define kl_runner_run fake_run
-#define kl_runner_fetch fake_fetch
-#include "digest.c"
+#include "gate_impl.h"
 
 /* ---- a made-up kernel: the right answer of set k is k + 1 in the first byte; the second may be
  * anything --- */
+
+__typeof__(kli_check_slot) __wrap_kli_check_slot;
+__typeof__(kli_problem_answer) __wrap_kli_problem_answer;
+__typeof__(kl_runner_run) __wrap_kl_runner_run;
+__typeof__(kl_runner_fetch) __wrap_kl_runner_fetch;
 
 enum { SETS = 16, SLOTS = 17, BYTES = 64 };
 
@@ -25,8 +26,8 @@ static uint8_t *output(uint32_t slot) {
     return kl_memory_output(&pages, &scene_now->plan, 0, slot);
 }
 
-kl_err fake_check(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison,
-                  bool record, kli_check_outcome *f, kl_error *e) {
+kl_err __wrap_kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
+                             uint8_t poison, bool record, kli_check_outcome *f, kl_error *e) {
     (void)c, (void)s, (void)record, (void)e;
     did.compared++;
     if (output(slot)[0] == set + 1 && output(slot)[1] != poison) return KL_OK;
@@ -34,20 +35,21 @@ kl_err fake_check(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot
     return KL_OK;
 }
 
-kl_err fake_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+kl_err __wrap_kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     (void)s, (void)c, (void)set, (void)e;
     did.answered++;
     return KL_OK;
 }
 
-kl_err fake_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e) {
+kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison,
+                              kl_error *e) {
     (void)r, (void)fault, (void)slot, (void)poison, (void)e;
     did.fetched++;
     return KL_OK;
 }
 
-kl_err fake_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison,
-                int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
+kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
+                            uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
     (void)r, (void)fault, (void)poison, (void)timeout_ns, (void)wall_ns, (void)e;
     did.reruns++;
     output(slot)[0] = (uint8_t)(did.rerun_is_right ? set + 1 : 0);
@@ -198,7 +200,7 @@ static void test_gate_digest__other_bits_are_no_accusation_and_have_a_bound(void
     run_batch(&w, &b, 77);
     judge(&w, &b);
     assert_true(w.checked.ok);
-    assert_int_equal(did.compared, 8 * SETS + LEAST_CALLS);
+    assert_int_equal(did.compared, 8 * SETS + KLI_LEAST_CALLS);
     world_close(&w);
 }
 

@@ -108,6 +108,7 @@ static kl_backend_id home_of(const kli_executable *a, const kli_evaluation *c) {
 }
 
 static kl_err start_runner(kli_executable *a, kli_evaluation *c, kl_error *e) {
+    KL_ASSERT(a->trusted && !a->runner);
     const kl_runner_opts o = {.backend = home_of(a, c),
                               .trusted = a->trusted,
                               .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
@@ -120,6 +121,7 @@ static kl_err start_runner(kli_executable *a, kli_evaluation *c, kl_error *e) {
 static void forget_oldest(kl_gate *g, const kli_evaluation *c) {
     int i = 0;
     while (g->executables[i] == c->oracle || g->executables[i] == c->naive_kernel) i++;
+    KL_ASSERT(i < g->n_executables);
     kli_executable_stop(g->executables[i]);
     g->n_executables--;
     memmove(&g->executables[i], &g->executables[i + 1],
@@ -155,6 +157,7 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     }
     if (err || why_not->len) return err;
     if (g->n_executables == (int)KL_COUNT(g->executables)) forget_oldest(g, c);
+    KL_ASSERT(a->trusted && g->n_executables < (int)KL_COUNT(g->executables));
     g->executables[g->n_executables] = a;
     g->executable_keys[g->n_executables++] = kl_arena_copy(g->arena, key);
     *out = a;
@@ -164,7 +167,7 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
 /* ---- any executable ---------------------------------------------------------------------- */
 
 /* The limits of the device that the executable runs on; an oracle in C knows none of a GPU's. */
-const kl_device_limits *kli_executable_limits(const kli_executable *a, const kli_evaluation *c) {
+static const kl_device_limits *limits_of(const kli_executable *a, const kli_evaluation *c) {
     static const kl_device_limits NONE = {0};
     return a->kernel && home_backend(a->kernel, c) == c->backend ? &c->device->limits : &NONE;
 }
@@ -172,7 +175,7 @@ const kl_device_limits *kli_executable_limits(const kli_executable *a, const kli
 /* The code of a trusted executable for this shape, and its launches as that code wants them. */
 kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, const kl_workload *w,
                            kl_error *e) {
-    const kl_device_limits *limits = kli_executable_limits(a, c);
+    const kl_device_limits *limits = limits_of(a, c);
     kl_err err = kl_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
     if (!err && !a->artefact.ok)
         err = kl_fail(e, KL_EINVAL, a->name.ptr, "it does not compile for this shape: %.200s",
@@ -201,9 +204,9 @@ static kl_err plan_for(kli_executable *a, const kli_problem *s, kli_evaluation *
 /* Load and bind for this problem unless that was done already.  A fault is a finding about the
  * executable's kernel; a trusted executable that failed starts afresh the next time, so that one
  * bad moment does not spoil every later verdict. */
-kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
+static kl_err load_and_bind(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
                             kl_error *e) {
-    fault->kind = KL_FAULT_NONE;
+    KL_ASSERT(s->id > 0 && (a != &c->candidate || !a->trusted));
     if (a->problem == s->id) return KL_OK;
     a->problem = 0;
     kl_err err = plan_for(a, s, c, e);
@@ -214,6 +217,7 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
     if (!err)
         err = kl_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
     if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
+    KL_ASSERT(a != c->oracle || a->trusted); /* law 2: no candidate maps the oracle's pages */
     if (!err && !fault->kind)
         err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
     if (!err && !fault->kind)
@@ -223,7 +227,16 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
     return err;
 }
 
+kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, uint32_t first,
+                            uint32_t n, kl_fault *fault, kl_error *e) {
+    KL_ASSERT(n >= 1 && first + n <= s->n_sets);
+    fault->kind = KL_FAULT_NONE;
+    const kl_err err = load_and_bind(a, s, c, fault, e);
+    return err || fault->kind ? err : kl_runner_upload(a->runner, fault, first, n, e);
+}
+
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
+    KL_ASSERT((size_t)id < KL_COUNT(g->spare) && !g->spare[id]);
     const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
     return kl_runner_start(&g->spare[id], &o, e);
 }

@@ -14,18 +14,19 @@ static const double FIT_SHARE =
     0.9; /* of what there is: compilers, runners and the rest of the machine live too */
 
 kli_needs kli_needs_of(const kl_plan *p, uint32_t copies, bool shared) {
+    KL_ASSERT(copies >= 1);
     kli_needs n = {0};
     for (uint32_t i = 0; i < p->n_tensors; i++) {
         const kl_plan_tensor *t = &p->tensors[i];
         const double bytes = (double)t->bytes,
                      elements = bytes / (double)kl_dtype_bytes((kl_dtype)t->dtype);
-        if (t->role == 0) n.inputs += bytes * copies;
-        if (t->role == 1 || t->role == 2) {
+        if (kli_is_input(p, i)) n.inputs += bytes * copies;
+        if (kli_is_output(p, i)) {
             n.outputs += bytes * copies;
             n.answers +=
                 (copies + 1) * (kl_dtype_is_float((kl_dtype)t->dtype) ? 8 * elements : bytes);
         }
-        if (t->role == 2) n.answers += bytes * copies; /* as drawn, to restore it from */
+        if (kli_is_mutable(p, i)) n.answers += bytes * copies; /* as drawn, to restore it from */
     }
     for (uint32_t i = 0; shared && i < p->n_buffers; i++)
         n.scratch += (double)p->buffers[i].bytes * copies;
@@ -42,6 +43,7 @@ static kl_str fit_sizes(kl_arena *a, const kli_needs *n) {
 
 kl_err kli_needs_fit(const kli_needs *n, const kli_memory_room *room, kl_arena *a,
                      const char *where, kl_str *refused, kl_error *e) {
+    KL_ASSERT(n->inputs >= 0 && n->outputs >= 0 && n->answers >= n->outputs && n->scratch >= 0);
     const double gib = 1 << 30, all = of_task(n) + n->scratch;
     *refused = (kl_str){0};
     if (of_task(n) > FIT_SHARE * (double)room->total) {

@@ -1,7 +1,7 @@
 /* gate.c - one verdict from beginning to end: parse -> compile -> inspect -> check -> profile,
  * stopping at the first no.
  *
- * Policy only: what is compared is in check.c and compare.c, what is timed in profile.c, who runs
+ * Policy only: what is compared is in check.c and compare.c, what is timed in benchmark.c, who runs
  * it in executable.c. The root seed is drawn after the compile, so no source can know an input.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
@@ -48,6 +48,7 @@ void kli_evaluation_degrade(kli_evaluation *c, const char *fmt, ...) {
 }
 
 void kli_evaluation_stage(kli_evaluation *c, kl_stage stage, const char *text) {
+    KL_ASSERT(stage >= c->verdict->stage); /* law 1: nothing is timed before it was checked */
     c->verdict->stage = stage;
     if (c->opts->progress) c->opts->progress(c->opts->progress_ctx, stage, text);
 }
@@ -68,6 +69,7 @@ static void reject_candidate(kli_evaluation *c, kl_outcome outcome, kl_str why, 
         why.len + 1); /* it may quote a source: no control character may reach a terminal */
     for (size_t i = 0; i < why.len; i++)
         line[i] = (unsigned char)why.ptr[i] < 0x20 || why.ptr[i] == 0x7f ? ' ' : why.ptr[i];
+    KL_ASSERT(outcome != KL_OUTCOME_PASS && c->verdict->stage != KL_STAGE_DONE);
     c->verdict->outcome = outcome;
     c->verdict->why = (kl_str){line, why.len};
     c->verdict->detail = detail;
@@ -107,6 +109,7 @@ static char gate_assurance_of(const kl_kernel *k, const kl_backend *b, const kl_
 
 static kl_err require_assurance(const kli_evaluation *c, kl_error *e) {
     const char want = c->opts->require_assurance, have = c->verdict->assurance;
+    KL_ASSERT(have >= 'A' && have <= 'C');
     if (!want || have <= want) return KL_OK;
     kl_fail(e, KL_EISOLATION, c->kernel->path.ptr,
             "assurance %c is required, this machine gives %c for surface %s", want, have,
@@ -370,6 +373,7 @@ static kl_err gate_judge(kli_evaluation *c, kl_error *e) {
     if (!f.ok)
         reject_candidate(c, f.outcome, f.why, (kl_str){0});
     else {
+        KL_ASSERT(c->opts->check_only || c->verdict->stage == KL_STAGE_PROFILE);
         c->verdict->outcome = KL_OUTCOME_PASS;
         c->verdict->stage = KL_STAGE_DONE;
     }
@@ -389,6 +393,7 @@ static int64_t foreign_ns(const kl_verdict *v) {
 
 static void gate_finish(kli_evaluation *c, int64_t start_ns) {
     kl_verdict *v = c->verdict;
+    KL_ASSERT(c->candidate.plan.n_launches <= KL_COUNT(v->resources));
     v->n_resources = (int)c->candidate.plan.n_launches;
     memcpy(v->resources, c->candidate.resources, sizeof v->resources);
     v->total_ns = kli_now_ns() - start_ns;

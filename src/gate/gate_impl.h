@@ -44,6 +44,23 @@ typedef struct kli_problem {
     int64_t oracle_ns;                               /* longest oracle run seen here */
 } kli_problem;
 
+/* Tensor `i` of a plan.  A mutable input is an output too: what a run leaves there is judged. */
+static inline kl_dtype kli_type_of(const kl_plan *p, uint32_t i) {
+    return (kl_dtype)p->tensors[i].dtype;
+}
+static inline int64_t kli_elements_of(const kl_plan *p, uint32_t i) {
+    return (int64_t)(p->tensors[i].bytes / kl_dtype_bytes(kli_type_of(p, i)));
+}
+static inline bool kli_is_input(const kl_plan *p, uint32_t i) {
+    return p->tensors[i].role == KL_ROLE_INPUT;
+}
+static inline bool kli_is_mutable(const kl_plan *p, uint32_t i) {
+    return p->tensors[i].role == KL_ROLE_MUTABLE;
+}
+static inline bool kli_is_output(const kl_plan *p, uint32_t i) {
+    return p->tensors[i].role == KL_ROLE_OUTPUT || kli_is_mutable(p, i);
+}
+
 /* A place among the gates of this machine: see machine_lock.c.  {0} has none yet. */
 enum { KL_MACHINE_LOCK_CORES = 64 };
 typedef struct {
@@ -128,9 +145,9 @@ kl_err kli_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_e
  * available here. */
 kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
                               kl_str file, const kl_workload *w, kl_error *e);
-kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, kl_fault *fault,
-                            kl_error *e);
-const kl_device_limits *kli_executable_limits(const kli_executable *a, const kli_evaluation *c);
+/* Load it for this problem, unless that was done, and bring input sets [first, first + n) to it. */
+kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, uint32_t first,
+                            uint32_t n, kl_fault *fault, kl_error *e);
 kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, const kl_workload *w,
                            kl_error *e);
 kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e);
@@ -184,6 +201,7 @@ void kli_check_outcome_of_fault(kli_check_outcome *f, kli_evaluation *c, const k
 /* digest.c */
 #define KL_POISON_NAN 0xFF /* every float type reads it as a NaN, every integer as -1 */
 #define KL_POISON_BITS 0xA5
+enum { KLI_LEAST_CALLS = 4 }; /* compared in any batch, if so many are not known */
 
 /* What is known of the candidate's outputs in one race. */
 typedef struct {

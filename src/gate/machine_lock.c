@@ -12,7 +12,7 @@
  * KL_MACHINE_LOCK_SECONDS: then the gate goes on, says so, and its A/A noise tells what that did.
  * The locks end with their process.  Files lie where every gate of the user finds them, whatever
  * its cache is. Not here: other programs; the scheduler's word on every sample shows those
- * (profile.c).  SPDX-License-Identifier: Apache-2.0 */
+ * (benchmark.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include "base/fs.h"
@@ -69,6 +69,7 @@ static void add_place(kli_machine_lock_set *r, const char *name) {
     char beside[80];
     snprintf(beside, sizeof beside, "%s.turnstile", name);
     if (r->n == 0) r->turnstile = machine_lock_open_own(beside);
+    KL_ASSERT(r->n < KL_MACHINE_LOCK_CORES);
     r->places[r->n++] = machine_lock_open_own(name);
 }
 
@@ -141,6 +142,7 @@ static bool lock(kli_machine_lock *t, int fd, int how) {
     const int64_t begin = kli_now_ns();
     int64_t since = begin;
     pid_t last = 0, holder;
+    KL_ASSERT(fd >= 0 && t->limit_ns > 0);
     t->shown_ns = t->said_ns = 0;
     while (flock(fd, how | LOCK_NB)) {
         const int64_t now = kli_now_ns();

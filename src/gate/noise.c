@@ -117,7 +117,7 @@ static kl_err noise_start(bench *b, kl_error *e) {
 static kl_err noise_check(bench *b, kl_error *e) {
     kl_fault fault = {0};
     int64_t wall;
-    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, 0xFF, NOISE_PATIENCE_NS, &wall, e);
+    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, KL_POISON_NAN, NOISE_PATIENCE_NS, &wall, e);
     if (err || fault.kind) return err ? err : fault_error(&fault, e);
     const float *y = kl_memory_output(&b->memory, &b->plan, 1, 0);
     for (int i = 0; i < N_FLOATS; i++)
@@ -129,7 +129,7 @@ static kl_err noise_check(bench *b, kl_error *e) {
 
 static kl_err pair(bench *b, kl_error *e) {
     const kl_time_request q = {
-        .method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = 0xFF};
+        .method = KL_TIME_BATCH, .calls = N_CALLS, .warm = 1, .poison = KL_POISON_NAN};
     double ns[2] = {0};
     bool whole = true;
     for (int half = 0; half < 2; half++) {
@@ -140,6 +140,7 @@ static kl_err pair(bench *b, kl_error *e) {
         whole &= !clock.preempted && !clock.late && !clock.stolen;
     }
     if (!(ns[0] > 0) || !(ns[1] > 0)) return KL_OK;
+    KL_ASSERT(b->n_whole <= b->n_all && b->n_all < MAX_NOISE_PAIRS);
     b->all[b->n_all++] = ns[0] / ns[1];
     if (whole) b->whole[b->n_whole++] = ns[0] / ns[1];
     return KL_OK;
@@ -150,6 +151,7 @@ static kl_err pair(bench *b, kl_error *e) {
 void kli_noise_judge(kl_noise *out, const double *whole, int n_whole, const double *all,
                      int n_all) {
     const bool enough = n_whole >= KL_NOISE_LEAST_PAIRS;
+    KL_ASSERT(n_whole >= 0 && n_whole <= n_all && n_all > 0);
     const kl_interval aa =
         kli_bootstrap_median(enough ? whole : all, (size_t)(enough ? n_whole : n_all), 1000, 0.95,
                              kli_stream_of(1, "noise"));

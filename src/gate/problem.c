@@ -23,12 +23,6 @@ enum {
 static const uint64_t SMALL_BYTES =
     4ull << 20; /* at shapes below this; a naive kernel takes milliseconds there */
 
-static bool is_mutable(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 2; }
-static bool is_input(const kl_plan *p, uint32_t i) { return p->tensors[i].role == 0; }
-static bool problem_is_output(const kl_plan *p, uint32_t i) {
-    return p->tensors[i].role == 1 || p->tensors[i].role == 2;
-}
-
 static void *heap(size_t bytes) {
     void *p = malloc(bytes ? bytes : 1);
     if (!p) kl_oom(bytes);
@@ -40,10 +34,10 @@ static void *heap(size_t bytes) {
 static kl_err fill_set(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         void *data = NULL;
-        if (is_mutable(&s->plan, i)) {
+        if (kli_is_mutable(&s->plan, i)) {
             if (!s->pristine[set][i]) s->pristine[set][i] = heap(s->plan.tensors[i].bytes);
             data = s->pristine[set][i];
-        } else if (is_input(&s->plan, i)) {
+        } else if (kli_is_input(&s->plan, i)) {
             data = kl_memory_input(&s->memory, &s->plan, i, set);
         }
         if (!data) continue;
@@ -67,11 +61,15 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
     kl_layout layout;
     kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
     if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
+    /* Law 2: the answers are written where no candidate can read. */
+    KL_ASSERT(err || (s->oracle_memory.outputs != s->memory.outputs &&
+                      s->oracle_memory.outputs_fd != s->memory.outputs_fd));
     return err;
 }
 
 kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w, uint32_t n_sets,
                         uint32_t n_slots, double scale, kl_error *e) {
+    KL_ASSERT(n_sets >= 1 && n_sets <= KL_MAX_SETS && n_slots >= 1);
     *s = (kli_problem){.id = ++c->gate->problems,
                        .task = c->task,
                        .workload = w,
@@ -107,6 +105,7 @@ kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
     kl_memory fresh;
     kl_err err = kl_memory_open(&fresh, &s->memory.layout, e);
     if (err) return err;
+    KL_ASSERT(fresh.inputs_bytes == s->memory.inputs_bytes);
     memcpy(fresh.inputs, s->memory.inputs, s->memory.inputs_bytes);
     kl_memory_close(&s->oracle_memory);
     kl_memory_close(&s->memory);
@@ -115,21 +114,25 @@ kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
     return open_oracle_pages(s, c, e);
 }
 
-void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
-    kl_memory_poison(&s->memory, &s->plan, slot, poison);
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (is_mutable(&s->plan, i))
-            memcpy(kl_memory_output(&s->memory, &s->plan, i, slot), s->pristine[set][i],
+/* Of `plan`, the candidate's or the oracle's: inputs have one type in both. */
+static void problem_restore_mutable(const kli_problem *s, kl_memory *m, const kl_plan *plan,
+                                    uint32_t set, uint32_t slot) {
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (kli_is_mutable(plan, i))
+            memcpy(kl_memory_output(m, plan, i, slot), s->pristine[set][i],
                    s->plan.tensors[i].bytes);
+}
+
+void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    KL_ASSERT(set < s->n_sets && slot < s->n_slots);
+    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    problem_restore_mutable(s, &s->memory, &s->plan, set, slot);
 }
 
 /* ---- expectations ------------------------------------------------------------------------ */
 
-static int64_t oracle_timeout(const kli_problem *s) {
-    (void)s;
-    return 600ll * 1000000000ll; /* trusted code at sizes the task chose: only a broken machine
-                                    takes longer */
-}
+/* Of trusted code at sizes the task chose: only a broken machine takes longer. */
+static const int64_t TRUSTED_NS = 600ll * 1000000000ll;
 
 static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e) {
     kli_executable_stop(a); /* the next verdict starts it afresh */
@@ -140,15 +143,11 @@ static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *
 
 static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     kl_fault fault = {0};
-    kl_err err = kli_executable_enter(c->oracle, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->oracle->runner, &fault, set, 1, e);
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (is_mutable(&s->plan, i))
-            memcpy(kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0), s->pristine[set][i],
-                   s->plan.tensors[i].bytes);
+    kl_err err = kli_executable_enter(c->oracle, s, c, set, 1, &fault, e);
+    problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, 0);
     int64_t wall = 0;
     if (!err && !fault.kind)
-        err = kl_runner_run(c->oracle->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall, e);
+        err = kl_runner_run(c->oracle->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS, &wall, e);
     if (err) kli_executable_stop(c->oracle);
     if (err == KL_ENODEV) return kli_oracle_missing(c, kl_str_of(e->message), e);
     if (err) return err;
@@ -156,8 +155,9 @@ static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_err
     if (wall > s->oracle_ns) s->oracle_ns = wall;
     c->run_ns += wall;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!problem_is_output(&s->plan, i)) continue;
+        if (!kli_is_output(&s->plan, i)) continue;
         const size_t bytes = s->oracle_plan.tensors[i].bytes;
+        KL_ASSERT(!s->expected[set][i]);
         s->expected[set][i] = heap(bytes);
         memcpy(s->expected[set][i], kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0),
                bytes);
@@ -173,6 +173,7 @@ static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
     for (int i = 0; i < g->n_errors; i++)
         if (kl_str_eq(g->errors[i].key, key)) return &g->errors[i];
     const int at = g->n_errors < (int)KL_COUNT(g->errors) ? g->n_errors++ : 0;
+    KL_ASSERT(at < g->n_errors && g->n_errors <= (int)KL_COUNT(g->errors));
     g->errors[at] = (kli_naive_error){.key = kl_arena_copy(g->arena, key)};
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) g->errors[at].rms[i] = -1;
     return &g->errors[at];
@@ -184,32 +185,27 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
                                 kl_error *e) {
     kl_fault fault = {0};
     s->paired[set] = true;
-    kl_err err = kli_executable_enter(c->naive_kernel, s, c, &fault, e);
-    if (!err && !fault.kind) err = kl_runner_upload(c->naive_kernel->runner, &fault, set, 1, e);
-    kli_problem_ready_slot(s, set, 0, 0xFF);
+    kl_err err = kli_executable_enter(c->naive_kernel, s, c, set, 1, &fault, e);
+    kli_problem_ready_slot(s, set, 0, KL_POISON_NAN);
     int64_t wall = 0;
     if (!err && !fault.kind)
-        err = kl_runner_run(c->naive_kernel->runner, &fault, set, 0, 0xFF, oracle_timeout(s), &wall,
-                            e);
+        err = kl_runner_run(c->naive_kernel->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS,
+                            &wall, e);
     if (err) kli_executable_stop(c->naive_kernel);
     if (err) return err;
     if (fault.kind) return trusted_fault(c->naive_kernel, &fault, e);
     c->run_ns += wall;
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) rms[i] = -1;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!problem_is_output(&s->plan, i) ||
-            !kl_dtype_is_float((kl_dtype)s->plan.tensors[i].dtype))
-            continue;
+        if (!kli_is_output(&s->plan, i) || !kl_dtype_is_float(kli_type_of(&s->plan, i))) continue;
         kl_check_result r = {.budget = 1e30};
         const kl_check any = {.kind = KL_CHECK_BUDGET, .rtol = 1e30, .atol = 1e30, .matched = 1};
-        const int64_t n = (int64_t)(s->plan.tensors[i].bytes /
-                                    kl_dtype_bytes((kl_dtype)s->plan.tensors[i].dtype));
-        kli_gate_compare(&r, (kl_dtype)s->plan.tensors[i].dtype,
-                         kl_memory_output(&s->memory, &s->plan, i, 0),
-                         (kl_dtype)s->oracle_plan.tensors[i].dtype, s->expected[set][i], n, &any);
+        kli_gate_compare(&r, kli_type_of(&s->plan, i), kl_memory_output(&s->memory, &s->plan, i, 0),
+                         kli_type_of(&s->oracle_plan, i), s->expected[set][i],
+                         kli_elements_of(&s->plan, i), &any);
         rms[i] = r.rms_error;
     }
-    kl_memory_poison(&s->memory, &s->plan, 0, 0xFF);
+    kl_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
     return KL_OK;
 }
 
@@ -307,6 +303,7 @@ kl_err kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *w
 }
 
 bool kli_problem_answered(const kli_problem *s, uint32_t set) {
+    KL_ASSERT(set < s->n_sets);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (s->expected[set][i]) return true;
     return false;

@@ -2,16 +2,21 @@
  * and the stop rule can be seen. SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 
-#define kl_runner_time fake_time /* before the headers: declarations and calls alike */
-#define kl_runner_describe fake_describe
-#define kl_runner_digests fake_digests
-#define kl_runner_blank_digest fake_blank_digest
-#define kl_runner_sample fake_sample
-#define kl_runner_handshake_ns fake_handshake_ns
-#define kli_executable_stop fake_actor_stop
-#include "profile.c"
+#include "base/fs.h"
+#include "benchmark_impl.h"
 
-/* ---- a made-up runner -------------------------------------------------------------------- */
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- a made-up runner: the linker puts it in the place of the real one ------------------- */
+
+__typeof__(kl_runner_time) __wrap_kl_runner_time;
+__typeof__(kl_runner_describe) __wrap_kl_runner_describe;
+__typeof__(kl_runner_digests) __wrap_kl_runner_digests;
+__typeof__(kl_runner_blank_digest) __wrap_kl_runner_blank_digest;
+__typeof__(kl_runner_sample) __wrap_kl_runner_sample;
+__typeof__(kl_runner_handshake_ns) __wrap_kl_runner_handshake_ns;
+__typeof__(kli_executable_stop) __wrap_kli_executable_stop;
 
 enum { MAX_SAMPLES = 40000 };
 
@@ -50,8 +55,8 @@ static void work_in_pages(const kl_runner *r, const kl_time_request *q) {
     if (r->ahead && q->alone) fill_slot(q->first + q->calls, 7);
 }
 
-kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
-                 int64_t timeout_ns, kl_error *e) {
+kl_err __wrap_kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
+                             int64_t timeout_ns, kl_error *e) {
     (void)timeout_ns, (void)e;
     *fault = (kl_fault){.kind = r->fault};
     if (r->fault) return KL_OK;
@@ -76,18 +81,18 @@ kl_err fake_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_reques
     return KL_OK;
 }
 
-kl_sample fake_sample(const kl_runner *r) { return r->sample; }
+kl_sample __wrap_kl_runner_sample(const kl_runner *r) { return r->sample; }
 
-double fake_handshake_ns(const kl_runner *r) { return (void)r, 300; }
+double __wrap_kl_runner_handshake_ns(const kl_runner *r) { return (void)r, 300; }
 
-const char *fake_describe(const kl_runner *r) { return (void)r, "made up"; }
+const char *__wrap_kl_runner_describe(const kl_runner *r) { return (void)r, "made up"; }
 
-uint64_t fake_blank_digest(const kl_runner *r) { return (void)r, 0; }
-const uint64_t *fake_digests(const kl_runner *r, uint32_t calls) {
+uint64_t __wrap_kl_runner_blank_digest(const kl_runner *r) { return (void)r, 0; }
+const uint64_t *__wrap_kl_runner_digests(const kl_runner *r, uint32_t calls) {
     return (void)r, (void)calls, NULL;
 }
 
-void fake_actor_stop(kli_executable *a) {
+void __wrap_kli_executable_stop(kli_executable *a) {
     if (a->runner) a->runner->stopped++;
     a->runner = NULL;
 }
@@ -124,13 +129,13 @@ static void world_open(world *w, double candidate_ns, double baseline_ns, double
     drift = 0;
 }
 
-static kl_err run_benchmark(world *w, benchmark *r, kl_error *e) {
-    *r = benchmark_new(&w->c, &w->problem, &w->baseline, KL_TIME_GRAPH);
+static kl_err run_benchmark(world *w, kli_benchmark *r, kl_error *e) {
+    *r = kli_benchmark_new(&w->c, &w->problem, &w->baseline, KL_TIME_GRAPH);
     r->candidate.calls = r->baseline.calls = 4;
     r->candidate.estimate_ns = w->fast.true_ns;
     r->baseline.estimate_ns = w->slow.true_ns;
-    kl_err err = benchmark_run(r, &w->stable, &w->checked, e);
-    if (!err && w->checked.ok) profile_conclude(r, &w->result, w->stable);
+    kl_err err = kli_benchmark_run(r, &w->stable, &w->checked, e);
+    if (!err && w->checked.ok) kli_benchmark_conclude(r, &w->result, w->stable);
     return err;
 }
 
@@ -142,7 +147,7 @@ static void test_gate_profile__finds_a_two_percent_gain(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2.04e6, 0.01);
     assert_ok(run_benchmark(&w, &r, &e));
     assert_true(w.stable);
@@ -156,7 +161,7 @@ static void test_gate_profile__calls_the_same_the_same(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.01);
     assert_ok(run_benchmark(&w, &r, &e));
     assert_int_equal(w.result.call, KL_DECISION_SAME);
@@ -168,7 +173,7 @@ static void test_gate_profile__calls_a_loss_slower(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2.1e6, 2e6, 0.005);
     assert_ok(run_benchmark(&w, &r, &e));
     assert_int_equal(w.result.call, KL_DECISION_SLOWER);
@@ -179,7 +184,7 @@ static void test_gate_profile__drift_of_the_machine_cancels(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.002);
     drift = 0.002; /* every sample 0.2 % slower than the one before: a third slower at the end */
     assert_ok(run_benchmark(&w, &r, &e));
@@ -192,7 +197,7 @@ static void test_gate_profile__noise_that_never_settles_is_unstable(void **state
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 1.5);
     w.opts.max_seconds = 0.05;
     assert_ok(run_benchmark(&w, &r, &e));
@@ -205,7 +210,7 @@ static void test_gate_profile__far_apart_ends_early(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 1e7, 1e8, 0.05);
     assert_ok(run_benchmark(&w, &r, &e));
     assert_true(w.stable && r.pairs < 20);
@@ -217,7 +222,7 @@ static void test_gate_profile__a_lost_race_is_abandoned(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2.2e6, 2e6, 0.01);
     w.opts.abandon_below = 1.0;
     assert_ok(run_benchmark(&w, &r, &e));
@@ -231,7 +236,7 @@ static void test_gate_profile__every_two_pairs_are_balanced(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     int candidate_first = 0, first_of_two = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     assert_ok(run_benchmark(&w, &r, &e));
@@ -254,7 +259,7 @@ static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void 
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.001);
     assert_ok(run_benchmark(&w, &r, &e));
     for (int i = 0; i + 6 <= n_seen; i += 2) {
@@ -269,7 +274,7 @@ static void test_gate_profile__the_last_timed_batch_is_fetched(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     int fetched = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     assert_ok(run_benchmark(&w, &r, &e));
@@ -288,7 +293,7 @@ static void test_gate_profile__some_batches_end_early_and_are_no_samples(void **
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     for (int quick = 0; quick < 2; quick++) {
         world_open(&w, 2e6, 2.04e6, 0.01);
         w.opts.quick = quick;
@@ -312,9 +317,9 @@ static void test_gate_profile__single_calls_cannot_end_early(void **state) {
     static world w;
     kl_error e = {0};
     world_open(&w, 2e6, 2e6, 0.001);
-    benchmark r = benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_GRAPH);
+    kli_benchmark r = kli_benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_GRAPH);
     r.candidate.calls = r.baseline.calls = 1;
-    assert_ok(benchmark_run(&r, &w.stable, &w.checked, &e));
+    assert_ok(kli_benchmark_run(&r, &w.stable, &w.checked, &e));
     assert_int_equal(n_shorts, 0);
     world_close(&w);
 }
@@ -333,10 +338,11 @@ static void race_in_pages(world *w, bool ahead) {
     pages_of = &w->problem;
     w->c.backend = &CPU;
     w->fast.ahead = ahead;
-    benchmark r = benchmark_new(&w->c, &w->problem, &w->baseline, KL_TIME_BATCH);
+    kli_benchmark r = kli_benchmark_new(&w->c, &w->problem, &w->baseline, KL_TIME_BATCH);
     r.candidate.calls = r.baseline.calls = 4;
     r.candidate.estimate_ns = r.baseline.estimate_ns = 2e6;
-    for (r.shorts = 0; r.shorts < 8 && w->checked.ok;) assert_ok(short_batch(&r, &w->checked, &e));
+    for (r.shorts = 0; r.shorts < 8 && w->checked.ok;)
+        assert_ok(kli_benchmark_short(&r, &w->checked, &e));
     kl_memory_close(&w->problem.memory);
 }
 
@@ -359,7 +365,7 @@ static void test_gate_profile__a_crash_while_timed_is_a_finding(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.fast.fault = KL_FAULT_CRASH;
     assert_ok(run_benchmark(&w, &r, &e));
@@ -375,9 +381,9 @@ static void test_gate_profile__a_crash_while_timed_against_itself_is_one_too(voi
     double ns = 0;
     world_open(&w, 2e6, 2e6, 0.001);
     w.fast.fault = KL_FAULT_CRASH;
-    benchmark r = benchmark_new(&w.c, &w.problem, &w.c.candidate, KL_TIME_GRAPH);
+    kli_benchmark r = kli_benchmark_new(&w.c, &w.problem, &w.c.candidate, KL_TIME_GRAPH);
     r.candidate.calls = r.baseline.calls = 1;
-    assert_ok(sample_half(&r, &r.baseline, 0, false, &ns, &w.checked, &e));
+    assert_ok(kli_benchmark_half(&r, &r.baseline, 0, false, &ns, &w.checked, &e));
     assert_int_equal(w.checked.outcome, KL_OUTCOME_CRASH);
     world_close(&w);
 }
@@ -386,7 +392,7 @@ static void test_gate_profile__a_baseline_that_failed_starts_afresh(void **state
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.001);
     w.slow.fault = KL_FAULT_CRASH;
     assert_err(KL_EBASELINE, run_benchmark(&w, &r, &e));
@@ -401,7 +407,7 @@ static void test_gate_profile__preempted_pairs_are_left_out_and_counted(void **s
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.002);
     w.fast.disturbed_in = w.slow.disturbed_in = 2;
     w.fast.when_disturbed =
@@ -421,7 +427,7 @@ static void test_gate_profile__slow_samples_count_when_nobody_disturbed_them(voi
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 1.5);
     w.opts.max_seconds = 0.05;
     assert_ok(run_benchmark(&w, &r, &e));
@@ -434,7 +440,7 @@ static void test_gate_profile__where_all_are_preempted_the_machine_is_busy(void 
     (void)state;
     static world w;
     kl_error e = {0};
-    benchmark r;
+    kli_benchmark r;
     world_open(&w, 2e6, 2e6, 0.002);
     w.fast.disturbed_in = w.slow.disturbed_in = 8;
     w.fast.when_disturbed = w.slow.when_disturbed = 2;
@@ -444,7 +450,7 @@ static void test_gate_profile__where_all_are_preempted_the_machine_is_busy(void 
     assert_true(w.result.left_out >= CAP_PAIRS);
     assert_true(w.result.pairs >= CAP_PAIRS && w.result.ratio > 0.9 &&
                 w.result.ratio < 1.1); /* what is known is shown */
-    unsettled(&w.c, &w.result, &w.checked);
+    kli_profile_unsettled(&w.c, &w.result, &w.checked);
     assert_int_equal(w.checked.outcome, KL_OUTCOME_UNSTABLE);
     assert_contains(w.checked.why.ptr, "this machine is busy (");
     assert_contains(w.checked.why.ptr, "pairs left out");
@@ -462,15 +468,15 @@ static void test_gate_profile__a_spread_of_its_own_is_told_from_a_busy_machine(v
                        .controls = 100,
                        .bimodal = true};
     world_open(&w, 1, 1, 0);
-    unsettled(&w.c, &m, &w.checked);
+    kli_profile_unsettled(&w.c, &m, &w.checked);
     assert_contains(
         w.checked.why.ptr,
         "the kernel's own times fall into two groups: identical code agrees within 0.4 % here");
     m.bimodal = false;
-    unsettled(&w.c, &m, &w.checked);
+    kli_profile_unsettled(&w.c, &m, &w.checked);
     assert_contains(w.checked.why.ptr, "the kernel's own times spread");
     m.noise = 0.14;
-    unsettled(&w.c, &m, &w.checked);
+    kli_profile_unsettled(&w.c, &m, &w.checked);
     assert_contains(w.checked.why.ptr, "this machine is busy");
     world_close(&w);
 }
@@ -479,18 +485,18 @@ static void test_gate_profile__crowded_batches_become_shorter(void **state) {
     (void)state;
     static world w;
     world_open(&w, 1e4, 1e5, 0);
-    benchmark r = benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_BATCH);
-    r.candidate = (side){.executable = &w.c.candidate, .calls = 500, .estimate_ns = 1e4};
-    r.baseline = (side){.executable = &w.baseline, .calls = 50, .estimate_ns = 1e5};
+    kli_benchmark r = kli_benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_BATCH);
+    r.candidate = (kli_side){.executable = &w.c.candidate, .calls = 500, .estimate_ns = 1e4};
+    r.baseline = (kli_side){.executable = &w.baseline, .calls = 50, .estimate_ns = 1e5};
     r.pairs = 3, r.left_out = 5; /* not crowded enough */
-    make_way(&r);
+    kli_benchmark_make_way(&r);
     assert_int_equal(r.candidate.calls, 500);
     r.pairs = 1, r.left_out = 7;
-    make_way(&r);
+    kli_benchmark_make_way(&r);
     assert_int_equal(r.candidate.calls, 125);
     assert_int_equal(r.baseline.calls, 12);
     assert_int_equal(r.pairs + r.left_out + r.n_controls, 0); /* it begins again */
-    for (int i = 0; i < 5; i++) r.left_out = CROWDED_PAIRS, make_way(&r);
+    for (int i = 0; i < 5; i++) r.left_out = CROWDED_PAIRS, kli_benchmark_make_way(&r);
     assert_true(r.candidate.calls * 1e4 >= SHORTEST_BATCH_NS &&
                 r.baseline.calls * 1e5 >= SHORTEST_BATCH_NS);
     world_close(&w);
@@ -504,7 +510,7 @@ static kl_outcome outcome_of(int64_t median_ns, const kl_comparison *m) {
     w.verdict.median_ns = median_ns;
     w.verdict.roofline_ns = 73728;
     w.verdict.comparisons[0] = *m;
-    impossible(&w.c, &w.checked);
+    kli_profile_impossible(&w.c, &w.checked);
     const kl_outcome outcome = w.checked.outcome;
     assert_contains(w.checked.why.ptr, "less than this device can do (73728 ns)");
     world_close(&w);
@@ -532,18 +538,18 @@ static void test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_cloc
 
 /* ---- the stop rule ----------------------------------------------------------------------- */
 
-static advice rule_after(double elapsed_s, double timed_s, int pairs, double spread,
-                         const kl_gate_opts *o) {
+static kli_advice rule_after(double elapsed_s, double timed_s, int pairs, double spread,
+                             const kl_gate_opts *o) {
     static double ratios[MAX_PAIRS];
-    const benchmark r = {.ratios = ratios,
-                         .pairs = pairs,
-                         .n_controls = pairs / 2,
-                         .timed_ns = timed_s * 1e9,
-                         .start_ns = kli_now_ns() - (int64_t)(elapsed_s * 1e9),
-                         .order = kli_stream_of(5, "order")};
+    const kli_benchmark r = {.ratios = ratios,
+                             .pairs = pairs,
+                             .n_controls = pairs / 2,
+                             .timed_ns = timed_s * 1e9,
+                             .start_ns = kli_now_ns() - (int64_t)(elapsed_s * 1e9),
+                             .order = kli_stream_of(5, "order")};
     for (int i = 0; i < pairs; i++)
         ratios[i] = 1 + spread * (kli_stream_uniform(r.order, (uint64_t)i) - 0.5);
-    return stop_rule(&r, o);
+    return kli_benchmark_advice(&r, o);
 }
 
 static void test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval(void **state) {
@@ -581,12 +587,12 @@ static void test_gate_profile__stop_rule_ends_for_good(void **state) {
     const kl_gate_opts o = {.max_seconds = 1};
     for (int pairs = 4; pairs <= 64; pairs += 2)
         assert_int_not_equal(rule_after(4, 3, pairs, 0.5, &o), GO_ON);
-    const benchmark without_noise = {
+    const kli_benchmark without_noise = {
         .pairs = 30, .timed_ns = 1e9, .start_ns = kli_now_ns() - 2000000000ll};
-    assert_int_equal(stop_rule(&without_noise, &o), GIVE_UP);
-    const benchmark crowded = {
+    assert_int_equal(kli_benchmark_advice(&without_noise, &o), GIVE_UP);
+    const kli_benchmark crowded = {
         .left_out = CAP_PAIRS, .timed_ns = 1e9, .start_ns = kli_now_ns() - 2000000000ll};
-    assert_int_equal(stop_rule(&crowded, &o), GIVE_UP);
+    assert_int_equal(kli_benchmark_advice(&crowded, &o), GIVE_UP);
     assert_int_not_equal(rule_after(0.5, 0.2, MAX_PAIRS, 0.5, &o), GO_ON);
 }
 
@@ -594,22 +600,22 @@ static void test_gate_profile__stop_rule_ends_for_good(void **state) {
 
 static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     (void)state;
-    assert_int_equal(calls_for(1e5, 511), 50);
-    assert_int_equal(calls_for(3e6, 511), 2);
-    assert_int_equal(calls_for(5e9, 511), 1);
-    assert_int_equal(calls_for(200, 511), 511);
-    assert_int_equal(calls_for(0, 511), 511); /* below what the clock resolves */
+    assert_int_equal(kli_calls_for(1e5, 511), 50);
+    assert_int_equal(kli_calls_for(3e6, 511), 2);
+    assert_int_equal(kli_calls_for(5e9, 511), 1);
+    assert_int_equal(kli_calls_for(200, 511), 511);
+    assert_int_equal(kli_calls_for(0, 511), 511); /* below what the clock resolves */
 }
 
 static void test_gate_profile__slots_are_bounded_by_memory(void **state) {
     (void)state;
     kl_plan p = {.n_tensors = 1};
     p.tensors[0] = (kl_plan_tensor){.role = 1, .bytes = 4};
-    assert_int_equal(copies_that_fit(&p, false, SHARED_BYTES, 512), 512);
+    assert_int_equal(kli_copies_that_fit(&p, false, SHARED_BYTES, 512), 512);
     p.tensors[0].bytes = 1 << 20;
-    assert_in_range(copies_that_fit(&p, false, SHARED_BYTES, 512), 200, 256);
+    assert_in_range(kli_copies_that_fit(&p, false, SHARED_BYTES, 512), 200, 256);
     p.tensors[0].bytes = KL_MAX_TENSOR_BYTES;
-    assert_int_equal(copies_that_fit(&p, false, SHARED_BYTES, 512), 4);
+    assert_int_equal(kli_copies_that_fit(&p, false, SHARED_BYTES, 512), 4);
 }
 
 int main(void) {

@@ -60,6 +60,7 @@ static const char **overrides(const tuner *t, const point *p, kl_str *all) {
     kl_buf b = {0};
     for (int i = 0; i < t->base->n_params; i++) {
         const kl_param *q = &t->base->params[i];
+        KL_ASSERT(p->at[i] >= 0 && p->at[i] < q->n_values);
         list[i] = kl_arena_printf(t->arena, "%.*s=%lld", KL_STR_ARG(q->name),
                                   (long long)q->values[p->at[i]])
                       .ptr;
@@ -100,6 +101,7 @@ static kl_err try_point(tuner *t, const point *p, bool *better, kl_error *e) {
     const int64_t start = kli_now_ns();
     const kl_err err = gate_point(t, p, &quick, v, &params, e);
     if (err) return err;
+    KL_ASSERT(t->out->n_trials < t->max_trials);
     t->seen[t->out->n_trials] = *p;
     kl_variant *row = &t->out->trials[t->out->n_trials++];
     const kl_comparison *m = v->n_comparisons ? &v->comparisons[0] : NULL;
@@ -212,6 +214,7 @@ static kl_err tuner_open(tuner *t, const char *const *pinned, int max_trials, kl
     for (int i = 0; i < k->n_params; i++)
         if (__builtin_mul_overflow(t->out->grid, k->params[i].n_values, &t->out->grid))
             t->out->grid = INT64_MAX;
+    KL_ASSERT(t->out->grid >= 1);
     t->stream = kli_stream_of(t->opts->seed ? t->opts->seed : kli_seed_fresh(), "tune");
     return KL_OK;
 }

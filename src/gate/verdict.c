@@ -25,6 +25,8 @@ static const char *const VERDICT_CALL_NAMES[] = {
 #define KL_DEF_CALL(id, name) [id] = name,
 #include <klineage/gate.def>
 };
+_Static_assert(KL_COUNT(EXIT_STATUS) == KL_COUNT(OUTCOME_NAMES), "an outcome has both");
+_Static_assert(KL_COUNT(VERDICT_CALL_NAMES) == KL_DECISION_UNDECIDED + 1, "every decision has one");
 static const char *const CACHE_NAMES[] = {"warm", "cold"};
 static const kli_names OUTCOMES = KL_NAMES(OUTCOME_NAMES), STAGES = KL_NAMES(STAGE_NAMES),
                        CACHES = KL_NAMES(CACHE_NAMES);
@@ -33,7 +35,10 @@ static const kli_names CALLS = KL_NAMES(VERDICT_CALL_NAMES);
 const char *kl_outcome_name(kl_outcome o) { return kli_name_of(&OUTCOMES, (int)o); }
 const char *kl_stage_name(kl_stage s) { return kli_name_of(&STAGES, (int)s); }
 const char *kl_decision_name(kl_decision c) { return kli_name_of(&CALLS, (int)c); }
-int kl_verdict_exit_code(const kl_verdict *v) { return EXIT_STATUS[v->outcome]; }
+int kl_verdict_exit_code(const kl_verdict *v) {
+    KL_ASSERT((size_t)v->outcome < KL_COUNT(EXIT_STATUS));
+    return EXIT_STATUS[v->outcome];
+}
 
 /* ---- the record -------------------------------------------------------------------------- */
 

@@ -24,13 +24,13 @@ typedef struct {
     kl_error *error;
 } completer;
 
-KL_PRINTF(2, 3) static kl_err complete_refuse(completer *c, const char *fmt, ...) {
+KL_PRINTF(2, 3) static bool complete_refuse(completer *c, const char *fmt, ...) {
     char text[256];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return kl_fail(c->error, KL_EINVAL, c->kernel->path.ptr, "its compiler decided: %s", text);
+    return !kl_fail(c->error, KL_EINVAL, c->kernel->path.ptr, "its compiler decided: %s", text);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------- */
@@ -49,55 +49,53 @@ static bool completion_name(void *ctx, kl_str name, int64_t *value) {
 }
 
 /* An integer, or an expression as text. */
-static kl_err complete_number(completer *c, const json_t *v, const char *what, int64_t low,
-                              int64_t high, int64_t *out) {
-    kl_err err = KL_OK;
+static bool complete_number(completer *c, const json_t *v, const char *what, int64_t low,
+                            int64_t high, int64_t *out) {
     if (json_is_integer(v))
         *out = json_integer_value(v);
-    else if (json_is_string(v))
-        err = kl_expr_eval(out, kl_str_of(json_string_value(v)), completion_name, c, c->error);
-    else
+    else if (!json_is_string(v))
         return complete_refuse(c, "%s is no number", what);
-    if (err) return complete_refuse(c, "%s is no expression over axes, params and the grid", what);
-    if (*out >= low && *out <= high) return KL_OK;
+    else if (kl_expr_eval(out, kl_str_of(json_string_value(v)), completion_name, c, c->error))
+        return complete_refuse(c, "%s is no expression over axes, params and the grid", what);
+    if (*out >= low && *out <= high) return true;
     return complete_refuse(c, "%s is %lld; %lld to %lld are possible", what, (long long)*out,
                            (long long)low, (long long)high);
 }
 
 /* Leaves `out` as it is where `key` is absent. */
-static kl_err complete_field(completer *c, const json_t *o, const char *key, int64_t low,
-                             int64_t high, uint32_t *out) {
+static bool complete_field(completer *c, const json_t *o, const char *key, int64_t low,
+                           int64_t high, uint32_t *out) {
     int64_t value = *out;
     const json_t *v = json_object_get(o, key);
-    kl_err err = v ? complete_number(c, v, key, low, high, &value) : KL_OK;
-    if (!err) *out = (uint32_t)value;
-    return err;
+    const bool ok = !v || complete_number(c, v, key, low, high, &value);
+    KL_ASSERT(low >= 0 && high <= UINT32_MAX);
+    if (ok) *out = (uint32_t)value;
+    return ok;
 }
 
-static kl_err complete_sizes(completer *c, const json_t *o, const char *key, const int64_t most[3],
-                             uint32_t out[3]) {
+static bool complete_sizes(completer *c, const json_t *o, const char *key, const int64_t most[3],
+                           uint32_t out[3]) {
     const json_t *list = json_object_get(o, key);
-    kl_err err = KL_OK;
-    if (!list) return KL_OK;
+    int64_t value;
+    if (!list) return true;
     if (json_array_size(list) != 3) return complete_refuse(c, "%s has not three sizes", key);
-    for (size_t d = 0; !err && d < 3; d++) {
-        int64_t value = 0;
-        err = complete_number(c, json_array_get(list, d), key, 1, most[d], &value);
+    for (size_t d = 0; d < 3; d++) {
+        if (!complete_number(c, json_array_get(list, d), key, 1, most[d], &value)) return false;
         out[d] = (uint32_t)value;
     }
-    return err;
+    return true;
 }
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static kl_err take_name(completer *c, const json_t *o, const char *key, char out[KL_MAX_NAME]) {
+static bool take_name(completer *c, const json_t *o, const char *key, char out[KL_MAX_NAME]) {
     const kl_str name = kli_json_text_or(o, key, (kl_str){0});
-    if (!json_object_get(o, key)) return KL_OK;
+    if (!json_object_get(o, key)) return true;
     if (!kli_is_name(name) || name.len >= KL_MAX_NAME)
         return complete_refuse(c, "%s is no name", key);
     memset(out, 0, KL_MAX_NAME);
     memcpy(out, name.ptr, name.len);
-    return KL_OK;
+    return true;
 }
 
 static int buffer_named(const kl_plan *p, kl_str name) {
@@ -107,67 +105,66 @@ static int buffer_named(const kl_plan *p, kl_str name) {
 }
 
 /* The tensor or buffer that `o` names under "tensor" or "buffer". */
-static kl_err find_memory(completer *c, const json_t *o, bool *is_buffer, uint32_t *index,
-                          uint64_t *bytes) {
+static bool find_memory(completer *c, const json_t *o, bool *is_buffer, uint32_t *index,
+                        uint64_t *bytes) {
     const kl_str tensor = kli_json_text_or(o, "tensor", (kl_str){0});
     const kl_str buffer = kli_json_text_or(o, "buffer", (kl_str){0});
     const int t = kl_task_tensor(c->task, tensor), b = buffer_named(c->plan, buffer);
     *is_buffer = b >= 0;
-    if (b >= 0) return *index = (uint32_t)b, *bytes = c->plan->buffers[b].bytes, KL_OK;
+    if (b >= 0) return *index = (uint32_t)b, *bytes = c->plan->buffers[b].bytes, true;
     if (t < 0 || c->task->tensors[t].is_scalar)
         return complete_refuse(c, "it names a tensor or buffer that there is not");
-    return *index = (uint32_t)t, *bytes = c->plan->tensors[t].bytes, KL_OK;
+    return *index = (uint32_t)t, *bytes = c->plan->tensors[t].bytes, true;
 }
 
-static kl_err launch_of(completer *c, const json_t *o) {
+static bool launch_of(completer *c, const json_t *o) {
     const int64_t of = kli_json_int_or(o, "of", 0);
     if (of < 0 || of >= c->before->n_launches)
         return complete_refuse(c, "there is no launch %lld", (long long)of);
     c->about = &c->before->launches[of];
-    return KL_OK;
+    return true;
 }
 
 /* ---- hidden buffers ---------------------------------------------------------------------- */
 
-static kl_err complete_buffer(completer *c, const json_t *o) {
+static bool complete_buffer(completer *c, const json_t *o) {
+    KL_ASSERT(c->plan->n_buffers < KL_MAX_BUFFERS);
     kl_plan_buffer *out = &c->plan->buffers[c->plan->n_buffers];
     int64_t bytes = 0;
     *out = (kl_plan_buffer){.dtype = KL_U8, .zero = kli_json_bool_or(o, "zero", false)};
-    kl_err err = launch_of(c, o);
-    if (!err) err = take_name(c, o, "name", out->name);
-    if (!err && (!out->name[0] || buffer_named(c->plan, kl_str_of(out->name)) >= 0))
-        err = complete_refuse(c, "a hidden buffer has no name of its own");
-    if (!err)
-        err = complete_number(c, json_object_get(o, "bytes"), "bytes", 1,
-                              (int64_t)KL_MAX_TENSOR_BYTES, &bytes);
+    if (!launch_of(c, o) || !take_name(c, o, "name", out->name)) return false;
+    if (!out->name[0] || buffer_named(c->plan, kl_str_of(out->name)) >= 0)
+        return complete_refuse(c, "a hidden buffer has no name of its own");
+    if (!complete_number(c, json_object_get(o, "bytes"), "bytes", 1, (int64_t)KL_MAX_TENSOR_BYTES,
+                         &bytes))
+        return false;
     out->bytes = (uint64_t)bytes;
-    c->plan->n_buffers += !err;
-    return err;
+    c->plan->n_buffers++;
+    return true;
 }
 
-static kl_err check_memory(completer *c) {
+static bool check_memory(completer *c) {
     const uint64_t room = c->limits.memory ? (uint64_t)c->limits.memory : KL_MAX_TOTAL_BYTES;
     uint64_t all = 0;
     for (uint32_t i = 0; i < c->plan->n_tensors; i++) all += c->plan->tensors[i].bytes;
     for (uint32_t i = 0; i < c->plan->n_buffers; i++) all += c->plan->buffers[i].bytes;
-    if (all <= room && all <= KL_MAX_TOTAL_BYTES) return KL_OK;
+    if (all <= room && all <= KL_MAX_TOTAL_BYTES) return true;
     return complete_refuse(c, "with its hidden buffers it needs %llu bytes",
                            (unsigned long long)all);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
-static kl_err numbers(completer *c, const json_t *o, const char *key, size_t n, int64_t low,
-                      int64_t high, uint64_t *out) {
+static bool numbers(completer *c, const json_t *o, const char *key, size_t n, int64_t low,
+                    int64_t high, uint64_t *out) {
     const json_t *list = json_object_get(o, key);
-    kl_err err = KL_OK;
+    int64_t value;
     if (json_array_size(list) != n) return complete_refuse(c, "%s has not %zu values", key, n);
-    for (size_t d = 0; !err && d < n; d++) {
-        int64_t value = 0;
-        err = complete_number(c, json_array_get(list, d), key, low, high, &value);
+    for (size_t d = 0; d < n; d++) {
+        if (!complete_number(c, json_array_get(list, d), key, low, high, &value)) return false;
         out[d] = (uint64_t)value;
     }
-    return err;
+    return true;
 }
 
 static bool complete_is_one_of(uint32_t value, const uint32_t *list, size_t n) {
@@ -176,7 +173,7 @@ static bool complete_is_one_of(uint32_t value, const uint32_t *list, size_t n) {
     return false;
 }
 
-static kl_err check_map(completer *c, const kl_plan_tensormap *m, uint64_t bytes) {
+static bool check_map(completer *c, const kl_plan_tensormap *m, uint64_t bytes) {
     static const uint32_t SWIZZLES[] = {0, 32, 64, 128}, INTERLEAVES[] = {0, 16, 32},
                           PROMOTIONS[] = {0, 64, 128, 256};
     for (uint32_t d = 1; d < m->rank; d++)
@@ -188,60 +185,57 @@ static kl_err check_map(completer *c, const kl_plan_tensormap *m, uint64_t bytes
         return complete_refuse(c, "a descriptor has a swizzle, interleave or l2 that there is not");
     if (kli_tensormap_end(m) > bytes)
         return complete_refuse(c, "a descriptor reaches past the end of its tensor");
-    return KL_OK;
+    return true;
 }
 
-static kl_err complete_map(completer *c, const json_t *o) {
+static bool complete_map(completer *c, const json_t *o) {
+    KL_ASSERT(c->plan->n_tensormaps < KL_MAX_TENSORMAPS);
     kl_plan_tensormap *out = &c->plan->tensormaps[c->plan->n_tensormaps];
     const size_t rank = json_array_size(json_object_get(o, "box"));
     uint64_t box[5] = {0}, bytes = 0;
     bool is_buffer = false;
     *out = (kl_plan_tensormap){.rank = (uint32_t)rank};
     if (rank < 1 || rank > 5) return complete_refuse(c, "a descriptor of %zu dimensions", rank);
-    kl_err err = launch_of(c, o);
-    if (!err) err = find_memory(c, o, &is_buffer, &out->index, &bytes);
-    if (err) return err;
+    if (!launch_of(c, o) || !find_memory(c, o, &is_buffer, &out->index, &bytes)) return false;
     out->of_buffer = is_buffer;
     out->dtype =
         is_buffer ? c->plan->buffers[out->index].dtype : c->plan->tensors[out->index].dtype;
-    err = numbers(c, o, "dims", rank, 1, (int64_t)1 << 32, out->dims);
-    if (!err && rank > 1)
-        err = numbers(c, o, "strides", rank - 1, 1, ((int64_t)1 << 40) - 1, out->strides + 1);
-    if (!err) err = numbers(c, o, "box", rank, 1, 256, box);
+    const bool ok = numbers(c, o, "dims", rank, 1, (int64_t)1 << 32, out->dims) &&
+                    (rank == 1 || numbers(c, o, "strides", rank - 1, 1, ((int64_t)1 << 40) - 1,
+                                          out->strides + 1)) &&
+                    numbers(c, o, "box", rank, 1, 256, box) &&
+                    complete_field(c, o, "swizzle", 0, 128, &out->swizzle) &&
+                    complete_field(c, o, "interleave", 0, 32, &out->interleave) &&
+                    complete_field(c, o, "l2", 0, 256, &out->l2) && check_map(c, out, bytes);
     for (size_t d = 0; d < rank; d++) out->box[d] = (uint32_t)box[d];
-    if (!err) err = complete_field(c, o, "swizzle", 0, 128, &out->swizzle);
-    if (!err) err = complete_field(c, o, "interleave", 0, 32, &out->interleave);
-    if (!err) err = complete_field(c, o, "l2", 0, 256, &out->l2);
-    if (!err) err = check_map(c, out, bytes);
-    c->plan->n_tensormaps += !err;
-    return err;
+    c->plan->n_tensormaps += ok;
+    return ok;
 }
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-static kl_err complete_memory_argument(completer *c, const json_t *o, kl_value *out) {
+static bool complete_memory_argument(completer *c, const json_t *o, kl_value *out) {
     bool is_buffer;
     uint64_t bytes;
-    kl_err err = find_memory(c, o, &is_buffer, &out->index, &bytes);
+    if (!find_memory(c, o, &is_buffer, &out->index, &bytes)) return false;
     out->kind = is_buffer ? KL_VALUE_BUFFER : KL_VALUE_TENSOR;
-    return err;
+    return true;
 }
 
-static kl_err complete_argument(completer *c, const json_t *o, kl_value *out) {
+static bool complete_argument(completer *c, const json_t *o, kl_value *out) {
     const json_t *v;
     int64_t index = 0;
-    kl_err err;
     *out = (kl_value){0};
     if ((v = json_object_get(o, "arg")) != NULL) {
-        err = complete_number(c, v, "arg", 0, (int64_t)c->about->n_args - 1, &index);
-        if (!err) *out = c->about->args[index];
-        return err;
+        if (!complete_number(c, v, "arg", 0, (int64_t)c->about->n_args - 1, &index)) return false;
+        *out = c->about->args[index];
+        return true;
     }
     if ((v = json_object_get(o, "tensormap")) != NULL) {
         const int64_t last = (int64_t)c->plan->n_tensormaps - c->n_tensormaps - 1;
-        err = complete_number(c, v, "tensormap", 0, last, &index);
+        if (!complete_number(c, v, "tensormap", 0, last, &index)) return false;
         *out = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = c->n_tensormaps + (uint32_t)index};
-        return err;
+        return true;
     }
     if ((v = json_object_get(o, "i32")) != NULL)
         return out->kind = KL_VALUE_I32,
@@ -252,20 +246,19 @@ static kl_err complete_argument(completer *c, const json_t *o, kl_value *out) {
     return complete_memory_argument(c, o, out);
 }
 
-static kl_err complete_arguments(completer *c, const json_t *o, kl_plan_launch *out) {
+static bool complete_arguments(completer *c, const json_t *o, kl_plan_launch *out) {
     const json_t *list = json_object_get(o, "args");
     const size_t n = json_array_size(list);
-    kl_err err = KL_OK;
-    if (!list) return KL_OK;
+    if (!list) return true;
     if (n > KL_MAX_ARGS)
         return complete_refuse(c, "%zu arguments; a launch has at most %d", n, KL_MAX_ARGS);
-    for (size_t i = 0; !err && i < n; i++)
-        err = complete_argument(c, json_array_get(list, i), &out->args[i]);
+    for (size_t i = 0; i < n; i++)
+        if (!complete_argument(c, json_array_get(list, i), &out->args[i])) return false;
     out->n_args = (uint32_t)n;
-    return err;
+    return true;
 }
 
-static kl_err complete_check_shape(completer *c, const kl_plan_launch *l) {
+static bool complete_check_shape(completer *c, const kl_plan_launch *l) {
     const int64_t most = c->limits.max_threads ? c->limits.max_threads : 1024;
     const int64_t threads = (int64_t)l->block[0] * l->block[1] * l->block[2];
     if (threads > most) return complete_refuse(c, "a block of %lld threads", (long long)threads);
@@ -274,54 +267,50 @@ static kl_err complete_check_shape(completer *c, const kl_plan_launch *l) {
     for (int d = 0; d < 3; d++)
         if (l->grid[d] % l->cluster[d])
             return complete_refuse(c, "a grid that its clusters do not divide");
-    return KL_OK;
+    return true;
 }
 
-static kl_err complete_launch(completer *c, const json_t *o) {
+static bool complete_launch(completer *c, const json_t *o) {
     static const int64_t BLOCK[3] = {1024, 1024, 64}, CLUSTER[3] = {16, 16, 16};
     const int64_t smem = c->limits.smem_max ? c->limits.smem_max : 1 << 20;
+    KL_ASSERT(c->plan->n_launches < KL_MAX_LAUNCHES);
     kl_plan_launch *out = &c->plan->launches[c->plan->n_launches];
-    kl_err err = launch_of(c, o);
-    if (err) return err;
+    if (!launch_of(c, o)) return false;
     *out = *c->about;
     const bool shaped =
         json_object_get(o, "grid") || json_object_get(o, "block") || json_object_get(o, "cluster");
-    err = take_name(c, o, "entry", out->entry);
-    if (!err) err = complete_sizes(c, o, "grid", kli_cuda_grid_most, out->grid);
-    if (!err) err = complete_sizes(c, o, "block", BLOCK, out->block);
-    if (!err) err = complete_sizes(c, o, "cluster", CLUSTER, out->cluster);
-    if (!err) err = complete_field(c, o, "smem", 0, smem, &out->smem);
-    if (!err && shaped) err = complete_check_shape(c, out);
-    if (!err) err = complete_arguments(c, o, out);
     c->plan->n_launches++;
-    return err;
+    return take_name(c, o, "entry", out->entry) &&
+           complete_sizes(c, o, "grid", kli_cuda_grid_most, out->grid) &&
+           complete_sizes(c, o, "block", BLOCK, out->block) &&
+           complete_sizes(c, o, "cluster", CLUSTER, out->cluster) &&
+           complete_field(c, o, "smem", 0, smem, &out->smem) &&
+           (!shaped || complete_check_shape(c, out)) && complete_arguments(c, o, out);
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-static kl_err complete_each(completer *c, const json_t *root, const char *key, uint32_t room,
-                            kl_err (*complete)(completer *c, const json_t *o)) {
+static bool complete_each(completer *c, const json_t *root, const char *key, uint32_t room,
+                          bool (*complete)(completer *c, const json_t *o)) {
     const json_t *list = json_object_get(root, key);
-    kl_err err = KL_OK;
     if (json_array_size(list) > room)
         return complete_refuse(c, "more %s than there is room for", key);
-    for (size_t i = 0; !err && i < json_array_size(list); i++)
-        err = complete(c, json_array_get(list, i));
-    return err;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!complete(c, json_array_get(list, i))) return false;
+    return true;
 }
 
-static kl_err complete_all(completer *c, const json_t *root) {
+static bool complete_all(completer *c, const json_t *root) {
     if (kli_json_int_or(root, "version", 0) != 1)
         return complete_refuse(c, "in a version that is not known here");
-    kl_err err = complete_each(c, root, "buffers", KL_MAX_BUFFERS - c->n_buffers, complete_buffer);
-    if (!err) err = check_memory(c);
-    if (!err)
-        err =
-            complete_each(c, root, "tensormaps", KL_MAX_TENSORMAPS - c->n_tensormaps, complete_map);
-    if (err || !json_object_get(root, "launches")) return err;
+    if (!complete_each(c, root, "buffers", KL_MAX_BUFFERS - c->n_buffers, complete_buffer) ||
+        !check_memory(c) ||
+        !complete_each(c, root, "tensormaps", KL_MAX_TENSORMAPS - c->n_tensormaps, complete_map))
+        return false;
+    if (!json_object_get(root, "launches")) return true;
     c->plan->n_launches = 0;
-    err = complete_each(c, root, "launches", KL_MAX_LAUNCHES, complete_launch);
-    return !err && !c->plan->n_launches ? complete_refuse(c, "nothing is launched") : err;
+    return complete_each(c, root, "launches", KL_MAX_LAUNCHES, complete_launch) &&
+           (c->plan->n_launches || complete_refuse(c, "nothing is launched"));
 }
 
 kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_kernel *k, const kl_task *t,
@@ -341,11 +330,12 @@ kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_kernel *k, co
                    .n_tensormaps = plan->n_tensormaps,
                    .error = e};
     if (limits) c.limits = *limits;
-    kl_err err = kli_json_parse(&root, completion, KL_S("completion"), kl_ignored());
-    err = err ? complete_refuse(&c, "nothing that can be read") : complete_all(&c, root);
+    const bool ok = kli_json_parse(&root, completion, KL_S("completion"), kl_ignored())
+                        ? complete_refuse(&c, "nothing that can be read")
+                        : complete_all(&c, root);
     json_decref(root);
     kl_arena_free(scratch);
-    return err;
+    return ok ? KL_OK : e->code;
 }
 
 /* ---- the other way: what a compiler is told ---------------------------------------------- */

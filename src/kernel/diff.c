@@ -127,6 +127,7 @@ static void diff_texts(diff_script *out, kl_arena *arena, diff_text a, diff_text
         tail++;
     diff_text middle_a = {a.at + head, a.n - head - tail},
               middle_b = {b.at + head, b.n - head - tail};
+    KL_ASSERT(head + tail <= a.n && head + tail <= b.n);
     *out = (diff_script){
         .old_text = a, .new_text = b, .rows = KL_ARRAY(arena, diff_row, a.n + b.n + 1)};
     diff_row *rows = out->rows;
@@ -138,6 +139,7 @@ static void diff_texts(diff_script *out, kl_arena *arena, diff_text a, diff_text
         rows[j] = swap;
     }
     out->n_rows += n;
+    KL_ASSERT(out->n_rows + tail <= a.n + b.n);
     for (int i = tail; i > 0; i--) rows[out->n_rows++] = (diff_row){' ', a.n - i, b.n - i};
 }
 

@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     const char *name, *form;
     bool own; /* not every surface has it: kl_surface_has_directive says which do */
-    kl_err (*read)(directive_reader *r);
+    bool (*read)(directive_reader *r); /* false: refused, and r->error says why */
 } directive;
 
 /* ---- words ------------------------------------------------------------------------------- */
@@ -32,20 +32,20 @@ static size_t directive_offset_of(const directive_reader *r, const char *at) {
     return (size_t)(at - r->scan->clean);
 }
 
-KL_PRINTF(4, 5)
-static kl_err directive_fail(directive_reader *r, kl_err code, const char *at, const char *fmt,
-                             ...) {
+KL_PRINTF(3, 4)
+static bool directive_fail(directive_reader *r, const char *at, const char *fmt, ...) {
     char text[512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return kl_fail_at(r->error, code, r->kernel->path, r->kernel->source,
-                      directive_offset_of(r, at), "%s", text);
+    return !kl_fail_at(r->error, KL_EPARSE, r->kernel->path, r->kernel->source,
+                       directive_offset_of(r, at), "%s", text);
 }
 
 /* A slice of the source itself, so that it outlives the scan and shows where it stands. */
 static kl_str slice(const directive_reader *r, const char *from, const char *to) {
+    KL_ASSERT(r->scan->clean <= from && from <= to && to <= r->end);
     return (kl_str){r->kernel->source.ptr + directive_offset_of(r, from), (size_t)(to - from)};
 }
 
@@ -60,43 +60,43 @@ static bool directive_take(directive_reader *r, char c) {
     return true;
 }
 
-static kl_err directive_expect(directive_reader *r, char c) {
-    if (directive_take(r, c)) return KL_OK;
+static bool directive_expect(directive_reader *r, char c) {
+    if (directive_take(r, c)) return true;
     if (r->pos == r->end)
-        return directive_fail(r, KL_EPARSE, r->pos, "expected '%c' before the end of the directive",
-                              c);
-    return directive_fail(r, KL_EPARSE, r->pos, "expected '%c', found '%s'", c,
+        return directive_fail(r, r->pos, "expected '%c' before the end of the directive", c);
+    return directive_fail(r, r->pos, "expected '%c', found '%s'", c,
                           kli_show((kl_str){r->pos, 1}).text);
 }
 
-static kl_err read_name(directive_reader *r, kl_str *out, const char *of_what) {
+static bool read_name(directive_reader *r, kl_str *out, const char *of_what) {
     directive_skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && kli_is_name_part(*r->pos)) r->pos++;
     if (r->pos == start || !kli_is_name_start(*start))
-        return directive_fail(r, KL_EPARSE, start, "expected the name of %s", of_what);
+        return directive_fail(r, start, "expected the name of %s", of_what);
     if (r->pos - start >= KL_MAX_NAME)
-        return directive_fail(r, KL_ELIMIT, start, "a name longer than %d characters",
-                              KL_MAX_NAME - 1);
+        return !kl_fail_at(r->error, KL_ELIMIT, r->kernel->path, r->kernel->source,
+                           directive_offset_of(r, start), "a name longer than %d characters",
+                           KL_MAX_NAME - 1);
     *out = slice(r, start, r->pos);
-    return KL_OK;
+    return true;
 }
 
-static kl_err read_int(directive_reader *r, int64_t *out) {
+static bool read_int(directive_reader *r, int64_t *out) {
     directive_skip_space(r);
     const char *start = r->pos;
     while (r->pos < r->end && (kli_is_name_part(*r->pos) || *r->pos == '-' || *r->pos == '.'))
         r->pos++;
     kl_str word = {start, (size_t)(r->pos - start)};
-    if (kli_parse_int(out, word)) return KL_OK;
-    if (word.len == 0) return directive_fail(r, KL_EPARSE, start, "expected an integer");
-    return directive_fail(r, KL_EPARSE, start, "'%s' is not a 64-bit integer", kli_show(word).text);
+    if (kli_parse_int(out, word)) return true;
+    if (word.len == 0) return directive_fail(r, start, "expected an integer");
+    return directive_fail(r, start, "'%s' is not a 64-bit integer", kli_show(word).text);
 }
 
-static kl_err expect_end(directive_reader *r) {
+static bool expect_end(directive_reader *r) {
     directive_skip_space(r);
-    if (r->pos == r->end) return KL_OK;
-    return directive_fail(r, KL_EPARSE, r->pos, "unexpected text after the directive: '%s'",
+    if (r->pos == r->end) return true;
+    return directive_fail(r, r->pos, "unexpected text after the directive: '%s'",
                           kli_show((kl_str){r->pos, (size_t)(r->end - r->pos)}).text);
 }
 
@@ -126,39 +126,39 @@ static bool is_own_macro(kl_str name) {
     return kl_str_starts(name, KL_S("DTYPE_"));
 }
 
-static kl_err refuse_reserved(directive_reader *r, const char *at, kl_str name) {
+static bool not_reserved(directive_reader *r, const char *at, kl_str name) {
     bool taken = false;
     for (size_t i = 0; i < KL_COUNT(reserved); i++)
         taken = taken || kl_str_eq(name, kl_str_of(reserved[i]));
-    if (!taken) return KL_OK;
-    kl_err err = directive_fail(r, KL_EPARSE, at, "'%.*s' is a word of the directive language",
-                                KL_STR_ARG(name));
+    if (!taken) return true;
+    directive_fail(r, at, "'%.*s' is a word of the directive language", KL_STR_ARG(name));
     kl_hint(r->error, "call it something else");
-    return err;
+    return false;
 }
 
 /* Read the name that a directive declares: params, lets, buffers and tensormaps share one name
  * space. */
-static kl_err read_new_name(directive_reader *r, kl_str *out, const char *of_what) {
-    kl_err err = read_name(r, out, of_what);
-    if (err) return err;
+static bool read_new_name(directive_reader *r, kl_str *out, const char *of_what) {
+    if (!read_name(r, out, of_what)) return false;
     const char *at = r->pos - out->len;
     kl_str first;
-    if ((err = refuse_reserved(r, at, *out)) != KL_OK) return err;
-    if (!find_declared(r->kernel, *out, &first)) return KL_OK;
-    err = directive_fail(r, KL_EPARSE, at, "'%.*s' is declared twice", KL_STR_ARG(*out));
+    if (!not_reserved(r, at, *out)) return false;
+    if (!find_declared(r->kernel, *out, &first)) return true;
+    directive_fail(r, at, "'%.*s' is declared twice", KL_STR_ARG(*out));
     size_t where = (size_t)(first.ptr - r->kernel->source.ptr);
     kl_hint(r->error,
             "the first is on line %d; params, lets, buffers and tensormaps share one set of names",
             kli_line_number(r->kernel->source, where));
-    return err;
+    return false;
 }
 
-static kl_err refuse_full(directive_reader *r, int have, int most, const char *plural) {
-    if (have < most) return KL_OK;
-    kl_err err = directive_fail(r, KL_ELIMIT, r->pos, "more than %d %s", most, plural);
+static bool directive_has_room(directive_reader *r, int have, int most, const char *plural) {
+    KL_ASSERT(have >= 0 && have <= most);
+    if (have < most) return true;
+    kl_fail_at(r->error, KL_ELIMIT, r->kernel->path, r->kernel->source,
+               directive_offset_of(r, r->pos), "more than %d %s", most, plural);
     kl_hint(r->error, "one kernel may have at most %d %s", most, plural);
-    return err;
+    return false;
 }
 
 /* ---- expressions ------------------------------------------------------------------------- */
@@ -171,16 +171,16 @@ static bool any_name(void *ctx, kl_str name, int64_t *value) {
 }
 
 /* Syntax only: with every name 1 a division by zero says nothing about real shapes. */
-static kl_err check_syntax(directive_reader *r, const kl_expr *expr) {
+static bool check_syntax(directive_reader *r, const kl_expr *expr) {
     int64_t ignored;
     kl_err err = kl_expr_eval(&ignored, expr->text, any_name, NULL, r->error);
-    if (err == KL_EPARSE || err == KL_ELIMIT) return kli_rebase(r->error, r->kernel, expr);
+    if (err == KL_EPARSE || err == KL_ELIMIT) return !kli_rebase(r->error, r->kernel, expr);
     *r->error = (kl_error){0};
-    return KL_OK;
+    return true;
 }
 
 /* Text up to a top-level ',' or `close`; to the end of the directive when `close` is 0. */
-static kl_err read_span(directive_reader *r, char close, kl_expr *out) {
+static bool read_span(directive_reader *r, char close, kl_expr *out) {
     directive_skip_space(r);
     const char *start = r->pos;
     int depth = 0;
@@ -189,30 +189,27 @@ static kl_err read_span(directive_reader *r, char close, kl_expr *out) {
         depth += (*r->pos == '(') - (*r->pos == ')');
     }
     if (close && r->pos == r->end)
-        return directive_fail(r, KL_EPARSE, r->end, "expected '%c' before the end of the directive",
-                              close);
+        return directive_fail(r, r->end, "expected '%c' before the end of the directive", close);
     const char *stop = r->pos;
     while (stop > start && kli_is_space(stop[-1])) stop--;
     *out = (kl_expr){{start, (size_t)(stop - start)}, directive_offset_of(r, start)};
-    return stop > start ? KL_OK : directive_fail(r, KL_EPARSE, start, "expected an expression");
+    return stop > start || directive_fail(r, start, "expected an expression");
 }
 
-static kl_err read_expr(directive_reader *r, char close, kl_expr *out) {
-    kl_err err = read_span(r, close, out);
-    return err ? err : check_syntax(r, out);
+static bool read_expr(directive_reader *r, char close, kl_expr *out) {
+    return read_span(r, close, out) && check_syntax(r, out);
 }
 
 /* list = expr { "," expr } close */
-static kl_err read_list(directive_reader *r, char close, kl_expr *out, int most, int *n,
-                        const char *what) {
+static bool read_list(directive_reader *r, char close, kl_expr *out, int most, int *n,
+                      const char *what) {
     *n = 0;
     do {
         directive_skip_space(r);
         if (*n == most)
-            return directive_fail(r, KL_EPARSE, r->pos, "%s takes at most %d value%s", what, most,
+            return directive_fail(r, r->pos, "%s takes at most %d value%s", what, most,
                                   most == 1 ? "" : "s");
-        kl_err err = read_expr(r, close, &out[*n]);
-        if (err) return err;
+        if (!read_expr(r, close, &out[*n])) return false;
         ++*n;
     } while (directive_take(r, ','));
     return directive_expect(r, close);
@@ -223,86 +220,80 @@ static kl_err read_list(directive_reader *r, char close, kl_expr *out, int most,
 static void add_value(kl_param *p, int64_t value) {
     for (int i = 0; i < p->n_values; i++)
         if (p->values[i] == value) return;
+    KL_ASSERT(p->n_values < (int)KL_COUNT(p->values));
     p->values[p->n_values++] = value;
 }
 
 /* values = "{" INT { "," INT } "}" */
-static kl_err read_values(directive_reader *r, kl_param *p) {
+static bool read_values(directive_reader *r, kl_param *p) {
     do {
         int64_t value;
-        kl_err err = refuse_full(r, p->n_values, (int)KL_COUNT(p->values), "values of one param");
-        if (err || (err = read_int(r, &value)) != KL_OK) return err;
+        if (!directive_has_room(r, p->n_values, (int)KL_COUNT(p->values), "values of one param") ||
+            !read_int(r, &value))
+            return false;
         add_value(p, value);
     } while (directive_take(r, ','));
     return directive_expect(r, '}');
 }
 
 /* "param" NAME "=" INT [ values ] */
-static kl_err read_param(directive_reader *r) {
+static bool read_param(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    kl_err err = refuse_full(r, k->n_params, KL_MAX_PARAMS, "params");
-    if (err) return err;
+    if (!directive_has_room(r, k->n_params, KL_MAX_PARAMS, "params")) return false;
     kl_param p = {0};
-    if ((err = read_new_name(r, &p.name, "a param")) != KL_OK) return err;
+    if (!read_new_name(r, &p.name, "a param")) return false;
     if (is_own_macro(p.name)) {
-        err = directive_fail(r, KL_EPARSE, r->pos - p.name.len,
-                             "a param '%.*s' would redefine the macro KL_%.*s", KL_STR_ARG(p.name),
-                             KL_STR_ARG(p.name));
+        directive_fail(r, r->pos - p.name.len, "a param '%.*s' would redefine the macro KL_%.*s",
+                       KL_STR_ARG(p.name), KL_STR_ARG(p.name));
         kl_hint(r->error, "that macro names a data type; call the param something else");
-        return err;
+        return false;
     }
-    if ((err = directive_expect(r, '=')) != KL_OK || (err = read_int(r, &p.value)) != KL_OK)
-        return err;
+    if (!directive_expect(r, '=') || !read_int(r, &p.value)) return false;
     add_value(&p, p.value);
-    if (directive_take(r, '{') && (err = read_values(r, &p)) != KL_OK) return err;
+    if (directive_take(r, '{') && !read_values(r, &p)) return false;
     p.offset = (size_t)(p.name.ptr - k->source.ptr);
     k->params[k->n_params++] = p;
     return expect_end(r);
 }
 
 /* "let" NAME "=" expr */
-static kl_err read_let(directive_reader *r) {
+static bool read_let(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    kl_err err = refuse_full(r, k->n_lets, KL_MAX_LETS, "lets");
     kl_let let = {0};
-    if (err || (err = read_new_name(r, &let.name, "a let")) != KL_OK) return err;
-    if ((err = directive_expect(r, '=')) != KL_OK || (err = read_expr(r, 0, &let.expr)) != KL_OK)
-        return err;
+    if (!directive_has_room(r, k->n_lets, KL_MAX_LETS, "lets") ||
+        !read_new_name(r, &let.name, "a let") || !directive_expect(r, '=') ||
+        !read_expr(r, 0, &let.expr))
+        return false;
     k->lets[k->n_lets++] = let;
-    return KL_OK;
+    return true;
 }
 
 /* "require" expr */
-static kl_err read_require(directive_reader *r) {
+static bool read_require(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    kl_err err = refuse_full(r, k->n_required, (int)KL_COUNT(k->required), "require lines");
-    if (err || (err = read_expr(r, 0, &k->required[k->n_required])) != KL_OK) return err;
-    k->n_required++;
-    return KL_OK;
+    return directive_has_room(r, k->n_required, (int)KL_COUNT(k->required), "require lines") &&
+           read_expr(r, 0, &k->required[k->n_required++]);
 }
 
-static kl_err read_dtype(directive_reader *r, kl_dtype *out) {
+static bool read_dtype(directive_reader *r, kl_dtype *out) {
     kl_str name;
-    kl_err err = read_name(r, &name, "a data type");
-    if (err) return err;
-    if (kl_dtype_parse(out, name)) return KL_OK;
-    err = directive_fail(r, KL_EPARSE, r->pos - name.len, "unknown data type '%s'",
-                         kli_show(name).text);
+    if (!read_name(r, &name, "a data type")) return false;
+    if (kl_dtype_parse(out, name)) return true;
+    directive_fail(r, r->pos - name.len, "unknown data type '%s'", kli_show(name).text);
     kl_hint(r->error, "data types: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 bool");
-    return err;
+    return false;
 }
 
 /* "buffer" NAME ":" DTYPE "[" list "]" [ "zero" ] */
-static kl_err read_buffer(directive_reader *r) {
+static bool read_buffer(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    kl_err err = refuse_full(r, k->n_buffers, KL_MAX_BUFFERS, "buffers");
     kl_buffer b = {0};
-    if (err || (err = read_new_name(r, &b.name, "a buffer")) != KL_OK) return err;
+    if (!directive_has_room(r, k->n_buffers, KL_MAX_BUFFERS, "buffers") ||
+        !read_new_name(r, &b.name, "a buffer") || !directive_expect(r, ':') ||
+        !read_dtype(r, &b.dtype) || !directive_expect(r, '[') ||
+        !read_list(r, ']', b.dims, KL_MAX_DIMS, &b.ndim, "a buffer"))
+        return false;
     b.offset = (size_t)(b.name.ptr - k->source.ptr);
-    if ((err = directive_expect(r, ':')) != KL_OK || (err = read_dtype(r, &b.dtype)) != KL_OK)
-        return err;
-    if ((err = directive_expect(r, '[')) != KL_OK) return err;
-    if ((err = read_list(r, ']', b.dims, KL_MAX_DIMS, &b.ndim, "a buffer")) != KL_OK) return err;
     directive_skip_space(r);
     kl_str rest = {r->pos, (size_t)(r->end - r->pos)};
     if (kl_str_eq(rest, KL_S("zero"))) {
@@ -313,10 +304,13 @@ static kl_err read_buffer(directive_reader *r) {
     return expect_end(r);
 }
 
-static const struct {
+/* NAME "(" list ")": an option of a tensormap, a clause of a launch. */
+typedef struct {
     const char *name;
     int most;
-} directive_options[KL_OPT_COUNT] = {
+} list_form;
+
+static const list_form directive_options[KL_OPT_COUNT] = {
     [KL_OPT_BOX] = {"box", 5},
     [KL_OPT_SWIZZLE] = {"swizzle", 1},
     [KL_OPT_DIMS] = {"dims", 5},
@@ -336,56 +330,58 @@ static void hint_known(directive_reader *r, kl_str word, const kl_str *known, in
     kl_hint(r->error, "%s", list);
 }
 
-static kl_err unknown_word(directive_reader *r, kl_str word, const char *kind, const kl_str *known,
-                           int n) {
-    kl_err err = directive_fail(r, KL_EPARSE, r->pos - word.len, "unknown %s '%s'", kind,
-                                kli_show(word).text);
+static bool unknown_word(directive_reader *r, kl_str word, const char *kind, const kl_str *known,
+                         int n) {
+    directive_fail(r, r->pos - word.len, "unknown %s '%s'", kind, kli_show(word).text);
     hint_known(r, word, known, n);
-    return err;
+    return false;
+}
+
+/* The row that `word` names, or -1; `known` gets the names of all, for a hint. */
+static int find_form(const list_form *forms, int n, kl_str word, kl_str *known) {
+    int which = -1;
+    for (int i = 0; i < n; i++) {
+        known[i] = kl_str_of(forms[i].name);
+        if (kl_str_eq(word, known[i])) which = i;
+    }
+    return which;
 }
 
 /* option = ( "box" | "swizzle" | "dims" | "strides" | "interleave" | "l2" ) "(" list ")" */
-static kl_err read_option(directive_reader *r, kl_tensormap *map) {
+static bool read_option(directive_reader *r, kl_tensormap *map) {
     kl_str word;
-    kl_err err = read_name(r, &word, "a tensormap option");
-    if (err) return err;
+    if (!read_name(r, &word, "a tensormap option")) return false;
     kl_str known[KL_OPT_COUNT];
-    int which = -1;
-    for (int i = 0; i < KL_OPT_COUNT; i++) {
-        known[i] = kl_str_of(directive_options[i].name);
-        if (kl_str_eq(word, known[i])) which = i;
-    }
+    const int which = find_form(directive_options, KL_OPT_COUNT, word, known);
     if (which < 0) return unknown_word(r, word, "tensormap option", known, KL_OPT_COUNT);
     if (map->n_options[which])
-        return directive_fail(r, KL_EPARSE, r->pos - word.len, "%s() is given twice",
+        return directive_fail(r, r->pos - word.len, "%s() is given twice",
                               directive_options[which].name);
-    if ((err = directive_expect(r, '(')) != KL_OK) return err;
+    if (!directive_expect(r, '(')) return false;
     return read_list(r, ')', map->options[which], directive_options[which].most,
                      &map->n_options[which], directive_options[which].name);
 }
 
 /* "tensormap" NAME ":" NAME { option } */
-static kl_err read_tensormap(directive_reader *r) {
+static bool read_tensormap(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_tensormap map = {0};
-    kl_err err = refuse_full(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps");
-    if (err || (err = read_new_name(r, &map.name, "a tensormap")) != KL_OK) return err;
+    if (!directive_has_room(r, k->n_tensormaps, KL_MAX_TENSORMAPS, "tensormaps") ||
+        !read_new_name(r, &map.name, "a tensormap") || !directive_expect(r, ':') ||
+        !read_name(r, &map.tensor, "a tensor or buffer"))
+        return false;
     map.offset = (size_t)(map.name.ptr - k->source.ptr);
-    if ((err = directive_expect(r, ':')) != KL_OK) return err;
-    if ((err = read_name(r, &map.tensor, "a tensor or buffer")) != KL_OK) return err;
     for (directive_skip_space(r); r->pos < r->end; directive_skip_space(r))
-        if ((err = read_option(r, &map)) != KL_OK) return err;
+        if (!read_option(r, &map)) return false;
     if (!map.n_options[KL_OPT_BOX])
-        return directive_fail(r, KL_EPARSE, r->end, "tensormap '%.*s' has no box(...)",
-                              KL_STR_ARG(map.name));
+        return directive_fail(r, r->end, "tensormap '%.*s' has no box(...)", KL_STR_ARG(map.name));
     k->tensormaps[k->n_tensormaps++] = map;
-    return KL_OK;
+    return true;
 }
 
 /* "threads" expr */
-static kl_err read_threads(directive_reader *r) {
-    if (r->kernel->threads.text.len)
-        return directive_fail(r, KL_EPARSE, r->pos, "threads is given twice");
+static bool read_threads(directive_reader *r) {
+    if (r->kernel->threads.text.len) return directive_fail(r, r->pos, "threads is given twice");
     return read_expr(r, 0, &r->kernel->threads);
 }
 
@@ -403,20 +399,20 @@ static void hint_flags(directive_reader *r, const kl_str *known, int n) {
         kl_hint(r->error, "allowed:%s%s", list, shown < n ? " and more" : "");
 }
 
-static kl_err refuse_flag(directive_reader *r, const char *at, kl_str word) {
+static bool refuse_flag(directive_reader *r, const char *at, kl_str word) {
     enum { DIRECTIVE_MOST = 96 };
     kl_str known[DIRECTIVE_MOST];
     int n = 0;
     const char *const *allowed = r->kernel->surface->flags;
     for (; allowed[n] && n < DIRECTIVE_MOST; n++) known[n] = kl_str_of(allowed[n]);
-    kl_err err = directive_fail(r, KL_EPARSE, at, "flag '%s' is not on the allow-list of %s",
-                                kli_show(word).text, r->kernel->surface->name);
+    directive_fail(r, at, "flag '%s' is not on the allow-list of %s", kli_show(word).text,
+                   r->kernel->surface->name);
     int close = kli_closest(word, known, n);
     if (close >= 0)
         kl_hint(r->error, "did you mean '%.*s'?", KL_STR_ARG(known[close]));
     else
         hint_flags(r, known, n);
-    return err;
+    return false;
 }
 
 static kl_str read_word(directive_reader *r) {
@@ -427,14 +423,14 @@ static kl_str read_word(directive_reader *r) {
 }
 
 /* "flags" WORD { WORD }; "-Xptxas -O3" counts as the one word "-Xptxas=-O3" */
-static kl_err read_flags(directive_reader *r) {
+static bool read_flags(directive_reader *r) {
     kl_kernel *k = r->kernel;
     directive_skip_space(r);
-    if (r->pos == r->end) return directive_fail(r, KL_EPARSE, r->pos, "expected a compile flag");
+    if (r->pos == r->end) return directive_fail(r, r->pos, "expected a compile flag");
     for (; r->pos < r->end; directive_skip_space(r)) {
         const char *at = r->pos;
-        kl_err err = refuse_full(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags");
-        if (err) return err;
+        if (!directive_has_room(r, k->n_flags, (int)KL_COUNT(k->flags), "compile flags"))
+            return false;
         kl_str word = read_word(r);
         if (kl_str_eq(word, KL_S("-Xptxas"))) {
             kl_str value = read_word(r);
@@ -443,18 +439,17 @@ static kl_err read_flags(directive_reader *r) {
         if (!k->trusted && !kl_surface_has_flag(k->surface, word)) return refuse_flag(r, at, word);
         k->flags[k->n_flags++] = word;
     }
-    return KL_OK;
+    return true;
 }
 
 /* "surface" NAME, of those whose files end alike; kernel.c has already obeyed it, before the first
  * directive was read */
-static kl_err directive_read_surface(directive_reader *r) {
+static bool directive_read_surface(directive_reader *r) {
     enum { DIRECTIVE_MOST = 16 };
     kl_str name, known[DIRECTIVE_MOST];
     const kl_surface *s, *meant = NULL;
     int n = 0;
-    kl_err err = read_name(r, &name, "a surface");
-    if (err) return err;
+    if (!read_name(r, &name, "a surface")) return false;
     for (; n < DIRECTIVE_MOST &&
            (s = kl_surface_of_path(kl_str_of(r->kernel->surface->suffix), n)) != NULL;
          n++) {
@@ -463,34 +458,31 @@ static kl_err directive_read_surface(directive_reader *r) {
     }
     if (!meant) return unknown_word(r, name, "surface of such a file", known, n);
     if (meant != r->kernel->surface)
-        return directive_fail(r, KL_EPARSE, r->pos - name.len,
-                              "surface %s, but this file was given as %s", meant->name,
-                              r->kernel->surface->name);
+        return directive_fail(r, r->pos - name.len, "surface %s, but this file was given as %s",
+                              meant->name, r->kernel->surface->name);
     return expect_end(r);
 }
 
 /* "nondeterministic" */
-static kl_err read_nondeterministic(directive_reader *r) {
+static bool read_nondeterministic(directive_reader *r) {
     r->kernel->nondeterministic = true;
     return expect_end(r);
 }
 
 /* "result" ( "f32" | "f64" ) */
-static kl_err read_result(directive_reader *r) {
+static bool read_result(directive_reader *r) {
     directive_skip_space(r);
     const char *at = r->pos;
     kl_dtype dtype = 0;
-    kl_err err = read_dtype(r, &dtype);
-    if (err) return err;
-    if (dtype != KL_F32 && dtype != KL_F64)
-        return directive_fail(r, KL_EPARSE, at, "a result is f32 or f64");
+    if (!read_dtype(r, &dtype)) return false;
+    if (dtype != KL_F32 && dtype != KL_F64) return directive_fail(r, at, "a result is f32 or f64");
     if (!r->oracle) {
-        err = directive_fail(r, KL_EPARSE, at, "only an oracle chooses its result type");
+        directive_fail(r, at, "only an oracle chooses its result type");
         kl_hint(r->error,
                 "drop the line: outputs have the task's data types, see the macros kl_t_<tensor>");
-        return err;
+        return false;
     }
-    if (r->result_seen) return directive_fail(r, KL_EPARSE, at, "result is given twice");
+    if (r->result_seen) return directive_fail(r, at, "result is given twice");
     r->result_seen = true;
     r->kernel->result = dtype;
     return expect_end(r);
@@ -498,10 +490,7 @@ static kl_err read_result(directive_reader *r) {
 
 /* ---- launch ------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    int most;
-} clauses[KL_CLAUSE_COUNT] = {
+static const list_form clauses[KL_CLAUSE_COUNT] = {
     [KL_CLAUSE_GRID] = {"grid", 3},       [KL_CLAUSE_BLOCK] = {"block", 3},
     [KL_CLAUSE_CLUSTER] = {"cluster", 3}, [KL_CLAUSE_GLOBAL] = {"global", 3},
     [KL_CLAUSE_LOCAL] = {"local", 3},     [KL_CLAUSE_SMEM] = {"smem", 1},
@@ -539,53 +528,47 @@ static bool closes_at_end(kl_str s) {
     return false;
 }
 
-static kl_err check_real(directive_reader *r, const kl_arg *arg) {
+static bool check_real(directive_reader *r, const kl_arg *arg) {
     double value = 0;
     kl_str text = arg->expr.text;
     bool number = kli_parse_real(&value, text);
     if (number && arg->kind == KL_ARG_F32 && (value > FLT_MAX || value < -FLT_MAX))
-        return directive_fail(r, KL_EPARSE, text.ptr, "'%s' does not fit float32",
-                              kli_show(text).text);
-    if (number || kli_is_name(text)) return KL_OK;
-    kl_err err = directive_fail(r, KL_EPARSE, text.ptr, "expected a number or a name, found '%s'",
-                                kli_show(text).text);
+        return directive_fail(r, text.ptr, "'%s' does not fit float32", kli_show(text).text);
+    if (number || kli_is_name(text)) return true;
+    directive_fail(r, text.ptr, "expected a number or a name, found '%s'", kli_show(text).text);
     kl_hint(r->error,
             "f32(...) and f64(...) take a decimal number, or one axis, param, let or scalar input; "
             "a `let` can name an integer expression");
-    return err;
+    return false;
 }
 
-static kl_err check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
+static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     const char *at = arg->expr.text.ptr;
     if (!closes_at_end(inner))
-        return directive_fail(r, KL_EPARSE, at,
-                              "a type such as f32(...) must enclose the whole argument");
+        return directive_fail(r, at, "a type such as f32(...) must enclose the whole argument");
     inner.len--;
     inner = kl_str_trim(inner);
-    if (inner.len == 0) return directive_fail(r, KL_EPARSE, at, "nothing between the parentheses");
+    if (inner.len == 0) return directive_fail(r, at, "nothing between the parentheses");
     arg->expr = (kl_expr){inner, directive_offset_of(r, inner.ptr)};
     if (arg->kind == KL_ARG_F32 || arg->kind == KL_ARG_F64) return check_real(r, arg);
     if (arg->kind == KL_ARG_LOCAL && !r->kernel->surface->local_args) {
-        kl_err err = directive_fail(r, KL_EPARSE, at, "surface %s has no local(...) arguments",
-                                    r->kernel->surface->name);
+        directive_fail(r, at, "surface %s has no local(...) arguments", r->kernel->surface->name);
         const bool smem = kl_surface_has_clause(r->kernel->surface, KL_S("smem"));
         kl_hint(r->error, "%s",
                 smem ? "shared memory is a clause of the launch: smem(bytes)"
                      : "memory of its own is a directive: buffer NAME: f32[N]");
-        return err;
+        return false;
     }
     return check_syntax(r, &arg->expr);
 }
 
 /* arg = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr
  * ")" */
-static kl_err read_arg(directive_reader *r, kl_launch *launch) {
-    if (launch->n_args == KL_MAX_ARGS)
-        return refuse_full(r, launch->n_args, KL_MAX_ARGS, "arguments");
+static bool read_arg(directive_reader *r, kl_launch *launch) {
+    if (!directive_has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;
     kl_arg *arg = &launch->args[launch->n_args];
     kl_str inner;
-    kl_err err = read_span(r, ')', &arg->expr);
-    if (err) return err;
+    if (!read_span(r, ')', &arg->expr)) return false;
     launch->n_args++;
     if (wrapped(arg->expr.text, &arg->kind, &inner)) return check_wrapped(r, arg, inner);
     arg->kind = kli_is_name(arg->expr.text) ? KL_ARG_NAME : KL_ARG_EXPR;
@@ -593,50 +576,43 @@ static kl_err read_arg(directive_reader *r, kl_launch *launch) {
 }
 
 /* "args" "(" [ arg { "," arg } ] ")" */
-static kl_err read_args(directive_reader *r, kl_launch *launch) {
-    kl_err err = directive_expect(r, '(');
-    if (err || directive_take(r, ')')) return err;
+static bool read_args(directive_reader *r, kl_launch *launch) {
+    if (!directive_expect(r, '(')) return false;
+    if (directive_take(r, ')')) return true;
     do {
-        if ((err = read_arg(r, launch)) != KL_OK) return err;
+        if (!read_arg(r, launch)) return false;
     } while (directive_take(r, ','));
     return directive_expect(r, ')');
 }
 
-static kl_err refuse_clause(directive_reader *r, kl_str word) {
+static bool refuse_clause(directive_reader *r, kl_str word) {
     const kl_surface *s = r->kernel->surface;
-    kl_err err = directive_fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no %.*s(...)",
-                                s->name, KL_STR_ARG(word));
+    directive_fail(r, r->pos - word.len, "surface %s has no %.*s(...)", s->name, KL_STR_ARG(word));
     char list[128] = "";
     size_t used = 0;
     for (const char *const *c = s->clauses; *c; c++)
         used += (size_t)snprintf(list + used, sizeof list - used, " %s(...)", *c);
     kl_hint(r->error, "a launch of %s takes%s", s->name, list);
-    return err;
+    return false;
 }
 
 /* clause = NAME "(" list ")" | args; `*has_args` tells that args were there, empty or not */
-static kl_err read_clause(directive_reader *r, kl_launch *launch, bool *has_args) {
+static bool read_clause(directive_reader *r, kl_launch *launch, bool *has_args) {
     kl_str word, known[KL_CLAUSE_COUNT + 1];
-    kl_err err = read_name(r, &word, "a launch clause");
-    if (err) return err;
-    int which = -1;
-    for (int i = 0; i < KL_CLAUSE_COUNT; i++) {
-        known[i] = kl_str_of(clauses[i].name);
-        if (kl_str_eq(word, known[i])) which = i;
-    }
+    if (!read_name(r, &word, "a launch clause")) return false;
+    const int which = find_form(clauses, KL_CLAUSE_COUNT, word, known);
     known[KL_CLAUSE_COUNT] = KL_S("args");
     bool is_args = kl_str_eq(word, KL_S("args"));
     if (which < 0 && !is_args)
         return unknown_word(r, word, "launch clause", known, KL_CLAUSE_COUNT + 1);
     if (!is_args && !kl_surface_has_clause(r->kernel->surface, word)) return refuse_clause(r, word);
     if (is_args ? *has_args : launch->n_clauses[which] > 0)
-        return directive_fail(r, KL_EPARSE, r->pos - word.len, "%.*s(...) is given twice",
-                              KL_STR_ARG(word));
+        return directive_fail(r, r->pos - word.len, "%.*s(...) is given twice", KL_STR_ARG(word));
     if (is_args) {
         *has_args = true;
         return read_args(r, launch);
     }
-    if ((err = directive_expect(r, '(')) != KL_OK) return err;
+    if (!directive_expect(r, '(')) return false;
     return read_list(r, ')', launch->clauses[which], clauses[which].most, &launch->n_clauses[which],
                      clauses[which].name);
 }
@@ -648,28 +624,27 @@ static bool has_clause(const kl_launch *launch, const char *name) {
 }
 
 /* The clauses that a surface cannot do without. */
-static kl_err check_complete(directive_reader *r, const kl_launch *launch, bool has_args) {
+static bool check_complete(directive_reader *r, const kl_launch *launch, bool has_args) {
     const kl_surface *s = r->kernel->surface;
     const char *const *missing = s->required;
     while (*missing && has_clause(launch, *missing)) missing++;
-    if (!*missing && has_args) return KL_OK;
-    kl_err err = directive_fail(r, KL_EPARSE, r->end, "launch '%.*s' has no %s(...)",
-                                KL_STR_ARG(launch->entry), *missing ? *missing : "args");
+    if (!*missing && has_args) return true;
+    directive_fail(r, r->end, "launch '%.*s' has no %s(...)", KL_STR_ARG(launch->entry),
+                   *missing ? *missing : "args");
     kl_hint(r->error, "for example: %s launch f %s", s->comment, s->example);
-    return err;
+    return false;
 }
 
 /* "launch" NAME { clause } */
-static kl_err read_launch(directive_reader *r) {
+static bool read_launch(directive_reader *r) {
     kl_kernel *k = r->kernel;
-    kl_err err = refuse_full(r, k->n_launches, KL_MAX_LAUNCHES, "launches");
-    if (err) return err;
+    if (!directive_has_room(r, k->n_launches, KL_MAX_LAUNCHES, "launches")) return false;
     kl_launch *launch = &k->launches[k->n_launches++];
-    if ((err = read_name(r, &launch->entry, "a function")) != KL_OK) return err;
+    if (!read_name(r, &launch->entry, "a function")) return false;
     launch->offset = (size_t)(launch->entry.ptr - k->source.ptr);
     bool has_args = false;
     for (directive_skip_space(r); r->pos < r->end; directive_skip_space(r))
-        if ((err = read_clause(r, launch, &has_args)) != KL_OK) return err;
+        if (!read_clause(r, launch, &has_args)) return false;
     return check_complete(r, launch, has_args);
 }
 
@@ -691,7 +666,7 @@ static const directive directives[] = {
     {"launch", "launch FUNCTION clause(...) ... args(...)", false, read_launch},
 };
 
-static const directive *directive_find_directive(directive_reader *r, kl_str word, kl_err *err) {
+static const directive *directive_find_directive(directive_reader *r, kl_str word) {
     kl_str known[KL_COUNT(directives)];
     int n = 0;
     bool elsewhere = false;
@@ -704,43 +679,37 @@ static const directive *directive_find_directive(directive_reader *r, kl_str wor
         elsewhere = true;
     }
     if (elsewhere)
-        *err = directive_fail(r, KL_EPARSE, r->pos - word.len, "surface %s has no directive '%.*s'",
-                              r->kernel->surface->name, KL_STR_ARG(word));
+        directive_fail(r, r->pos - word.len, "surface %s has no directive '%.*s'",
+                       r->kernel->surface->name, KL_STR_ARG(word));
     else
-        *err = directive_fail(r, KL_EPARSE, r->pos - word.len, "unknown directive '%s'",
-                              kli_show(word).text);
+        directive_fail(r, r->pos - word.len, "unknown directive '%s'", kli_show(word).text);
     hint_known(r, word, known, n);
     return NULL;
 }
 
-static kl_err read_one(directive_reader *r, int line) {
+static bool read_one(directive_reader *r, int line) {
     const kli_line *l = &r->scan->lines[line];
     kl_str word = kli_line_word(r->scan, line);
-    kl_err err = KL_OK;
     r->pos = r->scan->clean + l->text + word.len;
     r->end = r->scan->clean + l->end;
     if (word.len == 0) {
-        err = directive_fail(r, KL_EPARSE, r->pos, "expected a directive after '%s'",
-                             r->kernel->surface->comment);
+        directive_fail(r, r->pos, "expected a directive after '%s'", r->kernel->surface->comment);
         kl_hint(r->error,
                 "write an ordinary comment without the '!', or a directive such as `%s launch`",
                 r->kernel->surface->comment);
-        return err;
+        return false;
     }
-    const directive *d = directive_find_directive(r, word, &err);
-    if (!d) return err;
-    err = d->read(r);
-    if (err && !r->error->hint[0])
+    const directive *d = directive_find_directive(r, word);
+    if (!d || d->read(r)) return d;
+    if (!r->error->hint[0])
         kl_hint(r->error, "the form is `%s %s`", r->kernel->surface->comment, d->form);
-    return err;
+    return false;
 }
 
 kl_err kli_read_directives(kl_kernel *k, kl_arena *a, const kli_scan *scan, bool oracle,
                            kl_error *e) {
     directive_reader r = {.arena = a, .kernel = k, .scan = scan, .oracle = oracle, .error = e};
-    for (int i = 0; i < scan->n_lines; i++) {
-        kl_err err = read_one(&r, i);
-        if (err) return err;
-    }
+    for (int i = 0; i < scan->n_lines; i++)
+        if (!read_one(&r, i)) return e->code;
     return KL_OK;
 }

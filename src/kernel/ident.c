@@ -21,6 +21,7 @@ static void add_source(kl_buf *out, const kl_kernel *k, const kli_scan *scan) {
     size_t done = 0;
     for (int i = 0; i < scan->n_lines; i++) {
         const kli_line *line = &scan->lines[i];
+        KL_ASSERT(done <= line->begin && line->next <= k->source.len); /* in order, apart */
         kl_buf_add(out, (kl_str){k->source.ptr + done, line->begin - done});
         add_directive(out, k, scan->clean, line);
         done = line->next;
@@ -42,6 +43,7 @@ void kli_identify(kl_kernel *k, const kli_scan *scan) {
                       (long long)k->params[i].value);
     kli_hasher_add(&h, kl_buf_str(&text));
     kl_hash hash = kli_hasher_end(&h);
+    _Static_assert(sizeof k->hash == sizeof hash.hex, "a kernel's identity is a whole hash");
     memcpy(k->hash, hash.hex, sizeof k->hash);
     kl_buf_fini(&text);
 }

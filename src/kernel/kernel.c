@@ -32,16 +32,13 @@ static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name) {
     }
     char path[256];
     snprintf(path, sizeof path, "%.*s", KL_STR_ARG(k->path));
-    kl_err err = kl_fail(e, KL_EINVAL, path, "no param '%s'", kli_show(name).text);
+    kl_fail(e, KL_EINVAL, path, "no param '%s'", kli_show(name).text);
     int close = kli_closest(name, known, k->n_params);
     if (k->n_params == 0)
-        kl_hint(e, "this kernel has no params; declare one: `%s param BM = 64 {32, 64}`",
-                k->surface->comment);
-    else if (close >= 0)
-        kl_hint(e, "did you mean '%.*s'?  params:%s", KL_STR_ARG(known[close]), list);
-    else
-        kl_hint(e, "params:%s", list);
-    return err;
+        return kl_hint(e, "this kernel has no params; declare one: `%s param BM = 64 {32, 64}`",
+                       k->surface->comment);
+    if (close < 0) return kl_hint(e, "params:%s", list);
+    return kl_hint(e, "did you mean '%.*s'?  params:%s", KL_STR_ARG(known[close]), list);
 }
 
 /* override = NAME "=" INT; values outside the declared set are allowed, since a tuner may try any
@@ -57,8 +54,7 @@ static kl_err override_param(kl_kernel *k, const char *text, kl_error *e) {
     snprintf(path, sizeof path, "%.*s", KL_STR_ARG(k->path));
     kl_fail(e, KL_EINVAL, path, "param %.*s: '%s' is not a 64-bit integer", KL_STR_ARG(name),
             kli_show(value).text);
-    kl_hint(e, "write %.*s=%lld", KL_STR_ARG(name), (long long)k->params[i].values[0]);
-    return KL_EINVAL;
+    return kl_hint(e, "write %.*s=%lld", KL_STR_ARG(name), (long long)k->params[i].values[0]);
 }
 
 /* `surface NAME` decides between those whose files end alike; a name that is none of them is
@@ -83,27 +79,25 @@ static kl_err choose_surface(kl_kernel *k, kl_arena *a, const kli_scan *scan, bo
                                 c ? " or " : "", s->comment, s->name);
     kl_fail_at(e, KL_EPARSE, k->path, k->source, 0, "a %s file must name its surface",
                k->surface->suffix);
-    kl_hint(e, "add the line %s", lines.ptr);
-    return KL_EPARSE;
+    return kl_hint(e, "add the line %s", lines.ptr);
 }
 
 static kl_err require_launch(const kl_kernel *k, kl_error *e) {
     if (k->n_launches) return KL_OK;
     kl_fail_at(e, KL_EPARSE, k->path, k->source, 0,
                "no launch directive: nothing says which function to run");
-    kl_hint(e, "add a line such as `%s launch NAME %s`", k->surface->comment, k->surface->example);
-    return KL_EPARSE;
+    return kl_hint(e, "add a line such as `%s launch NAME %s`", k->surface->comment,
+                   k->surface->example);
 }
 
 static kl_err read_kernel(kl_kernel *k, kl_arena *a, bool given, const kl_kernel_opts *o,
                           kl_error *e) {
     kli_scan *scan = KL_NEW(a, kli_scan);
-    kl_err err = kli_scan_source(scan, a, k, e);
-    if (err || (err = choose_surface(k, a, scan, given, e)) != KL_OK) return err;
-    if ((err = kli_read_directives(k, a, scan, o->oracle, e)) != KL_OK) return err;
-    if ((err = require_launch(k, e)) != KL_OK) return err;
+    if (kli_scan_source(scan, a, k, e) || choose_surface(k, a, scan, given, e) ||
+        kli_read_directives(k, a, scan, o->oracle, e) || require_launch(k, e))
+        return e->code;
     for (const char *const *p = o->params; p && *p; p++)
-        if ((err = override_param(k, *p, e)) != KL_OK) return err;
+        if (override_param(k, *p, e)) return e->code;
     kli_identify(k, scan);
     return KL_OK;
 }
@@ -122,12 +116,12 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path,
     k->surface = surface ? surface : kl_surface_of_path(k->path, 0);
     if (!k->surface) {
         kl_fail(e, KL_EPARSE, k->path.ptr, "the file's ending names no kernel language");
-        kl_hint(e, "kernel files end in %s", kl_surface_endings(a).ptr);
-        return KL_EPARSE;
+        return kl_hint(e, "kernel files end in %s", kl_surface_endings(a).ptr);
     }
     k->trusted = o->trusted || o->oracle;
     k->result = o->oracle ? KL_F64 : 0;
     kl_err err = read_kernel(k, a, surface != NULL, o, e);
+    KL_ASSERT(err || (k->n_launches > 0 && k->hash[0]));
     *out = err ? NULL : k;
     return err;
 }

@@ -85,9 +85,6 @@ bool kli_value_of(kli_planner *p, kl_str name,
                   int64_t *out); /* axis, param, let, device constant */
 /* "tensors A B; buffers tmp": what has an address, into `out`. */
 void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes);
-/* Hint at the values behind `expr`, unless there is a hint already: "here M = 65, BM = 128".
- * Returns `err`. */
-kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr);
 KL_MUST_USE kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_pointers);
 /* tensormap.c, launch.c */
 /* Behind the last byte of the view; dims are at most 2^32 and strides below 2^40, so every product

@@ -38,7 +38,10 @@ static kl_str first_line(kl_str text) {
     return (kl_str){text.ptr, end ? (size_t)(end - text.ptr) + 1 : text.len};
 }
 
-static kl_str without(kl_str text, size_t n) { return (kl_str){text.ptr + n, text.len - n}; }
+static kl_str without(kl_str text, size_t n) {
+    KL_ASSERT(n <= text.len);
+    return (kl_str){text.ptr + n, text.len - n};
+}
 
 /* ---- hunks ------------------------------------------------------------------------------- */
 
@@ -142,6 +145,7 @@ kl_str kl_kernel_file(kl_arena *a, const char *path) {
 
 /* `rungs`: how many may still lie below. */
 static kl_err read_rung(kl_str *text, kl_str *path, kl_arena *a, int rungs, kl_error *e) {
+    KL_ASSERT(rungs >= 0 && rungs <= KL_MAX_RUNGS);
     kl_str file = kl_kernel_file(a, path->ptr), from, to;
     if (!file.len) file = *path;
     kl_err err = kli_fs_read(text, a, file.ptr, KL_MAX_SOURCE_BYTES, e);

@@ -26,12 +26,11 @@ static kl_err int32_argument(kli_planner *p, const kl_arg *arg, int64_t value, k
     out->kind = KL_VALUE_I32;
     out->i = value;
     if (value >= INT32_MIN && value <= INT32_MAX) return KL_OK;
-    kl_err err = kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer",
-                               (long long)value);
+    kli_plan_fail(p, KL_EINVAL, arg->expr.offset, "%lld does not fit a 32-bit integer",
+                  (long long)value);
     int n = arg->expr.text.len < 80 ? (int)arg->expr.text.len : 80;
-    kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide", n,
-            arg->expr.text.ptr);
-    return err;
+    return kl_hint(p->error, "pass it as i64(%.*s) and make the function's parameter 64 bits wide",
+                   n, arg->expr.text.ptr);
 }
 
 /* A NAME is, in this order: a tensor or a buffer, a tensormap, an axis, param, let or device
@@ -98,6 +97,7 @@ const kl_device_limits *kli_plan_limits(const kli_planner *p) { return &p->limit
 kl_err kli_plan_sizes(kli_planner *p, const kl_launch *l, kl_clause clause, const char *what,
                       const int64_t most[3], uint32_t absent, uint32_t out[3]) {
     for (int d = 0; d < 3; d++) {
+        KL_ASSERT(most[d] >= 1 && most[d] <= UINT32_MAX);
         int64_t value = absent;
         if (d < l->n_clauses[clause]) {
             kl_err err = kli_eval_range(p, &value, &l->clauses[clause][d], what, 1, most[d]);
@@ -112,6 +112,7 @@ kl_err kli_plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const 
                     int64_t low, int64_t high, int64_t absent, uint32_t *out) {
     int64_t value = absent;
     kl_err err = KL_OK;
+    KL_ASSERT(low >= 0 && high <= UINT32_MAX && absent >= 0);
     if (l->n_clauses[clause])
         err = kli_eval_range(p, &value, &l->clauses[clause][0], what, low, high);
     *out = (uint32_t)value;
@@ -133,6 +134,7 @@ kl_err kli_plan_divides(kli_planner *p, const kl_launch *l, kl_clause part,
                         const uint32_t whole_size[3], const uint32_t part_size[3],
                         const char *whole_name, const char *part_name) {
     for (int d = 0; d < l->n_clauses[part]; d++) {
+        KL_ASSERT(part_size[d] > 0);
         if (whole_size[d] % part_size[d] == 0) continue;
         kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[part][d].offset,
                                    "%s %u is not a multiple of %s %u (dimension %d)", whole_name,
@@ -156,7 +158,7 @@ static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_laun
 }
 
 static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
-    KL_ASSERT(l->entry.len < KL_MAX_NAME);
+    KL_ASSERT(l->entry.len < KL_MAX_NAME && l->n_args <= KL_MAX_ARGS);
     memcpy(out->entry, l->entry.ptr, l->entry.len);
     const kl_surface *s = p->kernel->surface;
     for (int d = 0; d < 3 && !s->shape; d++) out->grid[d] = out->block[d] = out->cluster[d] = 1;

@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A plan is written and compared as bytes: its parts have no padding but the one before the first.
+ */
+_Static_assert(sizeof(kl_value) == 2 * sizeof(uint32_t) + 2 * 8, "kl_value has no padding");
+_Static_assert(sizeof(kl_plan_launch) % 8 == 0 && sizeof(kl_plan_tensormap) % 8 == 0,
+               "plans are laid out alike everywhere");
+
 /* ---- failing with a caret ---------------------------------------------------------------- */
 
 kl_err kli_plan_fail(kli_planner *p, kl_err code, size_t offset, const char *fmt, ...) {
@@ -53,61 +59,71 @@ static bool plan_look_up(void *ctx, kl_str name, int64_t *value) {
 
 /* ---- hints about names ------------------------------------------------------------------- */
 
+/* What a kernel and its task name, in the order of hints: pointers first. */
 typedef struct {
-    char *out;
-    size_t bytes, used;
-    bool in_group;
-} name_list;
+    const char *what;
+    const void *first; /* a struct that begins with its name */
+    size_t size;
+    int n;
+} name_group;
+enum { N_GROUPS = 6, N_POINTERS = 2, N_FOR_ARGS = 3 };
+_Static_assert(offsetof(kl_tensor, name) == 0 && offsetof(kl_buffer, name) == 0 &&
+                   offsetof(kl_tensormap, name) == 0 && offsetof(kl_axis, name) == 0 &&
+                   offsetof(kl_param, name) == 0 && offsetof(kl_let, name) == 0,
+               "what has a name begins with it");
 
-static void list_name(name_list *l, const char *group, kl_str name) {
-    const char *lead = l->in_group ? "" : group, *comma = l->in_group || l->used == 0 ? "" : "; ";
-    if (l->used + strlen(comma) + strlen(lead) + name.len + 2 > l->bytes)
-        return; /* a hint is short */
-    l->used += (size_t)snprintf(l->out + l->used, l->bytes - l->used, "%s%s %.*s", comma, lead,
-                                KL_STR_ARG(name));
-    l->in_group = true;
+#define NAME_GROUP(what, list, n)                                                                  \
+    { what, list, sizeof(list)[0], n }
+
+static void name_groups(const kli_planner *p, name_group out[N_GROUPS]) {
+    const kl_kernel *k = p->kernel;
+    const kl_task *t = p->task;
+    const name_group all[N_GROUPS] = {NAME_GROUP("tensors", t->tensors, t->n_tensors),
+                                      NAME_GROUP("buffers", k->buffers, k->n_buffers),
+                                      NAME_GROUP("tensormaps", k->tensormaps, k->n_tensormaps),
+                                      NAME_GROUP("axes", t->axes, t->n_axes),
+                                      NAME_GROUP("params", k->params, k->n_params),
+                                      NAME_GROUP("lets", k->lets, k->n_lets)};
+    memcpy(out, all, sizeof all);
 }
 
-static void add_pointers(kli_planner *p, name_list *l) {
-    const kl_kernel *k = p->kernel;
-    l->in_group = false;
-    for (int i = 0; i < p->task->n_tensors; i++) list_name(l, "tensors", p->task->tensors[i].name);
-    l->in_group = false;
-    for (int i = 0; i < k->n_buffers; i++) list_name(l, "buffers", k->buffers[i].name);
+static kl_str name_at(const name_group *g, int i) {
+    KL_ASSERT(i >= 0 && i < g->n);
+    return *(const kl_str *)(const void *)((const char *)g->first + (size_t)i * g->size);
+}
+
+/* "tensors A B; buffers tmp", as much as fits: a hint is short. */
+static void list_names(const kli_planner *p, int from, int to, char *out, size_t bytes) {
+    name_group groups[N_GROUPS];
+    size_t used = 0;
+    out[0] = '\0';
+    name_groups(p, groups);
+    for (int g = from; g < to; g++) {
+        const char *lead = groups[g].what;
+        for (int i = 0; i < groups[g].n; i++) {
+            const kl_str name = name_at(&groups[g], i);
+            const char *comma = *lead && used ? "; " : "";
+            if (used + strlen(comma) + strlen(lead) + name.len + 2 > bytes) continue;
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s %.*s", comma, lead,
+                                     KL_STR_ARG(name));
+            lead = "";
+        }
+    }
 }
 
 void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes) {
-    name_list l = {.out = out, .bytes = out_bytes};
-    out[0] = '\0';
-    add_pointers(p, &l);
+    list_names(p, 0, N_POINTERS, out, out_bytes);
 }
 
-static void list_names(kli_planner *p, bool with_pointers, char *out, size_t out_bytes) {
-    const kl_kernel *k = p->kernel;
-    name_list l = {.out = out, .bytes = out_bytes};
-    out[0] = '\0';
-    if (with_pointers) add_pointers(p, &l);
-    l.in_group = false;
-    for (int i = 0; i < k->n_tensormaps && with_pointers; i++)
-        list_name(&l, "tensormaps", k->tensormaps[i].name);
-    l.in_group = false;
-    for (int i = 0; i < p->task->n_axes; i++) list_name(&l, "axes", p->task->axes[i].name);
-    l.in_group = false;
-    for (int i = 0; i < k->n_params; i++) list_name(&l, "params", k->params[i].name);
-    l.in_group = false;
-    for (int i = 0; i < k->n_lets; i++) list_name(&l, "lets", k->lets[i].name);
-}
-
-static int collect_names(const kli_planner *p, bool with_pointers, kl_str *names) {
-    const kl_kernel *k = p->kernel;
+/* Of those that are as close as others, a value's name comes before a pointer's. */
+static int collect_names(const kli_planner *p, int from, kl_str *names) {
+    name_group groups[N_GROUPS];
     int n = 0;
-    for (int i = 0; i < p->task->n_axes; i++) names[n++] = p->task->axes[i].name;
-    for (int i = 0; i < k->n_params; i++) names[n++] = k->params[i].name;
-    for (int i = 0; i < k->n_lets; i++) names[n++] = k->lets[i].name;
-    if (!with_pointers) return n;
-    for (int i = 0; i < p->task->n_tensors; i++) names[n++] = p->task->tensors[i].name;
-    for (int i = 0; i < k->n_buffers; i++) names[n++] = k->buffers[i].name;
-    for (int i = 0; i < k->n_tensormaps; i++) names[n++] = k->tensormaps[i].name;
+    name_groups(p, groups);
+    for (int g = N_FOR_ARGS; g < N_GROUPS + N_FOR_ARGS - from; g++) {
+        const name_group *group = &groups[g % N_GROUPS];
+        for (int i = 0; i < group->n; i++) names[n++] = name_at(group, i);
+    }
     return n;
 }
 
@@ -151,8 +167,9 @@ kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_po
                                              : "unknown name '%s' in an expression",
                                kli_show(name).text);
     if (explain_name(p, name, with_pointers)) return err;
-    int n = collect_names(p, with_pointers, known), close = kli_closest(name, known, n);
-    list_names(p, with_pointers, list, sizeof list);
+    const int from = with_pointers ? 0 : N_FOR_ARGS;
+    int n = collect_names(p, from, known), close = kli_closest(name, known, n);
+    list_names(p, from, N_GROUPS, list, sizeof list);
     if (close >= 0)
         kl_hint(p->error, "did you mean '%.*s'?  %s", KL_STR_ARG(known[close]), list);
     else
@@ -184,7 +201,8 @@ static void list_values(kli_planner *p, const kl_expr *expr, char *out, size_t b
     }
 }
 
-kl_err kli_hint_values(kli_planner *p, kl_err err, const kl_expr *expr) {
+/* Hint at the values behind `expr`, unless there is a hint already: "here M = 65, BM = 128". */
+static kl_err hint_values(kli_planner *p, kl_err err, const kl_expr *expr) {
     char values[256];
     list_values(p, expr, values, sizeof values);
     if (err && !p->error->hint[0] && values[0]) kl_hint(p->error, "here %s", values);
@@ -198,11 +216,12 @@ kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr) {
     if (p->unknown.ptr)
         return kli_unknown_name(p, p->unknown,
                                 expr->offset + (size_t)(p->unknown.ptr - expr->text.ptr), false);
-    return kli_hint_values(p, kli_rebase(p->error, p->kernel, expr), expr);
+    return hint_values(p, kli_rebase(p->error, p->kernel, expr), expr);
 }
 
 kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what,
                       int64_t low, int64_t high) {
+    KL_ASSERT(low <= high);
     kl_err err = kli_eval(p, out, expr);
     if (err || (*out >= low && *out <= high)) return err;
     if (*out < low)
@@ -211,7 +230,7 @@ kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const c
     else
         err = kli_plan_fail(p, KL_EINVAL, expr->offset, "%s is %lld; it must be at most %lld", what,
                             (long long)*out, (long long)high);
-    return kli_hint_values(p, err, expr);
+    return hint_values(p, err, expr);
 }
 
 /* ---- does the kernel fit the task? ------------------------------------------------------- */
@@ -219,11 +238,10 @@ kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const c
 static kl_err refuse_shadow(kli_planner *p, kl_str name, const char *what) {
     bool axis = kl_task_axis(p->task, name) >= 0;
     if (!axis && kl_task_tensor(p->task, name) < 0) return KL_OK;
-    kl_err err = kli_plan_fail(p, KL_EINVAL, (size_t)(name.ptr - p->kernel->source.ptr),
-                               "%s '%.*s' has the name of %s of task %.*s", what, KL_STR_ARG(name),
-                               axis ? "an axis" : "a tensor", KL_STR_ARG(p->task->name));
-    kl_hint(p->error, "call it something else");
-    return err;
+    kli_plan_fail(p, KL_EINVAL, (size_t)(name.ptr - p->kernel->source.ptr),
+                  "%s '%.*s' has the name of %s of task %.*s", what, KL_STR_ARG(name),
+                  axis ? "an axis" : "a tensor", KL_STR_ARG(p->task->name));
+    return kl_hint(p->error, "call it something else");
 }
 
 static kl_err plan_check_names(kli_planner *p) {
@@ -247,7 +265,8 @@ kl_dtype kli_tensor_dtype(const kl_kernel *k, const kl_task *t, const kl_workloa
 }
 
 static void copy_name(char out[KL_MAX_NAME], kl_str name) {
-    size_t n = name.len < KL_MAX_NAME - 1 ? name.len : KL_MAX_NAME - 1;
+    size_t n = name.len;
+    KL_ASSERT(n < KL_MAX_NAME); /* longer ones were refused */
     if (n) memcpy(out, name.ptr, n);
     out[n] = '\0';
 }
@@ -263,7 +282,10 @@ static kl_err plan_tensor(kli_planner *p, int i) {
     kl_err err = kl_task_shape(&shape, p->task, p->workload, i, p->error);
     if (err) return err;
     out->dtype = kli_tensor_dtype(p->kernel, p->task, p->workload, i);
-    out->role = tensor->is_output ? 1 : tensor->is_scalar ? 3 : tensor->is_mutable ? 2 : 0;
+    out->role = tensor->is_output    ? KL_ROLE_OUTPUT
+                : tensor->is_scalar  ? KL_ROLE_SCALAR
+                : tensor->is_mutable ? KL_ROLE_MUTABLE
+                                     : KL_ROLE_INPUT;
     if (tensor->is_scalar) out->value = p->workload->scalars[i];
     out->ndim = shape.ndim;
     memcpy(out->dims, shape.dims, sizeof out->dims);
@@ -289,6 +311,7 @@ static kl_err plan_lets(kli_planner *p) {
     kl_err err = KL_OK;
     for (int i = 0; i < p->kernel->n_lets && !err; i++) {
         err = kli_eval(p, &p->lets[i], &p->kernel->lets[i].expr);
+        KL_ASSERT(p->n_lets == i); /* a let sees those above it */
         if (!err) p->n_lets = i + 1;
     }
     return err;
@@ -305,7 +328,7 @@ static kl_err plan_requires(kli_planner *p) {
         err = kli_plan_fail(p, KL_EINVAL, expr->offset,
                             "this shape is outside the kernel's domain: %.*s does not hold",
                             (int)(expr->text.len < 200 ? expr->text.len : 200), expr->text.ptr);
-        return kli_hint_values(p, err, expr);
+        return hint_values(p, err, expr);
     }
     return KL_OK;
 }
@@ -321,6 +344,7 @@ static kl_err plan_threads(kli_planner *p) {
         if (err) return err;
     }
     if (p->limits.cores && threads > p->limits.cores) threads = p->limits.cores;
+    KL_ASSERT(threads >= 1 && threads <= PLAN_MOST);
     p->plan->threads = (uint32_t)threads;
     return KL_OK;
 }
@@ -337,11 +361,11 @@ static kl_err plan_buffer(kli_planner *p, int i) {
         if (err) return err;
         p->buffer_dims[i][d] = dim;
         if (__builtin_mul_overflow(bytes, (uint64_t)dim, &bytes) || bytes > KL_MAX_TENSOR_BYTES)
-            return kli_hint_values(p,
-                                   kli_plan_fail(p, KL_ELIMIT, b->dims[d].offset,
-                                                 "buffer '%.*s' is larger than %llu GiB",
-                                                 KL_STR_ARG(b->name), KL_MAX_TENSOR_BYTES >> 30),
-                                   &b->dims[d]);
+            return hint_values(p,
+                               kli_plan_fail(p, KL_ELIMIT, b->dims[d].offset,
+                                             "buffer '%.*s' is larger than %llu GiB",
+                                             KL_STR_ARG(b->name), KL_MAX_TENSOR_BYTES >> 30),
+                               &b->dims[d]);
     }
     *out = (kl_plan_buffer){.bytes = bytes, .zero = b->zero, .dtype = b->dtype};
     copy_name(out->name, b->name);
@@ -392,8 +416,9 @@ kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const 
         plan_threads,     plan_buffers, kli_plan_tensormaps, kli_plan_launches};
     kli_planner p = {.kernel = k, .task = t, .workload = w, .plan = out, .error = e};
     if (limits) p.limits = *limits;
-    KL_ASSERT(k->n_launches > 0);
-    KL_ASSERT(t->n_tensors <= KL_MAX_TENSORS);
+    KL_ASSERT(k->n_launches > 0 && k->n_launches <= KL_MAX_LAUNCHES);
+    KL_ASSERT(k->n_buffers <= KL_MAX_BUFFERS && k->n_tensormaps <= KL_MAX_TENSORMAPS);
+    KL_ASSERT(t->n_tensors <= KL_MAX_TENSORS && t->n_inputs <= t->n_tensors);
     memset(out, 0, sizeof *out); /* padding too: plans are compared and written as bytes */
     out->magic = KL_PLAN_MAGIC;
     out->version = KL_PLAN_VERSION;

@@ -139,7 +139,10 @@ static void skip_line(scanner *s) {
     size_t end = line_end(s, s->pos), text_end = trim_end(s, s->pos, end);
     bool continued = text_end > s->pos && s->clean[text_end - 1] == '\\' &&
                      !(s->python && s->state == IN_COMMENT);
-    for (size_t i = s->pos; i < end;) i = scan_step(s, i, end);
+    for (size_t i = s->pos, next; i < end; i = next) {
+        next = scan_step(s, i, end);
+        KL_ASSERT(next > i && next <= end);
+    }
     if (s->state == IN_COMMENT && (s->python || !continued)) s->state = IN_CODE;
     if (s->state == IN_STRING && !continued) s->state = IN_CODE;
     s->pos = end < s->len ? end + 1 : end;
@@ -155,8 +158,7 @@ static bool is_shebang(const scanner *s, size_t text, size_t end) {
 static bool starts_directive(const scanner *s, size_t *text) {
     if (s->state != IN_CODE && s->state != IN_COMMENT) return false;
     size_t end = line_end(s, s->pos), i = skip_blank(s, s->pos, end);
-    if (end - i < s->prefix.len || memcmp(s->clean + i, s->prefix.ptr, s->prefix.len) != 0)
-        return false;
+    if (!scan_at(s, i, end, s->prefix.ptr)) return false;
     *text = i + s->prefix.len;
     return !is_shebang(s, *text, end);
 }
@@ -166,16 +168,14 @@ static bool starts_directive(const scanner *s, size_t *text) {
  * part of the comment. */
 static kl_err join_next(scanner *s, size_t backslash, size_t end) {
     size_t next = end + 1, next_end = line_end(s, next), text = skip_blank(s, next, next_end);
-    bool prefixed = next_end - text >= s->prefix.len &&
-                    memcmp(s->clean + text, s->prefix.ptr, s->prefix.len) == 0;
-    if (prefixed)
+    if (scan_at(s, text, next_end, s->prefix.ptr))
         text += s->prefix.len;
     else if (s->python) {
         kl_fail_at(s->error, KL_EPARSE, s->kernel->path, s->kernel->source, backslash,
                    "this directive goes on, but the next line does not begin with '#!'");
-        kl_hint(s->error, "begin the next line with `#!`, or drop the backslash");
-        return KL_EPARSE;
+        return kl_hint(s->error, "begin the next line with `#!`, or drop the backslash");
     }
+    KL_ASSERT(backslash < text && text <= s->len);
     memset(s->clean + backslash, ' ', text - backslash);
     return KL_OK;
 }
@@ -198,6 +198,7 @@ static kl_err take_directive(scanner *s, size_t text) {
     }
     s->state = IN_CODE;
     line.text = skip_blank(s, line.text, line.end);
+    KL_ASSERT(line.begin < line.text && line.text <= line.end && line.end <= line.next);
     if (line.text == line.end) return KL_OK; /* a bare prefix separates groups of directives */
     if (s->out->n_lines == KLI_MAX_DIRECTIVES)
         return kl_fail_at(s->error, KL_ELIMIT, s->kernel->path, s->kernel->source, line.text,
@@ -211,8 +212,7 @@ static kl_err refuse_nul(const kl_kernel *k, kl_error *e) {
     if (!nul) return KL_OK;
     kl_fail_at(e, KL_EPARSE, k->path, k->source, (size_t)(nul - k->source.ptr),
                "a NUL byte: this is not a text file");
-    kl_hint(e, "a kernel is source text; give the source, not what it compiles to");
-    return KL_EPARSE;
+    return kl_hint(e, "a kernel is source text; give the source, not what it compiles to");
 }
 
 kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
@@ -237,6 +237,7 @@ kl_err kli_scan_source(kli_scan *out, kl_arena *a, const kl_kernel *k, kl_error 
 }
 
 kl_str kli_line_word(const kli_scan *scan, int line) {
+    KL_ASSERT(line >= 0 && line < scan->n_lines);
     const kli_line *l = &scan->lines[line];
     size_t end = l->text;
     while (end < l->end && kli_is_name_part(scan->clean[end])) end++;

@@ -45,12 +45,10 @@ static kl_err find_target(kli_planner *p, const kl_tensormap *m, kl_plan_tensorm
         out->dtype = b->dtype;
         return KL_OK;
     }
-    kl_err err =
-        kli_plan_fail(p, KL_EINVAL, offset, "unknown tensor '%s'", kli_show(m->tensor).text);
+    kli_plan_fail(p, KL_EINVAL, offset, "unknown tensor '%s'", kli_show(m->tensor).text);
     char list[360];
     kli_list_pointers(p, list, sizeof list);
-    kl_hint(p->error, "a tensormap describes a tensor or a buffer; there are %s", list);
-    return err;
+    return kl_hint(p->error, "a tensormap describes a tensor or a buffer; there are %s", list);
 }
 
 /* One-value options with few legal values; 0 when absent. */
@@ -71,13 +69,12 @@ static kl_err read_choice(kli_planner *p, const kl_tensormap *m, kl_tensormap_op
 static kl_err read_choices(kli_planner *p, const kl_tensormap *m, kl_plan_tensormap *out) {
     static const uint32_t swizzles[4] = {0, 32, 64, 128}, interleaves[4] = {0, 16, 32, 32},
                           promotions[4] = {0, 64, 128, 256};
-    kl_err err =
-        read_choice(p, m, KL_OPT_SWIZZLE, "swizzle", swizzles, "0 32 64 128", &out->swizzle);
-    if (!err)
-        err = read_choice(p, m, KL_OPT_INTERLEAVE, "interleave", interleaves, "0 16 32",
-                          &out->interleave);
-    if (!err) err = read_choice(p, m, KL_OPT_L2, "l2", promotions, "0 64 128 256", &out->l2);
-    if (err || out->interleave == 0) return err;
+    if (read_choice(p, m, KL_OPT_SWIZZLE, "swizzle", swizzles, "0 32 64 128", &out->swizzle) ||
+        read_choice(p, m, KL_OPT_INTERLEAVE, "interleave", interleaves, "0 16 32",
+                    &out->interleave) ||
+        read_choice(p, m, KL_OPT_L2, "l2", promotions, "0 64 128 256", &out->l2))
+        return p->error->code;
+    if (out->interleave == 0) return KL_OK;
     size_t offset = m->options[KL_OPT_INTERLEAVE][0].offset;
     if (out->rank < 3)
         return kli_plan_fail(p, KL_EINVAL, offset,
@@ -167,12 +164,14 @@ static kl_err plan_strides(kli_planner *p, const kl_tensormap *m, kl_plan_tensor
         }
         kl_err err = check_stride(p, offset, d, stride, granule);
         if (err) return err;
+        KL_ASSERT(stride > 0 && stride < MAX_STRIDE);
         out->strides[d] = (uint64_t)stride;
     }
     return KL_OK;
 }
 
 unsigned __int128 kli_tensormap_end(const kl_plan_tensormap *m) {
+    KL_ASSERT(m->rank >= 1 && m->rank <= MAX_RANK);
     unsigned __int128 end = (unsigned __int128)m->dims[0] * kl_dtype_bytes(m->dtype);
     for (uint32_t d = 1; d < m->rank; d++)
         end += (unsigned __int128)(m->dims[d] - 1) * m->strides[d];
@@ -184,13 +183,11 @@ static kl_err check_reach(kli_planner *p, const kl_tensormap *m, const target *a
                           const kl_plan_tensormap *out) {
     const unsigned __int128 reach = kli_tensormap_end(out);
     if (reach <= about->bytes) return KL_OK;
-    kl_err err =
-        kli_plan_fail(p, KL_EINVAL, m->offset, "tensormap '%.*s' reaches past the end of '%.*s'",
-                      KL_STR_ARG(m->name), KL_STR_ARG(m->tensor));
-    kl_hint(p->error, "'%.*s' has %llu bytes; the view's dims and strides end at %llu",
-            KL_STR_ARG(m->tensor), (unsigned long long)about->bytes,
-            reach > UINT64_MAX ? (unsigned long long)UINT64_MAX : (unsigned long long)reach);
-    return err;
+    kli_plan_fail(p, KL_EINVAL, m->offset, "tensormap '%.*s' reaches past the end of '%.*s'",
+                  KL_STR_ARG(m->name), KL_STR_ARG(m->tensor));
+    return kl_hint(p->error, "'%.*s' has %llu bytes; the view's dims and strides end at %llu",
+                   KL_STR_ARG(m->tensor), (unsigned long long)about->bytes,
+                   reach > UINT64_MAX ? (unsigned long long)UINT64_MAX : (unsigned long long)reach);
 }
 
 static kl_err plan_box(kli_planner *p, const kl_tensormap *m, kl_plan_tensormap *out) {
@@ -219,15 +216,12 @@ static kl_err plan_box(kli_planner *p, const kl_tensormap *m, kl_plan_tensormap 
 
 static kl_err plan_tensormap(kli_planner *p, const kl_tensormap *m, kl_plan_tensormap *out) {
     target about = {0};
-    kl_err err = find_target(p, m, out, &about);
     out->rank = (uint32_t)m->n_options[KL_OPT_BOX];
-    KL_ASSERT(err || (out->rank >= 1 && out->rank <= MAX_RANK));
-    if (!err) err = plan_dims(p, m, &about, out);
-    if (!err) err = read_choices(p, m, out);
-    if (!err) err = plan_strides(p, m, out);
-    if (!err) err = check_reach(p, m, &about, out);
-    if (!err) err = plan_box(p, m, out);
-    return err;
+    KL_ASSERT(out->rank >= 1 && out->rank <= MAX_RANK);
+    const bool refused = find_target(p, m, out, &about) || plan_dims(p, m, &about, out) ||
+                         read_choices(p, m, out) || plan_strides(p, m, out) ||
+                         check_reach(p, m, &about, out) || plan_box(p, m, out);
+    return refused ? p->error->code : KL_OK;
 }
 
 kl_err kli_plan_tensormaps(kli_planner *p) {

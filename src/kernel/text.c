@@ -42,33 +42,16 @@ bool kli_parse_int(int64_t *out, kl_str s) {
 }
 
 /* real = [ "-" ] digits [ "." digits ] [ "e" [ sign ] digits ], with a digit on at least one side
- * of the point */
-static bool is_real(const char *s) {
-    if (*s == '-') s++;
-    size_t whole = strspn(s, "0123456789");
-    s += whole;
-    size_t part = 0;
-    if (*s == '.') part = strspn(++s, "0123456789");
-    s += part;
-    if (whole + part == 0) return false;
-    if (*s == 'e' || *s == 'E') {
-        s++;
-        if (*s == '-' || *s == '+') s++;
-        size_t exponent = strspn(s, "0123456789");
-        if (exponent == 0) return false;
-        s += exponent;
-    }
-    return *s == '\0';
-}
-
+ * of the point: what strtod reads to its end, without its words and its hexadecimal numbers */
 bool kli_parse_real(double *out, kl_str s) {
     char copy[64];
     if (s.len == 0 || s.len >= sizeof copy || memchr(s.ptr, '\0', s.len)) return false;
     memcpy(copy, s.ptr, s.len);
     copy[s.len] = '\0';
-    if (!is_real(copy)) return false;
-    *out = strtod(copy, NULL);
-    return isfinite(*out);
+    char *end;
+    *out = strtod(copy, &end);
+    return copy[0] != '+' && strspn(copy, "0123456789.eE+-") == s.len && *end == '\0' &&
+           isfinite(*out);
 }
 
 /* Edit distance of two short words: insert, delete, replace and swap of neighbours cost one each.

@@ -1,0 +1,608 @@
+/* benchmark.c - the candidate against one baseline: how fast?
+ *
+ * One comparison is a sequence of pairs.  In a pair, candidate and baseline run right after each
+ * other on the same input sets and the same pages, in balanced random order; the result is the
+ * median of the per-pair ratios with a bootstrap interval.  Drift of clocks, heat and neighbours
+ * hits both halves of a pair and cancels.  Between them, control pairs time the faster side against
+ * itself: their interval around 1 is this run's A/A noise, and a difference inside twice the floor
+ * is called "same".
+ *
+ *   pair:  [ C B ] [ B C ] [ F F' ] [ B C ] [ C B ] [ F F' ] ...        now and then: fresh
+ * physical pages (CPU)
+ *
+ * A pair in which the scheduler took a core away from the batch or from the clock is left out as a
+ * whole, by the scheduler's word alone (backend/runner_watch.c), and counted.  Where most are left
+ * out the batches become shorter, so that more fit between two switches. Stop: half-width <= 0.5 %
+ * after at least 30 pairs and 0.3 s, or earlier where the interval lies far outside [1/1.5, 1.5];
+ * cap 10 s. Timed batches are checked like any other run, every one of them (digest.c).  Now and
+ * then, outside the clock, a batch of the candidate ends early: calls that were made must have
+ * their answers, slots of calls that were not must be untouched. Sources: the pairing and its
+ * measured effect are in docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
+#include "benchmark_impl.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    SHAPE_PAIRS = 6, /* pairs on one set of physical pages: 5 allocations in the first 30 pairs */
+    LATER_PAIRS =
+        30, /* after those, pages change the median no more and cost more than they tell */
+    CONTROL_EVERY = 2, /* one control pair after so many pairs */
+    EARLY_PAIRS = 5,
+    MAX_EVENTS = 64,
+    FEW_EVENTS = 8,    /* on a device whose inputs are restored from the host before every call */
+    FEW_LAUNCHES = 64, /* likewise, in a graph */
+    FETCH_ONE_IN = 12, /* a timed batch in so many is brought back from a device, at random; the
+                          last always is */
+    SHORTER = 4,
+    FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
+    SHORT_EVERY = 8   /* pairs from one to the next, at most */
+};
+
+static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
+                      SHORT_MOMENT = 1ull << 42; /* draws */
+static const double BATCH_NS = 5e6; /* 60 batches make the 0.3 s that the stop rule wants */
+static const double GRAPH_BELOW_NS =
+    50e3; /* shorter kernels drown in launch latency when timed one by one */
+static const double WARM_BELOW_NS =
+    1e6; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
+static const double CAP_HALF_WIDTH = 0.01;
+static const double FAR = 1.5;                  /* beyond this factor nobody needs half a percent */
+static const uint64_t DRAWN_BYTES = 2ull << 30; /* inputs for a device: drawn here by all cores */
+static const uint64_t DEVICE_BYTES =
+    8ull << 30; /* device pages are poisoned by the device; only what is checked comes back */
+
+static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise; }
+
+/* ---- one sample -------------------------------------------------------------------------- */
+
+/* Inputs that are updated in place are restored from the shared pages, to which a fetch brought the
+ * last results. */
+static bool has_mutable(const kl_plan *p) {
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if (kli_is_mutable(p, i)) return true;
+    return false;
+}
+
+static void ready_slots(kli_benchmark *r, const kli_side *s, uint32_t first, uint32_t warm,
+                        uint8_t poison) {
+    if (!r->c->backend->shared_memory && !has_mutable(&r->problem->plan))
+        return; /* the runner poisons device memory itself */
+    const uint32_t total =
+        s->calls + warm < r->problem->n_slots ? s->calls + warm : r->problem->n_slots;
+    for (uint32_t j = 0; j < total; j++)
+        kli_problem_ready_slot(r->problem, (first + j) % r->problem->n_sets,
+                               (first + j) % r->problem->n_slots, poison);
+}
+
+static uint32_t warm_calls(const kli_benchmark *r, const kli_side *s) {
+    return r->method == KL_TIME_BATCH ? s->estimate_ns * s->calls < WARM_BELOW_NS : 1;
+}
+
+/* Time one batch; `fetch` also leaves its outputs in the shared pages for checking. */
+static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, uint8_t poison,
+                          bool fetch, double *ns, kl_fault *fault, kl_error *e) {
+    const uint32_t warm = warm_calls(r, s);
+    kl_time_request q = {.method = r->method,
+                         .first = first,
+                         .calls = s->calls,
+                         .warm = warm,
+                         .poison = poison,
+                         .flush = r->method == KL_TIME_EVENTS,
+                         .fetch = fetch,
+                         .freeze = fetch};
+    KL_ASSERT(s->calls >= 1 && (s->calls <= MAX_EVENTS || r->method != KL_TIME_EVENTS));
+    double values[MAX_EVENTS];
+    ready_slots(r, s, first, warm, poison);
+    const int64_t start = kli_now_ns();
+    const kl_err err =
+        kl_runner_time(s->executable->runner, fault, values, &q, PROFILE_PATIENCE_NS, e);
+    if (err || fault->kind) return err;
+    const kl_sample clock = kl_runner_sample(s->executable->runner);
+    r->disturbed |= clock.preempted || clock.late || clock.stolen;
+    *ns = r->method == KL_TIME_EVENTS ? kli_median(values, s->calls) : values[0];
+    if (!clock.late && (!(*ns > 0) || !isfinite(*ns))) {
+        fault->kind = KL_FAULT_PROTOCOL;
+        snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
+    }
+    kli_debug("%.*s: %u calls of %.1f us%s, %.2f ms around them", KL_STR_ARG(s->executable->name),
+              s->calls, *ns * 1e-3, fetch ? ", fetched" : "",
+              ((double)(kli_now_ns() - start) - *ns * s->calls) * 1e-6);
+    r->timed_ns += *ns * s->calls;
+    r->c->run_ns += (int64_t)(*ns * s->calls);
+    return KL_OK;
+}
+
+/* Every call of the candidate's batch that just ran.  What is looked at here is no part of the
+ * comparison, and its clock stands still. */
+static kl_err check_batch(kli_benchmark *r, uint32_t first, uint32_t calls, uint8_t poison,
+                          bool here, kli_check_outcome *f, kl_error *e) {
+    const int64_t start = kli_now_ns();
+    const kli_batch b = {.first = first,
+                         .calls = calls,
+                         .poison = poison,
+                         .here = here,
+                         .digests = kl_runner_digests(r->c->candidate.runner, calls),
+                         .blank = kl_runner_blank_digest(r->c->candidate.runner)};
+    r->undigested = !b.here && !b.digests;
+    if (r->undigested) return KL_OK; /* batches drawn at random are brought back */
+    const kl_err err = kli_digests_judge(&r->digests, r->c, r->problem, &b, f, e);
+    r->start_ns += kli_now_ns() - start;
+    return err;
+}
+
+/* ---- pairs ------------------------------------------------------------------------------- */
+
+static kl_err baseline_fault(const kli_benchmark *r, const kl_fault *fault, kl_error *e) {
+    kli_executable_stop(r->baseline.executable); /* the next verdict starts it afresh */
+    return kl_fail(e, KL_EBASELINE, r->baseline.executable->name.ptr,
+                   "the baseline failed while it was timed: %s", fault->text);
+}
+
+kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, bool check,
+                          double *ns, kli_check_outcome *f, kl_error *e) {
+    const uint8_t poison =
+        kli_stream_u64(r->order, 500000u + r->pair_index) & 1 ? KL_POISON_BITS : KL_POISON_NAN;
+    const bool own = s->executable == &r->c->candidate, shared = r->c->backend->shared_memory;
+    const bool here = own && (shared || check);
+    kl_fault fault = {0};
+    kl_err err = time_sample(r, s, first, poison, here, ns, &fault, e);
+    if (err) return err;
+    if (fault.kind && !own) return baseline_fault(r, &fault, e);
+    kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
+    return f->ok && own ? check_batch(r, first, s->calls, poison, here, f, e) : KL_OK;
+}
+
+/* Batches begin anywhere in the rotation, except graphs: those use nearly every slot, and a new
+ * beginning is a new graph to build. */
+static uint32_t first_call(const kli_benchmark *r) {
+    if (r->method == KL_TIME_GRAPH) return 0;
+    return (uint32_t)kli_stream_below(r->order, 2000000u + r->pair_index,
+                                      r->problem->n_slots * r->problem->n_sets);
+}
+
+/* One slot for every call from here on, so that each can be compared. */
+static void one_slot_a_call(kli_benchmark *r) {
+    const uint32_t most = r->problem->n_slots;
+    if (!r->digests.differs) return;
+    if (r->candidate.calls > most) r->candidate.calls = most;
+    if (r->baseline.calls > most) r->baseline.calls = most;
+}
+
+static void record_pair(kli_benchmark *r, double candidate_ns, double baseline_ns) {
+    const bool left = r->disturbed && r->left_out < MAX_PAIRS;
+    KL_ASSERT(r->pairs < MAX_PAIRS + 2);
+    const int at = left ? r->left_out++ : r->pairs++;
+    (left ? r->left_ratios : r->ratios)[at] = candidate_ns > 0 ? baseline_ns / candidate_ns : 1;
+    (left ? r->left_candidate_ns : r->candidate_ns)[at] = candidate_ns;
+    (left ? r->left_baseline_ns : r->baseline_ns)[at] = baseline_ns;
+}
+
+static kl_err run_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_error *e) {
+    const uint32_t first = first_call(r);
+    const bool check =
+        last || kli_stream_below(r->digests.draws, ~(uint64_t)r->pair_index, FETCH_ONE_IN) == 0;
+    /* Balanced: of two consecutive pairs one begins with each side; which one is drawn. */
+    const bool flip = kli_stream_u64(r->order, 4000000u + r->pair_index / 2) & 1;
+    const bool candidate_leads = (r->pair_index % 2 == 0) != flip;
+    double a = 0, b = 0;
+    kl_err err = KL_OK;
+    r->disturbed = false;
+    for (int half = 0; half < 2 && !err && f->ok; half++) {
+        if ((half == 0) == candidate_leads)
+            err = kli_benchmark_half(r, &r->candidate, first, check, &a, f, e);
+        else
+            err = kli_benchmark_half(r, &r->baseline, first, false, &b, f, e);
+    }
+    r->pair_index++;
+    r->checked_last = check;
+    one_slot_a_call(r);
+    if (err || !f->ok) return err;
+    record_pair(r, a, b);
+    return KL_OK;
+}
+
+static kl_err run_control(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+    const kli_side *s =
+        r->candidate.estimate_ns * r->candidate.calls < r->baseline.estimate_ns * r->baseline.calls
+            ? &r->candidate
+            : &r->baseline;
+    const uint32_t first = first_call(r);
+    double a = 0, b = 0;
+    r->disturbed = false;
+    kl_err err = kli_benchmark_half(r, s, first, false, &a, f, e);
+    if (!err && f->ok) err = kli_benchmark_half(r, s, first, false, &b, f, e);
+    r->pair_index += 2; /* keep the parity that balances the order */
+    if (err || !f->ok || !(a > 0 && b > 0)) return err;
+    KL_ASSERT(r->n_controls < MAX_PAIRS + 2);
+    if (!r->disturbed)
+        r->controls[r->n_controls++] = a / b;
+    else if (r->n_left_controls < MAX_PAIRS)
+        r->left_controls[r->n_left_controls++] = a / b;
+    return err;
+}
+
+/* ---- batches that end early -------------------------------------------------------------- */
+
+/* Two in a row differ by one call: work that is done in groups of calls, ahead or late, cannot end
+ * with a group in both. */
+static uint32_t short_calls(const kli_benchmark *r) {
+    KL_ASSERT(r->candidate.calls > 1);
+    const uint32_t most = r->candidate.calls - 1;
+    const uint32_t calls =
+        1 + (uint32_t)kli_stream_below(r->digests.draws, SHORT_CALLS + r->shorts / 2, most);
+    return r->shorts % 2 == 0 ? calls : calls < most ? calls + 1 : calls > 1 ? calls - 1 : 1;
+}
+
+/* In pages that both sides see: slots of the whole batch whose calls were not made. */
+static void check_idle_slots(kli_benchmark *r, uint32_t first, uint32_t from, uint32_t to,
+                             uint8_t poison, kli_check_outcome *f) {
+    for (uint32_t j = from; j < to && f->ok; j++)
+        if (!kli_slot_is_ready(r->problem, (first + j) % r->problem->n_sets,
+                               (first + j) % r->problem->n_slots, poison))
+            *f = (kli_check_outcome){
+                .outcome = KL_OUTCOME_WRONG,
+                .why =
+                    KL_S("while it was timed: it wrote to the output of a call that was not made")};
+}
+
+/* The slots are those of a whole batch, and so is all that the kernel can see, except that it ends
+ * after `calls`.  No sample. */
+static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f, kl_error *e) {
+    const bool shared = r->c->backend->shared_memory, here = shared || r->undigested;
+    const uint64_t draw = kli_stream_u64(r->digests.draws, SHORT_PLACE + r->shorts);
+    const uint32_t n_slots = r->problem->n_slots,
+                   whole = r->candidate.calls < n_slots ? r->candidate.calls : n_slots;
+    const uint32_t first =
+        r->method == KL_TIME_GRAPH ? 0 : (uint32_t)(draw >> 1) % (n_slots * r->problem->n_sets);
+    const uint8_t poison = draw & 1 ? KL_POISON_BITS : KL_POISON_NAN;
+    const kl_time_request q = {.method = r->method,
+                               .first = first,
+                               .calls = calls,
+                               .warm = warm_calls(r, &r->candidate),
+                               .poison = poison,
+                               .fetch = here,
+                               .alone = true,
+                               .freeze = shared};
+    double values[MAX_EVENTS];
+    kl_fault fault = {0};
+    ready_slots(r, &r->candidate, first, q.warm, poison);
+    kl_err err = kl_runner_time(r->c->candidate.runner, &fault, values, &q, PROFILE_PATIENCE_NS, e);
+    if (err) return err;
+    kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
+    if (f->ok && shared) check_idle_slots(r, first, calls, whole, poison, f);
+    return f->ok ? check_batch(r, first, calls, poison, here, f, e) : KL_OK;
+}
+
+/* Launches that are timed one by one need none: each is looked at before the next begins. */
+kl_err kli_benchmark_short(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+    const int64_t benchmark_start = r->start_ns, begin = kli_now_ns();
+    kl_err err = KL_OK;
+    if (r->method != KL_TIME_EVENTS && r->candidate.calls > 1)
+        err = time_short(r, short_calls(r), f, e);
+    r->shorts++;
+    r->next_short +=
+        1 + (int)kli_stream_below(r->digests.draws, SHORT_MOMENT + r->shorts, SHORT_EVERY);
+    r->start_ns = benchmark_start + (kli_now_ns() - begin); /* no part of the comparison */
+    return err;
+}
+
+static uint32_t shorts_wanted(const kli_benchmark *r) {
+    return r->c->opts->quick ? SHORT_BATCHES_QUICK : SHORT_BATCHES;
+}
+
+/* The last one is kept for the end. */
+static bool short_is_due(const kli_benchmark *r) {
+    return r->shorts + 1 < shorts_wanted(r) && r->pairs + r->left_out >= r->next_short;
+}
+
+/* ---- stop rule and result ---------------------------------------------------------------- */
+
+static kl_interval interval_of(const kli_benchmark *r) {
+    return kli_bootstrap_median(r->ratios, (size_t)r->pairs, 1000, 0.95, r->order);
+}
+
+kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
+    const double elapsed_s = (double)(kli_now_ns() - r->start_ns) * 1e-9;
+    const double cap = real_or(o->max_seconds, KL_PROFILE_SECONDS);
+    const double min_pairs = real_or(o->min_pairs, o->quick ? 10 : 30);
+    const int tried = r->pairs + r->left_out;
+    const bool over = elapsed_s >= cap || r->pairs == MAX_PAIRS || r->left_out == MAX_PAIRS,
+               late = elapsed_s >= 3 * cap;
+    if (over && (late || tried >= CAP_PAIRS) && tried >= 3 && r->pairs < 3) return GIVE_UP;
+    if (r->pairs < EARLY_PAIRS && !(late && r->pairs >= 3)) return GO_ON;
+    if (r->pairs % 2 && !late) return GO_ON;                   /* end balanced */
+    if (r->pairs % 10 && r->pairs > 64 && !over) return GO_ON; /* the bootstrap is not free */
+    if (r->n_controls == 0)
+        return over ? GIVE_UP : GO_ON; /* without its noise a ratio decides nothing */
+    const kl_interval ci = interval_of(r);
+    const double half = (ci.high - ci.low) / 2 / ci.median;
+    if (o->abandon_below > 0 && ci.high < o->abandon_below)
+        return ENOUGH; /* a comparison that is lost */
+    const bool far = ci.low > FAR || ci.high < 1 / FAR;
+    if (far && half < (elapsed_s > cap / 3 ? 0.25 : 0.05) && (r->timed_ns >= 3e8 || elapsed_s > 1))
+        return ENOUGH;
+    /* Batches of nanosecond kernels are mostly preparation: for them ten times as much wall time
+     * counts as much. */
+    const double min_s = real_or(o->min_seconds, o->quick ? 0.05 : 0.3);
+    const bool steady = r->pairs >= min_pairs &&
+                        (r->timed_ns >= min_s * 1e9 || elapsed_s >= 10 * min_s) &&
+                        half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);
+    if (over && r->pairs >= CAP_PAIRS && half <= CAP_HALF_WIDTH) return ENOUGH;
+    if (over && tried < CAP_PAIRS && !late)
+        return GO_ON; /* kernels of a second get as far as that */
+    return steady ? ENOUGH : over ? GIVE_UP : GO_ON;
+}
+
+/* Where hardly a pair was whole, those that were left out are what is known; the verdict is
+ * unstable then. */
+static void take_back(kli_benchmark *r) {
+    for (int i = 0; i < r->left_out && r->pairs < MAX_PAIRS; i++) {
+        if (!(r->left_candidate_ns[i] > 0 && r->left_baseline_ns[i] > 0)) continue;
+        r->ratios[r->pairs] = r->left_ratios[i];
+        r->candidate_ns[r->pairs] = r->left_candidate_ns[i];
+        r->baseline_ns[r->pairs++] = r->left_baseline_ns[i];
+    }
+}
+
+static void widen_noise(kl_comparison *m, const double *controls, int n) {
+    for (int i = 0; i < n; i++) {
+        m->aa_low = fmin(m->aa_low, controls[i]);
+        m->aa_high = fmax(m->aa_high, controls[i]);
+    }
+}
+
+/* The A/A noise.  Of a few controls an interval would promise too much, so there the widest counts:
+ * among them those that were left out, unless the ratio itself settled. */
+static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable) {
+    const bool all = !stable || r->n_controls < 2;
+    if (r->n_controls >= FEW_CONTROLS) {
+        const kl_interval aa =
+            kli_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
+        m->aa_low = aa.low;
+        m->aa_high = aa.high;
+    } else if (r->n_controls + r->n_left_controls > 1) {
+        m->aa_low = m->aa_high = 1;
+        widen_noise(m, r->controls, r->n_controls);
+        if (all) widen_noise(m, r->left_controls, r->n_left_controls);
+    } else {
+        return; /* unknown */
+    }
+    m->noise = fmax(fabs(m->aa_low - 1), fabs(m->aa_high - 1));
+}
+
+void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
+    if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
+    m->baseline = kl_arena_copy(r->c->arena, r->baseline.executable->name);
+    m->described =
+        kl_arena_copy(r->c->arena, kl_str_of(kl_runner_describe(r->baseline.executable->runner)));
+    m->left_out = r->left_out;
+    if (r->pairs == 0) return; /* the clock never saw one */
+    const kl_interval ci = interval_of(r);
+    m->ratio = ci.median;
+    m->low = ci.low;
+    m->high = ci.high;
+    m->baseline_ns = kli_median(r->baseline_ns, (size_t)r->pairs);
+    m->candidate_ns = kli_median(r->candidate_ns, (size_t)r->pairs);
+    m->pairs = r->pairs;
+    m->controls = r->n_controls;
+    m->handshake = kl_runner_handshake_ns(r->candidate.executable->runner) /
+                   (m->candidate_ns * r->candidate.calls);
+    measure_noise(r, m, stable);
+    m->stable = stable;
+    m->bimodal = kli_bimodal(r->ratios, (size_t)r->pairs, 0.02);
+    m->call = kl_decide(m->low, m->high, m->noise, stable);
+}
+
+/* ---- one comparison ---------------------------------------------------------------------- */
+
+static kl_err enter_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+    kl_fault fault = {0};
+    const uint32_t sets = r->problem->n_sets;
+    kl_err err = kli_executable_enter(&r->c->candidate, r->problem, r->c, 0, sets, &fault, e);
+    kli_check_outcome_of_fault(f, r->c, &fault, "on loading for the profile");
+    if (err || !f->ok || r->baseline.executable == &r->c->candidate) return err;
+    err = kli_executable_enter(r->baseline.executable, r->problem, r->c, 0, sets, &fault, e);
+    return !err && fault.kind ? baseline_fault(r, &fault, e) : err;
+}
+
+static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+    const int tried = r->pairs + r->left_out,
+              every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
+    if (!r->c->backend->shared_memory || tried == 0 || tried % every) return KL_OK;
+    const kl_err err = kli_problem_renew(r->problem, r->c, e);
+    return err ? err : enter_both(r, f, e);
+}
+
+static bool shorten(kli_side *s) {
+    const uint32_t calls = s->calls / SHORTER;
+    if (calls < 1 || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
+    KL_ASSERT(calls < s->calls);
+    s->calls = calls;
+    return true;
+}
+
+/* Beside other programs a batch lasts longer than a core is left to anybody: shorter ones fit
+ * between.  Another batch is another measurement, so it begins again. */
+void kli_benchmark_make_way(kli_benchmark *r) {
+    if (r->method != KL_TIME_BATCH || r->pairs + r->left_out != CROWDED_PAIRS ||
+        4 * r->left_out < 3 * CROWDED_PAIRS)
+        return;
+    const bool one = shorten(&r->candidate), other = shorten(&r->baseline);
+    if (!one && !other) return;
+    r->pairs = r->left_out = r->n_controls = r->n_left_controls = 0;
+    r->timed_ns = 0;
+}
+
+static void say_pairs(const kli_benchmark *r) {
+    char text[96];
+    snprintf(text, sizeof text,
+             r->left_out ? "%d pairs, %d left out (the machine is busy)" : "%d pairs", r->pairs,
+             r->left_out);
+    r->c->opts->progress(r->c->opts->progress_ctx, KL_STAGE_PROFILE, text);
+}
+
+kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e) {
+    kl_err err = KL_OK;
+    kli_advice a = GO_ON;
+    r->start_ns = kli_now_ns();
+    KL_ASSERT(r->pairs == 0 && r->candidate.calls >= 1 && r->baseline.calls >= 1);
+    while (!err && f->ok && (a = kli_benchmark_advice(r, r->c->opts)) == GO_ON) {
+        err = fresh_pages(r, f, e);
+        if (!err && f->ok) err = run_pair(r, false, f, e);
+        const int tried = r->pairs + r->left_out;
+        if (!err && f->ok && tried % CONTROL_EVERY == 0) err = run_control(r, f, e);
+        if (!err && f->ok && short_is_due(r)) err = kli_benchmark_short(r, f, e);
+        if (!err && r->c->opts->progress && tried % 8 == 0) say_pairs(r);
+        if (!err && f->ok) kli_benchmark_make_way(r);
+        if (kli_interrupted()) return kl_fail(e, KL_EINTR, "profile", "interrupted");
+    }
+    while (!err && f->ok && r->shorts < shorts_wanted(r)) err = kli_benchmark_short(r, f, e);
+    *stable = a == ENOUGH;
+    if (!err && f->ok && !r->checked_last)
+        err = run_pair(r, true, f, e); /* the last timed batch is always checked */
+    return err;
+}
+
+kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_executable *baseline,
+                                kl_time_method method) {
+    kli_benchmark r = {.c = c,
+                       .problem = problem,
+                       .method = method,
+                       .order = {kli_seed_derive(c->schedule.key, baseline->name.ptr, 0)}};
+    kli_digests_begin(&r.digests, c, baseline->name.ptr);
+    r.next_short = 1 + (int)kli_stream_below(r.digests.draws, SHORT_MOMENT, SHORT_EVERY);
+    r.candidate.executable = &c->candidate;
+    r.baseline.executable = baseline;
+    r.ratios = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.controls = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.left_ratios = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    r.left_controls = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    r.left_candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    r.left_baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS);
+    return r;
+}
+
+/* ---- how to time ------------------------------------------------------------------------- */
+
+/* A few unrecorded samples, to choose the method and the batch. */
+static kl_err estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
+    double best = INFINITY, ns = 0;
+    s->calls = r->method == KL_TIME_EVENTS ? 3 : 1;
+    for (int i = 0; i < 3 && f->ok; i++) {
+        const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
+        if (err) return err;
+        best = f->ok && ns < best ? ns : best;
+        s->estimate_ns = best;
+        if (best > 5e8) break;
+    }
+    return KL_OK;
+}
+
+uint32_t kli_calls_for(double one_ns, uint32_t most) {
+    const double n = ceil(BATCH_NS / (one_ns > 1 ? one_ns : 1));
+    return n < 1 ? 1 : n > most ? most : (uint32_t)n;
+}
+
+uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most) {
+    uint64_t bytes = 2 * KL_GUARD_BYTES;
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if (kli_is_input(p, i) == inputs) bytes += p->tensors[i].bytes + 2 * KL_GUARD_BYTES;
+    for (uint32_t i = 0; !inputs && i < p->n_buffers; i++)
+        bytes += p->buffers[i].bytes + 2 * KL_GUARD_BYTES;
+    const uint64_t fit = room / bytes;
+    return fit < 4 ? 4 : most < fit ? most : (uint32_t)fit;
+}
+
+/* Every call of a batch has its own inputs and its own slot: with a set used twice, the second call
+ * could look the answer up. */
+static uint32_t most_calls(const kli_benchmark *r) {
+    const bool shared = r->c->backend->shared_memory;
+    const uint32_t sets = kli_copies_that_fit(&r->problem->plan, true,
+                                              shared ? SHARED_BYTES : DRAWN_BYTES, KL_MAX_SETS);
+    const uint32_t slots =
+        kli_copies_that_fit(&r->problem->plan, false, shared ? SHARED_BYTES : DEVICE_BYTES,
+                            KL_MAX_SETS + 1) -
+        1;
+    return sets < slots ? sets : slots;
+}
+
+static void choose_batches(kli_benchmark *r) {
+    const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
+    if (!r->c->backend->parent_clock)
+        r->method = least < GRAPH_BELOW_NS ? KL_TIME_GRAPH : KL_TIME_EVENTS;
+    const bool events = r->method == KL_TIME_EVENTS;
+    const uint32_t all = events ? MAX_EVENTS : most_calls(r),
+                   few = events ? FEW_EVENTS : FEW_LAUNCHES;
+    const uint32_t most =
+        has_mutable(&r->problem->plan) && few < all && !r->c->backend->shared_memory ? few : all;
+    r->candidate.calls = kli_calls_for(r->candidate.estimate_ns, most);
+    r->baseline.calls = kli_calls_for(r->baseline.estimate_ns, most);
+}
+
+/* A problem with a slot for every call of a batch; the real shape's own where three are enough. */
+static kl_err scene_for(kli_benchmark *r, kli_problem *real, kli_problem *own, kl_error *e) {
+    const uint32_t calls =
+        r->candidate.calls > r->baseline.calls ? r->candidate.calls : r->baseline.calls;
+    if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
+    kl_err err = kli_problem_open(own, r->c, r->c->workload, calls, calls + 1, 1, e);
+    if (!err) err = kli_problem_expect(own, r->c, 0, e);
+    KL_ASSERT(err || (own->n_sets >= calls && own->n_slots > calls)); /* a slot for every call */
+    if (!err) r->problem = own;
+    return err;
+}
+
+static void describe_method(kli_evaluation *c, const kli_benchmark *r) {
+    kl_verdict *v = c->verdict;
+    const double set_bytes =
+        (double)r->problem->memory.layout.set_bytes + (double)r->problem->memory.layout.slot_bytes;
+    v->n_sets = (int)r->problem->n_sets;
+    v->n_slots = (int)r->problem->n_slots;
+    v->calls = (int)r->candidate.calls;
+    v->cache_cold = r->method == KL_TIME_EVENTS ||
+                    (c->device->l2_bytes > 0 &&
+                     set_bytes * r->problem->n_sets >= 3.0 * (double)c->device->l2_bytes);
+    if (r->method == KL_TIME_BATCH)
+        v->method = kl_arena_printf(
+            c->arena,
+            "interleaved batches of %u/%u calls, parent clock, fresh process state per batch",
+            r->candidate.calls, r->baseline.calls);
+    else if (r->method == KL_TIME_EVENTS)
+        v->method = kl_arena_printf(
+            c->arena, "interleaved, device events around one launch, cache flushed before each");
+    else
+        v->method =
+            kl_arena_printf(c->arena, "interleaved, device events around graphs of %u/%u launches",
+                            r->candidate.calls, r->baseline.calls);
+}
+
+kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executable *baseline,
+                             kl_comparison *m, kli_check_outcome *f, kl_error *e) {
+    kli_benchmark r = kli_benchmark_new(c, real, baseline,
+                                        c->backend->parent_clock ? KL_TIME_BATCH : KL_TIME_EVENTS);
+    kli_problem own = {.memory.inputs_fd = -1, .oracle_memory.inputs_fd = -1};
+    bool stable = false;
+    kl_err err = enter_both(&r, f, e);
+    if (!err && f->ok) err = estimate(&r, &r.candidate, f, e);
+    if (!err && f->ok) err = estimate(&r, &r.baseline, f, e);
+    if (!err && f->ok) {
+        choose_batches(&r);
+        err = scene_for(&r, real, &own, e);
+    }
+    if (!err && f->ok) err = enter_both(&r, f, e);
+    r.timed_ns = 0;
+    r.pair_index = 0;
+    if (!err && f->ok) err = kli_benchmark_run(&r, &stable, f, e);
+    if (!err && f->ok) {
+        kli_benchmark_conclude(&r, m, stable);
+        describe_method(c, &r);
+    }
+    kli_problem_close(&own);
+    return err;
+}

@@ -1,0 +1,75 @@
+/* benchmark_impl.h - one comparison in the making, between benchmark.c, profile.c and their test.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_GATE_BENCHMARK_IMPL_H
+#define KL_GATE_BENCHMARK_IMPL_H
+#include "gate_impl.h"
+
+enum {
+    MAX_PAIRS = 4096,
+    CAP_PAIRS = 10, /* at the cap, so many pairs within CAP_HALF_WIDTH are enough: slow kernels get
+                       no further */
+    CROWDED_PAIRS =
+        8, /* after so many pairs, three in four of them left out, batches are shortened */
+    SHORT_BATCHES = 4, /* of the candidate in one comparison: a graph of its own for each */
+    SHORT_BATCHES_QUICK = 2
+};
+#define SHORTEST_BATCH_NS 2e5 /* below this the exchange with the runner begins to show */
+#define SHARED_BYTES                                                                               \
+    (256ull << 20) /* host pages: every input is drawn, every output poisoned by this process */
+#define PROFILE_PATIENCE_NS (120ll * 1000000000ll)
+
+typedef struct {
+    kli_executable *executable;
+    uint32_t calls;
+    double estimate_ns;
+} kli_side;
+
+typedef struct {
+    kli_evaluation *c;
+    kli_problem *problem;
+    kli_side candidate, baseline;
+    kl_time_method method;
+    kl_stream order;
+    kli_digests digests;
+    double *ratios, *controls, *candidate_ns, *baseline_ns;
+    int pairs, n_controls;
+    double *left_ratios, *left_candidate_ns, *left_baseline_ns; /* pairs that were left out */
+    int left_out;
+    double *left_controls;
+    int n_left_controls;
+    bool disturbed; /* a sample of this pair had not its core to itself */
+    double timed_ns;
+    uint32_t pair_index; /* rotates sets and slots from pair to pair */
+    uint32_t shorts;     /* batches that ended early ... */
+    int next_short;      /* ... and the pair after which the next one comes */
+    bool undigested;     /* this device gives no digests */
+    int64_t start_ns;
+    bool checked_last;
+} kli_benchmark;
+
+typedef enum { GO_ON, ENOUGH, GIVE_UP } kli_advice;
+
+/* The whole: choose method and batch, run the pairs, conclude into `m`. */
+kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executable *baseline,
+                             kl_comparison *m, kli_check_outcome *f, kl_error *e);
+
+/* Its parts, in the order in which they are taken. */
+kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_executable *baseline,
+                                kl_time_method method);
+uint32_t kli_calls_for(double one_ns, uint32_t most);
+/* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
+uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most);
+kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e);
+/* One side's half of a pair; `check`: its outputs are brought back and looked at. */
+kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, bool check,
+                          double *ns, kli_check_outcome *f, kl_error *e);
+/* A batch of the candidate that ends early; no sample. */
+kl_err kli_benchmark_short(kli_benchmark *r, kli_check_outcome *f, kl_error *e);
+void kli_benchmark_make_way(kli_benchmark *r);
+kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o);
+void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable);
+
+/* profile.c: what is said of a time that did not settle, and of one that no device reaches. */
+void kli_profile_unsettled(kli_evaluation *c, const kl_comparison *m, kli_check_outcome *f);
+void kli_profile_impossible(kli_evaluation *c, kli_check_outcome *f);
+#endif
