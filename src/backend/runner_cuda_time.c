@@ -76,7 +76,7 @@ static int await_batch(kli_runner_ctx *c, int64_t begin) {
 }
 
 /* Untimed calls on the slots after the batch's own. */
-static int warm_calls(kli_runner_ctx *c, const kl_msg_time *m) {
+static int enqueue_warm(kli_runner_ctx *c, const kl_msg_time *m) {
     for (uint32_t j = 0; j < m->warm; j++) {
         uint32_t call = m->first + m->calls + j;
         if (kli_cuda_enqueue(c, call_set(c, call), call_slot(c, call))) return 1;
@@ -188,7 +188,7 @@ static int event_call(kli_runner_ctx *c, const kl_msg_time *m, uint32_t j) {
 
 static int runner_cuda_time_events(kli_runner_ctx *c, const kl_msg_time *m) {
     double sum = 0;
-    if (want_events(c, 2 * m->calls) || warm_calls(c, m) || prepare_every_slot(c, m)) return 1;
+    if (want_events(c, 2 * m->calls) || enqueue_warm(c, m) || prepare_every_slot(c, m)) return 1;
     int64_t begin = kli_now_ns();
     for (uint32_t j = 0; j < m->calls; j++)
         if (event_call(c, m, j)) return 1;
@@ -276,7 +276,7 @@ static int time_graph(kli_runner_ctx *c, const kl_msg_time *m) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_exec exec = NULL;
     double ns = 0;
-    if (want_events(c, 2) || warm_calls(c, m)) return 1;
+    if (want_events(c, 2) || enqueue_warm(c, m)) return 1;
     /* State first: restoring it may load the module again, and graphs hold the old module's
      * kernels. */
     if (r->reload && kli_cuda_reset(c)) return 1;
