@@ -158,7 +158,7 @@ static bool open_pages(kl_memory *m) {
     if (m->inputs_fd < 0 || m->outputs_fd < 0) return false;
     m->inputs = layout_map_pages(m->inputs_fd, m->inputs_bytes);
     m->outputs = layout_map_pages(m->outputs_fd, m->outputs_bytes);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
     m->inputs_ro_fd = open(path, O_RDONLY | O_CLOEXEC);
     /* An old kernel without this seal still hands out a read-only descriptor. */
     (void)fcntl(m->inputs_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);

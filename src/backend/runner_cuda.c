@@ -99,7 +99,7 @@ static int cuda_open(kli_runner_ctx *c) {
     runner_cuda_read_limits(&state);
     bool helpers = kli_cuda_open_helpers(c) == 0;
     (void)state.api->device_name(name, (int)sizeof name, state.device);
-    (void)snprintf(
+    snprintf(
         c->reply->text, sizeof c->reply->text, "%s%s%s", state.api->fake ? "fake device " : "",
         name,
         !helpers

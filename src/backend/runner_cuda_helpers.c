@@ -118,7 +118,7 @@ static kl_cu_result load_brooms(kli_cuda *r, const uint32_t *frames, uint32_t n)
     kl_cu_result error = r->api->module_load(&r->brooms, text);
     free(text);
     for (uint32_t i = 0; i < n && !error; i++) {
-        (void)snprintf(name, sizeof name, "kl_broom_%u", i);
+        snprintf(name, sizeof name, "kl_broom_%u", i);
         error = r->api->module_function(&r->broom[i], r->brooms, name);
     }
     r->n_brooms = error ? 0 : n;

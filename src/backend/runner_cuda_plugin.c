@@ -11,7 +11,7 @@
 static void runner_cuda_plugin_describe(const kli_runner_ctx *c) {
     const kli_plugin *p = &kli_cuda_of(c)->plugin;
     const char *text = p->describe(p->state);
-    (void)snprintf(c->reply->text, sizeof c->reply->text, "%s", text ? text : "");
+    snprintf(c->reply->text, sizeof c->reply->text, "%s", text ? text : "");
 }
 
 int kli_cuda_plugin_load(kli_runner_ctx *c) {

@@ -338,8 +338,8 @@ static size_t count_compiled(const kl_plan_launch *l) {
     glob_t found = {0};
     size_t n = 0;
     const char *scratch = getenv("KLINEAGE_SCRATCH");
-    (void)snprintf(pattern, sizeof pattern, "%s/*/*/%s/[1-9]*/%s.so", scratch ? scratch : "",
-                   l->entry, l->entry);
+    snprintf(pattern, sizeof pattern, "%s/*/*/%s/[1-9]*/%s.so", scratch ? scratch : "", l->entry,
+             l->entry);
     if (scratch && glob(pattern, GLOB_NOSORT, NULL, &found) == 0) n = found.gl_pathc;
     globfree(&found);
     return n;

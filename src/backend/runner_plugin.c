@@ -35,7 +35,7 @@ void *kli_dlopen_fd(int fd, bool global) {
     int own = fcntl(fd, F_DUPFD_CLOEXEC, next);
     if (own < 0) own = fcntl(fd, F_DUPFD_CLOEXEC, 5);
     next = next < 200 ? own + 1 : 64;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", own);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own);
     void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
     close(own);
     return library;

@@ -74,16 +74,16 @@ static void worker_confine(worker_worker *w) {
 
 static void worker_place(const kli_runner_ctx *c) {
     char number[16];
-    (void)snprintf(number, sizeof number, "%d", c->threads);
-    (void)setenv("OMP_NUM_THREADS", number, 1);
-    (void)setenv("OMP_DYNAMIC", "false", 1);
+    snprintf(number, sizeof number, "%d", c->threads);
+    setenv("OMP_NUM_THREADS", number, 1);
+    setenv("OMP_DYNAMIC", "false", 1);
     if (!c->trusted)
-        (void)setenv("OMP_THREAD_LIMIT", number,
-                     1); /* asking for more gives what there is, not a forbidden call */
-    (void)setenv("OMP_STACKSIZE", OMP_STACK, 0);
-    (void)setenv("OPENBLAS_NUM_THREADS", number, 1);
-    (void)setenv("MKL_NUM_THREADS", number, 1);
-    (void)setenv("BLIS_NUM_THREADS", number, 1);
+        setenv("OMP_THREAD_LIMIT", number,
+               1); /* asking for more gives what there is, not a forbidden call */
+    setenv("OMP_STACKSIZE", OMP_STACK, 0);
+    setenv("OPENBLAS_NUM_THREADS", number, 1);
+    setenv("MKL_NUM_THREADS", number, 1);
+    setenv("BLIS_NUM_THREADS", number, 1);
     static cpu_set_t all;
     cpu_set_t one;
     if (!CPU_COUNT(&all)) (void)sched_getaffinity(0, sizeof all, &all);
@@ -316,7 +316,7 @@ static uint32_t dispatch(worker_worker *w) {
 static int worker_run(const char *backend, bool trusted) {
     static worker_worker w; /* a plan is too large for a comfortable stack */
     w.ops = ops_named(backend);
-    if (!w.ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
+    if (!w.ops) return fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
     w.ctx = (kli_runner_ctx){.trusted = trusted,
                              .cpu = -1,
                              .threads = 1,
@@ -337,7 +337,7 @@ static int worker_run(const char *backend, bool trusted) {
 
 static int worker_probe(const char *backend) {
     const kli_runner_ops *ops = ops_named(backend);
-    if (!ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
+    if (!ops) return fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
     return ops->probe();
 }
 
@@ -349,23 +349,22 @@ static int spool(const char *dir) {
     kl_err code = kl_executor_open(&here, "local", &e);
     if (!code) code = kl_spool_work(dir, here, &done, &failed, &e);
     kl_executor_close(here);
-    (void)fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
+    fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
     if (!code) return failed ? 1 : 0;
     kl_buf text = {0};
     kl_error_render(&e, &text);
-    (void)fputs(text.ptr, stderr);
+    fputs(text.ptr, stderr);
     kl_buf_fini(&text);
     return 1;
 }
 
 static int usage(FILE *to) {
-    (void)fputs(
-        "usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
-        "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
-        "       klineage-worker --version\n"
-        "\n"
-        "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
-        to);
+    fputs("usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
+          "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
+          "       klineage-worker --version\n"
+          "\n"
+          "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
+          to);
     return to == stdout ? 0 : 2;
 }
 
