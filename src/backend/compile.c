@@ -147,20 +147,33 @@ void kli_compile_took(kl_artefact *out, kl_arena *a, const kli_proc_result *r, c
             kl_arena_printf(a, "the compiler failed with status %d and no message\n", r->exit_code);
 }
 
+static int feature_index(const kl_artefact *out, const char *name) {
+    int i = 0;
+    while (i < out->n_features && !kl_str_eq(out->features[i].name, kl_str_of(name))) i++;
+    return i;
+}
+
 void kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value) {
-    for (int i = 0; i < out->n_features; i++)
-        if (kl_str_eq(out->features[i].name, kl_str_of(name))) {
-            out->features[i].value = value;
-            return;
-        }
-    if (out->n_features == (int)KL_COUNT(out->features)) return;
-    out->features[out->n_features++] = (kl_feature){kl_arena_copy(a, kl_str_of(name)), value};
+    const int i = feature_index(out, name);
+    KL_ASSERT(i <= out->n_features && out->n_features <= (int)KL_COUNT(out->features));
+    if (i == (int)KL_COUNT(out->features)) return;
+    if (i == out->n_features)
+        out->features[out->n_features++].name = kl_arena_copy(a, kl_str_of(name));
+    out->features[i].value = value;
 }
 
 double kli_feature_get(const kl_artefact *out, const char *name) {
-    for (int i = 0; i < out->n_features; i++)
-        if (kl_str_eq(out->features[i].name, kl_str_of(name))) return out->features[i].value;
-    return 0;
+    const int i = feature_index(out, name);
+    return i < out->n_features ? out->features[i].value : 0;
+}
+
+bool kli_code_line(kl_str *line, kl_str *rest) {
+    const char *end = rest->len ? memchr(rest->ptr, '\n', rest->len) : NULL;
+    const size_t n = end ? (size_t)(end - rest->ptr) : rest->len, taken = n + (end != NULL);
+    KL_ASSERT(taken <= rest->len);
+    *line = (kl_str){rest->ptr, n};
+    *rest = (kl_str){rest->ptr + taken, rest->len - taken};
+    return taken > 0;
 }
 
 /* ---- cache ------------------------------------------------------------------------------- */
@@ -187,6 +200,10 @@ static void read_features(kl_artefact *out, kl_arena *a, const json_t *features)
         kli_feature_set(out, a, name, json_number_value(value));
 }
 
+static kl_str copied(kl_arena *a, const json_t *o, const char *key) {
+    return kl_arena_copy(a, kli_json_text_or(o, key, KL_S("")));
+}
+
 /* Anything wrong with an entry is a miss: it is compiled again and replaced. */
 static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     kl_str text, bytes;
@@ -197,14 +214,13 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     *out = (kl_artefact){.cached = true, .path = c->bin};
     out->ok = kli_json_bool_or(o, "ok", false);
     out->kind = (kl_artefact_kind)kli_json_int_or(o, "kind", KL_ARTEFACT_NONE);
-    out->log = kl_arena_copy(a, kli_json_text_or(o, "log", KL_S("")));
-    out->toolchain = kl_arena_copy(a, kli_json_text_or(o, "toolchain", KL_S("")));
-    out->suspicious = kl_arena_copy(a, kli_json_text_or(o, "suspicious", KL_S("")));
-    out->refused = kl_arena_copy(a, kli_json_text_or(o, "refused", KL_S("")));
-    out->completion = kl_arena_copy(a, kli_json_text_or(o, "completion", KL_S("")));
+    out->log = copied(a, o, "log");
+    out->toolchain = copied(a, o, "toolchain");
+    out->suspicious = copied(a, o, "suspicious");
+    out->refused = copied(a, o, "refused");
+    out->completion = copied(a, o, "completion");
     out->wall_ns = kli_json_int_or(o, "wall_ns", 0);
-    (void)snprintf(out->hash, sizeof out->hash, "%.*s",
-                   KL_STR_ARG(kli_json_text_or(o, "hash", KL_S(""))));
+    snprintf(out->hash, sizeof out->hash, "%s", copied(a, o, "hash").ptr);
     read_features(out, a, json_object_get(o, "features"));
     json_decref(o);
     if (!out->ok) return out->log.len > 0;
@@ -213,16 +229,14 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
 }
 
 static json_t *to_json(const kl_artefact *r) {
-    json_t *o = json_object(), *features = json_object();
+    json_t *o = json_pack("{s:b, s:i, s:o, s:s, s:I, s:o, s:o}", "ok", r->ok, "kind", (int)r->kind,
+                          "toolchain", kli_json_str(r->toolchain), "hash", r->hash, "wall_ns",
+                          (json_int_t)r->wall_ns, "suspicious", kli_json_str(r->suspicious),
+                          "refused", kli_json_str(r->refused));
+    json_t *features = json_object();
+    KL_ASSERT(o && r->n_features <= (int)KL_COUNT(r->features));
     for (int i = 0; i < r->n_features; i++)
         json_object_set_new(features, r->features[i].name.ptr, kli_json_real(r->features[i].value));
-    json_object_set_new(o, "ok", json_boolean(r->ok));
-    json_object_set_new(o, "kind", json_integer(r->kind));
-    json_object_set_new(o, "toolchain", kli_json_str(r->toolchain));
-    json_object_set_new(o, "hash", json_string(r->hash));
-    json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
-    json_object_set_new(o, "suspicious", kli_json_str(r->suspicious));
-    json_object_set_new(o, "refused", kli_json_str(r->refused));
     if (r->completion.len) json_object_set_new(o, "completion", kli_json_str(r->completion));
     json_object_set_new(o, "features", features);
     json_object_set_new(o, "log", kli_json_str(r->log));
@@ -236,7 +250,7 @@ static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, k
     if (out->ok) {
         code = kli_fs_read(&bytes, a, out->path.ptr, COMPILE_MAX_ARTEFACT_BYTES, e);
         if (code) return code;
-        (void)snprintf(out->hash, sizeof out->hash, "%s", kli_hash_of(bytes).hex);
+        snprintf(out->hash, sizeof out->hash, "%s", kli_hash_of(bytes).hex);
         code = kli_fs_write(c->bin.ptr, bytes, e);
         out->path = c->bin;
     }

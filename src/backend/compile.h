@@ -50,6 +50,9 @@ kl_hash kli_compile_key(const kl_compile_job *job, const kl_isolation *confined,
 void kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
 double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */
 
+/* The next line of `rest`, without its end; false when nothing is left. */
+bool kli_code_line(kl_str *line, kl_str *rest);
+
 /* Disassemble objects of this host in the folder of out->path and set the features of their
  * instructions; marks what no kernel may hold as suspicious.  `names` are file names there,
  * NULL-terminated (native_code.c). */

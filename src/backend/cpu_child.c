@@ -8,7 +8,6 @@
  *
  * Not here: what is called (runner_cpu.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_child.h"
-#include "layout.h"
 #include <errno.h>
 #include <link.h>
 #include <seccomp.h>
@@ -17,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,13 +42,7 @@ static void cpu_child_on_fault(int sig, siginfo_t *info, void *context) {
         caught->signal = (uint32_t)sig;
         caught->address = sig == SIGSYS ? 0 : (uint64_t)(uintptr_t)info->si_addr;
         caught->code = sig == SIGSYS ? (uint32_t)info->si_syscall : (uint32_t)info->si_code;
-#if defined(__x86_64__)
-        const ucontext_t *machine = context;
-        caught->is_write = (machine->uc_mcontext.gregs[REG_ERR] & 2) !=
-                           0; /* page fault error code: bit 1 is a write */
-#else
-        (void)context;
-#endif
+        caught->is_write = kli_fault_is_write(context);
     }
     if (ends_quietly) _exit(EXIT_CAUGHT);
     signal(sig, SIG_DFL);
@@ -68,30 +60,29 @@ void kli_child_catch(kli_child_report *report, bool contained) {
     for (size_t i = 0; i < KL_COUNT(SIGNALS); i++) sigaction(SIGNALS[i], &action, NULL);
 }
 
-static int forbidden_call(uint32_t number, kl_msg_reply *reply) {
+static int forbidden_call(const kli_runner_ctx *c, uint32_t number) {
     char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number);
-    int code = kli_reply_fault(reply, KL_FAULT_CRASH, SIGSYS, "forbidden system call %s",
-                               name ? name : "of unknown number");
+    c->reply->signal = SIGSYS;
+    int code =
+        kli_fault(c, KL_FAULT_CRASH, "forbidden system call %s", name ? name : "of unknown number");
     free(name);
     return code;
 }
 
 int kli_child_wait(const kli_runner_ctx *c, pid_t child, const kli_child_report *report,
-                   uint32_t sequence, kl_msg_reply *reply) {
+                   uint32_t sequence) {
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    reply->wall_ns = report->wall_ns;
-    if (WIFSIGNALED(status))
-        return kli_ctx_fault_at(c, WTERMSIG(status), UINTPTR_MAX, false, reply);
+    c->reply->wall_ns = report->wall_ns;
+    if (WIFSIGNALED(status)) return kli_ctx_fault_at(c, WTERMSIG(status), UINTPTR_MAX, false);
     if (WEXITSTATUS(status) == EXIT_CAUGHT && report->signal == SIGSYS)
-        return forbidden_call(report->code, reply);
+        return forbidden_call(c, report->code);
     if (WEXITSTATUS(status) == EXIT_CAUGHT && report->signal && report->signal < 64)
         return kli_ctx_fault_at(c, (int)report->signal, (uintptr_t)report->address,
-                                report->is_write, reply);
+                                report->is_write);
     if (atomic_load(&report->finished) != sequence || WEXITSTATUS(status) != 0)
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
-                               "the kernel ended its process instead of returning");
+        return kli_fault(c, KL_FAULT_PROTOCOL, "the kernel ended its process instead of returning");
     return 0;
 }
 
@@ -123,19 +114,10 @@ static void cpu_child_settle(char *from, char *to, bool writable) {
     for (volatile char *p = from; p < to; p += PAGE) (void)*p;
 }
 
-static void settle_tensors(const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (t->role == KLI_ROLE_SCALAR) continue;
-        char *data = kli_ctx_tensor(c, i, set, slot);
-        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        cpu_child_settle(data - (z.data - z.page), data + (z.page_end - z.data),
-                         t->role != KLI_ROLE_INPUT);
-    }
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
-        char *data = kli_ctx_buffer(c, i, slot);
-        kli_zone z = kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes);
-        cpu_child_settle(data - (z.data - z.page), data + (z.page_end - z.data), true);
+static void settle_pieces(const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
+    for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);) {
+        char *base = kli_ctx_copy(c, p.region, p.region == KLI_INPUTS ? set : slot);
+        cpu_child_settle(base + p.zone.page, base + p.zone.page_end, p.region != KLI_INPUTS);
     }
 }
 
@@ -169,5 +151,5 @@ void kli_child_prefault(const kli_runner_ctx *c, uint32_t first, uint32_t calls)
     uint32_t distinct =
         calls < c->layout.n_slots * c->layout.n_sets ? calls : c->layout.n_slots * c->layout.n_sets;
     for (uint32_t j = 0; j < distinct; j++)
-        settle_tensors(c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots);
+        settle_pieces(c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots);
 }

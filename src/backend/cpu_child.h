@@ -27,7 +27,7 @@ void kli_child_enter(void);
 /* Wait for the end and say how it went: nonzero after filling the reply. `sequence` must have been
  * finished. */
 int kli_child_wait(const kli_runner_ctx *c, pid_t child, const kli_child_report *report,
-                   uint32_t sequence, kl_msg_reply *reply);
+                   uint32_t sequence);
 
 /* In the child, before the handshake: make every page it will touch present, so that no fault lands
  * in the timed interval. */

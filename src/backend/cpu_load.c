@@ -19,14 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef CPU_LOAD_MADV_POPULATE_READ
 #define CPU_LOAD_MADV_POPULATE_READ 22
 #define CPU_LOAD_MADV_POPULATE_WRITE 23
 #endif
-#define CPU_LOAD_MAX_OBJECT_BYTES ((size_t)1 << 30)
 
 static const char *const CPU_LOAD_LIBRARIES[KLI_N_LIBRARIES] = {"libc.so.6", "libm.so.6",
                                                                 "libmvec.so.1", "libgomp.so.1"};
@@ -68,23 +66,6 @@ static void cpu_load_set_tls(const kli_image *m, const char *bytes) {
 
 /* ---- in the runner ----------------------------------------------------------------------- */
 
-static int cpu_load_read_object(kl_str *out, kl_arena *a, int fd, kl_msg_reply *reply) {
-    struct stat info;
-    if (fstat(fd, &info) != 0 || info.st_size < 1 ||
-        (size_t)info.st_size > CPU_LOAD_MAX_OBJECT_BYTES)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the artefact cannot be read");
-    char *bytes = kl_arena_alloc(a, 1, (size_t)info.st_size);
-    size_t done = 0;
-    while (done < (size_t)info.st_size) {
-        ssize_t n = pread(fd, bytes + done, (size_t)info.st_size - done, (off_t)done);
-        if (n <= 0)
-            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the artefact cannot be read");
-        done += (size_t)n;
-    }
-    *out = (kl_str){bytes, done};
-    return 0;
-}
-
 static bool imports_openmp(const kli_image *m) {
     for (uint32_t i = 0; i < m->n_symbols; i++)
         if (!m->symbols[i].defined && kli_symbol_is_openmp(m->symbols[i].name)) return true;
@@ -110,7 +91,7 @@ static uintptr_t import(const kli_object *o, const char *name) {
     return (uintptr_t)found;
 }
 
-static int cpu_load_look_up(kli_object *o, kl_msg_reply *reply) {
+static int cpu_load_look_up(kli_object *o, const kli_runner_ctx *c) {
     const kli_image *m = &o->image;
     o->addresses = KL_ARRAY(o->arena, uintptr_t, m->n_symbols + 1);
     for (uint32_t i = 1; i < m->n_symbols; i++) {
@@ -119,39 +100,38 @@ static int cpu_load_look_up(kli_object *o, kl_msg_reply *reply) {
                           : s->defined    ? (uintptr_t)o->base + s->value
                                           : import(o, s->name);
         if (!o->addresses[i] && !s->defined && !s->weak)
-            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                                   "it needs `%.100s`, which kernels are not offered here",
-                                   s->name);
+            return kli_fault(c, KL_FAULT_REFUSED,
+                             "it needs `%.100s`, which kernels are not offered here", s->name);
     }
     return 0;
 }
 
-static int cpu_load_reserve(kli_object *o, kl_msg_reply *reply) {
+static int cpu_load_reserve(kli_object *o, const kli_runner_ctx *c) {
     const uint64_t align = o->image.align;
     o->reserved_bytes = o->image.span + align;
     o->reserved = mmap(NULL, o->reserved_bytes, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (o->reserved == MAP_FAILED) {
         o->reserved = NULL;
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                               "no room for %.1f MiB of code and data: %s",
-                               (double)o->image.span / 1048576.0, strerror(errno));
+        return kli_fault(c, KL_FAULT_REFUSED, "no room for %.1f MiB of code and data: %s",
+                         (double)o->image.span / 1048576.0, strerror(errno));
     }
     const uintptr_t from = (uintptr_t)o->reserved;
     o->base = o->reserved + (((from + align - 1) & ~(uintptr_t)(align - 1)) - from);
     return 0;
 }
 
-int kli_object_open(kli_object *o, const kli_runner_ctx *c, kl_msg_reply *reply) {
+int kli_object_open(kli_object *o, const kli_runner_ctx *c) {
     kl_str bytes;
     kl_error e = {0};
     *o = (kli_object){.arena = kl_arena_new(), .fd = c->artefact_fd};
-    if (cpu_load_read_object(&bytes, o->arena, o->fd, reply)) return 1;
+    if (!kli_artefact_read(&bytes, o->arena, o->fd, KLI_MAX_ARTEFACT_BYTES))
+        return kli_fault(c, KL_FAULT_REFUSED, "the artefact cannot be read");
     if (kli_image_read(&o->image, o->arena, bytes, &e))
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "it has %s", e.message);
+        return kli_fault(c, KL_FAULT_REFUSED, "it has %s", e.message);
     cpu_load_set_tls(&o->image, bytes.ptr);
     open_libraries(o, c);
-    return cpu_load_reserve(o, reply) ? 1 : cpu_load_look_up(o, reply);
+    return cpu_load_reserve(o, c) || cpu_load_look_up(o, c);
 }
 
 /* OpenMP's library alone is closed with the object: it reads its limits when it is opened.  No

@@ -21,7 +21,7 @@ typedef struct {
 } kli_object;
 
 /* In the runner.  Nonzero after filling the reply. */
-int kli_object_open(kli_object *o, const kli_runner_ctx *c, kl_msg_reply *reply);
+int kli_object_open(kli_object *o, const kli_runner_ctx *c);
 void kli_object_close(kli_object *o); /* accepts one that is all zero */
 /* Address of a function that it defines and exports; NULL when it does not. */
 void (*kli_object_entry(const kli_object *o, const char *name))(void);

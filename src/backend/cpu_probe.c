@@ -31,7 +31,7 @@ static kl_str cpuinfo(kl_arena *a, const char *key) {
         if (colon && strncmp(line, key, strlen(key)) == 0)
             found = kl_arena_copy(a, kl_str_trim(kl_str_of(colon + 1)));
     }
-    if (f) (void)fclose(f);
+    if (f) fclose(f);
     return found;
 }
 
@@ -74,14 +74,14 @@ static int64_t last_level_cache(void) {
     int64_t largest = 0;
     for (int i = 0; i < 8; i++) {
         char path[96], text[32] = "";
-        (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         FILE *f = fopen(path, "re");
         if (!f) break;
         char *end = text;
         int64_t size = fgets(text, sizeof text, f) ? strtoll(text, &end, 10) : 0;
         size *= *end == 'K' ? 1024 : *end == 'M' ? 1048576 : 1;
         if (size > largest) largest = size;
-        (void)fclose(f);
+        fclose(f);
     }
     return largest;
 }
@@ -125,18 +125,17 @@ int kli_cpu_probe(void) {
     if (!d.toolchain.len) {
         const char *named = getenv("KLINEAGE_CC");
         if (busy)
-            (void)fprintf(stderr, "the C compiler was stopped before it answered\n");
+            fprintf(stderr, "the C compiler was stopped before it answered\n");
         else if (named && *named)
-            (void)fprintf(stderr, "KLINEAGE_CC is '%.200s', which does not run as a C compiler\n",
-                          named);
+            fprintf(stderr, "KLINEAGE_CC is '%.200s', which does not run as a C compiler\n", named);
         else
-            (void)fprintf(stderr, "no C compiler: neither gcc, clang nor cc is on PATH\n");
+            fprintf(stderr, "no C compiler: neither gcc, clang nor cc is on PATH\n");
         kl_arena_free(a);
         return busy ? KLI_PROBE_BUSY : 1;
     }
     kl_str major = d.toolchain; /* "gcc 12.2.0" -> "gcc-12" */
     char text[64];
-    (void)snprintf(text, sizeof text, "%.*s", KL_STR_ARG(major));
+    snprintf(text, sizeof text, "%.*s", KL_STR_ARG(major));
     for (char *p = text; *p; p++)
         if (*p == ' ') *p = '-';
     if (strchr(text, '.')) *strchr(text, '.') = '\0';

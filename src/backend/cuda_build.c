@@ -117,7 +117,7 @@ static int cuda_build_build(const kli_nvrtc_api *nvrtc, const char *source, char
     kl_nvrtc_program program;
     if (nvrtc->program_new(&program, source, "kernel.cu", (int)KL_COUNT(HEADERS), HEADERS,
                            HEADER_NAMES)) {
-        (void)puts("NVRTC does not take this source");
+        puts("NVRTC does not take this source");
         return 1;
     }
     bool ok = nvrtc->compile(program, argc - 4, (const char *const *)(argv + 4)) == 0;
@@ -135,14 +135,14 @@ int kli_cuda_build_main(int argc, char **argv) {
     if (argc < 4) return 2;
     const kli_nvrtc_api *nvrtc =
         kli_nvrtc_api_load(strcmp(argv[0], "-") == 0 ? NULL : argv[0], why, sizeof why);
-    if (!nvrtc) return (void)fprintf(stderr, "%s\n", why), 2;
+    if (!nvrtc) return fprintf(stderr, "%s\n", why), 2;
     kl_arena *a = kl_arena_new();
     kl_str source;
     int status = 1;
     if (kli_fs_read(&source, a, argv[1], KL_MAX_SOURCE_BYTES, kl_ignored()) == KL_OK)
         status = cuda_build_build(nvrtc, source.ptr, argv, argc);
     else
-        (void)printf("cannot read %s\n", argv[1]);
+        printf("cannot read %s\n", argv[1]);
     kl_arena_free(a);
     return status;
 }

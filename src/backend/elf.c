@@ -8,7 +8,6 @@
  * is refused whole. Not here: what a kernel's loader acts on (image.c), relocation itself, 32-bit
  * and big-endian files, archives, notes.  SPDX-License-Identifier: Apache-2.0 */
 #include "elf.h"
-#include <elf.h>
 #include <string.h>
 
 #define MAX_SECTIONS 4096
@@ -20,48 +19,44 @@
 #endif
 
 typedef struct {
-    const char *bytes;
-    size_t size;
+    kl_arena *arena;
+    kl_str bytes;
     const Elf64_Ehdr *header;
 } file;
 
-/* `count` items of `size` bytes at `offset`, or NULL.  The copy in the arena is aligned, which the
- * file need not be. */
-static const void *elf_at(const file *f, uint64_t offset, uint64_t count, size_t size) {
-    if (count > MAX_ENTRIES || offset > f->size || count * size > f->size - offset) return NULL;
-    return f->bytes + offset;
+const void *kli_elf_items(kl_arena *a, kl_str bytes, uint64_t offset, uint64_t n, size_t size) {
+    if (offset > bytes.len || n > (bytes.len - offset) / size) return NULL;
+    void *copy = kl_arena_alloc(a, n ? n : 1, size);
+    memcpy(copy, bytes.ptr + offset, n * size);
+    return copy;
 }
 
-static const void *aligned(kl_arena *a, const file *f, uint64_t offset, uint64_t count,
-                           size_t size) {
-    const void *from = elf_at(f, offset, count, size);
-    if (!from) return NULL;
-    void *copy = kl_arena_alloc(a, count ? count : 1, size);
-    memcpy(copy, from, count * size);
-    return copy;
+const Elf64_Ehdr *kli_elf_header(kl_arena *a, kl_str bytes, uint16_t type) {
+    const Elf64_Ehdr *h = kli_elf_items(a, bytes, 0, 1, sizeof *h);
+    const bool ok = h && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 &&
+                    h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == ELFDATA2LSB &&
+                    h->e_type == type && h->e_shnum <= MAX_SECTIONS &&
+                    h->e_shentsize == sizeof(Elf64_Shdr) &&
+                    (type == ET_REL || h->e_phentsize == sizeof(Elf64_Phdr));
+    return ok ? h : NULL;
+}
+
+static const void *aligned(const file *f, uint64_t offset, uint64_t count, size_t size) {
+    return count > MAX_ENTRIES ? NULL : kli_elf_items(f->arena, f->bytes, offset, count, size);
 }
 
 /* A string of a string table, NULL unless it ends inside the table. */
 static const char *elf_text_of(const file *f, const Elf64_Shdr *table, uint64_t offset) {
-    if (table->sh_type != SHT_STRTAB || table->sh_offset > f->size ||
-        table->sh_size > f->size - table->sh_offset)
+    if (table->sh_type != SHT_STRTAB || table->sh_offset > f->bytes.len ||
+        table->sh_size > f->bytes.len - table->sh_offset)
         return NULL;
     if (offset >= table->sh_size) return NULL;
-    const char *text = f->bytes + table->sh_offset + offset;
+    const char *text = f->bytes.ptr + table->sh_offset + offset;
     return memchr(text, '\0', table->sh_size - offset) ? text : NULL;
 }
 
-static bool elf_read_header(file *f, kl_arena *a, uint16_t type) {
-    f->header = aligned(a, f, 0, 1, sizeof *f->header);
-    return f->header && memcmp(f->header->e_ident, ELFMAG, SELFMAG) == 0 &&
-           f->header->e_ident[EI_CLASS] == ELFCLASS64 &&
-           f->header->e_ident[EI_DATA] == ELFDATA2LSB && f->header->e_type == type &&
-           f->header->e_shnum <= MAX_SECTIONS && f->header->e_shentsize == sizeof(Elf64_Shdr) &&
-           (type == ET_REL || f->header->e_phentsize == sizeof(Elf64_Phdr));
-}
-
-static bool read_segments(kli_elf *out, kl_arena *a, const file *f) {
-    const Elf64_Phdr *p = aligned(a, f, f->header->e_phoff, f->header->e_phnum, sizeof *p);
+static bool read_segments(kli_elf *out, const file *f) {
+    const Elf64_Phdr *p = aligned(f, f->header->e_phoff, f->header->e_phnum, sizeof *p);
     for (int i = 0; p && i < f->header->e_phnum; i++) {
         if (p[i].p_type == PT_GNU_STACK && (p[i].p_flags & PF_X)) out->executable_stack = true;
         if (p[i].p_type == PT_LOAD && (p[i].p_flags & PF_X) && (p[i].p_flags & PF_W))
@@ -99,12 +94,12 @@ static void note_entry(kli_elf *out, const Elf64_Dyn *d) {
     }
 }
 
-static bool elf_read_dynamic(kli_elf *out, kl_arena *a, const file *f, const Elf64_Shdr *section,
+static bool elf_read_dynamic(kli_elf *out, const file *f, const Elf64_Shdr *section,
                              const Elf64_Shdr *strings) {
     uint64_t n = section->sh_size / sizeof(Elf64_Dyn), k = 0;
-    const Elf64_Dyn *d = aligned(a, f, section->sh_offset, n, sizeof *d);
+    const Elf64_Dyn *d = aligned(f, section->sh_offset, n, sizeof *d);
     if (!d) return false;
-    out->needed = KL_ARRAY(a, const char *, n + 1);
+    out->needed = KL_ARRAY(f->arena, const char *, n + 1);
     for (uint64_t i = 0; i < n && d[i].d_tag != DT_NULL; i++) {
         note_entry(out, &d[i]);
         if (d[i].d_tag != DT_NEEDED) continue;
@@ -114,12 +109,12 @@ static bool elf_read_dynamic(kli_elf *out, kl_arena *a, const file *f, const Elf
     return true;
 }
 
-static bool elf_read_symbols(kli_elf *out, kl_arena *a, const file *f, const Elf64_Shdr *section,
+static bool elf_read_symbols(kli_elf *out, const file *f, const Elf64_Shdr *section,
                              const Elf64_Shdr *strings, bool keep) {
     uint64_t n = section->sh_size / sizeof(Elf64_Sym);
-    const Elf64_Sym *s = aligned(a, f, section->sh_offset, n, sizeof *s);
+    const Elf64_Sym *s = aligned(f, section->sh_offset, n, sizeof *s);
     if (!s) return false;
-    if (keep) out->symbols = KL_ARRAY(a, kli_elf_symbol, n + 1);
+    if (keep) out->symbols = KL_ARRAY(f->arena, kli_elf_symbol, n + 1);
     for (uint64_t i = 1; i < n; i++) {
         const char *name = elf_text_of(f, strings, s[i].st_name);
         if (!name) return false;
@@ -132,10 +127,9 @@ static bool elf_read_symbols(kli_elf *out, kl_arena *a, const file *f, const Elf
     return true;
 }
 
-static bool elf_read_relocations(kli_elf *out, kl_arena *a, const file *f,
-                                 const Elf64_Shdr *section) {
+static bool elf_read_relocations(kli_elf *out, const file *f, const Elf64_Shdr *section) {
     uint64_t n = section->sh_size / sizeof(Elf64_Rela);
-    const Elf64_Rela *r = aligned(a, f, section->sh_offset, n, sizeof *r);
+    const Elf64_Rela *r = aligned(f, section->sh_offset, n, sizeof *r);
     const bool arm = f->header->e_machine == EM_AARCH64;
     const uint32_t irelative = arm ? R_AARCH64_IRELATIVE : R_X86_64_IRELATIVE;
     const uint32_t function = arm ? R_AARCH64_JUMP_SLOT : R_X86_64_JUMP_SLOT,
@@ -159,20 +153,19 @@ static void add_size(kli_elf *out, const Elf64_Shdr *s) {
         out->data_bytes += s->sh_size;
 }
 
-static bool read_section(kli_elf *out, kl_arena *a, const file *f, const Elf64_Shdr *all,
-                         uint32_t i) {
+static bool read_section(kli_elf *out, const file *f, const Elf64_Shdr *all, uint32_t i) {
     const Elf64_Shdr *s = &all[i],
                      *strings = &all[s->sh_link < f->header->e_shnum ? s->sh_link : 0];
     add_size(out, s);
     switch (s->sh_type) {
     case SHT_DYNAMIC:
-        return elf_read_dynamic(out, a, f, s, strings);
+        return elf_read_dynamic(out, f, s, strings);
     case SHT_DYNSYM:
-        return out->symbols ? false : elf_read_symbols(out, a, f, s, strings, true);
+        return out->symbols ? false : elf_read_symbols(out, f, s, strings, true);
     case SHT_SYMTAB:
-        return elf_read_symbols(out, a, f, s, strings, false);
+        return elf_read_symbols(out, f, s, strings, false);
     case SHT_RELA:
-        return elf_read_relocations(out, a, f, s);
+        return elf_read_relocations(out, f, s);
     case SHT_INIT_ARRAY:
     case SHT_FINI_ARRAY:
     case SHT_PREINIT_ARRAY:
@@ -184,14 +177,13 @@ static bool read_section(kli_elf *out, kl_arena *a, const file *f, const Elf64_S
 }
 
 kl_err kli_elf_read(kli_elf *out, kl_arena *a, kl_str bytes, kl_error *e) {
-    file f = {.bytes = bytes.ptr, .size = bytes.len};
+    const file f = {a, bytes, kli_elf_header(a, bytes, ET_DYN)};
     *out = (kli_elf){0};
-    bool ok = elf_read_header(&f, a, ET_DYN) && read_segments(out, a, &f);
+    bool ok = f.header && read_segments(out, &f);
     const Elf64_Shdr *sections =
-        ok ? aligned(a, &f, f.header->e_shoff, f.header->e_shnum, sizeof *sections) : NULL;
+        ok ? aligned(&f, f.header->e_shoff, f.header->e_shnum, sizeof *sections) : NULL;
     ok = ok && sections && f.header->e_shnum > 1;
-    for (uint32_t i = 1; ok && i < f.header->e_shnum; i++)
-        ok = read_section(out, a, &f, sections, i);
+    for (uint32_t i = 1; ok && i < f.header->e_shnum; i++) ok = read_section(out, &f, sections, i);
     if (!ok || !out->needed || !out->symbols)
         return kl_fail(e, KL_EPARSE, "artefact", "not a well-formed 64-bit shared object");
     return KL_OK;
@@ -243,12 +235,12 @@ static bool runs_by_itself(const char *name, uint32_t type) {
     return type == SHT_INIT_ARRAY || type == SHT_FINI_ARRAY || type == SHT_PREINIT_ARRAY;
 }
 
-static bool add_object_symbols(kli_elf_object *out, kl_arena *a, const file *f,
-                               const Elf64_Shdr *section, const Elf64_Shdr *strings) {
+static bool add_object_symbols(kli_elf_object *out, const file *f, const Elf64_Shdr *section,
+                               const Elf64_Shdr *strings) {
     const uint64_t n = section->sh_size / sizeof(Elf64_Sym);
-    const Elf64_Sym *s = aligned(a, f, section->sh_offset, n, sizeof *s);
+    const Elf64_Sym *s = aligned(f, section->sh_offset, n, sizeof *s);
     if (!s || out->symbols) return false;
-    out->symbols = KL_ARRAY(a, const char *, n + 1);
+    out->symbols = KL_ARRAY(f->arena, const char *, n + 1);
     for (uint64_t i = 0; i < n; i++) {
         const char *name = elf_text_of(f, strings, s[i].st_name);
         if (!name) return false;
@@ -258,11 +250,10 @@ static bool add_object_symbols(kli_elf_object *out, kl_arena *a, const file *f,
 }
 
 kl_err kli_elf_read_object(kli_elf_object *out, kl_arena *a, kl_str bytes, kl_error *e) {
-    file f = {.bytes = bytes.ptr, .size = bytes.len};
+    const file f = {a, bytes, kli_elf_header(a, bytes, ET_REL)};
     *out = (kli_elf_object){0};
-    bool ok = elf_read_header(&f, a, ET_REL);
-    const Elf64_Shdr *s =
-        ok ? aligned(a, &f, f.header->e_shoff, f.header->e_shnum, sizeof *s) : NULL;
+    bool ok = f.header != NULL;
+    const Elf64_Shdr *s = ok ? aligned(&f, f.header->e_shoff, f.header->e_shnum, sizeof *s) : NULL;
     ok = s && f.header->e_shstrndx < f.header->e_shnum;
     for (uint32_t i = 1; ok && i < f.header->e_shnum; i++) {
         const char *name = elf_text_of(&f, &s[f.header->e_shstrndx], s[i].sh_name);
@@ -274,7 +265,7 @@ kl_err kli_elf_read_object(kli_elf_object *out, kl_arena *a, kl_str bytes, kl_er
             out->executable_stack = true;
         if (ok && s[i].sh_type == SHT_SYMTAB)
             ok = s[i].sh_link < f.header->e_shnum &&
-                 add_object_symbols(out, a, &f, &s[i], &s[s[i].sh_link]);
+                 add_object_symbols(out, &f, &s[i], &s[s[i].sh_link]);
     }
     return ok ? KL_OK : kl_fail(e, KL_EPARSE, "kernel.o", "not a well-formed 64-bit object");
 }

@@ -3,6 +3,13 @@
 #ifndef KL_BACKEND_ELF_H
 #define KL_BACKEND_ELF_H
 #include <klineage/base.h>
+#include <elf.h>
+
+/* An aligned copy of `n` items of `size` bytes at a file offset; NULL when they are not all in the
+ * file. */
+const void *kli_elf_items(kl_arena *a, kl_str file, uint64_t offset, uint64_t n, size_t size);
+/* The header of a 64-bit little-endian file of this type; NULL when it is none. */
+const Elf64_Ehdr *kli_elf_header(kl_arena *a, kl_str file, uint16_t type);
 
 typedef struct {
     const char *name; /* NUL-terminated, inside the file */

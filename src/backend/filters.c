@@ -24,96 +24,99 @@
  * their guards; realloc then copies futex         waiting and waking; the operations that write
  * elsewhere are not among them exit          an end without a result clock_gettime the clock where
  * the kernel does not map one */
-static const int MEMORY_CALLS[] = {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(exit),
-                                   SCMP_SYS(exit_group), SCMP_SYS(clock_gettime)};
+static const char *const MEMORY_CALLS[] = {"brk", "munmap", "exit", "exit_group", "clock_gettime"};
 
 /* A pool that exists already yields while it waits. */
-static const int THREAD_CALLS[] = {SCMP_SYS(sched_yield)};
+static const char *const THREAD_CALLS[] = {"sched_yield"};
 
 /* What PoCL and its threads do once every kernel has been compiled. */
-static const int DRIVER_CALLS[] = {SCMP_SYS(futex),
-                                   SCMP_SYS(rt_sigreturn),
-                                   SCMP_SYS(set_robust_list),
-                                   SCMP_SYS(rseq),
-                                   SCMP_SYS(gettid),
-                                   SCMP_SYS(madvise),
-                                   SCMP_SYS(read),
-                                   SCMP_SYS(pread64),
-                                   SCMP_SYS(readv),
-                                   SCMP_SYS(lseek),
-                                   SCMP_SYS(close),
-                                   SCMP_SYS(fstat),
-                                   SCMP_SYS(newfstatat),
-                                   SCMP_SYS(statx),
-                                   SCMP_SYS(stat),
-                                   SCMP_SYS(lstat),
-                                   SCMP_SYS(access),
-                                   SCMP_SYS(faccessat),
-                                   SCMP_SYS(faccessat2),
-                                   SCMP_SYS(readlink),
-                                   SCMP_SYS(readlinkat),
-                                   SCMP_SYS(getdents64),
-                                   SCMP_SYS(getcwd),
-                                   SCMP_SYS(getpid),
-                                   SCMP_SYS(getuid),
-                                   SCMP_SYS(geteuid),
-                                   SCMP_SYS(getgid),
-                                   SCMP_SYS(getegid),
-                                   SCMP_SYS(clock_getres),
-                                   SCMP_SYS(clock_nanosleep),
-                                   SCMP_SYS(nanosleep),
-                                   SCMP_SYS(gettimeofday),
-                                   SCMP_SYS(sched_getaffinity),
-                                   SCMP_SYS(sched_setaffinity),
-                                   SCMP_SYS(getcpu),
-                                   SCMP_SYS(rt_sigprocmask),
-                                   SCMP_SYS(rt_sigaction),
-                                   SCMP_SYS(sigaltstack),
-                                   SCMP_SYS(poll),
-                                   SCMP_SYS(ppoll),
-                                   SCMP_SYS(getrandom),
-                                   SCMP_SYS(uname),
-                                   SCMP_SYS(sysinfo),
-                                   SCMP_SYS(recvmsg),
-                                   SCMP_SYS(sendto),
-                                   SCMP_SYS(sendmsg),
-                                   SCMP_SYS(restart_syscall),
-                                   SCMP_SYS(fcntl),
-                                   SCMP_SYS(getrlimit),
-                                   SCMP_SYS(dup)};
+static const char *const DRIVER_CALLS[] = {"futex",
+                                           "rt_sigreturn",
+                                           "set_robust_list",
+                                           "rseq",
+                                           "gettid",
+                                           "madvise",
+                                           "read",
+                                           "pread64",
+                                           "readv",
+                                           "lseek",
+                                           "close",
+                                           "fstat",
+                                           "newfstatat",
+                                           "statx",
+                                           "stat",
+                                           "lstat",
+                                           "access",
+                                           "faccessat",
+                                           "faccessat2",
+                                           "readlink",
+                                           "readlinkat",
+                                           "getdents64",
+                                           "getcwd",
+                                           "getpid",
+                                           "getuid",
+                                           "geteuid",
+                                           "getgid",
+                                           "getegid",
+                                           "clock_getres",
+                                           "clock_nanosleep",
+                                           "nanosleep",
+                                           "gettimeofday",
+                                           "sched_getaffinity",
+                                           "sched_setaffinity",
+                                           "getcpu",
+                                           "rt_sigprocmask",
+                                           "rt_sigaction",
+                                           "sigaltstack",
+                                           "poll",
+                                           "ppoll",
+                                           "getrandom",
+                                           "uname",
+                                           "sysinfo",
+                                           "recvmsg",
+                                           "sendto",
+                                           "sendmsg",
+                                           "restart_syscall",
+                                           "fcntl",
+                                           "getrlimit",
+                                           "dup"};
 
 /* A compiler never needs these; the network is gone with its namespace where there is one. */
-static const int COMPILE_DENIED[] = {SCMP_SYS(ptrace),
-                                     SCMP_SYS(process_vm_readv),
-                                     SCMP_SYS(process_vm_writev),
-                                     SCMP_SYS(bpf),
-                                     SCMP_SYS(perf_event_open),
-                                     SCMP_SYS(io_uring_setup),
-                                     SCMP_SYS(userfaultfd),
-                                     SCMP_SYS(keyctl),
-                                     SCMP_SYS(add_key),
-                                     SCMP_SYS(request_key),
-                                     SCMP_SYS(mount),
-                                     SCMP_SYS(umount2),
-                                     SCMP_SYS(pivot_root),
-                                     SCMP_SYS(chroot),
-                                     SCMP_SYS(setns),
-                                     SCMP_SYS(unshare),
-                                     SCMP_SYS(init_module),
-                                     SCMP_SYS(finit_module),
-                                     SCMP_SYS(kexec_load),
-                                     SCMP_SYS(reboot),
-                                     SCMP_SYS(swapon),
-                                     SCMP_SYS(open_by_handle_at),
-                                     SCMP_SYS(personality),
-                                     SCMP_SYS(pidfd_getfd),
-                                     SCMP_SYS(shmget),
-                                     SCMP_SYS(msgget),
-                                     SCMP_SYS(semget)};
+static const char *const COMPILE_DENIED[] = {"ptrace",
+                                             "process_vm_readv",
+                                             "process_vm_writev",
+                                             "bpf",
+                                             "perf_event_open",
+                                             "io_uring_setup",
+                                             "userfaultfd",
+                                             "keyctl",
+                                             "add_key",
+                                             "request_key",
+                                             "mount",
+                                             "umount2",
+                                             "pivot_root",
+                                             "chroot",
+                                             "setns",
+                                             "unshare",
+                                             "init_module",
+                                             "finit_module",
+                                             "kexec_load",
+                                             "reboot",
+                                             "swapon",
+                                             "open_by_handle_at",
+                                             "personality",
+                                             "pidfd_getfd",
+                                             "shmget",
+                                             "msgget",
+                                             "semget"};
 
-static bool add_all(scmp_filter_ctx f, uint32_t action, const int *calls, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (calls[i] >= 0 && seccomp_rule_add(f, action, calls[i], 0) != 0) return false;
+/* A name that this architecture has no number for is a negative one: nothing to add. */
+static bool add_all(scmp_filter_ctx f, uint32_t action, const char *const *calls, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const int number = seccomp_syscall_resolve_name(calls[i]);
+        KL_ASSERT(number != __NR_SCMP_ERROR); /* every name of the lists above is a call */
+        if (number >= 0 && seccomp_rule_add(f, action, number, 0) != 0) return false;
+    }
     return true;
 }
 
@@ -178,10 +181,11 @@ static bool export(kli_filter *out, scmp_filter_ctx f) {
     bool ok = fd >= 0 && seccomp_export_bpf(f, fd) == 0 && fstat(fd, &info) == 0 &&
               info.st_size > 0 && (size_t)info.st_size / sizeof(struct sock_filter) <= 4096;
     if (ok) {
-        out->program.filter = malloc((size_t)info.st_size);
-        if (!out->program.filter) kl_oom((size_t)info.st_size);
-        out->program.len = (unsigned short)((size_t)info.st_size / sizeof(struct sock_filter));
-        ok = pread(fd, out->program.filter, (size_t)info.st_size, 0) == info.st_size;
+        const size_t bytes = (size_t)info.st_size;
+        out->program.filter = malloc(bytes);
+        if (!out->program.filter) kl_oom(bytes);
+        out->program.len = (unsigned short)(bytes / sizeof(struct sock_filter));
+        ok = pread(fd, out->program.filter, bytes, 0) == info.st_size;
     }
     if (fd >= 0) close(fd);
     return ok;
@@ -194,6 +198,7 @@ bool kli_filter_build(kli_filter *out, kli_filter_kind kind) {
     bool ok = fill(f, kind) && export(out, f);
     seccomp_release(f);
     if (!ok) kli_filter_fini(out);
+    KL_ASSERT(ok == (out->program.len > 0));
     return ok;
 }
 

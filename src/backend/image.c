@@ -13,11 +13,10 @@
  * against the file before it is followed. Not here: which names a kernel may import
  * (native_code.c), mapping and relocating (cpu_load.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "image.h"
-#include <elf.h>
+#include "elf.h"
 #include <string.h>
 
 #define MAX_PROGRAM_HEADERS 32
-#define MAX_SECTION_HEADERS 4096
 #define MAX_DYNAMIC 128
 #define MAX_SYMBOLS (1u << 16)
 #define MAX_RELOCATIONS (1u << 20) /* a table of a million pointers */
@@ -65,8 +64,7 @@ static const struct {
 typedef struct {
     kli_image *image;
     kl_arena *arena;
-    const char *bytes;
-    size_t size;
+    kl_str bytes;
     kl_error *e;
     const Elf64_Phdr *dynamic;
     uint64_t value[KL_COUNT(TAGS)];
@@ -77,13 +75,8 @@ static kl_err image_refuse(const image_reader *r, const char *what) {
     return kl_fail(r->e, KL_EPARSE, "shared object", "%s", what);
 }
 
-/* An aligned copy of `n` items of `size` bytes at a file offset, NULL when they are not all in the
- * file. */
 static const void *items_at(const image_reader *r, uint64_t offset, uint64_t n, size_t size) {
-    if (offset > r->size || n > (r->size - offset) / size) return NULL;
-    void *copy = kl_arena_alloc(r->arena, n ? n : 1, size);
-    memcpy(copy, r->bytes + offset, n * size);
-    return copy;
+    return kli_elf_items(r->arena, r->bytes, offset, n, size);
 }
 
 /* ---- program headers --------------------------------------------------------------------- */
@@ -97,8 +90,8 @@ static kl_err add_segment(image_reader *r, const Elf64_Phdr *p) {
     if (m->n_segments == KLI_MAX_SEGMENTS) return image_refuse(r, "too many segments");
     if ((p->p_flags & PF_W) && (p->p_flags & PF_X))
         return image_refuse(r, "code that can be written");
-    if (p->p_offset > r->size || p->p_filesz > r->size - p->p_offset || p->p_filesz > p->p_memsz ||
-        p->p_vaddr > MAX_SPAN || p->p_memsz > MAX_SPAN - p->p_vaddr ||
+    if (p->p_offset > r->bytes.len || p->p_filesz > r->bytes.len - p->p_offset ||
+        p->p_filesz > p->p_memsz || p->p_vaddr > MAX_SPAN || p->p_memsz > MAX_SPAN - p->p_vaddr ||
         p->p_vaddr % KLI_IMAGE_PAGE != p->p_offset % KLI_IMAGE_PAGE)
         return image_refuse(r, "a segment outside the file or above the limit");
     if (p->p_align && (!is_power_of_two(p->p_align) || p->p_align > MAX_ALIGN))
@@ -153,13 +146,8 @@ static kl_err read_program_header(image_reader *r, const Elf64_Phdr *p) {
 }
 
 static const Elf64_Ehdr *image_read_header(const image_reader *r) {
-    const Elf64_Ehdr *h = items_at(r, 0, 1, sizeof *h);
-    bool ok = h && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == ELFCLASS64 &&
-              h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_type == ET_DYN &&
-              h->e_machine == MACHINE && h->e_phentsize == sizeof(Elf64_Phdr) &&
-              h->e_phnum <= MAX_PROGRAM_HEADERS && h->e_shentsize == sizeof(Elf64_Shdr) &&
-              h->e_shnum <= MAX_SECTION_HEADERS;
-    return ok ? h : NULL;
+    const Elf64_Ehdr *h = kli_elf_header(r->arena, r->bytes, ET_DYN);
+    return h && h->e_machine == MACHINE && h->e_phnum <= MAX_PROGRAM_HEADERS ? h : NULL;
 }
 
 static kl_err read_program_headers(image_reader *r, const Elf64_Ehdr *h) {
@@ -303,7 +291,8 @@ static kl_err image_read_symbols(image_reader *r, range symbols, range strings) 
     m->symbols = KL_ARRAY(r->arena, kli_image_symbol, m->n_symbols + 1);
     kl_err code = KL_OK;
     for (uint32_t i = 0; i < m->n_symbols && !code; i++)
-        code = read_symbol(&m->symbols[i], r, &s[i], (kl_str){r->bytes + offset, strings.bytes});
+        code =
+            read_symbol(&m->symbols[i], r, &s[i], (kl_str){r->bytes.ptr + offset, strings.bytes});
     return code;
 }
 
@@ -417,7 +406,7 @@ static kl_err compare_sections(const image_reader *r, const Elf64_Ehdr *h, const
 }
 
 kl_err kli_image_read(kli_image *out, kl_arena *a, kl_str bytes, kl_error *e) {
-    image_reader r = {.image = out, .arena = a, .bytes = bytes.ptr, .size = bytes.len, .e = e};
+    image_reader r = {.image = out, .arena = a, .bytes = bytes, .e = e};
     range tables[N_TABLES];
     const Elf64_Ehdr *h = image_read_header(&r);
     *out = (kli_image){.align = KLI_IMAGE_PAGE};

@@ -47,11 +47,11 @@ void kl_isolation_probe(kl_isolation *out) {
 
 const char *kl_isolation_text(const kl_isolation *i, char *buf, size_t n) {
     char landlock[32] = "";
-    if (i->landlock) (void)snprintf(landlock, sizeof landlock, "+landlock%d", i->landlock_abi);
-    (void)snprintf(buf, n, "%s%s%s%s%s", i->seccomp ? "+seccomp" : "", landlock,
-                   i->namespaces ? "+ns" : "", i->user_switch ? "+nobody" : "",
-                   i->rlimits ? "+rlimits" : "");
+    if (i->landlock) snprintf(landlock, sizeof landlock, "+landlock%d", i->landlock_abi);
+    snprintf(buf, n, "%s%s%s%s%s", i->seccomp ? "+seccomp" : "", landlock,
+             i->namespaces ? "+ns" : "", i->user_switch ? "+nobody" : "",
+             i->rlimits ? "+rlimits" : "");
     if (buf[0] == '+') memmove(buf, buf + 1, strlen(buf));
-    if (!buf[0]) (void)snprintf(buf, n, "none");
+    if (!buf[0]) snprintf(buf, n, "none");
     return buf;
 }

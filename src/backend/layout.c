@@ -82,6 +82,41 @@ kli_zone kli_zone_of(uint64_t offset, uint64_t bytes) {
     return z;
 }
 
+uint64_t kli_region_stride(const kl_layout *l, kli_region r) {
+    const uint64_t strides[KLI_REGIONS] = {l->set_bytes, l->slot_bytes, l->scratch_bytes};
+    KL_ASSERT(r < KLI_REGIONS);
+    return strides[r];
+}
+
+uint32_t kli_region_copies(const kl_layout *l, kli_region r) {
+    KL_ASSERT(r < KLI_REGIONS);
+    return r == KLI_INPUTS ? l->n_sets : l->n_slots;
+}
+
+bool kli_piece_next(kli_piece *p, const kl_plan *plan, const kl_layout *l) {
+    uint32_t i = p->next;
+    KL_ASSERT(plan->n_tensors <= KL_MAX_TENSORS && plan->n_buffers <= KL_MAX_BUFFERS);
+    while (i < plan->n_tensors && plan->tensors[i].role == KLI_ROLE_SCALAR) i++;
+    if (i >= plan->n_tensors + plan->n_buffers) return false;
+    *p = (kli_piece){.index = i, .next = i + 1, .region = KLI_SCRATCH};
+    if (i < plan->n_tensors) {
+        const kl_plan_tensor *t = &plan->tensors[i];
+        p->region = t->role == KLI_ROLE_INPUT ? KLI_INPUTS : KLI_OUTPUTS;
+        p->name = t->name;
+        p->bytes = t->bytes;
+        p->kept = t->role == KLI_ROLE_MUTABLE;
+        p->zone = kli_zone_of(l->tensor_offset[i], t->bytes);
+        KL_ASSERT(p->zone.high <= kli_region_stride(l, p->region));
+    } else {
+        const kl_plan_buffer *b = &plan->buffers[i - plan->n_tensors];
+        p->name = b->name;
+        p->bytes = b->bytes;
+        p->zero = b->zero;
+        p->zone = kli_zone_of(l->buffer_offset[i - plan->n_tensors], b->bytes);
+    }
+    return true;
+}
+
 static bool all_bytes(const char *p, uint64_t n, uint8_t value) {
     if (n == 0) return true;
     return (uint8_t)p[0] == value && memcmp(p, p + 1, n - 1) == 0;
@@ -123,7 +158,7 @@ static bool open_pages(kl_memory *m) {
     if (m->inputs_fd < 0 || m->outputs_fd < 0) return false;
     m->inputs = layout_map_pages(m->inputs_fd, m->inputs_bytes);
     m->outputs = layout_map_pages(m->outputs_fd, m->outputs_bytes);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
     m->inputs_ro_fd = open(path, O_RDONLY | O_CLOEXEC);
     /* An old kernel without this seal still hands out a read-only descriptor. */
     (void)fcntl(m->inputs_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
@@ -196,38 +231,32 @@ void *kl_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, ui
 
 void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
-    uint8_t guard = (uint8_t)(byte ^ 0xFF);
+    uint8_t guard = byte ^ 0xFF;
     char *base = m->outputs + m->layout.slot_bytes * slot;
-    for (uint32_t i = 0; i < p->n_tensors; i++) {
-        const kl_plan_tensor *t = &p->tensors[i];
-        if (t->role != KLI_ROLE_OUTPUT && t->role != KLI_ROLE_MUTABLE) continue;
-        kli_zone z = kli_zone_of(m->layout.tensor_offset[i], t->bytes);
-        memset(base + z.low, guard, z.data - z.low);
-        memset(base + z.data_end, guard, z.high - z.data_end);
-        if (t->role == KLI_ROLE_OUTPUT) memset(base + z.data, byte, t->bytes);
+    for (kli_piece t = {0}; kli_piece_next(&t, p, &m->layout);) {
+        if (t.region != KLI_OUTPUTS) continue;
+        memset(base + t.zone.low, guard, t.zone.data - t.zone.low);
+        memset(base + t.zone.data_end, guard, t.zone.high - t.zone.data_end);
+        if (!t.kept) memset(base + t.zone.data, byte, t.bytes);
     }
 }
 
 void kl_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uint8_t byte) {
     KL_ASSERT(set < m->layout.n_sets);
     char *base = m->inputs + m->layout.set_bytes * set;
-    for (uint32_t i = 0; i < p->n_tensors; i++)
-        if (p->tensors[i].role == KLI_ROLE_INPUT && (only < 0 || (uint32_t)only == i))
-            kli_slack_fill(base, kli_zone_of(m->layout.tensor_offset[i], p->tensors[i].bytes),
-                           byte);
+    for (kli_piece t = {0}; kli_piece_next(&t, p, &m->layout);)
+        if (t.region == KLI_INPUTS && (only < 0 || (uint32_t)only == t.index))
+            kli_slack_fill(base, t.zone, byte);
 }
 
 int kl_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
-    uint8_t guard = (uint8_t)(byte ^ 0xFF);
+    uint8_t guard = byte ^ 0xFF;
     const char *base = m->outputs + m->layout.slot_bytes * slot;
-    for (uint32_t i = 0; i < p->n_tensors; i++) {
-        const kl_plan_tensor *t = &p->tensors[i];
-        if (t->role != KLI_ROLE_OUTPUT && t->role != KLI_ROLE_MUTABLE) continue;
-        kli_zone z = kli_zone_of(m->layout.tensor_offset[i], t->bytes);
-        if (!all_bytes(base + z.low, z.data - z.low, guard) ||
-            !all_bytes(base + z.data_end, z.high - z.data_end, guard))
-            return (int)i;
-    }
+    for (kli_piece t = {0}; kli_piece_next(&t, p, &m->layout);)
+        if (t.region == KLI_OUTPUTS &&
+            (!all_bytes(base + t.zone.low, t.zone.data - t.zone.low, guard) ||
+             !all_bytes(base + t.zone.data_end, t.zone.high - t.zone.data_end, guard)))
+            return (int)t.index;
     return -1;
 }

@@ -138,27 +138,29 @@ static void count_width(counts *n, kl_str op, kl_str args) {
         n->vector128++;
 }
 
+static bool begins_with_any(kl_str op, const char *const *prefixes) {
+    for (; *prefixes; prefixes++)
+        if (native_code_begins(op, *prefixes)) return true;
+    return false;
+}
+
+#define BEGINS(op, ...) begins_with_any(op, (const char *const[]){__VA_ARGS__, NULL})
+
 static void count_memory(counts *n, kl_str op, kl_str args) {
     bool to_stack = kl_str_ends(args, KL_S("(%rsp)")) || kl_str_ends(args, KL_S("(%rbp)"));
-    if (to_stack && (native_code_begins(op, "vmov") || native_code_begins(op, "mov"))) n->spills++;
-    if (native_code_begins(op, "prefetch")) n->prefetch++;
-    if (native_code_begins(op, "vgather") || native_code_begins(op, "vpgather")) n->gather++;
-    if (native_code_begins(op, "movnt") || native_code_begins(op, "vmovnt")) n->store_nt++;
-    if (native_code_begins(op, "lock") ||
-        (native_code_begins(op, "xchg") && native_code_contains(args, "(")))
-        n->atomics++;
+    n->spills += to_stack && BEGINS(op, "vmov", "mov");
+    n->prefetch += BEGINS(op, "prefetch");
+    n->gather += BEGINS(op, "vgather", "vpgather");
+    n->store_nt += BEGINS(op, "movnt", "vmovnt");
+    n->atomics += BEGINS(op, "lock") || (BEGINS(op, "xchg") && native_code_contains(args, "("));
 }
 
 static void native_code_forbid(counts *n, kl_str op, kl_str args) {
-    bool enters = native_code_begins(op, "syscall") || native_code_begins(op, "sysenter") ||
-                  (native_code_begins(op, "int") && native_code_begins(args, "$0x80"));
-    bool odd = native_code_begins(op, "wrfsbase") || native_code_begins(op, "wrgsbase") ||
-               native_code_begins(op, "wrpkru") || native_code_begins(op, "lcall") ||
-               native_code_begins(op, "ljmp");
-    if (native_code_begins(op, "rdtsc") || native_code_begins(op, "rdpmc")) n->clocks++;
-    if (native_code_begins(op, "pause") || native_code_begins(op, "tpause") ||
-        native_code_begins(op, "umwait") || native_code_begins(op, "hlt"))
-        n->pauses++;
+    bool enters = BEGINS(op, "syscall", "sysenter") ||
+                  (BEGINS(op, "int") && native_code_begins(args, "$0x80"));
+    bool odd = BEGINS(op, "wrfsbase", "wrgsbase", "wrpkru", "lcall", "ljmp");
+    n->clocks += BEGINS(op, "rdtsc", "rdpmc");
+    n->pauses += BEGINS(op, "pause", "tpause", "umwait", "hlt");
     if ((enters || odd) && !n->forbidden[0])
         memcpy(n->forbidden, op.ptr, op.len < 31 ? op.len : 31);
 }
@@ -173,11 +175,9 @@ static void count_line(counts *n, kl_str line) {
     kl_str args = kl_str_trim((kl_str){op.ptr + k, op.len - k});
     op.len = k;
     n->instructions++;
-    if (native_code_begins(op, "call")) n->calls++;
-    if (native_code_begins(op, "j")) n->branches++;
-    if (native_code_begins(op, "vfmadd") || native_code_begins(op, "vfmsub") ||
-        native_code_begins(op, "vfnmadd") || native_code_begins(op, "vfnmsub"))
-        n->fma++;
+    n->calls += BEGINS(op, "call");
+    n->branches += BEGINS(op, "j");
+    n->fma += BEGINS(op, "vfmadd", "vfmsub", "vfnmadd", "vfnmsub");
     count_width(n, op, args);
     count_memory(n, op, args);
     native_code_forbid(n, op, args);
@@ -211,16 +211,6 @@ static void native_code_record(kl_artefact *out, kl_arena *a, const counts *n) {
         out->suspicious = KL_S("it reads a clock or a counter");
 }
 
-static void native_code_count_text(counts *n, kl_str rest) {
-    while (rest.len) {
-        const char *end = memchr(rest.ptr, '\n', rest.len);
-        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
-        count_line(n, (kl_str){rest.ptr, len});
-        rest.ptr += len + (end != NULL);
-        rest.len -= len + (end != NULL);
-    }
-}
-
 kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names, kl_error *e) {
     const char *argv[KLI_MAX_OBJECTS + 4] = {"objdump", "-d",
                                              "--no-show-raw-insn"}; /* every executable section */
@@ -233,7 +223,7 @@ kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names,
     kli_feature_set(out, a, "disassembled", read);
     if (code == KL_ENODEV) return KL_OK; /* no binutils here */
     if (code || !read) return code;
-    native_code_count_text(&n, r.out);
+    for (kl_str line, rest = r.out; kli_code_line(&line, &rest);) count_line(&n, line);
     native_code_record(out, a, &n);
     return KL_OK;
 }

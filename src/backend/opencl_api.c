@@ -17,11 +17,11 @@ const kli_opencl *kli_opencl_load(char *why, size_t n) {
     static bool loaded;
     if (loaded) return &api;
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return (void)snprintf(why, n, "OpenCL is not installed: %s", dlerror()), NULL;
+    if (!library) return snprintf(why, n, "OpenCL is not installed: %s", dlerror()), NULL;
     void *symbol;
 #define TAKE(result, name, parameters)                                                             \
     symbol = dlsym(library, #name);                                                                \
-    if (!symbol) return (void)snprintf(why, n, "this libOpenCL.so.1 lacks %s", #name), NULL;       \
+    if (!symbol) return snprintf(why, n, "this libOpenCL.so.1 lacks %s", #name), NULL;             \
     memcpy(&api.name, &symbol, sizeof symbol);
     KLI_OPENCL_FUNCTIONS(TAKE)
 #undef TAKE
@@ -33,16 +33,16 @@ static void settle_environment(int threads, bool pinned) {
     char number[16];
     const char *scratch = getenv("KLINEAGE_SCRATCH");
     if (scratch) {
-        (void)setenv("POCL_CACHE_DIR", scratch, 1);
-        (void)setenv("TMPDIR", scratch, 1);
-        (void)setenv("HOME", scratch, 1);
+        setenv("POCL_CACHE_DIR", scratch, 1);
+        setenv("TMPDIR", scratch, 1);
+        setenv("HOME", scratch, 1);
     }
-    (void)setenv("POCL_DEVICES", "pthread", 1);
-    (void)setenv("POCL_SIGFPE_HANDLER", "0", 1);
+    setenv("POCL_DEVICES", "pthread", 1);
+    setenv("POCL_SIGFPE_HANDLER", "0", 1);
     if (threads < 1) return;
-    (void)snprintf(number, sizeof number, "%d", threads);
-    (void)setenv("POCL_MAX_PTHREAD_COUNT", number, 1);
-    (void)setenv("POCL_AFFINITY", pinned ? "0" : "1", 1); /* pinned: its threads inherit our core */
+    snprintf(number, sizeof number, "%d", threads);
+    setenv("POCL_MAX_PTHREAD_COUNT", number, 1);
+    setenv("POCL_AFFINITY", pinned ? "0" : "1", 1); /* pinned: its threads inherit our core */
 }
 
 static bool find_cpu(kli_opencl_device *d, char *why, size_t n) {
@@ -57,7 +57,7 @@ static bool find_cpu(kli_opencl_device *d, char *why, size_t n) {
             n_devices)
             return true;
     }
-    (void)snprintf(why, n, "no OpenCL CPU device among %u platforms", n_platforms);
+    snprintf(why, n, "no OpenCL CPU device among %u platforms", n_platforms);
     return false;
 }
 
@@ -71,7 +71,7 @@ bool kli_opencl_open(kli_opencl_device *d, int threads, bool pinned, char *why, 
     if (code == CL_SUCCESS)
         d->queue = d->api->clCreateCommandQueue(d->context, d->device, 0, &code);
     if (code != CL_SUCCESS)
-        (void)snprintf(why, n, "the OpenCL device does not open: %s", kli_opencl_error(code));
+        snprintf(why, n, "the OpenCL device does not open: %s", kli_opencl_error(code));
     return code == CL_SUCCESS;
 }
 
@@ -99,6 +99,6 @@ const char *kli_opencl_error(cl_int code) {
     static char number[32];
     for (size_t i = 0; i < KL_COUNT(NAMES); i++)
         if (NAMES[i].code == code) return NAMES[i].name;
-    (void)snprintf(number, sizeof number, "OpenCL error %d", code);
+    snprintf(number, sizeof number, "OpenCL error %d", code);
     return number;
 }

@@ -16,7 +16,7 @@ static bool opencl_build_confine(void) {
     kli_jail jail;
     const char *dir = getenv("TMPDIR");
     if (!dir) return false;
-    (void)setenv("KLINEAGE_SCRATCH", dir, 1);
+    setenv("KLINEAGE_SCRATCH", dir, 1);
     kli_jail_open(&jail, dir, NULL);
     int failed = kli_jail_enter(&jail);
     kli_jail_close(&jail);
@@ -27,7 +27,7 @@ static char *opencl_build_read_file(const char *path) {
     FILE *f = fopen(path, "re");
     char *text = f ? malloc((1u << 20) + 1) : NULL;
     if (text) text[fread(text, 1, 1u << 20, f)] = '\0';
-    if (f) (void)fclose(f);
+    if (f) fclose(f);
     return text;
 }
 
@@ -41,7 +41,7 @@ static void print_log(const kli_opencl_device *d, cl_program program) {
     if (!log) kl_oom(n);
     if (d->api->clGetProgramBuildInfo(program, d->device, CL_PROGRAM_BUILD_LOG_ID, n, log, NULL) ==
         CL_SUCCESS)
-        (void)fputs(log, stdout);
+        fputs(log, stdout);
     free(log);
 }
 
@@ -80,17 +80,15 @@ int kli_opencl_build_main(int argc, char **argv) {
     cl_uint n_kernels = 0;
     bool confined = opencl_build_confine();
     const char *source = confined && argc == 3 ? opencl_build_read_file(argv[0]) : NULL;
-    if (!source)
-        return (void)fprintf(stderr, "klineage-worker: build-opencl SOURCE OUT OPTIONS\n"), 2;
-    if (!kli_opencl_open(&d, 0, false, why, sizeof why))
-        return (void)fprintf(stderr, "%s\n", why), 2;
+    if (!source) return fprintf(stderr, "klineage-worker: build-opencl SOURCE OUT OPTIONS\n"), 2;
+    if (!kli_opencl_open(&d, 0, false, why, sizeof why)) return fprintf(stderr, "%s\n", why), 2;
     cl_program program = d.api->clCreateProgramWithSource(d.context, 1, &source, NULL, &code);
     if (code == CL_SUCCESS)
         code = d.api->clBuildProgram(program, 1, &d.device, argv[2], NULL, NULL);
     if (program) print_log(&d, program);
     if (code == CL_SUCCESS) code = d.api->clCreateKernelsInProgram(program, 0, NULL, &n_kernels);
     if (code == CL_SUCCESS && n_kernels == 0) return puts("the source holds no kernel"), 1;
-    if (code != CL_SUCCESS) return (void)printf("%s\n", kli_opencl_error(code)), 1;
+    if (code != CL_SUCCESS) return printf("%s\n", kli_opencl_error(code)), 1;
     if (keeps_state(&d, program))
         return puts("program-scope variables would outlive a launch; a kernel has none"), 1;
     return write_binary(&d, program, argv[1]);

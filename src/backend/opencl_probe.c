@@ -50,7 +50,7 @@ int kli_opencl_probe(void) {
         out.limits.smem_max = number_of_device(&d, CL_DEVICE_LOCAL_MEM_ID, sizeof(uint64_t));
         status = kli_device_print(&out);
     } else {
-        (void)fprintf(stderr, "%s\n", why);
+        fprintf(stderr, "%s\n", why);
     }
     kl_arena_free(a);
     return status;

@@ -30,10 +30,16 @@
 
 /* ---- protocol ---------------------------------------------------------------------------- */
 
-kl_err kli_runner_usable(const kl_runner *r, kl_error *e) {
+kl_err kli_runner_usable(const kl_runner *r, kl_fault *fault, kl_error *e) {
+    *fault = (kl_fault){0};
     if (r->pid > 0) return KL_OK;
     return kl_fail(e, KL_ESPAWN, r->backend->name,
                    "this runner has ended; its kernel needs another");
+}
+
+static void note_end(kl_runner *r) {
+    r->pid = -1;
+    r->ready = r->loaded = r->bound = false;
 }
 
 int kli_runner_kill(kl_runner *r) {
@@ -43,15 +49,13 @@ int kli_runner_kill(kl_runner *r) {
     kill(r->pid, SIGKILL);
     while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
     }
-    r->pid = -1;
-    r->ready = r->loaded = r->bound = false;
-    return status;
+    return note_end(r), status;
 }
 
 static void set_fault(kl_fault *fault, kl_fault_kind kind, int sig, const char *text) {
     fault->kind = kind;
     fault->signal = sig;
-    (void)snprintf(fault->text, sizeof fault->text, "%s", text);
+    snprintf(fault->text, sizeof fault->text, "%s", text);
 }
 
 /* It hung up.  The end that it chose for itself tells more than a kill of ours, so give it a moment
@@ -61,15 +65,14 @@ static void fault_of_end(kl_runner *r, kl_fault *fault) {
     for (int i = 0; i < 5000 && waitpid(r->pid, &status, WNOHANG) == 0; i++) (void)usleep(1000);
     kill(-r->pid, SIGKILL);
     if (!WIFEXITED(status) && !WIFSIGNALED(status)) status = kli_runner_kill(r);
-    r->pid = -1;
-    r->ready = r->loaded = r->bound = false;
+    note_end(r);
     char text[128];
     if (WIFSIGNALED(status)) {
-        (void)snprintf(text, sizeof text, "SIG%s ended the runner", sigabbrev_np(WTERMSIG(status)));
+        snprintf(text, sizeof text, "SIG%s ended the runner", sigabbrev_np(WTERMSIG(status)));
         set_fault(fault, KL_FAULT_CRASH, WTERMSIG(status), text);
     } else {
-        (void)snprintf(text, sizeof text, "the runner ended by itself with status %d",
-                       WEXITSTATUS(status));
+        snprintf(text, sizeof text, "the runner ended by itself with status %d",
+                 WEXITSTATUS(status));
         set_fault(fault, KL_FAULT_PROTOCOL, 0, text);
     }
 }
@@ -169,12 +172,17 @@ static int wait_readable(kl_runner *r, kli_patience *p) {
 /* ---- replies ----------------------------------------------------------------------------- */
 
 /* Printable ASCII of a text that a kernel may have written. */
-static void copy_text(char *to, size_t room, const char *from, size_t n) {
-    size_t k = 0;
-    for (size_t i = 0; i < n && from[i] && k + 1 < room; i++)
-        to[k++] = from[i] >= 32 && from[i] < 127 ? from[i] : '?';
-    to[k] = '\0';
+static void copy_text(char to[512], const char from[512]) {
+    int n = 0;
+    for (; n < 511 && from[n]; n++) to[n] = from[n] >= 32 && from[n] < 127 ? from[n] : '?';
+    to[n] = '\0';
 }
+
+/* What a runner says of itself. */
+static void note_text(kl_runner *r) { copy_text(r->describe, r->reply.text); }
+_Static_assert(sizeof((kl_runner *)0)->describe == 512 && sizeof((kl_fault *)0)->text == 512 &&
+                   sizeof((kl_msg_reply *)0)->text == 512,
+               "a reply's text fits wherever it is copied to");
 
 static bool acceptable(const kl_msg_reply *m, ssize_t n, uint32_t kind) {
     return n == (ssize_t)sizeof *m && m->head.kind == kind && m->head.version == KL_WIRE_VERSION &&
@@ -207,16 +215,21 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_pati
     } else if (r->reply.fault) {
         fault->kind = (kl_fault_kind)r->reply.fault;
         fault->signal = r->reply.signal;
-        copy_text(fault->text, sizeof fault->text, r->reply.text, sizeof r->reply.text);
+        copy_text(fault->text, r->reply.text);
     }
     return KL_OK;
 }
 
+kl_err kli_runner_ask(kl_runner *r, kl_fault *fault, const kli_request *q, kl_error *e) {
+    kli_patience p = kli_patience_for(r, q->limit_ns);
+    kl_err code = kli_runner_send(r, q->message, q->bytes, q->fds, q->n_fds, e);
+    return code ? code : kli_runner_receive(r, fault, q->reply, &p, e);
+}
+
 static kl_err runner_ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes,
-                         uint32_t reply, int64_t timeout_ns, kl_error *e) {
-    kli_patience p = kli_patience_for(r, timeout_ns);
-    kl_err code = kli_runner_send(r, message, bytes, NULL, 0, e);
-    return code ? code : kli_runner_receive(r, fault, reply, &p, e);
+                         int64_t limit_ns, kl_error *e) {
+    const kli_request q = {message, bytes, NULL, 0, KL_MSG_DONE, limit_ns};
+    return kli_runner_ask(r, fault, &q, e);
 }
 
 /* ---- start ------------------------------------------------------------------------------- */
@@ -273,7 +286,7 @@ static void note_isolation(kl_runner *r) {
 
 static kl_err await_ready(kl_runner *r, kl_error *e) {
     kl_fault fault;
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, &fault, e);
     if (code || r->ready) return code;
     kli_patience p = kli_patience_for(r, READY_NS);
     code = kli_runner_receive(r, &fault, KL_MSG_READY, &p, e);
@@ -282,7 +295,7 @@ static kl_err await_ready(kl_runner *r, kl_error *e) {
         return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
     if (fault.kind)
         return kl_fail(e, KL_ESPAWN, r->backend->name, "the runner did not start: %s", fault.text);
-    copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    note_text(r);
     note_isolation(r);
     r->ready = true;
     return KL_OK;
@@ -323,7 +336,7 @@ static kl_err open_artefact(kl_runner *r, const kl_artefact *artefact, kl_error 
     }
     (void)fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     r->artefact_fd = fd;
-    (void)snprintf(r->artefact_hash, sizeof r->artefact_hash, "%s", artefact->hash);
+    snprintf(r->artefact_hash, sizeof r->artefact_hash, "%s", artefact->hash);
     return KL_OK;
 }
 
@@ -345,8 +358,7 @@ static kl_err restart_for_shape(kl_runner *r, const kl_artefact *artefact, const
 
 kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
                       const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
-    *fault = (kl_fault){0};
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, fault, e);
     if (!code) code = restart_for_shape(r, artefact, plan, e);
     if (!code) code = await_ready(r, e);
     if (!code) code = open_artefact(r, artefact, e);
@@ -359,10 +371,9 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
                        .cpu = r->opts.cpu,
                        .threads = r->opts.threads,
                        .plan = *plan};
-    kli_patience p = kli_patience_for(r, LOAD_NS);
-    code = kli_runner_send(r, m, sizeof *m, &r->artefact_fd, 1, e);
+    code = kli_runner_ask(
+        r, fault, &(kli_request){m, sizeof *m, &r->artefact_fd, 1, KL_MSG_LOADED, LOAD_NS}, e);
     free(m);
-    if (!code) code = kli_runner_receive(r, fault, KL_MSG_LOADED, &p, e);
     r->loaded = !code && !fault->kind;
     r->bound = false;
     if (!r->loaded) return code;
@@ -370,8 +381,7 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
     r->loaded_threads = r->opts.threads;
     for (uint32_t i = 0; i < plan->n_launches && resources; i++)
         resources[i] = i < r->reply.n_resources ? r->reply.resources[i] : (kl_resources){0};
-    if (r->reply.text[0])
-        copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    if (r->reply.text[0]) note_text(r);
     return KL_OK;
 }
 
@@ -401,8 +411,7 @@ static kl_err adopt_layout(kl_runner *r, const kl_memory *m, kl_error *e) {
 }
 
 kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_error *e) {
-    *fault = (kl_fault){0};
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || r->loaded);
     if (!code) code = adopt_layout(r, m, e);
     if (!code) code = open_control(r, e);
@@ -415,28 +424,26 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
                        strerror(errno));
     const int fds[4] = {m->inputs_ro_fd, m->outputs_fd, scratch, r->control_fd};
     const kl_msg_bind message = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}, .layout = r->layout};
-    kli_patience p = kli_patience_for(r, BIND_NS);
-    code = kli_runner_send(r, &message, sizeof message, fds, 4, e);
+    const kli_request q = {&message,           sizeof message, fds,
+                           (int)KL_COUNT(fds), KL_MSG_BOUND,   BIND_NS};
+    code = kli_runner_ask(r, fault, &q, e);
     close(scratch);
-    if (!code) code = kli_runner_receive(r, fault, KL_MSG_BOUND, &p, e);
     r->bound = !code && !fault->kind;
     if (!r->bound) return code;
     r->memory = *m;
     r->handshake_ns = r->handshake_sleep_ns = -1;
-    if (r->reply.text[0])
-        copy_text(r->describe, sizeof r->describe, r->reply.text, sizeof r->reply.text);
+    if (r->reply.text[0]) note_text(r);
     return KL_OK;
 }
 
 /* ---- upload, run, stop ------------------------------------------------------------------- */
 
 kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e) {
-    *fault = (kl_fault){0};
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || (r->bound && first < r->layout.n_sets && n <= r->layout.n_sets - first));
     if (code || r->backend->shared_memory) return code;
     const kl_msg_upload m = {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, first, n};
-    return runner_ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
+    return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }
 
 void kl_runner_slack(kl_runner *r, uint8_t byte) { r->slack = byte; }
@@ -452,23 +459,21 @@ uint64_t kl_runner_blank_digest(const kl_runner *r) {
 }
 
 kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e) {
-    *fault = (kl_fault){0};
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || (r->bound && slot < r->layout.n_slots));
     if (code || r->backend->shared_memory) return code;
     const kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, slot, poison};
-    return runner_ask(r, fault, &m, sizeof m, KL_MSG_DONE, UPLOAD_NS, e);
+    return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }
 
 kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison,
                      int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
-    *fault = (kl_fault){0};
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, fault, e);
     if (code) return code;
     KL_ASSERT(r->bound && set < r->layout.n_sets && slot < r->layout.n_slots);
     if (r->backend->shared_memory) kl_memory_poison(&r->memory, &r->plan, slot, poison);
     const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, r->slack};
-    code = runner_ask(r, fault, &m, sizeof m, KL_MSG_DONE, timeout_ns, e);
+    code = runner_ask(r, fault, &m, sizeof m, timeout_ns, e);
     if (wall_ns) *wall_ns = !code && !fault->kind && r->reply.wall_ns > 0 ? r->reply.wall_ns : 0;
     return code;
 }

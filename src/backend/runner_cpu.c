@@ -22,7 +22,6 @@
 #include "cpu_child.h"
 #include "cpu_load.h"
 #include "cpu_probe.h"
-#include "layout.h"
 #include "runner_plugin.h"
 #include "base/fs.h"
 #include <dlfcn.h>
@@ -65,19 +64,17 @@ static void ask_beforehand(void) {
     qsort(many, sizeof many, 1, compare_bytes);
 }
 
-static int cpu_open(kli_runner_ctx *c, kl_msg_reply *reply) {
-    cpu_state *s = calloc(1, sizeof *s);
-    if (!s) kl_oom(sizeof *s);
-    c->state = s;
+static int cpu_open(kli_runner_ctx *c) {
+    static cpu_state state;
+    cpu_state *s = c->state = &state;
     s->report = kli_child_report_open();
-    if (!s->report)
-        return kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "no shared page: %s", strerror(errno));
+    if (!s->report) return kli_fault(c, KL_FAULT_DEVICE, "no shared page: %s", strerror(errno));
     kli_child_catch(s->report, !c->trusted);
     if (c->trusted) return 0;
     ask_beforehand();
     if (kli_filter_build(&s->kernel_filter, KLI_FILTER_KERNEL) &&
         kli_filter_build(&s->threads_filter, KLI_FILTER_THREADS))
-        reply->isolation |= KLI_ISOLATED_SECCOMP;
+        c->reply->isolation |= KLI_ISOLATED_SECCOMP;
     return 0;
 }
 
@@ -95,10 +92,9 @@ static void keep_openmp(void) {
         (void)dlopen(RUNTIMES[i], RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-static int load_trusted(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
+static int load_trusted(cpu_state *s, kli_runner_ctx *c) {
     s->library = kli_dlopen_fd(c->artefact_fd, false);
-    if (!s->library)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "cannot be loaded: %s", dlerror());
+    if (!s->library) return kli_fault(c, KL_FAULT_REFUSED, "cannot be loaded: %s", dlerror());
     keep_openmp();
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         void *symbol = dlsym(s->library, c->plan.launches[i].entry);
@@ -108,27 +104,27 @@ static int load_trusted(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
     return 0;
 }
 
-static int load_candidate(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
-    if (kli_object_open(&s->object, c, reply)) return 1;
+static int load_candidate(cpu_state *s, kli_runner_ctx *c) {
+    if (kli_object_open(&s->object, c)) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
         s->entries[i] = kli_object_entry(&s->object, c->plan.launches[i].entry);
     set_threads(c, kli_object_openmp(&s->object, "omp_set_num_threads"));
     return 0;
 }
 
-static int runner_cpu_load_kernel(cpu_state *s, kli_runner_ctx *c, kl_msg_reply *reply) {
-    if (c->trusted ? load_trusted(s, c, reply) : load_candidate(s, c, reply)) return 1;
+static int runner_cpu_load_kernel(cpu_state *s, kli_runner_ctx *c) {
+    if (c->trusted ? load_trusted(s, c) : load_candidate(s, c)) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (!s->entries[i])
-            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "no function `%s` in the kernel",
-                                   c->plan.launches[i].entry);
-        reply->resources[i] = (kl_resources){.max_threads = (uint32_t)c->threads};
+            return kli_fault(c, KL_FAULT_REFUSED, "no function `%s` in the kernel",
+                             c->plan.launches[i].entry);
+        c->reply->resources[i] = (kl_resources){.max_threads = (uint32_t)c->threads};
     }
-    reply->n_resources = c->plan.n_launches;
+    c->reply->n_resources = c->plan.n_launches;
     return 0;
 }
 
-static int cpu_load(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int cpu_load(kli_runner_ctx *c) {
     cpu_state *s = c->state;
     if (s->library) dlclose(s->library);
     s->library = NULL;
@@ -136,99 +132,79 @@ static int cpu_load(kli_runner_ctx *c, kl_msg_reply *reply) {
     kli_plugin_close(&s->plugin);
     s->is_plugin = c->artefact_kind == KL_ARTEFACT_PLUGIN;
     if (!s->is_plugin && c->artefact_kind != KL_ARTEFACT_SHARED_OBJECT)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                               "this runner runs shared objects and plugins only");
-    return s->is_plugin ? kli_plugin_load(&s->plugin, c, reply)
-                        : runner_cpu_load_kernel(s, c, reply);
+        return kli_fault(c, KL_FAULT_REFUSED, "this runner runs shared objects and plugins only");
+    return s->is_plugin ? kli_plugin_load(&s->plugin, c) : runner_cpu_load_kernel(s, c);
 }
 
 /* ---- arguments --------------------------------------------------------------------------- */
 
+/* C has no type for the narrow floats but one: their bits travel as an unsigned integer. */
 static void add_scalar(kli_backend_call *call, kl_dtype type, double value) {
     uint64_t bits = 0;
-    switch (type) {
-    case KL_F64:
+    if (type == KL_F64) {
         kli_call_add_double(call, value);
-        return;
-    case KL_F32:
+    } else if (type == KL_F32) {
         kli_call_add_float(call, (float)value);
-        return;
-    case KL_F16:
-    case KL_BF16:
-    case KL_F8E4M3:
-    case KL_F8E5M2:
+    } else if (!kl_dtype_is_float(type)) {
+        kli_call_add_int(call, (uint64_t)(int64_t)value);
+    } else {
         kl_dtype_store(type, &bits, 0, value);
         if (type == KL_F16)
             kli_call_add_half(call, (uint16_t)bits);
         else
-            kli_call_add_int(call,
-                             bits); /* C has no such type: its bits travel as an unsigned integer */
-        return;
-    default:
-        kli_call_add_int(call, (uint64_t)(int64_t)value);
+            kli_call_add_int(call, bits);
     }
 }
 
-static int add_argument(kli_backend_call *call, const kli_runner_ctx *c, const kl_value *v,
-                        uint32_t set, uint32_t slot) {
+static bool add_argument(kli_backend_call *call, const kli_runner_ctx *c, const kl_value *v,
+                         uint32_t set, uint32_t slot) {
     switch ((kl_value_kind)v->kind) {
     case KL_VALUE_TENSOR:
         kli_call_add_int(call, (uintptr_t)kli_ctx_tensor(c, v->index, set, slot));
-        return 0;
+        return true;
     case KL_VALUE_BUFFER:
         kli_call_add_int(call, (uintptr_t)kli_ctx_buffer(c, v->index, slot));
-        return 0;
+        return true;
     case KL_VALUE_I32:
         kli_call_add_int(call, (uint64_t)(int64_t)(int32_t)v->i);
-        return 0;
+        return true;
     case KL_VALUE_I64:
         kli_call_add_int(call, (uint64_t)v->i);
-        return 0;
+        return true;
     case KL_VALUE_F32:
-        kli_call_add_float(call, (float)v->f);
-        return 0;
+        add_scalar(call, KL_F32, v->f);
+        return true;
     case KL_VALUE_F64:
-        kli_call_add_double(call, v->f);
-        return 0;
+        add_scalar(call, KL_F64, v->f);
+        return true;
     case KL_VALUE_SCALAR:
         add_scalar(call, (kl_dtype)c->plan.tensors[v->index].dtype, v->f);
-        return 0;
+        return true;
     default:
-        return -1;
+        return false;
     }
 }
 
-static void prepared_free(prepared *p) {
-    free(p->launches);
-    free(p->frame);
-    *p = (prepared){0};
-}
-
-static int prepare_plugin(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
-    p->frame = malloc(sizeof *p->frame);
-    if (!p->frame) kl_oom(sizeof *p->frame);
+static void prepare_plugin(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
+    p->frame = KL_NEW(c->arena, kli_plugin_frame);
     kli_plugin_frame_init(p->frame, c, NULL);
     for (uint32_t i = 0; i < c->plan.n_tensors; i++)
         if (c->plan.tensors[i].role != KLI_ROLE_SCALAR)
             p->frame->tensors[i].data = kli_ctx_tensor(c, i, set, slot);
-    return 0;
 }
 
-static int runner_cpu_prepare(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot,
-                              kl_msg_reply *reply) {
+static int runner_cpu_prepare(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
     const cpu_state *s = c->state;
     *p = (prepared){0};
-    if (s->is_plugin) return prepare_plugin(p, c, set, slot);
-    p->launches = calloc(c->plan.n_launches ? c->plan.n_launches : 1, sizeof *p->launches);
-    if (!p->launches) kl_oom(sizeof *p->launches);
+    if (s->is_plugin) return prepare_plugin(p, c, set, slot), 0;
+    p->launches = KL_ARRAY(c->arena, kli_backend_call, c->plan.n_launches);
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         const kl_plan_launch *l = &c->plan.launches[i];
         kli_call_init(&p->launches[i], s->entries[i]);
         for (uint32_t k = 0; k < l->n_args; k++)
-            if (add_argument(&p->launches[i], c, &l->args[k], set, slot) != 0)
-                return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                                       "argument %u of `%s` means nothing on a CPU", k + 1,
-                                       l->entry);
+            if (!add_argument(&p->launches[i], c, &l->args[k], set, slot))
+                return kli_fault(c, KL_FAULT_REFUSED, "argument %u of `%s` means nothing on a CPU",
+                                 k + 1, l->entry);
     }
     return 0;
 }
@@ -240,19 +216,16 @@ static int runner_cpu_call_all(const kli_runner_ctx *c, const prepared *p) {
     return 0;
 }
 
-static int cpu_bind(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int cpu_bind(kli_runner_ctx *c) {
     cpu_state *s = c->state;
     prepared p;
     char why[256] = "";
     if (!s->is_plugin) return 0;
-    if (runner_cpu_prepare(&p, c, 0, 0, reply)) return 1;
-    int refused = s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why);
-    prepared_free(&p);
-    if (refused)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s",
-                               why[0] ? why : "the plugin refuses this shape");
+    if (runner_cpu_prepare(&p, c, 0, 0)) return 1;
+    if (s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why) != 0)
+        return kli_fault(c, KL_FAULT_REFUSED, "%s", why[0] ? why : "the plugin refuses this shape");
     const char *says = s->plugin.describe(s->plugin.state);
-    if (says) (void)strncpy(reply->text, says, sizeof reply->text - 1);
+    if (says) (void)strncpy(c->reply->text, says, sizeof c->reply->text - 1);
     return 0;
 }
 
@@ -316,12 +289,12 @@ static void clear_handshake(const kli_runner_ctx *c) {
     memset((void *)c->control, 0, offsetof(kl_control, samples_ns));
 }
 
-static pid_t fork_child(kli_runner_ctx *c, uint32_t *sequence, kl_msg_reply *reply) {
+static pid_t fork_child(kli_runner_ctx *c, uint32_t *sequence) {
     cpu_state *s = c->state;
     *sequence = ++s->sequence;
     clear_handshake(c);
     pid_t child = kli_child_fork(s->report);
-    if (child < 0) kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "cannot fork: %s", strerror(errno));
+    if (child < 0) kli_fault(c, KL_FAULT_DEVICE, "cannot fork: %s", strerror(errno));
     return child;
 }
 
@@ -331,7 +304,7 @@ static void *map_at(char *where, size_t bytes, int protection, int fd, uint64_t 
 }
 
 static bool hide(char *base, uint64_t stride, uint32_t from, uint32_t to) {
-    return !base || !stride || from >= to ||
+    return !stride || from >= to ||
            map_at(base + stride * from, stride * (to - from), PROT_NONE, -1, 0) != MAP_FAILED;
 }
 
@@ -339,13 +312,14 @@ static bool hide(char *base, uint64_t stride, uint32_t from, uint32_t to) {
  * batch to batch. */
 static bool hide_other_slots(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     const uint32_t n = c->layout.n_slots, from = first % n, to = from + calls;
-    if (calls >= n) return true;
-    char *base[2] = {c->outputs, c->scratch_bytes ? c->scratch : NULL};
-    const uint64_t stride[2] = {c->layout.slot_bytes, c->layout.scratch_bytes};
     bool ok = true;
-    for (int i = 0; i < 2 && ok; i++)
-        ok = to <= n ? hide(base[i], stride[i], 0, from) && hide(base[i], stride[i], to, n)
-                     : hide(base[i], stride[i], to - n, from);
+    if (calls >= n) return true;
+    for (kli_region r = KLI_OUTPUTS; r < KLI_REGIONS && ok; r++) {
+        char *base = c->pages[r];
+        const uint64_t stride = base ? kli_region_stride(&c->layout, r) : 0;
+        ok = to <= n ? hide(base, stride, 0, from) && hide(base, stride, to, n)
+                     : hide(base, stride, to - n, from);
+    }
     return ok;
 }
 
@@ -355,12 +329,12 @@ static bool hide_control(const kli_runner_ctx *c, bool keep_handshake) {
     return munmap((char *)c->control + kept, sizeof *c->control - kept) == 0;
 }
 
-static int run_in_child(kli_runner_ctx *c, uint32_t slot, const prepared *p, kl_msg_reply *reply) {
+static int run_in_child(kli_runner_ctx *c, uint32_t slot, const prepared *p) {
     const cpu_state *s = c->state;
     uint32_t sequence;
-    pid_t child = fork_child(c, &sequence, reply);
+    pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
-    if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
+    if (child > 0) return kli_child_wait(c, child, s->report, sequence);
     kli_child_prefault(c, 0, 0);
     if (!hide_other_slots(c, slot, 1) || !hide_control(c, false)) _exit(1);
     confine_child(c);
@@ -370,41 +344,30 @@ static int run_in_child(kli_runner_ctx *c, uint32_t slot, const prepared *p, kl_
     finish_child(c, sequence);
 }
 
-static int runner_cpu_run_here(kli_runner_ctx *c, const prepared *p, kl_msg_reply *reply) {
+static int runner_cpu_run_here(kli_runner_ctx *c, const prepared *p) {
     int64_t start = kli_now_ns();
     int code = runner_cpu_call_all(c, p);
-    reply->wall_ns = kli_now_ns() - start;
-    return code ? kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", code)
-                : 0;
+    c->reply->wall_ns = kli_now_ns() - start;
+    return code ? kli_fault(c, KL_FAULT_REFUSED, "the plugin's run returned %d", code) : 0;
 }
 
 /* Outputs of the slot were poisoned by the gate, through its own mapping. */
-static int cpu_run(kli_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
+static int cpu_run(kli_runner_ctx *c, const kl_msg_run *m) {
     prepared p;
-    kli_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
-    int failed = runner_cpu_prepare(&p, c, m->set, m->slot, reply);
-    if (!failed)
-        failed =
-            c->trusted ? runner_cpu_run_here(c, &p, reply) : run_in_child(c, m->slot, &p, reply);
-    prepared_free(&p);
-    return failed ? failed : kli_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
+    kli_ctx_scratch_fill(c, m->slot, 1, m->poison);
+    return runner_cpu_prepare(&p, c, m->set, m->slot) ||
+           (c->trusted ? runner_cpu_run_here(c, &p) : run_in_child(c, m->slot, &p)) ||
+           kli_ctx_scratch_check(c, m->slot, 1, m->poison);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-static void free_calls(prepared *calls, uint32_t n) {
-    for (uint32_t j = 0; j < n; j++) prepared_free(&calls[j]);
-    free(calls);
-}
-
-static int make_calls(prepared **out, kli_runner_ctx *c, uint32_t first, uint32_t n,
-                      kl_msg_reply *reply) {
+static int make_calls(prepared **out, kli_runner_ctx *c, uint32_t first, uint32_t n) {
     int failed = 0;
-    *out = calloc(n ? n : 1, sizeof **out);
-    if (!*out) kl_oom(n * sizeof **out);
+    *out = KL_ARRAY(c->arena, prepared, n);
     for (uint32_t j = 0; j < n && !failed; j++)
         failed = runner_cpu_prepare(&(*out)[j], c, (first + j) % c->layout.n_sets,
-                                    (first + j) % c->layout.n_slots, reply);
+                                    (first + j) % c->layout.n_slots);
     return failed;
 }
 
@@ -412,30 +375,29 @@ static int make_calls(prepared **out, kli_runner_ctx *c, uint32_t first, uint32_
  * other slots and the control words were.  A warm call sees what a timed one will and leaves
  * nothing. */
 static bool make_private(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
-    const kl_layout *l = &c->layout;
-    bool ok = map_at(c->outputs, c->outputs_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
-    if (ok && c->scratch_bytes)
-        ok = map_at(c->scratch, c->scratch_bytes, PROT_NONE, -1, 0) != MAP_FAILED;
-    for (uint32_t j = 0; ok && j < calls && j < l->n_slots; j++) {
-        uint64_t slot = (first + j) % l->n_slots, output = slot * l->slot_bytes,
-                 scratch = slot * l->scratch_bytes;
-        ok = map_at(c->outputs + output, l->slot_bytes, PROT_READ | PROT_WRITE, c->outputs_fd,
-                    output) != MAP_FAILED;
-        if (ok && c->scratch_bytes)
-            ok = map_at(c->scratch + scratch, l->scratch_bytes, PROT_READ | PROT_WRITE, -1, 0) !=
+    const uint32_t n = c->layout.n_slots;
+    bool ok = hide_control(c, false);
+    for (kli_region r = KLI_OUTPUTS; r < KLI_REGIONS && ok; r++) {
+        if (!c->page_bytes[r]) continue;
+        const uint64_t stride = kli_region_stride(&c->layout, r);
+        const int fd = r == KLI_OUTPUTS ? c->outputs_fd : -1;
+        ok = map_at(c->pages[r], c->page_bytes[r], PROT_NONE, -1, 0) != MAP_FAILED;
+        for (uint32_t j = 0; ok && j < calls && j < n; j++) {
+            const uint64_t at = (first + j) % n * stride;
+            ok = map_at(c->pages[r] + at, stride, PROT_READ | PROT_WRITE, fd, fd < 0 ? 0 : at) !=
                  MAP_FAILED;
+        }
     }
-    return ok && hide_control(c, false);
+    return ok;
 }
 
-static int warm_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls,
-                         kl_msg_reply *reply) {
+static int warm_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls) {
     const cpu_state *s = c->state;
     uint32_t sequence;
     if (!m->warm || !m->calls) return 0;
-    pid_t child = fork_child(c, &sequence, reply);
+    pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
-    if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
+    if (child > 0) return kli_child_wait(c, child, s->report, sequence);
     if (!make_private(c, m->first, m->warm < m->calls ? m->warm : m->calls))
         finish_child(c, sequence); /* no room: not warmed */
     confine_child(c);
@@ -443,14 +405,13 @@ static int warm_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared
     finish_child(c, sequence);
 }
 
-static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls,
-                         kl_msg_reply *reply) {
+static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls) {
     const cpu_state *s = c->state;
     uint32_t sequence;
-    if (warm_in_child(c, m, calls, reply)) return 1;
-    pid_t child = fork_child(c, &sequence, reply);
+    if (warm_in_child(c, m, calls)) return 1;
+    pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
-    if (child > 0) return kli_child_wait(c, child, s->report, sequence, reply);
+    if (child > 0) return kli_child_wait(c, child, s->report, sequence);
     kli_child_prefault(c, m->first, m->calls);
     if (!hide_other_slots(c, m->first, m->calls) || !hide_control(c, true)) _exit(1);
     confine_child(c);
@@ -461,10 +422,9 @@ static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared
 }
 
 /* Trusted warm calls use the sets and slots behind the batch's own. */
-static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls,
-                     kl_msg_reply *reply) {
+static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls) {
     prepared *warm;
-    int failed = make_calls(&warm, c, m->first + m->calls, m->warm, reply);
+    int failed = make_calls(&warm, c, m->first + m->calls, m->warm);
     for (uint32_t j = 0; j < m->warm && !failed; j++) failed = runner_cpu_call_all(c, &warm[j]);
     if (!failed) {
         kli_child_prefault(
@@ -474,10 +434,7 @@ static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *ca
         for (uint32_t j = 0; j < m->calls; j++) failed |= runner_cpu_call_all(c, &calls[j]);
         kli_control_done(c->control, m->sequence, m->spin);
     }
-    free_calls(warm, m->warm);
-    return failed
-               ? kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin's run returned %d", failed)
-               : 0;
+    return failed ? kli_fault(c, KL_FAULT_REFUSED, "the plugin's run returned %d", failed) : 0;
 }
 
 /* A library keeps its threads and packing buffers from call to call, as it would for its user.  A
@@ -488,26 +445,14 @@ static bool stays_here(const kli_runner_ctx *c) {
     return c->trusted && s->is_plugin;
 }
 
-static int cpu_time(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int cpu_time(kli_runner_ctx *c, const kl_msg_time *m) {
     prepared *calls;
     if (m->method != KL_TIME_BATCH)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "a CPU is timed in batches only");
-    uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
-    for (uint32_t j = 0; j < slots; j++)
-        kli_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
-    int failed = make_calls(&calls, c, m->first, m->calls, reply);
-    if (!failed)
-        failed = stays_here(c) ? time_here(c, m, calls, reply) : time_in_child(c, m, calls, reply);
-    free_calls(calls, m->calls);
-    for (uint32_t j = 0; j < slots && !failed; j++)
-        failed =
-            kli_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);
-    return failed;
-}
-
-static int cpu_upload(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
-    (void)c, (void)m, (void)reply;
-    return 0;
+        return kli_fault(c, KL_FAULT_REFUSED, "a CPU is timed in batches only");
+    kli_ctx_scratch_fill(c, m->first, m->calls, m->poison);
+    return make_calls(&calls, c, m->first, m->calls) ||
+           (stays_here(c) ? time_here(c, m, calls) : time_in_child(c, m, calls)) ||
+           kli_ctx_scratch_check(c, m->first, m->calls, m->poison);
 }
 
 const kli_runner_ops kli_runner_cpu = {.name = "cpu",
@@ -516,6 +461,5 @@ const kli_runner_ops kli_runner_cpu = {.name = "cpu",
                                        .open = cpu_open,
                                        .load = cpu_load,
                                        .bind = cpu_bind,
-                                       .upload = cpu_upload,
                                        .run = cpu_run,
                                        .time = cpu_time};

@@ -17,16 +17,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
 #include "cuda_cubin.h"
-#include "layout.h"
 #include "base/fs.h"
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define RUNNER_CUDA_MAX_ARTEFACT_BYTES (256u << 20) /* a cubin; 64 KB is usual */
+#define MAX_CUBIN_BYTES (256u << 20) /* a cubin; 64 KB is usual */
 #define MAX_GLOBALS 1024
 #define MAX_GLOBAL_BYTES (64u << 20) /* saved and restored before every run */
 
@@ -48,16 +43,16 @@ static bool is_refusal(kl_cu_result error) {
     }
 }
 
-int kli_cuda_fail(const kli_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error,
-                  const char *doing, ...) {
+int kli_cuda_check(const kli_runner_ctx *c, kl_cu_result error, const char *doing, ...) {
     char what[192], text[224];
     va_list args;
+    if (error == KL_CU_OK) return 0;
     va_start(args, doing);
-    (void)vsnprintf(what, sizeof what, doing, args);
+    vsnprintf(what, sizeof what, doing, args);
     va_end(args);
     kli_cuda_error_text(kli_cuda_of(c)->api, error, text, sizeof text);
-    return kli_reply_fault(reply, is_refusal(error) ? KL_FAULT_REFUSED : KL_FAULT_DEVICE, 0,
-                           "%s: %s", what, text);
+    return kli_fault(c, is_refusal(error) ? KL_FAULT_REFUSED : KL_FAULT_DEVICE, "%s: %s", what,
+                     text);
 }
 
 /* ---- open -------------------------------------------------------------------------------- */
@@ -93,19 +88,20 @@ static kl_cu_result open_context(kli_cuda *r) {
     return api->stream_new(&r->stream, KL_CU_STREAM_NON_BLOCKING);
 }
 
-static int cuda_open(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int cuda_open(kli_runner_ctx *c) {
     static kli_cuda state;
     char why[256] = "", name[128] = "";
     c->state = &state;
     state.api = kli_cuda_api_load(why, sizeof why);
-    if (!state.api) return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", why);
+    if (!state.api) return kli_fault(c, KL_FAULT_REFUSED, "%s", why);
     kl_cu_result error = open_context(&state);
-    if (error) return kli_cuda_fail(c, reply, error, "opening the GPU");
+    if (kli_cuda_check(c, error, "opening the GPU")) return 1;
     runner_cuda_read_limits(&state);
     bool helpers = kli_cuda_open_helpers(c) == 0;
     (void)state.api->device_name(name, (int)sizeof name, state.device);
-    (void)snprintf(
-        reply->text, sizeof reply->text, "%s%s%s", state.api->fake ? "fake device " : "", name,
+    snprintf(
+        c->reply->text, sizeof c->reply->text, "%s%s%s", state.api->fake ? "fake device " : "",
+        name,
         !helpers
             ? " (no helper kernels: inputs are compared on the host, shared memory is not cleared)"
         : !state.clears_local ? " (local memory is not cleared)"
@@ -127,54 +123,32 @@ void kli_cuda_drop_graphs(kli_cuda *r) {
 static void unload(kli_cuda *r) {
     kli_cuda_drop_graphs(r);
     kli_cuda_drop_brooms(r);
-    for (size_t i = 0; i < r->n_globals; i++) free(r->globals[i].initial);
-    free(r->globals);
-    free(r->image);
+    kl_arena_free(r->loaded);
     if (r->module) (void)r->api->module_unload(r->module);
     if (r->is_plugin) kli_plugin_close(&r->plugin);
-    r->globals = NULL, r->image = NULL, r->module = NULL;
+    r->loaded = NULL, r->module = NULL;
     r->n_globals = 0, r->reload = false, r->is_plugin = false;
 }
 
-static char *runner_cuda_read_artefact(int fd, size_t *bytes) {
-    struct stat s;
-    if (fstat(fd, &s) != 0 || s.st_size <= 0 || s.st_size > RUNNER_CUDA_MAX_ARTEFACT_BYTES)
-        return NULL;
-    *bytes = (size_t)s.st_size;
-    char *image = malloc(*bytes + 1); /* the driver reads text images up to a NUL */
-    if (!image) kl_oom(*bytes + 1);
-    for (size_t done = 0; done < *bytes;) {
-        ssize_t n = pread(fd, image + done, *bytes - done, (off_t)done);
-        if (n <= 0) {
-            if (n < 0 && errno == EINTR) continue;
-            free(image);
-            return NULL;
-        }
-        done += (size_t)n;
-    }
-    image[*bytes] = 0;
-    return image;
-}
-
-static int load_functions(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int load_functions(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = r->api->module_load(&r->module, r->image);
-    if (error) return kli_cuda_fail(c, reply, error, "loading the compiled kernel");
+    kl_cu_result error = r->api->module_load(&r->module, r->image.ptr);
+    if (kli_cuda_check(c, error, "loading the compiled kernel")) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         const char *entry = c->plan.launches[i].entry;
         error = r->api->module_function(&r->functions[i], r->module, entry);
         if (error == KL_CU_NOT_FOUND)
-            return kli_reply_fault(
-                reply, KL_FAULT_REFUSED, 0,
-                "there is no kernel named `%s`; declare it extern \"C\" __global__", entry);
-        if (error) return kli_cuda_fail(c, reply, error, "kernel `%s`", entry);
+            return kli_fault(c, KL_FAULT_REFUSED,
+                             "there is no kernel named `%s`; declare it extern \"C\" __global__",
+                             entry);
+        if (kli_cuda_check(c, error, "kernel `%s`", entry)) return 1;
     }
     return 0;
 }
 
 /* Variables whose address the driver does not give (string literals, sometimes) are restored by
  * loading the module again. */
-static int save_global(kli_runner_ctx *c, const char *name, kl_msg_reply *reply) {
+static int save_global(kli_runner_ctx *c, const char *name) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cuda_global g = {.name = name};
     if (r->api->module_global(&g.data, &g.bytes, r->module, name) != KL_CU_OK ||
@@ -182,24 +156,21 @@ static int save_global(kli_runner_ctx *c, const char *name, kl_msg_reply *reply)
         r->reload = true;
         return 0;
     }
-    g.initial = malloc(g.bytes ? g.bytes : 1);
-    if (!g.initial) kl_oom(g.bytes);
-    kl_cu_result error = r->api->copy_out(g.initial, g.data, g.bytes, r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
+    g.initial = kl_arena_alloc(r->loaded, g.bytes, 1);
+    kl_cu_result error = kli_cuda_read(r, g.initial, g.data, g.bytes);
     r->globals[r->n_globals++] = g;
-    return error ? kli_cuda_fail(c, reply, error, "reading variable `%s`", name) : 0;
+    return kli_cuda_check(c, error, "reading variable `%s`", name);
 }
 
-static int save_globals(kli_runner_ctx *c, size_t image_bytes, kl_msg_reply *reply) {
+static int save_globals(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cubin_walk walk;
     kli_cubin_symbol symbol;
-    r->globals = calloc(MAX_GLOBALS, sizeof *r->globals);
-    if (!r->globals) kl_oom(MAX_GLOBALS * sizeof *r->globals);
-    kli_cubin_begin(&walk, r->image, image_bytes);
+    r->globals = KL_ARRAY(r->loaded, kli_cuda_global, MAX_GLOBALS);
+    kli_cubin_begin(&walk, r->image.ptr, r->image.len);
     while (kli_cubin_next(&walk, &symbol)) {
         bool lives = symbol.kind == KLI_CUBIN_VARIABLE || symbol.kind == KLI_CUBIN_CONSTANT;
-        if (lives && save_global(c, symbol.name, reply)) return 1;
+        if (lives && save_global(c, symbol.name)) return 1;
     }
     return 0;
 }
@@ -237,48 +208,45 @@ static size_t argument_bytes(const kli_runner_ctx *c, const kl_value *v) {
 /* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too
  * few would make it read past our array, so number and sizes must agree before anything is
  * launched. */
-static int check_signature(kli_runner_ctx *c, uint32_t launch, kl_msg_reply *reply) {
+static int check_signature(kli_runner_ctx *c, uint32_t launch) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
     size_t offset, bytes, n = 0;
     while (r->api->function_parameter(r->functions[launch], n, &offset, &bytes) == KL_CU_OK) {
         if (n < l->n_args && bytes != argument_bytes(c, &l->args[n]))
-            return kli_reply_fault(
-                reply, KL_FAULT_REFUSED, 0,
+            return kli_fault(
+                c, KL_FAULT_REFUSED,
                 "launch `%s`: argument %zu has %zu bytes in the directive and %zu in the kernel",
                 l->entry, n + 1, argument_bytes(c, &l->args[n]), bytes);
         n++;
     }
     if (n == l->n_args) return 0;
-    return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                           "launch `%s`: the directive passes %u arguments, the kernel takes %zu",
-                           l->entry, l->n_args, n);
+    return kli_fault(c, KL_FAULT_REFUSED,
+                     "launch `%s`: the directive passes %u arguments, the kernel takes %zu",
+                     l->entry, l->n_args, n);
 }
 
-static int runner_cuda_check_shape(kli_runner_ctx *c, uint32_t launch, const kl_resources *have,
-                                   kl_msg_reply *reply) {
+static int runner_cuda_check_shape(kli_runner_ctx *c, uint32_t launch, const kl_resources *have) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
              smem = (uint64_t)l->smem + have->static_smem;
     if (threads > have->max_threads)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                               "launch `%s`: a block of %llu threads, but with %u registers a "
-                               "thread the kernel allows %u",
-                               l->entry, (unsigned long long)threads, have->registers,
-                               have->max_threads);
+        return kli_fault(c, KL_FAULT_REFUSED,
+                         "launch `%s`: a block of %llu threads, but with %u registers a "
+                         "thread the kernel allows %u",
+                         l->entry, (unsigned long long)threads, have->registers, have->max_threads);
     if (smem > (uint64_t)r->smem_max)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                               "launch `%s`: %llu bytes of shared memory (%u dynamic + %u static), "
-                               "but the device allows %d",
-                               l->entry, (unsigned long long)smem, l->smem, have->static_smem,
-                               r->smem_max);
+        return kli_fault(c, KL_FAULT_REFUSED,
+                         "launch `%s`: %llu bytes of shared memory (%u dynamic + %u static), "
+                         "but the device allows %d",
+                         l->entry, (unsigned long long)smem, l->smem, have->static_smem,
+                         r->smem_max);
     for (int i = 0; i < 3; i++)
         if (l->grid[i] == 0 || l->grid[i] > (uint32_t)r->max_grid[i])
-            return kli_reply_fault(
-                reply, KL_FAULT_REFUSED, 0,
-                "launch `%s`: grid dimension %d is %u, the device allows 1 to %d", l->entry, i + 1,
-                l->grid[i], r->max_grid[i]);
+            return kli_fault(c, KL_FAULT_REFUSED,
+                             "launch `%s`: grid dimension %d is %u, the device allows 1 to %d",
+                             l->entry, i + 1, l->grid[i], r->max_grid[i]);
     return 0;
 }
 
@@ -288,7 +256,7 @@ static uint32_t cluster_blocks(const kl_plan_launch *l) {
     return n;
 }
 
-static int load_launch(kli_runner_ctx *c, uint32_t i, kl_msg_reply *reply) {
+static int load_launch(kli_runner_ctx *c, uint32_t i) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_function f = r->functions[i];
     const kl_plan_launch *l = &c->plan.launches[i];
@@ -296,38 +264,34 @@ static int load_launch(kli_runner_ctx *c, uint32_t i, kl_msg_reply *reply) {
                          .static_smem = (uint32_t)function_number(r, f, KL_CU_FUNC_STATIC_SMEM),
                          .local_bytes = (uint32_t)function_number(r, f, KL_CU_FUNC_LOCAL_BYTES),
                          .max_threads = (uint32_t)function_number(r, f, KL_CU_FUNC_MAX_THREADS)};
-    reply->resources[i] = have;
-    reply->n_resources = i + 1;
-    if (runner_cuda_check_shape(c, i, &have, reply) || check_signature(c, i, reply)) return 1;
+    c->reply->resources[i] = have;
+    c->reply->n_resources = i + 1;
+    if (runner_cuda_check_shape(c, i, &have) || check_signature(c, i)) return 1;
     kl_cu_result error = r->api->function_set(f, KL_CU_FUNC_MAX_DYNAMIC_SMEM, (int)l->smem);
-    if (error)
-        return kli_cuda_fail(c, reply, error, "launch `%s`: %u bytes of shared memory", l->entry,
-                             l->smem);
+    if (kli_cuda_check(c, error, "launch `%s`: %u bytes of shared memory", l->entry, l->smem))
+        return 1;
     if (cluster_blocks(l) > 8) error = r->api->function_set(f, KL_CU_FUNC_LARGE_CLUSTERS, 1);
-    return error ? kli_cuda_fail(c, reply, error, "launch `%s`: clusters of %u blocks", l->entry,
-                                 cluster_blocks(l))
-                 : 0;
+    return kli_cuda_check(c, error, "launch `%s`: clusters of %u blocks", l->entry,
+                          cluster_blocks(l));
 }
 
-static int cuda_load(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int cuda_load(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    size_t bytes = 0;
     unload(r);
-    if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c, reply);
+    if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c);
     if (c->artefact_kind != KL_ARTEFACT_CUBIN)
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
-                               "a CUDA runner loads cubins and plugins");
-    r->image = runner_cuda_read_artefact(c->artefact_fd, &bytes);
-    if (!r->image || !kli_cubin_valid(r->image, bytes))
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "the artefact is not a cubin");
-    if (load_functions(c, reply)) return 1;
+        return kli_fault(c, KL_FAULT_PROTOCOL, "a CUDA runner loads cubins and plugins");
+    r->loaded = kl_arena_new();
+    if (!kli_artefact_read(&r->image, r->loaded, c->artefact_fd, MAX_CUBIN_BYTES) ||
+        !kli_cubin_valid(r->image.ptr, r->image.len))
+        return kli_fault(c, KL_FAULT_PROTOCOL, "the artefact is not a cubin");
+    if (load_functions(c)) return 1;
     uint32_t frames[KL_MAX_LAUNCHES];
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
-        if (load_launch(c, i, reply)) return 1;
-        frames[i] = reply->resources[i].local_bytes;
+        if (load_launch(c, i)) return 1;
+        frames[i] = c->reply->resources[i].local_bytes;
     }
-    return kli_cuda_make_brooms(c, frames, c->plan.n_launches, reply) ||
-           save_globals(c, bytes, reply);
+    return kli_cuda_make_brooms(c, frames, c->plan.n_launches) || save_globals(c);
 }
 
 /* ---- launch ------------------------------------------------------------------------------ */
@@ -359,26 +323,27 @@ static int encode_dtype(uint32_t dtype) {
 
 /* The descriptor contains the address, so each call has its own. */
 static int encode_tensormap(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot,
-                            runner_cuda_cell *out, kl_msg_reply *reply) {
+                            runner_cuda_cell *out) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_tensormap *m = &c->plan.tensormaps[index];
     static const uint32_t ones[5] = {1, 1, 1, 1, 1};
     if (m->rank < 1 || m->rank > 5 ||
         m->index >= (m->of_buffer ? c->plan.n_buffers : c->plan.n_tensors))
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "tensormap %u describes nothing",
-                               index + 1);
+        return kli_fault(c, KL_FAULT_PROTOCOL, "tensormap %u describes nothing", index + 1);
     uintptr_t base = (uintptr_t)(m->of_buffer ? kli_cuda_buffer(c, m->index, slot)
                                               : kli_cuda_tensor(c, m->index, set, slot));
     int swizzle = m->swizzle == 128 ? 3 : (int)(m->swizzle / 32),
         l2 = m->l2 == 256 ? 3 : (int)(m->l2 / 64);
-    kl_cu_result error = r->api->tensormap_encode(
-        (kli_cu_tensormap *)(void *)out->bytes, encode_dtype(m->dtype), m->rank, (kl_cu_ptr)base,
-        m->dims, m->strides + 1, m->box, ones, (int)(m->interleave / 16), swizzle, l2, 0);
-    return error ? kli_cuda_fail(c, reply, error, "encoding tensormap %u", index + 1) : 0;
+    return kli_cuda_check(c,
+                          r->api->tensormap_encode((kli_cu_tensormap *)(void *)out->bytes,
+                                                   encode_dtype(m->dtype), m->rank, (kl_cu_ptr)base,
+                                                   m->dims, m->strides + 1, m->box, ones,
+                                                   (int)(m->interleave / 16), swizzle, l2, 0),
+                          "encoding tensormap %u", index + 1);
 }
 
 static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot,
-                         runner_cuda_cell *out, kl_msg_reply *reply) {
+                         runner_cuda_cell *out) {
     kl_cu_ptr data;
     int32_t narrow = (int32_t)v->i;
     float single = (float)v->f;
@@ -390,7 +355,7 @@ static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uin
         data = kli_cuda_buffer(c, v->index, slot);
         return memcpy(out->bytes, &data, sizeof data), 0;
     case KL_VALUE_TENSORMAP:
-        return encode_tensormap(c, v->index, set, slot, out, reply);
+        return encode_tensormap(c, v->index, set, slot, out);
     case KL_VALUE_I32:
         return memcpy(out->bytes, &narrow, sizeof narrow), 0;
     case KL_VALUE_I64:
@@ -406,12 +371,11 @@ static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uin
     case KL_VALUE_LOCAL:
         break;
     }
-    return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
-                           "an argument of kind %u has no place in a CUDA launch", v->kind);
+    return kli_fault(c, KL_FAULT_PROTOCOL, "an argument of kind %u has no place in a CUDA launch",
+                     v->kind);
 }
 
-static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot,
-                      kl_msg_reply *reply) {
+static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[index];
     runner_cuda_cell cells[KL_MAX_ARGS];
@@ -419,7 +383,7 @@ static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t 
     kli_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
     kli_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
     for (uint32_t i = 0; i < l->n_args; i++) {
-        if (fill_argument(c, &l->args[i], set, slot, &cells[i], reply)) return 1;
+        if (fill_argument(c, &l->args[i], set, slot, &cells[i])) return 1;
         arguments[i] = cells[i].bytes;
     }
     memcpy(config.grid, l->grid, sizeof config.grid);
@@ -431,34 +395,34 @@ static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t 
         config.attributes = &cluster;
         config.n_attributes = 1;
     }
-    kl_cu_result error = r->api->launch(&config, r->functions[index], arguments, NULL);
-    return error ? kli_cuda_fail(c, reply, error, "launch `%s`", l->entry) : 0;
+    return kli_cuda_check(c, r->api->launch(&config, r->functions[index], arguments, NULL),
+                          "launch `%s`", l->entry);
 }
 
-int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
-    if (kli_cuda_of(c)->is_plugin) return kli_cuda_plugin_enqueue(c, set, slot, reply);
+int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot) {
+    if (kli_cuda_of(c)->is_plugin) return kli_cuda_plugin_enqueue(c, set, slot);
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
-        if (launch_one(c, i, set, slot, reply)) return 1;
+        if (launch_one(c, i, set, slot)) return 1;
     return 0;
 }
 
 /* ---- state between runs ------------------------------------------------------------------ */
 
-static int reload_module(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int reload_module(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error =
         r->api->stream_sync(r->stream); /* nothing of the old module may still be queued */
-    if (error) return kli_cuda_fail(c, reply, error, "loading the module again");
+    if (kli_cuda_check(c, error, "loading the module again")) return 1;
     kli_cuda_drop_graphs(r);
     (void)r->api->module_unload(r->module);
     r->module = NULL;
-    if (load_functions(c, reply)) return 1;
+    if (load_functions(c)) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
-        if (load_launch(c, i, reply)) return 1;
+        if (load_launch(c, i)) return 1;
     for (size_t i = 0; i < r->n_globals; i++) {
         kli_cuda_global *g = &r->globals[i];
         error = r->api->module_global(&g->data, &g->bytes, r->module, g->name);
-        if (error) return kli_cuda_fail(c, reply, error, "variable `%s`", g->name);
+        if (kli_cuda_check(c, error, "variable `%s`", g->name)) return 1;
     }
     return 0;
 }
@@ -475,70 +439,67 @@ static kl_cu_result scrub_shared_memory(kli_cuda *r) {
     return r->api->launch(&config, r->scrub, arguments, NULL);
 }
 
-int kli_cuda_reset(kli_runner_ctx *c, kl_msg_reply *reply) {
+int kli_cuda_reset(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) return 0;
-    if (r->reload && reload_module(c, reply)) return 1;
+    if (r->reload && reload_module(c)) return 1;
     for (size_t i = 0; i < r->n_globals; i++) {
         const kli_cuda_global *g = &r->globals[i];
         kl_cu_result error = r->api->copy_in(g->data, g->initial, g->bytes, r->stream);
-        if (error) return kli_cuda_fail(c, reply, error, "restoring variable `%s`", g->name);
+        if (kli_cuda_check(c, error, "restoring variable `%s`", g->name)) return 1;
     }
     kl_cu_result error = scrub_shared_memory(r);
-    if (error) return kli_cuda_fail(c, reply, error, "clearing shared memory");
+    if (kli_cuda_check(c, error, "clearing shared memory")) return 1;
     if ((error = kli_cuda_clear_tails(r)))
-        return kli_cuda_fail(c, reply, error, "clearing the ends of device memory");
+        return kli_cuda_check(c, error, "clearing the ends of device memory");
     error = kli_cuda_sweep_local(r);
-    return error ? kli_cuda_fail(c, reply, error, "clearing local memory") : 0;
+    return kli_cuda_check(c, error, "clearing local memory");
 }
 
 /* ---- run --------------------------------------------------------------------------------- */
 
 /* Wait after every launch, so that a fault has the name of its launch. */
-static int run_launches(kli_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply) {
+static int run_launches(kli_runner_ctx *c, uint32_t set, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) {
-        if (kli_cuda_plugin_enqueue(c, set, slot, reply)) return 1;
+        if (kli_cuda_plugin_enqueue(c, set, slot)) return 1;
         kl_cu_result error = r->api->stream_sync(r->stream);
-        return error ? kli_cuda_fail(c, reply, error, "the plugin's run") : 0;
+        return kli_cuda_check(c, error, "the plugin's run");
     }
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
-        if (launch_one(c, i, set, slot, reply)) return 1;
+        if (launch_one(c, i, set, slot)) return 1;
         kl_cu_result error = r->api->stream_sync(r->stream);
-        if (error)
-            return kli_cuda_fail(c, reply, error, "launch `%s` (%u of %u)",
-                                 c->plan.launches[i].entry, i + 1, c->plan.n_launches);
+        if (kli_cuda_check(c, error, "launch `%s` (%u of %u)", c->plan.launches[i].entry, i + 1,
+                           c->plan.n_launches))
+            return 1;
     }
     return 0;
 }
 
-static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
+static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m) {
     kli_cuda *r = kli_cuda_of(c);
     uint8_t poison = (uint8_t)m->poison;
     if (!r->uploaded[m->set])
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded",
-                               m->set);
-    if (m->slack != KL_WIRE_ANY_SLACK && kli_cuda_slack(c, m->set, (uint8_t)m->slack, reply))
-        return 1;
-    if (kli_cuda_reset(c, reply) || kli_cuda_prepare_slots(c, m->slot, 1, poison, reply)) return 1;
+        return kli_fault(c, KL_FAULT_PROTOCOL, "input set %u was never uploaded", m->set);
+    if (m->slack != KL_WIRE_ANY_SLACK && kli_cuda_slack(c, m->set, (uint8_t)m->slack)) return 1;
+    if (kli_cuda_reset(c) || kli_cuda_prepare_slots(c, m->slot, 1, poison)) return 1;
     kl_cu_result error = r->api->stream_sync(r->stream);
-    if (error) return kli_cuda_fail(c, reply, error, "preparing a run");
+    if (kli_cuda_check(c, error, "preparing a run")) return 1;
     int64_t begin = kli_now_ns();
-    if (run_launches(c, m->set, m->slot, reply)) return 1;
-    reply->wall_ns = kli_now_ns() - begin;
+    if (run_launches(c, m->set, m->slot)) return 1;
+    c->reply->wall_ns = kli_now_ns() - begin;
     /* Damage first: it explains wrong outputs better than their values do. */
-    if (kli_cuda_check_guards(c, m->slot, poison, reply) || kli_cuda_check_inputs(c, m->set, reply))
-        return 1;
-    return kli_cuda_fetch_slot(c, m->slot, reply);
+    if (kli_cuda_check_guards(c, m->slot, poison) || kli_cuda_check_inputs(c, m->set)) return 1;
+    return kli_cuda_fetch_slot(c, m->slot);
 }
 
 /* ---- the row ----------------------------------------------------------------------------- */
 
-static int cuda_bind(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int cuda_bind(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kli_cuda_drop_graphs(r);
-    if (kli_cuda_bind(c, reply)) return 1;
-    return r->is_plugin ? kli_cuda_plugin_prepare(c, reply) : 0;
+    if (kli_cuda_bind(c)) return 1;
+    return r->is_plugin ? kli_cuda_plugin_prepare(c) : 0;
 }
 
 const kli_runner_ops kli_runner_cuda = {

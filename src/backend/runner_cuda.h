@@ -33,14 +33,8 @@ typedef struct {
  * neighbours, and know what lies behind the bytes that are used. */
 #define KLI_CUDA_PAGE (2ull << 20)
 
-enum {
-    KLI_CUDA_INPUTS,
-    KLI_CUDA_OUTPUTS,
-    KLI_CUDA_SCRATCH,
-    KLI_CUDA_FLUSH,
-    KLI_CUDA_SUMS,
-    KLI_CUDA_ALLOCATIONS
-};
+/* Behind those of the regions. */
+enum { KLI_CUDA_FLUSH = KLI_REGIONS, KLI_CUDA_SUMS, KLI_CUDA_ALLOCATIONS };
 
 typedef struct {
     kl_cu_ptr base;
@@ -71,16 +65,15 @@ typedef struct {
 
     kl_cu_module module;
     kl_cu_function functions[KL_MAX_LAUNCHES];
-    char *image;
+    kl_arena *loaded; /* image and variables */
+    kl_str image;
     kli_cuda_global *globals;
     size_t n_globals;
     bool reload; /* a variable's address is not to be had: the module is loaded again instead */
     bool is_plugin;
     kli_plugin plugin;
 
-    kl_cu_ptr inputs, outputs, scratch, flush;
     kli_cuda_pages pages[KLI_CUDA_ALLOCATIONS];
-    size_t flush_bytes;
     uint8_t flush_byte;
     uint64_t digests[KL_MAX_SETS];
     uint8_t slack[KL_MAX_SETS]; /* the guard byte around an input set */
@@ -94,62 +87,59 @@ typedef struct {
 
 static inline kli_cuda *kli_cuda_of(const kli_runner_ctx *c) { return c->state; }
 
-/* Fill the reply for a driver error met while `doing`: refusals of the driver are KL_FAULT_REFUSED,
- * everything else KL_FAULT_DEVICE. */
-int kli_cuda_fail(const kli_runner_ctx *c, kl_msg_reply *reply, kl_cu_result error,
-                  const char *doing, ...) KL_PRINTF(4, 5);
+/* 0 where there is none; else 1, with the reply filled for a driver error met while `doing`:
+ * refusals of the driver are KL_FAULT_REFUSED, everything else KL_FAULT_DEVICE. */
+int kli_cuda_check(const kli_runner_ctx *c, kl_cu_result error, const char *doing, ...)
+    KL_PRINTF(3, 4);
+/* Bring bytes of the device here, and wait for them. */
+kl_cu_result kli_cuda_read(const kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes);
 
 /* runner_cuda.c */
-int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot,
-                     kl_msg_reply *reply);                  /* all launches of one call */
-int kli_cuda_reset(kli_runner_ctx *c, kl_msg_reply *reply); /* globals and shared memory */
+int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot); /* all launches of one call */
+int kli_cuda_reset(kli_runner_ctx *c); /* globals and shared memory */
 void kli_cuda_drop_graphs(kli_cuda *r);
 int kli_cuda_open_helpers(kli_runner_ctx *c);
 /* runner_cuda_helpers.c: local memory of every thread that fits on the device, for frames of these
  * sizes; the old ones go. */
-int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n,
-                         kl_msg_reply *reply);
+int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n);
 kl_cu_result kli_cuda_sweep_local(kli_cuda *r);
 void kli_cuda_drop_brooms(kli_cuda *r);
 
 /* runner_cuda_memory.c */
-int kli_cuda_bind(kli_runner_ctx *c, kl_msg_reply *reply);
+int kli_cuda_bind(kli_runner_ctx *c);
 kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out,
                                  uint64_t used); /* those it had go */
 kl_cu_result
 kli_cuda_clear_tails(kli_cuda *r); /* what lies behind the used bytes of every allocation */
-int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply);
+int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m);
+/* The first byte of a copy. */
+kl_cu_ptr kli_cuda_copy(const kli_runner_ctx *c, kli_region region, uint32_t copy);
 kl_cu_ptr kli_cuda_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot);
 kl_cu_ptr kli_cuda_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot);
 /* Poison outputs and scratch of a slot, set its guards, restore mutable inputs; asynchronous. */
-int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison,
-                           kl_msg_reply *reply);
-int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot, kl_msg_reply *reply);
-int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply);
+int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison);
+int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot);
+int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison);
 /* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the
  * stream; and read by the host. */
-int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call,
-                          kl_msg_reply *reply);
-int kli_cuda_read_digests(kli_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply);
-int kli_cuda_read_blank(kli_runner_ctx *c,
-                        kl_msg_reply *reply); /* the one behind those of all calls */
+int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call);
+int kli_cuda_read_digests(kli_runner_ctx *c, uint64_t *out, uint32_t first, uint32_t n);
 /* Digests of n slots from `slot` on into `out`: n of outputs, then n of scratch (zeros where there
  * is none). */
-int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out,
-                         kl_msg_reply *reply);
-int kli_cuda_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte,
-                   kl_msg_reply *reply); /* other guard bytes around a set */
-int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply);
-int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set, kl_msg_reply *reply);
-int kli_cuda_flush(kli_runner_ctx *c, kl_msg_reply *reply); /* write 2 x L2 */
+int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out);
+int kli_cuda_slack(kli_runner_ctx *c, uint32_t set,
+                   uint8_t byte); /* other guard bytes around a set */
+int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m);
+int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set);
+int kli_cuda_flush(kli_runner_ctx *c); /* write 2 x L2 */
 
 /* runner_cuda_time.c */
-int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply);
+int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);
 
 /* runner_cuda_plugin.c */
-int kli_cuda_plugin_load(kli_runner_ctx *c, kl_msg_reply *reply);
-int kli_cuda_plugin_prepare(kli_runner_ctx *c, kl_msg_reply *reply);
-int kli_cuda_plugin_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot, kl_msg_reply *reply);
+int kli_cuda_plugin_load(kli_runner_ctx *c);
+int kli_cuda_plugin_prepare(kli_runner_ctx *c);
+int kli_cuda_plugin_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot);
 
 /* runner_cuda_probe.c */
 int kli_cuda_probe(void);

@@ -118,7 +118,7 @@ static kl_cu_result load_brooms(kli_cuda *r, const uint32_t *frames, uint32_t n)
     kl_cu_result error = r->api->module_load(&r->brooms, text);
     free(text);
     for (uint32_t i = 0; i < n && !error; i++) {
-        (void)snprintf(name, sizeof name, "kl_broom_%u", i);
+        snprintf(name, sizeof name, "kl_broom_%u", i);
         error = r->api->module_function(&r->broom[i], r->brooms, name);
     }
     r->n_brooms = error ? 0 : n;
@@ -131,8 +131,7 @@ void kli_cuda_drop_brooms(kli_cuda *r) {
     r->n_brooms = 0;
 }
 
-int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n,
-                         kl_msg_reply *reply) {
+int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n) {
     kli_cuda *r = kli_cuda_of(c);
     uint32_t sizes[KL_MAX_LAUNCHES], n_sizes = 0;
     kli_cuda_drop_brooms(r);
@@ -143,8 +142,7 @@ int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n,
         if (!known) sizes[n_sizes++] = frame;
     }
     if (!n_sizes || !r->clears_local) return 0;
-    kl_cu_result error = load_brooms(r, sizes, n_sizes);
-    return error ? kli_cuda_fail(c, reply, error, "a kernel that clears local memory") : 0;
+    return kli_cuda_check(c, load_brooms(r, sizes, n_sizes), "a kernel that clears local memory");
 }
 
 kl_cu_result kli_cuda_sweep_local(kli_cuda *r) {

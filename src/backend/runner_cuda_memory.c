@@ -14,7 +14,6 @@
  * Memory of another process never shows up here: the driver clears fresh allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
-#include "layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,21 +23,26 @@
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
+kl_cu_ptr kli_cuda_copy(const kli_runner_ctx *c, kli_region region, uint32_t copy) {
+    KL_ASSERT(copy < kli_region_copies(&c->layout, region));
+    return kli_cuda_of(c)->pages[region].base + kli_region_stride(&c->layout, region) * copy;
+}
+
 kl_cu_ptr kli_cuda_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
-    const kli_cuda *r = kli_cuda_of(c);
-    uint64_t offset = c->layout.tensor_offset[tensor];
-    if (c->plan.tensors[tensor].role == KLI_ROLE_INPUT)
-        return r->inputs + c->layout.set_bytes * set + offset;
-    return r->outputs + c->layout.slot_bytes * slot + offset;
+    KL_ASSERT(tensor < c->plan.n_tensors);
+    const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    return kli_cuda_copy(c, input ? KLI_INPUTS : KLI_OUTPUTS, input ? set : slot) +
+           c->layout.tensor_offset[tensor];
 }
 
 kl_cu_ptr kli_cuda_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot) {
-    return kli_cuda_of(c)->scratch + c->layout.scratch_bytes * slot +
-           c->layout.buffer_offset[buffer];
+    KL_ASSERT(buffer < c->plan.n_buffers);
+    return kli_cuda_copy(c, KLI_SCRATCH, slot) + c->layout.buffer_offset[buffer];
 }
 
-static bool lives_in_slot(const kl_plan_tensor *t) {
-    return t->role == KLI_ROLE_OUTPUT || t->role == KLI_ROLE_MUTABLE;
+kl_cu_result kli_cuda_read(const kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes) {
+    kl_cu_result error = r->api->copy_out(to, from, bytes, r->stream);
+    return error ? error : r->api->stream_sync(r->stream);
 }
 
 /* ---- bind -------------------------------------------------------------------------------- */
@@ -46,6 +50,7 @@ static bool lives_in_slot(const kl_plan_tensor *t) {
 kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used) {
     const uint64_t bytes = (used + KLI_CUDA_PAGE - 1) / KLI_CUDA_PAGE * KLI_CUDA_PAGE;
     kl_cu_ptr base = 0;
+    KL_ASSERT(bytes >= used);
     if (out->base) (void)r->api->memory_free(out->base);
     *out = (kli_cuda_pages){0};
     const kl_cu_result error = used ? r->api->memory_alloc(&base, bytes) : KL_CU_OK;
@@ -64,44 +69,36 @@ kl_cu_result kli_cuda_clear_tails(kli_cuda *r) {
     return error;
 }
 
-static int runner_cuda_memory_allocate(kli_runner_ctx *c, int which, kl_cu_ptr *out, uint64_t bytes,
-                                       const char *what, kl_msg_reply *reply) {
+static int runner_cuda_memory_allocate(kli_runner_ctx *c, int which, uint64_t bytes,
+                                       const char *what) {
     kli_cuda *r = kli_cuda_of(c);
     size_t available = 0, total = 0;
     const kl_cu_result error = kli_cuda_take_pages(r, &r->pages[which], bytes);
-    *out = r->pages[which].base;
-    if (error != KL_CU_OUT_OF_MEMORY)
-        return error ? kli_cuda_fail(c, reply, error, "allocating %s", what) : 0;
+    if (error != KL_CU_OUT_OF_MEMORY) return kli_cuda_check(c, error, "allocating %s", what);
     (void)r->api->memory_info(&available, &total);
-    return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                           "out of device memory: %s take %.2f GiB, %.2f of %.2f GiB are free",
-                           what, (double)bytes / 1073741824.0, (double)available / 1073741824.0,
-                           (double)total / 1073741824.0);
+    return kli_fault(c, KL_FAULT_REFUSED,
+                     "out of device memory: %s take %.2f GiB, %.2f of %.2f GiB are free", what,
+                     (double)bytes / 1073741824.0, (double)available / 1073741824.0,
+                     (double)total / 1073741824.0);
 }
 
-int kli_cuda_bind(kli_runner_ctx *c, kl_msg_reply *reply) {
-    kli_cuda *r = kli_cuda_of(c);
-    const kl_layout *l = &c->layout;
-    memset(r->uploaded, 0, sizeof r->uploaded);
-    if (l->n_sets > KL_MAX_SETS)
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "%u input sets", l->n_sets);
-    kl_cu_result error = r->api->stream_sync(r->stream);
-    if (error) return kli_cuda_fail(c, reply, error, "waiting for the device");
+int kli_cuda_bind(kli_runner_ctx *c) {
     /* Sets first: without them nothing runs at all, so the message names them. */
-    if (runner_cuda_memory_allocate(c, KLI_CUDA_INPUTS, &r->inputs, l->set_bytes * l->n_sets,
-                                    "input sets", reply) ||
-        runner_cuda_memory_allocate(c, KLI_CUDA_OUTPUTS, &r->outputs, l->slot_bytes * l->n_slots,
-                                    "output slots", reply) ||
-        runner_cuda_memory_allocate(c, KLI_CUDA_SCRATCH, &r->scratch, l->scratch_bytes * l->n_slots,
-                                    "scratch buffers", reply))
-        return 1;
-    if (r->flush) return 0;
-    r->flush_bytes = 2 * (size_t)(r->l2_bytes > 0 ? r->l2_bytes : 64 << 20);
-    return runner_cuda_memory_allocate(c, KLI_CUDA_FLUSH, &r->flush, r->flush_bytes,
-                                       "the cache flush", reply);
+    static const char *const WHAT[KLI_REGIONS] = {"input sets", "output slots", "scratch buffers"};
+    kli_cuda *r = kli_cuda_of(c);
+    memset(r->uploaded, 0, sizeof r->uploaded);
+    KL_ASSERT(c->layout.n_sets <= KL_MAX_SETS);
+    if (kli_cuda_check(c, r->api->stream_sync(r->stream), "waiting for the device")) return 1;
+    for (kli_region i = 0; i < KLI_REGIONS; i++)
+        if (runner_cuda_memory_allocate(c, (int)i, kli_region_bytes(&c->layout, i), WHAT[i]))
+            return 1;
+    const uint64_t flush = 2 * (uint64_t)(r->l2_bytes > 0 ? r->l2_bytes : 64 << 20);
+    return r->pages[KLI_CUDA_FLUSH].base
+               ? 0
+               : runner_cuda_memory_allocate(c, KLI_CUDA_FLUSH, flush, "the cache flush");
 }
 
-/* ---- input sets -------------------------------------------------------------------------- */
+/* ---- digests ----------------------------------------------------------------------------- */
 
 /* Enqueue the digests of n pieces of `bytes`, one behind the other from `base`, into the words at
  * `sum`; no more blocks than there is work for. */
@@ -123,269 +120,200 @@ static kl_cu_result enqueue_digests(const kli_cuda *r, kl_cu_ptr base, uint64_t 
 
 static kl_cu_result take_digest(kli_runner_ctx *c, uint32_t set, uint64_t *out) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = enqueue_digests(r, r->inputs + c->layout.set_bytes * set,
-                                         c->layout.set_bytes, 1, r->digest_sum);
-    if (!error) error = r->api->copy_out(out, r->digest_sum, sizeof *out, r->stream);
-    return error ? error : r->api->stream_sync(r->stream);
+    kl_cu_result error = enqueue_digests(r, kli_cuda_copy(c, KLI_INPUTS, set), c->layout.set_bytes,
+                                         1, r->digest_sum);
+    return error ? error : kli_cuda_read(r, out, r->digest_sum, sizeof *out);
 }
 
-/* Of n slots of `bytes` each, from `slot` on, into the words from `word` on. */
-static kl_cu_result digest_rotation(kli_runner_ctx *c, kl_cu_ptr base, uint64_t bytes,
-                                    uint32_t slot, uint32_t n, uint32_t word) {
+/* Of n slots from `slot` on, into the words from `word` on. */
+static kl_cu_result digest_rotation(kli_runner_ctx *c, kli_region region, uint32_t slot, uint32_t n,
+                                    uint32_t word) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = KL_CU_OK;
+    KL_ASSERT(word + n <= KL_WIRE_MAX_SAMPLES + 1);
     for (uint32_t done = 0; done < n && !error;) { /* slots wrap around */
         const uint32_t from = (slot + done) % c->layout.n_slots, rest = c->layout.n_slots - from;
         const uint32_t run = n - done < rest ? n - done : rest;
-        error = enqueue_digests(r, base + bytes * from, bytes, run,
+        error = enqueue_digests(r, kli_cuda_copy(c, region, from),
+                                kli_region_stride(&c->layout, region), run,
                                 r->slot_digests + (word + done) * sizeof(uint64_t));
         done += run;
     }
     return error;
 }
 
-int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call,
-                          kl_msg_reply *reply) {
-    kl_cu_result error =
-        digest_rotation(c, kli_cuda_of(c)->outputs, c->layout.slot_bytes, slot, n, call);
-    return error ? kli_cuda_fail(c, reply, error, "digests of output slots from %u", slot) : 0;
+int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call) {
+    return kli_cuda_check(c, digest_rotation(c, KLI_OUTPUTS, slot, n, call),
+                          "digests of output slots from %u", slot);
 }
 
-int kli_cuda_read_digests(kli_runner_ctx *c, uint32_t first, uint32_t n, kl_msg_reply *reply) {
+int kli_cuda_read_digests(kli_runner_ctx *c, uint64_t *out, uint32_t first, uint32_t n) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error =
-        r->api->copy_out(c->control->digests + first, r->slot_digests + first * sizeof(uint64_t),
-                         n * sizeof(uint64_t), r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "reading the digests of a batch") : 0;
+    KL_ASSERT(first + n <= KL_WIRE_MAX_SAMPLES + 1);
+    return kli_cuda_check(
+        c, kli_cuda_read(r, out, r->slot_digests + first * sizeof *out, n * sizeof *out),
+        "reading the digests of a batch");
 }
 
-int kli_cuda_read_blank(kli_runner_ctx *c, kl_msg_reply *reply) {
-    kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = r->api->copy_out(&c->control->blank_digest,
-                                          r->slot_digests + KL_WIRE_MAX_SAMPLES * sizeof(uint64_t),
-                                          sizeof(uint64_t), r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "reading the digest of an empty slot") : 0;
-}
-
-int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out,
-                         kl_msg_reply *reply) {
-    kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = KL_CU_OK;
+int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out) {
     memset(out, 0, 2 * n * sizeof *out);
-    for (int scratch = 0; scratch < 2 && !error; scratch++) {
-        const kl_cu_ptr base = scratch ? r->scratch : r->outputs;
-        if (!base) continue;
-        error = digest_rotation(c, base, scratch ? c->layout.scratch_bytes : c->layout.slot_bytes,
-                                slot, n, 0);
-        if (!error)
-            error = r->api->copy_out(out + (scratch ? n : 0), r->slot_digests, n * sizeof *out,
-                                     r->stream);
-        if (!error) error = r->api->stream_sync(r->stream);
+    for (kli_region region = KLI_OUTPUTS; region < KLI_REGIONS; region++, out += n) {
+        if (!kli_cuda_of(c)->pages[region].base) continue;
+        if (kli_cuda_check(c, digest_rotation(c, region, slot, n, 0),
+                           "digests of idle slots from %u", slot) ||
+            kli_cuda_read_digests(c, out, 0, n))
+            return 1;
     }
-    return error ? kli_cuda_fail(c, reply, error, "digests of idle slots from %u", slot) : 0;
+    return 0;
 }
 
-static kl_cu_result upload_set(kli_runner_ctx *c, uint32_t set) {
-    kli_cuda *r = kli_cuda_of(c);
-    kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
-    kl_cu_result error = r->api->fill(base, KLI_CUDA_INPUT_GUARD, c->layout.set_bytes, r->stream);
-    r->slack[set] = KLI_CUDA_INPUT_GUARD;
-    for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (t->role != KLI_ROLE_INPUT || t->bytes == 0) continue;
-        error = r->api->copy_in(kli_cuda_tensor(c, i, set, 0), kli_ctx_tensor(c, i, set, 0),
-                                t->bytes, r->stream);
-    }
-    if (!error) error = r->api->stream_sync(r->stream);
-    if (!error && r->digest) error = take_digest(c, set, &r->digests[set]);
+/* ---- filling ----------------------------------------------------------------------------- */
+
+static kl_cu_result restore_mutable(kli_runner_ctx *c, const kli_piece *p, uint32_t first,
+                                    uint32_t n) {
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t slot = first; slot < first + n && !error; slot++)
+        error = kli_cuda_of(c)->api->copy_in(kli_cuda_copy(c, p->region, slot) + p->zone.data,
+                                             kli_ctx_copy(c, p->region, slot) + p->zone.data,
+                                             p->bytes, kli_cuda_of(c)->stream);
     return error;
 }
 
-int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
+/* `guard` in everything between the pieces of n copies, `data` in the pieces themselves unless it
+ * is negative.  One call for the same bytes of all copies, since hundreds of small fills would take
+ * longer than the batch. */
+static kl_cu_result fill_copies(kli_runner_ctx *c, kli_region region, uint32_t first, uint32_t n,
+                                uint8_t guard, int data) {
     kli_cuda *r = kli_cuda_of(c);
-    for (uint32_t set = m->first; set < m->first + m->n && set < c->layout.n_sets; set++) {
-        kl_cu_result error = r->inputs ? upload_set(c, set) : KL_CU_OK;
-        if (error) return kli_cuda_fail(c, reply, error, "uploading input set %u", set);
+    const uint64_t pitch = kli_region_stride(&c->layout, region);
+    uint64_t at = 0;
+    kl_cu_result error = KL_CU_OK;
+    if (!r->pages[region].base) return KL_CU_OK;
+    const kl_cu_ptr base = kli_cuda_copy(c, region, first);
+    for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);) {
+        if (p.region != region) continue;
+        KL_ASSERT(at < p.zone.data && p.zone.data_end < pitch);
+        error = r->api->fill_rows(base + at, pitch, guard, p.zone.data - at, n, r->stream);
+        at = p.zone.data_end;
+        if (error || data < 0 || !p.bytes) continue;
+        error = p.kept ? restore_mutable(c, &p, first, n)
+                       : r->api->fill_rows(base + p.zone.data, pitch,
+                                           p.zero ? 0 : (unsigned char)data, p.bytes, n, r->stream);
+    }
+    return error ? error : r->api->fill_rows(base + at, pitch, guard, pitch - at, n, r->stream);
+}
+
+int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison) {
+    for (uint32_t done = 0; done < n;) { /* slots wrap around */
+        const uint32_t slot = (first + done) % c->layout.n_slots, rest = c->layout.n_slots - slot;
+        const uint32_t run = n - done < rest ? n - done : rest;
+        kl_cu_result error = fill_copies(c, KLI_OUTPUTS, slot, run, poison ^ 0xFF, poison);
+        if (!error) error = fill_copies(c, KLI_SCRATCH, slot, run, poison ^ 0xFF, poison);
+        if (kli_cuda_check(c, error, "preparing output slots from %u", slot)) return 1;
+        done += run;
+    }
+    return 0;
+}
+
+/* ---- input sets -------------------------------------------------------------------------- */
+
+static kl_cu_result upload_set(kli_runner_ctx *c, uint32_t set) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, KLI_CUDA_INPUT_GUARD, -1);
+    r->slack[set] = KLI_CUDA_INPUT_GUARD;
+    for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
+        if (p.region == KLI_INPUTS && p.bytes)
+            error =
+                r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, set) + p.zone.data,
+                                kli_ctx_copy(c, KLI_INPUTS, set) + p.zone.data, p.bytes, r->stream);
+    if (!error) error = r->api->stream_sync(r->stream);
+    return error || !r->digest ? error : take_digest(c, set, &r->digests[set]);
+}
+
+int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m) {
+    kli_cuda *r = kli_cuda_of(c);
+    KL_ASSERT(m->first + m->n <= c->layout.n_sets);
+    for (uint32_t set = m->first; set < m->first + m->n; set++) {
+        kl_cu_result error = r->pages[KLI_INPUTS].base ? upload_set(c, set) : KL_CU_OK;
+        if (kli_cuda_check(c, error, "uploading input set %u", set)) return 1;
         r->uploaded[set] = true;
     }
     return 0;
 }
 
-/* What lies between the tensors of a set, and its digest with it. */
-static kl_cu_result refill_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte) {
+int kli_cuda_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte) {
     kli_cuda *r = kli_cuda_of(c);
-    const kl_cu_ptr base = r->inputs + c->layout.set_bytes * set;
-    uint64_t at = 0;
-    kl_cu_result error = KL_CU_OK;
-    for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
-        if (c->plan.tensors[i].role != KLI_ROLE_INPUT) continue;
-        const uint64_t offset = c->layout.tensor_offset[i];
-        error = r->api->fill(base + at, byte, offset - at, r->stream);
-        at = offset + c->plan.tensors[i].bytes;
-    }
-    if (!error) error = r->api->fill(base + at, byte, c->layout.set_bytes - at, r->stream);
+    if (!r->pages[KLI_INPUTS].base || r->slack[set] == byte) return 0;
+    kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, byte, -1);
     if (!error) error = r->api->stream_sync(r->stream);
-    return error || !r->digest ? error : take_digest(c, set, &r->digests[set]);
-}
-
-int kli_cuda_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte, kl_msg_reply *reply) {
-    kli_cuda *r = kli_cuda_of(c);
-    if (!r->inputs || r->slack[set] == byte) return 0;
-    kl_cu_result error = refill_slack(c, set, byte);
+    if (!error && r->digest) error = take_digest(c, set, &r->digests[set]);
     r->slack[set] = byte;
-    return error ? kli_cuda_fail(c, reply, error, "filling the guards of input set %u", set) : 0;
+    return kli_cuda_check(c, error, "filling the guards of input set %u", set);
 }
 
 /* Compare `bytes` on the device with `expected`, or with the guard byte where `expected` is NULL.
  */
 static kl_cu_result differs(kli_runner_ctx *c, kl_cu_ptr from, uint64_t bytes, const char *expected,
                             uint8_t guard, bool *out) {
-    kli_cuda *r = kli_cuda_of(c);
-    char *piece = malloc(COMPARE_BYTES);
+    char *piece = kl_arena_alloc(c->arena, 1, bytes < COMPARE_BYTES ? bytes : COMPARE_BYTES);
     kl_cu_result error = KL_CU_OK;
-    if (!piece) kl_oom(COMPARE_BYTES);
     for (uint64_t done = 0; done < bytes && !error && !*out;) {
         size_t n = bytes - done < COMPARE_BYTES ? (size_t)(bytes - done) : COMPARE_BYTES;
-        error = r->api->copy_out(piece, from + done, n, r->stream);
-        if (!error) error = r->api->stream_sync(r->stream);
+        error = kli_cuda_read(kli_cuda_of(c), piece, from + done, n);
         for (size_t i = 0; !error && !expected && i < n; i++)
             *out = *out || (uint8_t)piece[i] != guard;
         if (!error && expected) *out = memcmp(piece, expected + done, n) != 0;
         done += n;
     }
-    free(piece);
     return error;
 }
 
 /* Which input of a set, or which guard of one, is not what was uploaded. */
-static int find_changed_input(kli_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (t->role != KLI_ROLE_INPUT) continue;
-        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        kl_cu_ptr base = kli_cuda_of(c)->inputs + c->layout.set_bytes * set;
-        const uint8_t guard = kli_cuda_of(c)->slack[set];
+static int find_changed_input(kli_runner_ctx *c, uint32_t set) {
+    const kl_cu_ptr base = kli_cuda_copy(c, KLI_INPUTS, set);
+    const uint8_t guard = kli_cuda_of(c)->slack[set];
+    for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);) {
+        const kli_zone z = p.zone;
         bool data = false, low = false, high = false;
-        kl_cu_result error =
-            differs(c, base + z.data, t->bytes, kli_ctx_tensor(c, i, set, 0), guard, &data);
+        if (p.region != KLI_INPUTS) continue;
+        kl_cu_result error = differs(c, base + z.data, p.bytes,
+                                     kli_ctx_copy(c, KLI_INPUTS, set) + z.data, guard, &data);
         if (!error) error = differs(c, base + z.low, z.data - z.low, NULL, guard, &low);
         if (!error) error = differs(c, base + z.data_end, z.high - z.data_end, NULL, guard, &high);
-        if (error) return kli_cuda_fail(c, reply, error, "comparing input `%s`", t->name);
-        if (data) return kli_reply_fault(reply, KL_FAULT_INPUT, 0, "wrote to input `%s`", t->name);
+        if (kli_cuda_check(c, error, "comparing input `%s`", p.name)) return 1;
+        if (data) return kli_fault(c, KL_FAULT_INPUT, "wrote to input `%s`", p.name);
         /* A zone between two inputs is seen from both: the end of the first is the likelier story,
          * and comes first. */
-        if (high)
-            return kli_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote past the end of input `%s`",
-                                   t->name);
-        if (low)
-            return kli_reply_fault(reply, KL_FAULT_GUARD, 0,
-                                   "wrote before the beginning of input `%s`", t->name);
+        if (high || low)
+            return kli_fault(c, KL_FAULT_GUARD, "wrote %s of input `%s`",
+                             high ? "past the end" : "before the beginning", p.name);
     }
     return 0;
 }
 
-int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set, kl_msg_reply *reply) {
+int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set) {
     kli_cuda *r = kli_cuda_of(c);
     uint64_t now = 0;
-    if (!r->inputs) return 0;
-    if (!r->digest) return find_changed_input(c, set, reply);
-    kl_cu_result error = take_digest(c, set, &now);
-    if (error) return kli_cuda_fail(c, reply, error, "checking input set %u", set);
+    if (!r->pages[KLI_INPUTS].base) return 0;
+    if (!r->digest) return find_changed_input(c, set);
+    if (kli_cuda_check(c, take_digest(c, set, &now), "checking input set %u", set)) return 1;
     if (now == r->digests[set]) return 0;
-    if (find_changed_input(c, set, reply)) return 1;
-    return kli_reply_fault(reply, KL_FAULT_INPUT, 0,
-                           "wrote to input set %u while it was being checked", set);
+    return find_changed_input(c, set) ||
+           kli_fault(c, KL_FAULT_INPUT, "wrote to input set %u while it was being checked", set);
 }
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-/* The same `bytes` at `offset` of n slots: one call for all, since hundreds of small fills would
- * take longer than the batch. */
-static kl_cu_result runner_cuda_memory_fill_rows(const kli_cuda *r, kl_cu_ptr base, uint64_t pitch,
-                                                 uint64_t offset, uint64_t bytes, uint32_t n,
-                                                 uint8_t value) {
-    return bytes ? r->api->fill_rows(base + offset, pitch, value, bytes, n, r->stream) : KL_CU_OK;
-}
-
-static kl_cu_result restore_mutable(kli_runner_ctx *c, uint32_t tensor, uint32_t first,
-                                    uint32_t n) {
-    kl_cu_result error = KL_CU_OK;
-    for (uint32_t slot = first; slot < first + n && !error; slot++)
-        error = kli_cuda_of(c)->api->copy_in(kli_cuda_tensor(c, tensor, 0, slot),
-                                             kli_ctx_tensor(c, tensor, 0, slot),
-                                             c->plan.tensors[tensor].bytes, kli_cuda_of(c)->stream);
-    return error;
-}
-
-/* Poison in the tensors, its opposite in everything between them. */
-static kl_cu_result prepare_outputs(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison) {
-    kli_cuda *r = kli_cuda_of(c);
-    const uint64_t pitch = c->layout.slot_bytes;
-    const kl_cu_ptr base = r->outputs + pitch * first;
-    uint64_t at = 0;
-    kl_cu_result error = KL_CU_OK;
-    for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (!lives_in_slot(t)) continue;
-        const uint64_t offset = c->layout.tensor_offset[i];
-        error = runner_cuda_memory_fill_rows(r, base, pitch, at, offset - at, n, poison ^ 0xFF);
-        if (!error && t->role == KLI_ROLE_OUTPUT)
-            error = runner_cuda_memory_fill_rows(r, base, pitch, offset, t->bytes, n, poison);
-        if (!error && t->role == KLI_ROLE_MUTABLE && t->bytes)
-            error = restore_mutable(c, i, first, n);
-        at = offset + t->bytes;
-    }
-    return error || !r->outputs
-               ? error
-               : runner_cuda_memory_fill_rows(r, base, pitch, at, pitch - at, n, poison ^ 0xFF);
-}
-
-static kl_cu_result prepare_scratch(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison) {
-    kli_cuda *r = kli_cuda_of(c);
-    const uint64_t pitch = c->layout.scratch_bytes;
-    const kl_cu_ptr base = r->scratch + pitch * first;
-    uint64_t at = 0;
-    kl_cu_result error = KL_CU_OK;
-    for (uint32_t i = 0; i < c->plan.n_buffers && !error; i++) {
-        const kl_plan_buffer *b = &c->plan.buffers[i];
-        const uint64_t offset = c->layout.buffer_offset[i];
-        error = runner_cuda_memory_fill_rows(r, base, pitch, at, offset - at, n, poison ^ 0xFF);
-        if (!error)
-            error = runner_cuda_memory_fill_rows(r, base, pitch, offset, b->bytes, n,
-                                                 b->zero ? 0 : poison);
-        at = offset + b->bytes;
-    }
-    return error || !r->scratch
-               ? error
-               : runner_cuda_memory_fill_rows(r, base, pitch, at, pitch - at, n, poison ^ 0xFF);
-}
-
-int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison,
-                           kl_msg_reply *reply) {
-    for (uint32_t done = 0; done < n;) { /* slots wrap around */
-        const uint32_t slot = (first + done) % c->layout.n_slots, rest = c->layout.n_slots - slot;
-        const uint32_t run = n - done < rest ? n - done : rest;
-        kl_cu_result error = prepare_outputs(c, slot, run, poison);
-        if (!error) error = prepare_scratch(c, slot, run, poison);
-        if (error) return kli_cuda_fail(c, reply, error, "preparing output slots from %u", slot);
-        done += run;
-    }
-    return 0;
-}
-
-int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot, kl_msg_reply *reply) {
+int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = KL_CU_OK;
-    for (uint32_t i = 0; i < c->plan.n_tensors && !error; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (!lives_in_slot(t) || t->bytes == 0) continue;
-        error = r->api->copy_out(kli_ctx_tensor(c, i, 0, slot), kli_cuda_tensor(c, i, 0, slot),
-                                 t->bytes, r->stream);
-    }
+    for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
+        if (p.region == KLI_OUTPUTS && p.bytes)
+            error = r->api->copy_out(kli_ctx_copy(c, KLI_OUTPUTS, slot) + p.zone.data,
+                                     kli_cuda_copy(c, KLI_OUTPUTS, slot) + p.zone.data, p.bytes,
+                                     r->stream);
     if (!error) error = r->api->stream_sync(r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "bringing back output slot %u", slot) : 0;
+    return kli_cuda_check(c, error, "bringing back output slot %u", slot);
 }
 
 /* ---- guards ------------------------------------------------------------------------------ */
@@ -402,53 +330,40 @@ static bool runner_cuda_memory_whole(const char *p, uint64_t n, uint8_t value) {
     return true;
 }
 
-static int check_zone(kli_runner_ctx *c, kl_cu_ptr base, kli_zone z, uint8_t value,
-                      const char *name, kl_msg_reply *reply) {
+static int check_zone(kli_runner_ctx *c, kl_cu_ptr base, const kli_piece *p, uint8_t value) {
     kli_cuda *r = kli_cuda_of(c);
+    const kli_zone z = p->zone;
     guard_copy copy;
     KL_ASSERT(z.data - z.low <= sizeof copy.low && z.high - z.data_end <= sizeof copy.high);
     kl_cu_result error = r->api->copy_out(copy.low, base + z.low, z.data - z.low, r->stream);
-    if (!error)
-        error = r->api->copy_out(copy.high, base + z.data_end, z.high - z.data_end, r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    if (error) return kli_cuda_fail(c, reply, error, "reading the guards of `%s`", name);
+    if (!error) error = kli_cuda_read(r, copy.high, base + z.data_end, z.high - z.data_end);
+    if (kli_cuda_check(c, error, "reading the guards of `%s`", p->name)) return 1;
     if (!runner_cuda_memory_whole(copy.high, z.high - z.data_end, value))
-        return kli_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote past the end of `%s`", name);
+        return kli_fault(c, KL_FAULT_GUARD, "wrote past the end of `%s`", p->name);
     if (!runner_cuda_memory_whole(copy.low, z.data - z.low, value))
-        return kli_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote before the beginning of `%s`",
-                               name);
+        return kli_fault(c, KL_FAULT_GUARD, "wrote before the beginning of `%s`", p->name);
     return 0;
 }
 
-int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison, kl_msg_reply *reply) {
-    kli_cuda *r = kli_cuda_of(c);
-    uint8_t value = (uint8_t)(poison ^ 0xFF);
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (!lives_in_slot(t)) continue;
-        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        if (check_zone(c, r->outputs + c->layout.slot_bytes * slot, z, value, t->name, reply))
+int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison) {
+    for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);)
+        if (p.region != KLI_INPUTS &&
+            check_zone(c, kli_cuda_copy(c, p.region, slot), &p, poison ^ 0xFF))
             return 1;
-    }
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
-        const kl_plan_buffer *b = &c->plan.buffers[i];
-        kli_zone z = kli_zone_of(c->layout.buffer_offset[i], b->bytes);
-        if (check_zone(c, r->scratch + c->layout.scratch_bytes * slot, z, value, b->name, reply))
-            return 1;
-    }
     return 0;
 }
 
-int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, kl_msg_reply *reply) {
-    return kli_cuda_check_guards(c, m->slot, (uint8_t)m->poison, reply) ||
-           kli_cuda_fetch_slot(c, m->slot, reply);
+int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {
+    return kli_cuda_check_guards(c, m->slot, (uint8_t)m->poison) || kli_cuda_fetch_slot(c, m->slot);
 }
 
 /* ---- cache ------------------------------------------------------------------------------- */
 
 /* The value alternates, so that no line is written with what it holds already. */
-int kli_cuda_flush(kli_runner_ctx *c, kl_msg_reply *reply) {
+int kli_cuda_flush(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = r->api->fill(r->flush, r->flush_byte ^= 0xFF, r->flush_bytes, r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "flushing the cache") : 0;
+    const kli_cuda_pages *flush = &r->pages[KLI_CUDA_FLUSH];
+    return kli_cuda_check(c,
+                          r->api->fill(flush->base, r->flush_byte ^= 0xFF, flush->used, r->stream),
+                          "flushing the cache");
 }

@@ -54,12 +54,12 @@ static kl_str choose_toolchain(kl_arena *a, char *cuda, size_t cuda_bytes) {
         t.include.len ? kli_nvrtc_api_load(t.nvrtc.len ? t.nvrtc.ptr : NULL, why, sizeof why)
                       : NULL;
     if (nvrtc && nvrtc->version(&major, &minor) == 0) {
-        (void)snprintf(cuda, cuda_bytes, "%d.%d", major, minor);
+        snprintf(cuda, cuda_bytes, "%d.%d", major, minor);
         return kl_arena_printf(a, "nvrtc %d.%d", major, minor);
     }
     kl_str version = kli_cuda_nvcc_version(a, &t);
     if (version.len && sscanf(version.ptr, "nvcc %d.%d", &major, &minor) == 2)
-        (void)snprintf(cuda, cuda_bytes, "%d.%d", major, minor);
+        snprintf(cuda, cuda_bytes, "%d.%d", major, minor);
     return version;
 }
 
@@ -86,7 +86,7 @@ static void runner_cuda_probe_describe(kl_device *d, kl_arena *a, const kli_cuda
         minor = runner_cuda_probe_attribute(api, KL_CU_ATTR_MINOR);
     (void)api->device_name(name, (int)sizeof name, 0);
     (void)api->driver_version(&version);
-    (void)snprintf(cuda, sizeof cuda, "%d.%d", version / 1000, version % 1000 / 10);
+    snprintf(cuda, sizeof cuda, "%d.%d", version / 1000, version % 1000 / 10);
     d->driver = kl_arena_printf(a, "CUDA driver %s", cuda);
     d->toolchain = choose_toolchain(a, cuda, sizeof cuda);
     /* Hopper and newer have instructions that only their architecture-specific target compiles. */
@@ -104,13 +104,13 @@ int kli_cuda_probe(void) {
     kl_cu_device device;
     const kli_cuda_api *api = kli_cuda_api_load(why, sizeof why);
     if (!api) {
-        (void)fprintf(stderr, "%s\n", why);
+        fprintf(stderr, "%s\n", why);
         return 1;
     }
     kl_cu_result error = api->device_get(&device, 0);
     if (error) {
         kli_cuda_error_text(api, error, why, sizeof why);
-        (void)fprintf(stderr, "no GPU: %s\n", why);
+        fprintf(stderr, "no GPU: %s\n", why);
         return 1;
     }
     kl_arena *a = kl_arena_new();
@@ -120,7 +120,7 @@ int kli_cuda_probe(void) {
     if (d.toolchain.len)
         status = kli_device_print(&d);
     else
-        (void)fprintf(stderr, "no CUDA compiler: install nvcc or NVRTC, or set CUDA_HOME\n");
+        fprintf(stderr, "no CUDA compiler: install nvcc or NVRTC, or set CUDA_HOME\n");
     kl_arena_free(a);
     return status;
 }

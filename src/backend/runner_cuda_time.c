@@ -32,16 +32,14 @@
 #define LAUNCHES_PER_FLUSH                                                                         \
     8 /* a flush takes about 35 us on an H200, a launch costs the host 2 to 4 us */
 
-static uint32_t runner_cuda_time_set_of(const kli_runner_ctx *c, uint32_t call) {
-    return call % c->layout.n_sets;
-}
-static uint32_t runner_cuda_time_slot_of(const kli_runner_ctx *c, uint32_t call) {
+static uint32_t call_set(const kli_runner_ctx *c, uint32_t call) { return call % c->layout.n_sets; }
+static uint32_t call_slot(const kli_runner_ctx *c, uint32_t call) {
     return call % c->layout.n_slots;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static int want_events(kli_runner_ctx *c, uint32_t n, kl_msg_reply *reply) {
+static int want_events(kli_runner_ctx *c, uint32_t n) {
     kli_cuda *r = kli_cuda_of(c);
     if (n <= r->n_events) return 0;
     kl_cu_event *grown = realloc(r->events, n * sizeof *grown);
@@ -49,50 +47,48 @@ static int want_events(kli_runner_ctx *c, uint32_t n, kl_msg_reply *reply) {
     r->events = grown;
     for (; r->n_events < n; r->n_events++) {
         kl_cu_result error = r->api->event_new(&r->events[r->n_events], 0);
-        if (error) return kli_cuda_fail(c, reply, error, "creating an event");
+        if (kli_cuda_check(c, error, "creating an event")) return 1;
     }
     return 0;
 }
 
-static int runner_cuda_time_record(kli_runner_ctx *c, uint32_t event, kl_msg_reply *reply) {
+static int record_event(kli_runner_ctx *c, uint32_t event) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = r->api->event_record(r->events[event], r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "recording an event") : 0;
+    return kli_cuda_check(c, r->api->event_record(r->events[event], r->stream),
+                          "recording an event");
 }
 
-static int elapsed(kli_runner_ctx *c, uint32_t first, double *ns, kl_msg_reply *reply) {
+static int elapsed(kli_runner_ctx *c, uint32_t first, double *ns) {
     kli_cuda *r = kli_cuda_of(c);
     float milliseconds = 0;
     kl_cu_result error =
         r->api->event_elapsed(&milliseconds, r->events[first], r->events[first + 1]);
     *ns = (double)milliseconds * 1e6;
-    if (error) return kli_cuda_fail(c, reply, error, "reading an event");
+    if (kli_cuda_check(c, error, "reading an event")) return 1;
     return *ns > 0 ? 0
-                   : kli_reply_fault(reply, KL_FAULT_DEVICE, 0,
-                                     "two events around a call are %g ns apart", *ns);
+                   : kli_fault(c, KL_FAULT_DEVICE, "two events around a call are %g ns apart", *ns);
 }
 
-static int runner_cuda_time_finish(kli_runner_ctx *c, int64_t begin, kl_msg_reply *reply) {
+static int await_batch(kli_runner_ctx *c, int64_t begin) {
     kl_cu_result error = kli_cuda_of(c)->api->stream_sync(kli_cuda_of(c)->stream);
-    reply->wall_ns = kli_now_ns() - begin;
-    return error ? kli_cuda_fail(c, reply, error, "a timed batch") : 0;
+    c->reply->wall_ns = kli_now_ns() - begin;
+    return kli_cuda_check(c, error, "a timed batch");
 }
 
 /* Untimed calls on the slots after the batch's own. */
-static int runner_cuda_time_warm_up(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int enqueue_warm(kli_runner_ctx *c, const kl_msg_time *m) {
     for (uint32_t j = 0; j < m->warm; j++) {
         uint32_t call = m->first + m->calls + j;
-        if (kli_cuda_enqueue(c, runner_cuda_time_set_of(c, call), runner_cuda_time_slot_of(c, call),
-                             reply))
-            return 1;
+        if (kli_cuda_enqueue(c, call_set(c, call), call_slot(c, call))) return 1;
     }
     return 0;
 }
 
 /* Keeps the stream busy while the host enqueues what is timed, without touching the cache. */
-static int plug(kli_runner_ctx *c, uint32_t calls, kl_msg_reply *reply) {
+static int plug(kli_runner_ctx *c, uint32_t calls) {
     kli_cuda *r = kli_cuda_of(c);
-    size_t bytes = r->flush_bytes < PLUG_BYTES ? r->flush_bytes : PLUG_BYTES;
+    const kli_cuda_pages *flush = &r->pages[KLI_CUDA_FLUSH];
+    size_t bytes = flush->used < PLUG_BYTES ? flush->used : PLUG_BYTES;
     uint64_t ns =
         PLUG_NS + PLUG_NODE_NS * (uint64_t)calls * (c->plan.n_launches ? c->plan.n_launches : 1);
     void *arguments[] = {&ns};
@@ -101,8 +97,8 @@ static int plug(kli_runner_ctx *c, uint32_t calls, kl_msg_reply *reply) {
     if (ns > PLUG_MOST_NS) ns = PLUG_MOST_NS;
     if (r->wait) error = r->api->launch(&config, r->wait, arguments, NULL);
     for (int i = 0; !r->wait && !error && i < PLUG_FILLS; i++)
-        error = r->api->fill(r->flush, r->flush_byte, bytes, r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "filling the stream") : 0;
+        error = r->api->fill(flush->base, r->flush_byte, bytes, r->stream);
+    return kli_cuda_check(c, error, "filling the stream");
 }
 
 /* ---- digests ----------------------------------------------------------------------------- */
@@ -114,41 +110,40 @@ static bool takes_digests(const kli_runner_ctx *c) {
 
 /* Read at once: the calls that follow are candidate code, which could look for the words and write
  * them. */
-static int digest_call(kli_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
+static int digest_call(kli_runner_ctx *c, const kl_msg_time *m, uint32_t j) {
     if (!takes_digests(c)) return 0;
-    return kli_cuda_digest_slots(c, runner_cuda_time_slot_of(c, m->first + j), 1, j, reply) ||
-           kli_cuda_read_digests(c, j, 1, reply);
+    return kli_cuda_digest_slots(c, call_slot(c, m->first + j), 1, j) ||
+           kli_cuda_read_digests(c, &c->control->digests[j], j, 1);
 }
 
-static int digest_all(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int digest_all(kli_runner_ctx *c, const kl_msg_time *m) {
     if (!takes_digests(c)) return 0;
-    if (kli_cuda_digest_slots(c, runner_cuda_time_slot_of(c, m->first), m->calls, 0, reply))
-        return 1;
-    reply->n_digests = m->calls;
-    return kli_cuda_read_digests(c, 0, m->calls, reply);
+    if (kli_cuda_digest_slots(c, call_slot(c, m->first), m->calls, 0)) return 1;
+    c->reply->n_digests = m->calls;
+    return kli_cuda_read_digests(c, c->control->digests, 0, m->calls);
 }
 
 /* What a slot looks like that no call has written: so a call that did nothing is told apart from
  * one whose bits are new. */
-static int digest_blank(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int digest_blank(kli_runner_ctx *c) {
     if (!takes_digests(c)) return 0;
-    return kli_cuda_digest_slots(c, 0, 1, KL_WIRE_MAX_SAMPLES, reply) ||
-           kli_cuda_read_blank(c, reply);
+    return kli_cuda_digest_slots(c, 0, 1, KL_WIRE_MAX_SAMPLES) ||
+           kli_cuda_read_digests(c, &c->control->blank_digest, KL_WIRE_MAX_SAMPLES, 1);
 }
 
 /* Slots that were written once, by the last calls: another call must not have changed them later.
  */
-static int check_unchanged(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int check_unchanged(kli_runner_ctx *c, const kl_msg_time *m) {
     static uint64_t before[KL_WIRE_MAX_SAMPLES];
     if (!takes_digests(c)) return 0;
     const uint32_t n = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots,
                    from = m->calls - n;
     memcpy(before, c->control->digests + from, n * sizeof *before);
-    if (kli_cuda_digest_slots(c, runner_cuda_time_slot_of(c, m->first + from), n, from, reply) ||
-        kli_cuda_read_digests(c, from, n, reply))
+    if (kli_cuda_digest_slots(c, call_slot(c, m->first + from), n, from) ||
+        kli_cuda_read_digests(c, c->control->digests + from, from, n))
         return 1;
     if (memcmp(before, c->control->digests + from, n * sizeof *before) == 0) return 0;
-    return kli_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote to the output of an earlier call");
+    return kli_fault(c, KL_FAULT_GUARD, "wrote to the output of an earlier call");
 }
 
 /* The slots behind those of the batch: a call that works ahead writes there. */
@@ -158,116 +153,99 @@ static uint32_t idle_slots(const kli_runner_ctx *c, const kl_msg_time *m) {
 }
 
 /* Nonzero, with the fault said: a slot of no call is not as it was when `before` was taken. */
-static int check_idle(kli_runner_ctx *c, const kl_msg_time *m, const uint64_t *before,
-                      kl_msg_reply *reply) {
+static int check_idle(kli_runner_ctx *c, const kl_msg_time *m, const uint64_t *before) {
     static uint64_t now[2 * KL_WIRE_MAX_SAMPLES];
     const uint32_t n = idle_slots(c, m);
     if (!n) return 0;
-    if (kli_cuda_digest_idle(c, runner_cuda_time_slot_of(c, m->first + m->calls), n, now, reply))
-        return 1;
+    if (kli_cuda_digest_idle(c, call_slot(c, m->first + m->calls), n, now)) return 1;
     if (memcmp(before, now, 2 * n * sizeof *now) == 0) return 0;
-    return kli_reply_fault(reply, KL_FAULT_GUARD, 0,
-                           "wrote to the slot of a call that was not made");
+    return kli_fault(c, KL_FAULT_GUARD, "wrote to the slot of a call that was not made");
 }
 
 /* ---- EVENTS ------------------------------------------------------------------------------ */
 
-static int flush_for(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int flush_for(kli_runner_ctx *c) {
     for (uint32_t i = 0; i <= c->plan.n_launches / LAUNCHES_PER_FLUSH; i++)
-        if (kli_cuda_flush(c, reply)) return 1;
+        if (kli_cuda_flush(c)) return 1;
     return 0;
 }
 
 /* Outputs and scratch of every slot, so that nothing a warm call left anywhere is there when the
  * timed calls begin. */
-static int prepare_every_slot(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
-    return kli_cuda_prepare_slots(c, 0, c->layout.n_slots, (uint8_t)m->poison, reply) ||
-           digest_blank(c, reply);
+static int prepare_every_slot(kli_runner_ctx *c, const kl_msg_time *m) {
+    return kli_cuda_prepare_slots(c, 0, c->layout.n_slots, (uint8_t)m->poison) || digest_blank(c);
 }
 
-static int event_call(kli_runner_ctx *c, const kl_msg_time *m, uint32_t j, kl_msg_reply *reply) {
+static int event_call(kli_runner_ctx *c, const kl_msg_time *m, uint32_t j) {
     uint32_t call = m->first + j;
-    if (kli_cuda_reset(c, reply) ||
-        kli_cuda_prepare_slots(c, runner_cuda_time_slot_of(c, call), 1, (uint8_t)m->poison, reply))
+    if (kli_cuda_reset(c) || kli_cuda_prepare_slots(c, call_slot(c, call), 1, (uint8_t)m->poison))
         return 1;
-    if (m->flush ? flush_for(c, reply) : plug(c, 1, reply)) return 1;
-    if (runner_cuda_time_record(c, 2 * j, reply) ||
-        kli_cuda_enqueue(c, runner_cuda_time_set_of(c, call), runner_cuda_time_slot_of(c, call),
-                         reply))
+    if (m->flush ? flush_for(c) : plug(c, 1)) return 1;
+    if (record_event(c, 2 * j) || kli_cuda_enqueue(c, call_set(c, call), call_slot(c, call)))
         return 1;
-    return runner_cuda_time_record(c, 2 * j + 1, reply) || digest_call(c, m, j, reply);
+    return record_event(c, 2 * j + 1) || digest_call(c, m, j);
 }
 
-static int runner_cuda_time_time_events(kli_runner_ctx *c, const kl_msg_time *m,
-                                        kl_msg_reply *reply) {
+static int runner_cuda_time_events(kli_runner_ctx *c, const kl_msg_time *m) {
     double sum = 0;
-    if (want_events(c, 2 * m->calls, reply) || runner_cuda_time_warm_up(c, m, reply) ||
-        prepare_every_slot(c, m, reply))
-        return 1;
+    if (want_events(c, 2 * m->calls) || enqueue_warm(c, m) || prepare_every_slot(c, m)) return 1;
     int64_t begin = kli_now_ns();
     for (uint32_t j = 0; j < m->calls; j++)
-        if (event_call(c, m, j, reply)) return 1;
-    if (runner_cuda_time_finish(c, begin, reply)) return 1;
+        if (event_call(c, m, j)) return 1;
+    if (await_batch(c, begin)) return 1;
     for (uint32_t j = 0; j < m->calls; j++) {
         double ns = 0;
-        if (elapsed(c, 2 * j, &ns, reply)) return 1;
+        if (elapsed(c, 2 * j, &ns)) return 1;
         c->control->samples_ns[j] = ns;
         sum += ns;
     }
-    reply->n_samples = m->calls;
-    reply->n_digests = takes_digests(c) ? m->calls : 0;
-    if (sum <= (double)reply->wall_ns) return check_unchanged(c, m, reply);
-    return kli_reply_fault(reply, KL_FAULT_DEVICE, 0,
-                           "events claim %.0f ns, the host's clock saw %lld", sum,
-                           (long long)reply->wall_ns);
+    c->reply->n_samples = m->calls;
+    c->reply->n_digests = takes_digests(c) ? m->calls : 0;
+    if (sum <= (double)c->reply->wall_ns) return check_unchanged(c, m);
+    return kli_fault(c, KL_FAULT_DEVICE, "events claim %.0f ns, the host's clock saw %lld", sum,
+                     (long long)c->reply->wall_ns);
 }
 
 /* ---- GRAPH ------------------------------------------------------------------------------- */
 
-static int enqueue_all(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int enqueue_all(kli_runner_ctx *c, const kl_msg_time *m) {
     for (uint32_t j = 0; j < m->calls; j++)
-        if (kli_cuda_enqueue(c, runner_cuda_time_set_of(c, m->first + j),
-                             runner_cuda_time_slot_of(c, m->first + j), reply))
-            return 1;
+        if (kli_cuda_enqueue(c, call_set(c, m->first + j), call_slot(c, m->first + j))) return 1;
     return 0;
 }
 
 /* A call that is not in the graph would never run, and stale outputs could pass for its work: at
  * least one node per call. */
-static int check_nodes(kli_runner_ctx *c, kl_cu_graph graph, uint32_t calls, kl_msg_reply *reply) {
+static int check_nodes(kli_runner_ctx *c, kl_cu_graph graph, uint32_t calls) {
     size_t n = 0;
     kl_cu_result error = kli_cuda_of(c)->api->graph_nodes(graph, NULL, &n);
-    if (error) return kli_cuda_fail(c, reply, error, "counting the nodes of a graph");
+    if (kli_cuda_check(c, error, "counting the nodes of a graph")) return 1;
     if (n >= calls) return 0;
-    return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                           "%u calls make a graph of %zu nodes: some work is outside the stream",
-                           calls, n);
+    return kli_fault(c, KL_FAULT_REFUSED,
+                     "%u calls make a graph of %zu nodes: some work is outside the stream", calls,
+                     n);
 }
 
-static int capture(kli_runner_ctx *c, const kl_msg_time *m, kli_cuda_graph *out,
-                   kl_msg_reply *reply) {
+static int capture(kli_runner_ctx *c, const kl_msg_time *m, kli_cuda_graph *out) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = r->api->capture_begin(r->stream, KL_CU_CAPTURE_RELAXED);
-    if (error) return kli_cuda_fail(c, reply, error, "beginning a graph");
-    int failed = enqueue_all(c, m, reply);
+    if (kli_cuda_check(c, error, "beginning a graph")) return 1;
+    int failed = enqueue_all(c, m);
     error = r->api->capture_end(
         r->stream, &out->graph); /* also after a failure: the stream must leave capture mode */
     if (failed) return 1;
-    if (error) return kli_cuda_fail(c, reply, error, "this cannot be captured in a graph");
-    if (check_nodes(c, out->graph, m->calls, reply)) return 1;
+    if (kli_cuda_check(c, error, "this cannot be captured in a graph")) return 1;
+    if (check_nodes(c, out->graph, m->calls)) return 1;
     error = r->api->graph_instantiate(&out->exec, out->graph, 0);
     if (!error) error = r->api->graph_upload(out->exec, r->stream);
-    return error ? kli_cuda_fail(c, reply, error, "instantiating a graph of %u calls", m->calls)
-                 : 0;
+    return kli_cuda_check(c, error, "instantiating a graph of %u calls", m->calls);
 }
 
 /* Built once for a place in the rotation and a number of calls, then replayed. */
-static int find_graph(kli_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out,
-                      kl_msg_reply *reply) {
+static int find_graph(kli_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out) {
     kli_cuda *r = kli_cuda_of(c);
-    kli_cuda_graph wanted = {.set = runner_cuda_time_set_of(c, m->first),
-                             .slot = runner_cuda_time_slot_of(c, m->first),
-                             .calls = m->calls};
+    kli_cuda_graph wanted = {
+        .set = call_set(c, m->first), .slot = call_slot(c, m->first), .calls = m->calls};
     for (int i = 0; i < KLI_CUDA_GRAPHS; i++) {
         const kli_cuda_graph *g = &r->graphs[i];
         if (!g->exec || g->set != wanted.set || g->slot != wanted.slot || g->calls != wanted.calls)
@@ -281,84 +259,77 @@ static int find_graph(kli_runner_ctx *c, const kl_msg_time *m, kl_cu_exec *out,
         (void)r->api->graph_free(place->graph);
     }
     *place = (kli_cuda_graph){0};
-    if (capture(c, m, &wanted, reply)) return 1;
+    if (capture(c, m, &wanted)) return 1;
     *place = wanted;
     *out = wanted.exec;
     return 0;
 }
 
-static int prepare_all(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
-    if (kli_cuda_reset(c, reply) || prepare_every_slot(c, m, reply)) return 1;
-    if (m->flush && kli_cuda_flush(c, reply)) return 1;
-    return plug(c, m->calls, reply);
+static int prepare_all(kli_runner_ctx *c, const kl_msg_time *m) {
+    if (kli_cuda_reset(c) || prepare_every_slot(c, m)) return 1;
+    if (m->flush && kli_cuda_flush(c)) return 1;
+    return plug(c, m->calls);
 }
 
-static int time_graph(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int time_graph(kli_runner_ctx *c, const kl_msg_time *m) {
     static uint64_t idle[2 * KL_WIRE_MAX_SAMPLES];
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_exec exec = NULL;
     double ns = 0;
-    if (want_events(c, 2, reply) || runner_cuda_time_warm_up(c, m, reply)) return 1;
+    if (want_events(c, 2) || enqueue_warm(c, m)) return 1;
     /* State first: restoring it may load the module again, and graphs hold the old module's
      * kernels. */
-    if (r->reload && kli_cuda_reset(c, reply)) return 1;
+    if (r->reload && kli_cuda_reset(c)) return 1;
     bool reload = r->reload;
     r->reload = false;
-    int failed = find_graph(c, m, &exec, reply) || prepare_all(c, m, reply);
+    int failed = find_graph(c, m, &exec) || prepare_all(c, m);
     r->reload = reload;
     const uint32_t n_idle = idle_slots(c, m);
     if (failed ||
-        (n_idle && kli_cuda_digest_idle(c, runner_cuda_time_slot_of(c, m->first + m->calls), n_idle,
-                                        idle, reply)))
+        (n_idle && kli_cuda_digest_idle(c, call_slot(c, m->first + m->calls), n_idle, idle)))
         return 1;
     int64_t begin = kli_now_ns();
     kl_cu_result error = KL_CU_OK;
-    failed = runner_cuda_time_record(c, 0, reply);
+    failed = record_event(c, 0);
     if (!failed && (error = r->api->graph_launch(exec, r->stream)))
-        failed = kli_cuda_fail(c, reply, error, "launching a graph");
-    if (failed || runner_cuda_time_record(c, 1, reply) ||
-        runner_cuda_time_finish(c, begin, reply) || elapsed(c, 0, &ns, reply))
-        return 1;
+        failed = kli_cuda_check(c, error, "launching a graph");
+    if (failed || record_event(c, 1) || await_batch(c, begin) || elapsed(c, 0, &ns)) return 1;
     c->control->samples_ns[0] = ns / m->calls;
-    reply->n_samples = 1;
-    if (ns <= (double)reply->wall_ns)
-        return check_idle(c, m, idle, reply) || digest_all(c, m, reply);
-    return kli_reply_fault(reply, KL_FAULT_DEVICE, 0,
-                           "events claim %.0f ns, the host's clock saw %lld", ns,
-                           (long long)reply->wall_ns);
+    c->reply->n_samples = 1;
+    if (ns <= (double)c->reply->wall_ns) return check_idle(c, m, idle) || digest_all(c, m);
+    return kli_fault(c, KL_FAULT_DEVICE, "events claim %.0f ns, the host's clock saw %lld", ns,
+                     (long long)c->reply->wall_ns);
 }
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-static int fetch_all(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int fetch_all(kli_runner_ctx *c, const kl_msg_time *m) {
     uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
     uint32_t sets = m->calls < c->layout.n_sets ? m->calls : c->layout.n_sets;
     for (uint32_t j = 0; j < slots; j++) {
-        uint32_t slot = runner_cuda_time_slot_of(c, m->first + j);
-        if (kli_cuda_check_guards(c, slot, (uint8_t)m->poison, reply) ||
-            kli_cuda_fetch_slot(c, slot, reply))
+        uint32_t slot = call_slot(c, m->first + j);
+        if (kli_cuda_check_guards(c, slot, (uint8_t)m->poison) || kli_cuda_fetch_slot(c, slot))
             return 1;
     }
     for (uint32_t j = 0; j < sets; j++)
-        if (kli_cuda_check_inputs(c, runner_cuda_time_set_of(c, m->first + j), reply)) return 1;
+        if (kli_cuda_check_inputs(c, call_set(c, m->first + j))) return 1;
     return 0;
 }
 
-int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m) {
     if (m->calls == 0 || m->calls > KL_WIRE_MAX_SAMPLES)
-        return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "%u timed calls", m->calls);
+        return kli_fault(c, KL_FAULT_PROTOCOL, "%u timed calls", m->calls);
     for (uint32_t j = 0; j < m->calls + m->warm && j < c->layout.n_sets; j++)
-        if (!kli_cuda_of(c)->uploaded[runner_cuda_time_set_of(c, m->first + j)])
-            return kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0, "input set %u was never uploaded",
-                                   runner_cuda_time_set_of(c, m->first + j));
+        if (!kli_cuda_of(c)->uploaded[call_set(c, m->first + j)])
+            return kli_fault(c, KL_FAULT_PROTOCOL, "input set %u was never uploaded",
+                             call_set(c, m->first + j));
     /* Lines that a kernel marked to stay in L2 would survive any flush. */
     (void)kli_cuda_of(c)->api->context_reset_l2();
-    int failed =
-        m->method == KL_TIME_EVENTS ? runner_cuda_time_time_events(c, m, reply)
-        : m->method == KL_TIME_GRAPH
-            ? time_graph(c, m, reply)
-            : kli_reply_fault(reply, KL_FAULT_PROTOCOL, 0,
-                              "a GPU is timed by events or graphs, not by method %u", m->method);
+    int failed = m->method == KL_TIME_EVENTS ? runner_cuda_time_events(c, m)
+                 : m->method == KL_TIME_GRAPH
+                     ? time_graph(c, m)
+                     : kli_fault(c, KL_FAULT_PROTOCOL,
+                                 "a GPU is timed by events or graphs, not by method %u", m->method);
     if (failed) return 1;
-    return m->fetch ? fetch_all(c, m, reply) : 0;
+    return m->fetch ? fetch_all(c, m) : 0;
 }

@@ -59,6 +59,18 @@ bool kli_runner_has_reply(kl_runner *r); /* or has ended */
 /* An interval without its handshake, which is at most a twentieth of it; nothing of a time that the
  * clock did not see. */
 double kli_runner_net(kl_sample *s, double interval_ns, double handshake_ns);
-kl_err kli_runner_usable(const kl_runner *r, kl_error *e);
+/* Clears the fault; KL_ESPAWN where the runner has ended. */
+kl_err kli_runner_usable(const kl_runner *r, kl_fault *fault, kl_error *e);
+
+/* One message and the reply that it waits for. */
+typedef struct {
+    const void *message;
+    size_t bytes;
+    const int *fds;
+    int n_fds;
+    uint32_t reply;
+    int64_t limit_ns;
+} kli_request;
+kl_err kli_runner_ask(kl_runner *r, kl_fault *fault, const kli_request *q, kl_error *e);
 
 #endif

@@ -13,7 +13,6 @@
  * other shapes behind a closed filter (runner.c starts another process). SPDX-License-Identifier:
  * Apache-2.0 */
 #include "isolation.h"
-#include "layout.h"
 #include "opencl_api.h"
 #include "opencl_probe.h"
 #include "runner_ops.h"
@@ -27,7 +26,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,8 +39,9 @@ typedef struct {
     cl_program program;
     cl_kernel kernels[KL_MAX_LAUNCHES];
     uint32_t n_kernels;
-    cl_mem *memory; /* one per copy of every tensor and buffer */
+    cl_mem *memory; /* one per copy of every tensor and buffer ... */
     uint32_t n_memory;
+    uint32_t first[KL_MAX_TENSORS + KL_MAX_BUFFERS]; /* ... where those of a piece begin */
     kli_filter filter;
     kl_plan plan; /* what the kernels were made for */
     ino_t artefact;
@@ -50,31 +49,33 @@ typedef struct {
 
 /* ---- faults ------------------------------------------------------------------------------ */
 
-/* What the handler needs while a kernel runs; a fault of another time is not a kernel's. */
+/* What the handler needs; a fault outside of a kernel's time is not a kernel's. */
 static struct {
     const kli_runner_ctx *ctx;
-    uint32_t reply_kind;
+    uint32_t reply_kind; /* 0: there is nothing to answer */
+    bool in_kernel;
 } running;
+
+static void note_request(const kli_runner_ctx *c, uint32_t reply_kind) {
+    running.ctx = c;
+    running.reply_kind = reply_kind;
+    running.in_kernel = reply_kind == KL_MSG_DONE;
+}
 
 /* The process is lost, its socket is not: say what happened, then end.  snprintf on plain integers
  * and text does not allocate. */
 static void runner_opencl_on_fault(int sig, siginfo_t *info, void *context) {
-    static kl_msg_reply reply;
-    bool is_write = false;
-#if defined(__x86_64__)
-    is_write = (((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-#else
-    (void)context;
-#endif
-    reply.head = (kl_msg_head){running.reply_kind, KL_WIRE_VERSION};
+    const kli_runner_ctx *c = running.ctx;
+    if (!running.reply_kind) _exit(1);
+    c->reply->head = (kl_msg_head){running.reply_kind, KL_WIRE_VERSION};
+    c->reply->signal = sig;
     if (sig == SIGSYS)
-        kli_reply_fault(&reply, KL_FAULT_CRASH, sig, "forbidden system call number %d",
-                        info->si_syscall);
-    else if (running.ctx)
-        kli_ctx_fault_at(running.ctx, sig, (uintptr_t)info->si_addr, is_write, &reply);
+        kli_fault(c, KL_FAULT_CRASH, "forbidden system call number %d", info->si_syscall);
+    else if (running.in_kernel)
+        kli_ctx_fault_at(c, sig, (uintptr_t)info->si_addr, kli_fault_is_write(context));
     else
-        kli_reply_fault(&reply, KL_FAULT_CRASH, sig, "SIG%s outside a kernel", sigabbrev_np(sig));
-    if (running.reply_kind) (void)send(KL_WIRE_FD, &reply, sizeof reply, MSG_NOSIGNAL);
+        kli_fault(c, KL_FAULT_CRASH, "SIG%s outside a kernel", sigabbrev_np(sig));
+    (void)send(KL_WIRE_FD, c->reply, sizeof *c->reply, MSG_NOSIGNAL);
     _exit(1);
 }
 
@@ -84,23 +85,21 @@ static void catch_faults(void) {
     for (size_t i = 0; i < KL_COUNT(SIGNALS); i++) sigaction(SIGNALS[i], &action, NULL);
 }
 
-static int runner_opencl_refuse(kl_msg_reply *reply, cl_int code, const char *what) {
-    return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s: %s", what, kli_opencl_error(code));
+static int runner_opencl_refuse(const kli_runner_ctx *c, cl_int code, const char *what) {
+    return kli_fault(c, KL_FAULT_REFUSED, "%s: %s", what, kli_opencl_error(code));
 }
 
 /* ---- open, load -------------------------------------------------------------------------- */
 
 /* The library alone: threads are fixed by the first call into it, and their number comes with the
  * plan. */
-static int opencl_open(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int opencl_open(kli_runner_ctx *c) {
     char why[256] = "";
-    opencl_state *s = calloc(1, sizeof *s);
-    if (!s) kl_oom(sizeof *s);
-    c->state = s;
-    if (!kli_opencl_load(why, sizeof why))
-        return kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "%s", why);
+    static opencl_state state;
+    opencl_state *s = c->state = &state;
+    if (!kli_opencl_load(why, sizeof why)) return kli_fault(c, KL_FAULT_DEVICE, "%s", why);
     if (!c->trusted && kli_filter_build(&s->filter, KLI_FILTER_DRIVER))
-        reply->isolation |= KLI_ISOLATED_SECCOMP;
+        c->reply->isolation |= KLI_ISOLATED_SECCOMP;
     return 0;
 }
 
@@ -119,30 +118,17 @@ static void release_kernels(opencl_state *s) {
     s->program = NULL;
 }
 
-static unsigned char *runner_opencl_read_artefact(int fd, size_t *n) {
-    struct stat info;
-    if (fstat(fd, &info) != 0 || info.st_size <= 0) return NULL;
-    unsigned char *bytes = malloc((size_t)info.st_size);
-    if (!bytes) kl_oom((size_t)info.st_size);
-    *n = (size_t)info.st_size;
-    if (pread(fd, bytes, *n, 0) == info.st_size) return bytes;
-    free(bytes);
-    return NULL;
-}
-
-static int make_program(opencl_state *s, const kli_runner_ctx *c, kl_msg_reply *reply) {
-    size_t n = 0;
+static int make_program(opencl_state *s, const kli_runner_ctx *c) {
+    kl_str binary;
     cl_int code, status;
-    unsigned char *bytes = runner_opencl_read_artefact(c->artefact_fd, &n);
-    if (!bytes)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the program binary cannot be read");
+    if (!kli_artefact_read(&binary, c->arena, c->artefact_fd, KLI_MAX_ARTEFACT_BYTES))
+        return kli_fault(c, KL_FAULT_REFUSED, "the program binary cannot be read");
     s->program = s->device.api->clCreateProgramWithBinary(
-        s->device.context, 1, &s->device.device, &n, (const unsigned char **)(uintptr_t)&bytes,
-        &status, &code);
-    free(bytes);
+        s->device.context, 1, &s->device.device, &binary.len,
+        (const unsigned char **)(uintptr_t)&binary.ptr, &status, &code);
     if (code == CL_SUCCESS)
         code = s->device.api->clBuildProgram(s->program, 1, &s->device.device, "", NULL, NULL);
-    return code == CL_SUCCESS ? 0 : runner_opencl_refuse(reply, code, "the program does not load");
+    return code == CL_SUCCESS ? 0 : runner_opencl_refuse(c, code, "the program does not load");
 }
 
 static void launch_sizes(const kl_plan_launch *l, cl_uint *dims, size_t *global, size_t *local,
@@ -166,32 +152,33 @@ static cl_int enqueue(const opencl_state *s, const kli_runner_ctx *c, uint32_t l
                                                  global, chosen, 0, NULL, NULL);
 }
 
-static void note_resources(const opencl_state *s, uint32_t launch, kl_msg_reply *reply) {
-    uint64_t value = 0;
-    size_t threads = 0;
-    kl_resources *r = &reply->resources[launch];
-    if (s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device,
-                                                CL_KERNEL_LOCAL_MEM_ID, sizeof value, &value,
-                                                NULL) == CL_SUCCESS)
-        r->static_smem = (uint32_t)value;
-    if (s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device,
-                                                CL_KERNEL_PRIVATE_MEM_ID, sizeof value, &value,
-                                                NULL) == CL_SUCCESS)
-        r->local_bytes = (uint32_t)value;
-    if (s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device,
-                                                CL_KERNEL_WORK_GROUP_ID, sizeof threads, &threads,
-                                                NULL) == CL_SUCCESS)
-        r->max_threads = (uint32_t)threads;
+static uint32_t work_group_number(const opencl_state *s, uint32_t launch, cl_uint which,
+                                  size_t bytes) {
+    uint64_t value = 0; /* little-endian hosts only: a narrower one fills the low half */
+    return s->device.api->clGetKernelWorkGroupInfo(s->kernels[launch], s->device.device, which,
+                                                   bytes, &value, NULL) == CL_SUCCESS
+               ? (uint32_t)value
+               : 0;
 }
 
-static int make_kernels(opencl_state *s, const kli_runner_ctx *c, kl_msg_reply *reply) {
+static int note_all(const opencl_state *s, const kli_runner_ctx *c) {
+    for (uint32_t i = 0; i < c->plan.n_launches; i++)
+        c->reply->resources[i] = (kl_resources){
+            .static_smem = work_group_number(s, i, CL_KERNEL_LOCAL_MEM_ID, sizeof(uint64_t)),
+            .local_bytes = work_group_number(s, i, CL_KERNEL_PRIVATE_MEM_ID, sizeof(uint64_t)),
+            .max_threads = work_group_number(s, i, CL_KERNEL_WORK_GROUP_ID, sizeof(size_t))};
+    c->reply->n_resources = c->plan.n_launches;
+    return 0;
+}
+
+static int make_kernels(opencl_state *s, const kli_runner_ctx *c) {
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         cl_int code;
         s->kernels[i] = s->device.api->clCreateKernel(s->program, c->plan.launches[i].entry, &code);
         if (code == -46)
-            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "no kernel `%s` in the program",
-                                   c->plan.launches[i].entry);
-        if (code != CL_SUCCESS) return runner_opencl_refuse(reply, code, c->plan.launches[i].entry);
+            return kli_fault(c, KL_FAULT_REFUSED, "no kernel `%s` in the program",
+                             c->plan.launches[i].entry);
+        if (code != CL_SUCCESS) return runner_opencl_refuse(c, code, c->plan.launches[i].entry);
         s->n_kernels = i + 1;
     }
     return 0;
@@ -208,12 +195,6 @@ static bool is_the_same(opencl_state *s, const kli_runner_ctx *c) {
     return same_plan && s->artefact && s->artefact == before && s->n_kernels == c->plan.n_launches;
 }
 
-static int note_all(const opencl_state *s, const kli_runner_ctx *c, kl_msg_reply *reply) {
-    for (uint32_t i = 0; i < c->plan.n_launches; i++) note_resources(s, i, reply);
-    reply->n_resources = c->plan.n_launches;
-    return 0;
-}
-
 /* ---- arguments --------------------------------------------------------------------------- */
 
 static cl_mem wrap(opencl_state *s, char *data, uint64_t bytes, bool read_only, cl_int *code) {
@@ -222,53 +203,34 @@ static cl_mem wrap(opencl_state *s, char *data, uint64_t bytes, bool read_only, 
     return s->device.api->clCreateBuffer(s->device.context, flags, bytes ? bytes : 1, data, code);
 }
 
-/* memory[]: for every tensor its sets or slots, then for every buffer its slots; `base` finds the
- * first copy of each. */
-static uint32_t copies_before(const kli_runner_ctx *c, uint32_t tensors, uint32_t buffers) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < tensors; i++)
-        n += c->plan.tensors[i].role == KLI_ROLE_INPUT    ? c->layout.n_sets
-             : c->plan.tensors[i].role == KLI_ROLE_SCALAR ? 0
-                                                          : c->layout.n_slots;
-    return n + buffers * c->layout.n_slots;
-}
-
 static cl_mem tensor_memory(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     const opencl_state *s = c->state;
-    return s->memory[copies_before(c, tensor, 0) +
-                     (c->plan.tensors[tensor].role == KLI_ROLE_INPUT ? set : slot)];
+    const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    return s->memory[s->first[tensor] + (input ? set : slot)];
 }
 
 static cl_mem buffer_memory(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot) {
     const opencl_state *s = c->state;
-    return s->memory[copies_before(c, c->plan.n_tensors, buffer) + slot];
+    return s->memory[s->first[c->plan.n_tensors + buffer] + slot];
 }
 
-static int make_memory(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int make_memory(kli_runner_ctx *c) {
     opencl_state *s = c->state;
+    const kl_layout *l = &c->layout;
+    uint32_t most = (c->plan.n_tensors + c->plan.n_buffers) * (l->n_sets + l->n_slots);
     cl_int code = CL_SUCCESS;
     release_memory(s);
-    s->n_memory = copies_before(c, c->plan.n_tensors, c->plan.n_buffers);
-    s->memory = calloc(s->n_memory ? s->n_memory : 1, sizeof(cl_mem));
-    if (!s->memory) kl_oom(s->n_memory * sizeof(cl_mem));
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        bool input = t->role == KLI_ROLE_INPUT;
-        for (uint32_t k = 0;
-             t->role != KLI_ROLE_SCALAR && k < (input ? c->layout.n_sets : c->layout.n_slots) &&
-             code == CL_SUCCESS;
-             k++)
-            s->memory[n++] =
-                wrap(s, kli_ctx_tensor(c, i, input ? k : 0, input ? 0 : k), t->bytes, input, &code);
+    s->memory = calloc(most ? most : 1, sizeof(cl_mem));
+    if (!s->memory) kl_oom(most * sizeof(cl_mem));
+    for (kli_piece p = {0}; code == CL_SUCCESS && kli_piece_next(&p, &c->plan, l);) {
+        s->first[p.index] = s->n_memory;
+        for (uint32_t k = 0; k < kli_region_copies(l, p.region) && code == CL_SUCCESS; k++)
+            s->memory[s->n_memory++] = wrap(s, kli_ctx_copy(c, p.region, k) + p.zone.data, p.bytes,
+                                            p.region == KLI_INPUTS, &code);
+        KL_ASSERT(s->n_memory <= most);
     }
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++)
-        for (uint32_t k = 0; k < c->layout.n_slots && code == CL_SUCCESS; k++)
-            s->memory[n++] =
-                wrap(s, kli_ctx_buffer(c, i, k), c->plan.buffers[i].bytes, false, &code);
-    return code == CL_SUCCESS
-               ? 0
-               : runner_opencl_refuse(reply, code, "the shared pages cannot be wrapped");
+    return code == CL_SUCCESS ? 0
+                              : runner_opencl_refuse(c, code, "the shared pages cannot be wrapped");
 }
 
 static cl_int set_scalar(const opencl_state *s, cl_kernel kernel, uint32_t at, kl_dtype type,
@@ -311,40 +273,35 @@ static cl_int set_argument(const kli_runner_ctx *c, uint32_t launch, uint32_t at
     return -50;
 }
 
-static int set_arguments(const kli_runner_ctx *c, uint32_t launch, uint32_t set, uint32_t slot,
-                         kl_msg_reply *reply) {
+static int set_arguments(const kli_runner_ctx *c, uint32_t launch, uint32_t set, uint32_t slot) {
     for (uint32_t i = 0; i < c->plan.launches[launch].n_args; i++) {
         cl_int code = set_argument(c, launch, i, set, slot);
         if (code != CL_SUCCESS)
-            return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "argument %u of `%s`: %s", i + 1,
-                                   c->plan.launches[launch].entry, kli_opencl_error(code));
+            return kli_fault(c, KL_FAULT_REFUSED, "argument %u of `%s`: %s", i + 1,
+                             c->plan.launches[launch].entry, kli_opencl_error(code));
     }
     return 0;
 }
 
-static int runner_opencl_finish(const kli_runner_ctx *c, kl_msg_reply *reply) {
+static int runner_opencl_finish(const kli_runner_ctx *c) {
     const opencl_state *s = c->state;
     cl_int code = s->device.api->clFinish(s->device.queue);
     return code == CL_SUCCESS
                ? 0
-               : kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "clFinish: %s", kli_opencl_error(code));
+               : kli_fault(c, KL_FAULT_DEVICE, "clFinish: %s", kli_opencl_error(code));
 }
 
 /* ---- load -------------------------------------------------------------------------------- */
 
 /* Pages of the child's own instead of the task's, of which nothing is bound yet. */
 static bool make_stand_ins(kli_runner_ctx *c) {
-    char *pages[3];
     if (kl_layout_make(&c->layout, &c->plan, 1, 1, kl_ignored()) != KL_OK) return false;
-    const uint64_t bytes[3] = {c->layout.set_bytes, c->layout.slot_bytes, c->layout.scratch_bytes};
-    for (int i = 0; i < 3; i++) {
-        pages[i] = mmap(NULL, bytes[i] ? bytes[i] : 1, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (pages[i] == MAP_FAILED) return false;
+    for (kli_region r = 0; r < KLI_REGIONS; r++) {
+        const uint64_t bytes = kli_region_bytes(&c->layout, r);
+        c->pages[r] = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (c->pages[r] == MAP_FAILED) return false;
     }
-    c->inputs = pages[0];
-    c->outputs = pages[1];
-    c->scratch = pages[2];
     return true;
 }
 
@@ -359,7 +316,6 @@ static void shrink_grid(kl_plan_launch *l) {
 
 static _Noreturn void specialise(kli_runner_ctx *c, uint32_t launch) {
     char why[256];
-    kl_msg_reply reply = {0};
     opencl_state *s = c->state;
     kli_filter compiler;
     setpgid(0, 0);
@@ -369,11 +325,10 @@ static _Noreturn void specialise(kli_runner_ctx *c, uint32_t launch) {
         _exit(1);
     shrink_grid(&c->plan.launches[launch]);
     if (!kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why) ||
-        make_program(s, c, &reply) || make_kernels(s, c, &reply))
+        make_program(s, c) || make_kernels(s, c))
         _exit(1);
-    if (!make_stand_ins(c) || make_memory(c, &reply) || set_arguments(c, launch, 0, 0, &reply))
-        _exit(1);
-    _exit(enqueue(s, c, launch) != CL_SUCCESS || runner_opencl_finish(c, &reply));
+    if (!make_stand_ins(c) || make_memory(c) || set_arguments(c, launch, 0, 0)) _exit(1);
+    _exit(enqueue(s, c, launch) != CL_SUCCESS || runner_opencl_finish(c));
 }
 
 /* PoCL keeps the code of a kernel for one size under CACHE/xx/program/kernel/size/, and for any
@@ -383,8 +338,8 @@ static size_t count_compiled(const kl_plan_launch *l) {
     glob_t found = {0};
     size_t n = 0;
     const char *scratch = getenv("KLINEAGE_SCRATCH");
-    (void)snprintf(pattern, sizeof pattern, "%s/*/*/%s/[1-9]*/%s.so", scratch ? scratch : "",
-                   l->entry, l->entry);
+    snprintf(pattern, sizeof pattern, "%s/*/*/%s/[1-9]*/%s.so", scratch ? scratch : "", l->entry,
+             l->entry);
     if (scratch && glob(pattern, GLOB_NOSORT, NULL, &found) == 0) n = found.gl_pathc;
     globfree(&found);
     return n;
@@ -431,121 +386,101 @@ static void specialise_all(kli_runner_ctx *c) {
     }
 }
 
-static int opencl_load(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int opencl_load(kli_runner_ctx *c) {
     opencl_state *s = c->state;
     char why[256] = "";
-    running.ctx = NULL;
-    running.reply_kind = KL_MSG_LOADED;
+    note_request(c, KL_MSG_LOADED);
     if (c->artefact_kind != KL_ARTEFACT_OPENCL)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "this runner runs OpenCL programs only");
+        return kli_fault(c, KL_FAULT_REFUSED, "this runner runs OpenCL programs only");
     if (!s->opened) specialise_all(c);
     if (!s->opened && !kli_opencl_open(&s->device, c->threads, c->cpu >= 0, why, sizeof why))
-        return kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "%s", why);
+        return kli_fault(c, KL_FAULT_DEVICE, "%s", why);
     if (!s->opened && !c->trusted) catch_faults();
     s->opened = true;
     release_memory(s);
-    if (is_the_same(s, c)) return note_all(s, c, reply);
+    if (is_the_same(s, c)) return note_all(s, c);
     release_kernels(s);
-    return make_program(s, c, reply) || make_kernels(s, c, reply) || note_all(s, c, reply);
+    return make_program(s, c) || make_kernels(s, c) || note_all(s, c);
 }
 
 /* Candidate code has not run in this process yet. */
-static int opencl_bind(kli_runner_ctx *c, kl_msg_reply *reply) {
+static int opencl_bind(kli_runner_ctx *c) {
     opencl_state *s = c->state;
-    running.ctx = NULL;
-    running.reply_kind = KL_MSG_BOUND;
-    if (make_memory(c, reply)) return 1;
+    note_request(c, KL_MSG_BOUND);
+    if (make_memory(c)) return 1;
     if (c->trusted || s->confined || !s->filter.program.len) return 0;
     if (!kli_filter_enter(&s->filter))
-        return kli_reply_fault(reply, KL_FAULT_DEVICE, 0, "the system call filter was refused: %s",
-                               strerror(errno));
+        return kli_fault(c, KL_FAULT_DEVICE, "the system call filter was refused: %s",
+                         strerror(errno));
     s->confined = true;
     return 0;
 }
 
 /* ---- run, time --------------------------------------------------------------------------- */
 
-static int runner_opencl_call_all(kli_runner_ctx *c, uint32_t set, uint32_t slot,
-                                  kl_msg_reply *reply) {
+static int runner_opencl_call_all(kli_runner_ctx *c, uint32_t set, uint32_t slot) {
     const opencl_state *s = c->state;
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
-        if (set_arguments(c, i, set, slot, reply)) return 1;
+        if (set_arguments(c, i, set, slot)) return 1;
         cl_int code = enqueue(s, c, i);
-        if (code != CL_SUCCESS) return runner_opencl_refuse(reply, code, c->plan.launches[i].entry);
+        if (code != CL_SUCCESS) return runner_opencl_refuse(c, code, c->plan.launches[i].entry);
     }
     return 0;
 }
 
-static int opencl_run(kli_runner_ctx *c, const kl_msg_run *m, kl_msg_reply *reply) {
-    running.ctx = c;
-    running.reply_kind = KL_MSG_DONE;
-    kli_ctx_scratch_fill(c, m->slot, (uint8_t)m->poison);
+static int opencl_run(kli_runner_ctx *c, const kl_msg_run *m) {
+    note_request(c, KL_MSG_DONE);
+    kli_ctx_scratch_fill(c, m->slot, 1, m->poison);
     int64_t start = kli_now_ns();
-    if (runner_opencl_call_all(c, m->set, m->slot, reply) || runner_opencl_finish(c, reply))
-        return 1;
-    reply->wall_ns = kli_now_ns() - start;
-    return kli_ctx_scratch_check(c, m->slot, (uint8_t)m->poison, reply);
+    if (runner_opencl_call_all(c, m->set, m->slot) || runner_opencl_finish(c)) return 1;
+    c->reply->wall_ns = kli_now_ns() - start;
+    return kli_ctx_scratch_check(c, m->slot, 1, m->poison);
 }
 
-static int batch(kli_runner_ctx *c, uint32_t first, uint32_t calls, kl_msg_reply *reply) {
+static int batch(kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     int failed = 0;
     for (uint32_t j = 0; j < calls && !failed; j++)
         failed = runner_opencl_call_all(c, (first + j) % c->layout.n_sets,
-                                        (first + j) % c->layout.n_slots, reply);
-    return failed || (calls && runner_opencl_finish(c, reply));
+                                        (first + j) % c->layout.n_slots);
+    return failed || (calls && runner_opencl_finish(c));
 }
 
 /* Warm calls write the batch's own slots, whose outputs are put back afterwards: results of warm
  * calls must not pass for timed ones. */
-static int runner_opencl_warm_up(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int runner_opencl_warm_up(kli_runner_ctx *c, const kl_msg_time *m) {
     uint32_t n = m->warm < c->layout.n_slots ? m->warm : c->layout.n_slots;
     if (!n || !m->calls) return 0;
-    char *before = malloc((size_t)c->layout.slot_bytes * n);
-    if (!before) kl_oom((size_t)c->layout.slot_bytes * n);
+    char *before = kl_arena_alloc(c->arena, n, c->layout.slot_bytes);
     /* Slots have guard pages that cannot be read, so tensors are saved one by one. */
-    for (int restore = 0, failed = 0; restore < 2; restore++) {
+    for (int restore = 0; restore < 2; restore++) {
         for (uint32_t j = 0; j < n; j++)
-            for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-                const kl_plan_tensor *t = &c->plan.tensors[i];
-                if (t->role == KLI_ROLE_INPUT || t->role == KLI_ROLE_SCALAR) continue;
-                char *saved = before + c->layout.slot_bytes * j + c->layout.tensor_offset[i];
-                char *data = kli_ctx_tensor(c, i, 0, (m->first + j) % c->layout.n_slots);
-                memcpy(restore ? data : saved, restore ? saved : data, t->bytes);
+            for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);) {
+                if (p.region != KLI_OUTPUTS) continue;
+                char *saved = before + c->layout.slot_bytes * j + p.zone.data;
+                char *data =
+                    kli_ctx_copy(c, p.region, (m->first + j) % c->layout.n_slots) + p.zone.data;
+                memcpy(restore ? data : saved, restore ? saved : data, p.bytes);
             }
-        if (!restore) failed = batch(c, m->first, m->warm, reply);
-        if (failed) return free(before), 1;
+        if (!restore && batch(c, m->first, m->warm)) return 1;
     }
-    free(before);
     return 0;
 }
 
-static int runner_opencl_time_batch(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
+static int runner_opencl_time_batch(kli_runner_ctx *c, const kl_msg_time *m) {
     kli_control_arm(c->control, m->sequence, m->spin);
-    int failed = batch(c, m->first, m->calls, reply);
+    int failed = batch(c, m->first, m->calls);
     kli_control_done(c->control, m->sequence, m->spin);
     return failed;
 }
 
-static int opencl_time(kli_runner_ctx *c, const kl_msg_time *m, kl_msg_reply *reply) {
-    running.ctx = c;
-    running.reply_kind = KL_MSG_DONE;
+static int opencl_time(kli_runner_ctx *c, const kl_msg_time *m) {
+    note_request(c, KL_MSG_DONE);
     if (m->method != KL_TIME_BATCH)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                               "OpenCL on a CPU is timed in batches only");
-    uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
-    int failed = runner_opencl_warm_up(c, m, reply);
-    for (uint32_t j = 0; j < slots; j++)
-        kli_ctx_scratch_fill(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison);
-    if (!failed) failed = runner_opencl_time_batch(c, m, reply);
-    for (uint32_t j = 0; j < slots && !failed; j++)
-        failed =
-            kli_ctx_scratch_check(c, (m->first + j) % c->layout.n_slots, (uint8_t)m->poison, reply);
-    return failed;
-}
-
-static int opencl_upload(kli_runner_ctx *c, const kl_msg_upload *m, kl_msg_reply *reply) {
-    (void)c, (void)m, (void)reply;
-    return 0;
+        return kli_fault(c, KL_FAULT_REFUSED, "OpenCL on a CPU is timed in batches only");
+    int failed = runner_opencl_warm_up(c, m);
+    kli_ctx_scratch_fill(c, m->first, m->calls, m->poison);
+    return failed || runner_opencl_time_batch(c, m) ||
+           kli_ctx_scratch_check(c, m->first, m->calls, m->poison);
 }
 
 const kli_runner_ops kli_runner_opencl = {.name = "opencl",
@@ -554,6 +489,5 @@ const kli_runner_ops kli_runner_opencl = {.name = "opencl",
                                           .open = opencl_open,
                                           .load = opencl_load,
                                           .bind = opencl_bind,
-                                          .upload = opencl_upload,
                                           .run = opencl_run,
                                           .time = opencl_time};

@@ -35,37 +35,35 @@ void *kli_dlopen_fd(int fd, bool global) {
     int own = fcntl(fd, F_DUPFD_CLOEXEC, next);
     if (own < 0) own = fcntl(fd, F_DUPFD_CLOEXEC, 5);
     next = next < 200 ? own + 1 : 64;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", own);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own);
     void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
     close(own);
     return library;
 }
 
-static int runner_plugin_find(const kli_plugin *p, void *slot, const char *name,
-                              kl_msg_reply *reply) {
+static int runner_plugin_find(const kli_runner_ctx *c, const kli_plugin *p, void *slot,
+                              const char *name) {
     void *symbol = dlsym(p->library, name);
-    if (!symbol)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "the plugin does not export %s", name);
+    if (!symbol) return kli_fault(c, KL_FAULT_REFUSED, "the plugin does not export %s", name);
     memcpy(slot, &symbol, sizeof symbol);
     return 0;
 }
 
-int kli_plugin_load(kli_plugin *p, const kli_runner_ctx *c, kl_msg_reply *reply) {
+int kli_plugin_load(kli_plugin *p, const kli_runner_ctx *c) {
     char why[256] = "";
     *p = (kli_plugin){0};
     if (!c->trusted)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0,
-                               "plugins are for tasks, not for candidates");
+        return kli_fault(c, KL_FAULT_REFUSED, "plugins are for tasks, not for candidates");
     p->library = kli_dlopen_fd(c->artefact_fd, false);
-    if (!p->library) return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s", dlerror());
-    if (runner_plugin_find(p, &p->open, "kl_plugin_open", reply) ||
-        runner_plugin_find(p, &p->prepare, "kl_plugin_prepare", reply) ||
-        runner_plugin_find(p, &p->run, "kl_plugin_run", reply) ||
-        runner_plugin_find(p, &p->describe, "kl_plugin_describe", reply))
+    if (!p->library) return kli_fault(c, KL_FAULT_REFUSED, "%s", dlerror());
+    if (runner_plugin_find(c, p, &p->open, "kl_plugin_open") ||
+        runner_plugin_find(c, p, &p->prepare, "kl_plugin_prepare") ||
+        runner_plugin_find(c, p, &p->run, "kl_plugin_run") ||
+        runner_plugin_find(c, p, &p->describe, "kl_plugin_describe"))
         return 1;
     if (p->open(&p->state, why, sizeof why) != 0)
-        return kli_reply_fault(reply, KL_FAULT_REFUSED, 0, "%s",
-                               why[0] ? why : "the plugin's library is not installed");
+        return kli_fault(c, KL_FAULT_REFUSED, "%s",
+                         why[0] ? why : "the plugin's library is not installed");
     return 0;
 }
 

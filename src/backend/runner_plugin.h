@@ -25,7 +25,7 @@ typedef struct {
 void *kli_dlopen_fd(int fd, bool global);
 /* Nonzero after filling the reply: KL_FAULT_REFUSED when the library behind the plugin is not
  * installed. */
-int kli_plugin_load(kli_plugin *p, const kli_runner_ctx *c, kl_msg_reply *reply);
+int kli_plugin_load(kli_plugin *p, const kli_runner_ctx *c);
 /* Shapes, types and scalar values of the plan; `data` of every tensor is the caller's to set. */
 void kli_plugin_frame_init(kli_plugin_frame *f, const kli_runner_ctx *c, void *stream);
 void kli_plugin_close(kli_plugin *p);

@@ -96,7 +96,7 @@ static uint64_t hash_slots(const kl_runner *r, const kl_time_request *q) {
 
 static void fault_of_protocol(kl_fault *fault, const char *text) {
     fault->kind = KL_FAULT_PROTOCOL;
-    (void)snprintf(fault->text, sizeof fault->text, "%s", text);
+    snprintf(fault->text, sizeof fault->text, "%s", text);
 }
 
 /* From "armed" to "done", with what the scheduler did meanwhile.  Each look at the clock that came
@@ -119,6 +119,17 @@ static waited run_armed(kl_runner *r, int64_t *interval_ns, uint32_t sequence, b
     return how;
 }
 
+static kl_msg_time message_of(const kl_time_request *q, uint32_t sequence) {
+    return (kl_msg_time){.head = {KL_MSG_TIME, KL_WIRE_VERSION},
+                         .method = q->method,
+                         .first = q->first,
+                         .calls = q->calls,
+                         .warm = q->warm,
+                         .poison = q->poison,
+                         .flush = q->flush,
+                         .sequence = sequence};
+}
+
 /* The exchange itself; the interval is meaningful when no fault was set. */
 static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns,
                        const kl_time_request *q, bool spin, int64_t limit_ns, kl_error *e) {
@@ -126,15 +137,8 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns,
     kl_control *c = r->control;
     /* `fetch` is not said: a kernel that could read which batches will be looked at would work in
      * those alone. */
-    const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION},
-                           .method = q->method,
-                           .first = q->first,
-                           .calls = q->calls,
-                           .warm = q->warm,
-                           .poison = q->poison,
-                           .flush = q->flush,
-                           .sequence = sequence,
-                           .spin = spin};
+    kl_msg_time m = message_of(q, sequence);
+    m.spin = spin;
     kli_patience p = kli_patience_for(r, limit_ns);
     int64_t unseen;
     atomic_store(&c->armed, 0);
@@ -199,20 +203,12 @@ static kl_err runner_time_time_batch(kl_runner *r, kl_fault *fault, double *ns,
 /* Device events: the runner's numbers, bounded and plausible. */
 static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
                                       const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
-    const kl_msg_time m = {.head = {KL_MSG_TIME, KL_WIRE_VERSION},
-                           .method = q->method,
-                           .first = q->first,
-                           .calls = q->calls,
-                           .warm = q->warm,
-                           .poison = q->poison,
-                           .flush = q->flush,
-                           .fetch = q->fetch,
-                           .alone = q->alone,
-                           .sequence = ++r->sequence};
+    kl_msg_time m = message_of(q, ++r->sequence);
+    m.fetch = q->fetch;
+    m.alone = q->alone;
     uint32_t wanted = q->method == KL_TIME_EVENTS ? q->calls : 1;
-    kli_patience p = kli_patience_for(r, timeout_ns);
-    kl_err code = kli_runner_send(r, &m, sizeof m, NULL, 0, e);
-    if (!code) code = kli_runner_receive(r, fault, KL_MSG_DONE, &p, e);
+    const kli_request request = {&m, sizeof m, NULL, 0, KL_MSG_DONE, timeout_ns};
+    kl_err code = kli_runner_ask(r, fault, &request, e);
     if (code || fault->kind) return code;
     if (r->reply.n_samples != wanted) {
         fault_of_protocol(fault,
@@ -228,9 +224,8 @@ static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
 
 kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
                       int64_t timeout_ns, kl_error *e) {
-    *fault = (kl_fault){0};
     r->sample = (kl_sample){0};
-    kl_err code = kli_runner_usable(r, e);
+    kl_err code = kli_runner_usable(r, fault, e);
     if (code) return code;
     KL_ASSERT(r->bound && q->calls >= 1);
     if (q->calls > KL_WIRE_MAX_SAMPLES || q->warm > KL_WIRE_MAX_SAMPLES)

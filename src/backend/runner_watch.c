@@ -63,7 +63,7 @@ static int64_t steal_ticks(int cpu) {
     static _Thread_local char text[32 << 10];
     char name[24];
     long long t[8];
-    (void)snprintf(name, sizeof name, "\ncpu%d ", cpu);
+    snprintf(name, sizeof name, "\ncpu%d ", cpu);
     if (cpu < 0 || !runner_watch_read_file("/proc/stat", text, sizeof text)) return 0;
     const char *line = strstr(text, name);
     int n = line ? sscanf(line + strlen(name), "%lld %lld %lld %lld %lld %lld %lld %lld", &t[0],
@@ -83,7 +83,7 @@ static int64_t cpu_ns_of(pid_t process) {
 static int children_of(pid_t runner, pid_t *out) {
     char path[64], text[MAX_CHILDREN * 8];
     int n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", runner, runner);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", runner, runner);
     if (!runner_watch_read_file(path, text, sizeof text)) return 0;
     for (char *at = text, *end; n < MAX_CHILDREN; at = end) {
         long pid = strtol(at, &end, 10);
@@ -95,7 +95,7 @@ static int children_of(pid_t runner, pid_t *out) {
 
 static int open_schedstat(pid_t pid) {
     char path[64];
-    (void)snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+    snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -159,7 +159,7 @@ void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, i
 static bool add_stat(kli_progress *p, pid_t pid) {
     char path[64], text[1024], state;
     long long t[4];
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (!runner_watch_read_file(path, text, sizeof text)) return false;
     const char *behind = strrchr(text, ')');
     if (!behind ||

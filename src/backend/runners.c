@@ -3,12 +3,13 @@
  * A new backend is one row here, one row in backends.c and the files behind them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_ops.h"
-#include "layout.h"
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/ucontext.h>
 #include <unistd.h>
 
 extern const kli_runner_ops kli_runner_cpu, kli_runner_opencl, kli_runner_cuda;
@@ -20,29 +21,48 @@ const kli_runner_ops *kli_runner_ops_each(int i) {
     return i >= 0 && i < (int)KL_COUNT(RUNNERS_ROWS) ? RUNNERS_ROWS[i] : NULL;
 }
 
-int kli_reply_fault(kl_msg_reply *reply, kl_fault_kind kind, int sig, const char *fmt, ...) {
+int kli_fault(const kli_runner_ctx *c, kl_fault_kind kind, const char *fmt, ...) {
     va_list args;
-    reply->fault = kind;
-    reply->signal = sig;
+    KL_ASSERT(kind > KL_FAULT_NONE && kind <= KL_FAULT_INPUT);
+    c->reply->fault = kind;
     va_start(args, fmt);
-    (void)vsnprintf(reply->text, sizeof reply->text, fmt, args);
+    vsnprintf(c->reply->text, sizeof c->reply->text, fmt, args);
     va_end(args);
     return 1;
 }
 
+bool kli_artefact_read(kl_str *out, kl_arena *a, int fd, size_t most_bytes) {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size < 1 || (size_t)info.st_size > most_bytes)
+        return false;
+    const size_t bytes = (size_t)info.st_size;
+    char *to = kl_arena_alloc(a, 1, bytes + 1);
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pread(fd, to + done, bytes - done, (off_t)done);
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    *out = (kl_str){to, bytes};
+    return true;
+}
+
 /* ---- addresses --------------------------------------------------------------------------- */
 
+char *kli_ctx_copy(const kli_runner_ctx *c, kli_region r, uint32_t copy) {
+    KL_ASSERT(copy < kli_region_copies(&c->layout, r));
+    return c->pages[r] + kli_region_stride(&c->layout, r) * copy;
+}
+
 char *kli_ctx_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
-    KL_ASSERT(tensor < c->plan.n_tensors && set < c->layout.n_sets && slot < c->layout.n_slots);
-    uint64_t offset = c->layout.tensor_offset[tensor];
-    if (c->plan.tensors[tensor].role == KLI_ROLE_INPUT)
-        return c->inputs + c->layout.set_bytes * set + offset;
-    return c->outputs + c->layout.slot_bytes * slot + offset;
+    KL_ASSERT(tensor < c->plan.n_tensors);
+    const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    return kli_ctx_copy(c, input ? KLI_INPUTS : KLI_OUTPUTS, input ? set : slot) +
+           c->layout.tensor_offset[tensor];
 }
 
 char *kli_ctx_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot) {
-    KL_ASSERT(buffer < c->plan.n_buffers && slot < c->layout.n_slots);
-    return c->scratch + c->layout.scratch_bytes * slot + c->layout.buffer_offset[buffer];
+    KL_ASSERT(buffer < c->plan.n_buffers);
+    return kli_ctx_copy(c, KLI_SCRATCH, slot) + c->layout.buffer_offset[buffer];
 }
 
 /* Guard pages that can be touched are canaries like the slack: filled before each use, so that they
@@ -54,90 +74,80 @@ static kli_zone guarded(kli_zone z, uint32_t slot) {
     return z;
 }
 
-void kli_ctx_scratch_fill(const kli_runner_ctx *c, uint32_t slot, uint8_t poison) {
-    char *base = c->scratch + c->layout.scratch_bytes * slot;
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
-        const kl_plan_buffer *b = &c->plan.buffers[i];
-        kli_zone z = kli_zone_of(c->layout.buffer_offset[i], b->bytes);
-        kli_slack_fill(base, guarded(z, slot), (uint8_t)(poison ^ 0xFF));
-        memset(base + z.data, b->zero ? 0 : poison, b->bytes);
+/* Slots that `calls` calls use. */
+static uint32_t slots_of(const kli_runner_ctx *c, uint32_t calls) {
+    return calls < c->layout.n_slots ? calls : c->layout.n_slots;
+}
+
+void kli_ctx_scratch_fill(const kli_runner_ctx *c, uint32_t first, uint32_t calls,
+                          uint32_t poison) {
+    for (uint32_t j = 0; j < slots_of(c, calls); j++) {
+        const uint32_t slot = (first + j) % c->layout.n_slots;
+        for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);) {
+            if (p.region != KLI_SCRATCH) continue;
+            char *base = kli_ctx_copy(c, KLI_SCRATCH, slot);
+            kli_slack_fill(base, guarded(p.zone, slot), (uint8_t)~poison);
+            memset(base + p.zone.data, p.zero ? 0 : (int)poison, p.bytes);
+        }
     }
 }
 
-int kli_ctx_scratch_check(const kli_runner_ctx *c, uint32_t slot, uint8_t poison,
-                          kl_msg_reply *reply) {
-    const char *base = c->scratch + c->layout.scratch_bytes * slot;
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
-        kli_zone z = kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes);
-        if (!kli_slack_whole(base, guarded(z, slot), (uint8_t)(poison ^ 0xFF)))
-            return kli_reply_fault(reply, KL_FAULT_GUARD, 0, "wrote outside buffer `%s`",
-                                   c->plan.buffers[i].name);
+int kli_ctx_scratch_check(const kli_runner_ctx *c, uint32_t first, uint32_t calls,
+                          uint32_t poison) {
+    for (uint32_t j = 0; j < slots_of(c, calls); j++) {
+        const uint32_t slot = (first + j) % c->layout.n_slots;
+        for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);)
+            if (p.region == KLI_SCRATCH &&
+                !kli_slack_whole(kli_ctx_copy(c, KLI_SCRATCH, slot), guarded(p.zone, slot),
+                                 (uint8_t)~poison))
+                return kli_fault(c, KL_FAULT_GUARD, "wrote outside buffer `%s`", p.name);
     }
     return 0;
 }
 
 /* ---- faults ------------------------------------------------------------------------------ */
 
-static int name_fault(kl_msg_reply *reply, int sig, bool is_write, bool is_input, kli_zone z,
-                      uint64_t at, const char *name) {
+static int name_fault(const kli_runner_ctx *c, bool is_write, const kli_piece *p, uint64_t at) {
     const char *did = is_write ? "wrote" : "read";
-    if (at >= z.page && at < z.page_end && is_input && is_write)
-        return kli_reply_fault(reply, KL_FAULT_INPUT, sig, "wrote to input `%s`", name);
-    if (at < z.page)
-        return kli_reply_fault(reply, KL_FAULT_GUARD, sig, "%s before the beginning of `%s`", did,
-                               name);
-    return kli_reply_fault(reply, KL_FAULT_GUARD, sig, "%s past the end of `%s`", did, name);
+    if (at >= p->zone.page && at < p->zone.page_end && p->region == KLI_INPUTS && is_write)
+        return kli_fault(c, KL_FAULT_INPUT, "wrote to input `%s`", p->name);
+    if (at < p->zone.page)
+        return kli_fault(c, KL_FAULT_GUARD, "%s before the beginning of `%s`", did, p->name);
+    return kli_fault(c, KL_FAULT_GUARD, "%s past the end of `%s`", did, p->name);
 }
 
 /* A guard page between two tensors belongs to the first, which ends before it: running past the end
  * is the common mistake. */
-static int tensor_at(const kli_runner_ctx *c, int sig, bool is_write, bool inputs, uint64_t at,
-                     kl_msg_reply *reply) {
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (t->role == KLI_ROLE_SCALAR || (t->role == KLI_ROLE_INPUT) != inputs) continue;
-        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        if (at >= z.low && at < z.high)
-            return name_fault(reply, sig, is_write, inputs, z, at, t->name);
-    }
+static int piece_at(const kli_runner_ctx *c, bool is_write, kli_region r, uint64_t at) {
+    for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);)
+        if (p.region == r && at >= p.zone.low && at < p.zone.high)
+            return name_fault(c, is_write, &p, at);
     return 0;
 }
 
-static int buffer_at(const kli_runner_ctx *c, int sig, bool is_write, uint64_t at,
-                     kl_msg_reply *reply) {
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++) {
-        kli_zone z = kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes);
-        if (at >= z.low && at < z.high)
-            return name_fault(reply, sig, is_write, false, z, at, c->plan.buffers[i].name);
+int kli_ctx_fault_at(const kli_runner_ctx *c, int sig, uintptr_t address, bool is_write) {
+    c->reply->signal = sig;
+    for (kli_region r = 0; r < KLI_REGIONS; r++) {
+        const uint64_t at = address - (uintptr_t)c->pages[r]; /* wraps where it lies before them */
+        if (c->pages[r] && at < c->page_bytes[r] &&
+            piece_at(c, is_write, r, at % kli_region_stride(&c->layout, r)))
+            return 1;
     }
-    return 0;
+    const char *name = sigabbrev_np(sig);
+    if (sig != SIGSEGV && sig != SIGBUS)
+        return kli_fault(c, KL_FAULT_CRASH, "SIG%s", name ? name : "?");
+    return kli_fault(c, KL_FAULT_CRASH, "SIG%s %s", name,
+                     address < 65536 ? "through a null pointer"
+                                     : "outside every tensor and buffer");
 }
 
-static bool runners_within(uintptr_t address, const char *base, size_t bytes) {
-    return base && address >= (uintptr_t)base && address - (uintptr_t)base < bytes;
-}
-
-int kli_ctx_fault_at(const kli_runner_ctx *c, int sig, uintptr_t address, bool is_write,
-                     kl_msg_reply *reply) {
-    int named = 0;
-    if (runners_within(address, c->inputs, c->inputs_bytes))
-        named = tensor_at(c, sig, is_write, true,
-                          (address - (uintptr_t)c->inputs) % c->layout.set_bytes, reply);
-    else if (runners_within(address, c->outputs, c->outputs_bytes))
-        named = tensor_at(c, sig, is_write, false,
-                          (address - (uintptr_t)c->outputs) % c->layout.slot_bytes, reply);
-    else if (runners_within(address, c->scratch, c->scratch_bytes))
-        named = buffer_at(c, sig, is_write,
-                          (address - (uintptr_t)c->scratch) % c->layout.scratch_bytes, reply);
-    if (named) return named;
-    if ((sig == SIGSEGV || sig == SIGBUS) && address < 65536)
-        return kli_reply_fault(reply, KL_FAULT_CRASH, sig, "SIG%s through a null pointer",
-                               sigabbrev_np(sig));
-    if (sig == SIGSEGV || sig == SIGBUS)
-        return kli_reply_fault(reply, KL_FAULT_CRASH, sig, "SIG%s outside every tensor and buffer",
-                               sigabbrev_np(sig));
-    return kli_reply_fault(reply, KL_FAULT_CRASH, sig, "SIG%s",
-                           sigabbrev_np(sig) ? sigabbrev_np(sig) : "?");
+/* Of the page fault's error code on x86-64, bit 1 is a write. */
+bool kli_fault_is_write(const void *context) {
+#if defined(__x86_64__)
+    return ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+    return (void)context, false;
+#endif
 }
 
 /* ---- handshake --------------------------------------------------------------------------- */

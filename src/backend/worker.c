@@ -11,7 +11,6 @@
  * nor a model, and needs libc alone. SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_build.h"
 #include "isolation.h"
-#include "layout.h"
 #include "opencl_build.h"
 #include "runner_ops.h"
 #include "base/terminal.h"
@@ -75,16 +74,16 @@ static void worker_confine(worker_worker *w) {
 
 static void worker_place(const kli_runner_ctx *c) {
     char number[16];
-    (void)snprintf(number, sizeof number, "%d", c->threads);
-    (void)setenv("OMP_NUM_THREADS", number, 1);
-    (void)setenv("OMP_DYNAMIC", "false", 1);
+    snprintf(number, sizeof number, "%d", c->threads);
+    setenv("OMP_NUM_THREADS", number, 1);
+    setenv("OMP_DYNAMIC", "false", 1);
     if (!c->trusted)
-        (void)setenv("OMP_THREAD_LIMIT", number,
-                     1); /* asking for more gives what there is, not a forbidden call */
-    (void)setenv("OMP_STACKSIZE", OMP_STACK, 0);
-    (void)setenv("OPENBLAS_NUM_THREADS", number, 1);
-    (void)setenv("MKL_NUM_THREADS", number, 1);
-    (void)setenv("BLIS_NUM_THREADS", number, 1);
+        setenv("OMP_THREAD_LIMIT", number,
+               1); /* asking for more gives what there is, not a forbidden call */
+    setenv("OMP_STACKSIZE", OMP_STACK, 0);
+    setenv("OPENBLAS_NUM_THREADS", number, 1);
+    setenv("MKL_NUM_THREADS", number, 1);
+    setenv("BLIS_NUM_THREADS", number, 1);
     static cpu_set_t all;
     cpu_set_t one;
     if (!CPU_COUNT(&all)) (void)sched_getaffinity(0, sizeof all, &all);
@@ -121,7 +120,7 @@ static bool worker_answer(worker_worker *w, uint32_t kind) {
 }
 
 static int misunderstood(worker_worker *w, const char *what) {
-    return kli_reply_fault(&w->reply, KL_FAULT_PROTOCOL, 0, "the runner was sent a bad %s", what);
+    return kli_fault(&w->ctx, KL_FAULT_PROTOCOL, "the runner was sent a bad %s", what);
 }
 
 static bool terminated(const char *text) { return memchr(text, '\0', KL_MAX_NAME) != NULL; }
@@ -175,7 +174,7 @@ static int on_load(worker_worker *w) {
     c->threads = m->threads;
     worker_place(c);
     w->bound = false;
-    w->loaded = w->ops->load(c, &w->reply) == 0;
+    w->loaded = w->ops->load(c) == 0;
     return 0;
 }
 
@@ -187,9 +186,7 @@ static void unmap(char **p, size_t bytes) {
 }
 
 static void release_pages(kli_runner_ctx *c) {
-    unmap(&c->inputs, c->inputs_bytes);
-    unmap(&c->outputs, c->outputs_bytes);
-    unmap(&c->scratch, c->scratch_bytes);
+    for (kli_region r = 0; r < KLI_REGIONS; r++) unmap(&c->pages[r], c->page_bytes[r]);
     if (c->control) munmap(c->control, sizeof *c->control);
     if (c->outputs_fd >= 0) close(c->outputs_fd);
     c->control = NULL;
@@ -208,19 +205,21 @@ static bool map(void *slot, size_t bytes, int protection, int fd) {
     return true;
 }
 
+/* The descriptors of BIND: one of each region, in that order, and the control page's. */
+enum { CONTROL = KLI_REGIONS, BIND_FDS };
+
 static bool worker_map_pages(worker_worker *w) {
     kli_runner_ctx *c = &w->ctx;
-    c->inputs_bytes = c->layout.set_bytes * c->layout.n_sets;
-    c->outputs_bytes = c->layout.slot_bytes * c->layout.n_slots;
-    c->scratch_bytes = w->ops->shared_memory ? c->layout.scratch_bytes * c->layout.n_slots : 0;
-    bool mapped = map(&c->inputs, c->inputs_bytes, PROT_READ, w->fds[0]) &&
-                  map(&c->outputs, c->outputs_bytes, PROT_READ | PROT_WRITE, w->fds[1]) &&
-                  map(&c->scratch, c->scratch_bytes, PROT_READ | PROT_WRITE, w->fds[2]) &&
-                  map(&c->control, sizeof *c->control, PROT_READ | PROT_WRITE, w->fds[3]);
-    close(w->fds[0]);
-    close(w->fds[2]);
-    close(w->fds[3]);
-    c->outputs_fd = w->fds[1];
+    bool mapped = map(&c->control, sizeof *c->control, PROT_READ | PROT_WRITE, w->fds[CONTROL]);
+    for (kli_region r = 0; r < KLI_REGIONS; r++) {
+        const bool needed = r != KLI_SCRATCH || w->ops->shared_memory;
+        c->page_bytes[r] = needed ? kli_region_bytes(&c->layout, r) : 0;
+        mapped = mapped && map(&c->pages[r], c->page_bytes[r],
+                               PROT_READ | (r == KLI_INPUTS ? 0 : PROT_WRITE), w->fds[r]);
+    }
+    for (int i = 0; i < BIND_FDS; i++)
+        if (i != KLI_OUTPUTS) close(w->fds[i]);
+    c->outputs_fd = w->fds[KLI_OUTPUTS];
     return mapped;
 }
 
@@ -229,25 +228,11 @@ static void worker_forbid(char *base, kli_zone z) {
     (void)mprotect(base + z.page_end, z.high - z.page_end, PROT_NONE);
 }
 
-static uint32_t forbidden(uint32_t copies) {
-    return copies < KLI_FORBIDDEN_COPIES ? copies : KLI_FORBIDDEN_COPIES;
-}
-
 static void forbid_guards(const kli_runner_ctx *c) {
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++) {
-        const kl_plan_tensor *t = &c->plan.tensors[i];
-        if (t->role == KLI_ROLE_SCALAR) continue;
-        bool input = t->role == KLI_ROLE_INPUT;
-        kli_zone z = kli_zone_of(c->layout.tensor_offset[i], t->bytes);
-        for (uint32_t k = 0; k < forbidden(input ? c->layout.n_sets : c->layout.n_slots); k++)
-            worker_forbid((input ? c->inputs : c->outputs) +
-                              k * (input ? c->layout.set_bytes : c->layout.slot_bytes),
-                          z);
-    }
-    for (uint32_t i = 0; i < c->plan.n_buffers; i++)
-        for (uint32_t k = 0; k < forbidden(c->layout.n_slots); k++)
-            worker_forbid(c->scratch + k * c->layout.scratch_bytes,
-                          kli_zone_of(c->layout.buffer_offset[i], c->plan.buffers[i].bytes));
+    for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);)
+        for (uint32_t k = 0;
+             k < KLI_FORBIDDEN_COPIES && k < kli_region_copies(&c->layout, p.region); k++)
+            worker_forbid(kli_ctx_copy(c, p.region, k), p.zone);
 }
 
 /* The layout that this plan must have; whatever differs was not made by our gate. */
@@ -259,16 +244,17 @@ static bool layout_is_valid(const worker_worker *w) {
 }
 
 static int on_bind(worker_worker *w) {
-    if (!w->loaded || w->bytes != sizeof w->message.bind || w->n_fds != 4 || !layout_is_valid(w))
+    if (!w->loaded || w->bytes != sizeof w->message.bind || w->n_fds != BIND_FDS ||
+        !layout_is_valid(w))
         return misunderstood(w, "layout");
     release_pages(&w->ctx);
     w->ctx.layout = w->message.bind.layout;
     w->bound = false;
     if (!worker_map_pages(w))
-        return kli_reply_fault(&w->reply, KL_FAULT_DEVICE, 0, "cannot map the shared pages: %s",
-                               strerror(errno));
+        return kli_fault(&w->ctx, KL_FAULT_DEVICE, "cannot map the shared pages: %s",
+                         strerror(errno));
     if (w->ops->shared_memory && !w->ctx.trusted) forbid_guards(&w->ctx);
-    w->bound = w->ops->bind(&w->ctx, &w->reply) == 0;
+    w->bound = w->ops->bind(&w->ctx) == 0;
     return 0;
 }
 
@@ -279,7 +265,7 @@ static int on_upload(worker_worker *w) {
     if (!w->bound || w->bytes != sizeof *m || m->first >= w->ctx.layout.n_sets ||
         m->n > w->ctx.layout.n_sets - m->first)
         return misunderstood(w, "upload");
-    return w->ops->upload(&w->ctx, m, &w->reply);
+    return w->ops->upload ? w->ops->upload(&w->ctx, m) : 0;
 }
 
 static int on_run(worker_worker *w) {
@@ -287,14 +273,14 @@ static int on_run(worker_worker *w) {
     if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets ||
         m->slot >= w->ctx.layout.n_slots || m->poison > 255 || m->slack > KL_WIRE_ANY_SLACK)
         return misunderstood(w, "run");
-    return w->ops->run(&w->ctx, m, &w->reply);
+    return w->ops->run(&w->ctx, m);
 }
 
 static int on_fetch(worker_worker *w) {
     const kl_msg_fetch *m = &w->message.fetch;
     if (!w->bound || w->bytes != sizeof *m || m->slot >= w->ctx.layout.n_slots || m->poison > 255)
         return misunderstood(w, "fetch");
-    return w->ops->fetch ? w->ops->fetch(&w->ctx, m, &w->reply) : 0;
+    return w->ops->fetch ? w->ops->fetch(&w->ctx, m) : 0;
 }
 
 static int on_time(worker_worker *w) {
@@ -302,11 +288,13 @@ static int on_time(worker_worker *w) {
     if (!w->bound || w->bytes != sizeof *m || m->calls > KL_WIRE_MAX_SAMPLES ||
         m->warm > KL_WIRE_MAX_SAMPLES || m->poison > 255)
         return misunderstood(w, "time");
-    return w->ops->time(&w->ctx, m, &w->reply);
+    return w->ops->time(&w->ctx, m);
 }
 
 static uint32_t dispatch(worker_worker *w) {
     memset(&w->reply, 0, sizeof w->reply);
+    kl_arena_free(w->ctx.arena);
+    w->ctx.arena = kl_arena_new();
     switch ((kl_msg_kind)w->message.head.kind) {
     case KL_MSG_LOAD:
         return (void)on_load(w), KL_MSG_LOADED;
@@ -328,12 +316,17 @@ static uint32_t dispatch(worker_worker *w) {
 static int worker_run(const char *backend, bool trusted) {
     static worker_worker w; /* a plan is too large for a comfortable stack */
     w.ops = ops_named(backend);
-    if (!w.ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
-    w.ctx = (kli_runner_ctx){
-        .trusted = trusted, .cpu = -1, .threads = 1, .artefact_fd = -1, .outputs_fd = -1};
+    if (!w.ops) return fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
+    w.ctx = (kli_runner_ctx){.trusted = trusted,
+                             .cpu = -1,
+                             .threads = 1,
+                             .artefact_fd = -1,
+                             .outputs_fd = -1,
+                             .reply = &w.reply,
+                             .arena = kl_arena_new()};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (w.ops->shared_memory && !trusted) worker_confine(&w);
-    (void)w.ops->open(&w.ctx, &w.reply);
+    (void)w.ops->open(&w.ctx);
     if (!worker_answer(&w, KL_MSG_READY)) return 1;
     while (receive(&w))
         if (!worker_answer(&w, dispatch(&w))) return 1;
@@ -344,7 +337,7 @@ static int worker_run(const char *backend, bool trusted) {
 
 static int worker_probe(const char *backend) {
     const kli_runner_ops *ops = ops_named(backend);
-    if (!ops) return (void)fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
+    if (!ops) return fprintf(stderr, "klineage-worker: no backend '%s'\n", backend), 2;
     return ops->probe();
 }
 
@@ -356,23 +349,22 @@ static int spool(const char *dir) {
     kl_err code = kl_executor_open(&here, "local", &e);
     if (!code) code = kl_spool_work(dir, here, &done, &failed, &e);
     kl_executor_close(here);
-    (void)fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
+    fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
     if (!code) return failed ? 1 : 0;
     kl_buf text = {0};
     kl_error_render(&e, &text);
-    (void)fputs(text.ptr, stderr);
+    fputs(text.ptr, stderr);
     kl_buf_fini(&text);
     return 1;
 }
 
 static int usage(FILE *to) {
-    (void)fputs(
-        "usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
-        "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
-        "       klineage-worker --version\n"
-        "\n"
-        "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
-        to);
+    fputs("usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
+          "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
+          "       klineage-worker --version\n"
+          "\n"
+          "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
+          to);
     return to == stdout ? 0 : 2;
 }
 

@@ -141,13 +141,7 @@ static void count_sass(kl_artefact *out, kl_arena *a, kl_str line) {
 
 static void each_line(kl_artefact *out, kl_arena *a, kl_str text,
                       void (*visit)(kl_artefact *, kl_arena *, kl_str)) {
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t n = end ? (size_t)(end - text.ptr) : text.len;
-        visit(out, a, (kl_str){text.ptr, n});
-        text.ptr += n + (end != NULL);
-        text.len -= n + (end != NULL);
-    }
+    for (kl_str line; kli_code_line(&line, &text);) visit(out, a, line);
 }
 
 /* False where there is no disassembler. */
