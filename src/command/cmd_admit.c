@@ -196,8 +196,8 @@ static void cmd_admit_show(kli_command_result *out, const admit_job *jobs, int n
     int admitted = show_cards(out, rows, jobs, n);
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
     if (replays && admitted < n)
-        kl_buf_add(&out->text, KL_S("replay finished; continue with a live model: klineage admit "
-                                    "CARD --model MODEL\n"));
+        kl_buf_printf(&out->text, "replay finished; continue with a live model: klineage admit "
+                                  "CARD --model MODEL\n");
     out->json = json_pack("{ss si si so}", "schema", "klineage/admitted", "version", 1, "admitted",
                           admitted, "cards", rows);
     out->exit_code = admitted == n || replays ? 0 : 1;

@@ -63,7 +63,7 @@ static char cmd_doctor_assurance_of(const kli_doctor *d, const kl_surface *s) {
 
 static json_t *cmd_doctor_surfaces(kl_buf *out, const kli_doctor *d) {
     json_t *o = json_object();
-    kl_buf_add(out, KL_S("\nkernels that this machine can judge\n"));
+    kl_buf_printf(out, "\nkernels that this machine can judge\n");
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
         const kl_str why_not = missing(d, s);

@@ -20,7 +20,7 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
             kl_buf_printf(text, " %lld", (long long)p->values[j]);
             json_array_append_new(values, json_integer(p->values[j]));
         }
-        kl_buf_add(text, KL_S("\n"));
+        kl_buf_printf(text, "\n");
         cmd_kernel_put(o, "name", kli_json_str(p->name));
         cmd_kernel_put(o, "value", json_integer(p->value));
         cmd_kernel_put(o, "values", values);
@@ -45,17 +45,17 @@ static void lets_text(kl_buf *text, const kl_kernel *k) {
     for (int i = 0; i < k->n_launches; i++)
         kl_buf_printf(text, "  launch    %.*s, %d arguments\n", KL_STR_ARG(k->launches[i].entry),
                       k->launches[i].n_args);
-    if (k->nondeterministic) kl_buf_add(text, KL_S("  nondeterministic\n"));
+    if (k->nondeterministic) kl_buf_printf(text, "  nondeterministic\n");
 }
 
 static json_t *flags_json(kl_buf *text, const kl_kernel *k) {
     json_t *list = json_array();
-    if (k->n_flags) kl_buf_add(text, KL_S("  flags    "));
+    if (k->n_flags) kl_buf_printf(text, "  flags    ");
     for (int i = 0; i < k->n_flags; i++) {
         kl_buf_printf(text, " %.*s", KL_STR_ARG(k->flags[i]));
         json_array_append_new(list, kli_json_str(k->flags[i]));
     }
-    if (k->n_flags) kl_buf_add(text, KL_S("\n"));
+    if (k->n_flags) kl_buf_printf(text, "\n");
     return list;
 }
 
@@ -123,7 +123,7 @@ static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch 
                   l->grid[2], l->block[0], l->block[1], l->block[2]);
     if (l->smem) kl_buf_printf(text, " smem %u", l->smem);
     if (l->warps) kl_buf_printf(text, " warps %u stages %u", l->warps, l->stages);
-    kl_buf_add(text, KL_S(" args("));
+    kl_buf_printf(text, " args(");
     for (uint32_t i = 0; i < l->n_args; i++) {
         kl_buf one = {0};
         value_text(&one, p, &l->args[i]);
@@ -131,7 +131,7 @@ static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch 
         json_array_append_new(args, kli_json_str(kl_buf_str(&one)));
         kl_buf_fini(&one);
     }
-    kl_buf_add(text, KL_S(")\n"));
+    kl_buf_printf(text, ")\n");
     cmd_kernel_put(o, "entry", json_string(l->entry));
     cmd_kernel_put(o, "grid", triple(l->grid));
     cmd_kernel_put(o, "block", triple(l->block));
@@ -160,12 +160,12 @@ static json_t *plan_json(kl_buf *text, const kl_plan *p, kl_str workload) {
 
 static json_t *defines_json(kl_buf *text, const char **defines) {
     json_t *list = json_array();
-    kl_buf_add(text, KL_S("macros for the compiler\n "));
+    kl_buf_printf(text, "macros for the compiler\n ");
     for (; *defines; defines++) {
         kl_buf_printf(text, " %s", *defines);
         json_array_append_new(list, json_string(*defines));
     }
-    kl_buf_add(text, KL_S("\n"));
+    kl_buf_printf(text, "\n");
     return list;
 }
 

@@ -60,7 +60,7 @@ kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_re
     if (err) return err;
     show_rows(out, &l);
     if (!l.n_cards && !l.n_broken)
-        kl_buf_add(&out->text, KL_S("no cards; create some with klineage lift LINEAGE\n"));
+        kl_buf_printf(&out->text, "no cards; create some with klineage lift LINEAGE\n");
     return KL_OK;
 }
 
@@ -178,8 +178,8 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
                   "%d of them without a noise floor\n",
                   x.cards, x.fallen, x.retired, x.stand, x.trials, x.unknown);
     if (x.fallen > x.retired && !x.retire)
-        kl_buf_add(&out->text,
-                   KL_S("klineage library judge --retire retires cards without a valid trial\n"));
+        kl_buf_printf(&out->text,
+                      "klineage library judge --retire retires cards without a valid trial\n");
     out->json = json_pack("{ss si so si si}", "schema", "klineage/judgement", "version", 1, "cards",
                           x.rows, "fall", x.fallen, "retired", x.retired);
     out->exit_code = x.fallen > x.retired ? 1 : 0;

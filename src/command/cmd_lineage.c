@@ -45,7 +45,7 @@ kl_err kli_cmd_lineage_list(kli_context *c, const kli_args *args, kli_command_re
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) cmd_lineage_list_row(out, list, &rows[i]);
     if (n == 0)
-        kl_buf_add(&out->text, KL_S("no lineages; create one with klineage walk TASK KERNEL\n"));
+        kl_buf_printf(&out->text, "no lineages; create one with klineage walk TASK KERNEL\n");
     out->json =
         json_pack("{s:s, s:i, s:o}", "schema", "klineage/lineages", "version", 1, "lineages", list);
     return KL_OK;

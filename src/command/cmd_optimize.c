@@ -157,8 +157,8 @@ static kl_err cmd_optimize_show(kli_command_result *out, const optimize_ctx *o, 
     const bool replays =
         kli_effort_replays(o->args->values[KL_OPTION_MODEL]); /* its end is an end in order */
     if (replays)
-        kl_buf_add(&out->text,
-                   KL_S("replay finished: recorded proposals, measured on this machine\n"));
+        kl_buf_printf(&out->text,
+                      "replay finished: recorded proposals, measured on this machine\n");
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
     out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1,
                           "run", kl_run_id(run), "tracks", s.rows, "spent_microusd",

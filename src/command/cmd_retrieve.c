@@ -27,10 +27,9 @@ static void cmd_retrieve_show(kli_command_result *out, const kl_match *m, int n)
         json_array_append_new(rows, match_json(&m[i]));
     }
     if (!n)
-        kl_buf_add(
+        kl_buf_printf(
             &out->text,
-            KL_S(
-                "no admitted card fits; --all also shows cards whose preconditions are not met\n"));
+            "no admitted card fits; --all also shows cards whose preconditions are not met\n");
     out->json =
         json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
 }

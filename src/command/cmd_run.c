@@ -71,8 +71,7 @@ kl_err kli_cmd_run_list(kli_context *c, const kli_args *args, kli_command_result
                       KL_STR_ARG(cmd_run_tame(c->arena, model, 60)));
     }
     if (!n)
-        kl_buf_add(&out->text,
-                   KL_S("no runs; klineage walk, lift, admit and optimize create them\n"));
+        kl_buf_printf(&out->text, "no runs; klineage walk, lift, admit and optimize create them\n");
     out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/runs", "version", 1, "runs", rows);
     return KL_OK;
 }
@@ -141,7 +140,7 @@ static json_t *show_steps(kl_buf *out, const dossier *d) {
         json_array_append_new(rows, s);
     }
     if (d->n_steps)
-        kl_buf_add(out, KL_S("\n* best so far, + accepted; klineage verdict show KEY says why\n"));
+        kl_buf_printf(out, "\n* best so far, + accepted; klineage verdict show KEY says why\n");
     return rows;
 }
 

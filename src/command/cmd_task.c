@@ -73,7 +73,7 @@ static const char *host_text(kl_host_kind on) {
 
 static json_t *axes_json(kl_buf *text, const kl_task *t) {
     json_t *list = json_array();
-    kl_buf_add(text, KL_S("\naxes\n"));
+    kl_buf_printf(text, "\naxes\n");
     for (int i = 0; i < t->n_axes; i++) {
         const kl_axis *x = &t->axes[i];
         json_t *o = json_object();
@@ -86,7 +86,7 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
             kl_buf_printf(text, "= %.*s\n", KL_STR_ARG(x->expr));
             json_object_set_new(o, "expr", kli_json_str(x->expr));
         } else {
-            kl_buf_add(text, KL_S("varies by workload\n"));
+            kl_buf_printf(text, "varies by workload\n");
         }
         json_array_append_new(list, o);
     }
@@ -95,7 +95,7 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
 
 static void cmd_task_check_text(kl_buf *out, const kl_tensor *x) {
     if (x->check.kind == KL_CHECK_EXACT)
-        kl_buf_add(out, KL_S("exact"));
+        kl_buf_printf(out, "exact");
     else if (x->check.kind == KL_CHECK_TOPK)
         kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
     else
@@ -119,10 +119,10 @@ static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
     kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name),
                   kl_dtype_name(x->dtype), shape.len ? shape.ptr : "");
     if (x->is_output) {
-        kl_buf_add(text, KL_S("  "));
+        kl_buf_printf(text, "  ");
         cmd_task_check_text(text, x);
     }
-    kl_buf_add(text, KL_S("\n"));
+    kl_buf_printf(text, "\n");
     kl_buf_fini(&shape);
     json_object_set_new(o, "name", kli_json_str(x->name));
     json_object_set_new(o, "role", json_string(role));
@@ -140,7 +140,7 @@ static json_t *workload_json(kl_buf *text, const kl_task *t, const kl_workload *
         json_object_setn_new(axes, t->axes[i].name.ptr, t->axes[i].name.len,
                              json_integer(w->axes[i]));
     }
-    kl_buf_add(text, KL_S("\n"));
+    kl_buf_printf(text, "\n");
     json_object_set_new(o, "uuid", kli_json_str(w->uuid));
     json_object_set_new(o, "label", kli_json_str(w->label));
     json_object_set_new(o, "on", json_string(host_text(w->on)));
@@ -173,13 +173,13 @@ kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_resul
     json_object_set_new(o, "path", kli_json_str(t->dir));
     json_object_set_new(o, "hash", json_string(t->hash));
     json_object_set_new(o, "axes", axes_json(&out->text, t));
-    kl_buf_add(&out->text, KL_S("\ntensors, in argument order\n"));
+    kl_buf_printf(&out->text, "\ntensors, in argument order\n");
     for (int i = 0; i < t->n_tensors; i++)
         json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
-    kl_buf_add(&out->text, KL_S("\nworkloads\n"));
+    kl_buf_printf(&out->text, "\nworkloads\n");
     for (int i = 0; i < t->n_workloads; i++)
         json_array_append_new(workloads, workload_json(&out->text, t, &t->workloads[i]));
-    kl_buf_add(&out->text, t->n_baselines ? KL_S("\nbaselines\n") : KL_S("\nbaselines: none\n"));
+    kl_buf_printf(&out->text, t->n_baselines ? "\nbaselines\n" : "\nbaselines: none\n");
     for (int i = 0; i < t->n_baselines; i++)
         json_array_append_new(baselines, baseline_json(&out->text, &t->baselines[i]));
     kl_buf_printf(&out->text, "\nfolder %.*s\nversion %.16s\n", KL_STR_ARG(t->dir), t->hash);
@@ -202,7 +202,7 @@ static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
                   : r->expected_pass ? "but must pass"
                                      : "but must fail");
     if (!right && r->why.len) kl_buf_printf(text, ": %.*s", KL_STR_ARG(r->why));
-    kl_buf_add(text, KL_S("\n"));
+    kl_buf_printf(text, "\n");
     json_object_set_new(o, "name", kli_json_str(r->name));
     json_object_set_new(o, "expected_pass", json_boolean(r->expected_pass));
     json_object_set_new(o, "passed", json_boolean(r->passed));

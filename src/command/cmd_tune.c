@@ -51,7 +51,7 @@ static void show_winner(kli_command_result *out, const kl_tuning *t, const kli_a
     kl_buf_printf(&out->text, "\n  klineage gate %s %s", args->words[0], args->words[1]);
     for (const char *const *w = cmd_tune_words_of(a, t->best); *w; w++)
         kl_buf_printf(&out->text, " -p %s", *w);
-    kl_buf_add(&out->text, KL_S("\n"));
+    kl_buf_printf(&out->text, "\n");
 }
 
 static void cmd_tune_show(kli_command_result *out, const kl_tuning *t, const kli_args *args,

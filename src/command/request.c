@@ -84,9 +84,8 @@ static kl_err check_path(kl_arena *a, const char *path, kl_error *e) {
         kl_fail(e, KL_ENOENT, path, "no such file");
         const kl_surface *s = kl_surface_of_host(KL_ON_CPU);
         return kl_hint(e,
-                       "a kernel is one source file; every task has a naive one to start from: cp "
-                       "tasks/gemm/%s "
-                       "mine%s",
+                       "a kernel is one source file; every task has a naive one to start from: "
+                       "cp tasks/gemm/%s mine%s",
                        s->naive, s->suffix);
     }
     if (access(file.ptr, R_OK) != 0) {

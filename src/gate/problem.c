@@ -16,7 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SMALL_DRAWS = 4, MORE_DRAWS = 8 }; /* input sets on which the reference's error is measured */
+enum {
+    SMALL_DRAWS = 4,
+    MORE_DRAWS = 8
+}; /* input sets on which the reference's error is measured */
 static const uint64_t SMALL_BYTES =
     4ull << 20; /* at shapes below this; a naive kernel takes milliseconds there */
 

@@ -308,9 +308,7 @@ static void recovery(kli_report_table *t, const document *d) {
         "target", "policy", ">recovered", ">of the expert's speed", ">every trial", ">earliest"};
     BEGIN(t, d, "recovery", "How much of the expert's speed was recovered?",
           "Recovered: trials whose best reached 90 % of the reference kernel's speed with "
-          "confidence, both timed against the "
-          "same baseline. The share is "
-          "the median (least" DASH
+          "confidence, both timed against the same baseline. The share is the median (least" DASH
           "most); 1 is all of it. Earliest: the lowest cost and step at which a trial reached it.",
           heads, json_array_size(d->groups));
     for (size_t i = 0; i < json_array_size(d->groups); i++) {
@@ -339,15 +337,11 @@ static void overall(kli_report_table *t, const document *d) {
         ">failures as 0", ">over the start", ">failures as 0", ">fast_1",
         ">fast_2",        ">corr",           ">avg amsr",      ">spent"};
     BEGIN(t, d, "policies", "Which policy is best overall?",
-          "Geometric means over targets of the median successful trial, then the same times the "
-          "share of trials that "
-          "succeeded. fast_p: share of "
-          "trials faster than p times the baseline by the gate's rule. corr: share of gated "
-          "submissions that passed, "
-          "without those whose time did not converge. "
-          "avg amsr: mean "
-          "speed over the baseline, those below 1 as "
-          "0. Compare policies that had the same targets.",
+          "Geometric means over targets of the median successful trial, then the same times "
+          "the share of trials that succeeded. fast_p: share of trials faster than p times the "
+          "baseline by the gate's rule. corr: share of gated submissions that passed, without "
+          "those whose time did not converge. avg amsr: mean speed over the baseline, those "
+          "below 1 as 0. Compare policies that had the same targets.",
           heads, json_array_size(d->contenders));
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
         const json_t *c = json_array_get(d->contenders, i);
@@ -448,7 +442,7 @@ static void tables_markdown_text(kl_buf *out, kl_str s) {
         unsigned char c = (unsigned char)s.ptr[i];
         bool estimate = c == '~' && i + 1 < s.len && s.ptr[i + 1] == '$';
         if (c < 0x20 || c == 0x7f)
-            kl_buf_add(out, KL_S(" "));
+            kl_buf_printf(out, " ");
         else if (strchr("\\`*[]<>|&#!~", c) && !estimate)
             kl_buf_printf(out, "\\%c", c);
         else
@@ -457,26 +451,25 @@ static void tables_markdown_text(kl_buf *out, kl_str s) {
 }
 
 static void markdown_cell(kl_buf *out, const kli_report_cell *c) {
-    kl_buf_add(out, KL_S(" "));
+    kl_buf_printf(out, " ");
     for (const kli_part *p = c->first; p; p = p->next) tables_markdown_text(out, p->text);
-    kl_buf_add(out, KL_S(" |"));
+    kl_buf_printf(out, " |");
 }
 
 static void markdown_table(kl_buf *out, const kli_report_table *t) {
     kl_buf_printf(out, "### %s\n\n%s\n\n|", t->question, t->note);
     for (int i = 0; i < t->n_columns; i++) {
-        kl_buf_add(out, KL_S(" "));
+        kl_buf_printf(out, " ");
         tables_markdown_text(out, t->heads[i]);
-        kl_buf_add(out, KL_S(" |"));
+        kl_buf_printf(out, " |");
     }
-    kl_buf_add(out, KL_S("\n|"));
-    for (int i = 0; i < t->n_columns; i++)
-        kl_buf_add(out, t->numbers[i] ? KL_S(" ---: |") : KL_S(" --- |"));
+    kl_buf_printf(out, "\n|");
+    for (int i = 0; i < t->n_columns; i++) kl_buf_printf(out, t->numbers[i] ? " ---: |" : " --- |");
     for (int i = 0; i < t->n_cells; i++) {
-        if (i % t->n_columns == 0) kl_buf_add(out, KL_S("\n|"));
+        if (i % t->n_columns == 0) kl_buf_printf(out, "\n|");
         markdown_cell(out, &t->cells[i]);
     }
-    kl_buf_add(out, KL_S("\n\n"));
+    kl_buf_printf(out, "\n\n");
 }
 
 /* most 0: all of it; what is cut is ASCII. */
@@ -497,16 +490,16 @@ static void markdown_origin(kl_buf *out, const json_t *results) {
         markdown_words(out, " of klineage ", o, "command", 0);
         markdown_words(out, ", ", o, "created", 10);
         markdown_words(out, ", answered by ", o, "model", 0);
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
     }
     json_array_foreach(json_object_get(results, "targets"), i, o) {
         markdown_words(out, "- Target ", o, "label", 0);
         markdown_words(out, ": shape ", o, "shape", 0);
         markdown_words(out, ", ", o, "surface", 0);
         markdown_words(out, ", on ", o, "platform", 0);
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
     }
-    kl_buf_add(out, KL_S("\n"));
+    kl_buf_printf(out, "\n");
 }
 
 void kl_report_results_markdown(kl_buf *out, const json_t *results) {
@@ -515,32 +508,32 @@ void kl_report_results_markdown(kl_buf *out, const json_t *results) {
     int n = kli_report_tables(tables, a, results);
     if (n) markdown_origin(out, results);
     for (int i = 0; i < n; i++) markdown_table(out, &tables[i]);
-    if (!n) kl_buf_add(out, KL_S("These runs contain no search.\n"));
+    if (!n) kl_buf_printf(out, "These runs contain no search.\n");
     kl_arena_free(a);
 }
 
 /* ---- HTML -------------------------------------------------------------------------------- */
 
 static void html_cell(kl_buf *out, const kli_facts *f, const kli_report_cell *c, bool is_number) {
-    kl_buf_add(out, is_number ? KL_S("<td class=n>") : KL_S("<td>"));
+    kl_buf_printf(out, is_number ? "<td class=n>" : "<td>");
     for (const kli_part *p = c->first; p; p = p->next)
         if (p->verdict.len)
             kli_link_verdict(out, f, p->verdict, p->text);
         else
             kli_text(out, p->text);
-    kl_buf_add(out, KL_S("</td>"));
+    kl_buf_printf(out, "</td>");
 }
 
 void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t) {
     kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n<div class=scroll><table><tr>", t->id,
                   t->question);
     for (int i = 0; i < t->n_columns; i++) {
-        kl_buf_add(out, t->numbers[i] ? KL_S("<th class=n>") : KL_S("<th>"));
+        kl_buf_printf(out, t->numbers[i] ? "<th class=n>" : "<th>");
         kli_text(out, t->heads[i]);
-        kl_buf_add(out, KL_S("</th>"));
+        kl_buf_printf(out, "</th>");
     }
     for (int i = 0; i < t->n_cells; i++) {
-        if (i % t->n_columns == 0) kl_buf_add(out, KL_S("</tr>\n<tr>"));
+        if (i % t->n_columns == 0) kl_buf_printf(out, "</tr>\n<tr>");
         html_cell(out, f, &t->cells[i], t->numbers[i % t->n_columns]);
     }
     kl_buf_printf(out, "</tr>\n</table></div>\n<p class=note>%s</p>\n", t->note);

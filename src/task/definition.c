@@ -62,8 +62,7 @@ kl_err kli_dtype_at(kl_dtype *out, const kli_doc *d, const kli_doc_path *p, cons
     if (!kl_dtype_parse(out, name))
         return kli_doc_fail(d, p, KL_EINVAL,
                             "unknown dtype '%.40s'; there are float64 float32 float16 bfloat16 "
-                            "float8_e4m3fn float8_e5m2 "
-                            "int64 int32 int16 int8 uint8 bool",
+                            "float8_e4m3fn float8_e5m2 int64 int32 int16 int8 uint8 bool",
                             name.ptr);
     return KL_OK;
 }

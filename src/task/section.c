@@ -166,9 +166,8 @@ kl_err kli_dist_parse(kl_dist *out, const kli_doc *d, const kli_doc_path *p, jso
     while (which < KL_COUNT(dists) && !kl_str_eq(name, kl_str_of(dists[which].name))) which++;
     if (which == KL_COUNT(dists))
         return kli_doc_fail(d, &dist_place, KL_EPARSE,
-                            "unknown distribution; there are normal uniform uniform_int offsets "
-                            "constant logsigmoid "
-                            "sigmoid bool distinct ties");
+                            "unknown distribution; there are normal uniform uniform_int "
+                            "offsets constant logsigmoid sigmoid bool distinct ties");
     if ((err = kli_doc_known(d, p, o, dists[which].keys)) != KL_OK) return err;
     *out = (kl_dist){.kind = dists[which].kind, .scale = 1, .active = 1, .high = 1};
     err = parse_dist_keys(out, d, p, o, t);
