@@ -133,11 +133,8 @@ static void cmd_cost_show(kli_command_result *out, const cmd_cost_ledger *l, boo
             &out->text,
             "lost: sent but not answered completely (crash, broken connection); counted at the "
             "maximum cost\n");
-    out->json = json_object();
-    json_object_set_new(out->json, "schema", json_string("klineage/cost"));
-    json_object_set_new(out->json, "version", json_integer(1));
-    json_object_set_new(out->json, "rows", rows);
-    json_object_set_new(out->json, "total", cmd_cost_row_json(&l->total, true));
+    out->json = json_pack("{ss si so so}", "schema", "klineage/cost", "version", 1, "rows", rows,
+                          "total", cmd_cost_row_json(&l->total, true));
 }
 
 kl_err kli_cmd_cost(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {

@@ -38,11 +38,8 @@ static void cmd_judge_edge_line(kl_buf *out, const kl_edge *was, const kl_edge *
 }
 
 static json_t *cmd_judge_interval(double ratio, double low, double high) {
-    json_t *o = json_object();
-    json_object_set_new(o, "ratio", kli_json_real(ratio));
-    json_object_set_new(o, "low", kli_json_real(low));
-    json_object_set_new(o, "high", kli_json_real(high));
-    return o;
+    return json_pack("{so so so}", "ratio", kli_json_real(ratio), "low", kli_json_real(low), "high",
+                     kli_json_real(high));
 }
 
 static json_t *edge_json(const kl_edge *was, const kl_edge *is) {

@@ -11,7 +11,7 @@
  * what is wrong with it. */
 static void cmd_lineage_list_row(kli_command_result *out, json_t *rows,
                                  const kl_store_record *row) {
-    json_t *o = json_object(), *document = NULL;
+    json_t *document = NULL;
     if (kli_json_parse(&document, row->json, row->id, kl_ignored())) document = json_object();
     const size_t steps = json_array_size(json_object_get(document, "edges"));
     const kl_str how = kli_json_text_or(json_object_get(document, "termination"), "how", KL_S("?"));
@@ -21,15 +21,12 @@ static void cmd_lineage_list_row(kli_command_result *out, json_t *rows,
                   row->id.ptr, KL_STR_ARG(row->created), KL_STR_ARG(row->name),
                   KL_STR_ARG(row->task), KL_STR_ARG(surface), steps, KL_STR_ARG(how),
                   KL_STR_ARG(model));
-    json_object_set_new(o, "id", kli_json_str(row->id));
-    json_object_set_new(o, "name", kli_json_str(row->name));
-    json_object_set_new(o, "task", kli_json_str(row->task));
-    json_object_set_new(o, "surface", kli_json_str(surface));
-    json_object_set_new(o, "model", kli_json_str(model));
-    json_object_set_new(o, "steps", json_integer((json_int_t)steps));
-    json_object_set_new(o, "termination", kli_json_str(how));
-    json_object_set_new(o, "created", kli_json_str(row->created));
-    json_array_append_new(rows, o);
+    json_array_append_new(
+        rows, json_pack("{so so so so so so so so}", "id", kli_json_str(row->id), "name",
+                        kli_json_str(row->name), "task", kli_json_str(row->task), "surface",
+                        kli_json_str(surface), "model", kli_json_str(model), "steps",
+                        json_integer((json_int_t)steps), "termination", kli_json_str(how),
+                        "created", kli_json_str(row->created)));
     json_decref(document);
 }
 

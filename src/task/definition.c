@@ -178,7 +178,7 @@ static void parse_tensor(kl_tensor *tensor, const kl_task *t, const kli_node *p)
         return kli_doc_fail(p, KL_EPARSE,
                             "a tensor must be an object with \"shape\" and \"dtype\"");
     parse_shape(tensor, t, p);
-    if (!kli_dtype_at(&tensor->dtype, &dtype)) return;
+    if (!kli_dtype_at(&tensor->dtype, dtype.value ? &dtype : p)) return;
     if (tensor->is_output)
         tensor->check = kli_check_default(tensor->dtype);
     else
