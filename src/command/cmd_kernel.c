@@ -193,21 +193,12 @@ static kl_err add_plan(kli_context *c, const kli_args *args, const kl_kernel *k,
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
-static kl_err cmd_kernel_load(kl_kernel **out, kl_arena *a, const char *path,
-                              const char *const *params, kl_error *e) {
-    kl_error refusal = {0};
-    kl_err err = kli_request_kernel(out, &refusal, a, path, params, e);
-    if (err || *out) return err;
-    *e = refusal;
-    return refusal.code;
-}
-
 kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_result *out,
                            kl_error *e) {
     kl_kernel *k;
     if (kli_args_has(args, KL_OPTION_WORKLOAD) && !kli_args_has(args, KL_OPTION_TASK))
         return kl_fail(e, KL_EINVAL, NULL, "--workload needs --task TASK");
-    kl_err err = cmd_kernel_load(&k, c->arena, args->words[0], args->params, e);
+    kl_err err = kli_request_sound_kernel(&k, c->arena, args->words[0], args->params, e);
     if (err) return err;
     out->json = directives_json(&out->text, k);
     return kli_args_has(args, KL_OPTION_TASK) ? add_plan(c, args, k, out, e) : KL_OK;
@@ -216,7 +207,7 @@ kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_res
 kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     kl_kernel *k;
-    kl_err err = cmd_kernel_load(&k, c->arena, args->words[0], NULL, e);
+    kl_err err = kli_request_sound_kernel(&k, c->arena, args->words[0], NULL, e);
     if (err) return err;
     kl_buf_add(&out->text, k->source);
     out->json =
@@ -228,8 +219,8 @@ kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_r
 kl_err kli_cmd_kernel_diff(kli_context *c, const kli_args *args, kli_command_result *out,
                            kl_error *e) {
     kl_kernel *from, *to;
-    kl_err err = cmd_kernel_load(&from, c->arena, args->words[0], NULL, e);
-    if (!err) err = cmd_kernel_load(&to, c->arena, args->words[1], NULL, e);
+    kl_err err = kli_request_sound_kernel(&from, c->arena, args->words[0], NULL, e);
+    if (!err) err = kli_request_sound_kernel(&to, c->arena, args->words[1], NULL, e);
     if (err) return err;
     bool same = strcmp(from->hash, to->hash) == 0;
     kl_str diff = kl_kernel_diff(c->arena, from, to);

@@ -68,13 +68,6 @@ kl_err kli_cmd_lineage_show(kli_context *c, const kli_args *args, kli_command_re
     return KL_OK;
 }
 
-static kl_err write_document(const kl_lineage *l, kl_arena *a, const char *path, kl_error *e) {
-    json_t *o = kl_lineage_json(l);
-    const kl_err err = kli_fs_write(path, kli_json_dump(a, o, true), e);
-    json_decref(o);
-    return err;
-}
-
 kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_result *out,
                               kl_error *e) {
     const char *dir = args->values[KL_OPTION_GIT], *file = args->values[KL_OPTION_OUT];
@@ -82,7 +75,9 @@ kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_
     if (!dir == !file)
         return kl_fail(e, KL_EINVAL, NULL, "name a destination: --git DIR or --out FILE");
     kl_err err = cmd_lineage_load(&l, c, args, e);
-    if (!err) err = dir ? kl_lineage_export_git(&l, dir, e) : write_document(&l, c->arena, file, e);
+    if (!err)
+        err = dir ? kl_lineage_export_git(&l, dir, e)
+                  : kli_journal_write_lineage(&l, c->arena, file, e);
     if (err) return err;
     if (dir)
         kl_buf_printf(&out->text, "%d commits in %s\n  git -C %s log -p --reverse\n", l.n_states,

@@ -115,15 +115,10 @@ static kl_err tune(kli_context *c, const kli_args *args, const kl_task *t, const
 kl_err kli_cmd_tune(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
-    kl_error refusal = {0};
     kl_gate_opts opts;
     kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
-    if (!err)
-        err = kli_request_kernel(&kernel, &refusal, c->arena, args->words[1], args->params, e);
+    if (!err) err = kli_request_sound_kernel(&kernel, c->arena, args->words[1], args->params, e);
     if (err) return err;
-    if (!kernel)
-        return *e = refusal,
-               refusal.code; /* there is nothing to tune, so this is an error, not a verdict */
     if (kernel->n_params == 0) {
         kl_fail(e, KL_EINVAL, args->words[1],
                 "the kernel has no param directive, so there is nothing to tune");

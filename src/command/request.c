@@ -113,6 +113,15 @@ kl_err kli_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const
     return KL_OK;
 }
 
+kl_err kli_request_sound_kernel(kl_kernel **out, kl_arena *a, const char *path,
+                                const char *const *params, kl_error *e) {
+    kl_error refusal = {0};
+    const kl_err err = kli_request_kernel(out, &refusal, a, path, params, e);
+    if (err || *out) return err;
+    KL_ASSERT(refusal.code != KL_OK);
+    return *e = refusal, refusal.code;
+}
+
 /* ---- shapes and options ------------------------------------------------------------------ */
 
 static const char *host_name(kl_host_kind on) { return on == KL_ON_GPU ? "gpu" : "cpu"; }
@@ -173,6 +182,12 @@ kl_err kli_request_workload(const kl_workload **out, kl_arena *a, const kl_task 
                 requested, KL_STR_ARG(t->name));
     *out = made;
     return err;
+}
+
+kl_err kli_request_library(kl_library *out, kl_arena *a, const kli_args *args, kl_error *e) {
+    kl_str dir;
+    const kl_err err = kl_library_find(&dir, a, args->values[KL_OPTION_LIBRARY], e);
+    return err ? err : kl_library_load(out, a, dir.ptr, e);
 }
 
 kl_err kli_request_lineage(kl_lineage *out, kl_task **task, const kl_workload **w, kl_arena *a,
