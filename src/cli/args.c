@@ -18,14 +18,14 @@ typedef struct {
 } args_reader;
 
 static int find_option(kl_str name) {
-    for (int i = 0; kli_option_at(i); i++)
-        if (kl_str_eq(name, kl_str_of(kli_option_at(i)->name))) return i;
+    for (int i = 0; kli_options[i].name; i++)
+        if (kl_str_eq(name, kl_str_of(kli_options[i].name))) return i;
     return -1;
 }
 
 static int find_letter(char letter) {
-    for (int i = 0; kli_option_at(i); i++)
-        if (kli_option_at(i)->letter == letter) return i;
+    for (int i = 0; kli_options[i].name; i++)
+        if (kli_options[i].letter == letter) return i;
     return -1;
 }
 
@@ -33,7 +33,7 @@ static kl_err unknown_option(args_reader *r, kl_str name) {
     kl_fail(r->error, KL_EINVAL, NULL, "unknown option '--%.*s'", KL_STR_ARG(name));
     kli_suggestion s;
     kli_suggest_start(&s, name);
-    for (int i = 0; kli_option_at(i); i++) kli_suggest_offer(&s, kl_str_of(kli_option_at(i)->name));
+    for (const kli_option *o = kli_options; o->name; o++) kli_suggest_offer(&s, kl_str_of(o->name));
     if (s.best.ptr) return kl_hint(r->error, "did you mean --%.*s?", KL_STR_ARG(s.best));
     return kl_hint(r->error, "klineage help lists commands; klineage help COMMAND lists options");
 }
@@ -75,7 +75,7 @@ static kl_err check_value(args_reader *r, const kli_option *o, const char *value
 }
 
 static kl_err set_option(args_reader *r, int id, const char *value) {
-    const kli_option *o = kli_option_at(id);
+    const kli_option *o = &kli_options[id];
     kl_err err = check_value(r, o, value);
     if (err) return err;
     r->out->values[id] = value;
@@ -89,7 +89,7 @@ static kl_err set_option(args_reader *r, int id, const char *value) {
 
 /* Value of an option that needs one: joined to it, or the next word. */
 static kl_err take_value(args_reader *r, int id, const char *joined) {
-    const kli_option *o = kli_option_at(id);
+    const kli_option *o = &kli_options[id];
     if (joined) return set_option(r, id, joined);
     if (r->next == r->argc)
         return kl_fail(r->error, KL_EINVAL, NULL, "--%s needs a value: --%s %s", o->name, o->name,
@@ -104,12 +104,12 @@ static kl_err long_option(args_reader *r, const char *text) {
     kl_str name = {text, equals ? (size_t)(equals - text) : strlen(text)};
     int id = find_option(name);
     if (id < 0) return unknown_option(r, name);
-    if (kli_option_at(id)->kind == KL_OPTION_IS_MAYBE)
+    if (kli_options[id].kind == KL_OPTION_IS_MAYBE)
         return set_option(r, id, equals ? equals + 1 : "");
-    if (kli_option_at(id)->kind != KL_OPTION_IS_FLAG)
+    if (kli_options[id].kind != KL_OPTION_IS_FLAG)
         return take_value(r, id, equals ? equals + 1 : NULL);
     if (equals)
-        return kl_fail(r->error, KL_EINVAL, NULL, "--%s takes no value", kli_option_at(id)->name);
+        return kl_fail(r->error, KL_EINVAL, NULL, "--%s takes no value", kli_options[id].name);
     return set_option(r, id, "");
 }
 
@@ -120,7 +120,7 @@ static kl_err letters(args_reader *r, const char *text) {
             kl_fail(r->error, KL_EINVAL, NULL, "unknown option '-%c'", *text);
             return kl_hint(r->error, "klineage help lists the options of every command");
         }
-        if (kli_option_at(id)->kind != KL_OPTION_IS_FLAG)
+        if (kli_options[id].kind != KL_OPTION_IS_FLAG)
             return take_value(r, id, text[1] ? text + 1 : NULL);
         if (id == KL_OPTION_HELP) r->out->short_help = true;
         r->out->values[id] = "";
@@ -160,8 +160,8 @@ static kl_err read_words(args_reader *r) {
 
 /* Index of the command that the first words name, and how many words it took. */
 static int args_find_command(const kli_args *a, int *used) {
-    for (int i = 0; kli_command_at(i); i++) {
-        const char *words = kli_command_at(i)->words, *gap = strchr(words, ' ');
+    for (int i = 0; kli_commands[i].words; i++) {
+        const char *words = kli_commands[i].words, *gap = strchr(words, ' ');
         size_t n = gap ? (size_t)(gap - words) : strlen(words);
         *used = gap ? 2 : 1;
         if (a->n_words < *used || strlen(a->words[0]) != n || strncmp(words, a->words[0], n) != 0)
@@ -178,17 +178,16 @@ static kl_err unknown_command(const kli_args *a, kl_arena *arena, kl_error *e) {
         a->n_words > 1 ? kl_arena_printf(arena, "%s %s", a->words[0], a->words[1]) : first;
     kli_suggestion s;
     kli_suggest_start(&s, both);
-    for (int i = 0; kli_command_at(i); i++) {
-        kl_str words = kl_str_of(kli_command_at(i)->words);
+    for (const kl_command *c = kli_commands; c->words; c++) {
+        kl_str words = kl_str_of(c->words);
         const char *gap = memchr(words.ptr, ' ', words.len);
         if (gap && kl_str_eq((kl_str){words.ptr, (size_t)(gap - words.ptr)}, first)) noun = true;
         kli_suggest_offer(&s, words);
     }
     if (!s.best.ptr && !noun) {
         kli_suggest_start(&s, first);
-        for (int i = 0; kli_command_at(i); i++)
-            if (!strchr(kli_command_at(i)->words, ' '))
-                kli_suggest_offer(&s, kl_str_of(kli_command_at(i)->words));
+        for (const kl_command *c = kli_commands; c->words; c++)
+            if (!strchr(c->words, ' ')) kli_suggest_offer(&s, kl_str_of(c->words));
     }
     if (noun && a->n_words == 1)
         kl_fail(e, KL_EINVAL, NULL, "'%s' needs a subcommand", a->words[0]);
@@ -200,11 +199,11 @@ static kl_err unknown_command(const kli_args *a, kl_arena *arena, kl_error *e) {
 }
 
 static kl_err check_fit(const kli_args *a, kl_error *e) {
-    const kl_command *c = kli_command_at(a->command);
+    const kl_command *c = a->command < 0 ? NULL : &kli_commands[a->command];
     const char *words = c ? c->words : "klineage without a command";
-    for (int i = 0; kli_option_at(i); i++) {
-        if (!a->values[i] || kli_option_fits(kli_option_at(i), a->command)) continue;
-        kl_fail(e, KL_EINVAL, NULL, "--%s is not an option of '%s'", kli_option_at(i)->name, words);
+    for (int i = 0; kli_options[i].name; i++) {
+        if (!a->values[i] || kli_option_fits(&kli_options[i], a->command)) continue;
+        kl_fail(e, KL_EINVAL, NULL, "--%s is not an option of '%s'", kli_options[i].name, words);
         return kl_hint(e, "klineage help %s", c ? c->words : "");
     }
     if (!c || kli_args_has(a, KL_OPTION_HELP) ||

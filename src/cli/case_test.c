@@ -18,12 +18,12 @@ static int split(char **argv, int most, kl_str line) {
 }
 
 static void print_args(kl_buf *out, const kli_args *args) {
-    const kl_command *c = kli_command_at(args->command);
+    const kl_command *c = args->command < 0 ? NULL : &kli_commands[args->command];
     kl_buf_printf(out, "  %s", c ? c->words : "(no command)");
     for (int i = 0; i < args->n_words; i++) kl_buf_printf(out, " [%s]", args->words[i]);
-    for (int i = 0; kli_option_at(i); i++)
-        if (args->values[i] && kli_option_at(i)->kind != KL_OPTION_IS_REPEAT)
-            kl_buf_printf(out, " %s%s%s", kli_option_at(i)->name, *args->values[i] ? "=" : "",
+    for (int i = 0; kli_options[i].name; i++)
+        if (args->values[i] && kli_options[i].kind != KL_OPTION_IS_REPEAT)
+            kl_buf_printf(out, " %s%s%s", kli_options[i].name, *args->values[i] ? "=" : "",
                           args->values[i]);
     for (int i = 0; i < args->n_params; i++) kl_buf_printf(out, " param %s", args->params[i]);
     kl_buf_add(out, args->short_help ? KL_S(" short\n") : KL_S("\n"));

@@ -38,7 +38,7 @@ static kl_err main_answer(const kli_args *args, kli_context *c, kli_command_resu
     if (args->command < 0) return answer_alone(args, r), KL_OK;
     if (kli_args_has(args, KL_OPTION_HELP))
         return kli_page_command(&r->text, args->command, !args->short_help), KL_OK;
-    return kli_command_at(args->command)->run(c, args, r, e);
+    return kli_commands[args->command].run(c, args, r, e);
 }
 
 /* Whatever was going on when ^C came (a compiler, a baseline) is not what the user has to know. */

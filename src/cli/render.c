@@ -61,15 +61,11 @@ int kli_cli_show_error(const kli_args *args, kl_arena *a, const kl_error *e) {
     kli_base_progress("%s", "");
     int code = kli_exit_of_error(e->code);
     if (wants_json(args)) {
-        json_t *o = json_object();
-        json_object_set_new(o, "schema", json_string("klineage/error"));
-        json_object_set_new(o, "version", json_integer(1));
-        json_object_set_new(o, "error", json_string(kl_err_name(e->code)));
-        json_object_set_new(o, "exit_code", json_integer(code));
-        json_object_set_new(o, "where", kli_json_str(kl_str_of(e->where)));
-        json_object_set_new(o, "message", kli_json_str(kl_str_of(e->message)));
-        json_object_set_new(o, "detail", kli_json_str(kl_str_of(e->detail)));
-        json_object_set_new(o, "hint", kli_json_str(kl_str_of(e->hint)));
+        json_t *o = json_pack(
+            "{ss si ss so so so so so}", "schema", "klineage/error", "version", 1, "error",
+            kl_err_name(e->code), "exit_code", json_integer(code), "where",
+            kli_json_str(kl_str_of(e->where)), "message", kli_json_str(kl_str_of(e->message)),
+            "detail", kli_json_str(kl_str_of(e->detail)), "hint", kli_json_str(kl_str_of(e->hint)));
         kl_str line = kli_json_dump(a, o, false);
         json_decref(o);
         fprintf(stderr, "%.*s\n", KL_STR_ARG(line));

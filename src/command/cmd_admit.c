@@ -196,8 +196,8 @@ static void cmd_admit_show(kli_command_result *out, const admit_job *jobs, int n
     int admitted = show_cards(out, rows, jobs, n);
     kl_buf_printf(&out->text, "%d of %d admitted\n", admitted, n);
     if (replays && admitted < n)
-        kl_buf_add(&out->text, KL_S("replay finished; continue with a live model: klineage admit "
-                                    "CARD --model MODEL\n"));
+        kl_buf_printf(&out->text, "replay finished; continue with a live model: klineage admit "
+                                  "CARD --model MODEL\n");
     out->json = json_pack("{ss si si so}", "schema", "klineage/admitted", "version", 1, "admitted",
                           admitted, "cards", rows);
     out->exit_code = admitted == n || replays ? 0 : 1;
@@ -236,7 +236,6 @@ static kl_err cmd_admit_run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena
 kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_run_opts o;
     kl_library l;
-    kl_str dir;
     int n = 0;
     gather_ctx g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts = {0};
@@ -246,9 +245,8 @@ kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *o
     if (!err) err = kli_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, MAX_STARTS, e);
     if (!err) err = kli_effort_count(&opts.tries, args, KL_OPTION_TRIES, 0, KL_MAX_TRIES, e);
     if (!err) err = kli_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
-    if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
-    if (!err) err = kl_library_load(&l, c->arena, dir.ptr, e);
-    if (!err) err = gather(&g, args, dir.ptr, e);
+    if (!err) err = kli_request_library(&l, c->arena, args, e);
+    if (!err) err = gather(&g, args, l.dir.ptr, e);
     if (err) return err;
     admit_job *jobs = KL_ARRAY(c->arena, admit_job, l.n_cards + KL_MAX_WORDS);
     err = cmd_admit_choose(jobs, &n, &l, args, e);
@@ -258,7 +256,7 @@ kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *o
     if (err) return err;
     opts.run = kl_run_id(run);
     for (int i = 0; i < n; i++) {
-        jobs[i].dir = dir.ptr;
+        jobs[i].dir = l.dir.ptr;
         jobs[i].starts = g.starts;
         jobs[i].n_starts = g.n;
         jobs[i].opts = opts;

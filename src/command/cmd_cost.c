@@ -88,7 +88,7 @@ static void show_row(kl_buf *out, kl_str what, int width, const sum *s) {
     if (s->open)
         kl_buf_printf(out, "  + %lld open, up to $%.4f", (long long)s->open,
                       (double)s->open_microusd * 1e-6);
-    kl_buf_add(out, KL_S("\n"));
+    kl_buf_printf(out, "\n");
 }
 
 static json_t *cmd_cost_row_json(const sum *s, bool by_run) {
@@ -114,8 +114,8 @@ static void cmd_cost_show(kli_command_result *out, const cmd_cost_ledger *l, boo
     int width = by_run ? 12 : 40;
     json_t *rows = json_array();
     if (!l->n)
-        kl_buf_add(&out->text,
-                   KL_S("no model calls; klineage walk, lift, admit and optimize make them\n"));
+        kl_buf_printf(&out->text,
+                      "no model calls; klineage walk, lift, admit and optimize make them\n");
     else
         kl_buf_printf(&out->text, "%-*s %6s %10s %10s %10s %9s %6s  %s\n", width,
                       by_run ? "run" : "workload, policy, phase", "calls", "input", "cached",
@@ -126,19 +126,15 @@ static void cmd_cost_show(kli_command_result *out, const cmd_cost_ledger *l, boo
     }
     if (l->n > 1) show_row(&out->text, KL_S("total"), width, &l->total);
     if (l->total.used.estimated)
-        kl_buf_add(&out->text,
-                   KL_S("~ partly estimated from bytes: the provider did not report tokens\n"));
+        kl_buf_printf(&out->text,
+                      "~ partly estimated from bytes: the provider did not report tokens\n");
     if (l->total.lost)
-        kl_buf_add(
+        kl_buf_printf(
             &out->text,
-            KL_S(
-                "lost: sent but not answered completely (crash, broken connection); counted at the "
-                "maximum cost\n"));
-    out->json = json_object();
-    json_object_set_new(out->json, "schema", json_string("klineage/cost"));
-    json_object_set_new(out->json, "version", json_integer(1));
-    json_object_set_new(out->json, "rows", rows);
-    json_object_set_new(out->json, "total", cmd_cost_row_json(&l->total, true));
+            "lost: sent but not answered completely (crash, broken connection); counted at the "
+            "maximum cost\n");
+    out->json = json_pack("{ss si so so}", "schema", "klineage/cost", "version", 1, "rows", rows,
+                          "total", cmd_cost_row_json(&l->total, true));
 }
 
 kl_err kli_cmd_cost(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {

@@ -24,13 +24,10 @@ static json_t *rows_json(const kli_doctor *d) {
     json_t *list = json_array();
     for (int i = 0; i < d->n_rows; i++) {
         const kli_doctor_row *r = &d->rows[i];
-        json_t *o = json_object();
-        json_object_set_new(o, "group", json_string(r->group));
-        json_object_set_new(o, "name", json_string(r->name));
-        json_object_set_new(o, "state", json_string(state_names[r->state]));
-        json_object_set_new(o, "found", kli_json_str(r->found));
-        json_object_set_new(o, "mend", r->mend ? json_string(r->mend) : json_null());
-        json_array_append_new(list, o);
+        json_array_append_new(list, json_pack("{ss ss ss so so}", "group", r->group, "name",
+                                              r->name, "state", state_names[r->state], "found",
+                                              kli_json_str(r->found), "mend",
+                                              r->mend ? json_string(r->mend) : json_null()));
     }
     return list;
 }
@@ -63,7 +60,7 @@ static char cmd_doctor_assurance_of(const kli_doctor *d, const kl_surface *s) {
 
 static json_t *cmd_doctor_surfaces(kl_buf *out, const kli_doctor *d) {
     json_t *o = json_object();
-    kl_buf_add(out, KL_S("\nkernels that this machine can judge\n"));
+    kl_buf_printf(out, "\nkernels that this machine can judge\n");
     for (int i = 0; kl_surface_each(i); i++) {
         const kl_surface *s = kl_surface_each(i);
         const kl_str why_not = missing(d, s);
@@ -90,12 +87,9 @@ kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *
     kli_doctor_environment(d);
     rows_text(&out->text, d, c->colour);
     bool works = d->has_compiler && d->has_worker && d->has_device[KL_BACKEND_CPU];
-    out->json = json_object();
-    json_object_set_new(out->json, "schema", json_string("klineage/doctor"));
-    json_object_set_new(out->json, "version", json_integer(1));
-    json_object_set_new(out->json, "works", json_boolean(works));
-    json_object_set_new(out->json, "surfaces", cmd_doctor_surfaces(&out->text, d));
-    json_object_set_new(out->json, "rows", rows_json(d));
+    out->json =
+        json_pack("{ss si sb so so}", "schema", "klineage/doctor", "version", 1, "works", works,
+                  "surfaces", cmd_doctor_surfaces(&out->text, d), "rows", rows_json(d));
     out->exit_code = works ? 0 : 1;
     return KL_OK;
 }

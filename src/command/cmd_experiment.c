@@ -102,7 +102,7 @@ static void show_plan(const experiment_ctx *x, kli_command_result *out) {
     }
     kl_buf_printf(&out->text, "%d tracks with %s, ", x->n, x->x.model.ptr);
     if (x->free)
-        kl_buf_add(&out->text, KL_S("free of charge\n"));
+        kl_buf_printf(&out->text, "free of charge\n");
     else
         kl_buf_printf(&out->text, "at most $%.4f in total, $%.4f per track\n", (double)most / 1e6,
                       (double)x->x.budget_microusd / 1e6);

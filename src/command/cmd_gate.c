@@ -105,11 +105,9 @@ static const char *conflict(const kli_args *args) {
 static kl_err load_rival(gate_ctx *g, kl_error *e) {
     const char *path = g->args->values[KL_OPTION_AGAINST];
     kl_kernel *opponent = NULL;
-    kl_error refusal = {0};
     if (!path) return KL_OK;
-    kl_err err = kli_request_kernel(&opponent, &refusal, g->context->arena, path, NULL, e);
+    kl_err err = kli_request_sound_kernel(&opponent, g->context->arena, path, NULL, e);
     if (err) return err;
-    if (!opponent) return *e = refusal, refusal.code;
     if (g->kernel && opponent->surface != g->kernel->surface)
         return kl_fail(e, KL_EINVAL, path, "the --against kernel has surface %s, not %s",
                        opponent->surface->name, g->kernel->surface->name);

@@ -4,14 +4,14 @@
 #include <string.h>
 
 static int cmd_help_find_command(kl_str words) {
-    for (int i = 0; kli_command_at(i); i++)
-        if (kl_str_eq(words, kl_str_of(kli_command_at(i)->words))) return i;
+    for (int i = 0; kli_commands[i].words; i++)
+        if (kl_str_eq(words, kl_str_of(kli_commands[i].words))) return i;
     return -1;
 }
 
 static const kli_topic *find_topic(kl_str name) {
-    for (int i = 0; kli_topic_at(i); i++)
-        if (kl_str_eq(name, kl_str_of(kli_topic_at(i)->name))) return kli_topic_at(i);
+    for (const kli_topic *t = kli_topics; t->name; t++)
+        if (kl_str_eq(name, kl_str_of(t->name))) return t;
     return NULL;
 }
 
@@ -19,9 +19,9 @@ static const kli_topic *find_topic(kl_str name) {
 static bool show_family(kl_buf *out, kl_arena *a, kl_str noun) {
     kl_str prefix = kl_arena_printf(a, "%.*s ", KL_STR_ARG(noun));
     size_t before = out->len;
-    for (int i = 0; kli_command_at(i); i++) {
-        if (!kl_str_starts(kl_str_of(kli_command_at(i)->words), prefix)) continue;
-        if (out->len > before) kl_buf_add(out, KL_S("\n"));
+    for (int i = 0; kli_commands[i].words; i++) {
+        if (!kl_str_starts(kl_str_of(kli_commands[i].words), prefix)) continue;
+        if (out->len > before) kl_buf_printf(out, "\n");
         kli_page_command(out, i, false);
     }
     return out->len > before;
@@ -39,9 +39,9 @@ kl_err kli_cmd_help(kli_context *c, const kli_args *args, kli_command_result *ou
     if (show_family(&out->text, c->arena, wanted)) return KL_OK;
     kli_suggestion s;
     kli_suggest_start(&s, wanted);
-    for (int i = 0; kli_command_at(i); i++)
-        kli_suggest_offer(&s, kl_str_of(kli_command_at(i)->words));
-    for (int i = 0; kli_topic_at(i); i++) kli_suggest_offer(&s, kl_str_of(kli_topic_at(i)->name));
+    for (const kl_command *x = kli_commands; x->words; x++)
+        kli_suggest_offer(&s, kl_str_of(x->words));
+    for (const kli_topic *t = kli_topics; t->name; t++) kli_suggest_offer(&s, kl_str_of(t->name));
     kl_fail(e, KL_EINVAL, NULL, "no help on '%.*s'", KL_STR_ARG(wanted));
     if (s.best.ptr) return kl_hint(e, "did you mean klineage help %.*s?", KL_STR_ARG(s.best));
     return kl_hint(e, "klineage help lists commands and topics");

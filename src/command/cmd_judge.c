@@ -5,7 +5,7 @@
  * of the old one; it is kept before it is shown. SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
-#include "base/fs.h"
+#include "command/journal.h"
 #include "base/json.h"
 #include <klineage/lineage.h>
 
@@ -38,11 +38,8 @@ static void cmd_judge_edge_line(kl_buf *out, const kl_edge *was, const kl_edge *
 }
 
 static json_t *cmd_judge_interval(double ratio, double low, double high) {
-    json_t *o = json_object();
-    json_object_set_new(o, "ratio", kli_json_real(ratio));
-    json_object_set_new(o, "low", kli_json_real(low));
-    json_object_set_new(o, "high", kli_json_real(high));
-    return o;
+    return json_pack("{so so so}", "ratio", kli_json_real(ratio), "low", kli_json_real(low), "high",
+                     kli_json_real(high));
 }
 
 static json_t *edge_json(const kl_edge *was, const kl_edge *is) {
@@ -81,13 +78,6 @@ static void cmd_judge_show(const cmd_judge_judge_ctx *j, kli_command_result *out
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-static kl_err cmd_judge_write_out(const kl_lineage *l, const char *path, kl_arena *a, kl_error *e) {
-    json_t *o = kl_lineage_json(l);
-    const kl_err err = path ? kli_fs_write(path, kli_json_dump(a, o, true), e) : KL_OK;
-    json_decref(o);
-    return err;
-}
-
 kl_err kli_cmd_lineage_judge(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     cmd_judge_judge_ctx *j = KL_NEW(c->arena, cmd_judge_judge_ctx);
@@ -109,7 +99,8 @@ kl_err kli_cmd_lineage_judge(kli_context *c, const kli_args *args, kli_command_r
     if (!err) err = kl_run_tracks(run, &track, 1, &how, e);
     if (!err) err = kl_lineage_keep(&j->after, kl_run_store(run), e);
     if (!err)
-        (void)cmd_judge_write_out(&j->after, args->values[KL_OPTION_OUT], c->arena, &out->trouble);
+        (void)!kli_journal_write_lineage(&j->after, c->arena, args->values[KL_OPTION_OUT],
+                                         &out->trouble);
     if (!err) cmd_judge_show(j, out);
     kl_run_close(run);
     return err;

@@ -14,17 +14,15 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
     json_t *list = json_array();
     for (int i = 0; i < k->n_params; i++) {
         const kl_param *p = &k->params[i];
-        json_t *o = json_object(), *values = json_array();
+        json_t *values = json_array();
         kl_buf_printf(text, "  param     %.*s = %lld of", KL_STR_ARG(p->name), (long long)p->value);
         for (int j = 0; j < p->n_values; j++) {
             kl_buf_printf(text, " %lld", (long long)p->values[j]);
             json_array_append_new(values, json_integer(p->values[j]));
         }
-        kl_buf_add(text, KL_S("\n"));
-        cmd_kernel_put(o, "name", kli_json_str(p->name));
-        cmd_kernel_put(o, "value", json_integer(p->value));
-        cmd_kernel_put(o, "values", values);
-        json_array_append_new(list, o);
+        kl_buf_printf(text, "\n");
+        json_array_append_new(list, json_pack("{so so so}", "name", kli_json_str(p->name), "value",
+                                              json_integer(p->value), "values", values));
     }
     return list;
 }
@@ -45,17 +43,17 @@ static void lets_text(kl_buf *text, const kl_kernel *k) {
     for (int i = 0; i < k->n_launches; i++)
         kl_buf_printf(text, "  launch    %.*s, %d arguments\n", KL_STR_ARG(k->launches[i].entry),
                       k->launches[i].n_args);
-    if (k->nondeterministic) kl_buf_add(text, KL_S("  nondeterministic\n"));
+    if (k->nondeterministic) kl_buf_printf(text, "  nondeterministic\n");
 }
 
 static json_t *flags_json(kl_buf *text, const kl_kernel *k) {
     json_t *list = json_array();
-    if (k->n_flags) kl_buf_add(text, KL_S("  flags    "));
+    if (k->n_flags) kl_buf_printf(text, "  flags    ");
     for (int i = 0; i < k->n_flags; i++) {
         kl_buf_printf(text, " %.*s", KL_STR_ARG(k->flags[i]));
         json_array_append_new(list, kli_json_str(k->flags[i]));
     }
-    if (k->n_flags) kl_buf_add(text, KL_S("\n"));
+    if (k->n_flags) kl_buf_printf(text, "\n");
     return list;
 }
 
@@ -118,12 +116,12 @@ static json_t *triple(const uint32_t v[3]) {
 }
 
 static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch *l) {
-    json_t *o = json_object(), *args = json_array();
+    json_t *args = json_array();
     kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1],
                   l->grid[2], l->block[0], l->block[1], l->block[2]);
     if (l->smem) kl_buf_printf(text, " smem %u", l->smem);
     if (l->warps) kl_buf_printf(text, " warps %u stages %u", l->warps, l->stages);
-    kl_buf_add(text, KL_S(" args("));
+    kl_buf_printf(text, " args(");
     for (uint32_t i = 0; i < l->n_args; i++) {
         kl_buf one = {0};
         value_text(&one, p, &l->args[i]);
@@ -131,18 +129,14 @@ static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch 
         json_array_append_new(args, kli_json_str(kl_buf_str(&one)));
         kl_buf_fini(&one);
     }
-    kl_buf_add(text, KL_S(")\n"));
-    cmd_kernel_put(o, "entry", json_string(l->entry));
-    cmd_kernel_put(o, "grid", triple(l->grid));
-    cmd_kernel_put(o, "block", triple(l->block));
-    cmd_kernel_put(o, "cluster", triple(l->cluster));
-    cmd_kernel_put(o, "smem", json_integer(l->smem));
-    cmd_kernel_put(o, "args", args);
-    return o;
+    kl_buf_printf(text, ")\n");
+    return json_pack("{ss so so so so so}", "entry", l->entry, "grid", triple(l->grid), "block",
+                     triple(l->block), "cluster", triple(l->cluster), "smem", json_integer(l->smem),
+                     "args", args);
 }
 
 static json_t *plan_json(kl_buf *text, const kl_plan *p, kl_str workload) {
-    json_t *o = json_object(), *launches = json_array(), *buffers = json_array();
+    json_t *launches = json_array(), *buffers = json_array();
     kl_buf_printf(text, "plan at %.*s\n", KL_STR_ARG(workload));
     for (uint32_t i = 0; i < p->n_launches; i++)
         json_array_append_new(launches, launch_json(text, p, &p->launches[i]));
@@ -152,20 +146,18 @@ static json_t *plan_json(kl_buf *text, const kl_plan *p, kl_str workload) {
         json_array_append_new(buffers, json_pack("{s:s, s:I}", "name", p->buffers[i].name, "bytes",
                                                  (json_int_t)p->buffers[i].bytes));
     }
-    cmd_kernel_put(o, "workload", kli_json_str(workload));
-    cmd_kernel_put(o, "launches", launches);
-    cmd_kernel_put(o, "buffers", buffers);
-    return o;
+    return json_pack("{so so so}", "workload", kli_json_str(workload), "launches", launches,
+                     "buffers", buffers);
 }
 
 static json_t *defines_json(kl_buf *text, const char **defines) {
     json_t *list = json_array();
-    kl_buf_add(text, KL_S("macros for the compiler\n "));
+    kl_buf_printf(text, "macros for the compiler\n ");
     for (; *defines; defines++) {
         kl_buf_printf(text, " %s", *defines);
         json_array_append_new(list, json_string(*defines));
     }
-    kl_buf_add(text, KL_S("\n"));
+    kl_buf_printf(text, "\n");
     return list;
 }
 
@@ -201,21 +193,12 @@ static kl_err add_plan(kli_context *c, const kli_args *args, const kl_kernel *k,
 
 /* ---- commands ---------------------------------------------------------------------------- */
 
-static kl_err cmd_kernel_load(kl_kernel **out, kl_arena *a, const char *path,
-                              const char *const *params, kl_error *e) {
-    kl_error refusal = {0};
-    kl_err err = kli_request_kernel(out, &refusal, a, path, params, e);
-    if (err || *out) return err;
-    *e = refusal;
-    return refusal.code;
-}
-
 kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_result *out,
                            kl_error *e) {
     kl_kernel *k;
     if (kli_args_has(args, KL_OPTION_WORKLOAD) && !kli_args_has(args, KL_OPTION_TASK))
         return kl_fail(e, KL_EINVAL, NULL, "--workload needs --task TASK");
-    kl_err err = cmd_kernel_load(&k, c->arena, args->words[0], args->params, e);
+    kl_err err = kli_request_sound_kernel(&k, c->arena, args->words[0], args->params, e);
     if (err) return err;
     out->json = directives_json(&out->text, k);
     return kli_args_has(args, KL_OPTION_TASK) ? add_plan(c, args, k, out, e) : KL_OK;
@@ -224,34 +207,27 @@ kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_res
 kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     kl_kernel *k;
-    kl_err err = cmd_kernel_load(&k, c->arena, args->words[0], NULL, e);
+    kl_err err = kli_request_sound_kernel(&k, c->arena, args->words[0], NULL, e);
     if (err) return err;
     kl_buf_add(&out->text, k->source);
-    out->json = json_object();
-    cmd_kernel_put(out->json, "schema", json_string("klineage/kernel-source"));
-    cmd_kernel_put(out->json, "version", json_integer(1));
-    cmd_kernel_put(out->json, "path", kli_json_str(k->path));
-    cmd_kernel_put(out->json, "hash", json_string(k->hash));
-    cmd_kernel_put(out->json, "source", kli_json_str(k->source));
+    out->json =
+        json_pack("{ss si so ss so}", "schema", "klineage/kernel-source", "version", 1, "path",
+                  kli_json_str(k->path), "hash", k->hash, "source", kli_json_str(k->source));
     return KL_OK;
 }
 
 kl_err kli_cmd_kernel_diff(kli_context *c, const kli_args *args, kli_command_result *out,
                            kl_error *e) {
     kl_kernel *from, *to;
-    kl_err err = cmd_kernel_load(&from, c->arena, args->words[0], NULL, e);
-    if (!err) err = cmd_kernel_load(&to, c->arena, args->words[1], NULL, e);
+    kl_err err = kli_request_sound_kernel(&from, c->arena, args->words[0], NULL, e);
+    if (!err) err = kli_request_sound_kernel(&to, c->arena, args->words[1], NULL, e);
     if (err) return err;
     bool same = strcmp(from->hash, to->hash) == 0;
     kl_str diff = kl_kernel_diff(c->arena, from, to);
     kl_buf_add(&out->text, diff);
-    out->json = json_object();
-    cmd_kernel_put(out->json, "schema", json_string("klineage/kernel-diff"));
-    cmd_kernel_put(out->json, "version", json_integer(1));
-    cmd_kernel_put(out->json, "same", json_boolean(same));
-    cmd_kernel_put(out->json, "from", json_string(from->hash));
-    cmd_kernel_put(out->json, "to", json_string(to->hash));
-    cmd_kernel_put(out->json, "diff", kli_json_str(diff));
+    out->json =
+        json_pack("{ss si sb ss ss so}", "schema", "klineage/kernel-diff", "version", 1, "same",
+                  same, "from", from->hash, "to", to->hash, "diff", kli_json_str(diff));
     out->exit_code = same ? 0 : 1;
     return KL_OK;
 }

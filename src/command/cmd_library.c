@@ -1,15 +1,9 @@
 /* cmd_library.c - `klineage library list|check|judge|import` and `klineage card show`: the cards as
  * they lie in their folder. SPDX-License-Identifier: Apache-2.0 */
-#include "command/command.h"
+#include "command/request.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include <klineage/skill.h>
-
-static kl_err cmd_library_load(kl_library *out, kl_arena *a, const kli_args *args, kl_error *e) {
-    kl_str dir;
-    kl_err err = kl_library_find(&dir, a, args->values[KL_OPTION_LIBRARY], e);
-    return err ? err : kl_library_load(out, a, dir.ptr, e);
-}
 
 static int trials_of(const kl_card *c, bool accepted) {
     int n = 0;
@@ -56,18 +50,18 @@ static void show_rows(kli_command_result *out, const kl_library *l) {
 kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_result *out,
                             kl_error *e) {
     kl_library l;
-    kl_err err = cmd_library_load(&l, c->arena, args, e);
+    kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
     show_rows(out, &l);
     if (!l.n_cards && !l.n_broken)
-        kl_buf_add(&out->text, KL_S("no cards; create some with klineage lift LINEAGE\n"));
+        kl_buf_printf(&out->text, "no cards; create some with klineage lift LINEAGE\n");
     return KL_OK;
 }
 
 kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     kl_library l;
-    kl_err err = cmd_library_load(&l, c->arena, args, e);
+    kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
     int edited = 0;
     for (int i = 0; i < l.n_cards; i++)
@@ -165,7 +159,7 @@ static kl_err cmd_library_check_names(const cmd_library_judge_ctx *x, const kli_
 kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     cmd_library_judge_ctx x = {.retire = kli_args_has(args, KL_OPTION_RETIRE)};
-    kl_err err = cmd_library_load(&x.library, c->arena, args, e);
+    kl_err err = kli_request_library(&x.library, c->arena, args, e);
     if (!err) err = cmd_library_check_names(&x, args, e);
     if (!err) err = kl_noise_records_load(&x.noises, c->arena, x.library.dir.ptr, e);
     if (err) return err;
@@ -178,8 +172,8 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
                   "%d of them without a noise floor\n",
                   x.cards, x.fallen, x.retired, x.stand, x.trials, x.unknown);
     if (x.fallen > x.retired && !x.retire)
-        kl_buf_add(&out->text,
-                   KL_S("klineage library judge --retire retires cards without a valid trial\n"));
+        kl_buf_printf(&out->text,
+                      "klineage library judge --retire retires cards without a valid trial\n");
     out->json = json_pack("{ss si so si si}", "schema", "klineage/judgement", "version", 1, "cards",
                           x.rows, "fall", x.fallen, "retired", x.retired);
     out->exit_code = x.fallen > x.retired ? 1 : 0;
@@ -213,7 +207,7 @@ kl_err kli_cmd_card_show(kli_context *c, const kli_args *args, kli_command_resul
     kl_library l;
     kl_str text, evidence;
     json_t *proof = NULL;
-    kl_err err = cmd_library_load(&l, c->arena, args, e);
+    kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
     const kl_card *card = kl_library_card(&l, kl_str_of(args->words[0]));
     if (!card) {

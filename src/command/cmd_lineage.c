@@ -11,7 +11,7 @@
  * what is wrong with it. */
 static void cmd_lineage_list_row(kli_command_result *out, json_t *rows,
                                  const kl_store_record *row) {
-    json_t *o = json_object(), *document = NULL;
+    json_t *document = NULL;
     if (kli_json_parse(&document, row->json, row->id, kl_ignored())) document = json_object();
     const size_t steps = json_array_size(json_object_get(document, "edges"));
     const kl_str how = kli_json_text_or(json_object_get(document, "termination"), "how", KL_S("?"));
@@ -21,15 +21,12 @@ static void cmd_lineage_list_row(kli_command_result *out, json_t *rows,
                   row->id.ptr, KL_STR_ARG(row->created), KL_STR_ARG(row->name),
                   KL_STR_ARG(row->task), KL_STR_ARG(surface), steps, KL_STR_ARG(how),
                   KL_STR_ARG(model));
-    json_object_set_new(o, "id", kli_json_str(row->id));
-    json_object_set_new(o, "name", kli_json_str(row->name));
-    json_object_set_new(o, "task", kli_json_str(row->task));
-    json_object_set_new(o, "surface", kli_json_str(surface));
-    json_object_set_new(o, "model", kli_json_str(model));
-    json_object_set_new(o, "steps", json_integer((json_int_t)steps));
-    json_object_set_new(o, "termination", kli_json_str(how));
-    json_object_set_new(o, "created", kli_json_str(row->created));
-    json_array_append_new(rows, o);
+    json_array_append_new(
+        rows, json_pack("{so so so so so so so so}", "id", kli_json_str(row->id), "name",
+                        kli_json_str(row->name), "task", kli_json_str(row->task), "surface",
+                        kli_json_str(surface), "model", kli_json_str(model), "steps",
+                        json_integer((json_int_t)steps), "termination", kli_json_str(how),
+                        "created", kli_json_str(row->created)));
     json_decref(document);
 }
 
@@ -45,7 +42,7 @@ kl_err kli_cmd_lineage_list(kli_context *c, const kli_args *args, kli_command_re
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) cmd_lineage_list_row(out, list, &rows[i]);
     if (n == 0)
-        kl_buf_add(&out->text, KL_S("no lineages; create one with klineage walk TASK KERNEL\n"));
+        kl_buf_printf(&out->text, "no lineages; create one with klineage walk TASK KERNEL\n");
     out->json =
         json_pack("{s:s, s:i, s:o}", "schema", "klineage/lineages", "version", 1, "lineages", list);
     return KL_OK;
@@ -71,13 +68,6 @@ kl_err kli_cmd_lineage_show(kli_context *c, const kli_args *args, kli_command_re
     return KL_OK;
 }
 
-static kl_err write_document(const kl_lineage *l, kl_arena *a, const char *path, kl_error *e) {
-    json_t *o = kl_lineage_json(l);
-    const kl_err err = kli_fs_write(path, kli_json_dump(a, o, true), e);
-    json_decref(o);
-    return err;
-}
-
 kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_result *out,
                               kl_error *e) {
     const char *dir = args->values[KL_OPTION_GIT], *file = args->values[KL_OPTION_OUT];
@@ -85,7 +75,9 @@ kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_
     if (!dir == !file)
         return kl_fail(e, KL_EINVAL, NULL, "name a destination: --git DIR or --out FILE");
     kl_err err = cmd_lineage_load(&l, c, args, e);
-    if (!err) err = dir ? kl_lineage_export_git(&l, dir, e) : write_document(&l, c->arena, file, e);
+    if (!err)
+        err = dir ? kl_lineage_export_git(&l, dir, e)
+                  : kli_journal_write_lineage(&l, c->arena, file, e);
     if (err) return err;
     if (dir)
         kl_buf_printf(&out->text, "%d commits in %s\n  git -C %s log -p --reverse\n", l.n_states,

@@ -90,16 +90,13 @@ static kl_err load_start(optimize_ctx *o, kl_kernel **out, const kl_task *task, 
     const char *named = o->args->values[KL_OPTION_KERNEL],
                *surface = o->args->values[KL_OPTION_SURFACE];
     kl_arena *a = o->context->arena;
-    kl_error refusal = {0};
     const kl_surface *s =
         surface ? kl_surface_by_name(kl_str_of(surface)) : kl_surface_of_host(KL_ON_CPU);
     KL_ASSERT(s); /* the option is a choice */
     if (!named && !s->naive)
         return kl_fail(e, KL_EINVAL, NULL, "a task has no naive kernel of surface %s", s->name);
     const kl_str path = named ? kl_str_of(named) : kli_fs_join(a, task->dir.ptr, s->naive);
-    kl_err err = kli_request_kernel(out, &refusal, a, path.ptr, NULL, e);
-    if (!err && !*out) return *e = refusal, refusal.code;
-    return err;
+    return kli_request_sound_kernel(out, a, path.ptr, NULL, e);
 }
 
 static kl_err add_task(optimize_ctx *o, const char *name, kl_error *e) {
@@ -157,8 +154,8 @@ static kl_err cmd_optimize_show(kli_command_result *out, const optimize_ctx *o, 
     const bool replays =
         kli_effort_replays(o->args->values[KL_OPTION_MODEL]); /* its end is an end in order */
     if (replays)
-        kl_buf_add(&out->text,
-                   KL_S("replay finished: recorded proposals, measured on this machine\n"));
+        kl_buf_printf(&out->text,
+                      "replay finished: recorded proposals, measured on this machine\n");
     kl_buf_printf(&out->text, "report: klineage report %.12s --out report.html\n", kl_run_id(run));
     out->json = json_pack("{ss si ss so sI sb}", "schema", "klineage/optimized", "version", 1,
                           "run", kl_run_id(run), "tracks", s.rows, "spent_microusd",

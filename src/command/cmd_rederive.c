@@ -6,8 +6,7 @@
  * in vain.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
-#include "base/fs.h"
-#include "base/json.h"
+#include "command/journal.h"
 #include <klineage/lineage.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,9 +93,8 @@ static kl_err cmd_rederive_finish(kl_lineage *l, const rederive_ctx *jobs, int n
     const int alone = take_edges(l, jobs, n, &untried);
     kl_lineage_sign(l, c->arena);
     kl_err err = kl_lineage_keep(l, kl_run_store(run), e);
-    const char *path = args->values[KL_OPTION_OUT];
     out->json = kl_lineage_json(l);
-    if (!err && path) err = kli_fs_write(path, kli_json_dump(c->arena, out->json, true), e);
+    if (!err) err = kli_journal_write_lineage(l, c->arena, args->values[KL_OPTION_OUT], e);
     kl_lineage_render(l, &out->text, c->colour);
     kl_buf_printf(&out->text,
                   "  %d of %d profitable edges were re-derived independently of the walk\n", alone,

@@ -27,10 +27,9 @@ static void cmd_retrieve_show(kli_command_result *out, const kl_match *m, int n)
         json_array_append_new(rows, match_json(&m[i]));
     }
     if (!n)
-        kl_buf_add(
+        kl_buf_printf(
             &out->text,
-            KL_S(
-                "no admitted card fits; --all also shows cards whose preconditions are not met\n"));
+            "no admitted card fits; --all also shows cards whose preconditions are not met\n");
     out->json =
         json_pack("{ss si so}", "schema", "klineage/matches", "version", 1, "matches", rows);
 }
@@ -58,18 +57,14 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     kl_task *task;
     kl_kernel *kernel;
     kl_library library;
-    kl_str dir;
-    kl_error refusal = {0};
     kl_traits traits;
     const kl_workload *w;
     kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
-    if (!err) err = kli_request_kernel(&kernel, &refusal, c->arena, args->words[1], NULL, e);
-    if (!err && !kernel) return *e = refusal, refusal.code;
+    if (!err) err = kli_request_sound_kernel(&kernel, c->arena, args->words[1], NULL, e);
     if (!err)
         err = kli_request_workload(&w, c->arena, task, kernel->surface->on,
                                    args->values[KL_OPTION_WORKLOAD], e);
-    if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
-    if (!err) err = kl_library_load(&library, c->arena, dir.ptr, e);
+    if (!err) err = kli_request_library(&library, c->arena, args, e);
     if (err) return err;
     if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
     kl_traits_of(&traits, c->arena, kernel, NULL);

@@ -71,8 +71,7 @@ kl_err kli_cmd_run_list(kli_context *c, const kli_args *args, kli_command_result
                       KL_STR_ARG(cmd_run_tame(c->arena, model, 60)));
     }
     if (!n)
-        kl_buf_add(&out->text,
-                   KL_S("no runs; klineage walk, lift, admit and optimize create them\n"));
+        kl_buf_printf(&out->text, "no runs; klineage walk, lift, admit and optimize create them\n");
     out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/runs", "version", 1, "runs", rows);
     return KL_OK;
 }
@@ -141,7 +140,7 @@ static json_t *show_steps(kl_buf *out, const dossier *d) {
         json_array_append_new(rows, s);
     }
     if (d->n_steps)
-        kl_buf_add(out, KL_S("\n* best so far, + accepted; klineage verdict show KEY says why\n"));
+        kl_buf_printf(out, "\n* best so far, + accepted; klineage verdict show KEY says why\n");
     return rows;
 }
 
@@ -163,13 +162,10 @@ static json_t *show_open(kl_buf *out, const dossier *d) {
         kl_buf_printf(out, "no answer yet: question %.12s of %.*s (%.*s) to %.*s, %s\n",
                       c->effect.ptr, KL_STR_ARG(c->track), KL_STR_ARG(c->phase),
                       KL_STR_ARG(cmd_run_tame(d->arena, c->model, 60)), cmd_run_standing(c->state));
-        json_t *o = json_object();
-        json_object_set_new(o, "track", kli_json_str(c->track));
-        json_object_set_new(o, "phase", kli_json_str(c->phase));
-        json_object_set_new(o, "model", kli_json_str(c->model));
-        json_object_set_new(o, "state", kli_json_str(c->state));
-        json_object_set_new(o, "effect", kli_json_str(c->effect));
-        json_array_append_new(rows, o);
+        json_array_append_new(
+            rows, json_pack("{so so so so so}", "track", kli_json_str(c->track), "phase",
+                            kli_json_str(c->phase), "model", kli_json_str(c->model), "state",
+                            kli_json_str(c->state), "effect", kli_json_str(c->effect)));
     }
     return rows;
 }
@@ -178,9 +174,7 @@ static void show_run(kli_command_result *out, const dossier *d) {
     kl_str model;
     budget_ctx s = spent_by(d->charges, d->n_charges, d->run.id);
     int64_t judged = 0;
-    out->json = json_object();
-    json_object_set_new(out->json, "schema", json_string("klineage/run-steps"));
-    json_object_set_new(out->json, "version", json_integer(1));
+    out->json = json_pack("{ss si}", "schema", "klineage/run-steps", "version", 1);
     for (size_t i = 0; i < d->n_effects; i++)
         judged += kl_str_eq(d->effects[i].kind, KL_S("judge"));
     json_object_set_new(out->json, "run", cmd_run_run_json(d->arena, &d->run, &s, &model));

@@ -6,10 +6,7 @@
 #include "base/log.h"
 
 static json_t *cmd_task_begin(const char *schema) {
-    json_t *o = json_object();
-    json_object_set_new(o, "schema", json_string(schema));
-    json_object_set_new(o, "version", json_integer(1));
-    return o;
+    return json_pack("{ss si}", "schema", schema, "version", 1);
 }
 
 /* ---- list -------------------------------------------------------------------------------- */
@@ -33,14 +30,10 @@ static json_t *cmd_task_list_row(kl_buf *text, kl_arena *a, const kl_task *t, kl
     kl_buf_printf(text, "%-16.*s %2d shapes, %d hidden  %.*s\n",
                   KL_STR_ARG(kli_fs_basename(path.ptr)), t->n_workloads - hidden, hidden,
                   KL_STR_ARG(summary_of(a, t->description)));
-    json_t *o = json_object();
-    json_object_set_new(o, "name", kli_json_str(t->name));
-    json_object_set_new(o, "path", kli_json_str(path));
-    json_object_set_new(o, "case", kli_json_str(t->case_name));
-    json_object_set_new(o, "description", kli_json_str(t->description));
-    json_object_set_new(o, "workloads", json_integer(t->n_workloads));
-    json_object_set_new(o, "hash", json_string(t->hash));
-    return o;
+    return json_pack("{so so so so so ss}", "name", kli_json_str(t->name), "path",
+                     kli_json_str(path), "case", kli_json_str(t->case_name), "description",
+                     kli_json_str(t->description), "workloads", json_integer(t->n_workloads),
+                     "hash", t->hash);
 }
 
 kl_err kli_cmd_task_list(kli_context *c, const kli_args *args, kli_command_result *out,
@@ -73,7 +66,7 @@ static const char *host_text(kl_host_kind on) {
 
 static json_t *axes_json(kl_buf *text, const kl_task *t) {
     json_t *list = json_array();
-    kl_buf_add(text, KL_S("\naxes\n"));
+    kl_buf_printf(text, "\naxes\n");
     for (int i = 0; i < t->n_axes; i++) {
         const kl_axis *x = &t->axes[i];
         json_t *o = json_object();
@@ -86,7 +79,7 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
             kl_buf_printf(text, "= %.*s\n", KL_STR_ARG(x->expr));
             json_object_set_new(o, "expr", kli_json_str(x->expr));
         } else {
-            kl_buf_add(text, KL_S("varies by workload\n"));
+            kl_buf_printf(text, "varies by workload\n");
         }
         json_array_append_new(list, o);
     }
@@ -95,7 +88,7 @@ static json_t *axes_json(kl_buf *text, const kl_task *t) {
 
 static void cmd_task_check_text(kl_buf *out, const kl_tensor *x) {
     if (x->check.kind == KL_CHECK_EXACT)
-        kl_buf_add(out, KL_S("exact"));
+        kl_buf_printf(out, "exact");
     else if (x->check.kind == KL_CHECK_TOPK)
         kl_buf_printf(out, "top-k of %.*s", KL_STR_ARG(x->check.input));
     else
@@ -110,7 +103,7 @@ static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
                        : x->is_scalar  ? "scalar"
                        : x->is_mutable ? "in place"
                                        : "input";
-    json_t *o = json_object(), *dims = json_array();
+    json_t *dims = json_array();
     kl_buf shape = {0};
     for (int i = 0; i < x->ndim; i++) {
         kl_buf_printf(&shape, "%s%.*s", i ? ", " : "", KL_STR_ARG(x->dims[i]));
@@ -119,20 +112,17 @@ static json_t *tensor_json(kl_buf *text, const kl_tensor *x) {
     kl_buf_printf(text, "  %-8s %-12.*s %-9s [%s]", role, KL_STR_ARG(x->name),
                   kl_dtype_name(x->dtype), shape.len ? shape.ptr : "");
     if (x->is_output) {
-        kl_buf_add(text, KL_S("  "));
+        kl_buf_printf(text, "  ");
         cmd_task_check_text(text, x);
     }
-    kl_buf_add(text, KL_S("\n"));
+    kl_buf_printf(text, "\n");
     kl_buf_fini(&shape);
-    json_object_set_new(o, "name", kli_json_str(x->name));
-    json_object_set_new(o, "role", json_string(role));
-    json_object_set_new(o, "dtype", json_string(kl_dtype_name(x->dtype)));
-    json_object_set_new(o, "shape", dims);
-    return o;
+    return json_pack("{so ss ss so}", "name", kli_json_str(x->name), "role", role, "dtype",
+                     kl_dtype_name(x->dtype), "shape", dims);
 }
 
 static json_t *workload_json(kl_buf *text, const kl_task *t, const kl_workload *w) {
-    json_t *o = json_object(), *axes = json_object();
+    json_t *axes = json_object();
     kl_buf_printf(text, "  %-12.*s %-3s %s", KL_STR_ARG(w->label), host_text(w->on),
                   w->hidden ? "hidden" : "      ");
     for (int i = 0; i < t->n_axes; i++) {
@@ -140,23 +130,17 @@ static json_t *workload_json(kl_buf *text, const kl_task *t, const kl_workload *
         json_object_setn_new(axes, t->axes[i].name.ptr, t->axes[i].name.len,
                              json_integer(w->axes[i]));
     }
-    kl_buf_add(text, KL_S("\n"));
-    json_object_set_new(o, "uuid", kli_json_str(w->uuid));
-    json_object_set_new(o, "label", kli_json_str(w->label));
-    json_object_set_new(o, "on", json_string(host_text(w->on)));
-    json_object_set_new(o, "hidden", json_boolean(w->hidden));
-    json_object_set_new(o, "axes", axes);
-    return o;
+    kl_buf_printf(text, "\n");
+    return json_pack("{so so ss sb so}", "uuid", kli_json_str(w->uuid), "label",
+                     kli_json_str(w->label), "on", host_text(w->on), "hidden", w->hidden, "axes",
+                     axes);
 }
 
 static json_t *baseline_json(kl_buf *text, const kl_baseline *b) {
-    json_t *o = json_object();
     kl_buf_printf(text, "  %-12.*s %-3s %.*s\n", KL_STR_ARG(b->name), host_text(b->on),
                   KL_STR_ARG(b->file));
-    json_object_set_new(o, "name", kli_json_str(b->name));
-    json_object_set_new(o, "on", json_string(host_text(b->on)));
-    json_object_set_new(o, "file", kli_json_str(b->file));
-    return o;
+    return json_pack("{so ss so}", "name", kli_json_str(b->name), "on", host_text(b->on), "file",
+                     kli_json_str(b->file));
 }
 
 kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_result *out,
@@ -173,13 +157,13 @@ kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_resul
     json_object_set_new(o, "path", kli_json_str(t->dir));
     json_object_set_new(o, "hash", json_string(t->hash));
     json_object_set_new(o, "axes", axes_json(&out->text, t));
-    kl_buf_add(&out->text, KL_S("\ntensors, in argument order\n"));
+    kl_buf_printf(&out->text, "\ntensors, in argument order\n");
     for (int i = 0; i < t->n_tensors; i++)
         json_array_append_new(tensors, tensor_json(&out->text, &t->tensors[i]));
-    kl_buf_add(&out->text, KL_S("\nworkloads\n"));
+    kl_buf_printf(&out->text, "\nworkloads\n");
     for (int i = 0; i < t->n_workloads; i++)
         json_array_append_new(workloads, workload_json(&out->text, t, &t->workloads[i]));
-    kl_buf_add(&out->text, t->n_baselines ? KL_S("\nbaselines\n") : KL_S("\nbaselines: none\n"));
+    kl_buf_printf(&out->text, t->n_baselines ? "\nbaselines\n" : "\nbaselines: none\n");
     for (int i = 0; i < t->n_baselines; i++)
         json_array_append_new(baselines, baseline_json(&out->text, &t->baselines[i]));
     kl_buf_printf(&out->text, "\nfolder %.*s\nversion %.16s\n", KL_STR_ARG(t->dir), t->hash);
@@ -195,19 +179,15 @@ kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_resul
 /* Why a wrong answer failed is no news; why a right one failed, or a wrong one passed, is. */
 static json_t *admission_json(kl_buf *text, const kl_admission_row *r) {
     bool right = r->passed == r->expected_pass;
-    json_t *o = json_object();
     kl_buf_printf(text, "  %-4s %-44.*s %s, %s", right ? "ok" : "BAD", KL_STR_ARG(r->name),
                   r->passed ? "passes" : "fails",
                   right              ? "as it must"
                   : r->expected_pass ? "but must pass"
                                      : "but must fail");
     if (!right && r->why.len) kl_buf_printf(text, ": %.*s", KL_STR_ARG(r->why));
-    kl_buf_add(text, KL_S("\n"));
-    json_object_set_new(o, "name", kli_json_str(r->name));
-    json_object_set_new(o, "expected_pass", json_boolean(r->expected_pass));
-    json_object_set_new(o, "passed", json_boolean(r->passed));
-    json_object_set_new(o, "why", kli_json_str(r->why));
-    return o;
+    kl_buf_printf(text, "\n");
+    return json_pack("{so sb sb so}", "name", kli_json_str(r->name), "expected_pass",
+                     r->expected_pass, "passed", r->passed, "why", kli_json_str(r->why));
 }
 
 static bool has_gpu(kl_arena *a) {

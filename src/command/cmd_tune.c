@@ -19,14 +19,10 @@ static void cmd_tune_row(kl_buf *out, const kl_variant *t, bool best) {
 }
 
 static json_t *trial_json(const kl_variant *t) {
-    json_t *o = json_object();
-    json_object_set_new(o, "params", kli_json_str(t->params));
-    json_object_set_new(o, "outcome", json_string(kl_outcome_name(t->outcome)));
-    json_object_set_new(o, "ratio", kli_json_real(t->ratio));
-    json_object_set_new(o, "abandoned", json_boolean(t->abandoned));
-    json_object_set_new(o, "seconds", kli_json_real(t->seconds));
-    json_object_set_new(o, "why", kli_json_str(t->why));
-    return o;
+    return json_pack("{so ss so sb so so}", "params", kli_json_str(t->params), "outcome",
+                     kl_outcome_name(t->outcome), "ratio", kli_json_real(t->ratio), "abandoned",
+                     t->abandoned, "seconds", kli_json_real(t->seconds), "why",
+                     kli_json_str(t->why));
 }
 
 /* "BM=64 BN=8" as words; NULL at the end. */
@@ -51,7 +47,7 @@ static void show_winner(kli_command_result *out, const kl_tuning *t, const kli_a
     kl_buf_printf(&out->text, "\n  klineage gate %s %s", args->words[0], args->words[1]);
     for (const char *const *w = cmd_tune_words_of(a, t->best); *w; w++)
         kl_buf_printf(&out->text, " -p %s", *w);
-    kl_buf_add(&out->text, KL_S("\n"));
+    kl_buf_printf(&out->text, "\n");
 }
 
 static void cmd_tune_show(kli_command_result *out, const kl_tuning *t, const kli_args *args,
@@ -67,15 +63,10 @@ static void cmd_tune_show(kli_command_result *out, const kl_tuning *t, const kli
     }
     show_winner(out, t, args, c->arena);
     kli_request_show(out, &t->verdict, c->colour);
-    json_t *o = json_object();
-    json_object_set_new(o, "schema", json_string("klineage/tuning"));
-    json_object_set_new(o, "version", json_integer(1));
-    json_object_set_new(o, "best", kli_json_str(t->best));
-    json_object_set_new(o, "over_default", kli_json_real(t->over_default));
-    json_object_set_new(o, "grid", json_integer(t->grid));
-    json_object_set_new(o, "seconds", kli_json_real(t->seconds));
-    json_object_set_new(o, "trials", trials);
-    json_object_set_new(o, "verdict", out->json);
+    json_t *o = json_pack("{ss si so so so so so so}", "schema", "klineage/tuning", "version", 1,
+                          "best", kli_json_str(t->best), "over_default",
+                          kli_json_real(t->over_default), "grid", json_integer(t->grid), "seconds",
+                          kli_json_real(t->seconds), "trials", trials, "verdict", out->json);
     out->json = o;
 }
 
@@ -124,15 +115,10 @@ static kl_err tune(kli_context *c, const kli_args *args, const kl_task *t, const
 kl_err kli_cmd_tune(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
-    kl_error refusal = {0};
     kl_gate_opts opts;
     kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
-    if (!err)
-        err = kli_request_kernel(&kernel, &refusal, c->arena, args->words[1], args->params, e);
+    if (!err) err = kli_request_sound_kernel(&kernel, c->arena, args->words[1], args->params, e);
     if (err) return err;
-    if (!kernel)
-        return *e = refusal,
-               refusal.code; /* there is nothing to tune, so this is an error, not a verdict */
     if (kernel->n_params == 0) {
         kl_fail(e, KL_EINVAL, args->words[1],
                 "the kernel has no param directive, so there is nothing to tune");

@@ -25,7 +25,7 @@ static kl_err cmd_verdict_add_row(void *ctx, const kl_store_verdict *row) {
                       kl_decision_name(v.comparisons[0].call));
     if (read)
         kl_buf_printf(l->text, "  %.*s at %.*s", KL_STR_ARG(v.kernel_path), KL_STR_ARG(v.workload));
-    kl_buf_add(l->text, KL_S("\n"));
+    kl_buf_printf(l->text, "\n");
     json_object_set_new(o, "key", kli_json_str(row->key));
     json_object_set_new(o, "created", kli_json_str(row->created));
     json_object_set_new(o, "outcome", kli_json_str(row->outcome));
@@ -52,7 +52,7 @@ kl_err kli_cmd_verdict_list(kli_context *c, const kli_args *args, kli_command_re
     err = kl_store_verdict_each(store, &query, cmd_verdict_add_row, &l, e);
     kl_store_close(store);
     if (!err && json_array_size(l.rows) == 0)
-        kl_buf_add(&out->text, KL_S("no verdicts; create one with klineage gate TASK KERNEL\n"));
+        kl_buf_printf(&out->text, "no verdicts; create one with klineage gate TASK KERNEL\n");
     out->json = json_pack("{s:s, s:i, s:o}", "schema", "klineage/verdicts", "version", 1,
                           "verdicts", l.rows);
     return err;
@@ -63,7 +63,7 @@ kl_err kli_cmd_verdict_list(kli_context *c, const kli_args *args, kli_command_re
 static const char *cmd_verdict_tick(bool ok) { return ok ? "ok " : "BAD"; }
 
 static void checks_text(kl_buf *out, const kl_verdict *v) {
-    if (v->n_checks) kl_buf_add(out, KL_S("\nchecks: relative RMS error and its limit\n"));
+    if (v->n_checks) kl_buf_printf(out, "\nchecks: relative RMS error and its limit\n");
     for (int i = 0; i < v->n_checks; i++) {
         const kl_check_result *r = &v->checks[i];
         kl_buf_printf(out, "  %s %-10.*s %-12.*s %.3g of %.3g", cmd_verdict_tick(r->ok),
@@ -72,28 +72,27 @@ static void checks_text(kl_buf *out, const kl_verdict *v) {
         if (r->first_bad >= 0)
             kl_buf_printf(out, "; %lld bad, first at %lld: %g instead of %g", (long long)r->bad,
                           (long long)r->first_bad, r->got, r->expected);
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
     }
 }
 
 static void identity_text(kl_buf *out, const kl_verdict *v) {
     kl_buf_printf(out,
-                  "\nidentity\n  task      %.*s\n  kernel    %.*s\n  artefact  %.*s\n  receipt   "
-                  "%s\n  created   "
-                  "%.*s\n  seed      %llu\n",
+                  "\nidentity\n  task      %.*s\n  kernel    %.*s\n  artefact  %.*s\n  receipt "
+                  "  %s\n  created   %.*s\n  seed      %llu\n",
                   KL_STR_ARG(v->task_hash), KL_STR_ARG(v->kernel_hash),
                   KL_STR_ARG(v->artefact_hash), v->receipt, KL_STR_ARG(v->created),
                   (unsigned long long)v->seed);
     kl_buf_printf(out, "  toolchain %.*s\n  driver    %.*s\n  isolation %.*s\n",
                   KL_STR_ARG(v->toolchain), KL_STR_ARG(v->driver), KL_STR_ARG(v->isolation));
-    if (v->n_features) kl_buf_add(out, KL_S("\nfeatures of the compiled code\n "));
+    if (v->n_features) kl_buf_printf(out, "\nfeatures of the compiled code\n ");
     for (int i = 0; i < v->n_features; i++)
         kl_buf_printf(out, " %.*s=%g", KL_STR_ARG(v->features[i].name), v->features[i].value);
-    kl_buf_add(out, v->n_stages ? KL_S("\n\ntime per stage\n ") : KL_S("\n"));
+    kl_buf_printf(out, v->n_stages ? "\n\ntime per stage\n " : "\n");
     for (int i = 0; i < v->n_stages; i++)
         kl_buf_printf(out, " %.*s %.0f ms", KL_STR_ARG(v->stages[i].name),
                       (double)v->stages[i].ns * 1e-6);
-    if (v->n_stages) kl_buf_add(out, KL_S("\n"));
+    if (v->n_stages) kl_buf_printf(out, "\n");
 }
 
 kl_err kli_cmd_verdict_show(kli_context *c, const kli_args *args, kli_command_result *out,

@@ -7,8 +7,7 @@
  * behind it, and gives the exit status.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
-#include "base/fs.h"
-#include "base/json.h"
+#include "command/journal.h"
 #include <klineage/lineage.h>
 
 typedef struct {
@@ -82,15 +81,6 @@ static kl_err cmd_walk_body(kl_track *t, void *ctx, kl_error *e) {
     return kl_lineage_walk(&w->lineage, t, w->task, w->workload, w->kernel, &w->opts, e);
 }
 
-static kl_err cmd_walk_write_out(const walk_ctx *w, kl_error *e) {
-    const char *path = w->args->values[KL_OPTION_OUT];
-    if (!path) return KL_OK;
-    json_t *o = kl_lineage_json(&w->lineage);
-    const kl_err err = kli_fs_write(path, kli_json_dump(w->context->arena, o, true), e);
-    json_decref(o);
-    return err;
-}
-
 /* How to go on from where it ended. */
 static const char *next_command(const kl_lineage *l) {
     switch (l->termination) {
@@ -147,7 +137,10 @@ static kl_err walk(walk_ctx *w, kli_command_result *out, kl_error *e) {
         err = KL_OK;
     }
     if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
-    if (!err) (void)cmd_walk_write_out(w, out->trouble.code ? kl_ignored() : &out->trouble);
+    if (!err)
+        (void)!kli_journal_write_lineage(&w->lineage, w->context->arena,
+                                         w->args->values[KL_OPTION_OUT],
+                                         out->trouble.code ? kl_ignored() : &out->trouble);
     if (!err) cmd_walk_show(w, out);
     kl_run_close(w->run);
     return err;
@@ -155,14 +148,9 @@ static kl_err walk(walk_ctx *w, kli_command_result *out, kl_error *e) {
 
 kl_err kli_cmd_walk(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     walk_ctx w = {.context = c, .args = args};
-    kl_error refusal = {0};
     kl_err err = kli_request_task(&w.task, c->arena, args->words[0], e);
-    if (!err)
-        err = kli_request_kernel(&w.kernel, &refusal, c->arena, args->words[1], args->params, e);
+    if (!err) err = kli_request_sound_kernel(&w.kernel, c->arena, args->words[1], args->params, e);
     if (err) return err;
-    if (!w.kernel)
-        return *e = refusal,
-               refusal.code; /* there is nothing to walk, so this is an error, not a verdict */
     err = kli_request_workload(&w.workload, c->arena, w.task, w.kernel->surface->on,
                                args->values[KL_OPTION_WORKLOAD], e);
     if (!err) err = read_run(&w, e);

@@ -49,12 +49,16 @@ typedef struct kli_args kli_args;
 typedef struct kli_command_result kli_command_result;
 typedef struct kli_context kli_context;
 
+/* What every command is: errors are those of the environment, whatever it found is in `out`. */
+typedef kl_err kli_run_command(kli_context *c, const kli_args *args, kli_command_result *out,
+                               kl_error *e);
+
 typedef struct {
     const char *words; /* "task list" */
     const char *usage; /* "TASK KERNEL" */
     int min_words, max_words;
     const char *summary, *text;
-    kl_err (*run)(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+    kli_run_command *run;
 } kl_command;
 
 typedef struct {
@@ -72,13 +76,13 @@ typedef struct {
     const char *name, *doc;
 } kli_variable;
 
-/* The table, one accessor a column; NULL past the end. */
-const kl_command *kli_command_at(int id);
-const kli_option *kli_option_at(int id);
-const kli_exit *kli_exit_at(int i);
-const kli_example *kli_example_at(int i);
-const kli_topic *kli_topic_at(int i);
-const kli_variable *kli_variable_at(int i);
+/* The table, one array a column.  Commands and options by their id; all end with a row of zeros. */
+extern const kl_command kli_commands[];
+extern const kli_option kli_options[];
+extern const kli_exit kli_exits[];
+extern const kli_example kli_examples[];
+extern const kli_topic kli_topics[];
+extern const kli_variable kli_variables[];
 bool kli_option_fits(const kli_option *o, int command);
 
 /* ---- a request --------------------------------------------------------------------------- */
@@ -121,62 +125,8 @@ void kli_result_fini(kli_command_result *r);
 /* Exit status of a command that failed; commands.def lists them. */
 int kli_exit_of_error(kl_err code);
 
-kl_err kli_cmd_gate(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_tune(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_task_list(kli_context *c, const kli_args *args, kli_command_result *out,
-                         kl_error *e);
-kl_err kli_cmd_task_show(kli_context *c, const kli_args *args, kli_command_result *out,
-                         kl_error *e);
-kl_err kli_cmd_task_check(kli_context *c, const kli_args *args, kli_command_result *out,
-                          kl_error *e);
-kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_result *out,
-                           kl_error *e);
-kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_result *out,
-                             kl_error *e);
-kl_err kli_cmd_kernel_diff(kli_context *c, const kli_args *args, kli_command_result *out,
-                           kl_error *e);
-kl_err kli_cmd_verdict_list(kli_context *c, const kli_args *args, kli_command_result *out,
-                            kl_error *e);
-kl_err kli_cmd_verdict_show(kli_context *c, const kli_args *args, kli_command_result *out,
-                            kl_error *e);
-kl_err kli_cmd_spool(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_walk(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_lineage_list(kli_context *c, const kli_args *args, kli_command_result *out,
-                            kl_error *e);
-kl_err kli_cmd_lineage_show(kli_context *c, const kli_args *args, kli_command_result *out,
-                            kl_error *e);
-kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_result *out,
-                              kl_error *e);
-kl_err kli_cmd_lineage_rederive(kli_context *c, const kli_args *args, kli_command_result *out,
-                                kl_error *e);
-kl_err kli_cmd_lineage_judge(kli_context *c, const kli_args *args, kli_command_result *out,
-                             kl_error *e);
-kl_err kli_cmd_lineage_import(kli_context *c, const kli_args *args, kli_command_result *out,
-                              kl_error *e);
-kl_err kli_cmd_lift(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_result *out,
-                            kl_error *e);
-kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
-                             kl_error *e);
-kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_result *out,
-                             kl_error *e);
-kl_err kli_cmd_library_import(kli_context *c, const kli_args *args, kli_command_result *out,
-                              kl_error *e);
-kl_err kli_cmd_card_show(kli_context *c, const kli_args *args, kli_command_result *out,
-                         kl_error *e);
-kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_optimize(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_experiment(kli_context *c, const kli_args *args, kli_command_result *out,
-                          kl_error *e);
-kl_err kli_cmd_cost(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_run_list(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_run_show(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_run_record(kli_context *c, const kli_args *args, kli_command_result *out,
-                          kl_error *e);
-kl_err kli_cmd_report(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
-kl_err kli_cmd_help(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e);
+#define COMMAND(id, function, words, usage, min, max, summary, text) kli_run_command function;
+#include "command/commands.def"
 
 /* ---- pages made from the table ----------------------------------------------------------- */
 

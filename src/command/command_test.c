@@ -5,22 +5,22 @@
 
 static void test_command_table__every_command_has_an_example(void **state) {
     (void)state;
-    for (int i = 0; kli_command_at(i); i++) {
+    for (int i = 0; kli_commands[i].words; i++) {
         bool found = false;
-        for (int j = 0; kli_example_at(j); j++) found |= (int)kli_example_at(j)->command == i;
-        if (!found) fail_msg("%s has no example", kli_command_at(i)->words);
-        assert_non_null(kli_command_at(i)->run);
-        assert_true(kli_command_at(i)->min_words <= kli_command_at(i)->max_words);
+        for (const kli_example *x = kli_examples; x->line; x++) found |= (int)x->command == i;
+        if (!found) fail_msg("%s has no example", kli_commands[i].words);
+        assert_non_null(kli_commands[i].run);
+        assert_true(kli_commands[i].min_words <= kli_commands[i].max_words);
     }
 }
 
 static void test_command_table__option_names_and_letters_are_unique(void **state) {
     (void)state;
-    for (int i = 0; kli_option_at(i); i++)
+    for (int i = 0; kli_options[i].name; i++)
         for (int j = 0; j < i; j++) {
-            assert_string_not_equal(kli_option_at(i)->name, kli_option_at(j)->name);
-            if (kli_option_at(i)->letter)
-                assert_int_not_equal(kli_option_at(i)->letter, kli_option_at(j)->letter);
+            assert_string_not_equal(kli_options[i].name, kli_options[j].name);
+            if (kli_options[i].letter)
+                assert_int_not_equal(kli_options[i].letter, kli_options[j].letter);
         }
 }
 
@@ -32,7 +32,7 @@ static void test_command_exits__codes_of_errors_and_verdicts_are_documented(void
         codes[n++] = kl_verdict_exit_code(&(kl_verdict){.outcome = (kl_outcome)outcome});
     for (int i = 0; i < n; i++) {
         bool found = false;
-        for (int j = 0; kli_exit_at(j); j++) found |= kli_exit_at(j)->code == codes[i];
+        for (const kli_exit *x = kli_exits; x->name; x++) found |= x->code == codes[i];
         if (!found) fail_msg("exit status %d is not in commands.def", codes[i]);
     }
 }
@@ -81,9 +81,9 @@ static void test_command_pages__name_every_command_and_option(void **state) {
     for (size_t k = 0; k < KL_COUNT(kinds); k++) {
         kl_buf page = {0};
         assert_true(kli_page_generate(&page, kl_str_of(kinds[k])));
-        for (int i = 0; kli_option_at(i); i++) {
+        for (const kli_option *o = kli_options; o->name; o++) {
             char name[64], *to = name;
-            for (const char *from = kli_option_at(i)->name; *from; from++) {
+            for (const char *from = o->name; *from; from++) {
                 if (*from == '-' && k == 0) *to++ = '\\'; /* roff writes a minus so */
                 *to++ = *from;
             }

@@ -57,8 +57,7 @@ void kli_doctor_sandbox(kli_doctor *d) {
                          "Linux 5.13 or newer with landlock in the lsm= boot parameter");
     doctor_machine_level(d, "namespaces", i->namespaces, KL_S("yes"),
                          "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or "
-                         "kernel.apparmor_restrict_unprivileged_userns=0 "
-                         "(Ubuntu)");
+                         "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu)");
     doctor_machine_level(d, "user switch", i->user_switch, KL_S("yes"),
                          "only root can run candidates as another user; namespaces do the same");
     doctor_machine_level(d, "limits", i->rlimits, KL_S("yes"), "setrlimit is refused here");

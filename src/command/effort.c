@@ -19,7 +19,7 @@ kl_err kli_effort_real(double *out, const kli_args *args, kli_option_id id, doub
     *out = text ? strtod(text, &end) : otherwise;
     if (text && (end == text || *end || !isfinite(*out) || *out < 0))
         return kl_fail(e, KL_EINVAL, NULL, "--%s takes a number of 0 or more, not %s",
-                       kli_option_at((int)id)->name, text);
+                       kli_options[id].name, text);
     return KL_OK;
 }
 
@@ -32,9 +32,9 @@ kl_err kli_effort_dollars(int64_t *microusd, const kli_args *args, kli_option_id
     if (text &&
         (end == text || *end || isnan(dollars) || dollars < 0 || dollars > EFFORT_MAX_DOLLARS)) {
         kl_fail(e, KL_EINVAL, NULL, "--%s %s is not an amount between 0 and 1000000 dollars",
-                kli_option_at((int)id)->name, text);
+                kli_options[id].name, text);
         return kl_hint(e, "a number without a sign or a unit: --%s 5 or --%s 0.25",
-                       kli_option_at((int)id)->name, kli_option_at((int)id)->name);
+                       kli_options[id].name, kli_options[id].name);
     }
     *microusd = (int64_t)llround(dollars * 1e6);
     return KL_OK;
@@ -43,7 +43,7 @@ kl_err kli_effort_dollars(int64_t *microusd, const kli_args *args, kli_option_id
 kl_err kli_effort_jobs(const kli_args *args, kl_error *e) {
     if (!kli_args_has(args, KL_OPTION_JOBS) || kli_args_number(args, KL_OPTION_JOBS, 1) > 0)
         return KL_OK;
-    return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1", kli_option_at(KL_OPTION_JOBS)->name);
+    return kl_fail(e, KL_EINVAL, NULL, "--%s is at least 1", kli_options[KL_OPTION_JOBS].name);
 }
 
 const char *kli_effort_executor(kl_arena *a, const kli_args *args) {
@@ -77,8 +77,7 @@ kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args *args, const
     if (!err && !out->model) {
         kl_fail(e, KL_EINVAL, NULL, "no model given");
         kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, "
-                   "replay:FILE, builtin or mutate:SEED; "
-                   "klineage help models");
+                   "replay:FILE, builtin or mutate:SEED; klineage help models");
         err = KL_EINVAL;
     }
     return err;
@@ -153,8 +152,7 @@ kl_err kli_effort_count(int *out, const kli_args *args, kli_option_id id, int ot
     uint64_t n = kli_args_number(args, id, (uint64_t)otherwise);
     *out = (int)n;
     if (kli_args_has(args, id) && (n < 1 || n > (uint64_t)most))
-        return kl_fail(e, KL_EINVAL, NULL, "--%s must be from 1 to %d",
-                       kli_option_at((int)id)->name, most);
+        return kl_fail(e, KL_EINVAL, NULL, "--%s must be from 1 to %d", kli_options[id].name, most);
     return KL_OK;
 }
 

@@ -1,5 +1,7 @@
 /* journal.c - see journal.h.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/journal.h"
+#include "base/fs.h"
+#include "base/json.h"
 #include <string.h>
 
 kl_err kli_journal_open(kl_store **out, kl_arena *a, const kli_args *args, kl_error *e) {
@@ -22,5 +24,13 @@ kl_err kli_journal_lineage(kl_lineage *out, kl_arena *a, kl_store *s, const char
                            kl_error *e) {
     const kl_err err = kl_lineage_load(out, a, s, what, e);
     if (err == KL_ENOENT) suggest_lineage(a, s, what, e);
+    return err;
+}
+
+kl_err kli_journal_write_lineage(const kl_lineage *l, kl_arena *a, const char *path, kl_error *e) {
+    if (!path) return KL_OK;
+    json_t *o = kl_lineage_json(l);
+    const kl_err err = kli_fs_write(path, kli_json_dump(a, o, true), e);
+    json_decref(o);
     return err;
 }

@@ -13,4 +13,8 @@ KL_MUST_USE kl_err kli_journal_open(kl_store **out, kl_arena *a, const kli_args 
 KL_MUST_USE kl_err kli_journal_lineage(kl_lineage *out, kl_arena *a, kl_store *s, const char *what,
                                        kl_error *e);
 
+/* The document of a lineage into the file `path`; NULL: nowhere. */
+KL_MUST_USE kl_err kli_journal_write_lineage(const kl_lineage *l, kl_arena *a, const char *path,
+                                             kl_error *e);
+
 #endif

@@ -11,7 +11,7 @@
 #define OPTION_COLUMN 28
 
 static void spaces(kl_buf *out, size_t n) {
-    for (size_t i = 0; i < n; i++) kl_buf_add(out, KL_S(" "));
+    for (size_t i = 0; i < n; i++) kl_buf_printf(out, " ");
 }
 
 /* One paragraph, words broken at spaces.  The first line continues at `column`. */
@@ -23,11 +23,11 @@ static void wrap_words(kl_buf *out, size_t indent, size_t column, kl_str text) {
         while (end < text.len && text.ptr[end] != ' ') end++;
         size_t width = end - at;
         if (!fresh && column + 1 + width > COLUMNS) {
-            kl_buf_add(out, KL_S("\n"));
+            kl_buf_printf(out, "\n");
             spaces(out, indent);
             column = indent;
         } else if (!fresh) {
-            kl_buf_add(out, KL_S(" "));
+            kl_buf_printf(out, " ");
             column++;
         }
         kl_buf_add(out, (kl_str){text.ptr + at, width});
@@ -35,7 +35,7 @@ static void wrap_words(kl_buf *out, size_t indent, size_t column, kl_str text) {
         fresh = false;
         for (at = end; at < text.len && text.ptr[at] == ' ';) at++;
     }
-    kl_buf_add(out, KL_S("\n"));
+    kl_buf_printf(out, "\n");
 }
 
 static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
@@ -53,7 +53,7 @@ void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
     for (bool first = true; text.len; first = false) {
         const char *gap = memmem(text.ptr, text.len, "\n\n", 2);
         kl_str paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
-        if (!first) kl_buf_add(out, KL_S("\n"));
+        if (!first) kl_buf_printf(out, "\n");
         if (kl_str_starts(paragraph, KL_S("  "))) {
             indent_lines(out, (size_t)indent, paragraph);
         } else {
@@ -70,7 +70,7 @@ static void two_columns(kl_buf *out, kl_str left, size_t column, const char *rig
     kl_buf_printf(out, "  %.*s", KL_STR_ARG(left));
     size_t used = left.len + 2;
     if (used + 2 > column) {
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
         used = 0;
     }
     spaces(out, column - used);
@@ -87,68 +87,63 @@ static void option_row(kl_buf *out, const kli_option *o) {
 }
 
 static void page_help_options_of(kl_buf *out, int command, bool common) {
-    for (int i = 0; kli_option_at(i); i++) {
-        const kli_option *o = kli_option_at(i);
+    for (const kli_option *o = kli_options; o->name; o++) {
         if (kli_option_fits(o, command) && (o->commands == KL_EVERY) == common) option_row(out, o);
     }
 }
 
 static bool has_own_options(int command) {
-    for (int i = 0; kli_option_at(i); i++)
-        if (kli_option_at(i)->commands != KL_EVERY && kli_option_fits(kli_option_at(i), command))
-            return true;
+    for (const kli_option *o = kli_options; o->name; o++)
+        if (o->commands != KL_EVERY && kli_option_fits(o, command)) return true;
     return false;
 }
 
 void kli_page_overview(kl_buf *out) {
-    kl_buf_add(out, KL_S("klineage - a referee for compute kernels: compiles, checks and times a "
-                         "candidate, and accepts "
-                         "or rejects it\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n"));
-    for (int i = 0; kli_command_at(i); i++) {
-        const kl_command *c = kli_command_at(i);
+    kl_buf_printf(out, "klineage - a referee for compute kernels: compiles, checks and times a "
+                       "candidate, and accepts "
+                       "or rejects it\n\nusage: klineage COMMAND [OPTIONS] ...\n\ncommands\n");
+    for (const kl_command *c = kli_commands; c->words; c++) {
         two_columns(out, kl_str_of(c->words), 18, c->summary);
     }
-    kl_buf_add(out, KL_S("\ntopics (klineage help TOPIC)\n"));
-    for (int i = 0; kli_topic_at(i); i++)
-        two_columns(out, kl_str_of(kli_topic_at(i)->name), 18, kli_topic_at(i)->summary);
-    kl_buf_add(out, KL_S("\noptions of every command\n"));
+    kl_buf_printf(out, "\ntopics (klineage help TOPIC)\n");
+    for (const kli_topic *t = kli_topics; t->name; t++)
+        two_columns(out, kl_str_of(t->name), 18, t->summary);
+    kl_buf_printf(out, "\noptions of every command\n");
     page_help_options_of(out, KL_COMMAND_HELP, true);
     page_help_options_of(out, -1, false);
-    kl_buf_add(out, KL_S("\nfirst steps\n"));
+    kl_buf_printf(out, "\nfirst steps\n");
     two_columns(out, KL_S("klineage doctor"), 44, "what this machine can do");
     two_columns(out, KL_S("klineage gate gemm tasks/gemm/naive.c"), 44, "a first verdict");
 }
 
 static void examples_of(kl_buf *out, int command) {
-    kl_buf_add(out, KL_S("\nexamples\n"));
-    for (int i = 0; kli_example_at(i); i++) {
-        const kli_example *x = kli_example_at(i);
+    kl_buf_printf(out, "\nexamples\n");
+    for (const kli_example *x = kli_examples; x->line; x++) {
         if ((int)x->command == command) kl_buf_printf(out, "  # %s\n  %s\n", x->doc, x->line);
     }
 }
 
 void kli_page_command(kl_buf *out, int command, bool full) {
-    const kl_command *c = kli_command_at(command);
+    const kl_command *c = &kli_commands[command];
     KL_ASSERT(c != NULL);
     kl_buf_printf(out, "klineage %s - %s\n\nusage: klineage %s%s%s [OPTIONS]\n", c->words,
                   c->summary, c->words, c->usage[0] ? " " : "", c->usage);
     if (full) examples_of(out, command);
     if (full) {
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
         kli_page_wrap(out, 0, kl_str_of(c->text));
     }
     if (has_own_options(command)) {
-        kl_buf_add(out, KL_S("\noptions\n"));
+        kl_buf_printf(out, "\noptions\n");
         page_help_options_of(out, command, false);
     }
-    kl_buf_add(out, full ? KL_S("\noptions of every command\n")
-                         : KL_S("\nmore: --help; options of every command: klineage help\n"));
+    kl_buf_printf(out, full ? "\noptions of every command\n"
+                            : "\nmore: --help; options of every command: klineage help\n");
     if (full) page_help_options_of(out, command, true);
 }
 
 static void exit_codes(kl_buf *out) {
-    for (int i = 0; kli_exit_at(i); i++) {
-        const kli_exit *x = kli_exit_at(i);
+    for (const kli_exit *x = kli_exits; x->name; x++) {
         kl_buf left = {0};
         kl_buf_printf(&left, "%3d  %s", x->code, x->name);
         two_columns(out, kl_buf_str(&left), 22, x->doc);
@@ -180,7 +175,7 @@ static void page_help_surfaces(kl_buf *out) {
             kl_buf_printf(&right, "for a %s; assurance %c at best",
                           s->on == KL_ON_GPU ? "gpu" : "cpu", s->assurance);
         else
-            kl_buf_add(&right, KL_S("files parse and plan; nothing in this build runs them"));
+            kl_buf_printf(&right, "files parse and plan; nothing in this build runs them");
         if (kl_surface_has_directive(s, KL_S("surface")))
             kl_buf_printf(&right, "; a file says `%s surface %s`", s->comment, s->name);
         two_columns(out, kl_buf_str(&left), 18, right.ptr);
@@ -200,7 +195,7 @@ void kli_page_topic(kl_buf *out, const kli_topic *topic) {
     } else if (strcmp(topic->name, "surfaces") == 0) {
         page_help_surfaces(out);
     } else {
-        for (int i = 0; kli_variable_at(i); i++)
-            two_columns(out, kl_str_of(kli_variable_at(i)->name), 18, kli_variable_at(i)->doc);
+        for (const kli_variable *v = kli_variables; v->name; v++)
+            two_columns(out, kl_str_of(v->name), 18, v->doc);
     }
 }

@@ -8,12 +8,11 @@
 static const kl_record *const DOCUMENTS[] = {&KL_VERDICT, &KL_LINEAGE, &KL_CARD_EVIDENCE};
 
 void kli_page_records(kl_buf *out) {
-    kl_buf_add(out, KL_S("# Records\n\n<!-- Generated: klineage --generate records > "
-                         "docs/formats/records.md -->\n\n"
-                         "Every field of every document, in the order in which it is written. "
-                         "Numbers that JSON cannot\n"
-                         "hold are the texts `NaN`, `Infinity` and `-Infinity`. Schemas: "
-                         "[docs/schema](../schema).\n"));
+    kl_buf_printf(out, "# Records\n\n<!-- Generated: klineage --generate records > "
+                       "docs/formats/records.md -->\n\nEvery field of every document, in the "
+                       "order in which it is written. Numbers that JSON cannot\nhold are the "
+                       "texts `NaN`, `Infinity` and `-Infinity`. Schemas: "
+                       "[docs/schema](../schema).\n");
     for (size_t i = 0; i < KL_COUNT(DOCUMENTS); i++) kli_record_page(out, DOCUMENTS[i]);
 }
 

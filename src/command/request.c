@@ -84,9 +84,8 @@ static kl_err check_path(kl_arena *a, const char *path, kl_error *e) {
         kl_fail(e, KL_ENOENT, path, "no such file");
         const kl_surface *s = kl_surface_of_host(KL_ON_CPU);
         return kl_hint(e,
-                       "a kernel is one source file; every task has a naive one to start from: cp "
-                       "tasks/gemm/%s "
-                       "mine%s",
+                       "a kernel is one source file; every task has a naive one to start from: "
+                       "cp tasks/gemm/%s mine%s",
                        s->naive, s->suffix);
     }
     if (access(file.ptr, R_OK) != 0) {
@@ -112,6 +111,15 @@ kl_err kli_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a, const
     if (sound) return *e = *refusal, err; /* the file is fine; what was asked of it is not */
     *out = NULL;
     return KL_OK;
+}
+
+kl_err kli_request_sound_kernel(kl_kernel **out, kl_arena *a, const char *path,
+                                const char *const *params, kl_error *e) {
+    kl_error refusal = {0};
+    const kl_err err = kli_request_kernel(out, &refusal, a, path, params, e);
+    if (err || *out) return err;
+    KL_ASSERT(refusal.code != KL_OK);
+    return *e = refusal, refusal.code;
 }
 
 /* ---- shapes and options ------------------------------------------------------------------ */
@@ -174,6 +182,12 @@ kl_err kli_request_workload(const kl_workload **out, kl_arena *a, const kl_task 
                 requested, KL_STR_ARG(t->name));
     *out = made;
     return err;
+}
+
+kl_err kli_request_library(kl_library *out, kl_arena *a, const kli_args *args, kl_error *e) {
+    kl_str dir;
+    const kl_err err = kl_library_find(&dir, a, args->values[KL_OPTION_LIBRARY], e);
+    return err ? err : kl_library_load(out, a, dir.ptr, e);
 }
 
 kl_err kli_request_lineage(kl_lineage *out, kl_task **task, const kl_workload **w, kl_arena *a,

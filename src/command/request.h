@@ -3,7 +3,7 @@
 #ifndef KL_COMMAND_REQUEST_H
 #define KL_COMMAND_REQUEST_H
 #include "command/command.h"
-#include <klineage/lineage.h>
+#include <klineage/skill.h>
 
 /* Names are looked for as kl_task_find does; an unknown one comes with "did you mean". */
 KL_MUST_USE kl_err kli_request_task(kl_task **out, kl_arena *a, const char *name_or_path,
@@ -17,9 +17,17 @@ KL_MUST_USE kl_err kli_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_
 KL_MUST_USE kl_err kli_request_kernel(kl_kernel **out, kl_error *refusal, kl_arena *a,
                                       const char *path, const char *const *params, kl_error *e);
 
+/* The same for who has no use for a verdict: a malformed kernel is an error too. */
+KL_MUST_USE kl_err kli_request_sound_kernel(kl_kernel **out, kl_arena *a, const char *path,
+                                            const char *const *params, kl_error *e);
+
 /* --workload resolved: NULL is the first real shape for the host. */
 KL_MUST_USE kl_err kli_request_workload(const kl_workload **out, kl_arena *a, const kl_task *t,
                                         kl_host_kind on, const char *requested, kl_error *e);
+
+/* The library that --library names, or the one that is found. */
+KL_MUST_USE kl_err kli_request_library(kl_library *out, kl_arena *a, const kli_args *args,
+                                       kl_error *e);
 
 /* LINEAGE, the first word, with the task and the shape that it was walked at.  Errors: KL_EINVAL
  * when the task is another version now. */

@@ -54,12 +54,11 @@ static void ended_line(kl_buf *text, kl_arena *a, const kl_experiment_track *t) 
                   searched_ratio_of(&r->start_verdict), best_of(r), searched_gain_of(a, r).ptr,
                   r->proposals, (double)r->spent_microusd / 1e6, KL_STR_ARG(r->stopped));
     if (r->start_verdict.outcome == KL_OUTCOME_UNSTABLE)
-        kl_buf_add(text, KL_S("    the start is correct; its time against the baseline did not "
-                              "converge on this machine\n"));
+        kl_buf_printf(text, "    the start is correct; its time against the baseline did not "
+                            "converge on this machine\n");
     if (r->call == KL_DECISION_UNDECIDED)
-        kl_buf_add(text, KL_S("    the best candidate is correct, but not measurably different "
-                              "from the start; repeat "
-                              "on a quiet machine with another --trial\n"));
+        kl_buf_printf(text, "    the best candidate is correct, but not measurably different "
+                            "from the start; repeat on a quiet machine with another --trial\n");
     if (r->cards.len) kl_buf_printf(text, "    cards: %.*s\n", KL_STR_ARG(r->cards));
 }
 

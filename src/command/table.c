@@ -4,14 +4,19 @@
 #include <stdlib.h>
 
 #define ON(id) (UINT64_C(1) << KL_COMMAND_##id)
+/* Runs that --trial numbers; every command that makes a run; those in which a model is asked. */
+#define TRIED                                                                                      \
+    (ON(WALK) | ON(LIFT) | ON(LINEAGE_REDERIVE) | ON(LINEAGE_JUDGE) | ON(ADMIT) | ON(OPTIMIZE))
+#define RUNS (TRIED | ON(EXPERIMENT))
+#define ASKS (RUNS & ~ON(LINEAGE_JUDGE))
 #define ANY KL_EVERY
 #define ALONE KL_ALONE
 
-static const kl_command command_table[] = {
+const kl_command kli_commands[] = {
 #define COMMAND(id, function, words, usage, min, max, summary, text)                               \
     {words, usage, min, max, summary, text, function},
 #include "command/commands.def"
-};
+    {0}};
 
 /* The alternatives of --surface, behind a first '|'. */
 static const char surface_names[] =
@@ -21,40 +26,31 @@ static const char surface_names[] =
     ;
 #define SURFACES (surface_names + 1)
 
-static const kli_option table_option_table[] = {
+const kli_option kli_options[] = {
 #define OPTION(id, name, letter, kind, value, commands, doc)                                       \
-    {name, letter, KL_OPTION_IS_##kind, value, commands, doc},
+    {name, letter, KL_OPTION_IS_##kind, value, (commands), doc},
 #include "command/commands.def"
-};
+    {0}};
 
-static const kli_exit exit_table[] = {
+const kli_exit kli_exits[] = {
 #define EXIT(code, name, doc) {code, name, doc},
 #include "command/commands.def"
-};
+    {0}};
 
-static const kli_example example_table[] = {
+const kli_example kli_examples[] = {
 #define EXAMPLE(id, line, doc) {KL_COMMAND_##id, line, doc},
 #include "command/commands.def"
-};
+    {0}};
 
-static const kli_topic topic_table[] = {
+const kli_topic kli_topics[] = {
 #define TOPIC(name, summary, text) {name, summary, text},
 #include "command/commands.def"
-};
+    {0}};
 
-static const kli_variable variable_table[] = {
+const kli_variable kli_variables[] = {
 #define VARIABLE(name, doc) {name, doc},
 #include "command/commands.def"
-};
-
-#define ROW(table, i) ((i) >= 0 && (size_t)(i) < KL_COUNT(table) ? &(table)[i] : NULL)
-
-const kl_command *kli_command_at(int id) { return ROW(command_table, id); }
-const kli_option *kli_option_at(int id) { return ROW(table_option_table, id); }
-const kli_exit *kli_exit_at(int i) { return ROW(exit_table, i); }
-const kli_example *kli_example_at(int i) { return ROW(example_table, i); }
-const kli_topic *kli_topic_at(int i) { return ROW(topic_table, i); }
-const kli_variable *kli_variable_at(int i) { return ROW(variable_table, i); }
+    {0}};
 
 bool kli_option_fits(const kli_option *o, int command) {
     return o->commands & (command < 0 ? KL_ALONE : UINT64_C(1) << command);

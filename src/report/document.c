@@ -17,9 +17,7 @@ static void put_real(json_t *o, const char *key, double v) {
     document_put(o, key, kli_json_real(v));
 }
 /* Below 0: cannot be said. */
-static void put_known(json_t *o, const char *key, double v) {
-    document_put(o, key, v < 0 ? json_null() : kli_json_real(v));
-}
+static json_t *known(double v) { return v < 0 ? json_null() : kli_json_real(v); }
 
 static json_t *document_text_or_null(kl_str s) { return s.len ? kli_json_str(s) : json_null(); }
 static double usd(int64_t microusd) { return (double)microusd / 1e6; }
@@ -27,50 +25,34 @@ static double usd(int64_t microusd) { return (double)microusd / 1e6; }
 /* ---- parts ------------------------------------------------------------------------------- */
 
 static json_t *span_json(kli_span s) {
-    json_t *o = json_object();
-    if (!(s.ratio > 0)) return json_decref(o), json_null();
-    put_real(o, "ratio", s.ratio);
-    put_real(o, "low", s.low);
-    put_real(o, "high", s.high);
-    return o;
+    if (!(s.ratio > 0)) return json_null();
+    return json_pack("{so so so}", "ratio", kli_json_real(s.ratio), "low", kli_json_real(s.low),
+                     "high", kli_json_real(s.high));
 }
 
 /* A ratio with what it was read from. */
 static json_t *document_row_json(const kli_row *r) {
     if (!r) return json_null();
-    json_t *o = json_object();
-    put_int(o, "step", r->n);
-    document_put_text(o, "kernel", r->kernel);
-    document_put_text(o, "verdict", r->verdict);
-    put_real(o, "ratio", r->ratio);
-    put_real(o, "low", r->low);
-    put_real(o, "high", r->high);
-    put_int(o, "median_ns", r->median_ns);
-    return o;
+    return json_pack("{sI so so so so so sI}", "step", (json_int_t)r->n, "kernel",
+                     kli_json_str(r->kernel), "verdict", kli_json_str(r->verdict), "ratio",
+                     kli_json_real(r->ratio), "low", kli_json_real(r->low), "high",
+                     kli_json_real(r->high), "median_ns", (json_int_t)r->median_ns);
 }
 
 static json_t *spread_json(kli_spread s) {
-    json_t *o = json_object();
-    if (!(s.median > 0)) return json_decref(o), json_null();
-    put_real(o, "median", s.median);
-    put_real(o, "min", s.low);
-    put_real(o, "max", s.high);
-    return o;
+    if (!(s.median > 0)) return json_null();
+    return json_pack("{so so so}", "median", kli_json_real(s.median), "min", kli_json_real(s.low),
+                     "max", kli_json_real(s.high));
 }
 
 static json_t *bill_json(const kli_bill *b) {
-    json_t *o = json_object();
     int64_t told = b->input + b->cache_read + b->cache_write_5m + b->cache_write_1h;
-    put_int(o, "calls", b->calls);
-    put_int(o, "microusd", b->microusd);
-    document_put(o, "estimated", json_boolean(b->estimated));
-    put_int(o, "input", b->input);
-    put_int(o, "cache_read", b->cache_read);
-    put_int(o, "cache_write_5m", b->cache_write_5m);
-    put_int(o, "cache_write_1h", b->cache_write_1h);
-    put_int(o, "output", b->output);
-    put_known(o, "cache_hit_rate", told ? (double)b->cache_read / (double)told : -1);
-    return o;
+    return json_pack("{si sI sb sI sI sI sI sI so}", "calls", b->calls, "microusd",
+                     (json_int_t)b->microusd, "estimated", b->estimated, "input",
+                     (json_int_t)b->input, "cache_read", (json_int_t)b->cache_read,
+                     "cache_write_5m", (json_int_t)b->cache_write_5m, "cache_write_1h",
+                     (json_int_t)b->cache_write_1h, "output", (json_int_t)b->output,
+                     "cache_hit_rate", known(told ? (double)b->cache_read / (double)told : -1));
 }
 
 static json_t *phases_json(const kli_money *m) {
@@ -184,23 +166,15 @@ static json_t *band_json(const kli_group *g) {
 }
 
 static json_t *group_json(const kli_group *g) {
-    json_t *o = json_object(), *tracks = json_array();
+    json_t *tracks = json_array();
     for (int i = 0; i < g->n; i++) json_array_append_new(tracks, json_integer(g->tracks[i]));
-    put_int(o, "target", g->target);
-    put_int(o, "contender", g->contender);
-    document_put(o, "tracks", tracks);
-    document_put(o, "middle", g->middle < 0 ? json_null() : json_integer(g->middle));
-    put_int(o, "trials", g->n);
-    put_int(o, "solved", g->solved);
-    put_int(o, "undecided", g->undecided);
-    put_int(o, "never_asked", g->never_asked);
-    document_put(o, "best", spread_json(g->best));
-    document_put(o, "gain", spread_json(g->gain));
-    put_int(o, "referenced", g->referenced);
-    put_int(o, "recovered", g->recovered);
-    document_put(o, "recovery", spread_json(g->recovery));
-    document_put(o, "band", band_json(g));
-    return o;
+    return json_pack("{si si so so si si si si so so si si so so}", "target", g->target,
+                     "contender", g->contender, "tracks", tracks, "middle",
+                     g->middle < 0 ? json_null() : json_integer(g->middle), "trials", g->n,
+                     "solved", g->solved, "undecided", g->undecided, "never_asked", g->never_asked,
+                     "best", spread_json(g->best), "gain", spread_json(g->gain), "referenced",
+                     g->referenced, "recovered", g->recovered, "recovery", spread_json(g->recovery),
+                     "band", band_json(g));
 }
 
 static json_t *mean_json(double share, double geomean) {
@@ -223,10 +197,10 @@ static json_t *contender_json(const kli_contender *c, const kli_overall *v) {
     document_put(o, "gain", mean_json(v->share, v->gain_geomean));
     document_put(o, "best", v->baselined ? mean_json(v->baselined_share, v->geomean) : json_null());
     put_int(o, "with_baseline", v->baselined);
-    put_known(o, "fast_1", v->fast_1);
-    put_known(o, "fast_2", v->fast_2);
-    put_known(o, "amsr", v->amsr);
-    put_known(o, "correct", v->correct);
+    document_put(o, "fast_1", known(v->fast_1));
+    document_put(o, "fast_2", known(v->fast_2));
+    document_put(o, "amsr", known(v->amsr));
+    document_put(o, "correct", known(v->correct));
     put_int(o, "referenced", v->referenced);
     put_int(o, "recovered", v->recovered);
     put_int(o, "proposals", v->proposals);

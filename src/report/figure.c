@@ -51,7 +51,7 @@ void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script, const char *capti
                           .timeout_ns = FIGURE_SECONDS * INT64_C(1000000000),
                           .max_output = 8u << 20};
     kli_proc_result r = {0};
-    kl_buf_add(out, KL_S("<figure>"));
+    kl_buf_printf(out, "<figure>");
     bool there = kli_fs_find_program(a, "gnuplot").len != 0;
     if (there && kli_proc_run(&r, a, &spec, kl_ignored()) == KL_OK && r.exit_code == 0)
         add_svg(out, r.out);
@@ -97,13 +97,12 @@ void kli_figure_bars(kl_buf *out, kl_arena *a, const kli_facts *f) {
         kli_figure_begin(&script, 760, 380);
         kli_figure_slots(&script, n);
         kl_buf_printf(&script, "$d << EOD\n%.*sEOD\n", KL_STR_ARG(kl_buf_str(&data)));
-        kl_buf_add(&script, KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel "
-                                 "'speed'\nset yrange [0:*]\nunset key\n"
-                                 "set xtics rotate by -35\nset arrow from graph 0,first 1 to graph "
-                                 "1,first 1 nohead dt 2 lc rgb "
-                                 "'#444444'\n"
-                                 "plot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using "
-                                 "1:3:(0):($4-$3) with " WHISKERS "\n"));
+        kl_buf_add(&script,
+                   KL_S("set boxwidth 0.7\nset style fill solid 0.8\nset ylabel "
+                        "'speed'\nset yrange [0:*]\nunset key\nset xtics rotate by "
+                        "-35\nset arrow from graph 0,first 1 to graph 1,first 1 "
+                        "nohead dt 2 lc rgb '#444444'\nplot $d using 1:2:xtic(5) with "
+                        "boxes lc rgb '#3b6ea5', $d using 1:3:(0):($4-$3) with " WHISKERS "\n"));
         kli_figure_draw(
             out, a, &script,
             "Best kernel of every track, as speed over the comparison named in the table, with "
@@ -119,7 +118,7 @@ static void cost_data(kl_buf *out, const kli_result *t, int index) {
     kl_buf_printf(out, "$t%d << EOD\n", index);
     for (int i = 0; i < t->n_curve; i++)
         kl_buf_printf(out, "%.6f %.6g\n", (double)t->curve[i].microusd / 1e6, t->curve[i].ratio);
-    kl_buf_add(out, KL_S("EOD\n"));
+    kl_buf_printf(out, "EOD\n");
 }
 
 void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str workload) {
@@ -138,9 +137,8 @@ void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f, kl_str worklo
         n++;
     }
     kl_buf_printf(&script,
-                  "set xlabel 'dollars'\nset ylabel 'best so far, speed'\nset key outside right "
-                  "top\nset xrange "
-                  "[0:*]\nset yrange [0:*]\n%.*s\n",
+                  "set xlabel 'dollars'\nset ylabel 'best so far, speed'\nset key outside "
+                  "right top\nset xrange [0:*]\nset yrange [0:*]\n%.*s\n",
                   KL_STR_ARG(kl_buf_str(&plot)));
     if (n)
         kli_figure_draw(out, a, &script, "Best so far against dollars spent.");
@@ -189,25 +187,21 @@ void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l) {
     kli_figure_begin(&script, 760, 340);
     kli_figure_slots(&script, l->n_states);
     if (gains)
-        kl_buf_add(&script, KL_S("set yrange [0.5:*]\n")); /* K0 is 1, and a bar ends at the axis */
+        kl_buf_printf(&script, "set yrange [0.5:*]\n"); /* K0 is 1, and a bar ends at the axis */
     kl_buf_printf(&script, "$d << EOD\n%.*sEOD\n", KL_STR_ARG(kl_buf_str(&data)));
     kl_buf_printf(&script,
                   "set boxwidth 0.6\nset style fill solid 0.8\nunset key\nset logscale y\nset "
-                  "ylabel '%s'\nset xtics "
-                  "rotate by -25\nplot $d using 1:2:xtic(5) with boxes lc rgb '#3b6ea5', $d using "
-                  "1:3:(0):($4-$3) with " WHISKERS "\n",
+                  "ylabel '%s'\nset xtics rotate by -25\nplot $d using 1:2:xtic(5) with boxes "
+                  "lc rgb '#3b6ea5', $d using 1:3:(0):($4-$3) with " WHISKERS "\n",
                   gains ? "speed over K0" : "speed over the baseline");
     if (data.len)
         kli_figure_draw(out, a, &script,
-                        gains ? "Speed of every state over the simplest, which is on the left: the "
-                                "product of the edges' gains, "
-                                "each timed "
-                                "interleaved with the state before. Each label names the "
-                                "optimization that led to the state."
-                              : "Speed of every state over the baseline, the simplest on the left; "
-                                "each label names the "
-                                "optimization that "
-                                "led to the state.");
+                        gains ? "Speed of every state over the simplest, which is on the left: "
+                                "the product of the edges' gains, each timed interleaved with "
+                                "the state before. Each label names the optimization that led "
+                                "to the state."
+                              : "Speed of every state over the baseline, the simplest on the "
+                                "left; each label names the optimization that led to the state.");
     else
         kl_buf_fini(&script);
     kl_buf_fini(&data);

@@ -28,7 +28,7 @@ static void bar_data(kl_buf *out, const kli_results *r, int contender) {
             kl_buf_printf(out, "%g %.6g %.6g %.6g %s\n", place_of(r, i, contender), g->best.median,
                           g->best.low, g->best.high, g->solved ? "NaN" : "0");
     }
-    kl_buf_add(out, KL_S("EOD\n"));
+    kl_buf_printf(out, "EOD\n");
 }
 
 static double highest(const kli_results *r) {
@@ -47,11 +47,11 @@ static bool has_bars(const kli_results *r, int contender) {
 }
 
 static void target_tics(kl_buf *out, kl_arena *a, const kli_results *r) {
-    kl_buf_add(out, KL_S("set xtics rotate by -20 ("));
+    kl_buf_printf(out, "set xtics rotate by -20 (");
     for (int i = 0; i < r->n_targets; i++)
         kl_buf_printf(out, "%s\"%s\" %d", i ? ", " : "", kli_figure_label(a, r->targets[i].label),
                       i);
-    kl_buf_add(out, KL_S(")\n"));
+    kl_buf_printf(out, ")\n");
 }
 
 void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r) {
@@ -63,10 +63,9 @@ void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r) {
                   "set xrange [-0.7:%g]\nset boxwidth %g absolute\nset style fill solid 0.8\n",
                   r->n_targets - 0.3, (r->n_targets < 3 ? 0.4 : 0.72) / r->n_contenders);
     target_tics(&script, a, r);
-    kl_buf_add(&script, KL_S("set ylabel 'speed'\nset yrange [0:*]\nset key outside top center "
-                             "horizontal\nset arrow "
-                             "from graph 0,first 1 to "
-                             "graph 1,first 1 nohead dt 2 lc rgb '#444444'\n"));
+    kl_buf_printf(&script, "set ylabel 'speed'\nset yrange [0:*]\nset key outside top center "
+                           "horizontal\nset arrow from graph 0,first 1 to graph 1,first 1 "
+                           "nohead dt 2 lc rgb '#444444'\n");
     for (int i = 0; i < r->n_contenders; i++)
         if (has_bars(r, i)) bar_data(&script, r, i);
     for (int i = 0; i < r->n_contenders; i++) {
@@ -79,14 +78,12 @@ void kli_figure_contenders(kl_buf *out, kl_arena *a, const kli_results *r) {
                       highest(r) * 0.04);
         glue = ", ";
     }
-    kl_buf_add(&script, KL_S("\n"));
+    kl_buf_printf(&script, "\n");
     kli_figure_draw(out, a, &script,
-                    "Best kernel by policy over the baseline (over the start where there is none): "
-                    "bars are medians "
-                    "over trials, whiskers go from "
-                    "the worst to the best trial. Dashed line: baseline speed. Red cross: no trial "
-                    "was measurably faster than its "
-                    "start.");
+                    "Best kernel by policy over the baseline (over the start where there is "
+                    "none): bars are medians over trials, whiskers go from the worst to the "
+                    "best trial. Dashed line: baseline speed. Red cross: no trial was "
+                    "measurably faster than its start.");
 }
 
 /* ---- running best against dollars -------------------------------------------------------- */
@@ -101,7 +98,7 @@ static void band_data(kl_buf *out, const kli_group *g) {
                       before->best.low, before->best.high, usd, p->best.median, p->best.low,
                       p->best.high);
     }
-    kl_buf_add(out, KL_S("EOD\n"));
+    kl_buf_printf(out, "EOD\n");
 }
 
 static bool has_band(const kli_group *g, int target) {
@@ -130,10 +127,8 @@ void kli_figure_bands(kl_buf *out, kl_arena *a, const kli_results *r, int target
     }
     kl_buf_printf(&script,
                   "set xlabel 'dollars'\nset ylabel 'best so far, speed'\nset key outside top "
-                  "center horizontal\nset xrange "
-                  "[0:*]\nset "
-                  "yrange [0:*]\nset arrow from graph 0,first 1 to graph 1,first 1 nohead dt 2 lc "
-                  "rgb '#444444'\n%.*s\n",
+                  "center horizontal\nset xrange [0:*]\nset yrange [0:*]\nset arrow from graph "
+                  "0,first 1 to graph 1,first 1 nohead dt 2 lc rgb '#444444'\n%.*s\n",
                   KL_STR_ARG(kl_buf_str(&plot)));
     if (plot.len)
         kli_figure_draw(out, a, &script,
@@ -165,15 +160,15 @@ static int mark_data(kl_buf *out, const kli_result *t, figure_compare_mark m) {
         kl_buf_printf(out, "%lld %.6g\n", (long long)row->n, m == MARK_VALID ? row->ratio : 0);
         n++;
     }
-    kl_buf_add(out, KL_S("EOD\n"));
+    kl_buf_printf(out, "EOD\n");
     return n;
 }
 
 static void best_data(kl_buf *out, const kli_result *t) {
-    kl_buf_add(out, KL_S("$best << EOD\n"));
+    kl_buf_printf(out, "$best << EOD\n");
     for (int i = 0; i < t->n_curve; i++)
         kl_buf_printf(out, "%lld %.6g\n", (long long)t->curve[i].step, t->curve[i].ratio);
-    kl_buf_add(out, KL_S("EOD\n"));
+    kl_buf_printf(out, "EOD\n");
 }
 
 void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_group *g) {
@@ -187,20 +182,19 @@ void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_
     if (!t->proposals || !t->n_curve) return;
     kli_figure_begin(&script, 760, 300);
     best_data(&script, t);
-    kl_buf_add(&plot,
-               KL_S("plot $best using 1:2 with steps lw 2 lc rgb '#0072b2' title 'best so far'"));
+    kl_buf_printf(&plot,
+                  "plot $best using 1:2 with steps lw 2 lc rgb '#0072b2' title 'best so far'");
     for (int m = 0; m < MARKS; m++)
         if (mark_data(&script, t, (figure_compare_mark)m))
             kl_buf_printf(&plot, ", $m%d using 1:2 with points %s", m, styles[m]);
     kl_buf_printf(&script,
                   "set xlabel 'step'\nset ylabel 'speed'\nset key outside top center "
-                  "horizontal\nset xrange [0:*]\nset "
-                  "yrange [0:*]\n%.*s\n",
+                  "horizontal\nset xrange [0:*]\nset yrange [0:*]\n%.*s\n",
                   KL_STR_ARG(kl_buf_str(&plot)));
-    kl_buf_add(&caption, KL_S("Every step of "));
+    kl_buf_printf(&caption, "Every step of ");
     kli_text(&caption, t->rows->name);
-    kl_buf_add(&caption, g->n > 1 ? KL_S(", the trial of the median best. Failures are drawn at 0.")
-                                  : KL_S(". Failures are drawn at 0."));
+    kl_buf_printf(&caption, g->n > 1 ? ", the trial of the median best. Failures are drawn at 0."
+                                     : ". Failures are drawn at 0.");
     kli_figure_draw(out, a, &script, caption.ptr);
     kl_buf_fini(&caption);
     kl_buf_fini(&plot);

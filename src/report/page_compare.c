@@ -31,7 +31,7 @@ static void step_figures(kl_buf *out, kl_arena *a, const kli_results *r) {
                             KL_STR_ARG(r->contenders[r->groups[i].contender].label)));
         kli_figure_steps(out, a, r, &r->groups[i]);
     }
-    kl_buf_add(out, KL_S("</details>\n"));
+    kl_buf_printf(out, "</details>\n");
 }
 
 void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
@@ -39,8 +39,8 @@ void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
     if (!r->n_tracks) return;
     json_t *document = kli_results_json(r);
     int n = kli_report_tables(tables, a, document);
-    kl_buf_add(out, r->n_tracks > 1 ? KL_S("<h2 id=comparison>Comparison</h2>\n")
-                                    : KL_S("<h2 id=comparison>In numbers</h2>\n"));
+    kl_buf_printf(out, r->n_tracks > 1 ? "<h2 id=comparison>Comparison</h2>\n"
+                                       : "<h2 id=comparison>In numbers</h2>\n");
     if (r->n_tracks > 1) {
         kli_figure_contenders(out, a, r);
         curves(out, a, r);
@@ -53,18 +53,18 @@ void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
 /* ---- best kernels ------------------------------------------------------------------------ */
 
 static void diff_lines(kl_buf *out, kl_str diff) {
-    kl_buf_add(out, KL_S("<pre>"));
+    kl_buf_printf(out, "<pre>");
     while (diff.len) {
         const char *end = memchr(diff.ptr, '\n', diff.len);
         size_t n = end ? (size_t)(end - diff.ptr) + 1 : diff.len;
         char kind = diff.ptr[0];
         if (kind == '+' || kind == '-')
-            kl_buf_add(out, kind == '+' ? KL_S("<span class=yes>") : KL_S("<span class=no>"));
+            kl_buf_printf(out, kind == '+' ? "<span class=yes>" : "<span class=no>");
         kli_text(out, (kl_str){diff.ptr, n});
-        if (kind == '+' || kind == '-') kl_buf_add(out, KL_S("</span>"));
+        if (kind == '+' || kind == '-') kl_buf_printf(out, "</span>");
         diff = (kl_str){diff.ptr + n, diff.len - n};
     }
-    kl_buf_add(out, KL_S("</pre>\n"));
+    kl_buf_printf(out, "</pre>\n");
 }
 
 /* What the best changed against the start, as `klineage kernel diff` shows it. */
@@ -74,67 +74,67 @@ static void diff(kl_buf *out, kl_arena *a, const kli_results *r, const kli_resul
     if (!s || !t->rows->start_source.len || !t->rows->best_source.len ||
         kl_kernel_parse(&from, a, t->rows->start_source, KL_S("start"), s, NULL, kl_ignored()) ||
         kl_kernel_parse(&to, a, t->rows->best_source, KL_S("best"), s, NULL, kl_ignored())) {
-        kl_buf_add(out, KL_S("<p class=missing>The journal lacks one of the sources, so no diff "
-                             "can be shown.</p>\n"));
+        kl_buf_printf(out, "<p class=missing>The journal lacks one of the sources, so no diff "
+                           "can be shown.</p>\n");
         return;
     }
-    kl_buf_add(out, KL_S("<details><summary>diff from the start to the best</summary>"));
+    kl_buf_printf(out, "<details><summary>diff from the start to the best</summary>");
     diff_lines(out, kl_kernel_diff(a, from, to));
-    kl_buf_add(out, KL_S("</details>\n<details><summary>the whole kernel</summary><pre>"));
+    kl_buf_printf(out, "</details>\n<details><summary>the whole kernel</summary><pre>");
     kli_text(out, t->rows->best_source);
-    kl_buf_add(out, KL_S("</pre></details>\n"));
+    kl_buf_printf(out, "</pre></details>\n");
 }
 
 static void path(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
-    kl_buf_add(out, KL_S("<ol>"));
+    kl_buf_printf(out, "<ol>");
     for (int i = 0; i < t->n_path; i++) {
         const kli_row *row = t->path[i];
         bool card = r->facts->has_library && kl_library_card(&r->facts->library, row->action);
-        kl_buf_add(out, card ? KL_S("<li>card <strong>") : KL_S("<li><strong>"));
+        kl_buf_printf(out, card ? "<li>card <strong>" : "<li><strong>");
         kli_text(out, row->action);
-        kl_buf_add(out, KL_S("</strong> at step "));
+        kl_buf_printf(out, "</strong> at step ");
         kli_text(out,
                  kl_arena_printf(a, "%lld, %s: ", (long long)row->n,
                                  kli_dollars(a, row->spent_microusd, t->money.sum.estimated).ptr));
         kli_link_verdict(out, r->facts, row->verdict,
                          kl_arena_printf(a, "%.3g \xc3\x97", row->ratio));
-        kl_buf_add(out, KL_S("</li>"));
+        kl_buf_printf(out, "</li>");
     }
-    kl_buf_add(out, KL_S("</ol>\n"));
+    kl_buf_printf(out, "</ol>\n");
 }
 
 static void best_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
-    kl_buf_add(out, KL_S("<h3>"));
+    kl_buf_printf(out, "<h3>");
     kli_text(out, t->rows->name);
-    kl_buf_add(out, KL_S("</h3>\n<p>"));
+    kl_buf_printf(out, "</h3>\n<p>");
     kli_link_verdict(out, r->facts, t->best->verdict,
                      kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->best->ratio, t->best->low,
                                      t->best->high));
-    kl_buf_add(out, t->baseline.len ? KL_S(" over ") : KL_S(" over the start"));
+    kl_buf_printf(out, t->baseline.len ? " over " : " over the start");
     kli_text(out, t->baseline);
-    kl_buf_add(out, KL_S(", "));
+    kl_buf_printf(out, ", ");
     kli_link_verdict(
         out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
         kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
-    kl_buf_add(out, t->timed ? KL_S(" over the start, side by side")
-                             : KL_S(" over the start, from the ratios of both"));
+    kl_buf_printf(out, t->timed ? " over the start, side by side"
+                                : " over the start, from the ratios of both");
     if (t->disagrees)
-        kl_buf_add(out, KL_S(" (the ratios to the baseline contradict this beyond both intervals: "
-                             "the baseline has drifted)"));
-    kl_buf_add(out, KL_S(". Steps that led to it:</p>\n"));
+        kl_buf_printf(out, " (the ratios to the baseline contradict this beyond both intervals: "
+                           "the baseline has drifted)");
+    kl_buf_printf(out, ". Steps that led to it:</p>\n");
     path(out, a, r, t);
     diff(out, a, r, t);
 }
 
 static void undecided_kernel(kl_buf *out, kl_arena *a, const kli_results *r, const kli_result *t) {
-    kl_buf_add(out, KL_S("<h3>"));
+    kl_buf_printf(out, "<h3>");
     kli_text(out, t->rows->name);
-    kl_buf_add(out, KL_S("</h3>\n<p>Not measurable: the last candidate is correct, but not "
-                         "measurably different from the start, "));
+    kl_buf_printf(out, "</h3>\n<p>Not measurable: the last candidate is correct, but not "
+                       "measurably different from the start, ");
     kli_link_verdict(
         out, r->facts, t->timed ? t->end->verdict : t->best->verdict,
         kl_arena_printf(a, "%.3g \xc3\x97 [%.3g, %.3g]", t->gain.ratio, t->gain.low, t->gain.high));
-    kl_buf_add(out, KL_S(".</p>\n"));
+    kl_buf_printf(out, ".</p>\n");
     diff(out, a, r, t);
 }
 
@@ -144,7 +144,7 @@ void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r) {
         const kli_result *t = &r->tracks[i];
         if (!t->best || t->best == t->start || (!t->solved && t->call != KL_DECISION_UNDECIDED))
             continue;
-        if (first) kl_buf_add(out, KL_S("<h2 id=kernels>Best kernels</h2>\n"));
+        if (first) kl_buf_printf(out, "<h2 id=kernels>Best kernels</h2>\n");
         first = false;
         t->solved ? best_kernel(out, a, r, t) : undecided_kernel(out, a, r, t);
     }

@@ -205,12 +205,13 @@ typedef struct {
     kli_part *first, *last;
 } kli_report_cell;
 typedef struct {
+    const struct kli_document *from; /* what its cells are read from */
     const char *id, *question, *note;
     kl_str *heads;
     bool *numbers; /* right-aligned */
     int n_columns;
     kli_report_cell *cells;
-    int n_cells;
+    int n_cells, most_cells;
 } kli_report_table;
 
 #define KLI_TABLES 6

@@ -13,7 +13,7 @@
 #define DASH "\xe2\x80\x93"
 #define UNEQUAL "\xe2\x89\xa0"
 
-typedef struct {
+typedef struct kli_document {
     kl_arena *a;
     const json_t *results, *targets, *contenders, *groups, *tracks;
 } document;
@@ -24,13 +24,16 @@ typedef struct {
 static void tables_begin(kli_report_table *t, const document *d, const char *id,
                          const char *question, const char *note, const char *const *heads, int n,
                          size_t rows) {
-    *t = (kli_report_table){.id = id,
+    *t = (kli_report_table){.from = d,
+                            .id = id,
                             .question = question,
                             .note = note,
                             .heads = KL_ARRAY(d->a, kl_str, n),
                             .numbers = KL_ARRAY(d->a, bool, n),
                             .n_columns = n,
+                            .most_cells = ((int)rows + 1) * n,
                             .cells = KL_ARRAY(d->a, kli_report_cell, (rows + 1) * (size_t)n)};
+    KL_ASSERT(n > 0);
     for (int i = 0; i < n; i++) {
         t->numbers[i] = heads[i][0] == '>';
         t->heads[i] = kl_arena_copy(d->a, kl_str_of(heads[i] + t->numbers[i]));
@@ -40,47 +43,47 @@ static void tables_begin(kli_report_table *t, const document *d, const char *id,
 #define BEGIN(t, d, id, question, note, heads, rows)                                               \
     tables_begin(t, d, id, question, note, heads, (int)KL_COUNT(heads), rows)
 
-static void more(kli_report_table *t, const document *d, kl_str text, kl_str verdict) {
+static void more(kli_report_table *t, kl_str text, kl_str verdict) {
+    KL_ASSERT(t->n_cells > 0 && t->n_cells <= t->most_cells);
     kli_report_cell *c = &t->cells[t->n_cells - 1];
-    kli_part *p = KL_NEW(d->a, kli_part);
+    kli_part *p = KL_NEW(t->from->a, kli_part);
     *p = (kli_part){.text = text, .verdict = verdict};
     *(c->last ? &c->last->next : &c->first) = p;
     c->last = p;
 }
 
-static void linked(kli_report_table *t, const document *d, kl_str text, kl_str verdict) {
+static void linked(kli_report_table *t, kl_str text, kl_str verdict) {
     t->n_cells++;
-    more(t, d, text, verdict);
+    more(t, text, verdict);
 }
 
-static void text(kli_report_table *t, const document *d, kl_str s) { linked(t, d, s, KL_S("")); }
+static void text(kli_report_table *t, kl_str s) { linked(t, s, KL_S("")); }
 
-static kl_str tables_count_text(const document *d, int64_t n) {
-    return kl_arena_printf(d->a, "%lld", (long long)n);
-}
-static void tables_count(kli_report_table *t, const document *d, const json_t *o, const char *key) {
-    text(t, d, tables_count_text(d, kli_json_int_or(o, key, 0)));
+static void tables_whole(kli_report_table *t, int64_t n) {
+    text(t, kl_arena_printf(t->from->a, "%lld", (long long)n));
 }
 
-static void tables_part(kli_report_table *t, const document *d, const json_t *o, const char *some,
-                        const char *all) {
-    text(t, d,
-         kl_arena_printf(d->a, "%lld/%lld", (long long)kli_json_int_or(o, some, 0),
-                         (long long)kli_json_int_or(o, all, 0)));
+static void tables_count(kli_report_table *t, const json_t *o, const char *key) {
+    tables_whole(t, kli_json_int_or(o, key, 0));
+}
+
+static void tables_part(kli_report_table *t, const json_t *o, const char *some, const char *all) {
+    text(t, kl_arena_printf(t->from->a, "%lld/%lld", (long long)kli_json_int_or(o, some, 0),
+                            (long long)kli_json_int_or(o, all, 0)));
 }
 
 static kl_str tables_number(const document *d, double v, const char *unit) {
     return v > 0 ? kl_arena_printf(d->a, "%.3g%s", v, unit) : KL_S(DASH);
 }
 
-static void percent(kli_report_table *t, const document *d, const json_t *o, const char *key) {
+static void percent(kli_report_table *t, const json_t *o, const char *key) {
     double v = kli_json_real_or(o, key, -1);
-    text(t, d, v < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.0f %%", v * 100));
+    text(t, v < 0 ? KL_S(DASH) : kl_arena_printf(t->from->a, "%.0f %%", v * 100));
 }
 
-static void money(kli_report_table *t, const document *d, const json_t *o, const char *key) {
-    text(t, d,
-         kli_dollars(d->a, kli_json_int_or(o, key, 0), kli_json_bool_or(o, "estimated", false)));
+static void money(kli_report_table *t, const json_t *o, const char *key) {
+    text(t, kli_dollars(t->from->a, kli_json_int_or(o, key, 0),
+                        kli_json_bool_or(o, "estimated", false)));
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -130,13 +133,14 @@ static const json_t *shown_of(const json_t *track) {
 
 /* The trials' own numbers, each with its interval and its evidence: what the median beside them is
  * made from. */
-static void each_ratio(kli_report_table *t, const document *d, const json_t *group) {
-    text(t, d, KL_S(""));
+static void each_ratio(kli_report_table *t, const json_t *group) {
+    const document *d = t->from;
+    text(t, KL_S(""));
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i), *row = shown_of(track);
-        if (i) more(t, d, KL_S(", "), KL_S(""));
-        more(t, d, tables_interval(d, row), tables_verdict_of(row));
-        if (kli_json_bool_or(track, "disagrees", false)) more(t, d, KL_S(" " UNEQUAL), KL_S(""));
+        if (i) more(t, KL_S(", "), KL_S(""));
+        more(t, tables_interval(d, row), tables_verdict_of(row));
+        if (kli_json_bool_or(track, "disagrees", false)) more(t, KL_S(" " UNEQUAL), KL_S(""));
     }
 }
 
@@ -154,34 +158,36 @@ static kl_str call_of(const json_t *track) {
 
 /* The same over the start: 1 where nothing proved to be faster, and in words where that could not
  * be told. */
-static void each_gain(kli_report_table *t, const document *d, const json_t *group) {
-    text(t, d, KL_S(""));
+static void each_gain(kli_report_table *t, const json_t *group) {
+    const document *d = t->from;
+    text(t, KL_S(""));
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i), *gain = json_object_get(track, "gain"),
                      *end = json_object_get(track, "end");
         const kl_str call = call_of(track);
         const kl_str evidence =
             tables_verdict_of(json_is_object(end) ? end : json_object_get(track, "best"));
-        if (i) more(t, d, KL_S(", "), KL_S(""));
+        if (i) more(t, KL_S(", "), KL_S(""));
         if (kl_str_eq(call, KL_S("faster")))
-            more(t, d, tables_interval(d, gain), evidence);
+            more(t, tables_interval(d, gain), evidence);
         else if (kl_str_eq(call, KL_S("undecided")))
-            more(t, d,
+            more(t,
                  kl_arena_printf(d->a, "not measurable [%.3g, %.3g]",
                                  kli_json_real_or(gain, "low", 0),
                                  kli_json_real_or(gain, "high", 0)),
                  evidence);
         else
-            more(t, d, KL_S("1"), KL_S(""));
+            more(t, KL_S("1"), KL_S(""));
     }
 }
 
-static void each_recovery(kli_report_table *t, const document *d, const json_t *group) {
-    text(t, d, KL_S(""));
+static void each_recovery(kli_report_table *t, const json_t *group) {
+    const document *d = t->from;
+    text(t, KL_S(""));
     for (size_t i = 0; i < n_tracks(group); i++) {
         const json_t *track = track_at(d, group, i);
-        if (i) more(t, d, KL_S(", "), KL_S(""));
-        more(t, d, tables_interval(d, json_object_get(track, "recovered")),
+        if (i) more(t, KL_S(", "), KL_S(""));
+        more(t, tables_interval(d, json_object_get(track, "recovered")),
              tables_verdict_of(shown_of(track)));
     }
 }
@@ -200,8 +206,9 @@ static kl_str solved_of(const document *d, const json_t *o) {
 /* ---- who is best at what? ---------------------------------------------------------------- */
 
 static const json_t *group_of(const document *d, size_t target, size_t contender) {
-    for (size_t i = 0; i < json_array_size(d->groups); i++) {
-        const json_t *g = json_array_get(d->groups, i);
+    json_t *g;
+    size_t i;
+    json_array_foreach(d->groups, i, g) {
         if (kli_json_int_or(g, "target", -1) == (int64_t)target &&
             kli_json_int_or(g, "contender", -1) == (int64_t)contender)
             return g;
@@ -232,14 +239,13 @@ static void matrix(kli_report_table *t, const document *d) {
         "rule, timed side by side at the end. A best that was not faster counts as the start.",
         heads, (int)n + 1, json_array_size(d->targets));
     for (size_t i = 0; n > 1 && i < json_array_size(d->targets); i++) {
-        text(t, d, kli_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
+        text(t, kli_json_text_or(json_array_get(d->targets, i), "label", KL_S("?")));
         for (size_t j = 0; j < n; j++) {
             const json_t *g = group_of(d, i, j);
             double median = kli_json_real_or(json_object_get(g, "best"), "median", 0);
             kl_str speed = tables_number(d, median, TIMES);
-            linked(t, d, g ? speed : KL_S(DASH), g && median > 0 ? middle_verdict(d, g) : KL_S(""));
-            if (g)
-                more(t, d, kl_arena_printf(d->a, " %.*s", KL_STR_ARG(solved_of(d, g))), KL_S(""));
+            linked(t, g ? speed : KL_S(DASH), g && median > 0 ? middle_verdict(d, g) : KL_S(""));
+            if (g) more(t, kl_arena_printf(d->a, " %.*s", KL_STR_ARG(solved_of(d, g))), KL_S(""));
         }
     }
 }
@@ -263,22 +269,23 @@ static void comparison(kli_report_table *t, const document *d) {
           "Solved: trials that are faster than their start by the gate's rule; a track that "
           "could not afford a first call is not a trial.",
           heads, json_array_size(d->groups));
-    for (size_t i = 0; i < json_array_size(d->groups); i++) {
-        const json_t *g = json_array_get(d->groups, i);
+    json_t *g;
+    size_t i;
+    json_array_foreach(d->groups, i, g) {
         int64_t spent = 0;
         bool estimated = false;
         for (size_t j = 0; j < n_tracks(g); j++) {
             spent += kli_json_int_or(track_at(d, g, j), "spent_microusd", 0);
             estimated |= kli_json_bool_or(track_at(d, g, j), "estimated", false);
         }
-        text(t, d, label_at(d->targets, g, "target"));
-        text(t, d, label_at(d->contenders, g, "contender"));
-        text(t, d, spread(d, json_object_get(g, "gain"), n_tracks(g)));
-        each_gain(t, d, g);
-        text(t, d, spread(d, json_object_get(g, "best"), n_tracks(g)));
-        each_ratio(t, d, g);
-        text(t, d, solved_of(d, g));
-        text(t, d, kli_dollars(d->a, spent, estimated));
+        text(t, label_at(d->targets, g, "target"));
+        text(t, label_at(d->contenders, g, "contender"));
+        text(t, spread(d, json_object_get(g, "gain"), n_tracks(g)));
+        each_gain(t, g);
+        text(t, spread(d, json_object_get(g, "best"), n_tracks(g)));
+        each_ratio(t, g);
+        text(t, solved_of(d, g));
+        text(t, kli_dollars(d->a, spent, estimated));
     }
 }
 
@@ -308,29 +315,29 @@ static void recovery(kli_report_table *t, const document *d) {
         "target", "policy", ">recovered", ">of the expert's speed", ">every trial", ">earliest"};
     BEGIN(t, d, "recovery", "How much of the expert's speed was recovered?",
           "Recovered: trials whose best reached 90 % of the reference kernel's speed with "
-          "confidence, both timed against the "
-          "same baseline. The share is "
-          "the median (least" DASH
+          "confidence, both timed against the same baseline. The share is the median (least" DASH
           "most); 1 is all of it. Earliest: the lowest cost and step at which a trial reached it.",
           heads, json_array_size(d->groups));
-    for (size_t i = 0; i < json_array_size(d->groups); i++) {
-        const json_t *g = json_array_get(d->groups, i);
+    json_t *g;
+    size_t i;
+    json_array_foreach(d->groups, i, g) {
         if (!kli_json_int_or(g, "referenced", 0)) continue;
-        text(t, d, label_at(d->targets, g, "target"));
-        text(t, d, label_at(d->contenders, g, "contender"));
-        tables_part(t, d, g, "recovered", "referenced");
-        text(t, d, spread(d, json_object_get(g, "recovery"), n_tracks(g)));
-        each_recovery(t, d, g);
-        text(t, d, first_reached(d, g));
+        text(t, label_at(d->targets, g, "target"));
+        text(t, label_at(d->contenders, g, "contender"));
+        tables_part(t, g, "recovered", "referenced");
+        text(t, spread(d, json_object_get(g, "recovery"), n_tracks(g)));
+        each_recovery(t, g);
+        text(t, first_reached(d, g));
     }
 }
 
 /* ---- policies over all targets ----------------------------------------------------------- */
 
-static void mean_cells(kli_report_table *t, const document *d, const json_t *o) {
-    text(t, d, tables_number(d, kli_json_real_or(o, "geomean", 0), TIMES));
+static void mean_cells(kli_report_table *t, const json_t *o) {
+    const document *d = t->from;
+    text(t, tables_number(d, kli_json_real_or(o, "geomean", 0), TIMES));
     double zero = kli_json_real_or(o, "fail_as_zero", -1);
-    text(t, d, zero < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g" TIMES, zero));
+    text(t, zero < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g" TIMES, zero));
 }
 
 static void overall(kli_report_table *t, const document *d) {
@@ -339,47 +346,42 @@ static void overall(kli_report_table *t, const document *d) {
         ">failures as 0", ">over the start", ">failures as 0", ">fast_1",
         ">fast_2",        ">corr",           ">avg amsr",      ">spent"};
     BEGIN(t, d, "policies", "Which policy is best overall?",
-          "Geometric means over targets of the median successful trial, then the same times the "
-          "share of trials that "
-          "succeeded. fast_p: share of "
-          "trials faster than p times the baseline by the gate's rule. corr: share of gated "
-          "submissions that passed, "
-          "without those whose time did not converge. "
-          "avg amsr: mean "
-          "speed over the baseline, those below 1 as "
-          "0. Compare policies that had the same targets.",
+          "Geometric means over targets of the median successful trial, then the same times "
+          "the share of trials that succeeded. fast_p: share of trials faster than p times the "
+          "baseline by the gate's rule. corr: share of gated submissions that passed, without "
+          "those whose time did not converge. avg amsr: mean speed over the baseline, those "
+          "below 1 as 0. Compare policies that had the same targets.",
           heads, json_array_size(d->contenders));
-    for (size_t i = 0; i < json_array_size(d->contenders); i++) {
-        const json_t *c = json_array_get(d->contenders, i);
+    json_t *c;
+    size_t i;
+    json_array_foreach(d->contenders, i, c) {
         double amsr = kli_json_real_or(c, "amsr", -1);
-        text(t, d, kli_json_text_or(c, "label", KL_S("?")));
-        tables_count(t, d, c, "targets");
-        text(t, d, solved_of(d, c));
-        mean_cells(t, d, json_object_get(c, "best"));
-        mean_cells(t, d, json_object_get(c, "gain"));
-        percent(t, d, c, "fast_1");
-        percent(t, d, c, "fast_2");
-        percent(t, d, c, "correct");
-        text(t, d, amsr < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g", amsr));
-        money(t, d, c, "spent_microusd");
+        text(t, kli_json_text_or(c, "label", KL_S("?")));
+        tables_count(t, c, "targets");
+        text(t, solved_of(d, c));
+        mean_cells(t, json_object_get(c, "best"));
+        mean_cells(t, json_object_get(c, "gain"));
+        percent(t, c, "fast_1");
+        percent(t, c, "fast_2");
+        percent(t, c, "correct");
+        text(t, amsr < 0 ? KL_S(DASH) : kl_arena_printf(d->a, "%.3g", amsr));
+        money(t, c, "spent_microusd");
     }
 }
 
 /* ---- money and submissions --------------------------------------------------------------- */
 
-static void phase_row(kli_report_table *t, const document *d, kl_str who, kl_str phase,
-                      const json_t *o) {
-    text(t, d, who);
-    text(t, d, phase);
-    tables_count(t, d, o, "calls");
-    tables_count(t, d, o, "input");
-    tables_count(t, d, o, "cache_read");
-    text(t, d,
-         tables_count_text(d, kli_json_int_or(o, "cache_write_5m", 0) +
-                                  kli_json_int_or(o, "cache_write_1h", 0)));
-    tables_count(t, d, o, "output");
-    percent(t, d, o, "cache_hit_rate");
-    money(t, d, o, "microusd");
+static void phase_row(kli_report_table *t, kl_str who, kl_str phase, const json_t *o) {
+    text(t, who);
+    text(t, phase);
+    tables_count(t, o, "calls");
+    tables_count(t, o, "input");
+    tables_count(t, o, "cache_read");
+    tables_whole(t,
+                 kli_json_int_or(o, "cache_write_5m", 0) + kli_json_int_or(o, "cache_write_1h", 0));
+    tables_count(t, o, "output");
+    percent(t, o, "cache_hit_rate");
+    money(t, o, "microusd");
 }
 
 static void costs(kli_report_table *t, const document *d) {
@@ -397,10 +399,10 @@ static void costs(kli_report_table *t, const document *d) {
         const json_t *c = json_array_get(d->contenders, i), *phases = json_object_get(c, "phases");
         kl_str who = kli_json_text_or(c, "label", KL_S("?"));
         for (size_t j = 0; j < json_array_size(phases); j++)
-            phase_row(t, d, who, kli_json_text_or(json_array_get(phases, j), "phase", KL_S("?")),
+            phase_row(t, who, kli_json_text_or(json_array_get(phases, j), "phase", KL_S("?")),
                       json_array_get(phases, j));
         if (json_array_size(phases) != 1)
-            phase_row(t, d, who, KL_S("all"), json_object_get(c, "tokens"));
+            phase_row(t, who, KL_S("all"), json_object_get(c, "tokens"));
     }
 }
 
@@ -416,9 +418,9 @@ static void submissions(kli_report_table *t, const document *d) {
     for (size_t i = 0; i < json_array_size(d->contenders); i++) {
         const json_t *c = json_array_get(d->contenders, i),
                      *outcomes = json_object_get(c, "outcomes");
-        text(t, d, kli_json_text_or(c, "label", KL_S("?")));
-        tables_count(t, d, c, "proposals");
-        for (size_t j = 2; j < KL_COUNT(heads); j++) tables_count(t, d, outcomes, heads[j] + 1);
+        text(t, kli_json_text_or(c, "label", KL_S("?")));
+        tables_count(t, c, "proposals");
+        for (size_t j = 2; j < KL_COUNT(heads); j++) tables_count(t, outcomes, heads[j] + 1);
     }
 }
 
@@ -434,6 +436,7 @@ int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a, const json_
     int n = 0;
     for (size_t i = 0; i < KLI_TABLES; i++) {
         makers[i](&out[n], &d);
+        KL_ASSERT(out[n].n_cells % out[n].n_columns == 0); /* whole rows */
         n += out[n].n_cells > 0;
     }
     return n;
@@ -448,7 +451,7 @@ static void tables_markdown_text(kl_buf *out, kl_str s) {
         unsigned char c = (unsigned char)s.ptr[i];
         bool estimate = c == '~' && i + 1 < s.len && s.ptr[i + 1] == '$';
         if (c < 0x20 || c == 0x7f)
-            kl_buf_add(out, KL_S(" "));
+            kl_buf_printf(out, " ");
         else if (strchr("\\`*[]<>|&#!~", c) && !estimate)
             kl_buf_printf(out, "\\%c", c);
         else
@@ -457,26 +460,25 @@ static void tables_markdown_text(kl_buf *out, kl_str s) {
 }
 
 static void markdown_cell(kl_buf *out, const kli_report_cell *c) {
-    kl_buf_add(out, KL_S(" "));
+    kl_buf_printf(out, " ");
     for (const kli_part *p = c->first; p; p = p->next) tables_markdown_text(out, p->text);
-    kl_buf_add(out, KL_S(" |"));
+    kl_buf_printf(out, " |");
 }
 
 static void markdown_table(kl_buf *out, const kli_report_table *t) {
     kl_buf_printf(out, "### %s\n\n%s\n\n|", t->question, t->note);
     for (int i = 0; i < t->n_columns; i++) {
-        kl_buf_add(out, KL_S(" "));
+        kl_buf_printf(out, " ");
         tables_markdown_text(out, t->heads[i]);
-        kl_buf_add(out, KL_S(" |"));
+        kl_buf_printf(out, " |");
     }
-    kl_buf_add(out, KL_S("\n|"));
-    for (int i = 0; i < t->n_columns; i++)
-        kl_buf_add(out, t->numbers[i] ? KL_S(" ---: |") : KL_S(" --- |"));
+    kl_buf_printf(out, "\n|");
+    for (int i = 0; i < t->n_columns; i++) kl_buf_printf(out, t->numbers[i] ? " ---: |" : " --- |");
     for (int i = 0; i < t->n_cells; i++) {
-        if (i % t->n_columns == 0) kl_buf_add(out, KL_S("\n|"));
+        if (i % t->n_columns == 0) kl_buf_printf(out, "\n|");
         markdown_cell(out, &t->cells[i]);
     }
-    kl_buf_add(out, KL_S("\n\n"));
+    kl_buf_printf(out, "\n\n");
 }
 
 /* most 0: all of it; what is cut is ASCII. */
@@ -497,16 +499,16 @@ static void markdown_origin(kl_buf *out, const json_t *results) {
         markdown_words(out, " of klineage ", o, "command", 0);
         markdown_words(out, ", ", o, "created", 10);
         markdown_words(out, ", answered by ", o, "model", 0);
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
     }
     json_array_foreach(json_object_get(results, "targets"), i, o) {
         markdown_words(out, "- Target ", o, "label", 0);
         markdown_words(out, ": shape ", o, "shape", 0);
         markdown_words(out, ", ", o, "surface", 0);
         markdown_words(out, ", on ", o, "platform", 0);
-        kl_buf_add(out, KL_S("\n"));
+        kl_buf_printf(out, "\n");
     }
-    kl_buf_add(out, KL_S("\n"));
+    kl_buf_printf(out, "\n");
 }
 
 void kl_report_results_markdown(kl_buf *out, const json_t *results) {
@@ -515,32 +517,32 @@ void kl_report_results_markdown(kl_buf *out, const json_t *results) {
     int n = kli_report_tables(tables, a, results);
     if (n) markdown_origin(out, results);
     for (int i = 0; i < n; i++) markdown_table(out, &tables[i]);
-    if (!n) kl_buf_add(out, KL_S("These runs contain no search.\n"));
+    if (!n) kl_buf_printf(out, "These runs contain no search.\n");
     kl_arena_free(a);
 }
 
 /* ---- HTML -------------------------------------------------------------------------------- */
 
 static void html_cell(kl_buf *out, const kli_facts *f, const kli_report_cell *c, bool is_number) {
-    kl_buf_add(out, is_number ? KL_S("<td class=n>") : KL_S("<td>"));
+    kl_buf_printf(out, is_number ? "<td class=n>" : "<td>");
     for (const kli_part *p = c->first; p; p = p->next)
         if (p->verdict.len)
             kli_link_verdict(out, f, p->verdict, p->text);
         else
             kli_text(out, p->text);
-    kl_buf_add(out, KL_S("</td>"));
+    kl_buf_printf(out, "</td>");
 }
 
 void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t) {
     kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n<div class=scroll><table><tr>", t->id,
                   t->question);
     for (int i = 0; i < t->n_columns; i++) {
-        kl_buf_add(out, t->numbers[i] ? KL_S("<th class=n>") : KL_S("<th>"));
+        kl_buf_printf(out, t->numbers[i] ? "<th class=n>" : "<th>");
         kli_text(out, t->heads[i]);
-        kl_buf_add(out, KL_S("</th>"));
+        kl_buf_printf(out, "</th>");
     }
     for (int i = 0; i < t->n_cells; i++) {
-        if (i % t->n_columns == 0) kl_buf_add(out, KL_S("</tr>\n<tr>"));
+        if (i % t->n_columns == 0) kl_buf_printf(out, "</tr>\n<tr>");
         html_cell(out, f, &t->cells[i], t->numbers[i % t->n_columns]);
     }
     kl_buf_printf(out, "</tr>\n</table></div>\n<p class=note>%s</p>\n", t->note);

@@ -1,6 +1,6 @@
 /* document.c - JSON with positions: typed members whose errors carry line and caret.
  *
- * jansson keeps no positions.  When an error needs one, the path (kli_doc_path) is followed again
+ * jansson keeps no positions.  When an error needs one, the path (kli_node) is followed again
  * through the text, which is known to be valid JSON by then; one scan of the text per error,
  * nothing per success. Deliberately not here: parsing itself (src/base/json.h) and what the members
  * mean. SPDX-License-Identifier: Apache-2.0 */
@@ -51,7 +51,7 @@ static bool is_member(kl_str text, size_t begin, size_t end, kl_str key) {
 
 /* The child of the container at `at`; `at` itself when it is not found (an escaped name, a missing
  * member). */
-static size_t find_child(kl_str text, size_t at, const kli_doc_path *p) {
+static size_t find_child(kl_str text, size_t at, const kli_node *p) {
     const size_t container = at;
     const bool is_object = at < text.len && text.ptr[at] == '{';
     size_t index = 0;
@@ -73,103 +73,141 @@ static size_t find_child(kl_str text, size_t at, const kli_doc_path *p) {
     return container;
 }
 
-static size_t find_place(const kli_doc *d, const kli_doc_path *p) {
-    if (p == NULL) return document_skip_space(d->text, d->start);
-    const size_t container = find_place(d, p->up);
-    return find_child(d->text, container, p);
+static size_t find_place(const kli_node *p) {
+    const kl_str text = p->doc->text;
+    return p->up ? find_child(text, find_place(p->up), p)
+                 : document_skip_space(text, p->doc->start);
 }
 
-static kl_err fail_with(const kli_doc *d, const kli_doc_path *p, size_t inside, kl_err code,
-                        const char *fmt, va_list args) {
+static void fail_with(const kli_node *p, size_t inside, kl_err code, const char *fmt,
+                      va_list args) {
+    kli_doc *d = p->doc;
     char message[1024];
-    if (d->e == NULL) return code;
+    KL_ASSERT(code != KL_OK);
+    if (d->err) return;
     (void)vsnprintf(message, sizeof message, fmt, args);
-    size_t offset = find_place(d, p) + inside;
+    size_t offset = find_place(p) + inside;
     if (offset > d->text.len) offset = d->text.len;
-    return kl_fail_at(d->e, code, d->file, d->text, offset, "%s", message);
+    d->err = kl_fail_at(d->e, code, d->file, d->text, offset, "%s", message);
 }
 
-kl_err kli_doc_fail(const kli_doc *d, const kli_doc_path *p, kl_err code, const char *fmt, ...) {
+void kli_doc_fail(const kli_node *p, kl_err code, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    const kl_err err = fail_with(d, p, 0, code, fmt, args);
+    fail_with(p, 0, code, fmt, args);
     va_end(args);
-    return err;
 }
 
-/* `inside` counts from the first byte of a string value, behind its quote.  Escapes before it shift
- * the caret a little.
- */
-kl_err kli_doc_fail_inside(const kli_doc *d, const kli_doc_path *p, size_t inside, kl_err code,
-                           const char *fmt, ...) {
+void kli_doc_fail_name(const kli_node *p, kl_err code, const char *fmt, ...) {
+    kli_node name = *p;
+    va_list args;
+    name.at_name = true;
+    va_start(args, fmt);
+    fail_with(&name, 0, code, fmt, args);
+    va_end(args);
+}
+
+static KL_PRINTF(4, 5) void fail_inside(const kli_node *p, size_t inside, kl_err code,
+                                        const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    const kl_err err = fail_with(d, p, inside + 1, code, fmt, args);
+    fail_with(p, inside, code, fmt, args);
     va_end(args);
-    return err;
+}
+
+/* Offsets count from the first byte of a string value, behind its quote.  Escapes before it shift
+ * the caret a little. */
+void kli_doc_fault(const kli_node *p, const kli_fault *fault) {
+    fail_inside(p, fault->offset + 1, fault->code, "%s", fault->message);
+}
+
+/* ---- walking ----------------------------------------------------------------------------- */
+
+kli_node kli_doc_member(const kli_node *up, const char *key) {
+    return (kli_node){
+        .doc = up->doc, .up = up, .key = kl_str_of(key), .value = json_object_get(up->value, key)};
+}
+
+static kli_node node_at(const kli_node *up, void *iterator, size_t index) {
+    kli_node at = {.doc = up->doc, .up = up, .index = index};
+    if (up->doc->err) return at;
+    if (!json_is_object(up->value)) {
+        at.value = json_array_get(up->value, index);
+    } else if (iterator) {
+        at.key = kl_str_of(json_object_iter_key(iterator));
+        at.value = json_object_iter_value(iterator);
+    }
+    return at;
+}
+
+kli_node kli_doc_first(const kli_node *up) { return node_at(up, json_object_iter(up->value), 0); }
+
+kli_node kli_doc_next(const kli_node *before) {
+    json_t *list = before->up->value;
+    void *here = json_is_object(list) ? json_object_key_to_iter(before->key.ptr) : NULL;
+    return node_at(before->up, json_object_iter_next(list, here), before->index + 1);
 }
 
 /* ---- typed members ----------------------------------------------------------------------- */
 
-static json_t *member(const json_t *o, const char *key) {
-    json_t *value = json_object_get(o, key);
-    return json_is_null(value) ? NULL : value;
+static kli_node present(const kli_node *up, const char *key) {
+    kli_node here = kli_doc_member(up, key);
+    if (json_is_null(here.value)) here.value = NULL;
+    return here;
 }
 
-static kl_err wrong_type(const kli_doc *d, const kli_doc_path *up, const char *key,
-                         const char *wanted) {
-    const kli_doc_path here = {.up = up, .key = kl_str_of(key)};
-    return kli_doc_fail(d, &here, KL_EPARSE, "\"%s\" must be %s", key, wanted);
+static void wrong_type(const kli_node *p, const char *wanted) {
+    kli_doc_fail(p, KL_EPARSE, "\"%s\" must be %s", p->key.ptr, wanted);
 }
 
-kl_err kli_doc_text(kl_str *out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
-                    const char *key) {
-    const json_t *value = member(o, key);
-    if (value == NULL) return KL_OK;
-    if (!json_is_string(value)) return wrong_type(d, up, key, "text");
-    *out = kl_arena_copy(d->arena, (kl_str){json_string_value(value), json_string_length(value)});
-    return KL_OK;
+void kli_doc_text(kl_str *out, const kli_node *up, const char *key) {
+    const kli_node here = present(up, key);
+    if (!here.value) return;
+    if (!json_is_string(here.value)) return wrong_type(&here, "text");
+    *out = kl_arena_copy(up->doc->arena,
+                         (kl_str){json_string_value(here.value), json_string_length(here.value)});
 }
 
-kl_err kli_doc_real(double *out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
-                    const char *key) {
-    const json_t *value = member(o, key);
-    if (value == NULL) return KL_OK;
-    if (!json_is_number(value)) return wrong_type(d, up, key, "a number");
-    *out = json_number_value(value);
-    return KL_OK;
+void kli_doc_real(double *out, const kli_node *up, const char *key) {
+    const kli_node here = present(up, key);
+    if (!here.value) return;
+    if (!json_is_number(here.value)) return wrong_type(&here, "a number");
+    *out = json_number_value(here.value);
 }
 
-kl_err kli_doc_bool(bool *out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
-                    const char *key) {
-    const json_t *value = member(o, key);
-    if (value == NULL) return KL_OK;
-    if (!json_is_boolean(value)) return wrong_type(d, up, key, "true or false");
-    *out = json_is_true(value);
-    return KL_OK;
+void kli_doc_bool(bool *out, const kli_node *up, const char *key) {
+    const kli_node here = present(up, key);
+    if (!here.value) return;
+    if (!json_is_boolean(here.value)) return wrong_type(&here, "true or false");
+    *out = json_is_true(here.value);
 }
 
-kl_err kli_doc_host(kl_host_kind *out, const kli_doc *d, const kli_doc_path *up, const json_t *o) {
+void kli_doc_host(kl_host_kind *out, const kli_node *up) {
+    const kli_node here = present(up, "on");
     kl_str text = {0};
-    const kl_err err = kli_doc_text(&text, d, up, o, "on");
-    if (err != KL_OK || text.ptr == NULL) return err;
+    kli_doc_text(&text, up, "on");
+    if (!text.ptr) return;
     if (!kl_str_eq(text, KL_S("cpu")) && !kl_str_eq(text, KL_S("gpu")))
-        return wrong_type(d, up, "on", "\"cpu\" or \"gpu\"");
+        return wrong_type(&here, "\"cpu\" or \"gpu\"");
     *out = kl_str_eq(text, KL_S("cpu")) ? KL_ON_CPU : KL_ON_GPU;
-    return KL_OK;
 }
 
-kl_err kli_doc_object(json_t **out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
-                      const char *key, bool required) {
-    *out = member(o, key);
-    if (*out == NULL && required) return kli_doc_fail(d, up, KL_EPARSE, "\"%s\" is missing", key);
-    return *out == NULL || json_is_object(*out) ? KL_OK : wrong_type(d, up, key, "an object");
+kli_node kli_doc_object(const kli_node *up, const char *key, bool required) {
+    kli_node here = present(up, key);
+    if (!here.value && required) kli_doc_fail(up, KL_EPARSE, "\"%s\" is missing", key);
+    if (here.value && !json_is_object(here.value)) {
+        wrong_type(&here, "an object");
+        here.value = NULL;
+    }
+    return here;
 }
 
-kl_err kli_doc_array(json_t **out, const kli_doc *d, const kli_doc_path *up, const json_t *o,
-                     const char *key) {
-    *out = member(o, key);
-    return *out == NULL || json_is_array(*out) ? KL_OK : wrong_type(d, up, key, "an array");
+kli_node kli_doc_array(const kli_node *up, const char *key, size_t most, const char *what) {
+    kli_node here = present(up, key);
+    if (here.value && !json_is_array(here.value)) wrong_type(&here, "an array");
+    if (json_array_size(here.value) > most)
+        kli_doc_fail(&here, KL_ELIMIT, "more than %zu %s", most, what);
+    return here;
 }
 
 static bool document_has_word(const char *words, const char *word) {
@@ -180,15 +218,11 @@ static bool document_has_word(const char *words, const char *word) {
     return false;
 }
 
-kl_err kli_doc_known(const kli_doc *d, const kli_doc_path *p, json_t *o, const char *known) {
-    for (void *i = json_object_iter(o); i != NULL; i = json_object_iter_next(o, i)) {
-        const char *key = json_object_iter_key(i);
-        if (document_has_word(known, key)) continue;
-        const kli_doc_path here = {.up = p, .key = kl_str_of(key), .at_name = true};
-        return kli_doc_fail(d, &here, KL_EPARSE, "unknown key \"%.64s\"; there are: %s", key,
-                            known);
-    }
-    return KL_OK;
+void kli_doc_known(const kli_node *p, const char *known) {
+    for (kli_node at = kli_doc_first(p); at.value; at = kli_doc_next(&at))
+        if (!document_has_word(known, at.key.ptr))
+            kli_doc_fail_name(&at, KL_EPARSE, "unknown key \"%.64s\"; there are: %s", at.key.ptr,
+                              known);
 }
 
 bool kli_is_printable(kl_str s, size_t max) {

@@ -431,7 +431,6 @@ kl_err kli_expr_run(int64_t *out, kl_str expr, bool names_only, kl_lookup *looku
 kl_err kl_expr_eval(int64_t *out, kl_str expr, kl_lookup *lookup, void *ctx, kl_error *e) {
     kli_fault fault;
     const kl_err err = kli_expr_run(out, expr, false, lookup, ctx, &fault);
-    if (err != KL_OK)
-        return kl_fail_at(e, err, KL_S("expression"), expr, fault.offset, "%s", fault.message);
+    if (err) return kl_fail_at(e, err, KL_S("expression"), expr, fault.offset, "%s", fault.message);
     return KL_OK;
 }

@@ -408,8 +408,8 @@ static kl_err set_bounds(draw_ctx *d, const kl_task *t, const kl_workload *w, kl
     int64_t low = 0, high = 1;
     kl_err err;
     if (dist->kind != KL_DIST_UNIFORM && dist->kind != KL_DIST_UNIFORM_INT) return KL_OK;
-    if ((err = kli_dist_bound(&low, dist->low_expr, dist->low, t, w, e)) != KL_OK ||
-        (err = kli_dist_bound(&high, dist->high_expr, dist->high, t, w, e)) != KL_OK)
+    if ((err = kli_dist_bound(&low, dist->low_expr, dist->low, t, w, e)) ||
+        (err = kli_dist_bound(&high, dist->high_expr, dist->high, t, w, e)))
         return err;
     d->low = dist->low_expr.len > 0 ? (double)low : dist->low;
     d->high = dist->high_expr.len > 0 ? (double)high : dist->high;
@@ -444,7 +444,7 @@ double kli_scalar_draw(const kl_task *t, const kl_workload *w, int tensor) {
     draw_ctx d;
     uint64_t cell = 0;
     if (w->dists[tensor].kind == KL_DIST_CUSTOM ||
-        inputs_prepare(&d, t, w, tensor, &one, 0, 1, kl_ignored()) != KL_OK)
+        inputs_prepare(&d, t, w, tensor, &one, 0, 1, kl_ignored()))
         return NAN;
     fill_elements(&d, &cell, 0, 1);
     return kl_dtype_load(d.dtype, &cell, 0);
@@ -455,13 +455,13 @@ static kl_err fill_drawn(void *data, const kl_task *t, const kl_workload *w, int
                          kl_error *e) {
     draw_ctx d;
     kl_err err = inputs_prepare(&d, t, w, tensor, shape, seed, scale, e);
-    if (err != KL_OK) return err;
+    if (err) return err;
     if (d.dist->kind != KL_DIST_OFFSETS) {
         fill_parallel(&d, data, threads);
         return KL_OK;
     }
     int64_t total = 0;
-    if ((err = kli_dist_bound(&total, d.dist->total, 0, t, w, e)) != KL_OK) return err;
+    if ((err = kli_dist_bound(&total, d.dist->total, 0, t, w, e))) return err;
     if (d.elems < 2 || total < d.elems - 1)
         return kl_fail(e, KL_EINVAL, "distribution",
                        "the total is smaller than the number of cuts");
@@ -475,7 +475,7 @@ kl_err kl_task_fill(void *data, const kl_task *t, const kl_workload *w, int tens
     if (tensor < 0 || tensor >= t->n_inputs)
         return kl_fail(e, KL_EINVAL, "fill", "tensor %d is not an input", tensor);
     const kl_err err = kl_task_shape(&shape, t, w, tensor, e);
-    if (err != KL_OK) return err;
+    if (err) return err;
     const kl_dist *dist = &w->dists[tensor];
     if (dist->kind == KL_DIST_CUSTOM) {
         kl_fail(e, KL_EINVAL, "definition.json",

@@ -67,14 +67,14 @@ static kl_err safetensors_read_header(source *s) {
     int64_t file_bytes = 0;
     json_error_t why;
     kl_err err = open_source(s, &file_bytes);
-    if (err != KL_OK || (err = read_at(s, prefix, sizeof prefix, 0)) != KL_OK) return err;
+    if (err || (err = read_at(s, prefix, sizeof prefix, 0))) return err;
     for (int i = 7; i >= 0; i--) length = length << 8 | prefix[i];
     if (length < 2 || length > MAX_HEADER_BYTES || (int64_t)length > file_bytes - 8)
         return safetensors_damaged(s, "the length of the header is impossible");
     char *text = malloc(length);
-    if (text == NULL) kl_oom(length);
+    if (!text) kl_oom(length);
     err = read_at(s, text, length, 8);
-    if (err == KL_OK) {
+    if (!err) {
         s->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
         err = json_is_object(s->header)
                   ? KL_OK
@@ -189,15 +189,15 @@ static kl_err judge_header(const source *s) {
     kl_err err = KL_OK;
     const char *key;
     json_t *value;
-    if (extents == NULL) kl_oom(sizeof *extents);
+    if (!extents) kl_oom(sizeof *extents);
     json_object_foreach(s->header, key, value) {
         if (strcmp(key, "__metadata__") != 0)
             err = judge_entry(&extents[n++], s, value);
         else if (!is_metadata(value))
             err = safetensors_damaged(s, "its metadata is not text");
-        if (err != KL_OK) break;
+        if (err) break;
     }
-    if (err == KL_OK) err = judge_cover(s, extents, n);
+    if (!err) err = judge_cover(s, extents, n);
     free(extents);
     return err;
 }
@@ -208,7 +208,7 @@ static kl_err match(const source *s, const json_t *entry, const char *key, kl_dt
                     const kl_shape *shape) {
     const int type = safetensors_type_of(entry);
     const json_t *sizes = json_object_get(entry, "shape");
-    if (entry == NULL)
+    if (!entry)
         return kl_fail(s->e, KL_EINVAL, s->path, "there is no tensor '%.128s' in this file", key);
     if (type < 0 || types[type].dtype != dtype)
         return kl_fail(s->e, KL_EINVAL, s->path, "tensor '%.128s' is %.16s; the task wants %s", key,
@@ -230,10 +230,10 @@ static void clean_bools(unsigned char *data, size_t n) {
 static kl_err read_tensor(void *data, source *s, const char *key, kl_dtype dtype,
                           const kl_shape *shape) {
     kl_err err = safetensors_read_header(s);
-    if (err != KL_OK || (err = judge_header(s)) != KL_OK) return err;
+    if (err || (err = judge_header(s))) return err;
     const json_t *entry = strcmp(key, "__metadata__") == 0 ? NULL : json_object_get(s->header, key);
     extent where;
-    if ((err = match(s, entry, key, dtype, shape)) != KL_OK) return err;
+    if ((err = match(s, entry, key, dtype, shape))) return err;
     KL_ASSERT(offsets_of(&where, entry) && (size_t)(where.end - where.begin) == shape->bytes);
     if ((err = read_at(s, data, shape->bytes, s->data_start + where.begin)) == KL_OK &&
         dtype == KL_BOOL)

@@ -56,7 +56,7 @@ kl_err kl_task_shape(kl_shape *out, const kl_task *t, const kl_workload *w, int 
     *out = (kl_shape){.ndim = which->ndim, .elems = 1};
     for (int i = 0; i < which->ndim; i++) {
         const kl_err err = dim_size(&out->dims[i], t, w, which->dims[i], e);
-        if (err != KL_OK) return err;
+        if (err) return err;
         if (__builtin_mul_overflow(bytes, out->dims[i], &bytes) ||
             (uint64_t)bytes > KL_MAX_TENSOR_BYTES) {
             kl_fail(e, KL_EINVAL, "shape", "tensor '%.*s' is larger than %llu GiB",
@@ -75,14 +75,14 @@ kl_err kl_task_work(double *flops, double *bytes, const kl_task *t, const kl_wor
     *flops = *bytes = 0;
     if (t->flops.len > 0) {
         const kl_err err = eval(&operations, t->flops, "flops", t, w, t->n_axes, e);
-        if (err != KL_OK) return err;
+        if (err) return err;
         if (operations < 0)
             return kl_fail(e, KL_EINVAL, "flops", "\"%.*s\" is negative", KL_STR_ARG(t->flops));
     }
     for (int i = 0; i < t->n_tensors; i++) {
         kl_shape shape;
         const kl_err err = kl_task_shape(&shape, t, w, i, e);
-        if (err != KL_OK) return err;
+        if (err) return err;
         *bytes += (double)shape.bytes;
     }
     *flops = (double)operations;
@@ -133,8 +133,7 @@ static kl_err check_bounds(const kl_task *t, const kl_workload *w, int tensor, k
     const kl_dist *dist = &w->dists[tensor];
     int64_t first = 0, end = 0, low, high;
     kl_err err = kli_dist_bound(&first, dist->low_expr, dist->low, t, w, e);
-    if (err != KL_OK || (err = kli_dist_bound(&end, dist->high_expr, dist->high, t, w, e)) != KL_OK)
-        return err;
+    if (err || (err = kli_dist_bound(&end, dist->high_expr, dist->high, t, w, e))) return err;
     if (dist->kind == KL_DIST_UNIFORM) {
         const double from = dist->low_expr.len > 0 ? (double)first : dist->low;
         const double to = dist->high_expr.len > 0 ? (double)end : dist->high;
@@ -151,7 +150,7 @@ static kl_err check_offsets(const kl_task *t, const kl_workload *w, int tensor,
                             const kl_shape *shape, kl_error *e) {
     int64_t total = 0, low, high;
     const kl_err err = kli_dist_bound(&total, w->dists[tensor].total, 0, t, w, e);
-    if (err != KL_OK) return err;
+    if (err) return err;
     if (kl_dtype_is_float(w->dtypes[tensor]) || shape->ndim != 1 || shape->elems < 2)
         return shape_misfit(e, t, tensor, "offsets need one dimension of at least 2 integers");
     if (total < shape->elems - 1)
@@ -192,7 +191,7 @@ static kl_err settle_axes(kl_workload *w, const kl_task *t, kl_error *e) {
         if (axis->kind == KL_AXIS_CONST) w->axes[i] = axis->value;
         if (axis->kind == KL_AXIS_EXPR) {
             const kl_err err = eval(&w->axes[i], axis->expr, "axis", t, w, i, e);
-            if (err != KL_OK) return err;
+            if (err) return err;
         }
         if (w->axes[i] < 1)
             return kl_fail(e, KL_EINVAL, "axis", "axis '%.*s' is %lld; the smallest size is 1",
@@ -208,10 +207,9 @@ static kl_err check_constraints(const kl_workload *w, const kl_task *t, kl_error
         kli_axes axes = {t, w, t->n_axes};
         kli_fault fault;
         int64_t holds = 1;
-        if (kli_expr_run(&holds, t->constraints[i], true, kli_axes_lookup, &axes, &fault) != KL_OK)
-            continue;
+        if (kli_expr_run(&holds, t->constraints[i], true, kli_axes_lookup, &axes, &fault)) continue;
         const kl_err err = eval(&holds, t->constraints[i], "constraint", t, w, t->n_axes, e);
-        if (err != KL_OK) return err;
+        if (err) return err;
         if (holds == 0)
             return kl_fail(e, KL_EINVAL, "constraint", "the constraint \"%.*s\" does not hold",
                            KL_STR_ARG(t->constraints[i]));
@@ -225,13 +223,13 @@ kl_err kli_workload_complete(kl_workload *w, const kl_task *t, kl_error *e) {
     kl_err err;
     for (int i = 0; i < t->n_axes; i++)
         if (t->axes[i].kind == KL_AXIS_CONST) w->axes[i] = t->axes[i].value;
-    if ((err = settle_axes(w, t, e)) != KL_OK || (err = check_constraints(w, t, e)) != KL_OK ||
-        (err = kl_task_work(&flops, &bytes, t, w, e)) != KL_OK)
+    if ((err = settle_axes(w, t, e)) || (err = check_constraints(w, t, e)) ||
+        (err = kl_task_work(&flops, &bytes, t, w, e)))
         return err;
     for (int i = 0; i < t->n_inputs; i++) {
         kl_shape shape;
-        if ((err = kl_task_shape(&shape, t, w, i, e)) != KL_OK ||
-            (err = shape_check_dist(t, w, i, &shape, e)) != KL_OK)
+        if ((err = kl_task_shape(&shape, t, w, i, e)) ||
+            (err = shape_check_dist(t, w, i, &shape, e)))
             return err;
         const kl_dist *dist = &w->dists[i];
         if (t->tensors[i].is_scalar)

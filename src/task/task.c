@@ -22,7 +22,7 @@ static kl_err hash_file(kl_hasher *h, kl_arena *a, const kl_task *t, kl_str name
     kl_str text;
     const kl_err err =
         kli_fs_read(&text, a, kli_fs_join(a, t->dir.ptr, name.ptr).ptr, KL_MAX_SOURCE_BYTES, e);
-    if (err != KL_OK) return err;
+    if (err) return err;
     kli_hasher_add(h, name);
     kli_hasher_add(h, text);
     return KL_OK;
@@ -115,11 +115,11 @@ static kl_err load_files(kl_task *t, kl_arena *a, const location *at, kl_error *
     kl_hasher hasher;
     kl_str definition, workloads;
     kl_err err;
-    if ((err = kli_fs_read(&definition, a, at->definition.ptr, KL_MAX_JSON_BYTES, e)) != KL_OK ||
-        (err = kli_definition_parse(t, a, definition, at->definition, e)) != KL_OK ||
-        (err = task_read_workloads(&workloads, a, at, e)) != KL_OK ||
-        (err = kli_workloads_parse(t, a, workloads, at->workloads, e)) != KL_OK ||
-        (err = check_baselines(t, a, at->definition.ptr, e)) != KL_OK)
+    if ((err = kli_fs_read(&definition, a, at->definition.ptr, KL_MAX_JSON_BYTES, e)) ||
+        (err = kli_definition_parse(t, a, definition, at->definition, e)) ||
+        (err = task_read_workloads(&workloads, a, at, e)) ||
+        (err = kli_workloads_parse(t, a, workloads, at->workloads, e)) ||
+        (err = check_baselines(t, a, at->definition.ptr, e)))
         return err;
     kli_hasher_init(&hasher);
     kli_hasher_add(&hasher, definition);
@@ -136,7 +136,7 @@ kl_err kl_task_load(kl_task **out, kl_arena *a, const char *path, kl_error *e) {
     kl_err err;
     if (!kli_fs_exists(path)) return kl_fail(e, KL_ENOENT, path, "no such task");
     err = kli_fs_is_dir(path) ? locate_folder(&at, a, path, e) : locate_file(&at, a, path, e);
-    if (err != KL_OK) return err;
+    if (err) return err;
     t->dir = at.dir;
     if ((err = load_files(t, a, &at, e)) == KL_OK) *out = t;
     return err;

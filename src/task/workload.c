@@ -18,59 +18,42 @@
 
 /* ---- axes -------------------------------------------------------------------------------- */
 
-static kl_err parse_axis_value(kl_workload *w, const kl_task *t, const kli_doc *d,
-                               const kli_doc_path *p, const json_t *value) {
+static void parse_axis_value(kl_workload *w, const kl_task *t, const kli_node *p) {
     const int index = kl_task_axis(t, p->key);
-    if (index < 0) {
-        const kli_doc_path name = {.up = p->up, .key = p->key, .at_name = true};
-        return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an axis of this task", p->key.ptr);
-    }
-    if (!json_is_integer(value))
-        return kli_doc_fail(d, p, KL_EPARSE, "the size of an axis is an integer");
+    const long long size = json_integer_value(p->value);
+    if (index < 0)
+        return kli_doc_fail_name(p, KL_EINVAL, "'%.64s' is not an axis of this task", p->key.ptr);
     const kl_axis *axis = &t->axes[index];
-    const long long size = json_integer_value(value);
-    if (size < 1)
-        return kli_doc_fail(d, p, KL_EINVAL, "axis '%.*s' is %lld; the smallest size is 1",
-                            KL_STR_ARG(axis->name), size);
-    if (axis->kind == KL_AXIS_CONST && size != axis->value)
-        return kli_doc_fail(d, p, KL_EINVAL, "axis '%.*s' is always %lld", KL_STR_ARG(axis->name),
-                            (long long)axis->value);
+    if (!json_is_integer(p->value))
+        kli_doc_fail(p, KL_EPARSE, "the size of an axis is an integer");
+    else if (size < 1)
+        kli_doc_fail(p, KL_EINVAL, "axis '%.*s' is %lld; the smallest size is 1",
+                     KL_STR_ARG(axis->name), size);
+    else if (axis->kind == KL_AXIS_CONST && size != axis->value)
+        kli_doc_fail(p, KL_EINVAL, "axis '%.*s' is always %lld", KL_STR_ARG(axis->name),
+                     (long long)axis->value);
     w->axes[index] = size;
-    return KL_OK;
 }
 
-static kl_err workload_parse_axes(kl_workload *w, const kl_task *t, const kli_doc *d,
-                                  const kli_doc_path *up, const json_t *o) {
-    const kli_doc_path here = {.up = up, .key = KL_S("axes")};
-    json_t *axes;
-    kl_err err = kli_doc_object(&axes, d, up, o, "axes", false);
-    if (err != KL_OK) return err;
-    const char *key;
-    json_t *value;
-    json_object_foreach(axes, key, value) {
-        const kli_doc_path axis = {.up = &here, .key = kl_str_of(key)};
-        if ((err = parse_axis_value(w, t, d, &axis, value)) != KL_OK) return err;
-    }
+static void workload_parse_axes(kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node axes = kli_doc_object(p, "axes", false);
+    for (kli_node at = kli_doc_first(&axes); at.value; at = kli_doc_next(&at))
+        parse_axis_value(w, t, &at);
     for (int i = 0; i < t->n_axes; i++)
         if (t->axes[i].kind == KL_AXIS_VAR && w->axes[i] == 0)
-            return kli_doc_fail(d, axes == NULL ? up : &here, KL_EINVAL,
-                                "the size of axis '%.*s' is missing", KL_STR_ARG(t->axes[i].name));
-    return KL_OK;
+            kli_doc_fail(axes.value ? &axes : p, KL_EINVAL, "the size of axis '%.*s' is missing",
+                         KL_STR_ARG(t->axes[i].name));
 }
 
 /* A workload may repeat the value of an expr axis; it must be the same value. */
-static kl_err check_repeated(const kl_workload *w, const kl_task *t, const kli_doc *d,
-                             const kli_doc_path *up, const json_t *o) {
-    const kli_doc_path here = {.up = up, .key = KL_S("axes")};
-    const json_t *axes = json_object_get(o, "axes");
+static void check_repeated(const kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node axes = kli_doc_member(p, "axes");
     for (int i = 0; i < t->n_axes; i++) {
-        const kli_doc_path axis = {.up = &here, .key = t->axes[i].name};
-        const json_t *value = json_object_get(axes, t->axes[i].name.ptr);
-        if (value != NULL && json_integer_value(value) != w->axes[i])
-            return kli_doc_fail(d, &axis, KL_EINVAL, "axis '%.*s' is %lld by its expression",
-                                KL_STR_ARG(axis.key), (long long)w->axes[i]);
+        const kli_node axis = kli_doc_member(&axes, t->axes[i].name.ptr);
+        if (axis.value && json_integer_value(axis.value) != w->axes[i])
+            kli_doc_fail(&axis, KL_EINVAL, "axis '%.*s' is %lld by its expression",
+                         KL_STR_ARG(axis.key), (long long)w->axes[i]);
     }
-    return KL_OK;
 }
 
 /* ---- inputs ------------------------------------------------------------------------------ */
@@ -88,135 +71,91 @@ static kl_str resolve_file(const kl_task *t, kl_arena *a, kl_str file) {
     return kli_fs_join(a, t->dir.ptr, file.ptr);
 }
 
-static kl_err parse_file_input(kl_dist *dist, const kl_task *t, const kli_doc *d,
-                               const kli_doc_path *p, const json_t *o) {
-    const kli_doc_path path = {.up = p, .key = KL_S("path")};
-    kl_err err;
+static void parse_file_input(kl_dist *dist, const kl_task *t, const kli_node *p) {
+    const kli_node path = kli_doc_member(p, "path");
     *dist = (kl_dist){.kind = KL_DIST_FILE};
-    if ((err = kli_doc_text(&dist->file, d, p, o, "path")) != KL_OK ||
-        (err = kli_doc_text(&dist->tensor_key, d, p, o, "tensor_key")) != KL_OK)
-        return err;
-    if (dist->file.len == 0 || dist->tensor_key.len == 0)
-        return kli_doc_fail(d, p, KL_EPARSE,
-                            "a safetensors input needs \"path\" and \"tensor_key\"");
+    kli_doc_text(&dist->file, p, "path");
+    kli_doc_text(&dist->tensor_key, p, "tensor_key");
+    if (!dist->file.len || !dist->tensor_key.len)
+        return kli_doc_fail(p, KL_EPARSE, "a safetensors input needs \"path\" and \"tensor_key\"");
     if (!kli_is_inside(dist->file))
-        return kli_doc_fail(d, &path, KL_EINVAL, "the path must be relative and without \"..\"");
-    dist->file = resolve_file(t, d->arena, dist->file);
-    return KL_OK;
+        return kli_doc_fail(&path, KL_EINVAL, "the path must be relative and without \"..\"");
+    dist->file = resolve_file(t, p->doc->arena, dist->file);
 }
 
-static kl_err parse_scalar_input(kl_dist *dist, const kl_tensor *tensor, const kli_doc *d,
-                                 const kli_doc_path *p, const json_t *o) {
-    const json_t *value = json_object_get(o, "value");
+static void parse_scalar_input(kl_dist *dist, const kl_tensor *tensor, const kli_node *p) {
+    const json_t *value = json_object_get(p->value, "value");
     if (tensor->ndim > 0)
-        return kli_doc_fail(d, p, KL_EINVAL, "input '%.*s' is a tensor, not a scalar",
-                            KL_STR_ARG(tensor->name));
+        kli_doc_fail(p, KL_EINVAL, "input '%.*s' is a tensor, not a scalar",
+                     KL_STR_ARG(tensor->name));
     if (!json_is_number(value) && !json_is_boolean(value))
-        return kli_doc_fail(d, p, KL_EPARSE,
-                            "a scalar input needs a \"value\": a number, true or false");
-    *dist = (kl_dist){.kind = KL_DIST_CONSTANT, .scale = 1, .active = 1};
-    dist->value = json_is_true(value) ? 1 : json_number_value(value);
-    return KL_OK;
+        kli_doc_fail(p, KL_EPARSE, "a scalar input needs a \"value\": a number, true or false");
+    *dist = (kl_dist){.kind = KL_DIST_CONSTANT,
+                      .scale = 1,
+                      .active = 1,
+                      .value = json_is_true(value) ? 1 : json_number_value(value)};
 }
 
-static kl_err parse_input(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_doc_path *p,
-                          const json_t *o) {
-    const kli_doc_path name = {.up = p->up, .key = p->key, .at_name = true};
-    const kli_doc_path type_place = {.up = p, .key = KL_S("type")};
-    const int index = kl_task_tensor(t, p->key);
+static void parse_input(kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node place = kli_doc_member(p, "type");
+    const int index = kli_tensor_at(t, KLI_INPUT, p);
     kl_str type = {0};
-    if (index < 0 || t->tensors[index].is_output)
-        return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an input of this task",
-                            p->key.ptr);
-    if (!json_is_object(o))
-        return kli_doc_fail(d, p, KL_EPARSE, "an input is an object with a \"type\"");
-    const kl_err err = kli_doc_text(&type, d, p, o, "type");
-    if (err != KL_OK || kl_str_eq(type, KL_S("random"))) return err;
+    if (index < 0) return;
+    if (!json_is_object(p->value))
+        return kli_doc_fail(p, KL_EPARSE, "an input is an object with a \"type\"");
+    kli_doc_text(&type, p, "type");
+    if (kl_str_eq(type, KL_S("random"))) return;
     if (kl_str_eq(type, KL_S("scalar")))
-        return parse_scalar_input(&w->dists[index], &t->tensors[index], d, p, o);
+        return parse_scalar_input(&w->dists[index], &t->tensors[index], p);
     if (kl_str_eq(type, KL_S("safetensors")) && !t->tensors[index].is_scalar)
-        return parse_file_input(&w->dists[index], t, d, p, o);
+        return parse_file_input(&w->dists[index], t, p);
     if (!kl_str_eq(type, KL_S("custom")))
-        return kli_doc_fail(d, &type_place, KL_EPARSE,
-                            "the type of an input is \"random\", \"scalar\", \"safetensors\" "
-                            "(tensors only) or \"custom\"");
-    if (t->custom_inputs.len == 0)
-        return kli_doc_fail(d, &type_place, KL_EINVAL,
-                            "the definition has no \"custom_inputs_entrypoint\"");
+        kli_doc_fail(
+            &place, KL_EPARSE,
+            "the type of an input is \"random\", \"scalar\", \"safetensors\" (tensors only) "
+            "or \"custom\"");
+    if (!t->custom_inputs.len)
+        kli_doc_fail(&place, KL_EINVAL, "the definition has no \"custom_inputs_entrypoint\"");
     w->dists[index] = (kl_dist){.kind = KL_DIST_CUSTOM, .scale = 1, .active = 1};
-    return KL_OK;
 }
 
-static kl_err parse_inputs(kl_workload *w, const kl_task *t, const kli_doc *d,
-                           const kli_doc_path *up, const json_t *o) {
-    const kli_doc_path here = {.up = up, .key = KL_S("inputs")};
-    json_t *inputs;
-    kl_err err = kli_doc_object(&inputs, d, up, o, "inputs", false);
-    if (err != KL_OK) return err;
-    const char *key;
-    json_t *value;
-    json_object_foreach(inputs, key, value) {
-        const kli_doc_path input = {.up = &here, .key = kl_str_of(key)};
-        if ((err = parse_input(w, t, d, &input, value)) != KL_OK) return err;
-    }
-    int custom = 0;
-    for (int i = 0; i < t->n_inputs; i++) custom += w->dists[i].kind == KL_DIST_CUSTOM ? 1 : 0;
-    if (custom > 0 && (size_t)custom != json_object_size(inputs))
-        return kli_doc_fail(d, &here, KL_EINVAL, "either all inputs are \"custom\" or none");
-    return KL_OK;
+static void parse_inputs(kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node inputs = kli_doc_object(p, "inputs", false);
+    size_t custom = 0;
+    for (kli_node at = kli_doc_first(&inputs); at.value; at = kli_doc_next(&at))
+        parse_input(w, t, &at);
+    for (int i = 0; i < t->n_inputs; i++) custom += w->dists[i].kind == KL_DIST_CUSTOM;
+    if (custom > 0 && custom != json_object_size(inputs.value))
+        kli_doc_fail(&inputs, KL_EINVAL, "either all inputs are \"custom\" or none");
 }
 
 /* ---- our section ------------------------------------------------------------------------- */
 
-static kl_err parse_dtypes(kl_workload *w, const kl_task *t, const kli_doc *d,
-                           const kli_doc_path *up, const json_t *o) {
-    const kli_doc_path here = {.up = up, .key = KL_S("dtypes")};
-    json_t *dtypes;
-    kl_err err = kli_doc_object(&dtypes, d, up, o, "dtypes", false);
-    if (err != KL_OK) return err;
-    const char *key;
-    json_t *value;
-    json_object_foreach(dtypes, key, value) {
-        const kli_doc_path name = {.up = &here, .key = kl_str_of(key), .at_name = true};
-        const kli_doc_path dtype = {.up = &here, .key = kl_str_of(key)};
-        const int index = kl_task_tensor(t, name.key);
-        if (index < 0)
-            return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not a tensor of this task", key);
-        if ((err = kli_dtype_at(&w->dtypes[index], d, &dtype, value)) != KL_OK) return err;
+static void parse_dtypes(kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node dtypes = kli_doc_object(p, "dtypes", false);
+    for (kli_node at = kli_doc_first(&dtypes); at.value; at = kli_doc_next(&at)) {
+        const int index = kli_tensor_at(t, KLI_TENSOR, &at);
+        if (index >= 0) (void)kli_dtype_at(&w->dtypes[index], &at);
     }
-    return KL_OK;
 }
 
-static kl_err parse_section_inputs(kl_workload *w, const kl_task *t, const kli_doc *d,
-                                   const kli_doc_path *up, const json_t *o) {
-    const kli_doc_path here = {.up = up, .key = KL_S("inputs")};
-    json_t *inputs;
-    kl_err err = kli_doc_object(&inputs, d, up, o, "inputs", false);
-    if (err != KL_OK) return err;
-    const char *key;
-    json_t *value;
-    json_object_foreach(inputs, key, value) {
-        const kli_doc_path name = {.up = &here, .key = kl_str_of(key), .at_name = true};
-        const kli_doc_path dist = {.up = &here, .key = kl_str_of(key)};
-        const int index = kl_task_tensor(t, name.key);
-        if (index < 0 || t->tensors[index].is_output)
-            return kli_doc_fail(d, &name, KL_EINVAL, "'%.64s' is not an input of this task", key);
-        if ((err = kli_dist_parse(&w->dists[index], d, &dist, value, t)) != KL_OK) return err;
+static void parse_section_inputs(kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node inputs = kli_doc_object(p, "inputs", false);
+    for (kli_node at = kli_doc_first(&inputs); at.value; at = kli_doc_next(&at)) {
+        const int index = kli_tensor_at(t, KLI_INPUT, &at);
+        if (index >= 0) kli_dist_parse(&w->dists[index], &at, t);
     }
-    return KL_OK;
 }
 
-static kl_err parse_label(kl_workload *w, const kli_doc *d, const kli_doc_path *up, json_t *o) {
-    const kli_doc_path label = {.up = up, .key = KL_S("label")};
-    kl_err err;
-    if ((err = kli_doc_known(d, up, o, "label on hidden dtypes inputs")) != KL_OK ||
-        (err = kli_doc_text(&w->label, d, up, o, "label")) != KL_OK ||
-        (err = kli_doc_host(&w->on, d, up, o)) != KL_OK)
-        return err;
-    if (w->label.ptr != NULL && !kli_is_printable(w->label, KL_MAX_NAME - 1))
-        return kli_doc_fail(d, &label, KL_EINVAL,
-                            "a label is 1 to %d bytes without control characters", KL_MAX_NAME - 1);
-    return kli_doc_bool(&w->hidden, d, up, o, "hidden");
+static void parse_label(kl_workload *w, const kli_node *p) {
+    const kli_node label = kli_doc_member(p, "label");
+    kli_doc_known(p, "label on hidden dtypes inputs");
+    kli_doc_text(&w->label, p, "label");
+    kli_doc_host(&w->on, p);
+    if (w->label.ptr && !kli_is_printable(w->label, KL_MAX_NAME - 1))
+        kli_doc_fail(&label, KL_EINVAL, "a label is 1 to %d bytes without control characters",
+                     KL_MAX_NAME - 1);
+    kli_doc_bool(&w->hidden, p, "hidden");
 }
 
 /* ---- checks ------------------------------------------------------------------------------ */
@@ -255,21 +194,16 @@ static void follow_dtypes(kl_workload *w, const kl_task *t) {
 /* SOL-ExecBench's tolerance holds for every float output.  "allow_negative_inf" needs nothing:
  * equal infinities match.
  */
-static kl_err parse_tolerance(kl_workload *w, const kl_task *t, const kli_doc *d,
-                              const kli_doc_path *up, const json_t *o) {
-    const kli_doc_path here = {.up = up, .key = KL_S("tolerance")};
+static void parse_tolerance(kl_workload *w, const kl_task *t, const kli_node *p) {
+    const kli_node tolerance = kli_doc_object(p, "tolerance", false);
     double rtol = -1, atol = -1, matched = -1, cap = -1;
-    json_t *tolerance;
-    kl_err err = kli_doc_object(&tolerance, d, up, o, "tolerance", false);
-    if (err != KL_OK || tolerance == NULL) return err;
-    if ((err = kli_doc_real(&rtol, d, &here, tolerance, "max_rtol")) != KL_OK ||
-        (err = kli_doc_real(&atol, d, &here, tolerance, "max_atol")) != KL_OK ||
-        (err = kli_doc_real(&matched, d, &here, tolerance, "required_matched_ratio")) != KL_OK ||
-        (err = kli_doc_real(&cap, d, &here, tolerance, "max_error_cap")) != KL_OK)
-        return err;
+    kli_doc_real(&rtol, &tolerance, "max_rtol");
+    kli_doc_real(&atol, &tolerance, "max_atol");
+    kli_doc_real(&matched, &tolerance, "required_matched_ratio");
+    kli_doc_real(&cap, &tolerance, "max_error_cap");
     if (matched == 0 || matched > 1)
-        return kli_doc_fail(d, &here, KL_EINVAL,
-                            "\"required_matched_ratio\" is a share: above 0, at most 1");
+        kli_doc_fail(&tolerance, KL_EINVAL,
+                     "\"required_matched_ratio\" is a share: above 0, at most 1");
     for (int i = t->n_inputs; i < t->n_tensors; i++) {
         kl_check *check = &w->checks[i];
         if (check->kind != KL_CHECK_BUDGET) continue;
@@ -278,76 +212,56 @@ static kl_err parse_tolerance(kl_workload *w, const kl_task *t, const kli_doc *d
         check->matched = matched < 0 ? check->matched : matched;
         check->max_error = cap < 0 ? check->max_error : cap;
     }
-    return KL_OK;
 }
 
 /* ---- one line ---------------------------------------------------------------------------- */
 
-static kl_err parse_body(kl_workload *w, const kl_task *t, const kli_doc *d, const kli_doc_path *up,
-                         const json_t *o, const kli_doc_path *section_up,
-                         const json_t *section_holder) {
-    const kli_doc_path section = {.up = section_up, .key = KL_S("klineage")};
-    const kli_doc_path axes = {.up = up, .key = KL_S("axes")};
-    json_t *ours;
-    kl_err err;
+/* `holder` has our section: the workload, or in a data set the line around it. */
+static void parse_body(kl_workload *w, const kl_task *t, const kli_node *p,
+                       const kli_node *holder) {
+    const kli_node ours = kli_doc_object(holder, "klineage", false);
+    const kli_node axes = kli_doc_member(p, "axes");
     kl_error why = {0};
     set_defaults(w, t);
-    if ((err = kli_doc_object(&ours, d, section_up, section_holder, "klineage", false)) != KL_OK ||
-        (err = workload_parse_axes(w, t, d, up, o)) != KL_OK)
-        return err;
-    if (ours != NULL && ((err = parse_label(w, d, &section, ours)) != KL_OK ||
-                         (err = parse_dtypes(w, t, d, &section, ours)) != KL_OK))
-        return err;
+    workload_parse_axes(w, t, p);
+    parse_label(w, &ours);
+    parse_dtypes(w, t, &ours);
     follow_dtypes(w, t);
-    if ((err = parse_inputs(w, t, d, up, o)) != KL_OK ||
-        (err = parse_tolerance(w, t, d, up, o)) != KL_OK)
-        return err;
-    if (ours != NULL && (err = parse_section_inputs(w, t, d, &section, ours)) != KL_OK) return err;
-    if ((err = kli_workload_complete(w, t, &why)) != KL_OK)
-        return kli_doc_fail(d, json_object_get(o, "axes") != NULL ? &axes : up, err, "%s",
-                            why.message);
-    return check_repeated(w, t, d, up, o);
+    parse_inputs(w, t, p);
+    parse_tolerance(w, t, p);
+    parse_section_inputs(w, t, &ours);
+    if (p->doc->err) return;
+    const kl_err err = kli_workload_complete(w, t, &why);
+    if (err) return kli_doc_fail(axes.value ? &axes : p, err, "%s", why.message);
+    check_repeated(w, t, p);
 }
 
-static kl_err parse_uuid(kl_workload *w, const kli_doc *d, const kli_doc_path *up,
-                         const json_t *o) {
-    const kli_doc_path uuid = {.up = up, .key = KL_S("uuid")};
-    const kl_err err = kli_doc_text(&w->uuid, d, up, o, "uuid");
-    if (err != KL_OK) return err;
-    if (w->uuid.ptr == NULL) return kli_doc_fail(d, up, KL_EPARSE, "\"uuid\" is missing");
+static void parse_uuid(kl_workload *w, const kli_node *p) {
+    const kli_node uuid = kli_doc_member(p, "uuid");
+    kli_doc_text(&w->uuid, p, "uuid");
+    if (!w->uuid.ptr) kli_doc_fail(p, KL_EPARSE, "\"uuid\" is missing");
     if (!kli_is_printable(w->uuid, 127))
-        return kli_doc_fail(d, &uuid, KL_EINVAL,
-                            "a uuid is 1 to 127 bytes without control characters");
-    return KL_OK;
+        kli_doc_fail(&uuid, KL_EINVAL, "a uuid is 1 to 127 bytes without control characters");
 }
 
-static kl_err parse_line(kl_workload *w, const kl_task *t, const kli_doc *d, const json_t *root) {
-    const kli_doc_path inner = {.key = KL_S("workload")};
-    const kli_doc_path definition = {.key = KL_S("definition")};
-    json_t *body;
+static void parse_line(kl_workload *w, const kl_task *t, const kli_node *root) {
+    const kli_node definition = kli_doc_member(root, "definition");
     kl_str name = {0};
-    kl_err err;
-    if (!json_is_object(root))
-        return kli_doc_fail(d, NULL, KL_EPARSE, "a workload is a JSON object on one line");
-    if ((err = kli_doc_object(&body, d, NULL, root, "workload", false)) != KL_OK) return err;
-    if (body != NULL && (err = kli_doc_text(&name, d, NULL, root, "definition")) != KL_OK)
-        return err;
-    if (name.ptr != NULL && !kl_str_eq(name, t->name))
-        return kli_doc_fail(d, &definition, KL_EINVAL,
-                            "this workload is of another definition, not of '%.*s'",
-                            KL_STR_ARG(t->name));
-    const bool nested = body != NULL && json_object_get(root, "klineage") == NULL;
-    const kli_doc_path *up = body != NULL ? &inner : NULL;
-    const json_t *o = body != NULL ? body : root;
-    if ((err = parse_uuid(w, d, up, o)) != KL_OK ||
-        (err = parse_body(w, t, d, up, o, nested ? up : NULL, nested ? o : root)) != KL_OK)
-        return err;
-    w->label = w->label.ptr == NULL ? w->uuid : w->label;
+    if (!json_is_object(root->value))
+        return kli_doc_fail(root, KL_EPARSE, "a workload is a JSON object on one line");
+    const kli_node inner = kli_doc_object(root, "workload", false);
+    const kli_node *body = inner.value ? &inner : root;
+    if (inner.value) kli_doc_text(&name, root, "definition");
+    if (name.ptr && !kl_str_eq(name, t->name))
+        kli_doc_fail(&definition, KL_EINVAL,
+                     "this workload is of another definition, not of '%.*s'", KL_STR_ARG(t->name));
+    parse_uuid(w, body);
+    parse_body(w, t, body, json_object_get(root->value, "klineage") ? root : body);
+    w->label = w->label.ptr ? w->label : w->uuid;
     for (const kl_workload *other = t->workloads; other < w; other++)
         if (kl_str_eq(other->uuid, w->uuid))
-            return kli_doc_fail(d, up, KL_EINVAL, "another workload has the uuid '%.*s'",
-                                KL_STR_ARG(w->uuid));
-    return KL_OK;
+            kli_doc_fail(body, KL_EINVAL, "another workload has the uuid '%.*s'",
+                         KL_STR_ARG(w->uuid));
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -367,14 +281,15 @@ static kl_str workload_next_line(kl_str text, size_t *at) {
 static kl_err parse_text_line(kl_workload *w, const kl_task *t, kli_doc *d, kl_str line) {
     json_error_t why;
     d->start = (size_t)(line.ptr - d->text.ptr);
-    json_t *root = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, &why);
-    if (root == NULL) {
+    const kli_node root = {.doc = d,
+                           .value = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, &why)};
+    if (!root.value) {
         const size_t offset = why.position > 0 ? (size_t)why.position - 1 : 0;
         return kl_fail_at(d->e, KL_EPARSE, d->file, d->text, d->start + offset, "%s", why.text);
     }
-    const kl_err err = parse_line(w, t, d, root);
-    json_decref(root);
-    return err;
+    parse_line(w, t, &root);
+    json_decref(root.value);
+    return d->err;
 }
 
 kl_err kli_workloads_parse(kl_task *t, kl_arena *a, kl_str text, kl_str file, kl_error *e) {
@@ -389,7 +304,7 @@ kl_err kli_workloads_parse(kl_task *t, kl_arena *a, kl_str text, kl_str file, kl
     for (kl_str line = workload_next_line(text, &at); line.len > 0;
          line = workload_next_line(text, &at)) {
         const kl_err err = parse_text_line(&t->workloads[t->n_workloads], t, &d, line);
-        if (err != KL_OK) return err;
+        if (err) return err;
         t->n_workloads++;
     }
     return KL_OK;
@@ -416,8 +331,7 @@ static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str 
                           kl_error *e) {
     const size_t offset = (size_t)(part.ptr - all.ptr);
     const char *equals = part.len > 0 ? memchr(part.ptr, '=', part.len) : NULL;
-    if (equals == NULL)
-        return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "expected NAME=SIZE");
+    if (!equals) return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "expected NAME=SIZE");
     const size_t split = (size_t)(equals - part.ptr);
     const kl_str name = kl_str_trim((kl_str){part.ptr, split});
     const kl_str size = {equals + 1, part.len - split - 1};
@@ -430,7 +344,7 @@ static kl_err assign_axis(kl_workload *w, bool *given, const kl_task *t, kl_str 
     if (t->axes[axis].kind != KL_AXIS_VAR || given[axis])
         return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset, "axis '%.*s' %s",
                           KL_STR_ARG(name), given[axis] ? "is given twice" : "is not variable");
-    if (kli_expr_run(&value, size, false, NULL, NULL, &fault) != KL_OK)
+    if (kli_expr_run(&value, size, false, NULL, NULL, &fault))
         return kl_fail_at(e, KL_EINVAL, KL_S("axes"), all, offset + split + 1 + fault.offset, "%s",
                           fault.message);
     if (value < 1) {
@@ -454,7 +368,7 @@ kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t,
         const size_t end = comma == NULL ? assignments.len : (size_t)(comma - assignments.ptr);
         const kl_str part = {assignments.ptr + at, end - at};
         const kl_err err = assign_axis(w, given, t, assignments, part, e);
-        if (err != KL_OK) return err;
+        if (err) return err;
         at = end + 1;
     }
     for (int i = 0; i < t->n_inputs; i++)
