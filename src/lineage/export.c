@@ -102,9 +102,7 @@ static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
     add_receipt(&b, "forward", d->forward_verdict_key, d->forward_receipt);
     add_receipt(&b, "recovered", d->recovered_verdict_key, d->recovered_receipt);
     add_rejections(&b, a, d->rejections, d->n_rejections);
-    const kl_str message = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return message;
+    return kli_buf_keep(&b, a);
 }
 
 static kl_str first_message(kl_arena *a, const kl_lineage *l) {
@@ -116,9 +114,7 @@ static kl_str first_message(kl_arena *a, const kl_lineage *l) {
                   s->low, s->high, (long long)s->median_ns);
     add_receipt(&b, "kernel", s->verdict_key, s->receipt);
     add_rejections(&b, a, l->rejections, l->n_rejections);
-    const kl_str message = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return message;
+    return kli_buf_keep(&b, a);
 }
 
 static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
@@ -161,9 +157,7 @@ static kl_str readme(kl_arena *a, const kl_lineage *l) {
         kl_buf_printf(&b, "- %s: %.*s\n", rows[i].name, KL_STR_ARG(export_plain(a, rows[i].value)));
     kl_buf_printf(&b, "- the walk ended: %s, %.*s\n", kl_termination_name(l->termination),
                   KL_STR_ARG(export_plain(a, l->termination_why)));
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }
 
 /* ---- the stream of git fast-import ------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef KL_LINEAGE_IMPL_H
 #define KL_LINEAGE_IMPL_H
 #include "base/json.h"
+#include "base/parts.h"
 #include <klineage/lineage.h>
 
 /* Text of a model or a candidate as one line that a terminal may show: no control characters, at

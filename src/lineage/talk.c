@@ -56,9 +56,7 @@ static kl_str actions_undone(const kli_walk *w) {
     for (int i = 0; i < w->n; i++)
         kl_buf_printf(&b, "%s%.*s", i ? " " : "",
                       KL_STR_ARG(kli_shown_line(w->a, w->edges[i].action, 64)));
-    const kl_str text = kl_arena_copy(w->a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, w->a);
 }
 
 void kli_walk_dialog_accepted(kli_walk *w, const kli_attempt *x) {

@@ -213,7 +213,5 @@ kl_str kl_edits_between(kl_arena *a, kl_str from, kl_str to) {
         w.now = old_lines;
         write_block(&w, 0, old_lines.n, new_lines.at, new_lines.n, true);
     }
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&w.out));
-    kl_buf_fini(&w.out);
-    return text;
+    return kli_buf_keep(&w.out, a);
 }

@@ -48,7 +48,7 @@ static kl_err check_size(const kli_source *before, const kli_source *after, kl_e
 /* source.tokens stands for the shape of the code, of which every number is a sign. */
 static bool any_fell(const char *witness, const kl_traits *before, const kl_traits *after) {
     kl_str rest = kl_str_of(witness), name;
-    for (int i = 0; i < before->n && kli_has_word(witness, KL_S("source.tokens")); i++)
+    for (int i = 0; i < before->n && kli_one_of(KL_S("source.tokens"), witness); i++)
         if (kl_str_starts(before->at[i].name, KL_S("source.")) &&
             kl_trait(after, before->at[i].name) < before->at[i].value)
             return true;
@@ -80,7 +80,7 @@ static kl_err check_gone(kl_str id, const kl_traits *before, const kl_traits *af
 
 static bool may_take(kl_str id, kl_str trait) {
     const kl_action *action = kl_action_find(id);
-    return action && (kli_has_word(action->witness, trait) || kli_has_word(action->follows, trait));
+    return action && (kli_one_of(trait, action->witness) || kli_one_of(trait, action->follows));
 }
 
 static bool is_named(kl_str action, kl_str bundle, kl_str trait) {
@@ -95,7 +95,7 @@ static void list_owners(kl_buf *b, kl_str trait, const kl_surface *s) {
     int n = 0;
     for (int i = 0; kl_action_each(i); i++) {
         const kl_action *action = kl_action_each(i);
-        if (n == 4 || !(action->families & s->families) || !kli_has_word(action->witness, trait))
+        if (n == 4 || !(action->families & s->families) || !kli_one_of(trait, action->witness))
             continue;
         kl_buf_printf(b, "%s%s", n++ ? ", " : "", action->id);
     }

@@ -55,14 +55,14 @@ int kli_mark_length(kl_str line, char c, kl_str *word) {
 static kl_str without_fences(kl_str text) {
     kl_str rest = text, line, first, last = {0};
     int n = 0;
-    while (kli_next_line(&line, &rest, NULL)) {
+    while (kli_next_line(&line, &rest)) {
         if (!n++) first = line;
         last = line;
     }
     if (n < 2 || !kl_str_starts(first, KL_S("```")) || !kl_str_eq(kl_str_trim(last), KL_S("```")))
         return text;
     const char *begin = first.ptr + first.len + 1;
-    return (kl_str){begin, (size_t)(last.ptr - begin)};
+    return kli_between(begin, last.ptr);
 }
 
 static kl_err block_error(proposal_reader *r, kl_str opener, const char *what) {
@@ -74,10 +74,10 @@ static kl_err block_error(proposal_reader *r, kl_str opener, const char *what) {
 static bool read_side(proposal_reader *r, kl_str *out, char c, int length) {
     const char *begin = r->rest.ptr;
     kl_str line, word;
-    while (kli_next_line(&line, &r->rest, NULL)) {
+    while (kli_next_line(&line, &r->rest)) {
         if (kli_mark_length(line, c, &word) != length) continue;
         if (c == '>' && word.len && !kl_str_eq(word, KL_S("REPLACE"))) continue;
-        *out = (kl_str){begin, (size_t)(line.ptr - begin)};
+        *out = kli_between(begin, line.ptr);
         return true;
     }
     return false;
@@ -122,11 +122,10 @@ static bool is_tag(kl_str tag, const kl_surface *s) {
 static bool has_launch(kl_str text, const kl_surface *s) {
     const kl_str prefix = kl_str_of(s->comment);
     kl_str line;
-    while (kli_next_line(&line, &text, NULL)) {
+    while (kli_next_line(&line, &text)) {
         line = kl_str_trim(line);
         if (kl_str_starts(line, prefix) &&
-            kl_str_starts(kl_str_trim((kl_str){line.ptr + prefix.len, line.len - prefix.len}),
-                          KL_S("launch")))
+            kl_str_starts(kl_str_trim(kli_from(line, prefix.len)), KL_S("launch")))
             return true;
     }
     return false;
@@ -137,7 +136,7 @@ static kl_err read_fence(proposal_reader *r, kl_str opener, int length) {
     const kl_str info = kl_str_trim(opener), inside = r->rest;
     kl_str tag = kl_str_trim((kl_str){info.ptr + length, info.len - (size_t)length}), line,
            rest = r->rest;
-    while (kli_next_line(&line, &rest, NULL)) {
+    while (kli_next_line(&line, &rest)) {
         if (kli_mark_length(line, '<', NULL)) {
             r->around = length;
             return KL_OK;
@@ -170,7 +169,7 @@ static bool is_decoration(char c) {
 }
 
 static kl_str strip(kl_str s) {
-    while (s.len && is_decoration(s.ptr[0])) s = (kl_str){s.ptr + 1, s.len - 1};
+    while (s.len && is_decoration(s.ptr[0])) s = kli_from(s, 1);
     while (s.len && is_decoration(s.ptr[s.len - 1])) s.len--;
     return s;
 }
@@ -206,21 +205,19 @@ static kl_str ids(kl_arena *a, kl_str s, int most) {
         }
         if (!n) i++;
     }
-    const kl_str out = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return out;
+    return kli_buf_keep(&b, a);
 }
 
 static bool proposal_header(kl_str line, const char *key, kl_str *value) {
     const size_t n = strlen(key);
     line = strip(line);
     if (!kl_str_starts(line, (kl_str){key, n})) return false;
-    line = (kl_str){line.ptr + n, line.len - n};
+    line = kli_from(line, n);
     while (line.len &&
            (line.ptr[0] == '*' || line.ptr[0] == '`' || line.ptr[0] == ' ' || line.ptr[0] == '_'))
-        line = (kl_str){line.ptr + 1, line.len - 1};
+        line = kli_from(line, 1);
     if (!line.len || line.ptr[0] != ':') return false;
-    *value = strip((kl_str){line.ptr + 1, line.len - 1});
+    *value = strip(kli_from(line, 1));
     return true;
 }
 
@@ -295,7 +292,7 @@ kl_err kl_proposal_parse(kl_proposal *out, kl_arena *a, kl_str reply, const kl_s
     kl_str line;
     kl_err err = KL_OK;
     out->edits = KL_ARRAY(a, kl_edit, KL_MAX_EDITS);
-    while (!err && kli_next_line(&line, &r.rest, NULL)) err = read_line(&r, line);
+    while (!err && kli_next_line(&line, &r.rest)) err = read_line(&r, line);
     return err ? err : proposal_settle(&r);
 }
 

@@ -90,5 +90,5 @@ void kli_python_read(kli_source *out, kl_arena *a, const kl_kernel *k) {
                   KL_STR_ARG(kl_str_trim(r.err)));
         return;
     }
-    for (kl_str rest = r.out; kli_next_line(&line, &rest, NULL);) take_fact(out, line, k->surface);
+    for (kl_str rest = r.out; kli_next_line(&line, &rest);) take_fact(out, line, k->surface);
 }

@@ -77,7 +77,7 @@ void kl_traits_parse(kl_traits *out, kl_arena *a, const json_t *o) {
 
 static bool is_witness(kl_str name) {
     for (int i = 0; kl_action_each(i); i++)
-        if (kli_has_word(kl_action_each(i)->witness, name)) return true;
+        if (kli_one_of(name, kl_action_each(i)->witness)) return true;
     return false;
 }
 
@@ -96,9 +96,7 @@ kl_str kl_traits_raised(kl_arena *arena, const kl_traits *a, const kl_traits *b)
         if (b->at[i].value > kl_trait(a, name) && is_witness(name) && !is_shape(name))
             kl_buf_printf(&text, "%s%.*s", text.len ? " " : "", KL_STR_ARG(name));
     }
-    const kl_str out = kl_arena_copy(arena, kl_buf_str(&text));
-    kl_buf_fini(&text);
-    return out;
+    return kli_buf_keep(&text, arena);
 }
 
 static bool has_code(const kl_traits *t) {

@@ -84,7 +84,7 @@ static bool was_tried(const kl_card *c, const char *hash) {
 /* "gemm-c" of "gemm-c/K3". */
 static kl_str lineage_name(kl_str state) {
     const char *slash = state.len ? memchr(state.ptr, '/', state.len) : NULL;
-    return slash ? (kl_str){state.ptr, (size_t)(slash - state.ptr)} : state;
+    return slash ? kli_between(state.ptr, slash) : state;
 }
 
 /* Any state of a lineage that the card was lifted from has seen the expert that it is to lead to;
@@ -102,7 +102,7 @@ static bool is_held_out(const kl_card *c, const kl_start *start, const char *has
 /* A start that has what the card brings would only show that the model notices. */
 static bool has_room(const kl_card *c, const kl_traits *t) {
     kl_str words = c->provides;
-    for (kl_str w; (w = kli_word(&words)).len;) {
+    for (kl_str w; kli_next_word(&w, &words);) {
         kl_str name = kl_str_ends(w, KL_S("+")) ? (kl_str){w.ptr, w.len - 1} : w;
         if (kl_trait(t, name) > kl_trait(&c->before, name)) return false;
     }

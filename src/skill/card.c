@@ -124,7 +124,5 @@ kl_str kl_card_prompt(kl_arena *a, const kl_card *c) {
                   KL_STR_ARG(c->name), KL_STR_ARG(c->action), c->expected_gain);
     sections(&b, a, c);
     kl_buf_add(&b, KL_S("</card>\n"));
-    kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }

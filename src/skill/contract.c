@@ -24,7 +24,7 @@ static fact of_number(double v) { return (fact){.known = v > 0, .is_number = tru
 /* The architecture is the platform up to the slash. */
 static kl_str contract_arch_of(kl_str platform) {
     const char *slash = platform.len ? memchr(platform.ptr, '/', platform.len) : NULL;
-    return slash ? (kl_str){platform.ptr, (size_t)(slash - platform.ptr)} : platform;
+    return slash ? kli_between(platform.ptr, slash) : platform;
 }
 
 /* What an x86-64 level promises (the psABI's levels); other architectures have to be told. */
@@ -96,7 +96,7 @@ static kl_str contract_plain(kl_str word) {
 
 /* First trait of `words` that is (or, with `missing`, is not) there; empty when none. */
 static kl_str first(kl_str words, const kl_traits *t, bool missing) {
-    for (kl_str w; (w = kli_word(&words)).len;)
+    for (kl_str w; kli_next_word(&w, &words);)
         if (!rises(w) && (kl_trait(t, w) > 0) != missing) return w;
     return (kl_str){0};
 }
@@ -104,7 +104,7 @@ static kl_str first(kl_str words, const kl_traits *t, bool missing) {
 /* Everything that the card would add is there already. */
 static bool all_there(kl_str provides, const kl_traits *t) {
     int n = 0;
-    for (kl_str w; (w = kli_word(&provides)).len; n++)
+    for (kl_str w; kli_next_word(&w, &provides); n++)
         if (rises(w) || !(kl_trait(t, w) > 0)) return false;
     return n > 0;
 }
@@ -137,7 +137,7 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
 }
 
 static bool any_rose(kl_str words, const kl_traits *start, const kl_traits *result) {
-    for (kl_str w; (w = kli_word(&words)).len;)
+    for (kl_str w; kli_next_word(&w, &words);)
         if (kl_trait(result, contract_plain(w)) > kl_trait(start, contract_plain(w))) return true;
     return false;
 }

@@ -12,14 +12,14 @@
 /* The traits of an edge that speak for its action. */
 static kl_str signature(kl_arena *a, const kl_edge *edge, const kl_action *action) {
     kl_str own = {0}, rest = edge->raised;
-    for (kl_str w; action && (w = kli_word(&rest)).len;)
+    for (kl_str w; action && kli_next_word(&w, &rest);)
         if (kli_words_have(kl_str_of(action->witness), w)) own = kli_words_with(a, own, w);
     return own.len ? own : edge->raised;
 }
 
 static kl_str common(kl_arena *a, kl_str x, kl_str y) {
     kl_str both = {0};
-    for (kl_str w; (w = kli_word(&x)).len;)
+    for (kl_str w; kli_next_word(&w, &x);)
         if (kli_words_have(y, w)) both = kli_words_with(a, both, w);
     return both;
 }

@@ -41,7 +41,7 @@ static int best_birth(const lift_ctx *l) {
 /* Traits that rose in every birth; "+" where one had it before. */
 static kl_str provides(const lift_ctx *l) {
     kl_str words = {0}, rest = l->group->raised;
-    for (kl_str w; (w = kli_word(&rest)).len;) {
+    for (kl_str w; kli_next_word(&w, &rest);) {
         bool before = false;
         for (int i = 0; i < l->group->n_births; i++)
             before |= kl_trait(&edge_of(l, i)->before, w) > 0;
@@ -61,10 +61,10 @@ static bool in_every_start(const lift_ctx *l, kl_str trait) {
  * was seen to build on. */
 static kl_str requires_of(const lift_ctx *l) {
     kl_str words = {0}, after = kl_str_of(l->group->action ? l->group->action->after : "");
-    for (kl_str id; (id = kli_word(&after)).len;) {
+    for (kl_str id; kli_next_word(&id, &after);) {
         const kl_action *earlier = kl_action_find(id);
         kl_str witness = kl_str_of(earlier ? earlier->witness : "");
-        for (kl_str w; (w = kli_word(&witness)).len;)
+        for (kl_str w; kli_next_word(&w, &witness);)
             if (kl_str_starts(w, KL_S("source.")) && in_every_start(l, w))
                 words = kli_words_with(l->arena, words, w);
     }
@@ -101,10 +101,10 @@ static void declared_by_model(const lift_ctx *l, kl_str text) {
         const char *end = memchr(text.ptr, '\n', text.len);
         kl_str line = kl_str_trim((kl_str){text.ptr, end ? (size_t)(end - text.ptr) : text.len});
         text = end ? (kl_str){end + 1, (size_t)(text.ptr + text.len - end) - 1} : (kl_str){0};
-        if (kl_str_starts(line, KL_S("- "))) line = (kl_str){line.ptr + 2, line.len - 2};
+        if (kl_str_starts(line, KL_S("- "))) line = kli_from(line, 2);
         if (!kl_str_starts(line, KL_S("cases:"))) continue;
         kl_str rest = {line.ptr + 6, line.len - 6};
-        for (kl_str w; (w = kli_word(&rest)).len && s->n_cases < 32;)
+        for (kl_str w; kli_next_word(&w, &rest) && s->n_cases < 32;)
             if (is_case_name(w)) kli_array_add(&s->cases, &s->n_cases, l->arena, w);
     }
 }

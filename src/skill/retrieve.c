@@ -40,8 +40,8 @@ static double best_platform(const kl_scope *s, kl_str platform) {
 /* Jaccard over the actions that came before. */
 static double prior_similarity(const kl_scope *s, kl_str prior) {
     int n = 0, both = 0;
-    for (kl_str w, rest = prior; (w = kli_word(&rest)).len;) {
-        if (kli_words_have((kl_str){prior.ptr, (size_t)(w.ptr - prior.ptr)}, w))
+    for (kl_str w, rest = prior; kli_next_word(&w, &rest);) {
+        if (kli_words_have(kli_between(prior.ptr, w.ptr), w))
             continue; /* an action applied twice is one action */
         both += kli_array_has(s->prior, s->n_prior, w);
         n++;

@@ -1,20 +1,18 @@
 /* skill_impl.h - what the files of skill share.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SKILL_SKILL_IMPL_H
 #define KL_SKILL_SKILL_IMPL_H
+#include "base/parts.h"
 #include <klineage/skill.h>
 
 /* ---- words: lists that are kept as text separated by spaces ------------------------------ */
 
-/* The next word of `*rest`, which then begins behind it; empty at the end. */
-kl_str kli_word(kl_str *rest);
-bool kli_words_have(kl_str words, kl_str word);
 /* `words` with `word` behind it, unless it is there. */
 kl_str kli_words_with(kl_arena *a, kl_str words, kl_str word);
 kl_str kli_words_of(kl_arena *a, const kl_str *list, int n);
 /* As an array in the arena. */
 int kli_words_split(kl_str **list, kl_arena *a, kl_str words);
 bool kli_array_has(const kl_str *list, int n, kl_str word);
-/* Add to a growing list in the arena, unless it is there. */
+/* Add to a list that only this and kli_words_split made, unless it is there. */
 void kli_array_add(kl_str **list, int *n, kl_arena *a, kl_str word);
 
 /* ---- text of a card ---------------------------------------------------------------------- */
