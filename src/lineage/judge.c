@@ -49,11 +49,7 @@ static kl_err judge_forward(kl_edge *edge, judge_judge_ctx *j, kl_error *e) {
     const kl_err err =
         judge_race(&r, &there, j, edge, "the forward kernel", edge->forward_source, e);
     if (err || !there) return err;
-    edge->recovered = r.ratio;
-    edge->recovered_low = r.low;
-    edge->recovered_high = r.high;
-    edge->recovered_verdict_key = r.verdict_key;
-    edge->recovered_receipt = r.receipt;
+    kli_recovered(edge, &r);
     return KL_OK;
 }
 

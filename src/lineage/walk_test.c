@@ -76,7 +76,7 @@ static void test_lineage_walk__the_gain_is_that_of_going_forward(void **state) {
     near(pack->recovered, 100 / 100.2);
     assert_false(pack->mechanical);
     assert_str(pack->forward_source, SAMPLE_PACKED("100.2", "depth"));
-    assert_true(kli_list_has(pack->raised, KL_S("source.buffers")));
+    assert_true(kli_words_have(pack->raised, KL_S("source.buffers")));
     assert_str(pragma->action, "simd_pragma");
     near(pragma->gain, 201.0 / 200);
     assert_false(pragma->pays);

@@ -41,11 +41,9 @@ static kl_group *home(kl_group *groups, int n, kl_arena *a, kl_str action, kl_st
 }
 
 static void add_birth(kl_group *g, kl_arena *a, const kl_lineage *l, int edge) {
-    void *longer = kl_arena_alloc(a, (size_t)g->n_births + 1, sizeof *g->births);
-    if (g->n_births) memcpy(longer, g->births, (size_t)g->n_births * sizeof *g->births);
-    g->births = longer;
-    g->births[g->n_births].lineage = l;
-    g->births[g->n_births++].edge = edge;
+    __typeof__(g->births) birth = KL_PUSH(a, g->births, g->n_births);
+    birth->lineage = l;
+    birth->edge = edge;
 }
 
 static void add_edge(kl_group *groups, int *n, kl_arena *a, const kl_lineage *l, int i) {

@@ -8,26 +8,27 @@ kl_str kli_words_with(kl_arena *a, kl_str words, kl_str word) {
     return kl_arena_printf(a, "%.*s %.*s", KL_STR_ARG(words), KL_STR_ARG(word));
 }
 
-kl_str kli_words_of(kl_arena *a, const kl_str *list, int n) {
+kl_names kli_names_of(kl_arena *a, kl_str words) {
+    kl_names names = {0};
+    for (kl_str w; kli_next_word(&w, &words);) *KL_PUSH(a, names.at, names.n) = kl_arena_copy(a, w);
+    return names;
+}
+
+kl_str kli_names_text(kl_arena *a, const kl_names *names) {
     kl_buf b = {0};
-    for (int i = 0; i < n; i++) kl_buf_printf(&b, "%s%.*s", i ? " " : "", KL_STR_ARG(list[i]));
+    for (int i = 0; i < names->n; i++)
+        kl_buf_printf(&b, "%s%.*s", i ? " " : "", KL_STR_ARG(names->at[i]));
     return kli_buf_keep(&b, a);
 }
 
-int kli_words_split(kl_str **list, kl_arena *a, kl_str words) {
-    int n = 0;
-    *list = NULL;
-    for (kl_str w; kli_next_word(&w, &words);) *KL_PUSH(a, *list, n) = kl_arena_copy(a, w);
-    return n;
-}
-
-bool kli_array_has(const kl_str *list, int n, kl_str word) {
-    for (int i = 0; i < n; i++)
-        if (kl_str_eq(list[i], word)) return true;
+bool kli_names_have(const kl_names *names, kl_str name) {
+    KL_ASSERT(names->n == 0 || names->at);
+    for (int i = 0; i < names->n; i++)
+        if (kl_str_eq(names->at[i], name)) return true;
     return false;
 }
 
-void kli_array_add(kl_str **list, int *n, kl_arena *a, kl_str word) {
-    if (!word.len || kli_array_has(*list, *n, word)) return;
-    *KL_PUSH(a, *list, *n) = kl_arena_copy(a, word);
+void kli_names_add(kl_names *names, kl_arena *a, kl_str name) {
+    if (name.len && !kli_names_have(names, name))
+        *KL_PUSH(a, names->at, names->n) = kl_arena_copy(a, name);
 }
