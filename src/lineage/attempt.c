@@ -127,6 +127,7 @@ kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
                                      w->surface, &opts, e);
     if (err) return err;
     x->judged = true;
+    KL_ASSERT(x->kernel || !kli_correct(&x->verdict));
     if (kli_correct(&x->verdict)) return kli_state_of(&x->state, w, x->kernel, &x->verdict, e);
     x->failed = true;
     attempt_evidence(&x->state, w, x->kernel, &x->verdict);

@@ -24,6 +24,7 @@ static kl_err not_correct(const kl_lineage *l, const char *kernel, const kl_edge
 /* `*there` false: the answer is waited for. */
 static kl_err judge_race(kli_pairwise *r, bool *there, judge_judge_ctx *j, const kl_edge *edge,
                          const char *named, kl_str source, kl_error *e) {
+    KL_ASSERT(edge->to == edge->from + 1 && edge->to < j->w.out->n_states);
     kli_attempt x = {.stage = "judge"};
     kl_kernel *to;
     kl_error own = {0};

@@ -23,6 +23,8 @@ static const char *const LINEAGE_CALL_NAMES[] = {
 static const kli_names TERMINATIONS = KL_NAMES(TERMINATION_NAMES),
                        EDGE_CALLS = KL_NAMES(LINEAGE_CALL_NAMES);
 
+_Static_assert(KL_COUNT(LINEAGE_CALL_NAMES) == KL_DECISION_UNDECIDED + 1, "a name for each call");
+
 const char *kl_termination_name(kl_termination t) { return kli_name_of(&TERMINATIONS, (int)t); }
 
 /* ---- text -------------------------------------------------------------------------------- */

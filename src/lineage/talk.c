@@ -130,6 +130,7 @@ void kli_walk_dialog_rejected(kli_walk_dialog *talk, kli_walk *w, const kli_atte
 /* The newest turn is worth caching as well: the next request begins with it. */
 static kl_request request_of(kli_walk_dialog *talk, const kli_walk *w, const char *stage,
                              const kl_kernel *subject) {
+    KL_ASSERT(talk->n >= 2 && talk->at[talk->n - 1].role == KL_ROLE_USER);
     for (int i = 2; i < talk->n; i++) talk->at[i].cache = i == talk->n - 1;
     const char *step = kl_arena_printf(w->a, "%d", kli_place(w)).ptr;
     return (kl_request){

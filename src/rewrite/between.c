@@ -15,6 +15,8 @@ enum {
     MAX_BLOCKS = KL_MAX_EDITS
 };
 
+_Static_assert((int64_t)UINT16_MAX *UINT16_MAX > MAX_CELLS, "a common length fits its cell");
+
 /* Lines from[a, a_end) become to[b, b_end). */
 typedef struct {
     int a, a_end, b, b_end;
@@ -31,6 +33,7 @@ static bool same(const kli_lines *x, int i, const kli_lines *y, int j) {
 }
 
 static void add_hunk(hunks *h, int a, int a_end, int b, int b_end) {
+    KL_ASSERT(a <= a_end && b <= b_end);
     if (a == a_end && b == b_end) return;
     h->at[h->n++] = (hunk){a, a_end, b, b_end};
 }
@@ -130,6 +133,7 @@ static void between_lines_of(writer *w, const kl_str *at, int n) {
 
 /* Replace now[begin, end) by `lines`; `last`: the end of the text belongs to it. */
 static void write_block(writer *w, int begin, int end, const kl_str *lines, int n, bool last) {
+    KL_ASSERT(0 <= begin && begin <= end && end <= w->now.n);
     const bool marks = last && w->ends_differ;
     between_line_of(w, '<', " SEARCH");
     between_lines_of(w, w->now.at + begin, end - begin);
@@ -145,6 +149,7 @@ static void between_replace(writer *w, int begin, int end, const kl_str *lines, 
     for (int i = 0; i < begin; i++) now.at[now.n++] = w->now.at[i];
     for (int i = 0; i < n; i++) now.at[now.n++] = lines[i];
     for (int i = end; i < w->now.n; i++) now.at[now.n++] = w->now.at[i];
+    KL_ASSERT(now.n == w->now.n - (end - begin) + n);
     w->now = now;
 }
 

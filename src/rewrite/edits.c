@@ -23,6 +23,8 @@ enum {
     MAX_PLACES = 8             /* line numbers that a message lists */
 };
 
+_Static_assert(EDITS_MAX_SHOWN < sizeof(((kl_error *)0)->detail), "the region fits its error");
+
 /* ---- lines ------------------------------------------------------------------------------- */
 
 void kli_lines_of(kli_lines *out, kl_arena *a, kl_str text) {
@@ -190,6 +192,7 @@ static kl_err not_found(const kli_lines *text, const edits_block *b, int number,
 }
 
 static kl_err several(const found *f, int number, kl_error *e) {
+    KL_ASSERT(f->n > 1);
     kl_buf lines = {0};
     for (int i = 0; i < f->n && i < MAX_PLACES; i++)
         kl_buf_printf(&lines, "%s%d", i ? ", " : "", f->places[i]);
@@ -223,6 +226,7 @@ static kl_str adapted(kl_arena *a, kl_str line, const found *f, bool carriage_re
 
 static void edits_replace(kli_lines *text, kl_arena *a, const edits_block *b, const found *f) {
     const int at = f->places[0] - 1, tail = text->n - at - b->search.n;
+    KL_ASSERT(f->n == 1 && at >= 0 && tail >= 0);
     kli_lines out = {.at = KL_ARRAY(a, kl_str, at + b->replace.n + tail + 1), .ended = text->ended};
     const bool carriage_return = b->search.n && kl_str_ends(text->at[at], KL_S("\r"));
     for (int i = 0; i < at; i++) out.at[out.n++] = text->at[i];

@@ -51,6 +51,7 @@ static void add_macro(expander *x, kl_str line) {
     if (body > t.n) return;
     kli_symbol *s = kli_symbol_of(&x->names, t.at[0].text, true);
     if (expand_is_known(x, s->first, text)) return;
+    KL_ASSERT(s->first < x->n_macros);
     x->macros[x->n_macros] =
         (macro){.text = text,
                 .params = params ? expand_part(&t, 2, body - 1) : (kli_tokens){0},
@@ -81,6 +82,7 @@ static bool read_arguments(expander *x, expand_arguments *a, const kli_tokens *t
         depth += depth_change(&t->at[i]);
         const bool comma = depth == 1 && kli_token_is(&t->at[i], ",");
         if (depth && !(comma && a->n < MAX_ARGUMENTS - 1)) continue;
+        KL_ASSERT(a->n < MAX_ARGUMENTS);
         a->at[a->n++] = expand_part(t, begin, i);
         begin = i + 1;
         a->close = i;

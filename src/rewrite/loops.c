@@ -281,6 +281,7 @@ static int depth_of(kli_reader *r, int f, int level) {
     at->measuring = true;
     at->depth = at->own_depth;
     for (int c = at->first_call; c >= 0; c = r->calls[c].next) {
+        KL_ASSERT(r->calls[c].next < c); /* a list of calls ends */
         const int inside = r->calls[c].depth + depth_of(r, r->calls[c].callee, level + 1);
         if (inside > at->depth) at->depth = inside;
     }

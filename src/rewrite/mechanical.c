@@ -98,6 +98,7 @@ static kl_str changed(undoer *u) {
     bool lost = false;
     int n = 0;
     qsort(u->inserts, (size_t)u->n_inserts, sizeof u->inserts[0], by_place);
+    KL_ASSERT(u->n_inserts < MAX_INSERTS);
     for (size_t i = 0; i <= u->source.len; i++) {
         while (n < u->n_inserts && u->inserts[n].at == i) kl_buf_add(&line, u->inserts[n++].text);
         const bool newline = i < u->source.len && u->source.ptr[i] == '\n';
@@ -582,6 +583,7 @@ static bool undo_one(kl_undoing *out, kl_arena *a, const kl_kernel *k, const kli
     u.inserts = KL_ARRAY(a, insert, MAX_INSERTS);
     MECHANICAL_ROWS[row].undo(&u);
     if (!u.changes || u.n_inserts == MAX_INSERTS) return false;
+    KL_ASSERT(u.first < k->source.len);
     const kl_str source = changed(&u);
     *out = (kl_undoing){kl_str_of(MECHANICAL_ROWS[row].action), kli_locus(a, k->source, u.first),
                         source};

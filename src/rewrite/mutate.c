@@ -226,6 +226,7 @@ static bool read_loop(const rewrite_mutate_mutator *m, int i, kli_loop *l) {
     kli_read_header(l, &m->tokens, i, m->tokens.n);
     l->after = l->close < m->tokens.n ? statement_end(m, l->body, 0) : 0;
     if (!l->step || l->after > m->tokens.n || l->body >= m->tokens.n) return false;
+    KL_ASSERT(l->open < l->condition && l->condition < l->step && l->step <= l->close);
     l->innermost = !any_of(m, l->body, l->after, "for while do");
     return true;
 }
@@ -455,5 +456,6 @@ int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k)
     find_loops(&m);
     for (size_t row = 0; row < KL_COUNT(MUTATE_ROWS); row++)
         if (MUTATE_ROWS[row].families & k->surface->families) MUTATE_ROWS[row].vary(&m);
+    KL_ASSERT(m.n <= max);
     return m.n + kl_rewrite_undo(out + m.n, max - m.n, a, k);
 }

@@ -22,6 +22,7 @@
 void kli_symbols_init(kli_symbols *out, kl_arena *a, int most) {
     out->n = 64;
     while (out->n < 2 * (size_t)most) out->n *= 2; /* at most half full */
+    KL_ASSERT((out->n & (out->n - 1)) == 0);       /* look-ups mask with n - 1 */
     out->slots = KL_ARRAY(a, kli_symbol, out->n);
 }
 
@@ -30,6 +31,7 @@ kli_symbol *kli_symbol_of(const kli_symbols *s, kl_str name, bool add) {
     while (s->slots[i].name.ptr && !kl_str_eq(s->slots[i].name, name)) i = (i + 1) & (s->n - 1);
     if (s->slots[i].name.ptr) return &s->slots[i];
     if (!add) return NULL;
+    KL_ASSERT(name.ptr); /* what marks a slot as taken */
     s->slots[i] = (kli_symbol){.name = name, .first = -1};
     return &s->slots[i];
 }
@@ -47,6 +49,7 @@ int kli_match(const kli_tokens *t, int open, int end) {
 
 void kli_read_header(kli_loop *l, const kli_tokens *t, int at, int end) {
     *l = (kli_loop){.at = at, .open = at + 1};
+    KL_ASSERT(at >= 0 && at < end);
     l->close = kli_match(t, l->open, end);
     l->body = l->close + 1;
     for (int i = l->open + 1; i < l->close && !l->step; i++) {
@@ -157,6 +160,7 @@ static void reach(kli_reader *r, kl_str name) {
     for (int f = s ? s->first : -1; f >= 0; f = r->functions[f].next) {
         if (r->functions[f].reached) continue;
         r->functions[f].reached = true;
+        KL_ASSERT(r->n_queue < r->n_functions); /* each is reached once */
         r->queue[r->n_queue++] = f;
     }
 }

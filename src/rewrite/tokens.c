@@ -36,6 +36,7 @@ void kli_tokens_add(kli_tokens *t, kl_arena *a, const kli_token *token) {
 }
 
 static void emit(lexer *l, kli_token_kind kind, size_t begin) {
+    KL_ASSERT(begin < l->pos && l->pos <= l->src.len);
     const kli_token token = {kind, {l->src.ptr + begin, l->pos - begin}, begin};
     kli_tokens_add(l->out, l->arena, &token);
     l->line_start = false;
@@ -64,6 +65,7 @@ static void raw_string(lexer *l) {
     char end[20] = ")";
     size_t n = 0;
     while (n < 16 && tokens_peek(l, 1 + n) && tokens_peek(l, 1 + n) != '(') n++;
+    KL_ASSERT(n + 2 < sizeof end);
     memcpy(end + 1, l->src.ptr + l->pos + 1, n);
     end[n + 1] = '"';
     skip_to(l, end);

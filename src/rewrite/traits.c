@@ -18,8 +18,18 @@ static const struct {
 #include "traits.def"
 };
 
-const char *kli_trait_name(kli_trait t) { return TRAITS_ROWS[t].name; }
-kli_trait_role kli_trait_role_of(kli_trait t) { return TRAITS_ROWS[t].role; }
+_Static_assert(KL_COUNT(TRAITS_ROWS) == KLI_TRAIT_COUNT, "a row for each number of a source");
+_Static_assert(KLI_TRAIT_COUNT <= KL_COUNT(((kl_traits *)0)->at), "numbers of a source have room");
+
+const char *kli_trait_name(kli_trait t) {
+    KL_ASSERT(t < KLI_TRAIT_COUNT);
+    return TRAITS_ROWS[t].name;
+}
+
+kli_trait_role kli_trait_role_of(kli_trait t) {
+    KL_ASSERT(t < KLI_TRAIT_COUNT);
+    return TRAITS_ROWS[t].role;
+}
 
 static int traits_by_name(const void *a, const void *b) {
     const kl_str x = ((const kl_feature *)a)->name, y = ((const kl_feature *)b)->name;

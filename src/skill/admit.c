@@ -215,6 +215,7 @@ static void forget_same(kl_card *c, kl_arena *a, const kl_trial_record *r) {
             r->run.len && kl_str_eq(t->run, r->run) && kl_str_eq(t->start_hash, r->start_hash);
         if (!same || kl_trial_decided(t)) kept[n++] = *t;
     }
+    KL_ASSERT(n <= c->n_trials);
     c->trials = kept;
     c->n_trials = n;
 }
@@ -277,6 +278,7 @@ static void leave_open(admit_ctx *m, int open) {
 static void admit_conclude(admit_ctx *m, bool success, int failed, int open) {
     kl_card *c = m->card;
     if (!success && (open || m->ended)) return leave_open(m, open);
+    KL_ASSERT(!success || c->trials[c->n_trials - 1].accepted); /* law 5 */
     c->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
     c->verification =
         success  ? KL_S("Admitted by a held-out round trip.")

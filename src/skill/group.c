@@ -53,6 +53,7 @@ static void add_edge(kl_group *groups, int *n, kl_arena *a, const kl_lineage *l,
     kl_group *g = home(groups, *n, a, edge->action, l->surface, raised);
     if (!g && *n == MAX_GROUPS) return;
     if (!g) {
+        KL_ASSERT(*n < MAX_GROUPS);
         g = &groups[(*n)++];
         *g = (kl_group){
             .action = action, .id = edge->action, .surface = l->surface, .raised = raised};

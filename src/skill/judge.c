@@ -67,6 +67,7 @@ void kl_card_judge(kl_card_judgement *out, kl_arena *a, const kl_card *c,
         out->held_out_stand += r.held_out && call == KL_DECISION_FASTER;
         out->trials[out->n++] = r;
     }
+    KL_ASSERT(out->stand <= out->n && out->held_out_stand <= out->held_out);
     const bool alive = c->status != KL_CARD_REJECTED && c->status != KL_CARD_RETIRED;
     out->falls = alive && out->n > 0 && out->stand == 0;
 }

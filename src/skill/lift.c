@@ -30,6 +30,7 @@ static const kl_edge *edge_of(const lift_ctx *l, int i) {
 
 /* The birth with the largest gain: its edit is the carrier. */
 static int best_birth(const lift_ctx *l) {
+    KL_ASSERT(l->group->n_births > 0);
     int best = 0;
     for (int i = 1; i < l->group->n_births; i++)
         if (edge_of(l, i)->gain > edge_of(l, best)->gain) best = i;
@@ -149,6 +150,7 @@ static void births(const lift_ctx *l) {
         c->lineages = kli_words_with(l->arena, c->lineages, lineage_of(l, i)->id);
         if (r.gain < c->expected_gain) c->expected_gain = r.gain;
     }
+    KL_ASSERT(isfinite(c->expected_gain));
 }
 
 /* ---- words ------------------------------------------------------------------------------- */

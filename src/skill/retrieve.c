@@ -94,6 +94,7 @@ static double expected(const kl_card *c, const kl_target *t, double prior) {
         sum += w * log_gain(r);
         weight += w;
     }
+    KL_ASSERT(weight >= SHRINK);
     return sum / weight;
 }
 
@@ -155,6 +156,7 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
                 a, "verified for %.*s alone: its idea may carry over, its code does not",
                 KL_STR_ARG(c->verified.surfaces.at[0]));
         }
+        KL_ASSERT(m[n].cost_usd > 0);
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
         similarities(&m[n], t);
         n++;
@@ -173,6 +175,7 @@ void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *
     for (int i = 0; i < total; i++)
         if (all[i].fit != KL_FIT_VIOLATED || (o && o->all)) kept[m++] = all[i];
     mark_union(chosen, l->cards, kept, m, top);
+    KL_ASSERT(m <= total && total <= l->n_cards);
     *n = 0;
     *out = all;
     for (int i = 0; i < m; i++)

@@ -123,6 +123,7 @@ int kli_predicates_parse(kl_predicate **out, kl_arena *a, kl_str text) {
 
 void kli_predicates_render(kl_buf *out, const kl_predicate *p, int n) {
     for (int i = 0; i < n; i++) {
+        KL_ASSERT((size_t)p[i].kind < KL_COUNT(kli_pre_names));
         kl_buf_printf(out, "- %s: ", kli_pre_names[p[i].kind]);
         if (p[i].fact.len)
             kl_buf_printf(out, "[%.*s %.*s %.*s]%s", KL_STR_ARG(p[i].fact), KL_STR_ARG(p[i].op),
@@ -144,5 +145,6 @@ kl_str kli_slug(kl_arena *a, kl_str text) {
             slug[n++] = '-';
     }
     while (n && slug[n - 1] == '-') n--;
+    KL_ASSERT(n < sizeof slug);
     return n ? kl_arena_copy(a, (kl_str){slug, n}) : KL_S("card");
 }
