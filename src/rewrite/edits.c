@@ -36,6 +36,11 @@ void kli_lines_of(kli_lines *out, kl_arena *a, kl_str text) {
     KL_ASSERT((size_t)out->n <= n);
 }
 
+void kli_lines_add(kli_lines *out, const kl_str *lines, int n) {
+    KL_ASSERT(n >= 0);
+    for (int i = 0; i < n; i++) out->at[out->n++] = lines[i];
+}
+
 kl_str kli_lines_text(kl_arena *a, const kli_lines *lines) {
     kl_buf b = {0};
     for (int i = 0; i < lines->n; i++) {
@@ -213,7 +218,8 @@ static kl_str adapted(kl_arena *a, kl_str line, const found *f, bool carriage_re
     kl_str text = bare;
     if (f->how == INDENTED && edits_without_end(bare).len && f->shift.indent.len) {
         size_t common = 0;
-        while (common < indent_of(bare) && common < f->shift.indent.len &&
+        const size_t most = indent_of(bare);
+        while (common < most && common < f->shift.indent.len &&
                bare.ptr[common] == f->shift.indent.ptr[common])
             common++;
         if (f->shift.removed)
@@ -229,10 +235,10 @@ static void edits_replace(kli_lines *text, kl_arena *a, const edits_block *b, co
     KL_ASSERT(f->n == 1 && at >= 0 && tail >= 0);
     kli_lines out = {.at = KL_ARRAY(a, kl_str, at + b->replace.n + tail + 1), .ended = text->ended};
     const bool carriage_return = b->search.n && kl_str_ends(text->at[at], KL_S("\r"));
-    for (int i = 0; i < at; i++) out.at[out.n++] = text->at[i];
+    kli_lines_add(&out, text->at, at);
     for (int i = 0; i < b->replace.n; i++)
         out.at[out.n++] = adapted(a, b->replace.at[i], f, carriage_return);
-    for (int i = 0; i < tail; i++) out.at[out.n++] = text->at[at + b->search.n + i];
+    kli_lines_add(&out, text->at + at + b->search.n, tail);
     if (b->at_end) out.ended = true;
     if (b->leaves_no_end && !tail) out.ended = false;
     *text = out;

@@ -228,12 +228,12 @@ static void run_retrieve(kl_buf *out, const kit_case *c) {
 
 static void test_skill_lift__every_case_gives_what_it_says(void **state) {
     (void)state;
-    kit_run_cases(KL_TEST_ROOT "/tests/cases/lift", 8, run_lift);
+    kit_run_cases(KL_TEST_ROOT "/tests/cases/lift", 12, run_lift);
 }
 
 static void test_skill_retrieve__every_case_gives_what_it_says(void **state) {
     (void)state;
-    kit_run_cases(KL_TEST_ROOT "/tests/cases/retrieve", 10, run_retrieve);
+    kit_run_cases(KL_TEST_ROOT "/tests/cases/retrieve", 17, run_retrieve);
 }
 
 int main(void) {
