@@ -38,8 +38,11 @@ typedef struct {
 /* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what
  * trials showed). */
 typedef struct {
-    kl_str *cases, *surfaces, *platforms, *prior;
-    int n_cases, n_surfaces, n_platforms, n_prior;
+    kl_str *at;
+    int n;
+} kl_names;
+typedef struct {
+    kl_names cases, surfaces, platforms, prior;
 } kl_scope;
 
 /* One attempt to apply the card: the edge that it was lifted from, or a held-out start.  Declared

@@ -67,22 +67,25 @@ static kl_err attempt_same_place(const kli_walk *w, const kl_verdict *v, kl_erro
                       "with --trial N");
 }
 
-/* A time that jumped can leave an interval without an end, which says nothing. */
-static bool has_interval(const kl_comparison *c) {
-    return isfinite(c->high) && c->low > 0 && c->low <= c->ratio && c->ratio <= c->high;
+/* What was measured; nothing where a time that jumped left an interval without an end. */
+static kl_comparison interval_of(const kl_verdict *v) {
+    const kl_comparison *c = &v->comparisons[0];
+    const bool there = v->n_comparisons && isfinite(c->high) && c->low > 0 && c->low <= c->ratio &&
+                       c->ratio <= c->high;
+    return there ? *c : (kl_comparison){.call = KL_DECISION_UNDECIDED};
 }
 
 static void attempt_evidence(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v) {
+    const kl_comparison c = interval_of(v);
     *out = (kl_state){.hash = k ? kl_arena_copy(w->a, kl_str_of(k->hash)) : (kl_str){0},
                       .source = k ? k->source : (kl_str){0},
                       .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
                       .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt)),
-                      .median_ns = v->median_ns};
-    out->unsettled = v->outcome == KL_OUTCOME_UNSTABLE;
-    if (v->n_comparisons == 0 || !has_interval(&v->comparisons[0])) return;
-    out->ratio = v->comparisons[0].ratio;
-    out->low = v->comparisons[0].low;
-    out->high = v->comparisons[0].high;
+                      .median_ns = v->median_ns,
+                      .unsettled = v->outcome == KL_OUTCOME_UNSTABLE,
+                      .ratio = c.ratio,
+                      .low = c.low,
+                      .high = c.high};
 }
 
 kl_err kli_state_of(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v,
@@ -124,6 +127,7 @@ kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
                                      w->surface, &opts, e);
     if (err) return err;
     x->judged = true;
+    KL_ASSERT(x->kernel || !kli_correct(&x->verdict));
     if (kli_correct(&x->verdict)) return kli_state_of(&x->state, w, x->kernel, &x->verdict, e);
     x->failed = true;
     attempt_evidence(&x->state, w, x->kernel, &x->verdict);
@@ -135,17 +139,15 @@ kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
 /* A comparison that did not settle is kept as wide as it is, with what the gate's rule makes of it.
  */
 static void result_of(kli_pairwise *out, kli_walk *w, const kl_verdict *v) {
-    const kl_comparison *c = &v->comparisons[0];
-    *out = (kli_pairwise){.call = KL_DECISION_UNDECIDED,
+    const kl_comparison c = interval_of(v);
+    *out = (kli_pairwise){.ratio = c.ratio,
+                          .low = c.low,
+                          .high = c.high,
+                          .noise = isfinite(c.noise) && c.noise > 0 ? c.noise : 0,
+                          .call = c.call,
                           .verdict_key =
                               kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
                           .receipt = kl_arena_copy(w->a, kl_str_of(v->receipt))};
-    if (v->n_comparisons == 0 || !has_interval(c)) return;
-    out->ratio = c->ratio;
-    out->low = c->low;
-    out->high = c->high;
-    out->noise = isfinite(c->noise) && c->noise > 0 ? c->noise : 0;
-    out->call = c->call;
 }
 
 /* The newer kernel is the candidate, which is checked in full, and the proven one its opponent: a

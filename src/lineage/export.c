@@ -21,7 +21,7 @@
 /* ---- words ------------------------------------------------------------------------------- */
 
 /* One line of Markdown that says what `text` says and marks up nothing. */
-static kl_str export_plain(kl_arena *a, kl_str text) {
+static const char *export_plain(kl_arena *a, kl_str text) {
     const kl_str line = kli_shown_line(a, text, 400);
     char *out = KL_ARRAY(a, char, 2 * line.len + 1);
     size_t n = 0;
@@ -29,7 +29,8 @@ static kl_str export_plain(kl_arena *a, kl_str text) {
         if (strchr("\\`*_[]<>#|&", line.ptr[i])) out[n++] = '\\';
         out[n++] = line.ptr[i];
     }
-    return (kl_str){out, n};
+    KL_ASSERT(n <= 2 * line.len);
+    return out;
 }
 
 static void add_receipt(kl_buf *b, const char *of, kl_str key, kl_str receipt) {
@@ -41,11 +42,10 @@ static void add_receipt(kl_buf *b, const char *of, kl_str key, kl_str receipt) {
 static void add_rejections(kl_buf *b, kl_arena *a, const kl_rejection *r, int n) {
     if (n) kl_buf_add(b, KL_S("\nRejected on the way:\n"));
     for (int i = 0; i < n; i++) {
-        const kl_str action = kli_shown_line(a, r[i].action, 64),
-                     locus = kli_shown_line(a, r[i].locus, 100);
-        const kl_str symptom = kli_shown_line(a, r[i].symptom, 300);
-        kl_buf_printf(b, "- %.*s %.*s%s%.*s: %.*s\n", KL_STR_ARG(r[i].stage), KL_STR_ARG(action),
-                      locus.len ? " at " : "", KL_STR_ARG(locus), KL_STR_ARG(symptom));
+        const char *locus = kli_shown_line(a, r[i].locus, 100).ptr;
+        kl_buf_printf(b, "- %.*s %s%s%s: %s\n", KL_STR_ARG(r[i].stage),
+                      kli_shown_line(a, r[i].action, 64).ptr, *locus ? " at " : "", locus,
+                      kli_shown_line(a, r[i].symptom, 300).ptr);
         if (r[i].verdict_key.len)
             kl_buf_printf(b, "  verdict %.*s\n", KL_STR_ARG(r[i].verdict_key));
     }
@@ -76,25 +76,26 @@ static const char *pays_words(const kl_edge *d) {
                                               : ", does not pay";
 }
 
+static void add_line(kl_buf *b, kl_arena *a, const char *name, kl_str text, size_t most) {
+    const kl_str line = kli_shown_line(a, text, most);
+    if (line.len) kl_buf_printf(b, "%s: %s\n", name, line.ptr);
+}
+
 static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
     kl_buf b = {0};
-    const kl_str action = kli_shown_line(a, d->action, 64),
-                 locus = kli_shown_line(a, d->locus, 200), why = kli_shown_line(a, d->why, 1000),
-                 bundle = kli_shown_line(a, d->bundle, 200);
     const kl_state *to = &l->states[d->to];
-    kl_buf_printf(&b, "%.*s: %.3fx\n\n", KL_STR_ARG(action), d->gain);
-    if (bundle.len) kl_buf_printf(&b, "With: %.*s\n", KL_STR_ARG(bundle));
-    if (locus.len) kl_buf_printf(&b, "Locus: %.*s\n", KL_STR_ARG(locus));
-    if (why.len) kl_buf_printf(&b, "Why: %.*s\n", KL_STR_ARG(why));
+    kl_buf_printf(&b, "%s: %.3fx\n\n", kli_shown_line(a, d->action, 64).ptr, d->gain);
+    add_line(&b, a, "With", d->bundle, 200);
+    add_line(&b, a, "Locus", d->locus, 200);
+    add_line(&b, a, "Why", d->why, 1000);
     kl_buf_printf(&b, "Gain: %.4f [%.4f, %.4f] over K%d, interleaved%s\n", d->gain, d->gain_low,
                   d->gain_high, d->from, pays_words(d));
     if (d->decided.len)
-        kl_buf_printf(&b, "Decided: by the recording; here: %.*s\n",
-                      KL_STR_ARG(kli_shown_line(a, d->here, 600)));
+        kl_buf_printf(&b, "Decided: by the recording; here: %s\n",
+                      kli_shown_line(a, d->here, 600).ptr);
     kl_buf_printf(&b, "Speed: %.4f [%.4f, %.4f] of the baseline, %lld ns\n", to->ratio, to->low,
                   to->high, (long long)to->median_ns);
-    if (d->raised.len)
-        kl_buf_printf(&b, "Raised: %.*s\n", KL_STR_ARG(kli_shown_line(a, d->raised, 1000)));
+    add_line(&b, a, "Raised", d->raised, 1000);
     add_forward(&b, l, d);
     kl_buf_add(&b, KL_S("\nEvidence:\n"));
     add_receipt(&b, "kernel", to->verdict_key, to->receipt);
@@ -102,9 +103,7 @@ static kl_str edge_message(kl_arena *a, const kl_lineage *l, const kl_edge *d) {
     add_receipt(&b, "forward", d->forward_verdict_key, d->forward_receipt);
     add_receipt(&b, "recovered", d->recovered_verdict_key, d->recovered_receipt);
     add_rejections(&b, a, d->rejections, d->n_rejections);
-    const kl_str message = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return message;
+    return kli_buf_keep(&b, a);
 }
 
 static kl_str first_message(kl_arena *a, const kl_lineage *l) {
@@ -116,9 +115,7 @@ static kl_str first_message(kl_arena *a, const kl_lineage *l) {
                   s->low, s->high, (long long)s->median_ns);
     add_receipt(&b, "kernel", s->verdict_key, s->receipt);
     add_rejections(&b, a, l->rejections, l->n_rejections);
-    const kl_str message = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return message;
+    return kli_buf_keep(&b, a);
 }
 
 static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
@@ -130,9 +127,9 @@ static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
         const kl_edge *d = i ? &l->edges[i - 1] : NULL;
         kl_buf_printf(b, "| K%d | %.3f |", i, l->states[i].ratio);
         if (d)
-            kl_buf_printf(b, " %.*s | %.3f [%.3f, %.3f]%s | %.*s |\n",
-                          KL_STR_ARG(export_plain(a, d->action)), d->gain, d->gain_low,
-                          d->gain_high, pays_words(d), KL_STR_ARG(export_plain(a, d->locus)));
+            kl_buf_printf(b, " %s | %.3f [%.3f, %.3f]%s | %s |\n", export_plain(a, d->action),
+                          d->gain, d->gain_low, d->gain_high, pays_words(d),
+                          export_plain(a, d->locus));
         else
             kl_buf_add(b, KL_S(" | | |\n"));
     }
@@ -141,9 +138,9 @@ static void readme_rows(kl_buf *b, kl_arena *a, const kl_lineage *l) {
 static kl_str readme(kl_arena *a, const kl_lineage *l) {
     kl_buf b = {0};
     kl_buf_printf(&b,
-                  "# %.*s\n\nA lineage of klineage: from a simple kernel to an expert's, one "
+                  "# %s\n\nA lineage of klineage: from a simple kernel to an expert's, one "
                   "proven optimization a commit.\n",
-                  KL_STR_ARG(export_plain(a, l->name)));
+                  export_plain(a, l->name));
     kl_buf_add(&b, KL_S("`git log -p --reverse` reads it from the beginning; each message holds "
                         "the evidence of its step.\n\n"));
     readme_rows(&b, a, l);
@@ -158,12 +155,10 @@ static kl_str readme(kl_arena *a, const kl_lineage *l) {
                 {"created", l->created}};
     kl_buf_add(&b, KL_S("\n"));
     for (size_t i = 0; i < KL_COUNT(rows); i++)
-        kl_buf_printf(&b, "- %s: %.*s\n", rows[i].name, KL_STR_ARG(export_plain(a, rows[i].value)));
-    kl_buf_printf(&b, "- the walk ended: %s, %.*s\n", kl_termination_name(l->termination),
-                  KL_STR_ARG(export_plain(a, l->termination_why)));
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+        kl_buf_printf(&b, "- %s: %s\n", rows[i].name, export_plain(a, rows[i].value));
+    kl_buf_printf(&b, "- the walk ended: %s, %s\n", kl_termination_name(l->termination),
+                  export_plain(a, l->termination_why));
+    return kli_buf_keep(&b, a);
 }
 
 /* ---- the stream of git fast-import ------------------------------------------------------- */
@@ -241,16 +236,19 @@ static kl_err git(kl_arena *a, const char *dir, const char *const *words, kl_str
 }
 
 static kl_err make(const kl_lineage *l, kl_arena *a, const char *dir, kl_error *e) {
-    const char *const init[] = {"git", "init", "-q", "--template=", ".", NULL};
-    const char *const head[] = {"git", "symbolic-ref", "HEAD", "refs/heads/main", NULL};
-    const char *const import[] = {"git", "fast-import", "--quiet", "--done", NULL};
-    const char *const checkout[] = {"git", "reset", "-q", "--hard", NULL};
+    static const struct {
+        const char *words[6];
+        bool takes_stream;
+    } STEPS[] = {{{"git", "init", "-q", "--template=", "."}, false},
+                 {{"git", "symbolic-ref", "HEAD", "refs/heads/main"}, false},
+                 {{"git", "fast-import", "--quiet", "--done"}, true},
+                 {{"git", "reset", "-q", "--hard"}, false}};
     kl_buf text = {0};
+    kl_err err = KL_OK;
     stream(&text, a, l);
-    kl_err err = git(a, dir, init, (kl_str){0}, e);
-    if (!err) err = git(a, dir, head, (kl_str){0}, e);
-    if (!err) err = git(a, dir, import, kl_buf_str(&text), e);
-    if (!err) err = git(a, dir, checkout, (kl_str){0}, e);
+    for (size_t i = 0; !err && i < KL_COUNT(STEPS); i++)
+        err =
+            git(a, dir, STEPS[i].words, STEPS[i].takes_stream ? kl_buf_str(&text) : (kl_str){0}, e);
     kl_buf_fini(&text);
     return err;
 }

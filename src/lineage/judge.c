@@ -24,6 +24,7 @@ static kl_err not_correct(const kl_lineage *l, const char *kernel, const kl_edge
 /* `*there` false: the answer is waited for. */
 static kl_err judge_race(kli_pairwise *r, bool *there, judge_judge_ctx *j, const kl_edge *edge,
                          const char *named, kl_str source, kl_error *e) {
+    KL_ASSERT(edge->to == edge->from + 1 && edge->to < j->w.out->n_states);
     kli_attempt x = {.stage = "judge"};
     kl_kernel *to;
     kl_error own = {0};
@@ -49,11 +50,7 @@ static kl_err judge_forward(kl_edge *edge, judge_judge_ctx *j, kl_error *e) {
     const kl_err err =
         judge_race(&r, &there, j, edge, "the forward kernel", edge->forward_source, e);
     if (err || !there) return err;
-    edge->recovered = r.ratio;
-    edge->recovered_low = r.low;
-    edge->recovered_high = r.high;
-    edge->recovered_verdict_key = r.verdict_key;
-    edge->recovered_receipt = r.receipt;
+    kli_recovered(edge, &r);
     return KL_OK;
 }
 

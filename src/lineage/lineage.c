@@ -23,19 +23,22 @@ static const char *const LINEAGE_CALL_NAMES[] = {
 static const kli_names TERMINATIONS = KL_NAMES(TERMINATION_NAMES),
                        EDGE_CALLS = KL_NAMES(LINEAGE_CALL_NAMES);
 
+_Static_assert(KL_COUNT(LINEAGE_CALL_NAMES) == KL_DECISION_UNDECIDED + 1, "a name for each call");
+
 const char *kl_termination_name(kl_termination t) { return kli_name_of(&TERMINATIONS, (int)t); }
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-static kl_str lineage_shown(kl_arena *a, kl_str text, size_t max, bool lines) {
+static kl_str lineage_shown(kl_arena *a, kl_str text, size_t max) {
     size_t n = text.len < max ? text.len : max;
     while (n < text.len && n > 0 && ((unsigned char)text.ptr[n] & 0xc0) == 0x80)
         n--; /* not within a character */
+    KL_ASSERT(n <= text.len);
     char *out = KL_ARRAY(a, char, n + 1);
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)text.ptr[i];
         const bool control = c < 0x20 || c == 0x7f;
-        out[i] = control && !(lines && (c == '\n' || c == '\t')) ? ' ' : (char)c;
+        out[i] = control ? ' ' : (char)c;
         /* U+0080 to U+009F are control characters too; some terminals obey them. */
         if (c == 0xc2 && i + 1 < n && (unsigned char)text.ptr[i + 1] < 0xa0)
             out[i] = out[i + 1] = ' ', i++;
@@ -44,19 +47,7 @@ static kl_str lineage_shown(kl_arena *a, kl_str text, size_t max, bool lines) {
 }
 
 kl_str kli_shown_line(kl_arena *a, kl_str text, size_t max) {
-    return kl_str_trim(lineage_shown(a, text, max, false));
-}
-
-kl_str kli_shown_lines(kl_arena *a, kl_str text) { return lineage_shown(a, text, text.len, true); }
-
-bool kli_list_has(kl_str list, kl_str word) {
-    for (size_t at = 0; at < list.len;) {
-        const char *gap = memchr(list.ptr + at, ' ', list.len - at);
-        const size_t len = gap ? (size_t)(gap - list.ptr) - at : list.len - at;
-        if (len && kl_str_eq((kl_str){list.ptr + at, len}, word)) return true;
-        at += len + 1;
-    }
-    return false;
+    return kl_arena_copy(a, kl_str_trim(lineage_shown(a, text, max)));
 }
 
 /* ---- the record -------------------------------------------------------------------------- */

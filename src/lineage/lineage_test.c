@@ -250,7 +250,6 @@ static void test_lineage__lines_are_cut_between_characters(void **state) {
                                    "b\n\x7f"),
                               10),
                "a  b");
-    assert_str(kli_shown_lines(s->arena, KL_S("a\n\tb\x1b")), "a\n\tb ");
 }
 
 /* ---- git --------------------------------------------------------------------------------- */

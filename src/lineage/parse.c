@@ -103,6 +103,7 @@ static void check_gain(checking *p, kl_edge *d) {
 
 static void check_edge(checking *p, kl_edge *d, int i) {
     const kl_state *from = &p->l->states[i], *to = &p->l->states[i + 1];
+    KL_ASSERT(i >= 0 && i + 1 < p->l->n_states);
     d->before = from->traits;
     d->after = to->traits;
     if (d->from != i || d->to != i + 1)
@@ -152,5 +153,6 @@ kl_err kl_lineage_parse(kl_lineage *out, kl_arena *a, kl_str json, kl_str file, 
     err = kli_record_read(out, &KL_LINEAGE, a, o, file, e);
     if (!err) check_document(&p, o);
     json_decref(o);
+    KL_ASSERT(err || p.err || out->n_states == out->n_edges + 1);
     return err ? err : p.err;
 }

@@ -12,14 +12,10 @@
 
 /* Is one of the traits that the step took away there again? */
 static void restored(kli_attempt *x, kli_walk *w, const kl_edge *edge, const kli_attempt *back) {
-    const kl_str again = kl_traits_raised(w->a, &back->state.traits, &x->state.traits);
+    kl_str word, again = kl_traits_raised(w->a, &back->state.traits, &x->state.traits);
     if (!edge->raised.len) return;
-    for (size_t at = 0; at < again.len;) {
-        const char *gap = memchr(again.ptr + at, ' ', again.len - at);
-        const size_t len = gap ? (size_t)(gap - again.ptr) - at : again.len - at;
-        if (len && kli_list_has(edge->raised, (kl_str){again.ptr + at, len})) return;
-        at += len + 1;
-    }
+    while (kli_next_word(&word, &again))
+        if (kli_words_have(edge->raised, word)) return;
     kli_reject(x, w, "not_restored", "it is correct, and none of these rose again: %.*s",
                KL_STR_ARG(edge->raised));
 }
@@ -39,8 +35,18 @@ static kl_err rederive_race(kli_pairwise *r, kli_attempt *x, kli_walk *w, kl_err
     return err;
 }
 
+void kli_recovered(kl_edge *edge, const kli_pairwise *r) {
+    KL_ASSERT(r->low <= r->ratio && r->ratio <= r->high);
+    edge->recovered = r->ratio;
+    edge->recovered_low = r->low;
+    edge->recovered_high = r->high;
+    edge->recovered_verdict_key = r->verdict_key;
+    edge->recovered_receipt = r->receipt;
+}
+
 static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt *back,
                   const kli_pairwise *r) {
+    KL_ASSERT(kli_correct(&x->verdict) && x->state.verdict_key.len); /* law 4 */
     x->accepted = true;
     edge->forward = kl_edits_between(w->a, back->state.source, x->state.source);
     edge->forward_hash = x->state.hash;
@@ -50,11 +56,7 @@ static void adopt(kl_edge *edge, kli_attempt *x, kli_walk *w, const kli_attempt 
     edge->forward_ratio = x->state.ratio;
     edge->forward_low = x->state.low;
     edge->forward_high = x->state.high;
-    edge->recovered = r->ratio;
-    edge->recovered_low = r->low;
-    edge->recovered_high = r->high;
-    edge->recovered_verdict_key = r->verdict_key;
-    edge->recovered_receipt = r->receipt;
+    kli_recovered(edge, r);
 }
 
 /* The recording has no answer to a time that cannot be told here; that it was fast enough then is

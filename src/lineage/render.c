@@ -56,19 +56,18 @@ static void call_words(const render_page *p, const kl_edge *d) {
 }
 
 static void render_edge_line(const render_page *p, const kl_lineage *l, const kl_edge *d) {
-    const kl_str action = kli_shown_line(p->a, d->action, 64),
-                 locus = kli_shown_line(p->a, d->locus, LOCUS_BYTES);
-    kl_buf_printf(p->out, "  %s+ %-22.*s%s", render_paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"),
-                  KL_STR_ARG(action), render_paint(p, "\x1b[0m"));
+    const char *locus = kli_shown_line(p->a, d->locus, LOCUS_BYTES).ptr;
+    kl_buf_printf(p->out, "  %s+ %-22s%s", render_paint(p, d->pays ? "\x1b[32m" : "\x1b[33m"),
+                  kli_shown_line(p->a, d->action, 64).ptr, render_paint(p, "\x1b[0m"));
     if (d->gain > 0)
         kl_buf_printf(p->out, " %8.3fx [%.3f, %.3f]", d->gain, d->gain_low, d->gain_high);
     else
         kl_buf_printf(p->out, " %26s", "no interval");
     forward_words(p, l, d);
     call_words(p, d);
-    kl_buf_printf(p->out, "\n      %.*s", KL_STR_ARG(locus));
+    kl_buf_printf(p->out, "\n      %s", locus);
     if (d->n_rejections)
-        kl_buf_printf(p->out, "%s%d rejected attempts", locus.len ? "; " : "", d->n_rejections);
+        kl_buf_printf(p->out, "%s%d rejected attempts", *locus ? "; " : "", d->n_rejections);
     kl_buf_add(p->out, KL_S("\n"));
 }
 
@@ -76,28 +75,25 @@ static void rejection_lines(const render_page *p, const kl_lineage *l) {
     if (l->n_rejections) kl_buf_add(p->out, KL_S("\nrejected after the last accepted step\n"));
     for (int i = 0; i < l->n_rejections; i++) {
         const kl_rejection *r = &l->rejections[i];
-        const kl_str action = kli_shown_line(p->a, r->action, 64),
-                     symptom = kli_shown_line(p->a, r->symptom, RENDER_WHY_BYTES);
-        kl_buf_printf(p->out, "  %-11.*s %-22.*s %.*s\n", KL_STR_ARG(r->stage), KL_STR_ARG(action),
-                      KL_STR_ARG(symptom));
+        kl_buf_printf(p->out, "  %-11.*s %-22s %s\n", KL_STR_ARG(r->stage),
+                      kli_shown_line(p->a, r->action, 64).ptr,
+                      kli_shown_line(p->a, r->symptom, RENDER_WHY_BYTES).ptr);
     }
 }
 
 void kl_lineage_render(const kl_lineage *l, kl_buf *out, bool colour) {
     const render_page p = {.out = out, .a = kl_arena_new(), .colour = colour};
-    const kl_str name = kli_shown_line(p.a, l->name, 128),
-                 why = kli_shown_line(p.a, l->termination_why, 400);
-    const kl_str model = kli_shown_line(p.a, l->model, 128);
-    kl_buf_printf(out, "%s%.*s%s  %.*s on %.*s, shape %.*s, by %.*s\n\n",
-                  render_paint(&p, "\x1b[1m"), KL_STR_ARG(name), render_paint(&p, "\x1b[0m"),
+    kl_buf_printf(out, "%s%s%s  %.*s on %.*s, shape %.*s, by %s\n\n", render_paint(&p, "\x1b[1m"),
+                  kli_shown_line(p.a, l->name, 128).ptr, render_paint(&p, "\x1b[0m"),
                   KL_STR_ARG(l->task), KL_STR_ARG(l->platform), KL_STR_ARG(l->workload),
-                  KL_STR_ARG(model));
+                  kli_shown_line(p.a, l->model, 128).ptr);
     for (int i = 0; i < l->n_states; i++) {
         state_line(&p, &l->states[i]);
         if (i < l->n_edges) render_edge_line(&p, l, &l->edges[i]);
     }
     rejection_lines(&p, l);
-    kl_buf_printf(out, "\n%s: %.*s\n", kl_termination_name(l->termination), KL_STR_ARG(why));
+    kl_buf_printf(out, "\n%s: %s\n", kl_termination_name(l->termination),
+                  kli_shown_line(p.a, l->termination_why, 400).ptr);
     kl_buf_printf(out, "%d steps, %s$%.4f, lineage %.12s\n", l->n_edges,
                   l->estimated && l->spent_microusd ? "about " : "",
                   (double)l->spent_microusd * 1e-6, l->id.ptr);

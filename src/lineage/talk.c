@@ -56,9 +56,7 @@ static kl_str actions_undone(const kli_walk *w) {
     for (int i = 0; i < w->n; i++)
         kl_buf_printf(&b, "%s%.*s", i ? " " : "",
                       KL_STR_ARG(kli_shown_line(w->a, w->edges[i].action, 64)));
-    const kl_str text = kl_arena_copy(w->a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, w->a);
 }
 
 void kli_walk_dialog_accepted(kli_walk *w, const kli_attempt *x) {
@@ -132,6 +130,7 @@ void kli_walk_dialog_rejected(kli_walk_dialog *talk, kli_walk *w, const kli_atte
 /* The newest turn is worth caching as well: the next request begins with it. */
 static kl_request request_of(kli_walk_dialog *talk, const kli_walk *w, const char *stage,
                              const kl_kernel *subject) {
+    KL_ASSERT(talk->n >= 2 && talk->at[talk->n - 1].role == KL_ROLE_USER);
     for (int i = 2; i < talk->n; i++) talk->at[i].cache = i == talk->n - 1;
     const char *step = kl_arena_printf(w->a, "%d", kli_place(w)).ptr;
     return (kl_request){

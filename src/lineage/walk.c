@@ -20,10 +20,17 @@
 #define DEFAULT_RECOVER 0.99
 #define DEFAULT_REDERIVE 2
 
-static void walk_end(kli_walk *w, kl_termination how, kl_str why) {
+static void walk_end(kli_walk *w, kl_termination how, const char *fmt, ...) KL_PRINTF(3, 4);
+static void walk_end(kli_walk *w, kl_termination how, const char *fmt, ...) {
+    char why[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    KL_ASSERT(!w->over || how == KL_WALK_UNSETTLED || how == KL_WALK_INTERRUPTED);
     w->over = true;
     w->out->termination = how;
-    w->out->termination_why = kli_shown_line(w->a, why, 600);
+    w->out->termination_why = kli_shown_line(w->a, kl_str_of(why), 600);
 }
 
 bool kli_is_mechanical(const kli_walk *w) {
@@ -36,7 +43,7 @@ bool kli_ends(kli_walk *w, kl_err err, const kl_error *e) {
                ended = err == KL_EMODEL || err == KL_ENOENT || err == KL_ELIMIT;
     if (!spent && !(ended && w->asked))
         return false; /* a model that never answered is an error of the caller */
-    walk_end(w, spent ? KL_WALK_BUDGET : KL_WALK_STOPPED, kl_str_of(e->message));
+    walk_end(w, spent ? KL_WALK_BUDGET : KL_WALK_STOPPED, "%s", e->message);
     return true;
 }
 
@@ -50,13 +57,18 @@ static kl_err expert_fails(kli_walk *w, const kl_kernel *expert, const kl_verdic
                    KL_STR_ARG(expert->path));
 }
 
+static kl_err judge_end(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e) {
+    const kl_gate_opts opts = kli_state_opts(w);
+    return kl_judge(v, w->track, w->a, w->task, k, &opts, e);
+}
+
 static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, const kl_kernel *naive,
                            kl_error *e) {
     kl_verdict v;
     kl_track_log(w->track, "expert %.*s", KL_STR_ARG(expert->path));
     const kl_gate_opts opts = kli_state_opts(w);
     if (naive) kl_prefetch(w->track, w->task, naive, &opts);
-    const kl_err err = kl_judge(&v, w->track, w->a, w->task, expert, &opts, e);
+    const kl_err err = judge_end(&v, w, expert, e);
     if (err) return err;
     if (!kli_correct(&v)) return expert_fails(w, expert, &v, e);
     kl_lineage *l = w->out;
@@ -87,8 +99,7 @@ static kl_err judge_naive(kli_walk *w, const kl_kernel *naive, kl_error *e) {
     kl_verdict v;
     if (!naive) return KL_OK;
     kl_track_log(w->track, "naive kernel %.*s", KL_STR_ARG(naive->path));
-    const kl_gate_opts opts = kli_state_opts(w);
-    const kl_err err = kl_judge(&v, w->track, w->a, w->task, naive, &opts, e);
+    const kl_err err = judge_end(&v, w, naive, e);
     if (err) return err;
     if (kli_correct(&v)) { /* it is no end of an edge: its traits count, and half its speed */
         const kl_err placed = kli_state_of(&w->out->naive, w, naive, &v, e);
@@ -154,6 +165,7 @@ void kli_gain(kl_edge *edge, const kli_pairwise *r) {
     edge->call = r->call == KL_DECISION_SLOWER   ? KL_DECISION_FASTER
                  : r->call == KL_DECISION_FASTER ? KL_DECISION_SLOWER
                                                  : r->call;
+    KL_ASSERT(edge->gain_low <= edge->gain && edge->gain <= edge->gain_high);
     edge->has_call = true;
     edge->pays = edge->call == KL_DECISION_FASTER;
 }
@@ -188,6 +200,8 @@ static const char *worth(kl_arena *a, const kl_edge *edge) {
 static void accept(kli_walk *w, kli_attempt *x, kl_edge *edge) {
     edge->rejections = w->rejections;
     edge->n_rejections = w->n_rejections;
+    KL_ASSERT(w->n < w->opts.max_steps);
+    KL_ASSERT(edge->gain_verdict_key.len && x->state.verdict_key.len); /* laws 4 and 10 */
     w->edges[w->n++] = *edge;
     w->states[w->n] = x->state;
     w->current = x->kernel;
@@ -206,9 +220,8 @@ static void rejected(kli_walk *w, kli_attempt *x) {
                  KL_STR_ARG(x->symptom));
     if (kli_recorded_step(w) == KLI_ACCEPTED) kli_skip(w);
     if (++w->in_a_row < w->opts.max_rejections) return kli_walk_dialog_rejected(&w->talk, w, x);
-    walk_end(w, KL_WALK_REJECTION_LIMIT,
-             kl_arena_printf(w->a, "%d proposals in a row were rejected, the last one %.*s",
-                             w->in_a_row, KL_STR_ARG(x->symptom)));
+    walk_end(w, KL_WALK_REJECTION_LIMIT, "%d proposals in a row were rejected, the last one %.*s",
+             w->in_a_row, KL_STR_ARG(x->symptom));
 }
 
 /* The model's word that nothing is left counts when the traits agree. */
@@ -217,18 +230,15 @@ static void done(kli_walk *w, kli_attempt *x) {
     if (!w->out->naive.hash.len)
         return walk_end(
             w, KL_WALK_STOPPED,
-            kl_arena_printf(
-                w->a,
-                "the model says done, and the task has no naive%s that passes to hold that against",
-                w->surface->suffix));
+            "the model says done, and the task has no naive%s that passes to hold that against",
+            w->surface->suffix);
     if (kl_traits_naive(&w->states[w->n].traits, &w->out->naive.traits, &left, w->a))
-        return walk_end(w, KL_WALK_COMPLETE,
-                        x->proposal.why.len ? x->proposal.why
-                                            : KL_S("nothing that the naive kernel lacks is left"));
+        return walk_end(w, KL_WALK_COMPLETE, "%s",
+                        x->proposal.why.len ? kl_arena_copy(w->a, x->proposal.why).ptr
+                                            : "nothing that the naive kernel lacks is left");
     if (kli_is_mechanical(w)) /* it says the same however often it is asked */
-        return walk_end(
-            w, KL_WALK_STOPPED,
-            kl_arena_printf(w->a, "%.*s; %.*s", KL_STR_ARG(x->proposal.why), KL_STR_ARG(left)));
+        return walk_end(w, KL_WALK_STOPPED, "%.*s; %.*s", KL_STR_ARG(x->proposal.why),
+                        KL_STR_ARG(left));
     kli_reject(x, w, "not_naive", "still has %.*s, more than the naive kernel of the task",
                KL_STR_ARG(left));
 }
@@ -284,11 +294,10 @@ static kl_err walk_step(kli_walk *w, kl_error *e) {
 static bool at_an_end(kli_walk *w) {
     if (w->over) return true;
     if (kl_str_eq(w->states[w->n].hash, w->out->naive.hash))
-        walk_end(w, KL_WALK_COMPLETE, KL_S("it is the naive kernel of the task"));
+        walk_end(w, KL_WALK_COMPLETE, "it is the naive kernel of the task");
     else if (w->n == w->opts.max_steps)
         walk_end(w, KL_WALK_STEP_LIMIT,
-                 kl_arena_printf(
-                     w->a, "%d steps were asked for; this does not make the kernel naive", w->n));
+                 "%d steps were asked for; this does not make the kernel naive", w->n);
     return w->over;
 }
 
@@ -305,6 +314,7 @@ static void turn_round(kli_walk *w) {
         l->states[i] = w->states[w->n - i];
         l->states[i].name = kl_arena_printf(w->a, "K%d", i);
     }
+    KL_ASSERT(l->n_states == l->n_edges + 1);
     for (int i = 0; i < w->n; i++) {
         l->edges[i] = w->edges[w->n - 1 - i];
         l->edges[i].from = i;
@@ -318,9 +328,7 @@ static void walk_finish(kli_walk *w) {
     l->rejections = w->rejections;
     l->n_rejections = w->n_rejections;
     l->spent_microusd = kl_track_spent(w->track);
-    json_t *o = kl_lineage_json(l);
-    l->id = kli_lineage_id(w->a, o);
-    json_decref(o);
+    kl_lineage_sign(l, w->a);
     kl_track_log(w->track, "%s after %d steps: %.*s", kl_termination_name(l->termination), w->n,
                  KL_STR_ARG(l->termination_why));
 }
@@ -385,9 +393,8 @@ static void walk_open_walk(kli_walk *w, const kl_kernel *expert, const kl_walk_o
 
 /* What was proven until the world failed is a lineage; the error stays one. */
 static void break_off(kli_walk *w, kl_err err, const kl_error *e) {
-    const kl_str why =
-        kl_arena_printf(w->a, "%s%s%s", e->where, e->where[0] ? ": " : "", e->message);
-    walk_end(w, err == KL_EINTR ? KL_WALK_INTERRUPTED : KL_WALK_UNSETTLED, why);
+    walk_end(w, err == KL_EINTR ? KL_WALK_INTERRUPTED : KL_WALK_UNSETTLED, "%s%s%s", e->where,
+             e->where[0] ? ": " : "", e->message);
 }
 
 kl_err kl_lineage_walk(kl_lineage *out, kl_track *t, const kl_task *task,

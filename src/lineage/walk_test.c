@@ -76,7 +76,7 @@ static void test_lineage_walk__the_gain_is_that_of_going_forward(void **state) {
     near(pack->recovered, 100 / 100.2);
     assert_false(pack->mechanical);
     assert_str(pack->forward_source, SAMPLE_PACKED("100.2", "depth"));
-    assert_true(kli_list_has(pack->raised, KL_S("source.buffers")));
+    assert_true(kli_words_have(pack->raised, KL_S("source.buffers")));
     assert_str(pragma->action, "simd_pragma");
     near(pragma->gain, 201.0 / 200);
     assert_false(pragma->pays);
@@ -578,10 +578,68 @@ static void test_lineage_judge__waits_when_an_answer_is_missing(void **state) {
 }
 
 #undef s
+/* ---- what a comparison says of an edge --------------------------------------------------- */
+
+/* The simpler kernel is the candidate, so the edge's gain is the inverse, and what is faster and
+ * slower change places; a comparison without an interval is no gain. */
+static void test_gain__is_the_comparison_turned_round(void **state) {
+    (void)state;
+    static const struct {
+        kli_pairwise said;
+        double gain, low, high;
+        kl_decision call;
+    } ROWS[] = {
+        {{.ratio = 0.5, .low = 0.4, .high = 0.8, .noise = 0.01, .call = KL_DECISION_SLOWER},
+         2,
+         1.25,
+         2.5,
+         KL_DECISION_FASTER},
+        {{.ratio = 2, .low = 1.6, .high = 2.5, .call = KL_DECISION_FASTER},
+         0.5,
+         0.4,
+         0.625,
+         KL_DECISION_SLOWER},
+        {{.ratio = 1, .low = 1, .high = 1, .call = KL_DECISION_SAME}, 1, 1, 1, KL_DECISION_SAME},
+        {{.ratio = 0.8, .low = 0.5, .high = 1.25, .noise = 0.3, .call = KL_DECISION_UNDECIDED},
+         1.25,
+         0.8,
+         2,
+         KL_DECISION_UNDECIDED},
+        {{.call = KL_DECISION_UNDECIDED}, 0, 0, 0, KL_DECISION_UNDECIDED},
+    };
+    for (size_t i = 0; i < KL_COUNT(ROWS); i++) {
+        kl_edge edge = {0};
+        kli_gain(&edge, &ROWS[i].said);
+        near(edge.gain, ROWS[i].gain);
+        near(edge.gain_low, ROWS[i].low);
+        near(edge.gain_high, ROWS[i].high);
+        near(edge.noise, ROWS[i].said.noise);
+        assert_int_equal(edge.call, ROWS[i].call);
+        assert_true(edge.has_call && edge.pays == (ROWS[i].call == KL_DECISION_FASTER));
+    }
+}
+
+static void test_recovered__keeps_the_numbers_with_their_verdict(void **state) {
+    (void)state;
+    kl_edge edge = {0};
+    const kli_pairwise r = {.ratio = 0.99,
+                            .low = 0.97,
+                            .high = 1.01,
+                            .verdict_key = KL_S("key"),
+                            .receipt = KL_S("receipt")};
+    kli_recovered(&edge, &r);
+    near(edge.recovered, 0.99);
+    assert_true(edge.recovered_low < edge.recovered && edge.recovered < edge.recovered_high);
+    assert_str(edge.recovered_verdict_key, "key");
+    assert_str(edge.recovered_receipt, "receipt");
+}
+
 #define with_sample(f) cmocka_unit_test_setup_teardown(f, sample_setup, sample_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gain__is_the_comparison_turned_round),
+        cmocka_unit_test(test_recovered__keeps_the_numbers_with_their_verdict),
         with_sample(test_lineage_walk__goes_from_expert_to_naive),
         with_sample(test_lineage_walk__says_ahead_what_it_will_ask),
         with_sample(test_lineage_walk__the_gain_is_that_of_going_forward),

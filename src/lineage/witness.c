@@ -55,6 +55,7 @@ static void join_rejections(kl_edge *out, const kl_edge *edge, const kli_walk *w
 kl_err kl_lineage_rederive(kl_edge *out, kl_track *t, const kl_task *task,
                            const kl_workload *workload, const kl_lineage *l, int index,
                            const kl_walk_opts *o, kl_error *e) {
+    KL_ASSERT(index >= 0 && index < l->n_edges);
     const kl_edge *edge = &l->edges[index];
     kl_lineage scratch;
     kli_attempt *back = KL_NEW(kl_track_arena(t), kli_attempt);
@@ -90,4 +91,5 @@ void kl_lineage_sign(kl_lineage *l, kl_arena *a) {
     json_t *o = kl_lineage_json(l);
     l->id = kli_lineage_id(a, o);
     json_decref(o);
+    KL_ASSERT(l->id.len == 64);
 }

@@ -47,7 +47,5 @@ kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s) {
             kl_buf_printf(&b, "- %s: %s. Undone: %s.\n", ACTIONS[i].id, ACTIONS[i].forward,
                           ACTIONS[i].backward);
     kl_buf_printf(&b, "- other:<slug>: anything else; the slug names it in a-z, 0-9 and _.\n");
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }

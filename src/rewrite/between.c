@@ -15,6 +15,8 @@ enum {
     MAX_BLOCKS = KL_MAX_EDITS
 };
 
+_Static_assert((int64_t)UINT16_MAX *UINT16_MAX > MAX_CELLS, "a common length fits its cell");
+
 /* Lines from[a, a_end) become to[b, b_end). */
 typedef struct {
     int a, a_end, b, b_end;
@@ -31,6 +33,7 @@ static bool same(const kli_lines *x, int i, const kli_lines *y, int j) {
 }
 
 static void add_hunk(hunks *h, int a, int a_end, int b, int b_end) {
+    KL_ASSERT(a <= a_end && b <= b_end);
     if (a == a_end && b == b_end) return;
     h->at[h->n++] = (hunk){a, a_end, b, b_end};
 }
@@ -39,18 +42,19 @@ static void add_hunk(hunks *h, int a, int a_end, int b, int b_end) {
  */
 static void follow(hunks *out, const kli_lines *from, const kli_lines *to, int head, int rows,
                    int columns, const uint16_t *length) {
-    const int width = columns + 1;
+    const size_t width = (size_t)columns + 1;
     int i = 0, j = 0, a = 0, b = 0;
     while (i < rows && j < columns) {
         if (same(from, head + i, to, head + j)) {
             add_hunk(out, head + a, head + i, head + b, head + j);
             a = ++i;
             b = ++j;
-        } else if (length[(size_t)(i + 1) * (size_t)width + (size_t)j] >=
-                   length[(size_t)i * (size_t)width + (size_t)j + 1])
-            i++;
-        else
-            j++;
+        } else {
+            const uint16_t *here = &length[(size_t)i * width + (size_t)j];
+            const bool down = here[width] >= here[1];
+            i += down;
+            j += !down;
+        }
     }
     add_hunk(out, head + a, head + rows, head + b, head + columns);
 }
@@ -71,12 +75,11 @@ static void between_compare(hunks *out, kl_arena *a, const kli_lines *from, cons
     uint16_t *length = KL_ARRAY(a, uint16_t, ((size_t)rows + 1) * width);
     for (int i = rows - 1; i >= 0; i--)
         for (int j = columns - 1; j >= 0; j--) {
-            const uint16_t *below = &length[(size_t)(i + 1) * width + (size_t)j],
-                           *right = &length[(size_t)i * width + (size_t)j + 1];
-            length[(size_t)i * width + (size_t)j] = same(from, head + i, to, head + j)
-                                                        ? (uint16_t)(below[1] + 1)
-                                                    : *below > *right ? *below
-                                                                      : *right;
+            uint16_t *here = &length[(size_t)i * width + (size_t)j];
+            const uint16_t *below = here + width, *right = here + 1;
+            *here = same(from, head + i, to, head + j) ? (uint16_t)(below[1] + 1)
+                    : *below > *right                  ? *below
+                                                       : *right;
         }
     follow(out, from, to, head, rows, columns, length);
 }
@@ -107,11 +110,11 @@ typedef struct {
 } writer;
 
 static bool is_unique(const kli_lines *text, int begin, int end) {
-    for (int at = 0; at + (end - begin) <= text->n; at++) {
+    const int n = end - begin;
+    for (int at = 0; at + n <= text->n; at++) {
         int i = 0;
-        while (at != begin && i < end - begin && kl_str_eq(text->at[at + i], text->at[begin + i]))
-            i++;
-        if (at != begin && i == end - begin) return false;
+        while (at != begin && i < n && same(text, at + i, text, begin + i)) i++;
+        if (at != begin && i == n) return false;
     }
     return true;
 }
@@ -129,22 +132,25 @@ static void between_lines_of(writer *w, const kl_str *at, int n) {
 }
 
 /* Replace now[begin, end) by `lines`; `last`: the end of the text belongs to it. */
-static void write_block(writer *w, int begin, int end, const kl_str *lines, int n, bool last) {
+static void write_block(writer *w, int begin, int end, const kli_lines *lines, bool last) {
+    KL_ASSERT(0 <= begin && begin <= end && end <= w->now.n);
     const bool marks = last && w->ends_differ;
     between_line_of(w, '<', " SEARCH");
     between_lines_of(w, w->now.at + begin, end - begin);
     if (marks && !w->from_ended) kl_buf_printf(&w->out, "%s\n", KLI_NO_NEWLINE);
     between_line_of(w, '=', "");
-    between_lines_of(w, lines, n);
+    between_lines_of(w, lines->at, lines->n);
     if (marks && !w->to->ended) kl_buf_printf(&w->out, "%s\n", KLI_NO_NEWLINE);
     between_line_of(w, '>', " REPLACE");
 }
 
-static void between_replace(writer *w, int begin, int end, const kl_str *lines, int n) {
-    kli_lines now = {.at = KL_ARRAY(w->arena, kl_str, w->now.n + n + 1), .ended = w->now.ended};
-    for (int i = 0; i < begin; i++) now.at[now.n++] = w->now.at[i];
-    for (int i = 0; i < n; i++) now.at[now.n++] = lines[i];
-    for (int i = end; i < w->now.n; i++) now.at[now.n++] = w->now.at[i];
+static void between_replace(writer *w, int begin, int end, const kli_lines *lines) {
+    kli_lines now = {.at = KL_ARRAY(w->arena, kl_str, w->now.n + lines->n + 1),
+                     .ended = w->now.ended};
+    KL_ASSERT(0 <= begin && begin <= end && end <= w->now.n);
+    kli_lines_add(&now, w->now.at, begin);
+    kli_lines_add(&now, lines->at, lines->n);
+    kli_lines_add(&now, w->now.at + end, w->now.n - end);
     w->now = now;
 }
 
@@ -155,16 +161,14 @@ static bool write_hunk(writer *w, const hunk *h, int moved, bool last) {
         last && w->ends_differ; /* then the block must reach the end of the text */
     for (int context = 1; context <= BETWEEN_MAX_CONTEXT; context *= 2) {
         const int before = begin < context ? begin : context;
-        const int behind = whole_end                  ? w->now.n - end
-                           : w->now.n - end < context ? w->now.n - end
-                                                      : context;
+        const int behind = whole_end || w->now.n - end < context ? w->now.n - end : context;
         if (!is_unique(&w->now, begin - before, end + behind)) continue;
-        kl_str *lines = KL_ARRAY(w->arena, kl_str, before + n_new + behind + 1);
-        for (int i = 0; i < before; i++) lines[i] = w->now.at[begin - before + i];
-        for (int i = 0; i < n_new; i++) lines[before + i] = w->to->at[h->b + i];
-        for (int i = 0; i < behind; i++) lines[before + n_new + i] = w->now.at[end + i];
-        write_block(w, begin - before, end + behind, lines, before + n_new + behind, last);
-        between_replace(w, begin - before, end + behind, lines, before + n_new + behind);
+        kli_lines lines = {.at = KL_ARRAY(w->arena, kl_str, before + n_new + behind + 1)};
+        kli_lines_add(&lines, w->now.at + begin - before, before);
+        kli_lines_add(&lines, w->to->at + h->b, n_new);
+        kli_lines_add(&lines, w->now.at + end, behind);
+        write_block(w, begin - before, end + behind, &lines, last);
+        between_replace(w, begin - before, end + behind, &lines);
         return true;
     }
     return false;
@@ -211,9 +215,7 @@ kl_str kl_edits_between(kl_arena *a, kl_str from, kl_str to) {
     if (h.n > MAX_BLOCKS || !write_hunks(&w, &h)) {
         w.out.len = 0;
         w.now = old_lines;
-        write_block(&w, 0, old_lines.n, new_lines.at, new_lines.n, true);
+        write_block(&w, 0, old_lines.n, &new_lines, true);
     }
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&w.out));
-    kl_buf_fini(&w.out);
-    return text;
+    return kli_buf_keep(&w.out, a);
 }

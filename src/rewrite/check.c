@@ -11,24 +11,35 @@
 
 /* ---- sabotage ---------------------------------------------------------------------------- */
 
+/* What only wastes time, by what the source has more of. */
+static const struct {
+    size_t at;
+    const char *what;
+} SABOTAGE[] = {{offsetof(kli_source, volatiles),
+                 "volatile; a kernel may only become slower by losing an optimization"},
+                {offsetof(kli_source, asms),
+                 "inline assembler; a kernel may only become slower by losing an optimization"},
+                {offsetof(kli_source, waits),
+                 "something that only takes time (a wait, a clock, a cache flush)"},
+                {offsetof(kli_source, empty_loops), "a loop with an empty body"},
+                {offsetof(kli_source, idle_loops),
+                 "a loop that repeats the same work: its body does not look "
+                 "at what its step changes"}};
+
+static double sabotage_of(const kli_source *s, size_t at) {
+    return *(const double *)(const void *)((const char *)s + at);
+}
+
 static kl_err check_sabotage(const kli_source *before, const kli_source *after, const kl_kernel *k,
                              kl_error *e) {
     const bool gpu_asm = (k->surface->families & KL_FAMILY_CUDA) &&
                          before->asms > 0; /* there instructions are written so */
-    if (after->volatiles > before->volatiles)
-        return CHECK_SAY(
-            "the change adds volatile; a kernel may only become slower by losing an optimization");
-    if (after->asms > before->asms && !gpu_asm)
-        return CHECK_SAY("the change adds inline assembler; a kernel may only become slower by "
-                         "losing an optimization");
-    if (after->waits > before->waits)
-        return CHECK_SAY(
-            "the change adds something that only takes time (a wait, a clock, a cache flush)");
-    if (after->empty_loops > before->empty_loops)
-        return CHECK_SAY("the change adds a loop with an empty body");
-    if (after->idle_loops > before->idle_loops)
-        return CHECK_SAY("the change adds a loop that repeats the same work: its body does not "
-                         "look at what its step changes");
+    for (size_t i = 0; i < KL_COUNT(SABOTAGE); i++) {
+        const size_t at = SABOTAGE[i].at;
+        if (sabotage_of(after, at) > sabotage_of(before, at) &&
+            !(gpu_asm && at == offsetof(kli_source, asms)))
+            return CHECK_SAY("the change adds %s", SABOTAGE[i].what);
+    }
     if (after->slow_flags > before->slow_flags)
         return CHECK_SAY("the change has the compiler optimize less; undo the optimization in the "
                          "source instead");
@@ -48,7 +59,7 @@ static kl_err check_size(const kli_source *before, const kli_source *after, kl_e
 /* source.tokens stands for the shape of the code, of which every number is a sign. */
 static bool any_fell(const char *witness, const kl_traits *before, const kl_traits *after) {
     kl_str rest = kl_str_of(witness), name;
-    for (int i = 0; i < before->n && kli_has_word(witness, KL_S("source.tokens")); i++)
+    for (int i = 0; i < before->n && kli_one_of(KL_S("source.tokens"), witness); i++)
         if (kl_str_starts(before->at[i].name, KL_S("source.")) &&
             kl_trait(after, before->at[i].name) < before->at[i].value)
             return true;
@@ -80,7 +91,7 @@ static kl_err check_gone(kl_str id, const kl_traits *before, const kl_traits *af
 
 static bool may_take(kl_str id, kl_str trait) {
     const kl_action *action = kl_action_find(id);
-    return action && (kli_has_word(action->witness, trait) || kli_has_word(action->follows, trait));
+    return action && (kli_one_of(trait, action->witness) || kli_one_of(trait, action->follows));
 }
 
 static bool is_named(kl_str action, kl_str bundle, kl_str trait) {
@@ -95,7 +106,7 @@ static void list_owners(kl_buf *b, kl_str trait, const kl_surface *s) {
     int n = 0;
     for (int i = 0; kl_action_each(i); i++) {
         const kl_action *action = kl_action_each(i);
-        if (n == 4 || !(action->families & s->families) || !kli_has_word(action->witness, trait))
+        if (n == 4 || !(action->families & s->families) || !kli_one_of(trait, action->witness))
             continue;
         kl_buf_printf(b, "%s%s", n++ ? ", " : "", action->id);
     }

@@ -23,13 +23,22 @@ enum {
     MAX_PLACES = 8             /* line numbers that a message lists */
 };
 
+_Static_assert(EDITS_MAX_SHOWN < sizeof(((kl_error *)0)->detail), "the region fits its error");
+
 /* ---- lines ------------------------------------------------------------------------------- */
 
 void kli_lines_of(kli_lines *out, kl_arena *a, kl_str text) {
     size_t n = 1;
     for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
-    *out = (kli_lines){.at = KL_ARRAY(a, kl_str, n), .ended = true};
-    while (kli_next_line(&out->at[out->n], &text, &out->ended)) out->n++;
+    *out = (kli_lines){.at = KL_ARRAY(a, kl_str, n),
+                       .ended = !text.len || kl_str_ends(text, KL_S("\n"))};
+    while (kli_next_line(&out->at[out->n], &text)) out->n++;
+    KL_ASSERT((size_t)out->n <= n);
+}
+
+void kli_lines_add(kli_lines *out, const kl_str *lines, int n) {
+    KL_ASSERT(n >= 0);
+    for (int i = 0; i < n; i++) out->at[out->n++] = lines[i];
 }
 
 kl_str kli_lines_text(kl_arena *a, const kli_lines *lines) {
@@ -38,9 +47,7 @@ kl_str kli_lines_text(kl_arena *a, const kli_lines *lines) {
         kl_buf_add(&b, lines->at[i]);
         if (i + 1 < lines->n || lines->ended) kl_buf_add(&b, KL_S("\n"));
     }
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }
 
 static kl_str edits_without_end(kl_str s) {
@@ -53,8 +60,6 @@ static size_t indent_of(kl_str s) {
     while (n < s.len && kli_is_blank(s.ptr[n])) n++;
     return n;
 }
-
-static kl_str behind(kl_str s, size_t n) { return (kl_str){s.ptr + n, s.len - n}; }
 
 /* ---- a block's two sides ----------------------------------------------------------------- */
 
@@ -95,11 +100,11 @@ static bool is_shifted(kl_str source, kl_str search, shift *s, bool first) {
     source = edits_without_end(source);
     search = edits_without_end(search);
     const size_t there = indent_of(source), here = indent_of(search);
-    if (!kl_str_eq(behind(source, there), behind(search, here))) return false;
+    if (!kl_str_eq(kli_from(source, there), kli_from(search, here))) return false;
     if (!source.len) return true; /* blank lines have no indent */
     const bool removed = here > there;
-    const kl_str longer = removed ? (kl_str){search.ptr, here} : (kl_str){source.ptr, there};
-    const kl_str shorter = removed ? (kl_str){source.ptr, there} : (kl_str){search.ptr, here};
+    const kl_str ours = kli_cut(search, here), theirs = kli_cut(source, there);
+    const kl_str longer = removed ? ours : theirs, shorter = removed ? theirs : ours;
     if (!kl_str_ends(longer, shorter)) return false;
     const shift mine = {{longer.ptr, longer.len - shorter.len}, removed};
     if (first) *s = mine;
@@ -192,6 +197,7 @@ static kl_err not_found(const kli_lines *text, const edits_block *b, int number,
 }
 
 static kl_err several(const found *f, int number, kl_error *e) {
+    KL_ASSERT(f->n > 1);
     kl_buf lines = {0};
     for (int i = 0; i < f->n && i < MAX_PLACES; i++)
         kl_buf_printf(&lines, "%s%d", i ? ", " : "", f->places[i]);
@@ -208,15 +214,16 @@ static kl_err several(const found *f, int number, kl_error *e) {
 /* The line as the source writes lines: its indent, its line ends. */
 static kl_str adapted(kl_arena *a, kl_str line, const found *f, bool carriage_return) {
     if (f->how == AS_IT_IS) return line;
-    const kl_str bare = kl_str_ends(line, KL_S("\r")) ? (kl_str){line.ptr, line.len - 1} : line;
+    const kl_str bare = kl_str_ends(line, KL_S("\r")) ? kli_cut(line, line.len - 1) : line;
     kl_str text = bare;
     if (f->how == INDENTED && edits_without_end(bare).len && f->shift.indent.len) {
         size_t common = 0;
-        while (common < indent_of(bare) && common < f->shift.indent.len &&
+        const size_t most = indent_of(bare);
+        while (common < most && common < f->shift.indent.len &&
                bare.ptr[common] == f->shift.indent.ptr[common])
             common++;
         if (f->shift.removed)
-            text = behind(bare, common);
+            text = kli_from(bare, common);
         else
             text = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(f->shift.indent), KL_STR_ARG(bare));
     }
@@ -225,12 +232,13 @@ static kl_str adapted(kl_arena *a, kl_str line, const found *f, bool carriage_re
 
 static void edits_replace(kli_lines *text, kl_arena *a, const edits_block *b, const found *f) {
     const int at = f->places[0] - 1, tail = text->n - at - b->search.n;
+    KL_ASSERT(f->n == 1 && at >= 0 && tail >= 0);
     kli_lines out = {.at = KL_ARRAY(a, kl_str, at + b->replace.n + tail + 1), .ended = text->ended};
     const bool carriage_return = b->search.n && kl_str_ends(text->at[at], KL_S("\r"));
-    for (int i = 0; i < at; i++) out.at[out.n++] = text->at[i];
+    kli_lines_add(&out, text->at, at);
     for (int i = 0; i < b->replace.n; i++)
         out.at[out.n++] = adapted(a, b->replace.at[i], f, carriage_return);
-    for (int i = 0; i < tail; i++) out.at[out.n++] = text->at[at + b->search.n + i];
+    kli_lines_add(&out, text->at + at + b->search.n, tail);
     if (b->at_end) out.ended = true;
     if (b->leaves_no_end && !tail) out.ended = false;
     *text = out;

@@ -15,6 +15,7 @@ typedef struct {
 } kli_lines;
 
 void kli_lines_of(kli_lines *out, kl_arena *a, kl_str text);
+void kli_lines_add(kli_lines *out, const kl_str *lines, int n); /* there is room */
 kl_str kli_lines_text(kl_arena *a, const kli_lines *lines);
 
 /* "<<<<<<< SEARCH" and its like: the number of the characters, or 0.  `word` (may be NULL) is what

@@ -26,7 +26,7 @@ typedef struct {
 } expander;
 
 static kli_tokens expand_part(const kli_tokens *t, int begin, int end) {
-    return (kli_tokens){t->at + begin, begin < end ? end - begin : 0, 0};
+    return (kli_tokens){t->at + begin, begin < end ? end - begin : 0};
 }
 
 /* ---- definitions ------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static void add_macro(expander *x, kl_str line) {
     size_t skip = 1;
     while (skip < line.len && line.ptr[skip] != 'd') skip++;
     if (line.len - skip < 7 || memcmp(line.ptr + skip, "define", 6) != 0) return;
-    kli_tokens_of(&t, x->arena, (kl_str){line.ptr + skip + 6, line.len - skip - 6});
+    kli_tokens_of(&t, x->arena, kli_from(line, skip + 6));
     if (!t.n || t.at[0].kind != KLI_TOKEN_NAME || x->n_macros == MAX_MACROS) return;
     const char *behind = t.at[0].text.ptr + t.at[0].text.len;
     const kl_str text = {behind, (size_t)(line.ptr + line.len - behind)};
@@ -51,6 +51,7 @@ static void add_macro(expander *x, kl_str line) {
     if (body > t.n) return;
     kli_symbol *s = kli_symbol_of(&x->names, t.at[0].text, true);
     if (expand_is_known(x, s->first, text)) return;
+    KL_ASSERT(s->first < x->n_macros);
     x->macros[x->n_macros] =
         (macro){.text = text,
                 .params = params ? expand_part(&t, 2, body - 1) : (kli_tokens){0},
@@ -81,6 +82,7 @@ static bool read_arguments(expander *x, expand_arguments *a, const kli_tokens *t
         depth += depth_change(&t->at[i]);
         const bool comma = depth == 1 && kli_token_is(&t->at[i], ",");
         if (depth && !(comma && a->n < MAX_ARGUMENTS - 1)) continue;
+        KL_ASSERT(a->n < MAX_ARGUMENTS);
         a->at[a->n++] = expand_part(t, begin, i);
         begin = i + 1;
         a->close = i;

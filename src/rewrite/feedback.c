@@ -4,14 +4,14 @@
  * hashes.  At most MAX_FEEDBACK bytes.  SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { MAX_FEEDBACK = 4096, MAX_DETAIL = 2600, MAX_FAILED = 4 };
 
-static bool is_path_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == '+' || c == '@';
-}
+_Static_assert(MAX_DETAIL + 64 < MAX_FEEDBACK, "a detail leaves room for what stands before it");
+
+static bool is_path_char(char c) { return isalnum((unsigned char)c) || (c && strchr("_-.+@", c)); }
 
 /* Length of an absolute path's folders at `s`: "/tmp/x/" of "/tmp/x/kernel.c".  A division has
  * something on its left. */
@@ -48,9 +48,8 @@ static void add_failed(kl_buf *b, const kl_verdict *v) {
         const kl_check_result *r = &v->checks[i];
         if (r->ok) continue;
         n++;
-        kl_buf_printf(b, "output %.*s, shape %.*s", r->output.len > 64 ? 64 : (int)r->output.len,
-                      r->output.ptr, r->workload.len > 64 ? 64 : (int)r->workload.len,
-                      r->workload.ptr);
+        kl_buf_printf(b, "output %.*s, shape %.*s", KL_STR_ARG(kli_cut(r->output, 64)),
+                      KL_STR_ARG(kli_cut(r->workload, 64)));
         if (r->scale > 0 && (r->scale < 1 || r->scale > 1))
             kl_buf_printf(b, ", inputs scaled by %g", r->scale);
         kl_buf_printf(
@@ -72,8 +71,8 @@ static void add_time(kl_buf *b, const kl_verdict *v) {
     for (int i = 0; i < v->n_comparisons && i < 4; i++) {
         const kl_comparison *m = &v->comparisons[i];
         kl_buf_printf(b, "speed relative to %.*s: %.4g [%.4g, %.4g], %s\n",
-                      m->baseline.len > 64 ? 64 : (int)m->baseline.len, m->baseline.ptr, m->ratio,
-                      m->low, m->high, kl_decision_name(m->call));
+                      KL_STR_ARG(kli_cut(m->baseline, 64)), m->ratio, m->low, m->high,
+                      kl_decision_name(m->call));
     }
 }
 
@@ -109,8 +108,7 @@ kl_str kl_rewrite_feedback(kl_arena *a, const kl_verdict *v) {
                            b.len + MAX_DETAIL < MAX_FEEDBACK ? MAX_DETAIL
                            : MAX_FEEDBACK > b.len + 64       ? MAX_FEEDBACK - 64 - b.len
                                                              : 0);
-    const kl_str text =
-        kl_arena_copy(a, (kl_str){b.ptr, b.len < MAX_FEEDBACK ? b.len : MAX_FEEDBACK});
+    const kl_str text = kl_arena_copy(a, kli_cut(kl_buf_str(&b), MAX_FEEDBACK));
     kl_buf_fini(&b);
     return text;
 }

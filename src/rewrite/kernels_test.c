@@ -68,9 +68,9 @@ static kl_str text_of(kl_arena *a, const kl_kernel *k, kl_str path) {
 /* The part of the file that begins with a path, up to the next. */
 static bool next_part(kl_str *part, kl_str *path, kl_str *rest) {
     kl_str line;
-    if (!kli_next_line(path, rest, NULL)) return false;
+    if (!kli_next_line(path, rest)) return false;
     *part = *path;
-    while (rest->len && rest->ptr[0] == ' ' && kli_next_line(&line, rest, NULL)) {
+    while (rest->len && rest->ptr[0] == ' ' && kli_next_line(&line, rest)) {
     }
     part->len = (size_t)(rest->ptr - part->ptr);
     return true;

@@ -27,8 +27,8 @@ typedef struct {
 } walker;
 
 static const kli_token *loops_token(const walker *w, int i) { return &w->r->tokens.at[i]; }
-static bool loops_is(const walker *w, int i, const char *text) {
-    return i < w->end && kli_token_is(loops_token(w, i), text);
+static bool loops_is(const walker *w, int i, const char *words) {
+    return i < w->end && kli_token_is(loops_token(w, i), words);
 }
 
 static int statement(walker *w, int i);
@@ -46,25 +46,25 @@ static bool is_one(const kli_token *t) {
 static bool is_blocked(const walker *w, const kli_loop *l) {
     bool strides = false;
     for (int i = l->step; i < l->close; i++) {
-        if (loops_is(w, i, "++") || loops_is(w, i, "--")) return false;
-        const bool jumps = loops_is(w, i, "+=") || loops_is(w, i, "-=") || loops_is(w, i, "*=") ||
-                           loops_is(w, i, "/=") || loops_is(w, i, "<<=") || loops_is(w, i, ">>=");
+        if (loops_is(w, i, "++ --")) return false;
+        const bool jumps = loops_is(w, i, "+= -= *= /= <<= >>=");
         if (jumps && is_one(loops_token(w, i + 1)) && i + 2 >= l->close && i == l->step + 1)
             return false;
         strides = strides || jumps ||
-                  (loops_is(w, i, "=") && i + 2 < l->close &&
-                   (loops_is(w, i + 2, "+") || loops_is(w, i + 2, "-")) &&
+                  (loops_is(w, i, "=") && i + 2 < l->close && loops_is(w, i + 2, "+ -") &&
                    !is_one(loops_token(w, i + 3)));
     }
     return strides;
 }
 
+static bool names_in(const walker *w, int begin, int end, kl_str name) {
+    return kli_mentions(&w->r->tokens, begin, end, name);
+}
+
 static bool is_parameter(const walker *w, kl_str name) {
     const int begin = w->f->name,
               end = w->f->body - begin < LOOPS_MAX_HEADER ? w->f->body : begin + LOOPS_MAX_HEADER;
-    for (int i = begin; i < end; i++)
-        if (kl_str_eq(loops_token(w, i)->text, name)) return true;
-    return false;
+    return names_in(w, begin, end, name);
 }
 
 /* LANES, KL_BM, 8: known when the source is compiled. */
@@ -75,12 +75,6 @@ static bool is_constant(const walker *w, kl_str name) {
         upper = upper || (name.ptr[i] >= 'A' && name.ptr[i] <= 'Z');
     }
     return upper && !is_parameter(w, name);
-}
-
-static bool names_in(const walker *w, int begin, int end, kl_str name) {
-    for (int i = begin; i < end; i++)
-        if (kl_str_eq(loops_token(w, i)->text, name)) return true;
-    return false;
 }
 
 static bool has_constant_bound(const walker *w, const kli_loop *l) {
@@ -94,12 +88,8 @@ static bool has_constant_bound(const walker *w, const kli_loop *l) {
 }
 
 static bool is_changed(const walker *w, int i, const kli_loop *l) {
-    static const char *const CHANGES[] = {"++", "--", "+=", "-=", "*=", "/=", "<<=", ">>=", "="};
-    for (size_t n = 0; n < KL_COUNT(CHANGES); n++)
-        if ((i + 1 < l->close && loops_is(w, i + 1, CHANGES[n])) ||
-            (n < 2 && i > l->step && loops_is(w, i - 1, CHANGES[n])))
-            return true;
-    return false;
+    return (i + 1 < l->close && loops_is(w, i + 1, "++ -- += -= *= /= <<= >>= =")) ||
+           (i > l->step && loops_is(w, i - 1, "++ --"));
 }
 
 /* The body does not look at anything that the step changes: every turn does the same. */
@@ -131,11 +121,9 @@ static int accumulators(const walker *w, const kli_loop *l) {
     uint64_t seen[MAX_ACCUMULATORS];
     int n = 0;
     for (int i = l->body; i < l->after && n < MAX_ACCUMULATORS; i++) {
-        if (!loops_is(w, i, "+=") && !loops_is(w, i, "-=")) continue;
+        if (!loops_is(w, i, "+= -=")) continue;
         int begin = i;
-        while (begin > l->body && i - begin < MAX_TARGET && !loops_is(w, begin - 1, ";") &&
-               !loops_is(w, begin - 1, "{") && !loops_is(w, begin - 1, "}") &&
-               !loops_is(w, begin - 1, ")"))
+        while (begin > l->body && i - begin < MAX_TARGET && !loops_is(w, begin - 1, "; { } )"))
             begin--;
         const uint64_t hash = hash_of(w, begin, i);
         bool known = false;
@@ -162,6 +150,7 @@ static int body_of(walker *w, kli_loop *l) {
     if (w->loops > w->f->own_depth) w->f->own_depth = w->loops;
     l->after = statement(w, l->body);
     w->loops--;
+    KL_ASSERT(w->loops >= 0);
     if (w->seen == seen) {
         const int n = accumulators(w, l);
         double *most = &w->r->out->count[KLI_TRAIT_ACCUMULATORS];
@@ -176,14 +165,9 @@ static void note_call(walker *w, int i) {
     kli_reader *r = w->r;
     const kli_symbol *s = kli_symbol_of(&r->names, loops_token(w, i)->text, false);
     if (!s || s->first < 0) return;
-    if (r->n_calls == r->cap_calls) {
-        kli_rewrite_call *more = KL_ARRAY(r->arena, kli_rewrite_call, r->cap_calls * 2 + 64);
-        if (r->n_calls) memcpy(more, r->calls, sizeof *more * (size_t)r->n_calls);
-        r->calls = more;
-        r->cap_calls = r->cap_calls * 2 + 64;
-    }
-    r->calls[r->n_calls] = (kli_rewrite_call){s->first, w->loops, w->f->first_call};
-    w->f->first_call = r->n_calls++;
+    *KL_PUSH(r->arena, r->calls, r->n_calls) =
+        (kli_rewrite_call){s->first, w->loops, w->f->first_call};
+    w->f->first_call = r->n_calls - 1;
 }
 
 /* Of a condition; `loops`: it is asked in each turn of a loop. */
@@ -244,11 +228,7 @@ static int loops_block(walker *w, int i) {
 }
 
 static bool starts_statement(const walker *w, int i) {
-    static const char *const WORDS[] = {"for", "while", "do", "if", "switch", "else"};
-    if (loops_token(w, i)->kind != KLI_TOKEN_NAME) return false;
-    for (size_t n = 0; n < KL_COUNT(WORDS); n++)
-        if (loops_is(w, i, WORDS[n])) return true;
-    return false;
+    return loops_is(w, i, "for while do if switch else");
 }
 
 /* Up to its semicolon, or to the statement that a macro or a label stands before. */
@@ -259,8 +239,7 @@ static int loops_plain(walker *w, int i) {
         if (t->kind == KLI_TOKEN_NAME) note_call(w, i);
         if (depth == 0 && (loops_is(w, i, "}") || starts_statement(w, i))) return i;
         if (loops_is(w, i, "{")) i = loops_block(w, i) - 1;
-        depth +=
-            loops_is(w, i, "(") + loops_is(w, i, "[") - loops_is(w, i, ")") - loops_is(w, i, "]");
+        depth += loops_is(w, i, "( [") - loops_is(w, i, ") ]");
         if (depth <= 0 && loops_is(w, i, ";")) return i + 1;
     }
     return i;
@@ -278,7 +257,7 @@ static int statement(walker *w, int i) {
         i = while_loop(w, i);
     else if (loops_is(w, i, "do"))
         i = do_loop(w, i);
-    else if (loops_is(w, i, "if") || loops_is(w, i, "switch"))
+    else if (loops_is(w, i, "if switch"))
         i = branch(w, i);
     else if (loops_is(w, i, "else"))
         i = statement(w, i + 1);
@@ -288,6 +267,7 @@ static int statement(walker *w, int i) {
         const bool unfinished = i > begin && !loops_is(w, i - 1, ";"); /* a label, UNROLL for ... */
         if (i < w->end && unfinished && starts_statement(w, i)) i = statement(w, i);
     }
+    KL_ASSERT(w->nested > 0);
     w->nested--;
     return i;
 }
@@ -301,6 +281,7 @@ static int depth_of(kli_reader *r, int f, int level) {
     at->measuring = true;
     at->depth = at->own_depth;
     for (int c = at->first_call; c >= 0; c = r->calls[c].next) {
+        KL_ASSERT(r->calls[c].next < c); /* a list of calls ends */
         const int inside = r->calls[c].depth + depth_of(r, r->calls[c].callee, level + 1);
         if (inside > at->depth) at->depth = inside;
     }

@@ -30,23 +30,17 @@ typedef struct {
     int changes;
 } undoer;
 
-static const kli_token *mechanical_token(const undoer *u, int i) { return &u->tokens.at[i]; }
-static bool mechanical_is(const undoer *u, int i, const char *text) {
-    return i >= 0 && i < u->tokens.n && kli_token_is(mechanical_token(u, i), text);
+static kl_str text_at(const undoer *u, int i) { return u->tokens.at[i].text; }
+static size_t place_of(const undoer *u, int i) { return u->tokens.at[i].offset; }
+static bool mechanical_is(const undoer *u, int i, const char *words) {
+    return kli_is(&u->tokens, i, words);
 }
-static size_t mechanical_end_of(const undoer *u, int i) {
-    return mechanical_token(u, i)->offset + mechanical_token(u, i)->text.len;
-}
-
-static bool mechanical_one_of(kl_str s, const char *const *list) {
-    for (; *list; list++)
-        if (kl_str_eq(s, kl_str_of(*list))) return true;
-    return false;
-}
+static bool is_line(const undoer *u, int i) { return kli_is_kind(&u->tokens, i, KLI_TOKEN_LINE); }
 
 /* ---- changing bytes ---------------------------------------------------------------------- */
 
 static void mechanical_drop(undoer *u, size_t begin, size_t end) {
+    KL_ASSERT(begin <= end && end <= u->source.len);
     memset(u->gone + begin, 1, end - begin);
     if (begin < u->first) u->first = begin;
     u->changes++;
@@ -61,8 +55,22 @@ static void drop_word(undoer *u, size_t begin, size_t end) {
         u->gone[end++] = true;
 }
 
+/* Tokens [begin, end]. */
+static void drop_tokens(undoer *u, int begin, int end) {
+    mechanical_drop(u, place_of(u, begin), kli_token_end(&u->tokens, end));
+}
+
+static void drop_words(undoer *u, int begin, int end) {
+    drop_word(u, place_of(u, begin), kli_token_end(&u->tokens, end));
+}
+
 static void mechanical_put(undoer *u, size_t at, kl_str text) {
     if (u->n_inserts < MAX_INSERTS) u->inserts[u->n_inserts++] = (insert){at, text};
+}
+
+static void replace_tokens(undoer *u, int begin, int end, kl_str text) {
+    drop_tokens(u, begin, end);
+    mechanical_put(u, place_of(u, begin), text);
 }
 
 static int by_place(const void *a, const void *b) {
@@ -90,6 +98,7 @@ static kl_str changed(undoer *u) {
     bool lost = false;
     int n = 0;
     qsort(u->inserts, (size_t)u->n_inserts, sizeof u->inserts[0], by_place);
+    KL_ASSERT(u->n_inserts < MAX_INSERTS);
     for (size_t i = 0; i <= u->source.len; i++) {
         while (n < u->n_inserts && u->inserts[n].at == i) kl_buf_add(&line, u->inserts[n++].text);
         const bool newline = i < u->source.len && u->source.ptr[i] == '\n';
@@ -141,8 +150,7 @@ static bool read_call(const undoer *u, int i, mechanical_call *c) {
     *c = (mechanical_call){.name = i, .open = i + 1};
     if (!mechanical_is(u, i + 1, "(") || (c->close = closing(u, i + 1)) < 0) return false;
     for (int k = i + 2, begin = k, depth = 0; k <= c->close; k++) {
-        depth += mechanical_is(u, k, "(") + mechanical_is(u, k, "{") + mechanical_is(u, k, "[") -
-                 mechanical_is(u, k, ")") - mechanical_is(u, k, "}") - mechanical_is(u, k, "]");
+        depth += mechanical_is(u, k, "( { [") - mechanical_is(u, k, ") } ]");
         if (!((depth == 0 && mechanical_is(u, k, ",")) || k == c->close)) continue;
         if (k == begin || c->n == MAX_LIST) return false;
         c->arg[c->n].begin = begin;
@@ -155,15 +163,14 @@ static bool read_call(const undoer *u, int i, mechanical_call *c) {
 /* An argument as an operand: in brackets unless it is one name, number, element or call. */
 static kl_str operand(undoer *u, const mechanical_call *c, int n) {
     const int begin = c->arg[n].begin, end = c->arg[n].end;
-    const size_t from = mechanical_token(u, begin)->offset;
-    const kl_str text = {u->source.ptr + from, mechanical_end_of(u, end - 1) - from};
-    bool simple = mechanical_token(u, begin)->kind == KLI_TOKEN_NAME ||
-                  mechanical_token(u, begin)->kind == KLI_TOKEN_NUMBER ||
-                  mechanical_is(u, begin, "(");
+    const kl_str text = kli_between(u->source.ptr + place_of(u, begin),
+                                    u->source.ptr + kli_token_end(&u->tokens, end - 1));
+    bool simple = kli_is_kind(&u->tokens, begin, KLI_TOKEN_NAME) ||
+                  kli_is_kind(&u->tokens, begin, KLI_TOKEN_NUMBER) || mechanical_is(u, begin, "(");
     for (int i = begin + !mechanical_is(u, begin, "("); i < end && simple; i++) {
-        if (mechanical_is(u, i, "[") || mechanical_is(u, i, "("))
+        if (mechanical_is(u, i, "[ ("))
             i = closing(u, i);
-        else if (mechanical_is(u, i, ".") || mechanical_is(u, i, "->"))
+        else if (mechanical_is(u, i, ". ->"))
             i++;
         else
             simple = false;
@@ -173,14 +180,9 @@ static kl_str operand(undoer *u, const mechanical_call *c, int n) {
     return simple ? text : kl_arena_printf(u->arena, "(%.*s)", KL_STR_ARG(text));
 }
 
-static void replace_call(undoer *u, const mechanical_call *c, kl_str text) {
-    mechanical_drop(u, mechanical_token(u, c->name)->offset, mechanical_end_of(u, c->close));
-    mechanical_put(u, mechanical_token(u, c->name)->offset, text);
-}
-
 /* ---- statements that go ------------------------------------------------------------------ */
 
-static bool is_gone(const undoer *u, int i) { return u->gone[mechanical_token(u, i)->offset]; }
+static bool is_gone(const undoer *u, int i) { return u->gone[place_of(u, i)]; }
 
 static bool is_launched(const undoer *u, kl_str name) {
     for (int i = 0; i < u->kernel->n_launches; i++)
@@ -188,17 +190,10 @@ static bool is_launched(const undoer *u, kl_str name) {
     return false;
 }
 
-static void drop_tokens(undoer *u, int begin, int end) {
-    mechanical_drop(u, mechanical_token(u, begin)->offset, mechanical_end_of(u, end));
-}
-
 /* The statement around token `i` is a call that ends in a semicolon: which tokens? */
 static bool is_call_statement(const undoer *u, const mechanical_call *c) {
-    const bool begins = c->name == 0 || mechanical_is(u, c->name - 1, ";") ||
-                        mechanical_is(u, c->name - 1, "{") || mechanical_is(u, c->name - 1, "}") ||
-                        mechanical_is(u, c->name - 1, ")") ||
-                        mechanical_is(u, c->name - 1, "else") ||
-                        mechanical_token(u, c->name - 1)->kind == KLI_TOKEN_LINE;
+    const bool begins =
+        c->name == 0 || mechanical_is(u, c->name - 1, "; { } ) else") || is_line(u, c->name - 1);
     return begins && mechanical_is(u, c->close + 1, ";");
 }
 
@@ -207,19 +202,14 @@ static bool is_call_statement(const undoer *u, const mechanical_call *c) {
 static bool drop_header(undoer *u, int begin, int end) {
     if (!mechanical_is(u, begin - 1, ")")) return false;
     const int open = opening(u, begin - 1);
-    if (open < 1 || !(mechanical_is(u, open - 1, "for") || mechanical_is(u, open - 1, "if")))
-        return false;
-    if (mechanical_is(u, open - 1, "if") &&
-        (mechanical_is(u, end + 1, "else") || mechanical_is(u, open - 2, "else")))
+    const bool branch = mechanical_is(u, open - 1, "if");
+    if (!branch && !mechanical_is(u, open - 1, "for")) return false;
+    if (branch && (mechanical_is(u, end + 1, "else") || mechanical_is(u, open - 2, "else")))
         return false;
     int from = open - 1;
-    if (from > 0 && mechanical_token(u, from - 1)->kind == KLI_TOKEN_LINE &&
-        kli_contains(mechanical_token(u, from - 1)->text, "unroll"))
-        from--;
-    if (mechanical_is(u, open - 1, "for") && from > 0 &&
-        mechanical_token(u, from - 1)->kind == KLI_TOKEN_NAME &&
-        mechanical_is(u, from - 2, "{") + mechanical_is(u, from - 2, ";") +
-            mechanical_is(u, from - 2, "}"))
+    if (is_line(u, from - 1) && kli_contains(text_at(u, from - 1), "unroll")) from--;
+    if (!branch && kli_is_kind(&u->tokens, from - 1, KLI_TOKEN_NAME) &&
+        mechanical_is(u, from - 2, "{ ; }"))
         from--; /* UNROLL for */
     drop_tokens(u, from, end);
     drop_header(u, from, end); /* for (...) for (...) nothing */
@@ -228,17 +218,15 @@ static bool drop_header(undoer *u, int begin, int end) {
 
 static void drop_statement(undoer *u, const mechanical_call *c) {
     drop_tokens(u, c->name, c->close + 1);
-    if (!mechanical_is(u, c->name - 1, ")") && !mechanical_is(u, c->name - 1, "else")) return;
-    if (!drop_header(u, c->name, c->close + 1))
-        mechanical_put(u, mechanical_token(u, c->name)->offset, KL_S(";"));
+    if (mechanical_is(u, c->name - 1, ") else") && !drop_header(u, c->name, c->close + 1))
+        mechanical_put(u, place_of(u, c->name), KL_S(";"));
 }
 
 /* Lines of comment right above `at`, which is the beginning of a line; directives are none. */
 static size_t above(const undoer *u, size_t at) {
     while (at > 0) {
-        size_t begin = at - 1;
-        while (begin > 0 && u->source.ptr[begin - 1] != '\n') begin--;
-        const kl_str line = kl_str_trim((kl_str){u->source.ptr + begin, at - begin});
+        const size_t begin = kli_line_begin(u->source, at - 1);
+        const kl_str line = kl_str_trim(kli_line_at(u->source, begin));
         if (!kl_str_starts(line, KL_S("//")) ||
             kl_str_starts(line, kl_str_of(u->kernel->surface->comment)))
             break;
@@ -251,25 +239,23 @@ static size_t above(const undoer *u, size_t at) {
 static bool drop_helper(undoer *u, int open, int close) {
     mechanical_call c;
     const int bracket = mechanical_is(u, open - 1, ")") ? opening(u, open - 1) : -1;
-    if (bracket < 1 || mechanical_token(u, bracket - 1)->kind != KLI_TOKEN_NAME ||
-        is_launched(u, mechanical_token(u, bracket - 1)->text))
+    if (!kli_is_kind(&u->tokens, bracket - 1, KLI_TOKEN_NAME) ||
+        is_launched(u, text_at(u, bracket - 1)))
         return false;
-    const kl_str name = mechanical_token(u, bracket - 1)->text;
+    const kl_str name = text_at(u, bracket - 1);
     for (int i = 0; i < u->tokens.n; i++)
-        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(mechanical_token(u, i)->text, name) &&
+        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(text_at(u, i), name) &&
             !(read_call(u, i, &c) && is_call_statement(u, &c)))
             return false;
     int begin = bracket - 1;
-    while (begin > 0 && !mechanical_is(u, begin - 1, ";") && !mechanical_is(u, begin - 1, "}") &&
-           mechanical_token(u, begin - 1)->kind != KLI_TOKEN_LINE)
-        begin--;
+    while (begin > 0 && !mechanical_is(u, begin - 1, "; }") && !is_line(u, begin - 1)) begin--;
     if (!mechanical_is(u, begin, "static")) return false;
     for (int i = 0; i < u->tokens.n; i++)
-        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(mechanical_token(u, i)->text, name) &&
+        if (i != bracket - 1 && !is_gone(u, i) && kl_str_eq(text_at(u, i), name) &&
             read_call(u, i, &c))
             drop_statement(u, &c);
     drop_tokens(u, begin, close);
-    const size_t from = mechanical_token(u, begin)->offset;
+    const size_t from = place_of(u, begin);
     if (from && u->source.ptr[from - 1] == '\n') mechanical_drop(u, above(u, from), from);
     return true;
 }
@@ -288,160 +274,165 @@ static bool clean_round(undoer *u) {
 
 /* ---- directives -------------------------------------------------------------------------- */
 
-static bool mechanical_find_directive(const undoer *u, const char *word, kli_directive *d) {
-    return kli_next_directive(d, u->source, u->kernel->surface, word);
-}
-
-static void mechanical_drop_flags(undoer *u, const char *const *parts) {
+/* Compile flags that have one of `parts` in them; a line of none is dropped as a whole. */
+static void mechanical_drop_flags(undoer *u, const char *parts) {
     kli_directive d = {0};
-    while (mechanical_find_directive(u, "flags", &d)) {
+    while (kli_next_directive(&d, u->source, u->kernel->surface, "flags")) {
+        const kl_str source = u->source;
         int left = 0, dropped = 0;
-        for (size_t i = d.words; i < d.end;) {
-            while (i < d.end && kli_is_blank(u->source.ptr[i])) i++;
-            const size_t begin = i;
-            while (i < d.end && !kli_is_blank(u->source.ptr[i])) i++;
-            bool hit = false;
-            for (const char *const *p = parts; *p && i > begin; p++)
-                hit = hit || kli_contains((kl_str){u->source.ptr + begin, i - begin}, *p);
-            left += !hit && i > begin;
+        for (kl_str flag, rest = kli_between(source.ptr + d.words, source.ptr + d.end);
+             kli_next_word(&flag, &rest);) {
+            const size_t begin = (size_t)(flag.ptr - source.ptr);
+            const bool hit = kli_parts_in(flag, parts) > 0;
+            left += !hit;
             dropped += hit;
-            if (hit) drop_word(u, begin, i);
+            if (hit) drop_word(u, begin, begin + flag.len);
         }
         if (dropped && !left) mechanical_drop(u, d.line, d.end);
     }
 }
 
-/* ---- the rows ---------------------------------------------------------------------------- */
+/* ---- what rows have in common ------------------------------------------------------------ */
 
 static void drop_pragmas(undoer *u, const char *with, const char *without) {
     for (int i = 0; i < u->tokens.n; i++) {
-        const kl_str s = mechanical_token(u, i)->text;
-        if (mechanical_token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "pragma") &&
-            kli_contains(s, with) && !(without && kli_contains(s, without)))
-            mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
-        if (mechanical_is(u, i, "_Pragma") && mechanical_is(u, i + 3, ")") &&
-            kli_contains(mechanical_token(u, i + 2)->text, with) &&
-            !(without && kli_contains(mechanical_token(u, i + 2)->text, without)))
-            drop_word(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i + 3));
+        const bool line = is_line(u, i) && kli_contains(text_at(u, i), "pragma");
+        const bool word = mechanical_is(u, i, "_Pragma") && mechanical_is(u, i + 3, ")");
+        if (!line && !word) continue;
+        const kl_str said = text_at(u, line ? i : i + 2);
+        if (!kli_contains(said, with) || (without && kli_contains(said, without))) continue;
+        if (line)
+            drop_tokens(u, i, i);
+        else
+            drop_words(u, i, i + 3);
     }
 }
 
+/* A call of one of `names` with `n` arguments becomes `form`: $0 is the first argument as an
+ * operand, @0 what it points to. */
+typedef struct {
+    const char *names;
+    int n;
+    const char *form;
+} call_rule;
+
+static void add_pointee(kl_buf *b, undoer *u, mechanical_call c, int n) {
+    const bool address = mechanical_is(u, c.arg[n].begin, "&");
+    c.arg[n].begin += address;
+    kl_buf_printf(b, "%s%.*s", address ? "" : "*", KL_STR_ARG(operand(u, &c, n)));
+}
+
+static kl_str filled(undoer *u, const mechanical_call *c, const char *form) {
+    kl_buf b = {0};
+    for (; *form; form++) {
+        const int n = form[1] - '0';
+        if (*form != '$' && *form != '@') {
+            kl_buf_printf(&b, "%c", *form);
+            continue;
+        }
+        KL_ASSERT(n >= 0 && n < c->n);
+        form++;
+        if (form[-1] == '@')
+            add_pointee(&b, u, *c, n);
+        else
+            kl_buf_add(&b, operand(u, c, n));
+    }
+    return kli_buf_keep(&b, u->arena);
+}
+
+/* A call inside another's argument is left for the next undoing: the outer text is copied as it
+ * stands. */
+static void rewrite_calls(undoer *u, const call_rule *rules, size_t n) {
+    mechanical_call c;
+    for (int i = 0; i < u->tokens.n; i++)
+        for (const call_rule *r = rules; r < rules + n; r++) {
+            if (!mechanical_is(u, i, r->names) || !read_call(u, i, &c) || c.n != r->n) continue;
+            replace_tokens(u, c.name, c.close, filled(u, &c, r->form));
+            i = c.close;
+            break;
+        }
+}
+
+/* name(x, ...) becomes (x). */
+static void unwrap(undoer *u, const char *name) {
+    mechanical_call c;
+    for (int i = 0; i < u->tokens.n; i++) {
+        if (!mechanical_is(u, i, name) || !read_call(u, i, &c) || c.n < 2 || is_gone(u, i))
+            continue;
+        drop_tokens(u, i, i);
+        mechanical_drop(u, place_of(u, c.arg[0].end), place_of(u, c.close)); /* the brackets stay */
+    }
+}
+
+/* ---- the rows ---------------------------------------------------------------------------- */
+
 static void undo_omp(undoer *u) {
-    static const char *const FLAGS[] = {"-fopenmp", NULL};
     kli_directive d = {0};
     for (int i = 0; i < u->tokens.n; i++)
-        if (kl_str_starts(mechanical_token(u, i)->text, KL_S("omp_")))
+        if (kl_str_starts(text_at(u, i), KL_S("omp_")))
             return; /* the code asks who it is: no matter of words */
     drop_pragmas(u, "omp ", "omp simd");
-    while (mechanical_find_directive(u, "threads", &d)) mechanical_drop(u, d.line, d.end);
-    mechanical_drop_flags(u, FLAGS);
+    while (kli_next_directive(&d, u->source, u->kernel->surface, "threads"))
+        mechanical_drop(u, d.line, d.end);
+    mechanical_drop_flags(u, "-fopenmp");
     for (int i = 0; i < u->tokens.n; i++)
-        if (mechanical_token(u, i)->kind == KLI_TOKEN_LINE &&
-            kli_contains(mechanical_token(u, i)->text, "<omp.h>"))
-            mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
+        if (is_line(u, i) && kli_contains(text_at(u, i), "<omp.h>")) drop_tokens(u, i, i);
 }
 
 static void undo_simd_pragma(undoer *u) {
-    static const char *const FLAGS[] = {"-fopenmp-simd", NULL};
     drop_pragmas(u, "omp simd", NULL);
     drop_pragmas(u, "omp declare simd", NULL);
     drop_pragmas(u, "ivdep", NULL);
-    if (u->changes) mechanical_drop_flags(u, FLAGS);
+    if (u->changes) mechanical_drop_flags(u, "-fopenmp-simd");
 }
 
 /* Also in the definition of a macro: #define UNROLL _Pragma("GCC unroll 8") */
 static void undo_unroll(undoer *u) {
     drop_pragmas(u, "unroll", NULL);
     for (int i = 0; i < u->tokens.n; i++) {
-        const kl_str s = mechanical_token(u, i)->text;
-        const char *at = mechanical_token(u, i)->kind == KLI_TOKEN_LINE && kli_contains(s, "define")
-                             ? memmem(s.ptr, s.len, "_Pragma", 7)
-                             : NULL;
-        if (!at) continue;
-        const kl_str rest = {at, s.len - (size_t)(at - s.ptr)};
-        const char *close = memmem(rest.ptr, rest.len, "\")", 2);
-        if (!close || !kli_contains((kl_str){at, (size_t)(close - at)}, "unroll")) continue;
-        const size_t from = mechanical_token(u, i)->offset + (size_t)(at - s.ptr);
+        if (!is_line(u, i) || !kli_contains(text_at(u, i), "define")) continue;
+        const kl_str s = text_at(u, i);
+        const char *at = memmem(s.ptr, s.len, "_Pragma", 7), *end = s.ptr + s.len;
+        const char *close = at ? memmem(at, (size_t)(end - at), "\")", 2) : NULL;
+        if (!close || !kli_contains(kli_between(at, close), "unroll")) continue;
+        const size_t from = place_of(u, i) + (size_t)(at - s.ptr);
         drop_word(u, from, from + (size_t)(close + 2 - at));
     }
 }
 
 static void undo_prefetch(undoer *u) {
-    static const char *const NAMES[] = {"__builtin_prefetch", "_mm_prefetch", "prefetch", NULL};
+    const bool opencl = u->kernel->surface->families & KL_FAMILY_OPENCL;
+    const char *names =
+        opencl ? "__builtin_prefetch _mm_prefetch prefetch" : "__builtin_prefetch _mm_prefetch";
     mechanical_call c;
-    for (int i = 0; i < u->tokens.n; i++) {
-        if (!mechanical_one_of(mechanical_token(u, i)->text, NAMES) || !read_call(u, i, &c) ||
-            !is_call_statement(u, &c))
-            continue;
-        if (mechanical_is(u, i, "prefetch") && !(u->kernel->surface->families & KL_FAMILY_OPENCL))
-            continue;
-        drop_statement(u, &c);
-    }
+    for (int i = 0; i < u->tokens.n; i++)
+        if (mechanical_is(u, i, names) && read_call(u, i, &c) && is_call_statement(u, &c))
+            drop_statement(u, &c);
     for (int round = 0; round < MAX_LIST && clean_round(u); round++) {
     }
 }
 
 static void undo_nt_store(undoer *u) {
-    mechanical_call c;
+    static const call_rule RULES[] = {{"__builtin_nontemporal_store", 2, "*$1 = $0"},
+                                      {"_mm_stream_si32 _mm_stream_si64", 2, "*$0 = $1"}};
+    rewrite_calls(u, RULES, KL_COUNT(RULES));
     for (int i = 0; i < u->tokens.n; i++) {
-        const kl_str s = mechanical_token(u, i)->text;
-        if (mechanical_is(u, i, "__builtin_nontemporal_store") && read_call(u, i, &c) && c.n == 2)
-            replace_call(u, &c,
-                         kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 1)),
-                                         KL_STR_ARG(operand(u, &c, 0))));
-        else if ((mechanical_is(u, i, "_mm_stream_si32") ||
-                  mechanical_is(u, i, "_mm_stream_si64")) &&
-                 read_call(u, i, &c) && c.n == 2)
-            replace_call(u, &c,
-                         kl_arena_printf(u->arena, "*%.*s = %.*s", KL_STR_ARG(operand(u, &c, 0)),
-                                         KL_STR_ARG(operand(u, &c, 1))));
-        else if (kl_str_starts(s, KL_S("_mm")) && kli_contains(s, "_stream_") &&
-                 mechanical_is(u, i + 1, "(")) {
-            const char *at = memmem(s.ptr, s.len, "_stream_", 8);
-            const bool load = kli_contains(s, "_stream_load_");
-            const size_t from = mechanical_token(u, i)->offset + (size_t)(at - s.ptr);
-            mechanical_drop(u, from, from + (load ? 13 : 8));
-            mechanical_put(u, from, load ? KL_S("_load_") : KL_S("_store_"));
-        }
+        const kl_str s = text_at(u, i);
+        const char *at = kl_str_starts(s, KL_S("_mm")) && mechanical_is(u, i + 1, "(")
+                             ? memmem(s.ptr, s.len, "_stream_", 8)
+                             : NULL;
+        if (!at || is_gone(u, i)) continue;
+        const bool load = kli_contains(s, "_stream_load_");
+        const size_t from = place_of(u, i) + (size_t)(at - s.ptr);
+        mechanical_drop(u, from, from + (load ? 13 : 8));
+        mechanical_put(u, from, load ? KL_S("_load_") : KL_S("_store_"));
     }
 }
 
 static void undo_cache_hint(undoer *u) {
-    static const char *const LOADS[] = {"__ldg",  "__ldcs", "__ldcg", "__ldca",
-                                        "__ldlu", "__ldcv", NULL};
-    static const char *const STORES[] = {"__stcs", "__stcg", "__stwt", "__stwb", NULL};
-    mechanical_call c;
-    for (int i = 0; i < u->tokens.n; i++) {
-        if (mechanical_one_of(mechanical_token(u, i)->text, LOADS) && read_call(u, i, &c) &&
-            c.n == 1) {
-            if (mechanical_is(u, i + 2, "&")) c.arg[0].begin++;
-            const kl_str what = operand(u, &c, 0);
-            replace_call(u, &c,
-                         mechanical_is(u, i + 2, "&")
-                             ? what
-                             : kl_arena_printf(u->arena, "*%.*s", KL_STR_ARG(what)));
-        } else if (mechanical_one_of(mechanical_token(u, i)->text, STORES) && read_call(u, i, &c) &&
-                   c.n == 2) {
-            const bool address = mechanical_is(u, i + 2, "&");
-            if (address) c.arg[0].begin++;
-            replace_call(u, &c,
-                         kl_arena_printf(u->arena, "%s%.*s = %.*s", address ? "" : "*",
-                                         KL_STR_ARG(operand(u, &c, 0)),
-                                         KL_STR_ARG(operand(u, &c, 1))));
-        }
-    }
-}
-
-/* name(x, ...) becomes x. */
-static void unwrap(undoer *u, const char *name) {
-    mechanical_call c;
-    for (int i = 0; i < u->tokens.n; i++) {
-        if (!mechanical_is(u, i, name) || !read_call(u, i, &c) || c.n < 2 || is_gone(u, i))
-            continue;
-        mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
-        const size_t comma = mechanical_token(u, c.arg[0].end)->offset;
-        mechanical_drop(u, comma, mechanical_token(u, c.close)->offset); /* the brackets stay */
-    }
+    static const call_rule RULES[] = {{"__ldg __ldcs __ldcg __ldca __ldlu __ldcv", 1, "@0"},
+                                      {"__stcs __stcg __stwt __stwb", 2, "@0 = $1"}};
+    rewrite_calls(u, RULES, KL_COUNT(RULES));
 }
 
 static void undo_expect(undoer *u) { unwrap(u, "__builtin_expect"); }
@@ -451,59 +442,42 @@ static void undo_launch_bounds(undoer *u) {
     mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++)
         if (mechanical_is(u, i, "__launch_bounds__") && read_call(u, i, &c))
-            drop_word(u, mechanical_token(u, i)->offset, mechanical_end_of(u, c.close));
+            drop_words(u, i, c.close);
 }
 
 static void undo_inline_hint(undoer *u) {
     for (int i = 0; i < u->tokens.n; i++) {
-        if (mechanical_is(u, i, "__forceinline__")) {
-            mechanical_drop(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
-            mechanical_put(u, mechanical_token(u, i)->offset, KL_S("inline"));
-        }
-        if (!mechanical_is(u, i, "always_inline") && !mechanical_is(u, i, "__always_inline__"))
-            continue;
-        if (mechanical_is(u, i - 1, "(") && mechanical_is(u, i + 1, ")") &&
-            mechanical_is(u, i - 2, "(") && mechanical_is(u, i + 2, ")") && i >= 3)
-            drop_word(u, mechanical_token(u, i - 3)->offset, mechanical_end_of(u, i + 2));
+        if (mechanical_is(u, i, "__forceinline__")) replace_tokens(u, i, i, KL_S("inline"));
+        if (!mechanical_is(u, i, "always_inline __always_inline__")) continue;
+        const bool alone = i >= 3 && mechanical_is(u, i - 1, "(") && mechanical_is(u, i + 1, ")") &&
+                           mechanical_is(u, i - 2, "(") && mechanical_is(u, i + 2, ")");
+        if (alone)
+            drop_words(u, i - 3, i + 2);
         else
-            drop_word(u, mechanical_token(u, i)->offset,
-                      mechanical_is(u, i + 1, ",") ? mechanical_end_of(u, i + 1)
-                                                   : mechanical_end_of(u, i));
+            drop_words(u, i, mechanical_is(u, i + 1, ",") ? i + 1 : i);
     }
 }
 
 static void undo_restrict(undoer *u) {
-    static const char *const NAMES[] = {"restrict", "__restrict", "__restrict__", NULL};
     for (int i = 0; i < u->tokens.n; i++)
-        if (mechanical_one_of(mechanical_token(u, i)->text, NAMES))
-            drop_word(u, mechanical_token(u, i)->offset, mechanical_end_of(u, i));
+        if (mechanical_is(u, i, "restrict __restrict __restrict__")) drop_words(u, i, i);
 }
 
 static void undo_fast_math(undoer *u) {
-    static const char *const FLAGS[] = {
-        "-ffast-math",     "-funsafe-math",   "-fassociative-math",  "-freciprocal-math",
-        "-ffinite-math",   "-Ofast",          "use_fast_math",       "-cl-fast-relaxed-math",
-        "-cl-unsafe-math", "-cl-finite-math", "-fno-signed-zeros",   "ftz=true",
-        "prec-div=false",  "prec-sqrt=false", "-cl-no-signed-zeros", NULL};
-    mechanical_drop_flags(u, FLAGS);
+    mechanical_drop_flags(
+        u, "-ffast-math -funsafe-math -fassociative-math -freciprocal-math -ffinite-math -Ofast "
+           "use_fast_math -cl-fast-relaxed-math -cl-unsafe-math -cl-finite-math -fno-signed-zeros "
+           "ftz=true prec-div=false prec-sqrt=false -cl-no-signed-zeros");
 }
 
-/* A call inside another's argument is left for the next undoing: the outer text is copied as it
- * stands. */
 static void undo_fma(undoer *u) {
-    static const char *const NAMES[] = {
-        "fma", "fmaf", "mad", "__builtin_fma", "__builtin_fmaf", "__fmaf_rn", NULL};
     mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (!mechanical_one_of(mechanical_token(u, i)->text, NAMES) || !read_call(u, i, &c) ||
-            c.n != 3)
+        if (!mechanical_is(u, i, "fma fmaf mad __builtin_fma __builtin_fmaf __fmaf_rn") ||
+            !read_call(u, i, &c) || c.n != 3)
             continue;
-        const kl_str x = operand(u, &c, 0), y = operand(u, &c, 1), z = operand(u, &c, 2);
         const bool alone = mechanical_is(u, i - 1, "=") && mechanical_is(u, c.close + 1, ";");
-        replace_call(u, &c,
-                     kl_arena_printf(u->arena,
-                                     alone ? "%.*s * %.*s + %.*s" : "(%.*s * %.*s + %.*s)",
-                                     KL_STR_ARG(x), KL_STR_ARG(y), KL_STR_ARG(z)));
+        replace_tokens(u, i, c.close, filled(u, &c, alone ? "$0 * $1 + $2" : "($0 * $1 + $2)"));
         i = c.close;
     }
 }
@@ -511,20 +485,16 @@ static void undo_fma(undoer *u) {
 /* NAME = 16 in an enum, or #define NAME 16: one lane instead. */
 static void set_to_one(undoer *u, kl_str name) {
     for (int i = 0; i < u->tokens.n; i++) {
-        if (kl_str_eq(mechanical_token(u, i)->text, name) && mechanical_is(u, i + 1, "=") &&
-            mechanical_token(u, i + 2)->kind == KLI_TOKEN_NUMBER) {
-            mechanical_drop(u, mechanical_token(u, i + 2)->offset, mechanical_end_of(u, i + 2));
-            mechanical_put(u, mechanical_token(u, i + 2)->offset, KL_S("1"));
-        }
-        if (mechanical_token(u, i)->kind != KLI_TOKEN_LINE ||
-            !kli_contains(mechanical_token(u, i)->text, "define"))
-            continue;
+        const kl_str s = text_at(u, i);
+        if (kl_str_eq(s, name) && mechanical_is(u, i + 1, "=") &&
+            kli_is_kind(&u->tokens, i + 2, KLI_TOKEN_NUMBER))
+            replace_tokens(u, i + 2, i + 2, KL_S("1"));
+        if (!is_line(u, i) || !kli_contains(s, "define")) continue;
         kli_tokens t;
-        const kl_str s = mechanical_token(u, i)->text;
-        kli_tokens_of(&t, u->arena, (kl_str){s.ptr + 1, s.len - 1});
+        kli_tokens_of(&t, u->arena, kli_from(s, 1));
         if (t.n != 3 || !kl_str_eq(t.at[1].text, name) || t.at[2].kind != KLI_TOKEN_NUMBER)
             continue;
-        const size_t from = mechanical_token(u, i)->offset + 1 + t.at[2].offset;
+        const size_t from = place_of(u, i) + 1 + t.at[2].offset;
         mechanical_drop(u, from, from + t.at[2].text.len);
         mechanical_put(u, from, KL_S("1"));
     }
@@ -539,33 +509,37 @@ static bool counts_by_sizeof(const undoer *u) {
     return false;
 }
 
+/* Lanes that are moved about, or words for a fixed width, need more than another number. */
+static bool has_fixed_lanes(const undoer *u) {
+    for (int i = 0; i < u->tokens.n; i++) {
+        const kl_str s = text_at(u, i);
+        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) ||
+            kli_contains(s, "__builtin_shuffle") || kl_str_starts(s, KL_S("__builtin_ia32")))
+            return true;
+    }
+    return false;
+}
+
 /* Vectors of one lane, where the number of lanes stands in one place: a name in vector_size(4 *
  * NAME), or sizeof (vector) / sizeof (float). */
 static void undo_vectors(undoer *u) {
-    for (int i = 0; i < u->tokens.n;
-         i++) { /* lanes that are moved about, or words for a fixed width, need more than this */
-        const kl_str s = mechanical_token(u, i)->text;
-        if (kl_str_starts(s, KL_S("_mm")) || kl_str_starts(s, KL_S("__m")) ||
-            kli_contains(s, "__builtin_shuffle") || kl_str_starts(s, KL_S("__builtin_ia32")))
-            return;
-    }
+    if (has_fixed_lanes(u)) return;
     const bool by_sizeof = counts_by_sizeof(u);
     mechanical_call c;
     for (int i = 0; i < u->tokens.n; i++) {
-        if (!(mechanical_is(u, i, "vector_size") || mechanical_is(u, i, "__vector_size__")) ||
-            !read_call(u, i, &c) || c.n != 1)
+        if (!mechanical_is(u, i, "vector_size __vector_size__") || !read_call(u, i, &c) || c.n != 1)
             continue;
         const int begin = c.arg[0].begin, n = c.arg[0].end - begin;
         if (n == 3 && mechanical_is(u, begin, "4") && mechanical_is(u, begin + 1, "*") &&
-            mechanical_token(u, begin + 2)->kind == KLI_TOKEN_NAME)
-            set_to_one(u, mechanical_token(u, begin + 2)->text);
-        else if (n == 1 && mechanical_token(u, begin)->kind == KLI_TOKEN_NUMBER && by_sizeof &&
-                 !mechanical_is(u, begin, "4")) {
-            mechanical_drop(u, mechanical_token(u, begin)->offset, mechanical_end_of(u, begin));
-            mechanical_put(u, mechanical_token(u, begin)->offset, KL_S("4"));
-        }
+            kli_is_kind(&u->tokens, begin + 2, KLI_TOKEN_NAME))
+            set_to_one(u, text_at(u, begin + 2));
+        else if (n == 1 && kli_is_kind(&u->tokens, begin, KLI_TOKEN_NUMBER) && by_sizeof &&
+                 !mechanical_is(u, begin, "4"))
+            replace_tokens(u, begin, begin, KL_S("4"));
     }
 }
+
+enum { C = KL_FAMILY_C, C_CUDA = KL_FAMILY_C | KL_FAMILY_CUDA, C_LIKE = C_CUDA | KL_FAMILY_OPENCL };
 
 /* What is applied last comes first. */
 static const struct {
@@ -573,20 +547,20 @@ static const struct {
     void (*undo)(undoer *);
     unsigned families;
 } MECHANICAL_ROWS[] = {
-    {"omp_parallel", undo_omp, KL_FAMILY_C},
-    {"nt_store", undo_nt_store, KL_FAMILY_C},
+    {"omp_parallel", undo_omp, C},
+    {"nt_store", undo_nt_store, C},
     {"cache_hint", undo_cache_hint, KL_FAMILY_CUDA},
-    {"prefetch", undo_prefetch, KL_FAMILY_C | KL_FAMILY_OPENCL},
-    {"fast_math", undo_fast_math, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
+    {"prefetch", undo_prefetch, C | KL_FAMILY_OPENCL},
+    {"fast_math", undo_fast_math, C_LIKE},
     {"launch_bounds", undo_launch_bounds, KL_FAMILY_CUDA},
-    {"inline_hint", undo_inline_hint, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
-    {"branch_hint", undo_expect, KL_FAMILY_C | KL_FAMILY_CUDA},
-    {"unroll", undo_unroll, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
-    {"align", undo_align, KL_FAMILY_C | KL_FAMILY_CUDA},
-    {"restrict_alias", undo_restrict, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
-    {"simd_pragma", undo_simd_pragma, KL_FAMILY_C},
-    {"fma_contract", undo_fma, KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA},
-    {"fma_simd", undo_vectors, KL_FAMILY_C},
+    {"inline_hint", undo_inline_hint, C_LIKE},
+    {"branch_hint", undo_expect, C_CUDA},
+    {"unroll", undo_unroll, C_LIKE},
+    {"align", undo_align, C_CUDA},
+    {"restrict_alias", undo_restrict, C_LIKE},
+    {"simd_pragma", undo_simd_pragma, C},
+    {"fma_contract", undo_fma, C_LIKE},
+    {"fma_simd", undo_vectors, C},
 };
 
 /* Does the result still read as a kernel, and is it what its action says? */
@@ -609,6 +583,7 @@ static bool undo_one(kl_undoing *out, kl_arena *a, const kl_kernel *k, const kli
     u.inserts = KL_ARRAY(a, insert, MAX_INSERTS);
     MECHANICAL_ROWS[row].undo(&u);
     if (!u.changes || u.n_inserts == MAX_INSERTS) return false;
+    KL_ASSERT(u.first < k->source.len);
     const kl_str source = changed(&u);
     *out = (kl_undoing){kl_str_of(MECHANICAL_ROWS[row].action), kli_locus(a, k->source, u.first),
                         source};

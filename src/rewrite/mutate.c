@@ -33,27 +33,22 @@ typedef struct {
     int n_loops;
 } rewrite_mutate_mutator;
 
-static const kli_token *mutate_token(const rewrite_mutate_mutator *m, int i) {
-    return &m->tokens.at[i];
-}
-static bool mutate_is(const rewrite_mutate_mutator *m, int i, const char *text) {
-    return i >= 0 && i < m->tokens.n && kli_token_is(mutate_token(m, i), text);
+static kl_str mutate_text(const rewrite_mutate_mutator *m, int i) { return m->tokens.at[i].text; }
+static bool mutate_is(const rewrite_mutate_mutator *m, int i, const char *words) {
+    return kli_is(&m->tokens, i, words);
 }
 static bool mutate_is_name(const rewrite_mutate_mutator *m, int i) {
-    return i >= 0 && i < m->tokens.n && mutate_token(m, i)->kind == KLI_TOKEN_NAME;
+    return kli_is_kind(&m->tokens, i, KLI_TOKEN_NAME);
 }
-static size_t begin_of(const rewrite_mutate_mutator *m, int i) {
-    return mutate_token(m, i)->offset;
-}
+static size_t begin_of(const rewrite_mutate_mutator *m, int i) { return m->tokens.at[i].offset; }
 static size_t mutate_end_of(const rewrite_mutate_mutator *m, int i) {
-    return mutate_token(m, i)->offset + mutate_token(m, i)->text.len;
+    return kli_token_end(&m->tokens, i);
 }
 
 /* The text of tokens [from, to). */
 static kl_str mutate_text_of(const rewrite_mutate_mutator *m, int from, int to) {
     if (from >= to) return (kl_str){0};
-    return (kl_str){m->source.ptr + begin_of(m, from),
-                    mutate_end_of(m, to - 1) - begin_of(m, from)};
+    return kli_between(m->source.ptr + begin_of(m, from), m->source.ptr + mutate_end_of(m, to - 1));
 }
 
 /* ---- one variation ----------------------------------------------------------------------- */
@@ -65,11 +60,12 @@ static void rewrite_mutate_vary(rewrite_mutate_mutator *m, const char *action,
     size_t at = 0;
     if (m->n == m->max) return;
     for (int i = 0; i < n; i++) {
-        kl_buf_add(&b, (kl_str){m->source.ptr + at, p[i].begin - at});
+        KL_ASSERT(at <= p[i].begin && p[i].begin <= p[i].end && p[i].end <= m->source.len);
+        kl_buf_add(&b, kli_between(m->source.ptr + at, m->source.ptr + p[i].begin));
         kl_buf_add(&b, p[i].text);
         at = p[i].end;
     }
-    kl_buf_add(&b, (kl_str){m->source.ptr + at, m->source.len - at});
+    kl_buf_add(&b, kli_from(m->source, at));
     const kl_str source = kl_buf_str(&b);
     if (source.len <= KL_MAX_SOURCE_BYTES && !kl_str_eq(source, m->source))
         m->out[m->n++] = (kl_undoing){kl_str_of(action), kli_locus(m->arena, m->source, p[0].begin),
@@ -132,11 +128,10 @@ static bool mutate_has_flag(const kl_kernel *k, kl_str flag) {
 }
 
 /* Another language, another spelling, or a word that can only slow down: nothing to be tried. */
-static bool is_idle_flag(const char *flag) {
-    static const char *const IDLE[] = {"--",          "-std=",      "-cl-std=",       "-O0",
-                                       "-Xptxas=-O0", "-Xptxas=-v", "-cl-opt-disable"};
-    for (size_t i = 0; i < KL_COUNT(IDLE); i++)
-        if (strncmp(flag, IDLE[i], strlen(IDLE[i])) == 0) return true;
+static bool is_idle_flag(kl_str flag) {
+    kl_str idle, rest = KL_S("-- -std= -cl-std= -O0 -Xptxas=-O0 -Xptxas=-v -cl-opt-disable");
+    while (kli_next_word(&idle, &rest))
+        if (kl_str_starts(flag, idle)) return true;
     return false;
 }
 
@@ -144,8 +139,7 @@ static bool is_idle_flag(const char *flag) {
 static bool above_launch(const rewrite_mutate_mutator *m, size_t *at) {
     if (!m->kernel->n_launches) return false;
     *at = kli_line_begin(m->source, m->kernel->launches[0].offset);
-    const kl_str line =
-        kl_str_trim((kl_str){m->source.ptr + *at, kli_line_end(m->source, *at) - *at});
+    const kl_str line = kl_str_trim(kli_line_at(m->source, *at));
     return kl_str_starts(line, kl_str_of(m->kernel->surface->comment)) &&
            kli_contains(line, "launch");
 }
@@ -159,51 +153,45 @@ static void add_flag(rewrite_mutate_mutator *m, kl_str flag) {
     rewrite_mutate_vary(m, "other:flags", &p, 1);
 }
 
+/* Every word that may stand behind a flag which takes one. */
+static void add_with_words(rewrite_mutate_mutator *m, kl_str flag) {
+    const kl_str stem = kl_str_ends(flag, KL_S("*")) ? kli_cut(flag, flag.len - 1) : flag;
+    for (size_t i = 0; i < KL_COUNT(FLAG_WORDS); i++) {
+        kl_str words = kl_str_of(FLAG_WORDS[i].words), word;
+        while (kl_str_eq(kl_str_of(FLAG_WORDS[i].flag), flag) && kli_next_word(&word, &words))
+            add_flag(m, kl_arena_printf(m->arena, "%.*s%.*s", KL_STR_ARG(stem), KL_STR_ARG(word)));
+    }
+}
+
 static void add_flags(rewrite_mutate_mutator *m) {
     for (const char *const *f = m->kernel->surface->flags; *f; f++) {
-        const size_t len = strlen(*f);
-        if (is_idle_flag(*f)) continue;
-        if ((*f)[len - 1] != '=' && (*f)[len - 1] != '*') {
-            add_flag(m, kl_str_of(*f));
-            continue;
-        }
-        for (size_t w = 0; w < KL_COUNT(FLAG_WORDS); w++) {
-            kl_str words = kl_str_of(FLAG_WORDS[w].words), word;
-            if (strcmp(FLAG_WORDS[w].flag, *f) != 0) continue;
-            while (kli_next_word(&word, &words))
-                add_flag(m,
-                         kl_arena_printf(m->arena, "%.*s%.*s", (int)(len - ((*f)[len - 1] == '*')),
-                                         *f, KL_STR_ARG(word)));
-        }
+        const kl_str flag = kl_str_of(*f);
+        if (is_idle_flag(flag)) continue;
+        if (kl_str_ends(flag, KL_S("=")) || kl_str_ends(flag, KL_S("*")))
+            add_with_words(m, flag);
+        else
+            add_flag(m, flag);
     }
 }
 
 /* Each word of one `flags` line away; the last one takes the line with it. */
-static void drop_words(rewrite_mutate_mutator *m, size_t line, size_t words, size_t end) {
-    const size_t first = words;
-    for (size_t i = first; i < end;) {
-        while (i < end && kli_is_blank(m->source.ptr[i])) i++;
-        const size_t begin = i;
-        while (i < end && !kli_is_blank(m->source.ptr[i])) i++;
-        if (i == begin) return;
-        mutate_patch p = {begin, i, {0}};
-        while (p.begin > first && kli_is_blank(m->source.ptr[p.begin - 1])) p.begin--;
-        const kl_str before = {m->source.ptr + first, begin - first},
-                     behind = {m->source.ptr + i, end - i};
-        if (!kl_str_trim(before).len && !kl_str_trim(behind).len)
-            p = (mutate_patch){line, end + (end < m->source.len), {0}};
+static void drop_each_flag(rewrite_mutate_mutator *m, const kli_directive *d) {
+    const char *text = m->source.ptr;
+    const kl_str words = kli_between(text + d->words, text + d->end);
+    for (kl_str word, rest = words; kli_next_word(&word, &rest);) {
+        const size_t begin = (size_t)(word.ptr - text);
+        mutate_patch p = {begin, begin + word.len, {0}};
+        while (p.begin > d->words && kli_is_blank(text[p.begin - 1])) p.begin--;
+        if (kl_str_eq(kl_str_trim(words), word))
+            p = (mutate_patch){d->line, d->end + (d->end < m->source.len), {0}};
         rewrite_mutate_vary(m, "other:flags", &p, 1);
     }
 }
 
-static void mutate_drop_flags(rewrite_mutate_mutator *m) {
+static void vary_flags(rewrite_mutate_mutator *m) {
     kli_directive d = {0};
     while (m->kernel->n_flags && kli_next_directive(&d, m->source, m->kernel->surface, "flags"))
-        drop_words(m, d.line, d.words, d.end);
-}
-
-static void vary_flags(rewrite_mutate_mutator *m) {
-    mutate_drop_flags(m);
+        drop_each_flag(m, &d);
     add_flags(m);
 }
 
@@ -211,11 +199,10 @@ static void vary_flags(rewrite_mutate_mutator *m) {
 
 static int statement_end(const rewrite_mutate_mutator *m, int i, int level) {
     const int n = m->tokens.n;
-    while (i < n && mutate_token(m, i)->kind == KLI_TOKEN_LINE) i++;
+    while (kli_is_kind(&m->tokens, i, KLI_TOKEN_LINE)) i++;
     if (i >= n || level == MAX_NESTED) return n;
     if (mutate_is(m, i, "{")) return kli_match(&m->tokens, i, n) + 1;
-    if (mutate_is(m, i, "for") || mutate_is(m, i, "while") || mutate_is(m, i, "if") ||
-        mutate_is(m, i, "switch")) {
+    if (mutate_is(m, i, "for while if switch")) {
         const int after = statement_end(m, kli_match(&m->tokens, i + 1, n) + 1, level + 1);
         return mutate_is(m, i, "if") && mutate_is(m, after, "else")
                    ? statement_end(m, after + 1, level + 1)
@@ -224,26 +211,23 @@ static int statement_end(const rewrite_mutate_mutator *m, int i, int level) {
     const bool again = mutate_is(m, i, "do");
     if (again) i = statement_end(m, i + 1, level + 1);
     while (i < n && !mutate_is(m, i, ";"))
-        i = mutate_is(m, i, "(") || mutate_is(m, i, "{") || mutate_is(m, i, "[")
-                ? kli_match(&m->tokens, i, n) + 1
-                : i + 1;
+        i = mutate_is(m, i, "( { [") ? kli_match(&m->tokens, i, n) + 1 : i + 1;
     return i < n ? i + 1 : n;
 }
 
-static bool any_of(const rewrite_mutate_mutator *m, int from, int to, const char *const *words) {
+static bool any_of(const rewrite_mutate_mutator *m, int from, int to, const char *words) {
     for (int i = from; i < to; i++)
-        for (const char *const *w = words; *w; w++)
-            if (mutate_is(m, i, *w)) return true;
+        if (mutate_is(m, i, words)) return true;
     return false;
 }
 
 static bool read_loop(const rewrite_mutate_mutator *m, int i, kli_loop *l) {
-    static const char *const LOOPS[] = {"for", "while", "do", NULL};
     if (!mutate_is(m, i + 1, "(")) return false;
     kli_read_header(l, &m->tokens, i, m->tokens.n);
     l->after = l->close < m->tokens.n ? statement_end(m, l->body, 0) : 0;
     if (!l->step || l->after > m->tokens.n || l->body >= m->tokens.n) return false;
-    l->innermost = !any_of(m, l->body, l->after, LOOPS);
+    KL_ASSERT(l->open < l->condition && l->condition < l->step && l->step <= l->close);
+    l->innermost = !any_of(m, l->body, l->after, "for while do");
     return true;
 }
 
@@ -259,10 +243,10 @@ static void find_loops(rewrite_mutate_mutator *m) {
 
 /* The pragma right above the loop that says `word`; -1: none. */
 static int pragma_above(const rewrite_mutate_mutator *m, const kli_loop *l, const char *word) {
-    for (int i = l->at - 1; i >= 0 && mutate_token(m, i)->kind == KLI_TOKEN_LINE &&
-                            kli_contains(mutate_token(m, i)->text, "pragma");
+    for (int i = l->at - 1;
+         kli_is_kind(&m->tokens, i, KLI_TOKEN_LINE) && kli_contains(mutate_text(m, i), "pragma");
          i--)
-        if (kli_contains(mutate_token(m, i)->text, word)) return i;
+        if (kli_contains(mutate_text(m, i), word)) return i;
     return -1;
 }
 
@@ -309,9 +293,7 @@ static int variable_of(const rewrite_mutate_mutator *m, const kli_loop *l) {
 }
 
 static bool mentions(const rewrite_mutate_mutator *m, int from, int to, kl_str name) {
-    for (int i = from; i < to; i++)
-        if (kl_str_eq(mutate_token(m, i)->text, name)) return true;
-    return false;
+    return kli_mentions(&m->tokens, from, to, name);
 }
 
 /* Nothing but `in` is in `out`. */
@@ -326,7 +308,7 @@ static void vary_order(rewrite_mutate_mutator *m) {
         const kli_loop *out = &m->loops[i], *in = &m->loops[i + 1]; /* in the order of the text */
         const int variable = variable_of(m, out);
         if (!is_perfect(m, out, in) || variable < 0) continue;
-        if (mentions(m, in->open, in->close, mutate_token(m, variable)->text)) continue;
+        if (mentions(m, in->open, in->close, mutate_text(m, variable))) continue;
         const mutate_patch p[] = {{mutate_end_of(m, out->open), begin_of(m, out->close),
                                    mutate_text_of(m, in->open + 1, in->close)},
                                   {mutate_end_of(m, in->open), begin_of(m, in->close),
@@ -343,11 +325,9 @@ typedef struct {
 } count_ctx;
 
 static bool is_flat(const rewrite_mutate_mutator *m, int from, int to) {
-    static const char *const BREAKS[] = {",", "&&", "||", "?", "=", NULL};
     for (int i = from; i < to; i++) {
-        if (mutate_is(m, i, "(") || mutate_is(m, i, "[") || mutate_is(m, i, "{"))
-            i = kli_match(&m->tokens, i, to);
-        if (i < to && any_of(m, i, i + 1, BREAKS)) return false;
+        if (mutate_is(m, i, "( [ {")) i = kli_match(&m->tokens, i, to);
+        if (i < to && mutate_is(m, i, ", && || ? =")) return false;
     }
     return from < to;
 }
@@ -360,23 +340,21 @@ static bool read_step(const rewrite_mutate_mutator *m, const kli_loop *l, count_
         return (mutate_is(m, at, "++") && mentions(m, at + 1, at + 2, c->name)) ||
                (mutate_is(m, at + 1, "++") && mentions(m, at, at + 1, c->name));
     if (n != 3 || !mutate_is(m, at + 1, "+=") || !mentions(m, at, at + 1, c->name)) return false;
-    c->step = mutate_token(m, at + 2)->text;
-    return mutate_token(m, at + 2)->kind == KLI_TOKEN_NAME ||
-           mutate_token(m, at + 2)->kind == KLI_TOKEN_NUMBER;
+    c->step = mutate_text(m, at + 2);
+    return mutate_is_name(m, at + 2) || kli_is_kind(&m->tokens, at + 2, KLI_TOKEN_NUMBER);
 }
 
 static bool read_counting(const rewrite_mutate_mutator *m, const kli_loop *l, count_ctx *c) {
-    static const char *const LEAVES[] = {"break", "goto", NULL}, *const STAR[] = {"*", NULL};
     const int variable = variable_of(m, l);
-    if (variable <= l->open + 1 || any_of(m, l->open + 1, variable, STAR)) return false;
+    if (variable <= l->open + 1 || any_of(m, l->open + 1, variable, "*")) return false;
     *c = (count_ctx){.type = mutate_text_of(m, l->open + 1, variable),
-                     .name = mutate_token(m, variable)->text,
+                     .name = mutate_text(m, variable),
                      .first = mutate_text_of(m, variable + 2, l->condition - 1),
                      .end = mutate_text_of(m, l->condition + 2, l->step - 1)};
     return mentions(m, l->condition, l->condition + 1, c->name) &&
            mutate_is(m, l->condition + 1, "<") && is_flat(m, variable + 2, l->condition - 1) &&
            is_flat(m, l->condition + 2, l->step - 1) && read_step(m, l, c) &&
-           !any_of(m, l->body, l->after, LEAVES);
+           !any_of(m, l->body, l->after, "break goto");
 }
 
 /* A name that nothing in the source has; empty: none was found. */
@@ -406,9 +384,7 @@ static kl_str tiled(const rewrite_mutate_mutator *m, const kli_loop *l, const co
         KL_STR_ARG(c->type), KL_STR_ARG(c->name), KL_STR_ARG(tile), KL_STR_ARG(c->name),
         KL_STR_ARG(c->end), KL_STR_ARG(tile), KL_STR_ARG(width), KL_STR_ARG(c->end),
         KL_STR_ARG(tile), KL_STR_ARG(width), KL_STR_ARG(c->advance));
-    const kl_str text = kl_arena_copy(m->arena, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, m->arena);
 }
 
 static void vary_tiles(rewrite_mutate_mutator *m) {
@@ -432,14 +408,12 @@ static void vary_tiles(rewrite_mutate_mutator *m) {
  */
 static int pointer_name(const rewrite_mutate_mutator *m, int begin, int end) {
     const bool fits = end - begin >= 3 && mutate_is(m, end - 2, "*") &&
-                      mutate_is_name(m, end - 1) &&
-                      !kl_str_starts(mutate_token(m, end - 1)->text, KL_S("__restrict")) &&
-                      !mutate_is(m, end - 1, "restrict");
+                      mutate_is_name(m, end - 1) && !mutate_is(m, end - 1, "restrict") &&
+                      !kl_str_starts(mutate_text(m, end - 1), KL_S("__restrict"));
     return fits ? end - 1 : -1;
 }
 
 static void vary_restrict(rewrite_mutate_mutator *m) {
-    static const char *const NO_FUNCTIONS[] = {"for", "while", "if", "switch", NULL};
     const kl_str word =
         m->kernel->surface->families & KL_FAMILY_CUDA ? KL_S("__restrict__ ") : KL_S("restrict ");
     for (int i = 1, tries = 0; i + 1 < m->tokens.n && tries < MAX_TRIES; i++) {
@@ -447,7 +421,7 @@ static void vary_restrict(rewrite_mutate_mutator *m) {
             mutate_is_name(m, i - 1) ||
             mutate_is(m, i - 1, "*"); /* what it returns; a call has none before it */
         if (!mutate_is_name(m, i) || !typed || !mutate_is(m, i + 1, "(") ||
-            any_of(m, i, i + 1, NO_FUNCTIONS))
+            mutate_is(m, i, "for while if switch"))
             continue;
         tries++;
         const int close = kli_match(&m->tokens, i + 1, m->tokens.n);
@@ -466,23 +440,14 @@ static void vary_restrict(rewrite_mutate_mutator *m) {
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-enum {
-    MUTATE_C = KL_FAMILY_C,
-    MUTATE_CL = KL_FAMILY_OPENCL,
-    MUTATE_CU = KL_FAMILY_CUDA,
-    ANY = KL_FAMILY_ANY
-};
+enum { C_LIKE = KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA, ANY = KL_FAMILY_ANY };
 
 static const struct {
     void (*vary)(rewrite_mutate_mutator *);
     unsigned families;
-} MUTATE_ROWS[] = {{vary_params, ANY},
-                   {vary_flags, ANY},
-                   {vary_unroll, MUTATE_C | MUTATE_CL | MUTATE_CU},
-                   {vary_ivdep, MUTATE_C},
-                   {vary_order, MUTATE_C | MUTATE_CL | MUTATE_CU},
-                   {vary_restrict, MUTATE_C | MUTATE_CL | MUTATE_CU},
-                   {vary_tiles, MUTATE_C | MUTATE_CL | MUTATE_CU}};
+} MUTATE_ROWS[] = {{vary_params, ANY},        {vary_flags, ANY},    {vary_unroll, C_LIKE},
+                   {vary_ivdep, KL_FAMILY_C}, {vary_order, C_LIKE}, {vary_restrict, C_LIKE},
+                   {vary_tiles, C_LIKE}};
 
 int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     rewrite_mutate_mutator m = {
@@ -491,5 +456,6 @@ int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k)
     find_loops(&m);
     for (size_t row = 0; row < KL_COUNT(MUTATE_ROWS); row++)
         if (MUTATE_ROWS[row].families & k->surface->families) MUTATE_ROWS[row].vary(&m);
+    KL_ASSERT(m.n <= max);
     return m.n + kl_rewrite_undo(out + m.n, max - m.n, a, k);
 }

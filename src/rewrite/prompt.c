@@ -39,7 +39,7 @@ static size_t placeholder(kl_str s, kl_str *name) {
     if (!kl_str_starts(s, KL_S("{{"))) return 0;
     while (n < s.len && ((s.ptr[n] >= 'a' && s.ptr[n] <= 'z') || s.ptr[n] == '_')) n++;
     *name = (kl_str){s.ptr + 2, n - 2};
-    return n > 2 && kl_str_starts((kl_str){s.ptr + n, s.len - n}, KL_S("}}")) ? n + 2 : 0;
+    return n > 2 && kl_str_starts(kli_from(s, n), KL_S("}}")) ? n + 2 : 0;
 }
 
 static kl_str prompt_value_of(kl_str name, const kl_prompt_value *values, int n) {
@@ -56,11 +56,9 @@ kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, i
         size_t used = placeholder(rest, &key);
         kl_buf_add(&b, used ? prompt_value_of(key, values, n) : (kl_str){rest.ptr, 1});
         if (!used) used = 1;
-        rest = (kl_str){rest.ptr + used, rest.len - used};
+        rest = kli_from(rest, used);
     }
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }
 
 /* ---- the system prompt ------------------------------------------------------------------- */
@@ -161,7 +159,5 @@ kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const
                       KL_STR_ARG(t->python_reference),
                       kl_str_ends(t->python_reference, KL_S("\n")) ? "" : "\n");
     add_naive(&b, a, t, s);
-    const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }

@@ -29,6 +29,7 @@ typedef struct {
 } proposal_reader;
 
 static size_t proposal_offset_of(const proposal_reader *r, kl_str part) {
+    KL_ASSERT(part.ptr >= r->reply.ptr && part.ptr <= r->reply.ptr + r->reply.len);
     return (size_t)(part.ptr - r->reply.ptr);
 }
 
@@ -44,7 +45,7 @@ int kli_mark_length(kl_str line, char c, kl_str *word) {
     int n = 0;
     line = kl_str_trim(line);
     while ((size_t)n < line.len && line.ptr[n] == c) n++;
-    const kl_str rest = kl_str_trim((kl_str){line.ptr + n, line.len - (size_t)n});
+    const kl_str rest = kl_str_trim(kli_from(line, (size_t)n));
     if (word) *word = rest;
     if (n < KLI_MIN_MARK || n > KLI_MAX_MARK) return 0;
     if (c == '=') return rest.len ? 0 : n;
@@ -55,14 +56,14 @@ int kli_mark_length(kl_str line, char c, kl_str *word) {
 static kl_str without_fences(kl_str text) {
     kl_str rest = text, line, first, last = {0};
     int n = 0;
-    while (kli_next_line(&line, &rest, NULL)) {
+    while (kli_next_line(&line, &rest)) {
         if (!n++) first = line;
         last = line;
     }
     if (n < 2 || !kl_str_starts(first, KL_S("```")) || !kl_str_eq(kl_str_trim(last), KL_S("```")))
         return text;
     const char *begin = first.ptr + first.len + 1;
-    return (kl_str){begin, (size_t)(last.ptr - begin)};
+    return kli_between(begin, last.ptr);
 }
 
 static kl_err block_error(proposal_reader *r, kl_str opener, const char *what) {
@@ -74,10 +75,10 @@ static kl_err block_error(proposal_reader *r, kl_str opener, const char *what) {
 static bool read_side(proposal_reader *r, kl_str *out, char c, int length) {
     const char *begin = r->rest.ptr;
     kl_str line, word;
-    while (kli_next_line(&line, &r->rest, NULL)) {
+    while (kli_next_line(&line, &r->rest)) {
         if (kli_mark_length(line, c, &word) != length) continue;
         if (c == '>' && word.len && !kl_str_eq(word, KL_S("REPLACE"))) continue;
-        *out = (kl_str){begin, (size_t)(line.ptr - begin)};
+        *out = kli_between(begin, line.ptr);
         return true;
     }
     return false;
@@ -97,6 +98,7 @@ static kl_err proposal_read_block(proposal_reader *r, kl_str opener, int length,
     if (!read_side(r, &edit.replace, '>', length))
         return block_error(r, opener,
                            "does not end with >>>>>>> REPLACE; the reply may have been cut off");
+    KL_ASSERT(r->out->n_edits < KL_MAX_EDITS);
     edit.search = kl_arena_copy(r->arena, without_fences(edit.search));
     edit.replace = kl_arena_copy(r->arena, without_fences(edit.replace));
     r->out->edits[r->out->n_edits++] = edit;
@@ -122,11 +124,10 @@ static bool is_tag(kl_str tag, const kl_surface *s) {
 static bool has_launch(kl_str text, const kl_surface *s) {
     const kl_str prefix = kl_str_of(s->comment);
     kl_str line;
-    while (kli_next_line(&line, &text, NULL)) {
+    while (kli_next_line(&line, &text)) {
         line = kl_str_trim(line);
         if (kl_str_starts(line, prefix) &&
-            kl_str_starts(kl_str_trim((kl_str){line.ptr + prefix.len, line.len - prefix.len}),
-                          KL_S("launch")))
+            kl_str_starts(kl_str_trim(kli_from(line, prefix.len)), KL_S("launch")))
             return true;
     }
     return false;
@@ -135,9 +136,8 @@ static bool has_launch(kl_str text, const kl_surface *s) {
 /* A fence around SEARCH blocks is no file: then reading goes on inside it. */
 static kl_err read_fence(proposal_reader *r, kl_str opener, int length) {
     const kl_str info = kl_str_trim(opener), inside = r->rest;
-    kl_str tag = kl_str_trim((kl_str){info.ptr + length, info.len - (size_t)length}), line,
-           rest = r->rest;
-    while (kli_next_line(&line, &rest, NULL)) {
+    kl_str tag = kl_str_trim(kli_from(info, (size_t)length)), line, rest = r->rest;
+    while (kli_next_line(&line, &rest)) {
         if (kli_mark_length(line, '<', NULL)) {
             r->around = length;
             return KL_OK;
@@ -164,24 +164,21 @@ static kl_err read_fence(proposal_reader *r, kl_str opener, int length) {
 
 /* ---- header lines ------------------------------------------------------------------------ */
 
-static bool is_decoration(char c) {
-    return c == ' ' || c == '\t' || c == '*' || c == '#' || c == '>' || c == '`' || c == '_' ||
-           c == '-' || c == '\r';
-}
+static bool is_decoration(char c) { return c && strchr(" \t*#>`_-\r", c); }
 
 static kl_str strip(kl_str s) {
-    while (s.len && is_decoration(s.ptr[0])) s = (kl_str){s.ptr + 1, s.len - 1};
+    while (s.len && is_decoration(s.ptr[0])) s = kli_from(s, 1);
     while (s.len && is_decoration(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
 /* The value of a header as plain text: no control characters, not endless. */
 static kl_str proposal_plain(kl_arena *a, kl_str s) {
-    const size_t len = s.len < PROPOSAL_MAX_HEADER ? s.len : PROPOSAL_MAX_HEADER;
-    char *out = KL_ARRAY(a, char, len + 1);
-    for (size_t i = 0; i < len; i++)
-        out[i] = (unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f ? ' ' : s.ptr[i];
-    return (kl_str){out, len};
+    const kl_str plain = kl_arena_copy(a, kli_cut(s, PROPOSAL_MAX_HEADER));
+    char *out = (char *)plain.ptr;
+    for (size_t i = 0; i < plain.len; i++)
+        if ((unsigned char)out[i] < 0x20 || out[i] == 0x7f) out[i] = ' ';
+    return plain;
 }
 
 static bool is_id_char(char c) {
@@ -206,21 +203,16 @@ static kl_str ids(kl_arena *a, kl_str s, int most) {
         }
         if (!n) i++;
     }
-    const kl_str out = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return out;
+    return kli_buf_keep(&b, a);
 }
 
 static bool proposal_header(kl_str line, const char *key, kl_str *value) {
-    const size_t n = strlen(key);
     line = strip(line);
-    if (!kl_str_starts(line, (kl_str){key, n})) return false;
-    line = (kl_str){line.ptr + n, line.len - n};
-    while (line.len &&
-           (line.ptr[0] == '*' || line.ptr[0] == '`' || line.ptr[0] == ' ' || line.ptr[0] == '_'))
-        line = (kl_str){line.ptr + 1, line.len - 1};
+    if (!kl_str_starts(line, kl_str_of(key))) return false;
+    line = kli_from(line, strlen(key));
+    while (line.len && line.ptr[0] && strchr("*` _", line.ptr[0])) line = kli_from(line, 1);
     if (!line.len || line.ptr[0] != ':') return false;
-    *value = strip((kl_str){line.ptr + 1, line.len - 1});
+    *value = strip(kli_from(line, 1));
     return true;
 }
 
@@ -228,23 +220,29 @@ static void proposal_keep(kl_str *slot, kl_str value) {
     if (!slot->len) *slot = value;
 }
 
+/* Header lines, and where their values go; `ids`: so many names of the vocabulary, 0: plain text.
+ */
+static const struct {
+    const char *key;
+    size_t at;
+    int ids;
+} HEADERS[] = {{"ACTION", offsetof(kl_proposal, action), 1},
+               {"BUNDLE", offsetof(kl_proposal, bundle), 8},
+               {"LOCUS", offsetof(kl_proposal, locus), 0},
+               {"WHY", offsetof(kl_proposal, why), 0},
+               {"CARD", offsetof(kl_proposal, card), 0}};
+
 static void proposal_read_header(proposal_reader *r, kl_str line) {
-    kl_proposal *p = r->out;
     kl_str value;
-    if (proposal_header(line, "ACTION", &value))
-        proposal_keep(&p->action, ids(r->arena, value, 1));
-    else if (proposal_header(line, "BUNDLE", &value))
-        proposal_keep(&p->bundle, ids(r->arena, value, 8));
-    else if (proposal_header(line, "LOCUS", &value))
-        proposal_keep(&p->locus, proposal_plain(r->arena, value));
-    else if (proposal_header(line, "WHY", &value))
-        proposal_keep(&p->why, proposal_plain(r->arena, value));
-    else if (proposal_header(line, "CARD", &value))
-        proposal_keep(&p->card, proposal_plain(r->arena, value));
-    else if (proposal_header(line, "DONE", &value)) {
-        r->is_done = true;
-        proposal_keep(&r->done, proposal_plain(r->arena, value));
+    for (size_t i = 0; i < KL_COUNT(HEADERS); i++) {
+        if (!proposal_header(line, HEADERS[i].key, &value)) continue;
+        kl_str *slot = (void *)((char *)r->out + HEADERS[i].at);
+        proposal_keep(slot, HEADERS[i].ids ? ids(r->arena, value, HEADERS[i].ids)
+                                           : proposal_plain(r->arena, value));
     }
+    if (!proposal_header(line, "DONE", &value)) return;
+    r->is_done = true;
+    proposal_keep(&r->done, proposal_plain(r->arena, value));
 }
 
 /* ---- the whole reply --------------------------------------------------------------------- */
@@ -295,7 +293,7 @@ kl_err kl_proposal_parse(kl_proposal *out, kl_arena *a, kl_str reply, const kl_s
     kl_str line;
     kl_err err = KL_OK;
     out->edits = KL_ARRAY(a, kl_edit, KL_MAX_EDITS);
-    while (!err && kli_next_line(&line, &r.rest, NULL)) err = read_line(&r, line);
+    while (!err && kli_next_line(&line, &r.rest)) err = read_line(&r, line);
     return err ? err : proposal_settle(&r);
 }
 

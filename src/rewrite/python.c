@@ -58,6 +58,7 @@ static const char *const *python_arguments(kl_arena *a, const kl_kernel *k) {
     argv[n++] = "-c";
     argv[n++] = kl_arena_copy(a, script).ptr;
     for (int i = 0; i < k->n_launches; i++) argv[n++] = kl_arena_copy(a, k->launches[i].entry).ptr;
+    KL_ASSERT(n < k->n_launches + 6); /* a NULL ends it */
     return argv;
 }
 
@@ -90,5 +91,5 @@ void kli_python_read(kli_source *out, kl_arena *a, const kl_kernel *k) {
                   KL_STR_ARG(kl_str_trim(r.err)));
         return;
     }
-    for (kl_str rest = r.out; kli_next_line(&line, &rest, NULL);) take_fact(out, line, k->surface);
+    for (kl_str rest = r.out; kli_next_line(&line, &rest);) take_fact(out, line, k->surface);
 }

@@ -3,6 +3,7 @@
 #ifndef KL_REWRITE_IMPL_H
 #define KL_REWRITE_IMPL_H
 
+#include "base/parts.h"
 #include <klineage/rewrite.h>
 
 /* ---- tokens.c: a source without its comments --------------------------------------------- */
@@ -24,14 +25,20 @@ typedef struct {
 
 typedef struct {
     kli_token *at;
-    int n, cap;
+    int n;
 } kli_tokens;
 
 /* C, C++, OpenCL C and CUDA.  What stands inside `#if 0` is left out.  Never fails: what is no
  * token of the language is a PUNCT of one byte. */
 void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source);
 void kli_tokens_add(kli_tokens *t, kl_arena *a, const kli_token *token);
-bool kli_token_is(const kli_token *t, const char *text);
+bool kli_token_is(const kli_token *t, const char *words); /* one of them */
+/* The same for the token at `i`; false where there is none. */
+bool kli_is(const kli_tokens *t, int i, const char *words);
+bool kli_is_kind(const kli_tokens *t, int i, kli_token_kind kind);
+size_t kli_token_end(const kli_tokens *t, int i); /* offset behind it */
+/* Is one of the tokens [begin, end) this text? */
+bool kli_mentions(const kli_tokens *t, int begin, int end, kl_str text);
 
 /* ---- source.c: what a source does -------------------------------------------------------- */
 
@@ -61,17 +68,9 @@ kli_trait_role kli_trait_role_of(kli_trait t);
 
 /* ---- small things ------------------------------------------------------------------------ */
 
-/* Next of the words of `list`, which are separated by blanks; false at the end. */
-bool kli_next_word(kl_str *word, kl_str *list);
-bool kli_has_word(const char *list, kl_str word);
-/* The next line of `rest` without its line end; false at the end.  `*ended` (may be NULL): it had
- * one. */
-bool kli_next_line(kl_str *line, kl_str *rest, bool *ended);
-
 bool kli_is_blank(char c); /* no line end */
-bool kli_contains(kl_str s, const char *part);
 size_t kli_line_begin(kl_str source, size_t at);
-size_t kli_line_end(kl_str source, size_t at);
+kl_str kli_line_at(kl_str source, size_t at);            /* the whole line, without its end */
 kl_str kli_locus(kl_arena *a, kl_str source, size_t at); /* "line 3: what stands there" */
 
 /* A line `//! WORD words`, by its offsets in the source. */

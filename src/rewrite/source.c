@@ -22,6 +22,7 @@
 void kli_symbols_init(kli_symbols *out, kl_arena *a, int most) {
     out->n = 64;
     while (out->n < 2 * (size_t)most) out->n *= 2; /* at most half full */
+    KL_ASSERT((out->n & (out->n - 1)) == 0);       /* look-ups mask with n - 1 */
     out->slots = KL_ARRAY(a, kli_symbol, out->n);
 }
 
@@ -30,6 +31,7 @@ kli_symbol *kli_symbol_of(const kli_symbols *s, kl_str name, bool add) {
     while (s->slots[i].name.ptr && !kl_str_eq(s->slots[i].name, name)) i = (i + 1) & (s->n - 1);
     if (s->slots[i].name.ptr) return &s->slots[i];
     if (!add) return NULL;
+    KL_ASSERT(name.ptr); /* what marks a slot as taken */
     s->slots[i] = (kli_symbol){.name = name, .first = -1};
     return &s->slots[i];
 }
@@ -47,11 +49,12 @@ int kli_match(const kli_tokens *t, int open, int end) {
 
 void kli_read_header(kli_loop *l, const kli_tokens *t, int at, int end) {
     *l = (kli_loop){.at = at, .open = at + 1};
+    KL_ASSERT(at >= 0 && at < end);
     l->close = kli_match(t, l->open, end);
     l->body = l->close + 1;
     for (int i = l->open + 1; i < l->close && !l->step; i++) {
         const kli_token *k = &t->at[i];
-        const bool open = kli_token_is(k, "(") || kli_token_is(k, "{") || kli_token_is(k, "[");
+        const bool open = kli_token_is(k, "( { [");
         if (open) i = kli_match(t, i, l->close);
         if (kli_token_is(k, ";")) *(l->condition ? &l->step : &l->condition) = i + 1;
     }
@@ -60,13 +63,8 @@ void kli_read_header(kli_loop *l, const kli_tokens *t, int at, int end) {
 /* ---- functions --------------------------------------------------------------------------- */
 
 static bool is_attribute(const kli_token *t) {
-    static const char *const WORDS[] = {
-        "__attribute__", "__attribute",      "__launch_bounds__", "alignas",
-        "_Alignas",      "__align__",        "__declspec",        "reqd_work_group_size",
-        "_Pragma",       "__cluster_dims__", "decltype"};
-    for (size_t i = 0; i < KL_COUNT(WORDS); i++)
-        if (kli_token_is(t, WORDS[i])) return true;
-    return false;
+    return kli_token_is(t, "__attribute__ __attribute __launch_bounds__ alignas _Alignas __align__ "
+                           "__declspec reqd_work_group_size _Pragma __cluster_dims__ decltype");
 }
 
 static void add_function(kli_reader *r, int name, int body, int end) {
@@ -81,9 +79,7 @@ static void add_function(kli_reader *r, int name, int body, int end) {
 static bool opens_scope(const kli_tokens *t, int begin, int open) {
     if (begin < open && t->at[open - 1].kind == KLI_TOKEN_STRING) return true;
     for (int i = begin; i < open; i++)
-        if (kli_token_is(&t->at[i], "namespace") || kli_token_is(&t->at[i], "struct") ||
-            kli_token_is(&t->at[i], "class") || kli_token_is(&t->at[i], "union"))
-            return true;
+        if (kli_token_is(&t->at[i], "namespace struct class union")) return true;
     return false;
 }
 
@@ -93,7 +89,7 @@ static void find_functions(kli_reader *r) {
     int name = -1, begin = 0;
     for (int i = 0; i < t->n; i++) {
         const kli_token *k = &t->at[i];
-        if (k->kind == KLI_TOKEN_NAME && i + 1 < t->n && kli_token_is(k + 1, "(")) {
+        if (k->kind == KLI_TOKEN_NAME && kli_is(t, i + 1, "(")) {
             if (!is_attribute(k)) name = i;
             i = kli_match(t, i + 1, t->n);
         } else if (kli_token_is(k, "{")) {
@@ -102,7 +98,7 @@ static void find_functions(kli_reader *r) {
             i = end;
             name = -1;
             begin = i + 1;
-        } else if (kli_token_is(k, ";") || kli_token_is(k, "=")) {
+        } else if (kli_token_is(k, "; =")) {
             name = -1;
             begin = i + 1;
         } else if (k->kind == KLI_TOKEN_LINE && i == begin)
@@ -117,11 +113,9 @@ static bool means_one(kli_reader *r, kl_str name) {
     const kli_tokens *t = &r->tokens;
     bool any = kl_str_eq(name, KL_S("1"));
     for (int i = 0; i + 3 < t->n; i++) {
-        if (!kl_str_eq(t->at[i].text, name) || !kli_token_is(&t->at[i + 1], "=")) continue;
+        if (!kl_str_eq(t->at[i].text, name) || !kli_is(t, i + 1, "=")) continue;
         any = true;
-        if (!kli_token_is(&t->at[i + 2], "1") ||
-            !(kli_token_is(&t->at[i + 3], ",") || kli_token_is(&t->at[i + 3], "}")))
-            return false;
+        if (!kli_is(t, i + 2, "1") || !kli_is(t, i + 3, ", }")) return false;
     }
     return any;
 }
@@ -129,10 +123,10 @@ static bool means_one(kli_reader *r, kl_str name) {
 /* vector_size(4), vector_size(4 * LANES) with LANES = 1: a float by another name.  `open` is the
  * bracket. */
 static bool has_one_lane(kli_reader *r, int open) {
-    const kli_token *at = r->tokens.at + open;
-    if (open + 4 >= r->tokens.n || !kli_token_is(at + 1, "4")) return false;
-    return kli_token_is(at + 2, ")") ||
-           (kli_token_is(at + 2, "*") && kli_token_is(at + 4, ")") && means_one(r, at[3].text));
+    const kli_tokens *t = &r->tokens;
+    if (open + 4 >= t->n || !kli_is(t, open + 1, "4")) return false;
+    return kli_is(t, open + 2, ")") || (kli_is(t, open + 2, "*") && kli_is(t, open + 4, ")") &&
+                                        means_one(r, t->at[open + 3].text));
 }
 
 /* typedef ... NAME [attributes] ; where the dots hold a vector type */
@@ -142,19 +136,18 @@ static void find_vector_types(kli_reader *r) {
         if (!kli_token_is(&t->at[i], "typedef")) continue;
         int name = -1, j = i + 1;
         bool vector = false;
-        for (int depth = 0;
-             j < t->n && !kli_token_is(&t->at[j], ";") && !kli_token_is(&t->at[j], "{"); j++) {
+        for (int depth = 0; j < t->n && !kli_is(t, j, "; {"); j++) {
             const kli_token *k = &t->at[j];
             depth += kli_token_is(k, "(") - kli_token_is(k, ")");
             if (k->kind != KLI_TOKEN_NAME) continue;
             const kli_symbol *s = kli_symbol_of(&r->names, k->text, false);
-            const bool sized = kli_token_is(k, "vector_size") || kli_token_is(k, "__vector_size__");
+            const bool sized = kli_token_is(k, "vector_size __vector_size__");
             vector = vector || (sized && !has_one_lane(r, j + 1)) ||
                      kli_token_is(k, "ext_vector_type") ||
                      kli_is_vector_type(k->text, r->kernel->surface) || (s && s->vector);
             if (!depth && !is_attribute(k)) name = j;
         }
-        if (vector && name >= 0 && j < t->n && kli_token_is(&t->at[j], ";"))
+        if (vector && name >= 0 && kli_is(t, j, ";"))
             kli_symbol_of(&r->names, t->at[name].text, true)->vector = true;
         i = j;
     }
@@ -167,6 +160,7 @@ static void reach(kli_reader *r, kl_str name) {
     for (int f = s ? s->first : -1; f >= 0; f = r->functions[f].next) {
         if (r->functions[f].reached) continue;
         r->functions[f].reached = true;
+        KL_ASSERT(r->n_queue < r->n_functions); /* each is reached once */
         r->queue[r->n_queue++] = f;
     }
 }
@@ -198,41 +192,31 @@ typedef struct {
     bool body;   /* inside a function's braces */
 } source_place;
 
-static bool is_asm(const kli_token *t) {
-    return kli_token_is(t, "asm") || kli_token_is(t, "__asm__") || kli_token_is(t, "__asm");
-}
+static bool is_asm(const kli_token *t) { return kli_token_is(t, "asm __asm__ __asm"); }
 
 static void count_asm(kli_reader *r, source_place *p, int i) {
     const kli_tokens *t = &r->tokens;
     int open = i + 1;
-    while (open < t->n && open < i + 4 && t->at[open].kind == KLI_TOKEN_NAME)
-        open++; /* volatile, goto */
+    while (open < i + 4 && kli_is_kind(t, open, KLI_TOKEN_NAME)) open++; /* volatile, goto */
     r->out->asms++;
-    if (i >= p->asm_end && open < t->n && kli_token_is(&t->at[open], "("))
-        p->asm_end = kli_match(t, open, t->n);
+    if (i >= p->asm_end && kli_is(t, open, "(")) p->asm_end = kli_match(t, open, t->n);
 }
 
 /* TYPE NAME [ : an array of a function's own. */
 static bool declares_array(const kli_reader *r, const source_place *p, int i) {
-    static const char *const NOT_TYPES[] = {"return", "else",  "case", "goto",  "sizeof",
-                                            "do",     "throw", "new",  "delete"};
-    const kli_token *t = &r->tokens.at[i];
-    if (!p->body || i < 1 || i + 1 >= r->tokens.n || !kli_token_is(t + 1, "[") ||
-        t[-1].kind != KLI_TOKEN_NAME)
+    const kli_tokens *t = &r->tokens;
+    if (!p->body || !kli_is(t, i + 1, "[") || !kli_is_kind(t, i - 1, KLI_TOKEN_NAME) ||
+        kli_is(t, i - 1, "return else case goto sizeof do throw new delete"))
         return false;
-    for (size_t n = 0; n < KL_COUNT(NOT_TYPES); n++)
-        if (kli_token_is(t - 1, NOT_TYPES[n])) return false;
-    for (int back = i - 1; back >= 0 && r->tokens.at[back].kind == KLI_TOKEN_NAME; back--)
-        if (kli_token_is(&r->tokens.at[back], "__shared__") ||
-            kli_token_is(&r->tokens.at[back], "__local"))
-            return false;
+    for (int back = i - 1; kli_is_kind(t, back, KLI_TOKEN_NAME); back--)
+        if (kli_is(t, back, "__shared__ __local")) return false;
     return true;
 }
 
 /* aligned(4) takes alignment away: only 16 and more, or a name, promise some.  True of any other
  * word. */
 static bool gives_alignment(const kli_tokens *t, int i) {
-    if (!kli_token_is(&t->at[i], "aligned") || i + 2 >= t->n) return true;
+    if (!kli_is(t, i, "aligned") || i + 2 >= t->n) return true;
     const kl_str s = t->at[i + 2].text;
     return t->at[i + 2].kind != KLI_TOKEN_NUMBER || (s.len > 1 && !kl_str_eq(s, KL_S("0")));
 }
@@ -240,11 +224,9 @@ static bool gives_alignment(const kli_tokens *t, int i) {
 static void count_name(kli_reader *r, source_place *p, int i) {
     const kli_token *t = &r->tokens.at[i];
     const kli_symbol *s = kli_symbol_of(&r->names, t->text, false);
-    const bool call = i + 1 < r->tokens.n && kli_token_is(t + 1, "(");
+    const bool call = kli_is(&r->tokens, i + 1, "(");
     if (is_asm(t)) count_asm(r, p, i);
-    if ((kli_token_is(t, "volatile") || kli_token_is(t, "__volatile__")) &&
-        !(i > 0 && is_asm(t - 1)))
-        r->out->volatiles++;
+    if (kli_token_is(t, "volatile __volatile__") && !(i > 0 && is_asm(t - 1))) r->out->volatiles++;
     if (kli_token_is(t, "_Pragma") && i + 2 < r->tokens.n) kli_count_pragma(r->out, t[2].text);
     if (s && s->vector && p->body) r->out->count[KLI_TRAIT_VECTOR_TYPES]++;
     if (declares_array(r, p, i)) r->out->count[KLI_TRAIT_LOCAL_ARRAYS]++;
@@ -263,14 +245,14 @@ static void count_range(kli_reader *r, source_place *p, int begin, int end) {
 }
 
 static void count_functions(kli_reader *r) {
+    const kli_tokens *t = &r->tokens;
     for (int f = 0; f < r->n_functions; f++) {
         const kli_function *at = &r->functions[f];
         if (!at->reached) continue;
         source_place head = {0}, body = {.body = true};
         int begin = at->name; /* the attributes before the name belong to it */
-        while (begin > 0 && !kli_token_is(&r->tokens.at[begin - 1], ";") &&
-               !kli_token_is(&r->tokens.at[begin - 1], "}") &&
-               r->tokens.at[begin - 1].kind != KLI_TOKEN_LINE && at->name - begin < 64)
+        while (begin > 0 && !kli_is(t, begin - 1, "; }") &&
+               !kli_is_kind(t, begin - 1, KLI_TOKEN_LINE) && at->name - begin < 64)
             begin--;
         r->out->count[KLI_TRAIT_FUNCTIONS]++;
         count_range(r, &head, begin, at->body);
@@ -284,7 +266,7 @@ static void count_outside(kli_reader *r) {
     int from = 0;
     for (int f = 0; f < r->n_functions; f++) { /* in the order of the text */
         for (int i = from; i < r->functions[f].name; i++)
-            if (r->tokens.at[i].kind == KLI_TOKEN_LINE || kli_token_is(&r->tokens.at[i], "_Pragma"))
+            if (kli_is_kind(&r->tokens, i, KLI_TOKEN_LINE) || kli_is(&r->tokens, i, "_Pragma"))
                 count_range(r, &p, i, i + 1);
         from = r->functions[f].end;
     }
@@ -304,23 +286,15 @@ static double source_number_of(kl_str text) {
 }
 
 static void count_flags(kli_reader *r) {
-    static const char *const FAST[] = {"fast-math",       "unsafe-math",     "associative-math",
-                                       "reciprocal-math", "finite-math",     "fast_math",
-                                       "relaxed-math",    "Ofast",           "ftz=true",
-                                       "prec-div=false",  "prec-sqrt=false", "signed-zeros"};
-    static const char *const SLOW[] = {"-O0",       "-O1",         "-Os",   "-fno-inline",
-                                       "-fno-tree", "-fno-unroll", "-mno-", "-opt-disable",
-                                       "O0",        "-dlcm"};
     for (int i = 0; i < r->kernel->n_flags; i++) {
-        for (size_t n = 0; n < KL_COUNT(FAST); n++)
-            if (kli_contains(r->kernel->flags[i], FAST[n])) {
-                r->out->count[KLI_TRAIT_FAST_MATH]++;
-                break;
-            }
-        for (size_t n = 0; n < KL_COUNT(SLOW); n++)
-            r->out->slow_flags += kli_contains(r->kernel->flags[i], SLOW[n]);
-        if (kl_str_eq(r->kernel->flags[i], KL_S("-fopenmp")))
-            r->out->count[KLI_TRAIT_OMP_PRAGMAS]++;
+        const kl_str flag = r->kernel->flags[i];
+        const bool fast = kli_parts_in(
+            flag, "fast-math unsafe-math associative-math reciprocal-math finite-math fast_math "
+                  "relaxed-math Ofast ftz=true prec-div=false prec-sqrt=false signed-zeros");
+        r->out->count[KLI_TRAIT_FAST_MATH] += fast;
+        r->out->slow_flags += kli_parts_in(flag, "-O0 -O1 -Os -fno-inline -fno-tree -fno-unroll "
+                                                 "-mno- -opt-disable O0 -dlcm");
+        r->out->count[KLI_TRAIT_OMP_PRAGMAS] += kl_str_eq(flag, KL_S("-fopenmp"));
     }
 }
 

@@ -50,7 +50,7 @@ typedef struct {
     int queue[KLI_MAX_FUNCTIONS];
     int n_queue;
     kli_rewrite_call *calls;
-    int n_calls, cap_calls;
+    int n_calls;
 } kli_reader;
 
 int kli_match(const kli_tokens *t, int open,

@@ -32,17 +32,11 @@ static bool here(const lexer *l, const char *text) {
 }
 
 void kli_tokens_add(kli_tokens *t, kl_arena *a, const kli_token *token) {
-    if (t->n == t->cap) {
-        const int cap = t->cap ? t->cap * 2 : 16;
-        kli_token *more = KL_ARRAY(a, kli_token, cap);
-        if (t->n) memcpy(more, t->at, sizeof *more * (size_t)t->n);
-        t->at = more;
-        t->cap = cap;
-    }
-    t->at[t->n++] = *token;
+    *KL_PUSH(a, t->at, t->n) = *token;
 }
 
 static void emit(lexer *l, kli_token_kind kind, size_t begin) {
+    KL_ASSERT(begin < l->pos && l->pos <= l->src.len);
     const kli_token token = {kind, {l->src.ptr + begin, l->pos - begin}, begin};
     kli_tokens_add(l->out, l->arena, &token);
     l->line_start = false;
@@ -71,6 +65,7 @@ static void raw_string(lexer *l) {
     char end[20] = ")";
     size_t n = 0;
     while (n < 16 && tokens_peek(l, 1 + n) && tokens_peek(l, 1 + n) != '(') n++;
+    KL_ASSERT(n + 2 < sizeof end);
     memcpy(end + 1, l->src.ptr + l->pos + 1, n);
     end[n + 1] = '"';
     skip_to(l, end);
@@ -199,71 +194,56 @@ void kli_tokens_of(kli_tokens *out, kl_arena *a, kl_str source) {
     while (l.pos < l.src.len) tokens_step(&l);
 }
 
-bool kli_token_is(const kli_token *t, const char *text) {
-    return kl_str_eq(t->text, kl_str_of(text));
+bool kli_token_is(const kli_token *t, const char *words) { return kli_one_of(t->text, words); }
+
+bool kli_is(const kli_tokens *t, int i, const char *words) {
+    return i >= 0 && i < t->n && kli_token_is(&t->at[i], words);
 }
 
-/* ---- words and lines --------------------------------------------------------------------- */
-
-bool kli_next_word(kl_str *out, kl_str *list) {
-    *list = kl_str_trim(*list);
-    size_t n = 0;
-    while (n < list->len && list->ptr[n] != ' ') n++;
-    *out = (kl_str){list->ptr, n};
-    *list = (kl_str){list->ptr + n, list->len - n};
-    return n > 0;
+bool kli_is_kind(const kli_tokens *t, int i, kli_token_kind kind) {
+    return i >= 0 && i < t->n && t->at[i].kind == kind;
 }
 
-bool kli_has_word(const char *list, kl_str wanted) {
-    kl_str rest = kl_str_of(list), w;
-    while (kli_next_word(&w, &rest))
-        if (kl_str_eq(w, wanted)) return true;
+size_t kli_token_end(const kli_tokens *t, int i) {
+    KL_ASSERT(i >= 0 && i < t->n);
+    return t->at[i].offset + t->at[i].text.len;
+}
+
+bool kli_mentions(const kli_tokens *t, int begin, int end, kl_str text) {
+    for (int i = begin; i < end; i++)
+        if (kl_str_eq(t->at[i].text, text)) return true;
     return false;
 }
 
-bool kli_next_line(kl_str *line, kl_str *rest, bool *ended) {
-    if (!rest->len) return false;
-    const char *newline = memchr(rest->ptr, '\n', rest->len);
-    const size_t n = newline ? (size_t)(newline - rest->ptr) : rest->len,
-                 step_over = n + (newline != NULL);
-    *line = (kl_str){rest->ptr, n};
-    *rest = (kl_str){rest->ptr + step_over, rest->len - step_over};
-    if (ended) *ended = newline != NULL;
-    return true;
-}
+/* ---- lines ------------------------------------------------------------------------------- */
 
 bool kli_is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
-
-bool kli_contains(kl_str s, const char *part) {
-    return s.len && memmem(s.ptr, s.len, part, strlen(part)) != NULL;
-}
 
 size_t kli_line_begin(kl_str source, size_t at) {
     while (at > 0 && source.ptr[at - 1] != '\n') at--;
     return at;
 }
 
-size_t kli_line_end(kl_str source, size_t at) {
-    while (at < source.len && source.ptr[at] != '\n') at++;
-    return at;
+kl_str kli_line_at(kl_str source, size_t at) {
+    return kli_before(kli_from(source, kli_line_begin(source, at)), '\n');
 }
 
 kl_str kli_locus(kl_arena *a, kl_str source, size_t at) {
     int line = 1;
     for (size_t i = 0; i < at; i++) line += source.ptr[i] == '\n';
-    const size_t begin = kli_line_begin(source, at);
-    const kl_str text = kl_str_trim((kl_str){source.ptr + begin, kli_line_end(source, at) - begin});
-    return kl_arena_printf(a, "line %d: %.*s", line, text.len > 80 ? 80 : (int)text.len, text.ptr);
+    const kl_str text = kli_cut(kl_str_trim(kli_line_at(source, at)), 80);
+    return kl_arena_printf(a, "line %d: %.*s", line, KL_STR_ARG(text));
 }
 
 bool kli_next_directive(kli_directive *d, kl_str source, const kl_surface *surface,
                         const char *word) {
     const kl_str prefix = kl_str_of(surface->comment), wanted = kl_str_of(word);
     for (size_t at = d->end ? d->end + 1 : 0; at < source.len; at = d->end + 1) {
-        d->end = kli_line_end(source, at);
-        kl_str text = kl_str_trim((kl_str){source.ptr + at, d->end - at});
+        const kl_str line = kli_line_at(source, at);
+        kl_str text = kl_str_trim(line);
+        d->end = at + line.len;
         if (kl_str_ends(text, KL_S("\\")) || !kl_str_starts(text, prefix)) continue;
-        text = kl_str_trim((kl_str){text.ptr + prefix.len, text.len - prefix.len});
+        text = kl_str_trim(kli_from(text, prefix.len));
         if (!kl_str_starts(text, wanted) ||
             (text.len > wanted.len && !kli_is_blank(text.ptr[wanted.len])))
             continue;

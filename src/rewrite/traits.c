@@ -18,8 +18,18 @@ static const struct {
 #include "traits.def"
 };
 
-const char *kli_trait_name(kli_trait t) { return TRAITS_ROWS[t].name; }
-kli_trait_role kli_trait_role_of(kli_trait t) { return TRAITS_ROWS[t].role; }
+_Static_assert(KL_COUNT(TRAITS_ROWS) == KLI_TRAIT_COUNT, "a row for each number of a source");
+_Static_assert(KLI_TRAIT_COUNT <= KL_COUNT(((kl_traits *)0)->at), "numbers of a source have room");
+
+const char *kli_trait_name(kli_trait t) {
+    KL_ASSERT(t < KLI_TRAIT_COUNT);
+    return TRAITS_ROWS[t].name;
+}
+
+kli_trait_role kli_trait_role_of(kli_trait t) {
+    KL_ASSERT(t < KLI_TRAIT_COUNT);
+    return TRAITS_ROWS[t].role;
+}
 
 static int traits_by_name(const void *a, const void *b) {
     const kl_str x = ((const kl_feature *)a)->name, y = ((const kl_feature *)b)->name;
@@ -77,7 +87,7 @@ void kl_traits_parse(kl_traits *out, kl_arena *a, const json_t *o) {
 
 static bool is_witness(kl_str name) {
     for (int i = 0; kl_action_each(i); i++)
-        if (kli_has_word(kl_action_each(i)->witness, name)) return true;
+        if (kli_one_of(name, kl_action_each(i)->witness)) return true;
     return false;
 }
 
@@ -96,9 +106,7 @@ kl_str kl_traits_raised(kl_arena *arena, const kl_traits *a, const kl_traits *b)
         if (b->at[i].value > kl_trait(a, name) && is_witness(name) && !is_shape(name))
             kl_buf_printf(&text, "%s%.*s", text.len ? " " : "", KL_STR_ARG(name));
     }
-    const kl_str out = kl_arena_copy(arena, kl_buf_str(&text));
-    kl_buf_fini(&text);
-    return out;
+    return kli_buf_keep(&text, arena);
 }
 
 static bool has_code(const kl_traits *t) {

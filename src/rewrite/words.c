@@ -8,202 +8,177 @@
 #include <string.h>
 
 enum {
-    WORDS_C = KL_FAMILY_C,
-    WORDS_CL = KL_FAMILY_OPENCL,
-    WORDS_CU = KL_FAMILY_CUDA,
+    C = KL_FAMILY_C,
+    CL = KL_FAMILY_OPENCL,
+    CU = KL_FAMILY_CUDA,
+    C_LIKE = C | CL | CU,
     TR = KL_FAMILY_TRITON,
     TL = KL_FAMILY_TILELANG,
     ALL = KL_FAMILY_ANY
 };
 
-typedef enum { WHOLE, BEGINS, PART } how;
+/* IN_TEXT: a part of a longer text, where a word begins. */
+typedef enum { WHOLE, BEGINS, PART, IN_TEXT } how;
 
+/* Each use of one of `words` counts for `trait`. */
 typedef struct {
     how match;
-    const char *text;
     bool call; /* counts only where it is called */
     unsigned families;
     kli_trait trait;
+    const char *words;
 } word_row;
+
+#define EXP                                                                                        \
+    "exp expf exp2 exp2f expm1 expm1f exp10 native_exp native_exp2 half_exp __expf exp10f "        \
+    "__builtin_expf"
 
 // clang-format off
 static const word_row WORDS[] = {
-    {WHOLE, "__builtin_prefetch", true, WORDS_C, KLI_TRAIT_PREFETCHES}, {WHOLE, "_mm_prefetch",
-    true, WORDS_C, KLI_TRAIT_PREFETCHES},
-    {WHOLE, "prefetch", true, WORDS_CL, KLI_TRAIT_PREFETCHES},
-    {BEGINS, "_mm", true, WORDS_C, KLI_TRAIT_INTRINSICS}, {BEGINS, "__builtin_ia32_", true,
-    WORDS_C, KLI_TRAIT_INTRINSICS},
-    {BEGINS, "_pext_", true, WORDS_C, KLI_TRAIT_INTRINSICS}, {BEGINS, "_pdep_", true, WORDS_C,
-    KLI_TRAIT_INTRINSICS},
-    {BEGINS, "__mmask", false, WORDS_C, KLI_TRAIT_MASKED}, {PART, "_mask_", true, WORDS_C,
-    KLI_TRAIT_MASKED}, {PART, "_maskz_", true, WORDS_C, KLI_TRAIT_MASKED},
-    {PART, "_maskload_", true, WORDS_C, KLI_TRAIT_MASKED}, {PART, "_maskstore_", true, WORDS_C,
-    KLI_TRAIT_MASKED},
-    {PART, "_stream_", true, WORDS_C, KLI_TRAIT_NT_STORES}, {WHOLE, "__builtin_nontemporal_store",
-    true, WORDS_C, KLI_TRAIT_NT_STORES},
-    {WHOLE, "__builtin_shuffle", true, WORDS_C, KLI_TRAIT_PERMUTES}, {WHOLE,
-    "__builtin_shufflevector", true, WORDS_C, KLI_TRAIT_PERMUTES},
-    {PART, "_permute", true, WORDS_C, KLI_TRAIT_PERMUTES}, {PART, "_shuffle_", true, WORDS_C,
-    KLI_TRAIT_PERMUTES},
-    {PART, "_unpack", true, WORDS_C, KLI_TRAIT_PERMUTES}, {PART, "_compress", true, WORDS_C,
-    KLI_TRAIT_PERMUTES},
-    {WHOLE, "shuffle", true, WORDS_CL, KLI_TRAIT_PERMUTES}, {WHOLE, "shuffle2", true, WORDS_CL,
-    KLI_TRAIT_PERMUTES},
-    {WHOLE, "restrict", false, WORDS_C | WORDS_CL | WORDS_CU, KLI_TRAIT_RESTRICTS}, {WHOLE,
-    "__restrict", false, WORDS_C | WORDS_CL | WORDS_CU, KLI_TRAIT_RESTRICTS},
-    {WHOLE, "__restrict__", false, WORDS_C | WORDS_CL | WORDS_CU, KLI_TRAIT_RESTRICTS},
-    {WHOLE, "__builtin_assume_aligned", true, WORDS_C | WORDS_CU, KLI_TRAIT_ALIGNED}, {WHOLE,
-    "__align__", true, WORDS_CU, KLI_TRAIT_ALIGNED},
-    {WHOLE, "alignas", true, WORDS_C | WORDS_CU, KLI_TRAIT_ALIGNED}, {WHOLE, "_Alignas", true,
-    WORDS_C | WORDS_CU, KLI_TRAIT_ALIGNED},
-    {WHOLE, "aligned", true, WORDS_C | WORDS_CL | WORDS_CU, KLI_TRAIT_ALIGNED}, {WHOLE,
-    "aligned_alloc", true, WORDS_C, KLI_TRAIT_ALIGNED},
-    {WHOLE, "__builtin_expect", true, WORDS_C | WORDS_CU, KLI_TRAIT_EXPECTS},
-    {WHOLE, "always_inline", false, WORDS_C | WORDS_CL | WORDS_CU, KLI_TRAIT_INLINES}, {WHOLE,
-    "__forceinline__", false, WORDS_CU, KLI_TRAIT_INLINES},
-    {WHOLE, "__launch_bounds__", true, WORDS_CU, KLI_TRAIT_LAUNCH_BOUNDS}, {WHOLE,
-    "reqd_work_group_size", true, WORDS_CL, KLI_TRAIT_LAUNCH_BOUNDS},
-    {WHOLE, "fma", true, WORDS_C | WORDS_CL | WORDS_CU, KLI_TRAIT_FMA_CALLS}, {WHOLE, "fmaf", true,
-    WORDS_C | WORDS_CU, KLI_TRAIT_FMA_CALLS},
-    {WHOLE, "mad", true, WORDS_CL, KLI_TRAIT_FMA_CALLS}, {WHOLE, "__builtin_fma", true, WORDS_C,
-    KLI_TRAIT_FMA_CALLS},
-    {WHOLE, "__builtin_fmaf", true, WORDS_C, KLI_TRAIT_FMA_CALLS}, {BEGINS, "__fmaf_r", true,
-    WORDS_CU, KLI_TRAIT_FMA_CALLS},
-    {BEGINS, "__expf", true, WORDS_CU, KLI_TRAIT_FAST_MATH}, {BEGINS, "__fdividef", true, WORDS_CU,
-    KLI_TRAIT_FAST_MATH},
-    {BEGINS, "native_", true, WORDS_CL, KLI_TRAIT_FAST_MATH}, {BEGINS, "half_", true, WORDS_CL,
-    KLI_TRAIT_FAST_MATH},
-    {PART, "_rsqrt14", true, WORDS_C, KLI_TRAIT_FAST_MATH}, {PART, "_rcp14", true, WORDS_C,
-    KLI_TRAIT_FAST_MATH},
-    {WHOLE, "__shared__", false, WORDS_CU, KLI_TRAIT_SHARED_ARRAYS}, {WHOLE, "__local", false,
-    WORDS_CL, KLI_TRAIT_SHARED_ARRAYS},
-    {WHOLE, "alloc_shared", true, TL, KLI_TRAIT_SHARED_ARRAYS}, {WHOLE, "alloc_fragment", true, TL,
-    KLI_TRAIT_LOCAL_ARRAYS},
-    {WHOLE, "alloc_local", true, TL, KLI_TRAIT_LOCAL_ARRAYS},
-    {WHOLE, "__syncthreads", true, WORDS_CU, KLI_TRAIT_BARRIERS}, {WHOLE, "barrier", true,
-    WORDS_CL, KLI_TRAIT_BARRIERS},
-    {WHOLE, "work_group_barrier", true, WORDS_CL, KLI_TRAIT_BARRIERS}, {WHOLE, "sync_threads",
-    true, TL, KLI_TRAIT_BARRIERS},
-    {BEGINS, "__shfl_", true, WORDS_CU, KLI_TRAIT_SHUFFLES}, {BEGINS, "__reduce_", true, WORDS_CU,
-    KLI_TRAIT_SHUFFLES},
-    {BEGINS, "sub_group_", true, WORDS_CL, KLI_TRAIT_SHUFFLES},
-    {WHOLE, "__pipeline_memcpy_async", true, WORDS_CU, KLI_TRAIT_ASYNC_COPIES}, {WHOLE,
-    "memcpy_async", true, WORDS_CU, KLI_TRAIT_ASYNC_COPIES},
-    {BEGINS, "async_work_group_", true, WORDS_CL, KLI_TRAIT_ASYNC_COPIES},
-    {WHOLE, "mma_sync", true, WORDS_CU, KLI_TRAIT_MMA}, {WHOLE, "dot", true, TR, KLI_TRAIT_MMA},
-    {WHOLE, "gemm", true, TL, KLI_TRAIT_MMA},
-    {BEGINS, "make_tensor_descriptor", true, TR, KLI_TRAIT_TMA},
-    {WHOLE, "__ldg", true, WORDS_CU, KLI_TRAIT_CACHE_HINTS}, {WHOLE, "__ldcs", true, WORDS_CU,
-    KLI_TRAIT_CACHE_HINTS},
-    {WHOLE, "__ldcg", true, WORDS_CU, KLI_TRAIT_CACHE_HINTS}, {WHOLE, "__stcs", true, WORDS_CU,
-    KLI_TRAIT_CACHE_HINTS},
-    {WHOLE, "__stcg", true, WORDS_CU, KLI_TRAIT_CACHE_HINTS}, {WHOLE, "__stwt", true, WORDS_CU,
-    KLI_TRAIT_CACHE_HINTS},
-    {WHOLE, "eviction_policy", false, TR, KLI_TRAIT_CACHE_HINTS}, {WHOLE, "cache_modifier", false,
-    TR, KLI_TRAIT_CACHE_HINTS},
-    {BEGINS, "atomic", true, ALL, KLI_TRAIT_ATOMICS}, {BEGINS, "__atomic_", true, WORDS_C,
-    KLI_TRAIT_ATOMICS},
-    {WHOLE, "mask", false, TR, KLI_TRAIT_MASKED}, {BEGINS, "vload", true, WORDS_CL,
-    KLI_TRAIT_VECTOR_TYPES},
-    {BEGINS, "vstore", true, WORDS_CL, KLI_TRAIT_VECTOR_TYPES}, {WHOLE, "vectorized", true, TL,
-    KLI_TRAIT_VECTOR_TYPES},
-    {WHOLE, "unroll", true, TL, KLI_TRAIT_UNROLLS}, {WHOLE, "static_range", true, TR,
-    KLI_TRAIT_UNROLLS}};
+    {WHOLE, true, C, KLI_TRAIT_PREFETCHES, "__builtin_prefetch _mm_prefetch"},
+    {WHOLE, true, CL, KLI_TRAIT_PREFETCHES, "prefetch"},
+    {BEGINS, true, C, KLI_TRAIT_INTRINSICS, "_mm __builtin_ia32_ _pext_ _pdep_"},
+    {BEGINS, false, C, KLI_TRAIT_MASKED, "__mmask"},
+    {PART, true, C, KLI_TRAIT_MASKED, "_mask_ _maskz_ _maskload_ _maskstore_"},
+    {PART, true, C, KLI_TRAIT_NT_STORES, "_stream_"},
+    {WHOLE, true, C, KLI_TRAIT_NT_STORES, "__builtin_nontemporal_store"},
+    {WHOLE, true, C, KLI_TRAIT_PERMUTES, "__builtin_shuffle __builtin_shufflevector"},
+    {PART, true, C, KLI_TRAIT_PERMUTES, "_permute _shuffle_ _unpack _compress"},
+    {WHOLE, true, CL, KLI_TRAIT_PERMUTES, "shuffle shuffle2"},
+    {WHOLE, false, C_LIKE, KLI_TRAIT_RESTRICTS, "restrict __restrict __restrict__"},
+    {WHOLE, true, C_LIKE, KLI_TRAIT_ALIGNED, "aligned"},
+    {WHOLE, true, C | CU, KLI_TRAIT_ALIGNED, "__builtin_assume_aligned alignas _Alignas"},
+    {WHOLE, true, C, KLI_TRAIT_ALIGNED, "aligned_alloc"},
+    {WHOLE, true, CU, KLI_TRAIT_ALIGNED, "__align__"},
+    {WHOLE, true, C | CU, KLI_TRAIT_EXPECTS, "__builtin_expect"},
+    {WHOLE, false, C_LIKE, KLI_TRAIT_INLINES, "always_inline"},
+    {WHOLE, false, CU, KLI_TRAIT_INLINES, "__forceinline__"},
+    {WHOLE, true, CU, KLI_TRAIT_LAUNCH_BOUNDS, "__launch_bounds__"},
+    {WHOLE, true, CL, KLI_TRAIT_LAUNCH_BOUNDS, "reqd_work_group_size"},
+    {WHOLE, true, C_LIKE, KLI_TRAIT_FMA_CALLS, "fma"},
+    {WHOLE, true, C | CU, KLI_TRAIT_FMA_CALLS, "fmaf"},
+    {WHOLE, true, CL, KLI_TRAIT_FMA_CALLS, "mad"},
+    {WHOLE, true, C, KLI_TRAIT_FMA_CALLS, "__builtin_fma __builtin_fmaf"},
+    {BEGINS, true, CU, KLI_TRAIT_FMA_CALLS, "__fmaf_r"},
+    {BEGINS, true, CU, KLI_TRAIT_FAST_MATH, "__expf __fdividef"},
+    {BEGINS, true, CL, KLI_TRAIT_FAST_MATH, "native_ half_"},
+    {PART, true, C, KLI_TRAIT_FAST_MATH, "_rsqrt14 _rcp14"},
+    {WHOLE, false, CU, KLI_TRAIT_SHARED_ARRAYS, "__shared__"},
+    {WHOLE, false, CL, KLI_TRAIT_SHARED_ARRAYS, "__local"},
+    {WHOLE, true, TL, KLI_TRAIT_SHARED_ARRAYS, "alloc_shared"},
+    {WHOLE, true, TL, KLI_TRAIT_LOCAL_ARRAYS, "alloc_fragment alloc_local"},
+    {WHOLE, true, CU, KLI_TRAIT_BARRIERS, "__syncthreads"},
+    {WHOLE, true, CL, KLI_TRAIT_BARRIERS, "barrier work_group_barrier"},
+    {WHOLE, true, TL, KLI_TRAIT_BARRIERS, "sync_threads"},
+    {BEGINS, true, CU, KLI_TRAIT_SHUFFLES, "__shfl_ __reduce_"},
+    {BEGINS, true, CL, KLI_TRAIT_SHUFFLES, "sub_group_"},
+    {WHOLE, true, CU, KLI_TRAIT_ASYNC_COPIES, "__pipeline_memcpy_async memcpy_async"},
+    {BEGINS, true, CL, KLI_TRAIT_ASYNC_COPIES, "async_work_group_"},
+    {WHOLE, true, CU, KLI_TRAIT_MMA, "mma_sync"},
+    {WHOLE, true, TR, KLI_TRAIT_MMA, "dot"},
+    {WHOLE, true, TL, KLI_TRAIT_MMA, "gemm"},
+    {BEGINS, true, TR, KLI_TRAIT_TMA, "make_tensor_descriptor"},
+    {WHOLE, true, CU, KLI_TRAIT_CACHE_HINTS, "__ldg __ldcs __ldcg __stcs __stcg __stwt"},
+    {WHOLE, false, TR, KLI_TRAIT_CACHE_HINTS, "eviction_policy cache_modifier"},
+    {BEGINS, true, ALL, KLI_TRAIT_ATOMICS, "atomic"},
+    {BEGINS, true, C, KLI_TRAIT_ATOMICS, "__atomic_"},
+    {WHOLE, false, TR, KLI_TRAIT_MASKED, "mask"},
+    {BEGINS, true, CL, KLI_TRAIT_VECTOR_TYPES, "vload vstore"},
+    {WHOLE, true, TL, KLI_TRAIT_VECTOR_TYPES, "vectorized"},
+    {WHOLE, true, TL, KLI_TRAIT_UNROLLS, "unroll"},
+    {WHOLE, true, TR, KLI_TRAIT_UNROLLS, "static_range"},
+    {WHOLE, true, ALL, KLI_TRAIT_EXP_CALLS, EXP},
+    {WHOLE, true, ALL, KLI_TRAIT_MATH_CALLS, EXP},
+    {WHOLE, true, ALL, KLI_TRAIT_MATH_CALLS, "sqrt sqrtf rsqrt rsqrtf log logf log2 log2f tanh "
+     "tanhf pow powf sin sinf cos cosf erf erff native_sqrt native_rsqrt"}};
 
-/* Mnemonics in inline assembler; a longer one that ends a match is taken before a shorter. */
-static const struct { const char *text; kli_trait trait; } ASM[] = {
-    {"wgmma.mma_async", KLI_TRAIT_WGMMA}, {"mma.sync", KLI_TRAIT_MMA}, {"ldmatrix",
-    KLI_TRAIT_LDMATRIX}, {"stmatrix", KLI_TRAIT_STMATRIX},
-    {"setmaxnreg", KLI_TRAIT_SETMAXNREG}, {"mbarrier.", KLI_TRAIT_MBARRIERS},
-    {"cp.async.bulk.tensor", KLI_TRAIT_TMA},
-    {"cp.async.bulk.shared", KLI_TRAIT_TMA}, {"cp.async.ca", KLI_TRAIT_ASYNC_COPIES},
-    {"cp.async.cg", KLI_TRAIT_ASYNC_COPIES},
-    {"multicast::cluster", KLI_TRAIT_CLUSTERS}, {"barrier.cluster", KLI_TRAIT_CLUSTERS}, {"mapa.",
-    KLI_TRAIT_CLUSTERS},
-    {"shfl.", KLI_TRAIT_SHUFFLES}, {"redux.", KLI_TRAIT_SHUFFLES}, {"bar.sync",
-    KLI_TRAIT_BARRIERS}, {"prefetch", KLI_TRAIT_PREFETCHES},
-    {"ex2.approx", KLI_TRAIT_FAST_MATH}, {"rcp.approx", KLI_TRAIT_FAST_MATH}, {"rsqrt.approx",
-    KLI_TRAIT_FAST_MATH},
-    {"ld.global.nc", KLI_TRAIT_CACHE_HINTS}, {"evict_", KLI_TRAIT_CACHE_HINTS}, {"createpolicy",
-    KLI_TRAIT_CACHE_HINTS},
-    {"atom.", KLI_TRAIT_ATOMICS}, {"red.global", KLI_TRAIT_ATOMICS}};
-
-static const char *const EXP[] = {"exp", "expf", "exp2", "exp2f", "expm1", "expm1f", "exp10",
-    "native_exp", "native_exp2", "half_exp", "__expf",
-                                  "exp10f", "__builtin_expf"};
-static const char *const WORDS_MATH[] = {"sqrt", "sqrtf", "rsqrt", "rsqrtf", "log", "logf", "log2",
-    "log2f", "tanh", "tanhf", "pow", "powf", "sin",
-                                   "sinf", "cos", "cosf", "erf", "erff", "native_sqrt",
-                                   "native_rsqrt"};
-static const char *const WAITS[] = {
-    "sleep", "usleep", "nanosleep", "clock_nanosleep", "__nanosleep", "clock", "clock64",
-    "__clock64", "clock_gettime", "gettimeofday", "time",
-    "sched_yield", "pthread_yield", "thrd_yield", "thrd_sleep", "_mm_pause",
-    "__builtin_ia32_pause", "__rdtsc", "__rdtscp", "_rdtsc",
-    "__builtin_ia32_rdtsc", "__builtin_ia32_rdtscp", "rdtsc", "__builtin_readcyclecounter",
-    "_mm_clflush", "_mm_clflushopt", "_mm_clwb",
-    "_mm_mfence", "_mm_lfence", "__builtin___clear_cache", "__globaltimer", "select", "poll",
-    "getpid", "syscall", "_tpause", "_umwait"};
+/* Parts of inline assembler. */
+static const struct { kli_trait trait; const char *words; } ASM[] = {
+    {KLI_TRAIT_WGMMA, "wgmma.mma_async"},
+    {KLI_TRAIT_MMA, "mma.sync"},
+    {KLI_TRAIT_LDMATRIX, "ldmatrix"},
+    {KLI_TRAIT_STMATRIX, "stmatrix"},
+    {KLI_TRAIT_SETMAXNREG, "setmaxnreg"},
+    {KLI_TRAIT_MBARRIERS, "mbarrier."},
+    {KLI_TRAIT_TMA, "cp.async.bulk.tensor cp.async.bulk.shared"},
+    {KLI_TRAIT_ASYNC_COPIES, "cp.async.ca cp.async.cg"},
+    {KLI_TRAIT_CLUSTERS, "multicast::cluster barrier.cluster mapa."},
+    {KLI_TRAIT_SHUFFLES, "shfl. redux."},
+    {KLI_TRAIT_BARRIERS, "bar.sync"},
+    {KLI_TRAIT_PREFETCHES, "prefetch"},
+    {KLI_TRAIT_FAST_MATH, "ex2.approx rcp.approx rsqrt.approx"},
+    {KLI_TRAIT_CACHE_HINTS, "ld.global.nc evict_ createpolicy"},
+    {KLI_TRAIT_ATOMICS, "atom. red.global"}};
 // clang-format on
 
-static bool words_one_of(kl_str s, const char *const *list, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (kl_str_eq(s, kl_str_of(list[i]))) return true;
+/* Calls and instructions that only pass the time, or ask for it. */
+static const char WAITS[] =
+    "sleep usleep nanosleep clock_nanosleep __nanosleep clock clock64 __clock64 clock_gettime "
+    "gettimeofday time sched_yield pthread_yield thrd_yield thrd_sleep _mm_pause "
+    "__builtin_ia32_pause __rdtsc __rdtscp _rdtsc __builtin_ia32_rdtsc __builtin_ia32_rdtscp rdtsc "
+    "__builtin_readcyclecounter _mm_clflush _mm_clflushopt _mm_clwb _mm_mfence _mm_lfence "
+    "__builtin___clear_cache __globaltimer select poll getpid syscall _tpause _umwait";
+static const char ASM_WAITS[] =
+    "nanosleep pause rdtsc globaltimer %clock cpuid mfence lfence clflush nop";
+
+/* Not in the middle of a word: "shared.global" is no "red.global". */
+static bool begins_word(kl_str s, kl_str part) {
+    const char *at = s.len ? memmem(s.ptr, s.len, part.ptr, part.len) : NULL;
+    return at && (at == s.ptr || !((at[-1] >= 'a' && at[-1] <= 'z') || at[-1] == '_'));
+}
+
+static bool words_matches(how match, kl_str s, kl_str word) {
+    switch (match) {
+    case WHOLE:
+        return kl_str_eq(s, word);
+    case BEGINS:
+        return kl_str_starts(s, word);
+    case PART:
+        return memmem(s.ptr, s.len, word.ptr, word.len) != NULL;
+    case IN_TEXT:
+        return begins_word(s, word);
+    }
+    KL_ASSERT(!"a way to match");
     return false;
 }
 
-static bool words_matches(const word_row *w, kl_str s) {
-    const kl_str text = kl_str_of(w->text);
-    return w->match == WHOLE    ? kl_str_eq(s, text)
-           : w->match == BEGINS ? kl_str_starts(s, text)
-                                : kli_contains(s, w->text);
+/* How many of `words` match. */
+static int words_count(how match, kl_str s, const char *words) {
+    int n = 0;
+    for (kl_str word, rest = kl_str_of(words); kli_next_word(&word, &rest);)
+        n += words_matches(match, s, word);
+    return n;
 }
 
 /* float4, uint2, half8: the types of OpenCL and CUDA. */
 static bool is_short_vector(kl_str s) {
-    static const char *const BASES[] = {"float",  "double", "half",  "int",  "uint", "short",
-                                        "ushort", "char",   "uchar", "long", "ulong"};
-    for (size_t i = 0; i < KL_COUNT(BASES); i++) {
-        const size_t n = strlen(BASES[i]);
-        if (!kl_str_starts(s, kl_str_of(BASES[i]))) continue;
-        const kl_str width = {s.ptr + n, s.len - n};
-        if (kl_str_eq(width, KL_S("2")) || kl_str_eq(width, KL_S("4")) ||
-            kl_str_eq(width, KL_S("8")) || kl_str_eq(width, KL_S("16")) ||
-            kl_str_eq(width, KL_S("3")))
-            return true;
-    }
+    kl_str base, rest = KL_S("float double half int uint short ushort char uchar long ulong");
+    while (kli_next_word(&base, &rest))
+        if (kl_str_starts(s, base) && kli_one_of(kli_from(s, base.len), "2 3 4 8 16")) return true;
     return false;
 }
 
 bool kli_is_vector_type(kl_str s, const kl_surface *surface) {
-    static const char *const X86[] = {
-        "__m64",   "__m128",  "__m128d", "__m128i", "__m256",  "__m256d",  "__m256i",  "__m512",
-        "__m512d", "__m512i", "__m128h", "__m256h", "__m512h", "__m128bh", "__m256bh", "__m512bh"};
-    static const char *const ARM[] = {"float32x4_t", "float32x2_t", "float64x2_t",
-                                      "int32x4_t",   "uint32x4_t",  "float16x8_t"};
-    static const char *const CUDA[] = {"__half2", "__nv_bfloat162", "half2"};
-    if (surface->families & WORDS_C)
-        return words_one_of(s, X86, KL_COUNT(X86)) || words_one_of(s, ARM, KL_COUNT(ARM));
-    if ((surface->families & (WORDS_CL | WORDS_CU)) && is_short_vector(s)) return true;
-    return (surface->families & WORDS_CU) && words_one_of(s, CUDA, KL_COUNT(CUDA));
+    if (surface->families & C)
+        return kli_one_of(s, "__m64 __m128 __m128d __m128i __m256 __m256d __m256i __m512 __m512d "
+                             "__m512i __m128h __m256h __m512h __m128bh __m256bh __m512bh "
+                             "float32x4_t float32x2_t float64x2_t int32x4_t uint32x4_t "
+                             "float16x8_t");
+    return ((surface->families & (CL | CU)) && is_short_vector(s)) ||
+           ((surface->families & CU) && kli_one_of(s, "__half2 __nv_bfloat162 half2"));
 }
 
 void kli_count_name(kli_source *out, kl_str s, bool call, bool body, const kl_surface *surface) {
-    for (size_t n = 0; n < KL_COUNT(WORDS); n++) {
-        const word_row *w = &WORDS[n];
-        if (!(w->families & surface->families) || (w->call && !call) || !words_matches(w, s))
+    for (const word_row *w = WORDS; w < WORDS + KL_COUNT(WORDS); w++) {
+        const bool applies = (w->families & surface->families) && (call || !w->call);
+        if (!applies || (w->trait == KLI_TRAIT_INTRINSICS && kl_str_eq(s, KL_S("_mm_prefetch"))))
             continue;
-        if (w->trait == KLI_TRAIT_INTRINSICS && kl_str_eq(s, KL_S("_mm_prefetch"))) continue;
-        out->count[w->trait]++;
+        out->count[w->trait] += words_count(w->match, s, w->words);
     }
     if (body && (kli_is_vector_type(s, surface) || kl_str_eq(s, KL_S("vector_size"))))
         out->count[KLI_TRAIT_VECTOR_TYPES]++;
-    if (!call) return;
-    out->count[KLI_TRAIT_EXP_CALLS] += words_one_of(s, EXP, KL_COUNT(EXP));
-    out->count[KLI_TRAIT_MATH_CALLS] +=
-        words_one_of(s, EXP, KL_COUNT(EXP)) || words_one_of(s, WORDS_MATH, KL_COUNT(WORDS_MATH));
-    out->waits += words_one_of(s, WAITS, KL_COUNT(WAITS));
-    out->slow_flags += kl_str_eq(s, KL_S("optimize"));
+    out->waits += call && kli_one_of(s, WAITS);
+    out->slow_flags += call && kl_str_eq(s, KL_S("optimize"));
 }
 
 /* A coefficient: a decimal fraction of five or more digits.  Naive kernels have none; polynomials
@@ -222,7 +197,7 @@ void kli_count_number(kli_source *out, kl_str text) {
 
 void kli_count_pragma(kli_source *out, kl_str text) {
     const bool line = text.len && text.ptr[0] == '#';
-    if (line && !kli_contains((kl_str){text.ptr, text.len < 24 ? text.len : 24}, "pragma")) return;
+    if (line && !kli_contains(kli_cut(text, 24), "pragma")) return;
     if (kli_contains(text, "unroll")) out->count[KLI_TRAIT_UNROLLS]++;
     if (kli_contains(text, "omp simd") || kli_contains(text, "ivdep") ||
         kli_contains(text, "omp declare simd") || kli_contains(text, "vectorize("))
@@ -232,16 +207,8 @@ void kli_count_pragma(kli_source *out, kl_str text) {
     out->slow_flags += kli_contains(text, "optimize");
 }
 
-/* Not in the middle of a word: "shared.global" is no "red.global". */
-static bool words_has_word(kl_str s, const char *part) {
-    const char *at = s.len ? memmem(s.ptr, s.len, part, strlen(part)) : NULL;
-    return at && (at == s.ptr || !((at[-1] >= 'a' && at[-1] <= 'z') || at[-1] == '_'));
-}
-
 void kli_count_asm(kli_source *out, kl_str text) {
-    static const char *const WAIT[] = {"nanosleep", "pause",  "rdtsc",  "globaltimer", "%clock",
-                                       "cpuid",     "mfence", "lfence", "clflush",     "nop"};
     for (size_t i = 0; i < KL_COUNT(ASM); i++)
-        out->count[ASM[i].trait] += words_has_word(text, ASM[i].text);
-    for (size_t i = 0; i < KL_COUNT(WAIT); i++) out->waits += kli_contains(text, WAIT[i]);
+        out->count[ASM[i].trait] += words_count(IN_TEXT, text, ASM[i].words);
+    out->waits += kli_parts_in(text, ASM_WAITS);
 }

@@ -401,17 +401,13 @@ static void test_search_policies__errors_are_passed_on(void **state) {
 static void make_library(void) {
     static kl_str cases[] = {{"gemm", 4}}, surfaces[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
     kl_card *c = KL_NEW(s.arena, kl_card);
-    *c = (kl_card){.name = KL_S("unroll-c"),
-                   .action = KL_S("unroll"),
-                   .status = KL_CARD_ADMITTED,
-                   .intent = KL_S("the intent of the card"),
-                   .expected_gain = 1.5,
-                   .verified = {.cases = cases,
-                                .n_cases = 1,
-                                .surfaces = surfaces,
-                                .n_surfaces = 1,
-                                .platforms = platforms,
-                                .n_platforms = 1}};
+    *c = (kl_card){
+        .name = KL_S("unroll-c"),
+        .action = KL_S("unroll"),
+        .status = KL_CARD_ADMITTED,
+        .intent = KL_S("the intent of the card"),
+        .expected_gain = 1.5,
+        .verified = {.cases = {cases, 1}, .surfaces = {surfaces, 1}, .platforms = {platforms, 1}}};
     s.library = (kl_library){.cards = c, .n_cards = 1};
 }
 

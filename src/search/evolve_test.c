@@ -390,7 +390,7 @@ static kl_library one_card(const char *patch) {
                    .patch = kl_str_of(patch),
                    .trials = trial,
                    .n_trials = 1,
-                   .verified = {cases, surfaces, platforms, NULL, 1, 1, 1, 0}};
+                   .verified = {{cases, 1}, {surfaces, 1}, {platforms, 1}, {0}}};
     return (kl_library){.cards = c, .n_cards = 1};
 }
 

@@ -292,18 +292,14 @@ static void test_search_start__has_to_pass(void **state) {
 static kl_library one_card(const char *patch) {
     kl_card *c = KL_NEW(s->arena, kl_card);
     static kl_str cases[] = {{"gemm", 4}}, surfaces[] = {{"c", 1}}, platforms[] = {{"fake", 4}};
-    *c = (kl_card){.name = KL_S("unroll-c"),
-                   .action = KL_S("unroll"),
-                   .status = KL_CARD_ADMITTED,
-                   .intent = KL_S("the intent of the card"),
-                   .expected_gain = 1.5,
-                   .patch = kl_str_of(patch),
-                   .verified = {.cases = cases,
-                                .n_cases = 1,
-                                .surfaces = surfaces,
-                                .n_surfaces = 1,
-                                .platforms = platforms,
-                                .n_platforms = 1}};
+    *c = (kl_card){
+        .name = KL_S("unroll-c"),
+        .action = KL_S("unroll"),
+        .status = KL_CARD_ADMITTED,
+        .intent = KL_S("the intent of the card"),
+        .expected_gain = 1.5,
+        .patch = kl_str_of(patch),
+        .verified = {.cases = {cases, 1}, .surfaces = {surfaces, 1}, .platforms = {platforms, 1}}};
     return (kl_library){.cards = c, .n_cards = 1};
 }
 

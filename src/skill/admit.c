@@ -48,7 +48,7 @@ static bool born_from(const kl_card *c, const char *hash) {
 static kl_target admit_target_of(const candidate *x, const kl_card *c) {
     return (kl_target){.case_name = x->start->task->case_name,
                        .surface = kl_str_of(x->start->surface->name),
-                       .platform = c->verified.n_platforms ? c->verified.platforms[0] : KL_S(""),
+                       .platform = c->verified.platforms.n ? c->verified.platforms.at[0] : KL_S(""),
                        .dtype = kl_str_of(kl_dtype_name(x->start->workload->dtypes[0])),
                        .traits = &x->traits};
 }
@@ -68,8 +68,8 @@ static double admit_distance(const kl_traits *a, const kl_traits *b) {
 
 /* What was verified, else what is declared: an imported card comes with no verified scope. */
 static bool supports_surface(const kl_card *c, kl_str surface) {
-    const kl_scope *s = c->verified.n_surfaces ? &c->verified : &c->declared;
-    return !s->n_surfaces || kli_array_has(s->surfaces, s->n_surfaces, surface);
+    const kl_scope *s = c->verified.surfaces.n ? &c->verified : &c->declared;
+    return !s->surfaces.n || kli_names_have(&s->surfaces, surface);
 }
 
 /* A start that was tried already gives no second vote, unless the card says something else now. */
@@ -82,10 +82,7 @@ static bool was_tried(const kl_card *c, const char *hash) {
 }
 
 /* "gemm-c" of "gemm-c/K3". */
-static kl_str lineage_name(kl_str state) {
-    const char *slash = state.len ? memchr(state.ptr, '/', state.len) : NULL;
-    return slash ? (kl_str){state.ptr, (size_t)(slash - state.ptr)} : state;
-}
+static kl_str lineage_name(kl_str state) { return kli_before(state, '/'); }
 
 /* Any state of a lineage that the card was lifted from has seen the expert that it is to lead to;
  * by name too, since edges that were derived anew give the lineage another id. */
@@ -102,8 +99,8 @@ static bool is_held_out(const kl_card *c, const kl_start *start, const char *has
 /* A start that has what the card brings would only show that the model notices. */
 static bool has_room(const kl_card *c, const kl_traits *t) {
     kl_str words = c->provides;
-    for (kl_str w; (w = kli_word(&words)).len;) {
-        kl_str name = kl_str_ends(w, KL_S("+")) ? (kl_str){w.ptr, w.len - 1} : w;
+    for (kl_str w; kli_next_word(&w, &words);) {
+        const kl_str name = kli_trait_name_of(w);
         if (kl_trait(t, name) > kl_trait(&c->before, name)) return false;
     }
     return true;
@@ -121,7 +118,7 @@ static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int plac
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->room = has_room(m->card, &x->traits);
     x->distance = admit_distance(&m->card->before, &x->traits);
-    x->same_case = kli_array_has(m->card->verified.cases, m->card->verified.n_cases, t.case_name);
+    x->same_case = kli_names_have(&m->card->verified.cases, t.case_name);
     return supports_surface(m->card, t.surface) && x->fit != KL_FIT_VIOLATED &&
            is_held_out(m->card, start, x->kernel->hash) && !was_tried(m->card, x->kernel->hash);
 }
@@ -218,6 +215,7 @@ static void forget_same(kl_card *c, kl_arena *a, const kl_trial_record *r) {
             r->run.len && kl_str_eq(t->run, r->run) && kl_str_eq(t->start_hash, r->start_hash);
         if (!same || kl_trial_decided(t)) kept[n++] = *t;
     }
+    KL_ASSERT(n <= c->n_trials);
     c->trials = kept;
     c->n_trials = n;
 }
@@ -257,9 +255,9 @@ bool kl_card_decided(const kl_card *c, const char *run) {
 
 static void widen_scope(admit_ctx *m, const candidate *x, kl_str platform) {
     kl_scope *s = &m->card->verified;
-    kli_array_add(&s->cases, &s->n_cases, m->arena, x->start->task->case_name);
-    kli_array_add(&s->surfaces, &s->n_surfaces, m->arena, kl_str_of(x->start->surface->name));
-    kli_array_add(&s->platforms, &s->n_platforms, m->arena, platform);
+    kli_names_add(&s->cases, m->arena, x->start->task->case_name);
+    kli_names_add(&s->surfaces, m->arena, kl_str_of(x->start->surface->name));
+    kli_names_add(&s->platforms, m->arena, platform);
 }
 
 /* Not decided: a card that was admitted and not changed since stays what it is, any other waits. */
@@ -280,6 +278,7 @@ static void leave_open(admit_ctx *m, int open) {
 static void admit_conclude(admit_ctx *m, bool success, int failed, int open) {
     kl_card *c = m->card;
     if (!success && (open || m->ended)) return leave_open(m, open);
+    KL_ASSERT(!success || c->trials[c->n_trials - 1].accepted); /* law 5 */
     c->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
     c->verification =
         success  ? KL_S("Admitted by a held-out round trip.")

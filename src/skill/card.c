@@ -31,15 +31,14 @@ static void card_quoted(kl_buf *out, const char *key, kl_str value) {
 static void scope_lines(kl_buf *out, kl_arena *a, const char *prefix, const kl_scope *s) {
     const struct {
         const char *name;
-        const kl_str *list;
-        int n;
-    } rows[] = {{"cases", s->cases, s->n_cases},
-                {"languages", s->surfaces, s->n_surfaces},
-                {"platforms", s->platforms, s->n_platforms},
-                {"prior", s->prior, s->n_prior}};
+        const kl_names *names;
+    } rows[] = {{"cases", &s->cases},
+                {"languages", &s->surfaces},
+                {"platforms", &s->platforms},
+                {"prior", &s->prior}};
     for (size_t i = 0; i < KL_COUNT(rows); i++)
         card_quoted(out, kl_arena_printf(a, "  klineage-%s-%s", prefix, rows[i].name).ptr,
-                    kli_words_of(a, rows[i].list, rows[i].n));
+                    kli_names_text(a, rows[i].names));
 }
 
 static void frontmatter(kl_buf *out, kl_arena *a, const kl_card *c) {
@@ -64,10 +63,8 @@ static void card_section(kl_buf *out, const char *name, kl_str text) {
 
 static void scope_sentence(kl_buf *out, kl_arena *a, const char *word, const kl_scope *s) {
     kl_buf_printf(out, "- %s: cases `%s`; languages `%s`; platforms `%s`; after `%s`\n", word,
-                  kli_words_of(a, s->cases, s->n_cases).ptr,
-                  kli_words_of(a, s->surfaces, s->n_surfaces).ptr,
-                  kli_words_of(a, s->platforms, s->n_platforms).ptr,
-                  kli_words_of(a, s->prior, s->n_prior).ptr);
+                  kli_names_text(a, &s->cases).ptr, kli_names_text(a, &s->surfaces).ptr,
+                  kli_names_text(a, &s->platforms).ptr, kli_names_text(a, &s->prior).ptr);
 }
 
 static void trial_line(kl_buf *out, const kl_trial_record *r) {
@@ -124,7 +121,5 @@ kl_str kl_card_prompt(kl_arena *a, const kl_card *c) {
                   KL_STR_ARG(c->name), KL_STR_ARG(c->action), c->expected_gain);
     sections(&b, a, c);
     kl_buf_add(&b, KL_S("</card>\n"));
-    kl_str text = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kli_buf_keep(&b, a);
 }

@@ -20,8 +20,8 @@ kl_err kli_frontmatter_split(kl_str *front, kl_str *body, kl_str text, const cha
     const char *end = strstr(text.ptr + 3, "\n---\n");
     if (!end)
         return kl_fail(e, KL_EPARSE, file, "the frontmatter does not end: no second --- line");
-    *front = (kl_str){text.ptr + 4, (size_t)(end - text.ptr) - 3};
-    *body = (kl_str){end + 5, (size_t)(text.ptr + text.len - end) - 5};
+    *front = kli_between(text.ptr + 4, end + 1);
+    *body = kli_between(end + 5, text.ptr + text.len);
     return KL_OK;
 }
 
@@ -49,33 +49,26 @@ kl_str kli_yaml_text(kl_arena *a, struct fy_document *d, const char *path) {
     return scalar(a, fy_node_by_path(fy_document_root(d), path, FY_NT, FYNWF_DONT_FOLLOW));
 }
 
-int kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d, const char *path) {
+kl_names kli_yaml_list(kl_arena *a, struct fy_document *d, const char *path) {
     struct fy_node *n = fy_node_by_path(fy_document_root(d), path, FY_NT, FYNWF_DONT_FOLLOW);
-    int count = 0;
-    *out = NULL;
-    if (n && fy_node_is_scalar(n)) kli_array_add(out, &count, a, scalar(a, n));
-    if (!n || !fy_node_is_sequence(n)) return count;
-    for (int i = 0; i < fy_node_sequence_item_count(n); i++)
-        kli_array_add(out, &count, a, scalar(a, fy_node_sequence_get_by_index(n, i)));
-    return count;
+    kl_names names = {0};
+    if (n && fy_node_is_scalar(n)) kli_names_add(&names, a, scalar(a, n));
+    const int most = n && fy_node_is_sequence(n) ? fy_node_sequence_item_count(n) : 0;
+    for (int i = 0; i < most; i++)
+        kli_names_add(&names, a, scalar(a, fy_node_sequence_get_by_index(n, i)));
+    return names;
+}
+
+static kl_names names_of(kl_arena *a, struct fy_document *d, const char *prefix, const char *what) {
+    const kl_str path = kl_arena_printf(a, "/metadata/klineage-%s-%s", prefix, what);
+    return kli_names_of(a, kli_yaml_text(a, d, path.ptr));
 }
 
 static kl_scope scope_of(kl_arena *a, struct fy_document *d, const char *prefix) {
-    kl_scope s = {0};
-    const struct {
-        const char *name;
-        kl_str **list;
-        int *n;
-    } rows[] = {{"cases", &s.cases, &s.n_cases},
-                {"languages", &s.surfaces, &s.n_surfaces},
-                {"platforms", &s.platforms, &s.n_platforms},
-                {"prior", &s.prior, &s.n_prior}};
-    for (size_t i = 0; i < KL_COUNT(rows); i++)
-        *rows[i].n = kli_words_split(
-            rows[i].list, a,
-            kli_yaml_text(
-                a, d, kl_arena_printf(a, "/metadata/klineage-%s-%s", prefix, rows[i].name).ptr));
-    return s;
+    return (kl_scope){.cases = names_of(a, d, prefix, "cases"),
+                      .surfaces = names_of(a, d, prefix, "languages"),
+                      .platforms = names_of(a, d, prefix, "platforms"),
+                      .prior = names_of(a, d, prefix, "prior")};
 }
 
 static bool parse_status(kl_card_status *out, kl_str name) {
@@ -109,16 +102,12 @@ static kl_err read_frontmatter(kl_card *c, kl_arena *a, struct fy_document *d, c
 
 /* ---- body -------------------------------------------------------------------------------- */
 
-static kl_str card_read_copied(kl_arena *a, kl_str body, const char *name) {
-    return kl_arena_copy(a, kli_section(body, name));
-}
-
 static void read_body(kl_card *c, kl_arena *a, kl_str body) {
-    c->intent = card_read_copied(a, body, "Intent");
-    c->anchor = card_read_copied(a, body, "Anchor");
-    c->carrier = card_read_copied(a, body, "Carrier");
-    c->effect = card_read_copied(a, body, "Effect");
-    c->risks = card_read_copied(a, body, "Risks");
+    c->intent = kl_arena_copy(a, kli_section(body, "Intent"));
+    c->anchor = kl_arena_copy(a, kli_section(body, "Anchor"));
+    c->carrier = kl_arena_copy(a, kli_section(body, "Carrier"));
+    c->effect = kl_arena_copy(a, kli_section(body, "Effect"));
+    c->risks = kl_arena_copy(a, kli_section(body, "Risks"));
     c->n_pre = kli_predicates_parse(&c->pre, a, kli_section(body, "Preconditions"));
 }
 

@@ -26,9 +26,9 @@ static kl_card sample(kl_arena *a) {
     c.n_pre = kli_predicates_parse(&c.pre, a,
                                    KL_S("- data: [dtype == float32] - only floats\n- storage: "
                                         "contiguous\nnoise\n- hardware: [simd_bits >= 256]"));
-    kli_array_add(&c.verified.cases, &c.verified.n_cases, a, KL_S("gemm"));
-    kli_array_add(&c.verified.platforms, &c.verified.n_platforms, a, KL_S("x86-64-v4/gcc-12"));
-    kli_array_add(&c.verified.surfaces, &c.verified.n_surfaces, a, KL_S("c"));
+    kli_names_add(&c.verified.cases, a, KL_S("gemm"));
+    kli_names_add(&c.verified.platforms, a, KL_S("x86-64-v4/gcc-12"));
+    kli_names_add(&c.verified.surfaces, a, KL_S("c"));
     kl_trial_record r = {.kind = KL_S("birth"),
                          .task = KL_S("gemm"),
                          .start_hash = KL_S("s"),
@@ -58,7 +58,7 @@ static void test_skill_card__survives_its_files(void **state) {
     assert_str(back->intent, "Copy panels of B.");
     assert_str(back->description, "Pack B. \"Quoted\": with a colon.");
     assert_str(back->provides, "source.buffers+");
-    assert_str(back->verified.platforms[0], "x86-64-v4/gcc-12");
+    assert_str(back->verified.platforms.at[0], "x86-64-v4/gcc-12");
     assert_str(back->patch, "<<<<<<< SEARCH\na\n");
     assert_int_equal(back->n_pre, 3);
     assert_str(back->pre[0].value, "float32");
@@ -361,8 +361,8 @@ static void test_skill_import__both_generations(void **state) {
     assert_str(c.action, "tma_load");
     assert_int_equal(c.status, KL_CARD_LIFTED);
     assert_int_equal(c.n_trials, 0);
-    assert_int_equal(c.verified.n_cases, 0);
-    assert_str(c.declared.cases[0], "gemm");
+    assert_int_equal(c.verified.cases.n, 0);
+    assert_str(c.declared.cases.at[0], "gemm");
     import_text(&c, a, "SKILL.md",
                 "---\nskill_id: fmha.warp_specialize\nintent: split producer and "
                 "consumer\npreconditions:\n  Hardware: "
@@ -481,8 +481,8 @@ static void test_skill_retrieve__similarity_is_a_share(void **state) {
     c.status = KL_CARD_ADMITTED;
     c.required = KL_S("");
     c.n_pre = 0;
-    kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("unroll"));
-    kli_array_add(&c.verified.prior, &c.verified.n_prior, a, KL_S("fma_simd"));
+    kli_names_add(&c.verified.prior, a, KL_S("unroll"));
+    kli_names_add(&c.verified.prior, a, KL_S("fma_simd"));
     kl_library l = {.cards = &c, .n_cards = 1};
     kl_target target = {.case_name = KL_S("gemm"),
                         .surface = KL_S("c"),

@@ -50,8 +50,8 @@ static void read_traits(kl_traits *out, kl_str list) {
     json_decref(o);
 }
 
-static void add_names(kl_str **list, int *n, kl_str names) {
-    for (kl_str w; (w = kit_word(&names)).len;) kli_array_add(list, n, arena, w);
+static void add_names(kl_names *list, kl_str names) {
+    for (kl_str w; (w = kit_word(&names)).len;) kli_names_add(list, arena, w);
 }
 
 /* ---- lift -------------------------------------------------------------------------------- */
@@ -122,9 +122,9 @@ static void print_card(kl_buf *out, const kl_card *c) {
                   c->n_trials == 1 ? "" : "s", c->expected_gain);
     print_list(out, "provides", c->provides);
     print_list(out, "requires", c->required);
-    print_list(out, "cases", kli_words_of(arena, s->cases, s->n_cases));
-    print_list(out, "platforms", kli_words_of(arena, s->platforms, s->n_platforms));
-    print_list(out, "prior", kli_words_of(arena, s->prior, s->n_prior));
+    print_list(out, "cases", kli_names_text(arena, &s->cases));
+    print_list(out, "platforms", kli_names_text(arena, &s->platforms));
+    print_list(out, "prior", kli_names_text(arena, &s->prior));
 }
 
 static void run_lift(kl_buf *out, const kit_case *c) {
@@ -180,10 +180,10 @@ static kl_card read_card(kl_str words) {
                  .provides = list_of(words, "provides"),
                  .conflicts = list_of(words, "conflicts")};
     kl_scope *s = &c.verified;
-    add_names(&s->cases, &s->n_cases, list_of(words, "case"));
-    add_names(&s->surfaces, &s->n_surfaces, list_of(words, "language"));
-    add_names(&s->platforms, &s->n_platforms, list_of(words, "platform"));
-    add_names(&s->prior, &s->n_prior, list_of(words, "prior"));
+    add_names(&s->cases, list_of(words, "case"));
+    add_names(&s->surfaces, list_of(words, "language"));
+    add_names(&s->platforms, list_of(words, "platform"));
+    add_names(&s->prior, list_of(words, "prior"));
     read_precondition(&c, kit_field(words, "pre"));
     for (kl_str w, rest = list_of(words, "gains"); (w = kit_word(&rest)).len;)
         add_trial(&c, words, kit_number(w, 0));
@@ -228,12 +228,12 @@ static void run_retrieve(kl_buf *out, const kit_case *c) {
 
 static void test_skill_lift__every_case_gives_what_it_says(void **state) {
     (void)state;
-    kit_run_cases(KL_TEST_ROOT "/tests/cases/lift", 8, run_lift);
+    kit_run_cases(KL_TEST_ROOT "/tests/cases/lift", 12, run_lift);
 }
 
 static void test_skill_retrieve__every_case_gives_what_it_says(void **state) {
     (void)state;
-    kit_run_cases(KL_TEST_ROOT "/tests/cases/retrieve", 10, run_retrieve);
+    kit_run_cases(KL_TEST_ROOT "/tests/cases/retrieve", 17, run_retrieve);
 }
 
 int main(void) {

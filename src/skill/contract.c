@@ -22,10 +22,7 @@ static fact of_text(kl_str text) { return (fact){.known = text.len != 0, .text =
 static fact of_number(double v) { return (fact){.known = v > 0, .is_number = true, .number = v}; }
 
 /* The architecture is the platform up to the slash. */
-static kl_str contract_arch_of(kl_str platform) {
-    const char *slash = platform.len ? memchr(platform.ptr, '/', platform.len) : NULL;
-    return slash ? (kl_str){platform.ptr, (size_t)(slash - platform.ptr)} : platform;
-}
+static kl_str contract_arch_of(kl_str platform) { return kli_before(platform, '/'); }
 
 /* What an x86-64 level promises (the psABI's levels); other architectures have to be told. */
 static int64_t simd_bits(const kl_target *t) {
@@ -58,10 +55,8 @@ static fact contract_look_up(const kl_target *t, kl_str name) {
 static bool ordered(kl_str op, double x, double y) {
     if (kl_str_eq(op, KL_S("=="))) return x == y;
     if (kl_str_eq(op, KL_S("!="))) return x != y;
-    if (kl_str_eq(op, KL_S("<"))) return x < y;
-    if (kl_str_eq(op, KL_S("<="))) return x <= y;
-    if (kl_str_eq(op, KL_S(">"))) return x > y;
-    return x >= y;
+    return (x < y && *op.ptr == '<') || (x > y && *op.ptr == '>') ||
+           (x == y && kl_str_ends(op, KL_S("=")));
 }
 
 /* "f32" and "float32" are one type. */
@@ -90,13 +85,13 @@ static kl_fit test(const kl_predicate *p, const kl_target *t) {
 /* ---- contract ---------------------------------------------------------------------------- */
 
 static bool rises(kl_str word) { return kl_str_ends(word, KL_S("+")); }
-static kl_str contract_plain(kl_str word) {
-    return rises(word) ? (kl_str){word.ptr, word.len - 1} : word;
+kl_str kli_trait_name_of(kl_str word) {
+    return kl_str_ends(word, KL_S("+")) ? kli_cut(word, word.len - 1) : word;
 }
 
 /* First trait of `words` that is (or, with `missing`, is not) there; empty when none. */
 static kl_str first(kl_str words, const kl_traits *t, bool missing) {
-    for (kl_str w; (w = kli_word(&words)).len;)
+    for (kl_str w; kli_next_word(&w, &words);)
         if (!rises(w) && (kl_trait(t, w) > 0) != missing) return w;
     return (kl_str){0};
 }
@@ -104,7 +99,7 @@ static kl_str first(kl_str words, const kl_traits *t, bool missing) {
 /* Everything that the card would add is there already. */
 static bool all_there(kl_str provides, const kl_traits *t) {
     int n = 0;
-    for (kl_str w; (w = kli_word(&provides)).len; n++)
+    for (kl_str w; kli_next_word(&w, &provides); n++)
         if (rises(w) || !(kl_trait(t, w) > 0)) return false;
     return n > 0;
 }
@@ -137,8 +132,9 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
 }
 
 static bool any_rose(kl_str words, const kl_traits *start, const kl_traits *result) {
-    for (kl_str w; (w = kli_word(&words)).len;)
-        if (kl_trait(result, contract_plain(w)) > kl_trait(start, contract_plain(w))) return true;
+    for (kl_str w; kli_next_word(&w, &words);)
+        if (kl_trait(result, kli_trait_name_of(w)) > kl_trait(start, kli_trait_name_of(w)))
+            return true;
     return false;
 }
 

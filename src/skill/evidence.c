@@ -39,6 +39,7 @@ static json_t *counts_json(const void *card) {
         sum += timed(r) && kl_trial_decided(r) ? log(r->gain) : 0;
         spent += r->spent_microusd;
     }
+    KL_ASSERT(correct <= attempted && improved <= attempted && undecided <= attempted);
     return json_pack("{si si si si so sI}", "attempted", attempted, "correct", correct, "improved",
                      improved, "undecided", undecided, "sum_log_gain", kli_json_real(sum),
                      "spent_microusd", (json_int_t)spent);

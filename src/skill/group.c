@@ -12,14 +12,14 @@
 /* The traits of an edge that speak for its action. */
 static kl_str signature(kl_arena *a, const kl_edge *edge, const kl_action *action) {
     kl_str own = {0}, rest = edge->raised;
-    for (kl_str w; action && (w = kli_word(&rest)).len;)
+    for (kl_str w; action && kli_next_word(&w, &rest);)
         if (kli_words_have(kl_str_of(action->witness), w)) own = kli_words_with(a, own, w);
     return own.len ? own : edge->raised;
 }
 
 static kl_str common(kl_arena *a, kl_str x, kl_str y) {
     kl_str both = {0};
-    for (kl_str w; (w = kli_word(&x)).len;)
+    for (kl_str w; kli_next_word(&w, &x);)
         if (kli_words_have(y, w)) both = kli_words_with(a, both, w);
     return both;
 }
@@ -41,11 +41,9 @@ static kl_group *home(kl_group *groups, int n, kl_arena *a, kl_str action, kl_st
 }
 
 static void add_birth(kl_group *g, kl_arena *a, const kl_lineage *l, int edge) {
-    void *longer = kl_arena_alloc(a, (size_t)g->n_births + 1, sizeof *g->births);
-    if (g->n_births) memcpy(longer, g->births, (size_t)g->n_births * sizeof *g->births);
-    g->births = longer;
-    g->births[g->n_births].lineage = l;
-    g->births[g->n_births++].edge = edge;
+    __typeof__(g->births) birth = KL_PUSH(a, g->births, g->n_births);
+    birth->lineage = l;
+    birth->edge = edge;
 }
 
 static void add_edge(kl_group *groups, int *n, kl_arena *a, const kl_lineage *l, int i) {
@@ -55,6 +53,7 @@ static void add_edge(kl_group *groups, int *n, kl_arena *a, const kl_lineage *l,
     kl_group *g = home(groups, *n, a, edge->action, l->surface, raised);
     if (!g && *n == MAX_GROUPS) return;
     if (!g) {
+        KL_ASSERT(*n < MAX_GROUPS);
         g = &groups[(*n)++];
         *g = (kl_group){
             .action = action, .id = edge->action, .surface = l->surface, .raised = raised};

@@ -23,8 +23,7 @@ static kl_str slug_action(kl_arena *a, kl_str id) {
         if (longer && memmem(id.ptr, id.len, name, strlen(name))) known = kl_action_each(i);
     }
     if (known) return kl_str_of(known->id);
-    kl_str slug = kli_slug(a, id),
-           word = kl_arena_copy(a, (kl_str){slug.ptr, slug.len < 40 ? slug.len : 40});
+    kl_str slug = kli_slug(a, id), word = kl_arena_copy(a, kli_cut(slug, 40));
     for (char *p = (char *)word.ptr; *p; p++)
         if (*p == '-') *p = '_';
     return kl_arena_printf(a, "other:%.*s", KL_STR_ARG(word));
@@ -41,10 +40,8 @@ static void name_card(kl_card *c, kl_arena *a, kl_str id) {
 }
 
 static void prose_predicate(kl_card *c, kl_arena *a, kl_pre_kind kind, kl_str prose) {
-    kl_predicate *longer = KL_ARRAY(a, kl_predicate, c->n_pre + 1);
-    if (c->n_pre) memcpy(longer, c->pre, (size_t)c->n_pre * sizeof *longer);
-    longer[c->n_pre++] = (kl_predicate){.kind = kind, .prose = kli_section_clean(a, prose, 500)};
-    c->pre = longer;
+    *KL_PUSH(a, c->pre, c->n_pre) =
+        (kl_predicate){.kind = kind, .prose = kli_section_clean(a, prose, 500)};
 }
 
 /* ---- first generation: JSON -------------------------------------------------------------- */
@@ -56,16 +53,17 @@ static kl_str import_lines_of(kl_arena *a, const json_t *list) {
     if (json_is_string(list)) kl_buf_printf(&b, "%s", json_string_value(list));
     json_array_foreach(list, i, one) if (json_is_string(one))
         kl_buf_printf(&b, "- %s\n", json_string_value(one));
-    kl_str text = kli_section_clean(a, kl_buf_str(&b), MAX_TEXT);
+    const kl_str text = kli_section_clean(a, kl_buf_str(&b), MAX_TEXT);
     kl_buf_fini(&b);
     return text;
 }
 
-static void names_of(kl_str **list, int *n, kl_arena *a, const json_t *from) {
+static kl_names import_names(kl_arena *a, const json_t *from) {
+    kl_names names = {0};
     size_t i;
     const json_t *one;
-    json_array_foreach(from, i, one) if (json_is_string(one))
-        kli_array_add(list, n, a, kl_str_of(json_string_value(one)));
+    json_array_foreach(from, i, one) kli_names_add(&names, a, kl_str_of(json_string_value(one)));
+    return names;
 }
 
 static void from_json(kl_card *c, kl_arena *a, const json_t *o) {
@@ -79,12 +77,10 @@ static void from_json(kl_card *c, kl_arena *a, const json_t *o) {
     c->risks = import_lines_of(a, json_object_get(o, "risk"));
     json_array_foreach(pre, i, one) if (json_is_string(one))
         prose_predicate(c, a, KL_PRE_PIPELINE, kl_str_of(json_string_value(one)));
-    names_of(&c->declared.cases, &c->declared.n_cases, a, json_object_get(scope, "cases"));
-    names_of(&c->declared.surfaces, &c->declared.n_surfaces, a,
-             json_object_get(scope, "languages"));
-    names_of(&c->declared.platforms, &c->declared.n_platforms, a,
-             json_object_get(scope, "platforms"));
-    names_of(&c->declared.prior, &c->declared.n_prior, a, json_object_get(scope, "prior_actions"));
+    c->declared = (kl_scope){import_names(a, json_object_get(scope, "cases")),
+                             import_names(a, json_object_get(scope, "languages")),
+                             import_names(a, json_object_get(scope, "platforms")),
+                             import_names(a, json_object_get(scope, "prior_actions"))};
 }
 
 static kl_err import_json(kl_card *c, kl_arena *a, kl_str text, kl_str file, kl_error *e) {
@@ -107,14 +103,13 @@ static void yaml_preconditions(kl_card *c, kl_arena *a, struct fy_document *d) {
     static const char *const theirs[] = {"/preconditions/Data types", "/preconditions/Layout",
                                          "/preconditions/Storage", "/preconditions/Pipeline",
                                          "/preconditions/Hardware"};
+    kl_names all;
     for (int kind = 0; kind < (int)KL_COUNT(theirs); kind++) {
-        kl_str *list;
-        int n = kli_yaml_list(&list, a, d, theirs[kind]);
-        for (int i = 0; i < n; i++) prose_predicate(c, a, (kl_pre_kind)kind, list[i]);
+        all = kli_yaml_list(a, d, theirs[kind]);
+        for (int i = 0; i < all.n; i++) prose_predicate(c, a, (kl_pre_kind)kind, all.at[i]);
     }
-    kl_str *all;
-    int n = c->n_pre ? 0 : kli_yaml_list(&all, a, d, "/preconditions");
-    for (int i = 0; i < n; i++) prose_predicate(c, a, KL_PRE_PIPELINE, all[i]);
+    all = c->n_pre ? (kl_names){0} : kli_yaml_list(a, d, "/preconditions");
+    for (int i = 0; i < all.n; i++) prose_predicate(c, a, KL_PRE_PIPELINE, all.at[i]);
 }
 
 static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *file, kl_error *e) {
@@ -131,9 +126,9 @@ static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *
         c->anchor = KL_S("See the carrier.");
         c->carrier = kli_section_clean(a, body, MAX_TEXT);
         yaml_preconditions(c, a, d);
-        c->declared.n_cases = kli_yaml_list(&c->declared.cases, a, d, "/scope/cases");
-        c->declared.n_surfaces = kli_yaml_list(&c->declared.surfaces, a, d, "/scope/languages");
-        c->declared.n_platforms = kli_yaml_list(&c->declared.platforms, a, d, "/scope/platforms");
+        c->declared = (kl_scope){.cases = kli_yaml_list(a, d, "/scope/cases"),
+                                 .surfaces = kli_yaml_list(a, d, "/scope/languages"),
+                                 .platforms = kli_yaml_list(a, d, "/scope/platforms")};
         name_card(c, a, id);
     }
     fy_document_destroy(d);

@@ -29,12 +29,8 @@ static kl_err judge_add_line(kl_noise_records *f, kl_arena *a, kl_str line, cons
 static kl_err add_file(kl_noise_records *f, kl_arena *a, const char *path, kl_error *e) {
     kl_str text;
     kl_err err = kli_fs_read(&text, a, path, KL_MAX_JSON_BYTES, e);
-    while (!err && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        const kl_str line = {text.ptr, end ? (size_t)(end - text.ptr) : text.len};
-        text = end ? (kl_str){end + 1, text.len - line.len - 1} : (kl_str){0};
+    for (kl_str line; !err && kli_next_line(&line, &text);)
         if (kl_str_trim(line).len) err = judge_add_line(f, a, line, path, e);
-    }
     return err;
 }
 
@@ -71,6 +67,7 @@ void kl_card_judge(kl_card_judgement *out, kl_arena *a, const kl_card *c,
         out->held_out_stand += r.held_out && call == KL_DECISION_FASTER;
         out->trials[out->n++] = r;
     }
+    KL_ASSERT(out->stand <= out->n && out->held_out_stand <= out->held_out);
     const bool alive = c->status != KL_CARD_REJECTED && c->status != KL_CARD_RETIRED;
     out->falls = alive && out->n > 0 && out->stand == 0;
 }

@@ -38,8 +38,8 @@ static void test_skill_lift__computes_what_can_be_computed(void **state) {
                 c.expected_gain < 2.01); /* measured, whatever the model claims */
     assert_int_equal(c.n_trials, 1);
     assert_str(c.trials[0].kind, "birth");
-    assert_int_equal(c.verified.n_cases, 1);
-    assert_true(kli_array_has(c.declared.cases, c.declared.n_cases, KL_S("conv2d")));
+    assert_int_equal(c.verified.cases.n, 1);
+    assert_true(kli_names_have(&c.declared.cases, KL_S("conv2d")));
     assert_str(c.pre[0].fact, "dtype");
     assert_contains(c.intent.ptr, "order in which it is read");
     assert_contains(c.carrier.ptr, "<<<<<<< SEARCH");
@@ -130,14 +130,13 @@ static void test_skill_admit__an_imported_card_can_be_admitted(void **state) {
                  .intent = KL_S("pack")};
     kl_card elsewhere = c;
     kl_arena *a = ((sample *)*state)->arena;
-    kli_array_add(&c.declared.surfaces, &c.declared.n_surfaces, a, KL_S("c"));
-    kli_array_add(&elsewhere.declared.surfaces, &elsewhere.declared.n_surfaces, a, KL_S("cuda"));
+    kli_names_add(&c.declared.surfaces, a, KL_S("c"));
+    kli_names_add(&elsewhere.declared.surfaces, a, KL_S("cuda"));
     admits(*state, &elsewhere, HELD_OUT("400"), NULL, KL_CARD_REJECTED);
     assert_int_equal(elsewhere.n_trials, 0);
     admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"), KL_CARD_ADMITTED);
-    assert_true(kli_array_has(c.verified.surfaces, c.verified.n_surfaces, KL_S("c")));
-    assert_true(
-        kli_array_has(c.verified.cases, c.verified.n_cases, ((sample *)*state)->task->case_name));
+    assert_true(kli_names_have(&c.verified.surfaces, KL_S("c")));
+    assert_true(kli_names_have(&c.verified.cases, ((sample *)*state)->task->case_name));
 }
 
 /* A kernel that is wrong here says nothing of a card: nobody is asked, nothing is held against the

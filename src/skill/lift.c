@@ -30,6 +30,7 @@ static const kl_edge *edge_of(const lift_ctx *l, int i) {
 
 /* The birth with the largest gain: its edit is the carrier. */
 static int best_birth(const lift_ctx *l) {
+    KL_ASSERT(l->group->n_births > 0);
     int best = 0;
     for (int i = 1; i < l->group->n_births; i++)
         if (edge_of(l, i)->gain > edge_of(l, best)->gain) best = i;
@@ -41,7 +42,7 @@ static int best_birth(const lift_ctx *l) {
 /* Traits that rose in every birth; "+" where one had it before. */
 static kl_str provides(const lift_ctx *l) {
     kl_str words = {0}, rest = l->group->raised;
-    for (kl_str w; (w = kli_word(&rest)).len;) {
+    for (kl_str w; kli_next_word(&w, &rest);) {
         bool before = false;
         for (int i = 0; i < l->group->n_births; i++)
             before |= kl_trait(&edge_of(l, i)->before, w) > 0;
@@ -61,10 +62,10 @@ static bool in_every_start(const lift_ctx *l, kl_str trait) {
  * was seen to build on. */
 static kl_str requires_of(const lift_ctx *l) {
     kl_str words = {0}, after = kl_str_of(l->group->action ? l->group->action->after : "");
-    for (kl_str id; (id = kli_word(&after)).len;) {
+    for (kl_str id; kli_next_word(&id, &after);) {
         const kl_action *earlier = kl_action_find(id);
         kl_str witness = kl_str_of(earlier ? earlier->witness : "");
-        for (kl_str w; (w = kli_word(&witness)).len;)
+        for (kl_str w; kli_next_word(&w, &witness);)
             if (kl_str_starts(w, KL_S("source.")) && in_every_start(l, w))
                 words = kli_words_with(l->arena, words, w);
     }
@@ -76,11 +77,11 @@ static kl_str requires_of(const lift_ctx *l) {
 static void scope_of_births(const lift_ctx *l, kl_scope *s) {
     for (int i = 0; i < l->group->n_births; i++) {
         const kl_lineage *from = lineage_of(l, i);
-        kli_array_add(&s->cases, &s->n_cases, l->arena, from->case_name);
-        kli_array_add(&s->surfaces, &s->n_surfaces, l->arena, from->surface);
-        kli_array_add(&s->platforms, &s->n_platforms, l->arena, from->platform);
+        kli_names_add(&s->cases, l->arena, from->case_name);
+        kli_names_add(&s->surfaces, l->arena, from->surface);
+        kli_names_add(&s->platforms, l->arena, from->platform);
         for (int j = 0; j < l->group->births[i].edge; j++)
-            kli_array_add(&s->prior, &s->n_prior, l->arena, from->edges[j].action);
+            kli_names_add(&s->prior, l->arena, from->edges[j].action);
     }
 }
 
@@ -97,15 +98,13 @@ static bool is_case_name(kl_str w) {
  * for. */
 static void declared_by_model(const lift_ctx *l, kl_str text) {
     kl_scope *s = &l->card->declared;
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        kl_str line = kl_str_trim((kl_str){text.ptr, end ? (size_t)(end - text.ptr) : text.len});
-        text = end ? (kl_str){end + 1, (size_t)(text.ptr + text.len - end) - 1} : (kl_str){0};
-        if (kl_str_starts(line, KL_S("- "))) line = (kl_str){line.ptr + 2, line.len - 2};
+    for (kl_str line; kli_next_line(&line, &text);) {
+        line = kl_str_trim(line);
+        if (kl_str_starts(line, KL_S("- "))) line = kli_from(line, 2);
         if (!kl_str_starts(line, KL_S("cases:"))) continue;
-        kl_str rest = {line.ptr + 6, line.len - 6};
-        for (kl_str w; (w = kli_word(&rest)).len && s->n_cases < 32;)
-            if (is_case_name(w)) kli_array_add(&s->cases, &s->n_cases, l->arena, w);
+        kl_str rest = kli_from(line, 6);
+        for (kl_str w; kli_next_word(&w, &rest) && s->cases.n < 32;)
+            if (is_case_name(w)) kli_names_add(&s->cases, l->arena, w);
     }
 }
 
@@ -151,6 +150,7 @@ static void births(const lift_ctx *l) {
         c->lineages = kli_words_with(l->arena, c->lineages, lineage_of(l, i)->id);
         if (r.gain < c->expected_gain) c->expected_gain = r.gain;
     }
+    KL_ASSERT(isfinite(c->expected_gain));
 }
 
 /* ---- words ------------------------------------------------------------------------------- */
@@ -208,15 +208,12 @@ static kl_str carrier(const lift_ctx *l, kl_str prose) {
 /* What and when, key words first, as Agent Skills asks. */
 static kl_str description(const lift_ctx *l) {
     const kl_card *c = l->card;
-    const char *end = memchr(c->intent.ptr, '\n', c->intent.len);
-    size_t first = end ? (size_t)(end - c->intent.ptr) : c->intent.len;
-    kl_str intent = kli_text_cut((kl_str){c->intent.ptr, first}, 600);
+    kl_str intent = kli_text_cut(kli_before(c->intent, '\n'), 600);
     kl_str text = kl_arena_printf(
         l->arena,
         "%.*s Use it on %.*s kernels such as %.*s; measured %.3gx at least where it was learned.",
         KL_STR_ARG(intent), KL_STR_ARG(l->group->surface),
-        KL_STR_ARG(kli_words_of(l->arena, c->verified.cases, c->verified.n_cases)),
-        c->expected_gain);
+        KL_STR_ARG(kli_names_text(l->arena, &c->verified.cases)), c->expected_gain);
     return kli_text_cut(text, MAX_DESCRIPTION);
 }
 
@@ -247,8 +244,6 @@ static void write_up(const lift_ctx *l, kl_str reply) {
 
 /* ---- the model --------------------------------------------------------------------------- */
 
-static kl_str lift_cut(kl_str s, size_t max) { return (kl_str){s.ptr, s.len < max ? s.len : max}; }
-
 static kl_str edges_text(const lift_ctx *l) {
     kl_buf b = {0};
     for (int i = 0; i < l->group->n_births && i < 4; i++) {
@@ -263,8 +258,8 @@ static kl_str edges_text(const lift_ctx *l) {
                       edge->gain, edge->gain_low, edge->gain_high, KL_STR_ARG(edge->raised));
         list_rejections(&b, edge->rejections, edge->n_rejections);
         kl_buf_printf(&b, "\nbefore:\n```\n%.*s\n```\n\nforward edit:\n```\n%.*s\n```\n\n",
-                      KL_STR_ARG(lift_cut(from->states[edge->from].source, LIFT_MAX_CONTEXT)),
-                      KL_STR_ARG(lift_cut(edge->forward, LIFT_MAX_CONTEXT)));
+                      KL_STR_ARG(kli_cut(from->states[edge->from].source, LIFT_MAX_CONTEXT)),
+                      KL_STR_ARG(kli_cut(edge->forward, LIFT_MAX_CONTEXT)));
     }
     return lift_taken(l->arena, &b);
 }

@@ -77,6 +77,7 @@ static kl_err write_step(materialize_ctx *m, const kl_verdict *v, kl_str source,
 static void materialize_keep(materialize_ctx *m, kl_kernel *k, const kl_verdict *v) {
     const kl_comparison *c = &v->comparisons[0];
     kl_materialized *out = m->out;
+    KL_ASSERT(v->n_comparisons > 0 || v->outcome == KL_OUTCOME_UNSTABLE);
     *out = (kl_materialized){.kernel = k,
                              .verdict = *v,
                              .gain = c->ratio,

@@ -32,28 +32,28 @@ static double platform_similarity(kl_str a, kl_str b) {
 
 static double best_platform(const kl_scope *s, kl_str platform) {
     double best = 0;
-    for (int i = 0; i < s->n_platforms; i++)
-        best = fmax(best, platform_similarity(s->platforms[i], platform));
+    for (int i = 0; i < s->platforms.n; i++)
+        best = fmax(best, platform_similarity(s->platforms.at[i], platform));
     return best;
 }
 
 /* Jaccard over the actions that came before. */
 static double prior_similarity(const kl_scope *s, kl_str prior) {
     int n = 0, both = 0;
-    for (kl_str w, rest = prior; (w = kli_word(&rest)).len;) {
-        if (kli_words_have((kl_str){prior.ptr, (size_t)(w.ptr - prior.ptr)}, w))
+    for (kl_str w, rest = prior; kli_next_word(&w, &rest);) {
+        if (kli_words_have(kli_between(prior.ptr, w.ptr), w))
             continue; /* an action applied twice is one action */
-        both += kli_array_has(s->prior, s->n_prior, w);
+        both += kli_names_have(&s->prior, w);
         n++;
     }
-    int either = n + s->n_prior - both;
+    int either = n + s->prior.n - both;
     return either ? (double)both / either : 1;
 }
 
 static void similarities(kl_match *m, const kl_target *t) {
     const kl_scope *s = &m->card->verified;
-    m->similarity[CASE] = kli_array_has(s->cases, s->n_cases, t->case_name);
-    m->similarity[SURFACE] = kli_array_has(s->surfaces, s->n_surfaces, t->surface);
+    m->similarity[CASE] = kli_names_have(&s->cases, t->case_name);
+    m->similarity[SURFACE] = kli_names_have(&s->surfaces, t->surface);
     m->similarity[PLATFORM] = best_platform(s, t->platform);
     m->similarity[PRIOR] = prior_similarity(s, t->prior);
 }
@@ -94,6 +94,7 @@ static double expected(const kl_card *c, const kl_target *t, double prior) {
         sum += w * log_gain(r);
         weight += w;
     }
+    KL_ASSERT(weight >= SHRINK);
     return sum / weight;
 }
 
@@ -118,8 +119,8 @@ static int by_dimension(const void *x, const void *y) {
 
 /* A card of another language: its idea may carry over, its code does not. */
 static bool foreign(const kl_card *c, const kl_target *t) {
-    return t->surface.len && c->verified.n_surfaces &&
-           !kli_array_has(c->verified.surfaces, c->verified.n_surfaces, t->surface);
+    return t->surface.len && c->verified.surfaces.n &&
+           !kli_names_have(&c->verified.surfaces, t->surface);
 }
 
 static int by_score(const void *x, const void *y) {
@@ -153,8 +154,9 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
             m[n].fit = KL_FIT_UNKNOWN;
             m[n].why = kl_arena_printf(
                 a, "verified for %.*s alone: its idea may carry over, its code does not",
-                KL_STR_ARG(c->verified.surfaces[0]));
+                KL_STR_ARG(c->verified.surfaces.at[0]));
         }
+        KL_ASSERT(m[n].cost_usd > 0);
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
         similarities(&m[n], t);
         n++;
@@ -173,6 +175,7 @@ void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *
     for (int i = 0; i < total; i++)
         if (all[i].fit != KL_FIT_VIOLATED || (o && o->all)) kept[m++] = all[i];
     mark_union(chosen, l->cards, kept, m, top);
+    KL_ASSERT(m <= total && total <= l->n_cards);
     *n = 0;
     *out = all;
     for (int i = 0; i < m; i++)

@@ -1,21 +1,21 @@
 /* skill_impl.h - what the files of skill share.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SKILL_SKILL_IMPL_H
 #define KL_SKILL_SKILL_IMPL_H
+#include "base/parts.h"
 #include <klineage/skill.h>
 
 /* ---- words: lists that are kept as text separated by spaces ------------------------------ */
 
-/* The next word of `*rest`, which then begins behind it; empty at the end. */
-kl_str kli_word(kl_str *rest);
-bool kli_words_have(kl_str words, kl_str word);
 /* `words` with `word` behind it, unless it is there. */
 kl_str kli_words_with(kl_arena *a, kl_str words, kl_str word);
-kl_str kli_words_of(kl_arena *a, const kl_str *list, int n);
-/* As an array in the arena. */
-int kli_words_split(kl_str **list, kl_arena *a, kl_str words);
-bool kli_array_has(const kl_str *list, int n, kl_str word);
-/* Add to a growing list in the arena, unless it is there. */
-void kli_array_add(kl_str **list, int *n, kl_arena *a, kl_str word);
+
+/* ---- names: lists in the arena ----------------------------------------------------------- */
+
+kl_names kli_names_of(kl_arena *a, kl_str words);
+kl_str kli_names_text(kl_arena *a, const kl_names *names); /* separated by blanks */
+bool kli_names_have(const kl_names *names, kl_str name);
+/* Unless it is empty or there; to a list that this and kli_names_of alone made. */
+void kli_names_add(kl_names *names, kl_arena *a, kl_str name);
 
 /* ---- text of a card ---------------------------------------------------------------------- */
 
@@ -53,11 +53,13 @@ KL_MUST_USE kl_err kli_yaml_open(struct fy_document **out, kl_str front, const c
                                  kl_error *e);
 kl_str kli_yaml_text(kl_arena *a, struct fy_document *d,
                      const char *path); /* empty unless a scalar is there */
-int kli_yaml_list(kl_str **out, kl_arena *a, struct fy_document *d,
-                  const char *path); /* of a sequence, or of one scalar */
+kl_names kli_yaml_list(kl_arena *a, struct fy_document *d,
+                       const char *path); /* of a sequence, or of one scalar */
 
 /* ---- contract ---------------------------------------------------------------------------- */
 
+/* "NAME" of "NAME+". */
+kl_str kli_trait_name_of(kl_str word);
 /* Does the card fit?  Traits against requires, provides and conflicts, then predicates against
  * facts.  `why`: the first thing that is violated, else the first that is unknown. */
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);

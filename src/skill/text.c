@@ -12,15 +12,6 @@ const char *const kli_pre_names[5] = {"data", "layout", "storage", "pipeline", "
 static const char *const section_names[] = {"Intent", "Anchor", "Carrier", "Preconditions",
                                             "Effect", "Risks",  "Scope",   "Verification"};
 
-static kl_str text_next_line(kl_str *rest) {
-    const char *end = memchr(rest->ptr, '\n', rest->len);
-    size_t n = end ? (size_t)(end - rest->ptr) : rest->len;
-    kl_str line = {rest->ptr, n};
-    size_t used = end ? n + 1 : n;
-    *rest = (kl_str){rest->ptr + used, rest->len - used};
-    return line;
-}
-
 static bool is_fence(kl_str line) { return kl_str_starts(kl_str_trim(line), KL_S("```")); }
 
 /* ---- sections ---------------------------------------------------------------------------- */
@@ -28,7 +19,7 @@ static bool is_fence(kl_str line) { return kl_str_starts(kl_str_trim(line), KL_S
 /* Which of the eight a line is the heading of; -1: none. */
 static int text_heading(kl_str line) {
     if (!kl_str_starts(line, KL_S("## "))) return -1;
-    kl_str name = kl_str_trim((kl_str){line.ptr + 3, line.len - 3});
+    kl_str name = kl_str_trim(kli_from(line, 3));
     for (int i = 0; i < (int)KL_COUNT(section_names); i++)
         if (kl_str_eq(name, kl_str_of(section_names[i]))) return i;
     return -1;
@@ -37,8 +28,7 @@ static int text_heading(kl_str line) {
 kl_str kli_section(kl_str body, const char *name) {
     kl_str rest = body, found = {0};
     bool fenced = false, inside = false;
-    while (rest.len) {
-        kl_str line = text_next_line(&rest);
+    for (kl_str line; kli_next_line(&line, &rest);) {
         int which = fenced ? -1 : text_heading(line);
         if (is_fence(line)) fenced = !fenced;
         if (which >= 0 && inside) break;
@@ -62,8 +52,7 @@ kl_str kli_section_clean(kl_arena *a, kl_str text, size_t max) {
     kl_buf b = {0};
     bool fenced = false;
     kl_str rest = kli_text_cut(kl_str_trim(text), max);
-    while (rest.len) {
-        kl_str line = text_next_line(&rest);
+    for (kl_str line; kli_next_line(&line, &rest);) {
         if (is_fence(line)) fenced = !fenced;
         if (!fenced && line.len && *line.ptr == '#') kl_buf_add(&b, KL_S("\\"));
         for (size_t i = 0; i < line.len; i++) {
@@ -89,17 +78,14 @@ static int pre_kind(kl_str word) {
     return -1;
 }
 
-static bool is_operator(kl_str op) {
-    static const char *const all[] = {"==", "!=", "<", "<=", ">", ">="};
-    for (size_t i = 0; i < KL_COUNT(all); i++)
-        if (kl_str_eq(op, kl_str_of(all[i]))) return true;
-    return false;
-}
-
 /* "FACT OP VALUE" without brackets; leaves the fields empty when it is not three words. */
 static void parse_test(kl_predicate *p, kl_arena *a, kl_str test) {
-    kl_str fact = kli_word(&test), op = kli_word(&test), value = kl_str_trim(test);
-    if (!is_operator(op) || !value.len) return;
+    kl_str fact, op;
+    if (!kli_next_word(&fact, &test) || !kli_next_word(&op, &test) ||
+        !kli_one_of(op, "== != < <= > >="))
+        return;
+    const kl_str value = kl_str_trim(test);
+    if (!value.len) return;
     p->fact = kl_arena_copy(a, kli_text_cut(fact, MAX_WORD));
     p->op = kl_arena_copy(a, op);
     p->value = kl_arena_copy(a, kli_text_cut(value, MAX_WORD));
@@ -111,16 +97,15 @@ static bool parse_predicate(kl_predicate *out, kl_arena *a, kl_str line) {
     if (!kl_str_starts(line, KL_S("- "))) return false;
     const char *colon = memchr(line.ptr, ':', line.len);
     if (!colon) return false;
-    int kind = pre_kind(kl_str_trim((kl_str){line.ptr + 2, (size_t)(colon - line.ptr) - 2}));
+    int kind = pre_kind(kl_str_trim(kli_between(line.ptr + 2, colon)));
     if (kind < 0) return false;
-    kl_str rest = kl_str_trim((kl_str){colon + 1, (size_t)(line.ptr + line.len - colon) - 1});
+    kl_str rest = kl_str_trim(kli_between(colon + 1, line.ptr + line.len));
     *out = (kl_predicate){.kind = (kl_pre_kind)kind};
     const char *close = rest.len && *rest.ptr == '[' ? memchr(rest.ptr, ']', rest.len) : NULL;
     if (close) {
-        parse_test(out, a, (kl_str){rest.ptr + 1, (size_t)(close - rest.ptr) - 1});
-        rest = kl_str_trim((kl_str){close + 1, (size_t)(rest.ptr + rest.len - close) - 1});
-        if (kl_str_starts(rest, KL_S("- ")))
-            rest = kl_str_trim((kl_str){rest.ptr + 2, rest.len - 2});
+        parse_test(out, a, kli_between(rest.ptr + 1, close));
+        rest = kl_str_trim(kli_between(close + 1, rest.ptr + rest.len));
+        if (kl_str_starts(rest, KL_S("- "))) rest = kl_str_trim(kli_from(rest, 2));
     }
     out->prose = kl_arena_copy(a, kli_text_cut(rest, TEXT_MAX_PROSE));
     return out->fact.len || out->prose.len;
@@ -131,13 +116,14 @@ static bool parse_predicate(kl_predicate *out, kl_arena *a, kl_str line) {
 int kli_predicates_parse(kl_predicate **out, kl_arena *a, kl_str text) {
     int n = 0;
     *out = KL_ARRAY(a, kl_predicate, MAX_PREDICATES);
-    while (text.len && n < MAX_PREDICATES)
-        if (parse_predicate(&(*out)[n], a, text_next_line(&text))) n++;
+    for (kl_str line; n < MAX_PREDICATES && kli_next_line(&line, &text);)
+        n += parse_predicate(&(*out)[n], a, line);
     return n;
 }
 
 void kli_predicates_render(kl_buf *out, const kl_predicate *p, int n) {
     for (int i = 0; i < n; i++) {
+        KL_ASSERT((size_t)p[i].kind < KL_COUNT(kli_pre_names));
         kl_buf_printf(out, "- %s: ", kli_pre_names[p[i].kind]);
         if (p[i].fact.len)
             kl_buf_printf(out, "[%.*s %.*s %.*s]%s", KL_STR_ARG(p[i].fact), KL_STR_ARG(p[i].op),
@@ -159,5 +145,6 @@ kl_str kli_slug(kl_arena *a, kl_str text) {
             slug[n++] = '-';
     }
     while (n && slug[n - 1] == '-') n--;
+    KL_ASSERT(n < sizeof slug);
     return n ? kl_arena_copy(a, (kl_str){slug, n}) : KL_S("card");
 }
