@@ -58,6 +58,9 @@ bool kl_str_eq(kl_str a, kl_str b);
 bool kl_str_starts(kl_str s, kl_str prefix);
 bool kl_str_ends(kl_str s, kl_str suffix);
 kl_str kl_str_trim(kl_str s); /* without white space at both ends */
+/* Takes what stands before the next `end`, and that, off the beginning of `rest`; false when
+ * nothing is left. */
+bool kl_str_cut(kl_str *part, kl_str *rest, char end);
 
 /* ---- arena ------------------------------------------------------------------------------- */
 
@@ -94,6 +97,7 @@ void kl_buf_add(kl_buf *b, kl_str s);
 void kl_buf_printf(kl_buf *b, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_str kl_buf_str(const kl_buf *b); /* borrowed; dies with the next change */
 void kl_buf_fini(kl_buf *b);
+kl_str kl_buf_take(kl_buf *b, kl_arena *a); /* in the arena, NUL-terminated; `b` is finished */
 
 /* ---- errors ------------------------------------------------------------------------------ */
 

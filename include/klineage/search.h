@@ -61,20 +61,35 @@ typedef struct {
     const char *doc;
 } kl_policy_param;
 
-/* One row of the table: a policy is one function, straight-line over kl_ask and kl_judge. */
+/* One search while it runs; opaque here. */
+typedef struct kl_search kl_search;
+/* From the start, which was judged, until the search is over.  Straight-line over kl_ask and
+ * kl_judge. */
+typedef kl_err kl_policy_line(kl_search *s, kl_error *e);
+
+/* One row of the table. */
 typedef struct {
     const char *name; /* "klineage" */
     const char *doc;
     const char *source; /* the paper or program that it follows */
     bool uses_library;
     const kl_policy_param *params; /* ends with a name of NULL; NULL: none */
-    kl_err (*run)(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
+    int max_steps;                 /* proposals, unless set */
+    int patience;                  /* unless set; 0: attempts say nothing of each other, so bad luck
+                                      ends nothing, whatever is set */
+    kl_policy_line *line;
 } kl_policy;
 
 const kl_policy *kl_policy_each(int i); /* NULL past the end */
 const kl_policy *kl_policy_find(kl_str name);
 const kl_policy_param *kl_policy_param_find(const kl_policy *p,
                                             kl_str name); /* NULL: it has none of that name */
+
+/* Judge the start, let the policy go on from it, and measure the best over it.  An exhausted budget
+ * and the end of a recording are ends, not errors.  Errors: KL_EINVAL when the start is not correct
+ * or the policy needs a library. */
+KL_MUST_USE kl_err kl_policy_run(const kl_policy *p, kl_search_result *out, kl_track *t,
+                                 const kl_search_opts *o, kl_error *e);
 
 KL_API_END
 #endif

@@ -45,3 +45,9 @@ void kl_buf_fini(kl_buf *b) {
     free(b->ptr);
     *b = (kl_buf){0};
 }
+
+kl_str kl_buf_take(kl_buf *b, kl_arena *a) {
+    const kl_str text = kl_arena_copy(a, kl_buf_str(b));
+    kl_buf_fini(b);
+    return text;
+}

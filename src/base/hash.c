@@ -39,6 +39,13 @@ kl_hash kli_hasher_end(kl_hasher *h) {
     return hash;
 }
 
+kl_hash kli_hash_parts(const kl_str *parts, size_t n) {
+    kl_hasher h;
+    kli_hasher_init(&h);
+    for (size_t i = 0; i < n; i++) kli_hasher_add(&h, parts[i]);
+    return kli_hasher_end(&h);
+}
+
 kl_hash kli_hash_of(kl_str data) {
     kl_hasher h;
     kli_hasher_init(&h);

@@ -16,5 +16,6 @@ void kli_hasher_add(kl_hasher *h,
                     kl_str part); /* length-prefixed, so ("ab","c") differs from ("a","bc") */
 kl_hash kli_hasher_end(kl_hasher *h);
 kl_hash kli_hash_of(kl_str data);
+kl_hash kli_hash_parts(const kl_str *parts, size_t n);  /* each added to one hasher */
 uint64_t kli_hash_bulk(const void *data, size_t bytes); /* XXH3-64: fast, not for adversaries */
 #endif

@@ -30,3 +30,12 @@ kl_str kl_str_trim(kl_str s) {
     while (s.len && text_is_space(s.ptr[s.len - 1])) s.len--;
     return s;
 }
+
+bool kl_str_cut(kl_str *part, kl_str *rest, char end) {
+    if (!rest->len) return false;
+    const char *at = memchr(rest->ptr, end, rest->len);
+    const size_t n = at ? (size_t)(at - rest->ptr) : rest->len, used = n + (at != NULL);
+    *part = (kl_str){rest->ptr, n};
+    *rest = (kl_str){rest->ptr + used, rest->len - used};
+    return true;
+}

@@ -230,7 +230,7 @@ kl_err kl_experiment_tracks(kl_experiment_track **out, int *n, kl_arena *a, cons
 
 static kl_err experiment_body(kl_track *t, void *ctx, kl_error *e) {
     kl_experiment_track *track = ctx;
-    return track->policy->policy->run(&track->result, t, &track->opts, e);
+    return kl_policy_run(track->policy->policy, &track->result, t, &track->opts, e);
 }
 
 kl_err kl_experiment_run(kl_run *r, const kl_experiment *x, kl_experiment_track *tracks, int n,

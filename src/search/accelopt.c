@@ -26,7 +26,6 @@
 #define BEAM 2
 #define PLANS 4
 #define SAMPLES 2
-#define ACCELOPT_DEFAULT_STEPS 24 /* two rounds of the setting above */
 
 /* Before the first call its cost is not known: that of a large model, so that the first round is
  * rather too small.  Constants, not the price table: a resumed line must take the same way after
@@ -61,8 +60,7 @@ typedef struct {
 } width;
 
 typedef struct {
-    kli_search s;
-    kl_str task;
+    kl_search *s;
     const kli_point **candidates; /* fastest first; a round takes as many as its beam is wide */
     int n_candidates;
     accelopt_trial *trials;
@@ -72,7 +70,7 @@ typedef struct {
 } accelopt;
 
 static int accelopt_param(const accelopt *x, const char *name) {
-    return (int)kli_search_param(&x->s, name);
+    return (int)kli_search_param(x->s, name);
 }
 static int least(int a, int b) { return a < b ? a : b; }
 
@@ -89,18 +87,18 @@ static int calls_of(const accelopt *x, int candidates, width w) {
 
 /* Of a call, in micro-dollars. */
 static double expected_cost(const accelopt *x) {
-    const kli_search *s = &x->s;
-    const size_t bytes = kli_search_rules(s).len + x->task.len + 2 * s->start.kernel->source.len;
+    const kl_search *s = x->s;
+    const size_t bytes = kli_search_rules(s).len + s->task.len + 2 * s->start.kernel->source.len;
     if (x->calls) return (double)kl_track_spent(s->track) / x->calls;
     return (double)bytes / BYTES_PER_TOKEN * NOMINAL_INPUT_MICROUSD +
            NOMINAL_REPLY_TOKENS * NOMINAL_OUTPUT_MICROUSD;
 }
 
-static int steps_left(const accelopt *x) { return x->s.o->max_steps - x->s.out->proposals; }
+static int steps_left(const accelopt *x) { return x->s->o.max_steps - x->s->out->proposals; }
 
 /* Two rounds at first, then the one that comes. */
 static bool fits(const accelopt *x, width w) {
-    const int64_t budget = kl_track_budget(x->s.track);
+    const int64_t budget = kl_track_budget(x->s->track);
     const int now = least(x->n_candidates, w.beam), then = least(now * w.plans, w.beam);
     int calls = calls_of(x, now, w), samples = samples_of(x, now, w);
     if (!x->rounds) {
@@ -108,7 +106,7 @@ static bool fits(const accelopt *x, width w) {
         samples += samples_of(x, then, w);
     }
     if (samples > steps_left(x)) return false;
-    const double left = (double)(budget - kl_track_spent(x->s.track));
+    const double left = (double)(budget - kl_track_spent(x->s->track));
     return !budget || (calls + RESERVED_CALLS) * expected_cost(x) <= left;
 }
 
@@ -142,26 +140,15 @@ static kl_str accelopt_memory_text(const accelopt *x) {
     kl_buf b = {0};
     for (int i = 0; i < x->n_memory; i++)
         kl_buf_printf(&b, "%s%.*s\n", i ? "\n" : "", KL_STR_ARG(x->memory[i]));
-    const kl_str text =
-        b.len ? kl_arena_copy(x->s.arena, kl_str_trim(kl_buf_str(&b))) : KL_S("None so far.");
-    kl_buf_fini(&b);
-    return text;
+    return b.len ? kl_str_trim(kl_buf_take(&b, x->s->arena)) : KL_S("None so far.");
 }
 
 static kl_err plan(accelopt *x, kl_str *out, const kli_point *from, kl_error *e) {
     kl_prompt_value memory[] = {{"memory", accelopt_memory_text(x)}};
-    kl_prompt_value values[] = {{"task", x->task},
-                                {"platform", x->s.start.verdict.platform},
-                                {"tag", kli_search_tag(&x->s)},
-                                {"kernel", from->kernel->source},
-                                {"profile", kli_search_describe(&x->s, from)}};
     kl_str text;
-    kl_err err =
-        kli_prose_ask(&x->s, &text, "plan", kl_prompt(x->s.arena, "accelopt_plan_rules", memory, 1),
-                      kl_prompt(x->s.arena, "accelopt_plan", values, (int)KL_COUNT(values)),
-                      from->kernel, KLI_PROSE_BYTES, e);
+    kl_err err = kli_prose_ask(x->s, &text, "plan", "accelopt_plan", from, memory, 1, e);
     x->calls += !err;
-    *out = text.len ? kli_prose_quote(x->s.arena, text)
+    *out = text.len ? kli_prose_quote(x->s->arena, text)
                     : KL_S("None was given: choose one step yourself.");
     return err;
 }
@@ -170,10 +157,9 @@ static kl_err plan(accelopt *x, kl_str *out, const kli_point *from, kl_error *e)
 
 static kl_err propose(accelopt *x, kli_outcome *o, const char *purpose, kl_str question,
                       const kli_point *base, kl_error *e) {
-    kl_reply reply;
-    kl_err err = kli_code_ask(&x->s, &reply, purpose, question, base->kernel, e);
+    const kl_err err = kli_code_propose(x->s, o, purpose, question, base, e);
     x->calls += !err;
-    return err ? err : kli_search_take(&x->s, o, &reply, base, e);
+    return err;
 }
 
 /* Of a rejected kernel, or of one whose edit did not apply; each repair goes on from the last. */
@@ -181,14 +167,10 @@ static kl_err fix(accelopt *x, kli_outcome *o, const kli_point *from, kl_error *
     kli_point base = *from, failed;
     kl_err err = KL_OK;
     for (int i = accelopt_param(x, "fixer_steps"); i > 0 && !err; i--) {
-        if (o->done || o->ended >= KLI_UNDECIDED || kli_search_over(&x->s)) return KL_OK;
-        if (kli_point_failed(&x->s, &failed, o, &base)) base = failed;
-        kl_prompt_value values[] = {{"task", x->task},
-                                    {"tag", kli_search_tag(&x->s)},
-                                    {"kernel", base.kernel->source},
-                                    {"feedback", o->feedback}};
-        const kl_str question =
-            kl_prompt(x->s.arena, "accelopt_fix", values, (int)KL_COUNT(values));
+        if (o->done || o->ended >= KLI_UNDECIDED || kli_search_over(x->s)) return KL_OK;
+        if (kli_point_failed(x->s, &failed, o, &base)) base = failed;
+        kl_prompt_value values[] = {{"feedback", o->feedback}};
+        const kl_str question = kli_search_prompt(x->s, "accelopt_fix", &base, values, 1);
         err = propose(x, o, "fix", question, &base, e);
     }
     return err;
@@ -196,7 +178,7 @@ static kl_err fix(accelopt *x, kli_outcome *o, const kli_point *from, kl_error *
 
 static void count_sample(accelopt *x, accelopt_trial *t, const kli_outcome *o) {
     if (!kli_point_timed(o)) return;
-    kli_point *p = KL_NEW(x->s.arena, kli_point);
+    kli_point *p = KL_NEW(x->s->arena, kli_point);
     *p = o->point;
     if (!t->best || p->ratio > t->best->ratio) t->best = p;
     if (!t->worst || p->ratio < t->worst->ratio) t->worst = p;
@@ -204,13 +186,8 @@ static void count_sample(accelopt *x, accelopt_trial *t, const kli_outcome *o) {
 
 static kl_err accelopt_sample(accelopt *x, accelopt_trial *t, kl_str planned, kl_error *e) {
     kli_outcome o;
-    kl_prompt_value values[] = {{"task", x->task},
-                                {"tag", kli_search_tag(&x->s)},
-                                {"kernel", t->from->kernel->source},
-                                {"profile", kli_search_describe(&x->s, t->from)},
-                                {"plan", planned}};
-    const kl_str question =
-        kl_prompt(x->s.arena, "accelopt_execute", values, (int)KL_COUNT(values));
+    kl_prompt_value values[] = {{"plan", planned}};
+    const kl_str question = kli_search_prompt(x->s, "accelopt_execute", t->from, values, 1);
     kl_err err = propose(x, &o, "execute", question, t->from, e);
     if (!err) err = fix(x, &o, t->from, e);
     if (!err) count_sample(x, t, &o);
@@ -223,7 +200,7 @@ static kl_err accelopt_attempt(accelopt *x, const kli_point *from, int samples, 
     accelopt_trial *t = &x->trials[x->n_trials++];
     *t = (accelopt_trial){.from = from};
     kl_err err = plan(x, &planned, from, e);
-    for (int k = 0; k < samples && !err && !kli_search_over(&x->s); k++)
+    for (int k = 0; k < samples && !err && !kli_search_over(x->s); k++)
         err = accelopt_sample(x, t, planned, e);
     return err;
 }
@@ -245,7 +222,7 @@ static double speedup(const accelopt_trial *t) {
 /* The trial that gained most (or lost most) among those not taken yet and beyond the threshold;
  * NULL: none is left. */
 static const accelopt_trial *next_telling(const accelopt *x, const bool *taken, bool gained) {
-    const double t_pos = kli_search_param(&x->s, "t_pos"), t_neg = kli_search_param(&x->s, "t_neg");
+    const double t_pos = kli_search_param(x->s, "t_pos"), t_neg = kli_search_param(x->s, "t_neg");
     const accelopt_trial *found = NULL;
     for (int i = 0; i < x->n_trials; i++) {
         const accelopt_trial *t = &x->trials[i];
@@ -261,28 +238,24 @@ static const accelopt_trial *next_telling(const accelopt *x, const bool *taken, 
 static kl_err summarize(accelopt *x, kl_str *items, int *n, const accelopt_trial *t, kl_error *e) {
     const kli_point *to = telling(t), *slow = to->ratio < t->from->ratio ? to : t->from;
     const kli_point *fast = slow == to ? t->from : to;
+    const kl_str speedup = kl_arena_printf(x->s->arena, "%.3g", fast->ratio / slow->ratio);
     kl_prompt_value values[] = {
-        {"tag", kli_search_tag(&x->s)},
-        {"slow", slow->kernel->source},
-        {"fast", fast->kernel->source},
-        {"speedup", kl_arena_printf(x->s.arena, "%.3g", fast->ratio / slow->ratio)}};
+        {"slow", slow->kernel->source}, {"fast", fast->kernel->source}, {"speedup", speedup}};
     kl_str text;
-    kl_err err = kli_prose_ask(
-        &x->s, &text, "summarize", kl_prompt(x->s.arena, "accelopt_summarize_rules", NULL, 0),
-        kl_prompt(x->s.arena, "accelopt_summarize", values, (int)KL_COUNT(values)), fast->kernel,
-        KLI_PROSE_BYTES, e);
+    kl_err err = kli_prose_ask(x->s, &text, "summarize", "accelopt_summarize", fast, values,
+                               KL_COUNT(values), e);
     x->calls += !err;
     if (err || !text.len || strcasestr(text.ptr, "no optimization found")) return err;
-    items[(*n)++] =
-        kl_arena_printf(x->s.arena, "A difference of %.3g times:\n%.*s", fast->ratio / slow->ratio,
-                        KL_STR_ARG(kli_prose_quote(x->s.arena, text)));
+    items[(*n)++] = kl_arena_printf(x->s->arena, "A difference of %s times:\n%.*s", speedup.ptr,
+                                    KL_STR_ARG(kli_prose_quote(x->s->arena, text)));
     return KL_OK;
 }
 
 /* Of the old ones a random choice survives, in its order (Knuth's algorithm S). */
 static void retain(accelopt *x, kl_str *items, int n) {
-    const kl_stream stream = kli_stream_of(kl_track_seed(x->s.track, "accelopt"),
-                                           kl_arena_printf(x->s.arena, "memory %d", x->rounds).ptr);
+    const kl_stream stream =
+        kli_stream_of(kl_track_seed(x->s->track, "accelopt"),
+                      kl_arena_printf(x->s->arena, "memory %d", x->rounds).ptr);
     int room = accelopt_param(x, "exp_n") - n, kept = 0;
     for (int i = 0; i < x->n_memory && kept < room; i++)
         if (kli_stream_uniform(stream, (uint64_t)i) * (x->n_memory - i) < room - kept)
@@ -293,8 +266,8 @@ static void retain(accelopt *x, kl_str *items, int n) {
 
 static kl_err accelopt_learn(accelopt *x, kl_error *e) {
     const int topk = accelopt_param(x, "topk"), keep = accelopt_param(x, "exp_n");
-    bool *taken = KL_ARRAY(x->s.arena, bool, x->n_trials);
-    kl_str *items = KL_ARRAY(x->s.arena, kl_str, topk + keep);
+    bool *taken = KL_ARRAY(x->s->arena, bool, x->n_trials);
+    kl_str *items = KL_ARRAY(x->s->arena, kl_str, topk + keep);
     int n = 0, asked = 0;
     kl_err err = KL_OK;
     for (int gained = 1; gained >= 0; gained--) {
@@ -314,7 +287,7 @@ static kl_err accelopt_learn(accelopt *x, kl_error *e) {
 
 /* The best of every trial, fastest first; behind them, for each that failed, its candidate. */
 static void select_candidates(accelopt *x) {
-    const kli_point **next = KL_ARRAY(x->s.arena, const kli_point *, x->n_trials);
+    const kli_point **next = KL_ARRAY(x->s->arena, const kli_point *, x->n_trials);
     int n = 0;
     for (int i = 0; i < x->n_trials; i++) {
         const kli_point *p = x->trials[i].best;
@@ -333,34 +306,25 @@ static kl_err make_round(accelopt *x, kl_error *e) {
     const width w = derive(x);
     const int n = least(x->n_candidates, w.beam);
     kl_err err = KL_OK;
-    x->trials = KL_ARRAY(x->s.arena, accelopt_trial, n * w.plans);
+    x->trials = KL_ARRAY(x->s->arena, accelopt_trial, n * w.plans);
     x->n_trials = 0;
     for (int c = 0; c < n; c++)
-        for (int i = 0; i < w.plans && !err && !kli_search_over(&x->s); i++) {
-            kl_track_log(x->s.track, "round %d, candidate %d of %d, plan %d of %d", x->rounds + 1,
+        for (int i = 0; i < w.plans && !err && !kli_search_over(x->s); i++) {
+            kl_track_log(x->s->track, "round %d, candidate %d of %d, plan %d of %d", x->rounds + 1,
                          c + 1, n, i + 1, w.plans);
             err = accelopt_attempt(x, x->candidates[c], w.samples, e);
         }
-    if (err || kli_search_over(&x->s)) return err;
+    if (err || kli_search_over(x->s)) return err;
     err = accelopt_learn(x, e);
     select_candidates(x);
     x->rounds++;
     return err;
 }
 
-kl_err kli_policy_accelopt(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                           kl_error *e) {
-    accelopt *x = KL_NEW(kl_track_arena(t), accelopt);
-    const kli_point *start = &x->s.start;
-    kl_search_opts all = *o;
-    all.library = NULL;
-    if (all.max_steps <= 0) all.max_steps = ACCELOPT_DEFAULT_STEPS;
-    all.patience = KL_MAX_PROPOSALS; /* a round of losses is what the memory learns from */
-    kl_err err = kli_search_begin(&x->s, "accelopt", out, t, &all, e);
-    if (err) return err;
-    x->task = kli_search_task(&x->s);
-    x->candidates = &start;
-    x->n_candidates = 1;
-    while (!err && !kli_search_over(&x->s)) err = make_round(x, e);
-    return kli_search_end(&x->s, err, e);
+kl_err kli_policy_accelopt(kl_search *s, kl_error *e) {
+    const kli_point *start = &s->start;
+    accelopt x = {.s = s, .candidates = &start, .n_candidates = 1};
+    kl_err err = KL_OK;
+    while (!err && !kli_search_over(s)) err = make_round(&x, e);
+    return err;
 }

@@ -60,7 +60,7 @@ static void set_width(int beam, int plans, int samples) {
 }
 
 static kl_err runs(kl_error *e) {
-    return kl_policy_find(KL_S("accelopt"))->run(&s->result, &s->track.base, &s->opts, e);
+    return kl_policy_run(kl_policy_find(KL_S("accelopt")), &s->result, &s->track.base, &s->opts, e);
 }
 
 /* Money ends here: what was asked last can be looked at. */

@@ -72,19 +72,18 @@ typedef struct {
 } rule;
 
 typedef struct {
-    kli_search s;
+    kl_search *s;
     node *nodes;
     int n;
     rule rules[MAX_RULES];
     int n_rules;
-    kl_str task;
     kl_stream stream;
     uint64_t draws;
     double exploration, expand_ratio, alpha;
 } explorer;
 
 static double adaexplore_param(const explorer *x, const char *name) {
-    return kli_search_param(&x->s, name);
+    return kli_search_param(x->s, name);
 }
 static int adaexplore_whole(const explorer *x, const char *name) {
     return (int)adaexplore_param(x, name);
@@ -94,7 +93,7 @@ static double adaexplore_draw(explorer *x) { return kli_stream_uniform(x->stream
 /* ---- the tree ---------------------------------------------------------------------------- */
 
 static int add_node(explorer *x, const node *as) {
-    *KL_PUSH(x->s.arena, x->nodes, x->n) = *as;
+    *KL_PUSH(x->s->arena, x->nodes, x->n) = *as;
     return x->n - 1;
 }
 
@@ -233,7 +232,7 @@ static int take_by_speed(explorer *x, int *from, int *n) {
 }
 
 static int add_others(explorer *x, int *pool, int n, int at, int room) {
-    int *others = KL_ARRAY(x->s.arena, int, x->n);
+    int *others = KL_ARRAY(x->s->arena, int, x->n);
     int left = bests(x, others, at, false);
     int most = adaexplore_whole(x, "pool_extra");
     if (most > room) most = room;
@@ -264,7 +263,7 @@ static bool of_the_machine(explorer *x, kl_str text) {
                                         "the compiler was ended by",
                                         "cuda-capable device",
                                         "read-only file system"};
-    const char *terminated = text.len ? kl_arena_copy(x->s.arena, text).ptr : "";
+    const char *terminated = text.len ? kl_arena_copy(x->s->arena, text).ptr : "";
     for (size_t i = 0; i < KL_COUNT(signs); i++)
         if (strcasestr(terminated, signs[i])) return true;
     return false;
@@ -301,13 +300,8 @@ static kl_str sentence_of(kl_str line) {
 }
 
 static kl_str rule_in(kl_str text) {
-    kl_str found = {0};
-    while (text.len && !found.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        const size_t n = end ? (size_t)(end - text.ptr) : text.len, used = end ? n + 1 : n;
-        found = sentence_of((kl_str){text.ptr, n});
-        text = (kl_str){text.ptr + used, text.len - used};
-    }
+    kl_str line, found = {0};
+    while (!found.len && kl_str_cut(&line, &text, '\n')) found = sentence_of(line);
     return found;
 }
 
@@ -322,14 +316,12 @@ static kl_str adaexplore_words_of(kl_arena *a, kl_str text) {
         if (part) kl_buf_printf(&b, "%c", tolower(c));
         gap = !part;
     }
-    const kl_str words = kl_arena_copy(a, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return words;
+    return kl_buf_take(&b, a);
 }
 
 /* Seen before: counts once more. */
 static void adaexplore_remember(explorer *x, kl_str text) {
-    const kl_str words = adaexplore_words_of(x->s.arena, text);
+    const kl_str words = adaexplore_words_of(x->s->arena, text);
     for (int i = 0; i < x->n_rules; i++)
         if (kl_str_eq(x->rules[i].words, words)) {
             x->rules[i].score++;
@@ -347,29 +339,24 @@ static kl_str pitfalls(const explorer *x) {
         kl_buf_printf(&b, "- %.*s\n", KL_STR_ARG(x->rules[i].text));
         shown++;
     }
-    kl_prompt_value values[] = {{"rules", kl_str_trim(kl_arena_copy(x->s.arena, kl_buf_str(&b)))}};
-    kl_buf_fini(&b);
-    return shown ? kl_prompt(x->s.arena, "adaexplore_pitfalls", values, 1) : KL_S("");
+    kl_prompt_value values[] = {{"rules", kl_str_trim(kl_buf_take(&b, x->s->arena))}};
+    return shown ? kl_prompt(x->s->arena, "adaexplore_pitfalls", values, 1) : KL_S("");
 }
 
 static kl_str kernel_text(const explorer *x, const kli_point *p) {
     kl_buf b = {0};
-    kli_show_kernel(&x->s, &b, p);
-    const kl_str text = kl_str_trim(kl_arena_copy(x->s.arena, kl_buf_str(&b)));
-    kl_buf_fini(&b);
-    return text;
+    kli_show_kernel(x->s, &b, p);
+    return kl_str_trim(kl_buf_take(&b, x->s->arena));
 }
 
 /* A rule that comes after the last step helps nobody. */
 static kl_err adaexplore_learn(explorer *x, int child, kl_error *e) {
     const kli_point *p = x->nodes[child].point;
     kl_str text;
-    if (x->nodes[child].correct || !adaexplore_teaches(x, &p->verdict) || kli_search_over(&x->s))
+    if (x->nodes[child].correct || !adaexplore_teaches(x, &p->verdict) || kli_search_over(x->s))
         return KL_OK;
     kl_prompt_value values[] = {{"kernel", kernel_text(x, p)}};
-    kl_err err = kli_prose_ask(
-        &x->s, &text, "rule", kl_prompt(x->s.arena, "adaexplore_rule_rules", NULL, 0),
-        kl_prompt(x->s.arena, "adaexplore_rule", values, 1), p->kernel, KLI_PROSE_BYTES, e);
+    kl_err err = kli_prose_ask(x->s, &text, "rule", "adaexplore_rule", p, values, 1, e);
     const kl_str found = err ? (kl_str){0} : rule_in(text);
     if (found.len && !of_the_machine(x, found)) adaexplore_remember(x, found);
     return err;
@@ -377,24 +364,24 @@ static kl_err adaexplore_learn(explorer *x, int child, kl_error *e) {
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-/* The reply as a child of `parent`; `*child` is NONE when nothing could be gated. */
-static kl_err adaexplore_take(explorer *x, int *child, const kl_reply *reply, int parent,
-                              bool large, const kli_point *base, kl_error *e) {
+/* What a question brings as a child of `parent`; `*child` is NONE when nothing could be gated. */
+static kl_err adaexplore_propose(explorer *x, int *child, int parent, bool large, kl_str question,
+                                 const kli_point *base, kl_error *e) {
     kli_outcome o;
-    kli_point *p = KL_NEW(x->s.arena, kli_point);
+    kli_point *p = KL_NEW(x->s->arena, kli_point);
     *child = NONE;
-    kl_err err = kli_search_take(&x->s, &o, reply, base, e);
+    kl_err err = kli_code_propose(x->s, &o, large ? "large_step" : "small_step", question, base, e);
     if (err || o.done || o.ended == KLI_NO_EDIT) return err;
     node made = {.point = p,
                  .compiled = o.verdict.outcome != KL_OUTCOME_NO_COMPILE &&
                              o.verdict.outcome != KL_OUTCOME_REFUSED};
     if (o.ended == KLI_FAILED) {
-        if (!kli_point_failed(&x->s, p, &o, base)) return KL_OK;
+        if (!kli_point_failed(x->s, p, &o, base)) return KL_OK;
     } else {
         *p = o.point;
         made.correct = true;
         made.speedup = o.verdict.outcome != KL_OUTCOME_PASS ? 1
-                       : x->s.start.ratio > 0               ? p->ratio / x->s.start.ratio
+                       : x->s->start.ratio > 0              ? p->ratio / x->s->start.ratio
                                                             : p->ratio;
     }
     *child = add_child(x, parent, large, made);
@@ -405,34 +392,26 @@ static kl_err adaexplore_take(explorer *x, int *child, const kl_reply *reply, in
  * that has them refer to. */
 static kl_str pool_text(explorer *x, int at, const kli_point **base) {
     kl_buf b = {0};
-    int *pool = KL_ARRAY(x->s.arena, int, x->n);
+    int *pool = KL_ARRAY(x->s->arena, int, x->n);
     const int n = pool_of(x, pool, at);
-    *base = n ? x->nodes[pool[0]].point : &x->s.start;
+    *base = n ? x->nodes[pool[0]].point : &x->s->start;
     for (int i = 0; i < n || i == 0; i++) {
-        const kli_point *p = n ? x->nodes[pool[i]].point : &x->s.start;
+        const kli_point *p = n ? x->nodes[pool[i]].point : &x->s->start;
         if (p->ratio > (*base)->ratio) *base = p;
         kl_buf_printf(&b, "%s## Kernel %d: %.*s\n\n", i ? "\n" : "", i + 1,
-                      KL_STR_ARG(kli_search_describe(&x->s, p)));
-        kli_show_kernel(&x->s, &b, p);
+                      KL_STR_ARG(kli_search_describe(x->s, p)));
+        kli_show_kernel(x->s, &b, p);
     }
-    const kl_str text = kl_str_trim(kl_arena_copy(x->s.arena, kl_buf_str(&b)));
-    kl_buf_fini(&b);
-    return text;
+    return kl_str_trim(kl_buf_take(&b, x->s->arena));
 }
 
 static kl_err large_step(explorer *x, int *child, int at, kl_error *e) {
-    kl_reply reply;
     const kli_point *base;
-    kl_prompt_value values[] = {{"task", x->task},
-                                {"platform", x->s.start.verdict.platform},
-                                {"tag", kli_search_tag(&x->s)},
-                                {"pitfalls", pitfalls(x)},
-                                {"pool", pool_text(x, at, &base)}};
-    kl_track_log(x->s.track, "large step %d", x->s.out->proposals + 1);
-    kl_err err = kli_code_ask(
-        &x->s, &reply, "large_step",
-        kl_prompt(x->s.arena, "adaexplore_large", values, (int)KL_COUNT(values)), base->kernel, e);
-    return err ? err : adaexplore_take(x, child, &reply, at, true, base, e);
+    kl_prompt_value values[] = {{"pitfalls", pitfalls(x)}, {"pool", pool_text(x, at, &base)}};
+    kl_track_log(x->s->track, "large step %d", x->s->out->proposals + 1);
+    const kl_str question =
+        kli_search_prompt(x->s, "adaexplore_large", base, values, KL_COUNT(values));
+    return adaexplore_propose(x, child, at, true, question, base, e);
 }
 
 /* The kernel and up to memory_rounds before it, back to the large step, eldest first. */
@@ -447,11 +426,9 @@ static kl_str rounds_text(const explorer *x, const int *rounds, int n) {
     kl_buf b = {0};
     for (int i = 0; i < n; i++) {
         kl_buf_printf(&b, "%s## Round %d of %d\n\n", i ? "\n" : "", i + 1, n);
-        kli_show_kernel(&x->s, &b, x->nodes[rounds[i]].point);
+        kli_show_kernel(x->s, &b, x->nodes[rounds[i]].point);
     }
-    const kl_str text = kl_str_trim(kl_arena_copy(x->s.arena, kl_buf_str(&b)));
-    kl_buf_fini(&b);
-    return text;
+    return kl_str_trim(kl_buf_take(&b, x->s->arena));
 }
 
 /* What to improve: a reviewer's words, where there is something correct to review. */
@@ -459,40 +436,30 @@ static kl_err guidance(explorer *x, kl_str *out, const int *rounds, int n, kl_er
     kl_str text;
     bool any = false;
     const kli_point *p = x->nodes[rounds[n - 1]].point;
-    *out = kl_str_trim(kl_prompt(x->s.arena, "adaexplore_fix", NULL, 0));
+    *out = kl_str_trim(kl_prompt(x->s->arena, "adaexplore_fix", NULL, 0));
     for (int i = 0; i < n; i++) any |= x->nodes[rounds[i]].correct;
     if (!any || !adaexplore_whole(x, "reviser")) return KL_OK;
-    kl_prompt_value values[] = {{"task", x->task},
-                                {"platform", x->s.start.verdict.platform},
-                                {"kernel", kernel_text(x, p)}};
-    kl_err err = kli_prose_ask(
-        &x->s, &text, "review", kl_prompt(x->s.arena, "adaexplore_review_rules", NULL, 0),
-        kl_prompt(x->s.arena, "adaexplore_review", values, (int)KL_COUNT(values)), p->kernel,
-        KLI_PROSE_BYTES, e);
+    kl_prompt_value values[] = {{"kernel", kernel_text(x, p)}};
+    kl_err err = kli_prose_ask(x->s, &text, "review", "adaexplore_review", p, values, 1, e);
     if (!err && text.len)
-        *out = kl_arena_printf(x->s.arena, "A reviewer says:\n\n%.*s",
-                               KL_STR_ARG(kli_prose_quote(x->s.arena, text)));
+        *out = kl_arena_printf(x->s->arena, "A reviewer says:\n\n%.*s",
+                               KL_STR_ARG(kli_prose_quote(x->s->arena, text)));
     return err;
 }
 
 static kl_err small_step(explorer *x, int *child, int at, kl_error *e) {
-    kl_reply reply;
     kl_str guide;
-    int *rounds = KL_ARRAY(x->s.arena, int, adaexplore_whole(x, "memory_rounds"));
+    int *rounds = KL_ARRAY(x->s->arena, int, adaexplore_whole(x, "memory_rounds"));
     const int n = rounds_of(x, rounds, at);
     const kli_point *base = x->nodes[at].point;
-    kl_track_log(x->s.track, "small step %d", x->s.out->proposals + 1);
+    kl_track_log(x->s->track, "small step %d", x->s->out->proposals + 1);
     kl_err err = guidance(x, &guide, rounds, n, e);
     if (err) return err;
-    kl_prompt_value values[] = {{"task", x->task},
-                                {"platform", x->s.start.verdict.platform},
-                                {"pitfalls", pitfalls(x)},
-                                {"rounds", rounds_text(x, rounds, n)},
-                                {"guidance", guide}};
-    err = kli_code_ask(&x->s, &reply, "small_step",
-                       kl_prompt(x->s.arena, "adaexplore_small", values, (int)KL_COUNT(values)),
-                       base->kernel, e);
-    return err ? err : adaexplore_take(x, child, &reply, at, false, base, e);
+    kl_prompt_value values[] = {
+        {"pitfalls", pitfalls(x)}, {"rounds", rounds_text(x, rounds, n)}, {"guidance", guide}};
+    const kl_str question =
+        kli_search_prompt(x->s, "adaexplore_small", base, values, KL_COUNT(values));
+    return adaexplore_propose(x, child, at, false, question, base, e);
 }
 
 /* ---- the line ---------------------------------------------------------------------------- */
@@ -508,7 +475,7 @@ static kl_err adaexplore_step(explorer *x, kl_error *e) {
                        x->nodes[at].small_children >= adaexplore_whole(x, "small_step_limit") ||
                        adaexplore_draw(x) < adaexplore_param(x, "p_large");
     kl_err err = adaexplore_expand(x, &child, at, large, e);
-    if (!err && child == NONE && at != ROOT && !kli_search_over(&x->s))
+    if (!err && child == NONE && at != ROOT && !kli_search_over(x->s))
         err = adaexplore_expand(x, &child, at, !large, e);
     if (err || child == NONE) return err;
     back_propagate(x, child);
@@ -516,24 +483,18 @@ static kl_err adaexplore_step(explorer *x, kl_error *e) {
 }
 
 static void open_tree(explorer *x) {
-    kli_search *s = &x->s;
-    x->task = kli_search_task(s);
-    x->stream = kli_stream_of(kl_track_seed(s->track, "adaexplore"), "tree");
+    x->stream = kli_stream_of(kl_track_seed(x->s->track, "adaexplore"), "tree");
     x->exploration = adaexplore_param(x, "exploration");
     x->expand_ratio = adaexplore_param(x, "expand_ratio");
     x->alpha = adaexplore_param(x, "reward_alpha");
     add_node(x, &(node){.parent = NONE, .first = NONE, .last = NONE, .next = NONE, .home = ROOT});
 }
 
-kl_err kli_policy_adaexplore(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                             kl_error *e) {
-    explorer *x = KL_NEW(kl_track_arena(t), explorer);
-    kl_search_opts all = *o;
-    all.library = NULL;
-    all.patience = KL_MAX_PROPOSALS; /* a tree goes elsewhere when one part of it fails */
-    kl_err err = kli_search_begin(&x->s, "adaexplore", out, t, &all, e);
-    if (err) return err;
+kl_err kli_policy_adaexplore(kl_search *s, kl_error *e) {
+    explorer *x = KL_NEW(s->arena, explorer);
+    kl_err err = KL_OK;
+    x->s = s;
     open_tree(x);
-    while (!err && !kli_search_over(&x->s)) err = adaexplore_step(x, e);
-    return kli_search_end(&x->s, err, e);
+    while (!err && !kli_search_over(s)) err = adaexplore_step(x, e);
+    return err;
 }

@@ -55,7 +55,8 @@ static void set(const char *name, double value) {
 }
 
 static kl_err runs(kl_error *e) {
-    return kl_policy_find(KL_S("adaexplore"))->run(&s->result, &s->track.base, &s->opts, e);
+    return kl_policy_run(kl_policy_find(KL_S("adaexplore")), &s->result, &s->track.base, &s->opts,
+                         e);
 }
 
 /* Money ends here: what was asked last can be looked at. */

@@ -8,8 +8,8 @@
 #define MAX_LINES 8
 #define TOP 8 /* per dimension of the scope */
 
-static kl_target cards_target_of(const kli_search *s, const kli_point *p, kl_str prior) {
-    const kl_search_opts *o = s->o;
+static kl_target cards_target_of(const kl_search *s, const kli_point *p, kl_str prior) {
+    const kl_search_opts *o = &s->o;
     return (kl_target){.case_name = o->task->case_name,
                        .surface = kl_str_of(o->start->surface->name),
                        .platform = s->start.verdict.platform,
@@ -18,34 +18,33 @@ static kl_target cards_target_of(const kli_search *s, const kli_point *p, kl_str
                        .traits = &p->traits};
 }
 
-static int retrieve(kli_search *s, kl_match **out, const kli_point *p, kl_str prior, bool all) {
+static int retrieve(kl_search *s, kl_match **out, const kli_point *p, kl_str prior, bool all) {
     int n = 0;
-    if (!s->o->library) return 0;
+    if (!s->o.library) return 0;
     kl_target target = cards_target_of(s, p, prior);
-    kl_library_retrieve(out, &n, s->arena, s->o->library, &target,
+    kl_library_retrieve(out, &n, s->arena, s->o.library, &target,
                         &(kl_retrieve_opts){.top = TOP, .all = all});
     return n;
 }
 
-int kli_cards_match(kli_search *s, kl_match **out, const kli_point *p, kl_str prior) {
+int kli_cards_match(kl_search *s, kl_match **out, const kli_point *p, kl_str prior) {
     return retrieve(s, out, p, prior, false);
 }
 
 /* Violated contracts too: later kernels may meet them. */
-kl_str kli_cards_text(kli_search *s) {
+kl_str kli_cards_text(kl_search *s) {
     kl_match *m;
     kl_buf b = {0};
     int n = retrieve(s, &m, &s->start, KL_S(""), true);
     if (!n) return KL_S("");
     for (int i = 0; i < n && i < MAX_CARDS; i++)
         kl_buf_add(&b, kl_card_prompt(s->arena, m[i].card));
-    kl_prompt_value values[] = {{"library", kl_arena_copy(s->arena, kl_buf_str(&b))}};
-    kl_buf_fini(&b);
+    kl_prompt_value values[] = {{"library", kl_buf_take(&b, s->arena)}};
     return kl_prompt(s->arena, "search_library", values, 1);
 }
 
 /* "pack-b-c: fits, expected 1.31x; ..." */
-kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior) {
+kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior) {
     kl_match *m;
     kl_buf b = {0};
     int n = retrieve(s, &m, p, prior, false);
@@ -54,9 +53,7 @@ kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior) {
                       m[i].fit == KL_FIT_MET ? "fits" : "may fit", exp(m[i].expected_log_gain),
                       m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
     if (!n) kl_buf_add(&b, KL_S("- none: rely on your own judgement\n"));
-    kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kl_buf_take(&b, s->arena);
 }
 
 static bool cards_was_said(const kli_search_dialog *talk, kl_str text) {
@@ -65,7 +62,7 @@ static bool cards_was_said(const kli_search_dialog *talk, kl_str text) {
     return !text.len;
 }
 
-kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior,
+kl_str kli_cards_unsaid(kl_search *s, const kli_point *p, kl_str prior,
                         const kli_search_dialog *talk) {
     kl_match *m;
     kl_buf b = {0};
@@ -74,14 +71,23 @@ kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior,
         const kl_str card = kl_card_prompt(s->arena, m[i].card);
         if (!cards_was_said(talk, card)) kl_buf_printf(&b, "\n%.*s", KL_STR_ARG(card));
     }
-    kl_str text = kl_arena_copy(s->arena, kl_buf_str(&b));
-    kl_buf_fini(&b);
-    return text;
+    return kl_buf_take(&b, s->arena);
 }
 
-const kl_card *kli_cards_named(const kli_search *s, kl_str name) {
-    const kl_card *c = s->o->library ? kl_library_card(s->o->library, name) : NULL;
+const kl_card *kli_cards_named(const kl_search *s, kl_str name) {
+    const kl_card *c = s->o.library ? kl_library_card(s->o.library, name) : NULL;
     return c && c->status == KL_CARD_ADMITTED ? c : NULL;
+}
+
+bool kli_cards_patch(kl_search *s, kli_outcome *o, kl_str *source, const kli_point *base,
+                     const kl_card *card) {
+    if (!card->patch.len ||
+        kl_proposal_parse(&o->proposal, s->arena, card->patch, s->o.start->surface, kl_ignored()) ||
+        kl_proposal_apply(source, s->arena, base->kernel->source, &o->proposal, kl_ignored()))
+        return false;
+    o->proposal.card = card->name;
+    o->proposal.action = card->action;
+    return true;
 }
 
 kl_str kli_with_word(kl_arena *a, kl_str words, kl_str word) {

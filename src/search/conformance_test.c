@@ -197,7 +197,7 @@ static void go(trip *r, const kl_policy *p) {
         r->track.ask_fails = MAX_ASKS;
         r->track.fails = r->track.fails ? r->track.fails : KL_EMODEL;
     }
-    r->err = p->run(&r->result, &r->track.base, &o, &r->error);
+    r->err = kl_policy_run(p, &r->result, &r->track.base, &o, &r->error);
 }
 
 static void come_back(trip *r) {
@@ -253,7 +253,7 @@ static void test_search_policies__a_row_is_complete(void **state) {
     const kl_policy *p;
     for (int i = 0; (p = row(i)); i++) {
         snprintf(s.what, sizeof s.what, "policy %s", p->name);
-        CHECK(*p->name && *p->doc && *p->source && p->run);
+        CHECK(*p->name && *p->doc && *p->source && p->line);
         CHECK(kl_policy_find(kl_str_of(p->name)) == p);
         for (const char *c = p->name; *c; c++)
             CHECK((*c >= 'a' && *c <= 'z') || *c == '-'); /* part of names of tracks and files */

@@ -105,12 +105,11 @@ typedef struct {
 } evolve_record;
 
 typedef struct {
-    kli_search s;
-    kl_search_opts opts;
+    kl_search *s;
     bool with_cards;
     kli_archive *archive;
     evolve_program *at;
-    int cap;
+    int n;
     evolve_record *records;
     int n_records;
     kl_str system;
@@ -120,7 +119,7 @@ typedef struct {
 } evolution;
 
 static double evolve_param(const evolution *v, const char *name) {
-    return kli_search_param(&v->s, name);
+    return kli_search_param(v->s, name);
 }
 static int evolve_whole(const evolution *v, const char *name) {
     return (int)(evolve_param(v, name) + 0.5);
@@ -159,7 +158,7 @@ static double evolve_score_of(const evolution *v, const evolve_program *p) {
     const kl_verdict *verdict = &p->point.verdict;
     const bool nearly =
         verdict->outcome == KL_OUTCOME_WRONG || verdict->outcome == KL_OUTCOME_UNSTABLE;
-    const double speed = v->s.start.ratio > 0 ? p->point.ratio / v->s.start.ratio : 0;
+    const double speed = v->s->start.ratio > 0 ? p->point.ratio / v->s->start.ratio : 0;
     if (!p->correct)
         return (nearly ? SCORE_WRONG : 0) + SCORE_STAGE * (double)verdict->stage / KL_STAGE_DONE;
     if (verdict->outcome != KL_OUTCOME_PASS) return SCORE_CORRECT; /* and not timed */
@@ -178,33 +177,22 @@ static kli_member member_of(const evolution *v, const evolve_program *p) {
     return m;
 }
 
+/* The archive numbers what it knows from 0, one after the other. */
 static void evolve_remember(evolution *v, int id, const evolve_program *p) {
-    if (id >= v->cap) {
-        const int cap = v->cap ? 2 * v->cap : 64;
-        evolve_program *longer = KL_ARRAY(v->s.arena, evolve_program, cap);
-        if (v->cap) memcpy(longer, v->at, (size_t)v->cap * sizeof *longer);
-        v->at = longer;
-        v->cap = cap;
-    }
-    v->at[id] = *p;
+    KL_ASSERT(id == v->n);
+    *KL_PUSH(v->s->arena, v->at, v->n) = *p;
 }
 
 /* ---- prompts ----------------------------------------------------------------------------- */
 
 static kl_str evolve_cut(const evolution *v, kl_str text, size_t most) {
-    const kl_str clean = kli_prose_clean(v->s.arena, text, most);
-    return text.len > most ? kl_arena_printf(v->s.arena, "%.*s\n[cut]", KL_STR_ARG(clean)) : clean;
-}
-
-static kl_str evolve_take(evolution *v, kl_buf *b) {
-    const kl_str text = kl_arena_copy(v->s.arena, kl_buf_str(b));
-    kl_buf_fini(b);
-    return text;
+    const kl_str clean = kli_prose_clean(v->s->arena, text, most);
+    return text.len > most ? kl_arena_printf(v->s->arena, "%.*s\n[cut]", KL_STR_ARG(clean)) : clean;
 }
 
 /* Without the names of files: a start may lie anywhere on this machine. */
 static kl_str difference(const evolution *v, const evolve_program *from, const evolve_program *to) {
-    const kl_str diff = kl_kernel_diff(v->s.arena, from->point.kernel, to->point.kernel);
+    const kl_str diff = kl_kernel_diff(v->s->arena, from->point.kernel, to->point.kernel);
     const char *hunk = diff.len ? memmem(diff.ptr, diff.len, "\n@@", 3) : NULL;
     return hunk ? (kl_str){hunk + 1, (size_t)(diff.ptr + diff.len - hunk) - 1} : KL_S("");
 }
@@ -214,7 +202,7 @@ static void add_difference(const evolution *v, kl_buf *b, const evolve_program *
                            const evolve_program *to) {
     const kl_str diff = difference(v, from, to), text = to->point.kernel->source;
     const bool shorter = diff.len && diff.len < text.len;
-    const kl_str tag = shorter ? KL_S("diff") : kli_search_tag(&v->s);
+    const kl_str tag = shorter ? KL_S("diff") : kli_search_tag(v->s);
     kl_buf_printf(b, " %s:\n\n```%.*s\n%.*s\n```\n",
                   shorter ? "From the current program to it" : "Its source", KL_STR_ARG(tag),
                   KL_STR_ARG(evolve_cut(v, shorter ? diff : text, SHOWN_BYTES)));
@@ -223,10 +211,10 @@ static void add_difference(const evolution *v, kl_buf *b, const evolve_program *
 static kl_str evolve_standing(const evolution *v, const evolve_program *p) {
     const kl_verdict *verdict = &p->point.verdict;
     if (!p->correct)
-        return kl_arena_printf(v->s.arena, "It fails the gate: %s.",
+        return kl_arena_printf(v->s->arena, "It fails the gate: %s.",
                                kl_outcome_name(verdict->outcome));
-    return kl_arena_printf(v->s.arena, "%.4g x the start's speed; %.*s.", p->score,
-                           KL_STR_ARG(kli_search_describe(&v->s, &p->point)));
+    return kl_arena_printf(v->s->arena, "%.4g x the start's speed; %.*s.", p->score,
+                           KL_STR_ARG(kli_search_describe(v->s, &p->point)));
 }
 
 static void add_shown(const evolution *v, kl_buf *b, const evolve_program *parent, const int *ids,
@@ -248,12 +236,12 @@ static kl_str others_text(evolution *v, int island, int parent) {
     kl_buf_printf(&b, "\n# Other programs of the population\n");
     add_shown(v, &b, &v->at[parent], shown.top, shown.n_top, "Among the fastest");
     add_shown(v, &b, &v->at[parent], shown.diverse, shown.n_diverse, "Built differently");
-    return evolve_take(v, &b);
+    return kl_buf_take(&b, v->s->arena);
 }
 
 static kl_str failed_text(const evolution *v, const evolve_program *p) {
     if (!p->failed.len) return KL_S("");
-    return kl_arena_printf(v->s.arena, "\n# Its last child that was not kept\n\n%.*s",
+    return kl_arena_printf(v->s->arena, "\n# Its last child that was not kept\n\n%.*s",
                            KL_STR_ARG(p->failed));
 }
 
@@ -272,19 +260,19 @@ static void add_risks(const evolution *v, kl_buf *b) {
 static kl_str card_text(evolution *v, const kl_match *m) {
     kl_buf b = {0};
     if (m) {
-        const kl_str card = kl_card_prompt(v->s.arena, m->card);
+        const kl_str card = kl_card_prompt(v->s->arena, m->card);
         const bool in_front = card.len && memmem(v->system.ptr, v->system.len, card.ptr, card.len);
         const kl_str why =
-            m->why.len ? kl_arena_printf(v->s.arena, "\nOf its fit: %.*s\n", KL_STR_ARG(m->why))
+            m->why.len ? kl_arena_printf(v->s->arena, "\nOf its fit: %.*s\n", KL_STR_ARG(m->why))
                        : KL_S("");
         const kl_str shown =
-            kl_arena_printf(v->s.arena, "%.*s%s%.*s", KL_STR_ARG(why), in_front ? "" : "\n",
+            kl_arena_printf(v->s->arena, "%.*s%s%.*s", KL_STR_ARG(why), in_front ? "" : "\n",
                             in_front ? 0 : (int)card.len, card.ptr);
         kl_prompt_value values[] = {{"name", m->card->name}, {"text", shown}};
-        kl_buf_add(&b, kl_prompt(v->s.arena, "evolve_card", values, (int)KL_COUNT(values)));
+        kl_buf_add(&b, kl_prompt(v->s->arena, "evolve_card", values, (int)KL_COUNT(values)));
     }
     add_risks(v, &b);
-    return evolve_take(v, &b);
+    return kl_buf_take(&b, v->s->arena);
 }
 
 static kl_str evolve_question(evolution *v, int island, int parent, const kl_match *card) {
@@ -294,24 +282,20 @@ static kl_str evolve_question(evolution *v, int island, int parent, const kl_mat
          p->correct
              ? KL_S("Make the current program faster.")
              : KL_S("The current program fails the gate. Repair it, and keep what makes it fast.")},
-        {"tag", kli_search_tag(&v->s)},
-        {"kernel", p->point.kernel->source},
-        {"state", kl_arena_printf(v->s.arena, "%.*s The best of this search: %.*s.",
+        {"state", kl_arena_printf(v->s->arena, "%.*s The best of this search: %.*s.",
                                   KL_STR_ARG(evolve_standing(v, p)),
-                                  KL_STR_ARG(kli_search_describe(&v->s, &v->s.best)))},
-        {"feedback", kl_rewrite_feedback(v->s.arena, &p->point.verdict)},
+                                  KL_STR_ARG(kli_search_describe(v->s, &v->s->best)))},
         {"failed", failed_text(v, p)},
         {"others", others_text(v, island, parent)},
         {"card", v->with_cards ? card_text(v, card) : KL_S("")}};
-    return kl_prompt(v->s.arena, "evolve", values, (int)KL_COUNT(values));
+    return kli_search_prompt(v->s, "evolve", &p->point, values, KL_COUNT(values));
 }
 
 /* The same bytes for the whole search: rules, cards, how it works, the task. */
 static kl_str evolve_system_text(evolution *v) {
-    kl_prompt_value values[] = {{"task", kli_search_task(&v->s)}};
-    const kl_str rules = kli_search_rules(&v->s), cards = kli_cards_text(&v->s);
-    const kl_str how = kl_prompt(v->s.arena, "evolve_system", values, 1);
-    return kl_arena_printf(v->s.arena, "%.*s\n%.*s\n%.*s", KL_STR_ARG(rules), KL_STR_ARG(cards),
+    const kl_str rules = kli_search_rules(v->s), cards = kli_cards_text(v->s);
+    const kl_str how = kli_search_prompt(v->s, "evolve_system", &v->s->start, NULL, 0);
+    return kl_arena_printf(v->s->arena, "%.*s\n%.*s\n%.*s", KL_STR_ARG(rules), KL_STR_ARG(cards),
                            KL_STR_ARG(how));
 }
 
@@ -320,7 +304,7 @@ static kl_str evolve_system_text(evolution *v) {
 static evolve_record *evolve_record_of(evolution *v, const kl_card *card) {
     for (int i = 0; i < v->n_records; i++)
         if (v->records[i].card == card) return &v->records[i];
-    KL_ASSERT(v->n_records < v->opts.library->n_cards);
+    KL_ASSERT(v->n_records < v->s->o.library->n_cards);
     v->records[v->n_records] = (evolve_record){.card = card};
     return &v->records[v->n_records++];
 }
@@ -338,7 +322,7 @@ static bool draw_card(evolution *v, kl_match *out, int parent) {
     double total = 0, least = 0;
     if (!v->with_cards || !v->at[parent].correct) return false; /* what fails is repaired first */
     if (kli_stream_uniform(v->operators, at) < evolve_param(v, "p_free")) return false;
-    const int n = kli_cards_match(&v->s, &m, &v->at[parent].point, v->at[parent].prior);
+    const int n = kli_cards_match(v->s, &m, &v->at[parent].point, v->at[parent].prior);
     for (int i = 0; i < n; i++) least = fmax(least, m[i].score / 20);
     if (!(least > 0)) least = 1;
     for (int i = 0; i < n; i++) total += weight(v, &m[i], least);
@@ -353,7 +337,7 @@ static bool draw_card(evolution *v, kl_match *out, int parent) {
 /* The card that a proposal applied: the one that it names, else the one that it was asked to apply
  * when it did the same action. */
 static const kl_card *card_of(const evolution *v, const kli_outcome *o, const kl_card *asked) {
-    const kl_card *named = v->with_cards ? kli_cards_named(&v->s, o->proposal.card) : NULL;
+    const kl_card *named = v->with_cards ? kli_cards_named(v->s, o->proposal.card) : NULL;
     return named ? named : asked && kl_str_eq(o->proposal.action, asked->action) ? asked : NULL;
 }
 
@@ -362,11 +346,10 @@ static void note(evolution *v, const kl_card *card, const kli_outcome *o) {
     evolve_record *r = evolve_record_of(v, card);
     r->tried++;
     if (o->ended != KLI_FAILED) return;
-    kl_str why = kli_prose_clean(v->s.arena, o->verdict.why, EVOLVE_WHY_BYTES);
-    const char *end = memchr(why.len ? why.ptr : "", '\n', why.len);
-    if (end) why.len = (size_t)(end - why.ptr);
+    kl_str why, rest = kli_prose_clean(v->s->arena, o->verdict.why, EVOLVE_WHY_BYTES);
+    if (!kl_str_cut(&why, &rest, '\n')) why = rest;
     r->failed++;
-    r->why = kl_arena_printf(v->s.arena, "%s: %.*s", kl_outcome_name(o->verdict.outcome),
+    r->why = kl_arena_printf(v->s->arena, "%s: %.*s", kl_outcome_name(o->verdict.outcome),
                              KL_STR_ARG(why));
 }
 
@@ -379,12 +362,12 @@ static void evolve_reject(evolution *v, int parent, const kli_outcome *o,
     const kl_proposal *p = &o->proposal;
     const kl_str feedback = evolve_cut(v, o->feedback, FAILED_BYTES);
     if (p->action.len) kl_buf_printf(&b, "`%.*s`: ", KL_STR_ARG(p->action));
-    kl_buf_printf(&b, "%s\n\n%.*s\n", why, KL_STR_ARG(kli_prose_quote(v->s.arena, feedback)));
+    kl_buf_printf(&b, "%s\n\n%.*s\n", why, KL_STR_ARG(kli_prose_quote(v->s->arena, feedback)));
     if (child) {
         const kl_str diff = evolve_cut(v, difference(v, &v->at[parent], child), FAILED_BYTES);
         kl_buf_printf(&b, "\n```diff\n%.*s\n```\n", KL_STR_ARG(diff));
     }
-    v->at[parent].failed = evolve_take(v, &b);
+    v->at[parent].failed = kl_buf_take(&b, v->s->arena);
 }
 
 static bool make_child(evolution *v, evolve_program *out, int parent, const kli_outcome *o,
@@ -393,12 +376,12 @@ static bool make_child(evolution *v, evolve_program *out, int parent, const kli_
     *out = (evolve_program){
         .point = o->point, .correct = o->ended != KLI_FAILED, .action = o->proposal.action};
     if (!out->correct) {
-        if (!kli_point_failed(&v->s, &out->point, o, &p->point)) return false;
-        kl_traits_of(&out->point.traits, v->s.arena, out->point.kernel, &o->verdict);
+        if (!kli_point_failed(v->s, &out->point, o, &p->point)) return false;
+        kl_traits_of(&out->point.traits, v->s->arena, out->point.kernel, &o->verdict);
     }
     out->score = evolve_score_of(v, out);
-    out->prior = kli_with_word(v->s.arena, p->prior, out->action);
-    out->cards = card ? kli_with_word(v->s.arena, p->cards, card->name) : p->cards;
+    out->prior = kli_with_word(v->s->arena, p->prior, out->action);
+    out->cards = card ? kli_with_word(v->s->arena, p->cards, card->name) : p->cards;
     return true;
 }
 
@@ -418,7 +401,7 @@ static bool evolve_settle(evolution *v, int island, int parent, const kli_outcom
         evolve_reject(v, parent, o, &child, "it is a program that is known already");
     else
         evolve_remember(v, id, &child);
-    if (o->ended == KLI_BETTER) v->s.out->cards = child.cards;
+    if (o->ended == KLI_BETTER) v->s->out->cards = child.cards;
     if (!child.correct)
         evolve_reject(v, parent, o, &child, "rejected by the gate");
     else if (place == KLI_LOST)
@@ -455,12 +438,9 @@ static int draw_parent(evolution *v, int island) {
 }
 
 static bool evolve_has_word(kl_str words, kl_str word) {
-    while (words.len) {
-        const char *end = memchr(words.ptr, ' ', words.len);
-        const size_t n = end ? (size_t)(end - words.ptr) : words.len, used = end ? n + 1 : n;
-        if (kl_str_eq((kl_str){words.ptr, n}, word)) return true;
-        words = (kl_str){words.ptr + used, words.len - used};
-    }
+    kl_str one;
+    while (kl_str_cut(&one, &words, ' '))
+        if (kl_str_eq(one, word)) return true;
     return false;
 }
 
@@ -469,16 +449,9 @@ static bool evolve_has_word(kl_str words, kl_str word) {
 static bool evolve_patched(evolution *v, kli_outcome *o, kl_str *source, int parent,
                            const kl_card *card) {
     evolve_program *p = &v->at[parent];
-    if (!card->patch.len || v->patched == MAX_FREE || evolve_has_word(p->patches, card->name))
-        return false;
-    p->patches = kli_with_word(v->s.arena, p->patches, card->name);
-    if (kl_proposal_parse(&o->proposal, v->s.arena, card->patch, v->s.o->start->surface,
-                          kl_ignored()) ||
-        kl_proposal_apply(source, v->s.arena, p->point.kernel->source, &o->proposal, kl_ignored()))
-        return false;
-    o->proposal.card = card->name;
-    o->proposal.action = card->action;
-    return true;
+    if (v->patched == MAX_FREE || evolve_has_word(p->patches, card->name)) return false;
+    p->patches = kli_with_word(v->s->arena, p->patches, card->name);
+    return kli_cards_patch(v->s, o, source, &p->point, card);
 }
 
 /* For nothing; `*kept`: it gave a faster program, so that nobody has to be asked. */
@@ -488,25 +461,24 @@ static kl_err try_patch(evolution *v, int island, int parent, const kl_card *car
     kl_str source;
     if (!evolve_patched(v, &o, &source, parent, card)) return KL_OK;
     v->patched++;
-    kl_track_phase(v->s.track, "materialize");
-    kl_err err = kli_search_gate(&v->s, &o, source, &v->at[parent].point, card->name, e);
+    kl_track_phase(v->s->track, "materialize");
+    kl_err err = kli_search_gate(v->s, &o, source, &v->at[parent].point, card->name, e);
     if (!err) *kept = evolve_settle(v, island, parent, &o, card);
     return err;
 }
 
 static kl_err evolve_ask(evolution *v, int island, int parent, const kl_match *card, kl_error *e) {
-    kl_reply reply;
     kli_outcome o;
     kli_search_dialog talk = {0};
     const evolve_program *p = &v->at[parent];
     const char *purpose = !p->correct ? "repair" : card ? "materialize" : "generate";
-    kl_track_phase(v->s.track, purpose);
-    kl_track_log(v->s.track, "asking for child %d, island %d", v->s.out->proposals + 1, island + 1);
-    kli_search_dialog_add(&talk, v->s.arena, KL_ROLE_SYSTEM, v->system);
-    kli_search_dialog_add(&talk, v->s.arena, KL_ROLE_USER,
+    kl_track_phase(v->s->track, purpose);
+    kl_track_log(v->s->track, "asking for child %d, island %d", v->s->out->proposals + 1,
+                 island + 1);
+    kli_search_dialog_add(&talk, v->s->arena, KL_ROLE_SYSTEM, v->system);
+    kli_search_dialog_add(&talk, v->s->arena, KL_ROLE_USER,
                           evolve_question(v, island, parent, card));
-    kl_err err = kli_search_ask(&v->s, &reply, &talk, purpose, p->point.kernel, e);
-    if (!err) err = kli_search_take(&v->s, &o, &reply, &p->point, e);
+    const kl_err err = kli_search_propose(v->s, &o, &talk, purpose, &p->point, e);
     if (err) return err;
     v->done = o.done ? v->done + 1 : 0;
     if (!o.done) evolve_settle(v, island, parent, &o, card ? card->card : NULL);
@@ -531,52 +503,37 @@ static kl_err live(evolution *v, kl_error *e) {
 
 /* Every island begins with the start. */
 static void settle_start(evolution *v) {
-    evolve_program start = {.point = v->s.start, .correct = true};
+    evolve_program start = {.point = v->s->start, .correct = true};
     start.score = evolve_score_of(v, &start);
     const kli_member m = member_of(v, &start);
     evolve_remember(v, kli_archive_seed(v->archive, &m), &start);
 }
 
 static void open_evolution(evolution *v) {
-    const uint64_t seed = kl_track_seed(v->s.track, "evolve");
+    const uint64_t seed = kl_track_seed(v->s->track, "evolve");
     const int rounds = evolve_whole(v, "rounds");
     const bool features = evolve_whole(v, "axes");
-    if (!v->opts.max_steps || v->opts.max_steps > rounds) v->opts.max_steps = rounds;
-    if (!v->opts.patience) v->opts.patience = KL_MAX_PROPOSALS;
+    if (v->s->o.max_steps > rounds) v->s->o.max_steps = rounds;
     v->parents = kli_stream_of(seed, "parents");
     v->fixes = kli_stream_of(seed, "fixes");
     v->operators = kli_stream_of(seed, "operators");
     v->islands = evolve_whole(v, "islands");
     v->every = evolve_whole(v, "migrate_every");
-    v->archive = features
-                     ? kli_archive_new(v->s.arena, FEATURE_AXES, KL_COUNT(FEATURE_AXES), v->islands)
-                     : kli_archive_new(v->s.arena, SIZE_AXES, KL_COUNT(SIZE_AXES), v->islands);
+    v->archive =
+        features ? kli_archive_new(v->s->arena, FEATURE_AXES, KL_COUNT(FEATURE_AXES), v->islands)
+                 : kli_archive_new(v->s->arena, SIZE_AXES, KL_COUNT(SIZE_AXES), v->islands);
     if (v->with_cards)
-        v->records = KL_ARRAY(v->s.arena, evolve_record, v->opts.library->n_cards + 1);
+        v->records = KL_ARRAY(v->s->arena, evolve_record, v->s->o.library->n_cards + 1);
     v->system = evolve_system_text(v);
     settle_start(v);
 }
 
-static kl_err evolve(const char *policy, kl_search_result *out, kl_track *t,
-                     const kl_search_opts *o, bool with_cards, kl_error *e) {
-    evolution v = {.opts = *o, .with_cards = with_cards};
-    if (!with_cards) v.opts.library = NULL;
-    kl_err err = kli_search_begin(&v.s, policy, out, t, &v.opts, e);
-    if (err) return err;
+/* evolve-cards is the same line with a library. */
+kl_err kli_policy_evolve(kl_search *s, kl_error *e) {
+    evolution v = {.s = s, .with_cards = s->o.library != NULL};
+    kl_err err = KL_OK;
     open_evolution(&v);
-    while (!err && v.done < v.islands && !kli_search_over(&v.s)) err = live(&v, e);
-    if (!err && v.done == v.islands) out->stopped = KL_S("model says done");
-    return kli_search_end(&v.s, err, e);
-}
-
-kl_err kli_policy_evolve(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e) {
-    return evolve("evolve", out, t, o, false, e);
-}
-
-kl_err kli_policy_evolve_cards(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                               kl_error *e) {
-    if (!o->library)
-        return kl_fail(e, KL_EINVAL, "policy evolve-cards",
-                       "it needs a library of cards; --library DIR");
-    return evolve("evolve-cards", out, t, o, true, e);
+    while (!err && v.done < v.islands && !kli_search_over(s)) err = live(&v, e);
+    if (!err && v.done == v.islands) s->out->stopped = KL_S("model says done");
+    return err;
 }

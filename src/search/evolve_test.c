@@ -59,7 +59,8 @@ static const char *last_prompt(void) { return s->track.said[0].ptr; }
 
 static void runs(const char *policy) {
     kl_error e = {0};
-    assert_ok(kl_policy_find(kl_str_of(policy))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_ok(
+        kl_policy_run(kl_policy_find(kl_str_of(policy)), &s->result, &s->track.base, &s->opts, &e));
 }
 
 /* One island, always its best: then every prompt is known beforehand. */
@@ -368,8 +369,8 @@ static void test_search_evolve__ranges_of_a_start_are_whole(void **state) {
     (void)state;
     kl_error e = {0};
     starts(HEAD "// EVOLVE-BLOCK-START\n// ns 300\n");
-    assert_err(KL_EPARSE,
-               kl_policy_find(KL_S("evolve"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EPARSE, kl_policy_run(kl_policy_find(KL_S("evolve")), &s->result, &s->track.base,
+                                        &s->opts, &e));
     assert_contains(e.message, "without its EVOLVE-BLOCK-END");
     assert_int_equal(s->track.judged, 0);
 }
@@ -397,8 +398,8 @@ static kl_library one_card(const char *patch) {
 static void test_search_evolve_cards__needs_a_library(void **state) {
     (void)state;
     kl_error e = {0};
-    assert_err(KL_EINVAL,
-               kl_policy_find(KL_S("evolve-cards"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EINVAL, kl_policy_run(kl_policy_find(KL_S("evolve-cards")), &s->result,
+                                        &s->track.base, &s->opts, &e));
 }
 
 static void test_search_evolve_cards__a_card_is_the_mutation(void **state) {

@@ -24,51 +24,49 @@ kl_str kli_prose_clean(kl_arena *a, kl_str text, size_t most) {
         if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t')
             kl_buf_add(&b, (kl_str){kept.ptr + i, 1});
     }
-    const kl_str clean = kl_arena_copy(a, kl_str_trim(kl_buf_str(&b)));
-    kl_buf_fini(&b);
-    return clean;
+    return kl_str_trim(kl_buf_take(&b, a));
 }
 
 kl_str kli_prose_quote(kl_arena *a, kl_str text) {
+    kl_str line;
     kl_buf b = {0};
-    while (text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        const size_t n = end ? (size_t)(end - text.ptr) : text.len, used = end ? n + 1 : n;
-        kl_buf_printf(&b, "> %.*s\n", (int)n, text.ptr);
-        text = (kl_str){text.ptr + used, text.len - used};
-    }
-    const kl_str quoted = kl_arena_copy(a, kl_str_trim(kl_buf_str(&b)));
-    kl_buf_fini(&b);
-    return quoted;
+    while (kl_str_cut(&line, &text, '\n')) kl_buf_printf(&b, "> %.*s\n", KL_STR_ARG(line));
+    return kl_str_trim(kl_buf_take(&b, a));
 }
 
-static kl_err peers_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_str rules,
-                        kl_str question, const kl_kernel *subject, kl_error *e) {
+static kli_search_dialog peers_dialog(kl_search *s, const char *phase, kl_str rules,
+                                      kl_str question) {
     kli_search_dialog talk = {0};
-    kl_track_phase(s->track, purpose);
+    kl_track_phase(s->track, phase);
     kli_search_dialog_add(&talk, s->arena, KL_ROLE_SYSTEM, rules);
     kli_search_dialog_add(&talk, s->arena, KL_ROLE_USER, question);
-    return kli_search_ask(s, reply, &talk, purpose, subject, e);
+    return talk;
 }
 
 /* A text that was cut off at the token limit is used as far as it goes: it is cut here anyway. */
-kl_err kli_prose_ask(kli_search *s, kl_str *out, const char *purpose, kl_str rules, kl_str question,
-                     const kl_kernel *subject, size_t most, kl_error *e) {
+kl_err kli_prose_ask(kl_search *s, kl_str *out, const char *purpose, const char *prompt,
+                     const kli_point *about, const kl_prompt_value *own, size_t n, kl_error *e) {
     kl_reply reply;
     *out = (kl_str){0};
-    kl_err err = peers_ask(s, &reply, purpose, rules, question, subject, e);
-    if (!err && reply.stop != KL_STOP_REFUSED) *out = kli_prose_clean(s->arena, reply.text, most);
+    const char *rules = kl_arena_printf(s->arena, "%s_rules", prompt).ptr;
+    const kli_search_dialog talk =
+        peers_dialog(s, purpose, kli_search_prompt(s, rules, about, own, n),
+                     kli_search_prompt(s, prompt, about, own, n));
+    kl_err err = kli_search_ask(s, &reply, &talk, purpose, about->kernel, e);
+    if (!err && reply.stop != KL_STOP_REFUSED)
+        *out = kli_prose_clean(s->arena, reply.text, KLI_PROSE_BYTES);
     return err;
 }
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-kl_err kli_code_ask(kli_search *s, kl_reply *reply, const char *purpose, kl_str question,
-                    const kl_kernel *subject, kl_error *e) {
-    return peers_ask(s, reply, purpose, kli_search_rules(s), question, subject, e);
+kl_err kli_code_propose(kl_search *s, kli_outcome *out, const char *purpose, kl_str question,
+                        const kli_point *base, kl_error *e) {
+    const kli_search_dialog talk = peers_dialog(s, purpose, kli_search_rules(s), question);
+    return kli_search_propose(s, out, &talk, purpose, base, e);
 }
 
-void kli_show_kernel(const kli_search *s, kl_buf *b, const kli_point *p) {
+void kli_show_kernel(const kl_search *s, kl_buf *b, const kli_point *p) {
     kl_buf_printf(b, "```%.*s\n%.*s%s```\n\nWhat the gate says of it:\n\n%.*s\n",
                   KL_STR_ARG(kli_search_tag(s)), KL_STR_ARG(p->kernel->source),
                   kl_str_ends(p->kernel->source, KL_S("\n")) ? "" : "\n",
@@ -77,9 +75,9 @@ void kli_show_kernel(const kli_search *s, kl_buf *b, const kli_point *p) {
 
 /* Text that does not even parse is a base for edits as well; then it has nothing but its source and
  * an identity. */
-static kl_kernel *peers_kernel_of(kli_search *s, kl_str source) {
+static kl_kernel *peers_kernel_of(kl_search *s, kl_str source) {
     kl_kernel *k = NULL;
-    const kl_surface *surface = s->o->start->surface;
+    const kl_surface *surface = s->o.start->surface;
     if (kl_kernel_parse(&k, s->arena, source, KL_S("candidate"), surface, NULL, kl_ignored()) ==
         KL_OK)
         return k;
@@ -91,7 +89,7 @@ static kl_kernel *peers_kernel_of(kli_search *s, kl_str source) {
     return k;
 }
 
-bool kli_point_failed(kli_search *s, kli_point *out, const kli_outcome *o, const kli_point *base) {
+bool kli_point_failed(kl_search *s, kli_point *out, const kli_outcome *o, const kli_point *base) {
     kl_str source;
     if (o->ended != KLI_FAILED ||
         kl_proposal_apply(&source, s->arena, base->kernel->source, &o->proposal, kl_ignored()))

@@ -22,8 +22,6 @@
 #define START_HALF_WIDTH 0.05
 #define START_SECONDS 30
 #define QUICK_START_SECONDS 8
-#define SEARCH_DEFAULT_STEPS 24
-#define DEFAULT_PATIENCE 8
 #define DEFAULT_ROOF 0.9
 
 kl_decision kl_search_far_apart(double low, double high) {
@@ -33,8 +31,6 @@ kl_decision kl_search_far_apart(double low, double high) {
                               : KL_DECISION_UNDECIDED;
 }
 
-static int or_default(int given, int otherwise) { return given > 0 ? given : otherwise; }
-
 /* ---- conversations ----------------------------------------------------------------------- */
 
 void kli_search_dialog_add(kli_search_dialog *talk, kl_arena *a, kl_role role, kl_str text) {
@@ -42,24 +38,42 @@ void kli_search_dialog_add(kli_search_dialog *talk, kl_arena *a, kl_role role, k
 }
 
 /* Cache breakpoints: behind the library, behind the task, and behind the last turn. */
-kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_search_dialog *talk,
+kl_err kli_search_ask(kl_search *s, kl_reply *reply, const kli_search_dialog *talk,
                       const char *purpose, const kl_kernel *subject, kl_error *e) {
     for (int i = 0; i < talk->n; i++) talk->at[i].cache = i < 2 || i == talk->n - 1;
     kl_request q = {.messages = talk->at, .n = talk->n, .purpose = purpose, .subject = subject};
     return kl_ask(reply, s->track, s->arena, &q, e);
 }
 
-kl_str kli_search_rules(const kli_search *s) {
-    return kl_prompt_rules(s->arena, s->o->start->surface);
+kl_str kli_search_rules(const kl_search *s) {
+    return kl_prompt_rules(s->arena, s->o.start->surface);
 }
-kl_str kli_search_task(const kli_search *s) {
-    kl_str task = kl_prompt_task(s->arena, s->o->task, s->o->workload, s->o->start->surface);
-    if (!kli_blocks_any(s->o->start->source)) return task;
+
+kl_str kli_search_tag(const kl_search *s) { return kl_str_of(kl_prompt_tag(s->o.start->surface)); }
+
+static kl_str search_task_text(const kl_search *s) {
+    kl_str task = kl_prompt_task(s->arena, s->o.task, s->o.workload, s->o.start->surface);
+    if (!kli_blocks_any(s->o.start->source)) return task;
     kl_str blocks = kl_prompt(s->arena, "search_blocks", NULL, 0);
     return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(task), KL_STR_ARG(blocks));
 }
-kl_str kli_search_tag(const kli_search *s) {
-    return kl_str_of(kl_prompt_tag(s->o->start->surface));
+
+enum { MAX_OWN_VALUES = 8, COMMON_VALUES = 6 };
+
+kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *about,
+                         const kl_prompt_value *own, size_t n) {
+    kl_prompt_value values[MAX_OWN_VALUES + COMMON_VALUES];
+    KL_ASSERT(n <= MAX_OWN_VALUES && about->kernel);
+    const kl_prompt_value common[COMMON_VALUES] = {
+        {"task", s->task},
+        {"tag", kli_search_tag(s)},
+        {"platform", s->start.verdict.platform},
+        {"kernel", about->kernel->source},
+        {"profile", kli_search_describe(s, about)},
+        {"feedback", kl_rewrite_feedback(s->arena, &about->verdict)}};
+    if (n) memcpy(values, own, n * sizeof *own);
+    memcpy(values + n, common, sizeof common);
+    return kl_prompt(s->arena, name, values, (int)n + COMMON_VALUES);
 }
 
 const char *kli_step_result_words(kli_step_result ended) {
@@ -80,21 +94,20 @@ const char *kli_step_result_words(kli_step_result ended) {
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-double kli_search_param(const kli_search *s, const char *name) {
-    const kl_policy_param *p = s->params;
-    while (p && p->name && strcmp(p->name, name) != 0) p++;
-    KL_ASSERT(p && p->name);
+double kli_search_param(const kl_search *s, const char *name) {
+    const kl_policy_param *p = kl_policy_param_find(s->policy, kl_str_of(name));
+    KL_ASSERT(p && p->least <= p->otherwise && p->otherwise <= p->most);
     double value = p->otherwise;
-    for (int i = 0; i < s->o->n_settings; i++)
-        if (kl_str_eq(s->o->settings[i].name, kl_str_of(name))) value = s->o->settings[i].value;
+    for (int i = 0; i < s->o.n_settings; i++)
+        if (kl_str_eq(s->o.settings[i].name, kl_str_of(name))) value = s->o.settings[i].value;
     return value < p->least ? p->least : value > p->most ? p->most : value;
 }
 
 /* ---- points ------------------------------------------------------------------------------ */
 
-static kl_gate_opts search_options(const kli_search *s) {
+static kl_gate_opts search_options(const kl_search *s) {
     kl_gate_opts o = *kl_track_gate_opts(s->track);
-    o.workload = s->o->workload->label.ptr;
+    o.workload = s->o.workload->label.ptr;
     if (o.quick) {
         o.half_width = QUICK_HALF_WIDTH;
         o.max_seconds = SEARCH_QUICK_SECONDS;
@@ -105,14 +118,14 @@ static kl_gate_opts search_options(const kli_search *s) {
 
 /* Timed against what the start was timed against?  A baseline that fails for once leaves a verdict
  * with another one, or with the kernel against itself; its ratio says nothing here. */
-static bool comparable(const kli_search *s, const kl_verdict *v) {
+static bool comparable(const kl_search *s, const kl_verdict *v) {
     const kl_verdict *start = &s->out->start_verdict;
     if (!v->n_comparisons) return false;
     return s->against_start || !start->n_comparisons ||
            kl_str_eq(v->comparisons[0].baseline, start->comparisons[0].baseline);
 }
 
-static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdict *v) {
+static void fill_point(kl_search *s, kli_point *p, kl_kernel *k, const kl_verdict *v) {
     *p = (kli_point){.kernel = k, .verdict = *v};
     kl_traits_of(&p->traits, s->arena, k, v);
     if (!comparable(s, v)) return;
@@ -121,7 +134,7 @@ static void fill_point(kli_search *s, kli_point *p, kl_kernel *k, const kl_verdi
     p->high = v->comparisons[0].high;
 }
 
-kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
+kl_str kli_search_describe(const kl_search *s, const kli_point *p) {
     const kl_verdict *v = &p->verdict;
     kl_str opponent = s->against_start   ? KL_S("the start")
                       : v->n_comparisons ? v->comparisons[0].baseline
@@ -131,7 +144,7 @@ kl_str kli_search_describe(const kli_search *s, const kli_point *p) {
                            KL_STR_ARG(opponent), p->low, p->high, (double)v->median_ns / 1e3);
 }
 
-static kl_str last_key(const kli_search *s) {
+static kl_str last_key(const kl_search *s) {
     return kl_arena_copy(s->arena, kl_str_of(kl_track_verdict_key(s->track)));
 }
 
@@ -140,7 +153,7 @@ static bool is_correct(const kl_verdict *v) {
     return v->outcome == KL_OUTCOME_PASS || v->outcome == KL_OUTCOME_UNSTABLE;
 }
 
-static void say_untimed(const kli_search *s, const char *what, const kl_verdict *v) {
+static void say_untimed(const kl_search *s, const char *what, const kl_verdict *v) {
     if (v->outcome == KL_OUTCOME_UNSTABLE)
         kl_track_log(s->track, "%s is correct, not timed: %.*s", what, KL_STR_ARG(v->why));
 }
@@ -151,19 +164,19 @@ static bool lacks_baseline(const kl_verdict *v) {
 
 /* What was given.  A naive kernel may be too slow for many pairs: how slow exactly does not matter.
  */
-static kl_err judge_given(kli_search *s, kl_verdict *v, const kl_kernel *k, kl_error *e) {
+static kl_err judge_given(kl_search *s, kl_verdict *v, const kl_kernel *k, kl_error *e) {
     kl_gate_opts o = search_options(s);
-    kl_err err = kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
+    kl_err err = kl_judge(v, s->track, s->arena, s->o.task, k, &o, e);
     if (err || v->outcome != KL_OUTCOME_UNSTABLE) return err;
     o.half_width = START_HALF_WIDTH;
     o.max_seconds = o.quick ? QUICK_START_SECONDS : START_SECONDS;
-    return kl_judge(v, s->track, s->arena, s->o->task, k, &o, e);
+    return kl_judge(v, s->track, s->arena, s->o.task, k, &o, e);
 }
 
-static kl_err search_judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
+static kl_err search_judge_start(kl_search *s, kl_verdict *v, kl_error *e) {
     kl_kernel *start =
         (kl_kernel *)
-            s->o->start; /* points hold kernels of the search and this one; none is changed */
+            s->o.start; /* points hold kernels of the search and this one; none is changed */
     kl_err err = judge_given(s, v, start, e);
     if (err || !is_correct(v) || !lacks_baseline(v)) return err;
     s->start.kernel = start;
@@ -171,12 +184,12 @@ static kl_err search_judge_start(kli_search *s, kl_verdict *v, kl_error *e) {
     return KL_OK;
 }
 
-static kl_err search_step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent,
+static kl_err search_step(kl_search *s, const kli_outcome *o, kl_str source, kl_str parent,
                           kl_str action, kl_error *e);
 
 /* What others reached, in a row of its own: never a best of this search. */
-static kl_err judge_reference(kli_search *s, kl_error *e) {
-    kl_kernel *target_kernel = (kl_kernel *)s->o->target_kernel;
+static kl_err judge_reference(kl_search *s, kl_error *e) {
+    kl_kernel *target_kernel = (kl_kernel *)s->o.target_kernel;
     kli_outcome out = {.ended = KLI_FAILED};
     kl_err err = judge_given(s, &out.verdict, target_kernel, e);
     if (err) return err;
@@ -191,42 +204,51 @@ static kl_err judge_reference(kli_search *s, kl_error *e) {
     return search_step(s, &out, target_kernel->source, KL_S(""), KL_S("reference"), e);
 }
 
-kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out, kl_track *t,
-                        const kl_search_opts *o, kl_error *e) {
+/* What was not set is the policy's; what it has no use for is not there. */
+static kl_search_opts options_for(const kl_policy *p, const kl_search_opts *given) {
+    kl_search_opts o = *given;
+    if (!p->uses_library) o.library = NULL;
+    if (o.max_steps <= 0) o.max_steps = p->max_steps;
+    if (o.patience <= 0) o.patience = p->patience;
+    if (!p->patience) o.patience = KL_MAX_PROPOSALS;
+    if (!(o.roof > 0)) o.roof = DEFAULT_ROOF;
+    KL_ASSERT(o.task && o.workload && o.start && o.patience > 0);
+    return o;
+}
+
+static kl_err refuse_start(const kl_search *s, const kl_verdict *v, kl_error *e) {
+    const kl_kernel *start = s->o.start;
+    kl_fail(e, KL_EINVAL, start->path.ptr, "the start kernel does not pass the gate: %s: %.*s",
+            kl_outcome_name(v->outcome), KL_STR_ARG(v->why));
+    return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(s->o.task->name),
+                   KL_STR_ARG(start->path));
+}
+
+static kl_err search_begin(kl_search *s, kl_error *e) {
     kl_verdict v;
-    *s = (kli_search){.o = o,
-                      .track = t,
-                      .arena = kl_track_arena(t),
-                      .out = out,
-                      .params = kl_policy_find(kl_str_of(policy))->params};
-    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1, .call = KL_DECISION_SAME};
-    kl_track_phase(t, "start");
-    kl_track_log(t, "judging the start");
-    kl_err err = kli_blocks_valid(o->start->source, o->start->path, e);
+    const kl_kernel *start = s->o.start;
+    kl_track_phase(s->track, "start");
+    kl_track_log(s->track, "judging the start");
+    kl_err err = kli_blocks_valid(start->source, start->path, e);
     if (!err) err = search_judge_start(s, &v, e);
     if (err) return err;
-    if (!is_correct(&v)) {
-        kl_fail(e, KL_EINVAL, o->start->path.ptr,
-                "the start kernel does not pass the gate: %s: %.*s", kl_outcome_name(v.outcome),
-                KL_STR_ARG(v.why));
-        return kl_hint(e, "klineage gate %.*s %.*s", KL_STR_ARG(o->task->name),
-                       KL_STR_ARG(o->start->path));
-    }
+    if (!is_correct(&v)) return refuse_start(s, &v, e);
     say_untimed(s, "the start", &v);
-    fill_point(s, &s->start, (kl_kernel *)o->start, &v);
+    fill_point(s, &s->start, (kl_kernel *)start, &v);
     if (s->against_start) s->start.ratio = s->start.low = s->start.high = 1;
     s->best = s->start;
-    out->start_verdict = out->verdict = v;
-    out->best = s->start.kernel;
+    s->out->start_verdict = s->out->verdict = v;
+    s->out->best = s->start.kernel;
+    s->task = search_task_text(s);
     const kli_outcome begun = {
         .ended = KLI_BETTER, .verdict = v, .verdict_key = last_key(s), .point = s->start};
-    err = search_step(s, &begun, o->start->source, KL_S(""), KL_S("start"), e);
-    return err || !o->target_kernel ? err : judge_reference(s, e);
+    err = search_step(s, &begun, start->source, KL_S(""), KL_S("start"), e);
+    return err || !s->o.target_kernel ? err : judge_reference(s, e);
 }
 
 /* ---- one proposal ------------------------------------------------------------------------ */
 
-static kl_err search_step(kli_search *s, const kli_outcome *o, kl_str source, kl_str parent,
+static kl_err search_step(kl_search *s, const kli_outcome *o, kl_str source, kl_str parent,
                           kl_str action, kl_error *e) {
     const kl_verdict *v = &o->verdict;
     bool gated = o->ended != KLI_NO_EDIT, open = o->ended == KLI_UNDECIDED && !v->why.len;
@@ -251,15 +273,15 @@ static kl_err search_step(kli_search *s, const kli_outcome *o, kl_str source, kl
     return kl_track_step(s->track, &row, source, e);
 }
 
-static kl_gate_opts rival_options(const kli_search *s) {
+static kl_gate_opts rival_options(const kl_search *s) {
     kl_gate_opts o = search_options(s);
     o.against = s->best.kernel;
     return o;
 }
 
 /* Through a spool both questions go at once. */
-static void prefetch_comparison(kli_search *s, kl_str source) {
-    const kl_surface *surface = s->o->start->surface;
+static void prefetch_comparison(kl_search *s, kl_str source) {
+    const kl_surface *surface = s->o.start->surface;
     kl_gate_opts *o = KL_NEW(s->arena, kl_gate_opts);
     kl_kernel *k;
     *o = rival_options(s);
@@ -267,7 +289,7 @@ static void prefetch_comparison(kli_search *s, kl_str source) {
                         kl_arena_printf(s->arena, "candidate%s", surface->suffix), surface, NULL,
                         kl_ignored()))
         return; /* the gate will say why */
-    if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_prefetch(s->track, s->o->task, k, o);
+    if (strcmp(k->hash, s->best.kernel->hash) != 0) kl_prefetch(s->track, s->o.task, k, o);
 }
 
 static const kl_comparison *compared(const kl_verdict *v) {
@@ -280,12 +302,12 @@ static kl_decision by_ratios(const kli_point *p, const kli_point *best) {
 }
 
 /* Timed against the best.  A comparison that cannot be held leaves it undecided. */
-static kl_err compare_with_best(kli_search *s, kl_decision *call, const kli_point *p, kl_error *e) {
+static kl_err compare_with_best(kl_search *s, kl_decision *call, const kli_point *p, kl_error *e) {
     kl_verdict v;
     kl_error own = {0};
     kl_gate_opts o = rival_options(s);
     *call = KL_DECISION_UNDECIDED;
-    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, p->kernel, &o, &own);
+    kl_err err = kl_judge(&v, s->track, s->arena, s->o.task, p->kernel, &o, &own);
     if (err == KL_EBASELINE) {
         kl_track_log(s->track, "not timed against the best: %s", own.message);
         return KL_OK;
@@ -302,7 +324,7 @@ static kl_err compare_with_best(kli_search *s, kl_decision *call, const kli_poin
     return err;
 }
 
-static kl_err against_best(kli_search *s, kli_step_result *out, const kli_point *p, kl_error *e) {
+static kl_err against_best(kl_search *s, kli_step_result *out, const kli_point *p, kl_error *e) {
     kl_err err = KL_OK;
     *out = KLI_SLOWER;
     if (strcmp(p->kernel->hash, s->best.kernel->hash) == 0) return KL_OK;
@@ -315,14 +337,7 @@ static kl_err against_best(kli_search *s, kli_step_result *out, const kli_point 
     return err;
 }
 
-static void search_remember(kli_search *s, kl_kernel *k) {
-    kl_kernel **longer = KL_ARRAY(s->arena, kl_kernel *, s->n_correct + 1);
-    if (s->n_correct) memcpy(longer, s->correct, (size_t)s->n_correct * sizeof *longer);
-    longer[s->n_correct++] = k;
-    s->correct = longer;
-}
-
-static void new_best(kli_search *s, const kli_point *p) {
+static void new_best(kl_search *s, const kli_point *p) {
     s->best = *p;
     s->since_best = 0;
     s->out->best = p->kernel;
@@ -331,12 +346,12 @@ static void new_best(kli_search *s, const kli_point *p) {
     kl_track_best(s->track, p->ratio);
 }
 
-static bool replays(const kli_search *s) {
+static bool replays(const kl_search *s) {
     return kl_str_starts(kl_str_of(kl_track_model(s->track)), KL_S("replay of "));
 }
 
 /* Nothing could be gated: says why, to the model and in the journal. */
-static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, const kl_error *why,
+static kl_err no_edit(kl_search *s, kli_outcome *out, const kli_point *base, const kl_error *why,
                       kl_error *e) {
     out->ended = KLI_NO_EDIT;
     out->feedback =
@@ -344,17 +359,17 @@ static kl_err no_edit(kli_search *s, kli_outcome *out, const kli_point *base, co
     return search_step(s, out, KL_S(""), kl_str_of(base->kernel->hash), out->proposal.action, e);
 }
 
-kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli_point *base,
+kl_err kli_search_gate(kl_search *s, kli_outcome *out, kl_str source, const kli_point *base,
                        kl_str action, kl_error *e) {
     kl_gate_opts o = search_options(s);
     kl_kernel *k = NULL;
     kl_error refused = {0};
-    if (kli_blocks_check(s->o->start->source, source, &refused))
+    if (kli_blocks_check(s->o.start->source, source, &refused))
         return no_edit(s, out, base, &refused, e);
     kl_track_log(s->track, "gating %.*s", KL_STR_ARG(action));
     prefetch_comparison(s, source);
-    kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o->task, source,
-                               s->o->start->surface, &o, e);
+    kl_err err = kl_judge_text(&out->verdict, &k, s->track, s->arena, s->o.task, source,
+                               s->o.start->surface, &o, e);
     if (err) return err;
     s->out->gated++;
     out->verdict_key = last_key(s);
@@ -363,7 +378,7 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
     if (k && is_correct(&out->verdict)) {
         s->out->passed += out->verdict.outcome == KL_OUTCOME_PASS;
         fill_point(s, &out->point, k, &out->verdict);
-        search_remember(s, k);
+        *KL_PUSH(s->arena, s->correct, s->n_correct) = k;
         err = against_best(s, &out->ended, &out->point, e);
         if (err) return err;
     }
@@ -379,7 +394,7 @@ kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source, const kli
 
 /* To `base`.  A recorded edit that does not fit it was made for a kernel that was current then:
  * where it fits one of this line, that one is what it changes.  Returns what it was applied to. */
-static const kli_point *search_apply(kli_search *s, kl_str *source, kli_point *elsewhere,
+static const kli_point *search_apply(kl_search *s, kl_str *source, kli_point *elsewhere,
                                      const kli_outcome *o, const kli_point *base,
                                      kl_error *refused) {
     kl_err err = kl_proposal_apply(source, s->arena, base->kernel->source, &o->proposal, refused);
@@ -397,29 +412,36 @@ static const kli_point *search_apply(kli_search *s, kl_str *source, kli_point *e
     return base;
 }
 
-kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply,
-                       const kli_point *base, kl_error *e) {
+/* Why a reply is used in no part; KL_OK where its edits made `*source` out of `*base`. */
+static kl_err read_reply(kl_search *s, kl_str *source, kli_outcome *out, const kl_reply *reply,
+                         const kli_point **base, kli_point *elsewhere, kl_error *refused) {
+    if (reply->stop == KL_STOP_TRUNCATED)
+        return kl_fail(refused, KL_EPARSE, "reply",
+                       "your reply was cut off at the token limit, so nothing of it was used; "
+                       "answer with fewer, smaller edits");
+    if (reply->stop == KL_STOP_REFUSED)
+        return kl_fail(refused, KL_EPARSE, "reply", "the reply was refused by the provider");
+    kl_err err =
+        kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o.start->surface, refused);
+    if (err) return err;
+    out->done = out->proposal.kind == KL_PROPOSAL_DONE;
+    if (!out->done) *base = search_apply(s, source, elsewhere, out, *base, refused);
+    if (!out->done) return refused->code;
+    out->proposal.action = KL_S("done");
+    return kl_fail(refused, KL_EPARSE, "reply", "the model says that there is nothing left to do");
+}
+
+/* A reply becomes a step: parse, apply, gate, write down. */
+static kl_err search_take(kl_search *s, kli_outcome *out, const kl_reply *reply,
+                          const kli_point *base, kl_error *e) {
     kl_error refused = {0};
     kl_str source = {0};
     kli_point elsewhere;
-    *out = (kli_outcome){0};
+    *out = (kli_outcome){.reply = reply->text};
     s->out->proposals++;
-    if (reply->stop == KL_STOP_TRUNCATED)
-        kl_fail(&refused, KL_EPARSE, "reply",
-                "your reply was cut off at the token limit, so nothing of it was used; answer with "
-                "fewer, smaller edits");
-    else if (reply->stop == KL_STOP_REFUSED)
-        kl_fail(&refused, KL_EPARSE, "reply", "the reply was refused by the provider");
-    else if (!kl_proposal_parse(&out->proposal, s->arena, reply->text, s->o->start->surface,
-                                &refused) &&
-             !(out->done = out->proposal.kind == KL_PROPOSAL_DONE))
-        base = search_apply(s, &source, &elsewhere, out, base, &refused);
-    if (out->done) {
-        kl_fail(&refused, KL_EPARSE, "reply", "the model says that there is nothing left to do");
-        out->proposal.action = KL_S("done");
-    }
+    const bool unused = read_reply(s, &source, out, reply, &base, &elsewhere, &refused) != KL_OK;
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;
-    kl_err err = refused.code
+    kl_err err = unused
                      ? no_edit(s, out, base, &refused, e)
                      : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
     if (!err && out->ended != KLI_BETTER && !out->done)
@@ -427,35 +449,39 @@ kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply,
     return err;
 }
 
+kl_err kli_search_propose(kl_search *s, kli_outcome *out, const kli_search_dialog *talk,
+                          const char *purpose, const kli_point *base, kl_error *e) {
+    kl_reply reply;
+    const kl_err err = kli_search_ask(s, &reply, talk, purpose, base->kernel, e);
+    return err ? err : search_take(s, out, &reply, base, e);
+}
+
 /* ---- the end ----------------------------------------------------------------------------- */
 
-static bool stop(kli_search *s, const char *why) { return s->out->stopped = kl_str_of(why), true; }
+static bool stop(kl_search *s, const char *why) { return s->out->stopped = kl_str_of(why), true; }
 
 /* By a time that settled alone. */
-static bool fast_enough(kli_search *s) {
-    const kl_search_opts *o = s->o;
+static bool fast_enough(kl_search *s) {
+    const kl_search_opts *o = &s->o;
     const kl_verdict *v = &s->best.verdict;
-    const double roof = o->roof > 0 ? o->roof : DEFAULT_ROOF,
-                 recovered = o->recover * s->out->target_ratio;
+    const double recovered = o->recover * s->out->target_ratio;
     if (v->outcome != KL_OUTCOME_PASS) return false;
     if (v->roofline_ns > 0 && v->median_ns > 0 &&
-        (double)v->roofline_ns >= roof * (double)v->median_ns)
+        (double)v->roofline_ns >= o->roof * (double)v->median_ns)
         return stop(s, "roof");
     if (o->goal > 0 && s->best.low >= o->goal) return stop(s, "goal");
     return recovered > 0 && s->best.low >= recovered && stop(s, "recovered");
 }
 
-bool kli_search_over(kli_search *s) {
-    const kl_search_opts *o = s->o;
+bool kli_search_over(kl_search *s) {
     if (fast_enough(s)) return true;
-    if (s->out->proposals >= or_default(o->max_steps, SEARCH_DEFAULT_STEPS))
-        return stop(s, "steps");
-    return s->since_best >= or_default(o->patience, DEFAULT_PATIENCE) && stop(s, "patience");
+    if (s->out->proposals >= s->o.max_steps) return stop(s, "steps");
+    return s->since_best >= s->o.patience && stop(s, "patience");
 }
 
 /* What the two verdicts against the same baseline say: wider than a comparison, and there also
  * where that cannot be held. */
-static void bound_gain(kli_search *s) {
+static void bound_gain(kl_search *s) {
     const kli_point *from = &s->start, *to = &s->best;
     s->out->call = by_ratios(to, from);
     if (!(from->low > 0) || !(to->low > 0)) return;
@@ -464,7 +490,7 @@ static void bound_gain(kli_search *s) {
     s->out->gain_high = to->high / from->low;
 }
 
-static void take_gain(kli_search *s, kl_step *row, const kl_comparison *c) {
+static void take_gain(kl_search *s, kl_step *row, const kl_comparison *c) {
     row->verdict_key = last_key(s);
     s->out->gain = row->ratio = c->ratio;
     s->out->gain_low = row->low = c->low;
@@ -475,7 +501,7 @@ static void take_gain(kli_search *s, kl_step *row, const kl_comparison *c) {
 
 /* The best and the start side by side; `row` gets what was measured, and stays without a ratio
  * where that could not be. */
-static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
+static kl_err measure_gain(kl_search *s, kl_step *row, kl_error *e) {
     kl_verdict v;
     kl_error own = {0};
     kl_gate_opts o = search_options(s);
@@ -483,7 +509,7 @@ static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
     bound_gain(s);
     o.against = s->start.kernel;
     o.half_width = o.quick ? QUICK_END_HALF_WIDTH : END_HALF_WIDTH;
-    kl_err err = kl_judge(&v, s->track, s->arena, s->o->task, s->best.kernel, &o, &own);
+    kl_err err = kl_judge(&v, s->track, s->arena, s->o.task, s->best.kernel, &o, &own);
     if (err == KL_EBASELINE) {
         kl_track_log(s->track, "the best was not timed against the start: %s", own.message);
         return KL_OK;
@@ -495,7 +521,7 @@ static kl_err measure_gain(kli_search *s, kl_step *row, kl_error *e) {
 
 /* What does not prove to be faster than the start in the end is none: comparison on a busy machine
  * add up their luck. */
-static void settle_best(kli_search *s) {
+static void settle_best(kl_search *s) {
     kl_search_result *out = s->out;
     if (s->best.kernel == s->start.kernel || out->call == KL_DECISION_FASTER ||
         out->call == KL_DECISION_UNDECIDED)
@@ -511,7 +537,7 @@ static void settle_best(kli_search *s) {
     out->cards = KL_S("");
 }
 
-static kl_err journal_end(kli_search *s, kl_error *e) {
+static kl_err journal_end(kl_search *s, kl_error *e) {
     kl_step row = {.phase = "end",
                    .action = KL_S("end"),
                    .kernel = kl_str_of(s->best.kernel->hash),
@@ -526,21 +552,34 @@ static kl_err journal_end(kli_search *s, kl_error *e) {
 
 /* A recording is over in order, also one that holds nothing for this line: whoever replays sees
  * what it holds. */
-static bool search_recording_ended(kli_search *s, kl_err err, const kl_error *e) {
+static bool search_recording_ended(kl_search *s, kl_err err, const kl_error *e) {
     if (err != KL_ENOENT || !kl_model_recording_ended(e)) return false;
     kl_track_log(s->track, "replay finished after %d proposals", s->out->proposals);
     return stop(s, "recording ended");
 }
 
-kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e) {
+static kl_err search_end(kl_search *s, kl_err err, kl_error *e) {
     if (err == KL_EBUDGET) err = (stop(s, "budget"), KL_OK);
     if (search_recording_ended(s, err, e)) err = KL_OK;
     if (!err) kl_track_phase(s->track, "end");
     if (!err) err = journal_end(s, e);
     s->out->spent_microusd = kl_track_spent(s->track);
-    if (!err)
-        kl_track_log(s->track, "ended, %.*s: %.4gx after %d proposals", KL_STR_ARG(s->out->stopped),
-                     s->best.ratio, s->out->proposals);
-    if (!err && e) *e = (kl_error){0};
-    return err;
+    if (err) return err;
+    KL_ASSERT(s->out->stopped.len && s->out->passed <= s->out->gated);
+    kl_track_log(s->track, "ended, %.*s: %.4gx after %d proposals", KL_STR_ARG(s->out->stopped),
+                 s->best.ratio, s->out->proposals);
+    *e = (kl_error){0};
+    return KL_OK;
+}
+
+kl_err kl_policy_run(const kl_policy *p, kl_search_result *out, kl_track *t,
+                     const kl_search_opts *o, kl_error *e) {
+    kl_search s = {
+        .o = options_for(p, o), .track = t, .arena = kl_track_arena(t), .out = out, .policy = p};
+    *out = (kl_search_result){.gain = 1, .gain_low = 1, .gain_high = 1, .call = KL_DECISION_SAME};
+    if (p->uses_library && !o->library)
+        return kl_fail(e, KL_EINVAL, kl_arena_printf(s.arena, "policy %s", p->name).ptr,
+                       "it needs a library of cards; --library DIR");
+    const kl_err err = search_begin(&s, e);
+    return err ? err : search_end(&s, p->line(&s, e), e);
 }

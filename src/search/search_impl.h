@@ -19,19 +19,20 @@ typedef struct {
     int n;
 } kli_search_dialog;
 
-typedef struct {
-    const kl_search_opts *o;
+struct kl_search {
+    kl_search_opts o; /* as they count for this policy */
     kl_track *track;
     kl_arena *arena;
     kl_search_result *out;
-    const kl_policy_param *params;
+    const kl_policy *policy;
+    kl_str task; /* in the words of a prompt */
     kli_point start, best;
     bool against_start;  /* no baseline here: times are compared with the start's */
     int since_best;      /* proposals */
     kl_kernel **correct; /* that came out so far: a recorded edit may refer to one that another
                             decision made current */
     int n_correct;
-} kli_search;
+};
 
 /* What became of one proposal; from KLI_UNDECIDED on it is correct. */
 typedef enum { KLI_NO_EDIT, KLI_FAILED, KLI_UNDECIDED, KLI_SLOWER, KLI_BETTER } kli_step_result;
@@ -41,44 +42,40 @@ typedef struct {
     kl_verdict verdict; /* unset for KLI_NO_EDIT */
     kl_str verdict_key; /* its name in the journal */
     kli_point point;    /* of a correct one */
+    kl_str reply;       /* of the model; empty for a card's patch */
     kl_str feedback;    /* for the model */
     bool done;          /* the model says that there is nothing left; fate is KLI_NO_EDIT */
 } kli_outcome;
 
-/* Judge the start; it must be correct, and may be one whose time does not settle.  `policy`: whose
- * name and parameters these are. Errors: KL_EINVAL when the start is not correct. */
-KL_MUST_USE kl_err kli_search_begin(kli_search *s, const char *policy, kl_search_result *out,
-                                    kl_track *t, const kl_search_opts *o, kl_error *e);
 /* A parameter of the policy: as set, else its default, within its bounds.  One that is not in its
  * table is a bug. */
-double kli_search_param(const kli_search *s, const char *name);
+double kli_search_param(const kl_search *s, const char *name);
 /* Append a turn. */
 void kli_search_dialog_add(kli_search_dialog *talk, kl_arena *a, kl_role role, kl_str text);
 /* Ask with a conversation; purpose as in kl_request, subject: the kernel that it is about. */
-KL_MUST_USE kl_err kli_search_ask(kli_search *s, kl_reply *reply, const kli_search_dialog *talk,
+KL_MUST_USE kl_err kli_search_ask(kl_search *s, kl_reply *reply, const kli_search_dialog *talk,
                                   const char *purpose, const kl_kernel *subject, kl_error *e);
-/* Parse a reply, apply it to `base`, gate the result, write the step down.  Updates best.  What
- * leaves the start's EVOLVE-BLOCK ranges is KLI_NO_EDIT, here and in kli_search_gate. */
-KL_MUST_USE kl_err kli_search_take(kli_search *s, kli_outcome *out, const kl_reply *reply,
-                                   const kli_point *base, kl_error *e);
-/* The same for a text that is there already (a card's patch). */
-KL_MUST_USE kl_err kli_search_gate(kli_search *s, kli_outcome *out, kl_str source,
+/* Ask about `base`, apply the reply to it, gate the result, write the step down.  Updates best.
+ * What leaves the start's EVOLVE-BLOCK ranges is KLI_NO_EDIT, here and in kli_search_gate. */
+KL_MUST_USE kl_err kli_search_propose(kl_search *s, kli_outcome *out, const kli_search_dialog *talk,
+                                      const char *purpose, const kli_point *base, kl_error *e);
+/* The same for a text that is there already. */
+KL_MUST_USE kl_err kli_search_gate(kl_search *s, kli_outcome *out, kl_str source,
                                    const kli_point *base, kl_str action, kl_error *e);
 /* Is it time to stop?  Fills out->stopped. */
-bool kli_search_over(kli_search *s);
-/* Ends a search: an error that is an end (money gone, recording ended) becomes `stopped`; measures
- * best over start. */
-KL_MUST_USE kl_err kli_search_end(kli_search *s, kl_err err, kl_error *e);
+bool kli_search_over(kl_search *s);
 /* One line on a point: "0.412 x openblas [0.410, 0.415], 8.5 ms". */
-kl_str kli_search_describe(const kli_search *s, const kli_point *p);
+kl_str kli_search_describe(const kl_search *s, const kli_point *p);
 /* What became of a proposal, in words for a model. */
 const char *kli_step_result_words(kli_step_result ended);
 /* The surface's rules: the system turn of every conversation that asks for kernels. */
-kl_str kli_search_rules(const kli_search *s);
-/* The task in the words of a prompt. */
-kl_str kli_search_task(const kli_search *s);
+kl_str kli_search_rules(const kl_search *s);
 /* The fence tag of the surface: "c". */
-kl_str kli_search_tag(const kli_search *s);
+kl_str kli_search_tag(const kl_search *s);
+/* A prompt of a policy.  `own` are its values; behind them stand task, tag, platform, and of the
+ * point `about` the kernel, its profile and the gate's feedback. */
+kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *about,
+                         const kl_prompt_value *own, size_t n);
 
 /* ---- EVOLVE-BLOCK ranges (blocks.c) ------------------------------------------------------ */
 
@@ -94,36 +91,29 @@ KL_MUST_USE kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e);
 
 /* The cards that may come into play in this search, as a part of the system turn; empty without a
  * library. */
-kl_str kli_cards_text(kli_search *s);
+kl_str kli_cards_text(kl_search *s);
 /* Which of them fit a kernel as it is, best expected gain per dollar first, a line each; `prior`:
  * actions that are part of it. */
-kl_str kli_cards_fitting(kli_search *s, const kli_point *p, kl_str prior);
+kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior);
 /* Texts of those of them that no turn of the conversation has held yet; empty mostly. */
-kl_str kli_cards_unsaid(kli_search *s, const kli_point *p, kl_str prior,
+kl_str kli_cards_unsaid(kl_search *s, const kli_point *p, kl_str prior,
                         const kli_search_dialog *talk);
 /* The fitting cards themselves; the array lives in the arena. */
-int kli_cards_match(kli_search *s, kl_match **out, const kli_point *p, kl_str prior);
+int kli_cards_match(kl_search *s, kl_match **out, const kli_point *p, kl_str prior);
 /* What a model calls a card need not be one: the admitted card of that name, or NULL. */
-const kl_card *kli_cards_named(const kli_search *s, kl_str name);
+const kl_card *kli_cards_named(const kl_search *s, kl_str name);
+
+/* A card's patch as a proposal for `base`; false when it does not apply verbatim. */
+bool kli_cards_patch(kl_search *s, kli_outcome *o, kl_str *source, const kli_point *base,
+                     const kl_card *card);
 
 /* Words separated by spaces, and one more. */
 kl_str kli_with_word(kl_arena *a, kl_str words, kl_str word);
 
-kl_err kli_policy_klineage(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                           kl_error *e);
-kl_err kli_policy_generate(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                           kl_error *e);
-kl_err kli_policy_bestofn(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
-/* evolve.c: both policies, and their numbers. */
-kl_err kli_policy_evolve(kl_search_result *out, kl_track *t, const kl_search_opts *o, kl_error *e);
-kl_err kli_policy_evolve_cards(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                               kl_error *e);
-extern const kl_policy_param kli_evolve_params[], kli_evolve_cards_params[];
-/* adaexplore.c, accelopt.c: each with its numbers. */
-kl_err kli_policy_adaexplore(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                             kl_error *e);
-kl_err kli_policy_accelopt(kl_search_result *out, kl_track *t, const kl_search_opts *o,
-                           kl_error *e);
-extern const kl_policy_param kli_adaexplore_params[], kli_accelopt_params[];
+/* The lines of the policies, a row each in policies.c, and their numbers. */
+kl_policy_line kli_policy_klineage, kli_policy_bestofn, kli_policy_accelopt, kli_policy_adaexplore,
+    kli_policy_evolve;
+extern const kl_policy_param kli_accelopt_params[], kli_adaexplore_params[], kli_evolve_params[],
+    kli_evolve_cards_params[];
 
 #endif

@@ -48,7 +48,8 @@ static void says(const char *text) { fake_says(&s->track, kl_str_of(text)); }
 
 static void runs(const char *policy) {
     kl_error e = {0};
-    assert_ok(kl_policy_find(kl_str_of(policy))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_ok(
+        kl_policy_run(kl_policy_find(kl_str_of(policy)), &s->result, &s->track.base, &s->opts, &e));
 }
 
 /* Intervals to a baseline that overlap say nothing: the two are timed against each other. */
@@ -241,8 +242,8 @@ static void test_search_generate__a_provider_that_fails_is_an_error(void **state
     (void)state;
     kl_error e = {0};
     fake_fails(&s->track, KL_EMODEL);
-    assert_err(KL_EMODEL,
-               kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EMODEL, kl_policy_run(kl_policy_find(KL_S("generate")), &s->result,
+                                        &s->track.base, &s->opts, &e));
 }
 
 static void test_search_generate__a_reply_that_was_cut_off_is_not_used(void **state) {
@@ -282,8 +283,8 @@ static void test_search_start__has_to_pass(void **state) {
     assert_ok(kl_kernel_parse(&s->start, s->arena, KL_S(HEAD "// outcome wrong\n"), KL_S("start.c"),
                               NULL, NULL, &e));
     s->opts.start = s->start;
-    assert_err(KL_EINVAL,
-               kl_policy_find(KL_S("generate"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EINVAL, kl_policy_run(kl_policy_find(KL_S("generate")), &s->result,
+                                        &s->track.base, &s->opts, &e));
     assert_contains(e.message, "wrong");
 }
 
@@ -306,8 +307,8 @@ static kl_library one_card(const char *patch) {
 static void test_search_klineage__needs_a_library(void **state) {
     (void)state;
     kl_error e = {0};
-    assert_err(KL_EINVAL,
-               kl_policy_find(KL_S("klineage"))->run(&s->result, &s->track.base, &s->opts, &e));
+    assert_err(KL_EINVAL, kl_policy_run(kl_policy_find(KL_S("klineage")), &s->result,
+                                        &s->track.base, &s->opts, &e));
 }
 
 static void test_search_klineage__shows_cards_and_names_those_that_were_used(void **state) {
