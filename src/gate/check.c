@@ -259,123 +259,125 @@ uint64_t kli_slot_print(const kli_problem *s, uint32_t slot) {
     return h;
 }
 
+/* Runs of the candidate on one input set, in one slot. */
+typedef struct {
+    kli_evaluation *c;
+    kli_problem *s;
+    uint32_t set, slot;
+    int64_t timeout_ns;
+    kl_error *e;
+} trial;
+
 /* Bytes beside the data of input `only`, or of all. */
-static void put_beside(kli_evaluation *c, kli_problem *s, uint32_t set, int only, uint8_t byte) {
-    kl_memory_slack(&s->memory, &s->plan, set, only, byte);
-    kl_runner_slack(c->candidate.runner, byte);
+static void put_beside(const trial *t, int only, uint8_t byte) {
+    kl_memory_slack(&t->s->memory, &t->s->plan, t->set, only, byte);
+    kl_runner_slack(t->c->candidate.runner, byte);
 }
 
-/* One poisoned run of the candidate and its judgement. */
-static kl_err run_poisoned(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
-                           uint8_t poison, bool record, int64_t timeout_ns, kl_fault *fault,
-                           kli_check_outcome *f, kl_error *e) {
+/* One poisoned run and its judgement. */
+static kl_err run_poisoned(const trial *t, uint8_t poison, bool record, kl_fault *fault,
+                           kli_check_outcome *f) {
+    kli_evaluation *c = t->c;
+    kli_problem *s = t->s;
     int64_t wall = 0;
-    KL_ASSERT(f->ok && timeout_ns > 0);
-    kli_problem_ready_slot(s, set, slot, poison);
-    const kl_err err =
-        kl_runner_run(c->candidate.runner, fault, set, slot, poison, timeout_ns, &wall, e);
+    KL_ASSERT(f->ok && t->timeout_ns > 0);
+    kli_problem_ready_slot(s, t->set, t->slot, poison);
+    const kl_err err = kl_runner_run(c->candidate.runner, fault, t->set, t->slot, poison,
+                                     t->timeout_ns, &wall, t->e);
     c->run_ns += wall;
     if (err) return err;
     kli_check_outcome_of_fault(f, c, fault,
                                s->workload->hidden ? "at a hidden shape" : s->workload->label.ptr);
-    return f->ok ? kli_check_slot(c, s, set, slot, poison, record, f, e) : KL_OK;
+    return f->ok ? kli_check_slot(c, s, t->set, t->slot, poison, record, f, t->e) : KL_OK;
 }
 
 /* ---- reads beside an input --------------------------------------------------------------- */
 
-/* Is the answer wrong with NaNs beside input `only` (-1: any), and zeros beside the others? */
-static kl_err is_wrong_with(bool *wrong, kli_evaluation *c, kli_problem *s, uint32_t set,
-                            uint32_t slot, int only, uint8_t byte, int64_t timeout_ns,
-                            kl_error *e) {
+/* Is the answer wrong with `byte` beside input `only` (-1: any), and zeros beside the others? */
+static kl_err is_wrong_with(bool *wrong, const trial *t, int only, uint8_t byte) {
     kli_check_outcome own = {.ok = true};
     kl_fault fault = {0};
-    put_beside(c, s, set, -1, 0);
-    put_beside(c, s, set, only, byte);
-    const kl_err err =
-        run_poisoned(c, s, set, slot, KL_POISON_NAN, false, timeout_ns, &fault, &own, e);
+    put_beside(t, -1, 0);
+    put_beside(t, only, byte);
+    const kl_err err = run_poisoned(t, KL_POISON_NAN, false, &fault, &own);
     *wrong = !own.ok && !fault.kind;
     return err;
 }
 
 /* A wrong answer that is right with zeros beside the inputs, and wrong again with NaNs there, comes
  * from a read outside of one.  Which one is found where the gate fills the pages itself. */
-static kl_err blame_slack(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
-                          int64_t timeout_ns, kli_check_outcome *f, kl_error *e) {
+static kl_err blame_slack(const trial *t, kli_check_outcome *f) {
+    const kl_plan *plan = &t->s->plan;
     const char *name = NULL;
     bool zeros = true, nans = false;
-    const int checks = c->verdict->n_checks;
-    kl_err err = is_wrong_with(&zeros, c, s, set, slot, -1, 0, timeout_ns, e);
-    if (!err && !zeros)
-        err = is_wrong_with(&nans, c, s, set, slot, -1, KL_POISON_NAN, timeout_ns, e);
+    const int checks = t->c->verdict->n_checks;
+    kl_err err = is_wrong_with(&zeros, t, -1, 0);
+    if (!err && !zeros) err = is_wrong_with(&nans, t, -1, KL_POISON_NAN);
     for (uint32_t i = 0;
-         !err && nans && !name && c->backend->shared_memory && i < s->plan.n_tensors; i++) {
+         !err && nans && !name && t->c->backend->shared_memory && i < plan->n_tensors; i++) {
         bool this_one = false;
-        if (!kli_is_input(&s->plan, i)) continue;
-        err = is_wrong_with(&this_one, c, s, set, slot, (int)i, KL_POISON_NAN, timeout_ns, e);
-        if (this_one) name = s->plan.tensors[i].name;
+        if (!kli_is_input(plan, i)) continue;
+        err = is_wrong_with(&this_one, t, (int)i, KL_POISON_NAN);
+        if (this_one) name = plan->tensors[i].name;
     }
-    c->verdict->n_checks = checks; /* what was tried to understand it is no check */
+    t->c->verdict->n_checks = checks; /* what was tried to understand it is no check */
     if (err || !nans) return err;
-    check_reject(f, c, KL_OUTCOME_WRONG,
+    check_reject(f, t->c, KL_OUTCOME_WRONG,
                  "at %s: over-read: the result depends on the bytes beside %s%s%s",
-                 s->workload->hidden ? "a hidden shape" : s->workload->label.ptr,
+                 t->s->workload->hidden ? "a hidden shape" : t->s->workload->label.ptr,
                  name ? "input `" : "an input", name ? name : "", name ? "`" : "");
     return KL_OK;
 }
 
 /* Beside the inputs lies what lies in the poisoned outputs: NaNs in one run, a tiny number in the
  * other. */
-static kl_err run_once(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
-                       uint8_t poison, bool record, int64_t timeout_ns, kli_check_outcome *f,
-                       kl_error *e) {
+static kl_err run_once(const trial *t, uint8_t poison, bool record, kli_check_outcome *f) {
     kl_fault fault = {0};
-    put_beside(c, s, set, -1, poison);
-    const kl_err err = run_poisoned(c, s, set, slot, poison, record, timeout_ns, &fault, f, e);
-    if (err || f->ok || fault.kind) return err;
-    return blame_slack(c, s, set, slot, timeout_ns, f, e);
+    put_beside(t, -1, poison);
+    const kl_err err = run_poisoned(t, poison, record, &fault, f);
+    return err || f->ok || fault.kind ? err : blame_slack(t, f);
 }
 
 /* Two right answers that differ: from the bytes beside an input, if the first comes again with the
  * first's bytes there. */
-static kl_err explain_difference(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
-                                 uint64_t first, int64_t timeout_ns, kli_check_outcome *f,
-                                 kl_error *e) {
-    const uint8_t poison = set % 2 ? KL_POISON_NAN : KL_POISON_BITS,
-                  other = set % 2 ? KL_POISON_BITS : KL_POISON_NAN;
+static kl_err explain_difference(const trial *t, uint64_t first_print, uint8_t first,
+                                 uint8_t second, kli_check_outcome *f) {
     kli_check_outcome own = {.ok = true};
     kl_fault fault = {0};
-    put_beside(c, s, set, -1, other);
-    const kl_err err = run_poisoned(c, s, set, slot, poison, false, timeout_ns, &fault, &own, e);
+    put_beside(t, -1, first);
+    const kl_err err = run_poisoned(t, second, false, &fault, &own);
     if (err) return err;
-    if (own.ok && kli_slot_print(s, slot) == first)
+    if (own.ok && kli_slot_print(t->s, t->slot) == first_print)
         check_reject(
-            f, c, KL_OUTCOME_WRONG,
+            f, t->c, KL_OUTCOME_WRONG,
             "over-read: two runs on the same input differ with the bytes that lie beside an input");
     else
         check_reject(
-            f, c, KL_OUTCOME_WRONG,
+            f, t->c, KL_OUTCOME_WRONG,
             "two runs on the same input differ: a race, or a read of memory that nothing wrote");
     return KL_OK;
 }
 
+/* Once, or `twice`: over one poison and over the other. */
 static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
                         kli_check_outcome *f, kl_error *e) {
-    KL_ASSERT(f->ok && set < s->n_sets);
-    const uint32_t slot = set % s->n_slots;
+    const uint8_t first = set % 2 ? KL_POISON_BITS : KL_POISON_NAN,
+                  second = set % 2 ? KL_POISON_NAN : KL_POISON_BITS;
+    trial t = {.c = c, .s = s, .set = set, .slot = set % s->n_slots, .e = e};
     kl_fault fault = {0};
+    KL_ASSERT(f->ok && set < s->n_sets);
     kl_err err = kli_problem_expect(s, c, set, e);
     if (!err) err = kli_executable_enter(&c->candidate, s, c, set, 1, &fault, e);
     kli_check_outcome_of_fault(f, c, &fault, "on loading");
     if (err || !f->ok) return err;
-    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_BITS : KL_POISON_NAN, true,
-                   patience(s, least), f, e);
+    t.timeout_ns = patience(s, least);
+    err = run_once(&t, first, true, f);
     if (err || !f->ok || !twice) return err;
-    const uint64_t first = kli_slot_print(s, slot);
-    err = run_once(c, s, set, slot, set % 2 ? KL_POISON_NAN : KL_POISON_BITS, false,
-                   patience(s, least), f, e);
+    const uint64_t print = kli_slot_print(s, t.slot);
+    err = run_once(&t, second, false, f);
     if (err || !f->ok) return err;
-    if (first == kli_slot_print(s, slot) || c->kernel->nondeterministic) return KL_OK;
-    return explain_difference(c, s, set, slot, first, patience(s, least), f, e);
+    if (print == kli_slot_print(s, t.slot) || c->kernel->nondeterministic) return KL_OK;
+    return explain_difference(&t, print, first, second, f);
 }
 
 /* Where the compiler looks at shapes, each has code of its own, and all of it is inspected. */
