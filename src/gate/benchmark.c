@@ -302,7 +302,7 @@ static bool short_is_due(const kli_benchmark *r) {
 
 /* ---- stop rule and result ---------------------------------------------------------------- */
 
-static kl_interval interval_of(const kli_benchmark *r) {
+static kl_interval benchmark_interval(const kli_benchmark *r) {
     return kli_bootstrap_median(r->ratios, (size_t)r->pairs, 1000, 0.95, r->order);
 }
 
@@ -319,7 +319,7 @@ kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
     if (r->pairs % 10 && r->pairs > 64 && !over) return GO_ON; /* the bootstrap is not free */
     if (r->n_controls == 0)
         return over ? GIVE_UP : GO_ON; /* without its noise a ratio decides nothing */
-    const kl_interval ci = interval_of(r);
+    const kl_interval ci = benchmark_interval(r);
     const double half = (ci.high - ci.low) / 2 / ci.median;
     if (o->abandon_below > 0 && ci.high < o->abandon_below)
         return ENOUGH; /* a comparison that is lost */
@@ -382,7 +382,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
         kl_arena_copy(r->c->arena, kl_str_of(kl_runner_describe(r->baseline.executable->runner)));
     m->left_out = r->left_out;
     if (r->pairs == 0) return; /* the clock never saw one */
-    const kl_interval ci = interval_of(r);
+    const kl_interval ci = benchmark_interval(r);
     m->ratio = ci.median;
     m->low = ci.low;
     m->high = ci.high;
