@@ -33,6 +33,8 @@
 #define CACHE_FORMAT "klineage compile 3" /* goes up with every change of what inspection says */
 #define COMPILE_MAX_ARTEFACT_BYTES ((size_t)1 << 30)
 
+enum { ENVIRONMENT = 8 }; /* words of a compiler's environment */
+
 /* ---- running one program ----------------------------------------------------------------- */
 
 kl_str kli_worker_path(kl_arena *a) { return kli_fs_find_part(a, "klineage-worker"); }
@@ -48,6 +50,7 @@ static void compile_make_environment(const char **env, kl_arena *a, const char *
     env[n++] = "LC_ALL=C";
     for (size_t i = 0; i < KL_COUNT(KEPT); i++)
         if (getenv(KEPT[i])) env[n++] = kl_arena_printf(a, "%s=%s", KEPT[i], getenv(KEPT[i])).ptr;
+    KL_ASSERT(n < ENVIRONMENT);
     env[n] = NULL;
 }
 
@@ -72,7 +75,7 @@ kl_err kli_compile_blame(const kli_proc_result *r, const char *program, kl_error
 
 static kl_err run_with(kli_proc_result *out, kl_arena *a, const char *const *argv, const char *dir,
                        kli_jail *jail, size_t max_output, kl_error *e) {
-    const char *env[8];
+    const char *env[ENVIRONMENT];
     const kli_proc_spec spec = {.argv = argv,
                                 .envp = env,
                                 .cwd = dir,
@@ -102,6 +105,7 @@ kl_err kli_compile_run_worker(kli_proc_result *out, kl_arena *a, const char *con
 }
 
 void kli_command_add(kli_command *c, const char *word) {
+    KL_ASSERT(c->n >= 0 && c->n < (int)KL_COUNT(c->words) && !c->words[c->n]);
     if (c->n < (int)KL_COUNT(c->words) - 1) c->words[c->n++] = word;
 }
 

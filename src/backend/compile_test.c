@@ -71,6 +71,50 @@ static void test_compile__what_confined_it_is_part_of_the_key(void **state) {
     fixture_close(&f);
 }
 
+/* Whatever could change the artefact is in the key, one thing at a time. */
+static void test_compile__each_part_of_a_job_is_part_of_the_key(void **state) {
+    static const char *const defines[] = {"-DKL_N=1", NULL}, *const others[] = {"-DKL_N=2", NULL},
+                             *const split[] = {"-DKL_N=", "1", NULL};
+    const kl_isolation none = {0};
+    kl_hash keys[9];
+    size_t n = 0;
+    fixture f;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_compile_for(&f, GOOD, false);
+    kl_device device = f.device;
+    kl_kernel kernel = *f.kernel;
+    kl_compile_job job = {.device = &device, .kernel = &kernel, .defines = defines};
+    keys[n++] = kli_compile_key(&job, &none, false);
+    job.defines = others;
+    keys[n++] = kli_compile_key(&job, &none, false);
+    job.defines = split; /* words are told apart, not joined */
+    keys[n++] = kli_compile_key(&job, &none, false);
+    job.defines = defines;
+    kernel.trusted = true;
+    keys[n++] = kli_compile_key(&job, &none, false);
+    kernel.trusted = false;
+    kernel.source.len--;
+    keys[n++] = kli_compile_key(&job, &none, false);
+    kernel.source.len++;
+    kernel.surface = kl_surface_by_name(KL_S("opencl"));
+    keys[n++] = kli_compile_key(&job, &none, false);
+    kernel.surface = f.kernel->surface;
+    device.arch = KL_S("another");
+    keys[n++] = kli_compile_key(&job, &none, false);
+    device.arch = f.device.arch;
+    device.toolchain = KL_S("another");
+    keys[n++] = kli_compile_key(&job, &none, false);
+    keys[n++] = kli_compile_key(&job, &none, true);
+    assert_int_equal(n, KL_COUNT(keys));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(keys[i].hex, keys[k].hex);
+    device = f.device; /* what is carried does not depend on the compiler and its host */
+    device.name = KL_S("another");
+    assert_string_equal(kli_compile_key(&job, &none, true).hex, keys[n - 1].hex);
+    fixture_close(&f);
+}
+
 static void compile_carried(fixture *f, const char *source) {
     kl_error e = {0};
     const kl_kernel_opts how = {0};
@@ -209,6 +253,7 @@ int main(void) {
         cmocka_unit_test(test_compile__is_cached_by_content),
         cmocka_unit_test(test_compile__a_changed_cache_is_compiled_again),
         cmocka_unit_test(test_compile__what_confined_it_is_part_of_the_key),
+        cmocka_unit_test(test_compile__each_part_of_a_job_is_part_of_the_key),
         cmocka_unit_test(test_compile__a_carried_artefact_is_inspected_again),
         cmocka_unit_test(test_compile__a_refusal_has_a_log_without_paths),
         cmocka_unit_test(test_compile__sources_read_nothing),

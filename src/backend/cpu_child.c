@@ -72,6 +72,7 @@ static int forbidden_call(const kli_runner_ctx *c, uint32_t number) {
 int kli_child_wait(const kli_runner_ctx *c, pid_t child, const kli_child_report *report,
                    uint32_t sequence) {
     int status = 0;
+    KL_ASSERT(child > 1); /* 0 and -1 would wait for others */
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     c->reply->wall_ns = report->wall_ns;

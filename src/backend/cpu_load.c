@@ -62,6 +62,7 @@ static void cpu_load_set_tls(const kli_image *m, const char *bytes) {
     tls_file_bytes = m->tls_file_bytes;
     tls_bytes = m->tls_bytes;
     tls_align = m->tls_align < 16 ? 16 : m->tls_align;
+    KL_ASSERT((tls_align & (tls_align - 1)) == 0 && tls_file_bytes <= tls_bytes);
 }
 
 /* ---- in the runner ----------------------------------------------------------------------- */
@@ -117,6 +118,7 @@ static int cpu_load_reserve(kli_object *o, const kli_runner_ctx *c) {
                          (double)o->image.span / 1048576.0, strerror(errno));
     }
     const uintptr_t from = (uintptr_t)o->reserved;
+    KL_ASSERT(align && (align & (align - 1)) == 0);
     o->base = o->reserved + (((from + align - 1) & ~(uintptr_t)(align - 1)) - from);
     return 0;
 }

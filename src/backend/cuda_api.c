@@ -53,6 +53,11 @@ const kli_cuda_api *kli_cuda_api_load(char *why, size_t why_bytes) {
     return &api;
 }
 
+int kli_cuda_attribute(const kli_cuda_api *api, kl_cu_device device, int which) {
+    int value = 0;
+    return api->device_attribute(&value, which, device) == KL_CU_OK ? value : 0;
+}
+
 void kli_cuda_error_text(const kli_cuda_api *api, kl_cu_result error, char *text,
                          size_t text_bytes) {
     const char *name = NULL, *words = NULL;

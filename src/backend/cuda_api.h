@@ -105,13 +105,9 @@ enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXE
     X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes)) \
     X(memory_alloc, "cuMemAlloc_v2", (kl_cu_ptr * data, size_t bytes)) \
     X(memory_free, "cuMemFree_v2", (kl_cu_ptr data)) \
-    X(host_alloc, "cuMemHostAlloc", (void **data, size_t bytes, unsigned int flags)) \
-    X(host_free, "cuMemFreeHost", (void *data)) \
     X(copy_in, "cuMemcpyHtoDAsync_v2", (kl_cu_ptr to, const void *from, size_t bytes, \
     kl_cu_stream stream)) \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, kl_cu_ptr from, size_t bytes, \
-    kl_cu_stream stream)) \
-    X(copy_across, "cuMemcpyDtoDAsync_v2", (kl_cu_ptr to, kl_cu_ptr from, size_t bytes, \
     kl_cu_stream stream)) \
     X(fill_rows, "cuMemsetD2D8Async", \
       (kl_cu_ptr to, size_t pitch, unsigned char byte, size_t width, size_t height, \
@@ -154,6 +150,8 @@ typedef struct {
 /* Load once per process; later calls return the same table.  NULL with a reason in `why` when there
  * is no usable driver. */
 const kli_cuda_api *kli_cuda_api_load(char *why, size_t why_bytes);
+/* 0 where the driver does not say. */
+int kli_cuda_attribute(const kli_cuda_api *api, kl_cu_device device, int which);
 /* "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered" into `text`. */
 void kli_cuda_error_text(const kli_cuda_api *api, kl_cu_result error, char *text,
                          size_t text_bytes);

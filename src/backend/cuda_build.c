@@ -72,26 +72,26 @@ static const char *const HEADER_NAMES[] = {
     "stdint.h", "cstdint", "stddef.h",  "cstddef",  "float.h",           "cfloat",  "limits.h",
     "climits",  "math.h",  "cmath",     "stdlib.h", "cstdlib",           "stdio.h", "cstdio",
     "string.h", "cstring", "stdbool.h", "cuda.h",   "klineage_prelude.h"};
-static const char *const HEADERS[] = {INTEGERS,
-                                      INTEGERS IN_STD,
-                                      CUDA_BUILD_SIZES,
-                                      CUDA_BUILD_SIZES,
-                                      REALS,
-                                      REALS,
-                                      WHOLES,
-                                      WHOLES,
-                                      MATHS,
-                                      MATHS,
-                                      CUDA_BUILD_NOTHING,
-                                      CUDA_BUILD_NOTHING,
-                                      CUDA_BUILD_NOTHING,
-                                      CUDA_BUILD_NOTHING,
-                                      CUDA_BUILD_NOTHING,
-                                      CUDA_BUILD_NOTHING,
-                                      CUDA_BUILD_NOTHING,
-                                      DRIVER,
-                                      PRELUDE};
-_Static_assert(KL_COUNT(HEADER_NAMES) == KL_COUNT(HEADERS), "each header has a name");
+static const char *const HEADER_TEXTS[] = {INTEGERS,
+                                           INTEGERS IN_STD,
+                                           CUDA_BUILD_SIZES,
+                                           CUDA_BUILD_SIZES,
+                                           REALS,
+                                           REALS,
+                                           WHOLES,
+                                           WHOLES,
+                                           MATHS,
+                                           MATHS,
+                                           CUDA_BUILD_NOTHING,
+                                           CUDA_BUILD_NOTHING,
+                                           CUDA_BUILD_NOTHING,
+                                           CUDA_BUILD_NOTHING,
+                                           CUDA_BUILD_NOTHING,
+                                           CUDA_BUILD_NOTHING,
+                                           CUDA_BUILD_NOTHING,
+                                           DRIVER,
+                                           PRELUDE};
+_Static_assert(KL_COUNT(HEADER_NAMES) == KL_COUNT(HEADER_TEXTS), "each header has a name");
 
 typedef int size_of_result(kl_nvrtc_program program, size_t *bytes);
 typedef int get_result(kl_nvrtc_program program, char *data);
@@ -115,7 +115,7 @@ static bool save(kl_nvrtc_program program, size_of_result *size, get_result *get
 
 static int cuda_build_build(const kli_nvrtc_api *nvrtc, const char *source, char **argv, int argc) {
     kl_nvrtc_program program;
-    if (nvrtc->program_new(&program, source, "kernel.cu", (int)KL_COUNT(HEADERS), HEADERS,
+    if (nvrtc->program_new(&program, source, "kernel.cu", (int)KL_COUNT(HEADER_TEXTS), HEADER_TEXTS,
                            HEADER_NAMES)) {
         puts("NVRTC does not take this source");
         return 1;

@@ -17,18 +17,13 @@ static struct {
     bool known[KL_BACKEND_CUDA + 1];
 } probed = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *device_hint_for(kl_backend_id id) {
-    switch (id) {
-    case KL_BACKEND_CPU:
-        return "on Debian: apt-get install gcc libc6-dev; or name a C compiler in KLINEAGE_CC";
-    case KL_BACKEND_OPENCL:
-        return "on Debian: apt install pocl-opencl-icd ocl-icd-libopencl1";
-    case KL_BACKEND_CUDA:
-        return "nvidia-smi shows whether the driver sees a GPU; --spool DIR carries the job to a "
-               "host that has one";
-    }
-    return "";
-}
+static const char *const HINTS[] = {
+    [KL_BACKEND_CPU] =
+        "on Debian: apt-get install gcc libc6-dev; or name a C compiler in KLINEAGE_CC",
+    [KL_BACKEND_OPENCL] = "on Debian: apt install pocl-opencl-icd ocl-icd-libopencl1",
+    [KL_BACKEND_CUDA] =
+        "nvidia-smi shows whether the driver sees a GPU; --spool DIR carries the job to a "
+        "host that has one"};
 
 /* No answer is not the answer "nothing there". */
 static bool gave_no_answer(const kli_proc_result *r) {
@@ -57,7 +52,7 @@ static kl_err device_probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_
         kl_str why = kl_str_trim(r.err);
         kl_fail(e, KL_ENODEV, b->name, "%.*s", why.len ? (int)why.len : 9,
                 why.len ? why.ptr : "no device");
-        return kl_hint(e, "%s", device_hint_for(b->id));
+        return kl_hint(e, "%s", HINTS[b->id]);
     }
     *out = (kl_device){.backend = b->id};
     return kli_device_parse(out, a, r.out, e);

@@ -106,6 +106,7 @@ static kl_err add_segment(image_reader *r, const Elf64_Phdr *p) {
                                                  .execute = p->p_flags & PF_X};
     m->span = page_down(p->p_vaddr + p->p_memsz + KLI_IMAGE_PAGE - 1);
     if (p->p_align > m->align) m->align = p->p_align;
+    KL_ASSERT(m->n_segments <= KLI_MAX_SEGMENTS && m->span <= 2 * MAX_SPAN);
     return KL_OK;
 }
 
@@ -166,11 +167,16 @@ static int image_row_of(int64_t tag) {
     return -1;
 }
 
-static bool image_has(const image_reader *r, int64_t tag) { return r->present[image_row_of(tag)]; }
-
-static uint64_t image_value(const image_reader *r, int64_t tag) {
-    return r->value[image_row_of(tag)];
+/* Of a tag that the table has. */
+static int known_row(int64_t tag) {
+    const int row = image_row_of(tag);
+    KL_ASSERT(row >= 0 && row < N_TAGS);
+    return row;
 }
+
+static bool image_has(const image_reader *r, int64_t tag) { return r->present[known_row(tag)]; }
+
+static uint64_t image_value(const image_reader *r, int64_t tag) { return r->value[known_row(tag)]; }
 
 static kl_err note_tag(image_reader *r, const Elf64_Dyn *d) {
     int row = image_row_of(d->d_tag);
@@ -357,6 +363,7 @@ static kl_err read_all_relocations(image_reader *r, const range *t) {
     if (n > MAX_RELOCATIONS) return image_refuse(r, "too many relocations");
     r->image->relocations = KL_ARRAY(r->arena, kli_relocation, n + 1);
     const kl_err code = image_read_relocations(r, t[RELOCATIONS]);
+    if (!code) KL_ASSERT(r->image->n_relocations <= n);
     return code ? code : image_read_relocations(r, t[JUMPS]);
 }
 

@@ -9,6 +9,7 @@
  * once the gate has its own, so no runner can ever write them. Not here: who poisons when (runner.c
  * and the rows of runners.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
+#include "wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 
 #define LAYOUT_ALIGNMENT 256u
 #define MAX_SLOTS 4096u /* KL_WIRE_MAX_SAMPLES: one per call of the longest batch */
+_Static_assert(MAX_SLOTS == KL_WIRE_MAX_SAMPLES, "each call of the longest batch has a slot");
+_Static_assert(KL_GUARD_BYTES % LAYOUT_ALIGNMENT == 0, "what ends at a guard page is aligned");
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -63,6 +66,7 @@ kl_err kl_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint
     out->set_bytes = closed(set);
     out->slot_bytes = closed(slot);
     out->scratch_bytes = closed(scratch);
+    KL_ASSERT((out->set_bytes | out->slot_bytes | out->scratch_bytes) % KL_GUARD_BYTES == 0);
     double total =
         (double)out->set_bytes * n_sets + (double)(out->slot_bytes + out->scratch_bytes) * n_slots;
     if (total > (double)KL_MAX_TOTAL_BYTES)
@@ -79,6 +83,7 @@ kli_zone kli_zone_of(uint64_t offset, uint64_t bytes) {
     z.page_end = round_up(offset + (bytes ? bytes : 1), KL_GUARD_BYTES);
     z.low = z.page - KL_GUARD_BYTES;
     z.high = z.page_end + KL_GUARD_BYTES;
+    KL_ASSERT(z.page <= z.data && z.data <= z.data_end && z.data_end <= z.page_end);
     return z;
 }
 

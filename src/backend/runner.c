@@ -83,6 +83,7 @@ kl_err kli_runner_send(kl_runner *r, const void *message, size_t bytes, const in
     struct iovec part = {.iov_base = (void *)(uintptr_t)message, .iov_len = bytes};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     KL_ASSERT(n_fds >= 0 && n_fds <= 4);
+    KL_ASSERT(r->socket >= 0 && bytes >= sizeof(kl_msg_head));
     if (n_fds) {
         m.msg_control = control;
         m.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
@@ -416,6 +417,7 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
     if (!code) code = adopt_layout(r, m, e);
     if (!code) code = open_control(r, e);
     if (code) return code;
+    KL_ASSERT(r->control_fd >= 0 && r->artefact_fd >= 0);
     bool scratch_is_ours = r->backend->shared_memory;
     int scratch = kli_memory_make(
         "scratch", scratch_is_ours ? r->layout.scratch_bytes * r->layout.n_slots : 0);

@@ -291,6 +291,7 @@ static void clear_handshake(const kli_runner_ctx *c) {
 
 static pid_t fork_child(kli_runner_ctx *c, uint32_t *sequence) {
     cpu_state *s = c->state;
+    KL_ASSERT(c->control && s->report);
     *sequence = ++s->sequence;
     clear_handshake(c);
     pid_t child = kli_child_fork(s->report);
@@ -314,6 +315,7 @@ static bool hide_other_slots(const kli_runner_ctx *c, uint32_t first, uint32_t c
     const uint32_t n = c->layout.n_slots, from = first % n, to = from + calls;
     bool ok = true;
     if (calls >= n) return true;
+    KL_ASSERT(from < n && to < 2 * n);
     for (kli_region r = KLI_OUTPUTS; r < KLI_REGIONS && ok; r++) {
         char *base = c->pages[r];
         const uint64_t stride = base ? kli_region_stride(&c->layout, r) : 0;

@@ -57,18 +57,13 @@ int kli_cuda_check(const kli_runner_ctx *c, kl_cu_result error, const char *doin
 
 /* ---- open -------------------------------------------------------------------------------- */
 
-static int runner_cuda_attribute(const kli_cuda *r, int which) {
-    int value = 0;
-    return r->api->device_attribute(&value, which, r->device) == KL_CU_OK ? value : 0;
-}
-
 static void runner_cuda_read_limits(kli_cuda *r) {
-    r->sms = runner_cuda_attribute(r, KL_CU_ATTR_SMS);
-    r->sm_threads = runner_cuda_attribute(r, KL_CU_ATTR_SM_THREADS);
-    r->smem_max = runner_cuda_attribute(r, KL_CU_ATTR_SMEM_OPTIN);
-    r->l2_bytes = runner_cuda_attribute(r, KL_CU_ATTR_L2_BYTES);
+    r->sms = kli_cuda_attribute(r->api, r->device, KL_CU_ATTR_SMS);
+    r->sm_threads = kli_cuda_attribute(r->api, r->device, KL_CU_ATTR_SM_THREADS);
+    r->smem_max = kli_cuda_attribute(r->api, r->device, KL_CU_ATTR_SMEM_OPTIN);
+    r->l2_bytes = kli_cuda_attribute(r->api, r->device, KL_CU_ATTR_L2_BYTES);
     for (int i = 0; i < 3; i++)
-        r->max_grid[i] = runner_cuda_attribute(r, KL_CU_ATTR_MAX_GRID_X + i);
+        r->max_grid[i] = kli_cuda_attribute(r->api, r->device, KL_CU_ATTR_MAX_GRID_X + i);
 }
 
 /* The primary context, because vendor libraries of trusted plugins use it.  Limits a driver does
@@ -158,6 +153,7 @@ static int save_global(kli_runner_ctx *c, const char *name) {
     }
     g.initial = kl_arena_alloc(r->loaded, g.bytes, 1);
     kl_cu_result error = kli_cuda_read(r, g.initial, g.data, g.bytes);
+    KL_ASSERT(r->n_globals < MAX_GLOBALS);
     r->globals[r->n_globals++] = g;
     return kli_cuda_check(c, error, "reading variable `%s`", name);
 }
@@ -183,26 +179,10 @@ static int function_number(const kli_cuda *r, kl_cu_function f, int which) {
 }
 
 static size_t argument_bytes(const kli_runner_ctx *c, const kl_value *v) {
-    switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR:
-    case KL_VALUE_BUFFER:
-        return sizeof(kl_cu_ptr);
-    case KL_VALUE_TENSORMAP:
-        return sizeof(kli_cu_tensormap);
-    case KL_VALUE_I32:
-        return sizeof(int32_t);
-    case KL_VALUE_I64:
-        return sizeof(int64_t);
-    case KL_VALUE_F32:
-        return sizeof(float);
-    case KL_VALUE_F64:
-        return sizeof(double);
-    case KL_VALUE_SCALAR:
-        return kl_dtype_bytes((kl_dtype)c->plan.tensors[v->index].dtype);
-    case KL_VALUE_LOCAL:
-        break;
-    }
-    return 0;
+    uint64_t bits;
+    if (v->kind == KL_VALUE_TENSORMAP) return sizeof(kli_cu_tensormap);
+    const bool pointer = v->kind == KL_VALUE_TENSOR || v->kind == KL_VALUE_BUFFER;
+    return pointer ? sizeof(kl_cu_ptr) : kli_ctx_number(c, v, &bits);
 }
 
 /* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too
@@ -344,35 +324,16 @@ static int encode_tensormap(kli_runner_ctx *c, uint32_t index, uint32_t set, uin
 
 static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uint32_t slot,
                          runner_cuda_cell *out) {
-    kl_cu_ptr data;
-    int32_t narrow = (int32_t)v->i;
-    float single = (float)v->f;
-    switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR:
-        data = kli_cuda_tensor(c, v->index, set, slot);
-        return memcpy(out->bytes, &data, sizeof data), 0;
-    case KL_VALUE_BUFFER:
-        data = kli_cuda_buffer(c, v->index, slot);
-        return memcpy(out->bytes, &data, sizeof data), 0;
-    case KL_VALUE_TENSORMAP:
-        return encode_tensormap(c, v->index, set, slot, out);
-    case KL_VALUE_I32:
-        return memcpy(out->bytes, &narrow, sizeof narrow), 0;
-    case KL_VALUE_I64:
-        return memcpy(out->bytes, &v->i, sizeof v->i), 0;
-    case KL_VALUE_F32:
-        return memcpy(out->bytes, &single, sizeof single), 0;
-    case KL_VALUE_F64:
-        return memcpy(out->bytes, &v->f, sizeof v->f), 0;
-    case KL_VALUE_SCALAR:
-        if (c->plan.tensors[v->index].dtype == KL_I64)
-            return memcpy(out->bytes, &v->i, sizeof v->i), 0;
-        return kl_dtype_store((kl_dtype)c->plan.tensors[v->index].dtype, out->bytes, 0, v->f), 0;
-    case KL_VALUE_LOCAL:
-        break;
-    }
-    return kli_fault(c, KL_FAULT_PROTOCOL, "an argument of kind %u has no place in a CUDA launch",
-                     v->kind);
+    uint64_t word = 0;
+    if (v->kind == KL_VALUE_TENSORMAP) return encode_tensormap(c, v->index, set, slot, out);
+    if (v->kind == KL_VALUE_TENSOR)
+        word = kli_cuda_tensor(c, v->index, set, slot);
+    else if (v->kind == KL_VALUE_BUFFER)
+        word = kli_cuda_buffer(c, v->index, slot);
+    else if (!kli_ctx_number(c, v, &word))
+        return kli_fault(c, KL_FAULT_PROTOCOL,
+                         "an argument of kind %u has no place in a CUDA launch", v->kind);
+    return memcpy(out->bytes, &word, sizeof word), 0;
 }
 
 static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot) {
@@ -380,6 +341,7 @@ static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t 
     const kl_plan_launch *l = &c->plan.launches[index];
     runner_cuda_cell cells[KL_MAX_ARGS];
     void *arguments[KL_MAX_ARGS];
+    KL_ASSERT(l->n_args <= KL_MAX_ARGS && r->functions[index]);
     kli_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
     kli_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
     for (uint32_t i = 0; i < l->n_args; i++) {

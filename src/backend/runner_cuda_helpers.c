@@ -111,10 +111,12 @@ static int broom_text(char *out, size_t room, uint32_t index, uint32_t frame) {
 
 static kl_cu_result load_brooms(kli_cuda *r, const uint32_t *frames, uint32_t n) {
     const size_t room = (n + 1) * BROOM_TEXT_BYTES;
+    KL_ASSERT(n <= KL_COUNT(r->broom));
     char *text = malloc(room), name[32];
     if (!text) kl_oom(room);
     int at = snprintf(text, room, ".version 7.0\n.target sm_70\n.address_size 64\n");
     for (uint32_t i = 0; i < n; i++) at += broom_text(text + at, room - (size_t)at, i, frames[i]);
+    KL_ASSERT((size_t)at < room);
     kl_cu_result error = r->api->module_load(&r->brooms, text);
     free(text);
     for (uint32_t i = 0; i < n && !error; i++) {

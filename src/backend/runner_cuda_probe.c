@@ -63,27 +63,22 @@ static kl_str choose_toolchain(kl_arena *a, char *cuda, size_t cuda_bytes) {
     return version;
 }
 
-static int runner_cuda_probe_attribute(const kli_cuda_api *api, int which) {
-    int value = 0;
-    return api->device_attribute(&value, which, 0) == KL_CU_OK ? value : 0;
-}
-
 static void runner_cuda_probe_read_limits(kl_device *d, const kli_cuda_api *api) {
     size_t memory = 0;
     (void)api->device_memory(&memory, 0);
-    d->limits.sms = runner_cuda_probe_attribute(api, KL_CU_ATTR_SMS);
+    d->limits.sms = kli_cuda_attribute(api, 0, KL_CU_ATTR_SMS);
     d->limits.cores = d->limits.sms;
-    d->limits.smem_max = runner_cuda_probe_attribute(api, KL_CU_ATTR_SMEM_OPTIN);
-    d->limits.max_threads = runner_cuda_probe_attribute(api, KL_CU_ATTR_MAX_THREADS);
+    d->limits.smem_max = kli_cuda_attribute(api, 0, KL_CU_ATTR_SMEM_OPTIN);
+    d->limits.max_threads = kli_cuda_attribute(api, 0, KL_CU_ATTR_MAX_THREADS);
     d->limits.memory = (int64_t)memory;
-    d->l2_bytes = runner_cuda_probe_attribute(api, KL_CU_ATTR_L2_BYTES);
-    d->pageable_access = runner_cuda_probe_attribute(api, KL_CU_ATTR_PAGEABLE_ACCESS) != 0;
+    d->l2_bytes = kli_cuda_attribute(api, 0, KL_CU_ATTR_L2_BYTES);
+    d->pageable_access = kli_cuda_attribute(api, 0, KL_CU_ATTR_PAGEABLE_ACCESS) != 0;
 }
 
 static void runner_cuda_probe_describe(kl_device *d, kl_arena *a, const kli_cuda_api *api) {
     char name[128] = "", cuda[16] = "";
-    int version = 0, major = runner_cuda_probe_attribute(api, KL_CU_ATTR_MAJOR),
-        minor = runner_cuda_probe_attribute(api, KL_CU_ATTR_MINOR);
+    int version = 0, major = kli_cuda_attribute(api, 0, KL_CU_ATTR_MAJOR),
+        minor = kli_cuda_attribute(api, 0, KL_CU_ATTR_MINOR);
     (void)api->device_name(name, (int)sizeof name, 0);
     (void)api->driver_version(&version);
     snprintf(cuda, sizeof cuda, "%d.%d", version / 1000, version % 1000 / 10);
@@ -96,7 +91,7 @@ static void runner_cuda_probe_describe(kl_device *d, kl_arena *a, const kli_cuda
     d->platform = kl_arena_printf(a, "%s-%s/cuda-%s", api->fake ? "fake" : "nvidia", arch, cuda);
     runner_cuda_probe_read_limits(d, api);
     bound(d, major, minor,
-          (double)d->limits.sms * runner_cuda_probe_attribute(api, KL_CU_ATTR_CLOCK_KHZ) * 1e3);
+          (double)d->limits.sms * kli_cuda_attribute(api, 0, KL_CU_ATTR_CLOCK_KHZ) * 1e3);
 }
 
 int kli_cuda_probe(void) {

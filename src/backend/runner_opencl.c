@@ -31,6 +31,7 @@
 
 #define SPECIALISE_NS 20000000000ll /* the driver's compiler, for one launch */
 #define AFTERWARDS_NS 20000000ll    /* from its object to its end: nothing depends on it any more */
+#define INVALID_ARG_VALUE (-50)     /* a kind of argument that OpenCL does not have */
 #define SMALL_GRID 65535u           /* PoCL compiles grids narrower than this differently */
 
 typedef struct {
@@ -206,11 +207,13 @@ static cl_mem wrap(opencl_state *s, char *data, uint64_t bytes, bool read_only, 
 static cl_mem tensor_memory(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     const opencl_state *s = c->state;
     const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    KL_ASSERT(s->first[tensor] + (input ? set : slot) < s->n_memory);
     return s->memory[s->first[tensor] + (input ? set : slot)];
 }
 
 static cl_mem buffer_memory(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot) {
     const opencl_state *s = c->state;
+    KL_ASSERT(s->first[c->plan.n_tensors + buffer] + slot < s->n_memory);
     return s->memory[s->first[c->plan.n_tensors + buffer] + slot];
 }
 
@@ -233,44 +236,26 @@ static int make_memory(kli_runner_ctx *c) {
                               : runner_opencl_refuse(c, code, "the shared pages cannot be wrapped");
 }
 
-static cl_int set_scalar(const opencl_state *s, cl_kernel kernel, uint32_t at, kl_dtype type,
-                         double value) {
-    uint64_t bits = 0;
-    kl_dtype_store(type, &bits, 0, value);
-    return s->device.api->clSetKernelArg(kernel, at, kl_dtype_bytes(type), &bits);
-}
-
 static cl_int set_argument(const kli_runner_ctx *c, uint32_t launch, uint32_t at, uint32_t set,
                            uint32_t slot) {
     const opencl_state *s = c->state;
     const kl_value *v = &c->plan.launches[launch].args[at];
-    cl_kernel k = s->kernels[launch];
+    const bool buffer = v->kind == KL_VALUE_BUFFER;
+    uint64_t bits;
     cl_mem memory;
-    int32_t narrow = (int32_t)v->i;
-    float single = (float)v->f;
-    switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR:
-        memory = tensor_memory(c, v->index, set, slot);
-        return s->device.api->clSetKernelArg(k, at, sizeof memory, &memory);
-    case KL_VALUE_BUFFER:
-        memory = buffer_memory(c, v->index, slot);
-        return s->device.api->clSetKernelArg(k, at, sizeof memory, &memory);
-    case KL_VALUE_I32:
-        return s->device.api->clSetKernelArg(k, at, sizeof narrow, &narrow);
-    case KL_VALUE_I64:
-        return s->device.api->clSetKernelArg(k, at, sizeof v->i, &v->i);
-    case KL_VALUE_F32:
-        return s->device.api->clSetKernelArg(k, at, sizeof single, &single);
-    case KL_VALUE_F64:
-        return s->device.api->clSetKernelArg(k, at, sizeof v->f, &v->f);
-    case KL_VALUE_LOCAL:
-        return s->device.api->clSetKernelArg(k, at, (size_t)v->i, NULL);
-    case KL_VALUE_SCALAR:
-        return set_scalar(s, k, at, (kl_dtype)c->plan.tensors[v->index].dtype, v->f);
-    case KL_VALUE_TENSORMAP:
-        break;
+    const void *value = &bits;
+    size_t bytes = kli_ctx_number(c, v, &bits);
+    if (buffer || v->kind == KL_VALUE_TENSOR) {
+        memory = buffer ? buffer_memory(c, v->index, slot) : tensor_memory(c, v->index, set, slot);
+        bytes = sizeof memory;
+        value = &memory;
+    } else if (v->kind == KL_VALUE_LOCAL) {
+        bytes = (size_t)v->i;
+        value = NULL;
+    } else if (!bytes) {
+        return INVALID_ARG_VALUE;
     }
-    return -50;
+    return s->device.api->clSetKernelArg(s->kernels[launch], at, bytes, value);
 }
 
 static int set_arguments(const kli_runner_ctx *c, uint32_t launch, uint32_t set, uint32_t slot) {

@@ -48,6 +48,10 @@ typedef struct {
 
 const kli_runner_ops *kli_runner_ops_each(int i); /* NULL past the end; src/backend/runners.c */
 
+/* A number as a kernel's parameter has it, in the low bytes of `bits`, the rest zero; returns how
+ * many, 0 for an argument that is no number. */
+size_t kli_ctx_number(const kli_runner_ctx *c, const kl_value *v, uint64_t *bits);
+
 /* Fill the reply's fault and return 1. */
 int kli_fault(const kli_runner_ctx *c, kl_fault_kind kind, const char *fmt, ...) KL_PRINTF(3, 4);
 

@@ -206,6 +206,7 @@ static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
     kl_msg_time m = message_of(q, ++r->sequence);
     m.fetch = q->fetch;
     m.alone = q->alone;
+    KL_ASSERT(r->control && q->calls <= KL_WIRE_MAX_SAMPLES);
     uint32_t wanted = q->method == KL_TIME_EVENTS ? q->calls : 1;
     const kli_request request = {&m, sizeof m, NULL, 0, KL_MSG_DONE, timeout_ns};
     kl_err code = kli_runner_ask(r, fault, &request, e);

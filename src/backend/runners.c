@@ -46,6 +46,28 @@ bool kli_artefact_read(kl_str *out, kl_arena *a, int fd, size_t most_bytes) {
     return true;
 }
 
+/* ---- arguments --------------------------------------------------------------------------- */
+
+size_t kli_ctx_number(const kli_runner_ctx *c, const kl_value *v, uint64_t *bits) {
+    static const kl_dtype TYPES[] = {[KL_VALUE_I32] = KL_I32,
+                                     [KL_VALUE_I64] = KL_I64,
+                                     [KL_VALUE_F32] = KL_F32,
+                                     [KL_VALUE_F64] = KL_F64,
+                                     [KL_VALUE_SCALAR] = KL_DTYPE_END};
+    kl_dtype type = v->kind < KL_COUNT(TYPES) ? TYPES[v->kind] : 0;
+    KL_ASSERT(type != KL_DTYPE_END || v->index < c->plan.n_tensors);
+    if (type == KL_DTYPE_END) type = (kl_dtype)c->plan.tensors[v->index].dtype;
+    *bits = 0;
+    if (v->kind == KL_VALUE_I32 || type == KL_I64) /* a double would round it */
+        memcpy(bits, &v->i, kl_dtype_bytes(type));
+    else if (type)
+        kl_dtype_store(type, bits, 0, v->f);
+    return type ? kl_dtype_bytes(type) : 0;
+}
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the low bytes of a word are taken for the narrower number"
+#endif
+
 /* ---- addresses --------------------------------------------------------------------------- */
 
 char *kli_ctx_copy(const kli_runner_ctx *c, kli_region r, uint32_t copy) {

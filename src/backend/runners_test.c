@@ -195,6 +195,37 @@ static void test_scratch__slots_of_calls_wrap_around(void **state) {
     assert_int_equal(kli_ctx_scratch_check(&s->c, SLOTS - 1, 1, 0xFF), 1); /* another poison */
 }
 
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+static void expect_number(const scene *s, kl_value v, size_t bytes, uint64_t wanted) {
+    uint64_t bits = ~0ull;
+    assert_int_equal(kli_ctx_number(&s->c, &v, &bits), bytes);
+    assert_true(bits == wanted);
+}
+
+static void test_number__has_the_bytes_of_its_parameter(void **state) {
+    scene *s = *state;
+    const int64_t large = (1ll << 53) + 1; /* a double would lose its last bit */
+    expect_number(s, (kl_value){.kind = KL_VALUE_I32, .i = -2}, 4, 0xFFFFFFFEu);
+    expect_number(s, (kl_value){.kind = KL_VALUE_I64, .i = large}, 8, (uint64_t)large);
+    expect_number(s, (kl_value){.kind = KL_VALUE_F32, .f = 1.5}, 4, 0x3FC00000u);
+    expect_number(s, (kl_value){.kind = KL_VALUE_F64, .f = -2}, 8, 0xC000000000000000u);
+    s->c.plan.tensors[1].dtype = KL_I64;
+    expect_number(s, (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .i = large}, 8,
+                  (uint64_t)large);
+    s->c.plan.tensors[1].dtype = KL_BF16;
+    expect_number(s, (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .f = 1}, 2, 0x3F80);
+    s->c.plan.tensors[1].dtype = KL_I8;
+    expect_number(s, (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .f = -1}, 1, 0xFF);
+}
+
+static void test_number__what_is_none_has_no_bytes(void **state) {
+    static const kl_value_kind NONE[] = {KL_VALUE_TENSOR, KL_VALUE_BUFFER, KL_VALUE_TENSORMAP,
+                                         KL_VALUE_LOCAL};
+    for (size_t i = 0; i < KL_COUNT(NONE); i++)
+        expect_number(*state, (kl_value){.kind = NONE[i], .i = 7, .f = 7}, 0, 0);
+}
+
 /* ---- artefacts --------------------------------------------------------------------------- */
 
 static void test_artefact__is_read_whole_or_not_at_all(void **state) {
@@ -224,6 +255,8 @@ int main(void) {
         TEST(test_fault__a_long_text_is_cut),
         TEST(test_scratch__every_byte_beside_a_buffer_is_a_canary),
         TEST(test_scratch__slots_of_calls_wrap_around),
+        TEST(test_number__has_the_bytes_of_its_parameter),
+        TEST(test_number__what_is_none_has_no_bytes),
         TEST(test_artefact__is_read_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@
 
 #define SCRIPT_SHARE 0.75
 
+enum { ARGUMENTS = 8 }; /* of a runner, with the NULL at their end */
+
 extern char **environ;
 
 /* Settings that make a library choose a slower core than it would: a baseline must not be crippled
@@ -142,12 +144,14 @@ static kl_err make_arguments(const char **argv, const kl_runner *r, kl_arena *a,
     argv[n++] = "run";
     argv[n++] = r->backend->name;
     if (r->opts.trusted) argv[n++] = "--trusted";
+    KL_ASSERT(n < ARGUMENTS && !argv[n]);
     return KL_OK;
 }
 
 kl_err kli_runner_spawn(kl_runner *r, kl_error *e) {
-    const char *argv[8] = {0};
+    const char *argv[ARGUMENTS] = {0};
     int pair[2];
+    KL_ASSERT(r->pid < 0 && r->scratch_dir); /* no runner is left behind */
     kl_arena *a = kl_arena_new();
     kl_err code = make_arguments(argv, r, a, e);
     if (!code && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)

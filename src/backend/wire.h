@@ -59,6 +59,18 @@ enum {
     name;
 #include "backend/wire.def"
 
+#define KLI_BEGINS_WITH_HEAD(message)                                                              \
+    _Static_assert(offsetof(message, head) == 0, "the kind of a message is read before the rest")
+KLI_BEGINS_WITH_HEAD(kl_msg_reply);
+KLI_BEGINS_WITH_HEAD(kl_msg_load);
+KLI_BEGINS_WITH_HEAD(kl_msg_bind);
+KLI_BEGINS_WITH_HEAD(kl_msg_upload);
+KLI_BEGINS_WITH_HEAD(kl_msg_run);
+KLI_BEGINS_WITH_HEAD(kl_msg_fetch);
+KLI_BEGINS_WITH_HEAD(kl_msg_time);
+_Static_assert(offsetof(kl_control, samples_ns) % 4096 == 0 &&
+                   offsetof(kl_control, samples_ns) > offsetof(kl_control, blank_digest),
+               "a child keeps the words of the handshake and loses the pages of the samples");
 _Static_assert(sizeof(kl_msg_load) < 200 << 10,
                "one message is sent at once, and Linux gives a socket 208 KiB");
 

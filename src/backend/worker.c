@@ -69,6 +69,7 @@ static void worker_confine(worker_worker *w) {
     if (applied.landlock) bits |= KLI_ISOLATED_LANDLOCK | (uint32_t)applied.landlock_abi << 8;
     if (applied.user_switch) bits |= KLI_ISOLATED_USER;
     if (applied.rlimits) bits |= KLI_ISOLATED_LIMITS;
+    KL_ASSERT(applied.landlock_abi >= 0 && applied.landlock_abi < 256); /* eight bits of the word */
     w->reply.isolation = bits;
 }
 
@@ -109,6 +110,7 @@ static bool receive(worker_worker *w) {
     for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; c; c = CMSG_NXTHDR(&m, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
         w->n_fds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        KL_ASSERT(w->n_fds >= 0 && w->n_fds <= (int)KL_COUNT(w->fds));
         memcpy(w->fds, CMSG_DATA(c), (size_t)w->n_fds * sizeof(int));
     }
     return n >= (ssize_t)sizeof w->message.head && w->message.head.version == KL_WIRE_VERSION;

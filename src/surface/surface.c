@@ -19,6 +19,7 @@ static const kl_surface *const SURFACE_ROWS[] = {
 #include KLI_SURFACES
 #undef SURFACE
 };
+_Static_assert(KL_COUNT(SURFACE_ROWS) >= 1, "the first row serves where no other does");
 
 const kl_surface *kl_surface_each(int i) {
     return i >= 0 && (size_t)i < KL_COUNT(SURFACE_ROWS) ? SURFACE_ROWS[i] : NULL;
@@ -40,6 +41,7 @@ const kl_surface *kl_surface_of_path(kl_str path, int i) {
 const kl_surface *kl_surface_of_host(kl_host_kind on) {
     for (size_t i = 0; i < KL_COUNT(SURFACE_ROWS); i++)
         if (SURFACE_ROWS[i]->on == on) return SURFACE_ROWS[i];
+    KL_ASSERT(SURFACE_ROWS[0]->oracle); /* what others are held against */
     return SURFACE_ROWS[0];
 }
 
@@ -65,6 +67,7 @@ static bool is_plain_suffix(kl_str s) {
 
 static bool flag_fits(const char *allowed, kl_str flag) {
     const size_t n = strlen(allowed);
+    KL_ASSERT(n > 1 && allowed[0] == '-');
     const char last = allowed[n - 1];
     if (last != '=' && last != '*') return kl_str_eq(flag, kl_str_of(allowed));
     const kl_str stem = {allowed, last == '*' ? n - 1 : n};

@@ -101,6 +101,17 @@ static void bind(scene *s) {
         assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
 }
 
+/* Of a plan without inputs in sets. */
+static void bind_outputs_only(scene *s) {
+    kl_error e = {0};
+    kl_layout layout;
+    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    assert_ok(kl_memory_open(&s->memory, &layout, &e));
+    assert_ok(kl_runner_bind(s->runner, &s->fault, &s->memory, &e));
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+    assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
+}
+
 static void open_scene(scene *s, const char *entry, const char *faults) {
     plan_for(&s->plan, entry);
     start(s, faults);
@@ -207,6 +218,34 @@ static void test_cuda_runner__guards_buffers(void **unused) {
             assert_fault(&s, KL_FAULT_GUARD, "past the end of `tmp`");
         close_scene(&s);
     }
+}
+
+/* A mutable input comes from the shared pages before every run, and its guards are looked at. */
+static void test_cuda_runner__restores_mutable_inputs(void **unused) {
+    scene s = {0};
+    (void)unused;
+    plan_for(&s.plan, "scale_input"); /* adds 1 to x[3] behind its work */
+    s.plan.tensors[0].role = 2;
+    start(&s, "");
+    load(&s);
+    bind_outputs_only(&s);
+    for (uint32_t slot = 0; slot < 3; slot++) {
+        float *x = kl_memory_output(&s.memory, &s.plan, 0, slot % 2);
+        for (int i = 0; i < N; i++) x[i] = input(0, i);
+        run(&s, 0, slot % 2, 0xA5);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, slot % 2);
+        assert_true(x[3] == input(0, 3) + 1 && x[4] == input(0, 4)); /* and came back changed */
+    }
+    close_scene(&s);
+    plan_for(&s.plan, "past_input");
+    s.plan.tensors[0].role = 2;
+    start(&s, "");
+    load(&s);
+    bind_outputs_only(&s);
+    run(&s, 0, 1, 0xA5);
+    assert_fault(&s, KL_FAULT_GUARD, "past the end of `x`");
+    close_scene(&s);
 }
 
 static void test_cuda_runner__forgets_variables_between_runs(void **unused) {
@@ -704,6 +743,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__sees_writes_outside_tensors),
         cmocka_unit_test(test_cuda_runner__sees_writes_to_inputs),
         cmocka_unit_test(test_cuda_runner__guards_buffers),
+        cmocka_unit_test(test_cuda_runner__restores_mutable_inputs),
         cmocka_unit_test(test_cuda_runner__forgets_variables_between_runs),
         cmocka_unit_test(test_cuda_runner__clears_local_memory_between_runs_and_batches),
         cmocka_unit_test(test_cuda_runner__clears_what_lies_behind_the_inputs),

@@ -450,10 +450,6 @@ EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes) {
 }
 
 EXPORT kl_cu_result cuMemFree_v2(kl_cu_ptr data) { return free((void *)(uintptr_t)data), state(); }
-EXPORT kl_cu_result cuMemHostAlloc(void **data, size_t bytes, unsigned int flags) {
-    return (void)flags, *data = malloc(bytes), KL_CU_OK;
-}
-EXPORT kl_cu_result cuMemFreeHost(void *data) { return free(data), KL_CU_OK; }
 
 static kl_cu_result copy(void *to, const void *from, size_t bytes, kl_cu_stream stream) {
     node n = {.kind = NODE_COPY, .to = to, .from = from, .bytes = bytes};

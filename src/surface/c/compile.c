@@ -53,6 +53,7 @@ kl_err kli_c_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     kl_arena *a = job->arena;
     add_object(&object);
     kli_cc_link(&shared, KLI_OBJECT_NAME);
+    KL_ASSERT(job->dir && job->kernel && !out->path.len);
     out->kind = KL_ARTEFACT_SHARED_OBJECT;
     kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.c").ptr, job->kernel->source, e);
     if (!code) code = kli_cc_run(out, a, &object, KLI_OBJECT_NAME, job->dir, e);

@@ -24,6 +24,7 @@
 /* The next name of a make rule; spaces within names are escaped.  False at the end. */
 static bool next_name(kl_str *rest, char *name, size_t room) {
     size_t i = 0, n = 0;
+    KL_ASSERT(room > 1);
     while (i < rest->len &&
            (strchr(" \t\n", rest->ptr[i]) ||
             (rest->ptr[i] == '\\' && i + 1 < rest->len && rest->ptr[i + 1] == '\n')))
@@ -33,6 +34,7 @@ static bool next_name(kl_str *rest, char *name, size_t room) {
         if (rest->ptr[i] == '\\' && i + 1 < rest->len && strchr(" #\\", rest->ptr[i + 1])) i++;
         name[n++] = rest->ptr[i];
     }
+    KL_ASSERT(n < room && i <= rest->len);
     name[n] = '\0';
     *rest = (kl_str){rest->ptr + i, rest->len - i};
     return n > 0;

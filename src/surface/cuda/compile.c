@@ -146,6 +146,7 @@ static kl_err compile_run(kl_artefact *out, const kl_compile_job *job, const kli
     int n = 0;
     if (t->root.len) readable[n++] = t->root.ptr;
     if (with_worker) readable[n++] = kli_fs_dirname(job->arena, c->words[0]).ptr;
+    KL_ASSERT(n < (int)KL_COUNT(readable) && c->n > 1);
     kl_err code = kli_compile_run(r, job->arena, c->words, job->dir, readable, 0, e);
     if (!code) kli_compile_took(out, job->arena, r, job->dir, CUBIN);
     return code;
@@ -191,6 +192,7 @@ static kl_err make_cubin(kl_artefact *out, const kl_compile_job *job, kl_error *
 kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     kl_arena *a = job->arena;
     kl_str cubin;
+    KL_ASSERT(job->dir && job->kernel && job->device->arch.len);
     out->kind = KL_ARTEFACT_CUBIN;
     kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.cu").ptr, job->kernel->source, e);
     if (!code) code = make_cubin(out, job, e);

@@ -50,6 +50,7 @@ kl_err kli_opencl_compile(kl_artefact *out, const kl_compile_job *job, kl_error 
                           "kernel.bin",
                           compile_options_of(a, job->kernel, job->defines).ptr,
                           NULL};
+    KL_ASSERT(job->dir && job->kernel);
     out->kind = KL_ARTEFACT_OPENCL;
     kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.cl").ptr,
                                compile_source_of(a, job->kernel), e);

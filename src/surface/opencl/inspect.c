@@ -56,6 +56,7 @@ kl_err kli_opencl_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_
         rest.ptr += 4;
         rest.len -= 4;
     }
+    KL_ASSERT(n <= KLI_MAX_OBJECTS && !names[n]);
     kli_feature_set(out, a, "kernels", n);
     if (code || !n || k->trusted || out->suspicious.len) return code;
     return kli_inspect_code(out, a, names, e);
