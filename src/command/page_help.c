@@ -67,6 +67,7 @@ void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
 
 /* "  left           right, wrapped under itself" */
 static void two_columns(kl_buf *out, kl_str left, size_t column, const char *right) {
+    KL_ASSERT(column >= 2 && column < COLUMNS);
     kl_buf_printf(out, "  %.*s", KL_STR_ARG(left));
     size_t used = left.len + 2;
     if (used + 2 > column) {
@@ -124,8 +125,8 @@ static void examples_of(kl_buf *out, int command) {
 }
 
 void kli_page_command(kl_buf *out, int command, bool full) {
+    KL_ASSERT(command >= 0 && command < KL_COMMAND_COUNT);
     const kl_command *c = &kli_commands[command];
-    KL_ASSERT(c != NULL);
     kl_buf_printf(out, "klineage %s - %s\n\nusage: klineage %s%s%s [OPTIONS]\n", c->words,
                   c->summary, c->words, c->usage[0] ? " " : "", c->usage);
     if (full) examples_of(out, command);

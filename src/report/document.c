@@ -119,6 +119,7 @@ static json_t *reached_json(const kli_row *r) {
 }
 
 static json_t *track_json(const kli_results *r, const kli_result *t) {
+    KL_ASSERT(t->target < r->n_targets && t->contender < r->n_contenders);
     json_t *o = json_object();
     document_put_text(o, "run", t->rows->run);
     document_put_text(o, "track", t->rows->name);
@@ -166,6 +167,7 @@ static json_t *band_json(const kli_group *g) {
 }
 
 static json_t *group_json(const kli_group *g) {
+    KL_ASSERT(g->middle < 0 || g->n > 0);
     json_t *tracks = json_array();
     for (int i = 0; i < g->n; i++) json_array_append_new(tracks, json_integer(g->tracks[i]));
     return json_pack("{si si so so si si si si so so si si so so}", "target", g->target,
