@@ -49,10 +49,18 @@ static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
     }
 }
 
+bool kli_page_paragraph(kl_str *out, kl_str *rest) {
+    const char *gap = rest->len ? memmem(rest->ptr, rest->len, "\n\n", 2) : NULL;
+    *out = (kl_str){rest->ptr, gap ? (size_t)(gap - rest->ptr) : rest->len};
+    const size_t used = out->len + (gap ? 2 : 0);
+    KL_ASSERT(used <= rest->len);
+    *rest = (kl_str){rest->ptr + used, rest->len - used};
+    return used > 0;
+}
+
 void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
-    for (bool first = true; text.len; first = false) {
-        const char *gap = memmem(text.ptr, text.len, "\n\n", 2);
-        kl_str paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
+    kl_str paragraph;
+    for (bool first = true; kli_page_paragraph(&paragraph, &text); first = false) {
         if (!first) kl_buf_printf(out, "\n");
         if (kl_str_starts(paragraph, KL_S("  "))) {
             indent_lines(out, (size_t)indent, paragraph);
@@ -60,8 +68,6 @@ void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
             spaces(out, (size_t)indent);
             wrap_words(out, (size_t)indent, (size_t)indent, paragraph);
         }
-        size_t used = paragraph.len + (gap ? 2 : 0);
-        text = (kl_str){text.ptr + used, text.len - used};
     }
 }
 
