@@ -18,7 +18,7 @@ static const char *colour_of(int contender) {
 /* ---- bars -------------------------------------------------------------------------------- */
 
 /* Place of a bar: targets are 1 apart, their contenders stand within 0.8 of it. */
-static double place_of(const kli_results *r, int target, int contender) {
+static double bar_place(const kli_results *r, int target, int contender) {
     KL_ASSERT(contender < r->n_contenders);
     return target + (contender - (r->n_contenders - 1) / 2.0) * 0.8 / r->n_contenders;
 }
@@ -29,7 +29,7 @@ static void bar_data(kl_buf *out, const kli_results *r, int contender) {
     for (int i = 0; i < r->n_targets; i++) {
         const kli_group *g = kli_group_of(r, i, contender);
         if (g && g->best.median > 0)
-            kl_buf_printf(out, "%g %.6g %.6g %.6g %s\n", place_of(r, i, contender), g->best.median,
+            kl_buf_printf(out, "%g %.6g %.6g %.6g %s\n", bar_place(r, i, contender), g->best.median,
                           g->best.low, g->best.high, g->solved ? "NaN" : "0");
     }
     kl_buf_printf(out, "EOD\n");
