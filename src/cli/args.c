@@ -78,6 +78,7 @@ static kl_err set_option(args_reader *r, int id, const char *value) {
     const kli_option *o = &kli_options[id];
     kl_err err = check_value(r, o, value);
     if (err) return err;
+    KL_ASSERT(id >= 0 && id < KL_OPTION_COUNT && value);
     r->out->values[id] = value;
     if (o->kind != KL_OPTION_IS_REPEAT) return KL_OK; /* no command has two of them */
     if (r->out->n_params == KL_MAX_PARAMS)
@@ -233,6 +234,7 @@ kl_err kli_cli_args(kli_args *out, kl_arena *a, int argc, char **argv, kl_error 
             used = 0;
         }
         if (out->command < 0) return unknown_command(out, a, e);
+        KL_ASSERT(used <= out->n_words);
         out->n_words -= used;
         memmove(out->words, out->words + used, sizeof *out->words * (size_t)out->n_words);
         for (int i = 0; i < used; i++) out->words[out->n_words + i] = NULL;

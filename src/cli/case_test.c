@@ -1,10 +1,12 @@
-/* case_test.c - runs tests/cases/cli: every line is what follows `klineage`, and what is understood
- * of it.
+/* case_test.c - runs tests/cases/cli and tests/cases/command: every line is what follows
+ * `klineage`; what is understood of it, and what a command answers.
  *
  * Words are separated by blanks; '' is an empty word.  SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "base/json.h"
 #include "kit/case.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static int split(char **argv, int most, kl_str line) {
@@ -41,18 +43,68 @@ static void run_line(kl_buf *out, kl_str line) {
         print_args(out, &args);
 }
 
-static void run_case(kl_buf *out, const kit_case *c) {
+static void each_line(kl_buf *out, const kit_case *c, void (*run)(kl_buf *, kl_str)) {
     for (kl_str rest = c->input; rest.len;) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
-        kl_str line = {rest.ptr, (size_t)(end - rest.ptr)};
+        const kl_str line = {rest.ptr, (size_t)(end - rest.ptr)};
         rest = (kl_str){end + 1, rest.len - line.len - 1};
-        run_line(out, line);
+        run(out, line);
     }
 }
+
+static void run_case(kl_buf *out, const kit_case *c) { each_line(out, c, run_line); }
 
 static void test_cli_args__every_case_is_understood(void **state) {
     (void)state;
     kit_run_cases(KL_TEST_ROOT "/tests/cases/cli", 5, run_case);
+}
+
+/* ---- what commands answer ---------------------------------------------------------------- */
+
+/* The folder of the test stands as @ in a line. */
+static kl_str in_folder(kl_str line) {
+    kl_buf b = {0};
+    for (size_t i = 0; i < line.len; i++)
+        line.ptr[i] == '@' ? kl_buf_printf(&b, "%s", kit_folder())
+                           : kl_buf_add(&b, (kl_str){line.ptr + i, 1});
+    const kl_str made = kl_arena_copy(arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return made;
+}
+
+static void print_answer(kl_buf *out, const kli_args *args, const kli_command_result *r) {
+    const bool json = kli_args_has(args, KL_OPTION_JSON_PRETTY) && r->json;
+    kl_buf_add(out, json ? kli_json_dump(arena, r->json, true) : kl_buf_str(&r->text));
+    if (r->exit_code) kl_buf_printf(out, "status %d\n", r->exit_code);
+}
+
+static void run_command(kl_buf *out, kl_str line) {
+    char *argv[KL_MAX_PARAMS + 32];
+    kli_args args;
+    kli_command_result r = {0};
+    kli_context c = {.arena = arena};
+    e = (kl_error){0};
+    kl_buf_printf(out, "$ %.*s\n", KL_STR_ARG(line));
+    const int argc = split(argv, (int)KL_COUNT(argv), in_folder(line));
+    kl_err err = kli_cli_args(&args, arena, argc, argv, &e);
+    if (!err) err = kli_commands[args.command].run(&c, &args, &r, &e);
+    if (err)
+        kl_buf_printf(out, "status %d: %s%s%s\n", kli_exit_of_error(err), e.message,
+                      e.hint[0] ? "\nhint: " : "", e.hint);
+    else
+        print_answer(out, &args, &r);
+    kli_result_fini(&r);
+}
+
+static void run_command_case(kl_buf *out, const kit_case *c) { each_line(out, c, run_command); }
+
+/* Tasks and kernels are named as a person in the root of the project names them. */
+static void test_command__every_case_is_answered(void **state) {
+    (void)state;
+    assert_int_equal(chdir(KL_TEST_ROOT), 0);
+    setenv("KLINEAGE_TASKS", "tasks", 1);
+    setenv("KLINEAGE_LIBRARY", "/nowhere/library", 1);
+    kit_run_cases("tests/cases/command", 5, run_command_case);
 }
 
 /* ---- what reaches a terminal ------------------------------------------------------------- */
@@ -133,6 +185,7 @@ static void test_cli_render__json_is_one_line_and_errors_have_a_status(void **st
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cli_args__every_case_is_understood),
+        cmocka_unit_test(test_command__every_case_is_answered),
         KIT_TEST(test_cli_render__only_colours_reach_a_terminal),
         KIT_TEST(test_cli_render__json_is_one_line_and_errors_have_a_status),
     };

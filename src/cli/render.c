@@ -50,6 +50,7 @@ static kl_str render_tame(kl_arena *a, kl_str text, bool colour) {
         const size_t sgr = colour ? colour_at((kl_str){text.ptr + i, text.len - i}) : 0;
         const bool one = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f,
                    two = c == 0xc2 && next >= 0x80 && next < 0xa0;
+        KL_ASSERT(i + (two ? 2 : 1) <= text.len);
         memcpy(out + i, one ? " " : two ? "  " : text.ptr + i, two ? 2 : 1);
         if (sgr) memcpy(out + i, text.ptr + i, sgr);
         i += sgr ? sgr - 1 : two;

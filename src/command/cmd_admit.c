@@ -137,6 +137,7 @@ static kl_err cmd_admit_choose(admit_job *jobs, int *n, const kl_library *l, con
         if (!c)
             return kl_fail(e, KL_ENOENT, l->dir.ptr, "no card named %s", args->words[i]),
                    kl_hint(e, "klineage library list"), KL_ENOENT;
+        KL_ASSERT(*n < l->n_cards + KL_MAX_WORDS);
         jobs[(*n)++].card = *c;
     }
     if (*n) return KL_OK;
@@ -221,6 +222,7 @@ static kl_err cmd_admit_run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena
             .ctx = &jobs[i],
             .result = &jobs[i].error};
     }
+    KL_ASSERT(open <= n);
     kl_err err = kl_run_tracks(run, tracks, open, &how, e);
     if (err && err != KL_EINTR && err != KL_PENDING) {
         out->trouble = *e; /* what was decided of the others stands */

@@ -153,6 +153,7 @@ kl_err kli_cmd_cost(kli_context *c, const kli_args *args, kli_command_result *ou
         cmd_cost_add(row_for(&l, &rows[i], by_run), &rows[i]);
         cmd_cost_add(&l.total, &rows[i]);
     }
+    KL_ASSERT(l.n <= n);
     cmd_cost_show(out, &l, by_run);
     return KL_OK;
 }

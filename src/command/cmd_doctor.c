@@ -53,6 +53,7 @@ static kl_str missing(const kli_doctor *d, const kl_surface *s) {
 /* Best assurance of a surface here: 'A' or 'B' as the surface allows, 'C' when the sandbox is
  * weaker. */
 static char cmd_doctor_assurance_of(const kli_doctor *d, const kl_surface *s) {
+    KL_ASSERT(backend_here(d, s)); /* a kernel of it can run here */
     if (s->assurance == 'A' && !backend_here(d, s)->shared_memory)
         return 'A'; /* OpenCL on a CPU is native code */
     return d->isolation.seccomp && d->isolation.landlock && d->isolation.rlimits ? 'B' : 'C';

@@ -144,6 +144,7 @@ static kl_err cmd_experiment_write_best(const experiment_ctx *x, const char *out
         const kl_experiment_track *t = &x->tracks[i];
         if (t->error.code || !t->result.best) continue;
         kl_str file = kli_searched_file(a, t);
+        KL_ASSERT(kl_str_ends(file, kl_str_of(t->opts.start->surface->suffix)));
         size_t stem = file.len - strlen(t->opts.start->surface->suffix);
         const char *best = kli_fs_join(a, dir, file.ptr).ptr;
         kl_str diff = {0};
@@ -242,6 +243,7 @@ static kl_err cmd_experiment_show(const experiment_ctx *x, kl_run *run, kli_comm
     kl_buf_printf(&out->text, "%d of %d tracks finished, %d failed, %d waiting\n", s.ended, x->n,
                   s.failed, s.waiting);
     const int poor = starved(x);
+    KL_ASSERT(poor <= s.ended);
     if (poor)
         kl_buf_printf(&out->text,
                       "%d could not afford a first call; re-run with a larger --budget\n", poor);

@@ -54,6 +54,7 @@ static kl_err cmd_gate_judge(gate_ctx *g, kl_error *e) {
 }
 
 static void cmd_gate_write_down(gate_ctx *g, kli_command_result *out) {
+    KL_ASSERT(!g->from_journal || g->journal);
     if (!g->journal || g->from_journal) return;
     g->verdict.journaled = false; /* fresh, even when it came from another host */
     if (kli_verdicts_keep(g->key, g->journal, g->context->arena, &g->verdict, &out->trouble))

@@ -42,6 +42,7 @@ kl_err kli_cmd_help(kli_context *c, const kli_args *args, kli_command_result *ou
     for (const kl_command *x = kli_commands; x->words; x++)
         kli_suggest_offer(&s, kl_str_of(x->words));
     for (const kli_topic *t = kli_topics; t->name; t++) kli_suggest_offer(&s, kl_str_of(t->name));
+    KL_ASSERT(!out->text.len); /* what has a page was shown */
     kl_fail(e, KL_EINVAL, NULL, "no help on '%.*s'", KL_STR_ARG(wanted));
     if (s.best.ptr) return kl_hint(e, "did you mean klineage help %.*s?", KL_STR_ARG(s.best));
     return kl_hint(e, "klineage help lists commands and topics");

@@ -53,6 +53,7 @@ static json_t *edge_json(const kl_edge *was, const kl_edge *is) {
 }
 
 static void cmd_judge_show(const cmd_judge_judge_ctx *j, kli_command_result *out) {
+    KL_ASSERT(j->before.n_edges == j->after.n_edges);
     int paid = 0, fell = 0, rose = 0;
     json_t *edges = json_array();
     kl_buf_printf(&out->text, "%.*s on %.*s, shape %.*s: then -> now\n", KL_STR_ARG(j->after.name),

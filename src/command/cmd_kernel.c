@@ -88,6 +88,7 @@ static void value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
         kl_buf_printf(text, "%s=%g", p->tensors[v->index].name, v->f);
         break;
     case KL_VALUE_BUFFER:
+        KL_ASSERT(v->index < p->n_buffers);
         kl_buf_printf(text, "%s", p->buffers[v->index].name);
         break;
     case KL_VALUE_TENSORMAP:

@@ -135,6 +135,7 @@ static kl_err judge_card(cmd_library_judge_ctx *x, kli_context *c, const kl_card
     x->fallen += j.falls;
     x->retired += retire;
     x->trials += j.n;
+    KL_ASSERT(j.stand <= j.n && j.held_out_stand <= j.held_out);
     x->stand += j.stand;
     x->unknown += j.unknown;
     return KL_OK;

@@ -40,6 +40,7 @@ static kl_err cmd_lift_load_lineages(kl_lineage *out, int *n, kl_arena *a, const
     kl_store *store = NULL;
     kl_err err = kli_journal_open(&store, a, args, e);
     for (int i = 0; !err && i < args->n_words; i++) {
+        KL_ASSERT(*n < KL_MAX_WORDS);
         err = kli_journal_lineage(&out[*n], a, store, args->words[i], e);
         if (!err && is_new(out, *n)) ++*n;
     }

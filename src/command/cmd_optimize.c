@@ -24,6 +24,11 @@ typedef struct {
     int n_identity;
 } optimize_ctx;
 
+static void identify(optimize_ctx *o, kl_str part) {
+    KL_ASSERT((size_t)o->n_identity < KL_COUNT(o->identity));
+    o->identity[o->n_identity++] = part;
+}
+
 /* ---- policies ---------------------------------------------------------------------------- */
 
 static kl_err no_policy(kl_str name, kl_error *e) {
@@ -62,7 +67,8 @@ static kl_err add_policies(optimize_ctx *o, kl_str names, kl_error *e) {
 
 /* --set NAME=VALUE: for every policy that has the parameter, and at least one has. */
 static kl_err set_param(optimize_ctx *o, const char *text, kl_error *e) {
-    const char *equals = strchr(text, '='); /* the option is a REPEAT, so it is there */
+    const char *equals = strchr(text, '=');
+    KL_ASSERT(equals); /* the option is a REPEAT */
     kl_str name = {text, (size_t)(equals - text)};
     bool taken = false;
     for (int i = 0; i < o->x.n_policies; i++) {
@@ -109,9 +115,9 @@ static kl_err add_task(optimize_ctx *o, const char *name, kl_error *e) {
                                    o->args->values[KL_OPTION_WORKLOAD], e);
     if (err) return err;
     w.name = w.task->name;
-    o->identity[o->n_identity++] = kl_str_of(w.task->hash);
-    o->identity[o->n_identity++] =
-        kl_arena_printf(a, "%s %.*s", w.start->hash, KL_STR_ARG(w.workload->label));
+    identify(o, kl_str_of(w.task->hash));
+    identify(o, kl_arena_printf(a, "%s %.*s", w.start->hash, KL_STR_ARG(w.workload->label)));
+    KL_ASSERT(o->x.n_workloads < KL_MAX_WORDS);
     o->x.workloads[o->x.n_workloads++] = w;
     return KL_OK;
 }
@@ -120,9 +126,8 @@ static void identify_settings(optimize_ctx *o) {
     for (int i = 0; i < o->x.n_policies; i++) {
         const kl_experiment_policy *p = &o->x.policies[i];
         for (int j = 0; j < p->n_settings; j++)
-            o->identity[o->n_identity++] =
-                kl_arena_printf(o->context->arena, "%s %.*s %.17g", p->policy->name,
-                                KL_STR_ARG(p->settings[j].name), p->settings[j].value);
+            identify(o, kl_arena_printf(o->context->arena, "%s %.*s %.17g", p->policy->name,
+                                        KL_STR_ARG(p->settings[j].name), p->settings[j].value));
     }
 }
 
@@ -133,12 +138,11 @@ static kl_err read_experiment(optimize_ctx *o, const kl_run_opts *opts, kl_error
     o->x.workloads = KL_ARRAY(a, kl_experiment_workload, KL_MAX_WORDS);
     kl_err err = cmd_optimize_read_policies(o, e);
     if (!err) err = kl_experiment_cards(&o->x, a, e);
-    if (!err && o->x.cards) o->identity[o->n_identity++] = kl_experiment_cards_id(&o->x, a);
+    if (!err && o->x.cards) identify(o, kl_experiment_cards_id(&o->x, a));
     for (int i = 0; !err && i < o->args->n_words; i++) err = add_task(o, o->args->words[i], e);
     if (err) return err;
-    o->identity[o->n_identity++] =
-        kl_arena_printf(a, "steps %d patience %d goal %g%s", o->plain.max_steps, o->plain.patience,
-                        o->goal, opts->gate.quick ? " quick" : "");
+    identify(o, kl_arena_printf(a, "steps %d patience %d goal %g%s", o->plain.max_steps,
+                                o->plain.patience, o->goal, opts->gate.quick ? " quick" : ""));
     identify_settings(o);
     return kl_experiment_tracks(&o->tracks, &o->n, a, &o->x, e);
 }

@@ -50,6 +50,7 @@ static int make_jobs(rederive_ctx *jobs, kl_track_spec *tracks, kli_context *c,
     int n = 0;
     for (int i = 0; i < base->lineage->n_edges; i++) {
         if (!base->lineage->edges[i].pays || (edges && !listed(edges, i + 1))) continue;
+        KL_ASSERT(n <= i);
         jobs[n] = *base;
         jobs[n].index = i;
         tracks[n] = (kl_track_spec){.name = kl_arena_printf(c->arena, "rederive/%d", i + 1).ptr,
@@ -74,6 +75,7 @@ static int take_edges(kl_lineage *l, const rederive_ctx *jobs, int n, kl_buf *te
                           j->error.where, j->error.where[0] ? ": " : "", j->error.message);
             continue;
         }
+        KL_ASSERT(j->index >= 0 && j->index < l->n_edges);
         l->edges[j->index] = j->edge;
         alone += kl_str_eq(j->edge.witness, KL_S("alone"));
     }

@@ -247,6 +247,7 @@ static kl_err write_recording(const dossier *d, const char *path, int *n, kl_err
                 d->run.id.ptr);
         return kl_hint(e, "klineage run list shows the calls of each run");
     }
+    KL_ASSERT((size_t)*n <= d->n_effects);
     const char *model = d->n_charges ? d->charges[0].model.ptr : "";
     return kl_recording_write(path, model, d->run.command.ptr,
                               kl_arena_printf(d->arena, "run %s", d->run.id.ptr).ptr, calls, *n, e);

@@ -81,6 +81,7 @@ static kl_err work(const char *dir, kli_command_result *out, kl_error *e) {
     err = kl_spool_work(dir, here, &done, &failed, e);
     kl_executor_close(here);
     if (err) return err;
+    KL_ASSERT(done >= 0 && failed >= 0);
     kl_buf_printf(&out->text, "%d judged, %d could not be judged on this host\n", done, failed);
     out->json = json_pack("{s:s, s:i, s:i, s:i}", "schema", "klineage/spool-work", "version", 1,
                           "judged", done, "failed", failed);

@@ -20,6 +20,7 @@ static kl_str summary_of(kl_arena *a, kl_str text) {
            !(text.ptr[n] == '.' && (n + 1 == text.len || text.ptr[n + 1] == ' ')))
         n++;
     if (n <= SUMMARY_BYTES) return (kl_str){text.ptr, n};
+    KL_ASSERT(n <= text.len);
     while (n > SUMMARY_BYTES - 3 || (n && text.ptr[n] != ' ')) n--;
     return kl_arena_printf(a, "%.*s ...", (int)n, text.ptr);
 }

@@ -35,6 +35,7 @@ static const char *const *cmd_tune_words_of(kl_arena *a, kl_str params) {
         words[n++] = kl_arena_copy(a, (kl_str){params.ptr + at, len}).ptr;
         at += len + 1;
     }
+    KL_ASSERT(n <= KL_MAX_PARAMS);
     return words;
 }
 

@@ -136,6 +136,7 @@ static kl_err walk(walk_ctx *w, kli_command_result *out, kl_error *e) {
         out->trouble = *e;
         err = KL_OK;
     }
+    KL_ASSERT(err || w->lineage.id.len); /* a walk that ended has signed what it proved */
     if (!err) err = kl_lineage_keep(&w->lineage, kl_run_store(w->run), e);
     if (!err)
         (void)!kli_journal_write_lineage(&w->lineage, w->context->arena,

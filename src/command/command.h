@@ -142,6 +142,8 @@ void kli_page_records(kl_buf *out); /* docs/formats/records.md */
 bool kli_page_schema(kl_buf *out,
                      const char *name); /* docs/schema/NAME.schema.json; false when unknown */
 bool kli_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */
+/* The next paragraph of `*rest`, up to an empty line; false at the end. */
+bool kli_page_paragraph(kl_str *out, kl_str *rest);
 /* Break `text` into lines of at most 80 columns, each behind `indent` spaces.  A paragraph that
  * begins with two spaces is kept as it is. */
 void kli_page_wrap(kl_buf *out, int indent, kl_str text);

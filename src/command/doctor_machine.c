@@ -20,6 +20,7 @@ static kl_str device_text(kl_arena *a, const kl_device *v) {
 static void device(kli_doctor *d, kl_backend_id id, const char *name, const char *mend) {
     kl_device v = {0};
     kl_error e = {0};
+    KL_ASSERT((size_t)id < KL_COUNT(d->has_device));
     d->has_device[id] = kl_device_probe(&v, d->arena, id, &e) == KL_OK;
     if (d->has_device[id])
         return kli_doctor_add(d, "devices", name, KL_DOCTOR_OK, device_text(d->arena, &v), NULL);

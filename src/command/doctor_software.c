@@ -52,13 +52,14 @@ static kl_str find_program(kl_arena *a, const char *name) {
 }
 
 static bool doctor_software_program(kli_doctor *d, const char *group, const char *name,
-                                    kli_doctor_state without, const char *mend) {
+                                    const char *mend) {
     kl_str path = find_program(d->arena, name);
-    if (!path.len) return kli_doctor_add(d, group, name, without, KL_S("not found"), mend), false;
+    if (!path.len)
+        return kli_doctor_add(d, group, name, KL_DOCTOR_MISSING, KL_S("not found"), mend), false;
     const char *argv[] = {path.ptr, "--version", NULL};
     kl_str version = version_line(run_for_text(d->arena, argv));
     if (!version.len)
-        return kli_doctor_add(d, group, name, without,
+        return kli_doctor_add(d, group, name, KL_DOCTOR_MISSING,
                               kl_arena_printf(d->arena, "%s does not run", path.ptr), mend),
                false;
     kli_doctor_add(d, group, name, KL_DOCTOR_OK, version, NULL);
@@ -121,16 +122,14 @@ static bool library(kli_doctor *d, const char *group, const char *name, const ch
 
 void kli_doctor_compilers(kli_doctor *d) {
     read_loader_cache(d);
-    bool gcc = doctor_software_program(d, "compilers", "gcc", KL_DOCTOR_MISSING,
-                                       "apt-get install gcc libc6-dev");
-    bool clang = doctor_software_program(d, "compilers", "clang", KL_DOCTOR_MISSING,
+    bool gcc = doctor_software_program(d, "compilers", "gcc", "apt-get install gcc libc6-dev");
+    bool clang = doctor_software_program(d, "compilers", "clang",
                                          "apt-get install clang (optional: gcc is enough)");
-    doctor_software_program(d, "compilers", "objdump", KL_DOCTOR_MISSING,
-                            "apt-get install binutils");
-    doctor_software_program(d, "compilers", "nvcc", KL_DOCTOR_MISSING, cuda_mend);
+    doctor_software_program(d, "compilers", "objdump", "apt-get install binutils");
+    doctor_software_program(d, "compilers", "nvcc", cuda_mend);
     library(d, "compilers", "NVRTC", "libnvrtc.so", cuda_mend);
     doctor_software_program(
-        d, "compilers", "cuobjdump", KL_DOCTOR_MISSING,
+        d, "compilers", "cuobjdump",
         "optional, package cuda-cuobjdump; without it features of CUDA kernels are read from PTX");
     d->has_compiler = gcc || clang;
 }
@@ -155,7 +154,6 @@ void kli_doctor_libraries(kli_doctor *d) {
     library(d, "libraries", "cuBLAS", "libcublas.so", cuda_mend);
     library(d, "libraries", "cuDNN", "libcudnn.so",
             "install cuDNN 9 (developer.nvidia.com/cudnn-downloads)");
-    doctor_software_program(d, "libraries", "python3", KL_DOCTOR_MISSING,
-                            "apt-get install python3");
+    doctor_software_program(d, "libraries", "python3", "apt-get install python3");
     torch(d);
 }

@@ -37,6 +37,7 @@ kl_err kli_effort_dollars(int64_t *microusd, const kli_args *args, kli_option_id
                        kli_options[id].name, kli_options[id].name);
     }
     *microusd = (int64_t)llround(dollars * 1e6);
+    KL_ASSERT(*microusd >= 0); /* law 6: no cap is below nothing */
     return KL_OK;
 }
 
@@ -149,6 +150,7 @@ kl_err kli_effort_quiet(const kli_args *args, const kl_run *run, kl_error *e) {
 
 kl_err kli_effort_count(int *out, const kli_args *args, kli_option_id id, int otherwise, int most,
                         kl_error *e) {
+    KL_ASSERT(otherwise >= 0 && otherwise <= most);
     uint64_t n = kli_args_number(args, id, (uint64_t)otherwise);
     *out = (int)n;
     if (kli_args_has(args, id) && (n < 1 || n > (uint64_t)most))

@@ -13,17 +13,19 @@ static void alternatives(kl_buf *out, const char *choice) {
     for (const char *p = choice; *p; p++) kl_buf_printf(out, "%c", *p == '|' ? ' ' : *p);
 }
 
-/* What the values of an option are, where the program knows them and the table does not; false: it
- * does not either. */
+/* What the values of an option are, where the table or the program knows them; false: they do not.
+ */
 static bool known_values(kl_buf *out, const kli_option *o) {
-    const bool policies = strcmp(o->name, "policy") == 0, models = strcmp(o->name, "model") == 0;
+    const bool policies = strcmp(o->name, "policy") == 0, models = strcmp(o->name, "model") == 0,
+               choice = o->kind == KL_OPTION_IS_CHOICE;
+    if (choice) alternatives(out, o->value);
     for (int i = 0; policies && kl_policy_each(i); i++)
         kl_buf_printf(out, "%s%s", i ? " " : "", kl_policy_each(i)->name);
     for (int i = 0; models && kl_provider_each(i); i++) {
         const kl_provider *p = kl_provider_each(i);
         kl_buf_printf(out, "%s%s%s", i ? " " : "", p->name, strchr(p->spec, ':') ? ":" : "");
     }
-    return policies || models;
+    return policies || models || choice;
 }
 
 static bool takes_task(const kl_command *c) {
@@ -47,7 +49,7 @@ static void bash_choices(kl_buf *out) {
     }
     for (const kli_option *o = kli_options; o->name; o++) {
         kl_buf values = {0};
-        if (known_values(&values, o))
+        if (o->kind != KL_OPTION_IS_CHOICE && known_values(&values, o))
             kl_buf_printf(out,
                           "    --%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); compopt -o "
                           "nospace; return ;;\n",
@@ -137,11 +139,7 @@ static void zsh_option(kl_buf *out, const kli_option *o) {
     zsh_text(out, o->doc);
     kl_buf_printf(out, "]");
     kl_buf values = {0};
-    if (o->kind == KL_OPTION_IS_CHOICE) {
-        kl_buf_printf(out, ":%s:(", o->name);
-        alternatives(out, o->value);
-        kl_buf_printf(out, ")");
-    } else if (known_values(&values, o)) {
+    if (known_values(&values, o)) {
         kl_buf_printf(out, ":%s:(", o->name);
         for (const char *v = values.ptr; *v; v++) kl_buf_printf(out, *v == ':' ? "\\:" : "%c", *v);
         kl_buf_printf(out, ")");
@@ -221,11 +219,7 @@ static void fish_option(kl_buf *out, const kli_option *o, const char *words) {
     kl_buf_printf(out, " -l %s", o->name);
     if (o->letter) kl_buf_printf(out, " -s %c", o->letter);
     kl_buf values = {0};
-    if (o->kind == KL_OPTION_IS_CHOICE) {
-        kl_buf_printf(out, " -x -a '");
-        alternatives(out, o->value);
-        kl_buf_printf(out, "'");
-    } else if (known_values(&values, o)) {
+    if (known_values(&values, o)) {
         kl_buf_printf(out, " -x -a '%s'", values.ptr);
     } else if (strcmp(o->name, "task") == 0) {
         kl_buf_printf(out, " -x -a '(__klineage_tasks)'");

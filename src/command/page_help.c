@@ -49,10 +49,18 @@ static void indent_lines(kl_buf *out, size_t indent, kl_str text) {
     }
 }
 
+bool kli_page_paragraph(kl_str *out, kl_str *rest) {
+    const char *gap = rest->len ? memmem(rest->ptr, rest->len, "\n\n", 2) : NULL;
+    *out = (kl_str){rest->ptr, gap ? (size_t)(gap - rest->ptr) : rest->len};
+    const size_t used = out->len + (gap ? 2 : 0);
+    KL_ASSERT(used <= rest->len);
+    *rest = (kl_str){rest->ptr + used, rest->len - used};
+    return used > 0;
+}
+
 void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
-    for (bool first = true; text.len; first = false) {
-        const char *gap = memmem(text.ptr, text.len, "\n\n", 2);
-        kl_str paragraph = {text.ptr, gap ? (size_t)(gap - text.ptr) : text.len};
+    kl_str paragraph;
+    for (bool first = true; kli_page_paragraph(&paragraph, &text); first = false) {
         if (!first) kl_buf_printf(out, "\n");
         if (kl_str_starts(paragraph, KL_S("  "))) {
             indent_lines(out, (size_t)indent, paragraph);
@@ -60,13 +68,12 @@ void kli_page_wrap(kl_buf *out, int indent, kl_str text) {
             spaces(out, (size_t)indent);
             wrap_words(out, (size_t)indent, (size_t)indent, paragraph);
         }
-        size_t used = paragraph.len + (gap ? 2 : 0);
-        text = (kl_str){text.ptr + used, text.len - used};
     }
 }
 
 /* "  left           right, wrapped under itself" */
 static void two_columns(kl_buf *out, kl_str left, size_t column, const char *right) {
+    KL_ASSERT(column >= 2 && column < COLUMNS);
     kl_buf_printf(out, "  %.*s", KL_STR_ARG(left));
     size_t used = left.len + 2;
     if (used + 2 > column) {
@@ -124,8 +131,8 @@ static void examples_of(kl_buf *out, int command) {
 }
 
 void kli_page_command(kl_buf *out, int command, bool full) {
+    KL_ASSERT(command >= 0 && command < KL_COMMAND_COUNT);
     const kl_command *c = &kli_commands[command];
-    KL_ASSERT(c != NULL);
     kl_buf_printf(out, "klineage %s - %s\n\nusage: klineage %s%s%s [OPTIONS]\n", c->words,
                   c->summary, c->words, c->usage[0] ? " " : "", c->usage);
     if (full) examples_of(out, command);

@@ -31,17 +31,15 @@ static void page_reference_option_table(kl_buf *out, int command, bool common) {
 }
 
 static void page_reference_markdown_text(kl_buf *out, const char *text) {
-    for (kl_str rest = kl_str_of(text); rest.len;) {
-        const char *gap = memmem(rest.ptr, rest.len, "\n\n", 2);
-        kl_str paragraph = {rest.ptr, gap ? (size_t)(gap - rest.ptr) : rest.len};
+    kl_str paragraph, rest = kl_str_of(text);
+    while (kli_page_paragraph(&paragraph, &rest)) {
         bool code = kl_str_starts(paragraph, KL_S("  "));
         kl_buf_printf(out, code ? "\n```\n%.*s\n```\n" : "\n%.*s\n", KL_STR_ARG(paragraph));
-        size_t used = paragraph.len + (gap ? 2 : 0);
-        rest = (kl_str){rest.ptr + used, rest.len - used};
     }
 }
 
 static void command_section(kl_buf *out, int command) {
+    KL_ASSERT(command >= 0 && command < KL_COMMAND_COUNT);
     const kl_command *c = &kli_commands[command];
     kl_buf_printf(out, "\n## klineage %s\n\n%s%s\n\n```\nklineage %s%s%s [OPTIONS]\n```\n",
                   c->words, c->summary, kl_str_ends(kl_str_of(c->summary), KL_S("?")) ? "" : ".",
@@ -105,15 +103,12 @@ static void roff(kl_buf *out, kl_str text) {
 static void roff_of(kl_buf *out, const char *text) { roff(out, kl_str_of(text)); }
 
 static void roff_text(kl_buf *out, const char *text) {
-    for (kl_str rest = kl_str_of(text); rest.len;) {
-        const char *gap = memmem(rest.ptr, rest.len, "\n\n", 2);
-        kl_str paragraph = {rest.ptr, gap ? (size_t)(gap - rest.ptr) : rest.len};
+    kl_str paragraph, rest = kl_str_of(text);
+    while (kli_page_paragraph(&paragraph, &rest)) {
         bool code = kl_str_starts(paragraph, KL_S("  "));
         kl_buf_printf(out, code ? ".nf\n" : ".PP\n");
         roff(out, paragraph);
         if (code) kl_buf_printf(out, ".fi\n");
-        size_t used = paragraph.len + (gap ? 2 : 0);
-        rest = (kl_str){rest.ptr + used, rest.len - used};
     }
 }
 
@@ -134,6 +129,7 @@ static void roff_options(kl_buf *out, int command, bool common) {
 }
 
 static void roff_command(kl_buf *out, int command) {
+    KL_ASSERT(command >= 0 && command < KL_COMMAND_COUNT);
     const kl_command *c = &kli_commands[command];
     kl_buf_printf(out, ".SS klineage %s \\fI%s\\fR\n", c->words, c->usage);
     roff_of(out, c->summary);

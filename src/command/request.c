@@ -50,6 +50,7 @@ kl_err kli_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
         above = kli_fs_dirname(a, above.ptr);
     }
     if (!err) err = list_folder(&l, a, "tasks", e);
+    KL_ASSERT(l.n <= MAX_TASKS);
     *paths = l.paths;
     *n = l.n;
     return err;

@@ -109,6 +109,7 @@ kl_err kli_searched_show(kli_searched *out, kl_buf *text, kl_arena *a, kl_run *r
     kl_buf_printf(text, "%-30s %9s %9s %26s %9s %9s  %s\n", "track", "start", "best",
                   "over the start", "proposals", "spent", "stopped");
     for (int i = 0; i < n; i++) show_one(out, text, a, &tracks[i], charges, n_charges);
+    KL_ASSERT(out->ended + out->failed + out->waiting == n);
     return KL_OK;
 }
 

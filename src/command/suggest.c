@@ -15,6 +15,7 @@ static size_t smallest(size_t a, size_t b, size_t c) {
 }
 
 static size_t suggest_distance(kl_str a, kl_str b) {
+    KL_ASSERT(a.len <= SUGGEST_LONGEST && b.len <= SUGGEST_LONGEST);
     size_t rows[3][SUGGEST_LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2];
     for (size_t j = 0; j <= b.len; j++) above[j] = j;
     for (size_t i = 1; i <= a.len; i++) {

@@ -52,11 +52,18 @@ const kli_variable kli_variables[] = {
 #include "command/commands.def"
     {0}};
 
+/* Ids are indexes. */
+_Static_assert(KL_COUNT(kli_commands) == KL_COMMAND_COUNT + 1, "a row for every command");
+_Static_assert(KL_COUNT(kli_options) == KL_OPTION_COUNT + 1, "a row for every option");
+
 bool kli_option_fits(const kli_option *o, int command) {
+    KL_ASSERT(command < KL_COMMAND_COUNT);
     return o->commands & (command < 0 ? KL_ALONE : UINT64_C(1) << command);
 }
 
 uint64_t kli_args_number(const kli_args *a, kli_option_id id, uint64_t otherwise) {
+    KL_ASSERT(kli_options[id].kind == KL_OPTION_IS_NUMBER ||
+              kli_options[id].kind == KL_OPTION_IS_MAYBE);
     return a->values[id] ? strtoull(a->values[id], NULL, 10) : otherwise;
 }
 

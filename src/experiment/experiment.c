@@ -112,6 +112,7 @@ kl_err kl_experiment_priced(bool *free, const kl_experiment *x, kl_arena *a, kl_
 }
 
 int64_t kl_experiment_most(const kl_experiment *x, int n) {
+    KL_ASSERT(n >= 0 && x->budget_microusd >= 0);
     int64_t most = x->budget_microusd * n;
     return x->total_microusd > 0 && x->total_microusd < most ? x->total_microusd : most;
 }
@@ -163,6 +164,7 @@ void kl_experiment_identity(kl_str **parts, int *n, kl_arena *a, const kl_experi
     for (int i = 0; i < x->n_policies; i++) out[count++] = policy_id(&x->policies[i], a);
     if (x->cards) out[count++] = kl_arena_printf(a, "library %s", kl_experiment_cards_id(x, a).ptr);
     out[count++] = x->quick ? KL_S("gate quick") : KL_S("gate full");
+    KL_ASSERT(count <= x->n_workloads + x->n_policies + 2);
     qsort(out, (size_t)count, sizeof *out, by_text);
     *parts = out;
     *n = count;
@@ -221,6 +223,7 @@ kl_err kl_experiment_tracks(kl_experiment_track **out, int *n, kl_arena *a, cons
                 kl_experiment_track one =
                     experiment_track_of(x, &x->workloads[w], &x->policies[p], trial, a);
                 err = experiment_check_new(*out, *n, one.name, e);
+                KL_ASSERT(*n < trials * x->n_workloads);
                 if (!err) (*out)[(*n)++] = one;
             }
     return err;

@@ -274,6 +274,7 @@ static kl_err read_policy(plan_reader *r, kl_experiment_policy *p, struct fy_nod
     } else {
         err = read_policy_name(r, p, n);
     }
+    KL_ASSERT(err || p->policy);
     if (!err && !p->name.len) p->name = kl_str_of(p->policy->name);
     return err;
 }
@@ -305,6 +306,7 @@ static kl_err plan_read_surface(plan_reader *r, struct fy_node *n) {
     const kl_surface *s = kl_surface_by_name(name);
     for (int i = 0; s && i < r->n_surfaces; i++)
         if (r->surfaces[i] == s) return plan_fail(r, n, "duplicate surface %s", s->name);
+    KL_ASSERT(!s || r->n_surfaces < MAX_SURFACES);
     if (s) return r->surfaces[r->n_surfaces++] = s, KL_OK;
     return plan_fail(r, n, "no surface named '%.60s': there are %s", name.ptr,
                      kl_surface_names(r->a, false).ptr);
@@ -473,6 +475,7 @@ static kl_err add_workload(plan_reader *r, const workload_row *row, kl_task *tas
     if (!err && s && r->n_surfaces > 1)
         w.name = kl_arena_printf(r->a, "%s-%s", w.name.ptr, s->name);
     if (!err) err = plan_check_new(r, row, w.name);
+    KL_ASSERT(err || (w.task && w.start && w.workload && w.name.len));
     if (!err) r->x->workloads[r->x->n_workloads++] = w;
     return err;
 }

@@ -68,6 +68,7 @@ static const char *state_name(kl_track_state s) {
 
 /* One line, cut: a line that wraps would be two when it is rewritten. */
 static KL_PRINTF(3, 4) void table_line(kl_buf *out, int columns, const char *fmt, ...) {
+    KL_ASSERT(columns <= MAX_COLUMNS);
     char text[MAX_COLUMNS + 1];
     va_list args;
     va_start(args, fmt);
@@ -118,6 +119,7 @@ int kli_standings_render(kl_buf *out, const kli_standing *rows, int n, int lines
                 if (rows[i].state == order[k]) row_line(out, &rows[i], columns, width), shown++;
         table_line(out, columns, "... and %d more", n - shown);
     }
+    KL_ASSERT(shown <= n);
     sum_line(out, rows, n, columns, most, elapsed_ns);
     return shown + 2 + (n > shown);
 }
@@ -125,6 +127,7 @@ int kli_standings_render(kl_buf *out, const kli_standing *rows, int n, int lines
 /* ---- on the screen ----------------------------------------------------------------------- */
 
 void kli_table_clear(kli_experiment_table *t) {
+    KL_ASSERT(t->drawn >= 0);
     if (t->drawn) fprintf(stderr, "\033[%dA\r\033[J", t->drawn);
     t->drawn = 0;
     fflush(stderr);
@@ -158,6 +161,7 @@ void kli_table_tick(void *table, const kl_track_state *states, int n) {
     kli_experiment_table *t = table;
     int64_t now = kli_now_ns();
     if (now < t->next_ns) return;
+    KL_ASSERT(n == t->n);
     for (int i = 0; i < n; i++) t->rows[i].state = states[i];
     read_journal(t); /* one that cannot be read now is read next time */
     table_draw(t);

@@ -37,6 +37,7 @@ static int compare_target_of(kli_results *r, const kli_facts *f, const kli_resul
             kl_str_eq(x->surface, one.surface) && kl_str_eq(x->platform, one.platform))
             return i;
     }
+    KL_ASSERT(r->n_targets < r->n_tracks);
     r->targets[r->n_targets] = one;
     return r->n_targets++;
 }
@@ -50,6 +51,7 @@ static int contender_of(kli_results *r, const kli_result *t, bool by_run) {
             kl_str_eq(x->run, one.run))
             return i;
     }
+    KL_ASSERT(r->n_contenders < r->n_tracks);
     r->contenders[r->n_contenders] = one;
     return r->n_contenders++;
 }
@@ -196,6 +198,7 @@ static void fill_group(const kli_results *r, kli_group *g, kl_arena *a) {
         g->referenced += t->reference != NULL;
         g->recovered += t->reached != NULL;
     }
+    KL_ASSERT(g->solved + g->undecided <= g->n && g->recovered <= g->referenced);
     g->best = spread_of(best, n_best);
     g->gain = spread_of(gain, n_gain);
     g->recovery = spread_of(back, n_back);
@@ -208,6 +211,7 @@ static void fill_group(const kli_results *r, kli_group *g, kl_arena *a) {
 static void group(kli_results *r, kl_arena *a, int target, int contender) {
     kli_group *g = &r->groups[r->n_groups];
     *g = (kli_group){.target = target, .contender = contender};
+    KL_ASSERT(r->n_groups < r->n_targets * r->n_contenders);
     g->tracks = KL_ARRAY(a, int, r->n_tracks + 1);
     for (int i = 0; i < r->n_tracks; i++) {
         const kli_result *t = &r->tracks[i];
@@ -284,6 +288,7 @@ static void fill_overall(kli_overall *o, kl_arena *a, const kli_results *r, int 
     o->fast_1 = o->baselined ? o->fast_1 / o->baselined : -1;
     o->fast_2 = o->baselined ? o->fast_2 / o->baselined : -1;
     o->amsr = o->baselined ? o->amsr / o->baselined : -1;
+    KL_ASSERT(o->solved <= o->trials && o->gated <= o->proposals);
     const int settled =
         o->gated -
         o->outcomes[KLI_UNSTABLE]; /* what did not settle is nobody's fault, and nobody's success */

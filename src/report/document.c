@@ -17,7 +17,7 @@ static void put_real(json_t *o, const char *key, double v) {
     document_put(o, key, kli_json_real(v));
 }
 /* Below 0: cannot be said. */
-static json_t *known(double v) { return v < 0 ? json_null() : kli_json_real(v); }
+static json_t *document_known(double v) { return v < 0 ? json_null() : kli_json_real(v); }
 
 static json_t *document_text_or_null(kl_str s) { return s.len ? kli_json_str(s) : json_null(); }
 static double usd(int64_t microusd) { return (double)microusd / 1e6; }
@@ -47,12 +47,12 @@ static json_t *spread_json(kli_spread s) {
 
 static json_t *bill_json(const kli_bill *b) {
     int64_t told = b->input + b->cache_read + b->cache_write_5m + b->cache_write_1h;
-    return json_pack("{si sI sb sI sI sI sI sI so}", "calls", b->calls, "microusd",
-                     (json_int_t)b->microusd, "estimated", b->estimated, "input",
-                     (json_int_t)b->input, "cache_read", (json_int_t)b->cache_read,
-                     "cache_write_5m", (json_int_t)b->cache_write_5m, "cache_write_1h",
-                     (json_int_t)b->cache_write_1h, "output", (json_int_t)b->output,
-                     "cache_hit_rate", known(told ? (double)b->cache_read / (double)told : -1));
+    return json_pack(
+        "{si sI sb sI sI sI sI sI so}", "calls", b->calls, "microusd", (json_int_t)b->microusd,
+        "estimated", b->estimated, "input", (json_int_t)b->input, "cache_read",
+        (json_int_t)b->cache_read, "cache_write_5m", (json_int_t)b->cache_write_5m,
+        "cache_write_1h", (json_int_t)b->cache_write_1h, "output", (json_int_t)b->output,
+        "cache_hit_rate", document_known(told ? (double)b->cache_read / (double)told : -1));
 }
 
 static json_t *phases_json(const kli_money *m) {
@@ -119,6 +119,7 @@ static json_t *reached_json(const kli_row *r) {
 }
 
 static json_t *track_json(const kli_results *r, const kli_result *t) {
+    KL_ASSERT(t->target < r->n_targets && t->contender < r->n_contenders);
     json_t *o = json_object();
     document_put_text(o, "run", t->rows->run);
     document_put_text(o, "track", t->rows->name);
@@ -166,6 +167,7 @@ static json_t *band_json(const kli_group *g) {
 }
 
 static json_t *group_json(const kli_group *g) {
+    KL_ASSERT(g->middle < 0 || g->n > 0);
     json_t *tracks = json_array();
     for (int i = 0; i < g->n; i++) json_array_append_new(tracks, json_integer(g->tracks[i]));
     return json_pack("{si si so so si si si si so so si si so so}", "target", g->target,
@@ -197,10 +199,10 @@ static json_t *contender_json(const kli_contender *c, const kli_overall *v) {
     document_put(o, "gain", mean_json(v->share, v->gain_geomean));
     document_put(o, "best", v->baselined ? mean_json(v->baselined_share, v->geomean) : json_null());
     put_int(o, "with_baseline", v->baselined);
-    document_put(o, "fast_1", known(v->fast_1));
-    document_put(o, "fast_2", known(v->fast_2));
-    document_put(o, "amsr", known(v->amsr));
-    document_put(o, "correct", known(v->correct));
+    document_put(o, "fast_1", document_known(v->fast_1));
+    document_put(o, "fast_2", document_known(v->fast_2));
+    document_put(o, "amsr", document_known(v->amsr));
+    document_put(o, "correct", document_known(v->correct));
     put_int(o, "referenced", v->referenced);
     put_int(o, "recovered", v->recovered);
     put_int(o, "proposals", v->proposals);

@@ -59,6 +59,7 @@ static kl_err load_steps(kli_facts *f, kl_arena *a, kl_store *s, const char *run
         err = kli_json_parse(&o, steps[i].json, KL_S("journal: step"), e);
         if (!err) {
             kli_track_rows *t = facts_track_of(f, a, &steps[i], o, n);
+            KL_ASSERT((size_t)t->n_rows < n); /* a row for each step of the run */
             t->rows[t->n_rows++] = facts_row_of(a, steps[i].n, o);
         }
         json_decref(o);
@@ -137,6 +138,7 @@ static kl_err want(kli_facts *f, kl_arena *a, kl_store *s, kl_str key, kl_error 
     kl_err err = kl_store_verdict_get(&json, s, a, key.ptr, &missing);
     if (err == KL_ENOENT || err == KL_EINVAL) return KL_OK;
     if (err) return *e = missing, err;
+    KL_ASSERT(f->n_verdicts < MAX_VERDICTS);
     err = kl_verdict_parse(&f->verdicts[f->n_verdicts], a, json, KL_S("journal"), e);
     if (!err) f->verdict_keys[f->n_verdicts++] = key;
     return err;

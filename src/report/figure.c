@@ -76,6 +76,7 @@ void kli_figure_begin(kl_buf *script, int width, int height) {
 /* Room for `n` bars of width 1 and no fewer than a few, so that a single one does not fill the
  * picture. */
 void kli_figure_slots(kl_buf *script, int n) {
+    KL_ASSERT(n > 0);
     double half = (n < FEWEST_SLOTS ? FEWEST_SLOTS : n) / 2.0, middle = (n - 1) / 2.0;
     kl_buf_printf(script, "set xrange [%g:%g]\n", middle - half, middle + half);
 }

@@ -10,12 +10,16 @@
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#6b6b6b"};
 
-static const char *colour_of(int contender) { return colours[contender % (int)KL_COUNT(colours)]; }
+static const char *colour_of(int contender) {
+    KL_ASSERT(contender >= 0);
+    return colours[contender % (int)KL_COUNT(colours)];
+}
 
 /* ---- bars -------------------------------------------------------------------------------- */
 
 /* Place of a bar: targets are 1 apart, their contenders stand within 0.8 of it. */
-static double place_of(const kli_results *r, int target, int contender) {
+static double bar_place(const kli_results *r, int target, int contender) {
+    KL_ASSERT(contender < r->n_contenders);
     return target + (contender - (r->n_contenders - 1) / 2.0) * 0.8 / r->n_contenders;
 }
 
@@ -25,7 +29,7 @@ static void bar_data(kl_buf *out, const kli_results *r, int contender) {
     for (int i = 0; i < r->n_targets; i++) {
         const kli_group *g = kli_group_of(r, i, contender);
         if (g && g->best.median > 0)
-            kl_buf_printf(out, "%g %.6g %.6g %.6g %s\n", place_of(r, i, contender), g->best.median,
+            kl_buf_printf(out, "%g %.6g %.6g %.6g %s\n", bar_place(r, i, contender), g->best.median,
                           g->best.low, g->best.high, g->solved ? "NaN" : "0");
     }
     kl_buf_printf(out, "EOD\n");
@@ -178,6 +182,7 @@ void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r, const kli_
         "pt 2 ps 0.8 lw 2 lc rgb '#c00000' title 'cheat or no kernel'"};
     kl_buf script = {0}, plot = {0}, caption = {0};
     if (g->middle < 0) return; /* never asked */
+    KL_ASSERT(g->middle < r->n_tracks);
     const kli_result *t = &r->tracks[g->middle];
     if (!t->proposals || !t->n_curve) return;
     kli_figure_begin(&script, 760, 300);

@@ -58,9 +58,9 @@ void kli_text(kl_buf *out, kl_str s) {
 
 void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number) {
     bool here = kli_facts_verdict(f, key) != NULL;
+    KL_ASSERT(!here || key.len == 64); /* a key of the store is 64 hexadecimal digits */
     if (here)
-        kl_buf_printf(out, "<a href=\"#v-%.16s\">",
-                      key.ptr); /* a key of the store is 64 hexadecimal digits */
+        kl_buf_printf(out, "<a href=\"#v-%.16s\">", key.ptr);
     else
         kl_buf_printf(out, "<span class=missing title=\"not in this journal: verdict ");
     if (!here) kli_text(out, key.len ? key : KL_S("of no name"));

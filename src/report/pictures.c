@@ -30,6 +30,7 @@ static kl_str file_name(album *x, const char *what, kl_str target, kl_str policy
     for (char *p = (char *)name.ptr; *p; p++)
         if (!isalnum((unsigned char)*p)) *p = '-';
     if (known(x, name)) name = kl_arena_printf(x->arena, "%.*s-%d", KL_STR_ARG(name), x->n_names);
+    KL_ASSERT(x->n_names < 1 + x->results->n_targets + x->results->n_groups);
     x->names[x->n_names++] = name;
     return kl_arena_printf(x->arena, "%.*s.svg", KL_STR_ARG(name));
 }

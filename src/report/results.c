@@ -13,7 +13,10 @@ static const char *const fate_names[KLI_STEP_OUTCOMES] = {
     "pass",     "wrong", "no_compile", "crash",   "hang",
     "unstable", "cheat", "refused",    "no_edit", "other"};
 
-const char *kli_step_outcome_name(kli_step_outcome f) { return fate_names[f]; }
+const char *kli_step_outcome_name(kli_step_outcome f) {
+    KL_ASSERT(f < KLI_STEP_OUTCOMES);
+    return fate_names[f];
+}
 
 kli_step_outcome kli_step_outcome_of(kl_str outcome) {
     for (int i = 0; i < KLI_OTHER; i++)
@@ -89,6 +92,7 @@ static kli_span over(const kli_row *of, const kli_row *by) {
 }
 
 kl_decision kli_row_call(const kli_facts *f, const kli_row *r, double times) {
+    KL_ASSERT(times > 0);
     const kl_verdict *v = kli_facts_verdict(f, r->verdict);
     const double noise = v && v->n_comparisons ? v->comparisons[0].noise : 0;
     return kl_decide(r->low / times, r->high / times, noise, !v || v->outcome == KL_OUTCOME_PASS);
@@ -128,6 +132,7 @@ static void decide_gain(kli_result *r, const kli_facts *f) {
     if (!r->best || r->best == r->start)
         r->gain = (kli_span){1, 1, 1}, r->call = KL_DECISION_SAME, r->timed = false;
     r->solved = r->call == KL_DECISION_FASTER;
+    KL_ASSERT(!r->solved || (r->best && r->best != r->start)); /* law 11 */
     r->disagrees = r->timed && apart(quotient, r->gain);
     r->shown = r->solved || !r->start ? r->best : r->start;
 }
@@ -160,6 +165,7 @@ static void fill_curve(kli_result *r, kl_arena *a) {
         r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
     }
     if (r->money.sum.microusd > spent) spent = r->money.sum.microusd; /* calls after the last row */
+    KL_ASSERT(r->n_curve <= t->n_rows);
     if (r->n_curve) r->curve[r->n_curve++] = (kli_curve_point){spent, best, step};
 }
 
@@ -173,8 +179,10 @@ static const kli_row *row_that_made(const kli_track_rows *t, const kli_row *befo
 
 static void fill_path(kli_result *r, kl_arena *a) {
     r->path = KL_ARRAY(a, const kli_row *, r->rows->n_rows + 1);
-    for (const kli_row *at = r->shown; at && at != r->start; at = row_that_made(r->rows, at))
+    for (const kli_row *at = r->shown; at && at != r->start; at = row_that_made(r->rows, at)) {
+        KL_ASSERT(r->n_path < r->rows->n_rows); /* a row was made by an earlier one */
         r->path[r->n_path++] = at;
+    }
     for (int i = 0; i < r->n_path / 2; i++) {
         const kli_row *swap = r->path[i];
         r->path[i] = r->path[r->n_path - 1 - i];
@@ -188,6 +196,7 @@ static void count_proposals(kli_result *r) {
     for (int i = 0; i < r->rows->n_rows; i++) {
         const kli_row *row = &r->rows->rows[i];
         if (!kli_is_proposal(row)) continue;
+        KL_ASSERT(row->parent.len); /* the start and the end are none */
         r->proposals++;
         r->outcomes[kli_step_outcome_of(row->outcome)]++;
     }

@@ -437,6 +437,7 @@ int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a, const json_
     for (size_t i = 0; i < KLI_TABLES; i++) {
         makers[i](&out[n], &d);
         KL_ASSERT(out[n].n_cells % out[n].n_columns == 0); /* whole rows */
+        out[n].from = NULL;                                /* made: what it was read from may go */
         n += out[n].n_cells > 0;
     }
     return n;

@@ -143,6 +143,7 @@ static kli_node node_at(const kli_node *up, void *iterator, size_t index) {
 kli_node kli_doc_first(const kli_node *up) { return node_at(up, json_object_iter(up->value), 0); }
 
 kli_node kli_doc_next(const kli_node *before) {
+    KL_ASSERT(before->up);
     json_t *list = before->up->value;
     void *here = json_is_object(list) ? json_object_key_to_iter(before->key.ptr) : NULL;
     return node_at(before->up, json_object_iter_next(list, here), before->index + 1);

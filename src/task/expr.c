@@ -42,6 +42,7 @@ static bool parse_unary(parser *p, int64_t *out);
 /* ---- reading ----------------------------------------------------------------------------- */
 
 static bool expr_fail(parser *p, kl_err code, size_t offset, const char *what) {
+    KL_ASSERT(code != KL_OK && offset <= p->text.len);
     p->fault->code = code;
     p->fault->offset = offset;
     (void)snprintf(p->fault->message, sizeof p->fault->message, "%s", what);
@@ -424,6 +425,7 @@ kl_err kli_expr_run(int64_t *out, kl_str expr, bool names_only, kl_lookup *looku
         (void)expr_fail(&p, KL_EPARSE, p.at, "expected an operator or the end of the expression");
         return fault->code;
     }
+    KL_ASSERT(p.depth == 0 && p.idle == names_only);
     *out = value;
     return KL_OK;
 }

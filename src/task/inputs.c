@@ -103,6 +103,7 @@ int64_t kli_distinct_capacity(kl_dtype dtype) {
 /* The rank-th smallest of n different floats: evenly spaced while the significand holds that, else
  * neighbouring patterns below 8, which are denser towards zero. */
 static float distinct_float(kl_dtype dtype, int64_t rank, int64_t n) {
+    KL_ASSERT(rank >= 0 && rank < n);
     const int64_t centred = rank - n / 2;
     int digits, spread = 0;
     int64_t top;
@@ -313,6 +314,7 @@ static void fill_elements(const draw_ctx *d, void *data, int64_t begin, int64_t 
 /* One row divided by its length.  A row of several blocks is drawn twice, which is cheaper than
  * keeping it. */
 static void fill_row(const draw_ctx *d, void *data, int64_t begin) {
+    KL_ASSERT(begin >= 0 && begin + d->row <= d->elems);
     const int64_t end = begin + d->row;
     float values[INPUTS_BLOCK];
     double squares = 0;
@@ -359,6 +361,7 @@ static void fill_parallel(const draw_ctx *d, void *data, int threads) {
     bool started[MAX_THREADS] = {false};
     n = n < useful ? n : useful;
     n = n < units ? n : units;
+    KL_ASSERT(n >= 1 && n <= MAX_THREADS);
     for (int64_t i = 0; i < n; i++) {
         const int64_t size = units / n, rest = units % n;
         const int64_t begin = i * size + (i < rest ? i : rest);
@@ -378,6 +381,7 @@ static void fill_parallel(const draw_ctx *d, void *data, int threads) {
 static void fill_offsets(const draw_ctx *d, void *data, int64_t total) {
     __extension__ typedef unsigned __int128 wide;
     const int64_t parts = d->elems - 1;
+    KL_ASSERT(parts >= 1 && total >= parts);
     const wide rest = (wide)(total - parts);
     uint64_t sum = 0, before = 0;
     for (int64_t i = 0; i < parts; i++) {
@@ -427,6 +431,7 @@ static kl_err inputs_prepare(draw_ctx *d, const kl_task *t, const kl_workload *w
     const double own = dist->kind == KL_DIST_NORMAL ? stress : 1;
     *d = (draw_ctx){.dist = dist, .dtype = w->dtypes[tensor], .elems = shape->elems};
     d->row = shape->ndim > 0 ? shape->dims[shape->ndim - 1] : 1;
+    KL_ASSERT(d->row > 0 && d->elems % d->row == 0);
     d->active = dist->active < 1 ? (int64_t)ceil(dist->active * (double)d->row) : d->row;
     d->values = inputs_stream_of(seed, "input", name);
     d->order = inputs_stream_of(seed, "order", name);

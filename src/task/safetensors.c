@@ -82,6 +82,7 @@ static kl_err safetensors_read_header(source *s) {
                                                              : why.text);
     }
     free(text);
+    KL_ASSERT((int64_t)length <= file_bytes - 8);
     s->data_start = 8 + (int64_t)length;
     s->data_bytes = file_bytes - s->data_start;
     return err;
@@ -197,6 +198,7 @@ static kl_err judge_header(const source *s) {
             err = safetensors_damaged(s, "its metadata is not text");
         if (err) break;
     }
+    KL_ASSERT(n <= json_object_size(s->header));
     if (!err) err = judge_cover(s, extents, n);
     free(extents);
     return err;

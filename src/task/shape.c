@@ -65,6 +65,7 @@ kl_err kl_task_shape(kl_shape *out, const kl_task *t, const kl_workload *w, int 
         }
         out->elems *= out->dims[i]; /* not above `bytes` */
     }
+    KL_ASSERT(out->elems > 0 && out->elems <= bytes);
     out->bytes = (size_t)bytes;
     return KL_OK;
 }
@@ -92,6 +93,7 @@ kl_err kl_task_work(double *flops, double *bytes, const kl_task *t, const kl_wor
 /* ---- can its values be drawn? ------------------------------------------------------------ */
 
 void kli_integer_range(kl_dtype dtype, int64_t *low, int64_t *high) {
+    KL_ASSERT(!kl_dtype_is_float(dtype));
     switch (dtype) {
     case KL_I32:
         *low = INT32_MIN, *high = INT32_MAX;
@@ -140,8 +142,9 @@ static kl_err check_bounds(const kl_task *t, const kl_workload *w, int tensor, k
         return from < to ? KL_OK : shape_misfit(e, t, tensor, "\"low\" is not below \"high\"");
     }
     if (first >= end) return shape_misfit(e, t, tensor, "\"low\" is not below \"high\"");
+    if (kl_dtype_is_float(w->dtypes[tensor])) return KL_OK;
     kli_integer_range(w->dtypes[tensor], &low, &high);
-    if (!kl_dtype_is_float(w->dtypes[tensor]) && (first < low || end - 1 > high))
+    if (first < low || end - 1 > high)
         return shape_misfit(e, t, tensor, "the bounds do not fit the dtype");
     return KL_OK;
 }

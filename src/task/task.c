@@ -126,6 +126,7 @@ static kl_err load_files(kl_task *t, kl_arena *a, const location *at, kl_error *
     kli_hasher_add(&hasher, workloads);
     err = at->is_folder ? hash_code(&hasher, a, t, e) : KL_OK;
     const kl_hash hash = kli_hasher_end(&hasher);
+    _Static_assert(sizeof t->hash == sizeof hash.hex, "a task version is a whole hash");
     memcpy(t->hash, hash.hex, sizeof t->hash);
     return err;
 }

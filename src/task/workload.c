@@ -303,6 +303,7 @@ kl_err kli_workloads_parse(kl_task *t, kl_arena *a, kl_str text, kl_str file, kl
     at = 0;
     for (kl_str line = workload_next_line(text, &at); line.len > 0;
          line = workload_next_line(text, &at)) {
+        KL_ASSERT(t->n_workloads < count);
         const kl_err err = parse_text_line(&t->workloads[t->n_workloads], t, &d, line);
         if (err) return err;
         t->n_workloads++;
