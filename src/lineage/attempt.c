@@ -68,7 +68,7 @@ static kl_err attempt_same_place(const kli_walk *w, const kl_verdict *v, kl_erro
 }
 
 /* What was measured; nothing where a time that jumped left an interval without an end. */
-static kl_comparison interval_of(const kl_verdict *v) {
+static kl_comparison attempt_interval(const kl_verdict *v) {
     const kl_comparison *c = &v->comparisons[0];
     const bool there = v->n_comparisons && isfinite(c->high) && c->low > 0 && c->low <= c->ratio &&
                        c->ratio <= c->high;
@@ -76,7 +76,7 @@ static kl_comparison interval_of(const kl_verdict *v) {
 }
 
 static void attempt_evidence(kl_state *out, kli_walk *w, const kl_kernel *k, const kl_verdict *v) {
-    const kl_comparison c = interval_of(v);
+    const kl_comparison c = attempt_interval(v);
     *out = (kl_state){.hash = k ? kl_arena_copy(w->a, kl_str_of(k->hash)) : (kl_str){0},
                       .source = k ? k->source : (kl_str){0},
                       .verdict_key = kl_arena_copy(w->a, kl_str_of(kl_track_verdict_key(w->track))),
@@ -139,7 +139,7 @@ kl_err kli_judge(kli_attempt *x, kli_walk *w, kl_error *e) {
 /* A comparison that did not settle is kept as wide as it is, with what the gate's rule makes of it.
  */
 static void result_of(kli_pairwise *out, kli_walk *w, const kl_verdict *v) {
-    const kl_comparison c = interval_of(v);
+    const kl_comparison c = attempt_interval(v);
     *out = (kli_pairwise){.ratio = c.ratio,
                           .low = c.low,
                           .high = c.high,

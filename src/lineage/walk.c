@@ -57,7 +57,7 @@ static kl_err expert_fails(kli_walk *w, const kl_kernel *expert, const kl_verdic
                    KL_STR_ARG(expert->path));
 }
 
-static kl_err judge_end(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e) {
+static kl_err walk_judge(kl_verdict *v, kli_walk *w, const kl_kernel *k, kl_error *e) {
     const kl_gate_opts opts = kli_state_opts(w);
     return kl_judge(v, w->track, w->a, w->task, k, &opts, e);
 }
@@ -68,7 +68,7 @@ static kl_err judge_expert(kli_walk *w, const kl_kernel *expert, const kl_kernel
     kl_track_log(w->track, "expert %.*s", KL_STR_ARG(expert->path));
     const kl_gate_opts opts = kli_state_opts(w);
     if (naive) kl_prefetch(w->track, w->task, naive, &opts);
-    const kl_err err = judge_end(&v, w, expert, e);
+    const kl_err err = walk_judge(&v, w, expert, e);
     if (err) return err;
     if (!kli_correct(&v)) return expert_fails(w, expert, &v, e);
     kl_lineage *l = w->out;
@@ -99,7 +99,7 @@ static kl_err judge_naive(kli_walk *w, const kl_kernel *naive, kl_error *e) {
     kl_verdict v;
     if (!naive) return KL_OK;
     kl_track_log(w->track, "naive kernel %.*s", KL_STR_ARG(naive->path));
-    const kl_err err = judge_end(&v, w, naive, e);
+    const kl_err err = walk_judge(&v, w, naive, e);
     if (err) return err;
     if (kli_correct(&v)) { /* it is no end of an edge: its traits count, and half its speed */
         const kl_err placed = kli_state_of(&w->out->naive, w, naive, &v, e);

@@ -31,7 +31,7 @@ typedef struct {
 } undoer;
 
 static kl_str text_at(const undoer *u, int i) { return u->tokens.at[i].text; }
-static size_t place_of(const undoer *u, int i) { return u->tokens.at[i].offset; }
+static size_t token_place(const undoer *u, int i) { return u->tokens.at[i].offset; }
 static bool mechanical_is(const undoer *u, int i, const char *words) {
     return kli_is(&u->tokens, i, words);
 }
@@ -57,11 +57,11 @@ static void drop_word(undoer *u, size_t begin, size_t end) {
 
 /* Tokens [begin, end]. */
 static void drop_tokens(undoer *u, int begin, int end) {
-    mechanical_drop(u, place_of(u, begin), kli_token_end(&u->tokens, end));
+    mechanical_drop(u, token_place(u, begin), kli_token_end(&u->tokens, end));
 }
 
 static void drop_words(undoer *u, int begin, int end) {
-    drop_word(u, place_of(u, begin), kli_token_end(&u->tokens, end));
+    drop_word(u, token_place(u, begin), kli_token_end(&u->tokens, end));
 }
 
 static void mechanical_put(undoer *u, size_t at, kl_str text) {
@@ -70,7 +70,7 @@ static void mechanical_put(undoer *u, size_t at, kl_str text) {
 
 static void replace_tokens(undoer *u, int begin, int end, kl_str text) {
     drop_tokens(u, begin, end);
-    mechanical_put(u, place_of(u, begin), text);
+    mechanical_put(u, token_place(u, begin), text);
 }
 
 static int by_place(const void *a, const void *b) {
@@ -163,7 +163,7 @@ static bool read_call(const undoer *u, int i, mechanical_call *c) {
 /* An argument as an operand: in brackets unless it is one name, number, element or call. */
 static kl_str operand(undoer *u, const mechanical_call *c, int n) {
     const int begin = c->arg[n].begin, end = c->arg[n].end;
-    const kl_str text = kli_between(u->source.ptr + place_of(u, begin),
+    const kl_str text = kli_between(u->source.ptr + token_place(u, begin),
                                     u->source.ptr + kli_token_end(&u->tokens, end - 1));
     bool simple = kli_is_kind(&u->tokens, begin, KLI_TOKEN_NAME) ||
                   kli_is_kind(&u->tokens, begin, KLI_TOKEN_NUMBER) || mechanical_is(u, begin, "(");
@@ -182,7 +182,7 @@ static kl_str operand(undoer *u, const mechanical_call *c, int n) {
 
 /* ---- statements that go ------------------------------------------------------------------ */
 
-static bool is_gone(const undoer *u, int i) { return u->gone[place_of(u, i)]; }
+static bool is_gone(const undoer *u, int i) { return u->gone[token_place(u, i)]; }
 
 static bool is_launched(const undoer *u, kl_str name) {
     for (int i = 0; i < u->kernel->n_launches; i++)
@@ -219,7 +219,7 @@ static bool drop_header(undoer *u, int begin, int end) {
 static void drop_statement(undoer *u, const mechanical_call *c) {
     drop_tokens(u, c->name, c->close + 1);
     if (mechanical_is(u, c->name - 1, ") else") && !drop_header(u, c->name, c->close + 1))
-        mechanical_put(u, place_of(u, c->name), KL_S(";"));
+        mechanical_put(u, token_place(u, c->name), KL_S(";"));
 }
 
 /* Lines of comment right above `at`, which is the beginning of a line; directives are none. */
@@ -255,7 +255,7 @@ static bool drop_helper(undoer *u, int open, int close) {
             read_call(u, i, &c))
             drop_statement(u, &c);
     drop_tokens(u, begin, close);
-    const size_t from = place_of(u, begin);
+    const size_t from = token_place(u, begin);
     if (from && u->source.ptr[from - 1] == '\n') mechanical_drop(u, above(u, from), from);
     return true;
 }
@@ -360,7 +360,8 @@ static void unwrap(undoer *u, const char *name) {
         if (!mechanical_is(u, i, name) || !read_call(u, i, &c) || c.n < 2 || is_gone(u, i))
             continue;
         drop_tokens(u, i, i);
-        mechanical_drop(u, place_of(u, c.arg[0].end), place_of(u, c.close)); /* the brackets stay */
+        mechanical_drop(u, token_place(u, c.arg[0].end),
+                        token_place(u, c.close)); /* the brackets stay */
     }
 }
 
@@ -395,7 +396,7 @@ static void undo_unroll(undoer *u) {
         const char *at = memmem(s.ptr, s.len, "_Pragma", 7), *end = s.ptr + s.len;
         const char *close = at ? memmem(at, (size_t)(end - at), "\")", 2) : NULL;
         if (!close || !kli_contains(kli_between(at, close), "unroll")) continue;
-        const size_t from = place_of(u, i) + (size_t)(at - s.ptr);
+        const size_t from = token_place(u, i) + (size_t)(at - s.ptr);
         drop_word(u, from, from + (size_t)(close + 2 - at));
     }
 }
@@ -423,7 +424,7 @@ static void undo_nt_store(undoer *u) {
                              : NULL;
         if (!at || is_gone(u, i)) continue;
         const bool load = kli_contains(s, "_stream_load_");
-        const size_t from = place_of(u, i) + (size_t)(at - s.ptr);
+        const size_t from = token_place(u, i) + (size_t)(at - s.ptr);
         mechanical_drop(u, from, from + (load ? 13 : 8));
         mechanical_put(u, from, load ? KL_S("_load_") : KL_S("_store_"));
     }
@@ -494,7 +495,7 @@ static void set_to_one(undoer *u, kl_str name) {
         kli_tokens_of(&t, u->arena, kli_from(s, 1));
         if (t.n != 3 || !kl_str_eq(t.at[1].text, name) || t.at[2].kind != KLI_TOKEN_NUMBER)
             continue;
-        const size_t from = place_of(u, i) + 1 + t.at[2].offset;
+        const size_t from = token_place(u, i) + 1 + t.at[2].offset;
         mechanical_drop(u, from, from + t.at[2].text.len);
         mechanical_put(u, from, KL_S("1"));
     }

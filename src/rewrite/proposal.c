@@ -226,19 +226,19 @@ static const struct {
     const char *key;
     size_t at;
     int ids;
-} HEADERS[] = {{"ACTION", offsetof(kl_proposal, action), 1},
-               {"BUNDLE", offsetof(kl_proposal, bundle), 8},
-               {"LOCUS", offsetof(kl_proposal, locus), 0},
-               {"WHY", offsetof(kl_proposal, why), 0},
-               {"CARD", offsetof(kl_proposal, card), 0}};
+} REPLY_HEADERS[] = {{"ACTION", offsetof(kl_proposal, action), 1},
+                     {"BUNDLE", offsetof(kl_proposal, bundle), 8},
+                     {"LOCUS", offsetof(kl_proposal, locus), 0},
+                     {"WHY", offsetof(kl_proposal, why), 0},
+                     {"CARD", offsetof(kl_proposal, card), 0}};
 
 static void proposal_read_header(proposal_reader *r, kl_str line) {
     kl_str value;
-    for (size_t i = 0; i < KL_COUNT(HEADERS); i++) {
-        if (!proposal_header(line, HEADERS[i].key, &value)) continue;
-        kl_str *slot = (void *)((char *)r->out + HEADERS[i].at);
-        proposal_keep(slot, HEADERS[i].ids ? ids(r->arena, value, HEADERS[i].ids)
-                                           : proposal_plain(r->arena, value));
+    for (size_t i = 0; i < KL_COUNT(REPLY_HEADERS); i++) {
+        if (!proposal_header(line, REPLY_HEADERS[i].key, &value)) continue;
+        kl_str *slot = (void *)((char *)r->out + REPLY_HEADERS[i].at);
+        proposal_keep(slot, REPLY_HEADERS[i].ids ? ids(r->arena, value, REPLY_HEADERS[i].ids)
+                                                 : proposal_plain(r->arena, value));
     }
     if (!proposal_header(line, "DONE", &value)) return;
     r->is_done = true;

@@ -28,7 +28,7 @@ typedef struct {
     kl_card *card;
     kl_track *track;
     kl_arena *arena;
-    const kl_admit_opts *opts;
+    kl_admit_opts opts; /* defaults filled */
     double reach;
     bool was_admitted; /* and is as it was then */
     bool ended;        /* a recording has no further answer */
@@ -36,12 +36,14 @@ typedef struct {
 
 /* ---- which starts ------------------------------------------------------------------------ */
 
-static bool born_from(const kl_card *c, const char *hash) {
-    for (int i = 0; i < c->n_trials; i++)
-        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) &&
-            (kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)) ||
-             kl_str_eq(c->trials[i].result_hash, kl_str_of(hash))))
+static bool is_birth(const kl_trial_record *r) { return kl_str_eq(r->kind, KL_S("birth")); }
+
+static bool born_from(const kl_card *c, kl_str hash) {
+    for (int i = 0; i < c->n_trials; i++) {
+        const kl_trial_record *r = &c->trials[i];
+        if (is_birth(r) && (kl_str_eq(r->start_hash, hash) || kl_str_eq(r->result_hash, hash)))
             return true;
+    }
     return false;
 }
 
@@ -87,10 +89,10 @@ static kl_str lineage_name(kl_str state) { return kli_before(state, '/'); }
 /* Any state of a lineage that the card was lifted from has seen the expert that it is to lead to;
  * by name too, since edges that were derived anew give the lineage another id. */
 static bool is_held_out(const kl_card *c, const kl_start *start, const char *hash) {
-    if (born_from(c, hash)) return false;
+    if (born_from(c, kl_str_of(hash))) return false;
     if (!start->lineage.len) return true;
     for (int i = 0; i < c->n_trials; i++)
-        if (kl_str_eq(c->trials[i].kind, KL_S("birth")) &&
+        if (is_birth(&c->trials[i]) &&
             kl_str_eq(lineage_name(c->trials[i].start_name), lineage_name(start->name)))
             return false;
     return !kli_words_have(c->lineages, start->lineage);
@@ -156,34 +158,34 @@ static kl_str admit_outcome_of(const kl_materialized *made) {
 static kl_trial_record admit_record_of(const admit_ctx *m, const candidate *x,
                                        const kl_materialized *made, int64_t spent) {
     const kl_verdict *v = &made->verdict;
-    return (kl_trial_record){
-        .kind = KL_S("admit"),
-        .task = x->start->task->name,
-        .workload = x->start->workload->label,
-        .surface = kl_str_of(x->start->surface->name),
-        .platform = v->platform,
-        .start_hash = kl_str_of(x->kernel->hash),
-        .start_name = x->start->name,
-        .result_hash = made->kernel ? kl_str_of(made->kernel->hash) : KL_S(""),
-        .verdict_key =
-            made->kernel ? kl_arena_copy(m->arena, kl_str_of(made->verdict_key)) : KL_S(""),
-        .receipt = made->kernel ? kl_arena_copy(m->arena, kl_str_of(v->receipt)) : KL_S(""),
-        .model = kl_str_of(kl_track_model(m->track)),
-        .held_out = true,
-        .outcome = admit_outcome_of(made),
-        .why = made->why,
-        .gain = made->gain,
-        .low = made->low,
-        .high = made->high,
-        .noise = made->noise,
-        .call = made->gain > 0 ? kl_str_of(kl_decision_name(made->call)) : KL_S(""),
-        .expected = m->card->expected_gain,
-        .tries = made->tries,
-        .spent_microusd = spent,
-        .estimated = made->estimated,
-        .created = v->created,
-        .run =
-            m->opts && m->opts->run ? kl_arena_copy(m->arena, kl_str_of(m->opts->run)) : KL_S("")};
+    kl_trial_record r = {.kind = KL_S("admit"),
+                         .task = x->start->task->name,
+                         .workload = x->start->workload->label,
+                         .surface = kl_str_of(x->start->surface->name),
+                         .platform = v->platform,
+                         .start_hash = kl_str_of(x->kernel->hash),
+                         .start_name = x->start->name,
+                         .model = kl_str_of(kl_track_model(m->track)),
+                         .held_out = true,
+                         .outcome = admit_outcome_of(made),
+                         .why = made->why,
+                         .gain = made->gain,
+                         .low = made->low,
+                         .high = made->high,
+                         .noise = made->noise,
+                         .call =
+                             made->gain > 0 ? kl_str_of(kl_decision_name(made->call)) : KL_S(""),
+                         .expected = m->card->expected_gain,
+                         .tries = made->tries,
+                         .spent_microusd = spent,
+                         .estimated = made->estimated,
+                         .created = v->created,
+                         .run = kl_arena_copy(m->arena, kl_str_of(m->opts.run))};
+    if (!made->kernel) return r;
+    r.result_hash = kl_str_of(made->kernel->hash);
+    r.verdict_key = kl_arena_copy(m->arena, kl_str_of(made->verdict_key));
+    r.receipt = kl_arena_copy(m->arena, kl_str_of(v->receipt));
+    return r;
 }
 
 static bool succeeded(const admit_ctx *m, const candidate *x, const kl_materialized *made,
@@ -227,9 +229,9 @@ typedef enum { NO_TRIAL, FAILED, UNDECIDED, SUCCEEDED } admit_fate;
 static kl_err admit_trial(admit_ctx *m, const candidate *x, admit_fate *out, kl_error *e) {
     kl_materialized made;
     int64_t before = kl_track_spent(m->track);
-    int tries = m->opts && m->opts->tries ? m->opts->tries : 3;
     *out = NO_TRIAL;
-    kl_err err = kl_skill_materialize(&made, m->track, m->card, x->start, tries, m->reach, e);
+    kl_err err =
+        kl_skill_materialize(&made, m->track, m->card, x->start, m->opts.tries, m->reach, e);
     if (err) return err;
     if (made.bad_start)
         kl_track_log(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
@@ -288,12 +290,11 @@ static void admit_conclude(admit_ctx *m, bool success, int failed, int open) {
 
 static kl_err try_all(admit_ctx *m, const kl_start *starts, int n, kl_error *e) {
     candidate *chosen;
-    int found = admit_choose(m, &chosen, starts, n),
-        limit = m->opts && m->opts->trials ? m->opts->trials : 3;
+    const int found = admit_choose(m, &chosen, starts, n);
     int counts[SUCCEEDED + 1] = {0};
     kl_err err = KL_OK;
     for (int i = 0; !err && !counts[SUCCEEDED] && !m->ended && i < found &&
-                    counts[FAILED] + counts[UNDECIDED] < limit;
+                    counts[FAILED] + counts[UNDECIDED] < m->opts.trials;
          i++) {
         admit_fate what;
         err = admit_trial(m, &chosen[i], &what, e);
@@ -308,13 +309,16 @@ static kl_err try_all(admit_ctx *m, const kl_start *starts, int n, kl_error *e) 
 
 kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts,
                       int n_starts, const kl_admit_opts *o, kl_error *e) {
-    double share = o && o->reproduce > 0 ? o->reproduce : 0.9;
+    kl_admit_opts opts = o ? *o : (kl_admit_opts){0};
+    if (!opts.trials) opts.trials = 3;
+    if (!opts.tries) opts.tries = 3;
+    if (!(opts.reproduce > 0)) opts.reproduce = 0.9;
     admit_ctx m = {.card = c,
                    .track = t,
                    .arena = kl_track_arena(t),
-                   .opts = o,
+                   .opts = opts,
                    .was_admitted = c->status == KL_CARD_ADMITTED && !c->edited,
-                   .reach = exp(share * log(fmax(c->expected_gain, 1)))};
+                   .reach = exp(opts.reproduce * log(fmax(c->expected_gain, 1)))};
     if (c->status == KL_CARD_RETIRED)
         return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
     kl_track_phase(t, "admit");
