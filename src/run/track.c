@@ -40,12 +40,8 @@ void kli_track_init(kli_track *t, kl_run *r, const kl_track_spec *spec) {
 
 /* The arena of the last pass may hold what the line left in its ctx: the run frees it. */
 static void hand_over(kl_run *r, kl_arena *a) {
-    if (r->n_kept == r->cap_kept) {
-        r->cap_kept = r->cap_kept ? 2 * r->cap_kept : 8;
-        r->kept = realloc(r->kept, r->cap_kept * sizeof(kl_arena *));
-        if (!r->kept) kl_oom(r->cap_kept * sizeof(kl_arena *));
-    }
-    r->kept[r->n_kept++] = a;
+    KL_ASSERT(a && a != r->arena);
+    *KL_PUSH(r->arena, r->kept, r->n_kept) = a;
 }
 
 void kli_track_fini(kli_track *t) {
@@ -161,30 +157,28 @@ void kli_count_up(kli_track *t, kl_str what) {
 
 void kli_effect_key(char key[65], const kli_track *t, const char *kind, kl_str content) {
     char n[24];
-    kl_hasher h;
     snprintf(n, sizeof n, "%lld", (long long)kli_count_of(t, content));
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/effect/1"));
-    kli_hasher_add(&h, kl_str_of(t->run->id));
-    kli_hasher_add(&h, kl_str_of(t->spec->name));
-    kli_hasher_add(&h, kl_str_of(kind));
-    kli_hasher_add(&h, content);
-    kli_hasher_add(&h, kl_str_of(n));
-    memcpy(key, kli_hasher_end(&h).hex, 65);
+    const kl_str parts[] = {KL_S("klineage/effect/1"),
+                            kl_str_of(t->run->id),
+                            kl_str_of(t->spec->name),
+                            kl_str_of(kind),
+                            content,
+                            kl_str_of(n)};
+    memcpy(key, kli_hash_parts(parts, KL_COUNT(parts)).hex, 65);
+}
+
+uint64_t kli_hash_seed(const kl_str *parts, size_t n) {
+    char digits[17];
+    snprintf(digits, sizeof digits, "%.16s", kli_hash_parts(parts, n).hex);
+    const uint64_t drawn = strtoull(digits, NULL, 16);
+    return drawn ? drawn : 1; /* 0 means "fresh" elsewhere */
 }
 
 static uint64_t track_seed(const kl_track *base, const char *name) {
     const kli_track *t = kli_of_const(base);
-    char digits[17];
-    kl_hasher h;
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/seed/1"));
-    kli_hasher_add(&h, kl_str_of(t->run->id));
-    kli_hasher_add(&h, kl_str_of(t->spec->name));
-    kli_hasher_add(&h, kl_str_of(name));
-    snprintf(digits, sizeof digits, "%.16s", kli_hasher_end(&h).hex);
-    const uint64_t drawn = strtoull(digits, NULL, 16);
-    return drawn ? drawn : 1; /* 0 means "fresh" elsewhere */
+    const kl_str parts[] = {KL_S("klineage/seed/1"), kl_str_of(t->run->id),
+                            kl_str_of(t->spec->name), kl_str_of(name)};
+    return kli_hash_seed(parts, KL_COUNT(parts));
 }
 
 /* ---- errors on their way to another process ---------------------------------------------- */
