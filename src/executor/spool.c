@@ -192,6 +192,7 @@ static json_t *job_json(kl_arena *a, const kl_task *t, const kl_kernel *k, const
 }
 
 static void job_id(char id[65], kl_arena *a, const json_t *job) {
+    KL_ASSERT(json_is_object(job));
     json_t *named = json_deep_copy(job);
     json_object_del(named, "path"); /* where the file lay does not make another job */
     json_object_del(json_object_get(named, "against"), "path");
@@ -518,6 +519,7 @@ static kl_err judge_once(kl_verdict *v, kl_executor *x, kl_arena *a, const kl_ga
  */
 static kl_err judge_settled(kl_verdict *v, spool_worker *w, kl_arena *a, kl_gate_job *j,
                             kl_error *e) {
+    KL_ASSERT(!j->opts.against || j->opts.against->surface == j->kernel->surface);
     j->opts.progress = heartbeat;
     j->opts.progress_ctx = w;
     j->opts.compile.cache_dir = kli_fs_join(a, w->dir, "cache").ptr;
@@ -576,6 +578,7 @@ static kl_err do_job(spool_worker *w, const char *id, kl_error *e) {
                  id); /* whoever has it now will answer */
     } else {
         err = spool_write_answer(w, a, judged, v, &why, e);
+        KL_ASSERT(judged != KL_PENDING); /* a job is done with an answer, or not at all */
         if (!err) err = move_into_place(w->mine, in(a, w->dir, "done", id).ptr, e);
         if (!err) ++*(judged ? w->failed : w->done);
         kli_say("%.16s %s %.*s", id, judged ? "error" : kl_outcome_name(v->outcome),

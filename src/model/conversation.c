@@ -37,6 +37,8 @@ kl_str kli_tame(kl_arena *a, kl_str s, size_t max) {
 static const char *const STOPS[] = {
     [KL_STOP_END] = "end", [KL_STOP_TRUNCATED] = "truncated", [KL_STOP_REFUSED] = "refused"};
 
+_Static_assert(KL_COUNT(STOPS) == KL_STOP_REFUSED + 1, "a name for every stop");
+
 const char *kl_stop_name(kl_stop s) {
     KL_ASSERT((size_t)s < KL_COUNT(STOPS));
     return STOPS[s];
@@ -119,6 +121,7 @@ kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply) {
     for (int i = 0; i < q->n; i++)
         if (q->messages[i].cache) marked = i + 1;
     if (sent > marked) sent = marked;
+    KL_ASSERT(sent >= 0 && marked <= q->n);
     if (tokens_of(q, 0, sent) < LEAST_CACHED) sent = 0;
     if (tokens_of(q, 0, marked) < LEAST_CACHED) marked = 0;
     kl_usage u = kl_usage_estimate(q, reply);

@@ -200,6 +200,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx) {
     const kl_str piece = {bytes, size * n};
     t->taken += piece.len;
     if (t->taken > MAX_STREAM_BYTES) t->too_large = true;
+    KL_ASSERT(t->other.len <= MAX_ERROR_BYTES);
     const size_t room = MAX_ERROR_BYTES - t->other.len;
     kl_buf_add(&t->other, (kl_str){piece.ptr, piece.len < room ? piece.len : room});
     if (t->status / 100 != 2) return t->too_large ? 0 : piece.len;

@@ -196,6 +196,7 @@ static bool worth_another(const judgement *j, const kl_verdict *v, int times) {
 static kl_err judge_measure(judgement *j, kl_error *e) {
     kl_gate_job job = j->job;
     kl_verdict v = {0};
+    KL_ASSERT(strlen(j->d.question) == 64 && strlen(j->d.key) == 64);
     kl_err err = judge_take(&v, j, &job, e);
     for (int n = 1; !err && worth_another(j, &v, n); n++) {
         if (keeps(j)) job.opts.seed = seed_of_repeat(j, n);

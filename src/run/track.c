@@ -76,6 +76,7 @@ static bool is_leased(kl_err err, const char *owner) { return err == KL_EBUSY &&
  * on this track. */
 kl_err kli_track_lease(kli_track *t, kl_error *e) {
     const char *name = kl_arena_printf(t->keep, "%s/%s", t->run->id, t->spec->name).ptr;
+    KL_ASSERT(!t->lease && !t->journal_only); /* a line has one writer, and a reader takes none */
     const int64_t until = kli_now_ns() + LEASE_WAIT_NS;
     char owner[KL_LEASE_OWNER_BYTES];
     kl_err err = kl_lease_take(&t->lease, t->run->store, name, owner, e);
@@ -185,6 +186,7 @@ static uint64_t track_seed(const kl_track *base, const char *name) {
 
 kl_err kli_fail_remember(kli_track *t, const char *key, kl_err err, const kl_error *e) {
     if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
+    KL_ASSERT(err && t->n_failures < KLI_MAX_FAILURES);
     kli_failure *f = KL_PUSH(t->keep, t->failures, t->n_failures);
     *f = (kli_failure){.error = *e};
     f->error.code = err;

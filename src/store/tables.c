@@ -100,6 +100,10 @@ static const kli_column kli_lease_row_columns[] = {
 };
 const kli_store_table kli_leases = TABLE("lease", kli_lease_row, 1, true);
 
+_Static_assert(sizeof(kl_store_charge) <= KLI_ROW_BYTES, "the widest row fits");
+_Static_assert(sizeof(kli_verdict_row) <= KLI_ROW_BYTES, "and the one that is packed");
+_Static_assert(sizeof(kl_store_effect) <= KLI_ROW_BYTES, "and what was asked");
+
 /* ---- cells --------------------------------------------------------------------------- */
 
 int64_t kli_number_of(const void *row, const kli_column *c) {
