@@ -78,6 +78,17 @@ KL_MUST_USE kl_err kl_executor_wait(kl_verdict *out, kl_executor *x, kl_arena *a
 
 /* ---- spool: a folder that carries jobs to a host without a network ----------------------- */
 
+/* What job.json says. */
+typedef struct {
+#define KL_DEF_OPPONENT KL_MEMBER
+#include <klineage/executor.def>
+} kl_opponent;
+typedef struct {
+#define KL_DEF_JOB KL_MEMBER
+#include <klineage/executor.def>
+} kl_job;
+extern const kl_record KL_JOB;
+
 /* Put one job (task, kernel, options, `against`, compiled artefacts) into DIR/todo.  Idempotent:
  * what waits, is worked on or is done is left alone.  Errors: KL_EINVAL (a task that is no folder;
  * `against` of another surface). */

@@ -1,6 +1,6 @@
 /* record.h - how the rows of a .def file become a struct.
  *
- * A record is declared once, in gate.def, lineage.def, skill.def or backend.def: one row a field,
+ * A record is declared once, in gate.def or another file of this folder: one row a field,
  * in the order of its JSON.
  *
  *     KL_DEF_COMPARISON(TEXT, baseline, "baseline", "name of the baseline")
@@ -16,6 +16,7 @@
 
 /* (member, "key", "meaning") */
 #define KL_MEMBER_TEXT(member, ...) kl_str member;
+#define KL_MEMBER_DATE(member, ...) kl_str member;     /* UTC: 2026-01-31T12:00:00Z */
 #define KL_MEMBER_HASH(member, ...) kl_str member;     /* 64 hexadecimal digits */
 #define KL_MEMBER_KEY(member, ...) kl_str member;      /* a hash, or empty */
 #define KL_MEMBER_DIGEST(member, ...) char member[65]; /* a hash that is kept in the struct */

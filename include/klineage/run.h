@@ -128,20 +128,15 @@ const char *kl_track_verdict_key(const kl_track *t);
 int64_t kl_track_spent(const kl_track *t);
 int64_t kl_track_budget(const kl_track *t); /* cap of the track; 0: only what costs nothing */
 
-/* Write down one gated attempt, for tables and figures; the track numbers them.  Idempotent. */
+/* Write down one gated attempt, for tables and figures; the track numbers them.  Idempotent.  The
+ * track fills in workload, policy, source and what was spent, and its own phase where there is
+ * none.
+ */
 typedef struct {
-    const char *phase; /* walk, rederive, admit, materialize, ... */
-    kl_str action;     /* action id or card name; may be empty */
-    kl_str locus;
-    kl_str parent, kernel; /* identities; the sources are kept as blobs */
-    kl_str verdict_key;
-    kl_str outcome;          /* "pass" ...; "no_edit" when nothing could be gated */
-    double ratio, low, high; /* against the primary baseline; 0 unless timed */
-    int64_t median_ns;
-    bool accepted; /* became current, an edge, a success */
-    bool best;     /* became the best so far */
-    kl_str why;
+#define KL_DEF_STEP KL_MEMBER
+#include <klineage/run.def>
 } kl_step;
+extern const kl_record KL_STEP;
 KL_MUST_USE kl_err kl_track_step(kl_track *t, const kl_step *s, kl_str kernel_source, kl_error *e);
 
 KL_API_END

@@ -11,7 +11,7 @@
 #ifndef KLINEAGE_STORE_H
 #define KLINEAGE_STORE_H
 
-#include <klineage/base.h>
+#include <klineage/record.h>
 #include <sys/types.h>
 
 KL_API_BEGIN
@@ -135,20 +135,10 @@ void kl_lease_release(kl_lease *l); /* before its store is closed; accepts NULL 
 /* ---- the ledger -------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_str effect;   /* key of the model call */
-    int64_t attempt; /* a call whose answer a crash lost was paid and is asked again: 0, 1, ... */
-    kl_str run, track, workload, policy, phase;
-    kl_str model, priced_as, price_date;
-    kl_str state; /* "reserved" "settled" "lost" (not answered whole; counts as reserved) "released"
-                     (cost nothing) */
-    int64_t reserved_microusd, settled_microusd;
-    int64_t least_microusd; /* kl_store_reserve: with so little it may be satisfied; 0: all or
-                               nothing.  Not kept. */
-    const kl_lease *lease;  /* kl_store_reserve: has to be held; NULL: none has.  Not kept. */
-    int64_t input, cache_read, cache_write_5m, cache_write_1h, output;
-    bool estimated;
-    kl_str created;
+#define KL_DEF_CHARGE KL_MEMBER
+#include <klineage/store.def>
 } kl_store_charge;
+extern const kl_record KL_CHARGE;
 
 /* In one transaction: sum what the track and the run have committed (settled, else reserved), and
  * write the row unless a cap would be passed.  `repeatable`: a reservation left by a crash is taken

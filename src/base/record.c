@@ -104,8 +104,17 @@ static bool is_object(const kli_field *f) {
     return f->kind == KL_FIELD_OPEN || f->kind == KL_FIELD_RECORD;
 }
 
+static bool record_is_empty(const kli_field *f, const char *in) {
+    const void *at = in + f->at;
+    if (f->kind == KL_FIELD_RECORD) return record_is_empty(f->of->fields, at);
+    if (f->kind == KL_FIELD_REAL) return !(*(const double *)at > 0);
+    if (f->kind == KL_FIELD_SEED) return !*(const uint64_t *)at;
+    return !((const kl_str *)at)->len;
+}
+
 /* Puts the field at `f`; returns the last row that belongs to it. */
 static const kli_field *record_put_field(json_t *o, const kli_field *f, const char *in) {
+    if (f->sparse && record_is_empty(f, in)) return f;
     const bool there = !f->when || f->when(in);
     if (!there && is_object(f)) json_object_set_new(o, f->key, json_null());
     if (f->kind == KL_FIELD_OPEN && there) {

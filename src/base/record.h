@@ -8,9 +8,10 @@
  *
  * Behind the meaning a row may say more: `.when = F`: the field is there only where F(record)
  * holds; `.younger = true`: documents that were made before it lack it; `.keyed = true`: a list
- * becomes an object whose keys are the first field of its records and whose values are the second.
- * An OPEN, a RECORD with `.when` is null where that does not hold.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * becomes an object whose keys are the first field of its records and whose values are the second;
+ * `.sparse = true`: a text that is empty, a number that is 0 and a record whose first field is so
+ * are left out. An OPEN, a RECORD with `.when` is null where that does not hold.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BASE_RECORD_H
 #define KL_BASE_RECORD_H
 #include "base/json.h"
@@ -58,9 +59,9 @@ typedef struct {
 typedef struct {
     const char *key;
     kli_field_kind kind;
-    size_t at, count_at;        /* of the member, and of the number of its items */
-    int most;                   /* items */
-    bool younger, keyed, minus; /* minus: a whole number that may be negative */
+    size_t at, count_at;                /* of the member, and of the number of its items */
+    int most;                           /* items */
+    bool younger, keyed, sparse, minus; /* minus: a whole number that may be negative */
     const kli_names *names;
     const kl_record *of; /* RECORD; LIST and ARRAY: NULL is text */
     const kli_codec *codec;
@@ -97,6 +98,7 @@ void kli_record_page(kl_buf *out, const kl_record *r); /* tables of it and its p
 #define KL_ROW_OF(kind_, member, key_, ...)                                                        \
     {.key = key_, .kind = KL_FIELD_##kind_, .at = offsetof(KL_RECORD, member), .doc = __VA_ARGS__},
 #define KL_ROW_TEXT(...) KL_ROW_OF(TEXT, __VA_ARGS__)
+#define KL_ROW_DATE(...) KL_ROW_OF(TEXT, __VA_ARGS__)
 #define KL_ROW_HASH(...) KL_ROW_OF(HASH, __VA_ARGS__)
 #define KL_ROW_KEY(...) KL_ROW_OF(KEY, __VA_ARGS__)
 #define KL_ROW_DIGEST(...) KL_ROW_OF(DIGEST, __VA_ARGS__)

@@ -93,12 +93,21 @@ static json_t *object_schema(const kli_field **at, bool strict) {
         if (object && row->when) value = either("{\"type\": \"null\"}", value);
         json_object_set_new(value, "description", json_string(row->doc));
         json_object_set_new(properties, row->key, value);
-        if (!row->younger && (object || !row->when))
+        if (!row->younger && !row->sparse && (object || !row->when))
             json_array_append_new(required, json_string(row->key));
     }
     *at = f;
     return json_pack("{ss so so}", "type", "object", "required", required, "properties",
                      properties);
+}
+
+static void add_head_schema(json_t *body, const char *schema) {
+    json_t *properties = json_object_get(body, "properties"),
+           *required = json_object_get(body, "required");
+    json_object_set_new(properties, "schema", json_pack("{ss}", "const", schema));
+    json_object_set_new(properties, "version", json_pack("{si}", "const", 1));
+    json_array_append_new(required, json_string("schema"));
+    json_array_append_new(required, json_string("version"));
 }
 
 json_t *kli_record_schema(const kl_record *r) {
@@ -108,11 +117,8 @@ json_t *kli_record_schema(const kl_record *r) {
         json_pack("{ss so ss ss}", "$schema", "https://json-schema.org/draft/2020-12/schema", "$id",
                   json_sprintf("https://klineage.invalid/schema/%s.schema.json", r->name), "title",
                   schema, "description", r->doc);
-    json_t *body = record_schema(r, r->strict), *properties = json_object_get(body, "properties");
-    json_object_set_new(properties, "schema", json_pack("{ss}", "const", schema));
-    json_object_set_new(properties, "version", json_pack("{si}", "const", 1));
-    json_array_append_new(json_object_get(body, "required"), json_string("schema"));
-    json_array_append_new(json_object_get(body, "required"), json_string("version"));
+    json_t *body = record_schema(r, r->strict);
+    if (r->document) add_head_schema(body, schema);
     json_object_update(o, body);
     json_decref(body);
     return o;
@@ -149,6 +155,7 @@ static void add_type(kl_buf *out, const kli_field *f) {
     else
         kl_buf_add(out, kl_str_of(WORDS[f->kind]));
     if (f->when) kl_buf_add(out, may_be_null(f) ? KL_S(", or null") : KL_S(", may be absent"));
+    if (f->sparse) kl_buf_add(out, KL_S(", may be absent"));
     if (f->younger) kl_buf_add(out, KL_S(", absent in older documents"));
 }
 

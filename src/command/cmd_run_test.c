@@ -24,7 +24,7 @@ static kl_err body(kl_track *t, void *ctx, kl_error *error) {
     }
     kl_reply unused;
     (void)!fake_question(&unused, t, "!eio", kl_ignored());
-    const kl_step s = {.phase = "walk",
+    const kl_step s = {.phase = KL_S("walk"),
                        .action = KL_S("unroll\x1b[2J"),
                        .outcome = KL_S("pass"),
                        .ratio = 1.25,
@@ -33,7 +33,7 @@ static kl_err body(kl_track *t, void *ctx, kl_error *error) {
                        .why = KL_S("it said \x1b]0;evil\x07")};
     kl_err err = kl_track_step(t, &s, KL_S("source"), error);
     return err ? err
-               : kl_track_step(t, &(kl_step){.phase = "walk", .outcome = KL_S("no_edit")},
+               : kl_track_step(t, &(kl_step){.phase = KL_S("walk"), .outcome = KL_S("no_edit")},
                                (kl_str){0}, error);
 }
 

@@ -47,6 +47,7 @@ kl_err kl_executor_open(kl_executor **out, const char *spec, kl_error *e) {
 
 kl_err kl_executor_open_ops(kl_executor **out, const kl_executor_ops *ops, const char *rest,
                             kl_error *e) {
+    KL_ASSERT(ops->open && ops->key && ops->submit && ops->poll);
     kl_executor *x = calloc(1, sizeof *x);
     if (!x) kl_oom(sizeof *x);
     *x = (kl_executor){.ops = ops, .arena = kl_arena_new()};
@@ -72,12 +73,15 @@ const kl_executor_ops *kl_executor_ops_of(const kl_executor *x) { return x->ops;
 
 kl_err kl_executor_key(char key[65], kl_executor *x, kl_arena *a, const kl_gate_job *j,
                        kl_error *e) {
+    KL_ASSERT(j->task && j->kernel);
     return x->ops->key(key, x->self, a, j, e);
 }
 
 kl_err kl_executor_submit(char id[65], kl_executor *x, kl_arena *a, const kl_gate_job *j,
                           kl_error *e) {
-    return x->ops->submit(id, x->self, a, j, e);
+    const kl_err err = x->ops->submit(id, x->self, a, j, e);
+    KL_ASSERT(err || strlen(id) == 64); /* it names the job, and its verdict */
+    return err;
 }
 
 kl_err kl_executor_poll(kl_verdict *out, kl_executor *x, kl_arena *a, const char *id, kl_error *e) {
@@ -88,7 +92,11 @@ kl_err kl_executor_cancel(kl_executor *x, kl_arena *a, const char *id, kl_error 
     return x->ops->cancel(x->self, a, id, e);
 }
 
-int kl_executor_capacity(kl_executor *x) { return x->ops->capacity(x->self); }
+int kl_executor_capacity(kl_executor *x) {
+    const int jobs = x->ops->capacity(x->self);
+    KL_ASSERT(jobs >= 1);
+    return jobs;
+}
 
 kl_str kl_executor_describe(kl_executor *x, kl_arena *a) { return x->ops->describe(x->self, a); }
 

@@ -59,6 +59,7 @@ static kl_err local_submit(char id[65], void *self, kl_arena *a, const kl_gate_j
     if (err) return err;
     waiting_job *w = job_named(l, id);
     if (!w) w = free_place(l);
+    KL_ASSERT(id[0]); /* an empty one is a free place */
     w->job = *j;
     memcpy(w->id, id, sizeof w->id);
     return KL_OK;

@@ -21,7 +21,7 @@
 
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/record.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -130,57 +130,69 @@ static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error 
 
 /* ---- job.json ---------------------------------------------------------------------------- */
 
-static void put_opt(json_t *o, const char *key, const char *value) {
-    if (value) json_object_set_new(o, key, kli_json_str(kl_str_of(value)));
-}
+#define KL_RECORD kl_opponent
+static const kli_field OPPONENT_FIELDS[] = {
+#define KL_DEF_OPPONENT KL_ROW
+#include <klineage/executor.def>
+    KL_ROWS_END};
+#undef KL_RECORD
+static const kl_record OPPONENT_RECORD = {.name = "opponent",
+                                          .fields = OPPONENT_FIELDS,
+                                          .size = sizeof(kl_opponent),
+                                          .defaults = &(const kl_opponent){.path = {"kernel", 6}},
+                                          .doc = "A kernel to compare with."};
+#define KL_RECORD kl_job
+static const kli_field JOB_FIELDS[] = {
+#define KL_DEF_JOB KL_ROW
+#include <klineage/executor.def>
+    KL_ROWS_END};
+#undef KL_RECORD
+const kl_record KL_JOB = {.name = "job",
+                          .fields = JOB_FIELDS,
+                          .size = sizeof(kl_job),
+                          .defaults = &(const kl_job){.path = {"kernel", 6}},
+                          .doc = "A question to the gate of another host: job.json of a spool."};
 
-static void put_number(json_t *o, const char *key, double value) {
-    if (value > 0) json_object_set_new(o, key, kli_json_real(value));
-}
-
-static void put_kernel(json_t *o, const kl_kernel *k) {
-    json_t *params = json_array();
-    json_object_set_new(o, "kernel", json_string(k->hash));
-    json_object_set_new(o, "surface", json_string(k->surface->name));
-    json_object_set_new(o, "path", kli_json_str(k->path));
-    for (int i = 0; i < k->n_params; i++) {
-        char text[KL_MAX_NAME + 32];
-        snprintf(text, sizeof text, "%.*s=%lld", KL_STR_ARG(k->params[i].name),
-                 (long long)k->params[i].value);
-        json_array_append_new(params, json_string(text));
-    }
-    json_object_set_new(o, "params", params);
+static kl_opponent opponent_of(kl_arena *a, const kl_kernel *k) {
+    kl_opponent r = {
+        .kernel = kl_str_of(k->hash), .surface = kl_str_of(k->surface->name), .path = k->path};
+    for (int i = 0; i < k->n_params; i++)
+        *KL_PUSH(a, r.params, r.n_params) = kl_arena_printf(
+            a, "%.*s=%lld", KL_STR_ARG(k->params[i].name), (long long)k->params[i].value);
+    return r;
 }
 
 /* A worker that knows nothing of opponents must not time against a baseline instead: the version
  * makes it refuse. */
-static json_t *job_json(const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
-    json_t *job = json_object(), *opponent = o->against ? json_object() : NULL;
-    json_object_set_new(job, "schema", json_string("klineage/job"));
-    json_object_set_new(job, "version", json_integer(opponent ? WITH_OPPONENT : SPOOL_PLAIN));
-    json_object_set_new(job, "task", json_string(t->hash));
-    put_kernel(job, k);
-    if (opponent) put_kernel(opponent, o->against);
-    if (opponent) json_object_set_new(job, "against", opponent);
-    put_opt(job, "workload", o->workload);
-    put_opt(job, "baseline", o->baseline);
-    put_opt(job, "arch", o->arch);
-    if (o->require_assurance)
-        put_opt(job, "require_assurance", (const char[2]){o->require_assurance, 0});
-    json_object_set_new(job, "check_only", json_boolean(o->check_only));
-    json_object_set_new(job, "quick", json_boolean(o->quick));
-    put_number(job, "min_pairs", o->min_pairs);
-    put_number(job, "min_seconds", o->min_seconds);
-    put_number(job, "max_seconds", o->max_seconds);
-    put_number(job, "half_width", o->half_width);
-    put_number(job, "abandon_below", o->abandon_below);
-    char seed[24];
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
-    if (o->seed) put_opt(job, "seed", seed);
-    return job;
+static json_t *job_json(kl_arena *a, const kl_task *t, const kl_kernel *k, const kl_gate_opts *o) {
+    const char assurance[2] = {o->require_assurance, 0};
+    const kl_opponent own = opponent_of(a, k);
+    kl_job job = {.schema = KL_S("klineage/job"),
+                  .version = o->against ? WITH_OPPONENT : SPOOL_PLAIN,
+                  .task = kl_str_of(t->hash),
+                  .kernel = own.kernel,
+                  .surface = own.surface,
+                  .path = own.path,
+                  .params = own.params,
+                  .n_params = own.n_params,
+                  .workload = kl_str_of(o->workload),
+                  .baseline = kl_str_of(o->baseline),
+                  .arch = kl_str_of(o->arch),
+                  .require_assurance = kl_str_of(assurance),
+                  .check_only = o->check_only,
+                  .quick = o->quick,
+                  .min_pairs = o->min_pairs,
+                  .min_seconds = o->min_seconds,
+                  .max_seconds = o->max_seconds,
+                  .half_width = o->half_width,
+                  .abandon_below = o->abandon_below,
+                  .seed = o->seed};
+    if (o->against) job.against = opponent_of(a, o->against);
+    return kli_record_json(&KL_JOB, &job);
 }
 
 static void job_id(char id[65], kl_arena *a, const json_t *job) {
+    KL_ASSERT(json_is_object(job));
     json_t *named = json_deep_copy(job);
     json_object_del(named, "path"); /* where the file lay does not make another job */
     json_object_del(json_object_get(named, "against"), "path");
@@ -292,28 +304,26 @@ static bool spool_is_taken(kl_arena *a, const char *dir, const char *id) {
     return false;
 }
 
+/* Takes the document. */
+static kl_err write_json(kl_arena *a, const char *folder, const char *name, json_t *o,
+                         kl_error *e) {
+    const kl_err err = kli_fs_write(kli_fs_join(a, folder, name).ptr, kli_json_dump(a, o, true), e);
+    json_decref(o);
+    return err;
+}
+
 static kl_err put_source(kl_arena *a, const char *folder, const char *name, const kl_kernel *k,
                          kl_error *e) {
     return kli_fs_write(kl_arena_printf(a, "%s/%s%s", folder, name, k->surface->suffix).ptr,
                         k->source, e);
 }
 
-static kl_err put_job(kl_arena *a, const char *folder, const json_t *job, const kl_kernel *k,
+static kl_err put_job(kl_arena *a, const char *folder, json_t *job, const kl_kernel *k,
                       const kl_kernel *opponent, kl_error *e) {
     kl_err err = kli_fs_mkdirs(folder, e);
     if (!err) err = put_source(a, folder, "kernel", k, e);
     if (!err && opponent) err = put_source(a, folder, "against", opponent, e);
-    if (!err)
-        err = kli_fs_write(kli_fs_join(a, folder, "job.json").ptr, kli_json_dump(a, job, true), e);
-    return err;
-}
-
-static kl_err put_verdict(kl_arena *a, const char *folder, const kl_verdict *v, kl_error *e) {
-    json_t *o = kl_verdict_json(v);
-    const kl_err err =
-        kli_fs_write(kli_fs_join(a, folder, "verdict.json").ptr, kli_json_dump(a, o, true), e);
-    json_decref(o);
-    return err;
+    return err ? err : write_json(a, folder, "job.json", json_incref(job), e);
 }
 
 kl_err kl_spool_put(char id[65], const char *dir, kl_arena *a, const kl_gate_job *j, kl_error *e) {
@@ -324,7 +334,7 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_arena *a, const kl_gate_job
     if (opts.against && opts.against->surface != k->surface)
         return kl_fail(e, KL_EINVAL, dir, "the kernel to compare with is of surface %s, not %s",
                        opts.against->surface->name, k->surface->name);
-    json_t *job = job_json(t, k, &opts);
+    json_t *job = job_json(a, t, k, &opts);
     job_id(id, a, job);
     kl_err err = make_folders(dir, e);
     const kl_str todo = in(a, dir, "todo", id), done = in(a, dir, "done", id);
@@ -334,7 +344,7 @@ kl_err kl_spool_put(char id[65], const char *dir, kl_arena *a, const kl_gate_job
         err = put_task(a, dir, t, e);
         const bool settled = !err && precompile(&v, a, dir, t, k, &opts);
         if (!err) err = put_job(a, tmp.ptr, job, k, opts.against, e);
-        if (!err && settled) err = put_verdict(a, tmp.ptr, &v, e);
+        if (!err && settled) err = write_json(a, tmp.ptr, "verdict.json", kl_verdict_json(&v), e);
         if (!err) err = move_into_place(tmp.ptr, settled ? done.ptr : todo.ptr, e);
         if (err) kli_fs_remove_tree(tmp.ptr);
     }
@@ -397,86 +407,68 @@ static void heartbeat(void *ctx, kl_stage stage, const char *text) {
     kli_base_progress("%s %s", kl_stage_name(stage), text ? text : "");
 }
 
-static double spool_number_of(const json_t *job, const char *key, double most) {
-    const double v = kli_json_real_or(job, key, 0);
-    return v > 0 ? v < most ? v : most : 0; /* NaN and nonsense are "not said" */
+/* NaN and nonsense are "not said". */
+static double bounded(double v, double most) { return v > 0 ? v < most ? v : most : 0; }
+
+static const char *text_or_null(kl_str s) { return s.len ? s.ptr : NULL; }
+
+static carried_kernel spool_kernel_of(kl_arena *a, const kl_opponent *r) {
+    const char **params = KL_ARRAY(a, const char *, r->n_params + 1);
+    for (int i = 0; i < r->n_params; i++) params[i] = r->params[i].ptr;
+    return (carried_kernel){r->kernel, r->path, kl_surface_by_name(r->surface), params};
 }
 
-static uint64_t spool_seed_of(const json_t *job) {
-    const kl_str s = kli_json_text_or(job, "seed", (kl_str){0});
-    uint64_t v = 0;
-    for (size_t i = 0; i < s.len && s.ptr[i] >= '0' && s.ptr[i] <= '9'; i++)
-        v = v * 10 + (uint64_t)(s.ptr[i] - '0');
-    return v;
-}
-
-static const char *spool_text_or_null(kl_arena *a, const json_t *job, const char *key) {
-    const kl_str s = kli_json_text_or(job, key, (kl_str){0});
-    return s.len ? kl_arena_copy(a, s).ptr : NULL;
-}
-
-static const char **params_of(kl_arena *a, const json_t *job) {
-    const json_t *list = json_object_get(job, "params");
-    const size_t n = json_array_size(list) < KL_MAX_PARAMS ? json_array_size(list) : KL_MAX_PARAMS;
-    const char **out = KL_ARRAY(a, const char *, n + 1);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (json_is_string(json_array_get(list, i)))
-            out[kept++] =
-                kl_arena_copy(a, kl_str_of(json_string_value(json_array_get(list, i)))).ptr;
-    return out;
-}
-
-static carried_kernel spool_kernel_of(kl_arena *a, const json_t *o) {
-    return (carried_kernel){.hash = kl_arena_copy(a, kli_json_text_or(o, "kernel", (kl_str){0})),
-                            .path = kl_arena_copy(a, kli_json_text_or(o, "path", KL_S("kernel"))),
-                            .surface =
-                                kl_surface_by_name(kli_json_text_or(o, "surface", (kl_str){0})),
-                            .params = params_of(a, o)};
-}
-
-static kl_gate_opts spool_options_of(kl_arena *a, const json_t *job) {
-    return (kl_gate_opts){.workload = spool_text_or_null(a, job, "workload"),
-                          .baseline = spool_text_or_null(a, job, "baseline"),
-                          .check_only = kli_json_bool_or(job, "check_only", false),
-                          .quick = kli_json_bool_or(job, "quick", false),
-                          .min_pairs = spool_number_of(job, "min_pairs", 1e6),
-                          .min_seconds = spool_number_of(job, "min_seconds", KLI_SPOOL_JOB_SECONDS),
-                          .max_seconds = spool_number_of(job, "max_seconds", KLI_SPOOL_JOB_SECONDS),
-                          .half_width = spool_number_of(job, "half_width", 1),
-                          .abandon_below = spool_number_of(job, "abandon_below", 1e6),
-                          .seed = spool_seed_of(job)};
+static kl_gate_opts spool_options_of(const kl_job *j) {
+    return (kl_gate_opts){.workload = text_or_null(j->workload),
+                          .baseline = text_or_null(j->baseline),
+                          .require_assurance =
+                              j->require_assurance.len ? *j->require_assurance.ptr : '\0',
+                          .check_only = j->check_only,
+                          .quick = j->quick,
+                          .min_pairs = bounded(j->min_pairs, 1e6),
+                          .min_seconds = bounded(j->min_seconds, KLI_SPOOL_JOB_SECONDS),
+                          .max_seconds = bounded(j->max_seconds, KLI_SPOOL_JOB_SECONDS),
+                          .half_width = bounded(j->half_width, 1),
+                          .abandon_below = bounded(j->abandon_below, 1e6),
+                          .seed = j->seed};
 }
 
 /* One version for each shape of a job, so that nothing that is said is left out in silence. */
-static kl_err read_rival(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
-    const json_t *opponent = json_object_get(job, "against");
-    if (kli_json_int_or(job, "version", 0) != (opponent ? WITH_OPPONENT : SPOOL_PLAIN))
+static kl_err check_opponent(const carried_job *j, int version, bool opponent, kl_error *e) {
+    if (version != (opponent ? WITH_OPPONENT : SPOOL_PLAIN))
         return kl_fail(e, KL_EPARSE, "job.json",
                        "not a job of version %d, nor of version %d with a kernel to compare with",
                        SPOOL_PLAIN, WITH_OPPONENT);
-    if (!opponent) return KL_OK;
-    out->opponent = spool_kernel_of(a, opponent);
-    if (!kli_spool_is_id(out->opponent.hash) || out->opponent.surface != out->kernel.surface)
+    if (opponent &&
+        (!kli_spool_is_id(j->opponent.hash) || j->opponent.surface != j->kernel.surface))
         return kl_fail(e, KL_EPARSE, "job.json",
                        "the kernel to compare with has no hash, or is of another surface");
     return KL_OK;
 }
 
-static kl_err read_job(carried_job *out, kl_arena *a, const json_t *job, kl_error *e) {
-    const kl_str assurance = kli_json_text_or(job, "require_assurance", (kl_str){0});
-    *out = (carried_job){.task = kl_arena_copy(a, kli_json_text_or(job, "task", (kl_str){0})),
-                         .kernel = spool_kernel_of(a, job),
-                         .opts = spool_options_of(a, job)};
-    if (assurance.len) out->opts.require_assurance = assurance.ptr[0];
-    if (!json_is_object(job) || !kli_spool_is_id(out->task) || !kli_spool_is_id(out->kernel.hash))
+static kl_err check_job(const carried_job *j, const kl_job *said, kl_error *e) {
+    const kl_str assurance = said->require_assurance;
+    if (!kli_spool_is_id(j->task) || !kli_spool_is_id(j->kernel.hash))
         return kl_fail(e, KL_EPARSE, "job.json",
                        "not a job: it names no task and kernel by their hashes");
-    if (!out->kernel.surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
+    if (!j->kernel.surface) return kl_fail(e, KL_EPARSE, "job.json", "no known surface");
     if (assurance.len && !kl_str_eq(assurance, KL_S("A")) && !kl_str_eq(assurance, KL_S("B")))
         return kl_fail(e, KL_EPARSE, "job.json", "the assurance that can be required is A or B");
-    const kl_err err = read_rival(out, a, job, e);
-    if (!err) job_id(out->id, a, job);
+    return KL_OK;
+}
+
+static kl_err read_job(carried_job *out, kl_arena *a, const json_t *json, kl_error *e) {
+    kl_job j;
+    kl_err err = kli_record_read(&j, &KL_JOB, a, json, KL_S("job.json"), e);
+    if (err) return err;
+    const kl_opponent own = {j.kernel, j.surface, j.path, j.params, j.n_params};
+    *out = (carried_job){.task = j.task,
+                         .kernel = spool_kernel_of(a, &own),
+                         .opponent = spool_kernel_of(a, &j.against),
+                         .opts = spool_options_of(&j)};
+    err = check_job(out, &j, e);
+    if (!err) err = check_opponent(out, j.version, json_object_get(json, "against") != NULL, e);
+    if (!err) job_id(out->id, a, json);
     return err;
 }
 
@@ -527,6 +519,7 @@ static kl_err judge_once(kl_verdict *v, kl_executor *x, kl_arena *a, const kl_ga
  */
 static kl_err judge_settled(kl_verdict *v, spool_worker *w, kl_arena *a, kl_gate_job *j,
                             kl_error *e) {
+    KL_ASSERT(!j->opts.against || j->opts.against->surface == j->kernel->surface);
     j->opts.progress = heartbeat;
     j->opts.progress_ctx = w;
     j->opts.compile.cache_dir = kli_fs_join(a, w->dir, "cache").ptr;
@@ -560,20 +553,14 @@ static kl_err judge_job(kl_verdict *v, spool_worker *w, kl_arena *a, const char 
 
 static kl_err spool_write_answer(const spool_worker *w, kl_arena *a, kl_err judged,
                                  const kl_verdict *v, const kl_error *why, kl_error *e) {
-    json_t *o = judged ? json_object() : kl_verdict_json(v);
-    const char *name = judged ? "error.json" : "verdict.json";
-    if (judged) {
-        json_object_set_new(o, "code", json_integer(judged));
-        json_object_set_new(o, "message", kli_json_str(kl_str_of(why->message)));
-        json_object_set_new(o, "hint", kli_json_str(kl_str_of(why->hint)));
-    }
-    kli_fs_remove_tree(kli_fs_join(a, w->mine, "verdict.json")
-                           .ptr); /* of a worker that died between answer and rename */
+    /* Of a worker that died between answer and rename. */
+    kli_fs_remove_tree(kli_fs_join(a, w->mine, "verdict.json").ptr);
     kli_fs_remove_tree(kli_fs_join(a, w->mine, "error.json").ptr);
-    const kl_err err =
-        kli_fs_write(kli_fs_join(a, w->mine, name).ptr, kli_json_dump(a, o, true), e);
-    json_decref(o);
-    return err;
+    if (!judged) return write_json(a, w->mine, "verdict.json", kl_verdict_json(v), e);
+    json_t *o =
+        json_pack("{si so so}", "code", judged, "message", kli_json_str(kl_str_of(why->message)),
+                  "hint", kli_json_str(kl_str_of(why->hint)));
+    return write_json(a, w->mine, "error.json", o, e);
 }
 
 /* Judge the job that was taken and move it to done/.  An interrupted job goes back to todo/. */
@@ -591,6 +578,7 @@ static kl_err do_job(spool_worker *w, const char *id, kl_error *e) {
                  id); /* whoever has it now will answer */
     } else {
         err = spool_write_answer(w, a, judged, v, &why, e);
+        KL_ASSERT(judged != KL_PENDING); /* a job is done with an answer, or not at all */
         if (!err) err = move_into_place(w->mine, in(a, w->dir, "done", id).ptr, e);
         if (!err) ++*(judged ? w->failed : w->done);
         kli_say("%.16s %s %.*s", id, judged ? "error" : kl_outcome_name(v->outcome),
@@ -684,21 +672,19 @@ static kl_err spool_open(void **self, kl_arena *a, const char *dir, kl_error *e)
 /* The device is somebody else's, so only what is sent can be the question. */
 static kl_err spool_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
     const kl_gate_opts *o = &j->opts;
-    kl_hasher h;
+    const kl_str parts[] = {
+        KL_S("klineage/run/spool/1"),
+        kl_str_of(j->task->hash),
+        kl_str_of(j->kernel->hash),
+        kl_str_of(o->workload),
+        kl_str_of(o->baseline),
+        kl_str_of(o->arch),
+        kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed),
+        kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds, o->max_seconds,
+                        o->half_width, o->abandon_below),
+        kl_str_of(o->against ? o->against->hash : NULL)};
     (void)self, (void)e;
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/run/spool/1"));
-    kli_hasher_add(&h, kl_str_of(j->task->hash));
-    kli_hasher_add(&h, kl_str_of(j->kernel->hash));
-    kli_hasher_add(&h, kl_str_of(o->workload));
-    kli_hasher_add(&h, kl_str_of(o->baseline));
-    kli_hasher_add(&h, kl_str_of(o->arch));
-    kli_hasher_add(
-        &h, kl_arena_printf(a, "%d %d %llu", o->check_only, o->quick, (unsigned long long)o->seed));
-    kli_hasher_add(&h, kl_arena_printf(a, "%g %g %g %g %g", o->min_pairs, o->min_seconds,
-                                       o->max_seconds, o->half_width, o->abandon_below));
-    if (o->against) kli_hasher_add(&h, kl_str_of(o->against->hash));
-    memcpy(key, kli_hasher_end(&h).hex, 65);
+    memcpy(key, kli_hash_parts(parts, KL_COUNT(parts) - !o->against).hex, 65);
     return KL_OK;
 }
 

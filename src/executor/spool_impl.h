@@ -17,7 +17,7 @@ typedef struct {
     kl_str hash; /* empty: there is none */
     kl_str path; /* as the sender knew it; only shown */
     const kl_surface *surface;
-    const char **params;
+    const char **params; /* ends with NULL */
 } carried_kernel;
 
 typedef struct {

@@ -183,19 +183,19 @@ void kli_keep_rejection(kli_walk *w, const kli_attempt *x) {
 }
 
 kl_err kli_record(kli_walk *w, const kli_attempt *x, kl_str parent, kl_error *e) {
-    const kl_step step = {.phase = strcmp(x->stage, "rederive") == 0 ? "rederive" : "walk",
-                          .action = x->proposal.action,
-                          .locus = x->proposal.locus,
-                          .parent = parent,
-                          .kernel = x->state.hash,
-                          .verdict_key = x->state.verdict_key,
-                          .outcome = x->judged ? kl_str_of(kl_outcome_name(x->verdict.outcome))
-                                               : KL_S("no_edit"),
-                          .ratio = x->state.ratio,
-                          .low = x->state.low,
-                          .high = x->state.high,
-                          .median_ns = x->state.median_ns,
-                          .accepted = x->accepted,
-                          .why = x->accepted ? x->proposal.why : x->symptom};
+    const kl_step step = {
+        .phase = strcmp(x->stage, "rederive") == 0 ? KL_S("rederive") : KL_S("walk"),
+        .action = x->proposal.action,
+        .locus = x->proposal.locus,
+        .parent = parent,
+        .kernel = x->state.hash,
+        .verdict = x->state.verdict_key,
+        .outcome = x->judged ? kl_str_of(kl_outcome_name(x->verdict.outcome)) : KL_S("no_edit"),
+        .ratio = x->state.ratio,
+        .low = x->state.low,
+        .high = x->state.high,
+        .median_ns = x->state.median_ns,
+        .accepted = x->accepted,
+        .why = x->accepted ? x->proposal.why : x->symptom};
     return kl_track_step(w->track, &step, x->source, e);
 }

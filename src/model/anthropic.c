@@ -19,14 +19,8 @@
 static bool granted(int n, int wishes) { return n == 0 || n > wishes - MAX_BREAKPOINTS; }
 
 static json_t *anthropic_block(kl_str text, bool cache) {
-    json_t *o = json_object();
-    json_object_set_new(o, "type", json_string("text"));
-    json_object_set_new(o, "text", kli_json_str(kli_said(text)));
-    if (cache) {
-        json_t *mark = json_object();
-        json_object_set_new(mark, "type", json_string("ephemeral"));
-        json_object_set_new(o, "cache_control", mark);
-    }
+    json_t *o = json_pack("{ss so}", "type", "text", "text", kli_json_str(kli_said(text)));
+    if (cache) json_object_set_new(o, "cache_control", json_pack("{ss}", "type", "ephemeral"));
     return o;
 }
 
@@ -42,11 +36,8 @@ static json_t *anthropic_body(const char *model, const kl_request *q) {
             json_array_append_new(system, text);
             continue;
         }
-        json_t *turn = json_object(), *content = json_array();
-        json_array_append_new(content, text);
-        json_object_set_new(turn, "role", json_string(kli_role_name(m->role)));
-        json_object_set_new(turn, "content", content);
-        json_array_append_new(messages, turn);
+        json_array_append_new(
+            messages, json_pack("{ss s[o]}", "role", kli_role_name(m->role), "content", text));
     }
     json_object_set_new(o, "model", kli_json_str(kl_str_of(model)));
     json_object_set_new(o, "max_tokens", json_integer(q->max_tokens));
@@ -61,14 +52,9 @@ static json_t *anthropic_body(const char *model, const kl_request *q) {
 
 /* Cumulative: what a later event says replaces what an earlier one said. */
 static void anthropic_take_usage(kli_stream *s, const json_t *usage) {
-    const json_t *split = json_object_get(usage, "cache_creation");
-    int64_t written;
     if (kli_tokens(&s->usage.input, usage, "input_tokens")) s->has_input = true;
     (void)kli_tokens(&s->usage.cache_read, usage, "cache_read_input_tokens");
-    if (!kli_tokens(&written, usage, "cache_creation_input_tokens")) return;
-    (void)kli_tokens(&s->usage.cache_write_1h, split, "ephemeral_1h_input_tokens");
-    if (s->usage.cache_write_1h > written) s->usage.cache_write_1h = written;
-    s->usage.cache_write_5m = written - s->usage.cache_write_1h;
+    kli_tokens_written(&s->usage, usage);
 }
 
 static kl_stop stop_of(kl_str reason) {
@@ -82,10 +68,7 @@ static void anthropic_on_error(kli_stream *s, const json_t *error) {
     static const char *const PASSING[] = {"overloaded_error", "rate_limit_error", "api_error",
                                           "timeout_error"};
     const kl_str type = kli_json_text_or(error, "type", KL_S("error"));
-    bool passing = false;
-    for (size_t i = 0; i < KL_COUNT(PASSING); i++)
-        passing = passing || kl_str_eq(type, kl_str_of(PASSING[i]));
-    kli_stream_fail(s, passing, type, kli_json_text_or(error, "message", KL_S("no reason given")));
+    kli_stream_error(s, error, type, PASSING, KL_COUNT(PASSING));
 }
 
 static void on_message_delta(kli_stream *s, const json_t *data) {

@@ -78,8 +78,8 @@ static kl_str last_words(const kli_proc_result *r) {
     return (kl_str){s.len ? s.ptr + s.len - keep : "", keep};
 }
 
-static kl_err judge_end(kl_reply *out, kl_arena *a, const agent *g, const kli_proc_result *r,
-                        const kl_request *q, kl_error *e) {
+static kl_err agent_ended(kl_reply *out, kl_arena *a, const agent *g, const kli_proc_result *r,
+                          const kl_request *q, kl_error *e) {
     if (r->timed_out)
         return kl_fail(e, KL_EMODEL, g->argv[0], "did not answer within %d s and was ended",
                        KL_MODEL_SECONDS);
@@ -120,7 +120,7 @@ static kl_err command_ask(kl_reply *out, void *self, kl_arena *a, const kl_reque
     err = kli_proc_run(&r, scratch, &spec, e);
     kli_fs_remove_tree(folder.ptr);
     if (err == KL_ENOENT || err == KL_ESPAWN) out->billed_microusd = 0;
-    if (!err) err = judge_end(out, a, g, &r, q, e);
+    if (!err) err = agent_ended(out, a, g, &r, q, e);
 done:
     kl_buf_fini(&prompt);
     kl_arena_free(scratch);

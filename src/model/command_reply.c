@@ -37,16 +37,11 @@ static kl_str dearest_model(const json_t *models) {
 }
 
 static void claude_usage(kl_reply *out, const json_t *usage, const kl_request *q) {
-    const json_t *split = json_object_get(usage, "cache_creation");
-    int64_t written = 0;
     out->usage = (kl_usage){0};
     const bool input = kli_tokens(&out->usage.input, usage, "input_tokens"),
                output = kli_tokens(&out->usage.output, usage, "output_tokens");
     (void)kli_tokens(&out->usage.cache_read, usage, "cache_read_input_tokens");
-    (void)kli_tokens(&written, usage, "cache_creation_input_tokens");
-    (void)kli_tokens(&out->usage.cache_write_1h, split, "ephemeral_1h_input_tokens");
-    if (out->usage.cache_write_1h > written) out->usage.cache_write_1h = written;
-    out->usage.cache_write_5m = written - out->usage.cache_write_1h;
+    kli_tokens_written(&out->usage, usage);
     if (!input || !output) out->usage = kl_usage_bound(q, out->text.len);
 }
 

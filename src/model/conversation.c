@@ -6,16 +6,11 @@
 #include "model_impl.h"
 #include <string.h>
 
+static const char *const ROLE_NAMES[] = {"system", "user", "assistant"};
+
 const char *kli_role_name(kl_role r) {
-    switch (r) {
-    case KL_ROLE_SYSTEM:
-        return "system";
-    case KL_ROLE_USER:
-        return "user";
-    case KL_ROLE_ASSISTANT:
-        return "assistant";
-    }
-    return "user";
+    KL_ASSERT((size_t)r < KL_COUNT(ROLE_NAMES));
+    return ROLE_NAMES[r];
 }
 
 kl_str kli_said(kl_str text) { return kl_str_trim(text).len ? text : KL_S("(nothing)"); }
@@ -42,6 +37,8 @@ kl_str kli_tame(kl_arena *a, kl_str s, size_t max) {
 static const char *const STOPS[] = {
     [KL_STOP_END] = "end", [KL_STOP_TRUNCATED] = "truncated", [KL_STOP_REFUSED] = "refused"};
 
+_Static_assert(KL_COUNT(STOPS) == KL_STOP_REFUSED + 1, "a name for every stop");
+
 const char *kl_stop_name(kl_stop s) {
     KL_ASSERT((size_t)s < KL_COUNT(STOPS));
     return STOPS[s];
@@ -58,14 +55,10 @@ bool kl_stop_parse(kl_stop *out, kl_str name) {
 
 /* The price table uses the same names for the same classes. */
 json_t *kl_usage_json(const kl_usage *u) {
-    json_t *o = json_object();
-    json_object_set_new(o, "input", json_integer(u->input));
-    json_object_set_new(o, "cache_read", json_integer(u->cache_read));
-    json_object_set_new(o, "cache_write_5m", json_integer(u->cache_write_5m));
-    json_object_set_new(o, "cache_write_1h", json_integer(u->cache_write_1h));
-    json_object_set_new(o, "output", json_integer(u->output));
-    json_object_set_new(o, "estimated", json_boolean(u->estimated));
-    return o;
+    return json_pack("{sI sI sI sI sI sb}", "input", (json_int_t)u->input, "cache_read",
+                     (json_int_t)u->cache_read, "cache_write_5m", (json_int_t)u->cache_write_5m,
+                     "cache_write_1h", (json_int_t)u->cache_write_1h, "output",
+                     (json_int_t)u->output, "estimated", u->estimated);
 }
 
 #define MOST_TOKENS                                                                                \
@@ -78,6 +71,16 @@ bool kli_tokens(int64_t *out, const json_t *o, const char *key) {
         return false;
     *out = json_integer_value(v);
     return true;
+}
+
+void kli_tokens_written(kl_usage *out, const json_t *usage) {
+    int64_t written;
+    if (!kli_tokens(&written, usage, "cache_creation_input_tokens")) return;
+    (void)kli_tokens(&out->cache_write_1h, json_object_get(usage, "cache_creation"),
+                     "ephemeral_1h_input_tokens");
+    if (out->cache_write_1h > written) out->cache_write_1h = written;
+    out->cache_write_5m = written - out->cache_write_1h;
+    KL_ASSERT(out->cache_write_5m >= 0);
 }
 
 void kl_usage_parse(kl_usage *out, const json_t *o) {
@@ -118,6 +121,7 @@ kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply) {
     for (int i = 0; i < q->n; i++)
         if (q->messages[i].cache) marked = i + 1;
     if (sent > marked) sent = marked;
+    KL_ASSERT(sent >= 0 && marked <= q->n);
     if (tokens_of(q, 0, sent) < LEAST_CACHED) sent = 0;
     if (tokens_of(q, 0, marked) < LEAST_CACHED) marked = 0;
     kl_usage u = kl_usage_estimate(q, reply);

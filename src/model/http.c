@@ -133,6 +133,13 @@ void kli_stream_fail(kli_stream *s, bool passing, kl_str type, kl_str message) {
              message.ptr ? message.ptr : "");
 }
 
+void kli_stream_error(kli_stream *s, const json_t *error, kl_str type, const char *const *passing,
+                      size_t n) {
+    bool passes = false;
+    for (size_t i = 0; i < n; i++) passes |= kl_str_eq(type, kl_str_of(passing[i]));
+    kli_stream_fail(s, passes, type, kli_json_text_or(error, "message", KL_S("no reason given")));
+}
+
 void kli_stream_model(kli_stream *s, const json_t *name) {
     if (json_is_string(name)) snprintf(s->model, sizeof s->model, "%s", json_string_value(name));
 }
@@ -193,6 +200,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx) {
     const kl_str piece = {bytes, size * n};
     t->taken += piece.len;
     if (t->taken > MAX_STREAM_BYTES) t->too_large = true;
+    KL_ASSERT(t->other.len <= MAX_ERROR_BYTES);
     const size_t room = MAX_ERROR_BYTES - t->other.len;
     kl_buf_add(&t->other, (kl_str){piece.ptr, piece.len < room ? piece.len : room});
     if (t->status / 100 != 2) return t->too_large ? 0 : piece.len;

@@ -138,6 +138,7 @@ static kl_err mailbox_ask(kl_reply *out, void *self, kl_arena *a, const kl_reque
     out->billed_microusd = 0;
     kl_err err = mailbox_key_of(key, q, e);
     if (err) return err;
+    KL_ASSERT(is_key(key)); /* law 7: no name is made of what a model said */
     const char *request = kl_arena_printf(a, "%s/requests/%s.md", m->dir, key).ptr;
     const char *reply = kl_arena_printf(a, "%s/replies/%s.md", m->dir, key).ptr;
     if (!kli_fs_exists(request)) err = put_request(request, key, q, e);

@@ -70,11 +70,16 @@ KL_MUST_USE kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl
 const char *kli_http_model_name(const void *self);
 
 void kli_stream_fail(kli_stream *s, bool passing, kl_str type, kl_str message);
+/* An error that the server reports inside the stream; asking again may mend those in `passing`. */
+void kli_stream_error(kli_stream *s, const json_t *error, kl_str type, const char *const *passing,
+                      size_t n);
 void kli_stream_model(kli_stream *s, const json_t *name);
 void kli_stream_count(kli_stream *s,
                       const json_t *part); /* every text in it was generated, and is charged */
 /* An integer that can be a number of tokens; false leaves `out` alone. */
 bool kli_tokens(int64_t *out, const json_t *o, const char *key);
+/* What went into the cache, by how long it stays, in the words of Anthropic. */
+void kli_tokens_written(kl_usage *out, const json_t *usage);
 
 /* ---- price.c ----------------------------------------------------------------------------- */
 

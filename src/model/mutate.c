@@ -95,6 +95,7 @@ static const kl_undoing *mutate_draw(const kl_undoing *all, int n, kl_stream s) 
         members++;
         if (kli_stream_below(s, MAX_VARIATIONS + members, members) == 0) chosen = i;
     }
+    KL_ASSERT(kinds > 0 && members > 0 && same_kind(&all[chosen], &all[first]));
     return &all[chosen];
 }
 

@@ -12,20 +12,14 @@
 #include "model_impl.h"
 
 static json_t *openai_body(const char *model, const kl_request *q) {
-    json_t *o = json_object(), *messages = json_array(), *options = json_object();
-    for (int i = 0; i < q->n; i++) {
-        json_t *turn = json_object();
-        json_object_set_new(turn, "role", json_string(kli_role_name(q->messages[i].role)));
-        json_object_set_new(turn, "content", kli_json_str(kli_said(q->messages[i].text)));
-        json_array_append_new(messages, turn);
-    }
-    json_object_set_new(options, "include_usage", json_true());
-    json_object_set_new(o, "model", kli_json_str(kl_str_of(model)));
-    json_object_set_new(o, "messages", messages);
-    json_object_set_new(o, "max_completion_tokens", json_integer(q->max_tokens));
-    json_object_set_new(o, "stream", json_true());
-    json_object_set_new(o, "stream_options", options);
-    return o;
+    json_t *messages = json_array();
+    for (int i = 0; i < q->n; i++)
+        json_array_append_new(messages,
+                              json_pack("{ss so}", "role", kli_role_name(q->messages[i].role),
+                                        "content", kli_json_str(kli_said(q->messages[i].text))));
+    return json_pack("{so so sI sb s{sb}}", "model", kli_json_str(kl_str_of(model)), "messages",
+                     messages, "max_completion_tokens", (json_int_t)q->max_tokens, "stream", 1,
+                     "stream_options", "include_usage", 1);
 }
 
 static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
@@ -62,10 +56,7 @@ static void openai_on_error(kli_stream *s, const json_t *error) {
                                           "overloaded_error", "overloaded"};
     const kl_str type =
         kli_json_text_or(error, "type", kli_json_text_or(error, "code", KL_S("error")));
-    bool passing = false;
-    for (size_t i = 0; i < KL_COUNT(PASSING); i++)
-        passing = passing || kl_str_eq(type, kl_str_of(PASSING[i]));
-    kli_stream_fail(s, passing, type, kli_json_text_or(error, "message", KL_S("no reason given")));
+    kli_stream_error(s, error, type, PASSING, KL_COUNT(PASSING));
 }
 
 static void openai_event(kli_stream *s, const json_t *data) {

@@ -217,6 +217,7 @@ kl_err kl_price_of(kl_price *out, const char *model, int64_t prompt_tokens, kl_e
 /* Rates are micro-dollars per million tokens; the products of five classes do not fit 64 bits for
  * hostile numbers. */
 int64_t kl_price_cost(const kl_price *p, const kl_usage *u) {
+    KL_ASSERT(p->input >= 0 && p->output >= 0); /* no call earns money */
     const __int128 sum = (__int128)p->input * u->input + (__int128)p->cache_read * u->cache_read +
                          (__int128)p->cache_write_5m * u->cache_write_5m +
                          (__int128)p->cache_write_1h * u->cache_write_1h +
@@ -271,3 +272,4 @@ kl_usage kl_usage_bound(const kl_request *q, size_t reply_bytes) {
                       .output = output < longest ? output : longest,
                       .estimated = true};
 }
+_Static_assert(KL_COUNT(RATES) == 5, "a rate for every class of kl_usage");

@@ -12,26 +12,17 @@ static void recording_add_line(kl_buf *out, json_t *o) {
 }
 
 static json_t *head(const char *model, const char *command, const char *note) {
-    json_t *o = json_object();
-    json_object_set_new(o, "schema", json_string("klineage/recording"));
-    json_object_set_new(o, "version", json_integer(1));
-    json_object_set_new(o, "model", kli_json_str(kl_str_of(model)));
-    json_object_set_new(o, "command", kli_json_str(kl_str_of(command)));
-    json_object_set_new(o, "note", kli_json_str(kl_str_of(note)));
-    return o;
+    return json_pack("{ss si so so so}", "schema", "klineage/recording", "version", 1, "model",
+                     kli_json_str(kl_str_of(model)), "command", kli_json_str(kl_str_of(command)),
+                     "note", kli_json_str(kl_str_of(note)));
 }
 
 static json_t *recording_call(const kl_recorded *c) {
-    json_t *o = json_object();
-    json_object_set_new(o, "slot", kli_json_str(c->slot));
-    json_object_set_new(o, "key", kli_json_str(c->key));
-    json_object_set_new(o, "purpose", kli_json_str(c->purpose));
-    json_object_set_new(o, "text", kli_json_str(c->text));
-    json_object_set_new(o, "stop", json_string(kl_stop_name(c->stop)));
-    json_object_set_new(o, "usage", kl_usage_json(&c->usage));
-    json_object_set_new(o, "model", kli_json_str(c->model));
-    json_object_set_new(o, "billed_microusd", json_integer(c->billed_microusd));
-    return o;
+    return json_pack("{so so so so ss so so sI}", "slot", kli_json_str(c->slot), "key",
+                     kli_json_str(c->key), "purpose", kli_json_str(c->purpose), "text",
+                     kli_json_str(c->text), "stop", kl_stop_name(c->stop), "usage",
+                     kl_usage_json(&c->usage), "model", kli_json_str(c->model), "billed_microusd",
+                     (json_int_t)c->billed_microusd);
 }
 
 kl_err kl_recording_write(const char *path, const char *model, const char *command,

@@ -29,6 +29,7 @@ static kl_err end_event(kli_sse *s) {
 
 static kl_err end_line(kli_sse *s) {
     kl_str line = kl_buf_str(&s->line), value = {0};
+    KL_ASSERT(line.len <= MAX_EVENT);
     if (!s->started && kl_str_starts(line, KL_S("\xef\xbb\xbf")))
         line = (kl_str){line.ptr + 3, line.len - 3};
     s->started = true;

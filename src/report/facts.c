@@ -1,47 +1,23 @@
 /* facts.c - journal rows as a report needs them.  Nothing is computed here that a row does not say.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
-#include "base/json.h"
+#include "base/record.h"
 #include <string.h>
 
 #define MAX_VERDICTS 8192
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-static kl_str facts_copied(kl_arena *a, const json_t *o, const char *key) {
-    return kl_arena_copy(a, kli_json_text_or(o, key, KL_S("")));
-}
-
-static kli_row facts_row_of(kl_arena *a, int64_t n, const json_t *o) {
-    return (kli_row){.n = n,
-                     .phase = facts_copied(a, o, "phase"),
-                     .action = facts_copied(a, o, "action"),
-                     .locus = facts_copied(a, o, "locus"),
-                     .parent = facts_copied(a, o, "parent"),
-                     .kernel = facts_copied(a, o, "kernel"),
-                     .source = facts_copied(a, o, "source"),
-                     .verdict = facts_copied(a, o, "verdict"),
-                     .outcome = facts_copied(a, o, "outcome"),
-                     .why = facts_copied(a, o, "why"),
-                     .ratio = kli_json_real_or(o, "ratio", 0),
-                     .low = kli_json_real_or(o, "low", 0),
-                     .high = kli_json_real_or(o, "high", 0),
-                     .median_ns = kli_json_int_or(o, "median_ns", 0),
-                     .spent_microusd = kli_json_int_or(o, "spent_microusd", 0),
-                     .accepted = kli_json_bool_or(o, "accepted", false),
-                     .best = kli_json_bool_or(o, "best", false)};
-}
-
 static kli_track_rows *facts_track_of(kli_facts *f, kl_arena *a, const kl_store_step *s,
-                                      const json_t *o, size_t most) {
+                                      const kl_step *first, size_t most) {
     for (int i = 0; i < f->n_tracks; i++)
         if (kl_str_eq(f->tracks[i].run, s->run) && kl_str_eq(f->tracks[i].name, s->track))
             return &f->tracks[i];
     kli_track_rows *t = &f->tracks[f->n_tracks++];
     *t = (kli_track_rows){.run = s->run,
                           .name = s->track,
-                          .workload = facts_copied(a, o, "workload"),
-                          .policy = facts_copied(a, o, "policy"),
+                          .workload = first->workload,
+                          .policy = first->policy,
                           .rows = KL_ARRAY(a, kli_row, most)};
     return t;
 }
@@ -56,13 +32,15 @@ static kl_err load_steps(kli_facts *f, kl_arena *a, kl_store *s, const char *run
     f->tracks = longer;
     for (size_t i = 0; !err && i < n; i++) {
         json_t *o = NULL;
+        kl_step row = {0};
         err = kli_json_parse(&o, steps[i].json, KL_S("journal: step"), e);
-        if (!err) {
-            kli_track_rows *t = facts_track_of(f, a, &steps[i], o, n);
-            KL_ASSERT((size_t)t->n_rows < n); /* a row for each step of the run */
-            t->rows[t->n_rows++] = facts_row_of(a, steps[i].n, o);
-        }
+        if (!err) err = kli_record_read(&row, &KL_STEP, a, o, KL_S("journal: step"), e);
         json_decref(o);
+        if (err) break;
+        row.n = steps[i].n;
+        kli_track_rows *t = facts_track_of(f, a, &steps[i], &row, n);
+        KL_ASSERT((size_t)t->n_rows < n); /* a row for each step of the run */
+        t->rows[t->n_rows++] = row;
     }
     return err;
 }

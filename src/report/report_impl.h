@@ -6,14 +6,7 @@
 
 /* ---- facts: what the journal says -------------------------------------------------------- */
 
-/* One gated attempt, as the journal holds it. */
-typedef struct {
-    int64_t n; /* its number in the track */
-    kl_str phase, action, locus, parent, kernel, source, verdict, outcome, why;
-    double ratio, low, high;
-    int64_t median_ns, spent_microusd;
-    bool accepted, best;
-} kli_row;
+typedef kl_step kli_row; /* one gated attempt, as the journal holds it */
 
 typedef struct {
     kl_str run, name, workload, policy;

@@ -40,6 +40,7 @@ typedef struct {
 } ask_question;
 
 static const char *const ROLES[] = {"system", "user", "assistant"};
+_Static_assert(KL_COUNT(ROLES) == KL_ROLE_ASSISTANT + 1, "a name for every role");
 
 /* ---- what is asked ----------------------------------------------------------------------- */
 
@@ -75,20 +76,18 @@ static ask_question question_of(kli_track *t, const kl_request *q) {
 }
 
 static kl_err keep_request(kl_str *json, const ask_question *c, kl_error *e) {
-    json_t *o = json_object(), *messages = json_array();
+    json_t *messages = json_array();
     kl_err err = KL_OK;
     for (int i = 0; !err && i < c->q.n; i++) {
         char hash[65] = "";
-        json_t *m = json_object();
-        err = kl_store_blob_put(hash, c->t->run->store, c->q.messages[i].text, e);
-        json_object_set_new(m, "role", json_string(ROLES[c->q.messages[i].role]));
-        json_object_set_new(m, "text", json_string(hash));
-        if (c->q.messages[i].cache) json_object_set_new(m, "cache", json_true());
-        json_array_append_new(messages, m);
+        const kl_message *m = &c->q.messages[i];
+        err = kl_store_blob_put(hash, c->t->run->store, m->text, e);
+        json_t *turn = json_pack("{ss ss}", "role", ROLES[m->role], "text", hash);
+        if (m->cache) json_object_set_new(turn, "cache", json_true());
+        json_array_append_new(messages, turn);
     }
-    json_object_set_new(o, "purpose", kli_json_str(kl_str_of(c->q.purpose)));
-    json_object_set_new(o, "max_tokens", json_integer(c->q.max_tokens));
-    json_object_set_new(o, "messages", messages);
+    json_t *o = json_pack("{so sI so}", "purpose", kli_json_str(kl_str_of(c->q.purpose)),
+                          "max_tokens", (json_int_t)c->q.max_tokens, "messages", messages);
     *json = kli_json_dump(c->t->base.arena, o, false);
     json_decref(o);
     return err;
@@ -134,14 +133,10 @@ static kl_err ask_from_journal(kl_reply *out, ask_question *c, kl_arena *a, kl_e
 }
 
 static kl_str answer_json(kl_arena *a, const kl_reply *r, const char *text, int64_t cost) {
-    json_t *o = json_object();
-    json_object_set_new(o, "text", json_string(text));
-    json_object_set_new(o, "stop", json_string(kl_stop_name(r->stop)));
-    json_object_set_new(o, "model", kli_json_str(r->model));
-    json_object_set_new(o, "usage", kl_usage_json(&r->usage));
-    json_object_set_new(o, "billed_microusd", json_integer(r->billed_microusd));
-    json_object_set_new(o, "cost_microusd", json_integer(cost));
-    json_object_set_new(o, "wall_ns", json_integer(r->wall_ns));
+    json_t *o = json_pack("{ss ss so so sI sI sI}", "text", text, "stop", kl_stop_name(r->stop),
+                          "model", kli_json_str(r->model), "usage", kl_usage_json(&r->usage),
+                          "billed_microusd", (json_int_t)r->billed_microusd, "cost_microusd",
+                          (json_int_t)cost, "wall_ns", (json_int_t)r->wall_ns);
     kl_str json = kli_json_dump(a, o, false);
     json_decref(o);
     return json;
@@ -268,6 +263,8 @@ static kl_err ask_reserve(kl_store_charge *c, ask_question *q, kl_error *e) {
                                    (double)(full - c->least_microusd)
                              : 1;
     q->q.max_tokens = least + (int64_t)(share * (double)(most - least));
+    KL_ASSERT(err || (c->reserved_microusd >= 0 && c->reserved_microusd <= full)); /* law 6 */
+    KL_ASSERT(q->q.max_tokens <= most);
     return err;
 }
 
@@ -364,6 +361,7 @@ static kl_err ask_until_whole(ask_question *q, kl_store_charge *c, kl_str reques
 static kl_err ask_live(ask_question *q, kl_error *e) {
     kli_track *t = q->t;
     kl_str request;
+    KL_ASSERT(!t->journal_only); /* law 8: who goes through a line again asks nobody */
     kl_err err = kli_check_interrupt(t, e);
     if (!err) err = kli_pending_check_write(t, e);
     if (!err) err = open_model(t, e);

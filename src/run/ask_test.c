@@ -416,7 +416,7 @@ static void test_run_step__rows_are_numbered_and_the_same_again(void **state) {
     kl_str before = {0};
     for (int pass = 0; pass < 2; pass++, again()) {
         assert_ok(fake_question(&r, &track.base, "hello", &e));
-        const kl_step s = {.phase = "walk",
+        const kl_step s = {.phase = KL_S("walk"),
                            .action = KL_S("unroll"),
                            .outcome = KL_S("pass"),
                            .ratio = 1.5,

@@ -15,6 +15,7 @@ static kl_gate_job effects_job_of(const kl_track *t, const kl_task *task, const 
 
 kl_err kl_judge(kl_verdict *out, kl_track *t, kl_arena *a, const kl_task *task, const kl_kernel *k,
                 const kl_gate_opts *o, kl_error *e) {
+    KL_ASSERT(task && k);
     const kl_gate_job j = effects_job_of(t, task, k, o);
     return t->effects->judge(out, t, a, &j, e);
 }

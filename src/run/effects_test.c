@@ -96,7 +96,7 @@ static void verdicts_have_keys(kl_track *t) {
 
 static void steps_are_taken(kl_track *t) {
     const kl_step step = {
-        .phase = "walk", .outcome = KL_S("pass"), .kernel = kl_str_of(s.kernels[0]->hash)};
+        .phase = KL_S("walk"), .outcome = KL_S("pass"), .kernel = kl_str_of(s.kernels[0]->hash)};
     for (int i = 0; i < 3; i++) assert_ok(kl_track_step(t, &step, s.kernels[0]->source, &e));
     kl_track_phase(t, "walk");
     kl_track_best(t, 1.5);

@@ -220,13 +220,13 @@ static void keep(fake_track *t, const kl_step *s) {
     snprintf(row->outcome, sizeof row->outcome, "%.*s", KL_STR_ARG(s->outcome));
     snprintf(row->action, sizeof row->action, "%.*s", KL_STR_ARG(s->action));
     snprintf(row->kernel, sizeof row->kernel, "%.*s", KL_STR_ARG(s->kernel));
-    snprintf(row->verdict_key, sizeof row->verdict_key, "%.*s", KL_STR_ARG(s->verdict_key));
+    snprintf(row->verdict_key, sizeof row->verdict_key, "%.*s", KL_STR_ARG(s->verdict));
 }
 
 static kl_err fake_step_keep(kl_track *base, const kl_step *s, kl_str kernel_source, kl_error *e) {
     fake_track *t = fake_of(base);
     (void)kernel_source, (void)e;
-    const int letter = s->accepted ? toupper((unsigned char)s->phase[0]) : s->phase[0];
+    const int letter = s->accepted ? toupper((unsigned char)*s->phase.ptr) : *s->phase.ptr;
     keep(t, s);
     t->phases = kl_arena_printf(t->base.arena, "%.*s%c", KL_STR_ARG(t->phases), letter);
     t->steps++;

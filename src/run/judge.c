@@ -28,11 +28,9 @@
 typedef struct {
     kli_track *t;
     kl_gate_job job;
-    char key[65];      /* of the effect */
-    char question[65]; /* what is asked of the executor */
-    char verdict[65];  /* key under which the answer is kept */
-    bool fresh;        /* measured now */
-    bool unsettled;    /* unstable, twice */
+    kli_pending_check d; /* how the answer is written down */
+    bool fresh;          /* measured now */
+    bool unsettled;      /* unstable, twice */
 } judgement;
 
 /* ---- what is asked ----------------------------------------------------------------------- */
@@ -50,14 +48,14 @@ static bool keeps(const judgement *j) { return kl_executor_ops_of(j->t->executor
 /* The question and what else is demanded of an answer. */
 static kl_str judge_content_of(const judgement *j) {
     const char required[2] = {j->job.opts.require_assurance, 0};
-    return kl_arena_printf(j->t->base.arena, "%s %s", j->question, required);
+    return kl_arena_printf(j->t->base.arena, "%s %s", j->d.question, required);
 }
 
 static kl_err ask_what(judgement *j, kl_error *e) {
     kli_track *t = j->t;
     kl_err err = open_executor(t, e);
-    if (!err) err = kl_executor_key(j->question, t->executor, t->base.arena, &j->job, e);
-    if (!err) kli_effect_key(j->key, t, "judge", judge_content_of(j));
+    if (!err) err = kl_executor_key(j->d.question, t->executor, t->base.arena, &j->job, e);
+    if (!err) kli_effect_key(j->d.key, t, "judge", judge_content_of(j));
     return err;
 }
 
@@ -69,7 +67,7 @@ static kl_err read_verdict(kl_verdict *out, judgement *j, kl_arena *a, const cha
     kl_err err = kli_verdicts_get(out, t->run->store, a, key, e);
     if (err == KL_ENOENT)
         err = kl_fail(e, KL_EIO, "journal", "effect %.12s was judged, but its verdict is gone",
-                      j->key);
+                      j->d.key);
     if (err) return err;
     kli_count_up(t, judge_content_of(j));
     memcpy(t->base.verdict_key, key, sizeof t->base.verdict_key);
@@ -80,7 +78,7 @@ static kl_err read_verdict(kl_verdict *out, judgement *j, kl_arena *a, const cha
 static kl_err judge_from_journal(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
     kl_store_effect f;
     kli_track *t = j->t;
-    kl_err err = kl_store_effect_get(&f, t->run->store, t->base.arena, j->key, e);
+    kl_err err = kl_store_effect_get(&f, t->run->store, t->base.arena, j->d.key, e);
     if (err) return err;
     return read_verdict(out, j, a, f.answer.ptr, e);
 }
@@ -106,21 +104,21 @@ kl_err kli_pending_check_write(kli_track *t, kl_error *e) {
 
 static kl_err judge_answer(kl_verdict *out, judgement *j, kl_arena *a, kl_error *e) {
     kli_track *t = j->t;
-    kli_pending_check d = {
-        .purpose = kl_str_of(j->job.opts.workload ? j->job.opts.workload : t->spec->workload),
-        .ordinal = kli_count_of(t, KL_S("judged"))};
-    memcpy(d.key, j->key, sizeof d.key);
-    memcpy(d.question, j->question, sizeof d.question);
-    memcpy(d.verdict, j->verdict, sizeof d.verdict);
+    kli_pending_check *d = &j->d;
+    const char *workload = j->job.opts.workload;
+    d->purpose = kl_str_of(workload ? workload : t->spec->workload);
+    d->ordinal = kli_count_of(t, KL_S("judged"));
     if (!j->unsettled) {
-        kl_err err = judge_write_down(t, &d, e);
+        const kl_err err = judge_write_down(t, d, e);
         return err ? err
                    : judge_from_journal(out, j, a, e); /* another process may have been first */
     }
-    d.purpose = kl_arena_copy(t->base.arena, d.purpose);
-    d.there = true;
-    t->pending_check = d;
-    return read_verdict(out, j, a, d.verdict, e);
+    d->purpose = kl_arena_copy(t->base.arena, d->purpose);
+    d->there = true;
+    KL_ASSERT(
+        !t->pending_check.there); /* law 8: the one before was written when the line went on */
+    t->pending_check = *d;
+    return read_verdict(out, j, a, d->verdict, e);
 }
 
 /* ---- what is submitted ahead ------------------------------------------------------------- */
@@ -165,30 +163,24 @@ static kl_err judge_take(kl_verdict *v, judgement *j, const kl_gate_job *job, kl
     kli_track *t = j->t;
     kl_verdict kept = {0};
     bool found = false;
-    kl_err err = kl_executor_submit(j->verdict, t->executor, t->base.arena, job, e);
+    kl_err err = kl_executor_submit(j->d.verdict, t->executor, t->base.arena, job, e);
     if (err) return err;
-    note_asked(t, j->verdict);
-    err = kl_executor_poll(v, t->executor, t->base.arena, j->verdict, e);
+    note_asked(t, j->d.verdict);
+    err = kl_executor_poll(v, t->executor, t->base.arena, j->d.verdict, e);
     if (err == KL_PENDING) submit_foreseen(t);
-    if (!err) err = kli_verdicts_find(&kept, &found, t->run->store, t->base.arena, j->verdict, e);
+    if (!err) err = kli_verdicts_find(&kept, &found, t->run->store, t->base.arena, j->d.verdict, e);
     j->fresh = !err && !(found && strcmp(kept.receipt, v->receipt) == 0);
     if (err || !j->fresh) return err;
     v->journaled = false;
-    return kli_verdicts_keep(j->verdict, t->run->store, t->base.arena, v, e);
+    return kli_verdicts_keep(j->d.verdict, t->run->store, t->base.arena, v, e);
 }
 
 /* The same question as the n-th job: the root of its random numbers tells it apart from the one
  * before. */
 static uint64_t seed_of_repeat(const judgement *j, int n) {
-    char digits[17];
-    kl_hasher h;
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/run/repeat/1"));
-    kli_hasher_add(&h, kl_str_of(j->question));
-    kli_hasher_add(&h, kl_arena_printf(j->t->base.arena, "%d", n));
-    snprintf(digits, sizeof digits, "%.16s", kli_hasher_end(&h).hex);
-    const uint64_t seed = strtoull(digits, NULL, 16);
-    return seed ? seed : 1; /* 0 means "fresh" */
+    const kl_str parts[] = {KL_S("klineage/run/repeat/1"), kl_str_of(j->d.question),
+                            kl_arena_printf(j->t->base.arena, "%d", n)};
+    return kli_hash_seed(parts, KL_COUNT(parts));
 }
 
 /* A busy minute is no property of a kernel; who asked for a short look has had it.  Where a job
@@ -204,6 +196,7 @@ static bool worth_another(const judgement *j, const kl_verdict *v, int times) {
 static kl_err judge_measure(judgement *j, kl_error *e) {
     kl_gate_job job = j->job;
     kl_verdict v = {0};
+    KL_ASSERT(strlen(j->d.question) == 64 && strlen(j->d.key) == 64);
     kl_err err = judge_take(&v, j, &job, e);
     for (int n = 1; !err && worth_another(j, &v, n); n++) {
         if (keeps(j)) job.opts.seed = seed_of_repeat(j, n);
@@ -217,15 +210,16 @@ static kl_err judge_look_up(bool *found, judgement *j, kl_error *e) {
     kl_verdict v = {0};
     *found = false;
     if (keeps(j)) return KL_OK;
-    memcpy(j->verdict, j->question, sizeof j->verdict);
+    memcpy(j->d.verdict, j->d.question, sizeof j->d.verdict);
     const kl_err err =
-        kli_verdicts_find(&v, found, j->t->run->store, j->t->base.arena, j->verdict, e);
+        kli_verdicts_find(&v, found, j->t->run->store, j->t->base.arena, j->d.verdict, e);
     *found = !err && *found && kli_verdicts_answer(&v, j->job.task, &j->job.opts);
     return err;
 }
 
 static kl_err judge_live(judgement *j, kl_error *e) {
     bool found = false;
+    KL_ASSERT(!j->t->journal_only); /* law 8 */
     kl_err err = kli_check_interrupt(j->t, e);
     if (!err) err = kli_pending_check_write(j->t, e);
     if (!err) err = judge_look_up(&found, j, e);
@@ -243,12 +237,12 @@ static kl_err judge_judge(kl_verdict *out, judgement *j, kl_arena *a, kl_error *
     kl_err err = ask_what(j, e);
     if (!err) err = judge_from_journal(out, j, a, e);
     if (err == KL_ENOENT &&
-        j->key[0]) { /* without a key it is the gate that found no such workload */
-        if (t->journal_only) return kli_fail_recall(t, j->key, e);
+        j->d.key[0]) { /* without a key it is the gate that found no such workload */
+        if (t->journal_only) return kli_fail_recall(t, j->d.key, e);
         *e = (kl_error){0};
         t->live = true;
         err = judge_live(j, e);
-        if (err) return kli_fail_remember(t, j->key, err, e);
+        if (err) return kli_fail_remember(t, j->d.key, err, e);
         err = judge_answer(out, j, a, e);
         if (!err) out->journaled = !j->fresh;
     }
@@ -282,15 +276,11 @@ kl_err kli_effect_refuse(kl_verdict *out, kl_track *base, kl_arena *a, const kl_
                          kl_str source, kl_str path, const kl_error *why, kl_error *e) {
     kli_track *t = kli_of(base);
     kl_verdict made = {0};
-    kl_hasher h;
+    const kl_str parts[] = {KL_S("klineage/verdict/refused/1"), kl_str_of(task->hash), path,
+                            source};
     char key[65];
     bool found = false;
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/verdict/refused/1"));
-    kli_hasher_add(&h, kl_str_of(task->hash));
-    kli_hasher_add(&h, path);
-    kli_hasher_add(&h, source);
-    memcpy(key, kli_hasher_end(&h).hex, sizeof key);
+    memcpy(key, kli_hash_parts(parts, KL_COUNT(parts)).hex, sizeof key);
     kl_err err = kli_verdicts_find(out, &found, t->run->store, a, key, e);
     if (!err && !found) {
         kl_verdict_refused(&made, t->base.arena, task, path.ptr, why);

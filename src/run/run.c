@@ -47,18 +47,16 @@ static void run_identify(kl_run *r) {
 }
 
 static kl_err run_write_down(kl_run *r, kl_error *e) {
-    json_t *o = json_object(), *identity = json_array();
+    json_t *identity = json_array();
     char trial[24];
     snprintf(trial, sizeof trial, "%llu",
              (unsigned long long)r->opts.trial); /* text: JSON numbers end at 2^53 */
     for (int i = 0; i < r->opts.n_identity; i++)
         json_array_append_new(identity, kli_json_str(r->opts.identity[i]));
-    json_object_set_new(o, "schema", json_string("klineage/run"));
-    json_object_set_new(o, "version", json_integer(1));
-    json_object_set_new(o, "command", kli_json_str(kl_str_of(r->opts.command)));
-    json_object_set_new(o, "model", kli_json_str(kl_str_of(r->opts.model)));
-    json_object_set_new(o, "trial", json_string(trial));
-    json_object_set_new(o, "identity", identity);
+    json_t *o =
+        json_pack("{ss si so so ss so}", "schema", "klineage/run", "version", 1, "command",
+                  kli_json_str(kl_str_of(r->opts.command)), "model",
+                  kli_json_str(kl_str_of(r->opts.model)), "trial", trial, "identity", identity);
     kl_store_run row = {.id = kl_str_of(r->id),
                         .command = kl_str_of(r->opts.command),
                         .json = kli_json_dump(r->arena, o, false)};
@@ -98,7 +96,6 @@ void kl_run_close(kl_run *r) {
     if (!r) return;
     kl_store_close(r->store);
     for (size_t i = 0; i < r->n_kept; i++) kl_arena_free(r->kept[i]);
-    free(r->kept);
     kl_arena_free(r->arena);
     free(r);
 }

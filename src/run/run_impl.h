@@ -13,7 +13,7 @@ struct kl_run {
     bool resumed; /* the journal knew it before */
     int64_t start_ns;
     kl_arena **kept; /* arenas of lines that ended */
-    size_t n_kept, cap_kept;
+    size_t n_kept;
 };
 
 /* How often the line has had an answer to the same text so far. */
@@ -115,6 +115,9 @@ int64_t kli_count_of(const kli_track *t, kl_str what);
 void kli_count_up(kli_track *t, kl_str what);
 /* Key of an effect: sha256 over run, track, kind, content and how often it was answered before. */
 void kli_effect_key(char key[65], const kli_track *t, const char *kind, kl_str content);
+
+/* The beginning of a hash as a root of random numbers; never 0. */
+uint64_t kli_hash_seed(const kl_str *parts, size_t n);
 
 /* An effect failed: remember it, and give the error back. */
 kl_err kli_fail_remember(kli_track *t, const char *key, kl_err err, const kl_error *e);

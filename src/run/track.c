@@ -40,12 +40,8 @@ void kli_track_init(kli_track *t, kl_run *r, const kl_track_spec *spec) {
 
 /* The arena of the last pass may hold what the line left in its ctx: the run frees it. */
 static void hand_over(kl_run *r, kl_arena *a) {
-    if (r->n_kept == r->cap_kept) {
-        r->cap_kept = r->cap_kept ? 2 * r->cap_kept : 8;
-        r->kept = realloc(r->kept, r->cap_kept * sizeof(kl_arena *));
-        if (!r->kept) kl_oom(r->cap_kept * sizeof(kl_arena *));
-    }
-    r->kept[r->n_kept++] = a;
+    KL_ASSERT(a && a != r->arena);
+    *KL_PUSH(r->arena, r->kept, r->n_kept) = a;
 }
 
 void kli_track_fini(kli_track *t) {
@@ -80,6 +76,7 @@ static bool is_leased(kl_err err, const char *owner) { return err == KL_EBUSY &&
  * on this track. */
 kl_err kli_track_lease(kli_track *t, kl_error *e) {
     const char *name = kl_arena_printf(t->keep, "%s/%s", t->run->id, t->spec->name).ptr;
+    KL_ASSERT(!t->lease && !t->journal_only); /* a line has one writer, and a reader takes none */
     const int64_t until = kli_now_ns() + LEASE_WAIT_NS;
     char owner[KL_LEASE_OWNER_BYTES];
     kl_err err = kl_lease_take(&t->lease, t->run->store, name, owner, e);
@@ -161,36 +158,35 @@ void kli_count_up(kli_track *t, kl_str what) {
 
 void kli_effect_key(char key[65], const kli_track *t, const char *kind, kl_str content) {
     char n[24];
-    kl_hasher h;
     snprintf(n, sizeof n, "%lld", (long long)kli_count_of(t, content));
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/effect/1"));
-    kli_hasher_add(&h, kl_str_of(t->run->id));
-    kli_hasher_add(&h, kl_str_of(t->spec->name));
-    kli_hasher_add(&h, kl_str_of(kind));
-    kli_hasher_add(&h, content);
-    kli_hasher_add(&h, kl_str_of(n));
-    memcpy(key, kli_hasher_end(&h).hex, 65);
+    const kl_str parts[] = {KL_S("klineage/effect/1"),
+                            kl_str_of(t->run->id),
+                            kl_str_of(t->spec->name),
+                            kl_str_of(kind),
+                            content,
+                            kl_str_of(n)};
+    memcpy(key, kli_hash_parts(parts, KL_COUNT(parts)).hex, 65);
+}
+
+uint64_t kli_hash_seed(const kl_str *parts, size_t n) {
+    char digits[17];
+    snprintf(digits, sizeof digits, "%.16s", kli_hash_parts(parts, n).hex);
+    const uint64_t drawn = strtoull(digits, NULL, 16);
+    return drawn ? drawn : 1; /* 0 means "fresh" elsewhere */
 }
 
 static uint64_t track_seed(const kl_track *base, const char *name) {
     const kli_track *t = kli_of_const(base);
-    char digits[17];
-    kl_hasher h;
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/seed/1"));
-    kli_hasher_add(&h, kl_str_of(t->run->id));
-    kli_hasher_add(&h, kl_str_of(t->spec->name));
-    kli_hasher_add(&h, kl_str_of(name));
-    snprintf(digits, sizeof digits, "%.16s", kli_hasher_end(&h).hex);
-    const uint64_t drawn = strtoull(digits, NULL, 16);
-    return drawn ? drawn : 1; /* 0 means "fresh" elsewhere */
+    const kl_str parts[] = {KL_S("klineage/seed/1"), kl_str_of(t->run->id),
+                            kl_str_of(t->spec->name), kl_str_of(name)};
+    return kli_hash_seed(parts, KL_COUNT(parts));
 }
 
 /* ---- errors on their way to another process ---------------------------------------------- */
 
 kl_err kli_fail_remember(kli_track *t, const char *key, kl_err err, const kl_error *e) {
     if (err == KL_PENDING || t->n_failures == KLI_MAX_FAILURES) return err;
+    KL_ASSERT(err && t->n_failures < KLI_MAX_FAILURES);
     kli_failure *f = KL_PUSH(t->keep, t->failures, t->n_failures);
     *f = (kli_failure){.error = *e};
     f->error.code = err;

@@ -148,6 +148,7 @@ static void tracks_read_report(child *c, kl_arena *a) {
 }
 
 static void ended(child *c, int status, kl_arena *a) {
+    KL_ASSERT(c->started && c->report >= 0);
     c->pid = 0;
     tracks_read_report(c, a);
     close(c->report);

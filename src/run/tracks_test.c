@@ -60,7 +60,7 @@ static kl_err chain(kl_track *t, void *ctx, kl_error *error) {
         if (err) return err;
         before = r.text;
         const kl_step s = {
-            .phase = "walk", .outcome = KL_S("pass"), .kernel = r.text, .accepted = i % 2};
+            .phase = KL_S("walk"), .outcome = KL_S("pass"), .kernel = r.text, .accepted = i % 2};
         err = kl_track_step(t, &s, r.text, error);
         if (err) return err;
         out->answers++;

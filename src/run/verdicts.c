@@ -21,11 +21,8 @@ kl_err kli_verdicts_get(kl_verdict *out, kl_store *s, kl_arena *a, const char *k
 
 /* Under which key the answer to the same question is kept when it is given again. */
 static void next_key(char key[65]) {
-    kl_hasher h;
-    kli_hasher_init(&h);
-    kli_hasher_add(&h, KL_S("klineage/verdict/again"));
-    kli_hasher_add(&h, kl_str_of(key));
-    memcpy(key, kli_hasher_end(&h).hex, 65);
+    const kl_str parts[] = {KL_S("klineage/verdict/again"), kl_str_of(key)};
+    memcpy(key, kli_hash_parts(parts, KL_COUNT(parts)).hex, 65);
 }
 
 kl_err kli_verdicts_find(kl_verdict *out, bool *found, kl_store *s, kl_arena *a, char key[65],

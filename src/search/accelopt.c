@@ -246,6 +246,7 @@ static kl_err summarize(accelopt *x, kl_str *items, int *n, const accelopt_trial
                                KL_COUNT(values), e);
     x->calls += !err;
     if (err || !text.len || strcasestr(text.ptr, "no optimization found")) return err;
+    KL_ASSERT(fast->ratio >= slow->ratio && slow->ratio > 0);
     items[(*n)++] = kl_arena_printf(x->s->arena, "A difference of %s times:\n%.*s", speedup.ptr,
                                     KL_STR_ARG(kli_prose_quote(x->s->arena, text)));
     return KL_OK;
@@ -298,6 +299,7 @@ static void select_candidates(accelopt *x) {
     }
     for (int i = 0; i < x->n_trials; i++)
         if (!x->trials[i].best) next[n++] = x->trials[i].from;
+    KL_ASSERT(n == x->n_trials); /* each trial leaves one */
     x->candidates = next;
     x->n_candidates = n;
 }

@@ -99,6 +99,7 @@ static int add_node(explorer *x, const node *as) {
 
 /* Behind its elder siblings, so that the first of equals is the eldest. */
 static int add_child(explorer *x, int parent, bool large, node child) {
+    KL_ASSERT(parent >= 0 && parent < x->n);
     child.parent = parent;
     child.first = child.last = child.next = NONE;
     child.home = large ? x->n : x->nodes[parent].home;
@@ -156,6 +157,7 @@ static int adaexplore_choose(const explorer *x) {
 
 static void back_propagate(explorer *x, int child) {
     const double r = reward(&x->nodes[child]);
+    KL_ASSERT(r >= 0 && r <= 1.6);
     for (int at = child; at != NONE; at = x->nodes[at].parent) {
         node *n = &x->nodes[at];
         n->visits++;

@@ -252,12 +252,12 @@ static kl_err search_step(kl_search *s, const kli_outcome *o, kl_str source, kl_
                           kl_str action, kl_error *e) {
     const kl_verdict *v = &o->verdict;
     bool gated = o->ended != KLI_NO_EDIT, open = o->ended == KLI_UNDECIDED && !v->why.len;
-    kl_step row = {.phase = "search",
+    kl_step row = {.phase = KL_S("search"),
                    .action = action,
                    .locus = o->proposal.locus,
                    .parent = parent,
                    .kernel = o->point.kernel ? kl_str_of(o->point.kernel->hash) : KL_S(""),
-                   .verdict_key = o->verdict_key,
+                   .verdict = o->verdict_key,
                    .outcome = gated     ? kl_str_of(kl_outcome_name(v->outcome))
                               : o->done ? KL_S("done")
                                         : KL_S("no_edit"),
@@ -491,7 +491,7 @@ static void bound_gain(kl_search *s) {
 }
 
 static void take_gain(kl_search *s, kl_step *row, const kl_comparison *c) {
-    row->verdict_key = last_key(s);
+    row->verdict = last_key(s);
     s->out->gain = row->ratio = c->ratio;
     s->out->gain_low = row->low = c->low;
     s->out->gain_high = row->high = c->high;
@@ -538,7 +538,7 @@ static void settle_best(kl_search *s) {
 }
 
 static kl_err journal_end(kl_search *s, kl_error *e) {
-    kl_step row = {.phase = "end",
+    kl_step row = {.phase = KL_S("end"),
                    .action = KL_S("end"),
                    .kernel = kl_str_of(s->best.kernel->hash),
                    .outcome = KL_S("pass"),

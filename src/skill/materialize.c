@@ -58,11 +58,11 @@ static const char *materialize_key_of(const materialize_ctx *m, const kl_verdict
 static kl_err write_step(materialize_ctx *m, const kl_verdict *v, kl_str source, kl_str identity,
                          kl_error *e) {
     const kl_comparison *c = v->n_comparisons ? &v->comparisons[0] : NULL;
-    kl_step s = {.phase = "materialize",
+    kl_step s = {.phase = KL_S("materialize"),
                  .action = m->card->name,
                  .parent = kl_str_of(m->from->hash),
                  .kernel = identity,
-                 .verdict_key = kl_str_of(materialize_key_of(m, v)),
+                 .verdict = kl_str_of(materialize_key_of(m, v)),
                  .outcome = kl_str_of(kl_outcome_name(v->outcome)),
                  .ratio = c ? c->ratio : 0,
                  .low = c ? c->low : 0,

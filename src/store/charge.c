@@ -57,6 +57,7 @@ static kl_err charge_add_charge(void *ctx, const void *row) {
     sums *so_far = ctx;
     const kl_store_charge *c = row, *but = so_far->but;
     if (c->attempt == but->attempt && kl_str_eq(c->effect, but->effect)) return KL_OK;
+    KL_ASSERT(counts_for(c) >= 0);
     charge_add(&so_far->run, counts_for(c));
     if (kl_str_eq(c->track, but->track)) charge_add(&so_far->track, counts_for(c));
     return KL_OK;
@@ -112,7 +113,16 @@ static kl_err fit_caps(kl_store_charge *c, kl_store *s, int64_t track_cap, int64
     return KL_OK;
 }
 
+/* The edges of the drawing above. */
+static bool may_become(const kl_store_charge *c, kl_str state) {
+    if (!c->state.len || charge_is(c, RELEASED)) return kl_str_eq(state, RESERVED);
+    if (charge_is(c, LOST)) return kl_str_eq(state, RESERVED) || kl_str_eq(state, SETTLED);
+    return charge_is(c, RESERVED);
+}
+
 static kl_err put_state(kl_store *s, kl_store_charge *c, kl_str state, kl_error *e) {
+    KL_ASSERT(may_become(c, state)); /* law 8: a settled call is never paid again */
+    KL_ASSERT(c->reserved_microusd >= 0);
     c->state = state;
     return kli_put(s, &kli_charges, c, e);
 }
@@ -132,6 +142,8 @@ static kl_err charge_reserve(kl_store *s, kl_arena *a, kl_store_charge *c, bool 
         &next, &(kl_store_charge){.price_date = c->price_date}); /* of an attempt before, if any */
     next.attempt = last.attempt + charge_is(&last, LOST);
     if (!err) err = fit_caps(&next, s, track_cap, run_cap, e);
+    next.state = last.state;
+    KL_ASSERT(next.attempt >= last.attempt);
     if (!err) err = put_state(s, &next, RESERVED, e);
     if (!err) c->reserved_microusd = next.reserved_microusd;
     return err;
@@ -194,6 +206,7 @@ static kl_err charge_leave(kl_store *s, kl_str effect, kl_str state, const kl_st
         if (cost) {
             charge_take_cost(&last, cost);
             last.settled_microusd = 0;
+            KL_ASSERT(cost->settled_microusd >= 0);
             if (cost->settled_microusd < last.reserved_microusd)
                 last.reserved_microusd = cost->settled_microusd;
         }

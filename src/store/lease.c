@@ -151,6 +151,7 @@ static kl_err find_lease(kli_lease_row *row, kl_store *s, kl_arena *a, const cha
 
 static kl_err put_lease(kl_store *s, const kl_lease *l, kl_error *e) {
     const kli_lease_row row = {kl_str_of(l->name), kl_str_of(l->owner), now_ms() + l->milliseconds};
+    KL_ASSERT(l->milliseconds > 0 && row.owner.len && row.name.len);
     return kli_put(s, &kli_leases, &row, e);
 }
 
@@ -301,6 +302,7 @@ static kl_err take_alone(kl_store *s, const kl_lease *l, char who[KL_LEASE_OWNER
     if (err) return err;
     kl_arena *scratch = kl_arena_new();
     const kl_err taken = lease_take(s, scratch, l, who, e);
+    KL_ASSERT(taken || kli_lease_check(s, l, kl_ignored()) == KL_OK); /* the row is its own */
     kl_arena_free(scratch);
     return kli_end(s, taken, "take the lease", e);
 }
@@ -335,6 +337,7 @@ void kl_lease_release(kl_lease *l) {
     if (!l) return;
     kl_error why = {0};
     stop_keeper(l);
+    KL_ASSERT(l->store->leases > 0); /* one that was taken is released once */
     l->store->leases--;
     if (with_own(l->store, l, drop_lease, &why))
         kli_debug("lease %s: %s", l->name, why.message); /* it ends by itself */

@@ -93,6 +93,7 @@ kl_err kli_unpack(kl_str *text, kl_store *s, kl_arena *a, kl_str frame, kl_error
     const size_t got =
         ZSTD_decompress_usingDDict(p->unpacks, room, bytes, frame.ptr, frame.len, p->from);
     if (ZSTD_isError(got)) return pack_damaged(s, ZSTD_getErrorName(got), e);
+    KL_ASSERT(got <= bytes);
     *text = (kl_str){room, got};
     return KL_OK;
 }

@@ -259,7 +259,9 @@ static kl_err open_self(void **self, const char *path, kl_error *e) {
 /* It may write from its beginning on, so that what it reads cannot change under it. */
 static kl_err sqlite_begin(void *self, const char *doing, kl_error *e) {
     const kl_err err = kli_sqlite_attach(self, e);
-    return err ? err : execute(self, "BEGIN IMMEDIATE", doing, e);
+    if (err) return err;
+    KL_ASSERT(sqlite3_get_autocommit(((kli_sqlite_file *)self)->db)); /* not nested */
+    return execute(self, "BEGIN IMMEDIATE", doing, e);
 }
 
 static kl_err sqlite_end(void *self, kl_err err, const char *doing, kl_error *e) {
@@ -267,6 +269,7 @@ static kl_err sqlite_end(void *self, kl_err err, const char *doing, kl_error *e)
     if (!err) err = execute(f, "COMMIT", doing, e);
     /* Says no when SQLite did so by itself. */
     if (err) sqlite3_exec(f->db, "ROLLBACK", NULL, NULL, NULL);
+    KL_ASSERT(sqlite3_get_autocommit(f->db) || err); /* kept, or not: never half */
     return err;
 }
 

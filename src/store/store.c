@@ -171,6 +171,7 @@ kl_err kli_first(void *row, kl_store *s, kl_arena *a, const kli_query *q, kl_err
 kl_err kli_find(void *row, kl_store *s, kl_arena *a, const kli_query *q, const char *command,
                 kl_error *e) {
     const char *prefix = q->match[0].text.ptr, *what = q->table->name;
+    KL_ASSERT(q->match[0].how == KLI_BEGINS);
     kli_query two = *q;
     void *rows;
     size_t n;

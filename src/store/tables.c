@@ -4,6 +4,7 @@
  * else.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_impl.h"
+#include "base/record.h"
 #include <string.h>
 
 #define COLUMN(type, field, cell)                                                                  \
@@ -51,29 +52,29 @@ static const kli_column kl_store_effect_columns[] = {
 };
 const kli_store_table kli_effects = TABLE("effect", kl_store_effect, 1, false);
 
-#define CHARGE(field, cell) COLUMN(kl_store_charge, field, cell)
+/* A row of a .def file as a column; members that are in no document are none. */
+#define KL_COLUMN(kind, ...) KL_COLUMN_##kind(__VA_ARGS__)
+#define KL_COLUMN_HASH(member, ...) COLUMN(KL_RECORD, member, KLI_HASH),
+#define KL_COLUMN_TEXT(member, ...) COLUMN(KL_RECORD, member, KLI_TEXT),
+#define KL_COLUMN_DATE(member, ...) COLUMN(KL_RECORD, member, KLI_DATE),
+#define KL_COLUMN_I64(member, ...) COLUMN(KL_RECORD, member, KLI_NUMBER),
+#define KL_COLUMN_BOOL(member, ...) COLUMN(KL_RECORD, member, KLI_FLAG),
+#define KL_COLUMN_ONLY(...)
+
+#define KL_RECORD kl_store_charge
 static const kli_column kl_store_charge_columns[] = {
-    CHARGE(effect, KLI_HASH),
-    CHARGE(attempt, KLI_NUMBER),
-    CHARGE(run, KLI_TEXT),
-    CHARGE(track, KLI_TEXT),
-    CHARGE(workload, KLI_TEXT),
-    CHARGE(policy, KLI_TEXT),
-    CHARGE(phase, KLI_TEXT),
-    CHARGE(model, KLI_TEXT),
-    CHARGE(priced_as, KLI_TEXT),
-    CHARGE(price_date, KLI_TEXT),
-    CHARGE(state, KLI_TEXT),
-    CHARGE(reserved_microusd, KLI_NUMBER),
-    CHARGE(settled_microusd, KLI_NUMBER),
-    CHARGE(input, KLI_NUMBER),
-    CHARGE(cache_read, KLI_NUMBER),
-    CHARGE(cache_write_5m, KLI_NUMBER),
-    CHARGE(cache_write_1h, KLI_NUMBER),
-    CHARGE(output, KLI_NUMBER),
-    CHARGE(estimated, KLI_FLAG),
-    CHARGE(created, KLI_DATE),
+#define KL_DEF_CHARGE KL_COLUMN
+#include <klineage/store.def>
 };
+static const kli_field CHARGE_FIELDS[] = {
+#define KL_DEF_CHARGE KL_ROW
+#include <klineage/store.def>
+    KL_ROWS_END};
+#undef KL_RECORD
+const kl_record KL_CHARGE = {.name = "charge",
+                             .fields = CHARGE_FIELDS,
+                             .size = sizeof(kl_store_charge),
+                             .doc = "One call to a model in the ledger: table `charge`."};
 const kli_store_table kli_charges = TABLE("charge", kl_store_charge, 2, true);
 
 #define STEP(field, cell) COLUMN(kl_store_step, field, cell)
@@ -98,6 +99,10 @@ static const kli_column kli_lease_row_columns[] = {
     COLUMN(kli_lease_row, deadline_ms, KLI_NUMBER),
 };
 const kli_store_table kli_leases = TABLE("lease", kli_lease_row, 1, true);
+
+_Static_assert(sizeof(kl_store_charge) <= KLI_ROW_BYTES, "the widest row fits");
+_Static_assert(sizeof(kli_verdict_row) <= KLI_ROW_BYTES, "and the one that is packed");
+_Static_assert(sizeof(kl_store_effect) <= KLI_ROW_BYTES, "and what was asked");
 
 /* ---- cells --------------------------------------------------------------------------- */
 
