@@ -74,8 +74,7 @@ kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *
     kl_err err = KL_OK;
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
         err = load_status(out, a, (kl_card_status)s, e);
-    if (out->n_cards)
-        qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
+    if (out->n_cards) qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
     return err;
 }
 
