@@ -11,7 +11,7 @@ if(NOT KL_CMOCKA)
 endif()
 
 function(kl_test name file)
-  if(NOT KL_CMOCKA)
+  if(NOT KL_CMOCKA OR KL_UNITY)
     return()
   endif()
   add_executable(${name} ${file})

@@ -51,8 +51,7 @@
     4 /* of a call that the provider turned away before it cost anything, and again of a reply     \
          that broke off */
 #define KL_MAX_CARD_BYTES                                                                          \
-    (64u << 10)           /* one SKILL.md; Agent Skills asks for less than 5000 tokens */
-#define KL_MAX_CARDS 4096 /* one library */
+    (64u << 10) /* one SKILL.md; Agent Skills asks for less than 5000 tokens */
 #define KL_MAX_TRIES                                                                               \
     30 /* proposals at one start of an admission; each is two turns of its conversation */
 #define KL_MAX_STEPS 64         /* of a walk */

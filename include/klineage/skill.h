@@ -96,13 +96,15 @@ KL_MUST_USE kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, k
 /* ---- library ----------------------------------------------------------------------------- */
 
 typedef struct {
+    kl_str folder;
+    kl_str why;
+} kl_broken_card;
+
+typedef struct {
     kl_str dir;
     kl_card *cards;
     int n_cards; /* sorted by name; broken ones are left out */
-    struct {
-        kl_str folder;
-        kl_str why;
-    } * broken;
+    kl_broken_card *broken;
     int n_broken;
 } kl_library;
 

@@ -89,7 +89,7 @@ static json_t *value_json(const kli_field *f, const char *in) {
     case KL_FIELD_CLOSE:
         break;
     }
-    KL_ASSERT(!"a field without a value");
+    KL_ASSERT(false && "a field without a value");
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "command/request.h"
 #include "base/json.h"
 #include <klineage/skill.h>
+#include <limits.h>
 #include <math.h>
 
 static const char *const fit_names[] = {"fits", "unknown", "violated"};
@@ -78,7 +79,7 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     kl_match *m;
     int n;
     uint64_t top = kli_args_number(args, KL_OPTION_TOP, 0);
-    kl_retrieve_opts o = {.top = top < KL_MAX_CARDS ? (int)top : KL_MAX_CARDS,
+    kl_retrieve_opts o = {.top = top < INT_MAX ? (int)top : INT_MAX,
                           .all = kli_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
     cmd_retrieve_show(out, m, n);

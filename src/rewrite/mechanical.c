@@ -540,7 +540,11 @@ static void undo_vectors(undoer *u) {
     }
 }
 
-enum { C = KL_FAMILY_C, C_CUDA = KL_FAMILY_C | KL_FAMILY_CUDA, C_LIKE = C_CUDA | KL_FAMILY_OPENCL };
+enum {
+    UNDO_C = KL_FAMILY_C,
+    C_CUDA = KL_FAMILY_C | KL_FAMILY_CUDA,
+    UNDO_C_LIKE = C_CUDA | KL_FAMILY_OPENCL
+};
 
 /* What is applied last comes first. */
 static const struct {
@@ -548,20 +552,20 @@ static const struct {
     void (*undo)(undoer *);
     unsigned families;
 } MECHANICAL_ROWS[] = {
-    {"omp_parallel", undo_omp, C},
-    {"nt_store", undo_nt_store, C},
+    {"omp_parallel", undo_omp, UNDO_C},
+    {"nt_store", undo_nt_store, UNDO_C},
     {"cache_hint", undo_cache_hint, KL_FAMILY_CUDA},
-    {"prefetch", undo_prefetch, C | KL_FAMILY_OPENCL},
-    {"fast_math", undo_fast_math, C_LIKE},
+    {"prefetch", undo_prefetch, UNDO_C | KL_FAMILY_OPENCL},
+    {"fast_math", undo_fast_math, UNDO_C_LIKE},
     {"launch_bounds", undo_launch_bounds, KL_FAMILY_CUDA},
-    {"inline_hint", undo_inline_hint, C_LIKE},
+    {"inline_hint", undo_inline_hint, UNDO_C_LIKE},
     {"branch_hint", undo_expect, C_CUDA},
-    {"unroll", undo_unroll, C_LIKE},
+    {"unroll", undo_unroll, UNDO_C_LIKE},
     {"align", undo_align, C_CUDA},
-    {"restrict_alias", undo_restrict, C_LIKE},
-    {"simd_pragma", undo_simd_pragma, C},
-    {"fma_contract", undo_fma, C_LIKE},
-    {"fma_simd", undo_vectors, C},
+    {"restrict_alias", undo_restrict, UNDO_C_LIKE},
+    {"simd_pragma", undo_simd_pragma, UNDO_C},
+    {"fma_contract", undo_fma, UNDO_C_LIKE},
+    {"fma_simd", undo_vectors, UNDO_C},
 };
 
 /* Does the result still read as a kernel, and is it what its action says? */

@@ -440,14 +440,15 @@ static void vary_restrict(rewrite_mutate_mutator *m) {
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-enum { C_LIKE = KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA, ANY = KL_FAMILY_ANY };
+enum { MUTATE_C_LIKE = KL_FAMILY_C | KL_FAMILY_OPENCL | KL_FAMILY_CUDA };
 
 static const struct {
     void (*vary)(rewrite_mutate_mutator *);
     unsigned families;
-} MUTATE_ROWS[] = {{vary_params, ANY},        {vary_flags, ANY},    {vary_unroll, C_LIKE},
-                   {vary_ivdep, KL_FAMILY_C}, {vary_order, C_LIKE}, {vary_restrict, C_LIKE},
-                   {vary_tiles, C_LIKE}};
+} MUTATE_ROWS[] = {{vary_params, KL_FAMILY_ANY}, {vary_flags, KL_FAMILY_ANY},
+                   {vary_unroll, MUTATE_C_LIKE}, {vary_ivdep, KL_FAMILY_C},
+                   {vary_order, MUTATE_C_LIKE},  {vary_restrict, MUTATE_C_LIKE},
+                   {vary_tiles, MUTATE_C_LIKE}};
 
 int kl_rewrite_mutate(kl_undoing *out, int max, kl_arena *a, const kl_kernel *k) {
     rewrite_mutate_mutator m = {

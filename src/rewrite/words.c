@@ -138,7 +138,7 @@ static bool words_matches(how match, kl_str s, kl_str word) {
     case IN_TEXT:
         return begins_word(s, word);
     }
-    KL_ASSERT(!"a way to match");
+    KL_ASSERT(false && "a way to match");
     return false;
 }
 

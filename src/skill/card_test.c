@@ -141,6 +141,25 @@ static void test_skill_library__writes_nothing_that_it_could_not_read(void **sta
     kl_arena_free(a);
 }
 
+static void test_skill_library__has_room_for_as_many_as_there_are(void **state) {
+    (void)state;
+    enum { MANY = 4200 };
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_library l;
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
+    for (int i = 0; i < MANY; i++)
+        assert_ok(kli_fs_mkdirs(kl_arena_printf(a, "%s/lifted/c%d", dir.ptr, i).ptr, &e));
+    kl_card c = sample(a);
+    assert_ok(kl_library_put(dir.ptr, &c, &e));
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l.n_broken, MANY); /* folders without a card, each named */
+    assert_int_equal(l.n_cards, 1);
+    kli_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
 static void test_skill_card__counts_are_the_sum_of_its_trials(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
@@ -529,6 +548,7 @@ int main(void) {
         cmocka_unit_test(test_skill_library__only_admit_writes_admitted),
         cmocka_unit_test(test_skill_library__a_candidate_does_not_take_an_admitted_cards_place),
         cmocka_unit_test(test_skill_library__writes_nothing_that_it_could_not_read),
+        cmocka_unit_test(test_skill_library__has_room_for_as_many_as_there_are),
         cmocka_unit_test(test_skill_card__counts_are_the_sum_of_its_trials),
         cmocka_unit_test(test_skill_judge__the_noise_of_the_run_decides),
         cmocka_unit_test(test_skill_judge__a_card_of_which_nothing_stands_is_retired),

@@ -36,21 +36,21 @@ static int library_by_name(const void *x, const void *y) {
 }
 
 static void add_broken(kl_library *l, kl_str folder, const kl_error *why, kl_arena *a) {
-    l->broken[l->n_broken].folder = folder;
-    l->broken[l->n_broken++].why = kl_arena_copy(a, kl_str_of(why->message));
+    kl_str reason = kl_arena_copy(a, kl_str_of(why->message));
+    *KL_PUSH(a, l->broken, l->n_broken) = (kl_broken_card){folder, reason};
 }
 
 static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_status status) {
     kl_error why = {0};
-    kl_card *c = &l->cards[l->n_cards];
-    kl_err err = kl_card_load(c, a, folder, &why);
-    if (!err && c->status != status)
+    kl_card c;
+    kl_err err = kl_card_load(&c, a, folder, &why);
+    if (!err && c.status != status)
         err = kl_fail(&why, KL_EINVAL, folder, "lies among the %s cards and says that it is %s",
-                      kl_card_status_name(status), kl_card_status_name(c->status));
+                      kl_card_status_name(status), kl_card_status_name(c.status));
     if (err)
-        add_broken(l, kl_str_of(kl_arena_copy(a, kl_str_of(folder)).ptr), &why, a);
+        add_broken(l, kl_arena_copy(a, kl_str_of(folder)), &why, a);
     else
-        l->n_cards++;
+        *KL_PUSH(a, l->cards, l->n_cards) = c;
 }
 
 static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {
@@ -60,10 +60,7 @@ static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_
     kl_err err = kli_fs_list(&names, &n, a, dir.ptr, e);
     for (size_t i = 0; !err && i < n; i++) {
         kl_str folder = kli_fs_join(a, dir.ptr, names[i].ptr);
-        if (!kli_fs_is_dir(folder.ptr)) continue;
-        if (l->n_cards + l->n_broken >= KL_MAX_CARDS)
-            return kl_fail(e, KL_ELIMIT, dir.ptr, "a library holds at most %d cards", KL_MAX_CARDS);
-        load_card(l, a, folder.ptr, status);
+        if (kli_fs_is_dir(folder.ptr)) load_card(l, a, folder.ptr, status);
     }
     return err;
 }
@@ -74,13 +71,10 @@ kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *
         kl_fail(e, KL_ENOENT, dir, "no such library");
         return kl_hint(e, "create one with klineage lift LINEAGE --library %s", dir);
     }
-    out->cards = KL_ARRAY(a, kl_card, KL_MAX_CARDS);
-    out->broken = kl_arena_alloc(a, KL_MAX_CARDS, sizeof *out->broken);
     kl_err err = KL_OK;
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
         err = load_status(out, a, (kl_card_status)s, e);
-    KL_ASSERT(out->n_cards + out->n_broken <= KL_MAX_CARDS);
-    qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
+    if (out->n_cards) qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
     return err;
 }
 

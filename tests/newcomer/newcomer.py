@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""newcomer.py - a how-to page followed to the letter: its code blocks, in order, in a copy of the tree.
+
+usage: newcomer.py --list SOURCE                pages that can be followed, one a line (CMake registers each)
+       newcomer.py FOLDER SOURCE PAGE           follow docs/how-to/PAGE.md in FOLDER; exit status 0 when every block worked
+
+What the first line of a fenced block says is what is done with it:
+
+    ```c FILE       FILE, below the root, holds this text (any language but the next two)
+    ```diff FILE    the lines that begin with ' ' or '-' are in FILE, once, and become those with ' ' or '+'
+    ```sh           typed at the root, with build/bin on PATH; every command has to succeed
+
+Other blocks are there to be read, and so are pages of which no block names a file.  Pages share one build folder, and
+nothing else: each begins with the tree as it is.  SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+FENCE = re.compile(r"^```(\S*)[ ]*(\S*)\n(.*?)^```$", re.M | re.S)
+BUILD = "build"
+
+
+def blocks(page):
+    """Of a page: (language, file, text) of what is to be done."""
+    found = [(language, file, text) for language, file, text in FENCE.findall(page.read_text())]
+    return [b for b in found if b[0] == "sh" or b[1]]
+
+
+def pages(source):
+    """Those that add a file to the tree."""
+    return [p for p in sorted((source / "docs/how-to").glob("*.md")) if any(file for _, file, _ in blocks(p))]
+
+
+# ---- the tree ----------------------------------------------------------------------------------------------------------
+
+
+def files_of(source):
+    """What git knows of, or would; without git what is no build folder."""
+    listed = subprocess.run(["git", "-C", source, "ls-files", "-z", "-co", "--exclude-standard"], capture_output=True, check=False)
+    if listed.returncode == 0:
+        names = [pathlib.Path(os.fsdecode(n)) for n in listed.stdout.split(b"\0") if n]
+    else:
+        names = [p.relative_to(source) for p in source.rglob("*")]
+    return {n for n in names if (source / n).is_file() and not n.parts[0].startswith(BUILD)}
+
+
+def copy(source, tree):
+    """The tree becomes the source's; what is the same stays untouched, so that only what a page changed is built again."""
+    tree.mkdir(parents=True, exist_ok=True)
+    wanted = files_of(source)
+    for path in [p for p in tree.rglob("*") if p.is_file() or p.is_symlink()]:
+        name = path.relative_to(tree)
+        if name.parts[0] != BUILD and name not in wanted:
+            path.unlink()
+    for name in wanted:
+        data, to = (source / name).read_bytes(), tree / name
+        if to.exists() and to.read_bytes() == data:
+            continue
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(data)
+        to.chmod((source / name).stat().st_mode)
+
+
+# ---- what a block asks for -----------------------------------------------------------------------------------------------
+
+
+def change(path, text):
+    """One diff block.  Its context has to be there, once."""
+    lines = [line if line else " " for line in text.splitlines()]
+    before = "".join(line[1:] + "\n" for line in lines if line[0] in " -")
+    after = "".join(line[1:] + "\n" for line in lines if line[0] in " +")
+    content = path.read_text()
+    assert content.count(before) == 1, f"these lines are {content.count(before)} times in {path.name}:\n{before}"
+    path.write_text(content.replace(before, after))
+
+
+def say(tree, commands):
+    """As somebody types them."""
+    env = {**os.environ, "PATH": f"{tree}/{BUILD}/bin:{os.environ['PATH']}"}
+    env.update(XDG_STATE_HOME=str(tree.parent / "state"), CCACHE_BASEDIR=str(tree))
+    env.pop("KLINEAGE_TASKS", None)
+    done = subprocess.run(["sh", "-eux", "-c", commands], cwd=tree, env=env, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, f"exit status {done.returncode}"
+
+
+def follow(tree, page):
+    for language, file, text in blocks(page):
+        print(f"== {language} {file}", flush=True)
+        if language == "sh":
+            say(tree, text)
+        elif language == "diff":
+            change(tree / file, text)
+        else:
+            (tree / file).parent.mkdir(parents=True, exist_ok=True)
+            (tree / file).write_text(text)
+
+
+def main():
+    if sys.argv[1] == "--list":
+        print("\n".join(p.stem for p in pages(pathlib.Path(sys.argv[2]))))
+        return 0
+    folder, source, name = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+    tree = folder / "tree"
+    copy(source, tree)
+    if not (tree / BUILD / "build.ninja").exists():
+        say(tree, "cmake --preset default")
+    try:
+        follow(tree, tree / "docs/how-to" / f"{name}.md")
+    except AssertionError as why:
+        print(f"FAILED: docs/how-to/{name}.md: {why}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
