@@ -1,0 +1,128 @@
+/* Tests of sequential.c on simulated timings: how often the interval ever leaves out the truth, and
+ * how soon it tells a clear difference.  Seeds are fixed.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/rng.h"
+#include "base/sequential.h"
+#include "base/test.h"
+
+#include <math.h>
+
+enum { STREAMS = 2000, LOOKS = 200 };
+#define ALPHA 0.05
+/* Three standard errors of a rate of ALPHA over STREAMS streams. */
+#define MOST (ALPHA + 3 * sqrt(ALPHA * (1 - ALPHA) / STREAMS))
+
+typedef struct {
+    double noise, burst, tail; /* spread of a half; share of halves that are held up; by how much */
+    double drift;              /* of the machine's speed over the whole comparison */
+    double ratio;              /* baseline / candidate */
+} machine;
+
+/* One half of a pair: a time in no unit. */
+static double half(const machine *m, kl_stream s, int pair, int which) {
+    const uint64_t i = (uint64_t)pair * 8 + (uint64_t)which * 3;
+    double t = exp(m->noise * (double)kli_stream_normal(s, i));
+    if (kli_stream_uniform(s, i + 1) < m->burst)
+        t *= 1 - m->tail * log(1 - kli_stream_uniform(s, i + 2));
+    return t * (1 + m->drift * (pair + 0.5 * which) / LOOKS);
+}
+
+/* Pairs of a comparison, each side first in half of them. */
+static double log_ratio(const machine *m, kl_stream s, int pair) {
+    const int leads = (int)(kli_stream_u64(s, (uint64_t)pair / 2 + 1000000) + (uint64_t)pair) & 1;
+    return log(m->ratio) + log(half(m, s, pair, leads)) - log(half(m, s, pair, !leads));
+}
+
+static double share_that_ever_misses(const machine *m) {
+    int missed = 0;
+    for (uint64_t k = 0; k < STREAMS; k++) {
+        const kl_stream s = kli_stream_of(k, "sequential");
+        kli_sequence q = {0};
+        bool out = false;
+        for (int pair = 0; pair < LOOKS && !out; pair++) {
+            kli_sequence_add(&q, log_ratio(m, s, pair));
+            const kli_bounds b = kli_sequence_bounds(&q, ALPHA);
+            out = b.low > log(m->ratio) || b.high < log(m->ratio);
+        }
+        missed += out;
+    }
+    return (double)missed / STREAMS;
+}
+
+static void test_base_sequential__holds_at_every_look(void **state) {
+    const machine machines[] = {
+        {.noise = 0.01, .ratio = 1},
+        {.noise = 0.3, .ratio = 2},
+        {.noise = 0.01, .drift = 0.3, .ratio = 1},                            /* it heats up */
+        {.noise = 0.005, .burst = 0.05, .tail = 0.5, .ratio = 1},             /* neighbours */
+        {.noise = 0.005, .burst = 0.3, .tail = 2, .drift = 0.2, .ratio = 0.9} /* all of it */
+    };
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(machines); i++) {
+        const double share = share_that_ever_misses(&machines[i]);
+        if (share > MOST) fail_msg("machine %zu: %.3f of the streams", i, share);
+    }
+}
+
+/* The bootstrap's or the t-test's interval of one look, looked at all the time, does not. */
+static void test_base_sequential__a_fixed_interval_would_not(void **state) {
+    int missed = 0;
+    (void)state;
+    for (uint64_t k = 0; k < STREAMS; k++) {
+        const machine m = {.noise = 0.01, .ratio = 1};
+        const kl_stream s = kli_stream_of(k, "sequential");
+        kli_sequence q = {0};
+        bool out = false;
+        for (int pair = 0; pair < LOOKS && !out; pair++) {
+            kli_sequence_add(&q, log_ratio(&m, s, pair));
+            const double n = (double)q.n,
+                         t = q.n < 10 ? INFINITY : q.mean / sqrt(q.squares / n / (n - 1));
+            out = q.n >= 10 && fabs(t) > 2.26; /* 0.975 of nine degrees of freedom */
+        }
+        missed += out;
+    }
+    assert_true((double)missed / STREAMS > 3 * ALPHA);
+}
+
+static int pairs_until_beyond(const machine *m, kl_stream s, double factor) {
+    kli_sequence q = {0};
+    for (int pair = 0; pair < LOOKS; pair++) {
+        kli_sequence_add(&q, log_ratio(m, s, pair));
+        const kli_bounds b = kli_sequence_bounds(&q, ALPHA);
+        if (b.low > log(factor) || b.high < -log(factor)) return pair + 1;
+    }
+    return LOOKS + 1;
+}
+
+static int most_pairs_of_nine_in_ten(const machine *m, double factor) {
+    int within[LOOKS + 2] = {0}, seen = 0, pairs = 0;
+    for (uint64_t k = 0; k < STREAMS; k++)
+        within[pairs_until_beyond(m, kli_stream_of(k, "power"), factor)]++;
+    while (seen < STREAMS * 9 / 10) seen += within[++pairs];
+    return pairs;
+}
+
+static void test_base_sequential__tells_a_clear_difference_soon(void **state) {
+    (void)state;
+    assert_true(most_pairs_of_nine_in_ten(&(machine){.noise = 0.01, .ratio = 0.1}, 1.2) <= 3);
+    assert_true(most_pairs_of_nine_in_ten(&(machine){.noise = 0.02, .ratio = 2}, 1.2) <= 4);
+    assert_true(most_pairs_of_nine_in_ten(&(machine){.noise = 0.02, .ratio = 1.5}, 1.2) <= 6);
+    assert_true(most_pairs_of_nine_in_ten(&(machine){.noise = 0.01, .ratio = 1.01}, 1.2) > LOOKS);
+}
+
+static void test_base_sequential__says_nothing_of_one_value(void **state) {
+    kli_sequence q = {0};
+    (void)state;
+    assert_true(isinf(kli_sequence_bounds(&q, ALPHA).high));
+    kli_sequence_add(&q, 1);
+    assert_true(isinf(kli_sequence_bounds(&q, ALPHA).low));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_base_sequential__holds_at_every_look),
+        cmocka_unit_test(test_base_sequential__a_fixed_interval_would_not),
+        cmocka_unit_test(test_base_sequential__tells_a_clear_difference_soon),
+        cmocka_unit_test(test_base_sequential__says_nothing_of_one_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
