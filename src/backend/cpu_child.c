@@ -105,21 +105,50 @@ void kli_child_enter(void) {
                       0); /* the socket above all: a kernel must not answer for its runner */
 }
 
-/* Read a byte of every page too: populating fills page tables, only a touch fills the translation
- * buffers. */
-static void cpu_child_settle(char *from, char *to, bool writable) {
-    if (madvise(from, (size_t)(to - from),
-                writable ? CPU_CHILD_MADV_POPULATE_WRITE : CPU_CHILD_MADV_POPULATE_READ) != 0 &&
-        errno != EINVAL)
-        return;
-    for (volatile char *p = from; p < to; p += PAGE) (void)*p;
+/* Pages that the calls will use: tables filled for all of them. */
+static void populate(char *from, char *to, bool writable) {
+    (void)madvise(from, (size_t)(to - from),
+                  writable ? CPU_CHILD_MADV_POPULATE_WRITE : CPU_CHILD_MADV_POPULATE_READ);
 }
 
-static void settle_pieces(const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
+/* Populating fills page tables, only a touch fills the translation buffers. */
+static void touch(char *from, char *to, bool writable) {
+    (void)writable;
+    for (const volatile char *p = from; p < to; p += PAGE) (void)*p;
+}
+
+typedef void visit(char *from, char *to, bool writable);
+
+static void visit_pieces(visit *f, const kli_runner_ctx *c, uint32_t call) {
     for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);) {
-        char *base = kli_ctx_copy(c, p.region, p.region == KLI_INPUTS ? set : slot);
-        cpu_child_settle(base + p.zone.page, base + p.zone.page_end, p.region != KLI_INPUTS);
+        char *base = kli_ctx_copy(c, p.region, call % kli_region_copies(&c->layout, p.region));
+        f(base + p.zone.page, base + p.zone.page_end, p.region != KLI_INPUTS);
     }
+}
+
+/* Copies [from, to) of a region whose guard pages are pages like any other. */
+static void populate_copies(const kli_runner_ctx *c, kli_region r, uint32_t from, uint32_t to) {
+    if (from >= to || !kli_region_bytes(&c->layout, r)) return;
+    char *base = kli_ctx_copy(c, r, from);
+    populate(base, base + (to - from) * kli_region_stride(&c->layout, r), r != KLI_INPUTS);
+}
+
+/* `calls` copies of a region from `first` on, around its end; those with forbidden guards are left
+ * to visit_pieces, which goes around the guards. */
+static void populate_region(const kli_runner_ctx *c, kli_region r, uint32_t first, uint32_t calls) {
+    const uint32_t copies = kli_region_copies(&c->layout, r), from = first % copies,
+                   n = calls < copies ? calls : copies, end = from + n < copies ? from + n : copies,
+                   low = from > KLI_FORBIDDEN_COPIES ? from : KLI_FORBIDDEN_COPIES;
+    populate_copies(c, r, low, end);
+    populate_copies(c, r, KLI_FORBIDDEN_COPIES, from + n - end);
+}
+
+static void populate_pieces(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
+    const kl_layout *l = &c->layout;
+    for (int r = 0; r < KLI_REGIONS; r++) populate_region(c, (kli_region)r, first, calls);
+    for (uint32_t j = first; j < first + calls; j++)
+        if (j % l->n_sets < KLI_FORBIDDEN_COPIES || j % l->n_slots < KLI_FORBIDDEN_COPIES)
+            visit_pieces(populate, c, j);
 }
 
 /* Code and data of every loaded library: a fork shares them, so the first write to a page copies it
@@ -146,11 +175,18 @@ static void __attribute__((noinline)) settle_stack(void) {
     for (size_t i = 0; i < sizeof room; i += PAGE) room[i] = 0;
 }
 
+static uint32_t distinct_calls(const kl_layout *l, uint32_t calls) {
+    return calls < l->n_slots * l->n_sets ? calls : l->n_slots * l->n_sets;
+}
+
+void kli_child_touch(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
+    const uint32_t distinct = distinct_calls(&c->layout, calls);
+    for (uint32_t j = first; j < first + distinct; j++) visit_pieces(touch, c, j);
+}
+
 void kli_child_prefault(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     settle_stack();
     (void)dl_iterate_phdr(settle_library, NULL);
-    uint32_t distinct =
-        calls < c->layout.n_slots * c->layout.n_sets ? calls : c->layout.n_slots * c->layout.n_sets;
-    for (uint32_t j = 0; j < distinct; j++)
-        settle_pieces(c, (first + j) % c->layout.n_sets, (first + j) % c->layout.n_slots);
+    populate_pieces(c, first, distinct_calls(&c->layout, calls));
+    kli_child_touch(c, first, calls);
 }

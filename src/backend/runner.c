@@ -305,6 +305,7 @@ static kl_err await_ready(kl_runner *r, kl_error *e) {
 kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e) {
     if (threads < 1 || threads > 4096)
         return kl_fail(e, KL_EINVAL, r->backend->name, "%d threads are not possible", threads);
+    if (cpu != r->opts.cpu) r->handshake_ns = r->handshake_sleep_ns = -1;
     r->opts.cpu = cpu;
     r->opts.threads = threads;
     return KL_OK;
@@ -357,9 +358,18 @@ static kl_err restart_for_shape(kl_runner *r, const kl_artefact *artefact, const
     return kli_runner_spawn(r, e);
 }
 
+/* A shared object that lies in the runner as it was asked for need not be opened again: binding
+ * other pages is enough. */
+static bool is_loaded(const kl_runner *r, const kl_artefact *artefact, const kl_plan *plan) {
+    return r->backend->id == KL_BACKEND_CPU && r->loaded && r->loaded_cpu == r->opts.cpu &&
+           r->loaded_threads == r->opts.threads && strcmp(r->artefact_hash, artefact->hash) == 0 &&
+           memcmp(&r->plan, plan, sizeof *plan) == 0;
+}
+
 kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
                       const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
+    if (!code && is_loaded(r, artefact, plan)) return KL_OK;
     if (!code) code = restart_for_shape(r, artefact, plan, e);
     if (!code) code = await_ready(r, e);
     if (!code) code = open_artefact(r, artefact, e);
@@ -380,6 +390,7 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
     if (!r->loaded) return code;
     r->plan = *plan;
     r->loaded_threads = r->opts.threads;
+    r->loaded_cpu = r->opts.cpu;
     for (uint32_t i = 0; i < plan->n_launches && resources; i++)
         resources[i] = i < r->reply.n_resources ? r->reply.resources[i] : (kl_resources){0};
     if (r->reply.text[0]) note_text(r);
@@ -433,7 +444,6 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
     r->bound = !code && !fault->kind;
     if (!r->bound) return code;
     r->memory = *m;
-    r->handshake_ns = r->handshake_sleep_ns = -1;
     if (r->reply.text[0]) note_text(r);
     return KL_OK;
 }

@@ -40,6 +40,8 @@ typedef struct {
     void (*entries[KL_MAX_LAUNCHES])(void);
     kli_plugin plugin;
     bool is_plugin;
+    bool is_prepared; /* the plugin, for the plan that was loaded */
+    bool is_settled;  /* every page of this binding was touched by this process */
     kli_filter kernel_filter, threads_filter;
     kli_child_report *report;
     uint32_t sequence;
@@ -130,6 +132,7 @@ static int cpu_load(kli_runner_ctx *c) {
     s->library = NULL;
     kli_object_close(&s->object);
     kli_plugin_close(&s->plugin);
+    s->is_prepared = false;
     s->is_plugin = c->artefact_kind == KL_ARTEFACT_PLUGIN;
     if (!s->is_plugin && c->artefact_kind != KL_ARTEFACT_SHARED_OBJECT)
         return kli_fault(c, KL_FAULT_REFUSED, "this runner runs shared objects and plugins only");
@@ -220,9 +223,12 @@ static int cpu_bind(kli_runner_ctx *c) {
     cpu_state *s = c->state;
     prepared p;
     char why[256] = "";
-    if (!s->is_plugin) return 0;
+    s->is_settled = false;
+    if (!s->is_plugin || s->is_prepared) return 0;
     if (runner_cpu_prepare(&p, c, 0, 0)) return 1;
-    if (s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why) != 0)
+    s->is_prepared = s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why) == 0;
+    prepared_free(&p);
+    if (!s->is_prepared)
         return kli_fault(c, KL_FAULT_REFUSED, "%s", why[0] ? why : "the plugin refuses this shape");
     const char *says = s->plugin.describe(s->plugin.state);
     if (says) (void)strncpy(c->reply->text, says, sizeof c->reply->text - 1);
@@ -423,15 +429,24 @@ static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared
     finish_child(c, sequence);
 }
 
+/* Fresh pages fault in outside the interval, as they do for a child.  They stay: a process that
+ * lives on has them from its first batch. */
+static void settle_here(kli_runner_ctx *c, const kl_msg_time *m) {
+    cpu_state *s = c->state;
+    const uint32_t all =
+        c->layout.n_sets > c->layout.n_slots ? c->layout.n_sets : c->layout.n_slots;
+    if (!s->is_settled) kli_child_prefault(c, 0, all);
+    s->is_settled = true;
+    kli_child_touch(c, m->first, m->calls);
+}
+
 /* Trusted warm calls use the sets and slots behind the batch's own. */
 static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls) {
     prepared *warm;
     int failed = make_calls(&warm, c, m->first + m->calls, m->warm);
     for (uint32_t j = 0; j < m->warm && !failed; j++) failed = runner_cpu_call_all(c, &warm[j]);
     if (!failed) {
-        kli_child_prefault(
-            c, m->first,
-            m->calls); /* fresh pages fault in outside the interval, as they do for a child */
+        settle_here(c, m);
         kli_control_arm(c->control, m->sequence, m->spin);
         for (uint32_t j = 0; j < m->calls; j++) failed |= runner_cpu_call_all(c, &calls[j]);
         kli_control_done(c->control, m->sequence, m->spin);

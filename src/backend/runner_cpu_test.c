@@ -42,6 +42,29 @@ static void test_runner_cpu__times_batches(void **state) {
     fixture_close(&f);
 }
 
+/* What starting and ending a batch takes is measured once for a process on its core, and what was
+ * loaded is not loaded again; a binding to other pages changes neither, and results are right. */
+static void test_runner_cpu__another_binding_costs_a_binding(void **state) {
+    fixture f;
+    kl_error e = {0};
+    double ns;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_ready(&f, HEAD SCALE_BODY, false);
+    const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 4, .poison = 0xA5};
+    for (uint32_t slot = 0; slot < 4; slot++) kl_memory_poison(&f.memory, &f.plan, slot, 0xA5);
+    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+    const double before = kl_runner_handshake_ns(f.runner);
+    fixture_load(&f);
+    assert_true(before > 0 && kl_runner_handshake_ns(f.runner) == before);
+    kl_memory_poison(&f.memory, &f.plan, 9, 0xA5);
+    fixture_run(&f, 2, 9);
+    fixture_expect_scaled(&f, 2, 9);
+    assert_ok(kl_runner_place(f.runner, 0, 1, &e));
+    assert_true(kl_runner_handshake_ns(f.runner) == 0); /* of another core nothing is known */
+    fixture_close(&f);
+}
+
 /* A batch that ends early leaves the slots of the calls that were not made, warm calls or not. */
 static void test_runner_cpu__a_short_batch_leaves_idle_slots_alone(void **state) {
     fixture f;
@@ -426,6 +449,7 @@ int main(void) {
         cmocka_unit_test(test_runner_cpu__a_short_batch_leaves_idle_slots_alone),
         cmocka_unit_test(test_runner_cpu__computes),
         cmocka_unit_test(test_runner_cpu__times_batches),
+        cmocka_unit_test(test_runner_cpu__another_binding_costs_a_binding),
         cmocka_unit_test(test_runner_cpu__says_what_confines_it),
         cmocka_unit_test(test_runner_cpu__serves_another_shape),
         cmocka_unit_test(test_runner_cpu__keeps_no_static_state),

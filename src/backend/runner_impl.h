@@ -17,7 +17,7 @@ struct kl_runner {
     char *scratch_dir; /* the one folder it may write; empty text when it needs none */
     char describe[512];
     kl_isolation isolation;
-    int loaded_threads;
+    int loaded_threads, loaded_cpu;
     int artefact_fd;
     char artefact_hash[65];
     kl_plan plan;
@@ -27,7 +27,7 @@ struct kl_runner {
     int control_fd;
     uint32_t sequence;
     uint32_t slack;      /* of RUN; KL_WIRE_ANY_SLACK: whatever is there */
-    double handshake_ns; /* < 0: not measured with this binding */
+    double handshake_ns; /* of this process on this core; < 0: not measured */
     double handshake_sleep_ns;
     kl_sample sample; /* the last one's clock */
     kl_msg_reply reply;
