@@ -13,15 +13,17 @@
  * A pair in which the scheduler took a core away from the batch or from the clock is left out as a
  * whole, by the scheduler's word alone (backend/runner_watch.c), and counted.  Where most are left
  * out the batches become shorter, so that more fit between two switches. Stop: half-width <= 0.5 %
- * after at least 30 pairs and 0.3 s, or earlier where the interval lies far outside [1/1.5, 1.5];
- * cap 10 s. Timed batches are checked like any other run, every one of them (digest.c).  Now and
- * then, outside the clock, a batch of the candidate ends early: calls that were made must have
- * their answers, slots of calls that were not must be untouched. Sources: the pairing and its
- * measured effect are in docs/gate.md.  SPDX-License-Identifier: Apache-2.0 */
+ * after at least 30 pairs and 0.3 s, or from the fourth pair on where an interval that holds at
+ * every look (base/sequential.h) lies outside [1/1.5, 1.5]; cap 10 s. Timed batches are checked
+ * like any other run, every one of them (digest.c).  Now and then, outside the clock, a batch of
+ * the candidate ends early: calls that were made must have their answers, slots of calls that were
+ * not must be untouched. Sources: the pairing and its measured effect are in docs/gate.md.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "benchmark_impl.h"
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/sequential.h"
 #include "base/stats.h"
 
 #include <math.h>
@@ -33,6 +35,7 @@ enum {
         30, /* after those, pages change the median no more and cost more than they tell */
     CONTROL_EVERY = 2, /* one control pair after so many pairs */
     EARLY_PAIRS = 5,
+    CLEAR_PAIRS = 4, /* of a difference that is clear */
     MAX_EVENTS = 64,
     FEW_EVENTS = 8,    /* on a device whose inputs are restored from the host before every call */
     FEW_LAUNCHES = 64, /* likewise, in a graph */
@@ -51,7 +54,10 @@ static const double GRAPH_BELOW_NS =
 static const double WARM_BELOW_NS =
     1e6; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
 static const double CAP_HALF_WIDTH = 0.01;
-static const double FAR = 1.5;                  /* beyond this factor nobody needs half a percent */
+static const double FAR = 1.5;            /* beyond this factor nobody needs half a percent */
+static const double FAR_WIDTH = 0.2;      /* of the logarithm's interval */
+static const double FAR_WIDTH_SLOW = 0.5; /* after a third of the time that there is */
+static const double MISSES = 0.05; /* share of comparisons whose early end is wrong, at most */
 static const uint64_t DRAWN_BYTES = 2ull << 30; /* inputs for a device: drawn here by all cores */
 static const uint64_t DEVICE_BYTES =
     8ull << 30; /* device pages are poisoned by the device; only what is checked comes back */
@@ -306,6 +312,23 @@ static kl_interval benchmark_interval(const kli_benchmark *r) {
     return kli_bootstrap_median(r->ratios, (size_t)r->pairs, 1000, 0.95, r->order);
 }
 
+/* Of the logarithm of the ratio, at any look. */
+static kli_bounds sequential_bounds(const kli_benchmark *r) {
+    kli_sequence q = {0};
+    for (int i = 0; i < r->pairs; i++)
+        if (r->ratios[i] > 0) kli_sequence_add(&q, log(r->ratios[i]));
+    return kli_sequence_bounds(&q, MISSES);
+}
+
+/* Lost, or so far from 1 that a few pairs tell: by an interval that may be looked at all the time,
+ * where the bootstrap's would be wrong more often the more often it is asked. */
+static bool is_clear(const kli_benchmark *r, const kl_gate_opts *o, bool slow) {
+    const kli_bounds b = sequential_bounds(r);
+    const bool lost = o->abandon_below > 0 && b.high<log(o->abandon_below), far = b.low> log(FAR) ||
+                      b.high < -log(FAR);
+    return lost || (far && b.high - b.low < (slow ? FAR_WIDTH_SLOW : FAR_WIDTH));
+}
+
 kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
     const double elapsed_s = (double)(kli_now_ns() - r->start_ns) * 1e-9;
     const double cap = real_or(o->max_seconds, KL_PROFILE_SECONDS);
@@ -314,18 +337,17 @@ kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
     const bool over = elapsed_s >= cap || r->pairs == MAX_PAIRS || r->left_out == MAX_PAIRS,
                late = elapsed_s >= 3 * cap;
     if (over && (late || tried >= CAP_PAIRS) && tried >= 3 && r->pairs < 3) return GIVE_UP;
+    const bool slow = elapsed_s > cap / 3, balanced = r->pairs % 2 == 0;
+    if (r->pairs >= (slow ? 3 : CLEAR_PAIRS) && (balanced || slow) && r->n_controls > 0 &&
+        is_clear(r, o, slow))
+        return CLEAR;
     if (r->pairs < EARLY_PAIRS && !(late && r->pairs >= 3)) return GO_ON;
-    if (r->pairs % 2 && !late) return GO_ON;                   /* end balanced */
+    if (!balanced && !late) return GO_ON;
     if (r->pairs % 10 && r->pairs > 64 && !over) return GO_ON; /* the bootstrap is not free */
     if (r->n_controls == 0)
         return over ? GIVE_UP : GO_ON; /* without its noise a ratio decides nothing */
     const kl_interval ci = benchmark_interval(r);
     const double half = (ci.high - ci.low) / 2 / ci.median;
-    if (o->abandon_below > 0 && ci.high < o->abandon_below)
-        return ENOUGH; /* a comparison that is lost */
-    const bool far = ci.low > FAR || ci.high < 1 / FAR;
-    if (far && half < (elapsed_s > cap / 3 ? 0.25 : 0.05) && (r->timed_ns >= 3e8 || elapsed_s > 1))
-        return ENOUGH;
     /* Batches of nanosecond kernels are mostly preparation: for them ten times as much wall time
      * counts as much. */
     const double min_s = real_or(o->min_seconds, o->quick ? 0.05 : 0.3);
@@ -375,6 +397,13 @@ static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable)
     m->noise = fmax(fabs(m->aa_low - 1), fabs(m->aa_high - 1));
 }
 
+/* What ended early is as wide as what ended it. */
+static kl_interval clear_interval(const kli_benchmark *r) {
+    const kli_bounds b = sequential_bounds(r);
+    const double median = kli_median(r->ratios, (size_t)r->pairs);
+    return (kl_interval){median, fmin(exp(b.low), median), fmax(exp(b.high), median)};
+}
+
 void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.executable->name);
@@ -382,7 +411,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
         kl_arena_copy(r->c->arena, kl_str_of(kl_runner_describe(r->baseline.executable->runner)));
     m->left_out = r->left_out;
     if (r->pairs == 0) return; /* the clock never saw one */
-    const kl_interval ci = benchmark_interval(r);
+    const kl_interval ci = r->clear ? clear_interval(r) : benchmark_interval(r);
     m->ratio = ci.median;
     m->low = ci.low;
     m->high = ci.high;
@@ -462,7 +491,8 @@ kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, k
         if (kli_interrupted()) return kl_fail(e, KL_EINTR, "profile", "interrupted");
     }
     while (!err && f->ok && r->shorts < shorts_wanted(r)) err = kli_benchmark_short(r, f, e);
-    *stable = a == ENOUGH;
+    *stable = a == ENOUGH || a == CLEAR;
+    r->clear = a == CLEAR;
     if (!err && f->ok && !r->checked_last)
         err = run_pair(r, true, f, e); /* the last timed batch is always checked */
     return err;

@@ -45,9 +45,10 @@ typedef struct {
     bool undigested;     /* this device gives no digests */
     int64_t start_ns;
     bool checked_last;
+    bool clear; /* it ended early, since the difference is */
 } kli_benchmark;
 
-typedef enum { GO_ON, ENOUGH, GIVE_UP } kli_advice;
+typedef enum { GO_ON, ENOUGH, CLEAR, GIVE_UP } kli_advice;
 
 /* The whole: choose method and batch, run the pairs, conclude into `m`. */
 kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executable *baseline,

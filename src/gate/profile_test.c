@@ -213,8 +213,9 @@ static void test_gate_profile__far_apart_ends_early(void **state) {
     kli_benchmark r;
     world_open(&w, 1e7, 1e8, 0.05);
     assert_ok(run_benchmark(&w, &r, &e));
-    assert_true(w.stable && r.pairs < 20);
+    assert_true(w.stable && r.clear && r.pairs <= 8);
     assert_int_equal(w.result.call, KL_DECISION_FASTER);
+    assert_true(w.result.low < 10 && w.result.high > 10 && w.result.low > 9);
     world_close(&w);
 }
 
@@ -226,7 +227,7 @@ static void test_gate_profile__a_lost_race_is_abandoned(void **state) {
     world_open(&w, 2.2e6, 2e6, 0.01);
     w.opts.abandon_below = 1.0;
     assert_ok(run_benchmark(&w, &r, &e));
-    assert_true(r.pairs < 12);
+    assert_true(r.clear && r.pairs <= 10);
     world_close(&w);
 }
 
@@ -563,6 +564,15 @@ static void test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval(
     assert_int_equal(rule_after(10.5, 0.5, 30, 0.5, &o), GIVE_UP);
 }
 
+static void test_gate_profile__stop_rule_ends_where_it_is_clear(void **state) {
+    (void)state;
+    const kl_gate_opts o = {0}, lost = {.abandon_below = 1.2};
+    assert_int_equal(rule_after(0.1, 0.02, 6, 0.005, &lost), CLEAR);
+    assert_int_equal(rule_after(0.1, 0.02, 5, 0.005, &lost), GO_ON); /* not balanced */
+    assert_int_equal(rule_after(0.1, 0.02, 6, 0.5, &lost), GO_ON);   /* too wide to tell */
+    assert_int_equal(rule_after(0.1, 0.02, 6, 0.005, &o), GO_ON);    /* near a tie */
+}
+
 static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void **state) {
     (void)state;
     const kl_gate_opts o = {0};
@@ -643,6 +653,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__crowded_batches_become_shorter),
         cmocka_unit_test(test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_clock),
         cmocka_unit_test(test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval),
+        cmocka_unit_test(test_gate_profile__stop_rule_ends_where_it_is_clear),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_for_good),
