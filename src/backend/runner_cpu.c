@@ -227,7 +227,6 @@ static int cpu_bind(kli_runner_ctx *c) {
     if (!s->is_plugin || s->is_prepared) return 0;
     if (runner_cpu_prepare(&p, c, 0, 0)) return 1;
     s->is_prepared = s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why) == 0;
-    prepared_free(&p);
     if (!s->is_prepared)
         return kli_fault(c, KL_FAULT_REFUSED, "%s", why[0] ? why : "the plugin refuses this shape");
     const char *says = s->plugin.describe(s->plugin.state);
