@@ -5,6 +5,7 @@ Driven like flow.py, whose Place it shares.  SPDX-License-Identifier: Apache-2.0
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -91,27 +92,37 @@ def test_walk_is_complete_kept_exported_and_resumed(p):
     p.run("lineage", "import", p.write("lie.json", json.dumps(document))).is_("usage", "changed after it was made")
 
 
-def worker(p, judged):
-    """One visit to the host that serves the spool `s`, with nothing but the worker."""
+def worker(p):
+    """One visit to the host that serves the spool `s`, with nothing but the worker: jobs judged, and times that did not settle."""
     program = pathlib.Path(p.program).with_name("klineage-worker")
     done = subprocess.run([program, "--spool", "s"], cwd=p.folder, env=p.env, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0 and f"{judged} done, 0 failed" in done.stdout + done.stderr, f"{done}"
+    said = re.search(r"(\d+) done, 0 failed", done.stdout + done.stderr)
+    assert done.returncode == 0 and said, f"{done}"
+    return int(said[1]), (done.stdout + done.stderr).count(" unstable ")
+
+
+def visits(p, judged, walk_on):
+    """Visits until the walk is complete: those of `judged`, and more only where a busy machine did not settle a time."""
+    seen = []
+    while (answer := walk_on()).status == flow.EXIT["pending"]:
+        answer.is_("pending", "klineage-worker --spool s")
+        walk_on().is_("pending")  # asked again it puts nothing new
+        seen.append(worker(p))
+        assert len(seen) <= 4 * len(judged), f"no end: {seen}"
+    assert any(unsettled for _, unsettled in seen) or [n for n, _ in seen] == judged, seen
+    return answer
 
 
 @flow.alone
 def test_walk_through_a_spool(p):
     """A visit for the expert and naive, one for each step: the race goes with the verdict that it waits for."""
     step = ("--spool", "s", "--once", "--out", p.folder / "l.json")
-    for _ in range(2):
-        walk(p, whole(p), *step).is_("pending", "klineage-worker --spool s")
-        walk(p, whole(p), *step).is_("pending")  # asked again it puts nothing new
-        worker(p, 2)
-    walk(p, whole(p), *step).is_("ok", "complete: three plain loops")
+    visits(p, [2, 2], lambda: walk(p, whole(p), *step)).is_("ok", "complete: three plain loops")
     edge = json.loads((p.folder / "l.json").read_text())["edges"][0]
     assert edge["gain"]["ratio"] > 1 and edge["forward"]["hash"], edge
     for key in (edge["gain"]["verdict"], edge["forward"]["verdict"]):
         p.run("verdict", "show", key).is_("ok")
-    worker(p, 0)
+    assert worker(p) == (0, 0)
     (p.folder / "s").rename(p.folder / "elsewhere")
     walk(p, whole(p), *step).is_("ok")  # out of the journal, whatever became of the folder
     assert not (p.folder / "s").exists()
@@ -120,10 +131,7 @@ def test_walk_through_a_spool(p):
 @flow.alone
 def test_builtin_walks_through_a_spool(p):
     faster = SIMPLE.replace("            for (int32_t k", "#pragma omp simd reduction(+:sum)\n            for (int32_t k")
-    for _ in range(2):
-        walk(p, "builtin", "--spool", "s", "--once", source=faster).is_("pending")
-        worker(p, 2)
-    walk(p, "builtin", "--spool", "s", "--once", source=faster).is_("ok", "simd_pragma", "mechanical")
+    visits(p, [2, 2], lambda: walk(p, "builtin", "--spool", "s", "--once", source=faster)).is_("ok", "simd_pragma", "mechanical")
 
 
 def test_walk_of_a_gpu_kernel_needs_no_gpu_here(p):
