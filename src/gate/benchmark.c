@@ -320,13 +320,44 @@ static kli_bounds sequential_bounds(const kli_benchmark *r) {
     return kli_sequence_bounds(&q, MISSES);
 }
 
+static void widen_noise(kl_comparison *m, const double *controls, int n) {
+    for (int i = 0; i < n; i++) {
+        m->aa_low = fmin(m->aa_low, controls[i]);
+        m->aa_high = fmax(m->aa_high, controls[i]);
+    }
+}
+
+/* The A/A noise.  Of a few controls an interval would promise too much, so there the widest counts:
+ * among them those that were left out, unless the ratio itself settled. */
+static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable) {
+    const bool all = !stable || r->n_controls < 2;
+    if (r->n_controls >= FEW_CONTROLS) {
+        const kl_interval aa =
+            kli_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
+        m->aa_low = aa.low;
+        m->aa_high = aa.high;
+    } else if (r->n_controls + r->n_left_controls > 1) {
+        m->aa_low = m->aa_high = 1;
+        widen_noise(m, r->controls, r->n_controls);
+        if (all) widen_noise(m, r->left_controls, r->n_left_controls);
+    } else {
+        return; /* unknown */
+    }
+    m->noise = fmax(fabs(m->aa_low - 1), fabs(m->aa_high - 1));
+}
+
 /* Lost, or so far from 1 that a few pairs tell: by an interval that may be looked at all the time,
- * where the bootstrap's would be wrong more often the more often it is asked. */
+ * where the bootstrap's would be wrong more often the more often it is asked.  One bad control
+ * among few is noise enough to hide the difference; then it is not clear yet. */
 static bool is_clear(const kli_benchmark *r, const kl_gate_opts *o, bool slow) {
     const kli_bounds b = sequential_bounds(r);
-    const bool lost = o->abandon_below > 0 && b.high<log(o->abandon_below), far = b.low> log(FAR) ||
-                      b.high < -log(FAR);
-    return lost || (far && b.high - b.low < (slow ? FAR_WIDTH_SLOW : FAR_WIDTH));
+    if (o->abandon_below > 0 && b.high < log(o->abandon_below)) return true;
+    const bool far = b.low > log(FAR) || b.high < -log(FAR);
+    if (!far || b.high - b.low > (slow ? FAR_WIDTH_SLOW : FAR_WIDTH)) return false;
+    kl_comparison m = {0};
+    measure_noise(r, &m, true);
+    const kl_decision call = kl_decide(exp(b.low), exp(b.high), m.noise, true);
+    return call == KL_DECISION_FASTER || call == KL_DECISION_SLOWER;
 }
 
 kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
@@ -369,32 +400,6 @@ static void take_back(kli_benchmark *r) {
         r->candidate_ns[r->pairs] = r->left_candidate_ns[i];
         r->baseline_ns[r->pairs++] = r->left_baseline_ns[i];
     }
-}
-
-static void widen_noise(kl_comparison *m, const double *controls, int n) {
-    for (int i = 0; i < n; i++) {
-        m->aa_low = fmin(m->aa_low, controls[i]);
-        m->aa_high = fmax(m->aa_high, controls[i]);
-    }
-}
-
-/* The A/A noise.  Of a few controls an interval would promise too much, so there the widest counts:
- * among them those that were left out, unless the ratio itself settled. */
-static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable) {
-    const bool all = !stable || r->n_controls < 2;
-    if (r->n_controls >= FEW_CONTROLS) {
-        const kl_interval aa =
-            kli_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
-        m->aa_low = aa.low;
-        m->aa_high = aa.high;
-    } else if (r->n_controls + r->n_left_controls > 1) {
-        m->aa_low = m->aa_high = 1;
-        widen_noise(m, r->controls, r->n_controls);
-        if (all) widen_noise(m, r->left_controls, r->n_left_controls);
-    } else {
-        return; /* unknown */
-    }
-    m->noise = fmax(fabs(m->aa_low - 1), fabs(m->aa_high - 1));
 }
 
 /* What ended early is as wide as what ended it. */

@@ -541,8 +541,9 @@ static void test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_cloc
 
 static kli_advice rule_after(double elapsed_s, double timed_s, int pairs, double spread,
                              const kl_gate_opts *o) {
-    static double ratios[MAX_PAIRS];
+    static double ratios[MAX_PAIRS], controls[MAX_PAIRS];
     const kli_benchmark r = {.ratios = ratios,
+                             .controls = controls,
                              .pairs = pairs,
                              .n_controls = pairs / 2,
                              .timed_ns = timed_s * 1e9,
@@ -550,6 +551,7 @@ static kli_advice rule_after(double elapsed_s, double timed_s, int pairs, double
                              .order = kli_stream_of(5, "order")};
     for (int i = 0; i < pairs; i++)
         ratios[i] = 1 + spread * (kli_stream_uniform(r.order, (uint64_t)i) - 0.5);
+    for (int i = 0; i < pairs / 2; i++) controls[i] = 1;
     return kli_benchmark_advice(&r, o);
 }
 
@@ -571,6 +573,23 @@ static void test_gate_profile__stop_rule_ends_where_it_is_clear(void **state) {
     assert_int_equal(rule_after(0.1, 0.02, 5, 0.005, &lost), GO_ON); /* not balanced */
     assert_int_equal(rule_after(0.1, 0.02, 6, 0.5, &lost), GO_ON);   /* too wide to tell */
     assert_int_equal(rule_after(0.1, 0.02, 6, 0.005, &o), GO_ON);    /* near a tie */
+}
+
+/* A ratio of 1/1.6 and two controls, one of which went wrong by half: noise could be the cause. */
+static void test_gate_profile__stop_rule_goes_on_where_controls_disagree(void **state) {
+    (void)state;
+    static double ratios[MAX_PAIRS], good[] = {1.001, 0.999}, bad[] = {1.001, 1.5};
+    const kl_gate_opts o = {0};
+    kli_benchmark r = {.ratios = ratios,
+                       .pairs = 4,
+                       .controls = good,
+                       .n_controls = 2,
+                       .timed_ns = 1e7,
+                       .start_ns = kli_now_ns() - 100000000};
+    for (int i = 0; i < r.pairs; i++) ratios[i] = 1 / 1.6 + 0.0001 * i;
+    assert_int_equal(kli_benchmark_advice(&r, &o), CLEAR);
+    r.controls = bad;
+    assert_int_equal(kli_benchmark_advice(&r, &o), GO_ON);
 }
 
 static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void **state) {
@@ -654,6 +673,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_clock),
         cmocka_unit_test(test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_where_it_is_clear),
+        cmocka_unit_test(test_gate_profile__stop_rule_goes_on_where_controls_disagree),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_for_good),
