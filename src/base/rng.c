@@ -48,14 +48,11 @@ uint64_t kli_seed_derive(uint64_t root, const char *name, uint64_t index) {
     return strtoull(first, NULL, 16);
 }
 
-double kli_stream_uniform(kl_stream s, uint64_t i) {
-    return (double)(kli_stream_u64(s, i) >> 11) * 0x1p-53;
-}
+double kli_stream_uniform(kl_stream s, uint64_t i) { return kli_key_uniform(s.key, i); }
 
 uint64_t kli_stream_below(kl_stream s, uint64_t i, uint64_t n) {
     KL_ASSERT(n > 0);
-    __extension__ typedef unsigned __int128 wide;
-    return (uint64_t)(((wide)kli_stream_u64(s, i) * n) >> 64);
+    return kli_key_below(s.key, i, n);
 }
 
 void kli_stream_shuffle(kl_stream s, uint32_t *order, uint32_t n) {
