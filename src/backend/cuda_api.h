@@ -105,6 +105,8 @@ enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXE
     X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes)) \
     X(memory_alloc, "cuMemAlloc_v2", (kl_cu_ptr * data, size_t bytes)) \
     X(memory_free, "cuMemFree_v2", (kl_cu_ptr data)) \
+    X(host_alloc, "cuMemHostAlloc", (void **data, size_t bytes, unsigned int flags)) \
+    X(host_free, "cuMemFreeHost", (void *data)) \
     X(copy_in, "cuMemcpyHtoDAsync_v2", (kl_cu_ptr to, const void *from, size_t bytes, \
     kl_cu_stream stream)) \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, kl_cu_ptr from, size_t bytes, \

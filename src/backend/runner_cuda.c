@@ -472,6 +472,7 @@ const kli_runner_ops kli_runner_cuda = {
     .load = cuda_load,
     .bind = cuda_bind,
     .upload = kli_cuda_upload,
+    .draw = kli_cuda_draw,
     .run = cuda_run,
     .fetch = kli_cuda_fetch,
     .time = kli_cuda_time,

@@ -5,6 +5,7 @@
  *   runner_cuda_memory.c  device memory: guards, poison, upload, download, digests
  *   runner_cuda_time.c    events and graphs
  *   runner_cuda_helpers.c our own device code
+ *   runner_cuda_draw.c    input sets drawn on the device
  *   runner_cuda_plugin.c  trusted host plugins on the same stream
  *   runner_cuda_probe.c   the device as JSON
  *
@@ -63,6 +64,11 @@ typedef struct {
     kl_cu_ptr slot_digests; /* one word per call of a batch */
     uint64_t digest_key;    /* random, passed as a parameter: no other kernel can read it */
 
+    kl_cu_function draw; /* NULL: inputs are brought from the shared pages */
+    kli_draw_job *jobs;  /* pinned, zeros but while it draws */
+    size_t n_jobs;
+    const kl_msg_draw *drawing; /* the request while it is served */
+
     kl_cu_module module;
     kl_cu_function functions[KL_MAX_LAUNCHES];
     kl_arena *loaded; /* image and variables */
@@ -78,6 +84,7 @@ typedef struct {
     uint64_t digests[KL_MAX_SETS];
     uint8_t slack[KL_MAX_SETS]; /* the guard byte around an input set */
     bool uploaded[KL_MAX_SETS];
+    bool elsewhere[KL_MAX_SETS]; /* drawn, and not in the shared pages */
 
     kli_cuda_graph graphs[KLI_CUDA_GRAPHS];
     uint32_t next_graph;
@@ -132,6 +139,14 @@ int kli_cuda_slack(kli_runner_ctx *c, uint32_t set,
 int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m);
 int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set);
 int kli_cuda_flush(kli_runner_ctx *c); /* write 2 x L2 */
+
+/* The part of a set's digest that these bytes make, which begin `at` bytes into it. */
+uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at, uint64_t n);
+
+/* runner_cuda_draw.c */
+bool kli_cuda_open_draw(kli_cuda *r);
+bool kli_cuda_draws(const kli_cuda *r, uint32_t tensor); /* by the request being served */
+int kli_cuda_draw(kli_runner_ctx *c, const kl_msg_draw *m);
 
 /* runner_cuda_time.c */
 int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);

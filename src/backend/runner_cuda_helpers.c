@@ -168,10 +168,12 @@ static bool brooms_work(kli_cuda *r) {
     return ok;
 }
 
-static uint64_t digest_on_host(const uint64_t *words, size_t n, uint64_t key) {
+uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at, uint64_t n) {
+    const uint64_t *words = bytes, first = at / sizeof *words;
     uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t x = (words[i] + key) ^ (i * WORD_STEP);
+    KL_ASSERT(at % sizeof *words == 0 && n % sizeof *words == 0);
+    for (uint64_t i = 0; i < n / sizeof *words; i++) {
+        uint64_t x = (words[i] + r->digest_key) ^ ((first + i) * WORD_STEP);
         x *= MIX_1;
         x ^= x >> 32;
         x *= MIX_2;
@@ -201,8 +203,8 @@ static bool digest_works(kli_cuda *r) {
     uint64_t pattern[PATTERN_WORDS], got[2] = {0};
     for (uint64_t i = 0; i < PATTERN_WORDS; i++) pattern[i] = i * MIX_2;
     return digest_on_device(r, pattern, got) == KL_CU_OK &&
-           got[0] == digest_on_host(pattern, PATTERN_WORDS / 2, r->digest_key) &&
-           got[1] == digest_on_host(pattern + PATTERN_WORDS / 2, PATTERN_WORDS / 2, r->digest_key);
+           got[0] == kli_cuda_digest_here(r, pattern, 0, sizeof pattern / 2) &&
+           got[1] == kli_cuda_digest_here(r, pattern + PATTERN_WORDS / 2, 0, sizeof pattern / 2);
 }
 
 /* Nonzero: there are none; the runner works without. */
@@ -226,5 +228,6 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
         return 1;
     }
     r->clears_local = brooms_work(r);
+    (void)kli_cuda_open_draw(r);
     return 0;
 }

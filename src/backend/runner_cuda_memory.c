@@ -222,7 +222,7 @@ static kl_cu_result upload_set(kli_runner_ctx *c, uint32_t set) {
     kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, KLI_CUDA_INPUT_GUARD, -1);
     r->slack[set] = KLI_CUDA_INPUT_GUARD;
     for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
-        if (p.region == KLI_INPUTS && p.bytes)
+        if (p.region == KLI_INPUTS && p.bytes && !kli_cuda_draws(r, p.index))
             error =
                 r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, set) + p.zone.data,
                                 kli_ctx_copy(c, KLI_INPUTS, set) + p.zone.data, p.bytes, r->stream);
@@ -237,6 +237,7 @@ int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m) {
         kl_cu_result error = r->pages[KLI_INPUTS].base ? upload_set(c, set) : KL_CU_OK;
         if (kli_cuda_check(c, error, "uploading input set %u", set)) return 1;
         r->uploaded[set] = true;
+        r->elsewhere[set] = r->drawing && !r->drawing->request.in_pages;
     }
     return 0;
 }
@@ -276,8 +277,10 @@ static int find_changed_input(kli_runner_ctx *c, uint32_t set) {
         const kli_zone z = p.zone;
         bool data = false, low = false, high = false;
         if (p.region != KLI_INPUTS) continue;
-        kl_cu_result error = differs(c, base + z.data, p.bytes,
-                                     kli_ctx_copy(c, KLI_INPUTS, set) + z.data, guard, &data);
+        kl_cu_result error = KL_CU_OK;
+        if (!kli_cuda_of(c)->elsewhere[set])
+            error = differs(c, base + z.data, p.bytes, kli_ctx_copy(c, KLI_INPUTS, set) + z.data,
+                            guard, &data);
         if (!error) error = differs(c, base + z.low, z.data - z.low, NULL, guard, &low);
         if (!error) error = differs(c, base + z.data_end, z.high - z.data_end, NULL, guard, &high);
         if (kli_cuda_check(c, error, "comparing input `%s`", p.name)) return 1;

@@ -39,7 +39,8 @@ typedef struct {
     int (*load)(kli_runner_ctx *c); /* artefact + plan -> launches ready, resources filled */
     int (*bind)(kli_runner_ctx *c); /* layout and mappings are set; allocate device memory */
     int (*upload)(kli_runner_ctx *c,
-                  const kl_msg_upload *m); /* NULL: inputs are in the shared pages */
+                  const kl_msg_upload *m);                /* NULL: inputs are in the shared pages */
+    int (*draw)(kli_runner_ctx *c, const kl_msg_draw *m); /* NULL: this one cannot */
     int (*run)(kli_runner_ctx *c, const kl_msg_run *m);
     int (*fetch)(kli_runner_ctx *c,
                  const kl_msg_fetch *m); /* NULL: outputs are in the shared pages */

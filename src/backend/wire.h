@@ -8,6 +8,7 @@
  *   BIND {layout} + inputs, outputs,   ->  BOUND
  *        scratch, control fds
  *   UPLOAD {first, n}                  ->  DONE
+ *   DRAW {sets, draws, seeds}          ->  DONE     in place of UPLOAD, where a device draws inputs
  *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages
  *   TIME {request}                     ->  DONE     samples are in the control page
  *   FETCH {slot}                       ->  DONE     as after RUN; devices with memory of their own
@@ -22,10 +23,11 @@
  * built. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_WIRE_H
 #define KL_BACKEND_WIRE_H
+#include "draw.h"
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 3u
+#define KL_WIRE_VERSION 4u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
@@ -37,6 +39,7 @@ typedef enum {
     KL_MSG_BIND,
     KL_MSG_BOUND,
     KL_MSG_UPLOAD,
+    KL_MSG_DRAW,
     KL_MSG_RUN,
     KL_MSG_TIME,
     KL_MSG_DONE,
@@ -59,19 +62,26 @@ enum {
     name;
 #include "backend/wire.def"
 
+/* Not in wire.def: a script has no kernels of ours, and is never asked. */
+typedef struct {
+    kl_msg_head head;
+    kli_draw_request request;
+} kl_msg_draw;
+
 #define KLI_BEGINS_WITH_HEAD(message)                                                              \
     _Static_assert(offsetof(message, head) == 0, "the kind of a message is read before the rest")
 KLI_BEGINS_WITH_HEAD(kl_msg_reply);
 KLI_BEGINS_WITH_HEAD(kl_msg_load);
 KLI_BEGINS_WITH_HEAD(kl_msg_bind);
 KLI_BEGINS_WITH_HEAD(kl_msg_upload);
+KLI_BEGINS_WITH_HEAD(kl_msg_draw);
 KLI_BEGINS_WITH_HEAD(kl_msg_run);
 KLI_BEGINS_WITH_HEAD(kl_msg_fetch);
 KLI_BEGINS_WITH_HEAD(kl_msg_time);
 _Static_assert(offsetof(kl_control, samples_ns) % 4096 == 0 &&
                    offsetof(kl_control, samples_ns) > offsetof(kl_control, blank_digest),
                "a child keeps the words of the handshake and loses the pages of the samples");
-_Static_assert(sizeof(kl_msg_load) < 200 << 10,
+_Static_assert(sizeof(kl_msg_load) < 200 << 10 && sizeof(kl_msg_draw) < 200 << 10,
                "one message is sent at once, and Linux gives a socket 208 KiB");
 
 #endif

@@ -42,6 +42,7 @@ typedef struct {
         kl_msg_load load;
         kl_msg_bind bind;
         kl_msg_upload upload;
+        kl_msg_draw draw;
         kl_msg_fetch fetch;
         kl_msg_run run;
         kl_msg_time time;
@@ -270,6 +271,29 @@ static int on_upload(worker_worker *w) {
     return w->ops->upload ? w->ops->upload(&w->ctx, m) : 0;
 }
 
+static bool draw_is_valid(const kl_plan_tensor *t, const kli_draw *d) {
+    if (d->kind == KLI_DRAW_NONE) return true;
+    return t->role == KLI_ROLE_INPUT && d->kind > 0 && d->kind <= KLI_DRAW_INTEGER_CONSTANT &&
+           d->dtype == (int32_t)t->dtype && d->row >= 1 && d->elems >= 1 &&
+           (uint64_t)d->elems <= t->bytes &&
+           (uint64_t)d->elems * kl_dtype_bytes((kl_dtype)t->dtype) == t->bytes;
+}
+
+static int on_draw(worker_worker *w) {
+    const kli_draw_request *q = &w->message.draw.request;
+    const uint32_t n_sets = w->ctx.layout.n_sets;
+    bool valid = w->bound && w->bytes == sizeof w->message.draw && q->first < n_sets &&
+                 q->n <= n_sets - q->first &&
+                 (q->proof == KLI_NO_PROOF || q->proof - q->first < q->n);
+    for (uint32_t i = 0; valid && i < w->ctx.plan.n_tensors; i++)
+        valid = draw_is_valid(&w->ctx.plan.tensors[i], &q->draws[i]);
+    if (!valid) return misunderstood(w, "draw");
+    const int failed = w->ops->draw ? w->ops->draw(&w->ctx, &w->message.draw)
+                                    : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel draws here");
+    explicit_bzero(&w->message, sizeof w->message); /* seeds: devices may read a host's pages */
+    return failed;
+}
+
 static int on_run(worker_worker *w) {
     const kl_msg_run *m = &w->message.run;
     if (!w->bound || w->bytes != sizeof *m || m->set >= w->ctx.layout.n_sets ||
@@ -304,6 +328,8 @@ static uint32_t dispatch(worker_worker *w) {
         return (void)on_bind(w), KL_MSG_BOUND;
     case KL_MSG_UPLOAD:
         return (void)on_upload(w), KL_MSG_DONE;
+    case KL_MSG_DRAW:
+        return (void)on_draw(w), KL_MSG_DONE;
     case KL_MSG_RUN:
         return (void)on_run(w), KL_MSG_DONE;
     case KL_MSG_FETCH:

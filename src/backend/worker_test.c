@@ -193,6 +193,8 @@ static void test_worker__nothing_runs_before_it_is_bound(void **state) {
     expect_bad(&w, &bind, sizeof bind, 4, "layout");
     assert_int_equal(w.reply.head.kind, KL_MSG_BOUND);
     expect_bad(&w, &upload, sizeof upload, 0, "upload");
+    static const kl_msg_draw draw = {.head = {KL_MSG_DRAW, KL_WIRE_VERSION}};
+    expect_bad(&w, &draw, sizeof draw, 0, "draw");
     expect_bad(&w, &run, sizeof run, 0, "run");
     expect_bad(&w, &fetch, sizeof fetch, 0, "fetch");
     expect_bad(&w, &time, sizeof time, 0, "time");
@@ -277,6 +279,47 @@ static void test_worker__pages_must_be_as_large_as_the_layout(void **state) {
     worker_close(&w);
 }
 
+/* Of x, which is read; s is a scalar, y is written.  Two sets. */
+static const kli_draw DRAW = {.kind = KLI_DRAW_NORMAL,
+                              .dtype = KL_F32,
+                              .elems = N_FLOATS,
+                              .row = N_FLOATS,
+                              .active = N_FLOATS,
+                              .scale = 1};
+
+static void three_sets(kli_draw_request *q) { q->n = 3; }
+static void no_such_set(kli_draw_request *q) { q->first = 2, q->n = 0; }
+static void endless_sets(kli_draw_request *q) { q->first = 1, q->n = ~0u; }
+static void foreign_proof(kli_draw_request *q) { q->proof = 1; }
+static void unknown_draw(kli_draw_request *q) { q->draws[0].kind = KLI_DRAW_INTEGER_CONSTANT + 1; }
+static void negative_draw(kli_draw_request *q) { q->draws[0].kind = -1; }
+static void other_dtype(kli_draw_request *q) { q->draws[0].dtype = KL_F64; }
+static void too_many_elements(kli_draw_request *q) { q->draws[0].elems++; }
+static void wrapped_elements(kli_draw_request *q) { q->draws[0].elems += 1ll << 62; }
+static void no_row(kli_draw_request *q) { q->draws[0].row = 0; }
+static void a_scalar(kli_draw_request *q) { q->draws[1] = DRAW, q->draws[1].elems = 1; }
+static void an_output(kli_draw_request *q) { q->draws[2] = DRAW; }
+
+static void expect_bad_draws(worker *w) {
+    static void (*const CHANGES[])(kli_draw_request * q) = {
+        three_sets,       no_such_set,   endless_sets, foreign_proof,
+        unknown_draw,     negative_draw, other_dtype,  too_many_elements,
+        wrapped_elements, no_row,        a_scalar,     an_output};
+    static kl_msg_draw m;
+    for (size_t i = 0; i <= KL_COUNT(CHANGES); i++) {
+        m = (kl_msg_draw){{KL_MSG_DRAW, KL_WIRE_VERSION}, {.n = 1, .proof = KLI_NO_PROOF}};
+        m.request.draws[0] = DRAW;
+        if (i < KL_COUNT(CHANGES)) {
+            CHANGES[i](&m.request);
+            expect_bad(w, &m, sizeof m, 0, "draw");
+            continue;
+        }
+        send_with(w, &m, sizeof m, 0); /* an honest one is not for shared pages */
+        assert_int_equal(w->reply.fault, KL_FAULT_REFUSED);
+    }
+    expect_bad(w, &m, sizeof m - 1, 0, "draw");
+}
+
 static void test_worker__numbers_of_a_request_are_bounded(void **state) {
     worker w;
     fixture f;
@@ -296,6 +339,7 @@ static void test_worker__numbers_of_a_request_are_bounded(void **state) {
                                             {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, 1, ~0u}};
     for (size_t i = 0; i < KL_COUNT(UPLOADS); i++)
         expect_bad(&w, &UPLOADS[i], sizeof UPLOADS[i], 0, "upload");
+    expect_bad_draws(&w);
     const kl_msg_fetch fetch = {{KL_MSG_FETCH, KL_WIRE_VERSION}, 3, 0};
     expect_bad(&w, &fetch, sizeof fetch, 0, "fetch");
     kl_msg_time time = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .calls = KL_WIRE_MAX_SAMPLES + 1};

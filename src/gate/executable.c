@@ -232,7 +232,7 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
     KL_ASSERT(n >= 1 && first + n <= s->n_sets);
     fault->kind = KL_FAULT_NONE;
     const kl_err err = load_and_bind(a, s, c, fault, e);
-    return err || fault->kind ? err : kl_runner_upload(a->runner, fault, first, n, e);
+    return err || fault->kind ? err : kli_inputs_send(s, c, a, first, n, fault, e);
 }
 
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {

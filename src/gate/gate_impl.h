@@ -9,6 +9,7 @@
 #ifndef KL_GATE_IMPL_H
 #define KL_GATE_IMPL_H
 #include <klineage/gate.h>
+#include "base/draw.h"
 #include "base/memory.h"
 #include "base/rng.h"
 
@@ -35,6 +36,10 @@ typedef struct kli_problem {
     uint32_t n_sets, n_slots;
     uint64_t seeds[KL_MAX_SETS];
     double scale;
+    kli_draw draws[KL_MAX_TENSORS]; /* inputs that a device draws; KLI_DRAW_NONE: drawn here */
+    bool is_drawn;                  /* any of them */
+    bool in_pages[KL_MAX_SETS];     /* the shared pages hold all of the set */
+    uint32_t proof;                 /* the set whose bytes a device must have drawn like us */
     void *expected[KL_MAX_SETS]
                   [KL_MAX_TENSORS]; /* heap; NULL until asked for; in oracle_plan's dtypes */
     double naive_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0:
@@ -157,6 +162,16 @@ kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id,
 int kli_runner_core(const kl_gate *g,
                     const kl_plan *plan); /* -1: of no core's own, since it has threads */
 int kli_last_core(void);                  /* that this thread may use; -1 when there is but one */
+
+/* inputs.c */
+void kli_inputs_plan(kli_problem *s, const kli_evaluation *c); /* what is drawn where */
+/* A set by its seed: what no device draws. */
+kl_err kli_inputs_begin(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e);
+/* The rest of it, unless the shared pages hold it. */
+kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e);
+/* Sets [first, first + n) to where the kernels of an executable, which is bound, read them. */
+kl_err kli_inputs_send(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
+                       uint32_t n, kl_fault *fault, kl_error *e);
 
 /* problem.c */
 kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w, uint32_t n_sets,

@@ -29,25 +29,6 @@ static void *heap(size_t bytes) {
     return p;
 }
 
-/* Draw one set.  Plain inputs go to the shared pages, mutable ones to private memory, from where
- * every run restores them. */
-static kl_err fill_set(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        void *data = NULL;
-        if (kli_is_mutable(&s->plan, i)) {
-            if (!s->pristine[set][i]) s->pristine[set][i] = heap(s->plan.tensors[i].bytes);
-            data = s->pristine[set][i];
-        } else if (kli_is_input(&s->plan, i)) {
-            data = kl_memory_input(&s->memory, &s->plan, i, set);
-        }
-        if (!data) continue;
-        const kl_err err = kl_task_fill(data, s->task, s->workload, (int)i, s->seeds[set], s->scale,
-                                        c->opts->threads, e);
-        if (err) return err;
-    }
-    return KL_OK;
-}
-
 /* The oracle's plan: the same tensors with its own output types, and its own pages for outputs. */
 static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) {
     if (!c->oracle) return KL_OK;
@@ -89,10 +70,11 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
     err = kl_layout_make(&layout, &s->plan, n_sets, n_slots, e);
     if (!err) err = kl_memory_open(&s->memory, &layout, e);
     if (!err) err = open_oracle_pages(s, c, e);
+    if (!err) kli_inputs_plan(s, c);
     for (uint32_t set = 0; !err && set < n_sets; set++) {
         s->seeds[set] = kli_seed_derive(c->root, "inputs", c->problems * KL_MAX_SETS + set);
         for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->naive_error[set][i] = -1;
-        err = fill_set(s, c, set, e);
+        err = kli_inputs_begin(s, c, set, e);
         kl_memory_slack(&s->memory, &s->plan, set, -1, KL_POISON_NAN);
     }
     if (err) kli_problem_close(s);
@@ -143,7 +125,8 @@ static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *
 
 static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     kl_fault fault = {0};
-    kl_err err = kli_executable_enter(c->oracle, s, c, set, 1, &fault, e);
+    kl_err err = kli_inputs_fill(s, c, set, e); /* for whoever compares, too */
+    if (!err) err = kli_executable_enter(c->oracle, s, c, set, 1, &fault, e);
     problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, 0);
     int64_t wall = 0;
     if (!err && !fault.kind)
@@ -251,7 +234,7 @@ static kl_err measure_elsewhere(kli_problem *s, kli_evaluation *c, uint32_t set,
     memcpy(answers, s->expected[set], sizeof answers);
     memset(s->expected[set], 0, sizeof s->expected[set]);
     s->seeds[set] = kli_seed_derive(seed, "reference", draw);
-    kl_err err = fill_set(s, c, set, e);
+    kl_err err = kli_inputs_begin(s, c, set, e);
     if (!err) err = run_oracle(s, c, set, e);
     if (!err) err = measure_reference(s, c, set, rms, e);
     if (!err) widen(s, set, rms);
@@ -259,7 +242,8 @@ static kl_err measure_elsewhere(kli_problem *s, kli_evaluation *c, uint32_t set,
     memcpy(s->expected[set], answers, sizeof answers);
     s->seeds[set] = seed;
     kl_error second = {0};
-    const kl_err restored = fill_set(s, c, set, err ? &second : e);
+    kl_err restored = kli_inputs_begin(s, c, set, err ? &second : e);
+    if (!restored) restored = kli_inputs_fill(s, c, set, err ? &second : e);
     return err ? err : restored;
 }
 

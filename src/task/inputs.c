@@ -282,8 +282,7 @@ bool kli_task_draw(kli_draw *out, const kl_task *t, const kl_workload *w, int te
     *out = (kli_draw){.kind = KLI_DRAW_NONE};
     if (t->tensors[tensor].is_scalar || is_gate(dist) || dist->l2norm ||
         dist->kind == KL_DIST_OFFSETS || dist->kind == KL_DIST_FILE ||
-        dist->kind == KL_DIST_CUSTOM ||
-        kl_task_shape(&shape, t, w, tensor, kl_ignored()) ||
+        dist->kind == KL_DIST_CUSTOM || kl_task_shape(&shape, t, w, tensor, kl_ignored()) ||
         inputs_prepare(&d, t, w, tensor, &shape, scale, kl_ignored()))
         return false;
     *out = d.draw;

@@ -13,14 +13,15 @@
  *   illegal_address@N   candidate launch N (from 1) and everything after it fails as a kernel's bad
  * access does no_memory@BYTES     allocations above BYTES are refused hang@N              candidate
  * launch N never comes back no_ptx              PTX images do not load: the runner must do without
- * its helper kernels hidden_variables    addresses of variables are not given: the runner must
- * reload the module distance@BYTES      from one slot to the next, for the kernels that work in
- * slots of other calls
+ * its helper kernels draws_other         a bit of what the device draws is another hidden_variables
+ * addresses of variables are not given: the runner must reload the module distance@BYTES      from
+ * one slot to the next, for the kernels that work in slots of other calls
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier:
  * Apache-2.0 */
 #include "backend/cuda_api.h"
 #include "backend/cuda_cubin.h"
+#include "draw_text.h"
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,13 @@ static void scrub(call *c) { (void)c; } /* also kl_wait: neither leaves a trace 
 
 static bool fault(const char *name, long *value);
 
+/* The kernel's own text; with `draws_other`, a device that computes one bit differently. */
+static void draw(call *c) {
+    const kli_draw_job *jobs = ARG(const kli_draw_job *, 0);
+    draw_text_run(jobs, c->config->grid, c->config->block);
+    if (fault("draws_other", NULL)) *(char *)(uintptr_t)jobs[0].data ^= 1;
+}
+
 /* The answer of this call also into the slot of the next, or of the one before. */
 static void into_other_slot(call *c, int sign, int pointer) {
     long distance = 0;
@@ -191,6 +199,7 @@ static function FUNCTIONS[] = {
     {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
     {"kl_scrub", scrub, {4}, 6, 0, 1024, true, 0},
     {"kl_wait", scrub, {8}, 6, 0, 1024, true, 0},
+    {"kl_draw", draw, {8}, 40, 0, 256, true, 0},
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 
@@ -450,6 +459,10 @@ EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes) {
 }
 
 EXPORT kl_cu_result cuMemFree_v2(kl_cu_ptr data) { return free((void *)(uintptr_t)data), state(); }
+EXPORT kl_cu_result cuMemHostAlloc(void **data, size_t bytes, unsigned int flags) {
+    return (void)flags, *data = malloc(bytes), KL_CU_OK;
+}
+EXPORT kl_cu_result cuMemFreeHost(void *data) { return free(data), KL_CU_OK; }
 
 static kl_cu_result copy(void *to, const void *from, size_t bytes, kl_cu_stream stream) {
     node n = {.kind = NODE_COPY, .to = to, .from = from, .bytes = bytes};

@@ -1,0 +1,95 @@
+/* inputs.c - how the input sets of a problem get to where kernels read them.
+ *
+ *   drawn here      into the shared pages, mutable ones into private memory, from where every run
+ *                   restores them
+ *   drawn there     on a device, by the same arithmetic (base/draw.h): what it cannot draw is
+ *                   uploaded, and one set of each problem, picked at random, is drawn here as well
+ *                   and must have the same bytes
+ *
+ * A set that a device draws is drawn here only when somebody reads it: an oracle, a comparison, a
+ * runner without a kernel for it.  Its seed goes to the runner with the request for the set itself,
+ * never before.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "backend/draw.h"
+#include "task/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Only a device's memory is worth it: shared pages are read where they are drawn. */
+void kli_inputs_plan(kli_problem *s, const kli_evaluation *c) {
+    kl_stream picks = kli_stream_of(c->schedule.key, "proof");
+    s->proof = (uint32_t)kli_stream_below(picks, s->id, s->n_sets);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+        if (c->backend->id == KL_BACKEND_CUDA && kli_is_input(&s->plan, i) &&
+            kli_task_draw(&s->draws[i], s->task, s->workload, (int)i, s->scale))
+            s->is_drawn = true;
+}
+
+static bool drawn_there(const kli_problem *s, uint32_t i) {
+    return s->draws[i].kind != KLI_DRAW_NONE;
+}
+
+static kl_err fill_tensor(kli_problem *s, const kli_evaluation *c, uint32_t i, uint32_t set,
+                          kl_error *e) {
+    const bool is_mutable = kli_is_mutable(&s->plan, i);
+    void **kept = &s->pristine[set][i];
+    if (is_mutable && !*kept) {
+        *kept = malloc(s->plan.tensors[i].bytes + 1);
+        if (!*kept) kl_oom(s->plan.tensors[i].bytes);
+    }
+    void *data = is_mutable ? *kept : kl_memory_input(&s->memory, &s->plan, i, set);
+    return kl_task_fill(data, s->task, s->workload, (int)i, s->seeds[set], s->scale,
+                        c->opts->threads, e);
+}
+
+static kl_err fill(kli_problem *s, const kli_evaluation *c, uint32_t set, bool there, kl_error *e) {
+    kl_err err = KL_OK;
+    for (uint32_t i = 0; !err && i < s->plan.n_tensors; i++)
+        if ((kli_is_input(&s->plan, i) || kli_is_mutable(&s->plan, i)) &&
+            drawn_there(s, i) == there)
+            err = fill_tensor(s, c, i, set, e);
+    return err;
+}
+
+kl_err kli_inputs_begin(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
+    KL_ASSERT(set < s->n_sets);
+    s->in_pages[set] = !s->is_drawn;
+    return fill(s, c, set, false, e);
+}
+
+kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
+    KL_ASSERT(set < s->n_sets);
+    if (s->in_pages[set]) return KL_OK;
+    const kl_err err = fill(s, c, set, true, e);
+    s->in_pages[set] = !err;
+    return err;
+}
+
+/* ---- to a runner ------------------------------------------------------------------------- */
+
+static kl_err draw_there(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
+                         uint32_t n, bool *drawn, kl_fault *fault, kl_error *e) {
+    kli_draw_request q = {.first = first, .n = n, .proof = KLI_NO_PROOF, .in_pages = true};
+    if (a == &c->candidate && s->proof >= first && s->proof < first + n) {
+        const kl_err err = kli_inputs_fill(s, c, s->proof, e);
+        if (err) return err;
+        q.proof = s->proof;
+    }
+    memcpy(q.draws, s->draws, sizeof q.draws);
+    for (uint32_t set = first; set < first + n; set++) {
+        q.seeds[set] = s->seeds[set];
+        q.in_pages &= s->in_pages[set];
+    }
+    return kli_runner_draw(a->runner, fault, &q, drawn, e);
+}
+
+kl_err kli_inputs_send(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
+                       uint32_t n, kl_fault *fault, kl_error *e) {
+    bool drawn = false;
+    kl_err err = s->is_drawn ? draw_there(s, c, a, first, n, &drawn, fault, e) : KL_OK;
+    if (err || drawn || fault->kind) return err;
+    for (uint32_t set = first; !err && set < first + n; set++) err = kli_inputs_fill(s, c, set, e);
+    return err ? err : kl_runner_upload(a->runner, fault, first, n, e);
+}
