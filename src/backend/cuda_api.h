@@ -74,6 +74,7 @@ enum {
 
 enum { KL_CU_LIMIT_PRINTF_FIFO = 1, KL_CU_LIMIT_MALLOC_HEAP = 2, KL_CU_LIMIT_PERSISTING_L2 = 6 };
 enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXED = 2,
+    KL_CU_HOST_MAPPED = 2,
     KL_CU_LAUNCH_CLUSTER = 4 };
 
 /* One row per function: field, symbol, parameters.  All are required; all return kl_cu_result. */

@@ -100,6 +100,7 @@ static int cuda_open(kli_runner_ctx *c) {
         !helpers
             ? " (no helper kernels: inputs are compared on the host, shared memory is not cleared)"
         : !state.clears_local ? " (local memory is not cleared)"
+        : !state.draw         ? " (inputs are drawn on the host)"
                               : "");
     return 0;
 }

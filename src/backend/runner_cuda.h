@@ -144,7 +144,7 @@ int kli_cuda_flush(kli_runner_ctx *c); /* write 2 x L2 */
 uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at, uint64_t n);
 
 /* runner_cuda_draw.c */
-bool kli_cuda_open_draw(kli_cuda *r);
+void kli_cuda_open_draw(kli_cuda *r);
 bool kli_cuda_draws(const kli_cuda *r, uint32_t tensor); /* by the request being served */
 int kli_cuda_draw(kli_runner_ctx *c, const kl_msg_draw *m);
 

@@ -19,12 +19,11 @@
 
 enum { DRAW_THREADS = 256, DRAW_BLOCKS_PER_SM = 64, PROOF_PIECE = 1 << 20 };
 
-bool kli_cuda_open_draw(kli_cuda *r) {
+void kli_cuda_open_draw(kli_cuda *r) {
     kl_cu_module module;
-    if (r->api->module_load(&module, KLI_DRAW_PTX) != KL_CU_OK ||
-        r->api->module_function(&r->draw, module, "kl_draw") != KL_CU_OK)
+    if (r->api->module_load(&module, KLI_DRAW_PTX) ||
+        r->api->module_function(&r->draw, module, "kl_draw"))
         r->draw = NULL;
-    return r->draw != NULL;
 }
 
 bool kli_cuda_draws(const kli_cuda *r, uint32_t tensor) {
@@ -37,7 +36,7 @@ static kl_cu_result want_jobs(kli_cuda *r, size_t n) {
     if (n <= r->n_jobs) return KL_CU_OK;
     if (r->jobs) (void)r->api->host_free(r->jobs);
     void *pages = NULL;
-    const kl_cu_result error = r->api->host_alloc(&pages, n * sizeof *r->jobs, 0);
+    const kl_cu_result error = r->api->host_alloc(&pages, n * sizeof *r->jobs, KL_CU_HOST_MAPPED);
     r->jobs = pages;
     r->n_jobs = error ? 0 : n;
     return error;

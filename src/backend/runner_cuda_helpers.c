@@ -228,6 +228,6 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
         return 1;
     }
     r->clears_local = brooms_work(r);
-    (void)kli_cuda_open_draw(r);
+    kli_cuda_open_draw(r);
     return 0;
 }

@@ -180,12 +180,26 @@ static void test_draw__no_product_is_fused_and_no_key_leaves_its_register(void *
     kl_arena_free(a);
 }
 
+/* A toolkit's compiler still takes the source, and its assembler the text. */
+static void test_draw__a_toolkit_takes_both(void **state) {
+    static const char *const COMMANDS[] = {"nvcc -arch=sm_90a -fmad=false -I" KL_TEST_ROOT
+                                           "/src --ptx " KL_TEST_ROOT
+                                           "/src/backend/draw.cu -o new.ptx",
+                                           "ptxas -arch=sm_90a --warning-as-error " KL_TEST_ROOT
+                                           "/src/backend/draw.ptx -o draw.cubin"};
+    (void)state;
+    if (system("command -v nvcc ptxas >/dev/null") != 0) skip();
+    for (size_t i = 0; i < KL_COUNT(COMMANDS); i++)
+        if (system(COMMANDS[i]) != 0) fail_msg("%s", COMMANDS[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draw__the_kernels_text_gives_the_hosts_bytes),
         cmocka_unit_test(test_draw__what_needs_libm_or_an_order_stays_on_the_host),
         cmocka_unit_test(test_draw__the_ptx_is_of_these_sources),
         cmocka_unit_test(test_draw__no_product_is_fused_and_no_key_leaves_its_register),
+        cmocka_unit_test(test_draw__a_toolkit_takes_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
