@@ -1,8 +1,9 @@
 /* draw_test.c - what a device draws is what the host draws, byte for byte: the kernel's own text,
  * compiled as C, beside kl_task_fill, for every distribution, type, size and place.
  *
- * That a GPU's compiler leaves this arithmetic as it is written shows in the PTX: no fused product,
- * no local memory.  That a GPU computes it so, each verdict on one shows by a digest.
+ * It is built twice: with draw.cu, and with draw.ptx, which ptx_as_c.py makes C of, instruction by
+ * instruction.  No fused product and no local memory are in it.  That a GPU computes it so, each
+ * verdict on one shows by a digest.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/hash.h"

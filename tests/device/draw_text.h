@@ -1,4 +1,5 @@
 /* draw_text.h - the kernel that draws, compiled as C: its text, thread after thread on the host.
+ * KL_DRAW_PTX_AS_C names the C that ptx_as_c.py made of draw.ptx, to be run in place of draw.cu.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_TEST_DRAW_TEXT_H
 #define KL_TEST_DRAW_TEXT_H
@@ -8,11 +9,16 @@ typedef struct {
 } draw_text_place;
 static draw_text_place threadIdx, blockIdx, blockDim, gridDim;
 
+#ifdef KL_DRAW_PTX_AS_C
+#include "base/draw.h"
+#include KL_DRAW_PTX_AS_C
+#else
 #define __global__ static
 #define __launch_bounds__(threads)
 #include "backend/draw.cu"
 #undef __global__
 #undef __launch_bounds__
+#endif
 
 static inline void draw_text_run(const kli_draw_job *jobs, const unsigned *grid,
                                  const unsigned *block) {
