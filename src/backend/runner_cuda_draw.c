@@ -104,7 +104,7 @@ static void piece_of_pages(const kli_runner_ctx *c, uint32_t set, uint64_t at, u
     }
 }
 
-static int prove(kli_runner_ctx *c, uint32_t set) {
+static int prove_set(kli_runner_ctx *c, uint32_t set) {
     const kli_cuda *r = kli_cuda_of(c);
     uint64_t sum = 0;
     char *piece = kl_arena_alloc(c->arena, PROOF_PIECE, sizeof(uint64_t));
@@ -129,5 +129,5 @@ int kli_cuda_draw(kli_runner_ctx *c, const kl_msg_draw *m) {
         kli_cuda_upload(c, &rest);
     r->drawing = NULL;
     wipe_stack();
-    return failed || (q->proof != KLI_NO_PROOF && prove(c, q->proof));
+    return failed || (q->proof != KLI_NO_PROOF && prove_set(c, q->proof));
 }

@@ -6,7 +6,8 @@
 
 #define DRAW_NS (120 * 1000000000ll) /* gigabytes a second at the least, like an upload */
 
-/* A word that makes no sense is the runner's answer when the bytes differ; see prove(). */
+/* A word that makes no sense is the runner's answer when the bytes differ; see runner_cuda_draw.c.
+ */
 static kl_err other_bytes(const kl_runner *r, const kl_fault *fault, kl_error *e) {
     kl_fail(e, KL_EIO, r->backend->name, "inputs that a device draws must be the host's: %s",
             fault->text);

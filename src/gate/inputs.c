@@ -44,7 +44,8 @@ static kl_err fill_tensor(kli_problem *s, const kli_evaluation *c, uint32_t i, u
                         c->opts->threads, e);
 }
 
-static kl_err fill(kli_problem *s, const kli_evaluation *c, uint32_t set, bool there, kl_error *e) {
+static kl_err fill_set(kli_problem *s, const kli_evaluation *c, uint32_t set, bool there,
+                       kl_error *e) {
     kl_err err = KL_OK;
     for (uint32_t i = 0; !err && i < s->plan.n_tensors; i++)
         if ((kli_is_input(&s->plan, i) || kli_is_mutable(&s->plan, i)) &&
@@ -56,13 +57,13 @@ static kl_err fill(kli_problem *s, const kli_evaluation *c, uint32_t set, bool t
 kl_err kli_inputs_begin(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
     KL_ASSERT(set < s->n_sets);
     s->in_pages[set] = !s->is_drawn;
-    return fill(s, c, set, false, e);
+    return fill_set(s, c, set, false, e);
 }
 
 kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
     KL_ASSERT(set < s->n_sets);
     if (s->in_pages[set]) return KL_OK;
-    const kl_err err = fill(s, c, set, true, e);
+    const kl_err err = fill_set(s, c, set, true, e);
     s->in_pages[set] = !err;
     return err;
 }

@@ -231,7 +231,7 @@ static kl_err set_bounds(kli_draw *d, const kl_dist *dist, const kl_task *t, con
     return KL_OK;
 }
 
-static kli_draw_kind kind_of(kl_dist_kind kind, bool is_float) {
+static kli_draw_kind draw_kind_of(kl_dist_kind kind, bool is_float) {
     switch (kind) {
     case KL_DIST_UNIFORM:
         return KLI_DRAW_UNIFORM;
@@ -257,7 +257,7 @@ static kl_err inputs_prepare(draw_ctx *d, const kl_task *t, const kl_workload *w
     const double own = dist->kind == KL_DIST_NORMAL ? stress : 1;
     *d = (draw_ctx){.dist = dist, .after = (float)dist->scale};
     kli_draw *draw = &d->draw;
-    *draw = (kli_draw){.kind = (int)kind_of(dist->kind, kl_dtype_is_float(dtype)),
+    *draw = (kli_draw){.kind = (int)draw_kind_of(dist->kind, kl_dtype_is_float(dtype)),
                        .dtype = (int)dtype,
                        .elems = shape->elems,
                        .is_signed = dtype != KL_U8 && dtype != KL_BOOL};
