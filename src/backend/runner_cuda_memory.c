@@ -125,14 +125,14 @@ static kl_cu_result take_digest(kli_runner_ctx *c, uint32_t set, uint64_t *out) 
     return error ? error : kli_cuda_read(r, out, r->digest_sum, sizeof *out);
 }
 
-/* Of n slots from `slot` on, into the words from `word` on. */
-static kl_cu_result digest_rotation(kli_runner_ctx *c, kli_region region, uint32_t slot, uint32_t n,
-                                    uint32_t word) {
+kl_cu_result kli_cuda_digest_copies(kli_runner_ctx *c, kli_region region, uint32_t first,
+                                    uint32_t n, uint32_t word) {
     kli_cuda *r = kli_cuda_of(c);
+    const uint32_t copies = kli_region_copies(&c->layout, region);
     kl_cu_result error = KL_CU_OK;
     KL_ASSERT(word + n <= KL_WIRE_MAX_SAMPLES + 1);
-    for (uint32_t done = 0; done < n && !error;) { /* slots wrap around */
-        const uint32_t from = (slot + done) % c->layout.n_slots, rest = c->layout.n_slots - from;
+    for (uint32_t done = 0; done < n && !error;) { /* copies wrap around */
+        const uint32_t from = (first + done) % copies, rest = copies - from;
         const uint32_t run = n - done < rest ? n - done : rest;
         error = enqueue_digests(r, kli_cuda_copy(c, region, from),
                                 kli_region_stride(&c->layout, region), run,
@@ -143,7 +143,7 @@ static kl_cu_result digest_rotation(kli_runner_ctx *c, kli_region region, uint32
 }
 
 int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call) {
-    return kli_cuda_check(c, digest_rotation(c, KLI_OUTPUTS, slot, n, call),
+    return kli_cuda_check(c, kli_cuda_digest_copies(c, KLI_OUTPUTS, slot, n, call),
                           "digests of output slots from %u", slot);
 }
 
@@ -159,7 +159,7 @@ int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t 
     memset(out, 0, 2 * n * sizeof *out);
     for (kli_region region = KLI_OUTPUTS; region < KLI_REGIONS; region++, out += n) {
         if (!kli_cuda_of(c)->pages[region].base) continue;
-        if (kli_cuda_check(c, digest_rotation(c, region, slot, n, 0),
+        if (kli_cuda_check(c, kli_cuda_digest_copies(c, region, slot, n, 0),
                            "digests of idle slots from %u", slot) ||
             kli_cuda_read_digests(c, out, 0, n))
             return 1;
@@ -304,7 +304,7 @@ int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set) {
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot) {
+kl_cu_result kli_cuda_bring(kli_runner_ctx *c, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = KL_CU_OK;
     for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
@@ -312,8 +312,7 @@ int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot) {
             error = r->api->copy_out(kli_ctx_copy(c, KLI_OUTPUTS, slot) + p.zone.data,
                                      kli_cuda_copy(c, KLI_OUTPUTS, slot) + p.zone.data, p.bytes,
                                      r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    return kli_cuda_check(c, error, "bringing back output slot %u", slot);
+    return error;
 }
 
 /* ---- guards ------------------------------------------------------------------------------ */
@@ -351,10 +350,6 @@ int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison) {
             check_zone(c, kli_cuda_copy(c, p.region, slot), &p, poison ^ 0xFF))
             return 1;
     return 0;
-}
-
-int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {
-    return kli_cuda_check_guards(c, m->slot, (uint8_t)m->poison) || kli_cuda_fetch_slot(c, m->slot);
 }
 
 /* ---- cache ------------------------------------------------------------------------------- */

@@ -10,8 +10,9 @@
  *   UPLOAD {first, n}                  ->  DONE
  *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages
  *   TIME {request}                     ->  DONE     samples are in the control page
- *   FETCH {slot}                       ->  DONE     as after RUN; devices with memory of their own
- * alone (closing the socket ends the runner)
+ *   AUDIT {first, calls, poison}       ->  DONE     all guards and inputs of a batch are whole
+ *   FETCH {slots, poison}              ->  DONE     as after RUN
+ * (the last two: devices with memory of their own alone; closing the socket ends the runner)
  *
  * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan
  * and artefact, a new BIND replaces the mappings; device memory of the old binding is freed), so
@@ -25,7 +26,7 @@
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 3u
+#define KL_WIRE_VERSION 4u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
@@ -40,7 +41,8 @@ typedef enum {
     KL_MSG_RUN,
     KL_MSG_TIME,
     KL_MSG_DONE,
-    KL_MSG_FETCH
+    KL_MSG_FETCH,
+    KL_MSG_AUDIT
 } kl_msg_kind;
 
 enum {

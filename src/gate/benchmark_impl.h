@@ -61,7 +61,7 @@ uint32_t kli_calls_for(double one_ns, uint32_t most);
 /* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
 uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most);
 kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e);
-/* One side's half of a pair; `check`: its outputs are brought back and looked at. */
+/* One side's half of a pair; `check`: on a device all its guards and inputs are looked at. */
 kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, bool check,
                           double *ns, kli_check_outcome *f, kl_error *e);
 /* A batch of the candidate that ends early; no sample. */

@@ -15,7 +15,8 @@ __typeof__(kl_runner_fetch) __wrap_kl_runner_fetch;
 enum { SETS = 16, SLOTS = 17, BYTES = 64 };
 
 static struct {
-    int compared, answered, fetched, reruns;
+    int compared, answered, fetched, fetches, reruns;
+    kl_fault_kind fault; /* of a fetch */
     bool rerun_is_right;
 } did;
 
@@ -41,10 +42,17 @@ kl_err __wrap_kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison,
-                              kl_error *e) {
-    (void)r, (void)fault, (void)slot, (void)poison, (void)e;
-    did.fetched++;
+kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                              uint8_t poison, kl_error *e) {
+    (void)r, (void)poison, (void)e;
+    assert_in_range(n, 1, KL_FETCH_SLOTS);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_in_range(slots[i], 0, SLOTS - 1);
+        for (uint32_t k = 0; k < i; k++) assert_true(slots[k] != slots[i]);
+    }
+    did.fetched += (int)n;
+    did.fetches++;
+    *fault = (kl_fault){.kind = did.fault};
     return KL_OK;
 }
 
@@ -237,6 +245,30 @@ static void test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest(vo
     }
 }
 
+/* A few at a time, each slot once; damage found then is what is said. */
+static void test_gate_digest__slots_are_asked_for_together(void **state) {
+    (void)state;
+    static world w;
+    uint64_t digests[SETS];
+    for (uint32_t j = 0; j < SETS; j++) digests[j] = 1000 + j;
+    const kli_batch b = {.calls = SETS, .poison = KL_POISON_NAN, .digests = digests};
+    world_open(&w);
+    run_batch(&w, &b, 1);
+    judge(&w, &b);
+    assert_true(w.checked.ok);
+    assert_int_equal(did.compared, SETS);
+    assert_int_equal(did.fetched, SETS);
+    assert_int_equal(did.fetches, SETS / 4);
+    world_close(&w);
+    world_open(&w);
+    run_batch(&w, &b, 1);
+    did.fault = KL_FAULT_GUARD;
+    judge(&w, &b);
+    assert_true(!w.checked.ok && w.checked.outcome == KL_OUTCOME_WRONG);
+    assert_int_equal(did.compared, 0);
+    world_close(&w);
+}
+
 static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests(void **state) {
     (void)state;
     static world w;
@@ -303,6 +335,7 @@ int main(void) {
         cmocka_unit_test(test_gate_digest__other_bits_are_no_accusation_and_have_a_bound),
         cmocka_unit_test(test_gate_digest__poison_is_never_left_out),
         cmocka_unit_test(test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest),
+        cmocka_unit_test(test_gate_digest__slots_are_asked_for_together),
         cmocka_unit_test(test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
