@@ -217,27 +217,32 @@ int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_
 
 /* ---- input sets -------------------------------------------------------------------------- */
 
-static kl_cu_result upload_set(kli_runner_ctx *c, uint32_t set) {
+/* The pages of all sets as they lie here, in one copy; then what is beside the inputs, and one look
+ * at the whole. */
+static kl_cu_result upload_sets(kli_runner_ctx *c, uint32_t first, uint32_t n) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, KLI_CUDA_INPUT_GUARD, -1);
-    r->slack[set] = KLI_CUDA_INPUT_GUARD;
-    for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
-        if (p.region == KLI_INPUTS && p.bytes)
-            error =
-                r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, set) + p.zone.data,
-                                kli_ctx_copy(c, KLI_INPUTS, set) + p.zone.data, p.bytes, r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    return error || !r->digest ? error : take_digest(c, set, &r->digests[set]);
+    kl_cu_result error =
+        r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, first), kli_ctx_copy(c, KLI_INPUTS, first),
+                        c->layout.set_bytes * n, r->stream);
+    if (!error) error = fill_copies(c, KLI_INPUTS, first, n, KLI_CUDA_INPUT_GUARD, -1);
+    memset(&r->slack[first], KLI_CUDA_INPUT_GUARD, n);
+    if (!error && r->digest) {
+        error = kli_cuda_digest_copies(c, KLI_INPUTS, first, n, 0);
+        if (!error)
+            error = r->api->copy_out(&r->digests[first], r->slot_digests, n * sizeof *r->digests,
+                                     r->stream);
+    }
+    return error ? error : r->api->stream_sync(r->stream);
 }
 
 int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m) {
     kli_cuda *r = kli_cuda_of(c);
     KL_ASSERT(m->first + m->n <= c->layout.n_sets);
-    for (uint32_t set = m->first; set < m->first + m->n; set++) {
-        kl_cu_result error = r->pages[KLI_INPUTS].base ? upload_set(c, set) : KL_CU_OK;
-        if (kli_cuda_check(c, error, "uploading input set %u", set)) return 1;
-        r->uploaded[set] = true;
-    }
+    if (r->pages[KLI_INPUTS].base && m->n &&
+        kli_cuda_check(c, upload_sets(c, m->first, m->n), "uploading %u input sets from %u", m->n,
+                       m->first))
+        return 1;
+    memset(&r->uploaded[m->first], true, m->n);
     return 0;
 }
 

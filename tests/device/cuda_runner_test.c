@@ -592,6 +592,58 @@ static void test_cuda_runner__brings_back_the_slots_asked_for(void **unused) {
     }
 }
 
+static unsigned waits(void) {
+    unsigned n = 0;
+    FILE *f = fopen("waits", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%u", &n), 1);
+    assert_int_equal(fclose(f), 0);
+    return n;
+}
+
+/* However many sets and slots it is about. */
+static void test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch(void **unused) {
+    const uint32_t slots[] = {0, 2, 4};
+    scene s = {0};
+    kl_error e = {0};
+    (void)unused;
+    assert_int_equal(setenv("KLINEAGE_FAKE_WAITS", "waits", 1), 0);
+    open_scene(&s, "scale", "");
+    unsigned before = waits();
+    assert_ok(kl_runner_upload(s.runner, &s.fault, 0, SETS, &e));
+    assert_int_equal(waits(), before + 1);
+    time_alone(&s, KL_TIME_GRAPH, 0, SLOTS, false);
+    before = waits();
+    assert_ok(kl_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
+    assert_int_equal(waits(), before + 1);
+    assert_ok(kl_runner_fetch(s.runner, &s.fault, slots, 3, 0xFF, &e));
+    assert_int_equal(waits(), before + 2);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    for (int i = 0; i < 3; i++) assert_output(&s, slots[i] % SETS, slots[i]);
+    assert_int_equal(unsetenv("KLINEAGE_FAKE_WAITS"), 0);
+    close_scene(&s);
+}
+
+/* A part of the sets leaves the others alone. */
+static void test_cuda_runner__uploads_any_run_of_sets(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
+    (void)unused;
+    open_scene(&s, "scale", "");
+    for (uint32_t set = 0; set < SETS; set++)
+        ((float *)kl_memory_input(&s.memory, &s.plan, 0, set))[0] = 7;
+    assert_ok(kl_runner_upload(s.runner, &s.fault, 1, SETS - 1, &e));
+    assert_ok(kl_runner_upload(s.runner, &s.fault, 0, 0, &e));
+    for (uint32_t set = 0; set < SETS; set++) {
+        run(&s, set, set, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        const float *y = kl_memory_output(&s.memory, &s.plan, 2, set);
+        assert_true(y[0] == 2.5f * (set ? 7 : input(0, 0)));
+        assert_true(y[N - 1] == 2.5f * input(set, N - 1));
+    }
+    close_scene(&s);
+}
+
 /* Damage in any call of a batch, with our device code and without. */
 static void test_cuda_runner__audits_guards_and_inputs_of_a_batch(void **unused) {
     const struct {
@@ -807,6 +859,8 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__digests_every_timed_call),
         cmocka_unit_test(test_cuda_runner__brings_back_the_slots_asked_for),
         cmocka_unit_test(test_cuda_runner__audits_guards_and_inputs_of_a_batch),
+        cmocka_unit_test(test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch),
+        cmocka_unit_test(test_cuda_runner__uploads_any_run_of_sets),
         cmocka_unit_test(test_cuda_runner__sees_work_ahead_where_the_batch_ends_early),
         cmocka_unit_test(test_cuda_runner__honest_calls_leave_idle_slots_alone),
         cmocka_unit_test(test_cuda_runner__sees_work_done_after_its_call),
