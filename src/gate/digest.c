@@ -186,6 +186,7 @@ static kl_err compare_call(kli_digests *d, kli_evaluation *c, kli_problem *s, co
         d->print[set] = kli_slot_print(s, slot);
         d->has_print[set] = true;
     }
+    if (!b->here && s->pages_seen) kl_memory_poison(&s->memory, &s->plan, slot, b->poison);
     d->good[kind][set] = digest;
     d->known[kind][set] = true;
     if (set > 0 && answer_bytes(s) > KEPT_BYTES) kli_problem_forget(s, set);

@@ -89,7 +89,8 @@ static void world_open(world *w) {
                             .backend = &CPU,
                             .schedule = {7},
                             .oracle = &w->oracle};
-    w->problem = (kli_problem){.n_sets = SETS, .n_slots = SLOTS, .plan = {.n_tensors = 1}};
+    w->problem = (kli_problem){
+        .n_sets = SETS, .n_slots = SLOTS, .pages_seen = true, .plan = {.n_tensors = 1}};
     w->problem.plan.tensors[0] =
         (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {BYTES}, .bytes = BYTES};
     assert_ok(kl_layout_make(&layout, &w->problem.plan, SETS, SLOTS, &e));
@@ -289,6 +290,29 @@ static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests
     world_close(&w);
 }
 
+/* A device's runner poisons its own memory; where the device can read pages of the host as well, no
+ * answer stays there. */
+static void test_gate_digest__pages_are_poisoned_where_a_kernel_can_reach_them(void **state) {
+    (void)state;
+    static world w;
+    uint64_t digests[SETS];
+    for (uint32_t j = 0; j < SETS; j++) digests[j] = 1000 + j;
+    const kli_batch b = {.calls = SETS, .poison = KL_POISON_BITS, .digests = digests};
+    for (int seen = 0; seen < 2; seen++) {
+        world_open(&w);
+        w.problem.pages_seen = seen;
+        run_batch(&w, &b, 1);
+        judge(&w, &b);
+        assert_true(w.checked.ok);
+        for (uint32_t j = 0; j < SETS; j++)
+            assert_int_equal(output(j)[0], seen ? KL_POISON_BITS : j + 1);
+        output(3)[0] = 9;
+        kli_problem_ready_slot(&w.problem, 3, 3, KL_POISON_NAN);
+        assert_int_equal(output(3)[0], seen ? KL_POISON_NAN : 9);
+        world_close(&w);
+    }
+}
+
 static void test_gate_digest__a_slot_is_ready_until_a_byte_changes(void **state) {
     (void)state;
     static world w;
@@ -326,6 +350,7 @@ static void test_gate_digest__calls_that_would_be_done_later_are_a_cheat(void **
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_digest__pages_are_poisoned_where_a_kernel_can_reach_them),
         cmocka_unit_test(test_gate_digest__a_slot_is_ready_until_a_byte_changes),
         cmocka_unit_test(test_gate_digest__calls_that_would_be_done_later_are_a_cheat),
         cmocka_unit_test(test_gate_digest__each_input_set_is_compared_once),

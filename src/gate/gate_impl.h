@@ -33,6 +33,7 @@ typedef struct kli_problem {
     kl_memory memory;        /* inputs, candidate's and baselines' outputs */
     kl_memory oracle_memory; /* oracle's outputs; inputs are those of `memory` */
     uint32_t n_sets, n_slots;
+    bool pages_seen; /* kernels can reach `memory`: they work in it, or a device can read it */
     uint64_t seeds[KL_MAX_SETS];
     double scale;
     void *expected[KL_MAX_SETS]
@@ -170,7 +171,8 @@ kl_err kli_problem_renew(
 kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set,
                           kl_error *e); /* run the oracle and the reference for one set */
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot,
-                            uint8_t poison); /* poison, restore mutable inputs */
+                            uint8_t poison); /* poison pages that kernels can reach, restore mutable
+                                                inputs; a device's own memory its runner poisons */
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set,
                           kl_error *e); /* the oracle alone; touches no slot */
 bool kli_problem_answered(const kli_problem *s, uint32_t set);

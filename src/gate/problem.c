@@ -75,6 +75,7 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
                        .workload = w,
                        .n_sets = n_sets,
                        .n_slots = n_slots,
+                       .pages_seen = c->backend->shared_memory || c->device->pageable_access,
                        .scale = scale};
     s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
     c->problems++; /* seeds count from the case's beginning, so that one root seed means the same
@@ -125,7 +126,7 @@ static void problem_restore_mutable(const kli_problem *s, kl_memory *m, const kl
 
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     KL_ASSERT(set < s->n_sets && slot < s->n_slots);
-    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    if (s->pages_seen) kl_memory_poison(&s->memory, &s->plan, slot, poison);
     problem_restore_mutable(s, &s->memory, &s->plan, set, slot);
 }
 

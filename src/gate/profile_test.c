@@ -153,7 +153,8 @@ static void world_open(world *w, double candidate_ns, double baseline_ns, double
                             .schedule = kli_stream_of(3, "gate")};
     w->c.candidate = (kli_executable){.name = KL_S("candidate"), .runner = &w->fast};
     w->baseline = (kli_executable){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
-    w->problem = (kli_problem){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
+    w->problem =
+        (kli_problem){.n_sets = 3, .n_slots = 5, .pages_seen = true, .plan = {.n_tensors = 0}};
     n_seen = n_shorts = 0;
     pages_of = NULL;
     drift = 0;
