@@ -122,9 +122,11 @@ const kl_backend *kl_backend_get(kl_backend_id id);
 const kl_backend *kl_backend_of_surface(const kl_surface *s, int i);
 const kl_backend *kl_backend_each(int i);
 
-/* Probe through the worker.  Cached for the life of the process.  Errors: KL_ENODEV with a hint
- * that mends it. */
+/* Probe through the worker.  Cached for the life of the process, and what is known of a GPU in a
+ * file as long as driver, GPUs and boot stay.  Errors: KL_ENODEV with a hint that mends it. */
 KL_MUST_USE kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e);
+/* The same, of the device itself, whatever is cached. */
+KL_MUST_USE kl_err kl_device_measure(kl_device *out, kl_backend_id id, kl_error *e);
 
 /* A device to compile for that need not be here: `arch` "sm_90a" (NULL: that).  Limits and peaks
  * stay unknown (zero). */
