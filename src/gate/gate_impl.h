@@ -111,7 +111,8 @@ typedef struct kli_evaluation {
     uint64_t root;                /* of the inputs; written into the verdict */
     kl_stream
         schedule; /* order of pairs, poisons, what is looked at: a key that no input leads to */
-    uint64_t problems; /* opened so far: names the substreams of their inputs */
+    uint64_t problems;  /* opened so far: names the substreams of their inputs */
+    int64_t checked_ns; /* the candidate's shortest checked run at the real shape; 0: none yet */
     int64_t
         run_ns;    /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock; /* start of the current stage */
@@ -165,6 +166,9 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
 /* The largest error of several draws counts.  One that overflowed says nothing: a finite one stays,
  * and replaces it. */
 void kli_reference_remember(kli_naive_error *m, const double *rms);
+/* As text of the cache, and back; false: the text is none. */
+kl_str kli_reference_text(kl_arena *a, const kli_naive_error *m);
+bool kli_reference_read(kli_naive_error *m, kl_str text);
 kl_err kli_problem_renew(
     kli_problem *s, kli_evaluation *c,
     kl_error *e); /* same inputs on fresh physical pages; every executable must enter again */

@@ -667,6 +667,56 @@ static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     assert_int_equal(kli_calls_for(0, 511), 511); /* below what the clock resolves */
 }
 
+static void estimate(world *w, kli_benchmark *r, kl_time_method method) {
+    kl_error e = {0};
+    *r = kli_benchmark_new(&w->c, &w->problem, &w->baseline, method);
+    n_seen = 0;
+    assert_ok(kli_benchmark_estimate(r, &r->candidate, &w->checked, &e));
+}
+
+static void test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel(void **state) {
+    (void)state;
+    static world w;
+    static const kl_backend CPU = {.on = KL_ON_CPU, .parent_clock = true};
+    kl_error e = {0};
+    kli_benchmark r;
+    world_open(&w, 1.6e9, 5e7, 0.001);
+    w.c.checked_ns = 1610000000;
+    estimate(&w, &r, KL_TIME_EVENTS);
+    assert_true(r.candidate.estimate_ns == 1.61e9);
+    assert_int_equal(n_seen, 0);
+    assert_ok(kli_benchmark_estimate(&r, &r.baseline, &w.checked, &e)); /* nothing is known of it */
+    assert_int_equal(n_seen, 1);
+    assert_int_equal(seen[0].request.calls, 1);
+    assert_true(fabs(r.baseline.estimate_ns / 5e7 - 1) < 0.01);
+    w.c.backend = &CPU; /* native code: by this process's own clock alone */
+    estimate(&w, &r, KL_TIME_BATCH);
+    assert_int_equal(n_seen, 1);
+    world_close(&w);
+    world_open(&w, 2e4, 2e4, 0.001);
+    w.c.checked_ns = 60000; /* what is short is mostly launches and waits there */
+    estimate(&w, &r, KL_TIME_EVENTS);
+    assert_int_equal(n_seen, 3);
+    assert_true(seen[0].request.calls == 1 && seen[2].request.calls == 3);
+    assert_true(fabs(r.candidate.estimate_ns / 2e4 - 1) < 0.01);
+    world_close(&w);
+}
+
+static void test_gate_profile__slow_calls_are_not_warmed_up(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    double ns = 0;
+    world_open(&w, 1.1e7, 1e6, 0.001);
+    kli_benchmark r = kli_benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_EVENTS);
+    r.candidate.calls = 1, r.candidate.estimate_ns = w.fast.true_ns;
+    r.baseline.calls = 5, r.baseline.estimate_ns = w.slow.true_ns;
+    assert_ok(kli_benchmark_half(&r, &r.candidate, 0, false, &ns, &w.checked, &e));
+    assert_ok(kli_benchmark_half(&r, &r.baseline, 0, false, &ns, &w.checked, &e));
+    assert_true(seen[0].request.warm == 0 && seen[1].request.warm == 1);
+    world_close(&w);
+}
+
 static void test_gate_profile__slots_are_bounded_by_memory(void **state) {
     (void)state;
     kl_plan p = {.n_tensors = 1};
@@ -696,6 +746,8 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__damage_that_an_audit_finds_ends_it),
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_is_a_finding),
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_against_itself_is_one_too),
+        cmocka_unit_test(test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel),
+        cmocka_unit_test(test_gate_profile__slow_calls_are_not_warmed_up),
         cmocka_unit_test(test_gate_profile__a_baseline_that_failed_starts_afresh),
         cmocka_unit_test(test_gate_profile__preempted_pairs_are_left_out_and_counted),
         cmocka_unit_test(test_gate_profile__slow_samples_count_when_nobody_disturbed_them),
