@@ -149,7 +149,7 @@ int kli_cuda_read_digests(kli_runner_ctx *c, uint64_t *out, uint32_t first, uint
  * is none). */
 int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out);
 int kli_cuda_slack(kli_runner_ctx *c, uint32_t set,
-                   uint8_t byte); /* other guard bytes around a set */
+                   uint8_t byte); /* other guard bytes around a set; asynchronous */
 int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set);
 int kli_cuda_flush(kli_runner_ctx *c); /* write 2 x L2 */
 

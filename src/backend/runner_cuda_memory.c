@@ -217,6 +217,16 @@ int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_
 
 /* ---- input sets -------------------------------------------------------------------------- */
 
+/* What the sets must still be after every run; enqueued. */
+static kl_cu_result note_inputs(kli_runner_ctx *c, uint32_t first, uint32_t n) {
+    kli_cuda *r = kli_cuda_of(c);
+    if (!r->digest) return KL_CU_OK;
+    kl_cu_result error = kli_cuda_digest_copies(c, KLI_INPUTS, first, n, 0);
+    return error ? error
+                 : r->api->copy_out(&r->digests[first], r->slot_digests, n * sizeof *r->digests,
+                                    r->stream);
+}
+
 /* The pages of all sets as they lie here, in one copy; then what is beside the inputs, and one look
  * at the whole. */
 static kl_cu_result upload_sets(kli_runner_ctx *c, uint32_t first, uint32_t n) {
@@ -226,12 +236,7 @@ static kl_cu_result upload_sets(kli_runner_ctx *c, uint32_t first, uint32_t n) {
                         c->layout.set_bytes * n, r->stream);
     if (!error) error = fill_copies(c, KLI_INPUTS, first, n, KLI_CUDA_INPUT_GUARD, -1);
     memset(&r->slack[first], KLI_CUDA_INPUT_GUARD, n);
-    if (!error && r->digest) {
-        error = kli_cuda_digest_copies(c, KLI_INPUTS, first, n, 0);
-        if (!error)
-            error = r->api->copy_out(&r->digests[first], r->slot_digests, n * sizeof *r->digests,
-                                     r->stream);
-    }
+    if (!error) error = note_inputs(c, first, n);
     return error ? error : r->api->stream_sync(r->stream);
 }
 
@@ -250,8 +255,7 @@ int kli_cuda_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte) {
     kli_cuda *r = kli_cuda_of(c);
     if (!r->pages[KLI_INPUTS].base || r->slack[set] == byte) return 0;
     kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, byte, -1);
-    if (!error) error = r->api->stream_sync(r->stream);
-    if (!error && r->digest) error = take_digest(c, set, &r->digests[set]);
+    if (!error) error = note_inputs(c, set, 1);
     r->slack[set] = byte;
     return kli_cuda_check(c, error, "filling the guards of input set %u", set);
 }

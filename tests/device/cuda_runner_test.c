@@ -601,7 +601,7 @@ static unsigned waits(void) {
     return n;
 }
 
-/* However many sets and slots it is about. */
+/* However many sets and slots it is about.  A run waits before its launch, for it and after it. */
 static void test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch(void **unused) {
     const uint32_t slots[] = {0, 2, 4};
     scene s = {0};
@@ -620,6 +620,12 @@ static void test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch(void **u
     assert_int_equal(waits(), before + 2);
     assert_int_equal(s.fault.kind, KL_FAULT_NONE);
     for (int i = 0; i < 3; i++) assert_output(&s, slots[i] % SETS, slots[i]);
+    before = waits();
+    kl_runner_slack(s.runner, 0xA5);
+    run(&s, 1, 1, 0xA5);
+    assert_int_equal(waits(), before + 3);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    assert_output(&s, 1, 1);
     assert_int_equal(unsetenv("KLINEAGE_FAKE_WAITS"), 0);
     close_scene(&s);
 }
