@@ -122,9 +122,11 @@ const kl_backend *kl_backend_get(kl_backend_id id);
 const kl_backend *kl_backend_of_surface(const kl_surface *s, int i);
 const kl_backend *kl_backend_each(int i);
 
-/* Probe through the worker.  Cached for the life of the process.  Errors: KL_ENODEV with a hint
- * that mends it. */
+/* Probe through the worker.  Cached for the life of the process, and what is known of a GPU in a
+ * file as long as driver, GPUs and boot stay.  Errors: KL_ENODEV with a hint that mends it. */
 KL_MUST_USE kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e);
+/* The same, of the device itself, whatever is cached. */
+KL_MUST_USE kl_err kl_device_measure(kl_device *out, kl_backend_id id, kl_error *e);
 
 /* A device to compile for that need not be here: `arch` "sm_90a" (NULL: that).  Limits and peaks
  * stay unknown (zero). */
@@ -253,7 +255,6 @@ typedef struct {
     uint32_t warm;         /* untimed calls before, in the same process state */
     uint8_t poison;        /* outputs are poisoned before (by the caller on shared memory) */
     bool flush;            /* EVENTS: write 2 x L2 before each launch */
-    bool fetch;            /* bring the outputs of the calls back afterwards, for checking */
     bool alone;  /* GRAPH: slots of no call must be at the end as they were at the beginning */
     bool freeze; /* BATCH: stop the process the moment it says done, before outputs are looked at */
 } kl_time_request;
@@ -267,10 +268,15 @@ KL_MUST_USE kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns,
 const uint64_t *kl_runner_digests(const kl_runner *r, uint32_t calls);
 /* The digest that a slot of that sample has where nothing was written to it; 0: not known. */
 uint64_t kl_runner_blank_digest(const kl_runner *r);
-/* Check the guards of one slot on the device and bring its outputs back; nothing to do on shared
- * memory. */
-KL_MUST_USE kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison,
-                                   kl_error *e);
+/* After a batch, which is not told of it before: are the guards of all its slots and all its input
+ * sets whole on the device?  Nothing comes back, and there is nothing to do on shared memory. */
+KL_MUST_USE kl_err kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
+                                   uint8_t poison, kl_error *e);
+enum { KL_FETCH_SLOTS = 8 };
+/* Check the guards of up to KL_FETCH_SLOTS slots on the device and bring their outputs back;
+ * nothing to do on shared memory. */
+KL_MUST_USE kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                                   uint8_t poison, kl_error *e);
 /* Overhead of an empty BATCH handshake, ns: the least that was seen.  kl_runner_time subtracts it,
  * though never more than a twentieth of the batch. */
 double kl_runner_handshake_ns(const kl_runner *r);

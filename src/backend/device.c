@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "device_json.h"
+#include "device_key.h"
 #include "base/fs.h"
 #include "base/proc.h"
+#include "base/recall.h"
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static bool gave_no_answer(const kli_proc_result *r) {
     return r->timed_out || r->signal == SIGKILL || r->exit_code == KLI_PROBE_BUSY;
 }
 
-static kl_err device_probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_error *e) {
+static kl_err ask_device(kl_str *out, kl_arena *a, const kl_backend *b, kl_error *e) {
     kl_str worker = kli_worker_path(a);
     const char *argv[] = {worker.ptr, "probe", b->probe_verb, NULL};
     kli_proc_spec spec = {.argv = argv, .timeout_ns = DEVICE_PROBE_NS};
@@ -54,24 +56,55 @@ static kl_err device_probe(kl_device *out, kl_arena *a, const kl_backend *b, kl_
                 why.len ? why.ptr : "no device");
         return kl_hint(e, "%s", HINTS[b->id]);
     }
-    *out = (kl_device){.backend = b->id};
-    return kli_device_parse(out, a, r.out, e);
+    *out = r.out;
+    return KL_OK;
 }
 
-kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e) {
+kl_err kli_device_answer(kl_device *out, kl_arena *a, const kl_backend *b, kl_str key,
+                         kl_error *e) {
+    const char *name = kl_arena_printf(a, "device-%s", b->name).ptr;
+    kl_str text;
+    *out = (kl_device){.backend = b->id};
+    if (key.len && kli_recall(&text, a, name, key) &&
+        kli_device_parse(out, a, text, kl_ignored()) == KL_OK)
+        return KL_OK;
+    kl_err code = ask_device(&text, a, b, e);
+    *out = (kl_device){.backend = b->id};
+    if (!code) code = kli_device_parse(out, a, text, e);
+    if (!code && key.len) kli_remember(name, key, text);
+    return code;
+}
+
+static kl_err device_probe(kl_device *out, kl_arena *a, const kl_backend *b, bool anew,
+                           kl_error *e) {
+    const bool kept = b->id == KL_BACKEND_CUDA && !anew;
+    return kli_device_answer(out, a, b, kept ? kli_device_key(a, "/proc") : (kl_str){0}, e);
+}
+
+static kl_err device_known(kl_device *out, kl_backend_id id, bool anew, kl_error *e) {
     const kl_backend *b = kl_backend_get(id);
     kl_err code = KL_OK;
-    (void)a; /* the text of a device lives as long as the process */
     KL_ASSERT(b);
     pthread_mutex_lock(&probed.lock);
     if (!probed.arena) probed.arena = kl_arena_new();
-    if (!probed.known[id]) code = device_probe(&probed.devices[id], probed.arena, b, e);
+    if (!probed.known[id] || anew)
+        code = device_probe(&probed.devices[id], probed.arena, b, anew, e);
     if (!code) {
         probed.known[id] = true;
         *out = probed.devices[id];
     }
     pthread_mutex_unlock(&probed.lock);
     return code;
+}
+
+/* The text of a device lives as long as the process. */
+kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e) {
+    (void)a;
+    return device_known(out, id, false, e);
+}
+
+kl_err kl_device_measure(kl_device *out, kl_backend_id id, kl_error *e) {
+    return device_known(out, id, true, e);
 }
 
 kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch,

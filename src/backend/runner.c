@@ -461,7 +461,7 @@ kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t 
 void kl_runner_slack(kl_runner *r, uint8_t byte) { r->slack = byte; }
 
 const uint64_t *kl_runner_digests(const kl_runner *r, uint32_t calls) {
-    return !r->backend->shared_memory && r->control && calls && r->reply.n_digests == calls
+    return !r->backend->shared_memory && r->control && calls && r->n_digests == calls
                ? r->control->digests
                : NULL;
 }
@@ -470,11 +470,22 @@ uint64_t kl_runner_blank_digest(const kl_runner *r) {
     return r->backend->shared_memory || !r->control ? 0 : r->control->blank_digest;
 }
 
-kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison, kl_error *e) {
+kl_err kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
+                       uint8_t poison, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
-    KL_ASSERT(code || (r->bound && slot < r->layout.n_slots));
+    KL_ASSERT(code || (r->bound && calls <= KL_WIRE_MAX_SAMPLES));
     if (code || r->backend->shared_memory) return code;
-    const kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, slot, poison};
+    const kl_msg_audit m = {{KL_MSG_AUDIT, KL_WIRE_VERSION}, first, calls, poison};
+    return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
+}
+
+kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                       uint8_t poison, kl_error *e) {
+    kl_err code = kli_runner_usable(r, fault, e);
+    KL_ASSERT(code || (r->bound && n <= KL_FETCH_SLOTS));
+    if (code || r->backend->shared_memory) return code;
+    kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, poison, n, {0}};
+    memcpy(m.slots, slots, n * sizeof *slots);
     return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }
 

@@ -451,9 +451,10 @@ static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m) {
     int64_t begin = kli_now_ns();
     if (run_launches(c, m->set, m->slot)) return 1;
     c->reply->wall_ns = kli_now_ns() - begin;
-    /* Damage first: it explains wrong outputs better than their values do. */
-    if (kli_cuda_check_guards(c, m->slot, poison) || kli_cuda_check_inputs(c, m->set)) return 1;
-    return kli_cuda_fetch_slot(c, m->slot);
+    /* Damage explains wrong outputs better than their values do: it is what the reply says. */
+    const kli_cuda_left left = {m->slot, 1, m->set, 1, poison};
+    return kli_cuda_check(c, kli_cuda_bring(c, m->slot), "bringing back output slot %u", m->slot) ||
+           kli_cuda_look_over(c, &left);
 }
 
 /* ---- the row ----------------------------------------------------------------------------- */
@@ -475,6 +476,7 @@ const kli_runner_ops kli_runner_cuda = {
     .upload = kli_cuda_upload,
     .draw = kli_cuda_draw,
     .run = cuda_run,
-    .fetch = kli_cuda_fetch,
     .time = kli_cuda_time,
+    .audit = kli_cuda_audit,
+    .fetch = kli_cuda_fetch,
 };

@@ -4,6 +4,7 @@
  *   runner_cuda.c         open, load, launch, run: the table's row
  *   runner_cuda_memory.c  device memory: guards, poison, upload, download, digests
  *   runner_cuda_time.c    events and graphs
+ *   runner_cuda_audit.c   what a run or batch left behind: guards, inputs, the slots asked for
  *   runner_cuda_helpers.c our own device code
  *   runner_cuda_draw.c    input sets drawn on the device
  *   runner_cuda_plugin.c  trusted host plugins on the same stream
@@ -56,12 +57,14 @@ typedef struct {
 
     /* Our own device code; all NULL where the driver cannot compile PTX. */
     kl_cu_function digest, scrub, wait;
-    bool clears_local;   /* a broom for local memory compiles here */
-    kl_cu_module brooms; /* one for each size of frame that the candidate's launches have */
+    kl_cu_function guards; /* NULL: the host reads them, slot by slot */
+    bool clears_local;     /* a broom for local memory compiles here */
+    kl_cu_module brooms;   /* one for each size of frame that the candidate's launches have */
     kl_cu_function broom[KL_MAX_LAUNCHES];
     uint32_t n_brooms;
-    kl_cu_ptr digest_sum;   /* of an input set */
-    kl_cu_ptr slot_digests; /* one word per call of a batch */
+    kl_cu_ptr digest_sum;   /* of an input set; of damaged guard bytes */
+    kl_cu_ptr slot_digests; /* one word per call of a batch, or per input set after it */
+    kl_cu_ptr guard_spans;  /* kli_cuda_span of every guard, written anew for each look */
     uint64_t digest_key;    /* random, passed as a parameter: no other kernel can read it */
 
     kl_cu_function draw; /* NULL: inputs are brought from the shared pages */
@@ -91,6 +94,20 @@ typedef struct {
     kl_cu_event *events;
     uint32_t n_events;
 } kli_cuda;
+
+/* Guard bytes of the first copy; the same lie `pitch` further on in the next. */
+typedef struct {
+    kl_cu_ptr at;
+    uint64_t bytes, pitch;
+} kli_cuda_span;
+enum { KLI_CUDA_SPANS = KL_MAX_TENSORS + KL_MAX_BUFFERS + KLI_REGIONS };
+
+/* What calls that are over worked in: n slots from `slot` on, n sets from `set` on, both around the
+ * end of theirs. */
+typedef struct {
+    uint32_t slot, n_slots, set, n_sets;
+    uint8_t poison;
+} kli_cuda_left;
 
 static inline kli_cuda *kli_cuda_of(const kli_runner_ctx *c) { return c->state; }
 
@@ -125,8 +142,12 @@ kl_cu_ptr kli_cuda_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set
 kl_cu_ptr kli_cuda_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slot);
 /* Poison outputs and scratch of a slot, set its guards, restore mutable inputs; asynchronous. */
 int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_t poison);
-int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot);
+kl_cu_result kli_cuda_bring(kli_runner_ctx *c, uint32_t slot); /* its outputs; asynchronous */
 int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison);
+/* Enqueue the digests of n copies from `first` on, around the end, into the words from `word` on.
+ */
+kl_cu_result kli_cuda_digest_copies(kli_runner_ctx *c, kli_region region, uint32_t first,
+                                    uint32_t n, uint32_t word);
 /* Digests of n output slots, guards and all, for the calls of a batch from `call` on: taken on the
  * stream; and read by the host. */
 int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call);
@@ -135,8 +156,7 @@ int kli_cuda_read_digests(kli_runner_ctx *c, uint64_t *out, uint32_t first, uint
  * is none). */
 int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t *out);
 int kli_cuda_slack(kli_runner_ctx *c, uint32_t set,
-                   uint8_t byte); /* other guard bytes around a set */
-int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m);
+                   uint8_t byte); /* other guard bytes around a set; asynchronous */
 int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set);
 int kli_cuda_flush(kli_runner_ctx *c); /* write 2 x L2 */
 
@@ -150,6 +170,15 @@ int kli_cuda_draw(kli_runner_ctx *c, const kl_msg_draw *m);
 
 /* runner_cuda_time.c */
 int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);
+
+/* runner_cuda_audit.c */
+int kli_cuda_look_over(kli_runner_ctx *c, const kli_cuda_left *left);
+int kli_cuda_audit(kli_runner_ctx *c, const kl_msg_audit *m);
+int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m);
+/* Enqueue the count of bytes that are not `value` in n copies of the spans, from `first` on around
+ * the end of `copies`, on top of what is counted. */
+kl_cu_result kli_cuda_count_damage(const kli_cuda *r, uint32_t n_spans, uint32_t first, uint32_t n,
+                                   uint32_t copies, uint8_t value);
 
 /* runner_cuda_plugin.c */
 int kli_cuda_plugin_load(kli_runner_ctx *c);

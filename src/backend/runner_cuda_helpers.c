@@ -13,6 +13,8 @@
  *            made for the size: which bytes of the device a frame lies in depends on it.  Blocks
  * linger until all are there, so that each has a place of its own wait     one thread, for so many
  * nanoseconds: the host gets ahead of the stream while the cache stays as it is
+ *   guards   column x of the grid takes span x of a table, row y the y-th copy of it: how many
+ * bytes are not what they should be
  *
  * Source of the mixing steps: the finaliser of MurmurHash3 (Appleby, public domain).  The key is
  * random, so a kernel cannot prepare a change that keeps the digest.  SPDX-License-Identifier:
@@ -83,7 +85,24 @@ static const char HELPERS[] =
                  "  .reg .pred %p<1>;\n  .reg .b64 %d<4>;\n"
                  "  ld.param.u64 %d0, [ns];\n  mov.u64 %d1, %globaltimer;\n"
                  "AGAIN:\n  mov.u64 %d2, %globaltimer;\n  sub.u64 %d3, %d2, %d1;\n  setp.lt.u64 "
-                 "%p0, %d3, %d0;\n  @%p0 bra AGAIN;\n  ret;\n}\n";
+                 "%p0, %d3, %d0;\n  @%p0 bra AGAIN;\n  ret;\n}\n"
+                 ".visible .entry kl_guards(.param .u64 spans, .param .u64 first, .param .u64 "
+                 "copies, .param .u64 value, .param .u64 sum)\n{\n"
+                 "  .reg .pred %p<3>;\n  .reg .b32 %r<6>;\n  .reg .b64 %d<14>;\n"
+                 "  ld.param.u64 %d0, [spans];\n  ld.param.u64 %d1, [first];\n  ld.param.u64 %d2, "
+                 "[copies];\n  ld.param.u64 %d3, [value];\n  ld.param.u64 %d4, [sum];\n"
+                 "  mov.u32 %r0, %ctaid.x;\n  mul.wide.u32 %d5, %r0, 24;\n  add.u64 %d5, %d0, "
+                 "%d5;\n  ld.global.u64 %d6, [%d5];\n  ld.global.u64 %d7, [%d5+8];\n  "
+                 "ld.global.u64 %d8, [%d5+16];\n"
+                 "  mov.u32 %r1, %ctaid.y;\n  cvt.u64.u32 %d9, %r1;\n  add.u64 %d9, %d9, %d1;\n  "
+                 "rem.u64 %d9, %d9, %d2;\n  mad.lo.u64 %d6, %d8, %d9, %d6;\n"
+                 "  mov.u32 %r2, %tid.x;\n  cvt.u64.u32 %d10, %r2;\n  mov.u32 %r3, %ntid.x;\n  "
+                 "cvt.u64.u32 %d11, %r3;\n  cvt.u32.u64 %r4, %d3;\n  mov.u64 %d12, 0;\n"
+                 "AGAIN:\n  setp.ge.u64 %p0, %d10, %d7;\n  @%p0 bra DONE;\n  add.u64 %d13, %d6, "
+                 "%d10;\n  ld.global.u8 %r5, [%d13];\n  setp.ne.u32 %p1, %r5, %r4;\n  @%p1 "
+                 "add.u64 %d12, %d12, 1;\n  add.u64 %d10, %d10, %d11;\n  bra AGAIN;\n"
+                 "DONE:\n  setp.eq.u64 %p2, %d12, 0;\n  @%p2 ret;\n  red.global.add.u64 [%d4], "
+                 "%d12;\n  ret;\n}\n";
 
 #define BROOM_THREADS 256u
 #define BROOM_LINGER_NS 20000u
@@ -207,6 +226,30 @@ static bool digest_works(kli_cuda *r) {
            got[1] == kli_cuda_digest_here(r, pattern + PATTERN_WORDS / 2, 0, sizeof pattern / 2);
 }
 
+/* Two spans in each of four copies, of which the last and the first are looked at.  Damage lies in
+ * the first and the second, on both sides of the 3 bytes between the spans, which are nobody's. */
+static kl_cu_result damage_on_device(kli_cuda *r, uint64_t *out) {
+    const uint64_t bytes = 1200;
+    const uint32_t copies = 4;
+    kl_cu_ptr data;
+    kl_cu_result error = r->api->memory_alloc(&data, copies * bytes);
+    if (error) return error;
+    const kli_cuda_span spans[] = {{data, 597, bytes}, {data + 600, 600, bytes}};
+    error = r->api->fill(data, 0x5A, copies * bytes, r->stream);
+    if (!error) error = r->api->fill_rows(data + 596, bytes, 0xA5, 5, 2, r->stream);
+    if (!error) error = r->api->copy_in(r->guard_spans, spans, sizeof spans, r->stream);
+    if (!error) error = r->api->fill(r->digest_sum, 0, sizeof *out, r->stream);
+    if (!error) error = kli_cuda_count_damage(r, KL_COUNT(spans), copies - 1, 2, copies, 0x5A);
+    if (!error) error = kli_cuda_read(r, out, r->digest_sum, sizeof *out);
+    (void)r->api->memory_free(data);
+    return error;
+}
+
+static bool guards_work(kli_cuda *r) {
+    uint64_t damaged = 0;
+    return damage_on_device(r, &damaged) == KL_CU_OK && damaged == 2;
+}
+
 /* Nonzero: there are none; the runner works without. */
 int kli_cuda_open_helpers(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
@@ -214,10 +257,12 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
     if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key)
         return 1;
     if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS],
-                            SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t)))
+                            SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t) +
+                                KLI_CUDA_SPANS * sizeof(kli_cuda_span)))
         return 1;
     r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
     r->slot_digests = r->digest_sum + SUM_BYTES;
+    r->guard_spans = r->slot_digests + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t);
     if (r->api->module_load(&module, HELPERS) ||
         r->api->module_function(&r->digest, module, "kl_digest") ||
         r->api->module_function(&r->scrub, module, "kl_scrub") ||
@@ -227,6 +272,8 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
         r->digest = r->scrub = r->wait = NULL;
         return 1;
     }
+    if (r->api->module_function(&r->guards, module, "kl_guards") || !guards_work(r))
+        r->guards = NULL;
     r->clears_local = brooms_work(r);
     kli_cuda_open_draw(r);
     return 0;

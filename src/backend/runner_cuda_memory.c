@@ -125,14 +125,14 @@ static kl_cu_result take_digest(kli_runner_ctx *c, uint32_t set, uint64_t *out) 
     return error ? error : kli_cuda_read(r, out, r->digest_sum, sizeof *out);
 }
 
-/* Of n slots from `slot` on, into the words from `word` on. */
-static kl_cu_result digest_rotation(kli_runner_ctx *c, kli_region region, uint32_t slot, uint32_t n,
-                                    uint32_t word) {
+kl_cu_result kli_cuda_digest_copies(kli_runner_ctx *c, kli_region region, uint32_t first,
+                                    uint32_t n, uint32_t word) {
     kli_cuda *r = kli_cuda_of(c);
+    const uint32_t copies = kli_region_copies(&c->layout, region);
     kl_cu_result error = KL_CU_OK;
     KL_ASSERT(word + n <= KL_WIRE_MAX_SAMPLES + 1);
-    for (uint32_t done = 0; done < n && !error;) { /* slots wrap around */
-        const uint32_t from = (slot + done) % c->layout.n_slots, rest = c->layout.n_slots - from;
+    for (uint32_t done = 0; done < n && !error;) { /* copies wrap around */
+        const uint32_t from = (first + done) % copies, rest = copies - from;
         const uint32_t run = n - done < rest ? n - done : rest;
         error = enqueue_digests(r, kli_cuda_copy(c, region, from),
                                 kli_region_stride(&c->layout, region), run,
@@ -143,7 +143,7 @@ static kl_cu_result digest_rotation(kli_runner_ctx *c, kli_region region, uint32
 }
 
 int kli_cuda_digest_slots(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint32_t call) {
-    return kli_cuda_check(c, digest_rotation(c, KLI_OUTPUTS, slot, n, call),
+    return kli_cuda_check(c, kli_cuda_digest_copies(c, KLI_OUTPUTS, slot, n, call),
                           "digests of output slots from %u", slot);
 }
 
@@ -159,7 +159,7 @@ int kli_cuda_digest_idle(kli_runner_ctx *c, uint32_t slot, uint32_t n, uint64_t 
     memset(out, 0, 2 * n * sizeof *out);
     for (kli_region region = KLI_OUTPUTS; region < KLI_REGIONS; region++, out += n) {
         if (!kli_cuda_of(c)->pages[region].base) continue;
-        if (kli_cuda_check(c, digest_rotation(c, region, slot, n, 0),
+        if (kli_cuda_check(c, kli_cuda_digest_copies(c, region, slot, n, 0),
                            "digests of idle slots from %u", slot) ||
             kli_cuda_read_digests(c, out, 0, n))
             return 1;
@@ -217,28 +217,52 @@ int kli_cuda_prepare_slots(kli_runner_ctx *c, uint32_t first, uint32_t n, uint8_
 
 /* ---- input sets -------------------------------------------------------------------------- */
 
-static kl_cu_result upload_set(kli_runner_ctx *c, uint32_t set) {
+/* What the sets must still be after every run; enqueued. */
+static kl_cu_result note_inputs(kli_runner_ctx *c, uint32_t first, uint32_t n) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, KLI_CUDA_INPUT_GUARD, -1);
-    r->slack[set] = KLI_CUDA_INPUT_GUARD;
-    for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
-        if (p.region == KLI_INPUTS && p.bytes && !kli_cuda_draws(r, p.index))
-            error =
-                r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, set) + p.zone.data,
-                                kli_ctx_copy(c, KLI_INPUTS, set) + p.zone.data, p.bytes, r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    return error || !r->digest ? error : take_digest(c, set, &r->digests[set]);
+    if (!r->digest) return KL_CU_OK;
+    kl_cu_result error = kli_cuda_digest_copies(c, KLI_INPUTS, first, n, 0);
+    return error ? error
+                 : r->api->copy_out(&r->digests[first], r->slot_digests, n * sizeof *r->digests,
+                                    r->stream);
+}
+
+/* The inputs that the request being served does not draw. */
+static kl_cu_result copy_rest(kli_runner_ctx *c, uint32_t first, uint32_t n) {
+    const kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t set = first; set < first + n; set++)
+        for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
+            if (p.region == KLI_INPUTS && p.bytes && !kli_cuda_draws(r, p.index))
+                error = r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, set) + p.zone.data,
+                                        kli_ctx_copy(c, KLI_INPUTS, set) + p.zone.data, p.bytes,
+                                        r->stream);
+    return error;
+}
+
+/* The pages of all sets as they lie here, in one copy; then what is beside the inputs, and one look
+ * at the whole. */
+static kl_cu_result upload_sets(kli_runner_ctx *c, uint32_t first, uint32_t n) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = r->drawing ? copy_rest(c, first, n)
+                                    : r->api->copy_in(kli_cuda_copy(c, KLI_INPUTS, first),
+                                                      kli_ctx_copy(c, KLI_INPUTS, first),
+                                                      c->layout.set_bytes * n, r->stream);
+    if (!error) error = fill_copies(c, KLI_INPUTS, first, n, KLI_CUDA_INPUT_GUARD, -1);
+    memset(&r->slack[first], KLI_CUDA_INPUT_GUARD, n);
+    if (!error) error = note_inputs(c, first, n);
+    return error ? error : r->api->stream_sync(r->stream);
 }
 
 int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m) {
     kli_cuda *r = kli_cuda_of(c);
     KL_ASSERT(m->first + m->n <= c->layout.n_sets);
-    for (uint32_t set = m->first; set < m->first + m->n; set++) {
-        kl_cu_result error = r->pages[KLI_INPUTS].base ? upload_set(c, set) : KL_CU_OK;
-        if (kli_cuda_check(c, error, "uploading input set %u", set)) return 1;
-        r->uploaded[set] = true;
-        r->elsewhere[set] = r->drawing && !r->drawing->request.in_pages;
-    }
+    if (r->pages[KLI_INPUTS].base && m->n &&
+        kli_cuda_check(c, upload_sets(c, m->first, m->n), "uploading %u input sets from %u", m->n,
+                       m->first))
+        return 1;
+    memset(&r->uploaded[m->first], true, m->n);
+    memset(&r->elsewhere[m->first], r->drawing && !r->drawing->request.in_pages, m->n);
     return 0;
 }
 
@@ -246,8 +270,7 @@ int kli_cuda_slack(kli_runner_ctx *c, uint32_t set, uint8_t byte) {
     kli_cuda *r = kli_cuda_of(c);
     if (!r->pages[KLI_INPUTS].base || r->slack[set] == byte) return 0;
     kl_cu_result error = fill_copies(c, KLI_INPUTS, set, 1, byte, -1);
-    if (!error) error = r->api->stream_sync(r->stream);
-    if (!error && r->digest) error = take_digest(c, set, &r->digests[set]);
+    if (!error) error = note_inputs(c, set, 1);
     r->slack[set] = byte;
     return kli_cuda_check(c, error, "filling the guards of input set %u", set);
 }
@@ -307,7 +330,7 @@ int kli_cuda_check_inputs(kli_runner_ctx *c, uint32_t set) {
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot) {
+kl_cu_result kli_cuda_bring(kli_runner_ctx *c, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_result error = KL_CU_OK;
     for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);)
@@ -315,8 +338,7 @@ int kli_cuda_fetch_slot(kli_runner_ctx *c, uint32_t slot) {
             error = r->api->copy_out(kli_ctx_copy(c, KLI_OUTPUTS, slot) + p.zone.data,
                                      kli_cuda_copy(c, KLI_OUTPUTS, slot) + p.zone.data, p.bytes,
                                      r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    return kli_cuda_check(c, error, "bringing back output slot %u", slot);
+    return error;
 }
 
 /* ---- guards ------------------------------------------------------------------------------ */
@@ -354,10 +376,6 @@ int kli_cuda_check_guards(kli_runner_ctx *c, uint32_t slot, uint8_t poison) {
             check_zone(c, kli_cuda_copy(c, p.region, slot), &p, poison ^ 0xFF))
             return 1;
     return 0;
-}
-
-int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {
-    return kli_cuda_check_guards(c, m->slot, (uint8_t)m->poison) || kli_cuda_fetch_slot(c, m->slot);
 }
 
 /* ---- cache ------------------------------------------------------------------------------- */

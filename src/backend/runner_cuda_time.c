@@ -8,9 +8,9 @@
  * measure mostly themselves.
  *
  * Poison, restore and reset are on the stream before the first event, never between the two.  Each
- * call has its own output slot and the next input set, and outputs come back on request, so that
- * skipped work shows.  wall_ns is the host's clock around what the events measured; events that
- * claim more time than passed, or none, are a fault.
+ * call has its own output slot and the next input set, and what a batch left is looked at when it
+ * is over (runner_cuda_audit.c), so that skipped work shows.  wall_ns is the host's clock around
+ * what the events measured; events that claim more time than passed, or none, are a fault.
  *
  * A call writes its own slot, while it is made.  EVENTS: what lies in a slot right after its call
  * must lie there at the end.  GRAPH: where the gate asks for it (short batches), slots of no call
@@ -303,19 +303,6 @@ static int time_graph(kli_runner_ctx *c, const kl_msg_time *m) {
 
 /* ---- both -------------------------------------------------------------------------------- */
 
-static int fetch_all(kli_runner_ctx *c, const kl_msg_time *m) {
-    uint32_t slots = m->calls < c->layout.n_slots ? m->calls : c->layout.n_slots;
-    uint32_t sets = m->calls < c->layout.n_sets ? m->calls : c->layout.n_sets;
-    for (uint32_t j = 0; j < slots; j++) {
-        uint32_t slot = call_slot(c, m->first + j);
-        if (kli_cuda_check_guards(c, slot, (uint8_t)m->poison) || kli_cuda_fetch_slot(c, slot))
-            return 1;
-    }
-    for (uint32_t j = 0; j < sets; j++)
-        if (kli_cuda_check_inputs(c, call_set(c, m->first + j))) return 1;
-    return 0;
-}
-
 int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m) {
     if (m->calls == 0 || m->calls > KL_WIRE_MAX_SAMPLES)
         return kli_fault(c, KL_FAULT_PROTOCOL, "%u timed calls", m->calls);
@@ -325,11 +312,9 @@ int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m) {
                              call_set(c, m->first + j));
     /* Lines that a kernel marked to stay in L2 would survive any flush. */
     (void)kli_cuda_of(c)->api->context_reset_l2();
-    int failed = m->method == KL_TIME_EVENTS ? runner_cuda_time_events(c, m)
-                 : m->method == KL_TIME_GRAPH
-                     ? time_graph(c, m)
-                     : kli_fault(c, KL_FAULT_PROTOCOL,
-                                 "a GPU is timed by events or graphs, not by method %u", m->method);
-    if (failed) return 1;
-    return m->fetch ? fetch_all(c, m) : 0;
+    return m->method == KL_TIME_EVENTS ? runner_cuda_time_events(c, m)
+           : m->method == KL_TIME_GRAPH
+               ? time_graph(c, m)
+               : kli_fault(c, KL_FAULT_PROTOCOL,
+                           "a GPU is timed by events or graphs, not by method %u", m->method);
 }

@@ -26,6 +26,7 @@ struct kl_runner {
     kl_control *control;
     int control_fd;
     uint32_t sequence;
+    uint32_t n_digests;  /* of the last timed sample, in the control page */
     uint32_t slack;      /* of RUN; KL_WIRE_ANY_SLACK: whatever is there */
     double handshake_ns; /* of this process on this core; < 0: not measured */
     double handshake_sleep_ns;

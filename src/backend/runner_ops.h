@@ -42,9 +42,10 @@ typedef struct {
                   const kl_msg_upload *m);                /* NULL: inputs are in the shared pages */
     int (*draw)(kli_runner_ctx *c, const kl_msg_draw *m); /* NULL: this one cannot */
     int (*run)(kli_runner_ctx *c, const kl_msg_run *m);
-    int (*fetch)(kli_runner_ctx *c,
-                 const kl_msg_fetch *m); /* NULL: outputs are in the shared pages */
     int (*time)(kli_runner_ctx *c, const kl_msg_time *m);
+    /* After a batch; NULL: outputs are in the shared pages, where the gate looks itself. */
+    int (*audit)(kli_runner_ctx *c, const kl_msg_audit *m);
+    int (*fetch)(kli_runner_ctx *c, const kl_msg_fetch *m);
 } kli_runner_ops;
 
 const kli_runner_ops *kli_runner_ops_each(int i); /* NULL past the end; src/backend/runners.c */

@@ -291,14 +291,8 @@ class Runner:
             returned.append(function(values))
         if self.on_gpu:
             self.torch.cuda.synchronize()
-        if message.fetch:
-            self.store_all(message, prepared, returned)
         announce(control, "done", message.sequence, spin)
         return 0
-
-    def store_all(self, message, prepared, returned):
-        for j, values in enumerate(prepared):
-            self.store(values, returned[j], self.place_of(message.first + j)[1])
 
     def flush(self):
         """Write 2 x L2, with a value that alternates: the same method as the C runner's."""
@@ -316,7 +310,7 @@ class Runner:
     def time_events(self, message):
         torch = self.torch
         self.warm_up(message)
-        pairs, kept = [], []
+        pairs = []
         begin = time.monotonic_ns()
         for j in range(message.calls):
             values = self.arguments(*self.place_of(message.first + j))
@@ -325,17 +319,13 @@ class Runner:
             if message.flush:
                 self.flush()
             first.record()
-            returned = self.call(values)
+            self.call(values)
             last.record()
             pairs.append((first, last))
-            if message.fetch:
-                kept.append((values, returned))
         self.sync()
         self.wall_ns = time.monotonic_ns() - begin
         for j, (first, last) in enumerate(pairs):
             self.control.samples_ns[j] = first.elapsed_time(last) * 1e6
-        for j, (values, returned) in enumerate(kept):
-            self.store(values, returned, self.place_of(message.first + j)[1])
         return message.calls
 
     def capture(self, message):
@@ -388,9 +378,6 @@ class Runner:
         self.sync()
         self.wall_ns = time.monotonic_ns() - begin
         self.control.samples_ns[0] = first.elapsed_time(last) * 1e6 / message.calls
-        if message.fetch:
-            for j, values in enumerate(prepared):
-                self.store(values, named[j], self.place_of(message.first + j)[1])
         return 1
 
 

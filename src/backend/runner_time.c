@@ -135,8 +135,6 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns,
                        const kl_time_request *q, bool spin, int64_t limit_ns, kl_error *e) {
     uint32_t sequence = ++r->sequence;
     kl_control *c = r->control;
-    /* `fetch` is not said: a kernel that could read which batches will be looked at would work in
-     * those alone. */
     kl_msg_time m = message_of(q, sequence);
     m.spin = spin;
     kli_patience p = kli_patience_for(r, limit_ns);
@@ -204,7 +202,6 @@ static kl_err runner_time_time_batch(kl_runner *r, kl_fault *fault, double *ns,
 static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
                                       const kl_time_request *q, int64_t timeout_ns, kl_error *e) {
     kl_msg_time m = message_of(q, ++r->sequence);
-    m.fetch = q->fetch;
     m.alone = q->alone;
     KL_ASSERT(r->control && q->calls <= KL_WIRE_MAX_SAMPLES);
     uint32_t wanted = q->method == KL_TIME_EVENTS ? q->calls : 1;
@@ -216,6 +213,7 @@ static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
                           "the runner returned another number of samples than it was asked for");
         return KL_OK;
     }
+    r->n_digests = r->reply.n_digests;
     memcpy(ns, r->control->samples_ns, wanted * sizeof *ns);
     for (uint32_t i = 0; i < wanted; i++)
         if (!isfinite(ns[i]) || ns[i] <= 0)
@@ -226,6 +224,7 @@ static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
 kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
                       int64_t timeout_ns, kl_error *e) {
     r->sample = (kl_sample){0};
+    r->n_digests = 0;
     kl_err code = kli_runner_usable(r, fault, e);
     if (code) return code;
     KL_ASSERT(r->bound && q->calls >= 1);

@@ -11,8 +11,9 @@
  *   DRAW {sets, draws, seeds}          ->  DONE     in place of UPLOAD, where a device draws inputs
  *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages
  *   TIME {request}                     ->  DONE     samples are in the control page
- *   FETCH {slot}                       ->  DONE     as after RUN; devices with memory of their own
- * alone (closing the socket ends the runner)
+ *   AUDIT {first, calls, poison}       ->  DONE     all guards and inputs of a batch are whole
+ *   FETCH {slots, poison}              ->  DONE     as after RUN
+ * (the last two: devices with memory of their own alone; closing the socket ends the runner)
  *
  * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan
  * and artefact, a new BIND replaces the mappings; device memory of the old binding is freed), so
@@ -43,7 +44,8 @@ typedef enum {
     KL_MSG_RUN,
     KL_MSG_TIME,
     KL_MSG_DONE,
-    KL_MSG_FETCH
+    KL_MSG_FETCH,
+    KL_MSG_AUDIT
 } kl_msg_kind;
 
 enum {

@@ -43,6 +43,7 @@ typedef struct {
         kl_msg_bind bind;
         kl_msg_upload upload;
         kl_msg_draw draw;
+        kl_msg_audit audit;
         kl_msg_fetch fetch;
         kl_msg_run run;
         kl_msg_time time;
@@ -304,9 +305,17 @@ static int on_run(worker_worker *w) {
 
 static int on_fetch(worker_worker *w) {
     const kl_msg_fetch *m = &w->message.fetch;
-    if (!w->bound || w->bytes != sizeof *m || m->slot >= w->ctx.layout.n_slots || m->poison > 255)
-        return misunderstood(w, "fetch");
+    bool known = w->bound && w->bytes == sizeof *m && m->poison <= 255 && m->n <= KL_FETCH_SLOTS;
+    for (uint32_t i = 0; known && i < m->n; i++) known = m->slots[i] < w->ctx.layout.n_slots;
+    if (!known) return misunderstood(w, "fetch");
     return w->ops->fetch ? w->ops->fetch(&w->ctx, m) : 0;
+}
+
+static int on_audit(worker_worker *w) {
+    const kl_msg_audit *m = &w->message.audit;
+    if (!w->bound || w->bytes != sizeof *m || m->calls > KL_WIRE_MAX_SAMPLES || m->poison > 255)
+        return misunderstood(w, "audit");
+    return w->ops->audit ? w->ops->audit(&w->ctx, m) : 0;
 }
 
 static int on_time(worker_worker *w) {
@@ -332,6 +341,8 @@ static uint32_t dispatch(worker_worker *w) {
         return (void)on_draw(w), KL_MSG_DONE;
     case KL_MSG_RUN:
         return (void)on_run(w), KL_MSG_DONE;
+    case KL_MSG_AUDIT:
+        return (void)on_audit(w), KL_MSG_DONE;
     case KL_MSG_FETCH:
         return (void)on_fetch(w), KL_MSG_DONE;
     case KL_MSG_TIME:

@@ -188,7 +188,8 @@ static void test_worker__nothing_runs_before_it_is_bound(void **state) {
     const kl_msg_bind bind = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}};
     const kl_msg_upload upload = {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, 0, 0};
     const kl_msg_run run = {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 0, 0};
-    const kl_msg_fetch fetch = {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, 0};
+    const kl_msg_fetch fetch = {.head = {KL_MSG_FETCH, KL_WIRE_VERSION}};
+    const kl_msg_audit audit = {.head = {KL_MSG_AUDIT, KL_WIRE_VERSION}};
     const kl_msg_time time = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}};
     expect_bad(&w, &bind, sizeof bind, 4, "layout");
     assert_int_equal(w.reply.head.kind, KL_MSG_BOUND);
@@ -197,6 +198,7 @@ static void test_worker__nothing_runs_before_it_is_bound(void **state) {
     expect_bad(&w, &draw, sizeof draw, 0, "draw");
     expect_bad(&w, &run, sizeof run, 0, "run");
     expect_bad(&w, &fetch, sizeof fetch, 0, "fetch");
+    expect_bad(&w, &audit, sizeof audit, 0, "audit");
     expect_bad(&w, &time, sizeof time, 0, "time");
     assert_int_equal(w.reply.head.kind, KL_MSG_DONE);
     worker_close(&w);
@@ -204,7 +206,7 @@ static void test_worker__nothing_runs_before_it_is_bound(void **state) {
 
 static void test_worker__an_unknown_kind_is_answered(void **state) {
     static const uint32_t KINDS[] = {0,           KL_MSG_READY,     KL_MSG_LOADED,
-                                     KL_MSG_DONE, KL_MSG_FETCH + 1, ~0u};
+                                     KL_MSG_DONE, KL_MSG_AUDIT + 1, ~0u};
     worker w;
     (void)state;
     worker_open(&w);
@@ -340,8 +342,17 @@ static void test_worker__numbers_of_a_request_are_bounded(void **state) {
     for (size_t i = 0; i < KL_COUNT(UPLOADS); i++)
         expect_bad(&w, &UPLOADS[i], sizeof UPLOADS[i], 0, "upload");
     expect_bad_draws(&w);
-    const kl_msg_fetch fetch = {{KL_MSG_FETCH, KL_WIRE_VERSION}, 3, 0};
-    expect_bad(&w, &fetch, sizeof fetch, 0, "fetch");
+    static const kl_msg_fetch FETCHES[] = {
+        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, 2, {0, 3}},
+        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 256, 1, {0}},
+        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, KL_FETCH_SLOTS + 1, {0}}};
+    for (size_t i = 0; i < KL_COUNT(FETCHES); i++)
+        expect_bad(&w, &FETCHES[i], sizeof FETCHES[i], 0, "fetch");
+    static const kl_msg_audit AUDITS[] = {
+        {{KL_MSG_AUDIT, KL_WIRE_VERSION}, 0, KL_WIRE_MAX_SAMPLES + 1, 0},
+        {{KL_MSG_AUDIT, KL_WIRE_VERSION}, 0, 1, 256}};
+    for (size_t i = 0; i < KL_COUNT(AUDITS); i++)
+        expect_bad(&w, &AUDITS[i], sizeof AUDITS[i], 0, "audit");
     kl_msg_time time = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}, .calls = KL_WIRE_MAX_SAMPLES + 1};
     expect_bad(&w, &time, sizeof time, 0, "time");
     time.calls = 1;

@@ -21,7 +21,7 @@ static void device(kli_doctor *d, kl_backend_id id, const char *name, const char
     kl_device v = {0};
     kl_error e = {0};
     KL_ASSERT((size_t)id < KL_COUNT(d->has_device));
-    d->has_device[id] = kl_device_probe(&v, d->arena, id, &e) == KL_OK;
+    d->has_device[id] = kl_device_measure(&v, id, &e) == KL_OK;
     if (d->has_device[id])
         return kli_doctor_add(d, "devices", name, KL_DOCTOR_OK, device_text(d->arena, &v), NULL);
     kli_doctor_add(d, "devices", name, KL_DOCTOR_MISSING,

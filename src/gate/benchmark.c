@@ -39,8 +39,8 @@ enum {
     MAX_EVENTS = 64,
     FEW_EVENTS = 8,    /* on a device whose inputs are restored from the host before every call */
     FEW_LAUNCHES = 64, /* likewise, in a graph */
-    FETCH_ONE_IN = 12, /* a timed batch in so many is brought back from a device, at random; the
-                          last always is */
+    AUDIT_ONE_IN = 12, /* a timed batch in so many has all its guards and inputs looked at on a
+                          device, at random; the last always has */
     SHORTER = 4,
     FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
     SHORT_EVERY = 8   /* pairs from one to the next, at most */
@@ -53,6 +53,7 @@ static const double GRAPH_BELOW_NS =
     50e3; /* shorter kernels drown in launch latency when timed one by one */
 static const double WARM_BELOW_NS =
     1e6; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
+static const double SLOW_NS = 1e7; /* a call that finds its caches and clocks as it leaves them */
 static const double CAP_HALF_WIDTH = 0.01;
 static const double FAR = 1.5;            /* beyond this factor nobody needs half a percent */
 static const double FAR_WIDTH = 0.2;      /* of the logarithm's interval */
@@ -86,12 +87,12 @@ static void ready_slots(kli_benchmark *r, const kli_side *s, uint32_t first, uin
 }
 
 static uint32_t warm_calls(const kli_benchmark *r, const kli_side *s) {
-    return r->method == KL_TIME_BATCH ? s->estimate_ns * s->calls < WARM_BELOW_NS : 1;
+    return r->method == KL_TIME_BATCH ? s->estimate_ns * s->calls < WARM_BELOW_NS
+                                      : s->estimate_ns <= SLOW_NS;
 }
 
-/* Time one batch; `fetch` also leaves its outputs in the shared pages for checking. */
 static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, uint8_t poison,
-                          bool fetch, double *ns, kl_fault *fault, kl_error *e) {
+                          double *ns, kl_fault *fault, kl_error *e) {
     const uint32_t warm = warm_calls(r, s);
     kl_time_request q = {.method = r->method,
                          .first = first,
@@ -99,8 +100,7 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
                          .warm = warm,
                          .poison = poison,
                          .flush = r->method == KL_TIME_EVENTS,
-                         .fetch = fetch,
-                         .freeze = fetch};
+                         .freeze = s->executable == &r->c->candidate};
     KL_ASSERT(s->calls >= 1 && (s->calls <= MAX_EVENTS || r->method != KL_TIME_EVENTS));
     double values[MAX_EVENTS];
     ready_slots(r, s, first, warm, poison);
@@ -115,28 +115,51 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
         fault->kind = KL_FAULT_PROTOCOL;
         snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
     }
-    kli_debug("%.*s: %u calls of %.1f us%s, %.2f ms around them", KL_STR_ARG(s->executable->name),
-              s->calls, *ns * 1e-3, fetch ? ", fetched" : "",
-              ((double)(kli_now_ns() - start) - *ns * s->calls) * 1e-6);
+    kli_debug("%.*s: %u calls of %.1f us, %.2f ms around them", KL_STR_ARG(s->executable->name),
+              s->calls, *ns * 1e-3, ((double)(kli_now_ns() - start) - *ns * s->calls) * 1e-6);
     r->timed_ns += *ns * s->calls;
     r->c->run_ns += (int64_t)(*ns * s->calls);
     return KL_OK;
 }
 
+/* A device that gives no digests: all outputs come back. */
+static kl_err bring_all(kli_benchmark *r, kli_batch *b, kl_fault *fault, kl_error *e) {
+    const uint32_t n_slots = r->problem->n_slots, n = b->calls < n_slots ? b->calls : n_slots;
+    kl_err err = KL_OK;
+    for (uint32_t j = 0; j < n && !err && !fault->kind; j += KL_FETCH_SLOTS) {
+        uint32_t slots[KL_FETCH_SLOTS], k = 0;
+        for (; k < KL_FETCH_SLOTS && j + k < n; k++) slots[k] = (b->first + j + k) % n_slots;
+        err = kl_runner_fetch(r->c->candidate.runner, fault, slots, k, b->poison, e);
+    }
+    b->here = true;
+    return err;
+}
+
+/* Guards and inputs of a whole batch on a device, which was not told that they would be looked at.
+ */
+static kl_err audit_batch(kli_benchmark *r, kli_batch *b, kli_check_outcome *f, kl_error *e) {
+    kl_fault fault = {0};
+    kl_err err = kl_runner_audit(r->c->candidate.runner, &fault, b->first, b->calls, b->poison, e);
+    if (!err && !fault.kind && !b->digests) err = bring_all(r, b, &fault, e);
+    if (!err) kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
+    return err;
+}
+
 /* Every call of the candidate's batch that just ran.  What is looked at here is no part of the
  * comparison, and its clock stands still. */
 static kl_err check_batch(kli_benchmark *r, uint32_t first, uint32_t calls, uint8_t poison,
-                          bool here, kli_check_outcome *f, kl_error *e) {
+                          bool audit, kli_check_outcome *f, kl_error *e) {
     const int64_t start = kli_now_ns();
-    const kli_batch b = {.first = first,
-                         .calls = calls,
-                         .poison = poison,
-                         .here = here,
-                         .digests = kl_runner_digests(r->c->candidate.runner, calls),
-                         .blank = kl_runner_blank_digest(r->c->candidate.runner)};
+    kli_batch b = {.first = first,
+                   .calls = calls,
+                   .poison = poison,
+                   .here = r->c->backend->shared_memory,
+                   .digests = kl_runner_digests(r->c->candidate.runner, calls),
+                   .blank = kl_runner_blank_digest(r->c->candidate.runner)};
     r->undigested = !b.here && !b.digests;
-    if (r->undigested) return KL_OK; /* batches drawn at random are brought back */
-    const kl_err err = kli_digests_judge(&r->digests, r->c, r->problem, &b, f, e);
+    kl_err err = audit && !b.here ? audit_batch(r, &b, f, e) : KL_OK;
+    if (!err && f->ok && (b.here || b.digests))
+        err = kli_digests_judge(&r->digests, r->c, r->problem, &b, f, e);
     r->start_ns += kli_now_ns() - start;
     return err;
 }
@@ -153,14 +176,13 @@ kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, b
                           double *ns, kli_check_outcome *f, kl_error *e) {
     const uint8_t poison =
         kli_stream_u64(r->order, 500000u + r->pair_index) & 1 ? KL_POISON_BITS : KL_POISON_NAN;
-    const bool own = s->executable == &r->c->candidate, shared = r->c->backend->shared_memory;
-    const bool here = own && (shared || check);
+    const bool own = s->executable == &r->c->candidate;
     kl_fault fault = {0};
-    kl_err err = time_sample(r, s, first, poison, here, ns, &fault, e);
+    kl_err err = time_sample(r, s, first, poison, ns, &fault, e);
     if (err) return err;
     if (fault.kind && !own) return baseline_fault(r, &fault, e);
     kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
-    return f->ok && own ? check_batch(r, first, s->calls, poison, here, f, e) : KL_OK;
+    return f->ok && own ? check_batch(r, first, s->calls, poison, check, f, e) : KL_OK;
 }
 
 /* Batches begin anywhere in the rotation, except graphs: those use nearly every slot, and a new
@@ -191,7 +213,7 @@ static void record_pair(kli_benchmark *r, double candidate_ns, double baseline_n
 static kl_err run_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_error *e) {
     const uint32_t first = first_call(r);
     const bool check =
-        last || kli_stream_below(r->digests.draws, ~(uint64_t)r->pair_index, FETCH_ONE_IN) == 0;
+        last || kli_stream_below(r->digests.draws, ~(uint64_t)r->pair_index, AUDIT_ONE_IN) == 0;
     /* Balanced: of two consecutive pairs one begins with each side; which one is drawn. */
     const bool flip = kli_stream_u64(r->order, 4000000u + r->pair_index / 2) & 1;
     const bool candidate_leads = (r->pair_index % 2 == 0) != flip;
@@ -259,7 +281,7 @@ static void check_idle_slots(kli_benchmark *r, uint32_t first, uint32_t from, ui
 /* The slots are those of a whole batch, and so is all that the kernel can see, except that it ends
  * after `calls`.  No sample. */
 static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f, kl_error *e) {
-    const bool shared = r->c->backend->shared_memory, here = shared || r->undigested;
+    const bool shared = r->c->backend->shared_memory, audit = r->undigested;
     const uint64_t draw = kli_stream_u64(r->digests.draws, SHORT_PLACE + r->shorts);
     const uint32_t n_slots = r->problem->n_slots,
                    whole = r->candidate.calls < n_slots ? r->candidate.calls : n_slots;
@@ -271,7 +293,6 @@ static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f,
                                .calls = calls,
                                .warm = warm_calls(r, &r->candidate),
                                .poison = poison,
-                               .fetch = here,
                                .alone = true,
                                .freeze = shared};
     double values[MAX_EVENTS];
@@ -281,7 +302,7 @@ static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f,
     if (err) return err;
     kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
     if (f->ok && shared) check_idle_slots(r, first, calls, whole, poison, f);
-    return f->ok ? check_batch(r, first, calls, poison, here, f, e) : KL_OK;
+    return f->ok ? check_batch(r, first, calls, poison, audit, f, e) : KL_OK;
 }
 
 /* Launches that are timed one by one need none: each is looked at before the next begins. */
@@ -526,16 +547,18 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 
 /* ---- how to time ------------------------------------------------------------------------- */
 
-/* A few unrecorded samples, to choose the method and the batch. */
-static kl_err estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
-    double best = INFINITY, ns = 0;
-    s->calls = r->method == KL_TIME_EVENTS ? 3 : 1;
-    for (int i = 0; i < 3 && f->ok; i++) {
+/* A few unrecorded samples, to choose the method and the batch: the first of one call, which is
+ * enough of a slow kernel.  One that was slow in its checked runs needs none. */
+kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
+    const double checked_ns = (double)r->c->checked_ns;
+    const bool own = s->executable == &r->c->candidate;
+    if (own && !r->c->backend->parent_clock && checked_ns > SLOW_NS) s->estimate_ns = checked_ns;
+    for (int i = 0; i < 3 && f->ok && s->estimate_ns <= SLOW_NS; i++) {
+        double ns = 0;
+        s->calls = r->method == KL_TIME_EVENTS && i > 0 ? 3 : 1;
         const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
         if (err) return err;
-        best = f->ok && ns < best ? ns : best;
-        s->estimate_ns = best;
-        if (best > 5e8) break;
+        if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
     }
     return KL_OK;
 }
@@ -624,8 +647,8 @@ kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executabl
     kli_problem own = {.memory.inputs_fd = -1, .oracle_memory.inputs_fd = -1};
     bool stable = false;
     kl_err err = enter_both(&r, f, e);
-    if (!err && f->ok) err = estimate(&r, &r.candidate, f, e);
-    if (!err && f->ok) err = estimate(&r, &r.baseline, f, e);
+    if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.candidate, f, e);
+    if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.baseline, f, e);
     if (!err && f->ok) {
         choose_batches(&r);
         err = scene_for(&r, real, &own, e);

@@ -23,6 +23,7 @@ static const int64_t SECOND = 1000000000;
 
 struct kl_runner {
     double wrong_above; /* scales above this are answered with zeros */
+    int64_t said_ns;    /* how long its runner says that a run took */
 };
 
 /* One input x[4,8], one output y[4,8]. */
@@ -120,6 +121,7 @@ static struct {
     const kl_workload *shapes[8];
     int n;
     int64_t oracle_ns, timeout_ns;
+    uint32_t last_set; /* of the candidate's runs at scale 1 */
     const world *of;
 } asked;
 static const kli_problem *entered;
@@ -156,7 +158,9 @@ kl_err __wrap_kli_executable_enter(kli_executable *a, kli_problem *s, kli_evalua
 
 kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
                             uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
-    (void)fault, (void)set, (void)poison, (void)wall_ns, (void)e;
+    (void)fault, (void)poison, (void)e;
+    if (wall_ns) *wall_ns = r->said_ns;
+    if (set > asked.last_set) asked.last_set = set;
     asked.timeout_ns = timeout_ns;
     answer(entered, slot, entered->scale > r->wrong_above ? 0 : entered->scale);
     return KL_OK;
@@ -432,6 +436,35 @@ static void test_gate_check__quick_takes_the_largest_scale(void **state) {
     world_close(&w);
 }
 
+/* The profile compares the sets that are left.  What a runner of native code says is no reason. */
+static void test_gate_check__a_slow_kernel_is_checked_on_one_set(void **state) {
+    (void)state;
+    const struct {
+        int64_t said_ns;
+        bool device, quick;
+        uint32_t last_set;
+    } rows[] = {{16 * SECOND / 10, true, false, 0},
+                {3 * SECOND / 10, true, false, 2},
+                {16 * SECOND / 10, false, false, 2},
+                {16 * SECOND / 10, true, true, 0}};
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        world w;
+        stages_open(&w, 1e9, 1e9, SECOND);
+        w.task.n_stress = 0;
+        w.candidate.said_ns = rows[i].said_ns;
+        w.opts.quick = rows[i].quick;
+        if (rows[i].device) w.backend = (kl_backend){.on = KL_ON_GPU};
+        run_stages(&w);
+        assert_true(w.checked.ok);
+        assert_int_equal(asked.last_set, rows[i].last_set);
+        assert_int_equal(was_degraded(&w, "cpu was checked on one input set before it was timed: "
+                                          "one run takes 1.6 s"),
+                         rows[i].last_set == 0 && !rows[i].quick);
+        if (rows[i].device) assert_int_equal(w.c.checked_ns, rows[i].said_ns);
+        world_close(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_check__rounding_to_the_output_is_always_permitted),
@@ -449,6 +482,7 @@ int main(void) {
             test_gate_check__a_scale_that_the_naive_kernel_does_not_stand_blames_nobody),
         cmocka_unit_test(test_gate_check__a_slow_oracle_is_not_asked_at_every_scale),
         cmocka_unit_test(test_gate_check__quick_takes_the_largest_scale),
+        cmocka_unit_test(test_gate_check__a_slow_kernel_is_checked_on_one_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,13 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPARE_BLOCK = 2048, MAX_SPANS = 16, SPAN_ELEMENTS = 1 << 20 };
+/* Where an output is cut depends on its size alone: its sums are the same on every machine. */
+enum { COMPARE_BLOCK = 2048, MAX_SPANS = 64, SPAN_ELEMENTS = 1 << 20 };
 
 /* Widen `n` elements from index `start`; the common types without a call per element. */
 static void compare_widen(double *out, kl_dtype t, const void *base, int64_t start, int64_t n) {
@@ -35,17 +38,6 @@ static void compare_widen(double *out, kl_dtype t, const void *base, int64_t sta
     } else {
         for (int64_t i = 0; i < n; i++) out[i] = kl_dtype_load(t, base, first + (size_t)i);
     }
-}
-
-/* Root mean square of the finite expected values; 0 for none. */
-static double rms_of(kl_dtype t, const void *base, int64_t n) {
-    double sum = 0, x[COMPARE_BLOCK];
-    for (int64_t start = 0; start < n; start += COMPARE_BLOCK) {
-        const int64_t m = n - start < COMPARE_BLOCK ? n - start : COMPARE_BLOCK;
-        compare_widen(x, t, base, start, m);
-        for (int64_t i = 0; i < m; i++) sum += isfinite(x[i]) ? x[i] * x[i] : 0;
-    }
-    return n ? sqrt(sum / (double)n) : 0;
 }
 
 static bool element_ok(double got, double want, double atol, double rtol, double *difference) {
@@ -73,24 +65,34 @@ static void note_bad(kl_check_result *out, int64_t index, double got, double wan
     }
 }
 
-/* What one thread finds in its range; merged in order, so that the first bad element is the first
- * of all. */
+/* What is found in one range; merged in order, so that the first bad element is the first of all.
+ */
 typedef struct {
     kl_dtype got_type, want_type;
     const void *got, *want;
     int64_t from, to;
-    double atol, rtol, sum, max_abs;
+    bool exact;
+    double atol, rtol, square, sum, max_abs;
     int64_t bad, first_bad;
     double bad_got, bad_want;
 } span;
 
+static void note_span(span *s, int64_t index, double got, double want) {
+    if (s->bad++ > 0) return;
+    s->first_bad = index;
+    s->bad_got = got;
+    s->bad_want = want;
+}
+
+static void judge_exactly(span *s, int64_t index, double got, double want) {
+    if (got == want || (isnan(got) && isnan(want))) return;
+    note_span(s, index, got, want);
+    if (fabs(got - want) > s->max_abs) s->max_abs = fabs(got - want);
+}
+
 static void judge_element(span *s, int64_t index, double got, double want) {
     double difference;
-    if (!element_ok(got, want, s->atol, s->rtol, &difference) && s->bad++ == 0) {
-        s->first_bad = index;
-        s->bad_got = got;
-        s->bad_want = want;
-    }
+    if (!element_ok(got, want, s->atol, s->rtol, &difference)) note_span(s, index, got, want);
     if (isfinite(difference)) {
         s->sum += difference * difference;
         if (difference > s->max_abs) s->max_abs = difference;
@@ -99,54 +101,77 @@ static void judge_element(span *s, int64_t index, double got, double want) {
     }
 }
 
-static void *judge_span(void *argument) {
-    span *s = argument;
+static void judge_span(span *s) {
     double g[COMPARE_BLOCK], w[COMPARE_BLOCK];
     for (int64_t start = s->from; start < s->to; start += COMPARE_BLOCK) {
         const int64_t m = s->to - start < COMPARE_BLOCK ? s->to - start : COMPARE_BLOCK;
         compare_widen(g, s->got_type, s->got, start, m);
         compare_widen(w, s->want_type, s->want, start, m);
         for (int64_t i = 0; i < m; i++)
-            judge_element(s, start + i, g[i],
-                          !isfinite(g[i]) && isfinite(w[i]) ? as_type(s->got_type, w[i]) : w[i]);
+            if (s->exact)
+                judge_exactly(s, start + i, g[i], w[i]);
+            else
+                judge_element(s, start + i, g[i],
+                              !isfinite(g[i]) && isfinite(w[i]) ? as_type(s->got_type, w[i])
+                                                                : w[i]);
     }
+}
+
+/* Squares of the finite expected values. */
+static void square_span(span *s) {
+    double w[COMPARE_BLOCK];
+    for (int64_t start = s->from; start < s->to; start += COMPARE_BLOCK) {
+        const int64_t m = s->to - start < COMPARE_BLOCK ? s->to - start : COMPARE_BLOCK;
+        compare_widen(w, s->want_type, s->want, start, m);
+        for (int64_t i = 0; i < m; i++) s->square += isfinite(w[i]) ? w[i] * w[i] : 0;
+    }
+}
+
+typedef struct {
+    span *spans;
+    int n;
+    void (*look)(span *s);
+    atomic_int next;
+} share;
+
+static void *take_spans(void *argument) {
+    share *work = argument;
+    for (int i; (i = atomic_fetch_add(&work->next, 1)) < work->n;) work->look(&work->spans[i]);
     return NULL;
 }
 
-/* Large outputs are shared out among threads; where a thread cannot be had, its range is judged
- * here. */
-static void judge_spans(span *spans, int n) {
-    pthread_t threads[MAX_SPANS];
-    bool started[MAX_SPANS] = {false};
-    for (int i = 1; i < n; i++)
-        started[i] = pthread_create(&threads[i], NULL, judge_span, &spans[i]) == 0;
-    judge_span(&spans[0]);
-    for (int i = 1; i < n; i++) {
-        if (started[i])
-            pthread_join(threads[i], NULL);
-        else
-            judge_span(&spans[i]);
-    }
+static int cores(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *got,
-                           kl_dtype want_type, const void *want, int64_t n, const kl_check *how) {
-    const double rms = rms_of(want_type, want, n);
-    span spans[MAX_SPANS];
+/* To all cores; what a thread that cannot be had would take, this one takes. */
+static void share_out(span *spans, int n, void (*look)(span *s)) {
+    share work = {.spans = spans, .n = n, .look = look};
+    pthread_t threads[MAX_SPANS];
+    const int helpers = n < 2 ? 0 : cores() < n ? cores() - 1 : n - 1;
+    int started = 0;
+    KL_ASSERT(n <= MAX_SPANS && helpers < MAX_SPANS);
+    while (started < helpers && pthread_create(&threads[started], NULL, take_spans, &work) == 0)
+        started++;
+    take_spans(&work);
+    while (started > 0) pthread_join(threads[--started], NULL);
+}
+
+static int cut(span *spans, const span *whole, int64_t n) {
     const int most = n / SPAN_ELEMENTS < MAX_SPANS ? (int)(n / SPAN_ELEMENTS) : MAX_SPANS,
               count = most < 1 ? 1 : most;
-    for (int i = 0; i < count; i++)
-        spans[i] = (span){.got_type = got_type,
-                          .want_type = want_type,
-                          .got = got,
-                          .want = want,
-                          .from = n * i / count,
-                          .to = n * (i + 1) / count,
-                          .atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1),
-                          .rtol = how->rtol,
-                          .first_bad = -1};
+    for (int i = 0; i < count; i++) {
+        spans[i] = *whole;
+        spans[i].from = n * i / count;
+        spans[i].to = n * (i + 1) / count;
+    }
     KL_ASSERT(count <= MAX_SPANS && spans[0].from == 0 && spans[count - 1].to == n);
-    judge_spans(spans, count);
+    return count;
+}
+
+/* Returns the sum of squared differences. */
+static double merge(kl_check_result *out, const span *spans, int count) {
     double sum = 0;
     for (int i = 0; i < count; i++) {
         sum += spans[i].sum;
@@ -158,21 +183,27 @@ static void compare_floats(kl_check_result *out, kl_dtype got_type, const void *
         }
         out->bad += spans[i].bad;
     }
-    const double error = n ? sqrt(sum / (double)n) : 0;
-    KL_ASSERT((out->first_bad >= 0) == (out->bad > 0) && out->bad <= n);
+    KL_ASSERT((out->first_bad >= 0) == (out->bad > 0));
+    return sum;
+}
+
+static void compare_floats(kl_check_result *out, span *spans, int count, int64_t n,
+                           const kl_check *how) {
+    double square = 0;
+    share_out(spans, count, square_span);
+    for (int i = 0; i < count; i++) square += spans[i].square;
+    const double rms = n ? sqrt(square / (double)n) : 0;
+    for (int i = 0; i < count; i++)
+        spans[i].atol = how->atol * (rms < 1 || out->scale > 1 ? rms : 1);
+    share_out(spans, count, judge_span);
+    const double error = n ? sqrt(merge(out, spans, count) / (double)n) : 0;
+    KL_ASSERT(out->bad <= n);
     out->rms_error = isinf(out->max_abs_error) ? INFINITY : rms > 0 ? error / rms : error;
 }
 
-static void compare_exact(kl_check_result *out, kl_dtype got_type, const void *got,
-                          kl_dtype want_type, const void *want, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        const double g = kl_dtype_load(got_type, got, (size_t)i),
-                     w = kl_dtype_load(want_type, want, (size_t)i);
-        if (g != w && !(isnan(g) && isnan(w))) {
-            note_bad(out, i, g, w);
-            if (fabs(g - w) > out->max_abs_error) out->max_abs_error = fabs(g - w);
-        }
-    }
+static void compare_exact(kl_check_result *out, span *spans, int count) {
+    share_out(spans, count, judge_span);
+    (void)merge(out, spans, count);
     out->rms_error = out->bad ? INFINITY : 0;
 }
 
@@ -184,12 +215,21 @@ void kli_gate_compare(kl_check_result *out, kl_dtype got_type, const void *got, 
     out->first_bad = -1;
     out->max_abs_error = 0;
     KL_ASSERT(n >= 0 && got && want && how->kind != KL_CHECK_TOPK);
-    if (how->kind == KL_CHECK_EXACT) {
-        compare_exact(out, got_type, got, want_type, want, n);
+    span spans[MAX_SPANS];
+    const span whole = {.got_type = got_type,
+                        .want_type = want_type,
+                        .got = got,
+                        .want = want,
+                        .exact = how->kind == KL_CHECK_EXACT,
+                        .rtol = how->rtol,
+                        .first_bad = -1};
+    const int count = cut(spans, &whole, n);
+    if (whole.exact) {
+        compare_exact(out, spans, count);
         out->ok = out->bad == 0;
         return;
     }
-    compare_floats(out, got_type, got, want_type, want, n, how);
+    compare_floats(out, spans, count, n, how);
     const double allowed = (1.0 - (how->matched > 0 ? how->matched : 1.0)) * (double)n;
     out->ok = (double)out->bad <= allowed && out->rms_error <= out->budget &&
               (how->max_error <= 0 || out->max_abs_error <= how->max_error);

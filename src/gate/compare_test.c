@@ -3,6 +3,8 @@
 #include "gate_impl.h"
 
 #include <math.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const kl_check BUDGET = {
@@ -108,6 +110,37 @@ static bool topk(const float *values, const int64_t *indices) {
     return ok;
 }
 
+/* However many cores share it out. */
+static void test_gate_compare__large_outputs_are_judged_as_a_whole(void **state) {
+    enum { MANY = 5 << 20, FIRST = 3 << 20, SECOND = MANY - 1 };
+    (void)state;
+    float *got = malloc(MANY * sizeof *got), *want = malloc(MANY * sizeof *want);
+    assert_true(got && want);
+    for (int i = 0; i < MANY; i++) got[i] = want[i] = (float)(i % 1000) / 7;
+    got[FIRST] += 50, got[SECOND] -= 90;
+    for (int exact = 0; exact < 2; exact++) {
+        kl_check how = BUDGET;
+        kl_check_result all = {.budget = 1}, one = {.budget = 1};
+        cpu_set_t before, single;
+        if (exact) how.kind = KL_CHECK_EXACT;
+        kli_gate_compare(&all, KL_F32, got, KL_F32, want, MANY, &how);
+        assert_true(!all.ok && all.bad == 2 && all.first_bad == FIRST);
+        assert_true(all.got == (double)got[FIRST] && all.expected == (double)want[FIRST]);
+        assert_true(fabs(all.max_abs_error - 90) < 1e-3);
+        assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+        CPU_ZERO(&single);
+        for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&single); i++)
+            if (CPU_ISSET(i, &before)) CPU_SET(i, &single);
+        assert_int_equal(sched_setaffinity(0, sizeof single, &single), 0);
+        kli_gate_compare(&one, KL_F32, got, KL_F32, want, MANY, &how);
+        assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+        assert_true(one.rms_error == all.rms_error && one.max_abs_error == all.max_abs_error);
+        assert_true(one.bad == all.bad && one.first_bad == all.first_bad);
+    }
+    free(got);
+    free(want);
+}
+
 static void test_gate_compare__topk_order_is_free(void **state) {
     (void)state;
     const float values[] = {7, 7, 8, 9};
@@ -148,6 +181,7 @@ int main(void) {
         cmocka_unit_test(test_gate_compare__zeros_fail_where_answers_are_tiny),
         cmocka_unit_test(test_gate_compare__budget_catches_what_elements_allow),
         cmocka_unit_test(test_gate_compare__exact_counts_every_difference),
+        cmocka_unit_test(test_gate_compare__large_outputs_are_judged_as_a_whole),
         cmocka_unit_test(test_gate_compare__topk_order_is_free),
         cmocka_unit_test(test_gate_compare__topk_indices_are_unique),
         cmocka_unit_test(test_gate_compare__topk_index_must_hold_the_value),

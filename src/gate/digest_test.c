@@ -15,7 +15,8 @@ __typeof__(kl_runner_fetch) __wrap_kl_runner_fetch;
 enum { SETS = 16, SLOTS = 17, BYTES = 64 };
 
 static struct {
-    int compared, answered, fetched, reruns;
+    int compared, answered, fetched, fetches, reruns;
+    kl_fault_kind fault; /* of a fetch */
     bool rerun_is_right;
 } did;
 
@@ -41,10 +42,17 @@ kl_err __wrap_kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, uint32_t slot, uint8_t poison,
-                              kl_error *e) {
-    (void)r, (void)fault, (void)slot, (void)poison, (void)e;
-    did.fetched++;
+kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                              uint8_t poison, kl_error *e) {
+    (void)r, (void)poison, (void)e;
+    assert_in_range(n, 1, KL_FETCH_SLOTS);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_in_range(slots[i], 0, SLOTS - 1);
+        for (uint32_t k = 0; k < i; k++) assert_true(slots[k] != slots[i]);
+    }
+    did.fetched += (int)n;
+    did.fetches++;
+    *fault = (kl_fault){.kind = did.fault};
     return KL_OK;
 }
 
@@ -81,7 +89,8 @@ static void world_open(world *w) {
                             .backend = &CPU,
                             .schedule = {7},
                             .oracle = &w->oracle};
-    w->problem = (kli_problem){.n_sets = SETS, .n_slots = SLOTS, .plan = {.n_tensors = 1}};
+    w->problem = (kli_problem){
+        .n_sets = SETS, .n_slots = SLOTS, .pages_seen = true, .plan = {.n_tensors = 1}};
     w->problem.plan.tensors[0] =
         (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {BYTES}, .bytes = BYTES};
     assert_ok(kl_layout_make(&layout, &w->problem.plan, SETS, SLOTS, &e));
@@ -237,6 +246,30 @@ static void test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest(vo
     }
 }
 
+/* A few at a time, each slot once; damage found then is what is said. */
+static void test_gate_digest__slots_are_asked_for_together(void **state) {
+    (void)state;
+    static world w;
+    uint64_t digests[SETS];
+    for (uint32_t j = 0; j < SETS; j++) digests[j] = 1000 + j;
+    const kli_batch b = {.calls = SETS, .poison = KL_POISON_NAN, .digests = digests};
+    world_open(&w);
+    run_batch(&w, &b, 1);
+    judge(&w, &b);
+    assert_true(w.checked.ok);
+    assert_int_equal(did.compared, SETS);
+    assert_int_equal(did.fetched, SETS);
+    assert_int_equal(did.fetches, SETS / 4);
+    world_close(&w);
+    world_open(&w);
+    run_batch(&w, &b, 1);
+    did.fault = KL_FAULT_GUARD;
+    judge(&w, &b);
+    assert_true(!w.checked.ok && w.checked.outcome == KL_OUTCOME_WRONG);
+    assert_int_equal(did.compared, 0);
+    world_close(&w);
+}
+
 static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests(void **state) {
     (void)state;
     static world w;
@@ -255,6 +288,29 @@ static void test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests
     assert_true(w.checked.ok && w.digests.differs);
     assert_int_equal(did.fetched, SLOTS);
     world_close(&w);
+}
+
+/* A device's runner poisons its own memory; where the device can read pages of the host as well, no
+ * answer stays there. */
+static void test_gate_digest__pages_are_poisoned_where_a_kernel_can_reach_them(void **state) {
+    (void)state;
+    static world w;
+    uint64_t digests[SETS];
+    for (uint32_t j = 0; j < SETS; j++) digests[j] = 1000 + j;
+    const kli_batch b = {.calls = SETS, .poison = KL_POISON_BITS, .digests = digests};
+    for (int seen = 0; seen < 2; seen++) {
+        world_open(&w);
+        w.problem.pages_seen = seen;
+        run_batch(&w, &b, 1);
+        judge(&w, &b);
+        assert_true(w.checked.ok);
+        for (uint32_t j = 0; j < SETS; j++)
+            assert_int_equal(output(j)[0], seen ? KL_POISON_BITS : j + 1);
+        output(3)[0] = 9;
+        kli_problem_ready_slot(&w.problem, 3, 3, KL_POISON_NAN);
+        assert_int_equal(output(3)[0], seen ? KL_POISON_NAN : 9);
+        world_close(&w);
+    }
 }
 
 static void test_gate_digest__a_slot_is_ready_until_a_byte_changes(void **state) {
@@ -294,6 +350,7 @@ static void test_gate_digest__calls_that_would_be_done_later_are_a_cheat(void **
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_digest__pages_are_poisoned_where_a_kernel_can_reach_them),
         cmocka_unit_test(test_gate_digest__a_slot_is_ready_until_a_byte_changes),
         cmocka_unit_test(test_gate_digest__calls_that_would_be_done_later_are_a_cheat),
         cmocka_unit_test(test_gate_digest__each_input_set_is_compared_once),
@@ -303,6 +360,7 @@ int main(void) {
         cmocka_unit_test(test_gate_digest__other_bits_are_no_accusation_and_have_a_bound),
         cmocka_unit_test(test_gate_digest__poison_is_never_left_out),
         cmocka_unit_test(test_gate_digest__on_a_device_a_blank_slot_is_known_by_its_digest),
+        cmocka_unit_test(test_gate_digest__slots_are_asked_for_together),
         cmocka_unit_test(test_gate_digest__calls_that_share_a_slot_are_known_by_their_digests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

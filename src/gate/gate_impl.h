@@ -34,6 +34,7 @@ typedef struct kli_problem {
     kl_memory memory;        /* inputs, candidate's and baselines' outputs */
     kl_memory oracle_memory; /* oracle's outputs; inputs are those of `memory` */
     uint32_t n_sets, n_slots;
+    bool pages_seen; /* kernels can reach `memory`: they work in it, or a device can read it */
     uint64_t seeds[KL_MAX_SETS];
     double scale;
     kli_draw draws[KL_MAX_TENSORS]; /* inputs that a device draws; KLI_DRAW_NONE: drawn here */
@@ -115,7 +116,8 @@ typedef struct kli_evaluation {
     uint64_t root;                /* of the inputs; written into the verdict */
     kl_stream
         schedule; /* order of pairs, poisons, what is looked at: a key that no input leads to */
-    uint64_t problems; /* opened so far: names the substreams of their inputs */
+    uint64_t problems;  /* opened so far: names the substreams of their inputs */
+    int64_t checked_ns; /* the candidate's shortest checked run at the real shape; 0: none yet */
     int64_t
         run_ns;    /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock; /* start of the current stage */
@@ -179,13 +181,17 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
 /* The largest error of several draws counts.  One that overflowed says nothing: a finite one stays,
  * and replaces it. */
 void kli_reference_remember(kli_naive_error *m, const double *rms);
+/* As text of the cache, and back; false: the text is none. */
+kl_str kli_reference_text(kl_arena *a, const kli_naive_error *m);
+bool kli_reference_read(kli_naive_error *m, kl_str text);
 kl_err kli_problem_renew(
     kli_problem *s, kli_evaluation *c,
     kl_error *e); /* same inputs on fresh physical pages; every executable must enter again */
 kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set,
                           kl_error *e); /* run the oracle and the reference for one set */
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot,
-                            uint8_t poison); /* poison, restore mutable inputs */
+                            uint8_t poison); /* poison pages that kernels can reach, restore mutable
+                                                inputs; a device's own memory its runner poisons */
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set,
                           kl_error *e); /* the oracle alone; touches no slot */
 bool kli_problem_answered(const kli_problem *s, uint32_t set);

@@ -10,6 +10,8 @@
 #include "gate_impl.h"
 
 #include "base/fs.h"
+#include "base/hash.h"
+#include "base/recall.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,6 +58,7 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
                        .workload = w,
                        .n_sets = n_sets,
                        .n_slots = n_slots,
+                       .pages_seen = c->backend->shared_memory || c->device->pageable_access,
                        .scale = scale};
     s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
     c->problems++; /* seeds count from the case's beginning, so that one root seed means the same
@@ -107,7 +110,7 @@ static void problem_restore_mutable(const kli_problem *s, kl_memory *m, const kl
 
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     KL_ASSERT(set < s->n_sets && slot < s->n_slots);
-    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    if (s->pages_seen) kl_memory_poison(&s->memory, &s->plan, slot, poison);
     problem_restore_mutable(s, &s->memory, &s->plan, set, slot);
 }
 
@@ -148,17 +151,32 @@ static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_err
     return KL_OK;
 }
 
+/* Other processes of this machine measured it for the same task on the same device: the task's hash
+ * is over its naive kernel too. */
+static const char *error_file(const kli_naive_error *m, kli_evaluation *c) {
+    return kl_arena_printf(c->arena, "naive-error-%s", kli_hash_of(m->key).hex).ptr;
+}
+
+static void recall_error(kli_naive_error *m, kli_evaluation *c) {
+    kl_str text;
+    if (!c->opts->compile.no_cache && kli_recall(&text, c->arena, error_file(m, c), m->key))
+        (void)kli_reference_read(m, text);
+}
+
 static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
     kl_gate *g = c->gate;
-    const kl_str key =
-        kl_arena_printf(c->arena, "%s/%s/%.*s/%d/%g", c->task->hash, c->naive_kernel->name.ptr,
-                        KL_STR_ARG(s->workload->uuid), (int)c->backend->id, s->scale);
+    const kl_device *d = c->device;
+    const kl_str key = kl_arena_printf(
+        c->arena, "%s/%s/%.*s/%d/%g/%.*s/%.*s/%.*s/%.*s", c->task->hash, c->naive_kernel->name.ptr,
+        KL_STR_ARG(s->workload->uuid), (int)c->backend->id, s->scale, KL_STR_ARG(d->platform),
+        KL_STR_ARG(d->name), KL_STR_ARG(d->driver), KL_STR_ARG(d->toolchain));
     for (int i = 0; i < g->n_errors; i++)
         if (kl_str_eq(g->errors[i].key, key)) return &g->errors[i];
     const int at = g->n_errors < (int)KL_COUNT(g->errors) ? g->n_errors++ : 0;
     KL_ASSERT(at < g->n_errors && g->n_errors <= (int)KL_COUNT(g->errors));
     g->errors[at] = (kli_naive_error){.key = kl_arena_copy(g->arena, key)};
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) g->errors[at].rms[i] = -1;
+    recall_error(&g->errors[at], c);
     return &g->errors[at];
 }
 
@@ -199,6 +217,30 @@ void kli_reference_remember(kli_naive_error *m, const double *rms) {
     m->draws++;
 }
 
+kl_str kli_reference_text(kl_arena *a, const kli_naive_error *m) {
+    kl_buf text = {0};
+    kl_buf_printf(&text, "%d", m->draws);
+    for (int i = 0; i < KL_MAX_TENSORS; i++) kl_buf_printf(&text, " %a", m->rms[i]);
+    const kl_str s = kl_arena_copy(a, kl_buf_str(&text));
+    kl_buf_fini(&text);
+    return s;
+}
+
+bool kli_reference_read(kli_naive_error *m, kl_str text) {
+    double rms[KL_MAX_TENSORS];
+    char *at = NULL;
+    const long draws = strtol(text.ptr, &at, 10);
+    for (int i = 0; i < KL_MAX_TENSORS; i++) {
+        const char *from = at;
+        rms[i] = strtod(from, &at);
+        if (at == from) return false;
+    }
+    if (draws < 1 || draws > SMALL_DRAWS || *at) return false;
+    m->draws = (int)draws;
+    memcpy(m->rms, rms, sizeof rms);
+    return true;
+}
+
 static bool is_small(const kli_problem *s) {
     return s->memory.layout.set_bytes + s->memory.layout.slot_bytes <= SMALL_BYTES;
 }
@@ -210,10 +252,13 @@ static kl_err run_reference(kli_problem *s, kli_evaluation *c, uint32_t set, kl_
     double rms[KL_MAX_TENSORS];
     if (!c->naive_kernel) return KL_OK;
     kli_naive_error *m = remembered_error(s, c);
-    if (m->draws < (is_small(s) ? SMALL_DRAWS : 1)) {
+    const int wanted = is_small(s) ? SMALL_DRAWS : 1;
+    if (m->draws < wanted) {
         const kl_err err = measure_reference(s, c, set, rms, e);
         if (err) return err;
         kli_reference_remember(m, rms);
+        if (m->draws == wanted && !c->opts->compile.no_cache)
+            kli_remember(error_file(m, c), m->key, kli_reference_text(c->arena, m));
     }
     memcpy(s->naive_error[set], m->rms, sizeof s->naive_error[set]);
     return KL_OK;

@@ -38,6 +38,28 @@ static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_
     assert_true(m.rms[0] == 1e-6);
 }
 
+static void test_gate_scene__an_error_is_read_as_it_was_written(void **state) {
+    static const char *const NONE[] = {"", "1", "x", "1 0x1p-20", "one draw"};
+    kl_arena *a = kl_arena_new();
+    kli_naive_error m = {0}, again = {0};
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(NONE); i++)
+        assert_false(kli_reference_read(&again, kl_str_of(NONE[i])));
+    assert_int_equal(again.draws, 0);
+    remember_one(&m, 1.0 / 3e6);
+    remember_one(&m, INFINITY);
+    m.rms[5] = INFINITY;
+    const kl_str text = kli_reference_text(a, &m);
+    assert_true(kli_reference_read(&again, text));
+    assert_int_equal(again.draws, 2);
+    assert_memory_equal(again.rms, m.rms, sizeof m.rms);
+    again = (kli_naive_error){0};
+    assert_false(kli_reference_read(&again, (kl_str){"9 0", 3}));
+    assert_false(kli_reference_read(&again, kl_arena_printf(a, "%s 1", text.ptr)));
+    assert_false(kli_reference_read(&again, kl_arena_printf(a, "7%s", text.ptr)));
+    kl_arena_free(a);
+}
+
 /* Who knows every input knows the root at most: not when it is looked at.  A given seed gives both
  * again. */
 static void test_gate_scene__the_schedule_is_not_in_the_inputs(void **state) {
@@ -62,6 +84,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_scene__the_largest_error_of_several_draws_counts),
         cmocka_unit_test(test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not),
+        cmocka_unit_test(test_gate_scene__an_error_is_read_as_it_was_written),
         cmocka_unit_test(test_gate_scene__the_schedule_is_not_in_the_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,8 @@
 
 /* ---- a made-up runner: the linker puts it in the place of the real one ------------------- */
 
+__typeof__(kl_runner_audit) __wrap_kl_runner_audit;
+__typeof__(kl_runner_fetch) __wrap_kl_runner_fetch;
 __typeof__(kl_runner_time) __wrap_kl_runner_time;
 __typeof__(kl_runner_describe) __wrap_kl_runner_describe;
 __typeof__(kl_runner_digests) __wrap_kl_runner_digests;
@@ -21,26 +23,29 @@ __typeof__(kli_executable_stop) __wrap_kli_executable_stop;
 enum { MAX_SAMPLES = 40000 };
 
 struct kl_runner {
-    double true_ns; /* of one call */
-    double noise;   /* relative, uniform */
-    kl_fault_kind fault;
+    double true_ns;              /* of one call */
+    double noise;                /* relative, uniform */
+    kl_fault_kind fault, damage; /* of a sample; found when its batch is over */
     int stopped;
     int disturbed_in;      /* of eight samples */
     double when_disturbed; /* times as slow */
     kl_sample sample;
-    bool ahead; /* in batches that end early it fills a slot of no call */
+    bool digests; /* it is a device that gives them */
+    bool ahead;   /* in batches that end early it fills a slot of no call */
 };
 
 typedef struct {
     const kl_runner *runner;
     kl_time_request request;
+    uint32_t audited, fetched; /* calls and slots, when it was over */
 } sample_seen;
 
 static sample_seen seen[MAX_SAMPLES];
 static int n_seen;
-static kl_time_request shorts[64]; /* batches that ended early */
-static int shorts_after[64];       /* samples seen before each */
+static sample_seen shorts[64]; /* batches that ended early */
+static int shorts_after[64];   /* samples seen before each */
 static int n_shorts;
+static sample_seen *last_seen;
 static kli_problem *pages_of; /* shared pages that the made-up kernel works in; NULL: a device */
 static double drift;          /* per sample, relative: a machine that warms up */
 
@@ -64,13 +69,15 @@ kl_err __wrap_kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl
     if (q->alone) {
         assert_true(n_shorts < 64);
         shorts_after[n_shorts] = n_seen;
-        shorts[n_shorts++] = *q;
+        last_seen = &shorts[n_shorts++];
+        *last_seen = (sample_seen){.runner = r, .request = *q};
         ns[0] = 1e9; /* were it a sample, it would show */
         return KL_OK;
     }
     assert_true(n_seen < MAX_SAMPLES);
     const double luck = kli_stream_uniform(kli_stream_of(1, "luck"), (uint64_t)n_seen) - 0.5;
-    seen[n_seen] = (sample_seen){r, *q};
+    last_seen = &seen[n_seen];
+    *last_seen = (sample_seen){.runner = r, .request = *q};
     r->sample =
         (kl_sample){.preempted = (int)kli_stream_below(kli_stream_of(2, "switch"), (uint64_t)n_seen,
                                                        8) < r->disturbed_in};
@@ -78,6 +85,27 @@ kl_err __wrap_kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl
     if (r->sample.preempted) ns[0] *= r->when_disturbed;
     for (uint32_t i = 1; q->method == KL_TIME_EVENTS && i < q->calls; i++) ns[i] = ns[0];
     n_seen++;
+    return KL_OK;
+}
+
+kl_err __wrap_kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
+                              uint8_t poison, kl_error *e) {
+    (void)e;
+    assert_ptr_equal(r, last_seen->runner);
+    assert_int_equal(first, last_seen->request.first);
+    assert_int_equal(calls, last_seen->request.calls);
+    assert_int_equal(poison, last_seen->request.poison);
+    *fault = (kl_fault){.kind = r->damage};
+    last_seen->audited = calls;
+    return KL_OK;
+}
+
+kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                              uint8_t poison, kl_error *e) {
+    (void)slots, (void)poison, (void)e;
+    assert_ptr_equal(r, last_seen->runner);
+    *fault = (kl_fault){0};
+    last_seen->fetched += n;
     return KL_OK;
 }
 
@@ -89,7 +117,9 @@ const char *__wrap_kl_runner_describe(const kl_runner *r) { return (void)r, "mad
 
 uint64_t __wrap_kl_runner_blank_digest(const kl_runner *r) { return (void)r, 0; }
 const uint64_t *__wrap_kl_runner_digests(const kl_runner *r, uint32_t calls) {
-    return (void)r, (void)calls, NULL;
+    static const uint64_t SAME[64];
+    assert_true(calls <= KL_COUNT(SAME));
+    return r->digests ? SAME : NULL;
 }
 
 void __wrap_kli_executable_stop(kli_executable *a) {
@@ -123,7 +153,8 @@ static void world_open(world *w, double candidate_ns, double baseline_ns, double
                             .schedule = kli_stream_of(3, "gate")};
     w->c.candidate = (kli_executable){.name = KL_S("candidate"), .runner = &w->fast};
     w->baseline = (kli_executable){.name = KL_S("base"), .runner = &w->slow, .trusted = true};
-    w->problem = (kli_problem){.n_sets = 3, .n_slots = 5, .plan = {.n_tensors = 0}};
+    w->problem =
+        (kli_problem){.n_sets = 3, .n_slots = 5, .pages_seen = true, .plan = {.n_tensors = 0}};
     n_seen = n_shorts = 0;
     pages_of = NULL;
     drift = 0;
@@ -271,20 +302,38 @@ static void test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets(void 
     world_close(&w);
 }
 
-static void test_gate_profile__the_last_timed_batch_is_fetched(void **state) {
+/* Outputs come back as a whole only where the device gives no digests. */
+static void test_gate_profile__the_last_timed_batch_is_audited(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
     kli_benchmark r;
-    int fetched = 0;
-    world_open(&w, 2e6, 2e6, 0.001);
-    assert_ok(run_benchmark(&w, &r, &e));
-    assert_true(r.checked_last);
-    for (int i = 0; i < n_seen; i++) {
-        fetched += seen[i].request.fetch;
-        assert_true(!seen[i].request.fetch || seen[i].runner == &w.fast);
+    for (int digests = 0; digests < 2; digests++) {
+        int audited = 0;
+        world_open(&w, 2e6, 2e6, 0.001);
+        w.fast.digests = digests;
+        assert_ok(run_benchmark(&w, &r, &e));
+        assert_true(r.checked_last);
+        for (int i = 0; i < n_seen; i++) {
+            audited += seen[i].audited > 0;
+            assert_true(!seen[i].audited || seen[i].runner == &w.fast);
+            assert_int_equal(seen[i].fetched, digests ? 0 : seen[i].audited);
+        }
+        assert_true(audited >= 1 && audited < r.pairs);
+        world_close(&w);
     }
-    assert_true(fetched >= 1 && fetched < r.pairs);
+}
+
+static void test_gate_profile__damage_that_an_audit_finds_ends_it(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    kli_benchmark r;
+    world_open(&w, 2e6, 2e6, 0.001);
+    w.fast.damage = KL_FAULT_INPUT;
+    assert_ok(run_benchmark(&w, &r, &e));
+    assert_true(!w.checked.ok && w.checked.outcome == KL_OUTCOME_CHEAT);
+    assert_int_equal(last_seen->fetched, 0);
     world_close(&w);
 }
 
@@ -301,9 +350,10 @@ static void test_gate_profile__some_batches_end_early_and_are_no_samples(void **
         assert_ok(run_benchmark(&w, &r, &e));
         assert_int_equal(n_shorts, quick ? SHORT_BATCHES_QUICK : SHORT_BATCHES);
         for (int i = 0; i < n_shorts; i++) {
-            assert_in_range(shorts[i].calls, 1, r.candidate.calls - 1);
-            assert_true(shorts[i].fetch); /* this device gives no digests */
-            if (i % 2) assert_int_equal(abs((int)shorts[i].calls - (int)shorts[i - 1].calls), 1);
+            const uint32_t calls = shorts[i].request.calls;
+            assert_in_range(calls, 1, r.candidate.calls - 1);
+            assert_int_equal(shorts[i].fetched, calls); /* this device gives no digests */
+            if (i % 2) assert_int_equal(abs((int)calls - (int)shorts[i - 1].request.calls), 1);
         }
         assert_true(shorts_after[0] > 0 && shorts_after[0] < n_seen);
         assert_true(shorts_after[n_shorts - 1] >=
@@ -636,6 +686,56 @@ static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     assert_int_equal(kli_calls_for(0, 511), 511); /* below what the clock resolves */
 }
 
+static void estimate(world *w, kli_benchmark *r, kl_time_method method) {
+    kl_error e = {0};
+    *r = kli_benchmark_new(&w->c, &w->problem, &w->baseline, method);
+    n_seen = 0;
+    assert_ok(kli_benchmark_estimate(r, &r->candidate, &w->checked, &e));
+}
+
+static void test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel(void **state) {
+    (void)state;
+    static world w;
+    static const kl_backend CPU = {.on = KL_ON_CPU, .parent_clock = true};
+    kl_error e = {0};
+    kli_benchmark r;
+    world_open(&w, 1.6e9, 5e7, 0.001);
+    w.c.checked_ns = 1610000000;
+    estimate(&w, &r, KL_TIME_EVENTS);
+    assert_true(r.candidate.estimate_ns == 1.61e9);
+    assert_int_equal(n_seen, 0);
+    assert_ok(kli_benchmark_estimate(&r, &r.baseline, &w.checked, &e)); /* nothing is known of it */
+    assert_int_equal(n_seen, 1);
+    assert_int_equal(seen[0].request.calls, 1);
+    assert_true(fabs(r.baseline.estimate_ns / 5e7 - 1) < 0.01);
+    w.c.backend = &CPU; /* native code: by this process's own clock alone */
+    estimate(&w, &r, KL_TIME_BATCH);
+    assert_int_equal(n_seen, 1);
+    world_close(&w);
+    world_open(&w, 2e4, 2e4, 0.001);
+    w.c.checked_ns = 60000; /* what is short is mostly launches and waits there */
+    estimate(&w, &r, KL_TIME_EVENTS);
+    assert_int_equal(n_seen, 3);
+    assert_true(seen[0].request.calls == 1 && seen[2].request.calls == 3);
+    assert_true(fabs(r.candidate.estimate_ns / 2e4 - 1) < 0.01);
+    world_close(&w);
+}
+
+static void test_gate_profile__slow_calls_are_not_warmed_up(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    double ns = 0;
+    world_open(&w, 1.1e7, 1e6, 0.001);
+    kli_benchmark r = kli_benchmark_new(&w.c, &w.problem, &w.baseline, KL_TIME_EVENTS);
+    r.candidate.calls = 1, r.candidate.estimate_ns = w.fast.true_ns;
+    r.baseline.calls = 5, r.baseline.estimate_ns = w.slow.true_ns;
+    assert_ok(kli_benchmark_half(&r, &r.candidate, 0, false, &ns, &w.checked, &e));
+    assert_ok(kli_benchmark_half(&r, &r.baseline, 0, false, &ns, &w.checked, &e));
+    assert_true(seen[0].request.warm == 0 && seen[1].request.warm == 1);
+    world_close(&w);
+}
+
 static void test_gate_profile__slots_are_bounded_by_memory(void **state) {
     (void)state;
     kl_plan p = {.n_tensors = 1};
@@ -661,9 +761,12 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__a_lost_race_is_abandoned),
         cmocka_unit_test(test_gate_profile__every_two_pairs_are_balanced),
         cmocka_unit_test(test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets),
-        cmocka_unit_test(test_gate_profile__the_last_timed_batch_is_fetched),
+        cmocka_unit_test(test_gate_profile__the_last_timed_batch_is_audited),
+        cmocka_unit_test(test_gate_profile__damage_that_an_audit_finds_ends_it),
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_is_a_finding),
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_against_itself_is_one_too),
+        cmocka_unit_test(test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel),
+        cmocka_unit_test(test_gate_profile__slow_calls_are_not_warmed_up),
         cmocka_unit_test(test_gate_profile__a_baseline_that_failed_starts_afresh),
         cmocka_unit_test(test_gate_profile__preempted_pairs_are_left_out_and_counted),
         cmocka_unit_test(test_gate_profile__slow_samples_count_when_nobody_disturbed_them),

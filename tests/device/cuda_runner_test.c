@@ -133,6 +133,16 @@ static void run(scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
     assert_ok(kl_runner_run(s->runner, &s->fault, set, slot, poison, 20 * SECOND, &wall, &e));
 }
 
+/* What the gate may ask for when a batch is over: the whole of it. */
+static void bring_back(scene *s, uint32_t first, uint32_t calls) {
+    kl_error e = {0};
+    uint32_t slots[SLOTS];
+    if (s->fault.kind) return;
+    for (uint32_t j = 0; j < calls; j++) slots[j] = (first + j) % SLOTS;
+    assert_ok(kl_runner_audit(s->runner, &s->fault, first, calls, 0xFF, &e));
+    if (!s->fault.kind) assert_ok(kl_runner_fetch(s->runner, &s->fault, slots, calls, 0xFF, &e));
+}
+
 static void assert_output(scene *s, uint32_t set, uint32_t slot) {
     const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
     for (int i = 0; i < N; i++)
@@ -276,26 +286,20 @@ static void test_cuda_runner__clears_local_memory_between_runs_and_batches(void 
     }
     for (uint32_t i = 0; i < 2;
          i++) { /* the first call of a graph finds nothing; the second finds the first's note */
-        const kl_time_request q = {.method = KL_TIME_GRAPH,
-                                   .first = 0,
-                                   .calls = 2,
-                                   .warm = 1,
-                                   .poison = 0xFF,
-                                   .fetch = true};
+        const kl_time_request q = {
+            .method = KL_TIME_GRAPH, .first = 0, .calls = 2, .warm = 1, .poison = 0xFF};
         kl_error e = {0};
         assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        bring_back(&s, 0, 2);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, 0, 0);
         assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
     }
-    const kl_time_request q = {.method = KL_TIME_EVENTS,
-                               .first = 0,
-                               .calls = SLOTS,
-                               .warm = 1,
-                               .poison = 0xFF,
-                               .fetch = true};
+    const kl_time_request q = {
+        .method = KL_TIME_EVENTS, .first = 0, .calls = SLOTS, .warm = 1, .poison = 0xFF};
     kl_error e = {0};
     assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+    bring_back(&s, 0, SLOTS);
     for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
     close_scene(&s);
 }
@@ -412,16 +416,12 @@ static void test_cuda_runner__refuses_impossible_launches(void **unused) {
 static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls,
                        double *ns) {
     kl_error e = {0};
-    const kl_time_request q = {.method = method,
-                               .first = first,
-                               .calls = calls,
-                               .warm = 2,
-                               .poison = 0xFF,
-                               .flush = true,
-                               .fetch = true};
+    const kl_time_request q = {
+        .method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true};
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
     assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
+    bring_back(s, first, calls);
 }
 
 static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused) {
@@ -561,18 +561,125 @@ static void test_cuda_runner__sees_work_done_after_its_call(void **unused) {
     close_scene(&s);
 }
 
-static void test_cuda_runner__brings_one_slot_back(void **unused) {
+static bool holds_zeros(scene *s, uint32_t slot) {
+    const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
+    return y[0] == 0 && memcmp(y, y + 1, (N - 1) * sizeof *y) == 0;
+}
+
+/* Nothing comes back that was not asked for, and no batch is told what will be. */
+static void test_cuda_runner__brings_back_the_slots_asked_for(void **unused) {
+    const char *const faults[] = {"", "blind_guards", "no_ptx"};
+    const uint32_t wanted[] = {3, 1};
+    (void)unused;
+    for (int k = 0; k < 3; k++) {
+        scene s = {0};
+        kl_error e = {0};
+        double ns[SLOTS];
+        const kl_time_request q = {.method = KL_TIME_GRAPH, .calls = SLOTS, .poison = 0xFF};
+        open_scene(&s, "scale", faults[k]);
+        memset(s.memory.outputs, 0, s.memory.outputs_bytes);
+        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_ok(kl_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        for (uint32_t slot = 0; slot < SLOTS; slot++) assert_true(holds_zeros(&s, slot));
+        assert_ok(kl_runner_fetch(s.runner, &s.fault, wanted, 2, 0xFF, &e));
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        for (uint32_t slot = 0; slot < SLOTS; slot += 2) assert_true(holds_zeros(&s, slot));
+        for (int i = 0; i < 2; i++) assert_output(&s, wanted[i] % SETS, wanted[i]);
+        assert_ok(kl_runner_fetch(s.runner, &s.fault, wanted, 2, 0xA5, &e));
+        assert_fault(&s, KL_FAULT_GUARD, "past the end of `y`"); /* guards of another poison */
+        close_scene(&s);
+    }
+}
+
+static unsigned waits(void) {
+    unsigned n = 0;
+    FILE *f = fopen("waits", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%u", &n), 1);
+    assert_int_equal(fclose(f), 0);
+    return n;
+}
+
+/* However many sets and slots it is about.  A run waits before its launch, for it and after it. */
+static void test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch(void **unused) {
+    const uint32_t slots[] = {0, 2, 4};
     scene s = {0};
     kl_error e = {0};
-    double ns[SLOTS];
+    (void)unused;
+    assert_int_equal(setenv("KLINEAGE_FAKE_WAITS", "waits", 1), 0);
+    open_scene(&s, "scale", "");
+    unsigned before = waits();
+    assert_ok(kl_runner_upload(s.runner, &s.fault, 0, SETS, &e));
+    assert_int_equal(waits(), before + 1);
+    time_alone(&s, KL_TIME_GRAPH, 0, SLOTS, false);
+    before = waits();
+    assert_ok(kl_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
+    assert_int_equal(waits(), before + 1);
+    assert_ok(kl_runner_fetch(s.runner, &s.fault, slots, 3, 0xFF, &e));
+    assert_int_equal(waits(), before + 2);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    for (int i = 0; i < 3; i++) assert_output(&s, slots[i] % SETS, slots[i]);
+    before = waits();
+    kl_runner_slack(s.runner, 0xA5);
+    run(&s, 1, 1, 0xA5);
+    assert_int_equal(waits(), before + 3);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    assert_output(&s, 1, 1);
+    assert_int_equal(unsetenv("KLINEAGE_FAKE_WAITS"), 0);
+    close_scene(&s);
+}
+
+/* A part of the sets leaves the others alone. */
+static void test_cuda_runner__uploads_any_run_of_sets(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
     (void)unused;
     open_scene(&s, "scale", "");
-    time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
-    memset(kl_memory_output(&s.memory, &s.plan, 2, 3), 0, N * sizeof(float));
-    assert_ok(kl_runner_fetch(s.runner, &s.fault, 3, 0xFF, &e));
-    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-    assert_output(&s, 3 % SETS, 3);
+    for (uint32_t set = 0; set < SETS; set++)
+        ((float *)kl_memory_input(&s.memory, &s.plan, 0, set))[0] = 7;
+    assert_ok(kl_runner_upload(s.runner, &s.fault, 1, SETS - 1, &e));
+    assert_ok(kl_runner_upload(s.runner, &s.fault, 0, 0, &e));
+    for (uint32_t set = 0; set < SETS; set++) {
+        run(&s, set, set, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        const float *y = kl_memory_output(&s.memory, &s.plan, 2, set);
+        assert_true(y[0] == 2.5f * (set ? 7 : input(0, 0)));
+        assert_true(y[N - 1] == 2.5f * input(set, N - 1));
+    }
     close_scene(&s);
+}
+
+/* Damage in any call of a batch, with our device code and without. */
+static void test_cuda_runner__audits_guards_and_inputs_of_a_batch(void **unused) {
+    const struct {
+        const char *entry, *text;
+        kl_fault_kind kind;
+    } rows[] = {{"scale_past_end", "past the end of `y`", KL_FAULT_GUARD},
+                {"scale_before", "before the beginning of `y`", KL_FAULT_GUARD},
+                {"scale_input", "wrote to input `x`", KL_FAULT_INPUT},
+                {"past_input", "past the end of input `x`", KL_FAULT_GUARD},
+                {"past_buffer", "past the end of `tmp`", KL_FAULT_GUARD}};
+    const char *const faults[] = {"", "blind_guards", "no_ptx"};
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (int k = 0; k < 3; k++) {
+            scene s = {0};
+            kl_error e = {0};
+            double ns[SLOTS];
+            const kl_time_request q = {
+                .method = KL_TIME_GRAPH, .first = 4, .calls = 3, .poison = 0xA5};
+            strstr(rows[i].entry, "buffer") ? plan_with_buffer(&s.plan, rows[i].entry)
+                                            : plan_for(&s.plan, rows[i].entry);
+            start(&s, faults[k]);
+            load(&s);
+            bind(&s);
+            assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+            assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+            assert_ok(kl_runner_audit(s.runner, &s.fault, 4, 3, 0xA5, &e));
+            assert_fault(&s, rows[i].kind, rows[i].text);
+            close_scene(&s);
+        }
 }
 
 /* Other bytes beside an input are no change of it, and a write there is seen whatever they are. */
@@ -756,7 +863,10 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__times_each_call_on_its_own_slot),
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
         cmocka_unit_test(test_cuda_runner__digests_every_timed_call),
-        cmocka_unit_test(test_cuda_runner__brings_one_slot_back),
+        cmocka_unit_test(test_cuda_runner__brings_back_the_slots_asked_for),
+        cmocka_unit_test(test_cuda_runner__audits_guards_and_inputs_of_a_batch),
+        cmocka_unit_test(test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch),
+        cmocka_unit_test(test_cuda_runner__uploads_any_run_of_sets),
         cmocka_unit_test(test_cuda_runner__sees_work_ahead_where_the_batch_ends_early),
         cmocka_unit_test(test_cuda_runner__honest_calls_leave_idle_slots_alone),
         cmocka_unit_test(test_cuda_runner__sees_work_done_after_its_call),

@@ -14,7 +14,8 @@
  * access does no_memory@BYTES     allocations above BYTES are refused hang@N              candidate
  * launch N never comes back no_ptx              PTX images do not load: the runner must do without
  * its helper kernels draws_other         a bit of what the device draws is another hidden_variables
- * addresses of variables are not given: the runner must reload the module distance@BYTES      from
+ * addresses of variables are not given: the runner must reload the module blind_guards        the
+ * runner's look at guards sees nothing: it must look with the host's eyes distance@BYTES      from
  * one slot to the next, for the kernels that work in slots of other calls
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier:
@@ -130,6 +131,8 @@ static void through_map(call *c) {
     for (int i = 0; i < ARG(int, 3); i++) ARG(float *, 2)[i] = x[i] * ARG(float, 1);
 }
 
+static bool fault(const char *name, long *value);
+
 /* The runner's helpers, as runner_cuda_helpers.c specifies them. */
 static uint64_t digest_row(const call *c, const uint64_t *words) {
     uint64_t sum = 0;
@@ -147,9 +150,19 @@ static void digest(call *c) {
     for (uint32_t row = 0; row < c->config->grid[1]; row++) ARG(uint64_t *, 3)
     [row] += digest_row(c, ARG(const uint64_t *, 0) + ARG(uint64_t, 4) / 8 * row);
 }
+/* A span is { address, bytes, distance of the copies }. */
+static void guards(call *c) {
+    const uint64_t first = ARG(uint64_t, 1), copies = ARG(uint64_t, 2);
+    for (uint32_t x = 0; x < c->config->grid[0]; x++)
+        for (uint32_t y = 0; y < c->config->grid[1]; y++) {
+            const uint64_t *span = ARG(const uint64_t *, 0) + 3 * x;
+            const unsigned char *at =
+                (const unsigned char *)(uintptr_t)(span[0] + span[2] * ((first + y) % copies));
+            for (uint64_t i = 0; i < span[1]; i++)
+                *ARG(uint64_t *, 4) += at[i] != ARG(uint64_t, 3) && !fault("blind_guards", NULL);
+        }
+}
 static void scrub(call *c) { (void)c; } /* also kl_wait: neither leaves a trace */
-
-static bool fault(const char *name, long *value);
 
 /* The kernel's own text; with `draws_other`, a device that computes one bit differently. */
 static void draw(call *c) {
@@ -197,6 +210,7 @@ static function FUNCTIONS[] = {
     {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
     {"kl_broom_0", sweep, {8}, 16, 0, 1024, true, FRAME},
     {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
+    {"kl_guards", guards, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
     {"kl_scrub", scrub, {4}, 6, 0, 1024, true, 0},
     {"kl_wait", scrub, {8}, 6, 0, 1024, true, 0},
     {"kl_draw", draw, {8}, 40, 0, 256, true, 0},
@@ -501,7 +515,15 @@ EXPORT kl_cu_result cuMemsetD2D8Async(kl_cu_ptr to, size_t pitch, unsigned char 
 EXPORT kl_cu_result cuStreamCreate(kl_cu_stream *out, unsigned int flags) {
     return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK;
 }
-EXPORT kl_cu_result cuStreamSynchronize(kl_cu_stream stream) { return (void)stream, state(); }
+/* How often the host waited, for tests that read it in the file that $KLINEAGE_FAKE_WAITS names. */
+EXPORT kl_cu_result cuStreamSynchronize(kl_cu_stream stream) {
+    static unsigned waits;
+    const char *path = getenv("KLINEAGE_FAKE_WAITS");
+    FILE *f = path ? fopen(path, "w") : NULL;
+    (void)stream;
+    if (f && (fprintf(f, "%u\n", ++waits) < 0 || fclose(f) != 0)) abort();
+    return state();
+}
 
 EXPORT kl_cu_result cuStreamBeginCapture_v2(kl_cu_stream stream, int mode) {
     (void)mode;

@@ -203,13 +203,8 @@ static void test_script_runner__times_batches_by_the_gates_clock(void **unused) 
     (void)unused;
     if (!have_torch()) skip();
     assert_ok(begin(&s, STYLES[1], &e));
-    const kl_time_request q = {.method = KL_TIME_BATCH,
-                               .first = 1,
-                               .calls = 4,
-                               .warm = 2,
-                               .poison = 0xFF,
-                               .fetch = true,
-                               .freeze = true};
+    const kl_time_request q = {
+        .method = KL_TIME_BATCH, .first = 1, .calls = 4, .warm = 2, .poison = 0xFF, .freeze = true};
     for (uint32_t k = 0; k < 4; k++) kl_memory_poison(&s.memory, &s.plan, k, 0xFF);
     assert_ok(kl_runner_time(s.runner, &s.fault, &ns, &q, 20 * SECOND, &e));
     if (s.fault.kind) fail_msg("%s", s.fault.text);

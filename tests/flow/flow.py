@@ -539,6 +539,20 @@ def test_params_and_tune(p):
     assert pinned.status == (EXIT["ok"] if pinned.json()["verdict"]["outcome"] == "pass" else EXIT["unstable"]), str(pinned)
 
 
+def test_naive_error_is_kept_between_processes(p):
+    """At a shape that is large enough to be its own average: the same error makes the same budget, until its file is damaged."""
+    def budgets():
+        verdict = p.run("gate", "softmax", p.source / "tasks/softmax/naive.c", "--workload", "rows=1100,cols=1024", "--check-only",
+                        "--no-journal", "--json", env={"KLINEAGE_CACHE": str(p.folder / "own")}).is_("ok").json()
+        return [c["budget"] for c in verdict["checks"] if c["scale"] == 1 and c["workload"] != "tiny" and c["workload"] != "hidden"]
+    first, kept = budgets(), sorted((p.folder / "own/known").glob("naive-error-*"))
+    assert first and kept and budgets() == first
+    texts = [f.read_bytes() for f in kept]
+    for f, text in zip(kept, texts):
+        f.write_bytes(b"x" + text[1:])
+    assert budgets() != first and [f.read_bytes() for f in kept] != texts
+
+
 def test_an_unstable_verdict_is_followed_by_a_better_one(p):
     kept = p.gate(p.naive, "--check-only", "--json").is_("ok").json()
     key = p.run("verdict", "list", "--json").json()["verdicts"][0]["key"]
