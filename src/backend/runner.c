@@ -40,6 +40,7 @@ kl_err kli_runner_usable(const kl_runner *r, kl_fault *fault, kl_error *e) {
 static void note_end(kl_runner *r) {
     r->pid = -1;
     r->ready = r->loaded = r->bound = false;
+    r->handshake_ns = r->handshake_sleep_ns = -1;
 }
 
 int kli_runner_kill(kl_runner *r) {

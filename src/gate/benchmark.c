@@ -390,8 +390,7 @@ kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
                late = elapsed_s >= 3 * cap;
     if (over && (late || tried >= CAP_PAIRS) && tried >= 3 && r->pairs < 3) return GIVE_UP;
     const bool slow = elapsed_s > cap / 3, balanced = r->pairs % 2 == 0;
-    if (r->pairs >= (slow ? 3 : CLEAR_PAIRS) && (balanced || slow) && r->n_controls > 0 &&
-        is_clear(r, o, slow))
+    if (r->pairs >= CLEAR_PAIRS && balanced && r->n_controls > 1 && is_clear(r, o, slow))
         return CLEAR;
     if (r->pairs < EARLY_PAIRS && !(late && r->pairs >= 3)) return GO_ON;
     if (!balanced && !late) return GO_ON;
@@ -400,6 +399,9 @@ kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
         return over ? GIVE_UP : GO_ON; /* without its noise a ratio decides nothing */
     const kl_interval ci = benchmark_interval(r);
     const double half = (ci.high - ci.low) / 2 / ci.median;
+    /* Single wild pairs keep the sequential interval wide, and the median's not. */
+    const bool far = ci.low > FAR || ci.high < 1 / FAR;
+    if (far && half < (slow ? 0.25 : 0.05) && (r->timed_ns >= 3e8 || elapsed_s > 1)) return ENOUGH;
     /* Batches of nanosecond kernels are mostly preparation: for them ten times as much wall time
      * counts as much. */
     const double min_s = real_or(o->min_seconds, o->quick ? 0.05 : 0.3);
@@ -501,12 +503,10 @@ static void say_pairs(const kli_benchmark *r) {
     r->c->opts->progress(r->c->opts->progress_ctx, KL_STAGE_PROFILE, text);
 }
 
-kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e) {
+/* Pairs and what lies between them, until the stop rule has had enough. */
+static kl_err run_pairs(kli_benchmark *r, kli_advice *a, kli_check_outcome *f, kl_error *e) {
     kl_err err = KL_OK;
-    kli_advice a = GO_ON;
-    r->start_ns = kli_now_ns();
-    KL_ASSERT(r->pairs == 0 && r->candidate.calls >= 1 && r->baseline.calls >= 1);
-    while (!err && f->ok && (a = kli_benchmark_advice(r, r->c->opts)) == GO_ON) {
+    while (!err && f->ok && (*a = kli_benchmark_advice(r, r->c->opts)) == GO_ON) {
         err = fresh_pages(r, f, e);
         if (!err && f->ok) err = run_pair(r, false, f, e);
         const int tried = r->pairs + r->left_out;
@@ -516,11 +516,23 @@ kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, k
         if (!err && f->ok) kli_benchmark_make_way(r);
         if (kli_interrupted()) return kl_fail(e, KL_EINTR, "profile", "interrupted");
     }
-    while (!err && f->ok && r->shorts < shorts_wanted(r)) err = kli_benchmark_short(r, f, e);
+    return err;
+}
+
+/* The last timed batch is always checked; where a difference was clear before it and is no more, it
+ * was not the last. */
+kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e) {
+    kl_err err = KL_OK;
+    kli_advice a = GO_ON;
+    r->start_ns = kli_now_ns();
+    KL_ASSERT(r->pairs == 0 && r->candidate.calls >= 1 && r->baseline.calls >= 1);
+    do {
+        err = run_pairs(r, &a, f, e);
+        while (!err && f->ok && r->shorts < shorts_wanted(r)) err = kli_benchmark_short(r, f, e);
+        if (!err && f->ok && !r->checked_last) err = run_pair(r, true, f, e);
+    } while (!err && f->ok && a == CLEAR && !is_clear(r, r->c->opts, true));
     *stable = a == ENOUGH || a == CLEAR;
     r->clear = a == CLEAR;
-    if (!err && f->ok && !r->checked_last)
-        err = run_pair(r, true, f, e); /* the last timed batch is always checked */
     return err;
 }
 

@@ -270,7 +270,8 @@ static void widen(kli_problem *s, uint32_t set, const double *rms) {
         if (isfinite(rms[i]) && rms[i] > s->naive_error[set][i]) s->naive_error[set][i] = rms[i];
 }
 
-/* The reference's error on other inputs, drawn in the place of this set's, which come back. */
+/* The reference's error on other inputs, drawn in the place of this set's, which kli_problem_pair
+ * brings back. */
 static kl_err measure_elsewhere(kli_problem *s, kli_evaluation *c, uint32_t set, uint32_t draw,
                                 kl_error *e) {
     double rms[KL_MAX_TENSORS];
@@ -286,22 +287,31 @@ static kl_err measure_elsewhere(kli_problem *s, kli_evaluation *c, uint32_t set,
     kli_problem_forget(s, set);
     memcpy(s->expected[set], answers, sizeof answers);
     s->seeds[set] = seed;
-    kl_error second = {0};
-    kl_err restored = kli_inputs_begin(s, c, set, err ? &second : e);
-    if (!restored) restored = kli_inputs_fill(s, c, set, err ? &second : e);
-    return err ? err : restored;
+    return err;
 }
 
 /* Measure on this set and, where the shape is small, on others: two honest sums over the same three
  * rows are two walks, and one of them may end near zero. */
-static kl_err measure_again(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+static kl_err measure_again(kli_problem *s, kli_evaluation *c, uint32_t set, bool *wider,
+                            kl_error *e) {
     double rms[KL_MAX_TENSORS];
     kl_err err = measure_reference(s, c, set, rms, e);
     if (err) return err;
     widen(s, set, rms);
+    *wider = true;
     for (uint32_t draw = 0; !err && is_small(s) && draw < MORE_DRAWS; draw++)
         err = measure_elsewhere(s, c, set, draw, e);
     return err;
+}
+
+/* This set's own inputs, here and in the naive kernel's process, where it may be timed as a
+ * baseline on them. */
+static kl_err restore_inputs(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    kl_fault fault = {0};
+    kl_err err = kli_inputs_begin(s, c, set, e);
+    if (!err) err = kli_inputs_fill(s, c, set, e);
+    if (!err) err = kli_executable_enter(c->naive_kernel, s, c, set, 1, &fault, e);
+    return !err && fault.kind ? trusted_fault(c->naive_kernel, &fault, e) : err;
 }
 
 /* Some kernels' errors are walks that differ ten times from draw to draw (a running sum): what
@@ -315,20 +325,18 @@ kl_err kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *w
                                  been looked at yet */
     memcpy(kept, s->memory.outputs, bytes);
     kl_error own = {0};
-    const kl_err err = measure_again(s, c, set, &own);
+    const kl_err err = measure_again(s, c, set, wider, &own);
     memcpy(s->memory.outputs, kept, bytes);
     free(kept);
     if (err == KL_EINTR) {
         *e = own;
         return err;
     }
-    if (err) { /* no room beside the candidate, say: the finding stands as it was */
-        kli_evaluation_degrade(c, "the reference was not run on the inputs that failed: %s",
+    if (err) /* no room beside the candidate, say: the finding stands as it was */
+        kli_evaluation_degrade(c, "the reference was not run on %s: %s",
+                               *wider ? "as many inputs as it should" : "the inputs that failed",
                                s->workload->hidden ? "no room beside the candidate" : own.message);
-        return KL_OK;
-    }
-    *wider = true;
-    return KL_OK;
+    return *wider && is_small(s) ? restore_inputs(s, c, set, e) : KL_OK;
 }
 
 bool kli_problem_answered(const kli_problem *s, uint32_t set) {

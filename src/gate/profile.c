@@ -12,7 +12,7 @@
 
 enum {
     SURE_PAIRS =
-        5, /* of a time that is called impossible, with as many controls as come with them */
+        4, /* of a time that is called impossible, with as many controls as come with them */
     SURE_CONTROLS = 2
 };
 static const double SURE_NOISE =

@@ -577,7 +577,7 @@ static void test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_cloc
     kl_comparison bad = good;
     bad.noise = 0.216;
     assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);
-    bad = good, bad.pairs = 4;
+    bad = good, bad.pairs = 3;
     assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);
     bad = good, bad.controls = 0, bad.noise = 0;
     assert_int_equal(outcome_of(1, &bad), KL_OUTCOME_UNSTABLE);

@@ -112,10 +112,10 @@ KL_MUST_USE kl_err kli_record(kli_walk *w, const kli_attempt *x, kl_str parent, 
 
 /* ---- rederive.c: the forward edit -------------------------------------------------------- */
 
-/* Derive K_(i-1) -> K_i anew for the step that `back` has taken; fills the edge's forward part, or
- * rejects `back`. */
 /* How fast a forward kernel is beside the one that it leads to. */
 void kli_recovered(kl_edge *edge, const kli_pairwise *r);
+/* Derive K_(i-1) -> K_i anew for the step that `back` has taken; fills the edge's forward part, or
+ * rejects `back`. */
 KL_MUST_USE kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e);
 
 /* ---- recorded.c: what a recording shows of the decisions that were made then ------------- */

@@ -21,7 +21,7 @@ static kl_str step_json(kli_track *t, const kl_step *given, const char *source) 
     if (!s.phase.len) s.phase = kl_str_of(t->base.phase);
     s.source = kl_str_of(source);
     s.spent_microusd = t->base.spent_microusd;
-    KL_ASSERT(s.low <= s.high && s.median_ns >= 0 && s.spent_microusd >= 0);
+    KL_ASSERT(s.spent_microusd >= 0); /* the times are a verdict's: data */
     json_t *o = kli_record_json(&KL_STEP, &s);
     const kl_str json = kli_json_dump(t->base.arena, o, false);
     json_decref(o);

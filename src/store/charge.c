@@ -57,9 +57,9 @@ static kl_err charge_add_charge(void *ctx, const void *row) {
     sums *so_far = ctx;
     const kl_store_charge *c = row, *but = so_far->but;
     if (c->attempt == but->attempt && kl_str_eq(c->effect, but->effect)) return KL_OK;
-    KL_ASSERT(counts_for(c) >= 0);
-    charge_add(&so_far->run, counts_for(c));
-    if (kl_str_eq(c->track, but->track)) charge_add(&so_far->track, counts_for(c));
+    const int64_t amount = counts_for(c) > 0 ? counts_for(c) : 0; /* no row makes room for others */
+    charge_add(&so_far->run, amount);
+    if (kl_str_eq(c->track, but->track)) charge_add(&so_far->track, amount);
     return KL_OK;
 }
 
@@ -121,8 +121,9 @@ static bool may_become(const kl_store_charge *c, kl_str state) {
 }
 
 static kl_err put_state(kl_store *s, kl_store_charge *c, kl_str state, kl_error *e) {
-    KL_ASSERT(may_become(c, state)); /* law 8: a settled call is never paid again */
-    KL_ASSERT(c->reserved_microusd >= 0);
+    if (!may_become(c, state)) /* law 8: a settled call is never paid again */
+        return kl_fail(e, KL_EIO, "journal", "a charge cannot go from '%.*s' to '%.*s'",
+                       KL_STR_ARG(c->state), KL_STR_ARG(state));
     c->state = state;
     return kli_put(s, &kli_charges, c, e);
 }

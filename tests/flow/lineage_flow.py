@@ -11,7 +11,7 @@ import sys
 
 import flow
 
-SHAPE = ("--workload", "M=96,N=96,K=96", "--quick")
+SHAPE = ("--workload", "M=64,N=64,K=64", "--quick")
 HEAD = "#include <stddef.h>\n#include <stdint.h>\n\n"
 # Loops in the order of memory over a turned copy of weight; without the copy and the order it is the naive kernel.
 EXPERT = """// Matrix product with the innermost loop along N.
