@@ -1,7 +1,7 @@
 /* draw.cu - the runner's kernel that draws input sets: one row of the grid for each tensor of each
  * set, its threads stride over the elements.
  *
- * draw.ptx is what `tools/draw-ptx` makes of it; the worker carries that text, so that it needs no
+ * draw.ptx is what `tools/device-ptx` makes of it; the worker carries that text, so that it needs no
  * compiler.  The tests compile this file as C, and the fake device runs it.  The keys come in by
  * memory that the host wipes afterwards, not as parameters, which a driver keeps; they are in
  * registers alone, never in local memory.  SPDX-License-Identifier: Apache-2.0 */

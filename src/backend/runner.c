@@ -496,7 +496,7 @@ kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
     if (code) return code;
     KL_ASSERT(r->bound && set < r->layout.n_sets && slot < r->layout.n_slots);
     if (r->backend->shared_memory) kl_memory_poison(&r->memory, &r->plan, slot, poison);
-    const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, r->slack};
+    const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, r->slack, r->stays};
     code = runner_ask(r, fault, &m, sizeof m, timeout_ns, e);
     if (wall_ns) *wall_ns = !code && !fault->kind && r->reply.wall_ns > 0 ? r->reply.wall_ns : 0;
     return code;

@@ -453,7 +453,8 @@ static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m) {
     c->reply->wall_ns = kli_now_ns() - begin;
     /* Damage explains wrong outputs better than their values do: it is what the reply says. */
     const kli_cuda_left left = {m->slot, 1, m->set, 1, poison};
-    return kli_cuda_check(c, kli_cuda_bring(c, m->slot), "bringing back output slot %u", m->slot) ||
+    const kl_cu_result brought = m->stays ? KL_CU_OK : kli_cuda_bring(c, m->slot);
+    return kli_cuda_check(c, brought, "bringing back output slot %u", m->slot) ||
            kli_cuda_look_over(c, &left);
 }
 
@@ -479,4 +480,5 @@ const kli_runner_ops kli_runner_cuda = {
     .time = kli_cuda_time,
     .audit = kli_cuda_audit,
     .fetch = kli_cuda_fetch,
+    .compare = kli_cuda_compare,
 };

@@ -7,6 +7,7 @@
  *   runner_cuda_audit.c   what a run or batch left behind: guards, inputs, the slots asked for
  *   runner_cuda_helpers.c our own device code
  *   runner_cuda_draw.c    input sets drawn on the device
+ *   runner_cuda_compare.c outputs compared with answers that stayed on the device
  *   runner_cuda_plugin.c  trusted host plugins on the same stream
  *   runner_cuda_probe.c   the device as JSON
  *
@@ -36,7 +37,7 @@ typedef struct {
 #define KLI_CUDA_PAGE (2ull << 20)
 
 /* Behind those of the regions. */
-enum { KLI_CUDA_FLUSH = KLI_REGIONS, KLI_CUDA_SUMS, KLI_CUDA_ALLOCATIONS };
+enum { KLI_CUDA_FLUSH = KLI_REGIONS, KLI_CUDA_SUMS, KLI_CUDA_COMPARED, KLI_CUDA_ALLOCATIONS };
 
 typedef struct {
     kl_cu_ptr base;
@@ -67,8 +68,9 @@ typedef struct {
     kl_cu_ptr guard_spans;  /* kli_cuda_span of every guard, written anew for each look */
     uint64_t digest_key;    /* random, passed as a parameter: no other kernel can read it */
 
-    kl_cu_function draw; /* NULL: inputs are brought from the shared pages */
-    kli_draw_job *jobs;  /* pinned, zeros but while it draws */
+    kl_cu_function compare; /* NULL: answers are brought to the host */
+    kl_cu_function draw;    /* NULL: inputs are brought from the shared pages */
+    kli_draw_job *jobs;     /* pinned, zeros but while it draws */
     size_t n_jobs;
     const kl_msg_draw *drawing; /* the request while it is served */
 
@@ -167,6 +169,10 @@ uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at,
 void kli_cuda_open_draw(kli_cuda *r);
 bool kli_cuda_draws(const kli_cuda *r, uint32_t tensor); /* by the request being served */
 int kli_cuda_draw(kli_runner_ctx *c, const kl_msg_draw *m);
+
+/* runner_cuda_compare.c */
+void kli_cuda_open_compare(kli_cuda *r);
+int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *got);
 
 /* runner_cuda_time.c */
 int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);

@@ -276,5 +276,6 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
         r->guards = NULL;
     r->clears_local = brooms_work(r);
     kli_cuda_open_draw(r);
+    kli_cuda_open_compare(r);
     return 0;
 }

@@ -13,7 +13,8 @@
  *   TIME {request}                     ->  DONE     samples are in the control page
  *   AUDIT {first, calls, poison}       ->  DONE     all guards and inputs of a batch are whole
  *   FETCH {slots, poison}              ->  DONE     as after RUN
- * (the last two: devices with memory of their own alone; closing the socket ends the runner)
+ *   COMPARE {tensor, slot} + pages fd  ->  DONE     how far an output is from an answer that stayed
+ * (the last three: devices with memory of their own alone; closing the socket ends the runner)
  *
  * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan
  * and artefact, a new BIND replaces the mappings; device memory of the old binding is freed), so
@@ -28,7 +29,7 @@
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 4u
+#define KL_WIRE_VERSION 5u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
@@ -45,7 +46,8 @@ typedef enum {
     KL_MSG_TIME,
     KL_MSG_DONE,
     KL_MSG_FETCH,
-    KL_MSG_AUDIT
+    KL_MSG_AUDIT,
+    KL_MSG_COMPARE
 } kl_msg_kind;
 
 enum {
@@ -79,6 +81,7 @@ KLI_BEGINS_WITH_HEAD(kl_msg_upload);
 KLI_BEGINS_WITH_HEAD(kl_msg_draw);
 KLI_BEGINS_WITH_HEAD(kl_msg_run);
 KLI_BEGINS_WITH_HEAD(kl_msg_fetch);
+KLI_BEGINS_WITH_HEAD(kl_msg_compare);
 KLI_BEGINS_WITH_HEAD(kl_msg_time);
 _Static_assert(offsetof(kl_control, samples_ns) % 4096 == 0 &&
                    offsetof(kl_control, samples_ns) > offsetof(kl_control, blank_digest),

@@ -28,6 +28,7 @@
 #include <unistd.h>
 #include <klineage/executor.h>
 
+#define KLI_MAX_PAGES_BYTES (1ull << 40) /* of one mapping */
 #define OMP_STACK "16M" /* of each thread of a pool; the first thread has KLI_STACK_BYTES */
 
 typedef struct {
@@ -45,6 +46,7 @@ typedef struct {
         kl_msg_draw draw;
         kl_msg_audit audit;
         kl_msg_fetch fetch;
+        kl_msg_compare compare;
         kl_msg_run run;
         kl_msg_time time;
     } message;
@@ -318,6 +320,32 @@ static int on_audit(worker_worker *w) {
     return w->ops->audit ? w->ops->audit(&w->ctx, m) : 0;
 }
 
+/* Answers are the oracle's, and no candidate's process has any. */
+static bool compare_is_valid(const worker_worker *w) {
+    const kl_msg_compare *m = &w->message.compare;
+    return w->bound && w->ctx.trusted && w->bytes == sizeof *m && w->n_fds == 1 &&
+           m->tensor < w->ctx.plan.n_tensors && m->slot < w->ctx.layout.n_slots &&
+           w->ctx.plan.tensors[m->tensor].role == KLI_ROLE_OUTPUT && m->got_type >= KL_F64 &&
+           m->got_type < KL_DTYPE_END && m->offset < KLI_MAX_PAGES_BYTES;
+}
+
+static int on_compare(worker_worker *w) {
+    const kl_msg_compare *m = &w->message.compare;
+    if (!compare_is_valid(w)) return misunderstood(w, "comparison");
+    const kl_plan_tensor *want = &w->ctx.plan.tensors[m->tensor];
+    const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
+                   bytes = m->offset + n * kl_dtype_bytes((kl_dtype)m->got_type);
+    char *pages = NULL;
+    const bool mapped = map(&pages, bytes, PROT_READ, w->fds[0]);
+    close(w->fds[0]);
+    if (!mapped) return misunderstood(w, "comparison");
+    const int failed = w->ops->compare
+                           ? w->ops->compare(&w->ctx, m, pages + m->offset)
+                           : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel compares here");
+    unmap(&pages, bytes);
+    return failed;
+}
+
 static int on_time(worker_worker *w) {
     const kl_msg_time *m = &w->message.time;
     if (!w->bound || w->bytes != sizeof *m || m->calls > KL_WIRE_MAX_SAMPLES ||
@@ -345,6 +373,8 @@ static uint32_t dispatch(worker_worker *w) {
         return (void)on_audit(w), KL_MSG_DONE;
     case KL_MSG_FETCH:
         return (void)on_fetch(w), KL_MSG_DONE;
+    case KL_MSG_COMPARE:
+        return (void)on_compare(w), KL_MSG_DONE;
     case KL_MSG_TIME:
         return (void)on_time(w), KL_MSG_DONE;
     default:

@@ -187,9 +187,10 @@ static void test_worker__nothing_runs_before_it_is_bound(void **state) {
     worker_open(&w);
     const kl_msg_bind bind = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}};
     const kl_msg_upload upload = {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, 0, 0};
-    const kl_msg_run run = {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 0, 0};
+    const kl_msg_run run = {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 0, 0, 0};
     const kl_msg_fetch fetch = {.head = {KL_MSG_FETCH, KL_WIRE_VERSION}};
     const kl_msg_audit audit = {.head = {KL_MSG_AUDIT, KL_WIRE_VERSION}};
+    const kl_msg_compare compare = {.head = {KL_MSG_COMPARE, KL_WIRE_VERSION}};
     const kl_msg_time time = {.head = {KL_MSG_TIME, KL_WIRE_VERSION}};
     expect_bad(&w, &bind, sizeof bind, 4, "layout");
     assert_int_equal(w.reply.head.kind, KL_MSG_BOUND);
@@ -199,14 +200,15 @@ static void test_worker__nothing_runs_before_it_is_bound(void **state) {
     expect_bad(&w, &run, sizeof run, 0, "run");
     expect_bad(&w, &fetch, sizeof fetch, 0, "fetch");
     expect_bad(&w, &audit, sizeof audit, 0, "audit");
+    expect_bad(&w, &compare, sizeof compare, 1, "comparison");
     expect_bad(&w, &time, sizeof time, 0, "time");
     assert_int_equal(w.reply.head.kind, KL_MSG_DONE);
     worker_close(&w);
 }
 
 static void test_worker__an_unknown_kind_is_answered(void **state) {
-    static const uint32_t KINDS[] = {0,           KL_MSG_READY,     KL_MSG_LOADED,
-                                     KL_MSG_DONE, KL_MSG_AUDIT + 1, ~0u};
+    static const uint32_t KINDS[] = {0,           KL_MSG_READY,       KL_MSG_LOADED,
+                                     KL_MSG_DONE, KL_MSG_COMPARE + 1, ~0u};
     worker w;
     (void)state;
     worker_open(&w);
@@ -331,10 +333,10 @@ static void test_worker__numbers_of_a_request_are_bounded(void **state) {
     bind_kernel(&w, &f, &m.layout);
     send_with(&w, &m, sizeof m, 4);
     if (w.reply.fault) fail_msg("%s", w.reply.text);
-    static const kl_msg_run RUNS[] = {{{KL_MSG_RUN, KL_WIRE_VERSION}, 2, 0, 0, 0},
-                                      {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 3, 0, 0},
-                                      {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 256, 0},
-                                      {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 0, 257}};
+    static const kl_msg_run RUNS[] = {{{KL_MSG_RUN, KL_WIRE_VERSION}, 2, 0, 0, 0, 0},
+                                      {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 3, 0, 0, 0},
+                                      {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 256, 0, 0},
+                                      {{KL_MSG_RUN, KL_WIRE_VERSION}, 0, 0, 0, 257, 0}};
     for (size_t i = 0; i < KL_COUNT(RUNS); i++) expect_bad(&w, &RUNS[i], sizeof RUNS[i], 0, "run");
     static const kl_msg_upload UPLOADS[] = {{{KL_MSG_UPLOAD, KL_WIRE_VERSION}, 2, 0},
                                             {{KL_MSG_UPLOAD, KL_WIRE_VERSION}, 1, 2},
@@ -365,7 +367,7 @@ static void test_worker__numbers_of_a_request_are_bounded(void **state) {
     time.method = KL_TIME_GRAPH;
     send_with(&w, &time, sizeof time, 0);
     assert_int_equal(w.reply.fault, KL_FAULT_REFUSED);
-    const kl_msg_run run = {{KL_MSG_RUN, KL_WIRE_VERSION}, 1, 2, 0xA5, 0};
+    const kl_msg_run run = {{KL_MSG_RUN, KL_WIRE_VERSION}, 1, 2, 0xA5, 0, 0};
     send_with(&w, &run, sizeof run, 0); /* and an honest one still runs */
     assert_int_equal(w.reply.fault, KL_FAULT_NONE);
     assert_true(w.reply.wall_ns > 0);

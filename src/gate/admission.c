@@ -167,8 +167,13 @@ kl_err kl_gate_admit_task(kl_admission_row **rows, int *n, kl_gate *g, kl_arena 
     kl_err err = kl_kernel_load(&k, a, path.ptr, NULL, e);
     if (err) return err;
     kli_evaluation *c = KL_NEW(a, kli_evaluation);
-    *c = (kli_evaluation){
-        .gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts, .verdict = v};
+    *c = (kli_evaluation){.answers_here = true,
+                          .gate = g,
+                          .arena = a,
+                          .task = t,
+                          .kernel = k,
+                          .opts = &opts,
+                          .verdict = v};
     c->candidate.kernel = k;
     admission m = {.c = c, .rows = KL_ARRAY(a, kl_admission_row, ADMISSION_MAX_ROWS)};
     err = kli_evaluation_prepare(c, &opts, e);

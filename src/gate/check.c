@@ -182,15 +182,10 @@ static bool belongs_to_topk(const kli_problem *s, uint32_t i) {
     return false;
 }
 
-static void judge_output(kl_check_result *r, const kli_problem *s, uint32_t i, uint32_t set,
-                         const void *got, uint32_t slot) {
+static kl_err judge_output(kl_check_result *r, kli_evaluation *c, kli_problem *s, uint32_t i,
+                           uint32_t set, const void *got, uint32_t slot, kl_error *e) {
     const kl_check *how = &s->workload->checks[i];
-    KL_ASSERT(s->expected[set][i]); /* nothing is right that the oracle did not answer */
-    if (how->kind != KL_CHECK_TOPK) {
-        kli_gate_compare(r, kli_type_of(&s->plan, i), got, kli_type_of(&s->oracle_plan, i),
-                         s->expected[set][i], kli_elements_of(&s->plan, i), how);
-        return;
-    }
+    if (how->kind != KL_CHECK_TOPK) return kli_problem_compare(r, s, c, i, set, slot, how, e);
     const int values = kl_task_tensor(s->task, how->values),
               ranked = kl_task_tensor(s->task, how->input);
     KL_ASSERT(values >= 0 && ranked >= 0 && s->expected[set][values]);
@@ -200,6 +195,7 @@ static void judge_output(kl_check_result *r, const kli_problem *s, uint32_t i, u
                      kli_type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
                      kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
     kl_arena_free(scratch);
+    return KL_OK;
 }
 
 /* Elements as they may be and only their sum over the budget: the budget may rest on a lucky draw.
@@ -209,15 +205,15 @@ static kl_err judge_fairly(kl_check_result *r, kli_evaluation *c, kli_problem *s
     const kl_check *how = &s->workload->checks[i];
     bool wider = false;
     r->budget = budget_of(s, set, i, how);
-    judge_output(r, s, i, set, got, slot);
+    kl_err err = judge_output(r, c, s, i, set, got, slot, e);
+    if (err) return err;
     const double permitted =
         how->matched > 0 ? (1 - how->matched) * (double)kli_elements_of(&s->plan, i) : 0;
     if ((double)r->bad > permitted || r->rms_error <= r->budget) return KL_OK;
-    const kl_err err = kli_problem_pair(s, c, set, &wider, e);
+    err = kli_problem_pair(s, c, set, &wider, e);
     if (err || !wider) return err;
     r->budget = budget_of(s, set, i, how);
-    judge_output(r, s, i, set, got, slot);
-    return KL_OK;
+    return judge_output(r, c, s, i, set, got, slot, e);
 }
 
 kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,

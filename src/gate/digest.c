@@ -119,10 +119,10 @@ static uint32_t list_unknown(uint32_t *calls, uint32_t *n_blank, kli_digests *d,
 }
 
 static uint64_t answer_bytes(const kli_problem *s) {
-    uint64_t one = 0, all = 0;
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++)
-        if (kli_is_output(&s->plan, i)) one += s->oracle_plan.tensors[i].bytes;
-    for (uint32_t set = 0; set < s->n_sets; set++) all += kli_problem_answered(s, set) ? one : 0;
+    uint64_t all = 0;
+    for (uint32_t set = 0; set < s->n_sets; set++)
+        for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+            if (s->expected[set][i]) all += s->oracle_plan.tensors[i].bytes;
     return all;
 }
 

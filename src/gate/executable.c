@@ -218,6 +218,7 @@ static kl_err load_and_bind(kli_executable *a, kli_problem *s, kli_evaluation *c
         err = kl_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
     if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
     KL_ASSERT(a != c->oracle || a->trusted); /* law 2: no candidate maps the oracle's pages */
+    if (a == c->oracle) memset(s->answer_of, 0, sizeof s->answer_of); /* its memory is new */
     if (!err && !fault->kind)
         err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
     if (!err && !fault->kind)

@@ -25,6 +25,8 @@ typedef struct kli_executable {
     kl_resources resources[KL_MAX_LAUNCHES];
 } kli_executable;
 
+enum { KL_MAX_ANSWERS = 8 }; /* that stay on a device at once; the others are asked for again */
+
 typedef struct kli_problem {
     uint64_t id;
     const kl_task *task;
@@ -42,7 +44,10 @@ typedef struct kli_problem {
     bool in_pages[KL_MAX_SETS];     /* the shared pages hold all of the set */
     uint32_t proof;                 /* the set whose bytes a device must have drawn like us */
     void *expected[KL_MAX_SETS]
-                  [KL_MAX_TENSORS]; /* heap; NULL until asked for; in oracle_plan's dtypes */
+                  [KL_MAX_TENSORS];     /* heap; NULL until asked for; in oracle_plan's dtypes */
+    bool answers_stay;                  /* with the oracle, on its device; see answers.c */
+    uint32_t n_answers;                 /* slots of the oracle */
+    uint32_t answer_of[KL_MAX_ANSWERS]; /* 1 + the set whose answer lies there; 0: none's */
     double naive_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0:
                                                         not measured */
     bool paired[KL_MAX_SETS];                        /* it was measured on this very set */
@@ -113,6 +118,7 @@ typedef struct kli_evaluation {
     kli_executable *oracle;       /* borrowed from the gate */
     kli_executable *naive_kernel; /* the task's naive kernel: its error is what the budget
                                      multiplies; NULL: none */
+    bool answers_here;            /* somebody else than compare.c reads what the oracle says */
     uint64_t root;                /* of the inputs; written into the verdict */
     kl_stream
         schedule; /* order of pairs, poisons, what is looked at: a key that no input leads to */
@@ -175,7 +181,26 @@ kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl
 kl_err kli_inputs_send(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
                        uint32_t n, kl_fault *fault, kl_error *e);
 
+/* answers.c */
+/* May they stay where the oracle computes them? */
+bool kli_answers_can_stay(const kli_problem *s, const kli_evaluation *c);
+static inline uint32_t kli_answer_slot(const kli_problem *s, uint32_t set) {
+    return set % s->n_answers;
+}
+bool kli_answer_is_held(const kli_problem *s, uint32_t set);
+/* Compare output `i` in a slot with the answer for a set.  `*sure`: it is right, and `r` says how
+ * right; else nothing is known, and the answer is on the heap for whoever looks next. */
+kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_evaluation *c,
+                           uint32_t i, uint32_t set, uint32_t slot, const kl_check *how,
+                           kl_error *e);
+
 /* problem.c */
+kl_err kli_problem_ask_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e);
+/* Output `i` in a slot with the answer for a set, which was asked for; `r->budget` is set. */
+kl_err kli_problem_compare(kl_check_result *r, kli_problem *s, kli_evaluation *c, uint32_t i,
+                           uint32_t set, uint32_t slot, const kl_check *how, kl_error *e);
+void kli_problem_keep_answer(kli_problem *s, uint32_t set); /* from the oracle's pages */
+kl_err kli_trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e);
 kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w, uint32_t n_sets,
                         uint32_t n_slots, double scale, kl_error *e);
 /* The largest error of several draws counts.  One that overflowed says nothing: a finite one stays,

@@ -5,10 +5,12 @@
  *   expected[set][output]        inputs   set 0..n_sets   read-only   outputs  slot 0 (float64)
  *   pristine[set][mutable]       outputs  slot 0..n_slots
  *
- * The expected answers are copied out of the oracle's pages into this process; no candidate ever
- * maps those pages. SPDX-License-Identifier: Apache-2.0 */
+ * The expected answers are copied out of the oracle's pages into this process, or stay on the
+ * device of the oracle's process (answers.c); no candidate ever maps those pages.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
+#include "backend/compare.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/recall.h"
@@ -41,8 +43,10 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
     } else {
         s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
     }
+    s->answers_stay = kli_answers_can_stay(s, c);
+    s->n_answers = !s->answers_stay ? 1 : s->n_sets < KL_MAX_ANSWERS ? s->n_sets : KL_MAX_ANSWERS;
     kl_layout layout;
-    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
+    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, s->n_answers, e);
     if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
     /* Law 2: the answers are written where no candidate can read. */
     KL_ASSERT(err || (s->oracle_memory.outputs != s->memory.outputs &&
@@ -58,6 +62,7 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
                        .workload = w,
                        .n_sets = n_sets,
                        .n_slots = n_slots,
+                       .n_answers = 1,
                        .pages_seen = c->backend->shared_memory || c->device->pageable_access,
                        .scale = scale};
     s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
@@ -119,36 +124,59 @@ void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t
 /* Of trusted code at sizes the task chose: only a broken machine takes longer. */
 static const int64_t TRUSTED_NS = 600ll * 1000000000ll;
 
-static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e) {
+kl_err kli_trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e) {
     kli_executable_stop(a); /* the next verdict starts it afresh */
     kl_fail(e, KL_EINVAL, a->name.ptr, "the task's own %.*s failed: %s", KL_STR_ARG(a->name),
             fault->text);
     return kl_hint(e, "klineage task check shows whether the task is sound here");
 }
 
-static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
-    kl_fault fault = {0};
-    kl_err err = kli_inputs_fill(s, c, set, e); /* for whoever compares, too */
-    if (!err) err = kli_executable_enter(c->oracle, s, c, set, 1, &fault, e);
-    problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, 0);
+/* The answer for a set into the slot that it has, where it lies until another's is asked for. */
+static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, uint32_t slot,
+                         kl_fault *fault, kl_error *e) {
     int64_t wall = 0;
-    if (!err && !fault.kind)
-        err = kl_runner_run(c->oracle->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS, &wall, e);
+    kl_err err = kli_executable_enter(c->oracle, s, c, set, 1, fault, e);
+    if (err || fault->kind) return err;
+    problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, slot);
+    kli_runner_keep(c->oracle->runner, s->answers_stay);
+    s->answer_of[slot] = 0;
+    err = kl_runner_run(c->oracle->runner, fault, set, slot, KL_POISON_NAN, TRUSTED_NS, &wall, e);
+    if (wall > s->oracle_ns) s->oracle_ns = wall;
+    c->run_ns += wall;
+    return err;
+}
+
+kl_err kli_problem_ask_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    const uint32_t slot = kli_answer_slot(s, set);
+    kl_fault fault = {0};
+    const kl_err err = run_oracle(s, c, set, slot, &fault, e);
     if (err) kli_executable_stop(c->oracle);
     if (err == KL_ENODEV) return kli_oracle_missing(c, kl_str_of(e->message), e);
     if (err) return err;
-    if (fault.kind) return trusted_fault(c->oracle, &fault, e);
-    if (wall > s->oracle_ns) s->oracle_ns = wall;
-    c->run_ns += wall;
+    if (fault.kind) return kli_trusted_fault(c->oracle, &fault, e);
+    s->answer_of[slot] = set + 1;
+    return KL_OK;
+}
+
+void kli_problem_keep_answer(kli_problem *s, uint32_t set) {
+    KL_ASSERT(kli_answer_is_held(s, set));
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (!kli_is_output(&s->plan, i)) continue;
         const size_t bytes = s->oracle_plan.tensors[i].bytes;
         KL_ASSERT(!s->expected[set][i]);
         s->expected[set][i] = heap(bytes);
-        memcpy(s->expected[set][i], kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0),
+        memcpy(s->expected[set][i],
+               kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, kli_answer_slot(s, set)),
                bytes);
     }
-    return KL_OK;
+}
+
+/* Whoever compares here reads inputs too. */
+static kl_err answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    kl_err err = s->answers_stay ? KL_OK : kli_inputs_fill(s, c, set, e);
+    if (!err) err = kli_problem_ask_oracle(s, c, set, e);
+    if (!err && !s->answers_stay) kli_problem_keep_answer(s, set);
+    return err;
 }
 
 /* Other processes of this machine measured it for the same task on the same device: the task's hash
@@ -180,6 +208,20 @@ static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
     return &g->errors[at];
 }
 
+kl_err kli_problem_compare(kl_check_result *r, kli_problem *s, kli_evaluation *c, uint32_t i,
+                           uint32_t set, uint32_t slot, const kl_check *how, kl_error *e) {
+    bool sure = false;
+    if (s->answers_stay && !s->expected[set][i]) {
+        const kl_err err = kli_answers_compare(&sure, r, s, c, i, set, slot, how, e);
+        if (err || sure) return err;
+    }
+    KL_ASSERT(s->expected[set][i]); /* nothing is right that the oracle did not answer */
+    kli_gate_compare(r, kli_type_of(&s->plan, i), kl_memory_output(&s->memory, &s->plan, i, slot),
+                     kli_type_of(&s->oracle_plan, i), s->expected[set][i],
+                     kli_elements_of(&s->plan, i), how);
+    return KL_OK;
+}
+
 /* The reference's own error is what the budget multiplies, the largest of what was measured; it
  * runs in slot 0, which is poisoned again before any candidate. */
 static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set, double *rms,
@@ -194,16 +236,15 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
                             &wall, e);
     if (err) kli_executable_stop(c->naive_kernel);
     if (err) return err;
-    if (fault.kind) return trusted_fault(c->naive_kernel, &fault, e);
+    if (fault.kind) return kli_trusted_fault(c->naive_kernel, &fault, e);
     c->run_ns += wall;
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) rms[i] = -1;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (!kli_is_output(&s->plan, i) || !kl_dtype_is_float(kli_type_of(&s->plan, i))) continue;
         kl_check_result r = {.budget = 1e30};
         const kl_check any = {.kind = KL_CHECK_BUDGET, .rtol = 1e30, .atol = 1e30, .matched = 1};
-        kli_gate_compare(&r, kli_type_of(&s->plan, i), kl_memory_output(&s->memory, &s->plan, i, 0),
-                         kli_type_of(&s->oracle_plan, i), s->expected[set][i],
-                         kli_elements_of(&s->plan, i), &any);
+        err = kli_problem_compare(&r, s, c, i, set, 0, &any, e);
+        if (err) return err;
         rms[i] = r.rms_error;
     }
     kl_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
@@ -281,7 +322,7 @@ static kl_err measure_elsewhere(kli_problem *s, kli_evaluation *c, uint32_t set,
     memset(s->expected[set], 0, sizeof s->expected[set]);
     s->seeds[set] = kli_seed_derive(seed, "reference", draw);
     kl_err err = kli_inputs_begin(s, c, set, e);
-    if (!err) err = run_oracle(s, c, set, e);
+    if (!err) err = answer(s, c, set, e);
     if (!err) err = measure_reference(s, c, set, rms, e);
     if (!err) widen(s, set, rms);
     kli_problem_forget(s, set);
@@ -311,7 +352,7 @@ static kl_err restore_inputs(kli_problem *s, kli_evaluation *c, uint32_t set, kl
     kl_err err = kli_inputs_begin(s, c, set, e);
     if (!err) err = kli_inputs_fill(s, c, set, e);
     if (!err) err = kli_executable_enter(c->naive_kernel, s, c, set, 1, &fault, e);
-    return !err && fault.kind ? trusted_fault(c->naive_kernel, &fault, e) : err;
+    return !err && fault.kind ? kli_trusted_fault(c->naive_kernel, &fault, e) : err;
 }
 
 /* Some kernels' errors are walks that differ ten times from draw to draw (a running sum): what
@@ -343,10 +384,11 @@ bool kli_problem_answered(const kli_problem *s, uint32_t set) {
     KL_ASSERT(set < s->n_sets);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (s->expected[set][i]) return true;
-    return false;
+    return s->answers_stay && kli_answer_is_held(s, set);
 }
 
 void kli_problem_forget(kli_problem *s, uint32_t set) {
+    if (kli_answer_is_held(s, set)) s->answer_of[kli_answer_slot(s, set)] = 0;
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
         free(s->expected[set][i]);
         s->expected[set][i] = NULL;
@@ -355,7 +397,7 @@ void kli_problem_forget(kli_problem *s, uint32_t set) {
 
 kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     if (!c->oracle || kli_problem_answered(s, set)) return KL_OK;
-    const kl_err err = run_oracle(s, c, set, e);
+    const kl_err err = answer(s, c, set, e);
     return err ? err : run_reference(s, c, set, e);
 }
 
@@ -364,7 +406,7 @@ kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set, kl_er
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     if (!c->oracle || kli_problem_answered(s, set)) return KL_OK;
     if (!s->paired[set]) memcpy(s->naive_error[set], s->naive_error[0], sizeof s->naive_error[set]);
-    return run_oracle(s, c, set, e);
+    return answer(s, c, set, e);
 }
 
 void kli_problem_close(kli_problem *s) {

@@ -164,7 +164,7 @@ static void test_draw__the_ptx_is_of_these_sources(void **state) {
     const kl_str ptx = source(a, "backend/draw.ptx");
     (void)state;
     if (!strstr(ptx.ptr, kli_hash_of(both).hex))
-        fail_msg("src/backend/draw.ptx is of other sources: run tools/draw-ptx");
+        fail_msg("src/backend/draw.ptx is of other sources: run tools/device-ptx");
     kl_arena_free(a);
 }
 

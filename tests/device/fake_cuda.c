@@ -22,7 +22,7 @@
  * Apache-2.0 */
 #include "backend/cuda_api.h"
 #include "backend/cuda_cubin.h"
-#include "draw_text.h"
+#include "compare_text.h"
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +171,10 @@ static void draw(call *c) {
     if (fault("draws_other", NULL)) *(char *)(uintptr_t)jobs[0].data ^= 1;
 }
 
+static void compare(call *c) {
+    compare_text_run(ARG(kli_compare_job, 0), c->config->grid, c->config->block);
+}
+
 /* The answer of this call also into the slot of the next, or of the one before. */
 static void into_other_slot(call *c, int sign, int pointer) {
     long distance = 0;
@@ -214,6 +218,7 @@ static function FUNCTIONS[] = {
     {"kl_scrub", scrub, {4}, 6, 0, 1024, true, 0},
     {"kl_wait", scrub, {8}, 6, 0, 1024, true, 0},
     {"kl_draw", draw, {8}, 40, 0, 256, true, 0},
+    {"kl_compare", compare, {sizeof(kli_compare_job)}, 40, 0, 256, true, 0},
 };
 #define N_FUNCTIONS (sizeof FUNCTIONS / sizeof FUNCTIONS[0])
 

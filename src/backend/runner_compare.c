@@ -1,0 +1,31 @@
+/* runner_compare.c - asks an oracle's runner how far an output is from its answer; see wire.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "compare.h"
+#include "runner_impl.h"
+#include <string.h>
+
+#define COMPARE_NS (120 * 1000000000ll) /* gigabytes a second at the least, like an upload */
+
+void kli_runner_keep(kl_runner *r, bool stays) { r->stays = stays; }
+
+kl_err kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compare_request *q,
+                          kli_compare_found *out, bool *compared, kl_error *e) {
+    const kl_msg_compare m = {.head = {KL_MSG_COMPARE, KL_WIRE_VERSION},
+                              .tensor = q->tensor,
+                              .slot = q->slot,
+                              .got_type = (uint32_t)q->got_type,
+                              .grows = q->grows,
+                              .offset = q->offset,
+                              .atol = q->atol,
+                              .rtol = q->rtol};
+    kl_err code = kli_runner_usable(r, fault, e);
+    *compared = false;
+    if (code || r->opts.script || r->opts.backend != KL_BACKEND_CUDA) return code;
+    KL_ASSERT(r->bound && r->opts.trusted && q->slot < r->layout.n_slots);
+    const kli_request request = {&m, sizeof m, &q->pages_fd, 1, KL_MSG_DONE, COMPARE_NS};
+    code = kli_runner_ask(r, fault, &request, e);
+    *compared = !code && fault->kind == KL_FAULT_NONE;
+    if (*compared) memcpy(out, r->reply.found, sizeof *out);
+    if (fault->kind == KL_FAULT_REFUSED) *fault = (kl_fault){0};
+    return code;
+}

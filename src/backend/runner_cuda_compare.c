@@ -1,0 +1,88 @@
+/* runner_cuda_compare.c - an output that another runner brought back, compared with an answer that
+ * stayed on this device: one copy of the output goes in, sums come out.
+ *
+ * Answers are wide and many; what an oracle gave needs no way over the bus, and no candidate's
+ * process, device memory or pages ever hold any of it.  What is not certainly right is no finding:
+ * the gate then fetches the answer and looks itself.  SPDX-License-Identifier: Apache-2.0 */
+#include "compare_job.h"
+#include "compare_ptx.h"
+#include "runner_cuda.h"
+#include <math.h>
+#include <string.h>
+
+enum { COMPARE_THREADS = 256, COMPARE_BLOCKS_PER_SM = 4 };
+_Static_assert((int)KLI_COMPARE_F64 == KL_F64 && (int)KLI_COMPARE_F32 == KL_F32 &&
+                   (int)KLI_COMPARE_F16 == KL_F16 && (int)KLI_COMPARE_BF16 == KL_BF16,
+               "a device's compiler does not read kl_dtype");
+_Static_assert(sizeof(kli_compare_found) == sizeof((kl_msg_reply *)0)->found, "they travel so");
+
+void kli_cuda_open_compare(kli_cuda *r) {
+    kl_cu_module module;
+    if (r->api->module_load(&module, KLI_COMPARE_PTX) ||
+        r->api->module_function(&r->compare, module, "kl_compare"))
+        r->compare = NULL;
+}
+
+static bool is_float(uint32_t type) { return type >= KL_F64 && type <= KL_BF16; }
+
+static kl_cu_result launch_comparison(const kli_cuda *r, kli_compare_job job, uint32_t blocks,
+                                      kli_compare_found *of_threads) {
+    void *arguments[] = {&job};
+    const kli_cu_launch_config config = {
+        .grid = {blocks, 1, 1}, .block = {COMPARE_THREADS, 1, 1}, .stream = r->stream};
+    const kl_cu_result error = r->api->launch(&config, r->compare, arguments, NULL);
+    return error ? error
+                 : kli_cuda_read(r, of_threads, job.found,
+                                 (size_t)blocks * COMPARE_THREADS * sizeof *of_threads);
+}
+
+static kli_compare_found add_up(const kli_compare_found *of_threads, uint32_t n) {
+    kli_compare_found all = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        all.square += of_threads[i].square;
+        all.sum += of_threads[i].sum;
+        all.unsure += of_threads[i].unsure;
+        if (of_threads[i].max_abs > all.max_abs) all.max_abs = of_threads[i].max_abs;
+    }
+    return all;
+}
+
+/* Twice: what is allowed depends on the size of the whole answer, which the first launch sums. */
+static kl_cu_result compare_twice(const kli_cuda *r, const kl_msg_compare *m, kli_compare_job *job,
+                                  kli_compare_found *of_threads, kli_compare_found *all) {
+    const uint32_t blocks = (uint32_t)r->sms * COMPARE_BLOCKS_PER_SM;
+    kl_cu_result error = launch_comparison(r, *job, blocks, of_threads);
+    *all = add_up(of_threads, blocks * COMPARE_THREADS);
+    const double rms = sqrt(all->square / (double)job->n);
+    job->atol = m->atol * (rms < 1 || m->grows ? rms : 1);
+    if (!error) error = launch_comparison(r, *job, blocks, of_threads);
+    *all = add_up(of_threads, blocks * COMPARE_THREADS);
+    return error;
+}
+
+int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *got) {
+    kli_cuda *r = kli_cuda_of(c);
+    const kl_plan_tensor *want = &c->plan.tensors[m->tensor];
+    const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
+                   bytes = n * kl_dtype_bytes((kl_dtype)m->got_type),
+                   places = (uint64_t)r->sms * COMPARE_BLOCKS_PER_SM * COMPARE_THREADS;
+    const uint64_t found_at = (bytes + 255) / 256 * 256;
+    kli_cuda_pages *own = &r->pages[KLI_CUDA_COMPARED];
+    KL_ASSERT(c->trusted);
+    if (!r->compare || !n || !is_float(want->dtype) || !is_float(m->got_type))
+        return kli_fault(c, KL_FAULT_REFUSED, "no kernel compares this");
+    const uint64_t needed = found_at + places * sizeof(kli_compare_found);
+    kl_cu_result error = own->used < needed ? kli_cuda_take_pages(r, own, needed) : KL_CU_OK;
+    if (!error) error = r->api->copy_in(own->base, got, bytes, r->stream);
+    kli_compare_found *of_threads = KL_ARRAY(c->arena, kli_compare_found, places), all = {0};
+    kli_compare_job job = {.got = own->base,
+                           .want = kli_cuda_tensor(c, m->tensor, 0, m->slot),
+                           .found = own->base + found_at,
+                           .n = (int64_t)n,
+                           .got_type = (int32_t)m->got_type,
+                           .want_type = (int32_t)want->dtype,
+                           .rtol = m->rtol};
+    if (!error) error = compare_twice(r, m, &job, of_threads, &all);
+    memcpy(c->reply->found, &all, sizeof all);
+    return kli_cuda_check(c, error, "comparing `%s`", want->name);
+}

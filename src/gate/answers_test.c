@@ -1,0 +1,184 @@
+/* answers_test.c - answers that stay with the oracle: when they may, what is taken on the device's
+ * word, and what is brought.  The runner is the test's own.  SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+
+#include "backend/compare.h"
+#include "base/test.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { X, Y, TENSORS, SETS = 20 };
+
+static struct {
+    kli_compare_found found;
+    bool compares;
+    kli_compare_request asked;
+    int asks, brought, filled;
+    kli_problem *s;
+} world;
+
+kl_err __wrap_kli_problem_ask_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e);
+kl_err __wrap_kli_problem_ask_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+    (void)e;
+    world.asks++;
+    c->oracle->problem = s->id;
+    s->answer_of[kli_answer_slot(s, set)] = set + 1;
+    return KL_OK;
+}
+
+kl_err __wrap_kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compare_request *q,
+                                 kli_compare_found *out, bool *compared, kl_error *e);
+kl_err __wrap_kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compare_request *q,
+                                 kli_compare_found *out, bool *compared, kl_error *e) {
+    (void)r, (void)e;
+    world.asked = *q;
+    *fault = (kl_fault){0};
+    *compared = world.compares;
+    *out = world.found;
+    return KL_OK;
+}
+
+kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                              uint8_t poison, kl_error *e);
+kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                              uint8_t poison, kl_error *e) {
+    (void)r, (void)fault, (void)e;
+    assert_int_equal(n, 1);
+    assert_int_equal(slots[0], 3 % KL_MAX_ANSWERS);
+    assert_int_equal(poison, KL_POISON_NAN);
+    world.brought++;
+    return KL_OK;
+}
+
+kl_err __wrap_kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e);
+kl_err __wrap_kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
+    (void)s, (void)c, (void)set, (void)e;
+    world.filled++;
+    return KL_OK;
+}
+
+void __wrap_kli_problem_keep_answer(kli_problem *s, uint32_t set);
+void __wrap_kli_problem_keep_answer(kli_problem *s, uint32_t set) {
+    assert_true(kli_answer_is_held(s, set));
+}
+
+static kli_problem problem;
+static kli_executable oracle;
+static kl_workload workload;
+static kli_evaluation evaluation;
+static char outputs[1 << 16];
+
+static void open_world(void) {
+    static kl_kernel *const ANY = (kl_kernel *)(void *)outputs; /* that it is there counts */
+    memset(&world, 0, sizeof world);
+    workload = (kl_workload){0};
+    problem = (kli_problem){.id = 7, .workload = &workload, .n_sets = SETS, .n_slots = 2};
+    problem.n_answers = KL_MAX_ANSWERS;
+    problem.plan.n_tensors = problem.oracle_plan.n_tensors = TENSORS;
+    problem.plan.tensors[X] =
+        (kl_plan_tensor){.role = KL_ROLE_INPUT, .dtype = KL_BF16, .bytes = 200, .ndim = 1};
+    problem.plan.tensors[Y] =
+        (kl_plan_tensor){.role = KL_ROLE_OUTPUT, .dtype = KL_BF16, .bytes = 200, .ndim = 1};
+    problem.oracle_plan.tensors[X] = problem.plan.tensors[X];
+    problem.oracle_plan.tensors[Y] =
+        (kl_plan_tensor){.role = KL_ROLE_OUTPUT, .dtype = KL_F64, .bytes = 800, .ndim = 1};
+    problem.memory.outputs = outputs;
+    problem.memory.layout = (kl_layout){.n_sets = SETS, .n_slots = 2, .slot_bytes = 4096};
+    oracle = (kli_executable){.kernel = ANY, .artefact = {.kind = KL_ARTEFACT_CUBIN}, .problem = 7};
+    evaluation = (kli_evaluation){.oracle = &oracle, .backend = kl_backend_get(KL_BACKEND_CUDA)};
+    world.compares = true;
+    world.found = (kli_compare_found){.square = 100, .sum = 1e-4, .max_abs = 1e-2};
+}
+
+static void test_answers__they_stay_where_a_device_computes_and_compares_them(void **state) {
+    (void)state;
+    open_world();
+    assert_true(kli_answers_can_stay(&problem, &evaluation));
+    evaluation.answers_here = true;
+    assert_false(kli_answers_can_stay(&problem, &evaluation));
+    open_world();
+    evaluation.backend = kl_backend_get(KL_BACKEND_OPENCL);
+    assert_false(kli_answers_can_stay(&problem, &evaluation));
+    open_world();
+    oracle.artefact.kind = KL_ARTEFACT_SCRIPT;
+    assert_false(kli_answers_can_stay(&problem, &evaluation));
+}
+
+static void test_answers__what_only_the_host_can_judge_does_not_stay(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        open_world();
+        if (kind == 0) workload.checks[Y].kind = KL_CHECK_TOPK;
+        if (kind == 1) workload.checks[Y].kind = KL_CHECK_EXACT;
+        if (kind == 2) problem.plan.tensors[Y].dtype = KL_I32;
+        if (kind == 3) problem.plan.tensors[Y].role = KL_ROLE_MUTABLE;
+        assert_false(kli_answers_can_stay(&problem, &evaluation));
+    }
+}
+
+static bool compare(kl_check_result *r, const kl_check *how) {
+    kl_error e = {0};
+    bool sure = false;
+    assert_ok(kli_answers_compare(&sure, r, &problem, &evaluation, Y, 3, 1, how, &e));
+    return sure;
+}
+
+static void test_answers__what_is_certainly_right_is_never_brought(void **state) {
+    const kl_check how = {.atol = 0.5, .rtol = 0.25};
+    kl_check_result r = {.budget = 0.01, .scale = 1};
+    (void)state;
+    open_world();
+    assert_true(compare(&r, &how));
+    assert_true(r.ok && r.bad == 0 && r.first_bad == -1 && r.max_abs_error == 1e-2);
+    assert_true(fabs(r.rms_error - 1e-3) < 1e-12);
+    assert_int_equal(world.brought, 0);
+    assert_int_equal(world.asked.tensor, Y);
+    assert_int_equal(world.asked.slot, 3);
+    assert_int_equal(world.asked.got_type, KL_BF16);
+    assert_int_equal(world.asked.offset,
+                     (char *)kl_memory_output(&problem.memory, &problem.plan, Y, 1) - outputs);
+    assert_true(world.asked.atol == 0.5 && world.asked.rtol == 0.25 && !world.asked.grows);
+    r.scale = 4;
+    assert_true(compare(&r, &how) && world.asked.grows);
+}
+
+static void test_answers__what_is_not_certainly_right_is_brought_and_no_finding(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        kl_check how = {.atol = 0.5, .rtol = 0.25};
+        kl_check_result r = {.budget = 0.01, .scale = 1};
+        open_world();
+        if (kind == 0) world.found.unsure = 1;
+        if (kind == 1) r.budget = 1e-4;
+        if (kind == 2) how.max_error = 1e-3;
+        if (kind == 3) world.compares = false;
+        assert_false(compare(&r, &how));
+        assert_int_equal(world.brought, 1);
+        assert_int_equal(world.filled, 1);
+    }
+}
+
+static void test_answers__an_answer_that_lost_its_place_is_asked_for_again(void **state) {
+    const kl_check how = {.atol = 0.5, .rtol = 0.25};
+    kl_check_result r = {.budget = 0.01, .scale = 1};
+    (void)state;
+    open_world();
+    assert_true(compare(&r, &how) && world.asks == 1);
+    assert_true(compare(&r, &how) && world.asks == 1);
+    problem.answer_of[3] = 3 + KL_MAX_ANSWERS + 1; /* another set's */
+    assert_true(compare(&r, &how) && world.asks == 2);
+    oracle.problem = 8; /* its process works on another shape */
+    assert_true(compare(&r, &how) && world.asks == 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers__they_stay_where_a_device_computes_and_compares_them),
+        cmocka_unit_test(test_answers__what_only_the_host_can_judge_does_not_stay),
+        cmocka_unit_test(test_answers__what_is_certainly_right_is_never_brought),
+        cmocka_unit_test(test_answers__what_is_not_certainly_right_is_brought_and_no_finding),
+        cmocka_unit_test(test_answers__an_answer_that_lost_its_place_is_asked_for_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
