@@ -286,7 +286,7 @@ static void note_isolation(kl_runner *r) {
                                   .landlock_abi = (int)(bits >> 8 & 0xFF)};
 }
 
-static kl_err await_ready(kl_runner *r, kl_error *e) {
+kl_err kl_runner_await(kl_runner *r, kl_error *e) {
     kl_fault fault;
     kl_err code = kli_runner_usable(r, &fault, e);
     if (code || r->ready) return code;
@@ -372,7 +372,7 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
     kl_err code = kli_runner_usable(r, fault, e);
     if (!code && is_loaded(r, artefact, plan)) return KL_OK;
     if (!code) code = restart_for_shape(r, artefact, plan, e);
-    if (!code) code = await_ready(r, e);
+    if (!code) code = kl_runner_await(r, e);
     if (!code) code = open_artefact(r, artefact, e);
     if (code) return code;
     kl_msg_load *m = calloc(1, sizeof *m);
