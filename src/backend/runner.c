@@ -222,10 +222,25 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_pati
     return KL_OK;
 }
 
+/* For who looks where a verdict's time goes. */
+static void say_asked(const kl_runner *r, const void *message, int64_t ns) {
+    static const char *const NAMES[] = {[KL_MSG_LOAD] = "load",     [KL_MSG_BIND] = "bind",
+                                        [KL_MSG_UPLOAD] = "upload", [KL_MSG_DRAW] = "draw",
+                                        [KL_MSG_RUN] = "run",       [KL_MSG_TIME] = "time",
+                                        [KL_MSG_FETCH] = "fetch",   [KL_MSG_AUDIT] = "audit"};
+    uint32_t kind;
+    memcpy(&kind, message, sizeof kind); /* every message begins with it */
+    KL_ASSERT(kind < KL_COUNT(NAMES) && NAMES[kind]);
+    kli_debug("%s runner %d: %s took %.3f ms", r->backend->name, (int)r->pid, NAMES[kind],
+              (double)ns * 1e-6);
+}
+
 kl_err kli_runner_ask(kl_runner *r, kl_fault *fault, const kli_request *q, kl_error *e) {
     kli_patience p = kli_patience_for(r, q->limit_ns);
     kl_err code = kli_runner_send(r, q->message, q->bytes, q->fds, q->n_fds, e);
-    return code ? code : kli_runner_receive(r, fault, q->reply, &p, e);
+    if (!code) code = kli_runner_receive(r, fault, q->reply, &p, e);
+    say_asked(r, q->message, kli_now_ns() - p.start_ns);
+    return code;
 }
 
 static kl_err runner_ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes,
