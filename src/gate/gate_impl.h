@@ -44,8 +44,8 @@ typedef struct kli_problem {
     bool is_drawn;                  /* any of them */
     bool in_pages[KL_MAX_SETS];     /* the shared pages hold all of the set */
     uint32_t proof;                 /* the set whose bytes a device must have drawn like us */
-    void *expected[KL_MAX_SETS][KL_MAX_TENSORS]; /* NULL until asked for; in oracle_plan's dtypes */
-    bool answers_stay; /* they lie in the oracle's pages; else on the heap */
+    void *expected[KL_MAX_SETS]
+                  [KL_MAX_TENSORS]; /* heap; NULL until asked for; in oracle_plan's dtypes */
     double naive_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0:
                                                         not measured */
     bool paired[KL_MAX_SETS];                        /* it was measured on this very set */

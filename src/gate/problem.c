@@ -2,12 +2,10 @@
  *
  *   gate's private heap          shared pages (memory)                oracle's own pages
  *   -------------------          ---------------------                ------------------
- *   expected[set][output] <----------------------------------------- outputs  slot 0 (float64)
- *   pristine[set][mutable]       inputs   set 0..n_sets   read-only
- *                                outputs  slot 0..n_slots
+ *   expected[set][output]        inputs   set 0..n_sets   read-only   outputs  slot 0 (float64)
+ *   pristine[set][mutable]       outputs  slot 0..n_slots
  *
- * The expected answers are copied out of the oracle's pages into this process, or stay there, each
- * set's in a slot of its own, where a copy would take longer than the oracle; no candidate ever
+ * The expected answers are copied out of the oracle's pages into this process; no candidate ever
  * maps those pages. SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
@@ -33,10 +31,6 @@ static void *heap(size_t bytes) {
     return p;
 }
 
-static bool is_small(const kli_problem *s) {
-    return s->memory.layout.set_bytes + s->memory.layout.slot_bytes <= SMALL_BYTES;
-}
-
 /* The oracle's plan: the same tensors with its own output types, and its own pages for outputs. */
 static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) {
     if (!c->oracle) return KL_OK;
@@ -48,8 +42,7 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
         s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
     }
     kl_layout layout;
-    kl_err err =
-        kl_layout_make(&layout, &s->oracle_plan, s->n_sets, s->answers_stay ? s->n_sets : 1, e);
+    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
     if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
     /* Law 2: the answers are written where no candidate can read. */
     KL_ASSERT(err || (s->oracle_memory.outputs != s->memory.outputs &&
@@ -79,8 +72,6 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
     kl_layout layout;
     err = kl_layout_make(&layout, &s->plan, n_sets, n_slots, e);
     if (!err) err = kl_memory_open(&s->memory, &layout, e);
-    /* Where pages are renewed or sets are drawn anew in place, answers outlive the slot. */
-    s->answers_stay = !err && n_sets <= REAL_COPIES && !c->backend->shared_memory && !is_small(s);
     if (!err) err = open_oracle_pages(s, c, e);
     if (!err) kli_inputs_plan(s, c);
     for (uint32_t set = 0; !err && set < n_sets; set++) {
@@ -135,33 +126,28 @@ static kl_err trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *
     return kl_hint(e, "klineage task check shows whether the task is sound here");
 }
 
-static void take_answers(kli_problem *s, uint32_t set, uint32_t slot) {
-    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
-        if (!kli_is_output(&s->plan, i)) continue;
-        const size_t bytes = s->oracle_plan.tensors[i].bytes;
-        void *answer = kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, slot);
-        KL_ASSERT(!s->expected[set][i]);
-        s->expected[set][i] = s->answers_stay ? answer : memcpy(heap(bytes), answer, bytes);
-    }
-}
-
 static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     kl_fault fault = {0};
     kl_err err = kli_inputs_fill(s, c, set, e); /* for whoever compares, too */
     if (!err) err = kli_executable_enter(c->oracle, s, c, set, 1, &fault, e);
-    const uint32_t slot = s->answers_stay ? set : 0;
-    problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, slot);
+    problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, 0);
     int64_t wall = 0;
     if (!err && !fault.kind)
-        err = kl_runner_run(c->oracle->runner, &fault, set, slot, KL_POISON_NAN, TRUSTED_NS, &wall,
-                            e);
+        err = kl_runner_run(c->oracle->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS, &wall, e);
     if (err) kli_executable_stop(c->oracle);
     if (err == KL_ENODEV) return kli_oracle_missing(c, kl_str_of(e->message), e);
     if (err) return err;
     if (fault.kind) return trusted_fault(c->oracle, &fault, e);
     if (wall > s->oracle_ns) s->oracle_ns = wall;
     c->run_ns += wall;
-    take_answers(s, set, slot);
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        if (!kli_is_output(&s->plan, i)) continue;
+        const size_t bytes = s->oracle_plan.tensors[i].bytes;
+        KL_ASSERT(!s->expected[set][i]);
+        s->expected[set][i] = heap(bytes);
+        memcpy(s->expected[set][i], kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, 0),
+               bytes);
+    }
     return KL_OK;
 }
 
@@ -253,6 +239,10 @@ bool kli_reference_read(kli_naive_error *m, kl_str text) {
     m->draws = (int)draws;
     memcpy(m->rms, rms, sizeof rms);
     return true;
+}
+
+static bool is_small(const kli_problem *s) {
+    return s->memory.layout.set_bytes + s->memory.layout.slot_bytes <= SMALL_BYTES;
 }
 
 /* With few rows the error depends on the draw: on one input set in ten a naive layernorm errs five
@@ -356,9 +346,8 @@ bool kli_problem_answered(const kli_problem *s, uint32_t set) {
     return false;
 }
 
-/* What lies in the oracle's pages takes no more room. */
 void kli_problem_forget(kli_problem *s, uint32_t set) {
-    for (uint32_t i = 0; i < KL_MAX_TENSORS && !s->answers_stay; i++) {
+    for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
         free(s->expected[set][i]);
         s->expected[set][i] = NULL;
     }
@@ -381,7 +370,7 @@ kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_er
 void kli_problem_close(kli_problem *s) {
     for (uint32_t set = 0; set < KL_MAX_SETS; set++)
         for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) {
-            if (!s->answers_stay) free(s->expected[set][i]);
+            free(s->expected[set][i]);
             free(s->pristine[set][i]);
             s->expected[set][i] = s->pristine[set][i] = NULL;
         }
