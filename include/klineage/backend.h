@@ -214,6 +214,9 @@ typedef struct kl_runner kl_runner;
 /* Start a process and its device context; nothing of a candidate is loaded yet, so runners may be
  * started ahead. Errors: KL_ESPAWN, KL_ENODEV, KL_EISOLATION. */
 KL_MUST_USE kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e);
+/* Wait until it is up, where it is not: from then on it does nothing that it was not asked for.
+ * Errors: as kl_runner_start. */
+KL_MUST_USE kl_err kl_runner_await(kl_runner *r, kl_error *e);
 /* Pin the runner to a core (-1: none) and set the number of threads its kernels may use; may be
  * called before every load. */
 KL_MUST_USE kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e);

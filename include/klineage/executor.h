@@ -11,13 +11,6 @@
 
 KL_API_BEGIN
 
-/* One question to a gate. */
-typedef struct {
-    const kl_task *task;
-    const kl_kernel *kernel;
-    kl_gate_opts opts;
-} kl_gate_job;
-
 typedef struct {
     const char *name; /* "spool" */
     const char *spec; /* "spool:DIR": how kl_executor_open is told */

@@ -87,7 +87,8 @@ typedef struct {
 } kl_verdict;
 extern const kl_record KL_VERDICT;
 
-typedef struct kl_variant kl_variant; /* below, with tune */
+typedef struct kl_variant kl_variant;   /* below, with tune */
+typedef struct kl_gate_job kl_gate_job; /* below the options */
 
 typedef struct {
     const char *workload; /* label, uuid, or "M=64,N=64"; NULL: the first real shape for the host */
@@ -104,8 +105,10 @@ typedef struct {
                              0: never */
     const char *arch;     /* spool: device to compile for when this host has none; NULL: sm_90a */
     int threads;          /* for inputs and oracle; 0: all cores */
-    bool more_to_come;    /* start the next candidate's process ahead, when this verdict is done */
-    uint64_t seed;        /* 0: fresh */
+    bool more_to_come;    /* start the next candidate's process ahead */
+    const kl_gate_job *next; /* likely asked next, borrowed for the call: device code of it is
+                                compiled meanwhile; NULL: not known */
+    uint64_t seed;           /* 0: fresh */
     kl_compile_opts compile;
     const kl_monitor
         *monitor; /* of kl_gate_run and kl_gate_tune; borrowed; NULL: the thread's own */
@@ -114,6 +117,13 @@ typedef struct {
                   int most); /* tune: trial `n` of at most `most` is done; may be NULL */
     void *progress_ctx;
 } kl_gate_opts;
+
+/* One question to a gate. */
+struct kl_gate_job {
+    const kl_task *task;
+    const kl_kernel *kernel;
+    kl_gate_opts opts;
+};
 
 /* A gate holds what may be reused between verdicts: probed devices, compiled oracles and baselines,
  * their warm runners. */

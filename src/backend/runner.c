@@ -222,10 +222,25 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_pati
     return KL_OK;
 }
 
+/* For who looks where a verdict's time goes. */
+static void say_asked(const kl_runner *r, const void *message, int64_t ns) {
+    static const char *const NAMES[] = {
+        [KL_MSG_LOAD] = "load",   [KL_MSG_BIND] = "bind",  [KL_MSG_UPLOAD] = "upload",
+        [KL_MSG_DRAW] = "draw",   [KL_MSG_RUN] = "run",    [KL_MSG_TIME] = "time",
+        [KL_MSG_FETCH] = "fetch", [KL_MSG_AUDIT] = "audit"};
+    uint32_t kind;
+    memcpy(&kind, message, sizeof kind); /* every message begins with it */
+    KL_ASSERT(kind < KL_COUNT(NAMES) && NAMES[kind]);
+    kli_debug("%s runner %d: %s took %.3f ms", r->backend->name, (int)r->pid, NAMES[kind],
+              (double)ns * 1e-6);
+}
+
 kl_err kli_runner_ask(kl_runner *r, kl_fault *fault, const kli_request *q, kl_error *e) {
     kli_patience p = kli_patience_for(r, q->limit_ns);
     kl_err code = kli_runner_send(r, q->message, q->bytes, q->fds, q->n_fds, e);
-    return code ? code : kli_runner_receive(r, fault, q->reply, &p, e);
+    if (!code) code = kli_runner_receive(r, fault, q->reply, &p, e);
+    say_asked(r, q->message, kli_now_ns() - p.start_ns);
+    return code;
 }
 
 static kl_err runner_ask(kl_runner *r, kl_fault *fault, const void *message, size_t bytes,
@@ -286,7 +301,7 @@ static void note_isolation(kl_runner *r) {
                                   .landlock_abi = (int)(bits >> 8 & 0xFF)};
 }
 
-static kl_err await_ready(kl_runner *r, kl_error *e) {
+kl_err kl_runner_await(kl_runner *r, kl_error *e) {
     kl_fault fault;
     kl_err code = kli_runner_usable(r, &fault, e);
     if (code || r->ready) return code;
@@ -372,7 +387,7 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
     kl_err code = kli_runner_usable(r, fault, e);
     if (!code && is_loaded(r, artefact, plan)) return KL_OK;
     if (!code) code = restart_for_shape(r, artefact, plan, e);
-    if (!code) code = await_ready(r, e);
+    if (!code) code = kl_runner_await(r, e);
     if (!code) code = open_artefact(r, artefact, e);
     if (code) return code;
     kl_msg_load *m = calloc(1, sizeof *m);

@@ -117,8 +117,6 @@ void kli_cuda_drop_graphs(kli_cuda *r) {
 }
 
 static void unload(kli_cuda *r) {
-    kli_cuda_drop_graphs(r);
-    kli_cuda_drop_brooms(r);
     kl_arena_free(r->loaded);
     if (r->module) (void)r->api->module_unload(r->module);
     if (r->is_plugin) kli_plugin_close(&r->plugin);
@@ -126,13 +124,18 @@ static void unload(kli_cuda *r) {
     r->n_globals = 0, r->reload = false, r->is_plugin = false;
 }
 
-static int load_functions(kli_runner_ctx *c) {
+static int load_module(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error = r->api->module_load(&r->module, r->image.ptr);
-    if (kli_cuda_check(c, error, "loading the compiled kernel")) return 1;
+    return kli_cuda_check(c, r->api->module_load(&r->module, r->image.ptr),
+                          "loading the compiled kernel");
+}
+
+static int find_functions(kli_runner_ctx *c) {
+    kli_cuda *r = kli_cuda_of(c);
+    KL_ASSERT(r->module);
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         const char *entry = c->plan.launches[i].entry;
-        error = r->api->module_function(&r->functions[i], r->module, entry);
+        kl_cu_result error = r->api->module_function(&r->functions[i], r->module, entry);
         if (error == KL_CU_NOT_FOUND)
             return kli_fault(c, KL_FAULT_REFUSED,
                              "there is no kernel named `%s`; declare it extern \"C\" __global__",
@@ -256,23 +259,32 @@ static int load_launch(kli_runner_ctx *c, uint32_t i) {
                           cluster_blocks(l));
 }
 
-static int cuda_load(kli_runner_ctx *c) {
+static int read_module(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    unload(r);
-    if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c);
     if (c->artefact_kind != KL_ARTEFACT_CUBIN)
         return kli_fault(c, KL_FAULT_PROTOCOL, "a CUDA runner loads cubins and plugins");
     r->loaded = kl_arena_new();
     if (!kli_artefact_read(&r->image, r->loaded, c->artefact_fd, MAX_CUBIN_BYTES) ||
         !kli_cubin_valid(r->image.ptr, r->image.len))
         return kli_fault(c, KL_FAULT_PROTOCOL, "the artefact is not a cubin");
-    if (load_functions(c)) return 1;
+    return load_module(c) || save_globals(c);
+}
+
+/* Another shape of the same code.  A candidate's module is loaded anew all the same: nothing that
+ * its runs at one shape left in it is there at the next. */
+static int cuda_load(kli_runner_ctx *c) {
+    kli_cuda *r = kli_cuda_of(c);
+    const bool stays = c->same_artefact && c->trusted;
+    kli_cuda_drop_graphs(r);
+    if (!stays) unload(r);
+    if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c);
+    if ((!stays && read_module(c)) || find_functions(c)) return 1;
     uint32_t frames[KL_MAX_LAUNCHES];
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (load_launch(c, i)) return 1;
         frames[i] = c->reply->resources[i].local_bytes;
     }
-    return kli_cuda_make_brooms(c, frames, c->plan.n_launches) || save_globals(c);
+    return kli_cuda_make_brooms(c, frames, c->plan.n_launches);
 }
 
 /* ---- launch ------------------------------------------------------------------------------ */
@@ -379,7 +391,7 @@ static int reload_module(kli_runner_ctx *c) {
     kli_cuda_drop_graphs(r);
     (void)r->api->module_unload(r->module);
     r->module = NULL;
-    if (load_functions(c)) return 1;
+    if (load_module(c) || find_functions(c)) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
         if (load_launch(c, i)) return 1;
     for (size_t i = 0; i < r->n_globals; i++) {

@@ -62,6 +62,7 @@ typedef struct {
     bool clears_local;     /* a broom for local memory compiles here */
     kl_cu_module brooms;   /* one for each size of frame that the candidate's launches have */
     kl_cu_function broom[KL_MAX_LAUNCHES];
+    uint32_t broom_frames[KL_MAX_LAUNCHES]; /* their sizes, in order */
     uint32_t n_brooms;
     kl_cu_ptr digest_sum;   /* of an input set; of damaged guard bytes */
     kl_cu_ptr slot_digests; /* one word per call of a batch, or per input set after it */
@@ -126,7 +127,7 @@ int kli_cuda_reset(kli_runner_ctx *c); /* globals and shared memory */
 void kli_cuda_drop_graphs(kli_cuda *r);
 int kli_cuda_open_helpers(kli_runner_ctx *c);
 /* runner_cuda_helpers.c: local memory of every thread that fits on the device, for frames of these
- * sizes; the old ones go. */
+ * sizes; others go. */
 int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n);
 kl_cu_result kli_cuda_sweep_local(kli_cuda *r);
 void kli_cuda_drop_brooms(kli_cuda *r);

@@ -154,15 +154,17 @@ void kli_cuda_drop_brooms(kli_cuda *r) {
 
 int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n) {
     kli_cuda *r = kli_cuda_of(c);
-    uint32_t sizes[KL_MAX_LAUNCHES], n_sizes = 0;
-    kli_cuda_drop_brooms(r);
+    uint32_t sizes[KL_MAX_LAUNCHES] = {0}, n_sizes = 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t frame = (frames[i] + 3) & ~3u;
         bool known = frame == 0;
         for (uint32_t k = 0; k < n_sizes; k++) known |= sizes[k] == frame;
         if (!known) sizes[n_sizes++] = frame;
     }
+    if (n_sizes == r->n_brooms && memcmp(sizes, r->broom_frames, sizeof sizes) == 0) return 0;
+    kli_cuda_drop_brooms(r);
     if (!n_sizes || !r->clears_local) return 0;
+    memcpy(r->broom_frames, sizes, sizeof sizes);
     return kli_cuda_check(c, load_brooms(r, sizes, n_sizes), "a kernel that clears local memory");
 }
 

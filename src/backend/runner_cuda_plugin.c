@@ -16,7 +16,7 @@ static void runner_cuda_plugin_describe(const kli_runner_ctx *c) {
 
 int kli_cuda_plugin_load(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    if (kli_plugin_load(&r->plugin, c)) return 1;
+    if (!r->is_plugin && kli_plugin_load(&r->plugin, c)) return 1;
     r->is_plugin = true;
     runner_cuda_plugin_describe(c);
     return 0;

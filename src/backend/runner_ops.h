@@ -22,6 +22,7 @@ typedef struct {
     int outputs_fd;  /* shared-memory backends only: a private view of the outputs can be made */
     int artefact_fd; /* sealed memfd or file, opened read-only */
     uint32_t artefact_kind;
+    bool same_artefact; /* as the one that LOAD asked for before, which was loaded */
     kl_control *control;
     kl_msg_reply *reply; /* to the request in flight */
     kl_arena *arena;     /* of the request in flight */

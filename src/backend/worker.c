@@ -167,11 +167,20 @@ static bool plan_is_valid(const kl_plan *p) {
 
 /* ---- load -------------------------------------------------------------------------------- */
 
+/* The gate seals what it sends, and keeps it as long as it means the same bytes. */
+static bool is_same_file(int a, int b) {
+    struct stat one, other;
+    return a >= 0 && fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
 static int on_load(worker_worker *w) {
     kli_runner_ctx *c = &w->ctx;
     const kl_msg_load *m = &w->message.load;
     if (w->bytes != sizeof *m || w->n_fds != 1 || !plan_is_valid(&m->plan) || m->threads < 1)
         return misunderstood(w, "plan");
+    c->same_artefact = w->loaded && c->artefact_kind == m->artefact_kind &&
+                       is_same_file(c->artefact_fd, w->fds[0]);
     if (c->artefact_fd >= 0) close(c->artefact_fd);
     c->artefact_fd = w->fds[0];
     c->artefact_kind = m->artefact_kind;

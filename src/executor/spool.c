@@ -493,10 +493,10 @@ static kl_err spool_load_task(kl_task **t, kl_arena *a, const spool_worker *w, c
 }
 
 /* `*unreadable`: the file is there, and its text is no kernel. */
-static kl_err spool_load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const spool_worker *w,
+static kl_err spool_load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const char *folder,
                                 const carried_kernel *c, const char *name, kl_error *e) {
     const kl_kernel_opts with = {.params = c->params};
-    const kl_str path = kl_arena_printf(a, "%s/%s%s", w->mine, name, c->surface->suffix);
+    const kl_str path = kl_arena_printf(a, "%s/%s%s", folder, name, c->surface->suffix);
     kl_str source;
     *unreadable = false;
     kl_err err = read_plain(&source, a, path.ptr, KL_MAX_SOURCE_BYTES, e);
@@ -522,33 +522,63 @@ static kl_err judge_settled(kl_verdict *v, spool_worker *w, kl_arena *a, kl_gate
     KL_ASSERT(!j->opts.against || j->opts.against->surface == j->kernel->surface);
     j->opts.progress = heartbeat;
     j->opts.progress_ctx = w;
-    j->opts.compile.cache_dir = kli_fs_join(a, w->dir, "cache").ptr;
-    j->opts.compile.carried = true;
     kl_err err = judge_once(v, w->executor, a, j, e);
     if (err == KL_EBUSY || (!err && v->outcome == KL_OUTCOME_UNSTABLE))
         err = judge_once(v, w->executor, a, j, e);
     return err;
 }
 
-static kl_err judge_job(kl_verdict *v, spool_worker *w, kl_arena *a, const char *id, kl_error *e) {
+/* The job in `folder`.  `*unreadable`: its text is no kernel, and `e` says why. */
+static kl_err load_job(kl_gate_job *out, kl_str *path, bool *unreadable, kl_arena *a,
+                       const spool_worker *w, const char *folder, const char *id, kl_error *e) {
     kl_str text;
     carried_job j;
     kl_task *t;
     kl_kernel *k = NULL, *opponent = NULL;
-    bool unreadable = false;
+    *unreadable = false;
     kl_err err =
-        read_plain(&text, a, kli_fs_join(a, w->mine, "job.json").ptr, KLI_SPOOL_JOB_BYTES, e);
+        read_plain(&text, a, kli_fs_join(a, folder, "job.json").ptr, KLI_SPOOL_JOB_BYTES, e);
     if (!err) err = kli_spool_parse(&j, a, text, e);
     if (!err && strcmp(j.id, id) != 0)
         err = kl_fail(e, KL_EINVAL, "job.json", "its content is not what the job's name says");
     if (!err) err = spool_load_task(&t, a, w, &j, e);
-    if (!err) err = spool_load_kernel(&k, &unreadable, a, w, &j.kernel, "kernel", e);
-    if (unreadable) return kl_verdict_refused(v, a, t, j.kernel.path.ptr, e), KL_OK;
+    if (!err) err = spool_load_kernel(&k, unreadable, a, folder, &j.kernel, "kernel", e);
+    bool odd = false;
     if (!err && j.opponent.hash.len)
-        err = spool_load_kernel(&opponent, &unreadable, a, w, &j.opponent, "against", e);
-    if (err) return err;
+        err = spool_load_kernel(&opponent, &odd, a, folder, &j.opponent, "against", e);
+    if (err && !*unreadable) return err;
     j.opts.against = opponent;
-    return judge_settled(v, w, a, &(kl_gate_job){t, k, j.opts}, e);
+    j.opts.compile.cache_dir = kli_fs_join(a, w->dir, "cache").ptr;
+    j.opts.compile.carried = true;
+    *path = j.kernel.path;
+    *out = (kl_gate_job){t, k, j.opts};
+    return err;
+}
+
+/* The job that is likely taken after `id`, so that what it needs is ready by then.  It stays where
+ * it is, and whoever takes it has it. */
+static bool peek_next(kl_gate_job *out, kl_arena *a, const spool_worker *w, const char *id) {
+    kl_str *names, path;
+    size_t n, at = 0;
+    bool unreadable;
+    if (kli_fs_list(&names, &n, a, kli_fs_join(a, w->dir, "todo").ptr, kl_ignored())) return false;
+    while (at < n && strcmp(names[at].ptr, id) < 0) at++;
+    if (n == 0) return false;
+    const char *next = names[at < n ? at : 0].ptr, *folder = in(a, w->dir, "todo", next).ptr;
+    return kli_spool_is_id(kl_str_of(next)) && is_folder(folder) &&
+           !load_job(out, &path, &unreadable, a, w, folder, next, kl_ignored());
+}
+
+static kl_err judge_job(kl_verdict *v, spool_worker *w, kl_arena *a, const char *id, kl_error *e) {
+    kl_gate_job job, next;
+    kl_str path;
+    bool unreadable;
+    const kl_err err = load_job(&job, &path, &unreadable, a, w, w->mine, id, e);
+    if (unreadable) return kl_verdict_refused(v, a, job.task, path.ptr, e), KL_OK;
+    if (err) return err;
+    job.opts.more_to_come = peek_next(&next, a, w, id);
+    job.opts.next = job.opts.more_to_come ? &next : NULL;
+    return judge_settled(v, w, a, &job, e);
 }
 
 static kl_err spool_write_answer(const spool_worker *w, kl_arena *a, kl_err judged,

@@ -24,9 +24,13 @@ static kl_err gate_says;    /* KL_OK: pass */
 static int unstable;        /* so many times before it */
 static char gate_log[4096]; /* one line a run, shared by the workers of a test */
 static char spool_dir[4096];
-static bool take_over;         /* the job goes back to todo while it is judged */
-static double taken_age;       /* seconds since the last sign of life when judging began */
-static kl_gate_job asked;      /* the last job */
+static bool take_over;    /* the job goes back to todo while it is judged */
+static double taken_age;  /* seconds since the last sign of life when judging began */
+static kl_gate_job asked; /* the last job */
+static struct {
+    uint64_t seed, next; /* of the job, of the one that it was told comes next; 0: none */
+} order[8];
+static size_t n_asked;
 static char opponent_hash[65]; /* of its `against`; empty: none */
 static char opponent_path[256];
 
@@ -77,6 +81,8 @@ static kl_err judge_poll(kl_verdict *out, void *self, kl_arena *a, const char *i
     (void)self, (void)id;
     snprintf(opponent_hash, sizeof opponent_hash, "%s", opponent ? opponent->hash : "");
     if (opponent) snprintf(opponent_path, sizeof opponent_path, "%.*s", KL_STR_ARG(opponent->path));
+    order[n_asked % KL_COUNT(order)].seed = asked.opts.seed;
+    order[n_asked++ % KL_COUNT(order)].next = asked.opts.next ? asked.opts.next->opts.seed : 0;
     meddle(a);
     asked.opts.progress(asked.opts.progress_ctx, KL_STAGE_TINY, NULL);
     usleep(2000);
@@ -130,6 +136,7 @@ static int setup(void **state) {
     snprintf(gate_log, sizeof gate_log, "%s/log", f->dir);
     gate_says = KL_OK;
     unstable = 0;
+    n_asked = 0;
     take_over = false;
     *state = f;
     return 0;
@@ -194,6 +201,32 @@ static void test_executor_spool__carries_a_job_there_and_back(void **state) {
     assert_true(asked.opts.seed == UINT64_MAX && asked.opts.max_seconds == 2.5 &&
                 asked.opts.check_only && asked.opts.require_assurance == 'B');
     assert_int_equal(count(f, "todo") + count(f, "taken") + count(f, "tmp"), 0);
+}
+
+static void test_executor_spool__a_worker_says_what_comes_next(void **state) {
+    fixture *f = *state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        f->opts.seed = seed;
+        put(f);
+    }
+    work(f, 3, 0);
+    assert_int_equal(n_asked, 3);
+    for (int i = 0; i < 2; i++) assert_true(order[i].next == order[i + 1].seed);
+    assert_true(order[2].next == 0 && !asked.opts.more_to_come);
+}
+
+/* It was looked at and not taken: whoever judges it says what is wrong. */
+static void test_executor_spool__an_odd_job_is_not_what_comes_next(void **state) {
+    fixture *f = *state;
+    for (f->opts.seed = 1; f->opts.seed <= 2; f->opts.seed++) {
+        put(f);
+        if (f->opts.seed == 2)
+            overwrite(f, file(f, "kernel.c"),
+                      kl_arena_printf(f->arena, "%s\n", f->kernel->source.ptr).ptr);
+    }
+    work(f, 1, 1);
+    assert_int_equal(n_asked, 1);
+    assert_true(order[0].next == 0);
 }
 
 static void test_executor_spool__putting_twice_is_one_job(void **state) {
@@ -754,6 +787,8 @@ static void test_executor_spool__a_forged_answer_is_read_with_care(void **state)
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_of(test_executor_spool__carries_a_job_there_and_back),
+        test_of(test_executor_spool__a_worker_says_what_comes_next),
+        test_of(test_executor_spool__an_odd_job_is_not_what_comes_next),
         test_of(test_executor_spool__putting_twice_is_one_job),
         test_of(test_executor_spool__the_id_is_what_is_asked_not_where_it_lay),
         test_of(test_executor_spool__carries_a_rival),

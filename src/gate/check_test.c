@@ -122,6 +122,7 @@ static struct {
     int n;
     int64_t oracle_ns, timeout_ns;
     uint32_t last_set; /* of the candidate's runs at scale 1 */
+    int runs;
     const world *of;
 } asked;
 static const kli_problem *entered;
@@ -162,6 +163,7 @@ kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_
     if (wall_ns) *wall_ns = r->said_ns;
     if (set > asked.last_set) asked.last_set = set;
     asked.timeout_ns = timeout_ns;
+    asked.runs++;
     answer(entered, slot, entered->scale > r->wrong_above ? 0 : entered->scale);
     return KL_OK;
 }
@@ -441,22 +443,26 @@ static void test_gate_check__a_slow_kernel_is_checked_on_one_set(void **state) {
     (void)state;
     const struct {
         int64_t said_ns;
-        bool device, quick;
+        bool device, quick, check_only;
         uint32_t last_set;
-    } rows[] = {{16 * SECOND / 10, true, false, 0},
-                {3 * SECOND / 10, true, false, 2},
-                {16 * SECOND / 10, false, false, 2},
-                {16 * SECOND / 10, true, true, 0}};
+        int runs; /* the first set over both poisons, unless timed runs follow */
+    } rows[] = {{16 * SECOND / 10, true, false, false, 0, 1},
+                {3 * SECOND / 10, true, false, false, 2, 4},
+                {16 * SECOND / 10, false, false, false, 2, 4},
+                {16 * SECOND / 10, true, true, false, 0, 1},
+                {16 * SECOND / 10, true, false, true, 0, 2}};
     for (size_t i = 0; i < KL_COUNT(rows); i++) {
         world w;
         stages_open(&w, 1e9, 1e9, SECOND);
         w.task.n_stress = 0;
         w.candidate.said_ns = rows[i].said_ns;
         w.opts.quick = rows[i].quick;
+        w.opts.check_only = rows[i].check_only;
         if (rows[i].device) w.backend = (kl_backend){.on = KL_ON_GPU};
         run_stages(&w);
         assert_true(w.checked.ok);
         assert_int_equal(asked.last_set, rows[i].last_set);
+        assert_int_equal(asked.runs, rows[i].runs);
         assert_int_equal(was_degraded(&w, "cpu was checked on one input set before it was timed: "
                                           "one run takes 1.6 s"),
                          rows[i].last_set == 0 && !rows[i].quick);

@@ -234,7 +234,7 @@ static kl_err choose_backend(kli_evaluation *c, kl_error *e) {
     return kl_hint(e, "surfaces that run: %s", kl_surface_names(c->arena, true).ptr);
 }
 
-static kl_err case_open(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
+kl_err kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
     if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     const kl_err err = choose_backend(c, e);
     if (err) return err;
@@ -330,7 +330,7 @@ void kli_evaluation_seed(kli_evaluation *c, uint64_t given) {
 
 /* A case without a candidate, for questions about the task itself: `k` lends its surface. */
 kl_err kli_evaluation_prepare(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
-    kl_err err = case_open(c, opts, e);
+    kl_err err = kli_evaluation_place(c, opts, e);
     if (err) return err;
     kli_evaluation_seed(c, opts->seed);
     err = find_oracle(c, e);
@@ -345,6 +345,7 @@ static kl_err start_actors(kli_evaluation *c, kl_error *e) {
     if (!err) err = find_oracle(c, e);
     if (!err) err = find_reference(c, e);
     if (!err) kli_profile_prepare(c);
+    if (!err) kli_next_begin(c);
     kli_evaluation_stage_end(c, "prepare");
     return err;
 }
@@ -426,7 +427,7 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
                           .clock = start};
     c->candidate.name = KL_S("candidate");
     c->candidate.kernel = k;
-    kl_err err = case_open(c, &opts, e);
+    kl_err err = kli_evaluation_place(c, &opts, e);
     if (err) return err;
     gate_describe(c);
     queue_up(c);
@@ -435,11 +436,8 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
     if (!err) err = gate_judge(c, e);
     kli_machine_lock_close(&c->machine_lock);
     kli_executable_stop(&c->candidate);
-    if (opts.more_to_come && !err && !g->spare[c->backend->id] &&
-        kli_gate_start_ahead(g, c->backend->id, kl_ignored()))
-        g->spare[c->backend->id] =
-            NULL; /* the next verdict will say what is wrong; this one stands */
     gate_finish(c, start);
+    kli_next_end(c, !err);
     return err;
 }
 
@@ -455,7 +453,7 @@ kl_err kl_gate_key(char key[65], kl_gate *g, kl_arena *a, const kl_task *t, cons
                    const kl_gate_opts *o, kl_error *e) {
     kl_gate_opts opts = o ? *o : (kl_gate_opts){0};
     kli_evaluation c = {.gate = g, .arena = a, .task = t, .kernel = k, .opts = &opts};
-    const kl_err err = case_open(&c, &opts, e);
+    const kl_err err = kli_evaluation_place(&c, &opts, e);
     if (err) return err;
     kl_hasher h;
     kli_hasher_init(&h);

@@ -12,6 +12,9 @@
 #include "base/draw.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 typedef struct kli_executable {
     kl_str name; /* "candidate", "oracle", baseline's name */
@@ -103,6 +106,18 @@ kl_machine_lock_state kli_machine_lock_exclusive(
 void kli_machine_lock_release(kli_machine_lock *t);
 void kli_machine_lock_close(kli_machine_lock *t);
 
+/* What the verdict after this one will find done. */
+typedef struct {
+    kl_arena *arena;
+    kl_gate_job job;
+    const kl_device *device;
+    const kl_workload *workload;
+    int core; /* of runners */
+    pthread_t thread;
+    bool running;
+    atomic_bool unwanted; /* this verdict ends without an answer */
+} kli_next;
+
 /* Everything one verdict needs while it is made. */
 typedef struct kli_evaluation {
     struct kl_gate *gate;
@@ -128,6 +143,7 @@ typedef struct kli_evaluation {
         run_ns;    /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock; /* start of the current stage */
     kli_machine_lock machine_lock; /* shared while it checks, alone while it times */
+    kli_next next;
 } kli_evaluation;
 
 /* The largest error of a naive kernel that was seen for one task, shape and scale. */
@@ -292,6 +308,15 @@ bool kli_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, in
 void kli_profile_prepare(kli_evaluation *c); /* start the baseline's process ahead */
 kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e);
 
+/* The calling thread uses the others; `old`: those that it could use. */
+void kli_leave_core(int cpu, cpu_set_t *old);
+
+/* next.c */
+void kli_next_begin(kli_evaluation *c); /* when this verdict's own processes are started */
+void kli_next_await(kli_evaluation *c); /* before it is timed */
+void kli_next_end(kli_evaluation *c,
+                  bool wanted); /* when it is done; a compiler is waited for, or ended */
+
 /* fit.c */
 enum { REAL_COPIES = 3 }; /* input sets and slots at the real shape */
 typedef struct {
@@ -314,6 +339,8 @@ void kli_noise_judge(kl_noise *out, const double *whole, int n_whole, const doub
 /* gate.c */
 kl_err kli_evaluation_prepare(kli_evaluation *c, kl_gate_opts *opts,
                               kl_error *e); /* oracle, reference and seed, no candidate */
+kl_err kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts,
+                            kl_error *e);                    /* on which device, at which shape? */
 void kli_evaluation_seed(kli_evaluation *c, uint64_t given); /* 0: a fresh one */
 kl_err kli_oracle_missing(const kli_evaluation *c, kl_str why,
                           kl_error *e); /* KL_ENODEV, with what mends it */

@@ -129,7 +129,7 @@ static kl_err each_baseline(kli_evaluation *c, kli_problem *real, kli_check_outc
 }
 
 /* The gate keeps the clock: it must not share a core with what it times. */
-static void leave_core(int cpu, cpu_set_t *old) {
+void kli_leave_core(int cpu, cpu_set_t *old) {
     cpu_set_t set;
     sched_getaffinity(0, sizeof *old, old);
     set = *old;
@@ -207,11 +207,12 @@ kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, k
     /* Law 1: the candidate was checked at this shape, on every set that may be timed first. */
     KL_ASSERT(f->ok && !c->opts->check_only && c->verdict->stage == KL_STAGE_PROFILE);
     KL_ASSERT(!c->oracle || (c->verdict->n_checks > 0 && kli_problem_answered(real, 0)));
+    kli_next_await(c);
     await_turn(c);
     kli_evaluation_stage_end(c, "wait");
     kl_verdict *v = c->verdict;
     cpu_set_t old;
-    leave_core(kli_runner_core(c->gate, &real->plan), &old);
+    kli_leave_core(kli_runner_core(c->gate, &real->plan), &old);
     kl_err err =
         c->opts->against ? compare_with_opponent(c, real, f, e) : each_baseline(c, real, f, e);
     if (!err && f->ok &&

@@ -736,6 +736,31 @@ static void test_gate_profile__slow_calls_are_not_warmed_up(void **state) {
     world_close(&w);
 }
 
+/* A kernel of 1.6 s beside one of 2 ms: four calls, each of them audited, and no other. */
+static void test_gate_profile__a_slow_kernel_is_called_four_times(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    kli_benchmark r;
+    int calls = 0;
+    world_open(&w, 1.6e9, 2e6, 0.01);
+    w.c.checked_ns = 1600000000;
+    estimate(&w, &r, KL_TIME_EVENTS);
+    assert_ok(kli_benchmark_estimate(&r, &r.baseline, &w.checked, &e));
+    r.candidate.calls = kli_calls_for(r.candidate.estimate_ns, 64);
+    r.baseline.calls = kli_calls_for(r.baseline.estimate_ns, 64);
+    assert_ok(kli_benchmark_run(&r, &w.stable, &w.checked, &e));
+    for (int i = 0; i < n_seen; i++) {
+        const kl_time_request *q = &seen[i].request;
+        if (seen[i].runner != &w.fast) continue;
+        calls += (int)(q->calls + q->warm);
+        assert_int_equal(seen[i].audited, q->calls);
+    }
+    assert_true(w.stable && r.clear && r.pairs == 4);
+    assert_int_equal(calls, 4);
+    world_close(&w);
+}
+
 static void test_gate_profile__slots_are_bounded_by_memory(void **state) {
     (void)state;
     kl_plan p = {.n_tensors = 1};
@@ -767,6 +792,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_against_itself_is_one_too),
         cmocka_unit_test(test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel),
         cmocka_unit_test(test_gate_profile__slow_calls_are_not_warmed_up),
+        cmocka_unit_test(test_gate_profile__a_slow_kernel_is_called_four_times),
         cmocka_unit_test(test_gate_profile__a_baseline_that_failed_starts_afresh),
         cmocka_unit_test(test_gate_profile__preempted_pairs_are_left_out_and_counted),
         cmocka_unit_test(test_gate_profile__slow_samples_count_when_nobody_disturbed_them),

@@ -728,7 +728,7 @@ static void test_cuda_runner__reports_faults_in_timed_calls(void **unused) {
 static const char PLUGIN[] =
     "#include <klineage/plugin.h>\n#include <dlfcn.h>\n#include <stdlib.h>\n#include "
     "<stdio.h>\n#include <string.h>\n"
-    "static int (*copy)(unsigned long, unsigned long, size_t, void *);\n"
+    "static int prepared;\nstatic int (*copy)(unsigned long, unsigned long, size_t, void *);\n"
     "int kl_plugin_open(void **s, char *why, size_t n)\n{\n    void *l = "
     "dlopen(getenv(\"KLINEAGE_LIBCUDA\"), "
     "RTLD_NOW), *f;\n"
@@ -736,7 +736,7 @@ static const char PLUGIN[] =
     "sizeof f);\n"
     "    if (!f) snprintf(why, n, \"no library\");\n    return f == NULL;\n}\n"
     "int kl_plugin_prepare(void *s, const kl_plugin_call *c, char *why, size_t n)\n{\n    "
-    "(void)s;\n"
+    "(void)s;\n    prepared++;\n"
     "    if (c->n_tensors != 3 || c->tensors[0].dims[0] != 1000 || *(float *)c->tensors[1].data != "
     "2.5f) {\n"
     "        snprintf(why, n, \"bad call\");\n        return 1;\n    }\n    return 0;\n}\n"
@@ -744,7 +744,9 @@ static const char PLUGIN[] =
     "    if (HOST) return memcpy(c->tensors[2].data, c->tensors[0].data, 4000) == NULL;\n"
     "    return copy((unsigned long)c->tensors[2].data, (unsigned long)c->tensors[0].data, 4000, "
     "c->stream);\n}\n"
-    "const char *kl_plugin_describe(void *s) { (void)s; return \"copies 1.0\"; }\n";
+    "const char *kl_plugin_describe(void *s)\n{\n    static char text[64];\n    (void)s;\n"
+    "    snprintf(text, sizeof text, \"copies 1.0, prepared %d\", prepared);\n    return "
+    "text;\n}\n";
 
 static void open_plugin(scene *s, bool on_host) {
     kl_arena *a = kl_arena_new();
@@ -792,6 +794,22 @@ static void test_cuda_runner__calls_plugins_on_its_stream(void **unused) {
         if (s.fault.kind) fail_msg("%s", s.fault.text);
         for (uint32_t j = 0; j < SLOTS; j++) assert_copied(&s, j % SETS, j);
     }
+    close_scene(&s);
+}
+
+/* Opening a vendor's library takes longer than a batch: once for all shapes. */
+static void test_cuda_runner__opens_a_plugin_once(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
+    (void)unused;
+    open_plugin(&s, false);
+    assert_non_null(strstr(kl_runner_describe(s.runner), "prepared 1"));
+    assert_ok(kl_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e));
+    kl_memory_close(&s.memory);
+    bind(&s);
+    assert_non_null(strstr(kl_runner_describe(s.runner), "prepared 2"));
+    run(&s, 1, 3, 0xA5);
+    assert_copied(&s, 1, 3);
     close_scene(&s);
 }
 
@@ -873,6 +891,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__puts_bytes_beside_the_inputs),
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
         cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),
+        cmocka_unit_test(test_cuda_runner__opens_a_plugin_once),
         cmocka_unit_test(test_cuda_runner__refuses_work_outside_the_graph),
         cmocka_unit_test(test_cuda_runner__fake_device_names_itself),
         cmocka_unit_test(test_cuda_runner__has_no_device_without_a_driver),

@@ -1,0 +1,168 @@
+/* next_test.c - what is done for the next verdict, and when not.  The compiler, the runner and the
+ * choice of a device are stand-ins; the thread and the machine's lock are real.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "gate_impl.h"
+#include "base/log.h"
+#include "base/test.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+static const int64_t NEXT_MOMENT_NS = 50000000;
+
+static struct {
+    kl_backend_id backend; /* of the next verdict */
+    atomic_int compiled;   /* times */
+    atomic_bool waits;     /* the compiler goes on until it is ended */
+    bool on_runner_core, alone;
+    kl_err comes_up;
+    int started, awaited, stopped;
+} seen;
+
+static int a_runner; /* in the place of one */
+
+kl_err __wrap_kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
+                         const kl_task *t, const kl_workload *w, const kl_compile_opts *o,
+                         kl_error *e) {
+    cpu_set_t set;
+    kli_machine_lock rival;
+    (void)out, (void)a, (void)d, (void)t, (void)w, (void)o;
+    assert_string_equal(k->hash, "next");
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    seen.on_runner_core = CPU_ISSET((size_t)kli_last_core(), &set) && CPU_COUNT(&set) > 1;
+    kli_machine_lock_open(&rival, "rival", false);
+    rival.limit_ns = NEXT_MOMENT_NS;
+    seen.alone = kli_machine_lock_exclusive(&rival) == KL_MACHINE_LOCK_TAKEN;
+    kli_machine_lock_close(&rival);
+    atomic_fetch_add(&seen.compiled, 1);
+    while (atomic_load(&seen.waits) && !kli_interrupted()) usleep(1000);
+    return kl_fail(e, KL_EINTR, "compile", "ended");
+}
+
+kl_err __wrap_kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
+    (void)opts, (void)e;
+    c->backend = kl_backend_get(seen.backend);
+    return KL_OK;
+}
+
+kl_err __wrap_kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
+    (void)e;
+    g->spare[id] = (kl_runner *)(void *)&a_runner;
+    seen.started++;
+    return KL_OK;
+}
+
+kl_err __wrap_kl_runner_await(kl_runner *r, kl_error *e) {
+    assert_ptr_equal(r, &a_runner);
+    seen.awaited++;
+    return seen.comes_up ? kl_fail(e, seen.comes_up, "runner", "as told") : KL_OK;
+}
+
+void __wrap_kl_runner_stop(kl_runner *r) {
+    assert_ptr_equal(r, &a_runner);
+    seen.stopped++;
+}
+
+typedef struct {
+    kl_gate gate;
+    kl_kernel kernel;
+    kl_gate_job next;
+    kl_gate_opts opts;
+    kli_evaluation c;
+} fixture;
+
+static int setup(void **state) {
+    static fixture f;
+    memset(&seen, 0, sizeof seen);
+    seen.backend = KL_BACKEND_CUDA;
+    f = (fixture){.gate.core = kli_last_core(), .kernel.hash = "next"};
+    f.next.kernel = &f.kernel;
+    f.opts = (kl_gate_opts){.more_to_come = true, .next = &f.next};
+    f.c = (kli_evaluation){
+        .gate = &f.gate, .opts = &f.opts, .backend = kl_backend_get(KL_BACKEND_CUDA)};
+    *state = &f;
+    return 0;
+}
+
+static void await_compiler(void) {
+    for (int i = 0; i < 5000 && !atomic_load(&seen.compiled); i++) usleep(1000);
+    assert_int_equal(atomic_load(&seen.compiled), 1);
+}
+
+/* No gate can time on those cores meanwhile, and no runner's core is among them. */
+static void test_gate_next__code_is_compiled_beside_the_runners_core(void **state) {
+    fixture *f = *state;
+    if (f->gate.core < 0) skip();
+    kli_next_begin(&f->c);
+    await_compiler();
+    kli_next_end(&f->c, true);
+    assert_false(seen.on_runner_core || seen.alone);
+}
+
+/* A kernel of the CPU is timed by who has the cores alone. */
+static void test_gate_next__no_compiler_runs_while_the_cores_are_timed(void **state) {
+    fixture *f = *state;
+    kli_machine_lock turn;
+    if (f->gate.core < 0) skip();
+    kli_machine_lock_open(&turn, "gate gemm", false);
+    assert_int_equal(kli_machine_lock_exclusive(&turn), KL_MACHINE_LOCK_TAKEN);
+    kli_next_begin(&f->c);
+    usleep(100000);
+    assert_int_equal(atomic_load(&seen.compiled), 0);
+    kli_machine_lock_close(&turn);
+    await_compiler();
+    kli_next_end(&f->c, true);
+}
+
+static void test_gate_next__without_an_answer_the_compiler_is_ended(void **state) {
+    fixture *f = *state;
+    if (f->gate.core < 0) skip();
+    atomic_store(&seen.waits, true);
+    kli_next_begin(&f->c);
+    await_compiler();
+    kli_next_end(&f->c, false); /* or this test never ends */
+    assert_int_equal(seen.started, 1);
+}
+
+static void test_gate_next__code_for_a_cpu_is_not_compiled_ahead(void **state) {
+    fixture *f = *state;
+    seen.backend = KL_BACKEND_CPU;
+    kli_next_begin(&f->c);
+    kli_next_end(&f->c, true);
+    assert_int_equal(atomic_load(&seen.compiled), 0);
+}
+
+static void test_gate_next__its_process_is_up_before_anything_is_timed(void **state) {
+    fixture *f = *state;
+    f->opts.next = NULL;
+    kli_next_begin(&f->c);
+    assert_int_equal(seen.started, 1);
+    kli_next_await(&f->c);
+    assert_int_equal(seen.awaited, 1);
+    kli_next_end(&f->c, true);
+    assert_int_equal(seen.started, 1); /* it is there still */
+    assert_ptr_equal(f->gate.spare[KL_BACKEND_CUDA], &a_runner);
+}
+
+static void test_gate_next__a_process_that_does_not_come_up_goes(void **state) {
+    fixture *f = *state;
+    f->opts.next = NULL;
+    seen.comes_up = KL_ENODEV;
+    kli_next_begin(&f->c);
+    kli_next_await(&f->c);
+    assert_int_equal(seen.stopped, 1);
+    assert_null(f->gate.spare[KL_BACKEND_CUDA]);
+}
+
+#define test_of(function) cmocka_unit_test_setup(function, setup)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_of(test_gate_next__code_is_compiled_beside_the_runners_core),
+        test_of(test_gate_next__no_compiler_runs_while_the_cores_are_timed),
+        test_of(test_gate_next__without_an_answer_the_compiler_is_ended),
+        test_of(test_gate_next__code_for_a_cpu_is_not_compiled_ahead),
+        test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
+        test_of(test_gate_next__a_process_that_does_not_come_up_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
