@@ -225,9 +225,9 @@ kl_err kli_runner_receive(kl_runner *r, kl_fault *fault, uint32_t kind, kli_pati
 /* For who looks where a verdict's time goes. */
 static void say_asked(const kl_runner *r, const void *message, int64_t ns) {
     static const char *const NAMES[] = {
-        [KL_MSG_LOAD] = "load",   [KL_MSG_BIND] = "bind",  [KL_MSG_UPLOAD] = "upload",
-        [KL_MSG_DRAW] = "draw",   [KL_MSG_RUN] = "run",    [KL_MSG_TIME] = "time",
-        [KL_MSG_FETCH] = "fetch", [KL_MSG_AUDIT] = "audit"};
+        [KL_MSG_LOAD] = "load",   [KL_MSG_BIND] = "bind",   [KL_MSG_UPLOAD] = "upload",
+        [KL_MSG_DRAW] = "draw",   [KL_MSG_RUN] = "run",     [KL_MSG_TIME] = "time",
+        [KL_MSG_FETCH] = "fetch", [KL_MSG_AUDIT] = "audit", [KL_MSG_COMPARE] = "compare"};
     uint32_t kind;
     memcpy(&kind, message, sizeof kind); /* every message begins with it */
     KL_ASSERT(kind < KL_COUNT(NAMES) && NAMES[kind]);
