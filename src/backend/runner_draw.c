@@ -6,8 +6,8 @@
 
 #define DRAW_NS (120 * 1000000000ll) /* gigabytes a second at the least, like an upload */
 
-/* A word that makes no sense is the runner's answer when the bytes differ; see runner_cuda_draw.c.
- */
+/* A word that makes no sense is the runner's answer when the bytes differ; see runner_cuda_draw.c
+ * and runner_script.py. */
 static kl_err other_bytes(const kl_runner *r, const kl_fault *fault, kl_error *e) {
     kl_fail(e, KL_EIO, r->backend->name, "inputs that a device draws must be the host's: %s",
             fault->text);
@@ -20,7 +20,7 @@ kl_err kli_runner_draw(kl_runner *r, kl_fault *fault, const kli_draw_request *q,
     const kl_msg_draw m = {{KL_MSG_DRAW, KL_WIRE_VERSION}, *q};
     kl_err code = kli_runner_usable(r, fault, e);
     *drawn = false;
-    if (code || r->opts.script || r->opts.backend != KL_BACKEND_CUDA) return code;
+    if (code || r->opts.backend != KL_BACKEND_CUDA) return code;
     KL_ASSERT(r->bound && q->n >= 1 && q->first + q->n <= r->layout.n_sets);
     const kli_request request = {&m, sizeof m, NULL, 0, KL_MSG_DONE, DRAW_NS};
     code = kli_runner_ask(r, fault, &request, e);

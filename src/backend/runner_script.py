@@ -11,8 +11,9 @@ A script defines `run`.  It is called as its signature says: with keywords where
 inputs in order; with the outputs behind them where it takes as many arguments as there are tensors (it writes them and returns
 nothing).  It returns a dict by name, a tuple in order, or one tensor.  Inputs are tensors on the device, scalars are Python numbers.
 
-What it returns is copied to the shared pages after the interval; on a CPU, where the gate freezes the process the moment it says
-"done", before the end of an interval whose outputs are wanted.
+What it returns is copied to the shared pages after a run; outputs of timed calls stay where they are, since nobody compares them.
+
+On a GPU the input sets are drawn there, by the kernel that draws those of C runners: DRAW_PTX is the same text.
 
 Not here: isolation (scripts are part of a task, never of a candidate), guard zones, checks that inputs are unchanged.
 SPDX-License-Identifier: Apache-2.0
@@ -33,8 +34,8 @@ import warnings
 # ---- wire.h ---------------------------------------------------------------------------------------------------------------------------
 
 #wire
-MESSAGES = {LOAD: kl_msg_load, BIND: kl_msg_bind, UPLOAD: kl_msg_upload, RUN: kl_msg_run, TIME: kl_msg_time}
-ANSWERS = {LOAD: LOADED, BIND: BOUND, UPLOAD: DONE, RUN: DONE, TIME: DONE}
+MESSAGES = {LOAD: kl_msg_load, BIND: kl_msg_bind, UPLOAD: kl_msg_upload, DRAW: kl_msg_draw, RUN: kl_msg_run, TIME: kl_msg_time}
+ANSWERS = {LOAD: LOADED, BIND: BOUND, UPLOAD: DONE, DRAW: DONE, RUN: DONE, TIME: DONE}
 
 
 class Fault(Exception):
@@ -70,10 +71,83 @@ def await_go(control, sequence, spin):
             futex(control, "go", 0, seen)
 
 
+# ---- draws ----------------------------------------------------------------------------------------------------------------------------
+
+FAKE_DRIVER = os.environ.get("KLINEAGE_LIBCUDA")  # of the tests, as in cuda_api.c
+DRAW_THREADS, DRAW_BLOCKS_PER_SM = 256, 64
+GOLDEN, WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+
+def mix64(x):
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & WORD
+    return x ^ x >> 31
+
+
+def stream_key(seed, name):
+    """As kli_stream_of."""
+    h = mix64(seed + GOLDEN & WORD)
+    for byte in name.encode():
+        h = mix64(h ^ byte) + GOLDEN & WORD
+    return mix64(h)
+
+
+class DrawKernel:
+    """draw.cu in torch's own context."""
+
+    def __init__(self, torch):
+        self.torch, self.driver = torch, C.CDLL(FAKE_DRIVER or "libcuda.so.1")
+        self.blocks = DRAW_BLOCKS_PER_SM * torch.cuda.get_device_properties(0).multi_processor_count
+        module, self.function = C.c_void_p(), C.c_void_p()
+        self.ask("cuModuleLoadData", C.byref(module), DRAW_PTX)
+        self.ask("cuModuleGetFunction", C.byref(self.function), module, b"kl_draw")
+
+    def ask(self, name, *arguments):
+        error = getattr(self.driver, name)(*arguments)
+        if error:
+            raise RuntimeError("%s: error %d of the driver" % (name, error))
+
+    def launch(self, jobs):
+        n, longest = len(jobs), max(job.draw.elems for job in jobs)
+        parameter = C.c_void_p(C.addressof(jobs))  # one address space for host and device
+        grid = max(1, min(-(-self.blocks // n), -(-longest // DRAW_THREADS)))
+        stream = C.c_void_p(self.torch.cuda.current_stream().cuda_stream)
+        self.ask("cuLaunchKernel", self.function, grid, n, 1, DRAW_THREADS, 1, 1, 0, stream,
+                 (C.c_void_p * 1)(C.addressof(parameter)), None)
+        self.torch.cuda.synchronize()
+
+    def fill(self, wanted):
+        """`wanted`: (draw, seed, name, tensor).  The jobs lie in pinned pages, which are wiped: device memory keeps no key."""
+        bytes_of_jobs = len(wanted) * C.sizeof(kli_draw_job)
+        pages = self.torch.empty(bytes_of_jobs, dtype=self.torch.uint8, pin_memory=True)
+        jobs = (kli_draw_job * len(wanted)).from_address(pages.data_ptr())
+        try:
+            for job, (draw, seed, name, tensor) in zip(jobs, wanted):
+                if draw.elems != tensor.numel():
+                    raise Fault(PROTOCOL, "a draw of `%s` has another size" % name)
+                job.draw, job.data = draw, tensor.data_ptr()
+                job.draw.values, job.draw.order = (stream_key(seed, what + name) for what in ("input/", "order/"))
+            self.launch(jobs)
+        finally:
+            C.memset(pages.data_ptr(), 0, bytes_of_jobs)
+
+
+def draw_kernel_of(torch):
+    """None where the driver does not take it: describe() says so, and the host draws."""
+    try:
+        return DrawKernel(torch)
+    except (OSError, AttributeError, RuntimeError):
+        return None
+
+
 # ---- tensors --------------------------------------------------------------------------------------------------------------------------
 
 def torch_dtypes(torch):
     return [getattr(torch, name, None) if name else None for name in DTYPES]
+
+
+def raw_bytes(torch, tensor):
+    return tensor.reshape(-1).view(torch.uint8)
 
 
 class Runner:
@@ -81,6 +155,7 @@ class Runner:
         self.torch, self.device = torch, device
         self.dtypes = torch_dtypes(torch)
         self.on_gpu = device == "cuda"
+        self.draw_kernel = draw_kernel_of(torch) if self.on_gpu else None
         self.plan = self.function = self.layout = self.control = self.keep = None
         self.inputs, self.graphs, self.flush_buffer, self.flush_value = {}, {}, None, 0
         self.call_host_ns = 200000
@@ -91,7 +166,9 @@ class Runner:
         torch = self.torch
         if not self.on_gpu:
             return "torch %s, %s" % (torch.__version__, platform.machine())
-        return "torch %s (cuda %s), %s" % (torch.__version__, torch.version.cuda, torch.cuda.get_device_name(0))
+        name = ("fake device " if FAKE_DRIVER else "") + torch.cuda.get_device_name(0)
+        where = "" if self.draw_kernel else " (inputs are drawn on the host)"
+        return "torch %s (cuda %s), %s%s" % (torch.__version__, torch.version.cuda, name, where)
 
     def load(self, message, fds):
         if len(fds) != 1 or message.artefact_kind != ARTEFACT_SCRIPT:
@@ -139,7 +216,7 @@ class Runner:
             return "destination"
         return "keywords" if set(required) == set(self.in_names) else "positional"
 
-    # -- bind, upload
+    # -- bind, upload, draw
 
     def bind(self, message, fds):
         if self.plan is None or len(fds) != 4:
@@ -173,18 +250,48 @@ class Runner:
     def output_view(self, i, t, slot):
         return self.view(self.out_pages, self.layout.slot_bytes * slot + self.layout.tensor_offset[i], t)
 
+    def blank(self, t):
+        return self.torch.empty(tuple(t.dims[:t.ndim]), dtype=self.dtypes[t.dtype], device=self.device)
+
+    def room_for(self, t, name, set_index):
+        """Where an input of a set lies, drawn or brought: graphs hold the address."""
+        held = self.inputs.setdefault(set_index, {})
+        if name not in held:
+            held[name] = self.blank(t)
+        return held[name]
+
+    def inputs_of(self, sets):
+        return [(s, i, t, name) for s in sets for i, t, name in self.tensors if t.role == INPUT]
+
     def upload(self, message, _fds):
-        for s in range(message.first, min(message.first + message.n, self.layout.n_sets)):
-            held = self.inputs.setdefault(s, {})
-            for i, t, name in self.tensors:
-                if t.role != INPUT:
-                    continue
-                source = self.input_view(i, t, s)
-                if name in held:
-                    held[name].copy_(source)  # graphs hold the address
-                else:
-                    held[name] = source.to(self.device, copy=True)
+        for s, i, t, name in self.inputs_of(range(message.first, min(message.first + message.n, self.layout.n_sets))):
+            self.room_for(t, name, s).copy_(self.input_view(i, t, s))
         self.sync()
+
+    def draw(self, message, _fds):
+        q, wanted = message.request, []
+        if not self.draw_kernel:
+            raise Fault(REFUSED, "no kernel draws here")
+        if q.first + q.n > self.layout.n_sets:
+            raise Fault(PROTOCOL, "there is no input set %d" % (q.first + q.n - 1))
+        for s, i, t, name in self.inputs_of(range(q.first, q.first + q.n)):
+            room = self.room_for(t, name, s)
+            if q.draws[i].kind == DRAW_NONE:
+                room.copy_(self.input_view(i, t, s))
+            else:
+                wanted.append((q.draws[i], q.seeds[s], name, room))
+        if wanted:
+            self.draw_kernel.fill(wanted)
+        self.sync()
+        if q.proof != NO_PROOF:
+            self.prove(q.proof)
+
+    def prove(self, set_index):
+        """The shared pages hold this set too; compared on the device, as bytes."""
+        for s, i, t, name in self.inputs_of([set_index]):
+            here = self.input_view(i, t, s).to(self.device)
+            if t.bytes and not self.torch.equal(raw_bytes(self.torch, here), raw_bytes(self.torch, self.inputs[s][name])):
+                raise Fault(PROTOCOL, "the device drew other bytes for input set %d" % s)
 
     def input_tensor(self, i, t, name, set_index):
         """On a CPU the shared pages themselves, which nobody uploads; they are read-only, and a script that writes to them dies."""
@@ -215,7 +322,7 @@ class Runner:
             elif t.role == MUTABLE:
                 values[name] = self.output_view(i, t, slot).to(self.device, copy=True)
             elif self.style == "destination":
-                values[name] = self.torch.empty(tuple(t.dims[:t.ndim]), dtype=self.dtypes[t.dtype], device=self.device)
+                values[name] = self.blank(t)
         return values
 
     def call(self, values):
@@ -342,7 +449,8 @@ class Runner:
                 returned = [self.call(values) for values in prepared]
         except RuntimeError as error:
             raise Fault(REFUSED, "this cannot be captured in a graph: %s" % first_line(error)) from error
-        return graph, prepared, [self.results(values, r) for values, r in zip(prepared, returned)]
+        named = [self.results(values, r) for values, r in zip(prepared, returned)]
+        return graph, prepared, self.poisonable(prepared, named)
 
     def graph_for(self, message):
         key = self.place_of(message.first) + (message.calls,)
@@ -357,16 +465,23 @@ class Runner:
         mine = [v.data_ptr() for v in values.values() if isinstance(v, self.torch.Tensor)]
         return output.data_ptr() in mine and self.style != "destination"
 
+    def poisonable(self, prepared, named):
+        """The bytes of all outputs, looked up once and not before every replay."""
+        found = [(outputs[name], values) for values, outputs in zip(prepared, named)
+                 for _, t, name in self.tensors if t.role == OUTPUT and t.bytes]
+        return [raw_bytes(self.torch, output) for output, values in found
+                if output.is_contiguous() and not self.aliases(output, values)]
+
     def time_graph(self, message):
         torch = self.torch
         self.warm_up(message)
-        graph, prepared, named = self.graph_for(message)
+        graph, prepared, outputs = self.graph_for(message)
+        for output in outputs:
+            output.fill_(message.poison)
         for j, values in enumerate(prepared):
             for i, t, name in self.tensors:
                 if t.role == MUTABLE:
                     values[name].copy_(self.output_view(i, t, self.place_of(message.first + j)[1]))
-                if t.role == OUTPUT and t.bytes and not self.aliases(named[j][name], values):
-                    named[j][name].reshape(-1).view(torch.uint8).fill_(message.poison)
         first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         if message.flush:
             self.flush()
@@ -403,7 +518,8 @@ def open_runner(backend):
 
 
 def receive(link):
-    data, ancillary, _flags, _address = link.recvmsg(C.sizeof(kl_msg_load) + 1, socket.CMSG_SPACE(16))
+    longest = max(C.sizeof(message) for message in MESSAGES.values())
+    data, ancillary, _flags, _address = link.recvmsg(longest + 1, socket.CMSG_SPACE(16))
     fds = array.array("i")
     for level, kind, payload in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -425,8 +541,8 @@ def act(runner, kind, message, fds, reply):
     if message is None:
         raise Fault(PROTOCOL, "a message of another build of klineage: keep runner_script.py and the gate together")
     runner.wall_ns = 0
-    slot = {LOAD: runner.load, BIND: runner.bind, UPLOAD: runner.upload, RUN: runner.run, TIME: runner.time}[kind]
-    if kind in (UPLOAD, RUN, TIME) and runner.layout is None:
+    slot = {LOAD: runner.load, BIND: runner.bind, UPLOAD: runner.upload, DRAW: runner.draw, RUN: runner.run, TIME: runner.time}[kind]
+    if kind not in (LOAD, BIND) and runner.layout is None:
         raise Fault(PROTOCOL, "nothing is bound")
     answer = slot(message, fds)
     reply.wall_ns = runner.wall_ns

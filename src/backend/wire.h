@@ -66,12 +66,6 @@ enum {
     name;
 #include "backend/wire.def"
 
-/* Not in wire.def: a script has no kernels of ours, and is never asked. */
-typedef struct {
-    kl_msg_head head;
-    kli_draw_request request;
-} kl_msg_draw;
-
 #define KLI_BEGINS_WITH_HEAD(message)                                                              \
     _Static_assert(offsetof(message, head) == 0, "the kind of a message is read before the rest")
 KLI_BEGINS_WITH_HEAD(kl_msg_reply);

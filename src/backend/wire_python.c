@@ -5,6 +5,7 @@
  * is imported. SPDX-License-Identifier: Apache-2.0 */
 #include "backend/layout.h"
 #include "backend/wire.h"
+#include "draw_ptx.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static void wire_python_put_field(const char *type, const char *member, size_t o
 }
 
 static void wire_python_end(const char *name, size_t bytes) {
+    fill_to(bytes);
     fprintf(out, "    ]\n\n\nassert C.sizeof(%s) == %zu\n\n\n", name, bytes);
 }
 
@@ -75,6 +77,28 @@ static void put_layout(void) {
 #include <klineage/backend.def>
 }
 
+/* Of a draw what the script changes or reads; the rest it copies as it is. */
+static void put_draws(void) {
+    STRUCT(kli_draw)
+    FIELD(uint64_t, values, )
+    FIELD(uint64_t, order, )
+    FIELD(int64_t, elems, )
+    FIELD(int32_t, kind, )
+    END(kli_draw)
+    STRUCT(kli_draw_job)
+    FIELD(kli_draw, draw, )
+    FIELD(uint64_t, data, )
+    END(kli_draw_job)
+    STRUCT(kli_draw_request)
+    FIELD(uint32_t, first, )
+    FIELD(uint32_t, n, )
+    FIELD(uint32_t, proof, )
+    FIELD(kli_draw, draws, )
+    FIELD(uint64_t, seeds, )
+    END(kli_draw_request)
+    fprintf(out, "DRAW_PTX = b\"\"\"%s\"\"\"\n\n\n", (const char *)KLI_DRAW_PTX);
+}
+
 static void put_messages(void) {
 #define KL_DEF_STRUCT STRUCT
 #define KL_DEF_FIELD FIELD
@@ -100,6 +124,7 @@ static void put_numbers(void) {
         {"BIND", KL_MSG_BIND},
         {"BOUND", KL_MSG_BOUND},
         {"UPLOAD", KL_MSG_UPLOAD},
+        {"DRAW", KL_MSG_DRAW},
         {"RUN", KL_MSG_RUN},
         {"TIME", KL_MSG_TIME},
         {"DONE", KL_MSG_DONE},
@@ -113,6 +138,8 @@ static void put_numbers(void) {
         {"OUTPUT", KLI_ROLE_OUTPUT},
         {"MUTABLE", KLI_ROLE_MUTABLE},
         {"SCALAR", KLI_ROLE_SCALAR},
+        {"DRAW_NONE", KLI_DRAW_NONE},
+        {"NO_PROOF", KLI_NO_PROOF},
     };
     for (size_t i = 0; i < KL_COUNT(NUMBERS); i++)
         fprintf(out, "%s = %d\n", NUMBERS[i].name, NUMBERS[i].value);
@@ -127,6 +154,7 @@ static void put_wire(void) {
     put_plan();
     put_layout();
     put_resources();
+    put_draws();
     put_messages();
 }
 

@@ -4,7 +4,8 @@
  *                   restores them
  *   drawn there     on a device, by the same arithmetic (base/draw.h): what it cannot draw is
  *                   uploaded, and one set of each problem, picked at random, is drawn here as well
- *                   and must have the same bytes
+ *                   and must have the same bytes, in the candidate's runner and in scripts, which
+ *                   reach the driver by other means
  *
  * A set that a device draws is drawn here only when somebody reads it: an oracle, a comparison, a
  * runner without a kernel for it.  Its seed goes to the runner with the request for the set itself,
@@ -70,10 +71,14 @@ kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl
 
 /* ---- to a runner ------------------------------------------------------------------------- */
 
+static bool proves(const kli_evaluation *c, const kli_executable *a) {
+    return a == &c->candidate || a->artefact.kind == KL_ARTEFACT_SCRIPT;
+}
+
 static kl_err draw_there(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
                          uint32_t n, bool *drawn, kl_fault *fault, kl_error *e) {
     kli_draw_request q = {.first = first, .n = n, .proof = KLI_NO_PROOF, .in_pages = true};
-    if (a == &c->candidate && s->proof >= first && s->proof < first + n) {
+    if (proves(c, a) && s->proof >= first && s->proof < first + n) {
         const kl_err err = kli_inputs_fill(s, c, s->proof, e);
         if (err) return err;
         q.proof = s->proof;

@@ -94,6 +94,7 @@ static void send(world *w, kli_executable *a, uint32_t first, uint32_t n) {
 
 static void test_inputs__a_device_draws_what_it_can(void **state) {
     static world w;
+    kli_executable script = {.trusted = true, .artefact.kind = KL_ARTEFACT_SCRIPT};
     (void)state;
     open_world(&w, KL_BACKEND_CUDA);
     assert_true(w.s.is_drawn && w.s.proof < SETS);
@@ -102,7 +103,8 @@ static void test_inputs__a_device_draws_what_it_can(void **state) {
         assert_memory_not_equal(w.s.pristine[set][M], (float[ELEMS]){0}, 4 * ELEMS);
     }
     send(&w, &w.c.candidate, 0, SETS);
-    assert_int_equal(draws, 1);
+    send(&w, &script, 0, SETS);
+    assert_int_equal(draws, 2);
     assert_int_equal(uploads, 0);
     assert_int_equal(asked.draws[X].kind, KLI_DRAW_NORMAL);
     assert_int_equal(asked.draws[Z].kind, KLI_DRAW_NONE);
@@ -128,9 +130,12 @@ static void test_inputs__seeds_of_other_sets_are_not_told(void **state) {
     close_world(&w);
 }
 
-static void test_inputs__each_problem_has_a_proof_of_the_candidate_alone(void **state) {
+/* A script loads the kernel by other means than compiled code, and is asked for a proof of its own.
+ */
+static void test_inputs__each_problem_has_a_proof_of_the_candidate_and_of_scripts(void **state) {
     static world w;
-    kli_executable baseline = {.trusted = true};
+    kli_executable baseline = {.trusted = true, .artefact.kind = KL_ARTEFACT_PLUGIN},
+                   script = {.trusted = true, .artefact.kind = KL_ARTEFACT_SCRIPT};
     bool seen[SETS] = {false};
     (void)state;
     for (uint64_t id = 1; id < 64; id++) {
@@ -140,6 +145,8 @@ static void test_inputs__each_problem_has_a_proof_of_the_candidate_alone(void **
         seen[w.s.proof] = true;
         send(&w, &baseline, 0, SETS);
         assert_int_equal(asked.proof, KLI_NO_PROOF);
+        send(&w, &script, 0, SETS);
+        assert_int_equal(asked.proof, w.s.proof);
         for (uint32_t set = 0; set < SETS; set++) {
             send(&w, &w.c.candidate, set, 1);
             assert_int_equal(asked.proof, set == w.s.proof ? set : KLI_NO_PROOF);
@@ -197,7 +204,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inputs__a_device_draws_what_it_can),
         cmocka_unit_test(test_inputs__seeds_of_other_sets_are_not_told),
-        cmocka_unit_test(test_inputs__each_problem_has_a_proof_of_the_candidate_alone),
+        cmocka_unit_test(test_inputs__each_problem_has_a_proof_of_the_candidate_and_of_scripts),
         cmocka_unit_test(test_inputs__a_runner_without_the_kernel_gets_the_hosts_bytes),
         cmocka_unit_test(test_inputs__shared_pages_are_drawn_here),
         cmocka_unit_test(test_inputs__a_set_begins_again_with_another_seed),

@@ -1,7 +1,9 @@
 /* cuda_draw_test.c - input sets that the CUDA runner draws on its device, which is the fake of
- * fake_cuda.c: what its kernels read, what the proof sees, and that no key stays.
+ * fake_cuda.c: what its kernels read, what the proof sees, and that no key stays.  And what a
+ * script reads and what its proof sees, with torch.py of fake_torch on the same device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "backend/draw.h"
+#include "base/fs.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/test.h"
@@ -11,6 +13,8 @@
 #include <klineage/backend.h>
 #include <klineage/task.h>
 #include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define N 1001
@@ -54,6 +58,7 @@ static void describe(scene *s, const char *entry) {
     add_tensor(s, X, "x", KL_ROLE_INPUT, normal);
     add_tensor(s, Z, "z", KL_ROLE_INPUT, gate);
     add_tensor(s, S, "s", KL_ROLE_SCALAR, normal);
+    s->plan.tensors[S].value = 2.5;
     add_tensor(s, Y, "y", KL_ROLE_OUTPUT, normal);
     kl_plan_launch *l = &s->plan.launches[0];
     *l = (kl_plan_launch){
@@ -65,18 +70,50 @@ static void describe(scene *s, const char *entry) {
     l->args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
 }
 
-static void start(scene *s, const char *faults) {
+/* y = s x, in a type that holds the product until it is rounded. */
+static const char SCRIPT[] = "import ctypes\n"
+                             "def run(x, z, s, y):\n"
+                             "    a, b = ((ctypes.c_float * x.numel()).from_address(t.data_ptr())\n"
+                             "            for t in (x, y))\n"
+                             "    for i, v in enumerate(a): b[i] = s * v\n";
+
+static kl_artefact make_script(void) {
+    static const char PYTHON[] =
+        "#!/bin/sh\n"
+        "PYTHONPATH='" KL_TEST_ROOT "/tests/device/fake_torch' exec python3 -B \"$@\"\n";
     kl_error e = {0};
+    assert_ok(kli_fs_write("fake_python", kl_str_of(PYTHON), &e));
+    assert_int_equal(chmod("fake_python", 0755), 0);
+    assert_int_equal(setenv("KLINEAGE_PYTHON", "./fake_python", 1), 0);
+    assert_ok(kli_fs_write("scale.py", kl_str_of(SCRIPT), &e));
+    kl_artefact made = {.ok = true, .kind = KL_ARTEFACT_SCRIPT, .path = KL_S("scale.py")};
+    (void)snprintf(made.hash, sizeof made.hash, "%s", kli_hash_of(kl_str_of(SCRIPT)).hex);
+    return made;
+}
+
+static kl_artefact make_cubin(const char *entry) {
     fake_cubin image;
-    const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
-    const char *kernels[] = {s->plan.launches[0].entry, NULL};
-    assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
-    assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", faults, 1), 0);
+    const char *kernels[] = {entry, NULL};
     fake_cubin_make(&image, kernels, NULL);
     fake_cubin_write(&image, "fake.cubin");
     kl_artefact made = {.ok = true, .kind = KL_ARTEFACT_CUBIN, .path = KL_S("fake.cubin")};
     (void)snprintf(made.hash, sizeof made.hash, "%s",
                    kli_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
+    return made;
+}
+
+static void start(scene *s, const char *faults) {
+    kl_error e = {0};
+    const char *entry = s->plan.launches[0].entry;
+    const bool is_script = strcmp(entry, "script") == 0;
+    const kl_runner_opts how = {.backend = KL_BACKEND_CUDA,
+                                .cpu = -1,
+                                .threads = 1,
+                                .trusted = is_script,
+                                .script = is_script};
+    assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
+    assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", faults, 1), 0);
+    kl_artefact made = is_script ? make_script() : make_cubin(entry);
     assert_ok(kl_runner_start(&s->runner, &how, &e));
     assert_ok(kl_runner_load(s->runner, &s->fault, NULL, &made, &s->plan, &e));
     assert_int_equal(s->fault.kind, KL_FAULT_NONE);
@@ -139,11 +176,10 @@ static void expect_fault(const scene *s, kl_fault_kind kind, const char *text) {
 
 /* ---- what kernels read ------------------------------------------------------------------- */
 
-static void test_cuda_draw__kernels_read_what_the_host_would_have_drawn(void **state) {
+static void read_what_the_host_would_have_drawn(const char *entry) {
     static scene s;
     float x[N];
-    (void)state;
-    open_scene(&s, "scale", "");
+    open_scene(&s, entry, "");
     assert_true(draw(&s));
     for (uint32_t set = 0; set < SETS; set++) {
         fill(&s, X, set, x);
@@ -156,12 +192,16 @@ static void test_cuda_draw__kernels_read_what_the_host_would_have_drawn(void **s
     close_scene(&s);
 }
 
+static void test_cuda_draw__kernels_read_what_the_host_would_have_drawn(void **state) {
+    (void)state;
+    read_what_the_host_would_have_drawn("scale");
+}
+
 /* A request for some of the sets leaves the others as they were. */
-static void test_cuda_draw__a_set_can_be_drawn_again_from_another_seed(void **state) {
+static void draw_again_from_another_seed(const char *entry) {
     static scene s;
     float x[N];
-    (void)state;
-    open_scene(&s, "scale", "");
+    open_scene(&s, entry, "");
     assert_true(draw(&s));
     s.request.first = 1, s.request.n = 1, s.request.proof = KLI_NO_PROOF;
     s.request.seeds[1] = seed_of(0);
@@ -175,11 +215,16 @@ static void test_cuda_draw__a_set_can_be_drawn_again_from_another_seed(void **st
     close_scene(&s);
 }
 
-static void test_cuda_draw__without_ptx_nothing_is_drawn_and_an_upload_serves(void **state) {
+static void test_cuda_draw__a_set_can_be_drawn_again_from_another_seed(void **state) {
+    (void)state;
+    draw_again_from_another_seed("scale");
+}
+
+static void upload_where_nothing_is_drawn(const char *entry, const char *said) {
     static scene s;
     kl_error e = {0};
-    (void)state;
-    open_scene(&s, "scale", "no_ptx");
+    open_scene(&s, entry, "no_ptx");
+    assert_contains(kl_runner_describe(s.runner), said);
     assert_false(draw(&s));
     assert_ok(kl_runner_upload(s.runner, &s.fault, 3, 1, &e));
     run(&s, 3);
@@ -187,6 +232,11 @@ static void test_cuda_draw__without_ptx_nothing_is_drawn_and_an_upload_serves(vo
     const float *y = kl_memory_output(&s.memory, &s.plan, Y, 3), *x = here(&s, X, 3);
     for (int i = 0; i < N; i++) assert_true(y[i] == 2.5f * x[i]);
     close_scene(&s);
+}
+
+static void test_cuda_draw__without_ptx_nothing_is_drawn_and_an_upload_serves(void **state) {
+    (void)state;
+    upload_where_nothing_is_drawn("scale", "no helper kernels");
 }
 
 /* ---- proof ------------------------------------------------------------------------------- */
@@ -198,21 +248,25 @@ static void expect_other_bytes(scene *s) {
     assert_non_null(strstr(e.message, "the device drew other bytes for input set"));
 }
 
-static void test_cuda_draw__other_bytes_are_an_error_and_no_verdict(void **state) {
+static void end_where_bytes_differ(const char *entry) {
     static scene s;
-    (void)state;
-    open_scene(&s, "scale", "draws_other"); /* of the first set */
+    open_scene(&s, entry, "draws_other"); /* of the first set */
     s.request.first = 3, s.request.n = 2;
     expect_other_bytes(&s);
     close_scene(&s);
-    open_scene(&s, "scale", "");
+    open_scene(&s, entry, "");
     ((uint8_t *)here(&s, X, 3))[N * 4 - 1] ^= 1; /* the last byte of what is compared with */
     expect_other_bytes(&s);
     close_scene(&s);
-    open_scene(&s, "scale", "");
+    open_scene(&s, entry, "");
     s.request.seeds[3]++;
     expect_other_bytes(&s);
     close_scene(&s);
+}
+
+static void test_cuda_draw__other_bytes_are_an_error_and_no_verdict(void **state) {
+    (void)state;
+    end_where_bytes_differ("scale");
 }
 
 static void test_cuda_draw__writes_to_drawn_inputs_are_seen(void **state) {
@@ -232,6 +286,22 @@ static void test_cuda_draw__writes_to_drawn_inputs_are_seen(void **state) {
     run(&s, 1);
     expect_fault(&s, KL_FAULT_GUARD, "past the end of input `x`");
     close_scene(&s);
+}
+
+/* ---- scripts ----------------------------------------------------------------------------- */
+
+/* A sanitized driver cannot be loaded into Python. */
+static void test_cuda_draw__scripts_draw_as_kernels_do(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    if (system("command -v python3 >/dev/null") != 0) skip();
+    read_what_the_host_would_have_drawn("script");
+    draw_again_from_another_seed("script");
+    upload_where_nothing_is_drawn("script",
+                                  "fake device host memory (inputs are drawn on the host)");
+    end_where_bytes_differ("script");
 }
 
 /* ---- keys -------------------------------------------------------------------------------- */
@@ -307,6 +377,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_draw__without_ptx_nothing_is_drawn_and_an_upload_serves),
         cmocka_unit_test(test_cuda_draw__other_bytes_are_an_error_and_no_verdict),
         cmocka_unit_test(test_cuda_draw__writes_to_drawn_inputs_are_seen),
+        cmocka_unit_test(test_cuda_draw__scripts_draw_as_kernels_do),
         cmocka_unit_test(test_cuda_draw__no_seed_and_no_key_stays_in_the_runner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -600,6 +600,18 @@ EXPORT kl_cu_result cuLaunchKernelEx(const kli_cu_launch_config *config, kl_cu_f
     return enqueue(config->stream, &n);
 }
 
+/* By scripts, which have no struct for it. */
+EXPORT kl_cu_result cuLaunchKernel(kl_cu_function f, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned shared_bytes, kl_cu_stream stream,
+                                   void **arguments, void **extra) {
+    const kli_cu_launch_config config = {.grid = {grid_x, grid_y, grid_z},
+                                         .block = {block_x, block_y, block_z},
+                                         .shared_bytes = shared_bytes,
+                                         .stream = stream};
+    return cuLaunchKernelEx(&config, f, arguments, extra);
+}
+
 EXPORT kl_cu_result cuTensorMapEncodeTiled(kli_cu_tensormap *map, int dtype, uint32_t rank,
                                            kl_cu_ptr base, const uint64_t *dims,
                                            const uint64_t *strides, const uint32_t *box,
