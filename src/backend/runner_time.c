@@ -154,6 +154,8 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns,
     }
     code = kli_runner_receive(r, fault, KL_MSG_DONE, &p, e);
     if (code || fault->kind) return code;
+    if (spin && r->opts.trusted && r->reply.lost_ns > 0)
+        r->sample.preempted = kli_watch_lost(*interval_ns, r->reply.lost_ns);
     if (how != WORD_SET)
         fault_of_protocol(fault, "the batch ended without the handshake");
     else if (freeze && hash_slots(r, q) != frozen)

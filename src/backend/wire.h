@@ -28,7 +28,7 @@
 #include <klineage/backend.h>
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 4u
+#define KL_WIRE_VERSION 5u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
