@@ -48,7 +48,12 @@ enum {
 
 static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
                       SHORT_MOMENT = 1ull << 42; /* draws */
-static const double BATCH_NS = 5e6; /* 60 batches make the 0.3 s that the stop rule wants */
+/* A batch is so long that a handshake which was subtracted by mistake would be a twentieth of a
+ * percent of it, within bounds: a tick of the clock of a runner that shares its process with the
+ * kernel fits in the longest. */
+static const double BATCH_HANDSHAKES = 2000;
+static const double SHORT_BATCH_NS = 1e6;
+static const double BATCH_NS = 5e6;
 static const double GRAPH_BELOW_NS =
     50e3; /* shorter kernels drown in launch latency when timed one by one */
 static const double WARM_BELOW_NS =
@@ -575,8 +580,13 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
     return KL_OK;
 }
 
-uint32_t kli_calls_for(double one_ns, uint32_t most) {
-    const double n = ceil(BATCH_NS / (one_ns > 1 ? one_ns : 1));
+double kli_batch_ns(const kl_backend *b, double handshake_ns) {
+    if (b->id != KL_BACKEND_CPU) return BATCH_NS;
+    return fmin(fmax(BATCH_HANDSHAKES * handshake_ns, SHORT_BATCH_NS), BATCH_NS);
+}
+
+uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most) {
+    const double n = ceil(batch_ns / (one_ns > 1 ? one_ns : 1));
     return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 
@@ -612,8 +622,10 @@ static void choose_batches(kli_benchmark *r) {
                    few = events ? FEW_EVENTS : FEW_LAUNCHES;
     const uint32_t most =
         has_mutable(&r->problem->plan) && few < all && !r->c->backend->shared_memory ? few : all;
-    r->candidate.calls = kli_calls_for(r->candidate.estimate_ns, most);
-    r->baseline.calls = kli_calls_for(r->baseline.estimate_ns, most);
+    const double batch_ns =
+        kli_batch_ns(r->c->backend, kl_runner_handshake_ns(r->candidate.executable->runner));
+    r->candidate.calls = kli_calls_for(batch_ns, r->candidate.estimate_ns, most);
+    r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
 }
 
 /* A problem with a slot for every call of a batch; the real shape's own where three are enough. */
