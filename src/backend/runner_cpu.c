@@ -343,7 +343,6 @@ static int run_in_child(kli_runner_ctx *c, uint32_t slot, const prepared *p) {
     pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence);
-    kli_child_prefault(c, 0, 0);
     if (!hide_other_slots(c, slot, 1) || !hide_control(c, false)) _exit(1);
     confine_child(c);
     int64_t start = kli_now_ns();
