@@ -167,6 +167,16 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns,
  * makes every kernel too fast. */
 static kl_err measure_handshake(kl_runner *r, kl_fault *fault, double *out, bool spin,
                                 kl_error *e) {
+    /* Of two cores and a cache line, and of no process: the next runner on this core has it too. */
+    static _Thread_local struct {
+        const kl_backend *backend;
+        int cpu;
+        double ns;
+    } known;
+    if (spin && known.backend == r->backend && known.cpu == r->opts.cpu) {
+        *out = known.ns;
+        return KL_OK;
+    }
     const kl_time_request empty = {.method = KL_TIME_BATCH};
     for (int i = 0; i < HANDSHAKES; i++) {
         int64_t interval = 0;
@@ -174,6 +184,7 @@ static kl_err measure_handshake(kl_runner *r, kl_fault *fault, double *out, bool
         if (code || fault->kind) return code;
         if (*out < 0 || (double)interval < *out) *out = (double)interval;
     }
+    if (spin) known.backend = r->backend, known.cpu = r->opts.cpu, known.ns = *out;
     return KL_OK;
 }
 
