@@ -42,7 +42,9 @@ enum {
     AUDIT_ONE_IN = 12, /* a timed batch in so many has all its guards and inputs looked at on a
                           device, at random; the last always has */
     SHORTER = 4,
-    ESTIMATES = 3,      /* whole samples */
+    FEW_CALLS = 8, /* of a batch that is no longer than BATCH_NS: a kernel that leaves out every so
+                      manieth call is caught by those that follow one another in a process */
+    ESTIMATES = 3, /* whole samples */
     MOST_ESTIMATES = 9, /* whole or not */
     MANY_SETS = 32,     /* so many copies of the inputs lie on pages enough of their own */
     FEW_CONTROLS = 5,   /* below this their median has no interval worth the name */
@@ -486,8 +488,8 @@ static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
 }
 
 static bool shorten(kli_side *s) {
-    const uint32_t calls = s->calls / SHORTER;
-    if (calls < 1 || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
+    const uint32_t part = s->calls / SHORTER, calls = part > 2 ? part : 2; /* as for FEW_CALLS */
+    if (calls >= s->calls || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
     KL_ASSERT(calls < s->calls);
     s->calls = calls;
     return true;
@@ -595,7 +597,8 @@ double kli_batch_ns(const kl_backend *b, double handshake_ns) {
 }
 
 uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most) {
-    const double n = ceil(batch_ns / (one_ns > 1 ? one_ns : 1));
+    const double one = one_ns > 1 ? one_ns : 1,
+                 n = fmax(ceil(batch_ns / one), fmin(ceil(BATCH_NS / one), FEW_CALLS));
     return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 

@@ -684,6 +684,9 @@ static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     assert_int_equal(kli_calls_for(5e6, 5e9, 511), 1);
     assert_int_equal(kli_calls_for(5e6, 200, 511), 511);
     assert_int_equal(kli_calls_for(5e6, 0, 511), 511); /* below what the clock resolves */
+    assert_int_equal(kli_calls_for(1e6, 5e4, 511), 20);
+    assert_int_equal(kli_calls_for(1e6, 4e5, 511), 8); /* some calls follow one another ... */
+    assert_int_equal(kli_calls_for(1e6, 9e5, 511), 6); /* ... in a batch that is not longer */
 }
 
 static void test_gate_profile__a_batch_is_as_long_as_its_clock_needs(void **state) {
