@@ -7,7 +7,7 @@
  *                          <-   done
  *   t1                          exit, reply
  *
- * What is subtracted is the same exchange around no call at all, measured for this process on its
+ * What is subtracted is the same exchange around no call at all, measured once on each
  * core: the shortest of several, and at most a twentieth of the batch, so that one slow exchange
  * cannot make every batch look short.  Both sides spin when the runner is pinned: this thread then
  * keeps off that core for the exchange.  With several threads they sleep (futex). `freeze` stops
