@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct {
@@ -342,7 +343,6 @@ static int run_in_child(kli_runner_ctx *c, uint32_t slot, const prepared *p) {
     pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence);
-    kli_child_prefault(c, 0, 0);
     if (!hide_other_slots(c, slot, 1) || !hide_control(c, false)) _exit(1);
     confine_child(c);
     int64_t start = kli_now_ns();
@@ -439,6 +439,13 @@ static void settle_here(kli_runner_ctx *c, const kl_msg_time *m) {
     kli_child_touch(c, m->first, m->calls);
 }
 
+/* What no thread of this process ran so far: exact, since it is the one that runs. */
+static int64_t idle_ns_so_far(void) {
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return kli_now_ns() - (t.tv_sec * 1000000000ll + t.tv_nsec);
+}
+
 /* Trusted warm calls use the sets and slots behind the batch's own. */
 static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls) {
     prepared *warm;
@@ -446,9 +453,12 @@ static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *ca
     for (uint32_t j = 0; j < m->warm && !failed; j++) failed = runner_cpu_call_all(c, &warm[j]);
     if (!failed) {
         settle_here(c, m);
+        const int64_t idle_ns = idle_ns_so_far();
         kli_control_arm(c->control, m->sequence, m->spin);
         for (uint32_t j = 0; j < m->calls; j++) failed |= runner_cpu_call_all(c, &calls[j]);
         kli_control_done(c->control, m->sequence, m->spin);
+        const int64_t lost_ns = idle_ns_so_far() - idle_ns;
+        c->reply->lost_ns = lost_ns > 0 ? lost_ns : 1;
     }
     return failed ? kli_fault(c, KL_FAULT_REFUSED, "the plugin's run returned %d", failed) : 0;
 }

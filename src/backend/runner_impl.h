@@ -29,7 +29,7 @@ struct kl_runner {
     uint32_t n_digests;  /* of the last timed sample, in the control page */
     bool stays;          /* outputs of RUN, on the device */
     uint32_t slack;      /* of RUN; KL_WIRE_ANY_SLACK: whatever is there */
-    double handshake_ns; /* of this process on this core; < 0: not measured */
+    double handshake_ns; /* on this core; < 0: not measured */
     double handshake_sleep_ns;
     kl_sample sample; /* the last one's clock */
     kl_msg_reply reply;

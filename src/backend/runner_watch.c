@@ -8,7 +8,9 @@
  * The second number of schedstat is the time that a thread was ready and had no core: it grows only
  * when somebody else had it.  A forked child that is pinned has one thread, and its number says it
  * all.  In a runner that is pinned and runs the calls itself, a library's threads share the core:
- * what all of them did not use of the interval was somebody else's.  Several threads on several
+ * what all of them did not use of the interval was somebody else's.  Asked from outside, the clock
+ * of a process may stand still between two ticks, so a trusted runner's own word goes before it
+ * (kli_watch_lost).  Several threads on several
  * cores wait for each other: they sleep, and a woken one is ready for some microseconds before it
  * runs, so that much is its own for each time that it got a core. A hypervisor that takes the core
  * away shows as steal in /proc/stat, in ticks of 10 ms.  All are the kernel's counts, outside the
@@ -72,7 +74,7 @@ static int64_t steal_ticks(int cpu) {
     return n == 8 ? t[7] : 0;
 }
 
-/* Of all threads of a process so far, to the nanosecond also while they run; -1: it is gone. */
+/* Of all threads of a process, at the last tick or switch of each at least; -1: it is gone. */
 static int64_t cpu_ns_of(pid_t process) {
     clockid_t clock;
     struct timespec t;
@@ -137,10 +139,18 @@ static bool lost_its_core(const kli_watch *w, int64_t interval_ns, int64_t allow
            interval_ns - (after_ns - w->cpu_before_ns) > allowed_ns;
 }
 
+static int64_t allowed_of(int64_t interval_ns) {
+    return SHORTEST_NS + (int64_t)(RUNNER_WATCH_SHARE * (double)interval_ns);
+}
+
+bool kli_watch_lost(int64_t interval_ns, int64_t lost_ns) {
+    return lost_ns > allowed_of(interval_ns);
+}
+
 /* A thread that spins and lost its core in the middle has done no harm; one that slept adds its own
  * wait to the interval. */
 void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, int64_t late_ns) {
-    const int64_t allowed = SHORTEST_NS + (int64_t)(RUNNER_WATCH_SHARE * (double)interval_ns);
+    const int64_t allowed = allowed_of(interval_ns);
     const bool shared = spin && !w->forked, lost = shared && lost_its_core(w, interval_ns, allowed);
     const kli_schedule timed = schedule_of(w->timed), own = schedule_of(w->own);
     s->preempted = shared ? lost : waited_longer(w->timed_before, timed, allowed, !spin);

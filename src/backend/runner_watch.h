@@ -27,6 +27,10 @@ void kli_watch_begin(kli_watch *w, pid_t runner, int cpu);
 void kli_watch_end(kli_watch *w, kl_sample *s, int64_t interval_ns, bool spin, int64_t late_ns);
 void kli_watch_close(kli_watch *w); /* after begin without end; harmless otherwise */
 
+/* Did a trusted runner that is pinned and runs the calls itself lose too much of the interval, by
+ * its own word? */
+bool kli_watch_lost(int64_t interval_ns, int64_t lost_ns);
+
 /* What the runner and its children have had so far, for telling a kernel that runs from one that
  * waits. */
 typedef struct {

@@ -42,13 +42,23 @@ enum {
     AUDIT_ONE_IN = 12, /* a timed batch in so many has all its guards and inputs looked at on a
                           device, at random; the last always has */
     SHORTER = 4,
-    FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
-    SHORT_EVERY = 8   /* pairs from one to the next, at most */
+    FEW_CALLS = 8, /* of a batch that is no longer than BATCH_NS: a kernel that leaves out every so
+                      manieth call is caught by those that follow one another in a process */
+    ESTIMATES = 3, /* whole samples */
+    MOST_ESTIMATES = 9, /* whole or not */
+    MANY_SETS = 32,     /* so many copies of the inputs lie on pages enough of their own */
+    FEW_CONTROLS = 5,   /* below this their median has no interval worth the name */
+    SHORT_EVERY = 8     /* pairs from one to the next, at most */
 };
 
 static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
                       SHORT_MOMENT = 1ull << 42; /* draws */
-static const double BATCH_NS = 5e6; /* 60 batches make the 0.3 s that the stop rule wants */
+/* A batch is so long that a handshake which was subtracted by mistake would be a twentieth of a
+ * percent of it, within bounds: a tick of the clock of a runner that shares its process with the
+ * kernel fits in the longest. */
+static const double BATCH_HANDSHAKES = 2000;
+static const double SHORT_BATCH_NS = 1e6;
+static const double BATCH_NS = 5e6;
 static const double GRAPH_BELOW_NS =
     50e3; /* shorter kernels drown in launch latency when timed one by one */
 static const double WARM_BELOW_NS =
@@ -471,14 +481,16 @@ static kl_err enter_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
 static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     const int tried = r->pairs + r->left_out,
               every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
-    if (!r->c->backend->shared_memory || tried == 0 || tried % every) return KL_OK;
+    if (!r->c->backend->shared_memory || tried == 0 || tried % every ||
+        r->problem->n_sets >= MANY_SETS)
+        return KL_OK;
     const kl_err err = kli_problem_renew(r->problem, r->c, e);
     return err ? err : enter_both(r, f, e);
 }
 
 static bool shorten(kli_side *s) {
-    const uint32_t calls = s->calls / SHORTER;
-    if (calls < 1 || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
+    const uint32_t part = s->calls / SHORTER, calls = part > 2 ? part : 2; /* as for FEW_CALLS */
+    if (calls >= s->calls || calls * s->estimate_ns < SHORTEST_BATCH_NS) return false;
     KL_ASSERT(calls < s->calls);
     s->calls = calls;
     return true;
@@ -561,23 +573,34 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 /* ---- how to time ------------------------------------------------------------------------- */
 
 /* A few unrecorded samples, to choose the method and the batch: the first of one call, which is
- * enough of a slow kernel.  One that was slow in its checked runs needs none. */
+ * enough of a slow kernel.  One that was slow in its checked runs needs none.  Samples that lost
+ * their core do not count: of a kernel of microseconds they would make a batch of one call. */
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
     const double checked_ns = (double)r->c->checked_ns;
     const bool own = s->executable == &r->c->candidate;
     if (own && !r->c->backend->parent_clock && checked_ns > SLOW_NS) s->estimate_ns = checked_ns;
-    for (int i = 0; i < 3 && f->ok && s->estimate_ns <= SLOW_NS; i++) {
+    r->disturbed = false;
+    for (int i = 0, whole = 0; i < MOST_ESTIMATES && whole < ESTIMATES && f->ok; i++) {
         double ns = 0;
+        if (s->estimate_ns > (r->disturbed ? 10 * SLOW_NS : SLOW_NS)) break;
+        r->disturbed = false;
         s->calls = r->method == KL_TIME_EVENTS && i > 0 ? 3 : 1;
         const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
         if (err) return err;
         if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
+        whole += !r->disturbed;
     }
     return KL_OK;
 }
 
-uint32_t kli_calls_for(double one_ns, uint32_t most) {
-    const double n = ceil(BATCH_NS / (one_ns > 1 ? one_ns : 1));
+double kli_batch_ns(const kl_backend *b, double handshake_ns) {
+    if (b->id != KL_BACKEND_CPU) return BATCH_NS;
+    return fmin(fmax(BATCH_HANDSHAKES * handshake_ns, SHORT_BATCH_NS), BATCH_NS);
+}
+
+uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most) {
+    const double one = one_ns > 1 ? one_ns : 1,
+                 n = fmax(ceil(batch_ns / one), fmin(ceil(BATCH_NS / one), FEW_CALLS));
     return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 
@@ -613,8 +636,10 @@ static void choose_batches(kli_benchmark *r) {
                    few = events ? FEW_EVENTS : FEW_LAUNCHES;
     const uint32_t most =
         has_mutable(&r->problem->plan) && few < all && !r->c->backend->shared_memory ? few : all;
-    r->candidate.calls = kli_calls_for(r->candidate.estimate_ns, most);
-    r->baseline.calls = kli_calls_for(r->baseline.estimate_ns, most);
+    const double batch_ns =
+        kli_batch_ns(r->c->backend, kl_runner_handshake_ns(r->candidate.executable->runner));
+    r->candidate.calls = kli_calls_for(batch_ns, r->candidate.estimate_ns, most);
+    r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
 }
 
 /* A problem with a slot for every call of a batch; the real shape's own where three are enough. */
@@ -660,8 +685,9 @@ kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executabl
     kli_problem own = {.memory.inputs_fd = -1, .oracle_memory.inputs_fd = -1};
     bool stable = false;
     kl_err err = enter_both(&r, f, e);
-    if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.candidate, f, e);
+    /* The baseline first: a library's exchanges tell the handshake without a fork for each. */
     if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.baseline, f, e);
+    if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.candidate, f, e);
     if (!err && f->ok) {
         choose_batches(&r);
         err = scene_for(&r, real, &own, e);

