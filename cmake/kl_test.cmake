@@ -1,4 +1,12 @@
-# kl_test(NAME FILE LIB...) - one *_test.c beside the code it tests is one cmocka program and one ctest entry.
+# kl_tests(FOLDER LIBS lib... [FILES file...] [NEEDS target...] PARTS part...) - the unit tests of a folder, one program.
+#
+# Each part is PART_test.c, a cmocka program beside the code it tests, and the ctest entry FOLDER_PART_test (FOLDER_test
+# where the part is called like the folder).  The program FOLDER_tests has them all and runs the one that it is given the
+# name of (tests/kit/main.c), so that a folder is linked once and its tests are still processes of their own.
+# FILES are compiled into it; NEEDS are built before it.
+#
+# kl_test(NAME FILE LIB...) - one test as a program of its own: where functions of the code under test are replaced, or it
+# is compiled differently.
 #
 # What they share (arena, folder, case files, a fake provider) is tests/kit; KL_TEST_ROOT is the source tree.  Tests run in
 # a folder of their own under the build tree, so that none sees another's files, and end after two minutes.
@@ -10,16 +18,45 @@ if(NOT KL_CMOCKA)
   message(WARNING "cmocka was not found, so there are no unit tests; on Debian: apt install libcmocka-dev")
 endif()
 
-function(kl_test name file)
+function(kl_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "" "LIBS;FILES;NEEDS;PARTS")
   if(NOT KL_CMOCKA OR KL_UNITY)
     return()
   endif()
-  add_executable(${name} ${file})
-  target_link_libraries(${name} PRIVATE kl_kit ${ARGN} ${KL_CMOCKA})
+  set(program ${folder}_tests)
+  kl_test_program(${program} "${test_FILES}" "${test_LIBS}")
+  set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON C_VISIBILITY_PRESET default) # main.c looks names up
+  foreach(part ${test_PARTS})
+    set(name ${folder}_${part}_test)
+    if(part STREQUAL folder)
+      set(name ${folder}_test)
+    endif()
+    target_sources(${program} PRIVATE ${part}_test.c)
+    set_source_files_properties(${part}_test.c PROPERTIES COMPILE_DEFINITIONS main=${name})
+    kl_test_entry(${name} ${program} ${name})
+  endforeach()
+  if(test_NEEDS)
+    add_dependencies(${program} ${test_NEEDS})
+  endif()
+endfunction()
+
+function(kl_test name file)
+  if(KL_CMOCKA AND NOT KL_UNITY)
+    kl_test_program(${name} ${file} "${ARGN}")
+    kl_test_entry(${name} ${name})
+  endif()
+endfunction()
+
+function(kl_test_program name files libs)
+  add_executable(${name} ${files})
+  target_link_libraries(${name} PRIVATE kl_kit ${libs} ${KL_CMOCKA})
   target_compile_definitions(${name} PRIVATE KL_TEST_ROOT="${PROJECT_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+endfunction()
+
+function(kl_test_entry name) # COMMAND...
   set(folder ${PROJECT_BINARY_DIR}/tests/${name}.files)
   file(MAKE_DIRECTORY ${folder})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${folder})
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${folder})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
 endfunction()

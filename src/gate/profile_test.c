@@ -760,8 +760,8 @@ static void test_gate_profile__a_slow_kernel_is_called_four_times(void **state) 
     w.c.checked_ns = 1600000000;
     estimate(&w, &r, KL_TIME_EVENTS);
     assert_ok(kli_benchmark_estimate(&r, &r.baseline, &w.checked, &e));
-    r.candidate.calls = kli_calls_for(r.candidate.estimate_ns, 64);
-    r.baseline.calls = kli_calls_for(r.baseline.estimate_ns, 64);
+    r.candidate.calls = kli_calls_for(5e6, r.candidate.estimate_ns, 64);
+    r.baseline.calls = kli_calls_for(5e6, r.baseline.estimate_ns, 64);
     assert_ok(kli_benchmark_run(&r, &w.stable, &w.checked, &e));
     for (int i = 0; i < n_seen; i++) {
         const kl_time_request *q = &seen[i].request;

@@ -13,8 +13,8 @@
 /* Quick asks whether it works: a state is timed for its place in a table, a comparison for steps
  * that are worth something. */
 #define QUICK_STATE_HALF_WIDTH 0.05
-#define QUICK_STATE_SECONDS 2
-#define QUICK_RACE_SECONDS 4
+#define QUICK_STATE_SECONDS 1
+#define QUICK_RACE_SECONDS 2
 
 void kli_reject(kli_attempt *x, kli_walk *w, const char *kind, const char *fmt, ...) {
     if (!kli_alive(x)) return; /* the first reason is the reason */

@@ -16,12 +16,12 @@
          */
 #define QUICK_HALF_WIDTH 0.03
 #define SEARCH_QUICK_SECONDS                                                                       \
-    4 /* on a busy machine nothing settles: each question then costs its cap, twice */
+    2 /* on a busy machine nothing settles: each question then costs its cap, twice */
 #define END_HALF_WIDTH 0.005 /* finer than what chose the best, so that it is measured anew */
 #define QUICK_END_HALF_WIDTH 0.02
 #define START_HALF_WIDTH 0.05
 #define START_SECONDS 30
-#define QUICK_START_SECONDS 8
+#define QUICK_START_SECONDS 4
 #define DEFAULT_ROOF 0.9
 
 kl_decision kl_search_far_apart(double low, double high) {

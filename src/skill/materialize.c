@@ -13,7 +13,7 @@
 #define HALF_WIDTH                                                                                 \
     0.02 /* of a gain that is asked to be nine tenths of another: finer than the question */
 #define MATERIALIZE_SECONDS 20
-#define MATERIALIZE_QUICK_SECONDS 6
+#define MATERIALIZE_QUICK_SECONDS 3
 
 typedef struct {
     kl_track *track;
@@ -37,6 +37,7 @@ static kl_err materialize_judge_start(materialize_ctx *m, kl_error *e) {
     const kl_verdict *v = &m->before;
     kl_gate_opts o = *kl_track_gate_opts(m->track);
     o.workload = m->start->workload->label.ptr;
+    if (o.quick) o.max_seconds = MATERIALIZE_QUICK_SECONDS; /* its time decides nothing */
     kl_err err = kl_kernel_parse(&m->from, m->arena, m->start->source, m->start->name,
                                  m->start->surface, NULL, e);
     if (!err) err = kl_judge(&m->before, m->track, m->arena, m->start->task, m->from, &o, e);

@@ -163,9 +163,9 @@ static void test_task_load__reads_every_task_of_the_repository(void **state) {
     kl_str *names;
     size_t n;
     int bad = 0;
-    assert_ok(kli_fs_list(&names, &n, f->arena, KL_SOURCE_DIR "/tasks", &f->error));
+    assert_ok(kli_fs_list(&names, &n, f->arena, KL_TEST_ROOT "/tasks", &f->error));
     for (size_t i = 0; i < n; i++) {
-        const kl_str path = kli_fs_join(f->arena, KL_SOURCE_DIR "/tasks", names[i].ptr);
+        const kl_str path = kli_fs_join(f->arena, KL_TEST_ROOT "/tasks", names[i].ptr);
         if (kli_fs_exists(kli_fs_join(f->arena, path.ptr, "definition.json").ptr))
             bad += try_task(f, path.ptr);
     }
@@ -194,8 +194,8 @@ static int try_below(fixture *f, const char *folder, bool in_definitions) {
 
 static void test_task_load__reads_foreign_documents_unchanged(void **state) {
     fixture *f = *state;
-    if (kli_fs_is_dir(KL_SOURCE_DIR "/tests/data/foreign"))
-        assert_int_equal(try_below(f, KL_SOURCE_DIR "/tests/data/foreign", false), 0);
+    if (kli_fs_is_dir(KL_TEST_ROOT "/tests/data/foreign"))
+        assert_int_equal(try_below(f, KL_TEST_ROOT "/tests/data/foreign", false), 0);
 }
 
 int main(void) {
