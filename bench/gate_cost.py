@@ -63,8 +63,24 @@ def per_minute(row):
     return f"{row['per_minute']:.0f} ({row['short']} of {row['jobs']} jobs in {row['worker_seconds']:.0f} s)"
 
 
+def standing(tool, gate_s):
+    """Does the gate's whole verdict end before the tool's least measurement that spreads no more?"""
+    if tool.get("equal"):
+        return "ahead of" if tool["equal"]["seconds"] > gate_s else "behind"
+    return "ahead of" if max(level["seconds"] for level in tool["levels"]) >= gate_s else "undecided beside"
+
+
 def beside(row):
-    return "table below" if row["rows"] else "not measured"
+    sizes = []
+    for size, tools in row["rows"].items():
+        gate_s, places = tools["gate"]["levels"][0]["seconds"], {}
+        for name, tool in tools.items():
+            if name != "gate":
+                places.setdefault(standing(tool, gate_s), []).append(name)
+        sizes.append(f"{size}: " + ", ".join(f"{place} {' '.join(names)}" for place, names in sorted(places.items())))
+    if not sizes:
+        raise LookupError("no tool was measured")
+    return "; ".join(sizes)
 
 
 ROWS = {
@@ -73,7 +89,7 @@ ROWS = {
             "{bin}/bench_verdict gemm tasks/gemm/naive.c tiny 20", "{bin}/bench_verdict gemm tasks/gemm/naive.c tiny 2", milliseconds),
         Row("aa", "A/A cv at 3 µs, 30 µs, 1 ms, CPU", ".18, .37, .13 %", ".2 %", ".1 %", 150,
             "bench/aa.py --surface c --repeats 20 --bin {bin}/klineage", "bench/aa.py --surface c --repeats 2 --only 1ms --bin {bin}/klineage", spreads),
-        Row("peers", "one verdict to 0.5 % beside hyperfine, nanobench, Google Benchmark, pytest-benchmark", "–", "ahead at equal spread", "", 420,
+        Row("peers", "one verdict to 0.5 % beside hyperfine, nanobench, Google Benchmark, pytest-benchmark", "–", "ahead at equal spread", "", 460,
             "bench/peers.py --surface c --bin {bin} --peers {peers} --seconds {seconds}",
             "bench/peers.py --surface c --bin {bin} --peers {peers} --seconds 5 --repeats 2 --only 1ms", beside),
     ],
@@ -90,11 +106,11 @@ ROWS = {
             "{bin}/bench_verdict fmha experts/fmha/cuda/10-expert.cu paper 3", "{bin}/bench_verdict fmha experts/fmha/cuda/10-expert.cu paper 1", whole_seconds),
         Row("fmha-naive", "FMHA naive (1.6 s a run)", "50–110 s", "12 s", "8 s", 120,
             *["{bin}/klineage gate fmha experts/fmha/cuda/1-naive.cu --workload paper --no-journal --json -q"] * 2, one_verdict),
-        Row("spool", "verdicts per minute of a held GPU through a spool, kernels under 5 ms", "19", "60", "150", 130,
-            "bench/spool.py --surface cuda --bin {bin} --seconds 75", "bench/spool.py --surface cuda --bin {bin} --count 2 --seconds 30", per_minute),
-        Row("aa", "A/A spread on the H200", ".05–.20 %", "no worse", "", 120,
+        Row("spool", "verdicts per minute of a held GPU through a spool, kernels under 5 ms", "19", "60", "150", 110,
+            "bench/spool.py --surface cuda --bin {bin} --seconds 60", "bench/spool.py --surface cuda --bin {bin} --count 2 --seconds 30", per_minute),
+        Row("aa", "A/A spread on the H200", ".05–.20 %", "no worse", "", 150,
             "bench/aa.py --surface cuda --repeats 10 --bin {bin}/klineage", "bench/aa.py --surface cuda --repeats 2 --only 3us --bin {bin}/klineage", spreads),
-        Row("peers", "one verdict to 0.5 % beside `do_bench` and KernelBench's eval", "–", "ahead at equal spread", "", 420,
+        Row("peers", "one verdict to 0.5 % beside `do_bench` and KernelBench's eval", "–", "ahead at equal spread", "", 460,
             "bench/peers.py --surface cuda --bin {bin} --peers {peers} --seconds {seconds}",
             "bench/peers.py --surface cuda --bin {bin} --peers {peers} --seconds 5 --repeats 2 --only 3us", beside),
     ],
@@ -139,7 +155,7 @@ def measured(command, limit_s, shown):
         result = json.loads(out)
         shown(result)
         return {"result": result, "status": process.returncode}
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return {"why": f"it ended with {process.returncode}: {(said or out).strip()[-600:].replace(f'{ROOT}/', '')}"}
 
 
@@ -155,7 +171,7 @@ def usable(surface, options):
 def measure(row, options, left_s):
     limit = min(row.limit_s, left_s)
     text = row.quick if options.quick else row.words
-    words = [w.format(bin=os.path.relpath(options.bin, ROOT), peers=os.path.relpath(options.peers, ROOT), seconds=round(max(limit - 60, limit / 2)))
+    words = [w.format(bin=os.path.relpath(options.bin, ROOT), peers=os.path.relpath(options.peers, ROOT), seconds=round(max(limit - 40, limit / 2)))
              for w in text.split()]
     start = time.monotonic()
     found = measured([str(ROOT / words[0]) if "/" in words[0] else words[0], *words[1:]], limit, row.shown)

@@ -12,6 +12,7 @@ effort grows until it does not; where less, it shrinks: `equal` is the least eff
 checks; for tools that work inside a process, from the first call to the last; for hyperfine its whole run.  A tool that is not there is named and left out.
 bench/README.md says where they come from.  Prints one JSON object."""
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -29,7 +30,7 @@ import aa
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "peers"
 HALF_WIDTH = 0.005
-OWN_S, LONGEST_S = 3, 10  # of one measurement: at the tool's own effort, and at the gate's spread
+OWN_S, LONGEST_S = 2, 10  # of one measurement: at the tool's own effort, and at the gate's spread
 CALLS = {"3us": 20000, "30us": 2000, "1ms": 100}  # of one process that hyperfine times: some 60 ms
 CALL = {"saxpy": "saxpy(2.5f, x, y, out, axes[0])", "gemm": "gemm(x, y, out, axes[0], axes[1], axes[2])"}
 
@@ -135,7 +136,7 @@ class GoogleBenchmark(OnCore):
         rows = json.loads(run(command))["benchmarks"]
         seconds = time.monotonic() - start
         a, b = ([r["real_time"] for r in rows if r["run_type"] == "iteration" and r["run_name"] == side] for side in "AB")
-        return {"command": command, "seconds": seconds} | ratio_of(a, b, median_width)
+        return {"command": command, "seconds": seconds} | ratio_of(a, b, mean_width)
 
 
 class PytestBenchmark(OnCore):
@@ -189,7 +190,6 @@ class Bench:
     def __init__(self, options, scratch):
         self.bin, self.peers, self.scratch, self.device = options.bin, options.peers, Path(scratch), None
         self.core = str(max(os.sched_getaffinity(0)))
-        os.environ["LD_LIBRARY_PATH"] = f"{self.peers / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
 
     def program(self, name):
         found = shutil.which(name) or shutil.which(name, path=self.peers)
@@ -202,7 +202,7 @@ class Bench:
         program = self.peers / "bin" / name
         if not program.exists():
             program.parent.mkdir(parents=True, exist_ok=True)
-            run(["c++", "-std=c++17", "-O2", f"-I{self.peers}", HERE / f"{name}.cpp", "-o", program, f"-L{self.peers / 'lib'}", *libraries, "-ldl"])
+            run(["c++", "-std=c++17", "-O2", f"-I{self.peers}", HERE / f"{name}.cpp", "-o", program, f"-L{self.peers / 'lib'}", "-Wl,-rpath,$ORIGIN/../lib", *libraries, "-ldl"])
         return program
 
     def objects(self, case):
@@ -222,22 +222,26 @@ class Bench:
     def ask_device(self, question):
         if not self.device:
             env = os.environ | {"PYTHONPATH": f"{self.peers / 'site'}:{os.environ.get('PYTHONPATH', '')}", "KERNELBENCH": str(self.peers / "KernelBench")}
-            self.device = subprocess.Popen([sys.executable, str(HERE / "gpu.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+            with open(self.scratch / "gpu.log", "w") as log:
+                self.device = subprocess.Popen([sys.executable, str(HERE / "gpu.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=env)
         try:
             self.device.stdin.write(json.dumps(question) + "\n")
             self.device.stdin.flush()
             answer = json.loads(self.device.stdout.readline())
         except (OSError, ValueError):
-            why = self.device.communicate()[1].strip().splitlines()[-1:]
-            self.device = None
+            self.stop_device()
+            why = (self.scratch / "gpu.log").read_text().strip().splitlines()[-1:]
             raise Missing(f"bench/peers/gpu.py: {''.join(why) or 'ended'}") from None
         if "error" in answer:
             raise Missing(answer["error"])
         return answer
 
     def stop_device(self):
+        """It ends when nothing more can be asked."""
         if self.device:
-            self.device.communicate()
+            with contextlib.suppress(OSError):
+                self.device.stdin.close()
+            self.device.wait()
             self.device = None
 
 
@@ -343,7 +347,7 @@ class Run:
                 for name, tool in self.here():
                     found.setdefault((case.size, name), []).append(self.attempt(name, timed, tool, case, efforts[case.size, name]))
             print(f"repeat {i + 1} of {self.options.repeats}, {time.monotonic() - self.begun:.0f} s", file=sys.stderr, flush=True)
-            if i and time.monotonic() - self.begun > 0.7 * self.options.seconds:
+            if i and time.monotonic() - self.begun > 0.75 * self.options.seconds:
                 break
         whole = {key: [one for one in ones if one] for key, ones in found.items()}
         return {key: summary(self.tools[key[1]], efforts[key], ones) for key, ones in whole.items() if len(ones) > 1}

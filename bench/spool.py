@@ -30,7 +30,7 @@ def put(options, folder, i):
     source = sorted(ROOT.glob(pattern))[-1]
     fresh = folder / f"fresh{i}{source.suffix}"
     fresh.write_text(source.read_text() + f"\nstatic const int variant_{time.time_ns()} = {i};\n")
-    command = [str(options.bin / "klineage"), "gate", str(ROOT / task), str(fresh), "--workload", workload, "--spool", str(folder / "spool"), "--json", "-q"]
+    command = [str(options.bin / "klineage"), "gate", str(ROOT / task), str(fresh), "--workload", workload, "--spool", str(folder / "spool"), "--no-journal", "--json", "-q"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != PENDING:
         sys.exit(f"{' '.join(command)}\n{done.stderr}{done.stdout}")
