@@ -73,6 +73,9 @@ def standing(tool, gate_s):
 def beside(row):
     sizes = []
     for size, tools in row["rows"].items():
+        if "gate" not in tools:
+            sizes.append(f"{size}: the gate has no row")
+            continue
         gate_s, places = tools["gate"]["levels"][0]["seconds"], {}
         for name, tool in tools.items():
             if name != "gate":
