@@ -6,8 +6,8 @@
 Each row is one command of bench/.  The file (bench/results/MACHINE/gate-cost.json, unless --out says otherwise) is written after every
 row and keeps the rows that this run does not measure: command, commit, machine, seconds, and the command's own JSON with its raw
 samples, or why there is none.  A row that outlasts its limit is ended; one that no longer fits into --seconds is not begun, and the
-next run may name it with --only.  `h200` rows need a CUDA device.  --quick is a trial of the programs with the least counts: its
-figures are not to be published.  `bench/report` renders the file."""
+next run may name it with --only.  `h200` rows need a CUDA device.  --quick is a trial of the programs with the least counts, into
+build/MACHINE: its figures are not to be published.  `bench/report` renders the file."""
 import argparse
 import json
 import os
@@ -176,9 +176,9 @@ def measure(row, options, left_s):
     text = row.quick if options.quick else row.words
     words = [w.format(bin=os.path.relpath(options.bin, ROOT), peers=os.path.relpath(options.peers, ROOT), seconds=round(max(limit - 40, limit / 2)))
              for w in text.split()]
-    start = time.monotonic()
+    here, start = machine(), time.monotonic()
     found = measured([str(ROOT / words[0]) if "/" in words[0] else words[0], *words[1:]], limit, row.shown)
-    return {"command": " ".join(words), "commit": options.commit, "machine": machine(), "seconds": time.monotonic() - start} | found
+    return {"command": " ".join(words), "commit": options.commit, "machine": here, "seconds": time.monotonic() - start} | found
 
 
 def arguments():
@@ -193,7 +193,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     options.bin, options.peers = options.bin.resolve(), options.peers.resolve()
-    options.out = options.out or ROOT / "bench/results" / options.surface / "gate-cost.json"
+    options.out = options.out or ROOT / ("build" if options.quick else "bench/results") / options.surface / "gate-cost.json"
     options.rows = options.only.split(",") if options.only else [row.name for row in ROWS[options.surface]]
     unknown = set(options.rows) - {row.name for row in ROWS[options.surface]}
     if unknown:
