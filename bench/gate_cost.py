@@ -135,31 +135,31 @@ def machine():
 
 
 def end(process):
-    """A program and everything that it started: they share its session."""
+    """Ends a program and everything that it started, which shares its session; what it still said."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
-        process.communicate(timeout=10)
+        return process.communicate(timeout=10)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        return process.communicate()
 
 
 def measured(command, limit_s, shown):
     """The command's JSON as `result`, or `why` there is none that `shown` can read."""
+    late = ""
     try:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         out, said = process.communicate(timeout=limit_s)
     except OSError as error:
         return {"why": str(error)}
     except subprocess.TimeoutExpired:
-        end(process)
-        return {"why": f"it did not end within {limit_s:.0f} s"}
+        (out, said), late = end(process), f"it did not end within {limit_s:.0f} s; "
     try:
         result = json.loads(out)
         shown(result)
         return {"result": result, "status": process.returncode}
     except (ValueError, LookupError, TypeError, AttributeError):
-        return {"why": f"it ended with {process.returncode}: {(said or out).strip()[-600:].replace(f'{ROOT}/', '')}"}
+        return {"why": f"{late}it ended with {process.returncode}: {(said or out).strip()[-600:].replace(f'{ROOT}/', '')}"}
 
 
 def usable(surface, options):
@@ -177,7 +177,8 @@ def measure(row, options, left_s):
     words = [w.format(bin=os.path.relpath(options.bin, ROOT), peers=os.path.relpath(options.peers, ROOT), seconds=round(max(limit - 40, limit / 2)))
              for w in text.split()]
     here, start = machine(), time.monotonic()
-    found = measured([str(ROOT / words[0]) if "/" in words[0] else words[0], *words[1:]], limit, row.shown)
+    python = [sys.executable] if words[0].endswith(".py") else []
+    found = measured([*python, str(ROOT / words[0]), *words[1:]], limit, row.shown)
     return {"command": " ".join(words), "commit": options.commit, "machine": here, "seconds": time.monotonic() - start} | found
 
 

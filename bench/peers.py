@@ -18,6 +18,7 @@ import math
 import os
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,14 @@ HALF_WIDTH = 0.005
 OWN_S, LONGEST_S = 2, 10  # of one measurement: at the tool's own effort, and at the gate's spread
 CALLS = {"3us": 20000, "30us": 2000, "1ms": 100}  # of one process that hyperfine times: some 60 ms
 CALL = {"saxpy": "saxpy(2.5f, x, y, out, axes[0])", "gemm": "gemm(x, y, out, axes[0], axes[1], axes[2])"}
+
+
+class Ended(Exception):
+    """Somebody wants this run to end."""
+
+
+def ended(*_):
+    raise Ended
 
 
 class Missing(Exception):
@@ -319,7 +328,7 @@ class Run:
         self.cases = [Case(*words) for words in aa.CASES[options.surface] if options.only in (None, words[0])]
         chosen = options.tools.split(",") if options.tools else TOOLS[options.surface]
         self.tools = {name: TOOLS[options.surface][name](bench) for name in chosen}
-        self.missing, self.rows = {}, {}
+        self.efforts, self.found, self.missing, self.rows = {}, {}, {}, {}
 
     def attempt(self, name, action, *words):
         """None where the tool is not there; it is asked no more."""
@@ -335,37 +344,45 @@ class Run:
 
     def own(self):
         """Every tool at the effort that its own interval asks for, in turn."""
-        efforts = {}
         for case in self.cases:
             for name, tool in self.here():
-                efforts[case.size, name] = self.attempt(name, own_effort, tool, case)
-        found = {}
+                self.efforts[case.size, name] = self.attempt(name, own_effort, tool, case)
         for i in range(self.options.repeats):
             for name, tool in self.here():
                 tool.refresh()
             for case in self.cases:
                 for name, tool in self.here():
-                    found.setdefault((case.size, name), []).append(self.attempt(name, timed, tool, case, efforts[case.size, name]))
+                    one = self.attempt(name, timed, tool, case, self.efforts[case.size, name])
+                    self.found.setdefault((case.size, name), []).extend([one] if one else [])
             print(f"repeat {i + 1} of {self.options.repeats}, {time.monotonic() - self.begun:.0f} s", file=sys.stderr, flush=True)
             if i and time.monotonic() - self.begun > 0.75 * self.options.seconds:
                 break
-        whole = {key: [one for one in ones if one] for key, ones in found.items()}
-        return {key: summary(self.tools[key[1]], efforts[key], ones) for key, ones in whole.items() if len(ones) > 1}
+
+    def summarize(self):
+        for (size, name), ones in self.found.items():
+            if len(ones) > 1:
+                self.rows.setdefault(size, {})[name] = {"levels": [summary(self.tools[name], self.efforts[size, name], ones)]}
+
+    def equal(self):
+        """The least effort of each tool that spreads no more than the gate."""
+        left = [(case, name) for case in self.cases for name, _ in self.here() if name != "gate" and {name, "gate"} <= self.rows.get(case.size, {}).keys()]
+        while left:
+            case, name = left.pop(0)
+            row, cv = self.rows[case.size][name], self.rows[case.size]["gate"]["levels"][0]["cv"]
+            now = time.monotonic()
+            until = now + max(self.begun + self.options.seconds - now, 0) / (len(left) + 1)
+            row["levels"] = self.attempt(name, to_equal, self.tools[name], case, row["levels"][0], cv, self.options, until) or row["levels"]
+            row["equal"] = min((l for l in row["levels"] if l["cv"] <= cv), key=lambda l: l["seconds"], default=None)
+            print(f"{case.size} {name}: {row['levels'][0]['seconds']:.3g} s, cv {row['levels'][0]['cv']:.3%}; gate {cv:.3%}", file=sys.stderr, flush=True)
 
     def measure(self):
-        first = self.own()
-        left = [key for key in first if key[1] != "gate"]
-        for size, name in first:
-            row = self.rows.setdefault(size, {}).setdefault(name, {"levels": [first[size, name]]})
-            if name == "gate" or name in self.missing or (size, "gate") not in first:
-                continue
-            now, case = time.monotonic(), next(c for c in self.cases if c.size == size)
-            share = max(self.begun + self.options.seconds - now, 0) / len(left)
-            left.pop()
-            cv = first[size, "gate"]["cv"]
-            row["levels"] = self.attempt(name, to_equal, self.tools[name], case, row["levels"][0], cv, self.options, now + share) or row["levels"]
-            row["equal"] = min((l for l in row["levels"] if l["cv"] <= cv), key=lambda l: l["seconds"], default=None)
-            print(f"{size} {name}: {row['levels'][0]['seconds']:.3g} s, cv {row['levels'][0]['cv']:.3%}; gate {cv:.3%}", file=sys.stderr, flush=True)
+        """All that was measured, also where somebody ends it before its time."""
+        signal.signal(signal.SIGTERM, ended)
+        with contextlib.suppress(Ended):
+            self.own()
+        self.summarize()
+        with contextlib.suppress(Ended):
+            self.equal()
         return {"surface": self.options.surface, "repeats": self.options.repeats, "half_width": HALF_WIDTH, "seconds": time.monotonic() - self.begun,
                 "missing": self.missing, "rows": self.rows}
 
