@@ -4,7 +4,7 @@
     bench/aa.py [--surface c|cuda] [--repeats 20] [--bin build/bin/klineage] [--dobench] [--only 3us]
 
 For each of three sizes (about 3 us, 30 us and 1 ms) the gate compares a kernel with itself REPEATS times, each in a fresh process with
-fresh inputs on fresh pages.  Spread is (largest - smallest) / median over the repeats of
+fresh inputs on fresh pages.  Spread is (largest - smallest) / median over the repeats, cv their standard deviation over their mean, of
   ratio     what a verdict reports: the median of interleaved pairs
   alone     the same kernel's median time, taken one process after the other, as most harnesses do
   do_bench  with --dobench: triton.testing.do_bench medians of the same source, one fresh process each, alternating with the above
@@ -45,6 +45,10 @@ def spread(values):
     return (max(values) - min(values)) / statistics.median(values)
 
 
+def cv(values):
+    return statistics.stdev(values) / statistics.fmean(values)
+
+
 def measure(options, task, kernel, workload):
     ratios, alone, bench, outcomes, seconds = [], [], [], [], []
     for _ in range(options.repeats):
@@ -59,9 +63,9 @@ def measure(options, task, kernel, workload):
         if options.dobench:
             bench.append(dobench(task, kernel, workload))
     row = {"kernel": f"{task}/{kernel}", "workload": workload, "repeats": options.repeats, "platform": verdict["platform"]["name"],
-           "method": verdict["time"]["method"], "median_us": statistics.median(alone) / 1e3, "ratio_spread": spread(ratios),
+           "method": verdict["time"]["method"], "median_us": statistics.median(alone) / 1e3, "ratio_spread": spread(ratios), "ratio_cv": cv(ratios),
            "ratio_worst": max(abs(r - 1) for r in ratios), "alone_spread": spread(alone), "seconds_per_verdict": statistics.median(seconds),
-           "calls": {o: outcomes.count(o) for o in sorted(set(outcomes))}}
+           "calls": {o: outcomes.count(o) for o in sorted(set(outcomes))}, "ratios": ratios, "alone_ns": alone, "verdict_s": seconds}
     if bench:
         row |= {"dobench_median_us": statistics.median(bench) / 1e3, "dobench_spread": spread(bench)}
     return row

@@ -4,6 +4,7 @@
     bench/dobench.py KERNEL.cu AXES        (needs torch, triton and cupy)
 
 The same source, compiled by NVRTC and launched on torch's stream, so that only the method of timing differs from the gate's."""
+import functools
 import sys
 from pathlib import Path
 
@@ -16,41 +17,52 @@ def axes_of(text):
     return {name: int(value) for name, value in (pair.split("=") for pair in text.split(","))}
 
 
-def launcher(path, axes):
-    """A function that launches the kernel once on fresh random inputs."""
-    source = Path(path).read_text()
-    if "saxpy" in path:
-        n = axes["N"]
-        x, y, out = torch.randn(n, device="cuda"), torch.randn(n, device="cuda"), torch.empty(n, device="cuda")
-        defines = ("-Dkl_t_x=float", "-Dkl_t_y=float", "-Dkl_t_out=float")
-        name, grid, block = "saxpy", ((n + 255) // 256,), (256,)
-        arguments = (cupy.float32(1.5), x.data_ptr(), y.data_ptr(), out.data_ptr(), cupy.int32(n))
-        keep = (x, y, out)
-    else:
-        m, n, k = axes["M"], axes["N"], axes["K"]
-        x, w = (torch.randn(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (n, k)))
-        y = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        defines = ("-Dkl_t_x=__nv_bfloat16", "-Dkl_t_weight=__nv_bfloat16", "-Dkl_t_y=__nv_bfloat16")
-        name, grid, block = "gemm", ((n + 15) // 16, (m + 15) // 16), (16, 16)
-        arguments = (x.data_ptr(), w.data_ptr(), y.data_ptr(), cupy.int32(m), cupy.int32(n), cupy.int32(k))
-        keep = (x, w, y)
-    include = "/usr/local/cuda/include"
-    kernel = cupy.RawModule(code=source, options=("-std=c++17", f"-I{include}") + defines).get_function(name)
-    stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+class Kernel:
+    """saxpy or gemm of bench/aa.py as a function of tensors."""
 
-    def launch():
-        with stream:
-            kernel(grid, block, arguments)
+    def __init__(self, path, axes):
+        self.saxpy, self.axes = "saxpy" in str(path), tuple(axes.values())
+        self.path = Path(path)
 
-    return launch, keep
+    @functools.cached_property
+    def function(self):
+        names, kind = (("x", "y", "out"), "float") if self.saxpy else (("x", "weight", "y"), "__nv_bfloat16")
+        options = ("-std=c++17", "-I/usr/local/cuda/include", *(f"-Dkl_t_{name}={kind}" for name in names))
+        return cupy.RawModule(code=self.path.read_text(), options=options).get_function("saxpy" if self.saxpy else "gemm")
+
+    def inputs(self, device="cuda"):
+        if self.saxpy:
+            return [torch.randn(self.axes[0], device=device) for _ in range(2)]
+        m, n, k = self.axes
+        return [torch.randn(shape, device=device, dtype=torch.bfloat16) for shape in ((m, k), (n, k))]
+
+    def output(self, like):
+        return torch.empty_like(like) if self.saxpy else torch.empty(self.axes[:2], device=like.device, dtype=like.dtype)
+
+    def __call__(self, x, y, out=None):
+        out = self.output(x) if out is None else out
+        integers = tuple(cupy.int32(a) for a in self.axes)
+        pointers = (x.data_ptr(), y.data_ptr(), out.data_ptr())
+        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+            if self.saxpy:
+                self.function(((self.axes[0] + 255) // 256,), (256,), (cupy.float32(1.5), *pointers, *integers))
+            else:
+                self.function(((self.axes[1] + 15) // 16, (self.axes[0] + 15) // 16), (16, 16), (*pointers, *integers))
+        return out
+
+
+def samples_ms(kernel, inputs, rep=100):
+    """Every sample of do_bench; inputs and output stay the same, as do_bench wants it."""
+    out = kernel(*inputs)
+    return triton.testing.do_bench(lambda: kernel(*inputs, out=out), rep=rep, return_mode="all")
 
 
 def main():
-    launch, keep = launcher(sys.argv[1], axes_of(sys.argv[2]))
-    launch()
+    kernel = Kernel(sys.argv[1], axes_of(sys.argv[2]))
+    inputs = kernel.inputs()
+    out = kernel(*inputs)
     torch.cuda.synchronize()
-    print(triton.testing.do_bench(launch, return_mode="median") * 1e6)
-    del keep
+    print(triton.testing.do_bench(lambda: kernel(*inputs, out=out), return_mode="median") * 1e6)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 /* verdict.c - what a verdict costs beyond compile and the kernel's own runs, and what a journaled
  * one costs.
  *
- *   bench_verdict TASK KERNEL [WORKLOAD] [COUNT]
+ *   bench_verdict TASK KERNEL [WORKLOAD] [COUNT] [AGAINST]
  *
  * One gate, COUNT verdicts of the same kernel (warm oracle, baselines and compile cache; the
  * candidate's process is new every time), then COUNT look-ups of the same verdict in a journal.
- * Prints one JSON object.  SPDX-License-Identifier: Apache-2.0 */
+ * With AGAINST the kernel is compared with that one instead of a baseline.  Prints one JSON object;
+ * its `rows` are the verdicts, one by one.  SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/klineage.h>
 
 #include "base/fs.h"
@@ -39,20 +40,44 @@ static void put_interval(json_t *o, const char *key, const double *x, int n) {
     json_object_set_new(o, key, i);
 }
 
+static double stage_ms(const kl_verdict *v, kl_str name) {
+    for (int i = 0; i < v->n_stages; i++)
+        if (kl_str_eq(v->stages[i].name, name)) return (double)v->stages[i].ns * 1e-6;
+    return 0;
+}
+
+static json_t *row_of(const kl_verdict *v) {
+    KL_ASSERT(v->n_comparisons > 0);
+    const kl_comparison *c = &v->comparisons[0];
+    json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:i}", "outcome", kl_outcome_name(v->outcome),
+                          "ratio", c->ratio, "low", c->low, "high", c->high, "pairs", c->pairs);
+    json_object_set_new(o, "overhead_ms", json_real((double)v->overhead_ns * 1e-6));
+    json_object_set_new(o, "profile_ms", json_real(stage_ms(v, KL_S("profile"))));
+    json_object_set_new(o, "total_ms", json_real((double)v->total_ns * 1e-6));
+    return o;
+}
+
+static bool is_timed(const kl_verdict *v) {
+    return (v->outcome == KL_OUTCOME_PASS || v->outcome == KL_OUTCOME_UNSTABLE) &&
+           v->n_comparisons > 0;
+}
+
 static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *keep) {
     static double overhead[MAX_COUNT], total[MAX_COUNT];
+    json_t *rows = json_array();
     const int64_t start = kli_now_ns();
     for (int i = 0; i <= b->count; i++) { /* the first warms the caches and is not counted */
         kl_error e = {0};
         kl_arena *a = i == b->count ? keep : kl_arena_new();
         if (kl_gate_run(last, b->gate, a, b->task, b->kernel, &b->opts, &e)) die(&e);
-        if (last->outcome != KL_OUTCOME_PASS) {
-            fprintf(stderr, "not a pass: %s: %s\n", kl_outcome_name(last->outcome), last->why.ptr);
+        if (!is_timed(last)) {
+            fprintf(stderr, "not timed: %s: %s\n", kl_outcome_name(last->outcome), last->why.ptr);
             exit(1);
         }
         if (i) {
             overhead[i - 1] = (double)last->overhead_ns * 1e-6;
             total[i - 1] = (double)last->total_ns * 1e-6;
+            json_array_append_new(rows, row_of(last));
         }
         if (a != keep) kl_arena_free(a);
     }
@@ -60,6 +85,7 @@ static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *
                         json_real(60e9 * (b->count + 1) / (double)(kli_now_ns() - start)));
     put_interval(o, "overhead_ms", overhead, b->count);
     put_interval(o, "total_ms", total, b->count);
+    json_object_set_new(o, "rows", rows);
 }
 
 static void run_journal(const bench *b, json_t *o, const kl_verdict *v) {
@@ -105,18 +131,20 @@ int main(int argc, char **argv) {
     kl_arena *a = kl_arena_new();
     kl_str path;
     kl_task *task;
-    kl_kernel *kernel;
+    kl_kernel *kernel, *against = NULL;
     bench b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20};
     kl_verdict *v = KL_NEW(a, kl_verdict);
     if (argc < 3 || b.count < 1 || b.count > MAX_COUNT) {
-        fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d]\n",
+        fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d] [AGAINST]\n",
                 MAX_COUNT);
         return 2;
     }
     b.opts.workload = argc > 3 ? argv[3] : NULL;
     if (kl_task_find(&path, a, argv[1], &e) || kl_task_load(&task, a, path.ptr, &e) ||
-        kl_kernel_load(&kernel, a, argv[2], NULL, &e) || kl_gate_open(&b.gate, &e))
+        kl_kernel_load(&kernel, a, argv[2], NULL, &e) ||
+        (argc > 5 && kl_kernel_load(&against, a, argv[5], NULL, &e)) || kl_gate_open(&b.gate, &e))
         die(&e);
+    b.opts.against = against;
     b.task = task;
     b.kernel = kernel;
     json_t *o = json_object();
