@@ -176,7 +176,8 @@ class Runner:
         with os.fdopen(fds[0], "rb") as file:
             file.seek(0)
             source = file.read()
-        self.plan, self.inputs, self.graphs = message.plan, {}, {}
+        self.forget()
+        self.plan = message.plan
         if self.plan.n_tensors > MAX_TENSORS or self.plan.n_launches > MAX_LAUNCHES:
             raise Fault(PROTOCOL, "the plan is malformed")
         self.tensors = [(i, t, t.name.decode()) for i, t in enumerate(self.plan.tensors[:self.plan.n_tensors])]
@@ -197,6 +198,14 @@ class Runner:
         self.style = self.call_style()
         own = space.get("describe")
         return "%s; %s" % (own(), self.describe()) if callable(own) else self.describe()
+
+    def forget(self):
+        """What a graph wrote to stays in torch's cache, out of which no other process gets it: at some point it goes back."""
+        self.inputs, self.graphs = {}, {}
+        if self.on_gpu:
+            free, total = self.torch.cuda.mem_get_info()
+            if free < total / 2:
+                self.torch.cuda.empty_cache()
 
     def place(self, cpu, threads):
         self.torch.set_num_threads(threads)
@@ -228,7 +237,8 @@ class Runner:
             if t.role != SCALAR and layout.tensor_offset[_] + t.bytes > stride:
                 raise Fault(PROTOCOL, "`%s` is outside its set or slot" % name)
         # Frames that raised may still hold views of the old pages; the process ends soon enough for them.
-        self.inputs, self.graphs, self.layout = {}, {}, layout
+        self.forget()
+        self.layout = layout
         self.in_pages = mmap.mmap(fds[0], sizes[0], prot=mmap.PROT_READ) if sizes[0] else None
         self.out_pages = mmap.mmap(fds[1], sizes[1]) if sizes[1] else None
         self.control = kl_control.from_buffer(mmap.mmap(fds[3], C.sizeof(kl_control)))
