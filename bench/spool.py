@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How many verdicts does a minute of a held device give, through a spool?
 
-    bench/spool.py [--surface c|cuda] [--count 36] [--seconds 100] [--bin build/bin]
+    bench/spool.py [--surface c|cuda] [--count 100] [--seconds 100] [--bin build/bin]
 
 COUNT jobs go into a fresh spool: kernels of different tasks in turn, each a text that nobody has seen (a constant changes),
 compiled by the sender as far as this machine can.  Then one `klineage-worker --spool` runs until they are done, or for SECONDS.  The
@@ -61,13 +61,13 @@ def answers(spool):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--surface", choices=KERNELS, default="cuda")
-    parser.add_argument("--count", type=int, default=36)
+    parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=100)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/bin")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         spool = Path(folder) / "spool"
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda i: put(options, Path(folder), i), range(options.count)))
         seconds, status = work(options, spool)
         rows = list(answers(spool))
