@@ -1,13 +1,18 @@
-/* sequential.h - an interval for the mean of a growing sample that holds at every look.
+/* sequential.h - intervals for the middle of a growing sample that hold at every look.
  *
  * A bootstrap interval of 95 % misses far more often than once in twenty when it is looked at after
  * every pair until it says something.  This one does not: with independent normal draws of unknown
  * mean and spread, the probability that it ever leaves out the mean, at any n, is at most `alpha`.
  *
- * Source: Wang and Ramdas 2023, "Anytime-valid t-tests and confidence sequences for Gaussian means
- * with unknown variance": the t-statistic's likelihood ratio, mixed over effects of either sign
- * with a normal prior, is a test martingale, and Ville's inequality bounds it (after Lai 1976).
- * SPDX-License-Identifier: Apache-2.0 */
+ * Source of the first: Wang and Ramdas 2023, "Anytime-valid t-tests and confidence sequences for
+ * Gaussian means with unknown variance": the t-statistic's likelihood ratio, mixed over effects of
+ * either sign with a normal prior, is a test martingale, and Ville's inequality bounds it (after
+ * Lai 1976).
+ *
+ * The other interval is for the median and assumes nothing but independence: how many values lie
+ * below the median is a sum of fair coins, and the likelihood ratio of coins with a uniform prior
+ * on their bias is a martingale too.  It takes eight values to say anything, and wild ones among
+ * more do not widen it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BASE_SEQUENTIAL_H
 #define KL_BASE_SEQUENTIAL_H
 #include <stddef.h>
@@ -23,4 +28,5 @@ typedef struct {
 
 void kli_sequence_add(kli_sequence *s, double x);                    /* x is finite */
 kli_bounds kli_sequence_bounds(const kli_sequence *s, double alpha); /* 0 < alpha < 1 */
+kli_bounds kli_median_bounds(double *x, size_t n, double alpha);     /* sorts x */
 #endif
