@@ -164,6 +164,16 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     return KL_OK;
 }
 
+/* A library of a device, opened while the candidate is compiled and checked. */
+void kli_executable_load_ahead(kli_executable *a, const kli_evaluation *c) {
+    kl_plan *plan = KL_NEW(c->arena, kl_plan);
+    if (!a->plugin || a->problem || c->backend->shared_memory ||
+        kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, kl_ignored()))
+        return;
+    plan->n_buffers = plan->n_tensormaps = plan->n_launches = 0;
+    kl_runner_load_ahead(a->runner, &a->artefact, plan);
+}
+
 /* ---- any executable ---------------------------------------------------------------------- */
 
 /* The limits of the device that the executable runs on; an oracle in C knows none of a GPU's. */

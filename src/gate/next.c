@@ -3,8 +3,9 @@
  *   its process   started with this verdict's own, and up before anything is timed
  *   its code      compiled for a device on a thread of its own, into the compile cache
  *
- * Nothing of the next verdict runs on a device while this one is timed there: a process that is up
- * waits for its first request, and a context without work takes no turn.  No compiler runs on a
+ * Nothing else runs on a device while this verdict is timed there: every process that was started,
+ * for it or for another, is up by then and waits for a request, and a context without work takes no
+ * turn.  No compiler runs on a
  * core that is timed: the thread holds its cores like every gate that compiles, and a kernel of the
  * CPU is timed by who has all of them alone (machine_lock.c); a device's runner has a core of its
  * own, which the thread leaves.  What it leads to is an entry of the cache and nothing else.
@@ -26,10 +27,15 @@ static void start_next(kli_evaluation *c) {
 }
 
 void kli_next_await(kli_evaluation *c) {
-    kl_runner **spare = &c->gate->spare[c->backend->id];
-    if (!*spare || !kl_runner_await(*spare, kl_ignored())) return;
-    kl_runner_stop(*spare);
-    *spare = NULL;
+    kl_gate *g = c->gate;
+    for (size_t i = 0; i < KL_COUNT(g->spare); i++) {
+        if (!g->spare[i] || !kl_runner_await(g->spare[i], kl_ignored())) continue;
+        kl_runner_stop(g->spare[i]);
+        g->spare[i] = NULL;
+    }
+    for (int i = 0; i < g->n_executables; i++)
+        if (g->executables[i]->runner && kl_runner_await(g->executables[i]->runner, kl_ignored()))
+            kli_executable_stop(g->executables[i]);
 }
 
 /* ---- its code ---------------------------------------------------------------------------- */

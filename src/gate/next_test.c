@@ -143,6 +143,20 @@ static void test_gate_next__its_process_is_up_before_anything_is_timed(void **st
     assert_ptr_equal(f->gate.spare[KL_BACKEND_CUDA], &a_runner);
 }
 
+/* A library that is still being opened for another task would share the device. */
+static void test_gate_next__whatever_was_started_is_up(void **state) {
+    fixture *f = *state;
+    kli_executable warm = {.runner = (kl_runner *)(void *)&a_runner}, cold = {0};
+    f->gate.executables[0] = &warm, f->gate.executables[1] = &cold;
+    f->gate.n_executables = 2;
+    kli_next_await(&f->c);
+    assert_int_equal(seen.awaited, 1);
+    assert_non_null(warm.runner);
+    seen.comes_up = KL_ENODEV;
+    kli_next_await(&f->c);
+    assert_true(seen.stopped == 1 && !warm.runner);
+}
+
 static void test_gate_next__a_process_that_does_not_come_up_goes(void **state) {
     fixture *f = *state;
     f->opts.next = NULL;
@@ -162,6 +176,7 @@ int main(void) {
         test_of(test_gate_next__without_an_answer_the_compiler_is_ended),
         test_of(test_gate_next__code_for_a_cpu_is_not_compiled_ahead),
         test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
+        test_of(test_gate_next__whatever_was_started_is_up),
         test_of(test_gate_next__a_process_that_does_not_come_up_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
