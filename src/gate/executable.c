@@ -247,21 +247,26 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
 }
 
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
-    KL_ASSERT((size_t)id < KL_COUNT(g->spare) && !g->spare[id]);
+    int *n = &g->n_spares[id];
+    KL_ASSERT((size_t)id < KL_COUNT(g->spares) && *n < KL_MAX_SPARES);
     const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
-    return kl_runner_start(&g->spare[id], &o, e);
+    const kl_err err = kl_runner_start(&g->spares[id][*n], &o, e);
+    *n += !err;
+    return err;
 }
 
 /* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking
- * the spare one if there is). */
+ * a spare one if there is). */
 kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e) {
+    kl_gate *g = c->gate;
+    const kl_backend_id id = c->backend->id;
     kli_executable_stop(a);
     if (a->trusted) return start_runner(a, c, e);
-    kl_runner **spare = &c->gate->spare[c->backend->id];
-    const kl_err err = *spare ? KL_OK : kli_gate_start_ahead(c->gate, c->backend->id, e);
-    a->runner = *spare;
-    *spare = NULL;
-    return err;
+    const kl_err err = g->n_spares[id] ? KL_OK : kli_gate_start_ahead(g, id, e);
+    if (err) return err;
+    a->runner = g->spares[id][--g->n_spares[id]];
+    g->n_candidates[id]++;
+    return KL_OK;
 }
 
 void kli_executable_stop(kli_executable *a) {

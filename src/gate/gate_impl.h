@@ -153,6 +153,8 @@ typedef struct {
     int draws;                  /* input sets it was measured on */
 } kli_naive_error;
 
+enum { KL_MAX_SPARES = 4 };
+
 struct kl_gate {
     kl_arena *arena;
     kl_device devices[4];
@@ -162,7 +164,9 @@ struct kl_gate {
     kli_executable *executables[64]; /* trusted, warm, found by key */
     kl_str executable_keys[64];
     int n_executables;
-    kl_runner *spare[4];         /* candidate runner started ahead, by backend */
+    kl_runner *spares[4][KL_MAX_SPARES]; /* candidates' runners started ahead, by backend */
+    int n_spares[4];
+    int n_candidates[4];         /* that took a runner so far */
     kli_naive_error errors[256]; /* of naive kernels, found by key */
     int n_errors;
     uint64_t problems; /* last problem id */
