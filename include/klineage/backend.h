@@ -220,6 +220,9 @@ KL_MUST_USE kl_err kl_runner_await(kl_runner *r, kl_error *e);
 /* Pin the runner to a core (-1: none) and set the number of threads its kernels may use; may be
  * called before every load. */
 KL_MUST_USE kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e);
+/* Ask a trusted runner of a device to load what it will be asked to load later: a vendor's library
+ * takes a while to open, and this does not wait.  Whatever goes wrong, the load will say. */
+void kl_runner_load_ahead(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan);
 /* Load an artefact for a plan; may be called again for another shape (see wire.h).  Launches that
  * the device refuses (shared memory, registers) are KL_FAULT_REFUSED. `resources`: one per launch.
  */

@@ -39,7 +39,7 @@ kl_err kli_runner_usable(const kl_runner *r, kl_fault *fault, kl_error *e) {
 
 static void note_end(kl_runner *r) {
     r->pid = -1;
-    r->ready = r->loaded = r->bound = false;
+    r->ready = r->loaded = r->bound = r->ahead = false;
     r->handshake_ns = r->handshake_sleep_ns = -1;
 }
 
@@ -301,12 +301,10 @@ static void note_isolation(kl_runner *r) {
                                   .landlock_abi = (int)(bits >> 8 & 0xFF)};
 }
 
-kl_err kl_runner_await(kl_runner *r, kl_error *e) {
+static kl_err await_ready(kl_runner *r, kl_error *e) {
     kl_fault fault;
-    kl_err code = kli_runner_usable(r, &fault, e);
-    if (code || r->ready) return code;
     kli_patience p = kli_patience_for(r, READY_NS);
-    code = kli_runner_receive(r, &fault, KL_MSG_READY, &p, e);
+    kl_err code = kli_runner_receive(r, &fault, KL_MSG_READY, &p, e);
     if (code) return code;
     if (fault.kind == KL_FAULT_DEVICE || fault.kind == KL_FAULT_REFUSED)
         return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
@@ -316,6 +314,26 @@ kl_err kl_runner_await(kl_runner *r, kl_error *e) {
     note_isolation(r);
     r->ready = true;
     return KL_OK;
+}
+
+/* What a load ahead said, the load that follows says again; a runner that it ended begins anew. */
+static kl_err await_ahead(kl_runner *r, kl_error *e) {
+    kl_fault fault;
+    kli_patience p = kli_patience_for(r, LOAD_NS);
+    r->ahead = false;
+    kl_err code = kli_runner_receive(r, &fault, KL_MSG_LOADED, &p, e);
+    if (code || r->pid > 0) return code;
+    close(r->socket);
+    r->socket = -1;
+    code = kli_runner_spawn(r, e);
+    return code ? code : await_ready(r, e);
+}
+
+kl_err kl_runner_await(kl_runner *r, kl_error *e) {
+    kl_fault fault;
+    kl_err code = kli_runner_usable(r, &fault, e);
+    if (!code && !r->ready) code = await_ready(r, e);
+    return code || !r->ahead ? code : await_ahead(r, e);
 }
 
 kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e) {
@@ -382,14 +400,8 @@ static bool is_loaded(const kl_runner *r, const kl_artefact *artefact, const kl_
            memcmp(&r->plan, plan, sizeof *plan) == 0;
 }
 
-kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
-                      const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
-    kl_err code = kli_runner_usable(r, fault, e);
-    if (!code && is_loaded(r, artefact, plan)) return KL_OK;
-    if (!code) code = restart_for_shape(r, artefact, plan, e);
-    if (!code) code = kl_runner_await(r, e);
-    if (!code) code = open_artefact(r, artefact, e);
-    if (code) return code;
+static kl_msg_load *load_message(const kl_runner *r, const kl_artefact *artefact,
+                                 const kl_plan *plan) {
     kl_msg_load *m = calloc(1, sizeof *m);
     if (!m) kl_oom(sizeof *m);
     *m = (kl_msg_load){.head = {KL_MSG_LOAD, KL_WIRE_VERSION},
@@ -398,6 +410,26 @@ kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
                        .cpu = r->opts.cpu,
                        .threads = r->opts.threads,
                        .plan = *plan};
+    return m;
+}
+
+void kl_runner_load_ahead(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan) {
+    KL_ASSERT(r->opts.trusted && !r->backend->shared_memory);
+    if (r->pid <= 0 || r->loaded || r->ahead || open_artefact(r, artefact, kl_ignored())) return;
+    kl_msg_load *m = load_message(r, artefact, plan);
+    r->ahead = !kli_runner_send(r, m, sizeof *m, &r->artefact_fd, 1, kl_ignored());
+    free(m);
+}
+
+kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
+                      const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
+    kl_err code = kli_runner_usable(r, fault, e);
+    if (!code && is_loaded(r, artefact, plan)) return KL_OK;
+    if (!code) code = restart_for_shape(r, artefact, plan, e);
+    if (!code) code = kl_runner_await(r, e);
+    if (!code) code = open_artefact(r, artefact, e);
+    if (code) return code;
+    kl_msg_load *m = load_message(r, artefact, plan);
     code = kli_runner_ask(
         r, fault, &(kli_request){m, sizeof *m, &r->artefact_fd, 1, KL_MSG_LOADED, LOAD_NS}, e);
     free(m);

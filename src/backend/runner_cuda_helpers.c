@@ -278,6 +278,6 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
         r->guards = NULL;
     r->clears_local = brooms_work(r);
     kli_cuda_open_draw(r);
-    kli_cuda_open_compare(r);
+    if (c->trusted) kli_cuda_open_compare(r); /* answers lie with the oracle alone */
     return 0;
 }

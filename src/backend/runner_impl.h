@@ -14,6 +14,7 @@ struct kl_runner {
     int socket;
     bool namespaces; /* it was started in its own */
     bool ready, loaded, bound;
+    bool ahead;        /* the reply to a load is still to come */
     char *scratch_dir; /* the one folder it may write; empty text when it needs none */
     char describe[512];
     kl_isolation isolation;

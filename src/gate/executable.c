@@ -164,6 +164,16 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     return KL_OK;
 }
 
+/* A library of a device, opened while the candidate is compiled and checked. */
+void kli_executable_load_ahead(kli_executable *a, const kli_evaluation *c) {
+    kl_plan *plan = KL_NEW(c->arena, kl_plan);
+    if (!a->plugin || a->problem || c->backend->shared_memory ||
+        kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, kl_ignored()))
+        return;
+    plan->n_buffers = plan->n_tensormaps = plan->n_launches = 0;
+    kl_runner_load_ahead(a->runner, &a->artefact, plan);
+}
+
 /* ---- any executable ---------------------------------------------------------------------- */
 
 /* The limits of the device that the executable runs on; an oracle in C knows none of a GPU's. */
@@ -237,21 +247,26 @@ kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c
 }
 
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
-    KL_ASSERT((size_t)id < KL_COUNT(g->spare) && !g->spare[id]);
+    int *n = &g->n_spares[id];
+    KL_ASSERT((size_t)id < KL_COUNT(g->spares) && *n < KL_MAX_SPARES);
     const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
-    return kl_runner_start(&g->spare[id], &o, e);
+    const kl_err err = kl_runner_start(&g->spares[id][*n], &o, e);
+    *n += !err;
+    return err;
 }
 
 /* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking
- * the spare one if there is). */
+ * a spare one if there is). */
 kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e) {
+    kl_gate *g = c->gate;
+    const kl_backend_id id = c->backend->id;
     kli_executable_stop(a);
     if (a->trusted) return start_runner(a, c, e);
-    kl_runner **spare = &c->gate->spare[c->backend->id];
-    const kl_err err = *spare ? KL_OK : kli_gate_start_ahead(c->gate, c->backend->id, e);
-    a->runner = *spare;
-    *spare = NULL;
-    return err;
+    const kl_err err = g->n_spares[id] ? KL_OK : kli_gate_start_ahead(g, id, e);
+    if (err) return err;
+    a->runner = g->spares[id][--g->n_spares[id]];
+    g->n_candidates[id]++;
+    return KL_OK;
 }
 
 void kli_executable_stop(kli_executable *a) {

@@ -27,7 +27,8 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
 void kl_gate_close(kl_gate *g) {
     if (!g) return;
     for (int i = 0; i < g->n_executables; i++) kli_executable_stop(g->executables[i]);
-    for (size_t i = 0; i < KL_COUNT(g->spare); i++) kl_runner_stop(g->spare[i]);
+    for (size_t id = 0; id < KL_COUNT(g->spares); id++)
+        while (g->n_spares[id]) kl_runner_stop(g->spares[id][--g->n_spares[id]]);
     kl_arena_free(g->arena);
     free(g);
 }

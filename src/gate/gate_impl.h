@@ -153,6 +153,8 @@ typedef struct {
     int draws;                  /* input sets it was measured on */
 } kli_naive_error;
 
+enum { KL_MAX_SPARES = 4 };
+
 struct kl_gate {
     kl_arena *arena;
     kl_device devices[4];
@@ -162,7 +164,9 @@ struct kl_gate {
     kli_executable *executables[64]; /* trusted, warm, found by key */
     kl_str executable_keys[64];
     int n_executables;
-    kl_runner *spare[4];         /* candidate runner started ahead, by backend */
+    kl_runner *spares[4][KL_MAX_SPARES]; /* candidates' runners started ahead, by backend */
+    int n_spares[4];
+    int n_candidates[4];         /* that took a runner so far */
     kli_naive_error errors[256]; /* of naive kernels, found by key */
     int n_errors;
     uint64_t problems; /* last problem id */
@@ -174,6 +178,7 @@ kl_err kli_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_e
  * available here. */
 kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
                               kl_str file, const kl_workload *w, kl_error *e);
+void kli_executable_load_ahead(kli_executable *a, const kli_evaluation *c);
 /* Load it for this problem, unless that was done, and bring input sets [first, first + n) to it. */
 kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, uint32_t first,
                             uint32_t n, kl_fault *fault, kl_error *e);
@@ -313,7 +318,7 @@ void kli_leave_core(int cpu, cpu_set_t *old);
 
 /* next.c */
 void kli_next_begin(kli_evaluation *c); /* when this verdict's own processes are started */
-void kli_next_await(kli_evaluation *c); /* before it is timed */
+void kli_next_await(kli_evaluation *c); /* before it is timed: whatever was started is up */
 void kli_next_end(kli_evaluation *c,
                   bool wanted); /* when it is done; a compiler is waited for, or ended */
 

@@ -1,10 +1,12 @@
 /* next.c - what is got ready for the verdict after this one, while this one is made.
  *
- *   its process   started with this verdict's own, and up before anything is timed
+ *   its process   started with this verdict's own, and up before anything is timed; on a large
+ *                 device those of a few more verdicts with it
  *   its code      compiled for a device on a thread of its own, into the compile cache
  *
- * Nothing of the next verdict runs on a device while this one is timed there: a process that is up
- * waits for its first request, and a context without work takes no turn.  No compiler runs on a
+ * Nothing else runs on a device while this verdict is timed there: every process that was started,
+ * for it or for another, is up by then and waits for a request, and a context without work takes no
+ * turn.  No compiler runs on a
  * core that is timed: the thread holds its cores like every gate that compiles, and a kernel of the
  * CPU is timed by who has all of them alone (machine_lock.c); a device's runner has a core of its
  * own, which the thread leaves.  What it leads to is an entry of the cache and nothing else.
@@ -13,23 +15,49 @@
 
 #include "base/log.h"
 
+static const int64_t SPARE_OF_BYTES = 32ll << 30;   /* one for so much of a device's memory */
 static const int64_t NEXT_PATIENCE_NS = 1000000000; /* behind a gate that times on these cores */
 
 /* ---- its process ------------------------------------------------------------------------- */
 
-/* What is wrong is said by the verdict that needs it; this one stands. */
+/* A context takes less than 1 GiB; all of them together no part of a device that a kernel would
+ * miss. */
+static int most_spares(const kli_evaluation *c) {
+    const int64_t fit = c->device->limits.memory / SPARE_OF_BYTES;
+    return c->backend->shared_memory || fit < 1 ? 1
+           : fit < KL_MAX_SPARES                ? (int)fit
+                                                : KL_MAX_SPARES;
+}
+
+/* Contexts come up side by side, and are waited for once: so several are started where there is
+ * none, the more the longer the queue was.  What is wrong is said by the verdict that needs one;
+ * this one stands. */
 static void start_next(kli_evaluation *c) {
-    kl_runner **spare = &c->gate->spare[c->backend->id];
-    if (c->opts->more_to_come && !*spare &&
-        kli_gate_start_ahead(c->gate, c->backend->id, kl_ignored()))
-        *spare = NULL;
+    kl_gate *g = c->gate;
+    const kl_backend_id id = c->backend->id;
+    const int most = most_spares(c), n = g->n_candidates[id] < most ? g->n_candidates[id] : most;
+    if (!c->opts->more_to_come || g->n_spares[id]) return;
+    while (g->n_spares[id] < n && !kli_gate_start_ahead(g, id, kl_ignored())) {
+    }
+}
+
+static void await_spares(kl_gate *g, size_t id) {
+    kl_runner **spares = g->spares[id];
+    int n = 0;
+    for (int i = 0; i < g->n_spares[id]; i++)
+        if (kl_runner_await(spares[i], kl_ignored()))
+            kl_runner_stop(spares[i]);
+        else
+            spares[n++] = spares[i];
+    g->n_spares[id] = n;
 }
 
 void kli_next_await(kli_evaluation *c) {
-    kl_runner **spare = &c->gate->spare[c->backend->id];
-    if (!*spare || !kl_runner_await(*spare, kl_ignored())) return;
-    kl_runner_stop(*spare);
-    *spare = NULL;
+    kl_gate *g = c->gate;
+    for (size_t id = 0; id < KL_COUNT(g->spares); id++) await_spares(g, id);
+    for (int i = 0; i < g->n_executables; i++)
+        if (g->executables[i]->runner && kl_runner_await(g->executables[i]->runner, kl_ignored()))
+            kli_executable_stop(g->executables[i]);
 }
 
 /* ---- its code ---------------------------------------------------------------------------- */

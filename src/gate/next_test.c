@@ -46,7 +46,7 @@ kl_err __wrap_kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_err
 
 kl_err __wrap_kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
     (void)e;
-    g->spare[id] = (kl_runner *)(void *)&a_runner;
+    g->spares[id][g->n_spares[id]++] = (kl_runner *)(void *)&a_runner;
     seen.started++;
     return KL_OK;
 }
@@ -65,6 +65,7 @@ void __wrap_kl_runner_stop(kl_runner *r) {
 typedef struct {
     kl_gate gate;
     kl_kernel kernel;
+    kl_device device;
     kl_gate_job next;
     kl_gate_opts opts;
     kli_evaluation c;
@@ -77,8 +78,11 @@ static int setup(void **state) {
     f = (fixture){.gate.core = kli_last_core(), .kernel.hash = "next"};
     f.next.kernel = &f.kernel;
     f.opts = (kl_gate_opts){.more_to_come = true, .next = &f.next};
-    f.c = (kli_evaluation){
-        .gate = &f.gate, .opts = &f.opts, .backend = kl_backend_get(KL_BACKEND_CUDA)};
+    f.c = (kli_evaluation){.gate = &f.gate,
+                           .opts = &f.opts,
+                           .device = &f.device,
+                           .backend = kl_backend_get(KL_BACKEND_CUDA)};
+    f.gate.n_candidates[KL_BACKEND_CUDA] = 1; /* this verdict's */
     *state = &f;
     return 0;
 }
@@ -140,7 +144,40 @@ static void test_gate_next__its_process_is_up_before_anything_is_timed(void **st
     assert_int_equal(seen.awaited, 1);
     kli_next_end(&f->c, true);
     assert_int_equal(seen.started, 1); /* it is there still */
-    assert_ptr_equal(f->gate.spare[KL_BACKEND_CUDA], &a_runner);
+    assert_int_equal(f->gate.n_spares[KL_BACKEND_CUDA], 1);
+}
+
+/* One verdict more is no reason for four processes, and a small device has no room for them. */
+static void test_gate_next__a_long_queue_has_several_processes_ready(void **state) {
+    fixture *f = *state;
+    const struct {
+        int64_t gib;
+        int candidates, spares;
+    } rows[] = {{139, 1, 1}, {139, 3, 3}, {139, 50, 4}, {78, 50, 2}, {24, 50, 1}, {0, 50, 1}};
+    f->opts.next = NULL;
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        f->device.limits.memory = rows[i].gib << 30;
+        f->gate.n_candidates[KL_BACKEND_CUDA] = rows[i].candidates;
+        f->gate.n_spares[KL_BACKEND_CUDA] = 0;
+        seen.started = 0;
+        kli_next_begin(&f->c);
+        kli_next_end(&f->c, true); /* some are left: no more are started */
+        assert_int_equal(seen.started, rows[i].spares);
+    }
+}
+
+/* A library that is still being opened for another task would share the device. */
+static void test_gate_next__whatever_was_started_is_up(void **state) {
+    fixture *f = *state;
+    kli_executable warm = {.runner = (kl_runner *)(void *)&a_runner}, cold = {0};
+    f->gate.executables[0] = &warm, f->gate.executables[1] = &cold;
+    f->gate.n_executables = 2;
+    kli_next_await(&f->c);
+    assert_int_equal(seen.awaited, 1);
+    assert_non_null(warm.runner);
+    seen.comes_up = KL_ENODEV;
+    kli_next_await(&f->c);
+    assert_true(seen.stopped == 1 && !warm.runner);
 }
 
 static void test_gate_next__a_process_that_does_not_come_up_goes(void **state) {
@@ -150,7 +187,7 @@ static void test_gate_next__a_process_that_does_not_come_up_goes(void **state) {
     kli_next_begin(&f->c);
     kli_next_await(&f->c);
     assert_int_equal(seen.stopped, 1);
-    assert_null(f->gate.spare[KL_BACKEND_CUDA]);
+    assert_int_equal(f->gate.n_spares[KL_BACKEND_CUDA], 0);
 }
 
 #define test_of(function) cmocka_unit_test_setup(function, setup)
@@ -162,6 +199,8 @@ int main(void) {
         test_of(test_gate_next__without_an_answer_the_compiler_is_ended),
         test_of(test_gate_next__code_for_a_cpu_is_not_compiled_ahead),
         test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
+        test_of(test_gate_next__a_long_queue_has_several_processes_ready),
+        test_of(test_gate_next__whatever_was_started_is_up),
         test_of(test_gate_next__a_process_that_does_not_come_up_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

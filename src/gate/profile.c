@@ -39,6 +39,7 @@ void kli_profile_prepare(kli_evaluation *c) {
         if (kli_executable_trusted(&executable, &why_not, c, b->name, b->file, c->workload,
                                    kl_ignored()))
             return;
+        if (executable) kli_executable_load_ahead(executable, c);
     }
 }
 

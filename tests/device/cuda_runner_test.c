@@ -729,7 +729,8 @@ static const char PLUGIN[] =
     "#include <klineage/plugin.h>\n#include <dlfcn.h>\n#include <stdlib.h>\n#include "
     "<stdio.h>\n#include <string.h>\n"
     "static int prepared;\nstatic int (*copy)(unsigned long, unsigned long, size_t, void *);\n"
-    "int kl_plugin_open(void **s, char *why, size_t n)\n{\n    void *l = "
+    "int kl_plugin_open(void **s, char *why, size_t n)\n{\n    if (HOST == 2) abort();\n    void "
+    "*l = "
     "dlopen(getenv(\"KLINEAGE_LIBCUDA\"), "
     "RTLD_NOW), *f;\n"
     "    *s = NULL;\n    f = l ? dlsym(l, \"cuMemcpyDtoDAsync_v2\") : NULL;\n    memcpy(&copy, &f, "
@@ -748,7 +749,9 @@ static const char PLUGIN[] =
     "    snprintf(text, sizeof text, \"copies 1.0, prepared %d\", prepared);\n    return "
     "text;\n}\n";
 
-static void open_plugin(scene *s, bool on_host) {
+/* `host`: 1 works there, 2 cannot be opened at all. */
+static void start_plugin(scene *s, int host) {
+    static char path[4096];
     kl_arena *a = kl_arena_new();
     kl_error e = {0};
     char source[4096];
@@ -758,21 +761,32 @@ static void open_plugin(scene *s, bool on_host) {
         .backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1, .trusted = true};
     FILE *f = fopen("plugin.c", "w");
     assert_non_null(f);
-    (void)snprintf(source, sizeof source, "#define HOST %d\n%s", on_host, PLUGIN);
+    (void)snprintf(source, sizeof source, "#define HOST %d\n%s", host, PLUGIN);
     assert_true(fputs(source, f) >= 0 && fclose(f) == 0);
     plan_for(&s->plan, "");
     s->plan.n_launches = 0;
     s->plan.tensors[1].value = 2.5;
     assert_ok(kl_compile_plugin(&s->artefact, a, &device, "plugin.c", &how, &e));
     if (!s->artefact.ok) fail_msg("%.*s", KL_STR_ARG(s->artefact.log));
+    (void)snprintf(path, sizeof path, "%s", s->artefact.path.ptr);
+    s->artefact.path = kl_str_of(path);
     assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
     assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", "", 1), 0);
     assert_ok(kl_runner_start(&s->runner, &trusted, &e));
+    kl_arena_free(a);
+}
+
+static void load_plugin(scene *s) {
+    kl_error e = {0};
     assert_ok(kl_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
+}
+
+static void open_plugin(scene *s, bool on_host) {
+    start_plugin(s, on_host);
+    load_plugin(s);
     assert_int_equal(s->fault.kind, KL_FAULT_NONE);
     bind(s);
     if (s->fault.kind) fail_msg("%s", s->fault.text);
-    kl_arena_free(a);
 }
 
 static void assert_copied(scene *s, uint32_t set, uint32_t slot) {
@@ -800,17 +814,36 @@ static void test_cuda_runner__calls_plugins_on_its_stream(void **unused) {
 /* Opening a vendor's library takes longer than a batch: once for all shapes. */
 static void test_cuda_runner__opens_a_plugin_once(void **unused) {
     scene s = {0};
-    kl_error e = {0};
     (void)unused;
     open_plugin(&s, false);
     assert_non_null(strstr(kl_runner_describe(s.runner), "prepared 1"));
-    assert_ok(kl_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e));
+    load_plugin(&s);
     kl_memory_close(&s.memory);
     bind(&s);
     assert_non_null(strstr(kl_runner_describe(s.runner), "prepared 2"));
     run(&s, 1, 3, 0xA5);
     assert_copied(&s, 1, 3);
     close_scene(&s);
+}
+
+/* It is open by the time that it is asked for; what failed then fails again. */
+static void test_cuda_runner__opens_a_plugin_ahead(void **unused) {
+    scene s = {0};
+    kl_error e = {0};
+    (void)unused;
+    for (int host = 0; host <= 2; host += 2) {
+        start_plugin(&s, host);
+        kl_runner_load_ahead(s.runner, &s.artefact, &s.plan);
+        assert_ok(kl_runner_await(s.runner, &e));
+        load_plugin(&s);
+        if (host == 2) break;
+        bind(&s);
+        run(&s, 1, 3, 0xA5);
+        assert_copied(&s, 1, 3);
+        close_scene(&s);
+    }
+    assert_fault(&s, KL_FAULT_CRASH, "SIGABRT");
+    kl_runner_stop(s.runner);
 }
 
 static void test_cuda_runner__refuses_work_outside_the_graph(void **unused) {
@@ -892,6 +925,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
         cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),
         cmocka_unit_test(test_cuda_runner__opens_a_plugin_once),
+        cmocka_unit_test(test_cuda_runner__opens_a_plugin_ahead),
         cmocka_unit_test(test_cuda_runner__refuses_work_outside_the_graph),
         cmocka_unit_test(test_cuda_runner__fake_device_names_itself),
         cmocka_unit_test(test_cuda_runner__has_no_device_without_a_driver),
