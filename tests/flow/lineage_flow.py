@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """lineage_flow.py - a walk as a user meets it, with recorded proposals and a live gate: resumed, exported, carried, limited.
 
-Driven like flow.py, whose Place it shares.  SPDX-License-Identifier: Apache-2.0
+Driven like flow.py, whose Place it shares.  The first test walks live, on this machine; tests that are not about measuring begin with a journal that
+holds its verdicts and nothing else.  SPDX-License-Identifier: Apache-2.0
 """
 import json
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import sys
 
 import flow
+from loop_place import begin_with, bytes_of
 
 SHAPE = ("--workload", "M=64,N=64,K=64", "--quick")
 HEAD = "#include <stddef.h>\n#include <stdint.h>\n\n"
@@ -64,7 +66,19 @@ def whole(p):
                      ("deoptimize 2/0", "DONE: three plain loops"))
 
 
+def warm(p):
+    """Begin with the verdicts of a whole walk."""
+    sources = [p.source / "src/lineage/attempt.c", *(p.source / "tasks/gemm").rglob("*.*")]
+    begin_with(p, "lineage", (EXPERT + SIMPLE).encode() + bytes_of(sources), lambda store: walk(p, whole(p), "--store", store).is_("ok", "complete"))
+
+
+@flow.alone
+def test_verdicts_to_begin_with(p):
+    warm(p)
+
+
 def test_walk_is_complete_kept_exported_and_resumed(p):
+    warm(p)
     answer = walk(p, whole(p), "--out", p.folder / "l.json").is_("ok", "complete: three plain loops", "layout_blocked")
     document = json.loads((p.folder / "l.json").read_text())
     assert document["termination"]["how"] == "complete" and len(document["edges"]) == 1, document["termination"]
@@ -144,6 +158,7 @@ def test_walk_of_a_gpu_kernel_needs_no_gpu_here(p):
 
 
 def test_walk_that_ends_early_says_how_to_go_on(p):
+    warm(p)
     model = recording(p, ("deoptimize 1/0", "no"), ("deoptimize 1/1", "DONE: believe me"), ("deoptimize 1/2", "no"))
     walk(p, model, "--max-rejections", "2").is_("no", "rejection_limit", "not_naive: still has", "another --trial")
     walk(p, model).is_("no", "stopped", "the recording ends here", "re-run the same command to continue")
@@ -151,6 +166,7 @@ def test_walk_that_ends_early_says_how_to_go_on(p):
 
 @flow.alone
 def test_judge_times_every_edge_again(p):
+    warm(p)
     walk(p, whole(p), "--out", p.folder / "l.json").is_("ok")
     before = json.loads((p.folder / "l.json").read_text())
     answer = p.run("lineage", "judge", p.folder / "l.json", "--quick", "--out", p.folder / "now.json", "--json", limit=200)

@@ -61,6 +61,10 @@ def test_a_seed_is_a_number(p):
 
 
 @flow.alone
+def test_long_verdicts_to_begin_with(p):
+    warm(p)
+
+
 def test_long_every_policy_searches_and_the_second_time_costs_nothing(p):
     warm(p)
     words = search(p, ",".join(policies(p)), "--json")
