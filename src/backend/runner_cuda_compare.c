@@ -10,7 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { COMPARE_THREADS = 256, COMPARE_BLOCKS_PER_SM = 4 };
+enum {
+    COMPARE_THREADS = 256,
+    COMPARE_BLOCKS_PER_SM = 4,
+    COMPARE_ELEMS = 32 /* of a thread, at least */
+};
 _Static_assert((int)KLI_COMPARE_F64 == KL_F64 && (int)KLI_COMPARE_F32 == KL_F32 &&
                    (int)KLI_COMPARE_F16 == KL_F16 && (int)KLI_COMPARE_BF16 == KL_BF16,
                "a device's compiler does not read kl_dtype");
@@ -24,6 +28,12 @@ void kli_cuda_open_compare(kli_cuda *r) {
 }
 
 static bool is_float(uint32_t type) { return type >= KL_F64 && type <= KL_BF16; }
+
+static uint32_t comparison_blocks(const kli_cuda *r, int64_t n) {
+    const int64_t useful = n / (COMPARE_THREADS * COMPARE_ELEMS) + 1,
+                  most = (int64_t)r->sms * COMPARE_BLOCKS_PER_SM;
+    return (uint32_t)(useful < most ? useful : most);
+}
 
 static kl_cu_result launch_comparison(const kli_cuda *r, kli_compare_job job, uint32_t blocks,
                                       kli_compare_found *of_threads) {
@@ -50,7 +60,7 @@ static kli_compare_found add_up(const kli_compare_found *of_threads, uint32_t n)
 /* Twice: what is allowed depends on the size of the whole answer, which the first launch sums. */
 static kl_cu_result compare_twice(const kli_cuda *r, const kl_msg_compare *m, kli_compare_job *job,
                                   kli_compare_found *of_threads, kli_compare_found *all) {
-    const uint32_t blocks = (uint32_t)r->sms * COMPARE_BLOCKS_PER_SM;
+    const uint32_t blocks = comparison_blocks(r, job->n);
     kl_cu_result error = launch_comparison(r, *job, blocks, of_threads);
     *all = add_up(of_threads, blocks * COMPARE_THREADS);
     const double rms = sqrt(all->square / (double)job->n);
@@ -65,7 +75,7 @@ int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *got
     const kl_plan_tensor *want = &c->plan.tensors[m->tensor];
     const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
                    bytes = n * kl_dtype_bytes((kl_dtype)m->got_type),
-                   places = (uint64_t)r->sms * COMPARE_BLOCKS_PER_SM * COMPARE_THREADS;
+                   places = (uint64_t)comparison_blocks(r, (int64_t)n) * COMPARE_THREADS;
     const uint64_t found_at = (bytes + 255) / 256 * 256;
     kli_cuda_pages *own = &r->pages[KLI_CUDA_COMPARED];
     KL_ASSERT(c->trusted);

@@ -294,14 +294,18 @@ class Runner:
             self.draw_kernel.fill(wanted)
         self.sync()
         if q.proof != NO_PROOF:
-            self.prove(q.proof)
+            self.prove(q)
 
-    def prove(self, set_index):
-        """The shared pages hold this set too; compared on the device, as bytes."""
-        for s, i, t, name in self.inputs_of([set_index]):
-            here = self.input_view(i, t, s).to(self.device)
-            if t.bytes and not self.torch.equal(raw_bytes(self.torch, here), raw_bytes(self.torch, self.inputs[s][name])):
-                raise Fault(PROTOCOL, "the device drew other bytes for input set %d" % s)
+    def prove(self, q):
+        """The shared pages hold both ends of each drawn tensor of this set too; compared on the device, as bytes."""
+        for s, i, t, name in self.inputs_of([q.proof]):
+            if q.draws[i].kind == DRAW_NONE or not t.bytes:
+                continue
+            here, there = raw_bytes(self.torch, self.input_view(i, t, s)), raw_bytes(self.torch, self.inputs[s][name])
+            end = min(PROOF_ELEMS * t.bytes // q.draws[i].elems, t.bytes)
+            for part in (slice(0, end), slice(t.bytes - end, t.bytes)):
+                if not self.torch.equal(here[part].to(self.device), there[part]):
+                    raise Fault(PROTOCOL, "the device drew other bytes for input set %d" % s)
 
     def input_tensor(self, i, t, name, set_index):
         """On a CPU the shared pages themselves, which nobody uploads; they are read-only, and a script that writes to them dies."""

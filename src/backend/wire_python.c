@@ -140,6 +140,7 @@ static void put_numbers(void) {
         {"SCALAR", KLI_ROLE_SCALAR},
         {"DRAW_NONE", KLI_DRAW_NONE},
         {"NO_PROOF", KLI_NO_PROOF},
+        {"PROOF_ELEMS", KLI_PROOF_ELEMS},
     };
     for (size_t i = 0; i < KL_COUNT(NUMBERS); i++)
         fprintf(out, "%s = %d\n", NUMBERS[i].name, NUMBERS[i].value);

@@ -343,15 +343,19 @@ static int on_compare(worker_worker *w) {
     if (!compare_is_valid(w)) return misunderstood(w, "comparison");
     const kl_plan_tensor *want = &w->ctx.plan.tensors[m->tensor];
     const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
-                   bytes = m->offset + n * kl_dtype_bytes((kl_dtype)m->got_type);
-    char *pages = NULL;
-    const bool mapped = map(&pages, bytes, PROT_READ, w->fds[0]);
+                   end = m->offset + n * kl_dtype_bytes((kl_dtype)m->got_type),
+                   page = m->offset & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+    struct stat info;
+    const bool is_there =
+        fstat(w->fds[0], &info) == 0 && info.st_size >= 0 && (uint64_t)info.st_size >= end;
+    char *pages = is_there ? mmap(NULL, end - page, PROT_READ, MAP_SHARED, w->fds[0], (off_t)page)
+                           : MAP_FAILED;
     close(w->fds[0]);
-    if (!mapped) return misunderstood(w, "comparison");
+    if (pages == MAP_FAILED) return misunderstood(w, "comparison");
     const int failed = w->ops->compare
-                           ? w->ops->compare(&w->ctx, m, pages + m->offset)
+                           ? w->ops->compare(&w->ctx, m, pages + (m->offset - page))
                            : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel compares here");
-    unmap(&pages, bytes);
+    munmap(pages, end - page);
     return failed;
 }
 

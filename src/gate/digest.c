@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-static const int64_t FREE_NS = 500000000; /* comparing and asking the oracle: so much at once ... */
+static const int64_t FREE_NS = 100000000; /* comparing and asking the oracle: so much at once ... */
 static const int64_t DIGEST_SHARE =
     4; /* ... and this part of the time that the comparison has taken */
 static const uint64_t KEPT_BYTES =

@@ -3,9 +3,9 @@
  *   drawn here      into the shared pages, mutable ones into private memory, from where every run
  *                   restores them
  *   drawn there     on a device, by the same arithmetic (base/draw.h): what it cannot draw is
- *                   uploaded, and one set of each problem, picked at random, is drawn here as well
- *                   and must have the same bytes, in the candidate's runner and in scripts, which
- *                   reach the driver by other means
+ *                   uploaded, and of one set of each problem, picked at random, both ends of each
+ *                   tensor are drawn here as well and must have the same bytes, in the candidate's
+ * runner and in scripts, which reach the driver by other means
  *
  * A set that a device draws is drawn here only when somebody reads it: an oracle, a comparison, a
  * runner without a kernel for it.  Its seed goes to the runner with the request for the set itself,
@@ -75,12 +75,29 @@ static bool proves(const kli_evaluation *c, const kli_executable *a) {
     return a == &c->candidate || a->artefact.kind == KL_ARTEFACT_SCRIPT;
 }
 
+static void draw_range(const kli_draw *d, void *data, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++) kli_draw_put(d, data, i);
+}
+
+/* Both ends of a tensor: an index that wraps, a block too few and a tail are seen there. */
+static void draw_proof(kli_problem *s) {
+    if (s->in_pages[s->proof]) return;
+    for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
+        kli_draw d = s->draws[i];
+        const int64_t n = d.elems, end = n < KLI_PROOF_ELEMS ? n : KLI_PROOF_ELEMS;
+        if (!drawn_there(s, i)) continue;
+        void *data = kl_memory_input(&s->memory, &s->plan, i, s->proof);
+        kli_draw_seed(&d, s->seeds[s->proof], s->task->tensors[i].name);
+        draw_range(&d, data, 0, end);
+        draw_range(&d, data, n - end, n);
+    }
+}
+
 static kl_err draw_there(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
                          uint32_t n, bool *drawn, kl_fault *fault, kl_error *e) {
     kli_draw_request q = {.first = first, .n = n, .proof = KLI_NO_PROOF, .in_pages = true};
     if (proves(c, a) && s->proof >= first && s->proof < first + n) {
-        const kl_err err = kli_inputs_fill(s, c, s->proof, e);
-        if (err) return err;
+        draw_proof(s);
         q.proof = s->proof;
     }
     memcpy(q.draws, s->draws, sizeof q.draws);

@@ -25,6 +25,11 @@ class Tensor:
         shape = shape[0] if isinstance(shape[0], tuple) else shape
         return Tensor(self.memory, (self.numel(),) if shape == (-1,) else shape, self.dtype)
 
+    def __getitem__(self, part):
+        """Of bytes, a copy."""
+        first, last, _ = part.indices(self.numel())
+        return empty((last - first,), self.dtype).copy_(Tensor((ctypes.c_char * (last - first)).from_buffer(self.memory, first), (last - first,), self.dtype))
+
     def view(self, dtype):
         return Tensor(self.memory, (self.numel() * BYTES[self.dtype] // BYTES[dtype],), dtype)
 
