@@ -31,8 +31,9 @@ int kli_child_wait(const kli_runner_ctx *c, pid_t child, const kli_child_report 
 
 /* In the child, before the handshake: make every page it will touch present, so that no fault lands
  * in the timed interval. */
-void kli_child_prefault(const kli_runner_ctx *c, uint32_t first, uint32_t calls);
-/* The second half of it, for a process whose pages are present: read a byte of each page. */
+void kli_child_settle_code(void);
+void kli_child_settle_data(const kli_runner_ctx *c, uint32_t first, uint32_t calls);
+/* The last part of it, for a process whose pages are present: read a byte of each page. */
 void kli_child_touch(const kli_runner_ctx *c, uint32_t first, uint32_t calls);
 
 #endif

@@ -125,10 +125,10 @@ bool kli_runner_has_reply(kl_runner *r) {
 #define RUNNER_LONGEST 20
 #define LONGEST_NS (600 * RUNNER_SECOND)
 #define LOOK_AGAIN_NS (RUNNER_SECOND / 10)
+#define FIRST_LOOK_NS (RUNNER_SECOND / 20)
 
-kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns) {
-    return (kli_patience){
-        .start_ns = kli_now_ns(), .limit_ns = limit_ns, .before = kli_watch_progress(r->pid)};
+kli_patience kli_patience_for(int64_t limit_ns) {
+    return (kli_patience){.start_ns = kli_now_ns(), .limit_ns = limit_ns};
 }
 
 static kli_verdict patience_of(const kl_runner *r, const kli_patience *p, int64_t wall_ns) {
@@ -145,8 +145,19 @@ static kli_verdict patience_of(const kl_runner *r, const kli_patience *p, int64_
     return longest ? KLI_BUSY : KLI_WAIT;
 }
 
+/* Most requests are over before it begins: reading /proc for each would take longer than some. */
+static kli_verdict begin_patience(const kl_runner *r, kli_patience *p, int64_t now) {
+    p->has_begun = now - p->start_ns > FIRST_LOOK_NS;
+    if (p->has_begun) {
+        p->before = kli_watch_progress(r->pid);
+        p->start_ns = now;
+    }
+    return KLI_WAIT;
+}
+
 kli_verdict kli_patience_look(const kl_runner *r, kli_patience *p) {
     const int64_t now = kli_now_ns(), wall = now - p->start_ns;
+    if (!p->has_begun) return begin_patience(r, p, now);
     if (p->verdict || wall < p->limit_ns || now < p->look_ns) return p->verdict;
     p->look_ns = now + LOOK_AGAIN_NS;
     return p->verdict = patience_of(r, p, wall);
@@ -236,7 +247,7 @@ static void say_asked(const kl_runner *r, const void *message, int64_t ns) {
 }
 
 kl_err kli_runner_ask(kl_runner *r, kl_fault *fault, const kli_request *q, kl_error *e) {
-    kli_patience p = kli_patience_for(r, q->limit_ns);
+    kli_patience p = kli_patience_for(q->limit_ns);
     kl_err code = kli_runner_send(r, q->message, q->bytes, q->fds, q->n_fds, e);
     if (!code) code = kli_runner_receive(r, fault, q->reply, &p, e);
     say_asked(r, q->message, kli_now_ns() - p.start_ns);
@@ -303,7 +314,7 @@ static void note_isolation(kl_runner *r) {
 
 static kl_err await_ready(kl_runner *r, kl_error *e) {
     kl_fault fault;
-    kli_patience p = kli_patience_for(r, READY_NS);
+    kli_patience p = kli_patience_for(READY_NS);
     kl_err code = kli_runner_receive(r, &fault, KL_MSG_READY, &p, e);
     if (code) return code;
     if (fault.kind == KL_FAULT_DEVICE || fault.kind == KL_FAULT_REFUSED)
@@ -319,7 +330,7 @@ static kl_err await_ready(kl_runner *r, kl_error *e) {
 /* What a load ahead said, the load that follows says again; a runner that it ended begins anew. */
 static kl_err await_ahead(kl_runner *r, kl_error *e) {
     kl_fault fault;
-    kli_patience p = kli_patience_for(r, LOAD_NS);
+    kli_patience p = kli_patience_for(LOAD_NS);
     r->ahead = false;
     kl_err code = kli_runner_receive(r, &fault, KL_MSG_LOADED, &p, e);
     if (code || r->pid > 0) return code;

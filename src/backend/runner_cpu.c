@@ -40,9 +40,11 @@ typedef struct {
     void *library;     /* of a trusted kernel */
     void (*entries[KL_MAX_LAUNCHES])(void);
     kli_plugin plugin;
+    kli_plugin_frame frame; /* of every call, but for where its data lie */
     bool is_plugin;
-    bool is_prepared; /* the plugin, for the plan that was loaded */
-    bool is_settled;  /* every page of this binding was touched by this process */
+    bool is_prepared;  /* the plugin, for the plan that was loaded */
+    bool is_settled;   /* every page of this binding was touched by this process */
+    bool code_settled; /* of the libraries in it, too */
     kli_filter kernel_filter, threads_filter;
     kli_child_report *report;
     uint32_t sequence;
@@ -51,7 +53,7 @@ typedef struct {
 /* One call of everything the plan launches, or of a plugin, with all arguments in place. */
 typedef struct {
     kli_backend_call *launches;
-    kli_plugin_frame *frame;
+    kl_plugin_call *plugin;
 } prepared;
 
 /* ---- open, load -------------------------------------------------------------------------- */
@@ -133,11 +135,13 @@ static int cpu_load(kli_runner_ctx *c) {
     s->library = NULL;
     kli_object_close(&s->object);
     kli_plugin_close(&s->plugin);
-    s->is_prepared = false;
+    s->is_prepared = s->code_settled = false;
     s->is_plugin = c->artefact_kind == KL_ARTEFACT_PLUGIN;
     if (!s->is_plugin && c->artefact_kind != KL_ARTEFACT_SHARED_OBJECT)
         return kli_fault(c, KL_FAULT_REFUSED, "this runner runs shared objects and plugins only");
-    return s->is_plugin ? kli_plugin_load(&s->plugin, c) : runner_cpu_load_kernel(s, c);
+    if (!s->is_plugin) return runner_cpu_load_kernel(s, c);
+    kli_plugin_frame_init(&s->frame, c, NULL);
+    return kli_plugin_load(&s->plugin, c);
 }
 
 /* ---- arguments --------------------------------------------------------------------------- */
@@ -189,12 +193,19 @@ static bool add_argument(kli_backend_call *call, const kli_runner_ctx *c, const 
     }
 }
 
+/* Of hundreds of calls no more than their own tensors: a whole frame each would be megabytes. */
 static void prepare_plugin(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
-    p->frame = KL_NEW(c->arena, kli_plugin_frame);
-    kli_plugin_frame_init(p->frame, c, NULL);
-    for (uint32_t i = 0; i < c->plan.n_tensors; i++)
+    const cpu_state *s = c->state;
+    const uint32_t n = c->plan.n_tensors;
+    kl_plugin_tensor *tensors = KL_ARRAY(c->arena, kl_plugin_tensor, n);
+    KL_ASSERT(n == (uint32_t)s->frame.call.n_tensors);
+    memcpy(tensors, s->frame.tensors, n * sizeof *tensors);
+    for (uint32_t i = 0; i < n; i++)
         if (c->plan.tensors[i].role != KLI_ROLE_SCALAR)
-            p->frame->tensors[i].data = kli_ctx_tensor(c, i, set, slot);
+            tensors[i].data = kli_ctx_tensor(c, i, set, slot);
+    p->plugin = KL_NEW(c->arena, kl_plugin_call);
+    *p->plugin = s->frame.call;
+    p->plugin->tensors = tensors;
 }
 
 static int runner_cpu_prepare(prepared *p, const kli_runner_ctx *c, uint32_t set, uint32_t slot) {
@@ -215,7 +226,7 @@ static int runner_cpu_prepare(prepared *p, const kli_runner_ctx *c, uint32_t set
 
 static int runner_cpu_call_all(const kli_runner_ctx *c, const prepared *p) {
     const cpu_state *s = c->state;
-    if (s->is_plugin) return s->plugin.run(s->plugin.state, &p->frame->call);
+    if (s->is_plugin) return s->plugin.run(s->plugin.state, p->plugin);
     for (uint32_t i = 0; i < c->plan.n_launches; i++) kli_call_make(&p->launches[i]);
     return 0;
 }
@@ -227,7 +238,7 @@ static int cpu_bind(kli_runner_ctx *c) {
     s->is_settled = false;
     if (!s->is_plugin || s->is_prepared) return 0;
     if (runner_cpu_prepare(&p, c, 0, 0)) return 1;
-    s->is_prepared = s->plugin.prepare(s->plugin.state, &p.frame->call, why, sizeof why) == 0;
+    s->is_prepared = s->plugin.prepare(s->plugin.state, p.plugin, why, sizeof why) == 0;
     if (!s->is_prepared)
         return kli_fault(c, KL_FAULT_REFUSED, "%s", why[0] ? why : "the plugin refuses this shape");
     const char *says = s->plugin.describe(s->plugin.state);
@@ -419,7 +430,8 @@ static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared
     pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence);
-    kli_child_prefault(c, m->first, m->calls);
+    kli_child_settle_code();
+    kli_child_settle_data(c, m->first, m->calls);
     if (!hide_other_slots(c, m->first, m->calls) || !hide_control(c, true)) _exit(1);
     confine_child(c);
     kli_control_arm(c->control, m->sequence, m->spin);
@@ -434,8 +446,9 @@ static void settle_here(kli_runner_ctx *c, const kl_msg_time *m) {
     cpu_state *s = c->state;
     const uint32_t all =
         c->layout.n_sets > c->layout.n_slots ? c->layout.n_sets : c->layout.n_slots;
-    if (!s->is_settled) kli_child_prefault(c, 0, all);
-    s->is_settled = true;
+    if (!s->code_settled) kli_child_settle_code();
+    if (!s->is_settled) kli_child_settle_data(c, 0, all);
+    s->code_settled = s->is_settled = true;
     kli_child_touch(c, m->first, m->calls);
 }
 

@@ -41,10 +41,11 @@ typedef enum { KLI_WAIT, KLI_HANGS, KLI_BUSY } kli_verdict;
 typedef struct {
     int64_t start_ns, limit_ns, look_ns;
     kli_progress before;
+    bool has_begun;      /* the limit counts from there */
     kli_verdict verdict; /* stays what it became */
 } kli_patience;
 
-kli_patience kli_patience_for(const kl_runner *r, int64_t limit_ns);
+kli_patience kli_patience_for(int64_t limit_ns);
 kli_verdict kli_patience_look(const kl_runner *r, kli_patience *p);
 
 /* Fork, confine by namespaces, exec.  Fills pid and socket. */

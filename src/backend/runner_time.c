@@ -137,7 +137,7 @@ static kl_err exchange(kl_runner *r, kl_fault *fault, int64_t *interval_ns,
     kl_control *c = r->control;
     kl_msg_time m = message_of(q, sequence);
     m.spin = spin;
-    kli_patience p = kli_patience_for(r, limit_ns);
+    kli_patience p = kli_patience_for(limit_ns);
     int64_t unseen;
     atomic_store(&c->armed, 0);
     atomic_store(&c->done, 0);

@@ -100,6 +100,43 @@ static void test_runner_watch__a_batch_that_lost_its_core_is_noticed(void **stat
     fixture_close(&f);
 }
 
+/* A library that takes some milliseconds in its runner's own process, on core 1. */
+static void library_ready(fixture *f) {
+    static const char SOURCE[] =
+        "#include <klineage/plugin.h>\n"
+        "int kl_plugin_open(void **s, char *w, size_t n) { (void)s, (void)w, (void)n; return 0; }\n"
+        "int kl_plugin_prepare(void *s, const kl_plugin_call *c, char *w, size_t n)\n"
+        "{ (void)s, (void)c, (void)w, (void)n; return 0; }\n"
+        "int kl_plugin_run(void *s, const kl_plugin_call *c)\n"
+        "{ (void)s, (void)c; for (volatile int i = 0; i < 4000000; i++) { } return 0; }\n"
+        "const char *kl_plugin_describe(void *s) { (void)s; return \"busy\"; }\n";
+    const kl_compile_opts compile = {.cache_dir = "cache"};
+    kl_error e = {0};
+    fixture_open(f, KL_BACKEND_CPU);
+    fixture_compile_for(f, "#define ROUNDS 1\n" HEAD WORK, true);
+    f->plan.n_launches = 0;
+    assert_ok(kli_fs_write("busy.c", kl_str_of(SOURCE), &e));
+    assert_ok(kl_compile_plugin(&f->artefact, f->arena, &f->device, "busy.c", &compile, &e));
+    fixture_start(f, true);
+    fixture_load(f);
+    if (f->fault.kind) fail_msg("%s", f->fault.text);
+}
+
+static void test_runner_watch__a_library_says_what_it_lost(void **state) {
+    fixture f;
+    pid_t hogs[HOGS];
+    (void)state;
+    if (!two_cores()) skip();
+    library_ready(&f);
+    hogs_start(hogs);
+    const int among_hogs = disturbed_of(&f, 4);
+    hogs_end(hogs);
+    assert_int_equal(among_hogs, 4);
+    assert_false(kli_watch_lost(1000000, 6000)); /* half a percent and the clock's own error */
+    assert_true(kli_watch_lost(1000000, 8000));
+    fixture_close(&f);
+}
+
 static void test_runner_watch__a_short_batch_on_a_free_core_is_left_alone(void **state) {
     fixture f;
     (void)state;
@@ -150,6 +187,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runner_time__the_handshake_never_eats_a_batch),
         cmocka_unit_test(test_runner_watch__a_batch_that_lost_its_core_is_noticed),
+        cmocka_unit_test(test_runner_watch__a_library_says_what_it_lost),
         cmocka_unit_test(test_runner_watch__a_short_batch_on_a_free_core_is_left_alone),
         cmocka_unit_test(test_runner_watch__waiting_for_a_core_is_no_hang),
         cmocka_unit_test(test_runner_watch__a_kernel_that_sleeps_hangs),

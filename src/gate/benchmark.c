@@ -65,10 +65,11 @@ static const double WARM_BELOW_NS =
     1e6; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
 static const double SLOW_NS = 1e7; /* a call that finds its caches and clocks as it leaves them */
 static const double CAP_HALF_WIDTH = 0.01;
-static const double FAR = 1.5;            /* beyond this factor nobody needs half a percent */
-static const double FAR_WIDTH = 0.2;      /* of the logarithm's interval */
-static const double FAR_WIDTH_SLOW = 0.5; /* after a third of the time that there is */
-static const double MISSES = 0.05; /* share of comparisons whose early end is wrong, at most */
+static const double FAR = 1.5;             /* beyond this factor nobody needs half a percent */
+static const double FAR_WIDTH = 0.2;       /* of the logarithm's interval */
+static const double FAR_WIDTH_SLOW = 0.5;  /* after a third of the time that there is */
+static const double MISSES_OF_MEAN = 0.04, /* share of comparisons whose early end is wrong, at */
+    MISSES_OF_MEDIAN = 0.01;               /* most: one in twenty */
 static const uint64_t DRAWN_BYTES = 2ull << 30; /* inputs for a device: drawn here by all cores */
 static const uint64_t DEVICE_BYTES =
     8ull << 30; /* device pages are poisoned by the device; only what is checked comes back */
@@ -345,7 +346,7 @@ static kl_interval benchmark_interval(const kli_benchmark *r) {
 }
 
 /* Of the logarithm of the ratio, at any look: the mean's tell after four pairs, the median's not
- * before nine, and single wild pairs do not widen them.  Each of the two may miss half as often. */
+ * before eleven, and single wild pairs do not widen them. */
 static kli_bounds sequential_bounds(const kli_benchmark *r) {
     double logs[MAX_PAIRS + 2];
     kli_sequence q = {0};
@@ -355,8 +356,8 @@ static kli_bounds sequential_bounds(const kli_benchmark *r) {
         logs[q.n] = log(r->ratios[i]);
         kli_sequence_add(&q, logs[q.n]);
     }
-    const kli_bounds mean = kli_sequence_bounds(&q, MISSES / 2),
-                     median = kli_median_bounds(logs, q.n, MISSES / 2);
+    const kli_bounds mean = kli_sequence_bounds(&q, MISSES_OF_MEAN),
+                     median = kli_median_bounds(logs, q.n, MISSES_OF_MEDIAN);
     return median.high - median.low < mean.high - mean.low ? median : mean;
 }
 
@@ -579,13 +580,16 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 
 /* A few unrecorded samples, to choose the method and the batch: the first of one call, which is
  * enough of a slow kernel.  One that was slow in its checked runs needs none.  Samples that lost
- * their core do not count: of a kernel of microseconds they would make a batch of one call. */
+ * their core do not count: of a kernel of microseconds they would make a batch of one call.  On a
+ * CPU the first is all: the next would find its inputs in the cache, where those of a batch are
+ * not. */
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
     const double checked_ns = (double)r->c->checked_ns;
     const bool own = s->executable == &r->c->candidate;
     if (own && !r->c->backend->parent_clock && checked_ns > SLOW_NS) s->estimate_ns = checked_ns;
     r->disturbed = false;
-    for (int i = 0, whole = 0; i < MOST_ESTIMATES && whole < ESTIMATES && f->ok; i++) {
+    const int wanted = r->method == KL_TIME_BATCH ? 1 : ESTIMATES;
+    for (int i = 0, whole = 0; i < MOST_ESTIMATES && whole < wanted && f->ok; i++) {
         double ns = 0;
         if (s->estimate_ns > (r->disturbed ? 10 * SLOW_NS : SLOW_NS)) break;
         r->disturbed = false;

@@ -548,8 +548,13 @@ static void test_gate_profile__crowded_batches_become_shorter(void **state) {
     assert_int_equal(r.baseline.calls, 12);
     assert_int_equal(r.pairs + r.left_out + r.n_controls, 0); /* it begins again */
     for (int i = 0; i < 5; i++) r.left_out = CROWDED_PAIRS, kli_benchmark_make_way(&r);
-    assert_true(r.candidate.calls * 1e4 >= SHORTEST_BATCH_NS &&
-                r.baseline.calls * 1e5 >= SHORTEST_BATCH_NS);
+    assert_true(r.candidate.calls * 1e4 >= SHORTEST_BATCH_NS);
+    r.candidate = (kli_side){.executable = &w.c.candidate, .calls = 5, .estimate_ns = 1e6};
+    r.left_out = CROWDED_PAIRS, kli_benchmark_make_way(&r);
+    assert_int_equal(r.candidate.calls, 2); /* one call still follows another */
+    for (int i = 0; i < 5; i++) r.left_out = CROWDED_PAIRS, kli_benchmark_make_way(&r);
+    assert_int_equal(r.candidate.calls, 2);
+    assert_true(r.baseline.calls * 1e5 >= SHORTEST_BATCH_NS);
     world_close(&w);
 }
 
@@ -734,6 +739,20 @@ static void test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel(void **s
     world_close(&w);
 }
 
+static void test_gate_profile__an_estimate_kept_its_core(void **state) {
+    (void)state;
+    static world w;
+    static const kl_backend CPU = {.on = KL_ON_CPU, .parent_clock = true};
+    kli_benchmark r;
+    world_open(&w, 1e4, 1e4, 0.001);
+    w.c.backend = &CPU;
+    w.fast.disturbed_in = 6, w.fast.when_disturbed = 2000; /* 20 ms, and no slow kernel */
+    estimate(&w, &r, KL_TIME_BATCH);
+    assert_in_range(n_seen, 2, 9);
+    assert_true(fabs(r.candidate.estimate_ns / 1e4 - 1) < 0.01);
+    world_close(&w);
+}
+
 static void test_gate_profile__slow_calls_are_not_warmed_up(void **state) {
     (void)state;
     static world w;
@@ -804,6 +823,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_is_a_finding),
         cmocka_unit_test(test_gate_profile__a_crash_while_timed_against_itself_is_one_too),
         cmocka_unit_test(test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel),
+        cmocka_unit_test(test_gate_profile__an_estimate_kept_its_core),
         cmocka_unit_test(test_gate_profile__slow_calls_are_not_warmed_up),
         cmocka_unit_test(test_gate_profile__a_slow_kernel_is_called_four_times),
         cmocka_unit_test(test_gate_profile__a_baseline_that_failed_starts_afresh),
