@@ -269,6 +269,18 @@ kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e)
     return KL_OK;
 }
 
+void kli_gate_reap(kl_gate *g) {
+    while (g->n_ending) kl_runner_stop(g->ending[--g->n_ending]);
+}
+
+void kli_executable_leave(kli_executable *a, kl_gate *g) {
+    if (g->n_ending == (int)KL_COUNT(g->ending)) kli_gate_reap(g);
+    kl_runner_dismiss(a->runner);
+    if (a->runner) g->ending[g->n_ending++] = a->runner;
+    a->runner = NULL;
+    a->problem = 0;
+}
+
 void kli_executable_stop(kli_executable *a) {
     kl_runner_stop(a->runner);
     a->runner = NULL;

@@ -26,9 +26,13 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
 
 void kl_gate_close(kl_gate *g) {
     if (!g) return;
+    for (int i = 0; i < g->n_executables; i++) kl_runner_dismiss(g->executables[i]->runner);
+    for (size_t id = 0; id < KL_COUNT(g->spares); id++)
+        for (int i = 0; i < g->n_spares[id]; i++) kl_runner_dismiss(g->spares[id][i]);
     for (int i = 0; i < g->n_executables; i++) kli_executable_stop(g->executables[i]);
     for (size_t id = 0; id < KL_COUNT(g->spares); id++)
         while (g->n_spares[id]) kl_runner_stop(g->spares[id][--g->n_spares[id]]);
+    kli_gate_reap(g);
     kl_arena_free(g->arena);
     free(g);
 }
@@ -436,7 +440,7 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
     err = require_assurance(c, e);
     if (!err) err = gate_judge(c, e);
     kli_machine_lock_close(&c->machine_lock);
-    kli_executable_stop(&c->candidate);
+    kli_executable_leave(&c->candidate, g);
     gate_finish(c, start);
     kli_next_end(c, !err);
     return err;

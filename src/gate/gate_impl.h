@@ -166,7 +166,9 @@ struct kl_gate {
     int n_executables;
     kl_runner *spares[4][KL_MAX_SPARES]; /* candidates' runners started ahead, by backend */
     int n_spares[4];
-    int n_candidates[4];         /* that took a runner so far */
+    int n_candidates[4];  /* that took a runner so far */
+    kl_runner *ending[4]; /* of candidates that were judged */
+    int n_ending;
     kli_naive_error errors[256]; /* of naive kernels, found by key */
     int n_errors;
     uint64_t problems; /* last problem id */
@@ -186,6 +188,9 @@ kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, c
                            kl_error *e);
 kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e);
 void kli_executable_stop(kli_executable *a);
+void kli_executable_leave(kli_executable *a,
+                          kl_gate *g); /* its process ends, and is waited for ... */
+void kli_gate_reap(kl_gate *g);        /* ... here: its memory is free */
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id,
                             kl_error *e); /* a runner for a candidate that is not known yet */
 int kli_runner_core(const kl_gate *g,
