@@ -316,8 +316,11 @@ static kl_err find_reference(kli_evaluation *c, kl_error *e) {
             c, "no naive kernel: the error budget rests on rounding to the output's type alone");
         return KL_OK;
     }
-    const kl_err err =
-        kli_executable_trusted(&c->naive_kernel, &why_not, c, KL_S("naive"), file, c->workload, e);
+    const kl_str name = KL_S("naive");
+    kl_err err = kli_executable_find(&c->naive_kernel, &why_not, c, name, file, c->workload, e);
+    /* What is known of it needs no process, whose context comes up beside the candidate's. */
+    if (!err && c->naive_kernel && !kli_reference_is_known(c))
+        err = kli_executable_trusted(&c->naive_kernel, &why_not, c, name, file, c->workload, e);
     if (!err && !c->naive_kernel)
         kli_evaluation_degrade(c, "the naive kernel cannot run here: %.*s", KL_STR_ARG(why_not));
     return err;
