@@ -302,6 +302,9 @@ const char *kl_runner_describe(
 /* What confines this runner, as it said before it was told of any kernel; all false before the
  * first load and for trusted ones. */
 const kl_isolation *kl_runner_isolation(const kl_runner *r);
+/* Kill it and go on; kl_runner_stop, which must follow, waits for its end.  A device's driver takes
+ * a while to clean up behind a process.  Accepts NULL. */
+void kl_runner_dismiss(kl_runner *r);
 void kl_runner_stop(kl_runner *r); /* kill and reap; accepts NULL */
 
 KL_API_END

@@ -43,11 +43,16 @@ static void note_end(kl_runner *r) {
     r->handshake_ns = r->handshake_sleep_ns = -1;
 }
 
+void kl_runner_dismiss(kl_runner *r) {
+    if (!r || r->pid <= 0) return;
+    kill(-r->pid, SIGKILL);
+    kill(r->pid, SIGKILL);
+}
+
 int kli_runner_kill(kl_runner *r) {
     int status = 0;
     if (r->pid <= 0) return 0;
-    kill(-r->pid, SIGKILL);
-    kill(r->pid, SIGKILL);
+    kl_runner_dismiss(r);
     while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
     }
     return note_end(r), status;

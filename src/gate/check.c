@@ -610,6 +610,7 @@ kl_err kli_check_stages(kli_evaluation *c, kli_problem *real, kli_check_outcome 
     err = check_hidden(c, f, e);
     kli_evaluation_stage_end(c, "hidden");
     if (err || !f->ok) return err;
+    kli_gate_reap(c->gate); /* what is left may fill a device, and what follows is timed there */
     kli_evaluation_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
     err = check_real(c, real, f, e);
     if (!err && f->ok && !stressed) err = check_stress_at_real(c, real, f, e);

@@ -31,6 +31,7 @@ typedef struct {
     kl_task task;
     kl_workload workload, tiny;
     kli_problem problem;
+    kl_gate gate;
     kl_gate_opts opts;
     kl_verdict verdict;
     kl_device device;
@@ -82,7 +83,8 @@ static void world_open(world *w, kl_dtype input, kl_dtype output_type) {
                                          .is_output = i,
                                          .ndim = 2,
                                          .dims = {KL_S("M"), KL_S("N")}};
-    w->c = (kli_evaluation){.arena = kl_arena_new(),
+    w->c = (kli_evaluation){.gate = &w->gate,
+                            .arena = kl_arena_new(),
                             .opts = &w->opts,
                             .verdict = &w->verdict,
                             .task = &w->task,

@@ -130,8 +130,14 @@ static void forget_oldest(kl_gate *g, const kli_evaluation *c) {
             (size_t)(g->n_executables - i) * sizeof g->executable_keys[0]);
 }
 
-kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
-                              kl_str file, const kl_workload *w, kl_error *e) {
+/* The caller goes on without it, and says so. */
+static kl_err not_installed(kl_str *why_not, kli_evaluation *c, const kl_error *e) {
+    *why_not = kl_arena_printf(c->gate->arena, "%s", e->message);
+    return KL_OK;
+}
+
+kl_err kli_executable_find(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
+                           kl_str file, const kl_workload *w, kl_error *e) {
     kl_gate *g = c->gate;
     *out = NULL;
     *why_not = (kl_str){0};
@@ -139,7 +145,7 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     for (int i = 0; i < g->n_executables; i++)
         if (kl_str_eq(g->executable_keys[i], key)) {
             *out = g->executables[i];
-            return (*out)->runner ? KL_OK : start_runner(*out, c, e);
+            return KL_OK;
         }
     const kl_str path = kli_fs_join(c->arena, c->task->dir.ptr, file.ptr);
     if (!kli_fs_exists(path.ptr)) {
@@ -150,11 +156,7 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     a->name = kl_arena_copy(g->arena, name);
     a->trusted = true;
     kl_err err = compile_trusted(a, why_not, c, path, w, e);
-    if (!err && !why_not->len) err = start_runner(a, c, e);
-    if (err == KL_ENODEV) { /* not installed: the caller goes on without it and says so */
-        *why_not = kl_arena_printf(g->arena, "%s", e->message);
-        return KL_OK;
-    }
+    if (err == KL_ENODEV) return not_installed(why_not, c, e);
     if (err || why_not->len) return err;
     if (g->n_executables == (int)KL_COUNT(g->executables)) forget_oldest(g, c);
     KL_ASSERT(a->trusted && g->n_executables < (int)KL_COUNT(g->executables));
@@ -162,6 +164,15 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
     g->executable_keys[g->n_executables++] = kl_arena_copy(g->arena, key);
     *out = a;
     return KL_OK;
+}
+
+kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
+                              kl_str file, const kl_workload *w, kl_error *e) {
+    kl_err err = kli_executable_find(out, why_not, c, name, file, w, e);
+    if (err || !*out || (*out)->runner) return err;
+    err = start_runner(*out, c, e);
+    if (err) *out = NULL;
+    return err == KL_ENODEV ? not_installed(why_not, c, e) : err;
 }
 
 /* A library of a device, opened while the candidate is compiled and checked. */
@@ -267,6 +278,18 @@ kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e)
     a->runner = g->spares[id][--g->n_spares[id]];
     g->n_candidates[id]++;
     return KL_OK;
+}
+
+void kli_gate_reap(kl_gate *g) {
+    while (g->n_ending) kl_runner_stop(g->ending[--g->n_ending]);
+}
+
+void kli_executable_leave(kli_executable *a, kl_gate *g) {
+    if (g->n_ending == (int)KL_COUNT(g->ending)) kli_gate_reap(g);
+    kl_runner_dismiss(a->runner);
+    if (a->runner) g->ending[g->n_ending++] = a->runner;
+    a->runner = NULL;
+    a->problem = 0;
 }
 
 void kli_executable_stop(kli_executable *a) {

@@ -26,9 +26,13 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
 
 void kl_gate_close(kl_gate *g) {
     if (!g) return;
+    for (int i = 0; i < g->n_executables; i++) kl_runner_dismiss(g->executables[i]->runner);
+    for (size_t id = 0; id < KL_COUNT(g->spares); id++)
+        for (int i = 0; i < g->n_spares[id]; i++) kl_runner_dismiss(g->spares[id][i]);
     for (int i = 0; i < g->n_executables; i++) kli_executable_stop(g->executables[i]);
     for (size_t id = 0; id < KL_COUNT(g->spares); id++)
         while (g->n_spares[id]) kl_runner_stop(g->spares[id][--g->n_spares[id]]);
+    kli_gate_reap(g);
     kl_arena_free(g->arena);
     free(g);
 }
@@ -312,8 +316,11 @@ static kl_err find_reference(kli_evaluation *c, kl_error *e) {
             c, "no naive kernel: the error budget rests on rounding to the output's type alone");
         return KL_OK;
     }
-    const kl_err err =
-        kli_executable_trusted(&c->naive_kernel, &why_not, c, KL_S("naive"), file, c->workload, e);
+    const kl_str name = KL_S("naive");
+    kl_err err = kli_executable_find(&c->naive_kernel, &why_not, c, name, file, c->workload, e);
+    /* What is known of it needs no process, whose context comes up beside the candidate's. */
+    if (!err && c->naive_kernel && !kli_reference_is_known(c))
+        err = kli_executable_trusted(&c->naive_kernel, &why_not, c, name, file, c->workload, e);
     if (!err && !c->naive_kernel)
         kli_evaluation_degrade(c, "the naive kernel cannot run here: %.*s", KL_STR_ARG(why_not));
     return err;
@@ -436,7 +443,7 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
     err = require_assurance(c, e);
     if (!err) err = gate_judge(c, e);
     kli_machine_lock_close(&c->machine_lock);
-    kli_executable_stop(&c->candidate);
+    kli_executable_leave(&c->candidate, g);
     gate_finish(c, start);
     kli_next_end(c, !err);
     return err;

@@ -166,7 +166,9 @@ struct kl_gate {
     int n_executables;
     kl_runner *spares[4][KL_MAX_SPARES]; /* candidates' runners started ahead, by backend */
     int n_spares[4];
-    int n_candidates[4];         /* that took a runner so far */
+    int n_candidates[4];  /* that took a runner so far */
+    kl_runner *ending[4]; /* of candidates that were judged */
+    int n_ending;
     kli_naive_error errors[256]; /* of naive kernels, found by key */
     int n_errors;
     uint64_t problems; /* last problem id */
@@ -178,6 +180,9 @@ kl_err kli_gate_device(const kl_device **out, kl_gate *g, kl_backend_id id, kl_e
  * available here. */
 kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
                               kl_str file, const kl_workload *w, kl_error *e);
+/* The same, and no process is started: entering it does. */
+kl_err kli_executable_find(kli_executable **out, kl_str *why_not, kli_evaluation *c, kl_str name,
+                           kl_str file, const kl_workload *w, kl_error *e);
 void kli_executable_load_ahead(kli_executable *a, const kli_evaluation *c);
 /* Load it for this problem, unless that was done, and bring input sets [first, first + n) to it. */
 kl_err kli_executable_enter(kli_executable *a, kli_problem *s, kli_evaluation *c, uint32_t first,
@@ -186,6 +191,9 @@ kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, c
                            kl_error *e);
 kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e);
 void kli_executable_stop(kli_executable *a);
+void kli_executable_leave(kli_executable *a,
+                          kl_gate *g); /* its process ends, and is waited for ... */
+void kli_gate_reap(kl_gate *g);        /* ... here: its memory is free */
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id,
                             kl_error *e); /* a runner for a candidate that is not known yet */
 int kli_runner_core(const kl_gate *g,
@@ -227,6 +235,8 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
 /* The largest error of several draws counts.  One that overflowed says nothing: a finite one stays,
  * and replaces it. */
 void kli_reference_remember(kli_naive_error *m, const double *rms);
+/* At the real shape; then it is at the others, as a rule. */
+bool kli_reference_is_known(kli_evaluation *c);
 /* As text of the cache, and back; false: the text is none. */
 kl_str kli_reference_text(kl_arena *a, const kli_naive_error *m);
 bool kli_reference_read(kli_naive_error *m, kl_str text);

@@ -15,7 +15,7 @@ static struct {
     atomic_bool waits;     /* the compiler goes on until it is ended */
     bool on_runner_core, alone;
     kl_err comes_up;
-    int started, awaited, stopped;
+    int started, awaited, dismissed, stopped;
 } seen;
 
 static int a_runner; /* in the place of one */
@@ -55,6 +55,11 @@ kl_err __wrap_kl_runner_await(kl_runner *r, kl_error *e) {
     assert_ptr_equal(r, &a_runner);
     seen.awaited++;
     return seen.comes_up ? kl_fail(e, seen.comes_up, "runner", "as told") : KL_OK;
+}
+
+void __wrap_kl_runner_dismiss(kl_runner *r) {
+    assert_ptr_equal(r, &a_runner);
+    seen.dismissed++;
 }
 
 void __wrap_kl_runner_stop(kl_runner *r) {
@@ -180,6 +185,21 @@ static void test_gate_next__whatever_was_started_is_up(void **state) {
     assert_true(seen.stopped == 1 && !warm.runner);
 }
 
+/* Nothing waits for the end of a process that was judged, until its memory may be missed. */
+static void test_gate_next__what_was_judged_ends_by_itself(void **state) {
+    fixture *f = *state;
+    const int room = (int)KL_COUNT(f->gate.ending);
+    for (int i = 0; i < room + 1; i++) {
+        assert_int_equal(seen.stopped, 0);
+        kli_executable candidate = {.runner = (kl_runner *)(void *)&a_runner, .problem = 7};
+        kli_executable_leave(&candidate, &f->gate);
+        assert_true(!candidate.runner && !candidate.problem && seen.dismissed == i + 1);
+    }
+    assert_true(seen.stopped == room && f->gate.n_ending == 1);
+    kli_gate_reap(&f->gate);
+    assert_true(seen.stopped == room + 1 && f->gate.n_ending == 0);
+}
+
 static void test_gate_next__a_process_that_does_not_come_up_goes(void **state) {
     fixture *f = *state;
     f->opts.next = NULL;
@@ -201,6 +221,7 @@ int main(void) {
         test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
         test_of(test_gate_next__a_long_queue_has_several_processes_ready),
         test_of(test_gate_next__whatever_was_started_is_up),
+        test_of(test_gate_next__what_was_judged_ends_by_itself),
         test_of(test_gate_next__a_process_that_does_not_come_up_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,12 +202,12 @@ static void recall_error(kli_naive_error *m, kli_evaluation *c) {
         (void)kli_reference_read(m, text);
 }
 
-static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
+static kli_naive_error *remembered_error(kli_evaluation *c, const kl_workload *w, double scale) {
     kl_gate *g = c->gate;
     const kl_device *d = c->device;
     const kl_str key = kl_arena_printf(
         c->arena, "%s/%s/%.*s/%d/%g/%.*s/%.*s/%.*s/%.*s", c->task->hash, c->naive_kernel->name.ptr,
-        KL_STR_ARG(s->workload->uuid), (int)c->backend->id, s->scale, KL_STR_ARG(d->platform),
+        KL_STR_ARG(w->uuid), (int)c->backend->id, scale, KL_STR_ARG(d->platform),
         KL_STR_ARG(d->name), KL_STR_ARG(d->driver), KL_STR_ARG(d->toolchain));
     for (int i = 0; i < g->n_errors; i++)
         if (kl_str_eq(g->errors[i].key, key)) return &g->errors[i];
@@ -217,6 +217,10 @@ static kli_naive_error *remembered_error(kli_problem *s, kli_evaluation *c) {
     for (uint32_t i = 0; i < KL_MAX_TENSORS; i++) g->errors[at].rms[i] = -1;
     recall_error(&g->errors[at], c);
     return &g->errors[at];
+}
+
+bool kli_reference_is_known(kli_evaluation *c) {
+    return remembered_error(c, c->workload, 1)->draws > 0;
 }
 
 kl_err kli_problem_compare(kl_check_result *r, kli_problem *s, kli_evaluation *c, uint32_t i,
@@ -303,7 +307,7 @@ static bool is_small(const kli_problem *s) {
 static kl_err run_reference(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     double rms[KL_MAX_TENSORS];
     if (!c->naive_kernel) return KL_OK;
-    kli_naive_error *m = remembered_error(s, c);
+    kli_naive_error *m = remembered_error(c, s->workload, s->scale);
     const int wanted = is_small(s) ? SMALL_DRAWS : 1;
     if (m->draws < wanted) {
         const kl_err err = measure_reference(s, c, set, rms, e);

@@ -60,6 +60,31 @@ static void test_gate_scene__an_error_is_read_as_it_was_written(void **state) {
     kl_arena_free(a);
 }
 
+/* Measured by this process or another, at the real shape: it needs no process of its own. */
+static void test_gate_scene__a_reference_whose_error_is_known_is_not_started(void **state) {
+    static kl_gate g;
+    const kl_task task = {.hash = "softmax"};
+    const kl_workload w = {.uuid = KL_S("cpu")}, other = {.uuid = KL_S("tiny")};
+    const kl_device device = {.platform = KL_S("here")};
+    const kl_gate_opts opts = {.compile.no_cache = true};
+    kli_executable naive = {.name = KL_S("naive")};
+    kli_evaluation c = {.gate = &g,
+                        .task = &task,
+                        .workload = &w,
+                        .device = &device,
+                        .opts = &opts,
+                        .backend = kl_backend_get(KL_BACKEND_CPU),
+                        .naive_kernel = &naive};
+    (void)state;
+    g.arena = c.arena = kl_arena_new();
+    assert_false(kli_reference_is_known(&c));
+    remember_one(&g.errors[0], 0.5);
+    assert_true(kli_reference_is_known(&c));
+    c.workload = &other;
+    assert_false(kli_reference_is_known(&c));
+    kl_arena_free(g.arena);
+}
+
 /* Who knows every input knows the root at most: not when it is looked at.  A given seed gives both
  * again. */
 static void test_gate_scene__the_schedule_is_not_in_the_inputs(void **state) {
@@ -85,6 +110,7 @@ int main(void) {
         cmocka_unit_test(test_gate_scene__the_largest_error_of_several_draws_counts),
         cmocka_unit_test(test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not),
         cmocka_unit_test(test_gate_scene__an_error_is_read_as_it_was_written),
+        cmocka_unit_test(test_gate_scene__a_reference_whose_error_is_known_is_not_started),
         cmocka_unit_test(test_gate_scene__the_schedule_is_not_in_the_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
