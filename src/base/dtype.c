@@ -25,12 +25,12 @@ static const dtype_row rows[KL_DTYPE_END] = {
     [KL_BF16] = {"bfloat16", "bf16", 2, true, 0x1p-8},
     [KL_F8E4M3] = {"float8_e4m3fn", "f8e4m3", 1, true, 0x1p-4},
     [KL_F8E5M2] = {"float8_e5m2", "f8e5m2", 1, true, 0x1p-3},
-    [KL_I64] = {"int64", "i64", 8},
-    [KL_I32] = {"int32", "i32", 4},
-    [KL_I16] = {"int16", "i16", 2},
-    [KL_I8] = {"int8", "i8", 1},
-    [KL_U8] = {"uint8", "u8", 1},
-    [KL_BOOL] = {"bool", "bool", 1},
+    [KL_I64] = {"int64", "i64", 8, false, 0},
+    [KL_I32] = {"int32", "i32", 4, false, 0},
+    [KL_I16] = {"int16", "i16", 2, false, 0},
+    [KL_I8] = {"int8", "i8", 1, false, 0},
+    [KL_U8] = {"uint8", "u8", 1, false, 0},
+    [KL_BOOL] = {"bool", "bool", 1, false, 0},
 };
 
 static const dtype_row *dtype_row_of(kl_dtype t) {

@@ -461,7 +461,11 @@ def test_hang(p):
 @alone
 def test_cheat(p):
     shape = "M=64,N=64,K=64"  # small, so that a timed batch has many calls
-    verdict = p.gate(KERNELS / "gemm_caches.c", "--workload", shape, "--json", limit=110).is_("cheat").json()
+    for _ in range(3):  # on a busy machine batches may shrink to the one call that is honest
+        answer = p.gate(KERNELS / "gemm_caches.c", "--workload", shape, "--json", limit=110)
+        if answer.status != EXIT["unstable"]:
+            break
+    verdict = answer.is_("cheat").json()
     assert verdict["stage"] in ("profile", "after"), verdict
 
 
