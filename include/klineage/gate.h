@@ -107,7 +107,8 @@ typedef struct {
     int threads;          /* for inputs and oracle; 0: all cores */
     bool more_to_come;    /* start the next candidate's process ahead */
     const kl_gate_job *next; /* likely asked next, borrowed for the call: device code of it is
-                                compiled meanwhile; NULL: not known */
+                                compiled meanwhile, and the processes of its task, of its own
+                                `next`'s and so on come up; NULL: not known */
     uint64_t seed;           /* 0: fresh */
     kl_compile_opts compile;
     const kl_monitor

@@ -37,7 +37,7 @@
 
 /* Versions of job.json. */
 enum { SPOOL_PLAIN = 1, WITH_OPPONENT = 2 };
-enum { ID_CHARS = 64 };
+enum { ID_CHARS = 64, PEEKED = 64 /* jobs that wait, at most */ };
 
 bool kli_spool_is_id(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
@@ -398,6 +398,8 @@ typedef struct {
     char who[160];         /* @HOST@PID */
     char mine[4096];
     int *done, *failed;
+    char known[64][ID_CHARS + 1]; /* hashes of tasks that it met */
+    int n_known;
 } spool_worker;
 
 /* Touch the job's folder: a sign of life for other hosts. */
@@ -555,29 +557,64 @@ static kl_err load_job(kl_gate_job *out, kl_str *path, bool *unreadable, kl_aren
     return err;
 }
 
-/* The job that is likely taken after `id`, so that what it needs is ready by then.  It stays where
- * it is, and whoever takes it has it. */
-static bool peek_next(kl_gate_job *out, kl_arena *a, const spool_worker *w, const char *id) {
-    kl_str *names, path;
-    size_t n, at = 0;
+static bool is_known(const spool_worker *w, kl_str task) {
+    for (int i = 0; i < w->n_known; i++)
+        if (kl_str_eq(task, kl_str_of(w->known[i]))) return true;
+    return false;
+}
+
+static void note_task(spool_worker *w, const kl_task *t) {
+    if (is_known(w, kl_str_of(t->hash)) || w->n_known == (int)KL_COUNT(w->known)) return;
+    memcpy(w->known[w->n_known++], t->hash, sizeof w->known[0]);
+}
+
+static bool is_of_known_task(const spool_worker *w, kl_arena *a, const char *folder) {
+    kl_str text;
+    carried_job j;
+    return read_plain(&text, a, kli_fs_join(a, folder, "job.json").ptr, KLI_SPOOL_JOB_BYTES,
+                      kl_ignored()) ||
+           kli_spool_parse(&j, a, text, kl_ignored()) || is_known(w, j.task);
+}
+
+/* A job that waits; false: there is none of that name, or it is odd, which is said when it is
+ * taken. */
+static bool peek(kl_gate_job *out, kl_arena *a, const spool_worker *w, const char *id, bool any) {
+    const char *folder = in(a, w->dir, "todo", id).ptr;
+    kl_str path;
     bool unreadable;
-    if (kli_fs_list(&names, &n, a, kli_fs_join(a, w->dir, "todo").ptr, kl_ignored())) return false;
+    return kli_spool_is_id(kl_str_of(id)) && is_folder(folder) &&
+           (any || !is_of_known_task(w, a, folder)) &&
+           !load_job(out, &path, &unreadable, a, w, folder, id, kl_ignored());
+}
+
+/* What is likely taken after `id`: the next job, and behind it one of each task that this worker
+ * has not met, so that what they need is ready by then.  They stay where they are, and whoever
+ * takes them has them.  NULL: there is none. */
+static const kl_gate_job *peek_next(kl_arena *a, spool_worker *w, const char *id) {
+    kl_gate_job *jobs = NULL, job;
+    kl_str *names;
+    size_t n, at = 0, n_jobs = 0;
+    if (kli_fs_list(&names, &n, a, kli_fs_join(a, w->dir, "todo").ptr, kl_ignored())) return NULL;
     while (at < n && strcmp(names[at].ptr, id) < 0) at++;
-    if (n == 0) return false;
-    const char *next = names[at < n ? at : 0].ptr, *folder = in(a, w->dir, "todo", next).ptr;
-    return kli_spool_is_id(kl_str_of(next)) && is_folder(folder) &&
-           !load_job(out, &path, &unreadable, a, w, folder, next, kl_ignored());
+    for (size_t k = 0; k < n && k < PEEKED; k++) {
+        if (!peek(&job, a, w, names[(at + k) % n].ptr, k == 0)) continue;
+        note_task(w, job.task);
+        *KL_PUSH(a, jobs, n_jobs) = job;
+    }
+    for (size_t k = 1; k < n_jobs; k++) jobs[k - 1].opts.next = &jobs[k];
+    return jobs;
 }
 
 static kl_err judge_job(kl_verdict *v, spool_worker *w, kl_arena *a, const char *id, kl_error *e) {
-    kl_gate_job job, next;
+    kl_gate_job job;
     kl_str path;
     bool unreadable;
     const kl_err err = load_job(&job, &path, &unreadable, a, w, w->mine, id, e);
     if (unreadable) return kl_verdict_refused(v, a, job.task, path.ptr, e), KL_OK;
     if (err) return err;
-    job.opts.more_to_come = peek_next(&next, a, w, id);
-    job.opts.next = job.opts.more_to_come ? &next : NULL;
+    note_task(w, job.task);
+    job.opts.next = peek_next(a, w, id);
+    job.opts.more_to_come = job.opts.next != NULL;
     return judge_settled(v, w, a, &job, e);
 }
 

@@ -29,6 +29,7 @@ static double taken_age;  /* seconds since the last sign of life when judging be
 static kl_gate_job asked; /* the last job */
 static struct {
     uint64_t seed, next; /* of the job, of the one that it was told comes next; 0: none */
+    int later, tasks;    /* jobs that it was told of; their tasks and its own */
 } order[8];
 static size_t n_asked;
 static char opponent_hash[65]; /* of its `against`; empty: none */
@@ -76,13 +77,26 @@ static void note_run(void) {
     close(fd);
 }
 
+static void note_later(const kl_gate_job *j) {
+    const size_t at = n_asked % KL_COUNT(order);
+    bool other = false;
+    order[at].later = 0;
+    for (const kl_gate_job *k = j->opts.next; k; k = k->opts.next) {
+        order[at].later++;
+        other = other || strcmp(k->task->hash, j->task->hash) != 0;
+    }
+    order[at].tasks = 1 + other;
+}
+
 static kl_err judge_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
     const kl_kernel *opponent = asked.opts.against;
     (void)self, (void)id;
     snprintf(opponent_hash, sizeof opponent_hash, "%s", opponent ? opponent->hash : "");
     if (opponent) snprintf(opponent_path, sizeof opponent_path, "%.*s", KL_STR_ARG(opponent->path));
     order[n_asked % KL_COUNT(order)].seed = asked.opts.seed;
-    order[n_asked++ % KL_COUNT(order)].next = asked.opts.next ? asked.opts.next->opts.seed : 0;
+    order[n_asked % KL_COUNT(order)].next = asked.opts.next ? asked.opts.next->opts.seed : 0;
+    note_later(&asked);
+    n_asked++;
     meddle(a);
     asked.opts.progress(asked.opts.progress_ctx, KL_STAGE_TINY, NULL);
     usleep(2000);
@@ -213,6 +227,25 @@ static void test_executor_spool__a_worker_says_what_comes_next(void **state) {
     assert_int_equal(n_asked, 3);
     for (int i = 0; i < 2; i++) assert_true(order[i].next == order[i + 1].seed);
     assert_true(order[2].next == 0 && !asked.opts.more_to_come);
+}
+
+/* One job of each task that the worker has not met: their processes come up together. */
+static void test_executor_spool__a_worker_says_which_tasks_come(void **state) {
+    fixture *f = *state;
+    const kl_task *softmax = f->task;
+    const kl_kernel *kernel = f->kernel;
+    kl_task *saxpy;
+    assert_ok(kl_task_load(&saxpy, f->arena, KL_TEST_ROOT "/tests/data/tasks/saxpy", &e));
+    for (f->opts.seed = 1; f->opts.seed <= 6; f->opts.seed++) {
+        assert_ok(kl_spool_put(f->id, f->dir, f->arena,
+                               &(kl_gate_job){f->opts.seed % 2 ? softmax : saxpy, kernel, f->opts},
+                               &e));
+    }
+    work(f, 6, 0);
+    for (size_t i = 0; i + 1 < 6; i++) assert_true(order[i].next == order[i + 1].seed);
+    /* Of the first job, the tasks of it and of what follows are both; then nothing is new. */
+    assert_int_equal(order[0].tasks, 2);
+    for (size_t i = 1; i < 6; i++) assert_true(order[i].later <= 1);
 }
 
 /* It was looked at and not taken: whoever judges it says what is wrong. */
@@ -788,6 +821,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_of(test_executor_spool__carries_a_job_there_and_back),
         test_of(test_executor_spool__a_worker_says_what_comes_next),
+        test_of(test_executor_spool__a_worker_says_which_tasks_come),
         test_of(test_executor_spool__an_odd_job_is_not_what_comes_next),
         test_of(test_executor_spool__putting_twice_is_one_job),
         test_of(test_executor_spool__the_id_is_what_is_asked_not_where_it_lay),

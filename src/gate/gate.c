@@ -347,12 +347,17 @@ kl_err kli_evaluation_prepare(kli_evaluation *c, kl_gate_opts *opts, kl_error *e
 
 /* ---- the verdict ------------------------------------------------------------------------- */
 
+kl_err kli_evaluation_start_trusted(kli_evaluation *c, kl_error *e) {
+    kl_err err = find_oracle(c, e);
+    if (!err) err = find_reference(c, e);
+    if (!err) kli_profile_prepare(c);
+    return err;
+}
+
 /* Every process that will be needed; their device contexts come up while the compiler works. */
 static kl_err start_actors(kli_evaluation *c, kl_error *e) {
     kl_err err = kli_executable_restart(&c->candidate, c, e);
-    if (!err) err = find_oracle(c, e);
-    if (!err) err = find_reference(c, e);
-    if (!err) kli_profile_prepare(c);
+    if (!err) err = kli_evaluation_start_trusted(c, e);
     if (!err) kli_next_begin(c);
     kli_evaluation_stage_end(c, "prepare");
     return err;

@@ -355,7 +355,9 @@ void kli_noise_judge(kl_noise *out, const double *whole, int n_whole, const doub
 kl_err kli_evaluation_prepare(kli_evaluation *c, kl_gate_opts *opts,
                               kl_error *e); /* oracle, reference and seed, no candidate */
 kl_err kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts,
-                            kl_error *e);                    /* on which device, at which shape? */
+                            kl_error *e); /* on which device, at which shape? */
+/* Processes of the task's own kernels, those that are not warm. */
+kl_err kli_evaluation_start_trusted(kli_evaluation *c, kl_error *e);
 void kli_evaluation_seed(kli_evaluation *c, uint64_t given); /* 0: a fresh one */
 kl_err kli_oracle_missing(const kli_evaluation *c, kl_str why,
                           kl_error *e); /* KL_ENODEV, with what mends it */

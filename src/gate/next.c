@@ -2,6 +2,8 @@
  *
  *   its process   started with this verdict's own, and up before anything is timed; on a large
  *                 device those of a few more verdicts with it
+ *   its task's    processes of oracle and baseline, likewise, and those of every task that is known
+ *                 to come
  *   its code      compiled for a device on a thread of its own, into the compile cache
  *
  * Nothing else runs on a device while this verdict is timed there: every process that was started,
@@ -15,6 +17,7 @@
 
 #include "base/log.h"
 
+enum { MOST_TRUSTED = 3 }; /* processes of a task: oracle, reference, baseline */
 static const int64_t SPARE_OF_BYTES = 32ll << 30;   /* one for so much of a device's memory */
 static const int64_t NEXT_PATIENCE_NS = 1000000000; /* behind a gate that times on these cores */
 
@@ -39,6 +42,25 @@ static void start_next(kli_evaluation *c) {
     if (!c->opts->more_to_come || g->n_spares[id]) return;
     while (g->n_spares[id] < n && !kli_gate_start_ahead(g, id, kl_ignored())) {
     }
+}
+
+/* Those of a task that comes later, beside this one's: an interpreter and its packages take seconds
+ * to come up, one after the other or all at once. */
+static void start_trusted(const kli_evaluation *c, const kl_gate_job *j) {
+    kl_gate *g = c->gate;
+    kl_gate_opts opts = j->opts;
+    kl_verdict *unread = KL_NEW(c->arena, kl_verdict);
+    kli_evaluation later = {.gate = g,
+                            .arena = c->arena,
+                            .task = j->task,
+                            .kernel = j->kernel,
+                            .opts = &opts,
+                            .verdict = unread};
+    *unread = (kl_verdict){0};
+    if (g->n_executables + MOST_TRUSTED > (int)KL_COUNT(g->executables) ||
+        kli_evaluation_place(&later, &opts, kl_ignored()))
+        return; /* one that this verdict uses would have to go */
+    (void)!kli_evaluation_start_trusted(&later, kl_ignored());
 }
 
 static void await_spares(kl_gate *g, size_t id) {
@@ -104,6 +126,7 @@ void kli_next_begin(kli_evaluation *c) {
     const kl_gate_job *j = c->opts->next;
     kli_next *n = &c->next;
     start_next(c);
+    for (const kl_gate_job *later = j; later; later = later->opts.next) start_trusted(c, later);
     if (!j || j->opts.compile.no_cache) return;
     KL_ASSERT(!n->running && !n->arena);
     *n = (kli_next){.arena = kl_arena_new(), .job = *j, .core = c->gate->core};

@@ -15,7 +15,7 @@ static struct {
     atomic_bool waits;     /* the compiler goes on until it is ended */
     bool on_runner_core, alone;
     kl_err comes_up;
-    int started, awaited, dismissed, stopped;
+    int started, awaited, dismissed, stopped, tasks;
 } seen;
 
 static int a_runner; /* in the place of one */
@@ -42,6 +42,12 @@ kl_err __wrap_kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_err
     (void)opts, (void)e;
     c->backend = kl_backend_get(seen.backend);
     return KL_OK;
+}
+
+kl_err __wrap_kli_evaluation_start_trusted(kli_evaluation *c, kl_error *e) {
+    c->verdict->n_degradations++; /* what it may say is nobody's */
+    seen.tasks++;
+    return kl_fail(e, KL_ENODEV, "oracle", "as told");
 }
 
 kl_err __wrap_kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
@@ -78,12 +84,14 @@ typedef struct {
 
 static int setup(void **state) {
     static fixture f;
+    kl_arena_free(f.c.arena);
     memset(&seen, 0, sizeof seen);
     seen.backend = KL_BACKEND_CUDA;
     f = (fixture){.gate.core = kli_last_core(), .kernel.hash = "next"};
     f.next.kernel = &f.kernel;
     f.opts = (kl_gate_opts){.more_to_come = true, .next = &f.next};
     f.c = (kli_evaluation){.gate = &f.gate,
+                           .arena = kl_arena_new(),
                            .opts = &f.opts,
                            .device = &f.device,
                            .backend = kl_backend_get(KL_BACKEND_CUDA)};
@@ -171,6 +179,21 @@ static void test_gate_next__a_long_queue_has_several_processes_ready(void **stat
     }
 }
 
+/* Side by side with this one's, unless a process that is in use would have to go for them. */
+static void test_gate_next__processes_of_later_tasks_are_started(void **state) {
+    fixture *f = *state;
+    kl_gate_job later = {.kernel = &f->kernel};
+    f->next.opts.next = &later;
+    seen.backend = KL_BACKEND_CPU;
+    kli_next_begin(&f->c);
+    kli_next_end(&f->c, true);
+    assert_int_equal(seen.tasks, 2);
+    f->gate.n_executables = (int)KL_COUNT(f->gate.executables) - 2;
+    kli_next_begin(&f->c);
+    kli_next_end(&f->c, true);
+    assert_int_equal(seen.tasks, 2);
+}
+
 /* A library that is still being opened for another task would share the device. */
 static void test_gate_next__whatever_was_started_is_up(void **state) {
     fixture *f = *state;
@@ -220,6 +243,7 @@ int main(void) {
         test_of(test_gate_next__code_for_a_cpu_is_not_compiled_ahead),
         test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
         test_of(test_gate_next__a_long_queue_has_several_processes_ready),
+        test_of(test_gate_next__processes_of_later_tasks_are_started),
         test_of(test_gate_next__whatever_was_started_is_up),
         test_of(test_gate_next__what_was_judged_ends_by_itself),
         test_of(test_gate_next__a_process_that_does_not_come_up_goes),
