@@ -580,15 +580,16 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 
 /* A few unrecorded samples, to choose the method and the batch: the first of one call, which is
  * enough of a slow kernel.  One that was slow in its checked runs needs none.  Samples that lost
- * their core do not count: of a kernel of microseconds they would make a batch of one call.  On a
- * CPU the first is all: the next would find its inputs in the cache, where those of a batch are
- * not. */
+ * their core do not count: of a kernel of microseconds they would make a batch of one call.  Of
+ * native code the first is all: the next would find its inputs in the cache, where those of a batch
+ * are not. */
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
     const double checked_ns = (double)r->c->checked_ns;
     const bool own = s->executable == &r->c->candidate;
     if (own && !r->c->backend->parent_clock && checked_ns > SLOW_NS) s->estimate_ns = checked_ns;
     r->disturbed = false;
-    const int wanted = r->method == KL_TIME_BATCH ? 1 : ESTIMATES;
+    const bool native = r->c->backend->id == KL_BACKEND_CPU; /* whose core is exactly known */
+    const int wanted = native ? 1 : ESTIMATES;
     for (int i = 0, whole = 0; i < MOST_ESTIMATES && whole < wanted && f->ok; i++) {
         double ns = 0;
         if (s->estimate_ns > (r->disturbed ? 10 * SLOW_NS : SLOW_NS)) break;
@@ -597,7 +598,7 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
         const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
         if (err) return err;
         if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
-        whole += !r->disturbed;
+        whole += !native || !r->disturbed;
     }
     return KL_OK;
 }
