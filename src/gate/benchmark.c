@@ -68,6 +68,7 @@ static const double CAP_HALF_WIDTH = 0.01;
 static const double FAR = 1.5;             /* beyond this factor nobody needs half a percent */
 static const double FAR_WIDTH = 0.2;       /* of the logarithm's interval */
 static const double FAR_WIDTH_SLOW = 0.5;  /* after a third of the time that there is */
+static const double FAR_SHARE = 0.15;      /* of the distance: of a tenth nobody needs a tenth */
 static const double MISSES_OF_MEAN = 0.04, /* share of comparisons whose early end is wrong, at */
     MISSES_OF_MEDIAN = 0.01;               /* most: one in twenty */
 static const uint64_t DRAWN_BYTES = 2ull << 30; /* inputs for a device: drawn here by all cores */
@@ -393,8 +394,9 @@ static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable)
 static bool is_clear(const kli_benchmark *r, const kl_gate_opts *o, bool slow) {
     const kli_bounds b = sequential_bounds(r);
     if (o->abandon_below > 0 && b.high < log(o->abandon_below)) return true;
-    const bool far = b.low > log(FAR) || b.high < -log(FAR);
-    if (!far || b.high - b.low > (slow ? FAR_WIDTH_SLOW : FAR_WIDTH)) return false;
+    const double distance = fmax(b.low, -b.high), /* of 1 from the interval */
+        width = fmax(slow ? FAR_WIDTH_SLOW : FAR_WIDTH, FAR_SHARE * distance);
+    if (!(distance > log(FAR)) || b.high - b.low > width) return false;
     kl_comparison m = {0};
     measure_noise(r, &m, true);
     const kl_decision call = kl_decide(exp(b.low), exp(b.high), m.noise, true);
