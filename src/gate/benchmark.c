@@ -606,6 +606,7 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
 }
 
 double kli_batch_ns(const kl_backend *b, double handshake_ns) {
+    KL_ASSERT(handshake_ns >= 0);
     if (b->id != KL_BACKEND_CPU) return BATCH_NS;
     return fmin(fmax(BATCH_HANDSHAKES * handshake_ns, SHORT_BATCH_NS), BATCH_NS);
 }
@@ -613,6 +614,7 @@ double kli_batch_ns(const kl_backend *b, double handshake_ns) {
 uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most) {
     const double one = one_ns > 1 ? one_ns : 1,
                  n = fmax(ceil(batch_ns / one), fmin(ceil(BATCH_NS / one), FEW_CALLS));
+    KL_ASSERT(most >= 1 && n >= 0);
     return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 
