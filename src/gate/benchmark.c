@@ -68,6 +68,7 @@ static const double CAP_HALF_WIDTH = 0.01;
 static const double FAR = 1.5;             /* beyond this factor nobody needs half a percent */
 static const double FAR_WIDTH = 0.2;       /* of the logarithm's interval */
 static const double FAR_WIDTH_SLOW = 0.5;  /* after a third of the time that there is */
+static const double FAR_SHARE = 0.15;      /* of the distance: of a tenth nobody needs a tenth */
 static const double MISSES_OF_MEAN = 0.04, /* share of comparisons whose early end is wrong, at */
     MISSES_OF_MEDIAN = 0.01;               /* most: one in twenty */
 static const uint64_t DRAWN_BYTES = 2ull << 30; /* inputs for a device: drawn here by all cores */
@@ -393,8 +394,9 @@ static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable)
 static bool is_clear(const kli_benchmark *r, const kl_gate_opts *o, bool slow) {
     const kli_bounds b = sequential_bounds(r);
     if (o->abandon_below > 0 && b.high < log(o->abandon_below)) return true;
-    const bool far = b.low > log(FAR) || b.high < -log(FAR);
-    if (!far || b.high - b.low > (slow ? FAR_WIDTH_SLOW : FAR_WIDTH)) return false;
+    const double distance = fmax(b.low, -b.high), /* of 1 from the interval */
+        width = fmax(slow ? FAR_WIDTH_SLOW : FAR_WIDTH, FAR_SHARE * distance);
+    if (!(distance > log(FAR)) || b.high - b.low > width) return false;
     kl_comparison m = {0};
     measure_noise(r, &m, true);
     const kl_decision call = kl_decide(exp(b.low), exp(b.high), m.noise, true);
@@ -580,15 +582,16 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 
 /* A few unrecorded samples, to choose the method and the batch: the first of one call, which is
  * enough of a slow kernel.  One that was slow in its checked runs needs none.  Samples that lost
- * their core do not count: of a kernel of microseconds they would make a batch of one call.  On a
- * CPU the first is all: the next would find its inputs in the cache, where those of a batch are
- * not. */
+ * their core do not count: of a kernel of microseconds they would make a batch of one call.  Of
+ * native code the first is all: the next would find its inputs in the cache, where those of a batch
+ * are not. */
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
     const double checked_ns = (double)r->c->checked_ns;
     const bool own = s->executable == &r->c->candidate;
     if (own && !r->c->backend->parent_clock && checked_ns > SLOW_NS) s->estimate_ns = checked_ns;
     r->disturbed = false;
-    const int wanted = r->method == KL_TIME_BATCH ? 1 : ESTIMATES;
+    const bool native = r->c->backend->id == KL_BACKEND_CPU; /* whose core is exactly known */
+    const int wanted = native ? 1 : ESTIMATES;
     for (int i = 0, whole = 0; i < MOST_ESTIMATES && whole < wanted && f->ok; i++) {
         double ns = 0;
         if (s->estimate_ns > (r->disturbed ? 10 * SLOW_NS : SLOW_NS)) break;
@@ -597,12 +600,13 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
         const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
         if (err) return err;
         if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
-        whole += !r->disturbed;
+        whole += !native || !r->disturbed;
     }
     return KL_OK;
 }
 
 double kli_batch_ns(const kl_backend *b, double handshake_ns) {
+    KL_ASSERT(handshake_ns >= 0);
     if (b->id != KL_BACKEND_CPU) return BATCH_NS;
     return fmin(fmax(BATCH_HANDSHAKES * handshake_ns, SHORT_BATCH_NS), BATCH_NS);
 }
@@ -610,6 +614,7 @@ double kli_batch_ns(const kl_backend *b, double handshake_ns) {
 uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most) {
     const double one = one_ns > 1 ? one_ns : 1,
                  n = fmax(ceil(batch_ns / one), fmin(ceil(BATCH_NS / one), FEW_CALLS));
+    KL_ASSERT(most >= 1 && n >= 0);
     return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 

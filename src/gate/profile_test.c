@@ -714,7 +714,7 @@ static void estimate(world *w, kli_benchmark *r, kl_time_method method) {
 static void test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel(void **state) {
     (void)state;
     static world w;
-    static const kl_backend CPU = {.on = KL_ON_CPU, .parent_clock = true};
+    static const kl_backend CPU = {.id = KL_BACKEND_CPU, .on = KL_ON_CPU, .parent_clock = true};
     kl_error e = {0};
     kli_benchmark r;
     world_open(&w, 1.6e9, 5e7, 0.001);
@@ -742,7 +742,7 @@ static void test_gate_profile__a_checked_run_is_enough_of_a_slow_kernel(void **s
 static void test_gate_profile__an_estimate_kept_its_core(void **state) {
     (void)state;
     static world w;
-    static const kl_backend CPU = {.on = KL_ON_CPU, .parent_clock = true};
+    static const kl_backend CPU = {.id = KL_BACKEND_CPU, .on = KL_ON_CPU, .parent_clock = true};
     kli_benchmark r;
     world_open(&w, 1e4, 1e4, 0.001);
     w.c.backend = &CPU;
