@@ -582,8 +582,9 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 
 /* A few unrecorded samples, to choose the method and the batch: the first of one call, which is
  * enough of a slow kernel.  One that was slow in its checked runs needs none.  Samples that lost
- * their core do not count: of a kernel of microseconds they would make a batch of one call.  Of
- * native code the first is all: the next would find its inputs in the cache, where those of a batch
+ * their core do not count: of a kernel of microseconds they would make a batch of one call.  Where
+ * none kept it, a checked run is the better word: too small, it makes a batch longer.  Of native
+ * code the first is all: the next would find its inputs in the cache, where those of a batch
  * are not. */
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e) {
     const double checked_ns = (double)r->c->checked_ns;
@@ -592,7 +593,8 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
     r->disturbed = false;
     const bool native = r->c->backend->id == KL_BACKEND_CPU; /* whose core is exactly known */
     const int wanted = native ? 1 : ESTIMATES;
-    for (int i = 0, whole = 0; i < MOST_ESTIMATES && whole < wanted && f->ok; i++) {
+    int whole = 0;
+    for (int i = 0; i < MOST_ESTIMATES && whole < wanted && f->ok; i++) {
         double ns = 0;
         if (s->estimate_ns > (r->disturbed ? 10 * SLOW_NS : SLOW_NS)) break;
         r->disturbed = false;
@@ -602,6 +604,8 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
         if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
         whole += !native || !r->disturbed;
     }
+    if (own && native && !whole && checked_ns > 0)
+        s->estimate_ns = fmin(s->estimate_ns, checked_ns);
     return KL_OK;
 }
 

@@ -750,6 +750,10 @@ static void test_gate_profile__an_estimate_kept_its_core(void **state) {
     estimate(&w, &r, KL_TIME_BATCH);
     assert_in_range(n_seen, 2, 9);
     assert_true(fabs(r.candidate.estimate_ns / 1e4 - 1) < 0.01);
+    w.fast.disturbed_in = 8, w.c.checked_ns = 12000; /* none of them is whole */
+    estimate(&w, &r, KL_TIME_BATCH);
+    assert_int_equal(n_seen, 9);
+    assert_true(r.candidate.estimate_ns == 12000);
     world_close(&w);
 }
 
