@@ -54,7 +54,7 @@ static void add_partitions(kl_buf *key, kl_arena *a, const char *proc) {
 }
 
 /* A file by its place and its last change. */
-static void add_file(kl_buf *key, const char *path) {
+static void key_file(kl_buf *key, const char *path) {
     struct stat s = {0};
     if (!path || stat(path, &s) != 0) return;
     kl_buf_printf(key, "%s %lld %lld.%09ld\n", path, (long long)s.st_size,
@@ -64,10 +64,10 @@ static void add_file(kl_buf *key, const char *path) {
 static void add_asker(kl_buf *key, kl_arena *a) {
     kli_cuda_toolkit t;
     kli_cuda_toolkit_find(&t, a);
-    add_file(key, kli_worker_path(a).ptr);
-    add_file(key, t.nvcc.ptr);
-    add_file(key, t.include.ptr);
-    add_file(key, t.nvrtc.ptr);
+    key_file(key, kli_worker_path(a).ptr);
+    key_file(key, t.nvcc.ptr);
+    key_file(key, t.include.ptr);
+    key_file(key, t.nvrtc.ptr);
     for (size_t i = 0; i < KL_COUNT(VARIABLES); i++) {
         const char *value = getenv(VARIABLES[i]);
         kl_buf_printf(key, "%s=%s\n", VARIABLES[i], value ? value : "");

@@ -130,7 +130,7 @@ static int load_module(kli_runner_ctx *c) {
                           "loading the compiled kernel");
 }
 
-static int find_functions(kli_runner_ctx *c) {
+static int cuda_functions(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     KL_ASSERT(r->module);
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
@@ -278,7 +278,7 @@ static int cuda_load(kli_runner_ctx *c) {
     kli_cuda_drop_graphs(r);
     if (!stays) unload(r);
     if (c->artefact_kind == KL_ARTEFACT_PLUGIN) return kli_cuda_plugin_load(c);
-    if ((!stays && read_module(c)) || find_functions(c)) return 1;
+    if ((!stays && read_module(c)) || cuda_functions(c)) return 1;
     uint32_t frames[KL_MAX_LAUNCHES];
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (load_launch(c, i)) return 1;
@@ -391,7 +391,7 @@ static int reload_module(kli_runner_ctx *c) {
     kli_cuda_drop_graphs(r);
     (void)r->api->module_unload(r->module);
     r->module = NULL;
-    if (load_module(c) || find_functions(c)) return 1;
+    if (load_module(c) || cuda_functions(c)) return 1;
     for (uint32_t i = 0; i < c->plan.n_launches; i++)
         if (load_launch(c, i)) return 1;
     for (size_t i = 0; i < r->n_globals; i++) {

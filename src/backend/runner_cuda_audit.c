@@ -114,12 +114,12 @@ int kli_cuda_look_over(kli_runner_ctx *c, const kli_cuda_left *left) {
            compare_inputs(c, left, now);
 }
 
-static uint32_t at_most(uint32_t n, uint32_t most) { return n < most ? n : most; }
+static uint32_t audit_most(uint32_t n, uint32_t most) { return n < most ? n : most; }
 
 int kli_cuda_audit(kli_runner_ctx *c, const kl_msg_audit *m) {
     const kl_layout *l = &c->layout;
-    const kli_cuda_left left = {m->first % l->n_slots, at_most(m->calls, l->n_slots),
-                                m->first % l->n_sets, at_most(m->calls, l->n_sets),
+    const kli_cuda_left left = {m->first % l->n_slots, audit_most(m->calls, l->n_slots),
+                                m->first % l->n_sets, audit_most(m->calls, l->n_sets),
                                 (uint8_t)m->poison};
     return kli_cuda_look_over(c, &left);
 }

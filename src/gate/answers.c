@@ -43,7 +43,7 @@ static kl_err hold(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e)
     return kli_problem_ask_oracle(s, c, set, e);
 }
 
-static kl_err bring(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
+static kl_err bring_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     const uint32_t slot = kli_answer_slot(s, set);
     kl_fault fault = {0};
     kl_err err = hold(s, c, set, e);
@@ -87,5 +87,5 @@ kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_e
         err = kli_runner_compare(c->oracle->runner, &fault, &q, &found, &compared, e);
     if (!err && fault.kind) err = kli_trusted_fault(c->oracle, &fault, e);
     *sure = !err && compared && is_right(r, &found, n, how);
-    return err || *sure ? err : bring(s, c, set, e);
+    return err || *sure ? err : bring_answer(s, c, set, e);
 }

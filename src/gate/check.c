@@ -584,7 +584,8 @@ static kl_err check_stress_at_real(kli_evaluation *c, const kli_problem *real, k
     return err;
 }
 
-static kl_err check_real(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e) {
+static kl_err check_real_shape(kli_evaluation *c, kli_problem *real, kli_check_outcome *f,
+                               kl_error *e) {
     const uint32_t seeds = c->opts->quick ? 1 : 3;
     kl_err err = open_or_refuse(real, c, c->workload, seeds, 1, f, e);
     for (uint32_t set = 0; !err && f->ok && set < seeds; set++) {
@@ -612,7 +613,7 @@ kl_err kli_check_stages(kli_evaluation *c, kli_problem *real, kli_check_outcome 
     if (err || !f->ok) return err;
     kli_gate_reap(c->gate); /* what is left may fill a device, and what follows is timed there */
     kli_evaluation_stage(c, KL_STAGE_REAL, c->workload->label.ptr);
-    err = check_real(c, real, f, e);
+    err = check_real_shape(c, real, f, e);
     if (!err && f->ok && !stressed) err = check_stress_at_real(c, real, f, e);
     kli_evaluation_stage_end(c, "real");
     return err;

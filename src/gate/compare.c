@@ -140,7 +140,7 @@ static void *take_spans(void *argument) {
     return NULL;
 }
 
-static int cores(void) {
+static int compare_cores(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
@@ -149,7 +149,7 @@ static int cores(void) {
 static void share_out(span *spans, int n, void (*look)(span *s)) {
     share work = {.spans = spans, .n = n, .look = look};
     pthread_t threads[MAX_SPANS];
-    const int helpers = n < 2 ? 0 : cores() < n ? cores() - 1 : n - 1;
+    const int helpers = n < 2 ? 0 : compare_cores() < n ? compare_cores() - 1 : n - 1;
     int started = 0;
     KL_ASSERT(n <= MAX_SPANS && helpers < MAX_SPANS);
     while (started < helpers && pthread_create(&threads[started], NULL, take_spans, &work) == 0)
