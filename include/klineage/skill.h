@@ -64,6 +64,10 @@ typedef struct {
     int n_pre;
     kl_str required, provides,
         conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
+    /* the contract of the second generation: predicates over facts, which take the place of the
+     * three lists of traits (src/skill/predicate.c has the grammar) */
+    kl_str *needs, *brings, *excludes; /* requires, provides, conflicts */
+    int n_needs, n_brings, n_excludes;
     kl_scope declared, verified;
     kl_trial_record *trials;
     int n_trials; /* births first */
@@ -77,6 +81,12 @@ typedef struct {
     kl_str folder;        /* where it lies; empty when nowhere yet */
 } kl_card;
 
+bool kl_card_has_contract(const kl_card *c);
+/* Clauses of the contract that cannot be asked, a line each: which, and why.  They are left out. */
+kl_str kl_card_faults(kl_arena *a, const kl_card *c);
+/* Names of cards that wait for each other: each requires what only the next provides.  Empty where
+ * there are none. */
+kl_str kl_library_cycle(kl_arena *a, const kl_card *cards, int n);
 /* What the gate's rule says of a trial's interval beside its floor; a floor that was not recorded
  * counts as 0.  Computed, whatever `call` says. */
 kl_decision kl_trial_call(const kl_trial_record *r);
@@ -233,6 +243,7 @@ typedef struct {
     kl_str case_name, surface, platform, dtype;
     kl_str prior;             /* action ids already applied, separated by spaces */
     const kl_traits *traits;  /* of the current kernel */
+    const kl_facts *facts;    /* of the same; NULL: contracts that ask for facts are unknown */
     int64_t simd_bits, cores; /* of the device; 0 unknown */
 } kl_target;
 
@@ -242,6 +253,7 @@ typedef struct {
     const kl_card *card;
     double similarity[4];     /* case, language, platform, prior actions: 0..1 */
     kl_fit fit;               /* of contract and predicates */
+    bool intent;              /* of another surface: what it is about applies, its code does not */
     kl_str why;               /* what is unknown or violated */
     double expected_log_gain; /* empirical Bayes, shrunk across scope, failures in it */
     double cost_usd;          /* of one attempt, estimated */
