@@ -270,5 +270,27 @@ typedef struct {
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
                          const kl_target *target, const kl_retrieve_opts *o);
 
+/* ---- prove: does a contract tell states apart? ------------------------------------------- */
+
+/* A state that a contract is held against. */
+typedef struct {
+    kl_str hash, name;
+    kl_target target; /* with its facts; the platform is the card's own */
+} kl_pool_state;
+
+/* A contract has to hold on what the card was lifted from and worked on, to refuse what its births
+ * led to, and to refuse nine of ten foreign states: those of another surface, and those of tasks on
+ * which the card never worked. */
+typedef struct {
+    int starts, starts_met, results, results_refused, foreign, foreign_refused;
+    bool good;
+    kl_str why; /* the first state that tells against it, and what was answered; empty when good */
+} kl_contract_proof;
+#define KL_FOREIGN_SHARE 0.9
+
+/* States that are not in the pool are not asked for. */
+void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
+                       const kl_pool_state *pool, int n);
+
 KL_API_END
 #endif

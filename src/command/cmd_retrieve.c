@@ -25,9 +25,9 @@ static void cmd_retrieve_show(kli_command_result *out, const kl_match *m, int n)
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
         kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%s%.*s\n",
-                      m[i].intent ? "idea" : fit_names[m[i].fit], KL_STR_ARG(m[i].card->name),
-                      exp(m[i].expected_log_gain), m[i].cost_usd, m[i].why.len ? "; " : "",
-                      KL_STR_ARG(m[i].why));
+                      m[i].intent && m[i].fit != KL_FIT_VIOLATED ? "idea" : fit_names[m[i].fit],
+                      KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain), m[i].cost_usd,
+                      m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
         json_array_append_new(rows, match_json(&m[i]));
     }
     if (!n)
@@ -61,6 +61,15 @@ static void show_left_out(kli_command_result *out, kl_arena *a, const kl_library
     json_object_set_new(out->json, "left_out", rows);
 }
 
+/* As told, else that of this machine where it runs such kernels; empty: nobody knows. */
+static kl_str platform_for(kl_arena *a, const kl_kernel *k, const char *told) {
+    const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
+    kl_device device = {0};
+    if (told) return kl_str_of(told);
+    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return KL_S("");
+    return kl_arena_copy(a, device.platform);
+}
+
 kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result *out,
                         kl_error *e) {
     kl_task *task;
@@ -79,10 +88,10 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
     kl_traits_of(&traits, c->arena, kernel, NULL);
     kl_facts_of(&facts, c->arena, kernel, task, w, NULL);
-    const char *platform = args->values[KL_OPTION_PLATFORM];
     kl_target target = {.case_name = task->case_name,
                         .surface = kl_str_of(kernel->surface->name),
-                        .platform = kl_str_of(platform),
+                        .platform =
+                            platform_for(c->arena, kernel, args->values[KL_OPTION_PLATFORM]),
                         .dtype = w ? kl_str_of(kl_dtype_name(w->dtypes[0])) : KL_S(""),
                         .prior = kl_str_of(args->values[KL_OPTION_PRIOR]),
                         .traits = &traits,

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -82,20 +83,21 @@ static const kli_operand *touched(const kli_nest *l, const kli_root *root) {
     return NULL;
 }
 
-/* Does a loop around `i` read the same elements in every turn? */
+/* Does a loop around `i` read the same elements in every turn, and none of them neighbours? */
 static bool swept_again(const kli_nests *n, int i, const kli_root *root) {
+    bool again = false;
     for (int p = n->nests[i].parent; p >= 0; p = n->nests[p].parent) {
         const kli_operand *o = touched(&n->nests[p], root);
-        const double turns = n->nests[p].turns;
-        if (o && o->read == KLI_STRIDE_NONE && !n->nests[p].fixed && !(turns < FACTS_SWEPT_AGAIN))
-            return true;
+        if (!o || n->nests[p].fixed) continue;
+        if (o->read == KLI_STRIDE_UNIT) return false;
+        again = again || (o->read == KLI_STRIDE_NONE && !(n->nests[p].turns < FACTS_SWEPT_AGAIN));
     }
-    return false;
+    return again;
 }
 
 typedef struct {
     int unit, far, gathers, scatters, inputs;
-    bool unit_write, compacts, copies;
+    bool unit_write, compacts, copies, scans;
 } loop_operands;
 
 static loop_operands operands_of(const kli_nests *n, int i) {
@@ -112,8 +114,10 @@ static loop_operands operands_of(const kli_nests *n, int i) {
         c.far += input && o->read == KLI_STRIDE_FAR && o->scalar && swept_again(n, i, &o->root);
         c.scatters += output && placed;
         c.compacts = c.compacts || (placed && (output || o->root.kind == KLI_ROOT_BUFFER));
-        c.unit_write = c.unit_write || (o->writes && o->write == KLI_STRIDE_UNIT &&
-                                        (output || o->root.kind == KLI_ROOT_BUFFER));
+        c.unit_write = c.unit_write ||
+                       (o->writes && (o->write == KLI_STRIDE_UNIT || o->write == KLI_STRIDE_BLOCK));
+        c.scans = c.scans || (o->root.kind == KLI_ROOT_SHARED && o->adds && o->reads > 1 &&
+                              (o->write == KLI_STRIDE_UNIT || (l->doubles && l->barriers)));
         own = own || (o->writes && !o->adds && is_filled(&o->root));
     }
     c.copies = own && c.inputs && !l->n_sums && !l->products && !l->inner_open;
@@ -131,21 +135,38 @@ typedef struct {
     int rereads, carries, sweeps;
 } loop_order;
 
+static bool same_bounds(const kli_nest *a, const kli_nest *b) {
+    return a->bound.len ? kl_str_eq(a->bound, b->bound) && a->turns == b->turns
+                        : a->turns == b->turns;
+}
+
+/* Two loops of one turn and of the same bounds, one behind the other, on one memory. */
+static void order_of_pair(loop_order *o, const kli_nest *first, const kli_nest *second,
+                          const kli_root *root) {
+    const kli_operand *a = touched(first, root), *b = touched(second, root);
+    if (!a || !b || !same_bounds(first, second)) return;
+    o->rereads += a->writes && b->reads && !b->writes && second->n_sums;
+    o->carries += a->reads && !a->writes && first->n_sums && b->writes;
+}
+
+static bool rewrites(const kli_nest *l, const kli_root *root) {
+    const kli_operand *o = touched(l, root);
+    return o && o->writes;
+}
+
 static void order_of_root(loop_order *all, const kli_nests *n, int i, const kli_root *root) {
-    bool written = false, read_first = false, reread = false, carried = false;
-    int sweeps = 0;
+    loop_order o = {0};
     for (int c = next_child(n, i, i); c >= 0; c = next_child(n, i, c)) {
-        const kli_operand *o = touched(&n->nests[c], root);
-        if (!o) continue;
-        sweeps++;
-        reread = reread || (written && o->reads);
-        carried = carried || (read_first && o->writes);
-        read_first = read_first || (o->reads && !written);
-        written = written || o->writes;
+        if (n->nests[c].fixed || !touched(&n->nests[c], root)) continue;
+        o.sweeps++;
+        for (int d = next_child(n, i, c); d >= 0; d = next_child(n, i, d)) {
+            if (!n->nests[d].fixed) order_of_pair(&o, &n->nests[c], &n->nests[d], root);
+            if (rewrites(&n->nests[d], root)) break; /* what comes behind waits for this */
+        }
     }
-    all->rereads += reread;
-    all->carries += carried;
-    all->sweeps = sweeps > all->sweeps ? sweeps : all->sweeps;
+    all->rereads += o.rereads > 0;
+    all->carries += o.carries > 0;
+    all->sweeps = o.sweeps > all->sweeps ? o.sweeps : all->sweeps;
 }
 
 static loop_order order_of(const kli_nests *n, int i) {
@@ -184,10 +205,11 @@ static void loop_facts_of(kl_loop_facts *out, const kli_nests *n, int i) {
     TRUTH(FIXED, l->fixed), TRUTH(INNERMOST, facts_innermost(l)), TRUTH(WAITS, l->waits);
     TRUTH(DOUBLES, l->doubles), TRUTH(VECTOR, l->vector), NUMBER(SUMS, sums);
     TRUTH(PRODUCT, l->products > 0);
-    NUMBER(REUSE, l->loads > 0 ? sums / l->loads : NAN);
+    NUMBER(REUSE, l->loads > 0 ? l->work / l->loads : NAN);
     NUMBER(UNIT, c.unit), NUMBER(FAR, c.far), NUMBER(GATHERS, c.gathers);
     TRUTH(UNIT_WRITE, c.unit_write), NUMBER(SCATTERS, c.scatters), TRUTH(COMPACTS, c.compacts);
     NUMBER(INPUTS, c.inputs), TRUTH(COPIES, c.copies);
+    TRUTH(SCANS, c.scans);
     NUMBER(REREADS, o.rereads), NUMBER(CARRIES, o.carries), NUMBER(SWEEPS, o.sweeps);
     NUMBER(BARRIERS, l->barriers), NUMBER(ATOMICS, l->atomics), NUMBER(SHUFFLES, l->shuffles);
     NUMBER(EXPS, l->exps);
@@ -218,7 +240,7 @@ static void tile_facts(kl_facts *out, const kli_nests *n) {
         out->at[KL_FACT_TILE_SUMS] = kli_fact_number(sums, l->line);
         out->at[KL_FACT_TILE_DIMS] = kli_fact_number(dims, l->line);
         out->at[KL_FACT_TILE_REUSE] =
-            kli_fact_number(l->loads > 0 ? sums / l->loads : NAN, l->line);
+            kli_fact_number(l->loads > 0 ? l->work / l->loads : NAN, l->line);
     }
 }
 
@@ -241,6 +263,21 @@ static void sweeps_fact(kl_facts *out, const kli_nests *n) {
 
 /* ---- memories ---------------------------------------------------------------------------- */
 
+/* Is `name` a word of an expression? */
+static bool facts_mentions(kl_str expr, kl_str name) {
+    const char *end = expr.ptr + expr.len;
+    for (const char *at = expr.ptr; at && at + name.len <= end; at++) {
+        at = memmem(at, (size_t)(end - at), name.ptr, name.len);
+        if (!at) return false;
+        const char before = at > expr.ptr ? at[-1] : ' ',
+                   after = at + name.len < end ? at[name.len] : ' ';
+        if (!isalnum((unsigned char)before) && before != '_' && !isalnum((unsigned char)after) &&
+            after != '_')
+            return true;
+    }
+    return false;
+}
+
 /* An axis in the declaration of a buffer that no output has. */
 static bool is_along_summed_axis(const kli_nests *n, kl_str buffer) {
     const kl_kernel *k = n->r->kernel;
@@ -248,7 +285,7 @@ static bool is_along_summed_axis(const kli_nests *n, kl_str buffer) {
         if (!kl_str_eq(k->buffers[i].name, buffer)) continue;
         for (int d = 0; d < k->buffers[i].ndim; d++)
             for (int x = 0; n->task && x < n->task->n_axes; x++)
-                if (kl_str_eq(kl_str_trim(k->buffers[i].dims[d].text), n->task->axes[x].name) &&
+                if (facts_mentions(k->buffers[i].dims[d].text, n->task->axes[x].name) &&
                     kl_task_contracts(n->task, n->task->axes[x].name))
                     return true;
     }
@@ -357,9 +394,11 @@ static void nest_facts(kl_facts *out, kl_arena *a, const kli_nests *n) {
     sweeps_fact(out, n);
 }
 
-static bool any_copies(const kl_facts *f) {
-    for (int i = 0; i < f->n_loops; i++)
-        if (f->loops[i].at[KL_LOOP_COPIES].number) return true;
+static bool fills_block(const kl_facts *f) {
+    for (int i = 0; i < f->n_buffers; i++)
+        if (kl_str_eq(f->buffers[i].at[KL_BUFFER_PLACE].text, KL_S("block")) &&
+            kl_str_eq(f->buffers[i].at[KL_BUFFER_ROLE].text, KL_S("packed")))
+            return true;
     return false;
 }
 
@@ -375,7 +414,7 @@ void kl_facts_of(kl_facts *out, kl_arena *a, const kl_kernel *k, const kl_task *
         nest_facts(out, a, &nests);
     }
     if (t) kli_facts_of_task(out, a, t, w);
-    stage_facts(out, k, &source, nests.swizzle, any_copies(out));
+    stage_facts(out, k, &source, nests.swizzle, fills_block(out));
     if (v) verdict_facts(out, v);
     kl_traits_of(&out->traits, a, k, v);
     kl_arena_free(scratch);

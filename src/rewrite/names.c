@@ -60,6 +60,7 @@ static int skip_type(const kli_nests *n, int i, int end) {
 static int declared_name(const kli_nests *n, int i, int end, kli_local *as) {
     int words = 0;
     for (; i < end; i++) {
+        as->pointer = as->pointer || names_is(n, i, "* &");
         if (names_is(n, i, "* & ::")) continue;
         if (!names_is_name(n, i) ||
             names_is(n, i, "return else goto case new delete asm typedef for while if switch do"))
@@ -90,7 +91,8 @@ static int read_declaration(kli_nests *n, kli_locals *to, int i, int end) {
         add_local(n, to, as, name, end);
         i = end_of_value(n, name + 1, end);
         if (!names_is(n, i, ",")) break;
-        for (i++; names_is(n, i, "*");) i++;
+        as.pointer = names_is(n, ++i, "*");
+        while (names_is(n, i, "*")) i++;
         name = names_is_name(n, i) && names_is(n, i + 1, "= ; [ ,") ? i : -1;
     }
     return i;
@@ -103,6 +105,7 @@ static void read_parameters(kli_nests *n, kli_locals *to, const kli_function *f)
         kli_local as = {0};
         int name = -1;
         for (; i < end; i++) {
+            as.pointer = as.pointer || names_is(n, i, "* & [");
             if (names_is(n, i, "[ =")) break;
             if (names_is(n, i, "(")) name = i = names_is(n, i + 1, "&") ? i + 2 : i;
             if (!names_is_name(n, i)) continue;
@@ -224,10 +227,26 @@ static kli_root root_within(const kli_nests *n, const kli_frame *f, kli_range ex
 
 static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int hops);
 
-/* A member is an operand of the launch when it is called like one; of memory of a block, a part. */
+/* { .name = value } in one of the functions that are running. */
+static kli_root root_of_initializer(const kli_nests *n, const kli_frame *f, kl_str name, int hops) {
+    for (; f; f = f->caller)
+        for (int i = n->r->functions[f->function].body; i < n->r->functions[f->function].end; i++)
+            if (names_is(n, i - 1, ".") && names_is(n, i - 2, "{ ,") && names_is(n, i + 1, "=") &&
+                kl_str_eq(names_text(n, i), name))
+                return root_within(
+                    n, f,
+                    (kli_range){i + 2, end_of_value(n, i + 2, n->r->functions[f->function].end)},
+                    hops + 1);
+    return (kli_root){0};
+}
+
+/* A member is an operand of the launch when it is called like one, or set to one; of memory of a
+ * block, a part. */
 static kli_root root_of_member(const kli_nests *n, const kli_frame *f, int at, int hops) {
     kli_root r = tensor_or_buffer(n, names_text(n, at));
     if (r.kind || !names_is_name(n, at - 2) || hops > NAMES_MAX_HOPS) return r;
+    r = root_of_initializer(n, f, names_text(n, at), hops);
+    if (r.kind) return r;
     r = root_of_name(n, f, at - 2, hops + 1);
     if (r.kind != KLI_ROOT_SHARED) return (kli_root){0};
     r.name = names_text(n, at);
@@ -241,6 +260,7 @@ static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int
     if (!l || hops > NAMES_MAX_HOPS) return tensor_or_buffer(n, name);
     const int p = parameter_of(n, f, l);
     if (p >= 0 && !f->caller) return tensor_or_buffer(n, launched_name(f->launch, p));
+    if (!l->pointer && !l->array && !l->shared) return (kli_root){0}; /* a number */
     if (p >= 0) {
         const kli_range none = {0};
         return p < f->n_args ? root_within(n, f->caller, f->args[p], hops + 1)
@@ -254,7 +274,8 @@ static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int
     return (kli_root){kind, kind ? name : (kl_str){0}, f, l->at};
 }
 
-/* Of the first pointer in it: an index stands behind what it belongs to. */
+/* Of the first pointer in it: an index stands behind what it belongs to, and a function that is
+ * given a pointer is taken to return one into the same. */
 static kli_root root_within(const kli_nests *n, const kli_frame *f, kli_range expr, int hops) {
     for (int i = expr.begin; i < expr.end; i++) {
         i = kli_skip_cast(n, f, i, expr.end);
@@ -263,8 +284,7 @@ static kli_root root_within(const kli_nests *n, const kli_frame *f, kli_range ex
             const kli_root r = root_of_name(n, f, i, hops);
             if (r.kind) return r;
         }
-        if (names_is(n, i, "[") || (names_is(n, i, "(") && kli_function_at(n, i - 1) >= 0))
-            i = kli_match(names_tokens(n), i, expr.end);
+        if (names_is(n, i, "[")) i = kli_match(names_tokens(n), i, expr.end);
     }
     return (kli_root){0};
 }

@@ -14,6 +14,7 @@ enum {
     NESTS_MAX_LOOPS = 1024,     /* the largest expert runs about a hundred */
     NESTS_MAX_ACCESSES = 20000, /* told to the loops around them */
     NESTS_MOST_UNROLLED = 64,   /* turns of a loop that registers can be counted through */
+    NESTS_COMPUTING_CALLS = 2,  /* in which a product is looked for */
     NESTS_MAX_ARGUMENTS = 64,
     NESTS_MAX_MEMORIES = 128
 };
@@ -229,10 +230,18 @@ static kli_memory *memory_of(kli_nests *n, const kli_root *root, int token) {
 
 /* ---- what is written --------------------------------------------------------------------- */
 
-static bool computes(const kli_nests *n, kli_range e) {
+/* Is something multiplied or powered there, or in a function that is called there? */
+static bool computes_within(const kli_nests *n, kli_range e, int calls) {
     for (int i = e.begin; i < e.end; i++) {
         const kl_str word = nests_text(n, i);
-        const bool binary = i > e.begin && (nests_is_name(n, i - 1) || nests_is(n, i - 1, ") ]") ||
+        const int callee = calls ? kli_function_at(n, i) : -1;
+        if (callee >= 0 &&
+            computes_within(
+                n, (kli_range){n->r->functions[callee].body + 1, n->r->functions[callee].end},
+                calls - 1))
+            return true;
+        const bool word_before = nests_is_name(n, i - 1) && !nests_is(n, i - 1, "sizeof return");
+        const bool binary = i > e.begin && (word_before || nests_is(n, i - 1, ") ]") ||
                                             kli_is_kind(nests_tokens(n), i - 1, KLI_TOKEN_NUMBER));
         if (binary && nests_is(n, i, "* /") && !nests_is(n, i + 1, ")")) return true;
         if (nests_is_name(n, i) &&
@@ -244,9 +253,17 @@ static bool computes(const kli_nests *n, kli_range e) {
     return false;
 }
 
+/* What a condition decides between is the value, not the condition. */
+static bool computes(const kli_nests *n, kli_range e) {
+    for (int i = e.begin; i < e.end; i++) {
+        if (nests_is(n, i, "( [ {")) i = kli_match(nests_tokens(n), i, e.end);
+        if (nests_is(n, i, "?")) e.begin = i + 1;
+    }
+    return computes_within(n, e, NESTS_COMPUTING_CALLS);
+}
+
 /* The input, or the memory that was filled from one, whose elements a value is. */
 static kl_str copied_input(kli_nests *n, const kli_frame *f, kli_range e, int hops) {
-    if (computes(n, e)) return (kl_str){0};
     for (int i = e.begin; i < e.end; i++) {
         if (!nests_is_name(n, i) || nests_is(n, i - 1, "-> .")) continue;
         const kli_local *l = kli_local_of(n, f, nests_text(n, i), i);
@@ -279,7 +296,8 @@ static void tell_memory(kli_nests *n, const nests_access *x, const kli_root *roo
     if (!m) return;
     m->reads += x->read;
     if (!x->write) return;
-    const kl_str from = copied_input(n, x->frame, x->value, 0);
+    const bool computed = !x->bulk && computes(n, x->value);
+    const kl_str from = computed ? (kl_str){0} : copied_input(n, x->frame, x->value, 0);
     const bool gathers =
         nest >= 0 && kli_stride_of(n, &n->nests[nest], x->frame, x->where) == KLI_STRIDE_GATHER;
     m->updated = m->updated || (x->adds && !gathers);
@@ -332,6 +350,14 @@ static void add_sum(kli_nest *l, const kli_sum *sum) {
     if (l->n_sums < KLI_NEST_SUMS) l->sums[l->n_sums++] = *sum;
 }
 
+/* Turns of all fixed loops between `from` and the loop `nest`. */
+static double times(const kli_nests *n, int from, int nest) {
+    double all = 1;
+    for (int i = from; i >= 0 && i != nest; i = n->nests[i].parent)
+        if (n->nests[i].fixed && n->nests[i].turns >= 1) all *= n->nests[i].turns;
+    return all;
+}
+
 /* target += value: a sum of every loop that it outlives and that does not count through it. */
 static void note_sum(kli_nests *n, const kli_frame *f, kli_range target, kli_range value,
                      int nest) {
@@ -341,6 +367,7 @@ static void note_sum(kli_nests *n, const kli_frame *f, kli_range target, kli_ran
         kli_nest *l = &n->nests[i];
         l->vector = l->vector || vector;
         l->products += product;
+        l->work += product ? times(n, nest, i) : 0;
         const bool indexed = target.end > target.begin + 1;
         if (kli_declared_inside(n, l, f, nests_text(n, target.begin), target.begin) ||
             (indexed && kli_stride_of(n, l, f, target) != KLI_STRIDE_NONE) ||
@@ -407,7 +434,9 @@ static void walk_indexed(kli_nests *n, const kli_frame *f, int name, int end, in
     read_assignment(n, &x, value, end);
     x.vector = is_vector_place(n, f, cast_begin(n, x.where.begin), behind);
     note_access(n, nest, &x);
-    if (x.adds && x.value.end > x.value.begin) note_sum(n, f, x.where, x.value, nest);
+    const bool sums =
+        x.adds || kli_mentions(nests_tokens(n), x.value.begin, x.value.end, nests_text(n, name));
+    if (x.write && sums && x.value.end > x.value.begin) note_sum(n, f, x.where, x.value, nest);
 }
 
 /* *p, *(type *)p, *(type *)(p + i) */
@@ -440,6 +469,7 @@ static bool walk_memory_call(kli_nests *n, const kli_frame *f, int at, int nest)
     const int count = kli_split_arguments(n, args, 4, (kli_range){at + 2, close});
     if (!count) return false;
     nests_access x = {.frame = f, .vector = simd, .where = args[load ? count - 1 : 0]};
+    x.bulk = copy; /* its value is an address */
     x.read = load;
     x.write = !load;
     x.adds = atomic;

@@ -18,7 +18,7 @@ typedef struct {
     kl_str name;
     int at;         /* token of its declaration */
     kli_range init; /* empty: none */
-    bool array, vector, shared;
+    bool array, vector, shared, pointer;
 } kli_local;
 
 /* Parameters come first. */
@@ -96,7 +96,7 @@ typedef struct {
     int n_operands;
     kli_sum sums[KLI_NEST_SUMS];
     int n_sums;
-    double loads;
+    double loads, work; /* of one turn: reads from memory, products that are summed */
 } kli_nest;
 
 /* What is kept of a memory that the kernel itself fills. */

@@ -230,10 +230,14 @@ static kl_fit contract(const kl_card *c, const kl_target *t, kl_arena *a, kl_str
     return KL_FIT_MET;
 }
 
+kl_fit kli_contract_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
+    return kl_card_has_contract(c) ? second_contract(c, t, a, why)
+           : t->traits             ? contract(c, t, a, why)
+                                   : KL_FIT_UNKNOWN;
+}
+
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
-    kl_fit worst = kl_card_has_contract(c) ? second_contract(c, t, a, why)
-                   : t->traits             ? contract(c, t, a, why)
-                                           : KL_FIT_UNKNOWN;
+    kl_fit worst = kli_contract_fits(c, t, a, why);
     for (int i = 0; i < c->n_pre && worst != KL_FIT_VIOLATED; i++) {
         const kl_predicate *p = &c->pre[i];
         kl_fit fit = p->fact.len ? test(p, t) : KL_FIT_MET;

@@ -30,7 +30,7 @@ typedef struct {
     kl_fact_scope scope;
     kl_str name; /* l of any(l: ...) */
     int depth;
-    bool failed, skip; /* skip: read for its grammar alone */
+    bool failed;
 } asker;
 
 typedef kli_answer answer;
@@ -137,8 +137,8 @@ static kl_str reason(asker *a, const asked_fact *f) {
 }
 
 static answer answered(asker *a, const asked_fact *f, bool met) {
-    if (!f->fact.known) return (answer){KL_FIT_UNKNOWN, reason(a, f)};
-    return (answer){met ? KL_FIT_MET : KL_FIT_VIOLATED, reason(a, f)};
+    if (!f->fact.known) return (answer){.fit = KL_FIT_UNKNOWN, .why = reason(a, f)};
+    return (answer){.fit = met ? KL_FIT_MET : KL_FIT_VIOLATED, .why = reason(a, f)};
 }
 
 static bool compares(kl_str op, double x, double y) {
@@ -185,8 +185,10 @@ static answer ask_comparison(asker *a) {
     const kl_str name = take_part(a), op = next_part(a);
     if (!name.len || !isalpha((unsigned char)*name.ptr)) return wrong(a, "a fact is missing");
     const asked_fact f = fact_named(a, name);
-    if (!f.exists)
-        return wrong(a, kl_arena_printf(a->arena, "no fact is called %.*s", KL_STR_ARG(name)).ptr);
+    if (!f.exists) {
+        a->at = (size_t)(name.ptr - a->text.ptr);
+        return wrong(a, "no fact is called so:");
+    }
     if (!kli_one_of(op, "== != < <= > >= in")) {
         if (f.kind == KL_FACT_TEXT) return wrong(a, "a text is compared with nothing");
         return answered(a, &f, f.fact.number != 0);
@@ -219,10 +221,19 @@ static const kl_fact *part_at(const asker *a, int i) {
     return a->scope == KL_FACT_OF_LOOP ? a->q->facts->loops[i].at : a->q->facts->buffers[i].at;
 }
 
-static answer none_of(asker *a, bool any, kl_str question) {
+/* What is answered where no part decides: none has it, or all have it. */
+static answer undecided(asker *a, bool any, kl_str question) {
     const char *what = a->scope == KL_FACT_OF_LOOP ? "loop" : "memory";
-    return (answer){any ? KL_FIT_VIOLATED : KL_FIT_MET,
-                    kl_arena_printf(a->arena, "no %s with %.*s", what, KL_STR_ARG(question))};
+    if (!a->q->facts || !a->q->facts->nests)
+        return (answer){.fit = KL_FIT_UNKNOWN, .why = KL_S("loops and memories are not known")};
+    return (answer){.fit = any ? KL_FIT_VIOLATED : KL_FIT_MET,
+                    .why = kl_arena_printf(a->arena, "%s %s has %.*s", any ? "no" : "every", what,
+                                           KL_STR_ARG(question))};
+}
+
+/* Of two that do not have it, the one that has more of it. */
+static answer nearer(answer x, answer y) {
+    return y.fit == KL_FIT_VIOLATED && (!x.why.len || y.met > x.met) ? y : x;
 }
 
 static answer ask_parts(asker *a, bool any) {
@@ -235,15 +246,21 @@ static answer ask_parts(asker *a, bool any) {
     const size_t begin = a->at;
     const int n = parts_of(a);
     a->part = NULL;
-    answer all = ask_any(a);
-    const kl_str question = kl_str_trim(kli_between(a->text.ptr + begin, a->text.ptr + a->at));
-    all = a->q->facts && a->q->facts->nests ? none_of(a, any, question) : UNKNOWN;
-    if (all.fit == KL_FIT_UNKNOWN) all.why = KL_S("loops and memories are not known");
+    ask_any(a); /* for its grammar, and where it ends */
+    answer near = {0},
+           all = undecided(a, any,
+                           kl_str_trim(kli_between(a->text.ptr + begin, a->text.ptr + a->at)));
     for (int i = 0; i < n && !a->failed; i++) {
         a->at = begin;
         a->part = part_at(a, i);
-        all = better(all, ask_any(a), any);
+        const answer one = ask_any(a);
+        near = nearer(near, one);
+        all = better(all, one, any);
     }
+    if (any && all.fit == KL_FIT_VIOLATED && near.why.len)
+        all.why = kl_arena_printf(a->arena, "%.*s; nearest: %.*s", KL_STR_ARG(all.why),
+                                  KL_STR_ARG(near.why));
+    all.met = 0;
     const size_t end = a->at;
     const bool failed = a->failed;
     *a = outer;
@@ -276,7 +293,13 @@ static answer ask_not(asker *a) {
 
 static answer ask_all(asker *a) {
     answer x = ask_not(a);
-    while (!a->failed && take(a, "and")) x = better(x, ask_not(a), false);
+    int met = x.fit == KL_FIT_MET;
+    while (!a->failed && take(a, "and")) {
+        const answer y = ask_not(a);
+        met += y.fit == KL_FIT_MET;
+        x = better(x, y, false);
+    }
+    x.met = met;
     return x;
 }
 

@@ -16,6 +16,7 @@ typedef struct {
 typedef struct {
     kl_fit fit;
     kl_str why; /* the fact that decided, its value, and the line that it comes from */
+    int met;    /* parts of a conjunction that hold */
 } kli_answer;
 
 /* Errors: KL_EPARSE with the place: it cannot be read, or no fact is called so. */

@@ -182,7 +182,12 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
         if (!retrieve_usable(c)) continue;
         m[n] = (kl_match){
             .card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = retrieve_cost_of(c)};
-        m[n].fit = kli_card_fits(c, t, a, &m[n].why);
+        if (foreign(c, t) && kl_card_has_contract(c)) {
+            m[n].fit =
+                kli_contract_fits(c, t, a, &m[n].why); /* what its carrier needs is its own */
+        } else {
+            m[n].fit = kli_card_fits(c, t, a, &m[n].why);
+        }
         if (foreign(c, t)) judge_foreign(&m[n], a, l, t);
         KL_ASSERT(m[n].cost_usd > 0);
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
