@@ -74,10 +74,14 @@ static kl_err gather_pool(kli_starts *g, const kl_library *l, const kli_args *ar
     return err ? err : kli_starts_of_tasks(g, e);
 }
 
-static bool pool_state(kl_pool_state *out, kl_arena *a, const kl_start *s) {
+static bool pool_state(kl_pool_state *out, kl_buf *text, kl_arena *a, const kl_start *s) {
     kl_kernel *k;
+    kl_error why = {0};
     kl_facts *f = KL_NEW(a, kl_facts);
-    if (kl_kernel_parse(&k, a, s->source, s->name, s->surface, NULL, kl_ignored())) return false;
+    if (kl_kernel_parse(&k, a, s->source, s->name, s->surface, NULL, &why)) {
+        kl_buf_printf(text, "left out of the pool: %.*s: %s\n", KL_STR_ARG(s->name), why.message);
+        return false;
+    }
     kl_facts_of(f, a, k, s->task, s->workload, NULL);
     *out = (kl_pool_state){.hash = kl_str_of(k->hash),
                            .name = s->name,
@@ -130,7 +134,7 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
     if (err) return err;
     kl_pool_state *pool = KL_ARRAY(c->arena, kl_pool_state, g.n + 1);
     int n = 0;
-    for (int i = 0; i < g.n; i++) n += pool_state(&pool[n], c->arena, &g.starts[i]);
+    for (int i = 0; i < g.n; i++) n += pool_state(&pool[n], &out->text, c->arena, &g.starts[i]);
     *bad = prove_cards(out, c->arena, l, pool, n);
     const kl_str cycle = kl_library_cycle(c->arena, l->cards, l->n_cards);
     if (cycle.len)

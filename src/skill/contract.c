@@ -167,31 +167,41 @@ kl_str kl_card_faults(kl_arena *a, const kl_card *c) {
     return kl_buf_take(&b, a);
 }
 
-/* Does `c` require what `from` provides, in the same words? */
-static bool waits_for(const kl_card *c, const kl_card *from) {
-    for (int i = 0; i < c->n_needs; i++)
-        for (int k = 0; k < from->n_brings; k++)
-            if (kl_str_eq(c->needs[i], from->brings[k])) return true;
+static bool provides_clause(const kl_card *c, kl_str clause) {
+    for (int i = 0; i < c->n_brings; i++)
+        if (kl_str_eq(c->brings[i], clause)) return true;
+    return false;
+}
+
+/* Does the card require, in the same words, what only cards provide that are still waiting? */
+static bool waits_for_others(const kl_card *c, const kl_card *cards, const bool *waiting, int n) {
+    for (int i = 0; i < c->n_needs; i++) {
+        bool provided = false, open = false;
+        for (int k = 0; k < n && !open; k++) {
+            const bool here = provides_clause(&cards[k], c->needs[i]);
+            provided = provided || here;
+            open = here && !waiting[k];
+        }
+        if (provided && !open) return true;
+    }
     return false;
 }
 
 /* Takes away, round by round, what waits for nothing that is left; what remains waits in a ring. */
 kl_str kl_library_cycle(kl_arena *a, const kl_card *cards, int n) {
-    bool *left = KL_ARRAY(a, bool, n + 1);
-    for (int i = 0; i < n; i++) left[i] = cards[i].n_needs > 0;
+    bool *waiting = KL_ARRAY(a, bool, n + 1);
+    kl_str names = {0};
+    for (int i = 0; i < n; i++) waiting[i] = true;
     for (bool again = true; again;) {
         again = false;
         for (int i = 0; i < n; i++) {
-            bool waits = false;
-            for (int k = 0; k < n && left[i]; k++)
-                waits = waits || (left[k] && waits_for(&cards[i], &cards[k]));
-            again = again || (left[i] && !waits);
-            left[i] = waits;
+            const bool waits = waiting[i] && waits_for_others(&cards[i], cards, waiting, n);
+            again = again || waits != waiting[i];
+            waiting[i] = waits;
         }
     }
-    kl_str names = {0};
     for (int i = 0; i < n; i++)
-        if (left[i]) names = kli_words_with(a, names, cards[i].name);
+        if (waiting[i]) names = kli_words_with(a, names, cards[i].name);
     return names;
 }
 

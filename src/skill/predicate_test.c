@@ -7,6 +7,7 @@
  * Printed is each answer with its reason.  SPDX-License-Identifier: Apache-2.0 */
 #include "predicate.h"
 #include "kit/case.h"
+#include <stdlib.h>
 
 static void read_target(kl_target *out, kl_facts *f, const kit_case *c) {
     const kl_surface *s = kl_surface_by_name(kit_value(c, "surface", "c"));
@@ -80,6 +81,21 @@ static kl_pool_state state_with(const char *hash, const char *case_name, double 
                                       .facts = f}};
 }
 
+static kl_pool_state state_of(const kl_lineage *l, int i) {
+    const kl_surface *s = kl_surface_by_name(l->surface);
+    kl_facts *f = KL_NEW(arena, kl_facts);
+    kl_kernel *k;
+    kl_task *t;
+    assert_ok(kl_kernel_parse(&k, arena, l->states[i].source, l->states[i].name, s, NULL, &e));
+    assert_ok(kl_task_load(&t, arena, KL_TEST_ROOT "/tasks/topk", &e));
+    kl_facts_of(f, arena, k, t, kl_task_workload(t, KL_S(""), s->on), NULL);
+    return (kl_pool_state){
+        .hash = l->states[i].hash,
+        .name = l->states[i].name,
+        .target = {
+            .case_name = t->case_name, .surface = l->surface, .traits = &f->traits, .facts = f}};
+}
+
 /* It holds before, not after, and not on most of what is foreign; else the first state that tells
  * against it is named. */
 static void test_skill_contract__is_held_against_states(void **state) {
@@ -128,6 +144,37 @@ static void test_skill_contract__cards_that_wait_for_each_other_are_named(void *
     assert_int_equal(kl_library_cycle(arena, cards, 3).len, 0);
 }
 
+/* What is read off the births of a lineage holds before each and is refused after it. */
+static void test_skill_births__a_contract_tells_before_from_after(void **state) {
+    (void)state;
+    kl_lineage l;
+    kl_group *groups;
+    int n, told = 0;
+    setenv("KLINEAGE_TASKS", KL_TEST_ROOT "/tasks", 1);
+    assert_ok(kl_lineage_load(&l, arena, NULL, KL_TEST_ROOT "/library/lineages/topk-c.json", &e));
+    kl_skill_group(&groups, &n, arena, &l, 1);
+    for (int i = 0; i < n; i++) {
+        kl_card c = {.name = groups[i].name};
+        kl_contract_proof p;
+        const kl_edge *edge = &l.edges[groups[i].births[0].edge];
+        kli_contract_of_births(&c, arena, &groups[i]);
+        if (!kl_card_has_contract(&c)) continue;
+        kl_trial_record birth = {.kind = KL_S("birth"),
+                                 .start_hash = l.states[edge->from].hash,
+                                 .result_hash = l.states[edge->to].hash,
+                                 .accepted = true};
+        kli_names_add(&c.verified.surfaces, arena, l.surface);
+        kli_card_add_trial(&c, arena, &birth);
+        const kl_pool_state pool[] = {state_of(&l, edge->from), state_of(&l, edge->to)};
+        kl_contract_prove(&p, arena, &c, pool, 2);
+        if (!p.good) fail_msg("%.*s: %s", KL_STR_ARG(c.name), p.why.ptr);
+        assert_int_equal(p.starts_met + p.results_refused, 2);
+        assert_true(c.n_needs > 0 && kl_str_eq(c.needs[0], KL_S("op.selection")));
+        told++;
+    }
+    assert_true(told >= 4);
+}
+
 static int fresh_arena(void **state) {
     (void)state;
     arena = kl_arena_new();
@@ -148,7 +195,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_skill_contract__leaves_out_what_cannot_be_asked,
                                         fresh_arena, free_arena),
         cmocka_unit_test_setup_teardown(
-            test_skill_contract__cards_that_wait_for_each_other_are_named, fresh_arena,
-            free_arena)};
+            test_skill_contract__cards_that_wait_for_each_other_are_named, fresh_arena, free_arena),
+        cmocka_unit_test_setup_teardown(test_skill_births__a_contract_tells_before_from_after,
+                                        fresh_arena, free_arena)};
     return cmocka_run_group_tests_name("skill_predicate", tests, NULL, NULL);
 }

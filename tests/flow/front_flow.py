@@ -90,6 +90,14 @@ def test_every_shipped_contract_tells_states_apart(p):
     assert min(row["foreign"] for row in held.values()) > 100, "the pool is the ladders, the lineages and the naive kernels"
 
 
+def test_a_state_that_does_not_parse_has_the_facts_of_its_words(p):
+    broken = p.folder / "broken.c"
+    broken.write_text("//! launch gemm args(x\n#include <immintrin.h>\nvoid gemm(float *x) { x[0] = _mm_cvtss_f32(_mm_setzero_ps()); }\n")
+    answer = p.run("kernel", "facts", broken, "--task", "gemm", "--json").is_("ok").json()
+    assert answer["refusal"] and answer["state"]["op.contraction"] is True and answer["state"]["stage.vector"] is True, answer
+    p.run("kernel", "facts", broken, "--task", "gemm").is_("ok", "does not parse")
+
+
 def test_a_contract_that_cannot_be_asked_is_named(p):
     library = p.folder / "library"
     shutil.copytree(p.source / "library", library)
