@@ -295,7 +295,8 @@ static bool is_along_summed_axis(const kli_nests *n, kl_str buffer) {
 static kl_str role_of(const kli_nests *n, const kli_memory *m) {
     if (m->counted) return KL_S("histogram");
     if (m->copied && (m->computed || m->updated)) return KL_S("state");
-    if (m->copied) return KL_S("packed");
+    if (m->copied && m->root.kind == KLI_ROOT_SHARED) return KL_S("staged");
+    if (m->copied) return m->root.kind == KLI_ROOT_LOCAL ? KL_S("cached") : KL_S("packed");
     if (!m->computed && !m->updated) return KL_S("cleared");
     if (m->root.kind == KLI_ROOT_BUFFER && is_along_summed_axis(n, m->root.name))
         return KL_S("scores");
@@ -396,9 +397,7 @@ static void nest_facts(kl_facts *out, kl_arena *a, const kli_nests *n) {
 
 static bool fills_block(const kl_facts *f) {
     for (int i = 0; i < f->n_buffers; i++)
-        if (kl_str_eq(f->buffers[i].at[KL_BUFFER_PLACE].text, KL_S("block")) &&
-            kl_str_eq(f->buffers[i].at[KL_BUFFER_ROLE].text, KL_S("packed")))
-            return true;
+        if (kl_str_eq(f->buffers[i].at[KL_BUFFER_ROLE].text, KL_S("staged"))) return true;
     return false;
 }
 

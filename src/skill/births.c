@@ -6,13 +6,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "predicate.h"
 
-typedef enum { OPERATOR, STAGE, CHANGE } clause_role;
+typedef enum { CLAUSE_OPERATOR, CLAUSE_STAGE, CLAUSE_CHANGE } clause_role;
 
 static const struct {
     clause_role role;
     const char *text;
 } CLAUSES[] = {
-#define CLAUSE(role, text) {role, text},
+#define CLAUSE(role, text) {CLAUSE_##role, text},
 #include "clauses.def"
 };
 
@@ -72,8 +72,8 @@ void kli_contract_of_births(kl_card *c, kl_arena *a, const kl_group *g) {
     for (size_t i = 0; i < KL_COUNT(CLAUSES); i++) {
         const char *text = CLAUSES[i].text;
         const bool needed =
-            CLAUSES[i].role != CHANGE && all_answer(a, text, b.before, b.n, KL_FIT_MET);
-        const bool changed = CLAUSES[i].role != OPERATOR &&
+            CLAUSES[i].role != CLAUSE_CHANGE && all_answer(a, text, b.before, b.n, KL_FIT_MET);
+        const bool changed = CLAUSES[i].role != CLAUSE_OPERATOR &&
                              all_answer(a, text, b.before, b.n, KL_FIT_VIOLATED) &&
                              all_answer(a, text, b.after, b.n, KL_FIT_MET);
         KL_ASSERT(!(needed && changed));
