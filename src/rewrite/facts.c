@@ -149,20 +149,15 @@ static void order_of_pair(loop_order *o, const kli_nest *first, const kli_nest *
     o->carries += a->reads && !a->writes && first->n_sums && b->writes;
 }
 
-static bool rewrites(const kli_nest *l, const kli_root *root) {
-    const kli_operand *o = touched(l, root);
-    return o && o->writes;
-}
-
 static void order_of_root(loop_order *all, const kli_nests *n, int i, const kli_root *root) {
     loop_order o = {0};
     for (int c = next_child(n, i, i); c >= 0; c = next_child(n, i, c)) {
         if (n->nests[c].fixed || !touched(&n->nests[c], root)) continue;
         o.sweeps++;
-        for (int d = next_child(n, i, c); d >= 0; d = next_child(n, i, d)) {
-            if (!n->nests[d].fixed) order_of_pair(&o, &n->nests[c], &n->nests[d], root);
-            if (rewrites(&n->nests[d], root)) break; /* what comes behind waits for this */
-        }
+        int next = next_child(n, i, c);
+        while (next >= 0 && !touched(&n->nests[next], root)) next = next_child(n, i, next);
+        if (next >= 0 && !n->nests[next].fixed)
+            order_of_pair(&o, &n->nests[c], &n->nests[next], root);
     }
     all->rereads += o.rereads > 0;
     all->carries += o.carries > 0;

@@ -68,6 +68,49 @@ static void test_rewrite_facts__every_case_gives_what_it_says(void **state) {
     kit_run_cases(KL_TEST_ROOT "/tests/cases/facts", 8, run_facts);
 }
 
+/* What stands between two texts, so often. */
+static void facts_of_many(const char *before, const char *often, int n, const char *after) {
+    kl_buf text = {0};
+    kl_kernel *k;
+    kl_task *t;
+    kl_facts f;
+    kl_buf_printf(&text,
+                  "//! launch gemm args(x, weight, y, M, N, K)\nvoid gemm(float *x, float "
+                  "*weight, float *y, int M, int N, int K) { int a = M; %s",
+                  before);
+    for (int i = 0; i < n; i++) kl_buf_add(&text, kl_str_of(often));
+    kl_buf_printf(&text, "%s }", after);
+    assert_ok(kl_task_load(&t, arena, KL_TEST_ROOT "/tasks/gemm", &e));
+    assert_ok(kl_kernel_parse(&k, arena, kl_buf_str(&text), KL_S("a.c"),
+                              kl_surface_by_name(KL_S("c")), NULL, &e));
+    kl_facts_of(&f, arena, k, t, NULL, NULL);
+    assert_true(f.at[KL_FACT_OP_CONTRACTION].number == 1);
+    kl_buf_fini(&text);
+}
+
+/* Loops in loops, brackets in brackets, names that lead to names twice each, loops side by side. */
+static void test_rewrite_facts__hostile_sources_end(void **state) {
+    (void)state;
+    facts_of_many("", "for (int i = 0; i < M; i++) {", 3000, "x[i] = 0;");
+    facts_of_many("int b = ", "(", 20000, "M; for (int i = 0; i < b; i++) x[b * i] = 0;");
+    facts_of_many("", "int a = a + a;", 400, "for (int i = 0; i < a; i++) x[a * i] += y[a] * a;");
+    facts_of_many("for (int i = 0; i < M; i++) {", "x[i * K] = y[i] * weight[i];", 5000, "}");
+    facts_of_many("for (int i = 0; i < M; i++) {",
+                  "for (int j = 0; j < N; j++) y[j] += x[j] * weight[j * K];", 1500, "}");
+}
+
+static int facts_arena(void **state) {
+    (void)state;
+    arena = kl_arena_new();
+    return 0;
+}
+
+static int facts_arena_free(void **state) {
+    (void)state;
+    kl_arena_free(arena);
+    return 0;
+}
+
 /* Each fact is found by its name, and by no other. */
 static void test_rewrite_facts__names_are_unique(void **state) {
     (void)state;
@@ -82,6 +125,8 @@ static void test_rewrite_facts__names_are_unique(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rewrite_facts__every_case_gives_what_it_says),
+        cmocka_unit_test_setup_teardown(test_rewrite_facts__hostile_sources_end, facts_arena,
+                                        facts_arena_free),
         cmocka_unit_test(test_rewrite_facts__names_are_unique)};
     return cmocka_run_group_tests_name("rewrite_facts", tests, NULL, NULL);
 }

@@ -157,6 +157,8 @@ void kli_names_read(kli_nests *n) {
 
 const kli_local *kli_local_of(const kli_nests *n, const kli_frame *f, kl_str name, int before) {
     const kli_locals *l = &n->locals[f->function];
+    KL_ASSERT(l->n_params <= l->n);
+    if (kli_nests_tired(n, l->n)) return NULL;
     for (int i = l->n - 1; i >= 0; i--)
         if (l->at[i].at <= before && kl_str_eq(l->at[i].name, name)) return &l->at[i];
     return NULL;
@@ -229,7 +231,9 @@ static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int
 
 /* { .name = value } in one of the functions that are running. */
 static kli_root root_of_initializer(const kli_nests *n, const kli_frame *f, kl_str name, int hops) {
-    for (; f; f = f->caller)
+    for (; f && !kli_nests_tired(n, n->r->functions[f->function].end -
+                                        n->r->functions[f->function].body);
+         f = f->caller)
         for (int i = n->r->functions[f->function].body; i < n->r->functions[f->function].end; i++)
             if (names_is(n, i - 1, ".") && names_is(n, i - 2, "{ ,") && names_is(n, i + 1, "=") &&
                 kl_str_eq(names_text(n, i), name))
@@ -277,6 +281,7 @@ static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int
 /* Of the first pointer in it: an index stands behind what it belongs to, and a function that is
  * given a pointer is taken to return one into the same. */
 static kli_root root_within(const kli_nests *n, const kli_frame *f, kli_range expr, int hops) {
+    if (kli_nests_tired(n, expr.end > expr.begin ? expr.end - expr.begin : 0)) return (kli_root){0};
     for (int i = expr.begin; i < expr.end; i++) {
         i = kli_skip_cast(n, f, i, expr.end);
         if (i >= expr.end) break;
@@ -307,7 +312,8 @@ static kli_amount names_sum(names_cursor *c);
 
 static kli_amount names_within(const kli_nests *n, const kli_frame *f, kli_range expr, int hops) {
     names_cursor c = {n, f, expr.begin, expr.end, hops};
-    if (hops > NAMES_MAX_HOPS || expr.begin >= expr.end) return NOBODY_KNOWS;
+    if (hops > NAMES_MAX_HOPS || expr.begin >= expr.end || kli_nests_tired(n, 0))
+        return NOBODY_KNOWS;
     const kli_amount a = names_sum(&c);
     /* alternatives of #if stand one behind the other: the first speaks for all */
     return c.i >= c.end || kli_is_kind(names_tokens(n), c.i, KLI_TOKEN_NUMBER) ? a : NOBODY_KNOWS;
@@ -328,7 +334,9 @@ static kli_amount amount_at_launch(const kli_nests *n, kl_str name) {
 }
 
 static bool is_reassigned(const kli_nests *n, const kli_frame *f, const kli_local *l) {
-    for (int i = l->at + 1; i < n->r->functions[f->function].end; i++)
+    const int end = n->r->functions[f->function].end;
+    if (kli_nests_tired(n, l->at < end ? end - l->at : 0)) return true;
+    for (int i = l->at + 1; i < end; i++)
         if (kl_str_eq(names_text(n, i), l->name) && !names_is(n, i - 1, "-> .") &&
             (names_is(n, i + 1, "= += -= *= /= ++ -- <<= >>=") || names_is(n, i - 1, "++ --")))
             return true;

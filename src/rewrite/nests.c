@@ -29,6 +29,7 @@ static bool nests_is_name(const kli_nests *n, int i) {
 }
 
 static int line_of(const kli_nests *n, int token) {
+    KL_ASSERT(token >= 0 && token < n->r->tokens.n);
     const kl_str source = n->r->kernel->source, text = nests_text(n, token);
     int line = 1;
     for (const char *p = source.ptr; p < text.ptr; p++) line += *p == '\n';
@@ -232,6 +233,7 @@ static kli_memory *memory_of(kli_nests *n, const kli_root *root, int token) {
 
 /* Is something multiplied or powered there, or in a function that is called there? */
 static bool computes_within(const kli_nests *n, kli_range e, int calls) {
+    if (kli_nests_tired(n, e.end > e.begin ? e.end - e.begin : 0)) return false;
     for (int i = e.begin; i < e.end; i++) {
         const kl_str word = nests_text(n, i);
         const int callee = calls ? kli_function_at(n, i) : -1;
@@ -274,6 +276,7 @@ static kl_str copied_input(kli_nests *n, const kli_frame *f, kli_range e, int ho
                 return n->memories[m].source;
         if (!l || hops > 3 || r.kind) continue;
         /* a local that took its value on the way */
+        if (kli_nests_tired(n, i - n->r->functions[f->function].body)) break;
         for (int k = i - 1; k > n->r->functions[f->function].body; k--)
             if (kl_str_eq(nests_text(n, k), l->name) && nests_is(n, k + 1, "=")) {
                 const kl_str from =
@@ -517,7 +520,8 @@ static void walk_name(kli_nests *n, const kli_frame *f, int i, int end, int nest
 }
 
 static void nests_walk(kli_nests *n, const kli_frame *f, int begin, int end, int nest) {
-    for (int i = begin; i < end;) {
+    KL_ASSERT(nest >= -1 && nest < n->n_nests);
+    for (int i = begin; i < end && !kli_nests_tired(n, 0);) {
         if (nests_is(n, i, "for while do") &&
             !(nests_is(n, i, "while") && nests_is(n, i - 1, "}") &&
               nests_is(n, kli_match(nests_tokens(n), i + 1, end) + 1, ";"))) {
@@ -535,7 +539,7 @@ static void nests_walk(kli_nests *n, const kli_frame *f, int begin, int end, int
 
 void kli_nests_read(kli_nests *out, kl_arena *a, kli_reader *r, const kl_task *t,
                     const kl_workload *w) {
-    *out = (kli_nests){.arena = a, .r = r, .task = t, .workload = w};
+    *out = (kli_nests){.arena = a, .r = r, .task = t, .workload = w, .steps = KL_NEW(a, int)};
     kli_names_read(out);
     for (int i = 0; i < r->kernel->n_launches; i++) {
         const kli_symbol *s = kli_symbol_of(&r->names, r->kernel->launches[i].entry, false);

@@ -121,8 +121,18 @@ typedef struct {
     kli_memory *memories;
     int n_memories;
     int frames, accesses;
+    int *steps;   /* looks at tokens so far */
     bool swizzle; /* an exclusive or within an address */
 } kli_nests;
+
+/* Text is a stranger's, and names can lead to names without end: past so many looks at a token
+ * nothing more is known.  The largest expert takes a hundredth. */
+#define KLI_NESTS_STEPS 20000000
+static inline bool kli_nests_tired(const kli_nests *n, int looks) {
+    KL_ASSERT(looks >= 0);
+    if (*n->steps < KLI_NESTS_STEPS) *n->steps += looks + 1;
+    return *n->steps >= KLI_NESTS_STEPS;
+}
 
 /* The loops of what a source launches. */
 void kli_nests_read(kli_nests *out, kl_arena *a, kli_reader *r, const kl_task *t,

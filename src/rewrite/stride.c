@@ -41,6 +41,8 @@ static bool is_step_of(const kli_nest *l, kl_str name, kli_stride *by) {
 /* What a turn of the loop's body does to a name from outside of it. */
 static kli_stride moved_by(stride_ctx *c, const kli_frame *f, kl_str name) {
     const kli_nest *l = c->l;
+    KL_ASSERT(l->loop.body <= l->loop.after);
+    if (kli_nests_tired(c->n, l->loop.after - l->loop.body)) return KLI_STRIDE_GATHER;
     for (int i = l->loop.body; i < l->loop.after; i++) {
         if (!kl_str_eq(stride_text(c, i), name) || stride_is(c, i - 1, "-> .")) continue;
         if (stride_is(c, i + 1, "++ --") || stride_is(c, i - 1, "++ --")) return KLI_STRIDE_GATHER;
@@ -166,6 +168,7 @@ static kli_stride stride_product(stride_ctx *c, const kli_frame *f, kli_range e)
 static kli_stride stride_sum(stride_ctx *c, const kli_frame *f, kli_range e) {
     kli_stride s = KLI_STRIDE_NONE;
     if (!is_around(c->l->frame, f)) return s; /* decided outside of the loop */
+    if (kli_nests_tired(c->n, e.end > e.begin ? e.end - e.begin : 0)) return KLI_STRIDE_GATHER;
     const int choice = next_operator(c, f, e.begin, e.end, "?");
     if (choice < e.end) e.begin = choice + 1;
     for (int i = e.begin; i < e.end;) {
