@@ -1,12 +1,12 @@
 /* births.c - the contract that the births of a card show: of the clauses that a contract may say,
- * those that hold before each of them, and those that each makes hold.
+ * those that hold before each of them, those that each makes hold, and those that none ever met.
  *
  * A hypothesis, as the rest of a lifted card: one birth shows more than the mechanism needs, and
  * `library check` and trials say what of it stands.  Where facts show no change, there is none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "predicate.h"
 
-typedef enum { CLAUSE_OPERATOR, CLAUSE_STAGE, CLAUSE_CHANGE } clause_role;
+typedef enum { CLAUSE_OPERATOR, CLAUSE_STAGE, CLAUSE_CHANGE, CLAUSE_ORDER } clause_role;
 
 static const struct {
     clause_role role;
@@ -71,15 +71,18 @@ void kli_contract_of_births(kl_card *c, kl_arena *a, const kl_group *g) {
     if (!gather_births(&b, a, g)) return;
     for (size_t i = 0; i < KL_COUNT(CLAUSES); i++) {
         const char *text = CLAUSES[i].text;
-        const bool needed =
-            CLAUSES[i].role != CLAUSE_CHANGE && all_answer(a, text, b.before, b.n, KL_FIT_MET);
-        const bool changed = CLAUSES[i].role != CLAUSE_OPERATOR &&
-                             all_answer(a, text, b.before, b.n, KL_FIT_VIOLATED) &&
-                             all_answer(a, text, b.after, b.n, KL_FIT_MET);
-        KL_ASSERT(!(needed && changed));
-        if (needed) *KL_PUSH(a, c->needs, c->n_needs) = kl_str_of(text);
-        if (changed) *KL_PUSH(a, c->brings, c->n_brings) = kl_str_of(text);
+        const clause_role role = CLAUSES[i].role;
+        const bool held = all_answer(a, text, b.before, b.n, KL_FIT_MET),
+                   lacked = all_answer(a, text, b.before, b.n, KL_FIT_VIOLATED);
+        KL_ASSERT(!(held && lacked));
+        if (held && (role == CLAUSE_OPERATOR || role == CLAUSE_STAGE))
+            *KL_PUSH(a, c->needs, c->n_needs) = kl_str_of(text);
+        if (lacked && (role == CLAUSE_STAGE || role == CLAUSE_CHANGE) &&
+            all_answer(a, text, b.after, b.n, KL_FIT_MET))
+            *KL_PUSH(a, c->brings, c->n_brings) = kl_str_of(text);
+        if (lacked && role == CLAUSE_ORDER)
+            *KL_PUSH(a, c->excludes, c->n_excludes) = kl_str_of(text);
     }
     if (c->n_brings) return;
-    c->n_needs = 0; /* it could not be refused where it has been applied */
+    c->n_needs = c->n_excludes = 0; /* it could not be refused where it has been applied */
 }
