@@ -186,7 +186,22 @@ static double sums_of(const kli_nest *l, int *dims) {
 
 static bool facts_innermost(const kli_nest *l) { return !l->fixed && !l->inner_open; }
 
-static void loop_facts_of(kl_loop_facts *out, const kli_nests *n, int i) {
+/* "x unit, weight far, y written unit": each operand of the launch, the widest of its strides. */
+static kl_str operands_text(kl_arena *a, const kli_nest *l) {
+    static const char *const STRIDES[] = {"fixed", "unit", "blocks", "far", "where data says"};
+    kl_buf b = {0};
+    for (int i = 0; i < l->n_operands; i++) {
+        const kli_operand *o = &l->operands[i];
+        if (o->root.kind == KLI_ROOT_LOCAL || !o->root.name.len) continue;
+        KL_ASSERT(o->read < KL_COUNT(STRIDES) && o->write < KL_COUNT(STRIDES));
+        kl_buf_printf(&b, "%s%.*s", b.len ? ", " : "", KL_STR_ARG(o->root.name));
+        if (o->reads) kl_buf_printf(&b, " %s", STRIDES[o->read]);
+        if (o->writes) kl_buf_printf(&b, " written %s", STRIDES[o->write]);
+    }
+    return kl_buf_take(&b, a);
+}
+
+static void loop_facts_of(kl_loop_facts *out, kl_arena *a, const kli_nests *n, int i) {
     const kli_nest *l = &n->nests[i];
     const loop_operands c = operands_of(n, i);
     const loop_order o = order_of(n, i);
@@ -208,6 +223,10 @@ static void loop_facts_of(kl_loop_facts *out, const kli_nests *n, int i) {
     NUMBER(REREADS, o.rereads), NUMBER(CARRIES, o.carries), NUMBER(SWEEPS, o.sweeps);
     NUMBER(BARRIERS, l->barriers), NUMBER(ATOMICS, l->atomics), NUMBER(SHUFFLES, l->shuffles);
     NUMBER(EXPS, l->exps);
+    const kl_str operands = operands_text(a, l);
+    out->at[KL_LOOP_OPERANDS] = kli_fact_text(operands, l->line);
+    out->at[KL_LOOP_UNIT].from = out->at[KL_LOOP_FAR].from = operands;
+    out->at[KL_LOOP_GATHERS].from = out->at[KL_LOOP_SCATTERS].from = operands;
 #undef NUMBER
 #undef TRUTH
 }
@@ -380,7 +399,7 @@ static void nest_facts(kl_facts *out, kl_arena *a, const kli_nests *n) {
     out->nests = n->n_nests > 0;
     for (int i = 0; i < n->n_nests; i++) {
         kl_loop_facts l = {0};
-        loop_facts_of(&l, n, i);
+        loop_facts_of(&l, a, n, i);
         if (!is_told(out, &l)) *KL_PUSH(a, out->loops, out->n_loops) = l;
     }
     for (int i = 0; i < n->n_memories; i++)

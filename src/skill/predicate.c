@@ -127,13 +127,11 @@ static kl_str shown(asker *a, const asked_fact *f) {
 
 static kl_str reason(asker *a, const asked_fact *f) {
     const kl_str value = shown(a, f);
-    if (f->fact.line)
-        return kl_arena_printf(a->arena, "%.*s is %.*s, line %d", KL_STR_ARG(f->name),
-                               KL_STR_ARG(value), f->fact.line);
-    if (f->fact.from.len)
-        return kl_arena_printf(a->arena, "%.*s is %.*s: %.*s", KL_STR_ARG(f->name),
-                               KL_STR_ARG(value), KL_STR_ARG(f->fact.from));
-    return kl_arena_printf(a->arena, "%.*s is %.*s", KL_STR_ARG(f->name), KL_STR_ARG(value));
+    const kl_str line =
+        f->fact.line ? kl_arena_printf(a->arena, ", line %d", f->fact.line) : KL_S("");
+    return kl_arena_printf(a->arena, "%.*s is %.*s%.*s%s%.*s", KL_STR_ARG(f->name),
+                           KL_STR_ARG(value), KL_STR_ARG(line), f->fact.from.len ? ": " : "",
+                           KL_STR_ARG(f->fact.from));
 }
 
 static answer answered(asker *a, const asked_fact *f, bool met) {

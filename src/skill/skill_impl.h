@@ -65,8 +65,8 @@ kl_str kli_trait_name_of(kl_str word);
  * unknown. */
 kl_fit kli_contract_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
-/* What facts show of all births of a group: requires, provides, conflicts.  Nothing where they show no
- * change. */
+/* What facts show of all births of a group: requires, provides, conflicts.  Nothing where they show
+ * no change. */
 void kli_contract_of_births(kl_card *c, kl_arena *a, const kl_group *g);
 /* Is one of the traits that the card promises higher than in the start?  True as well for a card
  * that promises nothing visible. */
