@@ -339,6 +339,18 @@ static bool map_swizzles(const kl_kernel *k) {
     return false;
 }
 
+/* What the compiler of tiles decides by itself is not known from the words that are missing. */
+static void leave_to_compiler(kl_facts *out) {
+    static const kl_fact_id TRUTHS[] = {KL_FACT_STAGE_VECTOR, KL_FACT_STAGE_SWIZZLE,
+                                        KL_FACT_STAGE_SHARED, KL_FACT_STAGE_ROLES};
+    for (size_t i = 0; i < KL_COUNT(TRUTHS); i++)
+        if (!out->at[TRUTHS[i]].number) out->at[TRUTHS[i]].known = false;
+    if (!kl_str_eq(out->at[KL_FACT_STAGE_MMA].text, KL_S("none")))
+        out->at[KL_FACT_STAGE_MMA].known = false; /* of which kind */
+    if (kl_str_eq(out->at[KL_FACT_STAGE_COPY].text, KL_S("none")))
+        out->at[KL_FACT_STAGE_COPY].known = false;
+}
+
 static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, bool swizzle,
                         bool copies) {
     const double *c = s->count;
@@ -364,6 +376,7 @@ static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, 
     out->at[KL_FACT_STAGE_ROLES] = kli_fact_truth(c[KLI_TRAIT_SETMAXNREG] > 0, text);
     out->at[KL_FACT_STAGE_CLUSTER] = kli_fact_truth(c[KLI_TRAIT_CLUSTERS] > 0, text);
     out->at[KL_FACT_STAGE_PERSISTENT] = kli_fact_truth(steps_by_grid(k), text);
+    if (k->surface->families & KL_FAMILY_PYTHON) leave_to_compiler(out);
 }
 
 static void verdict_facts(kl_facts *out, const kl_verdict *v) {
