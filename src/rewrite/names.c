@@ -189,6 +189,7 @@ int kli_split_arguments(const kli_nests *n, kli_range *out, int most, kli_range 
         out[k++] = (kli_range){i, end};
         i = end;
     }
+    KL_ASSERT(k <= most);
     return k;
 }
 

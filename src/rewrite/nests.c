@@ -127,6 +127,7 @@ static int open_nest(kli_nests *n, const kli_frame *f, int at, int end, int pare
     kli_read_header(&l->loop, nests_tokens(n), at, end);
     if (nests_is(n, at, "do")) l->loop.body = at + 1, l->loop.close = at;
     l->loop.after = nests_statement_end(n, l->loop.body, end);
+    KL_ASSERT(l->loop.body <= l->loop.after);
     l->waits = !is_for || !l->loop.step;
     if (!l->waits) {
         nests_step(n, l);
@@ -180,6 +181,7 @@ static bool same_root(const kli_root *a, const kli_root *b) {
 static kli_operand *operand_of(kli_nest *l, const kli_root *root) {
     for (int i = 0; i < l->n_operands; i++)
         if (same_root(&l->operands[i].root, root)) return &l->operands[i];
+    KL_ASSERT(root->kind != KLI_ROOT_NONE && l->n_operands <= KLI_NEST_OPERANDS);
     if (l->n_operands == KLI_NEST_OPERANDS) return NULL;
     kli_operand *o = &l->operands[l->n_operands++];
     *o = (kli_operand){.root = *root};
@@ -350,6 +352,7 @@ static void add_sum(kli_nest *l, const kli_sum *sum) {
             l->sums[i].product = l->sums[i].product || sum->product;
             return;
         }
+    KL_ASSERT(l->n_sums <= KLI_NEST_SUMS);
     if (l->n_sums < KLI_NEST_SUMS) l->sums[l->n_sums++] = *sum;
 }
 

@@ -52,6 +52,7 @@ static bool gather_births(asked_births *out, kl_arena *a, const kl_group *g) {
             !facts_of_state(&out->after[i], a, l, e->to))
             return false;
     }
+    KL_ASSERT(out->n <= MAX_ASKED_BIRTHS);
     return out->n > 0;
 }
 

@@ -50,6 +50,7 @@ static answer wrong(asker *a, const char *what) {
 /* ---- words ------------------------------------------------------------------------------- */
 
 static void skip_blanks(asker *a) {
+    KL_ASSERT(a->at <= a->text.len);
     while (a->at < a->text.len && isspace((unsigned char)a->text.ptr[a->at])) a->at++;
 }
 
@@ -211,6 +212,7 @@ static answer better(answer x, answer y, bool any) {
 }
 
 static int parts_of(const asker *a) {
+    KL_ASSERT(a->scope == KL_FACT_OF_LOOP || a->scope == KL_FACT_OF_BUFFER);
     if (!a->q->facts) return 0;
     return a->scope == KL_FACT_OF_LOOP ? a->q->facts->n_loops : a->q->facts->n_buffers;
 }
@@ -285,6 +287,7 @@ static answer ask_not(asker *a) {
         x = ask_parts(a, false);
     else
         x = ask_comparison(a);
+    KL_ASSERT(a->depth > 0);
     a->depth--;
     return x;
 }
