@@ -149,20 +149,26 @@ static int walk_loop(kli_nests *n, const kli_frame *f, int at, int end, int pare
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-static void walk_call(kli_nests *n, const kli_frame *f, int at, int nest) {
-    const int callee = kli_function_at(n, at);
-    if (callee < 0 || f->depth == NESTS_MAX_DEPTH || n->frames >= NESTS_MAX_CALLS) return;
+static void walk_body(kli_nests *n, const kli_frame *f, int callee, kli_range args, int nest) {
+    if (f->depth == NESTS_MAX_DEPTH || n->frames >= NESTS_MAX_CALLS) return;
     for (const kli_frame *up = f; up; up = up->caller)
         if (up->function == callee) return; /* a recursion adds nothing */
-    int open = at + 1;
-    while (!nests_is(n, open, "(")) open++;
     kli_frame *g = KL_NEW(n->arena, kli_frame);
     *g = (kli_frame){.caller = f, .function = callee, .depth = f->depth + 1};
     g->args = KL_ARRAY(n->arena, kli_range, NESTS_MAX_ARGUMENTS);
-    const int close = kli_match(nests_tokens(n), open, n->r->tokens.n);
-    g->n_args = kli_split_arguments(n, g->args, NESTS_MAX_ARGUMENTS, (kli_range){open + 1, close});
+    g->n_args = kli_split_arguments(n, g->args, NESTS_MAX_ARGUMENTS, args);
     n->frames++;
     nests_walk(n, g, n->r->functions[callee].body + 1, n->r->functions[callee].end, nest);
+}
+
+/* What a function is given is made before it runs.  The token behind the call. */
+static int walk_call(kli_nests *n, const kli_frame *f, int callee, int at, int nest) {
+    int open = at + 1;
+    while (!nests_is(n, open, "(")) open++;
+    const int close = kli_match(nests_tokens(n), open, n->r->tokens.n);
+    nests_walk(n, f, open + 1, close, nest);
+    walk_body(n, f, callee, (kli_range){open + 1, close}, nest);
+    return close + 1;
 }
 
 /* ---- reads and writes -------------------------------------------------------------------- */
@@ -514,12 +520,14 @@ static void walk_name_sum(kli_nests *n, const kli_frame *f, int at, int end, int
     note_sum(n, f, (kli_range){at, at + 1}, value, nest);
 }
 
-static void walk_name(kli_nests *n, const kli_frame *f, int i, int end, int nest) {
+/* The token to go on with. */
+static int walk_name(kli_nests *n, const kli_frame *f, int i, int end, int nest) {
+    const int callee = kli_function_at(n, i);
     if (nests_is(n, i + 1, "[")) walk_indexed(n, f, i, end, nest);
     note_word(n, i, nest);
-    if (nests_is(n, i + 1, "(") && walk_memory_call(n, f, i, nest)) return;
+    if (nests_is(n, i + 1, "(") && walk_memory_call(n, f, i, nest)) return i + 1;
     walk_name_sum(n, f, i, end, nest);
-    if (kli_function_at(n, i) >= 0) walk_call(n, f, i, nest);
+    return callee < 0 ? i + 1 : walk_call(n, f, callee, i, nest);
 }
 
 static void nests_walk(kli_nests *n, const kli_frame *f, int begin, int end, int nest) {
@@ -531,12 +539,9 @@ static void nests_walk(kli_nests *n, const kli_frame *f, int begin, int end, int
             i = walk_loop(n, f, i, end, nest);
             continue;
         }
-        if (nests_is(n, i, "if ?") && nest >= 0) n->nests[nest].branches++;
-        if (nests_is_name(n, i)) walk_name(n, f, i, end, nest);
         if (nests_is(n, i, "*") && is_unary(n, i)) walk_dereference(n, f, i, end, nest);
-        if (nests_is(n, i, "^") && nests_is(n, kli_match(nests_tokens(n), i, i), "^"))
-            n->swizzle = n->swizzle || nests_is(n, i + 2, "% &");
-        i++;
+        if (nests_is(n, i, "^") && nests_is(n, i + 2, "% &")) n->swizzle = true; /* c ^ r % 8 */
+        i = nests_is_name(n, i) ? walk_name(n, f, i, end, nest) : i + 1;
     }
 }
 

@@ -91,7 +91,7 @@ typedef struct {
     bool waits, fixed;     /* while: data decides; the number of turns is known when compiling */
     bool doubles, vector;  /* the step multiplies; something of a vector type is in it */
     int inner, inner_open; /* loops in it; those whose turns are not fixed */
-    int products, exps, barriers, atomics, copies, shuffles, branches;
+    int products, exps, barriers, atomics, shuffles;
     kli_operand operands[KLI_NEST_OPERANDS];
     int n_operands;
     kli_sum sums[KLI_NEST_SUMS];
