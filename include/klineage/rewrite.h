@@ -64,6 +64,74 @@ KL_MUST_USE kl_err kl_rewrite_check_undo(kl_str action, kl_str bundle, const kl_
                                          const kl_traits *t_before, const kl_kernel *after,
                                          const kl_traits *t_after, kl_error *e);
 
+/* ---- facts: what a kernel's state is ----------------------------------------------------- */
+
+typedef enum { KL_FACT_TRUTH, KL_FACT_NUMBER, KL_FACT_TEXT } kl_fact_kind;
+typedef enum { KL_FACT_OF_STATE, KL_FACT_OF_LOOP, KL_FACT_OF_BUFFER, KL_FACT_SCOPES } kl_fact_scope;
+
+/* One fact as it is declared in rewrite.def. */
+typedef struct {
+    const char *name;
+    kl_fact_kind kind;
+    const char *unit, *doc;
+} kl_fact_row;
+
+typedef enum {
+#define KL_DEF_FACT(id, ...) KL_FACT_##id,
+#include <klineage/rewrite.def>
+    KL_FACT_COUNT
+} kl_fact_id;
+typedef enum {
+#define KL_DEF_LOOP_FACT(id, ...) KL_LOOP_##id,
+#include <klineage/rewrite.def>
+    KL_LOOP_COUNT
+} kl_loop_fact_id;
+typedef enum {
+#define KL_DEF_BUFFER_FACT(id, ...) KL_BUFFER_##id,
+#include <klineage/rewrite.def>
+    KL_BUFFER_COUNT
+} kl_buffer_fact_id;
+
+typedef struct {
+    bool known;
+    double number; /* of a truth: 0 or 1 */
+    kl_str text;
+    int line;    /* of the source; 0: of none */
+    kl_str from; /* what else it was read from; may be empty */
+} kl_fact;
+
+typedef struct {
+    kl_fact at[KL_LOOP_COUNT];
+} kl_loop_facts;
+typedef struct {
+    kl_fact at[KL_BUFFER_COUNT];
+} kl_buffer_facts;
+
+/* Computed from the parsed source, the task, and, where there is one, the verdict; the same numbers
+ * on every machine but for those of the verdict. */
+typedef struct {
+    kl_fact at[KL_FACT_COUNT];
+    kl_loop_facts *loops; /* in the order in which they run, one of each place in the text */
+    kl_buffer_facts *buffers;
+    int n_loops, n_buffers;
+    kl_traits traits;
+    bool nests; /* loops and buffers are known; false for what only Python can read */
+} kl_facts;
+
+/* `t`, `w` and `v` may be NULL: what they would tell is unknown then. */
+void kl_facts_of(kl_facts *out, kl_arena *a, const kl_kernel *k, const kl_task *t,
+                 const kl_workload *w, const kl_verdict *v);
+/* In the order of rewrite.def; NULL past the end. */
+const kl_fact_row *kl_fact_each(kl_fact_scope scope, int i);
+int kl_fact_find(kl_fact_scope scope, kl_str name); /* -1: none */
+/* Of the state: a fact of rewrite.def, or a trait; unknown where there is none of that name. */
+kl_fact kl_fact_of(const kl_facts *f, kl_str name);
+json_t *kl_facts_json(const kl_facts *f);
+void kl_facts_page(kl_buf *out); /* docs/formats/facts.md: all facts, in Markdown */
+json_t *kl_facts_schema(void);   /* of what kl_facts_json writes, JSON Schema draft 2020-12 */
+/* Is it an axis of an input that no output has? */
+bool kl_task_contracts(const kl_task *t, kl_str axis);
+
 /* ---- proposals: what a model answers ----------------------------------------------------- */
 
 typedef struct {

@@ -64,6 +64,10 @@ typedef struct {
     int n_pre;
     kl_str required, provides,
         conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
+    /* the contract of the second generation: predicates over facts, which take the place of the
+     * three lists of traits (src/skill/predicate.c has the grammar) */
+    kl_str *needs, *brings, *excludes; /* requires, provides, conflicts */
+    int n_needs, n_brings, n_excludes;
     kl_scope declared, verified;
     kl_trial_record *trials;
     int n_trials; /* births first */
@@ -77,6 +81,12 @@ typedef struct {
     kl_str folder;        /* where it lies; empty when nowhere yet */
 } kl_card;
 
+bool kl_card_has_contract(const kl_card *c);
+/* Clauses of the contract that cannot be asked, a line each: which, and why.  They are left out. */
+kl_str kl_card_faults(kl_arena *a, const kl_card *c);
+/* Names of cards that wait for each other: each requires what only the next provides.  Empty where
+ * there are none. */
+kl_str kl_library_cycle(kl_arena *a, const kl_card *cards, int n);
 /* What the gate's rule says of a trial's interval beside its floor; a floor that was not recorded
  * counts as 0.  Computed, whatever `call` says. */
 kl_decision kl_trial_call(const kl_trial_record *r);
@@ -233,6 +243,7 @@ typedef struct {
     kl_str case_name, surface, platform, dtype;
     kl_str prior;             /* action ids already applied, separated by spaces */
     const kl_traits *traits;  /* of the current kernel */
+    const kl_facts *facts;    /* of the same; NULL: contracts that ask for facts are unknown */
     int64_t simd_bits, cores; /* of the device; 0 unknown */
 } kl_target;
 
@@ -242,6 +253,7 @@ typedef struct {
     const kl_card *card;
     double similarity[4];     /* case, language, platform, prior actions: 0..1 */
     kl_fit fit;               /* of contract and predicates */
+    bool intent;              /* of another surface: what it is about applies, its code does not */
     kl_str why;               /* what is unknown or violated */
     double expected_log_gain; /* empirical Bayes, shrunk across scope, failures in it */
     double cost_usd;          /* of one attempt, estimated */
@@ -257,6 +269,28 @@ typedef struct {
  * Admitted, unedited cards only. */
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
                          const kl_target *target, const kl_retrieve_opts *o);
+
+/* ---- prove: does a contract tell states apart? ------------------------------------------- */
+
+/* A state that a contract is held against. */
+typedef struct {
+    kl_str hash, name;
+    kl_target target; /* with its facts; the platform is the card's own */
+} kl_pool_state;
+
+/* A contract has to hold on what the card was lifted from and worked on, to refuse what its births
+ * led to, and to refuse nine of ten foreign states: those of another surface, and those of tasks on
+ * which the card never worked. */
+typedef struct {
+    int starts, starts_met, results, results_refused, foreign, foreign_refused;
+    bool good;
+    kl_str why; /* the first state that tells against it, and what was answered; empty when good */
+} kl_contract_proof;
+#define KL_FOREIGN_SHARE 0.9
+
+/* States that are not in the pool are not asked for. */
+void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
+                       const kl_pool_state *pool, int n);
 
 KL_API_END
 #endif

@@ -114,6 +114,7 @@ typedef struct {
     int n_baselines;
     kl_workload *workloads;
     int n_workloads;
+    kl_str tags;   /* of the definition, separated by blanks */
     char hash[65]; /* sha256 over definition, workloads, oracles and baselines: the task version */
 } kl_task;
 

@@ -8,11 +8,10 @@
  * goes on where it was.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
+#include "command/starts.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include <klineage/skill.h>
-
-#define MAX_STARTS 1024
 
 typedef struct {
     kl_card card;
@@ -22,97 +21,6 @@ typedef struct {
     kl_admit_opts opts;
     kl_error error; /* of its track */
 } admit_job;
-
-typedef struct {
-    kl_arena *arena;
-    const char *workload;
-    kl_start *starts;
-    int n;
-} gather_ctx;
-
-/* ---- starts ------------------------------------------------------------------------------ */
-
-static void add_start(gather_ctx *g, kl_task *task, kl_str name, kl_str source,
-                      const kl_surface *surface, kl_str lineage) {
-    const kl_workload *w = kl_task_workload(task, kl_str_of(g->workload), surface->on);
-    if (!w) w = kl_task_workload(task, KL_S(""), surface->on);
-    if (w && g->n < MAX_STARTS)
-        g->starts[g->n++] = (kl_start){.task = task,
-                                       .workload = w,
-                                       .name = name,
-                                       .source = source,
-                                       .surface = surface,
-                                       .lineage = lineage};
-}
-
-static kl_err from_lineage(gather_ctx *g, const char *path, kl_error *e) {
-    kl_lineage l;
-    kl_task *task;
-    kl_err err = kl_lineage_load(&l, g->arena, NULL, path, e);
-    if (!err) err = kli_request_task(&task, g->arena, l.task.ptr, e);
-    const kl_surface *surface = err ? NULL : kl_surface_by_name(l.surface);
-    for (int i = 0; surface && i < l.n_states; i++)
-        add_start(g, task,
-                  kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name),
-                                  KL_STR_ARG(l.states[i].name)),
-                  l.states[i].source, surface, l.id);
-    return err;
-}
-
-static kl_err from_library(gather_ctx *g, const char *dir, kl_error *e) {
-    kl_str *names, folder = kli_fs_join(g->arena, dir, "lineages");
-    size_t n;
-    kl_err err = kli_fs_list(&names, &n, g->arena, folder.ptr, e);
-    for (size_t i = 0; !err && i < n; i++)
-        if (kl_str_ends(names[i], KL_S(".json")))
-            err = from_lineage(g, kli_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
-    return err;
-}
-
-/* `name`: of the folder within --starts. */
-static kl_err from_ladder(gather_ctx *g, kl_task *task, const kl_surface *surface,
-                          const char *folder, const char *name, kl_error *e) {
-    kl_str *names;
-    size_t n;
-    kl_err err = kl_kernel_list(&names, &n, g->arena, folder, e);
-    for (size_t i = 0; !err && i < n; i++) {
-        kl_str source, path = kli_fs_join(g->arena, folder, names[i].ptr);
-        if (!kl_str_ends(names[i], kl_str_of(surface->suffix))) continue;
-        err = kl_kernel_read(&source, &path, g->arena, e);
-        if (!err)
-            add_start(g, task, kli_fs_join(g->arena, name, names[i].ptr), source, surface,
-                      KL_S(""));
-    }
-    return err;
-}
-
-/* DIR/TASK/SURFACE/kernels. */
-static kl_err from_folder(gather_ctx *g, const char *dir, kl_error *e) {
-    kl_str *tasks, *surfaces;
-    size_t n, m;
-    kl_err err = kli_fs_list(&tasks, &n, g->arena, dir, e);
-    for (size_t i = 0; !err && i < n; i++) {
-        kl_task *task;
-        kl_str folder = kli_fs_join(g->arena, dir, tasks[i].ptr);
-        if (!kli_fs_is_dir(folder.ptr)) continue;
-        err = kli_request_task(&task, g->arena, tasks[i].ptr, e);
-        if (!err) err = kli_fs_list(&surfaces, &m, g->arena, folder.ptr, e);
-        for (size_t j = 0; !err && j < m; j++)
-            if (kl_surface_by_name(surfaces[j]))
-                err = from_ladder(g, task, kl_surface_by_name(surfaces[j]),
-                                  kli_fs_join(g->arena, folder.ptr, surfaces[j].ptr).ptr,
-                                  kli_fs_join(g->arena, tasks[i].ptr, surfaces[j].ptr).ptr, e);
-    }
-    return err;
-}
-
-static kl_err gather(gather_ctx *g, const kli_args *args, const char *dir, kl_error *e) {
-    const char *folder = args->values[KL_OPTION_STARTS];
-    g->starts = KL_ARRAY(g->arena, kl_start, MAX_STARTS);
-    kl_err err = folder ? from_folder(g, folder, e) : KL_OK;
-    if (!err) err = from_library(g, dir, e);
-    return err;
-}
 
 /* ---- cards ------------------------------------------------------------------------------- */
 
@@ -239,16 +147,18 @@ kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *o
     kl_run_opts o;
     kl_library l;
     int n = 0;
-    gather_ctx g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
+    const char *ladders = args->values[KL_OPTION_STARTS];
+    kli_starts g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
     kl_admit_opts opts = {0};
     kl_err err = kli_effort_run(&o, c->arena, args, "admit", e);
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
-    if (!err) err = kli_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, MAX_STARTS, e);
+    if (!err) err = kli_effort_count(&opts.trials, args, KL_OPTION_TRIALS, 0, KLI_MAX_STARTS, e);
     if (!err) err = kli_effort_count(&opts.tries, args, KL_OPTION_TRIES, 0, KL_MAX_TRIES, e);
     if (!err) err = kli_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
     if (!err) err = kli_request_library(&l, c->arena, args, e);
-    if (!err) err = gather(&g, args, l.dir.ptr, e);
+    if (!err && ladders) err = kli_starts_of_ladders(&g, ladders, e);
+    if (!err) err = kli_starts_of_library(&g, l.dir.ptr, e);
     if (err) return err;
     admit_job *jobs = KL_ARRAY(c->arena, admit_job, l.n_cards + KL_MAX_WORDS);
     err = cmd_admit_choose(jobs, &n, &l, args, e);

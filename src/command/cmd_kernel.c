@@ -1,7 +1,8 @@
-/* cmd_kernel.c - `klineage kernel show|source|diff`: what a kernel file says, without compiling or
- * running it. SPDX-License-Identifier: Apache-2.0 */
+/* cmd_kernel.c - `klineage kernel show|facts|source|diff`: what a kernel file says, without
+ * compiling or running it. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "base/json.h"
+#include <klineage/rewrite.h>
 #include <string.h>
 
 static void cmd_kernel_put(json_t *o, const char *key, json_t *value) {
@@ -204,6 +205,93 @@ kl_err kli_cmd_kernel_show(kli_context *c, const kli_args *args, kli_command_res
     out->json = directives_json(&out->text, k);
     return kli_args_has(args, KL_OPTION_TASK) ? add_plan(c, args, k, out, e) : KL_OK;
 }
+
+/* ---- facts ------------------------------------------------------------------------------- */
+
+static void fact_text(kl_buf *text, const kl_fact_row *row, const kl_fact *f) {
+    if (row->kind == KL_FACT_TEXT)
+        kl_buf_printf(text, "%.*s", KL_STR_ARG(f->text));
+    else if (row->kind == KL_FACT_TRUTH)
+        kl_buf_printf(text, "%s", f->number ? "true" : "false");
+    else
+        kl_buf_printf(text, "%.6g", f->number);
+}
+
+/* One line for each fact that is known, with what it was read from. */
+static void state_text(kl_buf *text, const kl_facts *f) {
+    for (int i = 0; kl_fact_each(KL_FACT_OF_STATE, i); i++) {
+        const kl_fact_row *row = kl_fact_each(KL_FACT_OF_STATE, i);
+        const kl_fact *fact = &f->at[i];
+        if (!fact->known) continue;
+        kl_buf_printf(text, "  %-18s ", row->name);
+        fact_text(text, row, fact);
+        if (fact->line) kl_buf_printf(text, "; line %d", fact->line);
+        if (fact->from.len) kl_buf_printf(text, "; %.*s", KL_STR_ARG(fact->from));
+        kl_buf_printf(text, "\n");
+    }
+}
+
+/* One line for each loop or memory: what is neither unknown, nor false, nor zero. */
+static void part_text(kl_buf *text, kl_fact_scope scope, const kl_fact *at) {
+    kl_buf_printf(text, "  line %d:", at[0].line);
+    for (int i = 1; kl_fact_each(scope, i); i++) {
+        const kl_fact_row *row = kl_fact_each(scope, i);
+        if (!at[i].known || (row->kind != KL_FACT_TEXT && !at[i].number)) continue;
+        kl_buf_printf(text, " %s", row->name);
+        if (row->kind == KL_FACT_TRUTH) continue;
+        kl_buf_printf(text, "=");
+        fact_text(text, row, &at[i]);
+    }
+    kl_buf_printf(text, "\n");
+}
+
+/* What does not follow its format has the facts that its words give. */
+static kl_err kernel_of_words(kl_kernel **out, kl_arena *a, const char *file, kl_error *e) {
+    kl_str text, path = kl_arena_copy(a, kl_str_of(file));
+    kl_err err = kl_kernel_read(&text, &path, a, e);
+    if (err) return err;
+    const kl_surface *s = kl_surface_of_path(path, 0);
+    if (!s) return kl_fail(e, KL_EINVAL, file, "no surface has files that end like this");
+    *out = KL_NEW(a, kl_kernel);
+    **out = (kl_kernel){.surface = s, .path = path, .source = text};
+    return KL_OK;
+}
+
+static void show_facts(kl_buf *out, const kl_facts *f) {
+    state_text(out, f);
+    if (!f->nests) kl_buf_printf(out, "  loops and memories are not known: the text shows none\n");
+    if (f->n_loops) kl_buf_printf(out, "loops\n");
+    for (int i = 0; i < f->n_loops; i++) part_text(out, KL_FACT_OF_LOOP, f->loops[i].at);
+    if (f->n_buffers) kl_buf_printf(out, "memories\n");
+    for (int i = 0; i < f->n_buffers; i++) part_text(out, KL_FACT_OF_BUFFER, f->buffers[i].at);
+}
+
+kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_result *out,
+                            kl_error *e) {
+    kl_kernel *k;
+    kl_task *t = NULL;
+    const kl_workload *w = NULL;
+    kl_facts f;
+    kl_error refusal = {0};
+    kl_err err = kli_request_kernel(&k, &refusal, c->arena, args->words[0], args->params, e);
+    if (!err && !k) err = kernel_of_words(&k, c->arena, args->words[0], e);
+    if (!err) err = kli_request_task(&t, c->arena, args->values[KL_OPTION_TASK], e);
+    if (!err)
+        err = kli_request_workload(&w, c->arena, t, k->surface->on,
+                                   args->values[KL_OPTION_WORKLOAD], e);
+    if (err) return err;
+    if (!w) w = kl_task_workload(t, KL_S(""), k->surface->on);
+    kl_facts_of(&f, c->arena, k, t, w, NULL);
+    if (refusal.code)
+        kl_buf_printf(&out->text, "%.*s does not parse: %s; what its words give:\n",
+                      KL_STR_ARG(k->path), refusal.message);
+    show_facts(&out->text, &f);
+    out->json = kl_facts_json(&f);
+    cmd_kernel_put(out->json, "refusal", refusal.code ? json_string(refusal.message) : json_null());
+    return KL_OK;
+}
+
+/* ---- text -------------------------------------------------------------------------------- */
 
 kl_err kli_cmd_kernel_source(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {

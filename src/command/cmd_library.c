@@ -1,6 +1,7 @@
 /* cmd_library.c - `klineage library list|check|judge|import` and `klineage card show`: the cards as
  * they lie in their folder. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
+#include "command/starts.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include <klineage/skill.h>
@@ -58,16 +59,102 @@ kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_re
     return KL_OK;
 }
 
+/* ---- check ------------------------------------------------------------------------------- */
+
+/* Ladders lie in `experts` beside a library, unless --starts says where. */
+static kl_err gather_pool(kli_starts *g, const kl_library *l, const kli_args *args, kl_error *e) {
+    const char *told = args->values[KL_OPTION_STARTS];
+    const kl_str parent = kli_fs_dirname(g->arena, l->dir.ptr);
+    const kl_str beside = kli_fs_join(g->arena, parent.len ? parent.ptr : ".", "experts");
+    kl_err err = KL_OK;
+    if (told || kli_fs_is_dir(beside.ptr))
+        err = kli_starts_of_ladders(g, told ? told : beside.ptr, e);
+    if (!err && kli_fs_is_dir(kli_fs_join(g->arena, l->dir.ptr, "lineages").ptr))
+        err = kli_starts_of_library(g, l->dir.ptr, e);
+    return err ? err : kli_starts_of_tasks(g, e);
+}
+
+static bool pool_state(kl_pool_state *out, kl_buf *text, kl_arena *a, const kl_start *s) {
+    kl_kernel *k;
+    kl_error why = {0};
+    kl_facts *f = KL_NEW(a, kl_facts);
+    if (kl_kernel_parse(&k, a, s->source, s->name, s->surface, NULL, &why)) {
+        kl_buf_printf(text, "left out of the pool: %.*s: %s\n", KL_STR_ARG(s->name), why.message);
+        return false;
+    }
+    kl_facts_of(f, a, k, s->task, s->workload, NULL);
+    *out = (kl_pool_state){.hash = kl_str_of(k->hash),
+                           .name = s->name,
+                           .target = {.case_name = s->task->case_name,
+                                      .surface = kl_str_of(s->surface->name),
+                                      .dtype = kl_str_of(kl_dtype_name(s->workload->dtypes[0])),
+                                      .traits = &f->traits,
+                                      .facts = f}};
+    return true;
+}
+
+static json_t *proof_json(const kl_card *c, const kl_contract_proof *p, kl_str faults) {
+    return json_pack("{so sb si si si si si si so so}", "card", kli_json_str(c->name), "good",
+                     p->good, "starts", p->starts, "starts_met", p->starts_met, "results",
+                     p->results, "results_refused", p->results_refused, "foreign", p->foreign,
+                     "foreign_refused", p->foreign_refused, "why", kli_json_str(p->why), "faults",
+                     kli_json_str(faults));
+}
+
+/* One line for each card with a contract over facts; how many admitted ones do not tell states
+ * apart. */
+static int prove_cards(kli_command_result *out, kl_arena *a, const kl_library *l,
+                       const kl_pool_state *pool, int n) {
+    json_t *rows = json_array();
+    int bad = 0;
+    for (int i = 0; i < l->n_cards; i++) {
+        const kl_card *c = &l->cards[i];
+        kl_contract_proof p;
+        const kl_str faults = kl_card_faults(a, c);
+        if (!kl_card_has_contract(c)) continue;
+        kl_contract_prove(&p, a, c, pool, n);
+        bad += c->status == KL_CARD_ADMITTED && (!p.good || faults.len);
+        kl_buf_printf(&out->text,
+                      "%-9s %-34.*s holds on %d of %d starts, refuses %d of %d results, %d of %d "
+                      "foreign states\n",
+                      p.good && !faults.len ? "tells" : "fails", KL_STR_ARG(c->name), p.starts_met,
+                      p.starts, p.results_refused, p.results, p.foreign_refused, p.foreign);
+        if (p.why.len) kl_buf_printf(&out->text, "  %.*s\n", KL_STR_ARG(p.why));
+        if (faults.len) kl_buf_printf(&out->text, "  left out: %.*s", KL_STR_ARG(faults));
+        json_array_append_new(rows, proof_json(c, &p, faults));
+    }
+    json_object_set_new(out->json, "contracts", rows);
+    return bad;
+}
+
+static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_library *l,
+                              kli_command_result *out, int *bad, kl_error *e) {
+    kli_starts g = {.arena = c->arena};
+    kl_err err = gather_pool(&g, l, args, e);
+    if (err) return err;
+    kl_pool_state *pool = KL_ARRAY(c->arena, kl_pool_state, g.n + 1);
+    int n = 0;
+    for (int i = 0; i < g.n; i++) n += pool_state(&pool[n], &out->text, c->arena, &g.starts[i]);
+    *bad = prove_cards(out, c->arena, l, pool, n);
+    const kl_str cycle = kl_library_cycle(c->arena, l->cards, l->n_cards);
+    if (cycle.len)
+        kl_buf_printf(&out->text, "cards that wait for each other: %.*s\n", KL_STR_ARG(cycle));
+    *bad += cycle.len > 0;
+    return KL_OK;
+}
+
 kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     kl_library l;
+    int edited = 0, bad = 0;
     kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
-    int edited = 0;
     for (int i = 0; i < l.n_cards; i++)
         edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
-    const bool good = l.n_broken == 0 && edited == 0;
     show_rows(out, &l);
+    err = check_contracts(c, args, &l, out, &bad, e);
+    if (err) return err;
+    const bool good = l.n_broken == 0 && edited == 0 && bad == 0;
     kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",
                   l.n_cards + l.n_broken, l.n_broken, edited,
                   edited ? "; klineage admit NAME tests an edited card again" : "");

@@ -5,6 +5,7 @@
  * stays unknown. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "base/json.h"
+#include "base/parts.h"
 #include <klineage/skill.h>
 #include <limits.h>
 #include <math.h>
@@ -12,19 +13,21 @@
 static const char *const fit_names[] = {"fits", "unknown", "violated"};
 
 static json_t *match_json(const kl_match *m) {
-    return json_pack("{so so ss so sf sf sf s[ffff]}", "card", kli_json_str(m->card->name),
-                     "action", kli_json_str(m->card->action), "fit", fit_names[m->fit], "why",
-                     kli_json_str(m->why), "expected_gain", exp(m->expected_log_gain), "cost_usd",
-                     m->cost_usd, "score", m->score, "similarity", m->similarity[0],
-                     m->similarity[1], m->similarity[2], m->similarity[3]);
+    return json_pack("{so so ss sb so sf sf sf s[ffff]}", "card", kli_json_str(m->card->name),
+                     "action", kli_json_str(m->card->action), "fit", fit_names[m->fit], "intent",
+                     m->intent, "why", kli_json_str(m->why), "expected_gain",
+                     exp(m->expected_log_gain), "cost_usd", m->cost_usd, "score", m->score,
+                     "similarity", m->similarity[0], m->similarity[1], m->similarity[2],
+                     m->similarity[3]);
 }
 
 static void cmd_retrieve_show(kli_command_result *out, const kl_match *m, int n) {
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
         kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%s%.*s\n",
-                      fit_names[m[i].fit], KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain),
-                      m[i].cost_usd, m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
+                      m[i].intent && m[i].fit != KL_FIT_VIOLATED ? "idea" : fit_names[m[i].fit],
+                      KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain), m[i].cost_usd,
+                      m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
         json_array_append_new(rows, match_json(&m[i]));
     }
     if (!n)
@@ -42,8 +45,13 @@ static void leave_out(kli_command_result *out, json_t *rows, kl_str card, kl_str
 }
 
 /* What the library holds and retrieval passes over. */
-static void show_left_out(kli_command_result *out, const kl_library *l) {
+static void show_left_out(kli_command_result *out, kl_arena *a, const kl_library *l) {
     json_t *rows = json_array();
+    for (int i = 0; i < l->n_cards; i++) {
+        kl_str faults = kl_card_faults(a, &l->cards[i]);
+        for (kl_str line; kli_next_line(&line, &faults);)
+            leave_out(out, rows, l->cards[i].name, line);
+    }
     for (int i = 0; i < l->n_cards; i++)
         if (l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED)
             leave_out(out, rows, l->cards[i].name,
@@ -53,12 +61,22 @@ static void show_left_out(kli_command_result *out, const kl_library *l) {
     json_object_set_new(out->json, "left_out", rows);
 }
 
+/* As told, else that of this machine where it runs such kernels; empty: nobody knows. */
+static kl_str platform_for(kl_arena *a, const kl_kernel *k, const char *told) {
+    const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
+    kl_device device = {0};
+    if (told) return kl_str_of(told);
+    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return KL_S("");
+    return kl_arena_copy(a, device.platform);
+}
+
 kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result *out,
                         kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
     kl_library library;
     kl_traits traits;
+    kl_facts facts;
     const kl_workload *w;
     kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
     if (!err) err = kli_request_sound_kernel(&kernel, c->arena, args->words[1], NULL, e);
@@ -69,13 +87,15 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     if (err) return err;
     if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
     kl_traits_of(&traits, c->arena, kernel, NULL);
-    const char *platform = args->values[KL_OPTION_PLATFORM];
+    kl_facts_of(&facts, c->arena, kernel, task, w, NULL);
     kl_target target = {.case_name = task->case_name,
                         .surface = kl_str_of(kernel->surface->name),
-                        .platform = kl_str_of(platform),
+                        .platform =
+                            platform_for(c->arena, kernel, args->values[KL_OPTION_PLATFORM]),
                         .dtype = w ? kl_str_of(kl_dtype_name(w->dtypes[0])) : KL_S(""),
                         .prior = kl_str_of(args->values[KL_OPTION_PRIOR]),
-                        .traits = &traits};
+                        .traits = &traits,
+                        .facts = &facts};
     kl_match *m;
     int n;
     uint64_t top = kli_args_number(args, KL_OPTION_TOP, 0);
@@ -83,7 +103,7 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
                           .all = kli_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
     cmd_retrieve_show(out, m, n);
-    show_left_out(out, &library);
+    show_left_out(out, c->arena, &library);
     out->exit_code = n ? 0 : 1;
     return KL_OK;
 }

@@ -139,6 +139,7 @@ void kli_page_bash(kl_buf *out);
 void kli_page_zsh(kl_buf *out);
 void kli_page_fish(kl_buf *out);
 void kli_page_records(kl_buf *out); /* docs/formats/records.md */
+void kli_page_facts(kl_buf *out);
 bool kli_page_schema(kl_buf *out,
                      const char *name); /* docs/schema/NAME.schema.json; false when unknown */
 bool kli_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */

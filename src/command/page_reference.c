@@ -180,6 +180,7 @@ bool kli_page_generate(kl_buf *out, kl_str kind) {
         {"complete-zsh", kli_page_zsh},
         {"complete-fish", kli_page_fish},
         {"records", kli_page_records},
+        {"facts", kli_page_facts},
     };
     if (kl_str_starts(kind, KL_S("schema-")))
         return kli_page_schema(out, kind.ptr + strlen("schema-"));

@@ -17,7 +17,30 @@ void kli_page_records(kl_buf *out) {
     for (size_t i = 0; i < KL_COUNT(DOCUMENTS); i++) kli_record_page(out, DOCUMENTS[i]);
 }
 
+void kli_page_facts(kl_buf *out) {
+    kl_buf_printf(
+        out, "# Facts\n\n<!-- Generated: klineage --generate facts > docs/formats/facts.md "
+             "-->\n\nWhat a kernel's state is, as `klineage kernel facts` shows it and as the "
+             "contracts of cards\n([card.md](card.md)) ask for it. Computed from the task, from "
+             "the kernel's text and, where there is\none, from its verdict; declared in "
+             "`include/klineage/rewrite.def`. A fact that cannot be told is\nunknown, `null` in "
+             "JSON. Traits ([traits.md](traits.md)) are facts too, under their own names. A\n"
+             "kernel in Python has no loops and memories: only what its words say.\n");
+    kl_facts_page(out);
+}
+
+static bool facts_schema(kl_buf *out, const char *name) {
+    if (strcmp(name, "facts") != 0) return false;
+    kl_arena *a = kl_arena_new();
+    json_t *schema = kl_facts_schema();
+    kl_buf_add(out, kli_json_dump(a, schema, true));
+    json_decref(schema);
+    kl_arena_free(a);
+    return true;
+}
+
 bool kli_page_schema(kl_buf *out, const char *name) {
+    if (facts_schema(out, name)) return true;
     for (size_t i = 0; i < KL_COUNT(DOCUMENTS); i++) {
         if (strcmp(DOCUMENTS[i]->name, name) != 0) continue;
         kl_arena *a = kl_arena_new();

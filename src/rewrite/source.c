@@ -336,17 +336,20 @@ static void read_c(kli_reader *r) {
     kli_read_loops(r);
 }
 
-void kli_source_read(kli_source *out, const kl_kernel *k) {
+kli_reader *kli_reader_open(kli_source *out, kl_arena *a, const kl_kernel *k) {
+    kli_reader *r = KL_NEW(a, kli_reader);
     *out = (kli_source){0};
-    kl_arena *scratch = kl_arena_new();
-    kli_reader *r = KL_NEW(scratch, kli_reader);
-    r->kernel = k;
-    r->out = out;
-    r->arena = scratch;
+    *r = (kli_reader){.kernel = k, .out = out, .arena = a};
     count_directives(r);
     if (k->surface->families & KL_FAMILY_PYTHON)
-        kli_python_read(out, scratch, k);
+        kli_python_read(out, a, k);
     else
         read_c(r);
+    return r;
+}
+
+void kli_source_read(kli_source *out, const kl_kernel *k) {
+    kl_arena *scratch = kl_arena_new();
+    kli_reader_open(out, scratch, k);
     kl_arena_free(scratch);
 }

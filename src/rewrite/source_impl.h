@@ -53,6 +53,8 @@ typedef struct {
     int n_calls;
 } kli_reader;
 
+/* kli_source_read, with what it read left in the arena. */
+kli_reader *kli_reader_open(kli_source *out, kl_arena *a, const kl_kernel *k);
 int kli_match(const kli_tokens *t, int open,
               int end); /* the bracket that closes `open`; `end` when none does */
 

@@ -17,6 +17,7 @@ typedef struct {
     const kl_start *start;
     kl_kernel *kernel;
     kl_traits traits;
+    kl_facts facts;
     kl_fit fit;
     bool room; /* nothing that the card would raise is higher than where it was born */
     bool same_case;
@@ -52,7 +53,8 @@ static kl_target admit_target_of(const candidate *x, const kl_card *c) {
                        .surface = kl_str_of(x->start->surface->name),
                        .platform = c->verified.platforms.n ? c->verified.platforms.at[0] : KL_S(""),
                        .dtype = kl_str_of(kl_dtype_name(x->start->workload->dtypes[0])),
-                       .traits = &x->traits};
+                       .traits = &x->traits,
+                       .facts = &x->facts};
 }
 
 /* How differently two kernels are built: sum over source traits of |log of their ratio|, each
@@ -116,6 +118,7 @@ static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int plac
                         kl_ignored()))
         return false;
     kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
+    kl_facts_of(&x->facts, m->arena, x->kernel, start->task, start->workload, NULL);
     kl_target t = admit_target_of(x, m->card);
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->room = has_room(m->card, &x->traits);

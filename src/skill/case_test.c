@@ -8,11 +8,12 @@
  * gain=2.1 raised=LIST before=TRAITS call=faster witness=alone pays=no forward=none
  *
  * retrieve: a target and the cards of a library; printed are the matches, best first, with their
- * similarities. target: case=gemm language=c platform=x86-64-v4/gcc-12 dtype=float32 prior=LIST
- * simd_bits=512 traits=TRAITS options: top=4 all=yes card: name=a case=gemm language=c
- * platform=x86-64-v4/gcc-12 prior=LIST requires=LIST provides=LIST conflicts=LIST gains=2.1,1.0
- * failed=1 status=admitted edited=yes pre=dtype:==:float32     (one line) SPDX-License-Identifier:
- * Apache-2.0 */
+ * similarities; a card may have clauses of a contract, over facts that are the traits: requires,
+ * provides, conflicts: CARD PREDICATE. target: case=gemm language=c platform=x86-64-v4/gcc-12
+ * dtype=float32 prior=LIST simd_bits=512 traits=TRAITS options: top=4 all=yes card: name=a
+ * case=gemm language=c platform=x86-64-v4/gcc-12 prior=LIST requires=LIST provides=LIST
+ * conflicts=LIST gains=2.1,1.0 failed=1 status=admitted edited=yes pre=dtype:==:float32     (one
+ * line) SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "run/fake_track.h"
 #include "kit/case.h"
@@ -174,6 +175,7 @@ static void read_precondition(kl_card *c, kl_str text) {
 
 static kl_card read_card(kl_str words) {
     kl_card c = {.name = kit_field(words, "name"),
+                 .action = kit_field(words, "action"),
                  .status = status_of(words),
                  .edited = says(words, "edited", "yes"),
                  .required = list_of(words, "requires"),
@@ -200,6 +202,18 @@ static void print_match(kl_buf *out, const kl_match *m) {
     if (m->fit != KL_FIT_MET) kl_buf_printf(out, "  %.*s\n", KL_STR_ARG(m->why));
 }
 
+/* requires: CARD PREDICATE */
+static void read_clause(kl_library *l, kl_str key, kl_str value) {
+    const kl_str name = kit_word(&value), clause = kl_str_trim(value);
+    for (int i = 0; i < l->n_cards; i++) {
+        kl_card *c = &l->cards[i];
+        if (!kl_str_eq(c->name, name)) continue;
+        if (kl_str_eq(key, KL_S("requires"))) *KL_PUSH(arena, c->needs, c->n_needs) = clause;
+        if (kl_str_eq(key, KL_S("provides"))) *KL_PUSH(arena, c->brings, c->n_brings) = clause;
+        if (kl_str_eq(key, KL_S("conflicts"))) *KL_PUSH(arena, c->excludes, c->n_excludes) = clause;
+    }
+}
+
 static void run_retrieve(kl_buf *out, const kit_case *c) {
     kl_card *cards = KL_ARRAY(arena, kl_card, MOST);
     kl_library library = {.cards = cards};
@@ -207,13 +221,17 @@ static void run_retrieve(kl_buf *out, const kit_case *c) {
     kl_str t = kit_value(c, "target", ""), options = kit_value(c, "options", "");
     for (int i = 0; i < c->n_keys; i++)
         if (kl_str_eq(c->keys[i], KL_S("card"))) cards[library.n_cards++] = read_card(c->values[i]);
+    for (int i = 0; i < c->n_keys; i++) read_clause(&library, c->keys[i], c->values[i]);
     read_traits(traits, list_of(t, "traits"));
+    kl_facts *facts = KL_NEW(arena, kl_facts);
+    facts->traits = *traits;
     const kl_target target = {.case_name = kit_field(t, "case"),
                               .surface = kit_field(t, "language"),
                               .platform = kit_field(t, "platform"),
                               .dtype = kit_field(t, "dtype"),
                               .prior = list_of(t, "prior"),
                               .traits = traits,
+                              .facts = facts,
                               .simd_bits = (int64_t)number_of(t, "simd_bits", 0)};
     const kl_retrieve_opts o = {.top = (int)number_of(options, "top", 0),
                                 .all = says(options, "all", "yes")};
@@ -233,7 +251,7 @@ static void test_skill_lift__every_case_gives_what_it_says(void **state) {
 
 static void test_skill_retrieve__every_case_gives_what_it_says(void **state) {
     (void)state;
-    kit_run_cases(KL_TEST_ROOT "/tests/cases/retrieve", 17, run_retrieve);
+    kit_run_cases(KL_TEST_ROOT "/tests/cases/retrieve", 19, run_retrieve);
 }
 
 int main(void) {

@@ -78,7 +78,10 @@ static const kl_record TRIAL_RECORD = {.name = "trial",
                                        .size = sizeof(kl_trial_record),
                                        .doc = "One attempt to apply the card."};
 
+#define MAX_CLAUSES 32   /* of one kind: a card with more is no card */
 #define MAX_TRIALS 65536 /* of one card; an admission adds a handful */
+static bool has_contract(const void *card) { return kl_card_has_contract(card); }
+
 #define KL_RECORD kl_card
 static const kli_field EVIDENCE_FIELDS[] = {
 #define KL_DEF_EVIDENCE KL_ROW
@@ -111,6 +114,9 @@ kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_
     c->lineages = read->lineages;
     c->patch = read->patch;
     c->before = read->before;
+    c->needs = read->needs, c->n_needs = read->n_needs;
+    c->brings = read->brings, c->n_brings = read->n_brings;
+    c->excludes = read->excludes, c->n_excludes = read->n_excludes;
     c->trials = read->trials;
     c->n_trials = read->n_trials;
     return KL_OK;

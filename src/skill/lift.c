@@ -305,6 +305,7 @@ kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e) 
     out->patch = edge_of(&l, best_birth(&l))->forward;
     out->before = edge_of(&l, best_birth(&l))->before;
     births(&l);
+    kli_contract_of_births(out, l.arena, g);
     scope_of_births(&l, &out->verified);
     scope_of_births(&l, &out->declared);
     write_up(&l, reply);

@@ -1,11 +1,14 @@
 /* retrieve.c - which cards fit a target, best first.
  *
  * Source: KLineage paper, section 3.4: the union of the top-k of each dimension (case, language,
- * platform, prior actions), over verified scope.  Then contracts, then expected log-gain per
- * dollar.  The gain is an empirical-Bayes estimate: outcomes of a card are shrunk towards the mean
- * of all cards, the more the fewer there are; a failed trial counts as no gain, and one that could
- * not be measured not at all.  Gains of several cards are never multiplied.  What is not here: any
- * opinion on whether to apply; the gate has it.  SPDX-License-Identifier: Apache-2.0 */
+ * platform, prior actions), over verified scope, among the cards whose contract holds: surface,
+ * operator, stage and not-there-already are a conjunction.  Then expected log-gain per dollar.
+ * A card's carrier belongs to its surface; elsewhere it is an intent, offered behind all others
+ * where its contract holds and no card of this surface has its action.  The gain is an
+ * empirical-Bayes estimate: outcomes of a card are shrunk towards the mean of all cards, the more
+ * the fewer there are; a failed trial counts as no gain, and one that could not be measured not at
+ * all.  Gains of several cards are never multiplied.  What is not here: any opinion on whether to
+ * apply; the gate has it.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <math.h>
 #include <stdlib.h>
@@ -125,6 +128,7 @@ static bool foreign(const kl_card *c, const kl_target *t) {
 
 static int by_score(const void *x, const void *y) {
     const kl_match *a = x, *b = y;
+    if (a->intent != b->intent) return a->intent ? 1 : -1;
     if (a->fit != b->fit) return (int)a->fit - (int)b->fit;
     if ((a->similarity[SURFACE] > 0) != (b->similarity[SURFACE] > 0))
         return a->similarity[SURFACE] > 0 ? -1 : 1;
@@ -141,6 +145,35 @@ static void mark_union(bool *chosen, const kl_card *first, kl_match *m, int n, i
     }
 }
 
+/* Does a card of the target's own surface do the same? */
+static bool is_covered(const kl_library *l, const kl_card *c, const kl_target *t) {
+    for (int i = 0; i < l->n_cards; i++)
+        if (retrieve_usable(&l->cards[i]) && !foreign(&l->cards[i], t) &&
+            kl_str_eq(l->cards[i].action, c->action))
+            return true;
+    return false;
+}
+
+/* A card of another surface whose contract holds here: an idea, unless one of ours has it. */
+static void judge_foreign(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
+    const kl_str home = m->card->verified.surfaces.at[0];
+    const bool asked = kl_card_has_contract(m->card);
+    const bool holds = m->fit == KL_FIT_MET;
+    m->intent = true;
+    if (holds && asked && is_covered(l, m->card, t)) {
+        m->fit = KL_FIT_VIOLATED;
+        m->why = kl_arena_printf(a, "refused, it is of %.*s, and a card of %.*s does the same",
+                                 KL_STR_ARG(home), KL_STR_ARG(t->surface));
+    } else if (holds) {
+        m->fit = KL_FIT_UNKNOWN;
+        m->why = kl_arena_printf(
+            a, "verified for %.*s alone: its idea may carry over, its code does not",
+            KL_STR_ARG(home));
+    } else if (asked) {
+        m->fit = KL_FIT_VIOLATED; /* nobody offers an idea of which it is not known that it fits */
+    }
+}
+
 static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
     double prior = mean_of_all(l);
     int n = 0;
@@ -149,13 +182,13 @@ static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_t
         if (!retrieve_usable(c)) continue;
         m[n] = (kl_match){
             .card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = retrieve_cost_of(c)};
-        m[n].fit = kli_card_fits(c, t, a, &m[n].why);
-        if (m[n].fit == KL_FIT_MET && foreign(c, t)) {
-            m[n].fit = KL_FIT_UNKNOWN;
-            m[n].why = kl_arena_printf(
-                a, "verified for %.*s alone: its idea may carry over, its code does not",
-                KL_STR_ARG(c->verified.surfaces.at[0]));
+        if (foreign(c, t) && kl_card_has_contract(c)) {
+            m[n].fit =
+                kli_contract_fits(c, t, a, &m[n].why); /* what its carrier needs is its own */
+        } else {
+            m[n].fit = kli_card_fits(c, t, a, &m[n].why);
         }
+        if (foreign(c, t)) judge_foreign(&m[n], a, l, t);
         KL_ASSERT(m[n].cost_usd > 0);
         m[n].score = m[n].expected_log_gain / m[n].cost_usd;
         similarities(&m[n], t);

@@ -60,9 +60,14 @@ kl_names kli_yaml_list(kl_arena *a, struct fy_document *d,
 
 /* "NAME" of "NAME+". */
 kl_str kli_trait_name_of(kl_str word);
-/* Does the card fit?  Traits against requires, provides and conflicts, then predicates against
- * facts.  `why`: the first thing that is violated, else the first that is unknown. */
+/* Does the contract hold?  Then, does the card fit: its preconditions hold as well, such as the
+ * language of its carrier.  `why`: the first thing that is violated, else the first that is
+ * unknown. */
+kl_fit kli_contract_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
+/* What facts show of all births of a group: requires, provides, conflicts.  Nothing where they show
+ * no change. */
+void kli_contract_of_births(kl_card *c, kl_arena *a, const kl_group *g);
 /* Is one of the traits that the card promises higher than in the start?  True as well for a card
  * that promises nothing visible. */
 bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);

@@ -226,6 +226,17 @@ static void parse_constraints(kl_task *t, const kli_node *root) {
         parse_constraint(t, &at);
 }
 
+/* Words for people and for facts; what is no text is passed over. */
+static void parse_tags(kl_task *t, const kli_node *root) {
+    const kli_node list = kli_doc_member(root, "tags");
+    kl_buf words = {0};
+    size_t i;
+    json_t *tag;
+    json_array_foreach(list.value, i, tag) if (json_is_string(tag))
+        kl_buf_printf(&words, "%s%s", words.len ? " " : "", json_string_value(tag));
+    t->tags = kl_buf_take(&words, root->doc->arena);
+}
+
 /* ---- the whole --------------------------------------------------------------------------- */
 
 static void parse_texts(kl_task *t, const kli_node *root) {
@@ -251,6 +262,7 @@ static void parse_root(kl_task *t, const kli_node *root) {
     t->n_inputs = t->n_tensors;
     parse_tensors(t, root, "outputs", true);
     parse_constraints(t, root);
+    parse_tags(t, root);
     const kli_node section = kli_doc_object(root, "klineage", false);
     if (section.value) kli_section_parse(t, &section);
 }

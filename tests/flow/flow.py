@@ -201,7 +201,9 @@ def test_reference_page_is_current(p):
 def test_schemas_and_tables_of_records_are_current(p):
     made, kept = p.run("--generate", "records").is_("ok").out, (p.source / "docs/formats/records.md").read_text()
     assert made == kept, "docs/formats/records.md has drifted: klineage --generate records > docs/formats/records.md"
-    for name in ("verdict", "lineage", "card-evidence", "step", "charge", "job"):
+    made, kept = p.run("--generate", "facts").is_("ok").out, (p.source / "docs/formats/facts.md").read_text()
+    assert made == kept, "docs/formats/facts.md has drifted: klineage --generate facts > docs/formats/facts.md"
+    for name in ("verdict", "lineage", "card-evidence", "step", "charge", "job", "facts"):
         made, kept = p.run("--generate", f"schema-{name}").is_("ok").out, (p.source / f"docs/schema/{name}.schema.json").read_text()
         assert made == kept, f"klineage --generate schema-{name} > docs/schema/{name}.schema.json"
 
@@ -224,6 +226,7 @@ def test_every_command_prints_a_document(p):
     (p.folder / "mine").mkdir()
     here = [("gate", "gemm", p.naive, "--check-only"), ("verdict", "list"), ("verdict", "show", "KEY"), ("doctor",),
             ("task", "list"), ("task", "show", "gemm"), ("task", "check", HERE / "loop/running"), ("kernel", "show", p.naive, "--task", "gemm"),
+            ("kernel", "facts", p.naive, "--task", "gemm"),
             ("kernel", "source", p.naive), ("kernel", "diff", p.naive, softmax), ("lineage", "import", lineage),
             ("lineage", "list"), ("lineage", "show", "gemm-c"), ("lineage", "export", "gemm-c", "--out", "x.json"),
             ("library", "list", *library), ("library", "check", *library), ("library", "judge", *library),

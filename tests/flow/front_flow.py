@@ -4,6 +4,7 @@
 usage: as flow.py.  What is about models, money and recordings has to be answered before anything is compiled, so these tests look at the
 journal and the cache afterwards: nothing may be there.  SPDX-License-Identifier: Apache-2.0
 """
+import json
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,41 @@ def test_folders_that_are_no_task(p):
 
 def test_a_store_that_is_a_folder(p):
     p.run("verdict", "list", "--store", p.folder).is_("usage", "this is a folder", "--store", "/journal.db")
+
+
+def test_every_shipped_contract_tells_states_apart(p):
+    found = p.run("library", "check", "--library", p.source / "library", "--json").is_("ok").json()
+    held = {row["card"]: row for row in found["contracts"]}
+    assert len(held) >= 31 and all(row["good"] and not row["faults"] for row in held.values()), [row for row in held.values() if not row["good"]]
+    assert min(row["starts"] for row in held.values()) > 0 and min(row["results"] for row in held.values()) > 0
+    assert min(row["foreign"] for row in held.values()) > 100, "the pool is the ladders, the lineages and the naive kernels"
+
+
+def test_a_state_that_does_not_parse_has_the_facts_of_its_words(p):
+    broken = p.folder / "broken.c"
+    broken.write_text("//! launch gemm args(x\n#include <immintrin.h>\nvoid gemm(float *x) { x[0] = _mm_cvtss_f32(_mm_setzero_ps()); }\n")
+    answer = p.run("kernel", "facts", broken, "--task", "gemm", "--json").is_("ok").json()
+    assert answer["refusal"] and answer["state"]["op.contraction"] is True and answer["state"]["stage.vector"] is True, answer
+    p.run("kernel", "facts", broken, "--task", "gemm").is_("ok", "does not parse")
+
+
+def test_a_contract_that_cannot_be_asked_is_named(p):
+    library = p.folder / "library"
+    shutil.copytree(p.source / "library", library)
+    path = library / "admitted/pack-b-c/evidence.json"
+    evidence = json.loads(path.read_text())
+    evidence["contract"]["requires"] += ["op.no_such_fact", "any(l: l.far >"]
+    path.write_text(json.dumps(evidence))
+    said = p.run("library", "check", "--library", library, "--starts", p.source / "experts").is_("no", "fails     pack-b-c", "op.no_such_fact: no fact is called so").out
+    assert "tells     fma-simd-c" in said, said
+    answer = p.run("retrieve", "gemm", p.source / "tasks/gemm/naive.c", "--library", library, "--platform", "x86-64-v4/gcc-12").is_("ok", "skipped pack-b-c")
+    assert "fits     pack-b-c" in answer.out, "the clauses that can be asked decide"
+
+
+def test_a_refusal_names_the_fact_and_its_line(p):
+    answer = p.run("retrieve", "gemm", p.source / "experts/gemm/c/4-register-block.c", "--library", p.source / "library", "--all", "--top", "30", "--platform", "x86-64-v4/gcc-12")
+    assert "refused, it needs tile.reuse < 1.2; tile.reuse is 1.714, line " in answer.out, answer.out
+    assert "idea     " not in answer.out or "its code does not" in answer.out
 
 
 def test_an_edited_card_is_named_where_it_is_left_out(p):
