@@ -304,9 +304,9 @@ static kl_str evolve_system_text(evolution *v) {
 static evolve_record *evolve_record_of(evolution *v, const kl_card *card) {
     for (int i = 0; i < v->n_records; i++)
         if (v->records[i].card == card) return &v->records[i];
-    KL_ASSERT(v->n_records < v->s->o.library->n_cards);
-    v->records[v->n_records] = (evolve_record){.card = card};
-    return &v->records[v->n_records++];
+    evolve_record *r = KL_PUSH(v->s->arena, v->records, v->n_records);
+    r->card = card;
+    return r;
 }
 
 static double weight(evolution *v, const kl_match *m, double least) {
@@ -522,8 +522,6 @@ static void open_evolution(evolution *v) {
     v->archive =
         features ? kli_archive_new(v->s->arena, FEATURE_AXES, KL_COUNT(FEATURE_AXES), v->islands)
                  : kli_archive_new(v->s->arena, SIZE_AXES, KL_COUNT(SIZE_AXES), v->islands);
-    if (v->with_cards)
-        v->records = KL_ARRAY(v->s->arena, evolve_record, v->s->o.library->n_cards + 1);
     v->system = evolve_system_text(v);
     settle_start(v);
 }
