@@ -269,5 +269,19 @@ typedef struct {
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
                          const kl_target *target, const kl_retrieve_opts *o);
 
+/* The cards of a surface, sorted by name; of more than `most` those that gained most.  The array
+ * lives in the arena. */
+int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l, kl_str surface,
+                          int most);
+
+/* ---- a card in few words ----------------------------------------------------------------- */
+
+/* `name | action | what it does | where it applies`: the same bytes whatever the target. */
+kl_str kl_card_line(kl_arena *a, const kl_card *c);
+/* One line: does it fit, and what did trials show?  No number rests on fewer than five of them. */
+kl_str kl_card_standing(kl_arena *a, const kl_match *m);
+/* Intent, preconditions with their values on the target, the beginning of the sketch, risks. */
+kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t);
+
 KL_API_END
 #endif

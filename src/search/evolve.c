@@ -256,18 +256,15 @@ static void add_risks(const evolution *v, kl_buf *b) {
     }
 }
 
-/* A card that stands in front is named; one that the start did not retrieve is shown. */
 static kl_str card_text(evolution *v, const kl_match *m) {
     kl_buf b = {0};
     if (m) {
         const kl_str card = kl_card_prompt(v->s->arena, m->card);
-        const bool in_front = card.len && memmem(v->system.ptr, v->system.len, card.ptr, card.len);
         const kl_str why =
             m->why.len ? kl_arena_printf(v->s->arena, "\nOf its fit: %.*s\n", KL_STR_ARG(m->why))
                        : KL_S("");
         const kl_str shown =
-            kl_arena_printf(v->s->arena, "%.*s%s%.*s", KL_STR_ARG(why), in_front ? "" : "\n",
-                            in_front ? 0 : (int)card.len, card.ptr);
+            kl_arena_printf(v->s->arena, "%.*s\n%.*s", KL_STR_ARG(why), KL_STR_ARG(card));
         kl_prompt_value values[] = {{"name", m->card->name}, {"text", shown}};
         kl_buf_add(&b, kl_prompt(v->s->arena, "evolve_card", values, (int)KL_COUNT(values)));
     }

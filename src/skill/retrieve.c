@@ -248,3 +248,32 @@ void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *
     qsort(*out, (size_t)*n, sizeof **out, by_score);
     kl_arena_free(r.scratch);
 }
+
+/* ---- the shelf of a surface -------------------------------------------------------------- */
+
+static int by_name(const void *x, const void *y) {
+    return strcmp((*(const kl_card *const *)x)->name.ptr, (*(const kl_card *const *)y)->name.ptr);
+}
+
+int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l, kl_str surface,
+                          int most) {
+    kl_arena *scratch = kl_arena_new();
+    kli_candidates from;
+    int n = 0;
+    kli_candidates_of(&from, scratch, l);
+    best_of best = {.at = KL_ARRAY(scratch, ranked, 2 * most), .top = most};
+    for (int i = 0; i < from.n; i++) {
+        const bool here = kli_names_have(&kli_candidate_scope(&from, i)->surfaces, surface);
+        const ranked mine = {here, expected(&from.at[i], 0, from.mean), from.at[i].name, i};
+        if (may_enter(&best, &mine)) enter(&best, &mine);
+    }
+    cut_best(&best);
+    *out = KL_ARRAY(a, const kl_card *, best.n + 1);
+    for (int i = 0; i < best.n; i++) {
+        const kl_card *c = kli_candidate_card(&from, best.at[i].at);
+        if (c) (*out)[n++] = c;
+    }
+    if (n) qsort(*out, (size_t)n, sizeof **out, by_name);
+    kl_arena_free(scratch);
+    return n;
+}

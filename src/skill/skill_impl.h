@@ -63,6 +63,8 @@ kl_str kli_trait_name_of(kl_str word);
 /* Does the card fit?  Traits against requires, provides and conflicts, then predicates against
  * facts.  `why`: the first thing that is violated, else the first that is unknown. */
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
+/* What of the contract can be told of the target, a line each, with the values there. */
+void kli_card_conditions(kl_buf *out, const kl_card *c, const kl_target *t);
 /* Is one of the traits that the card promises higher than in the start?  True as well for a card
  * that promises nothing visible. */
 bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
