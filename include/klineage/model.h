@@ -35,6 +35,8 @@ typedef struct {
     /* Where in the run it stands; set by kl_ask.  `key` is its content hash, `slot` "track/purpose
      * place/3". */
     const char *key, *slot;
+    bool system_sent; /* likewise: the system turn was answered to in this run before, by this track
+                         or another, so a provider's cache has it */
 } kl_request;
 
 typedef enum { KL_STOP_END, KL_STOP_TRUNCATED, KL_STOP_REFUSED } kl_stop;
@@ -164,8 +166,8 @@ kl_usage kl_usage_bound(const kl_request *q, size_t reply_bytes);
 /* What such a reply is likely to have used: bytes / 4, everything uncached, marked estimated. */
 kl_usage kl_usage_estimate(const kl_request *q, kl_str reply);
 /* The same as a provider with a prompt cache would count it: up to the last breakpoint written, and
- * read where the conversation has been there before (all but its last two turns; the system turn of
- * a purpose that this track asked for before).  No time to live is modelled. */
+ * read where the conversation has been there before (all but its last two turns), or another of the
+ * run with the same system turn.  No time to live is modelled. */
 kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply);
 
 KL_API_END

@@ -146,6 +146,8 @@ typedef struct {
     kl_str action, locus, why; /* header lines ACTION: LOCUS: WHY:; empty when absent */
     kl_str bundle;             /* BUNDLE: further action ids that had to go with it */
     kl_str card;               /* CARD: name of the SkillCard that was applied */
+    kl_str fetch; /* FETCH: name of a SkillCard to be shown whole.  A reply that says nothing else
+                     is none of the kinds (KL_EPARSE), with this set. */
     kl_edit *edits;
     int n_edits; /* SEARCH/REPLACE blocks in order */
     kl_str file; /* whole file: the last fenced block with the surface's tag */
@@ -197,36 +199,39 @@ typedef struct {
 } kl_prompt_value;
 
 /* The text with every {{name}} replaced; values are never expanded again.  An unknown prompt, or a
- * placeholder without a value, is a bug. rules                 surface prefix tag clauses flags
- * actions own      system prompt of every conversation; kl_prompt_rules fills it deoptimize task
- * tag kernel traits feedback done              first turn of a walk; `done`: actions undone so far
- *   deoptimize_rejected   why feedback left                                 `left`: attempts that
- * remain rederive              task tag kernel feedback action forward needs bundle locus goal
- *   rederive_rejected     why feedback left
- *   lift                  action forward needs risks facts edges            `edges`: forward diffs
- * with what each measured materialize           task card tag kernel feedback generate task tag
- * kernel feedback memory repair                error detail                                      an
- * edit that did not apply: kl_error.message and .detail step                  outcome feedback
- * state next                       what became of the last proposal, and what is asked now
- *   lift_rules, search_library (library), search_cards (cards), search_next (cards kernel),
- * search_once (task tag kernel feedback) adaexplore_large (task platform tag pitfalls pool),
- * adaexplore_small (task platform pitfalls rounds guidance), adaexplore_pitfalls (rules),
- *   adaexplore_review (task platform kernel), adaexplore_rule (kernel); _fix, _review_rules,
- * _rule_rules: none accelopt_plan_rules (memory), accelopt_plan (task platform tag kernel profile),
- * accelopt_execute (task tag kernel profile plan), accelopt_fix (task tag kernel feedback),
- * accelopt_summarize (tag slow fast speedup); _summarize_rules: none search_blocks: none;
- * evolve_system (task), evolve (goal tag kernel state feedback failed others card), evolve_card
- * (name text) */
+ * placeholder without a value, is a bug.  docs/formats/proposal.md lists prompts and their values;
+ * those of one policy alone:
+ *   adaexplore_large (task platform tag pitfalls pool), _small (task platform pitfalls rounds
+ *   guidance), _pitfalls (rules), _review (task platform kernel), _rule (kernel); _fix,
+ *   _review_rules, _rule_rules: none
+ *   accelopt_plan_rules (memory), _plan (task platform tag kernel profile), _execute (task tag
+ *   kernel profile plan), _fix (task tag kernel feedback), _summarize (tag slow fast speedup);
+ *   _summarize_rules: none
+ *   evolve_system (task), evolve (goal tag kernel state feedback failed others card), evolve_card
+ *   (name text)
+ *   search_blocks: none */
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n);
-kl_str
-kl_prompt_rules(kl_arena *a,
-                const kl_surface *s); /* "rules", filled for a surface: the same bytes every time */
+/* "rules", filled for a surface: the same bytes every time. */
+kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);
+/* "actions", what goes behind the rules: the vocabulary, with what undoing each leaves where steps
+ * are undone. */
+kl_str kl_prompt_vocabulary(kl_arena *a, const kl_surface *s, bool undoing);
+kl_str kl_prompt_system(kl_arena *a, const kl_surface *s); /* both, for who undoes */
 const char *kl_prompt_tag(const kl_surface *s); /* of a fence around its source: "c", "python" */
-kl_str kl_prompt_actions(kl_arena *a,
-                         const kl_surface *s); /* the vocabulary for a surface, one line each */
+/* The vocabulary for a surface, one line each. */
+kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s, bool undoing);
+/* The machine in words and numbers: a section of a prompt, the same bytes on every machine of the
+ * kind.  What is not known of it is left out. */
+kl_str kl_prompt_machine(kl_arena *a, const kl_device *d);
+/* Where a verdict stands under the bounds of the machine, and which of them is nearer; empty where
+ * that is not known. */
+kl_str kl_prompt_limits(kl_arena *a, const kl_device *d, const kl_task *t, const kl_workload *w,
+                        const kl_verdict *v);
 /* The task as a model is told of it: definition, shapes of the workload, dtypes, tolerance, calling
- * convention, the naive kernel. */
-kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s);
+ * convention, the naive kernel unless it is `shown`, the source of a kernel that the prompt holds
+ * anyway. */
+kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s,
+                      kl_str shown);
 
 KL_API_END
 #endif

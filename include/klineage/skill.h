@@ -110,18 +110,29 @@ typedef struct {
     kl_str why;
 } kl_broken_card;
 
+typedef struct kl_card_index kl_card_index;
 typedef struct {
     kl_str dir;
     kl_card *cards;
     int n_cards; /* sorted by name; broken ones are left out */
     kl_broken_card *broken;
     int n_broken;
+    kl_names edited;      /* admitted cards that were changed by hand since */
+    kl_card_index *index; /* of one that was opened: its cards are read when they are asked for */
 } kl_library;
 
 /* $KLINEAGE_LIBRARY, else library/ above the program or here. */
 KL_MUST_USE kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *requested, kl_error *e);
+/* All cards, read. */
 KL_MUST_USE kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
+/* For retrieval: `cards` stays empty, and of each admitted, unedited card is known what an index in
+ * the user's cache says, which is brought up to date here.  Errors: as kl_library_load; KL_EINTR.
+ */
+KL_MUST_USE kl_err kl_library_open(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
+/* NULL when there is none; of an opened library, when there is none that retrieval may use. */
 const kl_card *kl_library_card(const kl_library *l, kl_str name);
+/* One hash of all cards that retrieval may use. */
+kl_str kl_library_id(const kl_library *l, kl_arena *a);
 /* Into the folder of its status, out of any other.  Errors: KL_EINVAL for an admitted card, and for
  * one that would take an admitted one's place (law 5); KL_ELIMIT for one that would be too long to
  * be read again. */
@@ -291,6 +302,19 @@ typedef struct {
 /* States that are not in the pool are not asked for. */
 void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
                        const kl_pool_state *pool, int n);
+/* The cards of a surface, sorted by name; of more than `most` those that gained most.  The array
+ * lives in the arena. */
+int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l, kl_str surface,
+                          int most);
+
+/* ---- a card in few words ----------------------------------------------------------------- */
+
+/* `name | action | what it does | where it applies`: the same bytes whatever the target. */
+kl_str kl_card_line(kl_arena *a, const kl_card *c);
+/* One line: does it fit, and what did trials show?  No number rests on fewer than five of them. */
+kl_str kl_card_standing(kl_arena *a, const kl_match *m);
+/* Intent, preconditions with their values on the target, the beginning of the sketch, risks. */
+kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t);
 
 KL_API_END
 #endif

@@ -44,18 +44,19 @@ static void leave_out(kli_command_result *out, json_t *rows, kl_str card, kl_str
         rows, json_pack("{so so}", "card", kli_json_str(card), "why", kli_json_str(why)));
 }
 
-/* What the library holds and retrieval passes over. */
-static void show_left_out(kli_command_result *out, kl_arena *a, const kl_library *l) {
+/* What the library holds and retrieval passes over, and what it left out of the contracts of those
+ * that it did not. */
+static void show_left_out(kli_command_result *out, kl_arena *a, const kl_library *l,
+                          const kl_match *m, int n) {
     json_t *rows = json_array();
-    for (int i = 0; i < l->n_cards; i++) {
-        kl_str faults = kl_card_faults(a, &l->cards[i]);
+    for (int i = 0; i < n; i++) {
+        kl_str faults = kl_card_faults(a, m[i].card);
         for (kl_str line; kli_next_line(&line, &faults);)
-            leave_out(out, rows, l->cards[i].name, line);
+            leave_out(out, rows, m[i].card->name, line);
     }
-    for (int i = 0; i < l->n_cards; i++)
-        if (l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED)
-            leave_out(out, rows, l->cards[i].name,
-                      KL_S("edited by hand after admission; klineage admit tests it again"));
+    for (int i = 0; i < l->edited.n; i++)
+        leave_out(out, rows, l->edited.at[i],
+                  KL_S("edited by hand after admission; klineage admit tests it again"));
     for (int i = 0; i < l->n_broken; i++)
         leave_out(out, rows, l->broken[i].folder, l->broken[i].why);
     json_object_set_new(out->json, "left_out", rows);
@@ -83,7 +84,9 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     if (!err)
         err = kli_request_workload(&w, c->arena, task, kernel->surface->on,
                                    args->values[KL_OPTION_WORKLOAD], e);
-    if (!err) err = kli_request_library(&library, c->arena, args, e);
+    kl_str dir;
+    if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
+    if (!err) err = kl_library_open(&library, c->arena, dir.ptr, e);
     if (err) return err;
     if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
     kl_traits_of(&traits, c->arena, kernel, NULL);
@@ -103,7 +106,7 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
                           .all = kli_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
     cmd_retrieve_show(out, m, n);
-    show_left_out(out, c->arena, &library);
+    show_left_out(out, c->arena, &library, m, n);
     out->exit_code = n ? 0 : 1;
     return KL_OK;
 }

@@ -6,7 +6,6 @@
  * (report/). SPDX-License-Identifier: Apache-2.0 */
 #include "experiment_impl.h"
 #include "base/fs.h"
-#include "base/hash.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,21 +59,13 @@ kl_err kl_experiment_cards(kl_experiment *x, kl_arena *a, kl_error *e) {
     if (!used) return KL_OK;
     kl_library *cards = KL_NEW(a, kl_library);
     kl_err err = kl_library_find(&dir, a, x->library.len ? x->library.ptr : NULL, e);
-    if (!err) err = kl_library_load(cards, a, dir.ptr, e);
+    if (!err) err = kl_library_open(cards, a, dir.ptr, e);
     if (!err) x->cards = cards;
     return err;
 }
 
 kl_str kl_experiment_cards_id(const kl_experiment *x, kl_arena *a) {
-    kl_hasher h;
-    if (!x->cards) return KL_S("");
-    kli_hasher_init(&h);
-    for (int i = 0; i < x->cards->n_cards; i++) {
-        const kl_card *c = &x->cards->cards[i];
-        if (c->status == KL_CARD_ADMITTED && !c->edited)
-            kli_hasher_add(&h, kl_str_of(c->body_hash));
-    }
-    return kl_arena_copy(a, kl_str_of(kli_hasher_end(&h).hex));
+    return x->cards ? kl_library_id(x->cards, a) : KL_S("");
 }
 
 /* ---- money ------------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ static kl_str speed_text(kl_arena *a, const kl_state *s) {
 }
 
 static kl_str task_text(const kli_walk *w) {
-    return kl_prompt_task(w->a, w->task, w->workload, w->surface);
+    return kl_prompt_task(w->a, w->task, w->workload, w->surface, KL_S(""));
 }
 
 /* ---- the walk ---------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ void kli_walk_dialog_open(kli_walk *w) {
                                       {"traits", traits_text(w->a, &w->states[0].traits)},
                                       {"feedback", speed_text(w->a, &w->states[0])},
                                       {"done", KL_S("none yet")}};
-    talk_say(&w->talk, w->a, KL_ROLE_SYSTEM, kl_prompt_rules(w->a, w->surface), true);
+    talk_say(&w->talk, w->a, KL_ROLE_SYSTEM, kl_prompt_system(w->a, w->surface), true);
     talk_say(&w->talk, w->a, KL_ROLE_USER,
              kl_prompt(w->a, "deoptimize", values, (int)KL_COUNT(values)), true);
 }
@@ -106,7 +106,7 @@ void kli_walk_dialog_open_rederive(kli_walk_dialog *talk, kli_walk *w, const kli
         {"bundle", bundle.len ? bundle : KL_S("nothing")},
         {"locus", locus.len ? locus : KL_S("where it belongs")},
         {"goal", goal}};
-    talk_say(talk, w->a, KL_ROLE_SYSTEM, kl_prompt_rules(w->a, w->surface), true);
+    talk_say(talk, w->a, KL_ROLE_SYSTEM, kl_prompt_system(w->a, w->surface), true);
     talk_say(talk, w->a, KL_ROLE_USER, kl_prompt(w->a, "rederive", values, (int)KL_COUNT(values)),
              true);
 }

@@ -4,7 +4,6 @@
  * but the turns, so that the same question is the same bytes. Not here: the wire formats
  * (anthropic.c, openai.c), what any of it means. SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
-#include <string.h>
 
 static const char *const ROLE_NAMES[] = {"system", "user", "assistant"};
 
@@ -106,18 +105,9 @@ kl_usage kl_usage_estimate(const kl_request *q, kl_str reply) {
         .input = tokens_of(q, 0, q->n), .output = ((int64_t)reply.len + 3) / 4, .estimated = true};
 }
 
-/* Asked for this purpose before, in this track: then the system turn has been sent already. */
-static bool asked_before(const kl_request *q) {
-    const char *ordinal = q->slot ? strrchr(q->slot, '/') : NULL;
-    return ordinal && strcmp(ordinal, "/0") != 0;
-}
-
 kl_usage kl_usage_estimate_cached(const kl_request *q, kl_str reply) {
-    int marked = 0,
-        sent = q->n > 2
-                   ? q->n - 2
-                   : asked_before(
-                         q); /* a conversation only grows: all but its last two turns were there */
+    /* A conversation only grows: all but its last two turns were there. */
+    int marked = 0, sent = q->n > 2 ? q->n - 2 : q->system_sent;
     for (int i = 0; i < q->n; i++)
         if (q->messages[i].cache) marked = i + 1;
     if (sent > marked) sent = marked;

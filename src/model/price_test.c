@@ -225,7 +225,7 @@ static void test_model_price__usage_as_with_a_cache(void **state) {
     kl_usage u = kl_usage_estimate_cached(&q, short_turn);
     assert_int_equal(u.cache_read, 0);
     assert_int_equal(u.cache_write_5m, 2100);
-    q.slot = "t/generate/1"; /* the system turn went out with the first */
+    q.system_sent = true; /* with another question of the run */
     u = kl_usage_estimate_cached(&q, short_turn);
     assert_int_equal(u.cache_read, 2000);
     assert_int_equal(u.cache_write_5m, 100);

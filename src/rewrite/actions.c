@@ -40,12 +40,15 @@ bool kl_action_valid(kl_str id) {
     return true;
 }
 
-kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s) {
+kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s, bool undoing) {
     kl_buf b = {0};
-    for (size_t i = 0; i < KL_COUNT(ACTIONS); i++)
-        if (ACTIONS[i].families & s->families)
-            kl_buf_printf(&b, "- %s: %s. Undone: %s.\n", ACTIONS[i].id, ACTIONS[i].forward,
-                          ACTIONS[i].backward);
+    for (size_t i = 0; i < KL_COUNT(ACTIONS); i++) {
+        const kl_action *x = &ACTIONS[i];
+        if (!(x->families & s->families)) continue;
+        kl_buf_printf(&b, "- %s: %s.", x->id, x->forward);
+        if (undoing) kl_buf_printf(&b, " Undone: %s.", x->backward);
+        kl_buf_add(&b, KL_S("\n"));
+    }
     kl_buf_printf(&b, "- other:<slug>: anything else; the slug names it in a-z, 0-9 and _.\n");
     return kli_buf_keep(&b, a);
 }

@@ -77,9 +77,18 @@ kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s) {
     const kl_prompt_value values[] = {
         {"surface", kl_str_of(s->name)},      {"prefix", kl_str_of(s->comment)},
         {"tag", kl_str_of(kl_prompt_tag(s))}, {"clauses", list(a, s->clauses)},
-        {"flags", list(a, s->flags)},         {"actions", kl_prompt_actions(a, s)},
-        {"own", kl_str_of(s->note)}};
+        {"flags", list(a, s->flags)},         {"own", kl_str_of(s->note)}};
     return kl_prompt(a, "rules", values, (int)KL_COUNT(values));
+}
+
+kl_str kl_prompt_vocabulary(kl_arena *a, const kl_surface *s, bool undoing) {
+    const kl_prompt_value values[] = {{"actions", kl_prompt_actions(a, s, undoing)}};
+    return kl_prompt(a, "actions", values, 1);
+}
+
+kl_str kl_prompt_system(kl_arena *a, const kl_surface *s) {
+    const kl_str rules = kl_prompt_rules(a, s), actions = kl_prompt_vocabulary(a, s, true);
+    return kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(rules), KL_STR_ARG(actions));
 }
 
 /* ---- the task ---------------------------------------------------------------------------- */
@@ -126,19 +135,24 @@ static void add_axes(kl_buf *b, const kl_task *t, const kl_workload *w) {
         kl_buf_printf(b, "Always: %.*s\n", KL_STR_ARG(t->constraints[i]));
 }
 
-/* The task's naive kernel of this surface; nothing where it has none. */
-static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface *s) {
+/* The task's naive kernel of this surface; nothing where it has none.  `shown` is not shown twice.
+ */
+static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface *s, kl_str shown) {
     kl_kernel *k;
     const kl_kernel_opts opts = {.trusted = true};
     if (!s->naive) return;
     const kl_str path = kl_arena_printf(a, "%.*s/%s", KL_STR_ARG(t->dir), s->naive);
     if (kl_kernel_load(&k, a, path.ptr, &opts, kl_ignored()) != KL_OK || k->surface != s) return;
+    if (kl_str_eq(k->source, shown))
+        return kl_buf_add(b, KL_S("\nThe kernel to start from is the plain one, which is what "
+                                  "`naive` means here.\n"));
     kl_buf_printf(
         b, "\nA plain kernel for it, which is what `naive` means here:\n\n```%s\n%.*s%s```\n",
         kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
 }
 
-kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s) {
+kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s,
+                      kl_str shown) {
     kl_buf b = {0};
     double flops = 0, bytes = 0;
     kl_buf_printf(&b, "%.*s (%.*s)", KL_STR_ARG(t->name),
@@ -158,6 +172,6 @@ kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const
         kl_buf_printf(&b, "\nReference, in Python:\n\n```python\n%.*s%s```\n",
                       KL_STR_ARG(t->python_reference),
                       kl_str_ends(t->python_reference, KL_S("\n")) ? "" : "\n");
-    add_naive(&b, a, t, s);
+    add_naive(&b, a, t, s, shown);
     return kli_buf_keep(&b, a);
 }

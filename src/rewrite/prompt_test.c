@@ -100,13 +100,14 @@ static void test_values_are_not_looked_into(void **state) {
     kl_arena_free(a);
 }
 
-/* Every prompt with the values that its line in rewrite.h lists: nothing is missing, nothing is
+/* Every prompt with the values that docs/formats/proposal.md lists: nothing is missing, nothing is
  * left. */
 static void test_every_prompt(void **state) {
     (void)state;
     static const struct {
         const char *name, *keys[12];
-    } PROMPTS[] = {{"rules", {"surface", "prefix", "tag", "clauses", "flags", "actions", "own"}},
+    } PROMPTS[] = {{"rules", {"surface", "prefix", "tag", "clauses", "flags", "own"}},
+                   {"actions", {"actions"}},
                    {"deoptimize", {"task", "tag", "kernel", "traits", "feedback", "done"}},
                    {"deoptimize_rejected", {"why", "feedback", "left"}},
                    {"rederive",
@@ -115,13 +116,14 @@ static void test_every_prompt(void **state) {
                    {"rederive_rejected", {"why", "feedback", "left"}},
                    {"lift", {"action", "forward", "needs", "risks", "facts", "edges"}},
                    {"materialize", {"task", "card", "tag", "kernel", "feedback"}},
-                   {"generate", {"task", "tag", "kernel", "feedback", "memory"}},
+                   {"generate", {"task", "tag", "kernel", "feedback", "limits", "memory"}},
                    {"repair", {"error", "detail"}},
                    {"step", {"outcome", "feedback", "state", "next"}},
                    {"lift_rules", {NULL}},
                    {"search_library", {"library"}},
                    {"search_cards", {"cards"}},
                    {"search_next", {"cards", "kernel"}},
+                   {"search_fetched", {"card"}},
                    {"search_once", {"task", "tag", "kernel", "feedback"}}};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++) {
@@ -142,13 +144,15 @@ static void test_rules_for_every_surface(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     for (int i = 0; kl_surface_each(i); i++) {
-        const kl_str rules = kl_prompt_rules(a, kl_surface_each(i));
+        const kl_str rules = kl_prompt_system(a, kl_surface_each(i));
         assert_contains(rules.ptr, kl_surface_each(i)->name);
         assert_contains(rules.ptr, "<<<<<<< SEARCH");
         assert_contains(rules.ptr, "- flash_fuse: ");
-        assert_true(kl_str_eq(rules, kl_prompt_rules(a, kl_surface_each(i))));
+        assert_true(kl_str_eq(rules, kl_prompt_system(a, kl_surface_each(i))));
+        assert_true(kl_str_starts(rules, kl_prompt_rules(a, kl_surface_each(i))));
     }
-    const kl_str c = kl_prompt_rules(a, kl_surface_of_host(KL_ON_CPU));
+    const kl_str c = kl_prompt_vocabulary(a, kl_surface_of_host(KL_ON_CPU), false);
+    assert_null(strstr(c.ptr, "Undone"));
     assert_contains(c.ptr, "- pack_b: ");
     assert_null(strstr(c.ptr, "- wgmma: "));
     kl_arena_free(a);
@@ -161,12 +165,77 @@ static void test_a_task_as_a_model_is_told_of_it(void **state) {
     kl_error e = {0};
     assert_ok(kl_task_load(&t, a, KL_TEST_ROOT "/tasks/gemm", &e));
     const kl_workload *w = kl_task_workload(t, (kl_str){0}, KL_ON_CPU);
-    const kl_str text = kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU));
+    const kl_str text = kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU), KL_S(""));
     assert_contains(text.ptr, "input x: float32[M, K]");
     assert_contains(text.ptr, "output y: float32[M, N]");
     assert_contains(text.ptr, "//! launch gemm");
     assert_null(strstr(text.ptr, KL_TEST_ROOT));
-    assert_true(kl_str_eq(text, kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU))));
+    assert_true(kl_str_eq(text, kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU), KL_S(""))));
+    kl_arena_free(a);
+}
+
+/* ---- the machine ------------------------------------------------------------------------- */
+
+static kl_device a_device(void) {
+    kl_device d = {.backend = KL_BACKEND_CPU,
+                   .name = KL_S("A processor"),
+                   .platform = KL_S("x86-64-v3/gcc-13"),
+                   .arch = KL_S("x86-64-v3"),
+                   .peak_bytes = 1e12,
+                   .l2_bytes = 32 << 20};
+    d.limits.sms = 4;
+    d.peak_flops[KL_F32] = 1e12;
+    return d;
+}
+
+static void test_a_machine_in_words_and_numbers(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    const kl_device d = a_device();
+    assert_str(kl_prompt_machine(a, &d),
+               "\n# The machine\n\nA processor (x86-64-v3/gcc-13)\n\n- AVX2 with 16 vector "
+               "registers of 256 bits, fused multiply-add\n- 4 cores\n- 32 MiB of last-level "
+               "cache\n- at most so many thousand million operations a second: 1000 in float32\n"
+               "- at most 1000 GB/s out of the nearest shared cache\n");
+    kl_arena_free(a);
+}
+
+/* Of a device that is elsewhere its verdict says name and platform, and no number is made up. */
+static void test_a_machine_that_is_elsewhere(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    const kl_device far = {.name = KL_S("NVIDIA H200"),
+                           .platform = KL_S("nvidia-sm90a/cuda-13.0"),
+                           .arch = KL_S("nvidia-sm90a/cuda-13.0")},
+                    unknown = {.name = KL_S("fake"), .platform = KL_S("fake")};
+    const kl_str text = kl_prompt_machine(a, &far);
+    assert_contains(text.ptr, "NVIDIA H200 (nvidia-sm90a/cuda-13.0)");
+    assert_contains(text.ptr, "wgmma");
+    assert_null(strstr(text.ptr, "at most"));
+    assert_str(kl_prompt_machine(a, &unknown), "\n# The machine\n\nfake (fake)\n\n");
+    kl_arena_free(a);
+}
+
+static void test_where_a_kernel_stands(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_task *t;
+    kl_error e = {0};
+    kl_device d = a_device();
+    assert_ok(kl_task_load(&t, a, KL_TEST_ROOT "/tasks/gemm", &e));
+    const kl_workload *w = kl_task_workload(t, KL_S("tiny"), KL_ON_CPU);
+    double flops, bytes;
+    assert_ok(kl_task_work(&flops, &bytes, t, w, &e));
+    d.peak_flops[KL_F32] = flops * 1e6; /* 1 us, and half of it for the bytes */
+    d.peak_bytes = bytes * 2e6;
+    assert_str(kl_prompt_limits(a, &d, t, w, &(kl_verdict){.median_ns = 2000}),
+               "bounds: 1 us to compute it, 0.5 us to move every byte once; the larger of them, "
+               "computing, is 50 % of the time\n");
+    assert_contains(kl_prompt_limits(a, &d, t, w, &(kl_verdict){.median_ns = 20000}).ptr,
+                    "is 5 % of the time: not how much is done limits it, but how");
+    assert_int_equal(kl_prompt_limits(a, &d, t, w, &(kl_verdict){0}).len, 0);
+    d.peak_bytes = 0;
+    assert_int_equal(kl_prompt_limits(a, &d, t, w, &(kl_verdict){.median_ns = 2000}).len, 0);
     kl_arena_free(a);
 }
 
@@ -253,6 +322,9 @@ int main(void) {
         cmocka_unit_test(test_every_prompt),
         cmocka_unit_test(test_rules_for_every_surface),
         cmocka_unit_test(test_a_task_as_a_model_is_told_of_it),
+        cmocka_unit_test(test_a_machine_in_words_and_numbers),
+        cmocka_unit_test(test_a_machine_that_is_elsewhere),
+        cmocka_unit_test(test_where_a_kernel_stands),
         cmocka_unit_test(test_feedback_of_a_pass),
         cmocka_unit_test(test_feedback_has_no_folders),
         cmocka_unit_test(test_feedback_of_a_wrong_kernel_names_the_element),

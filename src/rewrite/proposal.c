@@ -226,11 +226,10 @@ static const struct {
     const char *key;
     size_t at;
     int ids;
-} REPLY_HEADERS[] = {{"ACTION", offsetof(kl_proposal, action), 1},
-                     {"BUNDLE", offsetof(kl_proposal, bundle), 8},
-                     {"LOCUS", offsetof(kl_proposal, locus), 0},
-                     {"WHY", offsetof(kl_proposal, why), 0},
-                     {"CARD", offsetof(kl_proposal, card), 0}};
+} REPLY_HEADERS[] = {
+    {"ACTION", offsetof(kl_proposal, action), 1}, {"BUNDLE", offsetof(kl_proposal, bundle), 8},
+    {"LOCUS", offsetof(kl_proposal, locus), 0},   {"WHY", offsetof(kl_proposal, why), 0},
+    {"CARD", offsetof(kl_proposal, card), 0},     {"FETCH", offsetof(kl_proposal, fetch), 0}};
 
 static void proposal_read_header(proposal_reader *r, kl_str line) {
     kl_str value;

@@ -205,6 +205,27 @@ static kl_err ask_provider(kl_reply *out, ask_question *c, kl_error *e) {
     return own->ask(out, c->t->own, c->t->base.arena, &c->q, e);
 }
 
+/* ---- what the provider has in its cache --------------------------------------------------- */
+
+/* What says that a system turn was answered to in this run: providers keep prefixes, whoever sends
+ * them.  A blob, so that it holds across processes and is found at once. */
+static kl_str system_mark(const ask_question *q) {
+    const kl_hash h = kli_hash_of(q->q.messages[0].text);
+    return kl_arena_printf(q->t->base.arena, "system turn of run %s: %s", q->t->run->id, h.hex);
+}
+
+static bool system_was_sent(const ask_question *q) {
+    kl_str unused;
+    const kl_hash mark = kli_hash_of(system_mark(q));
+    return kl_store_blob_get(&unused, q->t->run->store, q->t->base.arena, kl_str_of(mark.hex),
+                             kl_ignored()) == KL_OK;
+}
+
+static kl_err mark_system_sent(const ask_question *q, kl_error *e) {
+    char hash[65];
+    return kl_store_blob_put(hash, q->t->run->store, system_mark(q), e);
+}
+
 /* ---- money ------------------------------------------------------------------------------- */
 
 static void clamp(int64_t *n) { *n = *n < 0 ? 0 : *n > MAX_TOKENS_SAID ? MAX_TOKENS_SAID : *n; }
@@ -296,6 +317,7 @@ static kl_err ask_settle(ask_question *q, kl_store_charge *c, kl_reply *r, kl_st
                          .request = request};
     for (int i = 0; err == KL_EBUSY && i < BUSY_TRIES; i++) {
         err = kl_store_blob_put(text, t->run->store, r->text, e);
+        if (!err) err = mark_system_sent(q, e);
         if (err) continue;
         f.answer = answer_json(t->base.arena, r, text, c->settled_microusd);
         err = kl_store_settle(t->run->store, &f, c, e);
@@ -376,6 +398,7 @@ static kl_err ask_live(ask_question *q, kl_error *e) {
                               .model = kl_str_of(ask_model_name(t)),
                               .lease = t->lease};
     charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
+    q->q.system_sent = system_was_sent(q);
     err = keep_request(&request, q, e);
     return err ? err : ask_until_whole(q, &charge, request, e);
 }

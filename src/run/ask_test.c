@@ -167,6 +167,28 @@ static void test_run_ask__other_runs_and_tracks_ask_for_themselves(void **state)
     assert_int_equal(calls(), 3);
 }
 
+/* A provider keeps prefixes, whoever of a run sends them. */
+static void test_run_ask__a_system_turn_is_sent_once_a_run(void **state) {
+    (void)state;
+    kl_reply r;
+    kl_track_spec other = spec;
+    other.name = "gemm/generate/2";
+    assert_ok(fake_question(&r, &track.base, "!sent", &e));
+    assert_str(r.text, "new");
+    assert_ok(fake_question(&r, &track.base, "!sent again", &e));
+    assert_str(r.text, "sent");
+    close_run();
+    assert_ok(kl_run_open(&run, &opts, &e));
+    kli_track_init(&track, run, &other);
+    kli_track_begin(&track);
+    assert_ok(fake_question(&r, &track.base, "!sent", &e));
+    assert_str(r.text, "sent");
+    opts.trial = 2;
+    again();
+    assert_ok(fake_question(&r, &track.base, "!sent", &e));
+    assert_str(r.text, "new");
+}
+
 /* ---- replies of every kind --------------------------------------------------------------- */
 
 static void test_run_ask__an_unfinished_reply_is_kept_with_its_stop(void **state) {
@@ -453,6 +475,7 @@ int main(void) {
         TEST(test_run_ask__the_same_question_again_is_another_call),
         TEST(test_run_ask__everything_that_is_said_makes_the_key),
         TEST(test_run_ask__other_runs_and_tracks_ask_for_themselves),
+        TEST(test_run_ask__a_system_turn_is_sent_once_a_run),
         TEST(test_run_ask__an_unfinished_reply_is_kept_with_its_stop),
         TEST(test_run_ask__hostile_bytes_are_data),
         TEST(test_run_ask__what_the_provider_says_of_its_cost_is_checked),

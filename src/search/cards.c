@@ -1,12 +1,11 @@
 /* cards.c - the library as a search sees it: which cards may come into play, which fit a kernel as
  * it is. Not here: how they are ranked (skill/retrieve.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "search_impl.h"
-#include <math.h>
 #include <string.h>
 
-#define MAX_CARDS 16 /* in one prompt: about 30k tokens */
-#define MAX_LINES 8
-#define TOP 8 /* per dimension of the scope */
+#define MAX_INDEX 64 /* lines of some 70 tokens */
+#define SHOWN 3      /* more of them help less (SkillsBench, arXiv 2602.12670) */
+#define TOP 8        /* per dimension of the scope */
 
 static kl_target cards_target_of(const kl_search *s, const kli_point *p, kl_str prior) {
     const kl_search_opts *o = &s->o;
@@ -34,47 +33,49 @@ int kli_cards_match(kl_search *s, kl_match **out, const kli_point *p, kl_str pri
     return retrieve(s, out, p, prior, false);
 }
 
-/* Violated contracts too: later kernels may meet them. */
+/* Nothing of the task or of the kernel is in it, so that a provider's cache serves all tracks. */
 kl_str kli_cards_text(kl_search *s) {
-    kl_match *m;
+    const kl_card **cards;
     kl_buf b = {0};
-    int n = retrieve(s, &m, &s->start, KL_S(""), true);
+    if (!s->o.library) return KL_S("");
+    const int n = kl_library_of_surface(&cards, s->arena, s->o.library,
+                                        kl_str_of(s->o.start->surface->name), MAX_INDEX);
+    for (int i = 0; i < n; i++) kl_buf_add(&b, kl_card_line(s->arena, cards[i]));
     if (!n) return KL_S("");
-    for (int i = 0; i < n && i < MAX_CARDS; i++)
-        kl_buf_add(&b, kl_card_prompt(s->arena, m[i].card));
     kl_prompt_value values[] = {{"library", kl_buf_take(&b, s->arena)}};
     return kl_prompt(s->arena, "search_library", values, 1);
-}
-
-/* "pack-b-c: fits, expected 1.31x; ..." */
-kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior) {
-    kl_match *m;
-    kl_buf b = {0};
-    int n = retrieve(s, &m, p, prior, false);
-    for (int i = 0; i < n && i < MAX_LINES; i++)
-        kl_buf_printf(&b, "- %.*s: %s, expected %.3gx%s%.*s\n", KL_STR_ARG(m[i].card->name),
-                      m[i].fit == KL_FIT_MET ? "fits" : "may fit", exp(m[i].expected_log_gain),
-                      m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
-    if (!n) kl_buf_add(&b, KL_S("- none: rely on your own judgement\n"));
-    return kl_buf_take(&b, s->arena);
 }
 
 static bool cards_was_said(const kli_search_dialog *talk, kl_str text) {
     for (int i = 0; i < talk->n; i++)
         if (memmem(talk->at[i].text.ptr, talk->at[i].text.len, text.ptr, text.len)) return true;
-    return !text.len;
+    return false;
 }
 
-kl_str kli_cards_unsaid(kl_search *s, const kli_point *p, kl_str prior,
-                        const kli_search_dialog *talk) {
+/* What was said of a card before is not said again, only how it stands now. */
+kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior,
+                         const kli_search_dialog *talk) {
     kl_match *m;
     kl_buf b = {0};
-    int n = retrieve(s, &m, p, prior, false);
-    for (int i = 0; i < n && i < MAX_LINES; i++) {
-        const kl_str card = kl_card_prompt(s->arena, m[i].card);
-        if (!cards_was_said(talk, card)) kl_buf_printf(&b, "\n%.*s", KL_STR_ARG(card));
+    const kl_target target = cards_target_of(s, p, prior);
+    const int n = retrieve(s, &m, p, prior, false);
+    for (int i = 0; i < n && i < SHOWN; i++)
+        kl_buf_printf(&b, "- %s", kl_card_standing(s->arena, &m[i]).ptr);
+    for (int i = 0; i < n && i < SHOWN; i++) {
+        const kl_str head = kl_arena_printf(s->arena, "\n## %.*s (", KL_STR_ARG(m[i].card->name));
+        if (!cards_was_said(talk, head))
+            kl_buf_printf(&b, "\n%s", kl_card_brief(s->arena, &m[i], &target).ptr);
     }
+    if (!n) kl_buf_add(&b, KL_S("- none: rely on your own judgement\n"));
     return kl_buf_take(&b, s->arena);
+}
+
+kl_str kli_cards_fetched(kl_search *s, kl_str name) {
+    const kl_card *c = kli_cards_named(s, name);
+    kl_prompt_value values[] = {
+        {"card", c ? kl_card_prompt(s->arena, c)
+                   : KL_S("There is no card of this name; the first message lists them.\n")}};
+    return kl_prompt(s->arena, "search_fetched", values, 1);
 }
 
 const kl_card *kli_cards_named(const kl_search *s, kl_str name) {

@@ -1,11 +1,12 @@
 /* conversation.c - policies klineage and generate: one append-only conversation, the kernel
  * improved step by step.
  *
- * klineage, source: KLineage paper, section 3.4.  Cards are retrieved by scope and contract; those
- * that could come into play stand in front, so that the provider's cache holds them, and every turn
- * says which of them fit the kernel as it is now.  A card whose patch applies verbatim is tried
- * first, for nothing. Deviation from the release: the model chooses among the cards that fit, best
- * expected gain per dollar first, instead of being dealt one card a step.
+ * klineage, source: KLineage paper, section 3.4.  Cards are retrieved by scope and contract; a line
+ * of each card of the surface stands in front, the same for all tasks, so that the provider's cache
+ * holds it for every track, and every turn shows the few that fit the kernel best as it is now. The
+ * whole of a card is shown when the model asks for it.  A card whose patch applies verbatim is
+ * tried first, for nothing. Deviation from the release: the model chooses among the cards that fit,
+ * best expected gain per dollar first, instead of being dealt one card a step.
  *
  * generate: the same without a library: what the model knows by itself (paper, section 4.4,
  * "generated-only").
@@ -43,12 +44,8 @@ static kl_str conversation_system_text(kl_search *s) {
                : rules;
 }
 
-/* Which cards fit now, and the text of those that were not among the ones in front, which are the
- * likeliest at the start. */
 static kl_str fitting_text(conversation *c) {
-    kl_str lines = kli_cards_fitting(c->s, &c->current, c->prior);
-    kl_str texts = kli_cards_unsaid(c->s, &c->current, c->prior, &c->talk);
-    return kl_arena_printf(c->s->arena, "%.*s%.*s", KL_STR_ARG(lines), KL_STR_ARG(texts));
+    return kli_cards_fitting(c->s, &c->current, c->prior, &c->talk);
 }
 
 static kl_str conversation_memory_text(conversation *c) {
@@ -82,13 +79,21 @@ static void next_turn(conversation *c, const kli_outcome *o, bool returned) {
     kl_search *s = c->s;
     kl_prompt_value values[] = {
         {"outcome", kl_str_of(kli_step_result_words(o->ended))},
-        {"feedback", o->feedback},
+        {"feedback", kl_arena_printf(s->arena, "%.*s%.*s", KL_STR_ARG(o->feedback),
+                                     KL_STR_ARG(kli_search_limits(s, &o->verdict)))},
         {"state", kl_arena_printf(s->arena, "Current: %.*s\nBest: %.*s",
                                   KL_STR_ARG(kli_search_describe(s, &c->current)),
                                   KL_STR_ARG(kli_search_describe(s, &s->best)))},
         {"next", next_text(c, returned)}};
     conversation_say(c, KL_ROLE_ASSISTANT, o->reply);
     conversation_say(c, KL_ROLE_USER, kl_prompt(s->arena, "step", values, (int)KL_COUNT(values)));
+}
+
+/* The model asked for a card instead of proposing. */
+static void fetched_turn(conversation *c, const kli_outcome *o) {
+    kl_track_log(c->s->track, "shown whole: card %.*s", KL_STR_ARG(o->fetch));
+    conversation_say(c, KL_ROLE_ASSISTANT, o->reply);
+    conversation_say(c, KL_ROLE_USER, kli_cards_fetched(c->s, o->fetch));
 }
 
 /* ---- what becomes current ---------------------------------------------------------------- */
@@ -148,7 +153,10 @@ static kl_err turn(conversation *c, bool *done, kl_error *e) {
         s, &o, &c->talk, s->o.library ? "materialize" : "generate", &c->current, e);
     if (err) return err;
     *done = o.done;
-    if (!o.done) next_turn(c, &o, conversation_settle(c, &o));
+    if (o.fetch.len)
+        fetched_turn(c, &o);
+    else if (!o.done)
+        next_turn(c, &o, conversation_settle(c, &o));
     return KL_OK;
 }
 
@@ -156,6 +164,7 @@ static kl_err turn(conversation *c, bool *done, kl_error *e) {
 kl_err kli_policy_klineage(kl_search *s, kl_error *e) {
     conversation c = {.s = s, .current = s->start};
     bool done = false;
+    s->may_fetch = s->o.library != NULL;
     kl_err err = try_patches(&c, e);
     if (!err) open_conversation(&c);
     while (!err && !done && !kli_search_over(s)) err = turn(&c, &done, e);

@@ -256,18 +256,15 @@ static void add_risks(const evolution *v, kl_buf *b) {
     }
 }
 
-/* A card that stands in front is named; one that the start did not retrieve is shown. */
 static kl_str card_text(evolution *v, const kl_match *m) {
     kl_buf b = {0};
     if (m) {
         const kl_str card = kl_card_prompt(v->s->arena, m->card);
-        const bool in_front = card.len && memmem(v->system.ptr, v->system.len, card.ptr, card.len);
         const kl_str why =
             m->why.len ? kl_arena_printf(v->s->arena, "\nOf its fit: %.*s\n", KL_STR_ARG(m->why))
                        : KL_S("");
         const kl_str shown =
-            kl_arena_printf(v->s->arena, "%.*s%s%.*s", KL_STR_ARG(why), in_front ? "" : "\n",
-                            in_front ? 0 : (int)card.len, card.ptr);
+            kl_arena_printf(v->s->arena, "%.*s\n%.*s", KL_STR_ARG(why), KL_STR_ARG(card));
         kl_prompt_value values[] = {{"name", m->card->name}, {"text", shown}};
         kl_buf_add(&b, kl_prompt(v->s->arena, "evolve_card", values, (int)KL_COUNT(values)));
     }
@@ -304,9 +301,9 @@ static kl_str evolve_system_text(evolution *v) {
 static evolve_record *evolve_record_of(evolution *v, const kl_card *card) {
     for (int i = 0; i < v->n_records; i++)
         if (v->records[i].card == card) return &v->records[i];
-    KL_ASSERT(v->n_records < v->s->o.library->n_cards);
-    v->records[v->n_records] = (evolve_record){.card = card};
-    return &v->records[v->n_records++];
+    evolve_record *r = KL_PUSH(v->s->arena, v->records, v->n_records);
+    r->card = card;
+    return r;
 }
 
 static double weight(evolution *v, const kl_match *m, double least) {
@@ -522,8 +519,6 @@ static void open_evolution(evolution *v) {
     v->archive =
         features ? kli_archive_new(v->s->arena, FEATURE_AXES, KL_COUNT(FEATURE_AXES), v->islands)
                  : kli_archive_new(v->s->arena, SIZE_AXES, KL_COUNT(SIZE_AXES), v->islands);
-    if (v->with_cards)
-        v->records = KL_ARRAY(v->s->arena, evolve_record, v->s->o.library->n_cards + 1);
     v->system = evolve_system_text(v);
     settle_start(v);
 }

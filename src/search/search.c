@@ -46,19 +46,40 @@ kl_err kli_search_ask(kl_search *s, kl_reply *reply, const kli_search_dialog *ta
 }
 
 kl_str kli_search_rules(const kl_search *s) {
-    return kl_prompt_rules(s->arena, s->o.start->surface);
+    const kl_surface *surface = s->o.start->surface;
+    const kl_str rules = kl_prompt_rules(s->arena, surface),
+                 actions = kl_prompt_vocabulary(s->arena, surface, false),
+                 machine = kl_prompt_machine(s->arena, &s->device);
+    return kl_arena_printf(s->arena, "%.*s%.*s%.*s", KL_STR_ARG(rules), KL_STR_ARG(actions),
+                           KL_STR_ARG(machine));
+}
+
+/* The one here, where it is that which judged; else what the verdict says of it. */
+static void find_device(kl_search *s) {
+    const kl_verdict *v = &s->start.verdict;
+    const kl_backend *b;
+    for (int i = 0; (b = kl_backend_of_surface(s->o.start->surface, i)); i++)
+        if (kl_device_probe(&s->device, s->arena, b->id, kl_ignored()) == KL_OK &&
+            kl_str_eq(s->device.platform, v->platform) && kl_str_eq(s->device.name, v->device))
+            return;
+    s->device = (kl_device){.name = v->device, .platform = v->platform, .arch = v->platform};
 }
 
 kl_str kli_search_tag(const kl_search *s) { return kl_str_of(kl_prompt_tag(s->o.start->surface)); }
 
 static kl_str search_task_text(const kl_search *s) {
-    kl_str task = kl_prompt_task(s->arena, s->o.task, s->o.workload, s->o.start->surface);
+    kl_str task =
+        kl_prompt_task(s->arena, s->o.task, s->o.workload, s->o.start->surface, s->o.start->source);
     if (!kli_blocks_any(s->o.start->source)) return task;
     kl_str blocks = kl_prompt(s->arena, "search_blocks", NULL, 0);
     return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(task), KL_STR_ARG(blocks));
 }
 
-enum { MAX_OWN_VALUES = 8, COMMON_VALUES = 6 };
+kl_str kli_search_limits(const kl_search *s, const kl_verdict *v) {
+    return kl_prompt_limits(s->arena, &s->device, s->o.task, s->o.workload, v);
+}
+
+enum { MAX_OWN_VALUES = 8, COMMON_VALUES = 7 };
 
 kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *about,
                          const kl_prompt_value *own, size_t n) {
@@ -70,7 +91,8 @@ kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *
         {"platform", s->start.verdict.platform},
         {"kernel", about->kernel->source},
         {"profile", kli_search_describe(s, about)},
-        {"feedback", kl_rewrite_feedback(s->arena, &about->verdict)}};
+        {"feedback", kl_rewrite_feedback(s->arena, &about->verdict)},
+        {"limits", kli_search_limits(s, &about->verdict)}};
     if (n) memcpy(values, own, n * sizeof *own);
     memcpy(values + n, common, sizeof common);
     return kl_prompt(s->arena, name, values, (int)n + COMMON_VALUES);
@@ -237,6 +259,7 @@ static kl_err search_begin(kl_search *s, kl_error *e) {
     fill_point(s, &s->start, (kl_kernel *)start, &v);
     if (s->against_start) s->start.ratio = s->start.low = s->start.high = 1;
     s->best = s->start;
+    find_device(s);
     s->out->start_verdict = s->out->verdict = v;
     s->out->best = s->start.kernel;
     s->task = search_task_text(s);
@@ -412,6 +435,18 @@ static const kli_point *search_apply(kl_search *s, kl_str *source, kli_point *el
     return base;
 }
 
+/* Does the reply ask for a card, and propose nothing?  As often as there are cards, and no more. */
+static bool asks_for_card(kl_search *s, kli_outcome *out, const kl_reply *reply) {
+    kl_proposal *p = &out->proposal;
+    if (reply->stop != KL_STOP_END || !s->may_fetch || s->fetches >= KLI_MAX_FETCHES ||
+        kl_proposal_parse(p, s->arena, reply->text, s->o.start->surface, kl_ignored()) == KL_OK ||
+        p->n_edits || !p->fetch.len)
+        return false;
+    s->fetches++;
+    out->fetch = p->fetch;
+    return true;
+}
+
 /* Why a reply is used in no part; KL_OK where its edits made `*source` out of `*base`. */
 static kl_err read_reply(kl_search *s, kl_str *source, kli_outcome *out, const kl_reply *reply,
                          const kli_point **base, kli_point *elsewhere, kl_error *refused) {
@@ -438,6 +473,7 @@ static kl_err search_take(kl_search *s, kli_outcome *out, const kl_reply *reply,
     kl_str source = {0};
     kli_point elsewhere;
     *out = (kli_outcome){.reply = reply->text};
+    if (asks_for_card(s, out, reply)) return KL_OK;
     s->out->proposals++;
     const bool unused = read_reply(s, &source, out, reply, &base, &elsewhere, &refused) != KL_OK;
     kl_str label = out->proposal.card.len ? out->proposal.card : out->proposal.action;

@@ -25,10 +25,13 @@ struct kl_search {
     kl_arena *arena;
     kl_search_result *out;
     const kl_policy *policy;
-    kl_str task; /* in the words of a prompt */
+    kl_str task;      /* in the words of a prompt */
+    kl_device device; /* on which the start was judged, as far as it is known here */
     kli_point start, best;
-    bool against_start;  /* no baseline here: times are compared with the start's */
-    int since_best;      /* proposals */
+    bool against_start; /* no baseline here: times are compared with the start's */
+    int since_best;     /* proposals */
+    bool may_fetch;     /* the model may ask for cards; it has asked for so many */
+    int fetches;
     kl_kernel **correct; /* that came out so far: a recorded edit may refer to one that another
                             decision made current */
     int n_correct;
@@ -44,6 +47,7 @@ typedef struct {
     kli_point point;    /* of a correct one */
     kl_str reply;       /* of the model; empty for a card's patch */
     kl_str feedback;    /* for the model */
+    kl_str fetch;       /* the model asks for this card and proposes nothing: no proposal */
     bool done;          /* the model says that there is nothing left; fate is KLI_NO_EDIT */
 } kli_outcome;
 
@@ -72,6 +76,8 @@ const char *kli_step_result_words(kli_step_result ended);
 kl_str kli_search_rules(const kl_search *s);
 /* The fence tag of the surface: "c". */
 kl_str kli_search_tag(const kl_search *s);
+/* Where a verdict stands under the bounds of the machine; empty where that is not known. */
+kl_str kli_search_limits(const kl_search *s, const kl_verdict *v);
 /* A prompt of a policy.  `own` are its values; behind them stand task, tag, platform, and of the
  * point `about` the kernel, its profile and the gate's feedback. */
 kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *about,
@@ -89,15 +95,18 @@ KL_MUST_USE kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e);
 
 /* ---- cards (cards.c) --------------------------------------------------------------------- */
 
-/* The cards that may come into play in this search, as a part of the system turn; empty without a
- * library. */
+enum { KLI_MAX_FETCHES = 16 }; /* of one search: each costs a turn */
+
+/* The index of the surface's cards as a part of the system turn, the same for every task; empty
+ * without a library. */
 kl_str kli_cards_text(kl_search *s);
-/* Which of them fit a kernel as it is, best expected gain per dollar first, a line each; `prior`:
- * actions that are part of it. */
-kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior);
-/* Texts of those of them that no turn of the conversation has held yet; empty mostly. */
-kl_str kli_cards_unsaid(kl_search *s, const kli_point *p, kl_str prior,
-                        const kli_search_dialog *talk);
+/* The few that fit a kernel best as it is, best expected gain per dollar first: a line each, and
+ * more of those that no turn of the conversation has shown yet.  `prior`: actions that are part of
+ * it. */
+kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior,
+                         const kli_search_dialog *talk);
+/* The whole of a card that the model asked for, or that there is none of that name. */
+kl_str kli_cards_fetched(kl_search *s, kl_str name);
 /* The fitting cards themselves; the array lives in the arena. */
 int kli_cards_match(kl_search *s, kl_match **out, const kli_point *p, kl_str prior);
 /* What a model calls a card need not be one: the admitted card of that name, or NULL. */

@@ -322,6 +322,63 @@ static void test_search_klineage__shows_cards_and_names_those_that_were_used(voi
     assert_contains(s->track.said[0].ptr, "the intent of the card");
 }
 
+#define CARRIER "```\nfor (;;)\n```\n\nthe edit as it was gated"
+
+/* A line in front, and what fits behind the kernel. */
+static void test_search_klineage__shows_the_best_in_few_words(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    s->opts.library = &l;
+    l.cards->carrier = KL_S(CARRIER);
+    says("DONE: enough");
+    runs("klineage");
+    assert_contains(s->track.said[0].ptr, "unroll-c | unroll | the intent of the card | ");
+    assert_contains(s->track.said[0].ptr, "- unroll-c: fits; n = 0");
+    assert_contains(s->track.said[0].ptr, "for (;;)");
+    assert_null(strstr(s->track.said[0].ptr, "the edit as it was gated"));
+}
+
+/* The whole when it is asked for, which is a turn and no proposal. */
+static void test_search_klineage__shows_a_card_whole_when_asked(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    s->opts.library = &l;
+    l.cards->carrier = KL_S(CARRIER);
+    says("FETCH: unroll-c");
+    says("**FETCH:** `nobody-c`");
+    says("CARD: unroll-c\n" REPLY("// ns 300", "// ns 200"));
+    says("DONE: enough");
+    runs("klineage");
+    assert_int_equal(s->result.proposals, 2);
+    assert_contains(s->track.said[0].ptr, "the edit as it was gated");
+    assert_contains(s->track.said[0].ptr, "There is no card of this name");
+    assert_str(s->result.cards, "unroll-c");
+}
+
+/* Who asks for nothing but cards comes to an end. */
+static void test_search_klineage__asking_for_cards_ends(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    s->opts.library = &l;
+    s->opts.max_steps = 2;
+    for (int i = 0; i < 18; i++) says("FETCH: unroll-c");
+    runs("klineage");
+    assert_int_equal(s->result.proposals, 2);
+    assert_str(s->result.stopped, "steps");
+}
+
+/* A line of the first message that no policy but this one explains. */
+static void test_search_generate__fetches_nothing(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    s->opts.library = &l;
+    says("FETCH: unroll-c");
+    says("DONE: enough");
+    runs("generate");
+    assert_int_equal(s->result.proposals, 2);
+    assert_contains(s->track.said[0].ptr, "no SEARCH/REPLACE block");
+}
+
 /* A name that no card has is no card, whoever says it. */
 static void test_search_klineage__names_no_card_that_is_not_there(void **state) {
     (void)state;
@@ -395,6 +452,10 @@ int main(void) {
         CASE(test_search_klineage__needs_a_library),
         CASE(test_search_gate__overlapping_intervals_end_in_a_duel),
         CASE(test_search_klineage__shows_cards_and_names_those_that_were_used),
+        CASE(test_search_klineage__shows_the_best_in_few_words),
+        CASE(test_search_klineage__shows_a_card_whole_when_asked),
+        CASE(test_search_klineage__asking_for_cards_ends),
+        CASE(test_search_generate__fetches_nothing),
         CASE(test_search_klineage__names_no_card_that_is_not_there),
         CASE(test_search_generate__a_ratio_to_something_else_leads_to_a_duel),
         CASE(test_search_klineage__a_patch_that_fits_costs_nothing),

@@ -260,6 +260,37 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
     return worst;
 }
 
+static const char *const FIT_WORDS[] = {"holds", "not known", "fails"};
+
+static void add_condition(kl_buf *b, const kl_predicate *p, const kl_target *t) {
+    const kl_fact f = contract_look_up(t, p->fact);
+    kl_buf_printf(b, "- %.*s %.*s %.*s: %s", KL_STR_ARG(p->fact), KL_STR_ARG(p->op),
+                  KL_STR_ARG(p->value), FIT_WORDS[test(p, t)]);
+    if (f.known && !f.text.len) kl_buf_printf(b, ", it is %g", f.number);
+    if (f.known && f.text.len) kl_buf_printf(b, ", it is %.*s", KL_STR_ARG(f.text));
+    kl_buf_add(b, KL_S("\n"));
+}
+
+static void add_needs(kl_buf *out, const kl_card *c, const kl_target *t) {
+    kl_str why;
+    contract_ask x = {.target = t, .arena = kl_arena_new(), .why = &why};
+    kli_answer y;
+    for (int i = 0; i < c->n_needs; i++)
+        if (ask_clause(&y, &x, c->needs[i]))
+            kl_buf_printf(out, "- %.*s: %s; %.*s\n", KL_STR_ARG(c->needs[i]), FIT_WORDS[y.fit],
+                          KL_STR_ARG(y.why));
+    kl_arena_free(x.arena);
+}
+
+void kli_card_conditions(kl_buf *out, const kl_card *c, const kl_target *t) {
+    kl_str required = kl_card_has_contract(c) ? KL_S("") : c->required;
+    add_needs(out, c, t);
+    for (kl_str w; t->traits && kli_next_word(&w, &required);)
+        kl_buf_printf(out, "- %.*s: here %g\n", KL_STR_ARG(w), kl_trait(t->traits, w));
+    for (int i = 0; i < c->n_pre; i++)
+        if (c->pre[i].fact.len) add_condition(out, &c->pre[i], t);
+}
+
 static bool any_rose(kl_str words, const kl_traits *start, const kl_traits *result) {
     for (kl_str w; kli_next_word(&w, &words);)
         if (kl_trait(result, kli_trait_name_of(w)) > kl_trait(start, kli_trait_name_of(w)))

@@ -5,8 +5,11 @@
  * out of every other.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
+#include "base/hash.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- find -------------------------------------------------------------------------------- */
 
@@ -40,17 +43,23 @@ static void add_broken(kl_library *l, kl_str folder, const kl_error *why, kl_are
     *KL_PUSH(a, l->broken, l->n_broken) = (kl_broken_card){folder, reason};
 }
 
+kl_err kli_library_card_in(kl_card *out, kl_arena *a, const char *folder, kl_card_status status,
+                           kl_error *e) {
+    kl_err err = kl_card_load(out, a, folder, e);
+    if (err || out->status == status) return err;
+    return kl_fail(e, KL_EINVAL, folder, "lies among the %s cards and says that it is %s",
+                   kl_card_status_name(status), kl_card_status_name(out->status));
+}
+
 static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_status status) {
     kl_error why = {0};
     kl_card c;
-    kl_err err = kl_card_load(&c, a, folder, &why);
-    if (!err && c.status != status)
-        err = kl_fail(&why, KL_EINVAL, folder, "lies among the %s cards and says that it is %s",
-                      kl_card_status_name(status), kl_card_status_name(c.status));
-    if (err)
+    if (kli_library_card_in(&c, a, folder, status, &why)) {
         add_broken(l, kl_arena_copy(a, kl_str_of(folder)), &why, a);
-    else
-        *KL_PUSH(a, l->cards, l->n_cards) = c;
+        return;
+    }
+    *KL_PUSH(a, l->cards, l->n_cards) = c;
+    if (c.edited && c.status == KL_CARD_ADMITTED) kli_names_add(&l->edited, a, c.name);
 }
 
 static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {
@@ -65,13 +74,15 @@ static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_
     return err;
 }
 
+kl_err kli_library_there(const char *dir, kl_error *e) {
+    if (kli_fs_is_dir(dir)) return KL_OK;
+    kl_fail(e, KL_ENOENT, dir, "no such library");
+    return kl_hint(e, "create one with klineage lift LINEAGE --library %s", dir);
+}
+
 kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
     *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
-    if (!kli_fs_is_dir(dir)) {
-        kl_fail(e, KL_ENOENT, dir, "no such library");
-        return kl_hint(e, "create one with klineage lift LINEAGE --library %s", dir);
-    }
-    kl_err err = KL_OK;
+    kl_err err = kli_library_there(dir, e);
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
         err = load_status(out, a, (kl_card_status)s, e);
     if (out->n_cards) qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
@@ -79,16 +90,31 @@ kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *
 }
 
 const kl_card *kl_library_card(const kl_library *l, kl_str name) {
+    if (l->index) return kli_index_card_named(l->index, name);
     for (int i = 0; i < l->n_cards; i++)
         if (kl_str_eq(l->cards[i].name, name)) return &l->cards[i];
     return NULL;
 }
 
+kl_str kl_library_id(const kl_library *l, kl_arena *a) {
+    kl_hasher h;
+    if (l->index) return kli_index_id(l->index);
+    kli_hasher_init(&h);
+    for (int i = 0; i < l->n_cards; i++)
+        if (kli_card_usable(&l->cards[i])) kli_hasher_add(&h, kl_str_of(l->cards[i].body_hash));
+    return kl_arena_copy(a, kl_str_of(kli_hasher_end(&h).hex));
+}
+
 /* ---- write ------------------------------------------------------------------------------- */
 
-static kl_str library_place(kl_arena *a, const char *dir, int status, kl_str name) {
-    return kli_fs_join(a, kli_fs_join(a, dir, kl_card_status_name((kl_card_status)status)).ptr,
-                       name.ptr);
+kl_str kli_library_folder(kl_arena *a, const char *dir, kl_card_status status, kl_str name) {
+    return kl_arena_printf(a, "%s/%s/%.*s", dir, kl_card_status_name(status), KL_STR_ARG(name));
+}
+
+/* The time of the folder of its status says that a card in it was written: what an index of many
+ * cards looks at. */
+static void leave_time(kl_arena *a, const char *folder) {
+    (void)utimensat(AT_FDCWD, kli_fs_dirname(a, folder).ptr, NULL, 0);
 }
 
 static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_error *e) {
@@ -109,21 +135,21 @@ static kl_err write_files(const char *folder, const kl_card *c, kl_arena *a, kl_
 
 kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e) {
     kl_arena *a = kl_arena_new();
-    kl_str name = kl_arena_copy(a, c->name), mine = library_place(a, dir, (int)c->status, name);
+    const kl_str name = c->name, mine = kli_library_folder(a, dir, c->status, name);
     KL_ASSERT(kl_str_eq(name, kli_slug(a, name)));
     kl_err err = write_files(mine.ptr, c, a, e);
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
-        if (s != (int)c->status) kli_fs_remove_tree(library_place(a, dir, s, name).ptr);
+        if (s != (int)c->status)
+            kli_fs_remove_tree(kli_library_folder(a, dir, (kl_card_status)s, name).ptr);
+    leave_time(a, mine.ptr);
     kl_arena_free(a);
     return err;
 }
 
 static bool is_admitted(const char *dir, kl_str name) {
     kl_arena *a = kl_arena_new();
-    bool there = kli_fs_exists(
-        kli_fs_join(a, library_place(a, dir, KL_CARD_ADMITTED, kl_arena_copy(a, name)).ptr,
-                    "SKILL.md")
-            .ptr);
+    const kl_str folder = kli_library_folder(a, dir, KL_CARD_ADMITTED, name);
+    const bool there = kli_fs_exists(kli_fs_join(a, folder.ptr, "SKILL.md").ptr);
     kl_arena_free(a);
     return there;
 }

@@ -171,13 +171,13 @@ static void materialize_say(materialize_ctx *m, kl_role role, kl_str text, bool 
 
 static void materialize_begin(materialize_ctx *m) {
     kl_arena *a = m->arena;
-    kl_prompt_value values[] = {
-        {"task", kl_prompt_task(a, m->start->task, m->start->workload, m->start->surface)},
-        {"card", kl_card_prompt(a, m->card)},
-        {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},
-        {"kernel", m->start->source},
-        {"feedback", kl_rewrite_feedback(a, &m->before)}};
-    materialize_say(m, KL_ROLE_SYSTEM, kl_prompt_rules(a, m->start->surface), true);
+    kl_prompt_value values[] = {{"task", kl_prompt_task(a, m->start->task, m->start->workload,
+                                                        m->start->surface, KL_S(""))},
+                                {"card", kl_card_prompt(a, m->card)},
+                                {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},
+                                {"kernel", m->start->source},
+                                {"feedback", kl_rewrite_feedback(a, &m->before)}};
+    materialize_say(m, KL_ROLE_SYSTEM, kl_prompt_system(a, m->start->surface), true);
     materialize_say(m, KL_ROLE_USER, kl_prompt(a, "materialize", values, (int)KL_COUNT(values)),
                     true);
 }

@@ -53,78 +53,181 @@ static double prior_similarity(const kl_scope *s, kl_str prior) {
     return either ? (double)both / either : 1;
 }
 
-static void similarities(kl_match *m, const kl_target *t) {
-    const kl_scope *s = &m->card->verified;
-    m->similarity[CASE] = kli_names_have(&s->cases, t->case_name);
-    m->similarity[SURFACE] = kli_names_have(&s->surfaces, t->surface);
-    m->similarity[PLATFORM] = best_platform(s, t->platform);
-    m->similarity[PRIOR] = prior_similarity(s, t->prior);
+static void similarities(double out[DIMENSIONS], const kl_scope *s, const kl_target *t) {
+    out[CASE] = kli_names_have(&s->cases, t->case_name);
+    out[SURFACE] = kli_names_have(&s->surfaces, t->surface);
+    out[PLATFORM] = best_platform(s, t->platform);
+    out[PRIOR] = prior_similarity(s, t->prior);
 }
 
 /* ---- expected gain ----------------------------------------------------------------------- */
 
-static double log_gain(const kl_trial_record *r) {
-    return r->gain > 1 && r->accepted ? log(r->gain) : 0;
-}
-
-static bool retrieve_usable(const kl_card *c) {
-    return c->status == KL_CARD_ADMITTED && !c->edited;
-}
-
-/* Of those that may be used alone: what is expected stands in prompts, and candidates come and go
- * while a run is resumed (law 8). */
-static double mean_of_all(const kl_library *l) {
-    double sum = 0;
-    int n = 0;
-    for (int i = 0; i < l->n_cards; i++)
-        for (int j = 0; retrieve_usable(&l->cards[i]) && j < l->cards[i].n_trials; j++) {
-            const kl_trial_record *r = &l->cards[i].trials[j];
-            if (!kl_trial_decided(r)) continue;
-            sum += log_gain(r);
-            n++;
-        }
-    return n ? sum / n : 0;
-}
-
-/* Trials on the target's own platform and language weigh in full, others half. */
-static double expected(const kl_card *c, const kl_target *t, double prior) {
+/* Trials on the target's own platform and language (`here`) weigh in full, others half. */
+static double expected(const kli_candidate *c, int here, double prior) {
     double sum = SHRINK * prior, weight = SHRINK;
-    for (int i = 0; i < c->n_trials; i++) {
-        const kl_trial_record *r = &c->trials[i];
-        if (!kl_trial_decided(r)) continue;
-        double w =
-            kl_str_eq(r->platform, t->platform) && kl_str_eq(r->surface, t->surface) ? 1 : 0.5;
-        sum += w * log_gain(r);
-        weight += w;
+    for (int i = 0; i < c->n_sums; i++) {
+        const double w = c->sums[i].place == here ? 1 : 0.5;
+        sum += w * c->sums[i].log_gain;
+        weight += w * c->sums[i].n;
     }
     KL_ASSERT(weight >= SHRINK);
     return sum / weight;
 }
 
-static double retrieve_cost_of(const kl_card *c) {
-    double tokens = TOKENS_PER_ATTEMPT + (double)(c->carrier.len + c->intent.len + c->risks.len) /
-                                             4 / 10; /* cached input: a tenth */
+static double retrieve_cost_of(const kli_candidate *c) {
+    const double tokens =
+        TOKENS_PER_ATTEMPT + (double)c->bytes / 4 / 10; /* cached input: a tenth */
     return tokens * DOLLARS_PER_TOKEN;
 }
 
-/* ---- choose ------------------------------------------------------------------------------ */
-
-static _Thread_local int sort_dimension; /* qsort has no context */
-
-static int by_dimension(const void *x, const void *y) {
-    const kl_match *a = x, *b = y;
-    double da = a->similarity[sort_dimension], db = b->similarity[sort_dimension];
-    if (da != db) return da < db ? 1 : -1;
-    if (a->expected_log_gain != b->expected_log_gain)
-        return a->expected_log_gain < b->expected_log_gain ? 1 : -1;
-    return strcmp(a->card->name.ptr, b->card->name.ptr);
-}
+/* ---- fit --------------------------------------------------------------------------------- */
 
 /* A card of another language: its idea may carry over, its code does not. */
 static bool foreign(const kl_card *c, const kl_target *t) {
     return t->surface.len && c->verified.surfaces.n &&
            !kli_names_have(&c->verified.surfaces, t->surface);
 }
+
+/* What cards of one scope share, and those of one contract within it: looked at once. */
+typedef struct {
+    bool seen;
+    double similarity[DIMENSIONS];
+} seen_scope;
+typedef struct {
+    bool seen, violated;
+} seen_terms;
+
+/* One retrieval. */
+typedef struct {
+    const kl_target *target;
+    kli_candidates from;
+    kl_arena *scratch;
+    seen_scope *scopes;
+    seen_terms *terms;
+    int here; /* place of the target */
+    bool all;
+} retrieval;
+
+/* Does a card of the target's own surface do the same? */
+static bool is_covered(retrieval *r, kl_str action) {
+    for (int i = 0; i < r->from.n; i++)
+        if (kli_names_have(&kli_candidate_scope(&r->from, i)->surfaces, r->target->surface) &&
+            kl_str_eq(kli_candidate_terms(&r->from, i)->action, action))
+            return true;
+    return false;
+}
+
+/* A card of another surface whose contract holds here: an idea, unless one of ours has it.  What its
+ * carrier needs is its own matter, and nobody offers an idea of which it is not known that it fits.
+ */
+static kl_fit fit_of_idea(retrieval *r, const kl_card *c, kl_arena *a, kl_str *why) {
+    const kl_str home = c->verified.surfaces.at[0], here = r->target->surface;
+    const bool asked = kl_card_has_contract(c);
+    const kl_fit fit =
+        asked ? kli_contract_fits(c, r->target, a, why) : kli_card_fits(c, r->target, a, why);
+    if (fit != KL_FIT_MET) return asked ? KL_FIT_VIOLATED : fit;
+    if (asked && is_covered(r, c->action)) {
+        *why = kl_arena_printf(a, "refused, it is of %.*s, and a card of %.*s does the same",
+                               KL_STR_ARG(home), KL_STR_ARG(here));
+        return KL_FIT_VIOLATED;
+    }
+    *why = kl_arena_printf(a, "verified for %.*s alone: its idea may carry over, its code does not",
+                           KL_STR_ARG(home));
+    return KL_FIT_UNKNOWN;
+}
+
+static kl_fit fit_of(retrieval *r, const kl_card *c, kl_arena *a, kl_str *why) {
+    return foreign(c, r->target) ? fit_of_idea(r, c, a, why) : kli_card_fits(c, r->target, a, why);
+}
+
+static const double *similar(retrieval *r, int at) {
+    seen_scope *s = &r->scopes[r->from.at[at].scope];
+    if (!s->seen) similarities(s->similarity, kli_candidate_scope(&r->from, at), r->target);
+    s->seen = true;
+    return s->similarity;
+}
+
+static bool violated(retrieval *r, int at) {
+    seen_terms *t = &r->terms[r->from.at[at].terms];
+    kl_str why = {0};
+    if (!t->seen && !r->all)
+        t->violated =
+            fit_of(r, kli_candidate_terms(&r->from, at), r->scratch, &why) == KL_FIT_VIOLATED;
+    t->seen = true;
+    return t->violated;
+}
+
+/* ---- the best of each dimension ---------------------------------------------------------- */
+
+typedef struct {
+    double similarity, gain;
+    kl_str name;
+    int at;
+} ranked;
+
+static int by_rank(const void *x, const void *y) {
+    const ranked *a = x, *b = y;
+    if (a->similarity != b->similarity) return a->similarity < b->similarity ? 1 : -1;
+    if (a->gain != b->gain) return a->gain < b->gain ? 1 : -1;
+    return strcmp(a->name.ptr, b->name.ptr);
+}
+
+/* The best `top` of a stream: room for twice as many, cut when full.  After the first cut the last
+ * of the kept ones is a bound: what is behind it can never come in. */
+typedef struct {
+    ranked *at;
+    int n, top;
+    bool bounded;
+} best_of;
+
+static void cut_best(best_of *b) {
+    if (b->n) qsort(b->at, (size_t)b->n, sizeof *b->at, by_rank);
+    b->bounded |= b->n >= b->top;
+    if (b->n > b->top) b->n = b->top;
+}
+
+static bool may_enter(const best_of *b, const ranked *r) {
+    return r->similarity > 0 && (!b->bounded || by_rank(r, &b->at[b->top - 1]) < 0);
+}
+
+static void enter(best_of *b, const ranked *r) {
+    KL_ASSERT(b->n < 2 * b->top);
+    b->at[b->n++] = *r;
+    if (b->n == 2 * b->top) cut_best(b);
+}
+
+/* A violated contract keeps a card out before it takes a place; it is looked at only where the card
+ * would take one. */
+static void offer(retrieval *r, best_of dimensions[DIMENSIONS], int at) {
+    const kli_candidate *c = &r->from.at[at];
+    const double gain = expected(c, r->here, r->from.mean), *similarity = similar(r, at);
+    for (int d = 0; d < DIMENSIONS; d++) {
+        const ranked mine = {similarity[d], gain, c->name, at};
+        if (!may_enter(&dimensions[d], &mine)) continue;
+        if (violated(r, at)) return;
+        enter(&dimensions[d], &mine);
+    }
+}
+
+/* Marks the union of the best of each dimension; how many. */
+static int mark_union(bool *chosen, retrieval *r, int top) {
+    best_of dimensions[DIMENSIONS];
+    int n = 0;
+    for (int d = 0; d < DIMENSIONS; d++)
+        dimensions[d] = (best_of){.at = KL_ARRAY(r->scratch, ranked, 2 * top), .top = top};
+    for (int i = 0; i < r->from.n; i++) offer(r, dimensions, i);
+    for (int d = 0; d < DIMENSIONS; d++) {
+        cut_best(&dimensions[d]);
+        for (int i = 0; i < dimensions[d].n; i++) {
+            n += !chosen[dimensions[d].at[i].at];
+            chosen[dimensions[d].at[i].at] = true;
+        }
+    }
+    KL_ASSERT(n <= r->from.n);
+    return n;
+}
+
+/* ---- choose ------------------------------------------------------------------------------ */
 
 static int by_score(const void *x, const void *y) {
     const kl_match *a = x, *b = y;
@@ -136,82 +239,70 @@ static int by_score(const void *x, const void *y) {
     return strcmp(a->card->name.ptr, b->card->name.ptr);
 }
 
-/* Mark the top-k of each dimension that are similar at all. */
-static void mark_union(bool *chosen, const kl_card *first, kl_match *m, int n, int top) {
-    for (sort_dimension = 0; sort_dimension < DIMENSIONS; sort_dimension++) {
-        qsort(m, (size_t)n, sizeof *m, by_dimension);
-        for (int i = 0; i < n && i < top; i++)
-            if (m[i].similarity[sort_dimension] > 0) chosen[m[i].card - first] = true;
-    }
-}
-
-/* Does a card of the target's own surface do the same? */
-static bool is_covered(const kl_library *l, const kl_card *c, const kl_target *t) {
-    for (int i = 0; i < l->n_cards; i++)
-        if (retrieve_usable(&l->cards[i]) && !foreign(&l->cards[i], t) &&
-            kl_str_eq(l->cards[i].action, c->action))
-            return true;
-    return false;
-}
-
-/* A card of another surface whose contract holds here: an idea, unless one of ours has it. */
-static void judge_foreign(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
-    const kl_str home = m->card->verified.surfaces.at[0];
-    const bool asked = kl_card_has_contract(m->card);
-    const bool holds = m->fit == KL_FIT_MET;
-    m->intent = true;
-    if (holds && asked && is_covered(l, m->card, t)) {
-        m->fit = KL_FIT_VIOLATED;
-        m->why = kl_arena_printf(a, "refused, it is of %.*s, and a card of %.*s does the same",
-                                 KL_STR_ARG(home), KL_STR_ARG(t->surface));
-    } else if (holds) {
-        m->fit = KL_FIT_UNKNOWN;
-        m->why = kl_arena_printf(
-            a, "verified for %.*s alone: its idea may carry over, its code does not",
-            KL_STR_ARG(home));
-    } else if (asked) {
-        m->fit = KL_FIT_VIOLATED; /* nobody offers an idea of which it is not known that it fits */
-    }
-}
-
-static int usable_ones(kl_match *m, kl_arena *a, const kl_library *l, const kl_target *t) {
-    double prior = mean_of_all(l);
-    int n = 0;
-    for (int i = 0; i < l->n_cards; i++) {
-        const kl_card *c = &l->cards[i];
-        if (!retrieve_usable(c)) continue;
-        m[n] = (kl_match){
-            .card = c, .expected_log_gain = expected(c, t, prior), .cost_usd = retrieve_cost_of(c)};
-        if (foreign(c, t) && kl_card_has_contract(c)) {
-            m[n].fit =
-                kli_contract_fits(c, t, a, &m[n].why); /* what its carrier needs is its own */
-        } else {
-            m[n].fit = kli_card_fits(c, t, a, &m[n].why);
-        }
-        if (foreign(c, t)) judge_foreign(&m[n], a, l, t);
-        KL_ASSERT(m[n].cost_usd > 0);
-        m[n].score = m[n].expected_log_gain / m[n].cost_usd;
-        similarities(&m[n], t);
-        n++;
-    }
-    return n;
+/* What is said of a card comes from the card itself: false when it is gone, or does not fit as it
+ * is now. */
+static bool match_of(kl_match *m, retrieval *r, kl_arena *a, int at) {
+    const kli_candidate *c = &r->from.at[at];
+    *m = (kl_match){.card = kli_candidate_card(&r->from, at),
+                    .expected_log_gain = expected(c, r->here, r->from.mean),
+                    .cost_usd = retrieve_cost_of(c)};
+    if (!m->card) return false;
+    m->intent = foreign(m->card, r->target);
+    m->fit = fit_of(r, m->card, a, &m->why);
+    similarities(m->similarity, &m->card->verified, r->target);
+    KL_ASSERT(m->cost_usd > 0);
+    m->score = m->expected_log_gain / m->cost_usd;
+    return r->all || m->fit != KL_FIT_VIOLATED;
 }
 
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
                          const kl_target *target, const kl_retrieve_opts *o) {
-    kl_match *all = KL_ARRAY(a, kl_match, l->n_cards + 1),
-             *kept = KL_ARRAY(a, kl_match, l->n_cards + 1);
-    bool *chosen = KL_ARRAY(a, bool, l->n_cards + 1);
-    int top = o && o->top ? o->top : 4, total = usable_ones(all, a, l, target);
-    /* Violated contracts drop out before the ranking, so that they do not take places. */
-    int m = 0;
-    for (int i = 0; i < total; i++)
-        if (all[i].fit != KL_FIT_VIOLATED || (o && o->all)) kept[m++] = all[i];
-    mark_union(chosen, l->cards, kept, m, top);
-    KL_ASSERT(m <= total && total <= l->n_cards);
+    retrieval r = {.target = target, .scratch = kl_arena_new(), .all = o && o->all};
+    kli_candidates_of(&r.from, r.scratch, l);
+    const int cards = r.from.n, asked = o && o->top ? o->top : 4,
+              top = asked < cards ? asked : cards;
+    const kl_str here = kl_arena_printf(r.scratch, "%.*s %.*s", KL_STR_ARG(target->surface),
+                                        KL_STR_ARG(target->platform));
+    r.here = kli_candidates_place(&r.from, here);
+    r.scopes = KL_ARRAY(r.scratch, seen_scope, r.from.n_scopes + 1);
+    r.terms = KL_ARRAY(r.scratch, seen_terms, r.from.n_terms + 1);
+    bool *chosen = KL_ARRAY(r.scratch, bool, cards + 1);
+    const int most = cards ? mark_union(chosen, &r, top) : 0;
     *n = 0;
-    *out = all;
-    for (int i = 0; i < m; i++)
-        if (chosen[kept[i].card - l->cards]) all[(*n)++] = kept[i];
-    qsort(all, (size_t)*n, sizeof *all, by_score);
+    *out = KL_ARRAY(a, kl_match, most + 1);
+    for (int i = 0; i < cards; i++)
+        if (chosen[i]) *n += match_of(&(*out)[*n], &r, a, i);
+    KL_ASSERT(*n <= most);
+    kli_candidates_rest(&r.from);
+    qsort(*out, (size_t)*n, sizeof **out, by_score);
+    kl_arena_free(r.scratch);
+}
+
+/* ---- the shelf of a surface -------------------------------------------------------------- */
+
+static int by_name(const void *x, const void *y) {
+    return strcmp((*(const kl_card *const *)x)->name.ptr, (*(const kl_card *const *)y)->name.ptr);
+}
+
+int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l, kl_str surface,
+                          int most) {
+    kl_arena *scratch = kl_arena_new();
+    kli_candidates from;
+    int n = 0;
+    kli_candidates_of(&from, scratch, l);
+    best_of best = {.at = KL_ARRAY(scratch, ranked, 2 * most), .top = most};
+    for (int i = 0; i < from.n; i++) {
+        const bool here = kli_names_have(&kli_candidate_scope(&from, i)->surfaces, surface);
+        const ranked mine = {here, expected(&from.at[i], 0, from.mean), from.at[i].name, i};
+        if (may_enter(&best, &mine)) enter(&best, &mine);
+    }
+    cut_best(&best);
+    *out = KL_ARRAY(a, const kl_card *, best.n + 1);
+    for (int i = 0; i < best.n; i++) {
+        const kl_card *c = kli_candidate_card(&from, best.at[i].at);
+        if (c) (*out)[n++] = c;
+    }
+    if (n) qsort(*out, (size_t)n, sizeof **out, by_name);
+    kl_arena_free(scratch);
+    return n;
 }

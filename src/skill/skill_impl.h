@@ -68,13 +68,75 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
 /* What facts show of all births of a group: requires, provides, conflicts.  Nothing where they show
  * no change. */
 void kli_contract_of_births(kl_card *c, kl_arena *a, const kl_group *g);
+/* What of the contract can be told of the target, a line each, with the values there. */
+void kli_card_conditions(kl_buf *out, const kl_card *c, const kl_target *t);
 /* Is one of the traits that the card promises higher than in the start?  True as well for a card
  * that promises nothing visible. */
 bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
 
 /* ---- library ----------------------------------------------------------------------------- */
 
+/* Is there such a folder?  Errors: KL_ENOENT. */
+KL_MUST_USE kl_err kli_library_there(const char *dir, kl_error *e);
+/* Where a card of this status and name lies. */
+kl_str kli_library_folder(kl_arena *a, const char *dir, kl_card_status status, kl_str name);
+/* kl_card_load of a card that lies among those of `status`; KL_EINVAL when it says otherwise. */
+KL_MUST_USE kl_err kli_library_card_in(kl_card *out, kl_arena *a, const char *folder,
+                                       kl_card_status status, kl_error *e);
 /* kl_library_put without law 5's refusal: for admit alone. */
 KL_MUST_USE kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e);
+
+/* ---- candidates: what is known of a card before it is read (candidates.c, index.c) --------- */
+
+/* Decided trials at one place, a surface and a platform. */
+typedef struct {
+    int32_t place, n; /* place: from 1 */
+    double log_gain;  /* their sum */
+} kli_sum;
+typedef struct {
+    kl_str name;
+    int scope,
+        terms; /* of its verified scope, and of its contract within it: others may share them */
+    int n_sums;
+    const kli_sum *sums;
+    int64_t bytes;       /* of what a model is told of it */
+    const kl_card *card; /* once it was read */
+    bool gone;           /* when it was to be read it was not there, or not to be used any more */
+} kli_candidate;
+/* Admitted, unedited cards. */
+typedef struct kli_candidates {
+    kli_candidate *at;
+    int n;
+    kl_str *places; /* "SURFACE PLATFORM", by place - 1 */
+    int n_places;
+    int n_scopes, n_terms;
+    double mean;          /* log-gain of all their trials */
+    kl_card_index *index; /* NULL: each has its card, and scope and terms of its own */
+} kli_candidates;
+
+void kli_candidates_of(kli_candidates *out, kl_arena *a, const kl_library *l);
+/* The place of that name; 0 when it is not there. */
+int kli_candidates_place(const kli_candidates *c, kl_str name);
+const kl_scope *kli_candidate_scope(const kli_candidates *c, int at);
+/* A card that has the contract and scope of the candidate, and perhaps nothing else.  It may have
+ * come from the index, whose file stays open until kli_candidates_rest: not over a fork. */
+const kl_card *kli_candidate_terms(const kli_candidates *c, int at);
+void kli_candidates_rest(const kli_candidates *c);
+/* The card itself; NULL when it is gone. */
+const kl_card *kli_candidate_card(const kli_candidates *c, int at);
+
+/* For the index: one sum a place, places that are new go to `places`; how many. */
+int kli_card_sums(kli_sum **out, kli_candidates *places, kl_arena *a, const kl_card *c);
+int64_t kli_card_said_bytes(const kl_card *c);
+bool kli_card_usable(const kl_card *c);
+void kli_candidates_settle(kli_candidates *c); /* the mean */
+
+const kli_candidates *kli_index_candidates(const kl_card_index *x);
+const kl_scope *kli_index_scope(const kl_card_index *x, int scope);
+void kli_index_rest(kl_card_index *x);
+const kl_card *kli_index_terms(kl_card_index *x, int terms);
+const kl_card *kli_index_card(kl_card_index *x, int at);
+const kl_card *kli_index_card_named(kl_card_index *x, kl_str name);
+kl_str kli_index_id(const kl_card_index *x);
 
 #endif

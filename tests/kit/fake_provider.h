@@ -5,8 +5,8 @@
  * line broke), !free (turned away for nothing), !model, !truncated, !refused, !silent (no usage),
  * !wild (impossible usage), !bill (its own bill), !bytes (a hostile reply), !wait FILE (pending
  * until FILE is there), !slow (takes 300 ms), !full (from now on the disk is full), !cut N (the
- * first N replies break off), !long (says how long it may be).  Only tests include it.
- * SPDX-License-Identifier: Apache-2.0 */
+ * first N replies break off), !long (says how long it may be), !sent (says whether the system turn
+ * was sent before).  Only tests include it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KIT_FAKE_PROVIDER_H
 #define KIT_FAKE_PROVIDER_H
 #include "base/fs.h"
@@ -54,6 +54,7 @@ static void fake_reply(kl_reply *out, kl_arena *a, const kl_request *q) {
     out->usage = (kl_usage){.input = bytes / 4 + 1, .cache_read = 1, .output = 20};
     out->model = KL_S("fake-1");
     if (fake_says(q, "!long")) out->text = kl_arena_printf(a, "max %lld", (long long)q->max_tokens);
+    if (fake_says(q, "!sent")) out->text = q->system_sent ? KL_S("sent") : KL_S("new");
     if (fake_says(q, "!truncated")) out->stop = KL_STOP_TRUNCATED;
     if (fake_says(q, "!refused")) out->stop = KL_STOP_REFUSED;
     if (fake_says(q, "!silent")) out->usage = (kl_usage){0};

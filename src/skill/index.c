@@ -1,0 +1,653 @@
+/* index.c - what retrieval has to know of a folder of cards, without reading them.
+ *
+ *   folder -> walk: whose stamp changed? -> read those -> rows in a SQLite file -> candidates
+ *
+ * The file lies in the user's cache and can be deleted at any time: it is brought up to date from
+ * the cards, and one that cannot be read is made anew.  A folder of many cards is walked only when
+ * a card was added, removed or written by klineage, which shows on five folders; what else happens
+ * inside a card's folder shows when the card is chosen, because then it is read.  Everything is in
+ * memory and the file closed when opening returns, so that tracks may fork and later changes do not
+ * reach a run.  Not here: which candidates fit (retrieve.c).  SPDX-License-Identifier: Apache-2.0
+ */
+#include "skill_impl.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WALKED 1024   /* cards; looking at more (10 us each) takes longer than all else together */
+#define SETTLED_S 2   /* a file may change again without a new time of change, on coarse clocks */
+#define BUSY_MS 10000 /* another process writes its index: some seconds for 100000 cards */
+#define VERSION 2     /* of the tables below; a file of another one is made anew */
+
+/* folder: every one of a card, whatever became of reading it.  candidate: what is chosen from, in a
+ * table of its own because that is read whole.  scope, terms: what cards of one verified scope
+ * share, and those of one contract within it.  No number of terms is used again, so that a process
+ * may ask for them later.  sums: kli_sum records. */
+static const char SCHEMA[] =
+    "PRAGMA page_size = 32768;" /* of a new file: it is read in few and large pieces */
+    "CREATE TABLE IF NOT EXISTS meta(stamp INTEGER, id TEXT, folders INTEGER, cards INTEGER);"
+    "CREATE TABLE IF NOT EXISTS place(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
+    "CREATE TABLE IF NOT EXISTS scope(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
+    "CREATE TABLE IF NOT EXISTS terms(id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT UNIQUE);"
+    "CREATE TABLE IF NOT EXISTS folder(status INTEGER, name TEXT, stamp INTEGER, state INTEGER, "
+    "hash TEXT, why TEXT, PRIMARY KEY(status, name)) WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS left_out ON folder(state) WHERE state > 1;"
+    "CREATE TABLE IF NOT EXISTS candidate(name TEXT PRIMARY KEY, scope INTEGER, terms INTEGER, "
+    "bytes INTEGER, sums BLOB) WITHOUT ROWID;";
+
+#define NO_FILE ":memory:"
+
+enum { UNUSED, USABLE, EDITED, BROKEN }; /* state of a card; the last two are shown as left out */
+
+struct kl_card_index {
+    kl_arena *arena;
+    kl_str dir, path, id;
+    sqlite3 *db;          /* open while terms are asked for */
+    kli_candidates found; /* sorted by name */
+    kl_scope *scopes;     /* by id - 1 */
+    kl_card **terms;      /* by id - 1, as they were asked for */
+};
+
+/* ---- SQLite ------------------------------------------------------------------------------ */
+
+/* An index that is being brought up to date. */
+typedef struct {
+    sqlite3 *db;
+    kl_arena *arena;
+    const char *dir;
+    bool failed; /* SQLite said no; its words are in `why` */
+    kl_str why;
+} index_file;
+
+static bool said_no(index_file *f) {
+    if (!f->failed) f->why = kl_arena_copy(f->arena, kl_str_of(sqlite3_errmsg(f->db)));
+    return f->failed = true;
+}
+
+static bool run_sql(index_file *f, const char *sql) {
+    if (!f->failed && sqlite3_exec(f->db, sql, NULL, NULL, NULL) != SQLITE_OK) said_no(f);
+    return !f->failed;
+}
+
+static sqlite3_stmt *prepare(index_file *f, const char *sql) {
+    sqlite3_stmt *s = NULL;
+    if (!f->failed && sqlite3_prepare_v2(f->db, sql, -1, &s, NULL) != SQLITE_OK) said_no(f);
+    return s;
+}
+
+/* The next row; false at the end, and after a failure. */
+static bool index_row(index_file *f, sqlite3_stmt *s) {
+    const int code = f->failed ? SQLITE_DONE : sqlite3_step(s);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) said_no(f);
+    return code == SQLITE_ROW;
+}
+
+static void put_row(index_file *f, sqlite3_stmt *s) {
+    while (index_row(f, s)) continue;
+    sqlite3_reset(s);
+}
+
+static void put_text(sqlite3_stmt *s, int at, kl_str text) {
+    if (s) sqlite3_bind_text(s, at, text.ptr ? text.ptr : "", (int)text.len, SQLITE_STATIC);
+}
+
+static kl_str column(sqlite3_stmt *s, int at, kl_arena *a) {
+    const char *text = (const char *)sqlite3_column_text(s, at);
+    return kl_arena_copy(a, (kl_str){text ? text : "", (size_t)sqlite3_column_bytes(s, at)});
+}
+
+/* ---- stamps ------------------------------------------------------------------------------ */
+
+/* Of one file or folder into `h`; false when it changed so recently that it may again unnoticed. */
+static bool add_stamp(uint64_t *h, const char *path) {
+    struct stat s = {0};
+    if (stat(path, &s) != 0) return true;
+    const uint64_t is[] = {*h, (uint64_t)s.st_ino, (uint64_t)s.st_size, (uint64_t)s.st_mtim.tv_sec,
+                           (uint64_t)s.st_mtim.tv_nsec};
+    *h = kli_hash_bulk(is, sizeof is);
+    return s.st_mtim.tv_sec + SETTLED_S < time(NULL);
+}
+
+#define NO_STAMP 0    /* of nothing: to be read again */
+#define EMPTY_STAMP 1 /* neither file is there */
+
+static int64_t stamp_of_card(bool *settled, kl_arena *a, const char *folder) {
+    uint64_t h = 0;
+    *settled = add_stamp(&h, kli_fs_join(a, folder, "SKILL.md").ptr);
+    *settled &= add_stamp(&h, kli_fs_join(a, folder, "evidence.json").ptr);
+    return (int64_t)(h | 1);
+}
+
+/* Of the five folders, on which every card that is added, removed or put leaves its time. */
+static int64_t stamp_of_folders(kl_arena *a, const char *dir) {
+    uint64_t h = 0;
+    bool settled = true;
+    for (int s = KL_CARD_LIFTED; s <= KL_CARD_RETIRED; s++)
+        settled &= add_stamp(&h, kli_fs_join(a, dir, kl_card_status_name((kl_card_status)s)).ptr);
+    return settled ? (int64_t)(h | 1) : NO_STAMP;
+}
+
+/* ---- walk -------------------------------------------------------------------------------- */
+
+/* A card's folder, as it is or as the index knows it. */
+typedef struct {
+    kl_str name;
+    int64_t stamp, kept; /* kept: what the index is to know; NO_STAMP: to be read again */
+    int status;
+} card_place;
+typedef struct {
+    card_place *at;
+    int n;
+} card_places;
+
+static void known_places(card_places *out, index_file *f, int status) {
+    sqlite3_stmt *s = prepare(f, "SELECT name, stamp FROM folder WHERE status = ? ORDER BY name");
+    if (s) sqlite3_bind_int(s, 1, status);
+    while (index_row(f, s))
+        *KL_PUSH(f->arena, out->at, out->n) = (card_place){
+            .name = column(s, 0, f->arena), .stamp = sqlite3_column_int64(s, 1), .status = status};
+    sqlite3_finalize(s);
+}
+
+static kl_err places_there(card_places *out, const index_file *f, int status, kl_error *e) {
+    kl_str *names,
+        folder = kli_fs_join(f->arena, f->dir, kl_card_status_name((kl_card_status)status));
+    size_t n;
+    kl_err err = kli_fs_list(&names, &n, f->arena, folder.ptr, e);
+    for (size_t i = 0; !err && i < n; i++) {
+        bool settled;
+        const kl_str card = kli_fs_join(f->arena, folder.ptr, names[i].ptr);
+        const int64_t stamp = stamp_of_card(&settled, f->arena, card.ptr);
+        if (stamp == EMPTY_STAMP && !kli_fs_is_dir(card.ptr)) continue;
+        *KL_PUSH(f->arena, out->at, out->n) = (card_place){
+            .name = names[i], .stamp = stamp, .kept = settled ? stamp : NO_STAMP, .status = status};
+    }
+    return err;
+}
+
+/* Both are sorted by name: what is new or changed is to be read, what is gone to be dropped. */
+static void compare_places(card_places *read, card_places *drop, kl_arena *a,
+                           const card_places *known, const card_places *there) {
+    int i = 0, j = 0;
+    while (i < known->n || j < there->n) {
+        const int order = i == known->n   ? 1
+                          : j == there->n ? -1
+                                          : strcmp(known->at[i].name.ptr, there->at[j].name.ptr);
+        if (order < 0) *KL_PUSH(a, drop->at, drop->n) = known->at[i];
+        if (order > 0 || (order == 0 && known->at[i].stamp != there->at[j].stamp))
+            *KL_PUSH(a, read->at, read->n) = there->at[j];
+        i += order <= 0;
+        j += order >= 0;
+    }
+    KL_ASSERT(i == known->n && j == there->n); /* each was looked at */
+}
+
+/* ---- read -------------------------------------------------------------------------------- */
+
+static void add_words(kl_buf *b, kl_str words) {
+    for (kl_str w; kli_next_word(&w, &words);) kl_buf_printf(b, "%.*s ", KL_STR_ARG(w));
+    kl_buf_add(b, KL_S("\n"));
+}
+
+/* One line a list. */
+static kl_str scope_text(kl_arena *a, const kl_scope *s) {
+    const kl_names *const lists[] = {&s->cases, &s->surfaces, &s->platforms, &s->prior};
+    kl_buf b = {0};
+    for (size_t i = 0; i < KL_COUNT(lists); i++) add_words(&b, kli_names_text(a, lists[i]));
+    return kli_buf_keep(&b, a);
+}
+
+static kl_scope scope_read(kl_arena *a, kl_str text) {
+    kl_scope s = {0};
+    kl_str line;
+    kl_names *const lists[] = {&s.cases, &s.surfaces, &s.platforms, &s.prior};
+    for (size_t i = 0; i < KL_COUNT(lists) && kli_next_line(&line, &text); i++)
+        *lists[i] = kli_names_of(a, line);
+    return s;
+}
+
+static void add_clauses(kl_buf *b, const kl_str *clauses, int n) {
+    kl_buf_printf(b, "%d\n", n);
+    for (int i = 0; i < n; i++) kl_buf_printf(b, "%.*s\n", KL_STR_ARG(clauses[i]));
+}
+
+static int clauses_read(kl_str **out, kl_arena *a, kl_str *text) {
+    kl_str line;
+    const int n = kli_next_line(&line, text) ? atoi(line.ptr) : 0;
+    *out = KL_ARRAY(a, kl_str, n + 1);
+    for (int i = 0; i < n && kli_next_line(&line, text); i++) (*out)[i] = line;
+    return n;
+}
+
+/* One line a list, one a clause, then the predicates without their prose. */
+static kl_str contract_text(kl_arena *a, const kl_card *c) {
+    const kl_str lists[] = {c->action, c->required, c->provides, c->conflicts};
+    kl_buf b = {0};
+    for (size_t i = 0; i < KL_COUNT(lists); i++) add_words(&b, lists[i]);
+    add_clauses(&b, c->needs, c->n_needs);
+    add_clauses(&b, c->brings, c->n_brings);
+    add_clauses(&b, c->excludes, c->n_excludes);
+    for (int i = 0; i < c->n_pre; i++) {
+        kl_predicate bare = c->pre[i];
+        bare.prose = KL_S("");
+        if (bare.fact.len) kli_predicates_render(&b, &bare, 1);
+    }
+    return kli_buf_keep(&b, a);
+}
+
+static void contract_read(kl_card *c, kl_arena *a, kl_str text) {
+    kl_str line;
+    kl_str *const lists[] = {&c->action, &c->required, &c->provides, &c->conflicts};
+    for (size_t i = 0; i < KL_COUNT(lists) && kli_next_line(&line, &text); i++)
+        *lists[i] = kl_str_trim(line);
+    c->n_needs = clauses_read(&c->needs, a, &text);
+    c->n_brings = clauses_read(&c->brings, a, &text);
+    c->n_excludes = clauses_read(&c->excludes, a, &text);
+    c->n_pre = kli_predicates_parse(&c->pre, a, text);
+}
+
+/* What a folder holds. */
+typedef struct {
+    const card_place *place;
+    int state;
+    kl_str scope, contract, hash, why;
+    int64_t bytes;
+    kli_sum *sums;
+    int n_sums;
+} card_row;
+
+static void read_row(card_row *row, kli_candidates *places, const index_file *f,
+                     const card_place *place) {
+    kl_arena *scratch = kl_arena_new();
+    kl_error why = {0};
+    kl_card c;
+    *row = (card_row){.place = place, .state = BROKEN};
+    const kl_str folder =
+        kli_library_folder(scratch, f->dir, (kl_card_status)place->status, place->name);
+    if (kli_library_card_in(&c, scratch, folder.ptr, (kl_card_status)place->status, &why)) {
+        row->why = kl_arena_copy(f->arena, kl_str_of(why.message));
+    } else {
+        row->state = c.status != KL_CARD_ADMITTED ? UNUSED : c.edited ? EDITED : USABLE;
+        row->scope = kl_arena_copy(f->arena, scope_text(scratch, &c.verified));
+        row->contract = kl_arena_copy(f->arena, contract_text(scratch, &c));
+        row->hash = kl_arena_copy(f->arena, kl_str_of(c.body_hash));
+        row->bytes = kli_card_said_bytes(&c);
+        row->n_sums = kli_card_sums(&row->sums, places, f->arena, &c);
+    }
+    kl_arena_free(scratch);
+}
+
+static kl_err read_rows(card_row *rows, kli_candidates *places, const index_file *f,
+                        const card_places *read, kl_error *e) {
+    for (int i = 0; i < read->n; i++) {
+        if (kli_interrupted()) return kl_fail(e, KL_EINTR, f->dir, "stopped while reading cards");
+        if (i && i % 1000 == 0) kli_base_progress("reading card %d of %d", i, read->n);
+        read_row(&rows[i], places, f, &read->at[i]);
+    }
+    if (read->n > 1000) kli_base_progress("%s", "");
+    return KL_OK;
+}
+
+/* ---- write ------------------------------------------------------------------------------- */
+
+/* Of a table of texts with numbers. */
+static sqlite3_stmt *numbering(index_file *f, const char *table) {
+    return prepare(f, kl_arena_printf(f->arena,
+                                      "INSERT INTO %s(text) VALUES(?) ON CONFLICT(text) "
+                                      "DO UPDATE SET text = text RETURNING id",
+                                      table)
+                          .ptr);
+}
+
+/* The number of a text; a new one where it is not there yet. */
+static int64_t text_id(index_file *f, sqlite3_stmt *s, kl_str text) {
+    int64_t id = 0;
+    put_text(s, 1, text);
+    while (index_row(f, s)) id = sqlite3_column_int64(s, 0);
+    sqlite3_reset(s);
+    return id;
+}
+
+static void number_places(index_file *f, card_row *rows, int n, const kli_candidates *places) {
+    int32_t *ids = KL_ARRAY(f->arena, int32_t, places->n_places + 1);
+    sqlite3_stmt *s = numbering(f, "place");
+    for (int i = 0; i < places->n_places; i++) ids[i] = (int32_t)text_id(f, s, places->places[i]);
+    sqlite3_finalize(s);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < rows[i].n_sums; j++) {
+            KL_ASSERT(rows[i].sums[j].place <= places->n_places);
+            rows[i].sums[j].place = ids[rows[i].sums[j].place - 1];
+        }
+}
+
+static void write_rows(index_file *f, const card_row *rows, int n) {
+    sqlite3_stmt *put = prepare(f, "INSERT OR REPLACE INTO folder VALUES(?,?,?,?,?,?)");
+    for (int i = 0; i < n && !f->failed; i++) {
+        const card_row *r = &rows[i];
+        sqlite3_bind_int(put, 1, r->place->status);
+        put_text(put, 2, r->place->name);
+        sqlite3_bind_int64(put, 3, r->place->kept);
+        sqlite3_bind_int(put, 4, r->state);
+        put_text(put, 5, r->hash);
+        put_text(put, 6, r->why);
+        put_row(f, put);
+    }
+    sqlite3_finalize(put);
+}
+
+/* Terms are of a scope: its number stands in front. */
+static kl_str terms_text(kl_arena *a, int64_t scope, kl_str contract) {
+    return kl_arena_printf(a, "%lld\n%.*s", (long long)scope, KL_STR_ARG(contract));
+}
+
+static void write_candidates(index_file *f, const card_row *rows, int n) {
+    sqlite3_stmt *scopes = numbering(f, "scope"), *terms = numbering(f, "terms"),
+                 *put = prepare(f, "INSERT OR REPLACE INTO candidate VALUES(?,?,?,?,?)");
+    for (int i = 0; i < n && !f->failed; i++) {
+        const card_row *r = &rows[i];
+        if (r->state != USABLE) continue;
+        const int64_t scope = text_id(f, scopes, r->scope);
+        put_text(put, 1, r->place->name);
+        sqlite3_bind_int64(put, 2, scope);
+        sqlite3_bind_int64(put, 3, text_id(f, terms, terms_text(f->arena, scope, r->contract)));
+        sqlite3_bind_int64(put, 4, r->bytes);
+        sqlite3_bind_blob(put, 5, r->sums, r->n_sums * (int)sizeof *r->sums, SQLITE_STATIC);
+        put_row(f, put);
+    }
+    sqlite3_finalize(scopes);
+    sqlite3_finalize(terms);
+    sqlite3_finalize(put);
+}
+
+static void drop_rows(index_file *f, const card_places *drop) {
+    sqlite3_stmt *s = prepare(f, "DELETE FROM folder WHERE status = ? AND name = ?");
+    for (int i = 0; i < drop->n && !f->failed; i++) {
+        sqlite3_bind_int(s, 1, drop->at[i].status);
+        put_text(s, 2, drop->at[i].name);
+        put_row(f, s);
+    }
+    sqlite3_finalize(s);
+}
+
+static void write_meta(index_file *f, int64_t stamp) {
+    kl_hasher h;
+    sqlite3_stmt *s = prepare(f, "SELECT hash FROM folder WHERE state = 1 ORDER BY name");
+    kli_hasher_init(&h);
+    while (index_row(f, s)) kli_hasher_add(&h, column(s, 0, f->arena));
+    sqlite3_finalize(s);
+    const kl_hash id = kli_hasher_end(&h);
+    run_sql(f, "DELETE FROM meta");
+    s = prepare(f, "INSERT INTO meta SELECT ?, ?, count(*), total(state = 1) FROM folder");
+    if (s) sqlite3_bind_int64(s, 1, stamp);
+    put_text(s, 2, kl_str_of(id.hex));
+    put_row(f, s);
+    sqlite3_finalize(s);
+}
+
+static void write_changes(index_file *f, card_row *rows, int n, const card_places *drop,
+                          const kli_candidates *places, int64_t stamp) {
+    if (!run_sql(f, "BEGIN IMMEDIATE")) return;
+    number_places(f, rows, n, places);
+    drop_rows(f, drop);
+    write_rows(f, rows, n);
+    write_candidates(f, rows, n);
+    run_sql(f, "DELETE FROM candidate WHERE name NOT IN (SELECT name FROM folder WHERE state = 1);"
+               "DELETE FROM terms WHERE id NOT IN (SELECT terms FROM candidate)");
+    write_meta(f, stamp);
+    run_sql(f, "COMMIT");
+}
+
+/* What changed since, from the folder to the file. */
+static kl_err walk_folders(index_file *f, int64_t recorded, int64_t stamp, kl_error *e) {
+    card_places read = {0}, drop = {0};
+    kli_candidates places = {0};
+    kl_err err = KL_OK;
+    for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++) {
+        card_places before = {0}, there = {0};
+        known_places(&before, f, s);
+        err = places_there(&there, f, s, e);
+        compare_places(&read, &drop, f->arena, &before, &there);
+    }
+    if (err || (recorded == stamp && !read.n && !drop.n)) return err;
+    card_row *rows = KL_ARRAY(f->arena, card_row, read.n + 1);
+    err = read_rows(rows, &places, f, &read, e);
+    if (!err) write_changes(f, rows, read.n, &drop, &places, stamp);
+    return err;
+}
+
+#define NOT_RECORDED (-2) /* neither NO_STAMP nor a stamp, which is odd */
+
+static kl_err bring_up_to_date(index_file *f, kl_error *e) {
+    int64_t recorded = NOT_RECORDED, folders = 0;
+    const int64_t stamp = stamp_of_folders(f->arena, f->dir);
+    if (!run_sql(f, SCHEMA)) return KL_OK;
+    sqlite3_stmt *s = prepare(f, "SELECT stamp, folders FROM meta");
+    while (index_row(f, s)) {
+        recorded = sqlite3_column_int64(s, 0);
+        folders = sqlite3_column_int64(s, 1);
+    }
+    sqlite3_finalize(s);
+    if (folders > WALKED && recorded == stamp && stamp != NO_STAMP) return KL_OK;
+    return walk_folders(f, recorded, stamp, e);
+}
+
+/* ---- into memory ------------------------------------------------------------------------- */
+
+static void take_texts(kl_str **out, int *n, index_file *f, const char *sql) {
+    sqlite3_stmt *s = prepare(f, sql);
+    while (index_row(f, s)) {
+        const int id = sqlite3_column_int(s, 0);
+        while (*n < id) (void)KL_PUSH(f->arena, *out, *n);
+        (*out)[id - 1] = column(s, 1, f->arena);
+    }
+    sqlite3_finalize(s);
+}
+
+#define MOST_TERMS                                                                                 \
+    (16 << 20) /* numbers are not used again: a file that has run out is made anew                 \
+                */
+
+static bool take_candidate(kli_candidate *out, kl_card_index *x, sqlite3_stmt *s) {
+    const int bytes = sqlite3_column_bytes(s, 4);
+    *out = (kli_candidate){.name = column(s, 0, x->arena),
+                           .scope = sqlite3_column_int(s, 1) - 1,
+                           .terms = sqlite3_column_int(s, 2) - 1,
+                           .bytes = sqlite3_column_int64(s, 3),
+                           .n_sums = bytes / (int)sizeof(kli_sum)};
+    if (bytes)
+        out->sums = memcpy(kl_arena_alloc(x->arena, (size_t)bytes, 1), sqlite3_column_blob(s, 4),
+                           (size_t)bytes);
+    for (int i = 0; i < out->n_sums; i++)
+        if (out->sums[i].place < 1 || out->sums[i].place > x->found.n_places) return false;
+    if (out->terms >= x->found.n_terms) x->found.n_terms = out->terms + 1;
+    return out->scope >= 0 && out->scope < x->found.n_scopes && out->terms >= 0 &&
+           out->terms < MOST_TERMS;
+}
+
+/* `most`: as many as `meta` counts, or something is wrong with the file. */
+static void take_candidates(kl_card_index *x, index_file *f, int most) {
+    sqlite3_stmt *s = prepare(f, "SELECT name, scope, terms, bytes, sums FROM candidate "
+                                 "ORDER BY name");
+    bool sound = true;
+    x->found.at = KL_ARRAY(x->arena, kli_candidate, most + 1);
+    while (sound && index_row(f, s))
+        sound = x->found.n < most && take_candidate(&x->found.at[x->found.n++], x, s);
+    sqlite3_finalize(s);
+    if (sound && x->found.n == most) return;
+    if (!f->failed) f->why = KL_S("its tables do not agree");
+    f->failed = true;
+}
+
+static void take_scopes(kl_card_index *x, index_file *f) {
+    kl_str *texts = NULL;
+    take_texts(&texts, &x->found.n_scopes, f, "SELECT id, text FROM scope");
+    x->scopes = KL_ARRAY(x->arena, kl_scope, x->found.n_scopes + 1);
+    for (int i = 0; i < x->found.n_scopes; i++) x->scopes[i] = scope_read(x->arena, texts[i]);
+}
+
+/* In the order in which kl_library_load finds them. */
+static void take_left_out(kl_library *l, index_file *f) {
+    sqlite3_stmt *s = prepare(
+        f, "SELECT state, status, name, why FROM folder WHERE state > 1 ORDER BY status, name");
+    while (index_row(f, s)) {
+        const kl_card_status status = (kl_card_status)sqlite3_column_int(s, 1);
+        const kl_str name = column(s, 2, f->arena);
+        if (sqlite3_column_int(s, 0) == EDITED)
+            kli_names_add(&l->edited, f->arena, name);
+        else
+            *KL_PUSH(f->arena, l->broken, l->n_broken) = (kl_broken_card){
+                kli_library_folder(f->arena, f->dir, status, name), column(s, 3, f->arena)};
+    }
+    sqlite3_finalize(s);
+}
+
+static void take_all(kl_library *l, index_file *f, const char *path) {
+    kl_card_index *x = KL_NEW(f->arena, kl_card_index);
+    int cards = 0;
+    *x = (kl_card_index){.arena = f->arena, .dir = l->dir, .path = kl_str_of(path)};
+    run_sql(f, "BEGIN"); /* of one state of the file */
+    take_texts(&x->found.places, &x->found.n_places, f, "SELECT id, text FROM place");
+    take_scopes(x, f);
+    sqlite3_stmt *s = prepare(f, "SELECT id, cards FROM meta");
+    while (index_row(f, s)) {
+        x->id = column(s, 0, f->arena);
+        cards = sqlite3_column_int(s, 1);
+    }
+    sqlite3_finalize(s);
+    take_candidates(x, f, cards);
+    take_left_out(l, f);
+    run_sql(f, "END");
+    x->terms = KL_ARRAY(f->arena, kl_card *, x->found.n_terms + 1);
+    x->found.index = x;
+    x->db = strcmp(path, NO_FILE) == 0 ? f->db : NULL; /* nothing can be asked of it later */
+    for (int i = 0; x->db && i < x->found.n; i++) (void)kli_index_terms(x, x->found.at[i].terms);
+    x->db = NULL;
+    kli_candidates_settle(&x->found);
+    l->index = x;
+}
+
+/* ---- open -------------------------------------------------------------------------------- */
+
+/* `why` says what SQLite had against the file; empty when nothing. */
+static kl_err open_at(kl_library *l, kl_str *why, kl_arena *a, const char *path, kl_error *e) {
+    index_file f = {.arena = a, .dir = l->dir.ptr};
+    *l = (kl_library){.dir = l->dir};
+    kl_err err = KL_OK;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(path, &f.db, flags, NULL) != SQLITE_OK) said_no(&f);
+    sqlite3_busy_timeout(f.db, BUSY_MS);
+    if (!f.failed) err = bring_up_to_date(&f, e);
+    if (!err && !f.failed) take_all(l, &f, path);
+    sqlite3_close(f.db);
+    *why = f.failed ? f.why : KL_S("");
+    return err;
+}
+
+/* One for each folder, and for each version of the tables. */
+static kl_str index_path(kl_arena *a, const char *dir) {
+    char *real = realpath(dir, NULL);
+    const kl_hash h = kli_hash_of(kl_str_of(real ? real : dir));
+    free(real);
+    return kli_fs_join(a, kl_fs_cache_dir(a).ptr,
+                       kl_arena_printf(a, "cards-%d-%.16s.db", VERSION, h.hex).ptr);
+}
+
+/* A file that SQLite has something against is made anew, once. */
+static kl_err open_kept(kl_library *l, kl_str *why, kl_arena *a, const char *path, kl_error *e) {
+    kl_error no_folder;
+    if (kli_fs_mkdirs(kli_fs_dirname(a, path).ptr, &no_folder))
+        return *why = kl_arena_copy(a, kl_str_of(no_folder.message)), KL_OK;
+    const kl_err err = open_at(l, why, a, path, e);
+    if (err || !why->len || unlink(path)) return err;
+    return open_at(l, why, a, path, e);
+}
+
+kl_err kl_library_open(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
+    kl_str why;
+    *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
+    kl_err err = kli_library_there(dir, e);
+    if (err) return err;
+    const kl_str path = index_path(a, dir);
+    err = open_kept(out, &why, a, path.ptr, e);
+    if (err || !why.len) return err;
+    kli_say("no index of the cards can be kept in %s (%.*s): each is read again each time",
+            path.ptr, KL_STR_ARG(why));
+    err = open_at(out, &why, a, NO_FILE, e);
+    KL_ASSERT(err || !why.len); /* what SQLite has against memory is that there is none */
+    return err;
+}
+
+/* ---- use --------------------------------------------------------------------------------- */
+
+const kli_candidates *kli_index_candidates(const kl_card_index *x) { return &x->found; }
+
+kl_str kli_index_id(const kl_card_index *x) { return x->id; }
+
+const kl_scope *kli_index_scope(const kl_card_index *x, int scope) {
+    KL_ASSERT(scope >= 0 && scope < x->found.n_scopes);
+    return &x->scopes[scope];
+}
+
+/* Numbers are used once, so that a file which was changed meanwhile has the same terms or none. */
+static void ask_terms(kl_card *out, kl_card_index *x, int id) {
+    index_file f = {.db = x->db, .arena = x->arena};
+    sqlite3_stmt *s = prepare(&f, "SELECT text FROM terms WHERE id = ?");
+    if (s) sqlite3_bind_int(s, 1, id);
+    while (index_row(&f, s)) {
+        kl_str scope, contract = column(s, 0, x->arena);
+        (void)kli_next_line(&scope, &contract);
+        contract_read(out, x->arena, contract);
+        const int number = atoi(scope.ptr) - 1;
+        if (number >= 0 && number < x->found.n_scopes) out->verified = x->scopes[number];
+    }
+    sqlite3_finalize(s);
+}
+
+const kl_card *kli_index_terms(kl_card_index *x, int terms) {
+    KL_ASSERT(terms >= 0 && terms < x->found.n_terms);
+    if (x->terms[terms]) return x->terms[terms];
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
+    if (!x->db && sqlite3_open_v2(x->path.ptr, &x->db, flags, NULL) == SQLITE_OK)
+        sqlite3_busy_timeout(x->db, BUSY_MS);
+    x->terms[terms] = KL_NEW(x->arena, kl_card);
+    x->terms[terms]->status = KL_CARD_ADMITTED;
+    ask_terms(x->terms[terms], x, terms + 1);
+    return x->terms[terms];
+}
+
+void kli_index_rest(kl_card_index *x) {
+    sqlite3_close(x->db);
+    x->db = NULL;
+}
+
+static const kl_card *read_card(kl_card_index *x, kl_str name) {
+    kl_card *c = KL_NEW(x->arena, kl_card);
+    const kl_str folder = kli_library_folder(x->arena, x->dir.ptr, KL_CARD_ADMITTED, name);
+    const bool usable =
+        !kli_library_card_in(c, x->arena, folder.ptr, KL_CARD_ADMITTED, kl_ignored()) && !c->edited;
+    return usable ? c : NULL;
+}
+
+const kl_card *kli_index_card(kl_card_index *x, int at) {
+    KL_ASSERT(at >= 0 && at < x->found.n);
+    kli_candidate *c = &x->found.at[at];
+    if (!c->card && !c->gone) c->gone = !(c->card = read_card(x, c->name));
+    return c->card;
+}
+
+static int index_by_name(const void *name, const void *candidate) {
+    return strcmp(name, ((const kli_candidate *)candidate)->name.ptr);
+}
+
+const kl_card *kli_index_card_named(kl_card_index *x, kl_str name) {
+    const kl_str text = kl_arena_copy(x->arena, name);
+    const kli_candidate *c =
+        bsearch(text.ptr, x->found.at, (size_t)x->found.n, sizeof *c, index_by_name);
+    return c ? kli_index_card(x, (int)(c - x->found.at)) : NULL;
+}
