@@ -117,8 +117,9 @@ static bool is_covered(retrieval *r, kl_str action) {
     return false;
 }
 
-/* A card of another surface whose contract holds here: an idea, unless one of ours has it.  What its
- * carrier needs is its own matter, and nobody offers an idea of which it is not known that it fits.
+/* A card of another surface whose contract holds here: an idea, unless one of ours has it.  What
+ * its carrier needs is its own matter, and nobody offers an idea of which it is not known that it
+ * fits.
  */
 static kl_fit fit_of_idea(retrieval *r, const kl_card *c, kl_arena *a, kl_str *why) {
     const kl_str home = c->verified.surfaces.at[0], here = r->target->surface;
