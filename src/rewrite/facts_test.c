@@ -88,9 +88,11 @@ static void facts_of_many(const char *before, const char *often, int n, const ch
     kl_buf_fini(&text);
 }
 
-/* Loops in loops, brackets in brackets, names that lead to names twice each, loops side by side. */
+/* A header that does not close, loops in loops, brackets in brackets, names that lead to names
+ * twice each, loops side by side. */
 static void test_rewrite_facts__hostile_sources_end(void **state) {
     (void)state;
+    facts_of_many("for (int i = 0; i < M; ", "x[", 1, "");
     facts_of_many("", "for (int i = 0; i < M; i++) {", 3000, "x[i] = 0;");
     facts_of_many("int b = ", "(", 20000, "M; for (int i = 0; i < b; i++) x[b * i] = 0;");
     facts_of_many("", "int a = a + a;", 400, "for (int i = 0; i < a; i++) x[a * i] += y[a] * a;");

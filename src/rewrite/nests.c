@@ -126,6 +126,7 @@ static int open_nest(kli_nests *n, const kli_frame *f, int at, int end, int pare
     kli_nest *l = &n->nests[n->n_nests - 1];
     kli_read_header(&l->loop, nests_tokens(n), at, end);
     if (nests_is(n, at, "do")) l->loop.body = at + 1, l->loop.close = at;
+    if (l->loop.body > end) l->loop.body = end; /* a header that does not close */
     l->loop.after = nests_statement_end(n, l->loop.body, end);
     KL_ASSERT(l->loop.body <= l->loop.after);
     l->waits = !is_for || !l->loop.step;

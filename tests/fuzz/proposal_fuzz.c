@@ -2,8 +2,8 @@
  *
  * Up to a line of percent signs the input is a source, behind it a reply.  What parses either
  * applies or says why; what it gives can be turned back into blocks that give the same text again.
- * Reading the traits of any source, and undoing what is in it, ends.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * Reading the traits and the facts of any source, and undoing what is in it, ends.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/rewrite.h>
 
 #include <string.h>
@@ -53,10 +53,12 @@ static void check_reply(kl_arena *a, kl_str source, kl_str reply, const kl_surfa
 static void check_source(kl_arena *a, kl_str source, const kl_surface *s) {
     kl_kernel *k;
     kl_traits t;
+    kl_facts f;
     kl_undoing undoings[16];
     kl_error e = {0};
     if (kl_kernel_parse(&k, a, source, KL_S("k"), s, NULL, &e) != KL_OK) return;
     kl_traits_of(&t, a, k, NULL);
+    kl_facts_of(&f, a, k, NULL, NULL, NULL);
     const int n = kl_rewrite_undo(undoings, 16, a, k);
     for (int i = 0; i < n; i++) check_between(a, source, undoings[i].source, s);
 }
