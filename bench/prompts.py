@@ -22,7 +22,7 @@ TASKS = ("softmax", "gemm", "gdn", "rmsnorm", "topk")
 def first_request(program, task, surface, policy):
     """The turns of the first request, as bytes."""
     with tempfile.TemporaryDirectory() as at:
-        command = [program, "optimize", task, "--surface", surface, "--policy", policy, "--workload", "tiny", "--quick", "--once",
+        command = [pathlib.Path(program).resolve(), "optimize", task, "--surface", surface, "--policy", policy, "--workload", "tiny", "--quick", "--once",
                    "--model", f"mailbox:{at}/box", "--store", f"{at}/journal.db", "--library", str(ROOT / "library")]
         done = subprocess.run(command, cwd=at, env=dict(os.environ, LC_ALL="C"), capture_output=True, text=True)
         requests = list(pathlib.Path(at).glob("box/requests/*.md"))

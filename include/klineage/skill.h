@@ -129,6 +129,9 @@ KL_MUST_USE kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir
  * the user's cache says, which is brought up to date here.  Errors: as kl_library_load; KL_EINTR.
  */
 KL_MUST_USE kl_err kl_library_open(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
+/* Reads the cards of an opened library now, unless it has very many: who changes one of them later
+ * does not reach a run whose tracks have forked. */
+void kl_library_keep(const kl_library *l);
 /* NULL when there is none; of an opened library, when there is none that retrieval may use. */
 const kl_card *kl_library_card(const kl_library *l, kl_str name);
 /* One hash of all cards that retrieval may use. */

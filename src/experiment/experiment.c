@@ -60,6 +60,7 @@ kl_err kl_experiment_cards(kl_experiment *x, kl_arena *a, kl_error *e) {
     kl_library *cards = KL_NEW(a, kl_library);
     kl_err err = kl_library_find(&dir, a, x->library.len ? x->library.ptr : NULL, e);
     if (!err) err = kl_library_open(cards, a, dir.ptr, e);
+    if (!err) kl_library_keep(cards);
     if (!err) x->cards = cards;
     return err;
 }

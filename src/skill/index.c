@@ -634,6 +634,12 @@ static const kl_card *read_card(kl_card_index *x, kl_str name) {
     return usable ? c : NULL;
 }
 
+/* The same bound as of walking: reading takes some 0.3 ms each. */
+void kl_library_keep(const kl_library *l) {
+    const int n = l->index ? l->index->found.n : 0;
+    for (int i = 0; n <= WALKED && i < n; i++) (void)kli_index_card(l->index, i);
+}
+
 const kl_card *kli_index_card(kl_card_index *x, int at) {
     KL_ASSERT(at >= 0 && at < x->found.n);
     kli_candidate *c = &x->found.at[at];

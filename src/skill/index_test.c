@@ -213,6 +213,17 @@ static void test_skill_index__serves_as_long_as_no_stamp_changes(void **state) {
     assert_string_equal(m[0].card->name.ptr, "one");
 }
 
+static void test_skill_index__keeps_cards_for_a_run(void **state) {
+    place *p = *state;
+    kl_match *m;
+    put_card(p, "one", 2);
+    kl_library l = opened(p);
+    kl_library_keep(&l);
+    kli_fs_remove_tree(p->dir.ptr);
+    assert_int_equal(retrieved(&m, p, &l), 1);
+    assert_str(m[0].card->intent, "Copy panels.");
+}
+
 static void test_skill_index__of_many_cards_is_brought_up_to_date_by_their_folder(void **state) {
     enum { MANY = 1030 }; /* above WALKED of index.c */
     place *p = *state;
@@ -288,6 +299,7 @@ int main(void) {
         EACH(test_skill_index__follows_the_cards),
         EACH(test_skill_index__names_what_it_leaves_out),
         EACH(test_skill_index__serves_as_long_as_no_stamp_changes),
+        EACH(test_skill_index__keeps_cards_for_a_run),
         EACH(test_skill_index__of_many_cards_is_brought_up_to_date_by_their_folder),
         EACH(test_skill_index__is_made_anew_when_it_cannot_be_read),
         EACH(test_skill_index__is_done_without_where_none_can_be_kept)};
