@@ -117,7 +117,10 @@ typedef struct {
     int n_cards; /* sorted by name; broken ones are left out */
     kl_broken_card *broken;
     int n_broken;
-    kl_names edited;      /* admitted cards that were changed by hand since */
+    kl_names edited; /* admitted cards that were changed by hand since */
+    kl_broken_card
+        *faults; /* cards, by name, that have clauses which cannot be asked: a line each */
+    int n_faults;
     kl_card_index *index; /* of one that was opened: its cards are read when they are asked for */
 } kl_library;
 
@@ -284,6 +287,20 @@ typedef struct {
 void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *l,
                          const kl_target *target, const kl_retrieve_opts *o);
 
+/* The cards of a surface, sorted by name; of more than `most` those that gained most.  The array
+ * lives in the arena. */
+int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l, kl_str surface,
+                          int most);
+
+/* ---- a card in few words ----------------------------------------------------------------- */
+
+/* `name | action | what it does | where it applies`: the same bytes whatever the target. */
+kl_str kl_card_line(kl_arena *a, const kl_card *c);
+/* One line: does it fit, and what did trials show?  No number rests on fewer than five of them. */
+kl_str kl_card_standing(kl_arena *a, const kl_match *m);
+/* Intent, preconditions with their values on the target, the beginning of the sketch, risks. */
+kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t);
+
 /* ---- prove: does a contract tell states apart? ------------------------------------------- */
 
 /* A state that a contract is held against. */
@@ -305,19 +322,6 @@ typedef struct {
 /* States that are not in the pool are not asked for. */
 void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
                        const kl_pool_state *pool, int n);
-/* The cards of a surface, sorted by name; of more than `most` those that gained most.  The array
- * lives in the arena. */
-int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l, kl_str surface,
-                          int most);
-
-/* ---- a card in few words ----------------------------------------------------------------- */
-
-/* `name | action | what it does | where it applies`: the same bytes whatever the target. */
-kl_str kl_card_line(kl_arena *a, const kl_card *c);
-/* One line: does it fit, and what did trials show?  No number rests on fewer than five of them. */
-kl_str kl_card_standing(kl_arena *a, const kl_match *m);
-/* Intent, preconditions with their values on the target, the beginning of the sketch, risks. */
-kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t);
 
 KL_API_END
 #endif

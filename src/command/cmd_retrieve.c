@@ -44,15 +44,13 @@ static void leave_out(kli_command_result *out, json_t *rows, kl_str card, kl_str
         rows, json_pack("{so so}", "card", kli_json_str(card), "why", kli_json_str(why)));
 }
 
-/* What the library holds and retrieval passes over, and what it left out of the contracts of those
- * that it did not. */
-static void show_left_out(kli_command_result *out, kl_arena *a, const kl_library *l,
-                          const kl_match *m, int n) {
+/* What the library holds and retrieval passes over. */
+static void show_left_out(kli_command_result *out, const kl_library *l) {
     json_t *rows = json_array();
-    for (int i = 0; i < n; i++) {
-        kl_str faults = kl_card_faults(a, m[i].card);
+    for (int i = 0; i < l->n_faults; i++) {
+        kl_str faults = l->faults[i].why;
         for (kl_str line; kli_next_line(&line, &faults);)
-            leave_out(out, rows, m[i].card->name, line);
+            leave_out(out, rows, l->faults[i].folder, line);
     }
     for (int i = 0; i < l->edited.n; i++)
         leave_out(out, rows, l->edited.at[i],
@@ -106,7 +104,7 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
                           .all = kli_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
     cmd_retrieve_show(out, m, n);
-    show_left_out(out, c->arena, &library, m, n);
+    show_left_out(out, &library);
     out->exit_code = n ? 0 : 1;
     return KL_OK;
 }

@@ -129,7 +129,7 @@ kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t) {
     kl_buf b = {0};
     kl_buf_printf(&b, "## %.*s (%.*s)\n\n%.*s\n", KL_STR_ARG(c->name), KL_STR_ARG(c->action),
                   KL_STR_ARG(first_sentences(c->intent, BRIEF_INTENT)));
-    kli_card_conditions(&b, c, t);
+    kli_card_conditions(&b, a, c, t);
     add_sketch(&b, sketch_of(c->carrier));
     add_brief_risks(&b, c->risks);
     return kli_buf_keep(&b, a);

@@ -103,6 +103,15 @@ const kl_card *kli_candidate_terms(const kli_candidates *c, int at) {
     return card ? card : kli_index_terms(c->index, c->at[at].terms);
 }
 
+bool kli_candidates_cover(const kli_candidates *c, kl_str surface, kl_str action) {
+    if (c->index) return kli_index_covers(c->index, surface, action);
+    for (int i = 0; i < c->n; i++)
+        if (kl_str_eq(c->at[i].card->action, action) &&
+            kli_names_have(&c->at[i].card->verified.surfaces, surface))
+            return true;
+    return false;
+}
+
 void kli_candidates_rest(const kli_candidates *c) {
     if (c->index) kli_index_rest(c->index);
 }

@@ -271,20 +271,18 @@ static void add_condition(kl_buf *b, const kl_predicate *p, const kl_target *t) 
     kl_buf_add(b, KL_S("\n"));
 }
 
-static void add_needs(kl_buf *out, const kl_card *c, const kl_target *t) {
-    kl_str why;
-    contract_ask x = {.target = t, .arena = kl_arena_new(), .why = &why};
+static void add_needs(kl_buf *b, kl_arena *a, const kl_card *c, const kl_target *t) {
+    const kli_question q = {t, t->facts};
     kli_answer y;
     for (int i = 0; i < c->n_needs; i++)
-        if (ask_clause(&y, &x, c->needs[i]))
-            kl_buf_printf(out, "- %.*s: %s; %.*s\n", KL_STR_ARG(c->needs[i]), FIT_WORDS[y.fit],
+        if (!kli_predicate_ask(&y, a, c->needs[i], &q, kl_ignored()))
+            kl_buf_printf(b, "- %.*s: %s; %.*s\n", KL_STR_ARG(c->needs[i]), FIT_WORDS[y.fit],
                           KL_STR_ARG(y.why));
-    kl_arena_free(x.arena);
 }
 
-void kli_card_conditions(kl_buf *out, const kl_card *c, const kl_target *t) {
+void kli_card_conditions(kl_buf *out, kl_arena *a, const kl_card *c, const kl_target *t) {
     kl_str required = kl_card_has_contract(c) ? KL_S("") : c->required;
-    add_needs(out, c, t);
+    add_needs(out, a, c, t);
     for (kl_str w; t->traits && kli_next_word(&w, &required);)
         kl_buf_printf(out, "- %.*s: here %g\n", KL_STR_ARG(w), kl_trait(t->traits, w));
     for (int i = 0; i < c->n_pre; i++)

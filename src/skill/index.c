@@ -23,7 +23,7 @@
 #define WALKED 1024   /* cards; looking at more (10 us each) takes longer than all else together */
 #define SETTLED_S 2   /* a file may change again without a new time of change, on coarse clocks */
 #define BUSY_MS 10000 /* another process writes its index: some seconds for 100000 cards */
-#define VERSION 2     /* of the tables below; a file of another one is made anew */
+#define VERSION 1     /* of the tables below; a file of another one is made anew */
 
 /* folder: every one of a card, whatever became of reading it.  candidate: what is chosen from, in a
  * table of its own because that is read whole.  scope, terms: what cards of one verified scope
@@ -37,7 +37,7 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS terms(id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT UNIQUE);"
     "CREATE TABLE IF NOT EXISTS folder(status INTEGER, name TEXT, stamp INTEGER, state INTEGER, "
     "hash TEXT, why TEXT, PRIMARY KEY(status, name)) WITHOUT ROWID;"
-    "CREATE INDEX IF NOT EXISTS left_out ON folder(state) WHERE state > 1;"
+    "CREATE INDEX IF NOT EXISTS left_out ON folder(state) WHERE state > 1 OR why <> '';"
     "CREATE TABLE IF NOT EXISTS candidate(name TEXT PRIMARY KEY, scope INTEGER, terms INTEGER, "
     "bytes INTEGER, sums BLOB) WITHOUT ROWID;";
 
@@ -51,6 +51,7 @@ struct kl_card_index {
     sqlite3 *db;          /* open while terms are asked for */
     kli_candidates found; /* sorted by name */
     kl_scope *scopes;     /* by id - 1 */
+    kl_str *actions;      /* likewise */
     kl_card **terms;      /* by id - 1, as they were asked for */
 };
 
@@ -195,44 +196,41 @@ static void add_words(kl_buf *b, kl_str words) {
     kl_buf_add(b, KL_S("\n"));
 }
 
-/* One line a list. */
-static kl_str scope_text(kl_arena *a, const kl_scope *s) {
+/* The action, and one line a list: what is known of all cards without asking for terms. */
+static kl_str scope_text(kl_arena *a, const kl_card *c) {
+    const kl_scope *s = &c->verified;
     const kl_names *const lists[] = {&s->cases, &s->surfaces, &s->platforms, &s->prior};
     kl_buf b = {0};
+    add_words(&b, c->action);
     for (size_t i = 0; i < KL_COUNT(lists); i++) add_words(&b, kli_names_text(a, lists[i]));
     return kli_buf_keep(&b, a);
 }
 
-static kl_scope scope_read(kl_arena *a, kl_str text) {
+static kl_scope scope_read(kl_str *action, kl_arena *a, kl_str text) {
     kl_scope s = {0};
     kl_str line;
+    if (kli_next_line(&line, &text)) *action = kl_str_trim(line);
     kl_names *const lists[] = {&s.cases, &s.surfaces, &s.platforms, &s.prior};
     for (size_t i = 0; i < KL_COUNT(lists) && kli_next_line(&line, &text); i++)
         *lists[i] = kli_names_of(a, line);
     return s;
 }
 
-static void add_clauses(kl_buf *b, const kl_str *clauses, int n) {
-    kl_buf_printf(b, "%d\n", n);
-    for (int i = 0; i < n; i++) kl_buf_printf(b, "%.*s\n", KL_STR_ARG(clauses[i]));
+static void add_clauses(kl_buf *b, const char *kind, const kl_str *clauses, int n) {
+    for (int i = 0; i < n; i++) {
+        kl_buf_printf(b, "%s ", kind);
+        add_words(b, clauses[i]);
+    }
 }
 
-static int clauses_read(kl_str **out, kl_arena *a, kl_str *text) {
-    kl_str line;
-    const int n = kli_next_line(&line, text) ? atoi(line.ptr) : 0;
-    *out = KL_ARRAY(a, kl_str, n + 1);
-    for (int i = 0; i < n && kli_next_line(&line, text); i++) (*out)[i] = line;
-    return n;
-}
-
-/* One line a list, one a clause, then the predicates without their prose. */
+/* One line a list, then the clauses, a line each, and the predicates without their prose. */
 static kl_str contract_text(kl_arena *a, const kl_card *c) {
     const kl_str lists[] = {c->action, c->required, c->provides, c->conflicts};
     kl_buf b = {0};
     for (size_t i = 0; i < KL_COUNT(lists); i++) add_words(&b, lists[i]);
-    add_clauses(&b, c->needs, c->n_needs);
-    add_clauses(&b, c->brings, c->n_brings);
-    add_clauses(&b, c->excludes, c->n_excludes);
+    add_clauses(&b, "needs", c->needs, c->n_needs);
+    add_clauses(&b, "brings", c->brings, c->n_brings);
+    add_clauses(&b, "excludes", c->excludes, c->n_excludes);
     for (int i = 0; i < c->n_pre; i++) {
         kl_predicate bare = c->pre[i];
         bare.prose = KL_S("");
@@ -241,14 +239,21 @@ static kl_str contract_text(kl_arena *a, const kl_card *c) {
     return kli_buf_keep(&b, a);
 }
 
+/* Lines that begin with `kind`. */
+static void clauses_read(kl_str **out, int *n, kl_arena *a, kl_str text, kl_str kind) {
+    for (kl_str line; kli_next_line(&line, &text);)
+        if (kl_str_starts(line, kind))
+            *KL_PUSH(a, *out, *n) = kl_arena_copy(a, kl_str_trim(kli_from(line, kind.len)));
+}
+
 static void contract_read(kl_card *c, kl_arena *a, kl_str text) {
     kl_str line;
     kl_str *const lists[] = {&c->action, &c->required, &c->provides, &c->conflicts};
     for (size_t i = 0; i < KL_COUNT(lists) && kli_next_line(&line, &text); i++)
         *lists[i] = kl_str_trim(line);
-    c->n_needs = clauses_read(&c->needs, a, &text);
-    c->n_brings = clauses_read(&c->brings, a, &text);
-    c->n_excludes = clauses_read(&c->excludes, a, &text);
+    clauses_read(&c->needs, &c->n_needs, a, text, KL_S("needs "));
+    clauses_read(&c->brings, &c->n_brings, a, text, KL_S("brings "));
+    clauses_read(&c->excludes, &c->n_excludes, a, text, KL_S("excludes "));
     c->n_pre = kli_predicates_parse(&c->pre, a, text);
 }
 
@@ -274,9 +279,10 @@ static void read_row(card_row *row, kli_candidates *places, const index_file *f,
         row->why = kl_arena_copy(f->arena, kl_str_of(why.message));
     } else {
         row->state = c.status != KL_CARD_ADMITTED ? UNUSED : c.edited ? EDITED : USABLE;
-        row->scope = kl_arena_copy(f->arena, scope_text(scratch, &c.verified));
+        row->scope = kl_arena_copy(f->arena, scope_text(scratch, &c));
         row->contract = kl_arena_copy(f->arena, contract_text(scratch, &c));
         row->hash = kl_arena_copy(f->arena, kl_str_of(c.body_hash));
+        row->why = kl_arena_copy(f->arena, kl_card_faults(scratch, &c));
         row->bytes = kli_card_said_bytes(&c);
         row->n_sums = kli_card_sums(&row->sums, places, f->arena, &c);
     }
@@ -398,7 +404,8 @@ static void write_changes(index_file *f, card_row *rows, int n, const card_place
     write_rows(f, rows, n);
     write_candidates(f, rows, n);
     run_sql(f, "DELETE FROM candidate WHERE name NOT IN (SELECT name FROM folder WHERE state = 1);"
-               "DELETE FROM terms WHERE id NOT IN (SELECT terms FROM candidate)");
+               "DELETE FROM terms WHERE id NOT IN (SELECT terms FROM candidate);"
+               "DELETE FROM scope WHERE id NOT IN (SELECT scope FROM candidate)");
     write_meta(f, stamp);
     run_sql(f, "COMMIT");
 }
@@ -488,21 +495,26 @@ static void take_scopes(kl_card_index *x, index_file *f) {
     kl_str *texts = NULL;
     take_texts(&texts, &x->found.n_scopes, f, "SELECT id, text FROM scope");
     x->scopes = KL_ARRAY(x->arena, kl_scope, x->found.n_scopes + 1);
-    for (int i = 0; i < x->found.n_scopes; i++) x->scopes[i] = scope_read(x->arena, texts[i]);
+    x->actions = KL_ARRAY(x->arena, kl_str, x->found.n_scopes + 1);
+    for (int i = 0; i < x->found.n_scopes; i++)
+        x->scopes[i] = scope_read(&x->actions[i], x->arena, texts[i]);
 }
 
 /* In the order in which kl_library_load finds them. */
 static void take_left_out(kl_library *l, index_file *f) {
-    sqlite3_stmt *s = prepare(
-        f, "SELECT state, status, name, why FROM folder WHERE state > 1 ORDER BY status, name");
+    sqlite3_stmt *s = prepare(f, "SELECT state, status, name, why FROM folder WHERE state > 1 OR "
+                                 "why <> '' ORDER BY status, name");
     while (index_row(f, s)) {
         const kl_card_status status = (kl_card_status)sqlite3_column_int(s, 1);
         const kl_str name = column(s, 2, f->arena);
-        if (sqlite3_column_int(s, 0) == EDITED)
-            kli_names_add(&l->edited, f->arena, name);
-        else
-            *KL_PUSH(f->arena, l->broken, l->n_broken) = (kl_broken_card){
-                kli_library_folder(f->arena, f->dir, status, name), column(s, 3, f->arena)};
+        const int state = sqlite3_column_int(s, 0);
+        const kl_str why = column(s, 3, f->arena);
+        if (state == EDITED) kli_names_add(&l->edited, f->arena, name);
+        if (state == BROKEN)
+            *KL_PUSH(f->arena, l->broken, l->n_broken) =
+                (kl_broken_card){kli_library_folder(f->arena, f->dir, status, name), why};
+        else if (why.len)
+            *KL_PUSH(f->arena, l->faults, l->n_faults) = (kl_broken_card){name, why};
     }
     sqlite3_finalize(s);
 }
@@ -592,6 +604,13 @@ kl_str kli_index_id(const kl_card_index *x) { return x->id; }
 const kl_scope *kli_index_scope(const kl_card_index *x, int scope) {
     KL_ASSERT(scope >= 0 && scope < x->found.n_scopes);
     return &x->scopes[scope];
+}
+
+bool kli_index_covers(const kl_card_index *x, kl_str surface, kl_str action) {
+    for (int i = 0; i < x->found.n_scopes; i++)
+        if (kl_str_eq(x->actions[i], action) && kli_names_have(&x->scopes[i].surfaces, surface))
+            return true;
+    return false;
 }
 
 /* Numbers are used once, so that a file which was changed meanwhile has the same terms or none. */

@@ -60,6 +60,8 @@ static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_st
     }
     *KL_PUSH(a, l->cards, l->n_cards) = c;
     if (c.edited && c.status == KL_CARD_ADMITTED) kli_names_add(&l->edited, a, c.name);
+    const kl_str faults = kl_card_faults(a, &c);
+    if (faults.len) *KL_PUSH(a, l->faults, l->n_faults) = (kl_broken_card){c.name, faults};
 }
 
 static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {

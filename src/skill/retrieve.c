@@ -108,39 +108,6 @@ typedef struct {
     bool all;
 } retrieval;
 
-/* Does a card of the target's own surface do the same? */
-static bool is_covered(retrieval *r, kl_str action) {
-    for (int i = 0; i < r->from.n; i++)
-        if (kli_names_have(&kli_candidate_scope(&r->from, i)->surfaces, r->target->surface) &&
-            kl_str_eq(kli_candidate_terms(&r->from, i)->action, action))
-            return true;
-    return false;
-}
-
-/* A card of another surface whose contract holds here: an idea, unless one of ours has it.  What
- * its carrier needs is its own matter, and nobody offers an idea of which it is not known that it
- * fits.
- */
-static kl_fit fit_of_idea(retrieval *r, const kl_card *c, kl_arena *a, kl_str *why) {
-    const kl_str home = c->verified.surfaces.at[0], here = r->target->surface;
-    const bool asked = kl_card_has_contract(c);
-    const kl_fit fit =
-        asked ? kli_contract_fits(c, r->target, a, why) : kli_card_fits(c, r->target, a, why);
-    if (fit != KL_FIT_MET) return asked ? KL_FIT_VIOLATED : fit;
-    if (asked && is_covered(r, c->action)) {
-        *why = kl_arena_printf(a, "refused, it is of %.*s, and a card of %.*s does the same",
-                               KL_STR_ARG(home), KL_STR_ARG(here));
-        return KL_FIT_VIOLATED;
-    }
-    *why = kl_arena_printf(a, "verified for %.*s alone: its idea may carry over, its code does not",
-                           KL_STR_ARG(home));
-    return KL_FIT_UNKNOWN;
-}
-
-static kl_fit fit_of(retrieval *r, const kl_card *c, kl_arena *a, kl_str *why) {
-    return foreign(c, r->target) ? fit_of_idea(r, c, a, why) : kli_card_fits(c, r->target, a, why);
-}
-
 static const double *similar(retrieval *r, int at) {
     seen_scope *s = &r->scopes[r->from.at[at].scope];
     if (!s->seen) similarities(s->similarity, kli_candidate_scope(&r->from, at), r->target);
@@ -148,12 +115,43 @@ static const double *similar(retrieval *r, int at) {
     return s->similarity;
 }
 
+/* A card of another surface whose contract holds here: an idea, unless one of ours has it. */
+static void judge_foreign(kl_match *m, const retrieval *r, kl_arena *a) {
+    const kl_str home = m->card->verified.surfaces.at[0], here = r->target->surface;
+    const bool asked = kl_card_has_contract(m->card);
+    const bool holds = m->fit == KL_FIT_MET;
+    m->intent = true;
+    if (holds && asked && kli_candidates_cover(&r->from, here, m->card->action)) {
+        m->fit = KL_FIT_VIOLATED;
+        m->why = kl_arena_printf(a, "refused, it is of %.*s, and a card of %.*s does the same",
+                                 KL_STR_ARG(home), KL_STR_ARG(here));
+    } else if (holds) {
+        m->fit = KL_FIT_UNKNOWN;
+        m->why = kl_arena_printf(
+            a, "verified for %.*s alone: its idea may carry over, its code does not",
+            KL_STR_ARG(home));
+    } else if (asked) {
+        m->fit = KL_FIT_VIOLATED; /* nobody offers an idea of which it is not known that it fits */
+    }
+}
+
+/* Of `card`: fit, why and intent. */
+static void judge_fit(kl_match *m, const retrieval *r, kl_arena *a) {
+    const bool other = foreign(m->card, r->target);
+    m->fit = other && kl_card_has_contract(m->card) /* what its carrier needs is its own */
+                 ? kli_contract_fits(m->card, r->target, a, &m->why)
+                 : kli_card_fits(m->card, r->target, a, &m->why);
+    if (other) judge_foreign(m, r, a);
+}
+
 static bool violated(retrieval *r, int at) {
     seen_terms *t = &r->terms[r->from.at[at].terms];
-    kl_str why = {0};
-    if (!t->seen && !r->all)
-        t->violated =
-            fit_of(r, kli_candidate_terms(&r->from, at), r->scratch, &why) == KL_FIT_VIOLATED;
+    kl_match m = {0};
+    if (!t->seen && !r->all) {
+        m.card = kli_candidate_terms(&r->from, at);
+        judge_fit(&m, r, r->scratch);
+        t->violated = m.fit == KL_FIT_VIOLATED;
+    }
     t->seen = true;
     return t->violated;
 }
@@ -248,8 +246,7 @@ static bool match_of(kl_match *m, retrieval *r, kl_arena *a, int at) {
                     .expected_log_gain = expected(c, r->here, r->from.mean),
                     .cost_usd = retrieve_cost_of(c)};
     if (!m->card) return false;
-    m->intent = foreign(m->card, r->target);
-    m->fit = fit_of(r, m->card, a, &m->why);
+    judge_fit(m, r, a);
     similarities(m->similarity, &m->card->verified, r->target);
     KL_ASSERT(m->cost_usd > 0);
     m->score = m->expected_log_gain / m->cost_usd;

@@ -65,11 +65,11 @@ kl_str kli_trait_name_of(kl_str word);
  * unknown. */
 kl_fit kli_contract_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
 kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why);
+/* What of the contract can be told of the target, a line each, with the values there. */
+void kli_card_conditions(kl_buf *out, kl_arena *a, const kl_card *c, const kl_target *t);
 /* What facts show of all births of a group: requires, provides, conflicts.  Nothing where they show
  * no change. */
 void kli_contract_of_births(kl_card *c, kl_arena *a, const kl_group *g);
-/* What of the contract can be told of the target, a line each, with the values there. */
-void kli_card_conditions(kl_buf *out, const kl_card *c, const kl_target *t);
 /* Is one of the traits that the card promises higher than in the start?  True as well for a card
  * that promises nothing visible. */
 bool kli_card_provided(const kl_card *c, const kl_traits *start, const kl_traits *result);
@@ -122,6 +122,8 @@ const kl_scope *kli_candidate_scope(const kli_candidates *c, int at);
  * come from the index, whose file stays open until kli_candidates_rest: not over a fork. */
 const kl_card *kli_candidate_terms(const kli_candidates *c, int at);
 void kli_candidates_rest(const kli_candidates *c);
+/* Is there a card of that surface with that action? */
+bool kli_candidates_cover(const kli_candidates *c, kl_str surface, kl_str action);
 /* The card itself; NULL when it is gone. */
 const kl_card *kli_candidate_card(const kli_candidates *c, int at);
 
@@ -133,6 +135,7 @@ void kli_candidates_settle(kli_candidates *c); /* the mean */
 
 const kli_candidates *kli_index_candidates(const kl_card_index *x);
 const kl_scope *kli_index_scope(const kl_card_index *x, int scope);
+bool kli_index_covers(const kl_card_index *x, kl_str surface, kl_str action);
 void kli_index_rest(kl_card_index *x);
 const kl_card *kli_index_terms(kl_card_index *x, int terms);
 const kl_card *kli_index_card(kl_card_index *x, int at);
