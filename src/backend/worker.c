@@ -165,6 +165,19 @@ static bool plan_is_valid(const kl_plan *p) {
     return true;
 }
 
+/* A descriptor that stays; what nobody took is closed after the reply is made. */
+static int take_fd(worker_worker *w, int i) {
+    const int fd = w->fds[i];
+    KL_ASSERT(i < w->n_fds && fd >= 0);
+    w->fds[i] = -1;
+    return fd;
+}
+
+static void close_fds(worker_worker *w) {
+    while (w->n_fds > 0)
+        if (w->fds[--w->n_fds] >= 0) close(w->fds[w->n_fds]);
+}
+
 /* ---- load -------------------------------------------------------------------------------- */
 
 /* The gate seals what it sends, and keeps it as long as it means the same bytes. */
@@ -182,7 +195,7 @@ static int on_load(worker_worker *w) {
     c->same_artefact = w->loaded && c->artefact_kind == m->artefact_kind &&
                        is_same_file(c->artefact_fd, w->fds[0]);
     if (c->artefact_fd >= 0) close(c->artefact_fd);
-    c->artefact_fd = w->fds[0];
+    c->artefact_fd = take_fd(w, 0);
     c->artefact_kind = m->artefact_kind;
     c->plan = m->plan;
     c->cpu = m->cpu;
@@ -232,9 +245,7 @@ static bool worker_map_pages(worker_worker *w) {
         mapped = mapped && map(&c->pages[r], c->page_bytes[r],
                                PROT_READ | (r == KLI_INPUTS ? 0 : PROT_WRITE), w->fds[r]);
     }
-    for (int i = 0; i < BIND_FDS; i++)
-        if (i != KLI_OUTPUTS) close(w->fds[i]);
-    c->outputs_fd = w->fds[KLI_OUTPUTS];
+    c->outputs_fd = take_fd(w, KLI_OUTPUTS);
     return mapped;
 }
 
@@ -350,7 +361,6 @@ static int on_compare(worker_worker *w) {
         fstat(w->fds[0], &info) == 0 && info.st_size >= 0 && (uint64_t)info.st_size >= end;
     char *pages = is_there ? mmap(NULL, end - page, PROT_READ, MAP_SHARED, w->fds[0], (off_t)page)
                            : MAP_FAILED;
-    close(w->fds[0]);
     if (pages == MAP_FAILED) return misunderstood(w, "comparison");
     const int failed = w->ops->compare
                            ? w->ops->compare(&w->ctx, m, pages + (m->offset - page))
@@ -410,8 +420,11 @@ static int worker_run(const char *backend, bool trusted) {
     if (w.ops->shared_memory && !trusted) worker_confine(&w);
     (void)w.ops->open(&w.ctx);
     if (!worker_answer(&w, KL_MSG_READY)) return 1;
-    while (receive(&w))
-        if (!worker_answer(&w, dispatch(&w))) return 1;
+    while (receive(&w)) {
+        const uint32_t kind = dispatch(&w);
+        close_fds(&w);
+        if (!worker_answer(&w, kind)) return 1;
+    }
     return 0;
 }
 

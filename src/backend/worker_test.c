@@ -375,12 +375,41 @@ static void test_worker__numbers_of_a_request_are_bounded(void **state) {
     worker_close(&w);
 }
 
+static int descriptors_of(const worker *w) {
+    kl_str *names;
+    size_t n = 0;
+    kl_error e = {0};
+    kl_arena *a = kl_arena_new();
+    assert_ok(kli_fs_list(&names, &n, a, kl_arena_printf(a, "/proc/%d/fd", (int)w->pid).ptr, &e));
+    kl_arena_free(a);
+    return (int)n;
+}
+
+static void test_worker__a_descriptor_that_nobody_takes_is_closed(void **state) {
+    worker w;
+    const kl_msg_run run = {.head = {KL_MSG_RUN, KL_WIRE_VERSION}};
+    const kl_msg_compare compare = {.head = {KL_MSG_COMPARE, KL_WIRE_VERSION}};
+    const kl_msg_bind bind = {.head = {KL_MSG_BIND, KL_WIRE_VERSION}};
+    (void)state;
+    worker_open(&w);
+    kl_msg_load *load = load_of(&w);
+    const int before = descriptors_of(&w);
+    expect_bad(&w, load, sizeof *load, 4, "plan");
+    expect_bad(&w, &bind, sizeof bind, 4, "layout");
+    expect_bad(&w, &run, sizeof run, 2, "run");
+    expect_bad(&w, &compare, sizeof compare, 1, "comparison");
+    assert_int_equal(descriptors_of(&w), before);
+    free(load);
+    worker_close(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worker__refuses_every_plan_that_leads_outside_itself),
         cmocka_unit_test(test_worker__a_load_has_one_descriptor_and_its_size),
         cmocka_unit_test(test_worker__nothing_runs_before_it_is_bound),
         cmocka_unit_test(test_worker__an_unknown_kind_is_answered),
+        cmocka_unit_test(test_worker__a_descriptor_that_nobody_takes_is_closed),
         cmocka_unit_test(test_worker__ends_at_another_version),
         cmocka_unit_test(test_worker__pages_must_be_as_large_as_the_layout),
         cmocka_unit_test(test_worker__numbers_of_a_request_are_bounded),
