@@ -99,7 +99,7 @@ static int prove_range(kli_runner_ctx *c, const kli_draw_request *q, uint32_t i,
     const kli_cuda *r = kli_cuda_of(c);
     const size_t size = kl_dtype_bytes((kl_dtype)c->plan.tensors[i].dtype),
                  at = (size_t)from * size, bytes = (size_t)(to - from) * size;
-    char *there = kl_arena_alloc(c->arena, bytes, sizeof(uint64_t));
+    char *there = kl_arena_alloc(c->arena, bytes, 1);
     const kl_cu_ptr tensor = kli_cuda_tensor(c, i, q->proof, 0);
     if (kli_cuda_check(c, kli_cuda_read(r, there, tensor + at, bytes), "reading what was drawn"))
         return 1;
