@@ -17,7 +17,14 @@
 
 #include "base/log.h"
 
-enum { MOST_TRUSTED = 3 }; /* processes of a task: oracle, reference, baseline */
+#include <errno.h>
+#include <time.h>
+
+enum {
+    MOST_TRUSTED = 3, /* processes of a task: oracle, reference, baseline */
+    LOOK_SECONDS = 1  /* between two looks whether the user wants to stop */
+};
+static const int64_t PROCESS_OF_BYTES = 2ll << 30;  /* likewise, for tasks that come later */
 static const int64_t SPARE_OF_BYTES = 32ll << 30;   /* one for so much of a device's memory */
 static const int64_t NEXT_PATIENCE_NS = 1000000000; /* behind a gate that times on these cores */
 
@@ -44,6 +51,17 @@ static void start_next(kli_evaluation *c) {
     }
 }
 
+/* Every process that is warm has a context on the device, and a kernel needs what is left of it. */
+static bool has_room(const kli_evaluation *later) {
+    const kl_gate *g = later->gate;
+    const int64_t fit = later->backend->shared_memory
+                            ? (int64_t)KL_COUNT(g->executables)
+                            : later->device->limits.memory / PROCESS_OF_BYTES;
+    int64_t n = MOST_TRUSTED;
+    for (int i = 0; i < g->n_executables; i++) n += g->executables[i]->runner != NULL;
+    return n <= fit;
+}
+
 /* Those of a task that comes later, beside this one's: an interpreter and its packages take seconds
  * to come up, one after the other or all at once. */
 static void start_trusted(const kli_evaluation *c, const kl_gate_job *j) {
@@ -58,8 +76,8 @@ static void start_trusted(const kli_evaluation *c, const kl_gate_job *j) {
                             .verdict = unread};
     *unread = (kl_verdict){0};
     if (g->n_executables + MOST_TRUSTED > (int)KL_COUNT(g->executables) ||
-        kli_evaluation_place(&later, &opts, kl_ignored()))
-        return; /* one that this verdict uses would have to go */
+        kli_evaluation_place(&later, &opts, kl_ignored()) || !has_room(&later))
+        return; /* one that this verdict uses would have to go, or there is no room beside it */
     (void)!kli_evaluation_start_trusted(&later, kl_ignored());
 }
 
@@ -133,10 +151,20 @@ void kli_next_begin(kli_evaluation *c) {
     n->running = place_next(n, c, j) && pthread_create(&n->thread, NULL, next_thread, n) == 0;
 }
 
+/* The thread has a watch of its own, so this one looks whether the user wants to stop. */
+static void join(kli_next *n) {
+    struct timespec until;
+    do {
+        if (kli_interrupted()) atomic_store(&n->unwanted, true);
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += LOOK_SECONDS;
+    } while (pthread_clockjoin_np(n->thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+}
+
 void kli_next_end(kli_evaluation *c, bool wanted) {
     kli_next *n = &c->next;
     atomic_store(&n->unwanted, !wanted);
-    if (n->running) (void)pthread_join(n->thread, NULL);
+    if (n->running) join(n);
     if (n->arena) kl_arena_free(n->arena);
     n->arena = NULL;
     n->running = false;

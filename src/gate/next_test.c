@@ -11,6 +11,7 @@ static const int64_t NEXT_MOMENT_NS = 50000000;
 
 static struct {
     kl_backend_id backend; /* of the next verdict */
+    kl_device device;      /* likewise */
     atomic_int compiled;   /* times */
     atomic_bool waits;     /* the compiler goes on until it is ended */
     bool on_runner_core, alone;
@@ -41,6 +42,7 @@ kl_err __wrap_kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, cons
 kl_err __wrap_kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
     (void)opts, (void)e;
     c->backend = kl_backend_get(seen.backend);
+    c->device = &seen.device;
     return KL_OK;
 }
 
@@ -140,6 +142,24 @@ static void test_gate_next__without_an_answer_the_compiler_is_ended(void **state
     assert_int_equal(seen.started, 1);
 }
 
+static bool is_stopped(void *ctx) {
+    (void)ctx;
+    return atomic_load(&seen.compiled) > 0;
+}
+
+/* Who watches this verdict ends what is compiled for the next one too. */
+static void test_gate_next__a_user_who_wants_to_stop_waits_for_no_compiler(void **state) {
+    fixture *f = *state;
+    const kl_monitor user = {.cancelled = is_stopped};
+    if (f->gate.core < 0) skip();
+    atomic_store(&seen.waits, true);
+    const kl_monitor *before = kl_monitor_use(&user);
+    kli_next_begin(&f->c);
+    kli_next_end(&f->c, true); /* or this test never ends */
+    (void)kl_monitor_use(before);
+    assert_int_equal(atomic_load(&seen.compiled), 1);
+}
+
 static void test_gate_next__code_for_a_cpu_is_not_compiled_ahead(void **state) {
     fixture *f = *state;
     seen.backend = KL_BACKEND_CPU;
@@ -194,6 +214,27 @@ static void test_gate_next__processes_of_later_tasks_are_started(void **state) {
     assert_int_equal(seen.tasks, 2);
 }
 
+/* A context takes memory that the kernel of this verdict may need. */
+static void test_gate_next__a_small_device_is_left_to_this_verdict(void **state) {
+    fixture *f = *state;
+    kli_executable warm = {.runner = (kl_runner *)(void *)&a_runner}, cold = {0};
+    const struct {
+        int64_t gib;
+        int warm, tasks;
+    } rows[] = {{139, 33, 1}, {24, 3, 1}, {24, 9, 1}, {24, 10, 0}, {8, 1, 1}, {8, 3, 0}, {0, 0, 0}};
+    f->opts.more_to_come = false;
+    f->next.opts.compile.no_cache = true;
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        seen.device.limits.memory = rows[i].gib << 30;
+        seen.tasks = 0;
+        f->gate.n_executables = 40;
+        for (int k = 0; k < 40; k++) f->gate.executables[k] = k < rows[i].warm ? &warm : &cold;
+        kli_next_begin(&f->c);
+        kli_next_end(&f->c, true);
+        assert_int_equal(seen.tasks, rows[i].tasks);
+    }
+}
+
 /* A library that is still being opened for another task would share the device. */
 static void test_gate_next__whatever_was_started_is_up(void **state) {
     fixture *f = *state;
@@ -240,10 +281,12 @@ int main(void) {
         test_of(test_gate_next__code_is_compiled_beside_the_runners_core),
         test_of(test_gate_next__no_compiler_runs_while_the_cores_are_timed),
         test_of(test_gate_next__without_an_answer_the_compiler_is_ended),
+        test_of(test_gate_next__a_user_who_wants_to_stop_waits_for_no_compiler),
         test_of(test_gate_next__code_for_a_cpu_is_not_compiled_ahead),
         test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
         test_of(test_gate_next__a_long_queue_has_several_processes_ready),
         test_of(test_gate_next__processes_of_later_tasks_are_started),
+        test_of(test_gate_next__a_small_device_is_left_to_this_verdict),
         test_of(test_gate_next__whatever_was_started_is_up),
         test_of(test_gate_next__what_was_judged_ends_by_itself),
         test_of(test_gate_next__a_process_that_does_not_come_up_goes),
