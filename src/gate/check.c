@@ -374,8 +374,8 @@ static bool is_timed_slowly(const kli_evaluation *c) {
 }
 
 /* Once, or `twice`: over one poison and over the other. */
-static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
-                        kli_check_outcome *f, kl_error *e) {
+static kl_err run_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
+                      kli_check_outcome *f, kl_error *e) {
     const uint8_t first = set % 2 ? KL_POISON_BITS : KL_POISON_NAN,
                   second = set % 2 ? KL_POISON_NAN : KL_POISON_BITS;
     trial t = {.c = c, .s = s, .set = set, .slot = set % s->n_slots, .e = e};
@@ -393,6 +393,13 @@ static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t
     if (err || !f->ok) return err;
     if (print == kli_slot_print(s, t.slot) || c->kernel->nondeterministic) return KL_OK;
     return explain_difference(&t, print, first, second, f);
+}
+
+static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
+                        kli_check_outcome *f, kl_error *e) {
+    const kl_err err = run_set(c, s, set, least, twice, f, e);
+    kli_problem_hide_slot(s, c, set, set % s->n_slots);
+    return err;
 }
 
 /* Where the compiler looks at shapes, each has code of its own, and all of it is inspected. */

@@ -186,11 +186,19 @@ static kl_err compare_call(kli_digests *d, kli_evaluation *c, kli_problem *s, co
         d->print[set] = kli_slot_print(s, slot);
         d->has_print[set] = true;
     }
-    if (!b->here && s->pages_seen) kl_memory_poison(&s->memory, &s->plan, slot, b->poison);
     d->good[kind][set] = digest;
     d->known[kind][set] = true;
     if (set > 0 && answer_bytes(s) > KEPT_BYTES) kli_problem_forget(s, set);
     return KL_OK;
+}
+
+/* Of all calls where all were brought, else of these. */
+static void hide_outputs(kli_problem *s, const kli_evaluation *c, const kli_batch *b,
+                         const uint32_t *brought, uint32_t n) {
+    for (uint32_t i = 0; i < (b->here ? b->calls : n); i++) {
+        const uint32_t call = b->here ? i : brought[i];
+        kli_problem_hide_slot(s, c, digest_set_of(s, b, call), digest_slot_of(s, b, call));
+    }
 }
 
 static bool may_go_on(const kli_digests *d) {
@@ -212,7 +220,8 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
     d->problem = s;
     const uint32_t n = list_unknown(unknown, &n_blank, d, s, b);
     d->batches++;
-    for (uint32_t k = 0; k < n && f->ok; k++) {
+    uint32_t k = 0;
+    for (; k < n && f->ok; k++) {
         if (k >= KLI_LEAST_CALLS && k >= n_blank && !may_go_on(d)) break;
         const int64_t start = kli_now_ns();
         kl_err err = k % KLI_LEAST_CALLS ? KL_OK : bring(c, s, b, unknown + k, n - k, f, e);
@@ -222,5 +231,7 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
     }
     for (uint32_t j = 0; j < b->calls && f->ok && !d->differs; j++)
         d->differs = !still_there(s, b, j) && !digest_is_known(d, s, b, j, digest_of(s, b, j));
+    const uint32_t together = (k + KLI_LEAST_CALLS - 1) / KLI_LEAST_CALLS * KLI_LEAST_CALLS;
+    hide_outputs(s, c, b, unknown, together < n ? together : n);
     return KL_OK;
 }

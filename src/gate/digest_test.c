@@ -67,7 +67,7 @@ kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_
 
 /* ---- a world with shared pages ----------------------------------------------------------- */
 
-static const kl_backend CPU = {.on = KL_ON_CPU, .shared_memory = true};
+static const kl_backend CPU = {.on = KL_ON_CPU, .shared_memory = true}, GPU = {.on = KL_ON_GPU};
 
 typedef struct {
     kli_evaluation c;
@@ -300,15 +300,41 @@ static void test_gate_digest__pages_are_poisoned_where_a_kernel_can_reach_them(v
     const kli_batch b = {.calls = SETS, .poison = KL_POISON_BITS, .digests = digests};
     for (int seen = 0; seen < 2; seen++) {
         world_open(&w);
+        w.c.backend = &GPU;
         w.problem.pages_seen = seen;
         run_batch(&w, &b, 1);
         judge(&w, &b);
         assert_true(w.checked.ok);
         for (uint32_t j = 0; j < SETS; j++)
-            assert_int_equal(output(j)[0], seen ? KL_POISON_BITS : j + 1);
+            assert_int_equal(output(j)[0], seen ? KL_POISON_NAN : j + 1);
         output(3)[0] = 9;
         kli_problem_ready_slot(&w.problem, 3, 3, KL_POISON_NAN);
         assert_int_equal(output(3)[0], seen ? KL_POISON_NAN : 9);
+        world_close(&w);
+    }
+}
+
+/* Also of outputs that were brought together with others, and not looked at; and where a device
+ * gives no digests, so that all are. */
+static void test_gate_digest__what_was_brought_and_not_compared_is_poisoned_too(void **state) {
+    (void)state;
+    static world w;
+    uint64_t digests[SETS];
+    for (uint32_t j = 0; j < SETS; j++) digests[j] = j < 6 ? 1000 : 1000 + j; /* six look blank */
+    const kli_batch rows[] = {
+        {.calls = SETS, .poison = KL_POISON_BITS, .digests = digests, .blank = 1000},
+        {.calls = SETS, .poison = KL_POISON_BITS, .here = true}};
+    const int compared[] = {6, KLI_LEAST_CALLS}, brought[] = {8, SETS};
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        int poisoned = 0;
+        world_open(&w);
+        w.c.backend = &GPU;
+        w.digests.spent_ns = INT64_MAX / 4; /* no more calls than must be */
+        run_batch(&w, &rows[i], 1);
+        judge(&w, &rows[i]);
+        for (uint32_t j = 0; j < SETS; j++) poisoned += output(j)[0] == KL_POISON_NAN;
+        assert_int_equal(did.compared, compared[i]);
+        assert_int_equal(poisoned, brought[i]);
         world_close(&w);
     }
 }
@@ -351,6 +377,7 @@ static void test_gate_digest__calls_that_would_be_done_later_are_a_cheat(void **
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_digest__pages_are_poisoned_where_a_kernel_can_reach_them),
+        cmocka_unit_test(test_gate_digest__what_was_brought_and_not_compared_is_poisoned_too),
         cmocka_unit_test(test_gate_digest__a_slot_is_ready_until_a_byte_changes),
         cmocka_unit_test(test_gate_digest__calls_that_would_be_done_later_are_a_cheat),
         cmocka_unit_test(test_gate_digest__each_input_set_is_compared_once),

@@ -250,6 +250,8 @@ void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot,
                                                 inputs; a device's own memory its runner poisons */
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set,
                           kl_error *e); /* the oracle alone; touches no slot */
+/* What was brought from a device that can read these pages: no later call finds it there. */
+void kli_problem_hide_slot(kli_problem *s, const kli_evaluation *c, uint32_t set, uint32_t slot);
 bool kli_problem_answered(const kli_problem *s, uint32_t set);
 void kli_problem_forget(kli_problem *s,
                         uint32_t set); /* the oracle's answer, until it is asked for again */

@@ -67,6 +67,7 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
         err = kl_runner_run(opponent.runner, &fault, 0, 0, KL_POISON_NAN, PROFILE_PATIENCE_NS,
                             &wall, e);
     if (!err && !fault.kind) err = kli_check_slot(c, real, 0, 0, KL_POISON_NAN, false, &own, e);
+    kli_problem_hide_slot(real, c, 0, 0);
     if (!err && (fault.kind || !own.ok))
         err = kl_fail(e, KL_EBASELINE, opponent.name.ptr, "the --against kernel fails the gate: %s",
                       fault.kind ? fault.text : own.why.ptr);
