@@ -15,6 +15,8 @@
 
 #include <math.h>
 
+enum { PART_OF_DEVICE = 16 }; /* what all answers take; kernels and baselines need the rest */
+
 static bool is_narrow_float(kl_dtype t) { return t == KL_F16 || t == KL_BF16 || t == KL_F32; }
 
 static bool can_stay(const kli_problem *s, uint32_t i) {
@@ -30,6 +32,14 @@ bool kli_answers_can_stay(const kli_problem *s, const kli_evaluation *c) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (kli_is_output(&s->plan, i) && !can_stay(s, i)) return false;
     return true;
+}
+
+uint32_t kli_answers_that_fit(const kl_layout *l, int64_t memory) {
+    const uint64_t one = l->slot_bytes + l->scratch_bytes,
+                   room = memory > 0 ? (uint64_t)memory / PART_OF_DEVICE : 0,
+                   most = l->n_sets < KL_MAX_ANSWERS ? l->n_sets : KL_MAX_ANSWERS;
+    KL_ASSERT(one > 0 && l->n_sets >= 1);
+    return room / one < 1 ? 1 : room / one < most ? (uint32_t)(room / one) : (uint32_t)most;
 }
 
 bool kli_answer_is_held(const kli_problem *s, uint32_t set) {
@@ -48,6 +58,7 @@ static kl_err bring_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_e
     kl_fault fault = {0};
     kl_err err = hold(s, c, set, e);
     if (!err) err = kl_runner_fetch(c->oracle->runner, &fault, &slot, 1, KL_POISON_NAN, e);
+    if (err) kli_executable_stop(c->oracle); /* the next verdict starts it afresh */
     if (!err && fault.kind) err = kli_trusted_fault(c->oracle, &fault, e);
     if (!err) err = kli_inputs_fill(s, c, set, e);
     if (!err) kli_problem_keep_answer(s, set);
@@ -85,6 +96,7 @@ kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_e
     kl_err err = hold(s, c, set, e);
     if (!err && n > 0)
         err = kli_runner_compare(c->oracle->runner, &fault, &q, &found, &compared, e);
+    if (err) kli_executable_stop(c->oracle);
     if (!err && fault.kind) err = kli_trusted_fault(c->oracle, &fault, e);
     *sure = !err && compared && is_right(r, &found, n, how);
     return err || *sure ? err : bring_answer(s, c, set, e);

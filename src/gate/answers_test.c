@@ -13,6 +13,7 @@ enum { X, Y, TENSORS, SETS = 20 };
 static struct {
     kli_compare_found found;
     bool compares;
+    kl_err fails;
     kli_compare_request asked;
     int asks, brought, filled;
     kli_problem *s;
@@ -31,12 +32,12 @@ kl_err __wrap_kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compar
                                  kli_compare_found *out, bool *compared, kl_error *e);
 kl_err __wrap_kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compare_request *q,
                                  kli_compare_found *out, bool *compared, kl_error *e) {
-    (void)r, (void)e;
+    (void)r;
     world.asked = *q;
     *fault = (kl_fault){0};
     *compared = world.compares;
     *out = world.found;
-    return KL_OK;
+    return world.fails ? kl_fail(e, world.fails, "runner", "as told") : KL_OK;
 }
 
 kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
@@ -172,6 +173,42 @@ static void test_answers__an_answer_that_lost_its_place_is_asked_for_again(void 
     assert_true(compare(&r, &how) && world.asks == 3);
 }
 
+/* It may have ended: the next verdict begins with another. */
+static void test_answers__a_runner_that_did_not_answer_is_not_asked_again(void **state) {
+    const kl_check how = {.atol = 0.5};
+    kl_check_result r = {.budget = 0.01, .scale = 1};
+    kl_error e = {0};
+    bool sure = true;
+    (void)state;
+    open_world();
+    world.fails = KL_EBUSY;
+    assert_int_equal(kli_answers_compare(&sure, &r, &problem, &evaluation, Y, 3, 1, &how, &e),
+                     KL_EBUSY);
+    assert_false(sure);
+    assert_int_equal(oracle.problem, 0);
+}
+
+static void test_answers__they_take_a_small_part_of_a_device(void **state) {
+    const struct {
+        int64_t memory;
+        uint64_t slot, scratch;
+        uint32_t sets, answers;
+    } rows[] = {{139ll << 30, 1ull << 30, 0, 20, KL_MAX_ANSWERS},
+                {139ll << 30, 1ull << 30, 0, 3, 3},
+                {24ll << 30, 1ull << 30, 0, 20, 1},
+                {24ll << 30, 256ull << 20, 0, 20, 6},
+                {24ll << 30, 256ull << 20, 256ull << 20, 20, 3},
+                {8ll << 30, 4ull << 30, 0, 20, 1},
+                {8ll << 30, 4096, 0, 20, KL_MAX_ANSWERS},
+                {0, 4096, 0, 20, 1}};
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        const kl_layout l = {
+            .n_sets = rows[i].sets, .slot_bytes = rows[i].slot, .scratch_bytes = rows[i].scratch};
+        assert_int_equal(kli_answers_that_fit(&l, rows[i].memory), rows[i].answers);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers__they_stay_where_a_device_computes_and_compares_them),
@@ -179,6 +216,8 @@ int main(void) {
         cmocka_unit_test(test_answers__what_is_certainly_right_is_never_brought),
         cmocka_unit_test(test_answers__what_is_not_certainly_right_is_brought_and_no_finding),
         cmocka_unit_test(test_answers__an_answer_that_lost_its_place_is_asked_for_again),
+        cmocka_unit_test(test_answers__a_runner_that_did_not_answer_is_not_asked_again),
+        cmocka_unit_test(test_answers__they_take_a_small_part_of_a_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,6 +216,8 @@ bool kli_answers_can_stay(const kli_problem *s, const kli_evaluation *c);
 static inline uint32_t kli_answer_slot(const kli_problem *s, uint32_t set) {
     return set % s->n_answers;
 }
+/* So many of this layout, at least one, as leave room on a device with so much memory. */
+uint32_t kli_answers_that_fit(const kl_layout *l, int64_t memory);
 bool kli_answer_is_held(const kli_problem *s, uint32_t set);
 /* Compare output `i` in a slot with the answer for a set.  `*sure`: it is right, and `r` says how
  * right; else nothing is known, and the answer is on the heap for whoever looks next. */
@@ -248,11 +250,10 @@ kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set,
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot,
                             uint8_t poison); /* poison pages that kernels can reach, restore mutable
                                                 inputs; a device's own memory its runner poisons */
-kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set,
-                          kl_error *e); /* the oracle alone; touches no slot */
 /* What was brought from a device that can read these pages: no later call finds it there. */
 void kli_problem_hide_slot(kli_problem *s, const kli_evaluation *c, uint32_t set, uint32_t slot);
-bool kli_problem_answered(const kli_problem *s, uint32_t set);
+kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set,
+                          kl_error *e); /* the oracle alone; touches no slot */
 void kli_problem_forget(kli_problem *s,
                         uint32_t set); /* the oracle's answer, until it is asked for again */
 /* Measure the reference on this very set, if that was not done; outputs that lie in slots stay.

@@ -2,8 +2,8 @@
  *
  *   gate's private heap          shared pages (memory)                oracle's own pages
  *   -------------------          ---------------------                ------------------
- *   expected[set][output]        inputs   set 0..n_sets   read-only   outputs  slot 0 (float64)
- *   pristine[set][mutable]       outputs  slot 0..n_slots
+ *   expected[set][output]        inputs   set 0..n_sets   read-only   outputs  slot 0..n_answers
+ * (float64) pristine[set][mutable]       outputs  slot 0..n_slots
  *
  * The expected answers are copied out of the oracle's pages into this process, or stay on the
  * device of the oracle's process (answers.c); no candidate ever maps those pages.
@@ -55,9 +55,12 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
         s->oracle_plan.n_buffers = s->oracle_plan.n_tensormaps = s->oracle_plan.n_launches = 0;
     }
     s->answers_stay = kli_answers_can_stay(s, c);
-    s->n_answers = !s->answers_stay ? 1 : s->n_sets < KL_MAX_ANSWERS ? s->n_sets : KL_MAX_ANSWERS;
     kl_layout layout;
-    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, s->n_answers, e);
+    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
+    s->n_answers =
+        !err && s->answers_stay ? kli_answers_that_fit(&layout, c->device->limits.memory) : 1;
+    if (s->n_answers > 1)
+        err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, s->n_answers, e);
     if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
     /* Law 2: the answers are written where no candidate can read. */
     KL_ASSERT(err || (s->oracle_memory.outputs != s->memory.outputs &&
@@ -130,14 +133,14 @@ void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t
     problem_restore_mutable(s, &s->memory, &s->plan, set, slot);
 }
 
-/* ---- expectations ------------------------------------------------------------------------ */
-
-/* Of trusted code at sizes the task chose: only a broken machine takes longer. */
 void kli_problem_hide_slot(kli_problem *s, const kli_evaluation *c, uint32_t set, uint32_t slot) {
     if (s->pages_seen && !c->backend->shared_memory)
         kli_problem_ready_slot(s, set, slot, KL_POISON_NAN);
 }
 
+/* ---- expectations ------------------------------------------------------------------------ */
+
+/* Of trusted code at sizes the task chose: only a broken machine takes longer. */
 static const int64_t TRUSTED_NS = 600ll * 1000000000ll;
 
 kl_err kli_trusted_fault(kli_executable *a, const kl_fault *fault, kl_error *e) {
@@ -400,7 +403,7 @@ kl_err kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *w
     return *wider && is_small(s) ? restore_inputs(s, c, set, e) : KL_OK;
 }
 
-bool kli_problem_answered(const kli_problem *s, uint32_t set) {
+static bool is_answered(const kli_problem *s, uint32_t set) {
     KL_ASSERT(set < s->n_sets);
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (s->expected[set][i]) return true;
@@ -416,7 +419,7 @@ void kli_problem_forget(kli_problem *s, uint32_t set) {
 }
 
 kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
-    if (!c->oracle || kli_problem_answered(s, set)) return KL_OK;
+    if (!c->oracle || is_answered(s, set)) return KL_OK;
     const kl_err err = answer(s, c, set, e);
     return err ? err : run_reference(s, c, set, e);
 }
@@ -424,7 +427,7 @@ kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set, kl_er
 /* The oracle alone, for a set whose outputs lie in a slot now: the reference would run in one.  Its
  * error is taken from set 0, which was asked for when the problem was opened. */
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
-    if (!c->oracle || kli_problem_answered(s, set)) return KL_OK;
+    if (!c->oracle || is_answered(s, set)) return KL_OK;
     if (!s->paired[set]) memcpy(s->naive_error[set], s->naive_error[0], sizeof s->naive_error[set]);
     return answer(s, c, set, e);
 }
