@@ -339,6 +339,7 @@ static kl_err await_ahead(kl_runner *r, kl_error *e) {
     r->ahead = false;
     kl_err code = kli_runner_receive(r, &fault, KL_MSG_LOADED, &p, e);
     if (code || r->pid > 0) return code;
+    r->ended_ahead = true;
     close(r->socket);
     r->socket = -1;
     code = kli_runner_spawn(r, e);
@@ -431,7 +432,9 @@ static kl_msg_load *load_message(const kl_runner *r, const kl_artefact *artefact
 
 void kl_runner_load_ahead(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan) {
     KL_ASSERT(r->opts.trusted && !r->backend->shared_memory);
-    if (r->pid <= 0 || r->loaded || r->ahead || open_artefact(r, artefact, kl_ignored())) return;
+    if (r->pid <= 0 || r->loaded || r->ahead || r->ended_ahead ||
+        open_artefact(r, artefact, kl_ignored()))
+        return;
     kl_msg_load *m = load_message(r, artefact, plan);
     r->ahead = !kli_runner_send(r, m, sizeof *m, &r->artefact_fd, 1, kl_ignored());
     free(m);

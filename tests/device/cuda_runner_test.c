@@ -4,6 +4,7 @@
  * What this shows is that loading, binding, running, timing and every refusal and fault take the
  * path they should; nothing here says anything about a GPU.  Real kernels on real devices:
  * README.md beside this. SPDX-License-Identifier: Apache-2.0 */
+#include "backend/runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/test.h"
@@ -803,6 +804,8 @@ static void test_cuda_runner__opens_a_plugin_ahead(void **unused) {
         start_plugin(&s, host);
         kl_runner_load_ahead(s.runner, &s.artefact, &s.plan);
         assert_ok(kl_runner_await(s.runner, &e));
+        kl_runner_load_ahead(s.runner, &s.artefact, &s.plan);
+        assert_int_equal(s.runner->ahead, host == 0); /* once is enough to know that it ends */
         load_plugin(&s);
         if (host == 2) break;
         bind(&s);
