@@ -571,20 +571,24 @@ static kl_err stress_real(kli_evaluation *c, double scale, kli_check_outcome *f,
     return err;
 }
 
+static void no_stress_at_real(kli_evaluation *c, const char *who, int64_t ns) {
+    kli_evaluation_degrade(
+        c, "the stress scales were not checked at %s: the %s takes %.1f s a call there",
+        c->workload->label.ptr, who, (double)ns * 1e-9);
+}
+
 /* What is left out for long rows shows at the tiny shape as little as with inputs of one scale. */
 static kl_err check_stress_at_real(kli_evaluation *c, const kli_problem *real, kli_check_outcome *f,
                                    kl_error *e) {
     const kl_task *t = c->task;
     double largest = 0;
     kl_err err = KL_OK;
-    const bool slow_oracle = real->oracle_ns > LONG_ORACLE_NS;
-    if (t->n_stress && (slow_oracle || is_timed_slowly(c))) {
-        kli_evaluation_degrade(
-            c, "the stress scales were not checked at %s: %s takes %.1f s a call there",
-            c->workload->label.ptr, slow_oracle ? "the oracle" : "the kernel",
-            (double)(slow_oracle ? real->oracle_ns : c->checked_ns) * 1e-9);
+    if (t->n_stress && real->oracle_ns > LONG_ORACLE_NS) {
+        no_stress_at_real(c, "oracle", real->oracle_ns);
         return KL_OK;
     }
+    c->stress_is_left = t->n_stress && is_timed_slowly(c);
+    if (c->stress_is_left) return KL_OK;
     for (int i = 0; i < t->n_stress; i++) largest = fmax(largest, t->stress[i]);
     for (int i = 0; !err && f->ok && i < t->n_stress; i++)
         if (!c->opts->quick || t->stress[i] == largest) err = stress_real(c, t->stress[i], f, e);
@@ -623,5 +627,24 @@ kl_err kli_check_stages(kli_evaluation *c, kli_problem *real, kli_check_outcome 
     err = check_real_shape(c, real, f, e);
     if (!err && f->ok && !stressed) err = check_stress_at_real(c, real, f, e);
     kli_evaluation_stage_end(c, "real");
+    return err;
+}
+
+bool kli_check_has_rest(const kli_evaluation *c) {
+    KL_ASSERT(c->verdict->median_ns > 0); /* it was timed */
+    return is_timed_slowly(c) && c->verdict->median_ns <= LONG_RUN_NS;
+}
+
+kl_err kli_check_rest(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e) {
+    kl_err err = KL_OK;
+    KL_ASSERT(f->ok);
+    if (!kli_check_has_rest(c)) {
+        if (c->stress_is_left) no_stress_at_real(c, "kernel", c->checked_ns);
+        return KL_OK;
+    }
+    c->checked_ns = c->verdict->median_ns; /* the shortest run, from here on */
+    for (uint32_t set = 0; !err && f->ok && set < real->n_sets; set++)
+        err = check_set(c, real, set, 10 * CHECK_SECOND, set == 0, f, e);
+    if (!err && f->ok && c->stress_is_left) err = check_stress_at_real(c, real, f, e);
     return err;
 }

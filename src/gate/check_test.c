@@ -355,14 +355,19 @@ static uint32_t answers_in(const kli_problem *s) {
     return n;
 }
 
-static void run_stages(world *w) {
+/* `timed_ns`: what the profile found; 0: there was none. */
+static void run_timed_stages(world *w, int64_t timed_ns) {
     static kli_problem real;
     kl_error e = {0};
     real = (kli_problem){0};
     assert_ok(kli_check_stages(&w->c, &real, &w->checked, &e));
     asked.left = answers_in(&real);
+    w->verdict.median_ns = timed_ns;
+    if (timed_ns) assert_ok(kli_check_rest(&w->c, &real, &w->checked, &e));
     if (real.n_sets) close_pages(&real);
 }
+
+static void run_stages(world *w) { run_timed_stages(w, 0); }
 
 static bool was_degraded(const world *w, const char *text) {
     for (int i = 0; i < w->verdict.n_degradations; i++)
@@ -504,8 +509,26 @@ static void test_gate_check__no_output_stays_where_a_device_can_read_it(void **s
     }
 }
 
+/* Native code and a device know which of their runs are timed. */
+static void test_gate_check__who_is_slow_in_checked_runs_alone_is_spared_nothing(void **state) {
+    (void)state;
+    for (int slow = 0; slow < 2; slow++) {
+        world w;
+        stages_open(&w, 1, 1e9, SECOND); /* right for small inputs alone */
+        w.candidate.said_ns = 16 * SECOND / 10;
+        w.backend = (kl_backend){.on = KL_ON_GPU};
+        run_timed_stages(&w, slow ? SECOND : SECOND / 1000);
+        assert_int_equal(asked.n, slow ? 1 : 3);
+        assert_int_equal(asked.last_set, slow ? 0 : 2);
+        assert_int_equal(w.checked.ok, slow);
+        assert_int_equal(was_degraded(&w, "not checked at cpu: the kernel takes 1.6 s"), slow);
+        world_close(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gate_check__who_is_slow_in_checked_runs_alone_is_spared_nothing),
         cmocka_unit_test(test_gate_check__rounding_to_the_output_is_always_permitted),
         cmocka_unit_test(test_gate_check__stated_precision_is_permitted_inside),
         cmocka_unit_test(test_gate_check__budget_is_a_multiple_of_the_reference),

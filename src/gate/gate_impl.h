@@ -137,8 +137,9 @@ typedef struct kli_evaluation {
     uint64_t root;                /* of the inputs; written into the verdict */
     kl_stream
         schedule; /* order of pairs, poisons, what is looked at: a key that no input leads to */
-    uint64_t problems;  /* opened so far: names the substreams of their inputs */
-    int64_t checked_ns; /* the candidate's shortest checked run at the real shape; 0: none yet */
+    uint64_t problems;   /* opened so far: names the substreams of their inputs */
+    int64_t checked_ns;  /* the candidate's shortest checked run at the real shape; 0: none yet */
+    bool stress_is_left; /* at the real shape, since the kernel is slow there */
     int64_t
         run_ns;    /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock; /* start of the current stage */
@@ -268,6 +269,10 @@ typedef struct {
     kl_str why;
 } kli_check_outcome;
 kl_err kli_check_stages(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e);
+/* After the profile: what a slow kernel was spared is checked where its timed calls are not slow,
+ * since it knows which runs are timed. */
+bool kli_check_has_rest(const kli_evaluation *c);
+kl_err kli_check_rest(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e);
 /* Compare the outputs of a slot with the expectations of a set; appends to the verdict's checks
  * (all, or failures only). */
 kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,

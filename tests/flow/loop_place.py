@@ -106,11 +106,12 @@ def keep_verdicts_alone(store):
 
 
 def begin_with(p, name, decides, search):
-    """Begin with a journal that holds the verdicts of `search(store)` and nothing else.  It is made once on this machine, by the first test that asks;
-    `decides` are the bytes that decide which kernels are judged, and how."""
+    """Begin with a journal that holds the verdicts of `search(store)` and nothing else.  It is made once on this machine for each build of the programs,
+    by the first test that asks; `decides` are the bytes that decide which kernels are judged."""
     cache = pathlib.Path(p.env["KLINEAGE_CACHE"])
     cache.mkdir(parents=True, exist_ok=True)
-    ready = cache / f"{name}-{hashlib.sha256(decides).hexdigest()[:16]}.db"
+    programs = bytes_of(pathlib.Path(p.program).parent / program for program in ("klineage", "klineage-worker"))
+    ready = cache / f"{name}-{hashlib.sha256(decides + programs).hexdigest()[:16]}.db"
     database(p).parent.mkdir(parents=True)
     with open(cache / f"{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
