@@ -46,9 +46,11 @@ enum {
                       manieth call is caught by those that follow one another in a process */
     ESTIMATES = 3, /* whole samples */
     MOST_ESTIMATES = 9, /* whole or not */
-    MANY_SETS = 32,     /* so many copies of the inputs lie on pages enough of their own */
-    FEW_CONTROLS = 5,   /* below this their median has no interval worth the name */
-    SHORT_EVERY = 8     /* pairs from one to the next, at most */
+    ENOUGH_SETS =
+        64, /* a kernel that works by what it is given leaves out one of so many, at least */
+    MANY_SETS = 32,   /* so many copies of the inputs lie on pages enough of their own */
+    FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
+    SHORT_EVERY = 8   /* pairs from one to the next, at most */
 };
 
 static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
@@ -660,12 +662,26 @@ static void choose_batches(kli_benchmark *r) {
     r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
 }
 
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* One for every call of a batch.  Those of a short batch are few, and what a kernel does on one set
+ * in eight, by a digest of it say, it might do on none: as many then as a batch of 5 ms would have.
+ */
+uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most) {
+    const uint32_t longest = kli_calls_for(BATCH_NS, one_ns, most);
+    return larger(calls, longest < ENOUGH_SETS ? longest : ENOUGH_SETS);
+}
+
+static uint32_t sets_for(const kli_benchmark *r, uint32_t calls) {
+    const double one_ns = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
+    return kli_sets_for(one_ns, calls, most_calls(r));
+}
+
 /* A problem with a slot for every call of a batch; the real shape's own where three are enough. */
 static kl_err scene_for(kli_benchmark *r, kli_problem *real, kli_problem *own, kl_error *e) {
-    const uint32_t calls =
-        r->candidate.calls > r->baseline.calls ? r->candidate.calls : r->baseline.calls;
+    const uint32_t calls = larger(r->candidate.calls, r->baseline.calls), sets = sets_for(r, calls);
     if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
-    kl_err err = kli_problem_open(own, r->c, r->c->workload, calls, calls + 1, 1, e);
+    kl_err err = kli_problem_open(own, r->c, r->c->workload, sets, sets + 1, 1, e);
     if (!err) err = kli_problem_expect(own, r->c, 0, e);
     KL_ASSERT(err || (own->n_sets >= calls && own->n_slots > calls)); /* a slot for every call */
     if (!err) r->problem = own;

@@ -60,6 +60,7 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e);
 double kli_batch_ns(const kl_backend *b, double handshake_ns); /* how long a batch is */
 uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most);
+uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most);
 /* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
 uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most);
 kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e);
