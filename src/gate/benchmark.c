@@ -662,14 +662,14 @@ static void choose_batches(kli_benchmark *r) {
     r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
 }
 
-static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* One for every call of a batch.  Those of a short batch are few, and what a kernel does on one set
  * in eight, by a digest of it say, it might do on none: as many then as a batch of 5 ms would have.
  */
 uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most) {
     const uint32_t longest = kli_calls_for(BATCH_NS, one_ns, most);
-    return larger(calls, longest < ENOUGH_SETS ? longest : ENOUGH_SETS);
+    return more_of(calls, longest < ENOUGH_SETS ? longest : ENOUGH_SETS);
 }
 
 static uint32_t sets_for(const kli_benchmark *r, uint32_t calls) {
@@ -679,7 +679,8 @@ static uint32_t sets_for(const kli_benchmark *r, uint32_t calls) {
 
 /* A problem with a slot for every call of a batch; the real shape's own where three are enough. */
 static kl_err scene_for(kli_benchmark *r, kli_problem *real, kli_problem *own, kl_error *e) {
-    const uint32_t calls = larger(r->candidate.calls, r->baseline.calls), sets = sets_for(r, calls);
+    const uint32_t calls = more_of(r->candidate.calls, r->baseline.calls),
+                   sets = sets_for(r, calls);
     if (r->method == KL_TIME_EVENTS || calls + 1 <= real->n_slots) return KL_OK;
     kl_err err = kli_problem_open(own, r->c, r->c->workload, sets, sets + 1, 1, e);
     if (!err) err = kli_problem_expect(own, r->c, 0, e);

@@ -52,7 +52,7 @@ static void start_next(kli_evaluation *c) {
 }
 
 /* Every process that is warm has a context on the device, and a kernel needs what is left of it. */
-static bool has_room(const kli_evaluation *later) {
+static bool device_has_room(const kli_evaluation *later) {
     const kl_gate *g = later->gate;
     const int64_t fit = later->backend->shared_memory
                             ? (int64_t)KL_COUNT(g->executables)
@@ -76,7 +76,7 @@ static void start_trusted(const kli_evaluation *c, const kl_gate_job *j) {
                             .verdict = unread};
     *unread = (kl_verdict){0};
     if (g->n_executables + MOST_TRUSTED > (int)KL_COUNT(g->executables) ||
-        kli_evaluation_place(&later, &opts, kl_ignored()) || !has_room(&later))
+        kli_evaluation_place(&later, &opts, kl_ignored()) || !device_has_room(&later))
         return; /* one that this verdict uses would have to go, or there is no room beside it */
     (void)!kli_evaluation_start_trusted(&later, kl_ignored());
 }
@@ -152,7 +152,7 @@ void kli_next_begin(kli_evaluation *c) {
 }
 
 /* The thread has a watch of its own, so this one looks whether the user wants to stop. */
-static void join(kli_next *n) {
+static void join_next(kli_next *n) {
     struct timespec until;
     do {
         if (kli_interrupted()) atomic_store(&n->unwanted, true);
@@ -164,7 +164,7 @@ static void join(kli_next *n) {
 void kli_next_end(kli_evaluation *c, bool wanted) {
     kli_next *n = &c->next;
     atomic_store(&n->unwanted, !wanted);
-    if (n->running) join(n);
+    if (n->running) join_next(n);
     if (n->arena) kl_arena_free(n->arena);
     n->arena = NULL;
     n->running = false;

@@ -1,9 +1,7 @@
-/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake device of
- * fake_cuda.c.
- *
- * What this shows is that loading, binding, running, timing and every refusal and fault take the
- * path they should; nothing here says anything about a GPU.  Real kernels on real devices:
- * README.md beside this. SPDX-License-Identifier: Apache-2.0 */
+/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake of fake_cuda.c:
+ * every path, refusal and fault, and nothing about a GPU (README.md).  SPDX-License-Identifier:
+ * Apache-2.0
+ */
 #include "backend/runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
