@@ -152,7 +152,7 @@ void kli_next_begin(kli_evaluation *c) {
 }
 
 /* The thread has a watch of its own, so this one looks whether the user wants to stop. */
-static void join_next(kli_next *n) {
+static void end_next_thread(kli_next *n) {
     struct timespec until;
     do {
         if (kli_interrupted()) atomic_store(&n->unwanted, true);
@@ -164,7 +164,7 @@ static void join_next(kli_next *n) {
 void kli_next_end(kli_evaluation *c, bool wanted) {
     kli_next *n = &c->next;
     atomic_store(&n->unwanted, !wanted);
-    if (n->running) join_next(n);
+    if (n->running) end_next_thread(n);
     if (n->arena) kl_arena_free(n->arena);
     n->arena = NULL;
     n->running = false;

@@ -1,7 +1,5 @@
-/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake of fake_cuda.c:
- * every path, refusal and fault, and nothing about a GPU (README.md).  SPDX-License-Identifier:
- * Apache-2.0
- */
+/* cuda_runner_test.c - the CUDA runner through its whole protocol, on the fake of fake_cuda.c.
+ * Nothing here says anything about a GPU: see README.md.  SPDX-License-Identifier: Apache-2.0 */
 #include "backend/runner_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -849,8 +847,8 @@ static void test_cuda_runner__fake_device_names_itself(void **unused) {
 static void test_cuda_runner__has_no_device_without_a_driver(void **unused) {
     scene s = {0};
     kl_error e = {0};
-    (void)unused;
     const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
+    (void)unused;
     assert_int_equal(setenv("KLINEAGE_LIBCUDA", "/nonexistent/libcuda.so.1", 1), 0);
     assert_ok(kl_runner_start(&s.runner, &how, &e));
     plan_for(&s.plan, "scale");
