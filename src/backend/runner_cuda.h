@@ -136,8 +136,8 @@ void kli_cuda_drop_brooms(kli_cuda *r);
 int kli_cuda_bind(kli_runner_ctx *c);
 kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out,
                                  uint64_t used); /* those it had go */
-kl_cu_result
-kli_cuda_clear_tails(kli_cuda *r); /* what lies behind the used bytes of every allocation */
+kl_cu_result kli_cuda_clear_tails(
+    kli_cuda *r); /* what lies behind the used bytes of every allocation, and sums */
 int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m);
 /* The first byte of a copy. */
 kl_cu_ptr kli_cuda_copy(const kli_runner_ctx *c, kli_region region, uint32_t copy);

@@ -58,13 +58,14 @@ kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used
     return error;
 }
 
-/* Notes could be kept there from batch to batch. */
+/* Notes could be kept there from batch to batch.  Sums have no tail: digests of the last batch's
+ * right outputs would tell the next one what to imitate. */
 kl_cu_result kli_cuda_clear_tails(kli_cuda *r) {
     kl_cu_result error = KL_CU_OK;
     for (int i = 0; i < KLI_CUDA_ALLOCATIONS && !error; i++) {
         const kli_cuda_pages *p = &r->pages[i];
-        if (p->used < p->bytes)
-            error = r->api->fill(p->base + p->used, 0xFF, p->bytes - p->used, r->stream);
+        const uint64_t from = i == KLI_CUDA_SUMS ? 0 : p->used;
+        if (from < p->bytes) error = r->api->fill(p->base + from, 0xFF, p->bytes - from, r->stream);
     }
     return error;
 }

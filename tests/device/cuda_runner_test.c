@@ -418,6 +418,21 @@ static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t
     bring_back(s, first, calls);
 }
 
+/* A batch has the inputs of the last one, so its digests tell what right outputs have. */
+static void test_cuda_runner__no_call_finds_the_digests_of_others(void **unused) {
+    const kl_time_method methods[] = {KL_TIME_GRAPH, KL_TIME_EVENTS};
+    double ns[SLOTS];
+    scene s = {0};
+    (void)unused;
+    open_scene(&s, "finds_digests", "");
+    for (int m = 0; m < 4; m++) {
+        time_calls(&s, methods[m / 2], 0, SLOTS, ns);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
+    }
+    close_scene(&s);
+}
+
 static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused) {
     const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
     (void)unused;
@@ -870,6 +885,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__forgets_variables_between_runs),
         cmocka_unit_test(test_cuda_runner__clears_local_memory_between_runs_and_batches),
         cmocka_unit_test(test_cuda_runner__clears_what_lies_behind_the_inputs),
+        cmocka_unit_test(test_cuda_runner__no_call_finds_the_digests_of_others),
         cmocka_unit_test(test_cuda_runner__encodes_a_tensormap_for_each_set),
         cmocka_unit_test(test_cuda_runner__moves_to_another_kernel_and_binding),
         cmocka_unit_test(test_cuda_runner__names_the_driver_error),
