@@ -264,17 +264,16 @@ def timed(tool, case, level):
     return one | {"wall": time.monotonic() - start}
 
 
-def plain(tool, command):
-    """A command as a person would write it: from the repository's root, with files of the run by their names."""
-    text = shlex.join(str(word) for word in command)
-    for place, name in ((f"{tool.bench.scratch}/", ""), (f"{ROOT}/", ""), (sys.executable, "python3")):
+def plain(scratch, text):
+    """As a person would write it: from the repository's root, with files of the run by their names."""
+    for place, name in ((f"{scratch}/", ""), (f"{ROOT}/", ""), (sys.executable, "python3")):
         text = text.replace(place, name)
     return text
 
 
 def summary(tool, level, found):
     ratios = [one["ratio"] for one in found]
-    return {"level": level, "command": plain(tool, found[-1]["command"]), "seconds": statistics.median(one["seconds"] for one in found),
+    return {"level": level, "command": plain(tool.bench.scratch, shlex.join(str(word) for word in found[-1]["command"])), "seconds": statistics.median(one["seconds"] for one in found),
             "wall": statistics.median(one["wall"] for one in found), "cv": aa.cv(ratios), "spread": aa.spread(ratios), "reached": sum(one["half"] <= HALF_WIDTH for one in found),
             "rows": [{k: v for k, v in one.items() if k != "command"} for one in found]}
 
@@ -328,14 +327,14 @@ class Run:
         self.cases = [Case(*words) for words in aa.CASES[options.surface] if options.only in (None, words[0])]
         chosen = options.tools.split(",") if options.tools else TOOLS[options.surface]
         self.tools = {name: TOOLS[options.surface][name](bench) for name in chosen}
-        self.efforts, self.found, self.missing, self.rows = {}, {}, {}, {}
+        self.scratch, self.efforts, self.found, self.missing, self.rows = bench.scratch, {}, {}, {}, {}
 
     def attempt(self, name, action, *words):
         """None where the tool is not there; it is asked no more."""
         try:
             return action(*words)
         except (Missing, subprocess.TimeoutExpired, OSError) as error:
-            self.missing[name] = str(error)
+            self.missing[name] = plain(self.scratch, str(error))
             print(f"{name} is left out: {error}", file=sys.stderr, flush=True)
             return None
 
