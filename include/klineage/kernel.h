@@ -64,11 +64,14 @@ typedef enum {
     KL_ARG_I64,
     KL_ARG_F32,
     KL_ARG_F64,
-    KL_ARG_LOCAL
+    KL_ARG_LOCAL,
+    KL_ARG_TYPE, /* dtype(TENSOR): its element type, for a compiler */
+    KL_ARG_WORD  /* None, True, False, 'text': for a compiler, never passed to a kernel */
 } kl_arg_kind;
 
 typedef struct {
     kl_arg_kind kind;
+    kl_str name;  /* the parameter that it is for; empty: by its place */
     kl_expr expr; /* the text between the parentheses, or the whole argument */
 } kl_arg;
 
@@ -81,6 +84,8 @@ typedef enum {
     KL_CLAUSE_SMEM,
     KL_CLAUSE_WARPS,
     KL_CLAUSE_STAGES,
+    KL_CLAUSE_CTAS,
+    KL_CLAUSE_MAXNREG,
     KL_CLAUSE_COUNT
 } kl_clause;
 
@@ -157,7 +162,8 @@ typedef enum {
     KL_VALUE_F32,
     KL_VALUE_F64,
     KL_VALUE_LOCAL,
-    KL_VALUE_SCALAR
+    KL_VALUE_SCALAR,
+    KL_VALUE_NONE /* its compiler folds it; no runner takes it */
 } kl_value_kind;
 
 /* kl_plan_tensor.role: who writes it, and when. */
@@ -172,7 +178,7 @@ typedef enum { KL_ROLE_INPUT, KL_ROLE_OUTPUT, KL_ROLE_MUTABLE, KL_ROLE_SCALAR } 
 #include <klineage/kernel.def>
 
 #define KL_PLAN_MAGIC 0x4e4c504bu
-#define KL_PLAN_VERSION 2u
+#define KL_PLAN_VERSION 3u
 
 /* What the device allows; zero fields are "unknown, do not check". */
 typedef struct {
@@ -196,7 +202,7 @@ KL_MUST_USE kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_k
                                     const kl_task *t, const kl_workload *w,
                                     const kl_device_limits *limits, kl_error *e);
 /* What a just-in-time compiler specializes on, a word for each argument: "ptr" (all of ours are
- * aligned), "map" a descriptor, "one" the integer 1, "i32/16" "i64/16" one that 16 divides, "i32"
+ * aligned), "map" a descriptor, "none" what is not passed, "one" the integer 1, "i32/16" "i64/16" one that 16 divides, "i32"
  * "i64" another, else the type; launches between ';'.  In the arena. */
 kl_str kl_plan_classes(kl_arena *a, const kl_plan *plan);
 /* The compiler's -D flags for this kernel and workload (params, const axes, dtypes, tensor types),

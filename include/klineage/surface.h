@@ -70,6 +70,8 @@ typedef struct kl_surface {
     const char *const *required;
     /* args(...) may hold local(BYTES). */
     bool local_args;
+    /* args(...) may hold NAME=value, dtype(TENSOR), None, True, False and 'text'. */
+    bool named_args;
     /* Clauses of a launch as messages show them. */
     const char *example;
     /* What a candidate may ask its compiler for; a last '=' or '*' allows a plain suffix.  A flag
@@ -100,6 +102,10 @@ typedef struct kl_surface {
     /* What this machine lacks to compile it, and how to get that: one line in `a`, empty when
      * nothing is missing.  Looks at files alone.  Called by doctor.  NULL: it needs no program. */
     kl_str (*missing)(kl_arena *a);
+
+    /* The version of a compiler that the device's toolchain does not name, as one line in `a`: part
+     * of the compile key.  Called before each compile.  NULL: the device names all. */
+    kl_str (*toolchain)(kl_arena *a);
 
     /* What its compiler must know of a shape's plan, as text: kl_plan_classes, or more.  Shapes
      * with the same text share an artefact; it is part of the key, and job->classes.  Called before

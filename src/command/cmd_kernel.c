@@ -110,6 +110,9 @@ static void value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
     case KL_VALUE_LOCAL:
         kl_buf_printf(text, "local(%lld)", (long long)v->i);
         break;
+    case KL_VALUE_NONE:
+        kl_buf_printf(text, "none");
+        break;
     }
 }
 

@@ -35,7 +35,29 @@ KL_PRINTF(2, 3) static bool complete_refuse(completer *c, const char *fmt, ...) 
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
-/* Axes, params, and the grid as the directives gave it. */
+static bool ends_in_digit(kl_str name, const char *stem, uint32_t *digit) {
+    if (name.len < 2 || !kl_str_starts(name, kl_str_of(stem))) return false;
+    *digit = (uint32_t)(name.ptr[name.len - 1] - '0');
+    return *digit < 5 && name.len == strlen(stem) + 1;
+}
+
+/* MAP_dim0 and MAP_stride0 of a directive's tensormap, innermost first, in elements. */
+static bool map_name(const completer *c, kl_str name, int64_t *value) {
+    for (int i = 0; i < c->kernel->n_tensormaps; i++) {
+        const kl_str map = c->kernel->tensormaps[i].name;
+        const kl_plan_tensormap *m = &c->before->tensormaps[i];
+        uint32_t d;
+        if (!kl_str_starts(name, map)) continue;
+        const kl_str rest = {name.ptr + map.len, name.len - map.len};
+        if (ends_in_digit(rest, "_dim", &d) && d < m->rank)
+            return *value = (int64_t)m->dims[d], true;
+        if (ends_in_digit(rest, "_stride", &d) && d < m->rank)
+            return *value = d ? (int64_t)(m->strides[d] / kl_dtype_bytes((kl_dtype)m->dtype)) : 1, true;
+    }
+    return false;
+}
+
+/* Axes, params, the grid as the directives gave it, and the sizes of their tensormaps. */
 static bool completion_name(void *ctx, kl_str name, int64_t *value) {
     static const char *const GRID[] = {"grid_x", "grid_y", "grid_z"};
     const completer *c = ctx;
@@ -45,7 +67,7 @@ static bool completion_name(void *ctx, kl_str name, int64_t *value) {
         return *value = c->kernel->params[i].value, true;
     for (int d = 0; d < 3; d++)
         if (kl_str_eq(name, kl_str_of(GRID[d]))) return *value = c->about->grid[d], true;
-    return false;
+    return map_name(c, name, value);
 }
 
 /* An integer, or an expression as text. */
@@ -188,9 +210,29 @@ static bool check_map(completer *c, const kl_plan_tensormap *m, uint64_t bytes) 
     return true;
 }
 
+/* The view of a directive's tensormap with another box. */
+static bool complete_view(completer *c, const json_t *o, kl_plan_tensormap *out) {
+    const kl_str name = kli_json_text_or(o, "map", (kl_str){0});
+    const int i = kli_tensormap_index(c->kernel, name);
+    uint64_t box[5] = {0};
+    if (i < 0) return complete_refuse(c, "there is no tensormap '%.*s'", KL_STR_ARG(name));
+    *out = c->before->tensormaps[i];
+    const bool is_buffer = out->of_buffer;
+    const uint64_t bytes = is_buffer ? c->before->buffers[out->index].bytes
+                                     : c->before->tensors[out->index].bytes;
+    if (!numbers(c, o, "box", out->rank, 1, 256, box) ||
+        !complete_field(c, o, "swizzle", 0, 128, &out->swizzle) ||
+        !complete_field(c, o, "l2", 0, 256, &out->l2) || !check_map(c, out, bytes))
+        return false;
+    for (uint32_t d = 0; d < out->rank; d++) out->box[d] = (uint32_t)box[d];
+    c->plan->n_tensormaps++;
+    return true;
+}
+
 static bool complete_map(completer *c, const json_t *o) {
     KL_ASSERT(c->plan->n_tensormaps < KL_MAX_TENSORMAPS);
     kl_plan_tensormap *out = &c->plan->tensormaps[c->plan->n_tensormaps];
+    if (json_object_get(o, "map")) return complete_view(c, o, out);
     const size_t rank = json_array_size(json_object_get(o, "box"));
     uint64_t box[5] = {0}, bytes = 0;
     bool is_buffer = false;
@@ -364,6 +406,8 @@ static const char *class_of(const kl_plan *p, const kl_value *v) {
         return "f64";
     case KL_VALUE_LOCAL:
         return "local";
+    case KL_VALUE_NONE:
+        return "none";
     case KL_VALUE_SCALAR:
         break;
     }

@@ -495,6 +495,7 @@ static const list_form clauses[KL_CLAUSE_COUNT] = {
     [KL_CLAUSE_CLUSTER] = {"cluster", 3}, [KL_CLAUSE_GLOBAL] = {"global", 3},
     [KL_CLAUSE_LOCAL] = {"local", 3},     [KL_CLAUSE_SMEM] = {"smem", 1},
     [KL_CLAUSE_WARPS] = {"warps", 1},     [KL_CLAUSE_STAGES] = {"stages", 1},
+    [KL_CLAUSE_CTAS] = {"ctas", 1},       [KL_CLAUSE_MAXNREG] = {"maxnreg", 1},
 };
 
 /* For "i64(...)" and its like: the kind, and `inner` what stands between the parentheses. */
@@ -503,7 +504,8 @@ static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner) {
         const char *name;
         kl_arg_kind kind;
     } wrappers[] = {
-        {"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL}};
+        {"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL},
+        {"dtype", KL_ARG_TYPE}};
     size_t n = 0;
     while (n < text.len && kli_is_name_part(text.ptr[n])) n++;
     size_t open = n;
@@ -542,6 +544,42 @@ static bool check_real(directive_reader *r, const kl_arg *arg) {
     return false;
 }
 
+static bool refuse_for_compiler(directive_reader *r, const kl_arg *arg, const char *what) {
+    return directive_fail(r, arg->expr.text.ptr, "surface %s has no %s in args(...)",
+                          r->kernel->surface->name, what);
+}
+
+static bool check_type(directive_reader *r, const kl_arg *arg) {
+    if (!r->kernel->surface->named_args) return refuse_for_compiler(r, arg, "dtype(TENSOR)");
+    if (kli_is_name(arg->expr.text)) return true;
+    return directive_fail(r, arg->expr.text.ptr, "dtype(...) takes the name of a tensor or buffer");
+}
+
+/* None, True, False, or 'text' without quotes and escapes in it. */
+static bool is_word(kl_str s) {
+    if (kl_str_eq(s, KL_S("None")) || kl_str_eq(s, KL_S("True")) || kl_str_eq(s, KL_S("False")))
+        return true;
+    if (s.len < 2 || (s.ptr[0] != '\'' && s.ptr[0] != '"') || s.ptr[s.len - 1] != s.ptr[0])
+        return false;
+    for (size_t i = 1; i + 1 < s.len; i++)
+        if (s.ptr[i] == s.ptr[0] || s.ptr[i] == '\\' || s.ptr[i] < ' ') return false;
+    return true;
+}
+
+/* "NAME=" before a value; "M == 1" is none. */
+static void take_name(kl_arg *arg) {
+    kl_str text = arg->expr.text;
+    size_t n = 0, eq;
+    while (n < text.len && kli_is_name_part(text.ptr[n])) n++;
+    for (eq = n; eq < text.len && kli_is_space(text.ptr[eq]);) eq++;
+    if (!kli_is_name((kl_str){text.ptr, n}) || eq + 1 >= text.len || text.ptr[eq] != '=' ||
+        text.ptr[eq + 1] == '=')
+        return;
+    arg->name = (kl_str){text.ptr, n};
+    arg->expr.text = kl_str_trim((kl_str){text.ptr + eq + 1, text.len - eq - 1});
+    arg->expr.offset += (size_t)(arg->expr.text.ptr - text.ptr);
+}
+
 static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     const char *at = arg->expr.text.ptr;
     if (!closes_at_end(inner))
@@ -551,6 +589,7 @@ static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     if (inner.len == 0) return directive_fail(r, at, "nothing between the parentheses");
     arg->expr = (kl_expr){inner, directive_offset_of(r, inner.ptr)};
     if (arg->kind == KL_ARG_F32 || arg->kind == KL_ARG_F64) return check_real(r, arg);
+    if (arg->kind == KL_ARG_TYPE) return check_type(r, arg);
     if (arg->kind == KL_ARG_LOCAL && !r->kernel->surface->local_args) {
         directive_fail(r, at, "surface %s has no local(...) arguments", r->kernel->surface->name);
         const bool smem = kl_surface_has_clause(r->kernel->surface, KL_S("smem"));
@@ -562,14 +601,22 @@ static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     return check_syntax(r, &arg->expr);
 }
 
-/* arg = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr
- * ")" */
+/* arg = [ NAME "=" ] value
+ * value = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr
+ * ")" | "dtype" "(" NAME ")" | "None" | "True" | "False" | TEXT */
 static bool read_arg(directive_reader *r, kl_launch *launch) {
     if (!directive_has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;
     kl_arg *arg = &launch->args[launch->n_args];
     kl_str inner;
     if (!read_span(r, ')', &arg->expr)) return false;
     launch->n_args++;
+    take_name(arg);
+    if (arg->name.len && !r->kernel->surface->named_args)
+        return refuse_for_compiler(r, arg, "NAME=value");
+    if (is_word(arg->expr.text)) {
+        arg->kind = KL_ARG_WORD;
+        return r->kernel->surface->named_args || refuse_for_compiler(r, arg, "None, True or text");
+    }
     if (wrapped(arg->expr.text, &arg->kind, &inner)) return check_wrapped(r, arg, inner);
     arg->kind = kli_is_name(arg->expr.text) ? KL_ARG_NAME : KL_ARG_EXPR;
     return check_syntax(r, &arg->expr);

@@ -64,6 +64,18 @@ static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     return KL_OK;
 }
 
+/* Nothing is passed; the index is the element type, for the compiler. */
+static kl_err type_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
+    const int tensor = kl_task_tensor(p->task, arg->expr.text);
+    const int buffer = kli_buffer_index(p->kernel, arg->expr.text);
+    if (tensor < 0 && buffer < 0)
+        return kli_unknown_name(p, arg->expr.text, arg->expr.offset, true);
+    const kl_dtype type =
+        tensor >= 0 ? p->workload->dtypes[tensor] : p->kernel->buffers[buffer].dtype;
+    *out = (kl_value){.kind = KL_VALUE_NONE, .index = (uint32_t)type};
+    return KL_OK;
+}
+
 static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     kl_err err = KL_OK;
     switch (arg->kind) {
@@ -79,6 +91,10 @@ static kl_err plan_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
         out->kind = KL_VALUE_LOCAL;
         return kli_eval_range(p, &out->i, &arg->expr, "local memory", 1,
                               p->limits.smem_max ? p->limits.smem_max : INT32_MAX);
+    case KL_ARG_TYPE:
+        return type_argument(p, arg, out);
+    case KL_ARG_WORD:
+        return out->kind = KL_VALUE_NONE, KL_OK;
     case KL_ARG_EXPR: {
         int64_t value = 0;
         if ((err = kli_eval(p, &value, &arg->expr)) != KL_OK) return err;
