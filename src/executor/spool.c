@@ -218,6 +218,20 @@ static bool compile_ahead(kl_artefact *out, const ahead *p, const kl_kernel *k) 
     return true;
 }
 
+/* Where the compiler looks at shapes: those that a verdict checks beside the real one. */
+static void compile_shapes(const ahead *p, const kl_kernel *k, kl_host_kind on) {
+    const kl_task *t = p->task;
+    if (!kl_compile_depends_on_shape(k)) return;
+    for (int i = 0; i < t->n_workloads; i++) {
+        const kl_workload *w = &t->workloads[i];
+        ahead shape = *p;
+        kl_artefact artefact;
+        shape.workload = w;
+        if (kl_workload_fits(w, on) && (w->hidden || kl_str_eq(w->label, KL_S("tiny"))))
+            (void)compile_ahead(&artefact, &shape, k);
+    }
+}
+
 /* The verdict on device code that does not compile needs no visit to the other host: what would run
  * there is compiled here. */
 static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *k,
@@ -289,6 +303,8 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
     if (p.workload && !compile_ahead(&artefact, &p, k) && settles &&
         memmem(artefact.log.ptr, artefact.log.len, "error", 5))
         return refused_by_compiler(v, &p, k, &artefact), true;
+    if (p.workload) compile_shapes(&p, k, b->on);
+    if (p.workload && o->against) compile_shapes(&p, o->against, b->on);
     if (p.workload && o->against) (void)compile_ahead(&artefact, &p, o->against);
     if (p.workload && b->on == KL_ON_GPU) compile_own(&p, b->on);
     compile_baselines(&p, b->on);

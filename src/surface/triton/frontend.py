@@ -17,6 +17,7 @@ import importlib
 import json
 import linecache
 import operator
+import os
 import re
 import sys
 import types
@@ -175,6 +176,19 @@ def check_signature(function, values):
         constant(default, values)
 
 
+ASSEMBLY_ENDS = re.compile(r"\.(entry|func|visible|extern|global|weak|file|loc|section|pragma)\b")
+
+
+def check_assembly(node, text):
+    """Assembly stays inside the function that it is written in."""
+    depth, least = 0, 0
+    for c in text:
+        depth += (c == "{") - (c == "}")
+        least = min(least, depth)
+    if ASSEMBLY_ENDS.search(text) or least < 0 or depth:
+        raise Refused(node, "assembly that leaves its function")
+
+
 def check_body(function, values, functions, modules):
     bound = {a.arg for a in function.args.args + function.args.kwonlyargs}
     bound |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -184,6 +198,8 @@ def check_body(function, values, functions, modules):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             if not (node.id in bound or node.id in functions or node.id in values or node.id in BUILTINS):
                 raise Refused(node, f"'{node.id}' is no parameter, local, constant, kernel or name of Triton")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            check_assembly(node, node.value)
         if isinstance(node, ast.Attribute):
             root, parts = dotted(node)
             if any(p.startswith("_") for p in parts):
@@ -496,31 +512,46 @@ def compile_all(job, text):
     return joined(texts), completion.text()
 
 
-def cause_of(error):
-    """Triton wraps an error of a callee in one of its caller."""
-    while getattr(error, "__cause__", None) is not None:
-        error = error.__cause__
-    return error
+def chain_of(error):
+    """Triton wraps an error of a callee in one of its caller; the last is the first that happened."""
+    chain = [error]
+    while getattr(chain[-1], "__cause__", None) is not None:
+        chain.append(chain[-1].__cause__)
+    return chain
 
 
-def fail(error):
-    cause = cause_of(error)
-    node = getattr(cause, "node", None) or getattr(error, "node", None)
-    line = getattr(cause, "line", None) or getattr(node, "lineno", None) or getattr(cause, "lineno", None) or 1
-    column = getattr(cause, "column", None) or getattr(node, "col_offset", 0) + 1
-    text = getattr(cause, "error_message", None) or str(cause) or type(cause).__name__
-    print(f"{FILE}:{line}:{column}: error: {text.strip()}", file=sys.stderr)
+def place_of(error, text):
+    """Line and column in the file; Triton counts lines from the function's own first."""
+    if isinstance(error, Refused):
+        return error.line, error.column
+    if isinstance(error, SyntaxError):
+        return error.lineno or 1, error.offset or 1
+    node, source = getattr(error, "node", None), getattr(error, "src", None)
+    if not getattr(node, "lineno", None) or not source:
+        return None
+    before = text.find(source.strip())
+    return node.lineno + (text.count("\n", 0, before) if before > 0 else 0), node.col_offset + 1
+
+
+def fail(error, text):
+    chain = chain_of(error)
+    line, column = next((p for p in (place_of(e, text) for e in reversed(chain)) if p), (1, 1))
+    cause = chain[-1]
+    said = getattr(cause, "error_message", None) or getattr(cause, "msg", None) or str(cause)
+    said = said.strip() or f"Triton's compiler ended with {type(cause).__name__} and no message"
+    print(f"{FILE}:{line}:{column}: error: {said}", file=sys.stderr)
     return 1
 
 
 def main():
     sys.path.insert(0, sys.argv[1])
+    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"    # a path in the code would be part of its hash
     with open("job.json") as job, open(FILE) as text:
         job, text = json.load(job), text.read()
     try:
         ptx, completion = compile_all(job, text)
     except Exception as error:    # whatever the text made Triton do is an answer about the text
-        return fail(error)
+        return fail(error, text)
     with open("kernel.ptx", "w") as out:
         out.write(ptx)
     with open("completion.json", "w") as out:
