@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRONTEND "triton_frontend.py"
 #define MAX_COMPLETION_BYTES ((size_t)1 << 20)
 
 /* ---- what the front end is told ----------------------------------------------------------- */
@@ -125,7 +124,7 @@ static kl_err write_job(const kl_compile_job *job, kl_error *e) {
 static kl_err run_frontend(kl_artefact *out, const kl_compile_job *job,
                            const kli_triton_toolkit *t, kl_error *e) {
     kl_arena *a = job->arena;
-    const kl_str script = kli_fs_find_part(a, FRONTEND);
+    const kl_str script = kli_fs_find_part(a, KLI_TRITON_FRONTEND);
     const char *argv[] = {t->python.ptr, "-I", "-B", script.ptr, t->site.ptr, NULL};
     const char *readable[] = {t->site.ptr, t->prefix.ptr, kli_fs_dirname(a, t->python.ptr).ptr,
                               kli_fs_dirname(a, script.ptr).ptr, NULL};
@@ -159,7 +158,7 @@ kl_err kli_triton_compile(kl_artefact *out, const kl_compile_job *job, kl_error 
         return kl_hint(e, "%s", t->missing.ptr);
     }
     out->kind = KL_ARTEFACT_CUBIN;
-    out->toolchain = kli_triton_toolchain(a);
+    out->toolchain = kl_arena_printf(a, "triton %s", t->version.ptr);
     kl_err code = write_job(job, e);
     if (!code) code = run_frontend(out, job, t, e);
     if (!code && out->ok)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "triton.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/proc.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -59,7 +60,13 @@ const kli_triton_toolkit *kli_triton_toolkit_find(void) {
     return &toolkit;
 }
 
+/* Another front end may say no where this one says yes. */
 kl_str kli_triton_toolchain(kl_arena *a) {
     const kli_triton_toolkit *t = kli_triton_toolkit_find();
-    return t->version.len ? kl_arena_printf(a, "triton %s", t->version.ptr) : (kl_str){0};
+    kl_str script;
+    if (!t->version.len || kli_fs_read(&script, a, kli_fs_find_part(a, KLI_TRITON_FRONTEND).ptr,
+                                       1 << 20, kl_ignored()))
+        return (kl_str){0};
+    return kl_arena_printf(a, "triton %s, front end %.12s", t->version.ptr,
+                           kli_hash_of(script).hex);
 }

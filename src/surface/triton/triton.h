@@ -18,6 +18,9 @@ typedef struct {
  * import it. */
 const kli_triton_toolkit *kli_triton_toolkit_find(void);
 
+#define KLI_TRITON_FRONTEND "triton_frontend.py" /* beside the programs */
+
+/* Version and front end, for the compile key; empty where there is none. */
 kl_str kli_triton_toolchain(kl_arena *a);
 kl_str kli_triton_specialize(kl_arena *a, const kl_kernel *k, const kl_plan *plan);
 kl_err kli_triton_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e);
