@@ -202,8 +202,8 @@ KL_MUST_USE kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_k
                                     const kl_task *t, const kl_workload *w,
                                     const kl_device_limits *limits, kl_error *e);
 /* What a just-in-time compiler specializes on, a word for each argument: "ptr" (all of ours are
- * aligned), "map" a descriptor, "none" what is not passed, "one" the integer 1, "i32/16" "i64/16" one that 16 divides, "i32"
- * "i64" another, else the type; launches between ';'.  In the arena. */
+ * aligned), "map" a descriptor, "none" what is not passed, "one" the integer 1, "i32/16" "i64/16"
+ * one that 16 divides, "i32" "i64" another, else the type; launches between ';'.  In the arena. */
 kl_str kl_plan_classes(kl_arena *a, const kl_plan *plan);
 /* The compiler's -D flags for this kernel and workload (params, const axes, dtypes, tensor types),
  * NULL-terminated, in the arena. */

@@ -306,8 +306,7 @@ kl_hash kli_compile_key(const kl_compile_job *job, const kl_isolation *confined,
     kli_hasher_add(&h, kl_str_of(k->surface->name));
     kli_hasher_add(&h, d->arch);
     kli_hasher_add(&h, carried ? KL_S("carried") : d->toolchain);
-    if (!carried && k->surface->toolchain)
-        kli_hasher_add(&h, k->surface->toolchain(job->arena));
+    if (!carried && k->surface->toolchain) kli_hasher_add(&h, k->surface->toolchain(job->arena));
     kli_hasher_add(&h, carried ? KL_S("") : d->name);
     kli_hasher_add(&h, kl_str_of(carried ? "" : cc));
     kli_hasher_add(

@@ -52,7 +52,8 @@ static bool map_name(const completer *c, kl_str name, int64_t *value) {
         if (ends_in_digit(rest, "_dim", &d) && d < m->rank)
             return *value = (int64_t)m->dims[d], true;
         if (ends_in_digit(rest, "_stride", &d) && d < m->rank)
-            return *value = d ? (int64_t)(m->strides[d] / kl_dtype_bytes((kl_dtype)m->dtype)) : 1, true;
+            return *value = d ? (int64_t)(m->strides[d] / kl_dtype_bytes((kl_dtype)m->dtype)) : 1,
+                   true;
     }
     return false;
 }
@@ -218,8 +219,8 @@ static bool complete_view(completer *c, const json_t *o, kl_plan_tensormap *out)
     if (i < 0) return complete_refuse(c, "there is no tensormap '%.*s'", KL_STR_ARG(name));
     *out = c->before->tensormaps[i];
     const bool is_buffer = out->of_buffer;
-    const uint64_t bytes = is_buffer ? c->before->buffers[out->index].bytes
-                                     : c->before->tensors[out->index].bytes;
+    const uint64_t bytes =
+        is_buffer ? c->before->buffers[out->index].bytes : c->before->tensors[out->index].bytes;
     if (!numbers(c, o, "box", out->rank, 1, 256, box) ||
         !complete_field(c, o, "swizzle", 0, 128, &out->swizzle) ||
         !complete_field(c, o, "l2", 0, 256, &out->l2) || !check_map(c, out, bytes))

@@ -503,9 +503,11 @@ static bool wrapped(kl_str text, kl_arg_kind *kind, kl_str *inner) {
     static const struct {
         const char *name;
         kl_arg_kind kind;
-    } wrappers[] = {
-        {"i64", KL_ARG_I64}, {"f32", KL_ARG_F32}, {"f64", KL_ARG_F64}, {"local", KL_ARG_LOCAL},
-        {"dtype", KL_ARG_TYPE}};
+    } wrappers[] = {{"i64", KL_ARG_I64},
+                    {"f32", KL_ARG_F32},
+                    {"f64", KL_ARG_F64},
+                    {"local", KL_ARG_LOCAL},
+                    {"dtype", KL_ARG_TYPE}};
     size_t n = 0;
     while (n < text.len && kli_is_name_part(text.ptr[n])) n++;
     size_t open = n;
@@ -602,7 +604,8 @@ static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
 }
 
 /* arg = [ NAME "=" ] value
- * value = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "(" expr
+ * value = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "("
+ * expr
  * ")" | "dtype" "(" NAME ")" | "None" | "True" | "False" | TEXT */
 static bool read_arg(directive_reader *r, kl_launch *launch) {
     if (!directive_has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;

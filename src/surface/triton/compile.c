@@ -52,7 +52,10 @@ static void add_number(json_t *o, const kl_plan *p, const kl_value *v, bool name
     const bool wide = v->kind == KL_VALUE_I64 || (scalar && type == KL_I64);
     if (real) {
         const bool f64 = v->kind == KL_VALUE_F64 || (scalar && type == KL_F64);
-        json_object_set_new(o, "real", json_string(scalar ? kl_dtype_name(type) : f64 ? "float64" : "float32"));
+        json_object_set_new(o, "real",
+                            json_string(scalar ? kl_dtype_name(type)
+                                        : f64  ? "float64"
+                                               : "float32"));
         if (named) json_object_set_new(o, "value", json_real(v->f));
         return;
     }
@@ -87,8 +90,7 @@ static json_t *launch_json(kl_arena *a, const kl_kernel *k, const kl_plan *p, in
     const kl_plan_launch *l = &p->launches[i];
     json_t *args = json_array();
     for (uint32_t n = 0; n < l->n_args; n++)
-        json_array_append_new(args,
-                              argument_json(a, k, p, &k->launches[i].args[n], &l->args[n]));
+        json_array_append_new(args, argument_json(a, k, p, &k->launches[i].args[n], &l->args[n]));
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "entry", l->entry, "warps", (int)l->warps,
                      "stages", (int)l->stages, "ctas", (int)l->cluster[0], "maxnreg",
                      (int)l->registers, "args", args);
@@ -114,15 +116,17 @@ static kl_err write_job(const kl_compile_job *job, kl_error *e) {
     kl_err code = kli_json_parse(&launches, job->classes, KL_S("classes"), e);
     json_t *o = json_pack("{s:o, s:o, s:o}", "arch", kli_json_str(job->device->arch), "defines",
                           defines, "launches", launches ? launches : json_null());
-    if (!code) code = kli_fs_write(kli_fs_join(a, job->dir, "job.json").ptr, kli_json_dump(a, o, true), e);
-    if (!code) code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.py").ptr, job->kernel->source, e);
+    if (!code)
+        code = kli_fs_write(kli_fs_join(a, job->dir, "job.json").ptr, kli_json_dump(a, o, true), e);
+    if (!code)
+        code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.py").ptr, job->kernel->source, e);
     json_decref(o);
     return code;
 }
 
 /* Isolated (-I): no variable and no folder of a user's decides what Python loads. */
-static kl_err run_frontend(kl_artefact *out, const kl_compile_job *job,
-                           const kli_triton_toolkit *t, kl_error *e) {
+static kl_err run_frontend(kl_artefact *out, const kl_compile_job *job, const kli_triton_toolkit *t,
+                           kl_error *e) {
     kl_arena *a = job->arena;
     const kl_str script = kli_fs_find_part(a, KLI_TRITON_FRONTEND);
     const char *argv[] = {t->python.ptr, "-I", "-B", script.ptr, t->site.ptr, NULL};

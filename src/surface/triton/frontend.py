@@ -530,7 +530,9 @@ def place_of(error, text):
     if not getattr(node, "lineno", None) or not source:
         return None
     before = text.find(source.strip())
-    return node.lineno + (text.count("\n", 0, before) if before > 0 else 0), node.col_offset + 1
+    if before < 0:
+        return None    # a function of Triton's own library
+    return node.lineno + text.count("\n", 0, before), node.col_offset + 1
 
 
 def fail(error, text):

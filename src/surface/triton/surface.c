@@ -30,7 +30,8 @@ static const char triton_note[] =
     "False or 'text'. A constexpr that is called like a param or a constant axis takes its value "
     "unasked.\n"
     "- `grid` counts programs, `warps(4) stages(3) ctas(1) maxnreg(168)` are Triton's options.\n"
-    "- `tensormap NAME: TENSOR box(INNER, OUTER)` makes a host-side tensor descriptor; the compiler "
+    "- `tensormap NAME: TENSOR box(INNER, OUTER)` makes a host-side tensor descriptor; the "
+    "compiler "
     "chooses its swizzle.\n"
     "- Only imports of triton, constants and `@triton.jit` functions are read of a file.\n";
 

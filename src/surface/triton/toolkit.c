@@ -8,12 +8,11 @@
 #include <stdlib.h>
 
 /* Prints version, folder of the standard library and folder of the package, a line each. */
-static const char LOOK[] =
-    "import importlib.metadata as m, importlib.util as u, os, sysconfig\n"
-    "spec = u.find_spec('triton')\n"
-    "print(m.version('triton'))\n"
-    "print(sysconfig.get_path('stdlib'))\n"
-    "print(os.path.dirname(list(spec.submodule_search_locations)[0]))\n";
+static const char LOOK[] = "import importlib.metadata as m, importlib.util as u, os, sysconfig\n"
+                           "spec = u.find_spec('triton')\n"
+                           "print(m.version('triton'))\n"
+                           "print(sysconfig.get_path('stdlib'))\n"
+                           "print(os.path.dirname(list(spec.submodule_search_locations)[0]))\n";
 
 static kli_triton_toolkit toolkit;
 static pthread_once_t toolkit_once = PTHREAD_ONCE_INIT;
