@@ -1,5 +1,6 @@
 /* cmd_kernel.c - `klineage kernel show|facts|source|diff`: what a kernel file says, without
  * compiling or running it. SPDX-License-Identifier: Apache-2.0 */
+#include "command/plan.h"
 #include "command/request.h"
 #include "base/json.h"
 #include <klineage/rewrite.h>
@@ -80,81 +81,6 @@ static json_t *directives_json(kl_buf *text, const kl_kernel *k) {
 
 /* ---- plan -------------------------------------------------------------------------------- */
 
-static void value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
-    switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR:
-        kl_buf_printf(text, "%s", p->tensors[v->index].name);
-        break;
-    case KL_VALUE_SCALAR:
-        kl_buf_printf(text, "%s=%g", p->tensors[v->index].name, v->f);
-        break;
-    case KL_VALUE_BUFFER:
-        KL_ASSERT(v->index < p->n_buffers);
-        kl_buf_printf(text, "%s", p->buffers[v->index].name);
-        break;
-    case KL_VALUE_TENSORMAP:
-        kl_buf_printf(text, "tensormap %u", v->index);
-        break;
-    case KL_VALUE_I32:
-        kl_buf_printf(text, "%lld", (long long)v->i);
-        break;
-    case KL_VALUE_I64:
-        kl_buf_printf(text, "i64(%lld)", (long long)v->i);
-        break;
-    case KL_VALUE_F32:
-        kl_buf_printf(text, "f32(%g)", v->f);
-        break;
-    case KL_VALUE_F64:
-        kl_buf_printf(text, "f64(%g)", v->f);
-        break;
-    case KL_VALUE_LOCAL:
-        kl_buf_printf(text, "local(%lld)", (long long)v->i);
-        break;
-    case KL_VALUE_NONE:
-        kl_buf_printf(text, "none");
-        break;
-    }
-}
-
-static json_t *triple(const uint32_t v[3]) {
-    return json_pack("[i, i, i]", (int)v[0], (int)v[1], (int)v[2]);
-}
-
-static json_t *launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch *l) {
-    json_t *args = json_array();
-    kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1],
-                  l->grid[2], l->block[0], l->block[1], l->block[2]);
-    if (l->smem) kl_buf_printf(text, " smem %u", l->smem);
-    if (l->warps) kl_buf_printf(text, " warps %u stages %u", l->warps, l->stages);
-    kl_buf_printf(text, " args(");
-    for (uint32_t i = 0; i < l->n_args; i++) {
-        kl_buf one = {0};
-        value_text(&one, p, &l->args[i]);
-        kl_buf_printf(text, "%s%s", i ? ", " : "", one.ptr);
-        json_array_append_new(args, kli_json_str(kl_buf_str(&one)));
-        kl_buf_fini(&one);
-    }
-    kl_buf_printf(text, ")\n");
-    return json_pack("{ss so so so so so}", "entry", l->entry, "grid", triple(l->grid), "block",
-                     triple(l->block), "cluster", triple(l->cluster), "smem", json_integer(l->smem),
-                     "args", args);
-}
-
-static json_t *plan_json(kl_buf *text, const kl_plan *p, kl_str workload) {
-    json_t *launches = json_array(), *buffers = json_array();
-    kl_buf_printf(text, "plan at %.*s\n", KL_STR_ARG(workload));
-    for (uint32_t i = 0; i < p->n_launches; i++)
-        json_array_append_new(launches, launch_json(text, p, &p->launches[i]));
-    for (uint32_t i = 0; i < p->n_buffers; i++) {
-        kl_buf_printf(text, "  scratch %s, %llu bytes\n", p->buffers[i].name,
-                      (unsigned long long)p->buffers[i].bytes);
-        json_array_append_new(buffers, json_pack("{s:s, s:I}", "name", p->buffers[i].name, "bytes",
-                                                 (json_int_t)p->buffers[i].bytes));
-    }
-    return json_pack("{so so so}", "workload", kli_json_str(workload), "launches", launches,
-                     "buffers", buffers);
-}
-
 static json_t *defines_json(kl_buf *text, const char **defines) {
     json_t *list = json_array();
     kl_buf_printf(text, "macros for the compiler\n ");
@@ -190,7 +116,7 @@ static kl_err add_plan(kli_context *c, const kli_args *args, const kl_kernel *k,
     err = kl_kernel_plan(plan, k, t, w, &limits, e);
     if (err) return err;
     cmd_kernel_put(out->json, "plan",
-                   plan_json(&out->text, plan, w->label.len ? w->label : w->uuid));
+                   kli_plan_json(&out->text, plan, w->label.len ? w->label : w->uuid));
     cmd_kernel_put(out->json, "defines",
                    defines_json(&out->text, kl_kernel_defines(c->arena, k, t, w)));
     return KL_OK;

@@ -70,6 +70,10 @@ static kl_err suggest_task(kl_arena *a, const char *name, kl_error *e) {
 
 kl_err kli_request_task(kl_task **out, kl_arena *a, const char *name_or_path, kl_error *e) {
     kl_str path;
+    if (!name_or_path) {
+        kl_fail(e, KL_EINVAL, NULL, "--task TASK is needed");
+        return kl_hint(e, "klineage task list shows the tasks");
+    }
     kl_err err = kl_task_find(&path, a, name_or_path, e);
     if (err == KL_ENOENT) return suggest_task(a, name_or_path, e), err;
     return err ? err : kl_task_load(out, a, path.ptr, e);

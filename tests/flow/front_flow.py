@@ -29,6 +29,11 @@ def no_keys():
     return dict.fromkeys(("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "OPENAI_API_KEY", "OPENAI_API_KEY_FILE"), "")
 
 
+def test_a_kernel_without_its_task(p):
+    for command in (("kernel", "facts"), ("kernel", "compile")):
+        refused_at_once(p, *command, p.naive, said=("--task TASK is needed", "klineage task list"))
+
+
 def test_a_model_is_checked_before_the_first_compile(p):
     expert = p.source / "experts/gemm/c/8-expert.c"
     for command in (("optimize", "softmax"), ("walk", "gemm", expert), ("lift", p.source / "library/lineages/gemm-c.json")):

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""triton_flow.py - kernels in Triton: what the compiler makes of them, and what is refused with its place.
+
+usage: as flow.py.  Needs a Python that has the triton package (KLINEAGE_PYTHON, else python3), no GPU, and is skipped without it.
+Kernels lie in tests/data/triton.  SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import subprocess
+import sys
+
+import flow
+
+
+def needs_triton():
+    python = os.environ.get("KLINEAGE_PYTHON") or "python3"
+    if subprocess.run([python, "-c", "import importlib.metadata as m; m.version('triton')"], capture_output=True).returncode:
+        raise flow.Skip("no triton package: python3 -m pip install triton, or name a Python that has it in KLINEAGE_PYTHON")
+
+
+def compile_file(p, file, task, *options, **how):
+    return p.run("kernel", "compile", file, "--task", task, "--arch", "sm_90a", *options, **how)
+
+
+def made(p, name, task, *options):
+    """What the compiler made of a kernel of tests/data/triton."""
+    needs_triton()
+    answer = compile_file(p, p.source / "tests/data/triton" / f"{name}.py", task, "--json", *options)
+    answer.is_("ok")
+    return answer.json()
+
+
+def launch_of(made):
+    return made["plan"]["launches"][0]
+
+
+def test_block_and_shared_memory_are_the_compilers(p):
+    launch = launch_of(made(p, "softmax", "softmax"))
+    assert launch["entry"] == "softmax" and launch["block"] == [256, 1, 1], launch
+    assert launch["smem"] > 0, launch
+    assert launch["args"][:3] == ["x", "output", "4096"], launch    # the constexpr is folded
+    assert set(launch["args"][3:]) <= {"i64(0)"}, launch             # scratch that it does not use
+
+
+def test_an_integer_is_compiled_in_by_its_class(p):
+    args = {n: launch_of(made(p, "softmax", "softmax", "--workload", f"rows=3,cols={n}"))["args"] for n in (1, 16, 17)}
+    assert args[1][2] == "i64(0)", args     # 1 is a constant, as in Triton itself
+    assert args[16][2] == "16" and args[17][2] == "17", args
+
+
+def test_a_descriptor_is_passed_with_its_sizes_and_strides(p):
+    args = launch_of(made(p, "gemm_descriptors", "gemm", "--workload", "M=512,N=256,K=128"))["args"]
+    assert args[:5] == ["tensormap 3", "512", "128", "i64(128)", "i64(1)"], args
+
+
+def test_hidden_scratch_is_a_buffer_of_the_gates(p):
+    plan = made(p, "gemm_device_descriptors", "gemm", "--workload", "M=512,N=512,K=128")["plan"]
+    assert plan["buffers"] == [{"name": "global_scratch_0", "bytes": 4 * 2 * 384}], plan
+    assert "global_scratch_0" in plan["launches"][0]["args"], plan
+
+
+def test_a_cluster_multiplies_the_grid(p):
+    launch = launch_of(made(p, "gemm_cluster", "gemm", "--workload", "M=512,N=256,K=128"))
+    assert launch["cluster"] == [2, 1, 1] and launch["grid"] == [4 * 2 * 2, 1, 1], launch
+
+
+def test_two_launches_share_one_file(p):
+    plan = made(p, "softmax_two_launches", "softmax")["plan"]
+    assert [l["entry"] for l in plan["launches"]] == ["stats", "scale__1"], plan
+
+
+def test_what_is_left_out_is_said(p):
+    assert "kernel.py:9: note: left out: import of os" in made(p, "gemm_descriptors", "gemm")["log"]
+
+
+def test_the_assemblers_advice_is_kept(p):
+    assert "C7515" in made(p, "gemm_descriptors", "gemm")["log"]
+
+
+# What is wrong, how it comes into the plain softmax, and the answer.
+LOAD = "    e = tl.exp"
+REFUSED = [
+    ("    tl.core.inspect.os.system('id')", "kernel.py:12:5: error: 'core' of triton.language is not for kernels"),
+    ("    v = v.__class__(v)", "kernel.py:12:9: error: '.__class__' is private"),
+    ("    f = lambda a: a", "kernel.py:12:9: error: lambda has no place in a kernel"),
+    ("    import os", "kernel.py:12:5: error: import has no place in a kernel"),
+    ("    v = missing(v)", "kernel.py:12:9: error: 'missing' is no parameter, local, constant, kernel or name of Triton"),
+    ("    v = tl.max(v, 5)", "kernel.py:12:9: error: invalid axis 5"),
+    ("    v = tl.extern_elementwise('a', '/etc/passwd', [v], {}, is_pure=True)",
+     "kernel.py:12:9: error: 'extern_elementwise' of triton.language is not for kernels"),
+    ("    v = tl.inline_asm_elementwise('mov.b32 $0, $1; } .visible .entry evil() { ret;', '=r,r', [v], tl.float32, True, 1)",
+     "kernel.py:12:35: error: assembly that leaves its function"),
+]
+
+
+def test_refused_with_line_and_column(p):
+    needs_triton()
+    good = (p.source / "tests/data/triton/softmax.py").read_text()
+    for line, said in REFUSED:
+        bad = p.write("bad.py", good.replace(LOAD, f"{line}\n{LOAD}"))
+        compile_file(p, bad, "softmax").is_("no_compile", said)
+
+
+def test_a_file_is_read_and_not_run(p):
+    needs_triton()
+    good, mark = (p.source / "tests/data/triton/softmax.py").read_text(), p.folder / "mark"
+    run = f"import os\nos.system('touch {mark}')\nprint(open('/etc/passwd').read())\n"
+    answer = compile_file(p, p.write("module.py", good.replace("import triton\n", f"import triton\n{run}", 1)), "softmax")
+    answer.is_("ok", "note: left out: import of os", "note: left out: no kernel, constant or import of triton")
+    assert not mark.exists() and "root:" not in str(answer)
+    for signature in ("BLOCK: (open('x'))", "BLOCK: tl.constexpr = open('x')"):
+        compile_file(p, p.write("bad.py", good.replace("BLOCK: tl.constexpr", signature)), "softmax").is_(
+            "no_compile", "kernel.py:8:", "an annotation is a name" if "= open" not in signature else "not a constant expression")
+
+
+def test_arguments_that_do_not_fit(p):
+    needs_triton()
+    good = (p.source / "tests/data/triton/softmax.py").read_text()
+    for args, said in (("", "constexpr 'BLOCK' has no value: write BLOCK=... in args(...)"), (", 3, 4, BLOCK=BLOCK", "arguments, more than"),
+                       (", BLOCK=x", "'BLOCK' is a tl.constexpr, which an address cannot be")):
+        compile_file(p, p.write("bad.py", good.replace(", BLOCK=BLOCK", args)), "softmax").is_("no_compile", said)
+    compile_file(p, p.write("bad.py", good.replace("launch softmax", "launch softmx")), "softmax").is_(
+        "no_compile", "there is no @triton.jit function 'softmx'; there are: softmax")
+
+
+def test_without_the_package(p):
+    file = p.source / "tests/data/triton/softmax.py"
+    compile_file(p, file, "softmax", env={"KLINEAGE_PYTHON": "/bin/false"}).is_(
+        "no_device", "this kernel needs Triton's compiler", "KLINEAGE_PYTHON")
+
+
+def main():
+    flow.tests = lambda: {name[5:]: f for name, f in globals().items() if name.startswith("test_")}
+    return flow.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
