@@ -3,8 +3,7 @@
 #! param BN = 256 {128, 256}
 #! param BK = 64 {64, 128}
 
-
-
+#! require K % 8 == 0 && N % 8 == 0
 #! launch matmul grid(cdiv(M, BM) * cdiv(N, BN)) warps(8) stages(4) args(x, weight, y, M, N, K, GROUP=8)
 import os
 import triton
