@@ -9,6 +9,7 @@
  * KERNEL once, which is `cold`, and LOOKS times more, which is `warm`.  `index` is the time that
  * reading every card takes, once.  Prints one JSON object, in milliseconds.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/kernel.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/stats.h"

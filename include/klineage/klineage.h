@@ -23,13 +23,5 @@
 #include <klineage/report.h>     /* pages, tables and figures */
 
 #include <klineage/store.h>      /* the journal */
-#include <klineage/rewrite.h>    /* changing a kernel's text */
-#include <klineage/model.h>      /* asking a language model */
-#include <klineage/run.h>        /* effects: journaled, paid for once */
-#include <klineage/lineage.h>    /* from expert back to naive */
-#include <klineage/skill.h>      /* what lineages teach */
-#include <klineage/search.h>     /* spending a budget on one kernel */
-#include <klineage/experiment.h> /* comparisons: one run of many tracks */
-#include <klineage/report.h>     /* what happened, with evidence */
 
 #endif

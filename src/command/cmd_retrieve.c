@@ -62,10 +62,9 @@ static void show_left_out(kli_command_result *out, const kl_library *l) {
 
 /* As told, else that of this machine where it runs such kernels; empty: nobody knows. */
 static kl_str platform_for(kl_arena *a, const kl_kernel *k, const char *told) {
-    const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
     kl_device device = {0};
     if (told) return kl_str_of(told);
-    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return KL_S("");
+    if (kl_device_of_surface(&device, a, k->surface, 0, kl_ignored())) return KL_S("");
     return kl_arena_copy(a, device.platform);
 }
 

@@ -11,6 +11,8 @@
 #include <jansson.h>
 #include <klineage/gate.h>
 
+#include "backend/backend.h"
+
 typedef enum {
 #define COMMAND(id, function, words, usage, min, max, summary, text) KL_COMMAND_##id,
 #include "command/commands.def"

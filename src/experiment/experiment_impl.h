@@ -4,6 +4,8 @@
 #define KL_EXPERIMENT_EXPERIMENT_IMPL_H
 #include <klineage/experiment.h>
 
+#include "kernel/kernel.h"
+
 typedef struct {
     const char *name;
     kl_track_state state;

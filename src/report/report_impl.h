@@ -4,6 +4,8 @@
 #define KL_REPORT_REPORT_IMPL_H
 #include <klineage/report.h>
 
+#include "kernel/kernel.h"
+
 /* ---- facts: what the journal says -------------------------------------------------------- */
 
 typedef kl_step kli_row; /* one gated attempt, as the journal holds it */

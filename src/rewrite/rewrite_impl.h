@@ -3,6 +3,7 @@
 #ifndef KL_REWRITE_IMPL_H
 #define KL_REWRITE_IMPL_H
 
+#include "kernel/kernel.h"
 #include "base/parts.h"
 #include <klineage/rewrite.h>
 

@@ -4,6 +4,8 @@
 #define KL_SEARCH_SEARCH_IMPL_H
 #include <klineage/search.h>
 
+#include "kernel/kernel.h"
+
 /* A correct kernel that the search knows, and how fast it is. */
 typedef struct {
     kl_kernel *kernel;

@@ -1,6 +1,7 @@
 /* skill_impl.h - what the files of skill share.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SKILL_SKILL_IMPL_H
 #define KL_SKILL_SKILL_IMPL_H
+#include "kernel/kernel.h"
 #include "base/parts.h"
 #include <klineage/skill.h>
 

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "kernel/kernel.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool contains(kl_str s, const char *part) {

@@ -48,8 +48,8 @@ int main(int argc, char **argv) {
     char *text = json_dumps(document, JSON_COMPACT);
     kl_store_verdict row{};
     row.key = kl_str_of(key);
-    row.task = task->name;
-    row.kernel = kl_str_of(kernel->hash);
+    row.task = kl_task_name(task);
+    row.kernel = kl_str_of(kl_kernel_hash(kernel));
     row.platform = verdict.platform;
     row.outcome = kl_str_of(kl_outcome_name(verdict.outcome));
     row.json = kl_str_of(text);
