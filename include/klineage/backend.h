@@ -21,18 +21,6 @@ typedef struct {
 #include <klineage/backend.def>
 } kl_device;
 
-/* ---- isolation --------------------------------------------------------------------------- */
-
-/* What confines a process here; each false is a degradation that the verdict lists. */
-typedef struct {
-    bool seccomp, landlock, namespaces, user_switch, rlimits;
-    int landlock_abi;
-} kl_isolation;
-
-void kl_isolation_probe(kl_isolation *out);
-const char *kl_isolation_text(const kl_isolation *i, char *buf,
-                              size_t n); /* "seccomp+landlock7+ns+rlimits" */
-
 /* ---- compile ----------------------------------------------------------------------------- */
 
 /* Numbers read from compiled code and compiler reports, never from source text.  Names:

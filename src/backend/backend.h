@@ -12,6 +12,18 @@
 
 #include "kernel/kernel.h"
 
+/* ---- isolation --------------------------------------------------------------------------- */
+
+/* What confines a process here; each false is a degradation that the verdict lists. */
+typedef struct {
+    bool seccomp, landlock, namespaces, user_switch, rlimits;
+    int landlock_abi;
+} kl_isolation;
+
+void kli_isolation_probe(kl_isolation *out);
+const char *kli_isolation_text(const kl_isolation *i, char *buf,
+                               size_t n); /* "seccomp+landlock7+ns+rlimits" */
+
 /* ---- compile ----------------------------------------------------------------------------- */
 
 typedef enum {

@@ -269,7 +269,7 @@ static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, k
 static kl_isolation confinement;
 static pthread_once_t confinement_once = PTHREAD_ONCE_INIT;
 
-static void probe_isolation(void) { kl_isolation_probe(&confinement); }
+static void probe_isolation(void) { kli_isolation_probe(&confinement); }
 
 /* What can be had does not change while a process lives. */
 static const kl_isolation *isolation_here(void) {
@@ -283,7 +283,7 @@ static kl_err require_isolation(const kl_compile_opts *o, kl_error *e) {
     if (i->seccomp && (i->landlock || i->namespaces)) return KL_OK;
     char text[64];
     kl_fail(e, KL_EISOLATION, "compile", "a compiler cannot be confined here (%s)",
-            kl_isolation_text(i, text, sizeof text));
+            kli_isolation_text(i, text, sizeof text));
     return kl_hint(e, "assurance B needs a Linux kernel with seccomp and Landlock; without them "
                       "only assurance C is possible");
 }
@@ -310,7 +310,7 @@ kl_hash kli_compile_key(const kl_compile_job *job, const kl_isolation *confined,
     kli_hasher_add(&h, carried ? KL_S("") : d->name);
     kli_hasher_add(&h, kl_str_of(carried ? "" : cc));
     kli_hasher_add(
-        &h, kl_str_of(carried ? "" : kl_isolation_text(confined, isolation, sizeof isolation)));
+        &h, kl_str_of(carried ? "" : kli_isolation_text(confined, isolation, sizeof isolation)));
     kli_hasher_add(&h, k->source);
     kli_hasher_add(&h, k->threads.text);
     kli_hasher_add(&h, k->trusted ? KL_S("trusted") : KL_S("candidate"));

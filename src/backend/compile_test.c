@@ -179,7 +179,7 @@ static const char *const ATTACKS[] = {
 static void test_compile__sources_read_nothing(void **state) {
     kl_isolation here;
     (void)state;
-    kl_isolation_probe(&here);
+    kli_isolation_probe(&here);
     if (!here.landlock) skip();
     for (size_t i = 0; i < KL_COUNT(ATTACKS); i++) {
         fixture f;

@@ -98,7 +98,7 @@ static void test_runner_cpu__says_what_confines_it(void **state) {
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_ready(&f, HEAD SCALE_BODY, false);
-    kl_isolation_probe(&here);
+    kli_isolation_probe(&here);
     const kl_isolation *runner = kli_runner_isolation(f.runner);
     assert_int_equal(runner->seccomp, here.seccomp);
     assert_int_equal(runner->landlock_abi, here.landlock_abi);

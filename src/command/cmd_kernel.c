@@ -198,7 +198,6 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
     kl_kernel *k;
     kl_task *t = NULL;
     const kl_workload *w = NULL;
-    kl_facts f;
     kl_error refusal = {0};
     kl_err err = kli_request_kernel(&k, &refusal, c->arena, args->words[0], args->params, e);
     if (!err && !k) err = kernel_of_words(&k, c->arena, args->words[0], e);
@@ -208,12 +207,12 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
                                    args->values[KL_OPTION_WORKLOAD], e);
     if (err) return err;
     if (!w) w = kl_task_workload(t, KL_S(""), k->surface->on);
-    kl_facts_of(&f, c->arena, k, t, w, NULL);
+    const kl_facts *f = kl_facts_of(c->arena, k, t, w, NULL);
     if (refusal.code)
         kl_buf_printf(&out->text, "%.*s does not parse: %s; what its words give:\n",
                       KL_STR_ARG(k->path), refusal.message);
-    show_facts(&out->text, &f);
-    out->json = kl_facts_json(&f);
+    show_facts(&out->text, f);
+    out->json = kl_facts_json(f);
     cmd_kernel_put(out->json, "refusal", refusal.code ? json_string(refusal.message) : json_null());
     return KL_OK;
 }

@@ -12,6 +12,7 @@
 #include <klineage/gate.h>
 
 #include "backend/backend.h"
+#include "experiment/experiment.h"
 
 typedef enum {
 #define COMMAND(id, function, words, usage, min, max, summary, text) KL_COMMAND_##id,

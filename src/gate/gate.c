@@ -19,7 +19,7 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
     if (!g) kl_oom(sizeof *g);
     g->arena = kl_arena_new();
     g->core = kli_last_core();
-    kl_isolation_probe(&g->isolation);
+    kli_isolation_probe(&g->isolation);
     *out = g;
     return KL_OK;
 }
@@ -137,7 +137,7 @@ static void gate_describe(kli_evaluation *c) {
     v->toolchain = kl_arena_copy(c->arena, c->device->toolchain);
     v->driver = kl_arena_copy(c->arena, c->device->driver);
     v->isolation = kl_arena_copy(
-        c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
+        c->arena, kl_str_of(kli_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
     v->assurance = gate_assurance_of(c->kernel, c->backend, &c->gate->isolation);
     v->created = kli_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kli_evaluation_degrade(c, "no seccomp on this machine");

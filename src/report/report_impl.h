@@ -4,7 +4,7 @@
 #define KL_REPORT_REPORT_IMPL_H
 #include <klineage/report.h>
 
-#include "kernel/kernel.h"
+#include "search/search.h"
 
 /* ---- facts: what the journal says -------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ typedef struct {
     int n_charges;
     kl_lineage *lineages;
     int n_lineages;
-    kl_library library;
+    kl_library *library; /* NULL: none */
     bool has_library;
     kl_verdict *verdicts;
     kl_str *verdict_keys;

@@ -119,7 +119,7 @@ const char *kli_step_result_words(kli_step_result ended) {
 /* ---- settings ---------------------------------------------------------------------------- */
 
 double kli_search_param(const kl_search *s, const char *name) {
-    const kl_policy_param *p = kl_policy_param_find(s->policy, kl_str_of(name));
+    const kl_policy_param *p = kli_policy_param_find(s->policy, kl_str_of(name));
     KL_ASSERT(p && p->least <= p->otherwise && p->otherwise <= p->most);
     double value = p->otherwise;
     for (int i = 0; i < s->o.n_settings; i++)

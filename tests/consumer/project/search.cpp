@@ -60,6 +60,6 @@ int main(int argc, char **argv) {
     json_decref(document);
     kl_store_close(store);
     std::printf("%s, %s a search by policy %s could follow\n", kl_outcome_name(verdict.outcome),
-                same ? "kept;" : "lost;", kl_policy_each(0)->name);
+                same ? "kept;" : "lost;", kl_policy_name(kl_policy_each(0)));
     return verdict.outcome == KL_OUTCOME_PASS && same ? 0 : 1;
 }
