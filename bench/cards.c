@@ -9,6 +9,7 @@
  * KERNEL once, which is `cold`, and LOOKS times more, which is `warm`.  `index` is the time that
  * reading every card takes, once.  Prints one JSON object, in milliseconds.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "skill/skill.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/stats.h"
@@ -80,14 +81,14 @@ static int folders_in(const char *path) {
 
 static int make_library(kl_arena *a, const char *from, const char *folder, int count,
                         bool distinct) {
-    kl_library l;
+    kl_library *l;
     kl_error e = {0};
     int made = 0;
     if (folders_in(kli_fs_join(a, folder, "admitted").ptr) == count) return count;
     if (kl_library_load(&l, a, from, &e)) die(&e);
-    for (int i = 0; l.n_cards && made < count; i = (i + 1) % l.n_cards)
-        if (l.cards[i].status == KL_CARD_ADMITTED && !l.cards[i].edited)
-            write_copy(folder, &l.cards[i], made++, distinct);
+    for (int i = 0; l->n_cards && made < count; i = (i + 1) % l->n_cards)
+        if (l->cards[i].status == KL_CARD_ADMITTED && !l->cards[i].edited)
+            write_copy(folder, &l->cards[i], made++, distinct);
     return made;
 }
 
@@ -102,17 +103,17 @@ static int retrieve(const kl_library *l, const kl_target *t, kl_arena *a) {
 
 static looked look(const char *folder, const kl_target *target) {
     kl_arena *a = kl_arena_new();
-    kl_library l;
+    kl_library *l;
     kl_error e = {0};
     looked x = {0};
     double ms[LOOKS];
     const int64_t start = kli_now_ns();
     if (kl_library_open(&l, a, folder, &e)) die(&e);
-    x.matches = retrieve(&l, target, a);
+    x.matches = retrieve(l, target, a);
     x.first = ms_since(start);
     for (int i = 0; i < LOOKS; i++) {
         const int64_t again = kli_now_ns();
-        (void)retrieve(&l, target, a);
+        (void)retrieve(l, target, a);
         ms[i] = ms_since(again);
     }
     x.warm = kli_median(ms, LOOKS);

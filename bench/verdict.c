@@ -9,6 +9,7 @@
  * its `rows` are the verdicts, one by one.  SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/klineage.h>
 
+#include "kernel/kernel.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/stats.h"

@@ -58,5 +58,5 @@ function(kl_test_entry name) # COMMAND...
   set(folder ${PROJECT_BINARY_DIR}/tests/${name}.files)
   file(MAKE_DIRECTORY ${folder})
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${folder})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
 endfunction()

@@ -12,46 +12,16 @@
 
 KL_API_BEGIN
 
-/* One kernel to be made faster: a row of `workloads`, once for each surface. */
-typedef struct {
-    kl_str name; /* first part of its tracks' names */
-    kl_task *task;
-    const kl_workload *workload;
-    kl_kernel *start, *target_kernel; /* reference NULL: none */
-    double recover, goal;             /* as in kl_search_opts */
-} kl_experiment_workload;
-
-/* A policy with its numbers: a row of `policies`. */
-typedef struct {
-    kl_str name; /* second part of its tracks' names */
-    const kl_policy *policy;
-    kl_setting *settings;
-    int n_settings;
-    int trials, max_steps, patience; /* of the last two, 0: the search's own */
-} kl_experiment_policy;
-
-typedef struct {
-    kl_str title, model, priced_as;          /* empty: not said */
-    kl_str library;                          /* folder; empty: the one that is found */
-    int64_t budget_microusd, total_microusd; /* of each track and of the run; 0: not said */
-    kl_str budget_where;                     /* file:line:column of it, for messages */
-    bool quick;
-    kl_experiment_workload *workloads;
-    int n_workloads;
-    kl_experiment_policy *policies;
-    int n_policies;
-    kl_library *cards; /* NULL until kl_experiment_cards, and where no policy uses any */
-} kl_experiment;
+/* A plan, and a row of its workloads and of its policies, in the arena. */
+typedef struct kl_experiment kl_experiment;
+typedef struct kl_experiment_workload kl_experiment_workload;
+typedef struct kl_experiment_policy kl_experiment_policy;
 
 /* Read a plan: tasks found, kernels parsed, policies and their parameters known and within bounds.
  * Paths are relative to the file's folder. Errors: KL_ENOENT, KL_EPARSE and KL_EINVAL with
  * file:line:column and the line, KL_ELIMIT; those of tasks and kernels as these have them. */
-KL_MUST_USE kl_err kl_experiment_load(kl_experiment *out, kl_arena *a, const char *path,
+KL_MUST_USE kl_err kl_experiment_load(kl_experiment **out, kl_arena *a, const char *path,
                                       kl_error *e);
-/* One more of a policy's numbers, "beam=2".  Errors: KL_EINVAL (no such parameter, out of bounds,
- * no number). */
-KL_MUST_USE kl_err kl_experiment_set(kl_experiment_policy *p, kl_arena *a, kl_str name,
-                                     kl_str value, kl_error *e);
 /* Load the library when a policy uses one.  Errors: as kl_library_load. */
 KL_MUST_USE kl_err kl_experiment_cards(kl_experiment *x, kl_arena *a, kl_error *e);
 /* Is every call that the plan may make one that has a price and a budget?  `free`: calls cost

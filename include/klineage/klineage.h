@@ -1,5 +1,9 @@
-/* klineage.h - the whole library, in the order data flows through it.  libklgate ends with gate.h,
- * libklineage has the rest.  plugin.h is not here: it is what a baseline in C includes.
+/* klineage.h - the whole library, in the order data flows through it.  libklgate ends with
+ * executor.h, libklineage has the rest.  plugin.h is not here: it is what a baseline in C includes.
+ *
+ * A struct with a body here is data: a record that a .def declares, options, or a value that a
+ * program fills or reads (tools/check-handles lists them); its layout is part of the ABI.  All else
+ * is a handle, made, read and freed by functions, and its inside may change under a program.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_KLINEAGE_H
 #define KLINEAGE_KLINEAGE_H
@@ -13,6 +17,7 @@
 #include <klineage/backend.h>    /* where kernels run */
 #include <klineage/gate.h>       /* compile, check and time a kernel: one verdict */
 #include <klineage/executor.h>   /* which gate: here, or another host's */
+#include <klineage/store.h>      /* the journal */
 #include <klineage/rewrite.h>    /* what a kernel contains, and edits to its text */
 #include <klineage/model.h>      /* language models and what they cost */
 #include <klineage/run.h>        /* effects: journaled, paid for once */
@@ -21,15 +26,5 @@
 #include <klineage/search.h>     /* policies that make one kernel faster */
 #include <klineage/experiment.h> /* policies compared at equal cost */
 #include <klineage/report.h>     /* pages, tables and figures */
-
-#include <klineage/store.h>      /* the journal */
-#include <klineage/rewrite.h>    /* changing a kernel's text */
-#include <klineage/model.h>      /* asking a language model */
-#include <klineage/run.h>        /* effects: journaled, paid for once */
-#include <klineage/lineage.h>    /* from expert back to naive */
-#include <klineage/skill.h>      /* what lineages teach */
-#include <klineage/search.h>     /* spending a budget on one kernel */
-#include <klineage/experiment.h> /* comparisons: one run of many tracks */
-#include <klineage/report.h>     /* what happened, with evidence */
 
 #endif

@@ -76,22 +76,6 @@ typedef struct {
     const char *unit, *doc;
 } kl_fact_row;
 
-typedef enum {
-#define KL_DEF_FACT(id, ...) KL_FACT_##id,
-#include <klineage/rewrite.def>
-    KL_FACT_COUNT
-} kl_fact_id;
-typedef enum {
-#define KL_DEF_LOOP_FACT(id, ...) KL_LOOP_##id,
-#include <klineage/rewrite.def>
-    KL_LOOP_COUNT
-} kl_loop_fact_id;
-typedef enum {
-#define KL_DEF_BUFFER_FACT(id, ...) KL_BUFFER_##id,
-#include <klineage/rewrite.def>
-    KL_BUFFER_COUNT
-} kl_buffer_fact_id;
-
 typedef struct {
     bool known;
     double number; /* of a truth: 0 or 1 */
@@ -100,27 +84,14 @@ typedef struct {
     kl_str from; /* what else it was read from; may be empty */
 } kl_fact;
 
-typedef struct {
-    kl_fact at[KL_LOOP_COUNT];
-} kl_loop_facts;
-typedef struct {
-    kl_fact at[KL_BUFFER_COUNT];
-} kl_buffer_facts;
+/* Of one kernel, in the arena. */
+typedef struct kl_facts kl_facts;
 
 /* Computed from the parsed source, the task, and, where there is one, the verdict; the same numbers
- * on every machine but for those of the verdict. */
-typedef struct {
-    kl_fact at[KL_FACT_COUNT];
-    kl_loop_facts *loops; /* in the order in which they run, one of each place in the text */
-    kl_buffer_facts *buffers;
-    int n_loops, n_buffers;
-    kl_traits traits;
-    bool nests; /* loops and buffers are known; false for what only Python can read */
-} kl_facts;
-
-/* `t`, `w` and `v` may be NULL: what they would tell is unknown then. */
-void kl_facts_of(kl_facts *out, kl_arena *a, const kl_kernel *k, const kl_task *t,
-                 const kl_workload *w, const kl_verdict *v);
+ * on every machine but for those of the verdict.  `t`, `w` and `v` may be NULL: what they would
+ * tell is unknown then. */
+const kl_facts *kl_facts_of(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                            const kl_verdict *v);
 /* In the order of rewrite.def; NULL past the end. */
 const kl_fact_row *kl_fact_each(kl_fact_scope scope, int i);
 int kl_fact_find(kl_fact_scope scope, kl_str name); /* -1: none */

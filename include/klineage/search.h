@@ -54,36 +54,12 @@ typedef struct {
  * are further apart than that, and never the same. */
 kl_decision kl_search_far_apart(double low, double high);
 
-/* A number that a policy can be given. */
-typedef struct {
-    const char *name;
-    double otherwise, least, most;
-    const char *doc;
-} kl_policy_param;
-
-/* One search while it runs; opaque here. */
-typedef struct kl_search kl_search;
-/* From the start, which was judged, until the search is over.  Straight-line over kl_ask and
- * kl_judge. */
-typedef kl_err kl_policy_line(kl_search *s, kl_error *e);
-
 /* One row of the table. */
-typedef struct {
-    const char *name; /* "klineage" */
-    const char *doc;
-    const char *source; /* the paper or program that it follows */
-    bool uses_library;
-    const kl_policy_param *params; /* ends with a name of NULL; NULL: none */
-    int max_steps;                 /* proposals, unless set */
-    int patience;                  /* unless set; 0: attempts say nothing of each other, so bad luck
-                                      ends nothing, whatever is set */
-    kl_policy_line *line;
-} kl_policy;
+typedef struct kl_policy kl_policy;
 
+const char *kl_policy_name(const kl_policy *p);
 const kl_policy *kl_policy_each(int i); /* NULL past the end */
 const kl_policy *kl_policy_find(kl_str name);
-const kl_policy_param *kl_policy_param_find(const kl_policy *p,
-                                            kl_str name); /* NULL: it has none of that name */
 
 /* Judge the start, let the policy go on from it, and measure the best over it.  An exhausted budget
  * and the end of a recording are ends, not errors.  Errors: KL_EINVAL when the start is not correct

@@ -21,30 +21,6 @@ typedef enum {
 const char *
 kl_card_status_name(kl_card_status s); /* also the folder of the library in which it lies */
 
-/* "source.buffers >= 1", "dtype == float32", "simd_bits >= 256": about a target's facts. */
-typedef enum {
-    KL_PRE_DATA,
-    KL_PRE_LAYOUT,
-    KL_PRE_STORAGE,
-    KL_PRE_PIPELINE,
-    KL_PRE_HARDWARE
-} kl_pre_kind;
-typedef struct {
-    kl_pre_kind kind;
-    kl_str fact, op, value; /* op: == != < <= > >= ; fact empty: prose alone */
-    kl_str prose;
-} kl_predicate;
-
-/* Scope: names, each empty list meaning nothing (declared: what the lift believes; verified: what
- * trials showed). */
-typedef struct {
-    kl_str *at;
-    int n;
-} kl_names;
-typedef struct {
-    kl_names cases, surfaces, platforms, prior;
-} kl_scope;
-
 /* One attempt to apply the card: the edge that it was lifted from, or a held-out start.  Declared
  * in skill.def. */
 typedef struct {
@@ -53,40 +29,16 @@ typedef struct {
 } kl_trial_record;
 extern const kl_record KL_CARD_EVIDENCE;
 
-typedef struct {
-    kl_str name;        /* [a-z0-9-], at most 64; folder name */
-    kl_str description; /* Agent Skills: what and when, at most 1024 */
-    kl_str action;      /* vocabulary id */
-    kl_card_status status;
-    /* sections of the body, Markdown */
-    kl_str intent, anchor, carrier, effect, risks, verification;
-    kl_predicate *pre;
-    int n_pre;
-    kl_str required, provides,
-        conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
-    /* the contract of the second generation: predicates over facts, which take the place of the
-     * three lists of traits (src/skill/predicate.c has the grammar) */
-    kl_str *needs, *brings, *excludes; /* requires, provides, conflicts */
-    int n_needs, n_brings, n_excludes;
-    kl_scope declared, verified;
-    kl_trial_record *trials;
-    int n_trials; /* births first */
-    kl_str patch; /* forward edits of the best birth: the mechanical carrier */
-    kl_traits
-        before; /* of the state that the best birth began from: starts like it are tried first */
-    kl_str lineages;      /* ids it was lifted from, separated by spaces */
-    double expected_gain; /* smallest gain among births that pay */
-    char body_hash[65];   /* of SKILL.md at admission */
-    bool edited;          /* SKILL.md does not match body_hash any more */
-    kl_str folder;        /* where it lies; empty when nowhere yet */
-} kl_card;
+/* A parsed card, in the arena that it was made in. */
+typedef struct kl_card kl_card;
 
+kl_str kl_card_name(const kl_card *c);
+kl_card_status kl_card_status_of(const kl_card *c);
+/* The i-th attempt, the births first; NULL past the last. */
+const kl_trial_record *kl_card_trial_each(const kl_card *c, int i);
 bool kl_card_has_contract(const kl_card *c);
 /* Clauses of the contract that cannot be asked, a line each: which, and why.  They are left out. */
 kl_str kl_card_faults(kl_arena *a, const kl_card *c);
-/* Names of cards that wait for each other: each requires what only the next provides.  Empty where
- * there are none. */
-kl_str kl_library_cycle(kl_arena *a, const kl_card *cards, int n);
 /* What the gate's rule says of a trial's interval beside its floor; a floor that was not recorded
  * counts as 0.  Computed, whatever `call` says. */
 kl_decision kl_trial_call(const kl_trial_record *r);
@@ -96,47 +48,35 @@ bool kl_trial_decided(const kl_trial_record *r);
 void kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before);
 /* SKILL.md and evidence.json. */
 void kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json);
-KL_MUST_USE kl_err kl_card_load(kl_card *out, kl_arena *a, const char *folder, kl_error *e);
+KL_MUST_USE kl_err kl_card_load(kl_card **out, kl_arena *a, const char *folder, kl_error *e);
 /* The card as a prompt holds it: all nine fields, carrier verbatim, stable bytes. */
 kl_str kl_card_prompt(kl_arena *a, const kl_card *c);
 /* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md
  * with YAML skill_id): status lifted. */
-KL_MUST_USE kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, kl_error *e);
+KL_MUST_USE kl_err kl_card_import(kl_card **out, kl_arena *a, const char *path, kl_error *e);
 
 /* ---- library ----------------------------------------------------------------------------- */
 
-typedef struct {
-    kl_str folder;
-    kl_str why;
-} kl_broken_card;
-
-typedef struct kl_card_index kl_card_index;
-typedef struct {
-    kl_str dir;
-    kl_card *cards;
-    int n_cards; /* sorted by name; broken ones are left out */
-    kl_broken_card *broken;
-    int n_broken;
-    kl_names edited; /* admitted cards that were changed by hand since */
-    kl_broken_card
-        *faults; /* cards, by name, that have clauses which cannot be asked: a line each */
-    int n_faults;
-    kl_card_index *index; /* of one that was opened: its cards are read when they are asked for */
-} kl_library;
+typedef struct kl_library kl_library;
 
 /* $KLINEAGE_LIBRARY, else library/ above the program or here. */
 KL_MUST_USE kl_err kl_library_find(kl_str *dir, kl_arena *a, const char *requested, kl_error *e);
 /* All cards, read. */
-KL_MUST_USE kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
+KL_MUST_USE kl_err kl_library_load(kl_library **out, kl_arena *a, const char *dir, kl_error *e);
 /* For retrieval: `cards` stays empty, and of each admitted, unedited card is known what an index in
  * the user's cache says, which is brought up to date here.  Errors: as kl_library_load; KL_EINTR.
  */
-KL_MUST_USE kl_err kl_library_open(kl_library *out, kl_arena *a, const char *dir, kl_error *e);
+KL_MUST_USE kl_err kl_library_open(kl_library **out, kl_arena *a, const char *dir, kl_error *e);
 /* Reads the cards of an opened library now, unless it has very many: who changes one of them later
  * does not reach a run whose tracks have forked. */
 void kl_library_keep(const kl_library *l);
+/* The i-th card by name, broken ones left out; NULL past the last, and of an opened library. */
+const kl_card *kl_library_card_each(const kl_library *l, int i);
 /* NULL when there is none; of an opened library, when there is none that retrieval may use. */
 const kl_card *kl_library_card(const kl_library *l, kl_str name);
+/* Names of cards that wait for each other: each requires what only the next provides.  Empty where
+ * there are none. */
+kl_str kl_library_cycle(kl_arena *a, const kl_library *l);
 /* One hash of all cards that retrieval may use. */
 kl_str kl_library_id(const kl_library *l, kl_arena *a);
 /* Into the folder of its status, out of any other.  Errors: KL_EINVAL for an admitted card, and for
@@ -146,15 +86,10 @@ KL_MUST_USE kl_err kl_library_put(const char *dir, kl_card *c, kl_error *e);
 
 /* ---- judge: accepted trials decided again by the gate's rule ----------------------------- */
 
-#define KL_MAX_NOISE_RECORDS 65536
 /* A/A noise of verdicts that lie beside the lineages of a library, by receipt. */
-typedef struct {
-    kl_str *receipts;
-    double *noises;
-    int n;
-} kl_noise_records;
+typedef struct kl_noise_records kl_noise_records;
 /* Errors: KL_EPARSE, KL_EIO; a library without lineages has none. */
-KL_MUST_USE kl_err kl_noise_records_load(kl_noise_records *out, kl_arena *a, const char *library,
+KL_MUST_USE kl_err kl_noise_records_load(kl_noise_records **out, kl_arena *a, const char *library,
                                          kl_error *e);
 
 typedef struct {
@@ -194,7 +129,7 @@ void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *linea
 /* Have a group written up as a candidate card.  The machine part (contract, scope, evidence, patch)
  * is computed, never asked for; prose comes from the model, and from the text of the walk where the
  * model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
-KL_MUST_USE kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e);
+KL_MUST_USE kl_err kl_skill_lift(kl_card **out, kl_track *t, const kl_group *g, kl_error *e);
 
 /* ---- materialize ------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #ifndef KL_BACKEND_COMPARE_H
 #define KL_BACKEND_COMPARE_H
 #include "compare_job.h"
-#include <klineage/backend.h>
+#include "backend/backend.h"
 
 typedef struct {
     uint32_t tensor, slot; /* of the answer, in the runner that gave it */

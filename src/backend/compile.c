@@ -269,7 +269,7 @@ static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, k
 static kl_isolation confinement;
 static pthread_once_t confinement_once = PTHREAD_ONCE_INIT;
 
-static void probe_isolation(void) { kl_isolation_probe(&confinement); }
+static void probe_isolation(void) { kli_isolation_probe(&confinement); }
 
 /* What can be had does not change while a process lives. */
 static const kl_isolation *isolation_here(void) {
@@ -283,7 +283,7 @@ static kl_err require_isolation(const kl_compile_opts *o, kl_error *e) {
     if (i->seccomp && (i->landlock || i->namespaces)) return KL_OK;
     char text[64];
     kl_fail(e, KL_EISOLATION, "compile", "a compiler cannot be confined here (%s)",
-            kl_isolation_text(i, text, sizeof text));
+            kli_isolation_text(i, text, sizeof text));
     return kl_hint(e, "assurance B needs a Linux kernel with seccomp and Landlock; without them "
                       "only assurance C is possible");
 }
@@ -310,7 +310,7 @@ kl_hash kli_compile_key(const kl_compile_job *job, const kl_isolation *confined,
     kli_hasher_add(&h, carried ? KL_S("") : d->name);
     kli_hasher_add(&h, kl_str_of(carried ? "" : cc));
     kli_hasher_add(
-        &h, kl_str_of(carried ? "" : kl_isolation_text(confined, isolation, sizeof isolation)));
+        &h, kl_str_of(carried ? "" : kli_isolation_text(confined, isolation, sizeof isolation)));
     kli_hasher_add(&h, k->source);
     kli_hasher_add(&h, k->threads.text);
     kli_hasher_add(&h, k->trusted ? KL_S("trusted") : KL_S("candidate"));
@@ -358,29 +358,29 @@ static bool inspect_again(kl_artefact *out, kl_arena *a, const kl_backend *b, co
     return code == KL_OK;
 }
 
-bool kl_compile_depends_on_shape(const kl_kernel *k) { return k->surface->specialize != NULL; }
+bool kli_compile_depends_on_shape(const kl_kernel *k) { return k->surface->specialize != NULL; }
 
 static kl_err compile_specialize(kl_compile_job *job, const kl_task *t, const kl_workload *w,
                                  kl_error *e) {
-    if (!kl_compile_depends_on_shape(job->kernel)) return KL_OK;
+    if (!kli_compile_depends_on_shape(job->kernel)) return KL_OK;
     kl_plan *plan = KL_NEW(job->arena, kl_plan);
-    const kl_err err = kl_kernel_plan(plan, job->kernel, t, w, &job->device->limits, e);
+    const kl_err err = kli_kernel_plan(plan, job->kernel, t, w, &job->device->limits, e);
     if (!err) job->classes = job->kernel->surface->specialize(job->arena, job->kernel, plan);
     return err;
 }
 
-kl_err kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
-                  const kl_task *t, const kl_workload *w, const kl_compile_opts *o, kl_error *e) {
+kl_err kli_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
+                   const kl_task *t, const kl_workload *w, const kl_compile_opts *o, kl_error *e) {
     cache_entry c;
     kl_compile_job job = {
-        .arena = a, .device = d, .kernel = k, .defines = kl_kernel_defines(a, k, t, w)};
+        .arena = a, .device = d, .kernel = k, .defines = kli_kernel_defines(a, k, t, w)};
     const bool carried = o && o->carried;
     kl_err code = require_isolation(o, e);
     if (!code) code = compile_specialize(&job, t, w, e);
     if (!code) code = open_cache(&c, a, o, kli_compile_key(&job, isolation_here(), carried).hex, e);
     if (code) return code;
     const bool cached = !(o && o->no_cache) && cache_read(out, a, &c);
-    if (cached && (!carried || inspect_again(out, a, kl_backend_get(d->backend), k))) return KL_OK;
+    if (cached && (!carried || inspect_again(out, a, kli_backend_get(d->backend), k))) return KL_OK;
     return compile_afresh(out, &job, &c, e);
 }
 
@@ -400,8 +400,8 @@ static kl_hash plugin_key(const kl_device *d, kl_str source, const char *path, b
     return kli_hasher_end(&h);
 }
 
-kl_err kl_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d, const char *path,
-                         const kl_compile_opts *o, kl_error *e) {
+kl_err kli_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d, const char *path,
+                          const kl_compile_opts *o, kl_error *e) {
     cache_entry c;
     kl_str source, dir;
     kl_err code = kli_fs_read(&source, a, path, KL_MAX_SOURCE_BYTES, e);

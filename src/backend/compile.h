@@ -1,11 +1,11 @@
 /* compile.h - what the compile and inspect slots of every surface use.
  *
- * kl_compile (compile.c) makes the private folder of a kl_compile_job, calls the slot, and moves
- * the artefact into the cache; what a slot owes it stands in klineage/surface.h.
+ * kli_compile (compile.c) makes the private folder of a kl_compile_job, calls the slot, and moves
+ * the artefact into the cache; what a slot owes it stands in kernel/surface.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_COMPILE_H
 #define KL_BACKEND_COMPILE_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include "base/hash.h"
 #include "base/proc.h"
 

@@ -41,7 +41,7 @@ static void test_compile__a_changed_cache_is_compiled_again(void **state) {
     /* and one that changes between compile and load is not run */
     assert_ok(kli_fs_write(f.artefact.path.ptr, KL_S("something else"), &e));
     fixture_start(&f, false);
-    assert_err(KL_EIO, kl_runner_load(f.runner, &f.fault, f.resources, &f.artefact, &f.plan, &e));
+    assert_err(KL_EIO, kli_runner_load(f.runner, &f.fault, f.resources, &f.artefact, &f.plan, &e));
     fixture_close(&f);
 }
 
@@ -121,8 +121,8 @@ static void compile_carried(fixture *f, const char *source) {
     const kl_compile_opts compile = {.cache_dir = "carried", .carried = true};
     assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"),
                               kl_surface_of_host(KL_ON_CPU), &how, &e));
-    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload,
-                         &compile, &e));
+    assert_ok(kli_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload,
+                          &compile, &e));
 }
 
 /* The sender's word for the code that he brings is no word: a forged entry calls a kernel clean
@@ -179,7 +179,7 @@ static const char *const ATTACKS[] = {
 static void test_compile__sources_read_nothing(void **state) {
     kl_isolation here;
     (void)state;
-    kl_isolation_probe(&here);
+    kli_isolation_probe(&here);
     if (!here.landlock) skip();
     for (size_t i = 0; i < KL_COUNT(ATTACKS); i++) {
         fixture f;

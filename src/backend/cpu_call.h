@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_CPU_CALL_H
 #define KL_BACKEND_CPU_CALL_H
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 
 #if defined(__x86_64__)
 #define KLI_INT_REGISTERS 6

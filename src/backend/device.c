@@ -82,7 +82,7 @@ static kl_err device_probe(kl_device *out, kl_arena *a, const kl_backend *b, boo
 }
 
 static kl_err device_known(kl_device *out, kl_backend_id id, bool anew, kl_error *e) {
-    const kl_backend *b = kl_backend_get(id);
+    const kl_backend *b = kli_backend_get(id);
     kl_err code = KL_OK;
     KL_ASSERT(b);
     pthread_mutex_lock(&probed.lock);
@@ -101,6 +101,12 @@ static kl_err device_known(kl_device *out, kl_backend_id id, bool anew, kl_error
 kl_err kl_device_probe(kl_device *out, kl_arena *a, kl_backend_id id, kl_error *e) {
     (void)a;
     return device_known(out, id, false, e);
+}
+
+kl_err kl_device_of_surface(kl_device *out, kl_arena *a, const kl_surface *s, int i, kl_error *e) {
+    const kl_backend *b = kli_backend_of_surface(s, i);
+    return b ? kl_device_probe(out, a, b->id, e)
+             : kl_fail(e, KL_ENOENT, s->name, "runs on no further kind of device");
 }
 
 kl_err kl_device_measure(kl_device *out, kl_backend_id id, kl_error *e) {

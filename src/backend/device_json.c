@@ -25,7 +25,7 @@ static const kli_codec PEAKS = {peaks_json, read_peaks, "{\"type\": \"object\"}"
 #define KL_RECORD kl_device_limits
 static const kli_field LIMITS_FIELDS[] = {
 #define KL_DEF_LIMITS KL_ROW
-#include <klineage/backend.def>
+#include <klineage/kernel.def>
     KL_ROWS_END};
 #undef KL_RECORD
 static const kl_record LIMITS_RECORD = {

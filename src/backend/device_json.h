@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_DEVICE_JSON_H
 #define KL_BACKEND_DEVICE_JSON_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 
 /* One line on stdout, as backend.def declares it.  Returns an exit status. */
 int kli_device_print(const kl_device *d);

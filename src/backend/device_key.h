@@ -1,7 +1,7 @@
 /* device_key.h - SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_DEVICE_KEY_H
 #define KL_BACKEND_DEVICE_KEY_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 
 /* What the answer of a probe of the GPU hangs on, read in files of `proc` ("/proc") without loading
  * a driver; empty where that is not known, and the device is asked each time. */

@@ -5,7 +5,7 @@
 #include "base/fs.h"
 #include "base/recall.h"
 #include "base/test.h"
-#include <klineage/surface.h>
+#include "kernel/kernel.h"
 #include <stdlib.h>
 
 static kl_err parse(kl_device *d, kl_arena *a, const char *json, kl_error *e) {
@@ -64,24 +64,24 @@ static void test_device__a_target_is_known_by_its_architecture_alone(void **stat
 static void test_backend__each_row_is_found_by_its_number(void **state) {
     int n = 0;
     (void)state;
-    for (; kl_backend_each(n); n++) {
-        const kl_backend *b = kl_backend_each(n);
-        assert_ptr_equal(kl_backend_get(b->id), b);
+    for (; kli_backend_each(n); n++) {
+        const kl_backend *b = kli_backend_each(n);
+        assert_ptr_equal(kli_backend_get(b->id), b);
         assert_true(b->shared_memory == b->parent_clock); /* who has its own memory has events */
     }
     assert_int_equal(n, KL_BACKEND_CUDA);
-    assert_null(kl_backend_each(-1));
-    assert_null(kl_backend_get((kl_backend_id)0));
-    assert_null(kl_backend_get((kl_backend_id)(KL_BACKEND_CUDA + 1)));
+    assert_null(kli_backend_each(-1));
+    assert_null(kli_backend_get((kl_backend_id)0));
+    assert_null(kli_backend_get((kl_backend_id)(KL_BACKEND_CUDA + 1)));
 }
 
 static void test_backend__a_surface_names_rows_in_its_own_order(void **state) {
     const kl_surface s = {.backends = (const char *const[]){"cuda", "nowhere", "cpu", NULL}};
     (void)state;
-    assert_ptr_equal(kl_backend_of_surface(&s, 0), kl_backend_get(KL_BACKEND_CUDA));
-    assert_null(kl_backend_of_surface(&s, 1));
-    assert_ptr_equal(kl_backend_of_surface(&s, 2), kl_backend_get(KL_BACKEND_CPU));
-    assert_null(kl_backend_of_surface(&s, 3));
+    assert_ptr_equal(kli_backend_of_surface(&s, 0), kli_backend_get(KL_BACKEND_CUDA));
+    assert_null(kli_backend_of_surface(&s, 1));
+    assert_ptr_equal(kli_backend_of_surface(&s, 2), kli_backend_get(KL_BACKEND_CPU));
+    assert_null(kli_backend_of_surface(&s, 3));
 }
 
 /* ---- answers that are given again -------------------------------------------------------- */
@@ -137,7 +137,7 @@ static void test_device__a_key_names_boot_driver_and_gpus(void **state) {
 }
 
 static kl_err answer(kl_device *d, kl_arena *a, const char *key, kl_error *e) {
-    return kli_device_answer(d, a, kl_backend_get(KL_BACKEND_CUDA), kl_str_of(key), e);
+    return kli_device_answer(d, a, kli_backend_get(KL_BACKEND_CUDA), kl_str_of(key), e);
 }
 
 /* There is no driver here: whoever asks the device gets no answer. */
@@ -170,7 +170,7 @@ static void test_device__an_answer_of_the_device_is_kept(void **state) {
     kl_device asked, again;
     kl_str text;
     (void)state;
-    const kl_backend *cpu = kl_backend_get(KL_BACKEND_CPU);
+    const kl_backend *cpu = kli_backend_get(KL_BACKEND_CPU);
     assert_int_equal(setenv("KLINEAGE_CACHE", "device_cache", 1), 0);
     kli_fs_remove_tree("device_cache");
     assert_ok(kli_device_answer(&asked, a, cpu, KL_S(""), &e));

@@ -3,7 +3,7 @@
 #ifndef KL_BACKEND_DRAW_H
 #define KL_BACKEND_DRAW_H
 #include "base/draw.h"
-#include <klineage/backend.h>
+#include "backend/backend.h"
 
 typedef struct {
     uint32_t first, n; /* sets */
@@ -18,7 +18,7 @@ enum {
     KLI_PROOF_ELEMS = 1 << 18 /* at either end: all of a tensor that is not large */
 };
 
-/* In place of kl_runner_upload.  `*drawn` is false where the runner has no kernel for it, or no
+/* In place of kli_runner_upload.  `*drawn` is false where the runner has no kernel for it, or no
  * memory of its own: then nothing was done.  Errors: KL_EIO where the device drew other bytes than
  * the host. */
 KL_MUST_USE kl_err kli_runner_draw(kl_runner *r, kl_fault *fault, const kli_draw_request *q,

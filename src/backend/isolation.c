@@ -159,7 +159,7 @@ void kli_jail_open(kli_jail *j, const char *dir, const char *const *more) {
     j->switch_user = geteuid() == 0 && chown(dir, KLI_NOBODY, KLI_NOBODY) == 0;
 }
 
-/* Best effort by design: kl_isolation_probe has already said what can be had, and kl_compile
+/* Best effort by design: kli_isolation_probe has already said what can be had, and kli_compile
  * refused if that was too little. */
 int kli_jail_enter(void *jail) {
     const kli_jail *j = jail;

@@ -8,7 +8,7 @@
  * call SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_ISOLATION_H
 #define KL_BACKEND_ISOLATION_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include <linux/filter.h>
 
 /* ---- system call filters (filters.c) ----------------------------------------------------- */

@@ -23,7 +23,7 @@ static int try_everything(int ruleset, const kli_filter *filter) {
     return found;
 }
 
-void kl_isolation_probe(kl_isolation *out) {
+void kli_isolation_probe(kl_isolation *out) {
     static const char *const readable[] = {"/usr", NULL};
     kli_filter filter;
     int status = 0, ruleset = kli_landlock_ruleset(readable, NULL);
@@ -45,7 +45,7 @@ void kl_isolation_probe(kl_isolation *out) {
     kli_filter_fini(&filter);
 }
 
-const char *kl_isolation_text(const kl_isolation *i, char *buf, size_t n) {
+const char *kli_isolation_text(const kl_isolation *i, char *buf, size_t n) {
     char landlock[32] = "";
     if (i->landlock) snprintf(landlock, sizeof landlock, "+landlock%d", i->landlock_abi);
     snprintf(buf, n, "%s%s%s%s%s", i->seccomp ? "+seccomp" : "", landlock,

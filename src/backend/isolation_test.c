@@ -86,8 +86,8 @@ static void test_isolation__text(void **state) {
     char text[64];
     const kl_isolation none = {0}, some = {.seccomp = true, .landlock = true, .landlock_abi = 3};
     (void)state;
-    assert_string_equal(kl_isolation_text(&none, text, sizeof text), "none");
-    assert_string_equal(kl_isolation_text(&some, text, sizeof text), "seccomp+landlock3");
+    assert_string_equal(kli_isolation_text(&none, text, sizeof text), "none");
+    assert_string_equal(kli_isolation_text(&some, text, sizeof text), "seccomp+landlock3");
 }
 
 static void test_isolation__every_filter_builds(void **state) {
@@ -114,8 +114,8 @@ int main(void) {
     char text[64];
     kl_error e = {0};
     g.arena = kl_arena_new();
-    kl_isolation_probe(&g.here);
-    print_message("here: %s\n", kl_isolation_text(&g.here, text, sizeof text));
+    kli_isolation_probe(&g.here);
+    print_message("here: %s\n", kli_isolation_text(&g.here, text, sizeof text));
     if (kli_fs_temp_dir(&g.dir, g.arena, &e)) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     kli_fs_remove_tree(g.dir.ptr);

@@ -43,8 +43,8 @@ static kl_err layout_place(uint64_t *offset, uint64_t *cursor, uint64_t bytes, k
 
 static uint64_t closed(uint64_t cursor) { return cursor ? cursor + KL_GUARD_BYTES : 0; }
 
-kl_err kl_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint32_t n_slots,
-                      kl_error *e) {
+kl_err kli_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint32_t n_slots,
+                       kl_error *e) {
     *out = (kl_layout){.n_sets = n_sets, .n_slots = n_slots};
     if (n_sets < 1 || n_sets > KL_MAX_SETS || n_slots < 1 || n_slots > MAX_SLOTS)
         return kl_fail(e, KL_EINVAL, "layout", "%u input sets and %u output slots are not possible",
@@ -174,20 +174,20 @@ static bool open_pages(kl_memory *m) {
 static kl_err no_room(kl_memory *m, kl_error *e) {
     int cause = errno;
     double mib = (double)(m->inputs_bytes + m->outputs_bytes) / 1048576.0;
-    kl_memory_close(m);
+    kli_memory_close(m);
     return kl_fail(e, KL_EIO, "shared memory", "no room for %.1f MiB of tensors: %s", mib,
                    strerror(cause));
 }
 
-kl_err kl_memory_open(kl_memory *out, const kl_layout *l, kl_error *e) {
+kl_err kli_memory_open(kl_memory *out, const kl_layout *l, kl_error *e) {
     *out = (kl_memory){.inputs_fd = -1, .inputs_ro_fd = -1, .outputs_fd = -1, .layout = *l};
     out->inputs_bytes = l->set_bytes * l->n_sets;
     out->outputs_bytes = l->slot_bytes * l->n_slots;
     return open_pages(out) ? KL_OK : no_room(out, e);
 }
 
-kl_err kl_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memory *inputs_of,
-                             kl_error *e) {
+kl_err kli_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memory *inputs_of,
+                              kl_error *e) {
     *out = (kl_memory){.inputs_fd = -1,
                        .inputs_ro_fd = -1,
                        .outputs_fd = -1,
@@ -211,7 +211,7 @@ static void layout_close_fd(int *fd) {
     *fd = -1;
 }
 
-void kl_memory_close(kl_memory *m) {
+void kli_memory_close(kl_memory *m) {
     if (m->borrows_inputs) m->inputs = NULL, m->inputs_fd = m->inputs_ro_fd = -1;
     if (m->inputs) munmap(m->inputs, m->inputs_bytes ? m->inputs_bytes : KL_GUARD_BYTES);
     if (m->outputs) munmap(m->outputs, m->outputs_bytes ? m->outputs_bytes : KL_GUARD_BYTES);
@@ -221,20 +221,20 @@ void kl_memory_close(kl_memory *m) {
     layout_close_fd(&m->outputs_fd);
 }
 
-void *kl_memory_input(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t set) {
+void *kli_memory_input(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t set) {
     KL_ASSERT(tensor < p->n_tensors && p->tensors[tensor].role == KLI_ROLE_INPUT &&
               set < m->layout.n_sets);
     return m->inputs + m->layout.set_bytes * set + m->layout.tensor_offset[tensor];
 }
 
-void *kl_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t slot) {
+void *kli_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t slot) {
     KL_ASSERT(tensor < p->n_tensors && slot < m->layout.n_slots);
     KL_ASSERT(p->tensors[tensor].role == KLI_ROLE_OUTPUT ||
               p->tensors[tensor].role == KLI_ROLE_MUTABLE);
     return m->outputs + m->layout.slot_bytes * slot + m->layout.tensor_offset[tensor];
 }
 
-void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
+void kli_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
     uint8_t guard = byte ^ 0xFF;
     char *base = m->outputs + m->layout.slot_bytes * slot;
@@ -246,7 +246,7 @@ void kl_memory_poison(kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byt
     }
 }
 
-void kl_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uint8_t byte) {
+void kli_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uint8_t byte) {
     KL_ASSERT(set < m->layout.n_sets);
     char *base = m->inputs + m->layout.set_bytes * set;
     for (kli_piece t = {0}; kli_piece_next(&t, p, &m->layout);)
@@ -254,7 +254,7 @@ void kl_memory_slack(kl_memory *m, const kl_plan *p, uint32_t set, int only, uin
             kli_slack_fill(base, t.zone, byte);
 }
 
-int kl_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
+int kli_memory_guard_damage(const kl_memory *m, const kl_plan *p, uint32_t slot, uint8_t byte) {
     KL_ASSERT(slot < m->layout.n_slots);
     uint8_t guard = byte ^ 0xFF;
     const char *base = m->outputs + m->layout.slot_bytes * slot;

@@ -2,7 +2,7 @@
  * Apache-2.0 */
 #ifndef KL_BACKEND_LAYOUT_H
 #define KL_BACKEND_LAYOUT_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 
 /* kl_plan_tensor.role */
 enum { KLI_ROLE_INPUT, KLI_ROLE_OUTPUT, KLI_ROLE_MUTABLE, KLI_ROLE_SCALAR };

@@ -29,7 +29,7 @@ static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
     kl_plan p = plan_of(BYTES, ROLES, 9);
     uint64_t set_end = 0, slot_end = 0;
     (void)state;
-    assert_ok(kl_layout_make(&l, &p, 3, 5, &e));
+    assert_ok(kli_layout_make(&l, &p, 3, 5, &e));
     assert_true(l.set_bytes % KL_GUARD_BYTES == 0 && l.slot_bytes % KL_GUARD_BYTES == 0 &&
                 l.scratch_bytes % KL_GUARD_BYTES == 0);
     for (uint32_t i = 0; i < 8; i++) {
@@ -49,15 +49,15 @@ static void test_layout__refuses_what_is_impossible(void **state) {
     kl_layout l;
     kl_plan p = plan_of(BYTES, ROLES, 9);
     (void)state;
-    assert_err(KL_EINVAL, kl_layout_make(&l, &p, 0, 1, &e));
-    assert_err(KL_EINVAL, kl_layout_make(&l, &p, KL_MAX_SETS + 1, 1, &e));
-    assert_err(KL_EINVAL, kl_layout_make(&l, &p, 1, 1u << 20, &e));
+    assert_err(KL_EINVAL, kli_layout_make(&l, &p, 0, 1, &e));
+    assert_err(KL_EINVAL, kli_layout_make(&l, &p, KL_MAX_SETS + 1, 1, &e));
+    assert_err(KL_EINVAL, kli_layout_make(&l, &p, 1, 1u << 20, &e));
     p.tensors[0].bytes = KL_MAX_TENSOR_BYTES + 1;
-    assert_err(KL_ELIMIT, kl_layout_make(&l, &p, 1, 1, &e));
+    assert_err(KL_ELIMIT, kli_layout_make(&l, &p, 1, 1, &e));
     p.tensors[0].bytes = KL_MAX_TENSOR_BYTES;
-    assert_err(KL_ELIMIT, kl_layout_make(&l, &p, 4, 1, &e));
+    assert_err(KL_ELIMIT, kli_layout_make(&l, &p, 4, 1, &e));
     p.n_tensors = KL_MAX_TENSORS + 1;
-    assert_err(KL_ELIMIT, kl_layout_make(&l, &p, 1, 1, &e));
+    assert_err(KL_ELIMIT, kli_layout_make(&l, &p, 1, 1, &e));
 }
 
 static void test_memory__finds_a_damaged_guard(void **state) {
@@ -66,27 +66,27 @@ static void test_memory__finds_a_damaged_guard(void **state) {
     kl_memory m;
     kl_plan p = plan_of(BYTES, ROLES, 9);
     (void)state;
-    assert_ok(kl_layout_make(&l, &p, 2, 3, &e));
-    assert_ok(kl_memory_open(&m, &l, &e));
-    unsigned char *mutable = kl_memory_output(&m, &p, 3, 1);
+    assert_ok(kli_layout_make(&l, &p, 2, 3, &e));
+    assert_ok(kli_memory_open(&m, &l, &e));
+    unsigned char *mutable = kli_memory_output(&m, &p, 3, 1);
     memset(mutable, 0x11, 257);
-    for (uint32_t slot = 0; slot < 3; slot++) kl_memory_poison(&m, &p, slot, 0xA5);
+    for (uint32_t slot = 0; slot < 3; slot++) kli_memory_poison(&m, &p, slot, 0xA5);
     assert_int_equal(mutable[0], 0x11); /* mutable inputs keep their data: the gate restores them */
-    assert_int_equal(((unsigned char *)kl_memory_output(&m, &p, 1, 0))[254], 0xA5);
+    assert_int_equal(((unsigned char *)kli_memory_output(&m, &p, 1, 0))[254], 0xA5);
     for (uint32_t i = 0; i < 8; i++) {
         if (ROLES[i] == KLI_ROLE_INPUT) continue;
-        unsigned char *data = kl_memory_output(&m, &p, i, 1);
-        assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), -1);
+        unsigned char *data = kli_memory_output(&m, &p, i, 1);
+        assert_int_equal(kli_memory_guard_damage(&m, &p, 1, 0xA5), -1);
         data[BYTES[i]] ^= 1;
-        assert_int_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), i);
-        assert_int_equal(kl_memory_guard_damage(&m, &p, 2, 0xA5), -1);
+        assert_int_equal(kli_memory_guard_damage(&m, &p, 1, 0xA5), i);
+        assert_int_equal(kli_memory_guard_damage(&m, &p, 2, 0xA5), -1);
         data[BYTES[i]] ^= 1;
         data[-1] ^= 1; /* may lie in the guard page that its neighbour shares */
-        assert_int_not_equal(kl_memory_guard_damage(&m, &p, 1, 0xA5), -1);
+        assert_int_not_equal(kli_memory_guard_damage(&m, &p, 1, 0xA5), -1);
         data[-1] ^= 1;
     }
-    kl_memory_close(&m);
-    kl_memory_close(&m);
+    kli_memory_close(&m);
+    kli_memory_close(&m);
 }
 
 static void test_memory__nobody_else_can_write_inputs(void **state) {
@@ -95,8 +95,8 @@ static void test_memory__nobody_else_can_write_inputs(void **state) {
     kl_memory m, beside;
     kl_plan p = plan_of(BYTES, ROLES, 9);
     (void)state;
-    assert_ok(kl_layout_make(&l, &p, 2, 3, &e));
-    assert_ok(kl_memory_open(&m, &l, &e));
+    assert_ok(kli_layout_make(&l, &p, 2, 3, &e));
+    assert_ok(kli_memory_open(&m, &l, &e));
     assert_ptr_equal(
         mmap(NULL, m.inputs_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m.inputs_ro_fd, 0),
         MAP_FAILED);
@@ -104,12 +104,12 @@ static void test_memory__nobody_else_can_write_inputs(void **state) {
     assert_ptr_not_equal(read_only, MAP_FAILED);
     assert_int_equal(mprotect(read_only, m.inputs_bytes, PROT_READ | PROT_WRITE), -1);
     munmap(read_only, m.inputs_bytes);
-    assert_ok(kl_memory_open_beside(&beside, &l, &m, &e));
+    assert_ok(kli_memory_open_beside(&beside, &l, &m, &e));
     assert_ptr_equal(beside.inputs, m.inputs);
     assert_ptr_not_equal(beside.outputs, m.outputs);
-    kl_memory_close(&beside);
-    ((char *)kl_memory_input(&m, &p, 0, 1))[0] = 1; /* still ours */
-    kl_memory_close(&m);
+    kli_memory_close(&beside);
+    ((char *)kli_memory_input(&m, &p, 0, 1))[0] = 1; /* still ours */
+    kli_memory_close(&m);
 }
 
 static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state) {
@@ -120,18 +120,18 @@ static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state
     (void)state;
     for (int i = 0; i < 2; i++)
         plan.tensors[i] = (kl_plan_tensor){.role = KLI_ROLE_INPUT, .bytes = 1000};
-    assert_ok(kl_layout_make(&layout, &plan, 2, 1, &e));
-    assert_ok(kl_memory_open(&m, &layout, &e));
-    unsigned char *x[2] = {kl_memory_input(&m, &plan, 0, 1), kl_memory_input(&m, &plan, 1, 1)};
+    assert_ok(kli_layout_make(&layout, &plan, 2, 1, &e));
+    assert_ok(kli_memory_open(&m, &layout, &e));
+    unsigned char *x[2] = {kli_memory_input(&m, &plan, 0, 1), kli_memory_input(&m, &plan, 1, 1)};
     memset(x[0], 7, 1000);
     memset(x[1], 8, 1000);
-    kl_memory_slack(&m, &plan, 1, -1, 0xFF);
-    kl_memory_slack(&m, &plan, 1, 1, 0);
+    kli_memory_slack(&m, &plan, 1, -1, 0xFF);
+    kli_memory_slack(&m, &plan, 1, 1, 0);
     assert_true(x[0][-1] == 0xFF && x[0][0] == 7 && x[0][999] == 7 && x[0][1000] == 0xFF);
     assert_true(x[1][-1] == 0 && x[1][0] == 8 && x[1][999] == 8 && x[1][1000] == 0);
-    assert_int_equal(((unsigned char *)kl_memory_input(&m, &plan, 0, 0))[1000],
+    assert_int_equal(((unsigned char *)kli_memory_input(&m, &plan, 0, 0))[1000],
                      0); /* another set */
-    kl_memory_close(&m);
+    kli_memory_close(&m);
 }
 
 int main(void) {

@@ -22,7 +22,7 @@ static void compile_plugin(fixture *f, const char *source) {
     kl_error e = {0};
     const kl_compile_opts compile = {.cache_dir = "cache"};
     assert_ok(kli_fs_write("toy.c", kl_str_of(source), &e));
-    assert_ok(kl_compile_plugin(&f->artefact, f->arena, &f->device, "toy.c", &compile, &e));
+    assert_ok(kli_compile_plugin(&f->artefact, f->arena, &f->device, "toy.c", &compile, &e));
 }
 
 /* The plan of any kernel of the task, without its launches: as the gate makes it. */
@@ -47,11 +47,11 @@ static void test_plugin__runs_and_is_timed(void **state) {
     fixture_start(&f, true);
     fixture_load(&f);
     if (f.fault.kind) fail_msg("%s", f.fault.text);
-    assert_string_equal(kl_runner_describe(f.runner), "Toy 1.0");
+    assert_string_equal(kli_runner_describe(f.runner), "Toy 1.0");
     fixture_run(&f, 2, 3);
     fixture_expect_scaled(&f, 2, 3);
     const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 4, .warm = 2};
-    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+    assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
     assert_int_equal(f.fault.kind, KL_FAULT_NONE);
     assert_true(ns > 0);
     compile_plugin(&f, SOURCE);

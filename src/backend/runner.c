@@ -43,7 +43,7 @@ static void note_end(kl_runner *r) {
     r->handshake_ns = r->handshake_sleep_ns = -1;
 }
 
-void kl_runner_dismiss(kl_runner *r) {
+void kli_runner_dismiss(kl_runner *r) {
     if (!r || r->pid <= 0) return;
     kill(-r->pid, SIGKILL);
     kill(r->pid, SIGKILL);
@@ -52,7 +52,7 @@ void kl_runner_dismiss(kl_runner *r) {
 int kli_runner_kill(kl_runner *r) {
     int status = 0;
     if (r->pid <= 0) return 0;
-    kl_runner_dismiss(r);
+    kli_runner_dismiss(r);
     while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
     }
     return note_end(r), status;
@@ -281,7 +281,7 @@ static kl_err make_scratch_dir(kl_runner *r, kl_error *e) {
     return KL_OK;
 }
 
-kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
+kl_err kli_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_runner *r = KL_NEW(a, kl_runner);
     *r = (kl_runner){.opts = *o,
@@ -294,13 +294,13 @@ kl_err kl_runner_start(kl_runner **out, const kl_runner_opts *o, kl_error *e) {
                      .handshake_ns = -1,
                      .handshake_sleep_ns = -1};
     *out = NULL;
-    r->backend = kl_backend_get(o->backend);
+    r->backend = kli_backend_get(o->backend);
     KL_ASSERT(r->backend);
     if (r->opts.threads < 1) r->opts.threads = 1;
     kl_err code = make_scratch_dir(r, e);
     if (!code) code = kli_runner_spawn(r, e);
     if (code) {
-        kl_runner_stop(r);
+        kli_runner_stop(r);
         return code;
     }
     *out = r;
@@ -346,14 +346,14 @@ static kl_err await_ahead(kl_runner *r, kl_error *e) {
     return code ? code : await_ready(r, e);
 }
 
-kl_err kl_runner_await(kl_runner *r, kl_error *e) {
+kl_err kli_runner_await(kl_runner *r, kl_error *e) {
     kl_fault fault;
     kl_err code = kli_runner_usable(r, &fault, e);
     if (!code && !r->ready) code = await_ready(r, e);
     return code || !r->ahead ? code : await_ahead(r, e);
 }
 
-kl_err kl_runner_place(kl_runner *r, int cpu, int threads, kl_error *e) {
+kl_err kli_runner_place(kl_runner *r, int cpu, int threads, kl_error *e) {
     if (threads < 1 || threads > 4096)
         return kl_fail(e, KL_EINVAL, r->backend->name, "%d threads are not possible", threads);
     if (cpu != r->opts.cpu) r->handshake_ns = r->handshake_sleep_ns = -1;
@@ -430,7 +430,7 @@ static kl_msg_load *load_message(const kl_runner *r, const kl_artefact *artefact
     return m;
 }
 
-void kl_runner_load_ahead(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan) {
+void kli_runner_load_ahead(kl_runner *r, const kl_artefact *artefact, const kl_plan *plan) {
     KL_ASSERT(r->opts.trusted && !r->backend->shared_memory);
     if (r->pid <= 0 || r->loaded || r->ahead || r->ended_ahead ||
         open_artefact(r, artefact, kl_ignored()))
@@ -440,12 +440,12 @@ void kl_runner_load_ahead(kl_runner *r, const kl_artefact *artefact, const kl_pl
     free(m);
 }
 
-kl_err kl_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
-                      const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
+kl_err kli_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
+                       const kl_artefact *artefact, const kl_plan *plan, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
     if (!code && is_loaded(r, artefact, plan)) return KL_OK;
     if (!code) code = restart_for_shape(r, artefact, plan, e);
-    if (!code) code = kl_runner_await(r, e);
+    if (!code) code = kli_runner_await(r, e);
     if (!code) code = open_artefact(r, artefact, e);
     if (code) return code;
     kl_msg_load *m = load_message(r, artefact, plan);
@@ -478,7 +478,7 @@ static kl_err open_control(kl_runner *r, kl_error *e) {
 
 /* Scratch is this plan's own; tensors must lie where the gate put them. */
 static kl_err adopt_layout(kl_runner *r, const kl_memory *m, kl_error *e) {
-    kl_err code = kl_layout_make(&r->layout, &r->plan, m->layout.n_sets, m->layout.n_slots, e);
+    kl_err code = kli_layout_make(&r->layout, &r->plan, m->layout.n_sets, m->layout.n_slots, e);
     if (code) return code;
     if (r->layout.set_bytes != m->layout.set_bytes ||
         r->layout.slot_bytes != m->layout.slot_bytes ||
@@ -489,7 +489,7 @@ static kl_err adopt_layout(kl_runner *r, const kl_memory *m, kl_error *e) {
     return KL_OK;
 }
 
-kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_error *e) {
+kl_err kli_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || r->loaded);
     if (!code) code = adopt_layout(r, m, e);
@@ -517,7 +517,7 @@ kl_err kl_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_erro
 
 /* ---- upload, run, stop ------------------------------------------------------------------- */
 
-kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e) {
+kl_err kli_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || (r->bound && first < r->layout.n_sets && n <= r->layout.n_sets - first));
     if (code || r->backend->shared_memory) return code;
@@ -525,20 +525,20 @@ kl_err kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t 
     return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }
 
-void kl_runner_slack(kl_runner *r, uint8_t byte) { r->slack = byte; }
+void kli_runner_slack(kl_runner *r, uint8_t byte) { r->slack = byte; }
 
-const uint64_t *kl_runner_digests(const kl_runner *r, uint32_t calls) {
+const uint64_t *kli_runner_digests(const kl_runner *r, uint32_t calls) {
     return !r->backend->shared_memory && r->control && calls && r->n_digests == calls
                ? r->control->digests
                : NULL;
 }
 
-uint64_t kl_runner_blank_digest(const kl_runner *r) {
+uint64_t kli_runner_blank_digest(const kl_runner *r) {
     return r->backend->shared_memory || !r->control ? 0 : r->control->blank_digest;
 }
 
-kl_err kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
-                       uint8_t poison, kl_error *e) {
+kl_err kli_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
+                        uint8_t poison, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || (r->bound && calls <= KL_WIRE_MAX_SAMPLES));
     if (code || r->backend->shared_memory) return code;
@@ -546,8 +546,8 @@ kl_err kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t c
     return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }
 
-kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
-                       uint8_t poison, kl_error *e) {
+kl_err kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                        uint8_t poison, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || (r->bound && n <= KL_FETCH_SLOTS));
     if (code || r->backend->shared_memory) return code;
@@ -556,23 +556,23 @@ kl_err kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uin
     return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }
 
-kl_err kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison,
-                     int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
+kl_err kli_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot, uint8_t poison,
+                      int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
     kl_err code = kli_runner_usable(r, fault, e);
     if (code) return code;
     KL_ASSERT(r->bound && set < r->layout.n_sets && slot < r->layout.n_slots);
-    if (r->backend->shared_memory) kl_memory_poison(&r->memory, &r->plan, slot, poison);
+    if (r->backend->shared_memory) kli_memory_poison(&r->memory, &r->plan, slot, poison);
     const kl_msg_run m = {{KL_MSG_RUN, KL_WIRE_VERSION}, set, slot, poison, r->slack, r->stays};
     code = runner_ask(r, fault, &m, sizeof m, timeout_ns, e);
     if (wall_ns) *wall_ns = !code && !fault->kind && r->reply.wall_ns > 0 ? r->reply.wall_ns : 0;
     return code;
 }
 
-const char *kl_runner_describe(const kl_runner *r) { return r->describe; }
+const char *kli_runner_describe(const kl_runner *r) { return r->describe; }
 
-const kl_isolation *kl_runner_isolation(const kl_runner *r) { return &r->isolation; }
+const kl_isolation *kli_runner_isolation(const kl_runner *r) { return &r->isolation; }
 
-void kl_runner_stop(kl_runner *r) {
+void kli_runner_stop(kl_runner *r) {
     if (!r) return;
     kli_runner_kill(r);
     if (r->socket >= 0) close(r->socket);

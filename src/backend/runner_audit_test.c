@@ -87,7 +87,7 @@ static void audit_open(fixture *f) {
     if (f->fault.kind) fail_msg("%s", f->fault.text);
     free(r);
     for (uint32_t set = 0; set < N_SETS; set++) { /* sets 0 and 2 scribble */
-        float *x = kl_memory_input(&f->memory, &f->plan, 0, set);
+        float *x = kli_memory_input(&f->memory, &f->plan, 0, set);
         x[0] = 5;
         x[1] = set % 2 == 0;
     }
@@ -110,8 +110,8 @@ static void audit_time(fixture *f, uint32_t first, uint32_t calls, uint32_t warm
     double ns;
     const kl_time_request q = {
         .method = KL_TIME_BATCH, .first = first, .calls = calls, .warm = warm, .poison = 0xA5};
-    for (uint32_t j = 0; j < calls; j++) kl_memory_poison(&f->memory, &f->plan, first + j, 0xA5);
-    assert_ok(kl_runner_time(f->runner, &f->fault, &ns, &q, 20 * SECOND, &e));
+    for (uint32_t j = 0; j < calls; j++) kli_memory_poison(&f->memory, &f->plan, first + j, 0xA5);
+    assert_ok(kli_runner_time(f->runner, &f->fault, &ns, &q, 20 * SECOND, &e));
     expect_no_fault_but_of_scratch(f);
 }
 

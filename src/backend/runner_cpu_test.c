@@ -17,7 +17,7 @@ static void test_runner_cpu__computes(void **state) {
         fixture_run(&f, set, set + 1);
         assert_int_equal(f.fault.kind, KL_FAULT_NONE);
         fixture_expect_scaled(&f, set, set + 1);
-        assert_int_equal(kl_memory_guard_damage(&f.memory, &f.plan, set + 1, 0xA5), -1);
+        assert_int_equal(kli_memory_guard_damage(&f.memory, &f.plan, set + 1, 0xA5), -1);
     }
     fixture_close(&f);
 }
@@ -32,13 +32,13 @@ static void test_runner_cpu__times_batches(void **state) {
     const kl_time_request q = {
         .method = KL_TIME_BATCH, .calls = 4, .warm = 2, .poison = 0xA5, .freeze = true};
     for (int round = 0; round < 5; round++) {
-        for (uint32_t slot = 0; slot < 4; slot++) kl_memory_poison(&f.memory, &f.plan, slot, 0xA5);
-        assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+        for (uint32_t slot = 0; slot < 4; slot++) kli_memory_poison(&f.memory, &f.plan, slot, 0xA5);
+        assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
         if (f.fault.kind) fail_msg("%s", f.fault.text);
         for (uint32_t slot = 0; slot < 4; slot++) fixture_expect_scaled(&f, slot, slot);
         assert_true(ns > 0);
     }
-    assert_true(kl_runner_handshake_ns(f.runner) > 0);
+    assert_true(kli_runner_handshake_ns(f.runner) > 0);
     fixture_close(&f);
 }
 
@@ -52,16 +52,16 @@ static void test_runner_cpu__another_binding_costs_a_binding(void **state) {
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_ready(&f, HEAD SCALE_BODY, false);
     const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 4, .poison = 0xA5};
-    for (uint32_t slot = 0; slot < 4; slot++) kl_memory_poison(&f.memory, &f.plan, slot, 0xA5);
-    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
-    const double before = kl_runner_handshake_ns(f.runner);
+    for (uint32_t slot = 0; slot < 4; slot++) kli_memory_poison(&f.memory, &f.plan, slot, 0xA5);
+    assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+    const double before = kli_runner_handshake_ns(f.runner);
     fixture_load(&f);
-    assert_true(before > 0 && kl_runner_handshake_ns(f.runner) == before);
-    kl_memory_poison(&f.memory, &f.plan, 9, 0xA5);
+    assert_true(before > 0 && kli_runner_handshake_ns(f.runner) == before);
+    kli_memory_poison(&f.memory, &f.plan, 9, 0xA5);
     fixture_run(&f, 2, 9);
     fixture_expect_scaled(&f, 2, 9);
-    assert_ok(kl_runner_place(f.runner, 0, 1, &e));
-    assert_true(kl_runner_handshake_ns(f.runner) == 0); /* of another core nothing is known */
+    assert_ok(kli_runner_place(f.runner, 0, 1, &e));
+    assert_true(kli_runner_handshake_ns(f.runner) == 0); /* of another core nothing is known */
     fixture_close(&f);
 }
 
@@ -80,8 +80,8 @@ static void test_runner_cpu__a_short_batch_leaves_idle_slots_alone(void **state)
                                    .poison = 0xA5,
                                    .alone = true,
                                    .freeze = true};
-        for (uint32_t slot = 0; slot < 4; slot++) kl_memory_poison(&f.memory, &f.plan, slot, 0xA5);
-        assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+        for (uint32_t slot = 0; slot < 4; slot++) kli_memory_poison(&f.memory, &f.plan, slot, 0xA5);
+        assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
         if (f.fault.kind) fail_msg("%s", f.fault.text);
         for (uint32_t slot = 0; slot < calls; slot++) fixture_expect_scaled(&f, slot, slot);
         for (uint32_t slot = calls; slot < 4; slot++) {
@@ -98,8 +98,8 @@ static void test_runner_cpu__says_what_confines_it(void **state) {
     (void)state;
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_ready(&f, HEAD SCALE_BODY, false);
-    kl_isolation_probe(&here);
-    const kl_isolation *runner = kl_runner_isolation(f.runner);
+    kli_isolation_probe(&here);
+    const kl_isolation *runner = kli_runner_isolation(f.runner);
     assert_int_equal(runner->seccomp, here.seccomp);
     assert_int_equal(runner->landlock_abi, here.landlock_abi);
     assert_int_equal(runner->namespaces, here.namespaces);
@@ -115,12 +115,12 @@ static void test_runner_cpu__serves_another_shape(void **state) {
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_ready(&f, HEAD SCALE_BODY, false);
     f.workload.axes[0] = 17;
-    kl_memory_close(&f.memory);
+    kli_memory_close(&f.memory);
     kl_layout layout;
-    assert_ok(kl_kernel_plan(&f.plan, f.kernel, &f.task, &f.workload, &f.device.limits, &e));
-    assert_ok(kl_layout_make(&layout, &f.plan, 1, 1, &e));
-    assert_ok(kl_memory_open(&f.memory, &layout, &e));
-    float *x = kl_memory_input(&f.memory, &f.plan, 0, 0);
+    assert_ok(kli_kernel_plan(&f.plan, f.kernel, &f.task, &f.workload, &f.device.limits, &e));
+    assert_ok(kli_layout_make(&layout, &f.plan, 1, 1, &e));
+    assert_ok(kli_memory_open(&f.memory, &layout, &e));
+    float *x = kli_memory_input(&f.memory, &f.plan, 0, 0);
     for (int i = 0; i < 17; i++) x[i] = 2;
     fixture_load(&f);
     fixture_run(&f, 0, 0);
@@ -162,9 +162,9 @@ static void test_runner_cpu__warm_calls_leave_no_trace(void **state) {
                   " y[0] = (float)calls++; y[1] = y[2]; y[2] = 7; y[3] = t[0] == 7; t[0] = 7; }\n",
                   false);
     const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 2, .warm = 5, .poison = 0};
-    kl_memory_poison(&f.memory, &f.plan, 0, 0);
-    kl_memory_poison(&f.memory, &f.plan, 1, 0);
-    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+    kli_memory_poison(&f.memory, &f.plan, 0, 0);
+    kli_memory_poison(&f.memory, &f.plan, 1, 0);
+    assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
     if (f.fault.kind) fail_msg("%s", f.fault.text);
     for (uint32_t slot = 0; slot < 2; slot++) {
         assert_true(fixture_y(&f, slot)[0] == (float)slot);
@@ -315,7 +315,7 @@ static void test_runner_cpu__an_early_exit_is_no_result(void **state) {
     fixture_run(&f, 0, 1);
     fixture_expect_fault(&f, KL_FAULT_PROTOCOL, 0, "instead of returning");
     const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 2};
-    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+    assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
     fixture_expect_fault(&f, KL_FAULT_PROTOCOL, 0, "instead of returning");
     fixture_close(&f);
 }
@@ -351,14 +351,14 @@ static void test_runner_cpu__work_after_done_is_seen(void **state) {
     fixture_compile_for(&f, source, false);
     fixture_load(&f);
     kl_time_request q = {.method = KL_TIME_BATCH, .calls = 1, .poison = 0xA5};
-    kl_memory_poison(&f.memory, &f.plan, 0, 0xA5);
-    assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+    kli_memory_poison(&f.memory, &f.plan, 0, 0xA5);
+    assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
     assert_int_equal(f.fault.kind, KL_FAULT_NONE); /* the clock alone cannot know ... */
     q.freeze = true;
     for (int round = 0; round < 10 && !f.fault.kind;
          round++) { /* a busy machine may freeze only after the work */
-        kl_memory_poison(&f.memory, &f.plan, 0, 0xA5);
-        assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+        kli_memory_poison(&f.memory, &f.plan, 0, 0xA5);
+        assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
     }
     fixture_expect_fault(&f, KL_FAULT_PROTOCOL, 0,
                          "after the kernel had said"); /* ... freezing does */
@@ -378,11 +378,11 @@ static void test_runner_cpu__ends_an_endless_loop(void **state) {
             false);
         const kl_time_request q = {.method = KL_TIME_BATCH, .calls = 2};
         if (timed)
-            assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, SECOND / 5, &e));
+            assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, SECOND / 5, &e));
         else
-            assert_ok(kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 5, &wall, &e));
+            assert_ok(kli_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 5, &wall, &e));
         fixture_expect_fault(&f, KL_FAULT_HANG, 0, "time allowed");
-        assert_err(KL_ESPAWN, kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND, &wall, &e));
+        assert_err(KL_ESPAWN, kli_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND, &wall, &e));
         fixture_close(&f);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef KL_BACKEND_RUNNER_FIXTURE_H
 #define KL_BACKEND_RUNNER_FIXTURE_H
 #include "base/test.h"
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -62,9 +62,9 @@ static inline void fixture_compile_for(fixture *f, const char *source, bool trus
         kl_surface_by_name(f->device.backend == KL_BACKEND_CPU ? KL_S("c") : KL_S("opencl"));
     assert_ok(kl_kernel_parse(&f->kernel, f->arena, kl_str_of(source), KL_S("test.c"), surface,
                               &how, &e));
-    assert_ok(kl_kernel_plan(&f->plan, f->kernel, &f->task, &f->workload, &f->device.limits, &e));
-    assert_ok(kl_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload,
-                         &compile, &e));
+    assert_ok(kli_kernel_plan(&f->plan, f->kernel, &f->task, &f->workload, &f->device.limits, &e));
+    assert_ok(kli_compile(&f->artefact, f->arena, &f->device, f->kernel, &f->task, &f->workload,
+                          &compile, &e));
 }
 
 static inline void fixture_start(fixture *f, bool trusted) {
@@ -72,22 +72,22 @@ static inline void fixture_start(fixture *f, bool trusted) {
     kl_layout layout;
     const kl_runner_opts how = {
         .backend = f->device.backend, .trusted = trusted, .cpu = -1, .threads = 1};
-    assert_ok(kl_runner_start(&f->runner, &how, &e));
-    assert_ok(kl_layout_make(&layout, &f->plan, N_SETS, N_SLOTS, &e));
-    assert_ok(kl_memory_open(&f->memory, &layout, &e));
+    assert_ok(kli_runner_start(&f->runner, &how, &e));
+    assert_ok(kli_layout_make(&layout, &f->plan, N_SETS, N_SLOTS, &e));
+    assert_ok(kli_memory_open(&f->memory, &layout, &e));
     for (uint32_t set = 0; set < N_SETS; set++) {
-        float *x = kl_memory_input(&f->memory, &f->plan, 0, set);
+        float *x = kli_memory_input(&f->memory, &f->plan, 0, set);
         for (int i = 0; i < N_FLOATS; i++) x[i] = (float)(i + 1000 * (int)set);
     }
 }
 
 static inline void fixture_load(fixture *f) {
     kl_error e = {0};
-    assert_ok(kl_runner_place(f->runner, f->runner && f->plan.threads == 1 ? 1 : -1,
-                              (int)f->plan.threads, &e));
-    assert_ok(kl_runner_load(f->runner, &f->fault, f->resources, &f->artefact, &f->plan, &e));
+    assert_ok(kli_runner_place(f->runner, f->runner && f->plan.threads == 1 ? 1 : -1,
+                               (int)f->plan.threads, &e));
+    assert_ok(kli_runner_load(f->runner, &f->fault, f->resources, &f->artefact, &f->plan, &e));
     if (f->fault.kind) return;
-    assert_ok(kl_runner_bind(f->runner, &f->fault, &f->memory, &e));
+    assert_ok(kli_runner_bind(f->runner, &f->fault, &f->memory, &e));
 }
 
 /* Compile, start, load, bind; the source must compile and be clean. */
@@ -102,7 +102,7 @@ static inline void fixture_ready(fixture *f, const char *source, bool trusted) {
 static inline void fixture_run(fixture *f, uint32_t set, uint32_t slot) {
     kl_error e = {0};
     int64_t wall;
-    assert_ok(kl_runner_run(f->runner, &f->fault, set, slot, 0xA5, 20 * SECOND, &wall, &e));
+    assert_ok(kli_runner_run(f->runner, &f->fault, set, slot, 0xA5, 20 * SECOND, &wall, &e));
 }
 
 static inline void fixture_expect_fault(fixture *f, kl_fault_kind kind, int sig, const char *text) {
@@ -149,7 +149,7 @@ static inline bool fixture_each_mapping(fixture_mapping *each, void *to) {
 }
 
 static inline const float *fixture_y(const fixture *f, uint32_t slot) {
-    return kl_memory_output(&f->memory, &f->plan, 2, slot);
+    return kli_memory_output(&f->memory, &f->plan, 2, slot);
 }
 
 static inline void fixture_expect_scaled(const fixture *f, uint32_t set, uint32_t slot) {
@@ -160,8 +160,8 @@ static inline void fixture_expect_scaled(const fixture *f, uint32_t set, uint32_
 }
 
 static inline void fixture_close(fixture *f) {
-    kl_runner_stop(f->runner);
-    kl_memory_close(&f->memory);
+    kli_runner_stop(f->runner);
+    kli_memory_close(&f->memory);
     kl_arena_free(f->arena);
 }
 

@@ -280,7 +280,7 @@ static int runner_opencl_finish(const kli_runner_ctx *c) {
 
 /* Pages of the child's own instead of the task's, of which nothing is bound yet. */
 static bool make_stand_ins(kli_runner_ctx *c) {
-    if (kl_layout_make(&c->layout, &c->plan, 1, 1, kl_ignored()) != KL_OK) return false;
+    if (kli_layout_make(&c->layout, &c->plan, 1, 1, kl_ignored()) != KL_OK) return false;
     for (kli_region r = 0; r < KLI_REGIONS; r++) {
         const uint64_t bytes = kli_region_bytes(&c->layout, r);
         c->pages[r] = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,

@@ -20,7 +20,7 @@ static void test_runner_opencl__computes(void **state) {
         fixture_run(&f, set, set + 1);
         if (f.fault.kind) fail_msg("%s", f.fault.text);
         fixture_expect_scaled(&f, set, set + 1);
-        assert_int_equal(kl_memory_guard_damage(&f.memory, &f.plan, set + 1, 0xA5), -1);
+        assert_int_equal(kli_memory_guard_damage(&f.memory, &f.plan, set + 1, 0xA5), -1);
     }
     fixture_close(&f);
 }
@@ -37,8 +37,8 @@ static void test_runner_opencl__times_batches_and_serves_shapes(void **state) {
     for (int shape = 0; shape < 2; shape++) {
         for (int round = 0; round < 3; round++) {
             for (uint32_t slot = 0; slot < 4; slot++)
-                kl_memory_poison(&f.memory, &f.plan, slot, 0xA5);
-            assert_ok(kl_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
+                kli_memory_poison(&f.memory, &f.plan, slot, 0xA5);
+            assert_ok(kli_runner_time(f.runner, &f.fault, &ns, &q, 20 * SECOND, &e));
             if (f.fault.kind) fail_msg("%s", f.fault.text);
             for (uint32_t slot = 0; slot < 4; slot++)
                 assert_true(fixture_y(&f, slot)[5] == 2.5f * (float)(5 + 1000 * (int)slot));
@@ -50,13 +50,13 @@ static void test_runner_opencl__times_batches_and_serves_shapes(void **state) {
         assert_int_equal(f.fault.kind, KL_FAULT_NONE);
         f.workload.axes[0] = 900; /* another plan: another process behind the same handle */
         kl_layout layout;
-        kl_memory_close(&f.memory);
-        assert_ok(kl_kernel_plan(&f.plan, f.kernel, &f.task, &f.workload, &f.device.limits, &e));
-        assert_ok(kl_layout_make(&layout, &f.plan, N_SETS, N_SLOTS, &e));
-        assert_ok(kl_memory_open(&f.memory, &layout, &e));
+        kli_memory_close(&f.memory);
+        assert_ok(kli_kernel_plan(&f.plan, f.kernel, &f.task, &f.workload, &f.device.limits, &e));
+        assert_ok(kli_layout_make(&layout, &f.plan, N_SETS, N_SLOTS, &e));
+        assert_ok(kli_memory_open(&f.memory, &layout, &e));
         for (uint32_t set = 0; set < N_SETS; set++)
             for (int i = 0; i < 900; i++)
-                ((float *)kl_memory_input(&f.memory, &f.plan, 0, set))[i] =
+                ((float *)kli_memory_input(&f.memory, &f.plan, 0, set))[i] =
                     (float)(i + 1000 * (int)set);
         fixture_load(&f);
         if (f.fault.kind) fail_msg("%s", f.fault.text);
@@ -113,7 +113,7 @@ static void test_runner_opencl__ends_an_endless_loop(void **state) {
         LAUNCH HEAD
         "(void)s; (void)n; (void)x; for (volatile __global float *p = y + i;;) p[0] += 1; }\n",
         false);
-    assert_ok(kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 2, &wall, &e));
+    assert_ok(kli_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 2, &wall, &e));
     fixture_expect_fault(&f, KL_FAULT_HANG, 0, "time allowed");
     fixture_close(&f);
 }

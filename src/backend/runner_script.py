@@ -3,7 +3,7 @@
 
     python3 runner_script.py run cpu|cuda [--trusted]     speaks src/backend/wire.h on descriptor 3
 
-The line `#wire` below becomes the structs and enums of wire.def, backend.def and kernel.def when klineage is built
+The line `#wire` below becomes the structs and enums of wire.def, layout.def, klineage/backend.def and kernel/plan.def when klineage is built
 (wire_python.c).  A message of another size than its struct is refused, so a runner that was not built with its gate says so
 instead of reading nonsense.
 

@@ -236,8 +236,8 @@ static kl_err runner_time_time_events(kl_runner *r, kl_fault *fault, double *ns,
     return KL_OK;
 }
 
-kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
-                      int64_t timeout_ns, kl_error *e) {
+kl_err kli_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
+                       int64_t timeout_ns, kl_error *e) {
     r->sample = (kl_sample){0};
     r->n_digests = 0;
     kl_err code = kli_runner_usable(r, fault, e);
@@ -250,9 +250,9 @@ kl_err kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_r
                                       : runner_time_time_events(r, fault, ns, q, timeout_ns, e);
 }
 
-double kl_runner_handshake_ns(const kl_runner *r) {
+double kli_runner_handshake_ns(const kl_runner *r) {
     double ns = r->handshake_ns >= 0 ? r->handshake_ns : r->handshake_sleep_ns;
     return ns < 0 ? 0 : ns;
 }
 
-kl_sample kl_runner_sample(const kl_runner *r) { return r->sample; }
+kl_sample kli_runner_sample(const kl_runner *r) { return r->sample; }

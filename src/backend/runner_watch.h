@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_BACKEND_RUNNER_WATCH_H
 #define KL_BACKEND_RUNNER_WATCH_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include <sys/types.h>
 
 /* What schedstat says of one thread: for how long it was ready without a core, how often it got

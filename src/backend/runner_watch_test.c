@@ -76,9 +76,9 @@ static int disturbed_of(fixture *f, int rounds) {
     double ns;
     kl_error e = {0};
     for (int i = 0; i < rounds; i++) {
-        assert_ok(kl_runner_time(f->runner, &f->fault, &ns, &q, 20 * SECOND, &e));
+        assert_ok(kli_runner_time(f->runner, &f->fault, &ns, &q, 20 * SECOND, &e));
         if (f->fault.kind) fail_msg("%s", f->fault.text);
-        const kl_sample s = kl_runner_sample(f->runner);
+        const kl_sample s = kli_runner_sample(f->runner);
         disturbed += s.preempted || s.late || s.stolen;
         assert_true(ns > 0);
     }
@@ -116,7 +116,7 @@ static void library_ready(fixture *f) {
     fixture_compile_for(f, "#define ROUNDS 1\n" HEAD WORK, true);
     f->plan.n_launches = 0;
     assert_ok(kli_fs_write("busy.c", kl_str_of(SOURCE), &e));
-    assert_ok(kl_compile_plugin(&f->artefact, f->arena, &f->device, "busy.c", &compile, &e));
+    assert_ok(kli_compile_plugin(&f->artefact, f->arena, &f->device, "busy.c", &compile, &e));
     fixture_start(f, true);
     fixture_load(f);
     if (f->fault.kind) fail_msg("%s", f->fault.text);
@@ -159,10 +159,10 @@ static void test_runner_watch__waiting_for_a_core_is_no_hang(void **state) {
     if (!two_cores()) skip();
     fixture_open(&f, KL_BACKEND_CPU);
     fixture_ready(&f, "#define ROUNDS 200000000\n" HEAD WORK, false);
-    assert_ok(kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, 60 * SECOND, &wall, &e));
+    assert_ok(kli_runner_run(f.runner, &f.fault, 0, 0, 0xA5, 60 * SECOND, &wall, &e));
     assert_int_equal(f.fault.kind, KL_FAULT_NONE);
     hogs_start(hogs);
-    const kl_err code = kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, wall * 3 / 2, &wall, &e);
+    const kl_err code = kli_runner_run(f.runner, &f.fault, 0, 0, 0xA5, wall * 3 / 2, &wall, &e);
     hogs_end(hogs);
     if (f.fault.kind) fail_msg("fault %d: %s", f.fault.kind, f.fault.text);
     if (code) assert_err(KL_EBUSY, code); /* four times as long was not enough either */
@@ -178,7 +178,7 @@ static void test_runner_watch__a_kernel_that_sleeps_hangs(void **state) {
     fixture_ready(
         &f, "#include <unistd.h>\n" HEAD "{ (void)x; (void)s; (void)n; (void)y; sleep(60); }\n",
         true);
-    assert_ok(kl_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 5, &wall, &e));
+    assert_ok(kli_runner_run(f.runner, &f.fault, 0, 0, 0xA5, SECOND / 5, &wall, &e));
     fixture_expect_fault(&f, KL_FAULT_HANG, 0, "time allowed");
     fixture_close(&f);
 }

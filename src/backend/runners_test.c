@@ -40,7 +40,7 @@ static int setup(void **state) {
     add_tensor(p, "x2", KLI_ROLE_INPUT, 4096);
     add_buffer(p, "t", 700, false);
     add_buffer(p, "z", 9000, true);
-    assert_ok(kl_layout_make(&s->c.layout, p, SETS, SLOTS, &e));
+    assert_ok(kli_layout_make(&s->c.layout, p, SETS, SLOTS, &e));
     s->c.reply = &s->reply;
     for (kli_region r = 0; r < KLI_REGIONS; r++) {
         s->c.page_bytes[r] = kli_region_bytes(&s->c.layout, r);

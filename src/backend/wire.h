@@ -26,7 +26,7 @@
 #ifndef KL_BACKEND_WIRE_H
 #define KL_BACKEND_WIRE_H
 #include "draw.h"
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include <stdatomic.h>
 
 #define KL_WIRE_VERSION 5u

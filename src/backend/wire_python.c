@@ -67,14 +67,14 @@ static void put_plan(void) {
 #define KL_DEF_STRUCT STRUCT
 #define KL_DEF_FIELD FIELD
 #define KL_DEF_END END
-#include <klineage/kernel.def>
+#include "kernel/plan.def"
 }
 
 static void put_layout(void) {
 #define KL_DEF_STRUCT STRUCT
 #define KL_DEF_FIELD FIELD
 #define KL_DEF_END END
-#include <klineage/backend.def>
+#include "backend/layout.def"
 }
 
 /* Of a draw what the script changes or reads; the rest it copies as it is. */

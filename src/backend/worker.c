@@ -265,7 +265,7 @@ static void forbid_guards(const kli_runner_ctx *c) {
 static bool layout_is_valid(const worker_worker *w) {
     kl_layout own;
     const kl_layout *l = &w->message.bind.layout;
-    return kl_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, kl_ignored()) == KL_OK &&
+    return kli_layout_make(&own, &w->ctx.plan, l->n_sets, l->n_slots, kl_ignored()) == KL_OK &&
            memcmp(&own, l, sizeof own) == 0;
 }
 

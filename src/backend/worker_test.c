@@ -256,7 +256,7 @@ static void bind_kernel(worker *w, fixture *f, kl_layout *layout) {
     send_with(w, m, sizeof *m, 1);
     free(m);
     if (w->reply.fault) fail_msg("%s", w->reply.text);
-    assert_ok(kl_layout_make(layout, &f->plan, 2, 3, &e));
+    assert_ok(kli_layout_make(layout, &f->plan, 2, 3, &e));
     assert_int_equal(ftruncate(w->object, 1 << 20), 0); /* one file for all pages will do */
 }
 

@@ -145,7 +145,7 @@ static kl_err cmd_admit_run_tracks(kl_run *run, admit_job *jobs, int n, kl_arena
 
 kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_run_opts o;
-    kl_library l;
+    kl_library *l;
     int n = 0;
     const char *ladders = args->values[KL_OPTION_STARTS];
     kli_starts g = {.arena = c->arena, .workload = args->values[KL_OPTION_WORKLOAD]};
@@ -158,17 +158,17 @@ kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *o
     if (!err) err = kli_effort_real(&opts.reproduce, args, KL_OPTION_REPRODUCE, 0.9, e);
     if (!err) err = kli_request_library(&l, c->arena, args, e);
     if (!err && ladders) err = kli_starts_of_ladders(&g, ladders, e);
-    if (!err) err = kli_starts_of_library(&g, l.dir.ptr, e);
+    if (!err) err = kli_starts_of_library(&g, l->dir.ptr, e);
     if (err) return err;
-    admit_job *jobs = KL_ARRAY(c->arena, admit_job, l.n_cards + KL_MAX_WORDS);
-    err = cmd_admit_choose(jobs, &n, &l, args, e);
+    admit_job *jobs = KL_ARRAY(c->arena, admit_job, l->n_cards + KL_MAX_WORDS);
+    err = cmd_admit_choose(jobs, &n, l, args, e);
     if (err) return err;
     kl_run *run = NULL;
     err = kl_run_open(&run, &o, e);
     if (err) return err;
     opts.run = kl_run_id(run);
     for (int i = 0; i < n; i++) {
-        jobs[i].dir = l.dir.ptr;
+        jobs[i].dir = l->dir.ptr;
         jobs[i].starts = g.starts;
         jobs[i].n_starts = g.n;
         jobs[i].opts = opts;

@@ -14,7 +14,7 @@ typedef struct {
 
 /* The device that is here, unless another architecture is asked for or none is here. */
 static kl_err find_device(compiled *m, kl_arena *a, const char *arch, kl_error *e) {
-    const kl_backend *b = kl_backend_of_surface(m->kernel->surface, 0);
+    const kl_backend *b = kli_backend_of_surface(m->kernel->surface, 0);
     if (!b)
         return kl_fail(e, KL_ENODEV, m->kernel->surface->name,
                        "nothing here compiles this surface");
@@ -37,9 +37,9 @@ static void compiled_features(json_t *o, kl_buf *text, const kl_artefact *made) 
 /* The plan with what the compiler decided. */
 static kl_err compiled_plan(json_t *o, kl_buf *text, kl_arena *a, const compiled *m, kl_error *e) {
     kl_plan *plan = KL_NEW(a, kl_plan);
-    kl_err err = kl_kernel_plan(plan, m->kernel, m->task, m->workload, &m->device.limits, e);
+    kl_err err = kli_kernel_plan(plan, m->kernel, m->task, m->workload, &m->device.limits, e);
     if (!err)
-        err = kl_plan_complete(plan, m->artefact.completion, m->kernel, m->task, m->workload,
+        err = kli_plan_complete(plan, m->artefact.completion, m->kernel, m->task, m->workload,
                                &m->device.limits, e);
     if (!err) json_object_set_new(o, "plan", kli_plan_json(text, plan, m->workload->label));
     return err;
@@ -80,7 +80,7 @@ kl_err kli_cmd_kernel_compile(kli_context *c, const kli_args *args, kli_command_
         m->workload = kl_task_workload(m->task, (kl_str){0}, m->kernel->surface->on);
     if (!err) err = find_device(m, c->arena, args->values[KL_OPTION_ARCH], e);
     if (!err)
-        err = kl_compile(&m->artefact, c->arena, &m->device, m->kernel, m->task, m->workload, NULL,
+        err = kli_compile(&m->artefact, c->arena, &m->device, m->kernel, m->task, m->workload, NULL,
                          e);
     return err ? err : show_compiled(out, c->arena, m, e);
 }

@@ -36,7 +36,7 @@ static json_t *rows_json(const kli_doctor *d) {
 static const kl_backend *backend_here(const kli_doctor *d, const kl_surface *s) {
     const kl_backend *b;
     int i = 0;
-    while ((b = kl_backend_of_surface(s, i++)) != NULL && !d->has_device[b->id]) {
+    while ((b = kli_backend_of_surface(s, i++)) != NULL && !d->has_device[b->id]) {
     }
     return b;
 }

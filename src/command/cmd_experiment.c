@@ -20,7 +20,7 @@ typedef struct {
     kli_context *context;
     const kli_args *args;
     const char *file;
-    kl_experiment x;
+    kl_experiment *x;
     bool free; /* calls cost nothing */
     kl_experiment_track *tracks;
     int n;
@@ -30,7 +30,7 @@ typedef struct {
 
 static kl_err override(experiment_ctx *x, kl_error *e) {
     const kli_args *args = x->args;
-    kl_experiment *p = &x->x;
+    kl_experiment *p = x->x;
     if (args->values[KL_OPTION_MODEL]) p->model = kl_str_of(args->values[KL_OPTION_MODEL]);
     if (args->values[KL_OPTION_PRICED_AS])
         p->priced_as = kl_str_of(args->values[KL_OPTION_PRICED_AS]);
@@ -67,12 +67,12 @@ static kl_err read_plan(experiment_ctx *x, kl_error *e) {
     kl_arena *a = x->context->arena;
     kl_err err = kl_experiment_load(&x->x, a, x->file, e);
     if (!err) err = override(x, e);
-    if (!err) err = kl_experiment_priced(&x->free, &x->x, a, e);
-    if (!err) err = kl_experiment_cards(&x->x, a, e);
-    if (!err) err = kl_experiment_tracks(&x->tracks, &x->n, a, &x->x, e);
+    if (!err) err = kl_experiment_priced(&x->free, x->x, a, e);
+    if (!err) err = kl_experiment_cards(x->x, a, e);
+    if (!err) err = kl_experiment_tracks(&x->tracks, &x->n, a, x->x, e);
     if (!err) err = cmd_experiment_choose(x, e);
     if (x->free)
-        x->x.budget_microusd = x->x.total_microusd =
+        x->x->budget_microusd = x->x->total_microusd =
             0; /* a policy that looks at its budget is told so */
     return err;
 }
@@ -89,8 +89,8 @@ static json_t *planned_json(const kl_experiment_track *t) {
 
 static void show_plan(const experiment_ctx *x, kli_command_result *out) {
     json_t *rows = json_array();
-    int64_t most = kl_experiment_most(&x->x, x->n);
-    if (x->x.title.len) kl_buf_printf(&out->text, "%s\n", x->x.title.ptr);
+    int64_t most = kl_experiment_most(x->x, x->n);
+    if (x->x->title.len) kl_buf_printf(&out->text, "%s\n", x->x->title.ptr);
     kl_buf_printf(&out->text, "%-36s %-14s %-16s %-8s %s\n", "track", "task", "workload", "surface",
                   "start");
     for (int i = 0; i < x->n; i++) {
@@ -100,15 +100,15 @@ static void show_plan(const experiment_ctx *x, kli_command_result *out) {
                       t->opts.start->surface->name, KL_STR_ARG(t->opts.start->path));
         json_array_append_new(rows, planned_json(t));
     }
-    kl_buf_printf(&out->text, "%d tracks with %s, ", x->n, x->x.model.ptr);
+    kl_buf_printf(&out->text, "%d tracks with %s, ", x->n, x->x->model.ptr);
     if (x->free)
         kl_buf_printf(&out->text, "free of charge\n");
     else
         kl_buf_printf(&out->text, "at most $%.4f in total, $%.4f per track\n", (double)most / 1e6,
-                      (double)x->x.budget_microusd / 1e6);
+                      (double)x->x->budget_microusd / 1e6);
     out->json = json_pack("{ss si so ss so sI sI}", "schema", "klineage/experiment-plan", "version",
-                          1, "title", kli_json_str(x->x.title), "model", x->x.model.ptr, "tracks",
-                          rows, "budget_microusd", (json_int_t)x->x.budget_microusd,
+                          1, "title", kli_json_str(x->x->title), "model", x->x->model.ptr, "tracks",
+                          rows, "budget_microusd", (json_int_t)x->x->budget_microusd,
                           "most_microusd", (json_int_t)most);
 }
 
@@ -209,8 +209,8 @@ static kl_err cmd_experiment_write_out(const experiment_ctx *x, kl_run *run,
     if (!dir) return KL_OK;
     const kl_report_opts o = {.runs = &id,
                               .n_runs = 1,
-                              .library = x->x.cards ? x->x.cards->dir.ptr : NULL,
-                              .title = x->x.title.len ? x->x.title.ptr : NULL};
+                              .library = x->x->cards ? x->x->cards->dir.ptr : NULL,
+                              .title = x->x->title.len ? x->x->title.ptr : NULL};
     kl_err err = kli_fs_mkdirs(dir, e);
     if (!err)
         err = cmd_experiment_write_best(x, dir,
@@ -250,7 +250,7 @@ static kl_err cmd_experiment_show(const experiment_ctx *x, kl_run *run, kli_comm
     kli_effort_spent(&out->text, run, s.spent_microusd, s.estimated);
     out->json =
         json_pack("{ss si ss so so si si si si sI sb}", "schema", "klineage/experimented",
-                  "version", 1, "run", kl_run_id(run), "title", kli_json_str(x->x.title), "tracks",
+                  "version", 1, "run", kl_run_id(run), "title", kli_json_str(x->x->title), "tracks",
                   s.rows, "ended", s.ended, "failed", s.failed, "waiting", s.waiting, "starved",
                   poor, "spent_microusd", (json_int_t)s.spent_microusd, "estimated", s.estimated);
     return KL_OK;
@@ -264,7 +264,7 @@ static kl_err cmd_experiment_check_model(const experiment_ctx *x, kl_run *run, k
     kl_model *m = NULL;
     kl_err err =
         kl_store_step_list(&steps, &n, kl_run_store(run), x->context->arena, kl_run_id(run), e);
-    if (!err && !n) err = kl_model_open(&m, x->x.model.ptr, e);
+    if (!err && !n) err = kl_model_open(&m, x->x->model.ptr, e);
     kl_model_close(m);
     return err;
 }
@@ -281,7 +281,7 @@ static kl_err cmd_experiment_run_tracks(experiment_ctx *x, kl_run *run, kli_comm
     kl_err err = cmd_experiment_check_model(x, run, e);
     if (err) return err;
     kli_say("experiment %s is run %.12s: %d tracks", x->file, kl_run_id(run), x->n);
-    err = kl_experiment_run(run, &x->x, x->tracks, x->n, &how, watched(x->args), &failed);
+    err = kl_experiment_run(run, x->x, x->tracks, x->n, &how, watched(x->args), &failed);
     if (err == KL_EINTR) return *e = failed, err;
     out->trouble = failed;
     err = cmd_experiment_show(x, run, out, e);
@@ -295,17 +295,17 @@ static kl_err cmd_experiment_run_all(experiment_ctx *x, kli_command_result *out,
     kl_run *run = NULL;
     kl_str *identity;
     int n_identity;
-    kl_experiment_identity(&identity, &n_identity, x->context->arena, &x->x);
+    kl_experiment_identity(&identity, &n_identity, x->context->arena, x->x);
     const kl_run_opts o = {.command = "experiment",
                            .store = x->args->values[KL_OPTION_STORE],
-                           .model = x->x.model.ptr,
-                           .priced_as = x->x.priced_as.len ? x->x.priced_as.ptr : NULL,
-                           .budget_microusd = x->x.budget_microusd,
-                           .total_microusd = x->x.total_microusd,
+                           .model = x->x->model.ptr,
+                           .priced_as = x->x->priced_as.len ? x->x->priced_as.ptr : NULL,
+                           .budget_microusd = x->x->budget_microusd,
+                           .total_microusd = x->x->total_microusd,
                            .trial = 1,
                            .identity = identity,
                            .n_identity = n_identity,
-                           .gate = {.quick = x->x.quick},
+                           .gate = {.quick = x->x->quick},
                            .executor = kli_effort_executor(x->context->arena, x->args)};
     kl_err err = kl_run_open(&run, &o, e);
     if (!err) err = kli_effort_quiet(x->args, run, e);

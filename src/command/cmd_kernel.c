@@ -95,10 +95,8 @@ static json_t *defines_json(kl_buf *text, const char **defines) {
 /* The limits of the device that is here; none when there is none, so that a plan can be read
  * anywhere. */
 static kl_device_limits limits_here(kl_arena *a, const kl_kernel *k) {
-    const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
     kl_device device = {0};
-    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored()))
-        return (kl_device_limits){0};
+    if (kl_device_of_surface(&device, a, k->surface, 0, kl_ignored())) return (kl_device_limits){0};
     return device.limits;
 }
 
@@ -113,12 +111,12 @@ static kl_err add_plan(kli_context *c, const kli_args *args, const kl_kernel *k,
     if (err) return err;
     kl_device_limits limits = limits_here(c->arena, k);
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
-    err = kl_kernel_plan(plan, k, t, w, &limits, e);
+    err = kli_kernel_plan(plan, k, t, w, &limits, e);
     if (err) return err;
     cmd_kernel_put(out->json, "plan",
                    kli_plan_json(&out->text, plan, w->label.len ? w->label : w->uuid));
     cmd_kernel_put(out->json, "defines",
-                   defines_json(&out->text, kl_kernel_defines(c->arena, k, t, w)));
+                   defines_json(&out->text, kli_kernel_defines(c->arena, k, t, w)));
     return KL_OK;
 }
 
@@ -200,7 +198,6 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
     kl_kernel *k;
     kl_task *t = NULL;
     const kl_workload *w = NULL;
-    kl_facts f;
     kl_error refusal = {0};
     kl_err err = kli_request_kernel(&k, &refusal, c->arena, args->words[0], args->params, e);
     if (!err && !k) err = kernel_of_words(&k, c->arena, args->words[0], e);
@@ -210,12 +207,12 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
                                    args->values[KL_OPTION_WORKLOAD], e);
     if (err) return err;
     if (!w) w = kl_task_workload(t, KL_S(""), k->surface->on);
-    kl_facts_of(&f, c->arena, k, t, w, NULL);
+    const kl_facts *f = kl_facts_of(c->arena, k, t, w, NULL);
     if (refusal.code)
         kl_buf_printf(&out->text, "%.*s does not parse: %s; what its words give:\n",
                       KL_STR_ARG(k->path), refusal.message);
-    show_facts(&out->text, &f);
-    out->json = kl_facts_json(&f);
+    show_facts(&out->text, f);
+    out->json = kl_facts_json(f);
     cmd_kernel_put(out->json, "refusal", refusal.code ? json_string(refusal.message) : json_null());
     return KL_OK;
 }

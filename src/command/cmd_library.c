@@ -50,11 +50,11 @@ static void show_rows(kli_command_result *out, const kl_library *l) {
 
 kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_result *out,
                             kl_error *e) {
-    kl_library l;
+    kl_library *l;
     kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
-    show_rows(out, &l);
-    if (!l.n_cards && !l.n_broken)
+    show_rows(out, l);
+    if (!l->n_cards && !l->n_broken)
         kl_buf_printf(&out->text, "no cards; create some with klineage lift LINEAGE\n");
     return KL_OK;
 }
@@ -77,12 +77,11 @@ static kl_err gather_pool(kli_starts *g, const kl_library *l, const kli_args *ar
 static bool pool_state(kl_pool_state *out, kl_buf *text, kl_arena *a, const kl_start *s) {
     kl_kernel *k;
     kl_error why = {0};
-    kl_facts *f = KL_NEW(a, kl_facts);
     if (kl_kernel_parse(&k, a, s->source, s->name, s->surface, NULL, &why)) {
         kl_buf_printf(text, "left out of the pool: %.*s: %s\n", KL_STR_ARG(s->name), why.message);
         return false;
     }
-    kl_facts_of(f, a, k, s->task, s->workload, NULL);
+    const kl_facts *f = kl_facts_of(a, k, s->task, s->workload, NULL);
     *out = (kl_pool_state){.hash = kl_str_of(k->hash),
                            .name = s->name,
                            .target = {.case_name = s->task->case_name,
@@ -136,7 +135,7 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
     int n = 0;
     for (int i = 0; i < g.n; i++) n += pool_state(&pool[n], &out->text, c->arena, &g.starts[i]);
     *bad = prove_cards(out, c->arena, l, pool, n);
-    const kl_str cycle = kl_library_cycle(c->arena, l->cards, l->n_cards);
+    const kl_str cycle = kl_library_cycle(c->arena, l);
     if (cycle.len)
         kl_buf_printf(&out->text, "cards that wait for each other: %.*s\n", KL_STR_ARG(cycle));
     *bad += cycle.len > 0;
@@ -145,18 +144,18 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
 
 kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
-    kl_library l;
+    kl_library *l;
     int edited = 0, bad = 0;
     kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
-    for (int i = 0; i < l.n_cards; i++)
-        edited += l.cards[i].edited && l.cards[i].status == KL_CARD_ADMITTED;
-    show_rows(out, &l);
-    err = check_contracts(c, args, &l, out, &bad, e);
+    for (int i = 0; i < l->n_cards; i++)
+        edited += l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED;
+    show_rows(out, l);
+    err = check_contracts(c, args, l, out, &bad, e);
     if (err) return err;
-    const bool good = l.n_broken == 0 && edited == 0 && bad == 0;
+    const bool good = l->n_broken == 0 && edited == 0 && bad == 0;
     kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",
-                  l.n_cards + l.n_broken, l.n_broken, edited,
+                  l->n_cards + l->n_broken, l->n_broken, edited,
                   edited ? "; klineage admit NAME tests an edited card again" : "");
     json_object_set_new(out->json, "good", json_boolean(good));
     out->exit_code = good ? 0 : 1;
@@ -202,8 +201,8 @@ static void show_judged(kl_buf *out, kl_arena *a, const kl_card_judgement *j, bo
 }
 
 typedef struct {
-    kl_library library;
-    kl_noise_records noises;
+    kl_library *library;
+    kl_noise_records *noises;
     bool retire;
     json_t *rows;
     int cards, fallen, retired, trials, stand, unknown;
@@ -212,9 +211,9 @@ typedef struct {
 static kl_err judge_card(cmd_library_judge_ctx *x, kli_context *c, const kl_card *card,
                          kli_command_result *out, kl_error *e) {
     kl_card_judgement j;
-    kl_card_judge(&j, c->arena, card, &x->noises);
+    kl_card_judge(&j, c->arena, card, x->noises);
     const bool retire = x->retire && j.falls && !card->edited;
-    kl_err err = retire ? kl_card_retire(x->library.dir.ptr, c->arena, &j, e) : KL_OK;
+    kl_err err = retire ? kl_card_retire(x->library->dir.ptr, c->arena, &j, e) : KL_OK;
     if (err || !j.n) return err;
     show_judged(&out->text, c->arena, &j, retire);
     json_array_append_new(x->rows, judged_json(&j, retire));
@@ -237,8 +236,8 @@ static bool asked_for(const kli_args *args, kl_str name) {
 static kl_err cmd_library_check_names(const cmd_library_judge_ctx *x, const kli_args *args,
                                       kl_error *e) {
     for (int i = 0; i < args->n_words; i++)
-        if (!kl_library_card(&x->library, kl_str_of(args->words[i]))) {
-            kl_fail(e, KL_ENOENT, x->library.dir.ptr, "no card named %s", args->words[i]);
+        if (!kl_library_card(x->library, kl_str_of(args->words[i]))) {
+            kl_fail(e, KL_ENOENT, x->library->dir.ptr, "no card named %s", args->words[i]);
             return kl_hint(e, "klineage library list shows their names"), KL_ENOENT;
         }
     return KL_OK;
@@ -249,12 +248,12 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
     cmd_library_judge_ctx x = {.retire = kli_args_has(args, KL_OPTION_RETIRE)};
     kl_err err = kli_request_library(&x.library, c->arena, args, e);
     if (!err) err = cmd_library_check_names(&x, args, e);
-    if (!err) err = kl_noise_records_load(&x.noises, c->arena, x.library.dir.ptr, e);
+    if (!err) err = kl_noise_records_load(&x.noises, c->arena, x.library->dir.ptr, e);
     if (err) return err;
     x.rows = json_array();
-    for (int i = 0; !err && i < x.library.n_cards; i++)
-        if (asked_for(args, x.library.cards[i].name))
-            err = judge_card(&x, c, &x.library.cards[i], out, e);
+    for (int i = 0; !err && i < x.library->n_cards; i++)
+        if (asked_for(args, x.library->cards[i].name))
+            err = judge_card(&x, c, &x.library->cards[i], out, e);
     kl_buf_printf(&out->text,
                   "%d cards, %d without a valid trial, %d retired; %d of %d accepted trials hold, "
                   "%d of them without a noise floor\n",
@@ -270,19 +269,19 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
 
 kl_err kli_cmd_library_import(kli_context *c, const kli_args *args, kli_command_result *out,
                               kl_error *e) {
-    kl_card card;
+    kl_card *card;
     kl_str dir;
     if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored()))
         dir = KL_S("library");
     kl_err err = kl_card_import(&card, c->arena, args->words[0], e);
-    if (!err) err = kl_library_put(dir.ptr, &card, e);
+    if (!err) err = kl_library_put(dir.ptr, card, e);
     if (err) return err;
     kl_buf_printf(&out->text,
                   "%.*s is in %.*s/lifted, without verified scope until it is admitted:\n  "
                   "klineage admit %.*s\n",
-                  KL_STR_ARG(card.name), KL_STR_ARG(dir), KL_STR_ARG(card.name));
+                  KL_STR_ARG(card->name), KL_STR_ARG(dir), KL_STR_ARG(card->name));
     out->json = json_pack("{ss si so}", "schema", "klineage/card", "version", 1, "card",
-                          cmd_library_row_json(&card));
+                          cmd_library_row_json(card));
     return KL_OK;
 }
 
@@ -292,17 +291,17 @@ kl_err kli_cmd_library_import(kli_context *c, const kli_args *args, kli_command_
  * thing. */
 kl_err kli_cmd_card_show(kli_context *c, const kli_args *args, kli_command_result *out,
                          kl_error *e) {
-    kl_library l;
+    kl_library *l;
     kl_str text, evidence;
     json_t *proof = NULL;
     kl_err err = kli_request_library(&l, c->arena, args, e);
     if (err) return err;
-    const kl_card *card = kl_library_card(&l, kl_str_of(args->words[0]));
+    const kl_card *card = kl_library_card(l, kl_str_of(args->words[0]));
     if (!card) {
         kli_suggestion s;
         kli_suggest_start(&s, kl_str_of(args->words[0]));
-        for (int i = 0; i < l.n_cards; i++) kli_suggest_offer(&s, l.cards[i].name);
-        kl_fail(e, KL_ENOENT, l.dir.ptr, "no card named %s", args->words[0]);
+        for (int i = 0; i < l->n_cards; i++) kli_suggest_offer(&s, l->cards[i].name);
+        kl_fail(e, KL_ENOENT, l->dir.ptr, "no card named %s", args->words[0]);
         if (s.best.ptr)
             return kl_hint(e, "did you mean %.*s? klineage library list shows all",
                            KL_STR_ARG(s.best));

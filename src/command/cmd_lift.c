@@ -12,7 +12,7 @@
 typedef struct {
     const kl_group *group;
     const char *dir;
-    kl_card card;
+    kl_card *card;
     const kl_card *before; /* a candidate of that name that was lifted earlier; NULL: none */
     bool kept_out;         /* an admitted card has the name */
     bool unrecorded; /* a replay, whose recording was made of other edges: nobody is there to write
@@ -24,8 +24,8 @@ static kl_err cmd_lift_body(kl_track *t, void *ctx, kl_error *e) {
     lift_job *job = ctx;
     if (job->kept_out) return KL_OK;
     kl_err err = kl_skill_lift(&job->card, t, job->group, e);
-    if (!err && job->before) kl_card_keep_trials(&job->card, kl_track_arena(t), job->before);
-    return err ? err : kl_library_put(job->dir, &job->card, e);
+    if (!err && job->before) kl_card_keep_trials(job->card, kl_track_arena(t), job->before);
+    return err ? err : kl_library_put(job->dir, job->card, e);
 }
 
 /* A lineage that was named twice is no second witness. */
@@ -59,12 +59,12 @@ static void cmd_lift_show(kli_command_result *out, const lift_job *jobs, int n, 
         }
         kl_buf_printf(&out->text, "%-34.*s from %d transition%s, expected %.3gx%s\n",
                       KL_STR_ARG(g->name), g->n_births, g->n_births == 1 ? "" : "s",
-                      jobs[i].card.expected_gain,
+                      jobs[i].card->expected_gain,
                       jobs[i].kept_out ? "  already admitted: unchanged" : "");
         json_array_append_new(rows, json_pack("{so so si sb sf}", "name", kli_json_str(g->name),
                                               "action", kli_json_str(g->id), "births", g->n_births,
                                               "kept_out", jobs[i].kept_out, "expected_gain",
-                                              jobs[i].card.expected_gain));
+                                              jobs[i].card->expected_gain));
     }
     kl_buf_printf(&out->text,
                   n ? "in %s/lifted; next: klineage admit --all\n"
@@ -107,14 +107,14 @@ static kl_err cmd_lift_run_tracks(kl_run_opts *o, lift_job *jobs, int n, kl_aren
 }
 
 static kl_err keep_out_admitted(lift_job *jobs, int n, kl_arena *a, const char *dir, kl_error *e) {
-    kl_library l;
+    kl_library *l;
     if (!kli_fs_is_dir(dir)) return KL_OK;
     kl_err err = kl_library_load(&l, a, dir, e);
     for (int i = 0; !err && i < n; i++) {
-        const kl_card *c = kl_library_card(&l, jobs[i].group->name);
+        const kl_card *c = kl_library_card(l, jobs[i].group->name);
         jobs[i].kept_out = c && c->status == KL_CARD_ADMITTED;
         jobs[i].before = c;
-        if (jobs[i].kept_out) jobs[i].card = *c;
+        if (jobs[i].kept_out) jobs[i].card = KL_NEW(a, kl_card), *jobs[i].card = *c;
     }
     return err;
 }

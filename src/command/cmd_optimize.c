@@ -73,14 +73,14 @@ static kl_err set_param(optimize_ctx *o, const char *text, kl_error *e) {
     bool taken = false;
     for (int i = 0; i < o->x.n_policies; i++) {
         kl_experiment_policy *p = &o->x.policies[i];
-        if (!kl_policy_param_find(p->policy, name)) continue;
-        kl_err err = kl_experiment_set(p, o->context->arena, name, kl_str_of(equals + 1), e);
+        if (!kli_policy_param_find(p->policy, name)) continue;
+        kl_err err = kli_experiment_set(p, o->context->arena, name, kl_str_of(equals + 1), e);
         if (err) return err;
         taken = true;
     }
     if (taken) return KL_OK;
-    return kl_experiment_set(&o->x.policies[0], o->context->arena, name, kl_str_of(equals + 1),
-                             e); /* says what there is */
+    return kli_experiment_set(&o->x.policies[0], o->context->arena, name, kl_str_of(equals + 1),
+                              e); /* says what there is */
 }
 
 static kl_err cmd_optimize_read_policies(optimize_ctx *o, kl_error *e) {

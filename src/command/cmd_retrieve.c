@@ -62,10 +62,9 @@ static void show_left_out(kli_command_result *out, const kl_library *l) {
 
 /* As told, else that of this machine where it runs such kernels; empty: nobody knows. */
 static kl_str platform_for(kl_arena *a, const kl_kernel *k, const char *told) {
-    const kl_backend *backend = kl_backend_of_surface(k->surface, 0);
     kl_device device = {0};
     if (told) return kl_str_of(told);
-    if (!backend || kl_device_probe(&device, a, backend->id, kl_ignored())) return KL_S("");
+    if (kl_device_of_surface(&device, a, k->surface, 0, kl_ignored())) return KL_S("");
     return kl_arena_copy(a, device.platform);
 }
 
@@ -73,9 +72,8 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
                         kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
-    kl_library library;
+    kl_library *library;
     kl_traits traits;
-    kl_facts facts;
     const kl_workload *w;
     kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
     if (!err) err = kli_request_sound_kernel(&kernel, c->arena, args->words[1], NULL, e);
@@ -88,7 +86,6 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     if (err) return err;
     if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
     kl_traits_of(&traits, c->arena, kernel, NULL);
-    kl_facts_of(&facts, c->arena, kernel, task, w, NULL);
     kl_target target = {.case_name = task->case_name,
                         .surface = kl_str_of(kernel->surface->name),
                         .platform =
@@ -96,15 +93,15 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
                         .dtype = w ? kl_str_of(kl_dtype_name(w->dtypes[0])) : KL_S(""),
                         .prior = kl_str_of(args->values[KL_OPTION_PRIOR]),
                         .traits = &traits,
-                        .facts = &facts};
+                        .facts = kl_facts_of(c->arena, kernel, task, w, NULL)};
     kl_match *m;
     int n;
     uint64_t top = kli_args_number(args, KL_OPTION_TOP, 0);
     kl_retrieve_opts o = {.top = top < INT_MAX ? (int)top : INT_MAX,
                           .all = kli_args_has(args, KL_OPTION_ALL)};
-    kl_library_retrieve(&m, &n, c->arena, &library, &target, &o);
+    kl_library_retrieve(&m, &n, c->arena, library, &target, &o);
     cmd_retrieve_show(out, m, n);
-    show_left_out(out, &library);
+    show_left_out(out, library);
     out->exit_code = n ? 0 : 1;
     return KL_OK;
 }

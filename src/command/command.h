@@ -11,6 +11,9 @@
 #include <jansson.h>
 #include <klineage/gate.h>
 
+#include "backend/backend.h"
+#include "experiment/experiment.h"
+
 typedef enum {
 #define COMMAND(id, function, words, usage, min, max, summary, text) KL_COMMAND_##id,
 #include "command/commands.def"

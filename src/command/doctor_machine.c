@@ -49,7 +49,7 @@ static void doctor_machine_level(kli_doctor *d, const char *name, bool has, kl_s
 
 void kli_doctor_sandbox(kli_doctor *d) {
     kl_isolation *i = &d->isolation;
-    kl_isolation_probe(i);
+    kli_isolation_probe(i);
     doctor_machine_level(
         d, "seccomp", i->seccomp, KL_S("yes"),
         "a Linux kernel with CONFIG_SECCOMP_FILTER; in a container: a profile that allows seccomp");

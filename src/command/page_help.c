@@ -183,7 +183,7 @@ static void page_help_surfaces(kl_buf *out) {
                           s->on == KL_ON_GPU ? "gpu" : "cpu", s->assurance);
         else
             kl_buf_printf(&right, "files parse and plan; nothing in this build runs them");
-        if (kl_surface_has_directive(s, KL_S("surface")))
+        if (kli_surface_has_directive(s, KL_S("surface")))
             kl_buf_printf(&right, "; a file says `%s surface %s`", s->comment, s->name);
         two_columns(out, kl_buf_str(&left), 18, right.ptr);
         kl_buf_fini(&left);

@@ -3,7 +3,7 @@
 #ifndef KL_COMMAND_PLAN_H
 #define KL_COMMAND_PLAN_H
 #include <jansson.h>
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 
 /* Launches and buffers, as lines added to `text` and as a new object. */
 json_t *kli_plan_json(kl_buf *text, const kl_plan *p, kl_str workload);

@@ -189,7 +189,7 @@ kl_err kli_request_workload(const kl_workload **out, kl_arena *a, const kl_task 
     return err;
 }
 
-kl_err kli_request_library(kl_library *out, kl_arena *a, const kli_args *args, kl_error *e) {
+kl_err kli_request_library(kl_library **out, kl_arena *a, const kli_args *args, kl_error *e) {
     kl_str dir;
     const kl_err err = kl_library_find(&dir, a, args->values[KL_OPTION_LIBRARY], e);
     return err ? err : kl_library_load(out, a, dir.ptr, e);

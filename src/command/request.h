@@ -26,7 +26,7 @@ KL_MUST_USE kl_err kli_request_workload(const kl_workload **out, kl_arena *a, co
                                         kl_host_kind on, const char *requested, kl_error *e);
 
 /* The library that --library names, or the one that is found. */
-KL_MUST_USE kl_err kli_request_library(kl_library *out, kl_arena *a, const kli_args *args,
+KL_MUST_USE kl_err kli_request_library(kl_library **out, kl_arena *a, const kli_args *args,
                                        kl_error *e);
 
 /* LINEAGE, the first word, with the task and the shape that it was walked at.  Errors: KL_EINVAL

@@ -3,6 +3,8 @@
 #define KL_EXECUTOR_EXECUTORS_H
 #include <klineage/executor.h>
 
+#include "kernel/kernel.h"
+
 extern const kl_executor_ops kli_executor_local; /* local.c */
 extern const kl_executor_ops kli_executor_spool; /* spool.c */
 

@@ -5,6 +5,7 @@
  * per question, whatever its seed. Only tests include it.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_EXECUTOR_SIMULATED_H
 #define KL_EXECUTOR_SIMULATED_H
+#include "kernel/kernel.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"

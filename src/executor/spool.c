@@ -212,7 +212,7 @@ typedef struct {
 /* False when the compiler was there and said no. */
 static bool compile_ahead(kl_artefact *out, const ahead *p, const kl_kernel *k) {
     kl_error e = {0};
-    if (!kl_compile(out, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e))
+    if (!kli_compile(out, p->arena, &p->device, k, p->task, p->workload, &p->compile, &e))
         return out->ok;
     kli_debug("%.*s was not compiled here: %s", KL_STR_ARG(k->path), e.message);
     return true;
@@ -221,7 +221,7 @@ static bool compile_ahead(kl_artefact *out, const ahead *p, const kl_kernel *k) 
 /* Where the compiler looks at shapes: those that a verdict checks beside the real one. */
 static void compile_shapes(const ahead *p, const kl_kernel *k, kl_host_kind on) {
     const kl_task *t = p->task;
-    if (!kl_compile_depends_on_shape(k)) return;
+    if (!kli_compile_depends_on_shape(k)) return;
     for (int i = 0; i < t->n_workloads; i++) {
         const kl_workload *w = &t->workloads[i];
         ahead shape = *p;
@@ -279,9 +279,9 @@ static void compile_baselines(const ahead *p, kl_host_kind on) {
     kl_error e = {0};
     for (int i = 0; i < t->n_baselines; i++)
         if (t->baselines[i].on == on && kl_str_ends(t->baselines[i].file, KL_S(".c")) &&
-            kl_compile_plugin(&artefact, p->arena, &p->device,
-                              kli_fs_join(p->arena, t->dir.ptr, t->baselines[i].file.ptr).ptr,
-                              &p->compile, &e))
+            kli_compile_plugin(&artefact, p->arena, &p->device,
+                               kli_fs_join(p->arena, t->dir.ptr, t->baselines[i].file.ptr).ptr,
+                               &p->compile, &e))
             kli_debug("a baseline was not compiled here: %s", e.message);
 }
 
@@ -289,7 +289,7 @@ static void compile_baselines(const ahead *p, kl_host_kind on) {
  * itself.  True when that settles it: `v` says no. */
 static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_task *t,
                        const kl_kernel *k, const kl_gate_opts *o) {
-    const kl_backend *b = kl_backend_of_surface(k->surface, 0);
+    const kl_backend *b = kli_backend_of_surface(k->surface, 0);
     ahead p = {.arena = a, .task = t, .compile = o->compile};
     kl_artefact artefact;
     if (!b || kl_device_target(&p.device, a, b->id, o->arch, kl_ignored())) return false;

@@ -4,6 +4,8 @@
 #define KL_EXECUTOR_SPOOL_IMPL_H
 #include <klineage/executor.h>
 
+#include "backend/backend.h"
+
 /* A worker on another host that shows no life for so long has lost its job.  Bounds of what a job
  * may say. */
 enum {

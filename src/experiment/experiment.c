@@ -32,10 +32,10 @@ static void keep_setting(kl_experiment_policy *p, kl_arena *a, kl_str name, doub
     p->settings = longer;
 }
 
-kl_err kl_experiment_set(kl_experiment_policy *p, kl_arena *a, kl_str name, kl_str value,
-                         kl_error *e) {
+kl_err kli_experiment_set(kl_experiment_policy *p, kl_arena *a, kl_str name, kl_str value,
+                          kl_error *e) {
     char *end;
-    const kl_policy_param *param = kl_policy_param_find(p->policy, name);
+    const kl_policy_param *param = kli_policy_param_find(p->policy, name);
     if (!param) return unknown_param(p, name, e);
     const char *text = kl_arena_copy(a, value).ptr;
     double number = strtod(text, &end);
@@ -57,9 +57,9 @@ kl_err kl_experiment_cards(kl_experiment *x, kl_arena *a, kl_error *e) {
     bool used = false;
     for (int i = 0; i < x->n_policies; i++) used |= x->policies[i].policy->uses_library;
     if (!used) return KL_OK;
-    kl_library *cards = KL_NEW(a, kl_library);
+    kl_library *cards;
     kl_err err = kl_library_find(&dir, a, x->library.len ? x->library.ptr : NULL, e);
-    if (!err) err = kl_library_open(cards, a, dir.ptr, e);
+    if (!err) err = kl_library_open(&cards, a, dir.ptr, e);
     if (!err) kl_library_keep(cards);
     if (!err) x->cards = cards;
     return err;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_EXPERIMENT_EXPERIMENT_IMPL_H
 #define KL_EXPERIMENT_EXPERIMENT_IMPL_H
-#include <klineage/experiment.h>
+#include "experiment/experiment.h"
 
 typedef struct {
     const char *name;

@@ -251,8 +251,8 @@ static kl_err take_param(plan_reader *r, void *into, struct fy_node *key, struct
     kl_err err = plan_text_of(&name, r, key);
     if (!err) err = plan_text_of(&text, r, value);
     if (err) return err;
-    bool known = kl_policy_param_find(((kl_experiment_policy *)into)->policy, name) != NULL;
-    err = kl_experiment_set(into, r->a, name, text, &why);
+    bool known = kli_policy_param_find(((kl_experiment_policy *)into)->policy, name) != NULL;
+    err = kli_experiment_set(into, r->a, name, text, &why);
     return err ? named_here(r, known ? value : key, &why) : KL_OK;
 }
 
@@ -657,9 +657,9 @@ static kl_err read_document(plan_reader *r) {
     return err;
 }
 
-kl_err kl_experiment_load(kl_experiment *out, kl_arena *a, const char *path, kl_error *e) {
-    plan_reader r = {.a = a, .file = kl_str_of(path), .x = out, .trials = 1, .e = e};
-    *out = (kl_experiment){0};
+kl_err kl_experiment_load(kl_experiment **out, kl_arena *a, const char *path, kl_error *e) {
+    kl_experiment *x = *out = KL_NEW(a, kl_experiment);
+    plan_reader r = {.a = a, .file = kl_str_of(path), .x = x, .trials = 1, .e = e};
     kl_err err = kli_fs_read(&r.text, a, path, KL_MAX_EXPERIMENT_BYTES, r.e);
     if (err == KL_ENOENT) kl_hint(r.e, "examples/experiment.yaml is an example");
     if (err) return err;

@@ -20,7 +20,10 @@ static int set_up(void **state) {
 static kl_err load(kl_experiment *x, kl_str text) {
     assert_ok(kli_fs_write(file, text, &e));
     e = (kl_error){0};
-    return kl_experiment_load(x, arena, file, &e);
+    kl_experiment *made;
+    const kl_err err = kl_experiment_load(&made, arena, file, &e);
+    *x = *made;
+    return err;
 }
 
 #define HEAD "schema: klineage/experiment\nversion: 1\n" /* two lines */
@@ -313,7 +316,8 @@ static void test_experiment_plan__hostile_files_end(void **state) {
     assert_int_not_equal(load(&x, (kl_str){"schema: klineage/experiment\0version: 1", 38}), KL_OK);
     assert_int_not_equal(load(&x, KL_S("\xff\xfe\x00\x80 \xc3(")), KL_OK);
     kl_buf_fini(&b);
-    assert_err(KL_ENOENT, kl_experiment_load(&x, arena, "/nowhere/at/all.yaml", &e));
+    assert_err(KL_ENOENT,
+               kl_experiment_load(&(kl_experiment *){0}, arena, "/nowhere/at/all.yaml", &e));
     assert_contains(e.hint, "examples/experiment.yaml");
 }
 

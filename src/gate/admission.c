@@ -26,7 +26,7 @@ static size_t admission_elements_of(const kli_problem *s, uint32_t i) {
 static void admission_write_answer(kli_problem *s) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         if (!kli_is_output(&s->plan, i)) continue;
-        void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
+        void *out = kli_memory_output(&s->memory, &s->plan, i, 0);
         for (size_t j = 0; j < admission_elements_of(s, i); j++)
             kl_dtype_store(kli_type_of(&s->plan, i), out, j,
                            kl_dtype_load(kli_type_of(&s->oracle_plan, i), s->expected[0][i], j));
@@ -36,7 +36,7 @@ static void admission_write_answer(kli_problem *s) {
 /* ---- degenerate answers: each overwrites output `i` -------------------------------------- */
 
 static void fill_with(kli_problem *s, uint32_t i, double value) {
-    void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
+    void *out = kli_memory_output(&s->memory, &s->plan, i, 0);
     for (size_t j = 0; j < admission_elements_of(s, i); j++)
         kl_dtype_store(kli_type_of(&s->plan, i), out, j, value);
 }
@@ -54,10 +54,10 @@ static void make_mean(kli_problem *s, uint32_t i) {
 }
 
 static void admission_make_input(kli_problem *s, uint32_t i) {
-    void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
+    void *out = kli_memory_output(&s->memory, &s->plan, i, 0);
     for (uint32_t in = 0; in < s->plan.n_tensors; in++) {
         if (!kli_is_input(&s->plan, in)) continue;
-        const void *data = kl_memory_input(&s->memory, &s->plan, in, 0);
+        const void *data = kli_memory_input(&s->memory, &s->plan, in, 0);
         for (size_t j = 0; j < admission_elements_of(s, i); j++)
             kl_dtype_store(
                 kli_type_of(&s->plan, i), out, j,
@@ -67,7 +67,7 @@ static void admission_make_input(kli_problem *s, uint32_t i) {
 }
 
 static void make_moved(kli_problem *s, uint32_t i) {
-    void *out = kl_memory_output(&s->memory, &s->plan, i, 0);
+    void *out = kli_memory_output(&s->memory, &s->plan, i, 0);
     const size_t n = admission_elements_of(s, i);
     for (size_t j = 0; j < n; j++)
         kl_dtype_store(
@@ -114,7 +114,7 @@ static kl_err try_shape(admission *m, const kl_workload *w, kl_error *e) {
     if (err) return err;
     m->s = s;
     err = kli_problem_expect(s, m->c, 0, e);
-    kl_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
+    kli_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
     if (!err) admission_write_answer(s);
     if (!err)
         err = judge_row(m, kl_arena_printf(m->c->arena, "%s: the oracle's answer", w->label.ptr),

@@ -57,7 +57,7 @@ static kl_err bring_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_e
     const uint32_t slot = kli_answer_slot(s, set);
     kl_fault fault = {0};
     kl_err err = hold(s, c, set, e);
-    if (!err) err = kl_runner_fetch(c->oracle->runner, &fault, &slot, 1, KL_POISON_NAN, e);
+    if (!err) err = kli_runner_fetch(c->oracle->runner, &fault, &slot, 1, KL_POISON_NAN, e);
     if (err) kli_executable_stop(c->oracle); /* the next verdict starts it afresh */
     if (!err && fault.kind) err = kli_trusted_fault(c->oracle, &fault, e);
     if (!err) err = kli_inputs_fill(s, c, set, e);
@@ -80,7 +80,7 @@ static bool is_right(kl_check_result *r, const kli_compare_found *found, int64_t
 kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_evaluation *c,
                            uint32_t i, uint32_t set, uint32_t slot, const kl_check *how,
                            kl_error *e) {
-    const char *got = kl_memory_output(&s->memory, &s->plan, i, slot);
+    const char *got = kli_memory_output(&s->memory, &s->plan, i, slot);
     const int64_t n = kli_elements_of(&s->plan, i);
     const kli_compare_request q = {.tensor = i,
                                    .slot = kli_answer_slot(s, set),

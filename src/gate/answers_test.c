@@ -40,10 +40,10 @@ kl_err __wrap_kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compar
     return world.fails ? kl_fail(e, world.fails, "runner", "as told") : KL_OK;
 }
 
-kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
-                              uint8_t poison, kl_error *e);
-kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
-                              uint8_t poison, kl_error *e) {
+kl_err __wrap_kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                               uint8_t poison, kl_error *e);
+kl_err __wrap_kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                               uint8_t poison, kl_error *e) {
     (void)r, (void)fault, (void)e;
     assert_int_equal(n, 1);
     assert_int_equal(slots[0], 3 % KL_MAX_ANSWERS);
@@ -87,7 +87,7 @@ static void open_world(void) {
     problem.memory.outputs = outputs;
     problem.memory.layout = (kl_layout){.n_sets = SETS, .n_slots = 2, .slot_bytes = 4096};
     oracle = (kli_executable){.kernel = ANY, .artefact = {.kind = KL_ARTEFACT_CUBIN}, .problem = 7};
-    evaluation = (kli_evaluation){.oracle = &oracle, .backend = kl_backend_get(KL_BACKEND_CUDA)};
+    evaluation = (kli_evaluation){.oracle = &oracle, .backend = kli_backend_get(KL_BACKEND_CUDA)};
     world.compares = true;
     world.found = (kli_compare_found){.square = 100, .sum = 1e-4, .max_abs = 1e-2};
 }
@@ -99,7 +99,7 @@ static void test_answers__they_stay_where_a_device_computes_and_compares_them(vo
     evaluation.answers_here = true;
     assert_false(kli_answers_can_stay(&problem, &evaluation));
     open_world();
-    evaluation.backend = kl_backend_get(KL_BACKEND_OPENCL);
+    evaluation.backend = kli_backend_get(KL_BACKEND_OPENCL);
     assert_false(kli_answers_can_stay(&problem, &evaluation));
     open_world();
     oracle.artefact.kind = KL_ARTEFACT_SCRIPT;
@@ -138,7 +138,7 @@ static void test_answers__what_is_certainly_right_is_never_brought(void **state)
     assert_int_equal(world.asked.slot, 3);
     assert_int_equal(world.asked.got_type, KL_BF16);
     assert_int_equal(world.asked.offset,
-                     (char *)kl_memory_output(&problem.memory, &problem.plan, Y, 1) - outputs);
+                     (char *)kli_memory_output(&problem.memory, &problem.plan, Y, 1) - outputs);
     assert_true(world.asked.atol == 0.5 && world.asked.rtol == 0.25 && !world.asked.grows);
     r.scale = 4;
     assert_true(compare(&r, &how) && world.asked.grows);

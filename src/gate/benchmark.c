@@ -120,9 +120,9 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
     ready_slots(r, s, first, warm, poison);
     const int64_t start = kli_now_ns();
     const kl_err err =
-        kl_runner_time(s->executable->runner, fault, values, &q, PROFILE_PATIENCE_NS, e);
+        kli_runner_time(s->executable->runner, fault, values, &q, PROFILE_PATIENCE_NS, e);
     if (err || fault->kind) return err;
-    const kl_sample clock = kl_runner_sample(s->executable->runner);
+    const kl_sample clock = kli_runner_sample(s->executable->runner);
     r->disturbed |= clock.preempted || clock.late || clock.stolen;
     *ns = r->method == KL_TIME_EVENTS ? kli_median(values, s->calls) : values[0];
     if (!clock.late && (!(*ns > 0) || !isfinite(*ns))) {
@@ -143,7 +143,7 @@ static kl_err bring_all(kli_benchmark *r, kli_batch *b, kl_fault *fault, kl_erro
     for (uint32_t j = 0; j < n && !err && !fault->kind; j += KL_FETCH_SLOTS) {
         uint32_t slots[KL_FETCH_SLOTS], k = 0;
         for (; k < KL_FETCH_SLOTS && j + k < n; k++) slots[k] = (b->first + j + k) % n_slots;
-        err = kl_runner_fetch(r->c->candidate.runner, fault, slots, k, b->poison, e);
+        err = kli_runner_fetch(r->c->candidate.runner, fault, slots, k, b->poison, e);
     }
     b->here = true;
     return err;
@@ -153,7 +153,7 @@ static kl_err bring_all(kli_benchmark *r, kli_batch *b, kl_fault *fault, kl_erro
  */
 static kl_err audit_batch(kli_benchmark *r, kli_batch *b, kli_check_outcome *f, kl_error *e) {
     kl_fault fault = {0};
-    kl_err err = kl_runner_audit(r->c->candidate.runner, &fault, b->first, b->calls, b->poison, e);
+    kl_err err = kli_runner_audit(r->c->candidate.runner, &fault, b->first, b->calls, b->poison, e);
     if (!err && !fault.kind && !b->digests) err = bring_all(r, b, &fault, e);
     if (!err) kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
     return err;
@@ -168,8 +168,8 @@ static kl_err check_batch(kli_benchmark *r, uint32_t first, uint32_t calls, uint
                    .calls = calls,
                    .poison = poison,
                    .here = r->c->backend->shared_memory,
-                   .digests = kl_runner_digests(r->c->candidate.runner, calls),
-                   .blank = kl_runner_blank_digest(r->c->candidate.runner)};
+                   .digests = kli_runner_digests(r->c->candidate.runner, calls),
+                   .blank = kli_runner_blank_digest(r->c->candidate.runner)};
     r->undigested = !b.here && !b.digests;
     kl_err err = audit && !b.here ? audit_batch(r, &b, f, e) : KL_OK;
     if (!err && f->ok && (b.here || b.digests))
@@ -313,7 +313,8 @@ static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f,
     double values[MAX_EVENTS];
     kl_fault fault = {0};
     ready_slots(r, &r->candidate, first, q.warm, poison);
-    kl_err err = kl_runner_time(r->c->candidate.runner, &fault, values, &q, PROFILE_PATIENCE_NS, e);
+    kl_err err =
+        kli_runner_time(r->c->candidate.runner, &fault, values, &q, PROFILE_PATIENCE_NS, e);
     if (err) return err;
     kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
     if (f->ok && shared) check_idle_slots(r, first, calls, whole, poison, f);
@@ -457,7 +458,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.executable->name);
     m->described =
-        kl_arena_copy(r->c->arena, kl_str_of(kl_runner_describe(r->baseline.executable->runner)));
+        kl_arena_copy(r->c->arena, kl_str_of(kli_runner_describe(r->baseline.executable->runner)));
     m->left_out = r->left_out;
     if (r->pairs == 0) return; /* the clock never saw one */
     const kl_interval ci = r->clear ? clear_interval(r) : benchmark_interval(r);
@@ -468,7 +469,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     m->candidate_ns = kli_median(r->candidate_ns, (size_t)r->pairs);
     m->pairs = r->pairs;
     m->controls = r->n_controls;
-    m->handshake = kl_runner_handshake_ns(r->candidate.executable->runner) /
+    m->handshake = kli_runner_handshake_ns(r->candidate.executable->runner) /
                    (m->candidate_ns * r->candidate.calls);
     measure_noise(r, m, stable);
     m->stable = stable;
@@ -657,7 +658,7 @@ static void choose_batches(kli_benchmark *r) {
     const uint32_t most =
         has_mutable(&r->problem->plan) && few < all && !r->c->backend->shared_memory ? few : all;
     const double batch_ns =
-        kli_batch_ns(r->c->backend, kl_runner_handshake_ns(r->candidate.executable->runner));
+        kli_batch_ns(r->c->backend, kli_runner_handshake_ns(r->candidate.executable->runner));
     r->candidate.calls = kli_calls_for(batch_ns, r->candidate.estimate_ns, most);
     r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
 }

@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/gate.h>
 
+#include "kernel/kernel.h"
 #include "base/fs.h"
 #include "kit/case.h"
 

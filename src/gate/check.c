@@ -191,9 +191,9 @@ static kl_err judge_output(kl_check_result *r, kli_evaluation *c, kli_problem *s
     KL_ASSERT(values >= 0 && ranked >= 0 && s->expected[set][values]);
     kl_arena *scratch = kl_arena_new();
     kli_compare_topk(r, scratch, &s->plan, values, (int)i, ranked,
-                     kl_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
+                     kli_memory_output(&s->memory, &s->plan, (uint32_t)values, slot), got,
                      kli_type_of(&s->oracle_plan, (uint32_t)values), s->expected[set][values],
-                     kl_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
+                     kli_memory_input(&s->memory, &s->plan, (uint32_t)ranked, set));
     kl_arena_free(scratch);
     return KL_OK;
 }
@@ -221,7 +221,7 @@ kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t 
     KL_ASSERT(set < s->n_sets && slot < s->n_slots);
     for (uint32_t i = 0; i < s->plan.n_tensors && f->ok; i++) {
         if (!kli_is_output(&s->plan, i) || belongs_to_topk(s, i) || !c->oracle) continue;
-        const void *got = kl_memory_output(&s->memory, &s->plan, i, slot);
+        const void *got = kli_memory_output(&s->memory, &s->plan, i, slot);
         kl_check_result r = {.workload = s->workload->label,
                              .scale = s->scale,
                              .output = s->task->tensors[i].name,
@@ -233,7 +233,7 @@ kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t 
         if (!r.ok) explain(f, c, s, i, &r, got, poison);
     }
     if (!f->ok || !c->backend->shared_memory) return KL_OK;
-    const int damaged = kl_memory_guard_damage(&s->memory, &s->plan, slot, poison);
+    const int damaged = kli_memory_guard_damage(&s->memory, &s->plan, slot, poison);
     if (damaged >= 0)
         check_reject(f, c, KL_OUTCOME_WRONG,
                      "it wrote outside a buffer: the guard beside `%s` changed",
@@ -253,7 +253,7 @@ uint64_t kli_slot_print(const kli_problem *s, uint32_t slot) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++)
         if (kli_is_output(&s->plan, i))
             h = h * 0x9E3779B97F4A7C15ull +
-                kli_hash_bulk(kl_memory_output(&s->memory, &s->plan, i, slot),
+                kli_hash_bulk(kli_memory_output(&s->memory, &s->plan, i, slot),
                               s->plan.tensors[i].bytes);
     return h;
 }
@@ -269,8 +269,8 @@ typedef struct {
 
 /* Bytes beside the data of input `only`, or of all. */
 static void put_beside(const trial *t, int only, uint8_t byte) {
-    kl_memory_slack(&t->s->memory, &t->s->plan, t->set, only, byte);
-    kl_runner_slack(t->c->candidate.runner, byte);
+    kli_memory_slack(&t->s->memory, &t->s->plan, t->set, only, byte);
+    kli_runner_slack(t->c->candidate.runner, byte);
 }
 
 /* Native code could write what its runner says: there the time is no longer than this process saw.
@@ -290,8 +290,8 @@ static kl_err run_poisoned(const trial *t, uint8_t poison, bool record, kl_fault
     KL_ASSERT(f->ok && t->timeout_ns > 0);
     kli_problem_ready_slot(s, t->set, t->slot, poison);
     const int64_t begin = kli_now_ns();
-    const kl_err err = kl_runner_run(c->candidate.runner, fault, t->set, t->slot, poison,
-                                     t->timeout_ns, &wall, t->e);
+    const kl_err err = kli_runner_run(c->candidate.runner, fault, t->set, t->slot, poison,
+                                      t->timeout_ns, &wall, t->e);
     c->run_ns += wall;
     if (err) return err;
     note_run(c, s, wall, kli_now_ns() - begin);
@@ -406,9 +406,9 @@ static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t
 static kl_err check_specialize(kli_evaluation *c, const kl_workload *w, kli_check_outcome *f,
                                kl_error *e) {
     kl_artefact *made = &c->candidate.artefact;
-    if (!kl_compile_depends_on_shape(c->kernel)) return KL_OK;
+    if (!kli_compile_depends_on_shape(c->kernel)) return KL_OK;
     const kl_err err =
-        kl_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
+        kli_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
     if (err) return err;
     if (!made->ok)
         check_reject(f, c, KL_OUTCOME_NO_COMPILE, "%s", kl_first_error(c->arena, made->log).ptr);
@@ -456,7 +456,7 @@ static kl_err check_or_skip(kli_evaluation *c, const kl_workload *w, double scal
                             kli_check_outcome *f, kl_error *e) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
     if (!same_types(c, w)) return KL_OK;
-    const kl_err planned = kl_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
+    const kl_err planned = kli_kernel_plan(plan, c->kernel, c->task, w, &c->device->limits, e);
     if (planned == KL_EINVAL ||
         planned == KL_ELIMIT) { /* of a hidden shape the reason would tell the sizes */
         if (w->hidden)
@@ -539,8 +539,8 @@ static kl_err reference_holds(bool *holds, kli_evaluation *c, kli_problem *s, kl
     kl_err err = kli_executable_enter(c->naive_kernel, s, c, 0, 1, &fault, e);
     if (err || fault.kind) return err;
     kli_problem_ready_slot(s, 0, 0, KL_POISON_NAN);
-    err = kl_runner_run(c->naive_kernel->runner, &fault, 0, 0, KL_POISON_NAN, 120 * CHECK_SECOND,
-                        &wall, e);
+    err = kli_runner_run(c->naive_kernel->runner, &fault, 0, 0, KL_POISON_NAN, 120 * CHECK_SECOND,
+                         &wall, e);
     if (!err && !fault.kind) err = kli_check_slot(c, s, 0, 0, KL_POISON_NAN, false, &own, e);
     *holds = own.ok && !fault.kind;
     return err;

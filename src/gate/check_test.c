@@ -15,8 +15,8 @@ __typeof__(kli_problem_expect) __wrap_kli_problem_expect;
 __typeof__(kli_problem_ready_slot) __wrap_kli_problem_ready_slot;
 __typeof__(kli_problem_pair) __wrap_kli_problem_pair;
 __typeof__(kli_executable_enter) __wrap_kli_executable_enter;
-__typeof__(kl_runner_run) __wrap_kl_runner_run;
-__typeof__(kl_runner_slack) __wrap_kl_runner_slack;
+__typeof__(kli_runner_run) __wrap_kli_runner_run;
+__typeof__(kli_runner_slack) __wrap_kli_runner_slack;
 
 enum { ELEMENTS = 32 };
 static const int64_t SECOND = 1000000000;
@@ -46,19 +46,19 @@ static void open_pages(kli_problem *s, uint32_t n_sets) {
     kl_layout layout;
     kl_error e = {0};
     s->n_sets = s->n_slots = n_sets;
-    assert_ok(kl_layout_make(&layout, &s->plan, n_sets, n_sets, &e));
-    assert_ok(kl_memory_open(&s->memory, &layout, &e));
+    assert_ok(kli_layout_make(&layout, &s->plan, n_sets, n_sets, &e));
+    assert_ok(kli_memory_open(&s->memory, &layout, &e));
 }
 
 static void expect(kli_problem *s, uint32_t set) {
     const size_t bytes = ELEMENTS * sizeof(double);
-    double *answers = s->expected[set][1] = malloc(bytes);
+    double *answers = s->expected[set][1] = realloc(s->expected[set][1], bytes);
     assert_non_null(answers);
     for (int i = 0; i < ELEMENTS; i++) answers[i] = s->scale;
 }
 
 static void *output(const kli_problem *s, uint32_t slot) {
-    return kl_memory_output(&s->memory, &s->plan, 1, slot);
+    return kli_memory_output(&s->memory, &s->plan, 1, slot);
 }
 
 static void answer(const kli_problem *s, uint32_t slot, double value) {
@@ -96,19 +96,19 @@ static void world_open(world *w, kl_dtype input, kl_dtype output_type) {
                               NULL, &e));
     w->c.kernel = k;
     w->problem = (kli_problem){.task = &w->task, .workload = &w->workload, .scale = 1};
-    assert_ok(kl_kernel_plan(&w->problem.plan, k, &w->task, &w->workload, NULL, &e));
+    assert_ok(kli_kernel_plan(&w->problem.plan, k, &w->task, &w->workload, NULL, &e));
     w->problem.oracle_plan = w->problem.plan;
     w->problem.oracle_plan.tensors[1].dtype = KL_F64;
     w->problem.naive_error[0][1] = -1;
     open_pages(&w->problem, 1);
     expect(&w->problem, 0);
-    kl_memory_poison(&w->problem.memory, &w->problem.plan, 0, KL_POISON_NAN);
+    kli_memory_poison(&w->problem.memory, &w->problem.plan, 0, KL_POISON_NAN);
     answer(&w->problem, 0, 1);
 }
 
 static void close_pages(kli_problem *s) {
     for (uint32_t set = 0; set < s->n_sets; set++) free(s->expected[set][1]);
-    kl_memory_close(&s->memory);
+    kli_memory_close(&s->memory);
 }
 
 static void world_close(world *w) {
@@ -162,8 +162,8 @@ kl_err __wrap_kli_executable_enter(kli_executable *a, kli_problem *s, kli_evalua
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
-                            uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
+kl_err __wrap_kli_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
+                             uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
     (void)fault, (void)poison, (void)e;
     if (wall_ns) *wall_ns = r->said_ns;
     if (set > asked.last_set) asked.last_set = set;
@@ -175,7 +175,7 @@ kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_
 
 void __wrap_kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     (void)set;
-    kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    kli_memory_poison(&s->memory, &s->plan, slot, poison);
 }
 
 kl_err __wrap_kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *wider,
@@ -185,7 +185,7 @@ kl_err __wrap_kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, 
     return KL_OK;
 }
 
-void __wrap_kl_runner_slack(kl_runner *r, uint8_t byte) { (void)r, (void)byte; }
+void __wrap_kli_runner_slack(kl_runner *r, uint8_t byte) { (void)r, (void)byte; }
 
 /* ---- one slot ---------------------------------------------------------------------------- */
 

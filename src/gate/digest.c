@@ -71,7 +71,7 @@ static bool holds_poison(const kli_problem *s, uint32_t slot, uint8_t poison) {
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         const kl_plan_tensor *t = &s->plan.tensors[i];
         if (t->role == KL_ROLE_OUTPUT && t->bytes &&
-            is_all(kl_memory_output(&s->memory, &s->plan, i, slot), poison, t->bytes))
+            is_all(kli_memory_output(&s->memory, &s->plan, i, slot), poison, t->bytes))
             return true;
     }
     return false;
@@ -89,13 +89,13 @@ bool kli_slot_is_ready(const kli_problem *s, uint32_t set, uint32_t slot, uint8_
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         const uint64_t bytes = s->plan.tensors[i].bytes;
         if (!kli_is_output(&s->plan, i) || !bytes) continue;
-        const uint8_t *data = kl_memory_output(&s->memory, &s->plan, i, slot);
+        const uint8_t *data = kli_memory_output(&s->memory, &s->plan, i, slot);
         const bool as_it_was = kli_is_mutable(&s->plan, i)
                                    ? memcmp(data, s->pristine[set][i], bytes) == 0
                                    : is_all(data, poison, bytes);
         if (!as_it_was) return false;
     }
-    return kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
+    return kli_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
 
 /* The calls whose digest is not known and whose outputs are there: in random order, blank ones
@@ -134,7 +134,7 @@ static kl_err confirm(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t 
     int64_t wall = 0;
     kli_problem_ready_slot(s, set, slot, poison);
     kl_err err =
-        kl_runner_run(c->candidate.runner, &fault, set, slot, poison, CONFIRM_NS, &wall, e);
+        kli_runner_run(c->candidate.runner, &fault, set, slot, poison, CONFIRM_NS, &wall, e);
     if (!err && !fault.kind) err = kli_check_slot(c, s, set, slot, poison, false, &again, e);
     if (err) return err;
     if (!fault.kind && again.ok) {
@@ -153,7 +153,7 @@ static bool is_right_as_before(const kli_digests *d, const kli_evaluation *c, co
                                uint32_t set, uint32_t slot, uint8_t poison) {
     if (!d->has_print[set] || d->print[set] != kli_slot_print(s, slot)) return false;
     return !c->backend->shared_memory ||
-           kl_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
+           kli_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
 
 /* The outputs of the next few of n calls, where they lie on a device: asked for together, and not
@@ -165,7 +165,7 @@ static kl_err bring(kli_evaluation *c, const kli_problem *s, const kli_batch *b,
     if (b->here) return KL_OK;
     if (n > KLI_LEAST_CALLS) n = KLI_LEAST_CALLS;
     for (uint32_t i = 0; i < n; i++) slots[i] = digest_slot_of(s, b, calls[i]);
-    const kl_err err = kl_runner_fetch(c->candidate.runner, &fault, slots, n, b->poison, e);
+    const kl_err err = kli_runner_fetch(c->candidate.runner, &fault, slots, n, b->poison, e);
     if (!err) kli_check_outcome_of_fault(f, c, &fault, "while it was timed");
     return err;
 }

@@ -9,8 +9,8 @@
 
 __typeof__(kli_check_slot) __wrap_kli_check_slot;
 __typeof__(kli_problem_answer) __wrap_kli_problem_answer;
-__typeof__(kl_runner_run) __wrap_kl_runner_run;
-__typeof__(kl_runner_fetch) __wrap_kl_runner_fetch;
+__typeof__(kli_runner_run) __wrap_kli_runner_run;
+__typeof__(kli_runner_fetch) __wrap_kli_runner_fetch;
 
 enum { SETS = 16, SLOTS = 17, BYTES = 64 };
 
@@ -24,7 +24,7 @@ static kli_problem *scene_now;
 static kl_memory pages;
 
 static uint8_t *output(uint32_t slot) {
-    return kl_memory_output(&pages, &scene_now->plan, 0, slot);
+    return kli_memory_output(&pages, &scene_now->plan, 0, slot);
 }
 
 kl_err __wrap_kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
@@ -42,8 +42,8 @@ kl_err __wrap_kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
-                              uint8_t poison, kl_error *e) {
+kl_err __wrap_kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                               uint8_t poison, kl_error *e) {
     (void)r, (void)poison, (void)e;
     assert_in_range(n, 1, KL_FETCH_SLOTS);
     for (uint32_t i = 0; i < n; i++) {
@@ -56,8 +56,8 @@ kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slo
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
-                            uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
+kl_err __wrap_kli_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
+                             uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
     (void)r, (void)fault, (void)poison, (void)timeout_ns, (void)wall_ns, (void)e;
     did.reruns++;
     output(slot)[0] = (uint8_t)(did.rerun_is_right ? set + 1 : 0);
@@ -93,8 +93,8 @@ static void world_open(world *w) {
         .n_sets = SETS, .n_slots = SLOTS, .pages_seen = true, .plan = {.n_tensors = 1}};
     w->problem.plan.tensors[0] =
         (kl_plan_tensor){.dtype = KL_U8, .role = 1, .ndim = 1, .dims = {BYTES}, .bytes = BYTES};
-    assert_ok(kl_layout_make(&layout, &w->problem.plan, SETS, SLOTS, &e));
-    assert_ok(kl_memory_open(&w->problem.memory, &layout, &e));
+    assert_ok(kli_layout_make(&layout, &w->problem.plan, SETS, SLOTS, &e));
+    assert_ok(kli_memory_open(&w->problem.memory, &layout, &e));
     scene_now = &w->problem;
     pages = w->problem.memory;
     memset(&did, 0, sizeof did);
@@ -102,7 +102,7 @@ static void world_open(world *w) {
 }
 
 static void world_close(world *w) {
-    kl_memory_close(&w->problem.memory);
+    kli_memory_close(&w->problem.memory);
     kl_arena_free(w->c.arena);
 }
 
@@ -110,7 +110,7 @@ static void world_close(world *w) {
 static void run_batch(world *w, const kli_batch *b, uint8_t noise) {
     for (uint32_t j = 0; j < b->calls; j++) {
         const uint32_t slot = (b->first + j) % SLOTS;
-        kl_memory_poison(&w->problem.memory, &w->problem.plan, slot, b->poison);
+        kli_memory_poison(&w->problem.memory, &w->problem.plan, slot, b->poison);
         memset(output(slot), noise, BYTES);
         output(slot)[0] = (uint8_t)((b->first + j) % SETS + 1);
     }
@@ -367,7 +367,7 @@ static void test_gate_digest__calls_that_would_be_done_later_are_a_cheat(void **
     assert_true(w.checked.ok);
     run_batch(&w, &cut, 1);
     for (uint32_t j = 3; j < cut.calls; j++)
-        kl_memory_poison(&w.problem.memory, &w.problem.plan, cut.first + j, cut.poison);
+        kli_memory_poison(&w.problem.memory, &w.problem.plan, cut.first + j, cut.poison);
     judge(&w, &cut);
     assert_false(w.checked.ok);
     assert_int_equal(w.checked.outcome, KL_OUTCOME_CHEAT);

@@ -56,9 +56,9 @@ static kl_str actor_key(kli_evaluation *c, kl_str name, kl_str file, const kl_wo
 /* Beside the candidate where that can be, else where its surface prefers to run: an oracle in C for
  * a GPU. */
 static const kl_backend *home_backend(const kl_kernel *k, const kli_evaluation *c) {
-    for (int i = 0; kl_backend_of_surface(k->surface, i); i++)
-        if (kl_backend_of_surface(k->surface, i) == c->backend) return c->backend;
-    return kl_backend_of_surface(k->surface, 0);
+    for (int i = 0; kli_backend_of_surface(k->surface, i); i++)
+        if (kli_backend_of_surface(k->surface, i) == c->backend) return c->backend;
+    return kli_backend_of_surface(k->surface, 0);
 }
 
 static bool mentions_plugin(kl_str source) {
@@ -72,8 +72,8 @@ static kl_err compile_kernel(kli_executable *a, kli_evaluation *c, const kl_work
     kl_err err = KL_OK;
     if (home && home != c->backend) err = kli_gate_device(&device, c->gate, home->id, e);
     return err ? err
-               : kl_compile(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
-                            &c->opts->compile, e);
+               : kli_compile(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
+                             &c->opts->compile, e);
 }
 
 /* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
@@ -85,7 +85,7 @@ static kl_err compile_trusted(kli_executable *a, kl_str *why_not, kli_evaluation
     if (err) return err;
     a->plugin = is_script(path) || mentions_plugin(source);
     if (a->plugin) {
-        err = kl_compile_plugin(&a->artefact, arena, c->device, path.ptr, &c->opts->compile, e);
+        err = kli_compile_plugin(&a->artefact, arena, c->device, path.ptr, &c->opts->compile, e);
     } else {
         kl_kernel *k;
         const kl_kernel_opts trusted = {.trusted = true,
@@ -114,7 +114,7 @@ static kl_err start_runner(kli_executable *a, kli_evaluation *c, kl_error *e) {
                               .script = a->artefact.kind == KL_ARTEFACT_SCRIPT,
                               .cpu = -1,
                               .threads = 1};
-    return kl_runner_start(&a->runner, &o, e);
+    return kli_runner_start(&a->runner, &o, e);
 }
 
 /* Make room: the oldest goes, but none that this case holds. */
@@ -179,10 +179,10 @@ kl_err kli_executable_trusted(kli_executable **out, kl_str *why_not, kli_evaluat
 void kli_executable_load_ahead(kli_executable *a, const kli_evaluation *c) {
     kl_plan *plan = KL_NEW(c->arena, kl_plan);
     if (!a->plugin || a->problem || c->backend->shared_memory ||
-        kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, kl_ignored()))
+        kli_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, kl_ignored()))
         return;
     plan->n_buffers = plan->n_tensormaps = plan->n_launches = 0;
-    kl_runner_load_ahead(a->runner, &a->artefact, plan);
+    kli_runner_load_ahead(a->runner, &a->artefact, plan);
 }
 
 /* ---- any executable ---------------------------------------------------------------------- */
@@ -197,13 +197,13 @@ static const kl_device_limits *limits_of(const kli_executable *a, const kli_eval
 kl_err kli_executable_plan(kl_plan *out, kli_executable *a, kli_evaluation *c, const kl_workload *w,
                            kl_error *e) {
     const kl_device_limits *limits = limits_of(a, c);
-    kl_err err = kl_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
+    kl_err err = kli_compile_depends_on_shape(a->kernel) ? compile_kernel(a, c, w, e) : KL_OK;
     if (!err && !a->artefact.ok)
         err = kl_fail(e, KL_EINVAL, a->name.ptr, "it does not compile for this shape: %.200s",
                       a->artefact.log.ptr);
-    if (!err) err = kl_kernel_plan(out, a->kernel, c->task, w, limits, e);
+    if (!err) err = kli_kernel_plan(out, a->kernel, c->task, w, limits, e);
     return err ? err
-               : kl_plan_complete(out, a->artefact.completion, a->kernel, c->task, w, limits, e);
+               : kli_plan_complete(out, a->artefact.completion, a->kernel, c->task, w, limits, e);
 }
 
 static kl_err plan_for(kli_executable *a, const kli_problem *s, kli_evaluation *c, kl_error *e) {
@@ -236,12 +236,12 @@ static kl_err load_and_bind(kli_executable *a, kli_problem *s, kli_evaluation *c
         a == c->oracle ? &a->plan
                        : &s->plan; /* the oracle is never timed: it may use all its threads */
     if (!err)
-        err = kl_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
-    if (!err) err = kl_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
+        err = kli_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
+    if (!err) err = kli_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
     KL_ASSERT(a != c->oracle || a->trusted); /* law 2: no candidate maps the oracle's pages */
     if (a == c->oracle) memset(s->answer_of, 0, sizeof s->answer_of); /* its memory is new */
     if (!err && !fault->kind)
-        err = kl_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
+        err = kli_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
     if (!err && !fault->kind)
         a->problem = s->id;
     else if (a->trusted)
@@ -261,7 +261,7 @@ kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
     int *n = &g->n_spares[id];
     KL_ASSERT((size_t)id < KL_COUNT(g->spares) && *n < KL_MAX_SPARES);
     const kl_runner_opts o = {.backend = id, .cpu = -1, .threads = 1};
-    const kl_err err = kl_runner_start(&g->spares[id][*n], &o, e);
+    const kl_err err = kli_runner_start(&g->spares[id][*n], &o, e);
     *n += !err;
     return err;
 }
@@ -281,19 +281,19 @@ kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e)
 }
 
 void kli_gate_reap(kl_gate *g) {
-    while (g->n_ending) kl_runner_stop(g->ending[--g->n_ending]);
+    while (g->n_ending) kli_runner_stop(g->ending[--g->n_ending]);
 }
 
 void kli_executable_leave(kli_executable *a, kl_gate *g) {
     if (g->n_ending == (int)KL_COUNT(g->ending)) kli_gate_reap(g);
-    kl_runner_dismiss(a->runner);
+    kli_runner_dismiss(a->runner);
     if (a->runner) g->ending[g->n_ending++] = a->runner;
     a->runner = NULL;
     a->problem = 0;
 }
 
 void kli_executable_stop(kli_executable *a) {
-    kl_runner_stop(a->runner);
+    kli_runner_stop(a->runner);
     a->runner = NULL;
     a->problem = 0;
 }

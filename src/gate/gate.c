@@ -19,19 +19,19 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
     if (!g) kl_oom(sizeof *g);
     g->arena = kl_arena_new();
     g->core = kli_last_core();
-    kl_isolation_probe(&g->isolation);
+    kli_isolation_probe(&g->isolation);
     *out = g;
     return KL_OK;
 }
 
 void kl_gate_close(kl_gate *g) {
     if (!g) return;
-    for (int i = 0; i < g->n_executables; i++) kl_runner_dismiss(g->executables[i]->runner);
+    for (int i = 0; i < g->n_executables; i++) kli_runner_dismiss(g->executables[i]->runner);
     for (size_t id = 0; id < KL_COUNT(g->spares); id++)
-        for (int i = 0; i < g->n_spares[id]; i++) kl_runner_dismiss(g->spares[id][i]);
+        for (int i = 0; i < g->n_spares[id]; i++) kli_runner_dismiss(g->spares[id][i]);
     for (int i = 0; i < g->n_executables; i++) kli_executable_stop(g->executables[i]);
     for (size_t id = 0; id < KL_COUNT(g->spares); id++)
-        while (g->n_spares[id]) kl_runner_stop(g->spares[id][--g->n_spares[id]]);
+        while (g->n_spares[id]) kli_runner_stop(g->spares[id][--g->n_spares[id]]);
     kli_gate_reap(g);
     kl_arena_free(g->arena);
     free(g);
@@ -137,7 +137,7 @@ static void gate_describe(kli_evaluation *c) {
     v->toolchain = kl_arena_copy(c->arena, c->device->toolchain);
     v->driver = kl_arena_copy(c->arena, c->device->driver);
     v->isolation = kl_arena_copy(
-        c->arena, kl_str_of(kl_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
+        c->arena, kl_str_of(kli_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
     v->assurance = gate_assurance_of(c->kernel, c->backend, &c->gate->isolation);
     v->created = kli_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kli_evaluation_degrade(c, "no seccomp on this machine");
@@ -169,7 +169,7 @@ static kl_err stage_parse(kli_evaluation *c, bool *go, kl_error *e) {
     kl_error local = {0};
     kli_evaluation_stage(c, KL_STAGE_PARSE, "directives");
     const kl_err err =
-        kl_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
+        kli_kernel_plan(plan, c->kernel, c->task, c->workload, &c->device->limits, &local);
     kli_evaluation_stage_end(c, "parse");
     *go = err == KL_OK;
     if (!err) return stage_fit(c, plan, go, e);
@@ -196,8 +196,8 @@ kl_str kl_first_error(kl_arena *a, kl_str log) {
 static kl_err stage_compile(kli_evaluation *c, bool *go, kl_error *e) {
     kl_artefact *artefact = &c->candidate.artefact;
     kli_evaluation_stage(c, KL_STAGE_COMPILE, "compile");
-    const kl_err err = kl_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload,
-                                  &c->opts->compile, e);
+    const kl_err err = kli_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload,
+                                   &c->opts->compile, e);
     kli_evaluation_stage_end(c, artefact->cached ? "compile_cached" : "compile");
     *go = !err && artefact->ok;
     if (err) return err;
@@ -228,7 +228,7 @@ static void stage_inspect(kli_evaluation *c, bool *go) {
 static kl_err choose_backend(kli_evaluation *c, kl_error *e) {
     const kl_surface *s = c->kernel->surface;
     kl_err first = KL_OK;
-    for (int i = 0; (c->backend = kl_backend_of_surface(s, i)) != NULL; i++) {
+    for (int i = 0; (c->backend = kli_backend_of_surface(s, i)) != NULL; i++) {
         const kl_err err =
             kli_gate_device(&c->device, c->gate, c->backend->id, first ? kl_ignored() : e);
         if (!err) return KL_OK;

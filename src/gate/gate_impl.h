@@ -9,6 +9,7 @@
 #ifndef KL_GATE_IMPL_H
 #define KL_GATE_IMPL_H
 #include <klineage/gate.h>
+#include "backend/backend.h"
 #include "base/draw.h"
 #include "base/memory.h"
 #include "base/rng.h"

@@ -40,7 +40,7 @@ static kl_err fill_tensor(kli_problem *s, const kli_evaluation *c, uint32_t i, u
         *kept = malloc(s->plan.tensors[i].bytes + 1);
         if (!*kept) kl_oom(s->plan.tensors[i].bytes);
     }
-    void *data = is_mutable ? *kept : kl_memory_input(&s->memory, &s->plan, i, set);
+    void *data = is_mutable ? *kept : kli_memory_input(&s->memory, &s->plan, i, set);
     return kl_task_fill(data, s->task, s->workload, (int)i, s->seeds[set], s->scale,
                         c->opts->threads, e);
 }
@@ -86,7 +86,7 @@ static void draw_proof(kli_problem *s) {
         kli_draw d = s->draws[i];
         const int64_t n = d.elems, end = n < KLI_PROOF_ELEMS ? n : KLI_PROOF_ELEMS;
         if (!drawn_there(s, i)) continue;
-        void *data = kl_memory_input(&s->memory, &s->plan, i, s->proof);
+        void *data = kli_memory_input(&s->memory, &s->plan, i, s->proof);
         kli_draw_seed(&d, s->seeds[s->proof], s->task->tensors[i].name);
         draw_range(&d, data, 0, end);
         draw_range(&d, data, n - end, n);
@@ -114,5 +114,5 @@ kl_err kli_inputs_send(kli_problem *s, const kli_evaluation *c, kli_executable *
     kl_err err = s->is_drawn ? draw_there(s, c, a, first, n, &drawn, fault, e) : KL_OK;
     if (err || drawn || fault->kind) return err;
     for (uint32_t set = first; !err && set < first + n; set++) err = kli_inputs_fill(s, c, set, e);
-    return err ? err : kl_runner_upload(a->runner, fault, first, n, e);
+    return err ? err : kli_runner_upload(a->runner, fault, first, n, e);
 }

@@ -31,9 +31,9 @@ kl_err __wrap_kli_runner_draw(kl_runner *r, kl_fault *fault, const kli_draw_requ
     return KL_OK;
 }
 
-__typeof__(kl_runner_upload) __wrap_kl_runner_upload;
-kl_err __wrap_kl_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n,
-                               kl_error *e) {
+__typeof__(kli_runner_upload) __wrap_kli_runner_upload;
+kl_err __wrap_kli_runner_upload(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t n,
+                                kl_error *e) {
     (void)r, (void)fault, (void)first, (void)n, (void)e;
     uploads++;
     return KL_OK;
@@ -54,7 +54,7 @@ static void open_world(world *w, kl_backend_id backend) {
     kl_error e = {0};
     *w = (world){.task = {.n_inputs = Y, .n_tensors = TENSORS}, .opts = {.threads = 1}};
     w->c = (kli_evaluation){
-        .task = &w->task, .opts = &w->opts, .backend = kl_backend_get(backend), .schedule = {77}};
+        .task = &w->task, .opts = &w->opts, .backend = kli_backend_get(backend), .schedule = {77}};
     w->s = (kli_problem){
         .id = 5, .task = &w->task, .workload = &w->workload, .n_sets = SETS, .scale = 1};
     w->s.plan.n_tensors = TENSORS;
@@ -62,8 +62,8 @@ static void open_world(world *w, kl_backend_id backend) {
     add_tensor(w, Z, "z", KL_ROLE_INPUT, KL_DIST_SIGMOID);
     add_tensor(w, M, "m", KL_ROLE_MUTABLE, KL_DIST_NORMAL);
     add_tensor(w, Y, "y", KL_ROLE_OUTPUT, KL_DIST_NORMAL);
-    assert_ok(kl_layout_make(&w->layout, &w->s.plan, SETS, 1, &e));
-    assert_ok(kl_memory_open(&w->s.memory, &w->layout, &e));
+    assert_ok(kli_layout_make(&w->layout, &w->s.plan, SETS, 1, &e));
+    assert_ok(kli_memory_open(&w->s.memory, &w->layout, &e));
     kli_inputs_plan(&w->s, &w->c);
     for (uint32_t set = 0; set < SETS; set++) {
         w->s.seeds[set] = 100 + set;
@@ -75,13 +75,13 @@ static void open_world(world *w, kl_backend_id backend) {
 
 static void close_world(world *w) {
     for (uint32_t set = 0; set < SETS; set++) free(w->s.pristine[set][M]);
-    kl_memory_close(&w->s.memory);
+    kli_memory_close(&w->s.memory);
 }
 
 static bool is_here(world *w, int tensor, uint32_t set) {
     float want[ELEMS];
     kl_error e = {0};
-    const void *got = kl_memory_input(&w->s.memory, &w->s.plan, (uint32_t)tensor, set);
+    const void *got = kli_memory_input(&w->s.memory, &w->s.plan, (uint32_t)tensor, set);
     assert_ok(kl_task_fill(want, &w->task, &w->workload, tensor, 100 + set, 1, 1, &e));
     return memcmp(got, want, sizeof want) == 0;
 }

@@ -1,5 +1,6 @@
 /* Two gates at once in one process: each tells its own watcher, and one is stopped while the other
  * goes on. SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/kernel.h"
 #include "kit/kit.h"
 #include <klineage/gate.h>
 #include <pthread.h>

@@ -85,8 +85,8 @@ static void await_spares(kl_gate *g, size_t id) {
     kl_runner **spares = g->spares[id];
     int n = 0;
     for (int i = 0; i < g->n_spares[id]; i++)
-        if (kl_runner_await(spares[i], kl_ignored()))
-            kl_runner_stop(spares[i]);
+        if (kli_runner_await(spares[i], kl_ignored()))
+            kli_runner_stop(spares[i]);
         else
             spares[n++] = spares[i];
     g->n_spares[id] = n;
@@ -96,7 +96,7 @@ void kli_next_await(kli_evaluation *c) {
     kl_gate *g = c->gate;
     for (size_t id = 0; id < KL_COUNT(g->spares); id++) await_spares(g, id);
     for (int i = 0; i < g->n_executables; i++)
-        if (g->executables[i]->runner && kl_runner_await(g->executables[i]->runner, kl_ignored()))
+        if (g->executables[i]->runner && kli_runner_await(g->executables[i]->runner, kl_ignored()))
             kli_executable_stop(g->executables[i]);
 }
 
@@ -106,8 +106,8 @@ static void compile_next(kli_next *n) {
     const kl_gate_job *j = &n->job;
     kl_artefact artefact;
     kl_error e = {0};
-    if (kl_compile(&artefact, n->arena, n->device, j->kernel, j->task, n->workload,
-                   &j->opts.compile, &e))
+    if (kli_compile(&artefact, n->arena, n->device, j->kernel, j->task, n->workload,
+                    &j->opts.compile, &e))
         kli_debug("%.*s was not compiled ahead: %s", KL_STR_ARG(j->kernel->path), e.message);
 }
 

@@ -21,9 +21,9 @@ static struct {
 
 static int a_runner; /* in the place of one */
 
-kl_err __wrap_kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
-                         const kl_task *t, const kl_workload *w, const kl_compile_opts *o,
-                         kl_error *e) {
+kl_err __wrap_kli_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
+                          const kl_task *t, const kl_workload *w, const kl_compile_opts *o,
+                          kl_error *e) {
     cpu_set_t set;
     kli_machine_lock rival;
     (void)out, (void)a, (void)d, (void)t, (void)w, (void)o;
@@ -41,7 +41,7 @@ kl_err __wrap_kl_compile(kl_artefact *out, kl_arena *a, const kl_device *d, cons
 
 kl_err __wrap_kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) {
     (void)opts, (void)e;
-    c->backend = kl_backend_get(seen.backend);
+    c->backend = kli_backend_get(seen.backend);
     c->device = &seen.device;
     return KL_OK;
 }
@@ -59,18 +59,18 @@ kl_err __wrap_kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_await(kl_runner *r, kl_error *e) {
+kl_err __wrap_kli_runner_await(kl_runner *r, kl_error *e) {
     assert_ptr_equal(r, &a_runner);
     seen.awaited++;
     return seen.comes_up ? kl_fail(e, seen.comes_up, "runner", "as told") : KL_OK;
 }
 
-void __wrap_kl_runner_dismiss(kl_runner *r) {
+void __wrap_kli_runner_dismiss(kl_runner *r) {
     assert_ptr_equal(r, &a_runner);
     seen.dismissed++;
 }
 
-void __wrap_kl_runner_stop(kl_runner *r) {
+void __wrap_kli_runner_stop(kl_runner *r) {
     assert_ptr_equal(r, &a_runner);
     seen.stopped++;
 }
@@ -96,7 +96,7 @@ static int setup(void **state) {
                            .arena = kl_arena_new(),
                            .opts = &f.opts,
                            .device = &f.device,
-                           .backend = kl_backend_get(KL_BACKEND_CUDA)};
+                           .backend = kli_backend_get(KL_BACKEND_CUDA)};
     f.gate.n_candidates[KL_BACKEND_CUDA] = 1; /* this verdict's */
     *state = &f;
     return 0;

@@ -87,9 +87,9 @@ static kl_err noise_build(bench *b, kl_error *e) {
     kl_err err = kl_device_probe(&b->device, b->arena, KL_BACKEND_CPU, e);
     if (!err)
         err = kl_kernel_parse(&k, b->arena, kl_str_of(SOURCE), KL_S("noise.c"), NULL, NULL, e);
-    if (!err) err = kl_kernel_plan(&b->plan, k, &b->task, &b->workload, &b->device.limits, e);
+    if (!err) err = kli_kernel_plan(&b->plan, k, &b->task, &b->workload, &b->device.limits, e);
     if (!err)
-        err = kl_compile(&b->artefact, b->arena, &b->device, k, &b->task, &b->workload, NULL, e);
+        err = kli_compile(&b->artefact, b->arena, &b->device, k, &b->task, &b->workload, NULL, e);
     if (!err && !b->artefact.ok)
         err = kl_fail(e, KL_ENODEV, "noise", "%.300s", b->artefact.log.ptr);
     return err;
@@ -103,12 +103,12 @@ static kl_err noise_start(bench *b, kl_error *e) {
     const kl_runner_opts how = {.backend = KL_BACKEND_CPU, .cpu = -1, .threads = 1};
     kl_layout layout;
     kl_fault fault = {0};
-    kl_err err = kl_runner_start(&b->runner, &how, e);
-    if (!err) err = kl_layout_make(&layout, &b->plan, N_CALLS, N_CALLS + 1, e);
-    if (!err) err = kl_memory_open(&b->memory, &layout, e);
-    if (!err) err = kl_runner_place(b->runner, kli_last_core(), 1, e);
-    if (!err) err = kl_runner_load(b->runner, &fault, NULL, &b->artefact, &b->plan, e);
-    if (!err && !fault.kind) err = kl_runner_bind(b->runner, &fault, &b->memory, e);
+    kl_err err = kli_runner_start(&b->runner, &how, e);
+    if (!err) err = kli_layout_make(&layout, &b->plan, N_CALLS, N_CALLS + 1, e);
+    if (!err) err = kli_memory_open(&b->memory, &layout, e);
+    if (!err) err = kli_runner_place(b->runner, kli_last_core(), 1, e);
+    if (!err) err = kli_runner_load(b->runner, &fault, NULL, &b->artefact, &b->plan, e);
+    if (!err && !fault.kind) err = kli_runner_bind(b->runner, &fault, &b->memory, e);
     return err || !fault.kind ? err : fault_error(&fault, e);
 }
 
@@ -117,9 +117,10 @@ static kl_err noise_start(bench *b, kl_error *e) {
 static kl_err noise_check(bench *b, kl_error *e) {
     kl_fault fault = {0};
     int64_t wall;
-    kl_err err = kl_runner_run(b->runner, &fault, 0, 0, KL_POISON_NAN, NOISE_PATIENCE_NS, &wall, e);
+    kl_err err =
+        kli_runner_run(b->runner, &fault, 0, 0, KL_POISON_NAN, NOISE_PATIENCE_NS, &wall, e);
     if (err || fault.kind) return err ? err : fault_error(&fault, e);
-    const float *y = kl_memory_output(&b->memory, &b->plan, 1, 0);
+    const float *y = kli_memory_output(&b->memory, &b->plan, 1, 0);
     for (int i = 0; i < N_FLOATS; i++)
         if (!(fabsf(y[i] - 2) < 1e-5f))
             return kl_fail(e, KL_ESPAWN, "noise", "a kernel of klineage's own computed %g",
@@ -134,9 +135,9 @@ static kl_err pair(bench *b, kl_error *e) {
     bool whole = true;
     for (int half = 0; half < 2; half++) {
         kl_fault fault = {0};
-        const kl_err err = kl_runner_time(b->runner, &fault, &ns[half], &q, NOISE_PATIENCE_NS, e);
+        const kl_err err = kli_runner_time(b->runner, &fault, &ns[half], &q, NOISE_PATIENCE_NS, e);
         if (err || fault.kind) return err ? err : fault_error(&fault, e);
-        const kl_sample clock = kl_runner_sample(b->runner);
+        const kl_sample clock = kli_runner_sample(b->runner);
         whole &= !clock.preempted && !clock.late && !clock.stolen;
     }
     if (!(ns[0] > 0) || !(ns[1] > 0)) return KL_OK;
@@ -189,8 +190,8 @@ kl_err kl_gate_noise(kl_noise *out, kl_error *e) {
         &machine_lock); /* a gate that works on meanwhile is part of what this machine is like */
     if (!err) err = noise_measure(out, b, e);
     kli_machine_lock_close(&machine_lock);
-    kl_runner_stop(b->runner);
-    if (b->memory.inputs_fd >= 0) kl_memory_close(&b->memory);
+    kli_runner_stop(b->runner);
+    if (b->memory.inputs_fd >= 0) kli_memory_close(&b->memory);
     kl_arena_free(b->arena);
     free(b);
     return err;

@@ -56,12 +56,12 @@ static kl_err open_oracle_pages(kli_problem *s, kli_evaluation *c, kl_error *e) 
     }
     s->answers_stay = kli_answers_can_stay(s, c);
     kl_layout layout;
-    kl_err err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
+    kl_err err = kli_layout_make(&layout, &s->oracle_plan, s->n_sets, 1, e);
     s->n_answers =
         !err && s->answers_stay ? kli_answers_that_fit(&layout, c->device->limits.memory) : 1;
     if (s->n_answers > 1)
-        err = kl_layout_make(&layout, &s->oracle_plan, s->n_sets, s->n_answers, e);
-    if (!err) err = kl_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
+        err = kli_layout_make(&layout, &s->oracle_plan, s->n_sets, s->n_answers, e);
+    if (!err) err = kli_memory_open_beside(&s->oracle_memory, &layout, &s->memory, e);
     /* Law 2: the answers are written where no candidate can read. */
     KL_ASSERT(err || (s->oracle_memory.outputs != s->memory.outputs &&
                       s->oracle_memory.outputs_fd != s->memory.outputs_fd));
@@ -83,21 +83,21 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
     c->problems++; /* seeds count from the case's beginning, so that one root seed means the same
                       inputs in every gate */
     const kl_device_limits *limits = &c->device->limits;
-    kl_err err = kl_kernel_plan(&s->plan, c->kernel, c->task, w, limits, e);
+    kl_err err = kli_kernel_plan(&s->plan, c->kernel, c->task, w, limits, e);
     if (!err)
-        err = kl_plan_complete(&s->plan, c->candidate.artefact.completion, c->kernel, c->task, w,
-                               limits, e);
+        err = kli_plan_complete(&s->plan, c->candidate.artefact.completion, c->kernel, c->task, w,
+                                limits, e);
     if (err) return err;
     kl_layout layout;
-    err = kl_layout_make(&layout, &s->plan, n_sets, n_slots, e);
-    if (!err) err = kl_memory_open(&s->memory, &layout, e);
+    err = kli_layout_make(&layout, &s->plan, n_sets, n_slots, e);
+    if (!err) err = kli_memory_open(&s->memory, &layout, e);
     if (!err) err = open_oracle_pages(s, c, e);
     if (!err) kli_inputs_plan(s, c);
     for (uint32_t set = 0; !err && set < n_sets; set++) {
         s->seeds[set] = kli_seed_derive(c->root, "inputs", c->problems * KL_MAX_SETS + set);
         for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->naive_error[set][i] = -1;
         err = kli_inputs_begin(s, c, set, e);
-        kl_memory_slack(&s->memory, &s->plan, set, -1, KL_POISON_NAN);
+        kli_memory_slack(&s->memory, &s->plan, set, -1, KL_POISON_NAN);
     }
     if (err) kli_problem_close(s);
     return err;
@@ -107,12 +107,12 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
  * bytes average it out. */
 kl_err kli_problem_renew(kli_problem *s, kli_evaluation *c, kl_error *e) {
     kl_memory fresh;
-    kl_err err = kl_memory_open(&fresh, &s->memory.layout, e);
+    kl_err err = kli_memory_open(&fresh, &s->memory.layout, e);
     if (err) return err;
     KL_ASSERT(fresh.inputs_bytes == s->memory.inputs_bytes);
     memcpy(fresh.inputs, s->memory.inputs, s->memory.inputs_bytes);
-    kl_memory_close(&s->oracle_memory);
-    kl_memory_close(&s->memory);
+    kli_memory_close(&s->oracle_memory);
+    kli_memory_close(&s->memory);
     s->memory = fresh;
     s->id = ++c->gate->problems;
     return open_oracle_pages(s, c, e);
@@ -123,13 +123,13 @@ static void problem_restore_mutable(const kli_problem *s, kl_memory *m, const kl
                                     uint32_t set, uint32_t slot) {
     for (uint32_t i = 0; i < plan->n_tensors; i++)
         if (kli_is_mutable(plan, i))
-            memcpy(kl_memory_output(m, plan, i, slot), s->pristine[set][i],
+            memcpy(kli_memory_output(m, plan, i, slot), s->pristine[set][i],
                    s->plan.tensors[i].bytes);
 }
 
 void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot, uint8_t poison) {
     KL_ASSERT(set < s->n_sets && slot < s->n_slots);
-    if (s->pages_seen) kl_memory_poison(&s->memory, &s->plan, slot, poison);
+    if (s->pages_seen) kli_memory_poison(&s->memory, &s->plan, slot, poison);
     problem_restore_mutable(s, &s->memory, &s->plan, set, slot);
 }
 
@@ -159,7 +159,7 @@ static kl_err run_oracle(kli_problem *s, kli_evaluation *c, uint32_t set, uint32
     problem_restore_mutable(s, &s->oracle_memory, &s->oracle_plan, set, slot);
     kli_runner_keep(c->oracle->runner, s->answers_stay);
     s->answer_of[slot] = 0;
-    err = kl_runner_run(c->oracle->runner, fault, set, slot, KL_POISON_NAN, TRUSTED_NS, &wall, e);
+    err = kli_runner_run(c->oracle->runner, fault, set, slot, KL_POISON_NAN, TRUSTED_NS, &wall, e);
     if (wall > s->oracle_ns) s->oracle_ns = wall;
     c->run_ns += wall;
     return err;
@@ -185,7 +185,7 @@ void kli_problem_keep_answer(kli_problem *s, uint32_t set) {
         KL_ASSERT(!s->expected[set][i]);
         s->expected[set][i] = heap(bytes);
         memcpy(s->expected[set][i],
-               kl_memory_output(&s->oracle_memory, &s->oracle_plan, i, kli_answer_slot(s, set)),
+               kli_memory_output(&s->oracle_memory, &s->oracle_plan, i, kli_answer_slot(s, set)),
                bytes);
     }
 }
@@ -239,7 +239,7 @@ kl_err kli_problem_compare(kl_check_result *r, kli_problem *s, kli_evaluation *c
         if (err || sure) return err;
     }
     KL_ASSERT(s->expected[set][i]); /* nothing is right that the oracle did not answer */
-    kli_gate_compare(r, kli_type_of(&s->plan, i), kl_memory_output(&s->memory, &s->plan, i, slot),
+    kli_gate_compare(r, kli_type_of(&s->plan, i), kli_memory_output(&s->memory, &s->plan, i, slot),
                      kli_type_of(&s->oracle_plan, i), s->expected[set][i],
                      kli_elements_of(&s->plan, i), how);
     return KL_OK;
@@ -255,8 +255,8 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
     kli_problem_ready_slot(s, set, 0, KL_POISON_NAN);
     int64_t wall = 0;
     if (!err && !fault.kind)
-        err = kl_runner_run(c->naive_kernel->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS,
-                            &wall, e);
+        err = kli_runner_run(c->naive_kernel->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS,
+                             &wall, e);
     if (err) kli_executable_stop(c->naive_kernel);
     if (err) return err;
     if (fault.kind) return kli_trusted_fault(c->naive_kernel, &fault, e);
@@ -270,7 +270,7 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
         if (err) return err;
         rms[i] = r.rms_error;
     }
-    kl_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
+    kli_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
     return KL_OK;
 }
 
@@ -439,7 +439,7 @@ void kli_problem_close(kli_problem *s) {
             free(s->pristine[set][i]);
             s->expected[set][i] = s->pristine[set][i] = NULL;
         }
-    if (s->oracle_memory.inputs_fd >= 0) kl_memory_close(&s->oracle_memory);
-    if (s->memory.inputs_fd >= 0) kl_memory_close(&s->memory);
+    if (s->oracle_memory.inputs_fd >= 0) kli_memory_close(&s->oracle_memory);
+    if (s->memory.inputs_fd >= 0) kli_memory_close(&s->memory);
     s->memory.inputs_fd = s->oracle_memory.inputs_fd = -1;
 }

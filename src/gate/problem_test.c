@@ -73,7 +73,7 @@ static void test_gate_scene__a_reference_whose_error_is_known_is_not_started(voi
                         .workload = &w,
                         .device = &device,
                         .opts = &opts,
-                        .backend = kl_backend_get(KL_BACKEND_CPU),
+                        .backend = kli_backend_get(KL_BACKEND_CPU),
                         .naive_kernel = &naive};
     (void)state;
     g.arena = c.arena = kl_arena_new();

@@ -52,8 +52,8 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
     kl_fault fault = {0};
     kli_check_outcome own = {.ok = true};
     int64_t wall = 0;
-    kl_err err = kl_compile(&opponent.artefact, c->arena, c->device, opponent.kernel, c->task,
-                            c->workload, &c->opts->compile, e);
+    kl_err err = kli_compile(&opponent.artefact, c->arena, c->device, opponent.kernel, c->task,
+                             c->workload, &c->opts->compile, e);
     if (err) return err;
     if (!opponent.artefact.ok || opponent.artefact.suspicious.len)
         return kl_fail(e, KL_EBASELINE, opponent.name.ptr,
@@ -64,8 +64,8 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
     if (!err) err = kli_executable_enter(&opponent, real, c, 0, 1, &fault, e);
     kli_problem_ready_slot(real, 0, 0, KL_POISON_NAN);
     if (!err && !fault.kind)
-        err = kl_runner_run(opponent.runner, &fault, 0, 0, KL_POISON_NAN, PROFILE_PATIENCE_NS,
-                            &wall, e);
+        err = kli_runner_run(opponent.runner, &fault, 0, 0, KL_POISON_NAN, PROFILE_PATIENCE_NS,
+                             &wall, e);
     if (!err && !fault.kind) err = kli_check_slot(c, real, 0, 0, KL_POISON_NAN, false, &own, e);
     kli_problem_hide_slot(real, c, 0, 0);
     if (!err && (fault.kind || !own.ok))

@@ -10,14 +10,14 @@
 
 /* ---- a made-up runner: the linker puts it in the place of the real one ------------------- */
 
-__typeof__(kl_runner_audit) __wrap_kl_runner_audit;
-__typeof__(kl_runner_fetch) __wrap_kl_runner_fetch;
-__typeof__(kl_runner_time) __wrap_kl_runner_time;
-__typeof__(kl_runner_describe) __wrap_kl_runner_describe;
-__typeof__(kl_runner_digests) __wrap_kl_runner_digests;
-__typeof__(kl_runner_blank_digest) __wrap_kl_runner_blank_digest;
-__typeof__(kl_runner_sample) __wrap_kl_runner_sample;
-__typeof__(kl_runner_handshake_ns) __wrap_kl_runner_handshake_ns;
+__typeof__(kli_runner_audit) __wrap_kli_runner_audit;
+__typeof__(kli_runner_fetch) __wrap_kli_runner_fetch;
+__typeof__(kli_runner_time) __wrap_kli_runner_time;
+__typeof__(kli_runner_describe) __wrap_kli_runner_describe;
+__typeof__(kli_runner_digests) __wrap_kli_runner_digests;
+__typeof__(kli_runner_blank_digest) __wrap_kli_runner_blank_digest;
+__typeof__(kli_runner_sample) __wrap_kli_runner_sample;
+__typeof__(kli_runner_handshake_ns) __wrap_kli_runner_handshake_ns;
 __typeof__(kli_executable_stop) __wrap_kli_executable_stop;
 
 enum { MAX_SAMPLES = 40000 };
@@ -50,8 +50,8 @@ static kli_problem *pages_of; /* shared pages that the made-up kernel works in; 
 static double drift;          /* per sample, relative: a machine that warms up */
 
 static void fill_slot(uint32_t slot, uint8_t value) {
-    memset(kl_memory_output(&pages_of->memory, &pages_of->plan, 0, slot % pages_of->n_slots), value,
-           64);
+    memset(kli_memory_output(&pages_of->memory, &pages_of->plan, 0, slot % pages_of->n_slots),
+           value, 64);
 }
 
 static void work_in_pages(const kl_runner *r, const kl_time_request *q) {
@@ -60,8 +60,8 @@ static void work_in_pages(const kl_runner *r, const kl_time_request *q) {
     if (r->ahead && q->alone) fill_slot(q->first + q->calls, 7);
 }
 
-kl_err __wrap_kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
-                             int64_t timeout_ns, kl_error *e) {
+kl_err __wrap_kli_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl_time_request *q,
+                              int64_t timeout_ns, kl_error *e) {
     (void)timeout_ns, (void)e;
     *fault = (kl_fault){.kind = r->fault};
     if (r->fault) return KL_OK;
@@ -88,8 +88,8 @@ kl_err __wrap_kl_runner_time(kl_runner *r, kl_fault *fault, double *ns, const kl
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
-                              uint8_t poison, kl_error *e) {
+kl_err __wrap_kli_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
+                               uint8_t poison, kl_error *e) {
     (void)e;
     assert_ptr_equal(r, last_seen->runner);
     assert_int_equal(first, last_seen->request.first);
@@ -100,8 +100,8 @@ kl_err __wrap_kl_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uin
     return KL_OK;
 }
 
-kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
-                              uint8_t poison, kl_error *e) {
+kl_err __wrap_kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                               uint8_t poison, kl_error *e) {
     (void)slots, (void)poison, (void)e;
     assert_ptr_equal(r, last_seen->runner);
     *fault = (kl_fault){0};
@@ -109,14 +109,14 @@ kl_err __wrap_kl_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slo
     return KL_OK;
 }
 
-kl_sample __wrap_kl_runner_sample(const kl_runner *r) { return r->sample; }
+kl_sample __wrap_kli_runner_sample(const kl_runner *r) { return r->sample; }
 
-double __wrap_kl_runner_handshake_ns(const kl_runner *r) { return (void)r, 300; }
+double __wrap_kli_runner_handshake_ns(const kl_runner *r) { return (void)r, 300; }
 
-const char *__wrap_kl_runner_describe(const kl_runner *r) { return (void)r, "made up"; }
+const char *__wrap_kli_runner_describe(const kl_runner *r) { return (void)r, "made up"; }
 
-uint64_t __wrap_kl_runner_blank_digest(const kl_runner *r) { return (void)r, 0; }
-const uint64_t *__wrap_kl_runner_digests(const kl_runner *r, uint32_t calls) {
+uint64_t __wrap_kli_runner_blank_digest(const kl_runner *r) { return (void)r, 0; }
+const uint64_t *__wrap_kli_runner_digests(const kl_runner *r, uint32_t calls) {
     static const uint64_t SAME[64];
     assert_true(calls <= KL_COUNT(SAME));
     return r->digests ? SAME : NULL;
@@ -384,8 +384,9 @@ static void race_in_pages(world *w, bool ahead) {
     w->problem.plan.n_tensors = 1;
     w->problem.plan.tensors[0] = (kl_plan_tensor){
         .dtype = KL_U8, .role = 1, .ndim = 1, .dims = {64}, .bytes = 64, .name = "y"};
-    assert_ok(kl_layout_make(&layout, &w->problem.plan, w->problem.n_sets, w->problem.n_slots, &e));
-    assert_ok(kl_memory_open(&w->problem.memory, &layout, &e));
+    assert_ok(
+        kli_layout_make(&layout, &w->problem.plan, w->problem.n_sets, w->problem.n_slots, &e));
+    assert_ok(kli_memory_open(&w->problem.memory, &layout, &e));
     pages_of = &w->problem;
     w->c.backend = &CPU;
     w->fast.ahead = ahead;
@@ -394,7 +395,7 @@ static void race_in_pages(world *w, bool ahead) {
     r.candidate.estimate_ns = r.baseline.estimate_ns = 2e6;
     for (r.shorts = 0; r.shorts < 8 && w->checked.ok;)
         assert_ok(kli_benchmark_short(&r, &w->checked, &e));
-    kl_memory_close(&w->problem.memory);
+    kli_memory_close(&w->problem.memory);
 }
 
 static void test_gate_profile__work_ahead_shows_where_a_batch_ends_early(void **state) {
@@ -699,13 +700,13 @@ static void test_gate_profile__batches_have_as_many_calls_as_fit(void **state) {
 }
 
 static void test_gate_profile__a_batch_is_as_long_as_its_clock_needs(void **state) {
-    const kl_backend *cpu = kl_backend_get(KL_BACKEND_CPU);
+    const kl_backend *cpu = kli_backend_get(KL_BACKEND_CPU);
     (void)state;
     assert_true(kli_batch_ns(cpu, 250) == 1e6);   /* spinning at both ends */
     assert_true(kli_batch_ns(cpu, 1500) == 3e6);  /* two caches far apart */
     assert_true(kli_batch_ns(cpu, 40000) == 5e6); /* sleeping: threads on several cores */
-    assert_true(kli_batch_ns(kl_backend_get(KL_BACKEND_OPENCL), 250) == 5e6);
-    assert_true(kli_batch_ns(kl_backend_get(KL_BACKEND_CUDA), 0) == 5e6);
+    assert_true(kli_batch_ns(kli_backend_get(KL_BACKEND_OPENCL), 250) == 5e6);
+    assert_true(kli_batch_ns(kli_backend_get(KL_BACKEND_CUDA), 0) == 5e6);
 }
 
 static void estimate(world *w, kli_benchmark *r, kl_time_method method) {

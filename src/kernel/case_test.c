@@ -124,7 +124,7 @@ static void print_plan(kl_buf *out, const kl_plan *p) {
 }
 
 static void print_defines(kl_buf *out, const kl_kernel *k) {
-    const char **flags = kl_kernel_defines(arena, k, &fixture.task, &fixture.workload);
+    const char **flags = kli_kernel_defines(arena, k, &fixture.task, &fixture.workload);
     for (; *flags; flags++) kl_buf_printf(out, "%s\n", *flags);
 }
 
@@ -157,7 +157,7 @@ static void run_case(kl_buf *out, const kit_case *c) {
     read_axes(kit_value(c, "axes", "128 256"));
     kl_err err =
         kl_kernel_parse(&k, arena, c->input, kit_value(c, "file", "k.cu"), NULL, &options, &e);
-    if (!err) err = kl_kernel_plan(plan, k, &fixture.task, &fixture.workload, &limits, &e);
+    if (!err) err = kli_kernel_plan(plan, k, &fixture.task, &fixture.workload, &limits, &e);
     if (err)
         print_failure(out, err);
     else

@@ -356,8 +356,8 @@ static bool complete_all(completer *c, const json_t *root) {
            (c->plan->n_launches || complete_refuse(c, "nothing is launched"));
 }
 
-kl_err kl_plan_complete(kl_plan *plan, kl_str completion, const kl_kernel *k, const kl_task *t,
-                        const kl_workload *w, const kl_device_limits *limits, kl_error *e) {
+kl_err kli_plan_complete(kl_plan *plan, kl_str completion, const kl_kernel *k, const kl_task *t,
+                         const kl_workload *w, const kl_device_limits *limits, kl_error *e) {
     json_t *root = NULL;
     if (!completion.len) return KL_OK;
     kl_arena *scratch = kl_arena_new();
@@ -415,7 +415,7 @@ static const char *class_of(const kl_plan *p, const kl_value *v) {
     return kl_dtype_is_float(dtype) ? kl_dtype_name(dtype) : integer_class(v->i, dtype == KL_I64);
 }
 
-kl_str kl_plan_classes(kl_arena *a, const kl_plan *plan) {
+kl_str kli_plan_classes(kl_arena *a, const kl_plan *plan) {
     kl_buf b = {0};
     for (uint32_t l = 0; l < plan->n_launches; l++) {
         if (l) kl_buf_add(&b, KL_S(";"));

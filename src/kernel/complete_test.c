@@ -20,7 +20,7 @@ static int setup(void **state) {
     fixture_init(&fixture, 32, 96);
     plan = KL_NEW(arena, kl_plan);
     assert_ok(kl_kernel_parse(&kernel, arena, kl_str_of(SOURCE), KL_S("k.cu"), NULL, NULL, &e));
-    assert_ok(kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, &e));
+    assert_ok(kli_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, &e));
     return 0;
 }
 
@@ -32,8 +32,8 @@ static int teardown(void **state) {
 
 static kl_err complete(const char *text) {
     const kl_device_limits limits = {.smem_max = 232448, .max_threads = 1024, .memory = 1 << 30};
-    return kl_plan_complete(plan, kl_str_of(text), kernel, &fixture.task, &fixture.workload,
-                            &limits, &e);
+    return kli_plan_complete(plan, kl_str_of(text), kernel, &fixture.task, &fixture.workload,
+                             &limits, &e);
 }
 
 static void test_plan_complete__nothing_changes_without_decisions(void **state) {
@@ -158,11 +158,11 @@ static void test_plan_complete__no_more_arguments_than_a_launch_has(void **state
 
 static void test_plan_classes__are_what_a_compiler_specializes_on(void **state) {
     (void)state;
-    assert_str(kl_plan_classes(arena, plan), "ptr ptr ptr i32/16 i64/16 f32 float32 i32");
+    assert_str(kli_plan_classes(arena, plan), "ptr ptr ptr i32/16 i64/16 f32 float32 i32");
     fixture.workload.axes[0] = 1;
     fixture.workload.axes[1] = 95;
-    assert_ok(kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, &e));
-    assert_str(kl_plan_classes(arena, plan), "ptr ptr ptr one i64 f32 float32 i32");
+    assert_ok(kli_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, &e));
+    assert_str(kli_plan_classes(arena, plan), "ptr ptr ptr one i64 f32 float32 i32");
 }
 
 int main(void) {

@@ -28,8 +28,8 @@ static void define_int(flag_list *l, kl_str name, int64_t value) {
     define(l, "KL_", name, kl_arena_printf(l->arena, "%lld", (long long)value).ptr);
 }
 
-const char **kl_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t,
-                               const kl_workload *w) {
+const char **kli_kernel_defines(kl_arena *a, const kl_kernel *k, const kl_task *t,
+                                const kl_workload *w) {
     flag_list l = {.arena = a};
     l.flags = KL_ARRAY(a, const char *,
                        KL_DTYPE_END + 2 * KL_MAX_TENSORS + KL_MAX_PARAMS + KL_MAX_AXES + 1);

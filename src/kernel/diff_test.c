@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "kit/kit.h"
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 #include <stdio.h>
 #include <stdlib.h>
 

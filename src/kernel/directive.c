@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     const char *name, *form;
-    bool own; /* not every surface has it: kl_surface_has_directive says which do */
+    bool own; /* not every surface has it: kli_surface_has_directive says which do */
     bool (*read)(directive_reader *r); /* false: refused, and r->error says why */
 } directive;
 
@@ -436,7 +436,7 @@ static bool read_flags(directive_reader *r) {
             kl_str value = read_word(r);
             word = kl_arena_printf(r->arena, "-Xptxas=%.*s", KL_STR_ARG(value));
         }
-        if (!k->trusted && !kl_surface_has_flag(k->surface, word)) return refuse_flag(r, at, word);
+        if (!k->trusted && !kli_surface_has_flag(k->surface, word)) return refuse_flag(r, at, word);
         k->flags[k->n_flags++] = word;
     }
     return true;
@@ -594,7 +594,7 @@ static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     if (arg->kind == KL_ARG_TYPE) return check_type(r, arg);
     if (arg->kind == KL_ARG_LOCAL && !r->kernel->surface->local_args) {
         directive_fail(r, at, "surface %s has no local(...) arguments", r->kernel->surface->name);
-        const bool smem = kl_surface_has_clause(r->kernel->surface, KL_S("smem"));
+        const bool smem = kli_surface_has_clause(r->kernel->surface, KL_S("smem"));
         kl_hint(r->error, "%s",
                 smem ? "shared memory is a clause of the launch: smem(bytes)"
                      : "memory of its own is a directive: buffer NAME: f32[N]");
@@ -655,7 +655,8 @@ static bool read_clause(directive_reader *r, kl_launch *launch, bool *has_args) 
     bool is_args = kl_str_eq(word, KL_S("args"));
     if (which < 0 && !is_args)
         return unknown_word(r, word, "launch clause", known, KL_CLAUSE_COUNT + 1);
-    if (!is_args && !kl_surface_has_clause(r->kernel->surface, word)) return refuse_clause(r, word);
+    if (!is_args && !kli_surface_has_clause(r->kernel->surface, word))
+        return refuse_clause(r, word);
     if (is_args ? *has_args : launch->n_clauses[which] > 0)
         return directive_fail(r, r->pos - word.len, "%.*s(...) is given twice", KL_STR_ARG(word));
     if (is_args) {
@@ -722,7 +723,7 @@ static const directive *directive_find_directive(directive_reader *r, kl_str wor
     bool elsewhere = false;
     for (size_t i = 0; i < KL_COUNT(directives); i++) {
         const kl_str name = kl_str_of(directives[i].name);
-        const bool here = !directives[i].own || kl_surface_has_directive(r->kernel->surface, name);
+        const bool here = !directives[i].own || kli_surface_has_directive(r->kernel->surface, name);
         if (here) known[n++] = name;
         if (!kl_str_eq(word, name)) continue;
         if (here) return &directives[i];

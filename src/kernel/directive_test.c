@@ -321,7 +321,7 @@ static void test_kernel_surfaces__table_is_complete(void **state) {
     int n = 0;
     for (const kl_surface *s; (s = kl_surface_each(n)) != NULL; n++) {
         assert_ptr_equal(kl_surface_by_name(kl_str_of(s->name)), s);
-        assert_true(kl_surface_has_clause(s, KL_S("args")));
+        assert_true(kli_surface_has_clause(s, KL_S("args")));
         assert_true(s->assurance == 'A' || s->assurance == 'B');
         for (const char *const *flag = s->flags; *flag; flag++) {
             assert_int_equal((*flag)[0], '-');
@@ -363,9 +363,9 @@ static void test_kernel_surfaces__flags_carry_no_path_and_no_list(void **state) 
                                        "-mprefer-vector-width=512"};
     for (size_t i = 0; i < KL_COUNT(bad); i++)
         for (int s = 0; kl_surface_each(s); s++)
-            assert_false(kl_surface_has_flag(kl_surface_each(s), kl_str_of(bad[i])));
+            assert_false(kli_surface_has_flag(kl_surface_each(s), kl_str_of(bad[i])));
     for (size_t i = 0; i < KL_COUNT(good); i++)
-        assert_true(kl_surface_has_flag(kl_surface_of_host(KL_ON_CPU), kl_str_of(good[i])));
+        assert_true(kli_surface_has_flag(kl_surface_of_host(KL_ON_CPU), kl_str_of(good[i])));
 }
 
 static const char *hash_of(const char *path, const char *text, const char *param) {

@@ -7,7 +7,7 @@
 #ifndef KL_KERNEL_FIXTURE_H
 #define KL_KERNEL_FIXTURE_H
 
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 
 typedef struct {
     kl_task task;

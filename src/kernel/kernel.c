@@ -20,6 +20,10 @@ int kli_tensormap_index(const kl_kernel *k, kl_str name) {
     INDEX_BY_NAME(k, name, tensormaps, n_tensormaps);
 }
 
+kl_str kl_kernel_source(const kl_kernel *k) { return k->source; }
+const kl_surface *kl_kernel_surface(const kl_kernel *k) { return k->surface; }
+const char *kl_kernel_hash(const kl_kernel *k) { return k->hash; }
+
 static kl_err refuse_override(kl_error *e, const kl_kernel *k, kl_str name) {
     kl_str known[KL_MAX_PARAMS];
     char list[384] = "";

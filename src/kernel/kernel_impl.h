@@ -7,7 +7,7 @@
 #ifndef KL_KERNEL_IMPL_H
 #define KL_KERNEL_IMPL_H
 
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 
 #include "kernel/launch.h"
 

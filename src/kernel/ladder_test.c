@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/hash.h"
 #include "kit/kit.h"
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 
 static kl_err read(kl_str *text, const char *name) {
     kl_str path = kl_str_of(kit_path(name));

@@ -6,7 +6,7 @@
 #ifndef KL_KERNEL_LAUNCH_H
 #define KL_KERNEL_LAUNCH_H
 
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 
 extern const int64_t kli_cuda_grid_most[3]; /* blocks of a grid on NVIDIA's devices */
 

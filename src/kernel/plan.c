@@ -409,8 +409,8 @@ static kl_err plan_buffers(kli_planner *p) {
 
 /* ---- entry ------------------------------------------------------------------------------- */
 
-kl_err kl_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const kl_workload *w,
-                      const kl_device_limits *limits, kl_error *e) {
+kl_err kli_kernel_plan(kl_plan *out, const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                       const kl_device_limits *limits, kl_error *e) {
     static kl_err (*const steps[])(kli_planner *) = {
         plan_check_names, plan_tensors, plan_lets,           plan_requires,
         plan_threads,     plan_buffers, kli_plan_tensormaps, kli_plan_launches};

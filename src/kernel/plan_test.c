@@ -19,7 +19,7 @@ static int set_up(void **state) {
 
 static kl_err plan_of(const char *text, const char *path, const kl_device_limits *limits) {
     assert_ok(kl_kernel_parse(&kernel, arena, kl_str_of(text), kl_str_of(path), NULL, NULL, &e));
-    return kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, limits, &e);
+    return kli_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, limits, &e);
 }
 
 static void test_kernel_plan__same_inputs_give_same_bytes(void **state) {
@@ -29,7 +29,7 @@ static void test_kernel_plan__same_inputs_give_same_bytes(void **state) {
     kl_plan *again = KL_NEW(arena, kl_plan);
     memset(again, 0xa5, sizeof *again);
     assert_ok(plan_of(text, "k.cu", NULL));
-    assert_ok(kl_kernel_plan(again, kernel, &fixture.task, &fixture.workload, NULL, &e));
+    assert_ok(kli_kernel_plan(again, kernel, &fixture.task, &fixture.workload, NULL, &e));
     assert_memory_equal(plan, again, sizeof *plan);
     assert_int_equal(plan->magic, KL_PLAN_MAGIC);
     assert_int_equal(plan->version, KL_PLAN_VERSION);
@@ -41,7 +41,7 @@ static void test_kernel_plan__null_error_keeps_the_code(void **state) {
     assert_ok(kl_kernel_parse(&kernel, arena, KL_S("//! launch f grid(q) block(1) args(A)\n"),
                               KL_S("k.cu"), NULL, NULL, &e));
     assert_int_equal(
-        kl_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, kl_ignored()),
+        kli_kernel_plan(plan, kernel, &fixture.task, &fixture.workload, NULL, kl_ignored()),
         KL_EINVAL);
 }
 
@@ -90,7 +90,8 @@ static void test_kernel_plan__every_dtype_has_a_name_on_every_surface(void **sta
         for (int d = 1; d < KL_DTYPE_END; d++) {
             fixture.workload.dtypes[FIXTURE_A] = (kl_dtype)d;
             assert_ok(plan_of(texts[s][0], texts[s][1], NULL));
-            const char **flags = kl_kernel_defines(arena, kernel, &fixture.task, &fixture.workload);
+            const char **flags =
+                kli_kernel_defines(arena, kernel, &fixture.task, &fixture.workload);
             const char *type = NULL;
             for (; *flags; flags++)
                 if (strncmp(*flags, "-Dkl_t_A=", 9) == 0) type = *flags + 9;
@@ -106,7 +107,7 @@ static void test_kernel_plan__foreign_names_get_no_macro(void **state) {
     (void)state;
     fixture.task.tensors[FIXTURE_B].name = KL_S("weird name=1 -DX");
     assert_ok(plan_of("//! launch f args(A)\n", "k.c", NULL));
-    const char **flags = kl_kernel_defines(arena, kernel, &fixture.task, &fixture.workload);
+    const char **flags = kli_kernel_defines(arena, kernel, &fixture.task, &fixture.workload);
     for (; *flags; flags++) assert_null(strstr(*flags, "weird"));
 }
 

@@ -7,7 +7,7 @@
 #include "base/test.h"
 
 #include "base/fs.h"
-#include <klineage/kernel.h>
+#include "kernel/kernel.h"
 #include <stdio.h>
 
 /* A large GPU and a small CPU: planning needs numbers, not a device. */
@@ -26,7 +26,7 @@ static int plan_workload(kl_plan *plan, const kl_kernel *k, const kl_task *t,
                          const kl_workload *w) {
     kl_error e = {0};
     if (!kl_workload_fits(w, k->surface->on)) return 0;
-    if (kl_kernel_plan(plan, k, t, w, k->surface->on == KL_ON_GPU ? &gpu : &cpu, &e) == KL_OK)
+    if (kli_kernel_plan(plan, k, t, w, k->surface->on == KL_ON_GPU ? &gpu : &cpu, &e) == KL_OK)
         return 0;
     report(&e, w);
     return 1;
@@ -48,7 +48,7 @@ static int plan_file(kl_arena *a, const kl_task *t, const char *name, bool oracl
     int wrong = 0;
     for (int i = 0; i < t->n_workloads; i++) {
         wrong += plan_workload(plan, k, t, &t->workloads[i]);
-        assert_non_null(kl_kernel_defines(a, k, t, &t->workloads[i])[0]);
+        assert_non_null(kli_kernel_defines(a, k, t, &t->workloads[i])[0]);
     }
     return wrong;
 }

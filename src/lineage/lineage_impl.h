@@ -1,6 +1,7 @@
 /* lineage_impl.h - what the files of this folder share.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_LINEAGE_IMPL_H
 #define KL_LINEAGE_IMPL_H
+#include "kernel/kernel.h"
 #include "base/json.h"
 #include "base/parts.h"
 #include <klineage/lineage.h>

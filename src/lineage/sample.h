@@ -4,6 +4,7 @@
 #ifndef KL_LINEAGE_SAMPLE_H
 #define KL_LINEAGE_SAMPLE_H
 #include <klineage/lineage.h>
+#include "kernel/kernel.h"
 #include "run/fake_track.h"
 #include "base/test.h"
 #include "base/fs.h"

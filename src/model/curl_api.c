@@ -7,6 +7,7 @@
 
 #if KL_HAVE_CURL
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,14 @@ static void *open_library(void) {
     return library;
 }
 
-kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
-    static kli_curl api;
-    static bool loaded;
-    *out = &api;
-    if (loaded) return KL_OK;
+/* Of this process: a library is loaded once, and whoever comes first sets it up alone. */
+static struct {
+    pthread_mutex_t lock;
+    bool loaded;
+    kli_curl api;
+} curl = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static kl_err curl_load(kli_curl *api, kl_error *e) {
     void *library = open_library();
     if (!library) {
         const char *why = dlerror();
@@ -37,13 +41,21 @@ kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
 #define TAKE(result, name, parameters)                                                             \
     symbol = dlsym(library, "curl_" #name);                                                        \
     if (!symbol) return kl_fail(e, KL_ENODEV, "libcurl", "this libcurl lacks curl_%s", #name);     \
-    memcpy(&api.name, &symbol, sizeof symbol);
+    memcpy(&api->name, &symbol, sizeof symbol);
     KLI_CURL_FUNCTIONS(TAKE)
 #undef TAKE
-    if (api.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return kl_fail(e, KL_ENODEV, "libcurl", "does not initialise");
-    loaded = true;
-    return KL_OK;
+    return api->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+               ? KL_OK
+               : kl_fail(e, KL_ENODEV, "libcurl", "does not initialise");
+}
+
+kl_err kli_curl_load(const kli_curl **out, kl_error *e) {
+    *out = &curl.api;
+    pthread_mutex_lock(&curl.lock);
+    const kl_err err = curl.loaded ? KL_OK : curl_load(&curl.api, e);
+    curl.loaded = !err;
+    pthread_mutex_unlock(&curl.lock);
+    return err;
 }
 
 #else

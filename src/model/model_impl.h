@@ -1,6 +1,7 @@
 /* model_impl.h - what the files of src/model share.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_MODEL_IMPL_H
 #define KL_MODEL_IMPL_H
+#include "kernel/kernel.h"
 #include "base/json.h"
 #include <klineage/limits.h>
 #include <klineage/model.h>

@@ -98,7 +98,7 @@ static json_t *cards_json(const kli_facts *f, const kli_result *t) {
     if (!f->has_library) return json_null();
     json_t *list = json_array();
     for (int i = 0; i < t->n_path; i++)
-        if (kl_library_card(&f->library, t->path[i]->action))
+        if (kl_library_card(f->library, t->path[i]->action))
             json_array_append_new(list, kli_json_str(t->path[i]->action));
     return list;
 }

@@ -258,9 +258,9 @@ static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
 }
 
 static void cards(kl_buf *out, kl_arena *a, const kli_facts *f) {
-    if (!f->has_library || !f->library.n_cards) return;
+    if (!f->has_library || !f->library->n_cards) return;
     page_section(out, "cards", "SkillCards");
-    for (int i = 0; i < f->library.n_cards; i++) one_card(out, a, &f->library.cards[i]);
+    for (int i = 0; i < f->library->n_cards; i++) one_card(out, a, &f->library->cards[i]);
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */

@@ -89,7 +89,7 @@ static void path(kl_buf *out, kl_arena *a, const kli_results *r, const kli_resul
     kl_buf_printf(out, "<ol>");
     for (int i = 0; i < t->n_path; i++) {
         const kli_row *row = t->path[i];
-        bool card = r->facts->has_library && kl_library_card(&r->facts->library, row->action);
+        bool card = r->facts->has_library && kl_library_card(r->facts->library, row->action);
         kl_buf_printf(out, card ? "<li>card <strong>" : "<li><strong>");
         kli_text(out, row->action);
         kl_buf_printf(out, "</strong> at step ");

@@ -4,6 +4,8 @@
 #define KL_REPORT_REPORT_IMPL_H
 #include <klineage/report.h>
 
+#include "search/search.h"
+
 /* ---- facts: what the journal says -------------------------------------------------------- */
 
 typedef kl_step kli_row; /* one gated attempt, as the journal holds it */
@@ -25,7 +27,7 @@ typedef struct {
     int n_charges;
     kl_lineage *lineages;
     int n_lineages;
-    kl_library library;
+    kl_library *library; /* NULL: none */
     bool has_library;
     kl_verdict *verdicts;
     kl_str *verdict_keys;

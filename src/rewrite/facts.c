@@ -428,12 +428,12 @@ static bool fills_block(const kl_facts *f) {
     return false;
 }
 
-void kl_facts_of(kl_facts *out, kl_arena *a, const kl_kernel *k, const kl_task *t,
-                 const kl_workload *w, const kl_verdict *v) {
+const kl_facts *kl_facts_of(kl_arena *a, const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                            const kl_verdict *v) {
+    kl_facts *out = KL_NEW(a, kl_facts);
     kl_arena *scratch = kl_arena_new();
     kli_source source;
     kli_nests nests = {0};
-    *out = (kl_facts){0};
     kli_reader *r = kli_reader_open(&source, scratch, k);
     if (r->n_functions) {
         kli_nests_read(&nests, scratch, r, t, w);
@@ -444,6 +444,7 @@ void kl_facts_of(kl_facts *out, kl_arena *a, const kl_kernel *k, const kl_task *
     if (v) verdict_facts(out, v);
     kl_traits_of(&out->traits, a, k, v);
     kl_arena_free(scratch);
+    return out;
 }
 
 /* ---- written out ------------------------------------------------------------------------- */

@@ -52,15 +52,14 @@ static void run_facts(kl_buf *out, const kit_case *c) {
     const kl_surface *s = kl_surface_by_name(kit_value(c, "surface", "c"));
     kl_kernel *k;
     kl_task *t;
-    kl_facts f;
     assert_non_null(s);
     assert_ok(kl_task_load(
         &t, arena, kl_arena_printf(arena, "%s/tasks/%.*s", KL_TEST_ROOT, KL_STR_ARG(name)).ptr,
         &e));
     assert_ok(kl_kernel_parse(&k, arena, c->input, kl_arena_printf(arena, "a%s", s->suffix), s,
                               NULL, &e));
-    kl_facts_of(&f, arena, k, t, kl_task_workload(t, KL_S(""), s->on), NULL);
-    print_facts(out, c, &f);
+    const kl_facts *f = kl_facts_of(arena, k, t, kl_task_workload(t, KL_S(""), s->on), NULL);
+    print_facts(out, c, f);
 }
 
 static void test_rewrite_facts__every_case_gives_what_it_says(void **state) {
@@ -73,7 +72,6 @@ static void facts_of_many(const char *before, const char *often, int n, const ch
     kl_buf text = {0};
     kl_kernel *k;
     kl_task *t;
-    kl_facts f;
     kl_buf_printf(&text,
                   "//! launch gemm args(x, weight, y, M, N, K)\nvoid gemm(float *x, float "
                   "*weight, float *y, int M, int N, int K) { int a = M; %s",
@@ -83,8 +81,8 @@ static void facts_of_many(const char *before, const char *often, int n, const ch
     assert_ok(kl_task_load(&t, arena, KL_TEST_ROOT "/tasks/gemm", &e));
     assert_ok(kl_kernel_parse(&k, arena, kl_buf_str(&text), KL_S("a.c"),
                               kl_surface_by_name(KL_S("c")), NULL, &e));
-    kl_facts_of(&f, arena, k, t, NULL, NULL);
-    assert_true(f.at[KL_FACT_OP_CONTRACTION].number == 1);
+    const kl_facts *f = kl_facts_of(arena, k, t, NULL, NULL);
+    assert_true(f->at[KL_FACT_OP_CONTRACTION].number == 1);
     kl_buf_fini(&text);
 }
 

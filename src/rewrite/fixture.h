@@ -3,6 +3,7 @@
 #ifndef KL_REWRITE_FIXTURE_H
 #define KL_REWRITE_FIXTURE_H
 
+#include "kernel/kernel.h"
 #include "base/test.h"
 #include "base/fs.h"
 #include <klineage/rewrite.h>

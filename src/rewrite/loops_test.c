@@ -180,7 +180,7 @@ static void check_compiled(kl_arena *a, const kl_kernel *k, const kl_kernel *bef
     if (strcmp(k->surface->name, "c") != 0 || k->n_launches != 1) return;
     const kl_task *t = task_of(a, k);
     const kl_workload *w = kl_task_workload(t, (kl_str){0}, KL_ON_CPU);
-    for (const char **d = kl_kernel_defines(a, k, t, w); *d && n < 128; d++) argv[n++] = *d;
+    for (const char **d = kli_kernel_defines(a, k, t, w); *d && n < 128; d++) argv[n++] = *d;
     if (!parse(&seen, a, k, argv, n, CXTranslationUnit_None)) return;
     if (kli_contains(k->source, "#el")) return; /* one branch for a compiler, all of them here */
     check(k->path.ptr, "libclang sees", seen, read_here(k));

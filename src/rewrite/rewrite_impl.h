@@ -3,8 +3,8 @@
 #ifndef KL_REWRITE_IMPL_H
 #define KL_REWRITE_IMPL_H
 
+#include "rewrite/rewrite.h"
 #include "base/parts.h"
-#include <klineage/rewrite.h>
 
 /* ---- tokens.c: a source without its comments --------------------------------------------- */
 

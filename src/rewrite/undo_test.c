@@ -175,7 +175,7 @@ static void compile(kl_arena *a, const kl_kernel *k, const kl_undoing *u) {
     int n = 7;
     kli_proc_result r;
     kl_error e = {0};
-    for (const char **d = kl_kernel_defines(a, k, t, w); *d && n < 120; d++) argv[n++] = *d;
+    for (const char **d = kli_kernel_defines(a, k, t, w); *d && n < 120; d++) argv[n++] = *d;
     argv[n++] = "-xc";
     argv[n] = "-";
     assert_ok(kli_proc_run(

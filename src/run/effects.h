@@ -9,6 +9,8 @@
 #define KL_RUN_EFFECTS_H
 #include <klineage/run.h>
 
+#include "kernel/kernel.h"
+
 typedef struct {
     const char *name;
     /* As kl_ask; adds to spent_microusd what the call cost. */

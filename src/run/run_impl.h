@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_RUN_RUN_IMPL_H
 #define KL_RUN_RUN_IMPL_H
+#include "kernel/kernel.h"
 #include "run/effects.h"
 
 struct kl_run {

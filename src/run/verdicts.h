@@ -5,6 +5,8 @@
 #include <klineage/gate.h>
 #include <klineage/store.h>
 
+#include "kernel/kernel.h"
+
 /* The verdict that is kept under exactly this key.  Errors: KL_ENOENT. */
 KL_MUST_USE kl_err kli_verdicts_get(kl_verdict *out, kl_store *s, kl_arena *a, const char *key,
                                     kl_error *e);

@@ -9,15 +9,14 @@
 
 static kl_target cards_target_of(const kl_search *s, const kli_point *p, kl_str prior) {
     const kl_search_opts *o = &s->o;
-    kl_facts *facts = KL_NEW(s->arena, kl_facts);
-    kl_facts_of(facts, s->arena, p->kernel, o->task, o->workload, &p->verdict);
     return (kl_target){.case_name = o->task->case_name,
                        .surface = kl_str_of(o->start->surface->name),
                        .platform = s->start.verdict.platform,
                        .dtype = kl_str_of(kl_dtype_name(o->workload->dtypes[0])),
                        .prior = prior,
                        .traits = &p->traits,
-                       .facts = facts};
+                       .facts =
+                           kl_facts_of(s->arena, p->kernel, o->task, o->workload, &p->verdict)};
 }
 
 static int retrieve(kl_search *s, kl_match **out, const kli_point *p, kl_str prior, bool all) {

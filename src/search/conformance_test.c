@@ -260,7 +260,7 @@ static void test_search_policies__a_row_is_complete(void **state) {
         for (const kl_policy_param *q = p->params; q && q->name; q++) {
             CHECK(q - p->params < MAX_PARAMS && *q->doc && q->least <= q->otherwise &&
                   q->otherwise <= q->most);
-            CHECK(kl_policy_param_find(p, kl_str_of(q->name)) == q);
+            CHECK(kli_policy_param_find(p, kl_str_of(q->name)) == q);
         }
     }
     assert_null(kl_policy_each(-1));

@@ -23,6 +23,8 @@ static const kl_policy policies_policies[] = {
      kli_policy_evolve},
 };
 
+const char *kl_policy_name(const kl_policy *p) { return p->name; }
+
 const kl_policy *kl_policy_each(int i) {
     return i >= 0 && (size_t)i < KL_COUNT(policies_policies) ? &policies_policies[i] : NULL;
 }
@@ -33,7 +35,7 @@ const kl_policy *kl_policy_find(kl_str name) {
     return NULL;
 }
 
-const kl_policy_param *kl_policy_param_find(const kl_policy *p, kl_str name) {
+const kl_policy_param *kli_policy_param_find(const kl_policy *p, kl_str name) {
     for (const kl_policy_param *q = p->params; q && q->name; q++)
         if (kl_str_eq(name, kl_str_of(q->name))) return q;
     return NULL;

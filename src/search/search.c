@@ -57,11 +57,13 @@ kl_str kli_search_rules(const kl_search *s) {
 /* The one here, where it is that which judged; else what the verdict says of it. */
 static void find_device(kl_search *s) {
     const kl_verdict *v = &s->start.verdict;
-    const kl_backend *b;
-    for (int i = 0; (b = kl_backend_of_surface(s->o.start->surface, i)); i++)
-        if (kl_device_probe(&s->device, s->arena, b->id, kl_ignored()) == KL_OK &&
-            kl_str_eq(s->device.platform, v->platform) && kl_str_eq(s->device.name, v->device))
+    kl_err err = KL_OK;
+    for (int i = 0; err != KL_ENOENT; i++) {
+        err = kl_device_of_surface(&s->device, s->arena, s->o.start->surface, i, kl_ignored());
+        if (!err && kl_str_eq(s->device.platform, v->platform) &&
+            kl_str_eq(s->device.name, v->device))
             return;
+    }
     s->device = (kl_device){.name = v->device, .platform = v->platform, .arch = v->platform};
 }
 
@@ -117,7 +119,7 @@ const char *kli_step_result_words(kli_step_result ended) {
 /* ---- settings ---------------------------------------------------------------------------- */
 
 double kli_search_param(const kl_search *s, const char *name) {
-    const kl_policy_param *p = kl_policy_param_find(s->policy, kl_str_of(name));
+    const kl_policy_param *p = kli_policy_param_find(s->policy, kl_str_of(name));
     KL_ASSERT(p && p->least <= p->otherwise && p->otherwise <= p->most);
     double value = p->otherwise;
     for (int i = 0; i < s->o.n_settings; i++)

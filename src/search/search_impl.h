@@ -2,7 +2,7 @@
  * gate. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SEARCH_SEARCH_IMPL_H
 #define KL_SEARCH_SEARCH_IMPL_H
-#include <klineage/search.h>
+#include "search/search.h"
 
 /* A correct kernel that the search knows, and how fast it is. */
 typedef struct {

@@ -118,7 +118,7 @@ static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int plac
                         kl_ignored()))
         return false;
     kl_traits_of(&x->traits, m->arena, x->kernel, NULL);
-    kl_facts_of(&x->facts, m->arena, x->kernel, start->task, start->workload, NULL);
+    x->facts = *kl_facts_of(m->arena, x->kernel, start->task, start->workload, NULL);
     kl_target t = admit_target_of(x, m->card);
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->room = has_room(m->card, &x->traits);

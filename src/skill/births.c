@@ -33,7 +33,7 @@ static bool facts_of_state(kl_facts *out, kl_arena *a, const kl_lineage *l, int 
         t = NULL;
     const kl_workload *w = t ? kl_task_workload(t, l->workload, s->on) : NULL;
     if (t && !w) w = kl_task_workload(t, KL_S(""), s->on);
-    kl_facts_of(out, a, k, t, w, NULL);
+    *out = *kl_facts_of(a, k, t, w, NULL);
     return true;
 }
 

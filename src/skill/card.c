@@ -20,6 +20,12 @@ const char *kl_card_status_name(kl_card_status s) {
 /* ---- SKILL.md ---------------------------------------------------------------------------- */
 
 /* A double-quoted YAML scalar; JSON's quoting is one. */
+kl_str kl_card_name(const kl_card *c) { return c->name; }
+kl_card_status kl_card_status_of(const kl_card *c) { return c->status; }
+const kl_trial_record *kl_card_trial_each(const kl_card *c, int i) {
+    return i >= 0 && i < c->n_trials ? &c->trials[i] : NULL;
+}
+
 static void card_quoted(kl_buf *out, const char *key, kl_str value) {
     json_t *text = kli_json_str(value);
     char *json = json_dumps(text, JSON_ENCODE_ANY);

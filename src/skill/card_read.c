@@ -122,17 +122,18 @@ static kl_err read_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *fi
     return err;
 }
 
-kl_err kl_card_load(kl_card *out, kl_arena *a, const char *folder, kl_error *e) {
+kl_err kl_card_load(kl_card **out, kl_arena *a, const char *folder, kl_error *e) {
     kl_str text, json, skill = kli_fs_join(a, folder, "SKILL.md"),
                        evidence = kli_fs_join(a, folder, "evidence.json");
-    *out = (kl_card){.folder = kl_arena_copy(a, kl_str_of(folder))};
+    kl_card *c = *out = KL_NEW(a, kl_card);
+    c->folder = kl_arena_copy(a, kl_str_of(folder));
     kl_err err = kli_fs_read(&text, a, skill.ptr, KL_MAX_CARD_BYTES, e);
-    if (!err) err = read_skill_md(out, a, text, skill.ptr, e);
+    if (!err) err = read_skill_md(c, a, text, skill.ptr, e);
     if (!err) err = kli_fs_read(&json, a, evidence.ptr, KL_MAX_JSON_BYTES, e);
-    if (!err) err = kli_evidence_parse(out, a, json, evidence, e);
-    if (!err) out->edited = strcmp(out->body_hash, kli_hash_of(text).hex) != 0;
-    if (!err && !kl_str_eq(kli_fs_basename(folder), out->name))
+    if (!err) err = kli_evidence_parse(c, a, json, evidence, e);
+    if (!err) c->edited = strcmp(c->body_hash, kli_hash_of(text).hex) != 0;
+    if (!err && !kl_str_eq(kli_fs_basename(folder), c->name))
         err = kl_fail(e, KL_EPARSE, skill.ptr, "the folder is not named like the card, `%.*s`",
-                      KL_STR_ARG(out->name));
+                      KL_STR_ARG(c->name));
     return err;
 }

@@ -136,10 +136,10 @@ static void run_lift(kl_buf *out, const kit_case *c) {
     kl_skill_group(&groups, &n, arena, lineages, n_lineages);
     fake_track_open(track, arena);
     for (int i = 0; i < n; i++) {
-        kl_card card;
+        kl_card *card;
         fake_says(track, KL_S("nothing of use"));
         assert_ok(kl_skill_lift(&card, &track->base, &groups[i], &e));
-        print_card(out, &card);
+        print_card(out, card);
     }
     if (!n) kl_buf_add(out, KL_S("nothing\n"));
     fake_track_close(track);

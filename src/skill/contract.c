@@ -188,7 +188,9 @@ static bool waits_for_others(const kl_card *c, const kl_card *cards, const bool 
 }
 
 /* Takes away, round by round, what waits for nothing that is left; what remains waits in a ring. */
-kl_str kl_library_cycle(kl_arena *a, const kl_card *cards, int n) {
+kl_str kl_library_cycle(kl_arena *a, const kl_library *l) {
+    const kl_card *cards = l->cards;
+    const int n = l->n_cards;
     bool *waiting = KL_ARRAY(a, bool, n + 1);
     kl_str names = {0};
     for (int i = 0; i < n; i++) waiting[i] = true;

@@ -135,12 +135,12 @@ static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *
     return err;
 }
 
-kl_err kl_card_import(kl_card *out, kl_arena *a, const char *path, kl_error *e) {
+kl_err kl_card_import(kl_card **out, kl_arena *a, const char *path, kl_error *e) {
     kl_str text, file = kl_arena_copy(a, kl_str_of(path));
-    *out = (kl_card){0};
+    kl_card *c = *out = KL_NEW(a, kl_card);
     if (kli_fs_is_dir(path)) file = kli_fs_join(a, path, "SKILL.md");
     kl_err err = kli_fs_read(&text, a, file.ptr, KL_MAX_CARD_BYTES * 4, e);
     if (err) return err;
-    return kl_str_starts(kl_str_trim(text), KL_S("{")) ? import_json(out, a, text, file, e)
-                                                       : import_skill_md(out, a, text, file.ptr, e);
+    return kl_str_starts(kl_str_trim(text), KL_S("{")) ? import_json(c, a, text, file, e)
+                                                       : import_skill_md(c, a, text, file.ptr, e);
 }

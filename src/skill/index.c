@@ -271,20 +271,20 @@ static void read_row(card_row *row, kli_candidates *places, const index_file *f,
                      const card_place *place) {
     kl_arena *scratch = kl_arena_new();
     kl_error why = {0};
-    kl_card c;
+    kl_card *c;
     *row = (card_row){.place = place, .state = BROKEN};
     const kl_str folder =
         kli_library_folder(scratch, f->dir, (kl_card_status)place->status, place->name);
     if (kli_library_card_in(&c, scratch, folder.ptr, (kl_card_status)place->status, &why)) {
         row->why = kl_arena_copy(f->arena, kl_str_of(why.message));
     } else {
-        row->state = c.status != KL_CARD_ADMITTED ? UNUSED : c.edited ? EDITED : USABLE;
-        row->scope = kl_arena_copy(f->arena, scope_text(scratch, &c));
-        row->contract = kl_arena_copy(f->arena, contract_text(scratch, &c));
-        row->hash = kl_arena_copy(f->arena, kl_str_of(c.body_hash));
-        row->why = kl_arena_copy(f->arena, kl_card_faults(scratch, &c));
-        row->bytes = kli_card_said_bytes(&c);
-        row->n_sums = kli_card_sums(&row->sums, places, f->arena, &c);
+        row->state = c->status != KL_CARD_ADMITTED ? UNUSED : c->edited ? EDITED : USABLE;
+        row->scope = kl_arena_copy(f->arena, scope_text(scratch, c));
+        row->contract = kl_arena_copy(f->arena, contract_text(scratch, c));
+        row->hash = kl_arena_copy(f->arena, kl_str_of(c->body_hash));
+        row->why = kl_arena_copy(f->arena, kl_card_faults(scratch, c));
+        row->bytes = kli_card_said_bytes(c);
+        row->n_sums = kli_card_sums(&row->sums, places, f->arena, c);
     }
     kl_arena_free(scratch);
 }
@@ -580,17 +580,18 @@ static kl_err open_kept(kl_library *l, kl_str *why, kl_arena *a, const char *pat
     return open_at(l, why, a, path, e);
 }
 
-kl_err kl_library_open(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
+kl_err kl_library_open(kl_library **out, kl_arena *a, const char *dir, kl_error *e) {
     kl_str why;
-    *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
+    kl_library *l = *out = KL_NEW(a, kl_library);
+    l->dir = kl_arena_copy(a, kl_str_of(dir));
     kl_err err = kli_library_there(dir, e);
     if (err) return err;
     const kl_str path = index_path(a, dir);
-    err = open_kept(out, &why, a, path.ptr, e);
+    err = open_kept(l, &why, a, path.ptr, e);
     if (err || !why.len) return err;
     kli_say("no index of the cards can be kept in %s (%.*s): each is read again each time",
             path.ptr, KL_STR_ARG(why));
-    err = open_at(out, &why, a, NO_FILE, e);
+    err = open_at(l, &why, a, NO_FILE, e);
     KL_ASSERT(err || !why.len); /* what SQLite has against memory is that there is none */
     return err;
 }
@@ -646,10 +647,11 @@ void kli_index_rest(kl_card_index *x) {
 }
 
 static const kl_card *read_card(kl_card_index *x, kl_str name) {
-    kl_card *c = KL_NEW(x->arena, kl_card);
+    kl_card *c;
     const kl_str folder = kli_library_folder(x->arena, x->dir.ptr, KL_CARD_ADMITTED, name);
     const bool usable =
-        !kli_library_card_in(c, x->arena, folder.ptr, KL_CARD_ADMITTED, kl_ignored()) && !c->edited;
+        !kli_library_card_in(&c, x->arena, folder.ptr, KL_CARD_ADMITTED, kl_ignored()) &&
+        !c->edited;
     return usable ? c : NULL;
 }
 

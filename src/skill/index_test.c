@@ -96,12 +96,12 @@ static void break_unseen(const place *p, const char *name) {
     set_time(path.ptr, 1000);
 }
 
-static kl_library opened(const place *p) {
-    kl_library l;
+static kl_library *opened(const place *p) {
+    kl_library *l;
     kl_error e = {0};
     assert_ok(kl_library_open(&l, p->arena, p->dir.ptr, &e));
-    assert_int_equal(l.n_cards, 0);
-    assert_non_null(l.index);
+    assert_int_equal(l->n_cards, 0);
+    assert_non_null(l->index);
     return l;
 }
 
@@ -137,15 +137,15 @@ static void same_matches(const place *p, const kl_library *one, const kl_library
 
 static void test_skill_index__says_of_the_shipped_cards_what_reading_them_says(void **state) {
     place *p = *state;
-    kl_library loaded, index;
+    kl_library *loaded, *index;
     kl_error e = {0};
     static const char *const cases[] = {"gemm", "softmax", "topk", "nothing"}, *const surfaces[] = {
                                                                                    "c", "cuda",
                                                                                    "opencl"};
     assert_ok(kl_library_load(&loaded, p->arena, KL_TEST_ROOT "/library", &e));
     assert_ok(kl_library_open(&index, p->arena, KL_TEST_ROOT "/library", &e));
-    assert_string_equal(kl_library_id(&loaded, p->arena).ptr, kl_library_id(&index, p->arena).ptr);
-    assert_int_equal(loaded.n_broken, index.n_broken);
+    assert_string_equal(kl_library_id(loaded, p->arena).ptr, kl_library_id(index, p->arena).ptr);
+    assert_int_equal(loaded->n_broken, index->n_broken);
     for (size_t i = 0; i < KL_COUNT(cases) * KL_COUNT(surfaces) * 4; i++) {
         kl_traits traits = {0};
         const kl_target t = {.case_name = kl_str_of(cases[i % KL_COUNT(cases)]),
@@ -153,7 +153,7 @@ static void test_skill_index__says_of_the_shipped_cards_what_reading_them_says(v
                              .platform = i % 2 ? KL_S("x86-64-v4/gcc-12") : KL_S(""),
                              .prior = i % 3 ? KL_S("pack_b") : KL_S(""),
                              .traits = &traits};
-        same_matches(p, &loaded, &index, &t,
+        same_matches(p, loaded, index, &t,
                      &(kl_retrieve_opts){.top = (int)(i % 5), .all = i / 12 % 2 == 0});
     }
 }
@@ -163,18 +163,18 @@ static void test_skill_index__follows_the_cards(void **state) {
     kl_match *m;
     put_card(p, "one", 2);
     put_card(p, "two", 3);
-    kl_library l = opened(p);
-    assert_int_equal(retrieved(&m, p, &l), 2);
+    kl_library *l = opened(p);
+    assert_int_equal(retrieved(&m, p, l), 2);
     assert_string_equal(m[0].card->name.ptr, "two");
     put_card(p, "one", 9);
     put_card(p, "three", 4);
     kli_fs_remove_tree(kli_fs_dirname(p->arena, file_of(p, "two").ptr).ptr);
     l = opened(p);
-    assert_int_equal(retrieved(&m, p, &l), 2);
+    assert_int_equal(retrieved(&m, p, l), 2);
     assert_string_equal(m[0].card->name.ptr, "one");
     assert_string_equal(m[1].card->name.ptr, "three");
-    assert_ptr_equal(kl_library_card(&l, KL_S("one")), m[0].card);
-    assert_null(kl_library_card(&l, KL_S("two")));
+    assert_ptr_equal(kl_library_card(l, KL_S("one")), m[0].card);
+    assert_null(kl_library_card(l, KL_S("two")));
 }
 
 static void test_skill_index__names_what_it_leaves_out(void **state) {
@@ -183,19 +183,19 @@ static void test_skill_index__names_what_it_leaves_out(void **state) {
     static const char *const names[] = {"broken", "edited", "sound"};
     for (int i = 0; i < 3; i++) put_card(p, names[i], 2);
     grow_old(p, names, 3);
-    kl_library l = opened(p);
-    const kl_str id = kl_library_id(&l, p->arena);
+    kl_library *l = opened(p);
+    const kl_str id = kl_library_id(l, p->arena);
     FILE *f = fopen(file_of(p, "edited").ptr, "a");
     assert_true(f && fputs("more\n", f) >= 0 && fclose(f) == 0);
     write_text(file_of(p, "broken").ptr, "no card");
     l = opened(p);
-    assert_int_equal(l.n_broken, 1);
-    assert_contains(l.broken[0].folder.ptr, "admitted/broken");
-    assert_contains(l.broken[0].why.ptr, "frontmatter");
-    assert_int_equal(l.edited.n, 1);
-    assert_str(l.edited.at[0], "edited");
-    assert_int_equal(retrieved(&m, p, &l), 1);
-    assert_string_not_equal(id.ptr, kl_library_id(&l, p->arena).ptr);
+    assert_int_equal(l->n_broken, 1);
+    assert_contains(l->broken[0].folder.ptr, "admitted/broken");
+    assert_contains(l->broken[0].why.ptr, "frontmatter");
+    assert_int_equal(l->edited.n, 1);
+    assert_str(l->edited.at[0], "edited");
+    assert_int_equal(retrieved(&m, p, l), 1);
+    assert_string_not_equal(id.ptr, kl_library_id(l, p->arena).ptr);
 }
 
 /* It is the index that is asked: what changes without a trace shows when the card is read. */
@@ -207,9 +207,9 @@ static void test_skill_index__serves_as_long_as_no_stamp_changes(void **state) {
     grow_old(p, names, 2);
     (void)opened(p);
     break_unseen(p, "two");
-    kl_library l = opened(p);
-    assert_int_equal(l.n_broken, 0);
-    assert_int_equal(retrieved(&m, p, &l), 1);
+    kl_library *l = opened(p);
+    assert_int_equal(l->n_broken, 0);
+    assert_int_equal(retrieved(&m, p, l), 1);
     assert_string_equal(m[0].card->name.ptr, "one");
 }
 
@@ -217,10 +217,10 @@ static void test_skill_index__keeps_cards_for_a_run(void **state) {
     place *p = *state;
     kl_match *m;
     put_card(p, "one", 2);
-    kl_library l = opened(p);
-    kl_library_keep(&l);
+    kl_library *l = opened(p);
+    kl_library_keep(l);
     kli_fs_remove_tree(p->dir.ptr);
-    assert_int_equal(retrieved(&m, p, &l), 1);
+    assert_int_equal(retrieved(&m, p, l), 1);
     assert_str(m[0].card->intent, "Copy panels.");
 }
 
@@ -236,16 +236,16 @@ static void test_skill_index__of_many_cards_is_brought_up_to_date_by_their_folde
         assert_int_equal(mkdir(to.ptr, 0700), 0);
     }
     set_time(kli_fs_dirname(p->arena, from.ptr).ptr, 1000);
-    kl_library l = opened(p);
-    assert_int_equal(l.n_broken, MANY - 1);
+    kl_library *l = opened(p);
+    assert_int_equal(l->n_broken, MANY - 1);
     write_text(file_of(p, "card-1").ptr, "still no card");
     set_time(kli_fs_dirname(p->arena, from.ptr).ptr, 1000);
     l = opened(p);
-    assert_contains(l.broken[0].why.ptr, "No such file"); /* was not looked at */
+    assert_contains(l->broken[0].why.ptr, "No such file"); /* was not looked at */
     put_card(p, "another", 3); /* whoever puts a card leaves its time on the folder */
     l = opened(p);
-    assert_contains(l.broken[0].why.ptr, "frontmatter");
-    assert_int_equal(retrieved(&m, p, &l), 2);
+    assert_contains(l->broken[0].why.ptr, "frontmatter");
+    assert_int_equal(retrieved(&m, p, l), 2);
 }
 
 /* The one file of the cache. */
@@ -265,12 +265,12 @@ static void test_skill_index__is_made_anew_when_it_cannot_be_read(void **state) 
     (void)opened(p);
     const kl_str path = index_file_of(p);
     write_text(path.ptr, "SQLite format 3, and then nothing of it");
-    kl_library l = opened(p);
-    assert_int_equal(retrieved(&m, p, &l), 1);
+    kl_library *l = opened(p);
+    assert_int_equal(retrieved(&m, p, l), 1);
     assert_true(kli_fs_exists(path.ptr));
     assert_int_equal(truncate(path.ptr, 5000), 0);
     l = opened(p);
-    assert_int_equal(retrieved(&m, p, &l), 1);
+    assert_int_equal(retrieved(&m, p, l), 1);
 }
 
 static char said[512];
@@ -286,10 +286,10 @@ static void test_skill_index__is_done_without_where_none_can_be_kept(void **stat
     put_card(p, "one", 2);
     write_text(p->cache.ptr, "a file, no folder");
     const kl_monitor *before = kl_monitor_use(&listening);
-    kl_library l = opened(p);
+    kl_library *l = opened(p);
     (void)kl_monitor_use(before);
     assert_contains(said, "no index of the cards can be kept in");
-    assert_int_equal(retrieved(&m, p, &l), 1);
+    assert_int_equal(retrieved(&m, p, l), 1);
 }
 
 int main(void) {

@@ -34,15 +34,17 @@ static kl_err add_file(kl_noise_records *f, kl_arena *a, const char *path, kl_er
     return err;
 }
 
-kl_err kl_noise_records_load(kl_noise_records *out, kl_arena *a, const char *library, kl_error *e) {
+kl_err kl_noise_records_load(kl_noise_records **out, kl_arena *a, const char *library,
+                             kl_error *e) {
     kl_str *names, dir = kli_fs_join(a, library, "lineages");
     size_t n = 0;
-    *out = (kl_noise_records){.receipts = KL_ARRAY(a, kl_str, KL_MAX_NOISE_RECORDS),
-                              .noises = KL_ARRAY(a, double, KL_MAX_NOISE_RECORDS)};
+    kl_noise_records *f = *out = KL_NEW(a, kl_noise_records);
+    *f = (kl_noise_records){.receipts = KL_ARRAY(a, kl_str, KL_MAX_NOISE_RECORDS),
+                            .noises = KL_ARRAY(a, double, KL_MAX_NOISE_RECORDS)};
     kl_err err = kli_fs_list(&names, &n, a, dir.ptr, e);
     for (size_t i = 0; !err && i < n; i++)
         if (kl_str_ends(names[i], KL_S(".evidence.jsonl")))
-            err = add_file(out, a, kli_fs_join(a, dir.ptr, names[i].ptr).ptr, e);
+            err = add_file(f, a, kli_fs_join(a, dir.ptr, names[i].ptr).ptr, e);
     return err;
 }
 

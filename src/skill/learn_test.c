@@ -18,7 +18,7 @@
 static kl_card lifted(sample *s) {
     kl_error e = {0};
     kl_group *groups;
-    kl_card card;
+    kl_card *card;
     int n;
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
@@ -26,7 +26,7 @@ static kl_card lifted(sample *s) {
     assert_int_equal(n, 1); /* the edge that does not pay teaches nothing */
     fake_says(&s->track, KL_S(LIFTED));
     assert_ok(kl_skill_lift(&card, &s->track.base, &groups[0], &e));
-    return card;
+    return *card;
 }
 
 static void test_skill_lift__computes_what_can_be_computed(void **state) {
@@ -49,14 +49,14 @@ static void test_skill_lift__stands_without_a_model(void **state) {
     sample *s = *state;
     kl_error e = {0};
     kl_group *groups;
-    kl_card c;
+    kl_card *c;
     int n;
     sample_whole_walk(s);
     assert_ok(sample_walk(s, &e));
     kl_skill_group(&groups, &n, s->arena, &s->lineage, 1);
     fake_says(&s->track, KL_S("nothing of use"));
     assert_ok(kl_skill_lift(&c, &s->track.base, &groups[0], &e));
-    assert_true(c.intent.len > 0 && c.anchor.len > 0 && c.n_pre > 0);
+    assert_true(c->intent.len > 0 && c->anchor.len > 0 && c->n_pre > 0);
 }
 
 /* ---- admit ------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void admits(sample *s, kl_card *c, const char *start, const char *made,
                    kl_card_status expected) {
     kl_error e = {0};
     kl_str dir;
-    kl_library l;
+    kl_library *l;
     kl_start one = {.task = s->task,
                     .workload = s->workload,
                     .name = KL_S("held-out.c"),
@@ -77,10 +77,10 @@ static void admits(sample *s, kl_card *c, const char *start, const char *made,
         kl_skill_admit(c, &s->track.base, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 1}, &e));
     assert_int_equal(c->status, expected);
     assert_ok(kl_library_load(&l, s->arena, dir.ptr, &e));
-    assert_int_equal(l.n_cards, 1);
-    assert_int_equal(l.cards[0].status, expected);
-    assert_int_equal(l.cards[0].n_trials, c->n_trials);
-    assert_false(l.cards[0].edited);
+    assert_int_equal(l->n_cards, 1);
+    assert_int_equal(l->cards[0].status, expected);
+    assert_int_equal(l->cards[0].n_trials, c->n_trials);
+    assert_false(l->cards[0].edited);
     kli_fs_remove_tree(dir.ptr);
 }
 

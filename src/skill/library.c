@@ -43,25 +43,25 @@ static void add_broken(kl_library *l, kl_str folder, const kl_error *why, kl_are
     *KL_PUSH(a, l->broken, l->n_broken) = (kl_broken_card){folder, reason};
 }
 
-kl_err kli_library_card_in(kl_card *out, kl_arena *a, const char *folder, kl_card_status status,
+kl_err kli_library_card_in(kl_card **out, kl_arena *a, const char *folder, kl_card_status status,
                            kl_error *e) {
     kl_err err = kl_card_load(out, a, folder, e);
-    if (err || out->status == status) return err;
+    if (err || (*out)->status == status) return err;
     return kl_fail(e, KL_EINVAL, folder, "lies among the %s cards and says that it is %s",
-                   kl_card_status_name(status), kl_card_status_name(out->status));
+                   kl_card_status_name(status), kl_card_status_name((*out)->status));
 }
 
 static void load_card(kl_library *l, kl_arena *a, const char *folder, kl_card_status status) {
     kl_error why = {0};
-    kl_card c;
+    kl_card *c;
     if (kli_library_card_in(&c, a, folder, status, &why)) {
         add_broken(l, kl_arena_copy(a, kl_str_of(folder)), &why, a);
         return;
     }
-    *KL_PUSH(a, l->cards, l->n_cards) = c;
-    if (c.edited && c.status == KL_CARD_ADMITTED) kli_names_add(&l->edited, a, c.name);
-    const kl_str faults = kl_card_faults(a, &c);
-    if (faults.len) *KL_PUSH(a, l->faults, l->n_faults) = (kl_broken_card){c.name, faults};
+    *KL_PUSH(a, l->cards, l->n_cards) = *c;
+    if (c->edited && c->status == KL_CARD_ADMITTED) kli_names_add(&l->edited, a, c->name);
+    const kl_str faults = kl_card_faults(a, c);
+    if (faults.len) *KL_PUSH(a, l->faults, l->n_faults) = (kl_broken_card){c->name, faults};
 }
 
 static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_error *e) {
@@ -82,13 +82,18 @@ kl_err kli_library_there(const char *dir, kl_error *e) {
     return kl_hint(e, "create one with klineage lift LINEAGE --library %s", dir);
 }
 
-kl_err kl_library_load(kl_library *out, kl_arena *a, const char *dir, kl_error *e) {
-    *out = (kl_library){.dir = kl_arena_copy(a, kl_str_of(dir))};
+kl_err kl_library_load(kl_library **out, kl_arena *a, const char *dir, kl_error *e) {
+    kl_library *l = *out = KL_NEW(a, kl_library);
+    l->dir = kl_arena_copy(a, kl_str_of(dir));
     kl_err err = kli_library_there(dir, e);
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
-        err = load_status(out, a, (kl_card_status)s, e);
-    if (out->n_cards) qsort(out->cards, (size_t)out->n_cards, sizeof *out->cards, library_by_name);
+        err = load_status(l, a, (kl_card_status)s, e);
+    if (l->n_cards) qsort(l->cards, (size_t)l->n_cards, sizeof *l->cards, library_by_name);
     return err;
+}
+
+const kl_card *kl_library_card_each(const kl_library *l, int i) {
+    return i >= 0 && i < l->n_cards ? &l->cards[i] : NULL;
 }
 
 const kl_card *kl_library_card(const kl_library *l, kl_str name) {

@@ -292,22 +292,24 @@ static kl_err lift_ask(const lift_ctx *l, kl_track *t, kl_str *text, kl_error *e
     return err;
 }
 
-kl_err kl_skill_lift(kl_card *out, kl_track *t, const kl_group *g, kl_error *e) {
-    lift_ctx l = {.arena = kl_track_arena(t), .group = g, .card = out};
+kl_err kl_skill_lift(kl_card **out, kl_track *t, const kl_group *g, kl_error *e) {
+    kl_arena *a = kl_track_arena(t);
+    kl_card *c = *out = KL_NEW(a, kl_card);
+    lift_ctx l = {.arena = a, .group = g, .card = c};
     kl_str reply = {0};
-    *out = (kl_card){.name = g->name, .action = g->id, .status = KL_CARD_LIFTED};
+    *c = (kl_card){.name = g->name, .action = g->id, .status = KL_CARD_LIFTED};
     kl_track_phase(t, "lift");
     kl_track_log(t, "lifting %.*s from %d transitions", KL_STR_ARG(g->name), g->n_births);
     kl_err err = lift_ask(&l, t, &reply, e);
     if (err) return err;
-    out->required = requires_of(&l);
-    out->provides = provides(&l);
-    out->patch = edge_of(&l, best_birth(&l))->forward;
-    out->before = edge_of(&l, best_birth(&l))->before;
+    c->required = requires_of(&l);
+    c->provides = provides(&l);
+    c->patch = edge_of(&l, best_birth(&l))->forward;
+    c->before = edge_of(&l, best_birth(&l))->before;
     births(&l);
-    kli_contract_of_births(out, l.arena, g);
-    scope_of_births(&l, &out->verified);
-    scope_of_births(&l, &out->declared);
+    kli_contract_of_births(c, l.arena, g);
+    scope_of_births(&l, &c->verified);
+    scope_of_births(&l, &c->declared);
     write_up(&l, reply);
     return KL_OK;
 }

@@ -22,7 +22,7 @@ static void read_target(kl_target *out, kl_facts *f, const kit_case *c) {
                               NULL, &e));
     const kl_workload *w = kl_task_workload(t, KL_S(""), s->on);
     assert_non_null(w);
-    kl_facts_of(f, arena, k, t, w, NULL);
+    *f = *kl_facts_of(arena, k, t, w, NULL);
     *out = (kl_target){.case_name = t->case_name,
                        .surface = kl_str_of(s->name),
                        .platform = kit_value(c, "platform", ""),
@@ -88,7 +88,7 @@ static kl_pool_state state_of(const kl_lineage *l, int i) {
     kl_task *t;
     assert_ok(kl_kernel_parse(&k, arena, l->states[i].source, l->states[i].name, s, NULL, &e));
     assert_ok(kl_task_load(&t, arena, KL_TEST_ROOT "/tasks/topk", &e));
-    kl_facts_of(f, arena, k, t, kl_task_workload(t, KL_S(""), s->on), NULL);
+    *f = *kl_facts_of(arena, k, t, kl_task_workload(t, KL_S(""), s->on), NULL);
     return (kl_pool_state){
         .hash = l->states[i].hash,
         .name = l->states[i].name,
@@ -139,9 +139,10 @@ static void test_skill_contract__cards_that_wait_for_each_other_are_named(void *
                        card_with("source.loops >= 3", "source.loops >= 4")};
     cards[1].name = KL_S("b");
     cards[2].name = KL_S("c");
-    assert_contains(kl_library_cycle(arena, cards, 2).ptr, "a b");
+    assert_contains(kl_library_cycle(arena, &(kl_library){.cards = cards, .n_cards = 2}).ptr,
+                    "a b");
     cards[0].needs[0] = KL_S("source.loops >= 1");
-    assert_int_equal(kl_library_cycle(arena, cards, 3).len, 0);
+    assert_int_equal(kl_library_cycle(arena, &(kl_library){.cards = cards, .n_cards = 3}).len, 0);
 }
 
 /* What is read off the births of a lineage holds before each and is refused after it. */

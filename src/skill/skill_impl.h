@@ -1,8 +1,9 @@
 /* skill_impl.h - what the files of skill share.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SKILL_SKILL_IMPL_H
 #define KL_SKILL_SKILL_IMPL_H
+#include "kernel/kernel.h"
 #include "base/parts.h"
-#include <klineage/skill.h>
+#include "skill/skill.h"
 
 /* ---- words: lists that are kept as text separated by spaces ------------------------------ */
 
@@ -81,7 +82,7 @@ KL_MUST_USE kl_err kli_library_there(const char *dir, kl_error *e);
 /* Where a card of this status and name lies. */
 kl_str kli_library_folder(kl_arena *a, const char *dir, kl_card_status status, kl_str name);
 /* kl_card_load of a card that lies among those of `status`; KL_EINVAL when it says otherwise. */
-KL_MUST_USE kl_err kli_library_card_in(kl_card *out, kl_arena *a, const char *folder,
+KL_MUST_USE kl_err kli_library_card_in(kl_card **out, kl_arena *a, const char *folder,
                                        kl_card_status status, kl_error *e);
 /* kl_library_put without law 5's refusal: for admit alone. */
 KL_MUST_USE kl_err kli_library_write(const char *dir, kl_card *c, kl_error *e);

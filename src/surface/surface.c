@@ -1,8 +1,8 @@
 /* surface.c - the table of kernel languages, and what can be asked of any row.
  *
- * The rows are surfaces.def; what a surface is stands in include/klineage/surface.h, what one does
+ * The rows are surfaces.def; what a surface is stands in kernel/surface.h, what one does
  * in its folder. SPDX-License-Identifier: Apache-2.0 */
-#include <klineage/surface.h>
+#include "kernel/kernel.h"
 
 #include <string.h>
 
@@ -20,6 +20,8 @@ static const kl_surface *const SURFACE_ROWS[] = {
 #undef SURFACE
 };
 _Static_assert(KL_COUNT(SURFACE_ROWS) >= 1, "the first row serves where no other does");
+
+const char *kl_surface_name(const kl_surface *s) { return s->name; }
 
 const kl_surface *kl_surface_each(int i) {
     return i >= 0 && (size_t)i < KL_COUNT(SURFACE_ROWS) ? SURFACE_ROWS[i] : NULL;
@@ -75,17 +77,17 @@ static bool flag_fits(const char *allowed, kl_str flag) {
            is_plain_suffix((kl_str){flag.ptr + stem.len, flag.len - stem.len});
 }
 
-bool kl_surface_has_flag(const kl_surface *s, kl_str flag) {
+bool kli_surface_has_flag(const kl_surface *s, kl_str flag) {
     for (const char *const *allowed = s->flags; *allowed; allowed++)
         if (flag_fits(*allowed, flag)) return true;
     return false;
 }
 
-bool kl_surface_has_clause(const kl_surface *s, kl_str clause) {
+bool kli_surface_has_clause(const kl_surface *s, kl_str clause) {
     return surface_is_listed(s->clauses, clause);
 }
 
-bool kl_surface_has_directive(const kl_surface *s, kl_str name) {
+bool kli_surface_has_directive(const kl_surface *s, kl_str name) {
     if (kl_str_eq(name, KL_S("surface")))
         return kl_surface_of_path(kl_str_of(s->suffix), 1) != NULL;
     return surface_is_listed(s->directives, name);

@@ -1,7 +1,7 @@
 /* surface_test.c - which flags a candidate may ask for, and the lists that messages show.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
-#include <klineage/surface.h>
+#include "kernel/kernel.h"
 
 static const kl_surface *named(const char *name) {
     const kl_surface *s = kl_surface_by_name(kl_str_of(name));
@@ -16,9 +16,9 @@ static void test_flag__is_on_the_list_or_fits_a_stem(void **state) {
     static const char *const CUDA[] = {"--maxrregcount=64", "-Xptxas=-O3", "--fmad=false"};
     (void)state;
     for (size_t i = 0; i < KL_COUNT(C); i++)
-        assert_true(kl_surface_has_flag(named("c"), kl_str_of(C[i])));
+        assert_true(kli_surface_has_flag(named("c"), kl_str_of(C[i])));
     for (size_t i = 0; i < KL_COUNT(CUDA); i++)
-        assert_true(kl_surface_has_flag(named("cuda"), kl_str_of(CUDA[i])));
+        assert_true(kli_surface_has_flag(named("cuda"), kl_str_of(CUDA[i])));
 }
 
 /* Whatever could name a file, bring in another option, or load code. */
@@ -48,30 +48,30 @@ static void test_flag__nothing_can_be_smuggled_behind_a_stem(void **state) {
                                        "-I/usr",         "-dlto",         "--fmad=\"x\""};
     (void)state;
     for (size_t i = 0; i < KL_COUNT(C); i++)
-        if (kl_surface_has_flag(named("c"), kl_str_of(C[i]))) fail_msg("\"%s\" is allowed", C[i]);
+        if (kli_surface_has_flag(named("c"), kl_str_of(C[i]))) fail_msg("\"%s\" is allowed", C[i]);
     for (size_t i = 0; i < KL_COUNT(CUDA); i++)
-        if (kl_surface_has_flag(named("cuda"), kl_str_of(CUDA[i])))
+        if (kli_surface_has_flag(named("cuda"), kl_str_of(CUDA[i])))
             fail_msg("\"%s\" is allowed", CUDA[i]);
-    assert_false(kl_surface_has_flag(named("c"), (kl_str){"-ffp-contract=fa\0st", 19}));
+    assert_false(kli_surface_has_flag(named("c"), (kl_str){"-ffp-contract=fa\0st", 19}));
 }
 
 static void test_flag__what_one_surface_allows_is_not_the_others(void **state) {
     (void)state;
-    assert_false(kl_surface_has_flag(named("opencl"), KL_S("-O3")));
-    assert_false(kl_surface_has_flag(named("cuda"), KL_S("-fopenmp")));
-    assert_false(kl_surface_has_flag(named("triton"), KL_S("-O3")));
-    assert_true(kl_surface_has_flag(named("opencl"), KL_S("-cl-std=CL3.0")));
-    assert_false(kl_surface_has_flag(named("opencl"), KL_S("-cl-std=CL9.0")));
+    assert_false(kli_surface_has_flag(named("opencl"), KL_S("-O3")));
+    assert_false(kli_surface_has_flag(named("cuda"), KL_S("-fopenmp")));
+    assert_false(kli_surface_has_flag(named("triton"), KL_S("-O3")));
+    assert_true(kli_surface_has_flag(named("opencl"), KL_S("-cl-std=CL3.0")));
+    assert_false(kli_surface_has_flag(named("opencl"), KL_S("-cl-std=CL9.0")));
 }
 
 static void test_surface__a_shared_ending_needs_a_directive(void **state) {
     (void)state;
-    assert_true(kl_surface_has_directive(named("triton"), KL_S("surface")));
-    assert_true(kl_surface_has_directive(named("tilelang"), KL_S("surface")));
-    assert_false(kl_surface_has_directive(named("c"), KL_S("surface")));
-    assert_true(kl_surface_has_directive(named("c"), KL_S("threads")));
-    assert_false(kl_surface_has_directive(named("cuda"), KL_S("threads")));
-    assert_true(kl_surface_has_directive(named("cuda"), KL_S("tensormap")));
+    assert_true(kli_surface_has_directive(named("triton"), KL_S("surface")));
+    assert_true(kli_surface_has_directive(named("tilelang"), KL_S("surface")));
+    assert_false(kli_surface_has_directive(named("c"), KL_S("surface")));
+    assert_true(kli_surface_has_directive(named("c"), KL_S("threads")));
+    assert_false(kli_surface_has_directive(named("cuda"), KL_S("threads")));
+    assert_true(kli_surface_has_directive(named("cuda"), KL_S("tensormap")));
 }
 
 static void test_surface__lists_are_in_the_order_of_the_table(void **state) {

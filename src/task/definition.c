@@ -45,6 +45,14 @@ int kl_task_axis(const kl_task *t, kl_str name) {
     return -1;
 }
 
+kl_str kl_task_name(const kl_task *t) { return t->name; }
+const char *kl_task_hash(const kl_task *t) { return t->hash; }
+kl_str kl_workload_label(const kl_workload *w) { return w->label; }
+
+const kl_workload *kl_task_workload_each(const kl_task *t, int i) {
+    return i >= 0 && i < t->n_workloads ? &t->workloads[i] : NULL;
+}
+
 int kl_task_tensor(const kl_task *t, kl_str name) {
     for (int i = 0; i < t->n_tensors; i++)
         if (kl_str_eq(t->tensors[i].name, name)) return i;

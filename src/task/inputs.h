@@ -3,7 +3,7 @@
 #ifndef KL_TASK_INPUTS_H
 #define KL_TASK_INPUTS_H
 #include "base/draw.h"
-#include <klineage/task.h>
+#include "task/task.h"
 
 /* The draw of input `tensor`, without its keys.  False, and kind KLI_DRAW_NONE, where draw.h cannot
  * say it: sigmoids, rows of length 1, offsets, files, scalars. */

@@ -9,7 +9,7 @@
 #define KL_TASK_IMPL_H
 
 #include <jansson.h>
-#include <klineage/task.h>
+#include "task/task.h"
 
 /* ---- expr.c ------------------------------------------------------------------------------ */
 

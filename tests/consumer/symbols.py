@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """symbols.py HEADERS LIBDIR - the libraries export what the public headers declare: no more, no less, each symbol once.
+
+And what they can write to outside of any handle is what STATE lists: whoever uses them twice in a process shares it.
 SPDX-License-Identifier: Apache-2.0"""
 import pathlib
 import re
@@ -9,6 +11,28 @@ import sys
 HEADERS, LIBDIR = map(pathlib.Path, sys.argv[1:])
 GATE = ["base", "task", "surface", "kernel", "backend", "gate", "executor"]
 NOT_OURS = ["klineage", "limits", "plugin"]  # of plugin.h, a plugin defines what is declared
+
+STATE = {
+    "current": "of a thread: who watches its calls (kl_monitor_use)",
+    "nobodys": "of a thread: the error that nobody reads",
+    "text": "of a thread: room for a file of /proc",
+    "known": "of a thread: what an exchange with a runner on its core costs",
+    "probed": "the devices of this machine, under a lock",
+    "confinement": "what the kernel here can confine a process with, found once",
+    "confinement_once": "the same",
+    "temp": "temporary folders that are held, under a lock",
+    "curl": "libcurl, once it was loaded, under a lock",
+    "serials": "numbers of leases, atomic",
+}
+
+
+def writable(library):
+    """Variables of ours that are neither constant nor on a stack or heap."""
+    def table(flag):
+        return subprocess.run(["readelf", flag, str(library)], check=True, capture_output=True, text=True).stdout
+    sections = dict(re.findall(r"\[ *(\d+)\] (\.t?(?:data|bss))\s", table("-SW")))
+    rows = re.findall(r"^ *\d+: \w+ +([1-9]\d*) (?:OBJECT|TLS) +\w+ +\w+ +(\d+) (\w+)", table("-sW"), re.M)
+    return {name for size, section, name in rows if section in sections} - {"completed", "__cpu_model", "__cpu_features2"}
 
 
 def declared(header):
@@ -36,4 +60,8 @@ for name, headers in ("klgate", GATE), ("klineage", rest):
             print(f"{what}: {symbol} is declared and not there")
         print(f"{what}: {len(have)} symbols")
         wrong = wrong or have != wanted
+    state = writable(LIBDIR / f"lib{name}.so")
+    for variable in sorted(state - STATE.keys()):
+        print(f"lib{name}.so: {variable} is state of the whole process; keep it in a handle, or say in STATE why not")
+    wrong = wrong or not state <= STATE.keys()
 sys.exit(wrong)

@@ -10,7 +10,7 @@
 #include "compare_text.h"
 #include "fake_cubin.h"
 #include "gate/gate_impl.h"
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include <math.h>
 #include <unistd.h>
 
@@ -161,8 +161,8 @@ static void start(scene *s, const char *faults, bool trusted) {
     kl_artefact made = {.ok = true, .kind = KL_ARTEFACT_CUBIN, .path = KL_S("fake.cubin")};
     (void)snprintf(made.hash, sizeof made.hash, "%s",
                    kli_hash_of((kl_str){(const char *)&image, sizeof image}).hex);
-    assert_ok(kl_runner_start(&s->runner, &how, &e));
-    assert_ok(kl_runner_load(s->runner, &s->fault, NULL, &made, &s->plan, &e));
+    assert_ok(kli_runner_start(&s->runner, &how, &e));
+    assert_ok(kli_runner_load(s->runner, &s->fault, NULL, &made, &s->plan, &e));
     assert_int_equal(s->fault.kind, KL_FAULT_NONE);
 }
 
@@ -171,35 +171,35 @@ static void open_scene(scene *s, const char *faults) {
     kl_layout layout;
     describe(s);
     start(s, faults, true);
-    assert_ok(kl_layout_make(&layout, &s->plan, 2, 2, &e));
-    assert_ok(kl_memory_open(&s->memory, &layout, &e));
-    assert_ok(kl_memory_open(&s->other, &layout, &e));
+    assert_ok(kli_layout_make(&layout, &s->plan, 2, 2, &e));
+    assert_ok(kli_memory_open(&s->memory, &layout, &e));
+    assert_ok(kli_memory_open(&s->other, &layout, &e));
     for (uint32_t set = 0; set < 2; set++) {
-        float *x = kl_memory_input(&s->memory, &s->plan, X, set),
-              *y = kl_memory_output(&s->other, &s->plan, Y, set);
+        float *x = kli_memory_input(&s->memory, &s->plan, X, set),
+              *y = kli_memory_output(&s->other, &s->plan, Y, set);
         for (int i = 0; i < N; i++) x[i] = (float)(i + 1) * (float)(set + 1), y[i] = 2.5f * x[i];
     }
-    assert_ok(kl_runner_bind(s->runner, &s->fault, &s->memory, &e));
-    assert_ok(kl_runner_upload(s->runner, &s->fault, 0, 2, &e));
+    assert_ok(kli_runner_bind(s->runner, &s->fault, &s->memory, &e));
+    assert_ok(kli_runner_upload(s->runner, &s->fault, 0, 2, &e));
     kli_runner_keep(s->runner, true);
     for (uint32_t set = 0; set < 2; set++) {
         int64_t wall = 0;
-        assert_ok(kl_runner_run(s->runner, &s->fault, set, set, 0xFF, 20 * SECOND, &wall, &e));
+        assert_ok(kli_runner_run(s->runner, &s->fault, set, set, 0xFF, 20 * SECOND, &wall, &e));
         assert_int_equal(s->fault.kind, KL_FAULT_NONE);
     }
 }
 
 static void close_scene(scene *s) {
-    kl_runner_stop(s->runner);
-    kl_memory_close(&s->memory);
-    kl_memory_close(&s->other);
+    kli_runner_stop(s->runner);
+    kli_memory_close(&s->memory);
+    kli_memory_close(&s->other);
 }
 
 /* Output y of slot `got` with the answer in slot `want`. */
 static bool compare(scene *s, uint32_t got, uint32_t want, kli_compare_found *out) {
     kl_error e = {0};
     bool compared = false;
-    const char *at = kl_memory_output(&s->other, &s->plan, Y, got);
+    const char *at = kli_memory_output(&s->other, &s->plan, Y, got);
     const kli_compare_request q = {.tensor = Y,
                                    .slot = want,
                                    .got_type = KL_F32,
@@ -215,7 +215,7 @@ static void test_compare__answers_stay_and_outputs_come_to_them(void **state) {
     kli_compare_found found;
     (void)state;
     open_scene(&s, "");
-    const float *here = kl_memory_output(&s.memory, &s.plan, Y, 1);
+    const float *here = kli_memory_output(&s.memory, &s.plan, Y, 1);
     assert_true(here[0] == 0 && here[N - 1] == 0); /* nothing was brought */
     for (uint32_t slot = 0; slot < 2; slot++) {
         assert_true(compare(&s, slot, slot, &found));
@@ -223,7 +223,7 @@ static void test_compare__answers_stay_and_outputs_come_to_them(void **state) {
     }
     assert_true(compare(&s, 0, 1, &found)); /* the answer for the other set */
     assert_int_equal((int)found.unsure, N);
-    ((float *)kl_memory_output(&s.other, &s.plan, Y, 1))[N - 1] += 1;
+    ((float *)kli_memory_output(&s.other, &s.plan, Y, 1))[N - 1] += 1;
     assert_true(compare(&s, 1, 1, &found));
     assert_true(found.unsure == 1 && found.max_abs == 1);
     close_scene(&s);
@@ -235,9 +235,9 @@ static void test_compare__an_answer_that_stayed_can_be_fetched(void **state) {
     const uint32_t slot = 1;
     (void)state;
     open_scene(&s, "");
-    assert_ok(kl_runner_fetch(s.runner, &s.fault, &slot, 1, 0xFF, &e));
+    assert_ok(kli_runner_fetch(s.runner, &s.fault, &slot, 1, 0xFF, &e));
     assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-    const float *here = kl_memory_output(&s.memory, &s.plan, Y, 1);
+    const float *here = kli_memory_output(&s.memory, &s.plan, Y, 1);
     for (int i = 0; i < N; i++) assert_true(here[i] == 5.0f * (float)(i + 1));
     close_scene(&s);
 }

@@ -45,7 +45,7 @@ static void compile(compiled *c, const kl_device *device, const char *source) {
     *c = (compiled){.arena = kl_arena_new()};
     assert_ok(kl_kernel_parse(&kernel, c->arena, kl_str_of(source), KL_S("test.cu"), NULL,
                               &candidate, &e));
-    assert_ok(kl_compile(&c->artefact, c->arena, device, kernel, &task, &w, &how, &e));
+    assert_ok(kli_compile(&c->artefact, c->arena, device, kernel, &task, &w, &how, &e));
 }
 
 #define HEAD                                                                                       \

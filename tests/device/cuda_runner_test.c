@@ -8,14 +8,14 @@ static void test_cuda_runner__runs_and_says_that_it_is_fake(void **unused) {
     scene s = {0};
     (void)unused;
     open_scene(&s, "scale", "");
-    assert_non_null(strstr(kl_runner_describe(s.runner), "fake"));
+    assert_non_null(strstr(kli_runner_describe(s.runner), "fake"));
     assert_int_equal(s.resources[0].registers, 32);
     for (uint32_t i = 0; i < 4; i++) {
         run(&s, i % SETS, i % SLOTS, i % 2 ? 0xA5 : 0xFF);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, i % SETS, i % SLOTS);
-        assert_int_equal(kl_memory_guard_damage(&s.memory, &s.plan, i % SLOTS, i % 2 ? 0xA5 : 0xFF),
-                         -1);
+        assert_int_equal(
+            kli_memory_guard_damage(&s.memory, &s.plan, i % SLOTS, i % 2 ? 0xA5 : 0xFF), -1);
     }
     close_scene(&s);
 }
@@ -26,7 +26,7 @@ static void test_cuda_runner__leaves_poison_where_nothing_was_written(void **unu
     open_scene(&s, "scale_half", "");
     run(&s, 0, 0, 0xA5);
     assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-    const unsigned char *y = kl_memory_output(&s.memory, &s.plan, 2, 0);
+    const unsigned char *y = kli_memory_output(&s.memory, &s.plan, 2, 0);
     assert_int_equal(y[N * 4 - 1], 0xA5);
     assert_int_equal(y[N * 2], 0xA5);
     close_scene(&s);
@@ -83,7 +83,7 @@ static void test_cuda_runner__restores_mutable_inputs(void **unused) {
     load(&s);
     bind_outputs_only(&s);
     for (uint32_t slot = 0; slot < 3; slot++) {
-        float *x = kl_memory_output(&s.memory, &s.plan, 0, slot % 2);
+        float *x = kli_memory_output(&s.memory, &s.plan, 0, slot % 2);
         for (int i = 0; i < N; i++) x[i] = input(0, i);
         run(&s, 0, slot % 2, 0xA5);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
@@ -132,16 +132,16 @@ static void test_cuda_runner__clears_local_memory_between_runs_and_batches(void 
         const kl_time_request q = {
             .method = KL_TIME_GRAPH, .first = 0, .calls = 2, .warm = 1, .poison = 0xFF};
         kl_error e = {0};
-        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_ok(kli_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
         bring_back(&s, 0, 2);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, 0, 0);
-        assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
+        assert_int_equal(*(unsigned char *)kli_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
     }
     const kl_time_request q = {
         .method = KL_TIME_EVENTS, .first = 0, .calls = SLOTS, .warm = 1, .poison = 0xFF};
     kl_error e = {0};
-    assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+    assert_ok(kli_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
     bring_back(&s, 0, SLOTS);
     for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
     close_scene(&s);
@@ -184,7 +184,7 @@ static void test_cuda_runner__moves_to_another_kernel_and_binding(void **unused)
     (void)unused;
     open_scene(&s, "scale_half", "");
     run(&s, 0, 0, 0xFF);
-    kl_memory_close(&s.memory);
+    kli_memory_close(&s.memory);
     plan_for(&s.plan, "scale");
     load(&s);
     bind(&s);
@@ -209,7 +209,7 @@ static void test_cuda_runner__kills_a_kernel_that_hangs(void **unused) {
     int64_t wall = 0;
     (void)unused;
     open_scene(&s, "scale", "hang@1");
-    assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, SECOND / 2, &wall, &e));
+    assert_ok(kli_runner_run(s.runner, &s.fault, 0, 0, 0xFF, SECOND / 2, &wall, &e));
     assert_int_equal(s.fault.kind, KL_FAULT_HANG);
     close_scene(&s);
 }
@@ -230,7 +230,7 @@ static void expect_load_fault(kl_plan plan, const char *text) {
     start(&s, "");
     load(&s);
     assert_fault(&s, KL_FAULT_REFUSED, text);
-    kl_runner_stop(s.runner);
+    kli_runner_stop(s.runner);
 }
 
 static void test_cuda_runner__refuses_impossible_launches(void **unused) {
@@ -260,8 +260,8 @@ static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t
     const kl_time_request q = {
         .method = method, .first = first, .calls = calls, .warm = 2, .poison = 0xFF, .flush = true};
     for (uint32_t slot = 0; slot < SLOTS; slot++)
-        kl_memory_poison(&s->memory, &s->plan, slot, 0xFF);
-    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
+        kli_memory_poison(&s->memory, &s->plan, slot, 0xFF);
+    assert_ok(kli_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
     bring_back(s, first, calls);
 }
 
@@ -311,7 +311,7 @@ static void test_cuda_runner__shows_state_inside_a_batch(void **unused) {
     for (uint32_t j = 0; j < SLOTS; j++) assert_output(&s, j % SETS, j);
     time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
     assert_output(&s, 0, 0);
-    assert_int_equal(*(unsigned char *)kl_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
+    assert_int_equal(*(unsigned char *)kli_memory_output(&s.memory, &s.plan, 2, 1), 0xFF);
     close_scene(&s);
 }
 
@@ -325,23 +325,23 @@ static void test_cuda_runner__digests_every_timed_call(void **unused) {
         uint64_t before[SLOTS];
         open_scene(&s, "scale", "");
         time_calls(&s, methods[m], 2, SLOTS, ns);
-        const uint64_t *digests = kl_runner_digests(s.runner, SLOTS);
+        const uint64_t *digests = kli_runner_digests(s.runner, SLOTS);
         assert_non_null(digests);
-        assert_null(kl_runner_digests(s.runner, SLOTS + 1));
+        assert_null(kli_runner_digests(s.runner, SLOTS + 1));
         for (uint32_t j = SETS; j < SLOTS; j++) assert_true(digests[j] == digests[j - SETS]);
         assert_true(digests[0] != digests[1] && digests[1] != digests[2]);
         memcpy(before, digests, sizeof before);
         time_calls(&s, methods[m], 2, SLOTS, ns);
-        assert_memory_equal(before, kl_runner_digests(s.runner, SLOTS), sizeof before);
+        assert_memory_equal(before, kli_runner_digests(s.runner, SLOTS), sizeof before);
         close_scene(&s);
     }
     scene s = {0};
     double ns[SLOTS];
     open_scene(&s, "counting", ""); /* in a graph the first call alone does its work */
     time_calls(&s, KL_TIME_GRAPH, 0, SLOTS, ns);
-    const uint64_t *digests = kl_runner_digests(s.runner, SLOTS);
+    const uint64_t *digests = kli_runner_digests(s.runner, SLOTS);
     assert_true(digests && digests[0] != digests[1] && digests[1] == digests[2]);
-    assert_true(digests[1] == kl_runner_blank_digest(s.runner)); /* and it wrote nothing */
+    assert_true(digests[1] == kli_runner_blank_digest(s.runner)); /* and it wrote nothing */
     close_scene(&s);
 }
 
@@ -352,7 +352,7 @@ static void open_with_distance(scene *s, const kl_plan *plan, bool of_scratch) {
     kl_layout layout;
     kl_error e = {0};
     s->plan = *plan;
-    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    assert_ok(kli_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
     (void)snprintf(faults, sizeof faults, "distance@%llu",
                    (unsigned long long)(of_scratch ? layout.scratch_bytes : layout.slot_bytes));
     start(s, faults);
@@ -367,7 +367,7 @@ static void time_alone(scene *s, kl_time_method method, uint32_t first, uint32_t
     double ns[SLOTS];
     const kl_time_request q = {
         .method = method, .first = first, .calls = calls, .poison = 0xFF, .alone = alone};
-    assert_ok(kl_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
+    assert_ok(kli_runner_time(s->runner, &s->fault, ns, &q, 20 * SECOND, &e));
 }
 
 static void test_cuda_runner__sees_work_ahead_where_the_batch_ends_early(void **unused) {
@@ -400,7 +400,7 @@ static void test_cuda_runner__honest_calls_leave_idle_slots_alone(void **unused)
             open_with_distance(&s, &p, false);
             time_alone(&s, KL_TIME_GRAPH, first, calls, true);
             assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-            assert_non_null(kl_runner_digests(s.runner, calls));
+            assert_non_null(kli_runner_digests(s.runner, calls));
             close_scene(&s);
             if (calls == 1) calls = SLOTS - 2;
         }
@@ -418,7 +418,7 @@ static void test_cuda_runner__sees_work_done_after_its_call(void **unused) {
 }
 
 static bool holds_zeros(scene *s, uint32_t slot) {
-    const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
+    const float *y = kli_memory_output(&s->memory, &s->plan, 2, slot);
     return y[0] == 0 && memcmp(y, y + 1, (N - 1) * sizeof *y) == 0;
 }
 
@@ -434,15 +434,15 @@ static void test_cuda_runner__brings_back_the_slots_asked_for(void **unused) {
         const kl_time_request q = {.method = KL_TIME_GRAPH, .calls = SLOTS, .poison = 0xFF};
         open_scene(&s, "scale", faults[k]);
         memset(s.memory.outputs, 0, s.memory.outputs_bytes);
-        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
-        assert_ok(kl_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
+        assert_ok(kli_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_ok(kli_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         for (uint32_t slot = 0; slot < SLOTS; slot++) assert_true(holds_zeros(&s, slot));
-        assert_ok(kl_runner_fetch(s.runner, &s.fault, wanted, 2, 0xFF, &e));
+        assert_ok(kli_runner_fetch(s.runner, &s.fault, wanted, 2, 0xFF, &e));
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         for (uint32_t slot = 0; slot < SLOTS; slot += 2) assert_true(holds_zeros(&s, slot));
         for (int i = 0; i < 2; i++) assert_output(&s, wanted[i] % SETS, wanted[i]);
-        assert_ok(kl_runner_fetch(s.runner, &s.fault, wanted, 2, 0xA5, &e));
+        assert_ok(kli_runner_fetch(s.runner, &s.fault, wanted, 2, 0xA5, &e));
         assert_fault(&s, KL_FAULT_GUARD, "past the end of `y`"); /* guards of another poison */
         close_scene(&s);
     }
@@ -466,18 +466,18 @@ static void test_cuda_runner__waits_once_for_an_upload_an_audit_a_fetch(void **u
     assert_int_equal(setenv("KLINEAGE_FAKE_WAITS", "waits", 1), 0);
     open_scene(&s, "scale", "");
     unsigned before = waits();
-    assert_ok(kl_runner_upload(s.runner, &s.fault, 0, SETS, &e));
+    assert_ok(kli_runner_upload(s.runner, &s.fault, 0, SETS, &e));
     assert_int_equal(waits(), before + 1);
     time_alone(&s, KL_TIME_GRAPH, 0, SLOTS, false);
     before = waits();
-    assert_ok(kl_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
+    assert_ok(kli_runner_audit(s.runner, &s.fault, 0, SLOTS, 0xFF, &e));
     assert_int_equal(waits(), before + 1);
-    assert_ok(kl_runner_fetch(s.runner, &s.fault, slots, 3, 0xFF, &e));
+    assert_ok(kli_runner_fetch(s.runner, &s.fault, slots, 3, 0xFF, &e));
     assert_int_equal(waits(), before + 2);
     assert_int_equal(s.fault.kind, KL_FAULT_NONE);
     for (int i = 0; i < 3; i++) assert_output(&s, slots[i] % SETS, slots[i]);
     before = waits();
-    kl_runner_slack(s.runner, 0xA5);
+    kli_runner_slack(s.runner, 0xA5);
     run(&s, 1, 1, 0xA5);
     assert_int_equal(waits(), before + 3);
     assert_int_equal(s.fault.kind, KL_FAULT_NONE);
@@ -493,13 +493,13 @@ static void test_cuda_runner__uploads_any_run_of_sets(void **unused) {
     (void)unused;
     open_scene(&s, "scale", "");
     for (uint32_t set = 0; set < SETS; set++)
-        ((float *)kl_memory_input(&s.memory, &s.plan, 0, set))[0] = 7;
-    assert_ok(kl_runner_upload(s.runner, &s.fault, 1, SETS - 1, &e));
-    assert_ok(kl_runner_upload(s.runner, &s.fault, 0, 0, &e));
+        ((float *)kli_memory_input(&s.memory, &s.plan, 0, set))[0] = 7;
+    assert_ok(kli_runner_upload(s.runner, &s.fault, 1, SETS - 1, &e));
+    assert_ok(kli_runner_upload(s.runner, &s.fault, 0, 0, &e));
     for (uint32_t set = 0; set < SETS; set++) {
         run(&s, set, set, 0xFF);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-        const float *y = kl_memory_output(&s.memory, &s.plan, 2, set);
+        const float *y = kli_memory_output(&s.memory, &s.plan, 2, set);
         assert_true(y[0] == 2.5f * (set ? 7 : input(0, 0)));
         assert_true(y[N - 1] == 2.5f * input(set, N - 1));
     }
@@ -530,9 +530,9 @@ static void test_cuda_runner__audits_guards_and_inputs_of_a_batch(void **unused)
             start(&s, faults[k]);
             load(&s);
             bind(&s);
-            assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+            assert_ok(kli_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
             assert_int_equal(s.fault.kind, KL_FAULT_NONE);
-            assert_ok(kl_runner_audit(s.runner, &s.fault, 4, 3, 0xA5, &e));
+            assert_ok(kli_runner_audit(s.runner, &s.fault, 4, 3, 0xA5, &e));
             assert_fault(&s, rows[i].kind, rows[i].text);
             close_scene(&s);
         }
@@ -544,14 +544,14 @@ static void test_cuda_runner__puts_bytes_beside_the_inputs(void **unused) {
     (void)unused;
     open_scene(&s, "scale", "");
     for (int i = 0; i < 3; i++) {
-        kl_runner_slack(s.runner, i == 1 ? 0xA5 : 0xFF);
+        kli_runner_slack(s.runner, i == 1 ? 0xA5 : 0xFF);
         run(&s, 0, 0, 0xA5);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         assert_output(&s, 0, 0);
     }
     close_scene(&s);
     open_scene(&s, "past_input", "");
-    kl_runner_slack(s.runner, 0xFF);
+    kli_runner_slack(s.runner, 0xFF);
     run(&s, 0, 0, 0xA5);
     assert_fault(&s, KL_FAULT_GUARD, "past the end of input `x`");
     close_scene(&s);
@@ -594,19 +594,19 @@ static void start_plugin(scene *s, int host) {
     plan_for(&s->plan, "");
     s->plan.n_launches = 0;
     s->plan.tensors[1].value = 2.5;
-    assert_ok(kl_compile_plugin(&s->artefact, a, &device, "plugin.c", &how, &e));
+    assert_ok(kli_compile_plugin(&s->artefact, a, &device, "plugin.c", &how, &e));
     if (!s->artefact.ok) fail_msg("%.*s", KL_STR_ARG(s->artefact.log));
     (void)snprintf(path, sizeof path, "%s", s->artefact.path.ptr);
     s->artefact.path = kl_str_of(path);
     assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
     assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", "", 1), 0);
-    assert_ok(kl_runner_start(&s->runner, &trusted, &e));
+    assert_ok(kli_runner_start(&s->runner, &trusted, &e));
     kl_arena_free(a);
 }
 
 static void load_plugin(scene *s) {
     kl_error e = {0};
-    assert_ok(kl_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
+    assert_ok(kli_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
 }
 
 static void open_plugin(scene *s, bool on_host) {
@@ -617,8 +617,8 @@ static void open_plugin(scene *s, bool on_host) {
 }
 
 static void assert_copied(scene *s, uint32_t set, uint32_t slot) {
-    assert_memory_equal(kl_memory_output(&s->memory, &s->plan, 2, slot),
-                        kl_memory_input(&s->memory, &s->plan, 0, set), N * 4);
+    assert_memory_equal(kli_memory_output(&s->memory, &s->plan, 2, slot),
+                        kli_memory_input(&s->memory, &s->plan, 0, set), N * 4);
 }
 
 static void test_cuda_runner__calls_plugins_on_its_stream(void **unused) {
@@ -626,7 +626,7 @@ static void test_cuda_runner__calls_plugins_on_its_stream(void **unused) {
     scene s = {0};
     (void)unused;
     open_plugin(&s, false);
-    assert_non_null(strstr(kl_runner_describe(s.runner), "copies 1.0"));
+    assert_non_null(strstr(kli_runner_describe(s.runner), "copies 1.0"));
     run(&s, 1, 3, 0xA5);
     assert_copied(&s, 1, 3);
     for (int m = 0; m < 2; m++) {
@@ -643,11 +643,11 @@ static void test_cuda_runner__opens_a_plugin_once(void **unused) {
     scene s = {0};
     (void)unused;
     open_plugin(&s, false);
-    assert_non_null(strstr(kl_runner_describe(s.runner), "prepared 1"));
+    assert_non_null(strstr(kli_runner_describe(s.runner), "prepared 1"));
     load_plugin(&s);
-    kl_memory_close(&s.memory);
+    kli_memory_close(&s.memory);
     bind(&s);
-    assert_non_null(strstr(kl_runner_describe(s.runner), "prepared 2"));
+    assert_non_null(strstr(kli_runner_describe(s.runner), "prepared 2"));
     run(&s, 1, 3, 0xA5);
     assert_copied(&s, 1, 3);
     close_scene(&s);
@@ -660,9 +660,9 @@ static void test_cuda_runner__opens_a_plugin_ahead(void **unused) {
     (void)unused;
     for (int host = 0; host <= 2; host += 2) {
         start_plugin(&s, host);
-        kl_runner_load_ahead(s.runner, &s.artefact, &s.plan);
-        assert_ok(kl_runner_await(s.runner, &e));
-        kl_runner_load_ahead(s.runner, &s.artefact, &s.plan);
+        kli_runner_load_ahead(s.runner, &s.artefact, &s.plan);
+        assert_ok(kli_runner_await(s.runner, &e));
+        kli_runner_load_ahead(s.runner, &s.artefact, &s.plan);
         assert_int_equal(s.runner->ahead, host == 0); /* once is enough to know that it ends */
         load_plugin(&s);
         if (host == 2) break;
@@ -672,7 +672,7 @@ static void test_cuda_runner__opens_a_plugin_ahead(void **unused) {
         close_scene(&s);
     }
     assert_fault(&s, KL_FAULT_CRASH, "SIGABRT");
-    kl_runner_stop(s.runner);
+    kli_runner_stop(s.runner);
 }
 
 static void test_cuda_runner__refuses_work_outside_the_graph(void **unused) {
@@ -712,13 +712,13 @@ static void test_cuda_runner__has_no_device_without_a_driver(void **unused) {
     const kl_runner_opts how = {.backend = KL_BACKEND_CUDA, .cpu = -1, .threads = 1};
     (void)unused;
     assert_int_equal(setenv("KLINEAGE_LIBCUDA", "/nonexistent/libcuda.so.1", 1), 0);
-    assert_ok(kl_runner_start(&s.runner, &how, &e));
+    assert_ok(kli_runner_start(&s.runner, &how, &e));
     plan_for(&s.plan, "scale");
     make_artefact(&s);
-    assert_int_equal(kl_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e),
+    assert_int_equal(kli_runner_load(s.runner, &s.fault, s.resources, &s.artefact, &s.plan, &e),
                      KL_ENODEV);
     assert_non_null(strstr(e.message, "no CUDA driver"));
-    kl_runner_stop(s.runner);
+    kli_runner_stop(s.runner);
 }
 
 int main(void) {

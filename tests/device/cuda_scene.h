@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/test.h"
 #include "fake_cubin.h"
-#include <klineage/backend.h>
+#include "backend/backend.h"
 #include <math.h>
 
 #define N 1000
@@ -67,7 +67,7 @@ static void start(scene *s, const char *faults) {
     assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", faults, 1), 0);
     s->runner = NULL;
     s->fault = (kl_fault){0};
-    assert_ok(kl_runner_start(&s->runner, &how, &e));
+    assert_ok(kli_runner_start(&s->runner, &how, &e));
 }
 
 static void make_artefact(scene *s) {
@@ -83,7 +83,7 @@ static void make_artefact(scene *s) {
 static void load(scene *s) {
     kl_error e = {0};
     make_artefact(s);
-    assert_ok(kl_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
+    assert_ok(kli_runner_load(s->runner, &s->fault, s->resources, &s->artefact, &s->plan, &e));
 }
 
 static float input(uint32_t set, int i) { return (float)(i + 1) + 1000.0f * (float)set; }
@@ -91,25 +91,25 @@ static float input(uint32_t set, int i) { return (float)(i + 1) + 1000.0f * (flo
 static void bind(scene *s) {
     kl_error e = {0};
     kl_layout layout;
-    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
-    assert_ok(kl_memory_open(&s->memory, &layout, &e));
+    assert_ok(kli_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    assert_ok(kli_memory_open(&s->memory, &layout, &e));
     for (uint32_t set = 0; set < SETS; set++)
         for (int i = 0; i < N; i++)
-            ((float *)kl_memory_input(&s->memory, &s->plan, 0, set))[i] = input(set, i);
-    assert_ok(kl_runner_bind(s->runner, &s->fault, &s->memory, &e));
+            ((float *)kli_memory_input(&s->memory, &s->plan, 0, set))[i] = input(set, i);
+    assert_ok(kli_runner_bind(s->runner, &s->fault, &s->memory, &e));
     if (s->fault.kind == KL_FAULT_NONE)
-        assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
+        assert_ok(kli_runner_upload(s->runner, &s->fault, 0, SETS, &e));
 }
 
 /* Of a plan without inputs in sets. */
 static void bind_outputs_only(scene *s) {
     kl_error e = {0};
     kl_layout layout;
-    assert_ok(kl_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
-    assert_ok(kl_memory_open(&s->memory, &layout, &e));
-    assert_ok(kl_runner_bind(s->runner, &s->fault, &s->memory, &e));
+    assert_ok(kli_layout_make(&layout, &s->plan, SETS, SLOTS, &e));
+    assert_ok(kli_memory_open(&s->memory, &layout, &e));
+    assert_ok(kli_runner_bind(s->runner, &s->fault, &s->memory, &e));
     assert_int_equal(s->fault.kind, KL_FAULT_NONE);
-    assert_ok(kl_runner_upload(s->runner, &s->fault, 0, SETS, &e));
+    assert_ok(kli_runner_upload(s->runner, &s->fault, 0, SETS, &e));
 }
 
 static void open_scene(scene *s, const char *entry, const char *faults) {
@@ -122,15 +122,15 @@ static void open_scene(scene *s, const char *entry, const char *faults) {
 }
 
 static void close_scene(scene *s) {
-    kl_runner_stop(s->runner);
-    kl_memory_close(&s->memory);
+    kli_runner_stop(s->runner);
+    kli_memory_close(&s->memory);
 }
 
 static void run(scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
     kl_error e = {0};
     int64_t wall = 0;
-    kl_memory_poison(&s->memory, &s->plan, slot, poison);
-    assert_ok(kl_runner_run(s->runner, &s->fault, set, slot, poison, 20 * SECOND, &wall, &e));
+    kli_memory_poison(&s->memory, &s->plan, slot, poison);
+    assert_ok(kli_runner_run(s->runner, &s->fault, set, slot, poison, 20 * SECOND, &wall, &e));
 }
 
 /* What the gate may ask for when a batch is over: the whole of it. */
@@ -139,12 +139,12 @@ static void bring_back(scene *s, uint32_t first, uint32_t calls) {
     uint32_t slots[SLOTS];
     if (s->fault.kind) return;
     for (uint32_t j = 0; j < calls; j++) slots[j] = (first + j) % SLOTS;
-    assert_ok(kl_runner_audit(s->runner, &s->fault, first, calls, 0xFF, &e));
-    if (!s->fault.kind) assert_ok(kl_runner_fetch(s->runner, &s->fault, slots, calls, 0xFF, &e));
+    assert_ok(kli_runner_audit(s->runner, &s->fault, first, calls, 0xFF, &e));
+    if (!s->fault.kind) assert_ok(kli_runner_fetch(s->runner, &s->fault, slots, calls, 0xFF, &e));
 }
 
 static void assert_output(scene *s, uint32_t set, uint32_t slot) {
-    const float *y = kl_memory_output(&s->memory, &s->plan, 2, slot);
+    const float *y = kli_memory_output(&s->memory, &s->plan, 2, slot);
     for (int i = 0; i < N; i++)
         if (y[i] != 2.5f * input(set, i))
             fail_msg("slot %u, element %d is %g, not %g", slot, i, (double)y[i],

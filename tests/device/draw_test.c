@@ -10,7 +10,7 @@
 #include "base/test.h"
 #include "draw_text.h"
 #include "task/inputs.h"
-#include <klineage/task.h>
+#include "task/task.h"
 #include <stdlib.h>
 
 #define SEED 0x123456789abcdefull

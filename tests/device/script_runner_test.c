@@ -95,25 +95,25 @@ static kl_err begin(scene *s, const char *source, kl_error *error) {
     assert_int_equal(kli_fs_write(s->path, kl_str_of(source), kl_ignored()), KL_OK);
     s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_SCRIPT, .path = kl_str_of(s->path)};
     memcpy(s->artefact.hash, kli_hash_of(kl_str_of(source)).hex, sizeof s->artefact.hash);
-    assert_ok(kl_layout_make(&layout, &s->plan, 2, 4, &e));
-    assert_ok(kl_memory_open(&s->memory, &layout, &e));
+    assert_ok(kli_layout_make(&layout, &s->plan, 2, 4, &e));
+    assert_ok(kli_memory_open(&s->memory, &layout, &e));
     for (uint32_t set = 0; set < 2; set++) {
         for (size_t i = 0; i < N; i++)
-            kl_dtype_store(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i,
+            kl_dtype_store(KL_BF16, kli_memory_input(&s->memory, &s->plan, 0, set), i,
                            input(set, i));
-        *(float *)kl_memory_input(&s->memory, &s->plan, 2, set) = 1.0f;
+        *(float *)kli_memory_input(&s->memory, &s->plan, 2, set) = 1.0f;
     }
     kl_resources none[KL_MAX_LAUNCHES];
-    kl_err code = kl_runner_start(&s->runner, &how, error);
-    if (!code) code = kl_runner_load(s->runner, &s->fault, none, &s->artefact, &s->plan, error);
-    if (!code && !s->fault.kind) code = kl_runner_bind(s->runner, &s->fault, &s->memory, error);
-    if (!code && !s->fault.kind) code = kl_runner_upload(s->runner, &s->fault, 0, 2, error);
+    kl_err code = kli_runner_start(&s->runner, &how, error);
+    if (!code) code = kli_runner_load(s->runner, &s->fault, none, &s->artefact, &s->plan, error);
+    if (!code && !s->fault.kind) code = kli_runner_bind(s->runner, &s->fault, &s->memory, error);
+    if (!code && !s->fault.kind) code = kli_runner_upload(s->runner, &s->fault, 0, 2, error);
     return code;
 }
 
 static void end(scene *s) {
-    kl_runner_stop(s->runner);
-    kl_memory_close(&s->memory);
+    kli_runner_stop(s->runner);
+    kli_memory_close(&s->memory);
 }
 
 static bool have_torch(void) {
@@ -124,9 +124,9 @@ static bool have_torch(void) {
 }
 
 static void assert_output(scene *s, uint32_t set, uint32_t slot) {
-    const float *y = kl_memory_output(&s->memory, &s->plan, 3, slot);
+    const float *y = kli_memory_output(&s->memory, &s->plan, 3, slot);
     for (size_t i = 0; i < N; i++) {
-        double x = kl_dtype_load(KL_BF16, kl_memory_input(&s->memory, &s->plan, 0, set), i);
+        double x = kl_dtype_load(KL_BF16, kli_memory_input(&s->memory, &s->plan, 0, set), i);
         if ((double)y[i] != x * 2.5 + 1)
             fail_msg("slot %u, element %zu is %g, not %g", slot, i, (double)y[i], x * 2.5 + 1);
     }
@@ -184,13 +184,13 @@ static void test_script_runner__calls_every_style(void **unused) {
         int64_t wall = 0;
         assert_ok(begin(&s, STYLES[i], &e));
         if (s.fault.kind) fail_msg("style %zu: %s", i, s.fault.text);
-        assert_contains(kl_runner_describe(s.runner), "torch ");
+        assert_contains(kli_runner_describe(s.runner), "torch ");
         for (uint32_t k = 0; k < 4; k++) {
-            kl_memory_poison(&s.memory, &s.plan, k, 0xA5);
-            assert_ok(kl_runner_run(s.runner, &s.fault, k % 2, k, 0xA5, 20 * SECOND, &wall, &e));
+            kli_memory_poison(&s.memory, &s.plan, k, 0xA5);
+            assert_ok(kli_runner_run(s.runner, &s.fault, k % 2, k, 0xA5, 20 * SECOND, &wall, &e));
             if (s.fault.kind) fail_msg("style %zu: %s", i, s.fault.text);
             assert_output(&s, k % 2, k);
-            assert_int_equal(kl_memory_guard_damage(&s.memory, &s.plan, k, 0xA5), -1);
+            assert_int_equal(kli_memory_guard_damage(&s.memory, &s.plan, k, 0xA5), -1);
         }
         end(&s);
     }
@@ -206,12 +206,12 @@ static void test_script_runner__times_batches_and_brings_no_outputs(void **unuse
     assert_ok(begin(&s, STYLES[1], &e));
     const kl_time_request q = {
         .method = KL_TIME_BATCH, .first = 1, .calls = 4, .warm = 2, .poison = 0xFF};
-    for (uint32_t k = 0; k < 4; k++) kl_memory_poison(&s.memory, &s.plan, k, 0xFF);
-    assert_ok(kl_runner_time(s.runner, &s.fault, &ns, &q, 20 * SECOND, &e));
+    for (uint32_t k = 0; k < 4; k++) kli_memory_poison(&s.memory, &s.plan, k, 0xFF);
+    assert_ok(kli_runner_time(s.runner, &s.fault, &ns, &q, 20 * SECOND, &e));
     if (s.fault.kind) fail_msg("%s", s.fault.text);
     assert_true(ns > 0);
     for (uint32_t k = 0; k < 4; k++) {
-        const uint8_t *y = kl_memory_output(&s.memory, &s.plan, 3, k);
+        const uint8_t *y = kli_memory_output(&s.memory, &s.plan, 3, k);
         for (size_t i = 0; i < N * sizeof(float); i++) assert_int_equal(y[i], 0xFF);
     }
     end(&s);
@@ -223,7 +223,7 @@ static void expect_fault(const char *source, kl_fault_kind kind, const char *tex
     int64_t wall = 0;
     assert_ok(begin(&s, source, &e));
     if (!s.fault.kind)
-        assert_ok(kl_runner_run(s.runner, &s.fault, 0, 0, 0xFF, 20 * SECOND, &wall, &e));
+        assert_ok(kli_runner_run(s.runner, &s.fault, 0, 0, 0xFF, 20 * SECOND, &wall, &e));
     if (s.fault.kind != kind || !strstr(s.fault.text, text))
         fail_msg("expected fault %d with '%s', got %d: %s", kind, text, s.fault.kind, s.fault.text);
     end(&s);

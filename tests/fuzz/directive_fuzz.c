@@ -39,8 +39,8 @@ static void try_surface(kl_arena *a, kl_str text, const kl_surface *surface, con
     err = kl_kernel_parse(&again, a, text, KL_S("fuzz"), surface, &o, &e);
     KL_ASSERT(err == KL_OK && kl_str_eq(kl_str_of(k->hash), kl_str_of(again->hash)));
     KL_ASSERT(kl_kernel_diff(a, k, again).len == 0);
-    KL_ASSERT(kl_kernel_defines(a, k, &f->task, &f->workload)[0]);
-    err = kl_kernel_plan(plan, k, &f->task, &f->workload, &limits, &e);
+    KL_ASSERT(kli_kernel_defines(a, k, &f->task, &f->workload)[0]);
+    err = kli_kernel_plan(plan, k, &f->task, &f->workload, &limits, &e);
     KL_ASSERT(err == KL_OK || (e.code == err && e.message[0]));
     if (!err) check_plan(plan, k);
 }

@@ -2,6 +2,7 @@
  *
  * What parses renders without control characters and survives being written and read again with the
  * same receipt. SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/kernel.h"
 #include "base/json.h"
 #include <klineage/gate.h>
 

@@ -9,6 +9,7 @@
  * was sent before).  Only tests include it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KIT_FAKE_PROVIDER_H
 #define KIT_FAKE_PROVIDER_H
+#include "kernel/kernel.h"
 #include "base/fs.h"
 #include "base/test.h"
 #include <klineage/run.h>

@@ -3,6 +3,7 @@
  *
  * Built with one row more than the program has (plain/), so that whatever lists surfaces on its own
  * fails here. SPDX-License-Identifier: Apache-2.0 */
+#include "backend/backend.h"
 #include "base/test.h"
 #include "base/fs.h"
 #include "kernel/fixture.h"
@@ -78,7 +79,7 @@ static void test_surface_row__says_what_it_is(void **state) {
             assert_int_equal((*f)[0], '-');
             assert_null(strpbrk(*f, "/, ;"));
         }
-        assert_false(kl_surface_has_flag(s, KL_S("-fplugin=/tmp/x.so")));
+        assert_false(kli_surface_has_flag(s, KL_S("-fplugin=/tmp/x.so")));
     }
 }
 
@@ -109,8 +110,8 @@ static void test_surface_row__either_runs_or_says_so(void **state) {
     (void)state;
     EACH(s) {
         int n = 0;
-        while (s->backends[n]) assert_non_null(kl_backend_of_surface(s, n++));
-        assert_null(kl_backend_of_surface(s, n));
+        while (s->backends[n]) assert_non_null(kli_backend_of_surface(s, n++));
+        assert_null(kli_backend_of_surface(s, n));
         assert_int_equal(n > 0, s->compile != NULL);
         assert_int_equal(n > 0, s->inspect != NULL);
         assert_int_equal(n > 0, strstr(kl_surface_names(arena, true).ptr, s->name) != NULL);
@@ -127,7 +128,7 @@ static kl_str with_launch(const kl_surface *s, const char *directive, const char
 }
 
 static kl_str shared_or_not(const kl_surface *s, kl_str text) {
-    if (kl_surface_has_directive(s, KL_S("surface"))) return text;
+    if (kli_surface_has_directive(s, KL_S("surface"))) return text;
     const char *line = memchr(text.ptr, '\n', text.len);
     return (kl_str){line + 1, text.len - (size_t)(line + 1 - text.ptr)};
 }
@@ -148,10 +149,10 @@ static void test_surface_directives__its_example_parses_and_plans(void **state) 
     fixture_init(&f, 65, 96);
     EACH(s) {
         const kl_kernel *k = example_of(s);
-        assert_ok(kl_kernel_plan(plan, k, &f.task, &f.workload, NULL, &e));
+        assert_ok(kli_kernel_plan(plan, k, &f.task, &f.workload, NULL, &e));
         const kl_plan_launch *l = &plan->launches[0];
         for (int d = 0; d < 3; d++) assert_true(l->grid[d] > 0 && l->cluster[d] > 0);
-        for (const char **define = kl_kernel_defines(arena, k, &f.task, &f.workload); *define;
+        for (const char **define = kli_kernel_defines(arena, k, &f.task, &f.workload); *define;
              define++)
             assert_null(strchr(*define, '('));
     }
@@ -160,7 +161,7 @@ static void test_surface_directives__its_example_parses_and_plans(void **state) 
 static void test_surface_directives__an_unknown_clause_is_answered_with_its_own(void **state) {
     (void)state;
     EACH(s) {
-        const char *const foreign = kl_surface_has_clause(s, KL_S("warps")) ? "block" : "warps";
+        const char *const foreign = kli_surface_has_clause(s, KL_S("warps")) ? "block" : "warps";
         const kl_str clauses = kl_arena_printf(arena, "%s(4) %s", foreign, s->example);
         const kl_str text = shared_or_not(s, with_launch(s, "let n = 1", clauses.ptr));
         kl_kernel *k;
@@ -260,9 +261,7 @@ static kl_task *softmax_here(void) {
 
 static bool has_device(const kl_surface *s) {
     kl_device device;
-    kl_error why;
-    const kl_backend *b = kl_backend_of_surface(s, 0);
-    return b && kl_device_probe(&device, arena, b->id, &why) == KL_OK;
+    return kl_device_of_surface(&device, arena, s, 0, kl_ignored()) == KL_OK;
 }
 
 /* The kernels of the sixth surface need code for each class of arguments, parameters in another

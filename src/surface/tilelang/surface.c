@@ -3,7 +3,7 @@
  *
  * Files parse and plan; nothing compiles them yet, so no back end is named and everybody says so.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <klineage/surface.h>
+#include "kernel/kernel.h"
 
 const kl_surface kli_surface_tilelang = {
     .name = "tilelang",

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SURFACE_TRITON_H
 #define KL_SURFACE_TRITON_H
-#include <klineage/backend.h>
+#include "backend/backend.h"
 
 /* Where it is; strings live as long as the process.  `version` empty: `missing` says what to do. */
 typedef struct {

@@ -48,8 +48,8 @@ int main(int argc, char **argv) {
     char *text = json_dumps(document, JSON_COMPACT);
     kl_store_verdict row{};
     row.key = kl_str_of(key);
-    row.task = task->name;
-    row.kernel = kl_str_of(kernel->hash);
+    row.task = kl_task_name(task);
+    row.kernel = kl_str_of(kl_kernel_hash(kernel));
     row.platform = verdict.platform;
     row.outcome = kl_str_of(kl_outcome_name(verdict.outcome));
     row.json = kl_str_of(text);
@@ -60,6 +60,6 @@ int main(int argc, char **argv) {
     json_decref(document);
     kl_store_close(store);
     std::printf("%s, %s a search by policy %s could follow\n", kl_outcome_name(verdict.outcome),
-                same ? "kept;" : "lost;", kl_policy_each(0)->name);
+                same ? "kept;" : "lost;", kl_policy_name(kl_policy_each(0)));
     return verdict.outcome == KL_OUTCOME_PASS && same ? 0 : 1;
 }

@@ -75,7 +75,7 @@ static kl_err plain_compile(kl_artefact *out, const kl_compile_job *job, kl_erro
 
 static kl_str plain_specialize(kl_arena *a, const kl_kernel *k, const kl_plan *plan) {
     (void)k;
-    return kl_plan_classes(a, plan);
+    return kli_plan_classes(a, plan);
 }
 
 static const char *const plain_types[KL_DTYPE_END] = {[KL_F64] = "double",
