@@ -242,11 +242,12 @@ kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t);
 typedef struct {
     kl_str hash, name;
     kl_target target; /* with its facts; the platform is the card's own */
+    bool alone;       /* the only kernel of its task and surface: what works on it is not known */
 } kl_pool_state;
 
 /* A contract has to hold on what the card was lifted from and worked on, to refuse what its births
  * led to, and to refuse nine of ten foreign states: those of another surface, and those of tasks on
- * which the card never worked. */
+ * which other cards worked and this one never did. */
 typedef struct {
     int starts, starts_met, results, results_refused, foreign, foreign_refused;
     bool good;

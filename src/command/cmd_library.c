@@ -74,6 +74,15 @@ static kl_err gather_pool(kli_starts *g, const kl_library *l, const kli_args *ar
     return err ? err : kli_starts_of_tasks(g, e);
 }
 
+static bool is_alone(const kli_starts *g, const kl_start *s) {
+    int others = -1;
+    for (int i = 0; i < g->n; i++)
+        others +=
+            g->starts[i].surface == s->surface && kl_str_eq(g->starts[i].task->name, s->task->name);
+    KL_ASSERT(others >= 0);
+    return others == 0;
+}
+
 static bool pool_state(kl_pool_state *out, kl_buf *text, kl_arena *a, const kl_start *s) {
     kl_kernel *k;
     kl_error why = {0};
@@ -133,7 +142,9 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
     if (err) return err;
     kl_pool_state *pool = KL_ARRAY(c->arena, kl_pool_state, g.n + 1);
     int n = 0;
-    for (int i = 0; i < g.n; i++) n += pool_state(&pool[n], &out->text, c->arena, &g.starts[i]);
+    for (int i = 0; i < g.n; i++)
+        if (pool_state(&pool[n], &out->text, c->arena, &g.starts[i]))
+            pool[n++].alone = is_alone(&g, &g.starts[i]);
     *bad = prove_cards(out, c->arena, l, pool, n);
     const kl_str cycle = kl_library_cycle(c->arena, l);
     if (cycle.len)

@@ -101,8 +101,8 @@ static kl_pool_state state_of(const kl_lineage *l, int i) {
 static void test_skill_contract__is_held_against_states(void **state) {
     (void)state;
     kl_contract_proof p;
-    const kl_pool_state pool[] = {state_with("before", "gemm", 3), state_with("after", "gemm", 5),
-                                  state_with("foreign", "topk", 9)};
+    kl_pool_state pool[] = {state_with("before", "gemm", 3), state_with("after", "gemm", 5),
+                            state_with("foreign", "topk", 9)};
     kl_card c = card_with("source.loops >= 2", "source.loops >= 5");
     kl_contract_prove(&p, arena, &c, pool, 3);
     assert_true(p.good && p.starts_met == 1 && p.results_refused == 1 && p.foreign_refused == 1);
@@ -117,6 +117,12 @@ static void test_skill_contract__is_held_against_states(void **state) {
     c = card_with("source.loops >= 2", "source.loops == 5");
     kl_contract_prove(&p, arena, &c, pool, 3);
     assert_contains(p.why.ptr, "refuses 0 of 1 foreign states");
+    pool[2].alone = true;
+    kl_contract_prove(&p, arena, &c, pool, 3);
+    assert_true(p.good && p.foreign == 0);
+    pool[2].target.surface = KL_S("opencl");
+    kl_contract_prove(&p, arena, &c, pool, 3);
+    assert_true(p.good && p.foreign == 1 && p.foreign_refused == 1);
 }
 
 /* A clause that cannot be asked is named and left out; the others decide. */

@@ -8,14 +8,14 @@ typedef enum { PROVE_NOTHING, PROVE_START, PROVE_RESULT, PROVE_FOREIGN } prove_k
 
 static bool is_birth_record(const kl_trial_record *r) { return kl_str_eq(r->kind, KL_S("birth")); }
 
-/* Did the card work on a kernel of this case and surface? */
-static bool worked_on(const kl_card *c, const kl_target *t) {
-    return kli_names_have(&c->verified.cases, t->case_name) &&
-           kli_names_have(&c->verified.surfaces, t->surface);
+/* Did the card work on a kernel of this case and surface, or might it? */
+static bool may_work_on(const kl_card *c, const kl_pool_state *s) {
+    return kli_names_have(&c->verified.surfaces, s->target.surface) &&
+           (s->alone || kli_names_have(&c->verified.cases, s->target.case_name));
 }
 
 static prove_kind prove_kind_of(const kl_card *c, const kl_pool_state *s) {
-    prove_kind kind = worked_on(c, &s->target) ? PROVE_NOTHING : PROVE_FOREIGN;
+    prove_kind kind = may_work_on(c, s) ? PROVE_NOTHING : PROVE_FOREIGN;
     for (int i = 0; i < c->n_trials; i++) {
         const kl_trial_record *r = &c->trials[i];
         if (r->accepted && kl_str_eq(r->start_hash, s->hash)) return PROVE_START;
