@@ -43,6 +43,13 @@ static kl_err hash_folder(kl_hasher *h, kl_arena *a, const kl_task *t, kl_str fo
     return err;
 }
 
+/* A naive kernel in Python is where a search begins; kernels are held against those of their host's
+ * first surface. */
+static bool decides(kl_str name) {
+    return kl_str_starts(name, KL_S("oracle.")) ||
+           (kl_str_starts(name, KL_S("naive.")) && !kl_str_ends(name, KL_S(".py")));
+}
+
 /* Oracles, naive kernels and baselines, by name. */
 static kl_err hash_code(kl_hasher *h, kl_arena *a, const kl_task *t, kl_error *e) {
     kl_str *names;
@@ -51,8 +58,7 @@ static kl_err hash_code(kl_hasher *h, kl_arena *a, const kl_task *t, kl_error *e
     for (size_t i = 0; i < n && err == KL_OK; i++) {
         if (kl_str_eq(names[i], KL_S("baseline")))
             err = hash_folder(h, a, t, names[i], 0, e);
-        else if (kl_str_starts(names[i], KL_S("oracle.")) ||
-                 kl_str_starts(names[i], KL_S("naive.")))
+        else if (decides(names[i]))
             err = hash_file(h, a, t, names[i], e);
     }
     return err;

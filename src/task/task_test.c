@@ -92,6 +92,7 @@ static void test_task_load__hashes_what_decides_a_verdict(void **state) {
     }
     put(f, "three/README.md", "prose");
     put(f, "three/notes.oracle.c", "prose");
+    put(f, "three/naive.triton.py", "a start");
     assert_string_equal(hash_of(f, "three"), bare);
     put(f, "three/workloads.jsonl", WORKLOAD " \n");
     assert_string_not_equal(hash_of(f, "three"), bare);

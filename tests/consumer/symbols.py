@@ -21,6 +21,8 @@ STATE = {
     "confinement": "what the kernel here can confine a process with, found once",
     "confinement_once": "the same",
     "temp": "temporary folders that are held, under a lock",
+    "toolkit": "the Python that has Triton, asked for once",
+    "toolkit_once": "the same",
     "curl": "libcurl, once it was loaded, under a lock",
     "serials": "numbers of leases, atomic",
 }
