@@ -40,7 +40,7 @@ static kl_err compiled_plan(json_t *o, kl_buf *text, kl_arena *a, const compiled
     kl_err err = kli_kernel_plan(plan, m->kernel, m->task, m->workload, &m->device.limits, e);
     if (!err)
         err = kli_plan_complete(plan, m->artefact.completion, m->kernel, m->task, m->workload,
-                               &m->device.limits, e);
+                                &m->device.limits, e);
     if (!err) json_object_set_new(o, "plan", kli_plan_json(text, plan, m->workload->label));
     return err;
 }
@@ -81,6 +81,6 @@ kl_err kli_cmd_kernel_compile(kli_context *c, const kli_args *args, kli_command_
     if (!err) err = find_device(m, c->arena, args->values[KL_OPTION_ARCH], e);
     if (!err)
         err = kli_compile(&m->artefact, c->arena, &m->device, m->kernel, m->task, m->workload, NULL,
-                         e);
+                          e);
     return err ? err : show_compiled(out, c->arena, m, e);
 }

@@ -20,6 +20,8 @@ STATE = {
     "probed": "the devices of this machine, under a lock",
     "confinement": "what the kernel here can confine a process with, found once",
     "confinement_once": "the same",
+    "toolkit": "the Triton that is installed, looked for once",
+    "toolkit_once": "the same",
     "temp": "temporary folders that are held, under a lock",
     "curl": "libcurl, once it was loaded, under a lock",
     "serials": "numbers of leases, atomic",
