@@ -20,6 +20,8 @@ STATE = {
     "probed": "the devices of this machine, under a lock",
     "confinement": "what the kernel here can confine a process with, found once",
     "confinement_once": "the same",
+    "toolkit": "the Triton that is installed, looked for once",
+    "toolkit_once": "the same",
     "temp": "temporary folders that are held, under a lock",
     "toolkit": "the Python that has Triton, asked for once",
     "toolkit_once": "the same",
