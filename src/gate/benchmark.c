@@ -55,16 +55,21 @@ enum {
 
 static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
                       SHORT_MOMENT = 1ull << 42; /* draws */
-/* A batch is so long that a handshake which was subtracted by mistake would be a twentieth of a
- * percent of it, within bounds: a tick of the clock of a runner that shares its process with the
- * kernel fits in the longest. */
-static const double BATCH_HANDSHAKES = 2000;
-static const double SHORT_BATCH_NS = 1e6;
+/* A batch is so long that a handshake which was subtracted by mistake would be a fifth of a percent
+ * of it, within bounds, and no longer: what others take of the memory bus does not average out over
+ * milliseconds, so more pairs tell more than longer ones.  A tick of the clock of a runner that
+ * shares its process with the kernel fits in the longest. */
+static const double BATCH_HANDSHAKES = 500;
+static const double SHORT_BATCH_NS = 2e5;
 static const double BATCH_NS = 5e6;
+static const uint64_t BATCH_BYTES =
+    8ull << 20; /* poisoned, mapped, read and hashed around every batch */
 static const double GRAPH_BELOW_NS =
     50e3; /* shorter kernels drown in launch latency when timed one by one */
 static const double WARM_BELOW_NS =
-    1e6; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
+    5e5; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
+static const double MOST_EXCHANGE =
+    0.75; /* of a single call's sample: it would make a batch three times too short */
 static const double SLOW_NS = 1e7; /* a call that finds its caches and clocks as it leaves them */
 static const double CAP_HALF_WIDTH = 0.01;
 static const double FAR = 1.5;             /* beyond this factor nobody needs half a percent */
@@ -129,7 +134,7 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
         fault->kind = KL_FAULT_PROTOCOL;
         snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
     }
-    kli_debug("%.*s: %u calls of %.1f us, %.2f ms around them", KL_STR_ARG(s->executable->name),
+    kli_debug("%.*s: %u calls of %.4f us, %.2f ms around them", KL_STR_ARG(s->executable->name),
               s->calls, *ns * 1e-3, ((double)(kli_now_ns() - start) - *ns * s->calls) * 1e-6);
     r->timed_ns += *ns * s->calls;
     r->c->run_ns += (int64_t)(*ns * s->calls);
@@ -424,11 +429,11 @@ kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
         return over ? GIVE_UP : GO_ON; /* without its noise a ratio decides nothing */
     const kl_interval ci = benchmark_interval(r);
     const double half = (ci.high - ci.low) / 2 / ci.median;
-    /* Batches of nanosecond kernels are mostly preparation: for them ten times as much wall time
+    /* Batches of nanosecond kernels are mostly preparation: for them three times as much wall time
      * counts as much. */
     const double min_s = real_or(o->min_seconds, o->quick ? 0.05 : 0.3);
     const bool steady = r->pairs >= min_pairs &&
-                        (r->timed_ns >= min_s * 1e9 || elapsed_s >= 10 * min_s) &&
+                        (r->timed_ns >= min_s * 1e9 || elapsed_s >= 3 * min_s) &&
                         half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);
     if (over && r->pairs >= CAP_PAIRS && half <= CAP_HALF_WIDTH) return ENOUGH;
     if (over && tried < CAP_PAIRS && !late)
@@ -489,11 +494,14 @@ static kl_err enter_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     return !err && fault.kind ? baseline_fault(r, &fault, e) : err;
 }
 
+bool kli_pages_are_due(int tried, uint32_t n_sets) {
+    const int every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
+    return n_sets < MANY_SETS && tried > 0 && (tried == CLEAR_PAIRS / 2 || tried % every == 0);
+}
+
 static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
-    const int tried = r->pairs + r->left_out,
-              every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
-    if (!r->c->backend->shared_memory || tried == 0 || tried % every ||
-        r->problem->n_sets >= MANY_SETS)
+    if (!r->c->backend->shared_memory ||
+        !kli_pages_are_due(r->pairs + r->left_out, r->problem->n_sets))
         return KL_OK;
     const kl_err err = kli_problem_renew(r->problem, r->c, e);
     return err ? err : enter_both(r, f, e);
@@ -604,6 +612,7 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
         s->calls = r->method == KL_TIME_EVENTS && i > 0 ? 3 : 1;
         const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
         if (err) return err;
+        ns *= 1 - fmin(kli_runner_sample(s->executable->runner).handshake_share, MOST_EXCHANGE);
         if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
         whole += !native || !r->disturbed;
     }
@@ -648,6 +657,28 @@ static uint32_t most_calls(const kli_benchmark *r) {
     return sets < slots ? sets : slots;
 }
 
+static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+void kli_even_out(uint32_t *one, uint32_t *other) {
+    const uint32_t more = more_of(*one, *other);
+    if (2ull * *one >= more && 2ull * *other >= more) *one = *other = more;
+}
+
+uint32_t kli_calls_within(uint32_t calls, uint64_t bytes) {
+    const uint64_t fit = bytes ? BATCH_BYTES / bytes : calls,
+                   most = fit > FEW_CALLS ? fit : FEW_CALLS;
+    return calls < most ? calls : (uint32_t)most;
+}
+
+/* Of native code, whose data lie where the other side and the gate have them too. */
+static void bound_data(kli_benchmark *r) {
+    const kl_layout *l = &r->problem->memory.layout;
+    if (r->c->backend->id != KL_BACKEND_CPU) return;
+    r->candidate.calls = kli_calls_within(r->candidate.calls, l->set_bytes + l->slot_bytes);
+    r->baseline.calls = kli_calls_within(r->baseline.calls, l->set_bytes + l->slot_bytes);
+    kli_even_out(&r->candidate.calls, &r->baseline.calls);
+}
+
 static void choose_batches(kli_benchmark *r) {
     const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
     if (!r->c->backend->parent_clock)
@@ -661,9 +692,8 @@ static void choose_batches(kli_benchmark *r) {
         kli_batch_ns(r->c->backend, kli_runner_handshake_ns(r->candidate.executable->runner));
     r->candidate.calls = kli_calls_for(batch_ns, r->candidate.estimate_ns, most);
     r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
+    bound_data(r);
 }
-
-static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* One for every call of a batch.  Those of a short batch are few, and what a kernel does on one set
  * in eight, by a digest of it say, it might do on none: as many then as a batch of 5 ms would have.
