@@ -4,6 +4,8 @@
 
 #include "benchmark_impl.h"
 
+#include <math.h>
+
 static void test_gate_batch__batches_have_as_many_calls_as_fit(void **state) {
     (void)state;
     assert_int_equal(kli_calls_for(5e6, 1e5, 511), 50);
@@ -72,6 +74,19 @@ static void test_gate_batch__slots_are_bounded_by_memory(void **state) {
     assert_int_equal(kli_copies_that_fit(&p, false, SHARED_BYTES, 512), 4);
 }
 
+static void test_gate_batch__couples_have_one_of_each_order(void **state) {
+    const double ratios[] = {0.9, 0.8, 1.1, 1.2, 0.7, 1.3};
+    const bool led[] = {true, true, false, false, true, false}, all[6] = {0};
+    double out[6];
+    (void)state;
+    assert_int_equal(kli_couples(out, ratios, led, 6), 3);
+    assert_true(fabs(out[0] - sqrt(0.99)) < 1e-12 && fabs(out[1] - sqrt(0.96)) < 1e-12);
+    assert_true(fabs(out[2] - sqrt(0.91)) < 1e-12);
+    assert_int_equal(kli_couples(out, ratios, led, 5), 2);
+    assert_int_equal(kli_couples(out, ratios, led, 2), 0);
+    assert_int_equal(kli_couples(out, ratios, all, 6), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_batch__batches_have_as_many_calls_as_fit),
@@ -79,6 +94,7 @@ int main(void) {
         cmocka_unit_test(test_gate_batch__a_batch_has_little_data),
         cmocka_unit_test(test_gate_batch__equal_kernels_have_equal_batches),
         cmocka_unit_test(test_gate_batch__no_comparison_ends_on_one_set_of_pages),
+        cmocka_unit_test(test_gate_batch__couples_have_one_of_each_order),
         cmocka_unit_test(test_gate_batch__slots_are_bounded_by_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,8 @@
  *
  * One comparison is a sequence of pairs.  In a pair, candidate and baseline run right after each
  * other on the same input sets and the same pages, in balanced random order; the result is the
- * median of the per-pair ratios with a bootstrap interval.  Drift of clocks, heat and neighbours
+ * median, with a bootstrap interval, of the ratios, each that of a pair which one side led and one
+ * which the other did.  Drift of clocks, heat and neighbours
  * hits both halves of a pair and cancels.  Between them, control pairs time the faster side against
  * itself: their interval around 1 is this run's A/A noise, and a difference inside twice the floor
  * is called "same".
@@ -49,6 +50,7 @@ enum {
     ENOUGH_SETS =
         64, /* a kernel that works by what it is given leaves out one of so many, at least */
     MANY_SETS = 32,   /* so many copies of the inputs lie on pages enough of their own */
+    FEW_COUPLES = 5,  /* below this single pairs say more */
     FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
     SHORT_EVERY = 8   /* pairs from one to the next, at most */
 };
@@ -220,10 +222,12 @@ static void one_slot_a_call(kli_benchmark *r) {
     if (r->baseline.calls > most) r->baseline.calls = most;
 }
 
-static void record_pair(kli_benchmark *r, double candidate_ns, double baseline_ns) {
+static void record_pair(kli_benchmark *r, bool candidate_led, double candidate_ns,
+                        double baseline_ns) {
     const bool left = r->disturbed && r->left_out < MAX_PAIRS;
     KL_ASSERT(r->pairs < MAX_PAIRS + 2);
     const int at = left ? r->left_out++ : r->pairs++;
+    if (!left) r->led[at] = candidate_led;
     (left ? r->left_ratios : r->ratios)[at] = candidate_ns > 0 ? baseline_ns / candidate_ns : 1;
     (left ? r->left_candidate_ns : r->candidate_ns)[at] = candidate_ns;
     (left ? r->left_baseline_ns : r->baseline_ns)[at] = baseline_ns;
@@ -250,7 +254,7 @@ static kl_err run_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_err
     r->checked_last = check;
     one_slot_a_call(r);
     if (err || !f->ok) return err;
-    record_pair(r, a, b);
+    record_pair(r, candidate_leads, a, b);
     return KL_OK;
 }
 
@@ -267,9 +271,11 @@ static kl_err run_control(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     r->pair_index += 2; /* keep the parity that balances the order */
     if (err || !f->ok || !(a > 0 && b > 0)) return err;
     KL_ASSERT(r->n_controls < MAX_PAIRS + 2);
-    if (!r->disturbed)
-        r->controls[r->n_controls++] = a / b;
-    else if (r->n_left_controls < MAX_PAIRS)
+    if (!r->disturbed) { /* of two in a row each half leads once, as in pairs */
+        r->control_led[r->n_controls] = r->n_controls % 2 == 0;
+        r->controls[r->n_controls] = r->n_controls % 2 == 0 ? a / b : b / a;
+        r->n_controls++;
+    } else if (r->n_left_controls < MAX_PAIRS)
         r->left_controls[r->n_left_controls++] = a / b;
     return err;
 }
@@ -350,8 +356,28 @@ static bool short_is_due(const kli_benchmark *r) {
 
 /* ---- stop rule and result ---------------------------------------------------------------- */
 
+size_t kli_couples(double *out, const double *ratios, const bool *led, int n) {
+    size_t found = 0;
+    for (int a = 0, b = 0; a < n && b < n; a++, b++) {
+        while (a < n && !led[a]) a++;
+        while (b < n && led[b]) b++;
+        if (a < n && b < n) out[found++] = sqrt(ratios[a] * ratios[b]);
+    }
+    return found;
+}
+
+/* Of couples, where there are enough. */
+static kl_interval interval_of(const kli_benchmark *r, const double *ratios, const bool *led,
+                               int n) {
+    double couples[MAX_PAIRS + 2];
+    KL_ASSERT(n <= (int)KL_COUNT(couples));
+    const size_t found = kli_couples(couples, ratios, led, n);
+    return found < FEW_COUPLES ? kli_bootstrap_median(ratios, (size_t)n, 1000, 0.95, r->order)
+                               : kli_bootstrap_median(couples, found, 1000, 0.95, r->order);
+}
+
 static kl_interval benchmark_interval(const kli_benchmark *r) {
-    return kli_bootstrap_median(r->ratios, (size_t)r->pairs, 1000, 0.95, r->order);
+    return interval_of(r, r->ratios, r->led, r->pairs);
 }
 
 /* Of the logarithm of the ratio, at any look: the mean's tell after four pairs, the median's not
@@ -382,8 +408,7 @@ static void widen_noise(kl_comparison *m, const double *controls, int n) {
 static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable) {
     const bool all = !stable || r->n_controls < 2;
     if (r->n_controls >= FEW_CONTROLS) {
-        const kl_interval aa =
-            kli_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
+        const kl_interval aa = interval_of(r, r->controls, r->control_led, r->n_controls);
         m->aa_low = aa.low;
         m->aa_high = aa.high;
     } else if (r->n_controls + r->n_left_controls > 1) {
@@ -459,6 +484,14 @@ static kl_interval clear_interval(const kli_benchmark *r) {
     return (kl_interval){median, fmin(exp(b.low), median), fmax(exp(b.high), median)};
 }
 
+/* What one half gains from the other is no speed of the kernel's own. */
+static bool falls_in_two(const kli_benchmark *r) {
+    double couples[MAX_PAIRS + 2];
+    const size_t n = kli_couples(couples, r->ratios, r->led, r->pairs);
+    return n < FEW_COUPLES ? kli_bimodal(r->ratios, (size_t)r->pairs, 0.02)
+                           : kli_bimodal(couples, n, 0.02);
+}
+
 void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.executable->name);
@@ -478,7 +511,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
                    (m->candidate_ns * r->candidate.calls);
     measure_noise(r, m, stable);
     m->stable = stable;
-    m->bimodal = kli_bimodal(r->ratios, (size_t)r->pairs, 0.02);
+    m->bimodal = falls_in_two(r);
     m->call = kl_decide(m->low, m->high, m->noise, stable);
 }
 
@@ -580,6 +613,8 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
     r.baseline.executable = baseline;
     r.ratios = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.controls = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.led = KL_ARRAY(c->arena, bool, MAX_PAIRS + 2);
+    r.control_led = KL_ARRAY(c->arena, bool, MAX_PAIRS + 2);
     r.candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.left_ratios = KL_ARRAY(c->arena, double, MAX_PAIRS);

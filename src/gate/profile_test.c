@@ -30,6 +30,7 @@ struct kl_runner {
     int disturbed_in;      /* of eight samples */
     double when_disturbed; /* times as slow */
     double handshake_share;
+    double gains; /* of its time, as the second of a pair */
     kl_sample sample;
     bool digests; /* it is a device that gives them */
     bool ahead;   /* in batches that end early it fills a slot of no call */
@@ -84,6 +85,7 @@ kl_err __wrap_kli_runner_time(kl_runner *r, kl_fault *fault, double *ns, const k
                                                        8) < r->disturbed_in,
                     .handshake_share = r->handshake_share};
     ns[0] = r->true_ns * (1 + r->noise * luck) * (1 + drift * n_seen);
+    if (n_seen % 2) ns[0] *= 1 - r->gains;
     if (r->sample.preempted) ns[0] *= r->when_disturbed;
     for (uint32_t i = 1; q->method == KL_TIME_EVENTS && i < q->calls; i++) ns[i] = ns[0];
     n_seen++;
@@ -286,6 +288,21 @@ static void test_gate_profile__every_two_pairs_are_balanced(void **state) {
     assert_int_equal(candidate_first, n_seen / 6);
     assert_in_range(first_of_two, n_seen / 24,
                     n_seen / 8); /* which one begins is drawn, not fixed */
+    world_close(&w);
+}
+
+/* Whoever comes second finds the caches filled: a tenth of the time, and no difference. */
+static void test_gate_profile__what_the_second_half_gains_cancels(void **state) {
+    (void)state;
+    static world w;
+    kl_error e = {0};
+    kli_benchmark r;
+    world_open(&w, 2e6, 2e6, 0.01);
+    w.fast.gains = w.slow.gains = 0.1;
+    assert_ok(run_benchmark(&w, &r, &e));
+    assert_true(w.stable && !w.result.bimodal);
+    assert_int_equal(w.result.call, KL_DECISION_SAME);
+    assert_true(fabs(w.result.ratio - 1) < 0.005 && w.result.noise < 0.01);
     world_close(&w);
 }
 
@@ -600,8 +617,11 @@ static void test_gate_profile__an_impossible_time_is_a_cheat_only_by_a_good_cloc
 static kli_advice rule_after(double elapsed_s, double timed_s, int pairs, double spread,
                              const kl_gate_opts *o) {
     static double ratios[MAX_PAIRS], controls[MAX_PAIRS];
+    static bool led[MAX_PAIRS];
     const kli_benchmark r = {.ratios = ratios,
                              .controls = controls,
+                             .led = led,
+                             .control_led = led,
                              .pairs = pairs,
                              .n_controls = pairs / 2,
                              .timed_ns = timed_s * 1e9,
@@ -610,6 +630,7 @@ static kli_advice rule_after(double elapsed_s, double timed_s, int pairs, double
     for (int i = 0; i < pairs; i++)
         ratios[i] = 1 + spread * (kli_stream_uniform(r.order, (uint64_t)i) - 0.5);
     for (int i = 0; i < pairs / 2; i++) controls[i] = 1;
+    for (int i = 0; i < pairs; i++) led[i] = i % 2;
     return kli_benchmark_advice(&r, o);
 }
 
@@ -641,6 +662,8 @@ static void test_gate_profile__stop_rule_goes_on_where_controls_disagree(void **
     kli_benchmark r = {.ratios = ratios,
                        .pairs = 4,
                        .controls = good,
+                       .led = (bool[MAX_PAIRS]){0},
+                       .control_led = (bool[MAX_PAIRS]){0},
                        .n_controls = 2,
                        .timed_ns = 1e7,
                        .start_ns = kli_now_ns() - 100000000};
@@ -808,6 +831,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__far_apart_ends_early),
         cmocka_unit_test(test_gate_profile__a_lost_race_is_abandoned),
         cmocka_unit_test(test_gate_profile__every_two_pairs_are_balanced),
+        cmocka_unit_test(test_gate_profile__what_the_second_half_gains_cancels),
         cmocka_unit_test(test_gate_profile__both_halves_of_a_pair_work_on_the_same_sets),
         cmocka_unit_test(test_gate_profile__the_last_timed_batch_is_audited),
         cmocka_unit_test(test_gate_profile__damage_that_an_audit_finds_ends_it),
