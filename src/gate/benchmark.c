@@ -2,7 +2,8 @@
  *
  * One comparison is a sequence of pairs.  In a pair, candidate and baseline run right after each
  * other on the same input sets and the same pages, in balanced random order; the result is the
- * median of the per-pair ratios with a bootstrap interval.  Drift of clocks, heat and neighbours
+ * median, with a bootstrap interval, of the ratios, each that of a pair which one side led and one
+ * which the other did.  Drift of clocks, heat and neighbours
  * hits both halves of a pair and cancels.  Between them, control pairs time the faster side against
  * itself: their interval around 1 is this run's A/A noise, and a difference inside twice the floor
  * is called "same".
@@ -49,22 +50,28 @@ enum {
     ENOUGH_SETS =
         64, /* a kernel that works by what it is given leaves out one of so many, at least */
     MANY_SETS = 32,   /* so many copies of the inputs lie on pages enough of their own */
+    FEW_COUPLES = 5,  /* below this single pairs say more */
     FEW_CONTROLS = 5, /* below this their median has no interval worth the name */
     SHORT_EVERY = 8   /* pairs from one to the next, at most */
 };
 
 static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
                       SHORT_MOMENT = 1ull << 42; /* draws */
-/* A batch is so long that a handshake which was subtracted by mistake would be a twentieth of a
- * percent of it, within bounds: a tick of the clock of a runner that shares its process with the
- * kernel fits in the longest. */
-static const double BATCH_HANDSHAKES = 2000;
-static const double SHORT_BATCH_NS = 1e6;
+/* A batch is so long that a handshake which was subtracted by mistake would be a fifth of a percent
+ * of it, within bounds, and no longer: what others take of the memory bus does not average out over
+ * milliseconds, so more pairs tell more than longer ones.  A tick of the clock of a runner that
+ * shares its process with the kernel fits in the longest. */
+static const double BATCH_HANDSHAKES = 500;
+static const double SHORT_BATCH_NS = 2e5;
 static const double BATCH_NS = 5e6;
+static const uint64_t BATCH_BYTES =
+    8ull << 20; /* poisoned, mapped, read and hashed around every batch */
 static const double GRAPH_BELOW_NS =
     50e3; /* shorter kernels drown in launch latency when timed one by one */
 static const double WARM_BELOW_NS =
-    1e6; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
+    5e5; /* in a longer batch cold instruction caches are noise, and a warm call costs a process */
+static const double MOST_EXCHANGE =
+    0.75; /* of a single call's sample: it would make a batch three times too short */
 static const double SLOW_NS = 1e7; /* a call that finds its caches and clocks as it leaves them */
 static const double CAP_HALF_WIDTH = 0.01;
 static const double FAR = 1.5;             /* beyond this factor nobody needs half a percent */
@@ -129,7 +136,7 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
         fault->kind = KL_FAULT_PROTOCOL;
         snprintf(fault->text, sizeof fault->text, "it reported a time of %g ns", *ns);
     }
-    kli_debug("%.*s: %u calls of %.1f us, %.2f ms around them", KL_STR_ARG(s->executable->name),
+    kli_debug("%.*s: %u calls of %.4f us, %.2f ms around them", KL_STR_ARG(s->executable->name),
               s->calls, *ns * 1e-3, ((double)(kli_now_ns() - start) - *ns * s->calls) * 1e-6);
     r->timed_ns += *ns * s->calls;
     r->c->run_ns += (int64_t)(*ns * s->calls);
@@ -215,10 +222,12 @@ static void one_slot_a_call(kli_benchmark *r) {
     if (r->baseline.calls > most) r->baseline.calls = most;
 }
 
-static void record_pair(kli_benchmark *r, double candidate_ns, double baseline_ns) {
+static void record_pair(kli_benchmark *r, bool candidate_led, double candidate_ns,
+                        double baseline_ns) {
     const bool left = r->disturbed && r->left_out < MAX_PAIRS;
     KL_ASSERT(r->pairs < MAX_PAIRS + 2);
     const int at = left ? r->left_out++ : r->pairs++;
+    if (!left) r->led[at] = candidate_led;
     (left ? r->left_ratios : r->ratios)[at] = candidate_ns > 0 ? baseline_ns / candidate_ns : 1;
     (left ? r->left_candidate_ns : r->candidate_ns)[at] = candidate_ns;
     (left ? r->left_baseline_ns : r->baseline_ns)[at] = baseline_ns;
@@ -245,7 +254,7 @@ static kl_err run_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_err
     r->checked_last = check;
     one_slot_a_call(r);
     if (err || !f->ok) return err;
-    record_pair(r, a, b);
+    record_pair(r, candidate_leads, a, b);
     return KL_OK;
 }
 
@@ -262,9 +271,11 @@ static kl_err run_control(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     r->pair_index += 2; /* keep the parity that balances the order */
     if (err || !f->ok || !(a > 0 && b > 0)) return err;
     KL_ASSERT(r->n_controls < MAX_PAIRS + 2);
-    if (!r->disturbed)
-        r->controls[r->n_controls++] = a / b;
-    else if (r->n_left_controls < MAX_PAIRS)
+    if (!r->disturbed) { /* of two in a row each half leads once, as in pairs */
+        r->control_led[r->n_controls] = r->n_controls % 2 == 0;
+        r->controls[r->n_controls] = r->n_controls % 2 == 0 ? a / b : b / a;
+        r->n_controls++;
+    } else if (r->n_left_controls < MAX_PAIRS)
         r->left_controls[r->n_left_controls++] = a / b;
     return err;
 }
@@ -345,8 +356,28 @@ static bool short_is_due(const kli_benchmark *r) {
 
 /* ---- stop rule and result ---------------------------------------------------------------- */
 
+size_t kli_couples(double *out, const double *ratios, const bool *led, int n) {
+    size_t found = 0;
+    for (int a = 0, b = 0; a < n && b < n; a++, b++) {
+        while (a < n && !led[a]) a++;
+        while (b < n && led[b]) b++;
+        if (a < n && b < n) out[found++] = sqrt(ratios[a] * ratios[b]);
+    }
+    return found;
+}
+
+/* Of couples, where there are enough. */
+static kl_interval interval_of(const kli_benchmark *r, const double *ratios, const bool *led,
+                               int n) {
+    double couples[MAX_PAIRS + 2];
+    KL_ASSERT(n <= (int)KL_COUNT(couples));
+    const size_t found = kli_couples(couples, ratios, led, n);
+    return found < FEW_COUPLES ? kli_bootstrap_median(ratios, (size_t)n, 1000, 0.95, r->order)
+                               : kli_bootstrap_median(couples, found, 1000, 0.95, r->order);
+}
+
 static kl_interval benchmark_interval(const kli_benchmark *r) {
-    return kli_bootstrap_median(r->ratios, (size_t)r->pairs, 1000, 0.95, r->order);
+    return interval_of(r, r->ratios, r->led, r->pairs);
 }
 
 /* Of the logarithm of the ratio, at any look: the mean's tell after four pairs, the median's not
@@ -377,8 +408,7 @@ static void widen_noise(kl_comparison *m, const double *controls, int n) {
 static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable) {
     const bool all = !stable || r->n_controls < 2;
     if (r->n_controls >= FEW_CONTROLS) {
-        const kl_interval aa =
-            kli_bootstrap_median(r->controls, (size_t)r->n_controls, 1000, 0.95, r->order);
+        const kl_interval aa = interval_of(r, r->controls, r->control_led, r->n_controls);
         m->aa_low = aa.low;
         m->aa_high = aa.high;
     } else if (r->n_controls + r->n_left_controls > 1) {
@@ -424,11 +454,11 @@ kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o) {
         return over ? GIVE_UP : GO_ON; /* without its noise a ratio decides nothing */
     const kl_interval ci = benchmark_interval(r);
     const double half = (ci.high - ci.low) / 2 / ci.median;
-    /* Batches of nanosecond kernels are mostly preparation: for them ten times as much wall time
+    /* Batches of nanosecond kernels are mostly preparation: for them three times as much wall time
      * counts as much. */
     const double min_s = real_or(o->min_seconds, o->quick ? 0.05 : 0.3);
     const bool steady = r->pairs >= min_pairs &&
-                        (r->timed_ns >= min_s * 1e9 || elapsed_s >= 10 * min_s) &&
+                        (r->timed_ns >= min_s * 1e9 || elapsed_s >= 3 * min_s) &&
                         half <= real_or(o->half_width, o->quick ? 0.01 : 0.005);
     if (over && r->pairs >= CAP_PAIRS && half <= CAP_HALF_WIDTH) return ENOUGH;
     if (over && tried < CAP_PAIRS && !late)
@@ -454,6 +484,14 @@ static kl_interval clear_interval(const kli_benchmark *r) {
     return (kl_interval){median, fmin(exp(b.low), median), fmax(exp(b.high), median)};
 }
 
+/* What one half gains from the other is no speed of the kernel's own. */
+static bool falls_in_two(const kli_benchmark *r) {
+    double couples[MAX_PAIRS + 2];
+    const size_t n = kli_couples(couples, r->ratios, r->led, r->pairs);
+    return n < FEW_COUPLES ? kli_bimodal(r->ratios, (size_t)r->pairs, 0.02)
+                           : kli_bimodal(couples, n, 0.02);
+}
+
 void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     if (r->pairs < EARLY_PAIRS && !stable) take_back(r);
     m->baseline = kl_arena_copy(r->c->arena, r->baseline.executable->name);
@@ -473,7 +511,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
                    (m->candidate_ns * r->candidate.calls);
     measure_noise(r, m, stable);
     m->stable = stable;
-    m->bimodal = kli_bimodal(r->ratios, (size_t)r->pairs, 0.02);
+    m->bimodal = falls_in_two(r);
     m->call = kl_decide(m->low, m->high, m->noise, stable);
 }
 
@@ -489,11 +527,14 @@ static kl_err enter_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     return !err && fault.kind ? baseline_fault(r, &fault, e) : err;
 }
 
+bool kli_pages_are_due(int tried, uint32_t n_sets) {
+    const int every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
+    return n_sets < MANY_SETS && tried > 0 && (tried == CLEAR_PAIRS / 2 || tried % every == 0);
+}
+
 static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
-    const int tried = r->pairs + r->left_out,
-              every = tried < LATER_PAIRS ? SHAPE_PAIRS : LATER_PAIRS;
-    if (!r->c->backend->shared_memory || tried == 0 || tried % every ||
-        r->problem->n_sets >= MANY_SETS)
+    if (!r->c->backend->shared_memory ||
+        !kli_pages_are_due(r->pairs + r->left_out, r->problem->n_sets))
         return KL_OK;
     const kl_err err = kli_problem_renew(r->problem, r->c, e);
     return err ? err : enter_both(r, f, e);
@@ -572,6 +613,8 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
     r.baseline.executable = baseline;
     r.ratios = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.controls = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
+    r.led = KL_ARRAY(c->arena, bool, MAX_PAIRS + 2);
+    r.control_led = KL_ARRAY(c->arena, bool, MAX_PAIRS + 2);
     r.candidate_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.baseline_ns = KL_ARRAY(c->arena, double, MAX_PAIRS + 2);
     r.left_ratios = KL_ARRAY(c->arena, double, MAX_PAIRS);
@@ -604,6 +647,7 @@ kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *
         s->calls = r->method == KL_TIME_EVENTS && i > 0 ? 3 : 1;
         const kl_err err = kli_benchmark_half(r, s, 0, false, &ns, f, e);
         if (err) return err;
+        ns *= 1 - fmin(kli_runner_sample(s->executable->runner).handshake_share, MOST_EXCHANGE);
         if (f->ok && (i == 0 || ns < s->estimate_ns)) s->estimate_ns = ns;
         whole += !native || !r->disturbed;
     }
@@ -648,6 +692,28 @@ static uint32_t most_calls(const kli_benchmark *r) {
     return sets < slots ? sets : slots;
 }
 
+static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+void kli_even_out(uint32_t *one, uint32_t *other) {
+    const uint32_t more = more_of(*one, *other);
+    if (2ull * *one >= more && 2ull * *other >= more) *one = *other = more;
+}
+
+uint32_t kli_calls_within(uint32_t calls, uint64_t bytes) {
+    const uint64_t fit = bytes ? BATCH_BYTES / bytes : calls,
+                   most = fit > FEW_CALLS ? fit : FEW_CALLS;
+    return calls < most ? calls : (uint32_t)most;
+}
+
+/* Of native code, whose data lie where the other side and the gate have them too. */
+static void bound_data(kli_benchmark *r) {
+    const kl_layout *l = &r->problem->memory.layout;
+    if (r->c->backend->id != KL_BACKEND_CPU) return;
+    r->candidate.calls = kli_calls_within(r->candidate.calls, l->set_bytes + l->slot_bytes);
+    r->baseline.calls = kli_calls_within(r->baseline.calls, l->set_bytes + l->slot_bytes);
+    kli_even_out(&r->candidate.calls, &r->baseline.calls);
+}
+
 static void choose_batches(kli_benchmark *r) {
     const double least = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
     if (!r->c->backend->parent_clock)
@@ -661,9 +727,8 @@ static void choose_batches(kli_benchmark *r) {
         kli_batch_ns(r->c->backend, kli_runner_handshake_ns(r->candidate.executable->runner));
     r->candidate.calls = kli_calls_for(batch_ns, r->candidate.estimate_ns, most);
     r->baseline.calls = kli_calls_for(batch_ns, r->baseline.estimate_ns, most);
+    bound_data(r);
 }
-
-static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* One for every call of a batch.  Those of a short batch are few, and what a kernel does on one set
  * in eight, by a digest of it say, it might do on none: as many then as a batch of 5 ms would have.

@@ -32,6 +32,7 @@ typedef struct {
     kl_stream order;
     kli_digests digests;
     double *ratios, *controls, *candidate_ns, *baseline_ns;
+    bool *led, *control_led; /* the candidate's half, or the first of a control, came first */
     int pairs, n_controls;
     double *left_ratios, *left_candidate_ns, *left_baseline_ns; /* pairs that were left out */
     int left_out;
@@ -60,9 +61,21 @@ kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_exe
 kl_err kli_benchmark_estimate(kli_benchmark *r, kli_side *s, kli_check_outcome *f, kl_error *e);
 double kli_batch_ns(const kl_backend *b, double handshake_ns); /* how long a batch is */
 uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most);
+/* Of calls with so many bytes each, those whose data are soon prepared; some always follow one
+ * another. */
+uint32_t kli_calls_within(uint32_t calls, uint64_t bytes);
+/* How much of its data a batch finds in the caches depends on how much it has: of two kernels that
+ * are nearly as fast both make as many calls. */
+void kli_even_out(uint32_t *one, uint32_t *other);
+/* Fresh physical pages after so many pairs, unless many sets lie on pages enough of their own: no
+ * comparison ends on one placement alone. */
+bool kli_pages_are_due(int tried, uint32_t n_sets);
 uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most);
 /* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
 uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most);
+/* Ratios of pairs that one side led and of those that the other did, two by two: in their geometric
+ * means nothing is left of what a half gains by being the second.  How many. */
+size_t kli_couples(double *out, const double *ratios, const bool *led, int n);
 kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e);
 /* One side's half of a pair; `check`: on a device all its guards and inputs are looked at. */
 kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, bool check,

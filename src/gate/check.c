@@ -600,7 +600,7 @@ static kl_err check_real_shape(kli_evaluation *c, kli_problem *real, kli_check_o
     const uint32_t seeds = c->opts->quick ? 1 : 3;
     kl_err err = open_or_refuse(real, c, c->workload, seeds, 1, f, e);
     for (uint32_t set = 0; !err && f->ok && set < seeds; set++) {
-        if (set > 0 && c->checked_ns > LONG_RUN_NS) {
+        if (set > 0 && is_timed_slowly(c)) {
             kli_evaluation_degrade(
                 c, "%s was checked on one input set before it was timed: one run takes %.1f s",
                 c->workload->label.ptr, (double)c->checked_ns * 1e-9);

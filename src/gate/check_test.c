@@ -468,7 +468,7 @@ static void test_gate_check__a_slow_kernel_is_checked_on_one_set(void **state) {
                 {3 * SECOND / 10, true, false, false, 2, 4},
                 {16 * SECOND / 10, false, false, false, 2, 4},
                 {16 * SECOND / 10, true, true, false, 0, 1},
-                {16 * SECOND / 10, true, false, true, 0, 2}};
+                {16 * SECOND / 10, true, false, true, 2, 4}}; /* no timed run would follow */
     for (size_t i = 0; i < KL_COUNT(rows); i++) {
         world w;
         stages_open(&w, 1e9, 1e9, SECOND);

@@ -54,9 +54,10 @@ typedef struct kli_problem {
     uint32_t answer_of[KL_MAX_ANSWERS]; /* 1 + the set whose answer lies there; 0: none's */
     double naive_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0:
                                                         not measured */
-    bool paired[KL_MAX_SETS];                        /* it was measured on this very set */
-    void *pristine[KL_MAX_SETS][KL_MAX_TENSORS];     /* mutable inputs as drawn */
-    int64_t oracle_ns;                               /* longest oracle run seen here */
+    double reference_error[KL_MAX_TENSORS];      /* the same, of sets that it was not measured on */
+    bool paired[KL_MAX_SETS];                    /* it was measured on this very set */
+    void *pristine[KL_MAX_SETS][KL_MAX_TENSORS]; /* mutable inputs as drawn */
+    int64_t oracle_ns;                           /* longest oracle run seen here */
 } kli_problem;
 
 /* Tensor `i` of a plan.  A mutable input is an output too: what a run leaves there is judged. */
@@ -256,6 +257,8 @@ void kli_problem_ready_slot(kli_problem *s, uint32_t set, uint32_t slot,
 void kli_problem_hide_slot(kli_problem *s, const kli_evaluation *c, uint32_t set, uint32_t slot);
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set,
                           kl_error *e); /* the oracle alone; touches no slot */
+/* The budget of a set on which the reference was not run: never what failures on another drew. */
+void kli_problem_take_error(kli_problem *s, uint32_t set);
 void kli_problem_forget(kli_problem *s,
                         uint32_t set); /* the oracle's answer, until it is asked for again */
 /* Measure the reference on this very set, if that was not done; outputs that lie in slots stay.

@@ -95,7 +95,8 @@ kl_err kli_problem_open(kli_problem *s, kli_evaluation *c, const kl_workload *w,
     if (!err) kli_inputs_plan(s, c);
     for (uint32_t set = 0; !err && set < n_sets; set++) {
         s->seeds[set] = kli_seed_derive(c->root, "inputs", c->problems * KL_MAX_SETS + set);
-        for (uint32_t i = 0; i < s->plan.n_tensors; i++) s->naive_error[set][i] = -1;
+        for (uint32_t i = 0; i < s->plan.n_tensors; i++)
+            s->naive_error[set][i] = s->reference_error[i] = -1;
         err = kli_inputs_begin(s, c, set, e);
         kli_memory_slack(&s->memory, &s->plan, set, -1, KL_POISON_NAN);
     }
@@ -324,8 +325,15 @@ static kl_err run_reference(kli_problem *s, kli_evaluation *c, uint32_t set, kl_
         if (m->draws == wanted && !c->opts->compile.no_cache)
             kli_remember(error_file(m, c), m->key, kli_reference_text(c->arena, m));
     }
+    memcpy(s->reference_error, m->rms, sizeof s->reference_error);
     memcpy(s->naive_error[set], m->rms, sizeof s->naive_error[set]);
     return KL_OK;
+}
+
+void kli_problem_take_error(kli_problem *s, uint32_t set) {
+    KL_ASSERT(set < s->n_sets);
+    if (!s->paired[set])
+        memcpy(s->naive_error[set], s->reference_error, sizeof s->naive_error[set]);
 }
 
 /* For this set alone: what failures draw must not widen the budget of others. */
@@ -425,10 +433,10 @@ kl_err kli_problem_expect(kli_problem *s, kli_evaluation *c, uint32_t set, kl_er
 }
 
 /* The oracle alone, for a set whose outputs lie in a slot now: the reference would run in one.  Its
- * error is taken from set 0, which was asked for when the problem was opened. */
+ * error is known since set 0 was asked for, when the problem was opened. */
 kl_err kli_problem_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     if (!c->oracle || is_answered(s, set)) return KL_OK;
-    if (!s->paired[set]) memcpy(s->naive_error[set], s->naive_error[0], sizeof s->naive_error[set]);
+    kli_problem_take_error(s, set);
     return answer(s, c, set, e);
 }
 

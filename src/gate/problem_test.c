@@ -38,6 +38,17 @@ static void test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_
     assert_true(m.rms[0] == 1e-6);
 }
 
+/* What is measured again because set 0 failed is set 0's alone. */
+static void test_gate_scene__a_wider_budget_stays_with_its_set(void **state) {
+    static kli_problem s;
+    (void)state;
+    s = (kli_problem){.n_sets = 3, .reference_error = {2e-7}, .naive_error = {{9e-7}, {0}, {5e-7}}};
+    s.paired[0] = s.paired[2] = true;
+    for (uint32_t set = 0; set < 3; set++) kli_problem_take_error(&s, set);
+    assert_true(s.naive_error[0][0] == 9e-7 && s.naive_error[2][0] == 5e-7);
+    assert_true(s.naive_error[1][0] == 2e-7);
+}
+
 static void test_gate_scene__an_error_is_read_as_it_was_written(void **state) {
     static const char *const NONE[] = {"", "1", "x", "1 0x1p-20", "one draw"};
     kl_arena *a = kl_arena_new();
@@ -109,6 +120,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_scene__the_largest_error_of_several_draws_counts),
         cmocka_unit_test(test_gate_scene__an_error_that_overflowed_gives_way_to_one_that_did_not),
+        cmocka_unit_test(test_gate_scene__a_wider_budget_stays_with_its_set),
         cmocka_unit_test(test_gate_scene__an_error_is_read_as_it_was_written),
         cmocka_unit_test(test_gate_scene__a_reference_whose_error_is_known_is_not_started),
         cmocka_unit_test(test_gate_scene__the_schedule_is_not_in_the_inputs),
