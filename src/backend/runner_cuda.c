@@ -355,6 +355,8 @@ static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t 
     runner_cuda_cell cells[KL_MAX_ARGS];
     void *arguments[KL_MAX_ARGS];
     KL_ASSERT(l->n_args <= KL_MAX_ARGS && r->functions[index]);
+    KL_ASSERT(!r->is_lent); /* no candidate runs beside a key */
+    r->has_candidate = true;
     kli_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
     kli_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
     for (uint32_t i = 0; i < l->n_args; i++) {
@@ -385,8 +387,7 @@ int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot) {
 
 static int reload_module(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
-    kl_cu_result error =
-        r->api->stream_sync(r->stream); /* nothing of the old module may still be queued */
+    kl_cu_result error = kli_cuda_wait(r); /* nothing of the old module may still be queued */
     if (kli_cuda_check(c, error, "loading the module again")) return 1;
     kli_cuda_drop_graphs(r);
     (void)r->api->module_unload(r->module);
@@ -438,12 +439,12 @@ static int run_launches(kli_runner_ctx *c, uint32_t set, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     if (r->is_plugin) {
         if (kli_cuda_plugin_enqueue(c, set, slot)) return 1;
-        kl_cu_result error = r->api->stream_sync(r->stream);
+        kl_cu_result error = kli_cuda_wait(r);
         return kli_cuda_check(c, error, "the plugin's run");
     }
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         if (launch_one(c, i, set, slot)) return 1;
-        kl_cu_result error = r->api->stream_sync(r->stream);
+        kl_cu_result error = kli_cuda_wait(r);
         if (kli_cuda_check(c, error, "launch `%s` (%u of %u)", c->plan.launches[i].entry, i + 1,
                            c->plan.n_launches))
             return 1;
@@ -458,7 +459,7 @@ static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m) {
         return kli_fault(c, KL_FAULT_PROTOCOL, "input set %u was never uploaded", m->set);
     if (m->slack != KL_WIRE_ANY_SLACK && kli_cuda_slack(c, m->set, (uint8_t)m->slack)) return 1;
     if (kli_cuda_reset(c) || kli_cuda_prepare_slots(c, m->slot, 1, poison)) return 1;
-    kl_cu_result error = r->api->stream_sync(r->stream);
+    kl_cu_result error = kli_cuda_wait(r);
     if (kli_cuda_check(c, error, "preparing a run")) return 1;
     int64_t begin = kli_now_ns();
     if (run_launches(c, m->set, m->slot)) return 1;

@@ -67,7 +67,12 @@ typedef struct {
     kl_cu_ptr digest_sum;   /* of an input set; of damaged guard bytes */
     kl_cu_ptr slot_digests; /* one word per call of a batch, or per input set after it */
     kl_cu_ptr guard_spans;  /* kli_cuda_span of every guard, written anew for each look */
-    uint64_t digest_key;    /* random, passed as a parameter: no other kernel can read it */
+    /* Random.  Lent to the device while one of our kernels takes digests, and to no other: see
+     * kli_cuda_digest. */
+    uint64_t digest_key, *lent_key; /* pinned; 0 but while it is lent */
+    kl_cu_ptr device_key;
+    kl_cu_function take_key;
+    bool is_lent, has_candidate; /* the stream, since it was last waited for */
 
     kl_cu_function compare; /* NULL: answers are brought to the host */
     kl_cu_function draw;    /* NULL: inputs are brought from the shared pages */
@@ -118,8 +123,10 @@ static inline kli_cuda *kli_cuda_of(const kli_runner_ctx *c) { return c->state; 
  * refusals of the driver are KL_FAULT_REFUSED, everything else KL_FAULT_DEVICE. */
 int kli_cuda_check(const kli_runner_ctx *c, kl_cu_result error, const char *doing, ...)
     KL_PRINTF(3, 4);
+/* For the stream; afterwards no key is lent. */
+kl_cu_result kli_cuda_wait(kli_cuda *r);
 /* Bring bytes of the device here, and wait for them. */
-kl_cu_result kli_cuda_read(const kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes);
+kl_cu_result kli_cuda_read(kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes);
 
 /* runner_cuda.c */
 int kli_cuda_enqueue(kli_runner_ctx *c, uint32_t set, uint32_t slot); /* all launches of one call */
@@ -131,6 +138,14 @@ int kli_cuda_open_helpers(kli_runner_ctx *c);
 int kli_cuda_make_brooms(kli_runner_ctx *c, const uint32_t *frames, uint32_t n);
 kl_cu_result kli_cuda_sweep_local(kli_cuda *r);
 void kli_cuda_drop_brooms(kli_cuda *r);
+/* Enqueue the digests of `n` rows of `words` pairs of words, `pitch` bytes from row to row, on top
+ * of the sums; no candidate runs before the stream was waited for. */
+typedef struct {
+    kl_cu_ptr base, sum;
+    uint64_t words, pitch;
+    uint32_t n;
+} kli_cuda_rows;
+kl_cu_result kli_cuda_digest(kli_cuda *r, const kli_cuda_rows *rows);
 
 /* runner_cuda_memory.c */
 int kli_cuda_bind(kli_runner_ctx *c);

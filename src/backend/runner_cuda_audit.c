@@ -106,7 +106,7 @@ int kli_cuda_look_over(kli_runner_ctx *c, const kli_cuda_left *left) {
     KL_ASSERT(left->n_slots <= c->layout.n_slots && left->n_sets <= c->layout.n_sets);
     kl_cu_result error = enqueue_guards(c, left, &damaged);
     if (!error) error = enqueue_inputs(c, left, now);
-    if (!error) error = r->api->stream_sync(r->stream);
+    if (!error) error = kli_cuda_wait(r);
     if (kli_cuda_check(c, error, "looking over %u slots and %u input sets", left->n_slots,
                        left->n_sets))
         return 1;
@@ -136,7 +136,7 @@ static kl_cu_result enqueue_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, uint
         if (!error) error = kli_cuda_bring(c, m->slots[i]);
     }
     if (!error && r->guards) error = read_count(r, damaged);
-    return error ? error : r->api->stream_sync(r->stream);
+    return error ? error : kli_cuda_wait(r);
 }
 
 int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {

@@ -35,7 +35,7 @@ static uint32_t comparison_blocks(const kli_cuda *r, int64_t n) {
     return (uint32_t)(useful < most ? useful : most);
 }
 
-static kl_cu_result launch_comparison(const kli_cuda *r, kli_compare_job job, uint32_t blocks,
+static kl_cu_result launch_comparison(kli_cuda *r, kli_compare_job job, uint32_t blocks,
                                       kli_compare_found *of_threads) {
     void *arguments[] = {&job};
     const kli_cu_launch_config config = {
@@ -58,7 +58,7 @@ static kli_compare_found add_up(const kli_compare_found *of_threads, uint32_t n)
 }
 
 /* Twice: what is allowed depends on the size of the whole answer, which the first launch sums. */
-static kl_cu_result compare_twice(const kli_cuda *r, const kl_msg_compare *m, kli_compare_job *job,
+static kl_cu_result compare_twice(kli_cuda *r, const kl_msg_compare *m, kli_compare_job *job,
                                   kli_compare_found *of_threads, kli_compare_found *all) {
     const uint32_t blocks = comparison_blocks(r, job->n);
     kl_cu_result error = launch_comparison(r, *job, blocks, of_threads);

@@ -80,7 +80,7 @@ __attribute__((noinline)) static kl_cu_result draw_sets(kli_runner_ctx *c,
     if (error) return error;
     const size_t n = fill_jobs(c, q, &longest);
     if (n) error = launch_jobs(r, n, longest);
-    const kl_cu_result end = r->api->stream_sync(r->stream);
+    const kl_cu_result end = kli_cuda_wait(r);
     if (n) explicit_bzero(r->jobs, n * sizeof *r->jobs);
     return error ? error : end;
 }
@@ -96,7 +96,7 @@ __attribute__((noinline)) static void wipe_stack(void) {
 
 static int prove_range(kli_runner_ctx *c, const kli_draw_request *q, uint32_t i, int64_t from,
                        int64_t to) {
-    const kli_cuda *r = kli_cuda_of(c);
+    kli_cuda *r = kli_cuda_of(c);
     const size_t size = kl_dtype_bytes((kl_dtype)c->plan.tensors[i].dtype),
                  at = (size_t)from * size, bytes = (size_t)(to - from) * size;
     char *there = kl_arena_alloc(c->arena, bytes, 1);

@@ -6,6 +6,7 @@
  * the digest of a known pattern is not the number that the host computes, or the driver cannot
  * compile PTX, the runner does without them and says so.
  *
+ *   key      one word from here to there
  *   digest   sum over 64-bit words w at index i of mix(w + key, i): the same in any order of
  * blocks.  Row y of the grid takes the bytes `pitch` further on into the next word of sums scrub
  * one block a multiprocessor, all of its shared memory, zeros broom    every thread that the device
@@ -28,7 +29,8 @@
 #define WORD_STEP 0x9E3779B97F4A7C15ull
 #define MIX_1 0xFF51AFD7ED558CCDull
 #define MIX_2 0xC4CEB9FE1A85EC53ull
-#define SUM_BYTES 256u      /* of input sets and of the self test; the digests of slots follow */
+#define SUM_BYTES 256u /* sums of input sets and of the self test, and at its end the key */
+#define DIGEST_THREADS 512u
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
 /* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte
@@ -49,12 +51,15 @@
 
 static const char HELPERS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry kl_key(.param .u64 from, .param .u64 to)\n{\n  .reg .b64 %d<3>;\n"
+    "  ld.param.u64 %d0, [from];\n  ld.param.u64 %d1, [to];\n  ld.volatile.global.u64 %d2, "
+    "[%d0];\n  st.global.u64 [%d1], %d2;\n  ret;\n}\n"
     ".visible .entry kl_digest(.param .u64 base, .param .u64 words, .param .u64 key, .param .u64 "
     "sum, .param .u64 "
     "pitch)\n{\n"
     "  .reg .pred %p<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<12>;\n"
     "  ld.param.u64 %d0, [base];\n  ld.param.u64 %d4, [words];\n  ld.param.u64 %d5, [key];\n  "
-    "ld.param.u64 %d9, "
+    "ld.global.u64 %d5, [%d5];\n  ld.param.u64 %d9, "
     "[sum];\n"
     "  ld.param.u64 %d7, [pitch];\n  mov.u32 %r4, %ctaid.y;\n  cvt.u64.u32 %d8, %r4;\n  mad.lo.u64 "
     "%d0, %d7, %d8, "
@@ -184,7 +189,7 @@ kl_cu_result kli_cuda_sweep_local(kli_cuda *r) {
 static bool brooms_work(kli_cuda *r) {
     const uint32_t frame = 64;
     bool ok = load_brooms(r, &frame, 1) == KL_CU_OK && kli_cuda_sweep_local(r) == KL_CU_OK &&
-              r->api->stream_sync(r->stream) == KL_CU_OK;
+              kli_cuda_wait(r) == KL_CU_OK;
     kli_cuda_drop_brooms(r);
     return ok;
 }
@@ -204,19 +209,58 @@ uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at,
     return sum;
 }
 
-static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *out) {
-    kl_cu_ptr data;
-    uint64_t pairs = PATTERN_WORDS / 4, pitch = PATTERN_WORDS / 2 * sizeof *pattern; /* two rows */
-    kl_cu_result error = r->api->memory_alloc(&data, PATTERN_WORDS * sizeof *pattern);
-    void *arguments[] = {&data, &pairs, &r->digest_key, &r->digest_sum, &pitch};
-    kli_cu_launch_config config = {.grid = {3, 2, 1}, .block = {256, 1, 1}, .stream = r->stream};
+/* ---- digests under a key ----------------------------------------------------------------- */
+
+kl_cu_result kli_cuda_wait(kli_cuda *r) {
+    const kl_cu_result error = r->api->stream_sync(r->stream);
+    if (r->is_lent) explicit_bzero(r->lent_key, sizeof *r->lent_key);
+    r->is_lent = r->has_candidate = false;
+    return error;
+}
+
+/* A driver keeps parameters of launches where device code could find them, so the key is none: one
+ * thread takes it out of a pinned page, all others out of one word of device memory.  Both are
+ * written when no candidate runs, and are zeros before one can. */
+static kl_cu_result lend_key(kli_cuda *r) {
+    kl_cu_ptr from = (kl_cu_ptr)(uintptr_t)r->lent_key; /* one address space */
+    void *arguments[] = {&from, &r->device_key};
+    const kli_cu_launch_config config = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = r->stream};
+    const kl_cu_result error = r->has_candidate ? kli_cuda_wait(r) : KL_CU_OK;
     if (error) return error;
-    error = r->api->copy_in(data, pattern, PATTERN_WORDS * sizeof *pattern, r->stream);
-    if (!error) error = r->api->fill(r->digest_sum, 0, 2 * sizeof *out, r->stream);
+    *r->lent_key = r->digest_key;
+    r->is_lent = true;
+    return r->api->launch(&config, r->take_key, arguments, NULL);
+}
+
+kl_cu_result kli_cuda_digest(kli_cuda *r, const kli_cuda_rows *rows) {
+    const uint64_t blocks = (rows->words + DIGEST_THREADS - 1) / DIGEST_THREADS,
+                   most = 4u * (unsigned)r->sms;
+    kli_cuda_rows passed = *rows;
+    void *arguments[] = {&passed.base, &passed.words, &r->device_key, &passed.sum, &passed.pitch};
+    const kli_cu_launch_config config = {.grid = {(unsigned)(blocks < 1      ? 1
+                                                             : blocks < most ? blocks
+                                                                             : most),
+                                                  rows->n, 1},
+                                         .block = {DIGEST_THREADS, 1, 1},
+                                         .stream = r->stream};
+    kl_cu_result error = lend_key(r);
     if (!error) error = r->api->launch(&config, r->digest, arguments, NULL);
-    if (!error) error = r->api->copy_out(out, r->digest_sum, 2 * sizeof *out, r->stream);
-    if (!error) error = r->api->stream_sync(r->stream);
-    (void)r->api->memory_free(data);
+    return error ? error : r->api->fill(r->device_key, 0, sizeof r->digest_key, r->stream);
+}
+
+/* Two rows, one behind the other. */
+static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *out) {
+    const uint64_t bytes = PATTERN_WORDS * sizeof *pattern;
+    kli_cuda_rows rows = {
+        .sum = r->digest_sum, .words = PATTERN_WORDS / 4, .pitch = bytes / 2, .n = 2};
+    kl_cu_result error = r->api->memory_alloc(&rows.base, bytes);
+    if (error) return error;
+    error = r->api->copy_in(rows.base, pattern, bytes, r->stream);
+    if (!error) error = r->api->fill(r->digest_sum, 0, 2 * sizeof *out, r->stream);
+    if (!error) error = kli_cuda_digest(r, &rows);
+    if (!error) error = kli_cuda_read(r, out, r->digest_sum, 2 * sizeof *out);
+    (void)r->api->memory_free(rows.base);
     return error;
 }
 
@@ -256,16 +300,22 @@ static bool guards_work(kli_cuda *r) {
 int kli_cuda_open_helpers(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     kl_cu_module module;
-    if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key)
+    void *page = NULL;
+    if (getrandom(&r->digest_key, sizeof r->digest_key, 0) != (ssize_t)sizeof r->digest_key ||
+        r->api->host_alloc(&page, sizeof *r->lent_key, KL_CU_HOST_MAPPED))
         return 1;
+    r->lent_key = page;
+    *r->lent_key = 0;
     if (kli_cuda_take_pages(r, &r->pages[KLI_CUDA_SUMS],
                             SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t) +
                                 KLI_CUDA_SPANS * sizeof(kli_cuda_span)))
         return 1;
     r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
+    r->device_key = r->digest_sum + SUM_BYTES - sizeof r->digest_key;
     r->slot_digests = r->digest_sum + SUM_BYTES;
     r->guard_spans = r->slot_digests + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t);
     if (r->api->module_load(&module, HELPERS) ||
+        r->api->module_function(&r->take_key, module, "kl_key") ||
         r->api->module_function(&r->digest, module, "kl_digest") ||
         r->api->module_function(&r->scrub, module, "kl_scrub") ||
         r->api->module_function(&r->wait, module, "kl_wait") ||

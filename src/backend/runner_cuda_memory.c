@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define COMPARE_BYTES (8u << 20) /* piece of an input set compared at a time */
-#define DIGEST_THREADS 512u
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
@@ -40,9 +39,9 @@ kl_cu_ptr kli_cuda_buffer(const kli_runner_ctx *c, uint32_t buffer, uint32_t slo
     return kli_cuda_copy(c, KLI_SCRATCH, slot) + c->layout.buffer_offset[buffer];
 }
 
-kl_cu_result kli_cuda_read(const kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes) {
+kl_cu_result kli_cuda_read(kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes) {
     kl_cu_result error = r->api->copy_out(to, from, bytes, r->stream);
-    return error ? error : r->api->stream_sync(r->stream);
+    return error ? error : kli_cuda_wait(r);
 }
 
 /* ---- bind -------------------------------------------------------------------------------- */
@@ -89,7 +88,7 @@ int kli_cuda_bind(kli_runner_ctx *c) {
     kli_cuda *r = kli_cuda_of(c);
     memset(r->uploaded, 0, sizeof r->uploaded);
     KL_ASSERT(c->layout.n_sets <= KL_MAX_SETS);
-    if (kli_cuda_check(c, r->api->stream_sync(r->stream), "waiting for the device")) return 1;
+    if (kli_cuda_check(c, kli_cuda_wait(r), "waiting for the device")) return 1;
     for (kli_region i = 0; i < KLI_REGIONS; i++)
         if (runner_cuda_memory_allocate(c, (int)i, kli_region_bytes(&c->layout, i), WHAT[i]))
             return 1;
@@ -102,21 +101,12 @@ int kli_cuda_bind(kli_runner_ctx *c) {
 /* ---- digests ----------------------------------------------------------------------------- */
 
 /* Enqueue the digests of n pieces of `bytes`, one behind the other from `base`, into the words at
- * `sum`; no more blocks than there is work for. */
-static kl_cu_result enqueue_digests(const kli_cuda *r, kl_cu_ptr base, uint64_t bytes, uint32_t n,
+ * `sum`. */
+static kl_cu_result enqueue_digests(kli_cuda *r, kl_cu_ptr base, uint64_t bytes, uint32_t n,
                                     kl_cu_ptr sum) {
-    uint64_t words = bytes / 16, key = r->digest_key, pitch = bytes;
-    const uint64_t blocks = (words + DIGEST_THREADS - 1) / DIGEST_THREADS,
-                   most = 4u * (unsigned)r->sms;
-    void *arguments[] = {&base, &words, &key, &sum, &pitch};
-    kli_cu_launch_config config = {.grid = {(unsigned)(blocks < 1      ? 1
-                                                       : blocks < most ? blocks
-                                                                       : most),
-                                            n, 1},
-                                   .block = {DIGEST_THREADS, 1, 1},
-                                   .stream = r->stream};
-    kl_cu_result error = r->api->fill(sum, 0, n * sizeof(uint64_t), r->stream);
-    return error ? error : r->api->launch(&config, r->digest, arguments, NULL);
+    const kli_cuda_rows rows = {base, sum, bytes / 16, bytes, n};
+    const kl_cu_result error = r->api->fill(sum, 0, n * sizeof(uint64_t), r->stream);
+    return error ? error : kli_cuda_digest(r, &rows);
 }
 
 static kl_cu_result take_digest(kli_runner_ctx *c, uint32_t set, uint64_t *out) {
@@ -252,7 +242,7 @@ static kl_cu_result upload_sets(kli_runner_ctx *c, uint32_t first, uint32_t n) {
     if (!error) error = fill_copies(c, KLI_INPUTS, first, n, KLI_CUDA_INPUT_GUARD, -1);
     memset(&r->slack[first], KLI_CUDA_INPUT_GUARD, n);
     if (!error) error = note_inputs(c, first, n);
-    return error ? error : r->api->stream_sync(r->stream);
+    return error ? error : kli_cuda_wait(r);
 }
 
 int kli_cuda_upload(kli_runner_ctx *c, const kl_msg_upload *m) {

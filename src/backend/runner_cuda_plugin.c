@@ -38,7 +38,7 @@ int kli_cuda_plugin_prepare(kli_runner_ctx *c) {
     char why[256] = "";
     kl_cu_result error =
         inputs->base ? r->api->fill(inputs->base, 0, inputs->used, r->stream) : KL_CU_OK;
-    if (!error) error = r->api->stream_sync(r->stream);
+    if (!error) error = kli_cuda_wait(r);
     if (kli_cuda_check(c, error, "preparing a plugin")) return 1;
     fill_frame(c, &frame, 0, 0);
     if (r->plugin.prepare(r->plugin.state, &frame.call, why, sizeof why) != 0)

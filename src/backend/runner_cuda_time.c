@@ -70,7 +70,7 @@ static int elapsed(kli_runner_ctx *c, uint32_t first, double *ns) {
 }
 
 static int await_batch(kli_runner_ctx *c, int64_t begin) {
-    kl_cu_result error = kli_cuda_of(c)->api->stream_sync(kli_cuda_of(c)->stream);
+    kl_cu_result error = kli_cuda_wait(kli_cuda_of(c));
     c->reply->wall_ns = kli_now_ns() - begin;
     return kli_cuda_check(c, error, "a timed batch");
 }
@@ -291,6 +291,8 @@ static int time_graph(kli_runner_ctx *c, const kl_msg_time *m) {
     int64_t begin = kli_now_ns();
     kl_cu_result error = KL_CU_OK;
     failed = record_event(c, 0);
+    KL_ASSERT(!r->is_lent);
+    r->has_candidate = true;
     if (!failed && (error = r->api->graph_launch(exec, r->stream)))
         failed = kli_cuda_check(c, error, "launching a graph");
     if (failed || record_event(c, 1) || await_batch(c, begin) || elapsed(c, 0, &ns)) return 1;

@@ -302,7 +302,7 @@ static bool draw_is_valid(const kl_plan_tensor *t, const kli_draw *d) {
            (uint64_t)d->elems * kl_dtype_bytes((kl_dtype)t->dtype) == t->bytes;
 }
 
-static int on_draw(worker_worker *w) {
+static int draw_if_valid(worker_worker *w) {
     const kli_draw_request *q = &w->message.draw.request;
     const uint32_t n_sets = w->ctx.layout.n_sets;
     bool valid = w->bound && w->bytes == sizeof w->message.draw && q->first < n_sets &&
@@ -311,9 +311,14 @@ static int on_draw(worker_worker *w) {
     for (uint32_t i = 0; valid && i < w->ctx.plan.n_tensors; i++)
         valid = draw_is_valid(&w->ctx.plan.tensors[i], &q->draws[i]);
     if (!valid) return misunderstood(w, "draw");
-    const int failed = w->ops->draw ? w->ops->draw(&w->ctx, &w->message.draw)
-                                    : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel draws here");
-    explicit_bzero(&w->message, sizeof w->message); /* seeds: devices may read a host's pages */
+    return w->ops->draw ? w->ops->draw(&w->ctx, &w->message.draw)
+                        : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel draws here");
+}
+
+/* Devices may read a host's pages: no seed stays, of a request that makes no sense either. */
+static int on_draw(worker_worker *w) {
+    const int failed = draw_if_valid(w);
+    explicit_bzero(&w->message, sizeof w->message);
     return failed;
 }
 

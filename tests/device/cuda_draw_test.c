@@ -370,12 +370,28 @@ static void test_cuda_draw__no_seed_and_no_key_stays_in_the_runner(void **state)
     close_scene(&s);
 }
 
+static void test_cuda_draw__no_seed_stays_of_a_request_that_makes_no_sense(void **state) {
+    static scene s;
+    kl_error e = {0};
+    bool drawn = false;
+    uint64_t words[SETS];
+    (void)state;
+    open_scene(&s, "scale", "");
+    for (uint32_t set = 0; set < SETS; set++) words[set] = seed_of(set);
+    s.request.draws[X].elems++;
+    assert_err(KL_EIO, kli_runner_draw(s.runner, &s.fault, &s.request, &drawn, &e));
+    assert_non_null(strstr(e.message, "a bad draw"));
+    assert_int_equal(words_in(child_of_this(), words, SETS), 0);
+    close_scene(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_draw__kernels_read_what_the_host_would_have_drawn),
         cmocka_unit_test(test_cuda_draw__a_set_can_be_drawn_again_from_another_seed),
         cmocka_unit_test(test_cuda_draw__without_ptx_nothing_is_drawn_and_an_upload_serves),
         cmocka_unit_test(test_cuda_draw__other_bytes_are_an_error_and_no_verdict),
+        cmocka_unit_test(test_cuda_draw__no_seed_stays_of_a_request_that_makes_no_sense),
         cmocka_unit_test(test_cuda_draw__writes_to_drawn_inputs_are_seen),
         cmocka_unit_test(test_cuda_draw__scripts_draw_as_kernels_do),
         cmocka_unit_test(test_cuda_draw__no_seed_and_no_key_stays_in_the_runner),

@@ -280,6 +280,29 @@ static void test_cuda_runner__no_call_finds_the_digests_of_others(void **unused)
     close_scene(&s);
 }
 
+/* Not while it is checked, and not while it is timed, after warm calls and between two calls. */
+static void test_cuda_runner__no_call_finds_the_key_of_digests(void **unused) {
+    const kl_time_method methods[] = {KL_TIME_GRAPH, KL_TIME_EVENTS};
+    scene s = {0};
+    kl_error e = {0};
+    (void)unused;
+    open_scene(&s, "finds_key", "");
+    run(&s, 1, 1, 0xFF);
+    for (int m = 0; m < 4; m++) {
+        double ns[SLOTS];
+        const kl_time_request q = {
+            .method = methods[m / 2], .calls = SLOTS, .warm = 2, .poison = 0xFF, .alone = m % 2};
+        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        bring_back(&s, 0, SLOTS);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        for (uint32_t j = 0; j < SLOTS; j++) {
+            const uint8_t *y = kl_memory_output(&s.memory, &s.plan, 2, j);
+            for (int i = 0; i < N * 4; i++) assert_int_equal(y[i], 0xFF);
+        }
+    }
+    close_scene(&s);
+}
+
 static void test_cuda_runner__times_each_call_on_its_own_slot(void **unused) {
     const kl_time_method methods[] = {KL_TIME_EVENTS, KL_TIME_GRAPH};
     (void)unused;
@@ -699,6 +722,10 @@ static void test_cuda_runner__fake_device_names_itself(void **unused) {
         assert_true(kl_str_starts(d.name, KL_S("fake device")));
         assert_true(kl_str_eq(d.arch, KL_S("sm_90a")));
         assert_int_equal(d.limits.smem_max, 232448);
+        assert_false(d.pageable_access);
+        assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", "reads_host", 1), 0);
+        assert_ok(kl_device_measure(&d, KL_BACKEND_CUDA, &e));
+        assert_true(d.pageable_access);
     } else {
         assert_non_null(strstr(
             e.message, "no CUDA compiler")); /* the only other answer: a host without the toolkit */
@@ -739,6 +766,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__kills_a_kernel_that_hangs),
         cmocka_unit_test(test_cuda_runner__refuses_what_does_not_fit_memory),
         cmocka_unit_test(test_cuda_runner__refuses_impossible_launches),
+        cmocka_unit_test(test_cuda_runner__no_call_finds_the_key_of_digests),
         cmocka_unit_test(test_cuda_runner__times_each_call_on_its_own_slot),
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
         cmocka_unit_test(test_cuda_runner__digests_every_timed_call),

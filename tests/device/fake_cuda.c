@@ -17,6 +17,7 @@
  * addresses of variables are not given: the runner must reload the module blind_guards        the
  * runner's look at guards sees nothing: it must look with the host's eyes distance@BYTES      from
  * one slot to the next, for the kernels that work in slots of other calls
+ *   reads_host          device code can read this process's memory
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier:
  * Apache-2.0 */
@@ -134,10 +135,15 @@ static void through_map(call *c) {
 static bool fault(const char *name, long *value);
 
 /* The runner's helpers, as runner_cuda_helpers.c specifies them. */
+static const uint64_t *key_from, *key_to;
+static void take_key(call *c) {
+    key_from = ARG(const uint64_t *, 0), key_to = ARG(const uint64_t *, 1);
+    *ARG(uint64_t *, 1) = *key_from;
+}
 static uint64_t digest_row(const call *c, const uint64_t *words) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < 2 * ARG(uint64_t, 1); i++) {
-        uint64_t x = (words[i] + ARG(uint64_t, 2)) ^ (i * 0x9E3779B97F4A7C15ull);
+        uint64_t x = (words[i] + *ARG(const uint64_t *, 2)) ^ (i * 0x9E3779B97F4A7C15ull);
         x *= 0xFF51AFD7ED558CCDull;
         x ^= x >> 32;
         x *= 0xC4CEB9FE1A85EC53ull;
@@ -198,6 +204,10 @@ static void note_in_tail(call *c) {
 static void finds_digests(call *c) {
     if (!digests || digests[0] == ~0ull) scale(c);
 }
+/* Answers only where it finds the key of digests. */
+static void finds_key(call *c) {
+    if (key_from && (*key_from || (*key_to && ~*key_to))) scale(c); /* ones: it was cleared */
+}
 static void scratch_ahead(call *c) { through_buffer(c), into_other_slot(c, 1, 3); }
 
 static function FUNCTIONS[] = {
@@ -205,6 +215,7 @@ static function FUNCTIONS[] = {
     {"scale_behind", scale_behind, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"note_in_tail", note_in_tail, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"finds_digests", finds_digests, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"finds_key", finds_key, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scratch_ahead", scratch_ahead, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
     {"scale", scale, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scale_half", scale_half, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
@@ -220,6 +231,7 @@ static function FUNCTIONS[] = {
     {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false, 0},
     {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
     {"kl_broom_0", sweep, {8}, 16, 0, 1024, true, FRAME},
+    {"kl_key", take_key, {8, 8}, 8, 0, 1024, true, 0},
     {"kl_digest", digest, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
     {"kl_guards", guards, {8, 8, 8, 8, 8}, 24, 0, 1024, true, 0},
     {"kl_scrub", scrub, {4}, 6, 0, 1024, true, 0},
@@ -372,6 +384,9 @@ EXPORT kl_cu_result cuDeviceGetAttribute(int *value, int attribute, kl_cu_device
         break;
     case KL_CU_ATTR_SMEM_OPTIN:
         *value = 232448;
+        break;
+    case KL_CU_ATTR_PAGEABLE_ACCESS:
+        *value = fault("reads_host", NULL);
         break;
     default:
         *value = 0;
