@@ -87,6 +87,14 @@ static void test_gate_batch__couples_have_one_of_each_order(void **state) {
     assert_int_equal(kli_couples(out, ratios, all, 6), 0);
 }
 
+static void test_gate_batch__a_small_device_has_room_for_less(void **state) {
+    (void)state;
+    const uint64_t most = 8ull << 30;
+    assert_true(kli_device_room(141ll << 30, most, 8) == most);
+    assert_true(kli_device_room(8ll << 30, most, 8) == 1ull << 30);
+    assert_true(kli_device_room(0, most, 8) == most); /* it did not say */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_batch__batches_have_as_many_calls_as_fit),
@@ -96,6 +104,7 @@ int main(void) {
         cmocka_unit_test(test_gate_batch__no_comparison_ends_on_one_set_of_pages),
         cmocka_unit_test(test_gate_batch__couples_have_one_of_each_order),
         cmocka_unit_test(test_gate_batch__slots_are_bounded_by_memory),
+        cmocka_unit_test(test_gate_batch__a_small_device_has_room_for_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

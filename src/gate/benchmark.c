@@ -80,9 +80,9 @@ static const double FAR_WIDTH_SLOW = 0.5;  /* after a third of the time that the
 static const double FAR_SHARE = 0.15;      /* of the distance: of a tenth nobody needs a tenth */
 static const double MISSES_OF_MEAN = 0.04, /* share of comparisons whose early end is wrong, at */
     MISSES_OF_MEDIAN = 0.01;               /* most: one in twenty */
-static const uint64_t DRAWN_BYTES = 2ull << 30; /* inputs for a device: drawn here by all cores */
-static const uint64_t DEVICE_BYTES =
-    8ull << 30; /* device pages are poisoned by the device; only what is checked comes back */
+static const uint64_t DRAWN_BYTES = 2ull << 30, /* of input sets on a device, at most, ... */
+    DEVICE_BYTES = 8ull << 30;                  /* ... and of slots; both sides have their own */
+enum { DRAWN_PART = 32, DEVICE_PART = 8 };      /* so much of its memory is less on a small one */
 
 static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise; }
 
@@ -669,6 +669,13 @@ uint32_t kli_calls_for(double batch_ns, double one_ns, uint32_t most) {
     return n < 1 ? 1 : n > most ? most : (uint32_t)n;
 }
 
+uint64_t kli_device_room(int64_t memory, uint64_t most, int part) {
+    KL_ASSERT(part > 0);
+    return memory > 0 && (uint64_t)memory / (unsigned)part < most
+               ? (uint64_t)memory / (unsigned)part
+               : most;
+}
+
 uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most) {
     uint64_t bytes = 2 * KL_GUARD_BYTES;
     for (uint32_t i = 0; i < p->n_tensors; i++)
@@ -683,12 +690,15 @@ uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint3
  * could look the answer up. */
 static uint32_t most_calls(const kli_benchmark *r) {
     const bool shared = r->c->backend->shared_memory;
-    const uint32_t sets = kli_copies_that_fit(&r->problem->plan, true,
-                                              shared ? SHARED_BYTES : DRAWN_BYTES, KL_MAX_SETS);
-    const uint32_t slots =
-        kli_copies_that_fit(&r->problem->plan, false, shared ? SHARED_BYTES : DEVICE_BYTES,
-                            KL_MAX_SETS + 1) -
-        1;
+    const int64_t memory = r->c->device->limits.memory;
+    const uint64_t of_sets = kli_device_room(memory, DRAWN_BYTES, DRAWN_PART),
+                   of_slots = kli_device_room(memory, DEVICE_BYTES, DEVICE_PART);
+    const kl_plan *p = &r->problem->plan;
+    const uint32_t sets =
+                       kli_copies_that_fit(p, true, shared ? SHARED_BYTES : of_sets, KL_MAX_SETS),
+                   slots = kli_copies_that_fit(p, false, shared ? SHARED_BYTES : of_slots,
+                                               KL_MAX_SETS + 1) -
+                           1;
     return sets < slots ? sets : slots;
 }
 

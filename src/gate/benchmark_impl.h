@@ -71,6 +71,8 @@ void kli_even_out(uint32_t *one, uint32_t *other);
  * comparison ends on one placement alone. */
 bool kli_pages_are_due(int tried, uint32_t n_sets);
 uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most);
+/* A part of a device's memory, where that is known, and no more than `most`. */
+uint64_t kli_device_room(int64_t memory, uint64_t most, int part);
 /* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
 uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint32_t most);
 /* Ratios of pairs that one side led and of those that the other did, two by two: in their geometric

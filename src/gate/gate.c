@@ -104,11 +104,12 @@ static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const c
     return NULL;
 }
 
-/* What can be promised about a candidate here: A device code only, B native code in a full sandbox,
- * C anything less. */
-static char gate_assurance_of(const kl_kernel *k, const kl_backend *b, const kl_isolation *i) {
+/* Device code that reaches host memory reaches its runner's, which is not confined: less than
+ * native code in a sandbox. */
+char kli_assurance_of(const kl_kernel *k, const kl_backend *b, const kl_device *d,
+                      const kl_isolation *i) {
     if (k->surface->assurance == 'A' && !b->shared_memory)
-        return 'A'; /* OpenCL on a CPU is native code */
+        return d->pageable_access ? 'C' : 'A'; /* OpenCL on a CPU is native code */
     return i->seccomp && i->landlock && i->rlimits ? 'B' : 'C';
 }
 
@@ -138,7 +139,7 @@ static void gate_describe(kli_evaluation *c) {
     v->driver = kl_arena_copy(c->arena, c->device->driver);
     v->isolation = kl_arena_copy(
         c->arena, kl_str_of(kli_isolation_text(&c->gate->isolation, isolation, sizeof isolation)));
-    v->assurance = gate_assurance_of(c->kernel, c->backend, &c->gate->isolation);
+    v->assurance = kli_assurance_of(c->kernel, c->backend, c->device, &c->gate->isolation);
     v->created = kli_utc_now(c->arena);
     if (!c->gate->isolation.seccomp) kli_evaluation_degrade(c, "no seccomp on this machine");
     if (!c->gate->isolation.landlock) kli_evaluation_degrade(c, "no landlock on this machine");
@@ -147,7 +148,8 @@ static void gate_describe(kli_evaluation *c) {
                                   "native code from its network");
     if (c->device->pageable_access)
         kli_evaluation_degrade(
-            c, "device code can read host memory here; the runner holds no secrets");
+            c, "device code can reach host memory here, and its runner's with it (of a driver's "
+               "making: nvidia_uvm with uvm_disable_hmm=1 ends it)");
     if (c->opts->quick) kli_evaluation_degrade(c, "quick: one seed and a short profile");
     if (c->opts->seed) kli_evaluation_degrade(c, "the seed was given, not fresh");
 }

@@ -368,6 +368,10 @@ kl_err kli_evaluation_prepare(kli_evaluation *c, kl_gate_opts *opts,
                               kl_error *e); /* oracle, reference and seed, no candidate */
 kl_err kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts,
                             kl_error *e); /* on which device, at which shape? */
+/* What can be promised about a candidate: A device code only, B native code in a full sandbox, C
+ * anything less. */
+char kli_assurance_of(const kl_kernel *k, const kl_backend *b, const kl_device *d,
+                      const kl_isolation *i);
 /* Processes of the task's own kernels, those that are not warm. */
 kl_err kli_evaluation_start_trusted(kli_evaluation *c, kl_error *e);
 void kli_evaluation_seed(kli_evaluation *c, uint64_t given); /* 0: a fresh one */

@@ -401,6 +401,22 @@ static void test_gate_verdict__more_checks_than_a_gate_writes_are_refused(void *
     kl_arena_free(a);
 }
 
+static void test_gate_verdict__a_device_that_reaches_its_host_promises_least(void **state) {
+    (void)state;
+    const kl_surface surface = {.assurance = 'A'};
+    const kl_kernel k = {.surface = &surface};
+    const kl_backend *cuda = kl_backend_get(KL_BACKEND_CUDA),
+                     *opencl = kl_backend_get(KL_BACKEND_OPENCL);
+    const kl_isolation whole = {.seccomp = true, .landlock = true, .rlimits = true}, none = {0};
+    kl_device d = {0};
+    assert_int_equal(kli_assurance_of(&k, cuda, &d, &none), 'A');
+    assert_int_equal(kli_assurance_of(&k, opencl, &d, &whole), 'B');
+    assert_int_equal(kli_assurance_of(&k, opencl, &d, &none), 'C');
+    d.pageable_access = true;
+    assert_int_equal(kli_assurance_of(&k, cuda, &d, &whole), 'C');
+    assert_int_equal(kli_assurance_of(&k, opencl, &d, &whole), 'B');
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate_verdict__survives_its_json),
@@ -414,6 +430,7 @@ int main(void) {
         cmocka_unit_test(test_gate_verdict__refusal_shows_the_place),
         cmocka_unit_test(test_gate_verdict__no_control_character_reaches_a_terminal),
         cmocka_unit_test(test_gate_verdict__an_exact_output_is_not_the_tightest),
+        cmocka_unit_test(test_gate_verdict__a_device_that_reaches_its_host_promises_least),
         cmocka_unit_test(test_gate_verdict__garbage_is_refused),
         cmocka_unit_test(test_gate_verdict__wrong_types_inside_are_harmless),
         cmocka_unit_test(test_gate_verdict__every_cut_is_noticed),
