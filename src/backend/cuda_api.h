@@ -30,6 +30,11 @@ typedef struct {
     _Alignas(64) uint64_t opaque[16];
 } kli_cu_tensormap;
 
+/* Passed by value. */
+typedef struct {
+    char bytes[64];
+} kli_cu_handle;
+
 typedef struct {
     unsigned int id;
     char pad[4];
@@ -74,7 +79,7 @@ enum {
 
 enum { KL_CU_LIMIT_PRINTF_FIFO = 1, KL_CU_LIMIT_MALLOC_HEAP = 2, KL_CU_LIMIT_PERSISTING_L2 = 6 };
 enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXED = 2,
-    KL_CU_HOST_MAPPED = 2,
+    KL_CU_HOST_MAPPED = 2, KL_CU_HANDLE_LAZY_PEERS = 1,
     KL_CU_LAUNCH_CLUSTER = 4 };
 
 /* One row per function: field, symbol, parameters.  All are required; all return kl_cu_result. */
@@ -108,6 +113,10 @@ enum { KL_CU_SCHED_SPIN = 1, KL_CU_STREAM_NON_BLOCKING = 1, KL_CU_CAPTURE_RELAXE
     X(memory_free, "cuMemFree_v2", (kl_cu_ptr data)) \
     X(host_alloc, "cuMemHostAlloc", (void **data, size_t bytes, unsigned int flags)) \
     X(host_free, "cuMemFreeHost", (void *data)) \
+    X(handle_get, "cuIpcGetMemHandle", (kli_cu_handle * handle, kl_cu_ptr data)) \
+    X(handle_open, "cuIpcOpenMemHandle_v2", (kl_cu_ptr * data, kli_cu_handle handle, \
+    unsigned int flags)) \
+    X(handle_close, "cuIpcCloseMemHandle", (kl_cu_ptr data)) \
     X(copy_in, "cuMemcpyHtoDAsync_v2", (kl_cu_ptr to, const void *from, size_t bytes, \
     kl_cu_stream stream)) \
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, kl_cu_ptr from, size_t bytes, \

@@ -509,8 +509,11 @@ kl_err kli_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_err
     code = kli_runner_ask(r, fault, &q, e);
     close(scratch);
     r->bound = !code && !fault->kind;
+    r->stays = r->shares = false;
     if (!r->bound) return code;
     r->memory = *m;
+    r->shares = r->reply.has_handle;
+    memcpy(r->handle, r->reply.handle, sizeof r->handle);
     if (r->reply.text[0]) note_text(r);
     return KL_OK;
 }
@@ -551,7 +554,7 @@ kl_err kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots, ui
     kl_err code = kli_runner_usable(r, fault, e);
     KL_ASSERT(code || (r->bound && n <= KL_FETCH_SLOTS));
     if (code || r->backend->shared_memory) return code;
-    kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, poison, n, {0}};
+    kl_msg_fetch m = {{KL_MSG_FETCH, KL_WIRE_VERSION}, poison, n, false, {0}};
     memcpy(m.slots, slots, n * sizeof *slots);
     return runner_ask(r, fault, &m, sizeof m, UPLOAD_NS, e);
 }

@@ -467,8 +467,12 @@ static int cuda_run(kli_runner_ctx *c, const kl_msg_run *m) {
     /* Damage explains wrong outputs better than their values do: it is what the reply says. */
     const kli_cuda_left left = {m->slot, 1, m->set, 1, poison};
     const kl_cu_result brought = m->stays ? KL_CU_OK : kli_cuda_bring(c, m->slot);
-    return kli_cuda_check(c, brought, "bringing back output slot %u", m->slot) ||
-           kli_cuda_look_over(c, &left);
+    if (kli_cuda_check(c, brought, "bringing back output slot %u", m->slot) ||
+        kli_cuda_look_over(c, &left))
+        return 1;
+    const bool is_printed = m->stays && !c->trusted && r->digest; /* a candidate's */
+    return is_printed && kli_cuda_check(c, kli_cuda_print(c, &m->slot, 1, c->reply->prints),
+                                        "the digest of output slot %u", m->slot);
 }
 
 /* ---- the row ----------------------------------------------------------------------------- */

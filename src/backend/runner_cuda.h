@@ -197,6 +197,8 @@ int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);
 int kli_cuda_look_over(kli_runner_ctx *c, const kli_cuda_left *left);
 int kli_cuda_audit(kli_runner_ctx *c, const kl_msg_audit *m);
 int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m);
+/* Digests of the data of some slots' outputs, read by the host. */
+kl_cu_result kli_cuda_print(kli_runner_ctx *c, const uint32_t *slots, uint32_t n, uint64_t *out);
 /* Enqueue the count of bytes that are not `value` in n copies of the spans, from `first` on around
  * the end of `copies`, on top of what is counted. */
 kl_cu_result kli_cuda_count_damage(const kli_cuda *r, uint32_t n_spans, uint32_t first, uint32_t n,

@@ -124,6 +124,66 @@ int kli_cuda_audit(kli_runner_ctx *c, const kl_msg_audit *m) {
     return kli_cuda_look_over(c, &left);
 }
 
+/* ---- prints ------------------------------------------------------------------------------ */
+
+enum { PAIR_BYTES = 16 }; /* what the digest's kernel loads at once */
+typedef struct {
+    uint64_t bytes[2];
+} last_pair; /* of a piece, zeros behind its end */
+
+static bool is_printed(const kli_piece *p) { return p->region == KLI_OUTPUTS && p->bytes; }
+
+/* Of the data alone, one word for each piece. */
+static kl_cu_result enqueue_print(kli_runner_ctx *c, uint32_t slot, kl_cu_ptr word,
+                                  last_pair *last) {
+    kli_cuda *r = kli_cuda_of(c);
+    kl_cu_result error = KL_CU_OK;
+    for (kli_piece p = {0}; !error && kli_piece_next(&p, &c->plan, &c->layout);) {
+        if (!is_printed(&p)) continue;
+        const kl_cu_ptr data = kli_cuda_copy(c, KLI_OUTPUTS, slot) + p.zone.data;
+        const uint64_t whole = p.bytes / PAIR_BYTES * PAIR_BYTES;
+        const kli_cuda_rows row = {data, word, whole / PAIR_BYTES, 0, 1};
+        error = kli_cuda_digest(r, &row);
+        if (!error && whole < p.bytes)
+            error = r->api->copy_out(last, data + whole, p.bytes - whole, r->stream);
+        word += sizeof(uint64_t), last++;
+    }
+    return error;
+}
+
+static uint64_t folded_print(kli_runner_ctx *c, const uint64_t *words, const last_pair *last) {
+    const kli_cuda *r = kli_cuda_of(c);
+    uint64_t h = 0;
+    for (kli_piece p = {0}; kli_piece_next(&p, &c->plan, &c->layout);) {
+        if (!is_printed(&p)) continue;
+        const uint64_t whole = p.bytes / PAIR_BYTES * PAIR_BYTES,
+                       rest = whole < p.bytes
+                                  ? kli_cuda_digest_here(r, last->bytes, whole, PAIR_BYTES)
+                                  : 0;
+        h = h * 0x9E3779B97F4A7C15ull + *words++ + rest;
+        last++;
+    }
+    return h;
+}
+
+kl_cu_result kli_cuda_print(kli_runner_ctx *c, const uint32_t *slots, uint32_t n, uint64_t *out) {
+    static last_pair last[KL_FETCH_SLOTS * KL_MAX_TENSORS]; /* copies may be under way */
+    static uint64_t words[KL_FETCH_SLOTS * KL_MAX_TENSORS];
+    kli_cuda *r = kli_cuda_of(c);
+    _Static_assert(KL_COUNT(words) <= KL_WIRE_MAX_SAMPLES, "there is a word for each");
+    KL_ASSERT(n <= KL_FETCH_SLOTS);
+    memset(last, 0, sizeof last);
+    kl_cu_result error = r->api->fill(r->slot_digests, 0, sizeof words, r->stream);
+    for (uint32_t i = 0; i < n && !error; i++)
+        error = enqueue_print(c, slots[i], r->slot_digests + i * KL_MAX_TENSORS * sizeof(uint64_t),
+                              last + i * KL_MAX_TENSORS);
+    if (!error)
+        error = kli_cuda_read(r, words, r->slot_digests, n * KL_MAX_TENSORS * sizeof *words);
+    for (uint32_t i = 0; i < n && !error; i++)
+        out[i] = folded_print(c, words + i * KL_MAX_TENSORS, last + i * KL_MAX_TENSORS);
+    return error;
+}
+
 /* The slots need not lie side by side: a launch for each, counted together. */
 static kl_cu_result enqueue_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, uint64_t *damaged) {
     kli_cuda *r = kli_cuda_of(c);
@@ -133,7 +193,7 @@ static kl_cu_result enqueue_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, uint
         if (r->guards)
             error = kli_cuda_count_damage(r, n_spans, m->slots[i], 1, c->layout.n_slots,
                                           (uint8_t)m->poison ^ 0xFF);
-        if (!error) error = kli_cuda_bring(c, m->slots[i]);
+        if (!error && !m->stays) error = kli_cuda_bring(c, m->slots[i]);
     }
     if (!error && r->guards) error = read_count(r, damaged);
     return error ? error : kli_cuda_wait(r);
@@ -142,6 +202,9 @@ static kl_cu_result enqueue_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, uint
 int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {
     uint64_t damaged = !kli_cuda_of(c)->guards;
     if (kli_cuda_check(c, enqueue_fetch(c, m, &damaged), "bringing back %u output slots", m->n))
+        return 1;
+    if (m->stays && kli_cuda_check(c, kli_cuda_print(c, m->slots, m->n, c->reply->prints),
+                                   "digests of %u output slots", m->n))
         return 1;
     for (uint32_t i = 0; i < m->n && damaged; i++)
         if (kli_cuda_check_guards(c, m->slots[i], (uint8_t)m->poison)) return 1;

@@ -1,9 +1,12 @@
-/* runner_cuda_compare.c - an output that another runner brought back, compared with an answer that
- * stayed on this device: one copy of the output goes in, sums come out.
+/* runner_cuda_compare.c - an output of another runner, compared with an answer that stayed on this
+ * device: what was brought is copied in, what stayed with the other runner is mapped for the time
+ * of the comparison, and sums come out.
  *
  * Answers are wide and many; what an oracle gave needs no way over the bus, and no candidate's
- * process, device memory or pages ever hold any of it.  What is not certainly right is no finding:
- * the gate then fetches the answer and looks itself.  SPDX-License-Identifier: Apache-2.0 */
+ * process, device memory or pages ever hold any of it.  The process of the oracle maps outputs of
+ * a candidate whose stream is idle; nobody maps anything of the oracle's.  What is not certainly
+ * right is no finding: the gate then fetches the answer and looks itself.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "compare_job.h"
 #include "compare_ptx.h"
 #include "runner_cuda.h"
@@ -70,29 +73,45 @@ static kl_cu_result compare_twice(kli_cuda *r, const kl_msg_compare *m, kli_comp
     return error;
 }
 
+/* An output that was brought is copied to `own`, one that stayed is mapped where it lies. */
+static kl_cu_result reach_output(const kli_cuda *r, const kl_msg_compare *m, const char *got,
+                                 uint64_t bytes, kl_cu_ptr own, kl_cu_ptr *mapped,
+                                 kli_compare_job *job) {
+    kli_cu_handle handle;
+    _Static_assert(sizeof handle.bytes == sizeof m->handle, "it travels whole");
+    job->got = own;
+    if (got) return r->api->copy_in(own, got, bytes, r->stream);
+    memcpy(handle.bytes, m->handle, sizeof handle.bytes);
+    const kl_cu_result error = r->api->handle_open(mapped, handle, KL_CU_HANDLE_LAZY_PEERS);
+    if (error) *mapped = 0;
+    job->got = *mapped + m->offset;
+    return error;
+}
+
 int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *got) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_tensor *want = &c->plan.tensors[m->tensor];
     const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
                    bytes = n * kl_dtype_bytes((kl_dtype)m->got_type),
                    places = (uint64_t)comparison_blocks(r, (int64_t)n) * COMPARE_THREADS;
-    const uint64_t found_at = (bytes + 255) / 256 * 256;
+    const uint64_t found_at = got ? (bytes + 255) / 256 * 256 : 0;
     kli_cuda_pages *own = &r->pages[KLI_CUDA_COMPARED];
-    KL_ASSERT(c->trusted);
+    kl_cu_ptr mapped = 0;
+    KL_ASSERT(c->trusted && !got == !!m->has_handle);
     if (!r->compare || !n || !is_float(want->dtype) || !is_float(m->got_type))
         return kli_fault(c, KL_FAULT_REFUSED, "no kernel compares this");
     const uint64_t needed = found_at + places * sizeof(kli_compare_found);
     kl_cu_result error = own->used < needed ? kli_cuda_take_pages(r, own, needed) : KL_CU_OK;
-    if (!error) error = r->api->copy_in(own->base, got, bytes, r->stream);
     kli_compare_found *of_threads = KL_ARRAY(c->arena, kli_compare_found, places), all = {0};
-    kli_compare_job job = {.got = own->base,
-                           .want = kli_cuda_tensor(c, m->tensor, 0, m->slot),
+    kli_compare_job job = {.want = kli_cuda_tensor(c, m->tensor, 0, m->slot),
                            .found = own->base + found_at,
                            .n = (int64_t)n,
                            .got_type = (int32_t)m->got_type,
                            .want_type = (int32_t)want->dtype,
                            .rtol = m->rtol};
+    if (!error) error = reach_output(r, m, got, bytes, own->base, &mapped, &job);
     if (!error) error = compare_twice(r, m, &job, of_threads, &all);
+    if (mapped) (void)r->api->handle_close(mapped);
     memcpy(c->reply->found, &all, sizeof all);
     return kli_cuda_check(c, error, "comparing `%s`", want->name);
 }

@@ -29,7 +29,8 @@
 #define WORD_STEP 0x9E3779B97F4A7C15ull
 #define MIX_1 0xFF51AFD7ED558CCDull
 #define MIX_2 0xC4CEB9FE1A85EC53ull
-#define SUM_BYTES 256u /* sums of input sets and of the self test, and at its end the key */
+#define KEY_BYTES 16u  /* before the sums */
+#define SUM_BYTES 256u /* key, sums of input sets and of the self test */
 #define DIGEST_THREADS 512u
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
@@ -212,10 +213,12 @@ uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at,
 /* ---- digests under a key ----------------------------------------------------------------- */
 
 kl_cu_result kli_cuda_wait(kli_cuda *r) {
-    const kl_cu_result error = r->api->stream_sync(r->stream);
+    kl_cu_result error =
+        r->is_lent ? r->api->fill(r->device_key, 0, sizeof r->digest_key, r->stream) : KL_CU_OK;
+    const kl_cu_result waited = r->api->stream_sync(r->stream);
     if (r->is_lent) explicit_bzero(r->lent_key, sizeof *r->lent_key);
     r->is_lent = r->has_candidate = false;
-    return error;
+    return error ? error : waited;
 }
 
 /* A driver keeps parameters of launches where device code could find them, so the key is none: one
@@ -227,7 +230,7 @@ static kl_cu_result lend_key(kli_cuda *r) {
     const kli_cu_launch_config config = {
         .grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = r->stream};
     const kl_cu_result error = r->has_candidate ? kli_cuda_wait(r) : KL_CU_OK;
-    if (error) return error;
+    if (error || r->is_lent) return error;
     *r->lent_key = r->digest_key;
     r->is_lent = true;
     return r->api->launch(&config, r->take_key, arguments, NULL);
@@ -244,9 +247,8 @@ kl_cu_result kli_cuda_digest(kli_cuda *r, const kli_cuda_rows *rows) {
                                                   rows->n, 1},
                                          .block = {DIGEST_THREADS, 1, 1},
                                          .stream = r->stream};
-    kl_cu_result error = lend_key(r);
-    if (!error) error = r->api->launch(&config, r->digest, arguments, NULL);
-    return error ? error : r->api->fill(r->device_key, 0, sizeof r->digest_key, r->stream);
+    const kl_cu_result error = lend_key(r);
+    return error ? error : r->api->launch(&config, r->digest, arguments, NULL);
 }
 
 /* Two rows, one behind the other. */
@@ -310,9 +312,9 @@ int kli_cuda_open_helpers(kli_runner_ctx *c) {
                             SUM_BYTES + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t) +
                                 KLI_CUDA_SPANS * sizeof(kli_cuda_span)))
         return 1;
-    r->digest_sum = r->pages[KLI_CUDA_SUMS].base;
-    r->device_key = r->digest_sum + SUM_BYTES - sizeof r->digest_key;
-    r->slot_digests = r->digest_sum + SUM_BYTES;
+    r->device_key = r->pages[KLI_CUDA_SUMS].base;
+    r->digest_sum = r->device_key + KEY_BYTES;
+    r->slot_digests = r->device_key + SUM_BYTES;
     r->guard_spans = r->slot_digests + (KL_WIRE_MAX_SAMPLES + 1) * sizeof(uint64_t);
     if (r->api->module_load(&module, HELPERS) ||
         r->api->module_function(&r->take_key, module, "kl_key") ||

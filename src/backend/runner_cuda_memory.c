@@ -58,12 +58,13 @@ kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used
 }
 
 /* Notes could be kept there from batch to batch.  Sums have no tail: digests of the last batch's
- * right outputs would tell the next one what to imitate. */
+ * right outputs would tell the next one what to imitate.  A key that is lent stays till it is
+ * taken back. */
 kl_cu_result kli_cuda_clear_tails(kli_cuda *r) {
     kl_cu_result error = KL_CU_OK;
     for (int i = 0; i < KLI_CUDA_ALLOCATIONS && !error; i++) {
         const kli_cuda_pages *p = &r->pages[i];
-        const uint64_t from = i == KLI_CUDA_SUMS ? 0 : p->used;
+        const uint64_t from = i != KLI_CUDA_SUMS ? p->used : r->is_lent ? sizeof r->digest_key : 0;
         if (from < p->bytes) error = r->api->fill(p->base + from, 0xFF, p->bytes - from, r->stream);
     }
     return error;
@@ -82,6 +83,17 @@ static int runner_cuda_memory_allocate(kli_runner_ctx *c, int which, uint64_t by
                      (double)total / 1073741824.0);
 }
 
+/* To who compares them; without our digests nobody could say whether two runs agree. */
+static void offer_outputs(const kli_runner_ctx *c) {
+    const kli_cuda *r = kli_cuda_of(c);
+    const kl_cu_ptr base = r->pages[KLI_OUTPUTS].base;
+    kli_cu_handle handle;
+    _Static_assert(sizeof handle == sizeof c->reply->handle, "it travels whole");
+    if (!base || !r->digest || !r->guards || r->api->handle_get(&handle, base)) return;
+    memcpy(c->reply->handle, handle.bytes, sizeof handle.bytes);
+    c->reply->has_handle = true;
+}
+
 int kli_cuda_bind(kli_runner_ctx *c) {
     /* Sets first: without them nothing runs at all, so the message names them. */
     static const char *const WHAT[KLI_REGIONS] = {"input sets", "output slots", "scratch buffers"};
@@ -92,6 +104,7 @@ int kli_cuda_bind(kli_runner_ctx *c) {
     for (kli_region i = 0; i < KLI_REGIONS; i++)
         if (runner_cuda_memory_allocate(c, (int)i, kli_region_bytes(&c->layout, i), WHAT[i]))
             return 1;
+    offer_outputs(c);
     const uint64_t flush = 2 * (uint64_t)(r->l2_bytes > 0 ? r->l2_bytes : 64 << 20);
     return r->pages[KLI_CUDA_FLUSH].base
                ? 0

@@ -28,8 +28,10 @@ struct kl_runner {
     kl_control *control;
     int control_fd;
     uint32_t sequence;
-    uint32_t n_digests;  /* of the last timed sample, in the control page */
-    bool stays;          /* outputs of RUN, on the device */
+    uint32_t n_digests; /* of the last timed sample, in the control page */
+    bool stays;         /* outputs of RUN, on the device */
+    bool shares;        /* they can be compared there, by this handle */
+    char handle[KLI_HANDLE_BYTES];
     uint32_t slack;      /* of RUN; KL_WIRE_ANY_SLACK: whatever is there */
     double handshake_ns; /* on this core; < 0: not measured */
     double handshake_sleep_ns;

@@ -9,11 +9,12 @@
  *        scratch, control fds
  *   UPLOAD {first, n}                  ->  DONE
  *   DRAW {sets, draws, seeds}          ->  DONE     in place of UPLOAD, where a device draws inputs
- *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages
+ *   RUN {set, slot, poison}            ->  DONE     outputs are in the shared pages, or stay
  *   TIME {request}                     ->  DONE     samples are in the control page
  *   AUDIT {first, calls, poison}       ->  DONE     all guards and inputs of a batch are whole
  *   FETCH {slots, poison}              ->  DONE     as after RUN
- *   COMPARE {tensor, slot} + pages fd  ->  DONE     how far an output is from an answer that stayed
+ *   COMPARE {tensor, slot} + pages fd  ->  DONE     how far an output is from an answer that
+ * stayed; or the handle of BIND                   only the oracle's runner maps others' outputs
  * (the last three: devices with memory of their own alone; closing the socket ends the runner)
  *
  * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan
@@ -29,10 +30,11 @@
 #include "backend/backend.h"
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 5u
+#define KL_WIRE_VERSION 6u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u
+#define KLI_HANDLE_BYTES 64 /* by which a driver lets another process map memory */
 
 typedef enum {
     KL_MSG_READY = 1,

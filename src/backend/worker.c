@@ -348,15 +348,21 @@ static int on_audit(worker_worker *w) {
 /* Answers are the oracle's, and no candidate's process has any. */
 static bool compare_is_valid(const worker_worker *w) {
     const kl_msg_compare *m = &w->message.compare;
-    return w->bound && w->ctx.trusted && w->bytes == sizeof *m && w->n_fds == 1 &&
+    return w->bound && w->ctx.trusted && w->bytes == sizeof *m && w->n_fds == !m->has_handle &&
            m->tensor < w->ctx.plan.n_tensors && m->slot < w->ctx.layout.n_slots &&
            w->ctx.plan.tensors[m->tensor].role == KLI_ROLE_OUTPUT && m->got_type >= KL_F64 &&
            m->got_type < KL_DTYPE_END && m->offset < KLI_MAX_PAGES_BYTES;
 }
 
+static int compare_with(worker_worker *w, const char *got) {
+    return w->ops->compare ? w->ops->compare(&w->ctx, &w->message.compare, got)
+                           : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel compares here");
+}
+
 static int on_compare(worker_worker *w) {
     const kl_msg_compare *m = &w->message.compare;
     if (!compare_is_valid(w)) return misunderstood(w, "comparison");
+    if (m->has_handle) return compare_with(w, NULL);
     const kl_plan_tensor *want = &w->ctx.plan.tensors[m->tensor];
     const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
                    end = m->offset + n * kl_dtype_bytes((kl_dtype)m->got_type),
@@ -367,9 +373,7 @@ static int on_compare(worker_worker *w) {
     char *pages = is_there ? mmap(NULL, end - page, PROT_READ, MAP_SHARED, w->fds[0], (off_t)page)
                            : MAP_FAILED;
     if (pages == MAP_FAILED) return misunderstood(w, "comparison");
-    const int failed = w->ops->compare
-                           ? w->ops->compare(&w->ctx, m, pages + (m->offset - page))
-                           : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel compares here");
+    const int failed = compare_with(w, pages + (m->offset - page));
     munmap(pages, end - page);
     return failed;
 }

@@ -345,9 +345,9 @@ static void test_worker__numbers_of_a_request_are_bounded(void **state) {
         expect_bad(&w, &UPLOADS[i], sizeof UPLOADS[i], 0, "upload");
     expect_bad_draws(&w);
     static const kl_msg_fetch FETCHES[] = {
-        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, 2, {0, 3}},
-        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 256, 1, {0}},
-        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, KL_FETCH_SLOTS + 1, {0}}};
+        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, 2, 0, {0, 3}},
+        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 256, 1, 0, {0}},
+        {{KL_MSG_FETCH, KL_WIRE_VERSION}, 0, KL_FETCH_SLOTS + 1, 0, {0}}};
     for (size_t i = 0; i < KL_COUNT(FETCHES); i++)
         expect_bad(&w, &FETCHES[i], sizeof FETCHES[i], 0, "fetch");
     static const kl_msg_audit AUDITS[] = {

@@ -16,6 +16,8 @@
 #include <math.h>
 
 enum { PART_OF_DEVICE = 16 }; /* what all answers take; kernels and baselines need the rest */
+static const uint64_t STAYS_BYTES = 1u
+                                    << 20; /* less is brought as soon as it is mapped elsewhere */
 
 static bool is_narrow_float(kl_dtype t) { return t == KL_F16 || t == KL_BF16 || t == KL_F32; }
 
@@ -65,6 +67,57 @@ static kl_err bring_answer(kli_problem *s, kli_evaluation *c, uint32_t set, kl_e
     return err;
 }
 
+/* ---- outputs that stay ------------------------------------------------------------------- */
+
+bool kli_outputs_can_stay(const kli_problem *s, const kli_executable *a) {
+    return s->answers_stay && s->memory.layout.slot_bytes >= STAYS_BYTES &&
+           a->artefact.kind == KL_ARTEFACT_CUBIN && kli_runner_shares(a->runner);
+}
+
+static void note_output(kli_problem *s, const kli_executable *a, uint32_t slot, uint8_t poison,
+                        uint32_t i) {
+    s->outputs[slot] = (kli_output){.made_by = a->runner,
+                                    .poison = poison,
+                                    .has_print = !a->trusted,
+                                    .print = kli_runner_print(a->runner, i)};
+}
+
+kl_err kli_output_run(kli_problem *s, kli_executable *a, const kli_run *q, kl_fault *fault,
+                      int64_t *wall_ns, kl_error *e) {
+    const bool stays = kli_outputs_can_stay(s, a);
+    KL_ASSERT(q->slot < KL_COUNT(s->outputs));
+    s->outputs[q->slot] = (kli_output){0};
+    if (stays) kli_runner_keep(a->runner, true);
+    const kl_err err =
+        kli_runner_run(a->runner, fault, q->set, q->slot, q->poison, q->timeout_ns, wall_ns, e);
+    if (!err && !fault->kind && stays) note_output(s, a, q->slot, q->poison, 0);
+    return err;
+}
+
+kl_err kli_output_fetch(kli_problem *s, kli_executable *a, const uint32_t *slots, uint32_t n,
+                        uint8_t poison, kl_fault *fault, kl_error *e) {
+    const bool stays = kli_outputs_can_stay(s, a);
+    const kl_err err = stays ? kli_runner_look(a->runner, fault, slots, n, poison, e)
+                             : kli_runner_fetch(a->runner, fault, slots, n, poison, e);
+    for (uint32_t i = 0; i < n; i++) {
+        s->outputs[slots[i]] = (kli_output){0};
+        if (!err && !fault->kind && stays) note_output(s, a, slots[i], poison, i);
+    }
+    return err;
+}
+
+kl_err kli_output_bring(kli_problem *s, uint32_t slot, kl_error *e) {
+    kli_output *o = &s->outputs[slot];
+    kl_fault fault = {0};
+    if (!o->made_by) return KL_OK;
+    const kl_err err = kli_runner_fetch(o->made_by, &fault, &slot, 1, o->poison, e);
+    o->made_by = NULL;
+    return !err && fault.kind ? kl_fail(e, KL_EIO, "device", "an output was lost: %s", fault.text)
+                              : err;
+}
+
+/* ---- comparing --------------------------------------------------------------------------- */
+
 static bool is_right(kl_check_result *r, const kli_compare_found *found, int64_t n,
                      const kl_check *how) {
     const double rms = sqrt(found->square / (double)n), error = sqrt(found->sum / (double)n);
@@ -85,6 +138,7 @@ kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_e
     const kli_compare_request q = {.tensor = i,
                                    .slot = kli_answer_slot(s, set),
                                    .got_type = kli_type_of(&s->plan, i),
+                                   .made_by = s->outputs[slot].made_by,
                                    .pages_fd = s->memory.outputs_fd,
                                    .offset = (uint64_t)(got - s->memory.outputs),
                                    .atol = how->atol,

@@ -133,8 +133,8 @@ static kl_err confirm(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t 
     kl_fault fault = {0};
     int64_t wall = 0;
     kli_problem_ready_slot(s, set, slot, poison);
-    kl_err err =
-        kli_runner_run(c->candidate.runner, &fault, set, slot, poison, CONFIRM_NS, &wall, e);
+    kl_err err = kli_output_run(s, &c->candidate, &(kli_run){set, slot, poison, CONFIRM_NS}, &fault,
+                                &wall, e);
     if (!err && !fault.kind) err = kli_check_slot(c, s, set, slot, poison, false, &again, e);
     if (err) return err;
     if (!fault.kind && again.ok) {
@@ -149,23 +149,23 @@ static kl_err confirm(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t 
 }
 
 /* The data of a right answer over the other poison: only the guards are new. */
-static bool is_right_as_before(const kli_digests *d, const kli_evaluation *c, const kli_problem *s,
-                               uint32_t set, uint32_t slot, uint8_t poison) {
-    if (!d->has_print[set] || d->print[set] != kli_slot_print(s, slot)) return false;
+static bool is_right_as_before(const kli_evaluation *c, const kli_problem *s, uint32_t set,
+                               uint32_t slot, uint8_t poison) {
+    if (!s->is_right[set] || s->right_print[set] != kli_slot_print(s, slot)) return false;
     return !c->backend->shared_memory ||
            kli_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
 
 /* The outputs of the next few of n calls, where they lie on a device: asked for together, and not
  * before the batch is over. */
-static kl_err bring(kli_evaluation *c, const kli_problem *s, const kli_batch *b,
-                    const uint32_t *calls, uint32_t n, kli_check_outcome *f, kl_error *e) {
+static kl_err bring(kli_evaluation *c, kli_problem *s, const kli_batch *b, const uint32_t *calls,
+                    uint32_t n, kli_check_outcome *f, kl_error *e) {
     uint32_t slots[KLI_LEAST_CALLS];
     kl_fault fault = {0};
     if (b->here) return KL_OK;
     if (n > KLI_LEAST_CALLS) n = KLI_LEAST_CALLS;
     for (uint32_t i = 0; i < n; i++) slots[i] = digest_slot_of(s, b, calls[i]);
-    const kl_err err = kli_runner_fetch(c->candidate.runner, &fault, slots, n, b->poison, e);
+    const kl_err err = kli_output_fetch(s, &c->candidate, slots, n, b->poison, &fault, e);
     if (!err) kli_check_outcome_of_fault(f, c, &fault, "while it was timed");
     return err;
 }
@@ -178,13 +178,13 @@ static kl_err compare_call(kli_digests *d, kli_evaluation *c, kli_problem *s, co
     const uint64_t digest =
         digest_of(s, b, call); /* before the oracle runs: nothing it does may be in there */
     KL_ASSERT(f->ok && set < s->n_sets && slot < s->n_slots);
-    if (!is_right_as_before(d, c, s, set, slot, b->poison)) {
+    if (!is_right_as_before(c, s, set, slot, b->poison)) {
         kl_err err = kli_problem_answer(s, c, set, e);
         if (!err) err = kli_check_slot(c, s, set, slot, b->poison, false, f, e);
         if (err) return err;
         if (!f->ok) return confirm(c, s, set, slot, b->poison, f, e);
-        d->print[set] = kli_slot_print(s, slot);
-        d->has_print[set] = true;
+        s->right_print[set] = kli_slot_print(s, slot);
+        s->is_right[set] = true;
     }
     d->good[kind][set] = digest;
     d->known[kind][set] = true;
@@ -213,10 +213,7 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
     KL_ASSERT(s->n_sets >= 1 && s->n_sets <= KL_MAX_SETS && s->n_slots >= 1);
     KL_ASSERT(b->poison == KL_POISON_NAN || b->poison == KL_POISON_BITS);
     if (!c->oracle) return KL_OK;
-    if (d->problem != s) { /* other inputs under the same numbers */
-        memset(d->known, 0, sizeof d->known);
-        memset(d->has_print, 0, sizeof d->has_print);
-    }
+    if (d->problem != s) memset(d->known, 0, sizeof d->known); /* other inputs, same numbers */
     d->problem = s;
     const uint32_t n = list_unknown(unknown, &n_blank, d, s, b);
     d->batches++;

@@ -31,6 +31,14 @@ typedef struct kli_executable {
 
 enum { KL_MAX_ANSWERS = 8 }; /* that stay on a device at once; the others are asked for again */
 
+/* What the last run, or look, left in a slot. */
+typedef struct {
+    kl_runner *made_by; /* on whose device it stays; NULL: the shared pages hold it */
+    uint8_t poison;     /* of its guards */
+    bool has_print;     /* by the device */
+    uint64_t print;
+} kli_output;
+
 typedef struct kli_problem {
     uint64_t id;
     const kl_task *task;
@@ -48,10 +56,13 @@ typedef struct kli_problem {
     bool in_pages[KL_MAX_SETS];     /* the shared pages hold all of the set */
     uint32_t proof;                 /* the set whose bytes a device must have drawn like us */
     void *expected[KL_MAX_SETS]
-                  [KL_MAX_TENSORS];     /* heap; NULL until asked for; in oracle_plan's dtypes */
-    bool answers_stay;                  /* with the oracle, on its device; see answers.c */
-    uint32_t n_answers;                 /* slots of the oracle */
-    uint32_t answer_of[KL_MAX_ANSWERS]; /* 1 + the set whose answer lies there; 0: none's */
+                  [KL_MAX_TENSORS];      /* heap; NULL until asked for; in oracle_plan's dtypes */
+    bool answers_stay;                   /* with the oracle, on its device; see answers.c */
+    uint32_t n_answers;                  /* slots of the oracle */
+    uint32_t answer_of[KL_MAX_ANSWERS];  /* 1 + the set whose answer lies there; 0: none's */
+    kli_output outputs[KL_MAX_SETS + 1]; /* by slot */
+    bool is_right[KL_MAX_SETS];          /* by set: outputs with this print, over any poison */
+    uint64_t right_print[KL_MAX_SETS];
     double naive_error[KL_MAX_SETS][KL_MAX_TENSORS]; /* the naive kernel's relative RMS error; < 0:
                                                         not measured */
     double reference_error[KL_MAX_TENSORS];      /* the same, of sets that it was not measured on */
@@ -222,6 +233,21 @@ static inline uint32_t kli_answer_slot(const kli_problem *s, uint32_t set) {
 /* So many of this layout, at least one, as leave room on a device with so much memory. */
 uint32_t kli_answers_that_fit(const kl_layout *l, int64_t memory);
 bool kli_answer_is_held(const kli_problem *s, uint32_t set);
+/* May outputs of this executable stay on its device?  Small ones are as soon brought. */
+bool kli_outputs_can_stay(const kli_problem *s, const kli_executable *a);
+/* kli_runner_run, which says where the output lies. */
+typedef struct {
+    uint32_t set, slot;
+    uint8_t poison;
+    int64_t timeout_ns;
+} kli_run;
+kl_err kli_output_run(kli_problem *s, kli_executable *a, const kli_run *q, kl_fault *fault,
+                      int64_t *wall_ns, kl_error *e);
+/* The candidate's of a batch that is over: looked at there, or brought. */
+kl_err kli_output_fetch(kli_problem *s, kli_executable *a, const uint32_t *slots, uint32_t n,
+                        uint8_t poison, kl_fault *fault, kl_error *e);
+/* To the shared pages, unless it is there. */
+kl_err kli_output_bring(kli_problem *s, uint32_t slot, kl_error *e);
 /* Compare output `i` in a slot with the answer for a set.  `*sure`: it is right, and `r` says how
  * right; else nothing is known, and the answer is on the heap for whoever looks next. */
 kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_evaluation *c,
@@ -281,9 +307,8 @@ kl_err kli_check_rest(kli_evaluation *c, kli_problem *real, kli_check_outcome *f
  * (all, or failures only). */
 kl_err kli_check_slot(kli_evaluation *c, kli_problem *s, uint32_t set, uint32_t slot,
                       uint8_t poison, bool record, kli_check_outcome *f, kl_error *e);
-uint64_t
-kli_slot_print(const kli_problem *s,
-               uint32_t slot); /* a digest of the outputs in the shared pages, without guards */
+uint64_t kli_slot_print(const kli_problem *s,
+                        uint32_t slot); /* a digest of the outputs, without guards */
 void kli_check_outcome_of_fault(kli_check_outcome *f, kli_evaluation *c, const kl_fault *fault,
                                 const char *when);
 
@@ -298,9 +323,6 @@ typedef struct {
     bool known[2][KL_MAX_SETS]; /* by poison and input set: the oracle found a slot with this digest
                                    right */
     uint64_t good[2][KL_MAX_SETS];
-    bool has_print[KL_MAX_SETS]; /* by input set: kli_slot_print of a right answer, whatever the
-                                    poison */
-    uint64_t print[KL_MAX_SETS];
     kl_stream draws; /* which calls are compared where not all can be */
     uint64_t batches;
     int64_t start_ns, spent_ns;

@@ -240,6 +240,8 @@ kl_err kli_problem_compare(kl_check_result *r, kli_problem *s, kli_evaluation *c
         if (err || sure) return err;
     }
     KL_ASSERT(s->expected[set][i]); /* nothing is right that the oracle did not answer */
+    const kl_err err = kli_output_bring(s, slot, e);
+    if (err) return err;
     kli_gate_compare(r, kli_type_of(&s->plan, i), kli_memory_output(&s->memory, &s->plan, i, slot),
                      kli_type_of(&s->oracle_plan, i), s->expected[set][i],
                      kli_elements_of(&s->plan, i), how);
@@ -255,9 +257,8 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
     kl_err err = kli_executable_enter(c->naive_kernel, s, c, set, 1, &fault, e);
     kli_problem_ready_slot(s, set, 0, KL_POISON_NAN);
     int64_t wall = 0;
-    if (!err && !fault.kind)
-        err = kli_runner_run(c->naive_kernel->runner, &fault, set, 0, KL_POISON_NAN, TRUSTED_NS,
-                             &wall, e);
+    const kli_run run = {set, 0, KL_POISON_NAN, TRUSTED_NS};
+    if (!err && !fault.kind) err = kli_output_run(s, c->naive_kernel, &run, &fault, &wall, e);
     if (err) kli_executable_stop(c->naive_kernel);
     if (err) return err;
     if (fault.kind) return kli_trusted_fault(c->naive_kernel, &fault, e);
@@ -271,7 +272,7 @@ static kl_err measure_reference(kli_problem *s, kli_evaluation *c, uint32_t set,
         if (err) return err;
         rms[i] = r.rms_error;
     }
-    kli_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
+    if (s->pages_seen) kli_memory_poison(&s->memory, &s->plan, 0, KL_POISON_NAN);
     return KL_OK;
 }
 
@@ -397,7 +398,9 @@ kl_err kli_problem_pair(kli_problem *s, kli_evaluation *c, uint32_t set, bool *w
                                  been looked at yet */
     memcpy(kept, s->memory.outputs, bytes);
     kl_error own = {0};
+    const kli_output output = s->outputs[0];
     const kl_err err = measure_again(s, c, set, wider, &own);
+    s->outputs[0] = output;
     memcpy(s->memory.outputs, kept, bytes);
     free(kept);
     if (err == KL_EINTR) {

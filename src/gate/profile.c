@@ -64,8 +64,8 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
     if (!err) err = kli_executable_enter(&opponent, real, c, 0, 1, &fault, e);
     kli_problem_ready_slot(real, 0, 0, KL_POISON_NAN);
     if (!err && !fault.kind)
-        err = kli_runner_run(opponent.runner, &fault, 0, 0, KL_POISON_NAN, PROFILE_PATIENCE_NS,
-                             &wall, e);
+        err = kli_output_run(real, &opponent, &(kli_run){0, 0, KL_POISON_NAN, PROFILE_PATIENCE_NS},
+                             &fault, &wall, e);
     if (!err && !fault.kind) err = kli_check_slot(c, real, 0, 0, KL_POISON_NAN, false, &own, e);
     kli_problem_hide_slot(real, c, 0, 0);
     if (!err && (fault.kind || !own.ok))

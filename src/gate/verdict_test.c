@@ -405,8 +405,8 @@ static void test_gate_verdict__a_device_that_reaches_its_host_promises_least(voi
     (void)state;
     const kl_surface surface = {.assurance = 'A'};
     const kl_kernel k = {.surface = &surface};
-    const kl_backend *cuda = kl_backend_get(KL_BACKEND_CUDA),
-                     *opencl = kl_backend_get(KL_BACKEND_OPENCL);
+    const kl_backend *cuda = kli_backend_get(KL_BACKEND_CUDA),
+                     *opencl = kli_backend_get(KL_BACKEND_OPENCL);
     const kl_isolation whole = {.seccomp = true, .landlock = true, .rlimits = true}, none = {0};
     kl_device d = {0};
     assert_int_equal(kli_assurance_of(&k, cuda, &d, &none), 'A');

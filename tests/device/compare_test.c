@@ -252,6 +252,107 @@ static void test_compare__without_ptx_the_runner_says_no(void **state) {
     close_scene(&s);
 }
 
+/* ---- outputs that stay ------------------------------------------------------------------- */
+
+/* A candidate beside the oracle, on the same device and with the same sets. */
+static void open_candidate(scene *s, const scene *oracle, const char *faults) {
+    kl_error e = {0};
+    describe(s);
+    start(s, faults, false);
+    s->memory = oracle->memory;
+    s->other = oracle->other;
+    assert_ok(kli_runner_bind(s->runner, &s->fault, &s->other, &e));
+    memcpy(s->other.inputs, s->memory.inputs, s->memory.inputs_bytes);
+    assert_ok(kli_runner_upload(s->runner, &s->fault, 0, 2, &e));
+    memset(s->other.outputs, 0, s->other.outputs_bytes);
+}
+
+static uint64_t run_and_stay(scene *s, uint32_t set, uint32_t slot, uint8_t poison) {
+    kl_error e = {0};
+    int64_t wall = 0;
+    kli_runner_keep(s->runner, true);
+    assert_ok(kli_runner_run(s->runner, &s->fault, set, slot, poison, 20 * SECOND, &wall, &e));
+    assert_int_equal(s->fault.kind, KL_FAULT_NONE);
+    return kli_runner_print(s->runner, 0);
+}
+
+static bool compare_there(scene *oracle, const scene *candidate, uint32_t got, uint32_t want,
+                          kli_compare_found *out) {
+    kl_error e = {0};
+    bool compared = false;
+    const char *at = kli_memory_output(&candidate->other, &candidate->plan, Y, got);
+    const kli_compare_request q = {.tensor = Y,
+                                   .slot = want,
+                                   .got_type = KL_F32,
+                                   .made_by = candidate->runner,
+                                   .pages_fd = -1,
+                                   .offset = (uint64_t)(at - candidate->other.outputs),
+                                   .rtol = 1e-6};
+    assert_ok(kli_runner_compare(oracle->runner, &oracle->fault, &q, out, &compared, &e));
+    return compared;
+}
+
+static void test_compare__outputs_that_stay_are_compared_where_they_lie(void **state) {
+    static scene oracle, candidate;
+    kli_compare_found found;
+    kl_error e = {0};
+    const uint32_t slot = 1;
+    (void)state;
+    open_scene(&oracle, "");
+    open_candidate(&candidate, &oracle, "");
+    assert_true(kli_runner_shares(candidate.runner));
+    (void)run_and_stay(&candidate, 0, 0, 0xFF);
+    (void)run_and_stay(&candidate, 1, 1, 0xA5);
+    const float *here = kli_memory_output(&candidate.other, &candidate.plan, Y, 1);
+    assert_true(here[0] == 0 && here[N - 1] == 0); /* nothing was brought */
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(compare_there(&oracle, &candidate, i, i, &found));
+        assert_true(found.unsure == 0 && found.sum == 0 && found.square > 0);
+    }
+    assert_true(compare_there(&oracle, &candidate, 0, 1, &found));
+    assert_int_equal((int)found.unsure, N);
+    assert_ok(kli_runner_fetch(candidate.runner, &candidate.fault, &slot, 1, 0xA5, &e));
+    for (int i = 0; i < N; i++) assert_true(here[i] == 5.0f * (float)(i + 1));
+    kli_runner_stop(candidate.runner);
+    close_scene(&oracle);
+}
+
+/* N floats are not a whole number of the words that a digest loads. */
+static void test_compare__prints_tell_bits_and_not_guards(void **state) {
+    static scene oracle, candidate;
+    kl_error e = {0};
+    const uint32_t slots[] = {1, 0};
+    (void)state;
+    open_scene(&oracle, "");
+    open_candidate(&candidate, &oracle, "");
+    const uint64_t first = run_and_stay(&candidate, 0, 0, 0xFF),
+                   other = run_and_stay(&candidate, 1, 1, 0xFF);
+    assert_true(first != other);
+    assert_true(run_and_stay(&candidate, 0, 1, 0xA5) == first);
+    assert_ok(kli_runner_look(candidate.runner, &candidate.fault, slots, 1, 0xA5, &e));
+    assert_true(candidate.fault.kind == KL_FAULT_NONE);
+    assert_true(kli_runner_print(candidate.runner, 0) == first);
+    ((float *)kli_memory_input(&candidate.other, &candidate.plan, X, 0))[N - 1] += 1;
+    assert_ok(kli_runner_upload(candidate.runner, &candidate.fault, 0, 2, &e));
+    assert_true(run_and_stay(&candidate, 0, 0, 0xFF) != first); /* the last element */
+    assert_ok(kli_runner_look(candidate.runner, &candidate.fault, slots, 2, 0xFF, &e));
+    assert_int_equal(candidate.fault.kind, KL_FAULT_GUARD); /* slot 1's are of the other poison */
+    kli_runner_stop(candidate.runner);
+    close_scene(&oracle);
+}
+
+static void test_compare__nothing_stays_where_no_other_process_could_reach_it(void **state) {
+    static scene oracle, candidate;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        open_scene(&oracle, "");
+        open_candidate(&candidate, &oracle, i ? "no_ptx" : "no_handles");
+        assert_false(kli_runner_shares(candidate.runner));
+        kli_runner_stop(candidate.runner);
+        close_scene(&oracle);
+    }
+}
+
 /* ---- the text that travels --------------------------------------------------------------- */
 
 static kl_str source(kl_arena *a, const char *name) {
@@ -288,6 +389,9 @@ int main(void) {
         cmocka_unit_test(test_compare__answers_stay_and_outputs_come_to_them),
         cmocka_unit_test(test_compare__an_answer_that_stayed_can_be_fetched),
         cmocka_unit_test(test_compare__without_ptx_the_runner_says_no),
+        cmocka_unit_test(test_compare__outputs_that_stay_are_compared_where_they_lie),
+        cmocka_unit_test(test_compare__prints_tell_bits_and_not_guards),
+        cmocka_unit_test(test_compare__nothing_stays_where_no_other_process_could_reach_it),
         cmocka_unit_test(test_compare__the_ptx_is_of_these_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

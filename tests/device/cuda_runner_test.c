@@ -292,11 +292,11 @@ static void test_cuda_runner__no_call_finds_the_key_of_digests(void **unused) {
         double ns[SLOTS];
         const kl_time_request q = {
             .method = methods[m / 2], .calls = SLOTS, .warm = 2, .poison = 0xFF, .alone = m % 2};
-        assert_ok(kl_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_ok(kli_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
         bring_back(&s, 0, SLOTS);
         assert_int_equal(s.fault.kind, KL_FAULT_NONE);
         for (uint32_t j = 0; j < SLOTS; j++) {
-            const uint8_t *y = kl_memory_output(&s.memory, &s.plan, 2, j);
+            const uint8_t *y = kli_memory_output(&s.memory, &s.plan, 2, j);
             for (int i = 0; i < N * 4; i++) assert_int_equal(y[i], 0xFF);
         }
     }

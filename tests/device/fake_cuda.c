@@ -5,7 +5,7 @@
  * "fake" in device, platform and describe texts, so that no number from here can pass for a
  * measurement.
  *
- * Device memory is malloc'ed, streams are synchronous, a launch calls the C function registered
+ * Device memory is mapped, streams are synchronous, a launch calls the C function registered
  * below under the kernel's name, and a graph is a list of what was enqueued while it was captured.
  * Modules are real ELF files: their kernels must be known here, their variables get memory.  Faults
  * are injected by $KLINEAGE_FAKE_CUDA, a comma list of
@@ -18,6 +18,7 @@
  * runner's look at guards sees nothing: it must look with the host's eyes distance@BYTES      from
  * one slot to the next, for the kernels that work in slots of other calls
  *   reads_host          device code can read this process's memory
+ *   no_handles          no other process can map device memory
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier:
  * Apache-2.0 */
@@ -25,9 +26,12 @@
 #include "backend/cuda_cubin.h"
 #include "compare_text.h"
 #include <elf.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -492,14 +496,67 @@ EXPORT kl_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes) {
     return *free_bytes = 1u << 20, *total_bytes = 1u << 30, KL_CU_OK;
 }
 
+/* Memory that another process can map: a file in memory, its number in the handle. */
+enum { MOST_ALLOCATIONS = 256 };
+static struct {
+    void *data;
+    size_t bytes;
+    int fd;
+} allocations[MOST_ALLOCATIONS];
+
+static int allocation_of(const void *data) {
+    int i = 0;
+    while (i < MOST_ALLOCATIONS && allocations[i].data != data) i++;
+    return i;
+}
+
+static void *map_allocation(int fd, size_t bytes) {
+    const int i = allocation_of(NULL);
+    void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (i == MOST_ALLOCATIONS || data == MAP_FAILED) abort();
+    allocations[i].data = data, allocations[i].bytes = bytes, allocations[i].fd = fd;
+    return data;
+}
+
 EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes) {
     long limit = 0;
     if (fault("no_memory", &limit) && bytes > (size_t)limit) return KL_CU_OUT_OF_MEMORY;
-    *out = (kl_cu_ptr)(uintptr_t)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    return *out ? state() : KL_CU_OUT_OF_MEMORY;
+    const size_t whole = (bytes + 4095) / 4096 * 4096;
+    const int fd = memfd_create("fake device memory", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)whole)) return KL_CU_OUT_OF_MEMORY;
+    *out = (kl_cu_ptr)(uintptr_t)map_allocation(fd, whole);
+    return state();
 }
 
-EXPORT kl_cu_result cuMemFree_v2(kl_cu_ptr data) { return free((void *)(uintptr_t)data), state(); }
+EXPORT kl_cu_result cuMemFree_v2(kl_cu_ptr data) {
+    const int i = allocation_of((void *)(uintptr_t)data);
+    if (i == MOST_ALLOCATIONS) return KL_CU_INVALID_VALUE;
+    (void)munmap(allocations[i].data, allocations[i].bytes);
+    (void)close(allocations[i].fd);
+    allocations[i].data = NULL;
+    return state();
+}
+
+EXPORT kl_cu_result cuIpcGetMemHandle(kli_cu_handle *handle, kl_cu_ptr data) {
+    const int i = allocation_of((void *)(uintptr_t)data);
+    if (i == MOST_ALLOCATIONS || fault("no_handles", NULL)) return KL_CU_NOT_SUPPORTED;
+    *handle = (kli_cu_handle){{0}};
+    (void)snprintf(handle->bytes, sizeof handle->bytes, "/proc/%d/fd/%d", (int)getpid(),
+                   allocations[i].fd);
+    return KL_CU_OK;
+}
+
+EXPORT kl_cu_result cuIpcOpenMemHandle_v2(kl_cu_ptr *data, kli_cu_handle handle,
+                                          unsigned int flags) {
+    struct stat info;
+    const int fd = open(handle.bytes, O_RDWR | O_CLOEXEC);
+    if (flags != KL_CU_HANDLE_LAZY_PEERS || fd < 0 || fstat(fd, &info)) return KL_CU_INVALID_VALUE;
+    *data = (kl_cu_ptr)(uintptr_t)map_allocation(fd, (size_t)info.st_size);
+    return KL_CU_OK;
+}
+
+EXPORT kl_cu_result cuIpcCloseMemHandle(kl_cu_ptr data) { return cuMemFree_v2(data); }
+
 EXPORT kl_cu_result cuMemHostAlloc(void **data, size_t bytes, unsigned int flags) {
     return (void)flags, *data = malloc(bytes), KL_CU_OK;
 }
