@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -574,6 +575,23 @@ kl_err kli_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot
 const char *kli_runner_describe(const kl_runner *r) { return r->describe; }
 
 const kl_isolation *kli_runner_isolation(const kl_runner *r) { return &r->isolation; }
+
+static void *reap(void *pid) {
+    while (waitpid((pid_t)(intptr_t)pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    return NULL;
+}
+
+void kli_runner_leave(kl_runner *r) {
+    pthread_t thread;
+    kli_runner_dismiss(r);
+    if (r && r->pid > 0 && !r->backend->shared_memory &&
+        pthread_create(&thread, NULL, reap, (void *)(intptr_t)r->pid) == 0) {
+        (void)pthread_detach(thread);
+        r->pid = -1;
+    }
+    kli_runner_stop(r);
+}
 
 void kli_runner_stop(kl_runner *r) {
     if (!r) return;

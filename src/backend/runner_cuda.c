@@ -93,6 +93,7 @@ static int cuda_open(kli_runner_ctx *c) {
     if (kli_cuda_check(c, error, "opening the GPU")) return 1;
     runner_cuda_read_limits(&state);
     bool helpers = kli_cuda_open_helpers(c) == 0;
+    if (helpers) kli_cuda_open_memory(&state);
     (void)state.api->device_name(name, (int)sizeof name, state.device);
     snprintf(
         c->reply->text, sizeof c->reply->text, "%s%s%s", state.api->fake ? "fake device " : "",

@@ -148,6 +148,8 @@ typedef struct {
 kl_cu_result kli_cuda_digest(kli_cuda *r, const kli_cuda_rows *rows);
 
 /* runner_cuda_memory.c */
+/* What a small shape needs, before there is one; what cannot be had is asked for again. */
+void kli_cuda_open_memory(kli_cuda *r);
 int kli_cuda_bind(kli_runner_ctx *c);
 kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out,
                                  uint64_t used); /* those it had go */

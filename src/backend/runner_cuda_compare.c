@@ -60,15 +60,18 @@ static kli_compare_found add_up(const kli_compare_found *of_threads, uint32_t n)
     return all;
 }
 
-/* Twice: what is allowed depends on the size of the whole answer, which the first launch sums. */
-static kl_cu_result compare_twice(kli_cuda *r, const kl_msg_compare *m, kli_compare_job *job,
+/* What is allowed depends on the size of the whole answer, which the first launch sums: another one
+ * follows where that makes a difference. */
+static kl_cu_result compare_whole(kli_cuda *r, const kl_msg_compare *m, kli_compare_job *job,
                                   kli_compare_found *of_threads, kli_compare_found *all) {
     const uint32_t blocks = comparison_blocks(r, job->n);
     kl_cu_result error = launch_comparison(r, *job, blocks, of_threads);
     *all = add_up(of_threads, blocks * COMPARE_THREADS);
-    const double rms = sqrt(all->square / (double)job->n);
-    job->atol = m->atol * (rms < 1 || m->grows ? rms : 1);
-    if (!error) error = launch_comparison(r, *job, blocks, of_threads);
+    const double rms = sqrt(all->square / (double)job->n),
+                 atol = m->atol * (rms < 1 || m->grows ? rms : 1);
+    if (error || atol == job->atol) return error;
+    job->atol = atol;
+    error = launch_comparison(r, *job, blocks, of_threads);
     *all = add_up(of_threads, blocks * COMPARE_THREADS);
     return error;
 }
@@ -108,9 +111,10 @@ int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *got
                            .n = (int64_t)n,
                            .got_type = (int32_t)m->got_type,
                            .want_type = (int32_t)want->dtype,
+                           .atol = m->atol,
                            .rtol = m->rtol};
     if (!error) error = reach_output(r, m, got, bytes, own->base, &mapped, &job);
-    if (!error) error = compare_twice(r, m, &job, of_threads, &all);
+    if (!error) error = compare_whole(r, m, &job, of_threads, &all);
     if (mapped) (void)r->api->handle_close(mapped);
     memcpy(c->reply->found, &all, sizeof all);
     return kli_cuda_check(c, error, "comparing `%s`", want->name);

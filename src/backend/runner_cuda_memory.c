@@ -14,11 +14,15 @@
  * Memory of another process never shows up here: the driver clears fresh allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runner_cuda.h"
+#include "base/fs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COMPARE_BYTES (8u << 20) /* piece of an input set compared at a time */
+#define SMALL_BYTES (4 * KLI_CUDA_PAGE)
+#define GIVEN_BACK_NS 1000000000ll
 
 /* ---- addresses --------------------------------------------------------------------------- */
 
@@ -46,13 +50,32 @@ kl_cu_result kli_cuda_read(kli_cuda *r, void *to, kl_cu_ptr from, size_t bytes) 
 
 /* ---- bind -------------------------------------------------------------------------------- */
 
+/* A process that ended a moment ago gives its memory back while its context is taken down. */
+static kl_cu_result allocate_pages(const kli_cuda *r, kl_cu_ptr *out, uint64_t bytes) {
+    size_t available = 0, total = 0;
+    kl_cu_result error = r->api->memory_alloc(out, bytes);
+    if (error != KL_CU_OUT_OF_MEMORY || r->api->memory_info(&available, &total) || bytes > total)
+        return error;
+    for (int64_t end = kli_now_ns() + GIVEN_BACK_NS;
+         error == KL_CU_OUT_OF_MEMORY && kli_now_ns() < end; (void)usleep(20000))
+        error = r->api->memory_alloc(out, bytes);
+    return error;
+}
+
+/* Small allocations stay, since a driver makes who asks for memory wait while another process
+ * begins or ends.  Nothing stays in them. */
 kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used) {
-    const uint64_t bytes = (used + KLI_CUDA_PAGE - 1) / KLI_CUDA_PAGE * KLI_CUDA_PAGE;
+    const uint64_t pages = (used + KLI_CUDA_PAGE - 1) / KLI_CUDA_PAGE * KLI_CUDA_PAGE,
+                   bytes = pages < SMALL_BYTES ? SMALL_BYTES : pages;
     kl_cu_ptr base = 0;
     KL_ASSERT(bytes >= used);
+    if (used && out->base && out->bytes == bytes && bytes == SMALL_BYTES) {
+        out->used = used;
+        return r->api->fill(out->base, 0xFF, out->bytes, r->stream);
+    }
     if (out->base) (void)r->api->memory_free(out->base);
     *out = (kli_cuda_pages){0};
-    const kl_cu_result error = used ? r->api->memory_alloc(&base, bytes) : KL_CU_OK;
+    const kl_cu_result error = used ? allocate_pages(r, &base, bytes) : KL_CU_OK;
     if (!error && used) *out = (kli_cuda_pages){base, used, bytes};
     return error;
 }
@@ -94,6 +117,16 @@ static void offer_outputs(const kli_runner_ctx *c) {
     c->reply->has_handle = true;
 }
 
+static uint64_t flush_bytes(const kli_cuda *r) {
+    return 2 * (uint64_t)(r->l2_bytes > 0 ? r->l2_bytes : 64 << 20);
+}
+
+void kli_cuda_open_memory(kli_cuda *r) {
+    (void)kli_cuda_take_pages(r, &r->pages[KLI_INPUTS], 1);
+    (void)kli_cuda_take_pages(r, &r->pages[KLI_OUTPUTS], 1);
+    (void)kli_cuda_take_pages(r, &r->pages[KLI_CUDA_FLUSH], flush_bytes(r));
+}
+
 int kli_cuda_bind(kli_runner_ctx *c) {
     /* Sets first: without them nothing runs at all, so the message names them. */
     static const char *const WHAT[KLI_REGIONS] = {"input sets", "output slots", "scratch buffers"};
@@ -105,10 +138,9 @@ int kli_cuda_bind(kli_runner_ctx *c) {
         if (runner_cuda_memory_allocate(c, (int)i, kli_region_bytes(&c->layout, i), WHAT[i]))
             return 1;
     offer_outputs(c);
-    const uint64_t flush = 2 * (uint64_t)(r->l2_bytes > 0 ? r->l2_bytes : 64 << 20);
     return r->pages[KLI_CUDA_FLUSH].base
                ? 0
-               : runner_cuda_memory_allocate(c, KLI_CUDA_FLUSH, flush, "the cache flush");
+               : runner_cuda_memory_allocate(c, KLI_CUDA_FLUSH, flush_bytes(r), "the cache flush");
 }
 
 /* ---- digests ----------------------------------------------------------------------------- */

@@ -26,13 +26,10 @@ kl_err kl_gate_open(kl_gate **out, kl_error *e) {
 
 void kl_gate_close(kl_gate *g) {
     if (!g) return;
-    for (int i = 0; i < g->n_executables; i++) kli_runner_dismiss(g->executables[i]->runner);
+    for (int i = 0; i < g->n_executables; i++) kli_runner_leave(g->executables[i]->runner);
     for (size_t id = 0; id < KL_COUNT(g->spares); id++)
-        for (int i = 0; i < g->n_spares[id]; i++) kli_runner_dismiss(g->spares[id][i]);
-    for (int i = 0; i < g->n_executables; i++) kli_executable_stop(g->executables[i]);
-    for (size_t id = 0; id < KL_COUNT(g->spares); id++)
-        while (g->n_spares[id]) kli_runner_stop(g->spares[id][--g->n_spares[id]]);
-    kli_gate_reap(g);
+        while (g->n_spares[id]) kli_runner_leave(g->spares[id][--g->n_spares[id]]);
+    while (g->n_ending) kli_runner_leave(g->ending[--g->n_ending]);
     kl_arena_free(g->arena);
     free(g);
 }

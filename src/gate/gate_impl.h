@@ -54,7 +54,8 @@ typedef struct kli_problem {
     kli_draw draws[KL_MAX_TENSORS]; /* inputs that a device draws; KLI_DRAW_NONE: drawn here */
     bool is_drawn;                  /* any of them */
     bool in_pages[KL_MAX_SETS];     /* the shared pages hold all of the set */
-    uint32_t proof;                 /* the set whose bytes a device must have drawn like us */
+    uint32_t proof;                 /* the set whose bytes a device must have drawn like us, */
+    bool has_proof;                 /* and whose ends the shared pages hold */
     void *expected[KL_MAX_SETS]
                   [KL_MAX_TENSORS];      /* heap; NULL until asked for; in oracle_plan's dtypes */
     bool answers_stay;                   /* with the oracle, on its device; see answers.c */

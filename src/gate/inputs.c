@@ -58,6 +58,7 @@ static kl_err fill_set(kli_problem *s, const kli_evaluation *c, uint32_t set, bo
 kl_err kli_inputs_begin(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
     KL_ASSERT(set < s->n_sets);
     s->in_pages[set] = !s->is_drawn;
+    if (set == s->proof) s->has_proof = false;
     return fill_set(s, c, set, false, e);
 }
 
@@ -75,13 +76,39 @@ static bool proves(const kli_evaluation *c, const kli_executable *a) {
     return a == &c->candidate || a->artefact.kind == KL_ARTEFACT_SCRIPT;
 }
 
+typedef struct {
+    const kli_draw *draw;
+    char *data;
+    int64_t from, to;
+    pthread_t thread;
+    bool runs;
+} proof_share;
+
+static void *draw_share(void *ctx) {
+    const proof_share *p = ctx;
+    for (int64_t i = p->from; i < p->to; i++) kli_draw_put(p->draw, p->data, i);
+    return NULL;
+}
+
 static void draw_range(const kli_draw *d, void *data, int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; i++) kli_draw_put(d, data, i);
+    enum { MOST = 8, LEAST_ELEMS = 1 << 14 }; /* fewer are drawn before a thread is up */
+    proof_share shares[MOST];
+    const int64_t n = (to - from) / LEAST_ELEMS + 1, k = n < MOST ? n : MOST;
+    for (int64_t i = 0; i < k; i++) {
+        proof_share *p = &shares[i];
+        *p = (proof_share){d, data, from + (to - from) * i / k, from + (to - from) * (i + 1) / k,
+                           0, false};
+        p->runs = i + 1 < k && pthread_create(&p->thread, NULL, draw_share, p) == 0;
+        if (!p->runs) (void)draw_share(p);
+    }
+    for (int64_t i = 0; i < k; i++)
+        if (shares[i].runs) (void)pthread_join(shares[i].thread, NULL);
 }
 
 /* Both ends of a tensor: an index that wraps, a block too few and a tail are seen there. */
 static void draw_proof(kli_problem *s) {
-    if (s->in_pages[s->proof]) return;
+    if (s->in_pages[s->proof] || s->has_proof) return;
+    s->has_proof = true;
     for (uint32_t i = 0; i < s->plan.n_tensors; i++) {
         kli_draw d = s->draws[i];
         const int64_t n = d.elems, end = n < KLI_PROOF_ELEMS ? n : KLI_PROOF_ELEMS;

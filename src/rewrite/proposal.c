@@ -3,8 +3,12 @@
  *   ACTION: pack_b                       header lines, in any order, before or between the blocks;
  * bold, quoted or listed ones too LOCUS: the loop over kc in gemm() WHY: one line BUNDLE: prefetch
  * optional CARD: name                           optional
- *    *   lines as they shall be
- *    *
+ *   <<<<<<< SEARCH
+ *   lines as they are
+ *   =======
+ *   lines as they shall be
+ *   >>>>>>> REPLACE
+ *
  * or one fenced file, or DONE: reason.  Everything else is talk.  Nothing in a reply is ever a
  * path, a command or markup (law 7).  SPDX-License-Identifier: Apache-2.0 */
 #include "edits_impl.h"

@@ -159,6 +159,27 @@ static void test_cuda_runner__clears_what_lies_behind_the_inputs(void **unused) 
     close_scene(&s);
 }
 
+/* In the memory of a set that no later run reads, on the device that keeps small allocations. */
+static void test_cuda_runner__keeps_nothing_from_binding_to_binding(void **unused) {
+    scene s = {0};
+    char distance[64];
+    kl_error e = {0};
+    kl_layout layout;
+    (void)unused;
+    plan_for(&s.plan, "note_in_tail");
+    assert_ok(kli_layout_make(&layout, &s.plan, SETS, SLOTS, &e));
+    (void)snprintf(distance, sizeof distance, "distance@%d", (int)layout.set_bytes);
+    open_scene(&s, "note_in_tail", distance);
+    for (uint32_t i = 0; i < 3; i++) {
+        run(&s, 0, i, 0xFF);
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        assert_output(&s, 0, i);
+        assert_ok(kli_runner_bind(s.runner, &s.fault, &s.memory, &e));
+        assert_ok(kli_runner_upload(s.runner, &s.fault, 0, 1, &e));
+    }
+    close_scene(&s);
+}
+
 static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     scene s = {0};
     (void)unused;
@@ -760,6 +781,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__clears_local_memory_between_runs_and_batches),
         cmocka_unit_test(test_cuda_runner__clears_what_lies_behind_the_inputs),
         cmocka_unit_test(test_cuda_runner__no_call_finds_the_digests_of_others),
+        cmocka_unit_test(test_cuda_runner__keeps_nothing_from_binding_to_binding),
         cmocka_unit_test(test_cuda_runner__encodes_a_tensormap_for_each_set),
         cmocka_unit_test(test_cuda_runner__moves_to_another_kernel_and_binding),
         cmocka_unit_test(test_cuda_runner__names_the_driver_error),
