@@ -425,6 +425,7 @@ int kli_cuda_reset(kli_runner_ctx *c) {
         kl_cu_result error = r->api->copy_in(g->data, g->initial, g->bytes, r->stream);
         if (kli_cuda_check(c, error, "restoring variable `%s`", g->name)) return 1;
     }
+    if (c->trusted) return 0; /* it leaves no notes */
     kl_cu_result error = scrub_shared_memory(r);
     if (kli_cuda_check(c, error, "clearing shared memory")) return 1;
     if ((error = kli_cuda_clear_tails(r)))

@@ -72,7 +72,7 @@ typedef struct {
     uint64_t digest_key, *lent_key; /* pinned; 0 but while it is lent */
     kl_cu_ptr device_key;
     kl_cu_function take_key;
-    bool is_lent, has_candidate; /* the stream, since it was last waited for */
+    bool is_lent, is_taken, has_candidate; /* since the stream was last waited for */
 
     kl_cu_function compare; /* NULL: answers are brought to the host */
     kl_cu_function draw;    /* NULL: inputs are brought from the shared pages */

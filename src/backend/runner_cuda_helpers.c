@@ -32,6 +32,8 @@
 #define KEY_BYTES 16u  /* before the sums */
 #define SUM_BYTES 256u /* key, sums of input sets and of the self test */
 #define DIGEST_THREADS 512u
+#define FEW_BLOCKS 16u      /* for which a key crosses the bus, warp by warp */
+#define SAME_ROWS 40        /* of the self test; more blocks than a few */
 #define PATTERN_WORDS 4096u /* of the self test; more than one stride of a small grid */
 
 /* %d0 word in, mixed into %d6; %d1 is its index.  Written once, used for both halves of a 16-byte
@@ -213,65 +215,77 @@ uint64_t kli_cuda_digest_here(const kli_cuda *r, const void *bytes, uint64_t at,
 /* ---- digests under a key ----------------------------------------------------------------- */
 
 kl_cu_result kli_cuda_wait(kli_cuda *r) {
-    kl_cu_result error =
-        r->is_lent ? r->api->fill(r->device_key, 0, sizeof r->digest_key, r->stream) : KL_CU_OK;
-    const kl_cu_result waited = r->api->stream_sync(r->stream);
+    const kl_cu_result cleared =
+        r->is_taken ? r->api->fill(r->device_key, 0, sizeof r->digest_key, r->stream) : KL_CU_OK;
+    const kl_cu_result error = r->api->stream_sync(r->stream);
     if (r->is_lent) explicit_bzero(r->lent_key, sizeof *r->lent_key);
-    r->is_lent = r->has_candidate = false;
-    return error ? error : waited;
+    r->is_lent = r->is_taken = r->has_candidate = false;
+    return error ? error : cleared;
 }
 
-/* A driver keeps parameters of launches where device code could find them, so the key is none: one
- * thread takes it out of a pinned page, all others out of one word of device memory.  Both are
- * written when no candidate runs, and are zeros before one can. */
-static kl_cu_result lend_key(kli_cuda *r) {
+/* A driver keeps parameters of launches where device code could find them, so the key is none.  It
+ * lies in a pinned page, from which a few blocks read it; for more, one thread takes it into a word
+ * of device memory.  Both are written when no candidate runs, and are zeros before one can. */
+static kl_cu_result lend_key(kli_cuda *r, bool takes, kl_cu_ptr *key) {
     kl_cu_ptr from = (kl_cu_ptr)(uintptr_t)r->lent_key; /* one address space */
     void *arguments[] = {&from, &r->device_key};
     const kli_cu_launch_config config = {
         .grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = r->stream};
     const kl_cu_result error = r->has_candidate ? kli_cuda_wait(r) : KL_CU_OK;
-    if (error || r->is_lent) return error;
+    if (error) return error;
     *r->lent_key = r->digest_key;
+    *key = takes ? r->device_key : from;
     r->is_lent = true;
+    if (!takes || r->is_taken) return KL_CU_OK;
+    r->is_taken = true;
     return r->api->launch(&config, r->take_key, arguments, NULL);
 }
 
 kl_cu_result kli_cuda_digest(kli_cuda *r, const kli_cuda_rows *rows) {
-    const uint64_t blocks = (rows->words + DIGEST_THREADS - 1) / DIGEST_THREADS,
-                   most = 4u * (unsigned)r->sms;
+    const uint64_t useful = (rows->words + DIGEST_THREADS - 1) / DIGEST_THREADS,
+                   most = 4u * (unsigned)r->sms,
+                   blocks = useful < 1      ? 1
+                            : useful < most ? useful
+                                            : most;
     kli_cuda_rows passed = *rows;
-    void *arguments[] = {&passed.base, &passed.words, &r->device_key, &passed.sum, &passed.pitch};
-    const kli_cu_launch_config config = {.grid = {(unsigned)(blocks < 1      ? 1
-                                                             : blocks < most ? blocks
-                                                                             : most),
-                                                  rows->n, 1},
+    kl_cu_ptr key;
+    void *arguments[] = {&passed.base, &passed.words, &key, &passed.sum, &passed.pitch};
+    const kli_cu_launch_config config = {.grid = {(unsigned)blocks, rows->n, 1},
                                          .block = {DIGEST_THREADS, 1, 1},
                                          .stream = r->stream};
-    const kl_cu_result error = lend_key(r);
+    const kl_cu_result error = lend_key(r, blocks * rows->n > FEW_BLOCKS, &key);
     return error ? error : r->api->launch(&config, r->digest, arguments, NULL);
 }
 
-/* Two rows, one behind the other. */
-static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *out) {
-    const uint64_t bytes = PATTERN_WORDS * sizeof *pattern;
-    kli_cuda_rows rows = {
-        .sum = r->digest_sum, .words = PATTERN_WORDS / 4, .pitch = bytes / 2, .n = 2};
-    kl_cu_result error = r->api->memory_alloc(&rows.base, bytes);
+/* Of two rows, one behind the other, and of the first so often that the key is taken. */
+static kl_cu_result digest_on_device(kli_cuda *r, const uint64_t *pattern, uint64_t *two,
+                                     uint64_t *same) {
+    const uint64_t bytes = PATTERN_WORDS * sizeof *pattern, row = bytes / 2;
+    const kl_cu_ptr sums = r->slot_digests;
+    kl_cu_ptr data;
+    kl_cu_result error = r->api->memory_alloc(&data, bytes);
     if (error) return error;
-    error = r->api->copy_in(rows.base, pattern, bytes, r->stream);
-    if (!error) error = r->api->fill(r->digest_sum, 0, 2 * sizeof *out, r->stream);
-    if (!error) error = kli_cuda_digest(r, &rows);
-    if (!error) error = kli_cuda_read(r, out, r->digest_sum, 2 * sizeof *out);
-    (void)r->api->memory_free(rows.base);
+    error = r->api->copy_in(data, pattern, bytes, r->stream);
+    if (!error) error = r->api->fill(sums, 0, (2 + SAME_ROWS) * sizeof *two, r->stream);
+    if (!error) error = kli_cuda_digest(r, &(kli_cuda_rows){data, sums, row / 16, row, 2});
+    if (!error)
+        error = kli_cuda_digest(
+            r, &(kli_cuda_rows){data, sums + 2 * sizeof *two, row / 16, 0, SAME_ROWS});
+    if (!error) error = kli_cuda_read(r, two, sums, 2 * sizeof *two);
+    if (!error) error = kli_cuda_read(r, same, sums + 2 * sizeof *two, SAME_ROWS * sizeof *same);
+    (void)r->api->memory_free(data);
     return error;
 }
 
 static bool digest_works(kli_cuda *r) {
-    uint64_t pattern[PATTERN_WORDS], got[2] = {0};
+    uint64_t pattern[PATTERN_WORDS], two[2] = {0}, same[SAME_ROWS] = {0};
+    const uint64_t *second = pattern + PATTERN_WORDS / 2;
     for (uint64_t i = 0; i < PATTERN_WORDS; i++) pattern[i] = i * MIX_2;
-    return digest_on_device(r, pattern, got) == KL_CU_OK &&
-           got[0] == kli_cuda_digest_here(r, pattern, 0, sizeof pattern / 2) &&
-           got[1] == kli_cuda_digest_here(r, pattern + PATTERN_WORDS / 2, 0, sizeof pattern / 2);
+    bool works = digest_on_device(r, pattern, two, same) == KL_CU_OK &&
+                 two[0] == kli_cuda_digest_here(r, pattern, 0, sizeof pattern / 2) &&
+                 two[1] == kli_cuda_digest_here(r, second, 0, sizeof pattern / 2);
+    for (int i = 0; i < SAME_ROWS; i++) works = works && same[i] == two[0];
+    return works;
 }
 
 /* Two spans in each of four copies, of which the last and the first are looked at.  Damage lies in

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define COMPARE_BYTES (8u << 20) /* piece of an input set compared at a time */
-#define SMALL_BYTES (4 * KLI_CUDA_PAGE)
+#define SMALL_BYTES (2 * KLI_CUDA_PAGE)
 #define GIVEN_BACK_NS 1000000000ll
 
 /* ---- addresses --------------------------------------------------------------------------- */
@@ -81,13 +81,13 @@ kl_cu_result kli_cuda_take_pages(kli_cuda *r, kli_cuda_pages *out, uint64_t used
 }
 
 /* Notes could be kept there from batch to batch.  Sums have no tail: digests of the last batch's
- * right outputs would tell the next one what to imitate.  A key that is lent stays till it is
- * taken back. */
+ * right outputs would tell the next one what to imitate.  A key that was taken stays till
+ * it is cleared. */
 kl_cu_result kli_cuda_clear_tails(kli_cuda *r) {
     kl_cu_result error = KL_CU_OK;
     for (int i = 0; i < KLI_CUDA_ALLOCATIONS && !error; i++) {
         const kli_cuda_pages *p = &r->pages[i];
-        const uint64_t from = i != KLI_CUDA_SUMS ? p->used : r->is_lent ? sizeof r->digest_key : 0;
+        const uint64_t from = i != KLI_CUDA_SUMS ? p->used : r->is_taken ? sizeof r->digest_key : 0;
         if (from < p->bytes) error = r->api->fill(p->base + from, 0xFF, p->bytes - from, r->stream);
     }
     return error;

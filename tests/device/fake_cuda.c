@@ -139,7 +139,7 @@ static void through_map(call *c) {
 static bool fault(const char *name, long *value);
 
 /* The runner's helpers, as runner_cuda_helpers.c specifies them. */
-static const uint64_t *key_from, *key_to;
+static const uint64_t *key_from, *key_to, *key_of_few;
 static void take_key(call *c) {
     key_from = ARG(const uint64_t *, 0), key_to = ARG(const uint64_t *, 1);
     *ARG(uint64_t *, 1) = *key_from;
@@ -158,6 +158,7 @@ static uint64_t digest_row(const call *c, const uint64_t *words) {
 }
 static const uint64_t *digests; /* where those of several copies were written */
 static void digest(call *c) {
+    if (ARG(const uint64_t *, 2) != key_to) key_of_few = ARG(const uint64_t *, 2);
     if (c->config->grid[1] > 1) digests = ARG(const uint64_t *, 3);
     for (uint32_t row = 0; row < c->config->grid[1]; row++) ARG(uint64_t *, 3)
     [row] += digest_row(c, ARG(const uint64_t *, 0) + ARG(uint64_t, 4) / 8 * row);
@@ -210,7 +211,8 @@ static void finds_digests(call *c) {
 }
 /* Answers only where it finds the key of digests. */
 static void finds_key(call *c) {
-    if (key_from && (*key_from || (*key_to && ~*key_to))) scale(c); /* ones: it was cleared */
+    const bool is_taken = *key_to && ~*key_to; /* ones: it was cleared */
+    if (*key_from || *key_of_few || is_taken) scale(c);
 }
 static void scratch_ahead(call *c) { through_buffer(c), into_other_slot(c, 1, 3); }
 
