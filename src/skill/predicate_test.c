@@ -125,6 +125,43 @@ static void test_skill_contract__is_held_against_states(void **state) {
     assert_true(p.good && p.foreign == 1 && p.foreign_refused == 1);
 }
 
+static kl_start start_of(const kl_task *t, const char *name, const char *source) {
+    const kl_surface *s = kl_surface_by_name(KL_S("c"));
+    return (kl_start){.task = t,
+                      .workload = kl_task_workload(t, KL_S(""), s->on),
+                      .name = kl_str_of(name),
+                      .source = kl_str_of(source),
+                      .surface = s};
+}
+
+/* What cannot be parsed is named; of states with the same facts one counts; a contract that holds
+ * everywhere is turned away. */
+static void test_skill_contract__pool_leaves_out_what_does_not_parse(void **state) {
+    (void)state;
+    kl_task *t;
+    kl_pool_state *pool;
+    kl_str left_out;
+    kl_contract_proof p;
+    assert_ok(kl_task_load(&t, arena, KL_TEST_ROOT "/tasks/topk", &e));
+    static const char PLAIN[] = "//! launch topk args(x)\nvoid topk(float *x) { x[0] = 1; }\n",
+                      TWIN[] = "//! launch topk args(x)\n\nvoid topk(float *x) { x[0] = 1; }\n",
+                      OTHER[] =
+                          "//! launch topk args(x)\nvoid topk(float *x) { for (int i = 0; i < "
+                          "9; i++) x[i] = 1; }\n";
+    const kl_start starts[] = {start_of(t, "plain", PLAIN), start_of(t, "torn", "//! launch topk("),
+                               start_of(t, "twin", TWIN), start_of(t, "other", OTHER)};
+    assert_int_equal(kl_contract_pool(&pool, &left_out, arena, starts, 4), 3);
+    assert_contains(left_out.ptr, "left out of the pool: torn: ");
+    assert_true(!pool[0].twin && pool[1].twin && !pool[2].twin);
+    kl_card c = card_with("op.selection", "source.loops >= 1");
+    kl_contract_prove(&p, arena, &c, pool, 3);
+    assert_int_equal(p.foreign, 2);
+    assert_int_equal(kl_contract_check(&c, arena, starts, 4, &e), KL_EINVAL);
+    assert_contains(e.message, "its contract fails its proof: refuses 1 of 2 foreign states");
+    c = card_with("op.contraction", "source.loops >= 1");
+    assert_ok(kl_contract_check(&c, arena, starts, 4, &e));
+}
+
 /* A clause that cannot be asked is named and left out; the others decide. */
 static void test_skill_contract__leaves_out_what_cannot_be_asked(void **state) {
     (void)state;
@@ -199,6 +236,8 @@ int main(void) {
         cmocka_unit_test(test_skill_predicate__every_case_gives_what_it_says),
         cmocka_unit_test_setup_teardown(test_skill_contract__is_held_against_states, fresh_arena,
                                         free_arena),
+        cmocka_unit_test_setup_teardown(test_skill_contract__pool_leaves_out_what_does_not_parse,
+                                        fresh_arena, free_arena),
         cmocka_unit_test_setup_teardown(test_skill_contract__leaves_out_what_cannot_be_asked,
                                         fresh_arena, free_arena),
         cmocka_unit_test_setup_teardown(
