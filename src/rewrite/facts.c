@@ -54,6 +54,15 @@ int kl_fact_find(kl_fact_scope scope, kl_str name) {
     return -1;
 }
 
+bool kl_fact_given(kl_fact_scope scope, kl_str name, const kl_surface *s) {
+    const bool of_grid =
+        kl_str_starts(name, KL_S("stage.")) && !kl_str_eq(name, KL_S("stage.vector"));
+    const bool of_loops = scope != KL_FACT_OF_STATE || kl_str_starts(name, KL_S("tile.")) ||
+                          kl_str_eq(name, KL_S("sweeps"));
+    return (!of_grid || (s->families & KL_FAMILY_GRID)) &&
+           (!of_loops || !(s->families & KL_FAMILY_PYTHON));
+}
+
 kl_fact kl_fact_of(const kl_facts *f, kl_str name) {
     const int i = kl_fact_find(KL_FACT_OF_STATE, name);
     if (i >= 0) return f->at[i];

@@ -36,7 +36,7 @@ static void run_predicate(kl_buf *out, const kit_case *c) {
     kl_facts *f = KL_NEW(arena, kl_facts);
     kl_target target;
     read_target(&target, f, c);
-    const kli_question q = {&target, f};
+    const kli_question q = {.target = &target, .facts = f};
     for (int i = 0; i < c->n_keys; i++) {
         kli_answer answer;
         kl_error why = {0};
@@ -170,6 +170,11 @@ static void test_skill_contract__leaves_out_what_cannot_be_asked(void **state) {
     const kl_pool_state s = state_with("before", "gemm", 3);
     assert_int_equal(kli_card_fits(&c, &s.target, arena, &why), KL_FIT_MET);
     assert_contains(kl_card_faults(arena, &c).ptr, "no.fact: no fact is called so");
+    *KL_PUSH(arena, c.needs, c.n_needs) = KL_S("stage.mma == none");
+    assert_int_equal(kli_card_fits(&c, &s.target, arena, &why), KL_FIT_MET);
+    assert_contains(
+        kl_card_faults(arena, &c).ptr,
+        "stage.mma == none: a fact that the card's surface does not give: at \"stage.mma");
     kl_target unread = s.target;
     unread.facts = NULL;
     assert_int_equal(kli_card_fits(&c, &unread, arena, &why), KL_FIT_UNKNOWN);
