@@ -95,6 +95,8 @@ const kl_facts *kl_facts_of(kl_arena *a, const kl_kernel *k, const kl_task *t, c
 /* In the order of rewrite.def; NULL past the end. */
 const kl_fact_row *kl_fact_each(kl_fact_scope scope, int i);
 int kl_fact_find(kl_fact_scope scope, kl_str name); /* -1: none */
+/* Could a kernel of this surface have it?  Loops are not read of Python, stages are of grids. */
+bool kl_fact_given(kl_fact_scope scope, kl_str name, const kl_surface *s);
 /* Of the state: a fact of rewrite.def, or a trait; unknown where there is none of that name. */
 kl_fact kl_fact_of(const kl_facts *f, kl_str name);
 json_t *kl_facts_json(const kl_facts *f);

@@ -243,11 +243,15 @@ typedef struct {
     kl_str hash, name;
     kl_target target; /* with its facts; the platform is the card's own */
     bool alone;       /* the only kernel of its task and surface: what works on it is not known */
+    bool twin;        /* another one before it has the same facts */
 } kl_pool_state;
+/* A line in `left_out` for each start that cannot be parsed; how many others. */
+int kl_contract_pool(kl_pool_state **out, kl_str *left_out, kl_arena *a, const kl_start *starts,
+                     int n);
 
 /* A contract has to hold on what the card was lifted from and worked on, to refuse what its births
  * led to, and to refuse nine of ten foreign states: those of another surface, and those of tasks on
- * which other cards worked and this one never did. */
+ * which other cards worked and this one never did; twins count once. */
 typedef struct {
     int starts, starts_met, results, results_refused, foreign, foreign_refused;
     bool good;
@@ -258,6 +262,9 @@ typedef struct {
 /* States that are not in the pool are not asked for. */
 void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
                        const kl_pool_state *pool, int n);
+/* May a card with this contract enter?  Errors: KL_EINVAL with what tells against it. */
+KL_MUST_USE kl_err kl_contract_check(const kl_card *c, kl_arena *a, const kl_start *starts, int n,
+                                     kl_error *e);
 
 KL_API_END
 #endif

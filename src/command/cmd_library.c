@@ -4,6 +4,7 @@
 #include "command/starts.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/parts.h"
 #include <klineage/skill.h>
 
 static int trials_of(const kl_card *c, bool accepted) {
@@ -74,33 +75,6 @@ static kl_err gather_pool(kli_starts *g, const kl_library *l, const kli_args *ar
     return err ? err : kli_starts_of_tasks(g, e);
 }
 
-static bool is_alone(const kli_starts *g, const kl_start *s) {
-    int others = -1;
-    for (int i = 0; i < g->n; i++)
-        others +=
-            g->starts[i].surface == s->surface && kl_str_eq(g->starts[i].task->name, s->task->name);
-    KL_ASSERT(others >= 0);
-    return others == 0;
-}
-
-static bool pool_state(kl_pool_state *out, kl_buf *text, kl_arena *a, const kl_start *s) {
-    kl_kernel *k;
-    kl_error why = {0};
-    if (kl_kernel_parse(&k, a, s->source, s->name, s->surface, NULL, &why)) {
-        kl_buf_printf(text, "left out of the pool: %.*s: %s\n", KL_STR_ARG(s->name), why.message);
-        return false;
-    }
-    const kl_facts *f = kl_facts_of(a, k, s->task, s->workload, NULL);
-    *out = (kl_pool_state){.hash = kl_str_of(k->hash),
-                           .name = s->name,
-                           .target = {.case_name = s->task->case_name,
-                                      .surface = kl_str_of(s->surface->name),
-                                      .dtype = kl_str_of(kl_dtype_name(s->workload->dtypes[0])),
-                                      .traits = &f->traits,
-                                      .facts = f}};
-    return true;
-}
-
 static json_t *proof_json(const kl_card *c, const kl_contract_proof *p, kl_str faults) {
     return json_pack("{so sb si si si si si si so so}", "card", kli_json_str(c->name), "good",
                      p->good, "starts", p->starts, "starts_met", p->starts_met, "results",
@@ -112,14 +86,14 @@ static json_t *proof_json(const kl_card *c, const kl_contract_proof *p, kl_str f
 /* One line for each card with a contract over facts; how many admitted ones do not tell states
  * apart. */
 static int prove_cards(kli_command_result *out, kl_arena *a, const kl_library *l,
-                       const kl_pool_state *pool, int n) {
+                       const kl_pool_state *pool, int n, kl_str ring) {
     json_t *rows = json_array();
     int bad = 0;
     for (int i = 0; i < l->n_cards; i++) {
         const kl_card *c = &l->cards[i];
         kl_contract_proof p;
         const kl_str faults = kl_card_faults(a, c);
-        if (!kl_card_has_contract(c)) continue;
+        if (!kl_card_has_contract(c) || kli_words_have(ring, c->name)) continue;
         kl_contract_prove(&p, a, c, pool, n);
         bad += c->status == KL_CARD_ADMITTED && (!p.good || faults.len);
         kl_buf_printf(&out->text,
@@ -140,16 +114,14 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
     kli_starts g = {.arena = c->arena};
     kl_err err = gather_pool(&g, l, args, e);
     if (err) return err;
-    kl_pool_state *pool = KL_ARRAY(c->arena, kl_pool_state, g.n + 1);
-    int n = 0;
-    for (int i = 0; i < g.n; i++)
-        if (pool_state(&pool[n], &out->text, c->arena, &g.starts[i]))
-            pool[n++].alone = is_alone(&g, &g.starts[i]);
-    *bad = prove_cards(out, c->arena, l, pool, n);
-    const kl_str cycle = kl_library_cycle(c->arena, l);
-    if (cycle.len)
-        kl_buf_printf(&out->text, "cards that wait for each other: %.*s\n", KL_STR_ARG(cycle));
-    *bad += cycle.len > 0;
+    kl_pool_state *pool;
+    kl_str left_out;
+    const int n = kl_contract_pool(&pool, &left_out, c->arena, g.starts, g.n);
+    kl_buf_add(&out->text, left_out);
+    const kl_str ring = kl_library_cycle(c->arena, l);
+    if (ring.len)
+        kl_buf_printf(&out->text, "left out, they wait for each other: %.*s\n", KL_STR_ARG(ring));
+    *bad = prove_cards(out, c->arena, l, pool, n, ring) + (ring.len > 0);
     return KL_OK;
 }
 

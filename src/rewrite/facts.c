@@ -54,6 +54,15 @@ int kl_fact_find(kl_fact_scope scope, kl_str name) {
     return -1;
 }
 
+bool kl_fact_given(kl_fact_scope scope, kl_str name, const kl_surface *s) {
+    const bool of_grid =
+        kl_str_starts(name, KL_S("stage.")) && !kl_str_eq(name, KL_S("stage.vector"));
+    const bool of_loops = scope != KL_FACT_OF_STATE || kl_str_starts(name, KL_S("tile.")) ||
+                          kl_str_eq(name, KL_S("sweeps"));
+    return (!of_grid || (s->families & KL_FAMILY_GRID)) &&
+           (!of_loops || !(s->families & KL_FAMILY_PYTHON));
+}
+
 kl_fact kl_fact_of(const kl_facts *f, kl_str name) {
     const int i = kl_fact_find(KL_FACT_OF_STATE, name);
     if (i >= 0) return f->at[i];
@@ -95,9 +104,29 @@ static bool swept_again(const kli_nests *n, int i, const kli_root *root) {
     return again;
 }
 
+/* Does a loop around `i`, of many turns, read the same elements in every turn, and none fill them
+ * anew? */
+static bool is_reused(const kli_nests *n, int i, const kli_root *root) {
+    bool again = false;
+    for (int p = n->nests[i].parent; p >= 0; p = n->nests[p].parent) {
+        const kli_operand *o = touched(&n->nests[p], root);
+        if (o && o->writes) return false;
+        again = again || (o && !n->nests[p].fixed && o->read == KLI_STRIDE_NONE &&
+                          !(n->nests[p].turns < FACTS_SWEPT_AGAIN));
+    }
+    return again;
+}
+
+static bool is_counted(const kli_nests *n, const kli_root *root) {
+    for (int i = 0; i < n->n_memories; i++)
+        if (facts_same_root(&n->memories[i].root, root)) return n->memories[i].counted > 0;
+    return false;
+}
+
 typedef struct {
     int unit, far, gathers, scatters, inputs;
-    bool unit_write, compacts, copies, scans;
+    bool unit_write, compacts, copies, scans, maps;
+    int strided, counters;
 } loop_operands;
 
 static loop_operands operands_of(const kli_nests *n, int i) {
@@ -114,6 +143,11 @@ static loop_operands operands_of(const kli_nests *n, int i) {
         c.far += input && o->read == KLI_STRIDE_FAR && o->scalar && swept_again(n, i, &o->root);
         c.scatters += output && placed;
         c.compacts = c.compacts || (placed && (output || o->root.kind == KLI_ROOT_BUFFER));
+        c.strided += (input || o->root.kind == KLI_ROOT_BUFFER) && l->products > 0 &&
+                     o->read == KLI_STRIDE_FAR && is_reused(n, i, &o->root);
+        c.counters += o->reads && !o->vector && is_counted(n, &o->root) &&
+                      (o->read == KLI_STRIDE_UNIT || o->read == KLI_STRIDE_GATHER);
+        c.maps = c.maps || (o->computed && o->write == KLI_STRIDE_UNIT && !l->n_sums);
         c.unit_write = c.unit_write ||
                        (o->writes && (o->write == KLI_STRIDE_UNIT || o->write == KLI_STRIDE_BLOCK));
         c.scans = c.scans || (o->root.kind == KLI_ROOT_SHARED && o->adds && o->reads > 1 &&
@@ -146,7 +180,7 @@ static void order_of_pair(loop_order *o, const kli_nest *first, const kli_nest *
     const kli_operand *a = touched(first, root), *b = touched(second, root);
     if (!a || !b || !same_bounds(first, second)) return;
     o->rereads += a->writes && b->reads && !b->writes && second->n_sums;
-    o->carries += a->reads && !a->writes && first->n_sums && b->writes;
+    o->carries += a->reads && first->n_sums && b->writes;
 }
 
 static void order_of_root(loop_order *all, const kli_nests *n, int i, const kli_root *root) {
@@ -184,6 +218,13 @@ static double sums_of(const kli_nest *l, int *dims) {
     return sum;
 }
 
+/* Whole numbers alone, and no branch around them. */
+static bool sums_are_exact(const kli_nest *l) {
+    bool whole = l->n_sums > 0 && !l->branches;
+    for (int i = 0; i < l->n_sums; i++) whole = whole && l->sums[i].whole;
+    return whole;
+}
+
 static bool facts_innermost(const kli_nest *l) { return !l->fixed && !l->inner_open; }
 
 /* "x unit, weight far, y written unit": each operand of the launch, the widest of its strides. */
@@ -214,18 +255,19 @@ static void loop_facts_of(kl_loop_facts *out, kl_arena *a, const kli_nests *n, i
     out->at[KL_LOOP_AXIS] = kli_fact_text(l->bound, l->line);
     TRUTH(FIXED, l->fixed), TRUTH(INNERMOST, facts_innermost(l)), TRUTH(WAITS, l->waits);
     TRUTH(DOUBLES, l->doubles), TRUTH(VECTOR, l->vector), NUMBER(SUMS, sums);
-    TRUTH(PRODUCT, l->products > 0);
+    TRUTH(PRODUCT, l->products > 0), TRUTH(EXACT, sums_are_exact(l)), TRUTH(MAPS, c.maps);
     NUMBER(REUSE, l->loads > 0 ? l->work / l->loads : NAN);
     NUMBER(UNIT, c.unit), NUMBER(FAR, c.far), NUMBER(GATHERS, c.gathers);
     TRUTH(UNIT_WRITE, c.unit_write), NUMBER(SCATTERS, c.scatters), TRUTH(COMPACTS, c.compacts);
     NUMBER(INPUTS, c.inputs), TRUTH(COPIES, c.copies);
-    TRUTH(SCANS, c.scans);
+    TRUTH(SCANS, c.scans), NUMBER(STRIDED, c.strided), NUMBER(COUNTERS, c.counters);
     NUMBER(REREADS, o.rereads), NUMBER(CARRIES, o.carries), NUMBER(SWEEPS, o.sweeps);
     NUMBER(BARRIERS, l->barriers), NUMBER(ATOMICS, l->atomics), NUMBER(SHUFFLES, l->shuffles);
     NUMBER(EXPS, l->exps);
     const kl_str operands = operands_text(a, l);
     out->at[KL_LOOP_OPERANDS] = kli_fact_text(operands, l->line);
     out->at[KL_LOOP_UNIT].from = out->at[KL_LOOP_FAR].from = operands;
+    out->at[KL_LOOP_STRIDED].from = operands;
     out->at[KL_LOOP_GATHERS].from = out->at[KL_LOOP_SCATTERS].from = operands;
 #undef NUMBER
 #undef TRUTH
@@ -327,6 +369,8 @@ static void buffer_facts_of(kl_buffer_facts *out, const kli_nests *n, const kli_
     out->at[KL_BUFFER_PLACE] = kli_fact_text(places[m->root.kind], m->line);
     out->at[KL_BUFFER_ROLE] = kli_fact_text(role_of(n, m), m->line);
     out->at[KL_BUFFER_SOURCE] = kli_fact_text(m->source, m->line);
+    out->at[KL_BUFFER_VECTOR] = truth_at(m->vector, m->line);
+    out->at[KL_BUFFER_CONVERTED] = truth_at(m->converted, m->line);
 }
 
 /* ---- stage ------------------------------------------------------------------------------- */
@@ -351,7 +395,24 @@ static void leave_to_compiler(kl_facts *out) {
         out->at[KL_FACT_STAGE_COPY].known = false;
 }
 
-static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, bool swizzle,
+static bool is_within(const kli_nests *n, int i, int outer) {
+    while (i >= 0 && i != outer) i = n->nests[i].parent;
+    return i == outer;
+}
+
+/* Side by side, a loop that only fetches tiles and one that only multiplies them. */
+static bool has_roles(const kli_nests *n) {
+    for (int a = 0; a < n->n_nests; a++)
+        for (int b = 0; b < n->n_nests; b++) {
+            const kli_nest *x = &n->nests[a], *y = &n->nests[b];
+            if (x->fetches && !x->matrices && y->matrices && !y->fetches && !x->fixed &&
+                !y->fixed && !is_within(n, a, b) && !is_within(n, b, a))
+                return true;
+        }
+    return false;
+}
+
+static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, const kli_nests *n,
                         bool copies) {
     const double *c = s->count;
     const bool grid = (k->surface->families & KL_FAMILY_GRID) != 0, tma = c[KLI_TRAIT_TMA] > 0;
@@ -364,16 +425,19 @@ static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, 
                                                : c[KLI_TRAIT_MMA] > 0 ? KL_S("warp")
                                                                       : KL_S("none"),
                                                0);
-    out->at[KL_FACT_STAGE_COPY] = kli_fact_text(tma                             ? KL_S("engine")
-                                                : c[KLI_TRAIT_ASYNC_COPIES] > 0 ? KL_S("async")
-                                                : shared && copies              ? KL_S("threads")
-                                                                                : KL_S("none"),
+    out->at[KL_FACT_STAGE_COPY] = kli_fact_text(tma                               ? KL_S("engine")
+                                                : c[KLI_TRAIT_ASYNC_COPIES] > 0   ? KL_S("async")
+                                                : shared && (copies || n->stores) ? KL_S("threads")
+                                                                                  : KL_S("none"),
                                                 0);
     out->at[KL_FACT_STAGE_PIPELINE] =
         kli_fact_number(c[KLI_TRAIT_STAGES] > 1 ? c[KLI_TRAIT_STAGES] : 1, 0);
-    out->at[KL_FACT_STAGE_SWIZZLE] = kli_fact_truth(swizzle || map_swizzles(k), text);
+    out->at[KL_FACT_STAGE_SWIZZLE] = kli_fact_truth(n->swizzle || map_swizzles(k), text);
+    out->at[KL_FACT_STAGE_WIDE] =
+        kli_fact_truth(n->wide || tma || c[KLI_TRAIT_ASYNC_COPIES] > 0, text);
     out->at[KL_FACT_STAGE_SHARED] = kli_fact_truth(shared, text);
-    out->at[KL_FACT_STAGE_ROLES] = kli_fact_truth(c[KLI_TRAIT_SETMAXNREG] > 0, text);
+    out->at[KL_FACT_STAGE_ROLES] =
+        kli_fact_truth(c[KLI_TRAIT_SETMAXNREG] > 0 || has_roles(n), text);
     out->at[KL_FACT_STAGE_CLUSTER] = kli_fact_truth(c[KLI_TRAIT_CLUSTERS] > 0, text);
     out->at[KL_FACT_STAGE_PERSISTENT] = kli_fact_truth(steps_by_grid(k), text);
     if (k->surface->families & KL_FAMILY_PYTHON) leave_to_compiler(out);
@@ -440,7 +504,7 @@ const kl_facts *kl_facts_of(kl_arena *a, const kl_kernel *k, const kl_task *t, c
         nest_facts(out, a, &nests);
     }
     if (t) kli_facts_of_task(out, a, t, w);
-    stage_facts(out, k, &source, nests.swizzle, fills_block(out));
+    stage_facts(out, k, &source, &nests, fills_block(out));
     if (v) verdict_facts(out, v);
     kl_traits_of(&out->traits, a, k, v);
     kl_arena_free(scratch);

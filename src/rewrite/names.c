@@ -56,6 +56,9 @@ static int skip_type(const kli_nests *n, int i, int end) {
     return close > i + 1 ? close : -1;
 }
 
+static const char INTEGERS[] = "int unsigned long size_t int8_t int16_t int32_t int64_t uint8_t "
+                               "uint16_t uint32_t uint64_t uint ulong";
+
 /* Where the declared name stands when what begins at `i` declares one; -1. */
 static int declared_name(const kli_nests *n, int i, int end, kli_local *as) {
     int words = 0;
@@ -67,7 +70,9 @@ static int declared_name(const kli_nests *n, int i, int end, kli_local *as) {
             return -1;
         if (words && names_is(n, i + 1, "= ; [ , ) :")) return i;
         as->vector = as->vector || is_vector_name(n, names_text(n, i));
+        as->pair = as->pair || kl_str_ends(names_text(n, i), KL_S("2"));
         as->shared = as->shared || names_is(n, i, "__shared__ __local");
+        as->integer = as->integer || names_is(n, i, INTEGERS);
         i = skip_type(n, i, end);
         if (i < 0 || i >= end) return -1;
         words++;
@@ -105,11 +110,14 @@ static void read_parameters(kli_nests *n, kli_locals *to, const kli_function *f)
         kli_local as = {0};
         int name = -1;
         for (; i < end; i++) {
+            as.array = as.array || (as.pointer && names_is(n, i, "["));
             as.pointer = as.pointer || names_is(n, i, "* & [");
             if (names_is(n, i, "[ =")) break;
             if (names_is(n, i, "(")) name = i = names_is(n, i + 1, "&") ? i + 2 : i;
             if (!names_is_name(n, i)) continue;
             as.vector = as.vector || is_vector_name(n, names_text(n, i));
+            as.pair = as.pair || kl_str_ends(names_text(n, i), KL_S("2"));
+            as.integer = as.integer || names_is(n, i, INTEGERS);
             name = i;
         }
         if (name >= 0) {
@@ -258,6 +266,21 @@ static kli_root root_of_member(const kli_nests *n, const kli_frame *f, int at, i
     return r;
 }
 
+/* rows[i] = x + ...: what an array of pointers points into. */
+static kli_root root_of_elements(const kli_nests *n, const kli_frame *f, const kli_local *l,
+                                 int hops) {
+    const int end = n->r->functions[f->function].end;
+    if (kli_nests_tired(n, l->at < end ? end - l->at : 0)) return (kli_root){0};
+    for (int i = l->at + 1; i < end; i++) {
+        if (!kl_str_eq(names_text(n, i), l->name) || !names_is(n, i + 1, "[")) continue;
+        const int close = kli_match(names_tokens(n), i + 1, end);
+        if (names_is(n, close + 1, "="))
+            return root_within(n, f, (kli_range){close + 2, end_of_value(n, close + 2, end)},
+                               hops + 1);
+    }
+    return (kli_root){0};
+}
+
 static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int hops) {
     const kl_str name = names_text(n, at);
     const kli_local *l = kli_local_of(n, f, name, at);
@@ -274,6 +297,10 @@ static kli_root root_of_name(const kli_nests *n, const kli_frame *f, int at, int
     if (!l->shared && (!l->array || !l->init.end)) {
         const kli_root from = root_within(n, f, l->init, hops + 1);
         if (from.kind && !l->array) return from;
+    }
+    if (l->array && l->pointer) {
+        const kli_root of = root_of_elements(n, f, l, hops);
+        if (of.kind) return of;
     }
     const kli_root_kind kind = l->shared ? KLI_ROOT_SHARED : l->array ? KLI_ROOT_LOCAL : 0;
     return (kli_root){kind, kind ? name : (kl_str){0}, f, l->at};

@@ -16,7 +16,8 @@ enum {
     NESTS_MOST_UNROLLED = 64,   /* turns of a loop that registers can be counted through */
     NESTS_COMPUTING_CALLS = 2,  /* in which a product is looked for */
     NESTS_MAX_ARGUMENTS = 64,
-    NESTS_MAX_MEMORIES = 128
+    NESTS_MAX_MEMORIES = 128,
+    NESTS_MAX_HEADER = 200 /* tokens of a header, looked back on */
 };
 
 static const kli_tokens *nests_tokens(const kli_nests *n) { return &n->r->tokens; }
@@ -176,9 +177,9 @@ static int walk_call(kli_nests *n, const kli_frame *f, int callee, int at, int n
 
 typedef struct {
     const kli_frame *frame;
-    kli_range where; /* the operand with its index */
-    bool write, read, vector, adds, bulk;
-    kli_range value; /* what is written */
+    kli_range where;                                      /* the operand with its index */
+    bool write, read, vector, pair, adds, bulk, computed; /* pair: a vector of two */
+    kli_range value;                                      /* what is written */
 } nests_access;
 
 static bool same_root(const kli_root *a, const kli_root *b) {
@@ -195,10 +196,12 @@ static kli_operand *operand_of(kli_nest *l, const kli_root *root) {
     return o;
 }
 
-/* Turns of the fixed loops between an access and the loop `nest` that count through `where`. */
+/* Turns of the fixed loops between an access and the loop `nest` that count through `where`; a
+ * plain name is one place. */
 static double in_flight(kli_nests *n, int from, int nest, const kli_frame *f, kli_range where,
                         int *dims) {
     double all = 1;
+    if (where.end <= where.begin + 1) return all;
     for (int i = from; i >= 0 && i != nest; i = n->nests[i].parent)
         if (n->nests[i].fixed && n->nests[i].turns >= 1 &&
             kli_stride_of(n, &n->nests[i], f, where) != KLI_STRIDE_NONE) {
@@ -218,6 +221,7 @@ static void tell_loop(kli_nests *n, int nest, int innermost, const nests_access 
     if (!o) return;
     o->adds = o->adds || x->adds;
     if (x->write) {
+        o->computed = o->computed || x->computed;
         o->writes++;
         o->write = s > o->write ? s : o->write;
     }
@@ -273,8 +277,19 @@ static bool computes(const kli_nests *n, kli_range e) {
     return computes_within(n, e, NESTS_COMPUTING_CALLS);
 }
 
+/* Is a number of another type made into a float there? */
+static bool converts(const kli_nests *n, kli_range e) {
+    for (int i = e.begin; i < e.end; i++)
+        if (nests_is_name(n, i) && (kl_str_starts(nests_text(n, i), KL_S("float")) ||
+                                    kli_contains(nests_text(n, i), "2float")))
+            return true;
+    return false;
+}
+
 /* The input, or the memory that was filled from one, whose elements a value is. */
-static kl_str copied_input(kli_nests *n, const kli_frame *f, kli_range e, int hops) {
+static kl_str copied_input(kli_nests *n, const kli_frame *f, kli_range e, int hops,
+                           bool *converted) {
+    *converted = *converted || converts(n, e);
     for (int i = e.begin; i < e.end; i++) {
         if (!nests_is_name(n, i) || nests_is(n, i - 1, "-> .")) continue;
         const kli_local *l = kli_local_of(n, f, nests_text(n, i), i);
@@ -288,8 +303,8 @@ static kl_str copied_input(kli_nests *n, const kli_frame *f, kli_range e, int ho
         if (kli_nests_tired(n, i - n->r->functions[f->function].body)) break;
         for (int k = i - 1; k > n->r->functions[f->function].body; k--)
             if (kl_str_eq(nests_text(n, k), l->name) && nests_is(n, k + 1, "=")) {
-                const kl_str from =
-                    copied_input(n, f, (kli_range){k + 2, value_end(n, k + 2, i)}, hops + 1);
+                const kl_str from = copied_input(n, f, (kli_range){k + 2, value_end(n, k + 2, i)},
+                                                 hops + 1, converted);
                 if (from.len) return from;
             }
     }
@@ -303,35 +318,50 @@ static bool is_cleared(const kli_nests *n, kli_range e) {
     return e.end > e.begin;
 }
 
+static bool holds_floats(const kli_nests *n, kl_str input) {
+    const int t = n->task ? kl_task_tensor(n->task, input) : -1;
+    return t >= 0 && (n->workload ? n->workload->dtypes[t] : n->task->tensors[t].dtype) == KL_F32;
+}
+
 static void tell_memory(kli_nests *n, const nests_access *x, const kli_root *root, int nest) {
     kli_memory *m = memory_of(n, root, x->where.begin);
     if (!m) return;
     m->reads += x->read;
+    m->vector = m->vector || (x->vector && x->read);
     if (!x->write) return;
-    const bool computed = !x->bulk && computes(n, x->value);
-    const kl_str from = computed ? (kl_str){0} : copied_input(n, x->frame, x->value, 0);
+    bool converted = converts(n, x->where);
+    const kl_str from =
+        x->computed ? (kl_str){0} : copied_input(n, x->frame, x->value, 0, &converted);
     const bool gathers =
         nest >= 0 && kli_stride_of(n, &n->nests[nest], x->frame, x->where) == KLI_STRIDE_GATHER;
     m->updated = m->updated || (x->adds && !gathers);
     if (x->adds && gathers)
         m->counted++;
     else if (from.len)
-        m->copied++, m->source = from;
+        m->copied++, m->source = from,
+                     m->converted = m->converted || (converted && !holds_floats(n, from));
     else if (is_cleared(n, x->value))
         m->cleared++;
     else
         m->computed++;
 }
 
-static void note_access(kli_nests *n, int nest, const nests_access *x) {
+static void note_access(kli_nests *n, int nest, nests_access *x) {
+    x->computed = x->write && !x->bulk && computes(n, x->value);
     const kli_root root = kli_root_of(n, x->frame, x->where);
     if (n->accesses++ >= NESTS_MAX_ACCESSES || !root.kind) return;
+    n->wide = n->wide || (root.kind == KLI_ROOT_INPUT && x->read && x->vector && !x->pair);
     if (root.kind != KLI_ROOT_INPUT) tell_memory(n, x, &root, nest);
     for (int i = nest; i >= 0; i = n->nests[i].parent) tell_loop(n, i, nest, x, &root);
 }
 
+static bool is_pair_type(kl_str name) {
+    return kl_str_ends(name, KL_S("2")) || kli_one_of(name, "__nv_bfloat162");
+}
+
 /* Does the place hold vectors?  A cast or a name of a vector type says so. */
-static bool is_vector_place(const kli_nests *n, const kli_frame *f, int begin, int end) {
+static bool is_vector_place(const kli_nests *n, const kli_frame *f, int begin, int end,
+                            bool *pair) {
     for (int i = begin; i < end; i++) {
         if (!nests_is_name(n, i)) continue;
         const kl_str name = nests_text(n, i);
@@ -339,7 +369,7 @@ static bool is_vector_place(const kli_nests *n, const kli_frame *f, int begin, i
         const kli_local *l = kli_local_of(n, f, name, i);
         if ((l && l->vector) || (!l && s && s->vector) ||
             (!l && kli_is_vector_type(name, n->r->kernel->surface)))
-            return true;
+            return *pair = l ? l->pair : is_pair_type(name), true;
     }
     return false;
 }
@@ -357,6 +387,7 @@ static void add_sum(kli_nest *l, const kli_sum *sum) {
     for (int i = 0; i < l->n_sums; i++)
         if (l->sums[i].key == sum->key) {
             l->sums[i].product = l->sums[i].product || sum->product;
+            l->sums[i].whole = l->sums[i].whole && sum->whole;
             return;
         }
     KL_ASSERT(l->n_sums <= KLI_NEST_SUMS);
@@ -371,11 +402,24 @@ static double times(const kli_nests *n, int from, int nest) {
     return all;
 }
 
+/* Does a value depend on what lies in memory, and not on where alone? */
+static bool reads_memory(const kli_nests *n, const kli_frame *f, kli_range e) {
+    for (int i = e.begin; i < e.end; i++) {
+        const kli_local *l = nests_is_name(n, i) ? kli_local_of(n, f, nests_text(n, i), i) : NULL;
+        if (nests_is(n, i + 1, "[") || (l && !l->integer && !l->pointer)) return true;
+        if (l && l->init.end && kli_root_of(n, f, l->init).kind) return true;
+    }
+    return false;
+}
+
 /* target += value: a sum of every loop that it outlives and that does not count through it. */
 static void note_sum(kli_nests *n, const kli_frame *f, kli_range target, kli_range value,
                      int nest) {
+    const kli_local *local = kli_local_of(n, f, nests_text(n, target.begin), target.begin);
+    bool pair;
     const bool product = computes(n, value),
-               vector = is_vector_place(n, f, target.begin, value.end);
+               whole = !product && local && local->integer && reads_memory(n, f, value),
+               vector = is_vector_place(n, f, target.begin, value.end, &pair);
     for (int i = nest; i >= 0; i = n->nests[i].parent) {
         kli_nest *l = &n->nests[i];
         l->vector = l->vector || vector;
@@ -387,7 +431,8 @@ static void note_sum(kli_nests *n, const kli_frame *f, kli_range target, kli_ran
             (l->waits && kli_mentions(nests_tokens(n), l->loop.open, l->loop.close,
                                       nests_text(n, target.begin))))
             continue;
-        kli_sum sum = {.key = nests_hash(n, target.begin, target.end), .product = product};
+        kli_sum sum = {
+            .key = nests_hash(n, target.begin, target.end), .product = product, .whole = whole};
         sum.n = in_flight(n, nest, i, f, target, &sum.dims);
         add_sum(l, &sum);
     }
@@ -395,7 +440,18 @@ static void note_sum(kli_nests *n, const kli_frame *f, kli_range target, kli_ran
 
 /* ---- one token after the other ----------------------------------------------------------- */
 
+/* Where the header begins that ends before `i`: its word; -1: none ends there. */
+static int header_before(const kli_nests *n, int i) {
+    int depth = 0;
+    for (int k = i - 1; k > 0 && i - k < NESTS_MAX_HEADER; k--) {
+        depth += nests_is(n, k, ")") - nests_is(n, k, "(");
+        if (!depth) return nests_is(n, k - 1, "for while if switch") ? k - 1 : -1;
+    }
+    return -1;
+}
+
 static bool is_unary(const kli_nests *n, int i) {
+    if (nests_is(n, i - 1, ")") && header_before(n, i) >= 0) return true;
     return !(nests_is_name(n, i - 1) && !nests_is(n, i - 1, "return")) &&
            !nests_is(n, i - 1, ") ]") && !kli_is_kind(nests_tokens(n), i - 1, KLI_TOKEN_NUMBER);
 }
@@ -439,17 +495,38 @@ static void walk_indexed(kli_nests *n, const kli_frame *f, int name, int end, in
     const kli_local *l = kli_local_of(n, f, nests_text(n, name), name);
     int behind = name + 1;
     if ((l && l->at == name) || is_address_only(n, name)) return;
-    while (nests_is(n, behind, "[")) behind = kli_match(nests_tokens(n), behind, end) + 1;
+    int indices = 0;
+    for (; nests_is(n, behind, "["); indices++)
+        behind = kli_match(nests_tokens(n), behind, end) + 1;
+    if (l && l->array && l->pointer && indices == 1) return; /* a pointer, not what it points to */
     while (nests_is(n, behind, ".")) behind += 2;
     nests_access x = {.frame = f, .where = {place_begin(n, name), behind}};
     const int value =
         nests_is(n, behind, ")") && nests_is(n, x.where.begin - 1, "(") ? behind + 1 : behind;
     read_assignment(n, &x, value, end);
-    x.vector = is_vector_place(n, f, cast_begin(n, x.where.begin), behind);
+    x.vector = is_vector_place(n, f, cast_begin(n, x.where.begin), behind, &x.pair);
     note_access(n, nest, &x);
     const bool sums =
         x.adds || kli_mentions(nests_tokens(n), x.value.begin, x.value.end, nests_text(n, name));
     if (x.write && sums && x.value.end > x.value.begin) note_sum(n, f, x.where, x.value, nest);
+}
+
+/* ((type *)p)[i], reinterpret_cast<type *>(p)[i]; `close` ends the bracket around the cast. */
+static void walk_cast_indexed(kli_nests *n, const kli_frame *f, int close, int end, int nest) {
+    int open = close, depth = 0;
+    for (; open > 0 && close - open < NESTS_MAX_HEADER; open--) {
+        depth += nests_is(n, open, ")") - nests_is(n, open, "(");
+        if (!depth) break;
+    }
+    if (nests_is(n, open - 1, ">"))
+        while (open > 0 && !nests_is(n, open, "reinterpret_cast ; {")) open--;
+    else if (nests_is_name(n, open - 1))
+        return;
+    const int behind = kli_match(nests_tokens(n), close + 1, end) + 1;
+    nests_access x = {.frame = f, .where = {open, behind}};
+    read_assignment(n, &x, behind, end);
+    x.vector = is_vector_place(n, f, open, close, &x.pair);
+    note_access(n, nest, &x);
 }
 
 /* *p, *(type *)p, *(type *)(p + i) */
@@ -464,7 +541,7 @@ static void walk_dereference(kli_nests *n, const kli_frame *f, int star, int end
     if (nests_is(n, behind, "++")) behind++;
     nests_access x = {.frame = f, .where = {i, behind}};
     read_assignment(n, &x, behind, end);
-    x.vector = is_vector_place(n, f, star + 1, behind);
+    x.vector = is_vector_place(n, f, star + 1, behind, &x.pair);
     note_access(n, nest, &x);
 }
 
@@ -500,25 +577,36 @@ static void note_word(kli_nests *n, int i, int nest) {
     const bool power =
         kli_one_of(name, "exp expf exp2 exp2f __expf native_exp native_exp2 half_exp");
     const bool atomic = kl_str_starts(name, KL_S("atomic"));
-    const bool shuffle = kli_contains(name, "shfl_");
+    const bool shuffle = kli_contains(name, "shfl_"), branch = kl_str_eq(name, KL_S("if"));
     for (int p = nest; p >= 0; p = n->nests[p].parent) {
         n->nests[p].barriers += barrier;
         n->nests[p].exps += power;
         n->nests[p].atomics += atomic;
         n->nests[p].shuffles += shuffle;
+        n->nests[p].branches += branch;
         if (kl_str_starts(name, KL_S("_mm")) && !kli_contains(name, "prefetch"))
             n->nests[p].vector = true;
     }
 }
 
-/* sum += a * b, best = max(best, a[i]): of a plain name. */
+/* The condition of the `if` whose statement, or whose block, begins at `i`; empty: of none. */
+static kli_range condition_before(const kli_nests *n, int i) {
+    if (nests_is(n, i - 1, "{")) i--;
+    const int word = header_before(n, i);
+    return word >= 0 && nests_is(n, word, "if") ? (kli_range){word + 2, i - 1} : (kli_range){0};
+}
+
+/* sum += a * b, best = max(best, a[i]), if (a[i] > best) best = a[i]: of a plain name. */
 static void walk_name_sum(kli_nests *n, const kli_frame *f, int at, int end, int nest) {
     const bool adds = nests_is(n, at + 1, "+= -=");
     if (nest < 0 || nests_is(n, at - 1, "-> .") || !(adds || nests_is(n, at + 1, "="))) return;
     const kli_range value = {at + 2, value_end(n, at + 2, end)};
     const kl_str name = nests_text(n, at);
-    if (!adds && !kli_mentions(nests_tokens(n), value.begin, value.end, name)) return;
-    note_sum(n, f, (kli_range){at, at + 1}, value, nest);
+    const kli_range chosen = condition_before(n, at);
+    if (adds || kli_mentions(nests_tokens(n), value.begin, value.end, name))
+        note_sum(n, f, (kli_range){at, at + 1}, value, nest);
+    else if (kli_mentions(nests_tokens(n), chosen.begin, chosen.end, name))
+        note_sum(n, f, (kli_range){at, at + 1}, chosen, nest);
 }
 
 /* The token to go on with. */
@@ -531,6 +619,20 @@ static int walk_name(kli_nests *n, const kli_frame *f, int i, int end, int nest)
     return callee < 0 ? i + 1 : walk_call(n, f, callee, i, nest);
 }
 
+/* Assembler: what fetches tiles, what multiplies them, what stores. */
+static void note_text(kli_nests *n, int i, int nest) {
+    const kl_str text = nests_text(n, i);
+    const bool fetch = kli_contains(text, "cp.async.bulk.tensor") ||
+                       kli_contains(text, "cp.async.c") ||
+                       kli_contains(text, "cp.async.bulk.shared"),
+               matrix = kli_contains(text, "mma");
+    n->stores = n->stores || kli_contains(text, "st.shared");
+    for (int p = nest; p >= 0; p = n->nests[p].parent) {
+        n->nests[p].fetches += fetch;
+        n->nests[p].matrices += matrix;
+    }
+}
+
 static void nests_walk(kli_nests *n, const kli_frame *f, int begin, int end, int nest) {
     KL_ASSERT(nest >= -1 && nest < n->n_nests);
     for (int i = begin; i < end && !kli_nests_tired(n, 0);) {
@@ -541,7 +643,10 @@ static void nests_walk(kli_nests *n, const kli_frame *f, int begin, int end, int
             continue;
         }
         if (nests_is(n, i, "*") && is_unary(n, i)) walk_dereference(n, f, i, end, nest);
+        if (nests_is(n, i, "[") && nests_is(n, i - 1, ")"))
+            walk_cast_indexed(n, f, i - 1, end, nest);
         if (nests_is(n, i, "^") && nests_is(n, i + 2, "% &")) n->swizzle = true; /* c ^ r % 8 */
+        if (kli_is_kind(nests_tokens(n), i, KLI_TOKEN_STRING)) note_text(n, i, nest);
         i = nests_is_name(n, i) ? walk_name(n, f, i, end, nest) : i + 1;
     }
 }

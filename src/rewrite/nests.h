@@ -16,9 +16,9 @@ typedef struct {
 
 typedef struct {
     kl_str name;
-    int at;         /* token of its declaration */
-    kli_range init; /* empty: none */
-    bool array, vector, shared, pointer;
+    int at;                                             /* token of its declaration */
+    kli_range init;                                     /* empty: none */
+    bool array, vector, shared, pointer, integer, pair; /* pair: a vector of two */
 } kli_local;
 
 /* Parameters come first. */
@@ -69,13 +69,14 @@ typedef struct {
     kli_stride read, write; /* the widest of each; NONE when there is none too */
     int reads, writes;
     bool vector, scalar, adds; /* some of its reads are of vectors, of scalars; += to it */
+    bool computed;             /* results of arithmetic are written */
 } kli_operand;
 
 typedef struct {
     uint64_t key;
-    double n; /* sums of an array, all in flight */
-    int dims; /* loops that count through them */
-    bool product;
+    double n;            /* sums of an array, all in flight */
+    int dims;            /* loops that count through them */
+    bool product, whole; /* whole: of whole numbers, so that their order is all the same */
 } kli_sum;
 
 typedef struct {
@@ -91,7 +92,9 @@ typedef struct {
     bool waits, fixed;     /* while: data decides; the number of turns is known when compiling */
     bool doubles, vector;  /* the step multiplies; something of a vector type is in it */
     int inner, inner_open; /* loops in it; those whose turns are not fixed */
-    int products, exps, barriers, atomics, shuffles;
+    int products, exps, barriers, atomics, shuffles, branches;
+    int fetches,
+        matrices; /* instructions of a copy engine or of asynchronous copies; of a matrix unit */
     kli_operand operands[KLI_NEST_OPERANDS];
     int n_operands;
     kli_sum sums[KLI_NEST_SUMS];
@@ -106,7 +109,8 @@ typedef struct {
     int copied, computed, counted, cleared; /* writes by what they write */
     kl_str source;                          /* the input that is copied */
     int reads;
-    bool updated; /* written from its own values */
+    bool updated;           /* written from its own values */
+    bool vector, converted; /* some reads are of vectors; copies change the type */
 } kli_memory;
 
 typedef struct {
@@ -123,6 +127,8 @@ typedef struct {
     int frames, accesses;
     int *steps;   /* looks at tokens so far */
     bool swizzle; /* an exclusive or within an address */
+    bool stores;  /* assembler writes memory of a block */
+    bool wide;    /* an input is read in vectors of more than two */
 } kli_nests;
 
 /* Text is a stranger's, and names can lead to names without end: past so many looks at a token

@@ -62,6 +62,22 @@ static kli_stride moved_by(stride_ctx *c, const kli_frame *f, kl_str name) {
     return KLI_STRIDE_NONE;
 }
 
+/* What a local of the loop's body is set to after its declaration, wherever a branch does it. */
+static kli_stride set_later(stride_ctx *c, const kli_frame *f, const kli_local *l) {
+    kli_stride s = KLI_STRIDE_NONE;
+    if (kli_nests_tired(c->n, c->l->loop.after - l->at)) return KLI_STRIDE_GATHER;
+    for (int i = l->at + 1; i < c->l->loop.after && !l->pointer; i++) {
+        if (!kl_str_eq(stride_text(c, i), l->name) || !stride_is(c, i + 1, "=") ||
+            stride_is(c, i - 1, "-> ."))
+            continue;
+        int end = i + 2;
+        while (end < c->l->loop.after && !stride_is(c, end, ";")) end++;
+        if (++c->hops < STRIDE_MAX_HOPS && !kli_mentions(&c->n->r->tokens, i + 2, end, l->name))
+            s = wider(s, stride_sum(c, f, (kli_range){i + 2, end}));
+    }
+    return s;
+}
+
 static kli_stride stride_of_name(stride_ctx *c, const kli_frame *f, int at) {
     const kl_str name = stride_text(c, at);
     kli_stride by;
@@ -76,7 +92,8 @@ static kli_stride stride_of_name(stride_ctx *c, const kli_frame *f, int at) {
         if (!inside) return moved_by(c, f, name);
     } else if (p < all->n_params)
         return p < f->n_args ? stride_sum(c, f->caller, f->args[p]) : KLI_STRIDE_NONE;
-    return l->init.end ? stride_sum(c, f, l->init) : KLI_STRIDE_NONE;
+    const kli_stride first = l->init.end ? stride_sum(c, f, l->init) : KLI_STRIDE_NONE;
+    return f == c->l->frame ? wider(first, set_later(c, f, l)) : first;
 }
 
 /* ---- expressions ------------------------------------------------------------------------- */
@@ -102,7 +119,10 @@ static kli_stride stride_factor(stride_ctx *c, const kli_frame *f, kli_range e) 
     if (i >= e.end) return KLI_STRIDE_NONE;
     if (stride_is(c, i, "( {")) {
         const int close = kli_match(&c->n->r->tokens, i, e.end);
-        return stride_arguments(c, f, (kli_range){i + 1, close});
+        const kli_stride within = stride_arguments(c, f, (kli_range){i + 1, close});
+        if (!stride_is(c, close + 1, "[") || close + 1 >= e.end) return within;
+        const int end = kli_match(&c->n->r->tokens, close + 1, e.end);
+        return wider(within, stride_sum(c, f, (kli_range){close + 2, end}));
     }
     if (!stride_is_name(c, i)) return KLI_STRIDE_NONE;
     kli_stride s = stride_of_name(c, f, i);
@@ -186,7 +206,9 @@ static kli_stride stride_place(stride_ctx *c, const kli_frame *f, kli_range e, i
     kli_stride s = stride_of_name(c, f, e.begin);
     for (int i = index; stride_is(c, i, "[") && i < e.end;) {
         const int close = kli_match(&c->n->r->tokens, i, e.end);
-        s = wider(s, stride_sum(c, f, (kli_range){i + 1, close}));
+        const kli_stride one = stride_sum(c, f, (kli_range){i + 1, close});
+        const bool row = one == KLI_STRIDE_UNIT && stride_is(c, close + 1, "[");
+        s = wider(s, row ? KLI_STRIDE_BLOCK : one);
         i = close + 1;
     }
     return s;
@@ -205,8 +227,8 @@ kli_stride kli_stride_of(const kli_nests *n, const kli_nest *l, const kli_frame 
 bool kli_declared_inside(const kli_nests *n, const kli_nest *l, const kli_frame *f, kl_str name,
                          int before) {
     const kli_local *local = kli_local_of(n, f, name, before);
-    while (local && local - n->locals[f->function].at < n->locals[f->function].n_params &&
-           f->caller) {
+    while (local && local->pointer &&
+           local - n->locals[f->function].at < n->locals[f->function].n_params && f->caller) {
         const long p = local - n->locals[f->function].at;
         const kli_range arg = p < f->n_args ? f->args[p] : (kli_range){0};
         f = f->caller;

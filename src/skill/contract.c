@@ -88,13 +88,19 @@ bool kl_card_has_contract(const kl_card *c) { return c->n_needs + c->n_brings + 
 typedef struct {
     const kl_target *target;
     kl_arena *arena;
-    kl_str *why; /* of the worst answer so far */
+    const kl_surface *own; /* of the card */
+    kl_str *why;           /* of the worst answer so far */
     kl_fit worst;
 } contract_ask;
 
+static const kl_surface *own_surface(const kl_card *c) {
+    const kl_names *s = c->verified.surfaces.n ? &c->verified.surfaces : &c->declared.surfaces;
+    return s->n ? kl_surface_by_name(s->at[0]) : NULL;
+}
+
 /* A clause that cannot be asked is left out: kl_card_faults names it. */
 static bool ask_clause(kli_answer *out, const contract_ask *x, kl_str clause) {
-    const kli_question q = {x->target, x->target->facts};
+    const kli_question q = {x->target, x->target->facts, x->own};
     return !kli_predicate_ask(out, x->arena, clause, &q, kl_ignored());
 }
 
@@ -142,15 +148,15 @@ static void ask_brings(contract_ask *x, const kl_card *c) {
 }
 
 static kl_fit second_contract(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *why) {
-    contract_ask x = {.target = t, .arena = a, .why = why};
+    contract_ask x = {.target = t, .arena = a, .own = own_surface(c), .why = why};
     ask_needs(&x, c);
     ask_excludes(&x, c);
     ask_brings(&x, c);
     return x.worst;
 }
 
-static void list_faults(kl_buf *out, kl_arena *a, const kl_str *clauses, int n) {
-    const kli_question nothing = {0};
+static void list_faults(kl_buf *out, kl_arena *a, const kl_card *c, const kl_str *clauses, int n) {
+    const kli_question nothing = {.own = own_surface(c)};
     kli_answer ignored;
     for (int i = 0; i < n; i++) {
         kl_error e = {0};
@@ -161,9 +167,9 @@ static void list_faults(kl_buf *out, kl_arena *a, const kl_str *clauses, int n) 
 
 kl_str kl_card_faults(kl_arena *a, const kl_card *c) {
     kl_buf b = {0};
-    list_faults(&b, a, c->needs, c->n_needs);
-    list_faults(&b, a, c->brings, c->n_brings);
-    list_faults(&b, a, c->excludes, c->n_excludes);
+    list_faults(&b, a, c, c->needs, c->n_needs);
+    list_faults(&b, a, c, c->brings, c->n_brings);
+    list_faults(&b, a, c, c->excludes, c->n_excludes);
     return kl_buf_take(&b, a);
 }
 
@@ -274,7 +280,7 @@ static void add_condition(kl_buf *b, const kl_predicate *p, const kl_target *t) 
 }
 
 static void add_needs(kl_buf *b, kl_arena *a, const kl_card *c, const kl_target *t) {
-    const kli_question q = {t, t->facts};
+    const kli_question q = {t, t->facts, own_surface(c)};
     kli_answer y;
     for (int i = 0; i < c->n_needs; i++)
         if (!kli_predicate_ask(&y, a, c->needs[i], &q, kl_ignored()))

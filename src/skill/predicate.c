@@ -117,6 +117,11 @@ static asked_fact fact_named(const asker *a, kl_str name) {
     return f;
 }
 
+static bool is_given(const asker *a, kl_str name) {
+    const bool part = a->name.len && kl_str_starts(name, a->name);
+    return !a->q->own || kl_fact_given(part ? a->scope : KL_FACT_OF_STATE, name, a->q->own);
+}
+
 /* ---- answers ----------------------------------------------------------------------------- */
 
 static kl_str shown(asker *a, const asked_fact *f) {
@@ -187,6 +192,10 @@ static answer ask_comparison(asker *a) {
     if (!f.exists) {
         a->at = (size_t)(name.ptr - a->text.ptr);
         return wrong(a, "no fact is called so:");
+    }
+    if (!is_given(a, name)) {
+        a->at = (size_t)(name.ptr - a->text.ptr);
+        return wrong(a, "a fact that the card's surface does not give:");
     }
     if (!kli_one_of(op, "== != < <= > >= in")) {
         if (f.kind == KL_FACT_TEXT) return wrong(a, "a text is compared with nothing");

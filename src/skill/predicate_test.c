@@ -36,7 +36,7 @@ static void run_predicate(kl_buf *out, const kit_case *c) {
     kl_facts *f = KL_NEW(arena, kl_facts);
     kl_target target;
     read_target(&target, f, c);
-    const kli_question q = {&target, f};
+    const kli_question q = {.target = &target, .facts = f};
     for (int i = 0; i < c->n_keys; i++) {
         kli_answer answer;
         kl_error why = {0};
@@ -125,6 +125,43 @@ static void test_skill_contract__is_held_against_states(void **state) {
     assert_true(p.good && p.foreign == 1 && p.foreign_refused == 1);
 }
 
+static kl_start start_of(const kl_task *t, const char *name, const char *source) {
+    const kl_surface *s = kl_surface_by_name(KL_S("c"));
+    return (kl_start){.task = t,
+                      .workload = kl_task_workload(t, KL_S(""), s->on),
+                      .name = kl_str_of(name),
+                      .source = kl_str_of(source),
+                      .surface = s};
+}
+
+/* What cannot be parsed is named; of states with the same facts one counts; a contract that holds
+ * everywhere is turned away. */
+static void test_skill_contract__pool_leaves_out_what_does_not_parse(void **state) {
+    (void)state;
+    kl_task *t;
+    kl_pool_state *pool;
+    kl_str left_out;
+    kl_contract_proof p;
+    assert_ok(kl_task_load(&t, arena, KL_TEST_ROOT "/tasks/topk", &e));
+    static const char PLAIN[] = "//! launch topk args(x)\nvoid topk(float *x) { x[0] = 1; }\n",
+                      TWIN[] = "//! launch topk args(x)\n\nvoid topk(float *x) { x[0] = 1; }\n",
+                      OTHER[] =
+                          "//! launch topk args(x)\nvoid topk(float *x) { for (int i = 0; i < "
+                          "9; i++) x[i] = 1; }\n";
+    const kl_start starts[] = {start_of(t, "plain", PLAIN), start_of(t, "torn", "//! launch topk("),
+                               start_of(t, "twin", TWIN), start_of(t, "other", OTHER)};
+    assert_int_equal(kl_contract_pool(&pool, &left_out, arena, starts, 4), 3);
+    assert_contains(left_out.ptr, "left out of the pool: torn: ");
+    assert_true(!pool[0].twin && pool[1].twin && !pool[2].twin);
+    kl_card c = card_with("op.selection", "source.loops >= 1");
+    kl_contract_prove(&p, arena, &c, pool, 3);
+    assert_int_equal(p.foreign, 2);
+    assert_int_equal(kl_contract_check(&c, arena, starts, 4, &e), KL_EINVAL);
+    assert_contains(e.message, "its contract fails its proof: refuses 1 of 2 foreign states");
+    c = card_with("op.contraction", "source.loops >= 1");
+    assert_ok(kl_contract_check(&c, arena, starts, 4, &e));
+}
+
 /* A clause that cannot be asked is named and left out; the others decide. */
 static void test_skill_contract__leaves_out_what_cannot_be_asked(void **state) {
     (void)state;
@@ -133,6 +170,11 @@ static void test_skill_contract__leaves_out_what_cannot_be_asked(void **state) {
     const kl_pool_state s = state_with("before", "gemm", 3);
     assert_int_equal(kli_card_fits(&c, &s.target, arena, &why), KL_FIT_MET);
     assert_contains(kl_card_faults(arena, &c).ptr, "no.fact: no fact is called so");
+    *KL_PUSH(arena, c.needs, c.n_needs) = KL_S("stage.mma == none");
+    assert_int_equal(kli_card_fits(&c, &s.target, arena, &why), KL_FIT_MET);
+    assert_contains(
+        kl_card_faults(arena, &c).ptr,
+        "stage.mma == none: a fact that the card's surface does not give: at \"stage.mma");
     kl_target unread = s.target;
     unread.facts = NULL;
     assert_int_equal(kli_card_fits(&c, &unread, arena, &why), KL_FIT_UNKNOWN);
@@ -199,6 +241,8 @@ int main(void) {
         cmocka_unit_test(test_skill_predicate__every_case_gives_what_it_says),
         cmocka_unit_test_setup_teardown(test_skill_contract__is_held_against_states, fresh_arena,
                                         free_arena),
+        cmocka_unit_test_setup_teardown(test_skill_contract__pool_leaves_out_what_does_not_parse,
+                                        fresh_arena, free_arena),
         cmocka_unit_test_setup_teardown(test_skill_contract__leaves_out_what_cannot_be_asked,
                                         fresh_arena, free_arena),
         cmocka_unit_test_setup_teardown(

@@ -4,6 +4,82 @@
 
 #include <string.h>
 
+/* ---- the pool ---------------------------------------------------------------------------- */
+
+/* But for the line, which is the first of a part's facts. */
+static bool same_part(const kl_fact *x, const kl_fact *y, int n) {
+    for (int i = 1; i < n; i++)
+        if (x[i].known != y[i].known || !kl_str_eq(x[i].text, y[i].text) ||
+            (x[i].known && x[i].number != y[i].number))
+            return false;
+    return true;
+}
+_Static_assert(KL_LOOP_LINE == 0 && KL_BUFFER_LINE == 0, "the line is a part's first fact");
+
+static bool same_facts(const kl_facts *x, const kl_facts *y) {
+    bool same = x->n_loops == y->n_loops && x->n_buffers == y->n_buffers &&
+                x->at[0].known == y->at[0].known && x->at[0].number == y->at[0].number &&
+                same_part(x->at, y->at, KL_FACT_COUNT);
+    for (int i = 0; same && i < x->n_loops; i++)
+        same = same_part(x->loops[i].at, y->loops[i].at, KL_LOOP_COUNT);
+    for (int i = 0; same && i < x->n_buffers; i++)
+        same = same_part(x->buffers[i].at, y->buffers[i].at, KL_BUFFER_COUNT);
+    return same;
+}
+
+static bool are_twins(const kl_target *x, const kl_target *y) {
+    return kl_str_eq(x->case_name, y->case_name) && kl_str_eq(x->surface, y->surface) &&
+           same_facts(x->facts, y->facts);
+}
+
+static bool read_state(kl_pool_state *out, kl_buf *left_out, kl_arena *a, const kl_start *s) {
+    kl_kernel *k;
+    kl_error why = {0};
+    if (kl_kernel_parse(&k, a, s->source, s->name, s->surface, NULL, &why)) {
+        kl_buf_printf(left_out, "left out of the pool: %.*s: %s\n", KL_STR_ARG(s->name),
+                      why.message);
+        return false;
+    }
+    const kl_facts *f = kl_facts_of(a, k, s->task, s->workload, NULL);
+    *out = (kl_pool_state){.hash = kl_str_of(k->hash),
+                           .name = s->name,
+                           .target = {.case_name = s->task->case_name,
+                                      .surface = kl_str_of(s->surface->name),
+                                      .dtype = kl_str_of(kl_dtype_name(s->workload->dtypes[0])),
+                                      .traits = &f->traits,
+                                      .facts = f}};
+    return true;
+}
+
+static bool is_alone(const kl_start *starts, int n, int at) {
+    int others = -1;
+    for (int i = 0; i < n; i++)
+        others += starts[i].surface == starts[at].surface &&
+                  kl_str_eq(starts[i].task->name, starts[at].task->name);
+    KL_ASSERT(others >= 0);
+    return others == 0;
+}
+
+int kl_contract_pool(kl_pool_state **out, kl_str *left_out, kl_arena *a, const kl_start *starts,
+                     int n) {
+    kl_buf lines = {0};
+    int found = 0;
+    *out = KL_ARRAY(a, kl_pool_state, n + 1);
+    for (int i = 0; i < n; i++) {
+        kl_pool_state *s = &(*out)[found];
+        if (!read_state(s, &lines, a, &starts[i])) continue;
+        s->alone = is_alone(starts, n, i);
+        for (int k = 0; k < found && !s->twin; k++)
+            s->twin = are_twins(&(*out)[k].target, &s->target);
+        found++;
+    }
+    KL_ASSERT(found <= n);
+    *left_out = kl_buf_take(&lines, a);
+    return found;
+}
+
+/* ---- the proof --------------------------------------------------------------------------- */
+
 typedef enum { PROVE_NOTHING, PROVE_START, PROVE_RESULT, PROVE_FOREIGN } prove_kind;
 
 static bool is_birth_record(const kl_trial_record *r) { return kl_str_eq(r->kind, KL_S("birth")); }
@@ -49,7 +125,7 @@ static void prove_one(kl_contract_proof *out, kl_arena *a, const kl_card *c,
         out->results++;
         out->results_refused += refused;
         if (!refused) tell_against(out, a, s, "holds on its own result", why);
-    } else {
+    } else if (!s->twin) {
         out->foreign++;
         out->foreign_refused += refused;
     }
@@ -66,4 +142,16 @@ void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
                                    out->foreign);
     out->good = out->starts_met == out->starts && out->results_refused == out->results && apart;
     KL_ASSERT(out->good == (out->why.len == 0));
+}
+
+kl_err kl_contract_check(const kl_card *c, kl_arena *a, const kl_start *starts, int n,
+                         kl_error *e) {
+    kl_pool_state *pool;
+    kl_str left_out;
+    kl_contract_proof p;
+    const int found = kl_contract_pool(&pool, &left_out, a, starts, n);
+    kl_contract_prove(&p, a, c, pool, found);
+    if (p.good) return KL_OK;
+    return kl_fail(e, KL_EINVAL, c->name.ptr, "its contract fails its proof: %.*s",
+                   KL_STR_ARG(p.why));
 }

@@ -95,8 +95,45 @@ def scores(base):
         assert sum(row["false_by_label"].values()) == row["false"] and 0 < row["precision"] <= 1 and 0 < row["recall"] <= 1
 
 
+def run(program, *words):
+    return subprocess.run([sys.executable, "-B", SOURCE / "bench/retrieval" / program, *words], capture_output=True, text=True)
+
+
+def held_out_changes_are_in_the_library(folder):
+    """Each change is said of a task that has labels, and can be taken back: less is then found."""
+    assert set(" ".join(row["tasks"] for row in labels.table("decided.tsv")).split()) <= {state["task"] for state in states.values()}
+    both = {}
+    for words in ((), ("--held-out",)):
+        assert run("score", *words, "--bin", KLINEAGE, "--json", folder / "score.json").returncode == 0
+        (result,) = json.loads((folder / "score.json").read_text()).values()
+        both[words] = result["all"]
+    assert both[("--held-out",)]["hit"] < both[()]["hit"] and both[("--held-out",)]["cells"] == both[()]["cells"]
+
+
+def a_second_reader_is_compared(folder):
+    """The sheet shows no label; one who says the same agrees fully, one who says C to all no better than by chance."""
+    found = labels.cells(states)
+    assert run("sheet", folder / "sheet", "--bin", KLINEAGE, "--seed", "2").returncode == 0
+    head, *rows = (folder / "sheet/second.tsv").read_text().splitlines()
+    cells = [row.split("\t") for row in rows]
+    assert len(cells) == len(set(map(tuple, cells))) >= 100 and all(row[3:] == ["", ""] for row in cells)
+    assert all((folder / "sheet" / row[1]).stat().st_size and (folder / f"sheet/cards/{row[2]}.md").exists() for row in cells)
+    assert not any("Contract:" in path.read_text() or "## Scope" in path.read_text() for path in folder.glob("sheet/cards/*"))
+    assert run("score", "--second", folder / "sheet/second.tsv").returncode != 0
+    for label, expected in ((None, 1), ("C", 0)):
+        filled = [head, *("\t".join([*row[:3], label or found[row[0], row[2]][0], ""]) for row in cells)]
+        (folder / "second.tsv").write_text("\n".join(filled) + "\n")
+        assert run("score", "--second", folder / "second.tsv", "--json", folder / "kappa.json").returncode == 0
+        assert json.loads((folder / "kappa.json").read_text())["second reader"]["kappa"] == expected
+    (folder / "second.tsv").write_text(f"{head}\n" + "\t".join([*cells[0][:3], "Q", ""]) + "\n")
+    assert "no label of a cell" in run("score", "--second", folder / "second.tsv").stderr
+
+
 states = labels.states()
 states_are_all_and_once(states)
 words_are_known(states)
 cards_are_the_library(states)
 scores(overrides_and_steps(states))
+with tempfile.TemporaryDirectory() as folder:
+    held_out_changes_are_in_the_library(pathlib.Path(folder))
+    a_second_reader_is_compared(pathlib.Path(folder))
