@@ -50,7 +50,9 @@ struct kl_card {
     kl_scope declared, verified;
     kl_trial_record *trials;
     int n_trials; /* births first */
-    kl_str patch; /* forward edits of the best birth: the mechanical carrier */
+    kl_trial_record *controls;
+    int n_controls; /* the same starts without the card, and with a placebo */
+    kl_str patch;   /* forward edits of the best birth: the mechanical carrier */
     kl_traits
         before; /* of the state that the best birth began from: starts like it are tried first */
     kl_str lineages;      /* ids it was lifted from, separated by spaces */
