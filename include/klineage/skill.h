@@ -54,6 +54,16 @@ kl_str kl_card_prompt(kl_arena *a, const kl_card *c);
 /* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md
  * with YAML skill_id): status lifted. */
 KL_MUST_USE kl_err kl_card_import(kl_card **out, kl_arena *a, const char *path, kl_error *e);
+/* One, or all of a folder that holds them; two with one id stay two.  A card that cannot be read
+ * has its error.  Errors: as kl_card_import where `path` is one card, KL_ENOENT where it holds
+ * none. */
+typedef struct {
+    kl_str path;
+    kl_card *card; /* NULL where it could not be read */
+    kl_error error;
+} kl_imported;
+KL_MUST_USE kl_err kl_cards_import(kl_imported **out, int *n, kl_arena *a, const char *path,
+                                   kl_error *e);
 
 /* ---- library ----------------------------------------------------------------------------- */
 

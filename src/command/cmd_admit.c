@@ -25,7 +25,7 @@ typedef struct {
 /* ---- cards ------------------------------------------------------------------------------- */
 
 static bool waits(const kl_card *c) {
-    return c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL;
+    return (c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL) && !c->flags.len;
 }
 
 static bool chosen(const admit_job *jobs, int n, const char *name) {

@@ -82,6 +82,7 @@ static const kl_record TRIAL_RECORD = {.name = "trial",
 
 #define MAX_CLAUSES 32   /* of one kind: a card with more is no card */
 #define MAX_TRIALS 65536 /* of one card; an admission adds a handful */
+static bool was_imported(const void *card) { return ((const kl_card *)card)->origin.len > 0; }
 static bool has_controls(const void *card) { return ((const kl_card *)card)->n_controls > 0; }
 static bool has_contract(const void *card) { return kl_card_has_contract(card); }
 
@@ -122,6 +123,8 @@ kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_
     c->excludes = read->excludes, c->n_excludes = read->n_excludes;
     c->trials = read->trials;
     c->n_trials = read->n_trials;
+    c->origin = read->origin;
+    c->flags = read->flags;
     c->controls = read->controls;
     c->n_controls = read->n_controls;
     return KL_OK;
