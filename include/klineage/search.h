@@ -15,11 +15,15 @@ typedef struct {
     double value;
 } kl_setting;
 
+/* What is shown of the cards, for experiments on what of them it is that helps. */
+typedef struct kl_cards_arm kl_cards_arm;
+
 typedef struct {
     const kl_task *task;
     const kl_workload *workload;
     const kl_kernel *start;    /* K_0 of the search */
     const kl_library *library; /* NULL: none */
+    const kl_cards_arm *arm;   /* NULL: as cards are shown, after the patches of those that fit */
     const kl_setting *settings;
     int n_settings; /* instead of the policy's defaults; names that it does not have are ignored */
     int max_steps;  /* proposals; 0: 24 */

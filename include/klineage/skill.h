@@ -54,6 +54,16 @@ kl_str kl_card_prompt(kl_arena *a, const kl_card *c);
 /* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md
  * with YAML skill_id): status lifted. */
 KL_MUST_USE kl_err kl_card_import(kl_card **out, kl_arena *a, const char *path, kl_error *e);
+/* One, or all of a folder that holds them; two with one id stay two.  A card that cannot be read
+ * has its error.  Errors: as kl_card_import where `path` is one card, KL_ENOENT where it holds
+ * none. */
+typedef struct {
+    kl_str path;
+    kl_card *card; /* NULL where it could not be read */
+    kl_error error;
+} kl_imported;
+KL_MUST_USE kl_err kl_cards_import(kl_imported **out, int *n, kl_arena *a, const char *path,
+                                   kl_error *e);
 
 /* ---- library ----------------------------------------------------------------------------- */
 
@@ -172,20 +182,48 @@ KL_MUST_USE kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const
 /* ---- admit ------------------------------------------------------------------------------- */
 
 typedef struct {
-    int trials;       /* held-out starts to try until one succeeds; 0: 3 */
-    int tries;        /* proposals per start; 0: 3 */
+    int trials;       /* pairs at most; 0: 6 */
+    int tries;        /* proposals per attempt; 0: 3 */
     double reproduce; /* share of the expected log-gain; 0: 0.9 */
     const char *run;  /* id of the run, for the records; NULL: none */
+    const kl_card
+        *placebo; /* shown in the card's place, cut to its length; NULL: no such control */
 } kl_admit_opts;
+
+/* ---- uplift: what a card adds ------------------------------------------------------------ */
+
+typedef enum { KL_OVER_NONE, KL_OVER_PLACEBO, KL_CONTROLS } kl_control;
+const char *kl_control_name(kl_control over); /* kind of its records */
+
+/* With an interval of 95 % that holds at every look; infinite while nothing can be said. */
+typedef struct {
+    double mean, low, high;
+} kl_difference;
+typedef struct {
+    int pairs, starts, foreign; /* starts of another task or lineage than the card's own */
+    kl_difference success, log_gain, dollars;
+} kl_uplift;
+void kl_card_uplift(kl_uplift *out, const kl_card *c, kl_control over);
+/* Surely more gain, or surely as good for less money. */
+bool kl_uplift_pays(const kl_uplift *u);
+/* Surely neither. */
+bool kl_uplift_futile(const kl_uplift *u);
+kl_str kl_uplift_text(kl_arena *a, const kl_uplift *u, kl_control over);
+/* The card that is least like `c` and about as long: another action, where there is one on another
+ * surface; NULL: there is none. */
+const kl_card *kl_card_placebo(const kl_library *l, kl_arena *a, const kl_card *c);
 
 /* Did this run decide on the card already?  The same command again then leaves it as it is: what it
  * asked once it does not ask again. */
 bool kl_card_decided(const kl_card *c, const char *run);
 
-/* Held-out round trips: the model sees the card and a start it was not lifted from, nothing else.
- * Every trial is logged in the card, failures too; the card ends ADMITTED or REJECTED in `dir`, or
- * TRIAL when a trial could not be measured or a recording ended before it was decided (one that was
- * admitted stays so then).  KL_OK with REJECTED when no start fits its contract (says so). */
+/* Uplift on held-out starts: the model sees a start that the card was not lifted from, with the
+ * card, without it, and with a placebo, each in a conversation of its own, until the differences
+ * say enough.  Every trial is logged in the card, failures too; the card ends ADMITTED or REJECTED
+ * in `dir`, or RETIRED when it was admitted before, or TRIAL when a trial could not be measured, a
+ * recording ended, or starts of other work are missing (one that was admitted stays so then). KL_OK
+ * with REJECTED, no model asked, when no start fits its contract or the contract does not tell the
+ * starts apart (says so). */
 KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts,
                                   int n_starts, const kl_admit_opts *o, kl_error *e);
 

@@ -1,5 +1,5 @@
-/* cmd_admit.c - `klineage admit CARD...`: held-out round trips decide whether candidates become
- * SkillCards.
+/* cmd_admit.c - `klineage admit CARD...`: what candidates add on held-out kernels decides
+ * whether they become SkillCards.
  *
  * Starts are the states of the lineages that lie in the library, and with --starts DIR the kernels
  * of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of states that no card was born
@@ -25,7 +25,7 @@ typedef struct {
 /* ---- cards ------------------------------------------------------------------------------- */
 
 static bool waits(const kl_card *c) {
-    return c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL;
+    return (c->status == KL_CARD_LIFTED || c->status == KL_CARD_TRIAL) && !c->flags.len;
 }
 
 static bool chosen(const admit_job *jobs, int n, const char *name) {
@@ -75,13 +75,33 @@ static void show_card(kl_buf *out, const admit_job *j) {
         return;
     }
     if (last && last->held_out && last->gain > 0)
-        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s,, expected %.3gx, on %.*s", last->gain,
+        kl_buf_printf(out, " %.3gx [%.3g, %.3g], %.*s, expected %.3gx, on %.*s", last->gain,
                       last->low, last->high, KL_STR_ARG(last->call), last->expected,
                       KL_STR_ARG(last->start_name));
-    kl_buf_printf(out, " %.*s\n", last && !last->accepted ? (int)last->why.len : 0,
-                  last ? last->why.ptr : "");
-    if (c->status == KL_CARD_TRIAL || (last && !kl_trial_decided(last)))
-        kl_buf_printf(out, "          %.*s\n", KL_STR_ARG(c->verification));
+    kl_buf_printf(out, " %.*s\n          %.*s\n", last && !last->accepted ? (int)last->why.len : 0,
+                  last ? last->why.ptr : "", KL_STR_ARG(c->verification));
+    if (last && last->also.len)
+        kl_buf_printf(out, "          also came along: %.*s\n", KL_STR_ARG(last->also));
+}
+
+static json_t *difference_json(const kl_difference *d) {
+    return json_pack("{so so so}", "mean", kli_json_real(d->mean), "low", kli_json_real(d->low),
+                     "high", kli_json_real(d->high));
+}
+
+static json_t *uplifts_json(const kl_card *c) {
+    json_t *all = json_object();
+    for (int over = 0; over < KL_CONTROLS; over++) {
+        kl_uplift u;
+        kl_card_uplift(&u, c, (kl_control)over);
+        if (!u.pairs) continue;
+        json_object_set_new(all, kl_control_name((kl_control)over),
+                            json_pack("{si si si so so so}", "pairs", u.pairs, "starts", u.starts,
+                                      "foreign", u.foreign, "success", difference_json(&u.success),
+                                      "log_gain", difference_json(&u.log_gain), "dollars",
+                                      difference_json(&u.dollars)));
+    }
+    return all;
 }
 
 static int show_cards(kli_command_result *out, json_t *rows, const admit_job *jobs, int n) {
@@ -91,8 +111,9 @@ static int show_cards(kli_command_result *out, json_t *rows, const admit_job *jo
         admitted += c->status == KL_CARD_ADMITTED;
         show_card(&out->text, &jobs[i]);
         json_array_append_new(
-            rows, json_pack("{so ss si so}", "name", kli_json_str(c->name), "status",
-                            kl_card_status_name(c->status), "trials", c->n_trials, "error",
+            rows, json_pack("{so ss si so so}", "name", kli_json_str(c->name), "status",
+                            kl_card_status_name(c->status), "trials", c->n_trials, "uplift",
+                            uplifts_json(c), "error",
                             jobs[i].error.code ? json_string(jobs[i].error.message) : json_null()));
     }
     return admitted;
@@ -172,6 +193,7 @@ kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *o
         jobs[i].starts = g.starts;
         jobs[i].n_starts = g.n;
         jobs[i].opts = opts;
+        jobs[i].opts.placebo = kl_card_placebo(l, c->arena, &jobs[i].card);
     }
     err = kli_effort_quiet(args, run, e);
     if (!err) err = cmd_admit_run_tracks(run, jobs, n, c->arena, args, out, e);

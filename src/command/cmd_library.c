@@ -250,21 +250,62 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
     return err;
 }
 
+/* ---- import ------------------------------------------------------------------------------ */
+
+/* What was tried of a card stays with it when it is imported again. */
+static kl_err import_one(kl_imported *x, kl_arena *a, const kl_library *l, const char *dir) {
+    if (x->error.code) return x->error.code;
+    const kl_card *there = l ? kl_library_card(l, x->card->name) : NULL;
+    if (there && !kl_str_eq(there->origin, x->card->origin))
+        return kl_fail(&x->error, KL_EINVAL, x->path.ptr, "the library has another card named %.*s",
+                       KL_STR_ARG(x->card->name));
+    if (there) kl_card_keep_trials(x->card, a, there);
+    return kl_library_put(dir, x->card, &x->error);
+}
+
+static json_t *imported_json(const kl_imported *x) {
+    const kl_card *c = x->card;
+    if (!c) return json_pack("{so ss}", "path", kli_json_str(x->path), "error", x->error.message);
+    return json_pack("{so so so so si sb so}", "path", kli_json_str(x->path), "name",
+                     kli_json_str(c->name), "action", kli_json_str(c->action), "flags",
+                     kli_json_str(c->flags), "preconditions", c->n_pre, "patch", c->patch.len > 0,
+                     "error", x->error.code ? json_string(x->error.message) : json_null());
+}
+
+static void show_imported(kl_buf *out, const kl_imported *x) {
+    if (x->error.code)
+        kl_buf_printf(out, "failed  %s: %s\n", x->path.ptr, x->error.message);
+    else
+        kl_buf_printf(out, "%-7s %-58.*s %-24.*s %.*s\n", x->card->flags.len ? "flagged" : "lifted",
+                      KL_STR_ARG(x->card->name), KL_STR_ARG(x->card->action),
+                      KL_STR_ARG(x->card->flags));
+}
+
 kl_err kli_cmd_library_import(kli_context *c, const kli_args *args, kli_command_result *out,
                               kl_error *e) {
-    kl_card *card;
+    kl_imported *all;
+    kl_library *l = NULL;
     kl_str dir;
+    int n, failed = 0;
+    json_t *rows = json_array();
     if (kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], kl_ignored()))
         dir = KL_S("library");
-    kl_err err = kl_card_import(&card, c->arena, args->words[0], e);
-    if (!err) err = kl_library_put(dir.ptr, card, e);
-    if (err) return err;
+    if (kl_library_load(&l, c->arena, dir.ptr, kl_ignored())) l = NULL; /* not there yet */
+    kl_err err = kl_cards_import(&all, &n, c->arena, args->words[0], e);
+    for (int i = 0; !err && i < n; i++) {
+        failed += import_one(&all[i], c->arena, l, dir.ptr) != KL_OK;
+        show_imported(&out->text, &all[i]);
+        json_array_append_new(rows, imported_json(&all[i]));
+    }
+    if (err) return json_decref(rows), err;
     kl_buf_printf(&out->text,
-                  "%.*s is in %.*s/lifted, without verified scope until it is admitted:\n  "
-                  "klineage admit %.*s\n",
-                  KL_STR_ARG(card->name), KL_STR_ARG(dir), KL_STR_ARG(card->name));
-    out->json = json_pack("{ss si so}", "schema", "klineage/card", "version", 1, "card",
-                          cmd_library_row_json(card));
+                  "%d of %d cards are in %.*s/lifted, without verified scope until they are "
+                  "admitted:\n  klineage admit CARD\n",
+                  n - failed, n, KL_STR_ARG(dir));
+    out->json = json_pack("{ss si so si}", "schema", "klineage/imported", "version", 1, "cards",
+                          rows, "failed", failed);
+    if (failed == n) return *e = all[0].error, e->code;
+    out->exit_code = failed ? 1 : 0;
     return KL_OK;
 }
 

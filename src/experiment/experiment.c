@@ -54,15 +54,18 @@ kl_err kli_experiment_set(kl_experiment_policy *p, kl_arena *a, kl_str name, kl_
 
 kl_err kl_experiment_cards(kl_experiment *x, kl_arena *a, kl_error *e) {
     kl_str dir;
-    bool used = false;
-    for (int i = 0; i < x->n_policies; i++) used |= x->policies[i].policy->uses_library;
+    bool used = false, arms = false;
+    for (int i = 0; i < x->n_policies; i++) {
+        used |= x->policies[i].policy->uses_library;
+        arms |= x->policies[i].arm != KLI_ARM_NONE;
+    }
     if (!used) return KL_OK;
     kl_library *cards;
     kl_err err = kl_library_find(&dir, a, x->library.len ? x->library.ptr : NULL, e);
     if (!err) err = kl_library_open(&cards, a, dir.ptr, e);
     if (!err) kl_library_keep(cards);
     if (!err) x->cards = cards;
-    return err;
+    return err || !arms ? err : kl_library_load(&x->whole, a, dir.ptr, e);
 }
 
 kl_str kl_experiment_cards_id(const kl_experiment *x, kl_arena *a) {
@@ -139,6 +142,8 @@ static kl_str policy_id(const kl_experiment_policy *p, kl_arena *a) {
                   p->policy->name, p->trials, p->max_steps, p->patience);
     for (const kl_policy_param *q = p->policy->params; q && q->name; q++)
         kl_buf_printf(&b, " %s %.17g", q->name, experiment_value_of(p, q));
+    if (p->arm != KLI_ARM_NONE)
+        kl_buf_printf(&b, " cards %s mask %.17g", kli_arm_name(p->arm), p->mask);
     kl_str text = kl_arena_copy(a, kl_buf_str(&b));
     kl_buf_fini(&b);
     return text;
@@ -168,7 +173,7 @@ static kl_experiment_track experiment_track_of(const kl_experiment *x,
                                                const kl_experiment_workload *w,
                                                const kl_experiment_policy *p, int trial,
                                                kl_arena *a) {
-    return (kl_experiment_track){
+    kl_experiment_track track = {
         .name =
             kl_arena_printf(a, "%.*s/%.*s/%d", KL_STR_ARG(w->name), KL_STR_ARG(p->name), trial).ptr,
         .workload = w,
@@ -185,6 +190,9 @@ static kl_experiment_track experiment_track_of(const kl_experiment *x,
                  .goal = w->goal,
                  .target_kernel = w->target_kernel,
                  .recover = w->recover}};
+    if (p->arm != KLI_ARM_NONE && x->whole)
+        kli_arm_apply(&track.opts, a, x->whole, p, w->name, trial);
+    return track;
 }
 
 /* A track's name is part of every key, so no two may share one. */

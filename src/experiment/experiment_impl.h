@@ -4,6 +4,11 @@
 #define KL_EXPERIMENT_EXPERIMENT_IMPL_H
 #include "experiment/experiment.h"
 
+/* What the row `p` shows of the cards `all` in this trial: library and arm of `o`, which has its
+ * start. */
+void kli_arm_apply(kl_search_opts *o, kl_arena *a, const kl_library *all,
+                   const kl_experiment_policy *p, kl_str workload, int trial);
+
 typedef struct {
     const char *name;
     kl_track_state state;

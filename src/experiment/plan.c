@@ -235,9 +235,30 @@ static kl_err read_row_patience(plan_reader *r, void *into, struct fy_node *n) {
     return count_of(&((kl_experiment_policy *)into)->patience, r, n, KL_MAX_PROPOSALS);
 }
 
+static kl_err read_row_arm(plan_reader *r, void *into, struct fy_node *n) {
+    kl_str name;
+    kl_err err = plan_text_of(&name, r, n);
+    if (err || kli_arm_parse(&((kl_experiment_policy *)into)->arm, name)) return err;
+    kl_buf known = {0};
+    for (int i = KLI_ARM_OURS; i <= KLI_ARM_ELSEWHERE; i++)
+        kl_buf_printf(&known, "%s%s", known.len ? ", " : "", kli_arm_name((kli_arm)i));
+    err = plan_fail(r, n, "no cards '%.60s': there are %s", name.ptr, known.ptr);
+    kl_buf_fini(&known);
+    return err;
+}
+static kl_err read_row_mask(plan_reader *r, void *into, struct fy_node *n) {
+    double *mask = &((kl_experiment_policy *)into)->mask;
+    kl_err err = real_of(mask, r, n);
+    return !err && (*mask < 0 || *mask >= 1)
+               ? plan_fail(r, n, "expected a probability from 0 to below 1")
+               : err;
+}
+
 static const plan_field policy_fields[] = {
-    {"policy", read_policy_name},  {"name", read_row_name},         {"trials", read_row_trials},
-    {"max-steps", read_row_steps}, {"patience", read_row_patience}, {0}};
+    {"policy", read_policy_name},    {"name", read_row_name},
+    {"trials", read_row_trials},     {"max-steps", read_row_steps},
+    {"patience", read_row_patience}, {"cards", read_row_arm},
+    {"mask", read_row_mask},         {0}};
 
 /* What the table does not have is a parameter; which ones there are is known when the policy is. */
 static kl_err skip_param(plan_reader *r, void *into, struct fy_node *key, struct fy_node *value) {
@@ -261,7 +282,8 @@ static kl_err skip_field(plan_reader *r, void *into, struct fy_node *n) {
 }
 static const plan_field policy_names[] = {{"policy", skip_field},   {"name", skip_field},
                                           {"trials", skip_field},   {"max-steps", skip_field},
-                                          {"patience", skip_field}, {0}};
+                                          {"patience", skip_field}, {"cards", skip_field},
+                                          {"mask", skip_field},     {0}};
 
 static kl_err read_policy(plan_reader *r, kl_experiment_policy *p, struct fy_node *n) {
     kl_err err;
@@ -271,6 +293,10 @@ static kl_err read_policy(plan_reader *r, kl_experiment_policy *p, struct fy_nod
         err = read_mapping(r, p, n, policy_fields, skip_param);
         if (!err && !p->policy) err = plan_fail(r, n, "missing key policy: NAME");
         if (!err) err = read_mapping(r, p, n, policy_names, take_param);
+        if (!err && p->arm != KLI_ARM_NONE && strcmp(p->policy->name, "klineage") != 0)
+            err = plan_fail(r, n, "cards: is a key of the policy klineage");
+        if (!err && p->mask > 0 && p->arm == KLI_ARM_NONE)
+            err = plan_fail(r, n, "mask: needs cards: as well");
     } else {
         err = read_policy_name(r, p, n);
     }

@@ -104,6 +104,31 @@ static void test_experiment_plan__tracks_are_workloads_times_policies_times_tria
     assert_err(KL_ELIMIT, kl_experiment_tracks(&tracks, &n, arena, &x, &e));
 }
 
+#define ARM "workloads: [softmax]\npolicies:\n  - {policy: klineage, name: placebo, "
+
+static void test_experiment_plan__arms_are_keys_of_a_row(void **state) {
+    (void)state;
+    kl_str *plain, *arm;
+    int n;
+    kl_experiment x;
+    assert_ok(load(&x, KL_S(HEAD ARM "cards: shuffled, mask: 0.25}\n")));
+    assert_int_equal(x.policies[0].arm, KLI_ARM_SHUFFLED);
+    assert_true(x.policies[0].mask > 0.24 && x.policies[0].mask < 0.26);
+    kl_experiment_identity(&arm, &n, arena, &x);
+    assert_ok(load(&x, KL_S(HEAD ARM "trials: 1}\n")));
+    kl_experiment_identity(&plain, &n, arena, &x);
+    assert_contains(arm[1].ptr, plain[1].ptr); /* of a row without an arm it is as before */
+    assert_contains(arm[1].ptr, " cards shuffled mask 0.25");
+    assert_err(KL_EINVAL, load(&x, KL_S(HEAD ARM "cards: some}\n")));
+    assert_contains(e.message, "ours, names, all, shuffled, elsewhere");
+    assert_err(KL_EINVAL, load(&x, KL_S(HEAD ARM "cards: ours, mask: 1}\n")));
+    assert_err(KL_EINVAL, load(&x, KL_S(HEAD ARM "mask: 0.5}\n")));
+    assert_contains(e.message, "needs cards");
+    assert_err(KL_EINVAL, load(&x, KL_S(HEAD "workloads: [softmax]\npolicies:\n"
+                                             "  - {policy: generate, cards: ours}\n")));
+    assert_contains(e.message, "policy klineage");
+}
+
 static void test_experiment_plan__several_surfaces_are_told_apart(void **state) {
     (void)state;
     int n;
@@ -354,6 +379,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_experiment_plan__says_what_the_file_says),
         TEST(test_experiment_plan__tracks_are_workloads_times_policies_times_trials),
+        TEST(test_experiment_plan__arms_are_keys_of_a_row),
         TEST(test_experiment_plan__several_surfaces_are_told_apart),
         TEST(test_experiment_plan__a_shape_by_label_and_by_sizes),
         TEST(test_experiment_plan__identity_is_what_is_compared),

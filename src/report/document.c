@@ -149,6 +149,7 @@ static json_t *track_json(const kli_results *r, const kli_result *t) {
     put_int(o, "no_kernel", t->outcomes[KLI_REFUSED] + t->outcomes[KLI_NOTHING]);
     document_put(o, "path", path_json(t));
     document_put(o, "cards", cards_json(r->facts, t));
+    document_put(o, "arm", document_text_or_null(t->start ? t->start->locus : KL_S("")));
     put_money(o, &t->money);
     document_put(o, "curve", curve_json(t));
     return o;

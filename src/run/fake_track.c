@@ -219,6 +219,7 @@ static void keep(fake_track *t, const kl_step *s) {
     *row = (fake_step){.ratio = s->ratio, .best = s->best};
     snprintf(row->outcome, sizeof row->outcome, "%.*s", KL_STR_ARG(s->outcome));
     snprintf(row->action, sizeof row->action, "%.*s", KL_STR_ARG(s->action));
+    snprintf(row->locus, sizeof row->locus, "%.*s", KL_STR_ARG(s->locus));
     snprintf(row->kernel, sizeof row->kernel, "%.*s", KL_STR_ARG(s->kernel));
     snprintf(row->verdict_key, sizeof row->verdict_key, "%.*s", KL_STR_ARG(s->verdict));
 }

@@ -21,7 +21,7 @@ typedef void fake_answer(fake_reply *out, kl_track *t, const kl_request *q, int 
 
 /* A row as kl_track_step got it. */
 typedef struct {
-    char action[32], outcome[16], kernel[65], verdict_key[65];
+    char action[32], locus[32], outcome[16], kernel[65], verdict_key[65];
     double ratio;
     bool best;
 } fake_step;

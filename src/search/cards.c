@@ -19,17 +19,30 @@ static kl_target cards_target_of(const kl_search *s, const kli_point *p, kl_str 
                            kl_facts_of(s->arena, p->kernel, o->task, o->workload, &p->verdict)};
 }
 
+static bool is_withheld(const kl_search *s, kl_str name) {
+    for (int i = 0; s->o.arm && i < s->o.arm->withheld.n; i++)
+        if (kl_str_eq(s->o.arm->withheld.at[i], name)) return true;
+    return false;
+}
+
 static int retrieve(kl_search *s, kl_match **out, const kli_point *p, kl_str prior, bool all) {
     int n = 0;
     if (!s->o.library) return 0;
     kl_target target = cards_target_of(s, p, prior);
     kl_library_retrieve(out, &n, s->arena, s->o.library, &target,
                         &(kl_retrieve_opts){.top = TOP, .all = all});
-    return n;
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (!is_withheld(s, (*out)[i].card->name)) (*out)[kept++] = (*out)[i];
+    return kept;
 }
 
 int kli_cards_match(kl_search *s, kl_match **out, const kli_point *p, kl_str prior) {
     return retrieve(s, out, p, prior, false);
+}
+
+kli_cards_shown kli_shown(const kl_search *s) {
+    return s->o.arm ? s->o.arm->shown : KLI_SHOW_FITTING;
 }
 
 /* Nothing of the task or of the kernel is in it, so that a provider's cache serves all tracks. */
@@ -39,10 +52,16 @@ kl_str kli_cards_text(kl_search *s) {
     if (!s->o.library) return KL_S("");
     const int n = kl_library_of_surface(&cards, s->arena, s->o.library,
                                         kl_str_of(s->o.start->surface->name), MAX_INDEX);
-    for (int i = 0; i < n; i++) kl_buf_add(&b, kl_card_line(s->arena, cards[i]));
+    const bool whole = kli_shown(s) == KLI_SHOW_ALL;
+    for (int i = 0; i < n; i++)
+        kl_buf_add(&b,
+                   whole ? kl_card_prompt(s->arena, cards[i]) : kl_card_line(s->arena, cards[i]));
     if (!n) return KL_S("");
-    kl_prompt_value values[] = {{"library", kl_buf_take(&b, s->arena)}};
-    return kl_prompt(s->arena, "search_library", values, 1);
+    kl_prompt_value values[] = {
+        {"library", kl_buf_take(&b, s->arena)},
+        {"form", whole ? KL_S("") : KL_S(" `name | action | what it does | where it applies`.")}};
+    return kl_prompt(s->arena, kli_shown(s) == KLI_SHOW_FITTING ? "search_library" : "search_given",
+                     values, (int)KL_COUNT(values));
 }
 
 static bool cards_was_said(const kli_search_dialog *talk, kl_str text) {
@@ -70,7 +89,7 @@ kl_str kli_cards_fitting(kl_search *s, const kli_point *p, kl_str prior,
 }
 
 kl_str kli_cards_fetched(kl_search *s, kl_str name) {
-    const kl_card *c = kli_cards_named(s, name);
+    const kl_card *c = is_withheld(s, name) ? NULL : kli_cards_named(s, name);
     kl_prompt_value values[] = {
         {"card", c ? kl_card_prompt(s->arena, c)
                    : KL_S("There is no card of this name; the first message lists them.\n")}};

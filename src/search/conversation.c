@@ -50,6 +50,8 @@ static kl_str fitting_text(conversation *c) {
 
 static kl_str conversation_memory_text(conversation *c) {
     if (!c->s->o.library) return KL_S("Nothing was handed down: use what you know.");
+    if (kli_shown(c->s) != KLI_SHOW_FITTING)
+        return kl_prompt(c->s->arena, "search_given_turn", NULL, 0);
     kl_prompt_value values[] = {{"cards", fitting_text(c)}};
     return kl_prompt(c->s->arena, "search_cards", values, 1);
 }
@@ -68,7 +70,7 @@ static kl_str next_text(conversation *c, bool returned) {
         again = kl_arena_printf(
             s->arena, "\nThe current kernel is the best one again:\n\n```%.*s\n%.*s\n```\n",
             KL_STR_ARG(kli_search_tag(s)), KL_STR_ARG(s->best.kernel->source));
-    if (s->o.library)
+    if (s->o.library && kli_shown(s) == KLI_SHOW_FITTING)
         cards = kl_arena_printf(s->arena, "\nCards by the kernel as it is now:\n\n%.*s",
                                 KL_STR_ARG(fitting_text(c)));
     kl_prompt_value values[] = {{"cards", cards}, {"kernel", again}};
@@ -164,8 +166,8 @@ static kl_err turn(conversation *c, bool *done, kl_error *e) {
 kl_err kli_policy_klineage(kl_search *s, kl_error *e) {
     conversation c = {.s = s, .current = s->start};
     bool done = false;
-    s->may_fetch = s->o.library != NULL;
-    kl_err err = try_patches(&c, e);
+    s->may_fetch = s->o.library && kli_shown(s) == KLI_SHOW_FITTING;
+    kl_err err = s->o.arm ? KL_OK : try_patches(&c, e);
     if (!err) open_conversation(&c);
     while (!err && !done && !kli_search_over(s)) err = turn(&c, &done, e);
     if (done) s->out->stopped = KL_S("model says done");

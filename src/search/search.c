@@ -265,8 +265,11 @@ static kl_err search_begin(kl_search *s, kl_error *e) {
     s->out->start_verdict = s->out->verdict = v;
     s->out->best = s->start.kernel;
     s->task = search_task_text(s);
-    const kli_outcome begun = {
-        .ended = KLI_BETTER, .verdict = v, .verdict_key = last_key(s), .point = s->start};
+    const kli_outcome begun = {.ended = KLI_BETTER,
+                               .verdict = v,
+                               .verdict_key = last_key(s),
+                               .point = s->start,
+                               .proposal.locus = s->o.arm ? s->o.arm->note : KL_S("")};
     err = search_step(s, &begun, start->source, KL_S(""), KL_S("start"), e);
     return err || !s->o.target_kernel ? err : judge_reference(s, e);
 }

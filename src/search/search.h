@@ -1,4 +1,4 @@
-/* search.h - rows of the table of policies: klineage/search.h with the body of its handle.
+/* search.h - rows of the table of policies: klineage/search.h with the bodies of its handles.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_SEARCH_SEARCH_H
 #define KL_SEARCH_SEARCH_H
@@ -6,6 +6,18 @@
 #include <klineage/search.h>
 
 #include "skill/skill.h"
+
+/* For experiments on what of the cards it is that helps. */
+typedef enum {
+    KLI_SHOW_FITTING, /* the index, the few that fit, any one whole when it is asked for */
+    KLI_SHOW_INDEX,   /* the index alone */
+    KLI_SHOW_ALL      /* every card of the surface, whole */
+} kli_cards_shown;
+struct kl_cards_arm {
+    kli_cards_shown shown;
+    kl_names withheld; /* in the index, and neither offered nor shown whole */
+    kl_str note;       /* what the row of the start says of it, as its locus */
+};
 
 /* A number that a policy can be given. */
 typedef struct {

@@ -97,6 +97,7 @@ KL_MUST_USE kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e);
 
 enum { KLI_MAX_FETCHES = 16 }; /* of one search: each costs a turn */
 
+kli_cards_shown kli_shown(const kl_search *s);
 /* The index of the surface's cards as a part of the system turn, the same for every task; empty
  * without a library. */
 kl_str kli_cards_text(kl_search *s);

@@ -324,6 +324,54 @@ static void test_search_klineage__shows_cards_and_names_those_that_were_used(voi
 
 #define CARRIER "```\nfor (;;)\n```\n\nthe edit as it was gated"
 
+/* An arm shows less or more, and says in the row of the start what it was. */
+static void test_search_klineage__an_arm_shows_what_it_says(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    kl_cards_arm arm = {.shown = KLI_SHOW_INDEX, .note = KL_S("cards: names")};
+    l.cards->carrier = KL_S(CARRIER);
+    s->opts.library = &l;
+    s->opts.arm = &arm;
+    says("FETCH: unroll-c");
+    says("DONE: enough");
+    runs("klineage");
+    assert_int_equal(s->result.proposals, 2); /* no card is shown on demand */
+    assert_contains(s->track.said[0].ptr, "unroll-c | unroll | the intent of the card");
+    assert_null(strstr(s->track.said[0].ptr, "unroll-c: fits"));
+    assert_null(strstr(s->track.said[0].ptr, "for (;;)"));
+    assert_str(kl_str_of(s->track.rows[0].locus), "cards: names");
+}
+
+static void test_search_klineage__the_arm_with_everything_shows_cards_whole(void **state) {
+    (void)state;
+    kl_library l = one_card("<<<<<<< SEARCH\n// ns 300\n=======\n// ns 10\n>>>>>>> REPLACE\n");
+    kl_cards_arm arm = {.shown = KLI_SHOW_ALL};
+    l.cards->carrier = KL_S(CARRIER);
+    s->opts.library = &l;
+    s->opts.arm = &arm;
+    says("DONE: enough");
+    runs("klineage");
+    assert_contains(s->track.said[0].ptr, "the edit as it was gated");
+    assert_int_equal(s->result.gated, 0); /* no patch is tried first */
+}
+
+static void test_search_klineage__a_withheld_card_is_a_line_and_no_more(void **state) {
+    (void)state;
+    kl_library l = one_card("");
+    kl_str name = KL_S("unroll-c");
+    kl_cards_arm arm = {.shown = KLI_SHOW_FITTING, .withheld = {&name, 1}};
+    l.cards->carrier = KL_S(CARRIER);
+    s->opts.library = &l;
+    s->opts.arm = &arm;
+    says("FETCH: unroll-c");
+    says("DONE: enough");
+    runs("klineage");
+    assert_contains(s->track.said[0].ptr, "unroll-c | unroll | the intent of the card");
+    assert_contains(s->track.said[0].ptr, "none: rely on your own judgement");
+    assert_contains(s->track.said[0].ptr, "There is no card of this name");
+    assert_null(strstr(s->track.said[0].ptr, "for (;;)"));
+}
+
 /* A line in front, and what fits behind the kernel. */
 static void test_search_klineage__shows_the_best_in_few_words(void **state) {
     (void)state;
@@ -453,6 +501,9 @@ int main(void) {
         CASE(test_search_gate__overlapping_intervals_end_in_a_duel),
         CASE(test_search_klineage__shows_cards_and_names_those_that_were_used),
         CASE(test_search_klineage__shows_the_best_in_few_words),
+        CASE(test_search_klineage__an_arm_shows_what_it_says),
+        CASE(test_search_klineage__the_arm_with_everything_shows_cards_whole),
+        CASE(test_search_klineage__a_withheld_card_is_a_line_and_no_more),
         CASE(test_search_klineage__shows_a_card_whole_when_asked),
         CASE(test_search_klineage__asking_for_cards_ends),
         CASE(test_search_generate__fetches_nothing),

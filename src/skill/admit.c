@@ -1,11 +1,14 @@
-/* admit.c - held-out round trips decide whether a candidate becomes a SkillCard: the only writer of
- * an admitted card (law 5).
+/* admit.c - what a card adds decides whether a candidate becomes a SkillCard: the only writer of an
+ * admitted card (laws 5 and 12).
  *
- * A start is held out when it is none of the states that the card was born from.  An agent gets the
- * card and the start; what it makes has to be correct, to have what the card provides, and to
- * reproduce the share of the expected log-gain.  One success admits; every trial stays in the card.
- * A trial that could not be measured is no vote: the card waits for a quieter machine, and its
- * start may be tried again.  Source: KLineage paper, section 3.3, "Roundtrip admission".
+ * A start is held out when it is none of the states that the card was born from.  It is given to a
+ * model with the card, without it, and with a placebo of the same length; all three are asked the
+ * same.  Differences within these pairs, with intervals that hold at every look, say when it is
+ * enough.  A card is admitted that surely adds gain, or as much for less money, over both controls,
+ * and that did what it promises on two starts, one of them of other work; what model and machine do
+ * by themselves admits nothing.  Every trial stays in the card.  One that could not be measured is
+ * no pair: the card waits for a quieter machine.  Source of the round trip: KLineage paper, section
+ * 3.3, "Roundtrip admission"; of the controls: its lack of any.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
@@ -20,9 +23,10 @@ typedef struct {
     kl_facts facts;
     kl_fit fit;
     bool room; /* nothing that the card would raise is higher than where it was born */
-    bool same_case;
-    double distance; /* of its traits from those of the state that the card was born from */
-    int place;       /* as it was given */
+    bool same_case, foreign; /* foreign: of a task, or of a lineage, that it was not lifted from */
+    bool bad;                /* does not pass the gate here */
+    double distance;         /* of its traits from those of the state that the card was born from */
+    int place;               /* as it was given */
 } candidate;
 
 typedef struct {
@@ -31,6 +35,7 @@ typedef struct {
     kl_arena *arena;
     kl_admit_opts opts; /* defaults filled */
     double reach;
+    int pair;          /* that is tried now */
     bool was_admitted; /* and is as it was then */
     bool ended;        /* a recording has no further answer */
 } admit_ctx;
@@ -76,15 +81,6 @@ static bool supports_surface(const kl_card *c, kl_str surface) {
     return !s->surfaces.n || kli_names_have(&s->surfaces, surface);
 }
 
-/* A start that was tried already gives no second vote, unless the card says something else now. */
-static bool was_tried(const kl_card *c, const char *hash) {
-    for (int i = 0; i < c->n_trials && !c->edited; i++)
-        if (c->trials[i].held_out && kl_trial_decided(&c->trials[i]) &&
-            kl_str_eq(c->trials[i].start_hash, kl_str_of(hash)))
-            return true;
-    return false;
-}
-
 /* "gemm-c" of "gemm-c/K3". */
 static kl_str lineage_name(kl_str state) { return kli_before(state, '/'); }
 
@@ -98,6 +94,15 @@ static bool is_held_out(const kl_card *c, const kl_start *start, const char *has
             kl_str_eq(lineage_name(c->trials[i].start_name), lineage_name(start->name)))
             return false;
     return !kli_words_have(c->lineages, start->lineage);
+}
+
+/* Of another task than any birth, or a state of another lineage. */
+static bool is_foreign(const kl_card *c, const kl_start *start) {
+    if (start->lineage.len) return true; /* is_held_out: it is none of the card's */
+    for (int i = 0; i < c->n_trials; i++)
+        if (is_birth(&c->trials[i]) && kl_str_eq(c->trials[i].task, start->task->name))
+            return false;
+    return true;
 }
 
 /* A start that has what the card brings would only show that the model notices. */
@@ -123,9 +128,10 @@ static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int plac
     x->fit = kli_card_fits(m->card, &t, m->arena, &why);
     x->room = has_room(m->card, &x->traits);
     x->distance = admit_distance(&m->card->before, &x->traits);
+    x->foreign = is_foreign(m->card, start);
     x->same_case = kli_names_have(&m->card->verified.cases, t.case_name);
     return supports_surface(m->card, t.surface) && x->fit != KL_FIT_VIOLATED &&
-           is_held_out(m->card, start, x->kernel->hash) && !was_tried(m->card, x->kernel->hash);
+           is_held_out(m->card, start, x->kernel->hash);
 }
 
 /* Kernels of the case that the card comes from have what it is about; of those, the ones that lack
@@ -140,12 +146,62 @@ static int nearest_first(const void *a, const void *b) {
     return x->place - y->place;
 }
 
+/* The nearest of other work second, so that two pairs say what two kinds of starts do. */
+static void foreign_early(candidate *x, int n) {
+    int at = 1;
+    if (n < 2 || x[0].foreign != x[1].foreign) return;
+    while (at < n && x[at].foreign == x[0].foreign) at++;
+    if (at == n) return;
+    const candidate found = x[at];
+    memmove(&x[2], &x[1], (size_t)(at - 1) * sizeof *x);
+    x[1] = found;
+}
+
 static int admit_choose(admit_ctx *m, candidate **out, const kl_start *starts, int n) {
     int found = 0;
     *out = KL_ARRAY(m->arena, candidate, n + 1);
     for (int i = 0; i < n; i++) found += consider(m, &(*out)[found], &starts[i], i);
     qsort(*out, (size_t)found, sizeof **out, nearest_first);
+    foreign_early(*out, found);
     return found;
+}
+
+/* ---- what is handed down ------------------------------------------------------------------ */
+
+#define CARD_WORDS                                                                                 \
+    "One SkillCard. It was proven on other code: write its intent into this code, in this "        \
+    "language; the carrier is a sketch to imitate, not text to paste. Name it in `CARD:`. Where "  \
+    "it does not apply here, leave it and use what you know.\n\n"
+
+static size_t length_of(kl_arena *a, const kl_card *c) { return kl_card_prompt(a, c).len; }
+
+static bool shares_surface(const kl_card *x, const kl_card *y) {
+    for (int i = 0; i < x->verified.surfaces.n; i++)
+        if (kli_names_have(&y->verified.surfaces, x->verified.surfaces.at[i])) return true;
+    return false;
+}
+
+const kl_card *kl_card_placebo(const kl_library *l, kl_arena *a, const kl_card *c) {
+    const kl_card *best = NULL;
+    double least = INFINITY;
+    const double length = (double)length_of(a, c);
+    for (int i = 0; i < l->n_cards; i++) {
+        const kl_card *x = &l->cards[i];
+        if (kl_str_eq(x->action, c->action)) continue;
+        const double apart = fabs((double)length_of(a, x) - length) / length + shares_surface(x, c);
+        if (apart < least) least = apart, best = x;
+    }
+    return best;
+}
+
+static kl_str handed_down(const admit_ctx *m, kl_str kind) {
+    const kl_str card = kl_card_prompt(m->arena, m->card);
+    if (kl_str_eq(kind, kl_str_of(kl_control_name(KL_OVER_NONE))))
+        return KL_S("Nothing: use what you know.\n");
+    if (kl_str_eq(kind, KL_S("admit")))
+        return kl_arena_printf(m->arena, CARD_WORDS "%.*s", KL_STR_ARG(card));
+    const kl_str other = kli_text_cut(kl_card_prompt(m->arena, m->opts.placebo), card.len);
+    return kl_arena_printf(m->arena, CARD_WORDS "%.*s", KL_STR_ARG(other));
 }
 
 /* ---- one trial --------------------------------------------------------------------------- */
@@ -158,10 +214,12 @@ static kl_str admit_outcome_of(const kl_materialized *made) {
                                               : KL_S("no_edit");
 }
 
-static kl_trial_record admit_record_of(const admit_ctx *m, const candidate *x,
+static kl_trial_record admit_record_of(const admit_ctx *m, const candidate *x, kl_str kind,
                                        const kl_materialized *made, int64_t spent) {
     const kl_verdict *v = &made->verdict;
-    kl_trial_record r = {.kind = KL_S("admit"),
+    kl_trial_record r = {.kind = kind,
+                         .pair = m->pair,
+                         .foreign = x->foreign,
                          .task = x->start->task->name,
                          .workload = x->start->workload->label,
                          .surface = kl_str_of(x->start->surface->name),
@@ -191,11 +249,9 @@ static kl_trial_record admit_record_of(const admit_ctx *m, const candidate *x,
     return r;
 }
 
-static bool succeeded(const admit_ctx *m, const candidate *x, const kl_materialized *made,
-                      kl_str *why) {
-    kl_traits result;
+/* Did it reach what the card promises?  The control has to as well, by whatever means. */
+static bool succeeded(const admit_ctx *m, const kl_materialized *made, kl_str *why) {
     if (!made->kernel || made->undecided) return *why = made->why, false;
-    kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
     if (made->call != KL_DECISION_FASTER)
         return *why = kl_arena_printf(m->arena, "not faster: the gate calls it %s",
                                       kl_decision_name(made->call)),
@@ -204,50 +260,99 @@ static bool succeeded(const admit_ctx *m, const candidate *x, const kl_materiali
         return *why = kl_arena_printf(m->arena, "gained %.3gx of the %.3gx that was needed",
                                       made->gain, m->reach),
                false;
-    if (!kli_card_provided(m->card, &x->traits, &result))
-        return *why = KL_S("faster, but without what the card provides"), false;
     return *why = KL_S(""), true;
 }
 
-/* The same run again tries the same start from the journal: what it left open is one trial, however
- * often it is told. */
-static void forget_same(kl_card *c, kl_arena *a, const kl_trial_record *r) {
-    kl_trial_record *kept = KL_ARRAY(a, kl_trial_record, c->n_trials + 1);
-    int n = 0;
-    for (int i = 0; i < c->n_trials; i++) {
-        const kl_trial_record *t = &c->trials[i];
-        bool same =
-            r->run.len && kl_str_eq(t->run, r->run) && kl_str_eq(t->start_hash, r->start_hash);
-        if (!same || kl_trial_decided(t)) kept[n++] = *t;
+/* Witnesses of actions that rose and are none of the card's. */
+static kl_str what_else(const admit_ctx *m, const kl_traits *start, const kl_traits *result) {
+    const kl_action *action = kl_action_find(m->card->action);
+    const kl_str own = kl_str_of(action ? action->witness : "");
+    kl_str raised = kl_traits_raised(m->arena, start, result), also = {0};
+    for (kl_str w, promised; kli_next_word(&w, &raised);) {
+        bool known = kli_words_have(own, w);
+        promised = m->card->provides;
+        for (kl_str p; !known && kli_next_word(&p, &promised);)
+            known = kl_str_eq(kli_trait_name_of(p), w);
+        if (!known) also = kli_words_with(m->arena, also, w);
     }
-    KL_ASSERT(n <= c->n_trials);
-    c->trials = kept;
-    c->n_trials = n;
+    return also;
 }
 
-typedef enum { NO_TRIAL, FAILED, UNDECIDED, SUCCEEDED } admit_fate;
+/* The same run again tells its trials again, from the journal. */
+static int without_run(kl_trial_record **out, kl_arena *a, const kl_trial_record *all, int n,
+                       const char *run) {
+    int kept = 0;
+    *out = NULL;
+    for (int i = 0; i < n; i++)
+        if (!run || !kl_str_eq(all[i].run, kl_str_of(run))) *KL_PUSH(a, *out, kept) = all[i];
+    return kept;
+}
 
-/* What the trial showed.  A start that is none, and a question that nobody answers, are no trial of
- * the card. */
-static kl_err admit_trial(admit_ctx *m, const candidate *x, admit_fate *out, kl_error *e) {
+static void forget_run(kl_card *c, kl_arena *a, const char *run) {
+    c->n_trials = without_run(&c->trials, a, c->trials, c->n_trials, run);
+    c->n_controls = without_run(&c->controls, a, c->controls, c->n_controls, run);
+}
+
+typedef enum { NO_TRIAL, UNDECIDED, DECIDED } admit_fate;
+
+static void admit_keep(admit_ctx *m, const candidate *x, kl_trial_record *r,
+                       const kl_materialized *made) {
+    kl_traits result;
+    kl_card *c = m->card;
+    r->accepted = succeeded(m, made, &r->why);
+    if (!r->accepted && made->ended) r->why = made->why;
+    if (!kl_str_eq(r->kind, KL_S("admit")))
+        return (void)(*KL_PUSH(m->arena, c->controls, c->n_controls) = *r);
+    if (made->kernel) {
+        kl_traits_of(&result, m->arena, made->kernel, &made->verdict);
+        r->also = what_else(m, &x->traits, &result);
+        if (r->accepted && !kli_card_provided(c, &x->traits, &result)) {
+            r->accepted = false;
+            r->why = KL_S("faster, but without what the card provides");
+        }
+    }
+    kli_card_add_trial(c, m->arena, r);
+}
+
+/* A start that is none, and a question that nobody answers, are no trial. */
+static kl_err admit_attempt(admit_ctx *m, candidate *x, const char *kind, admit_fate *out,
+                            kl_error *e) {
     kl_materialized made;
-    int64_t before = kl_track_spent(m->track);
+    const int64_t before = kl_track_spent(m->track);
+    const bool with_card = strcmp(kind, "admit") == 0;
+    const kl_str name = x->start->name;
+    const kli_attempt attempt = {
+        .start = x->start,
+        .handed_down = handed_down(m, kl_str_of(kind)),
+        .label = with_card ? m->card->name : kl_str_of(kind),
+        .place = with_card ? kl_arena_copy(m->arena, name).ptr
+                           : kl_arena_printf(m->arena, "%.*s %s", KL_STR_ARG(name), kind).ptr};
     *out = NO_TRIAL;
-    kl_err err =
-        kl_skill_materialize(&made, m->track, m->card, x->start, m->opts.tries, m->reach, e);
+    kl_err err = kli_skill_attempt(&made, m->track, &attempt, m->opts.tries, m->reach, e);
     if (err) return err;
     if (made.bad_start)
-        kl_track_log(m->track, "%.*s: %.*s", KL_STR_ARG(x->start->name), KL_STR_ARG(made.why));
-    m->ended = made.ended;
+        kl_track_log(m->track, "%.*s: %.*s", KL_STR_ARG(name), KL_STR_ARG(made.why));
+    x->bad = made.bad_start;
+    m->ended |= made.ended;
     if (made.bad_start || !made.tries) return KL_OK;
-    kl_trial_record r = admit_record_of(m, x, &made, kl_track_spent(m->track) - before);
-    r.accepted = succeeded(m, x, &made, &r.why);
-    if (r.accepted) r.outcome = kl_str_of(kl_outcome_name(made.verdict.outcome));
-    if (!r.accepted && made.ended) r.why = made.why;
-    *out = r.accepted ? SUCCEEDED : kl_trial_decided(&r) ? FAILED : UNDECIDED;
-    forget_same(m->card, m->arena, &r);
-    kli_card_add_trial(m->card, m->arena, &r);
+    kl_trial_record r =
+        admit_record_of(m, x, kl_str_of(kind), &made, kl_track_spent(m->track) - before);
+    admit_keep(m, x, &r, &made);
+    *out = kl_trial_decided(&r) ? DECIDED : UNDECIDED;
     return KL_OK;
+}
+
+/* The card, then what it is compared with; what cannot be told of one makes the others useless. */
+static kl_err admit_pair(admit_ctx *m, candidate *x, admit_fate *out, kl_error *e) {
+    const char *const kinds[] = {"admit", kl_control_name(KL_OVER_NONE),
+                                 kl_control_name(KL_OVER_PLACEBO)};
+    const int n = m->opts.placebo ? 3 : 2;
+    kl_err err = KL_OK;
+    *out = DECIDED;
+    m->pair++;
+    for (int i = 0; !err && *out == DECIDED && i < n; i++)
+        err = admit_attempt(m, x, kinds[i], out, e);
+    return err;
 }
 
 bool kl_card_decided(const kl_card *c, const char *run) {
@@ -258,62 +363,181 @@ bool kl_card_decided(const kl_card *c, const char *run) {
 
 /* ---- the verdict on a card --------------------------------------------------------------- */
 
-static void widen_scope(admit_ctx *m, const candidate *x, kl_str platform) {
-    kl_scope *s = &m->card->verified;
-    kli_names_add(&s->cases, m->arena, x->start->task->case_name);
-    kli_names_add(&s->surfaces, m->arena, kl_str_of(x->start->surface->name));
-    kli_names_add(&s->platforms, m->arena, platform);
+/* Of all pairs, of whichever run. */
+static bool controls_all(const admit_ctx *m, bool (*is)(const kl_uplift *), bool all) {
+    kl_uplift u;
+    bool any = false;
+    for (int over = 0; over < (m->opts.placebo ? 2 : 1); over++) {
+        kl_card_uplift(&u, m->card, (kl_control)over);
+        if (all && !is(&u)) return false;
+        any |= is(&u);
+    }
+    return any;
+}
+
+/* On two starts, one of them of other work. */
+static bool did_what_it_promises(const kl_card *c) {
+    const kl_trial_record *first = NULL;
+    bool two = false, foreign = false;
+    for (int i = 0; i < c->n_trials; i++) {
+        const kl_trial_record *r = &c->trials[i];
+        if (!r->pair || !r->accepted) continue;
+        if (first) two |= !kl_str_eq(r->start_hash, first->start_hash);
+        if (!first) first = r;
+        foreign |= r->foreign;
+    }
+    return two && foreign;
+}
+
+static bool adds(const admit_ctx *m) {
+    return controls_all(m, kl_uplift_pays, true) && did_what_it_promises(m->card);
+}
+
+static kl_str uplifts_text(const admit_ctx *m) {
+    kl_buf b = {0};
+    for (int over = 0; over < (m->opts.placebo ? 2 : 1); over++) {
+        kl_uplift u;
+        kl_card_uplift(&u, m->card, (kl_control)over);
+        if (u.pairs)
+            kl_buf_printf(&b, " Uplift %s.", kl_uplift_text(m->arena, &u, (kl_control)over).ptr);
+    }
+    return kl_buf_take(&b, m->arena);
+}
+
+static void widen_scope(kl_card *c, kl_arena *a, const candidate *all, int n) {
+    kl_scope *s = &c->verified;
+    for (int i = 0; i < c->n_trials; i++) {
+        const kl_trial_record *r = &c->trials[i];
+        if (!r->pair || !r->accepted) continue;
+        kli_names_add(&s->surfaces, a, r->surface);
+        kli_names_add(&s->platforms, a, r->platform);
+        for (int k = 0; k < n; k++)
+            if (kl_str_eq(r->start_hash, kl_str_of(all[k].kernel->hash)))
+                kli_names_add(&s->cases, a, all[k].start->task->case_name);
+    }
 }
 
 /* Not decided: a card that was admitted and not changed since stays what it is, any other waits. */
-static void leave_open(admit_ctx *m, int open) {
+static void leave_open(admit_ctx *m, const char *why) {
     kl_card *c = m->card;
     c->status = m->was_admitted ? KL_CARD_ADMITTED : KL_CARD_TRIAL;
-    const char *untimed =
-        open ? kl_arena_printf(m->arena, "%d of its trials could not be measured", open).ptr : "";
-    const char *ended = m->ended ? "the recording has no further answer" : "";
     c->verification = kl_arena_printf(
         m->arena,
-        "Not decided: %s%s%s. Next, on a quiet machine: klineage admit %.*s --trial N, "
-        "with an N that was not used before%s",
-        untimed, open && m->ended ? ", and " : "", ended, KL_STR_ARG(c->name),
-        m->was_admitted ? "; it stays admitted." : ".");
+        "Not decided: %s. Next, on a quiet machine: klineage admit %.*s --trial N, with an N that "
+        "was not used before%s%s",
+        why, KL_STR_ARG(c->name), m->was_admitted ? "; it stays admitted." : ".",
+        uplifts_text(m).ptr);
 }
 
-static void admit_conclude(admit_ctx *m, bool success, int failed, int open) {
+static void admit_refuse(admit_ctx *m, kl_str why) {
+    m->card->status = m->was_admitted ? KL_CARD_RETIRED : KL_CARD_REJECTED;
+    m->card->verification =
+        kl_arena_printf(m->arena, "%s: %.*s.%s", m->was_admitted ? "Retired" : "Rejected",
+                        KL_STR_ARG(why), uplifts_text(m).ptr);
+}
+
+static void admit_conclude(admit_ctx *m, const candidate *all, int n, int undecided) {
     kl_card *c = m->card;
-    if (!success && (open || m->ended)) return leave_open(m, open);
-    KL_ASSERT(!success || c->trials[c->n_trials - 1].accepted); /* law 5 */
-    c->status = success ? KL_CARD_ADMITTED : KL_CARD_REJECTED;
-    c->verification =
-        success  ? KL_S("Admitted by a held-out round trip.")
-        : failed ? KL_S("Rejected: no held-out round trip reproduced its effect.")
-                 : KL_S("Rejected: no held-out start fits its contract and passes the gate.");
+    const bool futile = controls_all(m, kl_uplift_futile, false);
+    if (adds(m)) {
+        KL_ASSERT(c->n_controls > 0 && did_what_it_promises(c)); /* laws 5 and 12 */
+        c->status = KL_CARD_ADMITTED;
+        widen_scope(c, m->arena, all, n);
+        c->verification = kl_arena_printf(m->arena, "Admitted by uplift.%s", uplifts_text(m).ptr);
+        return;
+    }
+    if (m->ended) return leave_open(m, "the recording has no further answer");
+    if (undecided && !futile)
+        return leave_open(
+            m, kl_arena_printf(m->arena, "%d of its trials could not be measured", undecided).ptr);
+    admit_refuse(m, futile ? KL_S("it adds nothing")
+                           : KL_S("no uplift was shown within the trials that it had"));
+}
+
+/* ---- before anybody is asked ------------------------------------------------------------- */
+
+/* The starts are states of which the answer is known: a contract that does not tell them apart
+ * costs nobody a trial. */
+static bool tells_apart(admit_ctx *m, const kl_start *starts, int n, kl_str *why) {
+    kl_contract_proof proof;
+    kl_pool_state *pool = KL_ARRAY(m->arena, kl_pool_state, n + 1);
+    int known = 0;
+    if (!kl_card_has_contract(m->card)) return true;
+    for (int i = 0; i < n; i++) {
+        candidate *x = KL_NEW(m->arena, candidate);
+        (void)consider(m, x, &starts[i], i);
+        if (!x->kernel) continue;
+        pool[known++] = (kl_pool_state){.hash = kl_str_of(x->kernel->hash),
+                                        .name = starts[i].name,
+                                        .target = admit_target_of(x, m->card)};
+    }
+    kl_contract_prove(&proof, m->arena, m->card, pool, known);
+    *why = kl_arena_printf(m->arena, "its contract %.*s", KL_STR_ARG(proof.why));
+    return proof.good;
+}
+
+static bool has_two_kinds(const candidate *x, int n) {
+    bool foreign = false;
+    int good = 0;
+    for (int i = 0; i < n; i++) {
+        if (x[i].bad) continue;
+        good++;
+        foreign |= x[i].foreign;
+    }
+    return good >= 2 && foreign;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static bool enough(const admit_ctx *m) {
+    return m->ended || adds(m) || controls_all(m, kl_uplift_futile, false);
+}
+
+static kl_err try_pairs(admit_ctx *m, candidate *x, int n, int *undecided, kl_error *e) {
+    kl_err err = KL_OK;
+    int tried = 0;
+    for (int i = 0; !err && tried < m->opts.trials && has_two_kinds(x, n) && !enough(m);
+         i = (i + 1) % n) {
+        admit_fate what;
+        if (x[i].bad) continue;
+        err = admit_pair(m, &x[i], &what, e);
+        if (err || what == NO_TRIAL) continue;
+        tried++;
+        *undecided += what == UNDECIDED;
+    }
+    return err;
 }
 
 static kl_err try_all(admit_ctx *m, const kl_start *starts, int n, kl_error *e) {
     candidate *chosen;
+    kl_str why;
+    int undecided = 0;
+    if (!tells_apart(m, starts, n, &why)) return admit_refuse(m, why), KL_OK;
     const int found = admit_choose(m, &chosen, starts, n);
-    int counts[SUCCEEDED + 1] = {0};
-    kl_err err = KL_OK;
-    for (int i = 0; !err && !counts[SUCCEEDED] && !m->ended && i < found &&
-                    counts[FAILED] + counts[UNDECIDED] < m->opts.trials;
-         i++) {
-        admit_fate what;
-        err = admit_trial(m, &chosen[i], &what, e);
-        if (err) return err;
-        counts[what]++;
-        if (what == SUCCEEDED)
-            widen_scope(m, &chosen[i], m->card->trials[m->card->n_trials - 1].platform);
-    }
-    admit_conclude(m, counts[SUCCEEDED] > 0, counts[FAILED], counts[UNDECIDED]);
+    const kl_err err = try_pairs(m, chosen, found, &undecided, e);
+    if (err) return err;
+    int good = 0;
+    for (int i = 0; i < found; i++) good += !chosen[i].bad;
+    if (!good)
+        admit_refuse(m, KL_S("no held-out start fits its contract and passes the gate"));
+    else if (!has_two_kinds(chosen, found))
+        leave_open(m, "it takes two held-out starts, one of them of another task or lineage");
+    else
+        admit_conclude(m, chosen, found, undecided);
     return KL_OK;
+}
+
+static int last_pair(const kl_card *c) {
+    int last = 0;
+    for (int i = 0; i < c->n_trials; i++)
+        if (c->trials[i].pair > last) last = c->trials[i].pair;
+    return last;
 }
 
 kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts,
                       int n_starts, const kl_admit_opts *o, kl_error *e) {
     kl_admit_opts opts = o ? *o : (kl_admit_opts){0};
-    if (!opts.trials) opts.trials = 3;
+    if (!opts.trials) opts.trials = 6;
     if (!opts.tries) opts.tries = 3;
     if (!(opts.reproduce > 0)) opts.reproduce = 0.9;
     admit_ctx m = {.card = c,
@@ -326,6 +550,8 @@ kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *
         return kl_fail(e, KL_EINVAL, c->name.ptr, "a retired card is not admitted again");
     kl_track_phase(t, "admit");
     c->status = KL_CARD_TRIAL;
+    forget_run(c, m.arena, opts.run);
+    m.pair = last_pair(c);
     kl_err err = try_all(&m, starts, n_starts, e);
     if (err)
         return err; /* the card on disk is as it was; the trials that were paid for are in the

@@ -369,14 +369,14 @@ static void import_text(kl_card *c, kl_arena *a, const char *name, const char *t
     kli_fs_remove_tree(dir.ptr);
 }
 
-static void test_skill_import__both_generations(void **state) {
+static void test_skill_import__the_first_generation(void **state) {
     (void)state;
     kl_arena *a = kl_arena_new();
     kl_card c;
     import_text(
         &c, a, "one.json",
         "{\"skill_id\": \"gemm.tma_load\", \"intent\": \"load by TMA\", \"carrier\": \"code\", "
-        "\"precondition\": [\"aligned\"],"
+        "\"precondition\": [\"Layout: aligned\"],"
         " \"risk\": [\"hang\"], \"scope\": {\"cases\": [\"gemm\"], \"languages\": [\"cuda\"]}}");
     assert_str(c.name, "gemm-tma-load");
     assert_str(c.action, "tma_load");
@@ -384,15 +384,122 @@ static void test_skill_import__both_generations(void **state) {
     assert_int_equal(c.n_trials, 0);
     assert_int_equal(c.verified.cases.n, 0);
     assert_str(c.declared.cases.at[0], "gemm");
+    assert_int_equal(c.pre[0].kind, KL_PRE_LAYOUT);
+    assert_str(c.pre[0].prose, "aligned");
+    assert_contains(c.origin.ptr, "gemm.tma_load ");
+    kl_arena_free(a);
+}
+
+/* In the release's form, written for this test. */
+#define THEIRS(id, before, after)                                                                  \
+    "---\nskill_id: " id "\nintent: Sum rows by shuffles.\npreconditions:\n"                       \
+    "- 'Data types: floats, in any order.'\n- 'Hardware: lanes can shuffle.'\n"                    \
+    "scope:\n  cases:\n  - rows\n  languages:\n  - cuda\n  platforms:\n  - nvidia-sm90a-cuda13\n"  \
+    "---\n\n# Overview\n\nSum in registers.\n\n## Order\n\nAny.\n\n# Precondition\n\n- Data "      \
+    "types: "                                                                                      \
+    "floats.\n\n# Scope\n\n- Cases: rows\n\n# Code Change Snippet\n\nReplace `sum` in "            \
+    "`row.cuh`.\n\n"                                                                               \
+    "## Before\n\n```cuda\n" before "```\n\n## After\n\n```cuda\n" after "```\n"
+
+static void test_skill_import__keeps_what_a_machine_can_use(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c;
+    kl_error e = {0};
+    kl_proposal p;
+    kl_str made;
+    import_text(&c, a, "SKILL.md",
+                THEIRS("fmha.row-warp-shuffle-sums", "sum(x);\n", "shuffle(x);\n"));
+    assert_str(c.action, "warp_shuffle_reduce");
+    assert_int_equal(c.n_pre, 3);
+    assert_int_equal(c.pre[0].kind, KL_PRE_DATA);
+    assert_str(c.pre[0].prose, "floats, in any order.");
+    assert_int_equal(c.pre[1].kind, KL_PRE_HARDWARE);
+    assert_str(c.pre[2].fact, "language");
+    assert_str(c.pre[2].value, "cuda");
+    assert_str(c.declared.platforms.at[0], "nvidia-sm90a/cuda-13");
+    assert_str(c.anchor, "Replace `sum` in `row.cuh`.");
+    assert_contains(c.carrier.ptr, "**Order**");
+    assert_contains(c.carrier.ptr, "shuffle(x);");
+    assert_null(strstr(c.carrier.ptr, "Cases: rows"));
+    assert_null(strstr(c.carrier.ptr, "- Data types"));
+    assert_true(c.provides.len > 0 && kl_str_ends(c.provides, KL_S("+")));
+    assert_int_equal(c.flags.len, 0);
+    assert_ok(kl_proposal_parse(&p, a, c.patch, kl_surface_by_name(KL_S("cuda")), &e));
+    assert_ok(kl_proposal_apply(&made, a, KL_S("a();\nsum(x);\nb();\n"), &p, &e));
+    assert_str(made, "a();\nshuffle(x);\nb();\n");
+    kl_arena_free(a);
+}
+
+static void test_skill_import__the_mapping_of_kinds(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c;
     import_text(&c, a, "SKILL.md",
                 "---\nskill_id: fmha.warp_specialize\nintent: split producer and "
                 "consumer\npreconditions:\n  Hardware: "
                 "[sm90a]\n"
-                "scope:\n  cases: [fmha]\n  languages: [cuda]\n---\n# Overview\ntext\n");
+                "scope:\n  cases: [fmha]\n---\n# Overview\ntext\n");
     assert_str(c.action, "warp_specialize");
     assert_int_equal(c.n_pre, 1);
     assert_int_equal(c.pre[0].kind, KL_PRE_HARDWARE);
-    assert_contains(c.carrier.ptr, "\\# Overview");
+    import_text(&c, a, "SKILL.md",
+                "---\nskill_id: x.tma-descriptor-prefetch\nintent: i\n---\n# Precondition\n\n"
+                "- Storage: a descriptor\n  in memory\n- Pipeline: early\n");
+    assert_str(c.action, "other:tma_descriptor_prefetch"); /* no data is prefetched */
+    assert_int_equal(c.n_pre, 2);
+    assert_int_equal(c.pre[0].kind, KL_PRE_STORAGE);
+    assert_str(c.pre[0].prose, "a descriptor in memory");
+    kl_arena_free(a);
+}
+
+static void test_skill_import__flags_what_undoes_a_volatile(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c;
+    import_text(&c, a, "SKILL.md", THEIRS("x.wide", "volatile float *p = q;\n", "float *p = q;\n"));
+    assert_str(c.flags, "undoes-volatile");
+    import_text(&c, a, "SKILL.md",
+                THEIRS("x.hint", "asm volatile(\"ld\");\n", "asm volatile(\"ld.hint\");\n"));
+    assert_int_equal(c.flags.len, 0);
+    import_text(&c, a, "SKILL.md", THEIRS("x.host", "f<<<1, 2>>>(p);\n", "f<<<2, 1>>>(p);\n"));
+    assert_str(c.flags, "host-code");
+    kl_arena_free(a);
+}
+
+/* Two cards with one id stay two, with names that do not depend on each other's order; what cannot
+ * be read is told and keeps nothing else. */
+static void test_skill_import__a_folder(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir;
+    kl_imported *all;
+    kl_card *read;
+    int n;
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
+    const char *texts[] = {THEIRS("x.same", "a\n", "b\n"), THEIRS("x.same", "a\n", "c\n"),
+                           "---\nname: no-card\n---\n", THEIRS("x.other", "a\n", "d\n")};
+    for (int i = 0; i < 4; i++) {
+        const char *folder = kl_arena_printf(a, "%s/card-%d", dir.ptr, i).ptr;
+        assert_ok(kli_fs_mkdirs(folder, &e));
+        assert_ok(kli_fs_write(kli_fs_join(a, folder, "SKILL.md").ptr, kl_str_of(texts[i]), &e));
+    }
+    assert_ok(kli_fs_mkdirs(kli_fs_join(a, dir.ptr, "notes").ptr, &e));
+    assert_ok(kl_cards_import(&all, &n, a, dir.ptr, &e));
+    assert_int_equal(n, 4);
+    assert_true(kl_str_starts(all[0].card->name, KL_S("x-same-")));
+    assert_true(kl_str_starts(all[1].card->name, KL_S("x-same-")));
+    assert_false(kl_str_eq(all[0].card->name, all[1].card->name));
+    assert_int_equal(all[2].error.code, KL_EPARSE);
+    assert_str(all[3].card->name, "x-other");
+    assert_ok(kl_library_put(dir.ptr, all[0].card, &e));
+    assert_ok(kl_card_load(
+        &read, a, kli_library_folder(a, dir.ptr, KL_CARD_LIFTED, all[0].card->name).ptr, &e));
+    assert_str(read->origin, all[0].card->origin.ptr);
+    assert_contains(read->origin.ptr, "x.same card-0/SKILL.md sha256:");
+    assert_err(KL_ENOENT, kl_cards_import(&all, &n, a, kli_fs_join(a, dir.ptr, "notes").ptr, &e));
+    kli_fs_remove_tree(dir.ptr);
     kl_arena_free(a);
 }
 
@@ -557,7 +664,11 @@ int main(void) {
         cmocka_unit_test(test_skill_card__a_trial_without_a_floor_is_decided_by_its_interval),
         cmocka_unit_test(test_skill_library__names_what_is_broken),
         cmocka_unit_test(test_skill_card__a_broken_one_writes_nothing_by_itself),
-        cmocka_unit_test(test_skill_import__both_generations),
+        cmocka_unit_test(test_skill_import__the_first_generation),
+        cmocka_unit_test(test_skill_import__keeps_what_a_machine_can_use),
+        cmocka_unit_test(test_skill_import__the_mapping_of_kinds),
+        cmocka_unit_test(test_skill_import__flags_what_undoes_a_volatile),
+        cmocka_unit_test(test_skill_import__a_folder),
         cmocka_unit_test(test_skill_contract__traits_then_facts),
         cmocka_unit_test(test_skill_contract__a_platform_that_nobody_named_is_unknown),
         cmocka_unit_test(test_skill_retrieve__similarity_is_a_share),

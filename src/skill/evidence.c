@@ -67,6 +67,8 @@ static const kli_codec BEFORE = {
     before_json, read_before,
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"number\"}}"};
 
+static bool is_paired(const void *trial) { return ((const kl_trial_record *)trial)->pair > 0; }
+
 #define KL_RECORD kl_trial_record
 static const kli_field TRIAL_FIELDS[] = {
 #define KL_DEF_TRIAL KL_ROW
@@ -80,6 +82,8 @@ static const kl_record TRIAL_RECORD = {.name = "trial",
 
 #define MAX_CLAUSES 32   /* of one kind: a card with more is no card */
 #define MAX_TRIALS 65536 /* of one card; an admission adds a handful */
+static bool was_imported(const void *card) { return ((const kl_card *)card)->origin.len > 0; }
+static bool has_controls(const void *card) { return ((const kl_card *)card)->n_controls > 0; }
 static bool has_contract(const void *card) { return kl_card_has_contract(card); }
 
 #define KL_RECORD kl_card
@@ -119,12 +123,18 @@ kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_str file, kl_
     c->excludes = read->excludes, c->n_excludes = read->n_excludes;
     c->trials = read->trials;
     c->n_trials = read->n_trials;
+    c->origin = read->origin;
+    c->flags = read->flags;
+    c->controls = read->controls;
+    c->n_controls = read->n_controls;
     return KL_OK;
 }
 
 void kl_card_keep_trials(kl_card *c, kl_arena *a, const kl_card *before) {
     for (int i = 0; i < before->n_trials; i++)
         if (before->trials[i].held_out) kli_card_add_trial(c, a, &before->trials[i]);
+    c->controls = before->controls;
+    c->n_controls = before->n_controls;
 }
 
 void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r) {

@@ -61,228 +61,347 @@ static void test_skill_lift__stands_without_a_model(void **state) {
 
 /* ---- admit ------------------------------------------------------------------------------- */
 
-static void admits(sample *s, kl_card *c, const char *start, const char *made,
-                   kl_card_status expected) {
+/* What is answered on any start: with the card, without, with another card in its place; NULL:
+ * nothing to do.  "" for what is left out of a recording. */
+typedef struct {
+    const char *with, *without, *placebo;
+    int asked;
+} script;
+
+static bool asks(const kl_request *q, const char *words) {
+    return memmem(q->messages[1].text.ptr, q->messages[1].text.len, words, strlen(words)) != NULL;
+}
+
+static void answers(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
+    script *x = ctx;
+    const char *made = asks(q, "Nothing: use what you know") ? x->without
+                       : asks(q, "<card name=\"pack-b-c\"")  ? x->with
+                                                             : x->placebo;
+    (void)n;
+    x->asked++;
+    if (made && !*made) {
+        out->err = KL_ENOENT;
+        return;
+    }
+    if (!made) return (void)(out->text = KL_S("DONE: nothing to gain"));
+    const kl_str edits = kl_edits_between(kl_track_arena(t), q->subject->source, kl_str_of(made));
+    out->text = kl_arena_printf(kl_track_arena(t),
+                                "Talk.\nACTION: pack_b\nLOCUS: gemm()\nWHY: it is faster\n%.*s",
+                                KL_STR_ARG(edits));
+}
+
+#define FAST SAMPLE_PACKED("200", "row")
+#define SLOW SAMPLE_PACKED("390", "row")
+
+static kl_start start_of(sample *s, const char *task, const char *name, const char *source) {
+    kl_task *t = KL_NEW(s->arena, kl_task);
+    *t = *s->task;
+    t->name = kl_str_of(task);
+    return (kl_start){.task = t,
+                      .workload = s->workload,
+                      .name = kl_str_of(name),
+                      .source = kl_str_of(source),
+                      .surface = s->expert->surface};
+}
+
+/* One of the card's own task, one of another. */
+static void two_starts(kl_start out[2], sample *s) {
+    out[0] = start_of(s, "gemm", "own.c", HELD_OUT("400"));
+    out[1] = start_of(s, "other", "other.c", HELD_OUT("401"));
+}
+
+static kl_err admit_with(sample *s, kl_card *c, script *x, const kl_start *starts, int n,
+                         const kl_admit_opts *o, kl_library **kept) {
     kl_error e = {0};
     kl_str dir;
-    kl_library *l;
-    kl_start one = {.task = s->task,
-                    .workload = s->workload,
-                    .name = KL_S("held-out.c"),
-                    .source = kl_str_of(start),
-                    .surface = s->expert->surface};
+    x->asked = 0;
+    fake_answers(&s->track, answers, x);
     assert_ok(kli_fs_temp_dir(&dir, s->arena, &e));
-    if (made) sample_says(s, "pack_b", start, made);
-    assert_ok(
-        kl_skill_admit(c, &s->track.base, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 1}, &e));
+    const kl_err err = kl_skill_admit(c, &s->track.base, dir.ptr, starts, n, o, &e);
+    if (!err) assert_ok(kl_library_load(kept, s->arena, dir.ptr, &e));
+    kli_fs_remove_tree(dir.ptr);
+    return err;
+}
+
+/* On both starts, one try each, no placebo. */
+static void admits(sample *s, kl_card *c, script x, kl_card_status expected) {
+    kl_start starts[2];
+    kl_library *l;
+    two_starts(starts, s);
+    assert_int_equal(admit_with(s, c, &x, starts, 2, &(kl_admit_opts){.tries = 1}, &l), KL_OK);
     assert_int_equal(c->status, expected);
-    assert_ok(kl_library_load(&l, s->arena, dir.ptr, &e));
     assert_int_equal(l->n_cards, 1);
     assert_int_equal(l->cards[0].status, expected);
     assert_int_equal(l->cards[0].n_trials, c->n_trials);
+    assert_int_equal(l->cards[0].n_controls, c->n_controls);
     assert_false(l->cards[0].edited);
-    kli_fs_remove_tree(dir.ptr);
 }
 
-static void test_skill_admit__a_round_trip_that_reproduces_the_effect(void **state) {
+static void test_skill_admit__what_adds_on_two_kinds_of_starts(void **state) {
+    kl_uplift u;
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"), KL_CARD_ADMITTED);
-    assert_true(c.trials[1].held_out && c.trials[1].accepted);
-    assert_true(c.trials[1].gain > 1.99 && c.trials[1].gain < 2.01);
+    admits(*state, &c, (script){.with = FAST, .without = SLOW}, KL_CARD_ADMITTED);
+    kl_card_uplift(&u, &c, KL_OVER_NONE);
+    assert_int_equal(u.pairs, 3); /* the least that says anything */
+    assert_int_equal(u.starts, 2);
+    assert_int_equal(u.foreign, 1);
+    assert_true(u.log_gain.low > 0.6 && u.log_gain.high < 0.8 && u.success.mean > 0.99);
+    assert_true(c.trials[1].held_out && c.trials[1].accepted && c.trials[1].pair == 1);
+    assert_false(c.trials[1].foreign);
+    assert_true(c.trials[2].foreign);
+    assert_str(c.controls[0].kind, "none");
+    assert_false(c.controls[0].accepted);
+    assert_contains(c.verification.ptr, "over no card, 3 pairs on 2 starts (1 of other work)");
+    kl_card_uplift(&u, &c, KL_OVER_PLACEBO);
+    assert_int_equal(u.pairs, 0);
+}
+
+/* The model alone is as good: whatever it reaches with the card is not the card's. */
+static void test_skill_admit__what_the_model_does_by_itself_is_no_uplift(void **state) {
+    kl_card c = lifted(*state);
+    admits(*state, &c, (script){.with = FAST, .without = FAST}, KL_CARD_REJECTED);
+    assert_int_equal(c.n_trials, 4);
+    assert_true(c.trials[1].accepted && c.trials[2].accepted && c.trials[3].accepted);
+    assert_contains(c.verification.ptr, "it adds nothing");
+}
+
+/* So does any other card of its length. */
+static void test_skill_admit__what_a_placebo_does_as_well_is_no_uplift(void **state) {
+    sample *s = *state;
+    kl_start starts[2];
+    kl_library *l;
+    kl_card c = lifted(s), again = c, other = c;
+    script x = {.with = FAST, .without = SLOW, .placebo = FAST};
+    other.name = KL_S("another-c");
+    two_starts(starts, s);
+    const kl_admit_opts o = {.tries = 1, .placebo = &other};
+    assert_int_equal(admit_with(s, &c, &x, starts, 2, &o, &l), KL_OK);
+    assert_int_equal(c.status, KL_CARD_REJECTED);
+    assert_int_equal(x.asked, 9);
+    assert_contains(c.verification.ptr, "over a placebo");
+    x.placebo = SLOW;
+    assert_int_equal(admit_with(s, &again, &x, starts, 2, &o, &l), KL_OK);
+    assert_int_equal(again.status, KL_CARD_ADMITTED);
+}
+
+/* Once, on one kernel, by luck. */
+static void test_skill_admit__one_success_admits_nothing(void **state) {
+    sample *s = *state;
+    kl_library *l;
+    kl_card c = lifted(s);
+    const kl_start one = start_of(s, "gemm", "own.c", HELD_OUT("400"));
+    script x = {.with = FAST, .without = SLOW};
+    assert_int_equal(admit_with(s, &c, &x, &one, 1, &(kl_admit_opts){.tries = 1}, &l), KL_OK);
+    assert_int_equal(c.status, KL_CARD_TRIAL);
+    assert_int_equal(x.asked, 0); /* it could not be admitted by that */
+    assert_contains(c.verification.ptr, "two held-out starts");
+    kl_start both[2] = {one, start_of(s, "gemm", "again.c", HELD_OUT("402"))};
+    assert_int_equal(admit_with(s, &c, &x, both, 2, &(kl_admit_opts){.tries = 1}, &l), KL_OK);
+    assert_int_equal(c.status, KL_CARD_TRIAL); /* both of the task that it was lifted from */
 }
 
 static void test_skill_admit__too_little_is_rejected_and_kept(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("300", "row"),
+    admits(*state, &c, (script){.with = SAMPLE_PACKED("300", "row"), .without = SLOW},
            KL_CARD_REJECTED); /* 1.33x of the 1.87x that are needed */
-    assert_int_equal(c.n_trials, 2);
     assert_false(c.trials[1].accepted);
     assert_contains(c.trials[1].why.ptr, "that was needed");
+    assert_int_equal(c.n_trials, 1 + 6);
 }
 
 static void test_skill_admit__a_wrong_kernel_is_no_success(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("100 // outcome wrong", "row"),
+    admits(*state, &c, (script){.with = SAMPLE_PACKED("100 // outcome wrong", "row")},
            KL_CARD_REJECTED);
     assert_str(c.trials[1].outcome, "wrong");
 }
 
 static void test_skill_admit__speed_without_the_trait_is_no_success(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_DIRECT("100", SAMPLE_PRAGMA) "/* another */\n",
+    admits(*state, &c, (script){.with = SAMPLE_DIRECT("100", SAMPLE_PRAGMA) "/* another */\n"},
            KL_CARD_REJECTED);
     assert_contains(c.trials[1].why.ptr, "without what the card provides");
 }
 
+static void test_skill_admit__what_else_came_along_is_named(void **state) {
+    sample *s = *state;
+    kl_start starts[2];
+    kl_library *l;
+    kl_card c = lifted(s);
+    script x = {.with = FAST, .without = SLOW};
+    starts[0] = start_of(s, "gemm", "own.c", SAMPLE_DIRECT("400", "") "/* held out */\n");
+    starts[1] = start_of(s, "other", "other.c", HELD_OUT("401"));
+    assert_int_equal(admit_with(s, &c, &x, starts, 2, &(kl_admit_opts){.tries = 1}, &l), KL_OK);
+    for (int i = 1; i < c.n_trials; i++) {
+        const bool bare = kl_str_eq(c.trials[i].start_name, KL_S("own.c")); /* has no pragma */
+        assert_int_equal(c.trials[i].also.len > 0, bare);
+    }
+}
+
 static void test_skill_admit__a_state_it_was_born_from_is_not_held_out(void **state) {
-    kl_card c = lifted(*state);
-    admits(*state, &c, SAMPLE_MIDDLE, NULL, KL_CARD_REJECTED);
+    sample *s = *state;
+    kl_library *l;
+    kl_card c = lifted(s);
+    script x = {.with = FAST};
+    const kl_start born = start_of(s, "gemm", "own.c", SAMPLE_MIDDLE);
+    assert_int_equal(admit_with(s, &c, &x, &born, 1, NULL, &l), KL_OK);
+    assert_int_equal(c.status, KL_CARD_REJECTED);
     assert_int_equal(c.n_trials, 1);
     assert_contains(c.verification.ptr, "no held-out start");
+}
+
+/* A contract that holds on its own result, or refuses its own start, is found before anybody is
+ * asked. */
+static void test_skill_admit__a_wrong_precondition_is_refused_for_nothing(void **state) {
+    sample *s = *state;
+    kl_start starts[3];
+    kl_library *l;
+    kl_str wrong = KL_S("op.recurrence"), there = KL_S("not op.contraction");
+    kl_card c = lifted(s);
+    script x = {.with = FAST, .without = SLOW};
+    two_starts(starts, s);
+    starts[2] = start_of(s, "gemm", "sample/K1", SAMPLE_MIDDLE);
+    c.needs = &wrong, c.n_needs = 1;
+    c.brings = &there, c.n_brings = 1;
+    assert_int_equal(admit_with(s, &c, &x, starts, 3, &(kl_admit_opts){.tries = 1}, &l), KL_OK);
+    assert_int_equal(c.status, KL_CARD_REJECTED);
+    assert_int_equal(x.asked, 0);
+    assert_contains(c.verification.ptr, "its contract does not hold on its start");
 }
 
 /* The card itself was born from nothing here, so what it says of itself decides where it may be
  * tried. */
 static void test_skill_admit__an_imported_card_can_be_admitted(void **state) {
-    kl_card c = {.name = KL_S("pack"),
+    sample *s = *state;
+    kl_library *l;
+    kl_start starts[2];
+    kl_card c = {.name = KL_S("pack-b-c"),
                  .action = KL_S("pack_b"),
                  .status = KL_CARD_LIFTED,
                  .intent = KL_S("pack")};
     kl_card elsewhere = c;
-    kl_arena *a = ((sample *)*state)->arena;
-    kli_names_add(&c.declared.surfaces, a, KL_S("c"));
-    kli_names_add(&elsewhere.declared.surfaces, a, KL_S("cuda"));
-    admits(*state, &elsewhere, HELD_OUT("400"), NULL, KL_CARD_REJECTED);
+    script x = {.with = FAST, .without = SLOW};
+    two_starts(starts, s);
+    kli_names_add(&c.declared.surfaces, s->arena, KL_S("c"));
+    kli_names_add(&elsewhere.declared.surfaces, s->arena, KL_S("cuda"));
+    assert_int_equal(admit_with(s, &elsewhere, &x, starts, 2, NULL, &l), KL_OK);
+    assert_int_equal(elsewhere.status, KL_CARD_REJECTED);
     assert_int_equal(elsewhere.n_trials, 0);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"), KL_CARD_ADMITTED);
+    admits(s, &c, x, KL_CARD_ADMITTED);
     assert_true(kli_names_have(&c.verified.surfaces, KL_S("c")));
-    assert_true(kli_names_have(&c.verified.cases, ((sample *)*state)->task->case_name));
+    assert_true(kli_names_have(&c.verified.cases, s->task->case_name));
 }
 
 /* A kernel that is wrong here says nothing of a card: nobody is asked, nothing is held against the
  * card, the next one is tried. */
 static void test_skill_admit__a_start_that_is_wrong_is_no_trial(void **state) {
     sample *s = *state;
-    kl_error e = {0};
-    kl_str dir;
+    kl_library *l;
+    kl_start starts[3];
     kl_card c = lifted(s);
-    kl_start starts[2] = {{.task = s->task,
-                           .workload = s->workload,
-                           .name = KL_S("wrong.c"),
-                           .source = KL_S(HELD_OUT("400 // outcome wrong")),
-                           .surface = s->expert->surface}};
-    starts[1] = starts[0];
-    starts[1].name = KL_S("right.c");
-    starts[1].source = KL_S(HELD_OUT("400"));
-    c.patch = KL_S("");
-    sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("200", "row"));
-    assert_ok(kli_fs_temp_dir(&dir, s->arena, &e));
-    assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, starts, 2,
-                             &(kl_admit_opts){.trials = 1, .tries = 1}, &e));
-    kli_fs_remove_tree(dir.ptr);
+    script x = {.with = FAST, .without = SLOW};
+    two_starts(starts + 1, s);
+    starts[0] = start_of(s, "gemm", "wrong.c", HELD_OUT("400 // outcome wrong"));
+    assert_int_equal(admit_with(s, &c, &x, starts, 3, &(kl_admit_opts){.tries = 1}, &l), KL_OK);
     assert_int_equal(c.status, KL_CARD_ADMITTED);
-    assert_int_equal(c.n_trials, 2);
-    assert_str(c.trials[1].start_name, "right.c");
+    for (int i = 1; i < c.n_trials; i++)
+        assert_string_not_equal(c.trials[i].start_name.ptr, "wrong.c");
 }
 
-/* A start gives one vote, and a state of the lineage that a card came from gives none. */
-static void test_skill_admit__a_start_that_was_tried_is_not_tried_again(void **state) {
+/* Evidence of several runs adds up; the same run again tells its own again. */
+static void test_skill_admit__pairs_of_other_runs_count_and_its_own_once(void **state) {
     sample *s = *state;
-    kl_error e = {0};
-    kl_str dir;
+    kl_library *l;
+    kl_start starts[2];
+    kl_uplift u;
     kl_card c = lifted(s);
-    kl_start start = {.task = s->task,
-                      .workload = s->workload,
-                      .name = KL_S("x.c"),
-                      .source = KL_S(HELD_OUT("400")),
-                      .surface = s->expert->surface};
-    assert_ok(kli_fs_temp_dir(&dir, s->arena, &e));
-    sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("390", "row"));
-    assert_ok(
-        kl_skill_admit(&c, &s->track.base, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
-    assert_int_equal(c.n_trials, 2);
-    assert_ok(
-        kl_skill_admit(&c, &s->track.base, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
-    assert_int_equal(c.n_trials, 2);
-    start.source = KL_S(HELD_OUT("401"));
-    start.lineage = s->lineage.id;
-    assert_ok(
-        kl_skill_admit(&c, &s->track.base, dir.ptr, &start, 1, &(kl_admit_opts){.tries = 1}, &e));
-    assert_int_equal(c.n_trials, 2);
-    kli_fs_remove_tree(dir.ptr);
+    script x = {.with = FAST, .without = SLOW};
+    two_starts(starts, s);
+    kl_admit_opts o = {.tries = 1, .trials = 2, .run = "run 1"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(admit_with(s, &c, &x, starts, 2, &o, &l), KL_OK);
+        assert_int_equal(c.status, KL_CARD_REJECTED); /* two pairs say nothing yet */
+        kl_card_uplift(&u, &c, KL_OVER_NONE);
+        assert_int_equal(u.pairs, 2);
+    }
+    o.run = "run 2";
+    assert_int_equal(admit_with(s, &c, &x, starts, 2, &o, &l), KL_OK);
+    assert_int_equal(c.status, KL_CARD_ADMITTED);
+    kl_card_uplift(&u, &c, KL_OVER_NONE);
+    assert_int_equal(u.pairs, 3);
 }
 
-/* ---- what could not be measured is no vote ----------------------------------------------- */
+/* What was admitted, by whatever rule, and adds nothing now. */
+static void test_skill_admit__a_card_without_uplift_is_retired(void **state) {
+    kl_card c = lifted(*state);
+    c.status = KL_CARD_ADMITTED;
+    admits(*state, &c, (script){.with = FAST, .without = FAST}, KL_CARD_RETIRED);
+    assert_contains(c.verification.ptr, "Retired: it adds nothing");
+}
+
+/* The same gain for less: no more than half the proposals. */
+static void test_skill_admit__as_good_for_less_money_is_an_uplift(void **state) {
+    kl_uplift u = {.pairs = 3, .log_gain = {0, -0.01, 0.01}, .dollars = {-0.05, -0.06, -0.04}};
+    (void)state;
+    assert_true(kl_uplift_pays(&u));
+    assert_false(kl_uplift_futile(&u));
+    u.log_gain.low = -0.3;
+    assert_false(kl_uplift_pays(&u));
+    u.log_gain = (kl_difference){0, -0.005, 0.005};
+    u.dollars = (kl_difference){0.01, 0, 0.02};
+    assert_false(kl_uplift_pays(&u));
+    assert_true(kl_uplift_futile(&u));
+}
+
+/* ---- what could not be measured is no pair ----------------------------------------------- */
 
 static void test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200 // wide 0.3", "row"), KL_CARD_TRIAL);
+    admits(*state, &c, (script){.with = SAMPLE_PACKED("200 // wide 0.3", "row")}, KL_CARD_TRIAL);
     assert_str(c.trials[1].outcome, "unstable");
-    assert_false(c.trials[1].accepted);
     assert_false(kl_trial_decided(&c.trials[1]));
+    assert_int_equal(c.n_controls, 0); /* nothing to compare with */
     assert_contains(c.verification.ptr, "klineage admit pack-b-c");
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"),
-           KL_CARD_ADMITTED); /* the same start, on a quieter day */
-    assert_int_equal(c.n_trials, 3);
-}
-
-/* Told twice, it is one trial still. */
-static void test_skill_admit__the_same_run_again_adds_no_second_open_trial(void **state) {
-    sample *s = *state;
-    kl_error e = {0};
-    kl_str dir;
-    kl_card c = lifted(s);
-    kl_start one = {.task = s->task,
-                    .workload = s->workload,
-                    .name = KL_S("held-out.c"),
-                    .source = KL_S(HELD_OUT("400")),
-                    .surface = s->expert->surface};
-    assert_ok(kli_fs_temp_dir(&dir, s->arena, &e));
-    for (int i = 0; i < 3; i++) {
-        sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("200 // wide 0.3", "row"));
-        const kl_admit_opts o = {.tries = 1, .run = i < 2 ? "run 1" : "run 2"};
-        assert_ok(kl_skill_admit(&c, &s->track.base, dir.ptr, &one, 1, &o, &e));
-    }
-    kli_fs_remove_tree(dir.ptr);
-    assert_int_equal(c.n_trials, 3); /* its birth, and one of each run */
+    admits(*state, &c, (script){.with = FAST, .without = SLOW}, KL_CARD_ADMITTED);
 }
 
 /* 2 x settled, and identical code differed by 60 % in the same minute. */
 static void test_skill_admit__a_gain_within_the_noise_leaves_the_card_open(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200 // floor 0.6", "row"), KL_CARD_TRIAL);
+    admits(*state, &c, (script){.with = SAMPLE_PACKED("200 // floor 0.6", "row")}, KL_CARD_TRIAL);
     assert_str(c.trials[1].outcome, "undecided");
     assert_str(c.trials[1].call, "same");
     assert_true(c.trials[1].noise > 0.59 && c.trials[1].noise < 0.61);
 }
 
-/* Settled and far below what is needed is a failure however noisy the machine; what never settled
- * is none. */
-static void test_skill_admit__what_settled_and_is_too_little_fails_beside_any_noise(void **state) {
-    kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("390 // wide 0.1", "row"),
-           KL_CARD_TRIAL); /* unstable: no vote */
-    assert_false(kl_trial_decided(&c.trials[1]));
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("390 // floor 0.6", "row"), KL_CARD_REJECTED);
-}
-
 static void test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided(void **state) {
     kl_card c = lifted(*state);
-    admits(*state, &c, HELD_OUT("400"), SAMPLE_PACKED("200", "row"), KL_CARD_ADMITTED);
-    admits(*state, &c, HELD_OUT("401"), SAMPLE_PACKED("200 // wide 0.3", "row"), KL_CARD_ADMITTED);
+    c.status = KL_CARD_ADMITTED;
+    admits(*state, &c, (script){.with = SAMPLE_PACKED("200 // wide 0.3", "row")}, KL_CARD_ADMITTED);
     assert_contains(c.verification.ptr, "stays admitted");
 }
 
-static void test_skill_admit__a_recording_without_an_answer_ends_in_order(void **state) {
+/* A recording of round trips has no answers of controls. */
+static void test_skill_admit__a_recording_without_controls_ends_in_order(void **state) {
     sample *s = *state;
+    kl_start starts[2];
+    kl_library *l;
     kl_card c = lifted(s);
+    two_starts(starts, s);
     s->track.model = "replay of fake";
-    admits(s, &c, HELD_OUT("400"), NULL, KL_CARD_TRIAL);
-    assert_int_equal(c.n_trials, 1); /* nobody was asked, so nothing was tried */
-    assert_contains(c.verification.ptr, "no further answer");
-}
-
-/* Then the first proposal was enough; on this machine it is too little, and nothing was recorded
- * for a second. */
-static void test_skill_admit__a_recording_that_ends_within_a_trial_rejects_nothing(void **state) {
-    sample *s = *state;
+    s->track.n_replies = s->track.next = 0;
+    sample_says(s, "pack_b", HELD_OUT("400"), FAST);
     kl_error e = {0};
     kl_str dir;
-    kl_card c = lifted(s);
-    kl_start one = {.task = s->task,
-                    .workload = s->workload,
-                    .name = KL_S("held-out.c"),
-                    .source = KL_S(HELD_OUT("400")),
-                    .surface = s->expert->surface};
-    s->track.model = "replay of fake";
-    sample_says(s, "pack_b", HELD_OUT("400"), SAMPLE_PACKED("300", "row"));
     assert_ok(kli_fs_temp_dir(&dir, s->arena, &e));
     assert_ok(
-        kl_skill_admit(&c, &s->track.base, dir.ptr, &one, 1, &(kl_admit_opts){.tries = 3}, &e));
+        kl_skill_admit(&c, &s->track.base, dir.ptr, starts, 2, &(kl_admit_opts){.tries = 1}, &e));
+    assert_ok(kl_library_load(&l, s->arena, dir.ptr, &e));
     kli_fs_remove_tree(dir.ptr);
     assert_int_equal(c.status, KL_CARD_TRIAL);
-    assert_str(c.trials[1].outcome, "undecided");
-    assert_contains(c.trials[1].why.ptr, "no further answer");
+    assert_int_equal(c.n_trials, 2);
+    assert_true(c.trials[1].accepted);
+    assert_contains(c.verification.ptr, "no further answer");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, sample_setup, sample_teardown)
@@ -291,21 +410,25 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_skill_lift__computes_what_can_be_computed),
         CASE(test_skill_lift__stands_without_a_model),
-        CASE(test_skill_admit__a_round_trip_that_reproduces_the_effect),
+        CASE(test_skill_admit__what_adds_on_two_kinds_of_starts),
+        CASE(test_skill_admit__what_the_model_does_by_itself_is_no_uplift),
+        CASE(test_skill_admit__what_a_placebo_does_as_well_is_no_uplift),
+        CASE(test_skill_admit__one_success_admits_nothing),
         CASE(test_skill_admit__too_little_is_rejected_and_kept),
         CASE(test_skill_admit__a_wrong_kernel_is_no_success),
         CASE(test_skill_admit__speed_without_the_trait_is_no_success),
+        CASE(test_skill_admit__what_else_came_along_is_named),
         CASE(test_skill_admit__a_state_it_was_born_from_is_not_held_out),
+        CASE(test_skill_admit__a_wrong_precondition_is_refused_for_nothing),
         CASE(test_skill_admit__an_imported_card_can_be_admitted),
         CASE(test_skill_admit__a_start_that_is_wrong_is_no_trial),
-        CASE(test_skill_admit__a_start_that_was_tried_is_not_tried_again),
+        CASE(test_skill_admit__pairs_of_other_runs_count_and_its_own_once),
+        CASE(test_skill_admit__a_card_without_uplift_is_retired),
+        CASE(test_skill_admit__as_good_for_less_money_is_an_uplift),
         CASE(test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open),
-        CASE(test_skill_admit__the_same_run_again_adds_no_second_open_trial),
         CASE(test_skill_admit__a_gain_within_the_noise_leaves_the_card_open),
-        CASE(test_skill_admit__what_settled_and_is_too_little_fails_beside_any_noise),
         CASE(test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided),
-        CASE(test_skill_admit__a_recording_without_an_answer_ends_in_order),
-        CASE(test_skill_admit__a_recording_that_ends_within_a_trial_rejects_nothing),
+        CASE(test_skill_admit__a_recording_without_controls_ends_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,14 @@
 typedef struct {
     kl_track *track;
     kl_arena *arena;
-    const kl_card *card;
+    kl_str label; /* the card's name, in rows and in what is logged */
     const kl_start *start;
     kl_kernel *from;
     kl_verdict before; /* of the start */
     double reach;
     kl_materialized *out;
+    const char *place; /* of the requests' slots */
+    kl_str next;       /* what is asked for after a proposal that did not do */
     kl_message messages[2 * KL_MAX_TRIES + 2];
     int n;
 } materialize_ctx;
@@ -60,7 +62,7 @@ static kl_err write_step(materialize_ctx *m, const kl_verdict *v, kl_str source,
                          kl_error *e) {
     const kl_comparison *c = v->n_comparisons ? &v->comparisons[0] : NULL;
     kl_step s = {.phase = KL_S("materialize"),
-                 .action = m->card->name,
+                 .action = m->label,
                  .parent = kl_str_of(m->from->hash),
                  .kernel = identity,
                  .verdict = kl_str_of(materialize_key_of(m, v)),
@@ -169,17 +171,17 @@ static void materialize_say(materialize_ctx *m, kl_role role, kl_str text, bool 
     m->messages[m->n++] = (kl_message){.role = role, .text = text, .cache = cache};
 }
 
-static void materialize_begin(materialize_ctx *m) {
+static void materialize_begin(materialize_ctx *m, const char *prompt, kl_str handed_down) {
     kl_arena *a = m->arena;
     kl_prompt_value values[] = {{"task", kl_prompt_task(a, m->start->task, m->start->workload,
                                                         m->start->surface, KL_S(""))},
-                                {"card", kl_card_prompt(a, m->card)},
+                                {"card", handed_down},
+                                {"handed_down", handed_down},
                                 {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},
                                 {"kernel", m->start->source},
                                 {"feedback", kl_rewrite_feedback(a, &m->before)}};
     materialize_say(m, KL_ROLE_SYSTEM, kl_prompt_system(a, m->start->surface), true);
-    materialize_say(m, KL_ROLE_USER, kl_prompt(a, "materialize", values, (int)KL_COUNT(values)),
-                    true);
+    materialize_say(m, KL_ROLE_USER, kl_prompt(a, prompt, values, (int)KL_COUNT(values)), true);
 }
 
 /* What the model is told of its last proposal. */
@@ -195,8 +197,7 @@ static kl_str materialize_answer(materialize_ctx *m, const kl_verdict *v, const 
                                                 : KL_S("rejected by the gate")},
                                 {"feedback", kl_rewrite_feedback(m->arena, v)},
                                 {"state", KL_S("The kernel is as it was in the first message.")},
-                                {"next", KL_S("Apply the card again, repaired. SEARCH lines refer "
-                                              "to the kernel of the first message.")}};
+                                {"next", m->next}};
     return kl_prompt(m->arena, "step", values, (int)KL_COUNT(values));
 }
 
@@ -221,7 +222,7 @@ static kl_err ask_once(materialize_ctx *m, bool *done, kl_error *e) {
     kl_request q = {.messages = m->messages,
                     .n = m->n,
                     .purpose = "materialize",
-                    .place = kl_arena_copy(m->arena, m->start->name).ptr,
+                    .place = m->place,
                     .subject = m->from};
     kl_err err = kl_ask(&reply, m->track, m->arena, &q, &unanswered);
     if (kl_model_recording_ended(&unanswered)) return materialize_recording_ended(m), KL_OK;
@@ -251,23 +252,51 @@ static kl_err ask_once(materialize_ctx *m, bool *done, kl_error *e) {
     return err;
 }
 
-kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card,
-                            const kl_start *start, int tries, double reach, kl_error *e) {
-    materialize_ctx m = {
-        .track = t, .arena = kl_track_arena(t), .card = card, .start = start, .out = out};
+static kl_err materialize_all(materialize_ctx *m, const char *prompt, kl_str handed_down, int tries,
+                              kl_error *e) {
+    kl_materialized *out = m->out;
     *out = (kl_materialized){.why = KL_S("nothing was proposed")};
-    m.reach = reach > 0 ? reach : 1 + kl_decide_margin(0);
+    if (!(m->reach > 0)) m->reach = 1 + kl_decide_margin(0);
     KL_ASSERT(tries <= KL_MAX_TRIES);
-    kl_err err = materialize_judge_start(&m, e);
+    kl_err err = materialize_judge_start(m, e);
     if (err || out->bad_start) return err;
-    materialize_begin(&m);
+    materialize_begin(m, prompt, handed_down);
     bool done = false;
-    for (int i = 0; !err && !done && !out->undecided && !out->ended && i < tries && !reached(&m);
+    for (int i = 0; !err && !done && !out->undecided && !out->ended && i < tries && !reached(m);
          i++) {
-        kl_track_phase(t, i ? "repair" : "materialize");
-        kl_track_log(t, "%.*s on %.*s, try %d", KL_STR_ARG(card->name), KL_STR_ARG(start->name),
-                     i + 1);
-        err = ask_once(&m, &done, e);
+        kl_track_phase(m->track, i ? "repair" : "materialize");
+        kl_track_log(m->track, "%.*s on %.*s, try %d", KL_STR_ARG(m->label),
+                     KL_STR_ARG(m->start->name), i + 1);
+        err = ask_once(m, &done, e);
     }
     return err;
+}
+
+kl_err kl_skill_materialize(kl_materialized *out, kl_track *t, const kl_card *card,
+                            const kl_start *start, int tries, double reach, kl_error *e) {
+    kl_arena *a = kl_track_arena(t);
+    materialize_ctx m = {.track = t,
+                         .arena = a,
+                         .label = card->name,
+                         .place = kl_arena_copy(a, start->name).ptr,
+                         .next = KL_S("Apply the card again, repaired. SEARCH lines refer to the "
+                                      "kernel of the first message."),
+                         .start = start,
+                         .reach = reach,
+                         .out = out};
+    return materialize_all(&m, "materialize", kl_card_prompt(a, card), tries, e);
+}
+
+kl_err kli_skill_attempt(kl_materialized *out, kl_track *t, const kli_attempt *x, int tries,
+                         double reach, kl_error *e) {
+    materialize_ctx m = {.track = t,
+                         .arena = kl_track_arena(t),
+                         .label = x->label,
+                         .place = x->place,
+                         .next = KL_S("Propose again. SEARCH lines refer to the kernel of the "
+                                      "first message."),
+                         .start = x->start,
+                         .reach = reach,
+                         .out = out};
+    return materialize_all(&m, "admit", x->handed_down, tries, e);
 }

@@ -50,11 +50,15 @@ struct kl_card {
     kl_scope declared, verified;
     kl_trial_record *trials;
     int n_trials; /* births first */
-    kl_str patch; /* forward edits of the best birth: the mechanical carrier */
+    kl_trial_record *controls;
+    int n_controls; /* the same starts without the card, and with a placebo */
+    kl_str patch;   /* forward edits of the best birth: the mechanical carrier */
     kl_traits
         before; /* of the state that the best birth began from: starts like it are tried first */
     kl_str lineages;      /* ids it was lifted from, separated by spaces */
     double expected_gain; /* smallest gain among births that pay */
+    kl_str origin;        /* of an imported card: id, file, hash, commit; empty otherwise */
+    kl_str flags;         /* of an imported card, what speaks against it: words */
     char body_hash[65];   /* of SKILL.md at admission */
     bool edited;          /* SKILL.md does not match body_hash any more */
     kl_str folder;        /* where it lies; empty when nowhere yet */

@@ -44,6 +44,24 @@ KL_MUST_USE kl_err kli_evidence_parse(kl_card *c, kl_arena *a, kl_str json, kl_s
 void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
 #define KLI_NO_VOTE "undecided" /* outcome of a trial that shows nothing */
 
+/* ---- import ------------------------------------------------------------------------------ */
+
+/* Anchor, carrier (at most `most` bytes), patch and flags of a card that has action and intent. */
+void kli_import_body(kl_card *c, kl_arena *a, kl_str body, size_t most);
+/* The list in the body, for a frontmatter that has none. */
+kl_str kli_import_preconditions(kl_str body);
+
+/* ---- attempts ---------------------------------------------------------------------------- */
+
+/* kl_skill_materialize of whatever was handed down, perhaps nothing: all are asked the same. */
+typedef struct {
+    const kl_start *start;
+    kl_str label, handed_down;
+    const char *place; /* of its slots */
+} kli_attempt;
+KL_MUST_USE kl_err kli_skill_attempt(kl_materialized *out, kl_track *t, const kli_attempt *x,
+                                     int tries, double reach, kl_error *e);
+
 /* ---- frontmatter ------------------------------------------------------------------------- */
 
 struct fy_document;

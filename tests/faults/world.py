@@ -82,10 +82,10 @@ class World:
 
     def write(self):
         """Tasks, kernels, scripts; the cards that admit takes are lifted here, and every command is run once for its verdicts."""
-        shutil.copytree(TASK, self.at / "running")
+        for task in loop_flow.two_kinds(self.at).iterdir():
+            shutil.move(task, self.at)
+        (self.at / "tasks").rmdir()
         (self.at / "fast.c").write_text(FAST)
-        (self.at / "starts/running/c").mkdir(parents=True)
-        (self.at / "starts/running/c/1-other.c").write_text(loop_flow.OTHER)
         (self.at / "x.yaml").write_text("schema: klineage/experiment\nversion: 1\nbudget: 0.05\nquick: true\n"
                                         "policies: [generate, {policy: bestofn, name: some, max-steps: 2}]\nworkloads: [running]\ntrials: 2\n")
         answers = {f"running/generate/{trial}": [NOTHING, GOOD, DONE] for trial in (1, 2)}
@@ -141,8 +141,8 @@ class World:
         self.record("lift")
         card = next((self.at / "library/lifted").iterdir()).name
         shutil.copytree(self.at / "library", self.at / "lifted-library")
-        slots = [f"admit/{card}/materialize starts/running/c/1-other.c/{i}" for i in range(4)]
-        self.script("admit.jsonl", {slot: whole(FAST) for slot in slots})
+        places = [f"admit/{card}/materialize starts/{task}/c/1-other.c" for task in ("running", "summing")]
+        self.script("admit.jsonl", {f"{place}{arm}/{i}": text for place in places for arm, text in (("", whole(FAST)), (" none", loop_flow.DONE)) for i in range(4)})
         shutil.rmtree(self.at / "library")
         self.words["lift"] = ("lift", "l.json", "l.json", "--library", "new-library", "--model", "replay:lift.jsonl", *PRICED, *STORE)
         self.words["admit"] = ("admit", card, *(w if w != "library" else "lifted-library" for w in loop_flow.ADMIT), "--model", "replay:admit.jsonl",

@@ -476,14 +476,28 @@ OTHER = NAIVE.replace("every element from the beginning", "another way to say it
 ADMIT = ("--all", "--starts", "starts", "--reproduce", "0.5", "--tries", "2", "--library", "library", "--quick", "--budget", "0.05")
 
 
+ADDS = [whole(FAST), DONE] * 3  # with the card and without, on two kinds of starts, the first of them twice
+
+
+def two_kinds(folder):
+    """Kernels that no card was born from: of the task that the card is lifted from, and of another, which differs in its name; the tasks' folder."""
+    tasks = folder / "tasks"
+    for name in ("running", "summing"):
+        shutil.copytree(TASK, tasks / name)
+        path = tasks / name / "definition.json"
+        path.write_text(path.read_text().replace('"name": "running"', f'"name": "{name}"'))
+        start = folder / "starts" / name / "c/1-other.c"
+        start.parent.mkdir(parents=True)
+        start.write_text(OTHER)
+    return tasks
+
+
 def lifted(p):
-    """A library with one candidate card, and a kernel that it was not born from; the card's name."""
+    """A library with one candidate card, and kernels that it was not born from; the card's name."""
     warm(p)
-    p.env["KLINEAGE_TASKS"] = str(LOOP)
+    p.env["KLINEAGE_TASKS"] = str(two_kinds(p.folder))
     walk = p.run("walk", TASK, p.write("fast.c", FAST), "--quick", "--model", walk_script(p), "--out", "l.json", limit=230)
     settled(walk).is_("ok")
-    (p.folder / "starts/running/c").mkdir(parents=True)
-    p.write("starts/running/c/1-other.c", OTHER)
     with serving(p, [CARD]) as server:
         lift = ("lift", "l.json", "l.json", "--library", "library", "--model", HAIKU, "--budget", "0.05")
         p.run(*lift, env={"ANTHROPIC_API_KEY": KEY}).is_("ok", "from 1 transition", "klineage admit")
@@ -497,15 +511,19 @@ def lifted(p):
 def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
-    with serving(p, [whole(FAST)]) as server:
+    with serving(p, ADDS) as server:
         answer = settled(p.run("admit", name, name, *ADMIT, "--model", HAIKU, "--json", env=key, limit=200)).is_("ok")
         assert answer.json()["admitted"] == 1, answer
-        asked = [texts_of(r["body"]) for r in server.requests()]
-        assert len(asked) == 1 and CARD.splitlines()[1] in asked[0][-1], (answer, asked)
+        uplift = answer.json()["cards"][0]["uplift"]["none"]
+        assert (uplift["pairs"], uplift["starts"], uplift["foreign"]) == (3, 2, 1) and uplift["log_gain"]["low"] > 0, uplift
+        asked = [texts_of(r["body"])[-1] for r in server.requests()]
+        assert len(asked) == len(ADDS) and [CARD.splitlines()[1] in text for text in asked] == [True, False] * 3, (answer, asked)
     skill = p.folder / "library/admitted" / name / "SKILL.md"
     assert skill.exists() and not (p.folder / "library/lifted" / name).exists()
-    trials = json.loads((skill.parent / "evidence.json").read_text())["trials"]
-    assert [t["kind"] for t in trials] == ["birth", "admit"] and trials[1]["held_out"] and trials[1]["gain"] > 2, trials
+    evidence = json.loads((skill.parent / "evidence.json").read_text())
+    trials = evidence["trials"]
+    assert [t["kind"] for t in evidence["controls"]] == ["none"] * 3 and not any(t["accepted"] for t in evidence["controls"]), evidence
+    assert [t["kind"] for t in trials] == ["birth", *["admit"] * 3] and trials[1]["held_out"] and trials[1]["gain"] > 2, trials
     p.run("verdict", "show", trials[1]["verdict_key"]).is_("ok", trials[1]["receipt"][:12])
     p.run("library", "check", "--library", "library").is_("ok", "0 unreadable")
     p.run("retrieve", "running", TASK / "naive.c", "--library", "library").is_("ok", name)
@@ -528,12 +546,12 @@ def test_a_card_is_admitted_through_a_spool(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
     admit = ("admit", name, *ADMIT, "--model", HAIKU, "--spool", "s", "--once")
-    with serving(p, [whole(FAST)]) as server:
-        for _ in range(2):  # the start; what the model makes of it, timed against it
+    with serving(p, ADDS) as server:
+        for _ in range(4):  # each start; what the model makes of it, timed against it
             p.run(*admit, env=key, limit=200).is_("pending", "klineage-worker --spool s")
             settled(p.run("spool", "s", "--work", limit=200)).is_("ok", "1 judged")
         settled(p.run(*admit, env=key, limit=200)).is_("ok", "1 of 1 admitted")
-        assert len(server.requests()) == 1
+        assert len(server.requests()) == len(ADDS)
     assert (p.folder / "library/admitted" / name / "SKILL.md").exists()
 
 
@@ -554,16 +572,16 @@ def test_a_library_that_cannot_be_written(p):
     allow(everything, True)
     allow(library, False)
     before = {path: path.read_bytes() for path in library if path.is_file()}
-    with serving(p, [whole(FAST)]) as server:
+    with serving(p, ADDS) as server:
         answer = settled(p.run("admit", name, *ADMIT, "--model", HAIKU, prefix=prefix, env=key, limit=200))
         if "library/rejected" in answer.err or "library/trial" in answer.err:
             raise Skip("this machine is too busy: a kernel that is a hundred times as fast could not be told from its start")
         answer.is_("usage", "library/admitted", "denied")
-        assert {path: path.read_bytes() for path in before} == before and len(server.requests()) == 1
+        assert {path: path.read_bytes() for path in before} == before and len(server.requests()) == len(ADDS)
         assert "admitted" not in [path.name for path in (p.folder / "library").iterdir()]
         allow(library, True)
         settled(p.run("admit", name, *ADMIT, "--model", HAIKU, prefix=prefix, env=key, limit=200)).is_("ok", "1 of 1 admitted")
-        assert len(server.requests()) == 1, "what was paid for was paid for again"
+        assert len(server.requests()) == len(ADDS), "what was paid for was paid for again"
 
 
 def test_libraries_that_are_missing_empty_or_broken(p):
