@@ -263,5 +263,8 @@ const kl_isolation *kli_runner_isolation(const kl_runner *r);
  * takes a while to clean up behind a process.  Accepts NULL. */
 void kli_runner_dismiss(kl_runner *r);
 void kli_runner_stop(kl_runner *r); /* kill and reap; accepts NULL */
+/* kli_runner_stop, which leaves it to a thread of its own to wait for a device's driver: for who
+ * needs nothing of the device any more. */
+void kli_runner_leave(kl_runner *r);
 
 #endif
