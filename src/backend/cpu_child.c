@@ -162,11 +162,22 @@ static void touch_file(uintptr_t from, uintptr_t to) {
         (void)*(const volatile char *)at;
 }
 
-/* Code and data of every loaded library: a fork shares them, so the first write to a page copies it
- * and the first call maps it.  This program's own data, which have no name here and are not written
- * in the interval, are left as they are. */
-static int settle_library(struct dl_phdr_info *info, size_t size, void *unused) {
-    (void)size, (void)unused;
+static bool is_called(const kli_object *o, const struct dl_phdr_info *info) {
+    bool called = false;
+    for (int i = 0; i < info->dlpi_phnum && !called; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        const uintptr_t from = info->dlpi_addr + h->p_vaddr;
+        called = h->p_type == PT_LOAD && kli_object_imports_from(o, from, from + h->p_memsz);
+    }
+    return called;
+}
+
+/* Code and data of the libraries that a kernel calls, or of all: a fork shares them, so the first
+ * write to a page copies it and the first call maps it.  This program's own data, which have no
+ * name here and are not written in the interval, are left as they are. */
+static int settle_library(struct dl_phdr_info *info, size_t size, void *object) {
+    (void)size;
+    if (object && info->dlpi_name[0] && !is_called(object, info)) return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
         const bool writable = h->p_flags & PF_W;
@@ -198,9 +209,9 @@ void kli_child_touch(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {
     for (uint32_t j = first; j < first + distinct; j++) visit_pieces(touch, c, j);
 }
 
-void kli_child_settle_code(void) {
+void kli_child_settle_code(const kli_object *o) {
     settle_stack();
-    (void)dl_iterate_phdr(settle_library, NULL);
+    (void)dl_iterate_phdr(settle_library, (void *)(uintptr_t)o);
 }
 
 void kli_child_settle_data(const kli_runner_ctx *c, uint32_t first, uint32_t calls) {

@@ -2,6 +2,7 @@
  * Apache-2.0 */
 #ifndef KL_BACKEND_CPU_CHILD_H
 #define KL_BACKEND_CPU_CHILD_H
+#include "cpu_load.h"
 #include "isolation.h"
 #include "runner_ops.h"
 #include <sys/types.h>
@@ -30,10 +31,10 @@ int kli_child_wait(const kli_runner_ctx *c, pid_t child, const kli_child_report 
                    uint32_t sequence);
 
 /* In the child, before the handshake: make every page it will touch present, so that no fault lands
- * in the timed interval. */
-void kli_child_settle_code(void);
+ * in the timed interval.  Of libraries those that the object calls, or all. */
+void kli_child_settle_code(const kli_object *o);
 void kli_child_settle_data(const kli_runner_ctx *c, uint32_t first, uint32_t calls);
-/* The last part of it, for a process whose pages are present: read a byte of each page. */
+/* The last part of it, for a process whose pages are present: read each line of them. */
 void kli_child_touch(const kli_runner_ctx *c, uint32_t first, uint32_t calls);
 
 #endif

@@ -158,6 +158,14 @@ void *kli_object_openmp(const kli_object *o, const char *name) {
     return o->libraries[KLI_LIBRARY_OPENMP] ? dlsym(o->libraries[KLI_LIBRARY_OPENMP], name) : NULL;
 }
 
+bool kli_object_imports_from(const kli_object *o, uintptr_t from, uintptr_t to) {
+    bool found = o->image.tls_bytes > 0;
+    KL_ASSERT(from <= to);
+    for (uint32_t i = 1; i < o->image.n_symbols && !found; i++)
+        found = !o->image.symbols[i].defined && o->addresses[i] >= from && o->addresses[i] < to;
+    return found;
+}
+
 /* ---- in a child -------------------------------------------------------------------------- */
 
 static uint64_t page_up(uint64_t x) {

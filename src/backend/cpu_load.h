@@ -28,6 +28,10 @@ void (*kli_object_entry(const kli_object *o, const char *name))(void);
 /* A symbol of the OpenMP library, NULL when it was not needed. */
 void *kli_object_openmp(const kli_object *o, const char *name);
 
+/* Does it call or read what lies in [from, to)?  What has thread-local variables calls for memory.
+ */
+bool kli_object_imports_from(const kli_object *o, uintptr_t from, uintptr_t to);
+
 /* In a child.  Map: before the filter, no byte is looked at.  Relocate: behind the filter. */
 bool kli_object_map(const kli_object *o);
 void kli_object_relocate(const kli_object *o);

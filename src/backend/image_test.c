@@ -1,6 +1,7 @@
 /* image_test.c - what the loader's reader accepts, and every lie about it that a linked object can
  * tell. SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
+#include "backend/cpu_load.h"
 #include "backend/image.h"
 #include "base/fs.h"
 #include <elf.h>
@@ -212,8 +213,23 @@ static void test_image__refuses_each_lie(void **state) {
     }
 }
 
+/* Before a batch the libraries that it calls are made present, and no others. */
+static void test_image__says_which_library_is_called(void **state) {
+    kli_image_symbol symbols[] = {{0}, {.name = "own", .defined = true}, {.name = "expf"}};
+    uintptr_t addresses[] = {0, 0x1000, 0x5000};
+    kli_object o = {.image = {.symbols = symbols, .n_symbols = 3}, .addresses = addresses};
+    (void)state;
+    assert_true(kli_object_imports_from(&o, 0x5000, 0x6000));
+    assert_false(kli_object_imports_from(&o, 0x4000, 0x5000));
+    assert_false(kli_object_imports_from(&o, 0x1000, 0x2000)); /* its own */
+    assert_false(kli_object_imports_from(&o, 0, 0x1000));
+    o.image.tls_bytes = 8; /* a block of memory for each thread, from the C library */
+    assert_true(kli_object_imports_from(&o, 0, 0x1000));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_image__says_which_library_is_called),
         cmocka_unit_test(test_image__reads_what_a_compiler_makes),
         cmocka_unit_test(test_image__refuses_each_lie),
     };

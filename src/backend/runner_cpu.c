@@ -430,7 +430,7 @@ static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared
     pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
     if (child > 0) return kli_child_wait(c, child, s->report, sequence);
-    kli_child_settle_code();
+    kli_child_settle_code(c->trusted || c->threads > 1 ? NULL : &s->object);
     kli_child_settle_data(c, m->first, m->calls);
     if (!hide_other_slots(c, m->first, m->calls) || !hide_control(c, true)) _exit(1);
     confine_child(c);
@@ -446,7 +446,7 @@ static void settle_here(kli_runner_ctx *c, const kl_msg_time *m) {
     cpu_state *s = c->state;
     const uint32_t all =
         c->layout.n_sets > c->layout.n_slots ? c->layout.n_sets : c->layout.n_slots;
-    if (!s->code_settled) kli_child_settle_code();
+    if (!s->code_settled) kli_child_settle_code(NULL);
     if (!s->is_settled) kli_child_settle_data(c, 0, all);
     s->code_settled = s->is_settled = true;
     kli_child_touch(c, m->first, m->calls);
