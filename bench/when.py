@@ -34,6 +34,12 @@ def first_new_best(track):
     return math.log(points[1] / points[0]) if track["solved"] and len(points) > 2 else 0.0
 
 
+def arm_of(track):
+    """By what the row of the start says; a track that was shown no cards says nothing."""
+    note = track.get("arm") or ""
+    return note.split(";")[0].removeprefix("cards: ") or "none"
+
+
 def values(track, again):
     gain = again.get(track["track"], track["gain"] if track["solved"] else None)
     log_gain = math.log(gain["ratio"]) if gain else 0.0
@@ -54,9 +60,9 @@ def read(results, again):
             left["never asked" if track["never_asked"] else "not ended"] += 1
             continue
         place = track["workload"], track["trial"]
-        arms.setdefault(track["policy"], {})[place] = values(track, again)
+        arms.setdefault(arm_of(track), {})[place] = values(track, again)
         note = track.get("arm") or ""
-        if track["policy"] == "ours" and "withheld" in note:
+        if arm_of(track) == "ours" and "withheld" in note:
             withheld[place] = set(note.split("; withheld", 1)[1].split(";")[0].split())
     return arms, withheld, left
 

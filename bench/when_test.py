@@ -15,8 +15,8 @@ TASKS, TRIALS = range(8), range(1, 6)
 
 
 def track(arm, task, trial, log_gain, dollars=0.25, withheld=None, **more):
-    note = f"cards: {arm}" + ("; withheld" + "".join(f" {c}" for c in withheld) if withheld is not None else "")
-    return {"track": f"t{task}/{arm}/{trial}", "workload": f"t{task}", "policy": arm, "trial": trial, "stopped": "budget", "never_asked": False,
+    note = "" if arm == "none" else f"cards: {arm}" + ("; withheld" + "".join(f" {c}" for c in withheld) if withheld is not None else "")
+    return {"track": f"t{task}/{arm}/{trial}", "workload": f"t{task}", "policy": "a name that says nothing", "trial": trial, "stopped": "budget", "never_asked": False,
             "solved": log_gain > 0, "gain": {"ratio": math.exp(log_gain)}, "spent_microusd": round(dollars * 1e6), "arm": note,
             "curve": [[0, 1, 0], [dollars, math.exp(log_gain), 1], [dollars, math.exp(log_gain), 1]]} | more
 

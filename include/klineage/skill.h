@@ -141,6 +141,20 @@ void kl_skill_group(kl_group **out, int *n, kl_arena *a, const kl_lineage *linea
  * model gives none.  The card lives in the track's arena.  Errors: as kl_ask. */
 KL_MUST_USE kl_err kl_skill_lift(kl_card **out, kl_track *t, const kl_group *g, kl_error *e);
 
+/* ---- coverage ---------------------------------------------------------------------------- */
+
+/* An edge that pays; the card that it is a birth of, NULL: none; and where that is not an admitted
+ * one, why not. */
+typedef struct {
+    const kl_lineage *lineage;
+    int edge;
+    const kl_card *card;
+    kl_str why;
+} kl_coverage;
+/* Borrows the lineages; the array lives in the arena. */
+void kl_library_coverage(kl_coverage **out, int *n, kl_arena *a, const kl_library *l,
+                         const kl_lineage *lineages, int n_lineages);
+
 /* ---- materialize ------------------------------------------------------------------------- */
 
 /* A kernel to try a card on. */

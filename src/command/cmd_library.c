@@ -1,5 +1,5 @@
-/* cmd_library.c - `klineage library list|check|judge|import` and `klineage card show`: the cards as
- * they lie in their folder. SPDX-License-Identifier: Apache-2.0 */
+/* cmd_library.c - `klineage library list|check|coverage|judge|import` and `klineage card show`: the
+ * cards as they lie in their folder. SPDX-License-Identifier: Apache-2.0 */
 #include "command/request.h"
 #include "command/starts.h"
 #include "base/fs.h"
@@ -248,6 +248,46 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
                           x.rows, "fall", x.fallen, "retired", x.retired);
     out->exit_code = x.fallen > x.retired ? 1 : 0;
     return err;
+}
+
+/* ---- coverage ---------------------------------------------------------------------------- */
+
+static json_t *coverage_json(const kl_coverage *x) {
+    const kl_edge *e = &x->lineage->edges[x->edge];
+    return json_pack("{so si so sf so so}", "lineage", kli_json_str(x->lineage->name), "edge",
+                     x->edge, "action", kli_json_str(e->action), "gain", e->gain, "card",
+                     x->card ? kli_json_str(x->card->name) : json_null(), "why",
+                     kli_json_str(x->why));
+}
+
+static void show_coverage(kl_buf *out, const kl_coverage *x) {
+    const kl_edge *e = &x->lineage->edges[x->edge];
+    kl_buf_printf(out, "%-12.*s %3d  %-24.*s %7.3gx  %.*s%s%.*s\n", KL_STR_ARG(x->lineage->name),
+                  x->edge, KL_STR_ARG(e->action), e->gain,
+                  KL_STR_ARG(x->card ? x->card->name : KL_S("no card")), x->why.len ? ": " : "",
+                  KL_STR_ARG(x->why));
+}
+
+kl_err kli_cmd_library_coverage(kli_context *c, const kli_args *args, kli_command_result *out,
+                                kl_error *e) {
+    kl_library *l;
+    kl_lineage *lineages;
+    kl_coverage *rows;
+    json_t *list = json_array();
+    int n, n_lineages, taught = 0;
+    kl_err err = kli_request_library(&l, c->arena, args, e);
+    if (!err) err = kli_lineages_of_library(&lineages, &n_lineages, c->arena, l->dir.ptr, e);
+    if (err) return json_decref(list), err;
+    kl_library_coverage(&rows, &n, c->arena, l, lineages, n_lineages);
+    for (int i = 0; i < n; i++) {
+        taught += !rows[i].why.len;
+        show_coverage(&out->text, &rows[i]);
+        json_array_append_new(list, coverage_json(&rows[i]));
+    }
+    kl_buf_printf(&out->text, "%d of %d transitions that pay teach an admitted card\n", taught, n);
+    out->json = json_pack("{ss si si so}", "schema", "klineage/coverage", "version", 1, "taught",
+                          taught, "edges", list);
+    return KL_OK;
 }
 
 /* ---- import ------------------------------------------------------------------------------ */

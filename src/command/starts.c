@@ -19,27 +19,38 @@ static void add_start(kli_starts *g, kl_task *task, kl_str name, kl_str source,
                                        .lineage = lineage};
 }
 
-static kl_err from_lineage(kli_starts *g, const char *path, kl_error *e) {
-    kl_lineage l;
+static kl_err from_lineage(kli_starts *g, const kl_lineage *l, kl_error *e) {
     kl_task *task;
-    kl_err err = kl_lineage_load(&l, g->arena, NULL, path, e);
-    if (!err) err = kli_request_task(&task, g->arena, l.task.ptr, e);
-    const kl_surface *surface = err ? NULL : kl_surface_by_name(l.surface);
-    for (int i = 0; surface && i < l.n_states; i++)
+    const kl_err err = kli_request_task(&task, g->arena, kl_arena_copy(g->arena, l->task).ptr, e);
+    const kl_surface *surface = err ? NULL : kl_surface_by_name(l->surface);
+    for (int i = 0; surface && i < l->n_states; i++)
         add_start(g, task,
-                  kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l.name),
-                                  KL_STR_ARG(l.states[i].name)),
-                  l.states[i].source, surface, l.id);
+                  kl_arena_printf(g->arena, "%.*s/%.*s", KL_STR_ARG(l->name),
+                                  KL_STR_ARG(l->states[i].name)),
+                  l->states[i].source, surface, l->id);
+    return err;
+}
+
+kl_err kli_lineages_of_library(kl_lineage **out, int *n, kl_arena *a, const char *dir,
+                               kl_error *e) {
+    kl_str *names, folder = kli_fs_join(a, dir, "lineages");
+    size_t found;
+    *n = 0;
+    kl_err err = kli_fs_list(&names, &found, a, folder.ptr, e);
+    if (err) return err;
+    *out = KL_ARRAY(a, kl_lineage, found + 1);
+    for (size_t i = 0; !err && i < found; i++)
+        if (kl_str_ends(names[i], KL_S(".json")))
+            err = kl_lineage_load(&(*out)[(*n)++], a, NULL,
+                                  kli_fs_join(a, folder.ptr, names[i].ptr).ptr, e);
     return err;
 }
 
 kl_err kli_starts_of_library(kli_starts *g, const char *dir, kl_error *e) {
-    kl_str *names, folder = kli_fs_join(g->arena, dir, "lineages");
-    size_t n;
-    kl_err err = kli_fs_list(&names, &n, g->arena, folder.ptr, e);
-    for (size_t i = 0; !err && i < n; i++)
-        if (kl_str_ends(names[i], KL_S(".json")))
-            err = from_lineage(g, kli_fs_join(g->arena, folder.ptr, names[i].ptr).ptr, e);
+    kl_lineage *lineages;
+    int n;
+    kl_err err = kli_lineages_of_library(&lineages, &n, g->arena, dir, e);
+    for (int i = 0; !err && i < n; i++) err = from_lineage(g, &lineages[i], e);
     return err;
 }
 

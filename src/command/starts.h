@@ -14,6 +14,9 @@ typedef struct {
 } kli_starts;
 
 /* Each adds to what is there.  Errors: KL_ENOENT, KL_EPARSE of what cannot be read. */
+/* The lineages themselves, sorted by file. */
+KL_MUST_USE kl_err kli_lineages_of_library(kl_lineage **out, int *n, kl_arena *a, const char *dir,
+                                           kl_error *e);
 KL_MUST_USE kl_err kli_starts_of_library(kli_starts *g, const char *dir, kl_error *e);
 KL_MUST_USE kl_err kli_starts_of_ladders(kli_starts *g, const char *dir, kl_error *e);
 KL_MUST_USE kl_err kli_starts_of_tasks(kli_starts *g, kl_error *e);

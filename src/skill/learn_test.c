@@ -59,6 +59,34 @@ static void test_skill_lift__stands_without_a_model(void **state) {
     assert_true(c->intent.len > 0 && c->anchor.len > 0 && c->n_pre > 0);
 }
 
+/* ---- coverage ---------------------------------------------------------------------------- */
+
+/* Its one edge that pays, as the library grows. */
+static void test_skill_coverage__a_card_or_the_reason_why_not(void **state) {
+    sample *s = *state;
+    kl_card c = lifted(s);
+    kl_library l = {0};
+    kl_coverage *rows;
+    int n;
+    kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
+    assert_int_equal(n, 1); /* the other does not pay */
+    assert_null(rows[0].card);
+    assert_str(rows[0].why, "not lifted yet: it would be pack-b-c");
+    l = (kl_library){.cards = &c, .n_cards = 1};
+    kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
+    assert_ptr_equal(rows[0].card, &c);
+    assert_contains(rows[0].why.ptr, "candidate");
+    c.status = KL_CARD_ADMITTED;
+    kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
+    assert_int_equal(rows[0].why.len, 0);
+    c.n_trials = 0; /* the same action, from elsewhere */
+    kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
+    assert_contains(rows[0].why.ptr, "pack-b-c is admitted");
+    s->lineage.edges[rows[0].edge].witness = KL_S("failed");
+    kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
+    assert_contains(rows[0].why.ptr, "it failed");
+}
+
 /* ---- admit ------------------------------------------------------------------------------- */
 
 /* What is answered on any start: with the card, without, with another card in its place; NULL:
@@ -410,6 +438,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_skill_lift__computes_what_can_be_computed),
         CASE(test_skill_lift__stands_without_a_model),
+        CASE(test_skill_coverage__a_card_or_the_reason_why_not),
         CASE(test_skill_admit__what_adds_on_two_kinds_of_starts),
         CASE(test_skill_admit__what_the_model_does_by_itself_is_no_uplift),
         CASE(test_skill_admit__what_a_placebo_does_as_well_is_no_uplift),

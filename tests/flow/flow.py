@@ -229,7 +229,7 @@ def test_every_command_prints_a_document(p):
             ("kernel", "facts", p.naive, "--task", "gemm"), ("kernel", "compile", p.naive, "--task", "gemm"),
             ("kernel", "source", p.naive), ("kernel", "diff", p.naive, softmax), ("lineage", "import", lineage),
             ("lineage", "list"), ("lineage", "show", "gemm-c"), ("lineage", "export", "gemm-c", "--out", "x.json"),
-            ("library", "list", *library), ("library", "check", *library), ("library", "judge", *library),
+            ("library", "list", *library), ("library", "check", *library), ("library", "coverage", *library), ("library", "judge", *library),
             ("card", "show", "pack-b-c", *library), ("retrieve", "gemm", p.naive, *library), ("cost",), ("run", "list"),
             ("library", "import", card, "--library", "mine"), ("spool", "spool")]
     elsewhere = ("tune", "walk", "lift", "admit", "optimize", "experiment", "report", "run show", "run record", "lineage rederive",
