@@ -10,7 +10,8 @@
 enum {
     REMARKS_SHOWN = 6,
     LOOPS_SHOWN = 4,
-    LOOP_LINES = 12 /* of source, from the head of a loop on, in which remarks are about it */
+    SHOWN_BYTES = 120, /* of each */
+    LOOP_LINES = 12    /* of source, from the head of a loop on, in which remarks are about it */
 };
 
 /* ---- remarks ----------------------------------------------------------------------------- */
@@ -42,7 +43,8 @@ static void add_remarks(kl_buf *b, kl_str remarks, const kl_facts *f) {
     int n = 0;
     for (kl_str line; n < REMARKS_SHOWN && kli_next_line(&line, &remarks);) {
         if (kl_str_starts(line, KL_S("line ")) && !is_hot(f, depth, atoi(line.ptr + 5))) continue;
-        kl_buf_printf(b, "%s- %.*s\n", n++ ? "" : "The compiler says:\n", KL_STR_ARG(line));
+        kl_buf_printf(b, "%s- %.*s\n", n++ ? "" : "The compiler says:\n",
+                      KL_STR_ARG(kli_cut(line, SHOWN_BYTES)));
     }
 }
 
@@ -60,7 +62,7 @@ static void add_loops(kl_buf *b, const kl_facts *f) {
             !at[KL_LOOP_OPERANDS].text.len)
             continue;
         kl_buf_printf(b, "%s- line %d: %.*s", n++ ? "" : LOOPS_TITLE, at[KL_LOOP_LINE].line,
-                      KL_STR_ARG(at[KL_LOOP_OPERANDS].text));
+                      KL_STR_ARG(kli_cut(at[KL_LOOP_OPERANDS].text, SHOWN_BYTES)));
         if (turns->known) kl_buf_printf(b, "; %g turns", turns->number);
         if (sums->number > 0) kl_buf_printf(b, ", independent sums: %g", sums->number);
         kl_buf_add(b, KL_S("\n"));
