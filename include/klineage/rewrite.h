@@ -177,12 +177,11 @@ typedef struct {
  *   adaexplore_large (task platform tag pitfalls pool), _small (task platform pitfalls rounds
  *   guidance), _pitfalls (rules), _review (task platform kernel), _rule (kernel); _fix,
  *   _review_rules, _rule_rules: none
- *   accelopt_plan_rules (memory), _plan (task platform tag kernel profile), _execute (task tag
- *   kernel profile plan), _fix (task tag kernel feedback), _summarize (tag slow fast speedup);
+ *   accelopt_plan_rules (memory), _plan (task platform tag kernel profile limits), _execute (task
+ * tag kernel profile plan), _fix (task tag kernel feedback), _summarize (tag slow fast speedup);
  *   _summarize_rules: none
- *   evolve_system (task), evolve (goal tag kernel state feedback failed others card), evolve_card
- *   (name text)
- *   search_blocks: none */
+ *   evolve_system (task), evolve (goal tag kernel state feedback limits failed others card),
+ * evolve_card (name text) search_blocks: none */
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n);
 /* "rules", filled for a surface: the same bytes every time. */
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);

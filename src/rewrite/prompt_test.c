@@ -155,7 +155,7 @@ static void test_every_prompt(void **state) {
                    {"search_cards", {"cards"}},
                    {"search_next", {"cards", "kernel"}},
                    {"search_fetched", {"card"}},
-                   {"search_once", {"task", "tag", "kernel", "feedback"}}};
+                   {"search_once", {"task", "tag", "kernel", "feedback", "limits"}}};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++) {
         kl_prompt_value values[12];
