@@ -56,6 +56,18 @@ KL_MUST_USE kl_err kl_device_measure(kl_device *out, kl_backend_id id, kl_error 
 KL_MUST_USE kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch,
                                     kl_error *e);
 
+/* What a compiler made of a kernel, for readers; each may be empty. */
+typedef struct {
+    kl_str remarks;   /* "line 12: not vectorized: complicated access pattern", a line each */
+    kl_str resources; /* registers, spills, how many blocks of a launch fit a multiprocessor */
+    kl_str hot_loop;  /* the instructions of the loop that most of the time should be spent in */
+} kl_compiled;
+/* Compiles `k`, or takes it out of the compiler's cache; runs nothing.  Errors: KL_ENODEV (no
+ * compiler), KL_EISOLATION, KL_EIO, KL_EINVAL: it does not compile. */
+KL_MUST_USE kl_err kl_compiled_of(kl_compiled *out, kl_arena *a, const kl_device *d,
+                                  const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                                  const kl_compile_opts *o, kl_error *e);
+
 /* Of one launch; zero where the device does not say. */
 typedef struct {
 #define KL_DEF_RESOURCES KL_MEMBER

@@ -177,12 +177,11 @@ typedef struct {
  *   adaexplore_large (task platform tag pitfalls pool), _small (task platform pitfalls rounds
  *   guidance), _pitfalls (rules), _review (task platform kernel), _rule (kernel); _fix,
  *   _review_rules, _rule_rules: none
- *   accelopt_plan_rules (memory), _plan (task platform tag kernel profile), _execute (task tag
- *   kernel profile plan), _fix (task tag kernel feedback), _summarize (tag slow fast speedup);
+ *   accelopt_plan_rules (memory), _plan (task platform tag kernel profile limits), _execute (task
+ * tag kernel profile plan), _fix (task tag kernel feedback), _summarize (tag slow fast speedup);
  *   _summarize_rules: none
- *   evolve_system (task), evolve (goal tag kernel state feedback failed others card), evolve_card
- *   (name text)
- *   search_blocks: none */
+ *   evolve_system (task), evolve (goal tag kernel state feedback limits failed others card),
+ * evolve_card (name text) search_blocks: none */
 kl_str kl_prompt(kl_arena *a, const char *name, const kl_prompt_value *values, int n);
 /* "rules", filled for a surface: the same bytes every time. */
 kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);
@@ -191,8 +190,9 @@ kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s);
 kl_str kl_prompt_vocabulary(kl_arena *a, const kl_surface *s, bool undoing);
 kl_str kl_prompt_system(kl_arena *a, const kl_surface *s); /* both, for who undoes */
 const char *kl_prompt_tag(const kl_surface *s); /* of a fence around its source: "c", "python" */
-/* The vocabulary for a surface, one line each. */
-kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s, bool undoing);
+/* The vocabulary for a surface, one line each: what is of use on any operator; with facts, what is
+ * of use on operators of their kind alone. */
+kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s, const kl_facts *f, bool undoing);
 /* The machine in words and numbers: a section of a prompt, the same bytes on every machine of the
  * kind.  What is not known of it is left out. */
 kl_str kl_prompt_machine(kl_arena *a, const kl_device *d);
@@ -200,11 +200,15 @@ kl_str kl_prompt_machine(kl_arena *a, const kl_device *d);
  * that is not known. */
 kl_str kl_prompt_limits(kl_arena *a, const kl_device *d, const kl_task *t, const kl_workload *w,
                         const kl_verdict *v);
+/* What the compiler made of `k`, with how its innermost loops touch their operands: in some 500
+ * tokens. */
+kl_str kl_prompt_compiled(kl_arena *a, const kl_compiled *made, const kl_kernel *k,
+                          const kl_task *t, const kl_workload *w);
 /* The task as a model is told of it: definition, shapes of the workload, dtypes, tolerance, calling
  * convention, the naive kernel unless it is `shown`, the source of a kernel that the prompt holds
- * anyway. */
+ * anyway, and the actions that are of use on operators of its kind alone. */
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s,
-                      kl_str shown);
+                      kl_str shown, bool undoing);
 
 KL_API_END
 #endif

@@ -50,6 +50,8 @@ struct kl_artefact {
                           about honesty */
     kl_str completion; /* what the compiler decided of the launches, for kli_plan_complete; empty
                           where it decides nothing */
+    kl_str remarks, hot_loop; /* what the compiler said of loops, and the instructions of one: for
+                                 readers, may be empty */
     kl_feature features[64];
     int n_features;
 };

@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_FORMAT "klineage compile 3" /* goes up with every change of what inspection says */
+#define CACHE_FORMAT "klineage compile 5" /* goes up with every change of what inspection says */
 #define COMPILE_MAX_ARTEFACT_BYTES ((size_t)1 << 30)
 
 enum { ENVIRONMENT = 8 }; /* words of a compiler's environment */
@@ -223,6 +223,8 @@ static bool cache_read(kl_artefact *out, kl_arena *a, const cache_entry *c) {
     out->suspicious = copied(a, o, "suspicious");
     out->refused = copied(a, o, "refused");
     out->completion = copied(a, o, "completion");
+    out->remarks = copied(a, o, "remarks");
+    out->hot_loop = copied(a, o, "hot_loop");
     out->wall_ns = kli_json_int_or(o, "wall_ns", 0);
     snprintf(out->hash, sizeof out->hash, "%s", copied(a, o, "hash").ptr);
     read_features(out, a, json_object_get(o, "features"));
@@ -242,6 +244,8 @@ static json_t *to_json(const kl_artefact *r) {
     for (int i = 0; i < r->n_features; i++)
         json_object_set_new(features, r->features[i].name.ptr, kli_json_real(r->features[i].value));
     if (r->completion.len) json_object_set_new(o, "completion", kli_json_str(r->completion));
+    json_object_set_new(o, "remarks", kli_json_str(r->remarks));
+    json_object_set_new(o, "hot_loop", kli_json_str(r->hot_loop));
     json_object_set_new(o, "features", features);
     json_object_set_new(o, "log", kli_json_str(r->log));
     return o;

@@ -70,20 +70,41 @@ static void bound_arithmetic(kl_device *d, kl_str flags) {
     d->peak_bytes = scale * 4 * bytes;
 }
 
-static int64_t last_level_cache(void) {
+/* One line of /sys/devices/system/cpu/cpu0/cache/indexI/NAME; false where there is none. */
+static bool read_cache(char *text, size_t room, int i, const char *name) {
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, name);
+    FILE *f = fopen(path, "re");
+    const bool read = f && fgets(text, (int)room, f);
+    if (f) fclose(f);
+    return read;
+}
+
+/* Of data, of one level; 0: the largest of all. */
+static int64_t cache_bytes(int level) {
     int64_t largest = 0;
+    char text[32];
     for (int i = 0; i < 8; i++) {
-        char path[96], text[32] = "";
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        FILE *f = fopen(path, "re");
-        if (!f) break;
         char *end = text;
-        int64_t size = fgets(text, sizeof text, f) ? strtoll(text, &end, 10) : 0;
+        if (read_cache(text, sizeof text, i, "type") && *text == 'I') continue; /* instructions */
+        if (level && (!read_cache(text, sizeof text, i, "level") || atoi(text) != level)) continue;
+        if (!read_cache(text, sizeof text, i, "size")) continue;
+        int64_t size = strtoll(text, &end, 10);
         size *= *end == 'K' ? 1024 : *end == 'M' ? 1048576 : 1;
         if (size > largest) largest = size;
-        fclose(f);
     }
     return largest;
+}
+
+static kl_str extensions_of(kl_arena *a, kl_str flags) {
+    static const char *const NAMES[] = {
+        "avx_vnni",     "avx512_vnni",      "avx512_bf16", "avx512_fp16", "avx512vbmi",
+        "avx512_vbmi2", "avx512_vpopcntdq", "amx_tile",    "amx_int8",    "amx_bf16",
+        "gfni",         "asimddp",          "i8mm",        "bf16",        "sve2"};
+    kl_buf b = {0};
+    for (size_t i = 0; i < KL_COUNT(NAMES); i++)
+        if (cpu_probe_has(flags, NAMES[i])) kl_buf_printf(&b, "%s%s", b.len ? " " : "", NAMES[i]);
+    return kl_buf_take(&b, a);
 }
 
 void kli_cpu_describe(kl_device *d, kl_arena *a) {
@@ -95,7 +116,10 @@ void kli_cpu_describe(kl_device *d, kl_arena *a) {
                                                                   : sysconf(_SC_NPROCESSORS_ONLN);
     d->limits.sms = d->limits.cores;
     d->limits.memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    d->l2_bytes = last_level_cache();
+    d->l2_bytes = cache_bytes(0);
+    d->core_l1_bytes = cache_bytes(1);
+    d->core_l2_bytes = cache_bytes(2);
+    d->extensions = extensions_of(a, flags);
     d->name = cpuinfo(a, "model name");
     if (!d->name.len) d->name = kl_str_of(d->arch.ptr);
     bound_arithmetic(d, flags);

@@ -4,7 +4,7 @@
  * Forbidden are instructions that enter the kernel or read a clock.  A linear disassembly can be
  * deceived; what it misses meets the system call filter when it runs.  Without objdump the features
  * are missing and say so (features.disassembled = 0).  SPDX-License-Identifier: Apache-2.0 */
-#include "compile.h"
+#include "listing.h"
 #include "base/fs.h"
 #include <ctype.h>
 #include <string.h>
@@ -225,5 +225,6 @@ kl_err kli_inspect_code(kl_artefact *out, kl_arena *a, const char *const *names,
     if (code || !read) return code;
     for (kl_str line, rest = r.out; kli_code_line(&line, &rest);) count_line(&n, line);
     native_code_record(out, a, &n);
+    out->hot_loop = kli_listing_hottest(a, r.out);
     return KL_OK;
 }

@@ -1,5 +1,5 @@
 /* cmd_kernel.c - `klineage kernel show|facts|source|diff`: what a kernel file says, without
- * compiling or running it. SPDX-License-Identifier: Apache-2.0 */
+ * running it. SPDX-License-Identifier: Apache-2.0 */
 #include "command/plan.h"
 #include "command/request.h"
 #include "base/json.h"
@@ -193,6 +193,22 @@ static void show_facts(kl_buf *out, const kl_facts *f) {
     for (int i = 0; i < f->n_buffers; i++) part_text(out, KL_FACT_OF_BUFFER, f->buffers[i].at);
 }
 
+/* What stops it is said in one line: facts of the text do not need a compiler. */
+static kl_str compiled_facts(kl_arena *a, const kl_kernel *k, const kl_task *t,
+                             const kl_workload *w) {
+    kl_device device;
+    kl_compiled made;
+    kl_error e = {0};
+    kl_err err = kl_device_of_surface(&device, a, k->surface, 0, &e);
+    if (err && (k->surface->families & KL_FAMILY_NVIDIA))
+        err = kl_device_target(&device, a, KL_BACKEND_CUDA, NULL, &e);
+    if (!err) err = kl_compiled_of(&made, a, &device, k, t, w, NULL, &e);
+    if (err) return kl_arena_printf(a, "not known: %s\n", e.message);
+    const kl_str bounds = kl_prompt_limits(a, &device, t, w, &(kl_verdict){0});
+    return kl_arena_printf(a, "for %.*s\n%.*s%.*s", KL_STR_ARG(device.platform), KL_STR_ARG(bounds),
+                           KL_STR_ARG(kl_prompt_compiled(a, &made, k, t, w)));
+}
+
 kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_result *out,
                             kl_error *e) {
     kl_kernel *k;
@@ -214,6 +230,10 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
     show_facts(&out->text, f);
     out->json = kl_facts_json(f);
     cmd_kernel_put(out->json, "refusal", refusal.code ? json_string(refusal.message) : json_null());
+    if (!t || refusal.code) return KL_OK;
+    const kl_str compiled = compiled_facts(c->arena, k, t, w);
+    kl_buf_printf(&out->text, "compiled\n%.*s", KL_STR_ARG(compiled));
+    cmd_kernel_put(out->json, "compiled", kli_json_str(compiled));
     return KL_OK;
 }
 

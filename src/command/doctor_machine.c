@@ -125,6 +125,27 @@ static void counters(kli_doctor *d) {
                           : "no hardware counters on this machine; timing works without them");
 }
 
+/* Who may read an NVIDIA GPU's counters, as its driver says; no row where there is no driver. */
+static void gpu_counters(kli_doctor *d) {
+    char line[128];
+    int restricted = -1;
+    FILE *f = fopen("/proc/driver/nvidia/params", "re");
+    while (f && restricted < 0 && fgets(line, sizeof line, f))
+        (void)sscanf(line, "RmProfilingAdminOnly: %d", &restricted);
+    if (f) fclose(f);
+    if (restricted < 0) return;
+    const bool may = !restricted || geteuid() == 0,
+               ncu = kli_fs_find_program(d->arena, "ncu").len > 0;
+    kli_doctor_add(d, "machine", "GPU counters", may && ncu ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
+                   !may  ? KL_S("the driver shows them to root alone")
+                   : ncu ? KL_S("ncu may read them")
+                         : KL_S("they may be read, and ncu is not installed"),
+                   !may  ? "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in "
+                           "/etc/modprobe.d, then load the driver again"
+                   : ncu ? NULL
+                         : "install Nsight Compute; verdicts do not need it");
+}
+
 /* The same look that walk, optimize, experiment and admit take before they spend anything. */
 static void quiet(kli_doctor *d) {
     kl_noise n;
@@ -142,6 +163,7 @@ void kli_doctor_machine(kli_doctor *d) {
     quiet(d);
     instruction_sets(d);
     counters(d);
+    gpu_counters(d);
 }
 
 /* ---- environment ------------------------------------------------------------------------- */

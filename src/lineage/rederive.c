@@ -148,7 +148,7 @@ kl_err kli_rederive(kl_edge *edge, kli_attempt *back, kli_walk *w, kl_error *e) 
     w->n_tries = 0;
     if (w->opts.backward_only) return edge->witness = KL_S("none"), KL_OK;
     kl_track_phase(w->track, "rederive");
-    if (by_model) kli_walk_dialog_open_rederive(&talk, w, back);
+    if (by_model) kli_walk_dialog_open_rederive(&talk, w, back, edge);
     for (int i = 0; !err && !w->over && !edge->forward.len && kli_another_try(w, i, tries); i++) {
         if (i) kli_walk_dialog_rejected(&talk, w, w->tries[w->n_tries - 1]);
         err = by_model ? derived(edge, &talk, back, w, e) : mechanical(edge, back, w, e);

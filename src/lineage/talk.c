@@ -34,7 +34,7 @@ static kl_str speed_text(kl_arena *a, const kl_state *s) {
 }
 
 static kl_str task_text(const kli_walk *w) {
-    return kl_prompt_task(w->a, w->task, w->workload, w->surface, KL_S(""));
+    return kl_prompt_task(w->a, w->task, w->workload, w->surface, KL_S(""), true);
 }
 
 /* ---- the walk ---------------------------------------------------------------------------- */
@@ -87,14 +87,24 @@ void kli_walk_dialog_accepted(kli_walk *w, const kli_attempt *x) {
 
 /* ---- re-derivation ----------------------------------------------------------------------- */
 
-void kli_walk_dialog_open_rederive(kli_walk_dialog *talk, kli_walk *w, const kli_attempt *back) {
+/* What is to be reached, in numbers where they were measured. */
+static kl_str goal_text(const kli_walk *w, const kli_attempt *back, const kl_edge *edge) {
+    const kl_str share = kl_arena_printf(
+        w->a, "at least %.2f of the speed of a kernel that has this optimization", w->opts.recover);
+    const double ms = (double)back->state.median_ns * 1e-6;
+    if (!(edge->gain > 0))
+        return kl_arena_printf(w->a, "%.*s; how fast that is shows when yours is timed against it",
+                               KL_STR_ARG(share));
+    return kl_arena_printf(w->a, "%.*s, which runs %.3fx [%.3f, %.3f] as fast as this one%s",
+                           KL_STR_ARG(share), edge->gain, edge->gain_low, edge->gain_high,
+                           ms > 0 ? kl_arena_printf(w->a, ": about %.4g ms", ms / edge->gain).ptr
+                                  : "");
+}
+
+void kli_walk_dialog_open_rederive(kli_walk_dialog *talk, kli_walk *w, const kli_attempt *back,
+                                   const kl_edge *edge) {
     const kl_action *known = kl_action_find(back->proposal.action);
     const kl_str bundle = back->proposal.bundle, locus = back->proposal.locus;
-    const kl_str goal = kl_arena_printf(w->a,
-                                        "at least %.2f of the speed of a kernel that has this "
-                                        "optimization; how fast that is shows when yours is timed "
-                                        "against it",
-                                        w->opts.recover);
     const kl_prompt_value values[] = {
         {"task", task_text(w)},
         {"tag", kl_str_of(kl_prompt_tag(w->surface))},
@@ -105,7 +115,7 @@ void kli_walk_dialog_open_rederive(kli_walk_dialog *talk, kli_walk *w, const kli
         {"needs", known ? kl_str_of(known->needs) : KL_S("nothing that is known")},
         {"bundle", bundle.len ? bundle : KL_S("nothing")},
         {"locus", locus.len ? locus : KL_S("where it belongs")},
-        {"goal", goal}};
+        {"goal", goal_text(w, back, edge)}};
     talk_say(talk, w->a, KL_ROLE_SYSTEM, kl_prompt_system(w->a, w->surface), true);
     talk_say(talk, w->a, KL_ROLE_USER, kl_prompt(w->a, "rederive", values, (int)KL_COUNT(values)),
              true);

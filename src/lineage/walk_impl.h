@@ -72,7 +72,8 @@ typedef struct {
 /* ---- talk.c: what the model is told ------------------------------------------------------ */
 
 void kli_walk_dialog_open(kli_walk *w); /* rules, task and expert */
-void kli_walk_dialog_open_rederive(kli_walk_dialog *talk, kli_walk *w, const kli_attempt *back);
+void kli_walk_dialog_open_rederive(kli_walk_dialog *talk, kli_walk *w, const kli_attempt *back,
+                                   const kl_edge *edge);
 /* The last proposal was rejected; one line of why it was, and what to do instead. */
 void kli_walk_dialog_rejected(kli_walk_dialog *talk, kli_walk *w, const kli_attempt *x);
 void kli_walk_dialog_accepted(kli_walk *w, const kli_attempt *x); /* it is the current kernel now */

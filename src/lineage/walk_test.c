@@ -95,6 +95,7 @@ static void test_lineage_walk__the_second_conversation_sees_nothing_of_the_first
     const char *rederive = s->track.said[1].ptr;
     assert_contains(rederive, "weight[j * K + k]");
     assert_contains(rederive, "pack_b");
+    assert_contains(rederive, "as fast as this one: about "); /* the goal in numbers */
     assert_null(strstr(rederive, "packed"));
     assert_null(
         strstr(rederive, "it is simpler")); /* the words of who undid it may give the answer away */

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "rewrite_impl.h"
 
+#include <string.h>
+
 enum {
     CPU = KL_FAMILY_CPU,
     NV = KL_FAMILY_CUDA,
@@ -13,6 +15,14 @@ enum {
 static const kl_action ACTIONS[] = {
 #define ACTION(id, families, forward, backward, needs, witness, follows, after, risks)             \
     {#id, forward, backward, needs, families, witness, after, risks, follows},
+#include "actions.def"
+};
+
+static const struct {
+    const char *id;
+    kl_fact_id both[2];
+} KINDS[] = {
+#define KIND(id, x, y) {#id, {KL_FACT_OP_##x, KL_FACT_OP_##y}},
 #include "actions.def"
 };
 
@@ -40,15 +50,33 @@ bool kl_action_valid(kl_str id) {
     return true;
 }
 
-kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s, bool undoing) {
+static bool may_hold(const kl_fact *f) { return !f->known || f->number > 0; }
+
+static bool is_of_kind(const kl_action *x) {
+    for (size_t i = 0; i < KL_COUNT(KINDS); i++)
+        if (strcmp(KINDS[i].id, x->id) == 0) return true;
+    return false;
+}
+
+/* A fact that nobody knows rules nothing out. */
+static bool is_of_this_kind(const kl_action *x, const kl_facts *f) {
+    for (size_t i = 0; i < KL_COUNT(KINDS); i++)
+        if (strcmp(KINDS[i].id, x->id) == 0 && may_hold(&f->at[KINDS[i].both[0]]) &&
+            may_hold(&f->at[KINDS[i].both[1]]))
+            return true;
+    return false;
+}
+
+kl_str kl_prompt_actions(kl_arena *a, const kl_surface *s, const kl_facts *f, bool undoing) {
     kl_buf b = {0};
     for (size_t i = 0; i < KL_COUNT(ACTIONS); i++) {
         const kl_action *x = &ACTIONS[i];
-        if (!(x->families & s->families)) continue;
+        if (!(x->families & s->families) || (f ? !is_of_this_kind(x, f) : is_of_kind(x))) continue;
         kl_buf_printf(&b, "- %s: %s.", x->id, x->forward);
         if (undoing) kl_buf_printf(&b, " Undone: %s.", x->backward);
         kl_buf_add(&b, KL_S("\n"));
     }
-    kl_buf_printf(&b, "- other:<slug>: anything else; the slug names it in a-z, 0-9 and _.\n");
+    if (!f)
+        kl_buf_printf(&b, "- other:<slug>: anything else; the slug names it in a-z, 0-9 and _.\n");
     return kli_buf_keep(&b, a);
 }

@@ -52,12 +52,12 @@ static void add_failed(kl_buf *b, const kl_verdict *v) {
                       KL_STR_ARG(kli_cut(r->workload, 64)));
         if (r->scale > 0 && (r->scale < 1 || r->scale > 1))
             kl_buf_printf(b, ", inputs scaled by %g", r->scale);
-        kl_buf_printf(
-            b, ": relative RMS error %.3g of %.3g allowed, %lld elements outside their bound",
-            r->rms_error, r->budget, (long long)r->bad);
-        if (r->first_bad >= 0)
-            kl_buf_printf(b, "; first at flat index %lld: got %.9g, expected %.9g",
-                          (long long)r->first_bad, r->got, r->expected);
+        kl_buf_printf(b, ": relative RMS error %.3g of %.3g allowed", r->rms_error, r->budget);
+        if (r->first_bad >= 0) /* of a hidden shape nobody says how many or where */
+            kl_buf_printf(b,
+                          ", %lld elements outside their bound; first at flat index %lld: got "
+                          "%.9g, expected %.9g",
+                          (long long)r->bad, (long long)r->first_bad, r->got, r->expected);
         kl_buf_printf(b, "\n");
     }
 }
@@ -87,7 +87,7 @@ static void add_resources(kl_buf *b, const kl_verdict *v) {
     }
     for (int i = 0; i < v->n_features; i++)
         if (kl_str_eq(v->features[i].name, KL_S("spills")) && v->features[i].value > 0)
-            kl_buf_printf(b, "stores to the stack in the compiled code: %.0f\n",
+            kl_buf_printf(b, "stores to the stack, in all of the compiled code: %.0f\n",
                           v->features[i].value);
 }
 

@@ -8,10 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-/* By the beginning of the architecture's name, the longest first. */
-static const struct {
+typedef struct {
     const char *arch, *has;
-} ARCHS[] = {
+} arch_row;
+
+/* By the beginning of the architecture's name, the longest first. */
+static const arch_row ARCHS[] = {
     {"x86-64-v4", "AVX-512 (F, BW, CD, DQ, VL) with 32 vector registers of 512 bits and masks, "
                   "fused multiply-add"},
     {"x86-64-v3", "AVX2 with 16 vector registers of 256 bits, fused multiply-add"},
@@ -43,6 +45,13 @@ static kl_str plain_arch(kl_arena *a, kl_str arch) {
     return kli_buf_keep(&b, a);
 }
 
+static const arch_row *arch_of(kl_arena *a, const kl_device *d) {
+    const kl_str arch = plain_arch(a, d->arch);
+    for (size_t i = 0; i < KL_COUNT(ARCHS); i++)
+        if (kl_str_starts(arch, kl_str_of(ARCHS[i].arch))) return &ARCHS[i];
+    return NULL;
+}
+
 static void add_bytes(kl_buf *b, int64_t bytes, const char *what) {
     const bool large = bytes >= 1 << 20;
     if (bytes > 0)
@@ -58,28 +67,32 @@ static void add_peaks(kl_buf *b, const kl_device *d) {
             kl_buf_printf(&peaks, "%s%.4g in %s", peaks.len ? ", " : "",
                           d->peak_flops[shown[i]] * 1e-9, kl_dtype_name(shown[i]));
     if (peaks.len)
-        kl_buf_printf(b, "- at most so many thousand million operations a second: %.*s\n",
+        kl_buf_printf(b, "- peak of %s, in 10^9 operations a second, generously: %.*s\n",
+                      d->backend == KL_BACKEND_CPU ? "all cores" : "the device",
                       KL_STR_ARG(kl_buf_str(&peaks)));
     if (d->peak_bytes > 0)
-        kl_buf_printf(b, "- at most %.4g GB/s out of the nearest shared cache\n",
-                      d->peak_bytes * 1e-9);
+        kl_buf_printf(b, "- peak bandwidth out of %s, generously: %.4g GB/s\n",
+                      d->backend == KL_BACKEND_CPU ? "cache" : "L2", d->peak_bytes * 1e-9);
     kl_buf_fini(&peaks);
+}
+
+static void add_arch(kl_buf *b, const arch_row *m, const kl_device *d) {
+    if (m)
+        kl_buf_printf(b, "- %s%s%.*s\n", m->has, d->extensions.len ? "; also " : "",
+                      KL_STR_ARG(d->extensions));
 }
 
 kl_str kl_prompt_machine(kl_arena *a, const kl_device *d) {
     kl_buf b = {0};
-    const kl_str arch = plain_arch(a, d->arch);
     kl_buf_printf(&b, "\n# The machine\n\n%.*s (%.*s)\n\n", KL_STR_ARG(d->name),
                   KL_STR_ARG(d->platform));
-    for (size_t i = 0; i < KL_COUNT(ARCHS); i++)
-        if (kl_str_starts(arch, kl_str_of(ARCHS[i].arch))) {
-            kl_buf_printf(&b, "- %s\n", ARCHS[i].has);
-            break;
-        }
+    add_arch(&b, arch_of(a, d), d);
     if (d->limits.sms > 0)
         kl_buf_printf(&b, "- %lld %s\n", (long long)d->limits.sms,
                       d->backend == KL_BACKEND_CPU ? "cores" : "multiprocessors");
     add_bytes(&b, d->limits.smem_max, "of shared memory at most in one block");
+    add_bytes(&b, d->core_l1_bytes, "of first-level data cache a core");
+    add_bytes(&b, d->core_l2_bytes, "of second-level cache a core");
     add_bytes(&b, d->l2_bytes, "of last-level cache");
     add_peaks(&b, d);
     return kli_buf_keep(&b, a);
@@ -89,21 +102,27 @@ kl_str kl_prompt_machine(kl_arena *a, const kl_device *d) {
 
 #define FAR 0.1 /* of the bound: what it does cannot be what holds it back */
 
+static void add_share(kl_buf *b, double computing, double moving, double seconds) {
+    const double share = fmax(computing, moving) / seconds;
+    kl_buf_printf(b, "; the larger of them, %s, is %.2g %% of the time%s",
+                  computing > moving ? "computing" : "moving", share * 100,
+                  share < FAR ? ": not how much is done limits it, but how (dependent operations, "
+                                "loads that are strided or repeated, no vectors)"
+                              : "");
+}
+
 kl_str kl_prompt_limits(kl_arena *a, const kl_device *d, const kl_task *t, const kl_workload *w,
                         const kl_verdict *v) {
     double flops = 0, bytes = 0, peak = 0;
-    if (v->median_ns <= 0 || kl_task_work(&flops, &bytes, t, w, kl_ignored())) return KL_S("");
+    kl_buf b = {0};
+    if (kl_task_work(&flops, &bytes, t, w, kl_ignored())) return KL_S("");
     for (int i = 0; i < t->n_inputs; i++)
         if (!t->tensors[i].is_scalar) peak = fmax(peak, d->peak_flops[w->dtypes[i]]);
     if (!(peak > 0) || !(d->peak_bytes > 0)) return KL_S("");
-    const double computing = flops / peak, moving = bytes / d->peak_bytes,
-                 share = fmax(computing, moving) / ((double)v->median_ns * 1e-9);
-    return kl_arena_printf(
-        a,
-        "bounds: %.3g us to compute it, %.3g us to move every byte once; the larger of them, %s, "
-        "is %.2g %% of the time%s\n",
-        computing * 1e6, moving * 1e6, computing > moving ? "computing" : "moving", share * 100,
-        share < FAR ? ": not how much is done limits it, but how (dependent operations, loads "
-                      "that are strided or repeated, no vectors)"
-                    : "");
+    const double computing = flops / peak, moving = bytes / d->peak_bytes;
+    kl_buf_printf(&b, "bounds: %.3g us to compute it, %.3g us to move every byte once",
+                  computing * 1e6, moving * 1e6);
+    if (v->median_ns > 0) add_share(&b, computing, moving, (double)v->median_ns * 1e-9);
+    kl_buf_add(&b, KL_S("\n"));
+    return kl_buf_take(&b, a);
 }

@@ -4,7 +4,7 @@
  * is replaced, once, by values that are never looked into again.  The same values give the same
  * bytes, so that a provider's cache and a recording hold: no date, no order of a hash table,
  * nothing of the machine.  SPDX-License-Identifier: Apache-2.0 */
-#include "rewrite_impl.h"
+#include "facts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ kl_str kl_prompt_rules(kl_arena *a, const kl_surface *s) {
 }
 
 kl_str kl_prompt_vocabulary(kl_arena *a, const kl_surface *s, bool undoing) {
-    const kl_prompt_value values[] = {{"actions", kl_prompt_actions(a, s, undoing)}};
+    const kl_prompt_value values[] = {{"actions", kl_prompt_actions(a, s, NULL, undoing)}};
     return kl_prompt(a, "actions", values, 1);
 }
 
@@ -151,8 +151,18 @@ static void add_naive(kl_buf *b, kl_arena *a, const kl_task *t, const kl_surface
         kl_prompt_tag(s), KL_STR_ARG(k->source), kl_str_ends(k->source, KL_S("\n")) ? "" : "\n");
 }
 
+static void add_kind(kl_buf *b, kl_arena *a, const kl_task *t, const kl_workload *w,
+                     const kl_surface *s, bool undoing) {
+    kl_facts facts = {0};
+    kli_facts_of_task(&facts, a, t, w);
+    const kl_str actions = kl_prompt_actions(a, s, &facts, undoing);
+    if (actions.len)
+        kl_buf_printf(b, "\nActions for operators of this kind, beside those of the list:\n\n%.*s",
+                      KL_STR_ARG(actions));
+}
+
 kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const kl_surface *s,
-                      kl_str shown) {
+                      kl_str shown, bool undoing) {
     kl_buf b = {0};
     double flops = 0, bytes = 0;
     kl_buf_printf(&b, "%.*s (%.*s)", KL_STR_ARG(t->name),
@@ -173,5 +183,6 @@ kl_str kl_prompt_task(kl_arena *a, const kl_task *t, const kl_workload *w, const
                       KL_STR_ARG(t->python_reference),
                       kl_str_ends(t->python_reference, KL_S("\n")) ? "" : "\n");
     add_naive(&b, a, t, s, shown);
+    add_kind(&b, a, t, w, s, undoing);
     return kli_buf_keep(&b, a);
 }

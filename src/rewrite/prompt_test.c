@@ -1,6 +1,8 @@
 /* prompt_test.c - the vocabulary, the texts that models are sent, and what they are told of a
  * verdict.  SPDX-License-Identifier: Apache-2.0 */
+#include "base/parts.h"
 #include "fixture.h"
+#include "rewrite/rewrite.h"
 
 #include <math.h>
 
@@ -75,6 +77,35 @@ static void test_rows_are_whole(void **state) {
     assert_null(kl_action_each(-1));
 }
 
+static bool offered(kl_arena *a, const kl_surface *s, const kl_facts *f, const char *id) {
+    return kli_contains(kl_prompt_actions(a, s, f, false), kl_arena_printf(a, "- %s: ", id).ptr);
+}
+
+/* Each action is in the list of all operators, or in that of an operator of which nothing is known,
+ * and never in both. */
+static void test_actions_of_a_kind(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_facts unknown = {0}, rows = {0};
+    for (int i = 0; kl_surface_each(i); i++)
+        for (int k = 0; kl_action_each(k); k++) {
+            const kl_action *x = kl_action_each(k);
+            const kl_surface *s = kl_surface_each(i);
+            assert_int_equal(offered(a, s, NULL, x->id) + offered(a, s, &unknown, x->id),
+                             (x->families & s->families) != 0);
+        }
+    const kl_surface *c = kl_surface_of_host(KL_ON_CPU);
+    for (int i = KL_FACT_OP_CONTRACTION; i <= KL_FACT_OP_RAGGED; i++) rows.at[i].known = true;
+    rows.at[KL_FACT_OP_ROWWISE].number = 1;
+    assert_true(offered(a, c, &rows, "one_pass_online"));
+    assert_false(offered(a, c, &rows, "flash_fuse") || offered(a, c, &rows, "winograd"));
+    rows.at[KL_FACT_OP_SOFTMAX].number = 1;
+    assert_false(offered(a, c, &rows, "flash_fuse")); /* which needs products too */
+    rows.at[KL_FACT_OP_CONTRACTION].number = 1;
+    assert_true(offered(a, c, &rows, "flash_fuse"));
+    kl_arena_free(a);
+}
+
 static void test_other_ids(void **state) {
     (void)state;
     assert_true(kl_action_valid(KL_S("other:early_stop")));
@@ -124,7 +155,7 @@ static void test_every_prompt(void **state) {
                    {"search_cards", {"cards"}},
                    {"search_next", {"cards", "kernel"}},
                    {"search_fetched", {"card"}},
-                   {"search_once", {"task", "tag", "kernel", "feedback"}}};
+                   {"search_once", {"task", "tag", "kernel", "feedback", "limits"}}};
     kl_arena *a = kl_arena_new();
     for (size_t i = 0; i < KL_COUNT(PROMPTS); i++) {
         kl_prompt_value values[12];
@@ -147,13 +178,14 @@ static void test_rules_for_every_surface(void **state) {
         const kl_str rules = kl_prompt_system(a, kl_surface_each(i));
         assert_contains(rules.ptr, kl_surface_each(i)->name);
         assert_contains(rules.ptr, "<<<<<<< SEARCH");
-        assert_contains(rules.ptr, "- flash_fuse: ");
+        assert_contains(rules.ptr, "- restrict_alias: ");
+        assert_null(strstr(rules.ptr, "- flash_fuse: ")); /* comes with a task */
         assert_true(kl_str_eq(rules, kl_prompt_system(a, kl_surface_each(i))));
         assert_true(kl_str_starts(rules, kl_prompt_rules(a, kl_surface_each(i))));
     }
     const kl_str c = kl_prompt_vocabulary(a, kl_surface_of_host(KL_ON_CPU), false);
     assert_null(strstr(c.ptr, "Undone"));
-    assert_contains(c.ptr, "- pack_b: ");
+    assert_contains(c.ptr, "- cache_block: ");
     assert_null(strstr(c.ptr, "- wgmma: "));
     kl_arena_free(a);
 }
@@ -165,12 +197,17 @@ static void test_a_task_as_a_model_is_told_of_it(void **state) {
     kl_error e = {0};
     assert_ok(kl_task_load(&t, a, KL_TEST_ROOT "/tasks/gemm", &e));
     const kl_workload *w = kl_task_workload(t, (kl_str){0}, KL_ON_CPU);
-    const kl_str text = kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU), KL_S(""));
+    const kl_str text = kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU), KL_S(""), false);
     assert_contains(text.ptr, "input x: float32[M, K]");
     assert_contains(text.ptr, "output y: float32[M, N]");
     assert_contains(text.ptr, "//! launch gemm");
     assert_null(strstr(text.ptr, KL_TEST_ROOT));
-    assert_true(kl_str_eq(text, kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU), KL_S(""))));
+    assert_contains(text.ptr, "- pack_b: ");
+    assert_null(strstr(text.ptr, "- radix_select: "));
+    assert_null(strstr(text.ptr, "- wgmma: ")); /* of another surface */
+    assert_null(strstr(text.ptr, "Undone"));
+    assert_true(
+        kl_str_eq(text, kl_prompt_task(a, t, w, kl_surface_of_host(KL_ON_CPU), KL_S(""), false)));
     kl_arena_free(a);
 }
 
@@ -195,8 +232,8 @@ static void test_a_machine_in_words_and_numbers(void **state) {
     assert_str(kl_prompt_machine(a, &d),
                "\n# The machine\n\nA processor (x86-64-v3/gcc-13)\n\n- AVX2 with 16 vector "
                "registers of 256 bits, fused multiply-add\n- 4 cores\n- 32 MiB of last-level "
-               "cache\n- at most so many thousand million operations a second: 1000 in float32\n"
-               "- at most 1000 GB/s out of the nearest shared cache\n");
+               "cache\n- peak of all cores, in 10^9 operations a second, generously: 1000 in "
+               "float32\n- peak bandwidth out of cache, generously: 1000 GB/s\n");
     kl_arena_free(a);
 }
 
@@ -211,8 +248,29 @@ static void test_a_machine_that_is_elsewhere(void **state) {
     const kl_str text = kl_prompt_machine(a, &far);
     assert_contains(text.ptr, "NVIDIA H200 (nvidia-sm90a/cuda-13.0)");
     assert_contains(text.ptr, "wgmma");
-    assert_null(strstr(text.ptr, "at most"));
+    assert_contains(text.ptr, "228 KiB of shared memory and 65536 registers a multiprocessor");
+    assert_null(strstr(text.ptr, "peak"));
     assert_str(kl_prompt_machine(a, &unknown), "\n# The machine\n\nfake (fake)\n\n");
+    kl_arena_free(a);
+}
+
+/* Of remarks those that are on innermost loops, or on no line. */
+static void test_what_the_compiler_made_of_it(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_task *t;
+    kl_kernel *k;
+    kl_error e = {0};
+    assert_ok(kl_task_load(&t, a, KL_TEST_ROOT "/tasks/gemm", &e));
+    assert_ok(kl_kernel_load(&k, a, KL_TEST_ROOT "/tasks/gemm/naive.cu", NULL, &e));
+    const kl_workload *w = kl_task_workload(t, KL_S("tiny"), KL_ON_GPU);
+    const kl_compiled made = {.remarks = KL_S("ptxas warns\nline 1: elsewhere\nline 15: here\n"),
+                              .resources = KL_S("registers\n"),
+                              .hot_loop = KL_S("hottest loop\n")};
+    assert_str(kl_prompt_compiled(a, &made, k, t, w),
+               "Innermost loops (unit: from turn to turn the neighbour; far: as far away as a "
+               "shape says):\n- line 14: x unit, weight unit; 256 turns, independent sums: 1\n"
+               "The compiler says:\n- ptxas warns\n- line 15: here\nregisters\nhottest loop\n");
     kl_arena_free(a);
 }
 
@@ -233,7 +291,8 @@ static void test_where_a_kernel_stands(void **state) {
                "computing, is 50 % of the time\n");
     assert_contains(kl_prompt_limits(a, &d, t, w, &(kl_verdict){.median_ns = 20000}).ptr,
                     "is 5 % of the time: not how much is done limits it, but how");
-    assert_int_equal(kl_prompt_limits(a, &d, t, w, &(kl_verdict){0}).len, 0);
+    assert_str(kl_prompt_limits(a, &d, t, w, &(kl_verdict){0}),
+               "bounds: 1 us to compute it, 0.5 us to move every byte once\n");
     d.peak_bytes = 0;
     assert_int_equal(kl_prompt_limits(a, &d, t, w, &(kl_verdict){.median_ns = 2000}).len, 0);
     kl_arena_free(a);
@@ -317,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_core_is_there),
         cmocka_unit_test(test_rows_are_whole),
+        cmocka_unit_test(test_actions_of_a_kind),
         cmocka_unit_test(test_other_ids),
         cmocka_unit_test(test_values_are_not_looked_into),
         cmocka_unit_test(test_every_prompt),
@@ -324,6 +384,7 @@ int main(void) {
         cmocka_unit_test(test_a_task_as_a_model_is_told_of_it),
         cmocka_unit_test(test_a_machine_in_words_and_numbers),
         cmocka_unit_test(test_a_machine_that_is_elsewhere),
+        cmocka_unit_test(test_what_the_compiler_made_of_it),
         cmocka_unit_test(test_where_a_kernel_stands),
         cmocka_unit_test(test_feedback_of_a_pass),
         cmocka_unit_test(test_feedback_has_no_folders),

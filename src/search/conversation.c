@@ -82,7 +82,7 @@ static void next_turn(conversation *c, const kli_outcome *o, bool returned) {
     kl_prompt_value values[] = {
         {"outcome", kl_str_of(kli_step_result_words(o->ended))},
         {"feedback", kl_arena_printf(s->arena, "%.*s%.*s", KL_STR_ARG(o->feedback),
-                                     KL_STR_ARG(kli_search_limits(s, &o->verdict)))},
+                                     KL_STR_ARG(kli_search_limits(s, &o->point)))},
         {"state", kl_arena_printf(s->arena, "Current: %.*s\nBest: %.*s",
                                   KL_STR_ARG(kli_search_describe(s, &c->current)),
                                   KL_STR_ARG(kli_search_describe(s, &s->best)))},

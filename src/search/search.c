@@ -54,6 +54,23 @@ kl_str kli_search_rules(const kl_search *s) {
                            KL_STR_ARG(machine));
 }
 
+/* "nvidia-sm90a/cuda-13.0": a device that is elsewhere, which code can be compiled for here. */
+static kl_device device_elsewhere(const kl_search *s) {
+    const kl_verdict *v = &s->start.verdict;
+    const char *arch = memmem(v->platform.ptr, v->platform.len, "nvidia-sm", 9);
+    kl_device d = {0};
+    if (arch) {
+        const kl_str name =
+            kl_arena_printf(s->arena, "sm_%.*s", (int)strcspn(arch + 9, "/"), arch + 9);
+        if (kl_device_target(&d, s->arena, KL_BACKEND_CUDA, name.ptr, kl_ignored()))
+            d = (kl_device){0};
+    }
+    if (!d.arch.len) d.arch = v->platform;
+    d.name = v->device;
+    d.platform = v->platform;
+    return d;
+}
+
 /* The one here, where it is that which judged; else what the verdict says of it. */
 static void find_device(kl_search *s) {
     const kl_verdict *v = &s->start.verdict;
@@ -64,21 +81,35 @@ static void find_device(kl_search *s) {
             kl_str_eq(s->device.name, v->device))
             return;
     }
-    s->device = (kl_device){.name = v->device, .platform = v->platform, .arch = v->platform};
+    s->device = device_elsewhere(s);
 }
 
 kl_str kli_search_tag(const kl_search *s) { return kl_str_of(kl_prompt_tag(s->o.start->surface)); }
 
 static kl_str search_task_text(const kl_search *s) {
-    kl_str task =
-        kl_prompt_task(s->arena, s->o.task, s->o.workload, s->o.start->surface, s->o.start->source);
+    kl_str task = kl_prompt_task(s->arena, s->o.task, s->o.workload, s->o.start->surface,
+                                 s->o.start->source, false);
     if (!kli_blocks_any(s->o.start->source)) return task;
     kl_str blocks = kl_prompt(s->arena, "search_blocks", NULL, 0);
     return kl_arena_printf(s->arena, "%.*s\n%.*s", KL_STR_ARG(task), KL_STR_ARG(blocks));
 }
 
-kl_str kli_search_limits(const kl_search *s, const kl_verdict *v) {
-    return kl_prompt_limits(s->arena, &s->device, s->o.task, s->o.workload, v);
+/* Out of the compiler's cache, where the gate that judged it was here. */
+static kl_str compiled_text(const kl_search *s, const kl_kernel *k) {
+    kl_compiled made;
+    if (!s->device.backend ||
+        kl_compiled_of(&made, s->arena, &s->device, k, s->o.task, s->o.workload,
+                       &kl_track_gate_opts(s->track)->compile, kl_ignored()))
+        return KL_S("");
+    return kl_prompt_compiled(s->arena, &made, k, s->o.task, s->o.workload);
+}
+
+kl_str kli_search_limits(const kl_search *s, const kli_point *p) {
+    if (!p->kernel) return KL_S("");
+    const kl_str bounds =
+        kl_prompt_limits(s->arena, &s->device, s->o.task, s->o.workload, &p->verdict);
+    return kl_arena_printf(s->arena, "%.*s%.*s", KL_STR_ARG(bounds),
+                           KL_STR_ARG(compiled_text(s, p->kernel)));
 }
 
 enum { MAX_OWN_VALUES = 8, COMMON_VALUES = 7 };
@@ -94,7 +125,7 @@ kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *
         {"kernel", about->kernel->source},
         {"profile", kli_search_describe(s, about)},
         {"feedback", kl_rewrite_feedback(s->arena, &about->verdict)},
-        {"limits", kli_search_limits(s, &about->verdict)}};
+        {"limits", kli_search_limits(s, about)}};
     if (n) memcpy(values, own, n * sizeof *own);
     memcpy(values + n, common, sizeof common);
     return kl_prompt(s->arena, name, values, (int)n + COMMON_VALUES);

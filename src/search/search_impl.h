@@ -76,8 +76,9 @@ const char *kli_step_result_words(kli_step_result ended);
 kl_str kli_search_rules(const kl_search *s);
 /* The fence tag of the surface: "c". */
 kl_str kli_search_tag(const kl_search *s);
-/* Where a verdict stands under the bounds of the machine; empty where that is not known. */
-kl_str kli_search_limits(const kl_search *s, const kl_verdict *v);
+/* Where a kernel stands under the bounds of the machine, and what the compiler made of it; empty
+ * where that is not known. */
+kl_str kli_search_limits(const kl_search *s, const kli_point *p);
 /* A prompt of a policy.  `own` are its values; behind them stand task, tag, platform, and of the
  * point `about` the kernel, its profile and the gate's feedback. */
 kl_str kli_search_prompt(const kl_search *s, const char *name, const kli_point *about,

@@ -3,6 +3,7 @@
 #include "search_impl.h"
 #include "run/fake_track.h"
 #include "base/test.h"
+#include <dirent.h>
 
 #define HEAD                                                                                       \
     "//! launch gemm args(x, weight, y, M, N, K)\n"                                                \
@@ -439,6 +440,78 @@ static void test_search_klineage__names_no_card_that_is_not_there(void **state) 
     assert_str(s->result.cards, "");
 }
 
+/* ---- the first request ------------------------------------------------------------------- */
+
+#define MOST_TOKENS 7000
+/* What the fake gate does not say: of the compiler, of its times, of a real machine. */
+#define TOKENS_OF_COMPILED 1000
+
+typedef struct {
+    size_t tokens;
+    kl_str system;
+} first_request;
+
+static void keep_first(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
+    first_request *kept = ctx;
+    (void)t;
+    *out = (fake_reply){.text = KL_S("DONE: enough"), .stop = KL_STOP_END};
+    if (n) return;
+    for (int i = 0; i < q->n; i++) kept->tokens += (q->messages[i].text.len + 3) / 4;
+    kept->system = kl_arena_copy(s->arena, q->messages[0].text);
+    assert_int_equal(q->messages[0].role, KL_ROLE_SYSTEM);
+    assert_true(q->messages[0].cache);
+}
+
+/* Of one task, with the shipped library; false where it has no such kernel. */
+static bool first_request_of(first_request *out, const char *task, const char *naive) {
+    kl_error e = {0};
+    kl_task *t;
+    kl_kernel *k;
+    const kl_str dir = kl_arena_printf(s->arena, KL_TEST_ROOT "/tasks/%s", task);
+    if (kl_task_load(&t, s->arena, dir.ptr, &e) ||
+        kl_kernel_load(&k, s->arena, kl_arena_printf(s->arena, "%s/%s", dir.ptr, naive).ptr, NULL,
+                       kl_ignored()))
+        return false;
+    *out = (first_request){0};
+    s->opts.task = t;
+    s->opts.start = k;
+    s->opts.workload = kl_task_workload(t, KL_S(""), k->surface->on);
+    assert_non_null(s->opts.workload);
+    fake_track_close(&s->track);
+    fake_track_open(&s->track, s->arena);
+    fake_answers(&s->track, keep_first, out);
+    runs("klineage");
+    return true;
+}
+
+/* No request is long, and the system turns of a surface are the same bytes for every task, so that
+ * a provider's cache serves every track with one. */
+static void holds_first_requests(const char *naive) {
+    first_request first = {0}, next;
+    int n = 0;
+    DIR *tasks = opendir(KL_TEST_ROOT "/tasks");
+    assert_non_null(tasks);
+    for (struct dirent *d; (d = readdir(tasks));) {
+        if (*d->d_name == '.' || !first_request_of(&next, d->d_name, naive)) continue;
+        if (!n++) first = next;
+        if (next.tokens + TOKENS_OF_COMPILED > MOST_TOKENS)
+            fail_msg("%s: %zu tokens", d->d_name, next.tokens + TOKENS_OF_COMPILED);
+        assert_true(kl_str_eq(next.system, first.system));
+    }
+    closedir(tasks);
+    assert_true(n > 4);
+}
+
+static void test_search_klineage__first_requests_are_short_and_share_their_system_turn(void **p) {
+    (void)p;
+    kl_error e = {0};
+    kl_library *l;
+    assert_ok(kl_library_open(&l, s->arena, KL_TEST_ROOT "/library", &e));
+    s->opts.library = l;
+    holds_first_requests("naive.c");
+    holds_first_requests("naive.cu");
+}
+
 /* For once the baseline could not be timed, and the kernel was timed against another one: ratios
  * say nothing, side by side they do. */
 static void test_search_generate__a_ratio_to_something_else_leads_to_a_duel(void **state) {
@@ -508,6 +581,7 @@ int main(void) {
         CASE(test_search_klineage__asking_for_cards_ends),
         CASE(test_search_generate__fetches_nothing),
         CASE(test_search_klineage__names_no_card_that_is_not_there),
+        CASE(test_search_klineage__first_requests_are_short_and_share_their_system_turn),
         CASE(test_search_generate__a_ratio_to_something_else_leads_to_a_duel),
         CASE(test_search_klineage__a_patch_that_fits_costs_nothing),
         CASE(test_search_generate__sees_no_card),

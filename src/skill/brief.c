@@ -117,8 +117,11 @@ kl_str kl_card_line(kl_arena *a, const kl_card *c) {
 kl_str kl_card_standing(kl_arena *a, const kl_match *m) {
     kl_buf b = {0};
     kl_buf_printf(&b, "%.*s: %s%s%.*s; ", KL_STR_ARG(m->card->name),
-                  m->fit == KL_FIT_MET ? "fits" : "may fit", m->why.len ? ", " : "",
-                  KL_STR_ARG(m->why));
+                  m->intent              ? "an idea"
+                  : m->fit == KL_FIT_MET ? "fits"
+                                         : "may fit",
+                  m->why.len ? ", " : "", KL_STR_ARG(m->why));
+    if (m->intent) kl_buf_add(&b, KL_S("there "));
     add_evidence(&b, m);
     kl_buf_add(&b, KL_S("\n"));
     return kli_buf_keep(&b, a);
@@ -127,10 +130,11 @@ kl_str kl_card_standing(kl_arena *a, const kl_match *m) {
 kl_str kl_card_brief(kl_arena *a, const kl_match *m, const kl_target *t) {
     const kl_card *c = m->card;
     kl_buf b = {0};
-    kl_buf_printf(&b, "## %.*s (%.*s)\n\n%.*s\n", KL_STR_ARG(c->name), KL_STR_ARG(c->action),
+    kl_buf_printf(&b, "## %.*s (%.*s%s)\n\n%.*s\n", KL_STR_ARG(c->name), KL_STR_ARG(c->action),
+                  m->intent ? ", an idea of another surface" : "",
                   KL_STR_ARG(first_sentences(c->intent, BRIEF_INTENT)));
     kli_card_conditions(&b, a, c, t);
-    add_sketch(&b, sketch_of(c->carrier));
+    if (!m->intent) add_sketch(&b, sketch_of(c->carrier));
     add_brief_risks(&b, c->risks);
     return kli_buf_keep(&b, a);
 }

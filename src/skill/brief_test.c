@@ -91,6 +91,21 @@ test_skill_brief__has_values_and_the_sketch_and_no_code_of_another_kernel(void *
     assert_null(strstr(text.ptr, "SEARCH"));
 }
 
+/* Of another surface: what it is about, not its code. */
+static void test_skill_brief__an_idea_is_marked_and_has_no_sketch(void **state) {
+    (void)state;
+    kl_card c = a_card();
+    const kl_match m = {
+        .card = &c, .fit = KL_FIT_UNKNOWN, .intent = true, .why = KL_S("verified for c alone")};
+    tried(&c, "gemm", 2, true, true);
+    assert_str(kl_card_standing(arena, &m),
+               "pack-b-c: an idea, verified for c alone; there n = 1: 2x on gemm\n");
+    const kl_str text = kl_card_brief(arena, &m, &(kl_target){0});
+    assert_contains(text.ptr, "## pack-b-c (pack_b, an idea of another surface)\n");
+    assert_contains(text.ptr, "Copy a panel once.");
+    assert_null(strstr(text.ptr, "pack(b);"));
+}
+
 static void test_skill_brief__is_bounded(void **state) {
     (void)state;
     kl_card c = a_card();
@@ -111,6 +126,7 @@ int main(void) {
         cmocka_unit_test(test_skill_brief__few_trials_are_told_one_by_one),
         cmocka_unit_test(test_skill_brief__a_number_rests_on_five),
         cmocka_unit_test(test_skill_brief__has_values_and_the_sketch_and_no_code_of_another_kernel),
+        cmocka_unit_test(test_skill_brief__an_idea_is_marked_and_has_no_sketch),
         cmocka_unit_test(test_skill_brief__is_bounded)};
     return cmocka_run_group_tests_name("skill_brief", tests, set_up, tear_down);
 }

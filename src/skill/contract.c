@@ -270,10 +270,15 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
 
 static const char *const FIT_WORDS[] = {"holds", "not known", "fails"};
 
-static void add_condition(kl_buf *b, const kl_predicate *p, const kl_target *t) {
+/* What a clause of the contract says in the same words is not said again. */
+static void add_condition(kl_buf *b, kl_arena *a, const kl_predicate *p, const kl_card *c,
+                          const kl_target *t) {
     const kl_fact f = contract_look_up(t, p->fact);
-    kl_buf_printf(b, "- %.*s %.*s %.*s: %s", KL_STR_ARG(p->fact), KL_STR_ARG(p->op),
-                  KL_STR_ARG(p->value), FIT_WORDS[test(p, t)]);
+    const kl_str words = kl_arena_printf(a, "%.*s %.*s %.*s", KL_STR_ARG(p->fact),
+                                         KL_STR_ARG(p->op), KL_STR_ARG(p->value));
+    for (int i = 0; i < c->n_needs; i++)
+        if (kl_str_eq(c->needs[i], words)) return;
+    kl_buf_printf(b, "- %.*s: %s", KL_STR_ARG(words), FIT_WORDS[test(p, t)]);
     if (f.known && !f.text.len) kl_buf_printf(b, ", it is %g", f.number);
     if (f.known && f.text.len) kl_buf_printf(b, ", it is %.*s", KL_STR_ARG(f.text));
     kl_buf_add(b, KL_S("\n"));
@@ -294,7 +299,7 @@ void kli_card_conditions(kl_buf *out, kl_arena *a, const kl_card *c, const kl_ta
     for (kl_str w; t->traits && kli_next_word(&w, &required);)
         kl_buf_printf(out, "- %.*s: here %g\n", KL_STR_ARG(w), kl_trait(t->traits, w));
     for (int i = 0; i < c->n_pre; i++)
-        if (c->pre[i].fact.len) add_condition(out, &c->pre[i], t);
+        if (c->pre[i].fact.len) add_condition(out, a, &c->pre[i], c, t);
 }
 
 static bool any_rose(kl_str words, const kl_traits *start, const kl_traits *result) {

@@ -174,7 +174,7 @@ static void materialize_say(materialize_ctx *m, kl_role role, kl_str text, bool 
 static void materialize_begin(materialize_ctx *m, const char *prompt, kl_str handed_down) {
     kl_arena *a = m->arena;
     kl_prompt_value values[] = {{"task", kl_prompt_task(a, m->start->task, m->start->workload,
-                                                        m->start->surface, KL_S(""))},
+                                                        m->start->surface, KL_S(""), true)},
                                 {"card", handed_down},
                                 {"handed_down", handed_down},
                                 {"tag", kl_str_of(kl_prompt_tag(m->start->surface))},

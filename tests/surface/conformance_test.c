@@ -193,7 +193,7 @@ static void test_surface_prompt__names_it_and_its_rules(void **state) {
         assert_contains(rules.ptr, s->name);
         assert_contains(rules.ptr, s->comment);
         assert_contains(rules.ptr, s->note);
-        assert_contains(kl_prompt_actions(arena, s, true).ptr, "loop_order");
+        assert_contains(kl_prompt_actions(arena, s, NULL, true).ptr, "loop_order");
     }
 }
 

@@ -3,9 +3,13 @@
 #include "made.h"
 
 #include "backend/cc.h"
+#include "backend/listing.h"
 #include "base/fs.h"
 
 #include <string.h>
+
+#define REMARKS "remarks.txt"
+#define MAX_REMARKS ((size_t)16 << 20)
 
 static bool c_compile_has_flag(const kl_kernel *k, const char *prefix) {
     for (int i = 0; i < k->n_flags; i++)
@@ -27,8 +31,19 @@ static void add_object(kli_command *c) {
                                         KLI_OBJECT_NAME,
                                         "kernel.c",
                                         NULL};
+    static const char *const CLANG[] = {"-fno-integrated-as", "-Rpass=loop-vectorize",
+                                        "-Rpass-analysis=loop-vectorize", NULL};
+    static const char *const GCC[] = {"-fopt-info-vec-optimized-missed=" REMARKS, NULL};
     kli_command_add_all(c, WORDS);
-    if (strstr(kli_cc(), "clang")) kli_command_add(c, "-fno-integrated-as");
+    kli_command_add_all(c, strstr(kli_cc(), "clang") ? CLANG : GCC);
+}
+
+/* gcc says it in a file of its own, clang beside its warnings. */
+static kl_str remarks_of(kl_arena *a, const char *dir, kl_str log) {
+    kl_str said;
+    const bool apart =
+        kli_fs_read(&said, a, kli_fs_join(a, dir, REMARKS).ptr, MAX_REMARKS, kl_ignored()) == KL_OK;
+    return kli_listing_remarks(a, apart ? said : log);
 }
 
 /* Defaults first, then what the kernel asks for, then what it may not change. */
@@ -57,5 +72,7 @@ kl_err kli_c_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     out->kind = KL_ARTEFACT_SHARED_OBJECT;
     kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.c").ptr, job->kernel->source, e);
     if (!code) code = kli_cc_run(out, a, &object, KLI_OBJECT_NAME, job->dir, e);
-    return code || !out->ok ? code : kli_cc_run(out, a, &shared, KLI_CC_SHARED, job->dir, e);
+    if (code || !out->ok) return code;
+    out->remarks = remarks_of(a, job->dir, out->log);
+    return kli_cc_run(out, a, &shared, KLI_CC_SHARED, job->dir, e);
 }

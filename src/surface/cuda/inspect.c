@@ -11,6 +11,7 @@
 #include "cuda.h"
 #include "backend/cuda_cubin.h"
 #include "backend/cuda_toolkit.h"
+#include "backend/listing.h"
 #include "base/fs.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -158,13 +159,15 @@ static bool disassemble(kl_artefact *out, kl_arena *a) {
                                   MAX_CODE_BYTES, kl_ignored());
     if (code || r.exit_code != 0 || !inspect_contains(r.out, "Function :")) return false;
     each_line(out, a, r.out, count_sass);
+    out->hot_loop = kli_listing_hottest(a, r.out);
     return true;
 }
 
 static void read_ptx(kl_artefact *out, kl_arena *a) {
     kl_str text, path = kli_fs_join(a, kli_fs_dirname(a, out->path.ptr).ptr, "kernel.ptx");
-    if (kli_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored()) == KL_OK)
-        each_line(out, a, text, count_ptx);
+    if (kli_fs_read(&text, a, path.ptr, MAX_CODE_BYTES, kl_ignored())) return;
+    each_line(out, a, text, count_ptx);
+    out->hot_loop = kli_listing_hottest(a, text);
 }
 
 /* ---- ptxas report ------------------------------------------------------------------------ */
@@ -237,6 +240,7 @@ kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_er
                                          "static_smem_bytes", "instructions"};
     for (size_t i = 0; i < KL_COUNT(always); i++) kli_feature_set(out, a, always[i], 0);
     each_line(out, a, out->log, inspect_read_report);
+    out->remarks = kli_listing_warnings(a, out->log);
     bool read = disassemble(out, a);
     kli_feature_set(out, a, "disassembled", read);
     if (!read) read_ptx(out, a);
