@@ -99,6 +99,9 @@ void kl_model_close(kl_model *m); /* accepts NULL */
 const kl_provider *kl_model_provider(const kl_model *m);
 const char *kl_model_name(
     const kl_model *m); /* for prices and the journal: "claude-opus-4-6", "mailbox"; borrowed */
+/* The model that a recording was made with, of the name of a provider that answers from it; empty
+ * for every other name. */
+kl_str kl_model_replayed(kl_str name);
 const char *kl_model_next_slot(const kl_model *m, const char *track,
                                const char *slot); /* as the provider's; NULL without one */
 KL_MUST_USE kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q,

@@ -35,7 +35,7 @@ static void walk_end(kli_walk *w, kl_termination how, const char *fmt, ...) {
 
 bool kli_is_mechanical(const kli_walk *w) {
     return kl_str_eq(w->out->model, KL_S("builtin")) ||
-           kl_str_eq(w->out->model, KL_S("replay of builtin"));
+           kl_str_eq(kl_model_replayed(w->out->model), KL_S("builtin"));
 }
 
 bool kli_ends(kli_walk *w, kl_err err, const kl_error *e) {

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define REPLAY_OF "replay of " /* and the name of the model that was recorded */
+
 #define MAX_CALLS 100000
 
 typedef struct {
@@ -40,7 +42,7 @@ static kl_err take_head(record_ctx *r, kl_arena *a, const json_t *o, kl_error *e
         return kl_hint(e, "write it again with this klineage: klineage run record RUN");
     }
     r->model = kli_tame(a, kli_json_text_or(o, "model", KL_S("unknown")), 100);
-    r->name = kl_arena_printf(a, "replay of %.*s", KL_STR_ARG(r->model)).ptr;
+    r->name = kl_arena_printf(a, REPLAY_OF "%.*s", KL_STR_ARG(r->model)).ptr;
     return KL_OK;
 }
 
@@ -101,6 +103,12 @@ static kl_err replay_open(void **self, kl_arena *a, const char *rest, kl_error *
 }
 
 #define REPLAY_NOTHING "the recording has no answer for "
+
+kl_str kl_model_replayed(kl_str name) {
+    const size_t n = sizeof REPLAY_OF - 1;
+    return kl_str_starts(name, KL_S(REPLAY_OF)) ? (kl_str){name.ptr + n, name.len - n}
+                                                : (kl_str){0};
+}
 
 bool kl_model_recording_ended(const kl_error *e) {
     return e->code == KL_ENOENT && !strncmp(e->message, REPLAY_NOTHING, sizeof REPLAY_NOTHING - 1);

@@ -52,6 +52,8 @@ static void test_model_replay__what_was_written_comes_back(void **state) {
     }
     assert_ok(kl_model_open(&m, "replay:r.jsonl", &e));
     assert_string_equal(kl_model_name(m), "replay of claude-opus-4-6");
+    assert_str(kl_model_replayed(kl_str_of(kl_model_name(m))), "claude-opus-4-6");
+    assert_int_equal(kl_model_replayed(KL_S("claude-opus-4-6")).len, 0);
     kl_price p;
     assert_ok(kl_price_of(&p, kl_model_name(m), 100, &e));
     assert_int_equal(kl_price_cost(&p, &CALLS[0].usage), 0);

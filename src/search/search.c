@@ -406,7 +406,7 @@ static void new_best(kl_search *s, const kli_point *p) {
 }
 
 static bool replays(const kl_search *s) {
-    return kl_str_starts(kl_str_of(kl_track_model(s->track)), KL_S("replay of "));
+    return kl_model_replayed(kl_str_of(kl_track_model(s->track))).len > 0;
 }
 
 /* Nothing could be gated: says why, to the model and in the journal. */
