@@ -32,8 +32,10 @@ typedef struct {
     kl_names cases, surfaces, platforms, prior;
 } kl_scope;
 
+/* What evidence.json says of it, and what stands in its SKILL.md. */
 struct kl_card {
-    kl_str name;        /* [a-z0-9-], at most 64; folder name */
+#define KL_DEF_EVIDENCE KL_MEMBER
+#include <klineage/skill.def>
     kl_str description; /* Agent Skills: what and when, at most 1024 */
     kl_str action;      /* vocabulary id */
     kl_card_status status;
@@ -43,23 +45,8 @@ struct kl_card {
     int n_pre;
     kl_str required, provides,
         conflicts; /* trait names separated by spaces; "source.buffers+" is "higher than before" */
-    /* the contract of the second generation: predicates over facts, which take the place of the
-     * three lists of traits (src/skill/predicate.c has the grammar) */
-    kl_str *needs, *brings, *excludes; /* requires, provides, conflicts */
-    int n_needs, n_brings, n_excludes;
     kl_scope declared, verified;
-    kl_trial_record *trials;
-    int n_trials; /* births first */
-    kl_trial_record *controls;
-    int n_controls; /* the same starts without the card, and with a placebo */
-    kl_str patch;   /* forward edits of the best birth: the mechanical carrier */
-    kl_traits
-        before; /* of the state that the best birth began from: starts like it are tried first */
-    kl_str lineages;      /* ids it was lifted from, separated by spaces */
     double expected_gain; /* smallest gain among births that pay */
-    kl_str origin;        /* of an imported card: id, file, hash, commit; empty otherwise */
-    kl_str flags;         /* of an imported card, what speaks against it: words */
-    char body_hash[65];   /* of SKILL.md at admission */
     bool edited;          /* SKILL.md does not match body_hash any more */
     kl_str folder;        /* where it lies; empty when nowhere yet */
 };
